@@ -1,0 +1,252 @@
+// Package domain gives a URL its identity: the registrable domain, the kind of
+// authority behind it and the domain_id that the whole project keys on.
+//
+// The rules are those of the seed job's specification, "Identity of a domain".
+// The package is pure: no network, no clock, no logging. What it corrects on
+// the way it returns as notes, for the caller to log.
+package domain
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Why a domain could not be derived. They are wrapped with the text that was
+// refused; ask with errors.Is. None of them passes on a second try.
+var (
+	ErrNoHost      = errors.New("no host in the URL")
+	ErrBadHost     = errors.New("not a valid host name")
+	ErrIP          = errors.New("an IP address has no domain")
+	ErrSingleLabel = errors.New("a single label is not a domain")
+	ErrUnlisted    = errors.New("top-level name is not on the public suffix list")
+	ErrCountry     = errors.New("country is not two letters")
+	ErrID          = errors.New("not a domain_id (authority:cc:registrable_domain)")
+)
+
+// Domain is the identity of one URL's domain (NormalizedDomain in the design).
+// Its JSON form carries domain_hash as well.
+type Domain struct {
+	InputURL    string `json:"input_url"`          // as it stood in the record
+	Hostname    string `json:"hostname"`           // lower case, ASCII, without www.
+	Registrable string `json:"registrable_domain"` // by the public suffix list
+	Authority   string `json:"authority"`          // gov, edu, org, com or other
+	Country     string `json:"country"`            // upper case, the cc of the ID
+	ID          string `json:"domain_id"`          // authority:cc:registrable_domain
+}
+
+// MarshalJSON adds domain_hash, which is computed only when it is asked for:
+// most domains are dropped as duplicates before anybody reads it.
+func (d Domain) MarshalJSON() ([]byte, error) {
+	type plain Domain
+	return json.Marshal(struct {
+		plain
+		Hash string `json:"domain_hash"`
+	}{plain(d), Hash(d.ID)})
+}
+
+// Note names a correction that FromRecord made.
+type Note string
+
+const (
+	// NoteInvalidID: the record's domain_id was not valid and was derived anew.
+	NoteInvalidID Note = "domain_id_invalid"
+	// NoteDomainDisagrees: normalized_domain was not the host of the domain_id and was derived anew.
+	NoteDomainDisagrees Note = "normalized_domain_disagrees"
+	// NoteURLDisagrees: raw_url lies outside the domain of the record's valid domain_id, which was kept.
+	NoteURLDisagrees Note = "raw_url_disagrees"
+	// NoteURLUnusable: raw_url has no usable host; the record's valid domain_id stands in for it.
+	NoteURLUnusable Note = "raw_url_unusable"
+)
+
+// FromURL derives the identity of rawURL's domain. country is the partition's
+// two-letter code in any case; it becomes the cc of the ID. The errors are the
+// sentinels of this package.
+func FromURL(rawURL, country string) (Domain, error) {
+	cc, err := foldCountry(country)
+	if err != nil {
+		return Domain{}, err
+	}
+	host, err := hostOf(rawURL)
+	if err != nil {
+		return Domain{}, err
+	}
+	return derive(rawURL, host, cc)
+}
+
+// FromRecord gives a raw record its identity. A valid domain_id is kept, its
+// own cc included; a normalized_domain that disagrees with it is derived anew;
+// without a valid domain_id the domain is derived from rawURL and the
+// partition's country. Notes say what was corrected, nil when nothing was. It
+// fails only when no domain can be derived, with the sentinels of this package.
+func FromRecord(rawURL, normalizedDomain, domainID, country string) (Domain, []Note, error) {
+	host, hostErr := hostOf(rawURL)
+	if errors.Is(hostErr, errEmptyURL) { // raw_url is the one field that must be there
+		return Domain{}, nil, hostErr
+	}
+	var notes []Note
+	if domainID != "" {
+		authority, cc, registrable, suffix, ok := splitID(domainID)
+		if ok {
+			d := Domain{
+				InputURL:    rawURL,
+				Hostname:    registrable,
+				Registrable: registrable,
+				Authority:   authority,
+				Country:     upperCountry(cc),
+				ID:          domainID,
+			}
+			if normalizedDomain != "" && normalizedDomain != registrable {
+				notes = append(notes, NoteDomainDisagrees)
+			}
+			switch {
+			case hostErr != nil:
+				notes = append(notes, NoteURLUnusable)
+			case host == registrable:
+			case within(host, registrable):
+				d.Hostname = withoutWWW(host, registrable, suffix)
+			default:
+				notes = append(notes, NoteURLDisagrees)
+				d.Hostname = withoutWWW(host, registrable, suffix)
+			}
+			return d, notes, nil
+		}
+		notes = append(notes, NoteInvalidID)
+	}
+	if hostErr != nil {
+		return Domain{}, notes, hostErr
+	}
+	cc, err := foldCountry(country)
+	if err != nil {
+		return Domain{}, notes, err
+	}
+	d, err := derive(rawURL, host, cc)
+	if err != nil {
+		return Domain{}, notes, err
+	}
+	if normalizedDomain != "" && normalizedDomain != d.Registrable {
+		notes = append(notes, NoteDomainDisagrees)
+	}
+	return d, notes, nil
+}
+
+func derive(rawURL, host, cc string) (Domain, error) {
+	registrable, suffix, err := registrableOf(host)
+	if err != nil {
+		return Domain{}, err
+	}
+	authority := authorityOf(suffix)
+	return Domain{
+		InputURL:    rawURL,
+		Hostname:    withoutWWW(host, registrable, suffix),
+		Registrable: registrable,
+		Authority:   authority,
+		Country:     upperCountry(cc),
+		ID:          authority + ":" + cc + ":" + registrable,
+	}, nil
+}
+
+// Hostname returns rawURL's host in the form that records compare by: lower
+// case, IDN in ASCII (UTS 46), no port, no trailing dot, one leading www. off
+// unless what is left is a public suffix. The errors are those of FromURL.
+func Hostname(rawURL string) (string, error) {
+	host, err := hostOf(rawURL)
+	if err != nil {
+		return "", err
+	}
+	registrable, suffix, err := registrableOf(host)
+	if err != nil {
+		return "", err
+	}
+	return withoutWWW(host, registrable, suffix), nil
+}
+
+// Registrable returns the registrable domain of a bare host name by the public
+// suffix list, ICANN and private sections. The host may be in any case, an IDN,
+// or end in a dot. A public suffix of two or more labels (gov.sg) stands for
+// itself; ErrUnlisted, ErrSingleLabel, ErrIP and ErrBadHost refuse the rest.
+func Registrable(host string) (string, error) {
+	folded, err := foldHost(host)
+	if err != nil {
+		return "", err
+	}
+	registrable, _, err := registrableOf(folded)
+	return registrable, err
+}
+
+// ParseID splits a domain_id into its parts. It is valid when the authority is
+// one of gov, edu, org, com, other, cc is two lower-case letters and host is a
+// registrable domain in its canonical form; otherwise the error is ErrID.
+func ParseID(id string) (authority, cc, host string, err error) {
+	authority, cc, host, _, ok := splitID(id)
+	if !ok {
+		return "", "", "", fmt.Errorf("parsing %.300q: %w", id, ErrID)
+	}
+	return authority, cc, host, nil
+}
+
+// ValidID reports whether ParseID accepts id.
+func ValidID(id string) bool {
+	_, _, _, _, ok := splitID(id)
+	return ok
+}
+
+// Hash is the domain_hash of a domain_id: SHA-256 in lower-case hex.
+func Hash(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])
+}
+
+func splitID(id string) (authority, cc, host, suffix string, ok bool) {
+	authority, rest, found := strings.Cut(id, ":")
+	if !found {
+		return
+	}
+	switch authority {
+	case "gov", "edu", "org", "com", "other":
+	default:
+		return
+	}
+	if len(rest) < 4 || rest[2] != ':' || !lowerLetter(rest[0]) || !lowerLetter(rest[1]) {
+		return
+	}
+	cc, host = rest[:2], rest[3:]
+	if !canonical(host) { // also keeps the IDN tables out of the common case
+		folded, err := foldHost(host)
+		if err != nil || folded != host {
+			return
+		}
+	}
+	registrable, suffix, err := registrableOf(host)
+	return authority, cc, host, suffix, err == nil && registrable == host
+}
+
+func lowerLetter(c byte) bool { return 'a' <= c && c <= 'z' }
+
+// upperPairs holds AA, AB … ZZ, so that a country costs no allocation.
+var upperPairs = func() string {
+	var b strings.Builder
+	for i := 'A'; i <= 'Z'; i++ {
+		for j := 'A'; j <= 'Z'; j++ {
+			b.WriteRune(i)
+			b.WriteRune(j)
+		}
+	}
+	return b.String()
+}()
+
+func upperCountry(cc string) string {
+	at := 2 * (26*int(cc[0]-'a') + int(cc[1]-'a'))
+	return upperPairs[at : at+2]
+}
+
+func foldCountry(country string) (string, error) {
+	cc := strings.ToLower(country)
+	if len(cc) != 2 || !lowerLetter(cc[0]) || !lowerLetter(cc[1]) {
+		return "", fmt.Errorf("country %.20q: %w", country, ErrCountry)
+	}
+	return cc, nil
+}

@@ -1,0 +1,259 @@
+package domain
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+)
+
+var errEmptyURL = fmt.Errorf("the URL is empty: %w", ErrNoHost)
+
+// hostOf finds the host in what people write into raw_url and folds it. It
+// reads more than RFC 3986 allows, much as a browser's address line does:
+// spaces around, a missing scheme, back-slashes, a port, user info.
+//
+// Without "//" a colon is a port when digits follow it; otherwise it belongs to
+// a scheme that has no host (mailto:, javascript:). An e-mail address is no URL.
+func hostOf(rawURL string) (string, error) {
+	s := strings.Trim(rawURL, " \t\r\n\f\v\u00a0\ufeff")
+	if s == "" {
+		return "", errEmptyURL
+	}
+	if strings.ContainsAny(s, "\t\r\n") { // dropped wherever they stand, as in the URL Standard
+		s = strings.NewReplacer("\t", "", "\r", "", "\n", "").Replace(s)
+	}
+	authority, hasScheme := s, false
+	switch scheme := schemeLen(s); {
+	case strings.HasPrefix(s, "//"):
+		authority = s[2:]
+	case scheme > 0 && strings.HasPrefix(s[scheme:], "://"):
+		authority, hasScheme = s[scheme+3:], true
+	case scheme > 0 && isHTTP(s[:scheme]) && !isPort(s[scheme+1:]): // http:/host, http:\\host
+		authority, hasScheme = strings.TrimLeft(s[scheme+1:], `/\`), true
+	case scheme > 0 && !isPort(s[scheme+1:]):
+		return "", fmt.Errorf("URL %.200q: %w", rawURL, ErrNoHost)
+	}
+	if end := strings.IndexAny(authority, `/\?#`); end >= 0 {
+		authority = authority[:end]
+	}
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		if !hasScheme && !strings.HasPrefix(s, "//") {
+			return "", fmt.Errorf("URL %.200q looks like an e-mail address: %w", rawURL, ErrNoHost)
+		}
+		authority = authority[at+1:]
+	}
+	if authority == "" {
+		return "", fmt.Errorf("URL %.200q: %w", rawURL, ErrNoHost)
+	}
+	if authority[0] == '[' {
+		inside, _, closed := strings.Cut(authority[1:], "]")
+		if _, err := netip.ParseAddr(inside); closed && err == nil {
+			return "", fmt.Errorf("host %.200q: %w", authority, ErrIP)
+		}
+		return "", fmt.Errorf("host %.200q: %w", authority, ErrBadHost)
+	}
+	if colon := strings.IndexByte(authority, ':'); colon >= 0 {
+		if !isPort(authority[colon+1:]) && colon+1 != len(authority) {
+			if _, err := netip.ParseAddr(authority); err == nil {
+				return "", fmt.Errorf("host %.200q: %w", authority, ErrIP)
+			}
+			return "", fmt.Errorf("host %.200q, its port: %w", authority, ErrBadHost)
+		}
+		authority = authority[:colon]
+	}
+	if authority == "" {
+		return "", fmt.Errorf("URL %.200q: %w", rawURL, ErrNoHost)
+	}
+	return foldHost(authority)
+}
+
+// schemeLen is the length of what stands before the first colon when it has
+// the form of a scheme (RFC 3986, 3.1), else 0.
+func schemeLen(s string) int {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i] | 0x20; {
+		case s[i] == ':':
+			return i
+		case lowerLetter(c):
+		case i > 0 && ('0' <= s[i] && s[i] <= '9' || s[i] == '+' || s[i] == '-' || s[i] == '.'):
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+func isHTTP(scheme string) bool {
+	return strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
+}
+
+// isPort reports whether s begins with a port that ends where an authority does.
+func isPort(s string) bool {
+	n, port := 0, 0
+	for ; n < len(s) && '0' <= s[n] && s[n] <= '9'; n++ {
+		if port = port*10 + int(s[n]-'0'); port > 65535 {
+			return false
+		}
+	}
+	return n > 0 && (n == len(s) || strings.IndexByte(`/\?#`, s[n]) >= 0)
+}
+
+// lookup is UTS 46 as browsers apply it: non-transitional (ß stays), with the
+// Bidi and joiner rules. Hyphens and underscores are judged by validHost, since
+// real hosts have them where the registration rules do not.
+var lookup = idna.New(
+	idna.MapForLookup(),
+	idna.BidiRule(),
+	idna.CheckJoiners(true),
+	idna.Transitional(false),
+	idna.CheckHyphens(false),
+	idna.StrictDomainName(false),
+)
+
+// foldHost brings a host name into its canonical form: lower case, ASCII, no
+// trailing dot. It refuses IP addresses and what DNS could not name.
+func foldHost(host string) (string, error) {
+	folded := strings.TrimSuffix(host, ".")
+	if !canonical(folded) {
+		if strings.IndexByte(folded, '%') >= 0 {
+			decoded, err := url.PathUnescape(folded)
+			if err != nil {
+				return "", fmt.Errorf("host %.200q: %w", host, ErrBadHost)
+			}
+			folded = decoded
+		}
+		ascii, err := lookup.ToASCII(folded)
+		if err != nil {
+			return "", fmt.Errorf("host %.200q: %w: %w", host, ErrBadHost, err)
+		}
+		folded = strings.TrimSuffix(ascii, ".") // an ideographic full stop became one
+	}
+	switch {
+	case folded == "":
+		return "", fmt.Errorf("host %.200q: %w", host, ErrNoHost)
+	case endsInNumber(folded):
+		return "", fmt.Errorf("host %.200q: %w", host, ErrIP)
+	case !validHost(folded):
+		return "", fmt.Errorf("host %.200q: %w", host, ErrBadHost)
+	}
+	return folded, nil
+}
+
+// canonical reports whether a host needs no folding: lower-case letters,
+// digits, hyphens and dots, and no label in Punycode, which has to be checked.
+func canonical(host string) bool {
+	for i := 0; i < len(host); i++ {
+		switch c := host[i]; {
+		case lowerLetter(c), '0' <= c && c <= '9', c == '.':
+		case c == '-':
+			if i >= 3 && host[i-3:i] == "xn-" && (i == 3 || host[i-4] == '.') {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return host != "" && host[len(host)-1] != '.'
+}
+
+// validHost checks the lengths of RFC 1035 (2.3.4) and the letters of RFC 1123
+// (2.1). An underscore is allowed: hosts below a domain do carry them.
+func validHost(host string) bool {
+	if len(host) > 253 {
+		return false
+	}
+	start := 0
+	for i := 0; i <= len(host); i++ {
+		if i == len(host) || host[i] == '.' {
+			if i == start || i-start > 63 {
+				return false
+			}
+			start = i + 1
+			continue
+		}
+		if c := host[i]; !lowerLetter(c) && (c < '0' || '9' < c) && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// endsInNumber is the URL Standard's test for an IPv4 address in any notation
+// (127.1, 0x7f.1, 2130706433): no top-level name is a number.
+func endsInNumber(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	digits := "0123456789"
+	if strings.HasPrefix(last, "0x") {
+		last, digits = last[2:], "0123456789abcdef"
+		if last == "" {
+			return true
+		}
+	}
+	return last != "" && strings.Trim(last, digits) == ""
+}
+
+// registrableOf splits a folded host. suffix is its public suffix.
+func registrableOf(host string) (registrable, suffix string, err error) {
+	if endsInNumber(host) {
+		return "", "", fmt.Errorf("host %.200q: %w", host, ErrIP)
+	}
+	lastDot := strings.LastIndexByte(host, '.')
+	if lastDot < 0 {
+		return "", "", fmt.Errorf("host %.200q: %w", host, ErrSingleLabel)
+	}
+	suffix, icann := publicsuffix.PublicSuffix(host)
+	// The flag is false too for a node that is only the parent of private
+	// rules (amazonaws.com): then the top-level name is asked by itself.
+	if !icann && strings.IndexByte(suffix, '.') < 0 {
+		if _, icann = publicsuffix.PublicSuffix(host[lastDot+1:]); !icann {
+			return "", "", fmt.Errorf("host %.200q: %w", host, ErrUnlisted)
+		}
+	}
+	registrable = host
+	if len(suffix) < len(host) {
+		above := host[:len(host)-len(suffix)-1]
+		registrable = host[strings.LastIndexByte(above, '.')+1:]
+	}
+	if !registrableLabels(registrable) {
+		return "", "", fmt.Errorf("registrable domain %.200q: %w", registrable, ErrBadHost)
+	}
+	return registrable, suffix, nil
+}
+
+// registrableLabels holds a registrable domain to what registries hand out:
+// lengths as in DNS, no underscore, no hyphen at a label's ends (RFC 1123, 2.1).
+func registrableLabels(host string) bool {
+	if !validHost(host) || strings.IndexByte(host, '_') >= 0 {
+		return false
+	}
+	return host[0] != '-' && host[len(host)-1] != '-' && !strings.Contains(host, "-.") && !strings.Contains(host, ".-")
+}
+
+// withoutWWW takes one leading www. off a host unless what is left is a public
+// suffix. registrable and suffix are a domain that host need not lie in.
+func withoutWWW(host, registrable, suffix string) string {
+	rest, found := strings.CutPrefix(host, "www.")
+	switch {
+	case !found:
+		return host
+	case rest == registrable && suffix != registrable: // nearly always
+		return rest
+	}
+	if own, _, err := registrableOf(host); err == nil && own == host {
+		return host
+	}
+	if strings.IndexByte(rest, '.') < 0 {
+		return host
+	}
+	return rest
+}
+
+// within reports whether host lies below domain.
+func within(host, domain string) bool {
+	at := len(host) - len(domain) - 1
+	return at > 0 && host[at] == '.' && host[at+1:] == domain
+}

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"io"
+	"iter"
+	"sync/atomic"
+)
+
+// Calls counts calls to a store by kind, for the run report. The zero value is
+// ready; it must not be copied.
+type Calls struct {
+	list, head, open, put, putIfAbsent, delete atomic.Int64
+}
+
+// Snapshot gives the counts so far: list (in pages of 1000 objects), head, open,
+// put, put_if_absent, delete. Every kind is there, also with 0.
+func (c *Calls) Snapshot() map[string]int64 {
+	return map[string]int64{
+		"list":          c.list.Load(),
+		"head":          c.head.Load(),
+		"open":          c.open.Load(),
+		"put":           c.put.Load(),
+		"put_if_absent": c.putIfAbsent.Load(),
+		"delete":        c.delete.Load(),
+	}
+}
+
+// Counted is s with its calls, failed ones too, counted in c.
+func Counted(s Store, c *Calls) Store { return &counted{s, c} }
+
+type counted struct {
+	Store
+	calls *Calls
+}
+
+func (s *counted) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		s.calls.list.Add(1)
+		n := 0
+		for o, err := range s.Store.List(ctx, prefix) {
+			if n++; n > pageSize {
+				n = 1
+				s.calls.list.Add(1)
+			}
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s *counted) Head(ctx context.Context, key string) (Object, error) {
+	s.calls.head.Add(1)
+	return s.Store.Head(ctx, key)
+}
+
+func (s *counted) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+	s.calls.open.Add(1)
+	return s.Store.Open(ctx, key)
+}
+
+func (s *counted) Put(ctx context.Context, key string, body io.Reader, o PutOptions) error {
+	s.calls.put.Add(1)
+	return s.Store.Put(ctx, key, body, o)
+}
+
+func (s *counted) PutIfAbsent(ctx context.Context, key string, body io.Reader, o PutOptions) error {
+	s.calls.putIfAbsent.Add(1)
+	return s.Store.PutIfAbsent(ctx, key, body, o)
+}
+
+func (s *counted) Delete(ctx context.Context, key string) error {
+	s.calls.delete.Add(1)
+	return s.Store.Delete(ctx, key)
+}

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"gocloud.dev/gcerrors"
+	"google.golang.org/api/googleapi"
+)
+
+// Retries is how often Retry tries again after the first attempt (design
+// 1.1.0: three retries for what can pass).
+const Retries = 3
+
+// The waits before the retries are 200 ms, 400 ms and 800 ms, each with up to
+// half of itself added or taken off so that workers do not come back in step.
+const firstWait = 200 * time.Millisecond
+
+// Retryable says that the same call can succeed later: a 5xx, throttling, a
+// time-out, a connection that was reset or not made, a body cut off on the way.
+// An absent or taken key, a refused permission, any other 4xx and a cancelled
+// context are final. It is true for a deadline; whether that was the caller's
+// own only the caller's context tells.
+func Retryable(err error) bool {
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, ErrKey),
+		errors.Is(err, ErrNotExist), errors.Is(err, ErrExist), errors.Is(err, errors.ErrUnsupported):
+		return false
+	}
+	if status := httpStatus(err); status != 0 {
+		if status == http.StatusBadRequest || status == http.StatusConflict {
+			return transientCode(err)
+		}
+		return status >= 500 && status != http.StatusNotImplemented ||
+			status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
+	}
+	if transientCode(err) || errors.Is(err, errCut) {
+		return true
+	}
+	var send *smithyhttp.RequestSendError
+	var op *net.OpError
+	var u *url.Error
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout(), errors.As(err, &send), errors.As(err, &op):
+		return true
+	case errors.As(err, &u):
+		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	for _, transient := range []error{context.DeadlineExceeded, syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.EINTR, syscall.EAGAIN, syscall.ESTALE} {
+		if errors.Is(err, transient) {
+			return true
+		}
+	}
+	switch gcerrors.Code(err) {
+	case gcerrors.ResourceExhausted, gcerrors.DeadlineExceeded, gcerrors.Internal:
+		return true
+	}
+	return false
+}
+
+func httpStatus(err error) int {
+	var aws *smithyhttp.ResponseError
+	var google *googleapi.Error
+	switch {
+	case errors.As(err, &aws):
+		return aws.HTTPStatusCode()
+	case errors.As(err, &google):
+		return google.Code
+	}
+	return 0
+}
+
+// transientCode knows the S3 error codes that pass although their status is 400
+// or 409 (Amazon S3 API Reference, Error responses).
+func transientCode(err error) bool {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode() {
+	case "RequestTimeout", "ConditionalRequestConflict", "OperationAborted", "SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "InternalError", "ServiceUnavailable":
+		return true
+	}
+	return false
+}
+
+// errCut marks a failure of the connection while a body was read. Alone an
+// io.ErrUnexpectedEOF says nothing: a truncated JSON file gives it too.
+var errCut = errors.New("the connection broke while reading")
+
+// Retry runs op, and up to Retries times more with growing waits while its
+// error is Retryable and ctx is not done. It returns the last error. op must
+// begin anew each time: a body to Put has to be rewound.
+func Retry(ctx context.Context, op func() error) error {
+	wait := firstWait
+	for try := 0; ; try++ {
+		err := op()
+		if err == nil || try == Retries || !Retryable(err) || ctx.Err() != nil {
+			return err
+		}
+		timer := time.NewTimer(wait/2 + rand.N(wait))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+		wait *= 2
+	}
+}

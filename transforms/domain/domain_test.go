@@ -114,6 +114,7 @@ func TestFromURLRefuses(t *testing.T) {
 	f("http://example-.com/", ErrBadHost)
 	f("http://under_score.com/", ErrBadHost)
 	f("http://xn--a.com/", ErrBadHost)
+	f("http://\xff\xfe.com/", ErrBadHost)
 	f("http://exam%zzple.com/", ErrBadHost)
 	f("http://exam%2Fple.com/", ErrBadHost)
 	f("http://"+strings.Repeat("a", 64)+".com/", ErrBadHost)

@@ -19,12 +19,14 @@ var errEmptyURL = fmt.Errorf("the URL is empty: %w", ErrNoHost)
 // Without "//" a colon is a port when digits follow it; otherwise it belongs to
 // a scheme that has no host (mailto:, javascript:). An e-mail address is no URL.
 func hostOf(rawURL string) (string, error) {
-	s := strings.Trim(rawURL, " \t\r\n\f\v\u00a0\ufeff")
+	s := rawURL
 	if s == "" {
 		return "", errEmptyURL
 	}
-	if strings.ContainsAny(s, "\t\r\n") { // dropped wherever they stand, as in the URL Standard
-		s = strings.NewReplacer("\t", "", "\r", "", "\n", "").Replace(s)
+	if !plain(s[0]) || !plain(s[len(s)-1]) {
+		if s = strings.Trim(s, " \t\r\n\f\v\u00a0\ufeff"); s == "" {
+			return "", errEmptyURL
+		}
 	}
 	authority, hasScheme := s, false
 	switch scheme := schemeLen(s); {
@@ -37,8 +39,11 @@ func hostOf(rawURL string) (string, error) {
 	case scheme > 0 && !isPort(s[scheme+1:]):
 		return "", fmt.Errorf("URL %.200q: %w", rawURL, ErrNoHost)
 	}
-	if end := strings.IndexAny(authority, `/\?#`); end >= 0 {
-		authority = authority[:end]
+	for i := 0; i < len(authority); i++ {
+		if c := authority[i]; c == '/' || c == '\\' || c == '?' || c == '#' {
+			authority = authority[:i]
+			break
+		}
 	}
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		if !hasScheme && !strings.HasPrefix(s, "//") {
@@ -70,6 +75,9 @@ func hostOf(rawURL string) (string, error) {
 	}
 	return foldHost(authority)
 }
+
+// plain reports whether a byte is visible ASCII.
+func plain(c byte) bool { return ' ' < c && c < 0x7f }
 
 // schemeLen is the length of what stands before the first colon when it has
 // the form of a scheme (RFC 3986, 3.1), else 0.
@@ -114,6 +122,8 @@ var lookup = idna.New(
 	idna.StrictDomainName(false),
 )
 
+var lineEnds = strings.NewReplacer("\t", "", "\r", "", "\n", "")
+
 // foldHost brings a host name into its canonical form: lower case, ASCII, no
 // trailing dot. It refuses IP addresses and what DNS could not name.
 func foldHost(host string) (string, error) {
@@ -126,9 +136,13 @@ func foldHost(host string) (string, error) {
 			}
 			folded = decoded
 		}
-		ascii, err := lookup.ToASCII(folded)
+		// Tabs and line ends are dropped wherever they stand, as in the URL Standard.
+		ascii, err := lookup.ToASCII(lineEnds.Replace(folded))
 		if err != nil {
 			return "", fmt.Errorf("host %.200q: %w: %w", host, ErrBadHost, err)
+		}
+		if again, err := lookup.ToASCII(ascii); err != nil || again != ascii {
+			return "", fmt.Errorf("host %.200q has no stable ASCII form: %w", host, ErrBadHost)
 		}
 		folded = strings.TrimSuffix(ascii, ".") // an ideographic full stop became one
 	}

@@ -1,0 +1,182 @@
+package robots_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/temoto/robotstxt"
+
+	"github.com/newsfork/seed-engine/transforms/robots"
+)
+
+const casesDir = "../../../shared/cases/robots"
+
+// Floors: they may only rise.
+const (
+	minAgreed   = 1126 // rows that every source or every implementation agrees on: all of them
+	minDoubtful = 61   // of the rows the sources dispute, those where we agree with the row's own source
+)
+
+type row struct {
+	ID         string
+	Source     string
+	Robots     string
+	RobotsB64  []byte `json:"robots_b64"`
+	Agent      string
+	Agents     []string
+	URL        string
+	Allowed    *bool
+	Undisputed *bool
+	CrawlDelay json.RawMessage `json:"crawl_delay"`
+	Sitemaps   *[]string
+}
+
+func (r row) body() []byte {
+	if r.RobotsB64 != nil {
+		return r.RobotsB64
+	}
+	return []byte(r.Robots)
+}
+
+// agreed rows are those that must be right without exception.
+func (r row) agreed() bool {
+	return r.Allowed != nil && r.Agents == nil &&
+		(r.Undisputed != nil && *r.Undisputed || strings.HasPrefix(r.Source, "real-"))
+}
+
+func readRows(t *testing.T, name string) []row {
+	t.Helper()
+	f, err := os.Open(filepath.Join(casesDir, name))
+	if err != nil {
+		t.Skipf("the shared cases are absent: %v", err)
+	}
+	defer f.Close()
+	var rows []row
+	scan := bufio.NewScanner(f)
+	scan.Buffer(nil, 16<<20)
+	for scan.Scan() {
+		var r row
+		if err := json.Unmarshal(scan.Bytes(), &r); err != nil {
+			t.Fatalf("reading %s: %v", name, err)
+		}
+		rows = append(rows, r)
+	}
+	if err := scan.Err(); err != nil {
+		t.Fatalf("reading %s: %v", name, err)
+	}
+	return rows
+}
+
+func TestAgreedCases(t *testing.T) {
+	right := 0
+	for _, r := range readRows(t, "robots_cases.jsonl") {
+		if !r.agreed() {
+			continue
+		}
+		line, text, got := robots.Parse(r.body()).Rule(r.Agent, r.URL)
+		if got != *r.Allowed {
+			t.Errorf("%s: %s on %q: allowed %v, want %v (line %d %q)\n%.400s", r.ID, r.Agent, r.URL, got, *r.Allowed, line, text, r.body())
+			continue
+		}
+		right++
+	}
+	if right < minAgreed {
+		t.Errorf("%d agreed rows are right, floor %d", right, minAgreed)
+	}
+}
+
+// chosen holds the disputed rows in which we do not follow the row's source,
+// and why.
+var chosen = map[string]string{
+	"google/ID_Encoding/006":                          "RFC 9309 2.2.2 decodes encoded unreserved characters before it compares",
+	"google/GoogleOnly_LineTooLong/002":               "RFC 9309 knows no longest line; the file's size limit is the caller's",
+	"crawler-commons/testMultiAgentNames/001":         "RFC 9309 2.2.1: one product token a line",
+	"crawler-commons/testRobotsWithUTF16BEBOM/001":    "RFC 9309 2.2: the file is UTF-8",
+	"crawler-commons/testRobotsWithUTF16LEBOM/001":    "RFC 9309 2.2: the file is UTF-8",
+	"crawler-commons/testDirectiveTypos/001":          "only the misspellings that google/robotstxt forgives",
+	"crawler-commons/testDirectiveTypos/004":          "only the misspellings that google/robotstxt forgives",
+	"protego/test_generosity/007":                     "RFC 9309 2.2.1: tokens are compared, wildcards inside them are none",
+	"protego/test_special_symbols_dual_behaviour/002": "RFC 9309 2.2.3: a final $ is the end of the match, nothing else",
+	"protego/test_special_symbols_dual_behaviour/003": "RFC 9309 2.2.3: a final $ is the end of the match, nothing else",
+	"protego/test_with_absolute_urls/002":             "RFC 9309 2.2.2: a rule is a path; a URL in its place matches nothing",
+	"protego/test_user_agent_precedence/002":          "RFC 9309 2.2.1: tokens are equal or not, prefixes do not count",
+	"protego/test_user_agent_precedence/008":          "RFC 9309 2.2.1: tokens are equal or not, prefixes do not count",
+	"protego/test_user_agent_precedence/009":          "RFC 9309 2.2.1: tokens are equal or not, prefixes do not count",
+	"protego/test_user_agent_precedence/011":          "RFC 9309 2.2.1: tokens are equal or not, prefixes do not count",
+	"protego/test_user_agent_precedence/012":          "RFC 9309 2.2.1: tokens are equal or not, prefixes do not count",
+}
+
+func TestDoubtfulCases(t *testing.T) {
+	right := 0
+	for _, r := range readRows(t, "robots_doubtful.jsonl") {
+		if r.Allowed == nil {
+			continue
+		}
+		line, text, got := robots.Parse(r.body()).Rule(r.Agent, r.URL)
+		agrees := got == *r.Allowed
+		if agrees {
+			right++
+		}
+		if reason := chosen[r.ID]; agrees != (reason == "") {
+			t.Errorf("%s: %s on %.200q: allowed %v, the source says %v (line %d %.200q), our reason to differ: %q\n%.300q",
+				r.ID, r.Agent, r.URL, got, *r.Allowed, line, text, reason, r.body())
+		}
+	}
+	if right < minDoubtful {
+		t.Errorf("%d disputed rows as their source says, floor %d", right, minDoubtful)
+	}
+}
+
+func TestExtensionCases(t *testing.T) {
+	delays, sitemaps := 0, 0
+	for _, r := range readRows(t, "robots_cases.jsonl") {
+		f := robots.Parse(r.body())
+		if r.Sitemaps != nil {
+			sitemaps++
+			if got := f.Sitemaps(); !slices.Equal(got, *r.Sitemaps) {
+				t.Errorf("%s: sitemaps %q, want %q", r.ID, got, *r.Sitemaps)
+			}
+		}
+		if r.CrawlDelay != nil {
+			delays++
+			var seconds *float64
+			if err := json.Unmarshal(r.CrawlDelay, &seconds); err != nil {
+				t.Fatal(err)
+			}
+			got, ok := f.CrawlDelay(r.Agent)
+			if ok != (seconds != nil) || ok && got != time.Duration(*seconds*float64(time.Second)) {
+				t.Errorf("%s: crawl delay of %s %v %v, want %s", r.ID, r.Agent, got, ok, r.CrawlDelay)
+			}
+		}
+	}
+	if delays < 18 || sitemaps < 8 {
+		t.Errorf("only %d delay and %d sitemap rows were read", delays, sitemaps)
+	}
+}
+
+// TestOracle keeps an eye on the library the mission names. It is not used in
+// the matcher: it is wrong on the rows counted here, where every other
+// implementation agrees.
+func TestOracle(t *testing.T) {
+	right, all := 0, 0
+	for _, r := range readRows(t, "robots_cases.jsonl") {
+		if !r.agreed() || r.Undisputed == nil {
+			continue
+		}
+		all++
+		data, err := robotstxt.FromBytes(r.body())
+		if err == nil && data.TestAgent(r.URL, r.Agent) == *r.Allowed {
+			right++
+		}
+	}
+	t.Logf("temoto/robotstxt is right on %d of %d undisputed rows", right, all)
+	if right == all {
+		t.Error("temoto/robotstxt is now right on every undisputed row: reconsider using it")
+	}
+}

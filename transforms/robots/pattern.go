@@ -1,0 +1,105 @@
+package robots
+
+import "strings"
+
+// pattern is a rule's path in the form it is compared in.
+type pattern struct {
+	parts    []string // normalized text between the wildcards, at least one
+	anchored bool     // the pattern ended in $
+	octets   int      // length by which rules are ranked, wildcards included
+}
+
+// compile prepares a rule's value. Only a final $ is an anchor; elsewhere it
+// stands for itself.
+func compile(value string) pattern {
+	body, anchored := strings.CutSuffix(value, "$")
+	normal := normalize(body, true)
+	octets := len(normal)
+	if anchored {
+		octets++
+	}
+	return pattern{parts: strings.Split(normal, "*"), anchored: anchored, octets: octets}
+}
+
+// match reports whether the pattern matches the normalized target from its
+// start. Taking the first place for each part is enough, because the wildcard
+// after it can absorb any rest; so the time is bounded without backtracking.
+func (p pattern) match(target string) bool {
+	rest, ok := strings.CutPrefix(target, p.parts[0])
+	if !ok {
+		return false
+	}
+	last := len(p.parts) - 1
+	if last == 0 {
+		return !p.anchored || rest == ""
+	}
+	for _, part := range p.parts[1:last] {
+		i := strings.Index(rest, part)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(part):]
+	}
+	if p.anchored {
+		return strings.HasSuffix(rest, p.parts[last])
+	}
+	return strings.Contains(rest, p.parts[last])
+}
+
+// normalize brings a path to the form both sides are compared in (RFC 9309
+// section 2.2.2): octets that may not stand in a URI are percent-encoded, encoded
+// unreserved characters are decoded, hexadecimal digits are upper case. A
+// literal $ and, outside patterns, * are encoded too, so that a rule can name
+// them as %24 and %2A.
+func normalize(s string, wildcards bool) string {
+	const hex = "0123456789ABCDEF"
+	plain := true
+	for i := 0; i < len(s) && plain; i++ {
+		c := s[i]
+		plain = c != '%' && !encode(c, wildcards)
+	}
+	if plain {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 8)
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
+			v := unhex(s[i+1])<<4 | unhex(s[i+2])
+			i += 2
+			if unreserved(v) {
+				b.WriteByte(v)
+			} else {
+				b.Write([]byte{'%', hex[v>>4], hex[v&15]})
+			}
+		case encode(c, wildcards):
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// encode tells the octets that are compared in their encoded form.
+func encode(c byte, wildcards bool) bool {
+	return c <= ' ' || c >= 0x7f || c == '$' || c == '*' && !wildcards || strings.IndexByte("\"<>\\^`{|}", c) >= 0
+}
+
+// unreserved characters mean the same encoded or not (RFC 3986 section 2.3).
+func unreserved(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+func unhex(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c&^0x20 - 'A' + 10
+}

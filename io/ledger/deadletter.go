@@ -1,0 +1,192 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// Input refers to what a dead letter is about: enough to do it again, never a
+// page's text.
+type Input struct {
+	File     string `json:"file,omitempty"`    // key of the raw file that named it
+	Index    *int   `json:"index,omitempty"`   // of the record in that file, from 0
+	Indices  []int  `json:"indices,omitempty"` // of all bad records of that file
+	URL      string `json:"url,omitempty"`
+	Key      string `json:"key,omitempty"` // of the object or the folder that was to be written
+	DomainID string `json:"domain_id,omitempty"`
+	Source   string `json:"source,omitempty"` // provider or site of the docs, catalog and news jobs
+}
+
+// DeadLetter is something that could not be done and is kept for a person: the
+// object dead-letters/{job}/{id}.json.
+type DeadLetter struct {
+	Job       string    `json:"job"`
+	RunID     string    `json:"run_id"` // of the latest failure
+	Stage     string    `json:"stage"`
+	Kind      string    `json:"kind"` // bad_records, bad_file, invalid_metadata, store_failed, …
+	Retryable bool      `json:"retryable"`
+	Attempts  int       `json:"attempts"`
+	FirstAt   time.Time `json:"first_at"`
+	LastAt    time.Time `json:"last_at"`
+	Input     Input     `json:"input"`
+	Error     string    `json:"error"` // redacted
+}
+
+// ID is the stable id of a dead letter. It comes from the job and the input, so
+// that a second failure of the same thing, even by another kind, updates the
+// first, and a success can find it. Only bad_records stands apart: a file may
+// have bad records and be done. The file and the index where a thing was named
+// count only when nothing names the thing itself, for another file may name it
+// next time.
+func (d DeadLetter) ID() string {
+	class := "input"
+	if d.Kind == "bad_records" {
+		class = "records"
+	}
+	in := d.Input
+	in.Indices, in.URL = nil, Redact(in.URL) // as it is stored
+	if in.Key != "" || in.URL != "" || in.DomainID != "" {
+		in.File, in.Index = "", nil
+	}
+	// A struct of strings and numbers always encodes.
+	b, _ := json.Marshal([]any{d.Job, class, in})
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:12])
+}
+
+func decodeDeadLetter(b []byte) (DeadLetter, error) {
+	var d DeadLetter
+	if err := parse("dead letter", b, &d); err != nil {
+		return DeadLetter{}, err
+	}
+	if !name.MatchString(d.Job) || d.Kind == "" {
+		return DeadLetter{}, fmt.Errorf("not a dead letter: job is %q, kind is %q", d.Job, d.Kind)
+	}
+	return d, nil
+}
+
+const deadLettersPrefix = "dead-letters/"
+
+func deadLetterKey(job, id string) (string, error) {
+	if err := errors.Join(checkName("job", job), checkName("dead letter's id", id)); err != nil {
+		return "", err
+	}
+	return deadLettersPrefix + job + "/" + id + ".json", nil
+}
+
+// maxError bounds the error text kept, in bytes.
+const maxError = 2000
+
+// Put writes a dead letter. One that is there for the same input is brought up
+// to date: it keeps its first time and counts one attempt more. LastAt is the
+// time of the failure; the zero time means now. Two processes that fail on one
+// input in the same instant may count one attempt together.
+func Put(ctx context.Context, s store.Store, d DeadLetter) error {
+	key, err := deadLetterKey(d.Job, d.ID())
+	if err != nil {
+		return fmt.Errorf("writing a dead letter: %w", err)
+	}
+	if d.Kind == "" {
+		return fmt.Errorf("writing a dead letter to %s: it has no kind", key)
+	}
+	if d.LastAt.IsZero() {
+		d.LastAt = time.Now()
+	}
+	d.LastAt = d.LastAt.UTC()
+	d.FirstAt, d.Attempts = d.LastAt, 1
+	d.Input.URL = Redact(d.Input.URL)
+	if d.Error = Redact(d.Error); len(d.Error) > maxError {
+		cut := maxError
+		for !utf8.RuneStart(d.Error[cut]) {
+			cut--
+		}
+		d.Error = d.Error[:cut] + " …"
+	}
+
+	b, err := read(ctx, s, key)
+	if err != nil && !errors.Is(err, store.ErrNotExist) {
+		return err
+	}
+	// One that cannot be read any more is replaced: the failure at hand is
+	// worth more than a count of earlier ones.
+	if old, bad := decodeDeadLetter(b); err == nil && bad == nil {
+		d.FirstAt, d.Attempts = old.FirstAt, old.Attempts+1
+	}
+	return save(ctx, s, key, d)
+}
+
+// Get reads one dead letter; the error matches store.ErrNotExist when there is
+// none.
+func Get(ctx context.Context, s store.Store, job, id string) (DeadLetter, error) {
+	key, err := deadLetterKey(job, id)
+	if err != nil {
+		return DeadLetter{}, fmt.Errorf("reading a dead letter: %w", err)
+	}
+	return load(ctx, s, key, decodeDeadLetter)
+}
+
+// Remove takes a dead letter away, as any later success does. None there is no
+// error.
+func Remove(ctx context.Context, s store.Store, job, id string) error {
+	key, err := deadLetterKey(job, id)
+	if err != nil {
+		return fmt.Errorf("removing a dead letter: %w", err)
+	}
+	return remove(ctx, s, key)
+}
+
+// ListDeadLetters yields the dead letters of a job (all jobs when empty) whose
+// latest failure was in a run (any when empty), in key order. A broken one is
+// yielded as an error that names it, and the list goes on.
+func ListDeadLetters(ctx context.Context, s store.Store, job, runID string) iter.Seq2[DeadLetter, error] {
+	return func(yield func(DeadLetter, error) bool) {
+		for o, err := range deadLetterKeys(ctx, s, job) {
+			if err != nil {
+				yield(DeadLetter{}, err)
+				return
+			}
+			d, err := load(ctx, s, o, decodeDeadLetter)
+			if errors.Is(err, store.ErrNotExist) {
+				continue // removed since the listing
+			}
+			if err == nil && runID != "" && d.RunID != runID {
+				continue
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+func deadLetterKeys(ctx context.Context, s store.Store, job string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		prefix := deadLettersPrefix
+		if job != "" {
+			if err := checkName("job", job); err != nil {
+				yield("", fmt.Errorf("listing dead letters: %w", err))
+				return
+			}
+			prefix += job + "/"
+		}
+		for o, err := range s.List(ctx, prefix) {
+			if err != nil {
+				yield("", fmt.Errorf("listing %s: %w", prefix, err))
+				return
+			}
+			if strings.HasSuffix(o.Key, ".json") && !yield(o.Key, nil) {
+				return
+			}
+		}
+	}
+}

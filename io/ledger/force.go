@@ -1,0 +1,75 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// ForcedBy is the metadata key under which a marker carries the id of the
+// forced run that wrote it. In a forced run only markers with its own id count.
+const ForcedBy = "forced-by"
+
+type force struct {
+	ID        string    `json:"id"`
+	StartedAt time.Time `json:"started_at"`
+}
+
+func decodeForce(b []byte) (force, error) {
+	var f force
+	if err := parse("forced run", b, &f); err != nil {
+		return force{}, err
+	}
+	if !name.MatchString(f.ID) {
+		return force{}, fmt.Errorf("not a forced run: id is %q", f.ID)
+	}
+	return f, nil
+}
+
+func forceKey(job, filterHash string) (string, error) {
+	if err := errors.Join(checkName("job", job), checkName("filter hash", filterHash)); err != nil {
+		return "", err
+	}
+	return "force/" + job + "/" + filterHash + ".json", nil
+}
+
+// ForceID returns the id of the forced run of a job with the filters of that
+// hash. One that was interrupted is adopted, which is what makes it go on
+// rather than begin again. Where there is none it is begun when start is set;
+// otherwise the id is empty.
+func ForceID(ctx context.Context, s store.Store, job, filterHash string, start bool) (string, error) {
+	key, err := forceKey(job, filterHash)
+	if err != nil {
+		return "", fmt.Errorf("forcing a run: %w", err)
+	}
+	f, err := load(ctx, s, key, decodeForce)
+	if err == nil || !errors.Is(err, store.ErrNotExist) {
+		return f.ID, err
+	}
+	if !start {
+		return "", nil
+	}
+	now := time.Now().UTC()
+	f = force{ID: NewRunID(now), StartedAt: now}
+	err = create(ctx, s, key, f)
+	if errors.Is(err, store.ErrExist) {
+		f, err = load(ctx, s, key, decodeForce)
+	}
+	if err != nil {
+		return "", err
+	}
+	return f.ID, nil
+}
+
+// ClearForce ends a forced run: call it when the run is complete, so that the
+// next forced one does everything again.
+func ClearForce(ctx context.Context, s store.Store, job, filterHash string) error {
+	key, err := forceKey(job, filterHash)
+	if err != nil {
+		return fmt.Errorf("ending a forced run: %w", err)
+	}
+	return remove(ctx, s, key)
+}

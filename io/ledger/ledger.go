@@ -1,0 +1,117 @@
+// Package ledger keeps what a run must remember outside every worker: leases,
+// run state, control, lane progress, reports, dead letters and forced-run ids.
+//
+// All of it is small JSON objects in the store, so any process on any host can
+// look at a run, stop it, or go on where a killed one left off:
+//
+//	lease/{name}/{epoch}              who may do a piece of work
+//	runs/{run_id}/state.json          what a run is and how it ended
+//	runs/{run_id}/control.json        what it is asked to do
+//	runs/{run_id}/lanes/{n}.json      how far each lane is
+//	runs/{run_id}/report.json         the run report
+//	dead-letters/{job}/{id}.json      what a person must look at
+//	force/{job}/{filters}.json        a forced run that is not complete
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// maxObject bounds what is read of one ledger object, so that a foreign object
+// in its place cannot fill the memory.
+const maxObject = 64 << 20
+
+// name is what a run id, a job or a filter hash may look like: one path
+// segment, so that a name given by a person cannot leave its folder.
+var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+
+func checkName(what, s string) error {
+	if !name.MatchString(s) {
+		return fmt.Errorf("%q is not a %s: letters, digits, '-' and '_' only", s, what)
+	}
+	return nil
+}
+
+// read returns the bytes of one object, or an error that matches
+// store.ErrNotExist.
+func read(ctx context.Context, s store.Store, key string) ([]byte, error) {
+	var b []byte
+	err := store.Retry(ctx, func() error {
+		r, err := s.Open(ctx, key)
+		if err != nil {
+			return err
+		}
+		b, err = io.ReadAll(io.LimitReader(r, maxObject+1))
+		return errors.Join(err, r.Close())
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", key, err)
+	}
+	if len(b) > maxObject {
+		return nil, fmt.Errorf("reading %s: over %d bytes, so it was not written by this program; move it away", key, maxObject)
+	}
+	return b, nil
+}
+
+// load reads one object and decodes it.
+func load[T any](ctx context.Context, s store.Store, key string, decode func([]byte) (T, error)) (T, error) {
+	var none T
+	b, err := read(ctx, s, key)
+	if err != nil {
+		return none, err
+	}
+	v, err := decode(b)
+	if err != nil {
+		return none, fmt.Errorf("reading %s: %w", key, err)
+	}
+	return v, nil
+}
+
+// parse decodes JSON that others may have written: what names the thing that
+// was expected, for the error.
+func parse(what string, b []byte, v any) error {
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("not a %s: %w", what, err)
+	}
+	return nil
+}
+
+var asJSON = store.PutOptions{ContentType: "application/json"}
+
+// save writes v as one JSON object, over whatever is there.
+func save(ctx context.Context, s store.Store, key string, v any) error {
+	return write(ctx, s.Put, key, v)
+}
+
+// create writes v as one JSON object; the error matches store.ErrExist when
+// there is one.
+func create(ctx context.Context, s store.Store, key string, v any) error {
+	return write(ctx, s.PutIfAbsent, key, v)
+}
+
+func write(ctx context.Context, put func(context.Context, string, io.Reader, store.PutOptions) error, key string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", key, err)
+	}
+	b = append(b, '\n')
+	if err := store.Retry(ctx, func() error { return put(ctx, key, bytes.NewReader(b), asJSON) }); err != nil {
+		return fmt.Errorf("writing %s: %w", key, err)
+	}
+	return nil
+}
+
+func remove(ctx context.Context, s store.Store, key string) error {
+	if err := store.Retry(ctx, func() error { return s.Delete(ctx, key) }); err != nil {
+		return fmt.Errorf("deleting %s: %w", key, err)
+	}
+	return nil
+}

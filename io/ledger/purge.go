@@ -1,0 +1,74 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// Purged says what Purge removed.
+type Purged struct {
+	Runs        int
+	DeadLetters int
+}
+
+// Purge removes the runs of a job (all jobs when empty) that ended before
+// olderThan, and its dead letters whose latest failure was before it. Runs that
+// are not over stay, and so does whatever cannot be read: it is named in the
+// error while the rest is purged.
+func Purge(ctx context.Context, s store.Store, job string, olderThan time.Time) (Purged, error) {
+	var p Purged
+	var broken []error
+	for r, err := range List(ctx, s) {
+		if err != nil {
+			broken = append(broken, err)
+			continue
+		}
+		if job != "" && r.Job != job || !r.State.Over() || !r.FinishedAt.Before(olderThan) {
+			continue
+		}
+		if err := purgeRun(ctx, s, r.RunID); err != nil {
+			return p, errors.Join(append(broken, err)...)
+		}
+		p.Runs++
+	}
+	for key, err := range deadLetterKeys(ctx, s, job) {
+		if err != nil {
+			return p, errors.Join(append(broken, err)...)
+		}
+		d, err := load(ctx, s, key, decodeDeadLetter)
+		if err != nil {
+			broken = append(broken, err)
+			continue
+		}
+		if !d.LastAt.Before(olderThan) {
+			continue
+		}
+		if err := remove(ctx, s, key); err != nil {
+			return p, errors.Join(append(broken, err)...)
+		}
+		p.DeadLetters++
+	}
+	return p, errors.Join(broken...)
+}
+
+// purgeRun removes the state last, so that a purge cut short is taken up by the
+// next one.
+func purgeRun(ctx context.Context, s store.Store, id string) error {
+	state := runKey(id, "state.json")
+	for o, err := range s.List(ctx, runKey(id, "")) {
+		if err != nil {
+			return fmt.Errorf("listing run %s: %w", id, err)
+		}
+		if o.Key == state {
+			continue
+		}
+		if err := remove(ctx, s, o.Key); err != nil {
+			return err
+		}
+	}
+	return remove(ctx, s, state)
+}

@@ -1,0 +1,298 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// jobCounts names the counts of each job's report, in the order in which a
+// person reads them (spec: the command line, "Run report").
+var jobCounts = map[string][]string{
+	"seed": {"files_listed", "files_ignored", "files_skipped", "files_read", "files_bad", "records", "records_bad",
+		"domains_unique", "domains_already_done", "domains_collected", "domains_failed", "robots_found", "sitemaps_found", "dead_letters"},
+	"docs": {"providers", "pages_fetched", "pages_new", "pages_updated", "pages_unchanged", "pages_deleted", "pages_skipped",
+		"pages_blocked", "chunks"},
+	"catalog": {"list_pages_fetched", "product_urls_found", "detail_pages_fetched", "products_saved", "failed_tasks",
+		"products_new", "products_changed"},
+	"news": {"providers_run", "providers_skipped", "providers_stopped", "articles_found", "articles_fetched", "articles_inserted",
+		"articles_changed", "articles_same", "articles_empty", "articles_expired"},
+}
+
+// JobCounts names the counts that a job's report always has, even at 0, in
+// reading order; none for other jobs.
+func JobCounts(job string) []string { return slices.Clone(jobCounts[job]) }
+
+// SeedCounts is JobCounts of the seed job.
+func SeedCounts() []string { return JobCounts("seed") }
+
+// failures is the fetcher's closed set of errors below HTTP.
+var failures = []string{"dns", "connect", "tls", "timeout", "reset", "blocked", "redirect", "too_large"}
+
+// Timings tell how long one domain took, in seconds.
+type Timings struct {
+	Domains       int64   `json:"domains"` // measured ones
+	Mean          float64 `json:"mean_s"`
+	P50           float64 `json:"p50_s"`
+	P95           float64 `json:"p95_s"`
+	Max           float64 `json:"max_s"`
+	DomainsPerSec float64 `json:"domains_per_s"` // over the whole run
+}
+
+// LaneReport is what the report keeps of a lane's progress.
+type LaneReport struct {
+	Lane      int       `json:"lane"`
+	Hosts     int64     `json:"hosts"`
+	HostsDone int64     `json:"hosts_done"`
+	Finished  bool      `json:"finished"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Report is the run report: the object runs/{run_id}/report.json, and what
+// --report writes.
+type Report struct {
+	RunID       string         `json:"run_id"`
+	Job         string         `json:"job"`
+	Runner      string         `json:"runner"`
+	State       State          `json:"state"`
+	StartedAt   time.Time      `json:"started_at"`
+	FinishedAt  *time.Time     `json:"finished_at"` // null while the run is going
+	Duration    float64        `json:"duration_s"`  // so far, while it is going
+	Options     map[string]any `json:"options"`
+	Counts      Counts         `json:"counts"`
+	HTTP        HTTP           `json:"http"`
+	Store       Counts         `json:"store"` // calls by kind
+	Timings     Timings        `json:"timings"`
+	DeadLetters Counts         `json:"dead_letters"` // by kind
+	Alerts      []string       `json:"alerts"`       // in words, for a person
+	Lanes       []LaneReport   `json:"lanes"`
+}
+
+// BuildReport makes the report of a run from the sum of what its lanes did.
+// now is the end of the duration of a run that is not over.
+func BuildReport(r Run, t Tally, now time.Time, lanes ...Progress) Report {
+	var sum Tally // a copy, so that the report shares nothing
+	sum.Add(t)
+	rep := Report{
+		RunID: r.RunID, Job: r.Job, Runner: r.Runner, State: r.State,
+		StartedAt: r.StartedAt.UTC().Truncate(time.Millisecond),
+		Options:   maps.Clone(r.Options),
+		Counts:    sum.Counts, HTTP: sum.HTTP, Store: sum.Store, DeadLetters: sum.DeadLetters,
+		Alerts: []string{}, Lanes: []LaneReport{},
+	}
+	end := now
+	if !r.FinishedAt.IsZero() {
+		end = r.FinishedAt
+		at := end.UTC().Truncate(time.Millisecond)
+		rep.FinishedAt = &at
+	}
+	seconds := max(0, end.Sub(r.StartedAt).Seconds())
+	rep.Duration = round(seconds)
+	if rep.Options == nil {
+		rep.Options = map[string]any{}
+	}
+	for _, c := range []*Counts{&rep.Counts, &rep.HTTP.ByStatus, &rep.HTTP.Failures, &rep.Store, &rep.DeadLetters} {
+		if *c == nil {
+			*c = Counts{}
+		}
+	}
+	for _, k := range jobCounts[r.Job] {
+		rep.Counts[k] += 0
+	}
+	for _, k := range failures {
+		rep.HTTP.Failures[k] += 0
+	}
+	rep.Timings = Timings{
+		Domains: t.Timings.Count,
+		Mean:    round(t.Timings.Mean()), P50: round(t.Timings.Quantile(0.50)), P95: round(t.Timings.Quantile(0.95)),
+		Max: round(t.Timings.Max),
+	}
+	if seconds > 0 {
+		rep.Timings.DomainsPerSec = round(float64(t.Timings.Count) / seconds)
+	}
+	for _, p := range lanes {
+		rep.Lanes = append(rep.Lanes, LaneReport{p.Lane, p.Hosts, p.HostsDone, p.Finished, p.UpdatedAt.UTC().Truncate(time.Millisecond)})
+	}
+	return rep
+}
+
+// round keeps milliseconds.
+func round(s float64) float64 { return math.Round(s*1000) / 1000 }
+
+func decodeReport(b []byte) (Report, error) {
+	var r Report
+	if err := parse("run report", b, &r); err != nil {
+		return Report{}, err
+	}
+	if r.RunID == "" {
+		return Report{}, errors.New("not a run report: it has no run_id")
+	}
+	return r, nil
+}
+
+// WriteReport keeps the report of a run in the store.
+func WriteReport(ctx context.Context, s store.Store, r Report) error {
+	if err := checkName("run id", r.RunID); err != nil {
+		return fmt.Errorf("writing a report: %w", err)
+	}
+	return save(ctx, s, runKey(r.RunID, "report.json"), r)
+}
+
+// ReadReport reads the report of a run; the error matches store.ErrNotExist
+// when it has none yet.
+func ReadReport(ctx context.Context, s store.Store, runID string) (Report, error) {
+	if err := checkName("run id", runID); err != nil {
+		return Report{}, fmt.Errorf("reading a report: %w", err)
+	}
+	return load(ctx, s, runKey(runID, "report.json"), decodeReport)
+}
+
+// WriteJSON writes the report as it is kept in the store.
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if err := e.Encode(r); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// WriteTable writes the report for a person at a terminal.
+func (r *Report) WriteTable(w io.Writer) error {
+	t := table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)}
+	t.err = writeHead(w, r)
+
+	t.section("Counts")
+	named := jobCounts[r.Job]
+	for _, k := range named {
+		t.number(k, r.Counts[k])
+	}
+	t.counts(r.Counts, named...)
+
+	t.section("Requests")
+	t.number("requests", r.HTTP.Requests)
+	t.number("retries", r.HTTP.Retries)
+	t.row("received", size(r.HTTP.Bytes))
+	for _, k := range sortedKeys(r.HTTP.ByStatus) {
+		t.number("status "+k, r.HTTP.ByStatus[k])
+	}
+	for _, k := range failures {
+		if n := r.HTTP.Failures[k]; n != 0 {
+			t.number("failed: "+k, n)
+		}
+	}
+	t.section("Time a domain")
+	t.row("mean", seconds(r.Timings.Mean))
+	t.row("p50", seconds(r.Timings.P50))
+	t.row("p95", seconds(r.Timings.P95))
+	t.row("domains per second", fmt.Sprintf("%.1f", r.Timings.DomainsPerSec))
+
+	if len(r.DeadLetters) > 0 {
+		t.section("Dead letters")
+		t.counts(r.DeadLetters)
+	}
+	if len(r.Store) > 0 {
+		t.section("Store calls")
+		t.counts(r.Store)
+	}
+	t.flush()
+	if len(r.Alerts) > 0 {
+		t.print("\nAlerts\n")
+		for _, a := range r.Alerts {
+			t.print("  " + a + "\n")
+		}
+	}
+	if t.err != nil {
+		return fmt.Errorf("writing the report: %w", t.err)
+	}
+	return nil
+}
+
+func writeHead(w io.Writer, r *Report) error {
+	_, err := fmt.Fprintf(w, "Run %s: %s\n  %s on %s, started %s, took %s\n", r.RunID, r.State,
+		r.Job, r.Runner, r.StartedAt.UTC().Format(time.RFC3339), seconds(r.Duration))
+	return err
+}
+
+// table writes two columns and remembers the first error.
+type table struct {
+	w   *tabwriter.Writer
+	err error
+}
+
+func (t *table) print(s string) {
+	if t.err == nil {
+		_, t.err = io.WriteString(t.w, s)
+	}
+}
+
+func (t *table) flush() {
+	if t.err == nil {
+		t.err = t.w.Flush()
+	}
+}
+
+func (t *table) section(title string) { t.print("\n" + title + "\n") }
+
+func (t *table) row(label, value string) { t.print("  " + label + "\t" + value + "\t\n") }
+
+func (t *table) number(label string, n int64) { t.row(label, grouped(n)) }
+
+// counts writes the counts by name, but for those named.
+func (t *table) counts(c Counts, but ...string) {
+	for _, k := range sortedKeys(c) {
+		if !slices.Contains(but, k) {
+			t.number(k, c[k])
+		}
+	}
+}
+
+func sortedKeys(c Counts) []string { return slices.Sorted(maps.Keys(c)) }
+
+// grouped writes 1234567 as 1,234,567.
+func grouped(n int64) string {
+	s := fmt.Sprint(n)
+	sign := ""
+	if strings.HasPrefix(s, "-") {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+// size writes bytes in the unit that suits them.
+func size(n int64) string {
+	units := []string{"KiB", "MiB", "GiB", "TiB"}
+	f, unit := float64(n), "B"
+	for _, u := range units {
+		if f < 1024 {
+			break
+		}
+		f, unit = f/1024, u
+	}
+	if unit == "B" {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", f, unit)
+}
+
+// seconds writes a duration given in seconds.
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second)).Round(time.Millisecond)
+	if d >= time.Minute {
+		d = d.Round(time.Second)
+	}
+	return d.String()
+}

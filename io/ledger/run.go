@@ -1,0 +1,244 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// State is where a run stands.
+type State string
+
+// The states of a run. Running and Paused are the ones it can leave.
+const (
+	Running     State = "running"
+	Paused      State = "paused"
+	Done        State = "done"
+	Failed      State = "failed"
+	Cancelled   State = "cancelled"   // by the control object
+	Interrupted State = "interrupted" // by a signal
+)
+
+// Over reports whether a run in this state has ended.
+func (s State) Over() bool { return s != Running && s != Paused }
+
+func (s State) valid() bool {
+	return slices.Contains([]State{Running, Paused, Done, Failed, Cancelled, Interrupted}, s)
+}
+
+// Run is what is known of one run: the object runs/{run_id}/state.json.
+type Run struct {
+	RunID      string         `json:"run_id"`
+	Job        string         `json:"job"`
+	Runner     string         `json:"runner"`
+	State      State          `json:"state"`
+	StartedAt  time.Time      `json:"started_at"`
+	FinishedAt time.Time      `json:"finished_at,omitzero"`
+	Options    map[string]any `json:"options,omitempty"`  // public ones only: never a credential
+	ForceID    string         `json:"force_id,omitempty"` // of a forced run, see ForceID
+}
+
+func decodeRun(b []byte) (Run, error) {
+	var r Run
+	if err := parse("run state", b, &r); err != nil {
+		return Run{}, err
+	}
+	if !name.MatchString(r.RunID) {
+		return Run{}, fmt.Errorf("not a run state: run_id is %q", r.RunID)
+	}
+	if !r.State.valid() {
+		return Run{}, fmt.Errorf("not a run state: state is %q", r.State)
+	}
+	return r, nil
+}
+
+// NewRunID returns a unique id that sorts by time (to the millisecond) and may
+// stand in a key, a file name and a URL: 20261121-143524-123-9f3a1c2e.
+func NewRunID(now time.Time) string {
+	var b [4]byte
+	rand.Read(b[:]) // never fails, by its contract
+	return strings.ReplaceAll(now.UTC().Format("20060102-150405.000"), ".", "-") + "-" + hex.EncodeToString(b[:])
+}
+
+const runsPrefix = "runs/"
+
+func runKey(id, rest string) string { return runsPrefix + id + "/" + rest }
+
+// Start records a new run as running. The error matches store.ErrExist when
+// there is a run of that id.
+func Start(ctx context.Context, s store.Store, r Run) error {
+	if err := errors.Join(checkName("run id", r.RunID), checkName("job", r.Job)); err != nil {
+		return fmt.Errorf("starting a run: %w", err)
+	}
+	r.State, r.StartedAt, r.FinishedAt = Running, r.StartedAt.UTC(), time.Time{}
+	return create(ctx, s, runKey(r.RunID, "state.json"), r)
+}
+
+// Load reads one run; the error matches store.ErrNotExist when there is none.
+func Load(ctx context.Context, s store.Store, id string) (Run, error) {
+	if err := checkName("run id", id); err != nil {
+		return Run{}, fmt.Errorf("loading a run: %w", err)
+	}
+	return load(ctx, s, runKey(id, "state.json"), decodeRun)
+}
+
+// SetState moves a run to a state, noting now as its end when that is one in
+// which a run is over. Only the process that has the run's lease calls it.
+func SetState(ctx context.Context, s store.Store, id string, state State, now time.Time) (Run, error) {
+	if !state.valid() {
+		return Run{}, fmt.Errorf("setting the state of run %s: there is no state %q", id, state)
+	}
+	r, err := Load(ctx, s, id)
+	if err != nil {
+		return Run{}, err
+	}
+	r.State, r.FinishedAt = state, time.Time{}
+	if state.Over() {
+		r.FinishedAt = now.UTC()
+	}
+	return r, save(ctx, s, runKey(id, "state.json"), r)
+}
+
+// List yields the runs, newest first. It lists the keys once and reads a run's
+// state only when it is asked for, so looking at the latest few stays cheap. A
+// broken state is yielded as an error with the run's id, and the list goes on.
+func List(ctx context.Context, s store.Store) iter.Seq2[Run, error] {
+	return func(yield func(Run, error) bool) {
+		var ids []string
+		for o, err := range s.List(ctx, runsPrefix) {
+			if err != nil {
+				yield(Run{}, fmt.Errorf("listing %s: %w", runsPrefix, err))
+				return
+			}
+			id, rest, _ := strings.Cut(strings.TrimPrefix(o.Key, runsPrefix), "/")
+			if rest == "state.json" && name.MatchString(id) {
+				ids = append(ids, id)
+			}
+		}
+		slices.Sort(ids)
+		for _, id := range slices.Backward(ids) {
+			r, err := Load(ctx, s, id)
+			if errors.Is(err, store.ErrNotExist) {
+				continue // purged since the listing
+			}
+			if err != nil {
+				r.RunID = id
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// Progress is how far one lane is: the object runs/{run_id}/lanes/{n}.json,
+// written by the worker that has the lane.
+type Progress struct {
+	Lane      int       `json:"lane"`
+	Hosts     int64     `json:"hosts"`      // in this lane
+	HostsDone int64     `json:"hosts_done"` // finished, well or badly
+	Finished  bool      `json:"finished"`   // the lane has ended
+	UpdatedAt time.Time `json:"updated_at"`
+	Tally     Tally     `json:"tally"` // of this lane so far
+}
+
+func decodeProgress(b []byte) (Progress, error) {
+	var p Progress
+	err := parse("lane's progress", b, &p)
+	return p, err
+}
+
+// WriteProgress replaces the progress of one lane.
+func WriteProgress(ctx context.Context, s store.Store, runID string, lane int, p Progress) error {
+	if err := checkName("run id", runID); err != nil {
+		return fmt.Errorf("writing a lane's progress: %w", err)
+	}
+	p.Lane, p.UpdatedAt = lane, p.UpdatedAt.UTC()
+	return save(ctx, s, runKey(runID, "lanes/"+strconv.Itoa(lane)+".json"), p)
+}
+
+// Progresses reads the progress of all lanes of a run, by lane.
+func Progresses(ctx context.Context, s store.Store, runID string) ([]Progress, error) {
+	if err := checkName("run id", runID); err != nil {
+		return nil, fmt.Errorf("reading the progress of a run: %w", err)
+	}
+	var all []Progress
+	prefix := runKey(runID, "lanes/")
+	for o, err := range s.List(ctx, prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", prefix, err)
+		}
+		p, err := load(ctx, s, o.Key, decodeProgress)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b Progress) int { return cmp.Compare(a.Lane, b.Lane) })
+	return all, nil
+}
+
+// Action is what a run is asked to do.
+type Action string
+
+// The actions of the control object.
+const (
+	ActionRun    Action = "run"    // go on; also when there is no control object
+	ActionPause  Action = "pause"  // take nothing new until told to go on
+	ActionCancel Action = "cancel" // take nothing new, end what is in flight, report
+)
+
+func (a Action) valid() bool { return a == ActionRun || a == ActionPause || a == ActionCancel }
+
+// Control is the object runs/{run_id}/control.json, written by the command
+// line or the server and polled once a process.
+type Control struct {
+	Action Action    `json:"action"`
+	At     time.Time `json:"at,omitzero"`
+	By     string    `json:"by,omitempty"` // who asked
+}
+
+func decodeControl(b []byte) (Control, error) {
+	var c Control
+	if err := parse("control object", b, &c); err != nil {
+		return Control{}, err
+	}
+	if !c.Action.valid() {
+		return Control{}, fmt.Errorf("not a control object: action is %q, want run, pause or cancel", c.Action)
+	}
+	return c, nil
+}
+
+// ReadControl returns what a run is asked to do: ActionRun when nobody asked.
+func ReadControl(ctx context.Context, s store.Store, runID string) (Control, error) {
+	if err := checkName("run id", runID); err != nil {
+		return Control{}, fmt.Errorf("reading the control of a run: %w", err)
+	}
+	c, err := load(ctx, s, runKey(runID, "control.json"), decodeControl)
+	if errors.Is(err, store.ErrNotExist) {
+		return Control{Action: ActionRun}, nil
+	}
+	return c, err
+}
+
+// WriteControl asks a run to do something.
+func WriteControl(ctx context.Context, s store.Store, runID string, c Control) error {
+	if err := checkName("run id", runID); err != nil {
+		return fmt.Errorf("writing the control of a run: %w", err)
+	}
+	if !c.Action.valid() {
+		return fmt.Errorf("writing the control of run %s: there is no action %q, use run, pause or cancel", runID, c.Action)
+	}
+	c.At = c.At.UTC()
+	return save(ctx, s, runKey(runID, "control.json"), c)
+}

@@ -1,0 +1,153 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"time"
+)
+
+// Counts are numbers by name. The nil map is ready for Add by a Tally.
+type Counts map[string]int64
+
+func (c *Counts) add(o Counts) {
+	if *c == nil && len(o) > 0 {
+		*c = make(Counts, len(o))
+	}
+	for k, n := range o {
+		(*c)[k] += n
+	}
+}
+
+// HTTP sums what the fetcher did.
+type HTTP struct {
+	Requests int64  `json:"requests"`
+	Bytes    int64  `json:"bytes"` // of bodies, as received
+	Retries  int64  `json:"retries"`
+	ByStatus Counts `json:"by_status,omitempty"` // "200": n
+	Failures Counts `json:"failures,omitempty"`  // by the fetcher's closed set
+}
+
+// Tally is the sum of everything that a run report needs. The zero value is
+// ready; adding is commutative and associative, so that lanes, workers and
+// Combine stages may sum in any order.
+type Tally struct {
+	Counts      Counts    `json:"counts,omitempty"` // by the names of JobCounts
+	HTTP        HTTP      `json:"http"`
+	Store       Counts    `json:"store,omitempty"`        // calls by kind
+	Timings     Histogram `json:"timings"`                // time a domain
+	DeadLetters Counts    `json:"dead_letters,omitempty"` // by kind
+}
+
+// Count adds n to one of the counts.
+func (t *Tally) Count(name string, n int64) { t.Counts.add(Counts{name: n}) }
+
+// DeadLetter counts one dead letter, by its kind and in the total.
+func (t *Tally) DeadLetter(kind string) {
+	t.DeadLetters.add(Counts{kind: 1})
+	t.Count("dead_letters", 1)
+}
+
+// Add adds o to t; o is not changed and shares nothing with t afterwards.
+func (t *Tally) Add(o Tally) {
+	t.Counts.add(o.Counts)
+	t.HTTP.Requests += o.HTTP.Requests
+	t.HTTP.Bytes += o.HTTP.Bytes
+	t.HTTP.Retries += o.HTTP.Retries
+	t.HTTP.ByStatus.add(o.HTTP.ByStatus)
+	t.HTTP.Failures.add(o.HTTP.Failures)
+	t.Store.add(o.Store)
+	t.Timings.add(o.Timings)
+	t.DeadLetters.add(o.DeadLetters)
+}
+
+// MarshalBinary and UnmarshalBinary are the codec of a Tally between workers:
+// its JSON.
+func (t Tally) MarshalBinary() ([]byte, error) { return json.Marshal(t) }
+
+// UnmarshalBinary is the inverse of MarshalBinary.
+func (t *Tally) UnmarshalBinary(b []byte) error {
+	var n Tally
+	if err := parse("tally", b, &n); err != nil {
+		return err
+	}
+	*t = n
+	return nil
+}
+
+// Histogram counts durations in fixed buckets, eight an octave from one
+// millisecond (each 9 % wide), so that histograms of all workers can be summed
+// and still give quantiles to within 5 %. The zero value is ready.
+type Histogram struct {
+	Count   int64         `json:"count"`
+	Sum     float64       `json:"sum_s"`
+	Max     float64       `json:"max_s"`
+	Buckets map[int]int64 `json:"buckets,omitempty"` // by bucket number, empty ones left out
+}
+
+const (
+	bucketsAnOctave = 8
+	smallest        = 1e-3 // seconds, the upper end of bucket 0
+	lastBucket      = 180  // over an hour and a half
+)
+
+// Observe adds one duration.
+func (h *Histogram) Observe(d time.Duration) {
+	s := max(0, d.Seconds())
+	b := 0
+	if s > smallest {
+		b = min(lastBucket, int(math.Ceil(bucketsAnOctave*math.Log2(s/smallest))))
+	}
+	h.add(Histogram{Count: 1, Sum: s, Max: s, Buckets: map[int]int64{b: 1}})
+}
+
+func (h *Histogram) add(o Histogram) {
+	h.Count += o.Count
+	h.Sum += o.Sum
+	h.Max = max(h.Max, o.Max)
+	if h.Buckets == nil && len(o.Buckets) > 0 {
+		h.Buckets = maps.Clone(o.Buckets)
+		return
+	}
+	for b, n := range o.Buckets {
+		h.Buckets[b] += n
+	}
+}
+
+// Mean is in seconds; 0 when nothing was observed.
+func (h Histogram) Mean() float64 {
+	if h.Count == 0 {
+		return 0
+	}
+	return h.Sum / float64(h.Count)
+}
+
+// Quantile returns the q-quantile (0 < q ≤ 1) in seconds by the nearest rank;
+// 0 when nothing was observed.
+func (h Histogram) Quantile(q float64) float64 {
+	rank := max(1, int64(math.Ceil(q*float64(h.Count))))
+	for b, seen := 0, int64(0); b <= lastBucket; b++ {
+		if seen += h.Buckets[b]; seen >= rank {
+			// The middle of the bucket, by ratio.
+			return min(h.Max, smallest*math.Exp2((float64(b)-0.5)/bucketsAnOctave))
+		}
+	}
+	return h.Max
+}
+
+// UnmarshalJSON refuses what Observe cannot have made.
+func (h *Histogram) UnmarshalJSON(b []byte) error {
+	type plain Histogram
+	var p plain
+	if err := json.Unmarshal(b, &p); err != nil {
+		return err
+	}
+	for i, n := range p.Buckets {
+		if i < 0 || i > lastBucket || n < 0 {
+			return fmt.Errorf("histogram bucket %d holds %d: buckets go from 0 to %d and counts are not negative", i, n, lastBucket)
+		}
+	}
+	*h = Histogram(p)
+	return nil
+}

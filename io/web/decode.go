@@ -1,0 +1,301 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+)
+
+// acceptEncoding names what newDecoder reads.
+const acceptEncoding = "gzip, deflate, br, zstd"
+
+const (
+	// maxCodings bounds a chain like "gzip, gzip": longer ones are attacks.
+	maxCodings = 3
+	// maxReplay is how far a decoder may read without a byte of output before
+	// the raw bytes cannot be had back.
+	maxReplay = 64 << 10
+)
+
+// A codec is a pool of one format's decoders: they are large.
+type codec struct {
+	pool  sync.Pool
+	fresh func(*bufio.Reader) (io.Reader, error)
+	reset func(io.Reader, *bufio.Reader) error
+	// mark tells by the first bytes that the body is of this format, nil when
+	// the format has none.
+	mark func([]byte) bool
+}
+
+var (
+	gzipCodec = &codec{
+		fresh: func(r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) },
+		reset: func(d io.Reader, r *bufio.Reader) error { return d.(*gzip.Reader).Reset(r) },
+		mark:  func(b []byte) bool { return len(b) >= 2 && b[0] == 0x1f && b[1] == 0x8b }, // RFC 1952
+	}
+	zlibCodec = &codec{
+		fresh: func(r *bufio.Reader) (io.Reader, error) { return zlib.NewReader(r) },
+		reset: func(d io.Reader, r *bufio.Reader) error { return d.(zlib.Resetter).Reset(r, nil) },
+		mark: func(b []byte) bool { // RFC 1950
+			return len(b) >= 2 && b[0]&0x0f == 8 && (uint(b[0])<<8|uint(b[1]))%31 == 0
+		},
+	}
+	flateCodec = &codec{
+		fresh: func(r *bufio.Reader) (io.Reader, error) { return flate.NewReader(r), nil },
+		reset: func(d io.Reader, r *bufio.Reader) error { return d.(flate.Resetter).Reset(r, nil) },
+	}
+	brotliCodec = &codec{
+		fresh: func(r *bufio.Reader) (io.Reader, error) { return brotli.NewReader(r), nil },
+		reset: func(d io.Reader, r *bufio.Reader) error { return d.(*brotli.Reader).Reset(r) },
+	}
+	zstdCodec = &codec{
+		fresh: func(r *bufio.Reader) (io.Reader, error) {
+			// 8 MiB is the largest window of HTTP (RFC 9659); without concurrency
+			// a decoder has no goroutines and may be left to the collector.
+			return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
+		},
+		reset: func(d io.Reader, r *bufio.Reader) error { return d.(*zstd.Decoder).Reset(r) },
+		mark: func(b []byte) bool { // RFC 8878, a frame or a skippable frame
+			return len(b) >= 4 && b[1] == 0xb5 && b[0] == 0x28 && b[2] == 0x2f && b[3] == 0xfd ||
+				len(b) >= 4 && b[0]&0xf0 == 0x50 && b[1] == 0x2a && b[2] == 0x4d && b[3] == 0x18
+		},
+	}
+)
+
+// decoder undoes one Content-Encoding. Where the header is wrong it gives the
+// bytes as they came.
+type decoder struct {
+	codec  *codec
+	dec    io.Reader // nil: src goes through as it is
+	src    *bufio.Reader
+	replay *replay // what was read before the first output, nil when there is no way back
+	out    bool
+	marked bool
+}
+
+// newDecoder undoes the codings of a Content-Encoding header (RFC 9110, 8.4)
+// on body, and says if there are any. Call free when done with the reader.
+func newDecoder(body io.Reader, header []string) (r io.Reader, coded bool, free func()) {
+	var names []string
+	for name := range strings.SplitSeq(strings.ToLower(strings.Join(header, ",")), ",") {
+		if name = strings.TrimSpace(name); name != "" && name != "identity" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 || len(names) > maxCodings {
+		return body, false, func() {}
+	}
+	r = body
+	var layers []*decoder
+	for _, name := range slices.Backward(names) { // the last was applied last
+		d := open(r, name)
+		if d == nil {
+			break // no coding we know: "utf-8", "none", …
+		}
+		layers = append(layers, d)
+		r = d
+	}
+	return r, len(layers) > 0, func() {
+		for _, d := range layers {
+			d.free()
+		}
+	}
+}
+
+var sources = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
+
+func open(body io.Reader, name string) *decoder {
+	d := &decoder{}
+	switch name {
+	case "gzip", "x-gzip":
+		d.codec = gzipCodec
+	case "deflate":
+		d.codec = zlibCodec
+	case "br":
+		d.codec = brotliCodec
+	case "zstd":
+		d.codec = zstdCodec
+	default:
+		return nil
+	}
+	d.src = sources.Get().(*bufio.Reader)
+	d.src.Reset(body)
+	return d
+}
+
+func (d *decoder) free() {
+	if d.dec != nil {
+		d.codec.pool.Put(d.dec)
+		d.dec = nil
+	}
+	d.src.Reset(nil)
+	sources.Put(d.src)
+}
+
+// start looks at the first bytes and sets the decoder up.
+func (d *decoder) start() error {
+	head, err := d.src.Peek(512)
+	if len(head) == 0 {
+		return err // an empty body, whatever the header says
+	}
+	if d.codec == zlibCodec && !zlibCodec.mark(head) {
+		d.codec = flateCodec // "deflate" means zlib, and half of the servers send it bare
+	}
+	if d.codec.mark != nil {
+		if d.marked = d.codec.mark(head); !d.marked {
+			return nil // as it is
+		}
+	} else if isText(head) {
+		return nil
+	}
+	src := d.src
+	if !d.marked {
+		d.replay = &replay{src: d.src}
+		src = bufio.NewReaderSize(d.replay, 512)
+	}
+	if pooled, ok := d.codec.pool.Get().(io.Reader); ok {
+		d.dec = pooled
+		return d.codec.reset(pooled, src)
+	}
+	dec, err := d.codec.fresh(src)
+	if err != nil {
+		return err
+	}
+	d.dec = dec
+	return nil
+}
+
+func (d *decoder) Read(p []byte) (int, error) {
+	var n int
+	var err error
+	switch {
+	case d.out && d.dec == nil:
+		return d.src.Read(p)
+	case d.out:
+		n, err = d.dec.Read(p)
+	default:
+		if d.dec == nil {
+			if err = d.start(); err != nil {
+				d.out = true
+				return 0, err
+			}
+			if d.dec == nil {
+				d.out = true
+				return d.src.Read(p)
+			}
+		}
+		n, err = d.dec.Read(p)
+		if n == 0 && err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) && d.replay != nil && d.replay.err == nil && !d.replay.over {
+			// Never was of this format: begin again, as it came.
+			rest := io.MultiReader(bytes.NewReader(d.replay.kept), d.src)
+			d.codec.pool.Put(d.dec)
+			d.dec, d.replay = nil, nil
+			again := bufio.NewReaderSize(rest, 4<<10)
+			d.src, d.out = again, true
+			return again.Read(p)
+		}
+		if n > 0 {
+			d.out = true
+			if d.replay != nil {
+				d.replay.over, d.replay.kept = true, nil
+			}
+		}
+	}
+	if d.out && errors.Is(err, gzip.ErrHeader) {
+		return n, io.EOF // padding behind the last gzip member, which everybody ignores
+	}
+	return n, err
+}
+
+// replay keeps what a decoder read, until it proved itself.
+type replay struct {
+	src  *bufio.Reader
+	kept []byte
+	over bool  // nothing is kept any more
+	err  error // of src, but for its end
+}
+
+func (r *replay) Read(p []byte) (int, error) {
+	n, err := r.src.Read(p)
+	if err != nil && err != io.EOF {
+		r.err = err
+	}
+	if !r.over {
+		if r.kept = append(r.kept, p[:n]...); len(r.kept) > maxReplay {
+			r.over, r.kept = true, nil
+		}
+	}
+	return n, err
+}
+
+// isText reports that head is plain text beyond doubt: eight bytes or more of
+// UTF-8 without control characters. Compressed bytes look so once in 2,000
+// times at that length and practically never beyond.
+func isText(head []byte) bool {
+	if len(head) < 8 {
+		return false
+	}
+	for _, b := range head {
+		if b < ' ' && b != '\t' && b != '\n' && b != '\r' && b != '\f' || b == 0x7f {
+			return false
+		}
+	}
+	for i := 0; i < utf8.UTFMax && len(head) > 0; i++ { // the last rune may be cut
+		if utf8.Valid(head) {
+			return true
+		}
+		head = head[:len(head)-1]
+	}
+	return false
+}
+
+// buffers are for reading bodies whose length nobody knows.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 16<<10); return &b }}
+
+// keepBuffer is the largest buffer that goes back to the pool.
+const keepBuffer = 256 << 10
+
+// readBody reads r to its end or to limit bytes; cut says that there was more.
+// With an error it returns what came before it.
+func readBody(r io.Reader, limit int64) (body []byte, cut bool, err error) {
+	pooled := buffers.Get().(*[]byte)
+	buf := (*pooled)[:0]
+	for int64(len(buf)) <= limit { // one byte more, to know
+		if len(buf) == cap(buf) {
+			buf = slices.Grow(buf, cap(buf))
+		}
+		room := min(int64(cap(buf)-len(buf)), limit+1-int64(len(buf)))
+		var n int
+		n, err = r.Read(buf[len(buf) : len(buf)+int(room)])
+		buf = buf[:len(buf)+n]
+		if err != nil {
+			break
+		}
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	if int64(len(buf)) > limit {
+		buf, cut, err = buf[:limit], true, nil
+	} else if err != nil && int64(len(buf)) == limit && limit > 0 {
+		cut, err = true, nil // all that was wanted is here
+	}
+	if cap(buf) > keepBuffer {
+		return buf, cut, err // its own memory from now on
+	}
+	body = bytes.Clone(buf)
+	*pooled = buf
+	buffers.Put(pooled)
+	return body, cut, err
+}

@@ -1,0 +1,103 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+)
+
+// Kind says why an exchange brought no usable response. The set is closed:
+// reports, metrics and metadata share it. An HTTP status is never a Kind.
+type Kind string
+
+const (
+	KindDNS      Kind = "dns"       // the name does not resolve
+	KindConnect  Kind = "connect"   // refused, unreachable, no route, or the proxy could not connect
+	KindTLS      Kind = "tls"       // handshake or certificate
+	KindTimeout  Kind = "timeout"   // Request.Timeout is over
+	KindReset    Kind = "reset"     // the connection broke, or what came is not HTTP
+	KindBlocked  Kind = "blocked"   // the address guard or Request.Allow said no
+	KindRedirect Kind = "redirect"  // too many redirects, a loop, an unusable Location
+	KindTooLarge Kind = "too_large" // the response headers passed 256 KiB; a long body is cut, not refused
+)
+
+var kinds = [...]Kind{KindDNS, KindConnect, KindTLS, KindTimeout, KindReset, KindBlocked, KindRedirect, KindTooLarge}
+
+// Error is what Get returns for everything but the caller's own cancellation.
+type Error struct {
+	Kind   Kind
+	URL    string // of the hop that failed, without user and password
+	Status int    // of the last redirect followed, 0 when there was none
+	Err    error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("fetching %s: %s: %v", e.URL, e.Kind, e.Err) }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// retryable reports whether the same request may fare better a moment later.
+func (e *Error) retryable() bool { return e.Kind == KindTimeout || e.Kind == KindReset }
+
+// proxyError is a proxy's refusal of CONNECT.
+type proxyError struct{ status int }
+
+func (e *proxyError) Error() string {
+	return fmt.Sprintf("the proxy answered CONNECT with status %d", e.status)
+}
+
+// classify names the cause of a transport error. What nothing else explains
+// is a connection that broke or spoke no HTTP: KindReset.
+func classify(err error) Kind {
+	var (
+		blocked *blockedError
+		proxy   *proxyError
+		dns     *net.DNSError
+		timeout net.Error
+		op      *net.OpError
+	)
+	switch {
+	case errors.As(err, &blocked):
+		return KindBlocked
+	case errors.As(err, &proxy):
+		if proxy.status == 403 {
+			return KindBlocked
+		}
+		return KindConnect
+	case errors.Is(err, context.DeadlineExceeded):
+		return KindTimeout
+	case errors.As(err, &dns):
+		return KindDNS
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return KindTimeout
+	case isTLS(err):
+		return KindTLS
+	case errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"):
+		return KindConnect
+	case strings.Contains(err.Error(), "server response headers exceeded"): // net/http has no type for it
+		return KindTooLarge
+	}
+	return KindReset
+}
+
+func isTLS(err error) bool {
+	var (
+		record  tls.RecordHeaderError
+		verify  *tls.CertificateVerificationError
+		alert   tls.AlertError
+		unknown x509.UnknownAuthorityError
+		name    x509.HostnameError
+	)
+	if errors.As(err, &record) || errors.As(err, &verify) || errors.As(err, &alert) ||
+		errors.As(err, &unknown) || errors.As(err, &name) {
+		return true
+	}
+	// Most handshake errors of crypto/tls have no type; all begin like this.
+	msg := err.Error()
+	return strings.Contains(msg, "tls: ") || strings.Contains(msg, "x509: ") ||
+		strings.Contains(msg, "HTTP response to HTTPS client")
+}

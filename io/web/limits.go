@@ -1,0 +1,130 @@
+package web
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// slots is a semaphore, first come first served, whose size changes live.
+type slots struct {
+	mu      sync.Mutex
+	limit   int
+	used    int
+	waiting list.List // of chan struct{}, closed when the slot is given
+}
+
+func (s *slots) acquire(ctx context.Context) error {
+	s.mu.Lock()
+	if s.used < s.limit && s.waiting.Len() == 0 {
+		s.used++
+		s.mu.Unlock()
+		return nil
+	}
+	given := make(chan struct{})
+	place := s.waiting.PushBack(given)
+	s.mu.Unlock()
+
+	select {
+	case <-given:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-given: // just now: pass it on
+		s.used--
+		s.give()
+	default:
+		s.waiting.Remove(place)
+	}
+	return ctx.Err()
+}
+
+func (s *slots) release() {
+	s.mu.Lock()
+	s.used--
+	s.give()
+	s.mu.Unlock()
+}
+
+func (s *slots) resize(limit int) {
+	s.mu.Lock()
+	s.limit = limit
+	s.give()
+	s.mu.Unlock()
+}
+
+func (s *slots) give() {
+	for s.used < s.limit && s.waiting.Len() > 0 {
+		close(s.waiting.Remove(s.waiting.Front()).(chan struct{}))
+		s.used++
+	}
+}
+
+// pace spaces the starts of requests. One waits at a time, so a new rate holds
+// for all who come after, and wakes the one who waits.
+type pace struct {
+	tokens *rate.Limiter
+	turn   chan struct{}
+
+	mu      sync.Mutex
+	changed chan struct{}
+}
+
+func newPace(perSecond float64) *pace {
+	return &pace{tokens: rate.NewLimiter(limitOf(perSecond), 1), turn: make(chan struct{}, 1), changed: make(chan struct{})}
+}
+
+func limitOf(perSecond float64) rate.Limit {
+	if perSecond <= 0 {
+		return rate.Inf
+	}
+	return rate.Limit(perSecond)
+}
+
+func (p *pace) set(perSecond float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tokens.SetLimit(limitOf(perSecond))
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func (p *pace) wait(ctx context.Context) error {
+	if p.tokens.Limit() == rate.Inf {
+		return ctx.Err()
+	}
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-p.turn }()
+	for {
+		p.mu.Lock()
+		changed := p.changed
+		r := p.tokens.Reserve()
+		p.mu.Unlock()
+		wait := r.Delay()
+		if wait == 0 {
+			return nil
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+			return nil
+		case <-changed:
+			t.Stop()
+			r.Cancel()
+		case <-ctx.Done():
+			t.Stop()
+			r.Cancel()
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package webtest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// RebindPublic is the address that a KindRebind host has at its first look-up: a public one, which no test should reach.
+const RebindPublic = "93.184.215.14"
+
+// DNS starts, at its first call, a name server on a UDP port of 127.0.0.1 and returns its host:port. It answers A with
+// 127.0.0.1 for any name, NXDOMAIN for KindNoSuchHost; for KindRebind RebindPublic first and 127.0.0.1 afterwards. Answers
+// have a TTL of 0; other types are answered empty. A client uses it by a net.Resolver with PreferGo and Dial.
+func (w *Web) DNS() (addr string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return "", errors.New("starting DNS: the simulated internet is closed")
+	}
+	if w.dns == nil {
+		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			return "", fmt.Errorf("listening for DNS: %w", err)
+		}
+		w.dns = conn
+		w.workers.Go(func() { w.serveDNS(conn) })
+	}
+	return w.dns.LocalAddr().String(), nil
+}
+
+func (w *Web) serveDNS(conn *net.UDPConn) {
+	buf := make([]byte, 4096)
+	for {
+		n, from, err := conn.ReadFromUDPAddrPort(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // an ICMP answer to an earlier reply: its client has left
+		}
+		if reply, err := w.resolve(buf[:n]); err == nil {
+			// A lost datagram is DNS's own case: the client asks again.
+			_, _ = conn.WriteToUDPAddrPort(reply, from)
+		}
+	}
+}
+
+// resolve answers one packed query; an error means that it was none.
+func (w *Web) resolve(query []byte) ([]byte, error) {
+	var p dnsmessage.Parser
+	head, err := p.Start(query)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the query: %w", err)
+	}
+	if head.Response {
+		return nil, errors.New("parsing the query: it is a response")
+	}
+	q, err := p.Question()
+	if err != nil {
+		return nil, fmt.Errorf("parsing the question: %w", err)
+	}
+	m := dnsmessage.Message{
+		Header: dnsmessage.Header{ID: head.ID, Response: true, Authoritative: true,
+			RecursionDesired: head.RecursionDesired, RecursionAvailable: true},
+		Questions: []dnsmessage.Question{q},
+	}
+	host := hostName(q.Name.String())
+	kind := w.KindOf(host)
+	switch {
+	case kind == KindNoSuchHost:
+		m.RCode = dnsmessage.RCodeNameError
+	case q.Type == dnsmessage.TypeA:
+		a := [4]byte{127, 0, 0, 1}
+		if kind == KindRebind && w.first("dns", host) {
+			a = [4]byte(net.ParseIP(RebindPublic).To4())
+		}
+		m.Answers = []dnsmessage.Resource{{
+			Header: dnsmessage.ResourceHeader{Name: q.Name, Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET},
+			Body:   &dnsmessage.AResource{A: a},
+		}}
+	}
+	return m.Pack()
+}

@@ -1,0 +1,352 @@
+// Package webtest is the simulated internet (after net/http/httptest): one listener on 127.0.0.1 that answers plain HTTP
+// and TLS on the same port for any host name, each host behaving as its Kind says. Tests, benchmarks and --web=demo use it.
+//
+// What a host answers depends on (seed, host, path, scheme) only; the kinds that fail once remember the host. A host's kind
+// is, first match wins: what Handle or Options.Hosts give it; what its first label forces (www. aside): kind-NAME,
+// kind-NAME-ANYTHING or NAME-DIGITS with NAME a Kind with dashes for underscores, as in kind-gzip-1.example.com or
+// robots-403-17.com; else drawn by hash with Options.Mix. The Kind constants are the list.
+//
+// Links, Sitemap lines and redirects keep the scheme and the host (with its port) of the request, so a client that speaks
+// plain HTTP stays in plain HTTP.
+package webtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	defaultLogLimit = 1_000_000
+	cacheLimit      = 64 << 20 // bytes of generated bodies that are kept
+	cacheBody       = 64 << 10 // a body above this is generated each time
+)
+
+// Options of a simulated internet; the zero value is a good one.
+type Options struct {
+	Seed     uint64          // another seed draws other kinds and other bodies
+	Latency  time.Duration   // every answer waits this long first
+	Hosts    map[string]Site // hosts that are not as their name and the draw would have them; matched exactly
+	Mix      map[Kind]int    // weights of the draw instead of the realistic ones; kinds not named are not drawn
+	LogLimit int             // requests kept for Requests: 0 is 1,000,000, below 0 keeps none
+	Log      io.Writer       // gets each LoggedRequest as a line of JSON as it ends, by one goroutine at a time
+}
+
+// Site says how one host behaves.
+type Site struct {
+	Kind    Kind         // KindURLSet when empty
+	Handler http.Handler // answers everything, in Kind's place
+}
+
+// Web is a simulated internet, made by New. Its methods may be called from several goroutines.
+type Web struct {
+	options     Options
+	weights     []weight
+	totalWeight int
+
+	sites   sync.Map // host → Site
+	asked   sync.Map // what and host that were asked once, for the kinds that fail once
+	cache   sync.Map // answer key → *answer
+	ca      *authority
+	tls     *tls.Config
+	ln      net.Listener
+	srv     *http.Server
+	ready   chan net.Conn
+	ctx     context.Context
+	cancel  context.CancelFunc
+	workers sync.WaitGroup // accept loop, Serve, sniffers, DNS
+	open    sync.WaitGroup // connections that net/http serves
+	busy    sync.WaitGroup // requests, also those whose connection was hijacked
+
+	mu          sync.Mutex
+	closed      bool
+	conns       map[*conn]struct{}
+	dns         *net.UDPConn
+	log         []LoggedRequest
+	inFlight    int
+	maxInFlight int
+	cached      int
+
+	logMu  sync.Mutex
+	logErr error
+}
+
+type weight struct {
+	kind   Kind
+	weight int
+}
+
+// New makes a simulated internet that does not listen yet: KindOf works, Start opens it.
+func New(o Options) *Web {
+	w := &Web{options: o, conns: map[*conn]struct{}{}, ready: make(chan net.Conn)}
+	for _, r := range realistic {
+		n := r.weight
+		if o.Mix != nil {
+			n = o.Mix[r.kind]
+		}
+		if n > 0 {
+			w.weights = append(w.weights, weight{r.kind, n})
+			w.totalWeight += n
+		}
+	}
+	if w.totalWeight == 0 {
+		w.weights, w.totalWeight = []weight{{KindURLSet, 1}}, 1
+	}
+	for host, s := range o.Hosts {
+		if s.Kind == "" {
+			s.Kind = KindURLSet
+		}
+		w.sites.Store(hostName(host), s)
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w
+}
+
+// Start makes the CA and begins to answer.
+func (w *Web) Start() error {
+	if w.ln != nil {
+		return errors.New("starting the simulated internet: it was started before")
+	}
+	ca, err := newAuthority()
+	if err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listening for the simulated internet: %w", err)
+	}
+	w.ca, w.ln = ca, ln
+	w.tls = &tls.Config{
+		// One curve that every client knows: the post-quantum hybrid would be most of a handshake's cost.
+		CurvePreferences:   []tls.CurveID{tls.X25519, tls.CurveP256},
+		NextProtos:         []string{"http/1.1"},
+		GetConfigForClient: w.greet,
+		GetCertificate:     w.certificate,
+	}
+	w.srv = &http.Server{
+		Handler:      http.HandlerFunc(w.serve),
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+		ErrorLog:     log.New(io.Discard, "", 0), // refused handshakes are what it would tell of, and they are on purpose
+		BaseContext:  func(net.Listener) context.Context { return w.ctx },
+		ConnState: func(_ net.Conn, s http.ConnState) {
+			switch s {
+			case http.StateNew:
+				w.open.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				w.open.Done()
+			}
+		},
+	}
+	w.workers.Go(w.accept)
+	w.workers.Go(func() { _ = w.srv.Serve(sniffed{w}) }) // always http.ErrServerClosed or the listener's end
+	return nil
+}
+
+// Addr is the listener's host:port: what a client dials in place of any host's own address.
+func (w *Web) Addr() string { return w.ln.Addr().String() }
+
+// CAPEM is the certificate, PEM, that signs for every host.
+func (w *Web) CAPEM() []byte { return bytes.Clone(w.ca.pem) }
+
+// Handle gives a host a site of its own, also while the simulated internet runs.
+func (w *Web) Handle(host string, h http.Handler) {
+	w.sites.Store(hostName(host), Site{Kind: KindCustom, Handler: h})
+}
+
+// Close ends every connection and returns when nothing of the simulated internet runs any more. Its error is the first
+// one that writing to Options.Log met.
+func (w *Web) Close() error {
+	w.mu.Lock()
+	again := w.closed
+	w.closed = true
+	if w.dns != nil && !again {
+		_ = w.dns.Close() // a UDP socket has nothing left to lose
+	}
+	open := make([]*conn, 0, len(w.conns))
+	for c := range w.conns {
+		open = append(open, c)
+	}
+	w.mu.Unlock()
+	w.cancel()
+	if w.ln != nil && !again {
+		_ = w.ln.Close()
+		// The raw connections first: closing a tls.Conn would wait to say goodbye to a client that does not read.
+		for _, c := range open {
+			_ = c.Close()
+		}
+		_ = w.srv.Close()
+	}
+	w.workers.Wait()
+	w.open.Wait()
+	w.busy.Wait()
+	w.logMu.Lock()
+	defer w.logMu.Unlock()
+	return w.logErr
+}
+
+func (w *Web) site(host string) (Site, bool) {
+	s, ok := w.sites.Load(host)
+	if !ok {
+		return Site{}, false
+	}
+	return s.(Site), true
+}
+
+// first tells whether this is the first time that the host is asked for this.
+func (w *Web) first(what, host string) bool {
+	_, before := w.asked.LoadOrStore(what+" "+host, struct{}{})
+	return !before
+}
+
+// conn is a connection whose first byte was read to see what it speaks.
+type conn struct {
+	*net.TCPConn
+	web     *Web
+	head    [1]byte
+	pending bool
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	if c.pending && len(p) > 0 {
+		c.pending = false
+		p[0] = c.head[0]
+		return 1, nil
+	}
+	return c.TCPConn.Read(p)
+}
+
+func (c *conn) Close() error {
+	c.web.mu.Lock()
+	delete(c.web.conns, c)
+	c.web.mu.Unlock()
+	return c.TCPConn.Close()
+}
+
+// reset closes so that the peer gets an RST.
+func (c *conn) reset() {
+	_ = c.SetLinger(0)
+	_ = c.Close()
+}
+
+func (w *Web) accept() {
+	for {
+		raw, err := w.ln.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			// Out of descriptors, most likely: the next one to close makes room.
+			select {
+			case <-w.ctx.Done():
+				return
+			case <-time.After(5 * time.Millisecond):
+				continue
+			}
+		}
+		c := &conn{TCPConn: raw.(*net.TCPConn), web: w}
+		w.mu.Lock()
+		closed := w.closed
+		if !closed {
+			w.conns[c] = struct{}{}
+		}
+		w.mu.Unlock()
+		if closed {
+			_ = raw.Close()
+			return
+		}
+		w.workers.Go(func() { w.sniff(c) })
+	}
+}
+
+// sniff waits for the first byte, which is 0x16 (handshake record, RFC 8446 section 5.1) when the client speaks TLS.
+func (w *Web) sniff(c *conn) {
+	if _, err := io.ReadFull(c.TCPConn, c.head[:]); err != nil {
+		_ = c.Close()
+		return
+	}
+	c.pending = true
+	var ready net.Conn = c
+	if c.head[0] == 0x16 {
+		ready = tls.Server(c, w.tls)
+	}
+	select {
+	case w.ready <- ready:
+	case <-w.ctx.Done():
+		_ = c.Close()
+	}
+}
+
+// sniffed is the net.Listener of the connections that sniff has seen.
+type sniffed struct{ web *Web }
+
+func (l sniffed) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.web.ready:
+		return c, nil
+	case <-l.web.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+func (l sniffed) Close() error   { return nil }
+func (l sniffed) Addr() net.Addr { return l.web.ln.Addr() }
+
+var errRefused = errors.New("refusing the handshake, as the host's kind asks")
+
+// greet sees each ClientHello; it never returns another configuration, so that all hosts share the session ticket keys.
+func (w *Web) greet(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	host := hostName(hello.ServerName)
+	kind := w.KindOf(host)
+	switch kind {
+	case KindTLSRefused, KindTLSWrongName, KindNoSuchHost, KindHangTLS:
+	default:
+		return nil, nil
+	}
+	start := time.Now()
+	defer func() {
+		w.append(LoggedRequest{Start: start, End: time.Now(), Scheme: "https", Host: host}, false)
+	}()
+	switch kind {
+	case KindTLSRefused:
+		_ = hello.Conn.Close()
+		return nil, errRefused
+	case KindNoSuchHost:
+		return nil, errRefused
+	case KindHangTLS:
+		// Until the client leaves or Close does; whatever it sends meanwhile is of no interest.
+		_, _ = io.Copy(io.Discard, hello.Conn)
+		return nil, errRefused
+	}
+	return nil, nil
+}
+
+func (w *Web) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	host := hostName(hello.ServerName)
+	if w.KindOf(host) == KindTLSWrongName {
+		host = "another-name.example.net"
+	}
+	return w.ca.certificate(host)
+}
+
+// hostName is the host as kinds and logs know it: lower case, without port and trailing dot.
+func hostName(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		host = host[:i]
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+func scheme(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
+	}
+	return "http"
+}

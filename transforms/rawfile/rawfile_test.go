@@ -1,0 +1,224 @@
+package rawfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func readAll(r io.Reader) (records []Record, meta Meta, err error) {
+	meta, err = Read(r, func(r Record) error {
+		records = append(records, r)
+		return nil
+	})
+	return records, meta, err
+}
+
+func TestRead(t *testing.T) {
+	one := []Record{{RawURL: "https://a.sg/"}}
+	for _, c := range []struct {
+		name, text string
+		records    []Record
+		meta       Meta
+	}{
+		{"the design's sample", `{"meta":{"dataset_id":"sg-news-2026-01-28-0001","country":"SG","category":"news","record_count":2},
+			"records":[{"raw_url":"https://www.mom.gov.sg/newsroom","normalized_domain":"mom.gov.sg","domain_id":"gov:sg:mom.gov.sg","source_type":"gov",
+			"discovery_method":"google_search","confidence":0.95,"content_hints":["news","policy"],"liveness_status":"alive"},
+			{"raw_url":"https://www.moh.gov.sg/news","normalized_domain":"moh.gov.sg","domain_id":"gov:sg:moh.gov.sg"}]}`,
+			[]Record{{RawURL: "https://www.mom.gov.sg/newsroom", NormalizedDomain: "mom.gov.sg", DomainID: "gov:sg:mom.gov.sg"},
+				{Index: 1, RawURL: "https://www.moh.gov.sg/news", NormalizedDomain: "moh.gov.sg", DomainID: "gov:sg:moh.gov.sg"}},
+			Meta{Country: "SG", Category: "news", DatasetID: "sg-news-2026-01-28-0001", RecordCount: 2, HasCount: true, Records: 2}},
+		{"meta after records", `{"records":[{"raw_url":"https://a.sg/"}],"meta":{"country":"KR","record_count":7}}`, one,
+			Meta{Country: "KR", RecordCount: 7, HasCount: true, Records: 1}},
+		{"no meta, unknown fields", `{"x":[{"records":[1]}],"records":[{"y":{"raw_url":"no"},"raw_url":"https://a.sg/"}],"z":null}`, one, Meta{Records: 1}},
+		{"byte order mark", "\ufeff" + `{"records":[{"raw_url":"https://a.sg/"}]}` + " \n", one, Meta{Records: 1}},
+		{"no records in the array", `{"records":[]}`, nil, Meta{}},
+		{"odd meta", `{"meta":{"country":5,"category":null,"record_count":1.5},"records":[]}`, nil, Meta{}},
+		{"meta is no object", `{"meta":"x","records":[]}`, nil, Meta{}},
+		{"last key wins", `{"meta":{"country":"SG","category":"a"},"meta":{"country":"KR","country":"US"},
+			"records":[{"raw_url":"https://b.sg/","raw_url":"https://a.sg/","confidence":7,"confidence":0.7}]}`, one, Meta{Country: "US", Records: 1}},
+		{"escapes", `{"rec\u006frds":[{"raw\u005furl":"https:\/\/a.sg\/"}]}`, one, Meta{Records: 1}},
+		{"invalid UTF-8", "{\"records\":[{\"raw_url\":\"https://a.sg/\xff\",\"\xfe\":1}]}", []Record{{RawURL: "https://a.sg/\ufffd"}}, Meta{Records: 1}},
+		{"null before the array", `{"records":null,"records":[{"raw_url":"https://a.sg/"}]}`, one, Meta{Records: 1}},
+		{"bad records go on", `{"records":[1,"https://a.sg",null,[{"raw_url":"x"}],{},{"raw_url":""},{"raw_url":3},{"raw_url":null},{"raw_url":"https://a.sg/"}]}`,
+			[]Record{{Err: ErrNotObject}, {Index: 1, Err: ErrNotObject}, {Index: 2, Err: ErrNotObject}, {Index: 3, Err: ErrNotObject}, {Index: 4, Err: ErrNoURL},
+				{Index: 5, Err: ErrNoURL}, {Index: 6, Err: ErrNoURL}, {Index: 7, Err: ErrNoURL}, {Index: 8, RawURL: "https://a.sg/"}}, Meta{Records: 9}},
+		{"all optional fields wrong", `{"records":[{"raw_url":"https://a.sg/","liveness_status":"zombie","content_hints":["a",1],"confidence":1.01,
+			"discovery_method":7,"source_type":"mil","domain_id":{},"normalized_domain":[]}]}`,
+			[]Record{{RawURL: "https://a.sg/", Problems: []string{"normalized_domain", "domain_id", "source_type", "discovery_method", "confidence", "content_hints", "liveness_status"}}},
+			Meta{Records: 1}},
+		{"null is absent", `{"records":[{"raw_url":"https://a.sg/","liveness_status":null,"content_hints":null,"confidence":null,"source_type":null,"domain_id":null}]}`,
+			one, Meta{Records: 1}},
+		{"number out of range", `{"records":[{"raw_url":"https://a.sg/","confidence":1e999}]}`,
+			[]Record{{RawURL: "https://a.sg/", Problems: []string{"confidence"}}}, Meta{Records: 1}},
+	} {
+		for reader, r := range map[string]io.Reader{
+			"whole": strings.NewReader(c.text), "byte by byte": iotest.OneByteReader(strings.NewReader(c.text)), "EOF with data": iotest.DataErrReader(strings.NewReader(c.text))} {
+			records, meta, err := readAll(r)
+			if err != nil || !reflect.DeepEqual(records, c.records) || meta != c.meta {
+				t.Errorf("%s, %s:\n got %+v %+v %v\nwant %+v %+v", c.name, reader, records, meta, err, c.records, c.meta)
+			}
+		}
+	}
+}
+
+func TestReadBrokenFiles(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		kind       error
+		offset     int64
+		records    int
+	}{
+		{"empty", "", ErrTruncated, 0, 0},
+		{"only a byte order mark", "\ufeff", ErrTruncated, 3, 0},
+		{"only space", " \n", ErrTruncated, -1, 0},
+		{"cut in a record", `{"records":[{"raw_url":"https://a.sg/"},{"raw_url":"ht`, ErrTruncated, -1, 1},
+		{"cut after records", `{"records":[{"raw_url":"https://a.sg/"}]`, ErrTruncated, 40, 1},
+		{"cut in meta", `{"records":[{"raw_url":"https://a.sg/"}],"meta":{"country":"S`, ErrTruncated, -1, 1},
+		{"not JSON", `<html>`, ErrBadJSON, 0, 0},
+		{"broken record", `{"records":[{"raw_url":"https://a.sg/"},{"raw_url" "x"}]}`, ErrBadJSON, 51, 1},
+		{"trailing garbage", `{"records":[{"raw_url":"https://a.sg/"}]}x`, ErrBadJSON, 41, 1},
+		{"a second object", `{"records":[{"raw_url":"https://a.sg/"}]}{}`, ErrBadJSON, -1, 1},
+		{"two arrays", `{"records":[{"raw_url":"https://a.sg/"}],"records":[]}`, ErrBadJSON, -1, 1},
+		{"trailing comma", `{"records":[{"raw_url":"https://a.sg/"},]}`, ErrBadJSON, -1, 1},
+		{"zero bytes", "\x00\x00\x00\x00", ErrBadJSON, 0, 0},
+		{"UTF-16", "\xff\xfe{\x00}\x00", ErrBadJSON, 0, 0},
+		{"records is null", `{"records": null}`, ErrNoRecords, 17, 0},
+		{"records is an object", `{"records": {"0":{"raw_url":"https://a.sg/"}}}`, ErrNoRecords, -1, 0},
+		{"no records", `{"meta":{"country":"SG"}}`, ErrNoRecords, -1, 0},
+		{"an array at the top", `[{"raw_url":"https://a.sg/"}]`, ErrNoRecords, -1, 0},
+		{"a string at the top", `"records"`, ErrNoRecords, -1, 0},
+	} {
+		records, _, err := readAll(strings.NewReader(c.text))
+		var broken *Error
+		if !errors.As(err, &broken) || !errors.Is(err, c.kind) || len(records) != c.records {
+			t.Errorf("%s: %d records, %v, want %d and %v", c.name, len(records), err, c.records, c.kind)
+			continue
+		}
+		if c.offset >= 0 && broken.Offset != c.offset {
+			t.Errorf("%s: %v, want byte %d", c.name, err, c.offset)
+		}
+	}
+}
+
+func TestReaderAndVisitErrorsAreTheirOwn(t *testing.T) {
+	text := `{"records":[{"raw_url":"https://a.sg/"},{"raw_url":"https://b.sg/"}],"meta":{}}`
+	for _, cause := range []error{io.ErrUnexpectedEOF, io.ErrClosedPipe} { // a body cut short is the store's failure
+		for cut := range len(text) {
+			_, _, err := readAll(io.MultiReader(strings.NewReader(text[:cut]), iotest.ErrReader(cause)))
+			if broken := (*Error)(nil); !errors.Is(err, cause) || errors.As(err, &broken) {
+				t.Errorf("cut at %d by %v: got %v", cut, cause, err)
+			}
+		}
+	}
+	stop := errors.New("enough")
+	n := 0
+	meta, err := Read(strings.NewReader(text), func(Record) error { n++; return stop })
+	if err != stop || n != 1 || meta.Records != 1 {
+		t.Errorf("visit's error: %v after %d records, meta %+v", err, n, meta)
+	}
+}
+
+// Every cut of a good file is a truncated file, never anything else.
+func TestEveryCutIsTruncated(t *testing.T) {
+	text := "\ufeff" + `{"meta":{"record_count":1},"records":[{"raw_url":"é\u00e9","confidence":0.5,"content_hints":["a"]}]}`
+	for cut := range len(text) {
+		if _, _, err := readAll(strings.NewReader(text[:cut])); !errors.Is(err, ErrTruncated) && (cut == 0 || cut > 2) {
+			t.Errorf("cut at %d (%q): %v", cut, text[max(0, cut-5):cut], err)
+		}
+	}
+}
+
+func generate(size int) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"meta":{"dataset_id":"sg-news-2026-01-28-0001","country":"SG","category":"news"},"records":[`)
+	for i := 0; b.Len() < size; i++ {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"raw_url":"https://www.site%d.gov.sg/newsroom/press-releases","normalized_domain":"site%[1]d.gov.sg","domain_id":"gov:sg:site%[1]d.gov.sg",`+
+			`"source_type":"gov","discovery_method":"google_search","confidence":0.95,"content_hints":["news","policy"],"liveness_status":"alive"}`, i)
+	}
+	b.WriteString(`]}`)
+	return b.Bytes()
+}
+
+// Memory must not grow with the file: a record is visited before the reader
+// has gone far past it, which a reader of whole files could not do.
+func TestConstantMemory(t *testing.T) {
+	text := generate(8 << 20)
+	in := bytes.NewReader(text)
+	visited := 0
+	_, err := Read(in, func(r Record) error {
+		at := bytes.Index(text[visited:], []byte(r.RawURL))
+		if at < 0 {
+			return fmt.Errorf("record %d: %s is not further on in the file", r.Index, r.RawURL)
+		}
+		visited += at
+		if ahead := len(text) - in.Len() - visited; ahead > 256<<10 {
+			return fmt.Errorf("record %d: %d bytes were read past it", r.Index, ahead)
+		}
+		return nil
+	})
+	if err != nil || visited < 7<<20 {
+		t.Errorf("visited up to byte %d: %v", visited, err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(`{"meta":{"country":"SG","record_count":1},"records":[{"raw_url":"https://a.sg/","confidence":0.5,"content_hints":["x"]}]}`))
+	f.Add([]byte("\ufeff{\"records\":[1,{\"raw_url\":\"\xff\"}]} "))
+	f.Add([]byte(`{"records":null}`))
+	f.Add([]byte(`{"records":[`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		records, meta, err := readAll(bytes.NewReader(text))
+		if int64(len(records)) != meta.Records {
+			t.Fatalf("%d records visited, %d counted", len(records), meta.Records)
+		}
+		again, metaAgain, errAgain := readAll(iotest.OneByteReader(bytes.NewReader(text)))
+		if !reflect.DeepEqual(records, again) || meta != metaAgain || (err == nil) != (errAgain == nil) {
+			t.Fatalf("byte by byte: %v %v, whole: %v %v", again, errAgain, records, err)
+		}
+		if broken := (*Error)(nil); err != nil && (!errors.As(err, &broken) || broken.Offset < 0 || broken.Offset > int64(len(text))) {
+			t.Fatalf("%v is no *Error with an offset in the file", err)
+		}
+		// The standard library agrees on what a record's URL is, where it reads the file at all.
+		var std struct {
+			Records []json.RawMessage `json:"records"`
+		}
+		if err != nil || json.Unmarshal(text, &std) != nil || len(std.Records) != len(records) {
+			return
+		}
+		for i, raw := range std.Records {
+			var fields map[string]any
+			if json.Unmarshal(raw, &fields) != nil || fields == nil {
+				if records[i].Err == nil {
+					t.Fatalf("record %d %s: no error", i, raw)
+				}
+			} else if url, _ := fields["raw_url"].(string); url != records[i].RawURL {
+				t.Fatalf("record %d: %q, want %q", i, records[i].RawURL, url)
+			}
+		}
+		if !slices.IsSortedFunc(records, func(a, b Record) int { return a.Index - b.Index }) {
+			t.Fatal("records out of order")
+		}
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	text := generate(20 << 20)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Read(bytes.NewReader(text), func(r Record) error { return r.Err }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -183,7 +183,7 @@ func failure(status int) *answer {
 // lookUp returns the kept answer, or generates it and keeps it while there is room.
 func (w *Web) lookUp(q request) *answer {
 	key := q.base + q.path
-	if a, ok := w.cache.Load(key); ok && w.KindOf(q.host) == q.kind {
+	if a, ok := w.cache.Load(key); ok {
 		return a.(*answer)
 	}
 	a := q.answer()

@@ -113,6 +113,7 @@ type Client struct {
 	guard     guard
 	proxy     func(*url.URL) (*url.URL, error) // nil without proxies
 	transport http.RoundTripper
+	resolver  *net.Resolver // the guarded dialer's
 	idle      func()
 
 	hosts *hosts
@@ -152,6 +153,8 @@ func New(cfg Config) (*Client, error) {
 		guard: guard{private: cfg.AllowPrivate, anyPort: cfg.ConnectTo != "", refuse: refuseAddr},
 		hosts: newHosts(cfg.HostDelay, cfg.MaxCrawlDelay),
 		pace:  newPace(cfg.Rate),
+
+		resolver: &net.Resolver{},
 	}
 	c.slots.limit = cfg.Concurrency
 	if env := httpproxy.FromEnvironment(); cfg.ConnectTo == "" && (env.HTTPProxy != "" || env.HTTPSProxy != "") {
@@ -159,7 +162,7 @@ func New(cfg Config) (*Client, error) {
 	}
 
 	unguarded := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1}
-	guarded := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1, Control: c.guard.control}
+	guarded := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1, Control: c.guard.control, Resolver: c.resolver}
 	var onlyHTTP1 http.Protocols // for two or three requests a host, HTTP/2 costs more than it saves
 	onlyHTTP1.SetHTTP1(true)
 	transport := &http.Transport{

@@ -1,0 +1,368 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func wantKind(t *testing.T, err error, kind Kind) *Error {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != kind {
+		t.Errorf("%v, want kind %s", err, kind)
+		return &Error{}
+	}
+	return e
+}
+
+func TestGet(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/":
+			fmt.Fprint(w, r.Host, "|", r.UserAgent(), "|", r.Header.Get("Accept"), "|", r.Header.Get("Accept-Encoding"), "|", r.Header.Get("Cookie"), "|", r.Header.Get("If-None-Match"))
+		case "/cookie":
+			http.SetCookie(w, &http.Cookie{Name: "a", Value: "b"})
+			http.Redirect(w, r, "/#part", http.StatusFound)
+		case "/404":
+			http.Error(w, "none", 404)
+		case "/bomb":
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(pack(t, "gzip", make([]byte, 50<<20)))
+		case "/broken":
+			w.Header().Set("Content-Encoding", "gzip")
+			raw := pack(t, "gzip", []byte(strings.Repeat("a b c ", 100)))
+			_, _ = w.Write(raw[:len(raw)-4])
+		case "/loop":
+			http.Redirect(w, r, "/loop2", 301)
+		case "/loop2":
+			http.Redirect(w, r, "/loop", 308)
+		case "/more":
+			http.Redirect(w, r, "/more?"+r.URL.RawQuery+"x", 307)
+		case "/bad":
+			w.Header().Set("Location", "http://a b:c/%zz")
+			w.WriteHeader(302)
+		case "/inward":
+			http.Redirect(w, r, "http://169.254.169.254/latest/meta-data/", 302)
+		case "/304":
+			w.WriteHeader(304)
+		case "/short":
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, "short")
+		case "/headers":
+			w.Header().Set("X", strings.Repeat("x", 300<<10))
+		}
+	})
+	c := client(t, Config{UserAgent: "Test/1", ConnectTo: s.Listener.Addr().String(), RetryBackoff: 1})
+	const base = "http://site.example"
+	ask := func(path string, r Request) (*Response, error) {
+		r.URL = base + path
+		return c.Get(t.Context(), r)
+	}
+
+	r, err := ask("/cookie", Request{Accept: "text/plain", MaxRedirects: 1, Header: http.Header{"if-none-match": {`"e"`}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(r.Body), `site.example|Test/1|text/plain|gzip, deflate, br, zstd||"e"`; got != want {
+		t.Errorf("the server saw %s, want %s", got, want)
+	}
+	if r.FinalURL != base+"/" || r.Status != 200 || r.Tries != 1 || r.Truncated {
+		t.Errorf("%+v", r)
+	}
+	if r, err := ask("/404", Request{}); err != nil || r.Status != 404 || string(r.Body) != "none\n" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := ask("/304", Request{}); err != nil || r.Status != 304 || len(r.Body) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := ask("/bomb", Request{MaxBytes: 1 << 20}); err != nil || !r.Truncated || len(r.Body) != 1<<20 || r.Header.Get("Content-Encoding") != "" {
+		t.Errorf("bomb: %v", err)
+	}
+	if r, err := ask("/broken", Request{}); err != nil || !r.Truncated || string(r.Body) != strings.Repeat("a b c ", 100) {
+		t.Errorf("broken gzip: %+v, %v", r, err)
+	}
+	_, err = ask("/loop", Request{MaxRedirects: 5})
+	if e := wantKind(t, err, KindRedirect); e.Status != 308 {
+		t.Errorf("status %d, want 308", e.Status)
+	}
+	_, err = ask("/more", Request{MaxRedirects: 3})
+	if e := wantKind(t, err, KindRedirect); e.Status != 307 || e.URL != base+"/more?xxx" {
+		t.Errorf("%+v, want 307 of the fourth", e)
+	}
+	_, err = ask("/bad", Request{MaxRedirects: 3})
+	wantKind(t, err, KindRedirect)
+	_, err = ask("/inward", Request{MaxRedirects: 3})
+	if e := wantKind(t, err, KindBlocked); e.Status != 302 || !strings.Contains(e.URL, "169.254") {
+		t.Errorf("%+v", e)
+	}
+	no := errors.New("not that one")
+	_, err = ask("/loop", Request{MaxRedirects: 3, Allow: func(u *url.URL) error {
+		if u.Path != "/loop2" {
+			t.Errorf("asked for %s", u)
+		}
+		return no
+	}})
+	if wantKind(t, err, KindBlocked); !errors.Is(err, no) {
+		t.Errorf("%v does not wrap Allow's", err)
+	}
+	before := c.Stats().Retries
+	_, err = ask("/short", Request{Retries: 2})
+	wantKind(t, err, KindReset)
+	if n := c.Stats().Retries - before; n != 2 {
+		t.Errorf("%d retries, want 2", n)
+	}
+	_, err = ask("/headers", Request{})
+	wantKind(t, err, KindTooLarge)
+	_, err = c.Get(t.Context(), Request{URL: "http://user:secret@a.example:x/"})
+	if wantKind(t, err, KindBlocked); strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v shows the password", err)
+	}
+}
+
+func TestSecretsStayWithTheirHost(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == "a.example" {
+			http.Redirect(w, r, "http://b.example/", 302)
+			return
+		}
+		fmt.Fprint(w, r.Header.Get("Authorization"), "|", r.Header.Get("X-Kept"))
+	})
+	c := client(t, Config{ConnectTo: s.Listener.Addr().String()})
+	h := http.Header{"Authorization": {"Bearer x"}, "X-Kept": {"y"}}
+	r, err := c.Get(t.Context(), Request{URL: "http://a.example/", Header: h, MaxRedirects: 1})
+	if err != nil || string(r.Body) != "|y" || len(h) != 2 {
+		t.Errorf("%+v, %v, header %v", r, err, h)
+	}
+}
+
+func TestKinds(t *testing.T) {
+	raw := func(answer string) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Read(make([]byte, 4096))
+				_, _ = io.WriteString(conn, answer)
+				_ = conn.Close()
+			}
+		}()
+		return l.Addr().String()
+	}
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secure.Close)
+	secure.Config.ErrorLog = nil
+
+	for _, tt := range []struct {
+		url  string
+		want Kind
+	}{
+		{"http://" + closed.Addr().String(), KindConnect},
+		{"http://" + raw(""), KindReset},
+		{"http://" + raw("SSH-2.0-OpenSSH\r\n\r\n"), KindReset},
+		{"https://" + raw("HTTP/1.1 400 Bad Request\r\n\r\n"), KindTLS},
+		{secure.URL, KindTLS}, // an authority nobody knows
+		{"ftp://example.com/", KindBlocked},
+	} {
+		_, err := client(t, Config{AllowPrivate: true}).Get(t.Context(), Request{URL: tt.url})
+		wantKind(t, err, tt.want)
+	}
+	for err, want := range map[error]Kind{
+		&net.DNSError{Err: "no such host", IsNotFound: true}:                  KindDNS,
+		&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host"}}:     KindDNS,
+		&net.OpError{Op: "dial", Err: errors.New("no route to host")}:         KindConnect,
+		&net.OpError{Op: "remote error", Err: tls.AlertError(40)}:             KindTLS,
+		&net.OpError{Op: "read", Err: errors.New("connection reset by peer")}: KindReset,
+		&proxyError{502}: KindConnect,
+		&proxyError{403}: KindBlocked,
+		fmt.Errorf("reading the body: %w", context.DeadlineExceeded): KindTimeout,
+		io.EOF: KindReset,
+	} {
+		if got := classify(err); got != want {
+			t.Errorf("%v: %s, want %s", err, got, want)
+		}
+	}
+}
+
+// fakeDNS answers A queries with the next of addrs, AAAA queries with nothing.
+func fakeDNS(t *testing.T, c *Client, addrs ...string) {
+	var n atomic.Int64
+	c.resolver.PreferGo = true
+	c.resolver.Dial = func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { _ = ours.Close() })
+		go func() {
+			defer ours.Close()
+			for { // DNS over a stream: two bytes of length before each message
+				var size [2]byte
+				if _, err := io.ReadFull(ours, size[:]); err != nil {
+					return
+				}
+				q := make([]byte, binary.BigEndian.Uint16(size[:]))
+				if _, err := io.ReadFull(ours, q); err != nil {
+					return
+				}
+				end := 12
+				for q[end] != 0 {
+					end += int(q[end]) + 1
+				}
+				end += 5
+				a := append([]byte{q[0], q[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, q[12:end]...)
+				if q[end-3] == 1 {
+					ip := netip.MustParseAddr(addrs[min(int(n.Add(1))-1, len(addrs)-1)]).As4()
+					a[7] = 1
+					a = append(a, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4)
+					a = append(a, ip[:]...)
+				}
+				if _, err := ours.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(a))), a...)); err != nil {
+					return
+				}
+			}
+		}()
+		return theirs, nil
+	}
+}
+
+// A name that leads to a good address when it is checked and to a forbidden
+// one when it is dialled: what counts is the address dialled.
+func TestRebinding(t *testing.T) {
+	var asked atomic.Int64
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Connection", "close") // so each request resolves anew
+	})
+	port := s.URL[strings.LastIndexByte(s.URL, ':'):]
+	c := client(t, Config{})
+	fakeDNS(t, c, "127.0.0.1", "127.0.0.2", "10.0.0.1")
+	c.guard.anyPort = true
+	c.guard.refuse = func(a netip.Addr) string { // here 127.0.0.1 is the public internet
+		if a == netip.MustParseAddr("127.0.0.1") {
+			return ""
+		}
+		return refuseAddr(a)
+	}
+	if _, err := c.Get(t.Context(), Request{URL: "http://rebind.example" + port + "/"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, forbidden := range []string{"127.0.0.2", "10.0.0.1"} {
+		_, err := c.Get(t.Context(), Request{URL: "http://rebind.example" + port + "/", Timeout: 5 * time.Second})
+		if e := wantKind(t, err, KindBlocked); e.Err != nil && !strings.Contains(e.Error(), forbidden) {
+			t.Errorf("%v, want %s refused", err, forbidden)
+		}
+	}
+	if asked.Load() != 1 {
+		t.Errorf("the server was asked %d times, want once", asked.Load())
+	}
+}
+
+func TestProxy(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodConnect {
+			w.WriteHeader(502)
+			return
+		}
+		fmt.Fprint(w, "proxied ", r.URL)
+	})
+	t.Setenv("HTTP_PROXY", s.URL)
+	t.Setenv("HTTPS_PROXY", s.URL)
+	t.Setenv("NO_PROXY", "direct.example")
+	c := client(t, Config{})
+	fakeDNS(t, c, "127.0.0.1")
+	r, err := c.Get(t.Context(), Request{URL: "http://a.example/x"})
+	if err != nil || string(r.Body) != "proxied http://a.example/x" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	_, err = c.Get(t.Context(), Request{URL: "https://a.example/"})
+	wantKind(t, err, KindConnect)
+	for _, u := range []string{"http://10.0.0.1/", "http://localhost/", s.URL, "http://direct.example/"} {
+		_, err = c.Get(t.Context(), Request{URL: u})
+		wantKind(t, err, KindBlocked)
+	}
+}
+
+func TestConnectToVerifiesTheName(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.TLS.ServerName) }))
+	t.Cleanup(s.Close)
+	c := client(t, Config{ConnectTo: s.Listener.Addr().String()})
+	c.transport.(*http.Transport).TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
+	r, err := c.Get(t.Context(), Request{URL: "https://example.com/"}) // the name in httptest's certificate
+	if err != nil || string(r.Body) != "example.com" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	_, err = c.Get(t.Context(), Request{URL: "https://example.net/"})
+	wantKind(t, err, KindTLS)
+}
+
+func TestValidate(t *testing.T) {
+	for _, cfg := range []Config{{HostDelay: -1}, {MaxCrawlDelay: -1}, {RetryBackoff: -1}, {Concurrency: -1}, {Rate: -1}, {ConnectTo: "x"}, {ConnectTo: ":1"}, {UserAgent: "a\nb"}} {
+		if err := cfg.Validate(); err == nil {
+			t.Errorf("%+v: no error", cfg)
+		}
+	}
+	if err := (Config{ConnectTo: "[::1]:443", UserAgent: "A/1 (+https://a.example)"}).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzParseRetryAfter(f *testing.F) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	f.Add("Fri, 02 Jan 2026 03:04:15 GMT")
+	f.Add("99999999999999999999")
+	f.Fuzz(func(t *testing.T, h string) {
+		if d, ok := ParseRetryAfter(h, now); d < 0 || !ok && d != 0 {
+			t.Errorf("%q: %v, %v", h, d, ok)
+		}
+	})
+}
+
+func TestParseRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, tt := range []struct {
+		in   string
+		want time.Duration
+		ok   bool
+	}{
+		{"120", 2 * time.Minute, true},
+		{" 0 ", 0, true},
+		{"Fri, 02 Jan 2026 03:04:15 GMT", 10 * time.Second, true},
+		{"Friday, 02-Jan-26 03:04:15 GMT", 10 * time.Second, true},
+		{"Fri, 02 Jan 2026 03:04:00 GMT", 0, true},
+		{"99999999999999999999", time.Duration(9223372036) * time.Second, true},
+		{"", 0, false}, {"-1", 0, false}, {"1.5", 0, false}, {"soon", 0, false},
+	} {
+		if d, ok := ParseRetryAfter(tt.in, now); d != tt.want || ok != tt.ok {
+			t.Errorf("%q: %v, %v, want %v, %v", tt.in, d, ok, tt.want, tt.ok)
+		}
+	}
+}

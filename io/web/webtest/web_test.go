@@ -1,0 +1,487 @@
+package webtest
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func start(t testing.TB, o Options) (*Web, *http.Client) {
+	t.Helper()
+	w := New(o)
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w, client(t, w)
+}
+
+// client dials the simulated internet whatever the host, trusts its CA and follows no redirect.
+func client(t testing.TB, w *Web) *http.Client {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(w.CAPEM()) {
+		t.Fatal("CAPEM holds no certificate")
+	}
+	tr := &http.Transport{
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, w.Addr())
+		},
+		TLSClientConfig:     &tls.Config{RootCAs: pool, ClientSessionCache: tls.NewLRUClientSessionCache(0)},
+		DisableCompression:  true,
+		MaxIdleConnsPerHost: 4,
+	}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+func get(t testing.TB, c *http.Client, url string, header ...string) (*http.Response, []byte) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("User-Agent", "test")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		t.Fatalf("%s: %v", url, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s: %v", url, err)
+	}
+	return resp, body
+}
+
+func TestKindOf(t *testing.T) {
+	w := New(Options{Hosts: map[string]Site{"listed.com": {Kind: KindRSS}, "own.com": {Handler: http.NotFoundHandler()}},
+		Mix: map[Kind]int{KindAtom: 1}})
+	f := func(host string, want Kind) {
+		t.Helper()
+		if got := w.KindOf(host); got != want {
+			t.Errorf("KindOf(%q) = %s, want %s", host, got, want)
+		}
+	}
+	f("kind-gzip-1.example.com", KindGzip)
+	f("KIND-Gzip-Bomb.example.com:443", KindGzipBomb)
+	f("kind-robots-403.example.com.", KindRobots403)
+	f("robots-503-then-ok-12.com", KindRobots503Once)
+	f("kind-wrong-content-type.com", KindWrongType)
+	f("text.com", KindAtom)
+	f("kind-unheard-of.com", KindAtom)
+	f("listed.com", KindRSS)
+	f("www.listed.com", KindRSS)
+	f("own.com", KindCustom)
+	f("redirect-www-1.com", KindRedirectWWW)
+	f("www.redirect-www-1.com", KindURLSet)
+	f("www.hang-1.com", KindHang)
+	for _, k := range Kinds() {
+		f("kind-"+strings.ReplaceAll(string(k), "_", "-")+"-7.example.com", k)
+	}
+}
+
+func TestDrawFollowsWeights(t *testing.T) {
+	w, seen := New(Options{Seed: 3}), map[Kind]int{}
+	for i := range 20_000 {
+		seen[w.KindOf(fmt.Sprintf("site%d.com", i))]++
+	}
+	for _, c := range w.weights {
+		want := 20_000 * c.weight / w.totalWeight
+		if got := seen[c.kind]; got < want/2-15 || got > want*2+15 {
+			t.Errorf("%s drawn %d times, want about %d", c.kind, got, want)
+		}
+	}
+}
+
+func TestKindsThatAnswer(t *testing.T) {
+	w, c := start(t, Options{Seed: 1})
+	tests := []struct {
+		kind            Kind
+		path            string
+		status          int
+		mediaType, part string
+	}{
+		{KindURLSet, "/robots.txt", 200, plainType, "Sitemap: https://kind-urlset.example.com/sitemap.xml\n"},
+		{KindURLSet, "/sitemap.xml", 200, xmlType, "<urlset"},
+		{KindURLSet, "/sitemap_index.xml", 404, htmlType, "404"},
+		{KindURLSet, "/", 200, htmlType, `<link rel="alternate" type="application/rss+xml"`},
+		{KindURLSet, "/feed", 200, "application/rss+xml; charset=utf-8", "<rss"},
+		{KindURLSet, "/articles/1.html", 200, htmlType, "Paragraph 3 of article 1"},
+		{KindURLSet, "/articles/0.html", 404, htmlType, "404"},
+		{KindIndex, "/sitemap.xml", 200, xmlType, "<sitemapindex"},
+		{KindIndex, "/sitemap-1.xml", 200, xmlType, "<urlset"},
+		{KindIndex, "/sitemap-nested-2.xml", 200, xmlType, "<urlset"},
+		{KindIndex, "/sitemap-nested-3.xml", 404, htmlType, "404"},
+		{KindSitemapGz, "/sitemap.xml", 200, xmlType, "\x1f\x8b"},
+		{KindRSS, "/sitemap.xml", 200, "application/rss+xml; charset=utf-8", "<rss"},
+		{KindAtom, "/sitemap.xml", 200, "application/atom+xml; charset=utf-8", "<feed"},
+		{KindText, "/sitemap.xml", 404, htmlType, "404"},
+		{KindText, "/sitemap.txt", 200, plainType, "https://kind-text.example.com/articles/1.html\n"},
+		{KindNamespaced, "/sitemap.xml", 200, xmlType, "<sm:url><sm:loc>https://"},
+		{KindUTF16, "/sitemap.xml", 200, "application/xml", "\xff\xfe<\x00?\x00"},
+		{KindWrongType, "/robots.txt", 200, "application/octet-stream", "Sitemap:"},
+		{KindWrongType, "/sitemap.xml", 200, htmlType, "<urlset"},
+		{KindBigURLSet, "/sitemap.xml", 200, xmlType, "/articles/50000.html"},
+		{KindNoSitemapLine, "/sitemap.xml", 404, htmlType, "404"},
+		{KindNoSitemapLine, "/sitemap_index.xml", 200, xmlType, "<urlset"},
+		{KindNoSitemap, "/sitemap.xml", 404, htmlType, "404"},
+		{KindSoft404, "/sitemap.xml", 200, htmlType, "Page not found"},
+		{KindEUCKR, "/", 200, "text/html", "\xb4\xeb\xc7\xd1\xb9\xce\xb1\xb9"},
+		{KindNoRobots, "/robots.txt", 404, htmlType, "404"},
+		{KindRobots403, "/robots.txt", 403, htmlType, "403"},
+		{KindRobots500, "/robots.txt", 500, htmlType, "500"},
+		{KindRobots500, "/sitemap.xml", 200, xmlType, "<urlset"},
+		{KindRobots503Once, "/robots.txt", 503, htmlType, "503"},
+		{KindRobots503Once, "/robots.txt", 200, plainType, "Sitemap:"},
+		{KindRateLimited, "/robots.txt", 429, htmlType, "429"},
+		{KindRateLimited, "/robots.txt", 200, plainType, "Sitemap:"},
+		{KindAlways503, "/sitemap.xml", 503, htmlType, "503"},
+		{KindCrawlDelay, "/robots.txt", 200, plainType, "Crawl-delay: 1\n"},
+		{KindCrawlDelayLong, "/robots.txt", 200, plainType, "Crawl-delay: 60\n"},
+		{KindHugeRobots, "/robots.txt", 200, plainType, "/sitemap-late.xml\n"},
+		{KindForeignSitemap, "/robots.txt", 200, plainType, ".sitemaps.example.net/sitemap.xml?of=kind-robots-with-foreign-sitemap.example.com\n"},
+		{KindManySitemaps, "/robots.txt", 200, plainType, "/sitemap-30.xml\n"},
+		{KindManySitemaps, "/sitemap-24.xml", 404, htmlType, "404"},
+		{KindManySitemaps, "/sitemap-25.xml", 200, xmlType, "<urlset"},
+		{KindBadSitemaps, "/robots.txt", 200, plainType, "Sitemap: /sitemap.xml\n"},
+		{KindDisallowAll, "/robots.txt", 200, plainType, "Disallow: /\n"},
+		{KindTLSWrongName, "/robots.txt", -1, "", "certificate is valid for another-name.example.net"},
+		{KindTLSRefused, "/robots.txt", -1, "", "EOF"},
+		{KindNoSuchHost, "/robots.txt", -1, "", "tls: internal error"},
+		{KindReset, "/robots.txt", -1, "", syscall.ECONNRESET.Error()},
+		{KindResetOnce, "/robots.txt", -1, "", syscall.ECONNRESET.Error()},
+		{KindResetOnce, "/robots.txt", 200, plainType, "Sitemap:"},
+		{KindRebind, "/robots.txt", 200, plainType, "Sitemap:"},
+	}
+	for _, tt := range tests {
+		url := "https://kind-" + strings.ReplaceAll(string(tt.kind), "_", "-") + ".example.com" + tt.path
+		if tt.status < 0 {
+			resp, err := c.Get(url)
+			if err == nil {
+				_ = resp.Body.Close()
+				t.Errorf("%s: status %d, want an error with %q", url, resp.StatusCode, tt.part)
+			} else if !strings.Contains(err.Error(), tt.part) {
+				t.Errorf("%s: %v, want %q", url, err, tt.part)
+			}
+			continue
+		}
+		resp, body := get(t, c, url)
+		if resp.StatusCode != tt.status || resp.Header.Get("Content-Type") != tt.mediaType || !bytes.Contains(body, []byte(tt.part)) {
+			t.Errorf("%s: %d, %s, %.200q; want %d, %s and %q in it", url, resp.StatusCode, resp.Header.Get("Content-Type"), body,
+				tt.status, tt.mediaType, tt.part)
+		}
+		if tt.status == 429 && resp.Header.Get("Retry-After") != "1" {
+			t.Errorf("%s: Retry-After %q, want 1", url, resp.Header.Get("Retry-After"))
+		}
+	}
+	if got := w.MaxInFlight(); got != 1 {
+		t.Errorf("MaxInFlight = %d after one request at a time, want 1", got)
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	_, c := start(t, Options{})
+	f := func(url string, want ...string) {
+		t.Helper()
+		for _, next := range want {
+			resp, _ := get(t, c, url)
+			if got := resp.Header.Get("Location"); got != next {
+				t.Fatalf("%s leads to %q, want %q", url, got, next)
+			}
+			url = next
+		}
+	}
+	f("https://redirect-www-1.com/a?b=c", "https://www.redirect-www-1.com/a?b=c", "")
+	f("https://redirect-http-1.com/", "http://redirect-http-1.com/", "")
+	f("https://redirect-private-1.com/robots.txt", "http://169.254.169.254/latest/meta-data/")
+	f("https://redirect-private-1.com/sitemap.xml", "http://127.0.0.1/")
+	hops := func(kind string, n int) (urls []string) {
+		for i := range n {
+			urls = append(urls, fmt.Sprintf("https://%s-1.com/robots.txt?hop=%d", kind, i+1))
+		}
+		return urls
+	}
+	f("https://redirect-short-1.com/robots.txt", append(hops("redirect-short", 3), "")...)
+	f("https://redirect-chain-1.com/robots.txt", append(hops("redirect-chain", 7), "")...)
+	f("https://redirect-loop-1.com/robots.txt", hops("redirect-loop", 12)...)
+}
+
+func TestEncodings(t *testing.T) {
+	_, c := start(t, Options{})
+	for _, kind := range []Kind{KindGzip, KindDeflate, KindBrotli, KindZstd} {
+		url := "https://" + string(kind) + "-1.com/sitemap.xml"
+		resp, body := get(t, c, url)
+		if resp.Header.Get("Content-Encoding") != "" || !bytes.Contains(body, []byte("<urlset")) {
+			t.Errorf("%s: encoded though nobody accepts it", url)
+		}
+		resp, packed := get(t, c, url, "Accept-Encoding", string(kind))
+		if got := resp.Header.Get("Content-Encoding"); got != string(kind) || len(packed) >= len(body) {
+			t.Errorf("%s: Content-Encoding %q, %d of %d bytes", url, got, len(packed), len(body))
+		}
+	}
+	_, packed := get(t, c, "https://gzip-bomb-1.com/sitemap.xml.gz")
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, z); err != nil || n < 1<<30 || len(packed) > 3<<20 {
+		t.Errorf("the bomb: %d bytes from %d, %v; want over 1 GiB from at most 3 MiB", n, len(packed), err)
+	}
+}
+
+func TestConditional(t *testing.T) {
+	_, c := start(t, Options{})
+	const url = "https://urlset-1.com/articles/1.html"
+	resp, _ := get(t, c, url)
+	for _, h := range [][]string{{"If-None-Match", `"x", W/` + resp.Header.Get("ETag")}, {"If-Modified-Since", resp.Header.Get("Last-Modified")}} {
+		if again, body := get(t, c, url, h...); again.StatusCode != 304 || len(body) != 0 {
+			t.Errorf("%s: %d with %d bytes, want 304 and none", h, again.StatusCode, len(body))
+		}
+	}
+	if other, _ := get(t, c, url, "If-None-Match", `"x"`, "If-Modified-Since", resp.Header.Get("Last-Modified")); other.StatusCode != 200 {
+		t.Errorf("another ETag: %d, want 200", other.StatusCode)
+	}
+}
+
+func TestSameSeedSameBytes(t *testing.T) {
+	_, a := start(t, Options{Seed: 7})
+	_, b := start(t, Options{Seed: 7})
+	_, other := start(t, Options{Seed: 8})
+	differ := false
+	for _, kind := range []string{"urlset", "index", "rss", "atom", "utf16", "sitemap-gz", "euckr", "big-urlset", "huge-robots", "robots-with-foreign-sitemap"} {
+		for _, path := range []string{"/robots.txt", "/sitemap.xml", "/", "/articles/2.html"} {
+			url := "http://" + kind + "-1.com" + path
+			ra, ba := get(t, a, url)
+			rb, bb := get(t, b, url)
+			if !bytes.Equal(ba, bb) || ra.StatusCode != rb.StatusCode || ra.Header.Get("ETag") != rb.Header.Get("ETag") {
+				t.Errorf("%s differs between two of one seed", url)
+			}
+			_, bo := get(t, other, url)
+			differ = differ || !bytes.Equal(ba, bo)
+		}
+	}
+	if !differ {
+		t.Error("another seed gives the same bytes everywhere")
+	}
+}
+
+func TestCount(t *testing.T) {
+	w, c := start(t, Options{Seed: 5})
+	for kind, mark := range map[string]string{"urlset": "<url>", "index": "<sitemap>", "rss": "<item>", "atom": "<entry>", "namespaced": "<sm:url>", "big-urlset": "<url>"} {
+		_, body := get(t, c, "https://"+kind+"-3.com/sitemap.xml")
+		if got, want := bytes.Count(body, []byte(mark)), w.Count(kind+"-3.com"); got != want {
+			t.Errorf("%s: %d of %s, Count says %d", kind, got, mark, want)
+		}
+	}
+}
+
+func TestLog(t *testing.T) {
+	var lines bytes.Buffer
+	w, c := start(t, Options{Log: &lines, LogLimit: 3})
+	_, body := get(t, c, "http://urlset-1.com:80/robots.txt?x=1")
+	got := w.Requests()
+	if len(got) != 1 {
+		t.Fatalf("%d requests logged, want 1", len(got))
+	}
+	if got[0].End.Before(got[0].Start) || got[0].Start.IsZero() {
+		t.Errorf("from %v to %v", got[0].Start, got[0].End)
+	}
+	first := got[0]
+	first.Start, first.End = time.Time{}, time.Time{}
+	if want := (LoggedRequest{Scheme: "http", Host: "urlset-1.com", Path: "/robots.txt?x=1", Method: "GET", UserAgent: "test", Status: 200, Bytes: int64(len(body))}); first != want {
+		t.Errorf("logged %+v, want %+v", first, want)
+	}
+	for i := range 9 {
+		get(t, c, fmt.Sprintf("https://urlset-1.com/articles/%d.html", i+1))
+	}
+	if got := w.Requests(); len(got) != 3 || got[2].Path != "/articles/9.html" || got[2].Scheme != "https" {
+		t.Errorf("kept %+v, want the last 3", got)
+	}
+	w.ResetLog()
+	if n := len(w.Requests()); n != 0 || w.MaxInFlight() != 0 {
+		t.Errorf("%d requests, %d in flight after ResetLog", n, w.MaxInFlight())
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for s := bufio.NewScanner(&lines); s.Scan(); n++ {
+		var e LoggedRequest
+		if err := json.Unmarshal(s.Bytes(), &e); err != nil || e.Host != "urlset-1.com" || e.Status != 200 {
+			t.Errorf("line %q: %+v, %v", s.Bytes(), e, err)
+		}
+	}
+	if n != 10 {
+		t.Errorf("%d lines, want 10", n)
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestLogErrorComesOutOfClose(t *testing.T) {
+	w := New(Options{Log: fullDisk{}})
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	get(t, client(t, w), "http://urlset-1.com/")
+	if err := w.Close(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Close: %v, want ENOSPC", err)
+	}
+}
+
+func TestHandleAndLatency(t *testing.T) {
+	w, c := start(t, Options{Latency: 30 * time.Millisecond})
+	w.Handle("Own.example.com", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(rw, "mine "+r.URL.Path) }))
+	begin := time.Now()
+	if _, body := get(t, c, "https://own.example.com/x"); string(body) != "mine /x" {
+		t.Errorf("body %q", body)
+	}
+	if d := time.Since(begin); d < 30*time.Millisecond {
+		t.Errorf("answered after %v, before the latency", d)
+	}
+}
+
+// TestClose leaves requests in every state in which a kind can keep them, and wants nothing left afterwards.
+func TestClose(t *testing.T) {
+	before := runtime.NumGoroutine()
+	w := New(Options{})
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.DNS(); err != nil {
+		t.Fatal(err)
+	}
+	silent, err := net.Dial("tcp", w.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client(t, w)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	asked := []string{"http://hang-1.com/", "https://hang-1.com/", "https://hang-tls-1.com/", "https://hang-body-1.com/", "https://drip-1.com/sitemap.xml"}
+	for _, url := range asked {
+		go func() {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+			if err != nil {
+				ended <- err
+				return
+			}
+			resp, err := c.Do(r)
+			if err == nil {
+				_, err = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+			ended <- err
+		}()
+	}
+	get(t, c, "https://urlset-1.com/") // an idle connection
+	for w.MaxInFlight() < 4 {
+		runtime.Gosched()
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	for range asked {
+		if err := <-ended; err == nil {
+			t.Error("a request without an end ended well")
+		}
+	}
+	cancel()
+	_ = silent.Close()
+	c.CloseIdleConnections()
+	if n := len(w.conns); n != 0 {
+		t.Errorf("%d connections left", n)
+	}
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
+
+func TestClientLeavesDrip(t *testing.T) {
+	w, c := start(t, Options{})
+	resp, err := c.Get("https://drip-1.com/sitemap.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.CopyN(io.Discard, resp.Body, 6000); err != nil || resp.ContentLength != 200<<20 {
+		t.Errorf("length %d, %v", resp.ContentLength, err)
+	}
+	_ = resp.Body.Close()
+	w.busy.Wait()
+	if got := w.Requests(); len(got) != 1 || got[0].Bytes < 6000 || got[0].Bytes > 1<<20 {
+		t.Errorf("logged %+v, want one request cut early", got)
+	}
+}
+
+func TestDNS(t *testing.T) {
+	w, _ := start(t, Options{})
+	addr, err := w.DNS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", addr)
+	}}
+	f := func(host, want string) {
+		t.Helper()
+		got, err := resolver.LookupHost(t.Context(), host)
+		var dns *net.DNSError
+		if want == "" && (!errors.As(err, &dns) || !dns.IsNotFound) {
+			t.Errorf("%s: %v, %v; want not found", host, got, err)
+		}
+		if want != "" && (err != nil || len(got) != 1 || got[0] != want) {
+			t.Errorf("%s: %v, %v; want %s", host, got, err, want)
+		}
+	}
+	f("urlset-1.com.", "127.0.0.1")
+	f("no-such-host-1.com.", "")
+	f("rebind-1.com.", RebindPublic)
+	f("rebind-1.com.", "127.0.0.1")
+}
+
+func FuzzResolve(f *testing.F) {
+	w := New(Options{})
+	f.Add([]byte("\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x03com\x00\x00\x01\x00\x01"))
+	f.Fuzz(func(t *testing.T, query []byte) {
+		reply, err := w.resolve(query)
+		if err == nil && (len(reply) < 12 || reply[2]&0x80 == 0) {
+			t.Errorf("%x answered by %x, no response", query, reply)
+		}
+	})
+}
+
+func BenchmarkSmall(b *testing.B) {
+	_, c := start(b, Options{LogLimit: -1})
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			get(b, c, "https://urlset-1.com/robots.txt")
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+}

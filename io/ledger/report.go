@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
@@ -169,8 +168,9 @@ func (r *Report) WriteJSON(w io.Writer) error {
 
 // WriteTable writes the report for a person at a terminal.
 func (r *Report) WriteTable(w io.Writer) error {
-	t := table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)}
-	t.err = writeHead(w, r)
+	t := table{w: w}
+	t.print(fmt.Sprintf("Run %s: %s\n  %s on %s, started %s, took %s\n", r.RunID, r.State,
+		r.Job, r.Runner, r.StartedAt.UTC().Format(time.RFC3339), seconds(r.Duration)))
 
 	t.section("Counts")
 	named := jobCounts[r.Job]
@@ -205,7 +205,6 @@ func (r *Report) WriteTable(w io.Writer) error {
 		t.section("Store calls")
 		t.counts(r.Store)
 	}
-	t.flush()
 	if len(r.Alerts) > 0 {
 		t.print("\nAlerts\n")
 		for _, a := range r.Alerts {
@@ -218,15 +217,10 @@ func (r *Report) WriteTable(w io.Writer) error {
 	return nil
 }
 
-func writeHead(w io.Writer, r *Report) error {
-	_, err := fmt.Fprintf(w, "Run %s: %s\n  %s on %s, started %s, took %s\n", r.RunID, r.State,
-		r.Job, r.Runner, r.StartedAt.UTC().Format(time.RFC3339), seconds(r.Duration))
-	return err
-}
-
-// table writes two columns and remembers the first error.
+// table writes two columns, the same in every section, and remembers the first
+// error.
 type table struct {
-	w   *tabwriter.Writer
+	w   io.Writer
 	err error
 }
 
@@ -236,15 +230,9 @@ func (t *table) print(s string) {
 	}
 }
 
-func (t *table) flush() {
-	if t.err == nil {
-		t.err = t.w.Flush()
-	}
-}
-
 func (t *table) section(title string) { t.print("\n" + title + "\n") }
 
-func (t *table) row(label, value string) { t.print("  " + label + "\t" + value + "\t\n") }
+func (t *table) row(label, value string) { t.print(fmt.Sprintf("  %-22s %14s\n", label, value)) }
 
 func (t *table) number(label string, n int64) { t.row(label, grouped(n)) }
 

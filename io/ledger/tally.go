@@ -25,8 +25,8 @@ type HTTP struct {
 	Requests int64  `json:"requests"`
 	Bytes    int64  `json:"bytes"` // of bodies, as received
 	Retries  int64  `json:"retries"`
-	ByStatus Counts `json:"by_status,omitempty"` // "200": n
-	Failures Counts `json:"failures,omitempty"`  // by the fetcher's closed set
+	ByStatus Counts `json:"by_status"` // "200": n
+	Failures Counts `json:"failures"`  // by the fetcher's closed set
 }
 
 // Tally is the sum of everything that a run report needs. The zero value is

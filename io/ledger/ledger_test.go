@@ -1,0 +1,514 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+var day = time.Date(2026, 1, 28, 9, 30, 0, 0, time.UTC)
+
+func aRun(id string) Run {
+	return Run{RunID: id, Job: "seed", Runner: "prism", StartedAt: day, Options: map[string]any{"country": "sg"}}
+}
+
+func TestNewRunID(t *testing.T) {
+	a, b := NewRunID(day), NewRunID(day.Add(time.Millisecond))
+	if a >= b {
+		t.Errorf("%s does not sort before %s", a, b)
+	}
+	if !strings.HasPrefix(a, "20260128-093000-000-") || NewRunID(day) == a {
+		t.Errorf("%s, %s", a, NewRunID(day))
+	}
+	must(t, checkName("run id", a))
+}
+
+func TestRunLife(t *testing.T) {
+	s, ctx := newMemory(), t.Context()
+	must(t, Start(ctx, s, aRun("r1")))
+	if err := Start(ctx, s, aRun("r1")); !errors.Is(err, store.ErrExist) {
+		t.Errorf("starting it twice: %v, want ErrExist", err)
+	}
+	want := aRun("r1")
+	want.State = Running
+	got, err := Load(ctx, s, "r1")
+	if must(t, err); !reflect.DeepEqual(got, want) {
+		t.Errorf("loaded %+v, want %+v", got, want)
+	}
+	got, err = SetState(ctx, s, "r1", Done, day.Add(time.Minute))
+	must(t, err)
+	want.State, want.FinishedAt = Done, day.Add(time.Minute)
+	if again, err := Load(ctx, s, "r1"); err != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(again, want) {
+		t.Errorf("set %+v, loaded %+v (%v), want %+v", got, again, err, want)
+	}
+	if _, err := SetState(ctx, s, "r1", "asleep", day); err == nil {
+		t.Error("an unknown state is accepted")
+	}
+	if _, err := Load(ctx, s, "none"); !errors.Is(err, store.ErrNotExist) {
+		t.Errorf("loading none: %v, want ErrNotExist", err)
+	}
+	if _, err := Load(ctx, s, "../r1"); err == nil || errors.Is(err, store.ErrNotExist) {
+		t.Errorf("loading ../r1: %v, want it refused", err)
+	}
+}
+
+func TestListIsNewestFirstAndLazy(t *testing.T) {
+	s, ctx := newMemory(), t.Context()
+	for _, id := range []string{"r2", "r10", "r3", "r1"} {
+		must(t, Start(ctx, s, aRun(id)))
+		must(t, WriteProgress(ctx, s, id, 0, Progress{}))
+	}
+	s.m["runs/r3/state.json"] = "{"
+	s.m["runs/r9/control.json"] = "{}"
+	var got []string
+	for r, err := range List(ctx, s) {
+		if (err != nil) != (r.RunID == "r3") {
+			t.Errorf("%s: %v", r.RunID, err)
+		}
+		got = append(got, r.RunID)
+	}
+	if want := []string{"r3", "r2", "r10", "r1"}; !slices.Equal(got, want) {
+		t.Errorf("listed %v, want %v", got, want)
+	}
+	s.opens = 0
+	for range List(ctx, s) {
+		break
+	}
+	if s.opens != 1 {
+		t.Errorf("the newest run cost %d reads, want 1", s.opens)
+	}
+}
+
+func TestProgressAndControl(t *testing.T) {
+	s, ctx := newMemory(), t.Context()
+	var ta Tally
+	ta.Count("records", 3)
+	ta.Timings.Observe(time.Second)
+	for _, lane := range []int{10, 2} {
+		must(t, WriteProgress(ctx, s, "r1", lane, Progress{Hosts: 5, HostsDone: int64(lane), UpdatedAt: day, Tally: ta}))
+	}
+	got, err := Progresses(ctx, s, "r1")
+	must(t, err)
+	want := []Progress{{Lane: 2, Hosts: 5, HostsDone: 2, UpdatedAt: day, Tally: ta}, {Lane: 10, Hosts: 5, HostsDone: 10, UpdatedAt: day, Tally: ta}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("progress %+v, want %+v", got, want)
+	}
+
+	c, err := ReadControl(ctx, s, "r1")
+	if must(t, err); c != (Control{Action: ActionRun}) {
+		t.Errorf("control of an undisturbed run: %+v", c)
+	}
+	asked := Control{Action: ActionCancel, At: day, By: "cli"}
+	must(t, WriteControl(ctx, s, "r1", asked))
+	if c, err = ReadControl(ctx, s, "r1"); err != nil || c != asked {
+		t.Errorf("control %+v (%v), want %+v", c, err, asked)
+	}
+	if err := WriteControl(ctx, s, "r1", Control{Action: "explode"}); err == nil {
+		t.Error("an unknown action is accepted")
+	}
+}
+
+func TestTallyAdd(t *testing.T) {
+	a := Tally{Counts: Counts{"records": 1}, HTTP: HTTP{Requests: 1, Bytes: 10, Retries: 1, ByStatus: Counts{"200": 1}, Failures: Counts{"dns": 1}},
+		Store: Counts{"put": 1}, DeadLetters: Counts{"bad_file": 1}}
+	a.Timings.Observe(time.Second)
+	b := Tally{Counts: Counts{"records": 2, "files_read": 1}, HTTP: HTTP{Requests: 2, ByStatus: Counts{"404": 1}}}
+	b.Timings.Observe(2 * time.Second)
+
+	var ab, ba Tally
+	ab.Add(a)
+	ab.Add(b)
+	ba.Add(b)
+	ba.Add(a)
+	want := Tally{Counts: Counts{"records": 3, "files_read": 1},
+		HTTP:  HTTP{Requests: 3, Bytes: 10, Retries: 1, ByStatus: Counts{"200": 1, "404": 1}, Failures: Counts{"dns": 1}},
+		Store: Counts{"put": 1}, DeadLetters: Counts{"bad_file": 1},
+		Timings: Histogram{Count: 2, Sum: 3, Max: 2, Buckets: map[int]int64{80: 1, 88: 1}}}
+	if !reflect.DeepEqual(ab, want) || !reflect.DeepEqual(ba, want) {
+		t.Errorf("a+b %+v\nb+a %+v\nwant %+v", ab, ba, want)
+	}
+	if a.Counts["records"] != 1 || a.Timings.Buckets[88] != 0 {
+		t.Errorf("adding changed what was added: %+v", a)
+	}
+
+	enc, err := ab.MarshalBinary()
+	must(t, err)
+	var back Tally
+	must(t, back.UnmarshalBinary(enc))
+	if !reflect.DeepEqual(back, want) {
+		t.Errorf("decoded %+v, want %+v", back, want)
+	}
+}
+
+func TestHistogramQuantiles(t *testing.T) {
+	var h Histogram
+	if h.Mean() != 0 || h.Quantile(0.5) != 0 {
+		t.Errorf("empty: mean %v, p50 %v, want 0", h.Mean(), h.Quantile(0.5))
+	}
+	for i := 1; i <= 1000; i++ {
+		h.Observe(time.Duration(i) * 10 * time.Millisecond)
+	}
+	if math.Abs(h.Mean()-5.005) > 1e-9 {
+		t.Errorf("mean %v, want 5.005", h.Mean())
+	}
+	for q, want := range map[float64]float64{0.01: 0.1, 0.5: 5, 0.95: 9.5, 1: 10} {
+		if got := h.Quantile(q); math.Abs(got/want-1) > 0.05 {
+			t.Errorf("p%v is %v, want %v within 5 %%", 100*q, got, want)
+		}
+	}
+	var edge Histogram
+	for _, d := range []time.Duration{-time.Second, 0, time.Millisecond, 100 * time.Hour} {
+		edge.Observe(d)
+	}
+	if want := map[int]int64{0: 3, lastBucket: 1}; !maps.Equal(edge.Buckets, want) {
+		t.Errorf("edges fall in %v, want %v", edge.Buckets, want)
+	}
+}
+
+func sample() Report {
+	r := aRun("20260128-093000-000-0a1b2c3d")
+	r.State, r.FinishedAt = Done, day.Add(83*time.Second+456*time.Millisecond)
+	t := Tally{
+		Counts: Counts{"files_listed": 7, "files_read": 6, "files_bad": 1, "records": 1234567, "domains_unique": 40, "robots_cached": 4},
+		HTTP:   HTTP{Requests: 120, Bytes: 3 << 20, Retries: 2, ByStatus: Counts{"200": 100, "404": 17}, Failures: Counts{"dns": 2, "timeout": 1}},
+		Store:  Counts{"list": 3, "put": 90},
+	}
+	t.DeadLetter("bad_file")
+	for i := range 40 {
+		t.Timings.Observe(time.Duration(i+1) * 50 * time.Millisecond)
+	}
+	rep := BuildReport(r, t, day.Add(time.Hour), Progress{Lane: 0, Hosts: 40, HostsDone: 40, Finished: true, UpdatedAt: day.Add(80 * time.Second)})
+	rep.Alerts = append(rep.Alerts, "3 % of requests failed")
+	return rep
+}
+
+func TestReportGoldens(t *testing.T) {
+	rep := sample()
+	var js, table bytes.Buffer
+	must(t, rep.WriteJSON(&js))
+	golden(t, "report.json", js.Bytes())
+	must(t, rep.WriteTable(&table))
+	golden(t, "report.txt", table.Bytes())
+
+	s, ctx := newMemory(), t.Context()
+	if _, err := ReadReport(ctx, s, rep.RunID); !errors.Is(err, store.ErrNotExist) {
+		t.Errorf("reading a report that is not there: %v, want ErrNotExist", err)
+	}
+	must(t, WriteReport(ctx, s, rep))
+	back, err := ReadReport(ctx, s, rep.RunID)
+	if must(t, err); !reflect.DeepEqual(back, rep) {
+		t.Errorf("read %+v, want %+v", back, rep)
+	}
+}
+
+// A report has every key that its readers rely on, whatever happened.
+func TestEmptyReportHasAllKeys(t *testing.T) {
+	r := aRun("r1")
+	r.State = Running
+	rep := BuildReport(r, Tally{}, day.Add(90*time.Second))
+	if rep.Duration != 90 || rep.FinishedAt != nil {
+		t.Errorf("a going run: duration %v, finished %v; want 90, null", rep.Duration, rep.FinishedAt)
+	}
+	for _, k := range SeedCounts() {
+		if n, ok := rep.Counts[k]; !ok || n != 0 {
+			t.Errorf("count %s: %d, %v; want 0, there", k, n, ok)
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(rep.HTTP.Failures)), slices.Sorted(slices.Values(failures)); !slices.Equal(got, want) {
+		t.Errorf("failures %v, want %v", got, want)
+	}
+	b, err := json.Marshal(rep)
+	must(t, err)
+	var fields map[string]json.RawMessage
+	must(t, json.Unmarshal(b, &fields))
+	for _, k := range []string{"run_id", "job", "runner", "state", "started_at", "duration_s", "options", "counts", "http", "store",
+		"timings", "dead_letters", "alerts", "lanes"} {
+		if v, ok := fields[k]; !ok || string(v) == "null" {
+			t.Errorf("%s is %s, want a value", k, v)
+		}
+	}
+	if !bytes.Contains(fields["http"], []byte(`"by_status":{}`)) {
+		t.Errorf("http is %s, want an empty by_status in it", fields["http"])
+	}
+}
+
+func TestGroupedAndSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
+		if got := grouped(n); got != want {
+			t.Errorf("grouped(%d) = %s, want %s", n, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 5 << 40: "5.0 TiB", 5 << 50: "5120.0 TiB"} {
+		if got := size(n); got != want {
+			t.Errorf("size(%d) = %s, want %s", n, got, want)
+		}
+	}
+}
+
+func letter(kind, run string) DeadLetter {
+	i := 4
+	return DeadLetter{Job: "seed", RunID: run, Stage: "collect", Kind: kind, Retryable: true, LastAt: day,
+		Input: Input{File: "datasets/raw_0001.json", Index: &i, Key: "processing/a", DomainID: "com:sg:a.com"}, Error: "writing https://u:p@h/x: broken"}
+}
+
+func TestDeadLetterIsUpdatedNotDoubled(t *testing.T) {
+	s, ctx := newMemory(), t.Context()
+	first := letter("store_failed", "r1")
+	must(t, Put(ctx, s, first))
+	second := letter("invalid_metadata", "r2")
+	second.LastAt, second.Error, second.Input.File = day.Add(time.Hour), "something else", "datasets/raw_0009.json"
+	must(t, Put(ctx, s, second))
+	got, err := Get(ctx, s, "seed", first.ID())
+	must(t, err)
+	want := second
+	want.Attempts, want.FirstAt = 2, day
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	wantKeys(t, s, "dead-letters/seed/"+first.ID()+".json")
+	must(t, Remove(ctx, s, "seed", second.ID()))
+	must(t, Remove(ctx, s, "seed", second.ID()))
+	wantKeys(t, s)
+}
+
+func TestDeadLetterID(t *testing.T) {
+	i, j := 1, 2
+	id := func(kind string, in Input) string { return DeadLetter{Job: "seed", Kind: kind, Input: in}.ID() }
+	file := Input{File: "f"}
+	if id("bad_records", Input{File: "f", Indices: []int{1}}) != id("bad_records", Input{File: "f", Indices: []int{2, 3}}) {
+		t.Error("the id of bad records depends on which they are")
+	}
+	if id("bad_records", file) == id("bad_file", file) {
+		t.Error("bad records and a bad file share an id")
+	}
+	if id("x", Input{File: "f", Index: &i}) == id("x", Input{File: "f", Index: &j}) {
+		t.Error("two records share an id")
+	}
+	if id("x", Input{URL: "https://a"}) == id("x", Input{Key: "https://a"}) {
+		t.Error("a URL and a key share an id")
+	}
+	u := Input{URL: "https://a/?X-Amz-Signature=1"}
+	if r := (Input{URL: Redact(u.URL)}); id("x", u) != id("x", r) {
+		t.Error("the id changes when the URL is redacted")
+	}
+	// It names objects that are in stores already.
+	if got, want := id("bad_file", file), "2007bcd1cbb6e8e482108030"; got != want {
+		t.Errorf("id %s, want %s", got, want)
+	}
+}
+
+func TestPutRedactsAndCuts(t *testing.T) {
+	s, ctx := newMemory(), t.Context()
+	d := letter("store_failed", "r1")
+	d.Error += strings.Repeat("é", 3000)
+	must(t, Put(ctx, s, d))
+	got, err := Get(ctx, s, "seed", d.ID())
+	must(t, err)
+	if !strings.HasPrefix(got.Error, "writing https://REDACTED@h/x: broken") || len(got.Error) > maxError+5 || !strings.HasSuffix(got.Error, "é …") {
+		t.Errorf("error is %d bytes: %s", len(got.Error), got.Error)
+	}
+}
+
+func TestPutReplacesABrokenOne(t *testing.T) {
+	s, ctx := newMemory(), t.Context()
+	d := letter("store_failed", "r1")
+	s.m["dead-letters/seed/"+d.ID()+".json"] = "{"
+	must(t, Put(ctx, s, d))
+	got, err := Get(ctx, s, "seed", d.ID())
+	if must(t, err); got.Attempts != 1 {
+		t.Errorf("attempts %d, want 1", got.Attempts)
+	}
+	s.fail(errors.New("down"))
+	if err := Put(ctx, s, d); err == nil || !strings.Contains(err.Error(), "down") {
+		t.Errorf("put while the store is down: %v", err)
+	}
+}
+
+func TestListDeadLetters(t *testing.T) {
+	s, ctx := newMemory(), t.Context()
+	for i, job := range []string{"docs", "seed", "seed", "seeds"} {
+		d := letter("store_failed", "r"+string(rune('1'+i)))
+		d.Job, d.Input.Key = job, "k"+d.RunID
+		must(t, Put(ctx, s, d))
+	}
+	s.m["dead-letters/seed/zz.json"] = "{}"
+	for _, c := range []struct {
+		job, run string
+		want     []string
+		errs     int
+	}{
+		{"", "", []string{"r1", "r2", "r3", "r4"}, 1},
+		{"seed", "", []string{"r2", "r3"}, 1},
+		{"seed", "r3", []string{"r3"}, 1},
+		{"docs", "", []string{"r1"}, 0},
+		{"../x", "", nil, 1},
+	} {
+		var got []string
+		errs := 0
+		for d, err := range ListDeadLetters(ctx, s, c.job, c.run) {
+			if err != nil {
+				errs++
+				continue
+			}
+			got = append(got, d.RunID)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) || errs != c.errs {
+			t.Errorf("job %q, run %q: %v and %d errors, want %v and %d", c.job, c.run, got, errs, c.want, c.errs)
+		}
+	}
+}
+
+func TestRedact(t *testing.T) {
+	for in, want := range map[string]string{
+		"dial https://user:pa@ss@h.com/a@b":                       "dial https://REDACTED@h.com/a@b",
+		"https://h.com/@user?x=1":                                 "https://h.com/@user?x=1",
+		"postgres://u:p/w@db:5432/x?sslmode=off":                  "postgres://REDACTED@db:5432/x?sslmode=off",
+		"host=db user=u password=hunter2 dbname=x":                "host=db user=u password=REDACTED dbname=x",
+		`host=db password='a b' dbname=x`:                         "host=db password=REDACTED dbname=x",
+		"/o?X-Amz-Credential=AKIA%2Fx&X-Amz-Signature=ab&part=1":  "/o?X-Amz-Credential=REDACTED&X-Amz-Signature=REDACTED&part=1",
+		"https://h/?q=1&key=abc#f":                                "https://h/?q=1&key=REDACTED#f",
+		"https://h/?access_token=abc&a=b":                         "https://h/?access_token=REDACTED&a=b",
+		"the key AKIAIOSFODNN7EXAMPLE is unknown":                 "the key REDACTED is unknown",
+		"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCY":    "AWS_SECRET_ACCESS_KEY=REDACTED",
+		`{"client_secret": "s3 cr", "a": 1}`:                      `{"client_secret": REDACTED, "a": 1}`,
+		"Authorization: Bearer abcdefgh.ijk":                      "Authorization: Bearer REDACTED",
+		"reading key datasets/country=sg/raw_0001.json: EOF":      "reading key datasets/country=sg/raw_0001.json: EOF",
+		"putting key=datasets/date=2026-01-28/raw_0001.json: EOF": "putting key=datasets/date=2026-01-28/raw_0001.json: EOF",
+	} {
+		if got := Redact(in); got != want {
+			t.Errorf("Redact(%q)\n got %q\nwant %q", in, got, want)
+		}
+	}
+}
+
+func TestForceID(t *testing.T) {
+	s, ctx := newMemory(), t.Context()
+	id, err := ForceID(ctx, s, "seed", "abc", false)
+	if err != nil || id != "" {
+		t.Errorf("none going: %q (%v), want none", id, err)
+	}
+	first, err := ForceID(ctx, s, "seed", "abc", true)
+	if must(t, err); first == "" {
+		t.Fatal("a forced run began without an id")
+	}
+	for _, start := range []bool{true, false} {
+		if id, err := ForceID(ctx, s, "seed", "abc", start); err != nil || id != first {
+			t.Errorf("going on (start %v): %q (%v), want %q", start, id, err, first)
+		}
+	}
+	other, err := ForceID(ctx, s, "seed", "def", true)
+	if must(t, err); other == first {
+		t.Error("other filters share the id")
+	}
+	must(t, ClearForce(ctx, s, "seed", "abc"))
+	wantKeys(t, s, "force/seed/def.json")
+	if id, err := ForceID(ctx, s, "seed", "abc", true); err != nil || id == first {
+		t.Errorf("after completion: %q (%v), want a new id", id, err)
+	}
+	s.m["force/seed/def.json"] = "{}"
+	if _, err := ForceID(ctx, s, "seed", "def", true); err == nil {
+		t.Error("a broken object is adopted")
+	}
+}
+
+func TestPurge(t *testing.T) {
+	s, ctx := newMemory(), t.Context()
+	finish := func(id, job string, st State, at time.Time) {
+		r := aRun(id)
+		r.Job = job
+		must(t, Start(ctx, s, r))
+		must(t, WriteProgress(ctx, s, id, 0, Progress{}))
+		_, err := SetState(ctx, s, id, st, at)
+		must(t, err)
+	}
+	cut := day.Add(24 * time.Hour)
+	finish("old", "seed", Done, cut.Add(-1))
+	finish("new", "seed", Done, cut)
+	finish("going", "seed", Running, day)
+	finish("docs", "docs", Failed, day)
+	old, fresh := letter("store_failed", "old"), letter("store_failed", "new")
+	fresh.Input.Key, fresh.LastAt = "processing/b", cut
+	must(t, Put(ctx, s, old))
+	must(t, Put(ctx, s, fresh))
+	s.m["runs/zz/state.json"] = "{"
+
+	got, err := Purge(ctx, s, "seed", cut)
+	if want := (Purged{Runs: 1, DeadLetters: 1}); got != want {
+		t.Errorf("purged %+v, want %+v", got, want)
+	}
+	if err == nil || !strings.Contains(err.Error(), "runs/zz/state.json") {
+		t.Errorf("error %v, want one that names the broken run", err)
+	}
+	wantKeys(t, s, "dead-letters/seed/"+fresh.ID()+".json", "runs/docs/lanes/0.json", "runs/docs/state.json",
+		"runs/going/lanes/0.json", "runs/going/state.json", "runs/new/lanes/0.json", "runs/new/state.json", "runs/zz/state.json")
+}
+
+// Whatever stands in the store in place of our objects gives an error or a
+// value that can be written and read again, and never a panic.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{"", "{", "[]", "null", `{"run_id":"r1","state":"done","finished_at":"x"}`,
+		`{"run_id":"r1","job":"seed","state":"done","started_at":"2026-01-28T09:30:00Z"}`,
+		`{"holder":{"pid":-1},"expires_at":"2026-01-28T09:30:00Z"}`, `{"job":"seed","kind":"bad_file","input":{"index":3}}`,
+		`{"action":"pause"}`, `{"lane":1,"tally":{"timings":{"count":1,"buckets":{"999":1}}}}`, `{"id":"a"}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		again(t, b, decodeRun)
+		again(t, b, decodeLease)
+		again(t, b, decodeDeadLetter)
+		again(t, b, decodeProgress)
+		again(t, b, decodeControl)
+		again(t, b, decodeForce)
+		again(t, b, decodeReport)
+		if d, err := decodeDeadLetter(b); err == nil && d.ID() == "" {
+			t.Error("a dead letter has no id")
+		}
+		if p, err := decodeProgress(b); err == nil {
+			var buf bytes.Buffer
+			rep := BuildReport(aRun("r1"), p.Tally, day, p)
+			must(t, rep.WriteTable(&buf))
+		}
+		if l, err := decodeLease(b); err == nil {
+			l.Holder.dead(CurrentHolder(), "/proc")
+		}
+	})
+}
+
+func again[T any](t *testing.T, b []byte, decode func([]byte) (T, error)) {
+	t.Helper()
+	v, err := decode(b)
+	if err != nil {
+		if !strings.Contains(err.Error(), "not a ") {
+			t.Errorf("%T: error does not say what was expected: %v", v, err)
+		}
+		return
+	}
+	enc, err := json.Marshal(v)
+	if err != nil {
+		t.Fatalf("%T: encoding what was decoded: %v", v, err)
+	}
+	if _, err := decode(enc); err != nil {
+		t.Errorf("%T: decoding it again: %v\n%s", v, err, enc)
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("https://u:p@h/?key=1&token=2", "Bearer abcdefghijk")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		s := a + b
+		once := Redact(s)
+		if twice := Redact(once); twice != once {
+			t.Errorf("Redact(%q) = %q, and again %q", s, once, twice)
+		}
+	})
+}

@@ -1,0 +1,186 @@
+// Package metadata is the form of domain_metadata.json: the design's
+// DomainMetadataSchema (section 15.1) field for field, and optional additions
+// that never rename one of its fields. What Marshal writes, Validate holds
+// against the JSON Schema that ships beside it.
+package metadata
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Domain is what was collected of one registrable domain for one partition.
+// Times are RFC 3339 in UTC, see Timestamp; lengths are bytes as kept.
+type Domain struct {
+	DomainID          string    `json:"domain_id"`
+	RegistrableDomain string    `json:"registrable_domain"`
+	Country           string    `json:"country"` // the partition's, upper case
+	Category          string    `json:"category"`
+	CollectedAt       string    `json:"collected_at"`
+	Robots            Robots    `json:"robots"`
+	Sitemap           Sitemap   `json:"sitemap"`
+	Source            *Source   `json:"source,omitempty"`
+	Feeds             []Feed    `json:"feeds,omitempty"`
+	Homepage          *Homepage `json:"homepage,omitempty"`
+}
+
+// Robots is the answer to /robots.txt. StatusCode 0 means that none came.
+type Robots struct {
+	StatusCode    int      `json:"status_code"`
+	ContentLength int64    `json:"content_length"`
+	Exists        bool     `json:"exists"`               // 2xx with a body
+	FetchedAt     string   `json:"fetched_at,omitempty"` // only where a body came
+	SitemapURLs   []string `json:"sitemap_urls,omitempty"`
+	Error         string   `json:"error,omitempty"` // the fetcher's closed set
+	Truncated     bool     `json:"truncated,omitempty"`
+	FinalURL      string   `json:"final_url,omitempty"`
+	CrawlDelay    *float64 `json:"crawl_delay,omitempty"` // seconds
+	ResponseMS    *int64   `json:"response_ms,omitempty"`
+}
+
+// Sitemap is the first sitemap that answered, or the first candidate with 404.
+type Sitemap struct {
+	StatusCode    int    `json:"status_code"`
+	ContentLength int64  `json:"content_length"`
+	Exists        bool   `json:"exists"`
+	FetchedAt     string `json:"fetched_at,omitempty"`
+	URLCount      *int64 `json:"url_count,omitempty"` // absent when not parseable
+	URL           string `json:"url"`
+	Error         string `json:"error,omitempty"`
+	Kind          string `json:"kind,omitempty"` // urlset, index, rss, atom or text
+	Truncated     bool   `json:"truncated,omitempty"`
+	ChildCount    *int64 `json:"child_count,omitempty"`     // children of an index that were read
+	TotalURLCount *int64 `json:"total_url_count,omitempty"` // over those children
+	ResponseMS    *int64 `json:"response_ms,omitempty"`
+}
+
+// Source is the record that gave the domain to this partition.
+type Source struct {
+	RawFilePath string `json:"raw_file_path"`
+	RecordIndex *int   `json:"record_index,omitempty"` // from 0
+}
+
+// Feed is one RSS or Atom feed of the domain.
+type Feed struct {
+	URL           string `json:"url"`
+	StatusCode    int    `json:"status_code"`
+	ContentLength int64  `json:"content_length"`
+	Exists        bool   `json:"exists"`
+	FetchedAt     string `json:"fetched_at,omitempty"`
+	Kind          string `json:"kind,omitempty"` // rss or atom
+	ItemCount     *int64 `json:"item_count,omitempty"`
+	Error         string `json:"error,omitempty"`
+	Truncated     bool   `json:"truncated,omitempty"`
+	ResponseMS    *int64 `json:"response_ms,omitempty"`
+}
+
+// Homepage is the answer to the domain's root page.
+type Homepage struct {
+	URL           string `json:"url"`
+	StatusCode    int    `json:"status_code"`
+	ContentLength int64  `json:"content_length"`
+	Exists        bool   `json:"exists"`
+	FetchedAt     string `json:"fetched_at,omitempty"`
+	Error         string `json:"error,omitempty"`
+	Truncated     bool   `json:"truncated,omitempty"`
+	FinalURL      string `json:"final_url,omitempty"`
+	ResponseMS    *int64 `json:"response_ms,omitempty"`
+}
+
+// Timestamp writes a time as JavaScript's toISOString does: UTC, milliseconds.
+func Timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// Marshal writes d as JSON.stringify(d, null, 2) would: indented by two
+// spaces, no line end after it, no HTML escapes.
+func Marshal(d Domain) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(d); err != nil {
+		return nil, fmt.Errorf("writing the metadata of %s: %w", d.DomainID, err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+//go:embed domain_metadata.schema.json
+var schemaText []byte
+
+// Schema returns the JSON Schema (2020-12) of domain_metadata.json.
+func Schema() []byte { return bytes.Clone(schemaText) }
+
+var compiled = sync.OnceValue(func() *jsonschema.Schema {
+	const name = "domain_metadata.schema.json"
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schemaText))
+	if err != nil {
+		panic("metadata: the embedded schema is not JSON: " + err.Error())
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat() // date-time and uri are checked, not only noted
+	if err := c.AddResource(name, doc); err != nil {
+		panic("metadata: adding the embedded schema: " + err.Error())
+	}
+	return c.MustCompile(name)
+})
+
+// Error says which fields break the schema. Writing the same again breaks it
+// again: it is not retryable.
+type Error struct {
+	Fields []Field
+	Err    error // the validator's own
+}
+
+// Field is one broken place.
+type Field struct {
+	Path   string // a JSON Pointer: /robots/status_code
+	Reason string
+}
+
+func (e *Error) Error() string {
+	words := make([]string, len(e.Fields))
+	for i, f := range e.Fields {
+		words[i] = f.Path + ": " + f.Reason
+	}
+	return "metadata breaks its schema: " + strings.Join(words, "; ")
+}
+
+// Unwrap returns the validator's own error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Validate holds d, as it would be written, against Schema. It returns an
+// *Error that names the broken fields.
+func Validate(d Domain) error {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("writing the metadata of %s: %w", d.DomainID, err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("reading back the metadata of %s: %w", d.DomainID, err)
+	}
+	err = compiled().Validate(value)
+	if err == nil {
+		return nil
+	}
+	broken := &Error{Err: err}
+	if v, ok := err.(*jsonschema.ValidationError); ok { //nolint:errorlint // the validator returns it bare
+		broken.collect(v.BasicOutput())
+	}
+	return broken
+}
+
+func (e *Error) collect(unit *jsonschema.OutputUnit) {
+	for i := range unit.Errors {
+		e.collect(&unit.Errors[i])
+	}
+	if len(unit.Errors) == 0 && unit.Error != nil {
+		e.Fields = append(e.Fields, Field{Path: unit.InstanceLocation, Reason: unit.Error.String()})
+	}
+}

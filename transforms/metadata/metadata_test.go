@@ -1,0 +1,139 @@
+package metadata
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the goldens anew")
+
+func ptr[T any](v T) *T { return &v }
+
+func least() Domain {
+	return Domain{
+		DomainID: "gov:sg:mom.gov.sg", RegistrableDomain: "mom.gov.sg", Country: "SG", Category: "news",
+		CollectedAt: Timestamp(time.Date(2026, 1, 28, 19, 30, 0, 5e6, time.FixedZone("KST", 9*3600))),
+		Sitemap:     Sitemap{StatusCode: 404, URL: "https://mom.gov.sg/sitemap.xml"},
+	}
+}
+
+func full() Domain {
+	d := least()
+	at := d.CollectedAt
+	d.Robots = Robots{StatusCode: 200, ContentLength: 120, Exists: true, FetchedAt: at, SitemapURLs: []string{"https://mom.gov.sg/s.xml?a=1&b=2"},
+		Error: "timeout", Truncated: true, FinalURL: "https://www.mom.gov.sg/robots.txt", CrawlDelay: ptr(1.5), ResponseMS: ptr[int64](31)}
+	d.Sitemap = Sitemap{StatusCode: 200, ContentLength: 9000, Exists: true, FetchedAt: at, URLCount: ptr[int64](0), URL: "https://mom.gov.sg/s.xml?a=1&b=2",
+		Error: "http_503", Kind: "index", Truncated: true, ChildCount: ptr[int64](2), TotalURLCount: ptr[int64](150), ResponseMS: ptr[int64](0)}
+	d.Source = &Source{RawFilePath: "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json", RecordIndex: ptr(0)}
+	d.Feeds = []Feed{{URL: "https://mom.gov.sg/rss", StatusCode: 200, ContentLength: 7, Exists: true, FetchedAt: at, Kind: "rss", ItemCount: ptr[int64](3),
+		Error: "reset", Truncated: true, ResponseMS: ptr[int64](4)}}
+	d.Homepage = &Homepage{URL: "https://mom.gov.sg/", StatusCode: 200, ContentLength: 5, Exists: true, FetchedAt: at, Error: "tls", Truncated: true,
+		FinalURL: "https://www.mom.gov.sg/", ResponseMS: ptr[int64](9)}
+	return d
+}
+
+func TestGoldens(t *testing.T) {
+	for name, d := range map[string]Domain{"least": least(), "full": full()} {
+		got, err := Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("testdata", name+".json")
+		if *update {
+			if err := os.WriteFile(path, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
+		}
+		if err := Validate(d); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestValidateNamesTheField(t *testing.T) {
+	for _, c := range []struct {
+		path  string
+		spoil func(*Domain)
+	}{
+		{"/domain_id", func(d *Domain) { d.DomainID = "mil:sg:mom.gov.sg" }},
+		{"/domain_id", func(d *Domain) { d.DomainID = "gov:SG:mom.gov.sg" }},
+		{"/domain_id", func(d *Domain) { d.DomainID = "gov:sg:localhost" }},
+		{"/registrable_domain", func(d *Domain) { d.RegistrableDomain = "" }},
+		{"/country", func(d *Domain) { d.Country = "sg" }},
+		{"/country", func(d *Domain) { d.Country = "SGP" }},
+		{"/category", func(d *Domain) { d.Category = "" }},
+		{"/collected_at", func(d *Domain) { d.CollectedAt = "" }},
+		{"/collected_at", func(d *Domain) { d.CollectedAt = "2026-02-30T10:00:00Z" }},
+		{"/collected_at", func(d *Domain) { d.CollectedAt = "2026-01-28T10:00:00+09:00" }},
+		{"/robots/status_code", func(d *Domain) { d.Robots.StatusCode = 600 }},
+		{"/robots/status_code", func(d *Domain) { d.Robots.StatusCode = -1 }},
+		{"/robots/content_length", func(d *Domain) { d.Robots.ContentLength = -1 }},
+		{"/robots/error", func(d *Domain) { d.Robots.Error = "no such host" }},
+		{"/robots/sitemap_urls/1", func(d *Domain) { d.Robots.SitemapURLs = []string{"https://a.sg/", "/relative"} }},
+		{"/robots/crawl_delay", func(d *Domain) { d.Robots.CrawlDelay = ptr(-1.0) }},
+		{"/sitemap/url", func(d *Domain) { d.Sitemap.URL = "" }},
+		{"/sitemap/url_count", func(d *Domain) { d.Sitemap.URLCount = ptr[int64](-1) }},
+		{"/sitemap/kind", func(d *Domain) { d.Sitemap.Kind = "html" }},
+		{"/source/record_index", func(d *Domain) { d.Source.RecordIndex = ptr(-1) }},
+		{"/feeds/0/url", func(d *Domain) { d.Feeds[0].URL = "x" }},
+		{"/homepage/fetched_at", func(d *Domain) { d.Homepage.FetchedAt = "yesterday" }},
+	} {
+		d := full()
+		c.spoil(&d)
+		err := Validate(d)
+		var broken *Error
+		if !errors.As(err, &broken) || len(broken.Fields) == 0 || broken.Fields[0].Path != c.path || broken.Fields[0].Reason == "" {
+			t.Errorf("%s: %v", c.path, err)
+		}
+	}
+}
+
+// Our struct and the schema name the same fields, and unknown ones are refused.
+func TestSchemaIsClosed(t *testing.T) {
+	var value map[string]any
+	text, err := Marshal(full())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"", "robots", "sitemap", "source", "homepage"} {
+		if err := json.Unmarshal(text, &value); err != nil {
+			t.Fatal(err)
+		}
+		target := value
+		if at != "" {
+			target = value[at].(map[string]any)
+		}
+		target["surprise"] = true
+		if compiled().Validate(value) == nil {
+			t.Errorf("%q takes an unknown field", at)
+		}
+		delete(target, "surprise")
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(Schema(), &schema); err != nil || schema["$schema"] != "https://json-schema.org/draft/2020-12/schema" {
+		t.Errorf("schema: %v, %v", schema["$schema"], err)
+	}
+}
+
+func BenchmarkValidate(b *testing.B) {
+	d := full()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := Validate(d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,462 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// hiddenDir at the root of a directory store keeps what the file system
+	// cannot: content types and metadata.
+	hiddenDir = ".store"
+	// tempPrefix begins the names of files that are being written.
+	tempPrefix = ".store-tmp-"
+)
+
+// dir is a directory as a store: a key is a path. Two keys of which one is a
+// folder of the other ("a" and "a/b") cannot both be there, and an element of a
+// key is limited by the file system, mostly to 255 bytes.
+type dir struct{ root string }
+
+func openDir(root string) (*dir, error) {
+	if root == "" {
+		return nil, errors.New("opening the store: its directory's name is empty")
+	}
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, fmt.Errorf("opening the store: the directory must exist (make it with mkdir -p, or check its name): %w", err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("opening the store: %s is a file, not a directory", root)
+	}
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		return nil, fmt.Errorf("opening the store: finding the directory: %w", err)
+	}
+	return &dir{abs}, nil
+}
+
+// path is where key lies, for a key that the driver can hold.
+func (d *dir) path(key string) (string, error) {
+	if err := checkKey(key); err != nil {
+		return "", err
+	}
+	if hidden(key, true) || strings.Contains(key, "/"+tempPrefix) {
+		return "", fmt.Errorf("key %q: %s and %s* are names that the directory store keeps to itself: %w", key, hiddenDir, tempPrefix, ErrKey)
+	}
+	p, err := filepath.Localize(key)
+	if err != nil {
+		return "", fmt.Errorf("key %q: this system has no such file name: %w", key, ErrKey)
+	}
+	return filepath.Join(d.root, p), nil
+}
+
+// hidden says whether a file name is one of our own.
+func hidden(name string, atRoot bool) bool {
+	return strings.HasPrefix(name, tempPrefix) || atRoot && (name == hiddenDir || strings.HasPrefix(name, hiddenDir+"/"))
+}
+
+func (d *dir) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		// The deepest folder that the prefix names. One that no key can be in
+		// ("../") holds nothing, and must not be looked into.
+		folder := prefix[:strings.LastIndexByte(prefix, '/')+1]
+		if folder != "" {
+			if _, err := d.path(strings.TrimSuffix(folder, "/")); err != nil {
+				return
+			}
+		}
+		d.walk(ctx, folder, prefix, yield)
+	}
+}
+
+// entry is one name in a folder; that of a folder ends with "/", which puts it
+// where the keys in it belong: "a.json" before "a/b", as in a bucket.
+type entry struct {
+	name string
+	info func() (fs.FileInfo, error)
+}
+
+// walk lists a folder ("" or ending with "/"), and says whether to go on.
+func (d *dir) walk(ctx context.Context, folder, prefix string, yield func(Object, error) bool) bool {
+	fail := func(err error) bool {
+		yield(Object{}, fmt.Errorf("listing %q: %w", prefix, err))
+		return false
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(err)
+	}
+	entries, err := d.entries(folder)
+	if err != nil {
+		return fail(err)
+	}
+	for _, e := range entries {
+		key := folder + e.name
+		isDir := strings.HasSuffix(key, "/")
+		switch {
+		case isDir && (strings.HasPrefix(key, prefix) || strings.HasPrefix(prefix, key)):
+			if !d.walk(ctx, key, prefix, yield) {
+				return false
+			}
+		case !isDir && strings.HasPrefix(key, prefix):
+			info, err := e.info()
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // deleted since
+			}
+			if err != nil {
+				return fail(err)
+			}
+			if !yield(object(key, info), nil) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// entries reads the names in a folder, sorted; none when it is not there.
+func (d *dir) entries(folder string) ([]entry, error) {
+	at := filepath.Join(d.root, filepath.FromSlash(folder))
+	f, err := os.Open(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	files, err := f.ReadDir(-1)
+	if err := errors.Join(err, f.Close()); err != nil {
+		if info, statErr := os.Stat(at); statErr == nil && !info.IsDir() {
+			return nil, nil // the prefix names a file as if it were a folder
+		}
+		return nil, err
+	}
+	entries := make([]entry, 0, len(files))
+	for _, file := range files {
+		name, mode, info := file.Name(), file.Type(), file.Info
+		if hidden(name, folder == "") {
+			continue
+		}
+		if mode&fs.ModeSymlink != 0 { // a link stands for what it leads to
+			target, err := os.Stat(filepath.Join(at, name))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil { // ELOOP too: a link to a folder above itself ends here
+				return nil, err
+			}
+			mode, info = target.Mode(), func() (fs.FileInfo, error) { return target, nil }
+		}
+		switch {
+		case mode.IsDir():
+			entries = append(entries, entry{name + "/", nil})
+		case mode.IsRegular():
+			entries = append(entries, entry{name, info})
+		}
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	return entries, nil
+}
+
+// object describes a file. Each Put makes a new file, so the inode tells two
+// versions apart that were written within one tick of the clock.
+func object(key string, info fs.FileInfo) Object {
+	etag := strconv.FormatInt(info.Size(), 16) + "-" + strconv.FormatInt(info.ModTime().UnixNano(), 16) + "-" + strconv.FormatUint(inode(info), 16)
+	return Object{Key: key, Size: info.Size(), ModTime: info.ModTime(), ETag: etag}
+}
+
+func (d *dir) Head(ctx context.Context, key string) (Object, error) {
+	path, err := d.path(key)
+	if err != nil {
+		return Object{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Object{}, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return Object{}, fileError("describing", key, err)
+	}
+	if !info.Mode().IsRegular() {
+		return Object{}, fmt.Errorf("describing %q: %w", key, ErrNotExist)
+	}
+	o := object(key, info)
+	side, err := d.readSidecar(key)
+	if err != nil {
+		return Object{}, fmt.Errorf("describing %q: %w", key, err)
+	}
+	o.ContentType, o.Metadata = side.ContentType, side.Metadata
+	if o.ContentType == "" {
+		o.ContentType = defaultContentType(key)
+	}
+	return o, nil
+}
+
+func (d *dir) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+	path, err := d.path(key)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fileError("opening", key, err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrNotExist
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %q: %w", key, err), f.Close())
+	}
+	return f, nil
+}
+
+func (d *dir) Put(ctx context.Context, key string, body io.Reader, o PutOptions) error {
+	return d.put(ctx, key, body, o, false)
+}
+
+func (d *dir) PutIfAbsent(ctx context.Context, key string, body io.Reader, o PutOptions) error {
+	return d.put(ctx, key, body, o, true)
+}
+
+// put writes a temporary file beside the place (so also on its file system) and
+// moves it there. The data is synced before, so that after a power cut the name
+// never stands for less; the folder is not: then the object can be missing, and
+// its work is done again. An empty object has no data to sync.
+func (d *dir) put(ctx context.Context, key string, body io.Reader, o PutOptions, ifAbsent bool) error {
+	path, err := d.path(key)
+	if err != nil {
+		return err
+	}
+	if o, err = o.normal(key); err != nil {
+		return err
+	}
+	if ifAbsent { // spares a loser its writing; the link below decides
+		if _, err := os.Lstat(path); err == nil {
+			return fmt.Errorf("writing %q: %w", key, ErrExist)
+		}
+	}
+	temp, err := writeTemp(ctx, path, body)
+	if err != nil {
+		return fileError("writing", key, err)
+	}
+	if ifAbsent {
+		// Link fails where the name is taken; a rename would replace it.
+		err = errors.Join(os.Link(temp, path), os.Remove(temp))
+		if err == nil {
+			err = d.setSidecar(key, o)
+		}
+		return fileError("writing", key, err)
+	}
+	// The sidecar goes first: a reader of the new content sees no old type.
+	if err = d.setSidecar(key, o); err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return fileError("writing", key, errors.Join(err, os.Remove(temp)))
+	}
+	return nil
+}
+
+// writeTemp writes body to a new hidden file in the folder of path, which it
+// makes when it is not there. When it fails nothing is left.
+func writeTemp(ctx context.Context, path string, body io.Reader) (string, error) {
+	temp := filepath.Join(filepath.Dir(path), tempPrefix+strconv.FormatUint(rand.Uint64(), 36))
+	open := func() (*os.File, error) { return os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) }
+	f, err := open()
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return "", err
+		}
+		f, err = open()
+	}
+	if err != nil {
+		return "", err
+	}
+	n, err := io.Copy(f, cancellable{ctx, body})
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil && n > 0 {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(temp))
+	}
+	return temp, nil
+}
+
+// cancellable ends a copy when ctx is done.
+type cancellable struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c cancellable) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+func (d *dir) Delete(ctx context.Context, key string) error {
+	path, err := d.path(key)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		return nil // os.Remove would take an empty folder, which is no object
+	}
+	err = fileError("deleting", key, os.Remove(path))
+	if err != nil && !errors.Is(err, ErrNotExist) {
+		return err
+	}
+	if err := d.setSidecar(key, PutOptions{}); err != nil {
+		return fmt.Errorf("deleting %q: %w", key, err)
+	}
+	return nil
+}
+
+func (d *dir) Close() error { return nil }
+
+// sidecar is what the file of an object cannot hold.
+type sidecar struct {
+	Key         string            `json:"key"`
+	ContentType string            `json:"content_type,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+}
+
+// sidecarPath goes by a hash: a key's own path could be a folder of another's.
+func (d *dir) sidecarPath(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	name := hex.EncodeToString(sum[:])
+	return filepath.Join(d.root, hiddenDir, "meta", name[:2], name[2:]+".json")
+}
+
+// setSidecar makes the sidecar say what o says, and removes it where the key
+// says it all. It is not synced: see readSidecar.
+func (d *dir) setSidecar(key string, o PutOptions) error {
+	s := sidecar{Key: key, ContentType: o.ContentType, Metadata: o.Metadata}
+	if s.ContentType == defaultContentType(key) {
+		s.ContentType = ""
+	}
+	path := d.sidecarPath(key)
+	if s.ContentType == "" && len(s.Metadata) == 0 {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing old metadata: %w", err)
+		}
+		return nil
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encoding metadata: %w", err)
+	}
+	temp := filepath.Join(d.root, hiddenDir, tempPrefix+strconv.FormatUint(rand.Uint64(), 36))
+	write := func() error { return os.WriteFile(temp, data, 0o644) }
+	err = write()
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			err = write()
+		}
+	}
+	if err == nil {
+		err = os.Rename(temp, path)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+				err = os.Rename(temp, path)
+			}
+		}
+	}
+	if err != nil {
+		if rm := os.Remove(temp); rm != nil && !errors.Is(rm, fs.ErrNotExist) {
+			err = errors.Join(err, rm)
+		}
+		return fmt.Errorf("writing metadata: %w", err)
+	}
+	return nil
+}
+
+// readSidecar is the zero value where there is none. An empty one, which a power
+// cut can leave because sidecars are not synced, counts as none: the object
+// itself is whole.
+func (d *dir) readSidecar(key string) (s sidecar, err error) {
+	data, err := os.ReadFile(d.sidecarPath(key))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
+		return s, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("reading metadata: %w", err)
+	}
+	return s, nil
+}
+
+// fileError names the key, and reads an absent folder, or a file where the key
+// has a folder, as an absent object.
+func fileError(doing, key string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case isNotDir(err) && doing != "writing":
+		err = ErrNotExist
+	}
+	return fmt.Errorf("%s %q: %w", doing, key, err)
+}
+
+// SweepTemp removes what killed writers left in a directory store: temporary
+// files last written before the given time (give it an hour: a live writer's
+// file is younger). It walks the whole store. It returns how many it removed; in
+// other stores there are none.
+func SweepTemp(ctx context.Context, s Store, before time.Time) (int, error) {
+	if c, ok := s.(*counted); ok {
+		return SweepTemp(ctx, c.Store, before)
+	}
+	d, ok := s.(*dir)
+	if !ok {
+		return 0, nil
+	}
+	removed := 0
+	err := filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil && e.Type().IsRegular() && strings.HasPrefix(e.Name(), tempPrefix) {
+			var info fs.FileInfo
+			if info, err = e.Info(); err == nil && info.ModTime().Before(before) {
+				if err = os.Remove(path); err == nil {
+					removed++
+				}
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // another sweep, or the writer itself, was faster
+		}
+		return err
+	})
+	if err != nil {
+		return removed, fmt.Errorf("sweeping temporary files: %w", err)
+	}
+	return removed, nil
+}

@@ -1,0 +1,10 @@
+// Command pipeline runs the crawl jobs. See `pipeline help`.
+package main
+
+import (
+	"os"
+
+	"github.com/newsfork/seed-engine/pipeline"
+)
+
+func main() { os.Exit(pipeline.Main(os.Args[1:], os.Stdout, os.Stderr)) }

@@ -1,0 +1,63 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"path"
+	"strings"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// WriteTotal records the sum of everything a run's stages counted: the object
+// runs/{run_id}/total.json, written by the last stage of the graph.
+func WriteTotal(ctx context.Context, s store.Store, runID string, t Tally) error {
+	if err := checkName("run id", runID); err != nil {
+		return fmt.Errorf("writing the total of a run: %w", err)
+	}
+	return save(ctx, s, runKey(runID, "total.json"), t)
+}
+
+// ReadTotal reads what WriteTotal wrote; the error matches store.ErrNotExist
+// while the run has not come to its end.
+func ReadTotal(ctx context.Context, s store.Store, runID string) (Tally, error) {
+	if err := checkName("run id", runID); err != nil {
+		return Tally{}, fmt.Errorf("reading the total of a run: %w", err)
+	}
+	return load(ctx, s, runKey(runID, "total.json"), func(b []byte) (Tally, error) {
+		var t Tally
+		err := parse("total", b, &t)
+		return t, err
+	})
+}
+
+// Minus is what was added to o to make t: of requests and store calls only,
+// which grow without an order.
+func (t Tally) Minus(o Tally) Tally {
+	minus := func(a, b Counts) Counts {
+		d := Counts{}
+		for k, n := range a {
+			if n != b[k] {
+				d[k] = n - b[k]
+			}
+		}
+		return d
+	}
+	return Tally{
+		HTTP: HTTP{Requests: t.HTTP.Requests - o.HTTP.Requests, Bytes: t.HTTP.Bytes - o.HTTP.Bytes, Retries: t.HTTP.Retries - o.HTTP.Retries,
+			ByStatus: minus(t.HTTP.ByStatus, o.HTTP.ByStatus), Failures: minus(t.HTTP.Failures, o.HTTP.Failures)},
+		Store: minus(t.Store, o.Store),
+	}
+}
+
+// DeadLetterIDs yields the ids of a job's dead letters without reading them.
+func DeadLetterIDs(ctx context.Context, s store.Store, job string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for key, err := range deadLetterKeys(ctx, s, job) {
+			if !yield(strings.TrimSuffix(path.Base(key), ".json"), err) || err != nil {
+				return
+			}
+		}
+	}
+}

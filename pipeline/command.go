@@ -1,0 +1,95 @@
+// Package pipeline builds, runs and reports the jobs: one file a job with its
+// graph, and beside them the command line that outside scripts rely on.
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+// Exit codes of the command line.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitStrict      = 4 // complete, but with dead letters, under --strict
+	ExitInterrupted = 130
+)
+
+// usageError is bad usage, found before anything is touched: exit code 2.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// errInterrupted ends a run that a signal or a cancel stopped: exit code 130.
+var errInterrupted = errors.New("interrupted: what was done is kept, the same command goes on from there")
+
+// errStrict ends a complete run with dead letters under --strict: exit code 4.
+var errStrict = errors.New("the run is complete, but it left dead letters: see `dead-letters list`")
+
+// Main is the program: it runs the command that args name and gives the exit code.
+func Main(args []string, stdout, stderr io.Writer) int {
+	err := dispatch(context.Background(), args, stdout, stderr)
+	if err == nil {
+		return ExitOK
+	}
+	if _, werr := fmt.Fprintf(stderr, "pipeline: %s\n", ledger.Redact(err.Error())); werr != nil {
+		return ExitFailed
+	}
+	var usage *usageError
+	switch {
+	case errors.As(err, &usage):
+		return ExitUsage
+	case errors.Is(err, errInterrupted):
+		return ExitInterrupted
+	case errors.Is(err, errStrict):
+		return ExitStrict
+	}
+	return ExitFailed
+}
+
+func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 {
+		switch args[0] {
+		case "runs":
+			return runsCommand(ctx, args[1:], stdout, stderr)
+		case "dead-letters":
+			return deadLettersCommand(ctx, args[1:], stdout, stderr)
+		case "version":
+			_, err := fmt.Fprintln(stdout, version())
+			return err
+		case "help":
+			return help(args[1:], stdout)
+		}
+	}
+	o, err := parseOptions(args, stderr)
+	if errors.Is(err, errHelp) {
+		return help(nil, stdout)
+	}
+	if err != nil {
+		return err
+	}
+	switch o.Job {
+	case "seed":
+		return runSeed(ctx, o, stdout, stderr)
+	case "migrate":
+		return runMigrate(ctx, o, stdout, stderr)
+	}
+	return usagef("--job=%s: there is no such job; use seed or migrate", o.Job)
+}
+
+func version() string {
+	v := "devel"
+	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" && b.Main.Version != "(devel)" {
+		v = b.Main.Version
+	}
+	return "seed-engine " + v
+}

@@ -1,0 +1,362 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/testdata"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+// grace is how long requests in flight may go on after a stop; the process
+// ends within stopWithin whatever they do.
+const (
+	grace      = 2500 * time.Millisecond
+	stopWithin = 4 * time.Second
+)
+
+// runSeed runs the seed job from its checks to its report.
+func runSeed(ctx context.Context, o Options, stdout, stderr io.Writer) error {
+	s, err := openStore(ctx, &o, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
+	cfg := seedConfig(o)
+	if err := matches(ctx, s, o); err != nil {
+		return err
+	}
+	if o.Until != "" {
+		return preview(ctx, s, o, cfg, stdout)
+	}
+	return runJob(ctx, s, o, seed.Job, filterHash(o), stdout, stderr, func(scope beam.Scope, l lane.Config, forceID string) {
+		cfg.Lane, cfg.ForceID = l, forceID
+		Seed(scope, cfg)
+	})
+}
+
+func seedConfig(o Options) seed.Config {
+	return seed.Config{
+		Lanes: o.Lanes, Country: o.Country, Category: o.Category, Date: o.Date, OutageThreshold: o.OutageThreshold,
+		Lane: lane.Config{LogFormat: o.LogFormat, LogLevel: o.level()},
+		Collect: seed.Collect{MaxCrawlDelay: o.MaxCrawlDelay, FollowIndex: o.FollowIndex, MaxChildSitemaps: o.MaxChildSitemaps,
+			Feeds: o.Feeds, Homepage: o.Homepage, ParallelFetch: o.Parallel, RobotsCache: o.RobotsCache},
+	}
+}
+
+// filterHash names the part of the bucket that a run is about, so that a
+// forced run that was killed is gone on with by the same command only.
+func filterHash(o Options) string {
+	sum := sha256.Sum256([]byte(o.Country + "\x00" + o.Category + "\x00" + o.Date))
+	return hex.EncodeToString(sum[:8])
+}
+
+// openStore opens the user's store. One that is not there, or may not be
+// read, is bad usage; any other trouble is the store's.
+func openStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, error) {
+	if o.sample {
+		if err := copySample(o.Store); err != nil {
+			return nil, err
+		}
+		if _, err := fmt.Fprintf(stderr, "No --store given: using the sample bucket (demo data), copied to ./%s\n", o.Store); err != nil {
+			return nil, err
+		}
+	}
+	s, err := store.Open(ctx, o.Store)
+	if err != nil {
+		if errors.Is(err, store.ErrNotExist) || errors.Is(err, fs.ErrPermission) || !store.Retryable(err) {
+			return nil, usagef("--store: %w", err)
+		}
+		return nil, fmt.Errorf("--store: %w", err)
+	}
+	return s, nil
+}
+
+// copySample lays the sample bucket out under dir; what is there stays.
+func copySample(dir string) error {
+	return fs.WalkDir(testdata.Bucket, "bucket", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, filepath.FromSlash(strings.TrimPrefix(p, "bucket")))
+		if d.IsDir() {
+			return os.MkdirAll(to, 0o755)
+		}
+		if _, err := os.Stat(to); err == nil {
+			return nil
+		}
+		b, err := testdata.Bucket.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, b, 0o644)
+	})
+}
+
+// matches refuses filters under which the bucket holds no raw file.
+func matches(ctx context.Context, s store.Store, o Options) error {
+	if o.Country == "" && o.Category == "" && o.Date == "" {
+		return nil
+	}
+	for ob, err := range s.List(ctx, hive.Prefix("datasets/", o.Country, o.Category, o.Date)) {
+		if err != nil {
+			return fmt.Errorf("listing the store: %w", err)
+		}
+		if r, ok := hive.ParseRaw(ob.Key); ok && (o.Country == "" || r.Partition.Country == o.Country) &&
+			(o.Category == "" || r.Partition.Category == o.Category) && (o.Date == "" || r.Partition.Date == o.Date) {
+			return nil
+		}
+	}
+	return usagef("no raw file matches --country=%q --category=%q --date=%q; `--until=list` shows what there is", o.Country, o.Category, o.Date)
+}
+
+// preview prints what a run would do and touches nothing.
+func preview(ctx context.Context, s store.Store, o Options, cfg seed.Config, stdout io.Writer) error {
+	if o.Force {
+		cfg.ForceID = "preview"
+	}
+	l, err := seed.ListRaw(ctx, s, cfg)
+	if err != nil {
+		return err
+	}
+	hosts := map[string]bool{}
+	log := lane.Logger(o.LogFormat, max(cfg.Lane.LogLevel, slog.LevelWarn))
+	for _, f := range l.Files {
+		if o.Until == "list" {
+			if _, err := fmt.Fprintln(stdout, f.Key); err != nil {
+				return err
+			}
+			continue
+		}
+		x, err := seed.ExtractFile(ctx, s, f.Key, log, func(m lane.Mention) error { hosts[m.Host] = true; return nil })
+		line := fmt.Sprintf("%s: %d records, %d bad, %d distinct domains", f.Key, x.Records, x.Bad, x.Domains)
+		if err != nil {
+			line = fmt.Sprintf("%s: broken: %s", f.Key, ledger.Redact(err.Error()))
+		}
+		if _, err := fmt.Fprintln(stdout, line); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(stdout, "would read %d raw files (%d listed, %d already processed, %d other objects ignored)\n", len(l.Files), l.Listed, l.Skipped, l.Ignored)
+	if err == nil && o.Until == "extract" {
+		_, err = fmt.Fprintf(stdout, "would visit up to %d registrable domains\n", len(hosts))
+	}
+	return err
+}
+
+// runJob brackets a job's graph with everything around it: the lease, the
+// ledger, the simulated web if asked for, signals, and the report.
+func runJob(ctx context.Context, s store.Store, o Options, job, filters string, stdout, stderr io.Writer, build func(beam.Scope, lane.Config, string)) (err error) {
+	run := ledger.Run{RunID: ledger.NewRunID(time.Now()), Job: job, Runner: o.Runner, StartedAt: time.Now(), Options: o.public()}
+	holder := ledger.CurrentHolder()
+	holder.RunID, holder.Job = run.RunID, job
+	lease, err := ledger.Acquire(ctx, s, job, holder, o.LeaseTTL)
+	if err != nil {
+		return fmt.Errorf("starting the run: %w", err)
+	}
+	cfg := lane.Config{Job: job, RunID: run.RunID, Store: o.Store, Slots: o.slots(), Web: o.web(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.level()}
+	stop := lease.Keep(ctx, func(lost error) {
+		if w, ok := lane.Find(run.RunID); ok {
+			w.Stop(fmt.Errorf("this run lost its lease, another may be at work: %w", lost))
+		}
+	})
+	defer func() {
+		stop()
+		if rerr := lease.Release(ctx); rerr != nil && err == nil {
+			err = fmt.Errorf("giving back the lease: %w", rerr)
+		}
+	}()
+	if o.Web == "demo" {
+		sim := webtest.New(webtest.Options{Seed: 1})
+		if err := sim.Start(); err != nil {
+			return fmt.Errorf("starting the simulated web: %w", err)
+		}
+		defer func() { _ = sim.Close() }() // it dies with the process anyway
+		cfg.Web.ConnectTo, cfg.Web.RootCAs = sim.Addr(), sim.CAPEM()
+	}
+	if run.ForceID, err = ledger.ForceID(ctx, s, job, filters, o.Force); err != nil {
+		return err
+	}
+	if !o.Force {
+		run.ForceID = ""
+	}
+	if err := ledger.Start(ctx, s, run); err != nil {
+		return err
+	}
+
+	quietBeam()
+	beam.Init()
+	p, scope := beam.NewPipelineWithRoot()
+	build(scope, cfg, run.ForceID)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	done := make(chan error, 1)
+	go func() { _, err := beam.Run(ctx, o.Runner, p); done <- err }()
+	show := newProgressLine(o, stderr, run.RunID)
+	ended := wait(done, signals, show, run.RunID)
+	show.end()
+	return conclude(ctx, s, o, run, ended, filters, stdout, stderr)
+}
+
+// outcome is how a run's pipeline ended.
+type outcome struct {
+	err         error
+	interrupted bool
+	live        ledger.Tally // what this process counted, for a run cut short
+}
+
+// wait lets the pipeline end, or a signal end it.
+func wait(done <-chan error, signals <-chan os.Signal, show *progressLine, runID string) outcome {
+	var out outcome
+	var deadline <-chan time.Time
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	live := func() {
+		if w, ok := lane.Find(runID); ok {
+			out.live = w.Live()
+		}
+	}
+	for {
+		select {
+		case out.err = <-done:
+			live()
+			return out
+		case <-tick.C:
+			live()
+			show.update(out.live)
+		case <-signals:
+			if out.interrupted { // the second one: at once
+				live()
+				return out
+			}
+			out.interrupted = true
+			deadline = time.After(stopWithin)
+			if w, ok := lane.Find(runID); ok {
+				w.Stop(nil)
+			}
+		case <-deadline:
+			live()
+			return out
+		}
+	}
+}
+
+// conclude writes the run's last state and its report.
+func conclude(ctx context.Context, s store.Store, o Options, run ledger.Run, out outcome, filters string, stdout, stderr io.Writer) error {
+	total, err := ledger.ReadTotal(ctx, s, run.RunID)
+	if errors.Is(err, store.ErrNotExist) {
+		total, err = out.live, nil
+	}
+	if err != nil {
+		return err
+	}
+	control, err := ledger.ReadControl(ctx, s, run.RunID)
+	if err != nil {
+		return err
+	}
+	var cause error
+	if w, ok := lane.Find(run.RunID); ok {
+		cause = w.Cause()
+	}
+	if total.Counts["outage"] > 0 && cause == nil {
+		cause = seed.ErrOutage
+	}
+	delete(total.Counts, "outage")
+	state, result := ledger.Done, error(nil)
+	switch {
+	case cause != nil:
+		state, result = ledger.Failed, cause
+	case out.interrupted:
+		state, result = ledger.Interrupted, errInterrupted
+	case control.Action == ledger.ActionCancel:
+		state, result = ledger.Cancelled, errInterrupted
+	case out.err != nil:
+		state, result = ledger.Failed, fmt.Errorf("the pipeline stopped: %w", out.err)
+	}
+	run, err = ledger.SetState(ctx, s, run.RunID, state, time.Now())
+	if err != nil {
+		return err
+	}
+	lanes, err := ledger.Progresses(ctx, s, run.RunID)
+	if err != nil {
+		return err
+	}
+	report := ledger.BuildReport(run, total, time.Now(), lanes...)
+	if err := ledger.WriteReport(ctx, s, report); err != nil {
+		return err
+	}
+	if state == ledger.Done && o.Force {
+		if err := ledger.ClearForce(ctx, s, run.Job, filters); err != nil {
+			return err
+		}
+	}
+	if err := writeReport(o, report, stdout, stderr); err != nil {
+		return err
+	}
+	if err := lane.Close(run.RunID); err != nil && result == nil {
+		result = err
+	}
+	if result == nil && o.Strict && total.Counts["dead_letters"] > 0 {
+		return errStrict
+	}
+	return result
+}
+
+func writeReport(o Options, r ledger.Report, stdout, stderr io.Writer) error {
+	switch o.Report {
+	case "-":
+		return r.WriteJSON(stdout)
+	case "":
+	default:
+		f, err := os.Create(o.Report)
+		if err != nil {
+			return fmt.Errorf("writing --report: %w", err)
+		}
+		if err := errors.Join(r.WriteJSON(f), f.Close()); err != nil {
+			return fmt.Errorf("writing --report: %w", err)
+		}
+	}
+	if err := r.WriteTable(stdout); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(stderr, "report: %s\n", path.Join("runs", r.RunID, "report.json"))
+	return err
+}
+
+// quietBeam keeps the runner's own chatter off the user's log: warnings stay.
+func quietBeam() {
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	beamlog.SetLogger(quiet{})
+}
+
+type quiet struct{}
+
+// Log implements Beam's log.Logger.
+func (quiet) Log(_ context.Context, sev beamlog.Severity, _ int, msg string) {
+	if sev >= beamlog.SevError && !slices.Contains([]string{"", "EOF"}, msg) {
+		slog.Error(msg)
+	}
+}

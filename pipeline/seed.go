@@ -1,0 +1,15 @@
+package pipeline
+
+import (
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+// Seed is the seed job's graph: raw research files become domain metadata.
+func Seed(s beam.Scope, cfg seed.Config) {
+	files, listed := seed.List(s, cfg)
+	read, mentions, broken, extracted := seed.Extract(s, cfg, files)
+	visited, network, collected := seed.Visit(s, cfg, mentions, broken)
+	completed := seed.Complete(s, cfg, read, visited, network)
+	seed.Total(s, cfg, listed, extracted, collected, completed)
+}

@@ -1,0 +1,111 @@
+package lane
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/fnv"
+	"reflect"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+)
+
+// Of says in which of n lanes a host lies. Every mention of a host falls into
+// the same lane, so that one worker alone visits it.
+func Of(host string, n int) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(host)) // a hash.Hash never fails
+	return int(h.Sum32() % uint32(max(n, 1)))
+}
+
+// Mention is one naming of a host by an input file.
+type Mention struct {
+	Host  string // registrable domain
+	Label string // what stands before the host in its id, "gov:sg"
+	Index int    // position of the record in its file, from 0
+}
+
+// Batch holds mentions of one file that fall into one lane. Batches, not single
+// mentions, cross the shuffle: the runners' cost is by element (design.md, The idea).
+type Batch struct {
+	File     string // key of the raw file
+	Mentions []Mention
+}
+
+func init() {
+	beam.RegisterCoder(reflect.TypeFor[Batch](), encodeBatch, decodeBatch)
+}
+
+var errBatch = errors.New("decoding a batch of mentions: the bytes are cut short")
+
+func encodeBatch(b Batch) []byte {
+	size := len(b.File) + 16
+	for _, m := range b.Mentions {
+		size += len(m.Host) + len(m.Label) + 12
+	}
+	out := make([]byte, 0, size)
+	out = appendString(out, b.File)
+	out = binary.AppendUvarint(out, uint64(len(b.Mentions)))
+	for _, m := range b.Mentions {
+		out = appendString(out, m.Host)
+		out = appendString(out, m.Label)
+		out = binary.AppendUvarint(out, uint64(m.Index))
+	}
+	return out
+}
+
+func decodeBatch(in []byte) (Batch, error) {
+	r := reader{rest: in}
+	b := Batch{File: r.string()}
+	n := r.uint()
+	if n > uint64(len(in)) {
+		return Batch{}, errBatch
+	}
+	b.Mentions = make([]Mention, 0, n)
+	labels := map[string]string{} // a handful of labels serve a whole batch
+	for range n {
+		host := r.string()
+		raw := r.bytes()
+		label, ok := labels[string(raw)]
+		if !ok {
+			label = string(raw)
+			labels[label] = label
+		}
+		b.Mentions = append(b.Mentions, Mention{Host: host, Label: label, Index: int(r.uint())})
+	}
+	if r.short {
+		return Batch{}, errBatch
+	}
+	return b, nil
+}
+
+func appendString(out []byte, s string) []byte {
+	return append(binary.AppendUvarint(out, uint64(len(s))), s...)
+}
+
+type reader struct {
+	rest  []byte
+	short bool
+}
+
+func (r *reader) uint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.short, r.rest = true, nil
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) bytes() []byte {
+	n := r.uint()
+	if n > uint64(len(r.rest)) {
+		r.short, r.rest = true, nil
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) string() string { return string(r.bytes()) }

@@ -1,0 +1,72 @@
+package lane
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"sync"
+)
+
+// PanicError is what a visit's panic becomes: one host's trouble, never the lane's.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("a bug: panic in a visit: %v", e.Value) }
+
+// Drain runs visit over items with at most n at once and hands each result to
+// merge in the caller's own goroutine, while the pool still runs: Beam's emit
+// functions and counters may be called there and nowhere else. When the
+// worker is told to stop, no further item is begun; those not begun are not merged.
+func Drain[T, R any](ctx context.Context, w *Worker, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R)) {
+	ctx, cancel := w.Context(ctx)
+	defer cancel()
+	work, done := make(chan T), make(chan R, n)
+	var pool sync.WaitGroup
+	one := func(item T) (r R) {
+		defer func() {
+			if v := recover(); v != nil {
+				r = failed(item, &PanicError{Value: v, Stack: debug.Stack()})
+			}
+		}()
+		return visit(ctx, item)
+	}
+	started := 0
+	start := func() {
+		started++
+		pool.Go(func() {
+			for item := range work {
+				done <- one(item)
+			}
+		})
+	}
+
+	next, stop := iter.Pull(items)
+	defer stop()
+	item, more := next()
+	waiting := 0
+	for more && w.Proceed(ctx) {
+		if started < n && waiting == started {
+			start() // a small lane never starts more goroutines than it has hosts
+		}
+		select {
+		case work <- item:
+			waiting++
+			item, more = next()
+		case r := <-done:
+			waiting--
+			merge(r)
+		case <-w.Stopping():
+			more = false
+		case <-ctx.Done():
+			more = false
+		}
+	}
+	close(work)
+	go func() { pool.Wait(); close(done) }()
+	for r := range done {
+		merge(r)
+	}
+}

@@ -1,0 +1,242 @@
+// Package lane is the road that every job shares: mentions in batches, hosts
+// hashed to lanes, and in each lane a bounded pool of visits. See design.md.
+package lane
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web"
+)
+
+// Config is what a worker must know to open its end of a run. It travels in
+// DoFn fields, so it holds no secret: credentials come from each worker's own
+// environment.
+type Config struct {
+	Job, RunID string
+	Store      string        // URL of the bucket
+	Slots      int           // of the whole job: 1 where everything runs in one process
+	Web        web.Config    // limits in it are the whole job's
+	Grace      time.Duration // how long visits in flight may go on after a stop
+	LogFormat  string        // "text" or "json"
+	LogLevel   slog.Level
+}
+
+// Worker is what the lanes of one run share inside one operating-system
+// process: clients, limits, and the hand on the switch.
+type Worker struct {
+	Store store.Store
+	Web   *web.Client
+	Log   *slog.Logger
+
+	cfg      Config
+	calls    *store.Calls
+	ctx      context.Context
+	cancel   context.CancelFunc
+	stopOnce sync.Once
+	stopping chan struct{}
+	paused   atomic.Bool
+	cause    atomic.Pointer[error]
+
+	letters letters
+
+	mu          sync.Mutex
+	taken       ledger.Tally // what Take has handed out
+	live        ledger.Tally // counts of visits, for the progress line
+	letterTally ledger.Tally // dead letters not yet taken
+	active      int          // lanes at work here
+}
+
+var workers = struct {
+	sync.Mutex
+	open map[string]*Worker
+}{open: map[string]*Worker{}}
+
+// Open gives the process's worker of a run, made at the first call. Errors say
+// which part could not be opened.
+func Open(ctx context.Context, cfg Config) (*Worker, error) {
+	workers.Lock()
+	defer workers.Unlock()
+	if w, ok := workers.open[cfg.RunID]; ok {
+		return w, nil
+	}
+	s, err := store.Open(ctx, cfg.Store)
+	if err != nil {
+		return nil, fmt.Errorf("opening the worker's store: %w", err)
+	}
+	client, err := web.New(cfg.Web)
+	if err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("opening the worker's web client: %w", err)
+	}
+	w := &Worker{cfg: cfg, Web: client, Log: Logger(cfg.LogFormat, cfg.LogLevel), calls: new(store.Calls), stopping: make(chan struct{})}
+	w.Store = store.Counted(s, w.calls)
+	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	workers.open[cfg.RunID] = w
+	go w.watch()
+	return w, nil
+}
+
+// Find gives the worker of a run if this process has one.
+func Find(runID string) (*Worker, bool) {
+	workers.Lock()
+	defer workers.Unlock()
+	w, ok := workers.open[runID]
+	return w, ok
+}
+
+// Close ends the process's worker of a run; the launcher calls it when the
+// pipeline has ended.
+func Close(runID string) error {
+	workers.Lock()
+	w, ok := workers.open[runID]
+	delete(workers.open, runID)
+	workers.Unlock()
+	if !ok {
+		return nil
+	}
+	w.cancel()
+	w.Web.Close()
+	return w.Store.Close()
+}
+
+// watch polls the control object, so that a run obeys `runs cancel` and
+// `runs pause` wherever its workers are (once a process, design.md Stopping).
+func (w *Worker) watch() {
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		c, err := ledger.ReadControl(w.ctx, w.Store, w.cfg.RunID)
+		if err != nil {
+			w.Log.Warn("control_unreadable", "error", ledger.Redact(err.Error()))
+			continue
+		}
+		switch c.Action {
+		case ledger.ActionCancel:
+			w.Stop(nil)
+		case ledger.ActionPause:
+			w.paused.Store(true)
+		default:
+			w.paused.Store(false)
+		}
+	}
+}
+
+// Stop lets nothing new begin; what is in flight may end within the grace
+// time and is cut after it. A cause marks the run as failed by it.
+func (w *Worker) Stop(cause error) {
+	w.stopOnce.Do(func() {
+		if cause != nil {
+			w.cause.Store(&cause)
+		}
+		close(w.stopping)
+		time.AfterFunc(w.cfg.Grace, w.cancel)
+	})
+}
+
+// Cause is the error that stopped the worker, nil when there was none.
+func (w *Worker) Cause() error {
+	if p := w.cause.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Stopping is closed once nothing new may begin.
+func (w *Worker) Stopping() <-chan struct{} { return w.stopping }
+
+// Stopped says whether nothing new may begin.
+func (w *Worker) Stopped() bool {
+	select {
+	case <-w.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// Proceed waits while the run is paused and says whether a new item may begin.
+func (w *Worker) Proceed(ctx context.Context) bool {
+	for w.paused.Load() && !w.Stopped() && ctx.Err() == nil {
+		t := time.NewTimer(200 * time.Millisecond)
+		select {
+		case <-t.C:
+		case <-w.stopping:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+	return !w.Stopped() && ctx.Err() == nil
+}
+
+// Context is ctx, ended as well when the worker's grace time is over.
+func (w *Worker) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	unhook := context.AfterFunc(w.ctx, cancel)
+	return ctx, func() { unhook(); cancel() }
+}
+
+// Enter and Leave bracket a lane's work. The limits are the whole job's: this
+// process takes its share by the lanes that are at work here (design.md, Lane).
+func (w *Worker) Enter() { w.lanes(+1) }
+
+// Leave ends what Enter began.
+func (w *Worker) Leave() { w.lanes(-1) }
+
+func (w *Worker) lanes(by int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.active += by
+	slots := max(w.cfg.Slots, 1)
+	share := min(float64(max(w.active, 1))/float64(slots), 1)
+	w.Web.SetLimits(max(int(float64(w.cfg.Web.Concurrency)*share), 1), w.cfg.Web.Rate*share)
+}
+
+// Count adds to the live figures that the progress line shows.
+func (w *Worker) Count(t ledger.Tally) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.live.Add(t)
+}
+
+// Live is what this process has counted so far.
+func (w *Worker) Live() ledger.Tally {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var t ledger.Tally
+	t.Add(w.live)
+	t.Add(w.exchanges())
+	return t
+}
+
+// Take gives the requests and store calls that no earlier Take gave: each
+// stage of the process takes its part, and together they are exact.
+func (w *Worker) Take() ledger.Tally {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.exchanges()
+	part := now.Minus(w.taken)
+	w.taken = now
+	part.Add(w.letterTally)
+	w.letterTally = ledger.Tally{}
+	return part
+}
+
+func (w *Worker) exchanges() ledger.Tally {
+	var t ledger.Tally
+	s := w.Web.Stats()
+	t.HTTP = ledger.HTTP{Requests: s.Requests, Bytes: s.Bytes, Retries: s.Retries, ByStatus: s.ByStatus, Failures: s.Failures}
+	t.Store = w.calls.Snapshot()
+	return t
+}

@@ -1,0 +1,324 @@
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/metadata"
+	"github.com/newsfork/seed-engine/transforms/robots"
+	"github.com/newsfork/seed-engine/transforms/sitemap"
+)
+
+// Limits of the seed's section 4.3.2 and of spec/seed.md, Collect.
+const (
+	robotsTimeout  = 10 * time.Second
+	robotsMax      = 1 << 20
+	sitemapTimeout = 15 * time.Second
+	sitemapMax     = 10 << 20
+	maxCandidates  = 20
+	maxRedirects   = 5
+
+	acceptRobots  = "text/plain, */*"
+	acceptSitemap = "application/xml, text/xml, */*"
+	acceptHTML    = "text/html, application/xhtml+xml, */*"
+)
+
+var usualSitemaps = []string{"/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}
+
+// findings are what a visit learned of one registrable domain, before it is
+// written to each partition that asked.
+type findings struct {
+	metadata metadata.Domain   // but for id, country, category and source
+	evidence map[string][]byte // by file name; a name that is absent is removed
+	network  web.Kind          // of robots.txt's failure below HTTP, empty for none
+	sum      ledger.Tally
+}
+
+// unreachable says whether the outage guard counts this visit as a failure.
+func (f findings) unreachable() bool {
+	return slices.Contains([]web.Kind{web.DNS, web.Connect, web.Timeout}, f.network)
+}
+
+// collector is one visit.
+type collector struct {
+	cfg   Config
+	w     *lane.Worker
+	name  string
+	rules *robots.File
+	left  bool // the host asks for a longer delay than we wait
+}
+
+// collect asks a domain for its robots.txt and sitemaps. The only error is the
+// context's: whatever a site does is a finding.
+func (c *collector) collect(ctx context.Context, name string, wishes []wish) (findings, error) {
+	c.name = name
+	log := c.w.Log.With("registrable_domain", name)
+	for _, wi := range wishes {
+		if wi.state == open {
+			log = log.With("domain_id", wi.id)
+			break
+		}
+	}
+	log.Info("domain_collector_start")
+	f := findings{evidence: map[string][]byte{}, sum: ledger.Tally{Counts: map[string]int64{}}}
+
+	var early chan fetched
+	if c.cfg.Collect.ParallelFetch {
+		early = make(chan fetched, 1)
+		go func() { early <- c.sitemap(ctx, "https://"+name+usualSitemaps[0], true) }()
+	}
+	r := c.robots(ctx)
+	f.network = r.kind
+	f.metadata.Robots = c.robotsMetadata(r)
+	c.rules = robots.Parse(r.body)
+	if f.metadata.Robots.Exists {
+		f.evidence["robots.txt"] = r.body
+		f.sum.Count("robots_found", 1)
+		f.metadata.Robots.SitemapURLs = c.rules.Sitemaps()
+	}
+	for _, bad := range c.rules.InvalidSitemaps() {
+		log.Warn("invalid_sitemap_url_in_robots", "url", bad)
+	}
+	if r.truncated {
+		log.Warn("robots_file_too_large", "limit", robotsMax)
+	}
+	log.Info("robots_fetched", "status", f.metadata.Robots.StatusCode, "content_length", f.metadata.Robots.ContentLength, "error", string(r.kind))
+	if d, ok := c.rules.CrawlDelay(c.cfg.Lane.Web.UserAgent); ok {
+		seconds := d.Seconds()
+		f.metadata.Robots.CrawlDelay = &seconds
+		c.w.Web.SetCrawlDelay(name, d)
+		c.left = d > c.cfg.Collect.MaxCrawlDelay
+	}
+
+	best := c.findSitemap(ctx, early, f.metadata.Robots.SitemapURLs, r.kind)
+	if best.truncated {
+		log.Warn("sitemap_file_too_large", "url", best.url, "limit", sitemapMax)
+	}
+	f.metadata.Sitemap = c.sitemapMetadata(best)
+	if f.metadata.Sitemap.Exists {
+		f.evidence["sitemap.xml"] = best.body
+		f.sum.Count("sitemaps_found", 1)
+	}
+	if c.cfg.Collect.FollowIndex && best.parsed && best.result.Kind == sitemap.Index {
+		c.followIndex(ctx, best, &f.metadata.Sitemap)
+	}
+	log.Info("sitemap_fetched", "status", f.metadata.Sitemap.StatusCode, "content_length", f.metadata.Sitemap.ContentLength, "url", f.metadata.Sitemap.URL)
+	if c.cfg.Collect.Homepage || c.cfg.Collect.Feeds {
+		c.homepageAndFeeds(ctx, &f, best)
+	}
+	if err := ctx.Err(); err != nil {
+		return findings{}, err
+	}
+	f.metadata.RegistrableDomain = name
+	f.metadata.CollectedAt = time.Now().UTC().Truncate(time.Millisecond)
+	log.Info("domain_collector_complete", "robots_exists", f.metadata.Robots.Exists, "sitemap_exists", f.metadata.Sitemap.Exists)
+	return f, nil
+}
+
+// fetched is one exchange, good or bad.
+type fetched struct {
+	url       string
+	status    int
+	kind      web.Kind // failure below HTTP
+	body      []byte
+	truncated bool
+	final     string
+	at        time.Time
+	elapsed   time.Duration
+	header    map[string][]string
+
+	unpacked bool
+	parsed   bool
+	result   sitemap.Result
+}
+
+func (f fetched) ok() bool { return f.status >= 200 && f.status < 300 }
+
+func (c *collector) get(ctx context.Context, r web.Request) fetched {
+	f := fetched{url: r.URL}
+	resp, err := c.w.Web.Get(ctx, r)
+	f.at = time.Now().UTC().Truncate(time.Millisecond)
+	var failure *web.Error
+	switch {
+	case errors.As(err, &failure):
+		f.kind, f.status = failure.Kind, failure.Status
+	case err != nil: // the context's
+		f.kind = web.Timeout
+	default:
+		f.status, f.body, f.truncated, f.final, f.elapsed, f.header = resp.Status, resp.Body, resp.Truncated, resp.FinalURL, resp.Elapsed, resp.Header
+	}
+	return f
+}
+
+func (c *collector) robots(ctx context.Context) fetched {
+	at := "https://" + c.name + "/robots.txt"
+	if f, ok := c.cachedRobots(ctx, at); ok {
+		return f
+	}
+	f := c.get(ctx, web.Request{URL: at, Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: robotsMax, MaxRedirects: maxRedirects, Retries: 1})
+	c.cacheRobots(ctx, f)
+	if !f.ok() {
+		f.body = nil
+	}
+	return f
+}
+
+func (c *collector) robotsMetadata(f fetched) metadata.Robots {
+	m := metadata.Robots{StatusCode: f.status, Error: string(f.kind), ContentLength: int64(len(f.body)), Exists: f.ok() && len(f.body) > 0, Truncated: f.truncated}
+	if m.Exists {
+		m.FetchedAt = &f.at
+	}
+	if f.final != "" && f.final != f.url {
+		m.FinalURL = f.final
+	}
+	if f.elapsed > 0 {
+		m.ResponseMS = f.elapsed.Milliseconds()
+	}
+	return m
+}
+
+// candidates are the sitemap addresses of a domain in the order they are
+// tried. A usual path that robots.txt forbids is not guessed at; one that
+// robots.txt itself names is an invitation.
+func (c *collector) candidates(named []string) []string {
+	out := slices.Clone(named)
+	for _, p := range usualSitemaps {
+		u := "https://" + c.name + p
+		if !slices.Contains(out, u) && c.rules.Allowed(c.cfg.Lane.Web.UserAgent, u) {
+			out = append(out, u)
+		}
+	}
+	return out[:min(len(out), maxCandidates)]
+}
+
+// errSkipped marks what was left because of the host's Crawl-delay.
+const errSkipped = "crawl_delay"
+
+func (c *collector) findSitemap(ctx context.Context, early chan fetched, named []string, network web.Kind) fetched {
+	all := c.candidates(named)
+	first := fetched{status: 404, url: "https://" + c.name + usualSitemaps[0]}
+	if len(all) > 0 {
+		first.url = all[0]
+	}
+	var evidence *fetched
+	var kind web.Kind
+	for _, at := range all {
+		if ctx.Err() != nil {
+			break
+		}
+		own := c.sameHost(at)
+		if own && network != "" && network != web.Redirect && network != web.Blocked {
+			kind = cmpKind(kind, network)
+			continue // a host that does not answer is not asked again
+		}
+		if own && c.left {
+			kind = cmpKind(kind, errSkipped)
+			continue
+		}
+		var f fetched
+		if early != nil && at == "https://"+c.name+usualSitemaps[0] {
+			f = <-early
+		} else {
+			f = c.sitemap(ctx, at, false)
+		}
+		switch {
+		case f.parsed:
+			return f
+		case f.ok() && evidence == nil:
+			evidence = &f
+		case f.kind != "":
+			kind = cmpKind(kind, f.kind)
+		}
+	}
+	if evidence != nil {
+		return *evidence
+	}
+	first.kind = kind
+	return first
+}
+
+func cmpKind(a, b web.Kind) web.Kind {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func (c *collector) sameHost(at string) bool {
+	u, err := url.Parse(at)
+	return err == nil && strings.TrimPrefix(u.Hostname(), "www.") == strings.TrimPrefix(c.name, "www.")
+}
+
+func (c *collector) sitemap(ctx context.Context, at string, beside bool) fetched {
+	f := c.get(ctx, web.Request{URL: at, Accept: acceptSitemap, Timeout: sitemapTimeout, MaxBytes: sitemapMax, MaxRedirects: maxRedirects, Retries: 1, Beside: beside})
+	if !f.ok() {
+		f.body = nil
+		return f
+	}
+	if body, unpacked, cut, err := sitemap.Unpack(f.body, sitemapMax); err == nil && unpacked {
+		f.body, f.unpacked, f.truncated = body, true, f.truncated || cut
+	}
+	if len(f.body) == 0 {
+		return f
+	}
+	result, err := sitemap.Parse(f.body)
+	f.parsed, f.result = err == nil, result
+	return f
+}
+
+func (c *collector) sitemapMetadata(f fetched) metadata.Sitemap {
+	m := metadata.Sitemap{StatusCode: f.status, Error: string(f.kind), ContentLength: int64(len(f.body)), Exists: f.ok() && len(f.body) > 0, URL: f.url, Truncated: f.truncated}
+	if m.Exists {
+		m.FetchedAt = &f.at
+	}
+	if f.final != "" && f.final != f.url {
+		m.FinalURL = f.final
+	}
+	if f.elapsed > 0 {
+		m.ResponseMS = f.elapsed.Milliseconds()
+	}
+	if f.parsed {
+		m.Kind = string(f.result.Kind)
+		n := int64(f.result.Count)
+		m.URLCount = &n
+	}
+	return m
+}
+
+// followIndex reads an index's children, breadth first, and sums what they hold.
+func (c *collector) followIndex(ctx context.Context, index fetched, m *metadata.Sitemap) {
+	queue, seen := slices.Clone(index.result.Children), map[string]bool{index.url: true}
+	var read, total int64
+	for len(queue) > 0 && read < int64(c.cfg.Collect.MaxChildSitemaps) && ctx.Err() == nil {
+		at := queue[0]
+		queue = queue[1:]
+		if seen[at] || (c.sameHost(at) && c.left) {
+			continue
+		}
+		seen[at] = true
+		read++
+		f := c.sitemap(ctx, at, false)
+		switch {
+		case !f.parsed:
+		case f.result.Kind == sitemap.Index:
+			queue = append(queue, f.result.Children...)
+		default:
+			total += int64(f.result.Count)
+		}
+	}
+	m.ChildCount, m.TotalURLCount = &read, &total
+}
+
+// invalidError is metadata that its schema refuses: a person must look at it.
+type invalidError struct{ err error }
+
+func (e *invalidError) Error() string { return fmt.Sprintf("invalid domain metadata: %v", e.err) }
+func (e *invalidError) Unwrap() error { return e.err }

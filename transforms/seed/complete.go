@@ -1,0 +1,108 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+func init() {
+	register.DoFn6x1[context.Context, string, func(*Read) bool, func(*Visited) bool, func(*Network) bool, func([]byte), error](&completeFn{})
+	register.Iter1[Read]()
+	register.Iter1[Visited]()
+	register.Iter1[Network]()
+}
+
+// Complete writes the .success of each raw file whose domains are all done,
+// and only then.
+//
+// In: what was read and what was visited, by file, and how the network was.
+// Out: encoded tallies.
+func Complete(s beam.Scope, cfg Config, read, visited, network beam.PCollection) (tallies beam.PCollection) {
+	s = s.Scope("seed.Complete")
+	return beam.ParDo(s, &completeFn{Config: cfg}, beam.CoGroupByKey(s, read, visited), beam.SideInput{Input: network})
+}
+
+type completeFn struct {
+	Config Config
+	w      *lane.Worker
+}
+
+func (fn *completeFn) Setup(ctx context.Context) (err error) {
+	fn.w, err = lane.Open(ctx, fn.Config.Lane)
+	return err
+}
+
+func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func(*Read) bool, visits func(*Visited) bool, network func(*Network) bool, emitTally func([]byte)) error {
+	var (
+		read Read
+		all  Network
+		n    Network
+	)
+	for network(&n) {
+		all.Visits += n.Visits
+		all.Failed += n.Failed
+	}
+	whole := reads(&read)
+	var finished int64
+	var held []string
+	var v Visited
+	for visits(&v) {
+		finished += v.Finished
+		held = append(held, v.Held...)
+	}
+	heldDomains := int64(len(held))
+	if outage := all.down(fn.Config.OutageThreshold); len(held) > 0 && !outage {
+		for _, h := range held {
+			marker, ids, _ := strings.Cut(h, "\t")
+			if err := store.Retry(ctx, func() error {
+				return fn.w.Store.Put(ctx, marker, strings.NewReader(""), fn.Config.marker())
+			}); err != nil {
+				fn.w.Log.Error("success_write_failed", "key", marker, "error", err.Error())
+				continue
+			}
+			var n int64
+			if _, err := fmt.Sscan(ids, &n); err != nil {
+				return fmt.Errorf("reading a held mark: %w", err)
+			}
+			finished += n
+		}
+	}
+	counts := map[string]int64{"files_open": 1}
+	if whole && finished == read.Domains {
+		done, err := fn.finish(ctx, key, read)
+		if err != nil {
+			fn.w.Log.Error("success_write_failed", "key", key+hive.Success, "error", err.Error())
+		}
+		if done {
+			counts = map[string]int64{"files_completed": 1}
+		}
+	} else {
+		fn.w.Log.Warn("file_left_open", "file_path", key, "domains", read.Domains, "finished", finished, "held", heldDomains)
+	}
+	return emitPart(fn.w, emitTally, tally(counts))
+}
+
+// finish marks a raw file, unless it is no longer the version that was read.
+func (fn *completeFn) finish(ctx context.Context, key string, read Read) (bool, error) {
+	done := false
+	err := store.Retry(ctx, func() error {
+		o, err := fn.w.Store.Head(ctx, key)
+		if err != nil {
+			return fmt.Errorf("looking at %s once more: %w", key, err)
+		}
+		if o.ETag != read.ETag {
+			fn.w.Log.Warn("file_replaced", "file_path", key)
+			return nil
+		}
+		done = true
+		return fn.w.Store.Put(ctx, key+hive.Success, strings.NewReader(""), fn.Config.marker())
+	})
+	return done && err == nil, err
+}

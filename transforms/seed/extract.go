@@ -1,0 +1,201 @@
+package seed
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/domain"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/rawfile"
+)
+
+func init() {
+	register.DoFn7x1[context.Context, File, func(string, Read), func(int, lane.Batch), func(string), func([]byte), error](&extractFn{})
+	register.Emitter2[string, Read]()
+	register.Emitter2[int, lane.Batch]()
+	register.Emitter1[string]()
+}
+
+// Read says that a raw file was read to its end.
+type Read struct {
+	ETag    string // of the version that was read
+	Domains int64  // distinct domain ids in it
+}
+
+// batchSize mentions cross the shuffle as one element.
+const batchSize = 1024
+
+// badIndices bad records of a file are named in its dead letter; more are only counted.
+const badIndices = 1000
+
+// Extract reads the raw files record by record and removes duplicates within each.
+//
+// In: the open files. Out: what was read to its end, by file (string, Read);
+// the mentions by lane (int, lane.Batch); the keys of broken files; encoded tallies.
+func Extract(s beam.Scope, cfg Config, files beam.PCollection) (read, mentions, broken, tallies beam.PCollection) {
+	s = s.Scope("seed.Extract")
+	return beam.ParDo4(s, &extractFn{Config: cfg}, beam.Reshuffle(s, files))
+}
+
+type extractFn struct {
+	Config Config
+	w      *lane.Worker
+}
+
+func (fn *extractFn) Setup(ctx context.Context) (err error) {
+	fn.w, err = lane.Open(ctx, fn.Config.Lane)
+	return err
+}
+
+func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(string, Read), emitBatch func(int, lane.Batch), emitBroken func(string), emitTally func([]byte)) error {
+	if !fn.w.Proceed(ctx) {
+		return nil
+	}
+	log := fn.w.Log.With("file_path", f.Key)
+	log.Info("file_processor_start")
+	batches := make([]lane.Batch, max(fn.Config.Lanes, 1))
+	flush := func(n int) {
+		if len(batches[n].Mentions) > 0 {
+			emitBatch(n, batches[n])
+			batches[n] = lane.Batch{}
+		}
+	}
+	var x Extraction
+	err := store.Retry(ctx, func() (err error) {
+		x, err = ExtractFile(ctx, fn.w.Store, f.Key, fn.w, func(m lane.Mention) error {
+			n := lane.Of(m.Host, len(batches))
+			if batches[n].File == "" {
+				batches[n] = lane.Batch{File: f.Key, Mentions: make([]lane.Mention, 0, batchSize)}
+			}
+			batches[n].Mentions = append(batches[n].Mentions, m)
+			if len(batches[n].Mentions) == batchSize {
+				flush(n)
+			}
+			return nil
+		})
+		return err
+	})
+	counts := map[string]int64{"records": x.Records, "records_bad": x.Bad}
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		log.Error("file_processing_failed", "error", ledger.Redact(err.Error()))
+		emitBroken(f.Key)
+		counts = map[string]int64{"files_bad": 1}
+		if err := fn.w.DeadLetter(ctx, letterOfFile(fn.Config, f.Key, "bad_file", store.Retryable(err), nil, err)); err != nil {
+			return err
+		}
+		return emitPart(fn.w, emitTally, tally(counts))
+	}
+	for n := range batches {
+		flush(n)
+	}
+	counts["files_read"] = 1
+	log.Info("domains_extracted", "total_records", x.Records, "unique_domains", x.Domains, "bad_records", x.Bad)
+	if x.Bad > 0 {
+		err := fmt.Errorf("%d of %d records name no domain; the first: %w", x.Bad, x.Records, x.FirstBad)
+		if err := fn.w.DeadLetter(ctx, letterOfFile(fn.Config, f.Key, "bad_records", false, x.BadIndices, err)); err != nil {
+			return err
+		}
+	} else if err := fn.w.Forgive(ctx, letterOfFile(fn.Config, f.Key, "bad_records", false, nil, nil)); err != nil {
+		return err
+	}
+	if err := fn.w.Forgive(ctx, letterOfFile(fn.Config, f.Key, "bad_file", false, nil, nil)); err != nil {
+		return err
+	}
+	emitRead(f.Key, Read{ETag: x.ETag, Domains: x.Domains})
+	log.Info("file_processing_complete", "domains_sent", x.Domains)
+	return emitPart(fn.w, emitTally, tally(counts))
+}
+
+// Extraction is what reading a raw file gave.
+type Extraction struct {
+	ETag       string
+	Records    int64
+	Bad        int64
+	BadIndices []int
+	FirstBad   error
+	Domains    int64 // distinct domain ids
+}
+
+var errChanged = errors.New("the file has no Hive partition in its path")
+
+// ExtractFile reads one raw file and hands on each distinct domain id once, in
+// order. Errors are the store's (see store.Retryable) or a *rawfile.Error.
+func ExtractFile(ctx context.Context, s store.Store, key string, w *lane.Worker, visit func(lane.Mention) error) (Extraction, error) {
+	var x Extraction
+	raw, ok := hive.ParseRaw(key)
+	if !ok {
+		return x, fmt.Errorf("%s: %w", key, errChanged)
+	}
+	o, err := s.Head(ctx, key)
+	if err != nil {
+		return x, fmt.Errorf("looking at %s: %w", key, err)
+	}
+	x.ETag = o.ETag
+	body, err := s.Open(ctx, key)
+	if err != nil {
+		return x, fmt.Errorf("opening %s: %w", key, err)
+	}
+	defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+
+	log := w.Log.With("file_path", key)
+	seen := map[[16]byte]struct{}{} // 128 bits of SHA-256: flat and collision-free in practice
+	meta, err := rawfile.Read(body, func(r rawfile.Record) error {
+		x.Records++
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for _, p := range r.Problems {
+			log.Warn("record_field_ignored", "record_index", r.Index, "field", p)
+		}
+		d, notes, err := domain.Domain{}, []string(nil), r.Err
+		if err == nil {
+			d, notes, err = domain.FromRecord(r.RawURL, r.NormalizedDomain, r.DomainID, raw.Partition.Country)
+		}
+		if err != nil {
+			log.Warn("domain_extraction_failed", "record_index", r.Index, "url", r.RawURL, "error", err.Error())
+			x.Bad++
+			if x.FirstBad == nil {
+				x.FirstBad = fmt.Errorf("record %d: %w", r.Index, err)
+			}
+			if len(x.BadIndices) < badIndices {
+				x.BadIndices = append(x.BadIndices, r.Index)
+			}
+			return nil
+		}
+		for _, n := range notes {
+			log.Warn("domain_identity_derived", "record_index", r.Index, "note", n)
+		}
+		sum := sha256.Sum256([]byte(d.ID))
+		id := [16]byte(sum[:16])
+		if _, again := seen[id]; again {
+			return nil
+		}
+		seen[id] = struct{}{}
+		x.Domains++
+		return visit(lane.Mention{Host: d.Registrable, Label: strings.TrimSuffix(d.ID, ":"+d.Registrable), Index: r.Index})
+	})
+	if err != nil {
+		return x, fmt.Errorf("reading %s: %w", key, err)
+	}
+	if meta.Country != "" && !strings.EqualFold(meta.Country, raw.Partition.Country) {
+		log.Warn("meta_disagrees", "field", "country", "meta", meta.Country, "path", raw.Partition.Country)
+	}
+	if meta.Category != "" && meta.Category != raw.Partition.Category {
+		log.Warn("meta_disagrees", "field", "category", "meta", meta.Category, "path", raw.Partition.Category)
+	}
+	if meta.HasCount && meta.RecordCount != x.Records {
+		log.Warn("record_count_mismatch", "meta", meta.RecordCount, "records", x.Records)
+	}
+	return x, nil
+}

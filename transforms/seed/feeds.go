@@ -1,0 +1,116 @@
+package seed
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/feed"
+	"github.com/newsfork/seed-engine/transforms/metadata"
+	"github.com/newsfork/seed-engine/transforms/sitemap"
+)
+
+// maxFeeds bounds the feed addresses that are asked at one domain.
+const maxFeeds = 10
+
+const homepageMax = 5 << 20
+
+var usualFeeds = []string{"/feed", "/rss.xml", "/atom.xml", "/feed.xml", "/rss"}
+
+// homepageAndFeeds collects the two extras of the design's section 12.1. Both
+// obey robots.txt.
+func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best fetched) {
+	if f.network != "" || c.left {
+		return
+	}
+	home := "https://" + c.name + "/"
+	var page fetched
+	if c.mayFetch(home) {
+		page = c.get(ctx, web.Request{URL: home, Accept: acceptHTML, Timeout: sitemapTimeout, MaxBytes: homepageMax, MaxRedirects: maxRedirects, Retries: 1, Allow: c.allows})
+	}
+	if c.cfg.Collect.Homepage {
+		m := &metadata.Homepage{URL: home, StatusCode: page.status, Error: string(page.kind), ContentLength: int64(len(page.body)), Exists: page.ok() && len(page.body) > 0}
+		if page.url == "" {
+			m.Error = "robots"
+		}
+		if m.Exists {
+			m.FetchedAt = &page.at
+			f.evidence["homepage.html"] = page.body
+		} else {
+			m.ContentLength = 0
+		}
+		f.metadata.Homepage = m
+	}
+	if c.cfg.Collect.Feeds {
+		f.metadata.Feeds = c.feeds(ctx, page, f.metadata.Robots.SitemapURLs, best)
+	}
+}
+
+func (c *collector) mayFetch(at string) bool {
+	return c.rules.Allowed(c.cfg.Lane.Web.UserAgent, at)
+}
+
+// allows lets a redirect be followed only where this host's robots.txt does not forbid it.
+func (c *collector) allows(u *url.URL) bool { return !c.sameHost(u.String()) || c.mayFetch(u.String()) }
+
+// feeds asks the addresses that robots.txt names, that the homepage links to,
+// and the usual paths, and keeps those that answer with a feed.
+func (c *collector) feeds(ctx context.Context, page fetched, named []string, best fetched) []metadata.Feed {
+	var at []string
+	add := func(u string) {
+		if !slices.Contains(at, u) && len(at) < maxFeeds && c.mayFetch(u) {
+			at = append(at, u)
+		}
+	}
+	for _, u := range named {
+		if u != best.url || best.result.Kind == sitemap.RSS || best.result.Kind == sitemap.Atom {
+			if looksLikeFeed(u) || u == best.url {
+				add(u)
+			}
+		}
+	}
+	if base, err := url.Parse("https://" + c.name + "/"); err == nil && page.ok() {
+		for _, u := range feed.Discover(page.body, base) {
+			add(u)
+		}
+	}
+	for _, p := range usualFeeds {
+		add("https://" + c.name + p)
+	}
+	var out []metadata.Feed
+	for _, u := range at {
+		if ctx.Err() != nil {
+			break
+		}
+		got := best
+		if u != best.url {
+			got = c.get(ctx, web.Request{URL: u, Accept: "application/rss+xml, application/atom+xml, " + acceptSitemap, Timeout: sitemapTimeout, MaxBytes: sitemapMax, MaxRedirects: maxRedirects, Retries: 1, Allow: c.allows})
+		}
+		if !got.ok() {
+			continue
+		}
+		parsed, err := feed.Parse(got.body)
+		if err != nil {
+			continue // a page that is no feed is no finding
+		}
+		out = append(out, metadata.Feed{URL: u, Kind: string(parsed.Kind), Title: parsed.Title, ItemCount: int64(len(parsed.Items)), StatusCode: got.status})
+	}
+	return out
+}
+
+func looksLikeFeed(u string) bool {
+	p, err := url.Parse(u)
+	if err != nil {
+		return false
+	}
+	for _, s := range []string{"rss", "atom", "feed"} {
+		if containsFold(p.Path, s) {
+			return true
+		}
+	}
+	return false
+}
+
+func containsFold(s, sub string) bool { return strings.Contains(strings.ToLower(s), sub) }

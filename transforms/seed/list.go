@@ -1,0 +1,163 @@
+package seed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+func init() {
+	register.DoFn4x1[context.Context, []byte, func(File), func([]byte), error](&listFn{})
+	register.Emitter1[File]()
+	register.Emitter1[[]byte]()
+}
+
+// File is a raw file to be read.
+type File struct {
+	Key  string
+	ETag string
+	Size int64
+}
+
+// Listing is what the bucket holds for a run.
+type Listing struct {
+	Files    []File // open ones, by partition, then sequence number
+	Listed   int64  // raw files that the filters let through
+	Ignored  int64  // objects that are no raw files
+	Skipped  int64  // raw files that have their .success
+	NearMiss []string
+}
+
+// ListRaw lists the raw files that the filters let through. It holds a page of
+// the listing and the matched names, never the whole listing.
+func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
+	var l Listing
+	type match struct {
+		raw hive.Raw
+		o   store.Object
+	}
+	var found []match
+	done := map[string]bool{}
+	for o, err := range s.List(ctx, hive.Prefix("datasets/", cfg.Country, cfg.Category, cfg.Date)) {
+		if err != nil {
+			return l, fmt.Errorf("listing raw files: %w", err)
+		}
+		if raw, of, ok := mark(o.Key); ok {
+			if cfg.admits(raw) {
+				done[of] = true
+			}
+			l.Ignored++
+			continue
+		}
+		raw, ok := hive.ParseRaw(o.Key)
+		switch {
+		case ok && cfg.admits(raw):
+			found = append(found, match{raw, o})
+		case ok: // another partition's, behind a filter that the prefix could not express
+		default:
+			l.Ignored++
+			if hive.NearMiss(o.Key) {
+				l.NearMiss = append(l.NearMiss, o.Key)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b match) int {
+		return cmp.Or(
+			strings.Compare(a.raw.Key[:strings.LastIndexByte(a.raw.Key, '/')], b.raw.Key[:strings.LastIndexByte(b.raw.Key, '/')]),
+			cmp.Compare(a.raw.Sequence, b.raw.Sequence),
+			strings.Compare(a.raw.Key, b.raw.Key))
+	})
+	for _, m := range found {
+		l.Listed++
+		if done[m.raw.Key] {
+			holds, err := cfg.marked(ctx, s, m.raw.Key)
+			if err != nil {
+				return l, fmt.Errorf("reading the mark of %s: %w", m.raw.Key, err)
+			}
+			if holds {
+				l.Skipped++
+				continue
+			}
+		}
+		l.Files = append(l.Files, File{Key: m.raw.Key, ETag: m.o.ETag, Size: m.o.Size})
+	}
+	return l, nil
+}
+
+func mark(key string) (hive.Raw, string, bool) {
+	of, ok := strings.CutSuffix(key, hive.Success)
+	if !ok {
+		return hive.Raw{}, "", false
+	}
+	raw, ok := hive.ParseRaw(of)
+	return raw, of, ok
+}
+
+func (c Config) admits(r hive.Raw) bool {
+	return (c.Country == "" || r.Partition.Country == c.Country) &&
+		(c.Category == "" || r.Partition.Category == c.Category) &&
+		(c.Date == "" || r.Partition.Date == c.Date) &&
+		(len(c.Files) == 0 || slices.Contains(c.Files, r.Key))
+}
+
+func marked(ctx context.Context, s store.Store, key string, counts func(store.Object) bool) (bool, error) {
+	var o store.Object
+	err := store.Retry(ctx, func() (err error) { o, err = s.Head(ctx, key); return err })
+	switch {
+	case errors.Is(err, store.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return counts(o), nil
+}
+
+// List lists the bucket's raw files.
+//
+// Out: the open files (File), and one encoded ledger.Tally.
+func List(s beam.Scope, cfg Config) (files, tallies beam.PCollection) {
+	s = s.Scope("seed.List")
+	return beam.ParDo2(s, &listFn{Config: cfg}, beam.Impulse(s))
+}
+
+type listFn struct {
+	Config Config
+	w      *lane.Worker
+}
+
+func (fn *listFn) Setup(ctx context.Context) (err error) {
+	fn.w, err = lane.Open(ctx, fn.Config.Lane)
+	return err
+}
+
+func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(File), emitTally func([]byte)) error {
+	cfg, log := fn.Config, fn.w.Log
+	log.Info("orchestrator_start", "run_id", cfg.Lane.RunID, "partition_info", map[string]string{"country": cfg.Country, "category": cfg.Category, "date": cfg.Date})
+	l, err := ListRaw(ctx, fn.w.Store, cfg)
+	if err != nil {
+		return err
+	}
+	for _, key := range l.NearMiss {
+		log.Warn("file_ignored", "file_path", key, "reason", "looks like a raw file; raw files are named raw_NNNN.json under country=/category=/date=")
+	}
+	log.Info("files_found", "count", l.Listed, "already_processed", l.Skipped, "ignored", l.Ignored)
+	sent := 0
+	for _, f := range l.Files {
+		if !fn.w.Proceed(ctx) {
+			break
+		}
+		emit(f)
+		sent++
+	}
+	log.Info("queue_messages_sent", "count", sent)
+	return emitPart(fn.w, emitTally, tally(map[string]int64{"files_listed": l.Listed, "files_ignored": l.Ignored, "files_skipped": l.Skipped}))
+}

@@ -1,0 +1,70 @@
+// Package seed is the seed job's own part of the road: which raw files there
+// are, which domains they name, what is collected of a domain, and when a file
+// is complete. Sources: Seed Engine design 1.1.0 and its workflow text.
+package seed
+
+import (
+	"context"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// Job is the name of this job in the ledger and in dead letters.
+const Job = "seed"
+
+// Config is what the job's DoFns carry to the workers.
+type Config struct {
+	Lane  lane.Config
+	Lanes int
+
+	Country, Category, Date string   // filters, empty for all
+	Files                   []string // only these raw files, for a replay; empty for all
+
+	// ForceID names a forced run and the killed tries it goes on from: only a
+	// marker that carries it counts as done. Empty when the run is not forced.
+	ForceID string
+
+	Collect Collect
+	// OutageThreshold is the share of a window of visits (0–1) from which on
+	// failures below HTTP mean that our own network is down; 0 turns the guard off.
+	OutageThreshold float64
+}
+
+// Collect says what is collected of a domain.
+type Collect struct {
+	MaxCrawlDelay    time.Duration // past it the rest of a host is left
+	FollowIndex      bool
+	MaxChildSitemaps int
+	Feeds            bool
+	Homepage         bool
+	ParallelFetch    bool
+	RobotsCache      time.Duration // how long a robots.txt may be reused; 0 for never
+}
+
+const forcedBy = "forced-by"
+
+// marker is how this run writes a completion mark.
+func (c Config) marker() store.PutOptions {
+	o := store.PutOptions{ContentType: "text/plain"}
+	if c.ForceID != "" {
+		o.Metadata = map[string]string{forcedBy: c.ForceID}
+	}
+	return o
+}
+
+// counts says whether a completion mark holds for this run: a forced run
+// takes only its own. (The mark names its run because a store's times are too
+// coarse to say which of two marks of one second is younger.)
+func (c Config) counts(mark store.Object) bool {
+	return c.ForceID == "" || mark.Metadata[forcedBy] == c.ForceID
+}
+
+func (c Config) marked(ctx context.Context, s store.Store, key string) (bool, error) {
+	return marked(ctx, s, key+hive.Success, c.counts)
+}
+
+func tally(counts map[string]int64) ledger.Tally { return ledger.Tally{Counts: counts} }

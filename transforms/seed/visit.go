@@ -1,0 +1,416 @@
+package seed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+func init() {
+	register.DoFn7x1[context.Context, int, func(*lane.Batch) bool, func(*string) bool, func(string, Visited), func(Network), func([]byte), error](&visitFn{})
+	register.Iter1[lane.Batch]()
+	register.Iter1[string]()
+	register.Emitter2[string, Visited]()
+	register.Emitter1[Network]()
+}
+
+// Visited is what a lane did for one raw file.
+type Visited struct {
+	Finished int64    // distinct domain ids that are done or wait for a person
+	Held     []string // marks held back by the outage guard: "key<TAB>domain ids of the file"
+}
+
+// Visit merges each lane's mentions by host, which is the deduplication across
+// files, and collects every host that some partition still lacks.
+//
+// In: mentions by lane, and the keys of broken files, whose mentions are dropped.
+// Out: what was done for each file, how the network was, encoded tallies.
+func Visit(s beam.Scope, cfg Config, mentions, broken beam.PCollection) (visited, network, tallies beam.PCollection) {
+	s = s.Scope("seed.Visit")
+	return beam.ParDo3(s, &visitFn{Config: cfg}, beam.GroupByKey(s, mentions), beam.SideInput{Input: broken})
+}
+
+type visitFn struct {
+	Config Config
+	w      *lane.Worker
+}
+
+func (fn *visitFn) Setup(ctx context.Context) (err error) {
+	fn.w, err = lane.Open(ctx, fn.Config.Lane)
+	return err
+}
+
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane.Batch) bool, broken func(*string) bool, emit func(string, Visited), emitNetwork func(Network), emitTally func([]byte)) error {
+	roll := newRoll(broken)
+	var b lane.Batch
+	for batches(&b) {
+		if err := roll.add(b); err != nil {
+			return err
+		}
+	}
+	fn.w.Enter()
+	defer fn.w.Leave()
+	l := laneRun{ctx: ctx, fn: fn, roll: roll, files: make([]Visited, len(roll.files)), progress: fn.w.Progress(n, len(roll.hosts))}
+	lane.Drain(ctx, fn.w, fn.Config.Lane.Web.Concurrency, l.hosts(), l.visit, l.failed, l.merge)
+	l.release()
+	l.progress.End(ctx, l.sum)
+	for i, v := range l.files {
+		emit(roll.files[i].key, v)
+	}
+	emitNetwork(l.network)
+	return emitPart(fn.w, emitTally, l.sum)
+}
+
+// roll is a lane's hosts with who asks for them.
+type roll struct {
+	broken map[string]bool
+	files  []rollFile
+	byKey  map[string]int32
+	labels []string
+	label  map[string]int16
+	hosts  []host
+	byName map[string]int32
+}
+
+type rollFile struct {
+	key string
+	in  hive.Partition
+}
+
+type host struct {
+	name string
+	asks []ask
+}
+
+// ask is one file's first mention of a domain id.
+type ask struct {
+	file  int32
+	label int16
+	index int
+}
+
+func newRoll(broken func(*string) bool) *roll {
+	r := &roll{broken: map[string]bool{}, byKey: map[string]int32{}, label: map[string]int16{}, byName: map[string]int32{}}
+	var key string
+	for broken(&key) {
+		r.broken[key] = true
+	}
+	return r
+}
+
+func (r *roll) add(b lane.Batch) error {
+	if r.broken[b.File] {
+		return nil
+	}
+	file, ok := r.byKey[b.File]
+	if !ok {
+		raw, ok := hive.ParseRaw(b.File)
+		if !ok {
+			return fmt.Errorf("a batch names %q, which is no raw file", b.File)
+		}
+		file = int32(len(r.files))
+		r.files = append(r.files, rollFile{b.File, raw.Partition})
+		r.byKey[b.File] = file
+	}
+	for _, m := range b.Mentions {
+		label, ok := r.label[m.Label]
+		if !ok {
+			label = int16(len(r.labels))
+			r.labels = append(r.labels, m.Label)
+			r.label[m.Label] = label
+		}
+		at, ok := r.byName[m.Host]
+		if !ok {
+			at = int32(len(r.hosts))
+			r.hosts = append(r.hosts, host{name: m.Host})
+			r.byName[m.Host] = at
+		}
+		h := &r.hosts[at]
+		a := ask{file, label, m.Index}
+		// A file that was read again after a store's failure names its domains twice.
+		if i := slices.IndexFunc(h.asks, func(o ask) bool { return o.file == file && o.label == label }); i >= 0 {
+			h.asks[i].index = min(h.asks[i].index, a.index)
+			continue
+		}
+		h.asks = append(h.asks, a)
+	}
+	return nil
+}
+
+// wish is a partition that asks for a host, by its first record.
+type wish struct {
+	in    hive.Partition
+	id    string // domain id of the first record
+	file  string
+	index int
+	state state
+	held  bool
+}
+
+type state int
+
+const (
+	open        state = iota // not done: its files stay open
+	alreadyDone              // by an earlier run or try
+	collected
+	waits // for a person, with a dead letter
+)
+
+// wishes groups a host's asks by partition; the first record of a partition,
+// by path, then index, speaks for it.
+func (r *roll) wishes(h host) []wish {
+	asks := slices.Clone(h.asks)
+	slices.SortFunc(asks, func(a, b ask) int {
+		return cmp.Or(strings.Compare(r.files[a.file].key, r.files[b.file].key), cmp.Compare(a.index, b.index))
+	})
+	var out []wish
+	for _, a := range asks {
+		f := r.files[a.file]
+		if !slices.ContainsFunc(out, func(w wish) bool { return w.in == f.in }) {
+			out = append(out, wish{in: f.in, id: r.labels[a.label] + ":" + h.name, file: f.key, index: a.index})
+		}
+	}
+	return out
+}
+
+// laneRun is one lane at work. Its fields are touched from the ProcessElement goroutine only.
+type laneRun struct {
+	ctx      context.Context // of the ProcessElement call
+	fn       *visitFn
+	roll     *roll
+	files    []Visited
+	sum      ledger.Tally
+	network  Network
+	window   window
+	held     []result
+	progress *lane.Progress
+}
+
+type result struct {
+	host    host
+	wishes  []wish
+	fetched bool
+	failed  bool // by DNS, connect or time-out
+	elapsed time.Duration
+	sum     ledger.Tally
+}
+
+func (l *laneRun) hosts() iter.Seq[host] { return slices.Values(l.roll.hosts) }
+
+func (l *laneRun) visit(ctx context.Context, h host) result {
+	r := result{host: h, wishes: l.roll.wishes(h)}
+	cfg, w := l.fn.Config, l.fn.w
+	todo := 0
+	for i := range r.wishes {
+		wi := &r.wishes[i]
+		done, err := cfg.marked(ctx, w.Store, metadataKey(wi.in, h.name))
+		switch {
+		case ctx.Err() != nil:
+			return r
+		case err != nil:
+			l.storeFailed(ctx, &r, wi, fmt.Errorf("looking for the mark: %w", err))
+		case done:
+			wi.state = alreadyDone
+			w.Log.Info("domain_already_processed", "domain_id", wi.id, "category", wi.in.Category, "date", wi.in.Date)
+		default:
+			todo++
+		}
+	}
+	if todo == 0 {
+		return r
+	}
+	begin := time.Now()
+	c := collector{cfg: cfg, w: w}
+	got, err := c.collect(ctx, h.name, r.wishes)
+	if err != nil { // cut by the stop: nothing is stored, nothing is marked
+		return r
+	}
+	r.fetched, r.failed = true, got.unreachable()
+	for i := range r.wishes {
+		wi := &r.wishes[i]
+		if wi.state == open && ctx.Err() == nil {
+			l.keep(ctx, &r, wi, got)
+		}
+	}
+	r.elapsed = time.Since(begin)
+	r.sum.Add(got.sum)
+	return r
+}
+
+// keep writes what was collected to one partition, the mark last.
+func (l *laneRun) keep(ctx context.Context, r *result, wi *wish, got findings) {
+	w, cfg := l.fn.w, l.fn.Config
+	letter := letterOfDomain(cfg, *wi, r.host.name)
+	err := got.store(ctx, w, cfg, *wi, r.host.name)
+	var invalid *invalidError
+	switch {
+	case errors.As(err, &invalid):
+		letter.Kind, letter.Stage, letter.Error = "invalid_metadata", "validate", invalid.Error()
+		if err := w.DeadLetter(ctx, letter); err == nil {
+			wi.state = waits
+		}
+		return
+	case err != nil:
+		l.storeFailed(ctx, r, wi, err)
+		return
+	}
+	if r.failed && cfg.OutageThreshold > 0 {
+		wi.state, wi.held = collected, true
+		return
+	}
+	if err := l.mark(ctx, *wi, r.host.name); err != nil {
+		l.storeFailed(ctx, r, wi, err)
+		return
+	}
+	wi.state = collected
+	for _, kind := range []string{"store_failed", "invalid_metadata"} {
+		letter.Kind = kind
+		if err := w.Forgive(ctx, letter); err != nil {
+			w.Log.Warn("dead_letter_stays", "domain_id", wi.id, "error", err.Error())
+		}
+	}
+}
+
+func (l *laneRun) mark(ctx context.Context, wi wish, name string) error {
+	key := metadataKey(wi.in, name) + hive.Success
+	if err := store.Retry(ctx, func() error {
+		return l.fn.w.Store.Put(ctx, key, strings.NewReader(""), l.fn.Config.marker())
+	}); err != nil {
+		return fmt.Errorf("writing %s: %w", key, err)
+	}
+	return nil
+}
+
+func (l *laneRun) storeFailed(ctx context.Context, r *result, wi *wish, err error) {
+	w := l.fn.w
+	if ctx.Err() != nil {
+		return // stopped in the middle: open, and no failure
+	}
+	w.Log.Error("store_failed", "domain_id", wi.id, "error", ledger.Redact(err.Error()))
+	letter := letterOfDomain(l.fn.Config, *wi, r.host.name)
+	letter.Kind, letter.Stage, letter.Error, letter.Retryable = "store_failed", "store", err.Error(), true
+	if err := w.DeadLetter(ctx, letter); err != nil {
+		w.Log.Error("dead_letter_lost", "domain_id", wi.id, "error", ledger.Redact(err.Error()))
+	}
+}
+
+func (l *laneRun) failed(h host, err error) result {
+	r := result{host: h, wishes: l.roll.wishes(h)}
+	l.fn.w.Log.Error("visit_failed", "registrable_domain", h.name, "error", err.Error())
+	for i := range r.wishes {
+		l.storeFailed(l.ctx, &r, &r.wishes[i], err)
+	}
+	return r
+}
+
+// merge counts a visit and passes its failures through the outage guard.
+func (l *laneRun) merge(r result) {
+	if !r.fetched {
+		l.settle(r, false)
+		return
+	}
+	l.network.Visits++
+	if r.failed {
+		l.network.Failed++
+	}
+	now := l.window.add(r.failed)
+	if threshold := l.fn.Config.OutageThreshold; r.failed && threshold > 0 {
+		l.held = append(l.held, r)
+		if now.Visits == outageWindow && now.down(threshold) {
+			l.fn.w.Stop(ErrOutage)
+		}
+	} else {
+		l.settle(r, false)
+	}
+	if now.Visits == outageWindow && !now.down(l.fn.Config.OutageThreshold) {
+		l.releaseHeld()
+	}
+}
+
+// ErrOutage stops a run whose own network is down.
+var ErrOutage = errors.New("nearly every one of the last visits failed by DNS, connect or time-out: this machine's network looks down; nothing was marked for those domains, so check the network and run the same command again")
+
+func (l *laneRun) releaseHeld() {
+	for _, r := range l.held {
+		for i := range r.wishes {
+			if wi := &r.wishes[i]; wi.held {
+				if err := l.mark(l.ctx, *wi, r.host.name); err != nil {
+					wi.state = open
+					l.storeFailed(l.ctx, &r, wi, err)
+				}
+			}
+		}
+		l.settle(r, false)
+	}
+	l.held = nil
+}
+
+// release hands what is still held to Complete, which sees the whole run's
+// network; a lane whose own window says outage marks nothing.
+func (l *laneRun) release() {
+	for _, r := range l.held {
+		l.settle(r, true)
+	}
+	l.held = nil
+}
+
+// settle writes a visit into the lane's figures and its files' outcomes.
+func (l *laneRun) settle(r result, held bool) {
+	ids := map[string]state{}
+	for _, a := range r.host.asks {
+		f := l.roll.files[a.file]
+		i := slices.IndexFunc(r.wishes, func(w wish) bool { return w.in == f.in })
+		wi := r.wishes[i]
+		id := l.roll.labels[a.label]
+		if s, ok := ids[id]; !ok || rank(wi.state) > rank(s) {
+			ids[id] = wi.state
+		}
+		switch {
+		case held && wi.held:
+			key := metadataKey(f.in, r.host.name) + hive.Success
+			l.files[a.file].Held = append(l.files[a.file].Held, key+"\t1")
+		case wi.state != open:
+			l.files[a.file].Finished++
+		}
+	}
+	part := ledger.Tally{Counts: map[string]int64{}}
+	for _, s := range ids {
+		part.Counts["domains_unique"]++
+		switch s {
+		case alreadyDone:
+			part.Counts["domains_already_done"]++
+		case collected:
+			part.Counts["domains_collected"]++
+		default:
+			part.Counts["domains_failed"]++
+		}
+	}
+	part.Add(r.sum)
+	if r.fetched {
+		part.Timings.Observe(r.elapsed)
+	}
+	l.sum.Add(part)
+	l.fn.w.Count(part)
+	l.progress.Report(l.ctx, l.sum)
+}
+
+// rank orders states by what a report must not hide.
+func rank(s state) int {
+	return map[state]int{alreadyDone: 0, collected: 1, waits: 2, open: 3}[s]
+}
+
+func metadataKey(p hive.Partition, registrable string) string {
+	return p.DomainDir(registrable) + "/domain_metadata.json"
+}

@@ -1,0 +1,171 @@
+package sitemap
+
+import "strings"
+
+// scanner walks the tags of an XML text. It is written by hand because
+// encoding/xml takes some 40 times as long and stops at the first error, where
+// real sitemaps have stray ampersands, repeated attributes and cut ends. It
+// knows just what counting needs: comments, CDATA, DOCTYPE, processing
+// instructions and quoted attribute values may hold anything that looks like a
+// tag. It allocates nothing and expands nothing.
+type scanner struct {
+	text  string
+	pos   int
+	token token
+}
+
+type tokenKind int
+
+const (
+	charData tokenKind = iota
+	cdata
+	startTag
+	endTag
+)
+
+type token struct {
+	kind          tokenKind
+	prefix, local string
+	text          string // character data, or what follows a start tag's name
+	empty         bool   // <tag/>
+}
+
+// next moves to the next token; false at the end of the text, or where a
+// construct has no end.
+func (s *scanner) next() bool {
+	for s.pos < len(s.text) {
+		rest := s.text[s.pos:]
+		if rest[0] != '<' {
+			n := strings.IndexByte(rest, '<')
+			if n < 0 {
+				n = len(rest)
+			}
+			s.token = token{kind: charData, text: rest[:n]}
+			s.pos += n
+			return true
+		}
+		switch {
+		case strings.HasPrefix(rest, "<!--"):
+			if !s.skip(4, "-->") {
+				return false
+			}
+		case strings.HasPrefix(rest, "<![CDATA["):
+			end := strings.Index(rest, "]]>")
+			if end < 0 {
+				return false
+			}
+			s.token = token{kind: cdata, text: rest[len("<![CDATA["):end]}
+			s.pos += end + len("]]>")
+			return true
+		case strings.HasPrefix(rest, "<?"):
+			if !s.skip(2, "?>") {
+				return false
+			}
+		case strings.HasPrefix(rest, "<!"):
+			if !s.skipDeclaration() {
+				return false
+			}
+		default:
+			return s.tag(rest)
+		}
+	}
+	return false
+}
+
+func (s *scanner) skip(from int, end string) bool {
+	n := strings.Index(s.text[s.pos+from:], end)
+	if n < 0 {
+		return false
+	}
+	s.pos += from + n + len(end)
+	return true
+}
+
+// skipDeclaration passes over <!DOCTYPE …> with its internal subset.
+func (s *scanner) skipDeclaration() bool {
+	depth := 0
+	var quote byte
+	for i := s.pos; i < len(s.text); i++ {
+		c := s.text[i]
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '<':
+			depth++
+		case c == '>':
+			if depth--; depth == 0 {
+				s.pos = i + 1
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tag reads a start or end tag. A '<' before its end means that the tag was
+// never finished; it is given up and the next one read.
+func (s *scanner) tag(rest string) bool {
+	var quote byte
+	for i := 1; i < len(rest); i++ {
+		c := rest[i]
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '<':
+			s.token = token{kind: charData, text: rest[:i]}
+			s.pos += i
+			return true
+		case c == '>':
+			s.pos += i + 1
+			s.token = readTag(rest[1:i])
+			return true
+		}
+	}
+	return false
+}
+
+func readTag(inner string) token {
+	t := token{kind: startTag}
+	if name, ok := strings.CutPrefix(inner, "/"); ok {
+		t.kind, inner = endTag, name
+	} else if name, ok := strings.CutSuffix(inner, "/"); ok {
+		t.empty, inner = true, name
+	}
+	name := inner
+	if i := strings.IndexAny(inner, " \t\r\n"); i >= 0 {
+		name, t.text = inner[:i], inner[i:]
+	}
+	t.local = name
+	if prefix, local, ok := strings.Cut(name, ":"); ok {
+		t.prefix, t.local = prefix, local
+	}
+	return t
+}
+
+// attr is the raw value of a start tag's attribute, "" where it has none.
+func (t *token) attr(name string) string {
+	rest := t.text
+	for {
+		key, after, ok := strings.Cut(rest, "=")
+		after = strings.TrimLeft(after, " \t\r\n")
+		if !ok || after == "" || after[0] != '"' && after[0] != '\'' {
+			return ""
+		}
+		value, next, ok := strings.Cut(after[1:], after[:1])
+		if !ok {
+			return ""
+		}
+		if strings.TrimSpace(key) == name {
+			return value
+		}
+		rest = next
+	}
+}

@@ -1,0 +1,64 @@
+package feed
+
+import (
+	"bytes"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// Discover lists the feeds a page names with <link rel=alternate> and the type
+// of RSS or Atom, absolute, in order, without repetitions. Relative ones are
+// resolved against the page's base element, else against base, the page's URL.
+func Discover(page []byte, base *url.URL) []string {
+	var found []string
+	z := html.NewTokenizer(bytes.NewReader(page))
+	based := false
+	for {
+		kind := z.Next()
+		if kind == html.ErrorToken {
+			return found // the end of the page, or of what can be read
+		}
+		if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
+			continue
+		}
+		name, more := z.TagName()
+		element := string(name)
+		if element != "link" && element != "base" {
+			continue
+		}
+		attrs := make(map[string]string)
+		for more {
+			var key, value []byte
+			key, value, more = z.TagAttr()
+			if _, twice := attrs[string(key)]; !twice {
+				attrs[string(key)] = strings.TrimSpace(string(value))
+			}
+		}
+		if attrs["href"] == "" {
+			continue
+		}
+		u, err := base.Parse(attrs["href"])
+		if err != nil {
+			continue // a link nobody can follow
+		}
+		if element == "base" {
+			if !based {
+				base, based = u, true
+			}
+			continue
+		}
+		mime, _, _ := strings.Cut(strings.ToLower(attrs["type"]), ";")
+		mime = strings.TrimSpace(mime)
+		if (mime != "application/rss+xml" && mime != "application/atom+xml") ||
+			!slices.Contains(strings.Fields(strings.ToLower(attrs["rel"])), "alternate") ||
+			u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			continue
+		}
+		if s := u.String(); !slices.Contains(found, s) {
+			found = append(found, s)
+		}
+	}
+}

@@ -134,7 +134,9 @@ func TestDecodeCases(t *testing.T) {
 	}
 	defer f.Close()
 	ran := 0
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
 		var c struct {
 			ID, Kind, File string
 			Coding         string `json:"content_encoding"`
@@ -164,6 +166,9 @@ func TestDecodeCases(t *testing.T) {
 		case cut || len(body) != c.Bytes || hex.EncodeToString(sum[:]) != c.Sum:
 			t.Errorf("%s: %d bytes, want %d", c.ID, len(body), c.Bytes)
 		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
 	}
 	if ran < 7 {
 		t.Errorf("%d cases ran, want 7", ran)

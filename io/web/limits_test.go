@@ -55,7 +55,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func client(t *testing.T, cfg Config) *Client {
+func client(t testing.TB, cfg Config) *Client {
 	t.Helper()
 	c, err := New(cfg)
 	if err != nil {
@@ -276,7 +276,7 @@ func TestConcurrencyAndSetLimits(t *testing.T) {
 		}
 		time.Sleep(5 * sec)
 		c.SetLimits(3, 0) // one more at once
-		time.Sleep(10 * sec)
+		time.Sleep(9 * sec)
 		c.SetLimits(0, 0) // one, but what is in flight stays
 		wg.Wait()
 		wantStarts(t, log(), 0, 0, 5*sec, 10*sec, 10*sec, 20*sec, 30*sec)

@@ -1,0 +1,36 @@
+package web
+
+import (
+	"io"
+	"net/http"
+	"testing"
+)
+
+// What politeness costs: Get beside a bare transport, on the same server.
+func BenchmarkGet(b *testing.B) {
+	page := make([]byte, 2000)
+	s := serve(b, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(page) })
+	b.Run("client", func(b *testing.B) {
+		c := client(b, Config{AllowPrivate: true, Concurrency: 64})
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := c.Get(b.Context(), Request{URL: s.URL}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("plain", func(b *testing.B) {
+		c := &http.Client{Transport: &http.Transport{}}
+		b.ReportAllocs()
+		for b.Loop() {
+			r, err := c.Get(s.URL)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := io.ReadAll(r.Body); err != nil {
+				b.Fatal(err)
+			}
+			_ = r.Body.Close()
+		}
+	})
+}

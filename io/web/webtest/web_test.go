@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
 )
 
 func start(t testing.TB, o Options) (*Web, *http.Client) {
@@ -463,6 +465,21 @@ func TestDNS(t *testing.T) {
 	f("no-such-host-1.com.", "")
 	f("rebind-1.com.", RebindPublic)
 	f("rebind-1.com.", "127.0.0.1")
+	// The resolver takes an empty answer for "not found" as well: look at the code itself.
+	for host, want := range map[string]dnsmessage.RCode{"no-such-host-1.com.": dnsmessage.RCodeNameError, "urlset-1.com.": dnsmessage.RCodeSuccess} {
+		m := dnsmessage.Message{Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(host), Type: dnsmessage.TypeAAAA, Class: dnsmessage.ClassINET}}}
+		query, err := m.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := w.resolve(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Unpack(reply); err != nil || m.RCode != want || len(m.Answers) != 0 {
+			t.Errorf("%s AAAA: %v with %d answers, %v; want %v and none", host, m.RCode, len(m.Answers), err, want)
+		}
+	}
 }
 
 func FuzzResolve(f *testing.F) {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -25,8 +26,9 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// cloud is a bucket of gocloud.dev/blob. checkKey leaves no key that its drivers
-// would escape, so a key goes over the wire as it is.
+// cloud is a bucket of gocloud.dev/blob. checkKey leaves only one thing that its
+// drivers escape: a literal "__0x", which comes back as it went in. All other
+// keys go over the wire as they are.
 type cloud struct {
 	bucket     *blob.Bucket
 	prefix     string // empty, or ends with "/"
@@ -167,17 +169,16 @@ func (c *cloud) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 	}
 }
 
-// listed takes key and ETag as the service gave them: gocloud's listing has no
-// ETag, and unescapes keys that nobody escaped.
+// listed takes the ETag from the service's own answer: gocloud's has none.
 func (c *cloud) listed(l *blob.ListObject) Object {
 	o := Object{Key: l.Key, Size: l.Size, ModTime: l.ModTime, ETag: hex.EncodeToString(l.MD5)}
 	var amazon types.Object
 	var google storage.ObjectAttrs
 	switch {
 	case l.As(&amazon):
-		o.Key, o.ETag = aws.ToString(amazon.Key), strings.Trim(aws.ToString(amazon.ETag), `"`)
+		o.ETag = strings.Trim(aws.ToString(amazon.ETag), `"`)
 	case l.As(&google):
-		o.Key, o.ETag = google.Name, generation(&google)
+		o.ETag = generation(&google)
 	}
 	o.Key = strings.TrimPrefix(o.Key, c.prefix)
 	return o
@@ -250,9 +251,21 @@ func (c *cloud) put(ctx context.Context, key string, body io.Reader, o PutOption
 	if err != nil {
 		return err
 	}
-	err = c.bucket.Upload(ctx, c.prefix+key, body, &blob.WriterOptions{
+	// Some drivers of gocloud keep what they have when the body fails. So most
+	// bodies are read before the request is made; a longer one that fails cancels it.
+	head, err := io.ReadAll(io.LimitReader(body, readAhead))
+	if err != nil {
+		return fmt.Errorf("writing %q: reading the body: %w", key, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	src := &source{r: body, cancel: cancel}
+	err = c.bucket.Upload(ctx, c.prefix+key, io.MultiReader(bytes.NewReader(head), src), &blob.WriterOptions{
 		ContentType: o.ContentType, Metadata: o.Metadata, IfNotExist: ifAbsent, BufferSize: c.bufferSize,
 	})
+	if src.err != nil {
+		return fmt.Errorf("writing %q: reading the body: %w", key, src.err)
+	}
 	if err != nil {
 		if ifAbsent && gcerrors.Code(err) == gcerrors.FailedPrecondition {
 			return fmt.Errorf("writing %q: %w", key, ErrExist)
@@ -260,6 +273,24 @@ func (c *cloud) put(ctx context.Context, key string, body io.Reader, o PutOption
 		return failed("writing", key, err)
 	}
 	return nil
+}
+
+const readAhead = 1 << 20
+
+// source cancels an upload when its body fails.
+type source struct {
+	r      io.Reader
+	cancel context.CancelFunc
+	err    error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && err != io.EOF {
+		s.err = err
+		s.cancel()
+	}
+	return n, err
 }
 
 func (c *cloud) Delete(ctx context.Context, key string) error {

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/api/googleapi"
+)
+
+func status(code int) error {
+	return fmt.Errorf("writing: %w", &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: code}}, Err: errors.New("x")})
+}
+
+func TestRetryable(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{status(500), true}, {status(503), true}, {status(429), true}, {status(408), true},
+		{status(501), false}, {status(400), false}, {status(403), false}, {status(404), false}, {status(412), false},
+		{&googleapi.Error{Code: 503}, true}, {&googleapi.Error{Code: 403}, false},
+		{fmt.Errorf("x: %w", ErrNotExist), false}, {ErrExist, false}, {ErrKey, false}, {fs.ErrPermission, false},
+		{context.Canceled, false}, {context.DeadlineExceeded, true},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, true}, {syscall.EPIPE, true}, {os.ErrDeadlineExceeded, true},
+		{io.ErrUnexpectedEOF, false}, {fmt.Errorf("%w: %w", errCut, io.ErrUnexpectedEOF), true},
+		{syscall.ENOSPC, false}, {errors.New("bad JSON"), false},
+	} {
+		require.Equal(t, c.want, Retryable(c.err), "%v", c.err)
+	}
+}
+
+func TestRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := func(ctx context.Context, errs ...error) (tries int, took time.Duration, err error) {
+			start := time.Now()
+			err = Retry(ctx, func() error { tries++; return errs[min(tries, len(errs))-1] })
+			return tries, time.Since(start), err
+		}
+		tries, took, err := run(t.Context(), status(500), status(503), nil)
+		require.NoError(t, err)
+		require.Equal(t, 3, tries)
+		require.True(t, took >= 300*time.Millisecond && took <= 900*time.Millisecond, "%v", took)
+		tries, _, err = run(t.Context(), status(500))
+		require.ErrorContains(t, err, "500")
+		require.Equal(t, 1+Retries, tries)
+		tries, took, err = run(t.Context(), ErrNotExist)
+		require.ErrorIs(t, err, ErrNotExist)
+		require.Equal(t, 1, tries)
+		require.Zero(t, took)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		tries, took, _ = run(ctx, status(500))
+		require.Equal(t, 1, tries)
+		require.Equal(t, 50*time.Millisecond, took)
+	})
+}
+
+func TestSweepTemp(t *testing.T) {
+	root := t.TempDir()
+	old, young, data := filepath.Join(root, tempPrefix+"old"), filepath.Join(root, tempPrefix+"young"), filepath.Join(root, "data")
+	now := time.Now()
+	for path, age := range map[string]time.Duration{old: 2 * time.Hour, young: time.Minute, data: 2 * time.Hour} {
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+		require.NoError(t, os.Chtimes(path, now.Add(-age), now.Add(-age)))
+	}
+	s, err := Open(t.Context(), root)
+	require.NoError(t, err)
+	for o, err := range s.List(t.Context(), "") {
+		require.NoError(t, err)
+		require.Equal(t, "data", o.Key)
+	}
+	n, err := SweepTemp(t.Context(), Counted(s, new(Calls)), now.Add(-time.Hour))
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.NoFileExists(t, old)
+	require.FileExists(t, young)
+	require.FileExists(t, data)
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Setenv("R2_ENDPOINT", "")
+	t.Setenv("R2_ACCOUNT_ID", "")
+	for url, want := range map[string]string{
+		"":                                    "empty",
+		filepath.Join(t.TempDir(), "missing"): "must exist",
+		"s3://key:hunter2@bucket":             "credentials",
+		"s3://b?endpoint=http://k:hunter2@h":  "without credentials",
+		"s3://b?secret=hunter2":               "unknown",
+		"ftp://b":                             "scheme",
+		"mem://":                              "missing",
+		"r2://b":                              "R2_ACCOUNT_ID",
+		"s3://b%zz:hunter2@":                  "cannot be parsed",
+	} {
+		_, err := Open(t.Context(), url)
+		require.ErrorContains(t, err, want, url)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+}

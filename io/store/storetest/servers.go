@@ -1,0 +1,130 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fsouza/fake-gcs-server/fakestorage"
+	"golang.org/x/sys/unix"
+)
+
+// VersityVersion is the S3 gateway that the suite runs against.
+const VersityVersion = "v1.8.0"
+
+// S3 is a running S3 server with one empty bucket.
+type S3 struct{ Endpoint, AccessKey, SecretKey, Bucket string }
+
+// URL is the store's address; the credentials are in the environment.
+func (s S3) URL() string {
+	return "s3://" + s.Bucket + "?endpoint=" + s.Endpoint + "&region=us-east-1"
+}
+
+// StartVersity starts versitygw on a free port of 127.0.0.1 for the time of the
+// test, and sets the AWS variables to its credentials. Where it cannot be
+// installed the test is skipped, or fails when CI=true.
+func StartVersity(t testing.TB) S3 {
+	t.Helper()
+	bin, err := installVersity()
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	data := t.TempDir()
+	s := S3{AccessKey: "test-access", SecretKey: "test-secret-key", Bucket: "bucket"}
+	// A gateway takes each folder of its root for a bucket.
+	if err := os.MkdirAll(filepath.Join(data, s.Bucket), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.Endpoint = "http://" + addr
+	args := []string{"--port", addr, "--access", s.AccessKey, "--secret", s.SecretKey, "--health", "/health", "--quiet", "posix"}
+	if unix.Setxattr(data, "user.seed", []byte("x"), 0) != nil {
+		args = append(args, "--sidecar", t.TempDir())
+	}
+	var out bytes.Buffer
+	cmd := exec.Command(bin, append(args, data)...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	stopped := false
+	t.Cleanup(func() {
+		if !stopped {
+			_ = cmd.Process.Kill() // it may have ended by itself
+			<-ended
+		}
+	})
+	client := &http.Client{Timeout: time.Second}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if r, err := client.Get(s.Endpoint + "/health"); err == nil {
+			_ = r.Body.Close()
+			break
+		}
+		select {
+		case err := <-ended:
+			stopped = true
+			t.Fatalf("versitygw ended: %v\n%s", err, out.String())
+		case <-time.After(20 * time.Millisecond): // a real process, a real wait
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("versitygw did not answer within 20 s at %s", s.Endpoint)
+		}
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", s.AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s.SecretKey)
+	t.Setenv("AWS_SESSION_TOKEN", "")
+	return s
+}
+
+// installVersity installs the gateway once, in the user's cache.
+var installVersity = sync.OnceValues(func() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the cache for versitygw: %w", err)
+	}
+	dir := filepath.Join(cache, "seed-engine", "bin")
+	bin := filepath.Join(dir, "versitygw")
+	if out, err := exec.Command("go", "version", "-m", bin).Output(); err == nil && strings.Contains(string(out), VersityVersion) {
+		return bin, nil
+	}
+	cmd := exec.Command("go", "install", "github.com/versity/versitygw/cmd/versitygw@"+VersityVersion)
+	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("installing versitygw, which these tests need: %w\n%s", err, out)
+	}
+	return bin, nil
+})
+
+// StartGCS starts fake-gcs-server in this process for the time of the test, sets
+// STORAGE_EMULATOR_HOST to it, and returns the name of an empty bucket.
+func StartGCS(t testing.TB) (bucket string) {
+	t.Helper()
+	s, err := fakestorage.NewServerWithOptions(fakestorage.Options{Scheme: "http", Host: "127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	s.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: "bucket"})
+	t.Setenv("STORAGE_EMULATOR_HOST", strings.TrimPrefix(s.URL(), "http://"))
+	return "bucket"
+}

@@ -161,8 +161,8 @@ func Validate(d Domain) error {
 	if err != nil {
 		return fmt.Errorf("writing the metadata of %s: %w", d.DomainID, err)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
 		return fmt.Errorf("reading back the metadata of %s: %w", d.DomainID, err)
 	}
 	err = compiled().Validate(value)

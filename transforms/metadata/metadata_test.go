@@ -129,11 +129,14 @@ func TestSchemaIsClosed(t *testing.T) {
 }
 
 func BenchmarkValidate(b *testing.B) {
-	d := full()
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := Validate(d); err != nil {
-			b.Fatal(err)
-		}
+	for name, d := range map[string]Domain{"least": least(), "full": full()} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := Validate(d); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

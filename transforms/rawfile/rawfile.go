@@ -11,6 +11,7 @@ package rawfile
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -361,11 +362,24 @@ func (f *file) texts() (valid bool, err error) {
 // UTF-8 is invalid, and that is replaced.
 func (f *file) unquote(quoted jsontext.Value) []byte {
 	inside := quoted[1 : len(quoted)-1]
-	for _, c := range inside {
-		if c == '\\' || c >= 0x80 { // an escape, or UTF-8 that has to be checked
-			f.scratch, _ = jsontext.AppendUnquote(f.scratch[:0], quoted)
-			return f.scratch
+	if bytes.IndexByte(inside, '\\') < 0 && ascii(inside) {
+		return inside
+	}
+	f.scratch, _ = jsontext.AppendUnquote(f.scratch[:0], quoted)
+	return f.scratch
+}
+
+// ascii takes eight bytes at a time: it sees every string of the file.
+func ascii(s []byte) bool {
+	for ; len(s) >= 8; s = s[8:] {
+		if binary.LittleEndian.Uint64(s)&0x8080808080808080 != 0 {
+			return false
 		}
 	}
-	return inside
+	for _, c := range s {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
 }

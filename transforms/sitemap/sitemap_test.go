@@ -65,6 +65,9 @@ func TestCases(t *testing.T) {
 			continue
 		}
 		want := append(slices.Clone(c.URLs), c.Children...)
+		if len(want) < c.NURLs && len(urls) == c.NURLs {
+			urls = urls[:len(want)] // long rows list their first URLs only
+		}
 		if c.Kind == "text" {
 			for i := range urls { // the row's URLs are without fragment
 				urls[i], _, _ = strings.Cut(urls[i], "#")

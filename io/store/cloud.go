@@ -257,6 +257,17 @@ func (c *cloud) put(ctx context.Context, key string, body io.Reader, o PutOption
 	if err != nil {
 		return fmt.Errorf("writing %q: reading the body: %w", key, err)
 	}
+	if ifAbsent && len(head) == readAhead {
+		// A server that refuses a long body early resets the connection, and its
+		// answer is lost. So a taken key is found before; the race stays with IfNotExist.
+		_, err := c.Head(ctx, key)
+		if err == nil {
+			return fmt.Errorf("writing %q: %w", key, ErrExist)
+		}
+		if !errors.Is(err, ErrNotExist) {
+			return err
+		}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	src := &source{r: body, cancel: cancel}

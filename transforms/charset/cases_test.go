@@ -110,9 +110,9 @@ func TestKoreanCases(t *testing.T) {
 			t.Fatalf("reading the page of %s: %v", r.ID, err)
 		}
 		text, name, err := charset.Decode(body, r.ContentType)
-		ok := err == nil && name == r.Encoding && strings.Contains(text, r.Title)
 		words := strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(text, ""))), "")
-		for _, part := range r.Contains {
+		ok := err == nil && name == r.Encoding
+		for _, part := range append(r.Contains, r.Title) { // the pages break lines inside both
 			ok = ok && strings.Contains(words, strings.Join(strings.Fields(part), ""))
 		}
 		if !ok {

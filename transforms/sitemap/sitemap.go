@@ -184,7 +184,7 @@ func scanXML(text string, r *Result, visit func(Kind, Entry) bool) error {
 				return nil
 			}
 			r.Truncated = true // until the root's end is seen
-		case t.kind == endTag && t.local == rootName && t.prefix == rootPrefix:
+		case t.kind == endTag && r.Kind != "" && t.local == rootName && t.prefix == rootPrefix:
 			finish()
 			r.Truncated = cut
 			return nil

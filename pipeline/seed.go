@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
@@ -11,5 +12,5 @@ func Seed(s beam.Scope, cfg seed.Config) {
 	read, mentions, broken, extracted := seed.Extract(s, cfg, files)
 	visited, network, collected := seed.Visit(s, cfg, mentions, broken)
 	completed := seed.Complete(s, cfg, read, visited, network)
-	seed.Total(s, cfg, listed, extracted, collected, completed)
+	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
 }

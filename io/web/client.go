@@ -6,6 +6,7 @@ package web
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,7 @@ type Config struct {
 	Rate          float64       // starts of requests a second in the process; 0: no limit
 	ConnectTo     string        // host:port every connection goes to, whatever the URL; the names are still checked, and so are certificates
 	AllowPrivate  bool          // lifts the address guard, its ports and names too
+	RootCAs       []byte        // PEM certificates trusted besides the system's
 	RetryBackoff  time.Duration // pause before the first retry, doubled for each further one; 0: DefaultRetryBackoff
 }
 
@@ -84,6 +86,9 @@ type Request struct {
 	// Allow, when set, is asked before each redirect hop; its error ends the
 	// exchange as KindBlocked and can be found in it by errors.Is.
 	Allow func(u *url.URL) error
+	// Beside sends the request without waiting for the host's turn: for a user
+	// who asks for two requests side by side at one host. Redirects wait.
+	Beside bool
 }
 
 // Response is the answer, whatever its status.
@@ -129,7 +134,7 @@ type Client struct {
 type proxyKey struct{}
 
 // New makes a client. Proxies come from HTTPS_PROXY, HTTP_PROXY and NO_PROXY
-// (not with ConnectTo), additional certificate authorities from SSL_CERT_FILE.
+// (not with ConnectTo), the certificate authorities from SSL_CERT_FILE where it is set.
 // Through a proxy it is the proxy that resolves names, so there the guard sees
 // names and literal addresses only.
 func New(cfg Config) (*Client, error) {
@@ -161,6 +166,18 @@ func New(cfg Config) (*Client, error) {
 		c.proxy = env.ProxyFunc()
 	}
 
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(cfg.RootCAs) > 0 {
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			return nil, fmt.Errorf("web client: reading the system's certificates: %w", err)
+		}
+		if !roots.AppendCertsFromPEM(cfg.RootCAs) {
+			return nil, errors.New("web client: RootCAs holds no PEM certificate")
+		}
+		tlsConfig.RootCAs = roots
+	}
+
 	unguarded := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1}
 	guarded := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1, Control: c.guard.control, Resolver: c.resolver}
 	var onlyHTTP1 http.Protocols // for two or three requests a host, HTTP/2 costs more than it saves
@@ -181,7 +198,7 @@ func New(cfg Config) (*Client, error) {
 			}
 			return nil
 		},
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSClientConfig:        tlsConfig,
 		Protocols:              &onlyHTTP1,
 		DisableCompression:     true, // decoded here, with more formats and a cap
 		MaxIdleConns:           cfg.Concurrency,
@@ -314,7 +331,7 @@ func (c *Client) exchange(ctx context.Context, r Request) (_ *Response, hold tim
 		if err := c.guard.url(u); err != nil {
 			return nil, 0, fail(KindBlocked, err)
 		}
-		resp, hold, err := c.hop(ctx, u, header, r.MaxBytes, &left)
+		resp, hold, err := c.hop(ctx, u, header, r.MaxBytes, &left, r.Beside && len(seen) == 0)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, 0, fmt.Errorf("fetching %s: %w", u, ctx.Err())
@@ -388,13 +405,15 @@ func hostKey(host, port string) string {
 
 // hop sends one request when it is its turn, and reads the answer. It takes
 // the time it needed off left. The error is the transport's or ctx's.
-func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, maxBytes int64, left *time.Duration) (_ *Response, hold time.Duration, _ error) {
+func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, maxBytes int64, left *time.Duration, beside bool) (_ *Response, hold time.Duration, _ error) {
 	key := hostKey(u.Hostname(), u.Port())
-	turn, err := c.hosts.acquire(ctx, key)
-	if err != nil {
-		return nil, 0, err
+	if !beside {
+		turn, err := c.hosts.acquire(ctx, key)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer func() { c.hosts.release(key, turn, hold) }()
 	}
-	defer func() { c.hosts.release(key, turn, hold) }()
 	if err := c.slots.acquire(ctx); err != nil {
 		return nil, 0, err
 	}

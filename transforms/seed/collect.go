@@ -44,7 +44,7 @@ type findings struct {
 
 // unreachable says whether the outage guard counts this visit as a failure.
 func (f findings) unreachable() bool {
-	return slices.Contains([]web.Kind{web.DNS, web.Connect, web.Timeout}, f.network)
+	return slices.Contains([]web.Kind{web.KindDNS, web.KindConnect, web.KindTimeout}, f.network)
 }
 
 // collector is one visit.
@@ -118,7 +118,7 @@ func (c *collector) collect(ctx context.Context, name string, wishes []wish) (fi
 		return findings{}, err
 	}
 	f.metadata.RegistrableDomain = name
-	f.metadata.CollectedAt = time.Now().UTC().Truncate(time.Millisecond)
+	f.metadata.CollectedAt = metadata.Timestamp(time.Now())
 	log.Info("domain_collector_complete", "robots_exists", f.metadata.Robots.Exists, "sitemap_exists", f.metadata.Sitemap.Exists)
 	return f, nil
 }
@@ -140,18 +140,30 @@ type fetched struct {
 	result   sitemap.Result
 }
 
+// milliseconds is how long the exchange took, nil when it brought nothing.
+func (f fetched) milliseconds() *int64 {
+	if f.elapsed <= 0 {
+		return nil
+	}
+	ms := f.elapsed.Milliseconds()
+	return &ms
+}
+
 func (f fetched) ok() bool { return f.status >= 200 && f.status < 300 }
 
 func (c *collector) get(ctx context.Context, r web.Request) fetched {
 	f := fetched{url: r.URL}
 	resp, err := c.w.Web.Get(ctx, r)
-	f.at = time.Now().UTC().Truncate(time.Millisecond)
+	f.at = time.Now()
 	var failure *web.Error
 	switch {
 	case errors.As(err, &failure):
-		f.kind, f.status = failure.Kind, failure.Status
+		f.kind = failure.Kind
+		if f.kind == web.KindRedirect || f.kind == web.KindBlocked {
+			f.status = failure.Status // of the last redirect that was followed
+		}
 	case err != nil: // the context's
-		f.kind = web.Timeout
+		f.kind = web.KindTimeout
 	default:
 		f.status, f.body, f.truncated, f.final, f.elapsed, f.header = resp.Status, resp.Body, resp.Truncated, resp.FinalURL, resp.Elapsed, resp.Header
 	}
@@ -174,14 +186,12 @@ func (c *collector) robots(ctx context.Context) fetched {
 func (c *collector) robotsMetadata(f fetched) metadata.Robots {
 	m := metadata.Robots{StatusCode: f.status, Error: string(f.kind), ContentLength: int64(len(f.body)), Exists: f.ok() && len(f.body) > 0, Truncated: f.truncated}
 	if m.Exists {
-		m.FetchedAt = &f.at
+		m.FetchedAt = metadata.Timestamp(f.at)
 	}
 	if f.final != "" && f.final != f.url {
 		m.FinalURL = f.final
 	}
-	if f.elapsed > 0 {
-		m.ResponseMS = f.elapsed.Milliseconds()
-	}
+	m.ResponseMS = f.milliseconds()
 	return m
 }
 
@@ -200,7 +210,7 @@ func (c *collector) candidates(named []string) []string {
 }
 
 // errSkipped marks what was left because of the host's Crawl-delay.
-const errSkipped = "crawl_delay"
+const errSkipped web.Kind = "crawl_delay"
 
 func (c *collector) findSitemap(ctx context.Context, early chan fetched, named []string, network web.Kind) fetched {
 	all := c.candidates(named)
@@ -215,7 +225,7 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 			break
 		}
 		own := c.sameHost(at)
-		if own && network != "" && network != web.Redirect && network != web.Blocked {
+		if own && network != "" && network != web.KindRedirect && network != web.KindBlocked {
 			kind = cmpKind(kind, network)
 			continue // a host that does not answer is not asked again
 		}
@@ -269,7 +279,7 @@ func (c *collector) sitemap(ctx context.Context, at string, beside bool) fetched
 	if len(f.body) == 0 {
 		return f
 	}
-	result, err := sitemap.Parse(f.body)
+	result, err := sitemap.Parse(f.body, c.cfg.Collect.MaxChildSitemaps)
 	f.parsed, f.result = err == nil, result
 	return f
 }
@@ -277,14 +287,9 @@ func (c *collector) sitemap(ctx context.Context, at string, beside bool) fetched
 func (c *collector) sitemapMetadata(f fetched) metadata.Sitemap {
 	m := metadata.Sitemap{StatusCode: f.status, Error: string(f.kind), ContentLength: int64(len(f.body)), Exists: f.ok() && len(f.body) > 0, URL: f.url, Truncated: f.truncated}
 	if m.Exists {
-		m.FetchedAt = &f.at
+		m.FetchedAt = metadata.Timestamp(f.at)
 	}
-	if f.final != "" && f.final != f.url {
-		m.FinalURL = f.final
-	}
-	if f.elapsed > 0 {
-		m.ResponseMS = f.elapsed.Milliseconds()
-	}
+	m.ResponseMS = f.milliseconds()
 	if f.parsed {
 		m.Kind = string(f.result.Kind)
 		n := int64(f.result.Count)

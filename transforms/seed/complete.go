@@ -86,7 +86,7 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 	} else {
 		fn.w.Log.Warn("file_left_open", "file_path", key, "domains", read.Domains, "finished", finished, "held", heldDomains)
 	}
-	return emitPart(fn.w, emitTally, tally(counts))
+	return lane.EmitPart(fn.w, emitTally, tally(counts))
 }
 
 // finish marks a raw file, unless it is no longer the version that was read.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -18,7 +19,7 @@ import (
 )
 
 func init() {
-	register.DoFn7x1[context.Context, File, func(string, Read), func(int, lane.Batch), func(string), func([]byte), error](&extractFn{})
+	register.DoFn6x1[context.Context, File, func(string, Read), func(int, lane.Batch), func(string), func([]byte), error](&extractFn{})
 	register.Emitter2[string, Read]()
 	register.Emitter2[int, lane.Batch]()
 	register.Emitter1[string]()
@@ -70,7 +71,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	}
 	var x Extraction
 	err := store.Retry(ctx, func() (err error) {
-		x, err = ExtractFile(ctx, fn.w.Store, f.Key, fn.w, func(m lane.Mention) error {
+		x, err = ExtractFile(ctx, fn.w.Store, f.Key, fn.w.Log, func(m lane.Mention) error {
 			n := lane.Of(m.Host, len(batches))
 			if batches[n].File == "" {
 				batches[n] = lane.Batch{File: f.Key, Mentions: make([]lane.Mention, 0, batchSize)}
@@ -94,7 +95,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 		if err := fn.w.DeadLetter(ctx, letterOfFile(fn.Config, f.Key, "bad_file", store.Retryable(err), nil, err)); err != nil {
 			return err
 		}
-		return emitPart(fn.w, emitTally, tally(counts))
+		return lane.EmitPart(fn.w, emitTally, tally(counts))
 	}
 	for n := range batches {
 		flush(n)
@@ -114,7 +115,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	}
 	emitRead(f.Key, Read{ETag: x.ETag, Domains: x.Domains})
 	log.Info("file_processing_complete", "domains_sent", x.Domains)
-	return emitPart(fn.w, emitTally, tally(counts))
+	return lane.EmitPart(fn.w, emitTally, tally(counts))
 }
 
 // Extraction is what reading a raw file gave.
@@ -127,15 +128,15 @@ type Extraction struct {
 	Domains    int64 // distinct domain ids
 }
 
-var errChanged = errors.New("the file has no Hive partition in its path")
+var errNoPartition = errors.New("the file has no Hive partition in its path")
 
 // ExtractFile reads one raw file and hands on each distinct domain id once, in
 // order. Errors are the store's (see store.Retryable) or a *rawfile.Error.
-func ExtractFile(ctx context.Context, s store.Store, key string, w *lane.Worker, visit func(lane.Mention) error) (Extraction, error) {
+func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logger, visit func(lane.Mention) error) (Extraction, error) {
 	var x Extraction
 	raw, ok := hive.ParseRaw(key)
 	if !ok {
-		return x, fmt.Errorf("%s: %w", key, errChanged)
+		return x, fmt.Errorf("%s: %w", key, errNoPartition)
 	}
 	o, err := s.Head(ctx, key)
 	if err != nil {
@@ -148,7 +149,7 @@ func ExtractFile(ctx context.Context, s store.Store, key string, w *lane.Worker,
 	}
 	defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
 
-	log := w.Log.With("file_path", key)
+	log = log.With("file_path", key)
 	seen := map[[16]byte]struct{}{} // 128 bits of SHA-256: flat and collision-free in practice
 	meta, err := rawfile.Read(body, func(r rawfile.Record) error {
 		x.Records++
@@ -158,7 +159,7 @@ func ExtractFile(ctx context.Context, s store.Store, key string, w *lane.Worker,
 		for _, p := range r.Problems {
 			log.Warn("record_field_ignored", "record_index", r.Index, "field", p)
 		}
-		d, notes, err := domain.Domain{}, []string(nil), r.Err
+		d, notes, err := domain.Domain{}, []domain.Note(nil), r.Err
 		if err == nil {
 			d, notes, err = domain.FromRecord(r.RawURL, r.NormalizedDomain, r.DomainID, raw.Partition.Country)
 		}

@@ -2,6 +2,7 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best fetc
 			m.Error = "robots"
 		}
 		if m.Exists {
-			m.FetchedAt = &page.at
+			m.FetchedAt = metadata.Timestamp(page.at)
 			f.evidence["homepage.html"] = page.body
 		} else {
 			m.ContentLength = 0
@@ -53,7 +54,14 @@ func (c *collector) mayFetch(at string) bool {
 }
 
 // allows lets a redirect be followed only where this host's robots.txt does not forbid it.
-func (c *collector) allows(u *url.URL) bool { return !c.sameHost(u.String()) || c.mayFetch(u.String()) }
+func (c *collector) allows(u *url.URL) error {
+	if c.sameHost(u.String()) && !c.mayFetch(u.String()) {
+		return errForbidden
+	}
+	return nil
+}
+
+var errForbidden = errors.New("robots.txt forbids it")
 
 // feeds asks the addresses that robots.txt names, that the homepage links to,
 // and the usual paths, and keeps those that answer with a feed.
@@ -95,7 +103,9 @@ func (c *collector) feeds(ctx context.Context, page fetched, named []string, bes
 		if err != nil {
 			continue // a page that is no feed is no finding
 		}
-		out = append(out, metadata.Feed{URL: u, Kind: string(parsed.Kind), Title: parsed.Title, ItemCount: int64(len(parsed.Items)), StatusCode: got.status})
+		n := int64(len(parsed.Items))
+		out = append(out, metadata.Feed{URL: u, Kind: string(parsed.Kind), ItemCount: &n, StatusCode: got.status, ContentLength: int64(len(got.body)),
+			Exists: true, FetchedAt: metadata.Timestamp(got.at), Truncated: got.truncated, ResponseMS: got.milliseconds()})
 	}
 	return out
 }

@@ -25,7 +25,7 @@ var evidenceTypes = map[string]string{
 // store writes what was found to one partition in the order of the seed's
 // section 4.3.3: evidence, then the metadata. The mark is the caller's.
 func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, wi wish, name string) error {
-	index := int64(wi.index)
+	index := wi.index
 	m := f.metadata
 	m.DomainID, m.Country, m.Category = wi.id, upper(wi.in.Country), wi.in.Category
 	m.Source = &metadata.Source{RawFilePath: wi.file, RecordIndex: &index}

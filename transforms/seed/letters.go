@@ -1,12 +1,6 @@
 package seed
 
-import (
-	"encoding/json"
-	"fmt"
-
-	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/transforms/lane"
-)
+import "github.com/newsfork/seed-engine/io/ledger"
 
 func letterOfFile(cfg Config, key, kind string, retryable bool, indices []int, err error) ledger.DeadLetter {
 	l := ledger.DeadLetter{Job: Job, RunID: cfg.Lane.RunID, Stage: "extract", Kind: kind, Retryable: retryable,
@@ -21,16 +15,4 @@ func letterOfDomain(cfg Config, wi wish, name string) ledger.DeadLetter {
 	index := wi.index
 	return ledger.DeadLetter{Job: Job, RunID: cfg.Lane.RunID,
 		Input: ledger.Input{File: wi.file, Index: &index, DomainID: wi.id, Key: metadataKey(wi.in, name), URL: "https://" + name + "/"}}
-}
-
-// emitPart sends a stage's figures on, with the requests and store calls
-// that this process made since the last part.
-func emitPart(w *lane.Worker, emit func([]byte), t ledger.Tally) error {
-	t.Add(w.Take())
-	b, err := json.Marshal(t)
-	if err != nil {
-		return fmt.Errorf("encoding a tally: %w", err)
-	}
-	emit(b)
-	return nil
 }

@@ -159,5 +159,5 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(File),
 		sent++
 	}
 	log.Info("queue_messages_sent", "count", sent)
-	return emitPart(fn.w, emitTally, tally(map[string]int64{"files_listed": l.Listed, "files_ignored": l.Ignored, "files_skipped": l.Skipped}))
+	return lane.EmitPart(fn.w, emitTally, tally(map[string]int64{"files_listed": l.Listed, "files_ignored": l.Ignored, "files_skipped": l.Skipped}))
 }

@@ -68,3 +68,12 @@ func (c Config) marked(ctx context.Context, s store.Store, key string) (bool, er
 }
 
 func tally(counts map[string]int64) ledger.Tally { return ledger.Tally{Counts: counts} }
+
+// pool is how many hosts a lane has under way at once. Most of them wait for
+// their host's gap while others send; the client's own limit is on requests.
+func (c Config) pool() int {
+	if c.Lane.Web.HostDelay > 0 {
+		return 4 * c.Lane.Web.Concurrency
+	}
+	return c.Lane.Web.Concurrency
+}

@@ -63,14 +63,14 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 	fn.w.Enter()
 	defer fn.w.Leave()
 	l := laneRun{ctx: ctx, fn: fn, roll: roll, files: make([]Visited, len(roll.files)), progress: fn.w.Progress(n, len(roll.hosts))}
-	lane.Drain(ctx, fn.w, fn.Config.Lane.Web.Concurrency, l.hosts(), l.visit, l.failed, l.merge)
+	lane.Drain(ctx, fn.w, fn.Config.pool(), l.hosts(), l.visit, l.failed, l.merge)
 	l.release()
 	l.progress.End(ctx, l.sum)
 	for i, v := range l.files {
 		emit(roll.files[i].key, v)
 	}
 	emitNetwork(l.network)
-	return emitPart(fn.w, emitTally, l.sum)
+	return lane.EmitPart(fn.w, emitTally, l.sum)
 }
 
 // roll is a lane's hosts with who asks for them.

@@ -1,4 +1,4 @@
-package seed
+package lane
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
 func init() {
@@ -22,17 +21,17 @@ func init() {
 //
 // In: encoded tallies of all stages. Out: the number of parts summed.
 func Total(s beam.Scope, cfg Config, tallies ...beam.PCollection) beam.PCollection {
-	s = s.Scope("seed.Total")
+	s = s.Scope("lane.Total")
 	return beam.ParDo(s, &totalFn{Config: cfg}, beam.GroupByKey(s, beam.AddFixedKey(s, beam.Flatten(s, tallies...))))
 }
 
 type totalFn struct {
 	Config Config
-	w      *lane.Worker
+	w      *Worker
 }
 
 func (fn *totalFn) Setup(ctx context.Context) (err error) {
-	fn.w, err = lane.Open(ctx, fn.Config.Lane)
+	fn.w, err = Open(ctx, fn.Config)
 	return err
 }
 
@@ -53,5 +52,17 @@ func (fn *totalFn) ProcessElement(ctx context.Context, _ int, parts func(*[]byte
 		return err
 	}
 	emit(n)
+	return nil
+}
+
+// EmitPart sends a stage's figures on, with the requests and store calls that
+// this process made since the last part.
+func EmitPart(w *Worker, emit func([]byte), t ledger.Tally) error {
+	t.Add(w.Take())
+	b, err := json.Marshal(t)
+	if err != nil {
+		return fmt.Errorf("encoding a tally: %w", err)
+	}
+	emit(b)
 	return nil
 }

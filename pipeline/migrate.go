@@ -1,0 +1,45 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/migrate"
+)
+
+// Migrate is the graph that copies the legacy layout to the new one.
+func Migrate(s beam.Scope, cfg migrate.Config) {
+	lane.Total(s, cfg.Lane, migrate.Copy(s, cfg, migrate.List(s, cfg)))
+}
+
+// runMigrate prints what would be copied, and copies it with --dry-run=false.
+func runMigrate(ctx context.Context, o Options, stdout, stderr io.Writer) error {
+	s, err := openStore(ctx, &o, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
+	cfg := migrate.Config{Country: o.Country, Category: o.Category, Date: o.Date, DeleteVerified: o.DeleteVerified}
+	if o.DryRun {
+		n := 0
+		for r, err := range migrate.Files(ctx, s, cfg) {
+			if err != nil {
+				return err
+			}
+			n++
+			if _, err := fmt.Fprintf(stdout, "%s -> %s\n", r.Key, r.NewKey()); err != nil {
+				return err
+			}
+		}
+		_, err := fmt.Fprintf(stdout, "would copy %d files; --dry-run=false does it\n", n)
+		return err
+	}
+	return runJob(ctx, s, o, migrate.Job, filterHash(o), stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
+		cfg.Lane = l
+		Migrate(scope, cfg)
+	})
+}

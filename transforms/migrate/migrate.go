@@ -1,0 +1,205 @@
+// Package migrate copies raw files of the legacy layout
+// (research/datasets/country=sg/category=news/2026-01-28_0001.json) to where
+// the seed job reads them. Source: Seed Engine design 1.1.0, section 4.4.3.
+package migrate
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"iter"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+func init() {
+	register.DoFn3x1[context.Context, []byte, func(string), error](&listFn{})
+	register.DoFn3x1[context.Context, string, func([]byte), error](&copyFn{})
+	register.Emitter1[string]()
+	register.Emitter1[[]byte]()
+}
+
+// Job is the name of this job in the ledger.
+const Job = "migrate"
+
+// Config is what the job's DoFns carry to the workers.
+type Config struct {
+	Lane                    lane.Config
+	Country, Category, Date string
+	DeleteVerified          bool // remove an old file once its copy is verified
+}
+
+// Files yields the legacy raw files that the filters let through.
+func Files(ctx context.Context, s store.Store, cfg Config) iter.Seq2[hive.Raw, error] {
+	return func(yield func(hive.Raw, error) bool) {
+		for o, err := range s.List(ctx, hive.Prefix("research/datasets/", cfg.Country, cfg.Category, "")) {
+			if err != nil {
+				yield(hive.Raw{}, fmt.Errorf("listing the legacy layout: %w", err))
+				return
+			}
+			r, ok := hive.ParseLegacy(o.Key)
+			if !ok || (cfg.Country != "" && r.Partition.Country != cfg.Country) || (cfg.Category != "" && r.Partition.Category != cfg.Category) || (cfg.Date != "" && r.Partition.Date != cfg.Date) {
+				continue
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// List lists the legacy raw files. Out: their keys.
+func List(s beam.Scope, cfg Config) beam.PCollection {
+	s = s.Scope("migrate.List")
+	return beam.ParDo(s, &listFn{Config: cfg}, beam.Impulse(s))
+}
+
+type listFn struct {
+	Config Config
+	w      *lane.Worker
+}
+
+func (fn *listFn) Setup(ctx context.Context) (err error) {
+	fn.w, err = lane.Open(ctx, fn.Config.Lane)
+	return err
+}
+
+func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(string)) error {
+	for r, err := range Files(ctx, fn.w.Store, fn.Config) {
+		if err != nil {
+			return err
+		}
+		emit(r.Key)
+	}
+	return nil
+}
+
+// Copy copies each file to its new place and verifies it.
+// In: keys of legacy files. Out: encoded tallies.
+func Copy(s beam.Scope, cfg Config, keys beam.PCollection) beam.PCollection {
+	s = s.Scope("migrate.Copy")
+	return beam.ParDo(s, &copyFn{Config: cfg}, beam.Reshuffle(s, keys))
+}
+
+type copyFn struct {
+	Config Config
+	w      *lane.Worker
+}
+
+func (fn *copyFn) Setup(ctx context.Context) (err error) {
+	fn.w, err = lane.Open(ctx, fn.Config.Lane)
+	return err
+}
+
+func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func([]byte)) error {
+	if !fn.w.Proceed(ctx) {
+		return nil
+	}
+	var t ledger.Tally
+	letter := ledger.DeadLetter{Job: Job, RunID: fn.Config.Lane.RunID, Stage: "copy", Kind: "copy_failed", Input: ledger.Input{File: key}}
+	done, err := CopyFile(ctx, fn.w.Store, key, fn.Config.DeleteVerified)
+	switch {
+	case err != nil:
+		fn.w.Log.Error("migration_failed", "file_path", key, "error", ledger.Redact(err.Error()))
+		letter.Error, letter.Retryable = err.Error(), store.Retryable(err)
+		if err := fn.w.DeadLetter(ctx, letter); err != nil {
+			return err
+		}
+		t.Count("files_bad", 1)
+	default:
+		if err := fn.w.Forgive(ctx, letter); err != nil {
+			return err
+		}
+		fn.w.Log.Info("file_migrated", "file_path", key, "copied", done.Copied, "deleted", done.Deleted)
+		t.Count("files_verified", 1)
+		if done.Copied {
+			t.Count("files_copied", 1)
+		}
+		if done.Deleted {
+			t.Count("files_deleted", 1)
+		}
+	}
+	fn.w.Count(t)
+	return lane.EmitPart(fn.w, emit, t)
+}
+
+// Done says what CopyFile did beyond verifying.
+type Done struct{ Copied, Deleted bool }
+
+// ErrDiffers means that the new place holds something else; the old file stays.
+var ErrDiffers = errors.New("the new place holds another content; compare the two and remove one by hand")
+
+// CopyFile copies one legacy file to its new place, create-only, and verifies
+// the copy by size and SHA-256 before an old file may be removed.
+func CopyFile(ctx context.Context, s store.Store, key string, deleteVerified bool) (Done, error) {
+	var done Done
+	r, ok := hive.ParseLegacy(key)
+	if !ok {
+		return done, fmt.Errorf("%s is no raw file of the legacy layout", key)
+	}
+	to := r.NewKey()
+	err := store.Retry(ctx, func() error {
+		body, err := s.Open(ctx, key)
+		if err != nil {
+			return fmt.Errorf("opening %s: %w", key, err)
+		}
+		defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+		return s.PutIfAbsent(ctx, to, body, store.PutOptions{ContentType: "application/json"})
+	})
+	switch {
+	case err == nil:
+		done.Copied = true
+	case !errors.Is(err, store.ErrExist):
+		return done, fmt.Errorf("copying %s: %w", key, err)
+	}
+	was, err := digest(ctx, s, key)
+	if err != nil {
+		return done, err
+	}
+	is, err := digest(ctx, s, to)
+	if err != nil {
+		return done, err
+	}
+	if was != is {
+		return done, fmt.Errorf("%s and %s: %w", key, to, ErrDiffers)
+	}
+	if deleteVerified {
+		if err := store.Retry(ctx, func() error { return s.Delete(ctx, key) }); err != nil {
+			return done, fmt.Errorf("removing %s: %w", key, err)
+		}
+		done.Deleted = true
+	}
+	return done, nil
+}
+
+type sum struct {
+	size int64
+	hash [sha256.Size]byte
+}
+
+func digest(ctx context.Context, s store.Store, key string) (sum, error) {
+	var out sum
+	err := store.Retry(ctx, func() error {
+		body, err := s.Open(ctx, key)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+		var h hash.Hash = sha256.New()
+		n, err := io.Copy(h, body)
+		out = sum{n, [sha256.Size]byte(h.Sum(nil))}
+		return err
+	})
+	if err != nil {
+		return out, fmt.Errorf("reading back %s: %w", key, err)
+	}
+	return out, nil
+}

@@ -3,7 +3,8 @@ package sitemap
 import "strings"
 
 // scanner walks the tags of an XML text. It is written by hand because
-// encoding/xml takes some 40 times as long and stops at the first error, where
+// encoding/xml takes about five times as long (50,000 URLs: 200 ms against 42 ms
+// with decoding on one core) and stops at the first error, where
 // real sitemaps have stray ampersands, repeated attributes and cut ends. It
 // knows just what counting needs: comments, CDATA, DOCTYPE, processing
 // instructions and quoted attribute values may hold anything that looks like a

@@ -1,0 +1,214 @@
+package seed_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/metadata"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+func TestMain(m *testing.M) {
+	beamlog.SetLogger(silent{})
+	ptest.Main(m)
+}
+
+type silent struct{}
+
+func (silent) Log(context.Context, beamlog.Severity, int, string) {}
+
+// job is a bucket, a simulated web and a configuration: what one command of
+// the seed job meets. Its store is a directory, so that a test can spoil a key
+// by putting a folder in its place.
+type job struct {
+	t     *testing.T
+	dir   string
+	store store.Store
+	web   *webtest.Web
+	cfg   seed.Config
+	runs  int
+	log   []map[string]any // of the last run
+	cause error            // that stopped the last run
+}
+
+func newJob(t *testing.T, o webtest.Options) *job {
+	t.Helper()
+	j := &job{t: t, dir: t.TempDir(), web: webtest.New(o)}
+	must(t, j.web.Start())
+	t.Cleanup(func() { must(t, j.web.Close()) })
+	s, err := store.Open(t.Context(), j.dir)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	j.store = s
+	j.cfg = seed.Config{
+		Lanes:           1,
+		OutageThreshold: 0.95,
+		Collect:         seed.Collect{MaxCrawlDelay: 30 * time.Second, MaxChildSitemaps: 50},
+		Lane: lane.Config{Job: seed.Job, Store: j.dir, Slots: 1, LogFormat: "json", Web: web.Config{
+			UserAgent: web.DefaultUserAgent, Concurrency: 16, MaxCrawlDelay: time.Millisecond, RetryBackoff: time.Millisecond,
+			ConnectTo: j.web.Addr(), RootCAs: j.web.CAPEM()}},
+	}
+	return j
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const day = "datasets/country=sg/category=news/date=2026-01-28/"
+
+// rawFile is a raw file of the design's form whose records have only their URL.
+func rawFile(urls ...string) string {
+	var b strings.Builder
+	b.WriteString(`{"meta":{"country":"SG","category":"news"},"records":[`)
+	for i, u := range urls {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"raw_url":%q}`, u)
+	}
+	b.WriteString("]}")
+	return b.String()
+}
+
+func (j *job) put(key, body string) {
+	j.t.Helper()
+	must(j.t, j.store.Put(context.Background(), key, strings.NewReader(body), store.PutOptions{}))
+}
+
+// spoil makes every write to a key fail, as a folder lies in its place.
+func (j *job) spoil(key string) (mend func()) {
+	j.t.Helper()
+	at := filepath.Join(j.dir, filepath.FromSlash(key))
+	must(j.t, os.MkdirAll(filepath.Join(at, "in the way"), 0o755))
+	return func() { must(j.t, os.RemoveAll(at)) }
+}
+
+// run runs the job's own graph once, as one command does, and gives its total.
+func (j *job) run() ledger.Tally {
+	j.t.Helper()
+	j.runs++
+	cfg := j.cfg
+	cfg.Lane.RunID = fmt.Sprintf("%s-%d", ledger.NewRunID(time.Now()), j.runs)
+	events, err := os.Create(filepath.Join(j.t.TempDir(), "log"))
+	must(j.t, err)
+	stderr := os.Stderr
+	os.Stderr = events // the worker's logger takes it when it is opened
+	w, err := lane.Open(j.t.Context(), cfg.Lane)
+	os.Stderr = stderr
+	must(j.t, err)
+	p, s := beam.NewPipelineWithRoot()
+	pipeline.Seed(s, cfg)
+	_, err = direct.Execute(j.t.Context(), p)
+	j.cause = w.Cause()
+	must(j.t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
+	j.log = nil
+	must(j.t, events.Close())
+	text, err := os.ReadFile(events.Name())
+	must(j.t, err)
+	for dec := json.NewDecoder(bytes.NewReader(text)); ; {
+		var e map[string]any
+		if err := dec.Decode(&e); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			j.t.Fatalf("the log is not JSON: %v", err)
+		}
+		j.log = append(j.log, e)
+	}
+	total, err := ledger.ReadTotal(j.t.Context(), j.store, cfg.Lane.RunID)
+	must(j.t, err)
+	return total
+}
+
+// events are the log lines of the last run with that name.
+func (j *job) events(name string) (out []map[string]any) {
+	for _, e := range j.log {
+		if e["event"] == name {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func (j *job) exists(key string) bool {
+	j.t.Helper()
+	_, err := j.store.Head(context.Background(), key)
+	if err != nil && !errors.Is(err, store.ErrNotExist) {
+		j.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func (j *job) read(key string) []byte {
+	j.t.Helper()
+	r, err := j.store.Open(context.Background(), key)
+	if err != nil {
+		j.t.Fatalf("reading %s: %v", key, err)
+	}
+	b, err := io.ReadAll(r)
+	must(j.t, errors.Join(err, r.Close()))
+	return b
+}
+
+// out is the key of a file that was collected for the partition of key.
+func out(raw, domain, file string) string {
+	r, ok := hive.ParseRaw(raw)
+	if !ok {
+		panic("no raw file: " + raw)
+	}
+	return r.Partition.DomainDir(domain) + "/" + file
+}
+
+func (j *job) metadata(raw, domain string) metadata.Domain {
+	j.t.Helper()
+	var m metadata.Domain
+	must(j.t, json.Unmarshal(j.read(out(raw, domain, "domain_metadata.json")), &m))
+	return m
+}
+
+func (j *job) done(raw, domain string) bool {
+	return j.exists(out(raw, domain, "domain_metadata.json.success"))
+}
+
+func (j *job) letters() (all []ledger.DeadLetter) {
+	j.t.Helper()
+	for d, err := range ledger.ListDeadLetters(context.Background(), j.store, seed.Job, "") {
+		must(j.t, err)
+		all = append(all, d)
+	}
+	return all
+}
+
+// asked are the paths that a host was asked for, in order.
+func (j *job) asked(host string) (paths []string) {
+	for _, r := range j.web.Requests() {
+		if r.Host == host {
+			paths = append(paths, r.Path)
+		}
+	}
+	return paths
+}

@@ -9,8 +9,8 @@ import (
 // Seed is the seed job's graph: raw research files become domain metadata.
 func Seed(s beam.Scope, cfg seed.Config) {
 	files, listed := seed.List(s, cfg)
-	read, mentions, broken, extracted := seed.Extract(s, cfg, files)
-	visited, network, collected := seed.Visit(s, cfg, mentions, broken)
+	read, mentions, extracted := seed.Extract(s, cfg, files)
+	visited, network, collected := seed.Visit(s, cfg, mentions)
 	completed := seed.Complete(s, cfg, read, visited, network)
 	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
 }

@@ -28,6 +28,7 @@ type Mention struct {
 // mentions, cross the shuffle: the runners' cost is by element (design.md, The idea).
 type Batch struct {
 	File     string // key of the raw file
+	Broken   bool   // the file broke off: all its mentions, in this batch and others, are void
 	Mentions []Mention
 }
 
@@ -44,6 +45,11 @@ func encodeBatch(b Batch) []byte {
 	}
 	out := make([]byte, 0, size)
 	out = appendString(out, b.File)
+	var broken uint64
+	if b.Broken {
+		broken = 1
+	}
+	out = binary.AppendUvarint(out, broken)
 	out = binary.AppendUvarint(out, uint64(len(b.Mentions)))
 	for _, m := range b.Mentions {
 		out = appendString(out, m.Host)
@@ -55,7 +61,7 @@ func encodeBatch(b Batch) []byte {
 
 func decodeBatch(in []byte) (Batch, error) {
 	r := reader{rest: in}
-	b := Batch{File: r.string()}
+	b := Batch{File: r.string(), Broken: r.uint() == 1}
 	n := r.uint()
 	if n > uint64(len(in)) {
 		return Batch{}, errBatch

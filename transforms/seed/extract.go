@@ -19,10 +19,9 @@ import (
 )
 
 func init() {
-	register.DoFn6x1[context.Context, File, func(string, Read), func(int, lane.Batch), func(string), func([]byte), error](&extractFn{})
+	register.DoFn5x1[context.Context, File, func(string, Read), func(int, lane.Batch), func([]byte), error](&extractFn{})
 	register.Emitter2[string, Read]()
 	register.Emitter2[int, lane.Batch]()
-	register.Emitter1[string]()
 }
 
 // Read says that a raw file was read to its end.
@@ -40,10 +39,14 @@ const badIndices = 1000
 // Extract reads the raw files record by record and removes duplicates within each.
 //
 // In: the open files. Out: what was read to its end, by file (string, Read);
-// the mentions by lane (int, lane.Batch); the keys of broken files; encoded tallies.
-func Extract(s beam.Scope, cfg Config, files beam.PCollection) (read, mentions, broken, tallies beam.PCollection) {
+// the mentions by lane (int, lane.Batch); encoded tallies.
+//
+// A file that breaks off voids what it named by a batch in each lane, which
+// reads all of its batches before it visits anybody. (A side input would do
+// the same, but prism 2.77 spins a core while a stage that has one works.)
+func Extract(s beam.Scope, cfg Config, files beam.PCollection) (read, mentions, tallies beam.PCollection) {
 	s = s.Scope("seed.Extract")
-	return beam.ParDo4(s, &extractFn{Config: cfg}, beam.Reshuffle(s, files))
+	return beam.ParDo3(s, &extractFn{Config: cfg}, beam.Reshuffle(s, files))
 }
 
 type extractFn struct {
@@ -56,7 +59,7 @@ func (fn *extractFn) Setup(ctx context.Context) (err error) {
 	return err
 }
 
-func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(string, Read), emitBatch func(int, lane.Batch), emitBroken func(string), emitTally func([]byte)) error {
+func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(string, Read), emitBatch func(int, lane.Batch), emitTally func([]byte)) error {
 	if !fn.w.Proceed(ctx) {
 		return nil
 	}
@@ -90,7 +93,9 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 			return ctx.Err()
 		}
 		log.Error("file_processing_failed", "error", ledger.Redact(err.Error()))
-		emitBroken(f.Key)
+		for n := range batches {
+			emitBatch(n, lane.Batch{File: f.Key, Broken: true})
+		}
 		counts = map[string]int64{"files_bad": 1}
 		if err := fn.w.DeadLetter(ctx, letterOfFile(fn.Config, f.Key, "bad_file", store.Retryable(err), nil, err)); err != nil {
 			return err

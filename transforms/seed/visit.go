@@ -19,9 +19,8 @@ import (
 )
 
 func init() {
-	register.DoFn7x1[context.Context, int, func(*lane.Batch) bool, func(*string) bool, func(string, Visited), func(Network), func([]byte), error](&visitFn{})
+	register.DoFn6x1[context.Context, int, func(*lane.Batch) bool, func(string, Visited), func(Network), func([]byte), error](&visitFn{})
 	register.Iter1[lane.Batch]()
-	register.Iter1[string]()
 	register.Emitter2[string, Visited]()
 	register.Emitter1[Network]()
 }
@@ -35,11 +34,11 @@ type Visited struct {
 // Visit merges each lane's mentions by host, which is the deduplication across
 // files, and collects every host that some partition still lacks.
 //
-// In: mentions by lane, and the keys of broken files, whose mentions are dropped.
+// In: mentions by lane; those of broken files are dropped.
 // Out: what was done for each file, how the network was, encoded tallies.
-func Visit(s beam.Scope, cfg Config, mentions, broken beam.PCollection) (visited, network, tallies beam.PCollection) {
+func Visit(s beam.Scope, cfg Config, mentions beam.PCollection) (visited, network, tallies beam.PCollection) {
 	s = s.Scope("seed.Visit")
-	return beam.ParDo3(s, &visitFn{Config: cfg}, beam.GroupByKey(s, mentions), beam.SideInput{Input: broken})
+	return beam.ParDo3(s, &visitFn{Config: cfg}, beam.GroupByKey(s, mentions))
 }
 
 type visitFn struct {
@@ -52,14 +51,15 @@ func (fn *visitFn) Setup(ctx context.Context) (err error) {
 	return err
 }
 
-func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane.Batch) bool, broken func(*string) bool, emit func(string, Visited), emitNetwork func(Network), emitTally func([]byte)) error {
-	roll := newRoll(broken)
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane.Batch) bool, emit func(string, Visited), emitNetwork func(Network), emitTally func([]byte)) error {
+	roll := newRoll()
 	var b lane.Batch
 	for batches(&b) {
 		if err := roll.add(b); err != nil {
 			return err
 		}
 	}
+	roll.dropBroken()
 	fn.w.Enter()
 	defer fn.w.Leave()
 	l := laneRun{ctx: ctx, fn: fn, roll: roll, files: make([]Visited, len(roll.files)), progress: fn.w.Progress(n, len(roll.hosts))}
@@ -67,7 +67,9 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 	l.release()
 	l.progress.End(ctx, l.sum)
 	for i, v := range l.files {
-		emit(roll.files[i].key, v)
+		if !roll.files[i].broken {
+			emit(roll.files[i].key, v)
+		}
 	}
 	emitNetwork(l.network)
 	return lane.EmitPart(fn.w, emitTally, l.sum)
@@ -75,7 +77,6 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 
 // roll is a lane's hosts with who asks for them.
 type roll struct {
-	broken map[string]bool
 	files  []rollFile
 	byKey  map[string]int32
 	labels []string
@@ -85,8 +86,9 @@ type roll struct {
 }
 
 type rollFile struct {
-	key string
-	in  hive.Partition
+	key    string
+	in     hive.Partition
+	broken bool
 }
 
 type host struct {
@@ -101,19 +103,26 @@ type ask struct {
 	index int
 }
 
-func newRoll(broken func(*string) bool) *roll {
-	r := &roll{broken: map[string]bool{}, byKey: map[string]int32{}, label: map[string]int16{}, byName: map[string]int32{}}
-	var key string
-	for broken(&key) {
-		r.broken[key] = true
+func newRoll() *roll {
+	return &roll{byKey: map[string]int32{}, label: map[string]int16{}, byName: map[string]int32{}}
+}
+
+// dropBroken takes back what broken files named, once all batches are read.
+func (r *roll) dropBroken() {
+	r.byName = nil // its work is done
+	if !slices.ContainsFunc(r.files, func(f rollFile) bool { return f.broken }) {
+		return
 	}
-	return r
+	r.hosts = slices.DeleteFunc(r.hosts, func(h host) bool {
+		return !slices.ContainsFunc(h.asks, func(a ask) bool { return !r.files[a.file].broken })
+	})
+	for i := range r.hosts {
+		h := &r.hosts[i]
+		h.asks = slices.DeleteFunc(h.asks, func(a ask) bool { return r.files[a.file].broken })
+	}
 }
 
 func (r *roll) add(b lane.Batch) error {
-	if r.broken[b.File] {
-		return nil
-	}
 	file, ok := r.byKey[b.File]
 	if !ok {
 		raw, ok := hive.ParseRaw(b.File)
@@ -121,8 +130,11 @@ func (r *roll) add(b lane.Batch) error {
 			return fmt.Errorf("a batch names %q, which is no raw file", b.File)
 		}
 		file = int32(len(r.files))
-		r.files = append(r.files, rollFile{b.File, raw.Partition})
+		r.files = append(r.files, rollFile{key: b.File, in: raw.Partition})
 		r.byKey[b.File] = file
+	}
+	if b.Broken {
+		r.files[file].broken = true
 	}
 	for _, m := range b.Mentions {
 		label, ok := r.label[m.Label]

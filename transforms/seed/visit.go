@@ -215,6 +215,7 @@ type result struct {
 	wishes  []wish
 	fetched bool
 	failed  bool // by DNS, connect or time-out
+	cut     bool // by the stop: what is open is no failure
 	elapsed time.Duration
 	sum     ledger.Tally
 }
@@ -230,6 +231,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 		done, err := cfg.marked(ctx, w.Store, metadataKey(wi.in, h.name))
 		switch {
 		case ctx.Err() != nil:
+			r.cut = true
 			return r
 		case err != nil:
 			l.storeFailed(ctx, &r, wi, fmt.Errorf("looking for the mark: %w", err))
@@ -246,7 +248,8 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	begin := time.Now()
 	c := collector{cfg: cfg, w: w}
 	got, err := c.collect(ctx, h.name, r.wishes)
-	if err != nil { // cut by the stop: nothing is stored, nothing is marked
+	if err != nil { // nothing is stored, nothing is marked
+		r.cut = true
 		return r
 	}
 	r.fetched, r.failed = true, got.unreachable()
@@ -256,7 +259,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 			l.keep(ctx, &r, wi, got)
 		}
 	}
-	r.elapsed = time.Since(begin)
+	r.elapsed, r.cut = time.Since(begin), ctx.Err() != nil
 	r.sum.Add(got.sum)
 	return r
 }
@@ -400,11 +403,12 @@ func (l *laneRun) settle(r result, held bool) {
 	part := ledger.Tally{Counts: map[string]int64{}}
 	for _, s := range ids {
 		part.Counts["domains_unique"]++
-		switch s {
-		case alreadyDone:
+		switch {
+		case s == alreadyDone:
 			part.Counts["domains_already_done"]++
-		case collected:
+		case s == collected:
 			part.Counts["domains_collected"]++
+		case s == open && r.cut:
 		default:
 			part.Counts["domains_failed"]++
 		}

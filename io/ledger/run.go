@@ -242,3 +242,24 @@ func WriteControl(ctx context.Context, s store.Store, runID string, c Control) e
 	c.At = c.At.UTC()
 	return save(ctx, s, runKey(runID, "control.json"), c)
 }
+
+// CloseAbandoned marks the runs of a job that a killed launcher left as
+// running. Only the holder of the job's lease calls it, before its own Start:
+// nobody else can then be at work. It looks at the newest runs and stops at
+// the first that had ended.
+func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Time) error {
+	for r, err := range List(ctx, s) {
+		switch {
+		case err != nil && r.RunID == "":
+			return err
+		case err != nil || r.Job != job:
+			continue // a broken state is for `runs` to show
+		case r.State.Over():
+			return nil
+		}
+		if _, err := SetState(ctx, s, r.RunID, Interrupted, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}

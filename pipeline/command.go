@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 )
@@ -41,7 +42,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return ExitOK
 	}
-	if _, werr := fmt.Fprintf(stderr, "pipeline: %s\n", ledger.Redact(err.Error())); werr != nil {
+	if _, werr := fmt.Fprintf(stderr, "pipeline: %s\n", oneLine(ledger.Redact(err.Error()))); werr != nil {
 		return ExitFailed
 	}
 	var usage *usageError
@@ -56,6 +57,10 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return ExitFailed
 }
 
+// oneLine is a message as scripts and schedulers want it; the runners' and the
+// YAML library's span several.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
 func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 {
 		switch args[0] {
@@ -64,6 +69,9 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		case "dead-letters":
 			return deadLettersCommand(ctx, args[1:], stdout, stderr)
 		case "version":
+			if len(args) > 1 {
+				return usagef("version takes nothing after it, not %q", args[1])
+			}
 			_, err := fmt.Fprintln(stdout, version())
 			return err
 		case "help":
@@ -77,13 +85,13 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	switch o.Job {
-	case "seed":
-		return runSeed(ctx, o, stdout, stderr)
-	case "migrate":
+	if err := o.reach(ctx); err != nil {
+		return err
+	}
+	if o.Job == "migrate" {
 		return runMigrate(ctx, o, stdout, stderr)
 	}
-	return usagef("--job=%s: there is no such job; use seed or migrate", o.Job)
+	return runSeed(ctx, o, stdout, stderr)
 }
 
 func version() string {

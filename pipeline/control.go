@@ -7,6 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -14,24 +17,33 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-const runsUsage = `pipeline runs [list] [--store=URL]             the runs of a store, newest first
-pipeline runs show ID [--store=URL]            state, lanes and report of one run as JSON
-pipeline runs cancel|pause|resume ID [--store=URL]
-                                               works on a run anywhere, through the store alone
+const runsUsage = `pipeline runs [list]              the runs of a store, newest first
+pipeline runs show ID             state, lanes and report of one run as JSON
+pipeline runs cancel|pause|resume ID
+                                  works on a run anywhere, through the store alone
 `
 
-const deadLettersUsage = `pipeline dead-letters [list] [--store=URL] [--job=seed] [--run=ID]
-pipeline dead-letters show ID [--store=URL] [--job=seed]
-pipeline dead-letters replay [ID …] [--store=URL] [--job=seed] [--run=ID]
-                                               opens their inputs again; the job's next run does them
+const deadLettersUsage = `pipeline dead-letters [list] [--job=seed] [--run=ID]
+pipeline dead-letters show ID [--job=seed]
+pipeline dead-letters replay [ID …] [--job=seed] [--run=ID]
+                                  opens their inputs again; the job's next run does them
 `
+
+const controlFlags = `
+  --store=URL    the store (default: ./out, where the sample bucket was copied to)
+  --env=NAME     dev, staging or prod: fills {env} in --store
+  --config=FILE  YAML file with flags; SEED_STORE, SEED_ENV … go before it
+`
+
+// idForm is how the ledger names runs and dead letters.
+var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
 // words splits a sub-command's words from its flags, wherever they stand.
 func words(f *flag.FlagSet, args []string) ([]string, error) {
 	var out []string
 	for {
 		if err := f.Parse(args); err != nil {
-			return nil, usagef("%w", err)
+			return nil, usagef("%s: %w; see `help %s`", f.Name(), err, f.Name())
 		}
 		if f.NArg() == 0 {
 			return out, nil
@@ -40,21 +52,35 @@ func words(f *flag.FlagSet, args []string) ([]string, error) {
 	}
 }
 
-func controlStore(ctx context.Context, url, env string, stderr io.Writer) (store.Store, error) {
-	o := Options{Store: url, Env: env, Job: "seed", Runner: "prism", Web: "live", Concurrency: 1, MaxCrawlDelay: 1, LeaseTTL: time.Second, MaxChildSitemaps: 1, Progress: "off"}
-	o.flags = newFlags(new(Options))
-	if err := o.check(stderr); err != nil {
-		return nil, err
+// controlOptions are the options of a sub-command: the store, where it comes
+// from, and what else is named.
+func controlOptions(f *flag.FlagSet, args []string, more ...string) (o Options, w []string, err error) {
+	o.flags = newFlags(&o)
+	addBeamFlags(o.flags)
+	f.SetOutput(io.Discard)
+	for _, name := range append(more, "store", "env", "config") {
+		f.Var(o.flags.Lookup(name).Value, name, "")
 	}
-	o.sample = false
-	return openStore(ctx, &o, stderr)
+	if w, err = words(f, args); err != nil {
+		return o, nil, err
+	}
+	given := map[string]bool{}
+	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
+	if err := o.layers(given); err != nil {
+		return o, nil, err
+	}
+	if err := o.place(); err != nil {
+		return o, nil, err
+	}
+	o.sample = false // what is not there yet has no runs
+	return o, w, nil
 }
 
 func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f := flag.NewFlagSet("runs", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
-	url, env := f.String("store", "", ""), f.String("env", "", "")
-	w, err := words(f, args)
+	o, w, err := controlOptions(flag.NewFlagSet("runs", flag.ContinueOnError), args)
+	if errors.Is(err, flag.ErrHelp) {
+		return help([]string{"runs"}, stdout)
+	}
 	if err != nil {
 		return err
 	}
@@ -65,9 +91,12 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	actions := map[string]ledger.Action{"cancel": ledger.ActionCancel, "pause": ledger.ActionPause, "resume": ledger.ActionRun}
 	action, control := actions[verb]
 	if (verb == "list" && len(w) > 1) || (verb != "list" && len(w) != 2) || (verb != "list" && verb != "show" && !control) {
-		return usagef("usage:\n%s", runsUsage)
+		return usagef("runs %s: write runs list, or runs show|cancel|pause|resume ID; see `help runs`", strings.Join(w, " "))
 	}
-	s, err := controlStore(ctx, *url, *env, stderr)
+	if len(w) > 1 && !idForm.MatchString(w[1]) {
+		return usagef("%q is no run's id; `runs` lists them", w[1])
+	}
+	s, err := openStore(ctx, &o, stderr)
 	if err != nil {
 		return err
 	}
@@ -134,30 +163,39 @@ func listRuns(ctx context.Context, s store.Store, stdout io.Writer) error {
 
 func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("dead-letters", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
-	url, env := f.String("store", "", ""), f.String("env", "", "")
-	job, run := f.String("job", "seed", ""), f.String("run", "", "")
-	w, err := words(f, args)
+	run := f.String("run", "", "")
+	o, w, err := controlOptions(f, args, "job")
+	if errors.Is(err, flag.ErrHelp) {
+		return help([]string{"dead-letters"}, stdout)
+	}
 	if err != nil {
 		return err
+	}
+	if !slices.Contains(jobs, o.Job) {
+		return noJob(o.Job)
 	}
 	verb := "list"
 	if len(w) > 0 {
 		verb, w = w[0], w[1:]
 	}
 	if (verb == "show" && len(w) != 1) || (verb == "list" && len(w) > 0) || (verb != "list" && verb != "show" && verb != "replay") {
-		return usagef("usage:\n%s", deadLettersUsage)
+		return usagef("dead-letters %s: write dead-letters list, show ID, or replay [ID …]; see `help dead-letters`", strings.Join(append([]string{verb}, w...), " "))
 	}
-	s, err := controlStore(ctx, *url, *env, stderr)
+	for _, id := range w {
+		if !idForm.MatchString(id) {
+			return usagef("%q is no dead letter's id; `dead-letters list` lists them", id)
+		}
+	}
+	s, err := openStore(ctx, &o, stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.Close() }()
 	switch verb {
 	case "show":
-		d, err := ledger.Get(ctx, s, *job, w[0])
+		d, err := ledger.Get(ctx, s, o.Job, w[0])
 		if errors.Is(err, store.ErrNotExist) {
-			return usagef("there is no dead letter %s of job %s; `dead-letters list` lists them", w[0], *job)
+			return usagef("there is no dead letter %s of job %s; `dead-letters list` lists them", w[0], o.Job)
 		}
 		if err != nil {
 			return err
@@ -166,15 +204,17 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 		e.SetIndent("", "  ")
 		return e.Encode(d)
 	case "replay":
-		return replay(ctx, s, *job, *run, w, stdout)
+		return replay(ctx, s, o.Job, *run, w, stdout)
 	}
 	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if _, err := fmt.Fprintln(t, "ID\tKIND\tTRIES\tLAST\tINPUT\tERROR"); err != nil {
 		return err
 	}
-	for d, err := range ledger.ListDeadLetters(ctx, s, *job, *run) {
-		if err != nil {
-			return err
+	var broken error
+	for d, err := range ledger.ListDeadLetters(ctx, s, o.Job, *run) {
+		if err != nil { // the list goes on after one that cannot be read
+			broken = errors.Join(broken, err)
+			continue
 		}
 		input := d.Input.DomainID
 		if input == "" {
@@ -184,5 +224,5 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 			return err
 		}
 	}
-	return t.Flush()
+	return errors.Join(t.Flush(), broken)
 }

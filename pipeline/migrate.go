@@ -24,6 +24,19 @@ func runMigrate(ctx context.Context, o Options, stdout, stderr io.Writer) error 
 	}
 	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
 	cfg := migrate.Config{Country: o.Country, Category: o.Category, Date: o.Date, DeleteVerified: o.DeleteVerified}
+	if o.filtered() {
+		found := false
+		for _, err := range migrate.Files(ctx, s, cfg) {
+			if err != nil {
+				return err
+			}
+			found = true
+			break
+		}
+		if !found {
+			return o.noMatch()
+		}
+	}
 	if o.DryRun {
 		n := 0
 		for r, err := range migrate.Files(ctx, s, cfg) {

@@ -1,26 +1,34 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 	"golang.org/x/term"
 
 	// Beam's own flags are registered on flag.CommandLine by its packages.
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
 
+	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/testdata"
 )
 
 // Options are what a user says about a run, from flags, environment and file.
@@ -55,6 +63,12 @@ var errHelp = errors.New("help asked for")
 var remote = []string{"flink", "dataflow", "spark", "universal"}
 
 var runners = append([]string{"direct", "prism"}, remote...)
+
+var jobs = []string{"seed", "migrate"}
+
+func noJob(name string) error {
+	return usagef("--job=%s: there is no such job; use %s", name, strings.Join(jobs, " or "))
+}
 
 func newFlags(o *Options) *flag.FlagSet {
 	f := flag.NewFlagSet("pipeline", flag.ContinueOnError)
@@ -102,13 +116,7 @@ func parseOptions(args []string, stderr io.Writer) (Options, error) {
 	var o Options
 	f := newFlags(&o)
 	o.flags = f
-	// Beam's own flags keep their names. They go to flag.CommandLine, which the
-	// SDK copies into the job; ours never do.
-	flag.CommandLine.VisitAll(func(b *flag.Flag) {
-		if f.Lookup(b.Name) == nil && !strings.HasPrefix(b.Name, "test.") {
-			f.Var(&beamFlag{b}, b.Name, "Beam: "+b.Usage)
-		}
-	})
+	addBeamFlags(f)
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return o, errHelp
@@ -120,27 +128,43 @@ func parseOptions(args []string, stderr io.Writer) (Options, error) {
 	}
 	given := map[string]bool{}
 	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
+	line := slices.Sorted(maps.Keys(given))
+	if err := o.layers(given); err != nil {
+		return o, err
+	}
+	return o, o.check(line, stderr)
+}
+
+// layers fills in, under the flags that are given already, what the
+// environment says, and under that what the file says. A variable that is
+// empty says nothing.
+func (o *Options) layers(given map[string]bool) error {
 	var err error
-	f.VisitAll(func(g *flag.Flag) {
+	o.flags.VisitAll(func(g *flag.Flag) {
 		name := "SEED_" + strings.ToUpper(strings.ReplaceAll(g.Name, "-", "_"))
-		v, ok := os.LookupEnv(name)
-		if !ok || given[g.Name] || err != nil {
+		v := os.Getenv(name)
+		if v == "" || given[g.Name] || err != nil {
 			return
 		}
-		if serr := f.Set(g.Name, v); serr != nil {
-			err = usagef("environment variable %s=%q: %s", name, v, serr)
+		if serr := o.flags.Set(g.Name, v); serr != nil {
+			err = usagef("environment variable %s=%q is no value for --%s: %w", name, v, g.Name, serr)
 		}
 		given[g.Name] = true
 	})
-	if err != nil {
-		return o, err
+	if err != nil || o.Config == "" {
+		return err
 	}
-	if o.Config != "" {
-		if err := o.file(given); err != nil {
-			return o, err
+	return o.file(given)
+}
+
+// addBeamFlags lets f take Beam's own flags under their names. Their values go
+// to flag.CommandLine, which the SDK copies into the job; ours never do.
+func addBeamFlags(f *flag.FlagSet) {
+	flag.CommandLine.VisitAll(func(b *flag.Flag) {
+		if f.Lookup(b.Name) == nil && !strings.HasPrefix(b.Name, "test.") {
+			f.Var(&beamFlag{b}, b.Name, "Beam: "+b.Usage)
 		}
-	}
-	return o, o.check(stderr)
+	})
 }
 
 // beamFlag hands a value on to Beam's own flag set, marked there as given.
@@ -165,27 +189,38 @@ func (o *Options) file(given map[string]bool) error {
 	if err != nil {
 		return usagef("reading --config: %w", err)
 	}
-	var values map[string]any
+	// Nodes keep a value as it is written: a category 007 stays that.
+	var values map[string]ast.Node
 	if err := yaml.Unmarshal(b, &values); err != nil {
-		return usagef("--config=%s is no YAML mapping: %s", o.Config, yaml.FormatError(err, false, false))
+		return usagef("--config=%s is no YAML mapping of flags' names to values: %s", o.Config, yaml.FormatError(err, false, false))
 	}
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if o.flags.Lookup(name) == nil || name == "config" {
 			return usagef("--config=%s: unknown key %q; keys are the flags' names, `help` lists them", o.Config, name)
+		}
+		v, ok := scalar(values[name])
+		if !ok {
+			return usagef("--config=%s: %s has no single value; write %s: VALUE, or leave the line out", o.Config, name, name)
 		}
 		if given[name] {
 			continue
 		}
-		if err := o.flags.Set(name, fmt.Sprint(values[name])); err != nil {
-			return usagef("--config=%s: %s: %w", o.Config, name, err)
+		if err := o.flags.Set(name, v); err != nil {
+			return usagef("--config=%s: %q is no value for %s: %w", o.Config, v, name, err)
 		}
 	}
 	return nil
+}
+
+// scalar is the text of a YAML string, number or boolean.
+func scalar(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
 }
 
 var (
@@ -196,10 +231,31 @@ var (
 // defaultStore is where the sample bucket is copied to.
 const defaultStore = "out"
 
-func (o *Options) check(stderr io.Writer) error {
+// seedOnly and migrateOnly are the flags that mean something to one job alone.
+// Given on another's command line they are refused: --dry-run in front of a
+// seed run would else be a run.
+var (
+	seedOnly = []string{"force", "until", "lanes", "concurrency", "rate", "host-delay", "max-crawl-delay", "web", "connect-to", "allow-private",
+		"follow-index", "max-child-sitemaps", "feeds", "homepage", "parallel-fetch", "robots-cache", "outage-threshold"}
+	migrateOnly = []string{"dry-run", "delete-verified"}
+)
+
+// foreign are the flags of other jobs than job.
+func foreign(job string) []string {
+	if job == "migrate" {
+		return seedOnly
+	}
+	return migrateOnly
+}
+
+// dry says that the run only prints what would be done.
+func (o *Options) dry() bool { return o.Until != "" || o.Job == "migrate" && o.DryRun }
+
+// check refuses what cannot be run. line are the flags of the command line.
+func (o *Options) check(line []string, stderr io.Writer) error {
 	switch {
-	case !slices.Contains([]string{"seed", "migrate"}, o.Job):
-		return usagef("--job=%s: there is no such job; use seed or migrate", o.Job)
+	case !slices.Contains(jobs, o.Job):
+		return noJob(o.Job)
 	case !slices.Contains(runners, o.Runner):
 		return usagef("--runner=%s: there is no such runner; use one of %s", o.Runner, strings.Join(runners, ", "))
 	case o.Country != "" && !countryForm.MatchString(o.Country):
@@ -208,8 +264,6 @@ func (o *Options) check(stderr io.Writer) error {
 		return usagef("--category=%s: a category is lower-case letters, digits, _ and -", o.Category)
 	case o.Until != "" && o.Until != "list" && o.Until != "extract":
 		return usagef("--until=%s: use list or extract", o.Until)
-	case o.Env != "" && !slices.Contains([]string{"dev", "staging", "prod"}, o.Env):
-		return usagef("--env=%s: use dev, staging or prod", o.Env)
 	case o.Web != "live" && o.Web != "demo":
 		return usagef("--web=%s: use live or demo", o.Web)
 	case o.Lanes < 0 || o.Lanes > 100_000:
@@ -218,8 +272,14 @@ func (o *Options) check(stderr io.Writer) error {
 		return usagef("--concurrency=%d: use 1 to 10000", o.Concurrency)
 	case o.Rate < 0 || math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0):
 		return usagef("--rate=%g: use 0 for no limit, or requests a second", o.Rate)
-	case o.HostDelay < 0 || o.MaxCrawlDelay <= 0 || o.RobotsCache < 0 || o.LeaseTTL < time.Second:
-		return usagef("a duration is out of range: --host-delay and --robots-cache are not negative, --max-crawl-delay is positive, --lease-ttl is at least 1s")
+	case o.HostDelay < 0:
+		return usagef("--host-delay=%s: use 0 or more, such as 200ms", o.HostDelay)
+	case o.MaxCrawlDelay <= 0:
+		return usagef("--max-crawl-delay=%s: use more than 0, such as 30s", o.MaxCrawlDelay)
+	case o.RobotsCache < 0:
+		return usagef("--robots-cache=%s: use 0 (off) or more, such as 24h", o.RobotsCache)
+	case o.LeaseTTL < time.Second:
+		return usagef("--lease-ttl=%s: use 1s or more", o.LeaseTTL)
 	case o.MaxChildSitemaps < 1:
 		return usagef("--max-child-sitemaps=%d: use 1 or more", o.MaxChildSitemaps)
 	case !(o.OutageThreshold >= 0 && o.OutageThreshold <= 1):
@@ -228,10 +288,19 @@ func (o *Options) check(stderr io.Writer) error {
 		return usagef("--progress=%s: use auto or off", o.Progress)
 	case o.LogFormat != "" && o.LogFormat != "text" && o.LogFormat != "json":
 		return usagef("--log-format=%s: use text or json", o.LogFormat)
-	case o.Web == "demo" && slices.Contains(remote, o.Runner):
+	case o.Web == "demo" && o.elsewhere():
 		return usagef("--web=demo lives in this process, and %s has workers elsewhere; use --runner=direct or prism", o.Runner)
 	case o.Web == "demo" && o.ConnectTo != "":
 		return usagef("--web=demo and --connect-to both say where requests go; give one")
+	}
+	for _, name := range foreign(o.Job) {
+		if !slices.Contains(line, name) {
+			continue
+		}
+		if name == "dry-run" {
+			return usagef("--dry-run is for --job=migrate; for a dry run of %s use --until=list or --until=extract", o.Job)
+		}
+		return usagef("--%s means nothing to --job=%s; leave it out, `help %s` lists what there is", name, o.Job, o.Job)
 	}
 	if o.Date != "" {
 		if d, err := time.Parse(time.DateOnly, o.Date); err != nil || d.Format(time.DateOnly) != o.Date {
@@ -239,7 +308,7 @@ func (o *Options) check(stderr io.Writer) error {
 		}
 	}
 	if o.ConnectTo != "" {
-		if _, _, err := net.SplitHostPort(o.ConnectTo); err != nil {
+		if !hostPort(o.ConnectTo) {
 			return usagef("--connect-to=%s: write host:port", o.ConnectTo)
 		}
 	}
@@ -249,17 +318,19 @@ func (o *Options) check(stderr io.Writer) error {
 			return usagef("--log-level=%s: use debug, info, warn or error", o.Log)
 		}
 	}
-	if o.Store == "" {
-		o.Store, o.sample = defaultStore, true
+	if err := o.place(); err != nil {
+		return err
 	}
-	if strings.Contains(o.Store, "{env}") {
-		if o.Env == "" {
-			return usagef("--store=%s needs --env=dev, staging or prod", o.Store)
+	if err := o.checkRunner(); err != nil {
+		return err
+	}
+	if err := o.checkReport(); err != nil {
+		return err
+	}
+	if o.sample && o.filtered() {
+		if err := o.sampleMatches(); err != nil {
+			return err
 		}
-		o.Store = strings.ReplaceAll(o.Store, "{env}", o.Env)
-	}
-	if slices.Contains(remote, o.Runner) && !o.SharedFilesystem && localStore(o.Store) && !o.loopback() {
-		return usagef("--store=%s is seen by this machine only, and %s has workers elsewhere; use s3://, r2:// or gs://, or --shared-filesystem when every worker mounts it", o.Store, o.Runner)
 	}
 	terminal := isTerminal(stderr)
 	if o.LogFormat == "" {
@@ -283,14 +354,167 @@ func (o *Options) check(stderr io.Writer) error {
 	return nil
 }
 
+// place settles which store is meant.
+func (o *Options) place() error {
+	if o.Env != "" && !slices.Contains([]string{"dev", "staging", "prod"}, o.Env) {
+		return usagef("--env=%s: use dev, staging or prod", o.Env)
+	}
+	switch {
+	case o.Store == "":
+		o.Store, o.sample = defaultStore, true
+	case o.Store == "mem://": // the one without a name
+		o.Store = "mem://default"
+	case strings.Contains(o.Store, "{env}"):
+		if o.Env == "" {
+			return usagef("--store=%s: nothing fills {env}; add --env=dev, staging or prod", o.Store)
+		}
+		o.Store = strings.ReplaceAll(o.Store, "{env}", o.Env)
+	}
+	return nil
+}
+
+// checkRunner refuses a runner without what it needs to start or to see the store.
+func (o *Options) checkRunner() error {
+	if !slices.Contains(remote, o.Runner) {
+		return nil
+	}
+	if o.Runner == "dataflow" {
+		for _, need := range []struct{ name, like string }{{"project", "PROJECT"}, {"region", "europe-west1"}, {"staging_location", "gs://bucket/staging"}} {
+			if o.beam(need.name) == "" {
+				return usagef("--runner=dataflow needs --%s; add --%s=%s", need.name, need.name, need.like)
+			}
+		}
+		if v := o.beam("staging_location"); !strings.HasPrefix(v, "gs://") || len(v) == len("gs://") {
+			return usagef("--staging_location=%s: Dataflow stages in Google Cloud Storage; write gs://bucket/staging", v)
+		}
+	} else {
+		switch v := o.beam("endpoint"); {
+		case v == "":
+			return usagef("--runner=%s needs --endpoint; add --endpoint=host:port of its job server, such as localhost:8099", o.Runner)
+		case !hostPort(v):
+			return usagef("--endpoint=%s: write host:port, such as localhost:8099", v)
+		}
+	}
+	mount := o.SharedFilesystem && o.Runner != "dataflow" && !strings.HasPrefix(o.Store, "mem://")
+	switch {
+	case !o.elsewhere() || mount || !localStore(o.Store):
+		return nil
+	case o.sample:
+		return usagef("the sample bucket is seen by this machine only, and %s has workers elsewhere; add --store=s3://…, r2://… or gs://…", o.Runner)
+	case o.Runner == "dataflow" || strings.HasPrefix(o.Store, "mem://"):
+		return usagef("--store=%s is seen by this machine only, and %s has workers elsewhere; use s3://, r2:// or gs://", o.Store, o.Runner)
+	}
+	return usagef("--store=%s is seen by this machine only, and %s has workers elsewhere; use s3://, r2:// or gs://, or --shared-filesystem when every worker mounts it", o.Store, o.Runner)
+}
+
+// checkReport finds out before the run whether its report has a place.
+func (o *Options) checkReport() error {
+	switch {
+	case o.Report == "":
+		return nil
+	case o.dry():
+		return usagef("--report=%s: what only prints what would be done makes no report; leave --report out", o.Report)
+	case o.Report == "-":
+		return nil
+	}
+	if info, err := os.Stat(o.Report); err == nil && info.IsDir() {
+		return usagef("--report=%s is a directory; name a file, or - for standard output", o.Report)
+	}
+	if info, err := os.Stat(filepath.Dir(o.Report)); err != nil || !info.IsDir() {
+		return usagef("--report=%s: there is no directory %s; make it first", o.Report, filepath.Dir(o.Report))
+	}
+	return nil
+}
+
+func (o *Options) filtered() bool { return o.Country != "" || o.Category != "" || o.Date != "" }
+
+// wants says whether the filters let a partition through.
+func (o *Options) wants(p hive.Partition) bool {
+	return (o.Country == "" || p.Country == o.Country) && (o.Category == "" || p.Category == o.Category) && (o.Date == "" || p.Date == o.Date)
+}
+
+func (o *Options) noMatch() error {
+	what, look := "raw file", "`--until=list` without filters shows what there is"
+	if o.Job == "migrate" {
+		what, look = "legacy file", "a dry run without filters shows what there is"
+	}
+	return usagef("no %s matches --country=%q --category=%q --date=%q; %s", what, o.Country, o.Category, o.Date, look)
+}
+
+// sampleMatches looks for the filters in the sample bucket and in an earlier
+// copy of it, before a copy is made.
+func (o *Options) sampleMatches() error {
+	bucket, err := fs.Sub(testdata.Bucket, "bucket")
+	if err != nil {
+		return err
+	}
+	parse := hive.ParseRaw
+	if o.Job == "migrate" {
+		parse = hive.ParseLegacy
+	}
+	for _, at := range []fs.FS{bucket, os.DirFS(o.Store)} {
+		found := false
+		for _, root := range []string{"datasets", "research"} {
+			err := fs.WalkDir(at, root, func(key string, _ fs.DirEntry, err error) error {
+				if errors.Is(err, fs.ErrNotExist) {
+					return fs.SkipDir
+				}
+				if err != nil {
+					return err
+				}
+				if r, ok := parse(key); ok && o.wants(r.Partition) {
+					found = true
+					return fs.SkipAll
+				}
+				return nil
+			})
+			if err != nil {
+				return usagef("reading ./%s: %w", o.Store, err)
+			}
+		}
+		if found {
+			return nil
+		}
+	}
+	return o.noMatch()
+}
+
+// reach checks that the runner's job server answers: the SDK itself would wait
+// for two minutes.
+func (o *Options) reach(ctx context.Context) error {
+	if !slices.Contains(remote, o.Runner) || o.Runner == "dataflow" || o.dry() {
+		return nil
+	}
+	d := net.Dialer{Timeout: 2 * time.Second}
+	c, err := d.DialContext(ctx, "tcp", o.beam("endpoint"))
+	if err != nil {
+		return fmt.Errorf("--endpoint=%s: no job server of %s answers there; start it, or correct the address: %w", o.beam("endpoint"), o.Runner, err)
+	}
+	return c.Close()
+}
+
+func hostPort(s string) bool {
+	host, port, err := net.SplitHostPort(s)
+	n, perr := strconv.Atoi(port)
+	return err == nil && perr == nil && host != "" && n > 0 && n < 65536
+}
+
 func localStore(s string) bool {
 	scheme, _, ok := strings.Cut(s, "://")
 	return !ok || scheme == "file" || scheme == "mem"
 }
 
-func (o *Options) loopback() bool {
-	f := o.flags.Lookup("environment_type")
-	return f != nil && strings.EqualFold(f.Value.String(), "loopback")
+// beam is the value of a flag of Beam's.
+func (o *Options) beam(name string) string {
+	if f := o.flags.Lookup(name); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+// elsewhere says that the workers are not in this process.
+func (o *Options) elsewhere() bool {
+	return slices.Contains(remote, o.Runner) && (o.Runner == "dataflow" || !strings.EqualFold(o.beam("environment_type"), "loopback"))
 }
 
 // slots is how many lanes can be at work at once in the whole job.
@@ -298,13 +522,11 @@ func (o *Options) slots() int {
 	if !slices.Contains(remote, o.Runner) {
 		return 1
 	}
-	var n int
-	if f := o.flags.Lookup("parallelism"); f != nil {
-		if _, err := fmt.Sscan(f.Value.String(), &n); err == nil && n > 0 {
-			return n
-		}
+	n, err := strconv.Atoi(o.beam("parallelism"))
+	if err != nil { // a runner without that flag
+		return 1
 	}
-	return 1
+	return max(n, 1)
 }
 
 func isTerminal(w io.Writer) bool {
@@ -337,30 +559,55 @@ func (o *Options) public() map[string]any {
 }
 
 func help(args []string, w io.Writer) error {
-	job := "seed"
-	if len(args) > 0 {
-		job = args[0]
+	topic := ""
+	switch len(args) {
+	case 0:
+	case 1:
+		topic = args[0]
+	default:
+		return usagef("help takes one word, not %q; use seed, migrate, runs, dead-letters or version", strings.Join(args, " "))
 	}
-	switch job {
+	switch topic {
+	case "", "help":
+		_, err := fmt.Fprint(w, usage)
+		if err != nil {
+			return err
+		}
+		return help([]string{"seed"}, w)
 	case "seed", "migrate":
 	case "runs":
-		_, err := fmt.Fprint(w, runsUsage)
+		_, err := fmt.Fprint(w, runsUsage, controlFlags)
 		return err
 	case "dead-letters":
-		_, err := fmt.Fprint(w, deadLettersUsage)
+		_, err := fmt.Fprint(w, deadLettersUsage, controlFlags)
 		return err
 	case "version":
 		_, err := fmt.Fprintln(w, "pipeline version    prints the program's version")
 		return err
 	default:
-		return usagef("help %s: there is no such job or command; use seed, migrate, runs, dead-letters or version", job)
+		return usagef("help %s: there is no such job or command; use seed, migrate, runs, dead-letters or version", topic)
 	}
-	if _, err := fmt.Fprintf(w, "pipeline [--job=%s] [flags]\npipeline runs|dead-letters|version|help …\n\nFlags (each also as SEED_NAME in the environment, or in --config):\n", job); err != nil {
+	if _, err := fmt.Fprintf(w, "pipeline --job=%s [flags]\n\nFlags, each also as SEED_NAME in the environment (--host-delay: SEED_HOST_DELAY) or in the --config file:\n", topic); err != nil {
 		return err
 	}
-	f := newFlags(new(Options))
+	var o Options
+	all, f := newFlags(&o), flag.NewFlagSet("", flag.ContinueOnError)
+	all.VisitAll(func(g *flag.Flag) {
+		if !slices.Contains(foreign(topic), g.Name) {
+			f.Var(g.Value, g.Name, g.Usage)
+			f.Lookup(g.Name).DefValue = g.DefValue
+		}
+	})
 	f.SetOutput(w)
 	f.PrintDefaults()
-	_, err := fmt.Fprintln(w, "\nBeam's own flags (--endpoint, --environment_type, --project, --region, --staging_location, --worker_binary …) keep their names.")
+	_, err := fmt.Fprintln(w, "\nBeam's own flags (--endpoint, --environment_type, --parallelism, --project, --region, --staging_location, --worker_binary …) keep their names.")
 	return err
 }
+
+const usage = `pipeline [--job=seed|migrate] [flags]                  runs a job
+pipeline runs [list|show|cancel|pause|resume] [ID]     looks at runs, and steers them
+pipeline dead-letters [list|show|replay] [ID]          what waits for a person
+pipeline version
+pipeline help [seed|migrate|runs|dead-letters|version]
+
+`

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"io"
-	"os"
 
 	"github.com/schollz/progressbar/v3"
 
@@ -16,7 +15,7 @@ func newProgressLine(o Options, stderr io.Writer, _ string) *progressLine {
 	if o.Progress == "off" || !isTerminal(stderr) {
 		return &progressLine{}
 	}
-	return &progressLine{progressbar.NewOptions(-1, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+	return &progressLine{progressbar.NewOptions(-1, progressbar.OptionSetWriter(stderr), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
 		progressbar.OptionSetItsString("domains"), progressbar.OptionSetDescription("visiting"), progressbar.OptionClearOnFinish())}
 }
 

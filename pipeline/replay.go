@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -14,14 +15,21 @@ import (
 // replay opens the inputs of dead letters again, by taking away the marks that
 // keep the next run from them. The letters stay until that run succeeds.
 func replay(ctx context.Context, s store.Store, job, run string, ids []string, stdout io.Writer) error {
-	opened := 0
+	var letters []ledger.DeadLetter
+	missing := slices.Clone(ids)
 	for d, err := range ledger.ListDeadLetters(ctx, s, job, run) {
 		if err != nil {
 			return err
 		}
-		if len(ids) > 0 && !slices.Contains(ids, d.ID()) {
-			continue
+		if len(ids) == 0 || slices.Contains(ids, d.ID()) {
+			letters = append(letters, d)
+			missing = slices.DeleteFunc(missing, func(id string) bool { return id == d.ID() })
 		}
+	}
+	if len(missing) > 0 {
+		return usagef("there is no dead letter %s of job %s; `dead-letters list` lists them", strings.Join(missing, ", "), job)
+	}
+	for _, d := range letters {
 		for _, key := range []string{d.Input.Key, d.Input.File} {
 			if key == "" {
 				continue
@@ -30,11 +38,7 @@ func replay(ctx context.Context, s store.Store, job, run string, ids []string, s
 				return fmt.Errorf("opening %s again: %w", key, err)
 			}
 		}
-		opened++
 	}
-	if len(ids) > 0 && opened == 0 {
-		return usagef("none of these dead letters is there; `dead-letters list` lists them")
-	}
-	_, err := fmt.Fprintf(stdout, "opened the inputs of %d dead letters; the next run of --job=%s does them again\n", opened, job)
+	_, err := fmt.Fprintf(stdout, "opened the inputs of %d dead letters; the next run of --job=%s does them again\n", len(letters), job)
 	return err
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -76,6 +77,9 @@ func filterHash(o Options) string {
 // openStore opens the user's store. One that is not there, or may not be
 // read, is bad usage; any other trouble is the store's.
 func openStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, error) {
+	if _, err := os.Stat(o.Store); o.sample && o.dry() && errors.Is(err, fs.ErrNotExist) {
+		return memorySample(ctx) // what only looks leaves no ./out
+	}
 	if o.sample {
 		if err := copySample(o.Store); err != nil {
 			return nil, err
@@ -85,13 +89,48 @@ func openStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, 
 		}
 	}
 	s, err := store.Open(ctx, o.Store)
-	if err != nil {
-		if errors.Is(err, store.ErrNotExist) || errors.Is(err, fs.ErrPermission) || !store.Retryable(err) {
-			return nil, usagef("--store: %w", err)
+	if err == nil {
+		err = readable(ctx, s)
+		if err != nil {
+			err = errors.Join(err, s.Close())
 		}
-		return nil, fmt.Errorf("--store: %w", err)
+	}
+	switch {
+	case errors.Is(err, store.ErrNotExist), errors.Is(err, fs.ErrPermission), err != nil && !store.Retryable(err):
+		return nil, usagef("--store: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("--store: %w; try again when the store answers", err)
 	}
 	return s, nil
+}
+
+// readable tries a listing: opening a directory does not read it.
+func readable(ctx context.Context, s store.Store) error {
+	for _, err := range s.List(ctx, "datasets/") {
+		if errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("it may not be read; give this user the right to: %w", err)
+		}
+		return err
+	}
+	return nil
+}
+
+// memorySample is the sample bucket without a copy of it on disk.
+func memorySample(ctx context.Context) (store.Store, error) {
+	s, err := store.Open(ctx, "mem://sample")
+	if err != nil {
+		return nil, err
+	}
+	return s, fs.WalkDir(testdata.Bucket, "bucket", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := testdata.Bucket.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		return s.Put(ctx, strings.TrimPrefix(p, "bucket/"), bytes.NewReader(b), store.PutOptions{})
+	})
 }
 
 // copySample lays the sample bucket out under dir; what is there stays.
@@ -115,21 +154,25 @@ func copySample(dir string) error {
 	})
 }
 
-// matches refuses filters under which the bucket holds no raw file.
+// matches refuses filters under which the bucket holds no raw file, and a
+// memory store that nobody in this process has put one into.
 func matches(ctx context.Context, s store.Store, o Options) error {
-	if o.Country == "" && o.Category == "" && o.Date == "" {
+	memory := strings.HasPrefix(o.Store, "mem://")
+	if !o.filtered() && !memory {
 		return nil
 	}
 	for ob, err := range s.List(ctx, hive.Prefix("datasets/", o.Country, o.Category, o.Date)) {
 		if err != nil {
 			return fmt.Errorf("listing the store: %w", err)
 		}
-		if r, ok := hive.ParseRaw(ob.Key); ok && (o.Country == "" || r.Partition.Country == o.Country) &&
-			(o.Category == "" || r.Partition.Category == o.Category) && (o.Date == "" || r.Partition.Date == o.Date) {
+		if r, ok := hive.ParseRaw(ob.Key); ok && o.wants(r.Partition) {
 			return nil
 		}
 	}
-	return usagef("no raw file matches --country=%q --category=%q --date=%q; `--until=list` shows what there is", o.Country, o.Category, o.Date)
+	if memory {
+		return usagef("--store=%s has no such raw file: a memory store is empty when the program starts; use a directory or a bucket", o.Store)
+	}
+	return o.noMatch()
 }
 
 // preview prints what a run would do and touches nothing.

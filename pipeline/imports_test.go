@@ -1,0 +1,193 @@
+package pipeline
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/newsfork/seed-engine"
+
+// beamRooms are the packages of transforms/ that speak Beam and may use io/;
+// every other one is pure.
+var beamRooms = []string{"transforms/lane", "transforms/seed", "transforms/migrate"}
+
+// pureStd are the standard packages that would let the world into a pure
+// package. (net/url and net/netip only read text.)
+var pureStd = []string{"net", "net/http", "os", "os/exec", "log", "log/slog", "syscall"}
+
+// pureModules are roots of modules that do the same.
+var pureModules = []string{"github.com/apache/beam", "gocloud.dev", "github.com/aws", "cloud.google.com", "google.golang.org/grpc"}
+
+// clock are the functions of package time that read the clock or wait.
+var clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+
+func under(dir, room string) bool { return dir == room || strings.HasPrefix(dir, room+"/") }
+
+func isPure(dir string) bool {
+	return under(dir, "transforms") && !slices.ContainsFunc(beamRooms, func(b string) bool { return under(dir, b) }) || dir == "io/store/hive"
+}
+
+// breach says which rule it breaks that the package in folder dir imports
+// imported, and why there is that rule; "" when it breaks none.
+func breach(dir, imported string) string {
+	ours, isOurs := strings.CutPrefix(imported, module+"/")
+	if isPure(dir) {
+		switch {
+		case isOurs && !isPure(ours):
+			return "a pure package imports only pure packages: it is tested by tables and used by every job, so it must not bring a store, a client or Beam along"
+		case slices.Contains(pureStd, imported), slices.ContainsFunc(pureModules, func(m string) bool { return under(imported, m) }):
+			return "a pure package has no Beam, no network, no files and no log: it returns what happened, and its caller tells"
+		}
+		return ""
+	}
+	if !isOurs {
+		return ""
+	}
+	switch {
+	case under(dir, "cmd"):
+		if !under(ours, "pipeline") {
+			return "a command is flags and start-up only; what it does belongs in pipeline/, where tests and the server reach it"
+		}
+	case under(dir, "pipeline"):
+		if under(ours, "cmd") {
+			return "pipeline/ is below cmd/"
+		}
+	case under(dir, "transforms"):
+		if !under(ours, "transforms") && !under(ours, "io") {
+			return "transforms/ is what is done to data: it knows io/ and the pure packages, not the jobs made of it"
+		}
+		if under(ours, "io/web/webtest") {
+			return "the simulated web is for tests and for --web=demo, which pipeline/ starts"
+		}
+		if under(ours, "transforms/seed") || under(ours, "transforms/migrate") {
+			return "a job's own package is used by pipeline/ alone; what two jobs share goes to transforms/lane or a pure package"
+		}
+	case under(dir, "io/web/webtest"):
+		return "the simulated web stands apart, so that it cannot share a mistake with the client it tests"
+	case under(dir, "io"):
+		if !under(ours, "io") && !isPure(ours) {
+			return "io/ is the outside world: it knows nothing of ours but pure packages, so a store or a client can be used without a job"
+		}
+		if under(ours, "io/web/webtest") {
+			return "the simulated web is for tests and for --web=demo, which pipeline/ starts"
+		}
+	case under(dir, "testdata"):
+		return "testdata/ states what is expected apart from the program that is tested by it"
+	}
+	return ""
+}
+
+// TestImportRules reads the imports of every package and compares them with
+// the rooms of the README. It parses sources instead of asking the go command,
+// so that the test cache sees every file it depends on.
+func TestImportRules(t *testing.T) {
+	packages := map[string]bool{}
+	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		dir := strings.TrimPrefix(path.Dir(filepath.ToSlash(p)), "../")
+		if d.IsDir() {
+			if name := d.Name(); p != ".." && (strings.HasPrefix(name, ".") || name == "out") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return nil
+		}
+		packages[dir] = true
+		if dir == "io" || !slices.ContainsFunc([]string{"cmd", "pipeline", "transforms", "io", "testdata"}, func(r string) bool { return under(dir, r) }) {
+			t.Errorf("%s: no room for a package here; the rooms are cmd, pipeline, transforms, io (in folders, so that its name never shadows the standard library's) and testdata", p)
+		}
+		for _, b := range fileBreaches(t, p, dir) {
+			t.Error(b)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"cmd/pipeline", "pipeline", "transforms/seed", "transforms/robots", "io/store/hive", "io/web/webtest"} {
+		if !packages[want] {
+			t.Errorf("no package in %s: was it moved? then these rules guard nothing", want)
+		}
+	}
+}
+
+func fileBreaches(t *testing.T, file, dir string) []string {
+	t.Helper()
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, im := range f.Imports {
+		imported, err := strconv.Unquote(im.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := breach(dir, imported); why != "" {
+			out = append(out, fmt.Sprintf("%s imports %s: %s", set.Position(im.Pos()), imported, why))
+		}
+	}
+	if !isPure(dir) {
+		return out
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains(clock, sel.Sel.Name) {
+			out = append(out, fmt.Sprintf("%s: time.%s: a pure package has no clock; take the time as an argument", set.Position(sel.Pos()), sel.Sel.Name))
+		}
+		return true
+	})
+	return out
+}
+
+func TestBreach(t *testing.T) {
+	for _, c := range []struct {
+		dir, imported string
+		broken        bool
+	}{
+		{"cmd/pipeline", module + "/pipeline", false},
+		{"cmd/pipeline", module + "/io/store", true},
+		{"pipeline", module + "/transforms/seed", false},
+		{"pipeline/orchestrator", module + "/pipeline", false},
+		{"pipeline", module + "/cmd/pipeline", true},
+		{"transforms/seed", module + "/io/web", false},
+		{"transforms/seed", module + "/pipeline", true},
+		{"transforms/seed", module + "/io/web/webtest", true},
+		{"transforms/lane", module + "/transforms/seed", true},
+		{"transforms/robots", module + "/transforms/charset", false},
+		{"transforms/robots", module + "/transforms/lane", true},
+		{"transforms/robots", module + "/io/store", true},
+		{"transforms/robots", "github.com/apache/beam/sdks/v2/go/pkg/beam", true},
+		{"transforms/robots", "net/http", true},
+		{"transforms/robots", "net/url", false},
+		{"transforms/robots", "log/slog", true},
+		{"io/web", module + "/transforms/domain", false},
+		{"io/web", module + "/transforms/seed", true},
+		{"io/web", module + "/io/web/webtest", true},
+		{"io/web/webtest", module + "/io/web", true},
+		{"io/store", module + "/io/store/hive", false},
+		{"io/store/hive", module + "/io/store", true},
+		{"testdata", module + "/transforms/domain", true},
+	} {
+		if why := breach(c.dir, c.imported); (why != "") != c.broken {
+			t.Errorf("%s importing %s: broken is %t, want %t (%s)", c.dir, c.imported, why != "", c.broken, why)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+//go:build e2e
+
+package e2etest
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/robots"
+)
+
+const agent = "Newsfork-SeedEngine/1.0"
+
+// mannersKinds are the steady ones and those that ask for a second try. Not
+// among them: kinds whose answer is cut off, for the server sees their end
+// later than the client does.
+var mannersKinds = append(slices.Clone(steadyKinds), "robots-503-then-ok", "rate-limited", "always-503", "reset", "reset-once",
+	"index", "many-sitemaps", "big-urlset")
+
+func TestManners(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		delay time.Duration
+		args  []string
+		most  int // requests in flight
+		rate  int // requests a second, 0: not looked at
+	}{
+		{"direct", 50 * time.Millisecond, []string{"--concurrency=8"}, 8, 0},
+		{"sixteen lanes on prism", 50 * time.Millisecond, []string{"--runner=prism", "--lanes=16", "--concurrency=4"}, 4, 0},
+		{"rate", 5 * time.Millisecond, []string{"--rate=60"}, 64, 60},
+		{"rate over sixteen lanes on prism", 5 * time.Millisecond, []string{"--runner=prism", "--lanes=16", "--rate=60"}, 64, 60},
+		{"everything asked for", 20 * time.Millisecond, []string{"--feeds", "--homepage", "--follow-index"}, 64, 0},
+		{"side by side", 20 * time.Millisecond, []string{"--parallel-fetch", "--concurrency=8"}, 8, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := startWeb(t, webtest.Options{Seed: 3, Latency: 3 * time.Millisecond})
+			b := generate(2*len(mannersKinds), mannersKinds)
+			dir := directory(t, b.files)
+			w.run(t, dir, append(c.args, "--host-delay="+c.delay.String())...)
+			log := w.Requests()
+			if n := w.MaxInFlight(); n > c.most {
+				t.Errorf("%d requests in flight, want at most %d", n, c.most)
+			}
+			beside := slices.Contains(c.args, "--parallel-fetch")
+			onceEach(t, log)
+			apart(t, log, c.delay, beside)
+			if c.rate > 0 {
+				paced(t, log, c.rate)
+			}
+			for _, r := range log {
+				if r.Method != "" && (r.UserAgent != agent || r.Method != http.MethodGet) {
+					t.Errorf("%s %s%s was sent as %q", r.Method, r.Host, r.Path, r.UserAgent)
+				}
+			}
+			if !beside { // side by side the default sitemap is asked for before anything is known
+				obedient(t, w, log)
+			}
+		})
+	}
+}
+
+// onceEach holds that nothing is fetched twice but after a passing failure.
+func onceEach(t *testing.T, log []webtest.LoggedRequest) {
+	t.Helper()
+	type resource struct{ scheme, host, path string }
+	before := map[resource][]int{}
+	for _, r := range log {
+		if r.Method == "" {
+			continue // a handshake
+		}
+		at := resource{r.Scheme, r.Host, r.Path}
+		if earlier := before[at]; len(earlier) > 0 {
+			if last := earlier[len(earlier)-1]; len(earlier) > 1 || !slices.Contains([]int{0, 429, 502, 503, 504}, last) {
+				t.Errorf("%v was fetched again after %v", at, earlier)
+			}
+		}
+		before[at] = append(before[at], r.Status)
+	}
+	if len(before) == 0 {
+		t.Error("nothing was asked")
+	}
+}
+
+// apart holds that a host gets one request at a time, with a pause between the
+// end of one and the start of the next.
+func apart(t *testing.T, log []webtest.LoggedRequest, delay time.Duration, beside bool) {
+	t.Helper()
+	byHost := map[string][]webtest.LoggedRequest{}
+	for _, r := range log {
+		byHost[r.Host] = append(byHost[r.Host], r)
+	}
+	for host, rs := range byHost {
+		want := delay
+		if strings.HasPrefix(strings.TrimPrefix(host, "www."), "crawl-delay-") {
+			want = time.Second
+		}
+		slices.SortFunc(rs, func(a, b webtest.LoggedRequest) int { return a.Start.Compare(b.Start) })
+		for i, r := range rs[1:] {
+			if beside && (r.Path == "/robots.txt" || strings.HasPrefix(r.Path, "/sitemap.xml")) {
+				continue // robots.txt and the default sitemap go side by side
+			}
+			if r.Method == "" || rs[i].Method == "" {
+				continue // a handshake that failed is a part of its request
+			}
+			if gap := r.Start.Sub(rs[i].End); gap < want-time.Millisecond {
+				t.Errorf("%s: %s %v after the end of %s, want %v", host, r.Path, gap, rs[i].Path, want)
+			}
+		}
+	}
+}
+
+// paced holds that no second saw more requests than it may; one more because
+// the window's both ends count, a few for the way to the server.
+func paced(t *testing.T, log []webtest.LoggedRequest, rate int) {
+	t.Helper()
+	var starts []time.Time
+	for _, r := range log {
+		if r.Method != "" {
+			starts = append(starts, r.Start)
+		}
+	}
+	slices.SortFunc(starts, time.Time.Compare)
+	most := 0
+	for i, j := 0, 0; j < len(starts); j++ {
+		for starts[j].Sub(starts[i]) > time.Second {
+			i++
+		}
+		most = max(most, j-i+1)
+	}
+	if most > rate+rate/10+1 {
+		t.Errorf("%d requests within a second, want %d", most, rate)
+	}
+	if took := starts[len(starts)-1].Sub(starts[0]); len(starts) > rate && took < time.Duration(len(starts)-rate)*time.Second/time.Duration(rate) {
+		t.Errorf("%d requests took %v, too fast for %d a second", len(starts), took, rate)
+	}
+}
+
+// obedient holds that hosts which forbid everything are asked only for
+// robots.txt and the sitemaps that it names.
+func obedient(t *testing.T, w internet, log []webtest.LoggedRequest) {
+	t.Helper()
+	named := map[string][]string{}
+	for _, r := range log {
+		if !strings.HasPrefix(r.Host, "disallow-all-") || r.Path == "/robots.txt" {
+			continue
+		}
+		if named[r.Host] == nil {
+			named[r.Host] = w.sitemapsNamedBy(t, r.Host)
+		}
+		if !slices.Contains(named[r.Host], r.Scheme+"://"+r.Host+r.Path) {
+			t.Errorf("%s forbids everything and was asked for %s; it names %v", r.Host, r.Path, named[r.Host])
+		}
+	}
+}
+
+func (w internet) sitemapsNamedBy(t *testing.T, host string) []string {
+	t.Helper()
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(w.CAPEM())
+	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }}
+	tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", w.Addr())
+	}
+	defer tr.CloseIdleConnections()
+	r, err := (&http.Client{Transport: tr}).Get("https://" + host + "/robots.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	return robots.Parse(body).Sitemaps()
+}
+
+func TestCrawlDelayIsObeyed(t *testing.T) {
+	w := startWeb(t, webtest.Options{Seed: 3})
+	b := generate(3, []string{"crawl-delay", "crawl-delay-long", "disallow-all"})
+	dir := directory(t, b.files)
+	w.run(t, dir, "--feeds", "--homepage")
+	log := w.Requests()
+	onceEach(t, log)
+	apart(t, log, 5*time.Millisecond, false)
+	obedient(t, w, log)
+	asked := map[string]int{}
+	for _, r := range log {
+		asked[r.Host]++
+	}
+	if asked["crawl-delay-1.com"] < 2 {
+		t.Errorf("crawl-delay-1.com was asked %d times, want more than robots.txt", asked["crawl-delay-1.com"])
+	}
+	if n := asked["crawl-delay-long-2.com"]; n != 1 {
+		t.Errorf("crawl-delay-long-2.com asks for a longer pause than we wait and was asked %d times, want once", n)
+	}
+}

@@ -1,0 +1,336 @@
+//go:build e2e
+
+package e2etest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/storetest"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline"
+)
+
+func TestEveryStoreAndRunnerGivesTheSameObjects(t *testing.T) {
+	w := startWeb(t, webtest.Options{Seed: 5})
+	b := generate(40, steadyKinds)
+	s3 := storetest.StartVersity(t)
+	gcs := storetest.StartGCS(t)
+	want := uninterrupted(t, w, b)
+	for _, c := range []struct{ name, url, args string }{
+		{"directory, prism", "", "--runner=prism"},
+		{"directory, direct, 16 lanes", "", "--runner=direct --lanes=16"},
+		{"directory, prism, 16 lanes", "", "--runner=prism --lanes=16"},
+		{"S3, direct", "s3://" + s3.Bucket + "/a?endpoint=" + s3.Endpoint + "&region=us-east-1", "--runner=direct"},
+		{"S3, prism", "s3://" + s3.Bucket + "/b?endpoint=" + s3.Endpoint + "&region=us-east-1", "--runner=prism"},
+		{"GCS, direct", "gs://" + gcs + "/a", "--runner=direct"},
+		{"GCS, prism", "gs://" + gcs + "/b", "--runner=prism"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.url == "" {
+				c.url = directory(t, nil)
+			}
+			put(t, c.url, b.files)
+			w.run(t, c.url, strings.Fields(c.args)...)
+			same(t, objects(t, c.url), want)
+			w.ResetLog()
+			w.run(t, c.url, strings.Fields(c.args)...)
+			if n := len(w.Requests()); n != 0 {
+				t.Errorf("the second run asked %d times", n)
+			}
+			w.run(t, c.url, append(strings.Fields(c.args), "--force")...)
+			if len(w.Requests()) == 0 {
+				t.Error("a forced run asked nothing")
+			}
+			same(t, objects(t, c.url), want)
+		})
+	}
+	for _, runner := range []string{"direct", "prism"} {
+		t.Run("memory, "+runner, func(t *testing.T) {
+			// A memory store is gone with its process, so a copy of this test's
+			// binary runs the job in its own and copies the result out.
+			dir := directory(t, b.files)
+			cmd := exec.Command(os.Args[0], append([]string{"-test.run=^TestInMemory$", "-test.count=1", "--"}, w.args("mem://bucket", "--runner="+runner)...)...)
+			cmd.Env = append(os.Environ(), memoryFrom+"="+dir, "SSL_CERT_FILE="+w.ca)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, tail(string(out)))
+			}
+			same(t, objects(t, dir), want)
+		})
+	}
+}
+
+// memoryFrom names, for a child, the directory whose objects it runs on.
+const memoryFrom = "SEED_E2E_MEMORY_FROM"
+
+func TestInMemory(t *testing.T) {
+	dir := os.Getenv(memoryFrom)
+	if dir == "" {
+		t.Skip("this is the other half of TestEveryStoreAndRunnerGivesTheSameObjects")
+	}
+	copyObjects(t, openStore(t, "mem://bucket"), openStore(t, dir))
+	_, args, _ := strings.Cut(strings.Join(os.Args, "\x00"), "\x00--\x00")
+	if code := pipeline.Main(strings.Split(args, "\x00"), os.Stdout, os.Stderr); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	copyObjects(t, openStore(t, dir), openStore(t, "mem://bucket"))
+}
+
+func copyObjects(t *testing.T, to, from store.Store) {
+	t.Helper()
+	for o, err := range from.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := to.Put(t.Context(), o.Key, bytes.NewReader(get(t, from, o.Key)), store.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// faulty is a proxy before an S3 server that fails calls while it is on.
+type faulty struct {
+	on     atomic.Bool
+	refuse string // every write to a key with this in it fails
+	faults atomic.Int64
+	proxy  *httputil.ReverseProxy
+}
+
+func (f *faulty) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if !f.on.Load() {
+		f.proxy.ServeHTTP(rw, r)
+		return
+	}
+	if r.Method == http.MethodPut && strings.Contains(r.URL.Path, f.refuse) {
+		f.faults.Add(1)
+		http.Error(rw, "refused", http.StatusServiceUnavailable)
+		return
+	}
+	kind := rand.IntN(40)
+	if kind < 4 {
+		f.faults.Add(1)
+	}
+	switch kind {
+	case 0:
+		http.Error(rw, "unavailable", http.StatusServiceUnavailable)
+	case 1:
+		time.Sleep(300 * time.Millisecond)
+		f.proxy.ServeHTTP(rw, r)
+	case 2: // reset before the call
+		reset(rw)
+	case 3: // the call is done, its answer is lost
+		f.proxy.ServeHTTP(discard{http.Header{}}, r)
+		reset(rw)
+	default:
+		f.proxy.ServeHTTP(rw, r)
+	}
+}
+
+func reset(rw http.ResponseWriter) {
+	c, _, err := http.NewResponseController(rw).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if t, ok := c.(interface{ SetLinger(int) error }); ok {
+		_ = t.SetLinger(0) // a plain close is a fault as well
+	}
+	_ = c.Close()
+}
+
+type discard struct{ h http.Header }
+
+func (d discard) Header() http.Header         { return d.h }
+func (d discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d discard) WriteHeader(int)             {}
+
+func TestFaultyStoreLosesNothing(t *testing.T) {
+	w := startWeb(t, webtest.Options{Seed: 5})
+	b := generate(40, steadyKinds)
+	want := uninterrupted(t, w, b)
+	s3 := storetest.StartVersity(t)
+	target, err := url.Parse(s3.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const victim = "index-2.com"
+	f := &faulty{refuse: "/" + victim + "/domain_metadata.json", proxy: &httputil.ReverseProxy{
+		Transport: &http.Transport{DisableCompression: true}, // a header more would break the signature
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // it is signed
+		},
+	}}
+	front := newServer(t, f)
+	for _, runner := range []string{"direct", "prism"} {
+		t.Run(runner, func(t *testing.T) {
+			behind := "s3://" + s3.Bucket + "/" + runner + "?endpoint=" + s3.Endpoint + "&region=us-east-1"
+			before := "s3://" + s3.Bucket + "/" + runner + "?endpoint=" + front + "&region=us-east-1"
+			put(t, behind, b.files)
+			f.on.Store(true)
+			f.faults.Store(0)
+			c := w.start(t, before, "--runner="+runner)
+			code := c.wait(t, 3*time.Minute)
+			f.on.Store(false)
+			t.Logf("%d faults, exit code %d", f.faults.Load(), code)
+			if f.faults.Load() == 0 {
+				t.Error("no call failed: the test proves nothing")
+			}
+			if code != 0 && code != 1 {
+				t.Errorf("exit code %d\n%s", code, tail(c.output(t)))
+			}
+			marked := marks(t, behind, false)
+			lettered := letters(t, behind, "store_failed")
+			if code == 0 {
+				for domain, asks := range b.domains {
+					for _, mark := range asks {
+						key := strings.TrimSuffix(mark, ".success")
+						if marked[mark] == lettered[key] {
+							t.Errorf("%s: marked %t, dead letter %t, want one of them", domain, marked[mark], lettered[key])
+						}
+					}
+				}
+				for _, mark := range b.domains[victim] {
+					if !lettered[strings.TrimSuffix(mark, ".success")] {
+						t.Errorf("%s could not be stored and has no dead letter", mark)
+					}
+				}
+			}
+			for file, domains := range b.inFile {
+				for _, mark := range domains {
+					if marked[file+".success"] && !marked[mark] {
+						t.Errorf("%s was marked, though %s was not", file, mark)
+					}
+				}
+			}
+			w.run(t, before, "--runner="+runner)
+			same(t, objects(t, behind), want)
+			if left := letters(t, behind, "store_failed"); len(left) != 0 {
+				t.Errorf("dead letters stay after the success: %v", left)
+			}
+		})
+	}
+}
+
+// letters gives the keys that dead letters of a kind are about.
+func letters(t *testing.T, url, kind string) map[string]bool {
+	t.Helper()
+	s := openStore(t, url)
+	out := map[string]bool{}
+	for o, err := range s.List(t.Context(), "dead-letters/seed/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d struct {
+			Kind  string
+			Input struct{ Key string }
+		}
+		if err := json.Unmarshal(get(t, s, o.Key), &d); err != nil {
+			t.Fatal(err)
+		}
+		if d.Kind == kind {
+			out[d.Input.Key] = true
+		}
+	}
+	return out
+}
+
+func TestMemoryOfABigListing(t *testing.T) {
+	dir := directory(t, nil)
+	const objects = 100_000
+	for i := range objects / 1000 {
+		at := filepath.Join(dir, "datasets", "country=sg", "category=news", fmt.Sprintf("date=2026-%02d-%02d", 1+i/28, 1+i%28))
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 500 {
+			for _, name := range []string{fmt.Sprintf("raw_%04d.json", n+1), fmt.Sprintf("raw_%04d.json.success", n+1)} {
+				if err := os.WriteFile(filepath.Join(at, name), nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	begin := time.Now()
+	c := startChild(t, exec.Command(program, "--store="+dir, "--until=list"), "/dev/null")
+	if code := c.wait(t, 2*time.Minute); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, tail(c.output(t)))
+	}
+	t.Logf("listing %d objects: %v, peak RSS %d MB", objects, time.Since(begin).Round(time.Millisecond), c.peakRSS()>>20)
+	if out := c.output(t); !strings.Contains(out, "would read 0 raw files (50000 listed, 50000 already processed") {
+		t.Errorf("the listing is wrong:\n%s", tail(out))
+	}
+	if c.peakRSS() > 300<<20 {
+		t.Errorf("peak RSS %d MB, want at most 300", c.peakRSS()>>20)
+	}
+}
+
+func TestMemoryOfABigFile(t *testing.T) {
+	dir := directory(t, nil)
+	key := filepath.Join(dir, "datasets", "country=sg", "category=news", "date=2026-01-28", "raw_0001.json")
+	if err := os.MkdirAll(filepath.Dir(key), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 5,000,000 records are 1 GB in production's form; these 1,500,000 are a
+	// third of that, with 20,000 distinct domains.
+	const records, distinct = 1_500_000, 20_000
+	var buf bytes.Buffer
+	buf.WriteString(`{"meta":{"country":"sg","category":"news"},"records":[`)
+	for i := range records {
+		if i > 0 {
+			buf.WriteString(",\n")
+		}
+		fmt.Fprintf(&buf, `{"raw_url":"https://www.site-%d.com/section/article-%d.html?utm_source=feed","normalized_domain":"site-%[1]d.com","domain_id":"com:sg:site-%[1]d.com","title":"An article about nothing in particular","language":"en","rank":%[2]d}`, i%distinct, i)
+		if buf.Len() > 1<<20 || i == records-1 {
+			if i == records-1 {
+				buf.WriteString("]}")
+			}
+			if _, err := buf.WriteTo(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	size, err := f.Seek(0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	c := startChild(t, exec.Command(program, "--store="+dir, "--until=extract"), "/dev/null")
+	if code := c.wait(t, 3*time.Minute); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, tail(c.output(t)))
+	}
+	t.Logf("reading %d MB, %d records: %v, peak RSS %d MB", size>>20, records, time.Since(begin).Round(time.Millisecond), c.peakRSS()>>20)
+	if out := c.output(t); !strings.Contains(out, fmt.Sprintf("%d records, 0 bad, %d distinct domains", records, distinct)) {
+		t.Errorf("the extraction is wrong:\n%s", tail(out))
+	}
+	if c.peakRSS() > 200<<20 {
+		t.Errorf("peak RSS %d MB of a file of %d MB, want at most 200", c.peakRSS()>>20, size>>20)
+	}
+}
+
+func newServer(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}

@@ -75,6 +75,9 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 		}
 	}
 	counts := map[string]int64{"files_open": 1}
+	if len(held) > 0 && all.down(fn.Config.OutageThreshold) {
+		counts["outage"] = 1 // the launcher ends the run with ErrOutage
+	}
 	if whole && finished == read.Domains {
 		done, err := fn.finish(ctx, key, read)
 		if err != nil {

@@ -23,7 +23,6 @@ import (
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/metadata"
 	"github.com/newsfork/seed-engine/transforms/seed"
@@ -48,6 +47,7 @@ type job struct {
 	web   *webtest.Web
 	cfg   seed.Config
 	runs  int
+	runID string
 	log   []map[string]any // of the last run
 	cause error            // that stopped the last run
 }
@@ -113,7 +113,8 @@ func (j *job) run() ledger.Tally {
 	j.t.Helper()
 	j.runs++
 	cfg := j.cfg
-	cfg.Lane.RunID = fmt.Sprintf("%s-%d", ledger.NewRunID(time.Now()), j.runs)
+	j.runID = fmt.Sprintf("%s-%d", ledger.NewRunID(time.Now()), j.runs)
+	cfg.Lane.RunID = j.runID
 	events, err := os.Create(filepath.Join(j.t.TempDir(), "log"))
 	must(j.t, err)
 	stderr := os.Stderr
@@ -122,7 +123,7 @@ func (j *job) run() ledger.Tally {
 	os.Stderr = stderr
 	must(j.t, err)
 	p, s := beam.NewPipelineWithRoot()
-	pipeline.Seed(s, cfg)
+	graph(s, cfg)
 	_, err = direct.Execute(j.t.Context(), p)
 	j.cause = w.Cause()
 	must(j.t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
@@ -142,6 +143,15 @@ func (j *job) run() ledger.Tally {
 	total, err := ledger.ReadTotal(j.t.Context(), j.store, cfg.Lane.RunID)
 	must(j.t, err)
 	return total
+}
+
+// graph is pipeline.Seed, which cannot be imported: its package holds the whole program.
+func graph(s beam.Scope, cfg seed.Config) {
+	files, listed := seed.List(s, cfg)
+	read, mentions, extracted := seed.Extract(s, cfg, files)
+	visited, network, collected := seed.Visit(s, cfg, mentions)
+	completed := seed.Complete(s, cfg, read, visited, network)
+	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
 }
 
 // events are the log lines of the last run with that name.

@@ -48,10 +48,10 @@ func TestListRaw(t *testing.T) {
 		"datasets/country=SG/category=news/date=2026-01-28/raw_0001.json",
 	}
 	tests := []struct {
-		name                       string
-		cfg                        seed.Config
-		files                      []string
-		listed, skipped, ignored   int64
+		name                     string
+		cfg                      seed.Config
+		files                    []string
+		listed, skipped, ignored int64
 		nearMisses               []string
 	}{
 		{name: "all", files: []string{

@@ -1,0 +1,217 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+)
+
+// idle is a worker without store and web: what Drain needs of one.
+func idle(t *testing.T, grace time.Duration) *Worker {
+	w := &Worker{cfg: Config{Grace: grace}, stopping: make(chan struct{})}
+	w.ctx, w.cancel = context.WithCancel(t.Context())
+	t.Cleanup(w.cancel)
+	return w
+}
+
+func upTo(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+func noFailure(t *testing.T) func(int, error) int {
+	return func(_ int, err error) int { t.Error(err); return -1 }
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestDrainRunsNAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now, most atomic.Int64
+		begin := time.Now()
+		merged := 0
+		Drain(t.Context(), idle(t, 0), 4, upTo(20), func(ctx context.Context, i int) int {
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			_ = pause(ctx, time.Second)
+			now.Add(-1)
+			return i
+		}, noFailure(t), func(i int) { merged += i }) // unguarded: the race detector sees another goroutine
+		if most.Load() != 4 || merged != 190 || time.Since(begin) != 5*time.Second {
+			t.Errorf("%d at once, sum %d, %v; want 4, 190, 5s", most.Load(), merged, time.Since(begin))
+		}
+	})
+}
+
+func TestDrainOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		Drain(t.Context(), idle(t, 0), 4, upTo(0), func(context.Context, int) int { return 0 }, noFailure(t), func(int) { t.Error("merged") })
+	})
+}
+
+// A result is merged while others are still under way.
+func TestDrainMergesWhileThePoolRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var at []time.Duration
+		Drain(t.Context(), idle(t, 0), 2, upTo(4), func(ctx context.Context, i int) int {
+			_ = pause(ctx, []time.Duration{time.Hour, 1, 2, 3}[i])
+			return i
+		}, noFailure(t), func(int) { at = append(at, time.Since(begin)) })
+		if want := []time.Duration{1, 3, 6, time.Hour}; !slices.Equal(at, want) {
+			t.Errorf("merged at %v, want %v", at, want)
+		}
+	})
+}
+
+func TestDrainPanicIsOneFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		Drain(t.Context(), idle(t, 0), 1, upTo(3), func(_ context.Context, i int) string {
+			if i == 1 {
+				panic("boom")
+			}
+			return fmt.Sprint(i)
+		}, func(i int, err error) string {
+			var p *PanicError
+			if !errors.As(err, &p) || p.Value != "boom" || len(p.Stack) == 0 {
+				t.Errorf("%v", err)
+			}
+			return fmt.Sprintf("failed %d", i)
+		}, func(s string) { got = append(got, s) })
+		if want := []string{"0", "failed 1", "2"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}
+
+func TestDrainStops(t *testing.T) {
+	cause := errors.New("the network is down")
+	for _, tt := range []struct {
+		name  string
+		grace time.Duration
+		cut   bool
+		end   time.Duration
+	}{
+		{"within the grace time", time.Minute, false, 10 * time.Second},
+		{"past the grace time", 2 * time.Second, true, 7 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := idle(t, tt.grace)
+				time.AfterFunc(5*time.Second, func() { w.Stop(cause); w.Stop(errors.New("a second cause")) })
+				begin := time.Now()
+				var begun, cut atomic.Int64
+				merged := 0
+				Drain(t.Context(), w, 3, upTo(100), func(ctx context.Context, _ int) int {
+					begun.Add(1)
+					if pause(ctx, 10*time.Second) != nil {
+						cut.Add(1)
+					}
+					return 0
+				}, noFailure(t), func(int) { merged++ })
+				if begun.Load() != 3 || merged != 3 {
+					t.Errorf("%d begun, %d merged; want 3 of each: nothing new begins, all that began are merged", begun.Load(), merged)
+				}
+				if (cut.Load() == 3) != tt.cut || time.Since(begin) != tt.end {
+					t.Errorf("%d cut, ended after %v, want cut %v, after %v", cut.Load(), time.Since(begin), tt.cut, tt.end)
+				}
+				if !w.Stopped() || !errors.Is(w.Cause(), cause) || w.Proceed(t.Context()) {
+					t.Errorf("stopped %v by %v", w.Stopped(), w.Cause())
+				}
+			})
+		})
+	}
+}
+
+func TestDrainEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		merged := 0
+		Drain(ctx, idle(t, time.Minute), 2, upTo(100), func(ctx context.Context, _ int) int { _ = pause(ctx, 2*time.Second); return 0 }, noFailure(t), func(int) { merged++ })
+		if merged != 6 {
+			t.Errorf("%d merged, want the 4 that ended and the 2 that were cut", merged)
+		}
+	})
+}
+
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := idle(t, 0)
+		begin := time.Now()
+		time.AfterFunc(time.Second, func() { w.paused.Store(true) })
+		time.AfterFunc(time.Minute, func() { w.paused.Store(false) })
+		merged := 0
+		Drain(t.Context(), w, 1, upTo(3), func(ctx context.Context, _ int) int { _ = pause(ctx, 2*time.Second); return 0 }, noFailure(t), func(int) { merged++ })
+		// The second had its turn at 0 s already: a worker is handed its next item, then the pause holds.
+		if took := time.Since(begin); merged != 3 || took < time.Minute || took > time.Minute+5*time.Second {
+			t.Errorf("%d merged after %v", merged, took)
+		}
+	})
+}
+
+// A process takes its share of the job's limits by the lanes that are at work in it.
+func TestLimitsShare(t *testing.T) {
+	sim := webtest.New(webtest.Options{Latency: 50 * time.Millisecond})
+	if err := sim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := sim.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	cfg := web.Config{Concurrency: 8, ConnectTo: sim.Addr(), RootCAs: sim.CAPEM()}
+	client, err := web.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	w := &Worker{Web: client, cfg: Config{Slots: 4, Web: cfg}}
+	for _, step := range []struct {
+		lanes func()
+		want  int // requests in flight
+	}{
+		{w.Enter, 2}, {w.Enter, 4}, {w.Leave, 2},
+		{func() { w.Enter(); w.Enter(); w.Enter(); w.Enter() }, 8}, // five lanes on four slots: no more than the whole
+	} {
+		step.lanes()
+		sim.ResetLog()
+		var all sync.WaitGroup
+		for n := range 16 {
+			all.Go(func() {
+				if _, err := client.Get(t.Context(), web.Request{URL: fmt.Sprintf("http://kind-urlset-%d.com/", n)}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if got := sim.MaxInFlight(); got != step.want {
+			t.Errorf("%d lanes on 4 slots: %d requests in flight, want %d of 8", w.active, got, step.want)
+		}
+	}
+}

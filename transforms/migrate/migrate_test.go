@@ -1,0 +1,190 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/migrate"
+)
+
+func TestMain(m *testing.M) {
+	beamlog.SetLogger(silent{})
+	ptest.Main(m)
+}
+
+type silent struct{}
+
+func (silent) Log(context.Context, beamlog.Severity, int, string) {}
+
+const (
+	legacy = "research/datasets/country=sg/category=news/2026-01-28_0001.json"
+	placed = "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bucket is a memory store of its own, and its URL.
+func bucket(t *testing.T, objects map[string]string) (store.Store, string) {
+	t.Helper()
+	at := "mem://migrate-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	s, err := store.Open(t.Context(), at)
+	must(t, err)
+	for k, v := range objects {
+		must(t, s.Put(t.Context(), k, strings.NewReader(v), store.PutOptions{}))
+	}
+	return s, at
+}
+
+// holds are the keys under the two roots with what they hold.
+func holds(t *testing.T, s store.Store) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, root := range []string{"datasets/", "research/"} {
+		for o, err := range s.List(t.Context(), root) {
+			must(t, err)
+			r, err := s.Open(t.Context(), o.Key)
+			must(t, err)
+			b, err := io.ReadAll(r)
+			must(t, errors.Join(err, r.Close()))
+			all[o.Key] = string(b)
+		}
+	}
+	return all
+}
+
+func equal(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("the bucket holds %v, want %v", got, want)
+	}
+	for k, v := range want {
+		if got[k] != v {
+			t.Errorf("%s holds %q, want %q", k, got[k], v)
+		}
+	}
+}
+
+func TestCopyFile(t *testing.T) {
+	tests := []struct {
+		name          string
+		before, after map[string]string
+		remove        bool
+		done          migrate.Done
+		err           error
+	}{
+		{"copies", map[string]string{legacy: "a"}, map[string]string{legacy: "a", placed: "a"}, false, migrate.Done{Copied: true}, nil},
+		{"removes what it verified", map[string]string{legacy: "a"}, map[string]string{placed: "a"}, true, migrate.Done{Copied: true, Deleted: true}, nil},
+		{"was copied before", map[string]string{legacy: "a", placed: "a"}, map[string]string{legacy: "a", placed: "a"}, false, migrate.Done{}, nil},
+		{"was copied before, is removed now", map[string]string{legacy: "a", placed: "a"}, map[string]string{placed: "a"}, true, migrate.Done{Deleted: true}, nil},
+		{"same size, another content", map[string]string{legacy: "a", placed: "b"}, map[string]string{legacy: "a", placed: "b"}, true, migrate.Done{}, migrate.ErrDiffers},
+		{"another size", map[string]string{legacy: "a", placed: "ab"}, map[string]string{legacy: "a", placed: "ab"}, true, migrate.Done{}, migrate.ErrDiffers},
+		{"is not there", map[string]string{}, map[string]string{}, true, migrate.Done{}, store.ErrNotExist},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, _ := bucket(t, tt.before)
+			done, err := migrate.CopyFile(t.Context(), s, legacy, tt.remove)
+			if done != tt.done || !errors.Is(err, tt.err) {
+				t.Errorf("%+v, %v; want %+v, %v", done, err, tt.done, tt.err)
+			}
+			equal(t, holds(t, s), tt.after)
+		})
+	}
+	s, _ := bucket(t, map[string]string{placed: "a"})
+	if _, err := migrate.CopyFile(t.Context(), s, placed, true); err == nil {
+		t.Error("a file of the new layout is taken for a legacy one")
+	}
+	equal(t, holds(t, s), map[string]string{placed: "a"})
+}
+
+func TestFiles(t *testing.T) {
+	kr := "research/datasets/country=kr/category=policy/2026-01-29_0002.json"
+	s, _ := bucket(t, map[string]string{legacy: "", kr: "", placed: "",
+		"research/datasets/country=sg/category=news/2026-01-28_1.json":    "",
+		"research/datasets/country=sg/category=news/2026-02-30_0001.json": "",
+		"research/datasets/country=sg/category=news/.DS_Store":            ""})
+	for _, tt := range []struct {
+		cfg  migrate.Config
+		want []string
+	}{
+		{migrate.Config{}, []string{kr, legacy}},
+		{migrate.Config{Country: "sg"}, []string{legacy}},
+		{migrate.Config{Category: "policy"}, []string{kr}},
+		{migrate.Config{Date: "2026-01-28"}, []string{legacy}},
+		{migrate.Config{Country: "sg", Category: "news", Date: "2026-01-29"}, nil},
+	} {
+		var got []string
+		for r, err := range migrate.Files(t.Context(), s, tt.cfg) {
+			must(t, err)
+			got = append(got, r.Key)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%+v: %q, want %q", tt.cfg, got, tt.want)
+		}
+	}
+}
+
+// The whole graph: one file that differs becomes a dead letter and the others go on.
+func TestMigrate(t *testing.T) {
+	second, secondPlaced := strings.Replace(legacy, "_0001", "_0002", 1), strings.Replace(placed, "_0001", "_0002", 1)
+	s, at := bucket(t, map[string]string{legacy: "a", second: "b", secondPlaced: "other"})
+	run := func(id string) ledger.Tally {
+		t.Helper()
+		cfg := migrate.Config{DeleteVerified: true, Lane: lane.Config{Job: migrate.Job, RunID: "run-" + id, Store: at, Slots: 1, LogFormat: "json", LogLevel: 12}}
+		p, scope := beam.NewPipelineWithRoot()
+		lane.Total(scope, cfg.Lane, migrate.Copy(scope, cfg, migrate.List(scope, cfg)))
+		_, err := direct.Execute(t.Context(), p)
+		must(t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
+		total, err := ledger.ReadTotal(t.Context(), s, cfg.Lane.RunID)
+		if !errors.Is(err, store.ErrNotExist) {
+			must(t, err)
+		}
+		return total
+	}
+	letters := func() (all []ledger.DeadLetter) {
+		for d, err := range ledger.ListDeadLetters(t.Context(), s, migrate.Job, "") {
+			must(t, err)
+			all = append(all, d)
+		}
+		return all
+	}
+	c := run("1").Counts
+	if c["files_copied"] != 1 || c["files_verified"] != 1 || c["files_deleted"] != 1 || c["files_bad"] != 1 {
+		t.Errorf("counts %v", c)
+	}
+	equal(t, holds(t, s), map[string]string{placed: "a", second: "b", secondPlaced: "other"})
+	if l := letters(); len(l) != 1 || l[0].Kind != "copy_failed" || l[0].Input.File != second || l[0].Retryable {
+		t.Errorf("dead letters %+v", l)
+	}
+	// A person removes one of the two: the next run does the rest, and the letter goes.
+	must(t, s.Delete(t.Context(), secondPlaced))
+	c = run("2").Counts
+	if c["files_copied"] != 1 || c["files_bad"] != 0 {
+		t.Errorf("counts %v", c)
+	}
+	equal(t, holds(t, s), map[string]string{placed: "a", secondPlaced: "b"})
+	if l := letters(); len(l) != 0 {
+		t.Errorf("dead letters %+v", l)
+	}
+	// And once more: nothing is left to do, and without a part there is no total.
+	if c := run("3").Counts; len(c) != 0 {
+		t.Errorf("counts %v", c)
+	}
+}

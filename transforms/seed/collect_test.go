@@ -1,0 +1,437 @@
+package seed_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/metadata"
+)
+
+const mib = 1 << 20
+
+// want is the outcome of a visit, by the failure table of spec/seed.md.
+type want struct {
+	kind        webtest.Kind
+	status      int    // of robots.txt
+	robotsError string // "" where robots.txt answered
+	sitemap     int    // status
+	at          string // of the sitemap: a path at the host, or a whole URL
+	form        string // sitemap.kind
+	count       int64  // url_count: -1 for what the simulated web says, -2 for none
+	sitemapErr  string
+	asked       []string // where the requests matter
+	check       func(t *testing.T, m metadata.Domain)
+}
+
+func host(k webtest.Kind) string { return "kind-" + strings.ReplaceAll(string(k), "_", "-") + "-1.com" }
+
+func TestCollect(t *testing.T) {
+	var tests []want
+	for _, k := range []webtest.Kind{webtest.KindURLSet, webtest.KindSitemapGz, webtest.KindNamespaced, webtest.KindUTF16, webtest.KindWrongType,
+		webtest.KindBigURLSet, webtest.KindGzip, webtest.KindDeflate, webtest.KindBrotli, webtest.KindZstd, webtest.KindRobots503Once,
+		webtest.KindBadSitemaps, webtest.KindDisallowAll, webtest.KindRateLimited, webtest.KindResetOnce, webtest.KindRedirectShort, webtest.KindEUCKR} {
+		tests = append(tests, want{kind: k, status: 200, sitemap: 200, at: "/sitemap.xml", form: "urlset", count: -1})
+	}
+	for k, status := range map[webtest.Kind]int{webtest.KindNoRobots: 404, webtest.KindRobots403: 403, webtest.KindRobots500: 500} {
+		tests = append(tests, want{kind: k, status: status, sitemap: 200, at: "/sitemap.xml", form: "urlset", count: -1})
+	}
+	for _, k := range []webtest.Kind{webtest.KindRedirectChain, webtest.KindRedirectLoop} {
+		tests = append(tests, want{kind: k, status: 302, robotsError: "redirect", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "redirect"})
+	}
+	// A dead host costs one robots.txt and one retry; a certificate does not get better.
+	tests = append(tests,
+		want{kind: webtest.KindReset, robotsError: "reset", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "reset", asked: []string{"/robots.txt", "/robots.txt"}},
+		want{kind: webtest.KindTLSWrongName, robotsError: "tls", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "tls", asked: []string{""}},
+		want{kind: webtest.KindNoSuchHost, robotsError: "tls", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "tls"},
+
+		want{kind: webtest.KindIndex, status: 200, sitemap: 200, at: "/sitemap.xml", form: "index", count: -1},
+		want{kind: webtest.KindRSS, status: 200, sitemap: 200, at: "/sitemap.xml", form: "rss", count: 10},
+		want{kind: webtest.KindAtom, status: 200, sitemap: 200, at: "/sitemap.xml", form: "atom", count: 10},
+		want{kind: webtest.KindText, status: 200, sitemap: 200, at: "/sitemap.txt", form: "text", count: -1},
+		want{kind: webtest.KindNoSitemapLine, status: 200, sitemap: 200, at: "/sitemap_index.xml", form: "urlset", count: -1,
+			asked: []string{"/robots.txt", "/sitemap.xml", "/sitemap_index.xml"}},
+		want{kind: webtest.KindNoSitemap, status: 200, sitemap: 404, at: "/sitemap.xml", count: -2,
+			asked: []string{"/robots.txt", "/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}},
+		// None parses: the first 2xx is evidence, without a count.
+		want{kind: webtest.KindSoft404, status: 200, sitemap: 200, at: "/sitemap.xml", count: -2,
+			asked: []string{"/robots.txt", "/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}},
+		want{kind: webtest.KindManySitemaps, status: 200, sitemap: 404, at: "/sitemap-1.xml", count: -2, check: func(t *testing.T, m metadata.Domain) {
+			if n := len(m.Robots.SitemapURLs); n != 30 {
+				t.Errorf("%d sitemap_urls, want all 30", n)
+			}
+		}, asked: func() []string {
+			paths := []string{"/robots.txt"}
+			for n := range 20 { // candidates at most
+				paths = append(paths, fmt.Sprintf("/sitemap-%d.xml", n+1))
+			}
+			return paths
+		}()},
+		want{kind: webtest.KindHugeRobots, status: 200, sitemap: 200, at: "/sitemap.xml", form: "urlset", count: -1, check: func(t *testing.T, m metadata.Domain) {
+			if !m.Robots.Truncated || m.Robots.ContentLength != mib || len(m.Robots.SitemapURLs) != 1 {
+				t.Errorf("robots of 1.5 MiB: %+v", m.Robots)
+			}
+		}},
+		want{kind: webtest.KindCrawlDelay, status: 200, sitemap: 200, at: "/sitemap.xml", form: "urlset", count: -1, check: func(t *testing.T, m metadata.Domain) {
+			if m.Robots.CrawlDelay == nil || *m.Robots.CrawlDelay != 1 {
+				t.Errorf("crawl_delay %v, want 1", m.Robots.CrawlDelay)
+			}
+		}},
+		want{kind: webtest.KindCrawlDelayLong, status: 200, sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "crawl_delay", asked: []string{"/robots.txt"}, check: func(t *testing.T, m metadata.Domain) {
+			if m.Robots.CrawlDelay == nil || *m.Robots.CrawlDelay != 60 {
+				t.Errorf("crawl_delay %v, want 60", m.Robots.CrawlDelay)
+			}
+		}},
+		want{kind: webtest.KindAlways503, status: 503, sitemap: 404, at: "/sitemap.xml", count: -2,
+			asked: []string{"/robots.txt", "/robots.txt", "/sitemap.xml", "/sitemap.xml", "/sitemap_index.xml", "/sitemap_index.xml", "/sitemaps.xml", "/sitemaps.xml"}},
+		want{kind: webtest.KindRedirectWWW, status: 200, sitemap: 200, at: "https://www." + host(webtest.KindRedirectWWW) + "/sitemap.xml", form: "urlset", count: -1, check: func(t *testing.T, m metadata.Domain) {
+			if at := "https://www." + host(webtest.KindRedirectWWW) + "/robots.txt"; m.Robots.FinalURL != at {
+				t.Errorf("final_url %q, want %q", m.Robots.FinalURL, at)
+			}
+		}},
+		want{kind: webtest.KindRedirectHTTP, status: 200, sitemap: 200, at: "http://" + host(webtest.KindRedirectHTTP) + "/sitemap.xml", form: "urlset", count: -1},
+		want{kind: webtest.KindRedirectPrivate, status: 302, robotsError: "blocked", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "blocked"},
+		// Both of its sitemaps are 1 GiB: 10 MiB are kept, and count what they hold.
+		want{kind: webtest.KindGzipBomb, status: 200, sitemap: 200, at: "/sitemap.xml.gz", form: "urlset", count: 1, check: func(t *testing.T, m metadata.Domain) {
+			if !m.Sitemap.Truncated || m.Sitemap.ContentLength != 10*mib {
+				t.Errorf("bomb: %+v", m.Sitemap)
+			}
+		}},
+	)
+
+	j := newJob(t, webtest.Options{Seed: 1})
+	raw := day + "raw_0001.json"
+	var urls []string
+	for _, tt := range tests {
+		urls = append(urls, "https://"+host(tt.kind)+"/about")
+	}
+	j.put(raw, rawFile(urls...))
+	total := j.run()
+	for i, tt := range tests {
+		t.Run(string(tt.kind), func(t *testing.T) {
+			name := host(tt.kind)
+			m := j.metadata(raw, name)
+			if m.DomainID != "com:sg:"+name || m.RegistrableDomain != name || m.Country != "SG" || m.Category != "news" {
+				t.Errorf("identity %+v", m)
+			}
+			if m.Source == nil || m.Source.RawFilePath != raw || m.Source.RecordIndex == nil || *m.Source.RecordIndex != i {
+				t.Errorf("source %+v, want %s, %d", m.Source, raw, i)
+			}
+			if !j.done(raw, name) {
+				t.Error("no .success")
+			}
+
+			r := m.Robots
+			if exists := tt.status == 200; r.StatusCode != tt.status || r.Error != tt.robotsError || r.Exists != exists || (r.ContentLength > 0) != exists || (r.FetchedAt != "") != exists {
+				t.Errorf("robots %+v, want status %d, error %q", r, tt.status, tt.robotsError)
+			}
+			if j.exists(out(raw, name, "robots.txt")) != r.Exists {
+				t.Error("evidence robots.txt must be there just when robots.exists")
+			} else if r.Exists && int64(len(j.read(out(raw, name, "robots.txt")))) != r.ContentLength {
+				t.Error("content_length is not that of the evidence")
+			}
+
+			s := m.Sitemap
+			at := tt.at
+			if strings.HasPrefix(at, "/") {
+				at = "https://" + name + at
+			}
+			if exists := tt.sitemap == 200; s.StatusCode != tt.sitemap || s.Error != tt.sitemapErr || s.Exists != exists || s.URL != at || s.Kind != tt.form || (s.ContentLength > 0) != exists || (s.FetchedAt != "") != exists {
+				t.Errorf("sitemap %+v, want status %d, kind %q, error %q, %s", s, tt.sitemap, tt.form, tt.sitemapErr, at)
+			}
+			count := tt.count
+			if count == -1 {
+				count = int64(j.web.Count(name))
+			}
+			switch {
+			case count == -2 && s.URLCount != nil:
+				t.Errorf("url_count %d, want none", *s.URLCount)
+			case count != -2 && (s.URLCount == nil || *s.URLCount != count):
+				t.Errorf("url_count %v, want %d", s.URLCount, count)
+			}
+			if j.exists(out(raw, name, "sitemap.xml")) != s.Exists {
+				t.Error("evidence sitemap.xml must be there just when sitemap.exists")
+			} else if s.Exists && int64(len(j.read(out(raw, name, "sitemap.xml")))) != s.ContentLength {
+				t.Error("content_length is not that of the evidence")
+			}
+			if tt.asked != nil && !slices.Equal(j.asked(name), tt.asked) {
+				t.Errorf("asked for %q, want %q", j.asked(name), tt.asked)
+			}
+			if tt.check != nil {
+				tt.check(t, m)
+			}
+		})
+	}
+
+	n := int64(len(tests))
+	if c := total.Counts; c["domains_unique"] != n || c["domains_collected"] != n || c["domains_failed"] != 0 || total.Timings.Count != n {
+		t.Errorf("counts %v, %d timings, want %d domains", c, total.Timings.Count, n)
+	}
+	if !j.exists(raw + ".success") {
+		t.Error("the file is not complete")
+	}
+	if b := j.read(out(raw, host(webtest.KindSitemapGz), "sitemap.xml")); !bytes.HasPrefix(b, []byte("<?xml")) {
+		t.Errorf("a .gz sitemap is kept unpacked, not %q…", b[:8])
+	}
+	if b := j.read(out(raw, host(webtest.KindUTF16), "sitemap.xml")); !bytes.HasPrefix(b, []byte{0xff, 0xfe}) {
+		t.Errorf("the charset is left as it came, not %q…", b[:8])
+	}
+	for name, wants := range map[string]int{"robots_file_too_large": 1, "sitemap_file_too_large": 1, "domain_collector_start": len(tests), "robots_fetched": len(tests),
+		"sitemap_fetched": len(tests), "domain_collector_complete": len(tests), "domains_extracted": 1, "file_processing_complete": 1, "orchestrator_start": 1,
+		"files_found": 1, "queue_messages_sent": 1, "file_processor_start": 1} {
+		if got := len(j.events(name)); got != wants {
+			t.Errorf("%d events %s, want %d", got, name, wants)
+		}
+	}
+	if len(j.events("invalid_sitemap_url_in_robots")) == 0 {
+		t.Error("bad Sitemap lines are not logged")
+	}
+	for _, r := range j.web.Requests() {
+		if r.Method != "" && r.UserAgent != "Newsfork-SeedEngine/1.0" {
+			t.Errorf("%s%s was asked as %q", r.Host, r.Path, r.UserAgent)
+		}
+	}
+}
+
+// The sitemap's host is another's: the address is kept as robots.txt names it.
+func TestForeignSitemap(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw, name := day+"raw_0001.json", host(webtest.KindForeignSitemap)
+	j.put(raw, rawFile("https://"+name))
+	j.run()
+	m := j.metadata(raw, name)
+	if len(m.Robots.SitemapURLs) != 1 || m.Sitemap.URL != m.Robots.SitemapURLs[0] || strings.Contains(m.Sitemap.URL, "https://"+name) || m.Sitemap.Kind != "urlset" {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestMetadataObject(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://kind-urlset-1.com"))
+	j.run()
+	key := out(raw, "kind-urlset-1.com", "domain_metadata.json")
+	for name, wants := range map[string]string{"domain_metadata.json": "application/json", "robots.txt": "text/plain", "sitemap.xml": "application/xml"} {
+		o, err := j.store.Head(t.Context(), out(raw, "kind-urlset-1.com", name))
+		must(t, err)
+		if o.ContentType != wants {
+			t.Errorf("%s is %q, want %q", name, o.ContentType, wants)
+		}
+	}
+	o, err := j.store.Head(t.Context(), key)
+	must(t, err)
+	for k, v := range map[string]string{"domain_id": "com:sg:kind-urlset-1.com", "registrable_domain": "kind-urlset-1.com", "country": "sg", "category": "news", "date": "2026-01-28"} {
+		if o.Metadata[k] != v {
+			t.Errorf("custom metadata %s is %q, want %q", k, o.Metadata[k], v)
+		}
+	}
+	if o, err = j.store.Head(t.Context(), key+".success"); err != nil || o.Size != 0 {
+		t.Errorf(".success: %d bytes, %v", o.Size, err)
+	}
+	var indented bytes.Buffer
+	must(t, json.Indent(&indented, j.read(key), "", "  "))
+	if !bytes.Equal(indented.Bytes(), j.read(key)) {
+		t.Error("the metadata is not indented by two")
+	}
+}
+
+// pages is a site of a few pages; any other path is 404.
+func pages(byPath map[string]string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, ok := byPath[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, body) // a client that is gone shows on its own side
+	})
+}
+
+func urlset(n int) string {
+	return `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + strings.Repeat("<url><loc>https://site.com/a</loc></url>", n) + "</urlset>"
+}
+
+func index(paths ...string) string {
+	var b strings.Builder
+	for _, p := range paths {
+		fmt.Fprintf(&b, "<sitemap><loc>https://site.com%s</loc></sitemap>", p)
+	}
+	return `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + b.String() + "</sitemapindex>"
+}
+
+func TestFollowIndex(t *testing.T) {
+	site := pages(map[string]string{
+		"/robots.txt":  "Sitemap: https://site.com/sitemap.xml\n",
+		"/sitemap.xml": index("/a.xml", "/more.xml", "/b.xml", "/a.xml", "/gone.xml"),
+		"/a.xml":       urlset(3),
+		"/more.xml":    index("/c.xml", "/sitemap.xml"), // the way back is not taken
+		"/b.xml":       urlset(5),
+		"/c.xml":       urlset(7),
+	})
+	for _, tt := range []struct {
+		most         int
+		asked        []string
+		child, total int64
+	}{
+		{50, []string{"/robots.txt", "/sitemap.xml", "/a.xml", "/more.xml", "/b.xml", "/gone.xml", "/c.xml"}, 5, 15},
+		{3, []string{"/robots.txt", "/sitemap.xml", "/a.xml", "/more.xml", "/b.xml"}, 3, 8},
+		{0, []string{"/robots.txt", "/sitemap.xml"}, -1, -1}, // not asked for
+	} {
+		j := newJob(t, webtest.Options{})
+		j.web.Handle("site.com", site)
+		j.cfg.Collect.FollowIndex, j.cfg.Collect.MaxChildSitemaps = tt.most > 0, max(tt.most, 10)
+		if tt.most > 0 {
+			j.cfg.Collect.MaxChildSitemaps = tt.most
+		}
+		raw := day + "raw_0001.json"
+		j.put(raw, rawFile("https://site.com"))
+		j.run()
+		if got := j.asked("site.com"); !slices.Equal(got, tt.asked) {
+			t.Errorf("at most %d: asked for %q, want %q", tt.most, got, tt.asked)
+		}
+		s := j.metadata(raw, "site.com").Sitemap
+		number := func(p *int64) int64 {
+			if p == nil {
+				return -1
+			}
+			return *p
+		}
+		if number(s.ChildCount) != tt.child || number(s.TotalURLCount) != tt.total || s.Kind != "index" {
+			t.Errorf("at most %d: child_count %d, total_url_count %d, want %d, %d", tt.most, number(s.ChildCount), number(s.TotalURLCount), tt.child, tt.total)
+		}
+	}
+}
+
+const rss = `<rss version="2.0"><channel><title>t</title><item><title>a</title><link>https://site.com/1</link></item></channel></rss>`
+
+func TestHomepageAndFeeds(t *testing.T) {
+	home := `<html><head><link rel="alternate" type="application/rss+xml" href="/news.rss"><link rel="alternate" type="application/rss+xml" href="/private/feed"></head></html>`
+	site := map[string]string{
+		"/robots.txt":     "User-agent: *\nDisallow: /private/\nSitemap: https://site.com/sitemap.xml\nSitemap: https://site.com/named-feed.xml\n",
+		"/sitemap.xml":    urlset(1),
+		"/named-feed.xml": rss,
+		"/":               home,
+		"/news.rss":       rss,
+		"/private/feed":   rss,
+		"/atom.xml":       "<html>not a feed</html>",
+	}
+	j := newJob(t, webtest.Options{})
+	j.web.Handle("site.com", pages(site))
+	j.web.Handle("closed.com", pages(map[string]string{"/robots.txt": "User-agent: *\nDisallow: /\n", "/": home}))
+	j.cfg.Collect.Homepage, j.cfg.Collect.Feeds = true, true
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://site.com", "https://closed.com"))
+	j.run()
+	m := j.metadata(raw, "site.com")
+	var feeds []string
+	for _, f := range m.Feeds {
+		feeds = append(feeds, f.URL)
+		if f.Kind != "rss" || f.ItemCount == nil || *f.ItemCount != 1 || f.StatusCode != 200 || !f.Exists || f.ContentLength != int64(len(rss)) {
+			t.Errorf("feed %+v", f)
+		}
+	}
+	if want := []string{"https://site.com/named-feed.xml", "https://site.com/news.rss"}; !slices.Equal(feeds, want) {
+		t.Errorf("feeds %q, want %q", feeds, want)
+	}
+	if slices.Contains(j.asked("site.com"), "/private/feed") {
+		t.Error("robots.txt forbids /private/")
+	}
+	if m.Homepage == nil || !m.Homepage.Exists || m.Homepage.StatusCode != 200 || m.Homepage.ContentLength != int64(len(home)) {
+		t.Errorf("homepage %+v", m.Homepage)
+	}
+	if got := string(j.read(out(raw, "site.com", "homepage.html"))); got != home {
+		t.Errorf("homepage.html is %q", got)
+	}
+	if got := j.asked("closed.com"); !slices.Equal(got, []string{"/robots.txt"}) {
+		t.Errorf("closed.com was asked for %q: its robots.txt forbids all", got)
+	}
+	if m := j.metadata(raw, "closed.com"); m.Homepage == nil || m.Homepage.Exists || m.Homepage.Error != "robots" || m.Feeds != nil {
+		t.Errorf("closed.com: %+v", m)
+	}
+}
+
+// robots.txt answers only once the sitemap was asked for.
+func TestParallelFetch(t *testing.T) {
+	asked := make(chan struct{})
+	j := newJob(t, webtest.Options{})
+	j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/robots.txt":
+			select {
+			case <-asked:
+			case <-r.Context().Done():
+			}
+			http.NotFound(w, r)
+		case "/sitemap.xml":
+			close(asked) // a second request would panic
+			_, _ = io.WriteString(w, urlset(2))
+		}
+	}))
+	j.cfg.Collect.ParallelFetch = true
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://site.com"))
+	j.run()
+	if m := j.metadata(raw, "site.com"); m.Robots.StatusCode != 404 || m.Sitemap.URLCount == nil || *m.Sitemap.URLCount != 2 {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestRobotsCache(t *testing.T) {
+	var status atomic.Int64
+	var asked atomic.Int64
+	j := newJob(t, webtest.Options{})
+	j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/robots.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		asked.Add(1)
+		w.WriteHeader(int(status.Load()))
+		fmt.Fprintf(w, "# answer %d\n", asked.Load())
+	}))
+	j.cfg.Collect.RobotsCache = 24 * time.Hour
+	n := 0
+	visit := func(why string, wantAsked int64, wantBody string) {
+		t.Helper()
+		n++
+		raw := fmt.Sprintf("datasets/country=sg/category=news/date=2026-01-%02d/raw_0001.json", n)
+		j.put(raw, rawFile("https://site.com"))
+		j.cfg.Files = []string{raw}
+		j.run()
+		if got := asked.Load(); got != wantAsked {
+			t.Errorf("%s: robots.txt was asked for %d times, want %d", why, got, wantAsked)
+		}
+		m := j.metadata(raw, "site.com")
+		if m.Robots.StatusCode != int(status.Load()) && wantBody == "" || m.Robots.Exists != (wantBody != "") {
+			t.Errorf("%s: %+v", why, m.Robots)
+		}
+		if wantBody != "" && string(j.read(out(raw, "site.com", "robots.txt"))) != wantBody {
+			t.Errorf("%s: robots.txt is %q, want %q", why, j.read(out(raw, "site.com", "robots.txt")), wantBody)
+		}
+	}
+	status.Store(403)
+	visit("first", 1, "")
+	status.Store(200)
+	visit("a failure is never kept", 2, "# answer 2\n")
+	visit("a fresh one is used", 2, "# answer 2\n")
+	j.cfg.ForceID = "forced"
+	visit("--force passes it by", 3, "# answer 3\n")
+	j.cfg.ForceID = ""
+	visit("what --force fetched is kept", 3, "# answer 3\n")
+	old, err := json.Marshal(map[string]any{"fetched_at": time.Now().Add(-25 * time.Hour), "status": 200, "body": []byte("# old\n")})
+	must(t, err)
+	j.put("cache/robots/site.com.json", string(old))
+	visit("one of yesterday is too old", 4, "# answer 4\n")
+	j.put("cache/robots/site.com.json", "{broken")
+	visit("a broken one is none", 5, "# answer 5\n")
+	j.cfg.Collect.RobotsCache = 0
+	visit("switched off", 6, "# answer 6\n")
+}

@@ -1,0 +1,325 @@
+package seed_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+func TestStoreFailed(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw, other := day+"raw_0001.json", day+"raw_0002.json"
+	j.put(raw, rawFile("https://kind-urlset-1.com", "https://kind-urlset-2.com"))
+	j.put(other, rawFile("https://kind-urlset-2.com"))
+	mend := j.spoil(out(raw, "kind-urlset-1.com", "domain_metadata.json"))
+	total := j.run()
+	letters := j.letters()
+	if len(letters) != 1 || letters[0].Kind != "store_failed" || letters[0].Input.DomainID != "com:sg:kind-urlset-1.com" || letters[0].Input.Key != out(raw, "kind-urlset-1.com", "domain_metadata.json") {
+		t.Fatalf("dead letters %+v", letters)
+	}
+	if j.done(raw, "kind-urlset-1.com") || j.exists(raw+".success") || !j.done(raw, "kind-urlset-2.com") || !j.exists(other+".success") {
+		t.Error("what could not be stored, and its file, must stay open; the rest must be done")
+	}
+	if c := total.Counts; c["domains_failed"] != 1 || c["domains_collected"] != 1 || c["files_open"] != 1 || c["files_completed"] != 1 {
+		t.Errorf("counts %v", c)
+	}
+	mend()
+	j.web.ResetLog()
+	j.run()
+	if l := j.letters(); len(l) != 0 || !j.exists(raw+".success") || !j.done(raw, "kind-urlset-1.com") {
+		t.Errorf("after the store was mended: letters %+v", l)
+	}
+	if len(j.asked("kind-urlset-2.com")) != 0 {
+		t.Error("the next run does just the unfinished domains")
+	}
+}
+
+func TestEvidenceIsBestEffort(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://kind-urlset-1.com"))
+	j.spoil(out(raw, "kind-urlset-1.com", "robots.txt"))
+	j.run()
+	if !j.done(raw, "kind-urlset-1.com") || len(j.letters()) != 0 || len(j.events("evidence_file_save_failed")) != 1 {
+		t.Errorf("letters %+v, log %v", j.letters(), j.log)
+	}
+}
+
+// Evidence of an earlier, killed try goes where this one has none.
+func TestOldEvidenceIsRemoved(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://kind-reset-1.com"))
+	for _, name := range []string{"robots.txt", "sitemap.xml"} {
+		j.put(out(raw, "kind-reset-1.com", name), "old")
+	}
+	j.run()
+	if j.exists(out(raw, "kind-reset-1.com", "robots.txt")) || j.exists(out(raw, "kind-reset-1.com", "sitemap.xml")) || !j.done(raw, "kind-reset-1.com") {
+		t.Error("old evidence stays")
+	}
+}
+
+// A status above 599 (LinkedIn's 999) is the one thing that a site can do to
+// break the schema: a person must look at it, and its file is done.
+func TestInvalidMetadata(t *testing.T) {
+	var status atomic.Int64
+	status.Store(999)
+	j := newJob(t, webtest.Options{})
+	j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://site.com"))
+	j.run()
+	letters := j.letters()
+	if len(letters) != 1 || letters[0].Kind != "invalid_metadata" || letters[0].Retryable || !strings.Contains(letters[0].Error, "/robots/status_code") {
+		t.Fatalf("dead letters %+v", letters)
+	}
+	if j.done(raw, "site.com") || j.exists(out(raw, "site.com", "domain_metadata.json")) || !j.exists(raw+".success") {
+		t.Error("invalid metadata is not written, and does not keep its file open")
+	}
+	status.Store(404)
+	must(t, j.store.Delete(t.Context(), raw+".success"))
+	j.run()
+	if l := j.letters(); len(l) != 0 || !j.done(raw, "site.com") {
+		t.Errorf("a success leaves %+v", l)
+	}
+}
+
+// A raw file that is replaced while its domains are visited is read again.
+func TestReplacedFileStaysOpen(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw := day + "raw_0001.json"
+	j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		j.put(raw, rawFile("https://site.com", "https://kind-urlset-1.com"))
+		http.NotFound(w, r)
+	}))
+	j.put(raw, rawFile("https://site.com"))
+	j.run()
+	if j.exists(raw+".success") || len(j.events("file_replaced")) != 1 {
+		t.Error("the version that was read is gone: the file must stay open")
+	}
+	j.run()
+	if !j.exists(raw+".success") || !j.done(raw, "kind-urlset-1.com") {
+		t.Error("the new version is not done")
+	}
+}
+
+// A stop leaves what was not begun, and every file that waits for it, open.
+func TestStopLeavesFilesOpen(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	j.cfg.Lane.Web.Concurrency, j.cfg.Lane.Grace = 1, 10*time.Second
+	raw, one := day+"raw_0001.json", day+"raw_0002.json"
+	j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if w, ok := lane.Find(j.runID); ok {
+			w.Stop(nil)
+		}
+		http.NotFound(w, r)
+	}))
+	j.put(raw, rawFile("https://site.com", "https://kind-urlset-1.com", "https://kind-urlset-2.com"))
+	j.put(one, rawFile("https://site.com"))
+	j.run()
+	if !j.done(raw, "site.com") || !j.exists(one+".success") {
+		t.Error("what was begun must end within the grace time")
+	}
+	if j.exists(raw+".success") || len(j.asked("kind-urlset-2.com")) != 0 || len(j.events("file_left_open")) != 1 || len(j.letters()) != 0 {
+		t.Error("what was not begun must stay open, without a dead letter")
+	}
+	j.run()
+	if !j.exists(raw+".success") || !j.done(raw, "kind-urlset-2.com") {
+		t.Error("the next run must do the rest")
+	}
+}
+
+func TestForcedRunDoesAllOnce(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw, name := day+"raw_0001.json", "kind-urlset-1.com"
+	j.put(raw, rawFile("https://"+name))
+	j.run()
+	for _, tt := range []struct {
+		force string
+		asked int
+	}{{"", 2}, {"a", 4}, {"a", 4}, {"b", 6}, {"", 6}} {
+		j.cfg.ForceID = tt.force
+		j.run()
+		if got := len(j.asked(name)); got != tt.asked {
+			t.Errorf("force %q: %d requests by now, want %d", tt.force, got, tt.asked)
+		}
+	}
+	for _, key := range []string{raw + ".success", out(raw, name, "domain_metadata.json.success")} {
+		o, err := j.store.Head(t.Context(), key)
+		if err != nil || o.Metadata["forced-by"] != "b" {
+			t.Errorf("%s: %v, %v", key, o.Metadata, err)
+		}
+	}
+}
+
+// door stands before the simulated web and can be shut: then connections are refused.
+type door struct {
+	t    *testing.T
+	to   string
+	at   string
+	ln   net.Listener
+	left atomic.Int64 // connections until it shuts by itself
+}
+
+func newDoor(t *testing.T, to string, left int64) *door {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	d := &door{t: t, to: to, at: ln.Addr().String(), ln: ln}
+	d.left.Store(left)
+	go d.serve(ln)
+	t.Cleanup(func() { _ = d.ln.Close() }) // it may be shut already
+	return d
+}
+
+func (d *door) serve(ln net.Listener) {
+	for {
+		in, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		if d.left.Add(-1) == 0 {
+			_ = ln.Close() // in time: its client has one connection only
+		}
+		go func() {
+			outward, err := net.Dial("tcp4", d.to)
+			if err != nil {
+				_ = in.Close()
+				return
+			}
+			go func() { _, _ = io.Copy(outward, in); _ = outward.(*net.TCPConn).CloseWrite() }()
+			_, _ = io.Copy(in, outward)
+			_, _ = in.Close(), outward.Close()
+		}()
+	}
+}
+
+func (j *job) hosts(n int) (raw string, names []string) {
+	j.t.Helper()
+	var urls []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("kind-no-sitemap-%d.com", i))
+		urls = append(urls, "https://"+names[i])
+	}
+	raw = day + "raw_0001.json"
+	j.put(raw, rawFile(urls...))
+	return raw, names
+}
+
+func (j *job) marks() (n int) {
+	j.t.Helper()
+	for o, err := range j.store.List(j.t.Context(), "processing/") {
+		must(j.t, err)
+		if strings.HasSuffix(o.Key, "domain_metadata.json.success") {
+			n++
+		}
+	}
+	return n
+}
+
+// Fewer than a window, and all of them fail: nothing is marked.
+func TestOutageOfAll(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	d := newDoor(t, j.web.Addr(), 1)
+	must(t, d.ln.Close())
+	j.cfg.Lane.Web.ConnectTo = d.at
+	raw, names := j.hosts(20)
+	if total := j.run(); total.Counts["outage"] == 0 || total.Counts["files_open"] != 1 {
+		t.Errorf("the launcher is not told of the outage: %v", total.Counts)
+	}
+	if n := j.marks(); n != 0 || j.exists(raw+".success") || len(j.letters()) != 0 {
+		t.Errorf("%d domains marked, file done %v, letters %v", n, j.exists(raw+".success"), j.letters())
+	}
+	// The network is back: the same command does it all.
+	j.cfg.Lane.Web.ConnectTo = j.web.Addr()
+	j.run()
+	if n := j.marks(); n != len(names) || !j.exists(raw+".success") || !j.metadata(raw, names[0]).Robots.Exists {
+		t.Errorf("after the outage %d domains marked, want %d", n, len(names))
+	}
+}
+
+// A whole window fails: the run stops early, by a clear error.
+func TestOutageStopsTheRun(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	d := newDoor(t, j.web.Addr(), 1)
+	must(t, d.ln.Close())
+	j.cfg.Lane.Web.ConnectTo = d.at
+	raw, _ := j.hosts(1000)
+	total := j.run()
+	if j.cause == nil || !strings.Contains(j.cause.Error(), "network") {
+		t.Errorf("cause %v", j.cause)
+	}
+	if n := j.marks(); n != 0 || j.exists(raw+".success") {
+		t.Errorf("%d domains marked", n)
+	}
+	if n := total.HTTP.Failures["connect"]; n < 200 || n > 300 {
+		t.Errorf("%d domains were tried, want little more than the window of 200", n)
+	}
+}
+
+// A share of failures below the threshold is the sites' own, and recorded.
+func TestFewFailuresAreMarked(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	j.cfg.Lane.Web.Concurrency = 1
+	d := newDoor(t, j.web.Addr(), 4)
+	j.cfg.Lane.Web.ConnectTo = d.at
+	raw, names := j.hosts(10)
+	total := j.run()
+	if total.Counts["outage"] != 0 {
+		t.Errorf("an outage is told of: %v", total.Counts)
+	}
+	if n := j.marks(); n != len(names) || !j.exists(raw+".success") {
+		t.Errorf("%d domains marked, want %d", n, len(names))
+	}
+	if got := total.HTTP.Failures["connect"]; got != 6 {
+		t.Errorf("%d failures, want 6", got)
+	}
+	m := j.metadata(raw, names[9])
+	if m.Robots.StatusCode != 0 || m.Robots.Error != "connect" || m.Robots.Exists || m.Robots.ContentLength != 0 || m.Sitemap.StatusCode != 404 || m.Sitemap.Error != "connect" || m.Sitemap.URL != "https://"+names[9]+"/sitemap.xml" {
+		t.Errorf("%+v", m)
+	}
+}
+
+// Without the guard every failure is recorded.
+func TestOutageGuardOff(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	d := newDoor(t, j.web.Addr(), 1)
+	must(t, d.ln.Close())
+	j.cfg.Lane.Web.ConnectTo, j.cfg.OutageThreshold = d.at, 0
+	raw, names := j.hosts(5)
+	j.run()
+	if n := j.marks(); n != len(names) || !j.exists(raw+".success") {
+		t.Errorf("%d domains marked, want %d", n, len(names))
+	}
+}
+
+// More than one lane, files and partitions: all is done, and each host once.
+func TestLanes(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	j.cfg.Lanes, j.cfg.Lane.Slots = 7, 2
+	raw, names := j.hosts(60)
+	total := j.run()
+	if j.marks() != 60 || !j.exists(raw+".success") || total.Counts["domains_collected"] != 60 {
+		t.Errorf("%d marked, %v", j.marks(), total.Counts)
+	}
+	for _, n := range names {
+		if got := j.asked(n); slices.Index(got, "/robots.txt") != 0 || len(got) != 4 {
+			t.Errorf("%s was asked for %q", n, got)
+		}
+	}
+	if total.HTTP.Requests != 240 || total.HTTP.ByStatus["200"] != 60 || total.HTTP.ByStatus["404"] != 180 {
+		t.Errorf("the total is exact: %+v", total.HTTP)
+	}
+	if _, err := j.store.Head(t.Context(), raw); err != nil || total.Store["put"] == 0 {
+		t.Errorf("store calls %v, %v", total.Store, err)
+	}
+}

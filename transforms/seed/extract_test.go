@@ -1,0 +1,223 @@
+package seed_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/rawfile"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+func TestExtractFile(t *testing.T) {
+	s := memory(t)
+	key := day + "raw_0001.json"
+	must(t, s.Put(t.Context(), key, strings.NewReader(`{"records":[
+		{"raw_url":"https://www.moe.gov.sg/news"},
+		{"raw_url":"not a url"},
+		{"raw_url":"https://moe.gov.sg/other"},
+		{"raw_url":"https://www.site.com/","domain_id":"other:kr:site.com"},
+		{"raw_url":"https://site.com/"},
+		{"normalized_domain":"no-url.com"},
+		{"raw_url":"https://b.site.com/x","domain_id":"nonsense"},
+		7]}`), store.PutOptions{}))
+	var got []lane.Mention
+	x, err := seed.ExtractFile(t.Context(), s, key, slog.New(slog.DiscardHandler), func(m lane.Mention) error { got = append(got, m); return nil })
+	must(t, err)
+	want := []lane.Mention{
+		{Host: "moe.gov.sg", Label: "gov:sg", Index: 0},
+		{Host: "site.com", Label: "other:kr", Index: 3}, // a valid domain_id is kept
+		{Host: "site.com", Label: "com:sg", Index: 4},   // another id of the same host
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("mentions %+v, want %+v", got, want)
+	}
+	o, err := s.Head(t.Context(), key)
+	must(t, err)
+	if x.ETag != o.ETag || x.Records != 8 || x.Bad != 3 || !slices.Equal(x.BadIndices, []int{1, 5, 7}) || x.Domains != 3 || x.FirstBad == nil {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestExtractFileErrors(t *testing.T) {
+	s := memory(t)
+	for name, tt := range map[string]struct {
+		body string
+		want error
+	}{
+		"raw_0001.json": {`{"records":[{"raw_url":"https://a.com"}`, rawfile.ErrTruncated},
+		"raw_0002.json": {`{"records":[{"raw_url" "https://a.com"}]}`, rawfile.ErrBadJSON},
+		"raw_0003.json": {`{"meta":{}}`, rawfile.ErrNoRecords},
+		"raw_0004.json": {``, rawfile.ErrTruncated},
+	} {
+		must(t, s.Put(t.Context(), day+name, strings.NewReader(tt.body), store.PutOptions{}))
+		_, err := seed.ExtractFile(t.Context(), s, day+name, slog.New(slog.DiscardHandler), func(lane.Mention) error { return nil })
+		if !errors.Is(err, tt.want) || store.Retryable(err) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%q: %v, want %v, which is final and names the file", tt.body, err, tt.want)
+		}
+	}
+	if _, err := seed.ExtractFile(t.Context(), s, day+"raw_0009.json", slog.New(slog.DiscardHandler), nil); !errors.Is(err, store.ErrNotExist) || store.Retryable(err) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// A file far larger than a buffer is never held: a repeated domain costs nothing.
+func TestExtractFileLong(t *testing.T) {
+	s := memory(t)
+	key := day + "raw_0001.json"
+	r, w := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(w, `{"meta":{"record_count":50000},"records":[{"raw_url":"https://a.com"}`)
+		for n := range 49_999 {
+			_, _ = fmt.Fprintf(w, `,{"raw_url":"https://a.com/%d"}`, n)
+		}
+		_, _ = io.WriteString(w, `]}`)
+		_ = w.Close()
+	}()
+	must(t, s.Put(t.Context(), key, r, store.PutOptions{}))
+	n := 0
+	x, err := seed.ExtractFile(t.Context(), s, key, slog.New(slog.DiscardHandler), func(lane.Mention) error { n++; return nil })
+	must(t, err)
+	if n != 1 || x.Domains != 1 || x.Records != 50_000 {
+		t.Errorf("%d mentions, %+v", n, x)
+	}
+}
+
+func TestBadRecords(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://kind-urlset-1.com", "https://10.0.0.1/", "https://localhost/"))
+	total := j.run()
+	letters := j.letters()
+	if len(letters) != 1 || letters[0].Kind != "bad_records" || letters[0].Input.File != raw || !slices.Equal(letters[0].Input.Indices, []int{1, 2}) || letters[0].Retryable || letters[0].Stage != "extract" {
+		t.Fatalf("dead letters %+v", letters)
+	}
+	bad := j.events("domain_extraction_failed")
+	if len(bad) != 2 || bad[0]["file_path"] != raw || bad[0]["record_index"] != 1.0 {
+		t.Errorf("events %v", bad)
+	}
+	if c := total.Counts; c["records"] != 3 || c["records_bad"] != 2 || c["domains_collected"] != 1 || c["dead_letters"] != 1 || total.DeadLetters["bad_records"] != 1 {
+		t.Errorf("total %+v", total)
+	}
+	// A person must look at the bad records; the file itself is done.
+	if !j.exists(raw + ".success") {
+		t.Error("bad records keep their file open")
+	}
+	// Mended and read again, the letter goes.
+	j.put(raw, rawFile("https://kind-urlset-1.com"))
+	must(t, j.store.Delete(t.Context(), raw+".success"))
+	j.run()
+	if l := j.letters(); len(l) != 0 {
+		t.Errorf("a success leaves %+v", l)
+	}
+}
+
+func TestBadFile(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	bad, good := day+"raw_0001.json", day+"raw_0002.json"
+	// kind-urlset-1 is named by both, kind-urlset-2 by the broken file alone.
+	whole := rawFile("https://kind-urlset-1.com", "https://kind-urlset-2.com")
+	j.put(bad, whole[:len(whole)-2])
+	j.put(good, rawFile("https://kind-urlset-3.com", "https://kind-urlset-1.com"))
+	total := j.run()
+	letters := j.letters()
+	if len(letters) != 1 || letters[0].Kind != "bad_file" || letters[0].Input.File != bad || letters[0].Retryable || letters[0].Attempts != 1 {
+		t.Fatalf("dead letters %+v", letters)
+	}
+	if j.exists(bad+".success") || !j.exists(good+".success") {
+		t.Error("the broken file must stay open, the other must be done")
+	}
+	if len(j.asked("kind-urlset-2.com")) != 0 {
+		t.Error("records before the break are crawled")
+	}
+	if m := j.metadata(good, "kind-urlset-1.com"); m.Source.RawFilePath != good || *m.Source.RecordIndex != 1 {
+		t.Errorf("source %+v: the broken file must not count", m.Source)
+	}
+	if c := total.Counts; c["files_bad"] != 1 || c["files_read"] != 1 || c["domains_unique"] != 2 || c["files_listed"] != 2 {
+		t.Errorf("counts %v", c)
+	}
+	j.run()
+	if l := j.letters(); len(l) != 1 || l[0].Attempts != 2 {
+		t.Errorf("a second failure updates the letter: %+v", l)
+	}
+	j.put(bad, whole)
+	j.run()
+	if l := j.letters(); len(l) != 0 || !j.exists(bad+".success") || !j.done(bad, "kind-urlset-2.com") {
+		t.Errorf("a mended file: letters %+v", l)
+	}
+}
+
+func TestMetaDisagrees(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw, last := day+"raw_0001.json", day+"raw_0002.json"
+	j.put(raw, `{"meta":{"country":"KR","category":"policy","record_count":5},"records":[{"raw_url":"https://kind-urlset-1.com","domain_id":"bad","collected_at":7}]}`)
+	j.put(last, `{"records":[{"raw_url":"https://kind-urlset-1.com"}],"meta":{"country":"sg","category":"news","record_count":1}}`)
+	j.run()
+	if m := j.metadata(raw, "kind-urlset-1.com"); m.Country != "SG" || m.Category != "news" {
+		t.Errorf("the path wins: %+v", m)
+	}
+	if got := j.events("meta_disagrees"); len(got) != 2 || got[0]["file_path"] != raw {
+		t.Errorf("meta_disagrees %v", got)
+	}
+	if got := j.events("record_count_mismatch"); len(got) != 1 || got[0]["meta"] != 5.0 || got[0]["records"] != 1.0 {
+		t.Errorf("record_count_mismatch %v", got)
+	}
+	if got := j.events("domain_identity_derived"); len(got) != 1 {
+		t.Errorf("domain_identity_derived %v", got)
+	}
+	if !j.exists(raw+".success") || !j.exists(last+".success") {
+		t.Error("neither is fatal")
+	}
+}
+
+func TestDedupeAcrossFiles(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	name := "kind-urlset-1.com"
+	one, two, kr := day+"raw_0001.json", day+"raw_0002.json", "datasets/country=kr/category=news/date=2026-01-28/raw_0001.json"
+	j.put(two, `{"records":[{"raw_url":"https://kind-urlset-1.com","domain_id":"edu:sg:kind-urlset-1.com"}]}`)
+	j.put(one, `{"records":[{"raw_url":"https://kind-urlset-2.com"},{"raw_url":"https://kind-urlset-1.com","domain_id":"org:sg:kind-urlset-1.com"},{"raw_url":"https://kind-urlset-1.com"}]}`)
+	j.put(kr, rawFile("https://www.kind-urlset-1.com"))
+	total := j.run()
+	if got := j.asked(name); !slices.Equal(got, []string{"/robots.txt", "/sitemap.xml"}) {
+		t.Errorf("asked for %q: a domain is fetched once a run", got)
+	}
+	if m := j.metadata(one, name); m.DomainID != "org:sg:"+name || m.Source.RawFilePath != one || *m.Source.RecordIndex != 1 || m.Country != "SG" {
+		t.Errorf("sg: %+v, %+v", m, m.Source)
+	}
+	if m := j.metadata(kr, name); m.DomainID != "com:kr:"+name || m.Source.RawFilePath != kr || *m.Source.RecordIndex != 0 || m.Country != "KR" {
+		t.Errorf("kr: %+v, %+v", m, m.Source)
+	}
+	for _, f := range []string{one, two, kr} {
+		if !j.exists(f + ".success") {
+			t.Errorf("%s is open", f)
+		}
+	}
+	// By domain_id: org, edu and com of sg, com of kr; and the other host.
+	if c := total.Counts; c["domains_unique"] != 5 || c["domains_collected"] != 5 || c["records"] != 5 {
+		t.Errorf("counts %v", c)
+	}
+
+	// A partition that came later brings the domain once more, for itself alone.
+	j.web.ResetLog()
+	later := "datasets/country=sg/category=news/date=2026-01-29/raw_0001.json"
+	before := j.metadata(one, name).CollectedAt
+	j.put(later, rawFile("https://"+name))
+	must(t, j.store.Delete(t.Context(), one+".success"))
+	total = j.run()
+	if got := j.asked(name); len(got) != 2 || !j.done(later, name) || j.metadata(one, name).CollectedAt != before {
+		t.Errorf("asked for %q; collected_at %s, was %s", got, j.metadata(one, name).CollectedAt, before)
+	}
+	if len(j.asked("kind-urlset-2.com")) != 0 {
+		t.Error("a domain that every partition has is fetched again")
+	}
+	if c := total.Counts; c["domains_already_done"] == 0 || c["files_skipped"] != 2 || len(j.events("domain_already_processed")) == 0 {
+		t.Errorf("counts %v", c)
+	}
+}

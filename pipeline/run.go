@@ -239,6 +239,12 @@ func runJob(ctx context.Context, s store.Store, o Options, job, filters string, 
 		defer func() { _ = sim.Close() }() // it dies with the process anyway
 		cfg.Web.ConnectTo, cfg.Web.RootCAs = sim.Addr(), sim.CAPEM()
 	}
+	if err := ledger.CloseAbandoned(ctx, s, job, time.Now()); err != nil {
+		return err
+	}
+	if _, err := store.SweepTemp(ctx, s, time.Now().Add(-time.Hour)); err != nil {
+		return err
+	}
 	if run.ForceID, err = ledger.ForceID(ctx, s, job, filters, o.Force); err != nil {
 		return err
 	}

@@ -3,32 +3,28 @@ module github.com/newsfork/seed-engine
 go 1.26.0
 
 require (
-	cloud.google.com/go/storage v1.70.0
-	github.com/andybalholm/brotli v1.2.8
-	github.com/apache/beam/sdks/v2 v2.77.0
-	github.com/aws/aws-sdk-go-v2 v1.47.7
-	github.com/aws/aws-sdk-go-v2/config v1.33.15
-	github.com/aws/aws-sdk-go-v2/credentials v1.20.15
-	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.8
-	github.com/aws/smithy-go v1.28.8
-	github.com/fsouza/fake-gcs-server v1.56.1
-	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
-	github.com/goccy/go-yaml v1.19.2
-	github.com/klauspost/compress v1.20.3
-	github.com/olekukonko/tablewriter v1.1.5
-	github.com/rogpeppe/go-internal v1.16.0
-	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
-	github.com/schollz/progressbar/v3 v3.19.1
-	github.com/stretchr/testify v1.12.1
-	github.com/temoto/robotstxt v1.1.2
-	gocloud.dev v0.47.0
-	golang.org/x/net v0.62.0
-	golang.org/x/sync v0.24.0
-	golang.org/x/sys v0.49.0
-	golang.org/x/term v0.47.0
-	golang.org/x/text v0.43.0
-	golang.org/x/time v0.16.0
-	google.golang.org/api v0.307.0
+	cloud.google.com/go/storage v1.70.0 // gs://: the client under gocloud.dev, with our own retries
+	github.com/andybalholm/brotli v1.2.8 // web: br answers
+	github.com/apache/beam/sdks/v2 v2.77.0 // pipelines and runners
+	github.com/aws/aws-sdk-go-v2 v1.47.7 // s3://, r2://: the client under gocloud.dev, with our own endpoint and checksum settings
+	github.com/aws/aws-sdk-go-v2/config v1.33.15 // s3://: credentials and region, found as every AWS tool does
+	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.8 // s3://: the client itself
+	github.com/aws/smithy-go v1.28.8 // s3://: telling errors apart
+	github.com/fsouza/fake-gcs-server v1.56.1 // tests: GCS in the process
+	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // raw files, token by token
+	github.com/goccy/go-yaml v1.19.2 // --config
+	github.com/klauspost/compress v1.20.3 // web: gzip, deflate and zstd answers
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // metadata is checked before it is written
+	github.com/schollz/progressbar/v3 v3.19.1 // the live line on a terminal
+	github.com/stretchr/testify v1.12.1 // tests: comparing values
+	github.com/temoto/robotstxt v1.1.2 // tests: a second opinion on robots.txt
+	gocloud.dev v0.47.0 // one adapter for S3, R2, GCS and memory
+	golang.org/x/net v0.62.0 // public suffixes, IDNA, HTML, proxies, DNS messages
+	golang.org/x/sys v0.49.0 // tests: extended attributes for the S3 server
+	golang.org/x/term v0.47.0 // is standard error a terminal
+	golang.org/x/text v0.43.0 // character sets
+	golang.org/x/time v0.16.0 // --rate
+	google.golang.org/api v0.307.0 // gs://: telling errors apart
 )
 
 require (
@@ -47,6 +43,7 @@ require (
 	github.com/Microsoft/go-winio v0.6.2 // indirect
 	github.com/avast/retry-go/v4 v4.7.0 // indirect
 	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.26 // indirect
+	github.com/aws/aws-sdk-go-v2/credentials v1.20.15 // indirect
 	github.com/aws/aws-sdk-go-v2/feature/ec2/imds v1.20.7 // indirect
 	github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager v0.4.3 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.10 // indirect
@@ -61,7 +58,6 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.3 // indirect
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/clipperhouse/displaywidth v0.10.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.6.0 // indirect
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
 	github.com/containerd/errdefs v1.0.0 // indirect
@@ -72,7 +68,6 @@ require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/envoyproxy/go-control-plane/envoy v1.39.0 // indirect
 	github.com/envoyproxy/protoc-gen-validate v1.3.3 // indirect
-	github.com/fatih/color v1.18.0 // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.5 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
@@ -87,16 +82,11 @@ require (
 	github.com/googleapis/gax-go/v2 v2.26.2 // indirect
 	github.com/gorilla/handlers v1.5.2 // indirect
 	github.com/gorilla/mux v1.8.1 // indirect
-	github.com/mattn/go-colorable v0.1.14 // indirect
-	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/mattn/go-runewidth v0.0.19 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/moby/docker-image-spec v1.3.1 // indirect
 	github.com/moby/moby/api v1.56.0 // indirect
 	github.com/moby/moby/client v0.6.0 // indirect
-	github.com/olekukonko/cat v0.0.0-20250911104152-50322a0618f6 // indirect
-	github.com/olekukonko/errors v1.2.0 // indirect
-	github.com/olekukonko/ll v0.1.6 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/image-spec v1.1.1 // indirect
 	github.com/pkg/xattr v0.4.12 // indirect
@@ -117,7 +107,7 @@ require (
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20260508232706-74f9aab9d74a // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
-	golang.org/x/tools v0.51.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/xerrors v0.0.0-20240903120638-7835f813f4da // indirect
 	google.golang.org/genproto v0.0.0-20260904194346-d0f1323225a4 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260904194346-d0f1323225a4 // indirect

@@ -218,7 +218,7 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 	if len(all) > 0 {
 		first.url = all[0]
 	}
-	var evidence *fetched
+	var evidence, beside *fetched
 	var kind web.Kind
 	for _, at := range all {
 		if ctx.Err() != nil {
@@ -233,9 +233,14 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 			kind = cmpKind(kind, errSkipped)
 			continue
 		}
+		if early != nil && own && beside == nil {
+			f := <-early
+			beside = &f
+		}
 		var f fetched
-		if early != nil && at == "https://"+c.name+usualSitemaps[0] {
-			f = <-early
+		if beside != nil && (at == beside.url || at == beside.final) { // robots.txt may name where the usual path redirects to
+			f = *beside
+			f.url = at
 		} else {
 			f = c.sitemap(ctx, at, false)
 		}

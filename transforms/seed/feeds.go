@@ -79,13 +79,19 @@ func (c *collector) feeds(ctx context.Context, page fetched, named []string, bes
 			}
 		}
 	}
-	if base, err := url.Parse("https://" + c.name + "/"); err == nil && page.ok() {
+	// Where the homepage redirects to is where the site lives: the usual paths
+	// of the bare name would lead to the same feeds a second time.
+	base := &url.URL{Scheme: "https", Host: c.name, Path: "/"}
+	if final, err := url.Parse(page.final); err == nil && page.ok() && c.sameHost(page.final) {
+		base = final
+	}
+	if page.ok() {
 		for _, u := range feed.Discover(page.body, base) {
 			add(u)
 		}
 	}
 	for _, p := range usualFeeds {
-		add("https://" + c.name + p)
+		add(base.Scheme + "://" + base.Host + p)
 	}
 	var out []metadata.Feed
 	for _, u := range at {

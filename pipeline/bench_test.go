@@ -1,0 +1,492 @@
+package pipeline_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/metadata"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+var (
+	benchDomains = flag.Int("domains", 2000, "domains of BenchmarkSeed")
+	benchRounds  = flag.Int("rounds", 3, "runs of each side; medians are reported")
+	benchMost    = flag.Int("most-domains", 10_000, "the larger input of BenchmarkSeedSize, such as 100000")
+)
+
+const benchRaw = "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"
+
+// The peer is the same work without Beam, a ledger, manners or a parser:
+// goroutines that share a plain http.Client. It is this test program again,
+// started as a child so that both sides' CPU is a whole process's.
+const (
+	peerWeb         = "SEED_BENCH_PEER_WEB"
+	peerStore       = "SEED_BENCH_PEER_STORE"
+	peerConcurrency = "SEED_BENCH_PEER_CONCURRENCY"
+)
+
+func init() {
+	if os.Getenv(peerWeb) != "" { // before any test's own start-up
+		if err := peer(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	register.DoFn3x0[int, func(*lane.Batch) bool, func(int64)](&countHosts{})
+	register.DoFn2x0[[]byte, func(int, lane.Batch)](&someBatches{})
+	beam.RegisterType(reflect.TypeFor[lane.Batch]())
+}
+
+// peer fetches robots.txt, then sitemap.xml of each domain with the
+// transport's settings of io/web, and writes the same four objects with the
+// same options through the same directory store: so the same temporary files,
+// fsyncs, renames and sidecars.
+func peer() error {
+	ctx := context.Background()
+	s, err := store.Open(ctx, os.Getenv(peerStore))
+	if err != nil {
+		return err
+	}
+	concurrency, err := strconv.Atoi(os.Getenv(peerConcurrency))
+	if err != nil {
+		return err
+	}
+	raw, err := s.Open(ctx, benchRaw)
+	if err != nil {
+		return err
+	}
+	var in struct {
+		Records []struct {
+			RawURL string `json:"raw_url"`
+		} `json:"records"`
+	}
+	if err := errors.Join(json.NewDecoder(raw).Decode(&in), raw.Close()); err != nil {
+		return err
+	}
+	var onlyHTTP1 http.Protocols
+	onlyHTTP1.SetHTTP1(true)
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1}
+	client := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, os.Getenv(peerWeb))
+		},
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, Protocols: &onlyHTTP1, DisableCompression: true,
+		MaxIdleConns: concurrency, MaxIdleConnsPerHost: 1, IdleConnTimeout: 15 * time.Second, WriteBufferSize: 1 << 10,
+	}}
+	work := make(chan string)
+	failed := make(chan error, concurrency)
+	var pool sync.WaitGroup
+	for range concurrency {
+		pool.Go(func() {
+			for name := range work {
+				if err := peerVisit(ctx, client, s, name); err != nil {
+					failed <- fmt.Errorf("%s: %w", name, err)
+					return
+				}
+			}
+		})
+	}
+	for _, r := range in.Records {
+		select {
+		case work <- strings.TrimSuffix(strings.TrimPrefix(r.RawURL, "https://"), "/"):
+		case err := <-failed:
+			return err
+		}
+	}
+	close(work)
+	pool.Wait()
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return s.Close()
+	}
+}
+
+func peerVisit(ctx context.Context, client *http.Client, s store.Store, name string) error {
+	raw, _ := hive.ParseRaw(benchRaw)
+	dir := raw.Partition.DomainDir(name) + "/"
+	put := func(file, contentType string, body []byte, md map[string]string) error {
+		return s.Put(ctx, dir+file, bytes.NewReader(body), store.PutOptions{ContentType: contentType, Metadata: md})
+	}
+	robots, err := peerGet(client, "https://"+name+"/robots.txt")
+	if err != nil {
+		return err
+	}
+	sitemap, err := peerGet(client, "https://"+name+"/sitemap.xml")
+	if err != nil {
+		return err
+	}
+	now, index := metadata.Timestamp(time.Now()), 0
+	doc, err := metadata.Marshal(metadata.Domain{
+		DomainID: "gov:sg:" + name, RegistrableDomain: name, Country: "SG", Category: "news", CollectedAt: now,
+		Robots:  metadata.Robots{StatusCode: 200, ContentLength: int64(len(robots)), Exists: true, FetchedAt: now},
+		Sitemap: metadata.Sitemap{StatusCode: 200, ContentLength: int64(len(sitemap)), Exists: true, FetchedAt: now, URL: "https://" + name + "/sitemap.xml", Kind: "urlset"},
+		Source:  &metadata.Source{RawFilePath: benchRaw, RecordIndex: &index},
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		put("robots.txt", "text/plain", robots, nil),
+		put("sitemap.xml", "application/xml", sitemap, nil),
+		put("domain_metadata.json", "application/json", doc, map[string]string{
+			"domain_id": "gov:sg:" + name, "registrable_domain": name, "country": "sg", "category": "news", "date": "2026-01-28"}),
+		put("domain_metadata.json"+hive.Success, "text/plain", nil, nil))
+}
+
+func peerGet(client *http.Client, url string) ([]byte, error) {
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "Newsfork-SeedEngine/1.0")
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: status %d", url, resp.StatusCode)
+	}
+	return body, nil
+}
+
+// field is where a benchmark takes place: the program, and a simulated web in
+// this process that answers both sides alike.
+type field struct {
+	b       *testing.B
+	dir     string
+	program string
+	web     *webtest.Web
+	ca      string
+}
+
+var buildProgram = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "seed-bench-") // small, and left to the system: no benchmark knows that it is the last
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(dir, "pipeline")
+	if out, err := exec.Command("go", "build", "-o", program, "../cmd/pipeline").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the program: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
+func newField(b *testing.B, latency time.Duration) *field {
+	b.Helper()
+	program, err := buildProgram()
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := &field{b: b, dir: b.TempDir(), program: program, web: webtest.New(webtest.Options{Seed: 1, Latency: latency, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})}
+	if err := f.web.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := f.web.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	f.ca = filepath.Join(f.dir, "ca.pem")
+	if err := os.WriteFile(f.ca, f.web.CAPEM(), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return f
+}
+
+// cost is what one child took.
+type cost struct {
+	wall, cpu time.Duration
+	first     time.Duration // from start to the web's first request
+	rss       int64         // peak, bytes
+}
+
+// run lays out a new store of so many domains, lets the peer ("plain") or the
+// program on a runner work through it, and checks that it did.
+func (f *field) run(side string, domains, concurrency int) cost {
+	f.b.Helper()
+	dir, err := os.MkdirTemp(f.dir, "store-")
+	if err != nil {
+		f.b.Fatal(err)
+	}
+	defer func() {
+		if err := os.RemoveAll(dir); err != nil {
+			f.b.Error(err)
+		}
+	}()
+	writeRaw(f.b, filepath.Join(dir, filepath.FromSlash(benchRaw)), 0, domains)
+	cmd := exec.Command(f.program, "--runner="+side, "--store="+dir, "--connect-to="+f.web.Addr(), "--host-delay=0",
+		"--concurrency="+strconv.Itoa(concurrency), "--progress=off", "--log-level=warn")
+	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+f.ca)
+	if side == "plain" {
+		cmd.Path, cmd.Args = os.Args[0], os.Args[:1]
+		cmd.Env = append(cmd.Env, peerWeb+"="+f.web.Addr(), peerStore+"="+dir, peerConcurrency+"="+strconv.Itoa(concurrency))
+	}
+	f.web.ResetLog()
+	start := time.Now()
+	out, err := cmd.CombinedOutput()
+	wall := time.Since(start)
+	if err != nil {
+		f.b.Fatalf("%s: %v\n%s", side, err, out[max(0, len(out)-2000):])
+	}
+	requests := f.web.Requests()
+	if len(requests) != 2*domains {
+		f.b.Fatalf("%s asked %d times for %d domains, want twice each", side, len(requests), domains)
+	}
+	marks, err := filepath.Glob(filepath.Join(dir, "processing", "*", "*", "*", "*", "*"+hive.Success))
+	if err != nil || len(marks) != domains {
+		f.b.Fatalf("%s marked %d of %d domains (%v)", side, len(marks), domains, err)
+	}
+	first := requests[0].Start
+	for _, r := range requests {
+		if r.Start.Before(first) {
+			first = r.Start
+		}
+	}
+	p := cmd.ProcessState
+	return cost{wall: wall, cpu: p.UserTime() + p.SystemTime(), first: first.Sub(start), rss: p.SysUsage().(*syscall.Rusage).Maxrss * 1024}
+}
+
+// writeRaw writes a raw file of the domains from, from+1, ….
+func writeRaw(b *testing.B, path string, from, n int) {
+	b.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := bufio.NewWriter(file)
+	_, _ = w.WriteString(`{"records":[`) // a bufio.Writer keeps its error for Flush
+	for i := range n {
+		if i > 0 {
+			_, _ = w.WriteString(",\n")
+		}
+		_, _ = fmt.Fprintf(w, `{"raw_url":"https://site-%d.com/"}`, from+i)
+	}
+	_, _ = w.WriteString("]}")
+	if err := errors.Join(w.Flush(), file.Close()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func median[T time.Duration | float64 | int64](values []T) T {
+	values = slices.Sorted(slices.Values(values))
+	return values[len(values)/2]
+}
+
+// BenchmarkSeed holds the whole program, from its start to its exit, against
+// a plain pool of goroutines that fetches and writes the same. The sides take
+// turns; a ratio is the median of those of the rounds, as neighbours in time
+// share the machine's mood. The goal is ≥0.95 of the speed at ≤1.15 of the CPU.
+func BenchmarkSeed(b *testing.B) {
+	sides := []string{"plain", "direct", "prism"}
+	for _, latency := range []time.Duration{0, 50 * time.Millisecond} {
+		for _, concurrency := range []int{64, 256} {
+			b.Run(fmt.Sprintf("latency=%v/concurrency=%d", latency, concurrency), func(b *testing.B) {
+				f := newField(b, latency)
+				f.run("plain", *benchDomains, concurrency) // the web signs its certificates at the first handshake
+				b.ResetTimer()
+				took := map[string][]cost{}
+				for range b.N {
+					for round := range *benchRounds {
+						for i := range sides {
+							side := sides[(i+round)%len(sides)]
+							took[side] = append(took[side], f.run(side, *benchDomains, concurrency))
+						}
+					}
+				}
+				b.ReportMetric(0, "ns/op")
+				for _, side := range sides {
+					var speed, ratio, cpu []float64
+					for i, c := range took[side] {
+						plain := took["plain"][i]
+						speed = append(speed, float64(*benchDomains)/c.wall.Seconds())
+						ratio = append(ratio, plain.wall.Seconds()/c.wall.Seconds())
+						cpu = append(cpu, c.cpu.Seconds()/plain.cpu.Seconds())
+					}
+					b.ReportMetric(median(speed), side+"-domains/s")
+					if side != "plain" {
+						b.ReportMetric(median(ratio), side+"/plain-speed")
+						b.ReportMetric(median(cpu), side+"/plain-cpu")
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkSeedFirstRequest is how long a user of a small input waits until
+// the web hears of the program. The goal is 1 s.
+func BenchmarkSeedFirstRequest(b *testing.B) {
+	for _, runner := range []string{"direct", "prism"} {
+		b.Run(runner, func(b *testing.B) {
+			f := newField(b, 0)
+			f.run("plain", 10, 10)
+			b.ResetTimer()
+			var first []time.Duration
+			for range b.N {
+				for range 2**benchRounds + 1 {
+					first = append(first, f.run(runner, 10, 64).first)
+				}
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(first).Seconds(), "s-to-first-request")
+			b.ReportMetric(slices.Max(first).Seconds(), "s-at-worst")
+		})
+	}
+}
+
+// BenchmarkSeedSize shows whether a domain's cost stays flat as inputs grow,
+// and the peak of resident memory. -most-domains=100000 takes minutes.
+func BenchmarkSeedSize(b *testing.B) {
+	for _, domains := range []int{1000, *benchMost} {
+		b.Run(fmt.Sprintf("domains=%d/prism", domains), func(b *testing.B) {
+			f := newField(b, 0)
+			for range b.N {
+				c := f.run("prism", domains, 64)
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(float64(c.rss)/(1<<20), "peak-MiB")
+				b.ReportMetric(c.cpu.Seconds()*1e6/float64(domains), "cpu-µs/domain")
+				b.ReportMetric(float64(domains)/c.wall.Seconds(), "domains/s")
+			}
+		})
+	}
+}
+
+const (
+	groupedFiles = 2
+	groupedHosts = 500_000 // in each file the same ones: a million mentions
+)
+
+// BenchmarkGrouping moves a million mentions of half a million hosts to their
+// lane, where they are merged by host. "extract" begins with the raw files:
+// JSON, identities, duplicates within a file. "shuffle" begins with batches
+// that are ready, and so shows the runner's part.
+func BenchmarkGrouping(b *testing.B) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // prism tells of every stage
+	beamlog.SetLogger(mute{})
+	beam.Init()
+	dir := b.TempDir()
+	for i := range groupedFiles {
+		writeRaw(b, filepath.Join(dir, filepath.FromSlash(strings.Replace(benchRaw, "0001", fmt.Sprintf("%04d", i+1), 1))), 0, groupedHosts)
+	}
+	for _, from := range []string{"extract", "shuffle"} {
+		for _, runner := range []string{"direct", "prism"} {
+			b.Run(from+"/"+runner, func(b *testing.B) {
+				var speed []float64
+				for range b.N {
+					for range *benchRounds {
+						speed = append(speed, groupedFiles*groupedHosts/group(b, runner, from, dir).Seconds())
+					}
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(median(speed), "mentions/s")
+			})
+		}
+	}
+}
+
+func group(b *testing.B, runner, from, dir string) time.Duration {
+	b.Helper()
+	cfg := seed.Config{Lanes: 1, Lane: lane.Config{Job: seed.Job, RunID: ledger.NewRunID(time.Now()), Store: dir, Slots: 1, LogFormat: "json", LogLevel: slog.LevelError}}
+	p, s := beam.NewPipelineWithRoot()
+	var mentions beam.PCollection
+	if from == "extract" {
+		files, _ := seed.List(s, cfg)
+		_, mentions, _ = seed.Extract(s, cfg, files)
+	} else {
+		mentions = beam.ParDo(s, &someBatches{Files: groupedFiles, Hosts: groupedHosts}, beam.Impulse(s))
+	}
+	beam.ParDo(s, &countHosts{Want: groupedHosts}, beam.GroupByKey(s, mentions))
+	start := time.Now()
+	if _, err := beam.Run(b.Context(), runner, p); err != nil {
+		b.Fatal(err)
+	}
+	took := time.Since(start)
+	if err := lane.Close(cfg.Lane.RunID); err != nil {
+		b.Fatal(err)
+	}
+	return took
+}
+
+// someBatches emits what Extract would of Files that name the same Hosts.
+type someBatches struct{ Files, Hosts int }
+
+func (fn *someBatches) ProcessElement(_ []byte, emit func(int, lane.Batch)) {
+	const size = 1024 // seed's own
+	for file := range fn.Files {
+		for from := 0; from < fn.Hosts; from += size {
+			batch := lane.Batch{File: "file-" + strconv.Itoa(file), Mentions: make([]lane.Mention, 0, size)}
+			for i := from; i < min(from+size, fn.Hosts); i++ {
+				batch.Mentions = append(batch.Mentions, lane.Mention{Host: "site-" + strconv.Itoa(i) + ".com", Label: "gov:sg", Index: i})
+			}
+			emit(0, batch)
+		}
+	}
+}
+
+// countHosts merges a lane's mentions by host, as the visits do, and panics
+// where it finds other than Want hosts with a mention of each file.
+type countHosts struct{ Want int }
+
+func (fn *countHosts) ProcessElement(_ int, batches func(*lane.Batch) bool, emit func(int64)) {
+	hosts := map[string]int64{}
+	var b lane.Batch
+	for batches(&b) {
+		for _, m := range b.Mentions {
+			hosts[m.Host]++
+		}
+	}
+	for h, n := range hosts {
+		if n != groupedFiles {
+			panic(fmt.Sprintf("%s was mentioned %d times, want %d", h, n, groupedFiles))
+		}
+	}
+	if len(hosts) != fn.Want {
+		panic(fmt.Sprintf("%d hosts arrived, want %d", len(hosts), fn.Want))
+	}
+	emit(int64(len(hosts)))
+}
+
+type mute struct{}
+
+// Log implements Beam's log.Logger.
+func (mute) Log(context.Context, beamlog.Severity, int, string) {}

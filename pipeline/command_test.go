@@ -1,0 +1,360 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// inner names the variable that turns this test binary into the program: a
+// run has its own process, as for a user.
+const inner = "PIPELINE_TEST_ARGS"
+
+func TestProgram(t *testing.T) {
+	args := os.Getenv(inner)
+	if args == "" {
+		return // not started by start
+	}
+	if err := os.Unsetenv(inner); err != nil {
+		t.Fatal(err)
+	}
+	os.Exit(Main(strings.Fields(args), os.Stdout, os.Stderr))
+}
+
+type answer struct {
+	code           int
+	stdout, stderr string
+}
+
+// start runs the program in dir, in a process of its own.
+func start(t *testing.T, dir, args string, change ...func(*exec.Cmd)) answer {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, exe, "-test.run=^TestProgram$")
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "SEED_") {
+			c.Env = append(c.Env, e)
+		}
+	}
+	c.Env = append(c.Env, inner+"="+args)
+	var stdout, stderr bytes.Buffer
+	c.Dir, c.Stdout, c.Stderr = dir, &stdout, &stderr
+	for _, f := range change {
+		f(c)
+	}
+	if err := c.Run(); err != nil && c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return answer{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// here runs the program in this process.
+func here(t *testing.T, args string) answer {
+	t.Helper()
+	resetBeam(t)
+	var stdout, stderr bytes.Buffer
+	code := Main(strings.Fields(args), &stdout, &stderr)
+	return answer{code, stdout.String(), stderr.String()}
+}
+
+// smallBucket has three hosts that answer at once, and bad records if asked.
+func smallBucket(t *testing.T, bad bool) string {
+	t.Helper()
+	dir := t.TempDir()
+	records := []string{
+		`{"raw_url":"https://kind-urlset-1.com/a"}`, `{"raw_url":"https://kind-urlset-2.com/"}`, `{"raw_url":"https://kind-no-robots-3.org/"}`,
+	}
+	if bad {
+		records = append(records, `{"raw_url":"not a url"}`)
+	}
+	writeFile(t, filepath.Join(dir, "b/datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"),
+		fmt.Sprintf(`{"meta":{"country":"sg","category":"news","record_count":%d},"records":[%s]}`, len(records), strings.Join(records, ",")))
+	return dir
+}
+
+func report(t *testing.T, b []byte) ledger.Report {
+	t.Helper()
+	var r ledger.Report
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatalf("%v in:\n%s", err, b)
+	}
+	if d.More() {
+		t.Fatalf("more than the report is there:\n%s", b)
+	}
+	return r
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	f := func(args string, has, hasNot []string) {
+		t.Helper()
+		a := here(t, args)
+		if a.code != ExitOK || a.stderr != "" {
+			t.Errorf("%s: exit %d: %s", args, a.code, a.stderr)
+		}
+		for _, s := range has {
+			if !strings.Contains(a.stdout, s) {
+				t.Errorf("%s does not say %q:\n%s", args, s, a.stdout)
+			}
+		}
+		for _, s := range hasNot {
+			if strings.Contains(a.stdout, s) {
+				t.Errorf("%s says %q", args, s)
+			}
+		}
+	}
+	seed := []string{"-concurrency", "(default 64)", "-host-delay", "(default 200ms)", "-until", "-report", "--endpoint", "SEED_HOST_DELAY"}
+	f("help", append(seed, "pipeline runs", "pipeline dead-letters", "pipeline help"), nil)
+	f("--help", append(seed, "pipeline runs"), nil)
+	f("-h", seed, nil)
+	f("help seed", seed, []string{"-delete-verified", "-dry-run"})
+	f("help migrate", []string{"-delete-verified", "-dry-run", "(default true)", "-store", "-country"}, []string{"-homepage", "-concurrency"})
+	f("help runs", []string{"show ID", "cancel|pause|resume", "--store"}, nil)
+	f("runs --help", []string{"show ID"}, nil)
+	f("help dead-letters", []string{"replay", "show ID", "--store"}, nil)
+	f("dead-letters -h", []string{"replay"}, nil)
+	f("help version", []string{"version"}, nil)
+	f("version", []string{"seed-engine "}, []string{"\n\n"})
+	if left := tree(t, "."); len(left) > 0 {
+		t.Errorf("help made %q", left)
+	}
+}
+
+// TestOneRun goes through a run and what can be asked of it afterwards.
+func TestOneRun(t *testing.T) {
+	t.Parallel()
+	dir := smallBucket(t, true)
+	const run = "--store=b --web=demo --host-delay=1ms "
+	a := start(t, dir, run+"--report=- --runner=prism")
+	if a.code != ExitOK { // bad records are a dead letter, which fails no run
+		t.Fatalf("exit %d: %s", a.code, a.stderr)
+	}
+	r := report(t, []byte(a.stdout))
+	if r.State != ledger.Done || r.Counts["domains_collected"] != 3 || r.Counts["records"] != 4 || r.Counts["records_bad"] != 1 || r.Counts["dead_letters"] != 1 {
+		t.Errorf("state %s, counts %v", r.State, r.Counts)
+	}
+	if _, ok := r.Options["store"]; ok || r.Options["web"] != "demo" {
+		t.Errorf("the report's options: %v", r.Options)
+	}
+
+	// the same under --strict, with --force because all is done
+	a = start(t, dir, run+"--report=r.json --strict --force --runner=direct")
+	if a.code != ExitStrict || !strings.Contains(a.stderr, "dead-letters list") || !strings.Contains(a.stdout, "domains_collected") {
+		t.Errorf("--strict: exit %d, stdout %q, stderr %q", a.code, a.stdout, a.stderr)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "r.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forced := report(t, b)
+	if forced.State != ledger.Done || forced.Counts["domains_collected"] != 3 || forced.Runner != "direct" {
+		t.Errorf("--report=r.json: %+v", forced)
+	}
+
+	list := start(t, dir, "runs --store=b")
+	lines := strings.Split(strings.TrimSpace(list.stdout), "\n")
+	if list.code != ExitOK || len(lines) != 3 || !strings.HasPrefix(lines[1], forced.RunID) || !strings.HasPrefix(lines[2], r.RunID) {
+		t.Errorf("runs: exit %d, not newest first:\n%s%s", list.code, list.stdout, list.stderr)
+	}
+	show := start(t, dir, "runs show "+r.RunID, func(c *exec.Cmd) { c.Env = append(c.Env, "SEED_STORE=b") })
+	if got := report(t, []byte(show.stdout)); show.code != ExitOK || got.RunID != r.RunID || got.State != ledger.Done {
+		t.Errorf("runs show: exit %d: %+v %s", show.code, got, show.stderr)
+	}
+	over := start(t, dir, "runs cancel "+r.RunID+" --store=b")
+	if over.code != ExitUsage || !strings.Contains(over.stderr, "is over (done)") {
+		t.Errorf("runs cancel of an ended run: exit %d: %s", over.code, over.stderr)
+	}
+
+	letters := start(t, dir, "dead-letters --store=b")
+	lines = strings.Split(strings.TrimSpace(letters.stdout), "\n")
+	if letters.code != ExitOK || len(lines) != 2 || !strings.Contains(lines[1], "bad_records") {
+		t.Fatalf("dead-letters: exit %d:\n%s%s", letters.code, letters.stdout, letters.stderr)
+	}
+	id := strings.Fields(lines[1])[0]
+	one := start(t, dir, "dead-letters show --store=b "+id)
+	var d ledger.DeadLetter
+	if err := json.Unmarshal([]byte(one.stdout), &d); err != nil || d.Attempts != 2 || d.RunID != forced.RunID || d.Input.Key+d.Input.File == "" {
+		t.Errorf("dead-letters show: %v, %+v", err, d)
+	}
+	// A person opens the input again, and the next run reads it.
+	mark := filepath.Join(dir, "b", d.Input.File+".success")
+	if _, err := os.Stat(mark); err != nil {
+		t.Fatalf("the raw file is not done: %v", err)
+	}
+	for _, missing := range []string{"dead-letters replay --store=b 000000000000 " + id, "dead-letters replay --store=b --run=" + r.RunID + " " + id} {
+		if a := start(t, dir, missing); a.code != ExitUsage {
+			t.Errorf("%s: exit %d", missing, a.code)
+		}
+		if _, err := os.Stat(mark); err != nil {
+			t.Errorf("%s was refused, and touched the store: %v", missing, err)
+		}
+	}
+	replayed := start(t, dir, "dead-letters replay --store=b "+id)
+	if _, err := os.Stat(mark); replayed.code != ExitOK || !os.IsNotExist(err) || !strings.Contains(replayed.stdout, "1 dead letter") {
+		t.Errorf("replay: exit %d: %s%s %v", replayed.code, replayed.stdout, replayed.stderr, err)
+	}
+	again := report(t, []byte(start(t, dir, run+"--report=-").stdout))
+	if again.Counts["files_read"] != 1 || again.Counts["records_bad"] != 1 || again.Counts["domains_already_done"] != 3 || again.HTTP.Requests != 0 {
+		t.Errorf("the run after the replay: %v, %d requests", again.Counts, again.HTTP.Requests)
+	}
+}
+
+// TestPreviews: what only prints what would be done leaves nothing behind, not
+// even the copy of the sample.
+func TestPreviews(t *testing.T) {
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	f := func(args, want string) {
+		t.Helper()
+		a := here(t, args)
+		if a.code != ExitOK || !strings.Contains(a.stdout, want) {
+			t.Errorf("%s: exit %d: %s%s", args, a.code, a.stdout, a.stderr)
+		}
+		if left := tree(t, "."); len(left) > 0 {
+			t.Errorf("%s made %q", args, left)
+		}
+	}
+	f("--until=list", "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json\n")
+	f("--until=list --country=kr", "datasets/country=kr/")
+	f("--until=extract", "would visit up to")
+	f("--job=migrate", "would copy 1 files")
+}
+
+// TestFailingStore: a store that is there but fails is exit code 1, one that
+// says no is 2.
+func TestFailingStore(t *testing.T) {
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+	f := func(status int, body string, want int) {
+		t.Helper()
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/xml")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}))
+		defer s.Close()
+		for _, args := range []string{"", "runs "} {
+			a := here(t, args+"--store=s3://bucket?endpoint="+s.URL)
+			if a.code != want || strings.Count(a.stderr, "\n") != 1 || !strings.Contains(a.stderr, "s3://bucket") || a.stdout != "" {
+				t.Errorf("%sstatus %d: exit %d, want %d: %s%s", args, status, a.code, want, a.stdout, a.stderr)
+			}
+			if strings.Contains(a.stderr, "EXAMPLE") {
+				t.Errorf("the message shows a key: %s", a.stderr)
+			}
+		}
+	}
+	f(503, `<Error><Code>ServiceUnavailable</Code><Message>later</Message></Error>`, ExitFailed)
+	f(404, `<Error><Code>NoSuchBucket</Code><Message>none</Message></Error>`, ExitUsage)
+	f(403, `<Error><Code>AccessDenied</Code><Message>no</Message></Error>`, ExitUsage)
+	if left := tree(t, "."); len(left) > 0 {
+		t.Errorf("it made %q", left)
+	}
+}
+
+// TestUnreadableStore runs the program as somebody who has no rights.
+func TestUnreadableStore(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "b/datasets/x"), "")
+	if err := os.Chmod(filepath.Join(dir, "b"), 0o300); err != nil { // may be entered, not read
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "b/datasets"), 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // else it cannot be removed
+		_ = os.Chmod(filepath.Join(dir, "b"), 0o700)
+		_ = os.Chmod(filepath.Join(dir, "b/datasets"), 0o700)
+	})
+	if os.Geteuid() != 0 {
+		a := start(t, dir, "--store=b")
+		unreadable(t, a)
+		return
+	}
+	// Root may read everything: a copy of the binary runs as nobody.
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "program")
+	if err := os.WriteFile(program, binary, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unreadable(t, start(t, dir, "--store=b", func(c *exec.Cmd) {
+		c.Path = program
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}))
+}
+
+func unreadable(t *testing.T, a answer) {
+	t.Helper()
+	if a.code != ExitUsage || strings.Count(a.stderr, "\n") != 1 || !strings.Contains(a.stderr, "permission denied") || !strings.Contains(a.stderr, "give this user the right") {
+		t.Errorf("exit %d: %s", a.code, a.stderr)
+	}
+}
+
+// TestBrokenLetter: one dead letter that cannot be read hides no other.
+func TestBrokenLetter(t *testing.T) {
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	ctx := t.Context()
+	s, err := store.Open(ctx, "mem://letters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if err := s.Put(ctx, "dead-letters/seed/000.json", strings.NewReader("{"), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := ledger.Put(ctx, s, ledger.DeadLetter{Job: "seed", RunID: "r", Kind: "bad_file", Input: ledger.Input{File: "datasets/x"}, Error: "broken"}); err != nil {
+		t.Fatal(err)
+	}
+	a := here(t, "dead-letters --store=mem://letters")
+	if a.code != ExitFailed || !strings.Contains(a.stdout, "bad_file") || !strings.Contains(a.stderr, "000.json") {
+		t.Errorf("exit %d:\n%s%s", a.code, a.stdout, a.stderr)
+	}
+}
+
+func TestSecretsInErrors(t *testing.T) {
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	for _, args := range []string{
+		"--store=s3://key:hunter2@bucket", "--store=https://key:hunter2@bucket-{env}/x", "--store=s3://bucket?endpoint=http://key:hunter2@host",
+		"runs --store=r2://key:hunter2@bucket", "--runner=flink --endpoint=h:1 --store=file://key:hunter2@x",
+	} {
+		if a := here(t, args); a.code != ExitUsage || strings.Contains(a.stdout+a.stderr, "hunter2") {
+			t.Errorf("%s: exit %d: %s", args, a.code, a.stderr)
+		}
+	}
+}

@@ -41,7 +41,7 @@ import (
 var (
 	benchDomains = flag.Int("domains", 2000, "domains of BenchmarkSeed")
 	benchRounds  = flag.Int("rounds", 3, "runs of each side; medians are reported")
-	benchMost    = flag.Int("most-domains", 10_000, "the larger input of BenchmarkSeedSize, such as 100000")
+	benchMost    = flag.Int("most-domains", 5000, "the larger input of BenchmarkSeedSize, such as 100000")
 )
 
 const benchRaw = "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"

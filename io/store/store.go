@@ -147,7 +147,7 @@ func Open(ctx context.Context, rawURL string) (Store, error) {
 
 // checkKey holds the rule that Store states.
 func checkKey(key string) error {
-	why := ""
+	var why string
 	switch {
 	case key == "":
 		why = "it is empty"

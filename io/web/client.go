@@ -441,7 +441,7 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, maxByt
 	if err != nil {
 		return nil, 0, orDone(ctx, err)
 	}
-	defer answer.Body.Close() // of a reader: nothing is lost with its error
+	defer func() { _ = answer.Body.Close() }() // of a reader: nothing is lost with its error
 	if answer.StatusCode < len(c.byStatus) {
 		c.byStatus[answer.StatusCode].Add(1)
 	}

@@ -35,7 +35,6 @@ type answer struct {
 	status    int
 	mediaType string
 	encoding  string // Content-Encoding
-	location  string
 	body      []byte
 	modified  time.Time
 	etag      string

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,8 +16,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -29,12 +27,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
-// localRunners are the two that work in this process. They are run by name and
-// not by ptest, whose runner is one for the whole process.
-var localRunners = map[string]func(context.Context, *beam.Pipeline) (beam.PipelineResult, error){
-	"direct": direct.Execute,
-	"prism":  prism.Execute,
-}
+// localRunners are the two that work in this process.
+var localRunners = []string{"direct", "prism"}
 
 // TestSeedGraph runs the sample's raw files, with good hosts in place of the
 // sample's own, on both local runners and with one lane and several: all must
@@ -49,7 +43,7 @@ func TestSeedGraph(t *testing.T) {
 		counts  map[string]int64
 	}
 	results := map[string]result{}
-	for name, execute := range localRunners {
+	for _, name := range localRunners {
 		for _, lanes := range []int{1, 5} {
 			label := fmt.Sprintf("%s, %d lanes", name, lanes)
 			t.Run(label, func(t *testing.T) {
@@ -68,7 +62,7 @@ func TestSeedGraph(t *testing.T) {
 					Concurrency: 32, MaxCrawlDelay: time.Millisecond, RetryBackoff: time.Millisecond, ConnectTo: sim.Addr(), RootCAs: sim.CAPEM()}}
 				p, scope := beam.NewPipelineWithRoot()
 				Seed(scope, seed.Config{Lane: l, Lanes: lanes, OutageThreshold: 0.95, Collect: seed.Collect{MaxCrawlDelay: time.Second, MaxChildSitemaps: 10}})
-				_, err := execute(t.Context(), p)
+				_, err := beam.Run(t.Context(), name, p)
 				if err := errors.Join(err, lane.Close(l.RunID)); err != nil {
 					t.Fatal(err)
 				}

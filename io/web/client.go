@@ -271,6 +271,7 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	}
 	for try := 1; ; try++ {
 		resp, hold, err := c.exchange(ctx, r)
+		r.Beside = false // a retry waits for its turn
 		wait := c.backoff(try)
 		if err == nil {
 			resp.Tries = try
@@ -407,7 +408,9 @@ func hostKey(host, port string) string {
 // the time it needed off left. The error is the transport's or ctx's.
 func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, maxBytes int64, left *time.Duration, beside bool) (_ *Response, hold time.Duration, _ error) {
 	key := hostKey(u.Hostname(), u.Port())
-	if !beside {
+	if beside {
+		defer func() { c.hosts.note(key, hold) }()
+	} else {
 		turn, err := c.hosts.acquire(ctx, key)
 		if err != nil {
 			return nil, 0, err

@@ -80,6 +80,18 @@ func (h *hosts) release(name string, e *host, hold time.Duration) {
 	h.leave(name, e)
 }
 
+// note remembers the end of a request that went without a turn, so that the
+// next one keeps its pause.
+func (h *hosts) note(name string, hold time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.entry(name)
+	e.ended = time.Now()
+	if hold > 0 {
+		e.hold = e.ended.Add(min(hold, h.limit))
+	}
+}
+
 func (h *hosts) leave(name string, e *host) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

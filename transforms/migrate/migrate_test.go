@@ -10,8 +10,8 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -150,7 +150,7 @@ func TestMigrate(t *testing.T) {
 		cfg := migrate.Config{DeleteVerified: true, Lane: lane.Config{Job: migrate.Job, RunID: "run-" + id, Store: at, Slots: 1, LogFormat: "json", LogLevel: 12}}
 		p, scope := beam.NewPipelineWithRoot()
 		lane.Total(scope, cfg.Lane, migrate.Copy(scope, cfg, migrate.List(scope, cfg)))
-		_, err := direct.Execute(t.Context(), p)
+		_, err := beam.Run(t.Context(), "direct", p)
 		must(t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
 		total, err := ledger.ReadTotal(t.Context(), s, cfg.Lane.RunID)
 		if !errors.Is(err, store.ErrNotExist) {

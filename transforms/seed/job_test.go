@@ -15,8 +15,8 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/direct"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -124,7 +124,7 @@ func (j *job) run() ledger.Tally {
 	must(j.t, err)
 	p, s := beam.NewPipelineWithRoot()
 	graph(s, cfg)
-	_, err = direct.Execute(j.t.Context(), p)
+	_, err = beam.Run(j.t.Context(), "direct", p)
 	j.cause = w.Cause()
 	must(j.t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
 	j.log = nil

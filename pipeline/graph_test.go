@@ -16,6 +16,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -34,6 +35,10 @@ var localRunners = []string{"direct", "prism"}
 // sample's own, on both local runners and with one lane and several: all must
 // leave the same objects and the same figures.
 func TestSeedGraph(t *testing.T) {
+	// Prism's runner sets these two for the whole process.
+	t.Cleanup(func() {
+		*jobopts.Endpoint, *jobopts.EnvironmentType = "", ""
+	})
 	beamlog.SetLogger(quiet{})
 	if !beam.Initialized() {
 		beam.Init()

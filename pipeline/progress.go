@@ -11,7 +11,7 @@ import (
 // progressLine is the live line on a terminal.
 type progressLine struct{ bar *progressbar.ProgressBar }
 
-func newProgressLine(o Options, stderr io.Writer, _ string) *progressLine {
+func newProgressLine(o Options, stderr io.Writer) *progressLine {
 	if o.Progress == "off" || !isTerminal(stderr) {
 		return &progressLine{}
 	}

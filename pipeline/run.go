@@ -264,7 +264,7 @@ func runJob(ctx context.Context, s store.Store, o Options, job, filters string, 
 	defer signal.Stop(signals)
 	done := make(chan error, 1)
 	go func() { _, err := beam.Run(ctx, o.Runner, p); done <- err }()
-	show := newProgressLine(o, stderr, run.RunID)
+	show := newProgressLine(o, stderr)
 	ended := wait(done, signals, show, run.RunID)
 	show.end()
 	return conclude(ctx, s, o, run, ended, filters, stdout, stderr)

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,11 +134,9 @@ type fetched struct {
 	final     string
 	at        time.Time
 	elapsed   time.Duration
-	header    map[string][]string
 
-	unpacked bool
-	parsed   bool
-	result   sitemap.Result
+	parsed bool
+	result sitemap.Result
 }
 
 // milliseconds is how long the exchange took, nil when it brought nothing.
@@ -165,7 +164,7 @@ func (c *collector) get(ctx context.Context, r web.Request) fetched {
 	case err != nil: // the context's
 		f.kind = web.KindTimeout
 	default:
-		f.status, f.body, f.truncated, f.final, f.elapsed, f.header = resp.Status, resp.Body, resp.Truncated, resp.FinalURL, resp.Elapsed, resp.Header
+		f.status, f.body, f.truncated, f.final, f.elapsed = resp.Status, resp.Body, resp.Truncated, resp.FinalURL, resp.Elapsed
 	}
 	return f
 }
@@ -226,11 +225,11 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 		}
 		own := c.sameHost(at)
 		if own && network != "" && network != web.KindRedirect && network != web.KindBlocked {
-			kind = cmpKind(kind, network)
+			kind = cmp.Or(kind, network)
 			continue // a host that does not answer is not asked again
 		}
 		if own && c.left {
-			kind = cmpKind(kind, errSkipped)
+			kind = cmp.Or(kind, errSkipped)
 			continue
 		}
 		if early != nil && own && beside == nil {
@@ -250,7 +249,7 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 		case f.ok() && evidence == nil:
 			evidence = &f
 		case f.kind != "":
-			kind = cmpKind(kind, f.kind)
+			kind = cmp.Or(kind, f.kind)
 		}
 	}
 	if evidence != nil {
@@ -258,13 +257,6 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 	}
 	first.kind = kind
 	return first
-}
-
-func cmpKind(a, b web.Kind) web.Kind {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 func (c *collector) sameHost(at string) bool {
@@ -279,7 +271,7 @@ func (c *collector) sitemap(ctx context.Context, at string, beside bool) fetched
 		return f
 	}
 	if body, unpacked, cut, err := sitemap.Unpack(f.body, sitemapMax); err == nil && unpacked {
-		f.body, f.unpacked, f.truncated = body, true, f.truncated || cut
+		f.body, f.truncated = body, f.truncated || cut
 	}
 	if len(f.body) == 0 {
 		return f

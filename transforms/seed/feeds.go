@@ -122,11 +122,9 @@ func looksLikeFeed(u string) bool {
 		return false
 	}
 	for _, s := range []string{"rss", "atom", "feed"} {
-		if containsFold(p.Path, s) {
+		if strings.Contains(strings.ToLower(p.Path), s) {
 			return true
 		}
 	}
 	return false
 }
-
-func containsFold(s, sub string) bool { return strings.Contains(strings.ToLower(s), sub) }

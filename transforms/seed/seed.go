@@ -45,13 +45,11 @@ type Collect struct {
 	RobotsCache      time.Duration // how long a robots.txt may be reused; 0 for never
 }
 
-const forcedBy = "forced-by"
-
 // marker is how this run writes a completion mark.
 func (c Config) marker() store.PutOptions {
 	o := store.PutOptions{ContentType: "text/plain"}
 	if c.ForceID != "" {
-		o.Metadata = map[string]string{forcedBy: c.ForceID}
+		o.Metadata = map[string]string{ledger.ForcedBy: c.ForceID}
 	}
 	return o
 }
@@ -60,7 +58,7 @@ func (c Config) marker() store.PutOptions {
 // takes only its own. (The mark names its run because a store's times are too
 // coarse to say which of two marks of one second is younger.)
 func (c Config) counts(mark store.Object) bool {
-	return c.ForceID == "" || mark.Metadata[forcedBy] == c.ForceID
+	return c.ForceID == "" || mark.Metadata[ledger.ForcedBy] == c.ForceID
 }
 
 func (c Config) marked(ctx context.Context, s store.Store, key string) (bool, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -58,24 +59,19 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 		held = append(held, v.Held...)
 	}
 	heldDomains := int64(len(held))
-	if outage := all.down(fn.Config.OutageThreshold); len(held) > 0 && !outage {
+	outage := all.down(fn.Config.OutageThreshold)
+	if len(held) > 0 && !outage {
 		for _, h := range held {
-			marker, ids, _ := strings.Cut(h, "\t")
-			if err := store.Retry(ctx, func() error {
-				return fn.w.Store.Put(ctx, marker, strings.NewReader(""), fn.Config.marker())
-			}); err != nil {
-				fn.w.Log.Error("success_write_failed", "key", marker, "error", err.Error())
+			at := strings.SplitN(h, "\t", 3)
+			if err := markDone(ctx, fn.w, fn.Config, at[0], at[1], at[2]); err != nil {
+				fn.w.Log.Error("success_write_failed", "key", at[0]+hive.Success, "error", ledger.Redact(err.Error()))
 				continue
 			}
-			var n int64
-			if _, err := fmt.Sscan(ids, &n); err != nil {
-				return fmt.Errorf("reading a held mark: %w", err)
-			}
-			finished += n
+			finished++
 		}
 	}
 	counts := map[string]int64{"files_open": 1}
-	if len(held) > 0 && all.down(fn.Config.OutageThreshold) {
+	if len(held) > 0 && outage {
 		counts["outage"] = 1 // the launcher ends the run with ErrOutage
 	}
 	if whole && finished == read.Domains {

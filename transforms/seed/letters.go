@@ -11,8 +11,15 @@ func letterOfFile(cfg Config, key, kind string, retryable bool, indices []int, e
 	return l
 }
 
-func letterOfDomain(cfg Config, wi wish, name string) ledger.DeadLetter {
-	index := wi.index
+// letterOfDomain is about the metadata object key of a domain; what else a
+// person wants to know of it (kind, file, index, error) the caller adds.
+func letterOfDomain(cfg Config, key, id, name string) ledger.DeadLetter {
 	return ledger.DeadLetter{Job: Job, RunID: cfg.Lane.RunID,
-		Input: ledger.Input{File: wi.file, Index: &index, DomainID: wi.id, Key: metadataKey(wi.in, name), URL: "https://" + name + "/"}}
+		Input: ledger.Input{DomainID: id, Key: key, URL: "https://" + name + "/"}}
+}
+
+func letterOfWish(cfg Config, wi wish, name string) ledger.DeadLetter {
+	l := letterOfDomain(cfg, metadataKey(wi.in, name), wi.id, name)
+	l.Input.File, l.Input.Index = wi.file, &wi.index
+	return l
 }

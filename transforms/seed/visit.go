@@ -28,7 +28,7 @@ func init() {
 // Visited is what a lane did for one raw file.
 type Visited struct {
 	Finished int64    // distinct domain ids that are done or wait for a person
-	Held     []string // marks held back by the outage guard: "key<TAB>domain ids of the file"
+	Held     []string // metadata whose marks the outage guard holds back: "key<TAB>domain id<TAB>host", one for each of the file's domain ids
 }
 
 // Visit merges each lane's mentions by host, which is the deduplication across
@@ -73,92 +73,6 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 	}
 	emitNetwork(l.network)
 	return lane.EmitPart(fn.w, emitTally, l.sum)
-}
-
-// roll is a lane's hosts with who asks for them.
-type roll struct {
-	files  []rollFile
-	byKey  map[string]int32
-	labels []string
-	label  map[string]int16
-	hosts  []host
-	byName map[string]int32
-}
-
-type rollFile struct {
-	key    string
-	in     hive.Partition
-	broken bool
-}
-
-type host struct {
-	name string
-	asks []ask
-}
-
-// ask is one file's first mention of a domain id.
-type ask struct {
-	file  int32
-	label int16
-	index int
-}
-
-func newRoll() *roll {
-	return &roll{byKey: map[string]int32{}, label: map[string]int16{}, byName: map[string]int32{}}
-}
-
-// dropBroken takes back what broken files named, once all batches are read.
-func (r *roll) dropBroken() {
-	r.byName = nil // its work is done
-	if !slices.ContainsFunc(r.files, func(f rollFile) bool { return f.broken }) {
-		return
-	}
-	r.hosts = slices.DeleteFunc(r.hosts, func(h host) bool {
-		return !slices.ContainsFunc(h.asks, func(a ask) bool { return !r.files[a.file].broken })
-	})
-	for i := range r.hosts {
-		h := &r.hosts[i]
-		h.asks = slices.DeleteFunc(h.asks, func(a ask) bool { return r.files[a.file].broken })
-	}
-}
-
-func (r *roll) add(b lane.Batch) error {
-	file, ok := r.byKey[b.File]
-	if !ok {
-		raw, ok := hive.ParseRaw(b.File)
-		if !ok {
-			return fmt.Errorf("a batch names %q, which is no raw file", b.File)
-		}
-		file = int32(len(r.files))
-		r.files = append(r.files, rollFile{key: b.File, in: raw.Partition})
-		r.byKey[b.File] = file
-	}
-	if b.Broken {
-		r.files[file].broken = true
-	}
-	for _, m := range b.Mentions {
-		label, ok := r.label[m.Label]
-		if !ok {
-			label = int16(len(r.labels))
-			r.labels = append(r.labels, m.Label)
-			r.label[m.Label] = label
-		}
-		at, ok := r.byName[m.Host]
-		if !ok {
-			at = int32(len(r.hosts))
-			r.hosts = append(r.hosts, host{name: m.Host})
-			r.byName[m.Host] = at
-		}
-		h := &r.hosts[at]
-		a := ask{file, label, m.Index}
-		// A file that was read again after a store's failure names its domains twice.
-		if i := slices.IndexFunc(h.asks, func(o ask) bool { return o.file == file && o.label == label }); i >= 0 {
-			h.asks[i].index = min(h.asks[i].index, a.index)
-			continue
-		}
-		h.asks = append(h.asks, a)
-	}
-	return nil
 }
 
 // wish is a partition that asks for a host, by its first record.
@@ -267,7 +181,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 // keep writes what was collected to one partition, the mark last.
 func (l *laneRun) keep(ctx context.Context, r *result, wi *wish, got findings) {
 	w, cfg := l.fn.w, l.fn.Config
-	letter := letterOfDomain(cfg, *wi, r.host.name)
+	letter := letterOfWish(cfg, *wi, r.host.name)
 	err := got.store(ctx, w, cfg, *wi, r.host.name)
 	var invalid *invalidError
 	switch {
@@ -290,22 +204,24 @@ func (l *laneRun) keep(ctx context.Context, r *result, wi *wish, got findings) {
 		return
 	}
 	wi.state = collected
-	for _, kind := range []string{"store_failed", "invalid_metadata"} {
-		letter.Kind = kind
-		if err := w.Forgive(ctx, letter); err != nil {
-			w.Log.Warn("dead_letter_stays", "domain_id", wi.id, "error", err.Error())
-		}
+}
+
+// markDone says that a partition's metadata object key is whole, and that no older
+// run's dead letter about it holds any more.
+func markDone(ctx context.Context, w *lane.Worker, cfg Config, key, id, name string) error {
+	if err := store.Retry(ctx, func() error {
+		return w.Store.Put(ctx, key+hive.Success, strings.NewReader(""), cfg.marker())
+	}); err != nil {
+		return fmt.Errorf("writing %s: %w", key+hive.Success, err)
 	}
+	if err := w.Forgive(ctx, letterOfDomain(cfg, key, id, name)); err != nil {
+		w.Log.Warn("dead_letter_stays", "domain_id", id, "error", ledger.Redact(err.Error()))
+	}
+	return nil
 }
 
 func (l *laneRun) mark(ctx context.Context, wi wish, name string) error {
-	key := metadataKey(wi.in, name) + hive.Success
-	if err := store.Retry(ctx, func() error {
-		return l.fn.w.Store.Put(ctx, key, strings.NewReader(""), l.fn.Config.marker())
-	}); err != nil {
-		return fmt.Errorf("writing %s: %w", key, err)
-	}
-	return nil
+	return markDone(ctx, l.fn.w, l.fn.Config, metadataKey(wi.in, name), wi.id, name)
 }
 
 func (l *laneRun) storeFailed(ctx context.Context, r *result, wi *wish, err error) {
@@ -314,7 +230,7 @@ func (l *laneRun) storeFailed(ctx context.Context, r *result, wi *wish, err erro
 		return // stopped in the middle: open, and no failure
 	}
 	w.Log.Error("store_failed", "domain_id", wi.id, "error", ledger.Redact(err.Error()))
-	letter := letterOfDomain(l.fn.Config, *wi, r.host.name)
+	letter := letterOfWish(l.fn.Config, *wi, r.host.name)
 	letter.Kind, letter.Stage, letter.Error, letter.Retryable = "store_failed", "store", err.Error(), true
 	if err := w.DeadLetter(ctx, letter); err != nil {
 		w.Log.Error("dead_letter_lost", "domain_id", wi.id, "error", ledger.Redact(err.Error()))
@@ -394,8 +310,8 @@ func (l *laneRun) settle(r result, held bool) {
 		}
 		switch {
 		case held && wi.held:
-			key := metadataKey(f.in, r.host.name) + hive.Success
-			l.files[a.file].Held = append(l.files[a.file].Held, key+"\t1")
+			key := metadataKey(f.in, r.host.name)
+			l.files[a.file].Held = append(l.files[a.file].Held, key+"\t"+wi.id+"\t"+r.host.name)
 		case wi.state != open:
 			l.files[a.file].Finished++
 		}

@@ -39,7 +39,8 @@ type Result struct {
 	// index, items of a feed or URLs of a list. Elements of extensions (image,
 	// video, news) do not count.
 	Count int
-	// Children is the sitemaps an index names, in order, up to the limit asked for.
+	// Children is the sitemaps an index names, in order, each once, up to the
+	// limit asked for.
 	Children []string
 	// Unpacked says that the body was gzip within its content.
 	Unpacked bool
@@ -61,15 +62,17 @@ type News struct {
 	Publication, Language, Title, PublicationDate string
 }
 
-// Parse counts what body holds and collects at most maxChildren sitemaps of an
-// index. The error is ErrNotSitemap where body is no sitemap; a body that was
+// Parse counts what body holds and collects at most maxChildren different
+// sitemaps of an index. The error is ErrNotSitemap where body is no sitemap; a body that was
 // cut is none, as long as its root element is there.
 func Parse(body []byte, maxChildren int) (Result, error) {
 	var children []string
 	var visit func(Kind, Entry) bool
 	if maxChildren > 0 {
+		seen := map[string]bool{"": true}
 		visit = func(k Kind, e Entry) bool {
-			if k == Index && e.Loc != "" {
+			if k == Index && !seen[e.Loc] {
+				seen[e.Loc] = true
 				children = append(children, e.Loc)
 			}
 			return k == Index && len(children) < maxChildren

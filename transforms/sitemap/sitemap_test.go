@@ -130,11 +130,24 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// The limit is on different sitemaps: an index that repeats one must not hide
+// the others.
 func TestChildrenLimit(t *testing.T) {
-	r, err := sitemap.Parse([]byte("<sitemapindex><sitemap><loc>a</loc></sitemap><sitemap><loc>b</loc></sitemap><sitemap/></sitemapindex>"), 1)
-	if err != nil || r.Count != 3 || !slices.Equal(r.Children, []string{"a"}) {
-		t.Errorf("%+v (%v), want 3 with child a", r, err)
+	f := func(limit int, want []string, named ...string) {
+		t.Helper()
+		body := "<sitemapindex>"
+		for _, n := range named {
+			body += "<sitemap><loc>" + n + "</loc></sitemap>"
+		}
+		r, err := sitemap.Parse([]byte(body+"<sitemap/></sitemapindex>"), limit)
+		if err != nil || r.Count != len(named)+1 || !slices.Equal(r.Children, want) {
+			t.Errorf("at most %d of %q: %+v (%v), want %d with children %q", limit, named, r, err, len(named)+1, want)
+		}
 	}
+	f(0, nil, "a", "b")
+	f(1, []string{"a"}, "a", "b")
+	f(2, []string{"a", "b"}, "a", "a", " a ", "b", "c")
+	f(9, []string{"b", "a"}, "b", "a", "b", "a")
 }
 
 func TestUnpack(t *testing.T) {

@@ -1,48 +1,20 @@
 package charset_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"html"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/newsfork/seed-engine/testdata/cases"
 	"github.com/newsfork/seed-engine/transforms/charset"
 )
-
-const casesDir = "../../../shared/cases"
 
 // Floors: they may only rise.
 const (
 	minRows       = 50 // rows of charset/cases.jsonl that concern names and decoding: all
 	minKoreanRows = 16 // rows of korean/charset_cases.jsonl: all, the doubtful ones too
 )
-
-func readRows[T any](t *testing.T, name string) []T {
-	t.Helper()
-	f, err := os.Open(filepath.Join(casesDir, name))
-	if err != nil {
-		t.Skipf("the shared cases are absent: %v", err)
-	}
-	defer f.Close()
-	var rows []T
-	scan := bufio.NewScanner(f)
-	scan.Buffer(nil, 16<<20)
-	for scan.Scan() {
-		var r T
-		if err := json.Unmarshal(scan.Bytes(), &r); err != nil {
-			t.Fatalf("reading %s: %v", name, err)
-		}
-		rows = append(rows, r)
-	}
-	if err := scan.Err(); err != nil {
-		t.Fatalf("reading %s: %v", name, err)
-	}
-	return rows
-}
 
 // whatwg respells the names that the rows take from Python.
 func whatwg(name string) string {
@@ -60,7 +32,7 @@ func whatwg(name string) string {
 
 func TestCases(t *testing.T) {
 	right := 0
-	for _, r := range readRows[struct {
+	for _, r := range cases.Rows[struct {
 		ID, Kind, Encoding, Header, Label, Text string
 		Body                                    []byte `json:"body_b64"`
 	}](t, "charset/cases.jsonl") {
@@ -83,7 +55,7 @@ func TestCases(t *testing.T) {
 				continue
 			}
 		default:
-			continue // links and decompression are other packages' matter
+			continue // base elements are transforms/feed's, compression io/web's; nobody here follows meta refresh
 		}
 		if want := whatwg(r.Encoding); got != want {
 			t.Errorf("%s: encoding %q, want %q (%q %q)", r.ID, got, want, r.Header, r.Body)
@@ -100,16 +72,12 @@ var tags = regexp.MustCompile(`<[^>]*>`)
 
 func TestKoreanCases(t *testing.T) {
 	right := 0
-	for _, r := range readRows[struct {
+	for _, r := range cases.Rows[struct {
 		ID, File, Encoding, Title string
 		ContentType               string   `json:"http_content_type"`
 		Contains                  []string `json:"text_contains"`
 	}](t, "korean/charset_cases.jsonl") {
-		body, err := os.ReadFile(filepath.Join(casesDir, "korean", r.File))
-		if err != nil {
-			t.Fatalf("reading the page of %s: %v", r.ID, err)
-		}
-		text, name, err := charset.Decode(body, r.ContentType)
+		text, name, err := charset.Decode(cases.File(t, "korean/"+r.File), r.ContentType)
 		words := strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(text, ""))), "")
 		ok := err == nil && name == r.Encoding
 		for _, part := range append(r.Contains, r.Title) { // the pages break lines inside both

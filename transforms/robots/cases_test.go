@@ -1,11 +1,8 @@
 package robots_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,10 +10,9 @@ import (
 
 	"github.com/temoto/robotstxt"
 
+	"github.com/newsfork/seed-engine/testdata/cases"
 	"github.com/newsfork/seed-engine/transforms/robots"
 )
-
-const casesDir = "../../../shared/cases/robots"
 
 // Floors: they may only rise.
 const (
@@ -51,32 +47,9 @@ func (r row) agreed() bool {
 		(r.Undisputed != nil && *r.Undisputed || strings.HasPrefix(r.Source, "real-"))
 }
 
-func readRows(t *testing.T, name string) []row {
-	t.Helper()
-	f, err := os.Open(filepath.Join(casesDir, name))
-	if err != nil {
-		t.Skipf("the shared cases are absent: %v", err)
-	}
-	defer f.Close()
-	var rows []row
-	scan := bufio.NewScanner(f)
-	scan.Buffer(nil, 16<<20)
-	for scan.Scan() {
-		var r row
-		if err := json.Unmarshal(scan.Bytes(), &r); err != nil {
-			t.Fatalf("reading %s: %v", name, err)
-		}
-		rows = append(rows, r)
-	}
-	if err := scan.Err(); err != nil {
-		t.Fatalf("reading %s: %v", name, err)
-	}
-	return rows
-}
-
 func TestAgreedCases(t *testing.T) {
 	right := 0
-	for _, r := range readRows(t, "robots_cases.jsonl") {
+	for _, r := range cases.Rows[row](t, "robots/robots_cases.jsonl") {
 		if !r.agreed() {
 			continue
 		}
@@ -115,7 +88,7 @@ var chosen = map[string]string{
 
 func TestDoubtfulCases(t *testing.T) {
 	right := 0
-	for _, r := range readRows(t, "robots_doubtful.jsonl") {
+	for _, r := range cases.Rows[row](t, "robots/robots_doubtful.jsonl") {
 		if r.Allowed == nil {
 			continue
 		}
@@ -136,7 +109,7 @@ func TestDoubtfulCases(t *testing.T) {
 
 func TestExtensionCases(t *testing.T) {
 	delays, sitemaps := 0, 0
-	for _, r := range readRows(t, "robots_cases.jsonl") {
+	for _, r := range cases.Rows[row](t, "robots/robots_cases.jsonl") {
 		f := robots.Parse(r.body())
 		if r.Sitemaps != nil {
 			sitemaps++
@@ -166,7 +139,7 @@ func TestExtensionCases(t *testing.T) {
 // implementation agrees.
 func TestOracle(t *testing.T) {
 	right, all := 0, 0
-	for _, r := range readRows(t, "robots_cases.jsonl") {
+	for _, r := range cases.Rows[row](t, "robots/robots_cases.jsonl") {
 		if !r.agreed() || r.Undisputed == nil {
 			continue
 		}

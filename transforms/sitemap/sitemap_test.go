@@ -1,24 +1,20 @@
 package sitemap_test
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/text/encoding/unicode"
 
+	"github.com/newsfork/seed-engine/testdata/cases"
 	"github.com/newsfork/seed-engine/transforms/sitemap"
 )
-
-const casesDir = "../../../shared/cases/sitemaps"
 
 // minCases is a floor: it may only rise. It is all rows that are not doubtful.
 const minCases = 32
@@ -27,32 +23,18 @@ const minCases = 32
 // crawler-commons, which drops URLs outside the sitemap's directory, is a
 // policy of its callers; in these rows it drops none of the counted ones.
 func TestCases(t *testing.T) {
-	f, err := os.Open(filepath.Join(casesDir, "cases.jsonl"))
-	if err != nil {
-		t.Skipf("the shared cases are absent: %v", err)
-	}
-	defer f.Close()
 	right := 0
-	scan := bufio.NewScanner(f)
-	scan.Buffer(nil, 16<<20)
-	for scan.Scan() {
-		var c struct {
-			ID, File, Kind, Doubtful string
-			URLs, Children           []string
-			NURLs                    int `json:"n_urls"`
-			NChildren                int `json:"n_children"`
-			Gzip                     bool
-		}
-		if err := json.Unmarshal(scan.Bytes(), &c); err != nil {
-			t.Fatal(err)
-		}
+	for _, c := range cases.Rows[struct {
+		ID, File, Kind, Doubtful string
+		URLs, Children           []string
+		NURLs                    int `json:"n_urls"`
+		NChildren                int `json:"n_children"`
+		Gzip                     bool
+	}](t, "sitemaps/cases.jsonl") {
 		if c.Doubtful != "" {
 			continue
 		}
-		body, err := os.ReadFile(filepath.Join(casesDir, c.File))
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := cases.File(t, "sitemaps/"+c.File)
 		var urls []string
 		r, err := sitemap.Scan(body, func(e sitemap.Entry) bool { urls = append(urls, e.Loc); return true })
 		parsed, _ := sitemap.Parse(body, 100)
@@ -159,6 +141,27 @@ func TestUnpack(t *testing.T) {
 	out, unpacked, truncated, err = sitemap.Unpack([]byte("plain"), 1)
 	if string(out) != "plain" || unpacked || truncated || err != nil {
 		t.Errorf("%q, unpacked %v, truncated %v, %v; want the body as it was", out, unpacked, truncated, err)
+	}
+}
+
+// A file that is gzip by its content, from Scrapy's tests.
+func TestUnpackCases(t *testing.T) {
+	files := 0
+	for _, c := range cases.Rows[struct {
+		ID, Kind, File string
+		Plain          string `json:"plain_sha256"`
+	}](t, "charset/cases.jsonl") {
+		if c.Kind != "gzip-file" {
+			continue
+		}
+		files++
+		out, unpacked, truncated, err := sitemap.Unpack(cases.File(t, "charset/"+c.File), sitemap.MaxUnpacked)
+		if sum := fmt.Sprintf("%x", sha256.Sum256(out)); sum != c.Plain || !unpacked || truncated || err != nil {
+			t.Errorf("%s: %d bytes with SHA-256 %s, unpacked %v, truncated %v, %v; want %s", c.ID, len(out), sum, unpacked, truncated, err, c.Plain)
+		}
+	}
+	if files < 1 {
+		t.Error("no row was read")
 	}
 }
 

@@ -1,0 +1,75 @@
+// Package cases reads the cases of the field's own test suites, which lie
+// beside the repository: what other parsers are held to, in one form.
+package cases
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Path is where a file of the cases is, named by its path below their folder.
+// A test is skipped where the folder is absent.
+func Path(t testing.TB, name string) string {
+	t.Helper()
+	root, err := os.Getwd() // a test runs in its package's folder
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		above := filepath.Dir(root)
+		if above == root {
+			t.Fatal("there is no go.mod above the test's folder")
+		}
+		root = above
+	}
+	dir := filepath.Join(root, "..", "shared", "cases")
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the shared cases are absent (../shared/cases beside the repository)")
+	}
+	return filepath.Join(dir, filepath.FromSlash(name))
+}
+
+// File reads a whole file of the cases.
+func File(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(Path(t, name))
+	if err != nil {
+		t.Fatalf("reading a case: %v", err)
+	}
+	return b
+}
+
+// Rows reads a file with one JSON object a line.
+func Rows[T any](t testing.TB, name string) []T {
+	t.Helper()
+	f, err := os.Open(Path(t, name))
+	if err != nil {
+		t.Fatalf("reading cases: %v", err)
+	}
+	defer func() { _ = f.Close() }() // a reader: nothing is lost with its error
+	var rows []T
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var r T
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatalf("reading %s, row %d: %v", name, len(rows)+1, err)
+		}
+		rows = append(rows, r)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatalf("reading %s: %v", name, err)
+	}
+	if len(rows) == 0 {
+		t.Fatalf("%s has no rows", name)
+	}
+	return rows
+}

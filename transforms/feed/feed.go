@@ -3,11 +3,14 @@
 package feed
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
 	"strings"
+
+	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/transforms/charset"
 )
@@ -34,8 +37,9 @@ type Feed struct {
 	Items []Item
 }
 
-// Item is one entry. Link is as written, it may be relative; Published is the
-// date as written, of Atom the published, else the updated one.
+// Item is one entry. Link is as written, it may be relative; Title is text,
+// without the markup it had; Published is the date as written, of Atom the
+// published, else the updated one.
 type Item struct {
 	Link, Title, Published string
 }
@@ -123,6 +127,9 @@ func parseXML(text string) (Feed, error) {
 				continue
 			}
 			*field = content(d)
+			if name == "title" && f.Kind == Atom {
+				*field = atomText(t, *field)
+			}
 		case xml.EndElement:
 			if n := len(path); n > 0 {
 				if item != nil && (path[n-1] == "item" || path[n-1] == "entry") {
@@ -213,6 +220,39 @@ func content(d *xml.Decoder) string {
 		}
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// atomText is the text of a construct that may hold escaped HTML (RFC 4287
+// section 3.1.1; text/html with mode escaped in Atom 0.3) or, in Atom 0.3 and
+// in feeds that borrow from the content element (section 4.1.3.3), base64.
+func atomText(t xml.StartElement, s string) string {
+	var mime, mode string
+	for _, a := range t.Attr {
+		switch a.Name.Local {
+		case "type":
+			mime = strings.ToLower(strings.TrimSpace(a.Value))
+		case "mode":
+			mode = a.Value
+		}
+	}
+	markup := mime == "html" || mime == "text/html"
+	if mode == "base64" || strings.Contains(mime, "/") && !strings.HasPrefix(mime, "text/") && !strings.HasSuffix(mime, "xml") {
+		if plain, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(s), "")); err == nil {
+			s, markup = strings.ToValidUTF8(string(plain), "\ufffd"), true
+		}
+	}
+	if !markup {
+		return s
+	}
+	var b strings.Builder
+	for z := html.NewTokenizer(strings.NewReader(s)); ; {
+		switch z.Next() {
+		case html.ErrorToken:
+			return strings.TrimSpace(b.String()) // the end of the text, or of what can be read
+		case html.TextToken:
+			b.Write(z.Text())
+		}
+	}
 }
 
 func (f *Feed) add(item *Item, guid, updated string) {

@@ -12,27 +12,20 @@ import (
 // Discover lists the feeds a page names with <link rel=alternate> and the type
 // of RSS or Atom, absolute, in order, without repetitions. Relative ones are
 // resolved against the page's base element, else against base, the page's URL.
-// A base element inside noscript is for readers without scripts, not for us.
 func Discover(page []byte, base *url.URL) []string {
 	var found []string
 	z := html.NewTokenizer(bytes.NewReader(page))
-	based, noscript := false, false
+	based := false
 	for {
 		kind := z.Next()
 		if kind == html.ErrorToken {
 			return found // the end of the page, or of what can be read
 		}
-		if kind != html.StartTagToken && kind != html.SelfClosingTagToken && kind != html.EndTagToken {
+		if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
 			continue
 		}
 		name, more := z.TagName()
 		element := string(name)
-		if element == "noscript" {
-			noscript = kind == html.StartTagToken
-		}
-		if kind == html.EndTagToken {
-			continue
-		}
 		if element != "link" && element != "base" {
 			continue
 		}
@@ -52,7 +45,7 @@ func Discover(page []byte, base *url.URL) []string {
 			continue // a link nobody can follow
 		}
 		if element == "base" {
-			if !based && !noscript {
+			if !based {
 				base, based = u, true
 			}
 			continue

@@ -84,8 +84,13 @@ func openStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, 
 		if err := copySample(o.Store); err != nil {
 			return nil, err
 		}
-		if _, err := fmt.Fprintf(stderr, "No --store given: using the sample bucket (demo data), copied to ./%s\n", o.Store); err != nil {
+		if err := notice(*o, stderr, "sample_bucket_used", fmt.Sprintf("No --store given: using the sample bucket (demo data), copied to ./%s", o.Store), "directory", o.Store); err != nil {
 			return nil, err
+		}
+	}
+	if o.fresh {
+		if err := os.MkdirAll(o.Store, 0o755); err != nil {
+			return nil, usagef("--store: making ./%s: %w", o.Store, err)
 		}
 	}
 	s, err := store.Open(ctx, o.Store)
@@ -233,6 +238,11 @@ func runJob(ctx context.Context, s store.Store, o Options, job, filters string, 
 	}()
 	if o.Web == "demo" {
 		sim := webtest.New(webtest.Options{Seed: 1})
+		if j, _ := jobNamed(job); j.demo != nil {
+			if err := j.demo(sim); err != nil {
+				return fmt.Errorf("laying out the simulated sites: %w", err)
+			}
+		}
 		if err := sim.Start(); err != nil {
 			return fmt.Errorf("starting the simulated web: %w", err)
 		}
@@ -255,8 +265,8 @@ func runJob(ctx context.Context, s store.Store, o Options, job, filters string, 
 		return err
 	}
 
-	quietBeam()
-	beam.Init()
+	beam.Init() // first: it sets up logging of its own
+	quietBeam(o)
 	p, scope := beam.NewPipelineWithRoot()
 	build(scope, cfg, run.ForceID)
 	signals := make(chan os.Signal, 2)
@@ -391,13 +401,25 @@ func writeReport(o Options, r ledger.Report, stdout, stderr io.Writer) error {
 	if err := r.WriteTable(stdout); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(stderr, "report: %s\n", path.Join("runs", r.RunID, "report.json"))
+	key := path.Join("runs", r.RunID, "report.json")
+	return notice(o, stderr, "run_reported", "report: "+key, "run_id", r.RunID, "state", r.State, "key", key)
+}
+
+// notice tells a person a line, or a reader of JSON logs an event: their lines
+// must all be JSON.
+func notice(o Options, stderr io.Writer, event, line string, args ...any) error {
+	if o.LogFormat == "json" {
+		lane.Logger(o.LogFormat, o.level()).Info(event, args...)
+		return nil
+	}
+	_, err := fmt.Fprintln(stderr, line)
 	return err
 }
 
-// quietBeam keeps the runner's own chatter off the user's log: warnings stay.
-func quietBeam() {
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+// quietBeam keeps the runner's own chatter off the user's log: errors stay, in
+// the form of that log.
+func quietBeam(o Options) {
+	slog.SetDefault(lane.Logger(o.LogFormat, slog.LevelError))
 	beamlog.SetLogger(quiet{})
 }
 

@@ -80,7 +80,7 @@ type Request struct {
 	Accept       string
 	Timeout      time.Duration // of a whole exchange: redirects, body; not the waiting for one's turn. Each try has it anew. 0: DefaultTimeout
 	MaxBytes     int64         // of the body, after decompression; more is left unread. 0: DefaultMaxBytes
-	MaxRedirects int           // 301, 302, 303, 307, 308 followed; one more is KindRedirect
+	MaxRedirects int           // 301, 302, 303, 307, 308 followed; one more is KindRedirect; below 0 a redirect is the answer, for the caller to follow
 	Retries      int           // further tries after timeout, reset, 429, 502, 503, 504
 	Header       http.Header   // more headers; Authorization and Cookie do not follow to another host
 	// Allow, when set, is asked before each redirect hop; its error ends the
@@ -340,7 +340,7 @@ func (c *Client) exchange(ctx context.Context, r Request) (_ *Response, hold tim
 			return nil, 0, fail(classify(err), err)
 		}
 		location := resp.Header.Get("Location")
-		if !redirects(resp.Status) || location == "" {
+		if !redirects(resp.Status) || location == "" || r.MaxRedirects < 0 {
 			resp.FinalURL = u.String()
 			resp.Elapsed = r.Timeout - left
 			return resp, hold, nil

@@ -116,6 +116,9 @@ func TestGet(t *testing.T) {
 	if e := wantKind(t, err, KindBlocked); e.Status != 302 || !strings.Contains(e.URL, "169.254") {
 		t.Errorf("%+v", e)
 	}
+	if r, err := ask("/cookie", Request{MaxRedirects: -1}); err != nil || r.Status/100 != 3 || r.Header.Get("Location") == "" || r.FinalURL != base+"/cookie" {
+		t.Errorf("a redirect for the caller to follow: %+v, %v", r, err)
+	}
 	no := errors.New("not that one")
 	_, err = ask("/loop", Request{MaxRedirects: 3, Allow: func(u *url.URL) error {
 		if u.Path != "/loop2" {

@@ -358,6 +358,31 @@ func TestHomepageAndFeeds(t *testing.T) {
 	}
 }
 
+// Each format's name in the metadata; a JSON feed is neither RSS nor Atom.
+func TestFeedKinds(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	j.web.Handle("site.com", pages(map[string]string{
+		"/feed":     `<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/"><channel/><item/><item/></rdf:RDF>`,
+		"/rss.xml":  rss,
+		"/atom.xml": `<feed xmlns="http://www.w3.org/2005/Atom"><entry/></feed>`,
+		"/feed.xml": `{"version":"https://jsonfeed.org/version/1.1","items":[{"url":"https://site.com/1"}]}`,
+	}))
+	j.cfg.Collect.Feeds = true
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://site.com"))
+	j.run()
+	if l := j.letters(); len(l) != 0 {
+		t.Fatalf("dead letters %+v", l)
+	}
+	var got []string
+	for _, f := range j.metadata(raw, "site.com").Feeds {
+		got = append(got, fmt.Sprintf("%s %s %d", f.URL, f.Kind, *f.ItemCount))
+	}
+	if want := []string{"https://site.com/feed rss 2", "https://site.com/rss.xml rss 1", "https://site.com/atom.xml atom 1"}; !slices.Equal(got, want) {
+		t.Errorf("feeds %q, want %q", got, want)
+	}
+}
+
 // robots.txt answers only once the sitemap was asked for.
 func TestParallelFetch(t *testing.T) {
 	asked := make(chan struct{})

@@ -106,11 +106,15 @@ func (c *collector) feeds(ctx context.Context, page fetched, named []string, bes
 			continue
 		}
 		parsed, err := feed.Parse(got.body)
-		if err != nil {
-			continue // a page that is no feed is no finding
+		if err != nil || parsed.Kind == feed.JSON {
+			continue // a page that is no RSS or Atom is no finding
+		}
+		kind := parsed.Kind
+		if kind == feed.RDF {
+			kind = feed.RSS // RSS 1.0
 		}
 		n := int64(len(parsed.Items))
-		out = append(out, metadata.Feed{URL: u, Kind: string(parsed.Kind), ItemCount: &n, StatusCode: got.status, ContentLength: int64(len(got.body)),
+		out = append(out, metadata.Feed{URL: u, Kind: string(kind), ItemCount: &n, StatusCode: got.status, ContentLength: int64(len(got.body)),
 			Exists: true, FetchedAt: metadata.Timestamp(got.at), Truncated: got.truncated, ResponseMS: got.milliseconds()})
 	}
 	return out

@@ -13,7 +13,9 @@ require (
 	github.com/fsouza/fake-gcs-server v1.56.1 // tests: GCS in the process
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // raw files, token by token
 	github.com/goccy/go-yaml v1.19.2 // --config
+	github.com/jackc/pgx/v5 v5.12.0 // db: PostgreSQL
 	github.com/klauspost/compress v1.20.3 // web: gzip, deflate and zstd answers
+	github.com/pressly/goose/v3 v3.27.1 // db: migrations
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // metadata is checked before it is written
 	github.com/schollz/progressbar/v3 v3.19.1 // the live line on a terminal
 	github.com/stretchr/testify v1.12.1 // tests: comparing values
@@ -25,6 +27,7 @@ require (
 	golang.org/x/text v0.43.0 // character sets
 	golang.org/x/time v0.16.0 // --rate
 	google.golang.org/api v0.307.0 // gs://: telling errors apart
+	modernc.org/sqlite v1.60.1 // db: SQLite without cgo, so that Beam can cross-compile workers
 )
 
 require (
@@ -90,7 +93,6 @@ require (
 	github.com/gorilla/mux v1.8.1 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
-	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/mattn/go-runewidth v0.0.19 // indirect
@@ -105,7 +107,6 @@ require (
 	github.com/opencontainers/image-spec v1.1.1 // indirect
 	github.com/pkg/xattr v0.4.12 // indirect
 	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10 // indirect
-	github.com/pressly/goose/v3 v3.27.1 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/sethvargo/go-retry v0.3.0 // indirect
@@ -136,5 +137,4 @@ require (
 	modernc.org/libc v1.77.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
-	modernc.org/sqlite v1.60.1 // indirect
 )

@@ -1,0 +1,382 @@
+package db_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+)
+
+var versions = fstest.MapFS{
+	"00001_shops.sql": {Data: []byte("-- +goose Up\nCREATE TABLE shops (name TEXT NOT NULL PRIMARY KEY);\n")},
+	"00002_open.sql":  {Data: []byte("-- +goose Up\nALTER TABLE shops ADD COLUMN open INTEGER NOT NULL DEFAULT 1;\n")},
+}
+
+func older() fstest.MapFS { return fstest.MapFS{"00001_shops.sql": versions["00001_shops.sql"]} }
+
+func TestMigrate(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ctx := t.Context()
+		require.NoError(t, d.Migrate(ctx, "shop", older()))
+		_, err := d.ExecContext(ctx, `INSERT INTO shops (name) VALUES ($1)`, "a")
+		require.NoError(t, err)
+
+		require.NoError(t, d.Migrate(ctx, "shop", versions))
+		require.NoError(t, d.Migrate(ctx, "shop", versions), "a second time")
+		var open int
+		require.NoError(t, d.QueryRowContext(ctx, `SELECT open FROM shops WHERE name = $1`, "a").Scan(&open))
+		assert.Equal(t, 1, open)
+
+		err = d.Migrate(ctx, "shop", older())
+		require.Error(t, err)
+		assert.Contains(t, err.Error(), "the database is at version 2, this program knows 1")
+		require.Error(t, d.Migrate(ctx, "shop; DROP TABLE shops", versions))
+	})
+}
+
+func TestMigrateFromEmptyByTwoAtOnce(t *testing.T) {
+	for name, dsn := range map[string]string{"sqlite": dbtest.SQLite(t), "postgres": ""} {
+		t.Run(name, func(t *testing.T) {
+			if name == "postgres" {
+				dsn = dbtest.Postgres(t)
+			}
+			var all sync.WaitGroup
+			errs := make([]error, 4)
+			for i := range errs {
+				all.Go(func() {
+					d, err := db.Open(t.Context(), dsn)
+					if err == nil {
+						err = errors.Join(d.Migrate(t.Context(), "shop", versions), d.Close())
+					}
+					errs[i] = err
+				})
+			}
+			all.Wait()
+			assert.NoError(t, errors.Join(errs...))
+		})
+	}
+}
+
+// One query for both: parameters in any order and more than once, upsert, returning.
+func TestOneQueryForBoth(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ctx := t.Context()
+		require.NoError(t, d.Migrate(ctx, "shop", versions))
+		const upsert = `INSERT INTO shops (open, name) VALUES ($2, $1) ON CONFLICT (name) DO UPDATE SET open = $2 + shops.open RETURNING name, open`
+		for _, want := range []int{3, 6, 9} {
+			var name string
+			var open int
+			require.NoError(t, d.QueryRowContext(ctx, upsert, "a", 3).Scan(&name, &open))
+			assert.Equal(t, "a", name)
+			assert.Equal(t, want, open)
+		}
+	})
+}
+
+func TestTxUnderContention(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ctx := t.Context()
+		require.NoError(t, d.Migrate(ctx, "shop", versions))
+		_, err := d.ExecContext(ctx, `INSERT INTO shops (name, open) VALUES ('a', 0)`)
+		require.NoError(t, err)
+		const workers, each = 4, 25
+		var runs sync.Map
+		var all sync.WaitGroup
+		for w := range workers {
+			all.Go(func() {
+				for i := range each {
+					err := d.Tx(ctx, func(tx *sql.Tx) error {
+						runs.Store(fmt.Sprint(w, i, time.Now()), true)
+						var open int
+						if err := tx.QueryRowContext(ctx, `SELECT open FROM shops WHERE name = 'a'`).Scan(&open); err != nil {
+							return err
+						}
+						_, err := tx.ExecContext(ctx, `UPDATE shops SET open = $1 WHERE name = 'a'`, open+1)
+						return err
+					})
+					assert.NoError(t, err)
+				}
+			})
+		}
+		all.Wait()
+		var open, tries int
+		require.NoError(t, d.QueryRowContext(ctx, `SELECT open FROM shops`).Scan(&open))
+		assert.Equal(t, workers*each, open, "no update may get lost")
+		runs.Range(func(any, any) bool { tries++; return true })
+		if d.Dialect == db.Postgres {
+			assert.Greater(t, tries, workers*each, "transactions did not meet, so nothing was proved")
+		}
+	})
+}
+
+// Two processes have no lock in common but the file's: two Opens stand for them.
+func TestTxOfTwoProcesses(t *testing.T) {
+	dsn := dbtest.SQLite(t)
+	var pair [2]*db.DB
+	for i := range pair {
+		d, err := db.Open(t.Context(), dsn)
+		require.NoError(t, err)
+		defer d.Close()
+		pair[i] = d
+	}
+	require.NoError(t, pair[0].Migrate(t.Context(), "shop", versions))
+	var all sync.WaitGroup
+	for w, d := range pair {
+		all.Go(func() {
+			for i := range 50 {
+				assert.NoError(t, d.Tx(t.Context(), func(tx *sql.Tx) error {
+					_, err := tx.ExecContext(t.Context(), `INSERT INTO shops (name) VALUES ($1)`, fmt.Sprintf("%d-%d", w, i))
+					return err
+				}))
+			}
+		})
+	}
+	all.Wait()
+	var n int
+	require.NoError(t, pair[0].QueryRowContext(t.Context(), `SELECT count(*) FROM shops`).Scan(&n))
+	assert.Equal(t, 100, n)
+}
+
+func TestTxTakesBack(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ctx := t.Context()
+		require.NoError(t, d.Migrate(ctx, "shop", versions))
+		stop := errors.New("stop")
+		insert := func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, `INSERT INTO shops (name) VALUES ('a')`)
+			return err
+		}
+		assert.ErrorIs(t, d.Tx(ctx, func(tx *sql.Tx) error { return errors.Join(insert(tx), stop) }), stop)
+		assert.Panics(t, func() { _ = d.Tx(ctx, func(tx *sql.Tx) error { _ = insert(tx); panic("bug") }) })
+		require.NoError(t, d.Tx(ctx, insert), "the earlier ones left a row or a lock")
+
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		assert.ErrorIs(t, d.Tx(ended, insert), context.Canceled)
+	})
+}
+
+func TestLease(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ctx := t.Context()
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		d.Now = func() time.Time { return now }
+		const ttl = time.Minute
+
+		a, err := d.Lease(ctx, "site/matter", "run a", ttl)
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, a.Epoch())
+		_, err = d.Lease(ctx, "site/other", "run b", ttl)
+		require.NoError(t, err, "another name is free")
+
+		_, err = d.Lease(ctx, "site/matter", "run b", ttl)
+		var held *db.HeldError
+		require.ErrorAs(t, err, &held)
+		assert.Equal(t, db.HeldError{Name: "site/matter", Holder: "run a", ExpiresAt: now.Add(ttl)}, *held)
+
+		now = now.Add(40 * time.Second)
+		assert.False(t, a.Lost())
+		require.NoError(t, a.Renew(ctx))
+		now = now.Add(40 * time.Second)
+		_, err = d.Lease(ctx, "site/matter", "run b", ttl)
+		require.ErrorAs(t, err, &held, "it was renewed")
+
+		now = now.Add(15 * time.Second)
+		assert.True(t, a.Lost(), "it must stop before another may take it")
+		_, err = d.Lease(ctx, "site/matter", "run b", ttl)
+		require.ErrorAs(t, err, &held)
+		now = now.Add(5 * time.Second)
+		b, err := d.Lease(ctx, "site/matter", "run b", ttl)
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, b.Epoch())
+		assert.ErrorIs(t, a.Renew(ctx), db.ErrLost)
+		require.NoError(t, a.Release(ctx), "of a lost lease")
+		assert.False(t, b.Lost())
+		require.NoError(t, b.Renew(ctx), "the release of a lost lease took it away")
+
+		require.NoError(t, b.Release(ctx))
+		assert.True(t, b.Lost())
+		assert.ErrorIs(t, b.Renew(ctx), db.ErrLost)
+		c, err := d.Lease(ctx, "site/matter", "run a", ttl)
+		require.NoError(t, err, "it was given back")
+		assert.EqualValues(t, 3, c.Epoch())
+	})
+}
+
+// A holder whose clock stood still (a suspended machine) learns it at its next renewal.
+func TestLeaseTakenOverUnnoticed(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		d.Now = func() time.Time { return now }
+		a, err := d.Lease(t.Context(), "x", "a", time.Minute)
+		require.NoError(t, err)
+		now = now.Add(time.Hour)
+		_, err = d.Lease(t.Context(), "x", "b", time.Minute)
+		require.NoError(t, err)
+		now = now.Add(-time.Hour)
+		assert.False(t, a.Lost())
+		assert.ErrorIs(t, a.Renew(t.Context()), db.ErrLost)
+		assert.True(t, a.Lost())
+	})
+}
+
+func TestLeaseRace(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		const holders = 8
+		won := make(chan string, holders)
+		var all sync.WaitGroup
+		for i := range holders {
+			all.Go(func() {
+				_, err := d.Lease(t.Context(), "x", fmt.Sprint(i), time.Minute)
+				var held *db.HeldError
+				if err == nil {
+					won <- fmt.Sprint(i)
+				} else if !errors.As(err, &held) {
+					t.Errorf("taking: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		assert.Len(t, won, 1)
+	})
+}
+
+func TestKeep(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		const ttl = 300 * time.Millisecond
+		a, err := d.Lease(t.Context(), "x", "a", ttl)
+		require.NoError(t, err)
+		lost := make(chan error, 1)
+		stop := a.Keep(t.Context(), func(err error) { lost <- err })
+		defer stop()
+		_, err = d.ExecContext(t.Context(), `UPDATE leases SET epoch = epoch + 1`) // taken over
+		require.NoError(t, err)
+		assert.ErrorIs(t, <-lost, db.ErrLost)
+		assert.True(t, a.Lost())
+	})
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"":                               "want sqlite:///path",
+		"mysql://u:geheim@h/d":           "want sqlite:///path",
+		"sqlite://":                      "no path",
+		"sqlite:///x.db?mode=memory":     "no options",
+		"sqlite:///no/such/folder/x.db":  "create it first",
+		"sqlite:///etc/passwd/x.db":      "not a folder",
+		"postgres://u:ge%zzheim@h/d":     "not a URL",
+		"postgres://u:geheim@h:x/d":      "not a URL",
+		"postgres://u:geheim@h/d?port=x": "REDACTED|invalid port",
+	} {
+		_, err := db.Open(t.Context(), dsn)
+		if assert.Error(t, err, dsn) {
+			assert.Regexp(t, want, err.Error(), dsn)
+			assert.NotContains(t, err.Error(), "heim", dsn)
+		}
+	}
+}
+
+func TestPasswordIsNeverInAnError(t *testing.T) {
+	dsn := dbtest.Postgres(t)
+	u, err := url.Parse(dsn)
+	require.NoError(t, err)
+	const secret = "p/w @%:geheim"
+	for name, change := range map[string]func(*url.URL){
+		"wrong password":    func(*url.URL) {},
+		"no such database":  func(u *url.URL) { u.Path = "/nowhere" },
+		"nobody listens":    func(u *url.URL) { u.Host = "127.0.0.1:1" },
+		"no such host":      func(u *url.URL) { u.Host = "db.invalid" },
+		"unknown parameter": func(u *url.URL) { u.RawQuery = "nonsense=1&sslmode=disable" },
+		"bad parameter":     func(u *url.URL) { u.RawQuery = "sslmode=" + url.QueryEscape(secret) },
+	} {
+		other := *u
+		other.User = url.UserPassword("test", secret)
+		change(&other)
+		_, err := db.Open(t.Context(), other.String())
+		if assert.Error(t, err, name) {
+			for _, part := range []string{"geheim", url.QueryEscape(secret), url.PathEscape(secret)} {
+				assert.NotContains(t, err.Error(), part, name)
+			}
+		}
+	}
+}
+
+func TestPasswordFromTheEnvironment(t *testing.T) {
+	u, err := url.Parse(dbtest.Postgres(t))
+	require.NoError(t, err)
+	password, _ := u.User.Password()
+	u.User = url.User("test")
+	_, err = db.Open(t.Context(), u.String())
+	require.Error(t, err, "without a password")
+	t.Setenv("PGPASSWORD", password)
+	d, err := db.Open(t.Context(), u.String())
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+}
+
+func TestSQLitePaths(t *testing.T) {
+	dir := t.TempDir()
+	for path, file := range map[string]string{
+		"/plain.db":              "plain.db",
+		"/with space & 50%25.db": "with space & 50%.db",
+		"/question%3F.db":        "question?.db",
+	} {
+		d, err := db.Open(t.Context(), "sqlite://"+dir+path)
+		require.NoError(t, err, path)
+		_, err = d.ExecContext(t.Context(), `CREATE TABLE t (x TEXT)`)
+		require.NoError(t, err, path)
+		require.NoError(t, d.Close())
+		assert.FileExists(t, filepath.Join(dir, file))
+	}
+	t.Chdir(dir)
+	d, err := db.Open(t.Context(), "sqlite://beside.db")
+	require.NoError(t, err)
+	_, err = d.ExecContext(t.Context(), `CREATE TABLE t (x TEXT)`)
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	assert.FileExists(t, filepath.Join(dir, "beside.db"))
+}
+
+func TestMemory(t *testing.T) {
+	open := func() *db.DB {
+		d, err := db.Open(t.Context(), "sqlite:///:memory:")
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, d.Close()) })
+		return d
+	}
+	a, b := open(), open()
+	require.NoError(t, a.Migrate(t.Context(), "shop", versions))
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			assert.NoError(t, a.Tx(t.Context(), func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(t.Context(), `INSERT INTO shops (name) VALUES ($1)`, strings.Repeat("x", i))
+				return err
+			}))
+		})
+	}
+	all.Wait()
+	var n int
+	require.NoError(t, a.QueryRowContext(t.Context(), `SELECT count(*) FROM shops`).Scan(&n))
+	assert.Equal(t, 20, n)
+	assert.Error(t, b.QueryRowContext(t.Context(), `SELECT count(*) FROM shops`).Scan(&n), "each has its own")
+}
+
+func TestTimes(t *testing.T) {
+	at := time.Date(2026, 11, 21, 16, 30, 0, 123456000, time.FixedZone("KST", 9*3600))
+	assert.True(t, db.Time(db.Micros(at)).Equal(at))
+	assert.Equal(t, time.UTC, db.Time(0).Location())
+}

@@ -1,0 +1,207 @@
+//go:build unix
+
+// Package dbtest gives tests a database of their own: on SQLite, and on a
+// PostgreSQL that the test process starts by itself from Debian's package.
+package dbtest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/newsfork/seed-engine/io/db"
+)
+
+// Each runs test on an empty SQLite file and on an empty PostgreSQL database.
+// Where PostgreSQL is not installed its half is skipped; with CI=true that
+// fails.
+func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) { test(t, open(t, SQLite(t))) })
+	t.Run("postgres", func(t *testing.T) { test(t, open(t, Postgres(t))) })
+}
+
+func open(t *testing.T, dsn string) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("closing the database: %v", err)
+		}
+	})
+	return d
+}
+
+// SQLite returns the DSN of a file that is not there yet.
+func SQLite(t testing.TB) string {
+	return "sqlite://" + filepath.Join(t.TempDir(), "test.db")
+}
+
+var (
+	start    sync.Once
+	server   string // host:port
+	password string
+	failure  error
+	missing  bool
+	serial   atomic.Int64
+)
+
+// Postgres returns the DSN, with a password, of a new empty database. The
+// server is started once a process and ends with it.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	start.Do(func() { failure = launch() })
+	switch {
+	case missing && os.Getenv("CI") == "true":
+		t.Fatal("no PostgreSQL here: apt-get install postgresql")
+	case missing:
+		t.Skip("no PostgreSQL here: apt-get install postgresql")
+	case failure != nil:
+		t.Fatalf("starting PostgreSQL: %v", failure)
+	}
+	name := fmt.Sprintf("test_%d", serial.Add(1))
+	ctx := context.Background()
+	admin, err := pgx.Connect(ctx, dsn("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = admin.Exec(ctx, "CREATE DATABASE "+name)
+	if end := admin.Close(ctx); err == nil {
+		err = end
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dsn(name)
+}
+
+func dsn(database string) string {
+	return fmt.Sprintf("postgres://test:%s@%s/%s?sslmode=disable", password, server, database)
+}
+
+// keep runs the server until standard input ends, which it does when the test
+// process does, however it does; then it takes the folder away.
+const keep = `bin=$1 dir=$2 port=$3
+"$bin/postgres" -D "$dir/data" -p "$port" -k "$dir" -c listen_addresses=127.0.0.1 \
+	-c fsync=off -c full_page_writes=off -c max_connections=200 >"$dir/log" 2>&1 </dev/null &
+server=$!
+cat >/dev/null
+kill -INT $server
+wait $server
+rm -rf "$dir"`
+
+func launch() error {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if err != nil || len(found) == 0 {
+		missing = true
+		return err
+	}
+	version := func(p string) int {
+		n, _ := strconv.Atoi(strings.Split(p, "/")[4]) // 0 for what is not a version
+		return n
+	}
+	bin := filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) }))
+
+	dir, err := os.MkdirTemp("", "dbtest-")
+	if err != nil {
+		return err
+	}
+	as, err := unprivileged(dir)
+	if err != nil {
+		return err
+	}
+	password = rand.Text()
+	secret := filepath.Join(dir, "password")
+	if err := os.WriteFile(secret, []byte(password), 0o644); err != nil {
+		return err
+	}
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "test",
+		"--pwfile", secret, "-A", "scram-sha-256", "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb.Dir, initdb.SysProcAttr = dir, as
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server = free.Addr().String()
+	_, port, err := net.SplitHostPort(server)
+	if err != nil {
+		return err
+	}
+	if err := free.Close(); err != nil {
+		return err
+	}
+	run := exec.Command("sh", "-c", keep, "sh", bin, dir, port)
+	run.Dir = dir
+	run.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential, Setsid: true} // Ctrl-C is not for it
+	if _, err := run.StdinPipe(); err != nil {
+		return err
+	}
+	if err := run.Start(); err != nil {
+		return err
+	}
+	return wait(bin, port, dir)
+}
+
+// wait asks the server until it answers.
+func wait(bin, port, dir string) error {
+	const tries = 200
+	for try := 1; ; try++ {
+		// pg_isready waits for an answer itself; only a refused connection
+		// comes back at once.
+		out, err := exec.Command(filepath.Join(bin, "pg_isready"), "-h", "127.0.0.1", "-p", port, "-t", "10").CombinedOutput()
+		if err == nil {
+			return nil
+		}
+		if try == tries {
+			log, _ := os.ReadFile(filepath.Join(dir, "log")) // without it the message is poorer
+			return fmt.Errorf("it does not answer: %s %s", out, log)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// unprivileged returns as whom the server runs, which refuses to run as root,
+// and gives the folder to that user.
+func unprivileged(dir string) (*syscall.SysProcAttr, error) {
+	if os.Getuid() != 0 {
+		return &syscall.SysProcAttr{}, nil
+	}
+	u, err := user.Lookup("postgres") // Debian's package makes it
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chown(dir, uid, gid); err != nil {
+		return nil, err
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+}

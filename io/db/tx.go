@@ -1,0 +1,93 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// The waits between the tries of Tx begin at firstWait and double up to
+// lastWait; patience bounds them all together.
+const (
+	firstWait = 5 * time.Millisecond
+	lastWait  = 500 * time.Millisecond
+	patience  = 30 * time.Second
+)
+
+// Tx runs do in a transaction that is serialisable on both databases, and runs
+// it again when it met another one: do must begin anew each time and leave
+// nothing behind outside the database. Its error takes everything back. On
+// SQLite one Tx runs at a time: inside do, use the given transaction only.
+func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
+	start := time.Now()
+	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+		err := d.try(ctx, do)
+		if err == nil || !Contended(err) || ctx.Err() != nil {
+			return err
+		}
+		if time.Since(start) > patience {
+			return fmt.Errorf("giving up a transaction after %v of meeting others: %w", patience, err)
+		}
+		timer := time.NewTimer(wait/2 + rand.N(wait))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+func (d *DB) try(ctx context.Context, do func(*sql.Tx) error) (err error) {
+	level := sql.LevelSerializable
+	if d.Dialect == SQLite {
+		level = sql.LevelDefault // serialisable: BEGIN IMMEDIATE lets one writer in
+		select {
+		case d.writing <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting to write: %w", ctx.Err())
+		}
+		defer func() { <-d.writing }()
+	}
+	tx, err := d.BeginTx(ctx, &sql.TxOptions{Isolation: level})
+	if err != nil {
+		return fmt.Errorf("beginning a transaction: %w", err)
+	}
+	// After a commit, and when ctx has ended it, this does nothing; also when do panics.
+	defer func() {
+		if back := tx.Rollback(); back != nil && !errors.Is(back, sql.ErrTxDone) && err != nil {
+			err = errors.Join(err, fmt.Errorf("rolling back: %w", back))
+		}
+	}()
+	if err := do(tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("committing: %w", err)
+	}
+	return nil
+}
+
+// Contended reports whether the same transaction can succeed at another time,
+// because it met another one: PostgreSQL's serialization_failure,
+// deadlock_detected and lock_not_available (its manual, appendix A), SQLite's
+// SQLITE_BUSY and SQLITE_LOCKED (sqlite.org/rescode.html).
+func Contended(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "55P03"
+	}
+	var lite *sqlite.Error
+	if errors.As(err, &lite) {
+		primary := lite.Code() & 0xff
+		return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
+	}
+	return false
+}

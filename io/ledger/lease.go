@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,7 +113,7 @@ func acquire(ctx context.Context, s store.Store, name string, holder Holder, ttl
 				continue // a newer epoch replaced it since the listing
 			case err != nil:
 				return nil, fmt.Errorf("acquiring lease %s: %w (delete that object if no run is going)", name, err)
-			case !body.Released && time.Now().Before(body.ExpiresAt) && !body.Holder.dead(self, proc):
+			case body.alive(self, proc):
 				return nil, &HeldError{Name: name, Holder: body.Holder, AcquiredAt: body.AcquiredAt, ExpiresAt: body.ExpiresAt}
 			}
 		}
@@ -173,6 +174,36 @@ func takeOver(ctx context.Context, s store.Store, name string, epoch int, holder
 		return nil, fmt.Errorf("%w: the store took longer than its time to live of %v", ErrLost, ttl)
 	}
 	return l, nil
+}
+
+// HolderUnder gives the holder of a lease that is alive and whose name lies
+// under prefix; held is false when there is none.
+func HolderUnder(ctx context.Context, s store.Store, prefix string) (holder Holder, held bool, err error) {
+	newest := map[string]string{} // key by name: keys come in the order of their epochs
+	for o, err := range s.List(ctx, leasePrefix(prefix)) {
+		if err != nil {
+			return Holder{}, false, fmt.Errorf("listing %s: %w", leasePrefix(prefix), err)
+		}
+		newest[path.Dir(o.Key)] = o.Key
+	}
+	self := holderAt("/proc")
+	for _, key := range newest {
+		body, err := load(ctx, s, key, decodeLease)
+		switch {
+		case errors.Is(err, store.ErrNotExist):
+			continue // taken over since the listing, by a run that is under way
+		case err != nil:
+			return Holder{}, false, fmt.Errorf("reading a lease: %w (delete that object if no run is going)", err)
+		case body.alive(self, "/proc"):
+			return body.Holder, true, nil
+		}
+	}
+	return Holder{}, false, nil
+}
+
+// alive reports whether the lease may still be worked under.
+func (l leaseBody) alive(self Holder, proc string) bool {
+	return !l.Released && time.Now().Before(l.ExpiresAt) && !l.Holder.dead(self, proc)
 }
 
 // leaseEpochs lists the epochs of one lease, oldest first.

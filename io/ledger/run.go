@@ -245,8 +245,9 @@ func WriteControl(ctx context.Context, s store.Store, runID string, c Control) e
 
 // CloseAbandoned marks the runs of a job that a killed launcher left as
 // running. Only the holder of the job's lease calls it, before its own Start:
-// nobody else can then be at work. It looks at the newest runs and stops at
-// the first that had ended.
+// nobody else can then be at work but workers that outlived their launcher,
+// which are told to stop by the control object. It looks at the newest runs and
+// stops at the first that had ended.
 func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Time) error {
 	for r, err := range List(ctx, s) {
 		switch {
@@ -256,6 +257,9 @@ func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Tim
 			continue // a broken state is for `runs` to show
 		case r.State.Over():
 			return nil
+		}
+		if err := WriteControl(ctx, s, r.RunID, Control{Action: ActionCancel, At: now, By: "the next run"}); err != nil {
+			return err
 		}
 		if _, err := SetState(ctx, s, r.RunID, Interrupted, now); err != nil {
 			return err

@@ -4,6 +4,7 @@ package lane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -26,6 +27,8 @@ type Config struct {
 	Grace      time.Duration // how long visits in flight may go on after a stop
 	LogFormat  string        // "text" or "json"
 	LogLevel   slog.Level
+	Leases     bool          // workers can outlive the launcher: each lane has a lease of its own
+	LeaseTTL   time.Duration // of a lane's lease; 0 for DefaultLeaseTTL
 }
 
 // Worker is what the lanes of one run share inside one operating-system
@@ -78,6 +81,13 @@ func Open(ctx context.Context, cfg Config) (*Worker, error) {
 	w := &Worker{cfg: cfg, Web: client, Log: Logger(cfg.LogFormat, cfg.LogLevel), calls: new(store.Calls), stopping: make(chan struct{})}
 	w.Store = store.Counted(s, w.calls)
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if cfg.Leases { // this process may have been started for a run that is over
+		if err := w.obey(ctx); err != nil {
+			w.cancel()
+			client.Close()
+			return nil, errors.Join(fmt.Errorf("reading what the run is asked to do: %w", err), s.Close())
+		}
+	}
 	workers.open[cfg.RunID] = w
 	go w.watch()
 	return w, nil
@@ -117,20 +127,23 @@ func (w *Worker) watch() {
 			return
 		case <-tick.C:
 		}
-		c, err := ledger.ReadControl(w.ctx, w.Store, w.cfg.RunID)
-		if err != nil {
+		if err := w.obey(w.ctx); err != nil {
 			w.Log.Warn("control_unreadable", "error", ledger.Redact(err.Error()))
-			continue
-		}
-		switch c.Action {
-		case ledger.ActionCancel:
-			w.Stop(nil)
-		case ledger.ActionPause:
-			w.paused.Store(true)
-		default:
-			w.paused.Store(false)
 		}
 	}
+}
+
+// obey does what the control object asks for.
+func (w *Worker) obey(ctx context.Context) error {
+	c, err := ledger.ReadControl(ctx, w.Store, w.cfg.RunID)
+	if err != nil {
+		return err
+	}
+	if c.Action == ledger.ActionCancel {
+		w.Stop(nil)
+	}
+	w.paused.Store(c.Action == ledger.ActionPause)
+	return nil
 }
 
 // Stop lets nothing new begin; what is in flight may end within the grace

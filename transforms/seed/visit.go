@@ -60,10 +60,18 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 		}
 	}
 	roll.dropBroken()
+	within, release, held, err := fn.w.Hold(ctx, n, fn.Config.Lanes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if !held { // stopped while it waited: its files stay open
+		return lane.EmitPart(fn.w, emitTally, ledger.Tally{})
+	}
 	fn.w.Enter()
 	defer fn.w.Leave()
 	l := laneRun{ctx: ctx, fn: fn, roll: roll, files: make([]Visited, len(roll.files)), progress: fn.w.Progress(n, len(roll.hosts))}
-	lane.Drain(ctx, fn.w, fn.Config.pool(), l.hosts(), l.visit, l.failed, l.merge)
+	lane.Drain(within, fn.w, fn.Config.pool(), l.hosts(), l.visit, l.failed, l.merge)
 	l.release()
 	l.progress.End(ctx, l.sum)
 	for i, v := range l.files {

@@ -5,7 +5,12 @@ package canonical
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Why a link names no page to visit. The caller drops the link; --explain says
@@ -26,21 +31,243 @@ var (
 // %23 and %25 stay. A key is text to compare and to show, never an address to
 // fetch. Key of a parsed key is the same key. The error is ErrScheme or ErrURL.
 func Key(u *url.URL, keep []string) (string, error) {
-	return "", errors.New("not built yet")
+	switch u.Scheme {
+	case "http", "https":
+	default:
+		return "", fmt.Errorf("URL %.200q: %w", u.Redacted(), ErrScheme)
+	}
+	host := Host(u)
+	if host == "" {
+		return "", fmt.Errorf("URL %.200q has no host: %w", u.Redacted(), ErrURL)
+	}
+	key := "https://" + host + keyPath(u.EscapedPath())
+	if q := keyQuery(u.RawQuery, keep); q != "" {
+		key += "?" + q
+	}
+	return key, nil
 }
 
-// Address is what to fetch for a link: href resolved against base as browsers do
-// (WHATWG URL Standard), without fragment, user information and the tracking
-// parameters that keep does not name. The error is one of ErrEmpty, ErrFragment,
-// ErrScheme, ErrURL.
-func Address(base *url.URL, href string, keep []string) (*url.URL, error) {
-	return nil, errors.New("not built yet")
+// Host is the part of a URL's authority that scopes and keys compare: lower
+// case, without user information, www., trailing dot and default port (443, and
+// 80 of http).
+func Host(u *url.URL) string {
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	// "www.com" is a domain of its own, not the host of a "com".
+	if rest, ok := strings.CutPrefix(host, "www."); ok && strings.Contains(rest, ".") {
+		host = rest
+	}
+	if strings.IndexByte(host, ':') >= 0 {
+		host = "[" + host + "]"
+	}
+	if p := u.Port(); host != "" && p != "" && p != "443" && (p != "80" || u.Scheme != "http") {
+		host += ":" + p
+	}
+	return host
+}
+
+// Path is the part of a key that scopes match: from the first slash after the
+// host up to the query.
+func Path(key string) string {
+	_, rest, _ := strings.Cut(key, "://")
+	slash := strings.IndexByte(rest, '/')
+	if slash < 0 {
+		return "/"
+	}
+	path, _, _ := strings.Cut(rest[slash:], "?")
+	return path
+}
+
+// keyPath normalises an encoded path: escapes, dot segments (RFC 3986 section
+// 5.2.4), then repeated and trailing slashes.
+func keyPath(escaped string) string {
+	return "/" + strings.Join(slices.DeleteFunc(dotless(strings.Split(decode(escaped), "/")),
+		func(segment string) bool { return segment == "" }), "/")
+}
+
+// dotless takes dot segments out of the segments of a path that begins with a
+// slash; a last one leaves an empty segment, the trailing slash.
+func dotless(segments []string) []string {
+	kept := segments[:0]
+	for i, s := range segments {
+		last := i == len(segments)-1
+		switch dots(s) {
+		case 0:
+			kept = append(kept, s)
+			continue
+		case 2:
+			if len(kept) > 1 { // the first stands before the leading slash
+				kept = kept[:len(kept)-1]
+			}
+		}
+		if last {
+			kept = append(kept, "")
+		}
+	}
+	return kept
+}
+
+// dots is 1 for "." and 2 for "..", their dots encoded or not, else 0.
+func dots(segment string) int {
+	if len(segment) == 0 || len(segment) > len("%2e%2e") || segment[0] != '.' && segment[0] != '%' {
+		return 0
+	}
+	switch strings.ReplaceAll(strings.ToLower(segment), "%2e", ".") {
+	case ".":
+		return 1
+	case "..":
+		return 2
+	}
+	return 0
+}
+
+// decode resolves the escapes of unreserved characters (RFC 3986 section 2.3)
+// and of printable UTF-8, and writes those that stay in upper case.
+func decode(s string) string {
+	i := strings.IndexByte(s, '%')
+	if i < 0 {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	b.WriteString(s[:i])
+	for i < len(s) {
+		c, ok := unhex(s[i:])
+		switch {
+		case !ok:
+			b.WriteByte(s[i])
+			i++
+		case unreserved(c):
+			b.WriteByte(c)
+			i += 3
+		case c >= utf8.RuneSelf:
+			var sequence [utf8.UTFMax]byte
+			n := 0
+			for n < len(sequence) {
+				if sequence[n], ok = unhex(s[i+3*n:]); !ok {
+					break
+				}
+				n++
+			}
+			r, size := utf8.DecodeRune(sequence[:n])
+			if (r != utf8.RuneError || size > 1) && unicode.IsPrint(r) {
+				b.WriteRune(r)
+				i += 3 * size
+				continue
+			}
+			fallthrough
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+			i += 3
+		}
+	}
+	return b.String()
+}
+
+// unhex is the byte of the escape that s begins with.
+func unhex(s string) (byte, bool) {
+	if len(s) < 3 || s[0] != '%' {
+		return 0, false
+	}
+	hi, ok1 := nibble(s[1])
+	lo, ok2 := nibble(s[2])
+	return hi<<4 | lo, ok1 && ok2
+}
+
+func nibble(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10, true
+	}
+	return 0, false
+}
+
+func unreserved(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
+}
+
+// keyQuery is the parameters of a query that keep names, sorted and encoded in
+// one way.
+func keyQuery(query string, keep []string) string {
+	if query == "" || len(keep) == 0 {
+		return ""
+	}
+	type parameter struct{ name, text string }
+	var kept []parameter
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, hasValue := strings.Cut(pair, "=")
+		name = formDecode(name)
+		if name == "" || !keeps(keep, name) {
+			continue
+		}
+		text := url.QueryEscape(name)
+		if hasValue {
+			text += "=" + url.QueryEscape(formDecode(value))
+		}
+		kept = append(kept, parameter{name, text})
+	}
+	slices.SortStableFunc(kept, func(a, b parameter) int { return strings.Compare(a.name, b.name) })
+	texts := make([]string, len(kept))
+	for i, p := range kept {
+		texts[i] = p.text
+	}
+	return strings.Join(texts, "&")
+}
+
+// keeps reports whether a policy's list keeps a parameter; "*" keeps what does
+// not track.
+func keeps(keep []string, name string) bool {
+	return slices.Contains(keep, name) || slices.Contains(keep, "*") && !Tracking(name)
+}
+
+// formDecode is the text of a name or value in a query; an escape that is none
+// stands for itself, as browsers read it.
+func formDecode(s string) string {
+	if strings.IndexByte(s, '%') < 0 && strings.IndexByte(s, '+') < 0 {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		switch c, ok := unhex(s[i:]); {
+		case ok:
+			b = append(b, c)
+			i += 3
+		case s[i] == '+':
+			b = append(b, ' ')
+			i++
+		default:
+			b = append(b, s[i])
+			i++
+		}
+	}
+	return string(b)
 }
 
 // Tracking reports whether a query parameter serves to follow visitors and not
-// to choose a page: utm_source, ref, gclid.
-func Tracking(parameter string) bool { return false }
+// to choose a page: utm_source, ref, gclid. The list is of the parameters that
+// analytics, advertising and mail services document as theirs.
+func Tracking(parameter string) bool {
+	p := strings.ToLower(parameter)
+	for _, prefix := range []string{"utm_", "mtm_", "matomo_", "piwik_", "pk_", "hsa_", "_hs", "mc_", "oly_", "vero_", "at_custom", "at_medium", "at_campaign"} {
+		if strings.HasPrefix(p, prefix) {
+			return true
+		}
+	}
+	return tracking[p]
+}
 
-// Host is the part of a host that scopes and keys compare: lower case, without
-// www., trailing dot and the default port of the scheme.
-func Host(u *url.URL) string { return "" }
+var tracking = set(`ref ref_src ref_url referrer
+	gclid gclsrc gbraid wbraid dclid gad_source gad_campaignid _ga _gl
+	fbclid fb_action_ids fb_action_types fb_ref fb_source
+	msclkid yclid ysclid _openstat twclid ttclid li_fat_id epik igsh igshid scid
+	mkt_tok hsctatracking s_cid ncid cmpid icid trk trkcampaign wt.mc_id wt_mc
+	n_media n_query n_rank n_ad_group n_ad n_keyword_id n_keyword n_campaign_type napm`)
+
+func set(words string) map[string]bool {
+	m := make(map[string]bool)
+	for _, w := range strings.Fields(words) {
+		m[w] = true
+	}
+	return m
+}

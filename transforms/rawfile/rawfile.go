@@ -1,6 +1,6 @@
 // Package rawfile reads research files (raw_NNNN.json): one object with meta
 // and records, in any order, one record at a time. Memory does not grow with
-// the file, only with its longest single value.
+// the file, only with its longest record.
 //
 // What it accepts beyond the schema, because such files exist: a byte order
 // mark, unknown fields, duplicate keys (the last one wins, except that records
@@ -16,7 +16,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
+	"math/bits"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -75,8 +75,8 @@ type Record struct {
 	Err                                error    // ErrNotObject or ErrNoURL: a bad record, the file goes on
 }
 
-// Read calls visit for each record of r in order. The strings of a Record are
-// its own and may be kept. It returns an *Error when the file is broken, after
+// Read calls visit for each record of r in order. The strings of a Record
+// share one allocation: clone what is kept for long. It returns an *Error when the file is broken, after
 // visiting the records before the break; a wrapped error of r when reading
 // failed; visit's error, unchanged, when that stopped it.
 func Read(r io.Reader, visit func(Record) error) (Meta, error) {
@@ -133,7 +133,8 @@ type file struct {
 	visit   func(Record) error
 	stopped bool // by visit
 	meta    Meta
-	scratch []byte
+	scratch []byte // of unquote
+	texts   []byte // of record
 }
 
 func (f *file) read() error {
@@ -194,31 +195,53 @@ func (f *file) object(member func(name []byte) error) error {
 }
 
 func (f *file) readMeta() error {
-	records := f.meta.Records
-	f.meta = Meta{Records: records} // the last meta wins
+	f.meta = Meta{Records: f.meta.Records} // the last meta wins
 	if f.dec.PeekKind() != '{' {
 		return f.dec.SkipValue()
 	}
 	return f.object(func(name []byte) (err error) {
 		switch string(name) {
 		case "country":
-			f.meta.Country, _, err = f.text()
+			f.meta.Country, err = f.text()
 		case "category":
-			f.meta.Category, _, err = f.text()
+			f.meta.Category, err = f.text()
 		case "dataset_id":
-			f.meta.DatasetID, _, err = f.text()
+			f.meta.DatasetID, err = f.text()
 		case "record_count":
-			var n float64
-			n, f.meta.HasCount, err = f.number()
-			f.meta.HasCount = f.meta.HasCount && n >= 0 && n <= 1<<53 && n == math.Trunc(n)
-			if f.meta.RecordCount = 0; f.meta.HasCount {
-				f.meta.RecordCount = int64(n)
-			}
+			f.meta.RecordCount, f.meta.HasCount, err = f.count()
 		default:
 			err = f.dec.SkipValue()
 		}
 		return err
 	})
+}
+
+// text reads a string; any other value is as if absent.
+func (f *file) text() (string, error) {
+	if f.dec.PeekKind() != '"' {
+		return "", f.dec.SkipValue()
+	}
+	value, err := f.dec.ReadValue()
+	if err != nil {
+		return "", err
+	}
+	return string(f.unquote(value)), nil
+}
+
+// count reads a whole number from 0; any other value is as if absent.
+func (f *file) count() (n int64, ok bool, err error) {
+	if f.dec.PeekKind() != '0' {
+		return 0, false, f.dec.SkipValue()
+	}
+	value, err := f.dec.ReadValue()
+	if err != nil {
+		return 0, false, err
+	}
+	x, rangeErr := strconv.ParseFloat(string(value), 64)
+	if rangeErr != nil || x < 0 || x > 1<<53 || x != math.Trunc(x) {
+		return 0, false, nil
+	}
+	return int64(x), true, nil
 }
 
 func (f *file) readRecords() error {
@@ -245,141 +268,188 @@ func (f *file) readRecords() error {
 // the order of EnhancedResearchRecord (design, 4.1.1).
 var optional = [...]string{"normalized_domain", "domain_id", "source_type", "discovery_method", "confidence", "content_hints", "liveness_status"}
 
+// readRecord lets the decoder check a record as one value, which costs half of
+// asking it for each token, and then walks over what is known to be valid.
 func (f *file) readRecord() (Record, error) {
-	var record Record
-	if f.dec.PeekKind() != '{' {
-		record.Err = ErrNotObject
-		return record, f.dec.SkipValue()
+	value, err := f.dec.ReadValue()
+	if err != nil {
+		return Record{}, err
 	}
+	if value[0] != '{' {
+		return Record{Err: ErrNotObject}, nil
+	}
+	var texts [3]part             // raw_url, normalized_domain, domain_id
 	var wrong [len(optional)]bool // by field, so that a later duplicate can mend it
-	anyWrong := false
-	err := f.object(func(name []byte) (err error) {
-		field, valid := 0, true
+	w := walk{s: value, at: 1}
+	for w.more() {
+		name := f.contents(w.next())
+		w.more()
+		p := w.next()
+		kind := p.s[0]
+		var field int
+		var valid bool
 		switch string(name) {
 		case "raw_url":
-			record.RawURL, _, err = f.text()
-			return err
+			texts[0] = p
+			continue
 		case "normalized_domain":
-			record.NormalizedDomain, valid, err = f.text()
+			texts[1] = p
+			field, valid = 0, kind == '"'
 		case "domain_id":
-			field = 1
-			record.DomainID, valid, err = f.text()
+			texts[2] = p
+			field, valid = 1, kind == '"'
 		case "source_type":
 			field = 2
-			valid, err = f.oneOf("gov", "edu", "org", "com", "other")
+			switch string(f.contents(p)) {
+			case "gov", "edu", "org", "com", "other":
+				valid = true
+			}
 		case "discovery_method":
 			field = 3
-			valid, err = f.oneOf("manual", "google_search", "crtsh")
+			switch string(f.contents(p)) {
+			case "manual", "google_search", "crtsh":
+				valid = true
+			}
 		case "confidence":
-			field = 4
-			var n float64
-			n, valid, err = f.number()
-			valid = valid && 0 <= n && n <= 1
+			n, numErr := strconv.ParseFloat(string(p.s), 64) // of valid JSON it takes numbers only
+			field, valid = 4, numErr == nil && 0 <= n && n <= 1
 		case "content_hints":
-			field = 5
-			valid, err = f.texts()
+			field, valid = 5, onlyTexts(p.s)
 		case "liveness_status":
 			field = 6
-			valid, err = f.oneOf("alive", "unstable", "blocked", "dead")
+			switch string(f.contents(p)) {
+			case "alive", "unstable", "blocked", "dead":
+				valid = true
+			}
 		default:
-			return f.dec.SkipValue()
+			continue
 		}
-		wrong[field] = !valid
-		anyWrong = anyWrong || !valid
-		return err
-	})
+		wrong[field] = !valid && kind != 'n' // null stands for an absent field
+	}
+	record := f.record(texts)
 	if record.RawURL == "" {
 		record.Err = ErrNoURL
 	}
-	if anyWrong {
-		for field, bad := range wrong {
-			if bad {
-				record.Problems = append(record.Problems, optional[field])
-			}
+	for field, bad := range wrong {
+		if bad {
+			record.Problems = append(record.Problems, optional[field])
 		}
 	}
-	return record, err
+	return record, nil
 }
 
-// value reads the next value when it is of the kind asked for. Another kind is
-// skipped; ok is then true only for null, which stands for an absent field.
-func (f *file) value(kind jsontext.Kind) (value jsontext.Value, ok bool, err error) {
-	switch next := f.dec.PeekKind(); next {
-	case kind:
-		value, err = f.dec.ReadValue()
-		return value, true, err
-	default:
-		return nil, next == 'n', f.dec.SkipValue()
+// record puts the three strings into one allocation.
+func (f *file) record(texts [3]part) Record {
+	f.texts = f.texts[:0]
+	var end [3]int
+	for i, p := range texts {
+		f.texts = append(f.texts, f.contents(p)...)
+		end[i] = len(f.texts)
 	}
+	all := string(f.texts)
+	return Record{RawURL: all[:end[0]], NormalizedDomain: all[end[0]:end[1]], DomainID: all[end[1]:]}
 }
 
-func (f *file) text() (s string, valid bool, err error) {
-	value, valid, err := f.value('"')
-	if value == nil || err != nil {
-		return "", valid, err
+// onlyTexts reports whether a value is an array that holds nothing but strings.
+func onlyTexts(value []byte) bool {
+	if value[0] != '[' {
+		return false
 	}
-	return string(f.unquote(value)), true, nil
-}
-
-func (f *file) oneOf(values ...string) (valid bool, err error) {
-	value, valid, err := f.value('"')
-	if value == nil || err != nil {
-		return valid, err
-	}
-	return slices.Contains(values, string(f.unquote(value))), nil
-}
-
-func (f *file) number() (n float64, valid bool, err error) {
-	value, valid, err := f.value('0')
-	if value == nil || err != nil {
-		return 0, valid, err
-	}
-	n, rangeErr := strconv.ParseFloat(string(value), 64)
-	return n, rangeErr == nil, nil
-}
-
-// texts reads an array and reports whether it holds nothing but strings.
-func (f *file) texts() (valid bool, err error) {
-	if kind := f.dec.PeekKind(); kind != '[' {
-		return kind == 'n', f.dec.SkipValue()
-	}
-	if _, err := f.dec.ReadToken(); err != nil {
-		return false, err
-	}
-	valid = true
-	for f.dec.PeekKind() != ']' {
-		valid = valid && f.dec.PeekKind() == '"'
-		if err := f.dec.SkipValue(); err != nil {
-			return false, err
-		}
-	}
-	_, err = f.dec.ReadToken()
-	return valid, err
-}
-
-// unquote returns the contents of a string that the decoder let pass, valid
-// until the next call. What AppendUnquote could still say of it is that its
-// UTF-8 is invalid, and that is replaced.
-func (f *file) unquote(quoted jsontext.Value) []byte {
-	inside := quoted[1 : len(quoted)-1]
-	if bytes.IndexByte(inside, '\\') < 0 && ascii(inside) {
-		return inside
-	}
-	f.scratch, _ = jsontext.AppendUnquote(f.scratch[:0], quoted)
-	return f.scratch
-}
-
-// ascii takes eight bytes at a time: it sees every string of the file.
-func ascii(s []byte) bool {
-	for ; len(s) >= 8; s = s[8:] {
-		if binary.LittleEndian.Uint64(s)&0x8080808080808080 != 0 {
-			return false
-		}
-	}
-	for _, c := range s {
-		if c >= 0x80 {
+	for w := (walk{s: value, at: 1}); w.more(); {
+		if w.next().s[0] != '"' {
 			return false
 		}
 	}
 	return true
+}
+
+// walk goes over the members of an object or array that is known to be valid.
+type walk struct {
+	s  []byte
+	at int
+}
+
+// part is a name or value; plain is a string that stands for itself.
+type part struct {
+	s     []byte
+	plain bool
+}
+
+// more goes to the next name or value, if there is one.
+func (w *walk) more() bool {
+	for c := w.s[w.at]; c <= ' ' || c == ',' || c == ':'; c = w.s[w.at] {
+		w.at++
+	}
+	return w.s[w.at] != '}' && w.s[w.at] != ']'
+}
+
+func (w *walk) next() part {
+	s, from, plain := w.s, w.at, false
+	at := from
+	switch s[at] {
+	case '"':
+		at, plain = afterString(s, at)
+	case '[', '{':
+		for depth := 1; depth > 0; {
+			switch at++; s[at] {
+			case '[', '{':
+				depth++
+			case ']', '}':
+				depth--
+			case '"':
+				at, _ = afterString(s, at)
+				at--
+			}
+		}
+		at++
+	default:
+		for c := s[at]; c > ' ' && c != ',' && c != ']' && c != '}'; c = s[at] {
+			at++
+		}
+	}
+	w.at = at
+	return part{s[from:at], plain}
+}
+
+// afterString is where the string that begins at s[at] has ended, and whether
+// it is ASCII without an escape. It sees every string of the file and so takes
+// eight bytes at a time.
+func afterString(s []byte, at int) (end int, plain bool) {
+	const ones = 0x0101010101010101
+	at++
+	for ; at+8 <= len(s); at += 8 {
+		x := binary.LittleEndian.Uint64(s[at:])
+		quote, escape := x^'"'*ones, x^'\\'*ones // a byte is 0 where one was
+		if stop := (x | (quote-ones)&^quote | (escape-ones)&^escape) & (0x80 * ones); stop != 0 {
+			at += bits.TrailingZeros64(stop) / 8 // the lowest is exact
+			break
+		}
+	}
+	for plain = true; s[at] != '"'; at++ {
+		if s[at] == '\\' {
+			at++
+			plain = false
+		} else if s[at] >= 0x80 {
+			plain = false
+		}
+	}
+	return at + 1, plain
+}
+
+// contents are what a string says, valid until the next call; nil of another value.
+func (f *file) contents(p part) []byte {
+	switch {
+	case p.plain:
+		return p.s[1 : len(p.s)-1]
+	case len(p.s) > 0 && p.s[0] == '"':
+		return f.unquote(p.s)
+	}
+	return nil
+}
+
+// unquote is for a string that the decoder let pass. What AppendUnquote could
+// still say of it is that its UTF-8 is invalid, and that is replaced.
+func (f *file) unquote(quoted []byte) []byte {
+	f.scratch, _ = jsontext.AppendUnquote(f.scratch[:0], quoted)
+	return f.scratch
 }

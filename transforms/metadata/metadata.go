@@ -94,8 +94,10 @@ type Homepage struct {
 	ResponseMS    *int64 `json:"response_ms,omitempty"`
 }
 
+const timestamp = "2006-01-02T15:04:05.000Z"
+
 // Timestamp writes a time as JavaScript's toISOString does: UTC, milliseconds.
-func Timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func Timestamp(t time.Time) string { return t.UTC().Format(timestamp) }
 
 // Marshal writes d as JSON.stringify(d, null, 2) would: indented by two
 // spaces, no line end after it, no HTML escapes.
@@ -157,6 +159,14 @@ func (e *Error) Unwrap() error { return e.Err }
 // Validate holds d, as it would be written, against Schema. It returns an
 // *Error that names the broken fields.
 func Validate(d Domain) error {
+	if usual(d) {
+		return nil
+	}
+	return judge(d)
+}
+
+// judge asks the schema itself.
+func judge(d Domain) error {
 	text, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("writing the metadata of %s: %w", d.DomainID, err)

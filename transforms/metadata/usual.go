@@ -1,0 +1,51 @@
+package metadata
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// usual says that d keeps the schema for certain. The schema's own judgement
+// costs as much as a tenth of a visit, so the values of nearly every domain are
+// told apart here; whatever is not known to be good (errors, feeds, homepages,
+// uncommon URLs) is left to the schema.
+func usual(d Domain) bool {
+	r, s := d.Robots, d.Sitemap
+	return d.Feeds == nil && d.Homepage == nil &&
+		compiled().Properties["domain_id"].Pattern.MatchString(d.DomainID) &&
+		d.RegistrableDomain != "" && d.Category != "" &&
+		len(d.Country) == 2 && isUpper(d.Country[0]) && isUpper(d.Country[1]) &&
+		usualTime(d.CollectedAt) &&
+		usualStatus(r.StatusCode) && r.ContentLength >= 0 && (r.FetchedAt == "" || usualTime(r.FetchedAt)) &&
+		!slices.ContainsFunc(r.SitemapURLs, unusualURL) && r.Error == "" && (r.FinalURL == "" || !unusualURL(r.FinalURL)) &&
+		(r.CrawlDelay == nil || *r.CrawlDelay >= 0 && *r.CrawlDelay <= math.MaxFloat64) && usualCount(r.ResponseMS) &&
+		usualStatus(s.StatusCode) && s.ContentLength >= 0 && (s.FetchedAt == "" || usualTime(s.FetchedAt)) &&
+		usualCount(s.URLCount) && !unusualURL(s.URL) && s.Error == "" &&
+		slices.Contains([]string{"", "urlset", "index", "rss", "atom", "text"}, s.Kind) &&
+		usualCount(s.ChildCount) && usualCount(s.TotalURLCount) && usualCount(s.ResponseMS) &&
+		(d.Source == nil || d.Source.RecordIndex == nil || *d.Source.RecordIndex >= 0)
+}
+
+func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
+
+func usualStatus(code int) bool { return code >= 0 && code <= 599 }
+
+func usualCount(n *int64) bool { return n == nil || *n >= 0 }
+
+// usualTime takes what Timestamp writes, and only that: time.Parse alone takes more.
+func usualTime(s string) bool {
+	t, err := time.Parse(timestamp, s)
+	return err == nil && Timestamp(t) == s
+}
+
+func unusualURL(s string) bool {
+	rest, ok := strings.CutPrefix(s, "https://")
+	if !ok {
+		rest, ok = strings.CutPrefix(s, "http://")
+	}
+	return !ok || strings.ContainsFunc(rest, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '-' || r > '9') && r != '?' && r != '=' && r != '&' && r != '_'
+	})
+}

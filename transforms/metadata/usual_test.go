@@ -1,0 +1,112 @@
+package metadata
+
+import (
+	"math"
+	"reflect"
+	"testing"
+)
+
+// most is what a visit without trouble and extras writes, every field set.
+func most() Domain {
+	d := full()
+	d.Feeds, d.Homepage, d.Robots.Error, d.Sitemap.Error = nil, nil, "", ""
+	return d
+}
+
+func TestUsualTakesTheUsual(t *testing.T) {
+	for name, d := range map[string]Domain{"least": least(), "most": most()} {
+		if !usual(d) {
+			t.Errorf("%s goes the long way", name)
+		}
+	}
+}
+
+// Every field, also one that is added tomorrow, is spoiled in turn: what usual
+// takes the schema takes.
+func TestUsualIsStricterThanTheSchema(t *testing.T) {
+	odd := []any{
+		"", " ", "x", "A1", "sg", "mil:sg:a.sg", "gov:sg:a", "gov:sg:a.sg\n", "/relative", "//host/", "http:", "https:a%zz", "https://a b/", "https://a/%zz", "https://[::1", "https://a:x/",
+		"https://a\x7f/", "https://a/\xff", "ftp://a/", "2026-02-30T10:00:00.000Z", "2026-01-28T10:00:00.000+09:00", "2026-01-28T1:00:00.000Z", "2026-01-28T10:00:00,000Z",
+		"2026-01-28T24:00:00.000Z", "0000-01-01T00:00:00.000Z", "html", "no such host", "\x00\xff",
+		math.MinInt, -1, 600, math.MaxInt, -0.5, math.MaxFloat64, math.Inf(1), math.NaN(), true, false, nil,
+	}
+	spoiled := 0
+	var walk func(v reflect.Value, path string, d *Domain)
+	walk = func(v reflect.Value, path string, d *Domain) {
+		if v.Kind() == reflect.Struct {
+			for i := range v.NumField() {
+				walk(v.Field(i), path+"."+v.Type().Field(i).Name, d)
+			}
+			return
+		}
+		before := reflect.New(v.Type()).Elem()
+		before.Set(v)
+		for _, o := range odd {
+			if spoil(v, o) {
+				spoiled++
+				if usual(*d) {
+					if err := judge(*d); err != nil {
+						t.Errorf("%s = %#v is usual, and %v", path, o, err)
+					}
+				}
+			}
+			v.Set(before)
+		}
+	}
+	d := most()
+	walk(reflect.ValueOf(&d).Elem(), "Domain", &d)
+	if spoiled < 300 {
+		t.Errorf("only %d ways of spoiling were tried", spoiled)
+	}
+}
+
+// spoil puts o into v, or into all below it that can hold it, and says if something can.
+func spoil(v reflect.Value, o any) bool {
+	if o == nil {
+		v.SetZero()
+		return true
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		to := reflect.New(v.Type().Elem())
+		if !v.IsNil() {
+			to.Elem().Set(v.Elem())
+		}
+		v.Set(to)
+		return spoil(to.Elem(), o)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		return spoil(v.Index(0), o)
+	case reflect.Struct:
+		some := false
+		for i := range v.NumField() {
+			some = spoil(v.Field(i), o) || some
+		}
+		return some
+	}
+	in := reflect.ValueOf(o)
+	if in.Kind() != v.Kind() && (!in.CanInt() || !v.CanInt()) {
+		return false
+	}
+	v.Set(in.Convert(v.Type()))
+	return true
+}
+
+func FuzzUsualIsStricterThanTheSchema(f *testing.F) {
+	d := most()
+	f.Add(d.DomainID, d.RegistrableDomain, d.Country, d.Category, d.CollectedAt, d.Sitemap.URL, d.Sitemap.Kind, d.Robots.StatusCode, *d.Robots.ResponseMS, *d.Robots.CrawlDelay)
+	f.Add("", "", "", "", "", "http://", "html", -1, int64(-1), math.Inf(-1))
+	f.Fuzz(func(t *testing.T, id, domain, country, category, at, url, kind string, status int, ms int64, delay float64) {
+		d := Domain{
+			DomainID: id, RegistrableDomain: domain, Country: country, Category: category, CollectedAt: at,
+			Robots:  Robots{StatusCode: status, ContentLength: ms, FetchedAt: at, SitemapURLs: []string{url}, FinalURL: url, CrawlDelay: &delay, ResponseMS: &ms},
+			Sitemap: Sitemap{StatusCode: status, ContentLength: ms, FetchedAt: at, URLCount: &ms, URL: url, Kind: kind, ChildCount: &ms, TotalURLCount: &ms, ResponseMS: &ms},
+			Source:  &Source{RawFilePath: url, RecordIndex: &status},
+		}
+		if usual(d) {
+			if err := judge(d); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

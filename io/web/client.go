@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -42,6 +43,7 @@ type Config struct {
 	Concurrency   int           // requests in flight in the process; 0: DefaultConcurrency
 	Rate          float64       // starts of requests a second in the process; 0: no limit
 	ConnectTo     string        // host:port every connection goes to, whatever the URL; the names are still checked, and so are certificates
+	Resolver      string        // host:port of the name server asked in place of the system's; with ConnectTo it stands for a simulated internet's, see New
 	AllowPrivate  bool          // lifts the address guard, its ports and names too
 	RootCAs       []byte        // PEM certificates trusted besides the system's
 	RetryBackoff  time.Duration // pause before the first retry, doubled for each further one; 0: DefaultRetryBackoff
@@ -69,6 +71,11 @@ func (cfg Config) Validate() error {
 	if cfg.ConnectTo != "" {
 		if host, port, err := net.SplitHostPort(cfg.ConnectTo); err != nil || host == "" || port == "" {
 			return fmt.Errorf("connect to %q: use host:port", cfg.ConnectTo)
+		}
+	}
+	if cfg.Resolver != "" {
+		if host, port, err := net.SplitHostPort(cfg.Resolver); err != nil || host == "" || port == "" {
+			return fmt.Errorf("resolver %q: use host:port", cfg.Resolver)
 		}
 	}
 	return nil
@@ -137,6 +144,10 @@ type proxyKey struct{}
 // (not with ConnectTo), the certificate authorities from SSL_CERT_FILE where it is set.
 // Through a proxy it is the proxy that resolves names, so there the guard sees
 // names and literal addresses only.
+//
+// With Resolver and ConnectTo both, a name is looked up, and connected at its
+// own address and ConnectTo's port; that address must be a loopback one. So
+// hosts of a simulated internet can be missing or refuse connections.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("web client: %w", err)
@@ -180,11 +191,25 @@ func New(cfg Config) (*Client, error) {
 
 	unguarded := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1}
 	guarded := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1, Control: c.guard.control, Resolver: c.resolver}
+	simulated := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1, Control: loopbackOnly, Resolver: c.resolver}
+	if cfg.Resolver != "" {
+		c.resolver.PreferGo = true
+		c.resolver.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return unguarded.DialContext(ctx, network, cfg.Resolver)
+		}
+	}
 	var onlyHTTP1 http.Protocols // for two or three requests a host, HTTP/2 costs more than it saves
 	onlyHTTP1.SetHTTP1(true)
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			switch {
+			case cfg.ConnectTo != "" && cfg.Resolver != "":
+				host, _, _ := net.SplitHostPort(addr)          // net/http made it
+				_, port, _ := net.SplitHostPort(cfg.ConnectTo) // Validate has seen it
+				if _, err := netip.ParseAddr(host); err != nil {
+					host = strings.TrimSuffix(host, ".") + "." // no search list
+				}
+				return simulated.DialContext(ctx, network, net.JoinHostPort(host, port))
 			case cfg.ConnectTo != "":
 				return unguarded.DialContext(ctx, network, cfg.ConnectTo)
 			case ctx.Value(proxyKey{}) != nil:

@@ -99,6 +99,15 @@ func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	return g.addr(ap.Addr())
 }
 
+// loopbackOnly is a net.Dialer.Control for a simulated internet, which lives on
+// this machine: whatever its names lead to, nothing leaves it.
+func loopbackOnly(_, address string, _ syscall.RawConn) error {
+	if ap, err := netip.ParseAddrPort(address); err != nil || !ap.Addr().IsLoopback() {
+		return &blockedError{address, "not on the simulated internet"}
+	}
+	return nil
+}
+
 // asciiHost is host as net/http would send it. Names that are ASCII stay as
 // they are but for case: underscores are wrong and common.
 func asciiHost(host string) (string, error) {

@@ -12,7 +12,7 @@ import (
 const RebindPublic = "93.184.215.14"
 
 // DNS starts, at its first call, a name server on a UDP port of 127.0.0.1 and returns its host:port. It answers A with
-// 127.0.0.1 for any name, NXDOMAIN for KindNoSuchHost; for KindRebind RebindPublic first and 127.0.0.1 afterwards. Answers
+// 127.0.0.1 for any name, NXDOMAIN for KindNoSuchHost; KindRefused has no A, and the AAAA ::1, where nobody listens; for KindRebind RebindPublic first and 127.0.0.1 afterwards. Answers
 // have a TTL of 0; other types are answered empty. A client uses it by a net.Resolver with PreferGo and Dial.
 func (w *Web) DNS() (addr string, err error) {
 	w.mu.Lock()
@@ -72,6 +72,12 @@ func (w *Web) resolve(query []byte) ([]byte, error) {
 	switch {
 	case kind == KindNoSuchHost:
 		m.RCode = dnsmessage.RCodeNameError
+	case kind == KindRefused && q.Type == dnsmessage.TypeAAAA:
+		m.Answers = []dnsmessage.Resource{{
+			Header: dnsmessage.ResourceHeader{Name: q.Name, Type: dnsmessage.TypeAAAA, Class: dnsmessage.ClassINET},
+			Body:   &dnsmessage.AAAAResource{AAAA: [16]byte(net.IPv6loopback)},
+		}}
+	case kind == KindRefused:
 	case q.Type == dnsmessage.TypeA:
 		a := [4]byte{127, 0, 0, 1}
 		if kind == KindRebind && w.first("dns", host) {

@@ -70,6 +70,7 @@ const (
 	KindTLSRefused   Kind = "tls_refused"    // the connection is closed on the ClientHello; plain HTTP works
 	KindTLSWrongName Kind = "tls_wrong_name" // the certificate is for another name
 	KindNoSuchHost   Kind = "no_such_host"   // NXDOMAIN from DNS; reached through the listener anyway: a TLS alert, or a closed connection
+	KindRefused      Kind = "refused"        // DNS leads to an address that refuses connections; reached through the listener anyway: as KindNoSuchHost
 	KindRebind       Kind = "rebind"         // DNS gives a public address the first time, 127.0.0.1 afterwards
 )
 
@@ -90,7 +91,7 @@ var realistic = []struct {
 	{KindRateLimited, 5}, {KindAlways503, 6}, {KindRedirectWWW, 60}, {KindRedirectHTTP, 10}, {KindRedirectShort, 8},
 	{KindRedirectChain, 2}, {KindRedirectLoop, 3}, {KindRedirectPrivate, 2}, {KindReset, 4}, {KindResetOnce, 4}, {KindHang, 9},
 	{KindHangTLS, 3}, {KindHangBody, 2}, {KindDrip, 1}, {KindGzipBomb, 1}, {KindTLSRefused, 6}, {KindTLSWrongName, 10},
-	{KindNoSuchHost, 25}, {KindRebind, 1},
+	{KindNoSuchHost, 19}, {KindRefused, 6}, {KindRebind, 1},
 }
 
 // Kinds lists every kind that a name can force, in the order of the default mix.

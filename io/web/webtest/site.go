@@ -116,7 +116,7 @@ func (w *Web) misbehave(x *exchange, r *http.Request, kind Kind) bool {
 			<-r.Context().Done()
 		}
 		x.abort()
-	case KindNoSuchHost:
+	case KindNoSuchHost, KindRefused:
 		x.abort()
 	case KindAlways503:
 		write(x, r, failure(http.StatusServiceUnavailable))

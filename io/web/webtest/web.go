@@ -306,7 +306,7 @@ func (w *Web) greet(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	host := hostName(hello.ServerName)
 	kind := w.KindOf(host)
 	switch kind {
-	case KindTLSRefused, KindTLSWrongName, KindNoSuchHost, KindHangTLS:
+	case KindTLSRefused, KindTLSWrongName, KindNoSuchHost, KindRefused, KindHangTLS:
 	default:
 		return nil, nil
 	}
@@ -318,7 +318,7 @@ func (w *Web) greet(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	case KindTLSRefused:
 		_ = hello.Conn.Close()
 		return nil, errRefused
-	case KindNoSuchHost:
+	case KindNoSuchHost, KindRefused:
 		return nil, errRefused
 	case KindHangTLS:
 		// Until the client leaves or Close does; whatever it sends meanwhile is of no interest.

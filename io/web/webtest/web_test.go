@@ -171,6 +171,7 @@ func TestKindsThatAnswer(t *testing.T) {
 		{KindTLSWrongName, "/robots.txt", -1, "", "certificate is valid for another-name.example.net"},
 		{KindTLSRefused, "/robots.txt", -1, "", "EOF"},
 		{KindNoSuchHost, "/robots.txt", -1, "", "tls: internal error"},
+		{KindRefused, "/robots.txt", -1, "", "tls: internal error"},
 		{KindReset, "/robots.txt", -1, "", syscall.ECONNRESET.Error()},
 		{KindResetOnce, "/robots.txt", -1, "", syscall.ECONNRESET.Error()},
 		{KindResetOnce, "/robots.txt", 200, plainType, "Sitemap:"},
@@ -463,6 +464,7 @@ func TestDNS(t *testing.T) {
 	}
 	f("urlset-1.com.", "127.0.0.1")
 	f("no-such-host-1.com.", "")
+	f("refused-1.com.", "::1")
 	f("rebind-1.com.", RebindPublic)
 	f("rebind-1.com.", "127.0.0.1")
 	// The resolver takes an empty answer for "not found" as well: look at the code itself.

@@ -200,14 +200,14 @@ func validHost(host string) bool {
 // (127.1, 0x7f.1, 2130706433): no top-level name is a number.
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
+	if last == "" || last[0] < '0' || '9' < last[0] {
+		return false
+	}
 	digits := "0123456789"
 	if strings.HasPrefix(last, "0x") {
 		last, digits = last[2:], "0123456789abcdef"
-		if last == "" {
-			return true
-		}
 	}
-	return last != "" && strings.Trim(last, digits) == ""
+	return strings.Trim(last, digits) == ""
 }
 
 // registrableOf splits a folded host. suffix is its public suffix.
@@ -241,10 +241,23 @@ func registrableOf(host string) (registrable, suffix string, err error) {
 // registrableLabels holds a registrable domain to what registries hand out:
 // lengths as in DNS, no underscore, no hyphen at a label's ends (RFC 1123, 2.1).
 func registrableLabels(host string) bool {
-	if !validHost(host) || strings.IndexByte(host, '_') >= 0 {
+	if len(host) > 253 {
 		return false
 	}
-	return host[0] != '-' && host[len(host)-1] != '-' && !strings.Contains(host, "-.") && !strings.Contains(host, ".-")
+	start := 0
+	for i := 0; i <= len(host); i++ {
+		if i == len(host) || host[i] == '.' {
+			if i == start || i-start > 63 || host[start] == '-' || host[i-1] == '-' {
+				return false
+			}
+			start = i + 1
+			continue
+		}
+		if c := host[i]; !lowerLetter(c) && (c < '0' || '9' < c) && c != '-' {
+			return false
+		}
+	}
+	return true
 }
 
 // withoutWWW takes one leading www. off a host unless what is left is a public

@@ -43,6 +43,9 @@ func Decode(body []byte, contentType string) (text string, name string, err erro
 	}
 	body = body[mark:]
 	if name == "utf-8" {
+		if utf8.Valid(body) { // many times as fast as looking for what to replace
+			return string(body), name, nil
+		}
 		return strings.ToValidUTF8(string(body), "\ufffd"), name, nil
 	}
 	enc, _ := lookup(name)

@@ -57,6 +57,9 @@ func (w *Worker) Forgive(ctx context.Context, d ledger.DeadLetter) error {
 	if err := w.knownLetters(ctx); err != nil {
 		return fmt.Errorf("listing dead letters: %w", err)
 	}
+	if len(w.letters.ids) == 0 { // nearly always: spares every success its hash
+		return nil
+	}
 	id := d.ID()
 	if !w.letters.ids[id] {
 		return nil

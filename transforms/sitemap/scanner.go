@@ -141,12 +141,20 @@ func readTag(inner string) token {
 		t.empty, inner = true, name
 	}
 	name := inner
-	if i := strings.IndexAny(inner, " \t\r\n"); i >= 0 {
-		name, t.text = inner[:i], inner[i:]
+	colon := -1
+	for i := range len(inner) { // strings.IndexAny takes longer than all the rest for names so short
+		c := inner[i]
+		if c == ' ' || c == '\t' || c == '\r' || c == '\n' {
+			name, t.text = inner[:i], inner[i:]
+			break
+		}
+		if c == ':' && colon < 0 {
+			colon = i
+		}
 	}
 	t.local = name
-	if prefix, local, ok := strings.Cut(name, ":"); ok {
-		t.prefix, t.local = prefix, local
+	if colon >= 0 {
+		t.prefix, t.local = name[:colon], name[colon+1:]
 	}
 	return t
 }

@@ -88,10 +88,8 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err := o.reach(ctx); err != nil {
 		return err
 	}
-	if o.Job == "migrate" {
-		return runMigrate(ctx, o, stdout, stderr)
-	}
-	return runSeed(ctx, o, stdout, stderr)
+	j, _ := jobNamed(o.Job) // checked with the other options
+	return j.run(ctx, o, stdout, stderr)
 }
 
 func version() string {

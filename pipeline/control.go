@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -171,7 +170,8 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(jobs, o.Job) {
+	j, ok := jobNamed(o.Job)
+	if !ok {
 		return noJob(o.Job)
 	}
 	verb := "list"
@@ -204,7 +204,7 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 		e.SetIndent("", "  ")
 		return e.Encode(d)
 	case "replay":
-		return replay(ctx, s, o.Job, *run, w, stdout)
+		return replay(ctx, s, o, j, *run, w, stdout)
 	}
 	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if _, err := fmt.Fprintln(t, "ID\tKIND\tTRIES\tLAST\tINPUT\tERROR"); err != nil {

@@ -16,6 +16,10 @@ func Migrate(s beam.Scope, cfg migrate.Config) {
 	lane.Total(s, cfg.Lane, migrate.Copy(s, cfg, migrate.List(s, cfg)))
 }
 
+func migrateJob() job {
+	return job{name: migrate.Job, flags: append([]string{"dry-run", "delete-verified"}, partitioned...), counts: "files_listed", unit: "files", run: runMigrate}
+}
+
 // runMigrate prints what would be copied, and copies it with --dry-run=false.
 func runMigrate(ctx context.Context, o Options, stdout, stderr io.Writer) error {
 	s, err := openStore(ctx, &o, stderr)

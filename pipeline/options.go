@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -11,6 +12,7 @@ import (
 	"maps"
 	"math"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,6 +36,7 @@ import (
 // Options are what a user says about a run, from flags, environment and file.
 type Options struct {
 	Job, Runner, Store, Env   string
+	DB                        string // SQL database of the jobs that keep their state in one
 	Country, Category, Date   string
 	Force, Strict             bool
 	Until                     string
@@ -54,6 +57,7 @@ type Options struct {
 	DryRun, DeleteVerified    bool
 
 	sample bool // the store is the sample bucket's copy
+	fresh  bool // the store is the default directory, made when it is not there
 	flags  *flag.FlagSet
 }
 
@@ -64,16 +68,10 @@ var remote = []string{"flink", "dataflow", "spark", "universal"}
 
 var runners = append([]string{"direct", "prism"}, remote...)
 
-var jobs = []string{"seed", "migrate"}
-
-func noJob(name string) error {
-	return usagef("--job=%s: there is no such job; use %s", name, strings.Join(jobs, " or "))
-}
-
 func newFlags(o *Options) *flag.FlagSet {
 	f := flag.NewFlagSet("pipeline", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.StringVar(&o.Job, "job", "seed", "the job: seed or migrate")
+	f.StringVar(&o.Job, "job", "seed", "the job: "+or(jobNames()))
 	f.StringVar(&o.Runner, "runner", "prism", "Beam runner: "+strings.Join(runners, ", "))
 	f.StringVar(&o.Store, "store", "", "bucket with datasets/ and processing/: a directory, file:///dir, s3://bucket/prefix, r2://bucket, gs://bucket, mem://name (default: the sample bucket, copied to ./out)")
 	f.StringVar(&o.Env, "env", "", "dev, staging or prod: fills {env} in --store")
@@ -107,6 +105,12 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.BoolVar(&o.SharedFilesystem, "shared-filesystem", false, "all workers see the store's directory under the same path")
 	f.BoolVar(&o.DryRun, "dry-run", true, "migrate: print what would be copied; --dry-run=false copies")
 	f.BoolVar(&o.DeleteVerified, "delete-verified", false, "migrate: remove an old file once its copy is verified")
+	f.StringVar(&o.DB, "db", "", "database of docs, catalog and news: sqlite:///path or postgres://… (default: a SQLite file beside a directory store)")
+	for _, j := range jobs() {
+		if j.define != nil {
+			j.define(o, f)
+		}
+	}
 	return f
 }
 
@@ -132,6 +136,9 @@ func parseOptions(args []string, stderr io.Writer) (Options, error) {
 	if err := o.layers(given); err != nil {
 		return o, err
 	}
+	if err := o.jobDefaults(given); err != nil {
+		return o, err
+	}
 	return o, o.check(line, stderr)
 }
 
@@ -155,6 +162,20 @@ func (o *Options) layers(given map[string]bool) error {
 		return err
 	}
 	return o.file(given)
+}
+
+// jobDefaults fills in what nothing above has given.
+func (o *Options) jobDefaults(given map[string]bool) error {
+	j, _ := jobNamed(o.Job)
+	for name, v := range j.defaults {
+		if given[name] {
+			continue
+		}
+		if err := o.flags.Set(name, v); err != nil {
+			return fmt.Errorf("default of --%s for --job=%s: %w", name, j.name, err)
+		}
+	}
+	return nil
 }
 
 // addBeamFlags lets f take Beam's own flags under their names. Their values go
@@ -231,30 +252,14 @@ var (
 // defaultStore is where the sample bucket is copied to.
 const defaultStore = "out"
 
-// seedOnly and migrateOnly are the flags that mean something to one job alone.
-// Given on another's command line they are refused: --dry-run in front of a
-// seed run would else be a run.
-var (
-	seedOnly = []string{"force", "until", "lanes", "concurrency", "rate", "host-delay", "max-crawl-delay", "web", "connect-to", "allow-private",
-		"follow-index", "max-child-sitemaps", "feeds", "homepage", "parallel-fetch", "robots-cache", "outage-threshold"}
-	migrateOnly = []string{"dry-run", "delete-verified"}
-)
-
-// foreign are the flags of other jobs than job.
-func foreign(job string) []string {
-	if job == "migrate" {
-		return seedOnly
-	}
-	return migrateOnly
-}
-
 // dry says that the run only prints what would be done.
 func (o *Options) dry() bool { return o.Until != "" || o.Job == "migrate" && o.DryRun }
 
 // check refuses what cannot be run. line are the flags of the command line.
 func (o *Options) check(line []string, stderr io.Writer) error {
+	j, known := jobNamed(o.Job)
 	switch {
-	case !slices.Contains(jobs, o.Job):
+	case !known:
 		return noJob(o.Job)
 	case !slices.Contains(runners, o.Runner):
 		return usagef("--runner=%s: there is no such runner; use one of %s", o.Runner, strings.Join(runners, ", "))
@@ -293,7 +298,12 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 	case o.Web == "demo" && o.ConnectTo != "":
 		return usagef("--web=demo and --connect-to both say where requests go; give one")
 	}
-	for _, name := range foreign(o.Job) {
+	if j.check != nil {
+		if err := j.check(o); err != nil {
+			return err
+		}
+	}
+	for _, name := range j.foreign() {
 		if !slices.Contains(line, name) {
 			continue
 		}
@@ -361,7 +371,8 @@ func (o *Options) place() error {
 	}
 	switch {
 	case o.Store == "":
-		o.Store, o.sample = defaultStore, true
+		j, _ := jobNamed(o.Job)
+		o.Store, o.sample, o.fresh = defaultStore, !j.sql, j.sql
 	case o.Store == "mem://": // the one without a name
 		o.Store = "mem://default"
 	case strings.Contains(o.Store, "{env}"):
@@ -369,6 +380,49 @@ func (o *Options) place() error {
 			return usagef("--store=%s: nothing fills {env}; add --env=dev, staging or prod", o.Store)
 		}
 		o.Store = strings.ReplaceAll(o.Store, "{env}", o.Env)
+	}
+	return o.placeDB()
+}
+
+// placeDB settles which database is meant.
+func (o *Options) placeDB() error {
+	j, _ := jobNamed(o.Job)
+	if !j.sql {
+		return nil
+	}
+	switch {
+	case strings.Contains(o.DB, "{env}"):
+		if o.Env == "" {
+			return usagef("--db: nothing fills {env}; add --env=dev, staging or prod")
+		}
+		o.DB = strings.ReplaceAll(o.DB, "{env}", o.Env)
+	case o.DB == "" && !localStore(o.Store):
+		return usagef("--job=%s needs --db; add --db=sqlite:///path or --db=postgres://…", o.Job)
+	case o.DB == "" && strings.HasPrefix(o.Store, "mem://"):
+		o.DB = "sqlite:///:memory:"
+	case o.DB == "":
+		beside, err := filepath.Abs(strings.TrimPrefix(o.Store, "file://"))
+		if err != nil {
+			return usagef("--db: finding the directory beside --store: %w", err)
+		}
+		o.DB = "sqlite://" + filepath.ToSlash(beside) + ".db"
+	}
+	lite := strings.HasPrefix(o.DB, "sqlite:///")
+	u, err := url.Parse(o.DB)
+	switch {
+	case !lite && !strings.HasPrefix(o.DB, "postgres://") && !strings.HasPrefix(o.DB, "postgresql://"):
+		return usagef("--db: write sqlite:///path or postgres://user@host/database")
+	case lite:
+	case err != nil:
+		return usagef("--db is no URL; write postgres://user@host/database")
+	}
+	if !o.elsewhere() || lite && o.SharedFilesystem && o.Runner != "dataflow" {
+		return nil
+	}
+	if _, password := u.User.Password(); lite {
+		return usagef("--db=%s is seen by this machine only, and %s has workers elsewhere; use postgres://", o.DB, o.Runner)
+	} else if password {
+		return usagef("--db holds a password, and %s shows options to whoever may see the job; leave it out, and set SEED_DB or PGPASSFILE in the workers' environment", o.Runner)
 	}
 	return nil
 }
@@ -551,7 +605,7 @@ func (o *Options) public() map[string]any {
 	out := map[string]any{}
 	own := newFlags(new(Options))
 	o.flags.Visit(func(f *flag.Flag) {
-		if own.Lookup(f.Name) != nil && f.Name != "config" && f.Name != "report" && f.Name != "store" {
+		if own.Lookup(f.Name) != nil && f.Name != "config" && f.Name != "report" && f.Name != "store" && f.Name != "db" {
 			out[f.Name] = f.Value.String()
 		}
 	})
@@ -565,16 +619,15 @@ func help(args []string, w io.Writer) error {
 	case 1:
 		topic = args[0]
 	default:
-		return usagef("help takes one word, not %q; use seed, migrate, runs, dead-letters or version", strings.Join(args, " "))
+		return usagef("help takes one word, not %q; use %s", strings.Join(args, " "), or(topics()))
 	}
 	switch topic {
 	case "", "help":
-		_, err := fmt.Fprint(w, usage)
+		_, err := fmt.Fprintf(w, usage, strings.Join(jobNames(), "|"), strings.Join(topics(), "|"))
 		if err != nil {
 			return err
 		}
 		return help([]string{"seed"}, w)
-	case "seed", "migrate":
 	case "runs":
 		_, err := fmt.Fprint(w, runsUsage, controlFlags)
 		return err
@@ -584,8 +637,10 @@ func help(args []string, w io.Writer) error {
 	case "version":
 		_, err := fmt.Fprintln(w, "pipeline version    prints the program's version")
 		return err
-	default:
-		return usagef("help %s: there is no such job or command; use seed, migrate, runs, dead-letters or version", topic)
+	}
+	j, ok := jobNamed(topic)
+	if !ok {
+		return usagef("help %s: there is no such job or command; use %s", topic, or(topics()))
 	}
 	if _, err := fmt.Fprintf(w, "pipeline --job=%s [flags]\n\nFlags, each also as SEED_NAME in the environment (--host-delay: SEED_HOST_DELAY) or in the --config file:\n", topic); err != nil {
 		return err
@@ -593,9 +648,9 @@ func help(args []string, w io.Writer) error {
 	var o Options
 	all, f := newFlags(&o), flag.NewFlagSet("", flag.ContinueOnError)
 	all.VisitAll(func(g *flag.Flag) {
-		if !slices.Contains(foreign(topic), g.Name) {
+		if !slices.Contains(j.foreign(), g.Name) {
 			f.Var(g.Value, g.Name, g.Usage)
-			f.Lookup(g.Name).DefValue = g.DefValue
+			f.Lookup(g.Name).DefValue = cmp.Or(j.defaults[g.Name], g.DefValue)
 		}
 	})
 	f.SetOutput(w)
@@ -604,10 +659,13 @@ func help(args []string, w io.Writer) error {
 	return err
 }
 
-const usage = `pipeline [--job=seed|migrate] [flags]                  runs a job
+// topics are what help knows of.
+func topics() []string { return append(jobNames(), "runs", "dead-letters", "version") }
+
+const usage = `pipeline [--job=%s] [flags]                  runs a job
 pipeline runs [list|show|cancel|pause|resume] [ID]     looks at runs, and steers them
 pipeline dead-letters [list|show|replay] [ID]          what waits for a person
 pipeline version
-pipeline help [seed|migrate|runs|dead-letters|version]
+pipeline help [%s]
 
 `

@@ -88,6 +88,11 @@ func openStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, 
 			return nil, err
 		}
 	}
+	if o.fresh {
+		if err := os.MkdirAll(o.Store, 0o755); err != nil {
+			return nil, usagef("--store: making ./%s: %w", o.Store, err)
+		}
+	}
 	s, err := store.Open(ctx, o.Store)
 	if err == nil {
 		err = readable(ctx, s)
@@ -233,10 +238,18 @@ func runJob(ctx context.Context, s store.Store, o Options, job, filters string, 
 	}()
 	if o.Web == "demo" {
 		sim := webtest.New(webtest.Options{Seed: 1})
+		if j, _ := jobNamed(job); j.demo != nil {
+			if err := j.demo(sim); err != nil {
+				return fmt.Errorf("laying out the simulated sites: %w", err)
+			}
+		}
 		if err := sim.Start(); err != nil {
 			return fmt.Errorf("starting the simulated web: %w", err)
 		}
 		defer func() { _ = sim.Close() }() // it dies with the process anyway
+		if cfg.Web.Resolver, err = sim.DNS(); err != nil {
+			return fmt.Errorf("starting the simulated web: %w", err)
+		}
 		cfg.Web.ConnectTo, cfg.Web.RootCAs = sim.Addr(), sim.CAPEM()
 	}
 	if err := ledger.CloseAbandoned(ctx, s, job, time.Now()); err != nil {

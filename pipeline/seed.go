@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
@@ -13,4 +15,9 @@ func Seed(s beam.Scope, cfg seed.Config) {
 	visited, network, collected := seed.Visit(s, cfg, mentions)
 	completed := seed.Complete(s, cfg, read, visited, network)
 	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
+}
+
+func seedJob() job {
+	own := []string{"force", "until", "follow-index", "max-child-sitemaps", "feeds", "homepage", "parallel-fetch", "robots-cache", "outage-threshold"}
+	return job{name: seed.Job, flags: slices.Concat(crawling, partitioned, own), counts: "domains_unique", unit: "domains", run: runSeed}
 }

@@ -1,0 +1,160 @@
+// Package docs is the documentation job's own part of the road: which
+// providers are crawled, how their pages are asked for, read, cut into chunks
+// and kept, and what changed since the last crawl. Source: CPA-001 with docs.md.
+package docs
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/policy"
+)
+
+// Job is the name of this job in the ledger and in dead letters.
+const Job = "docs"
+
+// UserAgent is how the crawler names itself (section 5.3).
+const UserAgent = "APIIntelBot/1.0 (+https://api-intel.vercel.app/bot)"
+
+// The limits of sections 4.3 and 5.2, over all workers and runs together.
+const (
+	MaxHosts        = 3 // asked at once
+	HourBudget      = 1_000
+	DayBudget       = 10_000
+	SessionMaxPages = 5_000
+)
+
+// DefaultRetention is how long the hand-off for the embedding step is kept:
+// until the next weekly run has written its own.
+const DefaultRetention = 7 * 24 * time.Hour
+
+const (
+	maxPage     = 5 << 20 // bytes of one page, decoded (section 4.3)
+	maxRobots   = 500 << 10
+	pageTimeout = 30 * time.Second
+	robotsCache = 24 * time.Hour
+
+	// leaseTTL is how long a killed worker's provider waits for the next one.
+	leaseTTL = 15 * time.Second
+	// resumeWithin is how long after its last sign of life a session that broke
+	// off is gone on with; after that its pages are too old to be left out.
+	resumeWithin = 72 * time.Hour
+	// mostQueued bounds the frontier of a provider in a session: pages that
+	// lead to ever more pages must not fill the database.
+	mostQueued = 10_000
+	// mostLinks bounds what is kept of one page's links.
+	mostLinks = 2_000
+)
+
+// Config is what the job's DoFns carry to the workers. The database's password
+// is not in it: each worker has its own environment.
+type Config struct {
+	Lane     lane.Config
+	Lanes    int    // at most MaxHosts
+	DB       string // DSN without password
+	Policies []policy.Policy
+	Fallback bool // crawl context7 providers too
+
+	SessionMaxPages int           // 0: SessionMaxPages
+	HourBudget      int           // 0: HourBudget
+	DayBudget       int           // 0: DayBudget
+	Retention       time.Duration // of the hand-off; 0: DefaultRetention, below 0: for ever
+	LeaseTTL        time.Duration // of a provider; 0: 15 s
+
+	// Hurry leaves out all pauses and budgets. For simulated sites only: demo,
+	// benchmarks and tests.
+	Hurry bool
+}
+
+// Web is the client's configuration for this job. The client's own pauses are
+// turned off, as the crawl keeps its own, which are longer and outlive the process.
+func Web(c web.Config) web.Config {
+	c.UserAgent = cmp.Or(c.UserAgent, UserAgent)
+	c.Concurrency = MaxHosts
+	c.HostDelay, c.MaxCrawlDelay = 0, 1
+	return c
+}
+
+// Crawled says whether a provider takes part in a run by its policy, and why not.
+func (c Config) Crawled(p policy.Policy) (reason string, crawled bool) {
+	switch {
+	case p.Terms == policy.Prohibited:
+		return "its terms of service prohibit crawling (tos: prohibited)", false
+	case p.Channel == policy.Context7 && !c.Fallback:
+		return "its main channel is context7; --fallback crawls it all the same", false
+	}
+	return "", true
+}
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Migrate brings the job's tables up to date, from an empty database too.
+func Migrate(ctx context.Context, d *db.DB) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return fmt.Errorf("reading the tables of the docs job: %w", err)
+	}
+	return d.Migrate(ctx, Job, files)
+}
+
+var databases = struct {
+	sync.Mutex
+	open map[string]*db.DB
+}{open: map[string]*db.DB{}}
+
+// open gives the process's database of a DSN, made and migrated at the first call.
+func open(ctx context.Context, dsn string) (*db.DB, error) {
+	databases.Lock()
+	defer databases.Unlock()
+	if d, ok := databases.open[dsn]; ok {
+		return d, nil
+	}
+	d, err := db.Open(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	if err := Migrate(ctx, d); err != nil {
+		_ = d.Close() // the migration's error says more
+		return nil, err
+	}
+	databases.open[dsn] = d
+	return d, nil
+}
+
+// CloseDB lets go of the process's database of a DSN, when the pipeline has ended.
+func CloseDB(dsn string) error {
+	databases.Lock()
+	d, ok := databases.open[dsn]
+	delete(databases.open, dsn)
+	databases.Unlock()
+	if !ok {
+		return nil
+	}
+	return d.Close()
+}
+
+// clock is the time that manners go by. Tests turn it.
+type clock struct {
+	now   func() time.Time
+	sleep func(context.Context, time.Duration) error
+}
+
+var systemClock = clock{now: time.Now, sleep: func(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}}

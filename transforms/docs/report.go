@@ -1,0 +1,324 @@
+package docs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/chunk"
+	"github.com/newsfork/seed-engine/transforms/policy"
+)
+
+// ProviderReport is a provider's row of the run report: section 9.3's change
+// report with the figures behind 9.1 and 9.2. Rates are percentages.
+type ProviderReport struct {
+	Provider        string    `json:"provider"`
+	Name            string    `json:"name"`
+	State           State     `json:"state"`
+	Reason          string    `json:"reason,omitempty"`
+	FinishedAt      time.Time `json:"finished_at"` // of the last work on it
+	TotalPages      int64     `json:"total_pages"` // with content now
+	PreviousPages   int64     `json:"previous_pages"`
+	New             int64     `json:"new"`
+	Updated         int64     `json:"updated"`
+	Deleted         int64     `json:"deleted"`
+	Unchanged       int64     `json:"unchanged"`
+	Skipped         int64     `json:"skipped"`
+	Failed          int64     `json:"failed"`
+	Blocked         int64     `json:"blocked"`
+	NotReached      int64     `json:"not_reached"` // with content, not asked in this session: not known to be gone
+	Chunks          int64     `json:"chunks"`
+	ChangeRate      float64   `json:"change_rate"`
+	SuccessRate     float64   `json:"success_rate"`
+	ErrorRate       float64   `json:"error_rate"`
+	RetryRate       float64   `json:"retry_rate"`
+	EmptyRate       float64   `json:"empty_rate"`
+	AvgResponseMS   float64   `json:"avg_response_ms"`
+	Duration        float64   `json:"duration_s"` // at work, over all runs of the session
+	WaitedForBudget float64   `json:"waited_for_budget_s"`
+	Requests        int64     `json:"requests"`
+	Warnings        []string  `json:"warnings"` // of section 9.2, in words
+}
+
+// Alert is one of section 9.1's thresholds that was passed.
+type Alert struct {
+	Name     string  `json:"name"`
+	Provider string  `json:"provider,omitempty"` // "" for the whole session
+	Value    float64 `json:"value"`
+	Limit    float64 `json:"limit"`
+	Text     string  `json:"text"`
+}
+
+// Thresholds are section 9.1's. Rates are percentages.
+type Thresholds struct {
+	SuccessRate   float64 // below
+	PagesChange   float64 // at least, up or down
+	AvgResponseMS float64 // above
+	ErrorRate     float64 // above
+	EmptyRate     float64 // above
+	Duration      time.Duration
+	RetryRate     float64 // above
+}
+
+// DefaultThresholds are those that section 9.1 names.
+var DefaultThresholds = Thresholds{SuccessRate: 90, PagesChange: 50, AvgResponseMS: 5000, ErrorRate: 20, EmptyRate: 10, Duration: 3 * time.Hour, RetryRate: 15}
+
+// Report is what a session did so far.
+type Report struct {
+	Session   string           `json:"session"`
+	StartedAt time.Time        `json:"started_at"`
+	Complete  bool             `json:"complete"`
+	Duration  float64          `json:"duration_s"` // the longest work on a lane of providers, without waiting for budgets
+	Providers []ProviderReport `json:"providers"`
+	Alerts    []Alert          `json:"alerts"`
+}
+
+// percent is part of whole in percent, to one digit; 0 of nothing.
+func percent(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return math.Round(1000*float64(part)/float64(whole)) / 10
+}
+
+// BuildReport reads the figures of a session's providers, in the order of the
+// policies. A provider that the session has not come to yet is left out.
+func BuildReport(ctx context.Context, d *db.DB, policies []policy.Policy, session string, limits Thresholds) (Report, error) {
+	r := Report{Session: session, Providers: []ProviderReport{}, Alerts: []Alert{}}
+	var started, active, finished int64
+	if err := d.QueryRowContext(ctx, `SELECT started_at, active_at, finished_at FROM docs_sessions WHERE id = $1`, session).Scan(&started, &active, &finished); err != nil {
+		return r, fmt.Errorf("reading session %s: %w", session, err)
+	}
+	r.StartedAt, r.Complete = db.Time(started), finished > 0
+	var all Stats
+	for _, p := range policies {
+		row, stats, err := buildRow(ctx, d, p, session)
+		if err != nil {
+			return r, err
+		}
+		if row == nil {
+			continue
+		}
+		r.Providers = append(r.Providers, *row)
+		r.Alerts = append(r.Alerts, row.alerts(stats, limits)...)
+		all.add(stats)
+	}
+	r.Duration = max(0, db.Time(active).Sub(r.StartedAt).Seconds()-time.Duration(all.Waited*1000).Seconds())
+	r.Alerts = append(r.Alerts, sessionAlerts(r, all, limits)...)
+	return r, nil
+}
+
+func (s *Stats) add(o Stats) {
+	s.Requests += o.Requests
+	s.Succeeded += o.Succeeded
+	s.Errors += o.Errors
+	s.Retries += o.Retries
+	s.Waited = max(s.Waited, o.Waited) // providers wait side by side
+}
+
+// buildRow is nil where the session has no part of the provider.
+func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*ProviderReport, Stats, error) {
+	row := ProviderReport{Provider: p.ProviderID, Name: p.Label(), Warnings: []string{}}
+	var s Stats
+	fail := func(err error) (*ProviderReport, Stats, error) {
+		return nil, s, fmt.Errorf("reading the figures of %s: %w", p.ProviderID, err)
+	}
+	rows, err := d.QueryContext(ctx, `SELECT state, reason, active_at, stats FROM runs WHERE session = $1 AND provider = $2`, session, p.ProviderID)
+	if err != nil {
+		return fail(err)
+	}
+	found := false
+	if err := each(rows, func() error {
+		var at int64
+		var text string
+		if err := rows.Scan(&row.State, &row.Reason, &at, &text); err != nil {
+			return err
+		}
+		found, row.FinishedAt = true, db.Time(at)
+		return json.Unmarshal([]byte(text), &s)
+	}); err != nil {
+		return fail(err)
+	}
+	if !found {
+		return nil, s, nil
+	}
+	if err := d.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN session <> $1 OR requested_at = 0 THEN 1 ELSE 0 END), 0) FROM pages WHERE provider = $2 AND content_hash <> ''`,
+		session, p.ProviderID).Scan(&row.TotalPages, &row.NotReached); err != nil {
+		return fail(err)
+	}
+	row.New, row.Updated, row.Deleted, row.Unchanged = s.New, s.Updated, s.Deleted, s.Unchanged
+	row.Skipped, row.Failed, row.Blocked, row.Requests = s.Skipped, s.Failed, s.Blocked, s.Requests
+	row.PreviousPages = row.TotalPages - s.New + s.Deleted
+	row.ChangeRate = percent(s.New+s.Updated+s.Deleted, row.TotalPages)
+	row.SuccessRate, row.ErrorRate, row.RetryRate = percent(s.Succeeded, s.Requests), percent(s.Errors, s.Requests), percent(s.Retries, s.Requests)
+	row.EmptyRate = percent(s.Empty, s.Read)
+	if s.Answered > 0 {
+		row.AvgResponseMS = math.Round(float64(s.Elapsed)/float64(s.Answered)) / 1000
+	}
+	row.Duration, row.WaitedForBudget = seconds(s.Active-s.Waited), seconds(s.Waited)
+	quality, err := qualityOf(ctx, d, p.ProviderID)
+	if err != nil {
+		return fail(err)
+	}
+	row.Chunks = int64(quality.Chunks)
+	for _, f := range quality.Outside() {
+		row.Warnings = append(row.Warnings, fmt.Sprintf("%s: %s is %.4g, normal is %s; look at its content selector %q", p.Label(), f.Name, f.Value, f.Range, p.CustomSelectors.Content))
+	}
+	return &row, s, nil
+}
+
+func seconds(micros int64) float64 {
+	return math.Round(float64(max(0, micros))/1000) / 1000
+}
+
+// qualityOf looks at all chunks that a provider has now.
+func qualityOf(ctx context.Context, d *db.DB, provider string) (chunk.Quality, error) {
+	var q chunk.Quality
+	rows, err := d.QueryContext(ctx, `SELECT key, id, ordinal, tokens, hash, preview FROM chunks WHERE provider = $1 ORDER BY key, ordinal`, provider)
+	if err != nil {
+		return q, err
+	}
+	var last string
+	var of []chunk.Chunk
+	if err := each(rows, func() error {
+		var key string
+		var c chunk.Chunk
+		if err := rows.Scan(&key, &c.ID, &c.Ordinal, &c.Tokens, &c.Hash, &c.Text); err != nil {
+			return err
+		}
+		if key != last && len(of) > 0 {
+			q.Add(of)
+			of = nil
+		}
+		last, of = key, append(of, c)
+		return nil
+	}); err != nil {
+		return q, err
+	}
+	if len(of) > 0 {
+		q.Add(of)
+	}
+	return q, nil
+}
+
+// alerts are the provider's thresholds of section 9.1. 304 counts as success.
+func (r ProviderReport) alerts(s Stats, l Thresholds) (out []Alert) {
+	say := func(name string, value, limit float64, format string, args ...any) {
+		out = append(out, Alert{Name: name, Provider: r.Provider, Value: value, Limit: limit, Text: r.Name + ": " + fmt.Sprintf(format, args...)})
+	}
+	if s.Requests > 0 && r.SuccessRate < l.SuccessRate {
+		say("success_rate", r.SuccessRate, l.SuccessRate, "%.1f %% of its requests were answered by 200 or 304, under %.4g %%", r.SuccessRate, l.SuccessRate)
+	}
+	if r.State == Done && r.PreviousPages > 0 {
+		if change := percent(r.TotalPages-r.PreviousPages, r.PreviousPages); math.Abs(change) >= l.PagesChange {
+			say("pages_change", change, l.PagesChange, "it has %d pages, %d at the last crawl (%+.1f %%)", r.TotalPages, r.PreviousPages, change)
+		}
+	}
+	if r.AvgResponseMS > l.AvgResponseMS {
+		say("avg_response", r.AvgResponseMS, l.AvgResponseMS, "its host answers in %.0f ms on average, over %.0f ms", r.AvgResponseMS, l.AvgResponseMS)
+	}
+	if r.ErrorRate > l.ErrorRate {
+		say("error_rate", r.ErrorRate, l.ErrorRate, "%.1f %% of its requests ended in 4xx or 5xx, over %.4g %%", r.ErrorRate, l.ErrorRate)
+	}
+	if r.EmptyRate > l.EmptyRate {
+		say("empty_rate", r.EmptyRate, l.EmptyRate, "%.1f %% of its pages have no content, over %.4g %%; look at its content selector", r.EmptyRate, l.EmptyRate)
+	}
+	if r.RetryRate > l.RetryRate {
+		say("retry_rate", r.RetryRate, l.RetryRate, "%.1f %% of its requests were retries, over %.4g %%", r.RetryRate, l.RetryRate)
+	}
+	return out
+}
+
+// sessionAlerts are those of the whole session: how long it took, without
+// waiting for budgets.
+func sessionAlerts(r Report, all Stats, l Thresholds) (out []Alert) {
+	if r.Duration > l.Duration.Seconds() {
+		out = append(out, Alert{Name: "duration", Value: r.Duration, Limit: l.Duration.Seconds(),
+			Text: fmt.Sprintf("the session took %s, over %s", brief(time.Duration(r.Duration*float64(time.Second))), brief(l.Duration))})
+	}
+	return out
+}
+
+// Text is the provider's block of the log as section 9.3 shows it.
+func (r ProviderReport) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%s] [CRAWL_REPORT] Provider: %s\n", r.FinishedAt.UTC().Format(time.DateTime), r.Name)
+	fmt.Fprintf(&b, "  - Total Pages: %d\n", r.TotalPages)
+	fmt.Fprintf(&b, "  - New: %d, Updated: %d, Deleted: %d\n", r.New, r.Updated, r.Deleted)
+	fmt.Fprintf(&b, "  - Change Rate: %.1f%%\n", r.ChangeRate)
+	fmt.Fprintf(&b, "  - Success Rate: %.1f%%\n", r.SuccessRate)
+	fmt.Fprintf(&b, "  - Avg Response Time: %.0fms\n", r.AvgResponseMS)
+	fmt.Fprintf(&b, "  - Duration: %s\n", brief(time.Duration(r.Duration*float64(time.Second))))
+	return b.String()
+}
+
+// brief writes 272 s as 4m 32s.
+func brief(d time.Duration) string {
+	s := int64(d.Round(time.Second) / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm %ds", s/60, s%60)
+	}
+	return fmt.Sprintf("%dh %dm %ds", s/3600, s%3600/60, s%60)
+}
+
+// WriteText writes the block of each provider, its warnings, and the alerts.
+func (r Report) WriteText(w io.Writer) error {
+	for _, p := range r.Providers {
+		text := p.Text()
+		if p.State != Done || p.Reason != "" {
+			text += fmt.Sprintf("  - State: %s (%s)\n", p.State, p.Reason)
+		}
+		for _, warning := range p.Warnings {
+			text += "  - Warning: " + warning + "\n"
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return fmt.Errorf("writing the crawl report: %w", err)
+		}
+	}
+	return nil
+}
+
+// reportKey is where the store has a run's report by provider.
+func reportKey(runID string) string { return "runs/" + runID + "/providers.json" }
+
+// WriteReport keeps the report by provider beside the run's own.
+func WriteReport(ctx context.Context, s store.Store, runID string, r Report) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the report by provider: %w", err)
+	}
+	if err := store.Retry(ctx, func() error {
+		return s.Put(ctx, reportKey(runID), strings.NewReader(string(b)+"\n"), store.PutOptions{})
+	}); err != nil {
+		return fmt.Errorf("writing the report by provider: %w", err)
+	}
+	return nil
+}
+
+// ReadReport reads what WriteReport wrote; the error matches store.ErrNotExist
+// where a run did not come to its end.
+func ReadReport(ctx context.Context, s store.Store, runID string) (Report, error) {
+	var r Report
+	err := store.Retry(ctx, func() error {
+		body, err := s.Open(ctx, reportKey(runID))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+		r = Report{}
+		return json.NewDecoder(body).Decode(&r)
+	})
+	if err != nil {
+		return Report{}, fmt.Errorf("reading the report by provider: %w", err)
+	}
+	return r, nil
+}

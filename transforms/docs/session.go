@@ -1,0 +1,185 @@
+package docs
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+)
+
+// State is where a provider's part of a session stands.
+type State string
+
+// The states of a provider's part.
+const (
+	Open State = "open" // under way, or broken off: the next run goes on with it
+	Held State = "held" // the host asked to be left alone for long: a later run goes on with it
+	Done State = "done" // nothing is left, or a limit was reached
+)
+
+// beginSession goes on with the session that an earlier run left open, or
+// begins one that is named after the run.
+func beginSession(ctx context.Context, d *db.DB, runID string, now time.Time) (id string, resumed bool, err error) {
+	err = d.Tx(ctx, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `SELECT id FROM docs_sessions WHERE finished_at = 0 AND active_at > $1 ORDER BY started_at DESC, id DESC LIMIT 1`,
+			db.Micros(now.Add(-resumeWithin))).Scan(&id)
+		switch {
+		case err == nil:
+			resumed = id != runID
+			_, err = tx.ExecContext(ctx, `UPDATE docs_sessions SET active_at = $1 WHERE id = $2`, db.Micros(now), id)
+			return err
+		case !errors.Is(err, sql.ErrNoRows):
+			return err
+		}
+		id, resumed = runID, false
+		// What is older will not be gone on with.
+		if _, err := tx.ExecContext(ctx, `UPDATE docs_sessions SET finished_at = active_at WHERE finished_at = 0`); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO docs_sessions (id, started_at, active_at) VALUES ($1, $2, $2)`, id, db.Micros(now))
+		return err
+	})
+	if err != nil {
+		return "", false, fmt.Errorf("beginning the session: %w", err)
+	}
+	return id, resumed, nil
+}
+
+// endSession closes a session in which no provider is left open.
+func endSession(ctx context.Context, d *db.DB, id string, now time.Time) error {
+	_, err := d.ExecContext(ctx, `UPDATE docs_sessions SET finished_at = $1 WHERE id = $2 AND finished_at = 0`, db.Micros(now), id)
+	if err != nil {
+		return fmt.Errorf("ending the session: %w", err)
+	}
+	return nil
+}
+
+// Stats are what a provider's crawl counted in a session.
+type Stats struct {
+	Requests  int64 `json:"requests"`  // for pages, retries too; a chain of redirects is one
+	Succeeded int64 `json:"succeeded"` // 200 and 304
+	Errors    int64 `json:"errors"`    // 4xx and 5xx
+	Retries   int64 `json:"retries"`
+	Elapsed   int64 `json:"elapsed_us"` // of the requests that were answered
+	Answered  int64 `json:"answered"`
+
+	Fetched   int64 `json:"fetched"` // pages, 200 and 304
+	New       int64 `json:"new"`
+	Updated   int64 `json:"updated"`
+	Unchanged int64 `json:"unchanged"`
+	Deleted   int64 `json:"deleted"`
+	Skipped   int64 `json:"skipped"`
+	Failed    int64 `json:"failed"`
+	Blocked   int64 `json:"blocked"` // robots.txt and 403
+	Read      int64 `json:"read"`    // pages whose content was looked for
+	Empty     int64 `json:"empty"`   // and not found
+	Chunks    int64 `json:"chunks"`  // written
+
+	Active int64 `json:"active_us"` // at work
+	Waited int64 `json:"waited_us"` // of that, for the hour's budget
+}
+
+// part is a provider's row of runs.
+type part struct {
+	session   string
+	state     State
+	reason    string
+	requested int64
+	queued    int64
+	stats     Stats
+	fresh     bool // nothing was done in it yet
+}
+
+// enter gives the provider's part of the session, made or gone on with. A part
+// that was held in an earlier session moves to this one with its frontier.
+func enter(ctx context.Context, d *db.DB, session, provider, runID string, now time.Time) (part, error) {
+	var p part
+	err := d.Tx(ctx, func(tx *sql.Tx) error {
+		p = part{session: session}
+		var stats string
+		read := func() error {
+			return tx.QueryRowContext(ctx, `SELECT state, reason, requested, queued, stats FROM runs WHERE session = $1 AND provider = $2`, session, provider).
+				Scan(&p.state, &p.reason, &p.requested, &p.queued, &stats)
+		}
+		err := read()
+		if errors.Is(err, sql.ErrNoRows) {
+			var earlier string
+			err = tx.QueryRowContext(ctx, `SELECT session FROM runs WHERE provider = $1 AND state = $2 AND active_at > $3 ORDER BY active_at DESC LIMIT 1`,
+				provider, Held, db.Micros(now.Add(-resumeWithin))).Scan(&earlier)
+			switch {
+			case err == nil:
+				if _, err := tx.ExecContext(ctx, `UPDATE runs SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider); err != nil {
+					return err
+				}
+				if _, err := tx.ExecContext(ctx, `UPDATE pages SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider); err != nil {
+					return err
+				}
+				if _, err := tx.ExecContext(ctx, `UPDATE docs_changes SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider); err != nil {
+					return err
+				}
+				err = read()
+			case errors.Is(err, sql.ErrNoRows):
+				p.state, p.fresh, stats = Open, true, "{}"
+				_, err = tx.ExecContext(ctx, `INSERT INTO runs (session, provider, run_id, state, started_at, active_at) VALUES ($1, $2, $3, $4, $5, $5)`,
+					session, provider, runID, Open, db.Micros(now))
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(stats), &p.stats); err != nil {
+			return fmt.Errorf("its figures: %w", err)
+		}
+		if p.state == Done {
+			return nil
+		}
+		p.fresh = p.queued == 0
+		// What was in the middle of something when its worker died begins again;
+		// the tries that it had used up stay used up.
+		if _, err := tx.ExecContext(ctx, `UPDATE pages SET status = $1 WHERE provider = $2 AND session = $3 AND status IN ($4, $5, $6, $7, $8, $9, $10)`,
+			Queued, provider, session, RobotsCheck, Fetching, Redirecting, RateLimited, Retry, Parsing, Extracting); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE runs SET state = $1, reason = '', run_id = $2, active_at = $3 WHERE session = $4 AND provider = $5`,
+			Open, runID, db.Micros(now), session, provider)
+		return err
+	})
+	if err != nil {
+		return part{}, fmt.Errorf("beginning with %s: %w", provider, err)
+	}
+	return p, nil
+}
+
+// disabled says which providers were purged and not enabled again.
+func disabled(ctx context.Context, d *db.DB) (map[string]bool, error) {
+	rows, err := d.QueryContext(ctx, `SELECT id FROM docs_providers WHERE disabled_at > 0`)
+	if err != nil {
+		return nil, fmt.Errorf("reading which providers are disabled: %w", err)
+	}
+	out := map[string]bool{}
+	err = each(rows, func() error {
+		var id string
+		err := rows.Scan(&id)
+		out[id] = true
+		return err
+	})
+	return out, err
+}
+
+// each reads rows to their end.
+func each(rows *sql.Rows, one func() error) error {
+	defer func() { _ = rows.Close() }() // its error is rows.Err's
+	for rows.Next() {
+		if err := one(); err != nil {
+			return fmt.Errorf("reading a row: %w", err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("reading rows: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,359 @@
+package docs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/policy"
+)
+
+func init() {
+	register.DoFn4x1[context.Context, []byte, func(int, Host), func([]byte), error](&listFn{})
+	register.DoFn5x1[context.Context, int, func(*Host) bool, func(string, Visited), func([]byte), error](&visitFn{})
+	register.DoFn4x1[context.Context, string, func(*Visited) bool, func([]byte), error](&reportFn{})
+	register.Emitter2[int, Host]()
+	register.Emitter2[string, Visited]()
+	register.Emitter1[[]byte]()
+	register.Iter1[Host]()
+	register.Iter1[Visited]()
+}
+
+// Host is the providers that one host serves: they are crawled one after another.
+type Host struct {
+	Name      string
+	Session   string
+	Providers []string
+}
+
+// Visited is what became of a provider in this run.
+type Visited struct {
+	Provider string
+	State    string
+}
+
+// List opens the session and says which providers are crawled in it.
+//
+// Out: the hosts by lane (int, Host), dealt out so that no lane has two more
+// than another; encoded tallies.
+func List(s beam.Scope, cfg Config) (hosts, tallies beam.PCollection) {
+	s = s.Scope("docs.List")
+	return beam.ParDo2(s, &listFn{Config: cfg}, beam.Impulse(s))
+}
+
+type listFn struct {
+	Config Config
+	w      *lane.Worker
+	db     *db.DB
+}
+
+func (fn *listFn) Setup(ctx context.Context) (err error) {
+	fn.w, fn.db, err = setup(ctx, fn.Config)
+	return err
+}
+
+func setup(ctx context.Context, cfg Config) (*lane.Worker, *db.DB, error) {
+	w, err := lane.Open(ctx, cfg.Lane)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := open(ctx, cfg.DB)
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening the worker's database: %w", err)
+	}
+	return w, d, nil
+}
+
+func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, Host), emitTally func([]byte)) error {
+	cfg, log := fn.Config, fn.w.Log
+	if cfg.Retention >= 0 {
+		n, err := SweepHandOff(ctx, fn.w.Store, time.Now().Add(-cmp.Or(cfg.Retention, DefaultRetention)))
+		if err != nil {
+			return err
+		}
+		log.Info("handoff_swept", "removed", n)
+	}
+	session, resumed, err := beginSession(ctx, fn.db, cfg.Lane.RunID, time.Now())
+	if err != nil {
+		return err
+	}
+	off, err := disabled(ctx, fn.db)
+	if err != nil {
+		return err
+	}
+	var hosts []Host
+	var crawled int64
+	for _, p := range cfg.Policies {
+		reason, ok := cfg.Crawled(p)
+		if off[p.ProviderID] {
+			reason, ok = "it was purged and not enabled again", false
+		}
+		if !ok {
+			log.Info("provider_left_out", "provider", p.ProviderID, "reason", reason)
+			continue
+		}
+		if p.Terms == policy.Unknown {
+			log.Warn("terms_unknown", "provider", p.ProviderID, "what_to_do", "read its terms of service and write tos and tos_checked into its policy")
+		}
+		crawled++
+		i := slices.IndexFunc(hosts, func(h Host) bool { return h.Name == p.Host() })
+		if i < 0 {
+			i = len(hosts)
+			hosts = append(hosts, Host{Name: p.Host(), Session: session})
+		}
+		hosts[i].Providers = append(hosts[i].Providers, p.ProviderID)
+	}
+	log.Info("session_started", "session", session, "resumed", resumed, "providers", crawled, "hosts", len(hosts))
+	for i, h := range hosts {
+		emit(i%cfg.lanes(), h)
+	}
+	return lane.EmitPart(fn.w, emitTally, ledger.Tally{Counts: map[string]int64{"providers": crawled}})
+}
+
+// lanes is at least one and at most one for each host that may be asked at once.
+func (c Config) lanes() int { return min(max(c.Lanes, 1), MaxHosts) }
+
+// Visit crawls each provider, one request at a time a host.
+//
+// In: the hosts by lane. Out: how each provider's part stands, under the
+// session's id; encoded tallies.
+func Visit(s beam.Scope, cfg Config, hosts beam.PCollection) (visited, tallies beam.PCollection) {
+	s = s.Scope("docs.Visit")
+	return beam.ParDo2(s, &visitFn{Config: cfg}, beam.GroupByKey(s, hosts))
+}
+
+type visitFn struct {
+	Config Config
+	w      *lane.Worker
+	db     *db.DB
+}
+
+func (fn *visitFn) Setup(ctx context.Context) (err error) {
+	fn.w, fn.db, err = setup(ctx, fn.Config)
+	return err
+}
+
+type outcome struct {
+	host    Host
+	visited []Visited
+	tally   ledger.Tally
+}
+
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host) bool, emit func(string, Visited), emitTally func([]byte)) error {
+	var hosts []Host
+	for h := (Host{}); values(&h); h = (Host{}) {
+		hosts = append(hosts, h)
+	}
+	within, release, held, err := fn.w.Hold(ctx, n, fn.Config.lanes())
+	if err != nil {
+		return err
+	}
+	defer release()
+	var sum ledger.Tally
+	if held {
+		fn.w.Enter()
+		defer fn.w.Leave()
+		progress := fn.w.Progress(n, len(hosts))
+		lane.Drain(within, fn.w, max(1, MaxHosts/fn.Config.lanes()), slices.Values(hosts), fn.visit, fn.failed, func(o outcome) {
+			sum.Add(o.tally)
+			for _, v := range o.visited {
+				emit(o.host.Session, v)
+			}
+			progress.Report(ctx, sum)
+		})
+		progress.End(ctx, sum)
+	}
+	for _, h := range hosts { // so that the report comes even where nothing was visited
+		emit(h.Session, Visited{})
+		break
+	}
+	return lane.EmitPart(fn.w, emitTally, sum)
+}
+
+func (fn *visitFn) failed(h Host, err error) outcome {
+	fn.w.Stop(fmt.Errorf("crawling %s: %w", h.Name, err))
+	return outcome{host: h}
+}
+
+// visit crawls a host's providers.
+func (fn *visitFn) visit(ctx context.Context, h Host) outcome {
+	out := outcome{host: h}
+	for _, id := range h.Providers {
+		i := slices.IndexFunc(fn.Config.Policies, func(p policy.Policy) bool { return p.ProviderID == id })
+		state, stats, err := fn.provider(ctx, h.Session, fn.Config.Policies[i])
+		out.visited = append(out.visited, Visited{Provider: id, State: string(state)})
+		t := ledger.Tally{Counts: stats.counts()}
+		fn.w.Count(t)
+		out.tally.Add(t)
+		if err != nil && ctx.Err() == nil {
+			// Pages cannot fail a visit: this is the database, the store, or a bug.
+			fn.w.Log.Error("provider_failed", "provider", id, "error", ledger.Redact(err.Error()))
+			fn.w.Stop(fmt.Errorf("crawling %s: %w", id, err))
+			break
+		}
+	}
+	return out
+}
+
+// counts are the report's, by the names of cli.md.
+func (s Stats) counts() map[string]int64 {
+	return map[string]int64{"pages_fetched": s.Fetched, "pages_new": s.New, "pages_updated": s.Updated, "pages_unchanged": s.Unchanged,
+		"pages_deleted": s.Deleted, "pages_skipped": s.Skipped, "pages_failed": s.Failed, "pages_blocked": s.Blocked, "chunks": s.Chunks}
+}
+
+func (s Stats) since(o Stats) Stats {
+	return Stats{Fetched: s.Fetched - o.Fetched, New: s.New - o.New, Updated: s.Updated - o.Updated, Unchanged: s.Unchanged - o.Unchanged, Deleted: s.Deleted - o.Deleted,
+		Skipped: s.Skipped - o.Skipped, Failed: s.Failed - o.Failed, Blocked: s.Blocked - o.Blocked, Chunks: s.Chunks - o.Chunks}
+}
+
+// provider crawls one provider under its lease, and gives what this run added.
+func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy) (State, Stats, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lost := func(err error) {
+		fn.w.Log.Error("lease_lost", "provider", p.ProviderID, "error", err.Error())
+		cancel()
+	}
+	release, ok, err := fn.hold(ctx, []string{"docs/provider/" + p.ProviderID}, true, lost)
+	if err != nil || !ok {
+		return Open, Stats{}, err
+	}
+	defer release()
+	var slots []string
+	for i := range MaxHosts {
+		slots = append(slots, fmt.Sprintf("docs/slot/%d", i))
+	}
+	leave, ok, err := fn.hold(ctx, slots, false, lost)
+	if err != nil || !ok {
+		return Open, Stats{}, err
+	}
+	defer leave()
+	in, err := enter(ctx, fn.db, session, p.ProviderID, fn.Config.Lane.RunID, time.Now())
+	if err != nil {
+		return Open, Stats{}, err
+	}
+	if in.state == Done {
+		fn.w.Log.Info("provider_done_before", "provider", p.ProviderID, "session", session)
+		return Done, Stats{}, nil
+	}
+	before := in.stats
+	c := newCrawl(fn.Config, fn.w, fn.db, systemClock, p, in)
+	fn.w.Log.Info("provider_started", "provider", p.ProviderID, "host", p.Host(), "fresh", in.fresh)
+	state, _, err := c.run(ctx)
+	fn.w.Log.Info("provider_ended", "provider", p.ProviderID, "state", state)
+	return state, c.part.stats.since(before), err
+}
+
+// hold takes one of the leases that names list, and waits for it. A holder
+// that died leaves its lease to expire; where giveUp is set, one that is seen
+// to live is another run at work on the same, and ok is false.
+func (fn *visitFn) hold(ctx context.Context, names []string, giveUp bool, lost func(error)) (release func(), ok bool, err error) {
+	ttl := cmp.Or(fn.Config.LeaseTTL, leaseTTL)
+	expiry := map[string]time.Time{}
+	for {
+		for _, name := range names {
+			l, err := fn.db.Lease(ctx, name, fn.Config.Lane.RunID, ttl)
+			var other *db.HeldError
+			switch {
+			case err == nil:
+				stop := l.Keep(ctx, lost)
+				return func() {
+					stop()
+					within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+					defer cancel()
+					if err := l.Release(within); err != nil { // it expires by itself
+						fn.w.Log.Warn("lease_not_released", "lease", name, "error", ledger.Redact(err.Error()))
+					}
+				}, true, nil
+			case !errors.As(err, &other):
+				return nil, false, err
+			case expiry[name].IsZero():
+				expiry[name] = other.ExpiresAt
+			case giveUp && other.ExpiresAt.After(expiry[name]):
+				fn.w.Log.Warn("provider_busy", "lease", name, "holder", other.Holder)
+				return nil, false, nil
+			}
+		}
+		t := time.NewTimer(min(time.Second, ttl/5))
+		select {
+		case <-t.C:
+		case <-fn.w.Stopping():
+		case <-ctx.Done():
+		}
+		t.Stop()
+		if !fn.w.Proceed(ctx) {
+			return nil, false, nil
+		}
+	}
+}
+
+// Conclude ends the session when no provider of this run is left open in it,
+// reports on each, and keeps the report in the store.
+//
+// In: how each provider's part stands, under the session's id. Out: encoded tallies.
+func Conclude(s beam.Scope, cfg Config, visited beam.PCollection) (tallies beam.PCollection) {
+	s = s.Scope("docs.Conclude")
+	return beam.ParDo(s, &reportFn{Config: cfg}, beam.GroupByKey(s, visited))
+}
+
+type reportFn struct {
+	Config Config
+	w      *lane.Worker
+	db     *db.DB
+}
+
+func (fn *reportFn) Setup(ctx context.Context) (err error) {
+	fn.w, fn.db, err = setup(ctx, fn.Config)
+	return err
+}
+
+func (fn *reportFn) ProcessElement(ctx context.Context, session string, values func(*Visited) bool, emitTally func([]byte)) error {
+	open := false
+	seen := map[string]bool{}
+	for v := (Visited{}); values(&v); v = (Visited{}) {
+		if v.Provider != "" {
+			seen[v.Provider] = true
+			open = open || State(v.State) == Open
+		}
+	}
+	off, err := disabled(ctx, fn.db)
+	if err != nil {
+		return err
+	}
+	for _, p := range fn.Config.Policies {
+		if _, ok := fn.Config.Crawled(p); ok && !off[p.ProviderID] && !seen[p.ProviderID] {
+			open = true
+		}
+	}
+	if !open {
+		if err := endSession(ctx, fn.db, session, time.Now()); err != nil {
+			return err
+		}
+	}
+	r, err := BuildReport(ctx, fn.db, fn.Config.Policies, session, DefaultThresholds)
+	if err != nil {
+		return err
+	}
+	for _, p := range r.Providers {
+		fn.w.Log.Info("crawl_report", "provider", p.Provider, "text", p.Text())
+		for _, warning := range p.Warnings {
+			fn.w.Log.Warn("quality", "provider", p.Provider, "warning", warning)
+		}
+	}
+	for _, a := range r.Alerts {
+		fn.w.Log.Warn("alert", "name", a.Name, "provider", a.Provider, "value", a.Value, "limit", a.Limit, "text", a.Text)
+	}
+	if err := WriteReport(ctx, fn.w.Store, fn.Config.Lane.RunID, r); err != nil {
+		return err
+	}
+	return lane.EmitPart(fn.w, emitTally, ledger.Tally{})
+}

@@ -1,0 +1,204 @@
+// Package docsim is demo data: the documentation sites of CPA-001's fifteen
+// providers, made up. Hosts, paths and selectors are the real ones, pages look
+// as each site's generator writes them; what they say is invented. Nothing in
+// it comes from a provider.
+package docsim
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"html"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Page is a page of a simulated site. Links are written as they are into its
+// main content; what stands around it (navigation, footer) leads to all pages
+// one level below the site's seeds.
+type Page struct {
+	Title    string
+	Sections []Section
+	Links    []string
+	// Kind is the Content-Type when it is not HTML; then Body is the answer.
+	Kind string
+	Body string
+	// Status is the answer's where it is not 200; Header is added to it.
+	Status int
+	Header http.Header
+}
+
+// Section is a heading with what stands below it.
+type Section struct {
+	Heading    string
+	Text       string
+	Code, Lang string
+	Table      [][]string // the first row is its head
+}
+
+// Site is one simulated site. It may be changed while it answers.
+type Site struct {
+	Host   string
+	Seed   string // path of the page that a crawl begins with
+	Robots string // body of robots.txt; "": 404
+
+	style style
+	mu    sync.Mutex
+	pages map[string]kept
+	now   time.Time // Last-Modified of pages set from now on
+}
+
+type kept struct {
+	page     Page
+	modified time.Time
+}
+
+// published is when the first edition's pages were last changed, in their world.
+var published = time.Date(2026, 2, 16, 3, 0, 0, 0, time.UTC)
+
+// Set puts a page under a path, a new one or in place of another, with a new
+// Last-Modified.
+func (s *Site) Set(path string, p Page) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pages[path] = kept{p, s.now}
+}
+
+// Page is what stands under a path, and whether anything does.
+func (s *Site) Page(path string) (Page, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, ok := s.pages[path]
+	return k.page, ok
+}
+
+// Remove takes a page away: it is 404 from now on. Links to it stay.
+func (s *Site) Remove(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pages, path)
+}
+
+// Paths lists the site's pages.
+func (s *Site) Paths() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.pages))
+}
+
+// Later lets a week pass: pages set from now on have a later Last-Modified.
+func (s *Site) Later() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.AddDate(0, 0, 7)
+}
+
+// ServeHTTP answers as the site would, with ETag and Last-Modified.
+func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/robots.txt" && s.Robots != "" {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = w.Write([]byte(s.Robots)) // a client that left needs no answer
+		return
+	}
+	path := strings.TrimRight(r.URL.Path, "/")
+	if path == "" {
+		path = "/"
+	}
+	s.mu.Lock()
+	k, ok := s.pages[path]
+	s.mu.Unlock()
+	if !ok {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = fmt.Fprint(w, "<!doctype html><title>Not found</title><h1>Page not found</h1>")
+		return
+	}
+	for name, values := range k.page.Header {
+		w.Header()[name] = values
+	}
+	body, kind := k.page.Body, k.page.Kind
+	if kind == "" {
+		body, kind = s.render(path, k.page), "text/html; charset=utf-8"
+	}
+	w.Header().Set("Content-Type", kind)
+	if k.page.Status != 0 {
+		w.WriteHeader(k.page.Status)
+		_, _ = fmt.Fprint(w, body)
+		return
+	}
+	sum := sha256.Sum256([]byte(body))
+	w.Header().Set("ETag", `"`+hex.EncodeToString(sum[:8])+`"`)
+	http.ServeContent(w, r, "", k.modified, bytes.NewReader([]byte(body)))
+}
+
+// Sites are the fifteen by host.
+type Sites map[string]*Site
+
+// Install lays out the fifteen sites; handle is webtest.Web's Handle. Edition 1
+// is the first week. In edition 2, a week later, each site has one page more,
+// which its chapter links to, one changed in its last section, and one gone.
+func Install(handle func(host string, h http.Handler), edition int) Sites {
+	sites := Sites{}
+	for _, p := range providers {
+		s := p.site()
+		if edition > 1 {
+			s.nextWeek(p)
+		}
+		sites[s.Host] = s
+		handle(s.Host, s)
+	}
+	return sites
+}
+
+// render writes a page as the site's generator does.
+func (s *Site) render(path string, p Page) string {
+	var main, toc strings.Builder
+	fmt.Fprintf(&main, "<h1>%s</h1>\n", html.EscapeString(p.Title))
+	for _, sec := range p.Sections {
+		id := strings.ReplaceAll(strings.ToLower(sec.Heading), " ", "-")
+		fmt.Fprintf(&toc, "<li><a href=\"#%s\">%s</a></li>", html.EscapeString(id), html.EscapeString(sec.Heading))
+		fmt.Fprintf(&main, "<h2 id=\"%s\">%s</h2>\n", html.EscapeString(id), html.EscapeString(sec.Heading))
+		if sec.Text != "" {
+			fmt.Fprintf(&main, "<p>%s</p>\n", html.EscapeString(sec.Text))
+		}
+		if sec.Code != "" {
+			fmt.Fprintf(&main, "<pre><code class=\"language-%s\">%s</code></pre>\n", sec.Lang, html.EscapeString(sec.Code))
+		}
+		for i, row := range sec.Table {
+			cell := "td"
+			switch i {
+			case 0:
+				main.WriteString("<table><thead>")
+				cell = "th"
+			case 1:
+				main.WriteString("</thead><tbody>")
+			}
+			main.WriteString("<tr>")
+			for _, v := range row {
+				fmt.Fprintf(&main, "<%s>%s</%[1]s>", cell, html.EscapeString(v))
+			}
+			main.WriteString("</tr>")
+			if i == len(sec.Table)-1 {
+				main.WriteString("</tbody></table>\n")
+			}
+		}
+	}
+	if len(p.Links) > 0 {
+		main.WriteString("<ul>")
+		for _, l := range p.Links {
+			text := strings.Trim(l[strings.LastIndexByte(strings.TrimRight(l, "/"), '/')+1:], "/")
+			fmt.Fprintf(&main, "<li><a href=\"%s\">%s</a></li>", html.EscapeString(l), html.EscapeString(text))
+		}
+		main.WriteString("</ul>\n")
+	}
+	page := s.style.page
+	for place, text := range map[string]string{"TITLE": html.EscapeString(p.Title), "SEED": s.Seed, "MAIN": main.String(), "TOC": toc.String(), "PATH": html.EscapeString(path)} {
+		page = strings.ReplaceAll(page, "{{"+place+"}}", text)
+	}
+	return page
+}

@@ -362,6 +362,9 @@ func (d *dir) setSidecar(key string, o PutOptions) error {
 	}
 	path := d.sidecarPath(key)
 	if s.ContentType == "" && len(s.Metadata) == 0 {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil // as nearly always; to look locks no folder, to remove does
+		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing old metadata: %w", err)
 		}
@@ -371,21 +374,17 @@ func (d *dir) setSidecar(key string, o PutOptions) error {
 	if err != nil {
 		return fmt.Errorf("encoding metadata: %w", err)
 	}
-	temp := filepath.Join(d.root, hiddenDir, tempPrefix+strconv.FormatUint(rand.Uint64(), 36))
-	write := func() error { return os.WriteFile(temp, data, 0o644) }
-	err = write()
+	// Beside its place, not in one folder for all: writers would queue for that
+	// folder, and moves from one folder to another for the whole file system.
+	temp := filepath.Join(filepath.Dir(path), tempPrefix+strconv.FormatUint(rand.Uint64(), 36))
+	err = os.WriteFile(temp, data, 0o644)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-			err = write()
+			err = os.WriteFile(temp, data, 0o644)
 		}
 	}
 	if err == nil {
 		err = os.Rename(temp, path)
-		if errors.Is(err, fs.ErrNotExist) {
-			if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-				err = os.Rename(temp, path)
-			}
-		}
 	}
 	if err != nil {
 		if rm := os.Remove(temp); rm != nil && !errors.Is(rm, fs.ErrNotExist) {

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -214,73 +215,151 @@ func preview(ctx context.Context, s store.Store, o Options, cfg seed.Config, std
 	return err
 }
 
-// runJob brackets a job's graph with everything around it: the lease, the
-// ledger, the simulated web if asked for, signals, and the report.
+// runJob brackets one run of a job's graph with everything around it.
 func runJob(ctx context.Context, s store.Store, o Options, job, filters string, stdout, stderr io.Writer, build func(beam.Scope, lane.Config, string)) (err error) {
-	run := ledger.Run{RunID: ledger.NewRunID(time.Now()), Job: job, Runner: o.Runner, StartedAt: time.Now(), Options: o.public()}
-	holder := ledger.CurrentHolder()
-	holder.RunID, holder.Job = run.RunID, job
-	lease, err := ledger.Acquire(ctx, s, job, holder, o.LeaseTTL)
+	ses, err := begin(ctx, s, o, job, stderr)
 	if err != nil {
-		return fmt.Errorf("starting the run: %w", err)
+		return err
 	}
-	cfg := lane.Config{Job: job, RunID: run.RunID, Store: o.Store, Slots: o.slots(), Web: o.web(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.level()}
-	stop := lease.Keep(ctx, func(lost error) {
-		if w, ok := lane.Find(run.RunID); ok {
-			w.Stop(fmt.Errorf("this run lost its lease, another may be at work: %w", lost))
-		}
-	})
+	defer func() { err = errors.Join(err, ses.end(ctx)) }()
+	report, _, err := ses.run(ctx, ses.id, filters, build)
+	if report == nil {
+		return err
+	}
+	return errors.Join(err, writeReport(o, *report, stdout, stderr))
+}
+
+// session is what the program holds while it works, for one run or, watching,
+// for many: the job's lease, the signals, the simulated web if asked for.
+type session struct {
+	store   store.Store
+	o       Options
+	job     string
+	id      string // of the run; of the whole watch
+	cfg     lane.Config
+	lease   *ledger.Lease
+	signals chan os.Signal
+	stderr  io.Writer
+	undo    []func() error
+
+	mu   sync.Mutex
+	now  string // the run that is at work
+	lost error
+}
+
+// begin takes the job's lease and tidies up behind a killed run.
+func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.Writer) (ses *session, err error) {
+	ses = &session{store: s, o: o, job: job, id: ledger.NewRunID(time.Now()), signals: make(chan os.Signal, 2), stderr: stderr}
+	holder := ledger.CurrentHolder()
+	holder.RunID, holder.Job = ses.id, job
+	signal.Notify(ses.signals, os.Interrupt, syscall.SIGTERM)
+	ses.undo = append(ses.undo, func() error { signal.Stop(ses.signals); return nil })
 	defer func() {
-		stop()
-		if rerr := lease.Release(ctx); rerr != nil && err == nil {
-			err = fmt.Errorf("giving back the lease: %w", rerr)
+		if err != nil {
+			err = errors.Join(err, ses.end(ctx))
 		}
 	}()
+	if ses.lease, err = ses.acquire(ctx, holder); err != nil {
+		return ses, fmt.Errorf("starting the run: %w", err)
+	}
+	ses.cfg = lane.Config{Job: job, Store: o.Store, Slots: o.slots(), Web: o.web(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.level(),
+		Leases: o.leases(), LeaseTTL: o.LeaseTTL}
+	stop := ses.lease.Keep(ctx, ses.loseLease)
+	ses.undo = append(ses.undo, func() error {
+		stop()
+		if err := ses.lease.Release(ctx); err != nil {
+			return fmt.Errorf("giving back the lease: %w", err)
+		}
+		return nil
+	})
 	if o.Web == "demo" {
 		sim := webtest.New(webtest.Options{Seed: 1})
 		if j, _ := jobNamed(job); j.demo != nil {
 			if err := j.demo(sim); err != nil {
-				return fmt.Errorf("laying out the simulated sites: %w", err)
+				return ses, fmt.Errorf("laying out the simulated sites: %w", err)
 			}
 		}
 		if err := sim.Start(); err != nil {
-			return fmt.Errorf("starting the simulated web: %w", err)
+			return ses, fmt.Errorf("starting the simulated web: %w", err)
 		}
-		defer func() { _ = sim.Close() }() // it dies with the process anyway
-		if cfg.Web.Resolver, err = sim.DNS(); err != nil {
-			return fmt.Errorf("starting the simulated web: %w", err)
+		ses.undo = append(ses.undo, func() error { _ = sim.Close(); return nil }) // it dies with the process anyway
+		if ses.cfg.Web.Resolver, err = sim.DNS(); err != nil {
+			return ses, fmt.Errorf("starting the simulated web: %w", err)
 		}
-		cfg.Web.ConnectTo, cfg.Web.RootCAs = sim.Addr(), sim.CAPEM()
+		ses.cfg.Web.ConnectTo, ses.cfg.Web.RootCAs = sim.Addr(), sim.CAPEM()
 	}
 	if err := ledger.CloseAbandoned(ctx, s, job, time.Now()); err != nil {
-		return err
+		return ses, err
 	}
 	if _, err := store.SweepTemp(ctx, s, time.Now().Add(-time.Hour)); err != nil {
-		return err
+		return ses, err
 	}
-	if run.ForceID, err = ledger.ForceID(ctx, s, job, filters, o.Force); err != nil {
-		return err
+	if !beam.Initialized() {
+		beam.Init() // first: it sets up logging of its own
 	}
-	if !o.Force {
-		run.ForceID = ""
+	quietBeam(o)
+	undo, err := o.workerSetup()
+	if err != nil {
+		return ses, err
+	}
+	ses.undo = append(ses.undo, undo)
+	return ses, nil
+}
+
+// loseLease stops the run that is at work.
+func (ses *session) loseLease(lost error) {
+	lost = fmt.Errorf("this run lost its lease, another may be at work: %w", lost)
+	ses.mu.Lock()
+	ses.lost = lost
+	id := ses.now
+	ses.mu.Unlock()
+	if w, ok := lane.Find(id); ok {
+		w.Stop(lost)
+	}
+}
+
+// end gives back what begin took, last things first.
+func (ses *session) end(context.Context) error {
+	var err error
+	for _, undo := range slices.Backward(ses.undo) {
+		err = errors.Join(err, undo())
+	}
+	ses.undo = nil
+	return err
+}
+
+// run runs the graph once. Without a report the run did not get that far.
+func (ses *session) run(ctx context.Context, id, filters string, build func(beam.Scope, lane.Config, string)) (*ledger.Report, ledger.Tally, error) {
+	o, s := ses.o, ses.store
+	run := ledger.Run{RunID: id, Job: ses.job, Runner: o.Runner, StartedAt: time.Now(), Options: o.public()}
+	if ses.cfg.Leases {
+		if err := lane.Vacate(ctx, s, ses.job, ses.waiting); err != nil {
+			return nil, ledger.Tally{}, err
+		}
+	}
+	forceID, err := ledger.ForceID(ctx, s, ses.job, filters, o.Force)
+	if err != nil {
+		return nil, ledger.Tally{}, err
+	}
+	if o.Force {
+		run.ForceID = forceID
 	}
 	if err := ledger.Start(ctx, s, run); err != nil {
-		return err
+		return nil, ledger.Tally{}, err
 	}
-
-	beam.Init() // first: it sets up logging of its own
-	quietBeam(o)
+	ses.mu.Lock()
+	ses.now = id
+	ses.mu.Unlock()
+	cfg := ses.cfg
+	cfg.RunID = id
 	p, scope := beam.NewPipelineWithRoot()
 	build(scope, cfg, run.ForceID)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
 	done := make(chan error, 1)
-	go func() { _, err := beam.Run(ctx, o.Runner, p); done <- err }()
-	show := newProgressLine(o, stderr)
-	ended := wait(done, signals, show, run.RunID)
+	go func() { done <- execute(ctx, o, p) }()
+	show := newProgressLine(o, ses.stderr)
+	ended := ses.wait(ctx, done, show, id)
 	show.end()
-	return conclude(ctx, s, o, run, ended, filters, stdout, stderr)
+	return ses.conclude(ctx, run, ended, filters)
 }
 
 // outcome is how a run's pipeline ended.
@@ -291,7 +370,7 @@ type outcome struct {
 }
 
 // wait lets the pipeline end, or a signal end it.
-func wait(done <-chan error, signals <-chan os.Signal, show *progressLine, runID string) outcome {
+func (ses *session) wait(ctx context.Context, done <-chan error, show *progressLine, runID string) outcome {
 	var out outcome
 	var deadline <-chan time.Time
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -309,16 +388,14 @@ func wait(done <-chan error, signals <-chan os.Signal, show *progressLine, runID
 		case <-tick.C:
 			live()
 			show.update(out.live)
-		case <-signals:
+		case <-ses.signals:
 			if out.interrupted { // the second one: at once
 				live()
 				return out
 			}
 			out.interrupted = true
-			deadline = time.After(stopWithin)
-			if w, ok := lane.Find(runID); ok {
-				w.Stop(nil)
-			}
+			deadline = time.After(ses.o.stopWithin())
+			ses.stopWorkers(ctx, runID)
 		case <-deadline:
 			live()
 			return out
@@ -327,17 +404,24 @@ func wait(done <-chan error, signals <-chan os.Signal, show *progressLine, runID
 }
 
 // conclude writes the run's last state and its report.
-func conclude(ctx context.Context, s store.Store, o Options, run ledger.Run, out outcome, filters string, stdout, stderr io.Writer) error {
+func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome, filters string) (*ledger.Report, ledger.Tally, error) {
+	s, o := ses.store, ses.o
+	fail := func(err error) (*ledger.Report, ledger.Tally, error) { return nil, ledger.Tally{}, err }
+	lanes, err := ledger.Progresses(ctx, s, run.RunID)
+	if err != nil {
+		return fail(err)
+	}
 	total, err := ledger.ReadTotal(ctx, s, run.RunID)
-	if errors.Is(err, store.ErrNotExist) {
-		total, err = out.live, nil
+	cut := errors.Is(err, store.ErrNotExist)
+	if cut {
+		total, err = ses.soFar(out, lanes), nil
 	}
 	if err != nil {
-		return err
+		return fail(err)
 	}
 	control, err := ledger.ReadControl(ctx, s, run.RunID)
 	if err != nil {
-		return err
+		return fail(err)
 	}
 	var cause error
 	if w, ok := lane.Find(run.RunID); ok {
@@ -357,34 +441,31 @@ func conclude(ctx context.Context, s store.Store, o Options, run ledger.Run, out
 		state, result = ledger.Cancelled, errInterrupted
 	case out.err != nil:
 		state, result = ledger.Failed, fmt.Errorf("the pipeline stopped: %w", out.err)
+	case cut:
+		state, result = ledger.Failed, errCutShort
+	case total.Counts[lane.LostCount] > 0:
+		state, result = ledger.Failed, errLanesLost
 	}
 	run, err = ledger.SetState(ctx, s, run.RunID, state, time.Now())
 	if err != nil {
-		return err
-	}
-	lanes, err := ledger.Progresses(ctx, s, run.RunID)
-	if err != nil {
-		return err
+		return fail(err)
 	}
 	report := ledger.BuildReport(run, total, time.Now(), lanes...)
 	if err := ledger.WriteReport(ctx, s, report); err != nil {
-		return err
+		return fail(err)
 	}
 	if state == ledger.Done && o.Force {
 		if err := ledger.ClearForce(ctx, s, run.Job, filters); err != nil {
-			return err
+			return fail(err)
 		}
-	}
-	if err := writeReport(o, report, stdout, stderr); err != nil {
-		return err
 	}
 	if err := lane.Close(run.RunID); err != nil && result == nil {
 		result = err
 	}
 	if result == nil && o.Strict && total.Counts["dead_letters"] > 0 {
-		return errStrict
+		result = errStrict
 	}
-	return result
+	return &report, total, result
 }
 
 func writeReport(o Options, r ledger.Report, stdout, stderr io.Writer) error {

@@ -20,16 +20,20 @@ import (
 
 // Limits of the seed's section 4.3.2 and of spec/seed.md, Collect.
 const (
-	robotsTimeout  = 10 * time.Second
-	robotsMax      = 1 << 20
-	sitemapTimeout = 15 * time.Second
-	sitemapMax     = 10 << 20
-	maxCandidates  = 20
-	maxRedirects   = 5
+	robotsMax     = 1 << 20
+	sitemapMax    = 10 << 20
+	maxCandidates = 20
+	maxRedirects  = 5
 
 	acceptRobots  = "text/plain, */*"
 	acceptSitemap = "application/xml, text/xml, */*"
 	acceptHTML    = "text/html, application/xhtml+xml, */*"
+)
+
+// They are variables for the tests alone, which do not wait that long.
+var (
+	robotsTimeout  = 10 * time.Second
+	sitemapTimeout = 15 * time.Second
 )
 
 var usualSitemaps = []string{"/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}

@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/metadata"
+	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
 const mib = 1 << 20
@@ -51,7 +53,11 @@ func TestCollect(t *testing.T) {
 	tests = append(tests,
 		want{kind: webtest.KindReset, robotsError: "reset", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "reset", asked: []string{"/robots.txt", "/robots.txt"}},
 		want{kind: webtest.KindTLSWrongName, robotsError: "tls", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "tls", asked: []string{""}},
-		want{kind: webtest.KindNoSuchHost, robotsError: "tls", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "tls"},
+		want{kind: webtest.KindTLSRefused, robotsError: "reset", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "reset", asked: []string{"", ""}},
+		want{kind: webtest.KindNoSuchHost, robotsError: "dns", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "dns", asked: []string{}},
+		want{kind: webtest.KindRefused, robotsError: "connect", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "connect", asked: []string{}},
+		// Its name leads astray the first time only: what the guard says is no verdict on the host.
+		want{kind: webtest.KindRebind, robotsError: "blocked", sitemap: 200, at: "/sitemap.xml", form: "urlset", count: -1, asked: []string{"/sitemap.xml"}},
 
 		want{kind: webtest.KindIndex, status: 200, sitemap: 200, at: "/sitemap.xml", form: "index", count: -1},
 		want{kind: webtest.KindRSS, status: 200, sitemap: 200, at: "/sitemap.xml", form: "rss", count: 10},
@@ -107,8 +113,53 @@ func TestCollect(t *testing.T) {
 		}},
 	)
 
+	seen := map[webtest.Kind]bool{webtest.KindForeignSitemap: true, webtest.KindHang: true, webtest.KindHangTLS: true, webtest.KindHangBody: true, webtest.KindDrip: true} // in tests of their own
+	for _, tt := range tests {
+		seen[tt.kind] = true
+	}
+	for _, k := range webtest.Kinds() {
+		if !seen[k] {
+			t.Errorf("no test visits a host of kind %s", k)
+		}
+	}
 	j := newJob(t, webtest.Options{Seed: 1})
 	raw := day + "raw_0001.json"
+	total := j.visit(raw, tests)
+
+	n := int64(len(tests))
+	if c := total.Counts; c["domains_unique"] != n || c["domains_collected"] != n || c["domains_failed"] != 0 || total.Timings.Count != n {
+		t.Errorf("counts %v, %d timings, want %d domains", c, total.Timings.Count, n)
+	}
+	if !j.exists(raw + ".success") {
+		t.Error("the file is not complete")
+	}
+	if b := j.read(out(raw, host(webtest.KindSitemapGz), "sitemap.xml")); !bytes.HasPrefix(b, []byte("<?xml")) {
+		t.Errorf("a .gz sitemap is kept unpacked, not %q…", b[:8])
+	}
+	if b := j.read(out(raw, host(webtest.KindUTF16), "sitemap.xml")); !bytes.HasPrefix(b, []byte{0xff, 0xfe}) {
+		t.Errorf("the charset is left as it came, not %q…", b[:8])
+	}
+	for name, wants := range map[string]int{"robots_file_too_large": 1, "sitemap_file_too_large": 1, "domain_collector_start": len(tests), "robots_fetched": len(tests),
+		"sitemap_fetched": len(tests), "domain_collector_complete": len(tests), "domains_extracted": 1, "file_processing_complete": 1, "orchestrator_start": 1,
+		"files_found": 1, "queue_messages_sent": 1, "file_processor_start": 1} {
+		if got := len(j.events(name)); got != wants {
+			t.Errorf("%d events %s, want %d", got, name, wants)
+		}
+	}
+	if len(j.events("invalid_sitemap_url_in_robots")) == 0 {
+		t.Error("bad Sitemap lines are not logged")
+	}
+	for _, r := range j.web.Requests() {
+		if r.Method != "" && r.UserAgent != "Newsfork-SeedEngine/1.0" {
+			t.Errorf("%s%s was asked as %q", r.Host, r.Path, r.UserAgent)
+		}
+	}
+}
+
+// visit runs the job over one host of each kind and compares what it says of them.
+func (j *job) visit(raw string, tests []want) ledger.Tally {
+	t := j.t
+	t.Helper()
 	var urls []string
 	for _, tt := range tests {
 		urls = append(urls, "https://"+host(tt.kind)+"/about")
@@ -170,34 +221,24 @@ func TestCollect(t *testing.T) {
 			}
 		})
 	}
+	return total
+}
 
-	n := int64(len(tests))
-	if c := total.Counts; c["domains_unique"] != n || c["domains_collected"] != n || c["domains_failed"] != 0 || total.Timings.Count != n {
-		t.Errorf("counts %v, %d timings, want %d domains", c, total.Timings.Count, n)
-	}
-	if !j.exists(raw + ".success") {
-		t.Error("the file is not complete")
-	}
-	if b := j.read(out(raw, host(webtest.KindSitemapGz), "sitemap.xml")); !bytes.HasPrefix(b, []byte("<?xml")) {
-		t.Errorf("a .gz sitemap is kept unpacked, not %q…", b[:8])
-	}
-	if b := j.read(out(raw, host(webtest.KindUTF16), "sitemap.xml")); !bytes.HasPrefix(b, []byte{0xff, 0xfe}) {
-		t.Errorf("the charset is left as it came, not %q…", b[:8])
-	}
-	for name, wants := range map[string]int{"robots_file_too_large": 1, "sitemap_file_too_large": 1, "domain_collector_start": len(tests), "robots_fetched": len(tests),
-		"sitemap_fetched": len(tests), "domain_collector_complete": len(tests), "domains_extracted": 1, "file_processing_complete": 1, "orchestrator_start": 1,
-		"files_found": 1, "queue_messages_sent": 1, "file_processor_start": 1} {
-		if got := len(j.events(name)); got != wants {
-			t.Errorf("%d events %s, want %d", got, name, wants)
-		}
-	}
-	if len(j.events("invalid_sitemap_url_in_robots")) == 0 {
-		t.Error("bad Sitemap lines are not logged")
-	}
-	for _, r := range j.web.Requests() {
-		if r.Method != "" && r.UserAgent != "Newsfork-SeedEngine/1.0" {
-			t.Errorf("%s%s was asked as %q", r.Host, r.Path, r.UserAgent)
-		}
+// Hosts that take a connection and then keep us waiting: a dead one costs one
+// time-out of robots.txt and one retry, a slow sitemap the same.
+func TestCollectSlow(t *testing.T) {
+	seed.Hurry(t, 400*time.Millisecond)
+	j := newJob(t, webtest.Options{Seed: 1})
+	twice := []string{"/robots.txt", "/robots.txt"}
+	total := j.visit(day+"raw_0001.json", []want{
+		{kind: webtest.KindHang, robotsError: "timeout", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout", asked: twice},
+		{kind: webtest.KindHangTLS, robotsError: "timeout", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout"},
+		{kind: webtest.KindHangBody, robotsError: "timeout", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout", asked: twice},
+		{kind: webtest.KindDrip, status: 200, sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout",
+			asked: []string{"/robots.txt", "/sitemap.xml", "/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}},
+	})
+	if n := total.HTTP.Failures["timeout"]; n != 4 {
+		t.Errorf("%d time-outs in the report, want 4", n)
 	}
 }
 
@@ -355,6 +396,42 @@ func TestHomepageAndFeeds(t *testing.T) {
 	}
 	if m := j.metadata(raw, "closed.com"); m.Homepage == nil || m.Homepage.Exists || m.Homepage.Error != "robots" || m.Feeds != nil {
 		t.Errorf("closed.com: %+v", m)
+	}
+}
+
+// What an optional extra meets must not cost the domain its metadata.
+func TestHomepageOutsideTheSchema(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			w.WriteHeader(999)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	j.web.Handle("moved.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/":
+			http.Redirect(w, r, "/home", http.StatusFound)
+		case "/home":
+			_, _ = io.WriteString(w, "<html>"+strings.Repeat(" ", 6*mib)) // a client that is gone shows on its own side
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	j.cfg.Collect.Homepage = true
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://site.com", "https://moved.com"))
+	j.run()
+	if l := j.letters(); len(l) != 0 {
+		t.Fatalf("dead letters %+v", l)
+	}
+	if h := j.metadata(raw, "site.com").Homepage; h == nil || h.StatusCode != 0 || h.Error != "http_999" || h.Exists {
+		t.Errorf("homepage of status 999: %+v", h)
+	}
+	h := j.metadata(raw, "moved.com").Homepage
+	if h == nil || h.StatusCode != 200 || h.FinalURL != "https://moved.com/home" || !h.Truncated || h.ContentLength != 5*mib || h.ResponseMS == nil {
+		t.Errorf("homepage of 6 MiB after a redirect: %+v", h)
 	}
 }
 

@@ -247,6 +247,50 @@ func TestOutageOfAll(t *testing.T) {
 	}
 }
 
+// A handful of dead sites is no outage; five and more that all fail are.
+func TestFewDeadSitesAreNoOutage(t *testing.T) {
+	for n := range 6 {
+		j := newJob(t, webtest.Options{})
+		raw := day + "raw_0001.json"
+		var urls []string
+		for i := range n + 1 {
+			urls = append(urls, fmt.Sprintf("https://kind-no-such-host-%d.com", i))
+		}
+		j.put(raw, rawFile(urls...))
+		total := j.run()
+		outage := n+1 >= 5
+		if got := total.Counts["outage"] > 0; got != outage || j.exists(raw+".success") == outage || (j.marks() == 0) != outage {
+			t.Errorf("%d dead sites: outage %v, %d of them marked; want outage %v", n+1, got, j.marks(), outage)
+		}
+	}
+}
+
+// A mark that the guard held back and let go takes the dead letter of an
+// earlier run's store failure with it, whether Complete lets it go or the
+// window that cleared.
+func TestLateMarkTakesBackItsDeadLetter(t *testing.T) {
+	for who, others := range map[string]int{"Complete": 20, "the window": 220} {
+		j := newJob(t, webtest.Options{})
+		dead, raw, more := "kind-no-such-host-1.com", day+"raw_0001.json", day+"raw_0002.json"
+		j.put(raw, rawFile("https://"+dead))
+		mend := j.spoil(out(raw, dead, "domain_metadata.json"))
+		j.run()
+		if l := j.letters(); len(l) != 1 || l[0].Kind != "store_failed" || j.exists(raw+".success") {
+			t.Fatalf("%s: dead letters %+v", who, l)
+		}
+		mend()
+		var urls []string
+		for i := range others {
+			urls = append(urls, fmt.Sprintf("https://kind-no-sitemap-%d.com", i))
+		}
+		j.put(more, rawFile(urls...))
+		j.run()
+		if l := j.letters(); len(l) != 0 || !j.done(raw, dead) || !j.exists(raw+".success") || !j.exists(more+".success") {
+			t.Errorf("%s let the mark go: done %v, letters left %+v", who, j.done(raw, dead), l)
+		}
+	}
+}
+
 // A whole window fails: the run stops early, by a clear error.
 func TestOutageStopsTheRun(t *testing.T) {
 	j := newJob(t, webtest.Options{})

@@ -3,6 +3,7 @@ package seed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -33,9 +34,16 @@ func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best fetc
 	}
 	if c.cfg.Collect.Homepage {
 		m := &metadata.Homepage{URL: home, StatusCode: page.status, Error: string(page.kind), ContentLength: int64(len(page.body)), Exists: page.ok() && len(page.body) > 0}
-		if page.url == "" {
+		switch {
+		case page.url == "":
 			m.Error = "robots"
+		case page.status > 599: // LinkedIn's 999: the design's statuses end before
+			m.StatusCode, m.Error = 0, fmt.Sprintf("http_%d", page.status)
 		}
+		if page.final != "" && page.final != home {
+			m.FinalURL = page.final
+		}
+		m.Truncated, m.ResponseMS = page.truncated, page.milliseconds()
 		if m.Exists {
 			m.FetchedAt = metadata.Timestamp(page.at)
 			f.evidence["homepage.html"] = page.body

@@ -61,13 +61,15 @@ func newJob(t *testing.T, o webtest.Options) *job {
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	j.store = s
+	names, err := j.web.DNS()
+	must(t, err)
 	j.cfg = seed.Config{
 		Lanes:           1,
 		OutageThreshold: 0.95,
 		Collect:         seed.Collect{MaxCrawlDelay: 30 * time.Second, MaxChildSitemaps: 50},
 		Lane: lane.Config{Job: seed.Job, Store: j.dir, Slots: 1, LogFormat: "json", Web: web.Config{
 			UserAgent: web.DefaultUserAgent, Concurrency: 16, MaxCrawlDelay: time.Millisecond, RetryBackoff: time.Millisecond,
-			ConnectTo: j.web.Addr(), RootCAs: j.web.CAPEM()}},
+			ConnectTo: j.web.Addr(), Resolver: names, RootCAs: j.web.CAPEM()}},
 	}
 	return j
 }

@@ -279,7 +279,7 @@ func (l *laneRun) merge(r result) {
 }
 
 // ErrOutage stops a run whose own network is down.
-var ErrOutage = errors.New("nearly every one of the last visits failed by DNS, connect or time-out: this machine's network looks down; nothing was marked for those domains, so check the network and run the same command again")
+var ErrOutage = errors.New("nearly every one of the last visits failed by DNS, connect or time-out: this machine's network looks down; nothing was marked for those domains, so check the network and run the same command again; if it works and those sites really are gone, --outage-threshold=0 records them")
 
 func (l *laneRun) releaseHeld() {
 	for _, r := range l.held {

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -56,6 +57,10 @@ func (w *Web) serve(rw http.ResponseWriter, r *http.Request) {
 	defer w.busy.Done()
 	x := w.begin(rw, r)
 	defer x.finish()
+	if r.Method == http.MethodConnect {
+		w.tunnel(x)
+		return
+	}
 	if d := w.options.Latency; d > 0 {
 		t := time.NewTimer(d)
 		defer t.Stop()
@@ -150,6 +155,32 @@ func (x *exchange) reset() {
 	}
 	x.finish() // the log must know it before the client does
 	raw.(*conn).reset()
+}
+
+// tunnel makes the listener a proxy for https as well (RFC 9110 section 9.3.6):
+// every CONNECT leads to the listener itself.
+func (w *Web) tunnel(x *exchange) {
+	var d net.Dialer
+	inner, err := d.DialContext(w.ctx, "tcp", w.Addr())
+	if err != nil {
+		write(x, &http.Request{Method: http.MethodConnect}, failure(http.StatusBadGateway))
+		return
+	}
+	defer func() { _ = inner.Close() }() // both ends are done with it
+	outer, sent, err := http.NewResponseController(x.ResponseWriter).Hijack()
+	if err != nil {
+		x.abort()
+	}
+	defer func() { _ = outer.Close() }()
+	x.finish() // the client may act on the next line before this goroutine runs again
+	if _, err := io.WriteString(outer, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(inner, sent) // ends with either connection
+		_ = inner.Close()
+	}()
+	_, _ = io.Copy(outer, inner)
 }
 
 // redirect is where the kind sends this request, "" when it stays.

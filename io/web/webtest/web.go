@@ -6,6 +6,8 @@
 // kind-NAME-ANYTHING or NAME-DIGITS with NAME a Kind with dashes for underscores, as in kind-gzip-1.example.com or
 // robots-403-17.com; else drawn by hash with Options.Mix. The Kind constants are the list.
 //
+// It can be used as an HTTP proxy too: http://ADDR in HTTP_PROXY and HTTPS_PROXY leads any URL to it.
+//
 // Links, Sitemap lines and redirects keep the scheme and the host (with its port) of the request, so a client that speaks
 // plain HTTP stays in plain HTTP.
 package webtest

@@ -5,7 +5,10 @@ package content
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
+
+	"github.com/andybalholm/cascadia"
 )
 
 // Options is what a provider's policy and the fetch say about a page.
@@ -24,15 +27,35 @@ type Options struct {
 }
 
 // Check says which selector is malformed, nil where none is.
-func (o Options) Check() error { return nil }
+func (o Options) Check() error {
+	_, _, err := o.selectors()
+	return err
+}
+
+func (o Options) selectors() (content cascadia.Matcher, remove []cascadia.Matcher, err error) {
+	if o.Content != "" {
+		if content, err = cascadia.ParseGroup(o.Content); err != nil {
+			return nil, nil, fmt.Errorf("reading the content selector %q: %w", o.Content, err)
+		}
+	}
+	for _, s := range o.Remove {
+		m, err := cascadia.ParseGroup(s)
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading the remove selector %q: %w", s, err)
+		}
+		remove = append(remove, m)
+	}
+	return content, remove, nil
+}
 
 // Page is what a document says.
 type Page struct {
-	// Title is the page's title on one line, "" where it has none.
+	// Title is the page's title element, else its first heading, on one line; ""
+	// where it has neither.
 	Title string
 	// Markdown is the main content, UTF-8, with e-mail addresses masked.
 	Markdown string
-	// Links are the addresses (canonical.Address) that the whole page links to,
+	// Links are the addresses (canonical.Resolve) that the whole page links to,
 	// in order, without repetition, at most MaxLinks.
 	Links []string
 	// Selector is what found the main content: the policy's selector, one of
@@ -40,53 +63,28 @@ type Page struct {
 	Selector string
 	// Login says that the page is a login form and nothing else: it is skipped.
 	Login bool
-	// Empty says that there is no main content; Script that scripts would have
-	// to build it (spa_rendering).
-	Empty, Script bool
+	// Empty says that there is no main content.
+	Empty bool
+	// Script says that the page is a shell for scripts to fill (spa_rendering).
+	Script bool
 }
 
 // MaxLinks is how many different links of one page are kept.
 const MaxLinks = 10_000
 
-// Form is how the body of an answer is read.
-type Form string
+// ErrTooDeep says that a page's elements are nested over 512 deep: no author's
+// doing. The page is skipped.
+var ErrTooDeep = errors.New("the page's elements are nested too deep")
 
-// The forms that are collected (CPA-001 section 4.2).
-const (
-	HTML    Form = "html"
-	Text    Form = "text"
-	OpenAPI Form = "openapi"
-	// Excluded is everything else; the page is skipped.
-	Excluded Form = ""
-)
-
-// Kind decides by the Content-Type header, and by the bytes where the header
-// lies or is missing, how a body is read, and names its media type for the log.
-func Kind(header string, body []byte) (form Form, media string) { return Excluded, "" }
-
-// ErrNotOpenAPI says that a document is no OpenAPI or Swagger description.
-var ErrNotOpenAPI = errors.New("no OpenAPI or Swagger description")
-
-// Read is Extract, PlainText or ReadOpenAPI, whichever form names.
+// Read is Extract, ExtractText or ExtractOpenAPI, whichever form names.
 func Read(form Form, body []byte, contentType string, o Options) (Page, error) {
-	return Page{}, errors.New("not built yet")
+	switch form {
+	case HTML:
+		return Extract(body, contentType, o)
+	case Text:
+		return ExtractText(body, contentType)
+	case OpenAPI:
+		return ExtractOpenAPI(body)
+	}
+	return Page{}, fmt.Errorf("a document of form %q is not collected", form)
 }
-
-// Extract reads an HTML page. contentType is the Content-Type header, for its
-// charset. Broken HTML is read as browsers read it; the error is a malformed
-// selector, or a body whose encoding cannot be decoded.
-func Extract(html []byte, contentType string, o Options) (Page, error) {
-	return Page{}, errors.New("not built yet")
-}
-
-// ExtractText reads a plain text document, which is kept as it is.
-func ExtractText(body []byte, contentType string) (Page, error) {
-	return Page{}, errors.New("not built yet")
-}
-
-// ExtractOpenAPI renders an OpenAPI or Swagger description in JSON or YAML, one
-// section an operation. Other documents are ErrNotOpenAPI.
-func ExtractOpenAPI(body []byte) (Page, error) { return Page{}, errors.New("not built yet") }
-
-// MaskEmails replaces the e-mail addresses in text by "[email]" (CPA-001 section 8.3).
-func MaskEmails(text string) string { return text }

@@ -1,0 +1,146 @@
+package content
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// clutter tells what CPA-001 section 7.2 drops, and the policy with it.
+type clutter struct {
+	remove []cascadia.Matcher
+}
+
+// dropped are the class names of section 7.2, and below them those of the same
+// things in the common generators.
+var dropped = words(`ad ads advertisement
+	sidebar toc table-of-contents breadcrumb breadcrumbs pagination pager
+	cta banner announcement alert-banner promo
+	feedback feedback-widget thumbs-up-down was-helpful
+	cookie-banner cookie-consent gdpr-banner
+
+	skip-link skiplink skip-nav skip-to-content
+	copybtn copy-button clipboard-button
+	edit-this-page edit-page edit-link
+	sphinxsidebar sphinxsidebarwrapper wy-nav-side rst-versions navbar navheader navfooter
+	tocCollapsible theme-doc-toc-mobile`)
+
+// roles are the landmarks (WAI-ARIA 1.2 section 5.3.4) that surround content.
+var roles = words(`navigation search banner contentinfo complementary alertdialog dialog menu menubar toolbar tablist`)
+
+func words(list string) map[string]bool {
+	m := make(map[string]bool)
+	for _, w := range strings.Fields(list) {
+		m[w] = true
+	}
+	return m
+}
+
+// drops reports whether an element is left out with all that is in it. A header
+// is not: it keeps its headings.
+func (c clutter) drops(n *html.Node) bool {
+	switch n.DataAtom {
+	case atom.Script, atom.Style, atom.Noscript, atom.Iframe, atom.Object, atom.Embed, atom.Template,
+		atom.Nav, atom.Footer, atom.Aside,
+		atom.Input, atom.Select, atom.Textarea, atom.Datalist, atom.Dialog, atom.Svg, atom.Canvas, atom.Audio, atom.Video,
+		atom.Head, atom.Link, atom.Meta, atom.Title:
+		return true
+	}
+	for i := range n.Attr {
+		a := &n.Attr[i]
+		switch a.Key {
+		case "class":
+			for word := range strings.FieldsSeq(a.Val) {
+				if dropped[word] {
+					return true
+				}
+			}
+		case "data-ad", "data-adunit":
+			return true
+		case "role":
+			if roles[a.Val] {
+				return true
+			}
+		case "aria-hidden":
+			if a.Val == "true" {
+				return true
+			}
+		case "hidden":
+			// The panels of tabs but the first are hidden until they are chosen.
+			if a.Val != "until-found" && attr(n, "role") != "tabpanel" {
+				return true
+			}
+		}
+	}
+	for _, m := range c.remove {
+		if m.Match(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// frames are the ids of what surrounds the content of pages that have no
+// semantic elements; they stand in for nav, header, footer and aside there.
+var frames = words(`header page-header site-header hd masthead top-bar topbar
+	footer page-footer site-footer ft
+	nav navbar navigation menu main-menu sidebar side-bar leftnav left-nav toc table-of-contents breadcrumb breadcrumbs`)
+
+// framing reports whether an element of a page without semantic elements is part
+// of the site's frame: by its id, or because it shows nothing but links.
+func framing(n *html.Node) bool {
+	switch n.DataAtom {
+	case atom.Div, atom.Table, atom.Ul, atom.Ol:
+		if frames[attr(n, "id")] {
+			return true
+		}
+	case atom.P, atom.Td, atom.Section, atom.Center, atom.Dl:
+	default:
+		return false
+	}
+	links := 0
+	return onlyLinks(n, &links) && links > 1
+}
+
+// onlyLinks reports whether all words below n are in links; it counts these.
+func onlyLinks(n *html.Node, links *int) bool {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case c.Type == html.TextNode:
+			if wordy(c.Data) {
+				return false
+			}
+		case c.DataAtom == atom.A:
+			*links++
+		case c.DataAtom == atom.Pre, c.DataAtom == atom.Img, c.DataAtom == atom.H1, c.DataAtom == atom.H2, c.DataAtom == atom.H3:
+			return false
+		case c.Type == html.ElementNode && c.DataAtom != atom.Script && c.DataAtom != atom.Style && !onlyLinks(c, links):
+			return false
+		}
+	}
+	return true
+}
+
+// wordy reports whether text has a letter or a digit.
+func wordy(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+}
+
+// prose is how many bytes of text below n are neither in links nor dropped.
+func (c clutter) prose(n *html.Node) int {
+	sum := 0
+	for k := n.FirstChild; k != nil; k = k.NextSibling {
+		switch k.Type {
+		case html.TextNode:
+			sum += len(strings.TrimSpace(k.Data))
+		case html.ElementNode:
+			if k.DataAtom != atom.A && !c.drops(k) {
+				sum += c.prose(k)
+			}
+		}
+	}
+	return sum
+}

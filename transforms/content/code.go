@@ -1,0 +1,292 @@
+package content
+
+import (
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// pre writes a code block: every line as it is, in a fence longer than any in it.
+func (w *writer) pre(n *html.Node) {
+	var c coder
+	c.clutter = w.clutter
+	c.children(n)
+	text := strings.TrimRight(c.b.String(), " \t\n")
+	for { // empty lines before the first; its indentation stays
+		l, rest, found := strings.Cut(text, "\n")
+		if !found || strings.TrimSpace(l) != "" {
+			break
+		}
+		text = rest
+	}
+	if text == "" {
+		return
+	}
+	if w.cell || w.heading {
+		w.inline(strings.Join(strings.Fields(text), " "))
+		return
+	}
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	w.block()
+	w.pay()
+	w.out = append(append(w.out, fence...), language(n)...)
+	for l := range strings.SplitSeq(text+"\n"+fence, "\n") {
+		w.out = append(w.out, '\n')
+		start := len(w.out)
+		for _, v := range w.levels {
+			w.out = append(w.out, v.rest...)
+		}
+		if l == "" {
+			for len(w.out) > start && w.out[len(w.out)-1] == ' ' {
+				w.out = w.out[:len(w.out)-1]
+			}
+		}
+		w.out = append(w.out, l...)
+	}
+	w.fresh = false
+	w.block()
+}
+
+// coder collects the text of a code block.
+type coder struct {
+	clutter clutter
+	b       strings.Builder
+	last    byte
+}
+
+func (c *coder) write(s string) {
+	if s == "" {
+		return
+	}
+	if strings.ContainsAny(s, "\r\u00a0\u200b\ufeff") {
+		s = codeText.Replace(s)
+		if s == "" {
+			return
+		}
+	}
+	c.b.WriteString(s)
+	c.last = s[len(s)-1]
+}
+
+var codeText = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u00a0", " ", "\u200b", "", "\ufeff", "")
+
+// newLine ends the line unless it is at its beginning.
+func (c *coder) newLine() {
+	if c.b.Len() > 0 && c.last != '\n' {
+		c.write("\n")
+	}
+}
+
+func (c *coder) children(n *html.Node) {
+	for k := n.FirstChild; k != nil; k = k.NextSibling {
+		switch k.Type {
+		case html.TextNode:
+			c.write(k.Data)
+		case html.ElementNode:
+			c.element(k)
+		}
+	}
+}
+
+// gutters are the class names of line numbers and prompts beside code.
+var gutters = words(`linenos linenodiv lineno linenumber line-number line-numbers line-numbers-rows line-numbers-wrapper
+	hljs-ln-numbers blob-num gutter rouge-gutter ln lnt react-syntax-highlighter-line-number copybtn copy-button clipboard-button`)
+
+func (c *coder) element(n *html.Node) {
+	switch n.DataAtom {
+	case atom.Br:
+		c.write("\n")
+		return
+	case atom.Button, atom.Script, atom.Style, atom.Svg, atom.Input, atom.Textarea, atom.Template:
+		return
+	}
+	isLine := false
+	for word := range strings.FieldsSeq(attr(n, "class")) {
+		if gutters[word] {
+			return
+		}
+		isLine = isLine || word == "line" || word == "token-line" || word == "code-line" || word == "view-line"
+	}
+	if attr(n, "aria-hidden") == "true" {
+		return
+	}
+	for _, m := range c.clutter.remove {
+		if m.Match(n) {
+			return
+		}
+	}
+	switch n.DataAtom {
+	case atom.Div, atom.P, atom.Li, atom.Tr, atom.Ol, atom.Ul, atom.Table:
+		// Blocks stand on lines of their own, empty ones too.
+		if prev := n.PrevSibling; prev != nil && prev.Type == html.ElementNode && prev.DataAtom == n.DataAtom && n.DataAtom != atom.Table && blank(prev) {
+			c.write("\n")
+		}
+		c.newLine()
+		c.children(n)
+		c.newLine()
+		return
+	case atom.Td:
+		if hasAttr(n, "data-line-number") {
+			return
+		}
+	}
+	if prev := n.PrevSibling; prev != nil && prev.Type == html.ElementNode &&
+		(isLine && prev.DataAtom == n.DataAtom || n.DataAtom == atom.Code && prev.DataAtom == atom.Code) {
+		// A line's element that follows another at once; Docusaurus has a br in each.
+		if !endsInBreak(prev) {
+			c.write("\n")
+		}
+	}
+	c.children(n)
+}
+
+func endsInBreak(n *html.Node) bool {
+	for l := n.LastChild; l != nil; l = l.LastChild {
+		if l.DataAtom == atom.Br || l.Type == html.TextNode && strings.HasSuffix(l.Data, "\n") {
+			return true
+		}
+	}
+	return false
+}
+
+// code writes inline code.
+func (w *writer) code(n *html.Node) {
+	var text strings.Builder
+	for c := range n.Descendants() {
+		if c.DataAtom == atom.Pre || c.DataAtom == atom.Table {
+			w.children(n) // a block in inline clothes
+			return
+		}
+		if c.Type == html.TextNode {
+			text.WriteString(c.Data)
+		} else if c.DataAtom == atom.Br {
+			text.WriteByte(' ')
+		}
+	}
+	s := codeText.Replace(text.String())
+	if s != "" && blankAt(s) > 0 {
+		w.space = true
+	}
+	w.inline(strings.Join(strings.Fields(s), " "))
+	if s != "" && blankAt(s[len(s)-1:]) > 0 {
+		w.space = true
+	}
+}
+
+// inline writes text, which is on one line, in as many backticks as it needs.
+func (w *writer) inline(text string) {
+	if text == "" {
+		return
+	}
+	if w.cell {
+		text = strings.ReplaceAll(text, "|", `\|`)
+	}
+	w.begin()
+	w.fresh = false
+	if !strings.Contains(text, "`") {
+		if w.codeEnd > 0 && w.codeEnd == len(w.out) { // code at code is one
+			w.out = w.out[:len(w.out)-1]
+		} else {
+			w.out = append(w.out, '`')
+		}
+		w.out = append(append(w.out, text...), '`')
+		w.codeEnd = len(w.out)
+		return
+	}
+	if w.codeEnd > 0 && w.codeEnd == len(w.out) {
+		w.out = append(w.out, ' ')
+	}
+	fence := "`"
+	for strings.Contains(text, fence) && strings.Contains(" "+strings.NewReplacer(fence+"`", "x").Replace(text), fence) {
+		fence += "`"
+	}
+	w.out = append(w.out, fence...)
+	if text[0] == '`' || text[len(text)-1] == '`' {
+		text = " " + text + " "
+	}
+	w.out = append(append(w.out, text...), fence...)
+}
+
+// noLanguage are the names that say that code has none.
+var noLanguage = words("default none text txt plain plaintext plain-text no-highlight nohighlight auto undefined null output")
+
+// language is the hint that a code block's element, its code element or what
+// wraps it has in its class, "" for none.
+func language(pre *html.Node) string {
+	for c := range pre.Descendants() {
+		if c.DataAtom == atom.Code || c.DataAtom == atom.Pre {
+			if l := hint(c, true); l != "" {
+				return named(l)
+			}
+		}
+	}
+	if l := hint(pre, true); l != "" {
+		return named(l)
+	}
+	n := pre.Parent
+	for depth := 0; depth < 4 && n != nil; depth++ {
+		switch n.DataAtom {
+		case atom.Div, atom.Figure, atom.Span, atom.Td, atom.Tr, atom.Tbody, atom.Table:
+			if l := hint(n, false); l != "" {
+				return named(l)
+			}
+		}
+		n = n.Parent
+	}
+	return ""
+}
+
+func named(l string) string {
+	if noLanguage[l] {
+		return ""
+	}
+	return l
+}
+
+// hint reads a language from classes and data attributes; own says that the
+// element is the code's, where short forms mean a language too.
+func hint(n *html.Node, own bool) string {
+	for _, key := range []string{"data-lang", "data-language"} {
+		if l := languageName(attr(n, key)); l != "" {
+			return l
+		}
+	}
+	bare := false
+	var other string
+	for word := range strings.FieldsSeq(attr(n, "class")) {
+		for _, prefix := range []string{"language-", "highlight-source-", "highlight-", "lang-", "brush:"} {
+			if rest, ok := strings.CutPrefix(word, prefix); ok && (own || prefix != "lang-") {
+				if l := languageName(rest); l != "" {
+					return l
+				}
+			}
+		}
+		switch word {
+		case "hljs", "sourceCode", "programlisting", "src":
+			bare = true
+		default:
+			if other == "" {
+				other = word
+			}
+		}
+	}
+	if rest, ok := strings.CutPrefix(other, "src-"); ok {
+		other = rest
+	}
+	if own && bare {
+		return languageName(other)
+	}
+	return ""
+}
+
+func languageName(s string) string {
+	s = strings.ToLower(strings.TrimSuffix(s, ";"))
+	if len(s) > 20 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789+#-_.") != "" {
+		return ""
+	}
+	return s
+}

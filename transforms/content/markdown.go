@@ -1,0 +1,286 @@
+package content
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+)
+
+// writer turns a tree into Markdown (CommonMark 0.31 with GFM's tables) in one
+// walk: text goes straight to out; space, breaks and marks are owed until text
+// follows, so that nothing empty is ever written.
+type writer struct {
+	clutter clutter
+	bounded bool // the root is the content, so that a header in it is the content's
+	loose   bool // the root was guessed by a name or is the whole body
+
+	out    []byte
+	levels []level // of lists and quotes around the place, outermost first
+	gap    gap
+	space  bool   // a space is owed
+	fresh  bool   // nothing but markers stands on the line
+	lead   string // of a heading, owed
+	marks  []mark
+
+	// Where the last closing mark and the last inline code ended, so that the same
+	// mark opening there takes it back: <b>a</b><b>b</b> is one.
+	closed    int
+	closeMark string
+	codeEnd   int
+
+	cell    bool // in a table's cell: no breaks, bars escaped
+	heading bool
+	buttons bool // the heading's words are in buttons
+	tight   bool // in a list whose items are one line each
+}
+
+// gap is the break owed before the next text.
+type gap int
+
+const (
+	none gap = iota
+	hardBreak
+	newLine
+	blankLine
+)
+
+// level is a list item or a quote: first is written before its first line, rest
+// before the others.
+type level struct {
+	first, rest string
+	used        bool
+}
+
+// mark is an emphasis that is open; it is written when text follows.
+type mark struct {
+	text    string
+	written bool
+}
+
+// String is the document, without space at its ends.
+func (w *writer) String() string { return string(bytes.Trim(w.out, "\n ")) }
+
+// block ends a block: what follows stands apart.
+func (w *writer) block() {
+	if w.cell || w.heading {
+		w.space = true
+		return
+	}
+	w.suspend()
+	w.space = false
+	w.gap = blankLine
+	if w.tight {
+		w.gap = newLine
+	}
+}
+
+// suspend closes the open marks before a break; they open again after it.
+func (w *writer) suspend() {
+	for i := len(w.marks) - 1; i >= 0; i-- {
+		if w.marks[i].written {
+			w.out = append(w.out, w.marks[i].text...)
+			w.marks[i].written = false
+		}
+	}
+}
+
+// begin pays what is owed before text: breaks with the markers of lists and
+// quotes, a space, a heading's lead, opening marks.
+func (w *writer) begin() {
+	w.pay()
+	for i := range w.marks {
+		m := &w.marks[i]
+		if m.written {
+			continue
+		}
+		if w.closed == len(w.out) && w.closeMark == m.text {
+			w.out = w.out[:len(w.out)-len(m.text)]
+		} else {
+			w.out = append(w.out, m.text...)
+		}
+		m.written = true
+	}
+}
+
+func (w *writer) pay() {
+	switch {
+	case len(w.out) == 0 || w.gap == newLine || w.gap == blankLine:
+		if len(w.out) > 0 {
+			if w.gap == blankLine {
+				w.out = append(w.out, '\n')
+				for i := 0; i < len(w.levels) && w.levels[i].used; i++ {
+					w.out = append(w.out, w.levels[i].rest...)
+				}
+				w.out = bytes.TrimRight(w.out, " ")
+			}
+			w.out = append(w.out, '\n')
+		}
+		w.indent()
+	case w.gap == hardBreak:
+		w.out = append(w.out, "  \n"...)
+		w.indent()
+	case w.space && !w.fresh:
+		w.out = append(w.out, ' ')
+	}
+	w.gap, w.space = none, false
+	if w.lead != "" {
+		w.out = append(w.out, w.lead...)
+		w.lead = ""
+	}
+}
+
+// indent begins a line with the markers of the levels.
+func (w *writer) indent() {
+	for i := range w.levels {
+		if l := &w.levels[i]; l.used {
+			w.out = append(w.out, l.rest...)
+		} else {
+			w.out = append(w.out, l.first...)
+			l.used = true
+		}
+	}
+	w.fresh = true
+}
+
+// text writes words with one space between them.
+func (w *writer) text(s string) {
+	for i := 0; i < len(s); {
+		if n := blankAt(s[i:]); n > 0 {
+			w.space = w.space || !zeroWidth(s[i:i+n])
+			i += n
+			continue
+		}
+		end := i + 1
+		for end < len(s) && (s[end] > ' ' && s[end] < utf8.RuneSelf || s[end] > ' ' && blankAt(s[end:]) == 0) {
+			end++
+		}
+		w.begin()
+		w.word(s, i, end)
+		w.fresh = false
+		i = end
+	}
+}
+
+// blankAt is the length of the space or zero-width character s begins with, 0
+// for others.
+func blankAt(s string) int {
+	switch s[0] {
+	case ' ', '\t', '\n', '\r', '\f', '\v':
+		return 1
+	case 0xc2: // U+00A0, U+00AD
+		if len(s) > 1 && (s[1] == 0xa0 || s[1] == 0xad) {
+			return 2
+		}
+	case 0xe2: // U+200B–U+200D, U+2028, U+2029, U+202F, U+2060
+		if len(s) > 2 && (s[1] == 0x80 && (s[2] == 0x8b || s[2] == 0xa8 || s[2] == 0xa9 || s[2] == 0xaf) || s[1] == 0x81 && s[2] == 0xa0) {
+			return 3
+		}
+	case 0xef: // U+FEFF
+		if len(s) > 2 && s[1] == 0xbb && s[2] == 0xbf {
+			return 3
+		}
+	}
+	return 0
+}
+
+func zeroWidth(s string) bool {
+	return s == "\u00ad" || s == "\u200b" || s == "\u2060" || s == "\ufeff"
+}
+
+// word writes s[from:to], which has no space, with what Markdown would read as
+// markup escaped.
+func (w *writer) word(s string, from, to int) {
+	word := s[from:to]
+	forced := -1
+	if w.fresh && !w.cell {
+		forced = lineStart(word)
+	} else if w.heading && strings.Trim(word, "#") == "" {
+		forced = 0 // else it closes the heading
+	}
+	plain := 0
+	for i := 0; i < len(word); i++ {
+		c := word[i]
+		if !special[c] && i != forced {
+			continue
+		}
+		escape := i == forced
+		switch c {
+		case '\\':
+			escape = i+1 < len(word) && strings.IndexByte("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", word[i+1]) >= 0
+		case '`':
+			escape = true
+		case '*':
+			escape = escape || len(word) > 1 || from > 0 && blankAt(s[from-1:]) == 0 || to < len(s) && blankAt(s[to:]) == 0
+		case '_':
+			escape = len(word) > 1 && !within(word, i)
+		case '<':
+			escape = i+1 < len(word) && (strings.IndexByte("/!?", word[i+1]) >= 0 || letter(word[i+1]))
+		case '&':
+			entity := word[i:min(len(word), i+12)]
+			escape = html.UnescapeString(entity) != entity
+		case ']':
+			escape = i+1 < len(word) && (word[i+1] == '(' || word[i+1] == '[')
+		case '~':
+			escape = escape || i+1 < len(word) && word[i+1] == '~' || i > 0 && word[i-1] == '~'
+		case '|':
+			escape = w.cell
+		}
+		if escape {
+			w.out = append(append(w.out, word[plain:i]...), '\\')
+			plain = i
+		}
+	}
+	w.out = append(w.out, word[plain:]...)
+}
+
+// within reports whether the underscore at i stands between letters, where it
+// is no mark.
+func within(word string, i int) bool {
+	inside := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+	before, _ := utf8.DecodeLastRuneInString(word[:i])
+	after, _ := utf8.DecodeRuneInString(word[i+1:])
+	return inside(before) && inside(after)
+}
+
+func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+var special = func() (table [256]bool) {
+	for _, c := range []byte("\\`*_<&]~|") {
+		table[c] = true
+	}
+	return
+}()
+
+// lineStart finds in a line's first word the character that would make it a
+// heading, list, quote or rule, -1 for none.
+func lineStart(word string) int {
+	same := strings.Trim(word, word[:1]) == ""
+	switch word[0] {
+	case '#':
+		if same && len(word) <= 6 {
+			return 0
+		}
+	case '-', '=', '*', '_':
+		if same {
+			return 0
+		}
+	case '+':
+		if len(word) == 1 {
+			return 0
+		}
+	case '>':
+		return 0
+	case '~':
+		if strings.HasPrefix(word, "~~~") {
+			return 0
+		}
+	case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		if after := strings.TrimLeft(word, "0123456789"); after == "." || after == ")" {
+			return len(word) - 1
+		}
+	}
+	return -1
+}

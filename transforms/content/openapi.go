@@ -1,0 +1,549 @@
+package content
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/newsfork/seed-engine/transforms/charset"
+)
+
+// ErrNotOpenAPI says that a document is no OpenAPI or Swagger description, or
+// one that cannot be read: the page is skipped.
+var ErrNotOpenAPI = errors.New("no OpenAPI or Swagger description")
+
+// maxOpenAPI bounds in bytes what a description may grow to: references let a
+// small one say the same things at each operation.
+const maxOpenAPI = 16 << 20
+
+// object is a mapping in document order, member by member; values are object,
+// []any, string (numbers too), bool or nil.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+// describesAPI reports whether a document has openapi or swagger at its top level.
+func describesAPI(body []byte) bool {
+	body = bytes.TrimLeft(body, " \t\r\n\ufeff")
+	if len(body) == 0 {
+		return false
+	}
+	if body[0] != '{' {
+		return yamlVersion.Match(body[:min(len(body), 64<<10)])
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if _, err := d.ReadToken(); err != nil {
+		return false
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return false
+		}
+		key := name.String()
+		if key == "openapi" || key == "swagger" {
+			return d.PeekKind() == '"' || d.PeekKind() == '0'
+		}
+		if err := d.SkipValue(); err != nil {
+			return false
+		}
+	}
+	return false
+}
+
+var yamlVersion = regexp.MustCompile(`(?m)^["']?(openapi|swagger)["']?[ \t]*:[ \t]*["']?[0-9]`)
+
+// isJSON reports whether a whole document is one JSON value.
+func isJSON(body []byte) bool {
+	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if d.SkipValue() != nil {
+		return false
+	}
+	_, err := d.ReadToken()
+	return errors.Is(err, io.EOF)
+}
+
+// readObject reads JSON or YAML. YAML aliases are refused: a few lines of them
+// unfold to anything.
+func readObject(text string) (object, error) {
+	if strings.HasPrefix(text, "{") {
+		d := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		v, err := readJSON(d, 0)
+		if err != nil {
+			return nil, err
+		}
+		return v.(object), nil
+	}
+	file, err := parser.ParseBytes([]byte(text), 0)
+	if err != nil {
+		return nil, err
+	}
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return nil, io.ErrUnexpectedEOF
+	}
+	if len(ast.Filter(ast.AliasType, file.Docs[0].Body)) > 0 {
+		return nil, errors.New("the YAML uses aliases")
+	}
+	var v yaml.MapSlice
+	if err := yaml.NodeToValue(file.Docs[0].Body, &v, yaml.UseOrderedMap()); err != nil {
+		return nil, err
+	}
+	o, _ := ordered(v).(object)
+	return o, nil
+}
+
+// maxDepth bounds the nesting of a description.
+const maxDepth = 200
+
+func readJSON(d *jsontext.Decoder, depth int) (any, error) {
+	t, err := d.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	if depth > maxDepth {
+		return nil, errors.New("the JSON is nested too deep")
+	}
+	switch t.Kind() {
+	case '{':
+		o := object{}
+		for d.PeekKind() != '}' {
+			name, err := d.ReadToken()
+			if err != nil {
+				return nil, err
+			}
+			key := name.String()
+			v, err := readJSON(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			o = append(o, member{key, v})
+		}
+		_, err := d.ReadToken()
+		return o, err
+	case '[':
+		list := []any{}
+		for d.PeekKind() != ']' {
+			v, err := readJSON(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err := d.ReadToken()
+		return list, err
+	case 't', 'f':
+		return t.Bool(), nil
+	case 'n':
+		return nil, nil
+	}
+	return t.String(), nil
+}
+
+func ordered(v any) any {
+	switch v := v.(type) {
+	case yaml.MapSlice:
+		o := make(object, len(v))
+		for i, m := range v {
+			o[i] = member{fmt.Sprint(m.Key), ordered(m.Value)}
+		}
+		return o
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = ordered(v[i])
+		}
+		return list
+	case nil, bool, string:
+		return v
+	}
+	return fmt.Sprint(v)
+}
+
+// at is the value under a chain of keys, nil where there is none.
+func at(v any, keys ...string) any {
+	for _, key := range keys {
+		o, ok := v.(object)
+		if !ok {
+			return nil
+		}
+		i := slices.IndexFunc(o, func(m member) bool { return m.key == key })
+		if i < 0 {
+			return nil
+		}
+		v = o[i].value
+	}
+	return v
+}
+
+func str(v any, keys ...string) string {
+	s, ok := at(v, keys...).(string)
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(s)
+}
+
+func list(v any, keys ...string) []any {
+	l, ok := at(v, keys...).([]any)
+	if !ok {
+		return nil
+	}
+	return l
+}
+
+func members(v any, keys ...string) object {
+	o, ok := at(v, keys...).(object)
+	if !ok {
+		return nil
+	}
+	return o
+}
+
+// api renders a description.
+type api struct {
+	root object
+	b    strings.Builder
+}
+
+// ExtractOpenAPI renders an OpenAPI (2.0 to 3.1) description in JSON or YAML,
+// one section an operation. Other documents are ErrNotOpenAPI.
+func ExtractOpenAPI(body []byte) (Page, error) {
+	text, _, err := charset.Decode(body, "")
+	if err != nil {
+		return Page{}, fmt.Errorf("reading the description: %w", err)
+	}
+	root, err := readObject(strings.TrimLeft(text, " \t\r\n\ufeff"))
+	if err != nil {
+		return Page{}, fmt.Errorf("reading the description: %w: %w", ErrNotOpenAPI, err)
+	}
+	if str(root, "openapi") == "" && str(root, "swagger") == "" {
+		return Page{}, ErrNotOpenAPI
+	}
+	a := api{root: root}
+	title := oneLine(str(root, "info", "title"))
+	if title == "" {
+		title = "API"
+	}
+	a.heading(1, title)
+	a.prose(str(root, "info", "description"), 1)
+	a.servers()
+	a.security()
+	for _, path := range members(root, "paths") {
+		item := a.resolve(path.value)
+		for _, operation := range members(item) {
+			if !slices.Contains(methods, operation.key) {
+				continue
+			}
+			a.operation(operation.key, path.key, item, operation.value)
+			if a.b.Len() > maxOpenAPI {
+				return Page{}, fmt.Errorf("the description's references unfold to over %d bytes: %w", maxOpenAPI, ErrNotOpenAPI)
+			}
+		}
+	}
+	return Page{Title: MaskEmails(title), Markdown: MaskEmails(strings.TrimSpace(a.b.String()))}, nil
+}
+
+// methods are the operations of a path item (OpenAPI 3.1.1 section 4.8.9).
+var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"}
+
+func (a *api) heading(depth int, text string) {
+	fmt.Fprintf(&a.b, "%s %s\n\n", strings.Repeat("#", depth), text)
+}
+
+// prose writes a description, which is Markdown: its headings below depth, its
+// links as text.
+func (a *api) prose(markdown string, depth int) {
+	if markdown == "" {
+		return
+	}
+	fenced := false
+	for l := range strings.SplitSeq(strings.ReplaceAll(markdown, "\r\n", "\n"), "\n") {
+		if strings.HasPrefix(strings.TrimSpace(l), "```") {
+			fenced = !fenced
+		} else if !fenced {
+			if text := strings.TrimLeft(l, "#"); len(text) < len(l) && strings.HasPrefix(text, " ") {
+				l = strings.Repeat("#", min(6, len(l)-len(text)+depth)) + text
+			}
+			l = inlineImage.ReplaceAllString(l, "[이미지: $1]")
+			l = inlineLink.ReplaceAllString(l, "$1")
+		}
+		a.b.WriteString(l)
+		a.b.WriteByte('\n')
+	}
+	if fenced {
+		a.b.WriteString("```\n")
+	}
+	a.b.WriteByte('\n')
+}
+
+var (
+	inlineImage = regexp.MustCompile(`!\[([^\]\n]*)\]\([^)\n]*\)`)
+	inlineLink  = regexp.MustCompile(`\[([^\]\n]*)\]\([^)\n]*\)`)
+)
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// cellText is Markdown for a table's cell.
+func cellText(s string) string {
+	s = inlineLink.ReplaceAllString(inlineImage.ReplaceAllString(oneLine(s), "[이미지: $1]"), "$1")
+	return strings.ReplaceAll(s, "|", `\|`)
+}
+
+func (a *api) servers() {
+	var urls []string
+	for _, s := range list(a.root, "servers") {
+		if u := str(s, "url"); u != "" {
+			urls = append(urls, strings.TrimSpace("- `"+u+"` "+oneLine(str(s, "description"))))
+		}
+	}
+	if h := str(a.root, "host"); h != "" {
+		urls = append(urls, "- `"+h+str(a.root, "basePath")+"`")
+	}
+	if urls != nil {
+		a.heading(2, "Servers")
+		a.b.WriteString(strings.Join(urls, "\n") + "\n\n")
+	}
+}
+
+func (a *api) security() {
+	schemes := members(a.root, "components", "securitySchemes")
+	if schemes == nil {
+		schemes = members(a.root, "securityDefinitions")
+	}
+	if schemes == nil {
+		return
+	}
+	a.heading(2, "Authentication")
+	for _, s := range schemes {
+		scheme := a.resolve(s.value)
+		parts := []string{str(scheme, "type"), str(scheme, "scheme"), str(scheme, "in"), str(scheme, "name")}
+		parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
+		fmt.Fprintf(&a.b, "- `%s`: %s. %s\n", s.key, strings.Join(parts, " "), cellText(str(scheme, "description")))
+	}
+	a.b.WriteByte('\n')
+}
+
+func (a *api) operation(method, path string, item, op any) {
+	a.heading(2, strings.ToUpper(method)+" "+path)
+	if at(op, "deprecated") == true {
+		a.b.WriteString("Deprecated.\n\n")
+	}
+	summary := oneLine(str(op, "summary"))
+	if summary != "" {
+		a.b.WriteString(summary + "\n\n")
+	}
+	if d := str(op, "description"); d != summary {
+		a.prose(d, 2)
+	}
+	var rows [][]string
+	var body any
+	for _, p := range slices.Concat(list(item, "parameters"), list(op, "parameters")) {
+		p = a.resolve(p)
+		if str(p, "in") == "body" {
+			body = p
+			continue
+		}
+		schema := at(p, "schema")
+		if schema == nil {
+			schema = p // Swagger 2.0
+		}
+		rows = append(rows, []string{"`" + str(p, "name") + "`", str(p, "in"), a.typeOf(schema, 0), yes(at(p, "required")), cellText(a.about(p, schema))})
+	}
+	if rows != nil {
+		a.heading(3, "Parameters")
+		a.table([]string{"Name", "In", "Type", "Required", "Description"}, rows)
+	}
+	if r := a.resolve(at(op, "requestBody")); r != nil {
+		a.heading(3, "Request body")
+		a.prose(str(r, "description"), 3)
+		a.contents(members(r, "content"))
+	} else if body != nil {
+		a.heading(3, "Request body")
+		a.prose(str(body, "description"), 3)
+		a.schema(at(body, "schema"))
+	}
+	if responses := members(op, "responses"); responses != nil {
+		a.heading(3, "Responses")
+		rows = nil
+		for _, r := range responses {
+			v := a.resolve(r.value)
+			rows = append(rows, []string{r.key, cellText(str(v, "description"))})
+		}
+		a.table([]string{"Status", "Description"}, rows)
+		for _, r := range responses {
+			if !strings.HasPrefix(r.key, "2") {
+				continue
+			}
+			v := a.resolve(r.value)
+			if s := at(v, "schema"); s != nil {
+				a.schema(s)
+			}
+			a.contents(members(v, "content"))
+		}
+	}
+}
+
+func yes(v any) string {
+	if v == true {
+		return "yes"
+	}
+	return "no"
+}
+
+func (a *api) about(p, schema any) string {
+	parts := []string{str(p, "description")}
+	if parts[0] == "" {
+		parts[0] = str(a.resolve(schema), "description")
+	}
+	resolved := a.resolve(schema)
+	var values []string
+	for _, v := range list(resolved, "enum") {
+		values = append(values, fmt.Sprintf("`%v`", v))
+	}
+	if values != nil {
+		parts = append(parts, "One of "+strings.Join(values[:min(len(values), 20)], ", ")+".")
+	}
+	if d := at(resolved, "default"); d != nil {
+		switch d.(type) {
+		case string, bool:
+			parts = append(parts, fmt.Sprintf("Default `%v`.", d))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func (a *api) contents(content object) {
+	for _, c := range content {
+		fmt.Fprintf(&a.b, "`%s`\n\n", c.key)
+		a.schema(at(c.value, "schema"))
+	}
+}
+
+// schema writes the properties of a schema, those of objects in it to the third
+// level, as a table.
+func (a *api) schema(s any) {
+	var rows [][]string
+	a.properties(s, "", 0, &rows)
+	if rows == nil {
+		if t := a.typeOf(s, 0); t != "" {
+			a.b.WriteString(t + "\n\n")
+		}
+		return
+	}
+	a.table([]string{"Property", "Type", "Required", "Description"}, rows)
+}
+
+// maxRows bounds the table of one schema.
+const maxRows = 200
+
+func (a *api) properties(s any, prefix string, depth int, rows *[][]string) {
+	s = a.resolve(s)
+	if depth > 2 || s == nil {
+		return
+	}
+	for _, part := range list(s, "allOf") {
+		a.properties(part, prefix, depth+1, rows)
+	}
+	if items := at(s, "items"); items != nil {
+		a.properties(items, prefix+"[].", depth, rows)
+		return
+	}
+	required := list(s, "required")
+	for _, p := range members(s, "properties") {
+		if len(*rows) == maxRows {
+			return
+		}
+		needed := "no"
+		if slices.ContainsFunc(required, func(v any) bool { return v == any(p.key) }) {
+			needed = "yes"
+		}
+		*rows = append(*rows, []string{"`" + prefix + p.key + "`", a.typeOf(p.value, 0), needed, cellText(a.about(p.value, p.value))})
+		if v := a.resolve(p.value); at(v, "properties") != nil || at(v, "items") != nil {
+			next := prefix + p.key + "."
+			if at(v, "items") != nil {
+				next = prefix + p.key
+			}
+			a.properties(v, next, depth+1, rows)
+		}
+	}
+}
+
+func (a *api) typeOf(s any, depth int) string {
+	if depth > 3 {
+		return ""
+	}
+	name := ""
+	if ref := str(s, "$ref"); ref != "" {
+		name = ref[strings.LastIndexByte(ref, '/')+1:]
+	}
+	s = a.resolve(s)
+	if items := at(s, "items"); items != nil {
+		return "array of " + cmp.Or(a.typeOf(items, depth+1), "any")
+	}
+	var options []string
+	for _, key := range []string{"oneOf", "anyOf"} {
+		for _, o := range list(s, key) {
+			if t := a.typeOf(o, depth+1); t != "" && len(options) < 10 {
+				options = append(options, t)
+			}
+		}
+	}
+	for _, t := range list(s, "type") {
+		if t, ok := t.(string); ok {
+			options = append(options, t)
+		}
+	}
+	t := cmp.Or(str(s, "type"), strings.Join(options, " or "))
+	if t == "" && at(s, "properties") != nil {
+		t = "object"
+	}
+	if f := str(s, "format"); f != "" && t != "" {
+		t += " (" + f + ")"
+	}
+	if name != "" && (t == "" || t == "object") {
+		return name
+	}
+	return cellText(t)
+}
+
+// resolve follows a local reference; others, and those that lead in circles,
+// are nil.
+func (a *api) resolve(v any) any {
+	for range 8 {
+		ref := str(v, "$ref")
+		if ref == "" {
+			return v
+		}
+		rest, ok := strings.CutPrefix(ref, "#/")
+		if !ok {
+			return nil
+		}
+		keys := strings.Split(rest, "/")
+		for i, k := range keys { // RFC 6901 section 4
+			keys[i] = strings.ReplaceAll(strings.ReplaceAll(k, "~1", "/"), "~0", "~")
+		}
+		v = at(a.root, keys...)
+	}
+	return nil
+}
+
+func (a *api) table(head []string, rows [][]string) {
+	a.b.WriteString("| " + strings.Join(head, " | ") + " |\n|" + strings.Repeat(" --- |", len(head)) + "\n")
+	for _, r := range rows {
+		a.b.WriteString("| " + strings.Join(r, " | ") + " |\n")
+	}
+	a.b.WriteByte('\n')
+}

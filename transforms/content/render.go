@@ -1,0 +1,310 @@
+package content
+
+import (
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// children renders what is below n.
+func (w *writer) children(n *html.Node) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch c.Type {
+		case html.TextNode:
+			w.text(c.Data)
+		case html.ElementNode:
+			w.element(c)
+		}
+	}
+}
+
+// element renders one element by section 7.3's rules.
+func (w *writer) element(n *html.Node) {
+	if w.clutter.drops(n) || w.loose && framing(n) {
+		return
+	}
+	switch n.DataAtom {
+	case atom.Header:
+		w.header(n)
+	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+		w.title(n, int(n.Data[1]-'0'))
+	case atom.Pre, atom.Listing, atom.Xmp:
+		w.pre(n)
+	case atom.Code, atom.Kbd, atom.Samp, atom.Tt:
+		w.code(n)
+	case atom.Table:
+		w.table(n)
+	case atom.Ul, atom.Ol, atom.Menu, atom.Dir:
+		w.list(n)
+	case atom.Blockquote:
+		w.nested(n, level{first: "> ", rest: "> "})
+	case atom.Strong, atom.B:
+		w.marked(n, "**")
+	case atom.Em, atom.I:
+		w.marked(n, "*")
+	case atom.Del, atom.S, atom.Strike:
+		w.marked(n, "~~")
+	case atom.Img:
+		w.image(n)
+	case atom.Br:
+		w.lineBreak()
+	case atom.Hr:
+		w.rule()
+	case atom.A:
+		if !permalink(n) && !strings.HasPrefix(attr(n, "href"), "javascript:") {
+			w.children(n) // rules 7 and 8: the text only
+		}
+	case atom.Button:
+		if n.Parent != nil && n.Parent.DataAtom == atom.Summary || w.heading && w.buttons {
+			w.children(n)
+		}
+	case atom.Q:
+		w.text("“")
+		w.children(n)
+		w.text("”")
+	case atom.Address, atom.Article, atom.Body, atom.Center, atom.Dd, atom.Details, atom.Div, atom.Dl, atom.Dt,
+		atom.Fieldset, atom.Figcaption, atom.Figure, atom.Form, atom.Hgroup, atom.Legend, atom.Li, atom.Main,
+		atom.Optgroup, atom.Option, atom.P, atom.Search, atom.Section, atom.Summary,
+		atom.Caption, atom.Tbody, atom.Thead, atom.Tfoot, atom.Tr, atom.Td, atom.Th:
+		if attr(n, "role") == "heading" {
+			depth, err := strconv.Atoi(attr(n, "aria-level"))
+			if err != nil || depth < 1 || depth > 6 {
+				depth = 2 // WAI-ARIA's default
+			}
+			w.title(n, depth)
+			return
+		}
+		w.block()
+		w.children(n)
+		w.block()
+	default:
+		w.children(n)
+	}
+}
+
+// header keeps the headings of a header in the content, and nothing of the
+// site's own.
+func (w *writer) header(n *html.Node) {
+	if !w.bounded {
+		scoped := false
+		for p := n.Parent; p != nil && !scoped; p = p.Parent {
+			scoped = p.DataAtom == atom.Article || p.DataAtom == atom.Section || p.DataAtom == atom.Main
+		}
+		if !scoped {
+			return
+		}
+	}
+	w.headings(n)
+}
+
+func (w *writer) headings(n *html.Node) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case c.Type != html.ElementNode || w.clutter.drops(c):
+		case len(c.Data) == 2 && c.Data[0] == 'h' && c.Data[1] >= '1' && c.Data[1] <= '6':
+			w.element(c)
+		default:
+			w.headings(c)
+		}
+	}
+}
+
+func (w *writer) title(n *html.Node, depth int) {
+	if w.cell || w.heading {
+		w.space = true
+		w.children(n)
+		w.space = true
+		return
+	}
+	w.block()
+	w.lead, w.heading = "######"[:depth]+" ", true
+	w.buttons = !saysMore(n) // the heading of an accordion is a button
+	w.children(n)
+	w.suspend()
+	w.lead, w.heading = "", false
+	w.block()
+}
+
+// saysMore reports whether an element has words outside buttons.
+func saysMore(n *html.Node) bool {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.TextNode && wordy(c.Data) || c.Type == html.ElementNode && c.DataAtom != atom.Button && saysMore(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// nested renders a quote or list item.
+func (w *writer) nested(n *html.Node, l level) {
+	tight := w.tight
+	w.block()
+	w.tight = false
+	w.levels = append(w.levels, l)
+	w.children(n)
+	w.suspend()
+	w.levels = w.levels[:len(w.levels)-1]
+	w.tight = tight
+	w.block()
+}
+
+func (w *writer) list(n *html.Node) {
+	outer, number := w.tight, 1
+	if start, err := strconv.Atoi(attr(n, "start")); err == nil && start >= 0 && start < 1e9 {
+		number = start
+	}
+	w.block()
+	tight := isTight(n)
+	first := true
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.TextNode {
+			w.text(c.Data)
+			continue
+		}
+		if c.Type != html.ElementNode || w.clutter.drops(c) {
+			continue
+		}
+		marker := "- "
+		if n.DataAtom == atom.Ol {
+			marker = strconv.Itoa(number) + ". "
+		}
+		l := level{first: marker, rest: strings.Repeat(" ", len(marker))}
+		if c.DataAtom == atom.Ul || c.DataAtom == atom.Ol {
+			l.first = l.rest // a list in a list belongs to the item before it
+		} else {
+			number++
+		}
+		w.tight = tight
+		if !first && !w.cell && !w.heading {
+			w.block()
+		}
+		first = false
+		if w.cell || w.heading {
+			w.space = true
+			w.children(c)
+			continue
+		}
+		w.levels = append(w.levels, l)
+		if c.DataAtom == atom.Li {
+			w.children(c)
+		} else {
+			w.element(c)
+		}
+		w.suspend()
+		w.levels = w.levels[:len(w.levels)-1]
+	}
+	w.tight = outer
+	w.block()
+}
+
+// isTight reports whether no item of a list has more than one block besides the
+// lists in it.
+func isTight(list *html.Node) bool {
+	for li := list.FirstChild; li != nil; li = li.NextSibling {
+		if li.Type == html.ElementNode && blocks(li) > 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// blocks counts the blocks in n: runs of inline content, and elements that stand
+// apart but lists.
+func blocks(n *html.Node) int {
+	count, run := 0, false
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case c.Type == html.TextNode && strings.TrimFunc(c.Data, space) == "", c.Type == html.CommentNode:
+			continue
+		case c.Type == html.ElementNode:
+			switch c.DataAtom {
+			case atom.Ul, atom.Ol:
+				run = false
+				continue
+			case atom.Div, atom.Section:
+				count += blocks(c)
+				run = false
+				continue
+			case atom.P, atom.Pre, atom.Table, atom.Blockquote, atom.Dl, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Figure, atom.Details, atom.Hr:
+				count++
+				run = false
+				continue
+			}
+		}
+		if !run {
+			count++
+			run = true
+		}
+	}
+	return count
+}
+
+func (w *writer) marked(n *html.Node, text string) {
+	for _, m := range w.marks {
+		if m.text == text {
+			w.children(n)
+			return
+		}
+	}
+	w.marks = append(w.marks, mark{text: text})
+	w.children(n)
+	last := len(w.marks) - 1
+	if w.marks[last].written {
+		w.out = append(w.out, text...)
+		w.closed, w.closeMark = len(w.out), text
+	}
+	w.marks = w.marks[:last]
+}
+
+func (w *writer) image(n *html.Node) {
+	alt := strings.Join(strings.FieldsFunc(attr(n, "alt"), space), " ")
+	if alt == "" {
+		return
+	}
+	w.begin()
+	if w.cell {
+		alt = strings.ReplaceAll(alt, "|", `\|`)
+	}
+	w.out = append(append(append(w.out, "[이미지: "...), alt...), ']')
+	w.fresh = false
+}
+
+func (w *writer) lineBreak() {
+	switch {
+	case w.cell || w.heading:
+		w.space = true
+	case len(w.out) == 0 || w.gap > hardBreak || w.lead != "":
+	case w.gap == hardBreak && !w.tight:
+		w.block()
+	default:
+		w.gap, w.space = hardBreak, false
+	}
+}
+
+func (w *writer) rule() {
+	if w.cell || w.heading {
+		return
+	}
+	w.block()
+	w.pay()
+	w.out = append(w.out, "---"...)
+	w.fresh = false
+	w.block()
+}
+
+// permalink reports whether a link is the anchor that generators set beside
+// headings: it points into a page and shows a symbol or nothing.
+func permalink(n *html.Node) bool {
+	if !strings.Contains(attr(n, "href"), "#") {
+		return false
+	}
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode && wordy(c.Data) ||
+			c.DataAtom == atom.Img || c.DataAtom == atom.Code {
+			return false
+		}
+	}
+	return true
+}

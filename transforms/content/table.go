@@ -1,0 +1,207 @@
+package content
+
+import (
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// table writes a table of plain cells as GFM's, another one as text: a row with
+// spanning cells on one line, cells with blocks as these blocks.
+func (w *writer) table(n *html.Node) {
+	if w.cell || w.heading {
+		w.space = true
+		w.children(n)
+		w.space = true
+		return
+	}
+	t := scanTable(n)
+	w.block()
+	if t.caption != nil {
+		w.element(t.caption)
+	}
+	switch {
+	case len(t.rows) == 0:
+	case t.numbered():
+		w.children(t.rows[0][1])
+	case t.width < 2 || attr(n, "role") == "presentation" && t.blocks:
+		for _, row := range t.rows {
+			for _, cell := range row {
+				w.block()
+				w.children(cell)
+			}
+		}
+	case t.spans || t.blocks:
+		w.flat(t)
+	default:
+		w.grid(t)
+	}
+	w.block()
+}
+
+// scanned is a table's rows of cells, without those of tables in it.
+type scanned struct {
+	caption *html.Node
+	rows    [][]*html.Node
+	head    bool // the first row is headings
+	width   int
+	spans   bool // a cell spans others
+	blocks  bool // a cell has code, a table or a heading
+}
+
+func scanTable(n *html.Node) *scanned {
+	t := new(scanned)
+	t.scan(n, false)
+	return t
+}
+
+func (t *scanned) scan(n *html.Node, head bool) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch c.DataAtom {
+		case atom.Caption:
+			t.caption = c
+		case atom.Thead:
+			t.scan(c, true)
+		case atom.Tbody, atom.Tfoot:
+			t.scan(c, false)
+		case atom.Tr:
+			t.row(c, head)
+		}
+	}
+}
+
+func (t *scanned) row(tr *html.Node, head bool) {
+	var row []*html.Node
+	headings, text := 0, false
+	for c := tr.FirstChild; c != nil; c = c.NextSibling {
+		if c.DataAtom != atom.Td && c.DataAtom != atom.Th {
+			continue
+		}
+		row = append(row, c)
+		if c.DataAtom == atom.Th {
+			headings++
+		}
+		t.spans = t.spans || span(c, "colspan") || span(c, "rowspan")
+		for d := range c.Descendants() {
+			switch d.DataAtom {
+			case atom.Pre, atom.Table, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+				t.blocks = true
+				text = true
+			case atom.Img:
+				text = true
+			}
+			text = text || d.Type == html.TextNode && strings.TrimFunc(d.Data, space) != ""
+		}
+	}
+	if !text {
+		return
+	}
+	if len(t.rows) == 0 {
+		t.head = head || headings == len(row)
+	}
+	t.rows = append(t.rows, row)
+	t.width = max(t.width, len(row))
+}
+
+// span reports whether a cell spans others: 0 is up to the end.
+func span(n *html.Node, key string) bool {
+	v := strings.TrimSpace(attr(n, key))
+	return v != "" && v != "1"
+}
+
+// numbered reports whether a table is code beside its line numbers.
+func (t *scanned) numbered() bool {
+	if len(t.rows) != 1 || len(t.rows[0]) != 2 {
+		return false
+	}
+	numbers := line(t.rows[0][0])
+	if numbers == "" || strings.Trim(numbers, "0123456789 ") != "" {
+		return false
+	}
+	for c := range t.rows[0][1].Descendants() {
+		if c.DataAtom == atom.Pre {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *writer) grid(t *scanned) {
+	if !t.head {
+		w.row(nil, t.width)
+		w.delimiter(t.width)
+	}
+	for i, row := range t.rows {
+		w.row(row, t.width)
+		if i == 0 && t.head {
+			w.delimiter(t.width)
+		}
+	}
+}
+
+func (w *writer) row(cells []*html.Node, width int) {
+	w.pay()
+	w.out = append(w.out, '|')
+	for i := range width {
+		w.out = append(w.out, ' ')
+		if i < len(cells) {
+			w.inCell(cells[i])
+		}
+		w.out = append(w.out, " |"...)
+	}
+	w.fresh = false
+	w.gap = newLine
+}
+
+func (w *writer) delimiter(width int) {
+	w.pay()
+	w.out = append(append(w.out, '|'), strings.Repeat(" --- |", width)...)
+	w.fresh = false
+	w.gap = newLine
+}
+
+// inCell writes a cell's content on one line.
+func (w *writer) inCell(n *html.Node) {
+	if w.clutter.drops(n) {
+		return
+	}
+	marks := w.marks
+	w.marks = nil
+	w.cell, w.fresh, w.space = true, true, false
+	w.children(n)
+	w.cell, w.space = false, false
+	w.marks = marks
+}
+
+// flat writes a table that is no grid as text.
+func (w *writer) flat(t *scanned) {
+	for _, row := range t.rows {
+		blocks := false
+		for _, cell := range row {
+			for d := range cell.Descendants() {
+				switch d.DataAtom {
+				case atom.Pre, atom.Table, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+					blocks = true
+				}
+			}
+		}
+		if blocks {
+			for _, cell := range row {
+				w.block()
+				w.children(cell)
+			}
+			w.block()
+			continue
+		}
+		w.pay()
+		for i, cell := range row {
+			if i > 0 {
+				w.out = append(w.out, " | "...)
+			}
+			w.inCell(cell)
+		}
+		w.fresh = false
+		w.gap = newLine
+	}
+}

@@ -216,6 +216,21 @@ func TestLease(t *testing.T) {
 	})
 }
 
+func TestEvict(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		dead, err := d.Lease(t.Context(), "x", "dead", time.Hour)
+		require.NoError(t, err)
+		var held *db.HeldError
+		require.NoError(t, d.Evict(t.Context(), "x", "another"))
+		_, err = d.Lease(t.Context(), "x", "next", time.Hour)
+		require.ErrorAs(t, err, &held)
+		require.NoError(t, d.Evict(t.Context(), "x", "dead"))
+		_, err = d.Lease(t.Context(), "x", "next", time.Hour)
+		require.NoError(t, err)
+		assert.ErrorIs(t, dead.Renew(t.Context()), db.ErrLost)
+	})
+}
+
 // A holder whose clock stood still (a suspended machine) learns it at its next renewal.
 func TestLeaseTakenOverUnnoticed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

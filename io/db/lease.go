@@ -143,6 +143,19 @@ func (l Lease) Release(ctx context.Context) error {
 	return nil
 }
 
+// Evict gives back the lease name if holder has it. Only who knows for certain
+// that the holder is dead may call it.
+func (d *DB) Evict(ctx context.Context, name, holder string) error {
+	err := d.Tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE leases SET expires_at = 0 WHERE name = $1 AND holder = $2`, name, holder)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("giving back lease %s of %s: %w", name, holder, err)
+	}
+	return nil
+}
+
 // set changes when our holding ends, and reports whether there still is one.
 func (l Lease) set(ctx context.Context, until int64) (ours bool, err error) {
 	err = l.db.Tx(ctx, func(tx *sql.Tx) error {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -61,6 +62,7 @@ var (
 	password string
 	failure  error
 	missing  bool
+	alive    io.Closer // the server runs until this is closed: by the end of the process, not by the garbage collector
 	serial   atomic.Int64
 )
 
@@ -155,7 +157,7 @@ func launch() error {
 	run := exec.Command("sh", "-c", keep, "sh", bin, dir, port)
 	run.Dir = dir
 	run.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential, Setsid: true} // Ctrl-C is not for it
-	if _, err := run.StdinPipe(); err != nil {
+	if alive, err = run.StdinPipe(); err != nil {
 		return err
 	}
 	if err := run.Start(); err != nil {

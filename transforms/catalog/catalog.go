@@ -1,0 +1,321 @@
+// Package catalog is the catalog job's own part of the road: list pages,
+// product pages, and the products in them, each step with a queue and a pool of
+// its own. Source: the seed on event-driven crawling, with catalog.md.
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// Job is the name of this job in the ledger, in dead letters and in leases.
+const Job = "catalog"
+
+// DefaultLeaseTTL is how long a killed worker's site waits for the next one.
+const DefaultLeaseTTL = 15 * time.Second
+
+// sitesAtOnce is how many sites a lane crawls side by side: they are different
+// hosts, and what they send is bounded by the client.
+const sitesAtOnce = 8
+
+// Config is what the job's DoFns carry to the workers. The database's password
+// is not in it: each worker has its own environment.
+type Config struct {
+	Lane  lane.Config
+	Lanes int
+	DB    string // DSN without password; empty for the worker's SEED_DB
+	Sites []Site
+
+	// The pools' sizes, and the length of the queue before each of them.
+	ListFetchers, ListParsers, DetailFetchers, DetailParsers, Savers int
+	QueueLength                                                      int
+
+	StopAfterKnown int           // pages without a new product that end a list; 0: none do
+	Anew           bool          // do not go on with what a stopped run left
+	LeaseTTL       time.Duration // of a site; 0 for DefaultLeaseTTL
+}
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Migrate brings the job's tables up to date, from an empty database too.
+func Migrate(ctx context.Context, d *db.DB) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return fmt.Errorf("reading the tables of the catalog job: %w", err)
+	}
+	return d.Migrate(ctx, Job, files)
+}
+
+// Reopen lets the next run do the inputs of dead letters again.
+func Reopen(ctx context.Context, d *db.DB, letters []ledger.DeadLetter) error {
+	err := d.Tx(ctx, func(tx *sql.Tx) error {
+		for _, l := range letters {
+			if l.Input.Source == "" || l.Input.URL == "" {
+				continue // a site's own failure: each run asks the site anew
+			}
+			kind, page := KindFetchProductDetailPage, 0
+			if l.Input.Index != nil {
+				kind, page = KindFetchListPage, *l.Input.Index
+			}
+			if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_tasks (site, kind, url, page, state, tries, fetched, not_before) VALUES ($1, $2, $3, $4, $5, 0, 0, 0)
+				ON CONFLICT (site, kind, url) DO UPDATE SET state = excluded.state, tries = 0, fetched = 0, not_before = 0`,
+				l.Input.Source, kind, l.Input.URL, page, waits); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("opening the inputs of dead letters: %w", err)
+	}
+	return nil
+}
+
+var databases = struct {
+	sync.Mutex
+	open map[string]*db.DB // by run
+}{open: map[string]*db.DB{}}
+
+// open gives the process's database of a run, made and migrated at the first call.
+func (c Config) open(ctx context.Context) (*db.DB, error) {
+	databases.Lock()
+	defer databases.Unlock()
+	if d, ok := databases.open[c.Lane.RunID]; ok {
+		return d, nil
+	}
+	d, err := db.Open(ctx, cmp.Or(c.DB, os.Getenv("SEED_DB")))
+	if err != nil {
+		return nil, err
+	}
+	if err := Migrate(ctx, d); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	databases.open[c.Lane.RunID] = d
+	return d, nil
+}
+
+// Close closes the process's database of a run; the launcher calls it when the
+// pipeline has ended.
+func Close(runID string) error {
+	databases.Lock()
+	defer databases.Unlock()
+	d, ok := databases.open[runID]
+	delete(databases.open, runID)
+	if !ok {
+		return nil
+	}
+	return d.Close()
+}
+
+func init() {
+	beam.RegisterCoder(reflect.TypeFor[Site](), encodeSite, decodeSite)
+	register.DoFn3x1[context.Context, []byte, func(int, Site), error](&listFn{})
+	register.DoFn4x1[context.Context, int, func(*Site) bool, func([]byte), error](&visitFn{})
+	register.Emitter2[int, Site]()
+	register.Emitter1[[]byte]()
+	register.Iter1[Site]()
+}
+
+func encodeSite(s Site) ([]byte, error) { return json.Marshal(s) }
+
+func decodeSite(b []byte) (s Site, err error) { return s, json.Unmarshal(b, &s) }
+
+// Sites gives each site its lane.
+//
+// Out: sites by lane.
+func Sites(s beam.Scope, cfg Config) beam.PCollection {
+	s = s.Scope("catalog.Sites")
+	return beam.ParDo(s, &listFn{Config: cfg}, beam.Impulse(s))
+}
+
+type listFn struct{ Config Config }
+
+func (fn *listFn) ProcessElement(_ context.Context, _ []byte, emit func(int, Site)) error {
+	for _, s := range fn.Config.Sites {
+		emit(lane.Of(s.Host(), fn.Config.Lanes), s)
+	}
+	return nil
+}
+
+// Visit crawls each lane's sites, and writes their products to the database.
+//
+// In: sites by lane. Out: encoded tallies.
+func Visit(s beam.Scope, cfg Config, sites beam.PCollection) (tallies beam.PCollection) {
+	s = s.Scope("catalog.Visit")
+	cfg.Sites = nil // they come as elements
+	return beam.ParDo(s, &visitFn{Config: cfg}, beam.GroupByKey(s, sites))
+}
+
+type visitFn struct {
+	Config Config
+	w      *lane.Worker
+	db     *db.DB
+}
+
+func (fn *visitFn) Setup(ctx context.Context) (err error) {
+	if fn.w, err = lane.Open(ctx, fn.Config.Lane); err != nil {
+		return err
+	}
+	fn.db, err = fn.Config.open(ctx)
+	return err
+}
+
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) bool, emitTally func([]byte)) error {
+	var all []Site
+	var s Site
+	for sites(&s) {
+		all = append(all, s)
+	}
+	within, release, held, err := fn.w.Hold(ctx, n, fn.Config.Lanes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if !held {
+		return lane.EmitPart(fn.w, emitTally, ledger.Tally{})
+	}
+	fn.w.Enter()
+	defer fn.w.Leave()
+	l := laneRun{w: fn.w, runID: fn.Config.Lane.RunID, lane: n, sites: int64(len(all)), stats: make([]Stats, len(all))}
+	stop := l.tell(ctx)
+	index := map[string]int{}
+	for i, s := range all {
+		index[s.Name] = i
+	}
+	lane.Drain(within, fn.w, sitesAtOnce, slices.Values(all), func(ctx context.Context, s Site) error {
+		v, err := newVisit(fn.Config, fn.w, fn.db, s, &l.stats[index[s.Name]])
+		if err == nil {
+			err = v.run(ctx)
+		}
+		return fn.ended(ctx, s, &l.stats[index[s.Name]], err)
+	}, func(s Site, err error) error { return fn.ended(ctx, s, &l.stats[index[s.Name]], err) }, func(err error) {
+		l.mu.Lock()
+		l.done++
+		l.mu.Unlock()
+		if err != nil {
+			fn.w.Stop(err)
+		}
+	})
+	stop()
+	return lane.EmitPart(fn.w, emitTally, l.sum())
+}
+
+// ended keeps a dead letter for a site that could not be crawled. The error it
+// gives back is one that the run cannot go on with.
+func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	fn.w.Log.Error("crawl_failed", "site", s.Name, "error", ledger.Redact(err.Error()))
+	d := ledger.DeadLetter{Job: Job, RunID: fn.Config.Lane.RunID, Stage: "Orchestrator", Kind: "site_failed", Input: ledger.Input{Source: s.Name}, Error: err.Error()}
+	var f *failure
+	var panicked *lane.PanicError
+	if !errors.As(err, &f) && !errors.As(err, &panicked) {
+		return fmt.Errorf("crawling %s: %w", s.Name, err)
+	}
+	if f != nil {
+		d.Kind, d.Retryable = f.kind, !f.final
+	}
+	stats.fail("Orchestrator")
+	return fn.w.DeadLetter(ctx, d)
+}
+
+const (
+	liveEvery     = 200 * time.Millisecond
+	progressEvery = 5 * time.Second
+)
+
+// laneRun is what a lane tells of itself while it works.
+type laneRun struct {
+	w     *lane.Worker
+	runID string
+	lane  int
+	sites int64
+	stats []Stats // of each site
+
+	mu    sync.Mutex
+	done  int64
+	shown map[string]int64 // what the live figures have
+}
+
+func (l *laneRun) sum() ledger.Tally {
+	var t ledger.Tally
+	for i := range l.stats {
+		t.Add(ledger.Tally{Counts: l.stats[i].Snapshot().counts()})
+	}
+	return t
+}
+
+// tell keeps the live figures and the lane's progress in the ledger fresh, until
+// it is stopped.
+func (l *laneRun) tell(ctx context.Context) (stop func()) {
+	quit, ended := make(chan struct{}), make(chan struct{})
+	l.write(ctx, false)
+	go func() {
+		defer close(ended)
+		live, ledger := time.NewTicker(liveEvery), time.NewTicker(progressEvery)
+		defer live.Stop()
+		defer ledger.Stop()
+		for {
+			select {
+			case <-live.C:
+				l.live()
+			case <-ledger.C:
+				l.write(ctx, false)
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-ended
+		l.live()
+		l.write(ctx, true)
+	}
+}
+
+func (l *laneRun) live() {
+	now := l.sum()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	more := map[string]int64{}
+	for k, n := range now.Counts {
+		if n != l.shown[k] {
+			more[k] = n - l.shown[k]
+		}
+	}
+	l.shown = now.Counts
+	l.w.Count(ledger.Tally{Counts: more})
+}
+
+// write puts the lane's figures into the ledger. They are for those who watch:
+// where they cannot be written, the lane goes on and the log says so.
+func (l *laneRun) write(ctx context.Context, finished bool) {
+	l.mu.Lock()
+	p := ledger.Progress{Hosts: l.sites, HostsDone: l.done, Finished: finished, UpdatedAt: time.Now()}
+	l.mu.Unlock()
+	p.Tally = l.sum()
+	if err := ledger.WriteProgress(ctx, l.w.Store, l.runID, l.lane, p); err != nil {
+		l.w.Log.Warn("progress_not_written", "lane", l.lane, "error", ledger.Redact(err.Error()))
+	}
+}

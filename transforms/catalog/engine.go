@@ -1,0 +1,342 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// stage is one kind of task with its queue and its pool of workers.
+type stage struct {
+	name  string // of its workers, as in the seed's section 2.5
+	takes Kind
+	size  int // of the pool
+	batch int // tasks that a worker takes at once when so many wait; 0: one
+
+	// work does one task and gives those that come of it.
+	work func(ctx context.Context, t Task) ([]Task, error)
+	// settle, when set, tells the journal what a worker's tasks brought, before
+	// any of it moves on. It may take away what is not new, and fail tasks.
+	settle func(ctx context.Context, results []result) error
+	// spawn, when set, gives this stage's own tasks for one that another stage
+	// sends on: so a stage is added without changing those before it.
+	spawn func(t Task) []Task
+
+	queue chan Task
+}
+
+// result is a task that was worked on.
+type result struct {
+	task  Task
+	found []Task
+	err   error
+}
+
+// failure is why a task was not done.
+type failure struct {
+	kind  string // of the dead letter
+	final bool   // another try would end the same
+	err   error
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// errHeld ends a task that the stop or a pause kept from being sent: it is
+// neither done nor failed, and stays in the journal.
+var errHeld = errors.New("held by the switch")
+
+// journal remembers tasks until they are done, so that a killed crawl goes on
+// where it was.
+type journal interface {
+	// due gives up to n tasks that wait and may begin now, and marks them as
+	// begun. next is when the first of the others may, zero when none waits.
+	due(ctx context.Context, now time.Time, n int) (tasks []entry, next time.Time, err error)
+	// retry lets a task wait until at for its next try.
+	retry(ctx context.Context, e entry, at time.Time) error
+	// bury ends a task that failed for good.
+	bury(ctx context.Context, e entry) error
+}
+
+// engine is the seed's orchestrator: it owns the queues and the pools, feeds
+// them from the journal, and knows when all is done.
+//
+// It cannot lock up, at any size of queues and pools: workers send only to
+// later stages, and wait for room there; the last stage sends nothing, so it
+// always makes room, and so on up. What leads back (a next page, a retry) goes
+// through the journal, from which the orchestrator alone feeds.
+type engine struct {
+	stages  []*stage
+	state   *SharedState
+	journal journal
+	// buried is told of each task that failed for good, before the journal.
+	buried func(ctx context.Context, e entry, stage string, f *failure) error
+	// backoff is how long a task waits for its next try after so many.
+	backoff func(tries int) time.Duration
+	now     func() time.Time
+
+	of      map[Kind]int // stage by the kind that it takes
+	spawns  bool
+	pending atomic.Int64  // tasks in queues and hands
+	wake    chan struct{} // holds a token when the orchestrator has to look
+	fatal   atomic.Pointer[error]
+	cancel  context.CancelFunc
+}
+
+// maxTries is how often a task is tried (catalog.md, failure).
+const maxTries = 3
+
+// feedBatch is how many tasks the orchestrator takes from the journal at once.
+const feedBatch = 256
+
+// newEngine makes queues of a length for a plan of stages.
+func newEngine(plan []*stage, length int, state *SharedState, j journal) *engine {
+	e := &engine{stages: plan, state: state, journal: j, of: map[Kind]int{}, wake: make(chan struct{}, 1), now: time.Now}
+	for i, s := range plan {
+		s.queue = make(chan Task, max(length, 1))
+		s.size = max(s.size, 1)
+		e.of[s.takes] = i
+		e.spawns = e.spawns || s.spawn != nil
+	}
+	return e
+}
+
+// run works until every queue is empty, every worker idle and nothing waits
+// (true), or until the switch or ctx ends it (false). The error is the
+// journal's: without one the crawl cannot go on.
+func (e *engine) run(ctx context.Context) (complete bool, err error) {
+	ctx, e.cancel = context.WithCancel(ctx)
+	defer e.cancel()
+	idle := make(chan struct{}) // ends the workers
+	var pools sync.WaitGroup
+	for i, s := range e.stages {
+		for range s.size {
+			pools.Go(func() { e.worker(ctx, i, idle) })
+		}
+	}
+	complete, err = e.feed(ctx)
+	close(idle)
+	pools.Wait()
+	if p := e.fatal.Load(); p != nil {
+		return false, *p
+	}
+	return complete, err
+}
+
+// feed is the orchestrator's loop.
+func (e *engine) feed(ctx context.Context) (complete bool, err error) {
+	for {
+		if !e.state.Control.Proceed(ctx) {
+			return false, nil
+		}
+		idle := e.pending.Load() == 0 // before looking: what workers leave behind is in the journal by then
+		tasks, next, err := e.journal.due(ctx, e.now(), feedBatch)
+		if err != nil {
+			if ctx.Err() != nil {
+				return false, nil
+			}
+			return false, fmt.Errorf("looking for tasks: %w", err)
+		}
+		if len(tasks) > 0 {
+			e.pending.Add(int64(len(tasks)))
+			for _, t := range tasks {
+				if !e.send(ctx, t.task()) {
+					return false, nil
+				}
+			}
+			continue
+		}
+		if idle && next.IsZero() {
+			return true, nil
+		}
+		var timer *time.Timer
+		var at <-chan time.Time
+		if !next.IsZero() {
+			timer = time.NewTimer(max(next.Sub(e.now()), time.Millisecond))
+			at = timer.C
+		}
+		select {
+		case <-e.wake:
+		case <-at:
+		case <-e.state.Control.Stopping():
+		case <-ctx.Done():
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+}
+
+// look lets the orchestrator look at the journal.
+func (e *engine) look() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// send puts a task into its stage's queue, and waits for room.
+func (e *engine) send(ctx context.Context, t Task) bool {
+	q := e.stages[e.of[t.Kind()]].queue
+	select {
+	case q <- t:
+		return true
+	default:
+	}
+	select {
+	case q <- t:
+		return true
+	case <-e.state.Control.Stopping():
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// worker is one of a stage's pool (seed, section 3.2).
+func (e *engine) worker(ctx context.Context, n int, idle <-chan struct{}) {
+	s, stopping := e.stages[n], e.state.Control.Stopping()
+	results := make([]result, 0, max(s.batch, 1))
+	for {
+		var t Task
+		select {
+		case t = <-s.queue:
+		default:
+			select {
+			case t = <-s.queue:
+			case <-stopping:
+				return
+			case <-idle:
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+		if !e.state.Control.Proceed(ctx) {
+			return // the journal has it
+		}
+		results = append(results[:0], e.one(ctx, s, t))
+	more:
+		for len(results) < s.batch {
+			select {
+			case t = <-s.queue:
+				results = append(results, e.one(ctx, s, t))
+			default:
+				break more
+			}
+		}
+		if !e.after(ctx, n, results) {
+			return
+		}
+	}
+}
+
+// one does one task; a panic is that task's failure.
+func (e *engine) one(ctx context.Context, s *stage, t Task) (r result) {
+	r.task = t
+	defer func() {
+		if v := recover(); v != nil {
+			r.found, r.err = nil, &failure{kind: "panic", final: true, err: &lane.PanicError{Value: v, Stack: debug.Stack()}}
+		}
+	}()
+	r.found, r.err = s.work(ctx, t)
+	return r
+}
+
+// after settles what a worker did and sends on what came of it. It is false
+// when the worker has to end.
+func (e *engine) after(ctx context.Context, n int, results []result) bool {
+	s := e.stages[n]
+	if s.settle != nil {
+		if err := s.settle(ctx, results); err != nil {
+			e.fail(ctx, fmt.Errorf("%s: %w", s.name, err))
+			return false
+		}
+	}
+	for i := range results {
+		r := &results[i]
+		if r.err != nil {
+			if !e.again(ctx, s, r) {
+				return false
+			}
+			continue
+		}
+		if e.spawns {
+			e.spawned(r)
+		}
+		back, ahead := 0, 0
+		for _, t := range r.found {
+			if to, ok := e.of[t.Kind()]; !ok || to <= n {
+				back++ // it waits in the journal for the orchestrator
+			} else {
+				ahead++
+			}
+		}
+		e.pending.Add(int64(ahead))
+		for _, t := range r.found {
+			if to, ok := e.of[t.Kind()]; ok && to > n && !e.send(ctx, t) {
+				return false
+			}
+		}
+		if e.pending.Add(-1) == 0 || back > 0 {
+			e.look()
+		}
+		*r = result{} // a page's text must not outlive its task
+	}
+	return true
+}
+
+func (e *engine) spawned(r *result) {
+	for _, s := range e.stages {
+		if s.spawn == nil {
+			continue
+		}
+		for _, t := range r.found {
+			r.found = append(r.found, s.spawn(t)...)
+		}
+	}
+}
+
+// again lets a failed task wait for its next try, or buries it after the last.
+func (e *engine) again(ctx context.Context, s *stage, r *result) bool {
+	if errors.Is(r.err, errHeld) || ctx.Err() != nil {
+		return false // stopped: the journal has it
+	}
+	var f *failure
+	if !errors.As(r.err, &f) {
+		f = &failure{kind: "failed", err: r.err}
+	}
+	t := r.task.entry()
+	t.Tries++
+	var err error
+	if f.final || t.Tries >= maxTries {
+		if err = e.buried(ctx, t, s.name, f); err == nil {
+			err = e.journal.bury(ctx, t)
+		}
+		if err == nil {
+			e.state.Stats.fail(s.name)
+		}
+	} else {
+		err = e.journal.retry(ctx, t, e.now().Add(e.backoff(t.Tries)))
+	}
+	if err != nil {
+		e.fail(ctx, fmt.Errorf("%s: after %w: keeping the task: %w", s.name, r.err, err))
+		return false
+	}
+	e.pending.Add(-1)
+	e.look()
+	return true
+}
+
+// fail ends the crawl: what its tasks brought can no longer be kept.
+func (e *engine) fail(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		e.fatal.CompareAndSwap(nil, &err)
+	}
+	e.cancel()
+}

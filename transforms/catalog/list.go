@@ -1,0 +1,202 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// listPageFetcher fetches list pages: FetchListPage → ParseListPageHtml.
+func (v *visit) listPageFetcher() *stage {
+	return &stage{name: "ListPageFetcher", takes: KindFetchListPage, size: v.cfg.ListFetchers, settle: v.settleLeft,
+		work: func(ctx context.Context, task Task) ([]Task, error) {
+			t := task.(FetchListPage)
+			if v.known.past(t.Page) {
+				return nil, nil
+			}
+			text, err := v.fetch(ctx, t.URL)
+			if err != nil {
+				return nil, err
+			}
+			if !t.fetched {
+				v.state.Stats.listPagesFetched.Add(1)
+			}
+			return []Task{ParseListPageHtml{Page: t.Page, HTMLContent: text, from: t}}, nil
+		}}
+}
+
+// settleLeft ends the list pages that were not fetched, as they lie past the
+// stop of --stop-after-known.
+func (v *visit) settleLeft(ctx context.Context, results []result) error {
+	for _, r := range results {
+		if r.err == nil && len(r.found) == 0 {
+			return v.journal.bury(ctx, r.task.entry())
+		}
+	}
+	return nil
+}
+
+// parseBatch is how many list pages a parser puts into one transaction.
+const parseBatch = 16
+
+// listPageParser finds the products on list pages:
+// ParseListPageHtml → FetchProductDetailPage, one for each of them.
+func (v *visit) listPageParser() *stage {
+	return &stage{name: "ListPageParser", takes: KindParseListPageHtml, size: v.cfg.ListParsers, batch: parseBatch, settle: v.settleList,
+		work: func(_ context.Context, task Task) ([]Task, error) {
+			t := task.(ParseListPageHtml)
+			p, err := v.reader.readList(t.from.URL, t.HTMLContent)
+			if err != nil {
+				return nil, &failure{kind: "parse_failed", err: err}
+			}
+			if p.foreign > 0 {
+				v.log.Warn("links_left_out", "url", t.from.URL, "count", p.foreign, "reason", "of another host, or not http")
+			}
+			var found []Task
+			for _, link := range p.products {
+				found = append(found, FetchProductDetailPage{ProductURL: link})
+			}
+			if len(found) == 0 {
+				// A list page without products is the end of the list, or not a list page any more.
+				v.log.Warn("list_page_without_products", "url", t.from.URL)
+				if t.Page == v.reader.firstPage() {
+					return nil, &failure{kind: "no_products", err: fmt.Errorf("the first list page has no product link (%s)", v.reader.site.List.ProductLink.Selector)}
+				}
+			}
+			for _, e := range v.more(t.Page, p) {
+				found = append(found, e.task())
+			}
+			return found, nil
+		}}
+}
+
+// more are the list pages that a list page leads to.
+func (v *visit) more(page int, p listPage) []entry {
+	r := v.reader
+	switch {
+	case v.known.past(page + 1):
+		return nil
+	case r.next != nil && p.next != "" && page+1 < r.firstPage()+r.pages():
+		return []entry{{Kind: KindFetchListPage, URL: p.next, Page: page + 1}}
+	case r.last != nil:
+		// The last page moves while the list is read: each page may show more.
+		return r.numberedPages(v.lastPage.raise(p.last), p.last)
+	}
+	return nil
+}
+
+// settleList puts what list pages led to into the journal and leaves, of what
+// they found, the products that no page had named before.
+func (v *visit) settleList(ctx context.Context, results []result) error {
+	var pages []listed
+	for i := range results {
+		r := &results[i]
+		if r.err != nil {
+			continue
+		}
+		l := listed{from: r.task.entry(), result: r}
+		for _, t := range r.found {
+			l.found = append(l.found, t.entry())
+		}
+		pages = append(pages, l)
+	}
+	if len(pages) == 0 {
+		return nil
+	}
+	fresh, known, err := v.journal.listed(ctx, pages, v.cfg.StopAfterKnown > 0)
+	if err != nil {
+		return err
+	}
+	for _, p := range pages {
+		kept := p.result.found[:0]
+		news := 0
+		for i, t := range p.result.found {
+			e := p.found[i]
+			if e.Kind == KindFetchListPage {
+				kept = append(kept, t) // the engine sees that it has to look
+				continue
+			}
+			if !known[e.URL] {
+				news++
+			}
+			if fresh[e.URL] {
+				delete(fresh, e.URL) // two pages of this batch may name it
+				kept = append(kept, t)
+				v.state.Stats.productURLsFound.Add(1)
+			}
+		}
+		p.result.found = kept
+		v.forgive(ctx, p.from)
+		if v.cfg.StopAfterKnown > 0 && v.known.page(p.from.Page, news > 0) {
+			v.log.Info("listing_stopped", "page", p.from.Page, "reason", fmt.Sprintf("%d pages without a new product", v.cfg.StopAfterKnown))
+		}
+	}
+	return nil
+}
+
+// listed is a list page that was read.
+type listed struct {
+	from   entry
+	found  []entry
+	result *result
+}
+
+// highest is the largest number said so far.
+type highest struct {
+	mu sync.Mutex
+	n  int
+}
+
+// raise sets n where it is larger, and gives the number after the old one.
+func (h *highest) raise(n int) (first int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first = h.n + 1
+	h.n = max(h.n, n)
+	return first
+}
+
+// streak finds where a list begins to hold nothing new (--stop-after-known).
+// Pages are read side by side, so it counts by their numbers, not by time.
+type streak struct {
+	first, want int // number of the first page; pages without a new product that end it, 0: none do
+
+	mu   sync.Mutex
+	seen map[int]bool // by page: it has a new product
+	end  int          // pages from here on are left; 0: none are
+}
+
+// page notes a page, and says whether it is the one that ends the list.
+func (s *streak) page(n int, news bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen == nil {
+		s.seen = map[int]bool{}
+	}
+	s.seen[n] = news
+	if s.end > 0 {
+		return false
+	}
+	run := 0
+	for i := s.first; ; i++ {
+		news, read := s.seen[i]
+		switch {
+		case !read:
+			return false
+		case news:
+			run = 0
+		default:
+			if run++; run >= s.want {
+				s.end = i + 1
+				return true
+			}
+		}
+	}
+}
+
+// past says whether the list ended before page n.
+func (s *streak) past(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.end > 0 && n >= s.end
+}

@@ -1,0 +1,283 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/andybalholm/cascadia"
+	"github.com/goccy/go-yaml"
+)
+
+// Site says where a shop's or a register's products are and how their pages are
+// read: one YAML file.
+type Site struct {
+	Name   string           `yaml:"name"` // of its rows in the database: letters, digits, '-' and '_'
+	List   List             `yaml:"list"`
+	Key    string           `yaml:"key"` // the field that tells products apart
+	Fields map[string]Field `yaml:"fields"`
+}
+
+// List says how the pages of a product list follow each other: by number up to
+// the last page that the site names, by number up to pages, or by next links.
+type List struct {
+	URL         string  `yaml:"url"`        // {page} stands for the number; without it, of the first page
+	FirstPage   *int    `yaml:"first_page"` // number of the first page; 1
+	Pages       int     `yaml:"pages"`      // most pages; 50, or 10,000 where the site says how far it goes
+	ProductLink Select  `yaml:"product_link"`
+	LastPage    *Select `yaml:"last_page"` // the largest number that it finds counts
+	NextLink    *Select `yaml:"next_link"`
+}
+
+// Select finds a text in a page.
+type Select struct {
+	Selector  string `yaml:"selector"`  // CSS, with :contains("text") and :matches(regexp) besides
+	Attribute string `yaml:"attribute"` // its value instead of the element's text
+	Regexp    string `yaml:"regexp"`    // the part that counts: its first group, or all of it
+}
+
+// Field is one property of a product.
+type Field struct {
+	Selector  string `yaml:"selector"`
+	Attribute string `yaml:"attribute"`
+	Regexp    string `yaml:"regexp"`
+	Type      string `yaml:"type"`     // text (default), integer (decimal or 0x…), number, date (YYYY-MM-DD of several forms), boolean, list
+	Optional  bool   `yaml:"optional"` // many products lack it
+}
+
+// What a list without these says of itself.
+const (
+	defaultPages = 50 // seed, section 2.4
+	mostPages    = 10_000
+)
+
+var (
+	siteName   = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	fieldName  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	fieldTypes = []string{"", "text", "integer", "number", "date", "boolean", "list"}
+)
+
+// ReadSites reads every *.yaml of files, by name. An error names the file, the
+// key and what is wrong with it.
+func ReadSites(files fs.FS) ([]Site, error) {
+	names, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("listing sites: %w", err)
+	}
+	if len(names) == 0 {
+		return nil, errors.New("there is no *.yaml in it: a site is one YAML file")
+	}
+	var sites []Site
+	from := map[string]string{}
+	for _, name := range names {
+		b, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, fmt.Errorf("reading a site: %w", err)
+		}
+		s, err := ParseSite(b)
+		if err != nil {
+			return nil, fmt.Errorf("reading site %s: %w", path.Base(name), err)
+		}
+		if other, taken := from[s.Name]; taken {
+			return nil, fmt.Errorf("reading site %s: name %s is that of %s too", path.Base(name), s.Name, other)
+		}
+		from[s.Name] = name
+		sites = append(sites, s)
+	}
+	return sites, nil
+}
+
+// ParseSite reads one site and checks it as far as that goes without its pages.
+func ParseSite(text []byte) (Site, error) {
+	var s Site
+	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&s); err != nil {
+		return Site{}, fmt.Errorf("parsing YAML: %w", err)
+	}
+	_, err := s.compile()
+	return s, err
+}
+
+// Host is the site's host name, by which it falls into a lane.
+func (s Site) Host() string {
+	u, err := url.Parse(s.List.URL)
+	if err != nil {
+		return s.Name
+	}
+	return u.Hostname()
+}
+
+// reader is a site ready to read pages.
+type reader struct {
+	site     Site
+	base     *url.URL
+	product  finder
+	last     *finder
+	next     *finder
+	fields   []fieldReader // by name
+	numbered bool
+}
+
+type fieldReader struct {
+	name string
+	Field
+	finder
+}
+
+// finder is a Select that was understood.
+type finder struct {
+	group     cascadia.SelectorGroup
+	attribute string
+	part      *regexp.Regexp
+}
+
+func (s Site) compile() (*reader, error) {
+	if !siteName.MatchString(s.Name) {
+		return nil, fmt.Errorf("name %q: want small letters, digits, - and _", s.Name)
+	}
+	u, err := url.Parse(strings.ReplaceAll(s.List.URL, "{page}", "1"))
+	if err != nil {
+		return nil, fmt.Errorf("list.url: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("list.url %q: want http:// or https:// and a host", s.List.URL)
+	}
+	r := &reader{site: s, base: u, numbered: strings.Contains(s.List.URL, "{page}")}
+	switch {
+	case s.List.NextLink != nil && (s.List.LastPage != nil || r.numbered):
+		return nil, errors.New("list: next_link goes without last_page and without {page} in url")
+	case s.List.LastPage != nil && !r.numbered:
+		return nil, errors.New("list: last_page needs {page} in url")
+	case s.List.Pages < 0 || s.List.Pages > mostPages:
+		return nil, fmt.Errorf("list.pages %d: want 1 to %d", s.List.Pages, mostPages)
+	}
+	link := s.List.ProductLink
+	link.Attribute = cmp.Or(link.Attribute, "href")
+	if r.product, err = link.compile("list.product_link"); err != nil {
+		return nil, err
+	}
+	if s.List.LastPage != nil {
+		f, err := s.List.LastPage.compile("list.last_page")
+		if err != nil {
+			return nil, err
+		}
+		if f.part == nil {
+			f.part = regexp.MustCompile(`\d+`)
+		}
+		r.last = &f
+	}
+	if s.List.NextLink != nil {
+		link := *s.List.NextLink
+		link.Attribute = cmp.Or(link.Attribute, "href")
+		f, err := link.compile("list.next_link")
+		if err != nil {
+			return nil, err
+		}
+		r.next = &f
+	}
+	if err := r.compileFields(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *reader) compileFields() error {
+	s := r.site
+	if len(s.Fields) == 0 {
+		return errors.New("fields: a product has none")
+	}
+	key, ok := s.Fields[s.Key]
+	switch {
+	case s.Key == "":
+		return errors.New("key: name the field that tells products apart")
+	case !ok:
+		return fmt.Errorf("key %q: there is no such field", s.Key)
+	case key.Optional:
+		return fmt.Errorf("fields.%s: the key cannot be optional", s.Key)
+	case key.Type == "list":
+		return fmt.Errorf("fields.%s: the key cannot be a list", s.Key)
+	}
+	for name, f := range s.Fields {
+		if !fieldName.MatchString(name) {
+			return fmt.Errorf("fields.%s: want a name of small letters, digits and _", name)
+		}
+		if !slices.Contains(fieldTypes, f.Type) {
+			return fmt.Errorf("fields.%s.type %q: want one of %s", name, f.Type, strings.Join(fieldTypes[1:], ", "))
+		}
+		found, err := Select{f.Selector, f.Attribute, f.Regexp}.compile("fields." + name)
+		if err != nil {
+			return err
+		}
+		r.fields = append(r.fields, fieldReader{name, f, found})
+	}
+	slices.SortFunc(r.fields, func(a, b fieldReader) int { return strings.Compare(a.name, b.name) })
+	return nil
+}
+
+func (s Select) compile(where string) (finder, error) {
+	if s.Selector == "" {
+		return finder{}, fmt.Errorf("%s: it has no selector", where)
+	}
+	group, err := cascadia.ParseGroup(s.Selector)
+	if err != nil {
+		return finder{}, fmt.Errorf("%s.selector %q: %w", where, s.Selector, err)
+	}
+	f := finder{group: group, attribute: strings.ToLower(s.Attribute)}
+	if s.Regexp != "" {
+		if f.part, err = regexp.Compile(s.Regexp); err != nil {
+			return finder{}, fmt.Errorf("%s.regexp: %w", where, err)
+		}
+	}
+	return f, nil
+}
+
+func (r *reader) firstPage() int {
+	if r.site.List.FirstPage != nil {
+		return *r.site.List.FirstPage
+	}
+	return 1
+}
+
+// pages is the most list pages of a crawl.
+func (r *reader) pages() int {
+	switch {
+	case r.site.List.Pages > 0:
+		return r.site.List.Pages
+	case r.last != nil || r.next != nil:
+		return mostPages
+	case !r.numbered:
+		return 1
+	}
+	return defaultPages
+}
+
+// listURL is the address of a numbered page.
+func (r *reader) listURL(page int) string {
+	return strings.ReplaceAll(r.site.List.URL, "{page}", strconv.Itoa(page))
+}
+
+// seeds are the list pages that are known before any was read.
+func (r *reader) seeds() []entry {
+	n := 1
+	if r.last == nil && r.next == nil {
+		n = r.pages()
+	}
+	return r.numberedPages(r.firstPage(), r.firstPage()+n-1)
+}
+
+// numberedPages are the list pages from first to last.
+func (r *reader) numberedPages(first, last int) []entry {
+	last = min(last, r.firstPage()+r.pages()-1)
+	var out []entry
+	for page := first; page <= last; page++ {
+		out = append(out, entry{Kind: KindFetchListPage, URL: r.listURL(page), Page: page})
+	}
+	return out
+}

@@ -1,0 +1,111 @@
+package catalog
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+)
+
+// SharedState is what all workers of a crawl share (seed, section 2.3). Its
+// HTTP semaphore is the web client's, which all fetchers of a process share.
+type SharedState struct {
+	Control Control
+	Stats   *Stats
+}
+
+// Control is the hand on the switch; *lane.Worker is one.
+type Control interface {
+	// Stopping is closed once nothing new may begin: the cancellation token.
+	Stopping() <-chan struct{}
+	// Proceed waits while the crawl is paused and says whether a task may begin.
+	Proceed(ctx context.Context) bool
+}
+
+// CrawlingStats is the state of a crawl's counters at one moment.
+type CrawlingStats struct {
+	ListPagesFetched   int64
+	ProductURLsFound   int64
+	DetailPagesFetched int64
+	ProductsSaved      int64
+	FailedTasks        int64
+
+	ProductsNew, ProductsChanged int64
+	Failed                       map[string]int64 // failed tasks by stage
+	Warnings                     map[string]int64 // by event
+}
+
+// Stats counts a crawl, live. At the end of a crawl that was not stopped
+// ProductURLsFound = DetailPagesFetched + those that failed at ProductDetailFetcher, and
+// DetailPagesFetched = ProductsSaved + those that failed at ProductDetailParser and DbSaver.
+type Stats struct {
+	listPagesFetched, productURLsFound, detailPagesFetched, productsSaved, failedTasks atomic.Int64
+	productsNew, productsChanged                                                       atomic.Int64
+
+	mu       sync.Mutex
+	failed   map[string]int64
+	warnings map[string]int64
+}
+
+// Snapshot reads the counters.
+func (s *Stats) Snapshot() CrawlingStats {
+	c := CrawlingStats{
+		ListPagesFetched: s.listPagesFetched.Load(), ProductURLsFound: s.productURLsFound.Load(), DetailPagesFetched: s.detailPagesFetched.Load(),
+		ProductsSaved: s.productsSaved.Load(), FailedTasks: s.failedTasks.Load(),
+		ProductsNew: s.productsNew.Load(), ProductsChanged: s.productsChanged.Load(), Failed: map[string]int64{}, Warnings: map[string]int64{},
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.Copy(c.Failed, s.failed)
+	maps.Copy(c.Warnings, s.warnings)
+	return c
+}
+
+func (s *Stats) warned(event string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.warnings == nil {
+		s.warnings = map[string]int64{}
+	}
+	s.warnings[event]++
+}
+
+func (s *Stats) fail(stage string) {
+	s.failedTasks.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		s.failed = map[string]int64{}
+	}
+	s.failed[stage]++
+}
+
+// counts are the report's, by its names (cli.md, "Run report").
+func (c CrawlingStats) counts() map[string]int64 {
+	m := map[string]int64{
+		"list_pages_fetched": c.ListPagesFetched, "product_urls_found": c.ProductURLsFound, "detail_pages_fetched": c.DetailPagesFetched,
+		"products_saved": c.ProductsSaved, "failed_tasks": c.FailedTasks, "products_new": c.ProductsNew, "products_changed": c.ProductsChanged,
+	}
+	for stage, n := range c.Failed {
+		m["failed_"+snake(stage)] = n
+	}
+	for event, n := range c.Warnings {
+		m["warnings_"+event] = n
+	}
+	return m
+}
+
+func snake(s string) string {
+	var b []byte
+	for i := range len(s) {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' {
+			if i > 0 {
+				b = append(b, '_')
+			}
+			c += 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}

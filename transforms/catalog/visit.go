@@ -1,0 +1,365 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http/httptrace"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/charset"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/robots"
+)
+
+const (
+	pageTimeout  = 30 * time.Second
+	pageMax      = 10 << 20
+	robotsMax    = 500 << 10 // RFC 9309 section 2.5 asks for as much
+	maxRedirects = 5
+	acceptHTML   = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
+
+	// heldFor is a wait at the switch that is long enough to be a pause.
+	heldFor = 50 * time.Millisecond
+	// leaseLook is how often a site that another run has is looked at again.
+	leaseLook = 500 * time.Millisecond
+)
+
+// visit is one site's crawl.
+type visit struct {
+	cfg     Config
+	w       *lane.Worker
+	log     *slog.Logger
+	clock   func() time.Time
+	reader  *reader
+	journal *rows
+	state   *SharedState
+	rules   *robots.File
+
+	known    streak
+	lastPage highest
+	layout   *layout
+
+	stopped context.Context // done once nothing new may begin
+	beside  bool            // the host has no pause: its pages are asked for side by side
+
+	mu   sync.Mutex
+	hold time.Time // Retry-After: nothing is sent before
+}
+
+// errUnreachable is a site whose robots.txt fails: RFC 9309 section 2.3.1.4
+// asks to take that as a ban.
+var errUnreachable = errors.New("its robots.txt cannot be reached, so nothing may be fetched")
+
+func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visit, error) {
+	r, err := s.compile()
+	if err != nil {
+		return nil, fmt.Errorf("site %s: %w", s.Name, err)
+	}
+	v := &visit{cfg: cfg, w: w, log: w.Log.With("site", s.Name), clock: time.Now, reader: r, journal: &rows{db: d, site: s.Name},
+		state: &SharedState{Control: w, Stats: stats}, layout: newLayout(r), known: streak{first: r.firstPage(), want: cfg.StopAfterKnown}}
+	return v, nil
+}
+
+// run crawls the site: from its first page, or from where a stopped run left it.
+func (v *visit) run(ctx context.Context) error {
+	ctx, release, held, err := v.lease(ctx)
+	if err != nil || !held {
+		return err
+	}
+	defer release()
+	stopped, stop := context.WithCancel(ctx)
+	defer stop()
+	v.stopped = stopped
+	go func() {
+		select {
+		case <-v.state.Control.Stopping():
+			stop()
+		case <-stopped.Done():
+		}
+	}()
+	if err := v.readRobots(ctx); err != nil {
+		if errors.Is(err, errHeld) {
+			return nil
+		}
+		return err
+	}
+	resumed, taken, pages, err := v.journal.open(ctx, v.reader.seeds(), v.clock(), v.cfg.Anew)
+	if err != nil {
+		return err
+	}
+	v.lastPage.raise(int(pages))
+	v.state.Stats.productURLsFound.Add(taken)
+	v.log.Info("crawl_start", "resumed", resumed, "products_taken_over", taken)
+	e := newEngine(v.plan(), v.cfg.QueueLength, v.state, v.journal)
+	e.buried, e.backoff, e.now = v.bury, v.backoff, v.clock
+	complete, err := e.run(ctx)
+	if err != nil {
+		return err
+	}
+	if complete {
+		err = v.journal.close(ctx, v.clock())
+	}
+	v.log.Info("crawl_end", "complete", complete, "counts", v.state.Stats.Snapshot().counts())
+	return err
+}
+
+// lease makes sure that no other run is at this site, and waits for one that is.
+func (v *visit) lease(ctx context.Context) (_ context.Context, release func(), held bool, err error) {
+	name, site, d := Job+"/"+v.reader.site.Name, v.reader.site.Name, v.journal.db
+	ttl := cmp.Or(v.cfg.LeaseTTL, DefaultLeaseTTL)
+	for said := ""; ; {
+		if !v.state.Control.Proceed(ctx) {
+			return ctx, nil, false, nil
+		}
+		l, err := d.Lease(ctx, name, v.cfg.Lane.RunID, ttl)
+		if err == nil {
+			within, cancel := context.WithCancelCause(ctx)
+			stop := l.Keep(within, func(lost error) {
+				v.log.Error("site_lost", "error", lost.Error())
+				cancel(lost)
+			})
+			return within, func() {
+				stop()
+				cancel(nil)
+				after, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+				defer done()
+				if err := l.Release(after); err != nil {
+					v.log.Warn("site_not_released", "error", ledger.Redact(err.Error())) // it expires by itself
+				}
+			}, true, nil
+		}
+		var other *db.HeldError
+		if !errors.As(err, &other) {
+			return ctx, nil, false, err
+		}
+		if v.gone(ctx, other.Holder) {
+			if err := d.Evict(ctx, name, other.Holder); err != nil {
+				return ctx, nil, false, err
+			}
+			continue
+		}
+		if said != other.Holder {
+			said = other.Holder
+			v.log.Warn("site_waits", "site", site, "holder", other.Holder, "until", other.ExpiresAt)
+		}
+		if !v.wait(ctx, leaseLook) {
+			return ctx, nil, false, nil
+		}
+	}
+}
+
+// gone says that a run is surely over. Where workers live and die with their
+// launcher it is, once the next launcher has closed it in the ledger.
+func (v *visit) gone(ctx context.Context, runID string) bool {
+	if v.cfg.Lane.Leases || runID == v.cfg.Lane.RunID {
+		return false
+	}
+	r, err := ledger.Load(ctx, v.w.Store, runID)
+	return err == nil && r.State.Over() // another store's run is not known here: its lease has to expire
+}
+
+// wait sleeps, and is false when the run was stopped meanwhile.
+func (v *visit) wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-v.state.Control.Stopping():
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// readRobots asks for the site's robots.txt, and takes its rules and pauses.
+func (v *visit) readRobots(ctx context.Context) error {
+	base := v.reader.base
+	at := (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/robots.txt"}).String()
+	for try := 1; ; try++ {
+		resp, err := v.get(ctx, web.Request{URL: at, Accept: "text/plain, */*", Timeout: pageTimeout, MaxBytes: robotsMax, MaxRedirects: maxRedirects})
+		switch {
+		case errors.Is(err, errHeld):
+			return err
+		case err == nil && resp.Status < 300:
+			v.rules = robots.Parse(resp.Body)
+		case err == nil && resp.Status >= 300 && resp.Status < 500 && resp.Status != 429:
+			v.rules = robots.Parse(nil) // RFC 9309 section 2.3.1.3
+		case try < maxTries:
+			if !v.wait(ctx, v.backoff(try)) {
+				return errHeld
+			}
+			continue
+		case err != nil:
+			return &failure{kind: "robots_unreachable", err: fmt.Errorf("%w: %w", errUnreachable, err)}
+		default:
+			return &failure{kind: "robots_unreachable", err: fmt.Errorf("%w: %s answers %d", errUnreachable, at, resp.Status)}
+		}
+		break
+	}
+	delay, asked := v.rules.CrawlDelay(v.cfg.Lane.Web.UserAgent)
+	if most := cmp.Or(v.cfg.Lane.Web.MaxCrawlDelay, web.DefaultMaxCrawlDelay); delay > most {
+		return &failure{kind: "crawl_delay", final: true, err: fmt.Errorf("it asks for %v between two requests, more than --max-crawl-delay (%v)", delay, most)}
+	}
+	if asked {
+		v.w.Web.SetCrawlDelay(base.Host, delay)
+	}
+	v.beside = v.cfg.Lane.Web.HostDelay <= 0 && delay <= 0
+	return nil
+}
+
+// fetch gives the text of a page.
+func (v *visit) fetch(ctx context.Context, at string) (string, error) {
+	if line, rule, ok := v.rules.Rule(v.cfg.Lane.Web.UserAgent, at); !ok {
+		return "", &failure{kind: "robots_disallowed", final: true, err: fmt.Errorf("robots.txt, line %d, disallows it: %s", line, rule)}
+	}
+	resp, err := v.get(ctx, web.Request{URL: at, Accept: acceptHTML, Timeout: pageTimeout, MaxBytes: pageMax, MaxRedirects: maxRedirects, Beside: v.beside, Allow: v.allow})
+	var below *web.Error
+	switch {
+	case errors.As(err, &below):
+		return "", &failure{kind: string(below.Kind), final: below.Kind == web.KindBlocked || below.Kind == web.KindRedirect, err: below}
+	case err != nil:
+		return "", err
+	}
+	switch s := resp.Status; {
+	case s >= 200 && s < 300:
+	case s == 408 || s == 429 || s >= 500:
+		if d, ok := web.ParseRetryAfter(resp.Header.Get("Retry-After"), v.clock()); ok {
+			v.keepOff(d)
+		}
+		return "", &failure{kind: fmt.Sprintf("http_%d", s), err: fmt.Errorf("the site answers with status %d", s)}
+	default:
+		return "", &failure{kind: fmt.Sprintf("http_%d", s), final: true, err: fmt.Errorf("the site answers with status %d", s)}
+	}
+	if resp.Truncated {
+		return "", &failure{kind: "too_large", err: fmt.Errorf("the page is cut off, or over %d MiB", pageMax>>20)}
+	}
+	text, _, err := charset.Decode(resp.Body, resp.Header.Get("Content-Type"))
+	if err != nil {
+		return "", &failure{kind: "bad_charset", final: true, err: err}
+	}
+	return text, nil
+}
+
+// allow keeps redirects at the site and to what its robots.txt allows.
+func (v *visit) allow(u *url.URL) error {
+	if !sameHost(u, v.reader.base) {
+		return fmt.Errorf("it redirects to another host, %s", u.Host)
+	}
+	if line, rule, ok := v.rules.Rule(v.cfg.Lane.Web.UserAgent, u.String()); !ok {
+		return fmt.Errorf("it redirects to where robots.txt, line %d, disallows: %s", line, rule)
+	}
+	return nil
+}
+
+// keepOff lets nobody ask the host for so long.
+func (v *visit) keepOff(d time.Duration) {
+	until := v.clock().Add(min(d, cmp.Or(v.cfg.Lane.Web.MaxCrawlDelay, web.DefaultMaxCrawlDelay)))
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if until.After(v.hold) {
+		v.hold = until
+	}
+}
+
+// get sends a request, unless the switch is off: then it waits, or gives
+// errHeld. A request waits for its turn at the host, in the client; there too
+// the switch reaches it until the moment it is sent.
+func (v *visit) get(ctx context.Context, r web.Request) (*web.Response, error) {
+	for {
+		if !v.state.Control.Proceed(ctx) {
+			return nil, errHeld
+		}
+		v.mu.Lock()
+		off := v.hold.Sub(v.clock())
+		v.mu.Unlock()
+		if off > 0 {
+			if !v.wait(ctx, off) {
+				return nil, errHeld
+			}
+			continue
+		}
+		resp, err, held := v.send(ctx, r)
+		switch {
+		case err == nil:
+			return resp, nil
+		case ctx.Err() != nil || v.stopped.Err() != nil && held:
+			return nil, errHeld
+		case held:
+			continue // a pause came before it was sent
+		}
+		return nil, err
+	}
+}
+
+func (v *visit) send(ctx context.Context, r web.Request) (_ *web.Response, err error, held bool) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex
+	sent := false
+	unhook := context.AfterFunc(v.stopped, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !sent {
+			cancel(errHeld)
+		}
+	})
+	defer unhook()
+	resp, err := v.w.Web.Get(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { // its turn has come; called anew for each hop of a redirect
+			begin := time.Now()
+			if !v.state.Control.Proceed(ctx) || time.Since(begin) > heldFor {
+				cancel(errHeld)
+				return
+			}
+			mu.Lock()
+			sent = true
+			mu.Unlock()
+		},
+	}), r)
+	return resp, err, errors.Is(context.Cause(ctx), errHeld)
+}
+
+// backoff is how long a task waits for its next try.
+func (v *visit) backoff(tries int) time.Duration {
+	d := cmp.Or(v.cfg.Lane.Web.RetryBackoff, web.DefaultRetryBackoff) << min(tries-1, 10)
+	return d*3/4 + rand.N(d/2+1) // ± 25 %
+}
+
+// letter is the dead letter of a task: what does it again, never the page's text.
+func (v *visit) letter(e entry) ledger.DeadLetter {
+	d := ledger.DeadLetter{Job: Job, RunID: v.cfg.Lane.RunID, Input: ledger.Input{Source: v.reader.site.Name, URL: e.URL}}
+	if e.Kind == KindFetchListPage {
+		d.Input.Index = &e.Page
+	}
+	return d
+}
+
+// bury keeps a task that failed for good for a person.
+func (v *visit) bury(ctx context.Context, e entry, stage string, f *failure) error {
+	d := v.letter(e)
+	d.Stage, d.Kind, d.Retryable, d.Error = stage, f.kind, !f.final, f.Error()
+	v.log.Warn("task_failed", "stage", stage, "kind", f.kind, "url", e.URL, "tries", e.Tries, "error", ledger.Redact(f.Error()))
+	return v.w.DeadLetter(ctx, d)
+}
+
+// forgive takes the dead letter of a task away after a success.
+func (v *visit) forgive(ctx context.Context, e entry) {
+	if err := v.w.Forgive(ctx, v.letter(e)); err != nil && ctx.Err() == nil {
+		v.log.Warn("dead_letter_stays", "url", e.URL, "error", ledger.Redact(err.Error()))
+	}
+}
+
+// warn says and counts that something is wrong with the site's file.
+func (v *visit) warn(event string, args ...any) {
+	v.log.Warn(event, args...)
+	v.state.Stats.warned(event)
+}

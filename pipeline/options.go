@@ -448,6 +448,9 @@ func (o *Options) checkRunner() error {
 		case !hostPort(v):
 			return usagef("--endpoint=%s: write host:port, such as localhost:8099", v)
 		}
+		if err := o.checkFlink(); err != nil {
+			return err
+		}
 	}
 	mount := o.SharedFilesystem && o.Runner != "dataflow" && !strings.HasPrefix(o.Store, "mem://")
 	switch {
@@ -571,16 +574,20 @@ func (o *Options) elsewhere() bool {
 	return slices.Contains(remote, o.Runner) && (o.Runner == "dataflow" || !strings.EqualFold(o.beam("environment_type"), "loopback"))
 }
 
-// slots is how many lanes can be at work at once in the whole job.
+// slots is how many lanes can be at work at once in the whole job. A lane has
+// one request in flight at least, so --concurrency bounds them.
 func (o *Options) slots() int {
-	if !slices.Contains(remote, o.Runner) {
+	switch {
+	case !slices.Contains(remote, o.Runner):
 		return 1
+	case o.Runner == "dataflow":
+		return o.dataflowSlots()
 	}
 	n, err := strconv.Atoi(o.beam("parallelism"))
 	if err != nil { // a runner without that flag
 		return 1
 	}
-	return max(n, 1)
+	return min(max(n, 1), o.Concurrency)
 }
 
 func isTerminal(w io.Writer) bool {

@@ -7,4 +7,7 @@ import (
 	"github.com/newsfork/seed-engine/pipeline"
 )
 
-func main() { os.Exit(pipeline.Main(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	pipeline.Worker(os.Args[1:], os.Stderr)
+	os.Exit(pipeline.Main(os.Args[1:], os.Stdout, os.Stderr))
+}

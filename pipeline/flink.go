@@ -1,0 +1,116 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+var (
+	errCutShort  = errors.New("the runner ended the job before it was complete (was it cancelled there?): what was done is kept, the same command goes on from there")
+	errLanesLost = errors.New("a worker could not renew the lease of its lane in time and stopped sending; run the same command again")
+)
+
+// viaJobServer says that the runner is reached through Beam's job service.
+func (o *Options) viaJobServer() bool {
+	return slices.Contains(remote, o.Runner) && o.Runner != "dataflow"
+}
+
+// leases says that workers can outlive this process, so that each lane needs a
+// lease of its own.
+func (o *Options) leases() bool { return slices.Contains(remote, o.Runner) }
+
+// checkFlink refuses what Beam would take for a job in Docker, or wait for.
+func (o *Options) checkFlink() error {
+	if !o.viaJobServer() {
+		return nil
+	}
+	kinds := []string{"loopback", "process", "external", "docker"}
+	switch kind := strings.ToLower(o.beam("environment_type")); {
+	case kind == "":
+		return usagef("--runner=%s needs --environment_type: PROCESS (the job server's machine runs this program), LOOPBACK (workers in this process, for tests), EXTERNAL or DOCKER", o.Runner)
+	case !slices.Contains(kinds, kind):
+		return usagef("--environment_type=%s: use PROCESS, LOOPBACK, EXTERNAL or DOCKER", o.beam("environment_type"))
+	}
+	n, err := strconv.Atoi(o.beam("parallelism"))
+	if err != nil || n < -1 || n == 0 || n > 10_000 {
+		return usagef("--parallelism=%s: use 1 to 10000", o.beam("parallelism"))
+	}
+	return nil
+}
+
+// setParallelism says it always, for Flink takes 1 from a job that does not.
+func (o *Options) setParallelism() error {
+	if !o.viaJobServer() {
+		return nil
+	}
+	return flag.Set("parallelism", strconv.Itoa(o.slots()))
+}
+
+// execute runs the pipeline to its end. The SDK panics where a server that is
+// gone should be an error.
+func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
+		}
+	}()
+	_, err = beam.Run(ctx, o.Runner, p)
+	return err
+}
+
+// stopWithin is how long after the first Ctrl-C the program may still end in order.
+func (o *Options) stopWithin() time.Duration {
+	switch {
+	case o.Runner == "dataflow":
+		return 3 * time.Minute // its state is looked at every 30 seconds
+	case slices.Contains(remote, o.Runner):
+		return 20 * time.Second // workers look at the control object every two seconds
+	}
+	return stopWithin
+}
+
+// stopWorkers tells the workers of a run to take nothing new, wherever they are.
+func (ses *session) stopWorkers(ctx context.Context, runID string) {
+	if w, ok := lane.Find(runID); ok {
+		w.Stop(nil)
+	}
+	if !slices.Contains(remote, ses.o.Runner) {
+		return
+	}
+	if err := ledger.WriteControl(ctx, ses.store, runID, ledger.Control{Action: ledger.ActionCancel, At: time.Now(), By: "signal"}); err != nil {
+		lane.Logger(ses.o.LogFormat, ses.o.level()).Error("workers_not_told_to_stop", "run_id", runID, "error", ledger.Redact(err.Error()))
+	}
+}
+
+// soFar is what is known of a run that was cut short: by this process, or by
+// the last progress of lanes elsewhere.
+func (ses *session) soFar(out outcome, lanes []ledger.Progress) ledger.Tally {
+	if !ses.o.elsewhere() {
+		return out.live
+	}
+	var sum ledger.Tally
+	for _, l := range lanes {
+		sum.Add(l.Tally)
+	}
+	return sum
+}
+
+func (ses *session) waiting(h ledger.Holder) {
+	lane.Logger(ses.o.LogFormat, ses.o.level()).Warn("waits_for_workers", "holder", h.String(), "why", "workers of an earlier run are still at its hosts; they were told to stop")
+}
+
+// acquire takes the job's lease.
+func (ses *session) acquire(ctx context.Context, holder ledger.Holder) (*ledger.Lease, error) {
+	return ledger.Acquire(ctx, ses.store, ses.job, holder, ses.o.LeaseTTL)
+}

@@ -120,7 +120,7 @@ func (m *manners) hold(ctx context.Context, host string, d time.Duration) error 
 	}
 	m.next[host] = m.clock.now().Add(d)
 	_, err := m.db.ExecContext(ctx, `INSERT INTO docs_hosts (host, next_at) VALUES ($1, $2) ON CONFLICT (host) DO UPDATE SET next_at = excluded.next_at`,
-		host, db.Micros(m.next[host]))
+		host, db.Micros(m.next[host])+1) // rounded up: never too early
 	if err != nil {
 		return fmt.Errorf("keeping off %s: %w", host, err)
 	}
@@ -179,7 +179,7 @@ func (m *manners) spend(ctx context.Context, host string, gap time.Duration) (wa
 		}
 		// For the run after a kill: the pause of a request that nobody saw the end of.
 		_, err := tx.ExecContext(ctx, `INSERT INTO docs_hosts (host, next_at) VALUES ($1, $2) ON CONFLICT (host) DO UPDATE SET next_at = excluded.next_at`,
-			host, db.Micros(now.Add(gap)))
+			host, db.Micros(now.Add(gap))+1)
 		return err
 	})
 	if err != nil && !errors.Is(err, errDayBudget) {

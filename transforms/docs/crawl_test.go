@@ -1,0 +1,288 @@
+package docs
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+)
+
+// Section 3.2 and 4.4: near pages first, in the order of discovery; each page
+// once; nothing out of scope; no deeper than max_depth.
+func TestBreadthFirst(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.policy.MaxDepth = 2
+		w.set("/docs", doc("seed", "/docs/b", "/docs/a", "https://"+host+"/docs/b/?utm_source=x#top", "#here", "mailto:a@b.example", "javascript:void(0)", "tel:1", "data:,x",
+			"https://other.example/docs/x", "/pricing", "/docs/old/x", "/docs/c?page=2"))
+		w.set("/docs/b", doc("b", "/docs/b/1", "/docs", "/docs/a"))
+		w.set("/docs/a", doc("a", "/docs/a/1", "/docs/b/1"))
+		w.set("/docs/c?page=2", doc("c"))
+		w.set("/docs/b/1", doc("b1", "/docs/deep"))
+		w.set("/docs/a/1", doc("a1"))
+		w.set("/docs/deep", doc("deep"))
+		state, reason := w.run()
+		require.Equal(t, []any{Done, ""}, []any{state, reason})
+		// The address is the link as found: the query is asked for, but is no part of the key.
+		require.Equal(t, []string{"/docs", "/docs/b", "/docs/a", "/docs/c?page=2", "/docs/b/1", "/docs/a/1"}, w.paths())
+		require.Equal(t, []string{"https://docs.example.com/docs 0", "https://docs.example.com/docs/a 1", "https://docs.example.com/docs/a/1 2", "https://docs.example.com/docs/b 1",
+			"https://docs.example.com/docs/b/1 2", "https://docs.example.com/docs/c 1"}, w.strings(`SELECT key || ' ' || depth FROM pages WHERE status = 'indexed' ORDER BY key`))
+	})
+}
+
+// Section 4.3: max_pages 200 is 200 requests, never 201. Retries, redirect hops
+// and robots.txt do not count.
+func TestMaxPages(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.cfg.HourBudget = 5000
+		var links []string
+		for n := range 250 {
+			at := fmt.Sprintf("/docs/%03d", n)
+			links = append(links, at)
+			w.set(at, doc(fmt.Sprint("page ", n)))
+		}
+		w.set("/docs", doc("seed", links...))
+		w.set("/docs/000", sequence(status(500), doc("page 0")))
+		w.set("/docs/001", status(302, "Location", "/docs/moved"))
+		w.set("/docs/moved", doc("moved"))
+		state, reason := w.run()
+		require.Equal(t, []any{Done, reasonMaxPages}, []any{state, reason})
+		paths := w.paths()
+		require.Len(t, paths, 200+1+1, "one retry, one redirect hop")
+		require.Equal(t, int64(200), w.crawl.part.stats.Requests-w.crawl.part.stats.Retries)
+		slices.Sort(paths)
+		require.Len(t, slices.Compact(paths), 201)
+		require.Equal(t, []string{"200 200"}, w.strings(`SELECT (SELECT requested FROM runs) || ' ' || requested FROM docs_sessions`))
+	})
+}
+
+// A frontier of exactly max_pages reaches no limit.
+func TestMaxPagesExactly(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.policy.MaxPages = 3
+		w.set("/docs", doc("seed", "/docs/a", "/docs/b"))
+		w.set("/docs/a", doc("a"))
+		w.set("/docs/b", doc("b"))
+		_, reason := w.run()
+		require.Equal(t, "", reason)
+		require.Len(t, w.paths(), 3)
+	})
+}
+
+// Section 4.3: the session's limit holds over providers.
+func TestSessionMaxPages(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.cfg.SessionMaxPages = 3
+		w.set("/docs", doc("seed", "/docs/a"))
+		w.set("/docs/a", doc("a"))
+		_, reason := w.run()
+		require.Equal(t, "", reason)
+		w.policy.ProviderID = "q"
+		_, reason = w.run()
+		require.Equal(t, reasonSessionMax, reason)
+		require.Equal(t, []string{"/docs", "/docs/a", "/docs"}, w.paths())
+	})
+}
+
+// gaps are the pauses between the requests of a log.
+func gaps(log []asked) (out []time.Duration) {
+	for i := 1; i < len(log); i++ {
+		out = append(out, log[i].at.Sub(log[i-1].at))
+	}
+	return out
+}
+
+// Section 5.2 and docs.md: a random pause around the policy's delay, robots.txt
+// included, and who may lengthen it.
+func TestDelay(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		delay       int
+		robots      http.HandlerFunc
+		least, most time.Duration
+	}{
+		{"1500", 1500, nil, time.Second, 2 * time.Second},
+		{"3000", 3000, nil, 2 * time.Second, 4 * time.Second},
+		{"never under a second", 1000, nil, time.Second, 1334 * time.Millisecond},
+		{"crawl-delay", 1500, text("User-agent: *\nCrawl-delay: 7\n"), 7 * time.Second, 7 * time.Second},
+		{"a short crawl-delay", 1500, text("User-agent: APIIntelBot\nCrawl-delay: 0.1\n"), time.Second, 2 * time.Second},
+		{"robots.txt 503", 1500, status(503), 2 * time.Second, 2 * time.Second},
+		{"robots.txt 500 and a long delay", 4500, status(500), 3 * time.Second, 6 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				w := newWorld(t, d)
+				w.policy.RequestDelayMS = tt.delay
+				if tt.robots != nil {
+					w.set("/robots.txt", tt.robots)
+				}
+				var links []string
+				for n := range 40 {
+					links = append(links, fmt.Sprint("/docs/", n))
+					w.set(fmt.Sprint("/docs/", n), doc(fmt.Sprint("page ", n)))
+				}
+				w.set("/docs", doc("seed", links...))
+				w.run()
+				all := gaps(w.log())
+				require.Len(t, all, 41)
+				distinct := map[time.Duration]bool{}
+				for _, g := range all {
+					require.GreaterOrEqual(t, g, tt.least)
+					require.LessOrEqual(t, g, tt.most)
+					distinct[g] = true
+				}
+				if tt.least < tt.most {
+					require.Greater(t, len(distinct), 5, "the pauses are random")
+				}
+			})
+		})
+	}
+}
+
+func text(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = fmt.Fprint(w, body)
+	}
+}
+
+// breaking ends the connection in the middle of an answer. (Where not a byte of
+// it came, net/http itself asks once more on a new connection.)
+func breaking(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Length", "100")
+	_, _ = fmt.Fprint(w, "<html>")
+	if err := http.NewResponseController(w).Flush(); err != nil {
+		panic(err)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// Section 5.4, row by row: what is answered, after which waits it is asked
+// again, and where the page ends. The waits are those of the table, to which a
+// pause between two requests may not be added.
+func TestBackoffTable(t *testing.T) {
+	s, m := time.Second, time.Minute
+	now := time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		name   string
+		answer http.HandlerFunc
+		waits  []time.Duration
+		end    Status
+		moves  string
+	}{
+		{"200", doc("x"), nil, Indexed, "queued robots_check fetching parsing extracting indexed"},
+		{"403", status(403), nil, Failed, "queued robots_check fetching failed"},
+		{"404", status(404), nil, Failed, "queued robots_check fetching failed"},
+		{"410", status(410), nil, Failed, "queued robots_check fetching failed"},
+		{"400", status(400), nil, Failed, "queued robots_check fetching failed"},
+		{"401", status(401), nil, Skipped, "queued robots_check fetching skipped"},
+		{"429 without Retry-After", sequence(status(429), doc("x")), []time.Duration{m}, Indexed, "queued robots_check fetching rate_limited fetching parsing extracting indexed"},
+		{"429 with seconds", sequence(status(429, "Retry-After", "90"), doc("x")), []time.Duration{90 * s}, Indexed, ""},
+		{"429 with few seconds", sequence(status(429, "Retry-After", "5"), doc("x")), []time.Duration{5 * s}, Indexed, ""},
+		{"429 with a date", sequence(func(w http.ResponseWriter, r *http.Request) {
+			status(429, "Retry-After", now.Add(5*m).Format(http.TimeFormat))(w, r)
+		}, doc("x")), []time.Duration{-1}, Indexed, ""},
+		{"429 twice", status(429), []time.Duration{m}, Failed, "queued robots_check fetching rate_limited fetching failed"},
+		{"500", sequence(status(500), status(500), doc("x")), []time.Duration{30 * s, m}, Indexed, "queued robots_check fetching retry fetching retry fetching parsing extracting indexed"},
+		{"500 for good", status(500), []time.Duration{30 * s, m}, Failed, "queued robots_check fetching retry fetching retry fetching failed"},
+		{"501", status(501), []time.Duration{30 * s, m}, Failed, ""},
+		{"502", status(502), []time.Duration{30 * s, m}, Failed, ""},
+		{"504", status(504), []time.Duration{30 * s, m}, Failed, ""},
+		{"503", sequence(status(503), status(503), status(503), doc("x")), []time.Duration{30 * s, m, 2 * m}, Indexed, ""},
+		{"503 for good", status(503), []time.Duration{30 * s, m, 2 * m}, Failed, ""},
+		{"503 with a longer Retry-After", sequence(status(503, "Retry-After", "100"), doc("x")), []time.Duration{100 * s}, Indexed, ""},
+		{"503 with a shorter Retry-After", sequence(status(503, "Retry-After", "1"), doc("x")), []time.Duration{30 * s}, Indexed, ""},
+		{"connection", sequence(breaking, doc("x")), []time.Duration{30 * s}, Indexed, "queued robots_check fetching retry fetching parsing extracting indexed"},
+		{"connection for good", breaking, []time.Duration{30 * s}, Failed, "queued robots_check fetching retry fetching failed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				w := newWorld(t, d)
+				w.time.at = now
+				w.set("/docs", doc("seed", "/docs/x", "/docs/y"))
+				w.set("/docs/x", tt.answer)
+				w.set("/docs/y", doc("y"))
+				state, _ := w.run()
+				require.Equal(t, Done, state)
+				log := w.log() // robots.txt, /docs, /docs/x and its retries, /docs/y
+				require.Len(t, log, 4+len(tt.waits))
+				for i, g := range gaps(log[2:]) {
+					if i == len(tt.waits) {
+						break
+					}
+					if tt.waits[i] < 0 { // a date
+						require.Equal(t, now.Add(5*m), log[3].at)
+						continue
+					}
+					require.Equal(t, tt.waits[i], g, "wait %d", i)
+				}
+				require.Equal(t, "/docs/y", log[len(log)-1].path, "while a URL waits, the whole host waits")
+				require.Equal(t, tt.end, w.row("/docs/x").Status)
+				if tt.moves != "" {
+					require.Equal(t, tt.moves, strings.Trim(fmt.Sprint(w.moves["https://"+host+"/docs/x"]), "[]"))
+				}
+			})
+		})
+	}
+}
+
+// The table's times for what fails below HTTP.
+func TestBackoff(t *testing.T) {
+	for _, tt := range []struct {
+		status, retries int
+		after           time.Duration
+		wait            time.Duration
+		again           bool
+	}{
+		{0, 0, -1, 30 * time.Second, true}, {0, 1, -1, 0, false},
+		{429, 0, -1, time.Minute, true}, {429, 0, 0, 0, true}, {429, 0, time.Hour, time.Hour, true}, {429, 1, -1, 0, false},
+		{503, 2, -1, 2 * time.Minute, true}, {503, 3, -1, 0, false},
+		{520, 1, -1, time.Minute, true}, {404, 0, -1, 0, false}, {301, 0, -1, 0, false},
+	} {
+		wait, again := backoff(tt.status, tt.retries, tt.after)
+		require.Equal(t, []any{tt.wait, tt.again}, []any{wait, again}, "%+v", tt)
+	}
+}
+
+// A Retry-After over ten minutes ends the provider for this run; the next run
+// goes on where it stopped, and not before the time has come.
+func TestLongRetryAfter(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/docs", doc("seed", "/docs/x", "/docs/y"))
+		w.set("/docs/x", sequence(status(429, "Retry-After", "3600"), doc("x")))
+		w.set("/docs/y", doc("y"))
+		state, _ := w.run()
+		require.Equal(t, Held, state)
+		require.Equal(t, []string{"/docs", "/docs/x"}, w.paths())
+		require.Equal(t, RateLimited, w.row("/docs/x").Status)
+
+		w.time.turn(30 * time.Minute)
+		state, _ = w.run()
+		require.Equal(t, Held, state)
+		require.Empty(t, w.log(), "half of the time is not enough")
+
+		// Within ten minutes of the end the run waits, also in a new session.
+		w.newSession()
+		end := w.time.now().Add(30 * time.Minute)
+		w.time.turn(25 * time.Minute)
+		state, _ = w.run()
+		require.Equal(t, Done, state)
+		log := w.log()
+		require.Equal(t, "/docs/x", log[0].path)
+		require.False(t, log[0].at.Before(end), "asked at %v, %v before the time", log[0].at, end.Sub(log[0].at))
+		require.Equal(t, "/docs/y", log[1].path)
+		require.Len(t, log, 2)
+		require.Equal(t, Indexed, w.row("/docs/x").Status)
+	})
+}

@@ -1,0 +1,242 @@
+package docs
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/transforms/canonical"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/policy"
+)
+
+// maxShown is how much of a page's text a person is shown (section 8.1).
+const maxShown = 200
+
+// Finding is one rule's word on a URL.
+type Finding struct {
+	Rule string
+	Says string
+	Stop bool // it keeps the URL from being asked for
+}
+
+// Explanation is why one provider's crawl would take a URL, or not.
+type Explanation struct {
+	Provider string
+	Taken    bool
+	Findings []Finding
+}
+
+// Explain asks each rule about a URL, for every provider whose host it is on,
+// or for the link alone where there is none. It fetches nothing but robots.txt,
+// and that only where the other rules let the URL pass.
+func Explain(ctx context.Context, cfg Config, raw string) ([]Explanation, error) {
+	w, d, err := setup(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return explain(ctx, cfg, w, d, systemClock, raw)
+}
+
+func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, now clock, raw string) ([]Explanation, error) {
+	off, err := disabled(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	u, uerr := canonical.Address(nil, raw, nil)
+	var out []Explanation
+	for _, p := range cfg.Policies {
+		if uerr != nil || canonical.Host(u) != p.Host() {
+			continue
+		}
+		e := Explanation{Provider: p.ProviderID}
+		x := explainer{cfg: cfg, w: w, db: d, clock: now, policy: p, off: off[p.ProviderID], raw: raw, e: &e}
+		if err := x.run(ctx); err != nil {
+			return nil, fmt.Errorf("explaining %s for %s: %w", raw, p.ProviderID, err)
+		}
+		out = append(out, e)
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	f := Finding{Rule: "host", Says: "no policy has a seed on it; pages of other hosts are never asked for", Stop: true}
+	if uerr != nil {
+		f = Finding{Rule: "scheme", Says: uerr.Error(), Stop: true}
+	}
+	return []Explanation{{Findings: []Finding{f}}}, nil
+}
+
+type explainer struct {
+	cfg    Config
+	w      *lane.Worker
+	db     *db.DB
+	clock  clock
+	policy policy.Policy
+	off    bool
+	raw    string
+	e      *Explanation
+}
+
+func (x *explainer) say(rule string, stop bool, format string, args ...any) {
+	x.e.Findings = append(x.e.Findings, Finding{rule, fmt.Sprintf(format, args...), stop})
+	x.e.Taken = x.e.Taken && !stop
+}
+
+func (x *explainer) run(ctx context.Context) error {
+	x.e.Taken = true
+	p := x.policy
+	if reason, ok := x.cfg.Crawled(p); !ok {
+		x.say("provider", true, "%s", reason)
+	} else if x.off {
+		x.say("provider", true, "it was purged; --enable-provider=%s lets it be crawled again", p.ProviderID)
+	} else {
+		x.say("provider", false, "channel %s, tos %s", p.Channel, p.Terms)
+	}
+	c := newCrawl(x.cfg, x.w, x.db, x.clock, p, part{})
+	seed := false
+	for _, raw := range p.SeedURLs {
+		s, _ := c.link(nil, raw, true)
+		l, _ := c.link(nil, x.raw, true)
+		seed = seed || s.key == l.key
+	}
+	l, why := c.link(nil, x.raw, seed)
+	x.say("address", false, "asked for as %s", l.address)
+	x.say("key", false, "known as %s", l.key)
+	pattern, _ := c.scope.Rule(canonical.Path(l.key))
+	switch {
+	case why != "":
+		x.say("pattern", true, "%s", why)
+	case pattern == "":
+		x.say("pattern", false, "a seed, which needs no pattern")
+	default:
+		x.say("pattern", false, "allowed by %s", pattern)
+	}
+	if err := x.known(ctx, l); err != nil {
+		return err
+	}
+	x.say("depth", false, "links are followed to depth %d", p.MaxDepth)
+	if err := x.budgets(ctx); err != nil {
+		return err
+	}
+	if why != "" {
+		x.say("robots", false, "not asked, as the pattern decides")
+		return nil
+	}
+	u, err := url.Parse(l.address)
+	if err != nil {
+		return err
+	}
+	r, err := c.manners.robots(ctx, u)
+	var held *heldError
+	switch {
+	case errors.Is(err, errUnreachable), errors.As(err, &held), errors.Is(err, errDayBudget):
+		x.say("robots", true, "%s", err)
+		return nil
+	case err != nil:
+		return err
+	}
+	line, ok := r.allowed(u)
+	switch {
+	case !ok:
+		x.say("robots", true, "%s", line)
+	case r.failed:
+		x.say("robots", false, "robots.txt answers %d: crawled slowly", r.status)
+	default:
+		n, text, _ := r.file.Rule(UserAgent, u.String())
+		if n > 0 {
+			x.say("robots", false, "allowed by robots.txt line %d: %s", n, text)
+		} else {
+			x.say("robots", false, "no line of robots.txt (status %d) speaks of it", r.status)
+		}
+	}
+	return nil
+}
+
+// known tells what the database has of the page.
+func (x *explainer) known(ctx context.Context, l link) error {
+	var blocked int64
+	if err := x.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM blocked_urls WHERE provider = $1 AND key = $2`, x.policy.ProviderID, l.key).Scan(&blocked); err != nil {
+		return err
+	}
+	if blocked > 0 {
+		x.say("known", true, "it answered 403 and is never asked for again (blocked_urls)")
+	}
+	var (
+		status, reason, title, hash string
+		depth                       int
+		fetched                     int64
+	)
+	err := x.db.QueryRowContext(ctx, `SELECT status, reason, depth, title, content_hash, fetched_at FROM pages WHERE provider = $1 AND key = $2`, x.policy.ProviderID, l.key).
+		Scan(&status, &reason, &depth, &title, &hash, &fetched)
+	if errors.Is(err, sql.ErrNoRows) {
+		x.say("known", false, "never seen")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	x.say("known", false, "status %s%s at depth %d", status, prefixed(" (", reason, ")"), depth)
+	if hash == "" {
+		return nil
+	}
+	var preview string
+	err = x.db.QueryRowContext(ctx, `SELECT preview FROM chunks WHERE provider = $1 AND key = $2 ORDER BY ordinal LIMIT 1`, x.policy.ProviderID, l.key).Scan(&preview)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	x.say("content", false, "%q, last seen %s: %s (the original: %s)", title, db.Time(fetched).Format(time.RFC3339), Shown(preview), l.address)
+	return nil
+}
+
+func prefixed(before, s, after string) string {
+	if s == "" {
+		return ""
+	}
+	return before + s + after
+}
+
+// Shown is as much of a text as a person is shown: at most 200 characters on one line.
+func Shown(text string) string {
+	r := []rune(strings.Join(strings.Fields(text), " "))
+	if len(r) > maxShown {
+		r = append(r[:maxShown-1], '…')
+	}
+	return string(r)
+}
+
+// budgets tells what is left of them.
+func (x *explainer) budgets(ctx context.Context) error {
+	var hour, day int64
+	minute := x.clock.now().Unix() / 60
+	if err := x.db.QueryRowContext(ctx, `SELECT COALESCE(SUM(CASE WHEN minute >= $1 THEN requests ELSE 0 END), 0), COALESCE(SUM(requests), 0) FROM docs_budget WHERE minute >= $2`,
+		minute-60, minute-24*60).Scan(&hour, &day); err != nil {
+		return err
+	}
+	most, mostDay := int64(cmp.Or(x.cfg.HourBudget, HourBudget)), int64(cmp.Or(x.cfg.DayBudget, DayBudget))
+	x.say("budget", day >= mostDay && !x.cfg.Hurry, "%d of %d requests used in the last hour, %d of %d in the last day", hour, most, day, mostDay)
+	return nil
+}
+
+// String is the explanation for a terminal.
+func (e Explanation) String() string {
+	var b strings.Builder
+	verdict := "would be asked for"
+	if !e.Taken {
+		verdict = "would not be asked for"
+	}
+	fmt.Fprintf(&b, "%s: %s\n", cmp.Or(e.Provider, "no provider"), verdict)
+	for _, f := range e.Findings {
+		mark := " "
+		if f.Stop {
+			mark = "✗"
+		}
+		fmt.Fprintf(&b, "  %s %-9s %s\n", mark, f.Rule, f.Says)
+	}
+	return b.String()
+}

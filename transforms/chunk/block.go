@@ -1,0 +1,116 @@
+package chunk
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// block is a heading, a fenced code block, or lines up to an empty one.
+type block struct {
+	path    []string // the headings above it; a heading's own is its last
+	text    string   // without the empty lines around it
+	heading bool
+	fence   string // of a code block: its opening line, else ""
+}
+
+// scan cuts Markdown into blocks. Headings are ATX headings at the margin, as
+// package content writes them.
+func scan(markdown string) []block {
+	var blocks []block
+	var path []string
+	var depths []int
+	var lines []string
+	fence, opening := "", ""
+	flush := func() {
+		if text := strings.Trim(strings.Join(lines, "\n"), "\n"); strings.TrimSpace(text) != "" {
+			blocks = append(blocks, block{path: path, text: text, fence: opening})
+		}
+		lines, opening = nil, ""
+	}
+	for l := range strings.SplitSeq(markdown, "\n") {
+		l = strings.TrimSuffix(l, "\r")
+		if fence != "" {
+			lines = append(lines, l)
+			if closes(l, fence) {
+				fence = ""
+				flush()
+			}
+			continue
+		}
+		if depth, text := headingOf(l); depth > 0 {
+			flush()
+			for len(depths) > 0 && depths[len(depths)-1] >= depth {
+				depths = depths[:len(depths)-1]
+			}
+			// A path is shared by blocks; growing it must not change theirs.
+			path = append(path[:len(depths):len(depths)], text)
+			depths = append(depths, depth)
+			blocks = append(blocks, block{path: path, text: l, heading: true})
+			continue
+		}
+		if strings.TrimSpace(l) == "" {
+			flush()
+			continue
+		}
+		if f := opens(l); f != "" {
+			// A fence behind a list's marker begins the block of that item.
+			if strings.HasPrefix(strings.TrimLeft(l, " "), f) {
+				flush()
+			}
+			opening, fence = l, f
+		}
+		lines = append(lines, l)
+	}
+	flush()
+	return blocks
+}
+
+// headingOf reads an ATX heading (CommonMark 0.31 section 4.2) at the margin; its
+// text is without marks.
+func headingOf(l string) (depth int, text string) {
+	for depth < len(l) && l[depth] == '#' {
+		depth++
+	}
+	if depth == 0 || depth > 6 || len(l) > depth && l[depth] != ' ' {
+		return 0, ""
+	}
+	return depth, strings.TrimSpace(unmark.Replace(l[depth:]))
+}
+
+var unmark = strings.NewReplacer("`", "", "**", "", `\`, "")
+
+// opens is the fence that a line opens, behind markers of quotes and lists; ""
+// for other lines.
+func opens(l string) string {
+	l = strings.TrimLeft(l, " >-0123456789.")
+	for _, c := range []string{"`", "~"} {
+		if n := len(l) - len(strings.TrimLeft(l, c)); n > 2 && !strings.Contains(l[n:], c) {
+			return l[:n]
+		}
+	}
+	return ""
+}
+
+func closes(l, fence string) bool {
+	l = strings.TrimRight(strings.TrimLeft(l, " >"), " ")
+	return len(l) >= len(fence) && strings.Trim(l, fence[:1]) == ""
+}
+
+// Block is a paragraph, list, table, code block or heading of a page: what is
+// remembered of it is where it stands and what its text hashes to.
+type Block struct {
+	Path []string `json:"path,omitempty"` // the headings above it, outermost first; a heading's own is its last
+	Hash string   `json:"hash"`           // of its text with single spaces; 16 hexadecimal digits
+}
+
+// Blocks lists the blocks of Markdown in order.
+func Blocks(markdown string) []Block {
+	scanned := scan(markdown)
+	blocks := make([]Block, len(scanned))
+	for i, b := range scanned {
+		sum := sha256.Sum256([]byte(strings.Join(strings.Fields(b.text), " ")))
+		blocks[i] = Block{Path: b.path, Hash: hex.EncodeToString(sum[:8])}
+	}
+	return blocks
+}

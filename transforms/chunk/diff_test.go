@@ -1,0 +1,45 @@
+package chunk_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/newsfork/seed-engine/transforms/chunk"
+)
+
+func TestDiff(t *testing.T) {
+	const page = "intro\n\n# T\n\none\n\ntwo\n\n## A\n\na text\n\n## B\n\nb text\n\n## C\n\nc text"
+	f := func(after, want string) {
+		t.Helper()
+		got, err := json.Marshal(chunk.Diff(chunk.Blocks(page), chunk.Blocks(after)))
+		if err != nil || string(got) != want {
+			t.Errorf("%q: %s (%v), want %s", after, got, err, want)
+		}
+	}
+	f(page, `null`)
+	f("intro\n\n\n# T\n\none\ntwo\n\n## A\n\na  text\n\n## B\n\nb text\n\n## C\n\nc text", `[{"path":["T"],"kind":"changed","added":1,"removed":2}]`)
+	f("intro\n\n# T\n\none\n\ntwo\n\n## A\n\na other\n\n## B\n\nb text\n\nnew\n\n## C\n\nc text",
+		`[{"path":["T","A"],"kind":"changed","added":1,"removed":1},{"path":["T","B"],"kind":"changed","added":1}]`)
+	f("intro\n\n# T\n\none\n\ntwo\n\n## B\n\nb text\n\n## C\n\nc text\n\n## A\n\na text", `[{"path":["T","A"],"kind":"moved"}]`)
+	f("intro\n\n# T\n\ntwo\n\none\n\n## A\n\na text\n\n## B\n\nb text\n\n## C\n\nc text", `[{"path":["T"],"kind":"changed","added":1,"removed":1}]`)
+	f("# T\n\none\n\ntwo\n\n## A\n\na text\n\n## D\n\nb text\n\n## C\n\nc text",
+		`[{"path":["T","D"],"kind":"added","added":2},{"kind":"removed","removed":1},{"path":["T","B"],"kind":"removed","removed":2}]`)
+}
+
+func TestBlocks(t *testing.T) {
+	blocks := chunk.Blocks("# T\n\n- a\n- b\n\n```\n# no heading\n\nx\n```\ntext\n## U\n| a |\n| --- |")
+	got, err := json.Marshal(blocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := ""
+	for _, b := range blocks {
+		paths += b.Path[len(b.Path)-1]
+		if len(b.Hash) != 16 {
+			t.Errorf("hash %q", b.Hash)
+		}
+	}
+	if paths != "TTTTUU" {
+		t.Errorf("%s: %s", paths, got)
+	}
+}

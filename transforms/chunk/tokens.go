@@ -1,0 +1,155 @@
+package chunk
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tiktoken-go/tokenizer/codec"
+)
+
+// encoding is cl100k_base: the library's vocabulary and pair merging behind a
+// scanner of our own, since its regular expression takes quadratic time on runs
+// of space and most of the time on all else.
+type encoding struct {
+	codec *codec.Codec
+	whole map[string]struct{} // the words that are one token
+}
+
+var cl100k = sync.OnceValue(func() *encoding {
+	e := &encoding{codec: codec.NewCl100kBase(), whole: make(map[string]struct{}, vocabulary)}
+	for id := range uint(vocabulary) {
+		word, err := e.codec.Decode([]uint{id})
+		if err != nil {
+			panic(fmt.Sprintf("cl100k_base has no token %d: %v", id, err)) // a broken build
+		}
+		e.whole[word] = struct{}{}
+	}
+	return e
+})
+
+// vocabulary is how many tokens cl100k_base has, without the special ones.
+const vocabulary = 100_256
+
+// maxSpace is the longest run of space, in bytes, that is counted token by
+// token; of longer ones each byte counts as a token, which is never too few.
+const maxSpace = 256
+
+// Tokens is how many tokens of cl100k_base text has. Special tokens are read as
+// the text they are.
+func Tokens(text string) int {
+	e := cl100k()
+	count := 0
+	for text != "" {
+		n := wordLength(text)
+		word := text[:n]
+		text = text[n:]
+		if _, ok := e.whole[word]; ok {
+			count++
+			continue
+		}
+		if n > maxSpace && strings.TrimSpace(word) == "" {
+			count += n
+			continue
+		}
+		tokens, err := e.codec.Count(word)
+		if err != nil { // only a time limit could be, and none is set
+			tokens = n
+		}
+		count += tokens
+	}
+	return count
+}
+
+// wordLength is the length of the piece that cl100k_base's pattern cuts off the
+// front of s. Its alternatives, in order:
+//
+//	(?i:'s|'t|'re|'ve|'m|'ll|'d)
+//	[^\r\n\p{L}\p{N}]?\p{L}+
+//	\p{N}{1,3}
+//	 ?[^\s\p{L}\p{N}]+[\r\n]*
+//	\s*[\r\n]+
+//	\s+(?!\S)
+//	\s+
+func wordLength(s string) int {
+	if n := contraction(s); n > 0 {
+		return n
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	if unicode.IsLetter(r) {
+		return size + span(s[size:], unicode.IsLetter)
+	}
+	number := unicode.IsNumber(r)
+	if !number && r != '\r' && r != '\n' {
+		if n := span(s[size:], unicode.IsLetter); n > 0 {
+			return size + n
+		}
+	}
+	if number {
+		for range 2 {
+			next, n := utf8.DecodeRuneInString(s[size:])
+			if n == 0 || !unicode.IsNumber(next) {
+				break
+			}
+			size += n
+		}
+		return size
+	}
+	start := 0
+	if r == ' ' {
+		start = 1
+	}
+	if n := span(s[start:], mark); n > 0 {
+		n += start
+		return n + span(s[n:], func(r rune) bool { return r == '\r' || r == '\n' })
+	}
+	run := span(s, unicode.IsSpace)
+	if end := strings.LastIndexAny(s[:run], "\r\n"); end >= 0 {
+		return end + 1
+	}
+	if run < len(s) {
+		if _, last := utf8.DecodeLastRuneInString(s[:run]); last < run {
+			return run - last
+		}
+	}
+	return max(run, size)
+}
+
+func mark(r rune) bool { return !unicode.IsSpace(r) && !unicode.IsLetter(r) && !unicode.IsNumber(r) }
+
+// span is the length of the runes in is that s begins with.
+func span(s string, is func(rune) bool) int {
+	for i, r := range s {
+		if !is(r) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+func contraction(s string) int {
+	if len(s) < 2 || s[0] != '\'' {
+		return 0
+	}
+	switch s[1] | 0x20 {
+	case 's', 't', 'm', 'd':
+		return 2
+	case 'r', 'v', 'l':
+		if len(s) < 3 {
+			return 0
+		}
+		switch second := s[2] | 0x20; s[1] | 0x20 {
+		case 'l':
+			if second == 'l' {
+				return 3
+			}
+		default:
+			if second == 'e' {
+				return 3
+			}
+		}
+	}
+	return 0
+}

@@ -12,9 +12,12 @@ import (
 // Of says in which of n lanes a host lies. Every mention of a host falls into
 // the same lane, so that one worker alone visits it.
 func Of(host string, n int) int {
+	if n <= 1 {
+		return 0
+	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(host)) // a hash.Hash never fails
-	return int(h.Sum32() % uint32(max(n, 1)))
+	return int(h.Sum32() % uint32(n))
 }
 
 // Mention is one naming of a host by an input file.
@@ -24,7 +27,8 @@ type Mention struct {
 	Index int    // position of the record in its file, from 0
 }
 
-// Batch holds mentions of one file that fall into one lane. Batches, not single
+// Batch holds mentions of one file that fall into one lane. One that was decoded
+// is kept whole in memory by any string of its Mentions: clone what stays. Batches, not single
 // mentions, cross the shuffle: the runners' cost is by element (design.md, The idea).
 type Batch struct {
 	File     string // key of the raw file
@@ -59,24 +63,18 @@ func encodeBatch(b Batch) []byte {
 	return out
 }
 
+// decodeBatch makes one string of a whole batch, of which the mentions' are
+// parts: an allocation for each would cost more than all the rest.
 func decodeBatch(in []byte) (Batch, error) {
-	r := reader{rest: in}
+	r := reader{rest: string(in)}
 	b := Batch{File: r.string(), Broken: r.uint() == 1}
 	n := r.uint()
-	if n > uint64(len(in)) {
+	if n > uint64(len(r.rest)) {
 		return Batch{}, errBatch
 	}
-	b.Mentions = make([]Mention, 0, n)
-	labels := map[string]string{} // a handful of labels serve a whole batch
-	for range n {
-		host := r.string()
-		raw := r.bytes()
-		label, ok := labels[string(raw)]
-		if !ok {
-			label = string(raw)
-			labels[label] = label
-		}
-		b.Mentions = append(b.Mentions, Mention{Host: host, Label: label, Index: int(r.uint())})
+	b.Mentions = make([]Mention, n)
+	for i := range b.Mentions {
+		b.Mentions[i] = Mention{Host: r.string(), Label: r.string(), Index: int(r.uint())}
 	}
 	if r.short {
 		return Batch{}, errBatch
@@ -89,29 +87,35 @@ func appendString(out []byte, s string) []byte {
 }
 
 type reader struct {
-	rest  []byte
+	rest  string
 	short bool
 }
 
+// uint is binary.Uvarint of a string.
 func (r *reader) uint() uint64 {
-	v, n := binary.Uvarint(r.rest)
-	if n <= 0 {
-		r.short, r.rest = true, nil
-		return 0
+	var v uint64
+	for i := 0; i < len(r.rest) && i < binary.MaxVarintLen64; i++ {
+		c := r.rest[i]
+		if i == binary.MaxVarintLen64-1 && c > 1 {
+			break // more than 64 bits
+		}
+		v |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			r.rest = r.rest[i+1:]
+			return v
+		}
 	}
-	r.rest = r.rest[n:]
-	return v
+	r.short, r.rest = true, ""
+	return 0
 }
 
-func (r *reader) bytes() []byte {
+func (r *reader) string() string {
 	n := r.uint()
 	if n > uint64(len(r.rest)) {
-		r.short, r.rest = true, nil
-		return nil
+		r.short, r.rest = true, ""
+		return ""
 	}
-	b := r.rest[:n]
+	s := r.rest[:n]
 	r.rest = r.rest[n:]
-	return b
+	return s
 }
-
-func (r *reader) string() string { return string(r.bytes()) }

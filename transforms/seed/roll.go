@@ -3,6 +3,7 @@ package seed
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -73,14 +74,14 @@ func (r *roll) add(b lane.Batch) error {
 		label, ok := r.label[m.Label]
 		if !ok {
 			label = int16(len(r.labels))
-			r.labels = append(r.labels, m.Label)
-			r.label[m.Label] = label
+			r.labels = append(r.labels, strings.Clone(m.Label))
+			r.label[r.labels[label]] = label
 		}
 		at, ok := r.byName[m.Host]
 		if !ok {
 			at = int32(len(r.hosts))
-			r.hosts = append(r.hosts, host{name: m.Host})
-			r.byName[m.Host] = at
+			r.hosts = append(r.hosts, host{name: strings.Clone(m.Host)}) // see lane.Batch
+			r.byName[r.hosts[at].name] = at
 		}
 		h := &r.hosts[at]
 		a := ask{file, label, m.Index}

@@ -150,6 +150,12 @@ func TestOneRun(t *testing.T) {
 	if a.code != ExitOK { // bad records are a dead letter, which fails no run
 		t.Fatalf("exit %d: %s", a.code, a.stderr)
 	}
+	for d := json.NewDecoder(strings.NewReader(a.stderr)); d.More(); {
+		var line struct{ Event string }
+		if err := d.Decode(&line); err != nil || line.Event == "" {
+			t.Fatalf("the log is not one of JSON events (%v):\n%s", err, a.stderr)
+		}
+	}
 	r := report(t, []byte(a.stdout))
 	if r.State != ledger.Done || r.Counts["domains_collected"] != 3 || r.Counts["records"] != 4 || r.Counts["records_bad"] != 1 || r.Counts["dead_letters"] != 1 {
 		t.Errorf("state %s, counts %v", r.State, r.Counts)
@@ -160,7 +166,7 @@ func TestOneRun(t *testing.T) {
 
 	// the same under --strict, with --force because all is done
 	a = start(t, dir, run+"--report=r.json --strict --force --runner=direct")
-	if a.code != ExitStrict || !strings.Contains(a.stderr, "dead-letters list") || !strings.Contains(a.stdout, "domains_collected") {
+	if a.code != ExitStrict || !strings.Contains(a.stderr, "dead-letters list") || !strings.Contains(a.stderr, `"event":"run_reported"`) || !strings.Contains(a.stdout, "domains_collected") {
 		t.Errorf("--strict: exit %d, stdout %q, stderr %q", a.code, a.stdout, a.stderr)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "r.json"))

@@ -1,0 +1,71 @@
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+var errHelp = errors.New("help asked for")
+
+func help(args []string, w io.Writer) error {
+	topic := ""
+	switch len(args) {
+	case 0:
+	case 1:
+		topic = args[0]
+	default:
+		return usagef("help takes one word, not %q; use %s", strings.Join(args, " "), or(topics()))
+	}
+	switch topic {
+	case "", "help":
+		_, err := fmt.Fprintf(w, usage, strings.Join(jobNames(), "|"), strings.Join(topics(), "|"))
+		if err != nil {
+			return err
+		}
+		return help([]string{"seed"}, w)
+	case "runs":
+		_, err := fmt.Fprint(w, runsUsage, controlFlags)
+		return err
+	case "dead-letters":
+		_, err := fmt.Fprint(w, deadLettersUsage, controlFlags)
+		return err
+	case "version":
+		_, err := fmt.Fprintln(w, "pipeline version    prints the program's version")
+		return err
+	}
+	j, ok := jobNamed(topic)
+	if !ok {
+		return usagef("help %s: there is no such job or command; use %s", topic, or(topics()))
+	}
+	if _, err := fmt.Fprintf(w, "pipeline --job=%s [flags]\n\nFlags, each also as SEED_NAME in the environment (--host-delay: SEED_HOST_DELAY) or in the --config file:\n", topic); err != nil {
+		return err
+	}
+	var o Options
+	all, f := newFlags(&o), flag.NewFlagSet("", flag.ContinueOnError)
+	all.VisitAll(func(g *flag.Flag) {
+		if !slices.Contains(j.foreign(), g.Name) {
+			f.Var(g.Value, g.Name, g.Usage)
+			f.Lookup(g.Name).DefValue = cmp.Or(j.defaults[g.Name], g.DefValue)
+		}
+	})
+	f.SetOutput(w)
+	f.PrintDefaults()
+	_, err := fmt.Fprintln(w, "\nBeam's own flags (--endpoint, --environment_type, --parallelism, --project, --region, --staging_location, --worker_binary …) keep their names.")
+	return err
+}
+
+// topics are what help knows of.
+func topics() []string { return append(jobNames(), "runs", "dead-letters", "version") }
+
+const usage = `pipeline [--job=%s] [flags]                  runs a job
+pipeline runs [list|show|cancel|pause|resume] [ID]     looks at runs, and steers them
+pipeline dead-letters [list|show|replay] [ID]          what waits for a person
+pipeline version
+pipeline help [%s]
+
+`

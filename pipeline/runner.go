@@ -1,0 +1,102 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// remote are the runners whose workers are not in this process.
+var remote = []string{"flink", "dataflow", "spark", "universal"}
+
+var runners = append([]string{"direct", "prism"}, remote...)
+
+// checkRunner refuses a runner without what it needs to start or to see the store.
+func (o *Options) checkRunner() error {
+	if !slices.Contains(remote, o.Runner) {
+		return nil
+	}
+	if o.Runner == "dataflow" {
+		for _, need := range []struct{ name, like string }{{"project", "PROJECT"}, {"region", "europe-west1"}, {"staging_location", "gs://bucket/staging"}} {
+			if o.beam(need.name) == "" {
+				return usagef("--runner=dataflow needs --%s; add --%s=%s", need.name, need.name, need.like)
+			}
+		}
+		if v := o.beam("staging_location"); !strings.HasPrefix(v, "gs://") || len(v) == len("gs://") {
+			return usagef("--staging_location=%s: Dataflow stages in Google Cloud Storage; write gs://bucket/staging", v)
+		}
+	} else {
+		switch v := o.beam("endpoint"); {
+		case v == "":
+			return usagef("--runner=%s needs --endpoint; add --endpoint=host:port of its job server, such as localhost:8099", o.Runner)
+		case !hostPort(v):
+			return usagef("--endpoint=%s: write host:port, such as localhost:8099", v)
+		}
+		if err := o.checkFlink(); err != nil {
+			return err
+		}
+	}
+	mount := o.SharedFilesystem && o.Runner != "dataflow" && !strings.HasPrefix(o.Store, "mem://")
+	switch {
+	case !o.elsewhere() || mount || !localStore(o.Store):
+		return nil
+	case o.sample:
+		return usagef("the sample bucket is seen by this machine only, and %s has workers elsewhere; add --store=s3://…, r2://… or gs://…", o.Runner)
+	case o.Runner == "dataflow" || strings.HasPrefix(o.Store, "mem://"):
+		return usagef("--store=%s is seen by this machine only, and %s has workers elsewhere; use s3://, r2:// or gs://", o.Store, o.Runner)
+	}
+	return usagef("--store=%s is seen by this machine only, and %s has workers elsewhere; use s3://, r2:// or gs://, or --shared-filesystem when every worker mounts it", o.Store, o.Runner)
+}
+
+// reach checks that the runner's job server answers: the SDK itself would wait
+// for two minutes.
+func (o *Options) reach(ctx context.Context) error {
+	if !slices.Contains(remote, o.Runner) || o.Runner == "dataflow" || o.dry() {
+		return nil
+	}
+	d := net.Dialer{Timeout: 2 * time.Second}
+	c, err := d.DialContext(ctx, "tcp", o.beam("endpoint"))
+	if err != nil {
+		return fmt.Errorf("--endpoint=%s: no job server of %s answers there; start it, or correct the address: %w", o.beam("endpoint"), o.Runner, err)
+	}
+	return c.Close()
+}
+
+func hostPort(s string) bool {
+	host, port, err := net.SplitHostPort(s)
+	n, perr := strconv.Atoi(port)
+	return err == nil && perr == nil && host != "" && n > 0 && n < 65536
+}
+
+// beam is the value of a flag of Beam's.
+func (o *Options) beam(name string) string {
+	if f := o.flags.Lookup(name); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+// elsewhere says that the workers are not in this process.
+func (o *Options) elsewhere() bool {
+	return slices.Contains(remote, o.Runner) && (o.Runner == "dataflow" || !strings.EqualFold(o.beam("environment_type"), "loopback"))
+}
+
+// slots is how many lanes can be at work at once in the whole job. A lane has
+// one request in flight at least, so --concurrency bounds them.
+func (o *Options) slots() int {
+	switch {
+	case !slices.Contains(remote, o.Runner):
+		return 1
+	case o.Runner == "dataflow":
+		return o.dataflowSlots()
+	}
+	n, err := strconv.Atoi(o.beam("parallelism"))
+	if err != nil { // a runner without that flag
+		return 1
+	}
+	return min(max(n, 1), o.Concurrency)
+}

@@ -35,6 +35,7 @@ const vocabulary = 100_256
 
 // maxSpace is the longest run of space, in bytes, that is counted token by
 // token; of longer ones each byte counts as a token, which is never too few.
+// Of other runs of mixed space the library may count a token too many.
 const maxSpace = 256
 
 // Tokens is how many tokens of cl100k_base text has. Special tokens are read as
@@ -55,7 +56,7 @@ func Tokens(text string) int {
 			continue
 		}
 		tokens, err := e.codec.Count(word)
-		if err != nil { // only a time limit could be, and none is set
+		if err != nil || strings.IndexByte(word, 0x7f) >= 0 { // the library passes over DEL
 			tokens = n
 		}
 		count += tokens

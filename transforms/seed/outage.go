@@ -8,19 +8,14 @@ type Network struct {
 	Failed int64 // by DNS, connect or time-out
 }
 
-// down says whether failures have the share of an outage. One or two dead sites
-// visited alone do not tell of the network: a file that holds nothing else, or
-// what an interrupted run left, must come to its end.
+// down says whether failures have the share of an outage. seed.md sets no
+// least number of visits: a run of nothing but dead sites looks like one too.
 func (n Network) down(threshold float64) bool {
-	return threshold > 0 && n.Visits >= outageLeast && float64(n.Failed) >= threshold*float64(n.Visits)
+	return threshold > 0 && n.Visits > 0 && float64(n.Failed) >= threshold*float64(n.Visits)
 }
 
 // outageWindow is how many of the last visits are looked at (seed.md, Outage guard).
 const outageWindow = 200
-
-// outageLeast visits are needed to speak of an outage: five sites that all fail
-// by chance, at five dead ones in a hundred, are one case in three million.
-const outageLeast = 5
 
 // window is the outage guard's rolling look at the last visits of a lane.
 type window struct {

@@ -370,20 +370,22 @@ func TestListDeadLetters(t *testing.T) {
 
 func TestRedact(t *testing.T) {
 	for in, want := range map[string]string{
-		"dial https://user:pa@ss@h.com/a@b":                       "dial https://REDACTED@h.com/a@b",
-		"https://h.com/@user?x=1":                                 "https://h.com/@user?x=1",
-		"postgres://u:p/w@db:5432/x?sslmode=off":                  "postgres://REDACTED@db:5432/x?sslmode=off",
-		"host=db user=u password=hunter2 dbname=x":                "host=db user=u password=REDACTED dbname=x",
-		`host=db password='a b' dbname=x`:                         "host=db password=REDACTED dbname=x",
-		"/o?X-Amz-Credential=AKIA%2Fx&X-Amz-Signature=ab&part=1":  "/o?X-Amz-Credential=REDACTED&X-Amz-Signature=REDACTED&part=1",
-		"https://h/?q=1&key=abc#f":                                "https://h/?q=1&key=REDACTED#f",
-		"https://h/?access_token=abc&a=b":                         "https://h/?access_token=REDACTED&a=b",
-		"the key AKIAIOSFODNN7EXAMPLE is unknown":                 "the key REDACTED is unknown",
-		"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCY":    "AWS_SECRET_ACCESS_KEY=REDACTED",
-		`{"client_secret": "s3 cr", "a": 1}`:                      `{"client_secret": REDACTED, "a": 1}`,
-		"Authorization: Bearer abcdefgh.ijk":                      "Authorization: Bearer REDACTED",
-		"reading key datasets/country=sg/raw_0001.json: EOF":      "reading key datasets/country=sg/raw_0001.json: EOF",
-		"putting key=datasets/date=2026-01-28/raw_0001.json: EOF": "putting key=datasets/date=2026-01-28/raw_0001.json: EOF",
+		"dial https://user:pa@ss@h.com/a@b":                        "dial https://REDACTED@h.com/a@b",
+		"https://h.com/@user?x=1":                                  "https://h.com/@user?x=1",
+		"postgres://u:p/w@db:5432/x?sslmode=off":                   "postgres://REDACTED@db:5432/x?sslmode=off",
+		"host=db user=u password=hunter2 dbname=x":                 "host=db user=u password=REDACTED dbname=x",
+		`host=db password='a b' dbname=x`:                          "host=db password=REDACTED dbname=x",
+		"/o?X-Amz-Credential=AKIA%2Fx&X-Amz-Signature=ab&part=1":   "/o?X-Amz-Credential=REDACTED&X-Amz-Signature=REDACTED&part=1",
+		"https://h/?q=1&key=abc#f":                                 "https://h/?q=1&key=REDACTED#f",
+		"https://h/?access_token=abc&a=b":                          "https://h/?access_token=REDACTED&a=b",
+		"the key AKIAIOSFODNN7EXAMPLE is unknown":                  "the key REDACTED is unknown",
+		"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCY":     "AWS_SECRET_ACCESS_KEY=REDACTED",
+		`{"client_secret": "s3 cr", "a": 1}`:                       `{"client_secret": REDACTED, "a": 1}`,
+		"get credentials: could not find default credentials. See": "get credentials: could not find default credentials. See",
+		`{"credentials": "abc"} credentials=abc credential:abc`:    `{"credentials": REDACTED} credentials=REDACTED credential:REDACTED`,
+		"Authorization: Bearer abcdefgh.ijk":                       "Authorization: Bearer REDACTED",
+		"reading key datasets/country=sg/raw_0001.json: EOF":       "reading key datasets/country=sg/raw_0001.json: EOF",
+		"putting key=datasets/date=2026-01-28/raw_0001.json: EOF":  "putting key=datasets/date=2026-01-28/raw_0001.json: EOF",
 	} {
 		if got := Redact(in); got != want {
 			t.Errorf("Redact(%q)\n got %q\nwant %q", in, got, want)

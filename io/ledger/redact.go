@@ -16,7 +16,10 @@ var redactions = []struct {
 	// Query parameters: short names are secrets only there.
 	{regexp.MustCompile(`(?i)([?&](?:x-(?:amz|goog)-[a-z-]+|awsaccesskeyid|googleaccessid|key|sig|auth|code|sid|session)=)[^\s&#"'<>]*`), "${1}REDACTED"},
 	// Names that say themselves that the value is secret, wherever they stand.
-	{regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:token|secret|passw(?:or)?d|pwd|passphrase|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|signature|credentials?)["']?\s*[=:]\s*)(?:"[^"]*"|'[^']*'|[^\s&#"'<>,;)}\]]+)`), "${1}REDACTED"},
+	{regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:token|secret|passw(?:or)?d|pwd|passphrase|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|signature)["']?\s*[=:]\s*)(?:"[^"]*"|'[^']*'|[^\s&#"'<>,;)}\]]+)`), "${1}REDACTED"},
+	// "get credentials: no such file" is how the clouds' clients say why: after
+	// that word a colon and a space are prose.
+	{regexp.MustCompile(`(?i)([a-z0-9_.-]*credentials?(?:["']\s*[=:]\s*|\s*=\s*|:))("[^"]*"|'[^']*'|[^\s&#"'<>,;)}\]]+)`), "${1}REDACTED"},
 	// AWS access key ids, by their prefixes (IAM user guide, "Unique identifiers").
 	{regexp.MustCompile(`\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`), "REDACTED"},
 }

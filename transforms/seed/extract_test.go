@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -124,14 +125,23 @@ func TestBadFile(t *testing.T) {
 	bad, good := day+"raw_0001.json", day+"raw_0002.json"
 	// kind-urlset-1 is named by both, kind-urlset-2 by the broken file alone.
 	whole := rawFile("https://kind-urlset-1.com", "https://kind-urlset-2.com")
-	j.put(bad, whole[:len(whole)-2])
+	// Long enough for mentions to be on their way to the lanes before the break.
+	urls := []string{"https://kind-urlset-1.com", "https://kind-urlset-2.com"}
+	for n := range 2000 {
+		urls = append(urls, fmt.Sprintf("https://kind-no-sitemap-%d.com", n))
+	}
+	long := rawFile(urls...)
+	j.put(bad, long[:len(long)-2])
+	none := "datasets/country=kr/category=news/date=2026-01-28/raw_0001.json" // breaks off before it names anybody
+	j.put(none, `{"records":[`)
 	j.put(good, rawFile("https://kind-urlset-3.com", "https://kind-urlset-1.com"))
 	total := j.run()
 	letters := j.letters()
+	letters = slices.DeleteFunc(letters, func(d ledger.DeadLetter) bool { return d.Input.File == none && d.Kind == "bad_file" })
 	if len(letters) != 1 || letters[0].Kind != "bad_file" || letters[0].Input.File != bad || letters[0].Retryable || letters[0].Attempts != 1 {
 		t.Fatalf("dead letters %+v", letters)
 	}
-	if j.exists(bad+".success") || !j.exists(good+".success") {
+	if j.exists(bad+".success") || j.exists(none+".success") || !j.exists(good+".success") {
 		t.Error("the broken file must stay open, the other must be done")
 	}
 	if len(j.asked("kind-urlset-2.com")) != 0 {
@@ -140,9 +150,11 @@ func TestBadFile(t *testing.T) {
 	if m := j.metadata(good, "kind-urlset-1.com"); m.Source.RawFilePath != good || *m.Source.RecordIndex != 1 {
 		t.Errorf("source %+v: the broken file must not count", m.Source)
 	}
-	if c := total.Counts; c["files_bad"] != 1 || c["files_read"] != 1 || c["domains_unique"] != 2 || c["files_listed"] != 2 {
+	if c := total.Counts; c["files_bad"] != 2 || c["files_read"] != 1 || c["domains_unique"] != 2 || c["files_listed"] != 3 {
 		t.Errorf("counts %v", c)
 	}
+	must(t, j.store.Delete(t.Context(), none))
+	must(t, j.store.Delete(t.Context(), "dead-letters/seed/"+ledger.DeadLetter{Job: seed.Job, Kind: "bad_file", Input: ledger.Input{File: none}}.ID()+".json"))
 	j.run()
 	if l := j.letters(); len(l) != 1 || l[0].Attempts != 2 {
 		t.Errorf("a second failure updates the letter: %+v", l)

@@ -104,6 +104,7 @@ func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func([]by
 		return nil
 	}
 	var t ledger.Tally
+	t.Count("files_listed", 1)
 	letter := ledger.DeadLetter{Job: Job, RunID: fn.Config.Lane.RunID, Stage: "copy", Kind: "copy_failed", Input: ledger.Input{File: key}}
 	done, err := CopyFile(ctx, fn.w.Store, key, fn.Config.DeleteVerified)
 	switch {

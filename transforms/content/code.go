@@ -227,15 +227,15 @@ func language(pre *html.Node) string {
 	if l := hint(pre, true); l != "" {
 		return named(l)
 	}
-	n := pre.Parent
-	for depth := 0; depth < 4 && n != nil; depth++ {
+	for n, depth := pre.Parent, 0; n != nil && depth < 8; n, depth = n.Parent, depth+1 {
 		switch n.DataAtom {
 		case atom.Div, atom.Figure, atom.Span, atom.Td, atom.Tr, atom.Tbody, atom.Table:
 			if l := hint(n, false); l != "" {
 				return named(l)
 			}
+		default:
+			return ""
 		}
-		n = n.Parent
 	}
 	return ""
 }
@@ -250,7 +250,7 @@ func named(l string) string {
 // hint reads a language from classes and data attributes; own says that the
 // element is the code's, where short forms mean a language too.
 func hint(n *html.Node, own bool) string {
-	for _, key := range []string{"data-lang", "data-language"} {
+	for _, key := range []string{"data-lang", "data-language", "language", "syntax"} {
 		if l := languageName(attr(n, key)); l != "" {
 			return l
 		}

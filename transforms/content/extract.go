@@ -115,7 +115,9 @@ func (s *survey) walk(n *html.Node, where int) {
 		case atom.Input:
 			s.password = s.password || strings.EqualFold(attr(c, "type"), "password")
 		case atom.H1:
-			if s.h1 == nil && where&(inFrame|inHeader) == 0 {
+			// One in the page's header is the site's name, unless the title begins
+			// with it.
+			if s.h1 == nil && where&inFrame == 0 && (where&inHeader == 0 || s.titled(c)) {
 				s.h1 = c
 			}
 		case atom.Article, atom.Main, atom.Section:
@@ -123,6 +125,12 @@ func (s *survey) walk(n *html.Node, where int) {
 		}
 		s.visit(c, here)
 	}
+}
+
+// titled reports whether the page's title begins with a heading's text.
+func (s *survey) titled(h *html.Node) bool {
+	text := strings.TrimSuffix(line(h), "¶")
+	return len(text) > 2 && strings.HasPrefix(s.title, text) && text != s.title
 }
 
 // visit walks below n, having noted what n is.

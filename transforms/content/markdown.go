@@ -215,7 +215,7 @@ func (w *writer) word(s string, from, to int) {
 		case '*':
 			escape = escape || len(word) > 1 || from > 0 && blankAt(s[from-1:]) == 0 || to < len(s) && blankAt(s[to:]) == 0
 		case '_':
-			escape = len(word) > 1 && !within(word, i)
+			escape = escape || len(word) > 1 && !within(word, i)
 		case '<':
 			escape = i+1 < len(word) && (strings.IndexByte("/!?", word[i+1]) >= 0 || letter(word[i+1]))
 		case '&':
@@ -236,12 +236,12 @@ func (w *writer) word(s string, from, to int) {
 	w.out = append(w.out, word[plain:]...)
 }
 
-// within reports whether the underscore at i stands between letters, where it
-// is no mark.
+// within reports whether the underscores around i stand between letters, where
+// they are no mark.
 func within(word string, i int) bool {
-	inside := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
-	before, _ := utf8.DecodeLastRuneInString(word[:i])
-	after, _ := utf8.DecodeRuneInString(word[i+1:])
+	inside := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	before, _ := utf8.DecodeLastRuneInString(strings.TrimRight(word[:i], "_"))
+	after, _ := utf8.DecodeRuneInString(strings.TrimLeft(word[i+1:], "_"))
 	return inside(before) && inside(after)
 }
 

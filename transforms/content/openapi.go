@@ -331,7 +331,7 @@ func (a *api) security() {
 		scheme := a.resolve(s.value)
 		parts := []string{str(scheme, "type"), str(scheme, "scheme"), str(scheme, "in"), str(scheme, "name")}
 		parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
-		fmt.Fprintf(&a.b, "- `%s`: %s. %s\n", s.key, strings.Join(parts, " "), cellText(str(scheme, "description")))
+		a.b.WriteString(strings.TrimSpace(fmt.Sprintf("- `%s`: %s. %s", s.key, strings.Join(parts, " "), cellText(str(scheme, "description")))) + "\n")
 	}
 	a.b.WriteByte('\n')
 }

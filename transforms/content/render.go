@@ -231,6 +231,12 @@ func blocks(n *html.Node) int {
 				count++
 				run = false
 				continue
+			case atom.A, atom.Span:
+				if n := blocks(c); n > 1 {
+					count += n
+					run = false
+					continue
+				}
 			}
 		}
 		if !run {
@@ -259,16 +265,15 @@ func (w *writer) marked(n *html.Node, text string) {
 }
 
 func (w *writer) image(n *html.Node) {
-	alt := strings.Join(strings.FieldsFunc(attr(n, "alt"), space), " ")
-	if alt == "" {
+	alt := attr(n, "alt")
+	if strings.TrimFunc(alt, space) == "" {
 		return
 	}
 	w.begin()
-	if w.cell {
-		alt = strings.ReplaceAll(alt, "|", `\|`)
-	}
-	w.out = append(append(append(w.out, "[이미지: "...), alt...), ']')
-	w.fresh = false
+	w.out = append(w.out, "[이미지:"...)
+	w.fresh, w.space = false, true
+	w.text(alt)
+	w.out, w.space = append(w.out, ']'), false
 }
 
 func (w *writer) lineBreak() {

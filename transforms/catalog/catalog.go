@@ -4,7 +4,6 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -41,7 +40,7 @@ const sitesAtOnce = 8
 type Config struct {
 	Lane  lane.Config
 	Lanes int
-	DB    string // DSN without password; empty for the worker's SEED_DB
+	DB    string // DSN without password; a worker elsewhere takes its own SEED_DB where it has one
 	Sites []Site
 
 	// The pools' sizes, and the length of the queue before each of them.
@@ -102,7 +101,11 @@ func (c Config) open(ctx context.Context) (*db.DB, error) {
 	if d, ok := databases.open[c.Lane.RunID]; ok {
 		return d, nil
 	}
-	d, err := db.Open(ctx, cmp.Or(c.DB, os.Getenv("SEED_DB")))
+	dsn := c.DB
+	if own := os.Getenv("SEED_DB"); own != "" && (c.Lane.Leases || dsn == "") {
+		dsn = own // a worker elsewhere may have a password of its own
+	}
+	d, err := db.Open(ctx, dsn)
 	if err != nil {
 		return nil, err
 	}

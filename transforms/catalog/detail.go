@@ -30,7 +30,8 @@ func (v *visit) productDetailParser() *stage {
 			t := task.(ParseProductDetailHtml)
 			p, missing, err := v.reader.readDetail(t.ProductURL, t.HTMLContent)
 			for _, name := range v.layout.page(missing) {
-				v.warn("field_stopped_matching", "field", name, "pages", layoutWindow, "url", t.ProductURL)
+				v.log.Warn("field_stopped_matching", "field", name, "pages", layoutWindow, "url", t.ProductURL)
+				v.state.Stats.warned(StoppedMatching + v.reader.site.Name + "." + name)
 			}
 			switch {
 			case errors.Is(err, errNoKey):

@@ -32,7 +32,7 @@ type CrawlingStats struct {
 
 	ProductsNew, ProductsChanged int64
 	Failed                       map[string]int64 // failed tasks by stage
-	Warnings                     map[string]int64 // by event
+	Warnings                     map[string]int64 // by their names as counts
 }
 
 // Stats counts a crawl, live. At the end of a crawl that was not stopped
@@ -61,13 +61,13 @@ func (s *Stats) Snapshot() CrawlingStats {
 	return c
 }
 
-func (s *Stats) warned(event string) {
+func (s *Stats) warned(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.warnings == nil {
 		s.warnings = map[string]int64{}
 	}
-	s.warnings[event]++
+	s.warnings[name]++
 }
 
 func (s *Stats) fail(stage string) {
@@ -80,6 +80,10 @@ func (s *Stats) fail(stage string) {
 	s.failed[stage]++
 }
 
+// StoppedMatching begins the name of a count that stands for a layout break:
+// the site and the field follow, with a dot between.
+const StoppedMatching = "field_stopped_matching."
+
 // counts are the report's, by its names (cli.md, "Run report").
 func (c CrawlingStats) counts() map[string]int64 {
 	m := map[string]int64{
@@ -89,8 +93,8 @@ func (c CrawlingStats) counts() map[string]int64 {
 	for stage, n := range c.Failed {
 		m["failed_"+snake(stage)] = n
 	}
-	for event, n := range c.Warnings {
-		m["warnings_"+event] = n
+	for name, n := range c.Warnings {
+		m[name] = n
 	}
 	return m
 }

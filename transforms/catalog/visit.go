@@ -27,6 +27,9 @@ const (
 	maxRedirects = 5
 	acceptHTML   = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
 
+	// inFlight is how long requests in flight go on after a stop, so that the
+	// process ends within catalog.md's two seconds.
+	inFlight = 1500 * time.Millisecond
 	// heldFor is a wait at the switch that is long enough to be a pause.
 	heldFor = 50 * time.Millisecond
 	// leaseLook is how often a site that another run has is looked at again.
@@ -76,6 +79,8 @@ func (v *visit) run(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	ctx, cut := context.WithCancel(ctx)
+	defer cut()
 	stopped, stop := context.WithCancel(ctx)
 	defer stop()
 	v.stopped = stopped
@@ -83,7 +88,9 @@ func (v *visit) run(ctx context.Context) error {
 		select {
 		case <-v.state.Control.Stopping():
 			stop()
-		case <-stopped.Done():
+			defer time.AfterFunc(inFlight, cut).Stop()
+			<-ctx.Done()
+		case <-ctx.Done():
 		}
 	}()
 	if err := v.readRobots(ctx); err != nil {
@@ -356,10 +363,4 @@ func (v *visit) forgive(ctx context.Context, e entry) {
 	if err := v.w.Forgive(ctx, v.letter(e)); err != nil && ctx.Err() == nil {
 		v.log.Warn("dead_letter_stays", "url", e.URL, "error", ledger.Redact(err.Error()))
 	}
-}
-
-// warn says and counts that something is wrong with the site's file.
-func (v *visit) warn(event string, args ...any) {
-	v.log.Warn(event, args...)
-	v.state.Stats.warned(event)
 }

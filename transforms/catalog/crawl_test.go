@@ -1,0 +1,495 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/io/web/webtest/catalogsim"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// visit is a crawl of one of the job's sites without a pipeline around it.
+func (j *job) visit(cfg Config, name string) (*visit, *lane.Worker) {
+	j.t.Helper()
+	w, err := lane.Open(j.t.Context(), cfg.Lane)
+	require.NoError(j.t, err)
+	j.t.Cleanup(func() { assert.NoError(j.t, lane.Close(cfg.Lane.RunID)) })
+	v, err := newVisit(cfg, w, j.db, site(j.t, name), &Stats{})
+	require.NoError(j.t, err)
+	return v, w
+}
+
+// small lays out a list of a few pages in place of the fifty.
+func (j *job) small(pages, perPage int) {
+	j.matter = catalogsim.NewMatter(pages, perPage)
+	j.web.Handle(catalogsim.MatterHost, j.matter)
+}
+
+// asked are the paths that the site was asked for, in the order of their ends.
+func (j *job) asked(host string) (paths []string) {
+	for _, r := range j.web.Requests() {
+		if r.Host == host && r.Method != "" {
+			paths = append(paths, r.Path)
+		}
+	}
+	return paths
+}
+
+// Each worker alone, with an in-memory queue at each end (seed, section 4).
+func TestEachWorkerAlone(t *testing.T) {
+	j := newJob(t, "", webtest.Options{}, "matter")
+	j.small(3, 2)
+	v, _ := j.visit(j.config(), "matter")
+	v.stopped = t.Context()
+	require.NoError(t, v.readRobots(t.Context()))
+	_, _, _, err := v.journal.open(t.Context(), v.reader.seeds(), time.Now(), false)
+	require.NoError(t, err)
+
+	// alone runs one worker of a stage between two queues.
+	alone := func(s *stage, in Task) (out []Task) {
+		t.Helper()
+		s.size = 1
+		plan := []*stage{s}
+		for _, k := range []Kind{KindFetchListPage, KindParseListPageHtml, KindFetchProductDetailPage, KindParseProductDetailHtml, KindSaveProduct} {
+			if k != s.takes {
+				plan = append(plan, &stage{name: "end", takes: k})
+			}
+		}
+		e := newEngine(plan, 100, v.state, &memory{})
+		e.buried = v.bury
+		idle, done := make(chan struct{}), make(chan struct{})
+		e.pending.Add(1)
+		s.queue <- in
+		go func() { e.worker(t.Context(), 0, idle); close(done) }()
+		select {
+		case <-e.wake: // its task is done and nothing else waits, or it leads back
+		case <-time.After(time.Second):
+		}
+		close(idle)
+		<-done
+		for _, end := range plan[1:] {
+			for len(end.queue) > 0 {
+				out = append(out, <-end.queue)
+			}
+		}
+		return out
+	}
+
+	fetch := FetchListPage{Page: 1, URL: v.reader.listURL(1)}
+	out := alone(v.listPageFetcher(), fetch)
+	require.Len(t, out, 1)
+	parse := out[0].(ParseListPageHtml)
+	assert.Equal(t, 1, parse.Page)
+	assert.Contains(t, parse.HTMLContent, "CSA1600006MAT00006-24")
+	assert.EqualValues(t, 1, v.state.Stats.Snapshot().ListPagesFetched)
+
+	out = alone(v.listPageParser(), parse)
+	const host = "https://" + catalogsim.MatterHost
+	assert.Equal(t, []Task{FetchProductDetailPage{ProductURL: host + j.matter.DetailPath(6)}, FetchProductDetailPage{ProductURL: host + j.matter.DetailPath(5)}}, out)
+	assert.EqualValues(t, 2, v.state.Stats.Snapshot().ProductURLsFound)
+	var waiting int
+	require.NoError(t, j.db.QueryRowContext(t.Context(), `SELECT count(*) FROM catalog_tasks WHERE kind = 'FetchListPage' AND state = 0`).Scan(&waiting))
+	assert.Equal(t, 2, waiting, "the site says that there are three pages: two more wait in the journal")
+
+	out = alone(v.productDetailFetcher(), out[0])
+	require.Len(t, out, 1)
+	assert.Contains(t, out[0].(ParseProductDetailHtml).HTMLContent, "Firmware Version")
+	assert.EqualValues(t, 1, v.state.Stats.Snapshot().DetailPagesFetched)
+
+	out = alone(v.productDetailParser(), out[0])
+	require.Len(t, out, 1)
+	assert.Equal(t, "CSA1600006MAT00006-24", out[0].(SaveProduct).ProductDetail.Key)
+	assert.Equal(t, "Dimmable Light 6", out[0].(SaveProduct).ProductDetail.Fields["name"])
+
+	assert.Empty(t, alone(v.dbSaver(), out[0]))
+	assert.EqualValues(t, 1, v.state.Stats.Snapshot().ProductsSaved)
+	assert.Contains(t, j.products("matter"), "CSA1600006MAT00006-24")
+}
+
+// Failures of every stage: the counters stay exact, and what failed for good is
+// a dead letter that a replay does again.
+func TestFailuresRetriesAndReplay(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		dsn := dbtest.SQLite(t)
+		if d.Dialect == db.Postgres {
+			dsn = dbtest.Postgres(t)
+		}
+		j := newJob(t, dsn, webtest.Options{}, "matter")
+		j.small(5, 4)
+		j.matter.Fail(j.matter.DetailPath(3), 2, 503, "")  // the third try is good
+		j.matter.Fail(j.matter.DetailPath(4), -1, 404, "") // final at once
+		j.matter.Fail(j.matter.DetailPath(5), -1, 500, "") // three tries
+		j.matter.Fail(j.matter.DetailPath(6), -1, 204, "") // fetched, without a key
+		j.matter.Fail(j.matter.ListPath(5), -1, 502, "")   // products 1 to 4 are never found
+		j.matter.Fail(j.matter.ListPath(2), 1, 429, "0")   // held and asked again
+		total := j.run()
+		assert.Equal(t, map[string]int64{"list_pages_fetched": 4, "product_urls_found": 16, "detail_pages_fetched": 15, "products_saved": 14,
+			"failed_tasks": 3, "products_new": 14, "products_changed": 0}, reported(total))
+		assert.Equal(t, map[string]int64{"failed_list_page_fetcher": 1, "failed_list_page_parser": 0, "failed_product_detail_fetcher": 1, "failed_product_detail_parser": 1, "dead_letters": 3},
+			counted(total, "failed_list_page_fetcher", "failed_list_page_parser", "failed_product_detail_fetcher", "failed_product_detail_parser", "dead_letters"))
+		assert.Zero(t, j.left())
+		times := func(path string) (n int) {
+			for _, p := range j.asked(catalogsim.MatterHost) {
+				if p == path {
+					n++
+				}
+			}
+			return n
+		}
+		assert.Equal(t, []int{3, 3, 3, 2}, []int{times(j.matter.DetailPath(5)), times(j.matter.DetailPath(6)), times(j.matter.ListPath(5)), times(j.matter.ListPath(2))})
+
+		letters := j.letters()
+		var got []string
+		for _, l := range letters {
+			got = append(got, fmt.Sprint(l.Stage, " ", l.Kind, " ", l.Retryable, " ", l.Input.Source, " ", strings.TrimPrefix(l.Input.URL, "https://"+catalogsim.MatterHost)))
+			assert.NotContains(t, l.Error, "<html")
+		}
+		assert.ElementsMatch(t, []string{
+			"ListPageFetcher http_502 true matter " + j.matter.ListPath(5),
+			"ProductDetailFetcher http_500 true matter " + j.matter.DetailPath(5),
+			"ProductDetailParser missing_key true matter " + j.matter.DetailPath(6)}, got)
+
+		j.matter.Mend()
+		j.web.ResetLog()
+		require.NoError(t, Reopen(t.Context(), j.db, letters))
+		assert.Equal(t, 3, j.left())
+		again := j.run()
+		assert.EqualValues(t, 20, again.Counts["products_saved"])
+		assert.EqualValues(t, 6, again.Counts["products_new"])
+		assert.Empty(t, j.letters(), "a success takes the letter away")
+		assert.Equal(t, 1, times(j.matter.DetailPath(5)), "once, though it is a replay and on a list page")
+	})
+}
+
+// A product that is gone (404) is final at once.
+func TestGoneProduct(t *testing.T) {
+	j := newJob(t, "", webtest.Options{}, "matter")
+	j.small(1, 3)
+	j.matter.Fail(j.matter.DetailPath(2), -1, 404, "")
+	total := j.run()
+	assert.Equal(t, counted(total, "product_urls_found", "detail_pages_fetched", "products_saved", "failed_tasks"),
+		map[string]int64{"product_urls_found": 3, "detail_pages_fetched": 2, "products_saved": 2, "failed_tasks": 1})
+	require.Len(t, j.letters(), 1)
+	assert.False(t, j.letters()[0].Retryable)
+	assert.Len(t, j.asked(catalogsim.MatterHost), 1+1+3)
+}
+
+func TestManners(t *testing.T) {
+	t.Run("disallowed pages are never asked for", func(t *testing.T) {
+		j := newJob(t, "", webtest.Options{}, "matter")
+		j.small(1, 3)
+		j.matter.Robots("User-agent: *\nDisallow: " + j.matter.DetailPath(2) + "\n")
+		total := j.run()
+		assert.EqualValues(t, 2, total.Counts["products_saved"])
+		assert.NotContains(t, j.asked(catalogsim.MatterHost), j.matter.DetailPath(2))
+		require.Len(t, j.letters(), 1)
+		assert.Equal(t, "robots_disallowed", j.letters()[0].Kind)
+	})
+	t.Run("a robots.txt that fails is a ban", func(t *testing.T) {
+		j := newJob(t, "", webtest.Options{}, "matter", "gadgets")
+		j.matter.Fail("/robots.txt", -1, 500, "")
+		total := j.run()
+		assert.Equal(t, []string{"/robots.txt", "/robots.txt", "/robots.txt"}, j.asked(catalogsim.MatterHost))
+		assert.EqualValues(t, 48, total.Counts["products_saved"], "the other site is crawled")
+		require.Len(t, j.letters(), 1)
+		assert.Equal(t, "robots_unreachable", j.letters()[0].Kind)
+		assert.EqualValues(t, 1, total.Counts["failed_orchestrator"])
+	})
+	t.Run("a site that asks for too long a pause is left", func(t *testing.T) {
+		j := newJob(t, "", webtest.Options{}, "matter")
+		j.matter.Robots("User-agent: *\nCrawl-delay: 60\n")
+		j.run()
+		assert.Equal(t, []string{"/robots.txt"}, j.asked(catalogsim.MatterHost))
+		assert.Equal(t, "crawl_delay", j.letters()[0].Kind)
+	})
+	t.Run("one request at a time with a pause", func(t *testing.T) {
+		j := newJob(t, "", webtest.Options{}, "matter")
+		j.small(2, 4)
+		j.cfg.Lane.Web.HostDelay = 30 * time.Millisecond
+		j.run()
+		log := j.web.Requests()
+		require.Len(t, log, 1+2+8)
+		assert.Equal(t, 1, j.web.MaxInFlight())
+		for i := 1; i < len(log); i++ {
+			if gap := log[i].Start.Sub(log[i-1].End); gap < 29*time.Millisecond {
+				t.Errorf("%v between two requests", gap)
+			}
+		}
+	})
+	t.Run("Retry-After holds all fetchers", func(t *testing.T) {
+		j := newJob(t, "", webtest.Options{}, "matter")
+		j.small(2, 20)
+		j.matter.Fail(j.matter.DetailPath(21), 1, 429, "1")
+		j.run()
+		var held time.Time
+		late := 0
+		for _, r := range j.web.Requests() {
+			if r.Status == 429 {
+				held = r.End
+			}
+		}
+		require.False(t, held.IsZero())
+		for _, r := range j.web.Requests() {
+			since := r.Start.Sub(held)
+			if since > 50*time.Millisecond && since < 950*time.Millisecond {
+				t.Errorf("%s was asked for %v after the 429", r.Path, since)
+			}
+			if since >= 950*time.Millisecond {
+				late++
+			}
+		}
+		assert.Positive(t, late)
+	})
+	t.Run("the HTTP semaphore bounds all fetchers", func(t *testing.T) {
+		j := newJob(t, "", webtest.Options{Latency: 5 * time.Millisecond}, "matter", "gadgets")
+		j.small(4, 12)
+		j.cfg.ListFetchers, j.cfg.DetailFetchers, j.cfg.Lane.Web.Concurrency = 4, 8, 3
+		j.run()
+		assert.Equal(t, 3, j.web.MaxInFlight())
+	})
+	t.Run("links to elsewhere and redirects to elsewhere are not followed", func(t *testing.T) {
+		j := newJob(t, "", webtest.Options{}, "matter")
+		j.web.Handle(catalogsim.MatterHost, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/robots.txt":
+			case "/csa_product/away/":
+				http.Redirect(w, r, "https://elsewhere.example/", http.StatusFound)
+			default:
+				_, _ = fmt.Fprint(w, `<div class=post-feed><article><a href="https://elsewhere.example/x">x</a><a href="/csa_product/away/">y</a></article></div>`)
+			}
+		}))
+		j.run()
+		assert.Empty(t, j.asked("elsewhere.example"))
+		require.Len(t, j.letters(), 1)
+		assert.Equal(t, "blocked", j.letters()[0].Kind)
+	})
+}
+
+func TestStopAfterKnown(t *testing.T) {
+	j := newJob(t, "", webtest.Options{}, "matter")
+	j.small(10, 4)
+	j.cfg.ListFetchers = 1
+	j.run()
+	j.matter.SetPages(11) // four new products: the first page is all new
+	j.cfg.StopAfterKnown = 2
+	j.web.ResetLog()
+	total := j.run()
+	assert.EqualValues(t, 4, total.Counts["products_new"])
+	lists := total.Counts["list_pages_fetched"]
+	if lists < 3 || lists > 6 { // those on their way when the third was read are read too
+		t.Errorf("%d list pages fetched, want about 3 of 11", lists)
+	}
+	assert.Equal(t, total.Counts["product_urls_found"], total.Counts["products_saved"])
+	assert.Zero(t, j.left())
+	assert.Len(t, j.products("matter"), 44)
+}
+
+func TestLayoutBreak(t *testing.T) {
+	j := newJob(t, "", webtest.Options{}, "matter")
+	j.small(5, 6)
+	j.matter.Break(true)
+	total := j.run()
+	assert.EqualValues(t, 1, total.Counts[StoppedMatching+"matter.device_type"])
+	assert.EqualValues(t, 30, total.Counts["products_saved"], "a field that is missing is a warning, not a failure")
+	for name := range total.Counts {
+		if strings.HasPrefix(name, StoppedMatching) && name != StoppedMatching+"matter.device_type" {
+			t.Errorf("also %s", name)
+		}
+	}
+}
+
+// A run that breaks off anywhere is gone on with: nothing is lost, nothing is
+// saved twice, and only what was in flight is fetched twice.
+func TestBrokenOffRunIsGoneOnWith(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for _, after := range []int{1, 5, 20, 45} {
+			dsn := dbtest.SQLite(t)
+			if d.Dialect == db.Postgres {
+				dsn = dbtest.Postgres(t)
+			}
+			j := newJob(t, dsn, webtest.Options{Latency: 2 * time.Millisecond}, "matter")
+			j.small(6, 8)
+			cfg := j.config()
+			v, _ := j.visit(cfg, "matter")
+			ctx, kill := context.WithCancel(t.Context()) // as a kill: no grace, no goodbye
+			go func() {
+				for len(j.web.Requests()) < after && ctx.Err() == nil {
+					time.Sleep(time.Millisecond)
+				}
+				kill()
+			}()
+			require.NoError(t, v.run(ctx))
+			kill()
+			first := v.state.Stats.Snapshot()
+			inFlight := int64(cfg.DetailFetchers + cfg.ListFetchers + cfg.QueueLength)
+
+			v, _ = j.visit(j.config(), "matter")
+			require.NoError(t, v.run(t.Context()))
+			second := v.state.Stats.Snapshot()
+			assert.Equal(t, second.ProductURLsFound, second.DetailPagesFetched)
+			assert.Equal(t, second.DetailPagesFetched, second.ProductsSaved)
+			assert.EqualValues(t, 48, first.ProductsNew+second.ProductsNew, "after %d requests: %+v then %+v", after, first, second)
+			assert.EqualValues(t, 48, first.ProductsSaved+second.ProductsSaved, "each is saved once")
+			assert.Len(t, j.products("matter"), 48)
+			assert.Zero(t, j.left())
+			if twice := int64(len(j.asked(catalogsim.MatterHost))) - 2 - 6 - 48; twice > inFlight {
+				t.Errorf("%d pages fetched twice", twice)
+			}
+		}
+	})
+}
+
+// Two runs at once: the second waits for the site, and does nothing twice.
+func TestOneRunASite(t *testing.T) {
+	j := newJob(t, "", webtest.Options{Latency: time.Millisecond}, "matter")
+	j.small(3, 8)
+	j.cfg.DetailFetchers, j.cfg.ListFetchers = 1, 1
+	var all sync.WaitGroup
+	for range 2 {
+		v, _ := j.visit(j.config(), "matter")
+		all.Go(func() { assert.NoError(t, v.run(t.Context())) })
+	}
+	all.Wait()
+	assert.Equal(t, 1, j.web.MaxInFlight()/2+j.web.MaxInFlight()%2, "never more than one run's two fetchers")
+	assert.Len(t, j.asked(catalogsim.MatterHost), 2*(1+3+24), "one after the other")
+}
+
+// The upsert itself, without a lease: two writers over the same keys.
+func TestUpsertByTwoAtOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		require.NoError(t, Migrate(t.Context(), d))
+		j := &rows{db: d, site: "s"}
+		const n = 60
+		products := func(version string) (out []product) {
+			for i := range n {
+				p, err := asRow(ProductDetail{URL: fmt.Sprint("u", i), Key: fmt.Sprint("k", i), Fields: map[string]any{"v": version}})
+				require.NoError(t, err)
+				out = append(out, p)
+			}
+			return out
+		}
+		at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+		var mu sync.Mutex
+		var added, changed int
+		save := func(version string, at time.Time, backwards bool) {
+			p := products(version)
+			if backwards {
+				slices.Reverse(p)
+			}
+			for part := range slices.Chunk(p, 7) {
+				a, c, err := j.saved(t.Context(), part, at)
+				if !assert.NoError(t, err) {
+					return
+				}
+				mu.Lock()
+				added, changed = added+a, changed+c
+				mu.Unlock()
+			}
+		}
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() { save("1", at.Add(time.Duration(i)), i%2 == 1) })
+		}
+		all.Wait()
+		assert.Equal(t, []int{n, 0}, []int{added, changed}, "each is new to one of the four writers")
+		save("1", at.Add(time.Hour), false)
+		assert.Equal(t, []int{n, 0}, []int{added, changed})
+		save("2", at.Add(2*time.Hour), false)
+		assert.Equal(t, []int{n, n}, []int{added, changed})
+		var first, last, change int64
+		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT min(first_seen), min(last_seen), min(changed_at) FROM catalog_products`).Scan(&first, &last, &change))
+		assert.Equal(t, db.Micros(at), first)
+		assert.Equal(t, db.Micros(at.Add(2*time.Hour)), last)
+		assert.Equal(t, last, change)
+
+		twice := products("3")[:2]
+		twice = append(twice, twice...) // one statement cannot write a row twice
+		_, c, err := j.saved(t.Context(), twice, at.Add(3*time.Hour))
+		require.NoError(t, err)
+		assert.Equal(t, 2, c)
+	})
+}
+
+// Fifty requests hang. After the stop no request leaves within 100 ms, the
+// crawl ends within two seconds, and what is queued is kept.
+func TestCancelOnAHangingSite(t *testing.T) {
+	for name, delay := range map[string]time.Duration{"side by side": 0, "waiting for their turn": 300 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			j := newJob(t, "", webtest.Options{}, "matter")
+			j.small(10, 12)
+			j.cfg.DetailFetchers, j.cfg.ListFetchers, j.cfg.Lane.Web.HostDelay = 50, 1, delay
+			want := 50
+			if delay > 0 {
+				want = 1
+			}
+			j.matter.Hang("*")
+			v, w := j.visit(j.config(), "matter")
+			ended := make(chan error)
+			go func() { ended <- v.run(t.Context()) }()
+			require.Eventually(t, func() bool { return j.web.MaxInFlight() >= want }, 20*time.Second, 5*time.Millisecond)
+			before := w.Web.Stats().Requests
+			begin := time.Now()
+			w.Stop(nil)
+			time.Sleep(100 * time.Millisecond)
+			atOnce := w.Web.Stats().Requests
+			require.NoError(t, <-ended)
+			if took := time.Since(begin); took > 2*time.Second {
+				t.Errorf("it ended %v after the stop, want at most 2s", took)
+			}
+			assert.LessOrEqual(t, w.Web.Stats().Requests-atOnce, int64(0), "a request left later than 100 ms after the stop")
+			assert.LessOrEqual(t, atOnce-before, int64(1), "requests after the stop")
+			assert.Positive(t, j.left())
+
+			j.matter.Mend()
+			j.cfg.Lane.Web.HostDelay = 0
+			total := j.run()
+			assert.Len(t, j.products("matter"), 120)
+			assert.EqualValues(t, total.Counts["product_urls_found"], total.Counts["products_saved"])
+		})
+	}
+}
+
+// Paused through the ledger, as `runs pause` does it: nothing is sent, and the
+// run goes on where it was.
+func TestPauseThroughTheLedger(t *testing.T) {
+	j := newJob(t, "", webtest.Options{Latency: 20 * time.Millisecond}, "matter")
+	j.small(20, 12)
+	j.cfg.DetailFetchers, j.cfg.ListFetchers, j.cfg.Lane.Web.HostDelay = 2, 1, 5*time.Millisecond
+	cfg := j.config()
+	v, w := j.visit(cfg, "matter")
+	ended := make(chan error)
+	go func() { ended <- v.run(t.Context()) }()
+	require.Eventually(t, func() bool { return len(j.web.Requests()) > 10 }, 20*time.Second, 5*time.Millisecond)
+	ask := func(a ledger.Action) {
+		require.NoError(t, ledger.WriteControl(t.Context(), j.store, cfg.Lane.RunID, ledger.Control{Action: a, At: time.Now()}))
+	}
+	ask(ledger.ActionPause)
+	quiet := func(d time.Duration) bool { // nothing sent for so long
+		n := w.Web.Stats().Requests
+		time.Sleep(d)
+		return w.Web.Stats().Requests == n
+	}
+	require.Eventually(t, func() bool { return quiet(300 * time.Millisecond) }, 10*time.Second, time.Millisecond)
+	assert.True(t, quiet(3*time.Second), "a paused run sends nothing")
+	saved := v.state.Stats.Snapshot().ProductsSaved
+	assert.Less(t, saved, int64(240))
+	ask(ledger.ActionRun)
+	require.NoError(t, <-ended)
+	s := v.state.Stats.Snapshot()
+	assert.EqualValues(t, 240, s.ProductsSaved)
+	assert.Zero(t, s.FailedTasks)
+	assert.Len(t, j.asked(catalogsim.MatterHost), 1+20+240, "nothing was asked for twice")
+}

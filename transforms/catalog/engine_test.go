@@ -1,0 +1,362 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// memory is a journal without a database.
+type memory struct {
+	mu      sync.Mutex
+	waiting []entry
+	at      []time.Time
+	buried  []entry
+}
+
+func (m *memory) add(at time.Time, tasks ...entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range tasks {
+		m.waiting, m.at = append(m.waiting, e), append(m.at, at)
+	}
+}
+
+func (m *memory) due(_ context.Context, now time.Time, n int) (tasks []entry, next time.Time, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := 0; i < len(m.waiting); {
+		switch {
+		case m.at[i].After(now):
+			if next.IsZero() || m.at[i].Before(next) {
+				next = m.at[i]
+			}
+			i++
+		case len(tasks) == n:
+			return tasks, time.Time{}, nil
+		default:
+			tasks = append(tasks, m.waiting[i])
+			m.waiting, m.at = slices.Delete(m.waiting, i, i+1), slices.Delete(m.at, i, i+1)
+		}
+	}
+	return tasks, next, nil
+}
+
+func (m *memory) retry(_ context.Context, e entry, at time.Time) error { m.add(at, e); return nil }
+
+func (m *memory) bury(_ context.Context, e entry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.buried = append(m.buried, e)
+	return nil
+}
+
+// hand is a switch for tests.
+type hand struct {
+	stop   chan struct{}
+	mu     sync.Mutex
+	paused chan struct{} // closed when the pause ends; nil: none
+}
+
+func newHand() *hand { return &hand{stop: make(chan struct{})} }
+
+func (h *hand) Stopping() <-chan struct{} { return h.stop }
+
+func (h *hand) Proceed(ctx context.Context) bool {
+	h.mu.Lock()
+	p := h.paused
+	h.mu.Unlock()
+	if p != nil {
+		select {
+		case <-p:
+		case <-h.stop:
+		case <-ctx.Done():
+		}
+	}
+	select {
+	case <-h.stop:
+		return false
+	default:
+		return ctx.Err() == nil
+	}
+}
+
+func (h *hand) pause() (resume func()) {
+	p := make(chan struct{})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.paused = p
+	return func() { close(p) }
+}
+
+// counter counts what each stage did.
+type counter struct {
+	mu   sync.Mutex
+	done map[Kind]int
+}
+
+func (c *counter) add(k Kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = map[Kind]int{}
+	}
+	c.done[k]++
+}
+
+// empty is a plan whose stages do nothing but send on: a list page leads to
+// fan products, and to the next page up to last.
+func empty(sizes [5]int, fan, last int, m *memory, saw func(Task)) []*stage {
+	one := func(t Task) ([]Task, error) { return []Task{t}, nil }
+	work := []func(t Task) ([]Task, error){
+		func(t Task) ([]Task, error) {
+			return one(ParseListPageHtml{Page: t.(FetchListPage).Page, from: t.(FetchListPage)})
+		},
+		func(t Task) ([]Task, error) {
+			p := t.(ParseListPageHtml)
+			var out []Task
+			for i := range fan {
+				out = append(out, FetchProductDetailPage{ProductURL: fmt.Sprint(p.Page, "/", i)})
+			}
+			if p.Page < last {
+				next := FetchListPage{Page: p.Page + 1}
+				out = append(out, next)
+				m.add(time.Time{}, next.entry())
+			}
+			return out, nil
+		},
+		func(t Task) ([]Task, error) {
+			return one(ParseProductDetailHtml{ProductURL: t.(FetchProductDetailPage).ProductURL, from: t.(FetchProductDetailPage)})
+		},
+		func(t Task) ([]Task, error) { return one(SaveProduct{from: t.(ParseProductDetailHtml).from}) },
+		func(Task) ([]Task, error) { return nil, nil },
+	}
+	kinds := []Kind{KindFetchListPage, KindParseListPageHtml, KindFetchProductDetailPage, KindParseProductDetailHtml, KindSaveProduct}
+	var plan []*stage
+	for i, kind := range kinds {
+		plan = append(plan, &stage{name: string(kind), takes: kind, size: sizes[i], work: func(_ context.Context, t Task) ([]Task, error) {
+			saw(t)
+			return work[i](t)
+		}})
+	}
+	return plan
+}
+
+func testEngine(plan []*stage, length int, c Control, m *memory) *engine {
+	e := newEngine(plan, length, &SharedState{Control: c, Stats: &Stats{}}, m)
+	e.buried = func(context.Context, entry, string, *failure) error { return nil }
+	e.backoff = func(tries int) time.Duration { return time.Duration(tries) * time.Second }
+	return e
+}
+
+// Every pool at every size from 1 to 4, and queues of one task: pages fan out
+// into full queues and lead back to the first stage, and nothing locks up.
+func TestBackPressureNeverLocksUp(t *testing.T) {
+	const pages, fan = 6, 12
+	for n := range 4 * 4 * 4 * 4 * 4 {
+		sizes := [5]int{n%4 + 1, n/4%4 + 1, n/16%4 + 1, n/64%4 + 1, n/256%4 + 1}
+		m, c := &memory{}, &counter{}
+		m.add(time.Time{}, entry{Kind: KindFetchListPage, Page: 1})
+		m.add(time.Time{}, entry{Kind: KindFetchListPage, Page: pages + 1}, entry{Kind: KindFetchListPage, Page: pages + 2})
+		e := testEngine(empty(sizes, fan, pages, m, func(t Task) { c.add(t.Kind()) }), 1, newHand(), m)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		complete, err := e.run(ctx)
+		cancel()
+		require.NoError(t, err)
+		require.True(t, complete, "pools of %v locked up after %v", sizes, c.done)
+		const lists, products = pages + 2, (pages + 2) * fan
+		require.Equal(t, map[Kind]int{KindFetchListPage: lists, KindParseListPageHtml: lists, KindFetchProductDetailPage: products,
+			KindParseProductDetailHtml: products, KindSaveProduct: products}, c.done, "pools of %v", sizes)
+		require.Zero(t, e.pending.Load())
+	}
+}
+
+// A slow saver holds the whole road back: no queue grows past its length.
+func TestBackPressureHoldsTheFirstStage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, c := &memory{}, &counter{}
+		for page := range 100 {
+			m.add(time.Time{}, entry{Kind: KindFetchListPage, Page: page + 100})
+		}
+		plan := empty([5]int{1, 1, 1, 1, 1}, 12, 0, m, func(t Task) { c.add(t.Kind()) })
+		e := testEngine(plan, 2, newHand(), m)
+		release := make(chan struct{})
+		plan[4].work = func(context.Context, Task) ([]Task, error) { <-release; return nil, nil }
+		end := make(chan bool)
+		go func() { complete, _ := e.run(t.Context()); end <- complete }()
+		synctest.Wait()
+		for _, s := range plan {
+			assert.Len(t, s.queue, 2, s.name)
+		}
+		// One saved, then for each queue two in it and one or two in the hands around it.
+		c.mu.Lock()
+		assert.Less(t, c.done[KindFetchProductDetailPage], 12)
+		assert.Less(t, c.done[KindFetchListPage], 10)
+		c.mu.Unlock()
+		close(release)
+		assert.True(t, <-end)
+		assert.Equal(t, 1200, c.done[KindParseProductDetailHtml])
+	})
+}
+
+// The retry queue: three tries with growing waits, then the dead letter.
+func TestRetryThenDeadLetter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		m.add(time.Time{}, entry{Kind: KindFetchProductDetailPage, URL: "flaky"}, entry{Kind: KindFetchProductDetailPage, URL: "gone"}, entry{Kind: KindFetchProductDetailPage, URL: "final"},
+			entry{Kind: KindFetchProductDetailPage, URL: "panics"}, entry{Kind: KindFetchProductDetailPage, URL: "well"})
+		var tried []string
+		begin := time.Now()
+		s := &stage{name: "ProductDetailFetcher", takes: KindFetchProductDetailPage, work: func(_ context.Context, task Task) ([]Task, error) {
+			f := task.(FetchProductDetailPage)
+			tried = append(tried, fmt.Sprint(f.ProductURL, " ", time.Since(begin).Seconds()))
+			switch {
+			case f.ProductURL == "panics":
+				panic("a bug")
+			case f.ProductURL == "final":
+				return nil, &failure{kind: "http_404", final: true, err: errors.New("gone")}
+			case f.ProductURL == "gone", f.ProductURL == "flaky" && f.tries < 2:
+				return nil, errors.New("no luck")
+			}
+			return nil, nil
+		}}
+		e := testEngine([]*stage{s}, 1, newHand(), m)
+		e.state.Stats.fail("an earlier stage")
+		type letter struct {
+			entry entry
+			kind  string
+			final bool
+		}
+		var letters []letter
+		e.buried = func(_ context.Context, en entry, stage string, f *failure) error {
+			assert.Equal(t, "ProductDetailFetcher", stage)
+			letters = append(letters, letter{en, f.kind, f.final})
+			var p *lane.PanicError
+			assert.Equal(t, en.URL == "panics", errors.As(f, &p))
+			return nil
+		}
+		complete, err := e.run(t.Context())
+		require.NoError(t, err)
+		require.True(t, complete)
+		assert.Equal(t, []string{"flaky 0", "gone 0", "final 0", "panics 0", "well 0", "flaky 1", "gone 1", "flaky 3", "gone 3"}, tried)
+		product := func(url string, tries int) entry {
+			return entry{Kind: KindFetchProductDetailPage, URL: url, Tries: tries}
+		}
+		assert.Equal(t, []letter{{product("final", 1), "http_404", true}, {product("panics", 1), "panic", true}, {product("gone", 3), "failed", false}}, letters)
+		assert.Equal(t, []entry{product("final", 1), product("panics", 1), product("gone", 3)}, m.buried)
+		assert.Equal(t, CrawlingStats{FailedTasks: 4, Failed: map[string]int64{"ProductDetailFetcher": 3, "an earlier stage": 1}, Warnings: map[string]int64{}}, e.state.Stats.Snapshot())
+	})
+}
+
+func TestStopBeginsNothingNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := &memory{}, newHand()
+		for page := range 1000 {
+			m.add(time.Time{}, entry{Kind: KindFetchListPage, Page: page})
+		}
+		var begun atomic.Int64
+		plan := empty([5]int{2, 1, 3, 1, 1}, 12, 0, m, func(Task) { begun.Add(1) })
+		for _, s := range plan {
+			work := s.work
+			s.work = func(ctx context.Context, t Task) ([]Task, error) { time.Sleep(time.Second); return work(ctx, t) }
+		}
+		e := testEngine(plan, 4, h, m)
+		var atStop int64
+		time.AfterFunc(20500*time.Millisecond, func() { atStop = begun.Load(); close(h.stop) })
+		begin := time.Now()
+		complete, err := e.run(t.Context())
+		assert.NoError(t, err)
+		assert.False(t, complete)
+		assert.Equal(t, 21*time.Second, time.Since(begin), "what was in hand ends, nothing else")
+		assert.LessOrEqual(t, begun.Load(), atStop+8, "what the 8 workers have in hand counts itself after its second")
+	})
+}
+
+func TestPauseHoldsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := &memory{}, newHand()
+		for page := range 50 {
+			m.add(time.Time{}, entry{Kind: KindFetchListPage, Page: page})
+		}
+		var begun []time.Duration
+		var mu sync.Mutex
+		begin := time.Now()
+		plan := empty([5]int{2, 1, 2, 1, 1}, 2, 0, m, func(Task) {
+			mu.Lock()
+			begun = append(begun, time.Since(begin))
+			mu.Unlock()
+		})
+		for _, s := range plan {
+			work := s.work
+			s.work = func(ctx context.Context, t Task) ([]Task, error) {
+				r, err := work(ctx, t)
+				time.Sleep(time.Second)
+				return r, err
+			}
+		}
+		time.AfterFunc(5500*time.Millisecond, func() { time.AfterFunc(10*time.Second, h.pause()) })
+		complete, err := testEngine(plan, 1, h, m).run(t.Context())
+		require.NoError(t, err)
+		require.True(t, complete)
+		assert.Len(t, begun, 50+50+100+100+100)
+		for _, at := range begun {
+			if at > 5500*time.Millisecond && at < 15500*time.Millisecond {
+				t.Errorf("a task began at %v, in the pause", at)
+			}
+		}
+	})
+}
+
+// FetchImage is a stage added as a user would: one file, and one line of the plan.
+type FetchImage struct{ URL string }
+
+func (FetchImage) Kind() Kind     { return "FetchImage" }
+func (t FetchImage) entry() entry { return entry{Kind: "FetchImage", URL: t.URL} }
+
+func imageFetcher(got *[]string) *stage {
+	return &stage{name: "ImageFetcher", takes: "FetchImage", size: 1,
+		spawn: func(t Task) []Task {
+			if s, ok := t.(SaveProduct); ok {
+				return []Task{FetchImage{URL: s.from.ProductURL + ".jpg"}}
+			}
+			return nil
+		},
+		work: func(_ context.Context, t Task) ([]Task, error) {
+			*got = append(*got, t.(FetchImage).URL)
+			return nil, nil
+		}}
+}
+
+func TestAddingAStage(t *testing.T) {
+	m := &memory{}
+	m.add(time.Time{}, entry{Kind: KindFetchListPage, Page: 1})
+	var images []string
+	plan := append(empty([5]int{1, 1, 1, 1, 1}, 3, 0, m, func(Task) {}), imageFetcher(&images))
+	complete, err := testEngine(plan, 1, newHand(), m).run(t.Context())
+	require.NoError(t, err)
+	require.True(t, complete)
+	assert.Equal(t, []string{"1/0.jpg", "1/1.jpg", "1/2.jpg"}, images)
+}
+
+// Without its journal a crawl cannot go on.
+func TestJournalFailureEndsTheCrawl(t *testing.T) {
+	m := &memory{}
+	m.add(time.Time{}, entry{Kind: KindFetchListPage, Page: 1})
+	plan := empty([5]int{1, 1, 1, 1, 1}, 3, 0, m, func(Task) {})
+	full := errors.New("disk full")
+	plan[4].settle = func(context.Context, []result) error { return full }
+	complete, err := testEngine(plan, 1, newHand(), m).run(t.Context())
+	assert.False(t, complete)
+	assert.ErrorIs(t, err, full)
+}

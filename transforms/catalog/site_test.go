@@ -1,0 +1,248 @@
+package catalog
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/testdata/sites"
+)
+
+const good = `
+name: shop
+list:
+  url: https://shop.example/p/{page}
+  product_link: {selector: "a.product"}
+key: id
+fields:
+  id: {selector: "#id"}
+  price: {selector: .price, type: number, optional: true}
+`
+
+func TestParseSite(t *testing.T) {
+	s, err := ParseSite([]byte(good))
+	require.NoError(t, err)
+	assert.Equal(t, "shop.example", s.Host())
+	for _, tt := range []struct{ from, to, want string }{
+		{"name: shop", "name: Shop!", `name "Shop!"`},
+		{"name: shop", "nome: shop", "nome"},
+		{"https://shop.example/p/{page}", "ftp://shop.example/{page}", "list.url"},
+		{"https://shop.example/p/{page}", "/p/{page}", "list.url"},
+		{`"a.product"`, `"a..product"`, `list.product_link.selector "a..product"`},
+		{`"a.product"`, `""`, "list.product_link: it has no selector"},
+		{"  product_link:", "  link:", "link"},
+		{"key: id", "key: sku", `key "sku": there is no such field`},
+		{"key: id", "", "key: name the field"},
+		{`id: {selector: "#id"}`, `id: {selector: "#id", optional: true}`, "the key cannot be optional"},
+		{`id: {selector: "#id"}`, `id: {selector: "#id", type: list}`, "the key cannot be a list"},
+		{"type: number", "type: money", `fields.price.type "money"`},
+		{"selector: .price", "selector: '.price['", "fields.price.selector"},
+		{"selector: .price", "selector: .price, regexp: '('", "fields.price.regexp"},
+		{"selector: .price", "selector: .price, selectr: x", "selectr"},
+		{"list:\n", "list:\n  next_link: {selector: a}\n", "next_link goes without"},
+		{"list:\n", "list:\n  pages: 20000\n", "list.pages 20000"},
+		{"/p/{page}", "/p/", ""},
+	} {
+		require.Contains(t, good, tt.from)
+		_, err := ParseSite([]byte(strings.Replace(good, tt.from, tt.to, 1)))
+		if tt.want == "" {
+			assert.NoError(t, err, tt.to)
+		} else if assert.Error(t, err, tt.to) {
+			assert.Contains(t, err.Error(), tt.want)
+		}
+	}
+}
+
+func TestReadSites(t *testing.T) {
+	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	_, err := ReadSites(fstest.MapFS{})
+	assert.ErrorContains(t, err, "no *.yaml")
+	_, err = ReadSites(fstest.MapFS{"a.yaml": file(good), "b.yaml": file(good)})
+	assert.ErrorContains(t, err, "reading site b.yaml: name shop is that of a.yaml too")
+	_, err = ReadSites(fstest.MapFS{"a.yaml": file("name: [")})
+	assert.ErrorContains(t, err, "reading site a.yaml: parsing YAML")
+
+	shipped, err := ReadSites(sites.Files)
+	require.NoError(t, err)
+	require.Len(t, shipped, 1)
+	assert.Equal(t, "matter", shipped[0].Name)
+	for _, field := range []string{"certificate_id", "name", "manufacturer", "device_type", "certification_date", "vid", "pid",
+		"firmware_version", "hardware_version", "software_version", "transport", "specification_version"} {
+		assert.Contains(t, shipped[0].Fields, field)
+	}
+	demo, err := fs.Sub(sites.Files, "demo")
+	require.NoError(t, err)
+	_, err = ReadSites(demo)
+	require.NoError(t, err)
+}
+
+func compiled(t testing.TB, text string) *reader {
+	t.Helper()
+	s, err := ParseSite([]byte(text))
+	require.NoError(t, err)
+	r, err := s.compile()
+	require.NoError(t, err)
+	return r
+}
+
+func TestReadList(t *testing.T) {
+	r := compiled(t, good)
+	p, err := r.readList("https://shop.example/p/2", `<base href="/deep/">
+		<a class=product href="one">1</a> <a class=product href="/two#top">2</a> <a class=product href="https://shop.example/two">2 again</a>
+		<a class=product href="https://www.shop.example/three">3</a> <a class=product href="https://elsewhere.example/x">x</a>
+		<a class=product href="javascript:void(0)">x</a> <a class=product>no href</a> <a class=other href="/y">y</a>
+		<a class=product href="/`+strings.Repeat("l", 3000)+`">long</a> <a class=product href="http://u:p@shop.example/four">4</a>`)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"https://shop.example/deep/one", "https://shop.example/two", "https://www.shop.example/three", "http://shop.example/four"}, p.products)
+	assert.Equal(t, 3, p.foreign)
+
+	r = compiled(t, strings.Replace(good, "list:\n", "list:\n  last_page: {selector: .pages}\n", 1))
+	p, err = r.readList("https://shop.example/p/1", `<b class=pages>1</b><b class=pages>of 476 pages</b><b class=pages>next</b>`)
+	require.NoError(t, err)
+	assert.Equal(t, 476, p.last)
+	assert.Len(t, r.seeds(), 1)
+
+	r = compiled(t, strings.Replace(strings.Replace(good, "{page}", "", 1), "list:\n", "list:\n  next_link: {selector: a.next}\n", 1))
+	p, err = r.readList("https://shop.example/p/", `<a class=next href="?from=12">next</a>`)
+	require.NoError(t, err)
+	assert.Equal(t, "https://shop.example/p/?from=12", p.next)
+	p, err = r.readList("https://shop.example/p/", `<a class=next href="https://elsewhere.example/">next</a>`)
+	require.NoError(t, err)
+	assert.Empty(t, p.next)
+}
+
+func TestSeeds(t *testing.T) {
+	r := compiled(t, good)
+	assert.Len(t, r.seeds(), 50, "without a last page, the seed's fifty")
+	assert.Equal(t, entry{Kind: KindFetchListPage, URL: "https://shop.example/p/50", Page: 50}, r.seeds()[49])
+	r = compiled(t, strings.Replace(good, "list:\n", "list:\n  first_page: 0\n  pages: 3\n", 1))
+	assert.Equal(t, []entry{{Kind: KindFetchListPage, URL: "https://shop.example/p/0"}, {Kind: KindFetchListPage, URL: "https://shop.example/p/1", Page: 1},
+		{Kind: KindFetchListPage, URL: "https://shop.example/p/2", Page: 2}}, r.seeds())
+}
+
+func TestReadDetail(t *testing.T) {
+	r := compiled(t, strings.Replace(good, "fields:\n", "fields:\n  vid: {selector: b, regexp: '0x[0-9a-f]+', type: integer, optional: true}\n", 1))
+	p, missing, err := r.readDetail("https://shop.example/x", "<p id=id> A\x00\n1 <script>no</script><p class=price>\t</p><p class=price>1,234.50</p><b>vendor 0x1f</b>")
+	require.NoError(t, err)
+	assert.Equal(t, ProductDetail{URL: "https://shop.example/x", Key: "A 1", Fields: map[string]any{"id": "A 1", "price": 1234.5, "vid": int64(31)}}, p)
+	assert.Empty(t, missing)
+	_, missing, err = r.readDetail("https://shop.example/x", "<p class=price>free</p>")
+	assert.ErrorIs(t, err, errNoKey)
+	assert.Equal(t, []string{"id", "price", "vid"}, missing)
+}
+
+func TestTyped(t *testing.T) {
+	for _, tt := range []struct {
+		kind, in string
+		want     any
+	}{
+		{"text", "a b", "a b"}, {"", "x", "x"},
+		{"integer", "1,234", int64(1234)}, {"integer", "0xFFF1", int64(65521)}, {"integer", "-5", int64(-5)}, {"integer", "1.5", nil}, {"integer", "", nil},
+		{"number", "3.25", 3.25}, {"number", "NaN", nil}, {"number", "+Inf", nil}, {"number", "x", nil},
+		{"date", "11/21/2026", "2026-11-21"}, {"date", "Nov 3, 2026", "2026-11-03"}, {"date", "November 3, 2026", "2026-11-03"}, {"date", "2026-11-03", "2026-11-03"},
+		{"date", "3 Nov 2026", "2026-11-03"}, {"date", "2026-11-03T10:00:00Z", "2026-11-03"}, {"date", "soon", nil},
+		{"boolean", "Yes", true}, {"boolean", "0", false}, {"boolean", "maybe", nil},
+	} {
+		got, ok := typed(tt.kind, tt.in)
+		assert.Equal(t, tt.want != nil, ok, "%s %q", tt.kind, tt.in)
+		if ok {
+			assert.Equal(t, tt.want, got, "%s %q", tt.kind, tt.in)
+		}
+	}
+}
+
+func TestLayout(t *testing.T) {
+	l := newLayout(compiled(t, good))
+	say := func(n int, missing ...string) (stopped []string) {
+		for range n {
+			stopped = append(stopped, l.page(missing)...)
+		}
+		return stopped
+	}
+	assert.Empty(t, say(100, "price"), "an optional field that never was there")
+	assert.Empty(t, say(100))
+	assert.Empty(t, say(15, "id"), "15 of the last 20")
+	assert.Equal(t, []string{"id"}, say(1, "id"))
+	assert.Empty(t, say(50, "id"), "it is said once")
+	assert.Empty(t, say(19, "price"))
+	assert.Equal(t, []string{"price"}, say(1, "price"), "20 in a row after pages that had it")
+
+	l = newLayout(compiled(t, good))
+	assert.Empty(t, say(19, "id"), "too few pages to tell")
+	assert.Equal(t, []string{"id"}, say(1, "id"))
+}
+
+func TestStreak(t *testing.T) {
+	for _, tt := range []struct {
+		want  int
+		pages string // in the order in which they are read: page number and n(ew) or k(nown)
+		end   int
+	}{
+		{0, "", 0},
+		{2, "1n 2k 3k", 4},
+		{2, "1n 2k 3n 4k 5k", 6},
+		{2, "3k 2k 1n", 4},
+		{2, "1k 3k 4k", 0}, // page 2 is not read yet
+		{2, "1k 3k 4k 2n", 5},
+		{1, "1k", 2},
+	} {
+		s := streak{first: 1, want: tt.want}
+		ends := 0
+		for _, p := range strings.Fields(tt.pages) {
+			if s.page(int(p[0]-'0'), p[1] == 'n') {
+				ends++
+			}
+		}
+		assert.Equal(t, tt.end, s.end, "%d %s", tt.want, tt.pages)
+		assert.Equal(t, tt.end > 0, ends == 1)
+		if tt.end > 0 {
+			assert.True(t, s.past(tt.end))
+			assert.False(t, s.past(tt.end-1))
+		}
+	}
+}
+
+func FuzzParseSite(f *testing.F) {
+	f.Add([]byte(good))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := ParseSite(b)
+		if err != nil {
+			return
+		}
+		if _, err := s.compile(); err != nil {
+			t.Errorf("a site that was accepted does not compile: %v", err)
+		}
+	})
+}
+
+func FuzzReadPages(f *testing.F) {
+	s, err := ParseSite([]byte(good))
+	if err != nil {
+		f.Fatal(err)
+	}
+	r, err := s.compile()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(`<a class=product href="one">1</a><p id=id>1<p class=price>2`)
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := r.readList("https://shop.example/", text)
+		if err == nil {
+			for _, link := range p.products {
+				if !strings.Contains(link, "shop.example") || len(link) > maxURL {
+					t.Errorf("%q leaves the site", link)
+				}
+			}
+		}
+		d, _, err := r.readDetail("https://shop.example/", text)
+		if err == nil {
+			if _, err := asRow(d); err != nil || d.Key == "" || strings.ContainsRune(d.Key, 0) {
+				t.Errorf("%+v: %v", d, err)
+			}
+		}
+	})
+}

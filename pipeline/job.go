@@ -29,7 +29,9 @@ type job struct {
 	// check refuses what the job cannot run with; nil: nothing.
 	check func(*Options) error
 	// demo lays the job's simulated sites out for --web=demo; nil: seed's are there.
-	demo func(*webtest.Web) error
+	demo func(Options, *webtest.Web) error
+	// extend adds to the run report what only this job has; nil: nothing.
+	extend func(context.Context, store.Store, *ledger.Report) error
 	// counts and unit are what the live line shows: a counter of the report, and its name.
 	counts, unit string
 	run          func(ctx context.Context, o Options, stdout, stderr io.Writer) error
@@ -44,7 +46,7 @@ var crawling = []string{"lanes", "concurrency", "rate", "host-delay", "max-crawl
 var partitioned = []string{"country", "category", "date"}
 
 // jobs is a function, not a variable: a job's run looks itself up in it.
-func jobs() []job { return []job{seedJob(), migrateJob()} }
+func jobs() []job { return []job{seedJob(), docsJob(), migrateJob()} }
 
 func jobNames() []string {
 	var names []string

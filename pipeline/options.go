@@ -38,6 +38,7 @@ type Options struct {
 	LeaseTTL                  time.Duration
 	SharedFilesystem          bool
 	DryRun, DeleteVerified    bool
+	Docs                      docsOptions
 
 	sample bool // the store is the sample bucket's copy
 	fresh  bool // the store is the default directory, made when it is not there

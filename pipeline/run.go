@@ -26,6 +26,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/testdata"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -272,22 +273,11 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 		}
 		return nil
 	})
-	if o.Web == "demo" {
-		sim := webtest.New(webtest.Options{Seed: 1})
-		if j, _ := jobNamed(job); j.demo != nil {
-			if err := j.demo(sim); err != nil {
-				return ses, fmt.Errorf("laying out the simulated sites: %w", err)
-			}
-		}
-		if err := sim.Start(); err != nil {
-			return ses, fmt.Errorf("starting the simulated web: %w", err)
-		}
-		ses.undo = append(ses.undo, func() error { _ = sim.Close(); return nil }) // it dies with the process anyway
-		if ses.cfg.Web.Resolver, err = sim.DNS(); err != nil {
-			return ses, fmt.Errorf("starting the simulated web: %w", err)
-		}
-		ses.cfg.Web.ConnectTo, ses.cfg.Web.RootCAs = sim.Addr(), sim.CAPEM()
+	endDemo, err := startDemo(o, job, &ses.cfg.Web)
+	if err != nil {
+		return ses, err
 	}
+	ses.undo = append(ses.undo, endDemo)
 	if err := ledger.CloseAbandoned(ctx, s, job, time.Now()); err != nil {
 		return ses, err
 	}
@@ -304,6 +294,28 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 	}
 	ses.undo = append(ses.undo, undo)
 	return ses, nil
+}
+
+// startDemo starts the simulated web where --web=demo asks for it, and leads a
+// client there.
+func startDemo(o Options, job string, client *web.Config) (end func() error, err error) {
+	if o.Web != "demo" {
+		return func() error { return nil }, nil
+	}
+	sim := webtest.New(webtest.Options{Seed: 1})
+	if j, _ := jobNamed(job); j.demo != nil {
+		if err := j.demo(o, sim); err != nil {
+			return nil, fmt.Errorf("laying out the simulated sites: %w", err)
+		}
+	}
+	if err := sim.Start(); err != nil {
+		return nil, fmt.Errorf("starting the simulated web: %w", err)
+	}
+	if client.Resolver, err = sim.DNS(); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the simulated web: %w", err), sim.Close())
+	}
+	client.ConnectTo, client.RootCAs = sim.Addr(), sim.CAPEM()
+	return sim.Close, nil
 }
 
 // loseLease stops the run that is at work.
@@ -451,6 +463,11 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome, f
 		return fail(err)
 	}
 	report := ledger.BuildReport(run, total, time.Now(), lanes...)
+	if j, _ := jobNamed(run.Job); j.extend != nil {
+		if err := j.extend(ctx, s, &report); err != nil {
+			return nil, total, err
+		}
+	}
 	if err := ledger.WriteReport(ctx, s, report); err != nil {
 		return fail(err)
 	}

@@ -76,6 +76,7 @@ type Report struct {
 	DeadLetters Counts         `json:"dead_letters"` // by kind
 	Alerts      []string       `json:"alerts"`       // in words, for a person
 	Lanes       []LaneReport   `json:"lanes"`
+	Providers   any            `json:"providers,omitempty"` // the docs job's rows, one a provider
 }
 
 // BuildReport makes the report of a run from the sum of what its lanes did.

@@ -168,7 +168,7 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 	}
 	row.Chunks = int64(quality.Chunks)
 	for _, f := range quality.Outside() {
-		row.Warnings = append(row.Warnings, fmt.Sprintf("%s: %s is %.4g, normal is %s; look at its content selector %q", p.Label(), f.Name, f.Value, f.Range, p.CustomSelectors.Content))
+		row.Warnings = append(row.Warnings, fmt.Sprintf("%s: %s is %.4g, normal is %g to %g: %s (content: %q)", p.Label(), f.Name, f.Value, f.Low, f.High, f.WhatToDo, p.CustomSelectors.Content))
 	}
 	return &row, s, nil
 }

@@ -1,0 +1,276 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/io/web/webtest/docsim"
+	"github.com/newsfork/seed-engine/testdata/policies"
+	"github.com/newsfork/seed-engine/transforms/docs"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/policy"
+)
+
+// Docs is the docs job's graph: crawling policies become chunks, and a report
+// of what changed.
+func Docs(s beam.Scope, cfg docs.Config) {
+	hosts, listed := docs.List(s, cfg)
+	visited, crawled := docs.Visit(s, cfg, hosts)
+	concluded := docs.Conclude(s, cfg, visited)
+	lane.Total(s, cfg.Lane, listed, crawled, concluded)
+}
+
+// docsOptions are the docs job's own flags.
+type docsOptions struct {
+	Policies        string
+	Fallback        bool
+	SessionMaxPages int
+	Retention       time.Duration
+	Purge, Enable   string
+	Explain         string
+	Diff            latest
+	Edition         int
+
+	loaded []policy.Policy
+}
+
+// latest is a flag that may stand without a value: the latest session then.
+type latest struct {
+	asked   bool
+	session string
+}
+
+// String implements flag.Value.
+func (l *latest) String() string { return l.session }
+
+// IsBoolFlag lets the flag stand without a value.
+func (l *latest) IsBoolFlag() bool { return true }
+
+// Set implements flag.Value.
+func (l *latest) Set(v string) error {
+	l.asked, l.session = v != "false", v
+	if v == "true" || v == "false" {
+		l.session = ""
+	}
+	return nil
+}
+
+func docsJob() job {
+	own := []string{"lanes", "web", "connect-to", "allow-private", "db", "policies", "fallback", "session-max-pages", "handoff-retention",
+		"purge-provider", "enable-provider", "explain", "diff", "demo-edition"}
+	return job{name: docs.Job, flags: own, sql: true, counts: "pages_fetched", unit: "pages", run: runDocs,
+		define: func(o *Options, f *flag.FlagSet) { o.Docs.define(f) },
+		check:  func(o *Options) error { return o.Docs.check() },
+		demo: func(o Options, w *webtest.Web) error {
+			docsim.Install(w.Handle, o.Docs.Edition)
+			return nil
+		},
+		extend: extendDocs,
+		// A page that failed is asked for again in every session.
+		reopen: func(context.Context, Options, store.Store, []ledger.DeadLetter) error { return nil },
+	}
+}
+
+func (d *docsOptions) define(f *flag.FlagSet) {
+	f.StringVar(&d.Policies, "policies", "", "directory with a YAML policy a provider (default: the fifteen that come with the program)")
+	f.BoolVar(&d.Fallback, "fallback", false, "crawl the providers whose main channel is context7 too")
+	f.IntVar(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "pages asked for in one session, all providers together")
+	f.DurationVar(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long handoff/docs/ is kept for the embedding step; below 0: for ever")
+	f.StringVar(&d.Purge, "purge-provider", "", "remove everything that this provider left, and do not crawl it again")
+	f.StringVar(&d.Enable, "enable-provider", "", "let a purged provider be crawled again")
+	f.StringVar(&d.Explain, "explain", "", "tell for this URL which rule takes or drops it, and fetch nothing but robots.txt")
+	f.Var(&d.Diff, "diff", "print which sections of which pages changed in the latest session, or in --diff=SESSION")
+	f.IntVar(&d.Edition, "demo-edition", 1, "with --web=demo: 1 for the simulated sites' first week, 2 for the next, in which pages changed")
+}
+
+func (d *docsOptions) check() error {
+	var asked []string
+	for name, is := range map[string]bool{"purge-provider": d.Purge != "", "enable-provider": d.Enable != "", "explain": d.Explain != "", "diff": d.Diff.asked} {
+		if is {
+			asked = append(asked, "--"+name)
+		}
+	}
+	slices.Sort(asked)
+	switch {
+	case len(asked) > 1:
+		return usagef("%s: use one at a time", strings.Join(asked, " and "))
+	case d.SessionMaxPages < 1:
+		return usagef("--session-max-pages=%d: use 1 or more", d.SessionMaxPages)
+	case d.Edition != 1 && d.Edition != 2:
+		return usagef("--demo-edition=%d: use 1 or 2", d.Edition)
+	}
+	var files fs.FS = policies.Files
+	if d.Policies != "" {
+		if info, err := os.Stat(d.Policies); err != nil {
+			return usagef("--policies: %w", err)
+		} else if !info.IsDir() {
+			return usagef("--policies=%s is no directory; name the one with the YAML files", d.Policies)
+		}
+		files = os.DirFS(d.Policies)
+	}
+	var err error
+	if d.loaded, err = policy.Load(files); err != nil {
+		return usagef("--policies: %w", err)
+	}
+	return nil
+}
+
+// runDocs crawls, or does the one thing that a flag asks for instead.
+func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
+	s, err := openStore(ctx, &o, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
+	cfg := docs.Config{Lanes: min(o.Lanes, docs.MaxHosts), DB: o.DB, Policies: o.Docs.loaded, Fallback: o.Docs.Fallback,
+		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), Hurry: o.Web == "demo"}
+	defer func() { err = errors.Join(err, docs.CloseDB(o.DB)) }()
+	switch d := o.Docs; {
+	case d.Purge != "", d.Enable != "", d.Diff.asked:
+		return lookAtDocs(ctx, o, s, stdout)
+	case d.Explain != "":
+		return explainDocs(ctx, o, cfg, stdout)
+	}
+	if cfg.Hurry {
+		if err := notice(o, stderr, "demo_hurries", "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them"); err != nil {
+			return err
+		}
+	}
+	runID := ""
+	err = runJob(ctx, s, o, docs.Job, docs.Job, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
+		runID = l.RunID
+		l.Web = docs.Web(l.Web)
+		cfg.Lane = l
+		Docs(scope, cfg)
+	})
+	if runID == "" || o.Report == "-" {
+		return err
+	}
+	r, rerr := docs.ReadReport(ctx, s, runID)
+	if errors.Is(rerr, store.ErrNotExist) {
+		return err
+	}
+	if rerr == nil {
+		rerr = r.WriteText(stdout)
+	}
+	return errors.Join(err, rerr)
+}
+
+// extendDocs adds a row a provider and section 9.1's alerts to the run report.
+func extendDocs(ctx context.Context, s store.Store, report *ledger.Report) error {
+	r, err := docs.ReadReport(ctx, s, report.RunID)
+	if errors.Is(err, store.ErrNotExist) {
+		return nil // cut short before its end
+	}
+	if err != nil {
+		return err
+	}
+	report.Providers = r.Providers
+	for _, a := range r.Alerts {
+		report.Alerts = append(report.Alerts, a.Text)
+	}
+	for _, p := range r.Providers {
+		report.Alerts = append(report.Alerts, p.Warnings...)
+	}
+	return nil
+}
+
+// lookAtDocs does what needs the database and the store alone.
+func lookAtDocs(ctx context.Context, o Options, s store.Store, stdout io.Writer) error {
+	d, err := db.Open(ctx, o.DB)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }() // every write has been committed
+	if err := docs.Migrate(ctx, d); err != nil {
+		return err
+	}
+	switch {
+	case o.Docs.Enable != "":
+		was, err := docs.Enable(ctx, d, o.Docs.Enable)
+		if err != nil {
+			return err
+		}
+		if !was {
+			return usagef("--enable-provider=%s: it is not disabled", o.Docs.Enable)
+		}
+		_, err = fmt.Fprintf(stdout, "%s is crawled again from the next run on\n", o.Docs.Enable)
+		return err
+	case o.Docs.Purge != "":
+		return purgeDocs(ctx, o, d, s, stdout)
+	}
+	session, changes, err := docs.Changes(ctx, d, o.Docs.Diff.session)
+	if errors.Is(err, docs.ErrNoSession) {
+		return usagef("--diff: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "session %s: %d pages changed\n", session, len(changes))
+	for _, c := range changes {
+		fmt.Fprintf(&b, "%s  %-7s  %s\n", c.Provider, c.Kind, c.Key)
+		for _, sec := range c.Sections {
+			fmt.Fprintf(&b, "    %-7s  %s  (+%d -%d blocks)\n", sec.Kind, cmp.Or(strings.Join(sec.Path, " > "), "(before the first heading)"), sec.Added, sec.Removed)
+		}
+	}
+	_, err = io.WriteString(stdout, b.String())
+	return err
+}
+
+func purgeDocs(ctx context.Context, o Options, d *db.DB, s store.Store, stdout io.Writer) error {
+	id := o.Docs.Purge
+	p, err := docs.Purge(ctx, d, s, id, time.Now())
+	if err != nil {
+		return err
+	}
+	rows := int64(0)
+	for _, n := range p.Rows {
+		rows += n
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: removed %d rows, %d hand-off objects, %d dead letters\n", id, rows, p.Objects, p.DeadLetters)
+	if p.DeletionList != "" {
+		fmt.Fprintf(&b, "%d chunks are to be deleted from the embeddings too: %s\n", p.Chunks, p.DeletionList)
+	}
+	fmt.Fprintf(&b, "it is not crawled again before --enable-provider=%s\n", id)
+	if rows == 0 && !slices.ContainsFunc(o.Docs.loaded, func(p policy.Policy) bool { return p.ProviderID == id }) {
+		fmt.Fprintf(&b, "(no policy has this id, and nothing of it was kept: is it spelt right?)\n")
+	}
+	_, err = io.WriteString(stdout, b.String())
+	return err
+}
+
+func explainDocs(ctx context.Context, o Options, cfg docs.Config, stdout io.Writer) (err error) {
+	cfg.Lane = lane.Config{Job: docs.Job, RunID: ledger.NewRunID(time.Now()), Store: o.Store, Web: docs.Web(o.web()), LogFormat: o.LogFormat, LogLevel: o.level()}
+	end, err := startDemo(o, docs.Job, &cfg.Lane.Web)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lane.Close(cfg.Lane.RunID), end()) }()
+	found, err := docs.Explain(ctx, cfg, o.Docs.Explain)
+	if err != nil {
+		return err
+	}
+	for _, e := range found {
+		if _, err := io.WriteString(stdout, e.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

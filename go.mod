@@ -5,11 +5,13 @@ go 1.26.0
 require (
 	cloud.google.com/go/storage v1.70.0 // gs://: the client under gocloud.dev, with our own retries
 	github.com/andybalholm/brotli v1.2.8 // web: br answers
+	github.com/andybalholm/cascadia v1.3.5 // docs: CSS selectors of the policies
 	github.com/apache/beam/sdks/v2 v2.77.0 // pipelines and runners
 	github.com/aws/aws-sdk-go-v2 v1.47.7 // s3://, r2://: the client under gocloud.dev, with our own endpoint and checksum settings
 	github.com/aws/aws-sdk-go-v2/config v1.33.15 // s3://: credentials and region, found as every AWS tool does
 	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.8 // s3://: the client itself
 	github.com/aws/smithy-go v1.28.8 // s3://: telling errors apart
+	github.com/bmatcuk/doublestar/v4 v4.10.4 // docs: path patterns
 	github.com/fsouza/fake-gcs-server v1.56.1 // tests: GCS in the process
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // raw files, token by token
 	github.com/goccy/go-yaml v1.19.2 // --config
@@ -20,6 +22,8 @@ require (
 	github.com/schollz/progressbar/v3 v3.19.1 // the live line on a terminal
 	github.com/stretchr/testify v1.12.1 // tests: comparing values
 	github.com/temoto/robotstxt v1.1.2 // tests: a second opinion on robots.txt
+	github.com/tiktoken-go/tokenizer v0.10.0 // docs: cl100k_base, its vocabulary in the binary
+	github.com/yuin/goldmark v1.8.7 // tests: what a CommonMark parser makes of our Markdown
 	gocloud.dev v0.47.0 // one adapter for S3, R2, GCS and memory
 	golang.org/x/net v0.62.0 // public suffixes, IDNA, HTML, proxies, DNS messages
 	golang.org/x/sys v0.49.0 // tests: extended attributes for the S3 server
@@ -43,11 +47,9 @@ require (
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/detectors/gcp v1.37.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/exporter/metric v0.61.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/internal/resourcemapping v0.61.0 // indirect
-	github.com/JohannesKaufmann/dom v0.3.1 // indirect
-	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2 // indirect
 	github.com/Microsoft/go-winio v0.6.2 // indirect
 	github.com/PuerkitoBio/goquery v1.13.0 // indirect
-	github.com/andybalholm/cascadia v1.3.5 // indirect
+	github.com/adhocore/gronx v1.20.4 // indirect
 	github.com/avast/retry-go/v4 v4.7.0 // indirect
 	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.26 // indirect
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.15 // indirect
@@ -64,8 +66,9 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sso v1.39.3 // indirect
 	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.3 // indirect
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // indirect
-	github.com/bmatcuk/doublestar/v4 v4.10.4 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/chromedp/cdproto v0.159.0 // indirect
+	github.com/chromedp/chromedp v0.23.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.6.0 // indirect
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
 	github.com/containerd/errdefs v1.0.0 // indirect
@@ -102,16 +105,15 @@ require (
 	github.com/moby/moby/api v1.56.0 // indirect
 	github.com/moby/moby/client v0.6.0 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
-	github.com/nlnwa/whatwg-url v0.6.2 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/image-spec v1.1.1 // indirect
 	github.com/pkg/xattr v0.4.12 // indirect
 	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10 // indirect
+	github.com/prometheus/client_golang v1.25.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/sethvargo/go-retry v0.3.0 // indirect
 	github.com/spiffe/go-spiffe/v2 v2.8.1 // indirect
-	github.com/tiktoken-go/tokenizer v0.10.0 // indirect
 	go.opencensus.io v0.24.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/detectors/gcp v1.46.0 // indirect

@@ -55,17 +55,19 @@ func TestEachWorkerAlone(t *testing.T) {
 	v, _ := j.visit(j.config(), "matter")
 	v.stopped = t.Context()
 	require.NoError(t, v.readRobots(t.Context()))
-	_, _, _, err := v.journal.open(t.Context(), v.reader.seeds(), time.Now(), false)
+	_, _, err := v.journal.open(t.Context(), v.reader.seeds(), time.Now(), false)
 	require.NoError(t, err)
 
 	// alone runs one worker of a stage between two queues.
 	alone := func(s *stage, in Task) (out []Task) {
 		t.Helper()
 		s.size = 1
-		plan := []*stage{s}
-		for _, k := range []Kind{KindFetchListPage, KindParseListPageHtml, KindFetchProductDetailPage, KindParseProductDetailHtml, KindSaveProduct} {
-			if k != s.takes {
-				plan = append(plan, &stage{name: "end", takes: k})
+		at := 0
+		var plan []*stage
+		for i, k := range []Kind{KindFetchListPage, KindParseListPageHtml, KindFetchProductDetailPage, KindParseProductDetailHtml, KindSaveProduct} {
+			plan = append(plan, &stage{name: "end", takes: k})
+			if k == s.takes {
+				at, plan[i] = i, s
 			}
 		}
 		e := newEngine(plan, 100, v.state, &memory{})
@@ -73,14 +75,14 @@ func TestEachWorkerAlone(t *testing.T) {
 		idle, done := make(chan struct{}), make(chan struct{})
 		e.pending.Add(1)
 		s.queue <- in
-		go func() { e.worker(t.Context(), 0, idle); close(done) }()
+		go func() { e.worker(t.Context(), at, idle); close(done) }()
 		select {
 		case <-e.wake: // its task is done and nothing else waits, or it leads back
 		case <-time.After(time.Second):
 		}
 		close(idle)
 		<-done
-		for _, end := range plan[1:] {
+		for _, end := range plan {
 			for len(end.queue) > 0 {
 				out = append(out, <-end.queue)
 			}
@@ -331,7 +333,9 @@ func TestBrokenOffRunIsGoneOnWith(t *testing.T) {
 				}
 				kill()
 			}()
-			require.NoError(t, v.run(ctx))
+			if err := v.run(ctx); err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+			}
 			kill()
 			first := v.state.Stats.Snapshot()
 			inFlight := int64(cfg.DetailFetchers + cfg.ListFetchers + cfg.QueueLength)
@@ -341,8 +345,9 @@ func TestBrokenOffRunIsGoneOnWith(t *testing.T) {
 			second := v.state.Stats.Snapshot()
 			assert.Equal(t, second.ProductURLsFound, second.DetailPagesFetched)
 			assert.Equal(t, second.DetailPagesFetched, second.ProductsSaved)
-			assert.EqualValues(t, 48, first.ProductsNew+second.ProductsNew, "after %d requests: %+v then %+v", after, first, second)
-			assert.EqualValues(t, 48, first.ProductsSaved+second.ProductsSaved, "each is saved once")
+			// The break may cut the database's answer to a transaction that it has done: at most 48 are counted, and 48 are there.
+			assert.Equal(t, first.ProductsNew+second.ProductsNew, first.ProductsSaved+second.ProductsSaved, "none is saved twice")
+			assert.LessOrEqual(t, first.ProductsSaved+second.ProductsSaved, int64(48), "after %d requests: %+v then %+v", after, first, second)
 			assert.Len(t, j.products("matter"), 48)
 			assert.Zero(t, j.left())
 			if twice := int64(len(j.asked(catalogsim.MatterHost))) - 2 - 6 - 48; twice > inFlight {

@@ -29,9 +29,9 @@ type rows struct {
 // open begins a crawl with its first pages, or goes on with one that was
 // stopped: what had begun there begins again. taken is how many products of it
 // are still to be fetched.
-func (j *rows) open(ctx context.Context, seeds []entry, now time.Time, anew bool) (resumed bool, taken, pages int64, err error) {
+func (j *rows) open(ctx context.Context, seeds []entry, now time.Time, anew bool) (resumed bool, taken int64, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		resumed, taken, pages = false, 0, 0
+		resumed, taken = false, 0
 		var unfinished int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_crawls WHERE site = $1 AND finished_at = 0`, j.site).Scan(&unfinished); err != nil {
 			return err
@@ -57,16 +57,20 @@ func (j *rows) open(ctx context.Context, seeds []entry, now time.Time, anew bool
 				return err
 			}
 		}
-		err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2 AND state <> $3`, j.site, KindFetchProductDetailPage, done).Scan(&taken)
-		if err != nil {
-			return err
-		}
-		return tx.QueryRowContext(ctx, `SELECT coalesce(max(page), 0) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchListPage).Scan(&pages)
+		return tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2 AND state <> $3`, j.site, KindFetchProductDetailPage, done).Scan(&taken)
 	})
 	if err != nil {
-		return false, 0, 0, fmt.Errorf("opening the crawl of %s: %w", j.site, err)
+		return false, 0, fmt.Errorf("opening the crawl of %s: %w", j.site, err)
 	}
-	return resumed, taken, pages, nil
+	return resumed, taken, nil
+}
+
+// add lets list pages wait, unless the crawl has them.
+func (j *rows) add(ctx context.Context, pages []entry) error {
+	return j.db.Tx(ctx, func(tx *sql.Tx) error {
+		_, err := j.insert(ctx, tx, pages)
+		return err
+	})
 }
 
 // close ends a complete crawl.
@@ -308,6 +312,10 @@ func distinct(products []product) int {
 	return len(products)
 }
 
+// later is the last_seen of an update: past the old one, whatever the clock
+// says, so that an update is told from an insert, and a change from none.
+const later = `CASE WHEN excluded.last_seen > catalog_products.last_seen THEN excluded.last_seen ELSE catalog_products.last_seen + 1 END`
+
 func (j *rows) upsert(ctx context.Context, tx *sql.Tx, products []product, at int64) (added, changed int, err error) {
 	var b strings.Builder
 	b.WriteString(`INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at) VALUES `)
@@ -320,8 +328,8 @@ func (j *rows) upsert(ctx context.Context, tx *sql.Tx, products []product, at in
 		args = append(args, p.key, p.url, p.detail, p.hash)
 	}
 	b.WriteString(` ON CONFLICT (site, product_key) DO UPDATE SET url = excluded.url, detail = excluded.detail, content_hash = excluded.content_hash,
-		last_seen = CASE WHEN excluded.last_seen > catalog_products.last_seen THEN excluded.last_seen ELSE catalog_products.last_seen + 1 END,
-		changed_at = CASE WHEN catalog_products.content_hash <> excluded.content_hash THEN excluded.changed_at ELSE catalog_products.changed_at END
+		last_seen = ` + later + `,
+		changed_at = CASE WHEN catalog_products.content_hash <> excluded.content_hash THEN ` + later + ` ELSE catalog_products.changed_at END
 		RETURNING first_seen, last_seen, changed_at`)
 	got, err := tx.QueryContext(ctx, b.String(), args...)
 	if err != nil {
@@ -333,9 +341,9 @@ func (j *rows) upsert(ctx context.Context, tx *sql.Tx, products []product, at in
 			return 0, 0, joinClose(err, got)
 		}
 		switch {
-		case first == last: // an update moves last_seen on in any case
+		case first == last:
 			added++
-		case change == at:
+		case change == last:
 			changed++
 		}
 	}

@@ -78,11 +78,27 @@ func (v *visit) more(page int, p listPage) []entry {
 		return nil
 	case r.next != nil && p.next != "" && page+1 < r.firstPage()+r.pages():
 		return []entry{{Kind: KindFetchListPage, URL: p.next, Page: page + 1}}
+	case v.inOrder():
+		v.lastPage.raise(p.last)
+		return r.numberedPages(page+1, min(page+1, v.lastPage.get()))
 	case r.last != nil:
 		// The last page moves while the list is read: each page may show more.
 		return r.numberedPages(v.lastPage.raise(p.last), p.last)
 	}
 	return nil
+}
+
+// inOrder says that numbered pages are read one after the other: only so can
+// the list end at a page without anything new before those after it were asked for.
+func (v *visit) inOrder() bool { return v.cfg.StopAfterKnown > 0 && v.reader.numbered }
+
+// seeds are the list pages that a crawl begins with.
+func (v *visit) seeds() []entry {
+	all := v.reader.seeds()
+	if v.inOrder() {
+		return all[:1]
+	}
+	return all
 }
 
 // settleList puts what list pages led to into the journal and leaves, of what
@@ -154,6 +170,12 @@ func (h *highest) raise(n int) (first int) {
 	first = h.n + 1
 	h.n = max(h.n, n)
 	return first
+}
+
+func (h *highest) get() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.n
 }
 
 // streak finds where a list begins to hold nothing new (--stop-after-known).

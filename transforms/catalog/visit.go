@@ -69,6 +69,9 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 	}
 	v := &visit{cfg: cfg, w: w, log: w.Log.With("site", s.Name), clock: time.Now, reader: r, journal: &rows{db: d, site: s.Name},
 		state: &SharedState{Control: w, Stats: stats}, layout: newLayout(r), known: streak{first: r.firstPage(), want: cfg.StopAfterKnown}}
+	if r.last == nil {
+		v.lastPage.raise(r.firstPage() + r.pages() - 1)
+	}
 	return v, nil
 }
 
@@ -99,11 +102,10 @@ func (v *visit) run(ctx context.Context) error {
 		}
 		return err
 	}
-	resumed, taken, pages, err := v.journal.open(ctx, v.reader.seeds(), v.clock(), v.cfg.Anew)
+	resumed, taken, err := v.journal.open(ctx, v.seeds(), v.clock(), v.cfg.Anew)
 	if err != nil {
 		return err
 	}
-	v.lastPage.raise(int(pages))
 	v.state.Stats.productURLsFound.Add(taken)
 	v.log.Info("crawl_start", "resumed", resumed, "products_taken_over", taken)
 	e := newEngine(v.plan(), v.cfg.QueueLength, v.state, v.journal)
@@ -354,6 +356,11 @@ func (v *visit) letter(e entry) ledger.DeadLetter {
 func (v *visit) bury(ctx context.Context, e entry, stage string, f *failure) error {
 	d := v.letter(e)
 	d.Stage, d.Kind, d.Retryable, d.Error = stage, f.kind, !f.final, f.Error()
+	if e.Kind == KindFetchListPage && v.inOrder() { // it cannot lead to the next one
+		if err := v.journal.add(ctx, v.reader.numberedPages(e.Page+1, min(e.Page+1, v.lastPage.get()))); err != nil {
+			return err
+		}
+	}
 	v.log.Warn("task_failed", "stage", stage, "kind", f.kind, "url", e.URL, "tries", e.Tries, "error", ledger.Redact(f.Error()))
 	return v.w.DeadLetter(ctx, d)
 }

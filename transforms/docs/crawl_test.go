@@ -173,40 +173,45 @@ func breaking(w http.ResponseWriter, _ *http.Request) {
 func TestBackoffTable(t *testing.T) {
 	s, m := time.Second, time.Minute
 	now := time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC)
-	for _, tt := range []struct {
+	type backoffRow struct {
 		name   string
 		answer http.HandlerFunc
 		waits  []time.Duration
 		end    Status
 		moves  string
-	}{
-		{"200", doc("x"), nil, Indexed, "queued robots_check fetching parsing extracting indexed"},
-		{"403", status(403), nil, Failed, "queued robots_check fetching failed"},
-		{"404", status(404), nil, Failed, "queued robots_check fetching failed"},
-		{"410", status(410), nil, Failed, "queued robots_check fetching failed"},
-		{"400", status(400), nil, Failed, "queued robots_check fetching failed"},
-		{"401", status(401), nil, Skipped, "queued robots_check fetching skipped"},
-		{"429 without Retry-After", sequence(status(429), doc("x")), []time.Duration{m}, Indexed, "queued robots_check fetching rate_limited fetching parsing extracting indexed"},
-		{"429 with seconds", sequence(status(429, "Retry-After", "90"), doc("x")), []time.Duration{90 * s}, Indexed, ""},
-		{"429 with few seconds", sequence(status(429, "Retry-After", "5"), doc("x")), []time.Duration{5 * s}, Indexed, ""},
-		{"429 with a date", sequence(func(w http.ResponseWriter, r *http.Request) {
-			status(429, "Retry-After", now.Add(5*m).Format(http.TimeFormat))(w, r)
-		}, doc("x")), []time.Duration{-1}, Indexed, ""},
-		{"429 twice", status(429), []time.Duration{m}, Failed, "queued robots_check fetching rate_limited fetching failed"},
-		{"500", sequence(status(500), status(500), doc("x")), []time.Duration{30 * s, m}, Indexed, "queued robots_check fetching retry fetching retry fetching parsing extracting indexed"},
-		{"500 for good", status(500), []time.Duration{30 * s, m}, Failed, "queued robots_check fetching retry fetching retry fetching failed"},
-		{"501", status(501), []time.Duration{30 * s, m}, Failed, ""},
-		{"502", status(502), []time.Duration{30 * s, m}, Failed, ""},
-		{"504", status(504), []time.Duration{30 * s, m}, Failed, ""},
-		{"503", sequence(status(503), status(503), status(503), doc("x")), []time.Duration{30 * s, m, 2 * m}, Indexed, ""},
-		{"503 for good", status(503), []time.Duration{30 * s, m, 2 * m}, Failed, ""},
-		{"503 with a longer Retry-After", sequence(status(503, "Retry-After", "100"), doc("x")), []time.Duration{100 * s}, Indexed, ""},
-		{"503 with a shorter Retry-After", sequence(status(503, "Retry-After", "1"), doc("x")), []time.Duration{30 * s}, Indexed, ""},
-		{"connection", sequence(breaking, doc("x")), []time.Duration{30 * s}, Indexed, "queued robots_check fetching retry fetching parsing extracting indexed"},
-		{"connection for good", breaking, []time.Duration{30 * s}, Failed, "queued robots_check fetching retry fetching failed"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
+	}
+	rows := func() []backoffRow {
+		return []backoffRow{
+			{"200", doc("x"), nil, Indexed, "queued robots_check fetching parsing extracting indexed"},
+			{"403", status(403), nil, Failed, "queued robots_check fetching failed"},
+			{"404", status(404), nil, Failed, "queued robots_check fetching failed"},
+			{"410", status(410), nil, Failed, "queued robots_check fetching failed"},
+			{"400", status(400), nil, Failed, "queued robots_check fetching failed"},
+			{"401", status(401), nil, Skipped, "queued robots_check fetching skipped"},
+			{"429 without Retry-After", sequence(status(429), doc("x")), []time.Duration{m}, Indexed, "queued robots_check fetching rate_limited fetching parsing extracting indexed"},
+			{"429 with seconds", sequence(status(429, "Retry-After", "90"), doc("x")), []time.Duration{90 * s}, Indexed, ""},
+			{"429 with few seconds", sequence(status(429, "Retry-After", "5"), doc("x")), []time.Duration{5 * s}, Indexed, ""},
+			{"429 with a date", sequence(func(w http.ResponseWriter, r *http.Request) {
+				status(429, "Retry-After", now.Add(5*m).Format(http.TimeFormat))(w, r)
+			}, doc("x")), []time.Duration{-1}, Indexed, ""},
+			{"429 twice", status(429), []time.Duration{m}, Failed, "queued robots_check fetching rate_limited fetching failed"},
+			{"500", sequence(status(500), status(500), doc("x")), []time.Duration{30 * s, m}, Indexed, "queued robots_check fetching retry fetching retry fetching parsing extracting indexed"},
+			{"500 for good", status(500), []time.Duration{30 * s, m}, Failed, "queued robots_check fetching retry fetching retry fetching failed"},
+			{"501", status(501), []time.Duration{30 * s, m}, Failed, ""},
+			{"502", status(502), []time.Duration{30 * s, m}, Failed, ""},
+			{"504", status(504), []time.Duration{30 * s, m}, Failed, ""},
+			{"503", sequence(status(503), status(503), status(503), doc("x")), []time.Duration{30 * s, m, 2 * m}, Indexed, ""},
+			{"503 for good", status(503), []time.Duration{30 * s, m, 2 * m}, Failed, ""},
+			{"503 with a longer Retry-After", sequence(status(503, "Retry-After", "100"), doc("x")), []time.Duration{100 * s}, Indexed, ""},
+			{"503 with a shorter Retry-After", sequence(status(503, "Retry-After", "1"), doc("x")), []time.Duration{30 * s}, Indexed, ""},
+			{"connection", sequence(breaking, doc("x")), []time.Duration{30 * s}, Indexed, "queued robots_check fetching retry fetching parsing extracting indexed"},
+			{"connection for good", breaking, []time.Duration{30 * s}, Failed, "queued robots_check fetching retry fetching failed"},
+		}
+	}
+	for i, r := range rows() {
+		t.Run(r.name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				tt := rows()[i] // its answers count, so each database has its own
 				w := newWorld(t, d)
 				w.time.at = now
 				w.set("/docs", doc("seed", "/docs/x", "/docs/y"))

@@ -26,10 +26,8 @@ import (
 
 // turned is a clock that moves when somebody sleeps, and then only.
 type turned struct {
-	mu    sync.Mutex
-	at    time.Time
-	until time.Time // sleeping past it ends the run, as a signal would; zero: never
-	stop  func()
+	mu sync.Mutex
+	at time.Time
 }
 
 func (c *turned) now() time.Time {
@@ -204,9 +202,6 @@ func (w *world) try(ctx context.Context) (State, string, error) {
 		}
 		w.moves[key] = append(w.moves[key], to)
 	}
-	w.time.mu.Lock()
-	w.time.stop = func() { worker.Stop(nil) }
-	w.time.mu.Unlock()
 	return w.crawl.run(ctx)
 }
 

@@ -1,0 +1,248 @@
+package docs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/io/web/webtest/docsim"
+	"github.com/newsfork/seed-engine/testdata/policies"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/policy"
+)
+
+func TestMain(m *testing.M) {
+	beamlog.SetLogger(silent{})
+	ptest.Main(m)
+}
+
+type silent struct{}
+
+func (silent) Log(context.Context, beamlog.Severity, int, string) {}
+
+// job is a store, a database and the fifteen simulated sites.
+type job struct {
+	t     *testing.T
+	dir   string
+	store store.Store
+	sim   *webtest.Web
+	sites docsim.Sites
+	cfg   Config
+	mu    sync.Mutex
+	runs  int
+}
+
+func newJob(t *testing.T, dsn string, o webtest.Options) *job {
+	t.Helper()
+	j := &job{t: t, dir: t.TempDir(), sim: webtest.New(o)}
+	require.NoError(t, j.sim.Start())
+	t.Cleanup(func() { require.NoError(t, j.sim.Close()) })
+	j.sites = docsim.Install(j.sim.Handle, 1)
+	var err error
+	j.store, err = store.Open(t.Context(), j.dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, j.store.Close()) })
+	all, err := policy.Load(policies.Files)
+	require.NoError(t, err)
+	j.cfg = Config{DB: dsn, Policies: all, Fallback: true, Hurry: true, Lanes: 1,
+		Lane: lane.Config{Job: Job, Store: j.dir, Slots: 1, LogFormat: "json", LogLevel: 12, Web: Web(web.Config{ConnectTo: j.sim.Addr(), RootCAs: j.sim.CAPEM()})}}
+	t.Cleanup(func() { require.NoError(t, CloseDB(dsn)) })
+	return j
+}
+
+// run runs the job's graph once, as one command does.
+func (j *job) run(runner string) (Report, ledger.Tally) {
+	j.t.Helper()
+	j.mu.Lock()
+	j.runs++
+	cfg := j.cfg
+	cfg.Lane.RunID = fmt.Sprintf("%s-%d", ledger.NewRunID(time.Now()), j.runs)
+	j.mu.Unlock()
+	p, s := beam.NewPipelineWithRoot()
+	hosts, listed := List(s, cfg)
+	visited, crawled := Visit(s, cfg, hosts)
+	lane.Total(s, cfg.Lane, listed, crawled, Conclude(s, cfg, visited))
+	_, err := beam.Run(j.t.Context(), runner, p)
+	var cause error
+	if w, ok := lane.Find(cfg.Lane.RunID); ok {
+		cause = w.Cause()
+	}
+	require.NoError(j.t, errors.Join(err, cause, lane.Close(cfg.Lane.RunID)))
+	r, err := ReadReport(j.t.Context(), j.store, cfg.Lane.RunID)
+	require.NoError(j.t, err)
+	total, err := ledger.ReadTotal(j.t.Context(), j.store, cfg.Lane.RunID)
+	require.NoError(j.t, err)
+	return r, total
+}
+
+// each request's host and path, how often.
+func (j *job) asked() map[string]int {
+	out := map[string]int{}
+	for _, r := range j.sim.Requests() {
+		out[r.Host+r.Path]++
+	}
+	j.sim.ResetLog()
+	return out
+}
+
+// On both local runners, with one lane and with three, on both databases: the
+// fifteen providers, then again without a change, then with a week's changes.
+func TestJob(t *testing.T) {
+	t.Cleanup(func() { *jobopts.Endpoint, *jobopts.EnvironmentType = "", "" }) // prism's runner sets them for the process
+	for _, tt := range []struct {
+		runner string
+		lanes  int
+		dsn    func(testing.TB) string
+	}{{"direct", 1, dbtest.SQLite}, {"prism", 1, dbtest.Postgres}, {"prism", 3, dbtest.SQLite}, {"direct", 3, dbtest.Postgres}} {
+		t.Run(fmt.Sprintf("%s, %d lanes", tt.runner, tt.lanes), func(t *testing.T) {
+			j := newJob(t, tt.dsn(t), webtest.Options{Latency: 2 * time.Millisecond})
+			j.cfg.Lanes = tt.lanes
+			_, total := j.run(tt.runner)
+			require.Equal(t, map[string]int64{"providers": 15, "pages_fetched": 165, "pages_new": 165, "chunks": total.Counts["chunks"]}, nonZero(total.Counts))
+			require.Greater(t, total.Counts["chunks"], int64(600))
+			require.LessOrEqual(t, j.sim.MaxInFlight(), MaxHosts)
+			for at, n := range j.asked() {
+				require.Equal(t, 1, n, at)
+				require.NotContains(t, at, "changelog")
+			}
+			files := j.files()
+			require.Len(t, files, 165)
+
+			// Nothing changed: 304 for all of them, and nothing is written.
+			r, total := j.run(tt.runner)
+			require.Equal(t, map[string]int64{"providers": 15, "pages_fetched": 165, "pages_unchanged": 165}, nonZero(total.Counts))
+			require.Equal(t, ledger.Counts{"304": 165}, total.HTTP.ByStatus)
+			require.Equal(t, files, j.files())
+			require.Empty(t, r.Alerts)
+
+			// A week later, exactly what changed shows.
+			j.asked()
+			docsim.Install(j.sim.Handle, 2)
+			r, total = j.run(tt.runner)
+			require.Equal(t, []int64{15, 30, 120, 15}, []int64{total.Counts["pages_new"], total.Counts["pages_updated"], total.Counts["pages_unchanged"], total.Counts["pages_deleted"]})
+			require.Len(t, r.Providers, 15)
+			for _, p := range r.Providers {
+				require.Equal(t, []any{Done, int64(11), int64(1), int64(2), int64(1), int64(8)}, []any{p.State, p.TotalPages, p.New, p.Updated, p.Deleted, p.Unchanged}, p.Name)
+			}
+			require.True(t, r.Complete)
+		})
+	}
+}
+
+func nonZero(c ledger.Counts) map[string]int64 {
+	out := maps.Clone(map[string]int64(c))
+	maps.DeleteFunc(out, func(_ string, n int64) bool { return n == 0 })
+	return out
+}
+
+// files are the hand-off's keys.
+func (j *job) files() (keys []string) {
+	j.t.Helper()
+	for o, err := range j.store.List(j.t.Context(), "handoff/docs/") {
+		require.NoError(j.t, err)
+		keys = append(keys, o.Key)
+	}
+	return keys
+}
+
+// Two runs at once, with stores of their own but one database, never visit one
+// provider together, and never more than three hosts.
+func TestTwoRunsAtOnce(t *testing.T) {
+	j := newJob(t, dbtest.Postgres(t), webtest.Options{Latency: 10 * time.Millisecond})
+	other := &job{t: t, dir: t.TempDir(), sim: j.sim, cfg: j.cfg, runs: 100}
+	var err error
+	other.store, err = store.Open(t.Context(), other.dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, other.store.Close()) })
+	other.cfg.Lane.Store = other.dir
+	d, err := open(t.Context(), j.cfg.DB) // so that one of them migrates
+	require.NoError(t, err)
+	var both sync.WaitGroup
+	both.Go(func() { j.run("direct") })
+	both.Go(func() { other.run("direct") })
+	both.Wait()
+	require.LessOrEqual(t, j.sim.MaxInFlight(), MaxHosts)
+	sessions := 0
+	require.NoError(t, d.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM docs_sessions`).Scan(&sessions))
+	most := 1
+	if sessions > 1 { // the second began after the first had ended
+		most = 2
+	}
+	at := map[string]time.Time{} // end of the last request of a host
+	for _, r := range j.sim.Requests() {
+		require.False(t, r.Start.Before(at[r.Host]), "%s%s overlaps", r.Host, r.Path)
+		at[r.Host] = r.End
+	}
+	for path, n := range j.asked() {
+		if !strings.HasSuffix(path, "/robots.txt") {
+			require.LessOrEqual(t, n, most, path)
+		}
+	}
+}
+
+// A provider that is prohibited, or context7 without --fallback, or purged, is
+// never asked; two providers of one host are crawled one after another.
+func TestLeftOut(t *testing.T) {
+	j := newJob(t, dbtest.SQLite(t), webtest.Options{Latency: 2 * time.Millisecond})
+	j.cfg.Fallback = false
+	for i := range j.cfg.Policies {
+		if j.cfg.Policies[i].ProviderID == "aws-ses" {
+			j.cfg.Policies[i].Terms = policy.Prohibited
+		}
+	}
+	twin := j.cfg.Policies[slices.IndexFunc(j.cfg.Policies, func(p policy.Policy) bool { return p.ProviderID == "toss-payments" })]
+	twin.ProviderID, twin.SeedURLs = "toss-twin", []string{"https://docs.tosspayments.com/guides/payment"}
+	j.cfg.Policies = append(j.cfg.Policies, twin)
+	r, total := j.run("direct")
+	require.Equal(t, int64(2), total.Counts["providers"])
+	require.Equal(t, []string{"toss-payments", "toss-twin"}, []string{r.Providers[0].Provider, r.Providers[1].Provider})
+	require.Equal(t, 1, j.sim.MaxInFlight())
+	for at := range j.asked() {
+		require.True(t, strings.HasPrefix(at, "docs.tosspayments.com/"), at)
+	}
+	d, err := open(t.Context(), j.cfg.DB)
+	require.NoError(t, err)
+	_, err = Purge(t.Context(), d, j.store, "toss-twin", time.Now())
+	require.NoError(t, err)
+	r, total = j.run("direct")
+	require.Equal(t, int64(1), total.Counts["providers"])
+	require.Len(t, r.Providers, 1)
+}
+
+// Migrations go forward from nothing, twice is once, and a file that is there stays.
+func TestMigrate(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "x.db")
+	d, err := open(t.Context(), "sqlite://"+at)
+	require.NoError(t, err)
+	_, err = d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('p', 1)`)
+	require.NoError(t, err)
+	require.NoError(t, CloseDB("sqlite://"+at))
+	_, err = os.Stat(at)
+	require.NoError(t, err)
+	d, err = open(t.Context(), "sqlite://"+at)
+	require.NoError(t, err)
+	off, err := disabled(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, map[string]bool{"p": true}, off)
+	require.NoError(t, CloseDB("sqlite://"+at))
+}

@@ -1,0 +1,709 @@
+package docs
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/policy"
+)
+
+// Section 5.1: what robots.txt forbids is not asked for; its rules hold for 24
+// hours, over runs; where there is none everything is allowed.
+func TestRobots(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/robots.txt", text("User-agent: *\nDisallow: /docs/every\n\nUser-agent: APIIntelBot\nDisallow: /docs/secret\nAllow: /docs/secret/open\n"))
+		w.set("/docs", doc("seed", "/docs/secret/x", "/docs/secret/open", "/docs/every"))
+		w.set("/docs/secret/open", doc("open"))
+		w.set("/docs/every", doc("every"))
+		asks := func() int {
+			return len(slices.DeleteFunc(w.log(), func(a asked) bool { return a.path != "/robots.txt" }))
+		}
+		w.run()
+		require.Equal(t, row{Status: Blocked, Reason: "robots.txt line 5: Disallow: /docs/secret", Depth: 1}, w.row("/docs/secret/x"))
+		require.Equal(t, Indexed, w.row("/docs/secret/open").Status)
+		require.Equal(t, Indexed, w.row("/docs/every").Status, "the group of the crawler's own name counts, not the star's")
+		require.Equal(t, int64(1), w.crawl.part.stats.Blocked)
+		require.Equal(t, 1, asks())
+		require.Equal(t, "queued robots_check blocked", strings.Trim(fmt.Sprint(w.moves["https://"+host+"/docs/secret/x"]), "[]"))
+
+		w.newSession()
+		w.time.turn(23 * time.Hour)
+		w.run()
+		require.Equal(t, 0, asks(), "kept for 24 hours, also for the next process")
+		w.newSession()
+		w.time.turn(time.Hour)
+		w.set("/robots.txt", status(404))
+		w.run()
+		require.Equal(t, 1, asks())
+		require.Equal(t, Failed, w.row("/docs/secret/x").Status, "allowed now, and 404")
+	})
+}
+
+// What does not answer at all is left for another day.
+func TestRobotsUnreachable(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/robots.txt", breaking)
+		w.set("/docs", doc("seed"))
+		state, reason := w.run()
+		require.Equal(t, []any{Done, reasonUnreachable}, []any{state, reason})
+		log := w.log()
+		require.Len(t, log, 2)
+		require.Equal(t, []time.Duration{30 * time.Second}, gaps(log))
+	})
+}
+
+// Section 5.2: 1,000 requests an hour and 10,000 a day, over processes: the hour
+// waits, the day ends the run and another goes on.
+func TestBudgets(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.cfg.HourBudget, w.cfg.DayBudget = 5, 8
+		var links []string
+		for n := range 12 {
+			links = append(links, fmt.Sprint("/docs/", n))
+			w.set(fmt.Sprint("/docs/", n), doc(fmt.Sprint("page ", n)))
+		}
+		w.set("/docs", doc("seed", links...))
+		state, reason := w.run()
+		require.Equal(t, []any{Open, errDayBudget.Error()}, []any{state, reason})
+		log := w.log()
+		require.Len(t, log, 8, "robots.txt counts too")
+		require.Less(t, log[4].at.Sub(log[0].at), time.Minute)
+		require.GreaterOrEqual(t, log[5].at.Sub(log[0].at), time.Hour, "the sixth waits for the hour")
+		require.Less(t, log[5].at.Sub(log[0].at), time.Hour+2*time.Minute)
+		require.GreaterOrEqual(t, w.crawl.part.stats.Waited, (58 * time.Minute).Microseconds())
+
+		// The next process finds the day as used up as it is.
+		state, _ = w.run()
+		require.Equal(t, Open, state)
+		require.Empty(t, w.log())
+		w.time.turn(24*time.Hour + 2*time.Minute) // a minute counts until all of it is over
+		state, _ = w.run()
+		require.Equal(t, Done, state)
+		second := w.log()
+		require.Len(t, second, 7, "robots.txt is a day old, and six pages were left")
+		all := map[string]int{}
+		for _, a := range append(log, second...) {
+			all[a.path]++
+		}
+		for path, n := range all {
+			if path != "/robots.txt" {
+				require.Equal(t, 1, n, path)
+			}
+		}
+	})
+}
+
+// docs.md: at most 3 redirects, each target checked again, the final page's key
+// is what is stored, and no page is asked for twice.
+func TestRedirects(t *testing.T) {
+	to := func(location string) http.HandlerFunc { return status(302, "Location", location) }
+	for _, tt := range []struct {
+		name    string
+		answers map[string]http.HandlerFunc
+		robots  string
+		asked   []string // after /docs
+		rows    map[string]Status
+		reason  string // of /docs/a
+	}{
+		{"to another page", map[string]http.HandlerFunc{"/docs/a": to("/docs/b"), "/docs/b": doc("b")}, "",
+			[]string{"/docs/a", "/docs/b"}, map[string]Status{"/docs/a": Skipped, "/docs/b": Indexed}, "redirects to https://docs.example.com/docs/b"},
+		{"to its own key", map[string]http.HandlerFunc{"/docs/a": to("/docs/a/"), "/docs/a/": doc("a")}, "",
+			[]string{"/docs/a", "/docs/a/"}, map[string]Status{"/docs/a": Indexed}, ""},
+		{"three", map[string]http.HandlerFunc{"/docs/a": to("/docs/1"), "/docs/1": to("/docs/2"), "/docs/2": to("/docs/3"), "/docs/3": doc("3")}, "",
+			[]string{"/docs/a", "/docs/1", "/docs/2", "/docs/3"}, map[string]Status{"/docs/a": Skipped, "/docs/1": Skipped, "/docs/2": Skipped, "/docs/3": Indexed}, "redirects to https://docs.example.com/docs/3"},
+		{"four", map[string]http.HandlerFunc{"/docs/a": to("/docs/1"), "/docs/1": to("/docs/2"), "/docs/2": to("/docs/3"), "/docs/3": to("/docs/4"), "/docs/4": doc("4")}, "",
+			[]string{"/docs/a", "/docs/1", "/docs/2", "/docs/3"}, map[string]Status{"/docs/a": Skipped, "/docs/3": Failed}, "redirects to https://docs.example.com/docs/3"},
+		{"out of scope", map[string]http.HandlerFunc{"/docs/a": to("/shop/x"), "/shop/x": doc("x")}, "",
+			[]string{"/docs/a"}, map[string]Status{"/docs/a": Skipped}, "redirects to /shop/x: no allowed path pattern matches"},
+		{"into a blocked path", map[string]http.HandlerFunc{"/docs/a": to("/docs/old/x")}, "",
+			[]string{"/docs/a"}, map[string]Status{"/docs/a": Skipped}, "redirects to /docs/old/x: the blocked path pattern /docs/old/**"},
+		{"to another host", map[string]http.HandlerFunc{"/docs/a": to("https://other.example/docs/x")}, "",
+			[]string{"/docs/a"}, map[string]Status{"/docs/a": Skipped}, "redirects to https://other.example/docs/x: another host: other.example"},
+		{"to what robots.txt forbids", map[string]http.HandlerFunc{"/docs/a": to("/docs/secret")}, "User-agent: *\nDisallow: /docs/secret\n",
+			[]string{"/docs/a"}, map[string]Status{"/docs/a": Blocked}, "redirects to https://docs.example.com/docs/secret: robots.txt line 2: Disallow: /docs/secret"},
+		{"back to the seed", map[string]http.HandlerFunc{"/docs/a": to("/docs")}, "",
+			[]string{"/docs/a"}, map[string]Status{"/docs/a": Skipped, "/docs": Indexed}, "redirects to https://docs.example.com/docs, which this session has asked for"},
+		{"in a circle", map[string]http.HandlerFunc{"/docs/a": to("/docs/b"), "/docs/b": to("/docs/a")}, "",
+			[]string{"/docs/a", "/docs/b"}, map[string]Status{"/docs/a": Skipped}, ""},
+		{"to a page that is 404", map[string]http.HandlerFunc{"/docs/a": to("/docs/none")}, "",
+			[]string{"/docs/a", "/docs/none"}, map[string]Status{"/docs/a": Skipped, "/docs/none": Failed}, ""},
+		{"to a page that is 403", map[string]http.HandlerFunc{"/docs/a": to("/docs/no"), "/docs/no": status(403)}, "",
+			[]string{"/docs/a", "/docs/no"}, map[string]Status{"/docs/no": Failed}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				w := newWorld(t, d)
+				// Each redirect's target is linked to besides: it must not be asked for again.
+				links := []string{"/docs/a"}
+				for path := range tt.answers {
+					links = append(links, path)
+				}
+				slices.Sort(links[1:])
+				w.set("/docs", doc("seed", links...))
+				for path, a := range tt.answers {
+					w.set(path, a)
+				}
+				if tt.robots != "" {
+					w.set("/robots.txt", text(tt.robots))
+				}
+				state, _ := w.run()
+				require.Equal(t, Done, state)
+				asked := w.paths()[1:]
+				rest := asked[min(len(tt.asked), len(asked)):]
+				require.Equal(t, tt.asked, asked[:min(len(tt.asked), len(asked))])
+				for _, again := range rest { // what only the links led to
+					require.NotContains(t, tt.asked, again)
+				}
+				for path, want := range tt.rows {
+					require.Equal(t, want, w.row(path).Status, path)
+				}
+				if tt.reason != "" {
+					require.Equal(t, tt.reason, w.row("/docs/a").Reason)
+				}
+			})
+		})
+	}
+}
+
+// Section 5.4: a 403 is for good.
+func TestForbidden(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/docs", doc("seed", "/docs/a"))
+		w.set("/docs/a", doc("a"))
+		w.run()
+		w.newSession()
+		w.set("/docs/a", status(403))
+		w.run()
+		require.Equal(t, []string{"https://docs.example.com/docs/a 403"}, w.strings(`SELECT key || ' ' || http_status FROM blocked_urls`))
+		require.Equal(t, row{Status: Failed, Reason: "403: never asked again", Depth: 1, HTTP: 403}, w.row("/docs/a"))
+		require.Equal(t, []int64{1, 1}, []int64{w.crawl.part.stats.Blocked, w.crawl.part.stats.Deleted})
+		w.paths()
+		w.newSession()
+		w.set("/docs/a", doc("a"))
+		w.run()
+		require.Equal(t, []string{"/docs"}, w.paths())
+	})
+}
+
+// 304 keeps a page and its links, so that the crawl goes on behind it; 404 and
+// 410 take away what was there; a page that nothing leads to any more is asked
+// for once, to see whether it is gone.
+func TestSecondCrawl(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/docs", tagged(`"s"`, doc("seed", "/docs/a", "/docs/b", "/docs/c", "/docs/d")))
+		w.set("/docs/a", doc("a", "/docs/e"))
+		w.set("/docs/b", doc("b"))
+		w.set("/docs/c", doc("c"))
+		w.set("/docs/d", tagged(`"d"`, doc("d", "/docs/lost", "/docs/kept")))
+		w.set("/docs/e", doc("e"))
+		w.set("/docs/lost", doc("lost"))
+		w.set("/docs/kept", doc("kept"))
+		w.run()
+		first := w.paths()
+		require.Equal(t, []string{"/docs", "/docs/a", "/docs/b", "/docs/c", "/docs/d", "/docs/e", "/docs/lost", "/docs/kept"}, first)
+		s := w.crawl.part.stats
+		require.Equal(t, []int64{8, 0, 0, 0}, []int64{s.New, s.Updated, s.Unchanged, s.Deleted})
+
+		w.newSession()
+		w.set("/docs/a", doc("a, with more to say", "/docs/e", "/docs/new"))
+		w.set("/docs/b", status(404))
+		w.set("/docs/c", status(410))
+		w.set("/docs/d", doc("d, without its links"))
+		w.set("/docs/lost", status(404))
+		w.set("/docs/new", doc("new"))
+		w.run()
+		require.Equal(t, []string{"/docs", "/docs/a", "/docs/b", "/docs/c", "/docs/d", "/docs/e", "/docs/new", "/docs/lost", "/docs/kept"}, w.paths())
+		s = w.crawl.part.stats
+		require.Equal(t, []int64{1, 2, 3, 3}, []int64{s.New, s.Updated, s.Unchanged, s.Deleted})
+		require.Equal(t, map[string]string{"/docs": "not_modified", "/docs/b": "deleted", "/docs/c": "deleted", "/docs/lost": "deleted", "/docs/a": "indexed"},
+			map[string]string{"/docs": string(w.row("/docs").Status), "/docs/b": string(w.row("/docs/b").Status), "/docs/c": string(w.row("/docs/c").Status),
+				"/docs/lost": string(w.row("/docs/lost").Status), "/docs/a": string(w.row("/docs/a").Status)})
+		require.Empty(t, w.strings(`SELECT key FROM chunks WHERE key IN ('https://docs.example.com/docs/b', 'https://docs.example.com/docs/lost')`))
+		_, changes, err := Changes(t.Context(), d, "")
+		require.NoError(t, err)
+		var said []string
+		for _, c := range changes {
+			said = append(said, c.Kind+" "+strings.TrimPrefix(c.Key, "https://docs.example.com"))
+		}
+		require.Equal(t, []string{"updated /docs/a", "deleted /docs/b", "deleted /docs/c", "updated /docs/d", "deleted /docs/lost", "new /docs/new"}, said)
+		var deleted int
+		for _, h := range w.handed() {
+			if h.Op == "delete" {
+				deleted++
+				require.Empty(t, h.Text)
+			}
+		}
+		require.Equal(t, 5, deleted, "the chunks of a, b, c, d and lost as they were")
+
+		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, DefaultThresholds)
+		require.NoError(t, err)
+		row := r.Providers[0]
+		require.Equal(t, []int64{6, 8, 1, 2, 3, 0}, []int64{row.TotalPages, row.PreviousPages, row.New, row.Updated, row.Deleted, row.NotReached})
+		require.Equal(t, []float64{100, 66.7, 33.3}, []float64{row.ChangeRate, row.SuccessRate, row.ErrorRate})
+	})
+}
+
+// A page gone and back is new; a page behind max_pages is not gone.
+func TestGoneAndNotReached(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/docs", doc("seed", "/docs/a", "/docs/b"))
+		w.set("/docs/a", doc("a"))
+		w.set("/docs/b", doc("b"))
+		w.run()
+		w.newSession()
+		w.set("/docs/a", status(404))
+		w.policy.MaxPages = 2
+		w.run()
+		require.Equal(t, int64(1), w.crawl.part.stats.Deleted)
+		require.Equal(t, row{Status: Queued, Depth: 1, Content: true}, w.row("/docs/b"))
+		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, DefaultThresholds)
+		require.NoError(t, err)
+		require.Equal(t, []int64{2, 1}, []int64{r.Providers[0].TotalPages, r.Providers[0].Deleted})
+		w.newSession()
+		w.policy.MaxPages = 200
+		w.set("/docs/a", doc("a"))
+		w.run()
+		require.Equal(t, []int64{1, 2}, []int64{w.crawl.part.stats.New, w.crawl.part.stats.Unchanged})
+	})
+}
+
+// What the policy no longer takes goes without a request.
+func TestPolicyNarrowed(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/docs", doc("seed", "/docs/a"))
+		w.set("/docs/a", doc("a"))
+		w.run()
+		w.paths()
+		w.newSession()
+		w.policy.BlockedPathPatterns = []string{"/docs/a"}
+		w.run()
+		require.Equal(t, []string{"/docs"}, w.paths())
+		require.Equal(t, row{Status: Deleted, Reason: "the blocked path pattern /docs/a", Depth: 1}, w.row("/docs/a"))
+	})
+}
+
+// Section 5.3: what is sent, and its conditions, which hold only for content
+// that the same selectors made.
+func TestHeaders(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		dated := func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Last-Modified", "Mon, 16 Feb 2026 03:00:00 GMT")
+			rw.Header().Set("ETag", `W/"1"`)
+			rw.Header().Add("Set-Cookie", "id=1")
+			doc("seed", "/docs/plain")(rw, r)
+		}
+		w.set("/docs", dated)
+		w.set("/docs/plain", doc("plain"))
+		w.run()
+		h := w.log()[1].header
+		require.Equal(t, http.Header{"User-Agent": {"APIIntelBot/1.0 (+https://api-intel.vercel.app/bot)"}, "Accept": {"text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8"},
+			"Accept-Language": {"en-US,en;q=0.9,ko;q=0.8"}, "Accept-Encoding": {"gzip, deflate, br, zstd"}}, h)
+		w.newSession()
+		w.run()
+		log := w.log()
+		require.Equal(t, []string{`W/"1"`, "Mon, 16 Feb 2026 03:00:00 GMT", ""}, []string{log[0].header.Get("If-None-Match"), log[0].header.Get("If-Modified-Since"), log[0].header.Get("Cookie")})
+		require.Contains(t, log[1].header.Get("If-Modified-Since"), "Mon, 23 Feb 2026 03:00:0", "when it was last crawled, where the page names no date")
+		w.newSession()
+		w.policy.CustomSelectors.Content = "main"
+		w.run()
+		again := w.log()[0].header
+		require.Equal(t, []string{"", ""}, []string{again.Get("If-None-Match"), again.Get("If-Modified-Since")})
+	})
+}
+
+// Sections 4.2, 4.3 and 8.3: what is read, and what is left.
+func TestWhatIsRead(t *testing.T) {
+	as := func(kind, body string) http.HandlerFunc {
+		return func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Type", kind)
+			_, _ = fmt.Fprint(rw, body)
+		}
+	}
+	long := "<html><body><main><h1>Long</h1><p>" + strings.Repeat("many words ", 5<<20/11+1) + "</p></main></body></html>"
+	spec := `{"openapi":"3.1.0","info":{"title":"Pets","version":"1"},"paths":{"/pets":{"get":{"summary":"List pets","responses":{"200":{"description":"ok"}}}}}}`
+	for _, tt := range []struct {
+		name   string
+		answer http.HandlerFunc
+		end    Status
+		reason string
+	}{
+		{"html", doc("x"), Indexed, ""},
+		{"plain text", as("text/plain", "Plain words of a plain document, enough of them to be content."), Indexed, ""},
+		{"openapi", as("application/json", spec), Indexed, ""},
+		{"swagger", as("application/json", strings.Replace(spec, `"openapi":"3.1.0"`, `"swagger":"2.0"`, 1)), Indexed, ""},
+		{"other json", as("application/json", `{"a":1}`), Skipped, "not collected: application/json"},
+		{"pdf", as("application/pdf", "%PDF-1.7 …"), Skipped, "not collected: application/pdf"},
+		{"pdf that says html", as("text/html", "%PDF-1.7 …"), Skipped, "not collected: application/pdf"},
+		{"image", as("image/png", "\x89PNG\r\n\x1a\n"), Skipped, "not collected: image/png"},
+		{"video", as("video/mp4", "….."), Skipped, "not collected: video/mp4"},
+		{"zip", as("application/zip", "PK\x03\x04"), Skipped, "not collected: application/zip"},
+		{"binary", as("application/octet-stream", "\x00\x01\x02\x03"), Skipped, "not collected: application/octet-stream"},
+		{"html that says binary", as("application/octet-stream", "<!doctype html><html><body><main><h1>X</h1><p>Some words here.</p></main></body></html>"), Indexed, ""},
+		{"longer than 5 MB", as("text/html", long), TooLarge, "longer than 5 MB"},
+		{"a login form", as("text/html", `<html><body><form action="/login"><input name="user"><input type="password" name="p"><button>Sign in</button></form></body></html>`), Skipped, "a login form"},
+		{"empty", as("text/html", "<html><body><main> </main></body></html>"), Skipped, "no content"},
+		{"behind a login", status(401), Skipped, "behind a login"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				w := newWorld(t, d)
+				w.set("/docs", doc("seed", "/docs/x"))
+				w.set("/docs/x", tt.answer)
+				w.run()
+				r := w.row("/docs/x")
+				require.Equal(t, tt.end, r.Status, r.Reason)
+				require.True(t, strings.HasPrefix(r.Reason, tt.reason), r.Reason)
+				if tt.end != Indexed {
+					require.False(t, r.Content)
+					require.Equal(t, int64(1), w.crawl.part.stats.Skipped)
+				}
+			})
+		})
+	}
+}
+
+// Section 8: no e-mail address is stored, no text of a page in the database
+// but previews of at most 500 characters, all of it in the hand-off.
+func TestNothingPersonalIsKept(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/docs", html(`<html><head><title>Ask jane.doe@mail.com</title></head><body><main><h1>Write to jane.doe@mail.com</h1><p>Or to <a href="mailto:support@corp.io">support@corp.io</a>.</p>
+			<pre><code>curl -u root@db.net</code></pre><p>`+strings.Repeat("A long paragraph with many words. ", 60)+`The very last words.</p></main></body></html>`))
+		w.run()
+		all := w.everything()
+		require.Contains(t, all, "[email]")
+		for _, address := range []string{"jane.doe@", "support@corp", "root@db"} {
+			require.NotContains(t, all, address)
+		}
+		for _, p := range w.strings(`SELECT preview FROM chunks`) {
+			require.LessOrEqual(t, len([]rune(p)), 500)
+		}
+		var texts string
+		for _, h := range w.handed() {
+			texts += h.Text
+			require.LessOrEqual(t, h.Tokens, 500)
+		}
+		require.Contains(t, texts, "The very last words.")
+	})
+}
+
+// Kill it anywhere and run again: the result is the same and no page is asked
+// for twice, but for the one whose answer was on its way.
+func TestKilledAnywhere(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		var links []string
+		for n := range 10 {
+			links = append(links, fmt.Sprint("/docs/", n))
+			w.set(fmt.Sprint("/docs/", n), doc(fmt.Sprint("page ", n), fmt.Sprint("/docs/", n, "/below")))
+			w.set(fmt.Sprint("/docs/", n, "/below"), doc(fmt.Sprint("below ", n)))
+		}
+		w.set("/docs", doc("seed", links...))
+		died := 0
+		for n := 0; ; n++ {
+			require.Less(t, n, 60)
+			ctx, cancel := context.WithCancel(t.Context())
+			// Dies as the site gets the n-th request of this process.
+			count := 0
+			limit := n%3 + 1
+			w.sim.Handle(host, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/robots.txt" {
+					if count++; count > limit {
+						cancel()
+						panic(http.ErrAbortHandler) // unanswered: it does not count as asked
+					}
+				}
+				w.mu.Lock()
+				w.requests = append(w.requests, asked{w.time.now(), r.URL.RequestURI(), r.Header.Clone()})
+				answer := w.answers[r.URL.RequestURI()]
+				w.mu.Unlock()
+				if answer == nil {
+					http.NotFound(rw, r)
+					return
+				}
+				answer(rw, r)
+			}))
+			state, _, err := w.try(ctx)
+			cancel()
+			if state == Done {
+				require.NoError(t, err)
+				break
+			}
+			died++
+		}
+		require.Greater(t, died, 5)
+		paths := w.paths()
+		require.Len(t, paths, 21)
+		slices.Sort(paths)
+		require.Len(t, slices.Compact(paths), 21)
+		require.Equal(t, []string{"21"}, w.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM pages WHERE status = 'indexed'`))
+		require.Equal(t, int64(21), w.crawl.part.stats.New)
+		require.Equal(t, []string{"21"}, w.strings(`SELECT CAST(requested AS TEXT) FROM runs`), "an interrupted page counts once")
+	})
+}
+
+// A retry that a kill interrupted has used up its tries.
+func TestRetriesOutliveTheProcess(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/docs", status(503))
+		ctx, cancel := context.WithCancel(t.Context())
+		n := 0
+		w.set("/docs", func(rw http.ResponseWriter, r *http.Request) {
+			if n++; n == 2 {
+				cancel()
+			}
+			rw.WriteHeader(503)
+		})
+		_, _, err := w.try(ctx)
+		require.Error(t, err)
+		first := w.log()
+		state, _ := w.run()
+		require.Equal(t, Done, state)
+		require.LessOrEqual(t, len(first)+len(w.log()), 1+4+1, "robots.txt, the request and three retries, the interrupted one perhaps once more")
+		require.Equal(t, Failed, w.row("/docs").Status)
+	})
+}
+
+// The arrows of appendix B are drawn by the crawl's own tests; here is the rest
+// of them: what is no arrow is refused.
+func TestTransitions(t *testing.T) {
+	all := []Status{Queued, RobotsCheck, Fetching, Redirecting, RateLimited, Retry, Parsing, Extracting, Blocked, Failed, Skipped, Indexed, NotModified, Deleted, TooLarge}
+	arrows := 0
+	for _, from := range append(all, "") {
+		for _, to := range all {
+			next, err := from.move(to)
+			if slices.Contains(transitions[from], to) {
+				require.NoError(t, err)
+				require.Equal(t, to, next)
+				arrows++
+				continue
+			}
+			require.Error(t, err, "%s to %s", from, to)
+			require.Equal(t, from, next)
+		}
+	}
+	require.Equal(t, 25, arrows)
+	for _, s := range []Status{Blocked, Failed, Skipped, Indexed, NotModified, Deleted, TooLarge} {
+		require.True(t, s.end())
+	}
+}
+
+// A purge takes everything and leaves a list of the chunks' ids.
+func TestPurge(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/docs", doc("seed", "/docs/a", "/docs/bad", "/docs/no"))
+		w.set("/docs/a", doc("a"))
+		w.set("/docs/bad", status(500))
+		w.set("/docs/no", status(403))
+		w.run()
+		ids := w.strings(`SELECT id FROM chunks ORDER BY id`)
+		require.NotEmpty(t, ids)
+		s, err := store.Open(t.Context(), w.dir)
+		require.NoError(t, err)
+		p, err := Purge(t.Context(), d, s, "p", w.time.now())
+		require.NoError(t, err)
+		require.Equal(t, map[string]int64{"pages": 4, "links": 3, "chunks": 2, "docs_blocks": 2, "docs_changes": 2, "blocked_urls": 1, "runs": 1}, p.Rows)
+		require.Equal(t, []int64{2, 1, 2}, []int64{p.Objects, p.DeadLetters, p.Chunks})
+		for _, table := range provided {
+			require.Equal(t, []string{"0"}, w.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM `+table), table)
+		}
+		var listed []string
+		for _, h := range w.handed() { // the list is all that is left
+			require.Equal(t, []string{"delete", ""}, []string{h.Op, h.Text})
+			listed = append(listed, h.ID)
+		}
+		slices.Sort(listed)
+		require.Equal(t, ids, listed)
+		off, err := disabled(t.Context(), d)
+		require.NoError(t, err)
+		require.Equal(t, map[string]bool{"p": true}, off)
+		was, err := Enable(t.Context(), d, "p")
+		require.NoError(t, err)
+		require.True(t, was)
+		was, err = Enable(t.Context(), d, "p")
+		require.NoError(t, err)
+		require.False(t, was)
+
+		// The retention empties the hand-off.
+		n, err := SweepHandOff(t.Context(), s, time.Now().Add(-time.Hour))
+		require.NoError(t, err)
+		require.Equal(t, 0, n)
+		n, err = SweepHandOff(t.Context(), s, time.Now().Add(time.Hour))
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Empty(t, w.handed())
+		require.NoError(t, s.Close())
+	})
+}
+
+// Section 9.3's form, to the letter.
+func TestReportText(t *testing.T) {
+	r := ProviderReport{Name: "OpenAI", FinishedAt: time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC), TotalPages: 187, New: 5, Updated: 12, Deleted: 2,
+		ChangeRate: percent(19, 187), SuccessRate: 98.4, AvgResponseMS: 340, Duration: 272}
+	require.Equal(t, `[2026-02-23 03:00:00] [CRAWL_REPORT] Provider: OpenAI
+  - Total Pages: 187
+  - New: 5, Updated: 12, Deleted: 2
+  - Change Rate: 10.2%
+  - Success Rate: 98.4%
+  - Avg Response Time: 340ms
+  - Duration: 4m 32s
+`, r.Text())
+	require.Equal(t, "59s", brief(59*time.Second))
+	require.Equal(t, "3h 0m 1s", brief(3*time.Hour+time.Second))
+}
+
+// Section 9.1's seven, each at its threshold and past it.
+func TestAlerts(t *testing.T) {
+	fine := ProviderReport{Provider: "p", Name: "P", State: Done, TotalPages: 100, PreviousPages: 100, SuccessRate: 90, ErrorRate: 20, AvgResponseMS: 5000, EmptyRate: 10, RetryRate: 15}
+	names := func(change func(*ProviderReport)) (out []string) {
+		r := fine
+		change(&r)
+		for _, a := range r.alerts(Stats{Requests: 10}, DefaultThresholds) {
+			require.Equal(t, "p", a.Provider)
+			require.Contains(t, a.Text, "P: ")
+			out = append(out, a.Name)
+		}
+		return out
+	}
+	require.Empty(t, names(func(*ProviderReport) {}))
+	for want, change := range map[string]func(*ProviderReport){
+		"success_rate": func(r *ProviderReport) { r.SuccessRate = 89.9 },
+		"pages_change": func(r *ProviderReport) { r.TotalPages = 50 },
+		"avg_response": func(r *ProviderReport) { r.AvgResponseMS = 5001 },
+		"error_rate":   func(r *ProviderReport) { r.ErrorRate = 20.1 },
+		"empty_rate":   func(r *ProviderReport) { r.EmptyRate = 10.1 },
+		"retry_rate":   func(r *ProviderReport) { r.RetryRate = 15.1 },
+	} {
+		require.Equal(t, []string{want}, names(change))
+	}
+	require.Equal(t, []string{"pages_change"}, names(func(r *ProviderReport) { r.TotalPages = 150 }))
+	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages = 149 }))
+	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages, r.PreviousPages = 5, 0 }), "a first crawl is no change")
+	require.Empty(t, sessionAlerts(Report{Duration: 3 * 3600}, Stats{}, DefaultThresholds))
+	require.Equal(t, "duration", sessionAlerts(Report{Duration: 3*3600 + 1}, Stats{}, DefaultThresholds)[0].Name)
+}
+
+// A session is gone on with after a kill, and not after three days.
+func TestSession(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		require.NoError(t, Migrate(t.Context(), d))
+		now := time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC)
+		for _, tt := range []struct {
+			run     string
+			after   time.Duration
+			end     bool
+			session string
+			resumed bool
+		}{
+			{"a", 0, false, "a", false},
+			{"b", time.Hour, true, "a", true},
+			{"c", 2 * time.Hour, false, "c", false},
+			{"d", 73 * time.Hour, false, "c", true},
+			{"e", 146 * time.Hour, false, "e", false},
+		} {
+			id, resumed, err := beginSession(t.Context(), d, tt.run, now.Add(tt.after))
+			require.NoError(t, err)
+			require.Equal(t, []any{tt.session, tt.resumed}, []any{id, resumed}, tt.run)
+			if tt.end {
+				require.NoError(t, endSession(t.Context(), d, id, now.Add(tt.after)))
+			}
+		}
+	})
+}
+
+// --explain names the rule that decides, and fetches robots.txt at most.
+func TestExplain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/robots.txt", text("User-agent: *\nDisallow: /docs/secret\n"))
+		w.set("/docs", doc("seed", "/docs/no"))
+		w.set("/docs/no", status(403))
+		w.run()
+		w.log()
+		cfg := w.cfg
+		cfg.Lane.RunID = "explain"
+		cfg.Policies = []policy.Policy{w.policy}
+		worker, err := lane.Open(t.Context(), cfg.Lane)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, lane.Close("explain")) }()
+		for _, tt := range []struct{ url, rule, says string }{
+			{"https://docs.example.com/docs", "", ""},
+			{"http://www.docs.example.com/docs/x?utm_source=a#b", "", ""},
+			{"https://docs.example.com/docs/secret", "robots", "robots.txt line 2: Disallow: /docs/secret"},
+			{"https://docs.example.com/docs/old/1", "pattern", "the blocked path pattern /docs/old/**"},
+			{"https://docs.example.com/docs/blog/1", "pattern", `the personal-data block "blog" (/*/{blog,blogs}/**)`},
+			{"https://docs.example.com/pricing", "pattern", "no allowed path pattern matches"},
+			{"https://docs.example.com/docs/no", "known", "it answered 403 and is never asked for again (blocked_urls)"},
+			{"https://other.example/docs", "host", "no policy has a seed on it; pages of other hosts are never asked for"},
+			{"ftp://docs.example.com/docs", "scheme", ""},
+		} {
+			found, err := explain(t.Context(), cfg, worker, d, w.time.clock(), tt.url)
+			require.NoError(t, err)
+			require.Len(t, found, 1)
+			require.Equal(t, tt.rule == "", found[0].Taken, tt.url)
+			var stops []string
+			for _, f := range found[0].Findings {
+				if f.Stop {
+					stops = append(stops, f.Rule)
+					if tt.says != "" {
+						require.Equal(t, tt.says, f.Says)
+					}
+				}
+				require.LessOrEqual(t, len([]rune(f.Says)), 400)
+			}
+			if tt.rule != "" {
+				require.Equal(t, []string{tt.rule}, stops, tt.url)
+			}
+		}
+		for _, a := range w.log() {
+			require.Equal(t, "/robots.txt", a.path)
+		}
+	})
+}
+
+// The client's own pauses are off, its limits are the job's.
+func TestWeb(t *testing.T) {
+	require.Equal(t, web.Config{UserAgent: UserAgent, Concurrency: 3, MaxCrawlDelay: 1}, Web(web.Config{Concurrency: 64, HostDelay: time.Second}))
+}
+
+// Which providers a run crawls.
+func TestCrawled(t *testing.T) {
+	for _, tt := range []struct {
+		channel  policy.Channel
+		terms    policy.Terms
+		fallback bool
+		want     bool
+	}{
+		{policy.Crawl, policy.Unknown, false, true},
+		{policy.Crawl, policy.Allowed, false, true},
+		{policy.Crawl, policy.Prohibited, true, false},
+		{policy.Context7, policy.Allowed, false, false},
+		{policy.Context7, policy.Allowed, true, true},
+	} {
+		reason, ok := Config{Fallback: tt.fallback}.Crawled(policy.Policy{Channel: tt.channel, Terms: tt.terms})
+		require.Equal(t, tt.want, ok)
+		require.Equal(t, tt.want, reason == "")
+	}
+}

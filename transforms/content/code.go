@@ -27,10 +27,11 @@ func (w *writer) pre(n *html.Node) {
 		w.inline(strings.Join(strings.Fields(text), " "))
 		return
 	}
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
+	longest := 2
+	for n := range ticks(text) {
+		longest = max(longest, n)
 	}
+	fence := strings.Repeat("`", longest+1)
 	w.block()
 	w.pay()
 	w.out = append(append(w.out, fence...), language(n)...)
@@ -200,15 +201,31 @@ func (w *writer) inline(text string) {
 	if w.codeEnd > 0 && w.codeEnd == len(w.out) {
 		w.out = append(w.out, ' ')
 	}
-	fence := "`"
-	for strings.Contains(text, fence) && strings.Contains(" "+strings.NewReplacer(fence+"`", "x").Replace(text), fence) {
-		fence += "`"
+	runs, n := ticks(text), 1
+	for runs[n] {
+		n++
 	}
+	fence := strings.Repeat("`", n)
 	w.out = append(w.out, fence...)
 	if text[0] == '`' || text[len(text)-1] == '`' {
 		text = " " + text + " "
 	}
 	w.out = append(append(w.out, text...), fence...)
+}
+
+// ticks are the lengths of the runs of backticks in text.
+func ticks(text string) map[int]bool {
+	runs := make(map[int]bool)
+	for {
+		i := strings.IndexByte(text, '`')
+		if i < 0 {
+			return runs
+		}
+		text = text[i:]
+		n := len(text) - len(strings.TrimLeft(text, "`"))
+		runs[n] = true
+		text = text[n:]
+	}
 }
 
 // noLanguage are the names that say that code has none.

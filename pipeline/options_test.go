@@ -115,10 +115,10 @@ func TestDefaults(t *testing.T) {
 	})
 	f("--env=staging --store=r2://newsfork-datasets-{env}", func(o Options) bool { return o.Store == "r2://newsfork-datasets-staging" && !o.sample })
 	f("--env=dev --store=mem://", func(o Options) bool { return o.Store == "mem://default" })
-	f("--runner=flink --endpoint=localhost:8099 --store=s3://b --parallelism=4", func(o Options) bool { return o.Lanes == 64 && o.slots() == 4 })
-	f("--runner=flink --endpoint=localhost:8099 --store=s3://b --parallelism=4 --lanes=7", func(o Options) bool { return o.Lanes == 7 })
+	f("--runner=flink --endpoint=localhost:8099 --store=s3://b --parallelism=4 --environment_type=EXTERNAL", func(o Options) bool { return o.Lanes == 64 && o.slots() == 4 })
+	f("--runner=flink --endpoint=localhost:8099 --store=s3://b --parallelism=4 --lanes=7 --environment_type=EXTERNAL", func(o Options) bool { return o.Lanes == 7 })
 	f("--runner=prism --parallelism=4", func(o Options) bool { return o.Lanes == 1 && o.slots() == 1 })
-	f("--runner=flink --endpoint=localhost:8099 --shared-filesystem --store=dir", func(o Options) bool { return o.Store == "dir" })
+	f("--runner=flink --endpoint=localhost:8099 --shared-filesystem --store=dir --environment_type=EXTERNAL", func(o Options) bool { return o.Store == "dir" })
 	f("--runner=flink --endpoint=localhost:8099 --environment_type=LOOPBACK --store=dir --web=demo", func(o Options) bool { return o.Store == "dir" })
 	f("--runner=universal --endpoint=localhost:8099 --environment_type=loopback --store=mem://x", func(o Options) bool { return o.Store == "mem://x" })
 	f("--runner=dataflow --project=p --region=r --staging_location=gs://b/s --store=gs://b", func(o Options) bool { return o.Store == "gs://b" })
@@ -184,8 +184,8 @@ func TestRefusals(t *testing.T) {
 	f("--nonsense=1 --store=b", "-nonsense", "help")
 	f("crawl", `"crawl"`, "use runs")
 	f("--force true", `"true"`, "use runs")
-	f("--job=crawl", "--job=crawl", "seed or migrate")
-	f("--job=", "--job=", "seed or migrate")
+	f("--job=crawl", "--job=crawl", "use seed, ")
+	f("--job=", "--job=", "use seed, ")
 	f("--runner=hadoop", "--runner=hadoop", "direct, prism, flink")
 	f("--until=fetch", "--until=fetch", "list or extract")
 	f("--env=test --store=b", "--env=test", "dev, staging or prod")
@@ -268,6 +268,7 @@ func TestRefusals(t *testing.T) {
 	for _, r := range []string{"flink", "spark", "universal"} {
 		f("--runner="+r+" --store=s3://b", "needs --endpoint", "--endpoint=host:port")
 		f("--runner="+r+" --store=s3://b --endpoint=localhost", "--endpoint=localhost", "host:port")
+		f("--runner="+r+" --endpoint=SERVER --store=s3://b", "--environment_type", "PROCESS")
 		f("--runner="+r+" --endpoint=SERVER", "sample bucket", "--store=s3://")
 		f("--runner="+r+" --endpoint=SERVER --store=b", "--store=b", "--shared-filesystem")
 		f("--runner="+r+" --endpoint=SERVER --store=b --environment_type=PROCESS", "--store=b", "--shared-filesystem")
@@ -281,7 +282,7 @@ func TestRefusals(t *testing.T) {
 	f("--runner=dataflow --project=p --region=r --staging_location=gs://b/s --store=b --shared-filesystem", "--store=b", "use s3://")
 	f("--runner=dataflow --project=p --region=r --staging_location=gs://b/s --store=b --environment_type=LOOPBACK", "--store=b", "use s3://")
 	// sub-commands
-	f("help nonsense", "nonsense", "use seed, migrate")
+	f("help nonsense", "nonsense", "use seed, ")
 	f("help seed migrate", "seed migrate", "one word")
 	f("version 2", `"2"`, "nothing")
 	f("runs nonsense", "nonsense", "help runs")
@@ -299,7 +300,7 @@ func TestRefusals(t *testing.T) {
 	f("dead-letters nonsense", "nonsense", "help dead-letters")
 	f("dead-letters show", "show", "help dead-letters")
 	f("dead-letters list x", "list x", "help dead-letters")
-	f("dead-letters --job=crawl --store=b", "--job=crawl", "seed or migrate")
+	f("dead-letters --job=crawl --store=b", "--job=crawl", "use seed, ")
 	f("dead-letters show ../b --store=b", "../b", "lists them")
 	f("dead-letters show abc --store=b", "abc", "lists them")
 	f("dead-letters replay abc --store=b", "abc", "lists them")
@@ -397,7 +398,7 @@ func TestReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := listener.Addr().String()
-	args := []string{"--runner=flink", "--store=s3://b?endpoint=http://" + addr, "--endpoint=" + addr}
+	args := []string{"--runner=flink", "--store=s3://b?endpoint=http://" + addr, "--endpoint=" + addr, "--environment_type=EXTERNAL"}
 	o, err := parseOptions(args, io.Discard)
 	if err != nil {
 		t.Fatal(err)

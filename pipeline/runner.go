@@ -36,14 +36,11 @@ func (o *Options) checkRunner() error {
 		case !hostPort(v):
 			return usagef("--endpoint=%s: write host:port, such as localhost:8099", v)
 		}
-		if err := o.checkFlink(); err != nil {
-			return err
-		}
 	}
 	mount := o.SharedFilesystem && o.Runner != "dataflow" && !strings.HasPrefix(o.Store, "mem://")
 	switch {
 	case !o.elsewhere() || mount || !localStore(o.Store):
-		return nil
+		return o.checkFlink()
 	case o.sample:
 		return usagef("the sample bucket is seen by this machine only, and %s has workers elsewhere; add --store=s3://…, r2://… or gs://…", o.Runner)
 	case o.Runner == "dataflow" || strings.HasPrefix(o.Store, "mem://"):

@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"iter"
 
@@ -194,7 +193,7 @@ func digest(ctx context.Context, s store.Store, key string) (sum, error) {
 			return err
 		}
 		defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
-		var h hash.Hash = sha256.New()
+		h := sha256.New()
 		n, err := io.Copy(h, body)
 		out = sum{n, [sha256.Size]byte(h.Sum(nil))}
 		return err

@@ -142,12 +142,23 @@ func (w *writer) nested(n *html.Node, l level) {
 	tight := w.tight
 	w.block()
 	w.tight = false
-	w.levels = append(w.levels, l)
+	depth := len(w.levels)
+	w.push(l)
 	w.children(n)
 	w.suspend()
-	w.levels = w.levels[:len(w.levels)-1]
+	w.levels = w.levels[:depth]
 	w.tight = tight
 	w.block()
+}
+
+// maxLevels is how deep lists and quotes are marked: each line bears the marks of
+// all around it, so that a hostile page could grow a thousandfold.
+const maxLevels = 16
+
+func (w *writer) push(l level) {
+	if len(w.levels) < maxLevels {
+		w.levels = append(w.levels, l)
+	}
 }
 
 func (w *writer) list(n *html.Node) {
@@ -186,14 +197,15 @@ func (w *writer) list(n *html.Node) {
 			w.children(c)
 			continue
 		}
-		w.levels = append(w.levels, l)
+		depth := len(w.levels)
+		w.push(l)
 		if c.DataAtom == atom.Li {
 			w.children(c)
 		} else {
 			w.element(c)
 		}
 		w.suspend()
-		w.levels = w.levels[:len(w.levels)-1]
+		w.levels = w.levels[:depth]
 	}
 	w.tight = outer
 	w.block()

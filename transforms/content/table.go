@@ -32,7 +32,7 @@ func (w *writer) table(n *html.Node) {
 				w.children(cell)
 			}
 		}
-	case t.spans || t.blocks:
+	case t.spans || t.blocks || t.width*len(t.rows) > 4*t.cells+maxPadding:
 		w.flat(t)
 	default:
 		w.grid(t)
@@ -46,9 +46,14 @@ type scanned struct {
 	rows    [][]*html.Node
 	head    bool // the first row is headings
 	width   int
+	cells   int
 	spans   bool // a cell spans others
 	blocks  bool // a cell has code, a table or a heading
 }
+
+// maxPadding is how many cells may be missing in a grid's rows: one long row
+// among many short ones would grow without bound.
+const maxPadding = 1000
 
 func scanTable(n *html.Node) *scanned {
 	t := new(scanned)
@@ -102,6 +107,7 @@ func (t *scanned) row(tr *html.Node, head bool) {
 	}
 	t.rows = append(t.rows, row)
 	t.width = max(t.width, len(row))
+	t.cells += len(row)
 }
 
 // span reports whether a cell spans others: 0 is up to the end.

@@ -1,0 +1,293 @@
+package article
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+var (
+	publishedMeta = []string{"article:published_time", "og:article:published_time", "og:published_time", "article:published", "datepublished",
+		"parsely-pub-date", "sailthru.date", "cxenseparse:recs:publishtime", "dc.date.issued", "dcterms.created", "dc.date", "dcterms.date", "dcterms.issued",
+		"citation_publication_date", "citation_online_date", "prism.publicationdate", "pubdate", "publishdate", "publish-date", "publish_date", "publication_date", "article.published", "date", "article:create", "article_date_original", "rnews:datepublished",
+		"last-modified-date", "date_published", "datecreated"}
+	modifiedMeta = []string{"article:modified_time", "og:updated_time", "datemodified", "lastmod", "dcterms.modified", "last-modified"}
+)
+
+// published is when the article came out: the publisher's selector,
+// article:published_time, time elements, JSON-LD, other meta, visible text.
+func (p *Page) published(c *Compiled) time.Time {
+	if c.published != nil {
+		for _, n := range cascadia.QueryAll(p.Root, c.published) {
+			for _, s := range []string{attr(n, "datetime"), attr(n, "content"), line(n)} {
+				if t, ok := ParseTime(s, c.zone); ok {
+					return t
+				}
+			}
+		}
+	}
+	if t, ok := ParseTime(p.meta["article:published_time"], c.zone); ok {
+		return t
+	}
+	if t := p.timeElement(c.zone); !t.IsZero() {
+		return t
+	}
+	if t, ok := ParseTime(p.ld.published, c.zone); ok {
+		return t
+	}
+	for _, name := range publishedMeta {
+		if t, ok := ParseTime(p.meta[name], c.zone); ok {
+			return t
+		}
+	}
+	for _, n := range p.times {
+		if t := elementTime(n, c.zone); !t.IsZero() {
+			return t
+		}
+	}
+	if p.body != nil {
+		if t := visibleTime(p.body, c.zone); !t.IsZero() {
+			return t
+		}
+	}
+	for _, name := range modifiedMeta {
+		if t, ok := ParseTime(p.meta[name], c.zone); ok {
+			return t
+		}
+	}
+	t, _ := ParseTime(p.ld.modified, c.zone) // zero where there is none
+	return t
+}
+
+func (p *Page) modified(c *Compiled) time.Time {
+	for _, s := range []string{p.meta["article:modified_time"], p.ld.modified, p.meta["og:updated_time"]} {
+		if t, ok := ParseTime(s, c.zone); ok {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// timeElement is the time element that says of itself that it is the
+// publication's; where JSON-LD has another day than the page's first time
+// element, the element may be another article's.
+func (p *Page) timeElement(zone *time.Location) time.Time {
+	for _, n := range p.times {
+		if strings.Contains(attr(n, "itemprop"), "datePublished") || n.DataAtom == atom.Time && hasAttr(n, "pubdate") {
+			if t := elementTime(n, zone); !t.IsZero() {
+				return t
+			}
+		}
+	}
+	if _, ok := ParseTime(p.ld.published, zone); ok {
+		return time.Time{} // says what it is; a bare time element does not
+	}
+	for _, n := range p.times {
+		if inside(n, atom.Article, atom.Main, atom.Header) && !strings.Contains(strings.ToLower(attr(n, "class")), "updat") {
+			if t := elementTime(n, zone); !t.IsZero() {
+				return t
+			}
+		}
+	}
+	return time.Time{}
+}
+
+func elementTime(n *html.Node, zone *time.Location) time.Time {
+	for _, s := range []string{attr(n, "datetime"), attr(n, "content"), line(n)} {
+		if t, ok := ParseTime(s, zone); ok {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+func hasAttr(n *html.Node, key string) bool {
+	for i := range n.Attr {
+		if n.Attr[i].Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+func inside(n *html.Node, atoms ...atom.Atom) bool {
+	for a := n.Parent; a != nil; a = a.Parent {
+		for _, want := range atoms {
+			if a.DataAtom == want {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// visibleTime is the first date in a short text of the page, which is where
+// articles have theirs: 입력 2024.05.03 14:24, 3 May 2024, May 3, 2024.
+func visibleTime(n *html.Node, zone *time.Location) (found time.Time) {
+	var look func(*html.Node) bool
+	look = func(n *html.Node) bool {
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			if c.Type == html.TextNode {
+				s := strings.TrimSpace(c.Data)
+				if len(s) >= 8 && len(s) < 120 && !strings.Contains(s, "©") && !strings.Contains(s, "ⓒ") {
+					if t, ok := ParseTime(s, zone); ok {
+						found = t
+						return true
+					}
+				}
+				continue
+			}
+			if look(c) {
+				return true
+			}
+		}
+		return false
+	}
+	look(n)
+	return found
+}
+
+var (
+	isoDate    = regexp.MustCompile(`\b((?:19|20)\d{2})-(\d{1,2})-(\d{1,2})(?:[T ,|]+(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s*(Z|UTC|GMT|KST|[+-]\d{2}:?\d{2})?)?`)
+	dotDate    = regexp.MustCompile(`\b((?:19|20)\d{2})[./]\s?(\d{1,2})[./]\s?(\d{1,2})\.?(?:[^\d\n]{0,12}?(\d{1,2}):(\d{2})(?::(\d{2}))?)?`)
+	cjkDate    = regexp.MustCompile(`((?:19|20)\d{2})\s?[년年]\s?(\d{1,2})\s?[월月]\s?(\d{1,2})\s?[일日](?:[^\d\n]{0,12}?(\d{1,2})(?::|시\s?|時)(\d{2}))?`)
+	dayFirst   = regexp.MustCompile(`(?i)\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:de\s+)?([\p{L}]{3,})\.?,?\s+(?:de\s+)?((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.h](\d{2}))?`)
+	monthFirst = regexp.MustCompile(`(?i)\b([\p{L}]{3,})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2}):(\d{2})\s*([ap]\.?m)?)?`)
+	euroDate   = regexp.MustCompile(`\b(\d{1,2})[./](\d{1,2})[./]((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.](\d{2}))?`)
+	compact    = regexp.MustCompile(`^((?:19|20)\d{2})(\d{2})(\d{2})(?:T?(\d{2})(\d{2})(\d{2})?)?(Z|[+-]\d{4})?$`)
+	unixTime   = regexp.MustCompile(`^1\d{9}(\d{3})?$`)
+)
+
+// ParseTime reads a time in one of the forms that news pages use, the year
+// with four digits. One without an offset is zone's. ok is false for anything else.
+func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
+	s = strings.TrimSpace(s)
+	if len(s) < 8 {
+		return time.Time{}, false
+	}
+	if len(s) > 200 {
+		s = strings.ToValidUTF8(s[:200], "")
+	}
+	if !strings.ContainsAny(s, "12") { // a year has one of them
+		return time.Time{}, false
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.RFC1123Z, time.RFC1123, time.RFC850, "Mon, 2 Jan 2006 15:04:05 -0700", "Mon Jan 2 15:04:05 MST 2006", "Mon Jan 02 2006 15:04:05 GMT-0700"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			if zone, offset := t.Zone(); offset == 0 && zone == "KST" { // a name alone has no offset
+				t = t.Add(-9 * time.Hour)
+			}
+			return t, plausible(t)
+		}
+	}
+	if unixTime.MatchString(s) {
+		n, err := strconv.ParseInt(s[:10], 10, 64)
+		t = time.Unix(n, 0).UTC()
+		return t, err == nil && plausible(t)
+	}
+	if m := compact.FindStringSubmatch(s); m != nil {
+		return date(m[1], m[2], m[3], m[4], m[5], m[6], m[7], "", zone)
+	}
+	if m := isoDate.FindStringSubmatch(s); m != nil {
+		return date(m[1], m[2], m[3], m[4], m[5], m[6], m[8], half(s), zone)
+	}
+	for _, form := range []*regexp.Regexp{cjkDate, dotDate} {
+		if m := form.FindStringSubmatch(s); m != nil {
+			m = append(m, "")
+			return date(m[1], m[2], m[3], m[4], m[5], m[6], "", half(s), zone)
+		}
+	}
+	if m := dayFirst.FindStringSubmatch(s); m != nil && month(m[2]) != "" {
+		return date(m[3], month(m[2]), m[1], m[4], m[5], "", "", half(s), zone)
+	}
+	if m := monthFirst.FindStringSubmatch(s); m != nil && month(m[1]) != "" {
+		return date(m[3], month(m[1]), m[2], m[4], m[5], "", "", half(s), zone)
+	}
+	if m := euroDate.FindStringSubmatch(s); m != nil {
+		day, mon := m[1], m[2]
+		if n, _ := strconv.Atoi(mon); n > 12 { // month first
+			day, mon = mon, day
+		}
+		return date(m[3], mon, day, m[4], m[5], "", "", half(s), zone)
+	}
+	return time.Time{}, false
+}
+
+// half is "pm" or "am" where a text says which half of the day it means.
+func half(s string) string {
+	low := strings.ToLower(s)
+	switch {
+	case strings.Contains(s, "오후"), strings.Contains(s, "午後"), strings.Contains(low, " pm"), strings.Contains(low, " p.m"), afternoon.MatchString(low):
+		return "pm"
+	case strings.Contains(s, "오전"), strings.Contains(s, "午前"), strings.Contains(low, " am"), strings.Contains(low, " a.m"):
+		return "am"
+	}
+	return ""
+}
+
+var afternoon = regexp.MustCompile(`\dpm\b`)
+
+func date(year, month, day, hour, minute, second, offset, half string, zone *time.Location) (time.Time, bool) {
+	var n [6]int
+	for i, s := range []string{year, month, day, hour, minute, second} {
+		if s == "" {
+			continue
+		}
+		v, err := strconv.Atoi(s)
+		if err != nil {
+			return time.Time{}, false
+		}
+		n[i] = v
+	}
+	if half == "pm" && n[3] < 12 && hour != "" {
+		n[3] += 12
+	}
+	if half == "am" && n[3] == 12 {
+		n[3] = 0
+	}
+	if n[1] < 1 || n[1] > 12 || n[2] < 1 || n[2] > 31 || n[3] > 23 || n[4] > 59 || n[5] > 60 {
+		return time.Time{}, false
+	}
+	switch offset {
+	case "":
+	case "Z", "UTC", "GMT":
+		zone = time.UTC
+	case "KST":
+		zone = time.FixedZone("KST", 9*3600)
+	default:
+		if o, err := time.Parse("-0700", strings.Replace(offset, ":", "", 1)); err == nil {
+			zone = o.Location()
+		}
+	}
+	t := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], 0, zone)
+	return t, t.Day() == n[2] && plausible(t)
+}
+
+// plausible keeps out the zero times of content systems and typing errors.
+func plausible(t time.Time) bool { return t.Year() >= 1980 && t.Year() < 2100 }
+
+// months are the names of months by their first letters, in the languages that
+// the cases of news pages have most.
+var months = map[string]string{
+	"jan": "1", "feb": "2", "mar": "3", "apr": "4", "may": "5", "jun": "6", "jul": "7", "aug": "8", "sep": "9", "oct": "10", "nov": "11", "dec": "12",
+	"mär": "3", "mai": "5", "okt": "10", "dez": "12", "ene": "1", "abr": "4", "ago": "8", "dic": "12", "fév": "2", "avr": "4", "jui": "", "aoû": "8", "déc": "12",
+	"gen": "1", "mag": "5", "giu": "6", "lug": "7", "set": "9", "ott": "10", "fev": "2", "out": "10", "maj": "5", "des": "12", "mei": "5", "agu": "8",
+	"jän": "1", "juin": "6", "juil": "7", "янв": "1", "фев": "2", "мар": "3", "апр": "4", "мая": "5", "июн": "6", "июл": "7", "авг": "8", "сен": "9", "окт": "10", "ноя": "11", "дек": "12",
+}
+
+func month(name string) string {
+	r := []rune(strings.ToLower(name))
+	if len(r) >= 4 {
+		if m := months[string(r[:4])]; m != "" {
+			return m
+		}
+	}
+	if len(r) < 3 {
+		return ""
+	}
+	return months[string(r[:3])]
+}

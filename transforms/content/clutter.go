@@ -89,39 +89,45 @@ var frames = words(`header page-header site-header hd masthead top-bar topbar
 	footer page-footer site-footer ft
 	nav navbar navigation menu main-menu sidebar side-bar leftnav left-nav toc table-of-contents breadcrumb breadcrumbs`)
 
-// framing reports whether an element of a page without semantic elements is part
-// of the site's frame: by its id, or because it shows nothing but links.
-func framing(n *html.Node) bool {
-	switch n.DataAtom {
-	case atom.Div, atom.Table, atom.Ul, atom.Ol:
-		if frames[attr(n, "id")] {
-			return true
-		}
-	case atom.P, atom.Td, atom.Section, atom.Center, atom.Dl:
-	default:
-		return false
-	}
-	links := 0
-	return onlyLinks(n, &links) && links > 1
+// framing finds below root, a page without semantic elements, what is part of the
+// site's frame: by its id, or because it shows nothing but links.
+func framing(root *html.Node) map[*html.Node]struct{} {
+	found := make(map[*html.Node]struct{})
+	frame(root, found)
+	return found
 }
 
-// onlyLinks reports whether all words below n are in links; it counts these.
-func onlyLinks(n *html.Node, links *int) bool {
+// frame counts the links below n and says whether all words there are in links.
+func frame(n *html.Node, found map[*html.Node]struct{}) (links int, only bool) {
+	only = true
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
 		case c.Type == html.TextNode:
-			if wordy(c.Data) {
-				return false
-			}
+			only = only && !wordy(c.Data)
+			continue
+		case c.Type != html.ElementNode, c.DataAtom == atom.Script, c.DataAtom == atom.Style:
+			continue
 		case c.DataAtom == atom.A:
-			*links++
-		case c.DataAtom == atom.Pre, c.DataAtom == atom.Img, c.DataAtom == atom.H1, c.DataAtom == atom.H2, c.DataAtom == atom.H3:
-			return false
-		case c.Type == html.ElementNode && c.DataAtom != atom.Script && c.DataAtom != atom.Style && !onlyLinks(c, links):
-			return false
+			links++
+			continue
 		}
+		below, all := frame(c, found)
+		links += below
+		switch c.DataAtom {
+		case atom.Div, atom.Table, atom.Ul, atom.Ol:
+			if frames[attr(c, "id")] || all && below > 1 {
+				found[c] = struct{}{}
+			}
+		case atom.P, atom.Td, atom.Section, atom.Center, atom.Dl:
+			if all && below > 1 {
+				found[c] = struct{}{}
+			}
+		case atom.Pre, atom.Img, atom.H1, atom.H2, atom.H3:
+			all = false
+		}
+		only = only && all
 	}
-	return true
+	return links, only
 }
 
 // wordy reports whether text has a letter or a digit.

@@ -295,7 +295,7 @@ func contains(outer, n *html.Node) bool {
 // and not the whole body, loose that a name guessed them. The page's h1 is set
 // before content that lacks one.
 func (s *survey) render(roots []*html.Node, bounded, loose bool) string {
-	w := writer{clutter: s.clutter, bounded: bounded, loose: loose}
+	w := writer{clutter: s.clutter, bounded: bounded}
 	if s.h1 != nil && bounded {
 		has := false
 		for _, r := range roots {
@@ -306,6 +306,9 @@ func (s *survey) render(roots []*html.Node, bounded, loose bool) string {
 		}
 	}
 	for _, r := range roots {
+		if loose {
+			w.framing = framing(r)
+		}
 		w.block()
 		w.children(r)
 		w.block()

@@ -14,8 +14,8 @@ import (
 // follows, so that nothing empty is ever written.
 type writer struct {
 	clutter clutter
-	bounded bool // the root is the content, so that a header in it is the content's
-	loose   bool // the root was guessed by a name or is the whole body
+	bounded bool                    // the root is the content, so that a header in it is the content's
+	framing map[*html.Node]struct{} // of roots that a name guessed, and of the body: what is no content
 
 	out    []byte
 	levels []level // of lists and quotes around the place, outermost first

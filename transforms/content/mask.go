@@ -28,7 +28,7 @@ func MaskEmails(text string) string {
 			start++ // punctuation before the address
 		}
 		end := at + 1
-		for end < len(text) && host(text[end]) {
+		for end < len(text) && end-at <= maxDomain && host(text[end]) {
 			end++
 		}
 		domain := text[at+1 : end]
@@ -53,6 +53,9 @@ func MaskEmails(text string) string {
 	b.WriteString(text[done:])
 	return b.String()
 }
+
+// maxDomain is the length of the longest domain name (RFC 1035 section 2.3.4).
+const maxDomain = 255
 
 // local are the characters in use before the @; RFC 5322 allows more.
 func local(c byte) bool {

@@ -22,7 +22,10 @@ func (w *writer) children(n *html.Node) {
 
 // element renders one element by section 7.3's rules.
 func (w *writer) element(n *html.Node) {
-	if w.clutter.drops(n) || w.loose && framing(n) {
+	if w.clutter.drops(n) {
+		return
+	}
+	if _, ok := w.framing[n]; ok {
 		return
 	}
 	switch n.DataAtom {

@@ -135,6 +135,18 @@ func TestHostile(t *testing.T) {
 	got := extract(t, b.String(), content.Options{Base: base})
 	require.Len(t, got.Links, content.MaxLinks)
 
+	// What once took time or room beyond all measure.
+	for _, page := range []string{
+		"<p>" + strings.Repeat("_", 1<<19),
+		"<pre>" + strings.Repeat("`", 1<<19) + "</pre><code>" + strings.Repeat("`a", 1<<18),
+		"<p>a@" + strings.Repeat("a.", 1<<18),
+		"<table>" + strings.Repeat("<tr><td>x", 20_000) + "<tr>" + strings.Repeat("<td>y", 20_000),
+		strings.Repeat("<blockquote>", 400) + strings.Repeat("x<p>", 20_000),
+		"<div id=content>" + strings.Repeat("<div>", 400) + strings.Repeat("<p><a href=x>x</a></p>", 10_000) + "word",
+	} {
+		require.Less(t, len(extract(t, page, content.Options{}).Markdown), 20*len(page))
+	}
+
 	got = extract(t, "<main>\xff\xfe<p>broken \xed\xa0\x80 UTF-8\x00</main>", content.Options{})
 	require.True(t, utf8.ValidString(got.Markdown))
 

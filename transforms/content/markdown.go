@@ -240,8 +240,16 @@ func (w *writer) word(s string, from, to int) {
 // they are no mark.
 func within(word string, i int) bool {
 	inside := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-	before, _ := utf8.DecodeLastRuneInString(strings.TrimRight(word[:i], "_"))
-	after, _ := utf8.DecodeRuneInString(strings.TrimLeft(word[i+1:], "_"))
+	// __init__ and its like; a long run of underscores is no name.
+	from, to := i, i+1
+	for from > 0 && word[from-1] == '_' && i-from < 4 {
+		from--
+	}
+	for to < len(word) && word[to] == '_' && to-i < 4 {
+		to++
+	}
+	before, _ := utf8.DecodeLastRuneInString(word[:from])
+	after, _ := utf8.DecodeRuneInString(word[to:])
 	return inside(before) && inside(after)
 }
 

@@ -35,6 +35,10 @@ func Docs(s beam.Scope, cfg docs.Config) {
 	lane.Total(s, cfg.Lane, listed, crawled, concluded)
 }
 
+// providerLeaseTTL is how long a killed run's providers wait for the next run, unless
+// --lease-ttl is shorter.
+const providerLeaseTTL = 15 * time.Second
+
 // docsOptions are the docs job's own flags.
 type docsOptions struct {
 	Policies        string
@@ -138,7 +142,7 @@ func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
 	cfg := docs.Config{Lanes: min(o.Lanes, docs.MaxHosts), DB: o.DB, Policies: o.Docs.loaded, Fallback: o.Docs.Fallback,
-		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), Hurry: o.Web == "demo"}
+		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), LeaseTTL: min(o.LeaseTTL, providerLeaseTTL), Hurry: o.Web == "demo"}
 	defer func() { err = errors.Join(err, docs.CloseDB(o.DB)) }()
 	switch d := o.Docs; {
 	case d.Purge != "", d.Enable != "", d.Diff.asked:

@@ -106,6 +106,9 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 	if err := o.checkRunner(); err != nil {
 		return err
 	}
+	if err := o.checkWatch(); err != nil {
+		return err
+	}
 	if err := o.checkReport(); err != nil {
 		return err
 	}

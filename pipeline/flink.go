@@ -109,8 +109,3 @@ func (ses *session) soFar(out outcome, lanes []ledger.Progress) ledger.Tally {
 func (ses *session) waiting(h ledger.Holder) {
 	lane.Logger(ses.o.LogFormat, ses.o.level()).Warn("waits_for_workers", "holder", h.String(), "why", "workers of an earlier run are still at its hosts; they were told to stop")
 }
-
-// acquire takes the job's lease.
-func (ses *session) acquire(ctx context.Context, holder ledger.Holder) (*ledger.Lease, error) {
-	return ledger.Acquire(ctx, ses.store, ses.job, holder, ses.o.LeaseTTL)
-}

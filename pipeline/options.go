@@ -37,6 +37,8 @@ type Options struct {
 	OutageThreshold           float64
 	LeaseTTL                  time.Duration
 	SharedFilesystem          bool
+	Watch                     time.Duration
+	Streaming                 bool
 	DryRun, DeleteVerified    bool
 	Docs                      docsOptions
 
@@ -79,6 +81,8 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.DurationVar(&o.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off")
 	f.Float64Var(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains failing below HTTP that means our own network is down; 0: never")
 	f.DurationVar(&o.LeaseTTL, "lease-ttl", 30*time.Second, "how long a run's lease outlives a killed holder on another machine")
+	f.DurationVar(&o.Watch, "watch", 0, "stay, and take new raw files as they come, looking at that interval, e.g. 1m")
+	f.BoolVar(&o.Streaming, "streaming", false, "with --watch: one unbounded graph (prism, Flink, Dataflow) in place of a batch run for what is new")
 	f.BoolVar(&o.SharedFilesystem, "shared-filesystem", false, "all workers see the store's directory under the same path")
 	f.BoolVar(&o.DryRun, "dry-run", true, "migrate: print what would be copied; --dry-run=false copies")
 	f.BoolVar(&o.DeleteVerified, "delete-verified", false, "migrate: remove an old file once its copy is verified")

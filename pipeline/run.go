@@ -54,6 +54,9 @@ func runSeed(ctx context.Context, o Options, stdout, stderr io.Writer) error {
 	if o.Until != "" {
 		return preview(ctx, s, o, cfg, stdout)
 	}
+	if o.Watch > 0 {
+		return watch(ctx, s, o, cfg, stdout, stderr)
+	}
 	return runJob(ctx, s, o, seed.Job, filterHash(o), stdout, stderr, func(scope beam.Scope, l lane.Config, forceID string) {
 		cfg.Lane, cfg.ForceID = l, forceID
 		Seed(scope, cfg)
@@ -243,14 +246,15 @@ type session struct {
 	stderr  io.Writer
 	undo    []func() error
 
-	mu   sync.Mutex
-	now  string // the run that is at work
-	lost error
+	mu        sync.Mutex
+	now       string // the run that is at work
+	lost      error
+	lostLease chan struct{} // closed when lost is set
 }
 
 // begin takes the job's lease and tidies up behind a killed run.
 func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.Writer) (ses *session, err error) {
-	ses = &session{store: s, o: o, job: job, id: ledger.NewRunID(time.Now()), signals: make(chan os.Signal, 2), stderr: stderr}
+	ses = &session{store: s, o: o, job: job, id: ledger.NewRunID(time.Now()), signals: make(chan os.Signal, 2), stderr: stderr, lostLease: make(chan struct{})}
 	holder := ledger.CurrentHolder()
 	holder.RunID, holder.Job = ses.id, job
 	signal.Notify(ses.signals, os.Interrupt, syscall.SIGTERM)
@@ -278,7 +282,7 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 		return ses, err
 	}
 	ses.undo = append(ses.undo, endDemo)
-	if err := ledger.CloseAbandoned(ctx, s, job, time.Now()); err != nil {
+	if err := errors.Join(ledger.CloseHolder(ctx, s, ses.lease.Before(), time.Now()), ledger.CloseAbandoned(ctx, s, job, time.Now())); err != nil {
 		return ses, err
 	}
 	if _, err := store.SweepTemp(ctx, s, time.Now().Add(-time.Hour)); err != nil {
@@ -325,6 +329,7 @@ func (ses *session) loseLease(lost error) {
 	ses.lost = lost
 	id := ses.now
 	ses.mu.Unlock()
+	close(ses.lostLease)
 	if w, ok := lane.Find(id); ok {
 		w.Stop(lost)
 	}
@@ -359,9 +364,7 @@ func (ses *session) run(ctx context.Context, id, filters string, build func(beam
 	if err := ledger.Start(ctx, s, run); err != nil {
 		return nil, ledger.Tally{}, err
 	}
-	ses.mu.Lock()
-	ses.now = id
-	ses.mu.Unlock()
+	ses.setNow(id)
 	cfg := ses.cfg
 	cfg.RunID = id
 	p, scope := beam.NewPipelineWithRoot()

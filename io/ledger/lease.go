@@ -64,6 +64,7 @@ type Lease struct {
 	epoch int
 	ttl   time.Duration
 
+	before   Holder     // who had it last
 	renewing sync.Mutex // one Renew or Release at a time
 
 	mu   sync.Mutex
@@ -105,6 +106,7 @@ func acquire(ctx context.Context, s store.Store, name string, holder Holder, ttl
 			return nil, fmt.Errorf("acquiring lease %s: %w", name, err)
 		}
 		newest := 0
+		var before Holder
 		if len(epochs) > 0 {
 			newest = epochs[len(epochs)-1]
 			body, err := load(ctx, s, leaseKey(name, newest), decodeLease)
@@ -116,12 +118,14 @@ func acquire(ctx context.Context, s store.Store, name string, holder Holder, ttl
 			case body.alive(self, proc):
 				return nil, &HeldError{Name: name, Holder: body.Holder, AcquiredAt: body.AcquiredAt, ExpiresAt: body.ExpiresAt}
 			}
+			before = body.Holder
 		}
 		l, err := takeOver(ctx, s, name, newest+1, holder, token, ttl)
 		if err != nil {
 			return nil, fmt.Errorf("acquiring lease %s: %w", name, err)
 		}
 		if l != nil {
+			l.before = before
 			return l, nil
 		}
 	}
@@ -234,6 +238,9 @@ func (l *Lease) key() string { return leaseKey(l.name, l.epoch) }
 func (l *Lease) deadline() time.Time {
 	return l.body.ExpiresAt.Add(-l.ttl / 6)
 }
+
+// Before is who had the lease last; empty when it is new.
+func (l *Lease) Before() Holder { return l.before }
 
 // Epoch is the number of this holding: higher than that of every earlier one.
 func (l *Lease) Epoch() int { return l.epoch }

@@ -55,6 +55,14 @@ func Purge(ctx context.Context, s store.Store, job string, olderThan time.Time) 
 	return p, errors.Join(broken...)
 }
 
+// Forget removes one run; it must be over.
+func Forget(ctx context.Context, s store.Store, id string) error {
+	if err := checkName("run id", id); err != nil {
+		return fmt.Errorf("forgetting a run: %w", err)
+	}
+	return purgeRun(ctx, s, id)
+}
+
 // purgeRun removes the state last, so that a purge cut short is taken up by the
 // next one.
 func purgeRun(ctx context.Context, s store.Store, id string) error {

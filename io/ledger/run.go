@@ -258,12 +258,33 @@ func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Tim
 		case r.State.Over():
 			return nil
 		}
-		if err := WriteControl(ctx, s, r.RunID, Control{Action: ActionCancel, At: now, By: "the next run"}); err != nil {
-			return err
-		}
-		if _, err := SetState(ctx, s, r.RunID, Interrupted, now); err != nil {
+		if err := abandon(ctx, s, r.RunID, now); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// CloseHolder does the same for the run of a lease's earlier holder, however
+// many others have ended since it began: a watch has a run for each batch.
+func CloseHolder(ctx context.Context, s store.Store, h Holder, now time.Time) error {
+	if h.RunID == "" {
+		return nil
+	}
+	r, err := Load(ctx, s, h.RunID)
+	if errors.Is(err, store.ErrNotExist) || err == nil && r.State.Over() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return abandon(ctx, s, h.RunID, now)
+}
+
+func abandon(ctx context.Context, s store.Store, id string, now time.Time) error {
+	if err := WriteControl(ctx, s, id, Control{Action: ActionCancel, At: now, By: "the next run"}); err != nil {
+		return err
+	}
+	_, err := SetState(ctx, s, id, Interrupted, now)
+	return err
 }

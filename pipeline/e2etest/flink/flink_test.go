@@ -1,0 +1,202 @@
+//go:build e2e
+
+package flink
+
+import (
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+)
+
+// timeless are the counts that do not depend on the order of things.
+func timeless(r rig.Report) map[string]int64 {
+	c := maps.Clone(r.Counts)
+	maps.DeleteFunc(c, func(_ string, n int64) bool { return n == 0 })
+	return c
+}
+
+func TestSameAsPrism(t *testing.T) {
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
+	files := rig.Bucket(80)
+	reference := rig.Directory(t, files)
+	w.Run(t, reference, "--runner=prism")
+	want, counts := rig.Objects(t, reference), timeless(rig.LastReport(t, reference))
+	if counts["domains_collected"] < 80 || counts["files_completed"] != 4 {
+		t.Fatalf("on prism: %v", counts)
+	}
+	s := startServer(t, w)
+	for _, environment := range []string{"LOOPBACK", "PROCESS"} {
+		for _, parallelism := range []int{1, 4} {
+			t.Run(fmt.Sprintf("%s/%d", environment, parallelism), func(t *testing.T) {
+				w.ResetLog()
+				dir := rig.Directory(t, files)
+				begin := time.Now()
+				w.Run(t, dir, s.args(environment, parallelism)...)
+				t.Logf("%v", time.Since(begin))
+				rig.Same(t, rig.Objects(t, dir), want)
+				rig.OneAtATime(t, w.Requests())
+				r := rig.LastReport(t, dir)
+				if got := timeless(r); !maps.Equal(got, counts) {
+					t.Errorf("counts %v, on prism %v", got, counts)
+				}
+				sent := slices.DeleteFunc(w.Requests(), func(r webtest.LoggedRequest) bool { return r.Method == "" })
+				if r.HTTP.Requests != int64(len(sent)) {
+					t.Errorf("the report counts %d requests, the web's log %d", r.HTTP.Requests, len(sent))
+				}
+				if len(r.Lanes) < 2 || slices.ContainsFunc(r.Lanes, func(l struct {
+					Finished bool `json:"finished"`
+				}) bool {
+					return !l.Finished
+				}) {
+					t.Errorf("lanes %v, want several, all finished", r.Lanes)
+				}
+				rig.Eventually(t, "no worker is left", 20*time.Second, func() bool { return len(s.workers(t)) == 0 })
+			})
+		}
+	}
+}
+
+func TestLimitsHoldOverAllLanes(t *testing.T) {
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 20 * time.Millisecond})
+	s := startServer(t, w)
+	t.Run("concurrency", func(t *testing.T) {
+		w.ResetLog()
+		w.Run(t, rig.Directory(t, rig.Bucket(150)), s.args("PROCESS", 4, "--concurrency=8")...)
+		if n := w.MaxInFlight(); n > 8 || n < 4 {
+			t.Errorf("%d requests in flight, want up to 8 over all lanes", n)
+		}
+		rig.OneAtATime(t, w.Requests())
+	})
+	t.Run("fewer than slots", func(t *testing.T) {
+		w.ResetLog()
+		w.Run(t, rig.Directory(t, rig.Bucket(40)), s.args("PROCESS", 4, "--concurrency=2")...)
+		if n := w.MaxInFlight(); n > 2 {
+			t.Errorf("%d requests in flight, want at most 2", n)
+		}
+	})
+	t.Run("rate", func(t *testing.T) {
+		w.ResetLog()
+		w.Run(t, rig.Directory(t, rig.Bucket(60)), s.args("PROCESS", 4, "--rate=30")...)
+		log := w.Requests()
+		slices.SortFunc(log, func(a, b webtest.LoggedRequest) int { return a.Start.Compare(b.Start) })
+		log = slices.DeleteFunc(log, func(r webtest.LoggedRequest) bool { return r.Method == "" })
+		// In any two seconds as many as the rate gives, and a few that start late.
+		for i := range log {
+			n := 0
+			for _, r := range log[i:] {
+				if r.Start.Sub(log[i].Start) < 2*time.Second {
+					n++
+				}
+			}
+			if n > 60+8 {
+				t.Fatalf("%d requests within two seconds, want 30 a second", n)
+			}
+		}
+	})
+}
+
+// TestKilled kills a part of the whole in the middle and runs again at once.
+func TestKilled(t *testing.T) {
+	files := rig.Bucket(160)
+	for _, victim := range []string{"worker", "job server", "launcher"} {
+		t.Run(victim, func(t *testing.T) {
+			w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 60 * time.Millisecond})
+			reference := rig.Directory(t, files)
+			w.Run(t, reference, "--runner=prism")
+			want := rig.Objects(t, reference)
+			w.ResetLog()
+			s := startServer(t, w)
+			dir := rig.Directory(t, files)
+			first := w.Start(t, dir, s.args("PROCESS", 4, "--concurrency=8", "--lease-ttl=6s")...)
+			rig.Eventually(t, "the first run in the middle", 2*time.Minute, func() bool { return first.Ended() || len(w.Requests()) > 80 })
+			if first.Ended() {
+				t.Fatalf("the first run ended:\n%s", rig.Tail(first.Output(t)))
+			}
+			begun := w.Requests()
+			switch victim {
+			case "worker":
+				pids := s.workers(t)
+				if len(pids) == 0 {
+					t.Fatal("there is no worker")
+				}
+				kill(t, pids)
+			case "job server":
+				s.Kill(t)
+			case "launcher":
+				first.Kill(t)
+			}
+			if victim != "launcher" {
+				if code := first.Wait(t, 2*time.Minute); code != 1 {
+					t.Errorf("the first run: exit code %d, want 1:\n%s", code, rig.Tail(first.Output(t)))
+				}
+			}
+			if victim == "job server" {
+				s = startServer(t, w)
+			}
+			second := w.Start(t, dir, s.args("PROCESS", 4, "--concurrency=8", "--lease-ttl=6s")...)
+			if code := second.Wait(t, 4*time.Minute); code != 0 {
+				t.Fatalf("the second run: exit code %d, want 0:\n%s", code, rig.Tail(second.Output(t)))
+			}
+			rig.Same(t, rig.Objects(t, dir), want)
+			log := w.Requests()
+			rig.OneAtATime(t, log)
+			if len(log) <= len(begun) {
+				t.Error("nothing was left for the second run: the kill proves nothing")
+			}
+		})
+	}
+}
+
+func TestInterruptAndControl(t *testing.T) {
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 100 * time.Millisecond})
+	s := startServer(t, w)
+	files := rig.Bucket(200)
+	for _, by := range []string{"Ctrl-C", "runs cancel"} {
+		t.Run(by, func(t *testing.T) {
+			w.ResetLog()
+			dir := rig.Directory(t, files)
+			c := w.Start(t, dir, s.args("PROCESS", 2, "--concurrency=4")...)
+			rig.Eventually(t, "the run in the middle", 2*time.Minute, func() bool { return c.Ended() || len(w.Requests()) > 20 })
+			if by == "Ctrl-C" {
+				if err := c.Cmd.Process.Signal(syscall.SIGINT); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				out, err := exec.Command(rig.Program, "runs", "cancel", runID(t, dir), "--store="+dir).CombinedOutput()
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+			}
+			at := time.Now()
+			if code := c.Wait(t, time.Minute); code != 130 {
+				t.Errorf("exit code %d, want 130:\n%s", code, rig.Tail(c.Output(t)))
+			}
+			for _, r := range w.Requests() {
+				if late := r.Start.Sub(at); late > 5*time.Second {
+					t.Errorf("%s was asked %v after the stop", r.Host, late)
+				}
+			}
+		})
+	}
+}
+
+// runID is the newest run's.
+func runID(t *testing.T, dir string) string {
+	t.Helper()
+	id := ""
+	for o, err := range rig.Open(t, dir).List(t.Context(), "runs/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = max(id, strings.Split(o.Key, "/")[1])
+	}
+	return id
+}

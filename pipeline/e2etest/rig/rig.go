@@ -1,0 +1,385 @@
+//go:build e2e
+
+package rig
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+)
+
+// Program is the binary under test. Main builds it.
+var Program string
+
+// Main builds the program, with these variables in the compiler's environment,
+// runs the tests and gives the exit code.
+func Main(m *testing.M, env ...string) int {
+	dir, err := os.MkdirTemp("", "runner-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if Program = os.Getenv("SEED_E2E_PROGRAM"); Program != "" { // built before
+		return m.Run()
+	}
+	Program = filepath.Join(dir, "pipeline")
+	build := exec.Command("go", "build", "-o", Program, "github.com/newsfork/seed-engine/cmd/pipeline")
+	build.Env = append(os.Environ(), env...)
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// Missing ends a test that needs what this machine lacks: in CI it fails.
+func Missing(t testing.TB, why error) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// Web is a simulated web and the file with its CA.
+type Web struct {
+	*webtest.Web
+	CA string
+}
+
+// StartWeb starts a simulated web for the test.
+func StartWeb(t testing.TB, o webtest.Options) Web {
+	t.Helper()
+	w := webtest.New(o)
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, w.CAPEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Web{w, ca}
+}
+
+// Start starts the program on a store against the web.
+func (w Web) Start(t testing.TB, storeURL string, more ...string) *Child {
+	t.Helper()
+	args := append([]string{"--connect-to=" + w.Addr(), "--store=" + storeURL, "--host-delay=5ms", "--progress=off", "--log-level=warn", "--log-format=json"}, more...)
+	cmd := exec.Command(Program, args...)
+	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+w.CA)
+	return Start(t, cmd)
+}
+
+// Run runs the program to its end and demands exit code 0.
+func (w Web) Run(t testing.TB, storeURL string, more ...string) *Child {
+	t.Helper()
+	c := w.Start(t, storeURL, more...)
+	if code := c.Wait(t, 3*time.Minute); code != 0 {
+		t.Fatalf("exit code %d, want 0:\n%s", code, Tail(c.Output(t)))
+	}
+	return c
+}
+
+// Child is a program at work.
+type Child struct {
+	Cmd    *exec.Cmd
+	out    string // file with standard output and error
+	exited chan struct{}
+}
+
+// Start starts a command whose output goes to a file; the test's end kills it
+// with its children.
+func Start(t testing.TB, cmd *exec.Cmd) *Child {
+	t.Helper()
+	out, err := os.CreateTemp(t.TempDir(), "out") // no pipe: a child of the child must not keep Wait from ending
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &Child{Cmd: cmd, out: out.Name(), exited: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // the exit code tells
+		_ = out.Close()
+		close(c.exited)
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it has ended, or it must
+		<-c.exited
+	})
+	return c
+}
+
+// Ended says whether the program has ended.
+func (c *Child) Ended() bool {
+	select {
+	case <-c.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// Kill kills the process alone, not its children.
+func (c *Child) Kill(t testing.TB) {
+	t.Helper()
+	if err := c.Cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	<-c.exited
+}
+
+// Wait gives the exit code; a child killed by a signal has -1.
+func (c *Child) Wait(t testing.TB, limit time.Duration) int {
+	t.Helper()
+	select {
+	case <-c.exited:
+	case <-time.After(limit):
+		_ = c.Cmd.Process.Signal(syscall.SIGQUIT) // its goroutines go to the output
+		select {
+		case <-c.exited:
+		case <-time.After(5 * time.Second):
+		}
+		t.Fatalf("the program did not end within %v:\n%s", limit, Tail(c.Output(t)))
+	}
+	return c.Cmd.ProcessState.ExitCode()
+}
+
+// Output is what the program has written so far.
+func (c *Child) Output(t testing.TB) string {
+	t.Helper()
+	b, err := os.ReadFile(c.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Tail is the end of a long text.
+func Tail(s string) string { return s[max(0, len(s)-6000):] }
+
+// Eventually waits for real processes to get somewhere.
+func Eventually(t testing.TB, what string, limit time.Duration, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", limit, what)
+		}
+	}
+}
+
+// Bucket gives raw files in three partitions that name domains, some of them
+// in two files, of kinds that answer the same whenever they are asked.
+func Bucket(domains int) map[string]string {
+	kinds := []string{"urlset", "index", "sitemap-gz", "no-sitemap", "no-robots", "robots-403", "robots-500", "redirect-www", "euckr", "disallow-all"}
+	paths := []string{"datasets/country=sg/category=news/date=2026-01-28/raw_0001.json", "datasets/country=sg/category=news/date=2026-01-28/raw_0002.json",
+		"datasets/country=kr/category=news/date=2026-01-29/raw_0001.json", "datasets/country=de/category=education/date=2026-01-30/raw_0001.json"}
+	records := make([][]string, len(paths))
+	for i := range domains {
+		record := fmt.Sprintf(`{"raw_url":"https://%s-%d.com/"}`, kinds[i%len(kinds)], i+1)
+		records[i%len(paths)] = append(records[i%len(paths)], record)
+		if i%3 == 0 {
+			records[(i+1)%len(paths)] = append(records[(i+1)%len(paths)], record)
+		}
+	}
+	records[0] = append(records[0], `{"raw_url":"https://10.0.0.1/"}`)
+	files := map[string]string{"datasets/country=de/category=news/date=2026-01-30/raw_0001.json": `{"records":[{"raw_url":"https://urlset-9999.com/"},{"raw_`}
+	for i, p := range paths {
+		files[p] = `{"meta":{},"records":[` + strings.Join(records[i], ",\n") + `]}`
+	}
+	return files
+}
+
+// Open opens a store for the test.
+func Open(t testing.TB, url string) store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // every write has been confirmed
+	return s
+}
+
+// Put lays objects out in a store.
+func Put(t testing.TB, url string, files map[string]string) {
+	t.Helper()
+	s := Open(t, url)
+	for key, body := range files {
+		if err := s.Put(t.Context(), key, strings.NewReader(body), store.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Directory makes a directory store with these objects.
+func Directory(t testing.TB, files map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	Put(t, dir, files)
+	return dir
+}
+
+// Get reads one object.
+func Get(t testing.TB, s store.Store, key string) []byte {
+	t.Helper()
+	r, err := s.Open(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Objects reads what a run leaves for its users: everything but the ledger's
+// own state, without times and what differs with the try.
+func Objects(t testing.TB, url string) map[string]string {
+	t.Helper()
+	s := Open(t, url)
+	out := map[string]string{}
+	for o, err := range s.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(o.Key, "runs/") || strings.HasPrefix(o.Key, "lease/") {
+			continue
+		}
+		body := Get(t, s, o.Key)
+		if strings.HasSuffix(o.Key, ".json") && !strings.HasPrefix(o.Key, "datasets/") {
+			var v any
+			if err := json.Unmarshal(body, &v); err != nil {
+				t.Fatalf("%s: %v", o.Key, err)
+			}
+			var err error
+			if body, err = json.Marshal(settle(v)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out[o.Key] = string(body)
+	}
+	return out
+}
+
+var volatile = []string{"collected_at", "fetched_at", "response_ms", "first_at", "last_at", "run_id", "attempts"}
+
+func settle(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			if slices.Contains(volatile, k) {
+				delete(v, k)
+			} else {
+				v[k] = settle(v[k])
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = settle(v[i])
+		}
+	}
+	return v
+}
+
+// Same compares two sets of objects by key and content.
+func Same(t testing.TB, got, want map[string]string) {
+	t.Helper()
+	keys := maps.Clone(want)
+	maps.Copy(keys, got)
+	differ := 0
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		g, inGot := got[key]
+		w, inWant := want[key]
+		if inGot && inWant && g == w {
+			continue
+		}
+		t.Errorf("%s (there: %t, wanted: %t):\n got %.400q\nwant %.400q", key, inGot, inWant, g, w)
+		if differ++; differ == 5 {
+			t.Fatal("and maybe more")
+		}
+	}
+	if len(want) == 0 {
+		t.Error("nothing to compare")
+	}
+}
+
+// Report is what the tests look at in a run report.
+type Report struct {
+	RunID  string           `json:"run_id"`
+	State  string           `json:"state"`
+	Counts map[string]int64 `json:"counts"`
+	HTTP   struct {
+		Requests int64 `json:"requests"`
+	} `json:"http"`
+	Lanes []struct {
+		Finished bool `json:"finished"`
+	} `json:"lanes"`
+}
+
+// LastReport reads the newest run's report.
+func LastReport(t testing.TB, url string) Report {
+	t.Helper()
+	s := Open(t, url)
+	newest := ""
+	for o, err := range s.List(t.Context(), "runs/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(o.Key, "/report.json") {
+			newest = max(newest, o.Key)
+		}
+	}
+	if newest == "" {
+		t.Fatal("there is no report in the store")
+	}
+	var r Report
+	if err := json.NewDecoder(bytes.NewReader(Get(t, s, newest))).Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// OneAtATime holds that no host was in the hands of two workers at once.
+func OneAtATime(t testing.TB, log []webtest.LoggedRequest) {
+	t.Helper()
+	by := map[string][]webtest.LoggedRequest{}
+	for _, r := range log {
+		by[strings.TrimPrefix(r.Host, "www.")] = append(by[strings.TrimPrefix(r.Host, "www.")], r)
+	}
+	for host, rs := range by {
+		slices.SortFunc(rs, func(a, b webtest.LoggedRequest) int { return a.Start.Compare(b.Start) })
+		for i, r := range rs[1:] {
+			if r.Start.Before(rs[i].End) {
+				t.Errorf("%s was asked for %s while %s was under way", host, r.Path, rs[i].Path)
+			}
+		}
+	}
+}

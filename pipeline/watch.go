@@ -1,0 +1,257 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+const (
+	// batchFiles raw files at most go into one batch, so that memory does not
+	// grow with what has piled up.
+	batchFiles = 1000
+	// batchesKept are the batches of a watch whose runs stay in the ledger.
+	batchesKept = 100
+	// controlLook is how often the watch's own control object is read.
+	controlLook = 2 * time.Second
+)
+
+// checkWatch refuses what a watch cannot do.
+func (o *Options) checkWatch() error {
+	switch {
+	case o.Watch == 0 && o.Streaming:
+		return usagef("--streaming is a way to watch; add --watch=INTERVAL, such as --watch=1m")
+	case o.Watch == 0:
+		return nil
+	case o.Watch < 100*time.Millisecond:
+		return usagef("--watch=%s: use 100ms or more, such as 1m", o.Watch)
+	case o.Job != seed.Job:
+		return usagef("--watch is for --job=seed: it waits for raw files; start --job=%s by a schedule", o.Job)
+	case o.Force:
+		return usagef("--watch and --force: a watch would do everything again at each look; force one run without --watch")
+	case o.Until != "":
+		return usagef("--watch and --until=%s: a look around ends by itself; leave one of them out", o.Until)
+	case o.Streaming && o.Runner == "direct":
+		return usagef("--streaming: Beam's direct runner has no unbounded graphs (it loses elements); use --runner=prism, flink or dataflow, or leave --streaming out")
+	}
+	return nil
+}
+
+// watcher is a watch at work: a loop of batch runs under one lease.
+type watcher struct {
+	*session
+	cfg     seed.Config
+	lookout seed.Lookout
+	batches int
+	total   ledger.Tally
+	stop    chan struct{} // closed when the watch's control object says cancel
+	paused  atomic.Bool
+}
+
+// watch stays and takes new raw files as they come (design.md, Watching): it
+// lists, runs the batch graph over what is new or changed, and waits. The
+// watch is a run of its own in the ledger; each batch is another.
+func watch(ctx context.Context, s store.Store, o Options, cfg seed.Config, stdout, stderr io.Writer) (err error) {
+	ses, err := begin(ctx, s, o, seed.Job, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ses.end(ctx)) }()
+	run := ledger.Run{RunID: ses.id, Job: seed.Job, Runner: o.Runner, StartedAt: time.Now(), Options: o.public()}
+	if err := ledger.Start(ctx, s, run); err != nil {
+		return err
+	}
+	w := &watcher{session: ses, cfg: cfg, lookout: seed.Lookout{Interval: o.Watch}, stop: make(chan struct{})}
+	following, done := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.follow(following) }()
+	result := w.loop(ctx)
+	done()
+	<-ended
+	return w.close(ctx, run, result, stdout)
+}
+
+// errWatchCancelled ends a watch that its control object stopped.
+var errWatchCancelled = fmt.Errorf("cancelled: %w", errInterrupted)
+
+// loop ends with errInterrupted, or with what makes going on senseless.
+func (w *watcher) loop(ctx context.Context) error {
+	for {
+		pause := w.o.Watch
+		if !w.paused.Load() {
+			err := w.look(ctx)
+			select {
+			case <-w.stop:
+				return errWatchCancelled
+			default:
+			}
+			switch {
+			case errors.Is(err, errInterrupted):
+				return err
+			case w.leaseLost() != nil:
+				return w.leaseLost()
+			case err != nil: // the files stay open: the lookout tries them again
+				if nerr := notice(w.o, w.stderr, "batch_failed", "watching goes on after: "+ledger.Redact(err.Error()), "error", ledger.Redact(err.Error())); nerr != nil {
+					return nerr
+				}
+			}
+			pause = w.lookout.Pause()
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-w.signals:
+			t.Stop()
+			return errInterrupted
+		case <-w.stop:
+			t.Stop()
+			return errWatchCancelled
+		case <-w.lostLease:
+			t.Stop()
+			return w.leaseLost()
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// look lists once and runs a batch when files are due.
+func (w *watcher) look(ctx context.Context) error {
+	l, err := seed.ListRaw(ctx, w.store, w.cfg)
+	if err != nil {
+		return err
+	}
+	due := w.lookout.Due(l.Files, time.Now(), batchFiles)
+	if len(due) == 0 {
+		return nil
+	}
+	cfg := w.cfg
+	for _, f := range due {
+		cfg.Files = append(cfg.Files, f.Key)
+	}
+	w.batches++
+	id := w.batch(w.batches)
+	report, total, err := w.run(ctx, id, filterHash(w.o), func(scope beam.Scope, l lane.Config, _ string) {
+		cfg.Lane = l
+		Seed(scope, cfg)
+	})
+	w.setNow("")
+	w.total.Add(total)
+	if old := w.batches - batchesKept; old > 0 {
+		err = errors.Join(err, ledger.Forget(ctx, w.store, w.batch(old)))
+	}
+	if report == nil {
+		return err
+	}
+	return errors.Join(err, notice(w.o, w.stderr, "batch_ended", fmt.Sprintf("%s %s: %d files, %d completed, %d domains collected", id, report.State,
+		report.Counts["files_read"], report.Counts["files_completed"], report.Counts["domains_collected"]),
+		"run_id", id, "state", report.State, "files_read", report.Counts["files_read"], "files_completed", report.Counts["files_completed"],
+		"domains_collected", report.Counts["domains_collected"]))
+}
+
+func (w *watcher) batch(n int) string { return fmt.Sprintf("%s-b%06d", w.id, n) }
+
+// follow does what the watch's control object asks for, also to the batch that
+// is at work.
+func (w *watcher) follow(ctx context.Context) {
+	tick := time.NewTicker(controlLook)
+	defer tick.Stop()
+	for last := ledger.ActionRun; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		c, err := ledger.ReadControl(ctx, w.store, w.id)
+		if err != nil || c.Action == last {
+			continue // a store that does not answer is tried again
+		}
+		last = c.Action
+		w.paused.Store(c.Action == ledger.ActionPause)
+		if id := w.running(); id != "" {
+			if err := ledger.WriteControl(ctx, w.store, id, c); err != nil {
+				last = ledger.ActionRun
+				continue
+			}
+		}
+		if c.Action == ledger.ActionCancel {
+			close(w.stop)
+			return
+		}
+	}
+}
+
+// close writes the watch's last state and its report: the sum of its batches.
+func (w *watcher) close(ctx context.Context, run ledger.Run, result error, stdout io.Writer) error {
+	state := ledger.Failed
+	switch {
+	case errors.Is(result, errWatchCancelled):
+		state = ledger.Cancelled
+	case errors.Is(result, errInterrupted):
+		state = ledger.Interrupted
+	}
+	if w.leaseLost() != nil {
+		return result // the next watcher has closed this run
+	}
+	run, err := ledger.SetState(ctx, w.store, run.RunID, state, time.Now())
+	if err != nil {
+		return errors.Join(result, err)
+	}
+	report := ledger.BuildReport(run, w.total, time.Now())
+	return errors.Join(result, ledger.WriteReport(ctx, w.store, report), writeReport(w.o, report, stdout, w.stderr))
+}
+
+// acquire takes the job's lease. A watcher stands by while another run has it.
+func (ses *session) acquire(ctx context.Context, holder ledger.Holder) (*ledger.Lease, error) {
+	for said := false; ; said = true {
+		l, err := ledger.Acquire(ctx, ses.store, ses.job, holder, ses.o.LeaseTTL)
+		var other *ledger.HeldError
+		if ses.o.Watch == 0 || !errors.As(err, &other) {
+			return l, err
+		}
+		if !said {
+			if err := notice(ses.o, ses.stderr, "standing_by", "standing by: "+err.Error(), "holder", other.Holder.String()); err != nil {
+				return nil, err
+			}
+		}
+		t := time.NewTimer(min(ses.o.Watch, ses.o.LeaseTTL/3))
+		select {
+		case <-t.C:
+		case <-ses.signals:
+			t.Stop()
+			return nil, errInterrupted
+		case <-ctx.Done():
+			t.Stop()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (ses *session) setNow(id string) {
+	ses.mu.Lock()
+	ses.now = id
+	ses.mu.Unlock()
+}
+
+func (ses *session) running() string {
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	return ses.now
+}
+
+func (ses *session) leaseLost() error {
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	return ses.lost
+}

@@ -1,0 +1,78 @@
+package seed
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestLookout(t *testing.T) {
+	start := time.Date(2026, 1, 28, 0, 0, 0, 0, time.UTC)
+	l := Lookout{Interval: time.Minute}
+	for i, look := range []struct {
+		at    time.Duration
+		open  []string // key, an equals sign, ETag
+		want  []string
+		pause time.Duration
+	}{
+		{0, []string{"a=1", "b=1"}, []string{"a", "b"}, time.Minute},           // what is there at the first look
+		{1 * time.Minute, []string{"b=1", "c=1"}, nil, time.Minute / 2},        // a is done, b waits, c may be half written
+		{90 * time.Second, []string{"b=1", "c=1"}, []string{"c"}, time.Minute}, // c is as it was
+		{2 * time.Minute, []string{"b=1", "c=2"}, []string{"b"}, time.Minute / 2},
+		{3 * time.Minute, []string{"b=1", "c=3"}, nil, time.Minute / 2}, // still being written
+		{4 * time.Minute, []string{"b=1", "c=3"}, []string{"c"}, time.Minute},
+		{5 * time.Minute, []string{"b=1", "c=3"}, nil, time.Minute},
+		{6 * time.Minute, []string{"b=1", "c=3"}, []string{"b", "c"}, time.Minute}, // b after 4 minutes, c after 2
+		{13 * time.Minute, []string{"b=1"}, nil, time.Minute},
+		{14 * time.Minute, []string{"b=1", "c=3"}, []string{"b"}, time.Minute / 2}, // c is back without its mark
+		{15 * time.Minute, []string{"c=3"}, []string{"c"}, time.Minute},
+	} {
+		var open []File
+		for _, f := range look.open {
+			open = append(open, File{Key: f[:1], ETag: f[2:]})
+		}
+		var got []string
+		for _, f := range l.Due(open, start.Add(look.at), 10) {
+			got = append(got, f.Key)
+		}
+		if !slices.Equal(got, look.want) || l.Pause() != look.pause {
+			t.Errorf("look %d: due %v, next look in %v; want %v, %v", i, got, l.Pause(), look.want, look.pause)
+		}
+	}
+}
+
+// A thousand files one after another leave nothing behind, and an open one is
+// read less and less often.
+func TestLookoutForgets(t *testing.T) {
+	now := time.Date(2026, 1, 28, 0, 0, 0, 0, time.UTC)
+	l := Lookout{Interval: 30 * time.Second}
+	stuck := 0
+	for i := range 2880 { // a day
+		open := []File{{Key: "stuck", ETag: "1"}, {Key: fmt.Sprint(i / 2), ETag: "1"}}
+		for _, f := range l.Due(open, now, 10) {
+			if f.Key == "stuck" {
+				stuck++
+			}
+		}
+		if len(l.files) != 2 {
+			t.Fatalf("%d files remembered, want the 2 that are open", len(l.files))
+		}
+		now = now.Add(l.Interval)
+	}
+	if stuck < 24 || stuck > 32 {
+		t.Errorf("a file that stays open was read %d times a day, want about once an hour", stuck)
+	}
+}
+
+func TestLookoutCapsABatch(t *testing.T) {
+	now := time.Date(2026, 1, 28, 0, 0, 0, 0, time.UTC)
+	l := Lookout{Interval: time.Minute}
+	open := []File{{Key: "a"}, {Key: "b"}, {Key: "c"}}
+	if got := l.Due(open, now, 2); len(got) != 2 {
+		t.Errorf("%d due, want 2", len(got))
+	}
+	if got := l.Due(open, now.Add(time.Second), 2); len(got) != 1 || got[0].Key != "c" {
+		t.Errorf("then %v, want c", got)
+	}
+}

@@ -250,7 +250,13 @@ func cut(l string, limit int, code bool) func(func(string) bool) {
 func prefix(s string, limit int) int {
 	count, n := 0, 0
 	for n < len(s) {
-		w := wordLength(s[n:])
+		// A word longer than this is cut, or a line of one word would be counted
+		// again for each of its parts.
+		end := min(len(s), n+limit)
+		for end < len(s) && !utf8.RuneStart(s[end]) {
+			end++
+		}
+		w := wordLength(s[n:end])
 		tokens := Tokens(s[n : n+w])
 		if count+tokens > limit {
 			break

@@ -191,6 +191,22 @@ func TestProse(t *testing.T) {
 	}
 }
 
+// TestLongWords holds lines that once took quadratic time.
+func TestLongWords(t *testing.T) {
+	for _, text := range []string{strings.Repeat("a", 1<<19), strings.Repeat("=", 1<<19), strings.Repeat("한", 1<<17), "```\n" + strings.Repeat("x", 1<<19) + "\n```"} {
+		letters := 0
+		for _, c := range chunk.Split("p", text, chunk.Default) {
+			if c.Tokens > 500 {
+				t.Errorf("%d tokens", c.Tokens)
+			}
+			letters += len(strings.NewReplacer("`", "", "\n", "").Replace(c.Text))
+		}
+		if want := len(strings.Trim(text, "`\n")); letters != want {
+			t.Errorf("%d letters, want %d", letters, want)
+		}
+	}
+}
+
 func TestID(t *testing.T) {
 	a, b := words(60), words(80)
 	first := chunk.Split("p", "# A\n\n"+a+"\n\n# B\n\n"+b, chunk.Default)

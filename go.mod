@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	cloud.google.com/go/storage v1.70.0 // gs://: the client under gocloud.dev, with our own retries
+	github.com/adhocore/gronx v1.20.4 // cron expressions of schedules
 	github.com/andybalholm/brotli v1.2.8 // web: br answers
 	github.com/andybalholm/cascadia v1.3.5 // docs: CSS selectors of the policies
 	github.com/apache/beam/sdks/v2 v2.77.0 // pipelines and runners
@@ -18,6 +19,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0 // db: PostgreSQL
 	github.com/klauspost/compress v1.20.3 // web: gzip, deflate and zstd answers
 	github.com/pressly/goose/v3 v3.27.1 // db: migrations
+	github.com/prometheus/client_golang v1.25.0 // /metrics
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // metadata is checked before it is written
 	github.com/schollz/progressbar/v3 v3.19.1 // the live line on a terminal
 	github.com/stretchr/testify v1.12.1 // tests: comparing values
@@ -26,6 +28,7 @@ require (
 	github.com/yuin/goldmark v1.8.7 // tests: what a CommonMark parser makes of our Markdown
 	gocloud.dev v0.47.0 // one adapter for S3, R2, GCS and memory
 	golang.org/x/net v0.62.0 // public suffixes, IDNA, HTML, proxies, DNS messages
+	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0 // tests: extended attributes for the S3 server
 	golang.org/x/term v0.47.0 // is standard error a terminal
 	golang.org/x/text v0.43.0 // character sets
@@ -48,8 +51,6 @@ require (
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/exporter/metric v0.61.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/internal/resourcemapping v0.61.0 // indirect
 	github.com/Microsoft/go-winio v0.6.2 // indirect
-	github.com/PuerkitoBio/goquery v1.13.0 // indirect
-	github.com/adhocore/gronx v1.20.4 // indirect
 	github.com/avast/retry-go/v4 v4.7.0 // indirect
 	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.26 // indirect
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.15 // indirect
@@ -66,9 +67,8 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sso v1.39.3 // indirect
 	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.3 // indirect
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // indirect
+	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/chromedp/cdproto v0.159.0 // indirect
-	github.com/chromedp/chromedp v0.23.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.6.0 // indirect
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
 	github.com/containerd/errdefs v1.0.0 // indirect
@@ -104,12 +104,15 @@ require (
 	github.com/moby/docker-image-spec v1.3.1 // indirect
 	github.com/moby/moby/api v1.56.0 // indirect
 	github.com/moby/moby/client v0.6.0 // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/image-spec v1.1.1 // indirect
 	github.com/pkg/xattr v0.4.12 // indirect
 	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10 // indirect
-	github.com/prometheus/client_golang v1.25.0 // indirect
+	github.com/prometheus/client_model v0.6.3 // indirect
+	github.com/prometheus/common v0.72.0 // indirect
+	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/sethvargo/go-retry v0.3.0 // indirect
@@ -129,7 +132,6 @@ require (
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20260508232706-74f9aab9d74a // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
-	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/xerrors v0.0.0-20240903120638-7835f813f4da // indirect
 	google.golang.org/genproto v0.0.0-20260904194346-d0f1323225a4 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260904194346-d0f1323225a4 // indirect

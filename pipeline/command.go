@@ -28,6 +28,9 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+// Usage tells Exit that it is one; the server's program has its own.
+func (e *usageError) Usage() {}
+
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 // errInterrupted ends a run that a signal or a cancel stopped: exit code 130.
@@ -38,14 +41,19 @@ var errStrict = errors.New("the run is complete, but it left dead letters: see `
 
 // Main is the program: it runs the command that args name and gives the exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
-	err := dispatch(context.Background(), args, stdout, stderr)
+	return Exit("pipeline", dispatch(context.Background(), args, stdout, stderr), stderr)
+}
+
+// Exit tells how a program ended, in one line and without secrets, and gives
+// its exit code.
+func Exit(program string, err error, stderr io.Writer) int {
 	if err == nil {
 		return ExitOK
 	}
-	if _, werr := fmt.Fprintf(stderr, "pipeline: %s\n", oneLine(ledger.Redact(err.Error()))); werr != nil {
+	if _, werr := fmt.Fprintf(stderr, "%s: %s\n", program, oneLine(ledger.Redact(err.Error()))); werr != nil {
 		return ExitFailed
 	}
-	var usage *usageError
+	var usage interface{ Usage() }
 	switch {
 	case errors.As(err, &usage):
 		return ExitUsage

@@ -21,7 +21,7 @@ import (
 func (o *Options) layers(given map[string]bool) error {
 	var err error
 	o.flags.VisitAll(func(g *flag.Flag) {
-		name := "SEED_" + strings.ToUpper(strings.ReplaceAll(g.Name, "-", "_"))
+		name := variable(g.Name)
 		v := os.Getenv(name)
 		if v == "" || given[g.Name] || err != nil {
 			return

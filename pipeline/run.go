@@ -255,6 +255,9 @@ type session struct {
 // begin takes the job's lease and tidies up behind a killed run.
 func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.Writer) (ses *session, err error) {
 	ses = &session{store: s, o: o, job: job, id: ledger.NewRunID(time.Now()), signals: make(chan os.Signal, 2), stderr: stderr, lostLease: make(chan struct{})}
+	if id := os.Getenv(RunIDVariable); id != "" {
+		ses.id = id
+	}
 	holder := ledger.CurrentHolder()
 	holder.RunID, holder.Job = ses.id, job
 	signal.Notify(ses.signals, os.Interrupt, syscall.SIGTERM)

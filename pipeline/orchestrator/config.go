@@ -1,0 +1,230 @@
+package orchestrator
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/adhocore/gronx"
+	"github.com/goccy/go-yaml"
+)
+
+// DefaultListen is where the server listens unless told otherwise.
+const DefaultListen = "127.0.0.1:8787"
+
+// Config is the server's YAML file. Secrets (the token, the webhook) are in
+// the environment only.
+type Config struct {
+	Listen    string              `yaml:"listen"`
+	Flags     map[string]any      `yaml:"flags"` // of every run, by the flags' names
+	Schedules []Schedule          `yaml:"schedules"`
+	Alerts    map[string]Limits   `yaml:"alerts"` // by job
+	Reports   Reports             `yaml:"reports"`
+	flags     map[string]string   // Flags as text
+	limits    map[string]limitSet // Alerts over the defaults
+}
+
+// Schedule starts a job's runs by a cron expression.
+type Schedule struct {
+	Name     string         `yaml:"name"`
+	Job      string         `yaml:"job"`
+	Cron     string         `yaml:"cron"`     // minute hour day-of-month month day-of-week
+	TimeZone string         `yaml:"timezone"` // IANA name; UTC when empty
+	Options  map[string]any `yaml:"options"`  // as in the request that starts a run
+
+	flags []string
+	zone  *time.Location
+}
+
+// Reports says when a day and a week begin.
+type Reports struct {
+	TimeZone string `yaml:"timezone"` // IANA name; UTC when empty
+	zone     *time.Location
+}
+
+// Limits are a job's alert thresholds; nil leaves the default, 0 turns the
+// alert off. Rates are shares from 0 to 1 (CPA-001 9.1).
+type Limits struct {
+	FailureRate  *float64 `yaml:"failure_rate"`    // of the job's items, above
+	SuccessRate  *float64 `yaml:"success_rate"`    // of requests answered 200 or 304, below
+	PagesChange  *float64 `yaml:"pages_change"`    // of a provider's pages since the last time, at or above
+	MeanResponse *string  `yaml:"mean_response"`   // a duration, above
+	ErrorRate    *float64 `yaml:"error_rate"`      // of 4xx and 5xx answers, above
+	EmptyRate    *float64 `yaml:"empty_rate"`      // of pages without content, above
+	Duration     *string  `yaml:"duration"`        // of a run, above
+	RetryRate    *float64 `yaml:"retry_rate"`      // of requests, above
+	MinRequests  *float64 `yaml:"minimum_samples"` // below so many requests or items nothing is judged
+}
+
+// limitSet are thresholds by the alert's name, seconds for durations.
+type limitSet map[string]float64
+
+var defaultLimits = limitSet{"failure_rate": 0.2, "success_rate": 0.9, "pages_change": 0.5, "mean_response": 5, "error_rate": 0.2,
+	"empty_rate": 0.1, "duration": 3 * 60 * 60, "retry_rate": 0.15, "minimum_samples": 20}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// ParseConfig reads and checks the YAML file; empty is the default.
+func ParseConfig(b []byte) (Config, error) {
+	var c Config
+	if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+		return c, fmt.Errorf("the file is no configuration of the server: %s", yaml.FormatError(err, false, false))
+	}
+	return c, c.settle()
+}
+
+// FlagTexts are the flags of every run as the command line writes them.
+func (c *Config) FlagTexts() map[string]string { return c.flags }
+
+func (c *Config) settle() error {
+	if c.Listen == "" {
+		c.Listen = DefaultListen
+	}
+	c.flags = map[string]string{}
+	for name, v := range c.Flags {
+		text, err := scalar(v)
+		if err != nil {
+			return fmt.Errorf("flags: %s %w", name, err)
+		}
+		c.flags[name] = text
+	}
+	var err error
+	if c.Reports.zone, err = zone(c.Reports.TimeZone); err != nil {
+		return fmt.Errorf("reports: %w", err)
+	}
+	names := map[string]bool{}
+	for i := range c.Schedules {
+		s := &c.Schedules[i]
+		if err := s.settle(); err != nil {
+			return fmt.Errorf("schedules: %q: %w", s.Name, err)
+		}
+		if names[s.Name] {
+			return fmt.Errorf("schedules: two are named %q; each needs a name of its own", s.Name)
+		}
+		names[s.Name] = true
+	}
+	c.limits = map[string]limitSet{}
+	for _, j := range jobs {
+		set, err := c.Alerts[j.Name].over(j.rules)
+		if err != nil {
+			return fmt.Errorf("alerts: %s: %w", j.Name, err)
+		}
+		c.limits[j.Name] = set
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Alerts)) {
+		if _, ok := jobNamed(name); !ok {
+			return fmt.Errorf("alerts: there is no job %q", name)
+		}
+	}
+	return nil
+}
+
+func (s *Schedule) settle() error {
+	if !nameForm.MatchString(s.Name) {
+		return errors.New("its name must be lower-case letters, digits, _ and -")
+	}
+	j, ok := jobNamed(s.Job)
+	if !ok {
+		return fmt.Errorf("there is no job %q; use seed, docs, catalog or news", s.Job)
+	}
+	if _, err := gronx.Segments(s.Cron); err != nil || !gronx.IsValid(s.Cron) {
+		return fmt.Errorf("%q is no cron expression; write minute hour day month weekday, such as 15 3 * * *", s.Cron)
+	}
+	var err error
+	if s.zone, err = zone(s.TimeZone); err != nil {
+		return err
+	}
+	values := map[string]string{}
+	for name, v := range s.Options {
+		if !slices.ContainsFunc(j.Fields, func(f field) bool { return f.Name == name }) {
+			return fmt.Errorf("unknown option %q; %s takes %s", name, j.Name, j.fieldNames())
+		}
+		if values[name], err = scalar(v); err != nil {
+			return fmt.Errorf("option %s %w", name, err)
+		}
+	}
+	s.flags, err = j.settle(values)
+	return err
+}
+
+// next is the schedule's first tick after a time.
+func (s *Schedule) next(after time.Time) (time.Time, error) {
+	return gronx.NextTickAfter(s.Cron, after.In(s.zone), false)
+}
+
+func (l Limits) over(rules []string) (limitSet, error) {
+	set := limitSet{"minimum_samples": defaultLimits["minimum_samples"]}
+	for _, r := range rules {
+		set[r] = defaultLimits[r]
+	}
+	for name, v := range map[string]*float64{"failure_rate": l.FailureRate, "success_rate": l.SuccessRate, "pages_change": l.PagesChange,
+		"error_rate": l.ErrorRate, "empty_rate": l.EmptyRate, "retry_rate": l.RetryRate} {
+		if v == nil {
+			continue
+		}
+		if !(*v >= 0 && *v <= 10) {
+			return nil, fmt.Errorf("%s: %g is no share; 0.2 means 20 %%", name, *v)
+		}
+		set[name] = *v
+	}
+	if v := l.MinRequests; v != nil {
+		if !(*v >= 1) {
+			return nil, fmt.Errorf("minimum_samples: use 1 or more")
+		}
+		set["minimum_samples"] = *v
+	}
+	for name, v := range map[string]*string{"mean_response": l.MeanResponse, "duration": l.Duration} {
+		if v == nil {
+			continue
+		}
+		d, err := time.ParseDuration(*v)
+		if err != nil || d < 0 {
+			return nil, fmt.Errorf("%s: %q is no duration; write 5s or 3h", name, *v)
+		}
+		set[name] = d.Seconds()
+	}
+	for name, v := range set {
+		if v == 0 {
+			delete(set, name)
+		}
+	}
+	return set, nil
+}
+
+func zone(name string) (*time.Location, error) {
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("timezone %q is unknown; use a name such as Asia/Seoul", name)
+	}
+	return z, nil
+}
+
+// scalar is the text of a YAML value that is a single one.
+func scalar(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case bool, int, int64, uint64:
+		return fmt.Sprint(v), nil
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), nil
+	}
+	return "", errors.New("has no single value")
+}
+
+// loopback says whether an address is this machine's own only.
+func loopback(listen string) (bool, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
+		return false, fmt.Errorf("--listen=%s: write host:port, such as %s", listen, DefaultListen)
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback(), nil
+}

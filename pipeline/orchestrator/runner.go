@@ -1,0 +1,268 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// runIDVariable gives a child process the id of its run (pipeline.RunIDVariable;
+// that package brings Beam along, this one does without).
+const runIDVariable = "SEED_RUN_ID"
+
+// Secrets of the server that no run needs.
+const (
+	TokenVariable   = "SEED_SERVER_TOKEN"
+	WebhookVariable = "SEED_WEBHOOK_URL"
+)
+
+// startTTL is the life of the lease under which a run is started: from the look
+// whether another is active until the run has a lease of its own.
+const startTTL = 30 * time.Second
+
+// activeError says that a run whose files could overlap is active.
+type activeError struct{ RunID string }
+
+func (e *activeError) Error() string {
+	return fmt.Sprintf("run %s of this job is active; wait until it ends, or cancel it", e.RunID)
+}
+
+// runner starts runs as child processes. A child has a process group of its
+// own and no pipe to the server: a signal or a crash of one does not reach the
+// other. What a run is and does is in the store.
+type runner struct {
+	store   store.Store
+	program []string // the pipeline program and what comes before its flags
+	environ []string
+	stderr  *os.File
+	log     *slog.Logger
+	started func(ledger.Run) // tells of a run that is being started
+
+	starting sync.Mutex // one look and start at a time
+	mu       sync.Mutex
+	children map[string]*child // by job
+}
+
+type child struct {
+	run   ledger.Run
+	ended chan struct{} // closed when the process has
+}
+
+// start starts a run of a job with flags of its own and gives its id.
+func (r *runner) start(ctx context.Context, job string, flags []string, by string, now time.Time) (string, error) {
+	r.starting.Lock()
+	defer r.starting.Unlock()
+	if err := r.settle(ctx, job); err != nil {
+		return "", err
+	}
+	run := ledger.Run{RunID: ledger.NewRunID(now), Job: job, StartedAt: now, Options: public(flags)}
+	holder := ledger.CurrentHolder()
+	holder.RunID, holder.Job = run.RunID, job
+	// From here on until the run has its own lease, no other server starts one.
+	lease, err := ledger.Acquire(ctx, r.store, "start/"+job, holder, startTTL)
+	var held *ledger.HeldError
+	if errors.As(err, &held) {
+		return "", &activeError{held.Holder.RunID}
+	}
+	if err != nil {
+		return "", err
+	}
+	c, err := r.launch(ctx, run, flags)
+	if err != nil {
+		return "", errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
+	}
+	r.log.Info("orchestrator_start", "run_id", run.RunID, "job", job, "options", run.Options, "by", by)
+	go r.follow(context.WithoutCancel(ctx), c, lease)
+	return run.RunID, nil
+}
+
+// settle reports an active run of the job. One that is over may take a moment
+// to give its lease back.
+func (r *runner) settle(ctx context.Context, job string) error {
+	deadline := time.NewTimer(5 * time.Second)
+	defer deadline.Stop()
+	for {
+		id, err := r.active(ctx, job)
+		if err != nil || id == "" {
+			return err
+		}
+		run, err := ledger.Load(ctx, r.store, id)
+		if err != nil && !errors.Is(err, store.ErrNotExist) {
+			return err
+		}
+		if err != nil || !run.State.Over() {
+			return &activeError{id}
+		}
+		again := time.NewTimer(50 * time.Millisecond)
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			again.Stop()
+			return &activeError{id}
+		case <-ctx.Done():
+			again.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// active is the run of a job that is being started or holds the job's lease,
+// whoever started it; "" when there is none.
+func (r *runner) active(ctx context.Context, job string) (string, error) {
+	r.mu.Lock()
+	c := r.children[job]
+	r.mu.Unlock()
+	if c != nil {
+		return c.run.RunID, nil
+	}
+	holder, held, err := ledger.HolderUnder(ctx, r.store, job)
+	if err != nil || !held {
+		return "", err
+	}
+	return holder.RunID, nil
+}
+
+func (r *runner) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(r.program[0], slices.Concat(r.program[1:], args)...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, TokenVariable+"=") || strings.HasPrefix(v, WebhookVariable+"=")
+	})
+	cmd.Env = append(cmd.Env, r.environ...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stderr = r.stderr // the file itself: it outlives the server
+	return cmd
+}
+
+func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*child, error) {
+	cmd := r.command(append([]string{"--job=" + run.Job}, flags...)...)
+	cmd.Env = append(cmd.Env, runIDVariable+"="+run.RunID)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the pipeline program; name it by --pipeline: %w", err)
+	}
+	c := &child{run: run, ended: make(chan struct{})}
+	r.mu.Lock()
+	r.children[run.Job] = c
+	r.mu.Unlock()
+	r.started(run)
+	go func() {
+		defer close(c.ended)
+		err := cmd.Wait()
+		r.end(context.WithoutCancel(ctx), c.run, cmd.ProcessState.ExitCode(), err)
+		r.mu.Lock()
+		delete(r.children, run.Job)
+		r.mu.Unlock()
+	}()
+	return c, nil
+}
+
+// follow keeps the starting lease until the run is in the ledger or has ended.
+func (r *runner) follow(ctx context.Context, c *child, lease *ledger.Lease) {
+	stop := lease.Keep(ctx, func(err error) { r.log.Warn("start_lease_lost", "run_id", c.run.RunID, "error", err) })
+	look := time.NewTicker(250 * time.Millisecond)
+	defer look.Stop()
+	for begun := false; !begun; {
+		select {
+		case <-c.ended:
+			begun = true
+		case <-look.C:
+			_, err := ledger.Load(ctx, r.store, c.run.RunID)
+			begun = err == nil
+		}
+	}
+	stop()
+	if err := lease.Release(ctx); err != nil {
+		r.log.Warn("start_lease_kept", "run_id", c.run.RunID, "error", ledger.Redact(err.Error()))
+	}
+}
+
+// end leaves in the ledger how a child ended that could not do so itself.
+func (r *runner) end(ctx context.Context, run ledger.Run, code int, waited error) {
+	level := slog.LevelInfo
+	if code != 0 {
+		level = slog.LevelWarn
+	}
+	r.log.Log(ctx, level, "run_process_ended", "run_id", run.RunID, "job", run.Job, "exit_code", code, "how", fmt.Sprint(waited))
+	at, err := ledger.Load(ctx, r.store, run.RunID)
+	switch {
+	case err == nil && !at.State.Over():
+		err = r.closeAbandoned(ctx, run.Job)
+	case errors.Is(err, store.ErrNotExist):
+		// It was refused before it began; its last words are in the log.
+		if err = ledger.Start(ctx, r.store, run); err == nil {
+			_, err = ledger.SetState(ctx, r.store, run.RunID, ledger.Failed, time.Now())
+		}
+	}
+	if err != nil {
+		r.log.Error("run_not_closed", "run_id", run.RunID, "error", ledger.Redact(err.Error()))
+	}
+}
+
+// closeAbandoned marks the runs of a job that a killed process left as
+// running. While a process has the job's lease it does nothing.
+func (r *runner) closeAbandoned(ctx context.Context, job string) error {
+	holder := ledger.CurrentHolder()
+	holder.Job = job
+	lease, err := ledger.Acquire(ctx, r.store, job, holder, startTTL)
+	var held *ledger.HeldError
+	if errors.As(err, &held) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	return errors.Join(ledger.CloseHolder(ctx, r.store, lease.Before(), now), ledger.CloseAbandoned(ctx, r.store, job, now), lease.Release(ctx))
+}
+
+// replay opens the inputs of a run's dead letters again, by the program that
+// knows each job's way of doing so.
+func (r *runner) replay(ctx context.Context, run ledger.Run, ids []string) error {
+	cmd := r.command(append([]string{"dead-letters", "replay", "--job=" + run.Job, "--run=" + run.RunID}, ids...)...)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the pipeline program; name it by --pipeline: %w", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("replaying the dead letters of run %s: %w", run.RunID, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), cmd.Process.Kill(), <-done)
+	}
+}
+
+// live are the runs whose processes are children of this server.
+func (r *runner) live() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var ids []string
+	for _, c := range r.children {
+		ids = append(ids, c.run.RunID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// public are the flags as a run's options are kept.
+func public(flags []string) map[string]any {
+	out := map[string]any{}
+	for _, f := range flags {
+		name, value, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
+		out[name] = value
+	}
+	return out
+}

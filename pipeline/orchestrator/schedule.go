@@ -1,0 +1,227 @@
+package orchestrator
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+const (
+	// late is how late a tick may still start a run; past it, it was missed:
+	// the server was down, or asleep.
+	late = 2 * time.Minute
+	// keptTicks of a schedule stay in the store.
+	keptTicks = 100
+	tickForm  = "20060102T150405Z"
+	// countMissed bounds the counting of missed ticks.
+	countMissed = 10_000
+)
+
+// tick is one time of a schedule: the object schedules/{name}/{time}.json. Of
+// several servers the one that creates it has the tick, so that no schedule
+// starts twice; a server that dies in between leaves a tick without a run.
+type tick struct {
+	At      time.Time `json:"at"`
+	Outcome string    `json:"outcome"`          // claimed, started, active, failed or missed
+	RunID   string    `json:"run_id,omitempty"` // that was started, or was in the way
+	Missed  int       `json:"missed,omitempty"` // ticks up to this one
+	Token   string    `json:"token"`            // tells our own write from another's when the answer got lost
+}
+
+// scheduler starts runs at their times.
+type scheduler struct {
+	store store.Store
+	log   *slog.Logger
+	start func(ctx context.Context, job string, flags []string, by string, now time.Time) (string, error)
+	count func(schedule, outcome string)
+
+	all []Schedule
+
+	mu   sync.Mutex
+	seen map[string]time.Time // up to where each schedule is done with
+	last map[string]tick
+}
+
+// plan is a schedule as the dashboard shows it.
+type plan struct {
+	Schedule
+	Next time.Time
+	Last tick
+}
+
+func (s *scheduler) plans(now time.Time) []plan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []plan
+	for _, sc := range s.all {
+		next, err := sc.next(now)
+		if err != nil {
+			next = time.Time{} // such as 30 February: never
+		}
+		out = append(out, plan{Schedule: sc, Next: next, Last: s.last[sc.Name]})
+	}
+	return out
+}
+
+// tick does what is due at now.
+func (s *scheduler) tick(ctx context.Context, now time.Time) (changed bool, err error) {
+	for _, sc := range s.all {
+		did, serr := s.one(ctx, sc, now)
+		changed = changed || did
+		if serr != nil {
+			err = errors.Join(err, fmt.Errorf("schedule %s: %w", sc.Name, serr))
+		}
+	}
+	return changed, err
+}
+
+func (s *scheduler) one(ctx context.Context, sc Schedule, now time.Time) (bool, error) {
+	s.mu.Lock()
+	seen, ok := s.seen[sc.Name]
+	s.mu.Unlock()
+	if !ok {
+		newest, err := s.newest(ctx, sc.Name)
+		if err != nil {
+			return false, err
+		}
+		seen = newest.At
+		if seen.IsZero() {
+			seen = now
+		}
+		s.note(sc.Name, seen, newest)
+	}
+	var missed []time.Time
+	var due time.Time
+	for at, err := sc.next(seen); err == nil && !at.After(now) && len(missed) < countMissed; at, err = sc.next(at) {
+		if now.Sub(at) > late {
+			missed = append(missed, at)
+		} else {
+			due = at
+		}
+		seen = at
+	}
+	if n := len(missed); n > 0 {
+		won, err := s.claim(ctx, sc.Name, tick{At: missed[n-1].UTC(), Outcome: "missed", Missed: n})
+		if err != nil {
+			return false, err
+		}
+		if won {
+			s.count(sc.Name, "missed")
+			s.log.Warn("schedule_ticks_missed", "schedule", sc.Name, "count", n, "first", missed[0].UTC(), "last", missed[n-1].UTC())
+		}
+	}
+	if due.IsZero() {
+		if len(missed) > 0 {
+			s.note(sc.Name, seen, tick{})
+		}
+		return len(missed) > 0, nil
+	}
+	return true, s.fire(ctx, sc, due.UTC(), now)
+}
+
+// fire starts a schedule's run, if no other server does.
+func (s *scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) error {
+	t := tick{At: due, Outcome: "claimed"}
+	won, err := s.claim(ctx, sc.Name, t)
+	if err != nil {
+		return err // the tick is tried again, until it is late
+	}
+	if !won {
+		newest, err := s.newest(ctx, sc.Name)
+		s.note(sc.Name, due, newest)
+		return err
+	}
+	id, err := s.start(ctx, sc.Job, sc.flags, "schedule "+sc.Name, now)
+	var active *activeError
+	switch {
+	case errors.As(err, &active):
+		t.Outcome, t.RunID = "active", active.RunID
+		s.log.Warn("schedule_overlaps", "schedule", sc.Name, "at", due, "active_run_id", active.RunID)
+	case err != nil:
+		t.Outcome = "failed"
+		s.log.Error("schedule_failed", "schedule", sc.Name, "at", due, "error", ledger.Redact(err.Error()))
+	default:
+		t.Outcome, t.RunID = "started", id
+	}
+	s.count(sc.Name, t.Outcome)
+	s.note(sc.Name, due, t)
+	return errors.Join(putJSON(ctx, s.store.Put, tickKey(sc.Name, due), t), s.sweep(ctx, sc.Name))
+}
+
+func (s *scheduler) note(name string, seen time.Time, last tick) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[name] = seen
+	if !last.At.IsZero() {
+		s.last[name] = last
+	}
+}
+
+func tickPrefix(name string) string { return "schedules/" + name + "/" }
+
+func tickKey(name string, at time.Time) string {
+	return tickPrefix(name) + at.UTC().Format(tickForm) + ".json"
+}
+
+// claim creates a tick's object; won is false when another server has.
+func (s *scheduler) claim(ctx context.Context, name string, t tick) (won bool, err error) {
+	t.Token = rand.Text()
+	key := tickKey(name, t.At)
+	err = putJSON(ctx, s.store.PutIfAbsent, key, t)
+	if !errors.Is(err, store.ErrExist) {
+		return err == nil, err
+	}
+	// A repeated request may have met what its first try wrote.
+	var there tick
+	if err := getJSON(ctx, s.store, key, &there); err != nil {
+		return false, err
+	}
+	return there.Token == t.Token, nil
+}
+
+// newest is the latest tick in the store; empty when there is none.
+func (s *scheduler) newest(ctx context.Context, name string) (tick, error) {
+	keys, err := s.keys(ctx, name)
+	if err != nil || len(keys) == 0 {
+		return tick{}, err
+	}
+	var t tick
+	err = getJSON(ctx, s.store, keys[len(keys)-1], &t)
+	return t, err
+}
+
+func (s *scheduler) keys(ctx context.Context, name string) ([]string, error) {
+	var keys []string
+	for o, err := range s.store.List(ctx, tickPrefix(name)) {
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", tickPrefix(name), err)
+		}
+		if _, err := time.Parse(tickForm, strings.TrimSuffix(path.Base(o.Key), ".json")); err == nil {
+			keys = append(keys, o.Key)
+		}
+	}
+	return keys, nil
+}
+
+func (s *scheduler) sweep(ctx context.Context, name string) error {
+	keys, err := s.keys(ctx, name)
+	if err != nil {
+		return err
+	}
+	for len(keys) > keptTicks {
+		if err := store.Retry(ctx, func() error { return s.store.Delete(ctx, keys[0]) }); err != nil {
+			return fmt.Errorf("removing an old tick: %w", err)
+		}
+		keys = keys[1:]
+	}
+	return nil
+}

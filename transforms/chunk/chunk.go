@@ -118,7 +118,7 @@ func (s *splitter) sections(blocks []block) {
 		if b.heading && !d.open {
 			end()
 		}
-		if Tokens(b.text) <= s.limits.Max {
+		if count(b.text, s.limits.Max) <= s.limits.Max {
 			put(b, b.text)
 			continue
 		}
@@ -201,7 +201,7 @@ func (s *splitter) pieces(b block) []string {
 		piece, sum = nil, 0
 	}
 	for _, l := range lines {
-		tokens := Tokens(l) + 1
+		tokens := count(l, room) + 1
 		if tokens > room {
 			end()
 			for part := range cut(l, room-1, b.fence != "") {

@@ -54,7 +54,7 @@ func Diff(before, after []Block) []Change {
 			changes = append(changes, Change{Path: s.path, Kind: Added, Added: len(s.hashes)})
 			continue
 		}
-		if added, removed := count(o.hashes, s.hashes); added+removed > 0 || !slices.Equal(o.hashes, s.hashes) {
+		if added, removed := differ(o.hashes, s.hashes); added+removed > 0 || !slices.Equal(o.hashes, s.hashes) {
 			changes = append(changes, Change{Path: s.path, Kind: Changed, Added: added, Removed: removed})
 		} else if !stay[at[key]] {
 			changes = append(changes, Change{Path: s.path, Kind: Moved})
@@ -87,12 +87,12 @@ func group(blocks []Block) (sections map[string]*section, order []string) {
 	return sections, order
 }
 
-// maxCells bounds the table of count.
+// maxCells bounds the table of differ.
 const maxCells = 1 << 22
 
-// count is how many of b's hashes are new and how many of a's are gone, by their
+// differ is how many of b's hashes are new and how many of a's are gone, by their
 // longest common subsequence; of very long lists, by how often each is there.
-func count(a, b []string) (added, removed int) {
+func differ(a, b []string) (added, removed int) {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
 	}

@@ -64,6 +64,18 @@ func Tokens(text string) int {
 	return count
 }
 
+// maxToken is no less than the longest token of cl100k_base, in bytes.
+const maxToken = 256
+
+// count is Tokens, or something over limit where text has more for sure: merging
+// the pairs of a word of megabytes takes seconds.
+func count(text string, limit int) int {
+	if len(text) > maxToken*limit {
+		return limit + 1
+	}
+	return Tokens(text)
+}
+
 // wordLength is the length of the piece that cl100k_base's pattern cuts off the
 // front of s. Its alternatives, in order:
 //

@@ -18,7 +18,7 @@ const module = "github.com/newsfork/seed-engine"
 
 // beamRooms are the packages of transforms/ that speak Beam and may use io/;
 // every other one is pure.
-var beamRooms = []string{"transforms/lane", "transforms/seed", "transforms/migrate", "transforms/docs"}
+var beamRooms = []string{"transforms/lane", "transforms/seed", "transforms/migrate", "transforms/docs", "transforms/catalog"}
 
 // pureStd are the standard packages that would let the world into a pure
 // package. (net/url and net/netip only read text.)
@@ -68,7 +68,7 @@ func breach(dir, imported string) string {
 		if under(ours, "io/web/webtest") {
 			return "the simulated web is for tests and for --web=demo, which pipeline/ starts"
 		}
-		if under(ours, "transforms/seed") || under(ours, "transforms/migrate") || under(ours, "transforms/docs") {
+		if under(ours, "transforms/seed") || under(ours, "transforms/migrate") || under(ours, "transforms/docs") || under(ours, "transforms/catalog") {
 			return "a job's own package is used by pipeline/ alone; what two jobs share goes to transforms/lane or a pure package"
 		}
 	case under(dir, "io/web/webtest"):

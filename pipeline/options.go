@@ -41,6 +41,7 @@ type Options struct {
 	Streaming                 bool
 	DryRun, DeleteVerified    bool
 	Docs                      docsOptions
+	Catalog                   catalogOptions
 
 	sample bool // the store is the sample bucket's copy
 	fresh  bool // the store is the default directory, made when it is not there

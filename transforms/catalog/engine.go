@@ -81,7 +81,6 @@ type engine struct {
 	backoff func(tries int) time.Duration
 	now     func() time.Time
 
-	of      map[Kind]int // stage by the kind that it takes
 	spawns  bool
 	pending atomic.Int64  // tasks in queues and hands
 	wake    chan struct{} // holds a token when the orchestrator has to look
@@ -97,11 +96,10 @@ const feedBatch = 256
 
 // newEngine makes queues of a length for a plan of stages.
 func newEngine(plan []*stage, length int, state *SharedState, j journal) *engine {
-	e := &engine{stages: plan, state: state, journal: j, of: map[Kind]int{}, wake: make(chan struct{}, 1), now: time.Now}
-	for i, s := range plan {
+	e := &engine{stages: plan, state: state, journal: j, wake: make(chan struct{}, 1), now: time.Now}
+	for _, s := range plan {
 		s.queue = make(chan Task, max(length, 1))
 		s.size = max(s.size, 1)
-		e.of[s.takes] = i
 		e.spawns = e.spawns || s.spawn != nil
 	}
 	return e
@@ -146,7 +144,7 @@ func (e *engine) feed(ctx context.Context) (complete bool, err error) {
 		if len(tasks) > 0 {
 			e.pending.Add(int64(len(tasks)))
 			for _, t := range tasks {
-				if !e.send(ctx, t.task()) {
+				if !e.send(ctx, e.after(-1, t.Kind), t.task()) {
 					return false, nil
 				}
 			}
@@ -181,9 +179,9 @@ func (e *engine) look() {
 	}
 }
 
-// send puts a task into its stage's queue, and waits for room.
-func (e *engine) send(ctx context.Context, t Task) bool {
-	q := e.stages[e.of[t.Kind()]].queue
+// send puts a task into a stage's queue, and waits for room.
+func (e *engine) send(ctx context.Context, to int, t Task) bool {
+	q := e.stages[to].queue
 	select {
 	case q <- t:
 		return true
@@ -230,7 +228,7 @@ func (e *engine) worker(ctx context.Context, n int, idle <-chan struct{}) {
 				break more
 			}
 		}
-		if !e.after(ctx, n, results) {
+		if !e.handOn(ctx, n, results) {
 			return
 		}
 	}
@@ -248,9 +246,20 @@ func (e *engine) one(ctx context.Context, s *stage, t Task) (r result) {
 	return r
 }
 
-// after settles what a worker did and sends on what came of it. It is false
+// after is the stage behind stage n that takes tasks of a kind, 0 where there is
+// none: what leads back waits in the journal for the orchestrator.
+func (e *engine) after(n int, k Kind) int {
+	for i := n + 1; i < len(e.stages); i++ {
+		if e.stages[i].takes == k {
+			return i
+		}
+	}
+	return 0
+}
+
+// handOn settles what a worker did and sends on what came of it. It is false
 // when the worker has to end.
-func (e *engine) after(ctx context.Context, n int, results []result) bool {
+func (e *engine) handOn(ctx context.Context, n int, results []result) bool {
 	s := e.stages[n]
 	if s.settle != nil {
 		if err := s.settle(ctx, results); err != nil {
@@ -269,22 +278,22 @@ func (e *engine) after(ctx context.Context, n int, results []result) bool {
 		if e.spawns {
 			e.spawned(r)
 		}
-		back, ahead := 0, 0
+		ahead := 0
 		for _, t := range r.found {
-			if to, ok := e.of[t.Kind()]; !ok || to <= n {
-				back++ // it waits in the journal for the orchestrator
-			} else {
+			if e.after(n, t.Kind()) > 0 {
 				ahead++
 			}
 		}
-		e.pending.Add(int64(ahead))
+		if ahead > 1 {
+			e.pending.Add(int64(ahead - 1)) // before the first of them is done
+		}
 		for _, t := range r.found {
-			if to, ok := e.of[t.Kind()]; ok && to > n && !e.send(ctx, t) {
+			if to := e.after(n, t.Kind()); to > 0 && !e.send(ctx, to, t) {
 				return false
 			}
 		}
-		if e.pending.Add(-1) == 0 || back > 0 {
-			e.look()
+		if ahead == 0 && e.pending.Add(-1) == 0 || ahead < len(r.found) {
+			e.look() // all is done, or some wait in the journal
 		}
 		*r = result{} // a page's text must not outlive its task
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 )
 
-// The states of a row of catalog_tasks.
+// The states of a row of catalog_tasks. Queries have the first as a literal, by
+// which the planner finds the index of those that wait.
 const (
 	waits = 0
 	begun = 1
@@ -93,8 +94,8 @@ func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, ne
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		tasks, next = nil, time.Time{}
 		// What was begun is finished first: products before list pages, then the lists in order.
-		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, not_before FROM catalog_tasks WHERE site = $1 AND state = $2 AND not_before <= $3
-			ORDER BY kind DESC, page, url LIMIT $4`, j.site, waits, db.Micros(now), n)
+		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, not_before FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
+			ORDER BY kind DESC, page, url LIMIT $3`, j.site, db.Micros(now), n)
 		if err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, ne
 		}
 		if len(tasks) == 0 {
 			var at sql.NullInt64
-			if err := tx.QueryRowContext(ctx, `SELECT min(not_before) FROM catalog_tasks WHERE site = $1 AND state = $2`, j.site, waits).Scan(&at); err != nil {
+			if err := tx.QueryRowContext(ctx, `SELECT min(not_before) FROM catalog_tasks WHERE site = $1 AND state = 0`, j.site).Scan(&at); err != nil {
 				return err
 			}
 			if at.Valid {
@@ -202,8 +203,9 @@ func (j *rows) known(ctx context.Context, tx *sql.Tx, found []entry, known map[s
 	return nil
 }
 
-// chunk is how many rows one statement takes.
-const chunk = 200
+// chunk is how many rows one statement takes: SQLite looks a parameter's name
+// up among all of the statement's, so longer ones cost more a row.
+const chunk = 50
 
 // places writes "$2, $3, …" for n values from number first on.
 func places(first, n int) string {
@@ -220,38 +222,45 @@ func places(first, n int) string {
 // insert adds tasks that the crawl does not have, and gives the addresses of
 // the products among them.
 func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (products []string, err error) {
-	for part := range slices.Chunk(tasks, chunk) {
-		var b strings.Builder
-		b.WriteString(`INSERT INTO catalog_tasks (site, kind, url, page, state, tries, fetched, not_before) VALUES `)
-		args := []any{j.site}
-		for i, e := range part {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			state := waits
-			if e.Kind == KindFetchProductDetailPage {
-				state = begun
-			}
-			fmt.Fprintf(&b, "($1, %s, 0, 0, 0)", places(len(args)+1, 4))
-			args = append(args, e.Kind, e.URL, e.Page, state)
+	for _, kind := range []Kind{KindFetchListPage, KindFetchProductDetailPage} {
+		state := waits
+		if kind == KindFetchProductDetailPage {
+			state = begun
 		}
-		b.WriteString(` ON CONFLICT DO NOTHING RETURNING kind, url`)
-		got, err := tx.QueryContext(ctx, b.String(), args...)
-		if err != nil {
-			return nil, err
-		}
-		for got.Next() {
-			var kind Kind
-			var url string
-			if err := got.Scan(&kind, &url); err != nil {
-				return nil, joinClose(err, got)
-			}
-			if kind == KindFetchProductDetailPage {
-				products = append(products, url)
+		var own []entry
+		for _, e := range tasks {
+			if e.Kind == kind {
+				own = append(own, e)
 			}
 		}
-		if err := joinClose(got.Err(), got); err != nil {
-			return nil, err
+		for part := range slices.Chunk(own, chunk) {
+			var b strings.Builder
+			b.WriteString(`INSERT INTO catalog_tasks (site, kind, state, url, page, tries, fetched, not_before) VALUES `)
+			args := []any{j.site, kind, state}
+			for i, e := range part {
+				if i > 0 {
+					b.WriteString(", ")
+				}
+				fmt.Fprintf(&b, "($1, $2, $3, %s, 0, 0, 0)", places(len(args)+1, 2))
+				args = append(args, e.URL, e.Page)
+			}
+			b.WriteString(` ON CONFLICT DO NOTHING RETURNING url`)
+			got, err := tx.QueryContext(ctx, b.String(), args...)
+			if err != nil {
+				return nil, err
+			}
+			for got.Next() {
+				var url string
+				if err := got.Scan(&url); err != nil {
+					return nil, joinClose(err, got)
+				}
+				if kind == KindFetchProductDetailPage {
+					products = append(products, url)
+				}
+			}
+			if err := joinClose(got.Err(), got); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return products, nil

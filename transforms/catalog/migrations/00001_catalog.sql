@@ -25,7 +25,7 @@ CREATE TABLE catalog_tasks (
     not_before BIGINT  NOT NULL,
     PRIMARY KEY (site, kind, url)
 );
-CREATE INDEX catalog_tasks_due ON catalog_tasks (site, state, not_before);
+CREATE INDEX catalog_tasks_waiting ON catalog_tasks (site, not_before) WHERE state = 0;
 
 CREATE TABLE catalog_crawls (
     site        TEXT   NOT NULL PRIMARY KEY,

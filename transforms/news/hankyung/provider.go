@@ -1,0 +1,37 @@
+// Package hankyung is 한국경제 (The Korea Economic Daily, hankyung.com) as a news
+// provider: this file the facade, parser.go its pages, policy.go its addresses.
+package hankyung
+
+import (
+	"net/url"
+
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+)
+
+// Provider is 한국경제. Its zero value is ready.
+type Provider struct{}
+
+// ID implements provider.Provider.
+func (Provider) ID() string { return "hankyung" }
+
+// BaseURL implements provider.Provider.
+func (Provider) BaseURL() string { return "https://www.hankyung.com" }
+
+// SitemapHints implements provider.Provider.
+func (Provider) SitemapHints() []string {
+	return []string{"https://www.hankyung.com/sitemap/latest-article.xml"}
+}
+
+// IsArticleURL implements provider.Provider.
+func (Provider) IsArticleURL(u *url.URL) bool { return isArticle(u) }
+
+// ParseArticle implements provider.Provider.
+func (Provider) ParseArticle(page []byte, contentType string, u *url.URL) (provider.Article, error) {
+	return parse(page, contentType, u)
+}
+
+// Policy implements provider.Provider. Its articles move between sections, the
+// number stays.
+func (Provider) Policy() provider.Policy {
+	return provider.Policy{Unique: provider.ByExternalID, Keep: []string{}, Zone: provider.Seoul}
+}

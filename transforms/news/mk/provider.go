@@ -1,0 +1,36 @@
+// Package mk is 매일경제 (Maeil Business Newspaper, mk.co.kr) as a news provider:
+// this file the facade, parser.go its pages, policy.go its addresses.
+package mk
+
+import (
+	"net/url"
+
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+)
+
+// Provider is 매일경제. Its zero value is ready.
+type Provider struct{}
+
+// ID implements provider.Provider.
+func (Provider) ID() string { return "mk" }
+
+// BaseURL implements provider.Provider.
+func (Provider) BaseURL() string { return "https://www.mk.co.kr" }
+
+// SitemapHints implements provider.Provider.
+func (Provider) SitemapHints() []string {
+	return []string{"https://www.mk.co.kr/sitemap/latest-articles/"}
+}
+
+// IsArticleURL implements provider.Provider.
+func (Provider) IsArticleURL(u *url.URL) bool { return isArticle(u) }
+
+// ParseArticle implements provider.Provider.
+func (Provider) ParseArticle(page []byte, contentType string, u *url.URL) (provider.Article, error) {
+	return parse(page, contentType, u)
+}
+
+// Policy implements provider.Provider.
+func (Provider) Policy() provider.Policy {
+	return provider.Policy{Unique: provider.ByURL, Keep: []string{"no", "year"}, Zone: provider.Seoul}
+}

@@ -1,0 +1,143 @@
+package provider
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Config is the news job's configuration: the seed's section 8.
+type Config struct {
+	UserAgent              string             `yaml:"userAgent"`              // "" for the program's own
+	DelaySeconds           float64            `yaml:"delaySeconds"`           // between two requests to a host, on average: a pause is drawn from half of it to one and a half
+	MaxArticlesPerProvider int                `yaml:"maxArticlesPerProvider"` // the newest of the sitemap
+	RawTextMaxLength       int                `yaml:"rawTextMaxLength"`       // characters
+	RawRetentionDays       int                `yaml:"rawRetentionDays"`
+	Providers              map[string]Toggles `yaml:"providers"`
+}
+
+// Toggles is what an operator says of one provider.
+type Toggles struct {
+	Enabled      *bool    `yaml:"enabled"`      // default true
+	SitemapHints []string `yaml:"sitemapHints"` // in place of the provider's own
+}
+
+// Defaults is the configuration where nothing else is said: pauses of one to
+// three seconds, ten articles a publisher, 2,000 characters, thirty days.
+func Defaults() Config {
+	return Config{DelaySeconds: 2, MaxArticlesPerProvider: 10, RawTextMaxLength: 2000, RawRetentionDays: 30}
+}
+
+// Retention is how long an article stays.
+func (c Config) Retention() time.Duration { return time.Duration(c.RawRetentionDays) * 24 * time.Hour }
+
+// Enabled says whether a provider takes part.
+func (c Config) Enabled(id string) bool {
+	t := c.Providers[id]
+	return t.Enabled == nil || *t.Enabled
+}
+
+// EnvPrefix begins the environment variables that ReadConfig obeys.
+const EnvPrefix = "NEWS_"
+
+// ReadConfig reads YAML, which may be empty, and lays environment variables
+// ("NAME=value") over it: NEWS_USER_AGENT, NEWS_DELAY_SECONDS,
+// NEWS_MAX_ARTICLES_PER_PROVIDER, NEWS_RAW_TEXT_MAX_LENGTH, NEWS_RAW_RETENTION_DAYS,
+// NEWS_PROVIDERS_{ID}_ENABLED and NEWS_PROVIDERS_{ID}_SITEMAP_HINTS (between commas),
+// the id in capitals with _ for -. Unknown keys, unknown NEWS_ variables and
+// providers that are not in ids are refused.
+func ReadConfig(text []byte, environ []string, ids []string) (Config, error) {
+	c := Defaults()
+	if len(bytes.TrimSpace(text)) > 0 {
+		if err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&c); err != nil {
+			return Config{}, fmt.Errorf("parsing YAML: %w", err)
+		}
+	}
+	for id := range c.Providers {
+		if !slices.Contains(ids, id) {
+			return Config{}, fmt.Errorf("providers.%s: there is no such provider; known are %s", id, strings.Join(ids, ", "))
+		}
+	}
+	for _, v := range environ {
+		name, value, _ := strings.Cut(v, "=")
+		if rest, ours := strings.CutPrefix(name, EnvPrefix); ours && value != "" {
+			if err := c.set(rest, value, ids); err != nil {
+				return Config{}, fmt.Errorf("environment variable %s=%q: %w", name, value, err)
+			}
+		}
+	}
+	return c, c.check()
+}
+
+func (c *Config) set(name, value string, ids []string) (err error) {
+	switch name {
+	case "USER_AGENT":
+		c.UserAgent = value
+	case "DELAY_SECONDS":
+		c.DelaySeconds, err = strconv.ParseFloat(value, 64)
+	case "MAX_ARTICLES_PER_PROVIDER":
+		c.MaxArticlesPerProvider, err = strconv.Atoi(value)
+	case "RAW_TEXT_MAX_LENGTH":
+		c.RawTextMaxLength, err = strconv.Atoi(value)
+	case "RAW_RETENTION_DAYS":
+		c.RawRetentionDays, err = strconv.Atoi(value)
+	default:
+		return c.toggle(name, value, ids)
+	}
+	return err
+}
+
+func (c *Config) toggle(name, value string, ids []string) error {
+	for _, id := range ids {
+		upper := strings.ToUpper(strings.ReplaceAll(id, "-", "_"))
+		what, ok := strings.CutPrefix(name, "PROVIDERS_"+upper+"_")
+		if !ok {
+			continue
+		}
+		t := c.Providers[id]
+		switch what {
+		case "ENABLED":
+			on, err := strconv.ParseBool(value)
+			if err != nil {
+				return err
+			}
+			t.Enabled = &on
+		case "SITEMAP_HINTS":
+			t.SitemapHints = strings.Split(value, ",")
+		default:
+			continue
+		}
+		if c.Providers == nil {
+			c.Providers = map[string]Toggles{}
+		}
+		c.Providers[id] = t
+		return nil
+	}
+	return fmt.Errorf("there is no such setting of the news job")
+}
+
+func (c Config) check() error {
+	switch {
+	case !(c.DelaySeconds >= 0.1 && c.DelaySeconds <= 3600):
+		return fmt.Errorf("delaySeconds %v: use 0.1 to 3600; the job's own is 2", c.DelaySeconds)
+	case c.MaxArticlesPerProvider < 1 || c.MaxArticlesPerProvider > 1000:
+		return fmt.Errorf("maxArticlesPerProvider %d: use 1 to 1000", c.MaxArticlesPerProvider)
+	case c.RawTextMaxLength < 1:
+		return fmt.Errorf("rawTextMaxLength %d: use 1 or more", c.RawTextMaxLength)
+	case c.RawRetentionDays < 1 || c.RawRetentionDays > 36_500:
+		return fmt.Errorf("rawRetentionDays %d: use 1 or more", c.RawRetentionDays)
+	}
+	for id, t := range c.Providers {
+		for _, h := range t.SitemapHints {
+			if err := absolute(h); err != nil {
+				return fmt.Errorf("providers.%s.sitemapHints: %w", id, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+// Package provider is the kit for news publishers: what a publisher is to the
+// engine, publishers that are one YAML file, and snapshots of their pages to
+// test by. A provider knows its publisher's pages and addresses; it never asks
+// the web, stores, or looks for duplicates. Source: the seed on news, sections 3
+// and 6, with news.md. It is pure: no network, no clock, no logging.
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/transforms/article"
+	"github.com/newsfork/seed-engine/transforms/canonical"
+)
+
+// Provider is a publisher. Its methods may be called from several goroutines.
+type Provider interface {
+	// ID is the key of its rows and reports: small letters, digits, '-' and '_'.
+	ID() string
+	// BaseURL is where its robots.txt is: https://host.
+	BaseURL() string
+	// SitemapHints are sitemaps to read when robots.txt names none.
+	SitemapHints() []string
+	// IsArticleURL says which of a sitemap's addresses are articles.
+	IsArticleURL(u *url.URL) bool
+	// ParseArticle reads an article's page; contentType is the HTTP header's. An
+	// error is a page that cannot be read; a page without a text is no error.
+	ParseArticle(page []byte, contentType string, u *url.URL) (Article, error)
+	// Policy is what the engine has to know besides.
+	Policy() Policy
+}
+
+// Article is what a provider reads from a page.
+type Article struct {
+	article.Article
+	// ExternalID is the publisher's own id of the article, where it has one.
+	ExternalID string `json:"external_id,omitempty"`
+	// Press is the publisher's name.
+	Press string `json:"press"`
+}
+
+// Unique names the key by which the database tells a provider's articles apart.
+type Unique string
+
+// The keys of the seed's section 5.
+const (
+	ByURL            Unique = "url"             // (source, canonical URL)
+	ByExternalID     Unique = "external_id"     // (source, external id); without one, ByTitlePublished
+	ByTitlePublished Unique = "title_published" // (source, title hash, published at); without a time, ByURL
+)
+
+// Policy is what the engine has to know of a publisher besides its pages.
+type Policy struct {
+	Unique Unique
+	// Keep are the query parameters that tell its pages apart: "*" for all that
+	// do not track visitors, the default.
+	Keep []string
+	// Zone is where its times without an offset are.
+	Zone *time.Location
+}
+
+// Canonical is an address's identity under a policy (canonical.Key).
+func (p Policy) Canonical(u *url.URL) (string, error) {
+	keep := p.Keep
+	if keep == nil {
+		keep = []string{"*"}
+	}
+	return canonical.Key(u, keep)
+}
+
+// Hosts reports whether u is on the host of base, www. aside.
+func Hosts(base string, u *url.URL) bool {
+	b, err := url.Parse(base)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && canonical.Host(b) == canonical.Host(u)
+}
+
+// Seoul is where Korean publishers' times are. Korea has had no summer time
+// since 1988, so no time zone database is needed.
+var Seoul = time.FixedZone("KST", 9*60*60)
+
+var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// Check says what is wrong with a set of providers: malformed or repeated ids,
+// base URLs that are none.
+func Check(all []Provider) error {
+	seen := map[string]bool{}
+	for _, p := range all {
+		if !idForm.MatchString(p.ID()) {
+			return fmt.Errorf("provider id %q: want small letters, digits, - and _", p.ID())
+		}
+		if seen[p.ID()] {
+			return fmt.Errorf("provider %s: there are two of this id", p.ID())
+		}
+		seen[p.ID()] = true
+		if err := absolute(p.BaseURL()); err != nil {
+			return fmt.Errorf("provider %s: baseUrl: %w", p.ID(), err)
+		}
+		for _, h := range p.SitemapHints() {
+			if err := absolute(h); err != nil {
+				return fmt.Errorf("provider %s: sitemapHints: %w", p.ID(), err)
+			}
+		}
+		if !slices.Contains([]Unique{ByURL, ByExternalID, ByTitlePublished}, p.Policy().Unique) {
+			return fmt.Errorf("provider %s: unique %q: want url, external_id or title_published", p.ID(), p.Policy().Unique)
+		}
+	}
+	return nil
+}
+
+func absolute(s string) error {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return errors.New("it is no URL")
+	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
+		return fmt.Errorf("%q: want https:// and a host", strings.ToValidUTF8(s, "?"))
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+// Package raw keeps news articles in SQL for as long as they may be kept: one
+// row an article by the key that its provider's policy names. Source: the seed
+// on news, sections 4F and 5, with news.md.
+package raw
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Migrate brings the job's tables up to date, from an empty database too.
+func Migrate(ctx context.Context, d *db.DB) error {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return fmt.Errorf("reading the tables of the news job: %w", err)
+	}
+	return d.Migrate(ctx, "news", files)
+}
+
+// Outcome says what an article's saving did.
+type Outcome string
+
+// The outcomes of Save.
+const (
+	Inserted Outcome = "inserted"
+	Changed  Outcome = "changed"
+	Same     Outcome = "same"
+	Purged   Outcome = "purged" // it was kept once, for as long as it may be: nothing was saved
+)
+
+// Row is an article to keep.
+type Row struct {
+	Source    string
+	Unique    provider.Unique
+	URL       string // as it was fetched
+	Canonical string // its identity (Policy.Canonical)
+	Article   provider.Article
+	SitemapAt time.Time // the sitemap's date; zero: it had none
+}
+
+// Limits bound what is kept of an article.
+type Limits struct {
+	TextMaxLength int // characters
+	Retention     time.Duration
+}
+
+// Hash is what stays of an address.
+func Hash(canonical string) string {
+	sum := sha256.Sum256([]byte(canonical))
+	return hex.EncodeToString(sum[:])
+}
+
+// Cut is the first n characters of a text.
+func Cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n == 0 {
+			return strings.TrimSpace(s[:i])
+		}
+		n--
+	}
+	return s
+}
+
+// key is the key that holds for a row: its policy's, or the next where the
+// article lacks what that needs.
+func (r Row) key() provider.Unique {
+	by := r.Unique
+	if by == provider.ByExternalID && r.Article.ExternalID == "" {
+		by = provider.ByTitlePublished
+	}
+	if by == provider.ByTitlePublished && r.Article.Published.IsZero() {
+		by = provider.ByURL
+	}
+	return by
+}
+
+// conflicts is where the database forbids a second row of a key.
+var conflicts = map[provider.Unique]string{
+	provider.ByURL:            "(source, canonical_url) WHERE unique_by = 'url'",
+	provider.ByExternalID:     "(source, external_id) WHERE unique_by = 'external_id'",
+	provider.ByTitlePublished: "(source, title_hash, published_at) WHERE unique_by = 'title_published'",
+}
+
+// Save keeps an article, cut to its limits, and remembers its address. An
+// article that is there already is changed where a reader would see it; its
+// expires_at never moves. An empty body is remembered and not kept: the outcome
+// is "". Two runs may save the same article at once.
+func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Outcome, err error) {
+	a := r.Article
+	text := Cut(a.Body, l.TextMaxLength)
+	by := r.key()
+	authors, err := json.Marshal(append([]string{}, a.Authors...))
+	if err != nil {
+		return "", fmt.Errorf("encoding authors: %w", err)
+	}
+	published := int64(0)
+	if !a.Published.IsZero() {
+		published = db.Micros(a.Published)
+	}
+	titleHash := Hash(strings.ToLower(strings.Join(strings.Fields(a.Title), " ")))
+	content := Hash(strings.Join([]string{a.Title, text, string(authors), fmt.Sprint(published), r.Canonical, a.ExternalID}, "\x00"))
+	where, args := "canonical_url = $2", []any{r.Source, r.Canonical}
+	switch by {
+	case provider.ByExternalID:
+		where, args = "external_id = $3", append(args, a.ExternalID)
+	case provider.ByTitlePublished:
+		where, args = "title_hash = $3 AND published_at = $4", append(args, titleHash, published)
+	}
+	err = d.Tx(ctx, func(tx *sql.Tx) error {
+		out = ""
+		var state string
+		err := tx.QueryRowContext(ctx, `SELECT state FROM news_urls WHERE source = $1 AND url_hash = $2`, r.Source, Hash(r.Canonical)).Scan(&state)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if state == "purged" {
+			out = Purged
+			return nil
+		}
+		if text == "" {
+			return remember(ctx, tx, r, "empty", now)
+		}
+		var id, had string
+		// Where an address does not decide, it still finds an article whose title
+		// or time changed; an external id is surer than any address.
+		err = tx.QueryRowContext(ctx, `SELECT id, content_hash FROM news_articles
+			WHERE source = $1 AND (`+where+` OR unique_by <> 'external_id' AND canonical_url = $2)
+			ORDER BY CASE WHEN `+where+` THEN 0 ELSE 1 END LIMIT 1`, args...).Scan(&id, &had)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			var made string
+			err = tx.QueryRowContext(ctx, `INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16)
+				ON CONFLICT `+conflicts[by]+` DO UPDATE SET content_hash = news_articles.content_hash RETURNING id`,
+				newID(), r.Source, a.Press, by, r.URL, r.Canonical, a.ExternalID, a.Title, titleHash, text, string(authors), a.Language, published, content,
+				db.Micros(now), db.Micros(now.Add(l.Retention))).Scan(&made)
+			out = Inserted
+		case err != nil:
+		case had == content:
+			out = Same
+		default:
+			_, err = tx.ExecContext(ctx, `UPDATE news_articles SET press = $2, url = $3, canonical_url = $4, external_id = $5, title = $6, title_hash = $7, raw_text = $8,
+				authors = $9, language = $10, published_at = $11, content_hash = $12, changed_at = $13, unique_by = $14 WHERE id = $1`,
+				id, a.Press, r.URL, r.Canonical, a.ExternalID, a.Title, titleHash, text, string(authors), a.Language, published, content, db.Micros(now), by)
+			out = Changed
+		}
+		if err != nil {
+			return err
+		}
+		return remember(ctx, tx, r, "stored", now)
+	})
+	if err != nil {
+		return "", fmt.Errorf("saving an article of %s: %w", r.Source, err)
+	}
+	return out, nil
+}
+
+func newID() string { return strings.ToLower(rand.Text()) }
+
+func remember(ctx context.Context, tx *sql.Tx, r Row, state string, now time.Time) error {
+	at := int64(0)
+	if !r.SitemapAt.IsZero() {
+		at = db.Micros(r.SitemapAt)
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (source, url_hash) DO UPDATE SET state = excluded.state, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END, fetched_at = excluded.fetched_at
+		WHERE news_urls.state <> 'purged'`, r.Source, Hash(r.Canonical), state, at, db.Micros(now))
+	return err
+}
+
+// Known is what is remembered of an address.
+type Known struct {
+	State     string    // stored, empty, purged; "" for nothing
+	SitemapAt time.Time // zero: the sitemap had no date
+}
+
+// Fresh reports whether the sitemap's date gives a reason to fetch it again.
+func (k Known) Fresh(sitemapAt time.Time) bool {
+	switch k.State {
+	case "":
+		return true
+	case "purged":
+		return false
+	}
+	return sitemapAt.After(k.SitemapAt)
+}
+
+// Remembered looks an address up.
+func Remembered(ctx context.Context, d *db.DB, source, canonical string) (Known, error) {
+	var k Known
+	var at int64
+	err := d.QueryRowContext(ctx, `SELECT state, sitemap_at FROM news_urls WHERE source = $1 AND url_hash = $2`, source, Hash(canonical)).Scan(&k.State, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Known{}, nil
+	}
+	if err != nil {
+		return Known{}, fmt.Errorf("looking an address up: %w", err)
+	}
+	if at > 0 {
+		k.SitemapAt = db.Time(at)
+	}
+	return k, nil
+}
+
+// Purge removes the articles whose time is over and says how many. A hash of
+// their addresses stays.
+func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
+	err = d.Tx(ctx, func(tx *sql.Tx) error {
+		n = 0
+		rows, err := tx.QueryContext(ctx, `DELETE FROM news_articles WHERE expires_at <= $1 RETURNING source, canonical_url`, db.Micros(now))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		var gone [][2]string
+		for rows.Next() {
+			var r [2]string
+			if err := rows.Scan(&r[0], &r[1]); err != nil {
+				return err
+			}
+			gone = append(gone, r)
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		for _, r := range gone {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, 'purged', 0, $3)
+				ON CONFLICT (source, url_hash) DO UPDATE SET state = 'purged'`, r[0], Hash(r[1]), db.Micros(now)); err != nil {
+				return err
+			}
+		}
+		n = int64(len(gone))
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("removing articles whose time is over: %w", err)
+	}
+	return n, nil
+}
+
+// Health is how well a provider's pages could be read in a run.
+type Health struct {
+	Parsed int `json:"parsed"` // pages that came
+	Failed int `json:"failed"` // of them not read at all
+	Titled int `json:"titled"`
+	Bodied int `json:"bodied"`
+	Dated  int `json:"dated"`
+}
+
+// past is how many runs alarms look back over.
+const past = 10
+
+// Note keeps a run's health and gives the sum of the provider's runs before it.
+func Note(ctx context.Context, d *db.DB, source, runID string, h Health, now time.Time) (before Health, err error) {
+	err = d.Tx(ctx, func(tx *sql.Tx) error {
+		before = Health{}
+		err := tx.QueryRowContext(ctx, `SELECT COALESCE(SUM(parsed), 0), COALESCE(SUM(failed), 0), COALESCE(SUM(titled), 0), COALESCE(SUM(bodied), 0), COALESCE(SUM(dated), 0)
+			FROM (SELECT * FROM news_runs WHERE source = $1 AND run_id <> $2 ORDER BY ended_at DESC LIMIT $3) AS recent`, source, runID, past).
+			Scan(&before.Parsed, &before.Failed, &before.Titled, &before.Bodied, &before.Dated)
+		if err != nil || h.Parsed == 0 {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO news_runs (source, run_id, ended_at, parsed, failed, titled, bodied, dated) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+			ON CONFLICT (source, run_id) DO UPDATE SET ended_at = excluded.ended_at, parsed = news_runs.parsed + excluded.parsed, failed = news_runs.failed + excluded.failed,
+				titled = news_runs.titled + excluded.titled, bodied = news_runs.bodied + excluded.bodied, dated = news_runs.dated + excluded.dated`,
+			source, runID, db.Micros(now), h.Parsed, h.Failed, h.Titled, h.Bodied, h.Dated)
+		return err
+	})
+	if err != nil {
+		return Health{}, fmt.Errorf("noting how well %s could be read: %w", source, err)
+	}
+	return before, nil
+}

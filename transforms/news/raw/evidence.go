@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/sitemap"
 )
 
 // Evidence is an article's page as it came, kept for parsers to come.
@@ -21,7 +22,9 @@ type Evidence struct {
 	ContentType string    `json:"content_type"`
 	FetchedAt   time.Time `json:"fetched_at"`
 	SitemapAt   time.Time `json:"sitemap_at,omitzero"`
-	HTML        []byte    `json:"html"` // undecoded; base64 in JSON
+	// News is what the sitemap's news extension said, for what the page leaves out.
+	News sitemap.News `json:"news,omitzero"`
+	HTML []byte       `json:"html"` // undecoded; base64 in JSON
 }
 
 const evidencePrefix = "evidence/news/"

@@ -291,3 +291,21 @@ func Note(ctx context.Context, d *db.DB, source, runID string, h Health, now tim
 	}
 	return before, nil
 }
+
+// Alias remembers another address of an article that was saved: the one by which
+// the sitemap knows it.
+func Alias(ctx context.Context, d *db.DB, r Row, canonical string, out Outcome, now time.Time) error {
+	state := "stored"
+	switch out {
+	case "":
+		state = "empty"
+	case Purged:
+		state = "purged"
+	}
+	r.Canonical = canonical
+	err := d.Tx(ctx, func(tx *sql.Tx) error { return remember(ctx, tx, r, state, now) })
+	if err != nil {
+		return fmt.Errorf("remembering an address: %w", err)
+	}
+	return nil
+}

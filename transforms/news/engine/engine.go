@@ -1,0 +1,427 @@
+// Package engine crawls one news provider: robots.txt, sitemaps, the newest
+// articles, one request at a time. It knows no publisher's pages; a provider
+// knows nothing of HTTP, storage and duplicates. Source: the seed on news,
+// section 4, with news.md.
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/article"
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/robots"
+)
+
+const (
+	maxRobots   = 500 << 10 // RFC 9309 section 2.5
+	maxSitemap  = 50 << 20  // sitemaps.org
+	maxPage     = 5 << 20
+	timeout     = 20 * time.Second
+	tries       = 3
+	maxSitemaps = 20 // asked for in one run, indexes too
+	leaseTTL    = 30 * time.Second
+)
+
+// Engine is what a run of the job has for all its providers.
+type Engine struct {
+	Job, RunID string
+	Config     provider.Config
+	UserAgent  string // as robots.txt files name it
+	Web        *web.Client
+	Store      store.Store
+	DB         *db.DB
+	Log        *slog.Logger
+	KeepHTML   bool // keep each article's page in the store
+	Reparse    bool // read the kept pages again, and fetch nothing
+	Hurry      bool // no pauses: for simulated sites only
+	LeaseTTL   time.Duration
+
+	// Proceed waits while the run is paused and says whether to go on.
+	Proceed func(context.Context) bool
+	// DeadLetter keeps what could not be done; Forgive takes it away after a success.
+	DeadLetter, Forgive func(context.Context, ledger.DeadLetter) error
+	Now                 func() time.Time
+	Sleep               func(context.Context, time.Duration) error
+}
+
+// State is how a provider's part of a run ended.
+type State string
+
+// The states of a provider.
+const (
+	Ran     State = "run"     // to its end
+	Skipped State = "skipped" // nothing of it was asked for, or only its robots.txt
+	Stopped State = "stopped" // it said 403 or 429
+	Cut     State = "cut"     // the run was stopped
+)
+
+// Result is what became of a provider.
+type Result struct {
+	Provider string `json:"provider"`
+	State    State  `json:"state"`
+	Reason   string `json:"reason,omitempty"`
+	// Found counts the article addresses of the sitemaps, Failed the articles
+	// that could not be fetched or read.
+	Found     int64      `json:"articles_found"`
+	Fetched   int64      `json:"articles_fetched"`
+	Inserted  int64      `json:"articles_inserted"`
+	Changed   int64      `json:"articles_changed"`
+	Same      int64      `json:"articles_same"`
+	Empty     int64      `json:"articles_empty"`
+	Failed    int64      `json:"articles_failed"`
+	Forbidden int64      `json:"articles_forbidden"` // by robots.txt
+	Health    raw.Health `json:"health"`
+	Alerts    []string   `json:"alerts,omitempty"`
+}
+
+// errStop ends a provider: its reason is for the report.
+type errStop struct {
+	state  State
+	reason string
+}
+
+func (e *errStop) Error() string { return e.reason }
+
+// Run crawls one provider, or reads its kept pages again. The error is one that
+// no provider is to blame for: the database, the store, or ctx.
+func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
+	v := &visit{Engine: e, p: p, policy: p.Policy(), log: e.Log.With("provider", p.ID()), next: map[string]time.Time{}, result: Result{Provider: p.ID(), State: Ran}}
+	if v.policy.Zone == nil {
+		v.policy.Zone = time.UTC
+	}
+	within, release, err := v.hold(ctx)
+	if err == nil {
+		ctx := within
+		if e.Reparse {
+			err = v.reparse(ctx)
+		} else {
+			err = v.crawl(ctx)
+		}
+		release()
+	}
+	var stop *errStop
+	if err != nil && within != nil && ctx.Err() == nil && errors.Is(context.Cause(within), db.ErrLost) {
+		err = &errStop{Cut, "another run took it over"}
+	}
+	if errors.As(err, &stop) {
+		v.result.State, v.result.Reason = stop.state, stop.reason
+		v.log.Warn("provider_ended", "state", stop.state, "reason", ledger.Redact(stop.reason))
+		err = nil
+	}
+	if err != nil {
+		return v.result, err
+	}
+	return v.result, v.examine(ctx)
+}
+
+// visit is one provider's part of a run.
+type visit struct {
+	*Engine
+	p      provider.Provider
+	policy provider.Policy
+	log    *slog.Logger
+	next   map[string]time.Time // by host: nothing is sent before
+	crawlD time.Duration        // robots.txt's Crawl-delay
+	rules  *robots.File
+	result Result
+}
+
+// hold takes the provider's lease: two runs never crawl one publisher together.
+func (v *visit) hold(ctx context.Context) (within context.Context, release func(), err error) {
+	ttl := cmp.Or(v.LeaseTTL, leaseTTL)
+	var expiry time.Time
+	for {
+		l, err := v.DB.Lease(ctx, v.Job+"/provider/"+v.p.ID(), v.RunID, ttl)
+		var other *db.HeldError
+		switch {
+		case err == nil:
+			within, cancel := context.WithCancelCause(ctx)
+			stop := l.Keep(within, func(lost error) { cancel(lost) })
+			return within, func() {
+				stop()
+				cancel(nil)
+				within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+				defer cancel()
+				if err := l.Release(within); err != nil { // it expires by itself
+					v.log.Warn("lease_not_released", "error", ledger.Redact(err.Error()))
+				}
+			}, nil
+		case !errors.As(err, &other):
+			return nil, nil, err
+		case !expiry.IsZero() && other.ExpiresAt.After(expiry):
+			return nil, nil, &errStop{Skipped, "another run is at work on it: " + other.Holder}
+		}
+		expiry = other.ExpiresAt
+		t := time.NewTimer(min(time.Second, ttl/5))
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+		if !v.Proceed(ctx) {
+			return nil, nil, &errStop{Cut, "the run was stopped"}
+		}
+	}
+}
+
+// crawl is steps B to G of the seed's section 4.
+func (v *visit) crawl(ctx context.Context) error {
+	if err := v.robots(ctx); err != nil {
+		return err
+	}
+	candidates, err := v.candidates(ctx)
+	if err != nil {
+		return err
+	}
+	v.result.Found = int64(len(candidates))
+	chosen, err := v.choose(ctx, candidates)
+	if err != nil {
+		return err
+	}
+	v.log.Info("articles_chosen", "found", len(candidates), "to_fetch", len(chosen))
+	for _, c := range chosen {
+		if err := v.article(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// robots reads the publisher's robots.txt. One that cannot be had is no licence.
+func (v *visit) robots(ctx context.Context) error {
+	at, err := url.JoinPath(v.p.BaseURL(), "/robots.txt")
+	if err != nil {
+		return &errStop{Skipped, "its base URL: " + err.Error()}
+	}
+	r, err := v.get(ctx, at, "text/plain", maxRobots, nil)
+	var stop *errStop
+	switch {
+	case errors.As(err, &stop) || ctx.Err() != nil:
+		return err
+	case err != nil:
+		return &errStop{Skipped, fmt.Sprintf("robots.txt cannot be had: %v", err)}
+	case r.Status >= 500:
+		return &errStop{Skipped, fmt.Sprintf("robots.txt cannot be had: status %d", r.Status)}
+	case r.Status >= 400: // RFC 9309 section 2.3.1.3: there are no rules
+		v.rules = robots.Parse(nil)
+		return nil
+	case r.Status >= 300:
+		return &errStop{Skipped, fmt.Sprintf("robots.txt cannot be had: status %d", r.Status)}
+	}
+	v.rules = robots.Parse(r.Body)
+	if d, ok := v.rules.CrawlDelay(v.UserAgent); ok {
+		v.crawlD = min(d, time.Minute)
+	}
+	return nil
+}
+
+// article fetches, reads and keeps one article. Its own trouble is no error.
+func (v *visit) article(ctx context.Context, c candidate) error {
+	address := c.url.String()
+	letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Fetch", Kind: "article_failed", Input: ledger.Input{URL: address, Source: v.p.ID()}}
+	r, err := v.get(ctx, address, "text/html,application/xhtml+xml", maxPage, func(u *url.URL) error {
+		if !provider.Hosts(v.p.BaseURL(), u) || !v.rules.Allowed(v.UserAgent, u.String()) {
+			return errors.New("it leads to where the provider may not be followed")
+		}
+		return nil
+	})
+	var stop *errStop
+	if errors.As(err, &stop) || ctx.Err() != nil {
+		return err
+	}
+	if err == nil && r.Status != http.StatusOK {
+		err = fmt.Errorf("status %d", r.Status)
+		letter.Kind, letter.Retryable = fmt.Sprintf("http_%d", r.Status), r.Status >= 500
+	}
+	if err != nil {
+		var failed *web.Error
+		if errors.As(err, &failed) {
+			letter.Kind, letter.Retryable = string(failed.Kind), true
+		}
+		v.result.Failed++
+		letter.Error = err.Error()
+		v.log.Warn("article_failed", "url", ledger.Redact(address), "error", ledger.Redact(err.Error()))
+		return v.DeadLetter(ctx, letter)
+	}
+	v.result.Fetched++
+	now := v.Now()
+	e := raw.Evidence{Source: v.p.ID(), URL: address, ContentType: r.Header.Get("Content-Type"), FetchedAt: now, SitemapAt: c.at, News: c.news, HTML: r.Body}
+	if v.KeepHTML {
+		if err := raw.Keep(ctx, v.Store, c.canonical, e); err != nil {
+			return err
+		}
+	}
+	return v.save(ctx, e, letter)
+}
+
+// save reads a page and keeps the article.
+func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLetter) error {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return fmt.Errorf("reading a kept address: %w", err)
+	}
+	a, err := v.parse(e, u)
+	v.result.Health.Parsed++
+	if err != nil {
+		v.result.Health.Failed++
+		v.result.Failed++
+		letter.Stage, letter.Kind, letter.Retryable, letter.Error = "Parse", "parse_failed", false, err.Error()
+		v.log.Warn("parse_failed", "url", ledger.Redact(e.URL), "error", ledger.Redact(err.Error()))
+		return v.DeadLetter(ctx, letter)
+	}
+	h := &v.result.Health
+	for _, f := range []struct {
+		has bool
+		n   *int
+	}{{a.Title != "", &h.Titled}, {a.Body != "", &h.Bodied}, {!a.Published.IsZero(), &h.Dated}} {
+		if f.has {
+			*f.n++
+		}
+	}
+	a.Title, a.Language = cmp.Or(a.Title, e.News.Title), cmp.Or(a.Language, e.News.Language)
+	if a.Published.IsZero() {
+		a.Published, _ = article.ParseTime(e.News.PublicationDate, v.policy.Zone) // zero where it says none
+	}
+	canonical, err := v.canonical(u, a.Canonical)
+	if err != nil {
+		return fmt.Errorf("naming %s: %w", e.URL, err)
+	}
+	limits := raw.Limits{TextMaxLength: v.Config.RawTextMaxLength, Retention: v.Config.Retention()}
+	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt}
+	out, err := raw.Save(ctx, v.DB, row, limits, e.FetchedAt)
+	if err != nil {
+		return err
+	}
+	if asked, err := v.policy.Canonical(u); err == nil && asked != canonical { // the sitemap's name for it is to be known too
+		if err := raw.Alias(ctx, v.DB, row, asked, out, e.FetchedAt); err != nil {
+			return err
+		}
+	}
+	switch out {
+	case raw.Inserted:
+		v.result.Inserted++
+	case raw.Changed:
+		v.result.Changed++
+	case raw.Same:
+		v.result.Same++
+	case raw.Purged:
+	default:
+		v.result.Empty++
+	}
+	return v.Forgive(ctx, letter)
+}
+
+// parse lets the provider read a page; a panic in it is that page's trouble.
+func (v *visit) parse(e raw.Evidence, u *url.URL) (a provider.Article, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			v.log.Error("parser_panicked", "url", ledger.Redact(e.URL), "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("a bug in the parser of %s: %v", v.p.ID(), r)
+		}
+	}()
+	return v.p.ParseArticle(e.HTML, e.ContentType, u)
+}
+
+// canonical is an article's identity: what its page says of itself, where that
+// is an article of this provider, else its address.
+func (v *visit) canonical(u *url.URL, said string) (string, error) {
+	if said != "" {
+		if c, err := u.Parse(said); err == nil && v.p.IsArticleURL(c) {
+			if key, err := v.policy.Canonical(c); err == nil {
+				return key, nil
+			}
+		}
+	}
+	return v.policy.Canonical(u)
+}
+
+// reparse reads the kept pages again.
+func (v *visit) reparse(ctx context.Context) error {
+	for e, err := range raw.Kept(ctx, v.Store, v.p.ID()) {
+		if err != nil {
+			return err
+		}
+		if !v.Proceed(ctx) {
+			return &errStop{Cut, "the run was stopped"}
+		}
+		if !e.FetchedAt.Add(v.Config.Retention()).After(v.Now()) {
+			continue
+		}
+		letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Parse", Kind: "parse_failed", Input: ledger.Input{URL: e.URL, Source: v.p.ID()}}
+		if err := v.save(ctx, e, letter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// get sends one request when the host's turn has come, and again after trouble
+// that may pass. 403 and 429 end the provider (seed, section 4E).
+func (v *visit) get(ctx context.Context, address, accept string, most int64, allow func(*url.URL) error) (*web.Response, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("reading an address: %w", err)
+	}
+	for try := 1; ; try++ {
+		if err := v.turn(ctx, u.Hostname()); err != nil {
+			return nil, err
+		}
+		r, err := v.Web.Get(ctx, web.Request{URL: address, Accept: accept, Timeout: timeout, MaxBytes: most, MaxRedirects: 5, Allow: allow})
+		v.next[u.Hostname()] = v.Now().Add(v.gap())
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		var failed *web.Error
+		again := errors.As(err, &failed) && (failed.Kind == web.KindTimeout || failed.Kind == web.KindReset)
+		if err == nil {
+			if r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests {
+				return nil, &errStop{Stopped, fmt.Sprintf("it answered %d for %s", r.Status, ledger.Redact(address))}
+			}
+			again = r.Status >= 500
+		}
+		if !again || try == tries {
+			return r, err
+		}
+	}
+}
+
+// turn waits for the host's turn.
+func (v *visit) turn(ctx context.Context, host string) error {
+	if !v.Proceed(ctx) {
+		return &errStop{Cut, "the run was stopped"}
+	}
+	if wait := v.next[host].Sub(v.Now()); wait > 0 {
+		if err := v.Sleep(ctx, wait); err != nil {
+			return err
+		}
+		if !v.Proceed(ctx) {
+			return &errStop{Cut, "the run was stopped"}
+		}
+	}
+	return nil
+}
+
+// gap draws the pause after a request: from half of the configured delay to one
+// and a half, which is one to three seconds by default; never less than
+// robots.txt asks for.
+func (v *visit) gap() time.Duration {
+	if v.Hurry {
+		return 0
+	}
+	d := time.Duration(v.Config.DelaySeconds * float64(time.Second))
+	return max(d/2+rand.N(d+1), v.crawlD)
+}

@@ -1,0 +1,452 @@
+//go:build unix
+
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/io/web/webtest/newssim"
+	"github.com/newsfork/seed-engine/testdata/publishers"
+	"github.com/newsfork/seed-engine/transforms/news/engine"
+	"github.com/newsfork/seed-engine/transforms/news/hankyung"
+	"github.com/newsfork/seed-engine/transforms/news/mk"
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/news/raw"
+)
+
+var begin = time.Date(2026, 3, 2, 9, 0, 0, 0, provider.Seoul)
+
+// world is what a run meets: a simulated web, a database, a store, and a clock
+// that pauses turn.
+type world struct {
+	t     *testing.T
+	sim   *webtest.Web
+	sites map[string]*newssim.Site
+	db    *db.DB
+	store store.Store
+	cfg   provider.Config
+	runs  int
+
+	mu      sync.Mutex
+	now     time.Time
+	slept   []time.Duration
+	letters []ledger.DeadLetter
+}
+
+func newWorld(t *testing.T, d *db.DB) *world {
+	t.Helper()
+	w := &world{t: t, db: d, sim: webtest.New(webtest.Options{}), cfg: provider.Defaults(), now: begin}
+	w.sites = newssim.Install(w.sim.Handle, begin)
+	require.NoError(t, w.sim.Start())
+	t.Cleanup(func() { assert.NoError(t, w.sim.Close()) })
+	require.NoError(t, raw.Migrate(t.Context(), d))
+	var err error
+	w.store, err = store.Open(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, w.store.Close()) })
+	return w
+}
+
+func (w *world) engine() *engine.Engine {
+	w.t.Helper()
+	client, err := web.New(web.Config{ConnectTo: w.sim.Addr(), RootCAs: w.sim.CAPEM(), MaxCrawlDelay: time.Millisecond})
+	require.NoError(w.t, err)
+	w.t.Cleanup(client.Close)
+	w.mu.Lock()
+	w.runs++
+	id := fmt.Sprintf("run-%d", w.runs)
+	w.mu.Unlock()
+	return &engine.Engine{Job: "news", RunID: id, Config: w.cfg, UserAgent: "DemoBot", Web: client, Store: w.store, DB: w.db,
+		Log: slog.New(slog.DiscardHandler), LeaseTTL: 2 * time.Second,
+		Proceed: func(ctx context.Context) bool { return ctx.Err() == nil },
+		DeadLetter: func(_ context.Context, d ledger.DeadLetter) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.letters = append(w.letters, d)
+			return nil
+		},
+		Forgive: func(context.Context, ledger.DeadLetter) error { return nil },
+		Now: func() time.Time {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.now
+		},
+		Sleep: func(_ context.Context, d time.Duration) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.slept = append(w.slept, d)
+			w.now = w.now.Add(d)
+			return nil
+		}}
+}
+
+func (w *world) run(p provider.Provider) engine.Result {
+	w.t.Helper()
+	w.sim.ResetLog()
+	r, err := w.engine().Run(w.t.Context(), p)
+	require.NoError(w.t, err)
+	return r
+}
+
+// paths are the requests of the last run, in order.
+func (w *world) paths() (out []string) {
+	for _, r := range w.sim.Requests() {
+		out = append(out, r.Path)
+	}
+	return out
+}
+
+func (w *world) count(where string) (n int) {
+	w.t.Helper()
+	require.NoError(w.t, w.db.QueryRowContext(w.t.Context(), `SELECT count(*) FROM news_articles WHERE `+where).Scan(&n))
+	return n
+}
+
+func all(t testing.TB) map[string]provider.Provider {
+	t.Helper()
+	declared, err := provider.ReadDeclarations(publishers.Files)
+	require.NoError(t, err)
+	out := map[string]provider.Provider{}
+	for _, p := range append(declared, mk.Provider{}, hankyung.Provider{}) {
+		out[p.ID()] = p
+	}
+	return out
+}
+
+func each(t *testing.T, test func(t *testing.T, w *world)) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(t, newWorld(t, d)) })
+}
+
+// once is for what does not touch the database's dialect.
+func once(t *testing.T) *world {
+	d, err := db.Open(t.Context(), dbtest.SQLite(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, d.Close()) })
+	return newWorld(t, d)
+}
+
+type counts struct{ Found, Fetched, Inserted, Changed, Same, Empty, Failed int64 }
+
+func countsOf(r engine.Result) counts {
+	return counts{r.Found, r.Fetched, r.Inserted, r.Changed, r.Same, r.Empty, r.Failed}
+}
+
+// Each publisher's ten newest articles come once; an edit comes again as a change.
+func TestEveryPublisherTwice(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		hosts := map[string]string{"mk": newssim.MK, "hankyung": newssim.Hankyung, "demo-economy": newssim.Economy, "demo-local": newssim.Local}
+		for id, p := range all(t) {
+			first := w.run(p)
+			assert.Equal(t, engine.Ran, first.State, id)
+			assert.Empty(t, first.Reason, id)
+			found := int64(12)
+			assert.Equal(t, counts{Found: found, Fetched: 10, Inserted: 10}, countsOf(first), id)
+			assert.Equal(t, raw.Health{Parsed: 10, Titled: 10, Bodied: 10, Dated: 10}, first.Health, id)
+			assert.Equal(t, 10, w.count("source = '"+id+"'"))
+
+			again := w.run(p)
+			assert.Equal(t, counts{Found: found}, countsOf(again), id)
+			for _, at := range w.paths() {
+				assert.True(t, at == "/robots.txt" || strings.Contains(at, "sitemap"), "%s: %s is fetched again", id, at)
+			}
+
+			site := w.sites[hosts[id]]
+			site.Edit(12)
+			third := w.run(p)
+			assert.Equal(t, counts{Found: found, Fetched: 1, Changed: 1}, countsOf(third), "%s: an edit", id)
+			assert.Equal(t, site.Path(12), w.paths()[len(w.paths())-1])
+			assert.Equal(t, 10, w.count("source = '"+id+"'"), "%s: a title's change is an update", id)
+			assert.Equal(t, 1, w.count("source = '"+id+"' AND title LIKE '%(수정 1)'"))
+		}
+
+		var title, text, press, canonical, external, authors string
+		var published int64
+		path := w.sites[newssim.MK].Path(5)
+		require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT title, raw_text, press, canonical_url, external_id, authors, published_at FROM news_articles WHERE source = 'mk' AND url = $1`,
+			"https://www.mk.co.kr"+path).Scan(&title, &text, &press, &canonical, &external, &authors, &published))
+		assert.Equal(t, "데모 기사 5: 한국은행, 기준금리 5차 동결", title, "EUC-KR, without the site's name")
+		assert.Equal(t, "한국은행 금융통화위원회가 데모 5차 회의에서 기준금리를 연 3.50%로 동결했다고 www.mk.co.kr의 시범 자료가 전했다.\n"+
+			"시장에서는 물가 상승률이 3.5%까지 내려온 뒤에야 인하를 논의할 것으로 보고 있다는 설명이 이어졌다.\n"+
+			"이 기사는 시험을 위한 가상의 자료이며 실제로 일어난 일을 다루지 않는다는 점을 밝혀 둔다.", text)
+		assert.Equal(t, "매일경제", press)
+		assert.Equal(t, "https://mk.co.kr"+path, canonical)
+		assert.Equal(t, "202603020005", external)
+		assert.Equal(t, "2026-03-01T18:41:00+09:00", db.Time(published).In(provider.Seoul).Format(time.RFC3339))
+	})
+}
+
+// The pauses are those of the configuration, by our clock and by the server's.
+func TestManners(t *testing.T) {
+	w := once(t)
+	w.run(mk.Provider{})
+	require.Len(t, w.slept, 11, "before every request but the first")
+	for _, d := range w.slept {
+		assert.True(t, d > 900*time.Millisecond && d <= 3*time.Second, "a pause of %v", d)
+	}
+	assert.Greater(t, slices.Max(w.slept)-slices.Min(w.slept), 100*time.Millisecond, "pauses are drawn")
+	for i, r := range w.sim.Requests() {
+		assert.Equal(t, web.DefaultUserAgent, r.UserAgent)
+		if i > 0 {
+			assert.False(t, r.Start.Before(w.sim.Requests()[i-1].End), "one request at a time")
+		}
+	}
+
+	// The same by the server's clock, at a twentieth of the pauses.
+	w.cfg.DelaySeconds, w.cfg.MaxArticlesPerProvider = 0.1, 4
+	w.sim.ResetLog()
+	e := w.engine()
+	e.Now = time.Now
+	e.Sleep = func(ctx context.Context, d time.Duration) error {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	w.now = time.Now()
+	_, err := e.Run(t.Context(), hankyungAt(t))
+	require.NoError(t, err)
+	log := w.sim.Requests()
+	require.GreaterOrEqual(t, len(log), 3)
+	for i := 1; i < len(log); i++ {
+		gap := log[i].Start.Sub(log[i-1].End)
+		assert.GreaterOrEqual(t, gap, 49*time.Millisecond, "between %s and %s", log[i-1].Path, log[i].Path)
+	}
+}
+
+// hankyungAt is the provider itself; its articles of a past day are old now, so
+// only robots.txt and sitemaps are asked for.
+func hankyungAt(*testing.T) provider.Provider { return hankyung.Provider{} }
+
+// robots.txt that cannot be had skips the provider; a missing one has no rules.
+func TestRobots(t *testing.T) {
+	w := once(t)
+	site := w.sites[newssim.MK]
+	site.Answer("/robots.txt", 503)
+	r := w.run(mk.Provider{})
+	assert.Equal(t, engine.Skipped, r.State)
+	assert.Equal(t, "robots.txt cannot be had: status 503", r.Reason)
+	assert.Equal(t, []string{"/robots.txt", "/robots.txt", "/robots.txt"}, w.paths(), "tried again, and nothing else asked for")
+
+	site.Answer("/robots.txt", 0)
+	site.Robots("User-agent: *\nDisallow: /news/\nSitemap: https://www.mk.co.kr/sitemap/latest-articles/\n")
+	r = w.run(mk.Provider{})
+	assert.Equal(t, int64(10), r.Forbidden)
+	assert.Equal(t, counts{Found: 12}, countsOf(r))
+
+	site.Robots("User-agent: DemoBot\nCrawl-delay: 7\nSitemap: https://www.mk.co.kr/sitemap/latest-articles/\n")
+	w.slept = nil
+	w.run(mk.Provider{})
+	assert.GreaterOrEqual(t, slices.Max(w.slept), 7*time.Second-time.Second/2, "Crawl-delay is longer than ours")
+}
+
+// robots.txt's sitemaps first, else hints, else the provider is skipped.
+func TestSitemapOrder(t *testing.T) {
+	w := once(t)
+	site := w.sites[newssim.MK]
+	site.Robots("")
+	r := w.run(mk.Provider{})
+	assert.Equal(t, engine.Ran, r.State, "its hints")
+	assert.Equal(t, "/sitemap/latest-articles/", w.paths()[1])
+
+	w.cfg.Providers = map[string]provider.Toggles{"mk": {SitemapHints: []string{"https://www.mk.co.kr/other.xml"}}}
+	r = w.run(mk.Provider{})
+	assert.Equal(t, []string{"/robots.txt", "/other.xml"}, w.paths(), "the operator's hints")
+	assert.Equal(t, engine.Skipped, r.State)
+	assert.Equal(t, "none of its sitemaps can be read: status 404", r.Reason)
+
+	site.Robots("Sitemap: https://www.mk.co.kr/sitemap/latest-articles/\n")
+	w.run(mk.Provider{})
+	assert.Equal(t, "/sitemap/latest-articles/", w.paths()[1], "robots.txt before any hint")
+
+	w.cfg.Providers = nil
+	site.Robots("")
+	r = w.run(hintless{})
+	assert.Equal(t, engine.Skipped, r.State)
+	assert.Contains(t, r.Reason, "names no sitemap and there are no sitemapHints")
+	assert.Equal(t, []string{"/robots.txt"}, w.paths())
+}
+
+type hintless struct{ mk.Provider }
+
+func (hintless) SitemapHints() []string { return nil }
+
+// The newest come first, an index's newest part is read first, and what cannot
+// be newer is not asked for.
+func TestRecency(t *testing.T) {
+	w := once(t)
+	w.cfg.MaxArticlesPerProvider = 3
+	site := w.sites[newssim.Hankyung]
+	r := w.run(hankyung.Provider{})
+	assert.Equal(t, int64(6), r.Found)
+	assert.Equal(t, []string{"/robots.txt", "/sitemap/index.xml", "/sitemap/latest.xml", site.Path(12), site.Path(11), site.Path(10)}, w.paths())
+
+	site.Publish(1)
+	r = w.run(hankyung.Provider{})
+	assert.Equal(t, counts{Found: 7, Fetched: 1, Inserted: 1}, countsOf(r))
+
+	w.now = w.now.Add(31 * 24 * time.Hour)
+	site.Publish(1)
+	r = w.run(hankyung.Provider{})
+	assert.Equal(t, counts{Found: 7}, countsOf(r), "articles older than the retention are passed over")
+}
+
+// 403 and 429 end one provider at once, wherever they come, and no other.
+func TestStop(t *testing.T) {
+	for _, status := range []int{403, 429} {
+		w := once(t)
+		site := w.sites[newssim.MK]
+		site.Answer(site.Path(11), status)
+		r := w.run(mk.Provider{})
+		assert.Equal(t, engine.Stopped, r.State)
+		assert.Equal(t, fmt.Sprintf("it answered %d for https://www.mk.co.kr%s", status, site.Path(11)), r.Reason)
+		assert.Equal(t, []string{"/robots.txt", "/sitemap/latest-articles/", site.Path(12), site.Path(11)}, w.paths())
+		assert.Equal(t, engine.Ran, w.run(hankyung.Provider{}).State)
+
+		site.Answer(site.Path(11), 0)
+		r = w.run(mk.Provider{})
+		assert.Equal(t, counts{Found: 12, Fetched: 9, Inserted: 9}, countsOf(r), "the next run goes on")
+	}
+}
+
+// One article's trouble is its own.
+func TestArticleFailures(t *testing.T) {
+	w := once(t)
+	site := w.sites[newssim.MK]
+	site.Answer(site.Path(12), 404)
+	site.Answer(site.Path(11), 500)
+	r := w.run(panicky{w: site.Path(10)})
+	assert.Equal(t, engine.Ran, r.State)
+	assert.Equal(t, counts{Found: 12, Fetched: 8, Inserted: 6, Empty: 1, Failed: 3}, countsOf(r))
+	var kinds []string
+	for _, l := range w.letters {
+		kinds = append(kinds, fmt.Sprint(l.Kind, " ", l.Retryable))
+	}
+	assert.Equal(t, []string{"http_404 false", "http_500 true", "parse_failed false"}, kinds)
+
+	again := w.run(panicky{w: site.Path(10)})
+	assert.Equal(t, int64(1), again.Fetched, "what failed is tried again; the empty one is remembered")
+}
+
+// panicky has a bug in its parser for one page, and finds no text in another.
+type panicky struct {
+	mk.Provider
+	w string
+}
+
+func (p panicky) ParseArticle(page []byte, contentType string, u *url.URL) (provider.Article, error) {
+	if u.Path == p.w {
+		panic("demo")
+	}
+	a, err := p.Provider.ParseArticle(page, contentType, u)
+	if strings.HasSuffix(u.Path, "0009") {
+		a.Body = ""
+	}
+	return a, err
+}
+
+// Kept pages are read again without a request; what a better parser finds is a change.
+func TestReparse(t *testing.T) {
+	w := once(t)
+	e := w.engine()
+	e.KeepHTML = true
+	_, err := e.Run(t.Context(), titleless{})
+	require.NoError(t, err)
+	assert.Equal(t, 10, w.count("title = ''"))
+
+	w.sim.ResetLog()
+	e = w.engine()
+	e.Reparse = true
+	r, err := e.Run(t.Context(), mk.Provider{})
+	require.NoError(t, err)
+	assert.Equal(t, counts{Changed: 10}, countsOf(r))
+	assert.Empty(t, w.paths())
+	assert.Equal(t, 0, w.count("title = ''"))
+
+	r, err = e.Run(t.Context(), mk.Provider{})
+	require.NoError(t, err)
+	assert.Equal(t, counts{Same: 10}, countsOf(r))
+
+	w.now = w.now.Add(30 * 24 * time.Hour)
+	n, err := raw.Purge(t.Context(), w.db, w.now)
+	require.NoError(t, err)
+	assert.Equal(t, int64(10), n)
+	r, err = e.Run(t.Context(), mk.Provider{})
+	require.NoError(t, err)
+	assert.Equal(t, counts{}, countsOf(r), "evidence of a purged article brings nothing back")
+	assert.Equal(t, 0, w.count("1 = 1"))
+}
+
+type titleless struct{ mk.Provider }
+
+func (p titleless) ParseArticle(page []byte, contentType string, u *url.URL) (provider.Article, error) {
+	a, err := p.Provider.ParseArticle(page, contentType, u)
+	a.Title = ""
+	return a, err
+}
+
+// A layout that changed is an alarm that names the field, after the provider's own past.
+func TestFieldAlarm(t *testing.T) {
+	w := once(t)
+	site := w.sites[newssim.Economy]
+	p := all(t)["demo-economy"]
+	assert.Empty(t, w.run(p).Alerts)
+	site.Break(true)
+	site.Publish(8)
+	r := w.run(p)
+	assert.Equal(t, []string{"provider demo-economy: field date was found on 0% of 8 pages, before on 100%; has it a new layout?"}, r.Alerts)
+
+	r = w.run(failing{})
+	assert.Equal(t, "provider mk: 100% of 10 pages could not be read", r.Alerts[0])
+}
+
+type failing struct{ mk.Provider }
+
+func (failing) ParseArticle([]byte, string, *url.URL) (provider.Article, error) {
+	return provider.Article{}, errors.New("demo")
+}
+
+// Two runs at once never crawl one publisher together, and keep each article once.
+func TestTwoRunsAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		var runs sync.WaitGroup
+		results := make([]engine.Result, 2)
+		for i := range results {
+			e := w.engine()
+			runs.Go(func() {
+				var err error
+				results[i], err = e.Run(t.Context(), mk.Provider{})
+				assert.NoError(t, err)
+			})
+		}
+		runs.Wait()
+		assert.Equal(t, int64(10), results[0].Inserted+results[1].Inserted)
+		assert.Equal(t, int64(10), results[0].Fetched+results[1].Fetched)
+		assert.Equal(t, 10, w.count("1 = 1"))
+		log := w.sim.Requests()
+		for i := 1; i < len(log); i++ {
+			assert.False(t, log[i].Start.Before(log[i-1].End), "one request at a time")
+		}
+	})
+}

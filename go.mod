@@ -13,6 +13,8 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.8 // s3://: the client itself
 	github.com/aws/smithy-go v1.28.8 // s3://: telling errors apart
 	github.com/bmatcuk/doublestar/v4 v4.10.4 // docs: path patterns
+	github.com/chromedp/cdproto v0.159.0 // docs: the browser's protocol, to answer a page's requests
+	github.com/chromedp/chromedp v0.23.0 // docs: pages that only scripts build (spa_rendering)
 	github.com/fsouza/fake-gcs-server v1.56.1 // tests: GCS in the process
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // raw files, token by token
 	github.com/goccy/go-yaml v1.19.2 // --config

@@ -30,6 +30,7 @@ pipeline dead-letters replay [ID …] [--job=seed] [--run=ID]
 
 const controlFlags = `
   --store=URL    the store (default: ./out, where the sample bucket was copied to)
+  --db=DSN       dead-letters replay of docs, catalog and news: their database
   --env=NAME     dev, staging or prod: fills {env} in --store
   --config=FILE  YAML file with flags; SEED_STORE, SEED_ENV … go before it
 `
@@ -163,7 +164,7 @@ func listRuns(ctx context.Context, s store.Store, stdout io.Writer) error {
 func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("dead-letters", flag.ContinueOnError)
 	run := f.String("run", "", "")
-	o, w, err := controlOptions(f, args, "job")
+	o, w, err := controlOptions(f, args, "job", "db")
 	if errors.Is(err, flag.ErrHelp) {
 		return help([]string{"dead-letters"}, stdout)
 	}

@@ -1,0 +1,229 @@
+//go:build e2e
+
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/io/web/webtest/catalogsim"
+)
+
+// program is the binary under test.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "catalog-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program = filepath.Join(dir, "pipeline")
+	if out, err := exec.Command("go", "build", "-o", program, "../../../cmd/pipeline").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// place is a simulated register, a store and a database.
+type place struct {
+	t         *testing.T
+	web       *webtest.Web
+	site      *catalogsim.Site
+	ca, store string
+	dsn       string
+}
+
+func newPlace(t *testing.T, dsn string, latency time.Duration, pages, perPage int) *place {
+	t.Helper()
+	p := &place{t: t, web: webtest.New(webtest.Options{Latency: latency}), site: catalogsim.NewMatter(pages, perPage), store: t.TempDir(), dsn: dsn}
+	p.web.Handle(catalogsim.MatterHost, p.site)
+	require.NoError(t, p.web.Start())
+	t.Cleanup(func() { assert.NoError(t, p.web.Close()) })
+	p.ca = filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(p.ca, p.web.CAPEM(), 0o600))
+	if p.dsn == "" {
+		p.dsn = "sqlite://" + filepath.Join(t.TempDir(), "catalog.db")
+	}
+	return p
+}
+
+// child is the program at work.
+type child struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	out    bytes.Buffer
+	report string
+	exited chan struct{}
+}
+
+func (p *place) start(args ...string) *child {
+	p.t.Helper()
+	c := &child{t: p.t, report: filepath.Join(p.t.TempDir(), "report.json"), exited: make(chan struct{})}
+	c.cmd = exec.Command(program, append([]string{"--job=catalog", "--store=" + p.store, "--db=" + p.dsn, "--connect-to=" + p.web.Addr(),
+		"--host-delay=0", "--progress=off", "--log-level=error", "--runner=direct", "--report=" + c.report}, args...)...)
+	c.cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+p.ca)
+	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
+	require.NoError(p.t, c.cmd.Start())
+	go func() { _ = c.cmd.Wait(); close(c.exited) }() // the exit code says how it ended
+	p.t.Cleanup(func() { _ = c.cmd.Process.Kill(); <-c.exited })
+	return c
+}
+
+func (c *child) code(limit time.Duration) int {
+	c.t.Helper()
+	select {
+	case <-c.exited:
+	case <-time.After(limit):
+		c.t.Fatalf("the program did not end within %v", limit)
+	}
+	return c.cmd.ProcessState.ExitCode()
+}
+
+// counts runs the program to its end and gives its report's counts.
+func (p *place) counts(args ...string) map[string]int64 {
+	p.t.Helper()
+	c := p.start(args...)
+	require.Zero(p.t, c.code(2*time.Minute), "%s", &c.out)
+	b, err := os.ReadFile(c.report)
+	require.NoError(p.t, err)
+	var r struct {
+		Counts map[string]int64 `json:"counts"`
+	}
+	require.NoError(p.t, json.Unmarshal(b, &r))
+	return r.Counts
+}
+
+func (p *place) tool(args ...string) string {
+	p.t.Helper()
+	cmd := exec.Command(program, append(args, "--store="+p.store)...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(p.t, err, "%s", out)
+	return string(out)
+}
+
+func (p *place) query(q string) (n int64) {
+	p.t.Helper()
+	d, err := db.Open(p.t.Context(), p.dsn)
+	require.NoError(p.t, err)
+	defer d.Close()
+	require.NoError(p.t, d.QueryRowContext(p.t.Context(), q).Scan(&n))
+	return n
+}
+
+func (p *place) asked() int { return len(p.web.Requests()) }
+
+func (p *place) until(n int) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return p.asked() >= n }, time.Minute, 2*time.Millisecond)
+}
+
+// Killed with SIGKILL again and again: the same command goes on, and in the
+// end each product was saved once.
+func TestKilledAndGoneOnWith(t *testing.T) {
+	for name, dsn := range map[string]func() string{"direct": func() string { return "" }, "prism": func() string { return dbtest.Postgres(t) }} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, dsn(), 5*time.Millisecond, 20, 12)
+			for _, after := range []int{10, 60, 150} {
+				c := p.start("--runner=" + name)
+				p.until(after)
+				require.NoError(t, c.cmd.Process.Kill())
+				<-c.exited
+			}
+			counts := p.counts("--runner=" + name)
+			assert.Equal(t, counts["product_urls_found"], counts["detail_pages_fetched"])
+			assert.Equal(t, counts["detail_pages_fetched"], counts["products_saved"])
+			assert.EqualValues(t, 240, p.query(`SELECT count(*) FROM catalog_products`))
+			assert.Zero(t, p.query(`SELECT count(*) FROM catalog_products WHERE last_seen <> first_seen`), "saved twice")
+			assert.Zero(t, p.query(`SELECT count(*) FROM catalog_tasks`))
+
+			again := p.counts("--runner=" + name)
+			assert.Equal(t, []int64{240, 0, 0}, []int64{again["products_saved"], again["products_new"], again["products_changed"]})
+			p.site.Change()
+			again = p.counts("--runner=" + name)
+			assert.Equal(t, []int64{240, 0, 24}, []int64{again["products_saved"], again["products_new"], again["products_changed"]})
+		})
+	}
+}
+
+// Ctrl-C with fifty requests in flight that are never answered.
+func TestInterruptOnAHangingSite(t *testing.T) {
+	p := newPlace(t, "", 0, 10, 12)
+	p.site.Hang("*")
+	c := p.start("--detail-fetchers=50")
+	require.Eventually(t, func() bool { return p.web.MaxInFlight() >= 50 }, time.Minute, 2*time.Millisecond)
+	begin := time.Now()
+	require.NoError(t, c.cmd.Process.Signal(syscall.SIGINT))
+	assert.Equal(t, 130, c.code(10*time.Second))
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("it ended %v after Ctrl-C, want at most 2s", took)
+	}
+	for _, r := range p.web.Requests() {
+		if r.Start.After(begin.Add(100 * time.Millisecond)) {
+			t.Errorf("%s was asked for %v after Ctrl-C", r.Path, r.Start.Sub(begin))
+		}
+	}
+	p.site.Mend()
+	p.counts()
+	assert.EqualValues(t, 120, p.query(`SELECT count(*) FROM catalog_products`))
+}
+
+var runID = regexp.MustCompile(`\d{8}-\d{6}-\d{3}-[0-9a-f]{8}`)
+
+// Paused for ten seconds, resumed, and cancelled from another process.
+func TestPauseResumeCancel(t *testing.T) {
+	p := newPlace(t, "", 50*time.Millisecond, 40, 12)
+	c := p.start("--detail-fetchers=2", "--list-fetchers=1")
+	p.until(20)
+	id := runID.FindString(p.tool("runs", "list"))
+	require.NotEmpty(t, id)
+	p.tool("runs", "pause", id)
+	last := -1
+	require.Eventually(t, func() bool { before := last; last = p.asked(); return before == last }, 20*time.Second, 500*time.Millisecond)
+	time.Sleep(10 * time.Second)
+	assert.Equal(t, last, p.asked(), "a paused run sends nothing")
+	p.tool("runs", "resume", id)
+	p.until(last + 20)
+	p.tool("runs", "cancel", id)
+	assert.Equal(t, 130, c.code(10*time.Second))
+	saved := p.query(`SELECT count(*) FROM catalog_products`)
+	assert.Positive(t, saved)
+	assert.Less(t, saved, int64(480))
+	p.counts()
+	assert.EqualValues(t, 480, p.query(`SELECT count(*) FROM catalog_products`))
+	assert.Zero(t, p.query(`SELECT count(*) FROM catalog_products WHERE last_seen <> first_seen`), "saved twice")
+}
+
+func TestDeadLettersReplay(t *testing.T) {
+	p := newPlace(t, "", 0, 2, 5)
+	p.site.Fail(p.site.DetailPath(3), -1, 500, "")
+	counts := p.counts()
+	assert.Equal(t, []int64{9, 1}, []int64{counts["products_saved"], counts["failed_tasks"]})
+	list := p.tool("dead-letters", "list", "--job=catalog")
+	assert.Contains(t, list, "http_500")
+	p.site.Mend()
+	out := p.tool("dead-letters", "replay", "--job=catalog", "--db="+p.dsn)
+	assert.Contains(t, out, "opened the inputs of 1 dead letters")
+	p.counts()
+	assert.EqualValues(t, 10, p.query(`SELECT count(*) FROM catalog_products`))
+	assert.NotContains(t, strings.ToLower(p.tool("dead-letters", "list", "--job=catalog")), "http_500")
+}

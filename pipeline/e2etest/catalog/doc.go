@@ -1,0 +1,3 @@
+// Package catalog runs the real program's catalog job against a simulated
+// register in the test's process. Its tests need the build tag e2e.
+package catalog

@@ -89,7 +89,19 @@ func Load(ctx context.Context, s store.Store, id string) (Run, error) {
 	if err := checkName("run id", id); err != nil {
 		return Run{}, fmt.Errorf("loading a run: %w", err)
 	}
-	return load(ctx, s, runKey(id, "state.json"), decodeRun)
+	r, err := load(ctx, s, runKey(id, "state.json"), decodeRun)
+	if err != nil || r.State != Running {
+		return r, err
+	}
+	// Workers obey the control object without a word to the state object.
+	c, err := ReadControl(ctx, s, id)
+	if err != nil {
+		return r, err
+	}
+	if c.Action == ActionPause {
+		r.State = Paused
+	}
+	return r, nil
 }
 
 // SetState moves a run to a state, noting now as its end when that is one in

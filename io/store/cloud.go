@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go/logging"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/gcsblob"
 	"gocloud.dev/blob/memblob"
@@ -56,6 +57,7 @@ func openS3(ctx context.Context, bucket, endpoint, region string) (*cloud, error
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, func(o *config.LoadOptions) error {
 		o.Region = region
+		o.Logger = logging.Nop{} // what it would print is in the errors too
 		return nil
 	})
 	if err != nil {

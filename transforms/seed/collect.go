@@ -115,7 +115,7 @@ func (c *collector) collect(ctx context.Context, name string, wishes []wish) (fi
 	if c.cfg.Collect.FollowIndex && best.parsed && best.result.Kind == sitemap.Index {
 		c.followIndex(ctx, best, &f.metadata.Sitemap)
 	}
-	log.Info("sitemap_fetched", "status", f.metadata.Sitemap.StatusCode, "content_length", f.metadata.Sitemap.ContentLength, "url", f.metadata.Sitemap.URL)
+	log.Info("sitemap_fetched", "status", f.metadata.Sitemap.StatusCode, "content_length", f.metadata.Sitemap.ContentLength, "url", f.metadata.Sitemap.URL, "url_count", best.result.Count)
 	if c.cfg.Collect.Homepage || c.cfg.Collect.Feeds {
 		c.homepageAndFeeds(ctx, &f, best)
 	}

@@ -34,6 +34,7 @@ type Listing struct {
 	Listed   int64  // raw files that the filters let through
 	Ignored  int64  // objects that are no raw files
 	Skipped  int64  // raw files that have their .success
+	Done     []string // their names
 	NearMiss []string
 }
 
@@ -85,6 +86,7 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 			}
 			if holds {
 				l.Skipped++
+				l.Done = append(l.Done, m.raw.Key)
 				continue
 			}
 		}
@@ -148,6 +150,9 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(File),
 	}
 	for _, key := range l.NearMiss {
 		log.Warn("file_ignored", "file_path", key, "reason", "looks like a raw file; raw files are named raw_NNNN.json under country=/category=/date=")
+	}
+	for _, key := range l.Done {
+		log.Info("file_already_processed", "file_path", key)
 	}
 	log.Info("files_found", "count", l.Listed, "already_processed", l.Skipped, "ignored", l.Ignored)
 	sent := 0

@@ -5,6 +5,7 @@ package seed
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -69,9 +70,15 @@ func tally(counts map[string]int64) ledger.Tally { return ledger.Tally{Counts: c
 
 // pool is how many hosts a lane has under way at once. Most of them wait for
 // their host's gap while others send; the client's own limit is on requests.
+// A slow rate is shared by few, so that hosts end one after another and a stop
+// finds most of what was asked for kept.
 func (c Config) pool() int {
+	n := c.Lane.Web.Concurrency
 	if c.Lane.Web.HostDelay > 0 {
-		return 4 * c.Lane.Web.Concurrency
+		n *= 4
 	}
-	return c.Lane.Web.Concurrency
+	if r := c.Lane.Web.Rate; r > 0 {
+		n = min(n, int(math.Ceil(4*r))) // four requests a visit, a second each
+	}
+	return n
 }

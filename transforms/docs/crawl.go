@@ -57,6 +57,7 @@ type crawl struct {
 	forbidden map[string]bool // keys of blocked_urls
 	marked    time.Time       // until when Active is counted
 	moved     func(key string, from, to Status)
+	renderer  *renderer // of a policy with spa_rendering
 }
 
 // page is a row of pages as the crawl uses it.
@@ -83,6 +84,11 @@ func newCrawl(cfg Config, w *lane.Worker, d *db.DB, c clock, p policy.Policy, in
 // the run or the host says stop. It gives the state that the part is left in.
 func (c *crawl) run(ctx context.Context) (State, string, error) {
 	err := c.load(ctx)
+	if err == nil && c.policy.SPARendering {
+		if c.renderer, err = newRenderer(ctx, c); err == nil {
+			defer c.renderer.cancel()
+		}
+	}
 	if err == nil && c.part.fresh {
 		err = c.seed(ctx)
 	}
@@ -342,7 +348,7 @@ func changed(r sql.Result, err error) (int64, error) {
 // this policy and this program made (section 5.3).
 func (c *crawl) header(p *page) http.Header {
 	h := http.Header{"Accept-Language": {acceptLanguage}}
-	if p.contentHash == "" || p.readBy != c.readBy {
+	if p.contentHash == "" || p.readBy != c.readBy || c.policy.SPARendering { // a rendered page's shell stays the same
 		return h
 	}
 	if p.etag != "" {

@@ -407,7 +407,18 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	if err := c.move(ch, Parsing); err != nil {
 		return err
 	}
-	pg, r, err := c.read(form, resp.Body, contentType, ch)
+	body := resp.Body
+	if c.renderer != nil && form == content.HTML {
+		rendered, err := c.renderer.render(ctx, ch.at, body, contentType)
+		switch {
+		case err != nil && (ctx.Err() != nil || ends(err)):
+			return err
+		case err != nil:
+			return skip(ledger.Redact(err.Error()))
+		}
+		body, contentType = []byte(rendered), "text/html; charset=utf-8"
+	}
+	pg, r, err := c.read(form, body, contentType, ch)
 	switch {
 	case err != nil:
 		if derr := c.w.DeadLetter(ctx, c.letter(ch.page, "page_unreadable", err.Error())); derr != nil {

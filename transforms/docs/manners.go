@@ -36,6 +36,12 @@ func (e *heldError) Error() string {
 	return fmt.Sprintf("the host asked to be left alone until %s", e.until.UTC().Format(time.RFC3339))
 }
 
+// ends says whether an error ends the provider's crawl for this run.
+func ends(err error) bool {
+	var held *heldError
+	return errors.Is(err, errStopped) || errors.Is(err, errDayBudget) || errors.Is(err, errUnreachable) || errors.As(err, &held)
+}
+
 // manners is how one provider's host is treated: one request at a time, a
 // pause of its own between two, and never more than the budgets of all workers.
 type manners struct {

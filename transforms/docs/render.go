@@ -1,0 +1,196 @@
+package docs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/canonical"
+)
+
+const (
+	renderTimeout = 2 * time.Minute // with the pauses between what the page asks for
+	renderQuiet   = 500 * time.Millisecond
+	mostParts     = 64       // requests of one page
+	mostPartBytes = 32 << 20 // kept of a provider's scripts and data
+)
+
+// ErrNoBrowser says that a policy asks for rendering where there is nothing to
+// render with.
+var ErrNoBrowser = errors.New("spa_rendering: true needs Chromium or Chrome in PATH; install it (apt-get install chromium) or turn spa_rendering off")
+
+// Browser finds the browser that pages are rendered with, or reports ErrNoBrowser.
+func Browser() (string, error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if at, err := exec.LookPath(name); err == nil {
+			return at, nil
+		}
+	}
+	return "", ErrNoBrowser
+}
+
+// renderer is a headless browser that has no network of its own: every request
+// of a page comes to us, and is answered, with the crawl's manners, where it is
+// a GET for a script or data of the page's own host; anything else fails.
+type renderer struct {
+	c      *crawl
+	ctx    context.Context // of the browser
+	cancel context.CancelFunc
+
+	mu    sync.Mutex // manners are for one at a time
+	parts map[string]asset
+	bytes int
+}
+
+// asset is an answer to what a page asked for.
+type asset struct {
+	status int
+	kind   string
+	body   []byte
+}
+
+func newRenderer(ctx context.Context, c *crawl) (*renderer, error) {
+	at, err := Browser()
+	if err != nil {
+		return nil, err
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(at), chromedp.UserAgent(UserAgent),
+		// Where nothing listens: what is not answered here must not go out.
+		chromedp.ProxyServer("http://127.0.0.1:1"), chromedp.Flag("proxy-bypass-list", "<-loopback>"), chromedp.Flag("disable-dev-shm-usage", true))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium refuses root otherwise
+	}
+	alloc, endAlloc := chromedp.NewExecAllocator(ctx, options...)
+	browser, endBrowser := chromedp.NewContext(alloc)
+	if err := chromedp.Do(browser); err != nil {
+		endBrowser()
+		endAlloc()
+		return nil, fmt.Errorf("starting %s: %w", at, err)
+	}
+	return &renderer{c: c, ctx: browser, cancel: func() { endBrowser(); endAlloc() }, parts: map[string]asset{}}, nil
+}
+
+// render gives a page as it is once its scripts have run.
+func (r *renderer) render(ctx context.Context, u *url.URL, body []byte, contentType string) (string, error) {
+	tab, end := chromedp.NewContext(r.ctx)
+	defer end()
+	defer context.AfterFunc(ctx, end)()
+
+	var (
+		asked   sync.WaitGroup
+		pending atomic.Int64
+		last    atomic.Int64 // when something was asked or answered, in nanoseconds
+		n       atomic.Int64
+		failure atomic.Pointer[error]
+	)
+	touch := func() { last.Store(time.Now().UnixNano()) }
+	touch()
+	err := chromedp.Listen(tab, func(ev any) {
+		paused, ok := ev.(*fetch.EventRequestPaused)
+		if !ok {
+			return
+		}
+		pending.Add(1)
+		touch()
+		asked.Go(func() {
+			defer func() { touch(); pending.Add(-1) }()
+			var answer asset
+			refused := n.Add(1) > mostParts
+			switch {
+			case refused:
+			case paused.ResourceType == network.ResourceTypeDocument && paused.Request.URL == u.String():
+				answer = asset{http.StatusOK, contentType, body}
+			default:
+				var err error
+				if answer, refused, err = r.part(tab, u, paused); err != nil {
+					failure.CompareAndSwap(nil, &err)
+					refused = true
+				}
+			}
+			var err error
+			if refused {
+				_, err = chromedp.Call(tab, fetch.FailRequest, fetch.FailRequestParams{RequestID: paused.RequestID, ErrorReason: network.ErrorReasonBlockedByClient})
+			} else {
+				_, err = chromedp.Call(tab, fetch.FulfillRequest, fetch.FulfillRequestParams{RequestID: paused.RequestID, ResponseCode: int64(answer.status),
+					ResponseHeaders: []*fetch.HeaderEntry{{Name: "Content-Type", Value: answer.kind}}, Body: answer.body})
+			}
+			if err != nil && tab.Err() == nil {
+				failure.CompareAndSwap(nil, &err)
+			}
+		})
+	})
+	if err != nil {
+		return "", fmt.Errorf("rendering %s: %w", u, err)
+	}
+	within, cancel := context.WithTimeout(tab, renderTimeout) // after the tab's first use, or it would end the browser
+	defer cancel()
+	out := ""
+	if _, err = chromedp.Call(within, fetch.Enable, fetch.EnableParams{}); err == nil {
+		err = chromedp.Do(within, chromedp.Navigate(u.String()))
+	}
+	for err == nil && (pending.Load() > 0 || time.Since(time.Unix(0, last.Load())) < renderQuiet) {
+		err = systemClock.sleep(within, 50*time.Millisecond)
+	}
+	if err == nil {
+		out, err = chromedp.Run(within, chromedp.OuterHTML(chromedp.CSS("html")))
+	}
+	end()
+	asked.Wait()
+	if p := failure.Load(); p != nil {
+		err = *p // what the crawl itself must know of: it was stopped, or its budget is used up
+	}
+	if err != nil {
+		return "", fmt.Errorf("rendering %s: %w", u, err)
+	}
+	return "<!doctype html>" + out, nil
+}
+
+// part answers what a page asks for besides itself. The error ends the crawl.
+func (r *renderer) part(ctx context.Context, page *url.URL, asked *fetch.EventRequestPaused) (answer asset, refused bool, err error) {
+	switch asked.ResourceType {
+	case network.ResourceTypeScript, network.ResourceTypeXHR, network.ResourceTypeFetch:
+	default:
+		return asset{}, true, nil // what only changes the looks
+	}
+	u, perr := url.Parse(asked.Request.URL)
+	if perr != nil || asked.Request.Method != http.MethodGet || u.Scheme != page.Scheme || canonical.Host(u) != r.c.host {
+		return asset{}, true, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p, ok := r.parts[u.String()]; ok {
+		return p, false, nil
+	}
+	rules, err := r.c.manners.robots(ctx, u)
+	if err != nil {
+		return asset{}, true, err
+	}
+	if _, ok := rules.allowed(u); !ok {
+		return asset{}, true, nil
+	}
+	if err := r.c.manners.turn(ctx, u); err != nil {
+		return asset{}, true, err
+	}
+	resp, err := r.c.w.Web.Get(ctx, web.Request{URL: u.String(), Accept: "*/*", Header: http.Header{"Accept-Language": {acceptLanguage}}, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: -1})
+	r.c.manners.rest(u)
+	if err != nil || resp.Truncated || resp.Status/100 != 2 {
+		return asset{}, true, nil //nolint:nilerr // the page goes on without it, as it would in a reader's browser
+	}
+	p := asset{resp.Status, resp.Header.Get("Content-Type"), resp.Body}
+	if r.bytes += len(p.body); r.bytes <= mostPartBytes {
+		r.parts[u.String()] = p
+	}
+	return p, false, nil
+}

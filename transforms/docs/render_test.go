@@ -1,0 +1,77 @@
+package docs
+
+import (
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+)
+
+// A page that is empty without its scripts: rendered, with the crawl's manners
+// for everything the page asks for, and nothing asked for elsewhere.
+func TestRendered(t *testing.T) {
+	if _, err := Browser(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	d, err := db.Open(t.Context(), dbtest.SQLite(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	w := newWorld(t, d)
+	w.policy.SPARendering = true
+	shell := html(`<!doctype html><html><head><title>App</title><link rel="stylesheet" href="/app.css"></head><body><div id="root"></div><img src="/logo.png">
+		<script src="https://elsewhere.example/track.js"></script><script src="/app.js"></script></body></html>`)
+	w.set("/docs", shell)
+	w.set("/docs/next", shell)
+	w.set("/robots.txt", text("User-agent: *\nDisallow: /secret.json\n"))
+	w.set("/app.js", func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/javascript")
+		_, _ = rw.Write([]byte(`fetch("/secret.json").catch(() => 0); fetch("/data.json").then(r => r.json()).then(d => {
+			document.getElementById("root").innerHTML = "<main><h1>" + d.title + location.pathname + "</h1><p>" + d.text + "</p><a href='/docs/next'>next</a></main>"; })`))
+	})
+	w.set("/data.json", func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		_, _ = rw.Write([]byte(`{"title":"Rendered ","text":"This text comes from a script, and only from there."}`))
+	})
+	state, reason := w.run()
+	require.Equal(t, []any{Done, ""}, []any{state, reason})
+	log := w.log()
+	var paths []string
+	for _, a := range log {
+		paths = append(paths, a.path)
+		require.Equal(t, UserAgent, a.header.Get("User-Agent"))
+	}
+	require.Equal(t, []string{"/robots.txt", "/docs", "/app.js", "/data.json", "/docs/next"}, paths)
+	for _, g := range gaps(log) {
+		require.GreaterOrEqual(t, g, time.Second)
+	}
+	require.Equal(t, []string{"# Rendered /docs\n\nThis text comes from a script, and only from there.\n\nnext", "# Rendered /docs/next\n\nThis text comes from a script, and only from there.\n\nnext"},
+		w.strings(`SELECT preview FROM chunks ORDER BY key`))
+	for _, r := range w.sim.Requests() {
+		require.Equal(t, host, r.Host)
+	}
+}
+
+// Without a browser the error says what to do.
+func TestNoBrowser(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := Browser()
+	require.ErrorIs(t, err, ErrNoBrowser)
+	require.ErrorContains(t, err, "apt-get install chromium")
+	d, err := db.Open(t.Context(), dbtest.SQLite(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	w := newWorld(t, d)
+	w.policy.SPARendering = true
+	state, _, err := w.try(t.Context())
+	require.ErrorIs(t, err, ErrNoBrowser)
+	require.Equal(t, Open, state)
+	require.Empty(t, w.log())
+}

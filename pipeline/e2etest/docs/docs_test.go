@@ -214,7 +214,7 @@ func TestInterrupted(t *testing.T) {
 func TestDemo(t *testing.T) {
 	store, dsn := t.TempDir(), dbtest.SQLite(t)
 	demo := func(more ...string) string {
-		code, out := run(t, "", append([]string{"--store=" + store, "--db=" + dsn, "--web=demo", "--fallback"}, more...)...)
+		code, out := run(t, "", append([]string{"--store=" + store, "--db=" + dsn, "--web=demo", "--fallback", "--log-format=text"}, more...)...)
 		require.Equal(t, 0, code, out)
 		return out
 	}

@@ -76,6 +76,8 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return runsCommand(ctx, args[1:], stdout, stderr)
 		case "dead-letters":
 			return deadLettersCommand(ctx, args[1:], stdout, stderr)
+		case "snapshot":
+			return snapshotCommand(ctx, args[1:], stdout)
 		case "version":
 			if len(args) > 1 {
 				return usagef("version takes nothing after it, not %q", args[1])

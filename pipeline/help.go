@@ -34,6 +34,9 @@ func help(args []string, w io.Writer) error {
 	case "dead-letters":
 		_, err := fmt.Fprint(w, deadLettersUsage, controlFlags)
 		return err
+	case "snapshot":
+		_, err := fmt.Fprintln(w, "pipeline "+snapshotUsage+"\n\nmakes a news provider's snapshot of a saved page: the page, and what the provider reads from it as JSON. See docs/add-a-publisher.md.")
+		return err
 	case "version":
 		_, err := fmt.Fprintln(w, "pipeline version    prints the program's version")
 		return err
@@ -60,11 +63,12 @@ func help(args []string, w io.Writer) error {
 }
 
 // topics are what help knows of.
-func topics() []string { return append(jobNames(), "runs", "dead-letters", "version") }
+func topics() []string { return append(jobNames(), "runs", "dead-letters", "snapshot", "version") }
 
 const usage = `pipeline [--job=%s] [flags]                  runs a job
 pipeline runs [list|show|cancel|pause|resume] [ID]     looks at runs, and steers them
 pipeline dead-letters [list|show|replay] [ID]          what waits for a person
+pipeline snapshot --provider=ID --url=… --page=FILE     a news page for its provider's tests
 pipeline version
 pipeline help [%s]
 

@@ -46,7 +46,7 @@ var crawling = []string{"lanes", "concurrency", "rate", "host-delay", "max-crawl
 var partitioned = []string{"country", "category", "date"}
 
 // jobs is a function, not a variable: a job's run looks itself up in it.
-func jobs() []job { return []job{seedJob(), docsJob(), catalogJob(), migrateJob()} }
+func jobs() []job { return []job{seedJob(), docsJob(), catalogJob(), newsJob(), migrateJob()} }
 
 func jobNames() []string {
 	var names []string

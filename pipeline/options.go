@@ -42,6 +42,7 @@ type Options struct {
 	DryRun, DeleteVerified    bool
 	Docs                      docsOptions
 	Catalog                   catalogOptions
+	News                      newsOptions
 
 	sample bool // the store is the sample bucket's copy
 	fresh  bool // the store is the default directory, made when it is not there

@@ -1,0 +1,345 @@
+// Package news is the news job's own part of the road: which publishers are
+// crawled, and each of them under the run's limits. What is done at a publisher
+// is package engine's; the publishers are in folders of their own and in YAML
+// files. Source: the seed on news, with news.md.
+package news
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/news/engine"
+	"github.com/newsfork/seed-engine/transforms/news/hankyung"
+	"github.com/newsfork/seed-engine/transforms/news/mk"
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/news/raw"
+)
+
+// Job is the name of this job in the ledger, in dead letters and in leases.
+const Job = "news"
+
+// Registered are the publishers that are Go code: a new one is its folder and a
+// line here.
+func Registered() []provider.Provider {
+	return []provider.Provider{
+		mk.Provider{},
+		hankyung.Provider{},
+	}
+}
+
+// Config is what the job's DoFns carry to the workers. The database's password
+// is not in it: each worker has its own environment.
+type Config struct {
+	Lane        lane.Config
+	Lanes       int
+	DB          string // DSN without password; empty for the worker's SEED_DB
+	Concurrency int    // providers at once; 0: 1
+	Settings    provider.Config
+	Publishers  []string // the declarative ones, each its YAML text
+
+	KeepHTML bool
+	Reparse  bool
+	Hurry    bool // no pauses: for simulated sites only
+	LeaseTTL time.Duration
+}
+
+// Providers are the publishers of a configuration, enabled or not.
+func (c Config) Providers() ([]provider.Provider, error) {
+	all := Registered()
+	for _, text := range c.Publishers {
+		p, err := provider.Declared([]byte(text))
+		if err != nil {
+			return nil, fmt.Errorf("reading a publisher: %w", err)
+		}
+		all = append(all, p)
+	}
+	return all, provider.Check(all)
+}
+
+// Web is the client's configuration for this job: the engine's own pauses are
+// longer than the client's, which hold for redirects too.
+func (c Config) Web(w web.Config) web.Config {
+	w.UserAgent = cmp.Or(c.Settings.UserAgent, w.UserAgent, web.DefaultUserAgent)
+	w.Concurrency = max(c.Concurrency, 1)
+	w.HostDelay = time.Second
+	if half := time.Duration(c.Settings.DelaySeconds * float64(time.Second) / 2); half < w.HostDelay {
+		w.HostDelay = half
+	}
+	if c.Hurry {
+		w.HostDelay = 0
+	}
+	return w
+}
+
+// lanes is at most one for each provider that may be asked at once: providers
+// of two lanes are crawled side by side.
+func (c Config) lanes() int { return min(max(c.Lanes, 1), max(c.Concurrency, 1)) }
+
+var databases = struct {
+	sync.Mutex
+	open map[string]*db.DB // by run
+}{open: map[string]*db.DB{}}
+
+// open gives the process's database of a run, made and migrated at the first call.
+func (c Config) open(ctx context.Context) (*db.DB, error) {
+	databases.Lock()
+	defer databases.Unlock()
+	if d, ok := databases.open[c.Lane.RunID]; ok {
+		return d, nil
+	}
+	d, err := db.Open(ctx, cmp.Or(c.DB, os.Getenv("SEED_DB")))
+	if err != nil {
+		return nil, err
+	}
+	if err := raw.Migrate(ctx, d); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	databases.open[c.Lane.RunID] = d
+	return d, nil
+}
+
+// Close closes the process's database of a run; the launcher calls it when the
+// pipeline has ended.
+func Close(runID string) error {
+	databases.Lock()
+	defer databases.Unlock()
+	d, ok := databases.open[runID]
+	delete(databases.open, runID)
+	if !ok {
+		return nil
+	}
+	return d.Close()
+}
+
+func init() {
+	register.DoFn4x1[context.Context, []byte, func(int, string), func([]byte), error](&listFn{})
+	register.DoFn4x1[context.Context, int, func(*string) bool, func([]byte), error](&visitFn{})
+	register.Emitter2[int, string]()
+	register.Emitter1[[]byte]()
+	register.Iter1[string]()
+}
+
+func setup(ctx context.Context, cfg Config) (*lane.Worker, *db.DB, error) {
+	w, err := lane.Open(ctx, cfg.Lane)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := cfg.open(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening the worker's database: %w", err)
+	}
+	return w, d, nil
+}
+
+// List removes what is past its time, and says which providers are crawled.
+//
+// Out: ids of providers by lane (int, string); encoded tallies.
+func List(s beam.Scope, cfg Config) (providers, tallies beam.PCollection) {
+	s = s.Scope("news.List")
+	return beam.ParDo2(s, &listFn{Config: cfg}, beam.Impulse(s))
+}
+
+type listFn struct {
+	Config Config
+	w      *lane.Worker
+	db     *db.DB
+}
+
+func (fn *listFn) Setup(ctx context.Context) (err error) {
+	fn.w, fn.db, err = setup(ctx, fn.Config)
+	return err
+}
+
+func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, string), emitTally func([]byte)) error {
+	expired, err := Purge(ctx, fn.db, fn.w.Store, fn.Config.Settings, time.Now())
+	if err != nil {
+		return err
+	}
+	all, err := fn.Config.Providers()
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, p := range all {
+		if !fn.Config.Settings.Enabled(p.ID()) {
+			fn.w.Log.Info("provider_disabled", "provider", p.ID())
+			continue
+		}
+		emit(n%fn.Config.lanes(), p.ID())
+		n++
+	}
+	return lane.EmitPart(fn.w, emitTally, ledger.Tally{Counts: map[string]int64{"articles_expired": expired}})
+}
+
+// Purge removes articles and evidence that are past their time, and says how
+// many articles.
+func Purge(ctx context.Context, d *db.DB, s store.Store, c provider.Config, now time.Time) (int64, error) {
+	n, err := raw.Purge(ctx, d, now)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := raw.Sweep(ctx, s, now.Add(-c.Retention())); err != nil {
+		return n, err
+	}
+	return n, nil
+}
+
+// Visit crawls each lane's providers, as many at once as the configuration says.
+//
+// In: ids of providers by lane. Out: encoded tallies.
+func Visit(s beam.Scope, cfg Config, providers beam.PCollection) (tallies beam.PCollection) {
+	s = s.Scope("news.Visit")
+	return beam.ParDo(s, &visitFn{Config: cfg}, beam.GroupByKey(s, providers))
+}
+
+type visitFn struct {
+	Config Config
+	w      *lane.Worker
+	db     *db.DB
+}
+
+func (fn *visitFn) Setup(ctx context.Context) (err error) {
+	fn.w, fn.db, err = setup(ctx, fn.Config)
+	return err
+}
+
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*string) bool, emitTally func([]byte)) error {
+	var ids []string
+	var id string
+	for values(&id) {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	all, err := fn.Config.Providers()
+	if err != nil {
+		return err
+	}
+	within, release, held, err := fn.w.Hold(ctx, n, fn.Config.lanes())
+	if err != nil {
+		return err
+	}
+	defer release()
+	var sum ledger.Tally
+	if held {
+		fn.w.Enter()
+		defer fn.w.Leave()
+		e := fn.engine()
+		progress := fn.w.Progress(n, len(ids))
+		visit := func(ctx context.Context, id string) ledger.Tally {
+			i := slices.IndexFunc(all, func(p provider.Provider) bool { return p.ID() == id })
+			r, err := e.Run(ctx, all[i])
+			return fn.ended(ctx, r, err)
+		}
+		failed := func(id string, err error) ledger.Tally { // a bug of the engine's: this provider's trouble only
+			return fn.ended(ctx, engine.Result{Provider: id, State: engine.Cut, Reason: err.Error(), Alerts: []string{fmt.Sprintf("provider %s: %v", id, err)}}, nil)
+		}
+		at := max(1, max(fn.Config.Concurrency, 1)/fn.Config.lanes())
+		lane.Drain(within, fn.w, at, slices.Values(ids), visit, failed, func(t ledger.Tally) {
+			sum.Add(t)
+			progress.Report(ctx, sum)
+		})
+		progress.End(ctx, sum)
+	}
+	return lane.EmitPart(fn.w, emitTally, sum)
+}
+
+func (fn *visitFn) engine() *engine.Engine {
+	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
+		Web: fn.w.Web, Store: fn.w.Store, DB: fn.db, Log: fn.w.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, Hurry: fn.Config.Hurry, LeaseTTL: fn.Config.LeaseTTL,
+		Proceed: fn.w.Proceed, DeadLetter: fn.w.DeadLetter, Forgive: fn.w.Forgive, Now: time.Now, Sleep: fn.sleep}
+}
+
+// sleep waits, and no longer than until the run is stopped.
+func (fn *visitFn) sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-fn.w.Stopping():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// ended keeps a provider's row for the report, and counts it.
+func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger.Tally {
+	if err != nil && ctx.Err() == nil {
+		// A publisher cannot fail a visit: this is the database, the store, or a bug.
+		fn.w.Log.Error("provider_failed", "provider", r.Provider, "error", ledger.Redact(err.Error()))
+		fn.w.Stop(fmt.Errorf("crawling %s: %w", r.Provider, err))
+	}
+	if err != nil {
+		r.State, r.Reason = engine.Cut, err.Error()
+	}
+	r.Reason = ledger.Redact(r.Reason)
+	if werr := writeResult(context.WithoutCancel(ctx), fn.w.Store, fn.Config.Lane.RunID, r); werr != nil {
+		fn.w.Log.Error("provider_row_not_written", "provider", r.Provider, "error", ledger.Redact(werr.Error()))
+		fn.w.Stop(werr)
+	}
+	t := ledger.Tally{Counts: map[string]int64{"articles_found": r.Found, "articles_fetched": r.Fetched, "articles_inserted": r.Inserted,
+		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden}}
+	switch r.State {
+	case engine.Ran:
+		t.Count("providers_run", 1)
+	case engine.Skipped:
+		t.Count("providers_skipped", 1)
+	case engine.Stopped:
+		t.Count("providers_stopped", 1)
+	}
+	fn.w.Count(t)
+	return t
+}
+
+func rowsPrefix(runID string) string { return "runs/" + runID + "/providers/" }
+
+func writeResult(ctx context.Context, s store.Store, runID string, r engine.Result) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encoding a provider's row: %w", err)
+	}
+	key := rowsPrefix(runID) + r.Provider + ".json"
+	if err := store.Retry(ctx, func() error { return s.Put(ctx, key, strings.NewReader(string(b)+"\n"), store.PutOptions{}) }); err != nil {
+		return fmt.Errorf("writing a provider's row: %w", err)
+	}
+	return nil
+}
+
+// Results are the rows of a run's providers, by id.
+func Results(ctx context.Context, s store.Store, runID string) (out []engine.Result, err error) {
+	for o, err := range s.List(ctx, rowsPrefix(runID)) {
+		if err != nil {
+			return nil, fmt.Errorf("listing the rows of providers: %w", err)
+		}
+		var r engine.Result
+		if err := store.Retry(ctx, func() error {
+			body, err := s.Open(ctx, o.Key)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+			r = engine.Result{}
+			return json.NewDecoder(body).Decode(&r)
+		}); err != nil {
+			return nil, fmt.Errorf("reading the row of a provider: %w", err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}

@@ -288,9 +288,7 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 	if err := errors.Join(ledger.CloseHolder(ctx, s, ses.lease.Before(), time.Now()), ledger.CloseAbandoned(ctx, s, job, time.Now())); err != nil {
 		return ses, err
 	}
-	if _, err := store.SweepTemp(ctx, s, time.Now().Add(-time.Hour)); err != nil {
-		return ses, err
-	}
+	ses.undo = append(ses.undo, sweep(ctx, s))
 	if !beam.Initialized() {
 		beam.Init() // first: it sets up logging of its own
 	}
@@ -301,6 +299,24 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 	}
 	ses.undo = append(ses.undo, undo)
 	return ses, nil
+}
+
+// sweep removes what killed runs left half written, beside the run: to walk a
+// directory of a million domains takes minutes. It ends with the run at the latest.
+func sweep(ctx context.Context, s store.Store) (end func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		_, err := store.SweepTemp(ctx, s, time.Now().Add(-time.Hour))
+		done <- err
+	}()
+	return func() error {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil
+	}
 }
 
 // startDemo starts the simulated web where --web=demo asks for it, and leads a

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package pipeline
+package e2etest
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func readmeBlocks(text string) []readmeBlock {
 // TestReadmeCommands runs the README's commands as they stand, one block after
 // another, in a copy of the module: what a new user does on the first day.
 func TestReadmeCommands(t *testing.T) {
-	raw, err := os.ReadFile(readme)
+	raw, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestReadmeCommands(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		cancel()
 		if err != nil {
-			t.Fatalf("README.md:%d: %v\n%s\n%s", b.line, err, b.script, tail(out))
+			t.Fatalf("README.md:%d: %v\n%s\n%s", b.line, err, b.script, tail(string(out)))
 		}
 	}
 	if ran < 4 {
@@ -83,17 +83,15 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-func tail(b []byte) []byte { return b[max(0, len(b)-4000):] }
-
 // copyModule copies what a clone would hold, so that commands can write there.
 func copyModule(t *testing.T) string {
 	t.Helper()
 	to := t.TempDir()
-	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel("..", p)
+		rel, err := filepath.Rel("../..", p)
 		if err != nil {
 			return err
 		}

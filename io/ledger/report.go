@@ -193,11 +193,13 @@ func (r *Report) WriteTable(w io.Writer) error {
 			t.number("failed: "+k, n)
 		}
 	}
-	t.section("Time a domain")
-	t.row("mean", seconds(r.Timings.Mean))
-	t.row("p50", seconds(r.Timings.P50))
-	t.row("p95", seconds(r.Timings.P95))
-	t.row("domains per second", fmt.Sprintf("%.1f", r.Timings.DomainsPerSec))
+	if r.Timings.DomainsPerSec > 0 { // only the seed job times domains
+		t.section("Time a domain")
+		t.row("mean", seconds(r.Timings.Mean))
+		t.row("p50", seconds(r.Timings.P50))
+		t.row("p95", seconds(r.Timings.P95))
+		t.row("domains per second", fmt.Sprintf("%.1f", r.Timings.DomainsPerSec))
+	}
 
 	if len(r.DeadLetters) > 0 {
 		t.section("Dead letters")

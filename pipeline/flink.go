@@ -76,6 +76,8 @@ func (o *Options) stopWithin() time.Duration {
 		return 3 * time.Minute // its state is looked at every 30 seconds
 	case slices.Contains(remote, o.Runner):
 		return 20 * time.Second // workers look at the control object every two seconds
+	case o.Streaming:
+		return 10 * time.Second // the lister looks every two seconds
 	}
 	return stopWithin
 }

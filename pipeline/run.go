@@ -54,6 +54,9 @@ func runSeed(ctx context.Context, o Options, stdout, stderr io.Writer) error {
 	if o.Until != "" {
 		return preview(ctx, s, o, cfg, stdout)
 	}
+	if o.Watch > 0 && o.Streaming {
+		return stream(ctx, s, o, cfg, stdout, stderr)
+	}
 	if o.Watch > 0 {
 		return watch(ctx, s, o, cfg, stdout, stderr)
 	}

@@ -3,8 +3,11 @@ package lane
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 )
@@ -85,6 +88,8 @@ type Progress struct {
 	lane int
 	now  ledger.Progress
 	last time.Time
+
+	counted ledger.Counts // by Beam's counters so far
 }
 
 // progressEvery is how often a lane tells the ledger how far it is.
@@ -117,6 +122,10 @@ func (p *Progress) End(ctx context.Context, sum ledger.Tally) {
 }
 
 func (p *Progress) write(ctx context.Context, sum ledger.Tally) error {
+	for name, n := range sum.Counts {
+		beam.NewCounter("lanes", name).Inc(ctx, n-p.counted[name])
+	}
+	p.counted = maps.Clone(sum.Counts)
 	p.last = time.Now()
 	p.now.UpdatedAt, p.now.Tally = p.last, sum
 	return ledger.WriteProgress(ctx, p.w.Store, p.w.cfg.RunID, p.lane, p.now)

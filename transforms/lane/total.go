@@ -3,11 +3,13 @@ package lane
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
 )
 
 func init() {
@@ -48,11 +50,28 @@ func (fn *totalFn) ProcessElement(ctx context.Context, _ int, parts func(*[]byte
 		n++
 	}
 	sum.Add(fn.w.Take())
+	count(ctx, "total", sum.Counts)
+	if fn.Config.Running { // the parts share their key, so one is added at a time
+		before, err := ledger.ReadTotal(ctx, fn.w.Store, fn.Config.RunID)
+		if err != nil && !errors.Is(err, store.ErrNotExist) {
+			return err
+		}
+		sum.Add(before)
+	}
 	if err := fn.w.Total(ctx, sum); err != nil {
 		return err
 	}
 	emit(n)
 	return nil
+}
+
+// count adds to Beam's counters under the report's own names, for the runner's
+// console. Only a ProcessElement goroutine may call it: their store is not safe
+// for others.
+func count(ctx context.Context, space string, counts ledger.Counts) {
+	for name, n := range counts {
+		beam.NewCounter(space, name).Inc(ctx, n)
+	}
 }
 
 // EmitPart sends a stage's figures on, with the requests and store calls that

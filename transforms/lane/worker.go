@@ -29,6 +29,7 @@ type Config struct {
 	LogLevel   slog.Level
 	Leases     bool          // workers can outlive the launcher: each lane has a lease of its own
 	LeaseTTL   time.Duration // of a lane's lease; 0 for DefaultLeaseTTL
+	Running    bool          // the graph is unbounded: its totals come in parts
 }
 
 // Worker is what the lanes of one run share inside one operating-system

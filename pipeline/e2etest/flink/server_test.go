@@ -69,7 +69,11 @@ func startServer(t testing.TB, w rig.Web) server {
 	if err := errors.Join(err, l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("java", "@testdata/java17.args", "-Xmx512m", "-Djava.io.tmpdir="+t.TempDir(), "-cp", filepath.Join(lib, "*"),
+	opens, err := filepath.Abs("testdata/java17.args")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("java", "@"+opens, "-Xmx512m", "-Djava.io.tmpdir="+t.TempDir(), "-cp", filepath.Join(lib, "*"),
 		"org.apache.beam.runners.flink.FlinkJobServerDriver", "--flink-master=[local]", "--job-host=localhost", "--job-port="+port,
 		"--artifact-port=0", "--expansion-port=-1", "--artifacts-dir="+t.TempDir())
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+w.CA)

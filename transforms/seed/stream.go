@@ -1,0 +1,145 @@
+package seed
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/graph/mtime"
+	beamwindow "github.com/apache/beam/sdks/v2/go/pkg/beam/core/graph/window"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/sdf"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/rtrackers/offsetrange"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+func init() {
+	register.DoFn6x2[context.Context, *sdf.ManualWatermarkEstimator, *sdf.LockRTracker, []byte, func(beam.EventTime, File), func(beam.EventTime, []byte),
+		sdf.ProcessContinuation, error](&lookFn{})
+	register.Emitter2[beam.EventTime, File]()
+	register.Emitter2[beam.EventTime, []byte]()
+}
+
+// Stream lists the bucket's raw files again and again, until the run is told
+// to stop. (fileio.MatchContinuously never offers a file that stayed open
+// again, and periodic.Impulse cannot be drained.)
+//
+// Out: the files that are due (File) and encoded ledger.Tally, unbounded. What
+// one look finds lies in a window of its own, which ends with the look: every
+// grouping behind it closes at once, as in a batch run over those files.
+func Stream(s beam.Scope, cfg Config, every time.Duration) (files, tallies beam.PCollection) {
+	s = s.Scope("seed.Stream")
+	files, tallies = beam.ParDo2(s, &lookFn{Config: cfg, Every: every}, beam.Impulse(s))
+	looks := beamwindow.NewFixedWindows(lookWindow)
+	return beam.WindowInto(s, looks, files), beam.WindowInto(s, looks, tallies)
+}
+
+const (
+	// lookWindow is the finest that Beam's timestamps tell apart.
+	lookWindow = time.Millisecond
+	// stopLook is how often the lister sees whether it is told to stop.
+	stopLook = 2 * time.Second
+	// streamFiles are read of one look at most.
+	streamFiles = 1000
+)
+
+// lister is the memory of a stream's lister. It is the process's, for a runner
+// may resume the lister in another instance of its DoFn.
+type lister struct {
+	Lookout
+	next time.Time // when it looks again
+}
+
+var listers = struct {
+	sync.Mutex
+	of map[string]*lister // by run
+}{of: map[string]*lister{}}
+
+type lookFn struct {
+	Config Config
+	Every  time.Duration
+	w      *lane.Worker
+}
+
+func (fn *lookFn) Setup(ctx context.Context) (err error) {
+	fn.w, err = lane.Open(ctx, fn.Config.Lane)
+	return err
+}
+
+// CreateInitialRestriction counts the looks: there is no last one.
+func (fn *lookFn) CreateInitialRestriction([]byte) offsetrange.Restriction {
+	return offsetrange.Restriction{Start: 0, End: math.MaxInt64}
+}
+
+func (fn *lookFn) CreateTracker(r offsetrange.Restriction) *sdf.LockRTracker {
+	return sdf.NewLockRTracker(offsetrange.NewTracker(r))
+}
+
+func (fn *lookFn) SplitRestriction(_ []byte, r offsetrange.Restriction) []offsetrange.Restriction {
+	return []offsetrange.Restriction{r}
+}
+
+// RestrictionSize is that of a look: the work to come has no size.
+func (fn *lookFn) RestrictionSize([]byte, offsetrange.Restriction) float64 { return 1 }
+
+// TruncateRestriction ends the listing when a runner drains the job.
+func (fn *lookFn) TruncateRestriction(*sdf.LockRTracker, []byte) offsetrange.Restriction {
+	return offsetrange.Restriction{}
+}
+
+func (fn *lookFn) CreateWatermarkEstimator() *sdf.ManualWatermarkEstimator {
+	return &sdf.ManualWatermarkEstimator{}
+}
+
+func (fn *lookFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEstimator, rt *sdf.LockRTracker, _ []byte,
+	emit func(beam.EventTime, File), emitTally func(beam.EventTime, []byte)) (sdf.ProcessContinuation, error) {
+	r := rt.GetRestriction().(offsetrange.Restriction)
+	if !fn.w.Proceed(ctx) {
+		rt.TryClaim(r.End) // what is left of it is done
+		return sdf.StopProcessing(), ctx.Err()
+	}
+	if !rt.TryClaim(r.Start) {
+		return sdf.StopProcessing(), rt.GetError()
+	}
+	listers.Lock()
+	defer listers.Unlock()
+	l, ok := listers.of[fn.Config.Lane.RunID]
+	if !ok {
+		l = &lister{Lookout: Lookout{Interval: fn.Every}}
+		listers.of[fn.Config.Lane.RunID] = l
+	}
+	now := time.Now()
+	if !now.Before(l.next) {
+		if err := fn.look(ctx, l, now, emit, emitTally); err != nil {
+			return sdf.StopProcessing(), err
+		}
+		l.next = now.Add(l.Pause())
+	}
+	we.UpdateWatermark(now.Truncate(lookWindow).Add(lookWindow))
+	return sdf.ResumeProcessingIn(min(time.Until(l.next), stopLook)), nil
+}
+
+// look lists once. A store that does not answer is asked again at the next look.
+func (fn *lookFn) look(ctx context.Context, l *lister, now time.Time, emit func(beam.EventTime, File), emitTally func(beam.EventTime, []byte)) error {
+	listing, err := ListRaw(ctx, fn.w.Store, fn.Config)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		fn.w.Log.Error("listing_failed", "error", err.Error())
+		return nil
+	}
+	due := l.Due(listing.Files, now, streamFiles)
+	if len(due) == 0 {
+		return nil
+	}
+	at := mtime.FromTime(now)
+	for _, f := range due {
+		emit(at, f)
+	}
+	fn.w.Log.Info("files_found", "count", listing.Listed, "open", len(listing.Files), "due", len(due))
+	return lane.EmitPart(fn.w, func(b []byte) { emitTally(at, b) }, tally(map[string]int64{"files_listed": int64(len(due))}))
+}

@@ -224,6 +224,9 @@ func preview(ctx context.Context, s store.Store, o Options, cfg seed.Config, std
 
 // runJob brackets one run of a job's graph with everything around it.
 func runJob(ctx context.Context, s store.Store, o Options, job, filters string, stdout, stderr io.Writer, build func(beam.Scope, lane.Config, string)) (err error) {
+	if o.beamDryRun() {
+		return printDataflow(ctx, o, job, build)
+	}
 	ses, err := begin(ctx, s, o, job, stderr)
 	if err != nil {
 		return err
@@ -296,7 +299,7 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 		beam.Init() // first: it sets up logging of its own
 	}
 	quietBeam(o)
-	undo, err := o.workerSetup()
+	undo, err := o.workerSetup(ctx)
 	if err != nil {
 		return ses, err
 	}

@@ -52,8 +52,11 @@ func (o *Options) checkRunner() error {
 // reach checks that the runner's job server answers: the SDK itself would wait
 // for two minutes.
 func (o *Options) reach(ctx context.Context) error {
-	if !slices.Contains(remote, o.Runner) || o.Runner == "dataflow" || o.dry() {
+	if !slices.Contains(remote, o.Runner) || o.dry() {
 		return nil
+	}
+	if o.Runner == "dataflow" {
+		return o.reachDataflow(ctx)
 	}
 	d := net.Dialer{Timeout: 2 * time.Second}
 	c, err := d.DialContext(ctx, "tcp", o.beam("endpoint"))

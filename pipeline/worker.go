@@ -137,7 +137,7 @@ func unnamedFile(text string) (string, error) {
 // workerSetup gives Beam what it would else compile, copy or leave behind for
 // a job's workers, and a folder of its own for its temporary files: Beam makes
 // one for each job and keeps it. undo takes all of it back.
-func (o *Options) workerSetup() (undo func() error, err error) {
+func (o *Options) workerSetup(ctx context.Context) (undo func() error, err error) {
 	dir, err := os.MkdirTemp("", "newsfork-run-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for Beam's temporary files: %w", err)
@@ -152,7 +152,7 @@ func (o *Options) workerSetup() (undo func() error, err error) {
 		}
 		return errors.Join(os.Unsetenv("TMPDIR"), os.RemoveAll(dir))
 	}
-	if err := errors.Join(o.processWorker(dir), o.setParallelism()); err != nil {
+	if err := errors.Join(o.processWorker(dir), o.dataflowWorker(ctx, dir), o.setParallelism()); err != nil {
 		return nil, errors.Join(err, undo())
 	}
 	return undo, nil

@@ -3,6 +3,7 @@ package seed
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -14,10 +15,13 @@ import (
 )
 
 func init() {
-	register.DoFn6x1[context.Context, string, func(*Read) bool, func(*Visited) bool, func(*Network) bool, func([]byte), error](&completeFn{})
+	register.Function4x0(match)
+	register.Emitter2[string, Outcome]()
+	register.DoFn5x1[context.Context, string, Outcome, func(*Network) bool, func([]byte), error](&completeFn{})
 	register.Iter1[Read]()
 	register.Iter1[Visited]()
 	register.Iter1[Network]()
+	beam.RegisterType(reflect.TypeFor[Outcome]())
 }
 
 // Complete writes the .success of each raw file whose domains are all done,
@@ -25,9 +29,32 @@ func init() {
 //
 // In: what was read and what was visited, by file, and how the network was.
 // Out: encoded tallies.
+//
+// The grouping is matched in a step of its own: Flink keeps what goes into a
+// stage with a side input, and a grouping by several has no coder.
 func Complete(s beam.Scope, cfg Config, read, visited, network beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("seed.Complete")
-	return beam.ParDo(s, &completeFn{Config: cfg}, beam.CoGroupByKey(s, read, visited), beam.SideInput{Input: network})
+	matched := beam.ParDo(s, match, beam.CoGroupByKey(s, read, visited))
+	return beam.ParDo(s, &completeFn{Config: cfg}, matched, beam.SideInput{Input: network})
+}
+
+// Outcome is what all lanes did for one file, beside what it should hold.
+type Outcome struct {
+	Whole    bool // the file was read to its end
+	Read     Read
+	Finished int64
+	Held     []string
+}
+
+func match(key string, reads func(*Read) bool, visits func(*Visited) bool, emit func(string, Outcome)) {
+	var o Outcome
+	o.Whole = reads(&o.Read)
+	var v Visited
+	for visits(&v) {
+		o.Finished += v.Finished
+		o.Held = append(o.Held, v.Held...)
+	}
+	emit(key, o)
 }
 
 type completeFn struct {
@@ -40,24 +67,13 @@ func (fn *completeFn) Setup(ctx context.Context) (err error) {
 	return err
 }
 
-func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func(*Read) bool, visits func(*Visited) bool, network func(*Network) bool, emitTally func([]byte)) error {
-	var (
-		read Read
-		all  Network
-		n    Network
-	)
+func (fn *completeFn) ProcessElement(ctx context.Context, key string, file Outcome, network func(*Network) bool, emitTally func([]byte)) error {
+	var all, n Network
 	for network(&n) {
 		all.Visits += n.Visits
 		all.Failed += n.Failed
 	}
-	whole := reads(&read)
-	var finished int64
-	var held []string
-	var v Visited
-	for visits(&v) {
-		finished += v.Finished
-		held = append(held, v.Held...)
-	}
+	whole, read, finished, held := file.Whole, file.Read, file.Finished, file.Held
 	heldDomains := int64(len(held))
 	outage := all.down(fn.Config.OutageThreshold)
 	if len(held) > 0 && !outage {

@@ -18,7 +18,7 @@ const module = "github.com/newsfork/seed-engine"
 
 // beamRooms are the packages of transforms/ that speak Beam and may use io/;
 // every other one is pure.
-var beamRooms = []string{"transforms/lane", "transforms/seed", "transforms/migrate", "transforms/docs", "transforms/catalog"}
+var beamRooms = []string{"transforms/lane", "transforms/seed", "transforms/migrate", "transforms/docs", "transforms/catalog", "transforms/news"}
 
 // pureStd are the standard packages that would let the world into a pure
 // package. (net/url and net/netip only read text.)

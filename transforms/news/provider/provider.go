@@ -2,7 +2,7 @@
 // engine, publishers that are one YAML file, and snapshots of their pages to
 // test by. A provider knows its publisher's pages and addresses; it never asks
 // the web, stores, or looks for duplicates. Source: the seed on news, sections 3
-// and 6, with news.md. It is pure: no network, no clock, no logging.
+// and 6, with news.md. No network, no clock, no logging.
 package provider
 
 import (

@@ -338,7 +338,7 @@ func TestBrokenOffRunIsGoneOnWith(t *testing.T) {
 			}
 			kill()
 			first := v.state.Stats.Snapshot()
-			inFlight := int64(cfg.DetailFetchers + cfg.ListFetchers + cfg.QueueLength)
+			inFlight := int64(cfg.DetailFetchers + cfg.ListFetchers + cfg.DetailParsers + 3*cfg.QueueLength) // fetched, and not saved yet
 
 			v, _ = j.visit(j.config(), "matter")
 			require.NoError(t, v.run(t.Context()))

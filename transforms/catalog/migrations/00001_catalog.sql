@@ -23,7 +23,7 @@ CREATE TABLE catalog_tasks (
     tries      INTEGER NOT NULL,
     fetched    INTEGER NOT NULL, -- 1: this run has counted it
     not_before BIGINT  NOT NULL,
-    PRIMARY KEY (site, kind, url)
+    PRIMARY KEY (site, url, kind) -- url second: PostgreSQL finds a list of them by it
 );
 CREATE INDEX catalog_tasks_waiting ON catalog_tasks (site, not_before) WHERE state = 0;
 

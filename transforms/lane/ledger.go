@@ -87,6 +87,7 @@ type Progress struct {
 	w    *Worker
 	lane int
 	now  ledger.Progress
+	sent ledger.Tally // requests and store calls since its beginning
 	last time.Time
 
 	counted ledger.Counts // by Beam's counters so far
@@ -127,6 +128,10 @@ func (p *Progress) write(ctx context.Context, sum ledger.Tally) error {
 	}
 	p.counted = maps.Clone(sum.Counts)
 	p.last = time.Now()
-	p.now.UpdatedAt, p.now.Tally = p.last, sum
+	p.sent.Add(p.w.unshown())
+	var now ledger.Tally // a copy: sum is the lane's own, and goes on without them
+	now.Add(sum)
+	now.Add(p.sent)
+	p.now.UpdatedAt, p.now.Tally = p.last, now
 	return ledger.WriteProgress(ctx, p.w.Store, p.w.cfg.RunID, p.lane, p.now)
 }

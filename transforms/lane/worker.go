@@ -52,6 +52,7 @@ type Worker struct {
 
 	mu          sync.Mutex
 	taken       ledger.Tally // what Take has handed out
+	shown       ledger.Tally // what progress objects have
 	live        ledger.Tally // counts of visits, for the progress line
 	letterTally ledger.Tally // dead letters not yet taken
 	active      int          // lanes at work here
@@ -244,6 +245,17 @@ func (w *Worker) Take() ledger.Tally {
 	w.taken = now
 	part.Add(w.letterTally)
 	w.letterTally = ledger.Tally{}
+	return part
+}
+
+// unshown gives the requests and store calls that no lane's progress has yet:
+// lanes side by side share them, and their sum is exact.
+func (w *Worker) unshown() ledger.Tally {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.exchanges()
+	part := now.Minus(w.shown)
+	w.shown = now
 	return part
 }
 

@@ -92,7 +92,6 @@ func judge(j job, limits limitSet, r ledger.Report) []finding {
 	look("duration", "", always, r.Duration, over, "the run takes %.2f hours (limit %.4g)", 1.0/3600)
 	rows := rowsOf[providerRow](r)
 	if len(rows) == 0 {
-		look("mean_response", "", r.Timings.Domains, r.Timings.Mean, over, "a host takes %.2f s on average (limit %.4g s)", 1)
 		look("empty_rate", "", r.Counts["articles_fetched"], share(r.Counts["articles_empty"], r.Counts["articles_fetched"]), over, "%.1f %% of the pages were empty (limit %.4g %%)", 100)
 	}
 	for _, p := range rows {

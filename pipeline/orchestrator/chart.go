@@ -151,8 +151,11 @@ func columnChart(title string, columns []column) template.HTML {
 			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>`, p.class, x, y, width*0.76, h, template.HTMLEscapeString(c.label))
 		}
 	}
-	fmt.Fprintf(&b, `<text class="tick" x="%g" y="%g">%s</text><text class="tick" x="%g" y="%g" text-anchor="end">%s</text></svg>`,
-		marginLeft, chartHeight-8, template.HTMLEscapeString(columns[0].label), chartWidth-marginRight, chartHeight-8, template.HTMLEscapeString(columns[len(columns)-1].label))
+	fmt.Fprintf(&b, `<text class="tick" x="%g" y="%g">%s</text>`, marginLeft, chartHeight-8, template.HTMLEscapeString(columns[0].label))
+	if n := len(columns); n > 4 { // else the two would lie over each other
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="end">%s</text>`, marginLeft+width*float64(n), chartHeight-8, template.HTMLEscapeString(columns[n-1].label))
+	}
+	b.WriteString("</svg>")
 	return template.HTML(b.String()) //nolint:gosec // made of numbers and escaped labels
 }
 

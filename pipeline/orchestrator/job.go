@@ -55,7 +55,7 @@ var whole = []string{"failure_rate", "success_rate", "pages_change", "mean_respo
 
 var jobs = []job{
 	{Name: "seed", Title: "Seed", Path: "/api/v1/seeds/orchestrate", Fields: []field{countryField, categoryField, dateField, forceField},
-		done: "domains_collected", failed: "domains_failed", rules: []string{"failure_rate", "mean_response", "duration", "retry_rate"}},
+		done: "domains_collected", failed: "domains_failed", rules: []string{"failure_rate", "duration", "retry_rate"}},
 	{Name: "docs", Title: "Docs", Path: "/api/v1/docs/runs", Fields: []field{
 		{Name: "fallback", Label: "Crawl context7's providers too", Flag: "fallback", Kind: "yes", wrong: "write true or false"},
 		{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", wrong: "use 1 to 1000000"}},

@@ -63,18 +63,8 @@ type child struct {
 func (r *runner) start(ctx context.Context, job string, flags []string, by string, now time.Time) (string, error) {
 	r.starting.Lock()
 	defer r.starting.Unlock()
-	if err := r.settle(ctx, job); err != nil {
-		return "", err
-	}
 	run := ledger.Run{RunID: ledger.NewRunID(now), Job: job, StartedAt: now, Options: public(flags)}
-	holder := ledger.CurrentHolder()
-	holder.RunID, holder.Job = run.RunID, job
-	// From here on until the run has its own lease, no other server starts one.
-	lease, err := ledger.Acquire(ctx, r.store, "start/"+job, holder, startTTL)
-	var held *ledger.HeldError
-	if errors.As(err, &held) {
-		return "", &activeError{held.Holder.RunID}
-	}
+	lease, err := r.reserve(ctx, run)
 	if err != nil {
 		return "", err
 	}
@@ -87,32 +77,48 @@ func (r *runner) start(ctx context.Context, job string, flags []string, by strin
 	return run.RunID, nil
 }
 
-// settle reports an active run of the job. One that is over may take a moment
-// to give its lease back.
-func (r *runner) settle(ctx context.Context, job string) error {
+// reserve takes the lease under which a run of the job may be started, unless
+// one is active. A run that is over may take a moment to give its leases back.
+func (r *runner) reserve(ctx context.Context, run ledger.Run) (*ledger.Lease, error) {
+	holder := ledger.CurrentHolder()
+	holder.RunID, holder.Job = run.RunID, run.Job
 	deadline := time.NewTimer(5 * time.Second)
 	defer deadline.Stop()
 	for {
-		id, err := r.active(ctx, job)
-		if err != nil || id == "" {
-			return err
+		id, err := r.active(ctx, run.Job)
+		if err != nil {
+			return nil, err
 		}
-		run, err := ledger.Load(ctx, r.store, id)
+		if id == "" {
+			// From here on until the run has its own lease, no other server starts one.
+			lease, err := ledger.Acquire(ctx, r.store, "start/"+run.Job, holder, startTTL)
+			var held *ledger.HeldError
+			if errors.As(err, &held) {
+				id = held.Holder.RunID
+			} else if err != nil {
+				return nil, err
+			} else if id, err = r.active(ctx, run.Job); err == nil && id == "" {
+				return lease, nil
+			} else if err = errors.Join(err, lease.Release(ctx)); err != nil { // one began between the two looks
+				return nil, err
+			}
+		}
+		other, err := ledger.Load(ctx, r.store, id)
 		if err != nil && !errors.Is(err, store.ErrNotExist) {
-			return err
+			return nil, err
 		}
-		if err != nil || !run.State.Over() {
-			return &activeError{id}
+		if err != nil || !other.State.Over() {
+			return nil, &activeError{id}
 		}
 		again := time.NewTimer(50 * time.Millisecond)
 		select {
 		case <-again.C:
 		case <-deadline.C:
 			again.Stop()
-			return &activeError{id}
+			return nil, &activeError{id}
 		case <-ctx.Done():
 			again.Stop()
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }

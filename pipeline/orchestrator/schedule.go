@@ -99,6 +99,15 @@ func (s *scheduler) one(ctx context.Context, sc Schedule, now time.Time) (bool, 
 		}
 		s.note(sc.Name, seen, newest)
 	}
+	refreshed := false
+	if last := s.lastOf(sc.Name); last.Outcome == "claimed" && now.Sub(last.At) < late {
+		newest, err := s.newest(ctx, sc.Name) // another server has it: how did it go
+		if err != nil {
+			return false, err
+		}
+		refreshed = newest != last
+		s.note(sc.Name, seen, newest)
+	}
 	var missed []time.Time
 	var due time.Time
 	for at, err := sc.next(seen); err == nil && !at.After(now) && len(missed) < countMissed; at, err = sc.next(at) {
@@ -123,7 +132,7 @@ func (s *scheduler) one(ctx context.Context, sc Schedule, now time.Time) (bool, 
 		if len(missed) > 0 {
 			s.note(sc.Name, seen, tick{})
 		}
-		return len(missed) > 0, nil
+		return refreshed || len(missed) > 0, nil
 	}
 	return true, s.fire(ctx, sc, due.UTC(), now)
 }
@@ -155,6 +164,12 @@ func (s *scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) e
 	s.count(sc.Name, t.Outcome)
 	s.note(sc.Name, due, t)
 	return errors.Join(putJSON(ctx, s.store.Put, tickKey(sc.Name, due), t), s.sweep(ctx, sc.Name))
+}
+
+func (s *scheduler) lastOf(name string) tick {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last[name]
 }
 
 func (s *scheduler) note(name string, seen time.Time, last tick) {

@@ -1,0 +1,484 @@
+package orchestrator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// asChild makes the test binary play the pipeline program: the runner starts it
+// as it would start the real one.
+const asChild = "SEED_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asChild) != "" {
+		os.Exit(playPipeline(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// playPipeline does what the pipeline does as far as the server sees it: it
+// takes the lease, is in the ledger, obeys its control object, and reports.
+func playPipeline(args []string) int {
+	ctx := context.Background()
+	s, err := store.Open(ctx, os.Getenv("SEED_STORE"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if args[0] == "dead-letters" {
+		return playReplay(ctx, s, args)
+	}
+	job := strings.TrimPrefix(args[0], "--job=")
+	switch os.Getenv(asChild) {
+	case "refuse":
+		return 2
+	case "secret":
+		if os.Getenv(TokenVariable)+os.Getenv(WebhookVariable) != "" {
+			return 3
+		}
+	}
+	id := os.Getenv(runIDVariable)
+	holder := ledger.CurrentHolder()
+	holder.RunID, holder.Job = id, job
+	lease, err := ledger.Acquire(ctx, s, job, holder, 10*time.Second)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	run := ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: time.Now(), Options: map[string]any{"args": strings.Join(args[1:], " ")}}
+	if err := ledger.Start(ctx, s, run); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	state, code := ledger.Done, 0
+	for os.Getenv(asChild) == "wait" {
+		c, err := ledger.ReadControl(ctx, s, id)
+		if err == nil && c.Action == ledger.ActionCancel {
+			state, code = ledger.Cancelled, 130
+			break
+		}
+		time.Sleep(20 * time.Millisecond) // a process of its own: nothing to turn its clock with
+	}
+	if os.Getenv(asChild) == "crash" {
+		panic("crashed on purpose")
+	}
+	tally := sampleTally()
+	run, err = ledger.SetState(ctx, s, id, state, time.Now())
+	if err == nil {
+		err = ledger.WriteReport(ctx, s, ledger.BuildReport(run, tally, time.Now(), ledger.Progress{Lane: 0, Hosts: 40, HostsDone: 40, Finished: true, UpdatedAt: time.Now()}))
+	}
+	if err = errors.Join(err, lease.Release(ctx)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func playReplay(ctx context.Context, s store.Store, args []string) int {
+	if err := s.Put(ctx, "replayed.txt", strings.NewReader(strings.Join(args, " ")), store.PutOptions{}); err != nil {
+		return 1
+	}
+	return 0
+}
+
+func sampleTally() ledger.Tally {
+	t := ledger.Tally{Counts: ledger.Counts{"domains_collected": 38, "domains_failed": 2, "domains_unique": 40},
+		HTTP: ledger.HTTP{Requests: 120, Bytes: 3 << 20, Retries: 2, ByStatus: ledger.Counts{"200": 100, "404": 15, "503": 2}, Failures: ledger.Counts{"dns": 2, "timeout": 1}}}
+	for range 40 {
+		t.Timings.Observe(500 * time.Millisecond)
+	}
+	return t
+}
+
+// world is a server on a directory store, whose pipeline is this test binary.
+type world struct {
+	*Server
+	t   *testing.T
+	dir string
+	log *lines
+}
+
+// lines is a log that tests read.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newWorld(t *testing.T, mode string, change ...func(*Settings)) *world {
+	t.Helper()
+	dir := t.TempDir()
+	return worldAt(t, dir, mode, change...)
+}
+
+func worldAt(t *testing.T, dir, mode string, change ...func(*Settings)) *world {
+	t.Helper()
+	s, err := store.Open(t.Context(), dir)
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	log := &lines{}
+	set := Settings{Store: s, Program: []string{self}, Environ: []string{asChild + "=" + mode, "SEED_STORE=" + dir},
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), Stderr: os.Stderr}
+	for _, c := range change {
+		c(&set)
+	}
+	server, err := New(set)
+	require.NoError(t, err)
+	w := &world{server, t, dir, log}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(log.String())
+		}
+		w.waitForChildren()
+	})
+	return w
+}
+
+// waitForChildren lets no process outlive its test.
+func (w *world) waitForChildren() {
+	w.runner.mu.Lock()
+	var all []*child
+	for _, c := range w.runner.children {
+		all = append(all, c)
+	}
+	w.runner.mu.Unlock()
+	for _, c := range all {
+		_ = ledger.WriteControl(context.Background(), w.store, c.run.RunID, ledger.Control{Action: ledger.ActionCancel, At: time.Now()})
+		select {
+		case <-c.ended:
+		case <-time.After(30 * time.Second):
+			w.t.Errorf("run %s does not end", c.run.RunID)
+		}
+	}
+}
+
+// ended waits for a run's process.
+func (w *world) ended(job string) {
+	w.t.Helper()
+	w.runner.mu.Lock()
+	c := w.runner.children[job]
+	w.runner.mu.Unlock()
+	if c == nil {
+		return
+	}
+	select {
+	case <-c.ended:
+	case <-time.After(30 * time.Second):
+		w.t.Fatalf("run %s does not end", c.run.RunID)
+	}
+}
+
+// until looks at the board until what is hoped for is there.
+func (w *world) until(what string, ok func() bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for now := time.Now(); ; now = now.Add(20 * time.Second) {
+		require.NoError(w.t, w.board.look(context.Background(), now))
+		if ok() {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%s: not within 30 s", what)
+		}
+		time.Sleep(10 * time.Millisecond) // for another process
+	}
+}
+
+type answer struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+func (a answer) json(t *testing.T) map[string]any {
+	t.Helper()
+	var v map[string]any
+	require.NoError(t, json.Unmarshal([]byte(a.body), &v), a.body)
+	return v
+}
+
+func (w *world) do(method, path, body string, header ...string) answer {
+	w.t.Helper()
+	r := httptest.NewRequest(method, "http://127.0.0.1:8787"+path, strings.NewReader(body))
+	if body == "" {
+		r = httptest.NewRequest(method, "http://127.0.0.1:8787"+path, nil)
+	}
+	if strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+		r.Header.Set(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r)
+	b, err := io.ReadAll(rec.Result().Body)
+	require.NoError(w.t, err)
+	return answer{rec.Code, rec.Result().Header, string(b)}
+}
+
+// put lays a run that is over into the store.
+func (w *world) put(id, job string, state ledger.State, started time.Time, took time.Duration, tally ledger.Tally) {
+	w.t.Helper()
+	require.NoError(w.t, ledger.Start(w.t.Context(), w.store, ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: started}))
+	run, err := ledger.SetState(w.t.Context(), w.store, id, state, started.Add(took))
+	require.NoError(w.t, err)
+	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, ledger.BuildReport(run, tally, started.Add(took), ledger.Progress{Hosts: 40, HostsDone: 40, Finished: true})))
+}
+
+func TestTrigger(t *testing.T) {
+	w := newWorld(t, "done")
+	a := w.do("POST", "/api/v1/seeds/orchestrate", `{"country":"sg","category":"news","date":"2026-01-28","force":true}`)
+	require.Equal(t, http.StatusAccepted, a.code, a.body)
+	id, _ := a.json(t)["run_id"].(string)
+	assert.Regexp(t, `^[0-9]{8}-[0-9]{6}-[0-9]{3}-[0-9a-f]{8}$`, id)
+	assert.Equal(t, "/api/v1/runs/"+id, a.header.Get("Location"))
+	assert.Equal(t, http.StatusOK, w.do("GET", "/api/v1/runs/"+id, "").code, "a run is there as soon as its id is told")
+	w.ended("seed")
+	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
+	run := w.do("GET", "/api/v1/runs/"+id, "").json(t)
+	assert.Equal(t, map[string]any{"args": "--country=sg --category=news --date=2026-01-28 --force=true"}, run["options"])
+	assert.EqualValues(t, 38, run["counts"].(map[string]any)["domains_collected"])
+	assert.Len(t, run["lanes"], 1)
+	list := w.do("GET", "/api/v1/runs", "").json(t)["runs"].([]any)
+	require.Len(t, list, 1)
+	assert.Equal(t, id, list[0].(map[string]any)["run_id"])
+}
+
+func TestTriggerRefuses(t *testing.T) {
+	w := newWorld(t, "done")
+	for _, c := range []struct{ path, body, says string }{
+		{"/api/v1/seeds/orchestrate", `{"land":"sg"}`, `unknown field \"land\"; this takes country, category, date, force`},
+		{"/api/v1/seeds/orchestrate", `{"country":"SG"}`, "country: a country is two lower-case letters, such as sg"},
+		{"/api/v1/seeds/orchestrate", `{"country":""}`, "country: a country is"},
+		{"/api/v1/seeds/orchestrate", `{"country":null}`, "country: a country is"},
+		{"/api/v1/seeds/orchestrate", `{"category":"../x"}`, "category: "},
+		{"/api/v1/seeds/orchestrate", `{"date":"2026-02-30"}`, "date: that is no day; write YYYY-MM-DD"},
+		{"/api/v1/seeds/orchestrate", `{"force":"yes"}`, "force: write true or false"},
+		{"/api/v1/seeds/orchestrate", `[]`, "no JSON object"},
+		{"/api/v1/seeds/orchestrate", `null `, "Content-Type"},
+		{"/api/v1/docs/runs", `{"session_max_pages":0}`, "session_max_pages: use 1"},
+		{"/api/v1/docs/runs", `{"country":"sg"}`, "unknown field"},
+		{"/api/v1/catalog/runs", `{"stop_after_known":1.5}`, "stop_after_known: "},
+		{"/api/v1/news/runs", `{"x":1}`, "this takes none"},
+	} {
+		a := w.do("POST", c.path, c.body)
+		assert.Equal(t, http.StatusBadRequest, a.code, c.body)
+		assert.Contains(t, a.body, c.says, c.body)
+	}
+	assert.Empty(t, w.board.runs(), "nothing was started")
+}
+
+func TestAllJobsStart(t *testing.T) {
+	w := newWorld(t, "done")
+	for _, j := range jobs {
+		a := w.do("POST", j.Path, "")
+		assert.Equal(t, http.StatusAccepted, a.code, "%s: %s", j.Name, a.body)
+		w.ended(j.Name)
+	}
+	w.until("four runs that are done", func() bool {
+		done := 0
+		for _, e := range w.board.runs() {
+			if e.State() == "done" {
+				done++
+			}
+		}
+		return done == len(jobs)
+	})
+}
+
+func TestOverlap(t *testing.T) {
+	w := newWorld(t, "wait")
+	first := w.do("POST", "/api/v1/seeds/orchestrate", `{}`).json(t)["run_id"].(string)
+	second := w.do("POST", "/api/v1/seeds/orchestrate", `{"country":"sg"}`)
+	assert.Equal(t, http.StatusConflict, second.code)
+	assert.Equal(t, first, second.json(t)["run_id"])
+	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/docs/runs", "").code, "another job is free")
+
+	other := worldAt(t, w.dir, "wait")
+	a := other.do("POST", "/api/v1/seeds/orchestrate", `{}`)
+	assert.Equal(t, http.StatusConflict, a.code, "another server on the store sees it too")
+	assert.Equal(t, first, a.json(t)["run_id"])
+
+	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+first+"/cancel", "").code)
+	w.ended("seed")
+	assert.Equal(t, http.StatusAccepted, other.do("POST", "/api/v1/seeds/orchestrate", `{}`).code, "what has ended is in nobody's way")
+}
+
+func TestRaceOfTwoServers(t *testing.T) {
+	a := newWorld(t, "wait")
+	b := worldAt(t, a.dir, "wait")
+	codes := make(chan int, 8)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		w := a
+		if i%2 == 1 {
+			w = b
+		}
+		wg.Go(func() { codes <- w.do("POST", "/api/v1/seeds/orchestrate", "").code })
+	}
+	wg.Wait()
+	close(codes)
+	count := map[int]int{}
+	for c := range codes {
+		count[c]++
+	}
+	assert.Equal(t, map[int]int{202: 1, 409: 7}, count)
+}
+
+func TestSteer(t *testing.T) {
+	w := newWorld(t, "wait")
+	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+	w.until("the run in the ledger", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "running" })
+	for _, c := range []struct{ verb, state string }{{"pause", "paused"}, {"resume", "running"}, {"cancel", "cancelling"}} {
+		assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/"+c.verb, "").code)
+		assert.Equal(t, c.state, w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"])
+	}
+	w.ended("seed")
+	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
+	a := w.do("POST", "/api/v1/runs/"+id+"/pause", "")
+	assert.Equal(t, http.StatusConflict, a.code)
+	assert.Contains(t, a.body, "is over (cancelled)")
+	for _, path := range []string{"/api/v1/runs/nobody", "/api/v1/runs/..%2Fx", "/api/v1/runs/nobody/dead-letters"} {
+		assert.Equal(t, http.StatusNotFound, w.do("GET", path, "").code, path)
+	}
+}
+
+func TestCrash(t *testing.T) {
+	for mode, state := range map[string]string{"crash": "interrupted", "refuse": "failed"} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWorld(t, mode)
+			id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+			w.ended("seed")
+			w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == state })
+			w.until("a free job", func() bool { id, err := w.runner.active(t.Context(), "seed"); return id == "" && err == nil })
+			assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/seeds/orchestrate", "").code, "the next run can start at once")
+		})
+	}
+}
+
+func TestSecretsStayHere(t *testing.T) {
+	t.Setenv(TokenVariable, "0123456789abcdef")
+	t.Setenv(WebhookVariable, "http://127.0.0.1:1/hook")
+	w := newWorld(t, "secret")
+	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+	w.ended("seed")
+	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
+}
+
+// TestRestart leaves a run to a second server, and one whose process died while
+// there was no server.
+func TestRestart(t *testing.T) {
+	w := newWorld(t, "wait")
+	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+	w.until("the run in the ledger", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "running" })
+
+	next := worldAt(t, w.dir, "wait")
+	next.until("the run in the other server", func() bool { return strings.Contains(next.do("GET", "/api/v1/runs", "").body, id) })
+	assert.Equal(t, http.StatusAccepted, next.do("POST", "/api/v1/runs/"+id+"/cancel", "").code)
+	w.ended("seed")
+	next.until("the run's end", func() bool { return next.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
+
+	lost := ledger.NewRunID(time.Now())
+	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: lost, Job: "seed", Runner: "prism", StartedAt: time.Now()}))
+	next.until("the lost run", func() bool { return strings.Contains(next.do("GET", "/api/v1/runs", "").body, lost) })
+	next.tick(t.Context(), time.Now())
+	next.until("the lost run closed", func() bool { return next.do("GET", "/api/v1/runs/"+lost, "").json(t)["state"] == "interrupted" })
+}
+
+func TestDeadLetters(t *testing.T) {
+	w := newWorld(t, "done")
+	now := time.Now()
+	w.put("20260128-093000-000-0a1b2c3d", "seed", ledger.Done, now, time.Minute, sampleTally())
+	var ids []string
+	for _, d := range []string{"a.sg", "b.sg"} {
+		letter := ledger.DeadLetter{Job: "seed", RunID: "20260128-093000-000-0a1b2c3d", Stage: "visit", Kind: "store_failed", Input: ledger.Input{DomainID: d}, Error: "it would not"}
+		require.NoError(t, ledger.Put(t.Context(), w.store, letter))
+		ids = append(ids, letter.ID())
+	}
+	path := "/api/v1/runs/20260128-093000-000-0a1b2c3d/dead-letters"
+	list := w.do("GET", path, "").json(t)["dead_letters"].([]any)
+	require.Len(t, list, 2)
+
+	assert.Contains(t, w.do("POST", path+"/replay", `{"ids":["abc"]}`).body, "no dead letter abc")
+	for _, body := range []string{`{"ids":[]}`, `{"ids":null}`, `{"id":["a"]}`, `{"ids":["../x"]}`, `{"ids":"a"}`, `[]`} {
+		assert.Equal(t, http.StatusBadRequest, w.do("POST", path+"/replay", body).code, body)
+	}
+	_, err := w.store.Head(t.Context(), "replayed.txt")
+	require.ErrorIs(t, err, store.ErrNotExist, "nothing is replayed by itself")
+
+	a := w.do("POST", path+"/replay", `{"ids":["`+ids[0]+`"]}`)
+	require.Equal(t, http.StatusOK, a.code, a.body)
+	assert.EqualValues(t, 1, a.json(t)["replayed"])
+	assert.Equal(t, "dead-letters replay --job=seed --run=20260128-093000-000-0a1b2c3d "+ids[0], w.read("replayed.txt"))
+	assert.EqualValues(t, 2, w.do("POST", path+"/replay", "").json(t)["replayed"])
+}
+
+func (w *world) read(key string) string {
+	w.t.Helper()
+	r, err := w.store.Open(w.t.Context(), key)
+	require.NoError(w.t, err)
+	b, err := io.ReadAll(r)
+	require.NoError(w.t, errors.Join(err, r.Close()))
+	return string(b)
+}
+
+func TestListPages(t *testing.T) {
+	w := newWorld(t, "done")
+	at := time.Date(2026, 1, 28, 9, 0, 0, 0, time.UTC)
+	for i := range 5 {
+		job := "seed"
+		if i == 4 {
+			job = "docs"
+		}
+		w.put(fmt.Sprintf("20260128-09000%d-000-0a1b2c3d", i), job, ledger.Done, at.Add(time.Duration(i)*time.Second), time.Minute, sampleTally())
+	}
+	require.NoError(t, w.board.look(t.Context(), time.Now()))
+	ids := func(path string) (out []string, next any) {
+		v := w.do("GET", path, "").json(t)
+		for _, r := range v["runs"].([]any) {
+			out = append(out, r.(map[string]any)["run_id"].(string)[14:15])
+		}
+		return out, v["next"]
+	}
+	all, next := ids("/api/v1/runs?limit=2&job=seed")
+	assert.Equal(t, []string{"3", "2"}, all)
+	all, next = ids("/api/v1/runs?limit=2&job=seed&before=" + next.(string))
+	assert.Equal(t, []string{"1", "0"}, all)
+	assert.Nil(t, next)
+	for _, q := range []string{"limit=0", "limit=x", "limit=1001", "job=x", "job=", "before=.."} {
+		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/runs?"+q, "").code, q)
+	}
+}

@@ -1,0 +1,337 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// slack receives what the webhook sends.
+type slack struct {
+	*httptest.Server
+	mu   sync.Mutex
+	got  []string
+	fail bool
+}
+
+func newSlack(t *testing.T) *slack {
+	s := &slack{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var m map[string]string
+		b, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(b, &m); err != nil || len(m) != 1 || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("the webhook got %q", b)
+		}
+		if s.fail {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		s.got = append(s.got, m["text"])
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *slack) messages() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.got...)
+}
+
+func (s *slack) breakDown(yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = yes
+}
+
+// turn lets the server work through a span of its clock.
+func turn(w *world, from time.Time, span, step time.Duration) time.Time {
+	w.t.Helper()
+	for at := from; at.Before(from.Add(span)); at = at.Add(step) {
+		w.tick(w.t.Context(), at)
+	}
+	return from.Add(span)
+}
+
+func failing(share int64) ledger.Tally {
+	return ledger.Tally{Counts: ledger.Counts{"domains_failed": share, "domains_collected": 100 - share},
+		HTTP: ledger.HTTP{Requests: 200, ByStatus: ledger.Counts{"200": 200}}}
+}
+
+func TestAlertOnceAndOver(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	day := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	w.now = func() time.Time { return day }
+	at := turn(w, day, time.Minute, time.Second)
+	w.put("20260302-100000-000-aaaaaaaa", "seed", ledger.Done, day, time.Minute, failing(34))
+	at = turn(w, at, time.Hour, 40*time.Second)
+	require.Len(t, s.messages(), 1, "once a breach, not once a tick")
+	assert.Equal(t, "[ALERT] seed, failure rate: 34.0 % of the work failed (limit 20 %). Run 20260302-100000-000-aaaaaaaa", s.messages()[0])
+	assert.Contains(t, w.do("GET", "/", "").body, "34.0 % of the work failed")
+
+	w.put("20260302-110000-000-bbbbbbbb", "seed", ledger.Done, at, time.Minute, failing(40))
+	at = turn(w, at, time.Hour, 40*time.Second)
+	require.Len(t, s.messages(), 1, "it still fires: no news")
+
+	next := worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
+	w.leader = nil // killed: its lease is a dead process's, were it another one
+	require.NoError(t, store.Retry(t.Context(), func() error { return dropLease(t, w.store) }))
+	at = turn(next, at, time.Hour, 40*time.Second)
+	require.Len(t, s.messages(), 1, "nor for a server that was started again")
+
+	next.put("20260302-120000-000-cccccccc", "seed", ledger.Done, at, time.Minute, failing(3))
+	at = turn(next, at, time.Hour, 40*time.Second)
+	require.Len(t, s.messages(), 2)
+	assert.Equal(t, "[OVER] seed, failure rate: 3.0 % of the work failed (limit 20 %). Run 20260302-120000-000-cccccccc", s.messages()[1])
+	assert.Empty(t, next.alarm.firing())
+	assert.Equal(t, 1, strings.Count(w.log.String(), "alert_raised"))
+	assert.Equal(t, 1, strings.Count(next.log.String(), "alert_over"))
+
+	s.breakDown(true)
+	next.put("20260302-130000-000-dddddddd", "seed", ledger.Done, at, time.Minute, failing(90))
+	at = turn(next, at, time.Hour, 40*time.Second)
+	require.Len(t, s.messages(), 2)
+	s.breakDown(false)
+	turn(next, at, time.Hour, 40*time.Second)
+	require.Len(t, s.messages(), 3, "what the webhook would not take is sent later, once")
+	assert.NotContains(t, next.log.String(), s.URL, "the webhook's address is a secret")
+}
+
+func dropLease(t *testing.T, s store.Store) error {
+	for o, err := range s.List(t.Context(), "lease/server/") {
+		if err != nil {
+			return err
+		}
+		if err := s.Delete(t.Context(), o.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestJudge(t *testing.T) {
+	c, err := ParseConfig(nil)
+	require.NoError(t, err)
+	docs, _ := jobNamed("docs")
+	report := func(change func(*ledger.Report)) ledger.Report {
+		r := ledger.Report{State: ledger.Done, HTTP: ledger.HTTP{Requests: 100, ByStatus: ledger.Counts{"200": 90, "304": 10}, Failures: ledger.Counts{}}}
+		change(&r)
+		return r
+	}
+	row := func(r providerRow) func(*ledger.Report) {
+		r.Provider, r.Requests = "stripe", 100
+		return func(rep *ledger.Report) { rep.Providers = []providerRow{r} }
+	}
+	for _, c2 := range []struct {
+		name  string
+		r     ledger.Report
+		rules []string
+	}{
+		{"good", report(func(*ledger.Report) {}), nil},
+		{"success rate", report(func(r *ledger.Report) { r.HTTP.ByStatus = ledger.Counts{"200": 89, "301": 11} }), []string{"success_rate"}},
+		{"success rate at its limit", report(func(r *ledger.Report) { r.HTTP.ByStatus = ledger.Counts{"200": 90, "301": 10} }), nil},
+		{"error rate", report(func(r *ledger.Report) { r.HTTP.ByStatus = ledger.Counts{"200": 79, "404": 21} }), []string{"success_rate", "error_rate"}},
+		{"failure rate", report(func(r *ledger.Report) { r.HTTP.Failures = ledger.Counts{"dns": 21} }), []string{"failure_rate"}},
+		{"retry rate", report(func(r *ledger.Report) { r.HTTP.Retries = 16 }), []string{"retry_rate"}},
+		{"duration", report(func(r *ledger.Report) { r.Duration = 3*3600 + 1 }), []string{"duration"}},
+		{"mean response", report(row(providerRow{AvgResponseMS: 5001})), []string{"mean_response/stripe"}},
+		{"empty rate", report(row(providerRow{EmptyRate: 10.1})), []string{"empty_rate/stripe"}},
+		{"fewer pages", report(row(providerRow{TotalPages: 50, PreviousPages: 100})), []string{"pages_change/stripe"}},
+		{"more pages", report(row(providerRow{TotalPages: 150, PreviousPages: 100})), []string{"pages_change/stripe"}},
+		{"nearly as many pages", report(row(providerRow{TotalPages: 51, PreviousPages: 100})), nil},
+		{"first pages", report(row(providerRow{TotalPages: 50})), nil},
+		{"too few to say", report(func(r *ledger.Report) { r.HTTP.Requests, r.HTTP.ByStatus = 19, ledger.Counts{"500": 19} }), nil},
+	} {
+		var got []string
+		for _, f := range judge(docs, c.limits["docs"], c2.r) {
+			if f.broken {
+				got = append(got, strings.TrimSuffix(f.Rule+"/"+f.Provider, "/"))
+			}
+		}
+		assert.Equal(t, c2.rules, got, c2.name)
+	}
+}
+
+func TestThresholdsOfConfig(t *testing.T) {
+	c, err := ParseConfig([]byte("alerts:\n  seed: {failure_rate: 0.5, retry_rate: 0, duration: 90m}\n"))
+	require.NoError(t, err)
+	assert.Equal(t, limitSet{"failure_rate": 0.5, "duration": 5400, "minimum_samples": 20}, c.limits["seed"])
+	for text, says := range map[string]string{
+		"alerts: {sed: {failure_rate: 1}}":                                                             "no job",
+		"alerts: {seed: {failure_rate: -1}}":                                                           "no share",
+		"alerts: {seed: {duration: long}}":                                                             "no duration",
+		"alerts: {seed: {failure: 1}}":                                                                 "failure",
+		"schedules: [{name: a, job: seed, cron: '61 * * * *'}]":                                        "no cron expression",
+		"schedules: [{name: a, job: seed, cron: nightly}]":                                             "no cron expression",
+		"schedules: [{name: a, job: sow, cron: '1 * * * *'}]":                                          "no job",
+		"schedules: [{name: 'A b', job: seed, cron: '1 * * * *'}]":                                     "its name must be",
+		"schedules: [{name: a, job: seed, cron: '1 * * * *', timezone: Nowhere}]":                      "timezone",
+		"schedules: [{name: a, job: seed, cron: '1 * * * *', options: {land: x}}]":                     "unknown option",
+		"schedules: [{name: a, job: seed, cron: '1 * * * *', options: {country: SG}}]":                 "country",
+		"schedules: [{name: a, job: seed, cron: '1 * * * *'},{name: a, job: docs, cron: '1 * * * *'}]": "two are named",
+		"flags: {store: [a]}":                                                                          "no single value",
+		"surprise: 1":                                                                                  "surprise",
+		"[":                                                                                            "no configuration",
+	} {
+		_, err := ParseConfig([]byte(text))
+		assert.ErrorContains(t, err, says, text)
+	}
+}
+
+const hourly = "schedules: [{name: hourly, job: seed, cron: '0 * * * *', options: {country: sg, date: 2026-01-28}}]\n"
+
+func scheduled(t *testing.T, yaml string) func(*Settings) {
+	c, err := ParseConfig([]byte(yaml))
+	require.NoError(t, err)
+	return func(s *Settings) { s.Config = c }
+}
+
+func (w *world) ticks() (out []string) {
+	for o, err := range w.store.List(w.t.Context(), "schedules/") {
+		require.NoError(w.t, err)
+		var k tick
+		require.NoError(w.t, getJSON(w.t.Context(), w.store, o.Key, &k))
+		out = append(out, strings.TrimSuffix(path.Base(o.Key), ".json")+" "+k.Outcome)
+	}
+	return out
+}
+
+func TestScheduleOnTwoServers(t *testing.T) {
+	a := newWorld(t, "done", scheduled(t, hourly))
+	b := worldAt(t, a.dir, "done", scheduled(t, hourly))
+	at := time.Date(2026, 3, 2, 9, 59, 30, 0, time.UTC)
+	for range 60 {
+		var wg sync.WaitGroup
+		for _, w := range []*world{a, b} {
+			wg.Go(func() { w.tick(t.Context(), at) })
+		}
+		wg.Wait()
+		at = at.Add(time.Second)
+	}
+	assert.Equal(t, []string{"20260302T100000Z started"}, a.ticks())
+	a.ended("seed")
+	b.ended("seed")
+	a.until("the run's end", func() bool { r := a.board.runs(); return len(r) == 1 && r[0].State() == "done" })
+	assert.Equal(t, "--country=sg --date=2026-01-28", a.board.runs()[0].Run.Options["args"])
+	for _, w := range []*world{a, b} {
+		assert.Contains(t, w.do("GET", "/schedules", "").body, a.board.runs()[0].Run.RunID)
+	}
+}
+
+func TestScheduleOverlapAndMissed(t *testing.T) {
+	w := newWorld(t, "wait", scheduled(t, hourly))
+	at := time.Date(2026, 3, 2, 9, 59, 59, 0, time.UTC)
+	for _, now := range []time.Time{at, at.Add(time.Second), at.Add(time.Hour), at.Add(time.Hour + time.Second)} {
+		_, err := w.plans.tick(t.Context(), now)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []string{"20260302T100000Z started", "20260302T110000Z active"}, w.ticks(), "no overlap with itself")
+	assert.Contains(t, w.log.String(), "schedule_overlaps")
+
+	// Down from 11:00 to 15:30, then started again.
+	next := worldAt(t, w.dir, "wait", scheduled(t, hourly))
+	_, err := next.plans.tick(t.Context(), at.Add(5*time.Hour+30*time.Minute))
+	require.NoError(t, err)
+	assert.Equal(t, "20260302T150000Z missed", next.ticks()[2])
+	assert.Contains(t, next.log.String(), "msg=schedule_ticks_missed schedule=hourly count=4")
+	_, err = next.plans.tick(t.Context(), at.Add(5*time.Hour+31*time.Minute))
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(next.log.String(), "schedule_ticks_missed"))
+}
+
+func TestScheduleTimes(t *testing.T) {
+	for _, c := range []struct{ cron, zone, from, want string }{
+		{"15 3 * * *", "", "2026-03-02T03:15:00Z", "2026-03-03T03:15:00Z"},
+		{"15 3 * * *", "Asia/Seoul", "2026-03-02T00:00:00Z", "2026-03-02T18:15:00Z"},
+		{"0 0 1 * *", "", "2026-03-02T00:00:00Z", "2026-04-01T00:00:00Z"},
+		{"*/20 * * * *", "", "2026-03-02T00:00:01Z", "2026-03-02T00:20:00Z"},
+		{"0 9 * * 1-5", "", "2026-03-06T10:00:00Z", "2026-03-09T09:00:00Z"},
+		{"0 0 13 * 5", "", "2026-03-02T00:00:00Z", "2026-03-06T00:00:00Z"}, // crontab(5): day of month or of week
+	} {
+		s := Schedule{Name: "x", Job: "seed", Cron: c.cron, TimeZone: c.zone}
+		require.NoError(t, s.settle())
+		from, err := time.Parse(time.RFC3339, c.from)
+		require.NoError(t, err)
+		next, err := s.next(from)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, next.UTC().Format(time.RFC3339), c.cron)
+	}
+}
+
+func TestSummaries(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	sunday := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
+	for i := range 8 { // Sunday the 1st to Sunday the 8th
+		at := sunday.AddDate(0, 0, i-7)
+		w.put(at.Format("20060102-150405")+"-000-aaaaaaaa", "seed", ledger.Done, at, time.Minute, failing(3))
+	}
+	at := turn(w, sunday, 12*time.Hour, time.Minute)
+	for _, m := range s.messages() {
+		assert.NotContains(t, m, "2026-03-08", "the day is not over")
+	}
+	before := len(s.messages())
+	turn(w, at.Add(2*time.Minute), 6*time.Hour, 5*time.Minute)
+	got := s.messages()[before:]
+	require.Len(t, got, 2, "one a day, one a week")
+	assert.Equal(t, "[REPORT] daily 2026-03-08\nseed: runs 1 done; domains collected 97, domains failed 3; 200 requests, 0 dead letters", got[0])
+	assert.Equal(t, "[REPORT] weekly 2026-W10\nseed: runs 7 done; domains collected 679, domains failed 21; 1400 requests, 0 dead letters", got[1])
+	var sum Summary
+	require.NoError(t, getJSON(t.Context(), w.store, "reports/weekly/2026-W10.json", &sum))
+	assert.EqualValues(t, 679, sum.Jobs["seed"].Counts["domains_collected"])
+	assert.Contains(t, w.do("GET", "/reports", "").body, "Week 2026-W10")
+
+	next := worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
+	require.NoError(t, dropLease(t, w.store))
+	turn(next, sunday.AddDate(0, 0, 1), time.Hour, time.Minute)
+	assert.Len(t, s.messages(), before+2, "a server that was started again writes none twice")
+}
+
+func TestMetrics(t *testing.T) {
+	w := newWorld(t, "done", scheduled(t, hourly))
+	w.put("20260302-100000-000-aaaaaaaa", "seed", ledger.Done, time.Now(), time.Minute, sampleTally())
+	w.tick(t.Context(), time.Now())
+	w.metrics.starts.WithLabelValues("seed").Inc()
+	w.metrics.ticks.WithLabelValues("hourly", "started").Inc()
+	w.metrics.webhook.WithLabelValues("sent").Inc()
+	w.metrics.trouble.WithLabelValues("board").Inc()
+	text := w.do("GET", "/metrics", "").body
+	problems, err := promlint.New(strings.NewReader(w.do("GET", "/metrics", "").body)).Lint()
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	for _, want := range []string{
+		`seed_engine_runs{job="seed",state="done"} 1`, `seed_engine_run_items{item="domains_collected",job="seed"} 38`,
+		`seed_engine_run_responses{code="404",job="seed"} 15`, `seed_engine_run_request_failures{job="seed",reason="timeout"} 1`,
+		`seed_engine_run_duration_seconds{job="seed"} 60`, `seed_engine_server_leader 1`, "go_goroutines", "process_cpu_seconds_total"} {
+		assert.Contains(t, text, want)
+	}
+}
+
+func TestHundredTicksAreKept(t *testing.T) {
+	w := newWorld(t, "refuse", scheduled(t, hourly))
+	at := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	for i := range keptTicks + 5 {
+		require.NoError(t, putJSON(t.Context(), w.store.Put, tickKey("hourly", at.Add(time.Duration(i)*time.Hour)), tick{At: at}))
+	}
+	require.NoError(t, w.plans.sweep(t.Context(), "hourly"))
+	left := w.ticks()
+	require.Len(t, left, keptTicks)
+	assert.Equal(t, fmt.Sprintf("%s ", at.Add(5*time.Hour).Format(tickForm)), left[0])
+}

@@ -1,0 +1,196 @@
+//go:build e2e
+
+package news
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/io/web/webtest/newssim"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+)
+
+func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
+
+// world is four simulated publishers, two of them declared by the YAML files
+// that ship.
+type world struct {
+	rig.Web
+	sites      map[string]*newssim.Site
+	publishers string
+}
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	w := world{Web: rig.StartWeb(t, webtest.Options{})}
+	w.sites = newssim.Install(w.Handle, time.Now())
+	var err error
+	w.publishers, err = filepath.Abs("../../../testdata/publishers")
+	require.NoError(t, err)
+	return w
+}
+
+// start starts the job at a tenth of its pauses, unless env says otherwise.
+func (w world) start(t *testing.T, store, dsn string, env []string, more ...string) *rig.Child {
+	t.Helper()
+	cmd := exec.Command(rig.Program, append([]string{"--job=news", "--runner=direct", "--store=" + store, "--db=" + dsn, "--publishers=" + w.publishers,
+		"--connect-to=" + w.Addr(), "--lease-ttl=3s", "--progress=off", "--log-level=error"}, more...)...)
+	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA, "NEWS_DELAY_SECONDS=0.2"), env...)
+	return rig.Start(t, cmd)
+}
+
+func (w world) run(t *testing.T, store, dsn string, env []string, more ...string) string {
+	t.Helper()
+	c := w.start(t, store, dsn, env, more...)
+	require.Equal(t, 0, c.Wait(t, 3*time.Minute), rig.Tail(c.Output(t)))
+	return c.Output(t)
+}
+
+// content is what a crawl left: articles without their times.
+func content(t *testing.T, dsn string) []string {
+	t.Helper()
+	d, err := db.Open(t.Context(), dsn)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	rows, err := d.QueryContext(t.Context(), `SELECT source || ' ' || canonical_url || ' ' || external_id || ' ' || title || ' ' || content_hash FROM news_articles`)
+	require.NoError(t, err)
+	var out []string
+	for rows.Next() {
+		var s string
+		require.NoError(t, rows.Scan(&s))
+		out = append(out, s)
+	}
+	require.NoError(t, errors.Join(rows.Err(), rows.Close()))
+	slices.Sort(out)
+	return out
+}
+
+// A crawl that is killed three times leaves what an uninterrupted one leaves,
+// and asks for no article twice but those whose answers the kills cut off.
+func TestKilled(t *testing.T) {
+	w := newWorld(t)
+	reference := dbtest.SQLite(t)
+	w.run(t, t.TempDir(), reference, nil, "--concurrency=4")
+	want := content(t, reference)
+	require.Len(t, want, 40)
+	for name, dsn := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			store, at := t.TempDir(), dsn(t)
+			w.ResetLog()
+			for _, requests := range []int{5, 18, 34} {
+				c := w.start(t, store, at, nil)
+				rig.Eventually(t, "some requests", time.Minute, func() bool { return len(w.Requests()) >= requests })
+				c.Kill(t)
+			}
+			w.run(t, store, at, nil)
+			assert.Equal(t, want, content(t, at))
+			asked, again := map[string]int{}, 0
+			for _, r := range w.Requests() {
+				if r.Path != "/robots.txt" && !strings.Contains(r.Path, "sitemap") {
+					asked[r.Host+r.Path]++
+				}
+			}
+			for _, n := range asked {
+				again += n - 1
+			}
+			assert.Len(t, asked, 40)
+			assert.LessOrEqual(t, again, 3, "one article a kill")
+			assert.Equal(t, 1, w.MaxInFlight(), "one provider, and one request, at a time")
+		})
+	}
+}
+
+// By the server's log there are one to three seconds between two requests to a host.
+func TestPauses(t *testing.T) {
+	w := newWorld(t)
+	env := []string{"NEWS_DELAY_SECONDS=2", "NEWS_MAX_ARTICLES_PER_PROVIDER=3", "NEWS_PROVIDERS_HANKYUNG_ENABLED=false", "NEWS_PROVIDERS_DEMO_LOCAL_ENABLED=false"}
+	w.run(t, t.TempDir(), dbtest.SQLite(t), env, "--concurrency=2")
+	last := map[string]time.Time{}
+	gaps := 0
+	for _, r := range w.Requests() {
+		if end, ok := last[r.Host]; ok {
+			gap := r.Start.Sub(end)
+			assert.GreaterOrEqual(t, gap, 990*time.Millisecond, "%s%s", r.Host, r.Path)
+			assert.LessOrEqual(t, gap, 4*time.Second, "%s%s: three seconds, and a busy machine", r.Host, r.Path)
+			gaps++
+		}
+		last[r.Host] = r.End
+	}
+	assert.Equal(t, 8, gaps)
+}
+
+// The demo, as the README has it: a first run, one that fetches nothing, kept
+// pages read again, and what is past its time.
+func TestDemo(t *testing.T) {
+	store, dsn := t.TempDir(), dbtest.SQLite(t)
+	command := func(more ...string) string {
+		c := rig.Start(t, exec.Command(rig.Program, append([]string{"--job=news", "--runner=prism", "--store=" + store, "--db=" + dsn, "--progress=off", "--log-level=error"}, more...)...))
+		require.Equal(t, 0, c.Wait(t, 2*time.Minute), rig.Tail(c.Output(t)))
+		return c.Output(t)
+	}
+	counts := func(more ...string) ledger.Counts {
+		at := filepath.Join(t.TempDir(), "report.json")
+		command(append(more, "--web=demo", "--report="+at)...)
+		b, err := os.ReadFile(at)
+		require.NoError(t, err)
+		var r struct {
+			Counts    ledger.Counts
+			Providers []struct{ Provider, State string }
+		}
+		require.NoError(t, json.Unmarshal(b, &r))
+		require.Len(t, r.Providers, 4)
+		for name, n := range r.Counts {
+			if n == 0 {
+				delete(r.Counts, name)
+			}
+		}
+		return r.Counts
+	}
+	assert.Equal(t, ledger.Counts{"providers_run": 4, "articles_found": 48, "articles_fetched": 40, "articles_inserted": 40}, counts("--keep-html"))
+	assert.Equal(t, ledger.Counts{"providers_run": 4, "articles_found": 48}, counts(), "nothing is fetched twice")
+	assert.Equal(t, ledger.Counts{"providers_run": 4, "articles_same": 40}, counts("--reparse"))
+	assert.Contains(t, command("--purge-expired"), "0 articles were past their time")
+	due := time.Now().Add(31 * 24 * time.Hour).UTC().Format(time.RFC3339)
+	assert.Contains(t, command("--purge-expired", "--as-of="+due), "40 articles were past their time")
+	assert.Empty(t, content(t, dsn))
+	assert.Equal(t, ledger.Counts{"providers_run": 4, "articles_found": 48}, counts(), "what was purged does not come back")
+}
+
+// Bad use is told in one line before anything is touched.
+func TestRefused(t *testing.T) {
+	bad := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bad, "a.yaml"), []byte("id: a\nselector: x\n"), 0o600))
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--publishers=" + bad}, `unknown field "selector"`},
+		{[]string{"--news-config=" + filepath.Join(bad, "a.yaml")}, `unknown field "id"`},
+		{[]string{"--reparse", "--keep-html"}, "use one of them"},
+		{[]string{"--purge-expired", "--as-of=tomorrow"}, "write a time like"},
+		{[]string{"--as-of=2026-01-01T00:00:00Z"}, "goes with --purge-expired"},
+		{[]string{"--host-delay=1s"}, "host-delay"},
+	} {
+		c := rig.Start(t, exec.Command(rig.Program, append([]string{"--job=news", "--web=demo", "--store=" + t.TempDir(), "--db=" + dbtest.SQLite(t)}, tt.args...)...))
+		assert.Equal(t, 2, c.Wait(t, time.Minute), tt.args)
+		assert.Contains(t, c.Output(t), tt.want)
+	}
+	c := rig.Start(t, exec.Command(rig.Program, "snapshot", "--provider=nobody", "--url=https://a.example/", "--page=x"))
+	assert.Equal(t, 2, c.Wait(t, time.Minute))
+	assert.Contains(t, c.Output(t), fmt.Sprintf("use %s", "mk or hankyung"))
+}

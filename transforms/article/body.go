@@ -762,7 +762,11 @@ func (w *writer) flush(heading bool) {
 	links := w.links
 	w.now.Reset()
 	w.links = 0
-	for _, l := range breaks.Split(s, -1) {
+	parts := []string{s}
+	if strings.IndexByte(s, '\v') >= 0 {
+		parts = breaks.Split(s, -1)
+	}
+	for _, l := range parts {
 		l = collapse(strings.Map(visible, l))
 		if l == "" {
 			continue

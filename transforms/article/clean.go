@@ -9,14 +9,15 @@ import (
 // A line is left out where it says nothing but this. The expressions are for
 // short lines: a sentence about advertising, or about copyright, stays.
 var (
-	advertisement = regexp.MustCompile(`(?i)^[\[(<【\s*-]*(advertisements?|adverts?|ads?|sponsored( content)?|광고|anzeige|werbung|publicidad|publicité|pubblicità|reklama?|advertorial|story continues below advertisement|article continues below|スポンサーリンク|广告|廣告)[\])>】:\s*-]*$`)
-	email         = regexp.MustCompile(`[\pL\pN._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`)
-	reporter      = regexp.MustCompile(`^[\[(=/\s■◆▶#·]*[\pL]{0,6}[=\s/]*[가-힣]{2,4}\s*(선임|수습|인턴|전문|객원)?\s*(기자|특파원|논설위원|통신원|앵커|리포터|PD)(\s*[·,/=]\s*[가-힣]{2,4}\s*(선임|수습|인턴|전문)?\s*(기자|특파원|통신원)?)*[\])\s.=]*$`)
-	copyrightLine = regexp.MustCompile(`(?i)무단\s*(전재|복제|배포)|재배포\s*금지|저작권자\s*[ⓒ©(<:]|all rights reserved|^\W*(copyrights?|ⓒ|©|\(c\)\s)[\s\S]{0,100}$`)
-	credit        = regexp.MustCompile(`^[\[(<]?\s*(사진|그래픽|자료|이미지|영상)\s*(출처|제공)?\s*[=:ㅣ|/][^.]{0,60}$`)
-	invitation    = regexp.MustCompile(`^[▶☞※◀►☎✅📌👉]\s*\S.{0,80}$|(구독|좋아요|제보)(하기|하세요|해주세요|신청)|카카오톡\s*[:>]|기자\s*페이지|^\[?관련\s*기사|^\[?연관\s*기사|^(Read more|READ MORE|Also read|ALSO READ|Read also|Lesen Sie auch|Lire aussi|Lea también|Leggi anche|Baca juga|See also|Related)\s*[:|]`)
-	others        = regexp.MustCompile(`(?i)^\W*(related( (news|stories|articles|topics|posts|content))?|read (more|also|next)|more (on|from|stories|about|news)\b.*|recommended( stories| for you)?|most (read|popular|viewed)\b.*|you may also like|don'?t miss|see also|also read|trending( now)?|mehr zum thema|mehr aus.*|lesen sie auch|das könnte sie auch interessieren|lire aussi|à lire aussi|sur le même sujet|leggi anche|ver también|te puede interesar|関連記事|関連キーワード|関連企業・業界|관련\s*기사|관련\s*뉴스|많이 본 (기사|뉴스)|주요\s*뉴스|이 시각 주요뉴스|tell us what you think.*|share this( story| article)?|about the author|comments?|tags|ilgili konular|benzer haberler|baca juga|читайте также|leia (mais|também)|lees ook|les også|läs mer|share)\W*$`)
-	endMail       = regexp.MustCompile(`[\s(\[/=]*([가-힣]{2,4}\s*(기자|특파원))?[\s(\[/=]*[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}[)\]\s]*$`)
+	advertisement    = regexp.MustCompile(`(?i)^[\[(<【\s*-]*(advertisements?|adverts?|ads?|sponsored( content)?|광고|anzeige|werbung|publicidad|publicité|pubblicità|reklama?|advertorial|story continues below advertisement|article continues below|スポンサーリンク|广告|廣告)[\])>】:\s*-]*$`)
+	email            = regexp.MustCompile(`[\pL\pN._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`)
+	reporter         = regexp.MustCompile(`^[\[(=/\s■◆▶#·]*[\pL]{0,6}[=\s/]*[가-힣]{2,4}\s*(선임|수습|인턴|전문|객원)?\s*(기자|특파원|논설위원|통신원|앵커|리포터|PD)(\s*[·,/=]\s*[가-힣]{2,4}\s*(선임|수습|인턴|전문)?\s*(기자|특파원|통신원)?)*[\])\s.=]*$`)
+	copyrightLine    = regexp.MustCompile(`(?i)무단\s*(전재|복제|배포)|재배포\s*금지|저작권자\s*[ⓒ©(<:]|all rights reserved|^\W*(copyrights?|ⓒ|©|\(c\)\s)[\s\S]{0,100}$`)
+	credit           = regexp.MustCompile(`^[\[(<]?\s*(사진|그래픽|자료|이미지|영상)\s*(출처|제공)?\s*[=:ㅣ|/][^.]{0,60}$`)
+	invitation       = regexp.MustCompile(`^[▶☞※◀►☎✅📌👉]\s*\S.{0,80}$|^(Read more|READ MORE|Also read|ALSO READ|Read also|Lesen Sie auch|Lire aussi|Lea también|Leggi anche|Baca juga|See also|Related)\s*[:|]`)
+	koreanInvitation = regexp.MustCompile(`(구독|좋아요|제보)(하기|하세요|해주세요|신청)|카카오톡\s*[:>]|기자\s*페이지|^\[?관련\s*기사|^\[?연관\s*기사`)
+	others           = regexp.MustCompile(`(?i)^\W*(related( (news|stories|articles|topics|posts|content))?|read (more|also|next)|more (on|from|stories|about|news)\b.*|recommended( stories| for you)?|most (read|popular|viewed)\b.*|you may also like|don'?t miss|see also|also read|trending( now)?|mehr zum thema|mehr aus.*|lesen sie auch|das könnte sie auch interessieren|lire aussi|à lire aussi|sur le même sujet|leggi anche|ver también|te puede interesar|関連記事|関連キーワード|関連企業・業界|관련\s*기사|관련\s*뉴스|많이 본 (기사|뉴스)|주요\s*뉴스|이 시각 주요뉴스|tell us what you think.*|share this( story| article)?|about the author|comments?|tags|ilgili konular|benzer haberler|baca juga|читайте также|leia (mais|também)|lees ook|les også|läs mer|share)\W*$`)
+	endMail          = regexp.MustCompile(`[\s(\[/=]*([가-힣]{2,4}\s*(기자|특파원))?[\s(\[/=]*[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}[)\]\s]*$`)
 )
 
 // shortLine is the most characters of a line that clean may leave out.
@@ -60,7 +61,15 @@ func boilerplate(l string) bool {
 	if n > shortLine {
 		return false
 	}
-	if advertisement.MatchString(l) || copyrightLine.MatchString(l) || reporter.MatchString(l) || credit.MatchString(l) || invitation.MatchString(l) {
+	if n <= 60 && advertisement.MatchString(l) || invitation.MatchString(l) {
+		return true
+	}
+	// What an expression cannot match without is looked for first: most lines have none of it.
+	if (strings.ContainsAny(l, "ⓒ©(") || strings.Contains(l, "opyright") || strings.Contains(l, "OPYRIGHT") || strings.Contains(l, "eserved") || strings.Contains(l, "ESERVED") ||
+		strings.Contains(l, "무단") || strings.Contains(l, "재배포")) && copyrightLine.MatchString(l) {
+		return true
+	}
+	if strings.ContainsFunc(l, hangul) && (reporter.MatchString(l) || credit.MatchString(l) || koreanInvitation.MatchString(l)) {
 		return true
 	}
 	if strings.Contains(l, "@") {
@@ -70,3 +79,5 @@ func boilerplate(l string) bool {
 	}
 	return false
 }
+
+func hangul(c rune) bool { return 0xac00 <= c && c <= 0xd7a3 }

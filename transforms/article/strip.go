@@ -2,8 +2,9 @@ package article
 
 import "strings"
 
-// raw are the elements whose text is not the page's; they are most of its bytes.
-var raw = [...]string{"script", "style", "svg", "noscript", "iframe", "template"}
+// raw are the elements that hold nothing of the article, and none of their own
+// kind; they are most of a page's bytes.
+var raw = [...]string{"script", "style", "svg", "noscript", "iframe", "template", "nav", "select", "button", "picture", "video"}
 
 // strip takes out of a page what no reader sees, before the parser makes a tree
 // of it, and gives the scripts that hold JSON-LD. A page costs half the time so.

@@ -79,7 +79,7 @@ func docsJob() job {
 		"purge-provider", "enable-provider", "explain", "diff", "demo-edition"}
 	return job{name: docs.Job, flags: own, sql: true, counts: "pages_fetched", unit: "pages", run: runDocs,
 		define: func(o *Options, f *flag.FlagSet) { o.Docs.define(f) },
-		check:  func(o *Options) error { return o.Docs.check() },
+		check:  func(o *Options) error { return o.Docs.check(o.elsewhere()) },
 		demo: func(o Options, w *webtest.Web) error {
 			docsim.Install(w.Handle, o.Docs.Edition)
 			return nil
@@ -102,7 +102,7 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 	f.IntVar(&d.Edition, "demo-edition", 1, "with --web=demo: 1 for the simulated sites' first week, 2 for the next, in which pages changed")
 }
 
-func (d *docsOptions) check() error {
+func (d *docsOptions) check(elsewhere bool) error {
 	var asked []string
 	for name, is := range map[string]bool{"purge-provider": d.Purge != "", "enable-provider": d.Enable != "", "explain": d.Explain != "", "diff": d.Diff.asked} {
 		if is {
@@ -130,6 +130,11 @@ func (d *docsOptions) check() error {
 	var err error
 	if d.loaded, err = policy.Load(files); err != nil {
 		return usagef("--policies: %w", err)
+	}
+	for _, p := range d.loaded {
+		if _, err := docs.Browser(); p.SPARendering && !elsewhere && err != nil {
+			return usagef("--policies: %s: %w", p.ProviderID, err)
+		}
 	}
 	return nil
 }

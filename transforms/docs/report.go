@@ -74,7 +74,7 @@ type Report struct {
 	Session   string           `json:"session"`
 	StartedAt time.Time        `json:"started_at"`
 	Complete  bool             `json:"complete"`
-	Duration  float64          `json:"duration_s"` // the longest work on a lane of providers, without waiting for budgets
+	Duration  float64          `json:"duration_s"` // at work, without waiting for budgets and for a run to go on
 	Providers []ProviderReport `json:"providers"`
 	Alerts    []Alert          `json:"alerts"`
 }
@@ -91,12 +91,12 @@ func percent(part, whole int64) float64 {
 // policies. A provider that the session has not come to yet is left out.
 func BuildReport(ctx context.Context, d *db.DB, policies []policy.Policy, session string, limits Thresholds) (Report, error) {
 	r := Report{Session: session, Providers: []ProviderReport{}, Alerts: []Alert{}}
-	var started, active, finished int64
-	if err := d.QueryRowContext(ctx, `SELECT started_at, active_at, finished_at FROM docs_sessions WHERE id = $1`, session).Scan(&started, &active, &finished); err != nil {
+	var started, finished int64
+	var work float64
+	if err := d.QueryRowContext(ctx, `SELECT started_at, finished_at FROM docs_sessions WHERE id = $1`, session).Scan(&started, &finished); err != nil {
 		return r, fmt.Errorf("reading session %s: %w", session, err)
 	}
 	r.StartedAt, r.Complete = db.Time(started), finished > 0
-	var all Stats
 	for _, p := range policies {
 		row, stats, err := buildRow(ctx, d, p, session)
 		if err != nil {
@@ -107,19 +107,16 @@ func BuildReport(ctx context.Context, d *db.DB, policies []policy.Policy, sessio
 		}
 		r.Providers = append(r.Providers, *row)
 		r.Alerts = append(r.Alerts, row.alerts(stats, limits)...)
-		all.add(stats)
 	}
-	r.Duration = max(0, db.Time(active).Sub(r.StartedAt).Seconds()-time.Duration(all.Waited*1000).Seconds())
-	r.Alerts = append(r.Alerts, sessionAlerts(r, all, limits)...)
+	// MaxHosts are crawled side by side; the wall clock would count the night
+	// between a kill and the next run.
+	for _, p := range r.Providers {
+		r.Duration = max(r.Duration, p.Duration)
+		work += p.Duration
+	}
+	r.Duration = math.Round(1000*max(r.Duration, work/MaxHosts)) / 1000
+	r.Alerts = append(r.Alerts, sessionAlerts(r, limits)...)
 	return r, nil
-}
-
-func (s *Stats) add(o Stats) {
-	s.Requests += o.Requests
-	s.Succeeded += o.Succeeded
-	s.Errors += o.Errors
-	s.Retries += o.Retries
-	s.Waited = max(s.Waited, o.Waited) // providers wait side by side
 }
 
 // buildRow is nil where the session has no part of the provider.
@@ -237,7 +234,7 @@ func (r ProviderReport) alerts(s Stats, l Thresholds) (out []Alert) {
 
 // sessionAlerts are those of the whole session: how long it took, without
 // waiting for budgets.
-func sessionAlerts(r Report, all Stats, l Thresholds) (out []Alert) {
+func sessionAlerts(r Report, l Thresholds) (out []Alert) {
 	if r.Duration > l.Duration.Seconds() {
 		out = append(out, Alert{Name: "duration", Value: r.Duration, Limit: l.Duration.Seconds(),
 			Text: fmt.Sprintf("the session took %s, over %s", brief(time.Duration(r.Duration*float64(time.Second))), brief(l.Duration))})

@@ -601,8 +601,8 @@ func TestAlerts(t *testing.T) {
 	require.Equal(t, []string{"pages_change"}, names(func(r *ProviderReport) { r.TotalPages = 150 }))
 	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages = 149 }))
 	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages, r.PreviousPages = 5, 0 }), "a first crawl is no change")
-	require.Empty(t, sessionAlerts(Report{Duration: 3 * 3600}, Stats{}, DefaultThresholds))
-	require.Equal(t, "duration", sessionAlerts(Report{Duration: 3*3600 + 1}, Stats{}, DefaultThresholds)[0].Name)
+	require.Empty(t, sessionAlerts(Report{Duration: 3 * 3600}, DefaultThresholds))
+	require.Equal(t, "duration", sessionAlerts(Report{Duration: 3*3600 + 1}, DefaultThresholds)[0].Name)
 }
 
 // A session is gone on with after a kill, and not after three days.

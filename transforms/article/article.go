@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
@@ -226,4 +227,15 @@ func line(n *html.Node) string {
 }
 
 // collapse writes every run of space as one, and none at the ends.
-func collapse(s string) string { return strings.Join(strings.Fields(s), " ") }
+func collapse(s string) string {
+	s = strings.TrimSpace(s)
+	space := true
+	for i, c := range s {
+		is := unicode.IsSpace(c)
+		if is && (space || c != ' ' || i == 0) {
+			return strings.Join(strings.Fields(s), " ")
+		}
+		space = is
+	}
+	return s // most texts are well set already
+}

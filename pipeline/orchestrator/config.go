@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	_ "time/tzdata" // schedules name time zones, and an image from scratch has none
 
 	"github.com/adhocore/gronx"
 	"github.com/goccy/go-yaml"

@@ -52,6 +52,8 @@ type runner struct {
 	starting sync.Mutex // one look and start at a time
 	mu       sync.Mutex
 	children map[string]*child // by job
+
+	following sync.WaitGroup
 }
 
 type child struct {
@@ -73,7 +75,7 @@ func (r *runner) start(ctx context.Context, job string, flags []string, by strin
 		return "", errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
 	}
 	r.log.Info("orchestrator_start", "run_id", run.RunID, "job", job, "options", run.Options, "by", by)
-	go r.follow(context.WithoutCancel(ctx), c, lease)
+	r.following.Go(func() { r.follow(context.WithoutCancel(ctx), c, lease) })
 	return run.RunID, nil
 }
 

@@ -180,6 +180,7 @@ func (w *world) waitForChildren() {
 			w.t.Errorf("run %s does not end", c.run.RunID)
 		}
 	}
+	w.runner.following.Wait()
 }
 
 // ended waits for a run's process.

@@ -1,0 +1,154 @@
+//go:build e2e
+
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const axeCore = "axe-core@4.10.3"
+
+// browser starts Chromium.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	chromium := tool(t, "chromium", "chromium-browser", "google-chrome")
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium))
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// axe is the source of axe-core, from the npm registry.
+func axe(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command(tool(t, "npm"), "install", "--no-audit", "--no-fund", "--prefix", dir, axeCore)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("installing %s: %v\n%s", axeCore, err, out)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	require.NoError(t, err)
+	return string(b)
+}
+
+var widths = map[string]int64{"desktop": 1280, "phone": 390}
+
+// TestPages looks at every page at two widths: axe-core finds nothing against
+// it, nothing is wider than the screen, and a picture is taken. SCREENSHOTS
+// names a folder to keep the pictures in.
+func TestPages(t *testing.T) {
+	source := axe(t)
+	config := filepath.Join(t.TempDir(), "server.yaml")
+	require.NoError(t, os.WriteFile(config, []byte("schedules: [{name: nightly, job: seed, cron: '15 3 * * *', timezone: Asia/Seoul}]\nalerts: {seed: {failure_rate: 0.0001, minimum_samples: 1}}\n"), 0o600))
+	r := start(t, t.TempDir(), "--config="+config)
+	short := r.trigger(`{"country":"sg"}`)
+	_, v := r.call("POST", "/api/v1/docs/runs", "")
+	docs := v["run_id"].(string)
+	eventually(t, "two runs' ends", 3*time.Minute, func() bool { return r.state(short) == "done" && r.state(docs) == "done" })
+	long := r.trigger(`{"force":true}`)
+	eventually(t, "a run at work", time.Minute, func() bool { return r.state(long) == "running" })
+	r.call("POST", "/api/v1/runs/"+long+"/pause", "")
+	ctx := browser(t)
+	keep := os.Getenv("SCREENSHOTS")
+	if keep == "" {
+		keep = t.TempDir()
+	}
+	for _, page := range []struct{ name, path string }{
+		{"front", "/"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"reports", "/reports"},
+		{"login", "/login"}, {"error", "/runs/none"},
+	} {
+		for device, width := range widths {
+			t.Run(page.name+"-"+device, func(t *testing.T) {
+				do(t, ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(r.url+page.path), chromedp.WaitVisible("h1"))
+				assert.LessOrEqual(t, ask(t, ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth")), width, "the page scrolls sideways")
+				ask(t, ctx, chromedp.Evaluate[int](source+";0"))
+				found := ask(t, ctx, chromedp.Evaluate[string](`axe.run().then(r => JSON.stringify(r.violations.map(v => ({id: v.id, help: v.help, nodes: v.nodes.map(n => n.html)}))))`, chromedp.EvalAwaitPromise))
+				assert.Equal(t, "[]", found)
+				picture := ask(t, ctx, chromedp.FullScreenshot(90))
+				assert.NotEmpty(t, picture)
+				require.NoError(t, os.WriteFile(filepath.Join(keep, page.name+"-"+device+".jpg"), picture, 0o600))
+			})
+		}
+	}
+}
+
+// do works through steps that give nothing.
+func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	for i, step := range steps {
+		_, err := chromedp.Run(ctx, step)
+		require.NoError(t, err, "step %d", i+1)
+	}
+}
+
+// ask gives what one step gives.
+func ask[T any](t *testing.T, ctx context.Context, step chromedp.Action[T]) T {
+	t.Helper()
+	v, err := chromedp.Run(ctx, step)
+	require.NoError(t, err)
+	return v
+}
+
+// hope waits until an expression is true.
+func hope(t *testing.T, ctx context.Context, expression string) {
+	t.Helper()
+	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(2*time.Minute)))
+	require.NoError(t, err, expression)
+}
+
+// TestLive sees a page change without being loaded again, starts a run by
+// keyboard, and steers it.
+func TestLive(t *testing.T) {
+	r := start(t, t.TempDir())
+	ctx := browser(t)
+	do(t, ctx, chromedp.Navigate(r.url+"/"), chromedp.WaitVisible("h1"))
+	ask(t, ctx, chromedp.Evaluate[bool]("window.same = true"))
+	hope(t, ctx, `document.getElementById("live").textContent === "Live"`)
+	id := r.trigger(`{"country":"sg"}`)
+	hope(t, ctx, fmt.Sprintf(`document.querySelector('[data-live=runs]').textContent.includes(%q)`, id))
+	hope(t, ctx, `document.querySelector('[data-live=runs] .state').textContent === "done"`)
+	assert.True(t, ask(t, ctx, chromedp.Evaluate[bool]("window.same === true")), "it was not loaded again")
+
+	eventually(t, "a run started by keyboard", time.Minute, func() bool { // the run before may hold its lease a moment longer
+		do(t, ctx, chromedp.Navigate(r.url+"/"), chromedp.Focus("#seed-force"), chromedp.KeyEvent(" "), chromedp.KeyEvent("\r"))
+		hope(t, ctx, `document.querySelector("h1").textContent !== "Runs"`)
+		return strings.HasPrefix(ask(t, ctx, chromedp.Title()), "Run ")
+	})
+	do(t, ctx, chromedp.WaitVisible("#pause"), chromedp.Focus("#pause"), chromedp.KeyEvent("\r"))
+	do(t, ctx, chromedp.WaitVisible("#resume"), chromedp.Focus("#cancel"), chromedp.KeyEvent("\r"))
+	hope(t, ctx, `document.querySelector('.state') !== null && document.querySelector('.state').textContent === "cancelled"`)
+}
+
+// TestWithoutScript uses the dashboard with JavaScript off.
+func TestWithoutScript(t *testing.T) {
+	r := start(t, t.TempDir())
+	ctx := browser(t)
+	do(t, ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}))
+	do(t, ctx, chromedp.Navigate(r.url+"/"), chromedp.WaitVisible("#seed-country"), chromedp.Focus("#seed-country"), chromedp.KeyEvent("sg\r"), chromedp.WaitVisible(".lead"))
+	id := strings.TrimPrefix(ask(t, ctx, chromedp.Text("h1")), "Run ")
+	eventually(t, "the run's end", 2*time.Minute, func() bool { return r.state(id) == "done" })
+	do(t, ctx, chromedp.Reload(), chromedp.WaitVisible(".state-done"))
+}

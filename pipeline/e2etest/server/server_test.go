@@ -1,0 +1,256 @@
+//go:build e2e
+
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// program is the server under test: one binary, which is the pipeline too.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "seed-server-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program = filepath.Join(dir, "server")
+	build := exec.Command("go", "build", "-o", program, "../../../cmd/server")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the server: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// running is a server at work in a folder of its own.
+type running struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	url string
+	log string
+	dir string
+}
+
+func start(t *testing.T, dir string, more ...string) *running {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	// A file, not a pipe: the runs write into it too, and outlive the server.
+	log, err := os.CreateTemp(t.TempDir(), "log")
+	require.NoError(t, err)
+	r := &running{t: t, url: "http://" + address, log: log.Name(), dir: dir}
+	r.cmd = exec.Command(program, append([]string{"--listen=" + address, "--web=demo", "--log-format=json"}, more...)...)
+	r.cmd.Dir, r.cmd.Stdout, r.cmd.Stderr = dir, log, log
+	require.NoError(t, r.cmd.Start())
+	t.Cleanup(func() {
+		r.cancelAll()
+		_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may be dead on purpose
+		_ = r.cmd.Wait()
+		_ = log.Close()
+		if t.Failed() {
+			b, _ := os.ReadFile(r.log)
+			t.Logf("%s", b[max(0, len(b)-8000):])
+		}
+	})
+	eventually(t, "the server's readiness", 60*time.Second, func() bool {
+		resp, err := http.Get(r.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+	return r
+}
+
+// cancelAll lets no run outlive its test.
+func (r *running) cancelAll() {
+	resp, err := http.Get(r.url + "/api/v1/runs")
+	if err != nil {
+		return // it is dead; so is this test's folder
+	}
+	var list struct {
+		Runs []struct {
+			RunID string `json:"run_id"`
+		} `json:"runs"`
+	}
+	_ = json.NewDecoder(resp.Body).Decode(&list)
+	_ = resp.Body.Close()
+	for _, run := range list.Runs {
+		if resp, err := http.Post(r.url+"/api/v1/runs/"+run.RunID+"/cancel", "", nil); err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+}
+
+func eventually(t *testing.T, what string, limit time.Duration, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); !ok(); time.Sleep(50 * time.Millisecond) { // for other processes
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s", what, limit)
+		}
+	}
+}
+
+func (r *running) call(method, path, body string) (int, map[string]any) {
+	r.t.Helper()
+	req, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
+	require.NoError(r.t, err)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(r.t, err)
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(r.t, err)
+	_ = resp.Body.Close()
+	var v map[string]any
+	require.NoError(r.t, json.Unmarshal(bytes.TrimSpace(b), &v), string(b))
+	return resp.StatusCode, v
+}
+
+func (r *running) trigger(body string) string {
+	r.t.Helper()
+	code, v := r.call("POST", "/api/v1/seeds/orchestrate", body)
+	require.Equal(r.t, http.StatusAccepted, code, "%v", v)
+	return v["run_id"].(string)
+}
+
+func (r *running) state(id string) string {
+	code, v := r.call("GET", "/api/v1/runs/"+id, "")
+	if code != http.StatusOK {
+		return ""
+	}
+	return v["state"].(string)
+}
+
+// TestDemo is the first five minutes of a new user.
+func TestDemo(t *testing.T) {
+	r := start(t, t.TempDir())
+	id := r.trigger(`{"country":"sg"}`)
+	code, v := r.call("POST", "/api/v1/seeds/orchestrate", `{}`)
+	assert.Equal(t, http.StatusConflict, code)
+	assert.Equal(t, id, v["run_id"])
+	eventually(t, "the run's end", 2*time.Minute, func() bool { return r.state(id) == "done" })
+	_, run := r.call("GET", "/api/v1/runs/"+id, "")
+	assert.Positive(t, run["counts"].(map[string]any)["domains_collected"])
+	assert.FileExists(t, filepath.Join(r.dir, "out", "runs", id, "report.json"))
+	for _, job := range []string{"docs", "catalog"} {
+		code, v := r.call("POST", "/api/v1/"+job+"/runs", "")
+		require.Equal(t, http.StatusAccepted, code, "%v", v)
+		eventually(t, job, 3*time.Minute, func() bool { return r.state(v["run_id"].(string)) == "done" })
+	}
+}
+
+// TestKilled kills the server in the middle of a run: the run goes on, and the
+// next server finds it and can stop it.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, dir)
+	id := first.trigger(`{"force":true}`)
+	eventually(t, "the run at work", time.Minute, func() bool { return first.state(id) == "running" })
+	require.NoError(t, first.cmd.Process.Kill())
+	_ = first.cmd.Wait()
+
+	second := start(t, dir)
+	assert.Equal(t, "running", second.state(id), "found again")
+	code, v := second.call("POST", "/api/v1/seeds/orchestrate", `{}`)
+	assert.Equal(t, http.StatusConflict, code)
+	assert.Equal(t, id, v["run_id"])
+	for verb, state := range map[string]string{"pause": "paused"} {
+		code, _ = second.call("POST", "/api/v1/runs/"+id+"/"+verb, "")
+		require.Equal(t, http.StatusAccepted, code)
+		assert.Equal(t, state, second.state(id))
+	}
+	code, _ = second.call("POST", "/api/v1/runs/"+id+"/resume", "")
+	require.Equal(t, http.StatusAccepted, code)
+	code, _ = second.call("POST", "/api/v1/runs/"+id+"/cancel", "")
+	require.Equal(t, http.StatusAccepted, code)
+	eventually(t, "the run's end", time.Minute, func() bool { return second.state(id) == "cancelled" })
+}
+
+// TestRunKilled kills a run: the server lives and closes it.
+func TestRunKilled(t *testing.T) {
+	r := start(t, t.TempDir())
+	id := r.trigger(`{"force":true}`)
+	eventually(t, "the run at work", time.Minute, func() bool { return r.state(id) == "running" })
+	var lease struct {
+		Holder struct {
+			PID int `json:"pid"`
+		} `json:"holder"`
+	}
+	names, err := filepath.Glob(filepath.Join(r.dir, "out", "lease", "seed", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	b, err := os.ReadFile(names[len(names)-1])
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &lease))
+	require.NotEqual(t, r.cmd.Process.Pid, lease.Holder.PID, "a run is a process of its own")
+	require.NoError(t, syscall.Kill(lease.Holder.PID, syscall.SIGKILL))
+	eventually(t, "the run closed", time.Minute, func() bool { return r.state(id) == "interrupted" })
+	eventually(t, "the next run", time.Minute, func() bool {
+		code, _ := r.call("POST", "/api/v1/seeds/orchestrate", `{"country":"sg"}`)
+		return code == http.StatusAccepted
+	})
+}
+
+// tool finds a program; without it the test is skipped, and on CI it fails.
+func tool(t *testing.T, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s is not here; .ci/run installs it", names[0])
+	}
+	t.Skipf("%s is not here", names[0])
+	return ""
+}
+
+const schemathesis = "schemathesis==4.32.5"
+
+// TestSchemathesis lets schemathesis make requests of its own from the
+// description and compare the answers with it.
+func TestSchemathesis(t *testing.T) {
+	python := tool(t, "python3")
+	venv := t.TempDir()
+	for _, args := range [][]string{{python, "-m", "venv", venv}, {filepath.Join(venv, "bin", "pip"), "-q", "install", schemathesis}} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	r := start(t, t.TempDir())
+	r.trigger(`{"country":"sg"}`)
+	cmd := exec.Command(filepath.Join(venv, "bin", "schemathesis"), "run", r.url+"/openapi.json", "--checks=all", "--max-examples=30", "--seed=1",
+		"--no-color", "--request-timeout=60", "--suppress-health-check=all")
+	cmd.Dir = t.TempDir()
+	out, err := cmd.CombinedOutput()
+	assert.NoError(t, err, "%s", out)
+	t.Logf("%s", out[max(0, len(out)-1500):])
+	code, _ := r.call("GET", "/readyz", "")
+	assert.Equal(t, http.StatusOK, code)
+}

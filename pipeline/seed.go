@@ -18,6 +18,6 @@ func Seed(s beam.Scope, cfg seed.Config) {
 }
 
 func seedJob() job {
-	own := []string{"force", "until", "follow-index", "max-child-sitemaps", "feeds", "homepage", "parallel-fetch", "robots-cache", "outage-threshold"}
+	own := []string{"force", "until", "follow-index", "max-child-sitemaps", "feeds", "homepage", "parallel-fetch", "robots-cache", "outage-threshold", "watch", "streaming"}
 	return job{name: seed.Job, flags: slices.Concat(crawling, partitioned, own), counts: "domains_unique", unit: "domains", run: runSeed}
 }

@@ -227,7 +227,7 @@ func New(cfg Config) (*Client, error) {
 		Protocols:              &onlyHTTP1,
 		DisableCompression:     true, // decoded here, with more formats and a cap
 		MaxIdleConns:           cfg.Concurrency,
-		MaxIdleConnsPerHost:    1,
+		MaxIdleConnsPerHost:    8, // for Request.Beside; else one is enough
 		IdleConnTimeout:        15 * time.Second,
 		MaxResponseHeaderBytes: 256 << 10,
 		WriteBufferSize:        1 << 10, // a GET and its headers

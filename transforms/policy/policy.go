@@ -72,10 +72,10 @@ type Policy struct {
 	SitemapURL   string `yaml:"sitemap_url"` // its entries join at depth 1
 	SPARendering bool   `yaml:"spa_rendering"`
 
-	Channel    Channel `yaml:"channel"`     // Crawl where it is empty
-	Terms      Terms   `yaml:"tos"`         // Unknown where it is empty
-	TermsDate  string  `yaml:"tos_checked"` // the day somebody looked, YYYY-MM-DD
-	Category   string  `yaml:"category"`    // section 6.2's heading, for people
+	Channel   Channel `yaml:"channel"`     // Crawl where it is empty
+	Terms     Terms   `yaml:"tos"`         // Unknown where it is empty
+	TermsDate string  `yaml:"tos_checked"` // the day somebody looked, YYYY-MM-DD
+	Category  string  `yaml:"category"`    // section 6.2's heading, for people
 	// KeepQueryParams choose a page and so stay in its key.
 	KeepQueryParams []string `yaml:"keep_query_params"`
 	// AllowPersonal lifts default blocks by their name in PersonalBlocks.

@@ -30,10 +30,10 @@ type File struct {
 
 // Listing is what the bucket holds for a run.
 type Listing struct {
-	Files    []File // open ones, by partition, then sequence number
-	Listed   int64  // raw files that the filters let through
-	Ignored  int64  // objects that are no raw files
-	Skipped  int64  // raw files that have their .success
+	Files    []File   // open ones, by partition, then sequence number
+	Listed   int64    // raw files that the filters let through
+	Ignored  int64    // objects that are no raw files
+	Skipped  int64    // raw files that have their .success
 	Done     []string // their names
 	NearMiss []string
 }

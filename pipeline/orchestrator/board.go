@@ -27,6 +27,7 @@ const (
 	lookActive  = 2 * time.Second  // at the runs that are not over
 	lookNew     = 10 * time.Second // for runs that others started
 	lookAll     = 5 * time.Minute  // for runs that were purged
+	lookBack    = 10 * time.Minute // ids sort by their servers' clocks: a new one may stand behind a known one
 	keepSamples = 240
 	saveSamples = 15 * time.Second
 )
@@ -212,7 +213,8 @@ func (b *board) lookForNew(ctx context.Context, all bool, now time.Time) error {
 		if known == nil && err == nil {
 			fresh = append(fresh, r)
 		}
-		if !all && known != nil && !known.Starting || len(there) >= kept {
+		old := known != nil && known.Run.StartedAt.Before(now.Add(-lookBack))
+		if !all && old || len(there) >= kept {
 			break
 		}
 	}

@@ -171,27 +171,28 @@ func (p *pages) list(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, refuse("there is no such list of runs"))
 		return
 	}
-	version := p.server.board.version.Load()
-	key := name + " " + before
+	b, err := p.frontOf(name, before)
+	p.send(w, r, b, err)
+}
+
+// frontOf holds the lock while it renders: those who ask meanwhile would else
+// all render the same.
+func (p *pages) frontOf(name, before string) ([]byte, error) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	version := p.server.board.version.Load()
 	if p.version != version || len(p.front) > 100 {
 		p.version, p.front = version, map[string][]byte{}
 	}
-	b := p.front[key]
-	p.mu.Unlock()
-	if b == nil {
-		var err error
-		if b, err = p.render("front", p.view("Runs", "runs", p.frontPage(name, before))); err != nil {
-			p.send(w, r, nil, err)
-			return
-		}
-		p.mu.Lock()
-		if p.version == version {
-			p.front[key] = b
-		}
-		p.mu.Unlock()
+	key := name + " " + before
+	if b := p.front[key]; b != nil {
+		return b, nil
 	}
-	p.send(w, r, b, nil)
+	b, err := p.render("front", p.view("Runs", "runs", p.frontPage(name, before)))
+	if err == nil {
+		p.front[key] = b
+	}
+	return b, err
 }
 
 func (p *pages) frontPage(name, before string) frontPage {

@@ -192,3 +192,34 @@ func FuzzExtract(f *testing.F) {
 		}
 	})
 }
+
+// Nesting that no author writes costs no more than the page is long.
+func TestHostilePages(t *testing.T) {
+	for name, page := range map[string]string{
+		"spans in spans":  strings.Repeat(strings.Repeat("<span>", 400)+"x"+strings.Repeat("</span>", 400), 800),
+		"lists in lists":  strings.Repeat(strings.Repeat("<ul><li>", 150)+"<a href=x>x</a>"+strings.Repeat("</ul>", 150), 600),
+		"open scripts":    strings.Repeat("<script>", 100_000),
+		"open comments":   strings.Repeat("<!--", 200_000),
+		"line breaks":     strings.Repeat("<br> ", 200_000),
+		"divs with names": strings.Repeat(`<div class="related-news share comments">x`, 450) + strings.Repeat("y ", 100_000),
+	} {
+		begin := time.Now()
+		_, err := article.Extract([]byte(page), "text/html; charset=utf-8", article.Rules{})
+		if err != nil {
+			require.ErrorIs(t, err, article.ErrTooDeep, name)
+		}
+		t.Logf("%s: %d kB in %v", name, len(page)>>10, time.Since(begin))
+		assert.Less(t, time.Since(begin), 30*time.Second, name)
+	}
+}
+
+func FuzzParseTime(f *testing.F) {
+	f.Add("2024-05-03T14:24:11+09:00")
+	f.Add("입력 2024.5.3 오전 12:05")
+	f.Add("30 février 2024 25:61")
+	f.Fuzz(func(t *testing.T, s string) {
+		if at, ok := article.ParseTime(s, seoul); ok && (at.Year() < 1979 || at.Year() > 2100) {
+			t.Fatalf("%q is %v", s, at)
+		}
+	})
+}

@@ -12,6 +12,7 @@ var raw = [...]string{"script", "style", "svg", "noscript", "iframe", "template"
 func strip(text string) (page string, linked []string) {
 	var b strings.Builder
 	done := 0
+	open := map[string]bool{} // what does not end in the rest of the page: looked for once
 	for at := 0; at < len(text); {
 		i := strings.IndexByte(text[at:], '<')
 		if i < 0 {
@@ -20,8 +21,12 @@ func strip(text string) (page string, linked []string) {
 		at += i
 		rest := text[at:]
 		if strings.HasPrefix(rest, "<!--") {
-			end := strings.Index(rest[2:], "-->")
+			end := -1
+			if !open["--"] {
+				end = strings.Index(rest[2:], "-->")
+			}
 			if end < 0 {
+				open["--"] = true
 				at += 4
 				continue
 			}
@@ -31,28 +36,29 @@ func strip(text string) (page string, linked []string) {
 			continue
 		}
 		name := rawName(rest)
-		if name == "" {
+		if name == "" || open[name] {
 			at++
 			continue
 		}
-		open := strings.IndexByte(rest, '>')
-		if open < 0 {
+		tag := strings.IndexByte(rest, '>') + 1
+		if tag == 0 {
 			break
 		}
-		end := closing(rest[open+1:], name)
+		end := closing(rest[tag:], name)
 		if end < 0 {
-			at += open + 1
+			open[name] = true
+			at += tag
 			continue
 		}
-		if name == "script" && strings.Contains(rest[:open], "ld+json") {
-			linked = append(linked, rest[open+1:open+1+end])
+		if name == "script" && strings.Contains(rest[:tag], "ld+json") {
+			linked = append(linked, rest[tag:tag+end])
 		}
 		if done == 0 {
 			b.Grow(len(text) / 2)
 		}
 		b.WriteString(text[done:at])
 		b.WriteByte(' ')
-		at += open + 1 + end + len("</>") + len(name)
+		at += tag + end + len("</>") + len(name)
 		done = at
 	}
 	if done == 0 {

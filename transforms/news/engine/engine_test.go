@@ -450,3 +450,37 @@ func TestTwoRunsAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// What a page leaves out the news sitemap says; the alarm comes all the same.
+func TestNewsSitemapFillsIn(t *testing.T) {
+	w := once(t)
+	w.sites[newssim.Hankyung].Break(true)
+	r := w.run(hankyung.Provider{})
+	assert.Equal(t, counts{Found: 12, Fetched: 10, Inserted: 10}, countsOf(r))
+	assert.Equal(t, []string{"provider hankyung: no page has a date; do its selectors fit?"}, r.Alerts)
+	var published int64
+	require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT published_at FROM news_articles WHERE external_id = '202603020012'`).Scan(&published))
+	assert.Equal(t, "2026-03-01T23:00:00+09:00", db.Time(published).In(provider.Seoul).Format(time.RFC3339))
+}
+
+// A page's own canonical address counts where it is an article's; the sitemap's
+// is remembered too.
+func TestCanonicalOfThePage(t *testing.T) {
+	w := once(t)
+	r := w.run(canonical{})
+	assert.Equal(t, int64(10), r.Inserted)
+	assert.Equal(t, 9, w.count(`canonical_url LIKE 'https://mk.co.kr/newsRead.php?no=2026030200__&year=2026'`))
+	assert.Equal(t, 1, w.count(`canonical_url = 'https://mk.co.kr/news/economy/202603020012'`), "a homepage is no article's address")
+	assert.Equal(t, counts{Found: 12}, countsOf(w.run(canonical{})))
+}
+
+type canonical struct{ mk.Provider }
+
+func (p canonical) ParseArticle(page []byte, contentType string, u *url.URL) (provider.Article, error) {
+	a, err := p.Provider.ParseArticle(page, contentType, u)
+	a.Canonical = "/newsRead.php?year=2026&no=" + a.ExternalID + "&utm_source=x"
+	if a.ExternalID == "202603020012" {
+		a.Canonical = "https://www.mk.co.kr/"
+	}
+	return a, err
+}

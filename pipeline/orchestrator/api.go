@@ -122,6 +122,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &large):
 		w.Header().Set("Connection", "close")
 		s.refuse(w, r, http.StatusRequestEntityTooLarge, tooLargeText)
+	case errors.Is(err, errNoLetter):
+		s.refuse(w, r, http.StatusNotFound, errNoLetter.Error())
 	case errors.Is(err, store.ErrNotExist):
 		s.refuse(w, r, http.StatusNotFound, noRunText)
 	default:
@@ -395,6 +397,8 @@ func replayIDs(body io.Reader) ([]string, error) {
 	return *said["ids"], nil
 }
 
+var errNoLetter = errors.New("this run has no such dead letter; GET its dead-letters lists them")
+
 // replay opens the inputs of a run's dead letters again, all or those named.
 func (s *Server) replay(ctx context.Context, e *entry, ids []string) (int, error) {
 	if e.Run.Job == "" {
@@ -408,7 +412,7 @@ func (s *Server) replay(ctx context.Context, e *entry, ids []string) (int, error
 	}
 	for _, id := range ids {
 		if !there[id] {
-			return 0, refuse("this run has no dead letter %s", clip(id))
+			return 0, errNoLetter
 		}
 	}
 	n := len(ids)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -44,7 +45,7 @@ func (f field) Pattern() string {
 
 var (
 	countryField  = field{Name: "country", Label: "Country", Hint: "two lower-case letters, such as sg", Flag: "country", Kind: "text", pattern: regexp.MustCompile(`^[a-z]{2}$`), wrong: "a country is two lower-case letters, such as sg"}
-	categoryField = field{Name: "category", Label: "Category", Hint: "such as news", Flag: "category", Kind: "text", pattern: regexp.MustCompile(`^[a-z0-9_-]{1,64}$`), wrong: "a category is up to 64 lower-case letters, digits, _ and -"}
+	categoryField = field{Name: "category", Label: "Category", Hint: "such as news", Flag: "category", Kind: "text", pattern: regexp.MustCompile(`^[a-z0-9_\-]{1,64}$`), wrong: "a category is up to 64 lower-case letters, digits, _ and -"}
 	dateField     = field{Name: "date", Label: "Date", Hint: "YYYY-MM-DD", Flag: "date", Kind: "day", pattern: regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`), wrong: "that is no day; write YYYY-MM-DD"}
 	forceField    = field{Name: "force", Label: "Do again what is done", Flag: "force", Kind: "yes", wrong: "write true or false"}
 )
@@ -129,8 +130,11 @@ func (f field) decode(raw json.RawMessage) (string, bool) {
 		s := string(raw)
 		return s, s == "true" || s == "false"
 	case "number":
-		_, err := strconv.ParseInt(string(raw), 10, 32)
-		return string(raw), err == nil
+		var n *float64 // to JSON 1, 1.0 and 1e0 are one number
+		if err := json.Unmarshal(raw, &n); err != nil || n == nil || *n != math.Trunc(*n) {
+			return "", false
+		}
+		return strconv.FormatFloat(*n, 'f', 0, 64), true
 	}
 	var s *string
 	err := json.Unmarshal(raw, &s)

@@ -292,6 +292,8 @@ func TestTriggerRefuses(t *testing.T) {
 		{"/api/v1/seeds/orchestrate", `null `, "Content-Type"},
 		{"/api/v1/docs/runs", `{"session_max_pages":0}`, "session_max_pages: use 1"},
 		{"/api/v1/docs/runs", `{"country":"sg"}`, "unknown field"},
+		{"/api/v1/catalog/runs", `{"stop_after_known":1e9}`, "stop_after_known: "},
+		{"/api/v1/catalog/runs", `{"stop_after_known":null}`, "stop_after_known: "},
 		{"/api/v1/catalog/runs", `{"stop_after_known":1.5}`, "stop_after_known: "},
 		{"/api/v1/news/runs", `{"x":1}`, "this takes none"},
 	} {
@@ -433,7 +435,9 @@ func TestDeadLetters(t *testing.T) {
 	list := w.do("GET", path, "").json(t)["dead_letters"].([]any)
 	require.Len(t, list, 2)
 
-	assert.Contains(t, w.do("POST", path+"/replay", `{"ids":["abc"]}`).body, "no dead letter abc")
+	none := w.do("POST", path+"/replay", `{"ids":["abc"]}`)
+	assert.Equal(t, http.StatusNotFound, none.code)
+	assert.Contains(t, none.body, "no such dead letter")
 	for _, body := range []string{`{"ids":[]}`, `{"ids":null}`, `{"id":["a"]}`, `{"ids":["../x"]}`, `{"ids":"a"}`, `[]`} {
 		assert.Equal(t, http.StatusBadRequest, w.do("POST", path+"/replay", body).code, body)
 	}

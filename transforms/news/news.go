@@ -261,7 +261,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 
 func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
-		Web: fn.w.Web, Store: fn.w.Store, DB: fn.db, Log: fn.w.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, Hurry: fn.Config.Hurry, LeaseTTL: fn.Config.LeaseTTL,
+		Web: fn.w.Web, Store: fn.w.Store, DB: fn.db, Log: fn.w.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, Hurry: fn.Config.Hurry, LeaseTTL: fn.Config.LeaseTTL, MaxCrawlDelay: fn.Config.Lane.Web.MaxCrawlDelay,
 		Proceed: fn.w.Proceed, DeadLetter: fn.w.DeadLetter, Forgive: fn.w.Forgive, Now: time.Now, Sleep: fn.sleep}
 }
 

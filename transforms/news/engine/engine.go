@@ -49,6 +49,8 @@ type Engine struct {
 	Reparse    bool // read the kept pages again, and fetch nothing
 	Hurry      bool // no pauses: for simulated sites only
 	LeaseTTL   time.Duration
+	// MaxCrawlDelay is the longest Crawl-delay that is obeyed; 0: web.DefaultMaxCrawlDelay.
+	MaxCrawlDelay time.Duration
 
 	// Proceed waits while the run is paused and says whether to go on.
 	Proceed func(context.Context) bool
@@ -180,6 +182,9 @@ func (v *visit) hold(ctx context.Context) (within context.Context, release func(
 
 // crawl is steps B to G of the seed's section 4.
 func (v *visit) crawl(ctx context.Context) error {
+	if err := v.pauseSinceLastRun(ctx); err != nil {
+		return err
+	}
 	if err := v.robots(ctx); err != nil {
 		return err
 	}
@@ -198,6 +203,23 @@ func (v *visit) crawl(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// pauseSinceLastRun keeps the pause also after a run that was cut off a moment ago.
+func (v *visit) pauseSinceLastRun(ctx context.Context) error {
+	last, err := raw.LastFetch(ctx, v.DB, v.p.ID())
+	if err != nil {
+		return err
+	}
+	base, err := url.Parse(v.p.BaseURL())
+	if err != nil {
+		return &errStop{Skipped, "its base URL: " + err.Error()}
+	}
+	if last.After(v.Now()) { // another machine's clock
+		last = v.Now()
+	}
+	v.next[base.Hostname()] = last.Add(v.gap())
 	return nil
 }
 
@@ -224,7 +246,7 @@ func (v *visit) robots(ctx context.Context) error {
 	}
 	v.rules = robots.Parse(r.Body)
 	if d, ok := v.rules.CrawlDelay(v.UserAgent); ok {
-		v.crawlD = min(d, time.Minute)
+		v.crawlD = min(d, cmp.Or(v.MaxCrawlDelay, web.DefaultMaxCrawlDelay))
 	}
 	return nil
 }

@@ -201,7 +201,13 @@ func TestManners(t *testing.T) {
 	for _, d := range w.slept {
 		assert.True(t, d > 900*time.Millisecond && d <= 3*time.Second, "a pause of %v", d)
 	}
+	w.run(mk.Provider{})
+	assert.Len(t, w.slept, 11+2, "and before the first of the next run")
 	assert.Greater(t, slices.Max(w.slept)-slices.Min(w.slept), 100*time.Millisecond, "pauses are drawn")
+	w.sim.ResetLog()
+	_, err := w.engine().Run(t.Context(), hankyung.Provider{})
+	require.NoError(t, err)
+	require.Len(t, w.sim.Requests(), 14)
 	for i, r := range w.sim.Requests() {
 		assert.Equal(t, web.DefaultUserAgent, r.UserAgent)
 		if i > 0 {
@@ -225,7 +231,7 @@ func TestManners(t *testing.T) {
 		}
 	}
 	w.now = time.Now()
-	_, err := e.Run(t.Context(), hankyungAt(t))
+	_, err = e.Run(t.Context(), hankyung.Provider{}) // its articles of a past day are old now
 	require.NoError(t, err)
 	log := w.sim.Requests()
 	require.GreaterOrEqual(t, len(log), 3)
@@ -234,10 +240,6 @@ func TestManners(t *testing.T) {
 		assert.GreaterOrEqual(t, gap, 49*time.Millisecond, "between %s and %s", log[i-1].Path, log[i].Path)
 	}
 }
-
-// hankyungAt is the provider itself; its articles of a past day are old now, so
-// only robots.txt and sitemaps are asked for.
-func hankyungAt(*testing.T) provider.Provider { return hankyung.Provider{} }
 
 // robots.txt that cannot be had skips the provider; a missing one has no rules.
 func TestRobots(t *testing.T) {

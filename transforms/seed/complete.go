@@ -3,7 +3,6 @@ package seed
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -15,13 +14,22 @@ import (
 )
 
 func init() {
-	register.Function4x0(match)
-	register.Emitter2[string, Outcome]()
-	register.DoFn5x1[context.Context, string, Outcome, func(*Network) bool, func([]byte), error](&completeFn{})
+	register.DoFn6x1[context.Context, string, func(*Read) bool, func(*Visited) bool, func(int, HeldFile), func([]byte), error](&completeFn{})
+	register.DoFn5x1[context.Context, int, func(*HeldFile) bool, func(*Network) bool, func([]byte), error](&settleFn{})
 	register.Iter1[Read]()
 	register.Iter1[Visited]()
+	register.Iter1[HeldFile]()
 	register.Iter1[Network]()
-	beam.RegisterType(reflect.TypeFor[Outcome]())
+	register.Emitter2[int, HeldFile]()
+}
+
+// HeldFile is a raw file some of whose marks the outage guard holds back.
+type HeldFile struct {
+	Key      string
+	Whole    bool // it was read to its end
+	Read     Read
+	Finished int64
+	Held     []string // as in Visited
 }
 
 // Complete writes the .success of each raw file whose domains are all done,
@@ -30,31 +38,13 @@ func init() {
 // In: what was read and what was visited, by file, and how the network was.
 // Out: encoded tallies.
 //
-// The grouping is matched in a step of its own: Flink keeps what goes into a
-// stage with a side input, and a grouping by several has no coder.
+// Files with held marks wait for the network of all lanes. It comes by a
+// grouping, not as a side input, which Flink's batch runner waited for forever.
 func Complete(s beam.Scope, cfg Config, read, visited, network beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("seed.Complete")
-	matched := beam.ParDo(s, match, beam.CoGroupByKey(s, read, visited))
-	return beam.ParDo(s, &completeFn{Config: cfg}, matched, beam.SideInput{Input: network})
-}
-
-// Outcome is what all lanes did for one file, beside what it should hold.
-type Outcome struct {
-	Whole    bool // the file was read to its end
-	Read     Read
-	Finished int64
-	Held     []string
-}
-
-func match(key string, reads func(*Read) bool, visits func(*Visited) bool, emit func(string, Outcome)) {
-	var o Outcome
-	o.Whole = reads(&o.Read)
-	var v Visited
-	for visits(&v) {
-		o.Finished += v.Finished
-		o.Held = append(o.Held, v.Held...)
-	}
-	emit(key, o)
+	held, completed := beam.ParDo2(s, &completeFn{Config: cfg}, beam.CoGroupByKey(s, read, visited))
+	settled := beam.ParDo(s, &settleFn{completeFn{Config: cfg}}, beam.CoGroupByKey(s, held, beam.AddFixedKey(s, network)))
+	return beam.Flatten(s, completed, settled)
 }
 
 type completeFn struct {
@@ -67,41 +57,70 @@ func (fn *completeFn) Setup(ctx context.Context) (err error) {
 	return err
 }
 
-func (fn *completeFn) ProcessElement(ctx context.Context, key string, file Outcome, network func(*Network) bool, emitTally func([]byte)) error {
+func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func(*Read) bool, visits func(*Visited) bool, emitHeld func(int, HeldFile), emitTally func([]byte)) error {
+	f := HeldFile{Key: key}
+	f.Whole = reads(&f.Read)
+	var v Visited
+	for visits(&v) {
+		f.Finished += v.Finished
+		f.Held = append(f.Held, v.Held...)
+	}
+	if len(f.Held) > 0 {
+		emitHeld(0, f) // 0 is the key of AddFixedKey
+		return nil
+	}
+	return lane.EmitPart(fn.w, emitTally, tally(fn.complete(ctx, f)))
+}
+
+// complete marks a file that is done, and counts it.
+func (fn *completeFn) complete(ctx context.Context, f HeldFile) map[string]int64 {
+	if !f.Whole || f.Finished != f.Read.Domains {
+		fn.w.Log.Warn("file_left_open", "file_path", f.Key, "domains", f.Read.Domains, "finished", f.Finished, "held", len(f.Held))
+		return map[string]int64{"files_open": 1}
+	}
+	done, err := fn.finish(ctx, f.Key, f.Read)
+	if err != nil {
+		fn.w.Log.Error("success_write_failed", "key", f.Key+hive.Success, "error", err.Error())
+	}
+	if !done {
+		return map[string]int64{"files_open": 1}
+	}
+	return map[string]int64{"files_completed": 1}
+}
+
+// settleFn decides over the marks that the outage guard held back.
+type settleFn struct{ Complete completeFn }
+
+func (fn *settleFn) Setup(ctx context.Context) error { return fn.Complete.Setup(ctx) }
+
+func (fn *settleFn) ProcessElement(ctx context.Context, _ int, files func(*HeldFile) bool, network func(*Network) bool, emitTally func([]byte)) error {
+	w, cfg := fn.Complete.w, fn.Complete.Config
 	var all, n Network
 	for network(&n) {
 		all.Visits += n.Visits
 		all.Failed += n.Failed
 	}
-	whole, read, finished, held := file.Whole, file.Read, file.Finished, file.Held
-	heldDomains := int64(len(held))
-	outage := all.down(fn.Config.OutageThreshold)
-	if len(held) > 0 && !outage {
-		for _, h := range held {
+	outage := all.down(cfg.OutageThreshold)
+	var sum ledger.Tally
+	var f HeldFile
+	for files(&f) {
+		if outage {
+			sum.Count("outage", 1) // the launcher ends the run with ErrOutage
+		}
+		for _, h := range f.Held {
+			if outage {
+				break
+			}
 			at := strings.SplitN(h, "\t", 3)
-			if err := markDone(ctx, fn.w, fn.Config, at[0], at[1], at[2]); err != nil {
-				fn.w.Log.Error("success_write_failed", "key", at[0]+hive.Success, "error", ledger.Redact(err.Error()))
+			if err := markDone(ctx, w, cfg, at[0], at[1], at[2]); err != nil {
+				w.Log.Error("success_write_failed", "key", at[0]+hive.Success, "error", ledger.Redact(err.Error()))
 				continue
 			}
-			finished++
+			f.Finished++
 		}
+		sum.Add(tally(fn.Complete.complete(ctx, f)))
 	}
-	counts := map[string]int64{"files_open": 1}
-	if len(held) > 0 && outage {
-		counts["outage"] = 1 // the launcher ends the run with ErrOutage
-	}
-	if whole && finished == read.Domains {
-		done, err := fn.finish(ctx, key, read)
-		if err != nil {
-			fn.w.Log.Error("success_write_failed", "key", key+hive.Success, "error", err.Error())
-		}
-		if done {
-			counts = map[string]int64{"files_completed": 1}
-		}
-	} else {
-		fn.w.Log.Warn("file_left_open", "file_path", key, "domains", read.Domains, "finished", finished, "held", heldDomains)
-	}
-	return lane.EmitPart(fn.w, emitTally, tally(counts))
+	return lane.EmitPart(w, emitTally, sum)
 }
 
 // finish marks a raw file, unless it is no longer the version that was read.

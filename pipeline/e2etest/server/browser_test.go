@@ -84,9 +84,9 @@ func TestPages(t *testing.T) {
 				ask(t, ctx, chromedp.Evaluate[int](source+";0"))
 				found := ask(t, ctx, chromedp.Evaluate[string](`axe.run().then(r => JSON.stringify(r.violations.map(v => ({id: v.id, help: v.help, nodes: v.nodes.map(n => n.html)}))))`, chromedp.EvalAwaitPromise))
 				assert.Equal(t, "[]", found)
-				picture := ask(t, ctx, chromedp.FullScreenshot(90))
+				picture := ask(t, ctx, chromedp.FullScreenshot(100))
 				assert.NotEmpty(t, picture)
-				require.NoError(t, os.WriteFile(filepath.Join(keep, page.name+"-"+device+".jpg"), picture, 0o600))
+				require.NoError(t, os.WriteFile(filepath.Join(keep, page.name+"-"+device+".png"), picture, 0o600))
 			})
 		}
 	}
@@ -109,11 +109,13 @@ func ask[T any](t *testing.T, ctx context.Context, step chromedp.Action[T]) T {
 	return v
 }
 
-// hope waits until an expression is true.
+// hope waits until an expression is true, also over the loading of a page.
 func hope(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
-	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(2*time.Minute)))
-	require.NoError(t, err, expression)
+	eventually(t, expression, 2*time.Minute, func() bool {
+		yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
+		return err == nil && yes
+	})
 }
 
 // TestLive sees a page change without being loaded again, starts a run by
@@ -131,7 +133,7 @@ func TestLive(t *testing.T) {
 
 	eventually(t, "a run started by keyboard", time.Minute, func() bool { // the run before may hold its lease a moment longer
 		do(t, ctx, chromedp.Navigate(r.url+"/"), chromedp.Focus("#seed-force"), chromedp.KeyEvent(" "), chromedp.KeyEvent("\r"))
-		hope(t, ctx, `document.querySelector("h1").textContent !== "Runs"`)
+		hope(t, ctx, `document.querySelector("h1") !== null && document.querySelector("h1").textContent !== "Runs"`)
 		return strings.HasPrefix(ask(t, ctx, chromedp.Title()), "Run ")
 	})
 	do(t, ctx, chromedp.WaitVisible("#pause"), chromedp.Focus("#pause"), chromedp.KeyEvent("\r"))

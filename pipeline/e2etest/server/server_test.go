@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -68,6 +69,7 @@ func start(t *testing.T, dir string, more ...string) *running {
 		r.cancelAll()
 		_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may be dead on purpose
 		_ = r.cmd.Wait()
+		eventually(t, "all leases given back", time.Minute, r.quiet)
 		_ = log.Close()
 		if t.Failed() {
 			b, _ := os.ReadFile(r.log)
@@ -87,22 +89,46 @@ func start(t *testing.T, dir string, more ...string) *running {
 
 // cancelAll lets no run outlive its test.
 func (r *running) cancelAll() {
-	resp, err := http.Get(r.url + "/api/v1/runs")
-	if err != nil {
-		return // it is dead; so is this test's folder
-	}
-	var list struct {
-		Runs []struct {
-			RunID string `json:"run_id"`
-		} `json:"runs"`
-	}
-	_ = json.NewDecoder(resp.Body).Decode(&list)
-	_ = resp.Body.Close()
-	for _, run := range list.Runs {
-		if resp, err := http.Post(r.url+"/api/v1/runs/"+run.RunID+"/cancel", "", nil); err == nil {
-			_ = resp.Body.Close()
+	over := map[string]bool{"done": true, "failed": true, "cancelled": true, "interrupted": true}
+	eventually(r.t, "the ends of all runs", time.Minute, func() bool {
+		resp, err := http.Get(r.url + "/api/v1/runs")
+		if err != nil {
+			return true // this server was killed, and another one asked
 		}
-	}
+		var list struct {
+			Runs []struct {
+				RunID string `json:"run_id"`
+				State string `json:"state"`
+			} `json:"runs"`
+		}
+		err = json.NewDecoder(resp.Body).Decode(&list)
+		_ = resp.Body.Close()
+		active := 0
+		for _, run := range list.Runs {
+			if over[run.State] {
+				continue
+			}
+			active++
+			if resp, err := http.Post(r.url+"/api/v1/runs/"+run.RunID+"/cancel", "", nil); err == nil {
+				_ = resp.Body.Close()
+			}
+		}
+		return err == nil && active == 0
+	})
+}
+
+// quiet says that nobody holds a lease: no process writes into the folder.
+func (r *running) quiet() bool {
+	held := false
+	err := filepath.WalkDir(filepath.Join(r.dir, "out", "lease"), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(name)
+		held = held || !bytes.Contains(b, []byte(`"released": true`))
+		return err
+	})
+	return !held && err == nil
 }
 
 func eventually(t *testing.T, what string, limit time.Duration, ok func() bool) {

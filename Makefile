@@ -5,7 +5,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    = 20s
 
 # Packages where goroutines meet.
-CONCURRENT = ./transforms/lane/... ./transforms/seed/... ./transforms/catalog/... ./transforms/docs/... ./io/web ./io/ledger/... ./io/store ./io/db/... ./pipeline/orchestrator/...
+CONCURRENT = ./transforms/lane/... ./transforms/seed/... ./transforms/catalog/... ./io/web ./io/ledger/... ./io/store ./io/db/... ./pipeline/orchestrator/...
 
 .PHONY: run test race e2e bench fuzz lint vet golden
 

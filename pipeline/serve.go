@@ -21,7 +21,7 @@ const RunIDVariable = "SEED_RUN_ID"
 // ofOneRun are the flags that say what one run does: each start of a run has
 // its own.
 var ofOneRun = []string{"job", "country", "category", "date", "force", "until", "report", "progress", "config", "dry-run", "delete-verified",
-	"watch", "streaming", "purge-provider", "enable-provider", "explain", "diff"}
+	"watch", "streaming", "purge-provider", "enable-provider", "explain", "diff", "reparse", "purge-expired", "as-of"}
 
 // Serve settles the options that all runs of a server share: flags in args,
 // then the environment, then file, which has flags' values by their names. The

@@ -48,7 +48,8 @@ type providerRow struct {
 	AvgResponseMS float64 `json:"avg_response_ms"`
 }
 
-// rowsOf reads a report's providers, which are another job's own type there.
+// rowsOf reads a report's providers: rows of the job's own type, of which T has
+// what is looked for.
 func rowsOf[T any](r ledger.Report) []T {
 	b, err := json.Marshal(r.Providers)
 	if err != nil {
@@ -90,11 +91,8 @@ func judge(j job, limits limitSet, r ledger.Report) []finding {
 	look("retry_rate", "", n, share(r.HTTP.Retries, n), over, "%.1f %% of the requests were retries (limit %.4g %%)", 100)
 	always := int64(limits["minimum_samples"]) + 1
 	look("duration", "", always, r.Duration, over, "the run takes %.2f hours (limit %.4g)", 1.0/3600)
-	rows := rowsOf[providerRow](r)
-	if len(rows) == 0 {
-		look("empty_rate", "", r.Counts["articles_fetched"], share(r.Counts["articles_empty"], r.Counts["articles_fetched"]), over, "%.1f %% of the pages were empty (limit %.4g %%)", 100)
-	}
-	for _, p := range rows {
+	look("empty_rate", "", r.Counts["articles_fetched"], share(r.Counts["articles_empty"], r.Counts["articles_fetched"]), over, "%.1f %% of the pages were empty (limit %.4g %%)", 100)
+	for _, p := range rowsOf[providerRow](r) {
 		look("mean_response", p.Provider, p.Requests, p.AvgResponseMS/1000, over, "it answers after %.2f s on average (limit %.4g s)", 1)
 		look("empty_rate", p.Provider, p.Requests, p.EmptyRate/100, over, "%.1f %% of its pages were empty (limit %.4g %%)", 100)
 		if p.PreviousPages > 0 && r.State.Over() {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+	"golang.org/x/text/number"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 )
@@ -254,24 +255,62 @@ type runView struct {
 	Statuses  []bar
 	Failures  []bar
 	Letters   letterList
-	Providers []providerView
+	Providers table
 	Options   []option
 	Replayed  string
 }
 
 type option struct{ Name, Value string }
 
-type providerView struct {
-	Provider      string  `json:"provider"`
-	State         string  `json:"state"`
-	TotalPages    int64   `json:"total_pages"`
-	New           int64   `json:"new"`
-	Updated       int64   `json:"updated"`
-	Deleted       int64   `json:"deleted"`
-	Failed        int64   `json:"failed"`
-	Requests      int64   `json:"requests"`
-	SuccessRate   float64 `json:"success_rate"`
-	AvgResponseMS float64 `json:"avg_response_ms"`
+// table is a job's own rows, one a provider.
+type table struct {
+	Head []string
+	Rows [][]cell
+}
+
+type cell struct {
+	Text   string
+	Number bool
+}
+
+// firstColumns are those that a person looks for; others follow by name.
+var firstColumns = []string{"provider", "site", "name", "state", "reason", "total_pages", "new", "updated", "unchanged", "deleted", "failed", "requests"}
+
+// providers makes a table of the single values of a report's rows.
+func providers(r ledger.Report) table {
+	rows := rowsOf[map[string]any](r)
+	named := map[string]bool{}
+	for _, row := range rows {
+		for name, v := range row {
+			switch v.(type) {
+			case string, float64, bool:
+				named[name] = true
+			}
+		}
+	}
+	var t table
+	for _, name := range slices.Concat(firstColumns, slices.Sorted(maps.Keys(named))) {
+		if named[name] && !slices.Contains(t.Head, name) {
+			t.Head = append(t.Head, name)
+		}
+	}
+	for _, row := range rows {
+		var cells []cell
+		for _, name := range t.Head {
+			switch v := row[name].(type) {
+			case float64:
+				cells = append(cells, cell{english.Sprint(number.Decimal(v, number.MaxFractionDigits(2))), true})
+			case string:
+				cells = append(cells, cell{v, false})
+			case bool:
+				cells = append(cells, cell{fmt.Sprint(v), false})
+			default:
+				cells = append(cells, cell{"–", false})
+			}
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	return t
 }
 
 // PerSecond is how many requests a second the run makes on average.
@@ -338,7 +377,7 @@ func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 	for _, name := range slices.Sorted(maps.Keys(e.Run.Options)) {
 		v.Options = append(v.Options, option{name, fmt.Sprint(e.Run.Options[name])})
 	}
-	v.Providers = rowsOf[providerView](r)
+	v.Providers = providers(r)
 	var err error
 	v.Letters, err = p.server.lettersOf(ctx, e.Run)
 	return v, err

@@ -487,3 +487,19 @@ func TestListPages(t *testing.T) {
 		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/runs?"+q, "").code, q)
 	}
 }
+
+// TestProvidersTable shows the rows of any job.
+func TestProvidersTable(t *testing.T) {
+	r := ledger.Report{Providers: []map[string]any{
+		{"provider": "mk", "state": "done", "articles": 12345.0, "alerts": []string{"x"}, "parse_failure_rate": 0.125},
+		{"provider": "other", "state": "stopped", "reason": "403"},
+	}}
+	assert.Equal(t, table{
+		Head: []string{"provider", "state", "reason", "articles", "parse_failure_rate"},
+		Rows: [][]cell{
+			{{"mk", false}, {"done", false}, {"–", false}, {"12,345", true}, {"0.12", true}},
+			{{"other", false}, {"stopped", false}, {"403", false}, {"–", false}, {"–", false}},
+		},
+	}, providers(r))
+	assert.Empty(t, providers(ledger.Report{}).Rows)
+}

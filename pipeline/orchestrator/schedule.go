@@ -34,7 +34,7 @@ type tick struct {
 	Outcome string    `json:"outcome"`          // claimed, started, active, failed or missed
 	RunID   string    `json:"run_id,omitempty"` // that was started, or was in the way
 	Missed  int       `json:"missed,omitempty"` // ticks up to this one
-	Token   string    `json:"token"`            // tells our own write from another's when the answer got lost
+	Token   string    `json:"token,omitempty"`  // tells our own write from another's when the answer got lost
 }
 
 // scheduler starts runs at their times.

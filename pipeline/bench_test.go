@@ -29,7 +29,6 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -65,8 +64,8 @@ func init() {
 		}
 		os.Exit(0)
 	}
-	register.DoFn3x0[int, func(*lane.Batch) bool, func(int64)](&countHosts{})
-	register.DoFn2x0[[]byte, func(int, lane.Batch)](&someBatches{})
+	beam.RegisterDoFn(reflect.TypeFor[countHosts]())
+	beam.RegisterDoFn(reflect.TypeFor[someBatches]())
 	beam.RegisterType(reflect.TypeFor[lane.Batch]())
 }
 

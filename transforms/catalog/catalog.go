@@ -131,8 +131,8 @@ func Close(runID string) error {
 
 func init() {
 	beam.RegisterCoder(reflect.TypeFor[Site](), encodeSite, decodeSite)
-	register.DoFn3x1[context.Context, []byte, func(int, Site), error](&listFn{})
-	register.DoFn4x1[context.Context, int, func(*Site) bool, func([]byte), error](&visitFn{})
+	beam.RegisterDoFn(reflect.TypeFor[listFn]())
+	beam.RegisterDoFn(reflect.TypeFor[visitFn]())
 	register.Emitter2[int, Site]()
 	register.Emitter1[[]byte]()
 	register.Iter1[Site]()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -18,9 +19,9 @@ import (
 )
 
 func init() {
-	register.DoFn4x1[context.Context, []byte, func(int, Host), func([]byte), error](&listFn{})
-	register.DoFn5x1[context.Context, int, func(*Host) bool, func(string, Visited), func([]byte), error](&visitFn{})
-	register.DoFn4x1[context.Context, string, func(*Visited) bool, func([]byte), error](&reportFn{})
+	beam.RegisterDoFn(reflect.TypeFor[listFn]())
+	beam.RegisterDoFn(reflect.TypeFor[visitFn]())
+	beam.RegisterDoFn(reflect.TypeFor[reportFn]())
 	register.Emitter2[int, Host]()
 	register.Emitter2[string, Visited]()
 	register.Emitter1[[]byte]()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
@@ -13,7 +14,7 @@ import (
 )
 
 func init() {
-	register.DoFn4x1[context.Context, int, func(*[]byte) bool, func(int64), error](&totalFn{})
+	beam.RegisterDoFn(reflect.TypeFor[totalFn]())
 	register.Iter1[[]byte]()
 	register.Emitter1[int64]()
 }

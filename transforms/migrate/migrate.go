@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
@@ -20,8 +21,8 @@ import (
 )
 
 func init() {
-	register.DoFn3x1[context.Context, []byte, func(string), error](&listFn{})
-	register.DoFn3x1[context.Context, string, func([]byte), error](&copyFn{})
+	beam.RegisterDoFn(reflect.TypeFor[listFn]())
+	beam.RegisterDoFn(reflect.TypeFor[copyFn]())
 	register.Emitter1[string]()
 	register.Emitter1[[]byte]()
 }

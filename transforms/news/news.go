@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -128,8 +129,8 @@ func Close(runID string) error {
 }
 
 func init() {
-	register.DoFn4x1[context.Context, []byte, func(int, string), func([]byte), error](&listFn{})
-	register.DoFn4x1[context.Context, int, func(*string) bool, func([]byte), error](&visitFn{})
+	beam.RegisterDoFn(reflect.TypeFor[listFn]())
+	beam.RegisterDoFn(reflect.TypeFor[visitFn]())
 	register.Emitter2[int, string]()
 	register.Emitter1[[]byte]()
 	register.Iter1[string]()

@@ -3,6 +3,7 @@ package seed
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -14,8 +15,8 @@ import (
 )
 
 func init() {
-	register.DoFn6x1[context.Context, string, func(*Read) bool, func(*Visited) bool, func(int, HeldFile), func([]byte), error](&completeFn{})
-	register.DoFn5x1[context.Context, int, func(*HeldFile) bool, func(*Network) bool, func([]byte), error](&settleFn{})
+	beam.RegisterDoFn(reflect.TypeFor[completeFn]())
+	beam.RegisterDoFn(reflect.TypeFor[settleFn]())
 	register.Iter1[Read]()
 	register.Iter1[Visited]()
 	register.Iter1[HeldFile]()

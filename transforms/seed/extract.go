@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"reflect"
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -19,7 +20,7 @@ import (
 )
 
 func init() {
-	register.DoFn5x1[context.Context, File, func(string, Read), func(int, lane.Batch), func([]byte), error](&extractFn{})
+	beam.RegisterDoFn(reflect.TypeFor[extractFn]())
 	register.Emitter2[string, Read]()
 	register.Emitter2[int, lane.Batch]()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 )
 
 func init() {
-	register.DoFn4x1[context.Context, []byte, func(File), func([]byte), error](&listFn{})
+	beam.RegisterDoFn(reflect.TypeFor[listFn]())
 	register.Emitter1[File]()
 	register.Emitter1[[]byte]()
 }

@@ -3,6 +3,7 @@ package seed
 import (
 	"context"
 	"math"
+	"reflect"
 	"sync"
 	"time"
 
@@ -17,8 +18,7 @@ import (
 )
 
 func init() {
-	register.DoFn6x2[context.Context, *sdf.ManualWatermarkEstimator, *sdf.LockRTracker, []byte, func(beam.EventTime, File), func(beam.EventTime, []byte),
-		sdf.ProcessContinuation, error](&lookFn{})
+	beam.RegisterDoFn(reflect.TypeFor[lookFn]())
 	register.Emitter2[beam.EventTime, File]()
 	register.Emitter2[beam.EventTime, []byte]()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ import (
 )
 
 func init() {
-	register.DoFn6x1[context.Context, int, func(*lane.Batch) bool, func(string, Visited), func(Network), func([]byte), error](&visitFn{})
+	beam.RegisterDoFn(reflect.TypeFor[visitFn]())
 	register.Iter1[lane.Batch]()
 	register.Emitter2[string, Visited]()
 	register.Emitter1[Network]()

@@ -50,7 +50,7 @@ func catalogJob() job {
 		define:   func(o *Options, f *flag.FlagSet) { o.Catalog.define(f) },
 		check:    checkCatalog,
 		demo: func(o Options, w *webtest.Web) error {
-			matter, gadgets := catalogsim.Install(w)
+			matter, gadgets := catalogsim.Install(w.Handle)
 			for range o.Catalog.DemoEdition {
 				matter.Change()
 				gadgets.Change()

@@ -79,7 +79,7 @@ func site(t testing.TB, name string) Site {
 func newJob(t testing.TB, dsn string, o webtest.Options, names ...string) *job {
 	t.Helper()
 	j := &job{t: t, web: webtest.New(o), runner: "direct"}
-	j.matter, j.gadgets = catalogsim.Install(j.web)
+	j.matter, j.gadgets = catalogsim.Install(j.web.Handle)
 	require.NoError(t, j.web.Start())
 	t.Cleanup(func() { assert.NoError(t, j.web.Close()) })
 	dir := t.TempDir()

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/newsfork/seed-engine/io/web/webtest"
 )
 
 // The simulated hosts.
@@ -29,11 +27,12 @@ const (
 	PerPage = 12
 )
 
-// Install lays both sites out at their full size.
-func Install(w *webtest.Web) (matter, gadgets *Site) {
+// Install lays both sites out at their full size. handle gives a host of the
+// simulated web its site, as webtest's Web.Handle does.
+func Install(handle func(host string, site http.Handler)) (matter, gadgets *Site) {
 	matter, gadgets = NewMatter(Pages, PerPage), NewGadgets(8, 6)
-	w.Handle(MatterHost, matter)
-	w.Handle(GadgetsHost, gadgets)
+	handle(MatterHost, matter)
+	handle(GadgetsHost, gadgets)
 	return matter, gadgets
 }
 

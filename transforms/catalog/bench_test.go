@@ -207,9 +207,9 @@ func BenchmarkBesideScrapy(b *testing.B) {
 		var asked atomic.Int64
 		j.web.Handle(catalogsim.MatterHost, plainly(sim, &asked))
 		cfg := j.config()
-		v, w := j.visit(cfg, "matter")
-		var err error
-		if v, err = newVisit(cfg, w, j.db, plain, &Stats{}); err != nil {
+		_, w := j.visit(cfg, "matter")
+		v, err := newVisit(cfg, w, j.db, plain, &Stats{})
+		if err != nil {
 			b.Fatal(err)
 		}
 		begin := time.Now()

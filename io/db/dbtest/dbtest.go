@@ -62,7 +62,7 @@ var (
 	password string
 	failure  error
 	missing  bool
-	alive    io.Closer // the server runs until this is closed: by the end of the process, not by the garbage collector
+	held     []io.Closer // the server runs until this is closed: by the end of the process, not by the garbage collector
 	serial   atomic.Int64
 )
 
@@ -157,7 +157,9 @@ func launch() error {
 	run := exec.Command("sh", "-c", keep, "sh", bin, dir, port)
 	run.Dir = dir
 	run.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential, Setsid: true} // Ctrl-C is not for it
-	if alive, err = run.StdinPipe(); err != nil {
+	in, err := run.StdinPipe()
+	held = append(held, in)
+	if err != nil {
 		return err
 	}
 	if err := run.Start(); err != nil {

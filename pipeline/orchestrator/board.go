@@ -74,14 +74,13 @@ type board struct {
 	store store.Store
 	log   *slog.Logger
 
-	mu      sync.Mutex // of what follows, and of entries' replacement
-	byID    map[string]*entry
-	saved   map[string]time.Time // of each active run's samples
-	newAt   time.Time            // when to look for new runs
-	allAt   time.Time
-	nextAt  time.Time // when to look at the active ones
-	lastErr error
-	okAt    time.Time // the store answered
+	mu     sync.Mutex // of what follows, and of entries' replacement
+	byID   map[string]*entry
+	saved  map[string]time.Time // of each active run's samples
+	newAt  time.Time            // when to look for new runs
+	allAt  time.Time
+	nextAt time.Time // when to look at the active ones
+	okAt   time.Time // the store answered
 
 	shown   atomic.Pointer[[]*entry] // newest first
 	version atomic.Int64
@@ -321,6 +320,9 @@ func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now ti
 	} else if e.Samples, err = readSamples(ctx, b.store, r.RunID); err != nil && !errors.Is(err, store.ErrNotExist) {
 		return nil, err
 	}
+	if before != nil || !r.State.Over() {
+		e.Samples = addSample(e.Samples, e.Report, now)
+	}
 	if r.State.Over() {
 		return e, nil
 	}
@@ -329,7 +331,6 @@ func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now ti
 		return nil, err
 	}
 	e.Control = c.Action
-	e.Samples = addSample(e.Samples, e.Report, now)
 	return e, nil
 }
 

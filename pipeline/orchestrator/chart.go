@@ -105,6 +105,9 @@ func lineChart(title, unit, class string, points []point) template.HTML {
 // rates are the differences of a run's samples, a second.
 func rates(samples []sample, of func(sample) int64) []point {
 	var out []point
+	if len(samples) > 0 {
+		out = append(out, point{at: samples[0].At})
+	}
 	for i := 1; i < len(samples); i++ {
 		if dt := samples[i].At.Sub(samples[i-1].At).Seconds(); dt > 0 {
 			out = append(out, point{samples[i].At, max(0, float64(of(samples[i])-of(samples[i-1]))) / dt})

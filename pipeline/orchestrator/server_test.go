@@ -503,3 +503,25 @@ func TestProvidersTable(t *testing.T) {
 	}, providers(r))
 	assert.Empty(t, providers(ledger.Report{}).Rows)
 }
+
+// TestChart draws what a run did between two looks at it.
+func TestChart(t *testing.T) {
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	samples := []sample{{At: at}, {At: at.Add(10 * time.Second), Done: 50}, {At: at.Add(20 * time.Second), Done: 150}}
+	got := rates(samples, func(s sample) int64 { return s.Done })
+	assert.Equal(t, []point{{at, 0}, {at.Add(10 * time.Second), 5}, {at.Add(20 * time.Second), 10}}, got)
+	assert.Contains(t, string(lineChart("Hosts", "hosts a second", "good", got)), `aria-label="Hosts: from 0 to 10 hosts a second, at most 10"`)
+	assert.Empty(t, lineChart("Hosts", "", "good", got[:1]))
+	assert.Contains(t, string(columnChart(`<b>"`, []column{{`<i>"`, []part{{"good", 1}}}})), "&lt;b&gt;&#34;")
+
+	w := newWorld(t, "wait")
+	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+	w.until("the run in the ledger", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "running" })
+	w.do("POST", "/api/v1/runs/"+id+"/cancel", "")
+	w.ended("seed")
+	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
+	page := w.do("GET", "/runs/"+id, "").body
+	assert.Contains(t, page, "Requests a second: from 0 to")
+	next := worldAt(t, w.dir, "wait")
+	assert.Contains(t, next.do("GET", "/runs/"+id, "").body, "Requests a second: from 0 to", "the chart outlives the server")
+}

@@ -121,18 +121,7 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 		_, err = fmt.Fprintf(stdout, "asked run %s to %s; its workers look every two seconds\n", run.RunID, verb)
 		return err
 	}
-	lanes, err := ledger.Progresses(ctx, s, run.RunID)
-	if err != nil {
-		return err
-	}
-	report, err := ledger.ReadReport(ctx, s, run.RunID)
-	if errors.Is(err, store.ErrNotExist) {
-		var sum ledger.Tally
-		for _, l := range lanes {
-			sum.Add(l.Tally)
-		}
-		report, err = ledger.BuildReport(run, sum, time.Now(), lanes...), nil
-	}
+	report, err := ledger.ReportSoFar(ctx, s, run, time.Now())
 	if err != nil {
 		return err
 	}

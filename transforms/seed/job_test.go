@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,7 +218,9 @@ func (j *job) letters() (all []ledger.DeadLetter) {
 
 // asked are the paths that a host was asked for, in order.
 func (j *job) asked(host string) (paths []string) {
-	for _, r := range j.web.Requests() {
+	all := j.web.Requests() // by their ends: one that hung comes late
+	slices.SortStableFunc(all, func(a, b webtest.LoggedRequest) int { return a.Time.Compare(b.Time) })
+	for _, r := range all {
 		if r.Host == host {
 			paths = append(paths, r.Path)
 		}

@@ -219,7 +219,7 @@ func (j *job) letters() (all []ledger.DeadLetter) {
 // asked are the paths that a host was asked for, in order.
 func (j *job) asked(host string) (paths []string) {
 	all := j.web.Requests() // by their ends: one that hung comes late
-	slices.SortStableFunc(all, func(a, b webtest.LoggedRequest) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(all, func(a, b webtest.LoggedRequest) int { return a.Start.Compare(b.Start) })
 	for _, r := range all {
 		if r.Host == host {
 			paths = append(paths, r.Path)

@@ -3,9 +3,11 @@ package pipeline
 import (
 	"context"
 	"debug/elf"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,27 +58,54 @@ func (o *Options) reachDataflow(ctx context.Context) error {
 }
 
 // beamDryRun says that Beam prints the Dataflow job and sends nothing.
-func (o *Options) beamDryRun() bool { return o.Runner == "dataflow" && o.beam("dry_run") == "true" }
+func (o *Options) beamDryRun() bool {
+	return o.Runner == "dataflow" && o.beam("dry_run") == "true" && !o.dry()
+}
 
-// printDataflow prints the job that a run would submit: no network, no lease,
-// nothing written.
-func printDataflow(ctx context.Context, o Options, job string, build func(beam.Scope, lane.Config, string)) error {
+// printDataflow prints the job that a run would submit, as JSON: no network, no
+// lease, nothing written.
+func printDataflow(ctx context.Context, o Options, job string, stdout io.Writer, build func(beam.Scope, lane.Config, string)) error {
 	if !beam.Initialized() {
 		beam.Init()
 	}
-	beamlog.SetLogger(&beamlog.Standard{Level: beamlog.SevInfo})
-	dir, err := os.MkdirTemp("", "newsfork-run-")
-	if err != nil {
+	out := &jobPrinter{to: stdout}
+	beamlog.SetLogger(out)
+	// Beam asks Google about the buckets, also in a dry run, and warns where it
+	// has no credentials for that.
+	if err := errors.Join(os.Unsetenv("STORAGE_EMULATOR_HOST"), os.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(os.DevNull, "none"))); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // it is empty
-	if err := o.dataflowWorker(ctx, dir); err != nil {
+	if err := o.dataflowWorker(ctx, ""); err != nil {
 		return err
 	}
 	p, scope := beam.NewPipelineWithRoot()
-	build(scope, lane.Config{Job: job, RunID: "dry-run", Store: o.Store, Slots: o.slots(), Web: o.web(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.level(), Leases: true}, "")
-	_, err = beam.Run(ctx, o.Runner, p)
-	return err
+	build(scope, lane.Config{Job: job, RunID: "dry-run", Store: o.Store, Slots: o.slots(), Web: o.web(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.level(),
+		Leases: true, LeaseTTL: o.LeaseTTL}, "")
+	if err := execute(ctx, o, p); err != nil {
+		return err
+	}
+	if out.jobs == 0 && out.err == nil {
+		return errors.New("printing the job: Beam gave none")
+	}
+	return out.err
+}
+
+// jobPrinter prints the job out of what Beam logs in a dry run: the one
+// message that is JSON.
+type jobPrinter struct {
+	to   io.Writer
+	jobs int
+	err  error
+}
+
+// Log implements Beam's log.Logger.
+func (p *jobPrinter) Log(_ context.Context, _ beamlog.Severity, _ int, msg string) {
+	if !json.Valid([]byte(msg)) {
+		return
+	}
+	p.jobs++
+	_, err := fmt.Fprintln(p.to, msg)
+	p.err = errors.Join(p.err, err)
 }
 
 // dataflowWorker fills in the flags that the user left out: one lane cannot be

@@ -28,7 +28,7 @@ func runMigrate(ctx context.Context, o Options, stdout, stderr io.Writer) error 
 	}
 	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
 	cfg := migrate.Config{Country: o.Country, Category: o.Category, Date: o.Date, DeleteVerified: o.DeleteVerified}
-	if o.filtered() {
+	if o.filtered() && !o.beamDryRun() {
 		found := false
 		for _, err := range migrate.Files(ctx, s, cfg) {
 			if err != nil {

@@ -57,7 +57,7 @@ func runSeed(ctx context.Context, o Options, stdout, stderr io.Writer) error {
 	if o.Watch > 0 && o.Streaming {
 		return stream(ctx, s, o, cfg, stdout, stderr)
 	}
-	if o.Watch > 0 {
+	if o.Watch > 0 && !o.beamDryRun() { // each batch is a job of the same form
 		return watch(ctx, s, o, cfg, stdout, stderr)
 	}
 	return runJob(ctx, s, o, seed.Job, filterHash(o), stdout, stderr, func(scope beam.Scope, l lane.Config, forceID string) {
@@ -85,6 +85,9 @@ func filterHash(o Options) string {
 // openStore opens the user's store. One that is not there, or may not be
 // read, is bad usage; any other trouble is the store's.
 func openStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, error) {
+	if o.beamDryRun() { // the job comes from the options alone
+		return store.Open(ctx, "mem://dry-run")
+	}
 	if _, err := os.Stat(o.Store); o.sample && o.dry() && errors.Is(err, fs.ErrNotExist) {
 		return memorySample(ctx) // what only looks leaves no ./out
 	}
@@ -171,7 +174,7 @@ func copySample(dir string) error {
 // memory store that nobody in this process has put one into.
 func matches(ctx context.Context, s store.Store, o Options) error {
 	memory := strings.HasPrefix(o.Store, "mem://")
-	if !o.filtered() && !memory {
+	if o.beamDryRun() || !o.filtered() && !memory {
 		return nil
 	}
 	for ob, err := range s.List(ctx, hive.Prefix("datasets/", o.Country, o.Category, o.Date)) {
@@ -225,7 +228,7 @@ func preview(ctx context.Context, s store.Store, o Options, cfg seed.Config, std
 // runJob brackets one run of a job's graph with everything around it.
 func runJob(ctx context.Context, s store.Store, o Options, job, filters string, stdout, stderr io.Writer, build func(beam.Scope, lane.Config, string)) (err error) {
 	if o.beamDryRun() {
-		return printDataflow(ctx, o, job, build)
+		return printDataflow(ctx, o, job, stdout, build)
 	}
 	ses, err := begin(ctx, s, o, job, stderr)
 	if err != nil {

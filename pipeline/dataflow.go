@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/api/transport"
 
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -54,7 +56,15 @@ func (o *Options) reachDataflow(ctx context.Context) error {
 	if _, err := transport.Creds(ctx, option.WithScopes("https://www.googleapis.com/auth/cloud-platform")); err != nil {
 		return usagef("--runner=dataflow needs Google credentials: set GOOGLE_APPLICATION_CREDENTIALS to a service account's file, or run `gcloud auth application-default login`: %w", err)
 	}
-	return nil
+	bucket, _, _ := strings.Cut(strings.TrimPrefix(o.beam("staging_location"), "gs://"), "/")
+	s, err := store.Open(ctx, "gs://"+bucket)
+	switch {
+	case err == nil:
+		return s.Close()
+	case store.Retryable(err):
+		return fmt.Errorf("--staging_location: %w; try again when it answers", err)
+	}
+	return usagef("--staging_location: %w", err)
 }
 
 // beamDryRun says that Beam prints the Dataflow job and sends nothing.

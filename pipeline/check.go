@@ -196,10 +196,14 @@ func (o *Options) placeDB() error {
 	if !o.elsewhere() || lite && o.SharedFilesystem && o.Runner != "dataflow" {
 		return nil
 	}
-	if _, password := u.User.Password(); lite {
+	if lite {
 		return usagef("--db=%s is seen by this machine only, and %s has workers elsewhere; use postgres://", o.DB, o.Runner)
-	} else if password {
+	}
+	if _, password := u.User.Password(); password && o.DB != os.Getenv("SEED_DB") {
 		return usagef("--db holds a password, and %s shows options to whoever may see the job; leave it out, and set SEED_DB or PGPASSFILE in the workers' environment", o.Runner)
+	} else if password { // the workers have their own
+		u.User = url.User(u.User.Username())
+		o.DB = u.String()
 	}
 	return nil
 }

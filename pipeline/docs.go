@@ -146,6 +146,9 @@ func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
+	if o.DB, err = takePassword(o.DB); err != nil {
+		return err
+	}
 	cfg := docs.Config{Lanes: min(o.Lanes, docs.MaxHosts), DB: o.DB, Policies: o.Docs.loaded, Fallback: o.Docs.Fallback,
 		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), LeaseTTL: min(o.LeaseTTL, providerLeaseTTL), Hurry: o.Web == "demo"}
 	defer func() { err = errors.Join(err, docs.CloseDB(o.DB)) }()

@@ -68,6 +68,22 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 	return nil, errors.New("opening the database: want sqlite:///path or postgres://user@host/database")
 }
 
+// OfWorker is the DSN that a worker opens. Where workers are elsewhere the
+// job's has no password, for it can be seen; it gets that of the worker's own
+// SEED_DB when both name the same user, host and database.
+func OfWorker(job string, elsewhere bool) string {
+	own, err := url.Parse(os.Getenv("SEED_DB"))
+	if err != nil || !elsewhere {
+		return job
+	}
+	u, err := url.Parse(job)
+	if err != nil || u.Scheme == "sqlite" || u.Host != own.Host || u.Path != own.Path || u.User.Username() != own.User.Username() {
+		return job
+	}
+	u.User = own.User
+	return u.String()
+}
+
 func openSQLite(ctx context.Context, rest string) (*DB, error) {
 	if strings.ContainsAny(rest, "?#") {
 		return nil, fmt.Errorf("opening sqlite://%s: it takes no options; write ? as %%3F and # as %%23 in a path", rest)

@@ -342,6 +342,27 @@ func TestPasswordFromTheEnvironment(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
+func TestOfWorker(t *testing.T) {
+	const job, own = "postgres://seed@db:5432/prod?sslmode=require", "postgres://seed:secret@db:5432/prod"
+	for _, tt := range []struct {
+		job, own  string
+		elsewhere bool
+		want      string
+	}{
+		{job, own, true, "postgres://seed:secret@db:5432/prod?sslmode=require"},
+		{job, own, false, job},
+		{job, "", true, job},
+		{job, "postgres://seed:%zz@db:5432/prod", true, job},
+		{job, "postgres://seed:secret@db:5432/staging", true, job},
+		{job, "postgres://seed:secret@other:5432/prod", true, job},
+		{job, "postgres://other:secret@db:5432/prod", true, job},
+		{"sqlite:///a.db", own, true, "sqlite:///a.db"},
+	} {
+		t.Setenv("SEED_DB", tt.own)
+		assert.Equal(t, tt.want, db.OfWorker(tt.job, tt.elsewhere), "%s, SEED_DB=%s, elsewhere %t", tt.job, tt.own, tt.elsewhere)
+	}
+}
+
 func TestSQLitePaths(t *testing.T) {
 	dir := t.TempDir()
 	for path, file := range map[string]string{

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"reflect"
 	"slices"
 	"sync"
@@ -40,7 +39,7 @@ const sitesAtOnce = 8
 type Config struct {
 	Lane  lane.Config
 	Lanes int
-	DB    string // DSN without password; a worker elsewhere takes its own SEED_DB where it has one
+	DB    string // DSN without password; see db.OfWorker
 	Sites []Site
 
 	// The pools' sizes, and the length of the queue before each of them.
@@ -101,11 +100,7 @@ func (c Config) open(ctx context.Context) (*db.DB, error) {
 	if d, ok := databases.open[c.Lane.RunID]; ok {
 		return d, nil
 	}
-	dsn := c.DB
-	if own := os.Getenv("SEED_DB"); own != "" && (c.Lane.Leases || dsn == "") {
-		dsn = own // a worker elsewhere may have a password of its own
-	}
-	d, err := db.Open(ctx, dsn)
+	d, err := db.Open(ctx, db.OfWorker(c.DB, c.Lane.Leases))
 	if err != nil {
 		return nil, err
 	}

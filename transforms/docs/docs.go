@@ -59,7 +59,7 @@ const (
 type Config struct {
 	Lane     lane.Config
 	Lanes    int    // at most MaxHosts
-	DB       string // DSN without password
+	DB       string // DSN without password; see db.OfWorker
 	Policies []policy.Policy
 	Fallback bool // crawl context7 providers too
 
@@ -111,14 +111,14 @@ var databases = struct {
 	open map[string]*db.DB
 }{open: map[string]*db.DB{}}
 
-// open gives the process's database of a DSN, made and migrated at the first call.
-func open(ctx context.Context, dsn string) (*db.DB, error) {
+// open gives the process's database, made and migrated at the first call.
+func (c Config) open(ctx context.Context) (*db.DB, error) {
 	databases.Lock()
 	defer databases.Unlock()
-	if d, ok := databases.open[dsn]; ok {
+	if d, ok := databases.open[c.DB]; ok {
 		return d, nil
 	}
-	d, err := db.Open(ctx, dsn)
+	d, err := db.Open(ctx, db.OfWorker(c.DB, c.Lane.Leases))
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func open(ctx context.Context, dsn string) (*db.DB, error) {
 		_ = d.Close() // the migration's error says more
 		return nil, err
 	}
-	databases.open[dsn] = d
+	databases.open[c.DB] = d
 	return d, nil
 }
 

@@ -175,7 +175,7 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, other.store.Close()) })
 	other.cfg.Lane.Store = other.dir
-	d, err := open(t.Context(), j.cfg.DB) // so that one of them migrates
+	d, err := j.cfg.open(t.Context()) // so that one of them migrates
 	require.NoError(t, err)
 	var both sync.WaitGroup
 	both.Go(func() { j.run("direct") })
@@ -220,7 +220,7 @@ func TestLeftOut(t *testing.T) {
 	for at := range j.asked() {
 		require.True(t, strings.HasPrefix(at, "docs.tosspayments.com/"), at)
 	}
-	d, err := open(t.Context(), j.cfg.DB)
+	d, err := j.cfg.open(t.Context())
 	require.NoError(t, err)
 	_, err = Purge(t.Context(), d, j.store, "toss-twin", time.Now())
 	require.NoError(t, err)
@@ -232,14 +232,14 @@ func TestLeftOut(t *testing.T) {
 // Migrations go forward from nothing, twice is once, and a file that is there stays.
 func TestMigrate(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "x.db")
-	d, err := open(t.Context(), "sqlite://"+at)
+	d, err := Config{DB: "sqlite://" + at}.open(t.Context())
 	require.NoError(t, err)
 	_, err = d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('p', 1)`)
 	require.NoError(t, err)
 	require.NoError(t, CloseDB("sqlite://"+at))
 	_, err = os.Stat(at)
 	require.NoError(t, err)
-	d, err = open(t.Context(), "sqlite://"+at)
+	d, err = Config{DB: "sqlite://" + at}.open(t.Context())
 	require.NoError(t, err)
 	off, err := disabled(t.Context(), d)
 	require.NoError(t, err)

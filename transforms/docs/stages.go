@@ -67,7 +67,7 @@ func setup(ctx context.Context, cfg Config) (*lane.Worker, *db.DB, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := open(ctx, cfg.DB)
+	d, err := cfg.open(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening the worker's database: %w", err)
 	}

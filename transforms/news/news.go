@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -49,7 +48,7 @@ func Registered() []provider.Provider {
 type Config struct {
 	Lane        lane.Config
 	Lanes       int
-	DB          string // DSN without password; empty for the worker's SEED_DB
+	DB          string // DSN without password; see db.OfWorker
 	Concurrency int    // providers at once; 0: 1
 	Settings    provider.Config
 	Publishers  []string // the declarative ones, each its YAML text
@@ -104,7 +103,7 @@ func (c Config) open(ctx context.Context) (*db.DB, error) {
 	if d, ok := databases.open[c.Lane.RunID]; ok {
 		return d, nil
 	}
-	d, err := db.Open(ctx, cmp.Or(c.DB, os.Getenv("SEED_DB")))
+	d, err := db.Open(ctx, db.OfWorker(c.DB, c.Lane.Leases))
 	if err != nil {
 		return nil, err
 	}

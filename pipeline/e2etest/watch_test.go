@@ -1,0 +1,231 @@
+//go:build e2e
+
+package e2etest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+)
+
+// interval is the watches'.
+const interval = time.Second
+
+func (w internet) watch(t *testing.T, dir, runner string, more ...string) *child {
+	t.Helper()
+	return w.start(t, dir, append([]string{"--runner=" + runner, "--watch=" + interval.String(), "--log-format=text"}, more...)...)
+}
+
+// batches are a store's batches that have a report, by their runs' ids.
+func batches(t *testing.T, dir string) map[string]ledger.Report {
+	t.Helper()
+	s := openStore(t, dir)
+	out := map[string]ledger.Report{}
+	for o, err := range s.List(t.Context(), "runs/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, ok := strings.CutSuffix(strings.TrimPrefix(o.Key, "runs/"), "/report.json")
+		if !ok || !strings.Contains(id, "-b0") {
+			continue
+		}
+		var r ledger.Report
+		if err := json.Unmarshal(get(t, s, o.Key), &r); err != nil {
+			t.Fatal(err)
+		}
+		out[id] = r
+	}
+	return out
+}
+
+// there says whether a store has an object.
+func there(t *testing.T, s store.Store, key string) func() bool {
+	return func() bool { _, err := s.Head(t.Context(), key); return err == nil }
+}
+
+// raw puts a raw file that names these domains, and gives its key.
+func raw(t *testing.T, dir string, n int, domains ...string) string {
+	t.Helper()
+	key := fmt.Sprintf("datasets/country=sg/category=news/date=2026-02-02/raw_%04d.json", n)
+	var records []string
+	for _, d := range domains {
+		records = append(records, `{"raw_url":"https://`+d+`/"}`)
+	}
+	put(t, dir, map[string][]byte{key: []byte(`{"records":[` + strings.Join(records, ",") + `]}`)})
+	return key
+}
+
+// interrupt is Ctrl-C, and how it must end.
+func (c *child) interrupt(t *testing.T) {
+	t.Helper()
+	begin := time.Now()
+	if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	code := c.wait(t, 20*time.Second)
+	if took := time.Since(begin); code != 130 || took > 5*time.Second {
+		t.Errorf("Ctrl-C: exit code %d after %v, want 130 within 5 s\n%s", code, took, tail(c.output(t)))
+	}
+}
+
+// A file that cannot be read stays open, and is tried again after pauses that
+// double. One that appears meanwhile is read without it within two intervals.
+func TestWatch(t *testing.T) {
+	for _, runner := range []string{"direct", "prism"} {
+		t.Run(runner, func(t *testing.T) {
+			t.Parallel()
+			w := startWeb(t, webtest.Options{Seed: 7})
+			const broken = "datasets/country=gb/category=news/date=2026-01-30/raw_0001.json"
+			dir := directory(t, map[string][]byte{broken: []byte(`{"records":[{"raw_url":"https://urlset-1.com/"},{"raw_`)})
+			c := w.watch(t, dir, runner)
+			eventually(t, "three tries of the open file", 30*time.Second, func() bool { return c.ended() || len(batches(t, dir)) >= 3 })
+			if c.ended() {
+				t.Fatalf("the watch ended:\n%s", tail(c.output(t)))
+			}
+			tries := batches(t, dir)
+			ids := slices.Sorted(maps.Keys(tries))
+			for i, id := range ids {
+				r := tries[id]
+				if r.Counts["files_bad"] != 1 || r.Counts["files_read"] != 0 {
+					t.Errorf("%s: %v, want the open file alone", id, r.Counts)
+				}
+				if i == 0 {
+					continue
+				}
+				// The next look comes an interval after the last one's end, so a
+				// pause can only be longer.
+				if gap, least := r.StartedAt.Sub(tries[ids[i-1]].StartedAt), interval<<i; gap < least-interval/4 {
+					t.Errorf("try %d of the open file %v after the one before, want %v", i+1, gap, least)
+				}
+			}
+			begin := time.Now()
+			key := raw(t, dir, 1, "urlset-2.com", "euckr-3.com", "no-robots-4.com")
+			eventually(t, "the new file's .success", 15*time.Second, there(t, openStore(t, dir), key+".success"))
+			t.Logf(".success %v after the file", time.Since(begin))
+			eventually(t, "the new file's batch", 15*time.Second, func() bool { return len(batches(t, dir)) > len(tries) })
+			for id, r := range batches(t, dir) {
+				if _, old := tries[id]; old {
+					continue
+				}
+				if r.Counts["files_bad"] != 0 || r.Counts["files_read"] != 1 || r.Counts["files_completed"] != 1 || r.Counts["domains_collected"] != 3 {
+					t.Errorf("the new file's batch: %v, want that file alone and its 3 domains", r.Counts)
+				}
+				if took := r.StartedAt.Sub(begin); took > 2*interval {
+					t.Errorf("the new file was picked up after %v, want two intervals", took)
+				}
+			}
+			c.interrupt(t)
+			if state := lastReport(t, dir)["state"]; state != "interrupted" {
+				t.Errorf("the watch's state is %v, want interrupted", state)
+			}
+		})
+	}
+}
+
+// Ctrl-C in the middle of a batch lets the hosts in flight end.
+func TestWatchDrains(t *testing.T) {
+	for _, runner := range []string{"direct", "prism"} {
+		t.Run(runner, func(t *testing.T) {
+			w := startWeb(t, webtest.Options{Seed: 7, Latency: 100 * time.Millisecond})
+			b := generate(48, steadyKinds)
+			dir := directory(t, b.files)
+			c := w.watch(t, dir, runner, "--concurrency=6")
+			eventually(t, "the watch in the middle", 20*time.Second, func() bool { return len(marks(t, dir, false)) > 5 })
+			begin, before := time.Now(), len(marks(t, dir, false))
+			c.interrupt(t)
+			done := 0
+			for _, r := range w.Requests() {
+				if late := r.Start.Sub(begin); late > 3*time.Second {
+					t.Errorf("%s was asked %v after Ctrl-C", r.Host, late)
+				}
+			}
+			marked := marks(t, dir, false)
+			if len(marked) <= before {
+				t.Errorf("%d marks before Ctrl-C and %d after it: no host in flight came to its end", before, len(marked))
+			}
+			for _, asks := range b.domains {
+				if slices.ContainsFunc(asks, func(m string) bool { return marked[m] }) {
+					done++
+				}
+			}
+			if done == 0 || done == len(b.domains) {
+				t.Fatalf("%d of %d domains were done at Ctrl-C: it proves nothing", done, len(b.domains))
+			}
+			at := time.Now()
+			w.run(t, dir, "--runner="+runner)
+			for domain, asks := range b.domains {
+				if slices.ContainsFunc(asks, func(m string) bool { return !marked[m] }) {
+					continue
+				}
+				for _, r := range w.Requests() {
+					if r.Start.After(at) && strings.TrimPrefix(r.Host, "www.") == domain {
+						t.Errorf("%s was done at Ctrl-C and asked again for %s", domain, r.Path)
+					}
+				}
+			}
+			same(t, objects(t, dir), uninterrupted(t, w, b))
+		})
+	}
+}
+
+// The second watcher of a store stands by, and does what the first left when
+// that is killed.
+func TestSecondWatcherTakesOver(t *testing.T) {
+	for _, runner := range []string{"direct", "prism"} {
+		t.Run(runner, func(t *testing.T) {
+			w, release := slowWeb(t)
+			b := gated()
+			dir := directory(t, b.files)
+			s := openStore(t, dir)
+			first := w.watch(t, dir, runner)
+			eventually(t, "the first watcher at its hosts", 20*time.Second, asked(w, 6))
+			second := w.watch(t, dir, runner)
+			eventually(t, "the second watcher standing by", 20*time.Second, func() bool {
+				return second.ended() || strings.Contains(second.output(t), "standing by")
+			})
+			if out := second.output(t); second.ended() || !strings.Contains(out, fmt.Sprintf("pid %d", first.cmd.Process.Pid)) {
+				t.Fatalf("the second watcher does not say who works:\n%s", tail(out))
+			}
+			var id string
+			for line := range strings.Lines(runs(t, dir, "list")) {
+				if f := strings.Fields(line); len(f) > 3 && f[3] == "running" && !strings.Contains(f[0], "-b0") {
+					id = f[0]
+				}
+			}
+			asked := len(w.Requests())
+			if err := first.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if code := first.wait(t, 10*time.Second); code != -1 {
+				t.Errorf("the first watcher: exit code %d, want a kill", code)
+			}
+			release()
+			eventually(t, "all files' .success by the second watcher", 30*time.Second, func() bool {
+				return second.ended() || there(t, s, "datasets/country=sg/category=news/date=2026-02-01/raw_0001.json.success")()
+			})
+			key := raw(t, dir, 1, "urlset-1001.com")
+			eventually(t, "a new file's .success", 30*time.Second, func() bool { return second.ended() || there(t, s, key+".success")() })
+			if second.ended() {
+				t.Fatalf("the second watcher ended:\n%s", tail(second.output(t)))
+			}
+			if len(w.Requests()) <= asked {
+				t.Error("the second watcher asked for nothing: the kill proves nothing")
+			}
+			if r, err := ledger.Load(t.Context(), s, id); err != nil || !r.State.Over() {
+				t.Errorf("the killed watch %q is %v (%v), want its run closed", id, r.State, err)
+			}
+			second.interrupt(t)
+			b.files[key] = []byte(`{"records":[{"raw_url":"https://urlset-1001.com/"}]}`)
+			same(t, objects(t, dir), uninterrupted(t, w, b))
+		})
+	}
+}

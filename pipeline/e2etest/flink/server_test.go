@@ -54,8 +54,8 @@ type server struct {
 }
 
 // startServer starts one whose worker processes know the web's CA, as an
-// operator's would: a worker has nothing of the launcher's environment.
-func startServer(t testing.TB, w rig.Web) server {
+// operator's would, and env: a worker has nothing of the launcher's environment.
+func startServer(t testing.TB, w rig.Web, env ...string) server {
 	t.Helper()
 	lib, err := jars()
 	if err != nil {
@@ -76,7 +76,7 @@ func startServer(t testing.TB, w rig.Web) server {
 	cmd := exec.Command("java", "@"+opens, "-Xmx512m", "-Djava.io.tmpdir="+t.TempDir(), "-cp", filepath.Join(lib, "*"),
 		"org.apache.beam.runners.flink.FlinkJobServerDriver", "--flink-master=[local]", "--job-host=localhost", "--job-port="+port,
 		"--artifact-port=0", "--expansion-port=-1", "--artifacts-dir="+t.TempDir())
-	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+w.CA)
+	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA), env...)
 	s := server{rig.Start(t, cmd), "localhost:" + port}
 	rig.Eventually(t, "the job server ready", 3*time.Minute, func() bool {
 		return s.Ended() || strings.Contains(s.Output(t), "Job server now running")

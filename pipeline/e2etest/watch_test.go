@@ -18,7 +18,7 @@ import (
 )
 
 // interval is the watches'.
-const interval = time.Second
+const interval = 2 * time.Second
 
 func (w internet) watch(t *testing.T, dir, runner string, more ...string) *child {
 	t.Helper()

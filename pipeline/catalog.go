@@ -146,18 +146,16 @@ func runCatalog(ctx context.Context, o Options, stdout, stderr io.Writer) (err e
 			return err
 		}
 	}
-	runID := ""
-	err = runJob(ctx, s, o, catalog.Job, catalog.Job, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
+	return runJob(ctx, s, o, catalog.Job, catalog.Job, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
 		if o.Web == "demo" {
 			l.Web.HostDelay = 0
 		}
 		if c.Contact != "" {
 			l.Web.UserAgent += " (+" + c.Contact + ")"
 		}
-		cfg.Lane, runID = l, l.RunID
+		cfg.Lane = l
 		Catalog(scope, cfg)
 	})
-	return errors.Join(err, catalog.Close(runID))
 }
 
 // takePassword moves a DSN's password into this process's environment: the

@@ -151,7 +151,6 @@ func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err erro
 	}
 	cfg := docs.Config{Lanes: min(o.Lanes, docs.MaxHosts), DB: o.DB, Policies: o.Docs.loaded, Fallback: o.Docs.Fallback,
 		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), LeaseTTL: min(o.LeaseTTL, providerLeaseTTL), Hurry: o.Web == "demo"}
-	defer func() { err = errors.Join(err, docs.CloseDB(o.DB)) }()
 	switch d := o.Docs; {
 	case d.Purge != "", d.Enable != "", d.Diff.asked:
 		return lookAtDocs(ctx, o, s, stdout)

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -161,14 +160,11 @@ func runNews(ctx context.Context, o Options, stdout, stderr io.Writer) (err erro
 			return err
 		}
 	}
-	runID := ""
-	err = runJob(ctx, s, o, news.Job, news.Job, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
-		runID = l.RunID
+	return runJob(ctx, s, o, news.Job, news.Job, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
 		l.Web = cfg.Web(l.Web)
 		cfg.Lane = l
 		News(scope, cfg)
 	})
-	return errors.Join(err, news.Close(runID))
 }
 
 func purgeNews(ctx context.Context, o Options, s store.Store, stdout io.Writer) error {

@@ -88,42 +88,6 @@ func Reopen(ctx context.Context, d *db.DB, letters []ledger.DeadLetter) error {
 	return nil
 }
 
-var databases = struct {
-	sync.Mutex
-	open map[string]*db.DB // by run
-}{open: map[string]*db.DB{}}
-
-// open gives the process's database of a run, made and migrated at the first call.
-func (c Config) open(ctx context.Context) (*db.DB, error) {
-	databases.Lock()
-	defer databases.Unlock()
-	if d, ok := databases.open[c.Lane.RunID]; ok {
-		return d, nil
-	}
-	d, err := db.Open(ctx, db.OfWorker(c.DB, c.Lane.Leases))
-	if err != nil {
-		return nil, err
-	}
-	if err := Migrate(ctx, d); err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	databases.open[c.Lane.RunID] = d
-	return d, nil
-}
-
-// Close closes the process's database of a run; the launcher calls it when the
-// pipeline has ended.
-func Close(runID string) error {
-	databases.Lock()
-	defer databases.Unlock()
-	d, ok := databases.open[runID]
-	delete(databases.open, runID)
-	if !ok {
-		return nil
-	}
-	return d.Close()
-}
-
 func init() {
 	beam.RegisterCoder(reflect.TypeFor[Site](), encodeSite, decodeSite)
 	beam.RegisterDoFn(reflect.TypeFor[listFn]())
@@ -173,7 +137,7 @@ func (fn *visitFn) Setup(ctx context.Context) (err error) {
 	if fn.w, err = lane.Open(ctx, fn.Config.Lane); err != nil {
 		return err
 	}
-	fn.db, err = fn.Config.open(ctx)
+	fn.db, err = fn.w.DB(ctx, fn.Config.DB, Migrate)
 	return err
 }
 

@@ -129,7 +129,7 @@ func (j *job) try(cfg Config) (_ ledger.Tally, cause error) {
 	// pipeline.Catalog, which cannot be imported: its package holds the whole program.
 	lane.Total(s, cfg.Lane, Visit(s, cfg, Sites(s, cfg)))
 	_, err = beam.Run(context.Background(), j.runner, p)
-	require.NoError(j.t, errors.Join(err, lane.Close(cfg.Lane.RunID), Close(cfg.Lane.RunID)))
+	require.NoError(j.t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
 	total, err := ledger.ReadTotal(context.Background(), j.store, cfg.Lane.RunID)
 	require.NoError(j.t, err)
 	return total, w.Cause()

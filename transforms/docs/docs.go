@@ -9,7 +9,6 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"sync"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -104,42 +103,6 @@ func Migrate(ctx context.Context, d *db.DB) error {
 		return fmt.Errorf("reading the tables of the docs job: %w", err)
 	}
 	return d.Migrate(ctx, Job, files)
-}
-
-var databases = struct {
-	sync.Mutex
-	open map[string]*db.DB
-}{open: map[string]*db.DB{}}
-
-// open gives the process's database, made and migrated at the first call.
-func (c Config) open(ctx context.Context) (*db.DB, error) {
-	databases.Lock()
-	defer databases.Unlock()
-	if d, ok := databases.open[c.DB]; ok {
-		return d, nil
-	}
-	d, err := db.Open(ctx, db.OfWorker(c.DB, c.Lane.Leases))
-	if err != nil {
-		return nil, err
-	}
-	if err := Migrate(ctx, d); err != nil {
-		_ = d.Close() // the migration's error says more
-		return nil, err
-	}
-	databases.open[c.DB] = d
-	return d, nil
-}
-
-// CloseDB lets go of the process's database of a DSN, when the pipeline has ended.
-func CloseDB(dsn string) error {
-	databases.Lock()
-	d, ok := databases.open[dsn]
-	delete(databases.open, dsn)
-	databases.Unlock()
-	if !ok {
-		return nil
-	}
-	return d.Close()
 }
 
 // clock is the time that manners go by. Tests turn it.

@@ -20,6 +20,7 @@ import (
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -66,8 +67,17 @@ func newJob(t *testing.T, dsn string, o webtest.Options) *job {
 	require.NoError(t, err)
 	j.cfg = Config{DB: dsn, Policies: all, Fallback: true, Hurry: true, Lanes: 1,
 		Lane: lane.Config{Job: Job, Store: j.dir, Slots: 1, LogFormat: "json", LogLevel: 12, Web: Web(web.Config{ConnectTo: j.sim.Addr(), RootCAs: j.sim.CAPEM()})}}
-	t.Cleanup(func() { require.NoError(t, CloseDB(dsn)) })
 	return j
+}
+
+// openDB opens a database beside the job, with its tables.
+func openDB(t *testing.T, dsn string) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	require.NoError(t, Migrate(t.Context(), d))
+	return d
 }
 
 // run runs the job's graph once, as one command does.
@@ -175,8 +185,7 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, other.store.Close()) })
 	other.cfg.Lane.Store = other.dir
-	d, err := j.cfg.open(t.Context()) // so that one of them migrates
-	require.NoError(t, err)
+	d := openDB(t, j.cfg.DB)
 	var both sync.WaitGroup
 	both.Go(func() { j.run("direct") })
 	both.Go(func() { other.run("direct") })
@@ -220,9 +229,8 @@ func TestLeftOut(t *testing.T) {
 	for at := range j.asked() {
 		require.True(t, strings.HasPrefix(at, "docs.tosspayments.com/"), at)
 	}
-	d, err := j.cfg.open(t.Context())
-	require.NoError(t, err)
-	_, err = Purge(t.Context(), d, j.store, "toss-twin", time.Now())
+	d := openDB(t, j.cfg.DB)
+	_, err := Purge(t.Context(), d, j.store, "toss-twin", time.Now())
 	require.NoError(t, err)
 	r, total = j.run("direct")
 	require.Equal(t, int64(1), total.Counts["providers"])
@@ -232,17 +240,14 @@ func TestLeftOut(t *testing.T) {
 // Migrations go forward from nothing, twice is once, and a file that is there stays.
 func TestMigrate(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "x.db")
-	d, err := Config{DB: "sqlite://" + at}.open(t.Context())
+	d := openDB(t, "sqlite://"+at)
+	_, err := d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('p', 1)`)
 	require.NoError(t, err)
-	_, err = d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('p', 1)`)
-	require.NoError(t, err)
-	require.NoError(t, CloseDB("sqlite://"+at))
+	require.NoError(t, d.Close())
 	_, err = os.Stat(at)
 	require.NoError(t, err)
-	d, err = Config{DB: "sqlite://" + at}.open(t.Context())
-	require.NoError(t, err)
+	d = openDB(t, "sqlite://"+at)
 	off, err := disabled(t.Context(), d)
 	require.NoError(t, err)
 	require.Equal(t, map[string]bool{"p": true}, off)
-	require.NoError(t, CloseDB("sqlite://"+at))
 }

@@ -67,11 +67,8 @@ func setup(ctx context.Context, cfg Config) (*lane.Worker, *db.DB, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := cfg.open(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("opening the worker's database: %w", err)
-	}
-	return w, d, nil
+	d, err := w.DB(ctx, cfg.DB, Migrate)
+	return w, d, err
 }
 
 func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, Host), emitTally func([]byte)) error {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
@@ -49,6 +50,10 @@ type Worker struct {
 	cause    atomic.Pointer[error]
 
 	letters letters
+	sql     struct {
+		sync.Mutex
+		open *db.DB
+	}
 
 	mu          sync.Mutex
 	taken       ledger.Tally // what Take has handed out
@@ -115,7 +120,31 @@ func Close(runID string) error {
 	}
 	w.cancel()
 	w.Web.Close()
-	return w.Store.Close()
+	w.sql.Lock()
+	defer w.sql.Unlock()
+	if w.sql.open == nil {
+		return w.Store.Close()
+	}
+	return errors.Join(w.sql.open.Close(), w.Store.Close())
+}
+
+// DB gives the process's database of the run, opened and brought up to date by
+// migrate at the first call. dsn has no password: see db.OfWorker. Close closes it.
+func (w *Worker) DB(ctx context.Context, dsn string, migrate func(context.Context, *db.DB) error) (*db.DB, error) {
+	w.sql.Lock()
+	defer w.sql.Unlock()
+	if w.sql.open != nil {
+		return w.sql.open, nil
+	}
+	d, err := db.Open(ctx, db.OfWorker(dsn, w.cfg.Leases))
+	if err != nil {
+		return nil, fmt.Errorf("opening the worker's database: %w", err)
+	}
+	if err := migrate(ctx, d); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the worker's database: %w", err), d.Close())
+	}
+	w.sql.open = d
+	return d, nil
 }
 
 // watch polls the control object, so that a run obeys `runs cancel` and

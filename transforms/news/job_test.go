@@ -86,7 +86,7 @@ func (w *world) run() (ledger.Tally, []engine.Result) {
 	providers, listed := List(s, cfg)
 	lane.Total(s, cfg.Lane, listed, Visit(s, cfg, providers))
 	_, err = beam.Run(context.Background(), w.runner, p)
-	require.NoError(w.t, errors.Join(err, lane.Close(cfg.Lane.RunID), Close(cfg.Lane.RunID)))
+	require.NoError(w.t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
 	require.NoError(w.t, worker.Cause())
 	total, err := ledger.ReadTotal(context.Background(), w.store, cfg.Lane.RunID)
 	require.NoError(w.t, err)

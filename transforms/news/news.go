@@ -8,12 +8,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -91,42 +89,6 @@ func (c Config) Web(w web.Config) web.Config {
 // of two lanes are crawled side by side.
 func (c Config) lanes() int { return min(max(c.Lanes, 1), max(c.Concurrency, 1)) }
 
-var databases = struct {
-	sync.Mutex
-	open map[string]*db.DB // by run
-}{open: map[string]*db.DB{}}
-
-// open gives the process's database of a run, made and migrated at the first call.
-func (c Config) open(ctx context.Context) (*db.DB, error) {
-	databases.Lock()
-	defer databases.Unlock()
-	if d, ok := databases.open[c.Lane.RunID]; ok {
-		return d, nil
-	}
-	d, err := db.Open(ctx, db.OfWorker(c.DB, c.Lane.Leases))
-	if err != nil {
-		return nil, err
-	}
-	if err := raw.Migrate(ctx, d); err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	databases.open[c.Lane.RunID] = d
-	return d, nil
-}
-
-// Close closes the process's database of a run; the launcher calls it when the
-// pipeline has ended.
-func Close(runID string) error {
-	databases.Lock()
-	defer databases.Unlock()
-	d, ok := databases.open[runID]
-	delete(databases.open, runID)
-	if !ok {
-		return nil
-	}
-	return d.Close()
-}
-
 func init() {
 	beam.RegisterDoFn(reflect.TypeFor[listFn]())
 	beam.RegisterDoFn(reflect.TypeFor[visitFn]())
@@ -140,11 +102,8 @@ func setup(ctx context.Context, cfg Config) (*lane.Worker, *db.DB, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := cfg.open(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("opening the worker's database: %w", err)
-	}
-	return w, d, nil
+	d, err := w.DB(ctx, cfg.DB, raw.Migrate)
+	return w, d, err
 }
 
 // List removes what is past its time, and says which providers are crawled.

@@ -275,8 +275,8 @@ func TestKeep(t *testing.T) {
 		a, err := d.Lease(t.Context(), "x", "a", ttl)
 		require.NoError(t, err)
 		lost := make(chan error, 1)
-		stop := a.Keep(t.Context(), func(err error) { lost <- err })
-		defer stop()
+		release := a.Keep(t.Context(), func(err error) { lost <- err })
+		defer func() { assert.NoError(t, release()) }()
 		_, err = d.ExecContext(t.Context(), `UPDATE leases SET epoch = epoch + 1`) // taken over
 		require.NoError(t, err)
 		assert.ErrorIs(t, <-lost, db.ErrLost)

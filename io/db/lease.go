@@ -170,11 +170,16 @@ func (l Lease) set(ctx context.Context, until int64) (ours bool, err error) {
 	return ours, err
 }
 
-// Keep renews the lease every third of its time to live until stop is called or
-// ctx ends. When the lease is lost it calls onLost once, with an error that
-// matches ErrLost, and ends. stop waits for the heartbeat to end, so onLost
-// must not call it; it does not release the lease.
-func (l Lease) Keep(ctx context.Context, onLost func(error)) (stop func()) {
+// releaseWithin is how long giving a kept lease back may take.
+const releaseWithin = 10 * time.Second
+
+// Keep renews the lease every third of its time to live until release is called
+// or ctx ends. When the lease is lost it calls onLost once, with an error that
+// matches ErrLost, and ends. release waits for the heartbeat to end, so onLost
+// must not call it; then it gives the lease back as Release does, within ten
+// seconds and also when ctx has ended. After its error the lease expires by itself.
+func (l Lease) Keep(ctx context.Context, onLost func(error)) (release func() error) {
+	work := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -196,5 +201,11 @@ func (l Lease) Keep(ctx context.Context, onLost func(error)) (stop func()) {
 			}
 		}
 	}()
-	return func() { cancel(); <-done }
+	return func() error {
+		cancel()
+		<-done
+		within, end := context.WithTimeout(context.WithoutCancel(work), releaseWithin)
+		defer end()
+		return l.Release(within)
+	}
 }

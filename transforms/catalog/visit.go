@@ -132,18 +132,15 @@ func (v *visit) lease(ctx context.Context) (_ context.Context, release func(), h
 		l, err := d.Lease(ctx, name, v.cfg.Lane.RunID, ttl)
 		if err == nil {
 			within, cancel := context.WithCancelCause(ctx)
-			stop := l.Keep(within, func(lost error) {
+			giveBack := l.Keep(within, func(lost error) {
 				v.log.Error("site_lost", "error", lost.Error())
 				cancel(lost)
 			})
 			return within, func() {
-				stop()
-				cancel(nil)
-				after, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-				defer done()
-				if err := l.Release(after); err != nil {
+				if err := giveBack(); err != nil {
 					v.log.Warn("site_not_released", "error", ledger.Redact(err.Error())) // it expires by itself
 				}
+				cancel(nil)
 			}, true, nil
 		}
 		var other *db.HeldError

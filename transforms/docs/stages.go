@@ -263,12 +263,9 @@ func (fn *visitFn) hold(ctx context.Context, names []string, giveUp bool, lost f
 			var other *db.HeldError
 			switch {
 			case err == nil:
-				stop := l.Keep(ctx, lost)
+				giveBack := l.Keep(ctx, lost)
 				return func() {
-					stop()
-					within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-					defer cancel()
-					if err := l.Release(within); err != nil { // it expires by itself
+					if err := giveBack(); err != nil { // it expires by itself
 						fn.w.Log.Warn("lease_not_released", "lease", name, "error", ledger.Redact(err.Error()))
 					}
 				}, true, nil

@@ -152,15 +152,12 @@ func (v *visit) hold(ctx context.Context) (within context.Context, release func(
 		switch {
 		case err == nil:
 			within, cancel := context.WithCancelCause(ctx)
-			stop := l.Keep(within, func(lost error) { cancel(lost) })
+			giveBack := l.Keep(within, func(lost error) { cancel(lost) })
 			return within, func() {
-				stop()
-				cancel(nil)
-				within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-				defer cancel()
-				if err := l.Release(within); err != nil { // it expires by itself
+				if err := giveBack(); err != nil { // it expires by itself
 					v.log.Warn("lease_not_released", "error", ledger.Redact(err.Error()))
 				}
+				cancel(nil)
 			}, nil
 		case !errors.As(err, &other):
 			return nil, nil, err

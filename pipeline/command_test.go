@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -362,5 +363,16 @@ func TestSecretsInErrors(t *testing.T) {
 		if a := here(t, args); a.code != ExitUsage || strings.Contains(a.stdout+a.stderr, "hunter2") {
 			t.Errorf("%s: exit %d: %s", args, a.code, a.stderr)
 		}
+	}
+}
+
+// A scheduler shows the last line of what a program says.
+func TestExitSaysOneLine(t *testing.T) {
+	var stderr bytes.Buffer
+	if code := Exit("pipeline", errors.New("[3:1] unknown field\n   1 | store: x\n>  3 | stor: y\n"), &stderr); code != ExitFailed {
+		t.Errorf("exit %d, want %d", code, ExitFailed)
+	}
+	if got, want := stderr.String(), "pipeline: [3:1] unknown field 1 | store: x > 3 | stor: y\n"; got != want {
+		t.Errorf("says %q, want %q", got, want)
 	}
 }

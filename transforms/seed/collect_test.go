@@ -369,8 +369,14 @@ func TestHomepageAndFeeds(t *testing.T) {
 	j.web.Handle("closed.com", pages(map[string]string{"/robots.txt": "User-agent: *\nDisallow: /\n", "/": home}))
 	j.cfg.Collect.Homepage, j.cfg.Collect.Feeds = true, true
 	raw := day + "raw_0001.json"
-	j.put(raw, rawFile("https://site.com", "https://closed.com"))
+	slow, dead := host(webtest.KindCrawlDelayLong), host(webtest.KindNoSuchHost)
+	j.put(raw, rawFile("https://site.com", "https://closed.com", "https://"+slow, "https://"+dead))
 	j.run()
+	for host, want := range map[string]string{slow: "crawl_delay", dead: "dns"} { // left, and recorded as such
+		if m := j.metadata(raw, host); m.Homepage == nil || m.Homepage.Exists || m.Homepage.Error != want || m.Feeds != nil {
+			t.Errorf("%s: homepage %+v, feeds %v, want error %q", host, m.Homepage, m.Feeds, want)
+		}
+	}
 	m := j.metadata(raw, "site.com")
 	var feeds []string
 	for _, f := range m.Feeds {

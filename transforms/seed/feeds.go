@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,20 +25,21 @@ var usualFeeds = []string{"/feed", "/rss.xml", "/atom.xml", "/feed.xml", "/rss"}
 // homepageAndFeeds collects the two extras of the design's section 12.1. Both
 // obey robots.txt.
 func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best fetched) {
-	if f.network != "" || c.left {
-		return
-	}
 	home := "https://" + c.name + "/"
 	var page fetched
-	if c.mayFetch(home) {
+	left := string(f.network) // why the homepage is not asked for
+	switch {
+	case left != "":
+	case c.left:
+		left = string(errSkipped)
+	case !c.mayFetch(home):
+		left = "robots"
+	default:
 		page = c.get(ctx, web.Request{URL: home, Accept: acceptHTML, Timeout: sitemapTimeout, MaxBytes: homepageMax, MaxRedirects: maxRedirects, Retries: 1, Allow: c.allows})
 	}
 	if c.cfg.Collect.Homepage {
-		m := &metadata.Homepage{URL: home, StatusCode: page.status, Error: string(page.kind), ContentLength: int64(len(page.body)), Exists: page.ok() && len(page.body) > 0}
-		switch {
-		case page.url == "":
-			m.Error = "robots"
-		case page.status > 599: // LinkedIn's 999: the design's statuses end before
+		m := &metadata.Homepage{URL: home, StatusCode: page.status, Error: cmp.Or(left, string(page.kind)), ContentLength: int64(len(page.body)), Exists: page.ok() && len(page.body) > 0}
+		if page.status > 599 { // LinkedIn's 999: the design's statuses end before
 			m.StatusCode, m.Error = 0, fmt.Sprintf("http_%d", page.status)
 		}
 		if page.final != "" && page.final != home {
@@ -52,7 +54,7 @@ func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best fetc
 		}
 		f.metadata.Homepage = m
 	}
-	if c.cfg.Collect.Feeds {
+	if c.cfg.Collect.Feeds && f.network == "" && !c.left {
 		f.metadata.Feeds = c.feeds(ctx, page, f.metadata.Robots.SitemapURLs, best)
 	}
 }

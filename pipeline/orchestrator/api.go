@@ -151,7 +151,7 @@ func (s *Server) trigger(j job) http.HandlerFunc {
 			s.fail(w, r, err)
 			return
 		}
-		id, err := s.start(context.WithoutCancel(r.Context()), j.Name, flags, "http", s.now())
+		id, err := s.startNow(context.WithoutCancel(r.Context()), j.Name, flags, "http")
 		if err != nil {
 			s.fail(w, r, err)
 			return

@@ -399,7 +399,7 @@ func (p *pages) start(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, err)
 		return
 	}
-	id, err := p.server.start(context.WithoutCancel(r.Context()), j.Name, flags, "dashboard", p.server.now())
+	id, err := p.server.startNow(context.WithoutCancel(r.Context()), j.Name, flags, "dashboard")
 	if err != nil {
 		p.server.fail(w, r, err)
 		return

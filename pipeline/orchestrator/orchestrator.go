@@ -90,7 +90,7 @@ func New(set Settings) (*Server, error) {
 	s.runner = &runner{store: set.Store, program: set.Program, environ: set.Environ, stderr: set.Stderr, log: set.Log,
 		started: s.board.started, children: map[string]*child{}}
 	s.plans = &scheduler{store: set.Store, log: set.Log, start: s.start, all: set.Config.Schedules,
-		seen: map[string]time.Time{}, last: map[string]tick{},
+		seen: map[string]time.Time{}, last: map[string]tick{}, open: map[string]bool{},
 		count: func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }}
 	s.alarm = &alarm{store: set.Store, log: set.Log, limits: set.Config.limits, hook: hook}
 	s.reports = &summaries{store: set.Store, zone: set.Config.Reports.zone, say: s.alarm.say, byKey: map[string]Summary{}}
@@ -100,12 +100,18 @@ func New(set Settings) (*Server, error) {
 }
 
 // start starts a run and counts it.
-func (s *Server) start(ctx context.Context, job string, flags []string, by string, now time.Time) (string, error) {
-	id, err := s.runner.start(ctx, job, flags, by, now)
+func (s *Server) start(ctx context.Context, run ledger.Run, flags []string, by string) error {
+	err := s.runner.start(ctx, run, flags, by)
 	if err == nil {
-		s.metrics.starts.WithLabelValues(job).Inc()
+		s.metrics.starts.WithLabelValues(run.Job).Inc()
 	}
-	return id, err
+	return err
+}
+
+// startNow starts a run that somebody asked for and gives its id.
+func (s *Server) startNow(ctx context.Context, job string, flags []string, by string) (string, error) {
+	run := ledger.Run{RunID: ledger.NewRunID(s.now()), Job: job, StartedAt: s.now()}
+	return run.RunID, s.start(ctx, run, flags, by)
 }
 
 const (

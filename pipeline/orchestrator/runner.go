@@ -61,22 +61,40 @@ type child struct {
 	ended chan struct{} // closed when the process has
 }
 
-// start starts a run of a job with flags of its own and gives its id.
-func (r *runner) start(ctx context.Context, job string, flags []string, by string, now time.Time) (string, error) {
+// errBegun says that the run of this id has begun before, here or elsewhere.
+var errBegun = errors.New("this run has begun before")
+
+// start starts a run with flags of its own. A run of one id begins once.
+func (r *runner) start(ctx context.Context, run ledger.Run, flags []string, by string) error {
 	r.starting.Lock()
 	defer r.starting.Unlock()
-	run := ledger.Run{RunID: ledger.NewRunID(now), Job: job, StartedAt: now, Options: public(flags)}
+	run.Options = public(flags)
 	lease, err := r.reserve(ctx, run)
 	if err != nil {
-		return "", err
+		return err
 	}
-	c, err := r.launch(ctx, run, flags)
+	var c *child
+	if err = r.fresh(ctx, run.RunID); err == nil { // it may have come and gone already
+		c, err = r.launch(ctx, run, flags)
+	}
 	if err != nil {
-		return "", errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
+		return errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
 	}
-	r.log.Info("orchestrator_start", "run_id", run.RunID, "job", job, "options", run.Options, "by", by)
+	r.log.Info("orchestrator_start", "run_id", run.RunID, "job", run.Job, "options", run.Options, "by", by)
 	r.following.Go(func() { r.follow(context.WithoutCancel(ctx), c, lease) })
-	return run.RunID, nil
+	return nil
+}
+
+// fresh gives errBegun for a run that is in the ledger.
+func (r *runner) fresh(ctx context.Context, id string) error {
+	_, err := ledger.Load(ctx, r.store, id)
+	switch {
+	case err == nil:
+		return errBegun
+	case errors.Is(err, store.ErrNotExist):
+		return nil
+	}
+	return err
 }
 
 // reserve takes the lease under which a run of the job may be started, unless

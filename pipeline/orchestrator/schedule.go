@@ -19,8 +19,13 @@ const (
 	// late is how late a tick may still start a run; past it, it was missed:
 	// the server was down, or asleep.
 	late = 2 * time.Minute
+	// orphaned is how long a claimed tick may be without its run before another
+	// server starts that: the claimer has died, or is very slow.
+	orphaned = startTTL
 	// keptTicks of a schedule stay in the store.
 	keptTicks = 100
+	// openTicks are looked at for claims that nobody finished.
+	openTicks = 5
 	tickForm  = "20060102T150405Z"
 	// countMissed bounds the counting of missed ticks.
 	countMissed = 10_000
@@ -28,20 +33,23 @@ const (
 
 // tick is one time of a schedule: the object schedules/{name}/{time}.json. Of
 // several servers the one that creates it has the tick, so that no schedule
-// starts twice; a server that dies in between leaves a tick without a run.
+// starts twice. A claim names its run before that begins: should the server die
+// in between, another one starts the run of that very id, which can begin once
+// only, however late the first server wakes up.
 type tick struct {
-	At      time.Time `json:"at"`
-	Outcome string    `json:"outcome"`          // claimed, started, active, failed or missed
-	RunID   string    `json:"run_id,omitempty"` // that was started, or was in the way
-	Missed  int       `json:"missed,omitempty"` // ticks up to this one
-	Token   string    `json:"token,omitempty"`  // tells our own write from another's when the answer got lost
+	At        time.Time `json:"at"`
+	Outcome   string    `json:"outcome"`             // claimed, started, active, failed or missed
+	ClaimedAt time.Time `json:"claimed_at,omitzero"` // by the claimer's clock
+	RunID     string    `json:"run_id,omitempty"`    // to be started, that was, or that was in the way
+	Missed    int       `json:"missed,omitempty"`    // ticks up to this one
+	Token     string    `json:"token,omitempty"`     // tells our own write from another's when the answer got lost
 }
 
 // scheduler starts runs at their times.
 type scheduler struct {
 	store store.Store
 	log   *slog.Logger
-	start func(ctx context.Context, job string, flags []string, by string, now time.Time) (string, error)
+	start func(ctx context.Context, run ledger.Run, flags []string, by string) error
 	count func(schedule, outcome string)
 
 	all []Schedule
@@ -49,6 +57,7 @@ type scheduler struct {
 	mu   sync.Mutex
 	seen map[string]time.Time // up to where each schedule is done with
 	last map[string]tick
+	open map[string]bool // schedules with a tick that is claimed and not settled
 }
 
 // plan is a schedule as the dashboard shows it.
@@ -98,15 +107,11 @@ func (s *scheduler) one(ctx context.Context, sc Schedule, now time.Time) (bool, 
 			seen = now
 		}
 		s.note(sc.Name, seen, newest)
+		s.leaveOpen(sc.Name, true)
 	}
-	refreshed := false
-	if last := s.lastOf(sc.Name); last.Outcome == "claimed" && now.Sub(last.At) < late {
-		newest, err := s.newest(ctx, sc.Name) // another server has it: how did it go
-		if err != nil {
-			return false, err
-		}
-		refreshed = newest != last
-		s.note(sc.Name, seen, newest)
+	refreshed, err := s.settleOpen(ctx, sc, now)
+	if err != nil {
+		return refreshed, err
 	}
 	var missed []time.Time
 	var due time.Time
@@ -137,39 +142,120 @@ func (s *scheduler) one(ctx context.Context, sc Schedule, now time.Time) (bool, 
 	return true, s.fire(ctx, sc, due.UTC(), now)
 }
 
-// fire starts a schedule's run, if no other server does.
+// fire claims a tick and starts its run, if no other server does.
 func (s *scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) error {
-	t := tick{At: due, Outcome: "claimed"}
+	t := tick{At: due, Outcome: "claimed", ClaimedAt: now.UTC(), RunID: ledger.NewRunID(now)}
 	won, err := s.claim(ctx, sc.Name, t)
 	if err != nil {
 		return err // the tick is tried again, until it is late
 	}
+	s.leaveOpen(sc.Name, true)
 	if !won {
 		newest, err := s.newest(ctx, sc.Name)
 		s.note(sc.Name, due, newest)
 		return err
 	}
-	id, err := s.start(ctx, sc.Job, sc.flags, "schedule "+sc.Name, now)
-	var active *activeError
-	switch {
-	case errors.As(err, &active):
-		t.Outcome, t.RunID = "active", active.RunID
-		s.log.Warn("schedule_overlaps", "schedule", sc.Name, "at", due, "active_run_id", active.RunID)
-	case err != nil:
-		t.Outcome = "failed"
-		s.log.Error("schedule_failed", "schedule", sc.Name, "at", due, "error", ledger.Redact(err.Error()))
-	default:
-		t.Outcome, t.RunID = "started", id
-	}
-	s.count(sc.Name, t.Outcome)
 	s.note(sc.Name, due, t)
-	return errors.Join(putJSON(ctx, s.store.Put, tickKey(sc.Name, due), t), s.sweep(ctx, sc.Name))
+	if _, err := s.settle(ctx, sc, t, now); err != nil {
+		return err
+	}
+	return s.sweep(ctx, sc.Name)
 }
 
-func (s *scheduler) lastOf(name string) tick {
+// settleOpen looks how claimed ticks went on, and settles those that their
+// claimers left. It reads nothing while no tick is open.
+func (s *scheduler) settleOpen(ctx context.Context, sc Schedule, now time.Time) (changed bool, err error) {
+	s.mu.Lock()
+	open, last := s.open[sc.Name], s.last[sc.Name]
+	s.mu.Unlock()
+	if !open {
+		return false, nil
+	}
+	keys, err := s.keys(ctx, sc.Name)
+	if err != nil {
+		return false, err
+	}
+	open = false
+	for _, key := range keys[max(0, len(keys)-openTicks):] {
+		var t tick
+		if err := getJSON(ctx, s.store, key, &t); err != nil {
+			return changed, err
+		}
+		if t.Outcome == "claimed" && now.Sub(t.ClaimedAt) >= orphaned {
+			if t, err = s.settle(ctx, sc, t, now); err != nil {
+				return changed, err
+			}
+		}
+		open = open || t.Outcome == "claimed"
+		if !t.At.Before(last.At) && t != last {
+			changed, last = true, t
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last[name]
+	s.last[sc.Name] = last
+	s.open[sc.Name] = open
+	return changed, nil
+}
+
+// settle starts the run that a claimed tick names, or finds that it has begun,
+// and writes down how it went. A tick whose run another server is starting at
+// this moment stays claimed.
+func (s *scheduler) settle(ctx context.Context, sc Schedule, t tick, now time.Time) (tick, error) {
+	claimed := t
+	err := s.begin(ctx, sc, t, now)
+	var active *activeError
+	switch {
+	case err == nil, errors.Is(err, errBegun):
+		t.Outcome = "started"
+	case errors.As(err, &active) && active.RunID == t.RunID:
+		return claimed, nil
+	case errors.As(err, &active):
+		t.Outcome, t.RunID = "active", active.RunID
+		s.log.Warn("schedule_overlaps", "schedule", sc.Name, "at", t.At, "active_run_id", active.RunID)
+	case errors.Is(err, errLate):
+		t.Outcome, t.RunID, t.Missed = "missed", "", 1
+		s.log.Warn("schedule_ticks_missed", "schedule", sc.Name, "count", 1, "first", t.At, "last", t.At, "why", "the server that had it ended before its run began")
+	case ctx.Err() != nil:
+		return claimed, err // the next server goes on with it
+	default:
+		t.Outcome = "failed"
+		s.log.Error("schedule_failed", "schedule", sc.Name, "at", t.At, "error", ledger.Redact(err.Error()))
+	}
+	s.count(sc.Name, t.Outcome)
+	if err := putJSON(ctx, s.store.Put, tickKey(sc.Name, t.At), t); err != nil {
+		return claimed, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last[sc.Name].At.Equal(t.At) {
+		s.last[sc.Name] = t
+	}
+	return t, nil
+}
+
+// errLate says that a tick's time is over and its run has not begun.
+var errLate = errors.New("it is too late for this tick's run")
+
+// begin starts the run of a claimed tick.
+func (s *scheduler) begin(ctx context.Context, sc Schedule, t tick, now time.Time) error {
+	if now.Sub(t.At) <= late {
+		return s.start(ctx, ledger.Run{RunID: t.RunID, Job: sc.Job, StartedAt: now}, sc.flags, "schedule "+sc.Name)
+	}
+	_, err := ledger.Load(ctx, s.store, t.RunID)
+	switch {
+	case err == nil:
+		return errBegun
+	case errors.Is(err, store.ErrNotExist):
+		return errLate
+	}
+	return err
+}
+
+func (s *scheduler) leaveOpen(name string, open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[name] = open
 }
 
 func (s *scheduler) note(name string, seen time.Time, last tick) {

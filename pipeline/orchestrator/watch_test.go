@@ -1,12 +1,14 @@
 package orchestrator
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -254,6 +256,154 @@ func TestScheduleOverlapAndMissed(t *testing.T) {
 	_, err = next.plans.tick(t.Context(), at.Add(5*time.Hour+31*time.Minute))
 	require.NoError(t, err)
 	assert.Equal(t, 1, strings.Count(next.log.String(), "schedule_ticks_missed"))
+}
+
+// die is a server's end between the claim of a tick and the start of its run.
+func die(t *testing.T, w *world, now time.Time) {
+	t.Helper()
+	w.plans.start = func(context.Context, ledger.Run, []string, string) error { runtime.Goexit(); return nil }
+	dead := make(chan struct{})
+	go func() {
+		defer close(dead)
+		_, _ = w.plans.tick(t.Context(), now) // it does not come back
+		t.Error("the server lives on")
+	}()
+	<-dead
+}
+
+// TestTickOfADeadServer lets a server die between taking a tick and starting its
+// run: whoever is there starts the run that the claim names, after half a
+// minute, and once.
+func TestTickOfADeadServer(t *testing.T) {
+	tick := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name        string
+		restarted   bool // by a server that was not there when the tick came
+		foundAfter  time.Duration
+		wantAfter   time.Duration
+		want, wrote string
+	}{
+		{"another server", false, 0, orphaned, "20260302T100000Z started", "orchestrator_start"},
+		{"the restarted one", true, 2 * time.Second, orphaned, "20260302T100000Z started", "orchestrator_start"},
+		{"restarted a minute later", true, time.Minute, time.Minute, "20260302T100000Z started", "orchestrator_start"},
+		{"restarted too late", true, late + time.Second, late + time.Second, "20260302T100000Z missed", "schedule_ticks_missed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newWorld(t, "done", scheduled(t, hourly))
+			b := worldAt(t, a.dir, "done", scheduled(t, hourly))
+			_, err := a.plans.tick(t.Context(), tick.Add(-time.Second))
+			require.NoError(t, err)
+			if !c.restarted {
+				_, err = b.plans.tick(t.Context(), tick.Add(-time.Second))
+				require.NoError(t, err)
+			}
+			die(t, a, tick)
+			claim := a.lastTick()
+			require.Equal(t, "claimed", claim.Outcome)
+			for after := c.foundAfter; after < c.wantAfter; after += time.Second {
+				_, err := b.plans.tick(t.Context(), tick.Add(after))
+				require.NoError(t, err)
+				require.Equal(t, "claimed", b.lastTick().Outcome, "after %s the claim is young", after)
+			}
+			for after := c.wantAfter; after < c.wantAfter+5*time.Second; after += time.Second {
+				_, err := b.plans.tick(t.Context(), tick.Add(after))
+				require.NoError(t, err)
+				require.Equal(t, []string{c.want}, b.ticks())
+				b.ended("seed")
+			}
+			assert.Equal(t, 1, strings.Count(b.log.String(), c.wrote))
+			var ids []string
+			for r, err := range ledger.List(t.Context(), b.store) {
+				require.NoError(t, err)
+				ids = append(ids, r.RunID)
+			}
+			if c.wrote == "orchestrator_start" {
+				assert.Equal(t, []string{claim.RunID}, ids)
+				assert.Contains(t, b.do("GET", "/schedules", "").body, claim.RunID)
+			} else {
+				assert.Empty(t, ids)
+			}
+		})
+	}
+}
+
+func (w *world) lastTick() tick {
+	w.t.Helper()
+	k, err := w.plans.newest(w.t.Context(), "hourly")
+	require.NoError(w.t, err)
+	return k
+}
+
+// TestTickOfASlowServer takes a tick over from a server that is only slow: when
+// it wakes up, the run has begun, and it starts none.
+func TestTickOfASlowServer(t *testing.T) {
+	at := time.Date(2026, 3, 2, 9, 59, 59, 0, time.UTC)
+	for _, mode := range []string{"done", "wait"} {
+		t.Run(mode, func(t *testing.T) {
+			a := newWorld(t, mode, scheduled(t, hourly))
+			b := worldAt(t, a.dir, mode, scheduled(t, hourly))
+			for _, w := range []*world{a, b} {
+				_, err := w.plans.tick(t.Context(), at)
+				require.NoError(t, err)
+			}
+			start, claimed, wake := a.plans.start, make(chan struct{}), make(chan struct{})
+			a.plans.start = func(ctx context.Context, run ledger.Run, flags []string, by string) error {
+				close(claimed)
+				<-wake
+				return start(ctx, run, flags, by)
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := a.plans.tick(t.Context(), at.Add(time.Second))
+				ended <- err
+			}()
+			<-claimed
+			for _, after := range []time.Duration{time.Second, time.Second + orphaned} {
+				_, err := b.plans.tick(t.Context(), at.Add(after))
+				require.NoError(t, err)
+			}
+			require.Equal(t, []string{"20260302T100000Z started"}, b.ticks())
+			if mode == "done" {
+				b.ended("seed")
+			} else {
+				b.until("the run in the ledger", func() bool { _, err := ledger.Load(t.Context(), b.store, b.lastTick().RunID); return err == nil })
+			}
+			close(wake)
+			require.NoError(t, <-ended)
+			assert.Equal(t, []string{"20260302T100000Z started"}, a.ticks())
+			assert.NotContains(t, a.log.String(), "orchestrator_start")
+			n := 0
+			for _, err := range ledger.List(t.Context(), b.store) {
+				require.NoError(t, err)
+				n++
+			}
+			assert.Equal(t, 1, n)
+		})
+	}
+}
+
+// TestTickBehindAStartingRun leaves a tick claimed while its run is being
+// started elsewhere, and settles it by what became of that.
+func TestTickBehindAStartingRun(t *testing.T) {
+	w := newWorld(t, "done", scheduled(t, hourly))
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	id := ledger.NewRunID(at)
+	require.NoError(t, putJSON(t.Context(), w.store.Put, tickKey("hourly", at), tick{At: at, Outcome: "claimed", ClaimedAt: at, RunID: id}))
+	holder := ledger.Holder{Host: "elsewhere", PID: 1, RunID: id, Job: "seed"}
+	lease, err := ledger.Acquire(t.Context(), w.store, "start/seed", holder, time.Minute)
+	require.NoError(t, err)
+	for range 3 {
+		_, err = w.plans.tick(t.Context(), at.Add(time.Minute))
+		require.NoError(t, err)
+		require.Equal(t, []string{"20260302T100000Z claimed"}, w.ticks())
+	}
+	require.NoError(t, lease.Release(t.Context()))
+	_, err = w.plans.tick(t.Context(), at.Add(time.Minute+time.Second))
+	require.NoError(t, err)
+	require.Equal(t, []string{"20260302T100000Z started"}, w.ticks())
+	w.ended("seed")
+	_, err = ledger.Load(t.Context(), w.store, id)
+	require.NoError(t, err)
 }
 
 func TestScheduleTimes(t *testing.T) {

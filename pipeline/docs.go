@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -141,14 +142,19 @@ func (d *docsOptions) check(elsewhere bool) error {
 
 // runDocs crawls, or does the one thing that a flag asks for instead.
 func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
+	if o.DB, err = takePassword(o.DB); err != nil {
+		return err
+	}
+	for flag, id := range map[string]string{"purge-provider": o.Docs.Purge, "enable-provider": o.Docs.Enable} {
+		if err := o.knowsProvider(ctx, flag, id); err != nil {
+			return err
+		}
+	}
 	s, err := openStore(ctx, &o, stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
-	if o.DB, err = takePassword(o.DB); err != nil {
-		return err
-	}
 	cfg := docs.Config{Lanes: min(o.Lanes, docs.MaxHosts), DB: o.DB, Policies: o.Docs.loaded, Fallback: o.Docs.Fallback,
 		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), LeaseTTL: min(o.LeaseTTL, providerLeaseTTL), Hurry: o.Web == "demo"}
 	switch d := o.Docs; {
@@ -180,6 +186,41 @@ func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err erro
 		rerr = r.WriteText(stdout)
 	}
 	return errors.Join(err, rerr)
+}
+
+// knowsProvider refuses a provider that has no policy and left nothing in the
+// database, before anything is made: a misspelt id would else look purged.
+func (o *Options) knowsProvider(ctx context.Context, flag, id string) error {
+	var known []string
+	for _, p := range o.Docs.loaded {
+		known = append(known, p.ProviderID)
+	}
+	if id == "" || slices.Contains(known, id) {
+		return nil
+	}
+	file, lite := strings.CutPrefix(o.DB, "sqlite://")
+	if path, err := url.PathUnescape(file); lite && err == nil {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { // opening it would make it
+			return noProvider(flag, id, known)
+		}
+	}
+	d, err := db.Open(ctx, o.DB)
+	if err != nil {
+		return err
+	}
+	kept, err := docs.Providers(ctx, d)
+	if err := errors.Join(err, d.Close()); err != nil {
+		return err
+	}
+	if slices.Contains(kept, id) {
+		return nil
+	}
+	return noProvider(flag, id, append(known, kept...))
+}
+
+func noProvider(flag, id string, known []string) error {
+	slices.Sort(known)
+	return usagef("--%s=%s: there is no such provider; known are %s", flag, id, strings.Join(slices.Compact(known), ", "))
 }
 
 // extendDocs adds a row a provider and section 9.1's alerts to the run report.
@@ -260,9 +301,6 @@ func purgeDocs(ctx context.Context, o Options, d *db.DB, s store.Store, stdout i
 		fmt.Fprintf(&b, "%d chunks are to be deleted from the embeddings too: %s\n", p.Chunks, p.DeletionList)
 	}
 	fmt.Fprintf(&b, "it is not crawled again before --enable-provider=%s\n", id)
-	if rows == 0 && !slices.ContainsFunc(o.Docs.loaded, func(p policy.Policy) bool { return p.ProviderID == id }) {
-		fmt.Fprintf(&b, "(no policy has this id, and nothing of it was kept: is it spelt right?)\n")
-	}
 	_, err = io.WriteString(stdout, b.String())
 	return err
 }

@@ -115,6 +115,38 @@ func (p *Purged) list(ctx context.Context, d *db.DB, s store.Store) error {
 	})
 }
 
+// Providers are those that the database has something of, by id. It changes
+// nothing, and a database without the job's tables has none.
+func Providers(ctx context.Context, d *db.DB) ([]string, error) {
+	there := `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'docs_providers'`
+	if d.Dialect == db.Postgres {
+		there = `SELECT COUNT(*) WHERE to_regclass('docs_providers') IS NOT NULL`
+	}
+	var tables int
+	if err := d.QueryRowContext(ctx, there).Scan(&tables); err != nil {
+		return nil, fmt.Errorf("looking for the tables of the docs job: %w", err)
+	}
+	if tables == 0 {
+		return nil, nil
+	}
+	query := `SELECT id FROM docs_providers`
+	for _, table := range provided {
+		query += ` UNION SELECT provider FROM ` + table
+	}
+	rows, err := d.QueryContext(ctx, query+` ORDER BY 1`)
+	if err != nil {
+		return nil, fmt.Errorf("reading which providers there are: %w", err)
+	}
+	var ids []string
+	err = each(rows, func() error {
+		var id string
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
+}
+
 // Enable lets a purged provider be crawled again; false where it was not disabled.
 func Enable(ctx context.Context, d *db.DB, provider string) (bool, error) {
 	n, err := changed(d.ExecContext(ctx, `UPDATE docs_providers SET disabled_at = 0 WHERE id = $1 AND disabled_at > 0`, provider))

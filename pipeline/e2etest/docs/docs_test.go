@@ -252,6 +252,48 @@ func TestDemo(t *testing.T) {
 	require.Contains(t, demo("--demo-edition=2"), "Provider: Qdrant")
 }
 
+// A misspelt provider is refused before anything is made; one whose policy is
+// gone but whose rows are there is known all the same.
+func TestPurgeOfNobody(t *testing.T) {
+	few := t.TempDir()
+	for _, id := range []string{"pinecone", "qdrant"} {
+		text, err := policies.Files.ReadFile(id + ".yaml")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(few, id+".yaml"), text, 0o600))
+	}
+	for name, dsn := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			dir, at := t.TempDir(), dsn(t)
+			args := func(more ...string) []string {
+				return append([]string{"--store=" + dir, "--db=" + at, "--policies=" + few, "--fallback", "--web=demo", "--log-format=text"}, more...)
+			}
+			for _, flag := range []string{"purge", "enable"} {
+				code, out := run(t, "", args("--"+flag+"-provider=qdrnt")...)
+				require.Equal(t, 2, code, out)
+				require.Equal(t, "pipeline: --"+flag+"-provider=qdrnt: there is no such provider; known are pinecone, qdrant\n", out)
+			}
+			left, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			require.Empty(t, left)
+			if file, ok := strings.CutPrefix(at, "sqlite://"); ok {
+				require.NoFileExists(t, file)
+			}
+			code, out := run(t, "", args()...)
+			require.Equal(t, 0, code, out)
+			require.NoError(t, os.Remove(filepath.Join(few, "qdrant.yaml")))
+			code, out = run(t, "", args("--purge-provider=qdrant")...)
+			require.Equal(t, 0, code, out)
+			require.Contains(t, out, "qdrant: removed ")
+			code, out = run(t, "", args("--purge-provider=qdrnt")...)
+			require.Equal(t, 2, code, out)
+			require.Contains(t, out, "known are pinecone, qdrant\n")
+			text, err := policies.Files.ReadFile("qdrant.yaml")
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(few, "qdrant.yaml"), text, 0o600))
+		})
+	}
+}
+
 // Bad use is told in one line before anything is touched.
 func TestRefused(t *testing.T) {
 	bad := t.TempDir()

@@ -1,6 +1,8 @@
 package orchestrator
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -122,6 +124,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &large):
 		w.Header().Set("Connection", "close")
 		s.refuse(w, r, http.StatusRequestEntityTooLarge, tooLargeText)
+	case errors.Is(err, errNotJSON):
+		s.refuse(w, r, http.StatusUnsupportedMediaType, errNotJSON.Error())
 	case errors.Is(err, errNoLetter):
 		s.refuse(w, r, http.StatusNotFound, errNoLetter.Error())
 	case errors.Is(err, store.ErrNotExist):
@@ -132,21 +136,33 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-func isJSON(r *http.Request) bool {
-	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && t == "application/json"
-}
+var errNotJSON = errors.New("send the body as JSON, with the header Content-Type: application/json")
 
-// errNotJSON answers a body that another site's form could have sent.
-var errNotJSON = &badRequest{"send the body as JSON, with the header Content-Type: application/json"}
+// jsonBody reads a request's body, which is JSON or empty. A program may leave
+// its type out, or let it be the one of curl -d: no page of another site can
+// send such a request without the browser's marks (Origin, Sec-Fetch-Site),
+// and what has them must say that it is JSON, which no form can.
+func jsonBody(r *http.Request) ([]byte, error) {
+	b, err := io.ReadAll(r.Body)
+	if err != nil || len(bytes.TrimSpace(b)) == 0 {
+		return nil, err
+	}
+	kind, _, err := mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"))
+	browser := r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != ""
+	if err == nil && (kind == "application/json" || kind == "application/x-www-form-urlencoded" && !browser) {
+		return b, nil
+	}
+	return nil, errNotJSON
+}
 
 func (s *Server) trigger(j job) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 && !isJSON(r) {
-			s.fail(w, r, errNotJSON)
+		body, err := jsonBody(r)
+		if err != nil {
+			s.fail(w, r, err)
 			return
 		}
-		flags, err := j.flags(r.Body)
+		flags, err := j.flags(body)
 		if err != nil {
 			s.fail(w, r, err)
 			return
@@ -351,11 +367,12 @@ func (s *Server) replayLetters(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	if r.ContentLength != 0 && !isJSON(r) {
-		s.fail(w, r, errNotJSON)
+	body, err := jsonBody(r)
+	if err != nil {
+		s.fail(w, r, err)
 		return
 	}
-	ids, err := replayIDs(r.Body)
+	ids, err := replayIDs(body)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -369,13 +386,12 @@ func (s *Server) replayLetters(w http.ResponseWriter, r *http.Request) {
 }
 
 // replayIDs are the ids that a body names; none means all of the run's.
-func replayIDs(body io.Reader) ([]string, error) {
-	b, err := io.ReadAll(body)
-	if err != nil || len(b) == 0 {
-		return nil, err
+func replayIDs(body []byte) ([]string, error) {
+	if len(body) == 0 {
+		return nil, nil
 	}
 	var said map[string]*[]string
-	if err := json.Unmarshal(b, &said); err != nil || said == nil {
+	if err := json.Unmarshal(body, &said); err != nil || said == nil {
 		return nil, refuse(`the body is no JSON object with ids; write {"ids": ["…"]}, or {} for all`)
 	}
 	for name, ids := range said {

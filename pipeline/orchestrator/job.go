@@ -1,10 +1,8 @@
 package orchestrator
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -96,16 +94,12 @@ func (e *badRequest) Error() string { return e.message }
 func refuse(format string, args ...any) error { return &badRequest{fmt.Sprintf(format, args...)} }
 
 // flags turns the JSON body of a request into flags of the command line.
-func (j job) flags(body io.Reader) ([]string, error) {
-	b, err := io.ReadAll(body)
-	if err != nil {
-		return nil, err
-	}
-	if len(bytes.TrimSpace(b)) == 0 {
+func (j job) flags(body []byte) ([]string, error) {
+	if len(body) == 0 {
 		return nil, nil
 	}
 	var said map[string]json.RawMessage
-	if err := json.Unmarshal(b, &said); err != nil || said == nil {
+	if err := json.Unmarshal(body, &said); err != nil || said == nil {
 		return nil, refuse("the body is no JSON object; write %s", j.example())
 	}
 	values := map[string]string{}

@@ -87,6 +87,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"POST", "/api/v1/seeds/orchestrate", "{}", "/api/v1/seeds/orchestrate", 409},
 		{"POST", "/api/v1/seeds/orchestrate", `{"x":1}`, "/api/v1/seeds/orchestrate", 400},
 		{"POST", "/api/v1/seeds/orchestrate", `{"x":"` + strings.Repeat("x", maxBody) + `"}`, "/api/v1/seeds/orchestrate", 413},
+		{"POST", "/api/v1/seeds/orchestrate", "<x/>", "/api/v1/seeds/orchestrate", 415},
 		{"POST", "/api/v1/docs/runs", "", "/api/v1/docs/runs", 409},
 		{"POST", "/api/v1/catalog/runs", "{}", "/api/v1/catalog/runs", 202},
 		{"POST", "/api/v1/news/runs", "{}", "/api/v1/news/runs", 202},
@@ -107,7 +108,11 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/readyz", "", "/readyz", 200},
 		{"GET", "/openapi.json", "", "/openapi.json", 200},
 	} {
-		a := w.do(c.method, c.path, c.body)
+		var kind []string
+		if c.code == http.StatusUnsupportedMediaType {
+			kind = []string{"Content-Type", "application/xml"}
+		}
+		a := w.do(c.method, c.path, c.body, kind...)
 		require.Equal(t, c.code, a.code, "%s %s: %s", c.method, c.path, a.body)
 		assert.Equal(t, "application/json", a.header.Get("Content-Type"))
 		var v any

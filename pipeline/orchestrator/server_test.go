@@ -289,7 +289,7 @@ func TestTriggerRefuses(t *testing.T) {
 		{"/api/v1/seeds/orchestrate", `{"date":"2026-02-30"}`, "date: that is no day; write YYYY-MM-DD"},
 		{"/api/v1/seeds/orchestrate", `{"force":"yes"}`, "force: write true or false"},
 		{"/api/v1/seeds/orchestrate", `[]`, "no JSON object"},
-		{"/api/v1/seeds/orchestrate", `null `, "Content-Type"},
+		{"/api/v1/seeds/orchestrate", `null `, "no JSON object"},
 		{"/api/v1/docs/runs", `{"session_max_pages":0}`, "session_max_pages: use 1"},
 		{"/api/v1/docs/runs", `{"country":"sg"}`, "unknown field"},
 		{"/api/v1/catalog/runs", `{"stop_after_known":1e9}`, "stop_after_known: "},
@@ -302,6 +302,52 @@ func TestTriggerRefuses(t *testing.T) {
 		assert.Contains(t, a.body, c.says, c.body)
 	}
 	assert.Empty(t, w.board.runs(), "nothing was started")
+}
+
+// TestBodies sends bodies as programs do, and as pages of other sites can.
+func TestBodies(t *testing.T) {
+	w := newWorld(t, "done")
+	letters := "/api/v1/runs/20260128-093000-000-0a1b2c3d/dead-letters/replay"
+	w.put("20260128-093000-000-0a1b2c3d", "seed", ledger.Done, time.Now(), time.Minute, sampleTally())
+	const form, plain = "application/x-www-form-urlencoded", "text/plain"
+	for _, c := range []struct {
+		name, body, kind string
+		code             int // of a trigger
+		header           []string
+	}{
+		{"curl -X POST", "", "", 202, nil},
+		{"curl -d ''", "", form, 202, nil},
+		{"curl -d '{}'", "{}", form, 202, nil},
+		{"curl -d @file", `{"country":"sg"}`, form + "; charset=utf-8", 202, nil},
+		{"no type", "{}", "", 202, nil},
+		{"JSON", " {}\n", "application/json; charset=utf-8", 202, nil},
+		{"blank, of any type", "\n", plain, 202, nil},
+		{"a form's fields", "country=sg", form, 400, nil},
+		{"text", "{}", plain, 415, nil},
+		{"XML", "<x/>", "application/xml", 415, nil},
+		{"no type at all", "{}", "json", 415, nil},
+		{"our own page, JSON", "{}", "application/json", 202, []string{"Origin", "http://127.0.0.1:8787", "Sec-Fetch-Site", "same-origin"}},
+		{"our own page, a form", "{}", form, 415, []string{"Origin", "http://127.0.0.1:8787"}},
+		{"a browser, no type", "{}", "", 415, []string{"Sec-Fetch-Site", "none"}},
+		{"another site, JSON", "{}", "application/json", 403, []string{"Origin", "https://evil.example"}},
+		{"another site, empty", "", "", 403, []string{"Sec-Fetch-Site", "cross-site"}},
+	} {
+		for _, path := range []string{"/api/v1/seeds/orchestrate", letters} {
+			want, body := c.code, c.body
+			if path == letters {
+				body = strings.Replace(body, `{"country":"sg"}`, `{}`, 1)
+				if want == 202 {
+					want = 200
+				}
+			}
+			a := w.do("POST", path, body, append([]string{"Content-Type", c.kind}, c.header...)...)
+			assert.Equal(t, want, a.code, "%s: %s", c.name, a.body)
+			if want == 415 {
+				assert.Contains(t, a.body, "Content-Type: application/json", c.name)
+			}
+		}
+		w.ended("seed")
+	}
 }
 
 func TestAllJobsStart(t *testing.T) {

@@ -5,7 +5,6 @@ package e2etest
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -246,86 +244,6 @@ func letters(t *testing.T, url, kind string) map[string]bool {
 		}
 	}
 	return out
-}
-
-func TestMemoryOfABigListing(t *testing.T) {
-	dir := directory(t, nil)
-	const objects = 100_000
-	for i := range objects / 1000 {
-		at := filepath.Join(dir, "datasets", "country=sg", "category=news", fmt.Sprintf("date=2026-%02d-%02d", 1+i/28, 1+i%28))
-		if err := os.MkdirAll(at, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for n := range 500 {
-			for _, name := range []string{fmt.Sprintf("raw_%04d.json", n+1), fmt.Sprintf("raw_%04d.json.success", n+1)} {
-				if err := os.WriteFile(filepath.Join(at, name), nil, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
-	begin := time.Now()
-	c := startChild(t, exec.Command(program, "--store="+dir, "--until=list"), "/dev/null")
-	if code := c.wait(t, 2*time.Minute); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, tail(c.output(t)))
-	}
-	t.Logf("listing %d objects: %v, peak RSS %d MB", objects, time.Since(begin).Round(time.Millisecond), c.peakRSS()>>20)
-	if out := c.output(t); !strings.Contains(out, "would read 0 raw files (50000 listed, 50000 already processed") {
-		t.Errorf("the listing is wrong:\n%s", tail(out))
-	}
-	if c.peakRSS() > 300<<20 {
-		t.Errorf("peak RSS %d MB, want at most 300", c.peakRSS()>>20)
-	}
-}
-
-func TestMemoryOfABigFile(t *testing.T) {
-	dir := directory(t, nil)
-	key := filepath.Join(dir, "datasets", "country=sg", "category=news", "date=2026-01-28", "raw_0001.json")
-	if err := os.MkdirAll(filepath.Dir(key), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Create(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// 5,000,000 records are 1 GB in production's form; these 1,500,000 are a
-	// third of that, with 20,000 distinct domains.
-	const records, distinct = 1_500_000, 20_000
-	var buf bytes.Buffer
-	buf.WriteString(`{"meta":{"country":"sg","category":"news"},"records":[`)
-	for i := range records {
-		if i > 0 {
-			buf.WriteString(",\n")
-		}
-		fmt.Fprintf(&buf, `{"raw_url":"https://www.site-%d.com/section/article-%d.html?utm_source=feed","normalized_domain":"site-%[1]d.com","domain_id":"com:sg:site-%[1]d.com","title":"An article about nothing in particular","language":"en","rank":%[2]d}`, i%distinct, i)
-		if buf.Len() > 1<<20 || i == records-1 {
-			if i == records-1 {
-				buf.WriteString("]}")
-			}
-			if _, err := buf.WriteTo(f); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	size, err := f.Seek(0, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	c := startChild(t, exec.Command(program, "--store="+dir, "--until=extract"), "/dev/null")
-	if code := c.wait(t, 3*time.Minute); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, tail(c.output(t)))
-	}
-	t.Logf("reading %d MB, %d records: %v, peak RSS %d MB", size>>20, records, time.Since(begin).Round(time.Millisecond), c.peakRSS()>>20)
-	if out := c.output(t); !strings.Contains(out, fmt.Sprintf("%d records, 0 bad, %d distinct domains", records, distinct)) {
-		t.Errorf("the extraction is wrong:\n%s", tail(out))
-	}
-	if c.peakRSS() > 200<<20 {
-		t.Errorf("peak RSS %d MB of a file of %d MB, want at most 200", c.peakRSS()>>20, size>>20)
-	}
 }
 
 func newServer(t *testing.T, h http.Handler) string {

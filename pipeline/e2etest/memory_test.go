@@ -1,0 +1,143 @@
+//go:build e2e
+
+package e2etest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web/webtest"
+)
+
+func TestMemoryOfABigListing(t *testing.T) {
+	dir := directory(t, nil)
+	const objects = 100_000
+	for i := range objects / 1000 {
+		at := filepath.Join(dir, "datasets", "country=sg", "category=news", fmt.Sprintf("date=2026-%02d-%02d", 1+i/28, 1+i%28))
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 500 {
+			for _, name := range []string{fmt.Sprintf("raw_%04d.json", n+1), fmt.Sprintf("raw_%04d.json.success", n+1)} {
+				if err := os.WriteFile(filepath.Join(at, name), nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	begin := time.Now()
+	c := startChild(t, exec.Command(program, "--store="+dir, "--until=list"), "/dev/null")
+	if code := c.wait(t, 2*time.Minute); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, tail(c.output(t)))
+	}
+	t.Logf("listing %d objects: %v, peak RSS %d MB", objects, time.Since(begin).Round(time.Millisecond), c.peakRSS()>>20)
+	if out := c.output(t); !strings.Contains(out, "would read 0 raw files (50000 listed, 50000 already processed") {
+		t.Errorf("the listing is wrong:\n%s", tail(out))
+	}
+	if c.peakRSS() > 300<<20 {
+		t.Errorf("peak RSS %d MB, want at most 300", c.peakRSS()>>20)
+	}
+}
+
+// rawFile writes a raw file of records 0 … n-1 and gives its size in bytes.
+func rawFile(t *testing.T, dir, name string, n int, record func(i int) string) int64 {
+	t.Helper()
+	at := filepath.Join(dir, "datasets", "country=sg", "category=news", "date=2026-01-28", name)
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	_, _ = w.WriteString(`{"meta":{"country":"sg","category":"news"},"records":[`) // the writer keeps its error for Flush
+	for i := range n {
+		if i > 0 {
+			_, _ = w.WriteString(",\n")
+		}
+		_, _ = w.WriteString(record(i))
+	}
+	_, _ = w.WriteString("]}")
+	err = w.Flush()
+	info, serr := f.Stat()
+	if err := errors.Join(err, serr, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// A file of 1 GB is read with what one of 10 MB takes (spec, In: size).
+func TestMemoryOfABigFile(t *testing.T) {
+	dir := directory(t, nil)
+	const records, distinct = 5_000_000, 20_000
+	size := rawFile(t, dir, "raw_0001.json", records, func(i int) string {
+		return fmt.Sprintf(`{"raw_url":"https://www.site-%d.com/section/article-%d.html?utm_source=feed","normalized_domain":"site-%[1]d.com","domain_id":"com:sg:site-%[1]d.com","title":"An article about nothing in particular","language":"en","rank":%[2]d}`, i%distinct, i)
+	})
+	begin := time.Now()
+	c := startChild(t, exec.Command(program, "--store="+dir, "--until=extract"), "/dev/null")
+	if code := c.wait(t, 5*time.Minute); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, tail(c.output(t)))
+	}
+	t.Logf("reading %d MB, %d records: %v, peak RSS %d MB", size>>20, records, time.Since(begin).Round(time.Millisecond), c.peakRSS()>>20)
+	if out := c.output(t); !strings.Contains(out, fmt.Sprintf("%d records, 0 bad, %d distinct domains", records, distinct)) {
+		t.Errorf("the extraction is wrong:\n%s", tail(out))
+	}
+	if c.peakRSS() > 200<<20 {
+		t.Errorf("peak RSS %d MB of a file of %d MB, want at most 200", c.peakRSS()>>20, size>>20)
+	}
+}
+
+// What a run holds of its domains while it visits them: with every mention read
+// and merged, it is stopped at its first visits.
+func TestMemoryOfManyDomains(t *testing.T) {
+	w := startWeb(t, webtest.Options{Seed: 1, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})
+	dir := directory(t, nil)
+	laid := 0
+	peak := map[string]int64{}
+	for _, run := range []struct {
+		runner, lanes string
+		domains       int
+		most          int64 // bytes, 0 for a run that is only compared
+	}{
+		{"prism", "1", 1000, 400 << 20},
+		{"prism", "1", 100_000, 700 << 20},
+		{"prism", "1", 1_000_000, 2 << 30},
+		{"prism", "16", 1_000_000, 2 << 30},
+		{"direct", "1", 1_000_000, 0},
+		{"direct", "16", 1_000_000, 0},
+	} {
+		const inOne = 100_000
+		for laid < run.domains { // raw files pile up; the runs before have marked none
+			n := min(inOne, run.domains-laid)
+			rawFile(t, dir, fmt.Sprintf("raw_%04d.json", 1+laid), n, func(i int) string { return fmt.Sprintf(`{"raw_url":"https://site-%d.com/"}`, laid+i) })
+			laid += n
+		}
+		w.ResetLog()
+		c := w.start(t, dir, "--runner="+run.runner, "--lanes="+run.lanes, "--rate=20")
+		eventually(t, "the first visit", time.Minute, func() bool { return len(w.Requests()) > 0 })
+		if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		if code := c.wait(t, time.Minute); code != 130 {
+			t.Fatalf("exit code %d, want 130\n%s", code, tail(c.output(t)))
+		}
+		peak[run.runner+run.lanes] = c.peakRSS()
+		t.Logf("%s, %d domains, %s lanes: peak RSS %d MB", run.runner, run.domains, run.lanes, c.peakRSS()>>20)
+		if run.most > 0 && c.peakRSS() > run.most {
+			t.Errorf("%s, %d domains, %s lanes: peak RSS %d MB, want under %d", run.runner, run.domains, run.lanes, c.peakRSS()>>20, run.most>>20)
+		}
+	}
+	// Prism holds all lanes' mentions itself, and its garbage hides the difference.
+	if one, many := peak["direct1"], peak["direct16"]; many >= one {
+		t.Errorf("16 lanes hold %d MB, one holds %d: want less", many>>20, one>>20)
+	}
+}

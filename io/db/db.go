@@ -148,6 +148,11 @@ func openPostgres(ctx context.Context, dsn string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening PostgreSQL at %s: %w", u.Host, hide(err, password))
 	}
+	if !u.Query().Has("default_query_exec_mode") {
+		// Prepared statements keep a plan for good after five executions. Of a
+		// table that was empty then, that is to read all of it each time.
+		config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
 	pool := stdlib.OpenDB(*config)
 	pool.SetMaxOpenConns(maxPostgres)
 	pool.SetMaxIdleConns(maxPostgres)

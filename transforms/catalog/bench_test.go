@@ -105,7 +105,7 @@ func durable(b *testing.B, d *db.DB, products int) {
 		for _, r := range results {
 			from = append(from, r.task.entry())
 		}
-		return v.journal.tx(ctx, func(tx *sql.Tx) error { return v.journal.set(ctx, tx, from, done) })
+		return v.journal.db.Tx(ctx, func(tx *sql.Tx) error { return v.journal.set(ctx, tx, from, done) })
 	}
 	e := newEngine(plan, 512, v.state, v.journal)
 	b.ResetTimer()

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -26,24 +25,13 @@ const (
 type rows struct {
 	db   *db.DB
 	site string
-
-	// one lets one transaction of the crawl run at a time. They meet in the same
-	// pages of the same indexes, and PostgreSQL would end most of them as not
-	// serialisable: measured, that is twenty times slower than waiting.
-	one sync.Mutex
-}
-
-func (j *rows) tx(ctx context.Context, do func(*sql.Tx) error) error {
-	j.one.Lock()
-	defer j.one.Unlock()
-	return j.db.Tx(ctx, do)
 }
 
 // open begins a crawl with its first pages, or goes on with one that was
 // stopped: what had begun there begins again. taken is how many products of it
 // are still to be fetched.
 func (j *rows) open(ctx context.Context, seeds []entry, now time.Time, anew bool) (resumed bool, taken int64, err error) {
-	err = j.tx(ctx, func(tx *sql.Tx) error {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		resumed, taken = false, 0
 		var unfinished int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_crawls WHERE site = $1 AND finished_at = 0`, j.site).Scan(&unfinished); err != nil {
@@ -80,7 +68,7 @@ func (j *rows) open(ctx context.Context, seeds []entry, now time.Time, anew bool
 
 // add lets list pages wait, unless the crawl has them.
 func (j *rows) add(ctx context.Context, pages []entry) error {
-	return j.tx(ctx, func(tx *sql.Tx) error {
+	return j.db.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := j.insert(ctx, tx, pages)
 		return err
 	})
@@ -88,7 +76,7 @@ func (j *rows) add(ctx context.Context, pages []entry) error {
 
 // close ends a complete crawl.
 func (j *rows) close(ctx context.Context, now time.Time) error {
-	err := j.tx(ctx, func(tx *sql.Tx) error {
+	err := j.db.Tx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1`, j.site); err != nil {
 			return err
 		}
@@ -103,7 +91,7 @@ func (j *rows) close(ctx context.Context, now time.Time) error {
 
 // due implements journal.
 func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, next time.Time, err error) {
-	err = j.tx(ctx, func(tx *sql.Tx) error {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		tasks, next = nil, time.Time{}
 		// What was begun is finished first: products before list pages, then the lists in order.
 		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, not_before FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
@@ -146,7 +134,7 @@ func joinClose(err error, r *sql.Rows) error {
 
 // retry implements journal.
 func (j *rows) retry(ctx context.Context, e entry, at time.Time) error {
-	return j.tx(ctx, func(tx *sql.Tx) error {
+	return j.db.Tx(ctx, func(tx *sql.Tx) error {
 		fetched := 0
 		if e.Fetched {
 			fetched = 1
@@ -159,7 +147,7 @@ func (j *rows) retry(ctx context.Context, e entry, at time.Time) error {
 
 // bury implements journal.
 func (j *rows) bury(ctx context.Context, e entry) error {
-	return j.tx(ctx, func(tx *sql.Tx) error { return j.set(ctx, tx, []entry{e}, done) })
+	return j.db.Tx(ctx, func(tx *sql.Tx) error { return j.set(ctx, tx, []entry{e}, done) })
 }
 
 // listed ends list pages and begins what they led to: products at once, further
@@ -167,7 +155,7 @@ func (j *rows) bury(ctx context.Context, e entry) error {
 // crawl had not met before, known those that the database has had before; they
 // are looked up only where the caller asks.
 func (j *rows) listed(ctx context.Context, pages []listed, ask bool) (fresh, known map[string]bool, err error) {
-	err = j.tx(ctx, func(tx *sql.Tx) error {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		fresh, known = map[string]bool{}, map[string]bool{}
 		var from, found []entry
 		for _, p := range pages {
@@ -301,7 +289,7 @@ func (j *rows) set(ctx context.Context, tx *sql.Tx, tasks []entry, state int) er
 // how many have changed.
 func (j *rows) saved(ctx context.Context, products []product, now time.Time) (added, changed int, err error) {
 	at := db.Micros(now)
-	err = j.tx(ctx, func(tx *sql.Tx) error {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		added, changed = 0, 0
 		from := make([]entry, 0, len(products))
 		for _, p := range products {

@@ -49,9 +49,11 @@ type docsOptions struct {
 	Purge, Enable   string
 	Explain         string
 	Diff            latest
+	Alerts          string
 	Edition         int
 
 	loaded []policy.Policy
+	alerts docs.Thresholds
 }
 
 // latest is a flag that may stand without a value: the latest session then.
@@ -77,7 +79,7 @@ func (l *latest) Set(v string) error {
 
 func docsJob() job {
 	own := []string{"lanes", "web", "connect-to", "allow-private", "db", "policies", "fallback", "session-max-pages", "handoff-retention",
-		"purge-provider", "enable-provider", "explain", "diff", "demo-edition"}
+		"purge-provider", "enable-provider", "explain", "diff", "alerts", "demo-edition"}
 	return job{name: docs.Job, flags: own, sql: true, counts: "pages_fetched", unit: "pages", run: runDocs,
 		define: func(o *Options, f *flag.FlagSet) { o.Docs.define(f) },
 		check:  func(o *Options) error { return o.Docs.check(o.elsewhere()) },
@@ -100,6 +102,7 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 	f.StringVar(&d.Enable, "enable-provider", "", "let a purged provider be crawled again")
 	f.StringVar(&d.Explain, "explain", "", "tell for this URL which rule takes or drops it, and fetch nothing but robots.txt")
 	f.Var(&d.Diff, "diff", "print which sections of which pages changed in the latest session, or in --diff=SESSION")
+	f.StringVar(&d.Alerts, "alerts", "", "thresholds of the report's alerts that differ from the policy's, such as success_rate=0.85,mean_response=3s,duration=6h; 0: off")
 	f.IntVar(&d.Edition, "demo-edition", 1, "with --web=demo: 1 for the simulated sites' first week, 2 for the next, in which pages changed")
 }
 
@@ -119,6 +122,10 @@ func (d *docsOptions) check(elsewhere bool) error {
 	case d.Edition != 1 && d.Edition != 2:
 		return usagef("--demo-edition=%d: use 1 or 2", d.Edition)
 	}
+	var err error
+	if d.alerts, err = docs.ParseThresholds(d.Alerts); err != nil {
+		return usagef("--alerts: %w", err)
+	}
 	var files fs.FS = policies.Files
 	if d.Policies != "" {
 		if info, err := os.Stat(d.Policies); err != nil {
@@ -128,7 +135,6 @@ func (d *docsOptions) check(elsewhere bool) error {
 		}
 		files = os.DirFS(d.Policies)
 	}
-	var err error
 	if d.loaded, err = policy.Load(files); err != nil {
 		return usagef("--policies: %w", err)
 	}
@@ -156,7 +162,7 @@ func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
 	cfg := docs.Config{Lanes: min(o.Lanes, docs.MaxHosts), DB: o.DB, Policies: o.Docs.loaded, Fallback: o.Docs.Fallback,
-		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), LeaseTTL: min(o.LeaseTTL, providerLeaseTTL), Hurry: o.Web == "demo"}
+		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), LeaseTTL: min(o.LeaseTTL, providerLeaseTTL), Alerts: &o.Docs.alerts, Hurry: o.Web == "demo"}
 	switch d := o.Docs; {
 	case d.Purge != "", d.Enable != "", d.Diff.asked:
 		return lookAtDocs(ctx, o, s, stdout)

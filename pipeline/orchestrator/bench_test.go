@@ -1,15 +1,24 @@
 package orchestrator
 
 import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +26,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web/webtest"
 )
 
 // BenchmarkStatusPage reads the status page of a store with 1,000 runs, 32
@@ -71,6 +81,155 @@ func BenchmarkStatusPage(b *testing.B) {
 	b.ReportMetric(file.Seconds()*1000, "p99-static-ms")
 	b.ReportMetric(status.Seconds()/file.Seconds(), "p99-ratio")
 	b.ReportMetric(float64(len(page))/1024, "KiB")
+}
+
+var (
+	watchedDomains = flag.Int("domains", 1500, "domains of each run of BenchmarkWatched")
+	watchedRounds  = flag.Int("rounds", 5, "rounds of BenchmarkWatched")
+)
+
+// BenchmarkWatched runs the seed job by the real program with nobody looking,
+// and under a server whose dashboard one browser and eight browsers watch: each
+// holds a stream of events and reads its page anew at each, as live.js does.
+// All of it shares this machine's processors, the browsers and the simulated
+// web too. The figures are medians over rounds, in each of which every side
+// runs once; the loss is of the pairs of a round.
+func BenchmarkWatched(b *testing.B) {
+	program := filepath.Join(b.TempDir(), "pipeline")
+	out, err := exec.Command("go", "build", "-o", program, "github.com/newsfork/seed-engine/cmd/pipeline").CombinedOutput()
+	require.NoError(b, err, "%s", out)
+	sides := []struct {
+		name     string
+		watchers int // -1: no server at all
+	}{{"alone", -1}, {"unwatched", 0}, {"one", 1}, {"eight", 8}}
+	rates := make([][]float64, len(sides))
+	for round := range *watchedRounds {
+		for i := range sides { // each side goes first in turn
+			n := (round + i) % len(sides)
+			rate := watchedRun(b, program, sides[n].watchers)
+			rates[n] = append(rates[n], rate)
+			b.Logf("round %d, %s: %.1f domains/s", round+1, sides[n].name, rate)
+		}
+	}
+	for n, side := range sides {
+		b.ReportMetric(middle(rates[n]), "domains/s-"+side.name)
+		if n > 0 {
+			var loss []float64
+			for r, v := range rates[n] {
+				loss = append(loss, 100*(1-v/rates[0][r]))
+			}
+			b.ReportMetric(middle(loss), "%lost-"+side.name)
+		}
+	}
+}
+
+func middle(v []float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+// watchedRun runs the job once on a store of its own and gives its domains a second.
+func watchedRun(b *testing.B, program string, watchers int) float64 {
+	// A port of its own for each run: closed connections keep theirs for a minute.
+	web := webtest.New(webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
+	require.NoError(b, web.Start())
+	defer func() { require.NoError(b, web.Close()) }()
+	ca := filepath.Join(b.TempDir(), "ca.pem")
+	require.NoError(b, os.WriteFile(ca, web.CAPEM(), 0o600))
+	b.Setenv("SSL_CERT_FILE", ca)
+	dir := b.TempDir()
+	s, err := store.Open(b.Context(), dir)
+	require.NoError(b, err)
+	var raw strings.Builder
+	for i := range *watchedDomains {
+		fmt.Fprintf(&raw, ",{\"raw_url\":\"https://urlset-%d.com/\"}", i+1)
+	}
+	require.NoError(b, s.Put(b.Context(), "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json", strings.NewReader(`{"meta":{},"records":[`+raw.String()[1:]+`]}`), store.PutOptions{}))
+	server, err := New(Settings{Store: s, Program: []string{program}, Log: slog.New(slog.DiscardHandler), Stderr: os.Stderr, Environ: []string{
+		"SEED_STORE=" + dir, "SEED_CONNECT_TO=" + web.Addr(), "SEED_HOST_DELAY=0s", "SEED_PROGRESS=off", "SEED_LOG_LEVEL=warn"}})
+	require.NoError(b, err)
+	if watchers < 0 {
+		require.NoError(b, server.runner.command("--job=seed").Run())
+		require.NoError(b, server.board.look(b.Context(), time.Now()))
+		return domainsPerSecond(b, server.board.runs()[0].Report)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	at := "http://" + l.Addr().String()
+	ctx, stop := context.WithCancel(b.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.serve(ctx, l) }()
+	resp, err := http.Post(at+"/api/v1/seeds/orchestrate", "", nil)
+	require.NoError(b, err)
+	var started startedRun
+	require.NoError(b, errors.Join(json.NewDecoder(resp.Body).Decode(&started), resp.Body.Close()))
+	server.runner.mu.Lock()
+	c := server.runner.children["seed"]
+	server.runner.mu.Unlock()
+	looking, away := context.WithCancel(ctx)
+	var looks atomic.Int64
+	var watching sync.WaitGroup
+	for i := range watchers {
+		page := at + "/runs/" + started.RunID
+		if i%2 == 1 {
+			page = at + "/"
+		}
+		watching.Go(func() { looks.Add(watch(looking, b, at, page)) })
+	}
+	<-c.ended
+	away()
+	watching.Wait()
+	if watchers > 0 {
+		require.Greater(b, looks.Load(), int64(2*watchers), "nobody looked")
+	}
+	report, err := ledger.ReadReport(b.Context(), s, started.RunID)
+	require.NoError(b, err)
+	server.runner.following.Wait()
+	stop()
+	require.NoError(b, <-served)
+	return domainsPerSecond(b, report)
+}
+
+func domainsPerSecond(b *testing.B, r ledger.Report) float64 {
+	require.Equal(b, ledger.Done, r.State)
+	require.EqualValues(b, *watchedDomains, r.Counts["domains_collected"])
+	return float64(r.Counts["domains_collected"]) / r.Duration
+}
+
+// watch is a browser at one page: it gives how often it read it.
+func watch(ctx context.Context, b *testing.B, at, page string) (looks int64) {
+	get := func(url string) *http.Response {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			b.Error(err)
+			return nil
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil && ctx.Err() == nil {
+			b.Error(err)
+		}
+		return resp
+	}
+	events := get(at + "/events")
+	if events == nil {
+		return 0
+	}
+	defer func() { _ = events.Body.Close() }()
+	for lines := bufio.NewScanner(events.Body); lines.Scan(); {
+		if !strings.HasPrefix(lines.Text(), "data:") {
+			continue
+		}
+		resp := get(page)
+		if resp == nil {
+			return looks
+		}
+		_, err := io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		if err == nil && resp.StatusCode == http.StatusOK {
+			looks++
+		}
+	}
+	return looks
 }
 
 func read(b *testing.B, url string) []byte {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	_ "time/tzdata" // schedules name time zones, and an image from scratch has none
 
@@ -30,6 +31,7 @@ type Config struct {
 	Reports   Reports             `yaml:"reports"`
 	flags     map[string]string   // Flags as text
 	limits    map[string]limitSet // Alerts over the defaults
+	runFlags  map[string][]string // of each run of a job, so that its report goes by Alerts too
 }
 
 // Schedule starts a job's runs by a cron expression.
@@ -111,13 +113,16 @@ func (c *Config) settle() error {
 		}
 		names[s.Name] = true
 	}
-	c.limits = map[string]limitSet{}
+	c.limits, c.runFlags = map[string]limitSet{}, map[string][]string{}
 	for _, j := range jobs {
 		set, err := c.Alerts[j.Name].over(j.rules)
 		if err != nil {
 			return fmt.Errorf("alerts: %s: %w", j.Name, err)
 		}
 		c.limits[j.Name] = set
+		if text := c.Alerts[j.Name].text(); j.reported && text != "" {
+			c.runFlags[j.Name] = []string{"--alerts=" + text}
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Alerts)) {
 		if _, ok := jobNamed(name); !ok {
@@ -160,18 +165,50 @@ func (s *Schedule) next(after time.Time) (time.Time, error) {
 	return gronx.NextTickAfter(s.Cron, after.In(s.zone), false)
 }
 
+// shares are the rates that are given, by the alert's name.
+func (l Limits) shares() map[string]*float64 {
+	return given(map[string]*float64{"failure_rate": l.FailureRate, "success_rate": l.SuccessRate, "pages_change": l.PagesChange,
+		"error_rate": l.ErrorRate, "empty_rate": l.EmptyRate, "retry_rate": l.RetryRate})
+}
+
+// durations are the times that are given, by the alert's name.
+func (l Limits) durations() map[string]*string {
+	return given(map[string]*string{"mean_response": l.MeanResponse, "duration": l.Duration})
+}
+
+func given[T any](all map[string]*T) map[string]*T {
+	maps.DeleteFunc(all, func(_ string, v *T) bool { return v == nil })
+	return all
+}
+
+// text is what is given of CPA-001 9.1's thresholds, as the docs job's --alerts
+// takes it.
+func (l Limits) text() string {
+	var out []string
+	for name, v := range l.shares() {
+		if name != "failure_rate" {
+			out = append(out, name+"="+strconv.FormatFloat(*v, 'f', -1, 64))
+		}
+	}
+	for name, v := range l.durations() {
+		out = append(out, name+"="+*v)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
+
 func (l Limits) over(rules []string) (limitSet, error) {
 	set := limitSet{"minimum_samples": defaultLimits["minimum_samples"]}
 	for _, r := range rules {
 		set[r] = defaultLimits[r]
 	}
-	for name, v := range map[string]*float64{"failure_rate": l.FailureRate, "success_rate": l.SuccessRate, "pages_change": l.PagesChange,
-		"error_rate": l.ErrorRate, "empty_rate": l.EmptyRate, "retry_rate": l.RetryRate} {
-		if v == nil {
-			continue
+	for name, v := range l.shares() {
+		most := 1.0
+		if name == "pages_change" {
+			most = 10
 		}
-		if !(*v >= 0 && *v <= 10) {
-			return nil, fmt.Errorf("%s: %g is no share; 0.2 means 20 %%", name, *v)
+		if !(*v >= 0 && *v <= most) {
+			return nil, fmt.Errorf("%s: %g is no share from 0 to %g; 0.2 means 20 %%", name, *v, most)
 		}
 		set[name] = *v
 	}
@@ -181,10 +218,7 @@ func (l Limits) over(rules []string) (limitSet, error) {
 		}
 		set["minimum_samples"] = *v
 	}
-	for name, v := range map[string]*string{"mean_response": l.MeanResponse, "duration": l.Duration} {
-		if v == nil {
-			continue
-		}
+	for name, v := range l.durations() {
 		d, err := time.ParseDuration(*v)
 		if err != nil || d < 0 {
 			return nil, fmt.Errorf("%s: %q is no duration; write 5s or 3h", name, *v)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"maps"
@@ -30,8 +31,15 @@ type pages struct {
 	templates map[string]*template.Template
 
 	mu      sync.Mutex
-	version int64 // of the board that front shows
-	front   map[string][]byte
+	version int64 // of the board that the rendered pages show
+	ready   map[string]*rendered
+}
+
+// rendered is a page that is rendered once for all who ask.
+type rendered struct {
+	once sync.Once
+	b    []byte
+	err  error
 }
 
 // view is what every page has.
@@ -164,36 +172,48 @@ const (
 	charted = 30
 )
 
-// list is the status page. It is rendered once for each state of the board,
-// so that many who look cost little.
+// list is the status page.
 func (p *pages) list(w http.ResponseWriter, r *http.Request) {
 	name, before := r.URL.Query().Get("job"), r.URL.Query().Get("before")
 	if _, ok := jobNamed(name); name != "" && !ok || before != "" && !idForm.MatchString(before) {
 		p.server.fail(w, r, refuse("there is no such list of runs"))
 		return
 	}
-	b, err := p.frontOf(name, before)
+	b, err := p.shared("front "+name+" "+before, func() ([]byte, error) {
+		return p.render("front", p.view("Runs", "runs", p.frontPage(name, before)))
+	})
 	p.send(w, r, b, err)
 }
 
-// frontOf holds the lock while it renders: those who ask meanwhile would else
-// all render the same.
-func (p *pages) frontOf(name, before string) ([]byte, error) {
+// keptPages are held ready; people look at few.
+const keptPages = 100
+
+// shared renders a page once for each state of the board: those who ask for it
+// meanwhile wait, and share it.
+func (p *pages) shared(key string, render func() ([]byte, error)) ([]byte, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	version := p.server.board.version.Load()
-	if p.version != version || len(p.front) > 100 {
-		p.version, p.front = version, map[string][]byte{}
+	if p.version != version || len(p.ready) > keptPages {
+		p.version, p.ready = version, map[string]*rendered{}
 	}
-	key := name + " " + before
-	if b := p.front[key]; b != nil {
-		return b, nil
+	r := p.ready[key]
+	if r == nil {
+		r = &rendered{}
+		p.ready[key] = r
 	}
-	b, err := p.render("front", p.view("Runs", "runs", p.frontPage(name, before)))
-	if err == nil {
-		p.front[key] = b
+	p.mu.Unlock()
+	r.once.Do(func() {
+		r.err = errors.New("rendering the page broke off") // should render panic
+		r.b, r.err = render()
+	})
+	if r.err != nil { // the next one tries again
+		p.mu.Lock()
+		if p.ready[key] == r {
+			delete(p.ready, key)
+		}
+		p.mu.Unlock()
 	}
-	return b, err
+	return r.b, r.err
 }
 
 func (p *pages) frontPage(name, before string) frontPage {
@@ -339,16 +359,28 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, err)
 		return
 	}
-	v, err := p.runView(r.Context(), e)
+	ctx := context.WithoutCancel(r.Context()) // others may wait for the same page
+	render := func() ([]byte, error) {
+		v, err := p.runView(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		v.Replayed = r.URL.Query().Get("replayed")
+		page := p.view("Run "+e.Run.RunID, "runs", v)
+		page.Live = e.Active()
+		return p.render("run", page)
+	}
+	var b []byte
+	if e.Active() && r.URL.RawQuery == "" { // pages that read themselves anew
+		b, err = p.shared("run "+e.Run.RunID, render)
+	} else {
+		b, err = render()
+	}
 	if err != nil {
 		p.server.fail(w, r, err)
 		return
 	}
-	v.Replayed = r.URL.Query().Get("replayed")
-	page := p.view("Run "+e.Run.RunID, "runs", v)
-	page.Live = e.Active()
-	b, err := p.render("run", page)
-	p.send(w, r, b, err)
+	p.send(w, r, b, nil)
 }
 
 func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {

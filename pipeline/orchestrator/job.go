@@ -22,6 +22,7 @@ type job struct {
 	done        string   // the count of what came out well
 	failed      string   // the count of what did not; "" where only requests fail
 	rules       []string // the alerts that are on unless the config says otherwise
+	reported    bool     // the job judges them for its own report too, by --alerts
 }
 
 // field is one thing that a request for a run may say.
@@ -58,7 +59,7 @@ var jobs = []job{
 	{Name: "docs", Title: "Docs", Path: "/api/v1/docs/runs", Fields: []field{
 		{Name: "fallback", Label: "Crawl context7's providers too", Flag: "fallback", Kind: "yes", wrong: "write true or false"},
 		{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", wrong: "use 1 to 1000000"}},
-		done: "pages_fetched", rules: whole},
+		done: "pages_fetched", rules: whole, reported: true},
 	{Name: "catalog", Title: "Catalog", Path: "/api/v1/catalog/runs", Fields: []field{
 		{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", wrong: "use 1 to 1000000"}, forceField},
 		done: "products_saved", failed: "failed_tasks", rules: whole},

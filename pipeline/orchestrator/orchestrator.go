@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -101,7 +102,7 @@ func New(set Settings) (*Server, error) {
 
 // start starts a run and counts it.
 func (s *Server) start(ctx context.Context, run ledger.Run, flags []string, by string) error {
-	err := s.runner.start(ctx, run, flags, by)
+	err := s.runner.start(ctx, run, slices.Concat(flags, s.config.runFlags[run.Job]), by)
 	if err == nil {
 		s.metrics.starts.WithLabelValues(run.Job).Inc()
 	}

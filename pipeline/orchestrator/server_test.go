@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -531,6 +532,49 @@ func TestListPages(t *testing.T) {
 	assert.Nil(t, next)
 	for _, q := range []string{"limit=0", "limit=x", "limit=1001", "job=x", "job=", "before=.."} {
 		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/runs?"+q, "").code, q)
+	}
+}
+
+// countingStore counts listings by their prefix.
+type countingStore struct {
+	store.Store
+	mu    sync.Mutex
+	lists map[string]int
+}
+
+func (c *countingStore) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lists[prefix]++
+	return c.Store.List(ctx, prefix)
+}
+
+// TestManyWatchOneRun lets many look at the page of a run at work: the store is
+// asked once for each state of the board, not for each of them.
+func TestManyWatchOneRun(t *testing.T) {
+	counting := &countingStore{lists: map[string]int{}}
+	w := newWorld(t, "done", func(s *Settings) { counting.Store, s.Store = s.Store, counting })
+	id := ledger.NewRunID(time.Now())
+	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: id, Job: "seed", Runner: "prism", StartedAt: time.Now()}))
+	require.NoError(t, w.board.look(t.Context(), time.Now()))
+	letters := "dead-letters/seed/"
+	for look := range 3 {
+		clear(counting.lists)
+		var all sync.WaitGroup
+		pages := make([]string, 50)
+		for i := range pages {
+			all.Go(func() { pages[i] = w.do("GET", "/runs/"+id, "").body })
+		}
+		all.Wait()
+		assert.Equal(t, map[string]int{letters: 1}, counting.lists)
+		for _, page := range pages {
+			assert.Contains(t, page, id)
+			if look == 1 {
+				assert.Contains(t, page, "it would not", "what is new is shown")
+			}
+		}
+		require.NoError(t, ledger.Put(t.Context(), w.store, ledger.DeadLetter{Job: "seed", RunID: id, Kind: "store_failed", Input: ledger.Input{DomainID: "a.sg"}, Error: "it would not"}))
+		w.board.change()
 	}
 }
 

@@ -178,6 +178,7 @@ func TestThresholdsOfConfig(t *testing.T) {
 	for text, says := range map[string]string{
 		"alerts: {sed: {failure_rate: 1}}":                                                             "no job",
 		"alerts: {seed: {failure_rate: -1}}":                                                           "no share",
+		"alerts: {docs: {error_rate: 20}}":                                                             "no share from 0 to 1",
 		"alerts: {seed: {duration: long}}":                                                             "no duration",
 		"alerts: {seed: {failure: 1}}":                                                                 "failure",
 		"schedules: [{name: a, job: seed, cron: '61 * * * *'}]":                                        "no cron expression",
@@ -194,6 +195,27 @@ func TestThresholdsOfConfig(t *testing.T) {
 	} {
 		_, err := ParseConfig([]byte(text))
 		assert.ErrorContains(t, err, says, text)
+	}
+}
+
+// TestDocsReportGoesByConfig gives the docs job what the config says of its
+// alerts, so that its own report says the same as the server; other jobs judge
+// nothing themselves.
+func TestDocsReportGoesByConfig(t *testing.T) {
+	w := newWorld(t, "done", scheduled(t, "alerts: {docs: {success_rate: 0.8, duration: 6h, pages_change: 2, mean_response: 0s, failure_rate: 0.5, minimum_samples: 5}, seed: {duration: 1h}}"))
+	for path, want := range map[string]string{
+		"/api/v1/docs/runs":         "--fallback=true --alerts=duration=6h,mean_response=0s,pages_change=2,success_rate=0.8",
+		"/api/v1/seeds/orchestrate": "",
+	} {
+		body := "{}"
+		if want != "" {
+			body = `{"fallback":true}`
+		}
+		id := w.do("POST", path, body).json(t)["run_id"].(string)
+		w.ended("docs")
+		w.ended("seed")
+		w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
+		assert.Equal(t, map[string]any{"args": want}, w.do("GET", "/api/v1/runs/"+id, "").json(t)["options"])
 	}
 }
 

@@ -67,6 +67,7 @@ type Config struct {
 	DayBudget       int           // 0: DayBudget
 	Retention       time.Duration // of the hand-off; 0: DefaultRetention, below 0: for ever
 	LeaseTTL        time.Duration // of a provider; 0: 15 s
+	Alerts          *Thresholds   // nil: DefaultThresholds
 
 	// Hurry leaves out all pauses and budgets. For simulated sites only: demo,
 	// benchmarks and tests.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,19 +56,53 @@ type Alert struct {
 	Text     string  `json:"text"`
 }
 
-// Thresholds are section 9.1's. Rates are percentages.
+// Thresholds are section 9.1's. Rates are percentages; 0 turns an alert off.
 type Thresholds struct {
-	SuccessRate   float64 // below
-	PagesChange   float64 // at least, up or down
-	AvgResponseMS float64 // above
-	ErrorRate     float64 // above
-	EmptyRate     float64 // above
-	Duration      time.Duration
-	RetryRate     float64 // above
+	SuccessRate  float64 // below
+	PagesChange  float64 // at least, up or down
+	MeanResponse time.Duration
+	ErrorRate    float64 // above
+	EmptyRate    float64 // above
+	Duration     time.Duration
+	RetryRate    float64 // above
 }
 
 // DefaultThresholds are those that section 9.1 names.
-var DefaultThresholds = Thresholds{SuccessRate: 90, PagesChange: 50, AvgResponseMS: 5000, ErrorRate: 20, EmptyRate: 10, Duration: 3 * time.Hour, RetryRate: 15}
+var DefaultThresholds = Thresholds{SuccessRate: 90, PagesChange: 50, MeanResponse: 5 * time.Second, ErrorRate: 20, EmptyRate: 10, Duration: 3 * time.Hour, RetryRate: 15}
+
+// ParseThresholds reads what differs from the defaults, in the words of the
+// server's configuration: success_rate=0.85,mean_response=3s. A rate is a share
+// from 0 to 1, of pages_change to 10; 0 turns an alert off.
+func ParseThresholds(text string) (Thresholds, error) {
+	t := DefaultThresholds
+	rates := map[string]*float64{"success_rate": &t.SuccessRate, "pages_change": &t.PagesChange, "error_rate": &t.ErrorRate, "empty_rate": &t.EmptyRate, "retry_rate": &t.RetryRate}
+	times := map[string]*time.Duration{"mean_response": &t.MeanResponse, "duration": &t.Duration}
+	for line := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch {
+		case name == "" && value == "":
+		case rates[name] != nil:
+			share, err := strconv.ParseFloat(value, 64)
+			most := 1.0
+			if name == "pages_change" {
+				most = 10
+			}
+			if err != nil || !(share >= 0 && share <= most) {
+				return t, fmt.Errorf("%s=%s: use a share from 0 to %g, such as 0.2", name, value, most)
+			}
+			*rates[name] = 100 * share
+		case times[name] != nil:
+			d, err := time.ParseDuration(value)
+			if err != nil || d < 0 {
+				return t, fmt.Errorf("%s=%s: use a duration, such as 5s or 3h", name, value)
+			}
+			*times[name] = d
+		default:
+			return t, fmt.Errorf("%q is no alert; there are success_rate, pages_change, mean_response, error_rate, empty_rate, duration and retry_rate", name)
+		}
+	}
+	return t, nil
+}
 
 // Report is what a session did so far.
 type Report struct {
@@ -212,21 +247,22 @@ func (r ProviderReport) alerts(s Stats, l Thresholds) (out []Alert) {
 	if s.Requests > 0 && r.SuccessRate < l.SuccessRate {
 		say("success_rate", r.SuccessRate, l.SuccessRate, "%.1f %% of its requests were answered by 200 or 304, under %.4g %%", r.SuccessRate, l.SuccessRate)
 	}
-	if r.State == Done && r.PreviousPages > 0 {
+	if r.State == Done && r.PreviousPages > 0 && l.PagesChange > 0 {
 		if change := percent(r.TotalPages-r.PreviousPages, r.PreviousPages); math.Abs(change) >= l.PagesChange {
 			say("pages_change", change, l.PagesChange, "it has %d pages, %d at the last crawl (%+.1f %%)", r.TotalPages, r.PreviousPages, change)
 		}
 	}
-	if r.AvgResponseMS > l.AvgResponseMS {
-		say("avg_response", r.AvgResponseMS, l.AvgResponseMS, "its host answers in %.0f ms on average, over %.0f ms", r.AvgResponseMS, l.AvgResponseMS)
+	over := func(value, limit float64) bool { return limit > 0 && value > limit }
+	if most := float64(l.MeanResponse.Milliseconds()); over(r.AvgResponseMS, most) {
+		say("mean_response", r.AvgResponseMS, most, "its host answers in %.0f ms on average, over %.0f ms", r.AvgResponseMS, most)
 	}
-	if r.ErrorRate > l.ErrorRate {
+	if over(r.ErrorRate, l.ErrorRate) {
 		say("error_rate", r.ErrorRate, l.ErrorRate, "%.1f %% of its requests ended in 4xx or 5xx, over %.4g %%", r.ErrorRate, l.ErrorRate)
 	}
-	if r.EmptyRate > l.EmptyRate {
+	if over(r.EmptyRate, l.EmptyRate) {
 		say("empty_rate", r.EmptyRate, l.EmptyRate, "%.1f %% of its pages have no content, over %.4g %%; look at its content selector", r.EmptyRate, l.EmptyRate)
 	}
-	if r.RetryRate > l.RetryRate {
+	if over(r.RetryRate, l.RetryRate) {
 		say("retry_rate", r.RetryRate, l.RetryRate, "%.1f %% of its requests were retries, over %.4g %%", r.RetryRate, l.RetryRate)
 	}
 	return out
@@ -235,7 +271,7 @@ func (r ProviderReport) alerts(s Stats, l Thresholds) (out []Alert) {
 // sessionAlerts are those of the whole session: how long it took, without
 // waiting for budgets.
 func sessionAlerts(r Report, l Thresholds) (out []Alert) {
-	if r.Duration > l.Duration.Seconds() {
+	if l.Duration > 0 && r.Duration > l.Duration.Seconds() {
 		out = append(out, Alert{Name: "duration", Value: r.Duration, Limit: l.Duration.Seconds(),
 			Text: fmt.Sprintf("the session took %s, over %s", brief(time.Duration(r.Duration*float64(time.Second))), brief(l.Duration))})
 	}

@@ -589,12 +589,12 @@ func TestAlerts(t *testing.T) {
 	}
 	require.Empty(t, names(func(*ProviderReport) {}))
 	for want, change := range map[string]func(*ProviderReport){
-		"success_rate": func(r *ProviderReport) { r.SuccessRate = 89.9 },
-		"pages_change": func(r *ProviderReport) { r.TotalPages = 50 },
-		"avg_response": func(r *ProviderReport) { r.AvgResponseMS = 5001 },
-		"error_rate":   func(r *ProviderReport) { r.ErrorRate = 20.1 },
-		"empty_rate":   func(r *ProviderReport) { r.EmptyRate = 10.1 },
-		"retry_rate":   func(r *ProviderReport) { r.RetryRate = 15.1 },
+		"success_rate":  func(r *ProviderReport) { r.SuccessRate = 89.9 },
+		"pages_change":  func(r *ProviderReport) { r.TotalPages = 50 },
+		"mean_response": func(r *ProviderReport) { r.AvgResponseMS = 5001 },
+		"error_rate":    func(r *ProviderReport) { r.ErrorRate = 20.1 },
+		"empty_rate":    func(r *ProviderReport) { r.EmptyRate = 10.1 },
+		"retry_rate":    func(r *ProviderReport) { r.RetryRate = 15.1 },
 	} {
 		require.Equal(t, []string{want}, names(change))
 	}
@@ -603,6 +603,30 @@ func TestAlerts(t *testing.T) {
 	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages, r.PreviousPages = 5, 0 }), "a first crawl is no change")
 	require.Empty(t, sessionAlerts(Report{Duration: 3 * 3600}, DefaultThresholds))
 	require.Equal(t, "duration", sessionAlerts(Report{Duration: 3*3600 + 1}, DefaultThresholds)[0].Name)
+}
+
+// The thresholds are settings: what is said differs from section 9.1's, and the
+// report goes by it.
+func TestThresholds(t *testing.T) {
+	for text, want := range map[string]Thresholds{
+		"":                  DefaultThresholds,
+		"success_rate=0.85": {85, 50, 5 * time.Second, 20, 10, 3 * time.Hour, 15},
+		"duration=6h, error_rate=0,mean_response=300ms": {90, 50, 300 * time.Millisecond, 0, 10, 6 * time.Hour, 15},
+		"pages_change=2,empty_rate=1,retry_rate=0.5,":   {90, 200, 5 * time.Second, 20, 100, 3 * time.Hour, 50},
+	} {
+		got, err := ParseThresholds(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for text, says := range map[string]string{"success=1": `"success" is no alert; there are success_rate`, "error_rate=20": "error_rate=20: use a share from 0 to 1", "error_rate=NaN": "use a share",
+		"retry_rate": "retry_rate=: use a share", "duration=3": "duration=3: use a duration", "mean_response=-1s": "use a duration", "=1": `"" is no alert`} {
+		_, err := ParseThresholds(text)
+		require.ErrorContains(t, err, says)
+	}
+	bad := ProviderReport{Provider: "p", State: Done, TotalPages: 10, PreviousPages: 100, ErrorRate: 100, AvgResponseMS: 1e6, EmptyRate: 100, RetryRate: 100, Duration: 1e6}
+	require.Len(t, bad.alerts(Stats{Requests: 10}, DefaultThresholds), 6)
+	require.Empty(t, bad.alerts(Stats{Requests: 10}, Thresholds{}), "0 turns an alert off")
+	require.Empty(t, sessionAlerts(Report{Duration: 1e6}, Thresholds{}))
 }
 
 // A session is gone on with after a kill, and not after three days.

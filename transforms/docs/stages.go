@@ -334,7 +334,7 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 			return err
 		}
 	}
-	r, err := BuildReport(ctx, fn.db, fn.Config.Policies, session, DefaultThresholds)
+	r, err := BuildReport(ctx, fn.db, fn.Config.Policies, session, *cmp.Or(fn.Config.Alerts, &DefaultThresholds))
 	if err != nil {
 		return err
 	}

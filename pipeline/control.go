@@ -125,6 +125,11 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
+	if j, _ := jobNamed(run.Job); run.Async && j.extend != nil { // no launcher has done it
+		if err := j.extend(ctx, s, &report); err != nil {
+			return err
+		}
+	}
 	return report.WriteJSON(stdout)
 }
 

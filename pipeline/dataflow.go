@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/api/transport"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -28,8 +30,10 @@ import (
 // user says nothing else.
 const dataflowThreads = 4
 
-// dataflowSlots is how many lanes can be at work at once on Dataflow.
-func (o *Options) dataflowSlots() int {
+// dataflowShape is how many workers a job has on Dataflow and how many lanes
+// each of them has at once. A lane has a request in flight at least, and so
+// has a worker, so the limits of the whole job bound both.
+func (o *Options) dataflowShape() (workers, threads int) {
 	number := func(name string, or int) int {
 		n, err := strconv.Atoi(o.beam(name))
 		if err != nil || n < 1 {
@@ -37,7 +41,32 @@ func (o *Options) dataflowSlots() int {
 		}
 		return n
 	}
-	return number("num_workers", 1) * number("number_of_worker_harness_threads", dataflowThreads)
+	most := o.mostSlots()
+	workers = min(number("num_workers", 1), most)
+	return workers, min(number("number_of_worker_harness_threads", dataflowThreads), most/workers)
+}
+
+// checkDataflow refuses a job whose limits or whose end could not be kept.
+func (o *Options) checkDataflow() error {
+	for _, name := range []string{"num_workers", "number_of_worker_harness_threads"} {
+		if n, err := strconv.Atoi(o.beam(name)); err != nil || n < 0 || n > 10_000 {
+			return usagef("--%s=%s: use 1 to 10000", name, o.beam(name))
+		}
+	}
+	if v := o.beam("autoscaling_algorithm"); v != "" && v != "NONE" {
+		return usagef("--autoscaling_algorithm=%s: --rate and --concurrency are shared out over a fixed number of workers; leave it out and give --num_workers", v)
+	}
+	if o.beam("template_location") != "" {
+		return usagef("--template_location: a job that is started from a template has no run of its own in the store; leave it out and start each run by this command")
+	}
+	if name := o.beam("worker_binary"); name != "" {
+		if info, err := os.Stat(name); err != nil {
+			return usagef("--worker_binary: %w", err)
+		} else if !info.Mode().IsRegular() {
+			return usagef("--worker_binary=%s is no file; name the program that the workers run", name)
+		}
+	}
+	return nil
 }
 
 func init() {
@@ -60,11 +89,103 @@ func (o *Options) reachDataflow(ctx context.Context) error {
 	s, err := store.Open(ctx, "gs://"+bucket)
 	switch {
 	case err == nil:
-		return s.Close()
+		return errors.Join(s.Close(), o.workerSource(ctx))
 	case store.Retryable(err):
 		return fmt.Errorf("--staging_location: %w; try again when it answers", err)
 	}
 	return usagef("--staging_location: %w", err)
+}
+
+const (
+	program     = "github.com/newsfork/seed-engine/cmd/pipeline"
+	buildWorker = "run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker"
+)
+
+// workerSource checks that there is a worker, or what it is built from.
+func (o *Options) workerSource(ctx context.Context) error {
+	if o.beam("worker_binary") != "" {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program, which the workers run: %w", err)
+	}
+	if static(self) {
+		return nil
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		return usagef("--runner=dataflow needs a static worker; this program is not static, and there is no Go toolchain here to build one: where there is, %s", buildWorker)
+	}
+	look := exec.CommandContext(ctx, "go", "list", program)
+	look.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOPROXY=off", "GOTOOLCHAIN=local")
+	if err := look.Run(); err != nil {
+		return usagef("--runner=dataflow needs a static worker; this program is not static, and there is no source tree of it in this directory to build one from: %s", buildWorker)
+	}
+	return nil
+}
+
+// async says that the program ends when the job is submitted.
+func (o *Options) async() bool { return o.beam("async") == "true" }
+
+// checkAsync refuses what needs somebody who waits.
+func (o *Options) checkAsync() error {
+	switch {
+	case !o.async():
+		return nil
+	case o.Runner != "dataflow":
+		return usagef("--async is for --runner=dataflow; with %s the program has to stay until the run has ended, so leave it out", o.Runner)
+	case o.Watch > 0 && !o.Streaming:
+		return usagef("--async with --watch: each batch is waited for; add --streaming for one job that watches by itself, or leave --async out")
+	case o.Report != "":
+		return usagef("--async with --report: the program ends before there is a report; leave --report out and read it later with `runs show ID`")
+	case o.Strict:
+		return usagef("--async with --strict: the program ends before it is known whether there are dead letters; leave --strict out")
+	}
+	return nil
+}
+
+// submit hands the job to Dataflow and gives its id there.
+func submit(ctx context.Context, o Options, p *beam.Pipeline) (id string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
+		}
+	}()
+	same := &sameName{}
+	beamlog.SetLogger(same)
+	defer beamlog.SetLogger(quiet{})
+	result, err := beam.Run(ctx, o.Runner, p)
+	switch {
+	case err != nil:
+		return "", err
+	case same.seen.Load():
+		return "", fmt.Errorf("Dataflow already has a job %s at work (%s), and this run was not submitted: wait until that has ended there, or give another --job_name", o.beam("job_name"), result.JobID())
+	}
+	return result.JobID(), nil
+}
+
+// sameName sees that Beam gave us another job of the same name for ours, which
+// an asynchronous submission does, and says in its log alone.
+type sameName struct {
+	quiet
+	seen atomic.Bool
+}
+
+// Log implements Beam's log.Logger.
+func (s *sameName) Log(ctx context.Context, sev beamlog.Severity, depth int, msg string) {
+	if strings.Contains(msg, "job with same name is already actively running") {
+		s.seen.Store(true)
+	}
+	s.quiet.Log(ctx, sev, depth+1, msg)
+}
+
+// detach leaves a submitted run to its workers.
+func (ses *session) detach(ctx context.Context, id, runnerJob string) error {
+	if err := ledger.Detach(ctx, ses.store, id, runnerJob, ses.o.Streaming); err != nil {
+		return fmt.Errorf("the job was submitted (%s), but its run could not be left to it: %w", runnerJob, err)
+	}
+	return notice(ses.o, ses.stderr, "run_submitted", fmt.Sprintf("run %s was submitted to Dataflow as job %s; `runs show %s` tells how it goes, `runs cancel %s` stops it", id, runnerJob, id, id),
+		"run_id", id, "job_id", runnerJob)
 }
 
 // beamDryRun says that Beam prints the Dataflow job and sends nothing.
@@ -125,10 +246,8 @@ func (o *Options) dataflowWorker(ctx context.Context, dir string) error {
 	if o.Runner != "dataflow" {
 		return nil
 	}
-	for name, value := range map[string]string{"autoscaling_algorithm": "NONE", "number_of_worker_harness_threads": strconv.Itoa(dataflowThreads)} {
-		if now := o.beam(name); now != "" && now != "0" {
-			continue
-		}
+	workers, threads := o.dataflowShape()
+	for name, value := range map[string]string{"autoscaling_algorithm": "NONE", "num_workers": strconv.Itoa(workers), "number_of_worker_harness_threads": strconv.Itoa(threads)} {
 		if err := flag.Set(name, value); err != nil {
 			return err
 		}
@@ -142,10 +261,10 @@ func (o *Options) dataflowWorker(ctx context.Context, dir string) error {
 	}
 	if !static(self) {
 		self = filepath.Join(dir, "worker")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", self, "github.com/newsfork/seed-engine/cmd/pipeline")
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", self, program)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("building a static worker (or build one with CGO_ENABLED=0 GOOS=linux GOARCH=amd64 and give --worker_binary): %w: %s", err, out)
+			return fmt.Errorf("building a static worker; mend what the compiler says, or where it works %s: %w: %s", buildWorker, err, out)
 		}
 	}
 	return flag.Set("worker_binary", self)

@@ -294,7 +294,10 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 		return ses, err
 	}
 	ses.undo = append(ses.undo, endDemo)
-	if err := errors.Join(ledger.CloseHolder(ctx, s, ses.lease.Before(), time.Now()), ledger.CloseAbandoned(ctx, s, job, time.Now())); err != nil {
+	if err := ledger.CloseHolder(ctx, s, ses.lease.Before(), time.Now()); err != nil {
+		return ses, err
+	}
+	if err := ledger.CloseAbandoned(ctx, s, job, time.Now()); err != nil {
 		return ses, err
 	}
 	ses.undo = append(ses.undo, sweep(ctx, s))
@@ -398,11 +401,23 @@ func (ses *session) run(ctx context.Context, id, filters string, build func(beam
 	p, scope := beam.NewPipelineWithRoot()
 	build(scope, cfg, run.ForceID)
 	done := make(chan error, 1)
-	go func() { done <- execute(ctx, o, p) }()
+	runnerJob := ""
+	go func() {
+		if !o.async() {
+			done <- execute(ctx, o, p)
+			return
+		}
+		var err error
+		runnerJob, err = submit(ctx, o, p)
+		done <- err
+	}()
 	show := newProgressLine(o, ses.stderr)
 	ended := ses.wait(ctx, done, show, id)
 	show.end()
-	return ses.conclude(ctx, run, ended, filters)
+	if o.async() && ended.err == nil && !ended.interrupted && ses.leaseLost() == nil {
+		return nil, ledger.Tally{}, ses.detach(ctx, id, runnerJob)
+	}
+	return ses.conclude(ctx, run, ended)
 }
 
 // outcome is how a run's pipeline ended.
@@ -447,7 +462,7 @@ func (ses *session) wait(ctx context.Context, done <-chan error, show *progressL
 }
 
 // conclude writes the run's last state and its report.
-func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome, filters string) (*ledger.Report, ledger.Tally, error) {
+func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (*ledger.Report, ledger.Tally, error) {
 	s, o := ses.store, ses.o
 	fail := func(err error) (*ledger.Report, ledger.Tally, error) { return nil, ledger.Tally{}, err }
 	lanes, err := ledger.Progresses(ctx, s, run.RunID)
@@ -470,10 +485,14 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome, f
 	if w, ok := lane.Find(run.RunID); ok {
 		cause = w.Cause()
 	}
-	if total.Counts["outage"] > 0 && cause == nil {
+	switch {
+	case cause != nil:
+	case total.Counts[ledger.Outage] > 0:
 		cause = seed.ErrOutage
+	case total.Counts[ledger.WorkersStopped] > 0:
+		cause = errWorkerStopped
 	}
-	delete(total.Counts, "outage")
+	delete(total.Counts, ledger.Outage)
 	state, result := ledger.Done, error(nil)
 	switch {
 	case cause != nil:
@@ -486,7 +505,7 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome, f
 		state, result = ledger.Failed, fmt.Errorf("the pipeline stopped: %w", out.err)
 	case cut:
 		state, result = ledger.Failed, errCutShort
-	case total.Counts[lane.LostCount] > 0:
+	case total.Counts[ledger.LanesLost] > 0:
 		state, result = ledger.Failed, errLanesLost
 	}
 	run, err = ledger.SetState(ctx, s, run.RunID, state, time.Now())
@@ -503,7 +522,7 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome, f
 		return fail(err)
 	}
 	if state == ledger.Done && o.Force {
-		if err := ledger.ClearForce(ctx, s, run.Job, filters); err != nil {
+		if err := ledger.ClearForce(ctx, s, run.Job, run.ForceID); err != nil {
 			return fail(err)
 		}
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -13,6 +14,8 @@ import (
 // remote are the runners whose workers are not in this process.
 var remote = []string{"flink", "dataflow", "spark", "universal"}
 
+var errWorkerStopped = errors.New("a worker stopped the run; its log (worker_stopped) says why; what was done is kept, the same command goes on from there")
+
 var runners = append([]string{"direct", "prism"}, remote...)
 
 // checkRunner refuses a runner without what it needs to start or to see the store.
@@ -22,6 +25,9 @@ func (o *Options) checkRunner() error {
 	}
 	if o.beamDryRun() && (o.News.Purge || o.Docs.Purge != "" || o.Docs.Enable != "" || o.Docs.Diff.asked || o.Docs.Explain != "") {
 		return usagef("--dry_run prints the job of a run, and what is asked for here starts none; leave --dry_run out")
+	}
+	if err := o.checkAsync(); err != nil {
+		return err
 	}
 	if !slices.Contains(remote, o.Runner) {
 		return nil
@@ -34,6 +40,9 @@ func (o *Options) checkRunner() error {
 		}
 		if v := o.beam("staging_location"); !strings.HasPrefix(v, "gs://") || len(v) == len("gs://") {
 			return usagef("--staging_location=%s: Dataflow stages in Google Cloud Storage; write gs://bucket/staging", v)
+		}
+		if err := o.checkDataflow(); err != nil {
+			return err
 		}
 	} else {
 		switch v := o.beam("endpoint"); {
@@ -91,18 +100,29 @@ func (o *Options) elsewhere() bool {
 	return slices.Contains(remote, o.Runner) && (o.Runner == "dataflow" || !strings.EqualFold(o.beam("environment_type"), "loopback"))
 }
 
-// slots is how many lanes can be at work at once in the whole job. A lane has
-// one request in flight at least, so --concurrency bounds them.
+// slots is how many lanes can be at work at once in the whole job.
 func (o *Options) slots() int {
 	switch {
 	case !slices.Contains(remote, o.Runner):
 		return 1
 	case o.Runner == "dataflow":
-		return o.dataflowSlots()
+		workers, threads := o.dataflowShape()
+		return workers * threads
 	}
 	n, err := strconv.Atoi(o.beam("parallelism"))
 	if err != nil { // a runner without that flag
 		return 1
 	}
-	return min(max(n, 1), o.Concurrency)
+	return min(max(n, 1), o.mostSlots())
+}
+
+// mostSlots bounds slots by the limits of the whole job, which are shared out
+// over them: a lane has one request in flight at least, and may send its first
+// one at once.
+func (o *Options) mostSlots() int {
+	most := o.Concurrency
+	if o.Rate > 0 {
+		most = min(most, int(o.Rate))
+	}
+	return max(most, 1)
 }

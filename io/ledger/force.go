@@ -29,11 +29,13 @@ func decodeForce(b []byte) (force, error) {
 	return f, nil
 }
 
+const forcePrefix = "force/"
+
 func forceKey(job, filterHash string) (string, error) {
 	if err := errors.Join(checkName("job", job), checkName("filter hash", filterHash)); err != nil {
 		return "", err
 	}
-	return "force/" + job + "/" + filterHash + ".json", nil
+	return forcePrefix + job + "/" + filterHash + ".json", nil
 }
 
 // ForceID returns the id of the forced run of a job with the filters of that
@@ -64,12 +66,26 @@ func ForceID(ctx context.Context, s store.Store, job, filterHash string, start b
 	return f.ID, nil
 }
 
-// ClearForce ends a forced run: call it when the run is complete, so that the
-// next forced one does everything again.
-func ClearForce(ctx context.Context, s store.Store, job, filterHash string) error {
-	key, err := forceKey(job, filterHash)
-	if err != nil {
+// ClearForce ends the forced run of that id: call it when the run is complete,
+// so that the next forced one does everything again.
+func ClearForce(ctx context.Context, s store.Store, job, id string) error {
+	if err := checkName("job", job); err != nil {
 		return fmt.Errorf("ending a forced run: %w", err)
 	}
-	return remove(ctx, s, key)
+	prefix := forcePrefix + job + "/"
+	for o, err := range s.List(ctx, prefix) {
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", prefix, err)
+		}
+		f, err := load(ctx, s, o.Key, decodeForce)
+		switch {
+		case errors.Is(err, store.ErrNotExist):
+			continue
+		case err != nil:
+			return err
+		case f.ID == id:
+			return remove(ctx, s, o.Key)
+		}
+	}
+	return nil
 }

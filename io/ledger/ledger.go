@@ -8,6 +8,7 @@
 //	runs/{run_id}/state.json          what a run is and how it ended
 //	runs/{run_id}/control.json        what it is asked to do
 //	runs/{run_id}/lanes/{n}.json      how far each lane is
+//	runs/{run_id}/total.json          the sum of what its stages counted
 //	runs/{run_id}/report.json         the run report
 //	dead-letters/{job}/{id}.json      what a person must look at
 //	force/{job}/{filters}.json        a forced run that is not complete

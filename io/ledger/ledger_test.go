@@ -412,7 +412,8 @@ func TestForceID(t *testing.T) {
 	if must(t, err); other == first {
 		t.Error("other filters share the id")
 	}
-	must(t, ClearForce(ctx, s, "seed", "abc"))
+	must(t, ClearForce(ctx, s, "seed", first))
+	must(t, ClearForce(ctx, s, "seed", "of-no-run"))
 	wantKeys(t, s, "force/seed/def.json")
 	if id, err := ForceID(ctx, s, "seed", "abc", true); err != nil || id == first {
 		t.Errorf("after completion: %q (%v), want a new id", id, err)
@@ -471,6 +472,7 @@ func FuzzDecode(f *testing.F) {
 		again(t, b, decodeProgress)
 		again(t, b, decodeControl)
 		again(t, b, decodeForce)
+		again(t, b, decodeTotal)
 		again(t, b, decodeReport)
 		if d, err := decodeDeadLetter(b); err == nil && d.ID() == "" {
 			t.Error("a dead letter has no id")

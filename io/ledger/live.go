@@ -8,8 +8,8 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// ReportSoFar gives the report of a run that is over, and one made of what its
-// lanes have said so far while it has none.
+// ReportSoFar gives the report of a run that is over, and while it has none one
+// made of its total, or of what its lanes have said so far.
 func ReportSoFar(ctx context.Context, s store.Store, run Run, now time.Time) (Report, error) {
 	report, err := ReadReport(ctx, s, run.RunID)
 	if err == nil || !errors.Is(err, store.ErrNotExist) {
@@ -19,9 +19,14 @@ func ReportSoFar(ctx context.Context, s store.Store, run Run, now time.Time) (Re
 	if err != nil {
 		return Report{}, err
 	}
-	var sum Tally
-	for _, l := range lanes {
-		sum.Add(l.Tally)
+	sum, err := ReadTotal(ctx, s, run.RunID)
+	if errors.Is(err, store.ErrNotExist) {
+		for _, l := range lanes {
+			sum.Add(l.Tally)
+		}
+	} else if err != nil {
+		return Report{}, err
 	}
+	delete(sum.Counts, Outage)
 	return BuildReport(run, sum, now, lanes...), nil
 }

@@ -46,6 +46,11 @@ type Run struct {
 	FinishedAt time.Time      `json:"finished_at,omitzero"`
 	Options    map[string]any `json:"options,omitempty"`  // public ones only: never a credential
 	ForceID    string         `json:"force_id,omitempty"` // of a forced run, see ForceID
+	Async      bool           `json:"async,omitempty"`    // nobody waits for it, see Detach
+	Unbounded  bool           `json:"unbounded,omitempty"`
+	RunnerJob  string         `json:"runner_job,omitempty"` // the runner's own id of it
+
+	inferred bool // its end was read from what its workers left, and its state object does not say so yet
 }
 
 func decodeRun(b []byte) (Run, error) {
@@ -97,6 +102,9 @@ func Load(ctx context.Context, s store.Store, id string) (Run, error) {
 	c, err := ReadControl(ctx, s, id)
 	if err != nil {
 		return r, err
+	}
+	if r.Async {
+		return asynchronous(ctx, s, r, c)
 	}
 	if c.Action == ActionPause {
 		r.State = Paused
@@ -259,7 +267,8 @@ func WriteControl(ctx context.Context, s store.Store, runID string, c Control) e
 // running. Only the holder of the job's lease calls it, before its own Start:
 // nobody else can then be at work but workers that outlived their launcher,
 // which are told to stop by the control object. It looks at the newest runs and
-// stops at the first that had ended.
+// stops at the first that had ended. The error matches *AtWorkError when an
+// asynchronous run is still at work, which needs no launcher.
 func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Time) error {
 	for r, err := range List(ctx, s) {
 		switch {
@@ -267,10 +276,10 @@ func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Tim
 			return err
 		case err != nil || r.Job != job:
 			continue // a broken state is for `runs` to show
-		case r.State.Over():
+		case r.State.Over() && !r.inferred:
 			return nil
 		}
-		if err := abandon(ctx, s, r.RunID, now); err != nil {
+		if err := closeRun(ctx, s, r, now); err != nil {
 			return err
 		}
 	}
@@ -284,19 +293,27 @@ func CloseHolder(ctx context.Context, s store.Store, h Holder, now time.Time) er
 		return nil
 	}
 	r, err := Load(ctx, s, h.RunID)
-	if errors.Is(err, store.ErrNotExist) || err == nil && r.State.Over() {
+	if errors.Is(err, store.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return abandon(ctx, s, h.RunID, now)
+	return closeRun(ctx, s, r, now)
 }
 
-func abandon(ctx context.Context, s store.Store, id string, now time.Time) error {
-	if err := WriteControl(ctx, s, id, Control{Action: ActionCancel, At: now, By: "the next run"}); err != nil {
+func closeRun(ctx context.Context, s store.Store, r Run, now time.Time) error {
+	switch {
+	case r.inferred:
+		return settle(ctx, s, r)
+	case r.State.Over():
+		return nil
+	case r.Async:
+		return atWork(ctx, s, r)
+	}
+	if err := WriteControl(ctx, s, r.RunID, Control{Action: ActionCancel, At: now, By: "the next run"}); err != nil {
 		return err
 	}
-	_, err := SetState(ctx, s, id, Interrupted, now)
+	_, err := SetState(ctx, s, r.RunID, Interrupted, now)
 	return err
 }

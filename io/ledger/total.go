@@ -6,6 +6,7 @@ import (
 	"iter"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -16,7 +17,19 @@ func WriteTotal(ctx context.Context, s store.Store, runID string, t Tally) error
 	if err := checkName("run id", runID); err != nil {
 		return fmt.Errorf("writing the total of a run: %w", err)
 	}
-	return save(ctx, s, runKey(runID, "total.json"), t)
+	return save(ctx, s, runKey(runID, "total.json"), total{t, time.Now().UTC()})
+}
+
+// total is the object runs/{run_id}/total.json.
+type total struct {
+	Tally
+	WrittenAt time.Time `json:"written_at"`
+}
+
+func decodeTotal(b []byte) (total, error) {
+	var t total
+	err := parse("total", b, &t)
+	return t, err
 }
 
 // ReadTotal reads what WriteTotal wrote; the error matches store.ErrNotExist
@@ -25,12 +38,17 @@ func ReadTotal(ctx context.Context, s store.Store, runID string) (Tally, error) 
 	if err := checkName("run id", runID); err != nil {
 		return Tally{}, fmt.Errorf("reading the total of a run: %w", err)
 	}
-	return load(ctx, s, runKey(runID, "total.json"), func(b []byte) (Tally, error) {
-		var t Tally
-		err := parse("total", b, &t)
-		return t, err
-	})
+	t, err := load(ctx, s, runKey(runID, "total.json"), decodeTotal)
+	return t.Tally, err
 }
+
+// Counts in a total by which a run that came to its end is not a complete one.
+// The first is for the launcher alone; a report keeps the others.
+const (
+	Outage         = "outage"          // files whose marks were held back: our own network was down
+	LanesLost      = "lanes_lost"      // lanes whose worker could not renew its lease
+	WorkersStopped = "workers_stopped" // processes that stopped the run for a reason of their own
+)
 
 // Minus is what was added to o to make t: of requests and store calls only,
 // which grow without an order.

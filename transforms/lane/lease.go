@@ -17,10 +17,6 @@ const DefaultLeaseTTL = 30 * time.Second
 // leaseLook is how often a lane that another worker holds is looked at again.
 const leaseLook = time.Second
 
-// LostCount is the count of lanes that another worker took over: a run with
-// any is not complete.
-const LostCount = "lanes_lost"
-
 // Hold takes the lease of lane n of so many, and waits while a worker of an
 // earlier run, or of an earlier try of this one, still has it: a killed
 // launcher leaves its workers at work (design.md, Leases). The context it
@@ -39,7 +35,7 @@ func (w *Worker) Hold(ctx context.Context, n, of int) (within context.Context, r
 	}
 	holder := ledger.CurrentHolder()
 	holder.RunID, holder.Job = w.cfg.RunID, w.cfg.Job
-	name := fmt.Sprintf("%s/%d/%d", lanePrefix(w.cfg.Job), of, n)
+	name := fmt.Sprintf("%s/%d/%d", ledger.LanesOf(w.cfg.Job), of, n)
 	for said := false; ; said = true {
 		if !w.Proceed(ctx) {
 			return ctx, func() {}, false, ctx.Err()
@@ -71,7 +67,7 @@ func (w *Worker) keep(ctx context.Context, n int, l *ledger.Lease) (within conte
 	stop := l.Keep(within, func(lost error) {
 		w.Log.Error("lane_lost", "lane", n, "error", ledger.Redact(lost.Error()))
 		w.mu.Lock()
-		w.letterTally.Count(LostCount, 1)
+		w.letterTally.Count(ledger.LanesLost, 1)
 		w.mu.Unlock()
 		cancel()
 	})
@@ -90,15 +86,13 @@ func (w *Worker) keep(ctx context.Context, n int, l *ledger.Lease) (within conte
 	}
 }
 
-func lanePrefix(job string) string { return "lanes/" + job }
-
 // Vacate waits until no worker of an earlier run of the job holds one of its
 // lanes: with another number of lanes a host lies in a lane of another name.
 // The launcher, which has the job's own lease, calls it before it submits a job
 // whose workers are elsewhere; waits is told for whom it waits.
 func Vacate(ctx context.Context, s store.Store, job string, waits func(ledger.Holder)) error {
 	for said := false; ; {
-		holder, held, err := ledger.HolderUnder(ctx, s, lanePrefix(job))
+		holder, held, err := ledger.HolderUnder(ctx, s, ledger.LanesOf(job))
 		if err != nil {
 			return fmt.Errorf("looking for lanes that an earlier run still holds: %w", err)
 		}

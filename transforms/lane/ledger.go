@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
@@ -82,56 +80,91 @@ func (w *Worker) Total(ctx context.Context, t ledger.Tally) error {
 	return nil
 }
 
-// Progress keeps a lane's progress object in the ledger fresh.
+// Progress keeps a lane's progress object in the ledger fresh, and Beam's
+// counters of the lanes for the runner's console.
 type Progress struct {
-	w    *Worker
-	lane int
+	w       *Worker
+	lane    int
+	counted ledger.Counts // by Beam's counters so far
+	copied  time.Time     // when now took the lane's sum last
+	stop    context.CancelFunc
+	stopped chan struct{}
+
+	mu   sync.Mutex
 	now  ledger.Progress
 	sent ledger.Tally // requests and store calls since its beginning
-	last time.Time
-
-	counted ledger.Counts // by Beam's counters so far
 }
 
 // progressEvery is how often a lane tells the ledger how far it is.
 const progressEvery = 5 * time.Second
 
-// Progress begins the progress of lane n, which has that many hosts.
+// Progress begins the progress of lane n, which has that many hosts. Every five
+// seconds the lane's figures are written, also while one host keeps it waiting
+// and in a pause, until End.
 func (w *Worker) Progress(n, hosts int) *Progress {
-	return &Progress{w: w, lane: n, now: ledger.Progress{Hosts: int64(hosts)}, last: time.Now()}
+	ctx, stop := context.WithCancel(w.ctx)
+	p := &Progress{w: w, lane: n, stop: stop, stopped: make(chan struct{}), now: ledger.Progress{Hosts: int64(hosts)}, copied: time.Now()}
+	go func() {
+		defer close(p.stopped)
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				p.write(ctx)
+			}
+		}
+	}()
+	return p
 }
 
-// Report notes one host more, and every five seconds writes the lane's
-// figures. Progress is for those who watch: where it cannot be written, the
-// lane goes on and the log says so.
+// Report notes one host more. sum is what the lane has counted so far. As End
+// it is for the ProcessElement goroutine, whose context ctx is.
 func (p *Progress) Report(ctx context.Context, sum ledger.Tally) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.now.HostsDone++
-	if time.Since(p.last) < progressEvery {
-		return
-	}
-	if err := p.write(ctx, sum); err != nil {
-		p.w.Log.Warn("progress_not_written", "lane", p.lane, "error", ledger.Redact(err.Error()))
+	if time.Since(p.copied) >= time.Second { // a copy for each host would cost
+		p.take(ctx, sum)
 	}
 }
 
 // End writes the lane's last figures.
 func (p *Progress) End(ctx context.Context, sum ledger.Tally) {
+	p.stop()
+	<-p.stopped
+	p.mu.Lock()
 	p.now.Finished = true
-	if err := p.write(ctx, sum); err != nil {
-		p.w.Log.Warn("progress_not_written", "lane", p.lane, "error", ledger.Redact(err.Error()))
-	}
+	p.take(ctx, sum)
+	p.mu.Unlock()
+	p.write(ctx)
 }
 
-func (p *Progress) write(ctx context.Context, sum ledger.Tally) error {
+// take copies the lane's sum, which is its own goroutine's.
+func (p *Progress) take(ctx context.Context, sum ledger.Tally) {
+	grown := ledger.Counts{}
 	for name, n := range sum.Counts {
-		beam.NewCounter("lanes", name).Inc(ctx, n-p.counted[name])
+		grown[name] = n - p.counted[name]
 	}
-	p.counted = maps.Clone(sum.Counts)
-	p.last = time.Now()
+	count(ctx, "lanes", grown)
+	p.counted, p.copied = maps.Clone(sum.Counts), time.Now()
+	p.now.Tally = ledger.Tally{}
+	p.now.Tally.Add(sum)
+}
+
+// write puts the figures into the ledger. They are for those who watch: where
+// they cannot be written, the lane goes on and the log says so.
+func (p *Progress) write(ctx context.Context) {
+	p.mu.Lock()
 	p.sent.Add(p.w.unshown())
-	var now ledger.Tally // a copy: sum is the lane's own, and goes on without them
-	now.Add(sum)
-	now.Add(p.sent)
-	p.now.UpdatedAt, p.now.Tally = p.last, now
-	return ledger.WriteProgress(ctx, p.w.Store, p.w.cfg.RunID, p.lane, p.now)
+	now := p.now
+	now.UpdatedAt, now.Tally = time.Now(), ledger.Tally{}
+	now.Tally.Add(p.now.Tally)
+	now.Tally.Add(p.sent)
+	p.mu.Unlock()
+	if err := ledger.WriteProgress(ctx, p.w.Store, p.w.cfg.RunID, p.lane, now); err != nil && ctx.Err() == nil {
+		p.w.Log.Warn("progress_not_written", "lane", p.lane, "error", ledger.Redact(err.Error()))
+	}
 }

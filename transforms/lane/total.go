@@ -52,6 +52,7 @@ func (fn *totalFn) ProcessElement(ctx context.Context, _ int, parts func(*[]byte
 	}
 	sum.Add(fn.w.Take())
 	count(ctx, "total", sum.Counts)
+	count(ctx, "total", ledger.Counts{"http_requests": sum.HTTP.Requests, "http_bytes": sum.HTTP.Bytes, "http_retries": sum.HTTP.Retries})
 	if fn.Config.Running { // the parts share their key, so one is added at a time
 		before, err := ledger.ReadTotal(ctx, fn.w.Store, fn.Config.RunID)
 		if err != nil && !errors.Is(err, store.ErrNotExist) {

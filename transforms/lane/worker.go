@@ -59,7 +59,7 @@ type Worker struct {
 	taken       ledger.Tally // what Take has handed out
 	shown       ledger.Tally // what progress objects have
 	live        ledger.Tally // counts of visits, for the progress line
-	letterTally ledger.Tally // dead letters not yet taken
+	letterTally ledger.Tally // dead letters and the process's own troubles, not yet taken
 	active      int          // lanes at work here
 }
 
@@ -178,11 +178,16 @@ func (w *Worker) obey(ctx context.Context) error {
 }
 
 // Stop lets nothing new begin; what is in flight may end within the grace
-// time and is cut after it. A cause marks the run as failed by it.
+// time and is cut after it. A cause marks the run as failed by it: here by
+// Cause, elsewhere by the count that reaches the run's total.
 func (w *Worker) Stop(cause error) {
 	w.stopOnce.Do(func() {
 		if cause != nil {
 			w.cause.Store(&cause)
+			w.Log.Error("worker_stopped", "error", ledger.Redact(cause.Error()))
+			w.mu.Lock()
+			w.letterTally.Count(ledger.WorkersStopped, 1)
+			w.mu.Unlock()
 		}
 		close(w.stopping)
 		time.AfterFunc(w.cfg.Grace, w.cancel)

@@ -1,0 +1,95 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// AtWorkError means that an asynchronous run of the job has not ended: wait, or
+// cancel it.
+type AtWorkError struct {
+	Run       Run
+	Cancelled bool // it was asked to stop
+}
+
+func (e *AtWorkError) Error() string {
+	s := fmt.Sprintf("run %s was submitted with --async at %s and has not ended: ", e.Run.RunID, e.Run.StartedAt.Format(time.RFC3339))
+	if e.Cancelled {
+		return s + "it was told to stop, and its workers may still be at it; try again in half a minute"
+	}
+	return s + "wait until `runs show " + e.Run.RunID + "` says so, or stop it with `runs cancel " + e.Run.RunID + "` (also when the runner no longer has it)"
+}
+
+// Detach notes that a run goes on without its launcher, as the runner's job of
+// that id. Nobody writes its state from then on: Load reads its end from its
+// total, which the last stage of the graph writes, and its control object. The
+// total of an unbounded run comes in parts, so only a cancel ends it.
+func Detach(ctx context.Context, s store.Store, id, runnerJob string, unbounded bool) error {
+	key := runKey(id, "state.json")
+	r, err := load(ctx, s, key, decodeRun)
+	if err != nil {
+		return err
+	}
+	r.Async, r.Unbounded, r.RunnerJob = true, unbounded, runnerJob
+	return save(ctx, s, key, r)
+}
+
+// LanesOf is the prefix of the names of the leases of a job's lanes.
+func LanesOf(job string) string { return "lanes/" + job }
+
+// cancelTakes is how long after a cancel a worker may still begin something: it
+// looks at the control object every two seconds, and the store may be slow.
+const cancelTakes = 10 * time.Second
+
+// asynchronous reads how a run stands that nobody waits for.
+func asynchronous(ctx context.Context, s store.Store, r Run, c Control) (Run, error) {
+	t, err := load(ctx, s, runKey(r.RunID, "total.json"), decodeTotal)
+	if err != nil && !errors.Is(err, store.ErrNotExist) {
+		return r, err
+	}
+	over := func(state State, at time.Time) (Run, error) {
+		r.State, r.FinishedAt, r.inferred = state, at, true
+		return r, nil
+	}
+	switch ended := err == nil && !r.Unbounded; {
+	case ended && t.Counts[Outage]+t.Counts[WorkersStopped] > 0:
+		return over(Failed, t.WrittenAt)
+	case ended && c.Action == ActionCancel:
+		return over(Cancelled, t.WrittenAt)
+	case ended && t.Counts[LanesLost] > 0:
+		return over(Failed, t.WrittenAt)
+	case ended:
+		return over(Done, t.WrittenAt)
+	case c.Action == ActionPause:
+		r.State = Paused
+	case c.Action == ActionCancel && time.Since(c.At) > cancelTakes:
+		// A worker that starts now reads that it must stop; those at work hold a lane.
+		if _, held, err := HolderUnder(ctx, s, LanesOf(r.Job)); err != nil || held {
+			return r, err
+		}
+		return over(Cancelled, c.At.Add(cancelTakes))
+	}
+	return r, nil
+}
+
+// settle writes down the end that was read of an asynchronous run.
+func settle(ctx context.Context, s store.Store, r Run) error {
+	if r.State == Done && r.ForceID != "" {
+		if err := ClearForce(ctx, s, r.Job, r.ForceID); err != nil {
+			return err
+		}
+	}
+	return save(ctx, s, runKey(r.RunID, "state.json"), r)
+}
+
+func atWork(ctx context.Context, s store.Store, r Run) error {
+	c, err := ReadControl(ctx, s, r.RunID)
+	if err != nil {
+		return err
+	}
+	return &AtWorkError{Run: r, Cancelled: c.Action == ActionCancel}
+}

@@ -1,0 +1,87 @@
+package lane
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web"
+)
+
+// Every five seconds a lane says how far it is: also while one host takes
+// longer, and in a pause.
+func TestProgressEveryFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := leasing(t, memory(t), "r1")
+		client, err := web.New(web.Config{})
+		require.NoError(t, err)
+		defer client.Close()
+		w.Web = client
+		begin := time.Now()
+		time.AfterFunc(8*time.Second, func() { w.paused.Store(true) })
+		time.AfterFunc(40*time.Second, func() { w.paused.Store(false) })
+		seen := map[time.Duration]ledger.Progress{}
+		look := func() {
+			all, err := ledger.Progresses(t.Context(), w.Store, "r1")
+			require.NoError(t, err)
+			for _, p := range all {
+				seen[time.Since(begin).Round(time.Second)] = p
+			}
+		}
+		for s := 6; s < 60; s += 5 {
+			time.AfterFunc(time.Duration(s)*time.Second, look)
+		}
+		var sum ledger.Tally
+		p := w.Progress(3, 4)
+		// One host of two seconds, then one of twelve, into the pause; two when it is over.
+		Drain(t.Context(), w, 1, upTo(4), func(ctx context.Context, i int) int {
+			_ = pause(ctx, []time.Duration{2, 12, 3, 7}[i]*time.Second)
+			return i
+		}, noFailure(t), func(int) {
+			sum.Count("hosts", 1)
+			p.Report(t.Context(), sum)
+		})
+		p.End(t.Context(), sum)
+		look()
+		end := time.Since(begin).Round(time.Second)
+		for s := 6; s < int(end/time.Second); s += 5 {
+			at := time.Duration(s) * time.Second
+			require.Contains(t, seen, at)
+			require.Equal(t, begin.Add(at-time.Second).UTC(), seen[at].UpdatedAt, "%v", at)
+			require.False(t, seen[at].Finished)
+			require.Equal(t, 3, seen[at].Lane)
+			require.EqualValues(t, 4, seen[at].Hosts)
+		}
+		require.EqualValues(t, 1, seen[6*time.Second].HostsDone)
+		require.EqualValues(t, 1, seen[6*time.Second].Tally.Counts["hosts"])
+		require.EqualValues(t, 2, seen[36*time.Second].HostsDone, "in the pause")
+		last := seen[end]
+		require.True(t, last.Finished)
+		require.EqualValues(t, 4, last.HostsDone)
+		require.EqualValues(t, 4, last.Tally.Counts["hosts"])
+		require.Positive(t, last.Tally.Store["list"], "store calls since the lane's beginning: %v", last.Tally.Store)
+	})
+}
+
+// A lane that ends while a write is under way leaves its last figures.
+func TestProgressEndIsLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := leasing(t, memory(t), "r1")
+		client, err := web.New(web.Config{})
+		require.NoError(t, err)
+		defer client.Close()
+		w.Web = client
+		p := w.Progress(0, 1)
+		time.Sleep(progressEvery) // its tick and End in the same instant
+		p.End(t.Context(), ledger.Tally{})
+		time.Sleep(time.Minute)
+		all, err := ledger.Progresses(t.Context(), w.Store, "r1")
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.True(t, all[0].Finished)
+	})
+}

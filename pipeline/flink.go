@@ -65,6 +65,9 @@ func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
 			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
 		}
 	}()
+	if o.Streaming && o.viaJobServer() {
+		return submitStream(ctx, p)
+	}
 	_, err = beam.Run(ctx, o.Runner, p)
 	return err
 }

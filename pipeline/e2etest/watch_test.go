@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,9 +22,13 @@ import (
 // interval is the watches'.
 const interval = 2 * time.Second
 
-func (w internet) watch(t *testing.T, dir, runner string, more ...string) *child {
+// ways are how a store can be watched in one process.
+var ways = []string{"direct", "prism", "prism --streaming"}
+
+func (w internet) watch(t *testing.T, dir, way string, more ...string) *child {
 	t.Helper()
-	return w.start(t, dir, append([]string{"--runner=" + runner, "--watch=" + interval.String(), "--log-format=text"}, more...)...)
+	args := append(strings.Fields("--runner="+way), "--watch="+interval.String(), "--log-format=text")
+	return w.start(t, dir, append(args, more...)...)
 }
 
 // batches are a store's batches that have a report, by their runs' ids.
@@ -131,14 +137,134 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// logged is a line of the program's log.
+type logged struct {
+	Time     time.Time
+	Event    string
+	FilePath string `json:"file_path"`
+}
+
+// events are those of its JSON log about a file, so far.
+func (c *child) events(t *testing.T, event, file string) (out []logged) {
+	t.Helper()
+	for line := range strings.Lines(c.output(t)) {
+		var l logged
+		if json.Unmarshal([]byte(line), &l) == nil && l.Event == event && l.FilePath == file {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// One unbounded graph does what the loop does: with a file that cannot be read,
+// with those that appear, are replaced or are written while it looks.
+func TestWatchStreaming(t *testing.T) {
+	for _, by := range []string{"Ctrl-C", "runs cancel"} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			w := startWeb(t, webtest.Options{Seed: 7})
+			const broken = "datasets/country=gb/category=news/date=2026-01-30/raw_0001.json"
+			dir := directory(t, map[string][]byte{broken: []byte(`{"records":[{"raw_url":"https://urlset-1.com/"},{"raw_`)})
+			s := openStore(t, dir)
+			c := w.watch(t, dir, "prism --streaming", "--log-format=json", "--log-level=info")
+			eventually(t, "the first try of the open file", 30*time.Second, func() bool {
+				return c.ended() || len(c.events(t, "file_processing_failed", broken)) > 0
+			})
+
+			half := filepath.Join(dir, filepath.FromSlash(strings.Replace(broken, "0001", "0002", 1)))
+			f, err := os.Create(half)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write := func(text string) {
+				if _, err := f.WriteString(text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(`{"records":[{"raw_url":"https://urlset-9.com/"}`)
+			begin := time.Now()
+			key := raw(t, dir, 1, "urlset-2.com", "euckr-3.com", "no-robots-4.com")
+			more := 0
+			eventually(t, "the new file's .success", 15*time.Second, func() bool {
+				if n := int(time.Since(begin) / (interval / 8)); n > more { // the other one grows meanwhile
+					write(fmt.Sprintf(`,{"raw_url":"https://urlset-%d.com/"}`, 10+more))
+					more++
+				}
+				return c.ended() || there(t, s, key+".success")()
+			})
+			t.Logf(".success %v after the file", time.Since(begin))
+			write(`]}`)
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if read := c.events(t, "file_processor_start", key); len(read) != 1 || read[0].Time.Sub(begin) > 2*interval {
+				t.Errorf("the new file was read %v after %v, want once within two intervals", read, begin)
+			}
+
+			put(t, dir, map[string][]byte{key: []byte(`{"records":[{"raw_url":"https://urlset-5.com/"}]}`)})
+			if err := s.Delete(t.Context(), key+".success"); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the replaced file's .success", 15*time.Second, func() bool { return c.ended() || there(t, s, key+".success")() })
+			grown, err := filepath.Rel(dir, half)
+			if err != nil {
+				t.Fatal(err)
+			}
+			grown = filepath.ToSlash(grown)
+			eventually(t, "the grown file's .success", 15*time.Second, func() bool { return c.ended() || there(t, s, grown+".success")() })
+			if c.ended() {
+				t.Fatalf("the watch ended:\n%s", tail(c.output(t)))
+			}
+			if bad := c.events(t, "file_processing_failed", grown); len(bad) > 0 {
+				t.Errorf("the growing file was read before it was whole: %v", bad)
+			}
+			if _, err := s.Head(t.Context(), broken+".success"); err == nil {
+				t.Error("the broken file has its .success")
+			}
+			tries := c.events(t, "file_processing_failed", broken)
+			for i := range tries[1:] {
+				if gap, least := tries[i+1].Time.Sub(tries[i].Time), interval<<(i+1); gap < least-interval/4 {
+					t.Errorf("try %d of the open file %v after the one before, want %v", i+2, gap, least)
+				}
+			}
+			asked := map[string]int{}
+			for _, r := range w.Requests() {
+				asked[r.Host+r.Path]++
+				if asked[r.Host+r.Path] > 1 {
+					t.Errorf("%s%s was asked for again", r.Host, r.Path)
+				}
+			}
+
+			state := "interrupted"
+			if by == "Ctrl-C" {
+				c.interrupt(t)
+			} else {
+				state = "cancelled"
+				id, _ := newest(t, dir)
+				runs(t, dir, "cancel", id)
+				if code := c.wait(t, 20*time.Second); code != 130 {
+					t.Errorf("cancelled: exit code %d, want 130\n%s", code, tail(c.output(t)))
+				}
+			}
+			r := lastReport(t, dir)
+			if counts := r["counts"].(map[string]any); r["state"] != state || counts["files_completed"] != 3. || counts["domains_collected"] != float64(3+1+1+more) {
+				t.Errorf("state %v, want %s; counts %v, want 3 files and %d domains", r["state"], state, counts, 5+more)
+			}
+			if left := marks(t, dir, false); len(left) != 2+5+more {
+				t.Errorf("%d marks, want %d: %v", len(left), 7+more, left)
+			}
+		})
+	}
+}
+
 // Ctrl-C in the middle of a batch lets the hosts in flight end.
 func TestWatchDrains(t *testing.T) {
-	for _, runner := range []string{"direct", "prism"} {
-		t.Run(runner, func(t *testing.T) {
+	for _, way := range ways {
+		t.Run(way, func(t *testing.T) {
 			w := startWeb(t, webtest.Options{Seed: 7, Latency: 100 * time.Millisecond})
 			b := generate(48, steadyKinds)
 			dir := directory(t, b.files)
-			c := w.watch(t, dir, runner, "--concurrency=6")
+			c := w.watch(t, dir, way, "--concurrency=6")
 			eventually(t, "the watch in the middle", 20*time.Second, func() bool { return len(marks(t, dir, false)) > 5 })
 			begin, before := time.Now(), len(marks(t, dir, false))
 			c.interrupt(t)
@@ -161,7 +287,7 @@ func TestWatchDrains(t *testing.T) {
 				t.Fatalf("%d of %d domains were done at Ctrl-C: it proves nothing", done, len(b.domains))
 			}
 			at := time.Now()
-			w.run(t, dir, "--runner="+runner)
+			w.run(t, dir)
 			for domain, asks := range b.domains {
 				if slices.ContainsFunc(asks, func(m string) bool { return !marked[m] }) {
 					continue
@@ -180,15 +306,15 @@ func TestWatchDrains(t *testing.T) {
 // The second watcher of a store stands by, and does what the first left when
 // that is killed.
 func TestSecondWatcherTakesOver(t *testing.T) {
-	for _, runner := range []string{"direct", "prism"} {
-		t.Run(runner, func(t *testing.T) {
+	for _, way := range ways {
+		t.Run(way, func(t *testing.T) {
 			w, release := slowWeb(t)
 			b := gated()
 			dir := directory(t, b.files)
 			s := openStore(t, dir)
-			first := w.watch(t, dir, runner)
+			first := w.watch(t, dir, way)
 			eventually(t, "the first watcher at its hosts", 20*time.Second, asked(w, 6))
-			second := w.watch(t, dir, runner)
+			second := w.watch(t, dir, way)
 			eventually(t, "the second watcher standing by", 20*time.Second, func() bool {
 				return second.ended() || strings.Contains(second.output(t), "standing by")
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/rtrackers/offsetrange"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -30,9 +31,12 @@ func init() {
 // Out: the files that are due (File) and encoded ledger.Tally, unbounded. What
 // one look finds lies in a window of its own, which ends with the look: every
 // grouping behind it closes at once, as in a batch run over those files.
-func Stream(s beam.Scope, cfg Config, every time.Duration) (files, tallies beam.PCollection) {
+//
+// Between two looks the lister goes back to the runner, or, with hold, stays in
+// its call for so long at most or until a file is due.
+func Stream(s beam.Scope, cfg Config, every, hold time.Duration) (files, tallies beam.PCollection) {
 	s = s.Scope("seed.Stream")
-	files, tallies = beam.ParDo2(s, &lookFn{Config: cfg, Every: every}, beam.Impulse(s))
+	files, tallies = beam.ParDo2(s, &lookFn{Config: cfg, Every: every, Hold: hold}, beam.Impulse(s))
 	looks := beamwindow.NewFixedWindows(lookWindow)
 	return beam.WindowInto(s, looks, files), beam.WindowInto(s, looks, tallies)
 }
@@ -49,8 +53,10 @@ const (
 // lister is the memory of a stream's lister. It is the process's, for a runner
 // may resume the lister in another instance of its DoFn.
 type lister struct {
+	sync.Mutex
 	Lookout
 	next time.Time // when it looks again
+	turn int       // of the last call: one whose job was started again has nobody to emit to
 }
 
 var listers = struct {
@@ -58,9 +64,21 @@ var listers = struct {
 	of map[string]*lister // by run
 }{of: map[string]*lister{}}
 
+func listerOf(run string, every time.Duration) *lister {
+	listers.Lock()
+	defer listers.Unlock()
+	l, ok := listers.of[run]
+	if !ok {
+		l = &lister{Lookout: Lookout{Interval: every}}
+		listers.of[run] = l
+	}
+	return l
+}
+
 type lookFn struct {
 	Config Config
 	Every  time.Duration
+	Hold   time.Duration
 	w      *lane.Worker
 }
 
@@ -97,49 +115,74 @@ func (fn *lookFn) CreateWatermarkEstimator() *sdf.ManualWatermarkEstimator {
 func (fn *lookFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEstimator, rt *sdf.LockRTracker, _ []byte,
 	emit func(beam.EventTime, File), emitTally func(beam.EventTime, []byte)) (sdf.ProcessContinuation, error) {
 	r := rt.GetRestriction().(offsetrange.Restriction)
-	if !fn.w.Proceed(ctx) {
-		rt.TryClaim(r.End) // what is left of it is done
-		return sdf.StopProcessing(), ctx.Err()
-	}
-	if !rt.TryClaim(r.Start) {
-		return sdf.StopProcessing(), rt.GetError()
-	}
-	listers.Lock()
-	defer listers.Unlock()
-	l, ok := listers.of[fn.Config.Lane.RunID]
-	if !ok {
-		l = &lister{Lookout: Lookout{Interval: fn.Every}}
-		listers.of[fn.Config.Lane.RunID] = l
-	}
-	now := time.Now()
-	if !now.Before(l.next) {
-		if err := fn.look(ctx, l, now, emit, emitTally); err != nil {
-			return sdf.StopProcessing(), err
+	l := listerOf(fn.Config.Lane.RunID, fn.Every)
+	l.Lock()
+	defer l.Unlock()
+	l.turn++
+	turn, until, claimed := l.turn, time.Now().Add(fn.Hold), false
+	for {
+		if l.turn != turn || !fn.proceed(ctx, l) {
+			rt.TryClaim(r.End) // what is left of it is done
+			return sdf.StopProcessing(), ctx.Err()
 		}
-		l.next = now.Add(l.Pause())
+		if !claimed && !rt.TryClaim(r.Start) {
+			return sdf.StopProcessing(), rt.GetError()
+		}
+		claimed = true
+		now, found := time.Now(), 0
+		if !now.Before(l.next) {
+			var err error
+			if found, err = fn.look(ctx, l, now, emit, emitTally); err != nil {
+				return sdf.StopProcessing(), err
+			}
+			l.next = now.Add(l.Pause())
+		}
+		we.UpdateWatermark(now.Truncate(lookWindow).Add(lookWindow))
+		if found > 0 || !now.Before(until) {
+			return sdf.ResumeProcessingIn(min(time.Until(l.next), stopLook)), nil
+		}
+		fn.wait(ctx, l, min(time.Until(l.next), time.Until(until)))
 	}
-	we.UpdateWatermark(now.Truncate(lookWindow).Add(lookWindow))
-	return sdf.ResumeProcessingIn(min(time.Until(l.next), stopLook)), nil
 }
 
-// look lists once. A store that does not answer is asked again at the next look.
-func (fn *lookFn) look(ctx context.Context, l *lister, now time.Time, emit func(beam.EventTime, File), emitTally func(beam.EventTime, []byte)) error {
+// proceed is the worker's, without the lister's lock while the run is paused.
+func (fn *lookFn) proceed(ctx context.Context, l *lister) bool {
+	l.Unlock()
+	defer l.Lock()
+	return fn.w.Proceed(ctx)
+}
+
+func (fn *lookFn) wait(ctx context.Context, l *lister, pause time.Duration) {
+	l.Unlock()
+	defer l.Lock()
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-fn.w.Stopping():
+	case <-ctx.Done():
+	}
+}
+
+// look lists once and gives the number of files that are due. A store that does
+// not answer is asked again at the next look.
+func (fn *lookFn) look(ctx context.Context, l *lister, now time.Time, emit func(beam.EventTime, File), emitTally func(beam.EventTime, []byte)) (int, error) {
 	listing, err := ListRaw(ctx, fn.w.Store, fn.Config)
 	if err != nil {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return 0, ctx.Err()
 		}
-		fn.w.Log.Error("listing_failed", "error", err.Error())
-		return nil
+		fn.w.Log.Error("listing_failed", "error", ledger.Redact(err.Error()))
+		return 0, nil
 	}
 	due := l.Due(listing.Files, now, streamFiles)
 	if len(due) == 0 {
-		return nil
+		return 0, nil
 	}
 	at := mtime.FromTime(now)
 	for _, f := range due {
 		emit(at, f)
 	}
 	fn.w.Log.Info("files_found", "count", listing.Listed, "open", len(listing.Files), "due", len(due))
-	return lane.EmitPart(fn.w, func(b []byte) { emitTally(at, b) }, tally(map[string]int64{"files_listed": int64(len(due))}))
+	return len(due), lane.EmitPart(fn.w, func(b []byte) { emitTally(at, b) }, tally(map[string]int64{"files_listed": int64(len(due))}))
 }

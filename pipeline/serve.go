@@ -63,20 +63,16 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 		}
 		given[name] = true
 	}
-	if err := o.place(); err != nil {
+	// What no run could begin with is refused now. Flags of other jobs than seed
+	// are checked by the runs that they are for.
+	if err := o.check(nil, stderr); err != nil {
 		return bad(err)
 	}
 	if strings.HasPrefix(o.Store, "mem://") {
 		return bad(usagef("--store=%s: each run is a process of its own and would see an empty one; use a directory or a bucket", o.Store))
 	}
 	given["store"] = true
-	if o.LogFormat == "" {
-		o.LogFormat = "json"
-		if isTerminal(stderr) {
-			o.LogFormat = "text"
-		}
-		given["log-format"] = true
-	}
+	given["log-format"] = true
 	environ = []string{"SEED_PROGRESS=off"}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		environ = append(environ, variable(name)+"="+o.flags.Lookup(name).Value.String())

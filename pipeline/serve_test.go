@@ -31,6 +31,15 @@ func TestServe(t *testing.T) {
 		{[]string{"--store=mem://x"}, nil, "each run is a process of its own"},
 		{[]string{"runs"}, nil, "flags alone"},
 		{[]string{"--store=" + dir + "/none"}, nil, "--store"},
+		{[]string{"--runner=drect"}, nil, "there is no such runner"},
+		{[]string{"--concurrency=0"}, nil, "use 1 to 10000"},
+		{nil, map[string]string{"rate": "-1", "store": dir}, "--rate=-1"},
+		{[]string{"--store=s3://b", "--runner=flink"}, nil, "--runner=flink needs --endpoint"},
+		{[]string{"--store=s3://b", "--runner=flink", "--endpoint=localhost:8099"}, nil, "needs --environment_type"},
+		{[]string{"--store=" + dir, "--runner=flink", "--endpoint=localhost:8099", "--environment_type=PROCESS"}, nil, "is seen by this machine only"},
+		{[]string{"--store=gs://b", "--runner=dataflow"}, nil, "--runner=dataflow needs --project"},
+		{[]string{"--store=gs://b", "--runner=dataflow", "--project=p", "--region=r", "--staging_location=/tmp"}, nil, "Dataflow stages in Google Cloud Storage"},
+		{[]string{"--web=demo", "--store=gs://b", "--runner=dataflow", "--project=p", "--region=r", "--staging_location=gs://b/s"}, nil, "lives in this process"},
 	} {
 		_, _, _, err := Serve(t.Context(), c.args, c.file, io.Discard)
 		var usage interface{ Usage() }

@@ -179,7 +179,7 @@ func (a *alarm) tick(ctx context.Context, runs []*entry, now time.Time) (changed
 	}
 	for _, j := range jobs {
 		i := slices.IndexFunc(runs, func(e *entry) bool { return e.Run.Job == j.Name && !e.Broken && !e.Starting })
-		if i >= 0 && a.judged(j, runs[i], now) {
+		if i >= 0 && !runs[i].Awaited && a.judged(j, runs[i], now) {
 			changed = true
 		}
 	}

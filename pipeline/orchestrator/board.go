@@ -30,6 +30,9 @@ const (
 	lookBack    = 10 * time.Minute // ids sort by their servers' clocks: a new one may stand behind a known one
 	keepSamples = 240
 	saveSamples = 15 * time.Second
+	// reportWithin is how long after its end a run's report is waited for: it is
+	// written after the state. A killed run has none.
+	reportWithin = time.Minute
 )
 
 // entry is what the board knows of a run. It is not changed once it is shown.
@@ -39,6 +42,7 @@ type entry struct {
 	Control  ledger.Action // what an active run is asked to do
 	Starting bool          // it is not in the ledger yet
 	Broken   bool          // its state cannot be read
+	Awaited  bool          // it is over, and its report is yet to come
 	Samples  []sample
 }
 
@@ -259,7 +263,7 @@ func (b *board) lookForNew(ctx context.Context, all bool, now time.Time) error {
 // lookAtActive reads the runs again that were not over.
 func (b *board) lookAtActive(ctx context.Context, now time.Time) error {
 	for _, e := range b.runs() {
-		if !e.Active() {
+		if !e.Active() && !e.Awaited {
 			continue
 		}
 		fresh, err := b.read(ctx, e.Run.RunID, e, now)
@@ -311,8 +315,15 @@ func (b *board) read(ctx context.Context, id string, before *entry, now time.Tim
 // entryOf reads all of a run but its state.
 func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now time.Time) (*entry, error) {
 	e := &entry{Run: r}
-	var err error
-	if e.Report, err = ledger.ReportSoFar(ctx, b.store, r, now); err != nil {
+	err := store.ErrNotExist
+	if r.State.Over() {
+		e.Report, err = ledger.ReadReport(ctx, b.store, r.RunID)
+		e.Awaited = errors.Is(err, store.ErrNotExist) && now.Sub(r.FinishedAt) < reportWithin
+	}
+	if errors.Is(err, store.ErrNotExist) {
+		e.Report, err = ledger.ReportSoFar(ctx, b.store, r, now)
+	}
+	if err != nil {
 		return &entry{Run: r, Broken: true}, nil // the list goes on; the command line says what is wrong
 	}
 	if before != nil && !before.Starting {

@@ -225,13 +225,32 @@ func (r *runner) end(ctx context.Context, run ledger.Run, code int, waited error
 		err = r.closeAbandoned(ctx, run.Job)
 	case errors.Is(err, store.ErrNotExist):
 		// It was refused before it began; its last words are in the log.
+		run.State, run.FinishedAt = ledger.Failed, time.Now()
+		report := ledger.BuildReport(run, ledger.Tally{}, run.FinishedAt)
+		report.Alerts = []string{notBegun(code)}
 		if err = ledger.Start(ctx, r.store, run); err == nil {
-			_, err = ledger.SetState(ctx, r.store, run.RunID, ledger.Failed, time.Now())
+			err = ledger.WriteReport(ctx, r.store, report) // first: what is over is read once
+		}
+		if err == nil {
+			_, err = ledger.SetState(ctx, r.store, run.RunID, ledger.Failed, run.FinishedAt)
 		}
 	}
 	if err != nil {
 		r.log.Error("run_not_closed", "run_id", run.RunID, "error", ledger.Redact(err.Error()))
 	}
+}
+
+// notBegun says why a run ended before it was in the ledger, as far as those may
+// know who see the run: the program's own words can name paths and hosts.
+func notBegun(code int) string {
+	why := fmt.Sprintf("with exit code %d", code)
+	switch {
+	case code == 2:
+		why = "because its options do not fit (exit code 2)"
+	case code < 0:
+		why = "by a signal"
+	}
+	return "the run ended before it began, " + why + "; its last words are in the server's log"
 }
 
 // closeAbandoned marks the runs of a job that a killed process left as

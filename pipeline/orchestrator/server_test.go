@@ -433,6 +433,8 @@ func TestCrash(t *testing.T) {
 			id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
 			w.ended("seed")
 			w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == state })
+			said := map[string]any{"crash": []any{}, "refuse": []any{"the run ended before it began, because its options do not fit (exit code 2); its last words are in the server's log"}}
+			assert.Equal(t, said[mode], w.do("GET", "/api/v1/runs/"+id, "").json(t)["alerts"])
 			w.until("a free job", func() bool { id, err := w.runner.active(t.Context(), "seed"); return id == "" && err == nil })
 			assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/seeds/orchestrate", "").code, "the next run can start at once")
 		})
@@ -533,6 +535,36 @@ func TestListPages(t *testing.T) {
 	for _, q := range []string{"limit=0", "limit=x", "limit=1001", "job=x", "job=", "before=.."} {
 		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/runs?"+q, "").code, q)
 	}
+}
+
+// TestReportAfterState looks at a run between its last two writes: the report is
+// waited for, and the alerts with it; a killed run's for a minute only.
+func TestReportAfterState(t *testing.T) {
+	w := newWorld(t, "done")
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	id := ledger.NewRunID(at)
+	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: id, Job: "seed", Runner: "prism", StartedAt: at}))
+	run, err := ledger.SetState(t.Context(), w.store, id, ledger.Done, at.Add(time.Second))
+	require.NoError(t, err)
+	w.tick(t.Context(), at.Add(time.Second))
+	require.Equal(t, "done", w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"])
+	require.True(t, w.board.runs()[0].Awaited)
+	require.NoError(t, ledger.WriteReport(t.Context(), w.store, ledger.BuildReport(run, failing(90), at.Add(time.Second))))
+	for i := range 20 {
+		w.tick(t.Context(), at.Add(time.Duration(i)*time.Second))
+	}
+	assert.EqualValues(t, 90, w.do("GET", "/api/v1/runs/"+id, "").json(t)["counts"].(map[string]any)["domains_failed"])
+	require.Len(t, w.alarm.firing(), 1)
+	assert.Equal(t, "failure_rate", w.alarm.firing()[0].Rule)
+
+	killed := ledger.NewRunID(at.Add(time.Hour))
+	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: killed, Job: "docs", Runner: "prism", StartedAt: at.Add(time.Hour)}))
+	_, err = ledger.SetState(t.Context(), w.store, killed, ledger.Interrupted, at.Add(time.Hour))
+	require.NoError(t, err)
+	turn(w, at.Add(time.Hour), 2*time.Minute, time.Second)
+	require.Equal(t, killed, w.board.runs()[0].Run.RunID)
+	assert.False(t, w.board.runs()[0].Awaited)
+	assert.Equal(t, killed, w.alarm.state.Judged["docs"])
 }
 
 // countingStore counts listings by their prefix.

@@ -132,6 +132,9 @@ func (p *Page) Select(m cascadia.Matcher) []string {
 // itemprop, "" for none.
 func (p *Page) Meta(name string) string { return p.meta[strings.ToLower(name)] }
 
+// most is how many headings and times of a page are looked at.
+const most = 500
+
 // survey collects in one walk what lies about the page.
 func (p *Page) survey(n *html.Node) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -156,11 +159,15 @@ func (p *Page) survey(n *html.Node) {
 				p.links[rel] = strings.TrimSpace(attr(c, "href"))
 			}
 		case atom.H1:
-			p.headings = append(p.headings, c)
+			if len(p.headings) < most {
+				p.headings = append(p.headings, c)
+			}
 		case atom.Time:
-			p.times = append(p.times, c)
+			if len(p.times) < most {
+				p.times = append(p.times, c)
+			}
 		default:
-			if prop := attr(c, "itemprop"); prop != "" && strings.Contains(prop, "datePublished") {
+			if prop := attr(c, "itemprop"); prop != "" && strings.Contains(prop, "datePublished") && len(p.times) < most {
 				p.times = append(p.times, c)
 			}
 		}

@@ -3,9 +3,12 @@
 package article_test
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/transforms/article"
 )
@@ -38,7 +41,42 @@ func BenchmarkExtract(b *testing.B) {
 	b.ReportMetric(float64(b.N*len(pages))/(cpu(b)-before).Seconds(), "cpu-pages/s")
 }
 
-func cpu(b *testing.B) time.Duration {
+// How deep a page's elements are nested does not multiply what reading it costs:
+// four times the parser's own work is more than any of these needs, and less than
+// each needed when it was looked below every element anew.
+func TestDeepPagesCostWhatLongOnesDo(t *testing.T) {
+	const sentence = "Some words of prose that are long enough to be a sentence, as in a paragraph. "
+	for name, page := range map[string]struct {
+		open, in, end string
+		depth         int
+	}{
+		"phrases with text": {"<span>word word ", "x", "</span>", 480},
+		"phrases":           {"<span>", "x", "</span>", 480},
+		"times":             {"<time>", sentence, "</time>", 480},
+	} {
+		one := strings.Repeat(page.open, page.depth) + page.in + strings.Repeat(page.end, page.depth)
+		text := `<!doctype html><title>A title</title><meta property="og:description" content="A description that is long enough to be looked for in the page's own text."><body>` +
+			strings.Repeat(one, 400_000/len(one))
+		least := 1e9
+		for range 3 { // the collector's work falls where it likes
+			before := cpu(t)
+			if _, err := html.Parse(strings.NewReader(text)); err != nil {
+				t.Fatal(err)
+			}
+			parsed := cpu(t)
+			if _, err := article.Extract([]byte(text), "text/html; charset=utf-8", article.Rules{}); err != nil {
+				t.Fatal(err)
+			}
+			least = min(least, float64(cpu(t)-parsed)/float64(parsed-before))
+		}
+		if least > 4 {
+			t.Errorf("%s: it costs %.1f times the parser's work", name, least)
+		}
+	}
+}
+
+func cpu(b testing.TB) time.Duration {
+	b.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		b.Fatal(err)

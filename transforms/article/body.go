@@ -18,7 +18,8 @@ func (p *Page) bodyBy(c *Compiled, title string) string {
 	if p.body == nil {
 		return clean(p.ld.body, c.drop)
 	}
-	r := reader{remove: c.remove, mass: map[*html.Node]int{}, out: map[*html.Node]bool{}, title: fold(title)}
+	r := newReader(p.body)
+	r.remove, r.title = c.remove, fold(title)
 	if c.body != nil {
 		var roots []*html.Node
 		for _, n := range cascadia.QueryAll(p.Root, c.body) {
@@ -34,7 +35,7 @@ func (p *Page) bodyBy(c *Compiled, title string) string {
 	}
 	roots := r.find(p.body)
 	lines := r.trim(r.write(roots))
-	if lede := p.lede(roots[0], &r); lede != "" && !slices.ContainsFunc(lines[:min(3, len(lines))], func(l written) bool { return strings.Contains(fold(l.text), fold(lede)) }) {
+	if lede := p.lede(roots[0], r); lede != "" && !slices.ContainsFunc(lines[:min(3, len(lines))], func(l written) bool { return strings.Contains(fold(l.text), fold(lede)) }) {
 		lines = slices.Insert(lines, 0, written{text: lede})
 	}
 	text := clean(join(lines), c.drop)
@@ -53,7 +54,8 @@ func plain(s string) string {
 	if err != nil {
 		return s
 	}
-	r := reader{mass: map[*html.Node]int{}, out: map[*html.Node]bool{}, mine: true}
+	r := newReader(n)
+	r.mine = true
 	return r.text([]*html.Node{n})
 }
 
@@ -72,9 +74,31 @@ type reader struct {
 	mine   bool // the publisher's selector chose: only what it removes is left out
 	title  string
 
-	mass map[*html.Node]int  // prose below an element
-	out  map[*html.Node]bool // left out by name
-	kept map[*html.Node]bool // named like clutter, but most of the page
+	blocks map[*html.Node]bool // holds blocks
+	mass   map[*html.Node]int  // prose below an element
+	out    map[*html.Node]bool // left out by name
+	kept   map[*html.Node]bool // named like clutter, but most of the page
+}
+
+func newReader(root *html.Node) *reader {
+	r := &reader{blocks: map[*html.Node]bool{}, mass: map[*html.Node]int{}, out: map[*html.Node]bool{}}
+	r.mark(root)
+	return r
+}
+
+// mark notes the elements below n that hold blocks, and says whether n does. It
+// is done once, for to look below each element anew would cost the square of
+// how deep they are nested.
+func (r *reader) mark(n *html.Node) (holds bool) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.ElementNode && (r.mark(c) || block(c)) {
+			holds = true
+		}
+	}
+	if holds {
+		r.blocks[n] = true
+	}
+	return holds
 }
 
 // lede is the paragraph that stands between the headline and the text, outside
@@ -90,8 +114,11 @@ func (p *Page) lede(root *html.Node, r *reader) string {
 		return ""
 	}
 	var found string
-	var look func(*html.Node) bool
-	look = func(n *html.Node) bool {
+	var look func(*html.Node, int) bool
+	look = func(n *html.Node, within int) bool {
+		if within > 3 { // phrases in phrases: as long as the text, each of them
+			return false
+		}
 		for c := n.FirstChild; c != nil; c = c.NextSibling {
 			if c == root {
 				return true // what comes after the text is no lede
@@ -99,9 +126,11 @@ func (p *Page) lede(root *html.Node, r *reader) string {
 			if c.Type != html.ElementNode || hard(c) {
 				continue
 			}
-			switch c.DataAtom {
-			case atom.P, atom.Div, atom.H2, atom.H3, atom.Span, atom.Strong, atom.Section, atom.Li:
-				if !holdsBlocks(c) {
+			deeper := 0
+			if !r.blocks[c] {
+				deeper = within + 1
+				switch c.DataAtom {
+				case atom.P, atom.Div, atom.H2, atom.H3, atom.Span, atom.Strong, atom.Section, atom.Li:
 					if l := line(c); len(l) >= 40 && len(l) < 1500 {
 						f := fold(l)
 						for _, w := range wants {
@@ -113,13 +142,13 @@ func (p *Page) lede(root *html.Node, r *reader) string {
 					}
 				}
 			}
-			if look(c) {
+			if look(c, deeper) {
 				return true
 			}
 		}
 		return false
 	}
-	look(p.body)
+	look(p.body, 0)
 	return found
 }
 
@@ -213,17 +242,12 @@ func leaf(n *html.Node) bool {
 // ancestor is the nearest element that holds all of nodes.
 func ancestor(nodes []*html.Node) *html.Node {
 	a := nodes[0].Parent
-	for a != nil {
-		all := true
-		for _, n := range nodes[1:] {
-			all = all && under(n, a)
+	for _, n := range nodes[1:] {
+		for a != nil && !under(n, a) {
+			a = a.Parent
 		}
-		if all {
-			return a
-		}
-		a = a.Parent
 	}
-	return nil
+	return a
 }
 
 // hints are elements that say that they hold the article, the surest first.
@@ -343,7 +367,7 @@ func (r *reader) weigh(n *html.Node) int {
 			if hard(c) {
 				continue
 			}
-			if inline(c) && !r.unlikely(c) {
+			if r.inline(c) && !r.unlikely(c) {
 				direct += prose(c)
 				continue
 			}
@@ -415,22 +439,13 @@ func width(s string) int {
 	return sum
 }
 
-func inline(n *html.Node) bool {
+func (r *reader) inline(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.A, atom.Abbr, atom.B, atom.Bdi, atom.Bdo, atom.Big, atom.Cite, atom.Code, atom.Data, atom.Del, atom.Dfn, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd,
 		atom.Mark, atom.Nobr, atom.Q, atom.Ruby, atom.Rp, atom.Rt, atom.Rb, atom.S, atom.Samp, atom.Small, atom.Span, atom.Strike, atom.Strong, atom.Sub, atom.Sup, atom.Time, atom.Tt, atom.U, atom.Var, atom.Wbr, atom.Br, atom.Acronym, atom.Label:
-		return !holdsBlocks(n)
+		return !r.blocks[n]
 	}
-	return n.DataAtom == 0 && strings.IndexByte(n.Data, '-') < 0 && !holdsBlocks(n)
-}
-
-func holdsBlocks(n *html.Node) bool {
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if c.Type == html.ElementNode && (block(c) || holdsBlocks(c)) {
-			return true
-		}
-	}
-	return false
+	return n.DataAtom == 0 && strings.IndexByte(n.Data, '-') < 0 && !r.blocks[n]
 }
 
 func block(n *html.Node) bool {
@@ -590,7 +605,7 @@ func join(lines []written) string {
 
 // write gives what is below roots, one block a line.
 func (r *reader) write(roots []*html.Node) []written {
-	w := writer{r: r, seen: map[string]bool{}}
+	w := writer{r: r, seen: map[string]bool{}, lists: map[*html.Node]listed{}}
 	for _, n := range roots {
 		w.block(n)
 		w.flush(false)
@@ -664,6 +679,7 @@ type writer struct {
 	lines []written
 	item  int // how deep in lists
 	seen  map[string]bool
+	lists map[*html.Node]listed
 	now   strings.Builder
 	links int // width of the text of links in now
 }
@@ -688,7 +704,7 @@ func (w *writer) element(n *html.Node) {
 		w.now.WriteByte('\v')
 		return
 	case atom.A:
-		if !holdsBlocks(n) {
+		if !w.r.blocks[n] {
 			before := w.now.Len()
 			w.block(n)
 			w.links += width(w.now.String()[before:])
@@ -721,7 +737,7 @@ func (w *writer) element(n *html.Node) {
 		w.now.WriteByte(' ')
 		return
 	}
-	if inline(n) {
+	if w.r.inline(n) {
 		w.block(n)
 		return
 	}
@@ -732,25 +748,36 @@ func (w *writer) element(n *html.Node) {
 
 // linkList reports whether a list shows mostly links.
 func (w *writer) linkList(n *html.Node) bool {
-	all, free := 0, 0
-	for c := range n.Descendants() {
-		if c.Type != html.TextNode {
-			continue
-		}
-		k := width(c.Data)
-		all += k
-		linked := false
-		for a := c.Parent; a != nil && a != n; a = a.Parent {
-			if a.DataAtom == atom.A || a.DataAtom == atom.Button {
-				linked = true
-				break
+	l := w.listed(n)
+	return l.all > 0 && l.free*10 < l.all*4
+}
+
+// listed is the width of the text below an element, and of what is not in links.
+type listed struct{ all, free int }
+
+// listed measures each list once, also those within another.
+func (w *writer) listed(n *html.Node) (l listed) {
+	if l, known := w.lists[n]; known {
+		return l
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch c.Type {
+		case html.TextNode:
+			k := width(c.Data)
+			l.all, l.free = l.all+k, l.free+k
+		case html.ElementNode:
+			below := w.listed(c)
+			l.all += below.all
+			if c.DataAtom != atom.A && c.DataAtom != atom.Button {
+				l.free += below.free
 			}
 		}
-		if !linked {
-			free += k
-		}
 	}
-	return all > 0 && free*10 < all*4
+	switch n.DataAtom {
+	case atom.Ul, atom.Ol, atom.Dl, atom.Table:
+		w.lists[n] = l
+	}
+	return l
 }
 
 // breaks are two line breaks or more, which stand for a paragraph's end.

@@ -33,7 +33,7 @@ func TestServe(t *testing.T) {
 		{[]string{"--store=" + dir + "/none"}, nil, "--store"},
 		{[]string{"--runner=drect"}, nil, "there is no such runner"},
 		{[]string{"--concurrency=0"}, nil, "use 1 to 10000"},
-		{nil, map[string]string{"rate": "-1", "store": dir}, "--rate=-1"},
+		{nil, map[string]string{"lanes": "-1"}, "--lanes=-1"},
 		{[]string{"--store=s3://b", "--runner=flink"}, nil, "--runner=flink needs --endpoint"},
 		{[]string{"--store=s3://b", "--runner=flink", "--endpoint=localhost:8099"}, nil, "needs --environment_type"},
 		{[]string{"--store=" + dir, "--runner=flink", "--endpoint=localhost:8099", "--environment_type=PROCESS"}, nil, "is seen by this machine only"},

@@ -56,6 +56,7 @@ type crawl struct {
 	seen      map[string]bool // keys of this session
 	forbidden map[string]bool // keys of blocked_urls
 	marked    time.Time       // until when Active is counted
+	timeout   time.Duration   // of a page
 	moved     func(key string, from, to Status)
 	renderer  *renderer // of a policy with spa_rendering
 }
@@ -75,7 +76,7 @@ type page struct {
 
 func newCrawl(cfg Config, w *lane.Worker, d *db.DB, c clock, p policy.Policy, in part) *crawl {
 	v := &crawl{cfg: cfg, w: w, db: d, clock: c, policy: p, runID: cfg.Lane.RunID, part: in,
-		scope: p.Scope(), host: p.Host(), readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: c.now()}
+		scope: p.Scope(), host: p.Host(), readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: c.now(), timeout: pageTimeout}
 	v.manners = newManners(cfg, w, d, c, p.Delay(), &v.part.stats)
 	return v
 }
@@ -365,7 +366,7 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 		return false, err
 	}
 	resp, err := c.w.Web.Get(ctx, web.Request{URL: ch.at.String(), Accept: accept, Header: c.header(ch.now),
-		Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: -1})
+		Timeout: c.timeout, MaxBytes: maxPage, MaxRedirects: -1})
 	c.manners.rest(ch.at)
 	var failure *web.Error
 	if err != nil && !errors.As(err, &failure) {

@@ -1,14 +1,20 @@
 package docs
 
 import (
+	"compress/gzip"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
@@ -92,6 +98,92 @@ func TestSessionMaxPages(t *testing.T) {
 		require.Equal(t, reasonSessionMax, reason)
 		require.Equal(t, []string{"/docs", "/docs/a", "/docs"}, w.paths())
 	})
+}
+
+// docs.md, order: what the sitemap lists joins at depth 1, behind the seed and
+// in the sitemap's order, and is crawled like a link of the seed; the sitemap
+// itself is no page.
+func TestSitemap(t *testing.T) {
+	urlset := func(locs ...string) http.HandlerFunc {
+		var b strings.Builder
+		for _, l := range locs {
+			fmt.Fprintf(&b, "<url><loc>%s</loc></url>", l)
+		}
+		return xml(`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + b.String() + `</urlset>`)
+	}
+	at := "https://" + host
+	for _, tt := range []struct {
+		name     string
+		sitemaps map[string]http.HandlerFunc
+		robots   string
+		asked    []string       // in this order, sitemaps too
+		depths   map[string]int // of the pages
+	}{
+		{"a list", map[string]http.HandlerFunc{"/sitemap.xml": urlset(at+"/docs/deep/down/here", at+"/docs/a", at+"/docs", at+"/pricing", at+"/docs/old/x", "https://other.example/docs/x", at+"/docs/a?utm_source=s")}, "",
+			[]string{"/sitemap.xml", "/docs", "/docs/deep/down/here", "/docs/a", "/docs/linked", "/docs/below"},
+			map[string]int{"/docs": 0, "/docs/deep/down/here": 1, "/docs/a": 1, "/docs/linked": 1, "/docs/below": 2}},
+		{"an index", map[string]http.HandlerFunc{"/sitemap.xml": xml(`<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><sitemap><loc>` + at + `/one.xml</loc></sitemap><sitemap><loc>https://other.example/two.xml</loc></sitemap><sitemap><loc>` + at + `/none.xml</loc></sitemap></sitemapindex>`),
+			"/one.xml": urlset(at + "/docs/a")}, "",
+			[]string{"/sitemap.xml", "/one.xml", "/none.xml", "/docs", "/docs/a", "/docs/linked"}, map[string]int{"/docs": 0, "/docs/a": 1, "/docs/linked": 1}},
+		{"broken", map[string]http.HandlerFunc{"/sitemap.xml": xml("no sitemap")}, "", []string{"/sitemap.xml", "/docs", "/docs/linked"}, map[string]int{"/docs": 0, "/docs/linked": 1}},
+		{"packed", map[string]http.HandlerFunc{"/sitemap.xml": packed(urlset(at + "/docs/a"))}, "", []string{"/sitemap.xml", "/docs", "/docs/a", "/docs/linked"}, map[string]int{"/docs": 0, "/docs/a": 1, "/docs/linked": 1}},
+		{"forbidden", map[string]http.HandlerFunc{"/sitemap.xml": urlset(at + "/docs/a")}, "User-agent: *\nDisallow: /sitemap.xml\n", []string{"/docs", "/docs/linked"}, map[string]int{"/docs": 0, "/docs/linked": 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				w := newWorld(t, d)
+				w.policy.SitemapURL = at + "/sitemap.xml"
+				w.policy.MaxDepth = 2
+				w.set("/docs", doc("seed", "/docs/linked"))
+				w.set("/docs/linked", doc("linked"))
+				w.set("/docs/a", doc("a", "/docs/linked"))
+				w.set("/docs/deep/down/here", doc("here", "/docs/below"))
+				w.set("/docs/below", doc("below"))
+				w.set("/robots.txt", text(tt.robots))
+				for path, h := range tt.sitemaps {
+					w.set(path, h)
+				}
+				state, _ := w.run()
+				require.Equal(t, Done, state)
+				log := w.log()
+				for _, g := range gaps(log) {
+					require.GreaterOrEqual(t, g, time.Second, "a sitemap gets its pause too")
+				}
+				var asked []string
+				for _, a := range log[1:] {
+					asked = append(asked, a.path)
+				}
+				require.Equal(t, tt.asked, asked)
+				got := map[string]int{}
+				for path := range tt.depths {
+					require.Equal(t, Indexed, w.row(path).Status, path)
+					got[path] = w.row(path).Depth
+				}
+				require.Equal(t, tt.depths, got)
+				require.Equal(t, []string{fmt.Sprint(len(tt.depths))}, w.strings(`SELECT CAST(requested AS TEXT) FROM runs`), "a sitemap is no page")
+				require.Equal(t, []string{fmt.Sprint(len(log))}, w.strings(`SELECT CAST(SUM(requests) AS TEXT) FROM docs_budget`), "but a request")
+			})
+		})
+	}
+}
+
+// packed is a sitemap.xml.gz: gzip is its form, not its transport.
+func packed(of http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		plain := httptest.NewRecorder()
+		of(plain, r)
+		w.Header().Set("Content-Type", "application/gzip")
+		z := gzip.NewWriter(w)
+		_, _ = z.Write(plain.Body.Bytes()) // a client that is gone is the test's failure
+		_ = z.Close()
+	}
+}
+
+func xml(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/xml")
+		_, _ = fmt.Fprint(w, body)
+	}
 }
 
 // gaps are the pauses between the requests of a log.
@@ -236,6 +328,132 @@ func TestBackoffTable(t *testing.T) {
 				if tt.moves != "" {
 					require.Equal(t, tt.moves, strings.Trim(fmt.Sprint(w.moves["https://"+host+"/docs/x"]), "[]"))
 				}
+			})
+		})
+	}
+}
+
+// names is a name server. The next so many look-ups of an address fail: there
+// is no such name, or its address refuses connections.
+type names struct {
+	conn *net.UDPConn
+
+	mu      sync.Mutex
+	fail    int
+	refuses bool
+	asked   int
+}
+
+func newNames(t *testing.T) *names {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	n := &names{conn: conn}
+	served := make(chan struct{})
+	go func() { defer close(served); n.serve() }()
+	t.Cleanup(func() { require.NoError(t, conn.Close()); <-served })
+	return n
+}
+
+func (n *names) serve() {
+	buf := make([]byte, 4096)
+	for {
+		k, from, err := n.conn.ReadFromUDPAddrPort(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		var p dnsmessage.Parser
+		head, herr := p.Start(buf[:k])
+		q, qerr := p.Question()
+		if err != nil || herr != nil || qerr != nil {
+			continue
+		}
+		m := dnsmessage.Message{Header: dnsmessage.Header{ID: head.ID, Response: true, Authoritative: true}, Questions: []dnsmessage.Question{q}}
+		if q.Type == dnsmessage.TypeA {
+			at, ok := n.look()
+			if !ok {
+				m.RCode = dnsmessage.RCodeNameError
+			} else {
+				m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}, Body: &dnsmessage.AResource{A: at}}}
+			}
+		}
+		if reply, err := m.Pack(); err == nil {
+			_, _ = n.conn.WriteToUDPAddrPort(reply, from) // a lost datagram is asked for again
+		}
+	}
+}
+
+func (n *names) look() (at [4]byte, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked++
+	at = [4]byte{127, 0, 0, 1}
+	if n.fail == 0 {
+		return at, true
+	}
+	n.fail--
+	at[3] = 2 // nobody listens there
+	return at, n.refuses
+}
+
+// Section 5.4's last two rows by the real client: a name that does not resolve,
+// an address that refuses, a page that does not answer in time. Each is tried
+// once more after 30 seconds and then passed over.
+func TestBelowHTTP(t *testing.T) {
+	require.Equal(t, 30*time.Second, pageTimeout)
+	silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	for _, tt := range []struct {
+		name    string
+		fail    int // look-ups
+		refuses bool
+		answers func() http.HandlerFunc // of /docs/x
+		reached int                     // requests for it that the site saw
+		end     Status
+		reason  string
+	}{
+		{"dns", 1, false, func() http.HandlerFunc { return doc("x") }, 1, Indexed, ""},
+		{"dns for good", 2, false, func() http.HandlerFunc { return doc("x") }, 0, Failed, "dns"},
+		{"refused", 1, true, func() http.HandlerFunc { return doc("x") }, 1, Indexed, ""},
+		{"refused for good", 2, true, func() http.HandlerFunc { return doc("x") }, 0, Failed, "connect"},
+		{"timeout", 0, false, func() http.HandlerFunc { return sequence(silent, doc("x")) }, 2, Indexed, ""},
+		{"timeout for good", 0, false, func() http.HandlerFunc { return silent }, 2, Failed, "timeout"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				w, n := newWorld(t, d), newNames(t)
+				w.cfg.Lane.Web.Resolver = n.conn.LocalAddr().String()
+				w.timeout = 2 * time.Second
+				if tt.fail == 0 {
+					w.timeout = 300 * time.Millisecond
+				}
+				lone := func(h http.HandlerFunc) http.HandlerFunc { // each request looks the name up
+					return func(rw http.ResponseWriter, r *http.Request) {
+						rw.Header().Set("Connection", "close")
+						h(rw, r)
+					}
+				}
+				w.set("/robots.txt", lone(text("")))
+				w.set("/docs", lone(func(rw http.ResponseWriter, r *http.Request) {
+					n.mu.Lock()
+					n.fail, n.refuses = tt.fail, tt.refuses
+					n.mu.Unlock()
+					doc("seed", "/docs/x", "/docs/y")(rw, r)
+				}))
+				w.set("/docs/x", lone(tt.answers()))
+				w.set("/docs/y", lone(doc("y")))
+				state, _ := w.run()
+				require.Equal(t, Done, state)
+				log := w.log()
+				require.Len(t, log, 3+tt.reached, "robots.txt, /docs, /docs/x, /docs/y")
+				last := log[len(log)-1]
+				require.Equal(t, "/docs/y", last.path)
+				waited := last.at.Sub(log[1].at)
+				require.GreaterOrEqual(t, waited, 31*time.Second, "the host waits 30 s, and its pause before the first try")
+				require.Less(t, waited, 36*time.Second, "once")
+				require.Equal(t, int64(1), w.crawl.part.stats.Retries)
+				require.Equal(t, []any{tt.end, 0}, []any{w.row("/docs/x").Status, map[Status]int{Indexed: w.row("/docs/x").HTTP - 200, Failed: w.row("/docs/x").HTTP}[tt.end]})
+				require.Contains(t, w.row("/docs/x").Reason, tt.reason)
+				require.Equal(t, Indexed, w.row("/docs/y").Status)
 			})
 		})
 	}

@@ -43,7 +43,7 @@ func (silent) Log(context.Context, beamlog.Severity, int, string) {}
 
 // job is a store, a database and the fifteen simulated sites.
 type job struct {
-	t     *testing.T
+	t     testing.TB
 	dir   string
 	store store.Store
 	sim   *webtest.Web
@@ -53,7 +53,7 @@ type job struct {
 	runs  int
 }
 
-func newJob(t *testing.T, dsn string, o webtest.Options) *job {
+func newJob(t testing.TB, dsn string, o webtest.Options) *job {
 	t.Helper()
 	j := &job{t: t, dir: t.TempDir(), sim: webtest.New(o)}
 	require.NoError(t, j.sim.Start())

@@ -597,7 +597,11 @@ func (c *crawl) sitemapBody(ctx context.Context, at string) (body []byte, why st
 	case resp.Status != http.StatusOK:
 		return nil, "status " + fmt.Sprint(resp.Status), nil
 	}
-	return resp.Body, "", nil
+	body, _, _, err = sitemap.Unpack(resp.Body, 10*maxPage)
+	if err != nil {
+		return nil, err.Error(), nil
+	}
+	return body, "", nil
 }
 
 // SweepHandOff removes hand-off objects that are older than the retention.

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -63,6 +64,7 @@ type world struct {
 	cfg     Config
 	policy  policy.Policy
 	session string
+	timeout time.Duration // of a page; 0: the job's own
 	runs    int
 	answers map[string]http.HandlerFunc // by path with query; the rest is 404
 
@@ -76,11 +78,17 @@ const host = "docs.example.com"
 
 func newWorld(t *testing.T, d *db.DB) *world {
 	t.Helper()
+	require.NoError(t, Migrate(t.Context(), d))
+	return newWorldOn(t, d)
+}
+
+// newWorldOn is a world on a database that has its tables.
+func newWorldOn(t *testing.T, d *db.DB) *world {
+	t.Helper()
 	w := &world{t: t, db: d, dir: t.TempDir(), sim: webtest.New(webtest.Options{}), answers: map[string]http.HandlerFunc{},
 		time: &turned{at: time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC)}, moves: map[string][]Status{}}
 	require.NoError(t, w.sim.Start())
 	t.Cleanup(func() { require.NoError(t, w.sim.Close()) })
-	require.NoError(t, Migrate(t.Context(), d))
 	w.handle(host)
 	w.cfg = Config{Lane: lane.Config{Job: Job, Store: w.dir, Slots: 1, LogFormat: "json", LogLevel: 12,
 		Web: Web(web.Config{ConnectTo: w.sim.Addr(), RootCAs: w.sim.CAPEM()})}}
@@ -195,6 +203,7 @@ func (w *world) try(ctx context.Context) (State, string, error) {
 	in, err := enter(w.t.Context(), w.db, w.session, w.policy.ProviderID, cfg.Lane.RunID, w.time.now())
 	require.NoError(w.t, err)
 	w.crawl = newCrawl(cfg, worker, w.db, w.time.clock(), w.policy, in)
+	w.crawl.timeout = cmp.Or(w.timeout, w.crawl.timeout)
 	clear(w.moves)
 	w.crawl.moved = func(key string, from, to Status) {
 		if len(w.moves[key]) == 0 {

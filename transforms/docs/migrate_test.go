@@ -1,0 +1,150 @@
+package docs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/transforms/policy"
+)
+
+// shipped are the migrations that databases out there have gone through: such a
+// file is never edited, a change is a file of its own.
+var shipped = map[string]string{
+	"00001_docs.sql": "3ccffc6f64bfa96ef74fb36692a67433b80992f61aba06c10149cecf99d1c823",
+}
+
+// steps are the migrations as files, from the first to the last.
+func steps(t *testing.T) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	entries, err := migrations.ReadDir("migrations")
+	require.NoError(t, err)
+	for _, e := range entries {
+		text, err := migrations.ReadFile(path.Join("migrations", e.Name()))
+		require.NoError(t, err)
+		files[e.Name()] = &fstest.MapFile{Data: text}
+	}
+	return files
+}
+
+func TestShippedMigrationsStay(t *testing.T) {
+	sums := map[string]string{}
+	for name, file := range steps(t) {
+		sum := sha256.Sum256(file.Data)
+		sums[name] = hex.EncodeToString(sum[:])
+	}
+	require.Equal(t, shipped, sums)
+}
+
+// dump is every row of every table, as text. PostgreSQL's driver keeps how it
+// read a query's columns, so each moment has a query of its own.
+func dump(t *testing.T, w *world, moment string) map[string][]string {
+	t.Helper()
+	tables := append([]string{"docs_sessions", "docs_providers", "docs_hosts", "docs_robots", "docs_budget"}, provided...)
+	out := map[string][]string{}
+	for _, table := range tables {
+		rows, err := w.db.QueryContext(t.Context(), `SELECT * FROM `+table+` /* `+moment+` */`)
+		require.NoError(t, err)
+		names, err := rows.Columns()
+		require.NoError(t, err)
+		require.NoError(t, each(rows, func() error {
+			values, into := make([]any, len(names)), make([]any, len(names))
+			for i := range values {
+				into[i] = &values[i]
+			}
+			err := rows.Scan(into...)
+			var line []string
+			for i, v := range values {
+				line = append(line, fmt.Sprintf("%s=%v", names[i], v))
+			}
+			out[table] = append(out[table], strings.Join(line, " "))
+			return err
+		}))
+		slices.Sort(out[table])
+		require.NotEmpty(t, out[table], "%s has no row, so nothing is proved for it", table)
+	}
+	return out
+}
+
+// A database of an older program, in the middle of its work, goes forward: its
+// rows are kept, and the crawl goes on with them. Each state in which a database
+// can be is taken: after the first step, the second, and so on; the last of them
+// is this program's, for which a step is made up, as a later program will have it.
+func TestMigrateFromOlder(t *testing.T) {
+	all := steps(t)
+	names := slices.Sorted(maps.Keys(all))
+	later := maps.Clone(all)
+	later[fmt.Sprintf("%05d_later.sql", len(names)+1)] = &fstest.MapFile{Data: []byte(`-- +goose Up
+ALTER TABLE pages ADD COLUMN note TEXT NOT NULL DEFAULT 'none';
+CREATE INDEX pages_note ON pages (note);
+CREATE TABLE docs_notes (id TEXT PRIMARY KEY);
+`)}
+	for n := range names {
+		from := fstest.MapFS{}
+		for _, name := range names[:n+1] {
+			from[name] = all[name]
+		}
+		to := later
+		if n+1 < len(names) {
+			to = all
+		}
+		t.Run("from "+names[n], func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				require.NoError(t, d.Migrate(t.Context(), Job, from))
+				w := newWorldOn(t, d)
+				w.set("/docs", tagged(`"s"`, doc("seed", "/docs/a", "/docs/no", "/docs/b", "/docs/c")))
+				w.set("/docs/a", tagged(`"a"`, doc("a")))
+				w.set("/docs/no", status(403))
+				w.set("/docs/b", status(429, "Retry-After", "3600"))
+				w.set("/docs/c", doc("c"))
+				state, _ := w.run()
+				require.Equal(t, Held, state)
+				_, err := d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('off', 1)`)
+				require.NoError(t, err)
+				before := dump(t, w, "before")
+
+				require.NoError(t, d.Migrate(t.Context(), Job, to))
+				require.NoError(t, d.Migrate(t.Context(), Job, to), "a second time")
+				after := dump(t, w, "after")
+				for i := range after["pages"] {
+					after["pages"][i] = strings.TrimSuffix(after["pages"][i], " note=none")
+				}
+				require.Equal(t, before, after)
+				if n+1 == len(names) {
+					require.Equal(t, []string{"none"}, w.strings(`SELECT DISTINCT note FROM pages`))
+				}
+
+				// The crawl goes on where the older program stopped: what it has is not asked for.
+				w.paths()
+				w.set("/docs/b", doc("b"))
+				w.time.turn(time.Hour)
+				state, _ = w.run()
+				require.Equal(t, Done, state)
+				require.Equal(t, []string{"/docs/b", "/docs/c"}, w.paths())
+				w.newSession()
+				w.run()
+				require.Equal(t, []string{"/docs", "/docs/a", "/docs/b", "/docs/c"}, w.paths())
+				require.Equal(t, []Status{NotModified, NotModified, Indexed}, []Status{w.row("/docs").Status, w.row("/docs/a").Status, w.row("/docs/b").Status})
+				r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, DefaultThresholds)
+				require.NoError(t, err)
+				require.Equal(t, int64(4), r.Providers[0].TotalPages)
+
+				if n+1 == len(names) { // the older program says that it is one
+					require.ErrorContains(t, Migrate(t.Context(), d), fmt.Sprintf("the database is at version %d, this program knows %d", n+2, n+1))
+				}
+			})
+		})
+	}
+}

@@ -135,10 +135,7 @@ func runCatalog(ctx context.Context, o Options, stdout, stderr io.Writer) (err e
 		return err
 	}
 	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
-	c := o.Catalog
-	cfg := catalog.Config{Lanes: o.Lanes, Sites: c.loaded, ListFetchers: c.ListFetchers, ListParsers: c.ListParsers, DetailFetchers: c.DetailFetchers,
-		DetailParsers: c.DetailParsers, Savers: c.Savers, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Anew: o.Force}
-	if cfg.DB, err = takePassword(o.DB); err != nil {
+	if o.DB, err = takePassword(o.DB); err != nil {
 		return err
 	}
 	if o.Web == "demo" {
@@ -147,15 +144,21 @@ func runCatalog(ctx context.Context, o Options, stdout, stderr io.Writer) (err e
 		}
 	}
 	return runJob(ctx, s, o, catalog.Job, catalog.Job, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
-		if o.Web == "demo" {
-			l.Web.HostDelay = 0
-		}
-		if c.Contact != "" {
-			l.Web.UserAgent += " (+" + c.Contact + ")"
-		}
-		cfg.Lane = l
-		Catalog(scope, cfg)
+		Catalog(scope, catalogConfig(o, l))
 	})
+}
+
+// catalogConfig is what the workers are told of the options.
+func catalogConfig(o Options, l lane.Config) catalog.Config {
+	c := o.Catalog
+	if o.Web == "demo" {
+		l.Web.HostDelay = 0
+	}
+	if c.Contact != "" {
+		l.Web.UserAgent += " (+" + c.Contact + ")"
+	}
+	return catalog.Config{Lane: l, Lanes: o.Lanes, DB: o.DB, Sites: c.loaded, ListFetchers: c.ListFetchers, ListParsers: c.ListParsers, DetailFetchers: c.DetailFetchers,
+		DetailParsers: c.DetailParsers, Savers: c.Savers, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Anew: o.Force}
 }
 
 // takePassword moves a DSN's password into this process's environment: the

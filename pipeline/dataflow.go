@@ -210,8 +210,9 @@ func printDataflow(ctx context.Context, o Options, job string, stdout io.Writer,
 		return err
 	}
 	p, scope := beam.NewPipelineWithRoot()
-	build(scope, lane.Config{Job: job, RunID: "dry-run", Store: o.Store, Slots: o.slots(), Web: o.web(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.level(),
-		Leases: true, LeaseTTL: o.LeaseTTL}, "")
+	cfg := o.laneConfig(job)
+	cfg.RunID = "dry-run"
+	build(scope, cfg, "")
 	if err := execute(ctx, o, p); err != nil {
 		return err
 	}
@@ -239,18 +240,29 @@ func (p *jobPrinter) Log(_ context.Context, _ beamlog.Severity, _ int, msg strin
 	p.err = errors.Join(p.err, err)
 }
 
-// dataflowWorker fills in the flags that the user left out: one lane cannot be
-// split, so the number of workers is fixed, and the worker is this program,
-// static, as Beam's container wants it.
-func (o *Options) dataflowWorker(ctx context.Context, dir string) error {
-	if o.Runner != "dataflow" {
-		return nil
-	}
+// dataflowWorkers fixes the number of workers and of their lanes: one lane
+// cannot be split, and the limits are shared out over these.
+func (o *Options) dataflowWorkers() error {
 	workers, threads := o.dataflowShape()
+	if n, _ := strconv.Atoi(o.beam("num_workers")); n > workers && !o.beamDryRun() { // somebody pays for them, or waits for them
+		lane.Logger(o.LogFormat, o.level()).Warn("workers_capped", "num_workers", workers, "asked_for", n, "why", "each worker has a request in flight at least; raise --concurrency, or --rate, for more")
+	}
 	for name, value := range map[string]string{"autoscaling_algorithm": "NONE", "num_workers": strconv.Itoa(workers), "number_of_worker_harness_threads": strconv.Itoa(threads)} {
 		if err := flag.Set(name, value); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// dataflowWorker fills in the flags that the user left out. The worker is this
+// program, static, as Beam's container wants it.
+func (o *Options) dataflowWorker(ctx context.Context, dir string) error {
+	if o.Runner != "dataflow" {
+		return nil
+	}
+	if err := o.dataflowWorkers(); err != nil {
+		return err
 	}
 	if o.beam("worker_binary") != "" || o.beamDryRun() {
 		return nil

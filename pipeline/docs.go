@@ -161,15 +161,13 @@ func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
-	cfg := docs.Config{Lanes: min(o.Lanes, docs.MaxHosts), DB: o.DB, Policies: o.Docs.loaded, Fallback: o.Docs.Fallback,
-		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), LeaseTTL: min(o.LeaseTTL, providerLeaseTTL), Alerts: &o.Docs.alerts, Hurry: o.Web == "demo"}
 	switch d := o.Docs; {
 	case d.Purge != "", d.Enable != "", d.Diff.asked:
 		return lookAtDocs(ctx, o, s, stdout)
 	case d.Explain != "":
-		return explainDocs(ctx, o, cfg, stdout)
+		return explainDocs(ctx, o, docsConfig(o, lane.Config{}), stdout)
 	}
-	if cfg.Hurry {
+	if o.Web == "demo" {
 		if err := notice(o, stderr, "demo_hurries", "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them"); err != nil {
 			return err
 		}
@@ -177,9 +175,7 @@ func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err erro
 	runID := ""
 	err = runJob(ctx, s, o, docs.Job, docs.Job, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
 		runID = l.RunID
-		l.Web = docs.Web(l.Web)
-		cfg.Lane = l
-		Docs(scope, cfg)
+		Docs(scope, docsConfig(o, l))
 	})
 	if runID == "" || o.Report == "-" {
 		return err
@@ -192,6 +188,13 @@ func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err erro
 		rerr = r.WriteText(stdout)
 	}
 	return errors.Join(err, rerr)
+}
+
+// docsConfig is what the workers are told of the options.
+func docsConfig(o Options, l lane.Config) docs.Config {
+	l.Web = docs.Web(l.Web)
+	return docs.Config{Lane: l, Lanes: min(o.Lanes, docs.MaxHosts), DB: o.DB, Policies: o.Docs.loaded, Fallback: o.Docs.Fallback,
+		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), LeaseTTL: min(o.LeaseTTL, providerLeaseTTL), Alerts: &o.Docs.alerts, Hurry: o.Web == "demo"}
 }
 
 // knowsProvider refuses a provider that has no policy and left nothing in the

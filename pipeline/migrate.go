@@ -20,6 +20,11 @@ func migrateJob() job {
 	return job{name: migrate.Job, flags: append([]string{"dry-run", "delete-verified"}, partitioned...), counts: "files_listed", unit: "files", run: runMigrate}
 }
 
+// migrateConfig is what the workers are told of the options.
+func migrateConfig(o Options, l lane.Config) migrate.Config {
+	return migrate.Config{Lane: l, Country: o.Country, Category: o.Category, Date: o.Date, DeleteVerified: o.DeleteVerified}
+}
+
 // runMigrate prints what would be copied, and copies it with --dry-run=false.
 func runMigrate(ctx context.Context, o Options, stdout, stderr io.Writer) error {
 	s, err := openStore(ctx, &o, stderr)
@@ -27,7 +32,7 @@ func runMigrate(ctx context.Context, o Options, stdout, stderr io.Writer) error 
 		return err
 	}
 	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
-	cfg := migrate.Config{Country: o.Country, Category: o.Category, Date: o.Date, DeleteVerified: o.DeleteVerified}
+	cfg := migrateConfig(o, lane.Config{})
 	if o.filtered() && !o.beamDryRun() {
 		found := false
 		for _, err := range migrate.Files(ctx, s, cfg) {
@@ -56,7 +61,6 @@ func runMigrate(ctx context.Context, o Options, stdout, stderr io.Writer) error 
 		return err
 	}
 	return runJob(ctx, s, o, migrate.Job, filterHash(o), stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
-		cfg.Lane = l
-		Migrate(scope, cfg)
+		Migrate(scope, migrateConfig(o, l))
 	})
 }

@@ -147,24 +147,29 @@ func runNews(ctx context.Context, o Options, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
-	n := o.News
-	if n.Purge {
+	if o.News.Purge {
 		return purgeNews(ctx, o, s, stdout)
 	}
-	cfg := news.Config{Lanes: o.Lanes, Concurrency: o.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, Hurry: o.Web == "demo", LeaseTTL: o.LeaseTTL}
-	if cfg.DB, err = takePassword(o.DB); err != nil {
+	if o.DB, err = takePassword(o.DB); err != nil {
 		return err
 	}
-	if cfg.Hurry {
+	if o.Web == "demo" {
 		if err := notice(o, stderr, "demo_hurries", "Demo: simulated publishers (demo data); pauses between requests are turned off for them"); err != nil {
 			return err
 		}
 	}
 	return runJob(ctx, s, o, news.Job, news.Job, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
-		l.Web = cfg.Web(l.Web)
-		cfg.Lane = l
-		News(scope, cfg)
+		News(scope, newsConfig(o, l))
 	})
+}
+
+// newsConfig is what the workers are told of the options.
+func newsConfig(o Options, l lane.Config) news.Config {
+	n := o.News
+	cfg := news.Config{Lanes: o.Lanes, DB: o.DB, Concurrency: o.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, Hurry: o.Web == "demo", LeaseTTL: o.LeaseTTL}
+	l.Web = cfg.Web(l.Web)
+	cfg.Lane = l
+	return cfg
 }
 
 func purgeNews(ctx context.Context, o Options, s store.Store, stdout io.Writer) error {

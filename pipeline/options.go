@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
 // Options are what a user says about a run, from flags, environment and file.
@@ -137,6 +138,12 @@ func (o *Options) level() slog.Level {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(o.Log)) // checked with the other options
 	return l
+}
+
+// laneConfig is what the workers of every job are told of the options.
+func (o *Options) laneConfig(job string) lane.Config {
+	return lane.Config{Job: job, Store: o.Store, Slots: o.slots(), Web: o.web(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.level(),
+		Leases: o.leases(), LeaseTTL: o.LeaseTTL}
 }
 
 func (o *Options) web() web.Config {

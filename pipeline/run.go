@@ -279,8 +279,7 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 	if ses.lease, err = ses.acquire(ctx, holder); err != nil {
 		return ses, fmt.Errorf("starting the run: %w", err)
 	}
-	ses.cfg = lane.Config{Job: job, Store: o.Store, Slots: o.slots(), Web: o.web(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.level(),
-		Leases: o.leases(), LeaseTTL: o.LeaseTTL}
+	ses.cfg = o.laneConfig(job)
 	stop := ses.lease.Keep(ctx, ses.loseLease)
 	ses.undo = append(ses.undo, func() error {
 		stop()

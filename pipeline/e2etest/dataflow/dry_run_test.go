@@ -53,25 +53,33 @@ func requireEmpty(t *testing.T, dir string) {
 }
 
 func TestDryRun(t *testing.T) {
-	for name, more := range map[string][]string{
-		"seed":    nil,
-		"filters": {"--country=sg", "--category=news", "--force"},
-		"watch":   {"--watch=1m"},
-		"stream":  {"--watch=1m", "--streaming"},
-		"migrate": {"--job=migrate", "--dry-run=false", "--country=sg"},
-		"docs":    {"--job=docs", "--db=postgres://seed@db.example/seed"},
-		"catalog": {"--job=catalog", "--contact=https://example.org/", "--db=postgres://seed@db.example/seed"},
-		"news":    {"--job=news", "--db=postgres://seed@db.example/seed"},
+	const db = "--db=postgres://seed@db.example/seed"
+	for name, c := range map[string]struct {
+		more             []string
+		workers, threads int64
+	}{
+		"seed":        {nil, 3, 4},
+		"filters":     {[]string{"--country=sg", "--category=news", "--force"}, 3, 4},
+		"watch":       {[]string{"--watch=1m"}, 3, 4},
+		"stream":      {[]string{"--watch=1m", "--streaming"}, 3, 4},
+		"async":       {[]string{"--async"}, 3, 4},
+		"migrate":     {[]string{"--job=migrate", "--dry-run=false", "--country=sg"}, 3, 4},
+		"docs":        {[]string{"--job=docs", db}, 3, 4},
+		"catalog":     {[]string{"--job=catalog", "--contact=https://example.org/", db}, 3, 4},
+		"news":        {[]string{"--job=news", db, "--concurrency=24"}, 3, 4},
+		"news by one": {[]string{"--job=news", db}, 1, 1}, // its --concurrency is 1
+		"few slots":   {[]string{"--concurrency=7"}, 3, 2},
+		"slow":        {[]string{"--rate=2.5"}, 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			network, asked := nobody(t)
 			dir, home := emptyHome(t)
-			cmd := exec.Command(rig.Program, append(append(flags("gs://raw"), "--dry_run"), more...)...)
+			cmd := exec.Command(rig.Program, append(append(flags("gs://raw"), "--dry_run"), c.more...)...)
 			cmd.Dir, cmd.Env = dir, environ(append(network, home...)...)
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			require.NoError(t, cmd.Run(), "%s%s", &stdout, &stderr)
-			checkJob(t, stdout.Bytes(), name == "stream", "")
+			checkJob(t, stdout.Bytes(), form{streaming: name == "stream", workers: c.workers, threads: c.threads})
 			assert.Empty(t, stderr.String())
 			assert.Zero(t, asked.Load(), "connections")
 			requireEmpty(t, dir)

@@ -75,8 +75,15 @@ func flags(store string) []string {
 		"--service_account_email=seed@demo-project.iam.gserviceaccount.com", "--no_use_public_ips", `--labels={"team":"crawl"}`}
 }
 
+// form is where one job differs from another.
+type form struct {
+	streaming        bool
+	workers, threads int64
+	workerSHA256     string
+}
+
 // checkJob compares a whole job with the one that flags asks for.
-func checkJob(t testing.TB, body []byte, streaming bool, workerSHA256 string) (worker, pipeline, pipelineSHA256 string) {
+func checkJob(t testing.TB, body []byte, f form) (worker, pipeline, pipelineSHA256 string) {
 	t.Helper()
 	var job df.Job
 	strictly(t, body, &job)
@@ -84,7 +91,7 @@ func checkJob(t testing.TB, body []byte, streaming bool, workerSHA256 string) (w
 	strictly(t, job.Environment.SdkPipelineOptions, &sdk)
 	experiments := []string{"beam_fn_api", "use_runner_v2", "use_unified_worker", "use_portable_job_submission"}
 	kind := "BATCH"
-	if streaming {
+	if f.streaming {
 		kind, experiments = "STREAMING", append(experiments, "enable_streaming_engine", "enable_windmill_service")
 	}
 	pipeline, pipelineSHA256 = sdk.Options.PipelineURL, sdk.Options.PipelineProtoHash
@@ -103,10 +110,10 @@ func checkJob(t testing.TB, body []byte, streaming bool, workerSHA256 string) (w
 			UserAgent:         []byte(`{"name":"Apache Beam SDK for Go","version":"` + core.SdkVersion + `"}`),
 			Version:           []byte(`{"job_type":"FNAPI_` + kind + `","major":"6"}`),
 			WorkerPools: []*df.WorkerPool{{
-				Kind: "harness", NumWorkers: 3, NumThreadsPerWorker: 4, MachineType: "n2-standard-2", IpConfiguration: "WORKER_IP_PRIVATE",
+				Kind: "harness", NumWorkers: f.workers, NumThreadsPerWorker: f.threads, MachineType: "n2-standard-2", IpConfiguration: "WORKER_IP_PRIVATE",
 				AutoscalingSettings:         &df.AutoscalingSettings{Algorithm: "AUTOSCALING_ALGORITHM_NONE"},
 				WorkerHarnessContainerImage: "gcr.io/demo-project/seed:1",
-				Packages:                    []*df.Package{{Name: "worker", Location: worker, Sha256: workerSHA256}},
+				Packages:                    []*df.Package{{Name: "worker", Location: worker, Sha256: f.workerSHA256}},
 				SdkHarnessContainerImages:   []*df.SdkHarnessContainerImage{{ContainerImage: "gcr.io/demo-project/seed:1", EnvironmentId: "go", Capabilities: capabilities}},
 			}},
 		},

@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
+	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
@@ -36,6 +37,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
@@ -50,14 +52,16 @@ type api struct {
 	jobs   [][]byte
 	tokens int
 	ended  chan error
+	other  bool // a job of that name is at work already
 }
 
 const bearer = "ya29.tokenQQQQ"
 
 func startAPI(t *testing.T, run func(job []byte) error) *api {
-	a := &api{t: t, run: run, ended: make(chan error, 1)}
+	a := &api{t: t, run: run, ended: make(chan error, 9)}
 	mux := http.NewServeMux()
 	const jobs = "/v1b3/projects/demo-project/locations/europe-west1/jobs"
+	mux.HandleFunc("GET "+jobs, a.answer(`{"jobs":[{"id":"job-0","name":"seed-nightly","currentState":"JOB_STATE_RUNNING"}]}`))
 	mux.HandleFunc("POST /token", a.token)
 	mux.HandleFunc("POST "+jobs, a.create)
 	mux.HandleFunc("GET "+jobs+"/job-1", a.state)
@@ -99,7 +103,14 @@ func (a *api) create(w http.ResponseWriter, r *http.Request) {
 	}
 	a.mu.Lock()
 	a.jobs = append(a.jobs, body)
+	other := a.other
 	a.mu.Unlock()
+	if other {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"error":{"code":409,"message":"There is already an active job named seed-nightly.","status":"ALREADY_EXISTS"}}`)
+		return
+	}
 	go func() { a.ended <- a.run(body) }()
 	a.answer(`{"id":"job-1","name":"seed-nightly","currentState":"JOB_STATE_PENDING"}`)(w, r)
 }
@@ -212,6 +223,97 @@ func onPrism(ctx context.Context, p *pipepb.Pipeline, worker []byte, dir string)
 	return runnerlib.WaitForCompletion(ctx, client, id)
 }
 
+// world is all that a submission meets: a bucket with raw files, a staging
+// bucket, the simulated web, and what a local run makes of those files.
+type world struct {
+	bucket, reference string
+	web               rig.Web
+	dir               string // where the launcher runs
+	home              []string
+}
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	w := world{bucket: "gs://" + storetest.StartGCS(t)}
+	gcs, err := storage.NewClient(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = gcs.Close() }) // every write has been confirmed
+	require.NoError(t, gcs.Bucket("staging").Create(t.Context(), "demo-project", nil))
+	w.web = rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
+	t.Setenv("SSL_CERT_FILE", w.web.CA) // the workers' own environment
+	files := rig.Bucket(40)
+	w.reference = rig.Directory(t, files)
+	w.web.Run(t, w.reference, "--runner=prism")
+	rig.Put(t, w.bucket, files)
+	w.web.ResetLog()
+	w.dir, w.home = emptyHome(t)
+	return w
+}
+
+// submit starts the launcher.
+func (w world) submit(t *testing.T, a *api, more ...string) *rig.Child {
+	t.Helper()
+	cmd := exec.Command(rig.Program, append(append(flags(w.bucket), "--dataflow_endpoint="+a.URL+"/", "--connect-to="+w.web.Addr(), "--host-delay=5ms", "--progress=off",
+		"--log-format=json", "--log-level=info"), more...)...)
+	cmd.Dir, cmd.Env = w.dir, a.environ(w.home)
+	return rig.Start(t, cmd)
+}
+
+// runs is the program's own command on the world's store.
+func (w world) runs(t *testing.T, words ...string) string {
+	t.Helper()
+	cmd := exec.Command(rig.Program, append(append([]string{"runs"}, words...), "--store="+w.bucket)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "runs %v", words)
+	return string(out)
+}
+
+// newest gives the last run's id and state.
+func (w world) newest(t *testing.T) (id, state string) {
+	t.Helper()
+	rows := strings.Split(w.runs(t, "list"), "\n")
+	require.Greater(t, len(rows), 1)
+	row := strings.Fields(rows[1])
+	require.Greater(t, len(row), 3, "there is no run: %q", rows)
+	return row[0], row[3]
+}
+
+// complete compares what the run left with the local one's objects and counts.
+func (w world) complete(t *testing.T, got rig.Report) {
+	t.Helper()
+	rig.Same(t, rig.Objects(t, w.bucket), rig.Objects(t, w.reference))
+	rig.OneAtATime(t, w.web.Requests())
+	want := rig.LastReport(t, w.reference)
+	none := func(_ string, n int64) bool { return n == 0 }
+	maps.DeleteFunc(got.Counts, none)
+	maps.DeleteFunc(want.Counts, none)
+	assert.Equal(t, want.Counts, got.Counts)
+	assert.EqualValues(t, 50, got.Counts["domains_collected"])
+	assert.EqualValues(t, len(w.web.Requests()), got.HTTP.Requests, "by the web's own log")
+}
+
+// runStaged does with a job what the service does: it runs the staged pipeline
+// with the staged worker, both read from the staging bucket.
+func runStaged(t *testing.T, within time.Duration) func(body []byte) error {
+	return func(body []byte) error {
+		var j struct {
+			Environment struct{ SdkPipelineOptions sdkOptions }
+		}
+		if err := json.Unmarshal(body, &j); err != nil {
+			return err
+		}
+		model := j.Environment.SdkPipelineOptions.Options.PipelineURL
+		var p pipepb.Pipeline
+		if err := proto.Unmarshal(staged(t, model), &p); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		return onPrism(ctx, &p, staged(t, strings.TrimSuffix(model, "model")+"worker"), t.TempDir())
+	}
+}
+
 // The staging bucket is looked for before a run begins.
 func TestNoStagingBucket(t *testing.T) {
 	bucket := "gs://" + storetest.StartGCS(t)
@@ -231,66 +333,211 @@ func TestNoStagingBucket(t *testing.T) {
 }
 
 func TestSubmitted(t *testing.T) {
-	bucket := "gs://" + storetest.StartGCS(t)
-	gcs, err := storage.NewClient(t.Context())
-	require.NoError(t, err)
-	defer gcs.Close()
-	require.NoError(t, gcs.Bucket("staging").Create(t.Context(), "demo-project", nil))
-	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
-	t.Setenv("SSL_CERT_FILE", w.CA) // the workers' own environment
-	files := rig.Bucket(40)
-	reference := rig.Directory(t, files)
-	w.Run(t, reference, "--runner=prism")
-	rig.Put(t, bucket, files)
-	w.ResetLog()
-
+	w := newWorld(t)
 	given, content := otherWorker(t)
-	job := make(chan []byte, 1)
-	a := startAPI(t, func(body []byte) error {
-		job <- body
-		var j struct {
-			Environment struct{ SdkPipelineOptions sdkOptions }
-		}
-		if err := json.Unmarshal(body, &j); err != nil {
-			return err
-		}
-		model := j.Environment.SdkPipelineOptions.Options.PipelineURL
-		var p pipepb.Pipeline
-		if err := proto.Unmarshal(staged(t, model), &p); err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		return onPrism(ctx, &p, staged(t, strings.TrimSuffix(model, "model")+"worker"), t.TempDir())
-	})
-	dir, home := emptyHome(t)
-	cmd := exec.Command(rig.Program, append(flags(bucket), "--dataflow_endpoint="+a.URL+"/", "--worker_binary="+given,
-		"--connect-to="+w.Addr(), "--host-delay=5ms", "--progress=off", "--log-format=json", "--log-level=warn")...)
-	cmd.Dir, cmd.Env = dir, a.environ(home)
-	c := rig.Start(t, cmd)
+	a := startAPI(t, runStaged(t, time.Minute))
+	c := w.submit(t, a, "--worker_binary="+given)
 	code := c.Wait(t, time.Minute)
 	output := c.Output(t)
 	require.Zero(t, code, "%s", rig.Tail(output))
 	for _, secret := range secrets {
 		assert.NotContains(t, output, secret)
 	}
-	requireEmpty(t, dir)
+	requireEmpty(t, w.dir)
 
 	require.Len(t, a.jobs, 1)
 	assert.Positive(t, a.tokens)
-	worker, model, modelSHA256 := checkJob(t, <-job, false, sum(content))
+	worker, model, modelSHA256 := checkJob(t, a.jobs[0], form{workers: 3, threads: 4, workerSHA256: sum(content)})
 	assert.True(t, bytes.Equal(content, staged(t, worker)), "the staged worker is the one that was given")
 	pipeline := staged(t, model)
 	assert.Equal(t, modelSHA256, sum(pipeline))
-	checkPipeline(t, pipeline, worker, sum(content), bucket)
-
-	rig.Same(t, rig.Objects(t, bucket), rig.Objects(t, reference))
-	rig.OneAtATime(t, w.Requests())
-	got, want := rig.LastReport(t, bucket), rig.LastReport(t, reference)
+	checkPipeline(t, pipeline, worker, sum(content), w.bucket)
+	got := rig.LastReport(t, w.bucket)
 	assert.Equal(t, "done", got.State)
-	none := func(_ string, n int64) bool { return n == 0 }
-	maps.DeleteFunc(got.Counts, none)
-	maps.DeleteFunc(want.Counts, none)
-	assert.Equal(t, want.Counts, got.Counts)
-	assert.EqualValues(t, 50, got.Counts["domains_collected"])
+	w.complete(t, got)
+}
+
+// unbounded are the collections of a pipeline that never end.
+func unbounded(p *pipepb.Pipeline) (n int) {
+	for _, c := range p.Components.Pcollections {
+		if c.IsBounded == pipepb.IsBounded_UNBOUNDED {
+			n++
+		}
+	}
+	return n
+}
+
+// --watch --streaming is submitted as one streaming job, which takes a raw file
+// that comes while it is at work, and ends by the control object.
+func TestStreaming(t *testing.T) {
+	w := newWorld(t)
+	given, content := otherWorker(t)
+	a := startAPI(t, runStaged(t, 2*time.Minute))
+	s := rig.Open(t, w.bucket)
+	late := "datasets/country=kr/category=news/date=2026-01-29/raw_0001.json"
+	body := rig.Get(t, s, late)
+	require.NoError(t, s.Delete(t.Context(), late))
+	c := w.submit(t, a, "--worker_binary="+given, "--watch=500ms", "--streaming")
+	marked := func(key string) func() bool {
+		return func() bool {
+			if c.Ended() {
+				t.Fatalf("the launcher ended with %d:\n%s", c.Cmd.ProcessState.ExitCode(), rig.Tail(c.Output(t)))
+			}
+			_, err := s.Head(t.Context(), key+".success")
+			return err == nil
+		}
+	}
+	rig.Eventually(t, "the files that were there", time.Minute, marked("datasets/country=de/category=education/date=2026-01-30/raw_0001.json"))
+	require.NoError(t, s.Put(t.Context(), late, bytes.NewReader(body), store.PutOptions{}))
+	rig.Eventually(t, "the file that came", time.Minute, marked(late))
+	rig.Eventually(t, "the other files", time.Minute, marked("datasets/country=sg/category=news/date=2026-01-28/raw_0002.json"))
+	id, state := w.newest(t)
+	assert.Equal(t, "running", state)
+	w.runs(t, "cancel", id)
+	assert.Equal(t, 130, c.Wait(t, time.Minute), "%s", rig.Tail(c.Output(t)))
+	requireEmpty(t, w.dir)
+
+	require.Len(t, a.jobs, 1)
+	worker, model, modelSHA256 := checkJob(t, a.jobs[0], form{streaming: true, workers: 3, threads: 4, workerSHA256: sum(content)})
+	pipeline := staged(t, model)
+	assert.Equal(t, modelSHA256, sum(pipeline))
+	p := checkPipeline(t, pipeline, worker, sum(content), w.bucket)
+	assert.Greater(t, unbounded(p), len(p.Components.Pcollections)/2, "of %d collections", len(p.Components.Pcollections))
+	got := rig.LastReport(t, w.bucket)
+	assert.Equal(t, []string{id, "cancelled"}, []string{got.RunID, got.State})
+	rig.Same(t, rig.Objects(t, w.bucket), rig.Objects(t, w.reference))
+	rig.OneAtATime(t, w.web.Requests())
+	assert.EqualValues(t, len(w.web.Requests()), got.HTTP.Requests, "by the web's own log")
+}
+
+// goEnviron is what the go command needs, in a home that has nothing.
+func goEnviron(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
+	require.NoError(t, err)
+	at := strings.Fields(string(out))
+	require.Len(t, at, 2)
+	return []string{"GOCACHE=" + at[0], "GOMODCACHE=" + at[1], "GOFLAGS=-mod=readonly", "GOTELEMETRY=off", "XDG_CONFIG_HOME=" + t.TempDir()}
+}
+
+// With --async the program ends when the job is submitted, and the run is read
+// from what its workers leave. Here the launcher, which is not static, has
+// built them in its source tree.
+func TestAsync(t *testing.T) {
+	w := newWorld(t)
+	begin, ran := make(chan struct{}), make(chan error, 1)
+	a := startAPI(t, func(body []byte) error {
+		<-begin
+		err := runStaged(t, time.Minute)(body)
+		ran <- err
+		return err
+	})
+	source, err := filepath.Abs("../../..")
+	require.NoError(t, err)
+	home := w.dir
+	w.dir, w.home = source, append(w.home, goEnviron(t)...)
+	c := w.submit(t, a, "--async")
+	require.Zero(t, c.Wait(t, 8*time.Minute), "%s", rig.Tail(c.Output(t)))
+	id, state := w.newest(t)
+	assert.Equal(t, "running", state)
+	assert.Contains(t, c.Output(t), `"event":"run_submitted","run_id":"`+id+`","job_id":"job-1"`)
+	requireEmpty(t, home)
+	require.Len(t, a.jobs, 1)
+	var job struct {
+		Environment struct {
+			WorkerPools []struct {
+				Packages []struct{ Location, Sha256 string }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(a.jobs[0], &job))
+	built := staged(t, job.Environment.WorkerPools[0].Packages[0].Location)
+	checkJob(t, a.jobs[0], form{workers: 3, threads: 4, workerSHA256: sum(built)})
+	f, err := elf.NewFile(bytes.NewReader(built))
+	require.NoError(t, err)
+	libs, err := f.ImportedLibraries()
+	assert.True(t, err == nil || errors.Is(err, elf.ErrNoSymbols), "%v", err)
+	assert.Empty(t, libs, "the worker is static")
+	assert.NotContains(t, string(built), source+"/")
+
+	// While it has not ended no other run begins.
+	other := w.submit(t, a, "--async")
+	assert.Equal(t, 1, other.Wait(t, time.Minute))
+	assert.Regexp(t, `pipeline: run `+id+` was submitted with --async at .* and has not ended: wait until .*runs show .*runs cancel `+id, other.Output(t))
+	assert.Len(t, a.jobs, 1)
+
+	close(begin)
+	require.NoError(t, <-ran)
+	var got rig.Report
+	require.NoError(t, json.Unmarshal([]byte(w.runs(t, "show", id)), &got))
+	assert.Equal(t, []string{id, "done"}, []string{got.RunID, got.State})
+	w.complete(t, got)
+	assert.NotEmpty(t, got.Lanes)
+	for _, l := range got.Lanes {
+		assert.True(t, l.Finished)
+	}
+	_, state = w.newest(t)
+	assert.Equal(t, "done", state)
+	// The next run writes that down, and has nothing to do.
+	w.web.Run(t, w.bucket, "--runner=prism")
+	assert.Contains(t, string(rig.Get(t, rig.Open(t, w.bucket), "runs/"+id+"/state.json")), `"state": "done"`)
+	assert.Zero(t, rig.LastReport(t, w.bucket).Counts["domains_collected"])
+}
+
+// A submitted run whose job never begins is ended by `runs cancel`.
+func TestAsyncCancel(t *testing.T) {
+	w := newWorld(t)
+	given, _ := otherWorker(t)
+	a := startAPI(t, func([]byte) error { return nil })
+	c := w.submit(t, a, "--async", "--worker_binary="+given)
+	require.Zero(t, c.Wait(t, time.Minute), "%s", rig.Tail(c.Output(t)))
+	id, _ := w.newest(t)
+	w.runs(t, "cancel", id)
+	again := w.submit(t, a, "--async", "--worker_binary="+given)
+	assert.Equal(t, 1, again.Wait(t, time.Minute))
+	assert.Contains(t, again.Output(t), "it was told to stop, and its workers may still be at it; try again in half a minute")
+	rig.Eventually(t, "the run to be over", 30*time.Second, func() bool { _, state := w.newest(t); return state == "cancelled" })
+
+	// Dataflow still has the job: what Beam would take for ours is another's.
+	a.mu.Lock()
+	a.other = true
+	a.mu.Unlock()
+	same := w.submit(t, a, "--async", "--worker_binary="+given)
+	assert.Equal(t, 1, same.Wait(t, time.Minute))
+	assert.Contains(t, same.Output(t), "Dataflow already has a job seed-nightly at work (job-0), and this run was not submitted")
+	_, state := w.newest(t)
+	assert.Equal(t, "failed", state)
+	w.web.Run(t, w.bucket, "--runner=prism")
+	w.complete(t, rig.LastReport(t, w.bucket))
+}
+
+// An installed program that is not static says what its workers need, before
+// anything is written.
+func TestNoWorker(t *testing.T) {
+	w := newWorld(t)
+	a := startAPI(t, func([]byte) error { return errors.New("nothing should be submitted") })
+	nowhere := t.TempDir()
+	for name, c := range map[string]struct {
+		dir, path string
+		more      []string
+		want      string
+	}{
+		"no source tree": {nowhere, os.Getenv("PATH"), nil, "pipeline: --runner=dataflow needs a static worker; this program is not static, and there is no source tree of it in this directory to build one from: run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker\n"},
+		"no toolchain":   {"../../..", nowhere, nil, "pipeline: --runner=dataflow needs a static worker; this program is not static, and there is no Go toolchain here to build one: where there is, run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker\n"},
+		"no such worker": {nowhere, nowhere, []string{"--worker_binary=/nowhere/worker"}, "pipeline: --worker_binary: stat /nowhere/worker: no such file or directory\n"},
+		"no file":        {nowhere, nowhere, []string{"--worker_binary=/"}, "pipeline: --worker_binary=/ is no file; name the program that the workers run\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(rig.Program, append(append(flags(w.bucket), "--dataflow_endpoint="+a.URL+"/"), c.more...)...)
+			cmd.Dir, cmd.Env = c.dir, append(a.environ(append(w.home, goEnviron(t)...)), "PATH="+c.path)
+			p := rig.Start(t, cmd)
+			assert.Equal(t, 2, p.Wait(t, time.Minute))
+			assert.Equal(t, c.want, p.Output(t))
+		})
+	}
+	for o, err := range rig.Open(t, w.bucket).List(t.Context(), "runs/") {
+		require.NoError(t, err)
+		t.Errorf("it wrote %s", o.Key)
+	}
+	assert.Empty(t, a.jobs)
 }

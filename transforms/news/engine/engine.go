@@ -107,13 +107,13 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 	}
 	within, release, err := v.hold(ctx)
 	if err == nil {
-		ctx := within
-		if e.Reparse {
-			err = v.reparse(ctx)
-		} else {
-			err = v.crawl(ctx)
-		}
-		release()
+		err = func() error {
+			defer release() // also when the engine panics
+			if e.Reparse {
+				return v.reparse(within)
+			}
+			return v.crawl(within)
+		}()
 	}
 	var stop *errStop
 	if err != nil && within != nil && ctx.Err() == nil && errors.Is(context.Cause(within), db.ErrLost) {

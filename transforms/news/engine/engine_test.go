@@ -453,6 +453,66 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	})
 }
 
+// A run that has a publisher keeps it for as long as it is there: another one
+// waits for its lease, sees it renewed, and leaves. Afterwards the lease is given back.
+func TestLeaseLastsAsLongAsTheRun(t *testing.T) {
+	w := once(t)
+	e := w.engine()
+	e.LeaseTTL = 300 * time.Millisecond
+	var other engine.Result
+	var err error
+	sleep, pauses := e.Sleep, 0
+	e.Sleep = func(ctx context.Context, d time.Duration) error {
+		if pauses++; pauses == 3 {
+			within, cancel := context.WithTimeout(ctx, 20*time.Second)
+			defer cancel()
+			second := w.engine()
+			second.LeaseTTL = e.LeaseTTL
+			other, err = second.Run(within, mk.Provider{})
+		}
+		return sleep(ctx, d)
+	}
+	r, ran := e.Run(t.Context(), mk.Provider{})
+	require.NoError(t, ran)
+	require.NoError(t, err)
+	assert.Equal(t, engine.Result{Provider: "mk", State: engine.Skipped, Reason: "another run is at work on it: run-1"}, other)
+	assert.Equal(t, counts{Found: 12, Fetched: 10, Inserted: 10}, countsOf(r))
+	var held int
+	require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM leases WHERE expires_at > 0`).Scan(&held))
+	assert.Zero(t, held, "leases that nobody gave back")
+}
+
+// A run that lost its publisher to another one sends nothing more.
+func TestLostLeaseEndsTheVisit(t *testing.T) {
+	w := once(t)
+	e := w.engine()
+	e.LeaseTTL = 300 * time.Millisecond
+	pauses, sent := 0, 0
+	e.Sleep = func(ctx context.Context, _ time.Duration) error {
+		if pauses++; pauses != 3 {
+			return nil
+		}
+		// It was away for so long that the other run is through.
+		require.NoError(t, w.db.Evict(ctx, "news/provider/mk", "run-1"))
+		second, err := w.engine().Run(t.Context(), mk.Provider{})
+		require.NoError(t, err)
+		assert.Equal(t, engine.Ran, second.State)
+		sent = len(w.sim.Requests())
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Second):
+			return nil // nobody told it
+		}
+	}
+	r, err := e.Run(t.Context(), mk.Provider{})
+	require.NoError(t, err)
+	assert.Equal(t, engine.Cut, r.State)
+	assert.Equal(t, "another run took it over", r.Reason)
+	assert.Len(t, w.sim.Requests(), sent, "requests after the other run's last")
+	assert.Equal(t, 10, w.count("1 = 1"))
+}
+
 // What a page leaves out the news sitemap says; the alarm comes all the same.
 func TestNewsSitemapFillsIn(t *testing.T) {
 	w := once(t)

@@ -217,44 +217,51 @@ func TestManners(t *testing.T) {
 		assert.Equal(t, []string{"/robots.txt"}, j.asked(catalogsim.MatterHost))
 		assert.Equal(t, "crawl_delay", j.letters()[0].Kind)
 	})
-	t.Run("one request at a time with a pause", func(t *testing.T) {
-		j := newJob(t, "", webtest.Options{}, "matter")
-		j.small(2, 4)
-		j.cfg.Lane.Web.HostDelay = 30 * time.Millisecond
-		j.run()
-		log := j.web.Requests()
-		require.Len(t, log, 1+2+8)
-		assert.Equal(t, 1, j.web.MaxInFlight())
-		for i := 1; i < len(log); i++ {
-			if gap := log[i].Start.Sub(log[i-1].End); gap < 29*time.Millisecond {
-				t.Errorf("%v between two requests", gap)
+	for name, ask := range map[string]func(j *job){
+		"a pause of ours": func(j *job) { j.cfg.Lane.Web.HostDelay = 30 * time.Millisecond },
+		"its Crawl-delay": func(j *job) { j.matter.Robots("User-agent: *\nCrawl-delay: 0.03\n") },
+	} {
+		t.Run("one request at a time with "+name, func(t *testing.T) {
+			j := newJob(t, "", webtest.Options{}, "matter")
+			j.small(2, 4)
+			ask(j)
+			j.run()
+			log := j.web.Requests()
+			require.Len(t, log, 1+2+8)
+			assert.Equal(t, 1, j.web.MaxInFlight())
+			for i := 1; i < len(log); i++ {
+				if gap := log[i].Start.Sub(log[i-1].End); gap < 29*time.Millisecond {
+					t.Errorf("%v between two requests", gap)
+				}
 			}
-		}
-	})
-	t.Run("Retry-After holds all fetchers", func(t *testing.T) {
-		j := newJob(t, "", webtest.Options{}, "matter")
-		j.small(2, 20)
-		j.matter.Fail(j.matter.DetailPath(21), 1, 429, "1")
-		j.run()
-		var held time.Time
-		late := 0
-		for _, r := range j.web.Requests() {
-			if r.Status == 429 {
-				held = r.End
+		})
+	}
+	for _, status := range []int{429, 503} {
+		t.Run(fmt.Sprintf("Retry-After of a %d holds all fetchers", status), func(t *testing.T) {
+			j := newJob(t, "", webtest.Options{}, "matter")
+			j.small(2, 20)
+			j.matter.Fail(j.matter.DetailPath(21), 1, status, "1")
+			j.run()
+			var held time.Time
+			late := 0
+			for _, r := range j.web.Requests() {
+				if r.Status == status {
+					held = r.End
+				}
 			}
-		}
-		require.False(t, held.IsZero())
-		for _, r := range j.web.Requests() {
-			since := r.Start.Sub(held)
-			if since > 50*time.Millisecond && since < 950*time.Millisecond {
-				t.Errorf("%s was asked for %v after the 429", r.Path, since)
+			require.False(t, held.IsZero())
+			for _, r := range j.web.Requests() {
+				since := r.Start.Sub(held)
+				if since > 50*time.Millisecond && since < 950*time.Millisecond {
+					t.Errorf("%s was asked for %v after the %d", r.Path, since, status)
+				}
+				if since >= 950*time.Millisecond {
+					late++
+				}
 			}
-			if since >= 950*time.Millisecond {
-				late++
-			}
-		}
-		assert.Positive(t, late)
-	})
+			assert.Positive(t, late)
+		})
+	}
 	t.Run("the HTTP semaphore bounds all fetchers", func(t *testing.T) {
 		j := newJob(t, "", webtest.Options{Latency: 5 * time.Millisecond}, "matter", "gadgets")
 		j.small(4, 12)

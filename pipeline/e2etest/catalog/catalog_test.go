@@ -216,7 +216,10 @@ func TestPauseResumeCancel(t *testing.T) {
 func TestDeadLettersReplay(t *testing.T) {
 	p := newPlace(t, "", 0, 2, 5)
 	p.site.Fail(p.site.DetailPath(3), -1, 500, "")
-	counts := p.counts()
+	counts := p.counts("--contact=https://example.org/bot")
+	for _, r := range p.web.Requests() {
+		assert.True(t, strings.HasSuffix(r.UserAgent, " (+https://example.org/bot)"), r.UserAgent)
+	}
 	assert.Equal(t, []int64{9, 1}, []int64{counts["products_saved"], counts["failed_tasks"]})
 	list := p.tool("dead-letters", "list", "--job=catalog")
 	assert.Contains(t, list, "http_500")

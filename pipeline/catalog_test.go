@@ -1,0 +1,44 @@
+package pipeline
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What the catalog job does unless it is told otherwise (catalog.md, manners,
+// queues and pools), and what it refuses before a request is sent.
+func TestCatalogOptions(t *testing.T) {
+	emptyEnv(t)
+	resetBeam(t)
+	base := []string{"--job=catalog", "--store=mem://b", "--contact=https://example.org/bot"}
+	o, err := parseOptions(base, io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, time.Second, o.HostDelay)
+	c := o.Catalog
+	assert.Equal(t, []int{2, 1, 8, 2, 1, 64, 0}, []int{c.ListFetchers, c.ListParsers, c.DetailFetchers, c.DetailParsers, c.Savers, c.QueueLength, c.StopAfterKnown})
+	require.Len(t, c.loaded, 1)
+	assert.Equal(t, "matter", c.loaded[0].Name)
+
+	o, err = parseOptions(append(base, "--web=demo", "--list-fetchers=3", "--list-parsers=4", "--detail-fetchers=5", "--detail-parsers=6", "--savers=7", "--queue-length=1"), io.Discard)
+	require.NoError(t, err)
+	c = o.Catalog
+	assert.Equal(t, []int{3, 4, 5, 6, 7, 1}, []int{c.ListFetchers, c.ListParsers, c.DetailFetchers, c.DetailParsers, c.Savers, c.QueueLength})
+	assert.Len(t, c.loaded, 2, "the simulated shop too")
+
+	for arg, want := range map[string]string{
+		"--contact=":              "add --contact=URL",
+		"--contact=me":            "use a URL or a mail address",
+		"--list-fetchers=0":       "--list-fetchers=0: use 1 to 10000",
+		"--savers=10001":          "--savers=10001: use 1 to 10000",
+		"--queue-length=0":        "--queue-length=0: use 1 to 10000",
+		"--stop-after-known=-1":   "use 0 or more",
+		"--sites=/nowhere/at/all": "no such file",
+	} {
+		_, err := parseOptions(append(base, arg), io.Discard)
+		assert.ErrorContains(t, err, want, arg)
+	}
+}

@@ -161,9 +161,12 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 		c.part.stats.Deleted++
 	}
 	p := ch.now
-	old, err := c.kept(ctx, p.key)
-	if err != nil {
-		return err
+	var old kept
+	if p.contentHash != "" {
+		var err error
+		if old, err = c.kept(ctx, p.key); err != nil {
+			return err
+		}
 	}
 	kind, sections := "", []chunk.Change(nil)
 	switch {
@@ -191,7 +194,7 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	}
 	links := slices.DeleteFunc(slices.Clone(e.links), func(l link) bool { return l.key == p.key })
 	queued, stats, marked := c.part.queued, c.part.stats, c.marked
-	err = c.db.Tx(ctx, func(tx *sql.Tx) error {
+	err := c.db.Tx(ctx, func(tx *sql.Tx) error {
 		c.part.queued, c.part.stats, c.marked = queued, stats, marked // a transaction may be tried again
 		if e.read != nil && kind != "" {
 			c.part.stats.Chunks += int64(len(e.read.chunks))
@@ -253,6 +256,8 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 			c.part.session, id, p.key, kind, string(b), now); err != nil {
 			return err
 		}
+	}
+	if kind == "updated" || kind == "deleted" {
 		for _, table := range []string{"chunks", "docs_blocks"} {
 			if err := exec(`DELETE FROM `+table+` WHERE provider = $1 AND key = $2`, id, p.key); err != nil {
 				return err

@@ -24,6 +24,7 @@ e2e: ## the slow real parts too: whole runs, kills, and the README's own command
 
 bench: ## benchmarks only
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
+	go test -tags e2e -run '^$$' -bench . -timeout 30m ./pipeline/e2etest/flink
 
 fuzz: ## FUZZTIME for each fuzz target
 	@grep -r --include='*_test.go' -o '^func Fuzz[A-Za-z0-9_]*' . | sort | while IFS=: read -r file func; do \

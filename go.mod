@@ -36,7 +36,7 @@ require (
 	golang.org/x/text v0.43.0 // character sets
 	golang.org/x/time v0.16.0 // --rate
 	google.golang.org/api v0.307.0 // gs://: telling errors apart
-	google.golang.org/protobuf v1.36.12 // tests: the pipeline that Dataflow is given, read back
+	google.golang.org/protobuf v1.36.12 // where a Flink worker connects to when it cannot start; tests: the pipeline that Dataflow is given
 	modernc.org/sqlite v1.60.1 // db: SQLite without cgo, so that Beam can cross-compile workers
 )
 

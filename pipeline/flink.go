@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/util/hooks"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -65,10 +66,28 @@ func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
 			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
 		}
 	}()
-	if o.Streaming && o.viaJobServer() {
-		return submitStream(ctx, p)
+	if o.viaJobServer() {
+		if err := hooks.EnableHook(setupErrors); err != nil {
+			return err
+		}
+		if o.Streaming {
+			return ofWorker(submitStream(ctx, p))
+		}
 	}
 	_, err = beam.Run(ctx, o.Runner, p)
+	return ofWorker(err)
+}
+
+// ofWorker is what a worker said, where a runner's error quotes it: the rest of
+// that is Beam's plan of the stage.
+func ofWorker(err error) error {
+	if err == nil {
+		return nil
+	}
+	_, said, ok := strings.Cut(err.Error(), "caused by:\nDoFn[")
+	if _, cause, found := strings.Cut(said, "] failed:\n"); ok && found {
+		return errors.New("a worker says: " + cause)
+	}
 	return err
 }
 

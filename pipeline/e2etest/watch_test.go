@@ -355,3 +355,56 @@ func TestSecondWatcherTakesOver(t *testing.T) {
 		})
 	}
 }
+
+// A watch's memory does not grow with the files it has taken: its peak after a
+// thousand small ones is near that after the first hundred.
+func TestWatchMemory(t *testing.T) {
+	const step, files = 100, 1000
+	for _, way := range ways {
+		t.Run(way, func(t *testing.T) {
+			w := startWeb(t, webtest.Options{Seed: 7, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})
+			dir := directory(t, nil)
+			s := openStore(t, dir)
+			c := w.watch(t, dir, way, "--watch=200ms", "--host-delay=0")
+			begin := time.Now()
+			var early, late int64
+			for n := 0; n < files; n += step {
+				var keys []string
+				for i := n; i < n+step; i++ {
+					keys = append(keys, raw(t, dir, i+1, fmt.Sprintf("site-%d.com", 2*i), fmt.Sprintf("site-%d.com", 2*i+1)))
+				}
+				for _, key := range keys {
+					eventually(t, key+"'s .success", 30*time.Second, func() bool { return c.ended() || there(t, s, key+".success")() })
+				}
+				if c.ended() {
+					t.Fatalf("the watch ended:\n%s", tail(c.output(t)))
+				}
+				if late = c.peakSoFar(t); n == 0 {
+					early = late
+				}
+			}
+			t.Logf("peak %d MiB after %d files, %d MiB after %d, in %v", early>>20, step, late>>20, files, time.Since(begin).Round(time.Second))
+			if late > early*3/2 {
+				t.Errorf("the peak grew from %d to %d bytes", early, late)
+			}
+			c.interrupt(t)
+		})
+	}
+}
+
+// peakSoFar is the largest resident set of a child at work, in bytes.
+func (c *child) peakSoFar(t *testing.T) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		var kib int64
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kib); err == nil {
+			return kib << 10
+		}
+	}
+	t.Fatalf("no VmHWM in\n%s", status)
+	return 0
+}

@@ -57,6 +57,7 @@ type lister struct {
 	Lookout
 	next time.Time // when it looks again
 	turn int       // of the last call: one whose job was started again has nobody to emit to
+	over time.Time // the watermark: looks from now on are not before it
 }
 
 var listers = struct {
@@ -115,20 +116,19 @@ func (fn *lookFn) CreateWatermarkEstimator() *sdf.ManualWatermarkEstimator {
 func (fn *lookFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEstimator, rt *sdf.LockRTracker, _ []byte,
 	emit func(beam.EventTime, File), emitTally func(beam.EventTime, []byte)) (sdf.ProcessContinuation, error) {
 	r := rt.GetRestriction().(offsetrange.Restriction)
+	if !rt.TryClaim(r.Start) {
+		return sdf.StopProcessing(), rt.GetError()
+	}
 	l := listerOf(fn.Config.Lane.RunID, fn.Every)
 	l.Lock()
 	defer l.Unlock()
 	l.turn++
-	turn, until, claimed := l.turn, time.Now().Add(fn.Hold), false
+	turn, until := l.turn, time.Now().Add(fn.Hold)
 	for {
 		if l.turn != turn || !fn.proceed(ctx, l) {
 			rt.TryClaim(r.End) // what is left of it is done
 			return sdf.StopProcessing(), ctx.Err()
 		}
-		if !claimed && !rt.TryClaim(r.Start) {
-			return sdf.StopProcessing(), rt.GetError()
-		}
-		claimed = true
 		now, found := time.Now(), 0
 		if !now.Before(l.next) {
 			var err error
@@ -137,9 +137,13 @@ func (fn *lookFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 			}
 			l.next = now.Add(l.Pause())
 		}
-		we.UpdateWatermark(now.Truncate(lookWindow).Add(lookWindow))
+		if s := now.Truncate(time.Second); l.over.Before(s) {
+			l.over = s
+		}
+		we.UpdateWatermark(l.over)
 		if found > 0 || !now.Before(until) {
-			return sdf.ResumeProcessingIn(min(time.Until(l.next), stopLook)), nil
+			// Between two calls Flink lets the watermark go, if they are a second apart.
+			return sdf.ResumeProcessingIn(max(min(time.Until(l.next), stopLook), min(fn.Hold, time.Second))), nil
 		}
 		fn.wait(ctx, l, min(time.Until(l.next), time.Until(until)))
 	}
@@ -179,6 +183,12 @@ func (fn *lookFn) look(ctx context.Context, l *lister, now time.Time, emit func(
 	if len(due) == 0 {
 		return 0, nil
 	}
+	// Flink's runner cuts watermarks down to whole seconds, so a look takes the
+	// rest of its second.
+	if now.Before(l.over) {
+		now = l.over
+	}
+	l.over = now.Truncate(time.Second).Add(time.Second)
 	at := mtime.FromTime(now)
 	for _, f := range due {
 		emit(at, f)

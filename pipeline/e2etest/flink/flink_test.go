@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -185,6 +186,26 @@ func TestInterruptAndControl(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A worker that cannot open its store ends the run at once and says why, where
+// Beam's job server would wait three minutes for it to read.
+func TestWorkerWithoutItsStore(t *testing.T) {
+	w := rig.StartWeb(t, webtest.Options{Seed: 7})
+	s := startServer(t, w)
+	dir := rig.Directory(t, rig.Bucket(4))
+	cmd := exec.Command(rig.Program, s.args("PROCESS", 2, "--store="+filepath.Base(dir), "--connect-to="+w.Addr(), "--progress=off", "--log-format=json")...)
+	cmd.Dir = filepath.Dir(dir) // which is not the server's, so a worker does not find it
+	begin := time.Now()
+	c := rig.Start(t, cmd)
+	if code := c.Wait(t, 2*time.Minute); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	t.Logf("ended after %v", time.Since(begin))
+	const said = "pipeline: the pipeline stopped: a worker says: opening the worker's store: "
+	if lines := strings.Split(strings.TrimSpace(c.Output(t)), "\n"); !strings.HasPrefix(lines[len(lines)-1], said) {
+		t.Errorf("the last line is not %q…:\n%s", said, rig.Tail(c.Output(t)))
 	}
 }
 

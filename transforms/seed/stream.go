@@ -126,7 +126,7 @@ func (fn *lookFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 	turn, until := l.turn, time.Now().Add(fn.Hold)
 	for {
 		if l.turn != turn || !fn.proceed(ctx, l) {
-			rt.TryClaim(r.End) // what is left of it is done
+			rt.TryClaim(r.End - 1) // what is left of it is done
 			return sdf.StopProcessing(), ctx.Err()
 		}
 		now, found := time.Now(), 0

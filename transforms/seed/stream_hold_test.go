@@ -1,0 +1,75 @@
+package seed
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/graph/mtime"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/sdf"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/rtrackers/offsetrange"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// A lister that may hold stays in its call until a file is due, comes back so
+// that the runner's watermark passes what it found, and ends when it is told to.
+func TestListerHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const every, hold = 10 * time.Second, time.Minute
+		cfg := Config{Lane: lane.Config{Job: Job, RunID: "hold", Store: "mem://lister-holds"}}
+		w, err := lane.Open(t.Context(), cfg.Lane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := lane.Close(cfg.Lane.RunID); err != nil {
+				t.Error(err)
+			}
+		}()
+		fn := &lookFn{Config: cfg, Every: every, Hold: hold, w: w}
+		tracker := fn.CreateTracker(fn.CreateInitialRestriction(nil))
+		watermark := fn.CreateWatermarkEstimator()
+		var found []time.Time
+		call := func() (again sdf.ProcessContinuation, took time.Duration) {
+			t.Helper()
+			begin := time.Now()
+			again, err := fn.ProcessElement(t.Context(), watermark, tracker, nil, func(at beam.EventTime, _ File) {
+				found = append(found, mtime.Time(at).ToTime())
+			}, func(beam.EventTime, []byte) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again.ShouldResume() { // the rest of it is what a runner comes back with
+				r := tracker.GetRestriction().(offsetrange.Restriction)
+				tracker = fn.CreateTracker(offsetrange.Restriction{Start: r.Start + 1, End: r.End})
+			}
+			return again, time.Since(begin)
+		}
+
+		if again, took := call(); !again.ShouldResume() || took != hold || len(found) != 0 {
+			t.Errorf("an empty bucket kept the lister for %v and gave %v, want %v and nothing", took, found, hold)
+		}
+		time.AfterFunc(25*time.Second, func() {
+			if err := w.Store.Put(t.Context(), "datasets/country=sg/category=news/date=2026-02-02/raw_0001.json", strings.NewReader("{}"), store.PutOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+		began := time.Now()
+		again, _ := call()
+		if !again.ShouldResume() || again.ResumeDelay() < time.Second || len(found) != 1 || time.Since(began) > 25*time.Second+2*every {
+			t.Fatalf("a file that appeared after 25 s was found %v after %v, resuming in %v", found, began, again.ResumeDelay())
+		}
+		if over := watermark.CurrentWatermark(); !over.Truncate(time.Second).After(found[0]) {
+			t.Errorf("the watermark %v in whole seconds is not past the look of %v", over, found[0])
+		}
+
+		time.AfterFunc(time.Second, func() { w.Stop(nil) })
+		if again, took := call(); again.ShouldResume() || took != time.Second || !tracker.IsDone() {
+			t.Errorf("told to stop after a second the lister ended after %v, resumes: %t", took, again.ShouldResume())
+		}
+	})
+}

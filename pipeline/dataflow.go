@@ -117,9 +117,9 @@ func (o *Options) workerSource(ctx context.Context) error {
 		return usagef("--runner=dataflow needs a static worker; this program is not static, and there is no Go toolchain here to build one: where there is, %s", buildWorker)
 	}
 	look := exec.CommandContext(ctx, "go", "list", program)
-	look.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOPROXY=off", "GOTOOLCHAIN=local")
-	if err := look.Run(); err != nil {
-		return usagef("--runner=dataflow needs a static worker; this program is not static, and there is no source tree of it in this directory to build one from: %s", buildWorker)
+	look.Env = append(os.Environ(), "GOPROXY=off", "GOTOOLCHAIN=local") // it must be here, not be fetched
+	if said, err := look.CombinedOutput(); err != nil {
+		return usagef("--runner=dataflow needs a static worker; this program is not static, and there is no source tree of it in this directory to build one from: %s (go list: %s)", buildWorker, said)
 	}
 	return nil
 }

@@ -119,6 +119,28 @@ func TestOptionsTravel(t *testing.T) {
 	}
 }
 
+// A database's password stays at home, also when the launcher's SEED_DB has it.
+func TestPasswordsStayAtHome(t *testing.T) {
+	emptyEnv(t)
+	t.Setenv("SEED_DB", "postgres://seed:dbPassw0rd@db.example/seed")
+	for _, j := range jobs() {
+		if !j.sql {
+			continue
+		}
+		resetBeam(t)
+		args := strings.Fields(onDataflow + "--job=" + j.name)
+		if j.name == catalog.Job {
+			args = append(args, "--contact=https://example.org/")
+		}
+		o, err := parseOptions(args, io.Discard)
+		require.NoError(t, err)
+		b, err := json.Marshal(told(o))
+		require.NoError(t, err)
+		require.Contains(t, string(b), "postgres://seed@db.example/seed")
+		require.NotContains(t, string(b), "dbPassw0rd")
+	}
+}
+
 // wholly holds that JSON, in which DoFns travel, keeps every field of a type.
 func wholly(t *testing.T, typ reflect.Type, at string, seen map[reflect.Type]bool) {
 	t.Helper()

@@ -36,6 +36,20 @@ func newest(t *testing.T, dir string) (id, state string) {
 	return row[0], row[3]
 }
 
+// obeyed holds that no request began later than five seconds after it was
+// asked for, but for a visit's own: a host that is under way may end.
+func obeyed(t *testing.T, w internet, asked time.Time) {
+	t.Helper()
+	begun := map[string]bool{}
+	for _, r := range w.Requests() {
+		if r.Start.Before(asked.Add(5 * time.Second)) {
+			begun[strings.TrimPrefix(r.Host, "www.")] = true
+		} else if !begun[strings.TrimPrefix(r.Host, "www.")] {
+			t.Errorf("%s was begun %v after it was asked to stop", r.Host, r.Start.Sub(asked))
+		}
+	}
+}
+
 func TestCancel(t *testing.T) {
 	for _, runner := range []string{"direct", "prism"} {
 		t.Run(runner, func(t *testing.T) {
@@ -57,6 +71,7 @@ func TestCancel(t *testing.T) {
 			if took := time.Since(begin); code != 130 || took > 10*time.Second {
 				t.Errorf("exit code %d after %v, want 130 within 10 s\n%s", code, took, tail(c.output(t)))
 			}
+			obeyed(t, w, begin)
 			if _, state := newest(t, dir); state != "cancelled" || lastReport(t, dir)["state"] != "cancelled" {
 				t.Errorf("state %s, the report's %v, want cancelled", state, lastReport(t, dir)["state"])
 			}
@@ -80,6 +95,7 @@ func TestPauseAndResume(t *testing.T) {
 	c := w.start(t, dir, "--concurrency=2", "--rate=30")
 	eventually(t, "the first requests", 20*time.Second, func() bool { return len(w.Requests()) >= 10 })
 	id, _ := newest(t, dir)
+	begin := time.Now()
 	runs(t, dir, "pause", id)
 	n, since := 0, time.Now()
 	eventually(t, "the visits under way to end", 30*time.Second, func() bool {
@@ -91,7 +107,10 @@ func TestPauseAndResume(t *testing.T) {
 	if done := len(marks(t, dir, false)); c.ended() || done == 0 || done >= len(b.domains) {
 		t.Fatalf("paused with %d marks of at least %d, ended %v: the pause came too late to prove anything", done, len(b.domains), c.ended())
 	}
+	obeyed(t, w, begin)
+	begin = time.Now()
 	runs(t, dir, "resume", id)
+	eventually(t, "the paused run to go on", 5*time.Second, func() bool { return len(w.Requests()) > n })
 	if code := c.wait(t, time.Minute); code != 0 {
 		t.Errorf("exit code %d after resume\n%s", code, tail(c.output(t)))
 	}

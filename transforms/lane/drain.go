@@ -38,9 +38,7 @@ func Drain[T, R any](ctx context.Context, w *Worker, n int, items iter.Seq[T], v
 		started++
 		pool.Go(func() {
 			for item := range work {
-				if w.Proceed(ctx) { // it may have been waiting for this goroutine since before a pause
-					done <- one(item)
-				}
+				done <- one(item)
 			}
 		})
 	}

@@ -2,6 +2,8 @@ package lane
 
 import (
 	"context"
+	"io"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 )
 
@@ -67,16 +70,27 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 	})
 }
 
+// slow is a store whose first write comes late.
+type slow struct {
+	store.Store
+	once sync.Once
+}
+
+func (s *slow) Put(_ context.Context, key string, body io.Reader, o store.PutOptions) error {
+	s.once.Do(func() { time.Sleep(3 * time.Second) })
+	return s.Store.Put(context.Background(), key, body, o)
+}
+
 // A lane that ends while a write is under way leaves its last figures.
 func TestProgressEndIsLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := leasing(t, memory(t), "r1")
+		w := leasing(t, &slow{Store: memory(t)}, "r1")
 		client, err := web.New(web.Config{})
 		require.NoError(t, err)
 		defer client.Close()
 		w.Web = client
 		p := w.Progress(0, 1)
-		time.Sleep(progressEvery) // its tick and End in the same instant
+		time.Sleep(progressEvery + time.Second)
 		p.End(t.Context(), ledger.Tally{})
 		time.Sleep(time.Minute)
 		all, err := ledger.Progresses(t.Context(), w.Store, "r1")

@@ -52,7 +52,7 @@ var ErrTooDeep = errors.New("the page's elements are nested too deep")
 
 // Page is a parsed page. It is not safe for concurrent use.
 type Page struct {
-	Root *html.Node // scripts, styles, pictures in SVG and comments are gone
+	Root *html.Node // what strip takes out is gone: scripts, styles, menus, pictures, comments
 
 	head     *html.Node
 	body     *html.Node

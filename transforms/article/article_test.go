@@ -148,6 +148,8 @@ func TestBody(t *testing.T) {
 		{"cards and comments are left out", `<div><h1>T</h1>` + prose + `<div class="related-news"><p>Another story altogether that has nothing to do with the one above, in a whole sentence.</p></div>
 			<div id="comments"><p>I have read better articles than this one, says a reader who writes in sentences.</p></div></div>`, proseText, article.Rules{}},
 		{"scripts are no text, though they hold tags", `<article>` + prose + `<script>document.write("<p>no</p>")</script><style>p{}</style><!-- <p>no</p> --></article>`, proseText, article.Rules{}},
+		{"a picture's text with a > in it ends at its quotes", `<article><p>Before it <img src=a alt="if a > b, <b>then</b>" class="x">after it, in one sentence that is as long as prose has to be.</p></article>`,
+			"Before it after it, in one sentence that is as long as prose has to be.", article.Rules{}},
 		{"JSON-LD, where scripts fill the page", `<script type="application/ld+json">{"@graph":[{"@type":["NewsArticle"],"articleBody":"` + strings.ReplaceAll(proseText, "\n", `\n`) + `"}]}</script><div id="app"></div>`, proseText, article.Rules{}},
 		{"nothing", `<div></div>`, "", article.Rules{}},
 	} {
@@ -157,7 +159,7 @@ func TestBody(t *testing.T) {
 }
 
 func TestMetadata(t *testing.T) {
-	got := read(t, `<html lang="ko"><head><link rel="canonical" href="https://demo.example/a/1"><meta property="article:section" content="경제">
+	got := read(t, `<html lang="ko"><head><link rel=stylesheet href=/a.css><LINK REL="CANONICAL" HREF="https://demo.example/a/1"><meta property="article:section" content="경제">
 		<script type="application/ld+json">{"@type":"NewsArticle","author":[{"@type":"Person","name":"홍길동"},{"name":"홍길동"},{"name":"임꺽정"}],"dateModified":"2024-05-03T15:00:00+09:00"}</script></head><body></body></html>`, article.Rules{})
 	assert.Equal(t, "ko", got.Language)
 	assert.Equal(t, "https://demo.example/a/1", got.Canonical)

@@ -16,8 +16,8 @@ import (
 // BenchmarkExtract reads the scrapinghub pages on one core. cpu-pages/s is by
 // the process's CPU time, as time.process_time counts it for trafilatura: on a
 // busy machine the wall's clock says nothing. Beside it, in the same minutes on
-// the same two cores, trafilatura 2.3.1 read 21 to 25 a second, this 350 to 400
-// (goal: 15 times as many).
+// the same core, trafilatura 2.3.1 read 24 to 27 a second, this 445 to 500 (goal:
+// 15 times as many).
 func BenchmarkExtract(b *testing.B) {
 	var pages [][]byte
 	size := 0

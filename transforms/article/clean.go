@@ -36,7 +36,7 @@ func clean(text string, drop []*regexp.Regexp) string {
 			continue
 		}
 		// A reporter's address at a paragraph's end.
-		if strings.HasSuffix(l, ")") || strings.HasSuffix(l, "]") || strings.Contains(l, "@") {
+		if strings.Contains(l, "@") {
 			if i := endMail.FindStringIndex(l); i != nil && i[0] > 0 && strings.ContainsAny(l[:i[0]], ".다!?") {
 				l = strings.TrimSpace(l[:i[0]])
 			}

@@ -4,11 +4,12 @@ import "strings"
 
 // raw are the elements that hold nothing of the article, and none of their own
 // kind; they are most of a page's bytes.
-var raw = [...]string{"script", "style", "svg", "noscript", "iframe", "template", "nav", "select", "button", "picture", "video"}
+var raw = [...]string{"script", "style", "svg", "noscript", "iframe", "template", "nav", "select", "button", "picture", "video", "img", "link"}
 
 // strip takes out of a page what no reader sees, before the parser makes a tree
 // of it, and gives the scripts that hold JSON-LD. A page costs half the time so.
-// Of an element that does not end nothing is taken.
+// Of an element that does not end nothing is taken. Publishers' selectors do not
+// see what is gone.
 func strip(text string) (page string, linked []string) {
 	var b strings.Builder
 	done := 0
@@ -43,6 +44,15 @@ func strip(text string) (page string, linked []string) {
 		tag := strings.IndexByte(rest, '>') + 1
 		if tag == 0 {
 			break
+		}
+		if name == "img" || name == "link" { // they have no end
+			wanted := name == "link" && strings.Contains(strings.ToLower(rest[:tag]), "canonical")
+			if !wanted && strings.Count(rest[:tag], `"`)%2 == 0 && strings.Count(rest[:tag], "'")%2 == 0 { // else the > may stand in a text
+				b.WriteString(text[done:at])
+				done = at + tag
+			}
+			at += tag
+			continue
 		}
 		end := closing(rest[tag:], name)
 		if end < 0 {

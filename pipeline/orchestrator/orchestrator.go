@@ -157,8 +157,10 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	}
 	stop()
 	<-worked
-	if s.leader != nil {
-		err = errors.Join(err, s.leader.Release(within))
+	if s.leader != nil { // with time of its own: slow clients may have used up theirs
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = errors.Join(err, s.leader.Release(release))
 	}
 	if live := s.runner.live(); len(live) > 0 {
 		s.log.Warn("runs_go_on", "run_ids", live, "todo", "start the server again to see them, or `pipeline runs cancel ID`")

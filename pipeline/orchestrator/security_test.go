@@ -176,6 +176,33 @@ func TestSlowHeaders(t *testing.T) {
 	assert.Less(t, time.Since(begin), slowHeader+5*time.Second)
 }
 
+// TestSlowClientAtTheEnd ends the server while a client takes its time: it is
+// not waited for long, and the lead is given back all the same.
+func TestSlowClientAtTheEnd(t *testing.T) {
+	w := newWorld(t, "done")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.serve(ctx, l) }()
+	require.Eventually(t, w.leading.Load, 10*time.Second, 10*time.Millisecond)
+	c, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer func() { _ = c.Close() }()
+	_, err = io.WriteString(c, "POST /api/v1/seeds/orchestrate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n{")
+	require.NoError(t, err)
+	resp, err := http.Get("http://" + l.Addr().String() + "/healthz") // by now the other request is at work
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	begin := time.Now()
+	stop()
+	require.NoError(t, <-ended)
+	require.Less(t, time.Since(begin), 8*time.Second)
+	_, held, err := ledger.HolderUnder(t.Context(), w.store, "server")
+	require.NoError(t, err)
+	require.False(t, held, "another server can lead at once")
+}
+
 func TestLargeHeader(t *testing.T) {
 	at := serve(t, newWorld(t, "done"))
 	r, err := http.NewRequest("GET", at+"/", nil)

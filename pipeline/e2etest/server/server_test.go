@@ -4,7 +4,9 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -20,6 +22,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/store/storetest"
 )
 
 // program is the server under test: one binary, which is the pipeline too.
@@ -120,7 +124,11 @@ func (r *running) cancelAll() {
 // quiet says that nobody holds a lease: no process writes into the folder.
 func (r *running) quiet() bool {
 	held := false
-	err := filepath.WalkDir(filepath.Join(r.dir, "out", "lease"), func(name string, d fs.DirEntry, err error) error {
+	leases := filepath.Join(r.dir, "out", "lease")
+	if _, err := os.Stat(leases); errors.Is(err, fs.ErrNotExist) {
+		return true // its store is elsewhere
+	}
+	err := filepath.WalkDir(leases, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -240,6 +248,72 @@ func TestRunKilled(t *testing.T) {
 		code, _ := r.call("POST", "/api/v1/seeds/orchestrate", `{"country":"sg"}`)
 		return code == http.StatusAccepted
 	})
+}
+
+// run runs the server until it ends by itself.
+func run(t *testing.T, env []string, args ...string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(cmd.Dir)
+	require.NoError(t, err)
+	require.Empty(t, left, "something was made: %v", args)
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// TestExitCodes ends the server in each way there is.
+func TestExitCodes(t *testing.T) {
+	dir := t.TempDir()
+	dataflow := []string{"--store=gs://bucket", "--runner=dataflow", "--project=p", "--region=europe-west1"}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--help"}, 0, "Starts the orchestrator"},
+		{[]string{"--surprise"}, 2, "surprise"},
+		{[]string{"--force", "--store=" + dir}, 2, "--force is for one run"},
+		{[]string{"--listen=0.0.0.0:0", "--store=" + dir}, 2, "a token is needed"},
+		{[]string{"--runner=flink", "--store=s3://bucket"}, 2, "--runner=flink needs --endpoint"},
+		{[]string{"--runner=flink", "--store=s3://bucket", "--endpoint=localhost:8099"}, 2, "needs --environment_type"},
+		{dataflow, 2, "--runner=dataflow needs --staging_location"},
+		{append(dataflow, "--staging_location=bucket"), 2, "Dataflow stages in Google Cloud Storage"},
+	} {
+		code, out := run(t, nil, c.args...)
+		assert.Equal(t, c.code, code, "%v: %s", c.args, out)
+		assert.Contains(t, out, c.says)
+	}
+	first := start(t, t.TempDir())
+	code, out := run(t, nil, "--listen="+strings.TrimPrefix(first.url, "http://"), "--store="+dir)
+	assert.Equal(t, 1, code, out)
+	assert.Contains(t, out, "is another server there?")
+	require.NoError(t, first.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, first.cmd.Wait(), "0 after a signal")
+}
+
+// TestDataflowWithoutCredentials starts a run on Dataflow where nobody signed
+// in: the run fails and says so, its words are in the log, and the server lives.
+func TestDataflowWithoutCredentials(t *testing.T) {
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none.json"))
+	dir := t.TempDir()
+	bucket := "gs://" + storetest.StartGCS(t)
+	r := start(t, dir, "--web=live", "--store="+bucket, "--runner=dataflow", "--project=p", "--region=europe-west1", "--staging_location="+bucket+"/staging")
+	id := r.trigger(`{}`)
+	eventually(t, "the run's end", time.Minute, func() bool { return r.state(id) == "failed" })
+	_, run := r.call("GET", "/api/v1/runs/"+id, "")
+	assert.Equal(t, []any{"the run ended before it began, because its options do not fit (exit code 2); its last words are in the server's log"}, run["alerts"])
+	b, err := os.ReadFile(r.log)
+	require.NoError(t, err)
+	assert.Contains(t, string(b), "--runner=dataflow needs Google credentials: set GOOGLE_APPLICATION_CREDENTIALS")
+	code, _ := r.call("GET", "/readyz", "")
+	assert.Equal(t, http.StatusOK, code)
 }
 
 // tool finds a program; without it the test is skipped, and on CI it fails.

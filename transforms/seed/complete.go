@@ -75,6 +75,7 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 
 // complete marks a file that is done, and counts it.
 func (fn *completeFn) complete(ctx context.Context, f HeldFile) map[string]int64 {
+	defer settled(fn.Config.Lane.RunID, f.Key)
 	if !f.Whole || f.Finished != f.Read.Domains {
 		fn.w.Log.Warn("file_left_open", "file_path", f.Key, "domains", f.Read.Domains, "finished", f.Finished, "held", len(f.Held))
 		return map[string]int64{"files_open": 1}

@@ -97,6 +97,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 		for n := range batches {
 			emitBatch(n, lane.Batch{File: f.Key, Broken: true})
 		}
+		settled(fn.Config.Lane.RunID, f.Key)
 		counts = map[string]int64{"files_bad": 1}
 		if err := fn.w.DeadLetter(ctx, letterOfFile(fn.Config, f.Key, "bad_file", store.Retryable(err), nil, err)); err != nil {
 			return err

@@ -65,15 +65,28 @@ var listers = struct {
 	of map[string]*lister // by run
 }{of: map[string]*lister{}}
 
-func listerOf(run string, every time.Duration) *lister {
+func listerOf(run string) *lister {
 	listers.Lock()
 	defer listers.Unlock()
 	l, ok := listers.of[run]
 	if !ok {
-		l = &lister{Lookout: Lookout{Interval: every}}
+		l = &lister{}
 		listers.of[run] = l
 	}
 	return l
+}
+
+// settled tells a stream's lister, where this process has it, that the work on
+// a file has ended.
+func settled(run, key string) {
+	listers.Lock()
+	l, ok := listers.of[run]
+	listers.Unlock()
+	if ok {
+		l.Lock()
+		defer l.Unlock()
+		l.Settle(key, time.Now())
+	}
 }
 
 type lookFn struct {
@@ -119,9 +132,12 @@ func (fn *lookFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 	if !rt.TryClaim(r.Start) {
 		return sdf.StopProcessing(), rt.GetError()
 	}
-	l := listerOf(fn.Config.Lane.RunID, fn.Every)
+	l := listerOf(fn.Config.Lane.RunID)
 	l.Lock()
 	defer l.Unlock()
+	if r.Start == 0 { // the job begins, maybe again: what was under way is lost
+		l.Lookout, l.next = Lookout{Interval: fn.Every, Awaits: true}, time.Time{}
+	}
 	l.turn++
 	turn, until := l.turn, time.Now().Add(fn.Hold)
 	for {

@@ -6,6 +6,9 @@ import "time"
 // read when it is whole and not again at every look. It holds open files only.
 type Lookout struct {
 	Interval time.Duration // between two looks
+	// Awaits says that each file that was given will be settled: until then, or
+	// for an hour, it is not given again.
+	Awaits bool
 
 	files map[string]sighting
 	began bool
@@ -40,12 +43,28 @@ func (l *Lookout) Due(open []File, now time.Time, most int) []File {
 		if !now.Before(s.next) && len(due) < most {
 			due = append(due, f)
 			s.tries++
-			s.next = now.Add(max(min(l.Interval<<min(s.tries, 16), longestPause), l.Interval))
+			s.next = now.Add(l.between(s.tries))
+			if l.Awaits {
+				s.next = now.Add(longestPause)
+			}
 		}
 		seen[f.Key] = s
 	}
 	l.files, l.began = seen, true
 	return due
+}
+
+func (l *Lookout) between(tries int) time.Duration {
+	return max(min(l.Interval<<min(tries, 16), longestPause), l.Interval)
+}
+
+// Settle says that the work on a file has ended: if it is still open, its pause
+// begins.
+func (l *Lookout) Settle(key string, now time.Time) {
+	if s, ok := l.files[key]; ok && s.tries > 0 {
+		s.next = now.Add(l.between(s.tries))
+		l.files[key] = s
+	}
 }
 
 // Pause is how long to wait for the next look: half an interval while files

@@ -76,3 +76,33 @@ func TestLookoutCapsABatch(t *testing.T) {
 		t.Errorf("then %v, want c", got)
 	}
 }
+
+// A file whose work is under way is not given again, however long it takes;
+// once it is settled and still open, its pause begins.
+func TestLookoutAwaits(t *testing.T) {
+	start := time.Date(2026, 1, 28, 0, 0, 0, 0, time.UTC)
+	l := Lookout{Interval: time.Minute, Awaits: true}
+	open := []File{{Key: "a", ETag: "1"}}
+	for _, look := range []struct {
+		at     time.Duration
+		settle bool // after the look
+		due    int
+	}{
+		{0, false, 1},
+		{30 * time.Minute, true, 0},
+		{31 * time.Minute, false, 0},
+		{32 * time.Minute, false, 1}, // two minutes after it was settled
+		{91 * time.Minute, false, 0},
+		{92 * time.Minute, true, 1}, // nobody said anything for an hour
+		{99 * time.Minute, false, 0},
+		{100 * time.Minute, false, 1},
+	} {
+		if got := l.Due(open, start.Add(look.at), 10); len(got) != look.due {
+			t.Errorf("after %v: %v due, want %d", look.at, got, look.due)
+		}
+		if look.settle {
+			l.Settle("a", start.Add(look.at))
+		}
+	}
+	l.Settle("b", start) // of another run's
+}

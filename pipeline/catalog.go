@@ -46,6 +46,8 @@ func catalogJob() job {
 	own := []string{"db", "force", "sites", "contact", "list-fetchers", "list-parsers", "detail-fetchers", "detail-parsers", "savers",
 		"queue-length", "stop-after-known", "demo-changes"}
 	return job{name: catalog.Job, flags: slices.Concat(crawling, own), sql: true, counts: "products_saved", unit: "products", run: runCatalog,
+		live: [][2]string{{"list_pages_fetched", "lists"}, {"product_urls_found", "found"}, {"detail_pages_fetched", "fetched"},
+			{"products_saved", "saved"}, {"failed_tasks", "failed"}},
 		defaults: map[string]string{"host-delay": "1s"},
 		define:   func(o *Options, f *flag.FlagSet) { o.Catalog.define(f) },
 		check:    checkCatalog,

@@ -34,6 +34,8 @@ type job struct {
 	extend func(context.Context, store.Store, *ledger.Report) error
 	// counts and unit are what the live line shows: a counter of the report, and its name.
 	counts, unit string
+	// live are more counters that the live line shows, each with a word for it.
+	live [][2]string
 	run          func(ctx context.Context, o Options, stdout, stderr io.Writer) error
 	// reopen lets the next run do a dead letter's input again; nil: by its .success.
 	reopen func(ctx context.Context, o Options, s store.Store, letters []ledger.DeadLetter) error

@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/schollz/progressbar/v3"
 
@@ -10,8 +12,8 @@ import (
 
 // progressLine is the live line on a terminal.
 type progressLine struct {
-	bar    *progressbar.ProgressBar
-	counts string
+	bar *progressbar.ProgressBar
+	job job
 }
 
 func newProgressLine(o Options, stderr io.Writer) *progressLine {
@@ -19,13 +21,14 @@ func newProgressLine(o Options, stderr io.Writer) *progressLine {
 		return &progressLine{}
 	}
 	j, _ := jobNamed(o.Job)
-	return &progressLine{counts: j.counts, bar: progressbar.NewOptions(-1, progressbar.OptionSetWriter(stderr), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString(j.unit), progressbar.OptionSetDescription("visiting"), progressbar.OptionClearOnFinish())}
+	return &progressLine{job: j, bar: progressbar.NewOptions(-1, progressbar.OptionSetWriter(stderr), progressbar.OptionShowIts(),
+		progressbar.OptionSetItsString(j.unit), progressbar.OptionSetDescription(j.liveText(ledger.Tally{})), progressbar.OptionClearOnFinish())}
 }
 
 func (p *progressLine) update(t ledger.Tally) {
 	if p.bar != nil {
-		_ = p.bar.Set64(t.Counts[p.counts]) // a terminal that is gone stops no run
+		p.bar.Describe(p.job.liveText(t))
+		_ = p.bar.Set64(t.Counts[p.job.counts]) // a terminal that is gone stops no run
 	}
 }
 
@@ -33,4 +36,20 @@ func (p *progressLine) end() {
 	if p.bar != nil {
 		_ = p.bar.Finish()
 	}
+}
+
+// liveText is what the live line says of a run so far. It is short, for a line
+// that is wider than the terminal cannot be written over.
+func (j job) liveText(t ledger.Tally) string {
+	if len(j.live) == 0 {
+		return fmt.Sprintf("%d %s", t.Counts[j.counts], j.unit)
+	}
+	var b strings.Builder
+	for i, c := range j.live {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s %d", c[1], t.Counts[c[0]])
+	}
+	return b.String()
 }

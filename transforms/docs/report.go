@@ -253,8 +253,8 @@ func (r ProviderReport) alerts(s Stats, l Thresholds) (out []Alert) {
 		}
 	}
 	over := func(value, limit float64) bool { return limit > 0 && value > limit }
-	if most := float64(l.MeanResponse.Milliseconds()); over(r.AvgResponseMS, most) {
-		say("mean_response", r.AvgResponseMS, most, "its host answers in %.0f ms on average, over %.0f ms", r.AvgResponseMS, most)
+	if most := 1000 * l.MeanResponse.Seconds(); over(r.AvgResponseMS, most) {
+		say("mean_response", r.AvgResponseMS, most, "its host answers in %.0f ms on average, over %.4g ms", r.AvgResponseMS, most)
 	}
 	if over(r.ErrorRate, l.ErrorRate) {
 		say("error_rate", r.ErrorRate, l.ErrorRate, "%.1f %% of its requests ended in 4xx or 5xx, over %.4g %%", r.ErrorRate, l.ErrorRate)

@@ -627,6 +627,7 @@ func TestThresholds(t *testing.T) {
 	require.Len(t, bad.alerts(Stats{Requests: 10}, DefaultThresholds), 6)
 	require.Empty(t, bad.alerts(Stats{Requests: 10}, Thresholds{}), "0 turns an alert off")
 	require.Empty(t, sessionAlerts(Report{Duration: 1e6}, Thresholds{}))
+	require.Len(t, ProviderReport{AvgResponseMS: 1}.alerts(Stats{}, Thresholds{MeanResponse: 500 * time.Microsecond}), 1)
 }
 
 // A session is gone on with after a kill, and not after three days.

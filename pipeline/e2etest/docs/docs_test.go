@@ -249,7 +249,9 @@ func TestDemo(t *testing.T) {
 	require.Contains(t, demo("--purge-provider=qdrant"), "qdrant: removed ")
 	require.NotContains(t, demo("--demo-edition=2"), "Provider: Qdrant")
 	require.Contains(t, demo("--enable-provider=qdrant"), "qdrant is crawled again")
-	require.Contains(t, demo("--demo-edition=2"), "Provider: Qdrant")
+	out := demo("--demo-edition=2", "--alerts=mean_response=1us,error_rate=0")
+	require.Contains(t, out, "Provider: Qdrant")
+	require.Equal(t, 15, strings.Count(out, "name=mean_response"), out)
 }
 
 // A misspelt provider is refused before anything is made; one whose policy is
@@ -307,6 +309,7 @@ func TestRefused(t *testing.T) {
 		{[]string{"--policies=" + filepath.Join(bad, "a.yaml")}, "is no directory"},
 		{[]string{"--session-max-pages=0"}, "use 1 or more"},
 		{[]string{"--demo-edition=3"}, "use 1 or 2"},
+		{[]string{"--alerts=error_rate=20"}, "--alerts: error_rate=20: use a share from 0 to 1"},
 		{[]string{"--diff", "--explain=https://a.example/"}, "--diff and --explain: use one at a time"},
 		{[]string{"--diff"}, "there is no such session"},
 		{[]string{"--country=sg"}, "country"},

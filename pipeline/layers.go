@@ -8,11 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	// Beam's own flags are registered on flag.CommandLine by its packages.
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
+
+	"github.com/newsfork/seed-engine/transforms/yamltext"
 )
 
 // layers fills in, under the flags that are given already, what the
@@ -85,8 +86,8 @@ func (o *Options) file(given map[string]bool) error {
 	}
 	// Nodes keep a value as it is written: a category 007 stays that.
 	var values map[string]ast.Node
-	if err := yaml.Unmarshal(b, &values); err != nil {
-		return usagef("--config=%s is no YAML mapping of flags' names to values: %s", o.Config, yaml.FormatError(err, false, false))
+	if err := yamltext.Decode(b, &values); err != nil {
+		return usagef("--config=%s is no YAML mapping of flags' names to values: %w", o.Config, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if o.flags.Lookup(name) == nil || name == "config" {

@@ -1,10 +1,8 @@
 package orchestrator
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"regexp"
@@ -15,7 +13,8 @@ import (
 	_ "time/tzdata" // schedules name time zones, and an image from scratch has none
 
 	"github.com/adhocore/gronx"
-	"github.com/goccy/go-yaml"
+
+	"github.com/newsfork/seed-engine/transforms/yamltext"
 )
 
 // DefaultListen is where the server listens unless told otherwise.
@@ -77,8 +76,8 @@ var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 // ParseConfig reads and checks the YAML file; empty is the default.
 func ParseConfig(b []byte) (Config, error) {
 	var c Config
-	if err := yaml.NewDecoder(bytes.NewReader(b), yaml.Strict()).Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return c, fmt.Errorf("the file is no configuration of the server: %s", yaml.FormatError(err, false, false))
+	if err := yamltext.Strict(b, &c); err != nil {
+		return c, fmt.Errorf("the file is no configuration of the server: %w", err)
 	}
 	return c, c.settle()
 }

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -14,7 +13,8 @@ import (
 	"strings"
 
 	"github.com/andybalholm/cascadia"
-	"github.com/goccy/go-yaml"
+
+	"github.com/newsfork/seed-engine/transforms/yamltext"
 )
 
 // Site says where a shop's or a register's products are and how their pages are
@@ -98,7 +98,7 @@ func ReadSites(files fs.FS) ([]Site, error) {
 // ParseSite reads one site and checks it as far as that goes without its pages.
 func ParseSite(text []byte) (Site, error) {
 	var s Site
-	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&s); err != nil {
+	if err := yamltext.Strict(text, &s); err != nil {
 		return Site{}, fmt.Errorf("parsing YAML: %w", err)
 	}
 	_, err := s.compile()

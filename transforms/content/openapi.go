@@ -13,9 +13,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"github.com/newsfork/seed-engine/transforms/charset"
+	"github.com/newsfork/seed-engine/transforms/yamltext"
 )
 
 // ErrNotOpenAPI says that a document is no OpenAPI or Swagger description, or
@@ -87,7 +87,7 @@ func readObject(text string) (object, error) {
 		}
 		return v.(object), nil
 	}
-	file, err := parser.ParseBytes([]byte(text), 0)
+	file, err := yamltext.Parse([]byte(text))
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func readObject(text string) (object, error) {
 	if len(ast.Filter(ast.AliasType, file.Docs[0].Body)) > 0 {
 		return nil, errors.New("the YAML uses aliases")
 	}
-	var v yaml.MapSlice
-	if err := yaml.NodeToValue(file.Docs[0].Body, &v, yaml.UseOrderedMap()); err != nil {
+	v, err := yamltext.Ordered(file.Docs[0].Body)
+	if err != nil {
 		return nil, err
 	}
 	o, _ := ordered(v).(object)

@@ -17,10 +17,10 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"github.com/newsfork/seed-engine/transforms/canonical"
 	"github.com/newsfork/seed-engine/transforms/content"
+	"github.com/newsfork/seed-engine/transforms/yamltext"
 )
 
 // What a field that a file leaves out stands for (CPA-001 section 6.1).
@@ -181,15 +181,15 @@ func Load(files fs.FS) ([]Policy, error) {
 // fault with its line.
 func Parse(name string, text []byte) (Policy, error) {
 	p := Policy{MaxDepth: DefaultMaxDepth, MaxPages: DefaultMaxPages, RequestDelayMS: DefaultRequestDelay, Channel: Crawl, Terms: Unknown}
-	file, err := parser.ParseBytes(text, 0)
+	file, err := yamltext.Parse(text)
 	if err != nil {
-		return Policy{}, fmt.Errorf("%s: %s", name, oneLine(err))
+		return Policy{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
 		return Policy{}, fmt.Errorf("%s: holds %d YAML documents; write one a provider", name, len(file.Docs))
 	}
-	if err := yaml.UnmarshalWithOptions(text, &p, yaml.DisallowUnknownField()); err != nil {
-		return Policy{}, fmt.Errorf("%s: %s", name, oneLine(err))
+	if err := yamltext.Strict(text, &p); err != nil {
+		return Policy{}, fmt.Errorf("%s: %w", name, err)
 	}
 	var faults []error
 	for _, f := range p.faults() {
@@ -200,17 +200,6 @@ func Parse(name string, text []byte) (Policy, error) {
 	}
 	return p, nil
 }
-
-// oneLine is a YAML error as "line 3: …", without the source that it shows below.
-func oneLine(err error) string {
-	s, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
-	if m := position.FindStringSubmatch(s); m != nil {
-		return "line " + m[1] + ": " + m[2]
-	}
-	return s
-}
-
-var position = regexp.MustCompile(`^\[(\d+):\d+\] (.*)$`)
 
 // line is where a field stands, 1 where it is missing.
 func line(file *ast.File, field string) int {

@@ -1,14 +1,13 @@
 package provider
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
+	"github.com/newsfork/seed-engine/transforms/yamltext"
 )
 
 // Config is the news job's configuration: the seed's section 8.
@@ -53,10 +52,8 @@ const EnvPrefix = "NEWS_"
 // providers that are not in ids are refused.
 func ReadConfig(text []byte, environ []string, ids []string) (Config, error) {
 	c := Defaults()
-	if len(bytes.TrimSpace(text)) > 0 {
-		if err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&c); err != nil {
-			return Config{}, fmt.Errorf("parsing YAML: %w", err)
-		}
+	if err := yamltext.Strict(text, &c); err != nil {
+		return Config{}, fmt.Errorf("parsing YAML: %w", err)
 	}
 	for id := range c.Providers {
 		if !slices.Contains(ids, id) {

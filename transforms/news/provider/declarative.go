@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -12,9 +11,8 @@ import (
 	"time"
 	_ "time/tzdata" // a publisher's zone is known on every machine
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/newsfork/seed-engine/transforms/article"
+	"github.com/newsfork/seed-engine/transforms/yamltext"
 )
 
 // Declaration is a publisher as a YAML file: no code. Only id, press, baseUrl
@@ -64,7 +62,7 @@ func ReadDeclarations(files fs.FS) ([]Provider, error) {
 // Declared makes a provider of one YAML file.
 func Declared(text []byte) (Provider, error) {
 	var d Declaration
-	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&d); err != nil {
+	if err := yamltext.Strict(text, &d); err != nil {
 		return nil, fmt.Errorf("parsing YAML: %w", err)
 	}
 	p := &declared{d: d, policy: Policy{Unique: cmp.Or(d.Unique, ByURL), Keep: d.KeepQuery}}

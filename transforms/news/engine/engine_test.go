@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -261,6 +262,48 @@ func TestRobots(t *testing.T) {
 	w.slept = nil
 	w.run(mk.Provider{})
 	assert.GreaterOrEqual(t, slices.Max(w.slept), 7*time.Second-time.Second/2, "Crawl-delay is longer than ours")
+}
+
+// A robots.txt whose connection breaks is one that cannot be had.
+func TestRobotsBreaksOff(t *testing.T) {
+	w := once(t)
+	asked := 0
+	w.sim.Handle(newssim.MK, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked++
+		assert.Equal(t, "/robots.txt", r.URL.Path)
+		panic(http.ErrAbortHandler)
+	}))
+	r := w.run(mk.Provider{})
+	assert.Equal(t, engine.Skipped, r.State)
+	assert.Contains(t, r.Reason, "robots.txt cannot be had: ")
+	assert.Equal(t, 3, asked)
+}
+
+// Redirects are followed to the publisher's own pages that robots.txt allows,
+// and to no others.
+func TestRedirects(t *testing.T) {
+	w := once(t)
+	site := w.sites[newssim.MK]
+	to := map[string]string{site.Path(12): site.Path(12) + "?utm_source=moved", site.Path(11): "https://elsewhere.example/11", site.Path(10): "/search?q=10"}
+	w.sim.Handle(newssim.MK, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if at := to[r.URL.RequestURI()]; at != "" {
+			http.Redirect(rw, r, at, http.StatusMovedPermanently)
+			return
+		}
+		site.ServeHTTP(rw, r)
+	}))
+	r := w.run(mk.Provider{})
+	assert.Equal(t, engine.Ran, r.State)
+	assert.Equal(t, counts{Found: 12, Fetched: 8, Inserted: 8, Failed: 2}, countsOf(r))
+	assert.Equal(t, 1, w.count("url LIKE '%"+site.Path(12)+"%'"))
+	for _, l := range w.letters {
+		assert.Equal(t, "blocked", l.Kind)
+		assert.Contains(t, l.Error, "it leads to where the provider may not be followed")
+	}
+	for _, r := range w.sim.Requests() {
+		assert.Equal(t, newssim.MK, r.Host)
+		assert.NotEqual(t, "/search", r.Path)
+	}
 }
 
 // robots.txt's sitemaps first, else hints, else the provider is skipped.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime"
 )
 
 // resetBeam gives Beam's own flags, which belong to the process, their values
@@ -366,8 +366,9 @@ func TestBeamFlags(t *testing.T) {
 			t.Errorf("--%s is in flag.CommandLine, and so in the job", f.Name)
 		}
 	})
-	beam.PipelineOptions.LoadOptionsFromFlags(nil)
-	exported := beam.PipelineOptions.Export().Options
+	options := runtime.NewOptions() // the process's own keep what an earlier test's run loaded
+	options.LoadOptionsFromFlags(nil)
+	exported := options.Export().Options
 	if exported["parallelism"] != "3" {
 		t.Errorf("the job's options lack parallelism: %v", exported)
 	}

@@ -159,7 +159,7 @@ func submit(ctx context.Context, o Options, p *beam.Pipeline) (id string, err er
 	case err != nil:
 		return "", err
 	case same.seen.Load():
-		return "", fmt.Errorf("Dataflow already has a job %s at work (%s), and this run was not submitted: wait until that has ended there, or give another --job_name", o.beam("job_name"), result.JobID())
+		return "", fmt.Errorf("a job %s is at work at Dataflow already (%s), and this run was not submitted: wait until that has ended there, or give another --job_name", o.beam("job_name"), result.JobID())
 	}
 	return result.JobID(), nil
 }

@@ -504,7 +504,7 @@ func TestAsyncCancel(t *testing.T) {
 	a.mu.Unlock()
 	same := w.submit(t, a, "--async", "--worker_binary="+given)
 	assert.Equal(t, 1, same.Wait(t, time.Minute))
-	assert.Contains(t, same.Output(t), "Dataflow already has a job seed-nightly at work (job-0), and this run was not submitted")
+	assert.Contains(t, same.Output(t), "a job seed-nightly is at work at Dataflow already (job-0), and this run was not submitted")
 	_, state := w.newest(t)
 	assert.Equal(t, "failed", state)
 	w.web.Run(t, w.bucket, "--runner=prism")

@@ -170,7 +170,10 @@ func typed(kind, s string) (any, bool) {
 
 // first is the first non-empty text that the finder finds.
 func (f finder) first(root *html.Node) (string, bool) {
-	for _, n := range cascadia.QueryAll(root, f.group) {
+	for n := range root.Descendants() {
+		if !f.group.Match(n) {
+			continue
+		}
 		if s, ok := f.text(n); ok {
 			return s, true
 		}

@@ -215,13 +215,39 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
+// BenchmarkRead stands beside the standard library's decoder, which reads the
+// same records one at a time. The goal is 300 MB/s on one core (-cpu=1).
 func BenchmarkRead(b *testing.B) {
 	text := generate(20 << 20)
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Read(bytes.NewReader(text), func(r Record) error { return r.Err }); err != nil {
-			b.Fatal(err)
+	b.Run("ours", func(b *testing.B) {
+		b.SetBytes(int64(len(text)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := Read(bytes.NewReader(text), func(r Record) error { return r.Err }); err != nil {
+				b.Fatal(err)
+			}
 		}
-	}
+	})
+	b.Run("encoding-json", func(b *testing.B) {
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			d := json.NewDecoder(bytes.NewReader(text))
+			// The records are the first array.
+			for t, err := d.Token(); t != json.Delim('['); t, err = d.Token() {
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			for d.More() {
+				var r struct {
+					RawURL           string `json:"raw_url"`
+					NormalizedDomain string `json:"normalized_domain"`
+					DomainID         string `json:"domain_id"`
+				}
+				if err := d.Decode(&r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
 }

@@ -200,9 +200,9 @@ func (fn *lookFn) look(ctx context.Context, l *lister, now time.Time, emit func(
 		return 0, nil
 	}
 	// Flink's runner cuts watermarks down to whole seconds, so a look takes the
-	// rest of its second.
-	if now.Before(l.over) {
-		now = l.over
+	// rest of its second. What has the watermark's own time is late for prism's.
+	if !now.After(l.over) {
+		now = l.over.Add(lookWindow)
 	}
 	l.over = now.Truncate(time.Second).Add(time.Second)
 	at := mtime.FromTime(now)

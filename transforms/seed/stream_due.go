@@ -6,8 +6,8 @@ import "time"
 // read when it is whole and not again at every look. It holds open files only.
 type Lookout struct {
 	Interval time.Duration // between two looks
-	// Awaits says that each file that was given will be settled: until then, or
-	// for an hour, it is not given again.
+	// Awaits says that each file that was given will be settled: until then it is
+	// not given again, but for after a while, lest a lost one waits for ever.
 	Awaits bool
 
 	files map[string]sighting
@@ -20,8 +20,12 @@ type sighting struct {
 	next  time.Time // when it is tried again
 }
 
-// longestPause is between two tries of a file that stays open as it is.
-const longestPause = time.Hour
+const (
+	// longestPause is between two tries of a file that stays open as it is.
+	longestPause = time.Hour
+	// patience is how long, at least, the work on a file is waited for.
+	patience = 10 * time.Minute
+)
 
 // Due gives those of the open files that are to be read now, at most so many.
 // What is there at the first look is read at once. A file that appears or is
@@ -45,7 +49,7 @@ func (l *Lookout) Due(open []File, now time.Time, most int) []File {
 			s.tries++
 			s.next = now.Add(l.between(s.tries))
 			if l.Awaits {
-				s.next = now.Add(longestPause)
+				s.next = now.Add(max(l.between(s.tries), patience))
 			}
 		}
 		seen[f.Key] = s

@@ -89,13 +89,13 @@ func TestLookoutAwaits(t *testing.T) {
 		due    int
 	}{
 		{0, false, 1},
-		{30 * time.Minute, true, 0},
-		{31 * time.Minute, false, 0},
-		{32 * time.Minute, false, 1}, // two minutes after it was settled
-		{91 * time.Minute, false, 0},
-		{92 * time.Minute, true, 1}, // nobody said anything for an hour
-		{99 * time.Minute, false, 0},
-		{100 * time.Minute, false, 1},
+		{5 * time.Minute, true, 0},
+		{6 * time.Minute, false, 0},
+		{7 * time.Minute, false, 1}, // two minutes after it was settled
+		{16 * time.Minute, false, 0},
+		{17 * time.Minute, true, 1}, // nobody said anything for ten minutes
+		{24 * time.Minute, false, 0},
+		{25 * time.Minute, false, 1},
 	} {
 		if got := l.Due(open, start.Add(look.at), 10); len(got) != look.due {
 			t.Errorf("after %v: %v due, want %d", look.at, got, look.due)

@@ -94,9 +94,9 @@ const (
 // finds no file takes.
 func BenchmarkGrouping(b *testing.B) {
 	s := startServer(b, rig.StartWeb(b, webtest.Options{}))
+	beam.Init()
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // prism tells of every stage
 	beamlog.SetLogger(mute{})
-	beam.Init()
 	empty := rig.Directory(b, nil)
 	full := rig.Directory(b, map[string]string{
 		"datasets/country=sg/category=news/date=2026-01-28/raw_0001.json": benchRaw(groupedHosts),

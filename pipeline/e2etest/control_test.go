@@ -108,7 +108,6 @@ func TestPauseAndResume(t *testing.T) {
 		t.Fatalf("paused with %d marks of at least %d, ended %v: the pause came too late to prove anything", done, len(b.domains), c.ended())
 	}
 	obeyed(t, w, begin)
-	begin = time.Now()
 	runs(t, dir, "resume", id)
 	eventually(t, "the paused run to go on", 5*time.Second, func() bool { return len(w.Requests()) > n })
 	if code := c.wait(t, time.Minute); code != 0 {

@@ -96,6 +96,10 @@ type Request struct {
 	// Beside sends the request without waiting for the host's turn: for a user
 	// who asks for two requests side by side at one host. Redirects wait.
 	Beside bool
+	// Ready, when set, is called when the turn of a request has come, before it
+	// is sent; redirects and retries too. It may wait: Timeout begins after it. A
+	// ctx that it ends keeps the request from being sent.
+	Ready func()
 }
 
 // Response is the answer, whatever its status.
@@ -357,7 +361,7 @@ func (c *Client) exchange(ctx context.Context, r Request) (_ *Response, hold tim
 		if err := c.guard.url(u); err != nil {
 			return nil, 0, fail(KindBlocked, err)
 		}
-		resp, hold, err := c.hop(ctx, u, header, r.MaxBytes, &left, r.Beside && len(seen) == 0)
+		resp, hold, err := c.hop(ctx, u, header, r, &left, r.Beside && len(seen) == 0)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, 0, fmt.Errorf("fetching %s: %w", u, ctx.Err())
@@ -431,7 +435,7 @@ func hostKey(host, port string) string {
 
 // hop sends one request when it is its turn, and reads the answer. It takes
 // the time it needed off left. The error is the transport's or ctx's.
-func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, maxBytes int64, left *time.Duration, beside bool) (_ *Response, hold time.Duration, _ error) {
+func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration, beside bool) (_ *Response, hold time.Duration, _ error) {
 	key := hostKey(u.Hostname(), u.Port())
 	if beside {
 		defer func() { c.hosts.note(key, hold) }()
@@ -448,6 +452,12 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, maxByt
 	defer c.slots.release()
 	if err := c.pace.wait(ctx); err != nil {
 		return nil, 0, err
+	}
+	if r.Ready != nil {
+		r.Ready()
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, *left)
@@ -490,11 +500,11 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, maxByt
 	body, coded, free := newDecoder(wire, answer.Header["Content-Encoding"])
 	defer free()
 	if coded {
-		wire.left = maxBytes + 64<<10 // compression that makes it longer is none
+		wire.left = r.MaxBytes + 64<<10 // compression that makes it longer is none
 		answer.Header.Del("Content-Encoding")
 		answer.Header.Del("Content-Length")
 	}
-	resp.Body, resp.Truncated, err = readBody(body, maxBytes)
+	resp.Body, resp.Truncated, err = readBody(body, r.MaxBytes)
 	switch {
 	case wire.err != nil && !resp.Truncated:
 		return nil, hold, orDone(ctx, fmt.Errorf("reading the body: %w", wire.err))

@@ -159,6 +159,36 @@ func TestSecretsStayWithTheirHost(t *testing.T) {
 	}
 }
 
+// What Ready ends is never sent, though a connection is open and waits for it;
+// else Ready is called for each request that is.
+func TestReady(t *testing.T) {
+	var asked atomic.Int64
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.URL.Path == "/from" {
+			http.Redirect(w, r, "/to", http.StatusFound)
+		}
+	})
+	c := client(t, Config{AllowPrivate: true})
+	calls := 0
+	if _, err := c.Get(t.Context(), Request{URL: s.URL + "/from", MaxRedirects: 1, Ready: func() { calls++ }}); err != nil || calls != 2 {
+		t.Errorf("called %d times, %v; want 2, one a hop", calls, err)
+	}
+	asked.Store(0)
+	for range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := c.Get(ctx, Request{URL: s.URL + "/to", Ready: cancel}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want that it was cancelled", err)
+		}
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("%d of 100 requests were sent", n)
+	}
+	if s := c.Stats(); s.Requests != 2 || len(s.Failures) > 0 {
+		t.Errorf("they are counted: %+v", s)
+	}
+}
+
 func TestKinds(t *testing.T) {
 	raw := func(answer string) string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

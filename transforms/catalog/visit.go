@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/http/httptrace"
 	"net/url"
 	"sync"
 	"time"
@@ -30,8 +29,6 @@ const (
 	// inFlight is how long requests in flight go on after a stop, so that the
 	// process ends within catalog.md's two seconds.
 	inFlight = 1500 * time.Millisecond
-	// heldFor is a wait at the switch that is long enough to be a pause.
-	heldFor = 50 * time.Millisecond
 	// leaseLook is how often a site that another run has is looked at again.
 	leaseLook = 500 * time.Millisecond
 )
@@ -294,18 +291,14 @@ func (v *visit) get(ctx context.Context, r web.Request) (*web.Response, error) {
 			continue
 		}
 		resp, err, held := v.send(ctx, r)
-		switch {
-		case err == nil:
-			return resp, nil
-		case ctx.Err() != nil || v.stopped.Err() != nil && held:
+		if err != nil && (ctx.Err() != nil || held) {
 			return nil, errHeld
-		case held:
-			continue // a pause came before it was sent
 		}
-		return nil, err
+		return resp, err
 	}
 }
 
+// send gives held where the stop came before the request was sent.
 func (v *visit) send(ctx context.Context, r web.Request) (_ *web.Response, err error, held bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -319,18 +312,16 @@ func (v *visit) send(ctx context.Context, r web.Request) (_ *web.Response, err e
 		}
 	})
 	defer unhook()
-	resp, err := v.w.Web.Get(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { // its turn has come; called anew for each hop of a redirect
-			begin := time.Now()
-			if !v.state.Control.Proceed(ctx) || time.Since(begin) > heldFor {
-				cancel(errHeld)
-				return
-			}
-			mu.Lock()
-			sent = true
-			mu.Unlock()
-		},
-	}), r)
+	r.Ready = func() { // its turn has come; called anew for each hop of a redirect
+		if !v.state.Control.Proceed(ctx) {
+			cancel(errHeld)
+			return
+		}
+		mu.Lock()
+		sent = true
+		mu.Unlock()
+	}
+	resp, err := v.w.Web.Get(ctx, r)
 	return resp, err, errors.Is(context.Cause(ctx), errHeld)
 }
 

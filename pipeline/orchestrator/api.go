@@ -25,8 +25,9 @@ var openAPI []byte
 const (
 	troubleText  = "the server could not do this; its log says why"
 	tooLargeText = "the body is larger than 64 KiB"
-	noRunText    = "there is no such run; GET /api/v1/runs lists them"
 )
+
+var errNoRun = errors.New("there is no such run; GET /api/v1/runs lists them")
 
 // route is one of the API's. The pages are not described in openapi.json.
 type route struct {
@@ -128,8 +129,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.refuse(w, r, http.StatusUnsupportedMediaType, errNotJSON.Error())
 	case errors.Is(err, errNoLetter):
 		s.refuse(w, r, http.StatusNotFound, errNoLetter.Error())
-	case errors.Is(err, store.ErrNotExist):
-		s.refuse(w, r, http.StatusNotFound, noRunText)
+	case errors.Is(err, errNoRun):
+		s.refuse(w, r, http.StatusNotFound, errNoRun.Error())
 	default:
 		s.log.Error("request_failed", "method", r.Method, "path", r.URL.Path, "error", ledger.Redact(err.Error()))
 		s.refuse(w, r, http.StatusInternalServerError, troubleText)
@@ -254,9 +255,13 @@ var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 func (s *Server) run(r *http.Request) (*entry, error) {
 	id := r.PathValue("id")
 	if !idForm.MatchString(id) {
-		return nil, store.ErrNotExist
+		return nil, errNoRun
 	}
-	return s.board.find(r.Context(), id, s.now())
+	e, err := s.board.find(r.Context(), id, s.now())
+	if errors.Is(err, store.ErrNotExist) {
+		return nil, errNoRun
+	}
+	return e, err
 }
 
 func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
@@ -418,7 +423,7 @@ var errNoLetter = errors.New("this run has no such dead letter; GET its dead-let
 // replay opens the inputs of a run's dead letters again, all or those named.
 func (s *Server) replay(ctx context.Context, e *entry, ids []string) (int, error) {
 	if e.Run.Job == "" {
-		return 0, store.ErrNotExist
+		return 0, errNoRun
 	}
 	there := map[string]bool{}
 	for d, err := range ledger.ListDeadLetters(ctx, s.store, e.Run.Job, e.Run.RunID) {

@@ -312,6 +312,20 @@ func TestErrorsTellNothing(t *testing.T) {
 	assert.NotContains(t, a.body, "secret")
 }
 
+// TestNoProgram has no pipeline program to start: that is the server's trouble,
+// and not a run that nobody knows.
+func TestNoProgram(t *testing.T) {
+	w := newWorld(t, "done", func(s *Settings) { s.Program = []string{t.TempDir() + "/none"} })
+	a := w.do("POST", "/api/v1/seeds/orchestrate", "{}")
+	assert.Equal(t, http.StatusInternalServerError, a.code, a.body)
+	assert.Contains(t, a.body, troubleText)
+	assert.Contains(t, w.log.String(), "starting the pipeline program; name it by --pipeline")
+	assert.Equal(t, http.StatusNotFound, w.do("GET", "/api/v1/runs/none", "").code)
+	id, err := w.runner.active(t.Context(), "seed")
+	assert.NoError(t, err)
+	assert.Empty(t, id, "the next try is not kept from starting")
+}
+
 func TestConfigOfStrangers(t *testing.T) {
 	_, err := ReadConfig(t.TempDir() + "/none.yaml")
 	assert.ErrorIs(t, err, fs.ErrNotExist)

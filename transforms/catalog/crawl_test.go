@@ -238,9 +238,9 @@ func TestManners(t *testing.T) {
 	}
 	for _, status := range []int{429, 503} {
 		t.Run(fmt.Sprintf("Retry-After of a %d holds all fetchers", status), func(t *testing.T) {
-			j := newJob(t, "", webtest.Options{}, "matter")
-			j.small(2, 20)
-			j.matter.Fail(j.matter.DetailPath(21), 1, status, "1")
+			j := newJob(t, "", webtest.Options{Latency: 50 * time.Millisecond}, "matter")
+			j.small(4, 20) // half a second without the hold
+			j.matter.Fail(j.matter.DetailPath(75), 1, status, "1")
 			j.run()
 			var held time.Time
 			late := 0
@@ -252,7 +252,7 @@ func TestManners(t *testing.T) {
 			require.False(t, held.IsZero())
 			for _, r := range j.web.Requests() {
 				since := r.Start.Sub(held)
-				if since > 50*time.Millisecond && since < 950*time.Millisecond {
+				if since > 150*time.Millisecond && since < 950*time.Millisecond {
 					t.Errorf("%s was asked for %v after the %d", r.Path, since, status)
 				}
 				if since >= 950*time.Millisecond {

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"flag"
@@ -103,7 +104,9 @@ func plainPool(b *testing.B, j *job, log []webtest.LoggedRequest) float64 {
 	require.True(b, roots.AppendCertsFromPEM(j.sim.CAPEM()))
 	dialer := &net.Dialer{Timeout: 30 * time.Second}
 	client := &http.Client{Timeout: pageTimeout, Transport: &http.Transport{
-		Dial:            func(network, _ string) (net.Conn, error) { return dialer.Dial(network, j.sim.Addr()) },
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, j.sim.Addr())
+		},
 		TLSClientConfig: &tls.Config{RootCAs: roots}, MaxIdleConnsPerHost: 1,
 	}}
 	defer client.CloseIdleConnections()

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 	"github.com/newsfork/seed-engine/transforms/metadata"
 )
 
 // runs is `pipeline runs` with these words; it must end well.
 func runs(t *testing.T, dir string, words ...string) string {
 	t.Helper()
-	out, err := exec.Command(program, append(append([]string{"runs"}, words...), "--store="+dir)...).CombinedOutput()
+	out, err := exec.Command(rig.Program, append(append([]string{"runs"}, words...), "--store="+dir)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("runs %v: %v\n%s", words, err, out)
 	}
@@ -38,7 +39,7 @@ func newest(t *testing.T, dir string) (id, state string) {
 
 // obeyed holds that no request began later than five seconds after it was
 // asked for, but for a visit's own: a host that is under way may end.
-func obeyed(t *testing.T, w internet, asked time.Time) {
+func obeyed(t *testing.T, w rig.Web, asked time.Time) {
 	t.Helper()
 	begun := map[string]bool{}
 	for _, r := range w.Requests() {
@@ -55,9 +56,9 @@ func TestCancel(t *testing.T) {
 		t.Run(runner, func(t *testing.T) {
 			w, release := slowWeb(t)
 			b := gated()
-			dir := directory(t, b.files)
-			c := w.start(t, dir, "--runner="+runner)
-			eventually(t, "the run at its hosts", 20*time.Second, asked(w, 6))
+			dir := rig.Directory(t, b.files)
+			c := start(t, w, dir, "--runner="+runner)
+			rig.Eventually(t, "the run at its hosts", 20*time.Second, asked(w, 6))
 			id, state := newest(t, dir)
 			if state != "running" {
 				t.Errorf("the state of the live run is %s", state)
@@ -66,76 +67,76 @@ func TestCancel(t *testing.T) {
 			if out := runs(t, dir, "cancel", id); !strings.Contains(out, id) {
 				t.Errorf("runs cancel says %q", out)
 			}
-			code := c.wait(t, 30*time.Second)
+			code := c.Wait(t, 30*time.Second)
 			// Two seconds until the workers look, and the grace of what is in flight.
 			if took := time.Since(begin); code != 130 || took > 10*time.Second {
-				t.Errorf("exit code %d after %v, want 130 within 10 s\n%s", code, took, tail(c.output(t)))
+				t.Errorf("exit code %d after %v, want 130 within 10 s\n%s", code, took, rig.Tail(c.Output(t)))
 			}
 			obeyed(t, w, begin)
-			if _, state := newest(t, dir); state != "cancelled" || lastReport(t, dir)["state"] != "cancelled" {
-				t.Errorf("state %s, the report's %v, want cancelled", state, lastReport(t, dir)["state"])
+			if _, state := newest(t, dir); state != "cancelled" || rig.LastReport(t, dir).State != "cancelled" {
+				t.Errorf("state %s, the report's %v, want cancelled", state, rig.LastReport(t, dir).State)
 			}
 			if marks(t, dir, false)["datasets/country=sg/category=news/date=2026-02-01/raw_0001.json.success"] {
 				t.Error("a file whose hosts were cut off is marked")
 			}
-			if out, err := exec.Command(program, "runs", "cancel", id, "--store="+dir).CombinedOutput(); err == nil {
+			if out, err := exec.Command(rig.Program, "runs", "cancel", id, "--store="+dir).CombinedOutput(); err == nil {
 				t.Errorf("a run that is over can be cancelled: %s", out)
 			}
 			release()
-			w.run(t, dir, "--runner="+runner)
-			same(t, objects(t, dir), uninterrupted(t, w, b))
+			run(t, w, dir, "--runner="+runner)
+			rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))
 		})
 	}
 }
 
 func TestPauseAndResume(t *testing.T) {
-	w := startWeb(t, webtest.Options{Seed: 7})
+	w := rig.StartWeb(t, webtest.Options{Seed: 7})
 	b := generate(90, steadyKinds)
-	dir := directory(t, b.files)
-	c := w.start(t, dir, "--concurrency=2", "--rate=30")
-	eventually(t, "the first requests", 20*time.Second, func() bool { return len(w.Requests()) >= 10 })
+	dir := rig.Directory(t, b.files)
+	c := start(t, w, dir, "--concurrency=2", "--rate=30")
+	rig.Eventually(t, "the first requests", 20*time.Second, func() bool { return len(w.Requests()) >= 10 })
 	id, _ := newest(t, dir)
 	begin := time.Now()
 	runs(t, dir, "pause", id)
 	n, since := 0, time.Now()
-	eventually(t, "the visits under way to end", 30*time.Second, func() bool {
+	rig.Eventually(t, "the visits under way to end", 30*time.Second, func() bool {
 		if now := len(w.Requests()); now != n {
 			n, since = now, time.Now()
 		}
 		return time.Since(since) > 2500*time.Millisecond
 	})
-	if done := len(marks(t, dir, false)); c.ended() || done == 0 || done >= len(b.domains) {
-		t.Fatalf("paused with %d marks of at least %d, ended %v: the pause came too late to prove anything", done, len(b.domains), c.ended())
+	if done := len(marks(t, dir, false)); c.Ended() || done == 0 || done >= len(b.domains) {
+		t.Fatalf("paused with %d marks of at least %d, ended %v: the pause came too late to prove anything", done, len(b.domains), c.Ended())
 	}
 	obeyed(t, w, begin)
 	runs(t, dir, "resume", id)
-	eventually(t, "the paused run to go on", 5*time.Second, func() bool { return len(w.Requests()) > n })
-	if code := c.wait(t, time.Minute); code != 0 {
-		t.Errorf("exit code %d after resume\n%s", code, tail(c.output(t)))
+	rig.Eventually(t, "the paused run to go on", 5*time.Second, func() bool { return len(w.Requests()) > n })
+	if code := c.Wait(t, time.Minute); code != 0 {
+		t.Errorf("exit code %d after resume\n%s", code, rig.Tail(c.Output(t)))
 	}
 	if len(w.Requests()) == n {
 		t.Error("nothing was asked after resume")
 	}
-	same(t, objects(t, dir), uninterrupted(t, w, b))
+	rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))
 }
 
 // The real program behind a proxy, with its own CA: no --connect-to.
 func TestProxyFromTheEnvironment(t *testing.T) {
-	w := startWeb(t, webtest.Options{Seed: 7})
+	w := rig.StartWeb(t, webtest.Options{Seed: 7})
 	b := generate(30, steadyKinds)
 	want := uninterrupted(t, w, b)
 	w.ResetLog()
-	dir := directory(t, b.files)
-	args := slices.DeleteFunc(w.args(dir), func(a string) bool { return strings.HasPrefix(a, "--connect-to=") })
+	dir := rig.Directory(t, b.files)
+	args := slices.DeleteFunc(args(w, dir), func(a string) bool { return strings.HasPrefix(a, "--connect-to=") })
 	for name, value := range map[string]string{"HTTP_PROXY": "http://" + w.Addr(), "HTTPS_PROXY": "http://" + w.Addr(), "NO_PROXY": ""} {
 		t.Setenv(name, value)
 		t.Setenv(strings.ToLower(name), value)
 	}
-	c := startChild(t, exec.Command(program, args...), w.ca)
-	if code := c.wait(t, time.Minute); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, tail(c.output(t)))
+	c := startChild(t, exec.Command(rig.Program, args...), w.CA)
+	if code := c.Wait(t, time.Minute); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, rig.Tail(c.Output(t)))
 	}
-	same(t, objects(t, dir), want)
+	rig.Same(t, rig.Objects(t, dir), want)
 	tunnels := 0
 	for _, r := range w.Requests() {
 		if r.Method == "CONNECT" {
@@ -146,12 +147,12 @@ func TestProxyFromTheEnvironment(t *testing.T) {
 		t.Errorf("%d tunnels were asked for, want one for each https host", tunnels)
 	}
 	// Without the CA nobody is believed.
-	if err := os.WriteFile(w.ca, nil, 0o600); err != nil {
+	if err := os.WriteFile(w.CA, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dir = directory(t, map[string][]byte{"datasets/country=sg/category=news/date=2026-02-01/raw_0001.json": []byte(`{"records":[{"raw_url":"https://urlset-1.com/"}]}`)})
+	dir = rig.Directory(t, map[string]string{"datasets/country=sg/category=news/date=2026-02-01/raw_0001.json": `{"records":[{"raw_url":"https://urlset-1.com/"}]}`})
 	args[slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "--store=") })] = "--store=" + dir
-	if code := startChild(t, exec.Command(program, args...), w.ca).wait(t, time.Minute); code != 0 {
+	if code := startChild(t, exec.Command(rig.Program, args...), w.CA).Wait(t, time.Minute); code != 0 {
 		t.Errorf("exit code %d without the CA, want 0", code)
 	}
 	if m := collected(t, dir, "urlset-1.com"); m.Robots.Error != "tls" || m.Robots.StatusCode != 0 {
@@ -162,7 +163,7 @@ func TestProxyFromTheEnvironment(t *testing.T) {
 func collected(t *testing.T, dir, domain string) (m metadata.Domain) {
 	t.Helper()
 	key := "processing/country=sg/category=news/date=2026-02-01/" + domain + "/domain_metadata.json"
-	if err := json.Unmarshal(get(t, openStore(t, dir), key), &m); err != nil {
+	if err := json.Unmarshal(rig.Get(t, rig.Open(t, dir), key), &m); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -175,10 +176,10 @@ func TestDemoOutages(t *testing.T) {
 	for host := range want {
 		records = append(records, `{"raw_url":"https://`+host+`/"}`)
 	}
-	dir := directory(t, map[string][]byte{"datasets/country=sg/category=news/date=2026-02-01/raw_0001.json": []byte(`{"records":[` + strings.Join(records, ",") + `]}`)})
-	c := startChild(t, exec.Command(program, "--web=demo", "--store="+dir, "--runner=direct", "--progress=off", "--host-delay=5ms"), "")
-	if code := c.wait(t, 2*time.Minute); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, tail(c.output(t)))
+	dir := rig.Directory(t, map[string]string{"datasets/country=sg/category=news/date=2026-02-01/raw_0001.json": `{"records":[` + strings.Join(records, ",") + `]}`})
+	c := startChild(t, exec.Command(rig.Program, "--web=demo", "--store="+dir, "--runner=direct", "--progress=off", "--host-delay=5ms"), "")
+	if code := c.Wait(t, 2*time.Minute); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, rig.Tail(c.Output(t)))
 	}
 	for host, failure := range want {
 		m := collected(t, dir, host)

@@ -18,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
 // moment is when a run is killed.
@@ -46,7 +47,7 @@ func TestKilledRunEndsAsAnUninterruptedOne(t *testing.T) {
 		moments = append(moments, m)
 	}
 	b := generate(90, steadyKinds)
-	killing(t, b, moments, func(t *testing.T, files map[string][]byte) string { return directory(t, files) })
+	killing(t, b, moments, func(t *testing.T, files map[string]string) string { return rig.Directory(t, files) })
 }
 
 func TestKilledRunEndsAsAnUninterruptedOneOnS3(t *testing.T) {
@@ -54,23 +55,23 @@ func TestKilledRunEndsAsAnUninterruptedOneOnS3(t *testing.T) {
 	n := 0
 	moments := []moment{{0, 40 * time.Millisecond, "direct", false, false}, {.1, 0, "prism", false, false}, {.3, 0, "direct", true, false},
 		{.6, 0, "direct", false, true}, {.9, 0, "prism", true, false}, {1, 10 * time.Millisecond, "direct", false, false}, {1, 60 * time.Millisecond, "prism", false, false}}
-	killing(t, generate(40, steadyKinds), moments, func(t *testing.T, files map[string][]byte) string {
+	killing(t, generate(40, steadyKinds), moments, func(t *testing.T, files map[string]string) string {
 		n++
 		url := "s3://" + s3.Bucket + "/s" + strconv.Itoa(n) + "?endpoint=" + s3.Endpoint + "&region=us-east-1"
-		put(t, url, files)
+		rig.Put(t, url, files)
 		return url
 	})
 }
 
-func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[string][]byte) string) {
-	w := startWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
+func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[string]string) string) {
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
 	reference := lay(t, b.files)
-	w.run(t, reference)
-	want := objects(t, reference)
+	run(t, w, reference)
+	want := rig.Objects(t, reference)
 	requests := len(w.Requests())
-	done := map[string][]byte{} // the input of a forced run: a bucket that is complete
+	done := map[string]string{} // the input of a forced run: a bucket that is complete
 	for k, v := range want {
-		done[k] = []byte(v)
+		done[k] = v
 	}
 	checked := 0
 	for _, m := range moments {
@@ -87,14 +88,14 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 			}
 			for range kills {
 				w.ResetLog()
-				c := w.start(t, url, args...)
+				c := start(t, w, url, args...)
 				until := int(m.after * float64(requests) / float64(kills))
-				eventually(t, "the requests before the kill", time.Minute, func() bool {
-					return len(w.Requests()) >= until || c.ended()
+				rig.Eventually(t, "the requests before the kill", time.Minute, func() bool {
+					return len(w.Requests()) >= until || c.Ended()
 				})
 				time.Sleep(m.then)
-				_ = c.cmd.Process.Kill() // it may be through already
-				c.wait(t, 10*time.Second)
+				_ = c.Cmd.Process.Kill() // it may be through already
+				c.Wait(t, 10*time.Second)
 				time.Sleep(50 * time.Millisecond) // what it sent last may still be on its way into the server
 			}
 			at := time.Now()
@@ -109,7 +110,7 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 					}
 				}
 			}
-			w.run(t, url, args...)
+			run(t, w, url, args...)
 			for domain, asks := range b.domains {
 				all := true
 				for _, mark := range asks {
@@ -125,9 +126,9 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 					}
 				}
 			}
-			same(t, objects(t, url), want)
+			rig.Same(t, rig.Objects(t, url), want)
 			w.ResetLog()
-			w.run(t, url, "--runner="+m.runner)
+			run(t, w, url, "--runner="+m.runner)
 			if again := w.Requests(); len(again) > 0 {
 				t.Errorf("a run of the complete bucket asked %d times, first %s%s", len(again), again[0].Host, again[0].Path)
 			}
@@ -138,20 +139,10 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 	}
 }
 
-func (c *child) ended() bool {
-	select {
-	case err := <-c.exited:
-		c.exited <- err
-		return true
-	default:
-		return false
-	}
-}
-
 // slowWeb keeps a run busy until release is called: its hosts answer then.
-func slowWeb(t *testing.T) (w internet, release func()) {
+func slowWeb(t *testing.T) (w rig.Web, release func()) {
 	t.Helper()
-	w = startWeb(t, webtest.Options{Seed: 7})
+	w = rig.StartWeb(t, webtest.Options{Seed: 7})
 	var open atomic.Bool
 	gate := make(chan struct{})
 	for i := range 6 {
@@ -179,88 +170,88 @@ func gated() bucket {
 	for i := range 6 {
 		records = append(records, fmt.Sprintf(`{"raw_url":"https://gated-%d.com/"}`, i))
 	}
-	b.files["datasets/country=sg/category=news/date=2026-02-01/raw_0001.json"] = []byte(`{"records":[` + strings.Join(records, ",") + `]}`)
+	b.files["datasets/country=sg/category=news/date=2026-02-01/raw_0001.json"] = `{"records":[` + strings.Join(records, ",") + `]}`
 	return b
 }
 
-func asked(w internet, n int) func() bool { return func() bool { return w.MaxInFlight() >= n } }
+func asked(w rig.Web, n int) func() bool { return func() bool { return w.MaxInFlight() >= n } }
 
 func TestSecondRunIsRefusedWhileTheFirstLives(t *testing.T) {
 	w, release := slowWeb(t)
-	dir := directory(t, gated().files)
-	first := w.start(t, dir)
-	eventually(t, "the first run at its hosts", 20*time.Second, asked(w, 6))
-	second := w.start(t, dir)
-	if code := second.wait(t, 10*time.Second); code != 1 {
+	dir := rig.Directory(t, gated().files)
+	first := start(t, w, dir)
+	rig.Eventually(t, "the first run at its hosts", 20*time.Second, asked(w, 6))
+	second := start(t, w, dir)
+	if code := second.Wait(t, 10*time.Second); code != 1 {
 		t.Errorf("the second run: exit code %d, want 1", code)
 	}
-	if out := second.output(t); !strings.Contains(out, fmt.Sprintf("pid %d", first.cmd.Process.Pid)) || !strings.Contains(out, "runs cancel") {
+	if out := second.Output(t); !strings.Contains(out, fmt.Sprintf("pid %d", first.Cmd.Process.Pid)) || !strings.Contains(out, "runs cancel") {
 		t.Errorf("the second run does not say who holds the lease and what to do:\n%s", out)
 	}
 	release()
-	if code := first.wait(t, time.Minute); code != 0 {
-		t.Errorf("the first run: exit code %d\n%s", code, tail(first.output(t)))
+	if code := first.Wait(t, time.Minute); code != 0 {
+		t.Errorf("the first run: exit code %d\n%s", code, rig.Tail(first.Output(t)))
 	}
 }
 
 func TestChildOfAKilledLauncherKeepsItsLease(t *testing.T) {
 	w, release := slowWeb(t)
 	b := gated()
-	dir := directory(t, b.files)
-	args := w.args(dir)
-	launcher := startChild(t, exec.Command("sh", append([]string{"-c", `"$@" & echo "child $!"; wait`, "sh", program}, args...)...), w.ca)
-	eventually(t, "the child at its hosts", 20*time.Second, asked(w, 6))
-	_, line, _ := strings.Cut(launcher.output(t), "child ")
+	dir := rig.Directory(t, b.files)
+	args := args(w, dir)
+	launcher := startChild(t, exec.Command("sh", append([]string{"-c", `"$@" & echo "child $!"; wait`, "sh", rig.Program}, args...)...), w.CA)
+	rig.Eventually(t, "the child at its hosts", 20*time.Second, asked(w, 6))
+	_, line, _ := strings.Cut(launcher.Output(t), "child ")
 	line, _, _ = strings.Cut(line, "\n")
 	pid, err := strconv.Atoi(line)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // it has ended, or it must
-	if err := launcher.cmd.Process.Kill(); err != nil {
+	if err := launcher.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	launcher.wait(t, 10*time.Second)
-	second := w.start(t, dir)
-	if code := second.wait(t, 10*time.Second); code != 1 || !strings.Contains(second.output(t), fmt.Sprintf("pid %d", pid)) {
-		t.Errorf("with the launcher's child alive: exit code %d, want 1 and pid %d\n%s", code, pid, tail(second.output(t)))
+	launcher.Wait(t, 10*time.Second)
+	second := start(t, w, dir)
+	if code := second.Wait(t, 10*time.Second); code != 1 || !strings.Contains(second.Output(t), fmt.Sprintf("pid %d", pid)) {
+		t.Errorf("with the launcher's child alive: exit code %d, want 1 and pid %d\n%s", code, pid, rig.Tail(second.Output(t)))
 	}
 	release()
-	eventually(t, "the child's end", time.Minute, func() bool { return syscall.Kill(pid, 0) != nil })
+	rig.Eventually(t, "the child's end", time.Minute, func() bool { return syscall.Kill(pid, 0) != nil })
 
-	same(t, objects(t, dir), uninterrupted(t, w, b))
+	rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))
 	w.ResetLog()
-	w.run(t, dir)
+	run(t, w, dir)
 	if n := len(w.Requests()); n != 0 {
 		t.Errorf("a run after the child's end asked %d times", n)
 	}
 }
 
-func uninterrupted(t *testing.T, w internet, b bucket) map[string]string {
+func uninterrupted(t *testing.T, w rig.Web, b bucket) map[string]string {
 	t.Helper()
-	reference := directory(t, b.files)
-	w.run(t, reference)
-	return objects(t, reference)
+	reference := rig.Directory(t, b.files)
+	run(t, w, reference)
+	return rig.Objects(t, reference)
 }
 
 func TestLeaseOfAKilledHolderOnAnotherMachineExpires(t *testing.T) {
 	w, release := slowWeb(t)
 	b := gated()
-	dir := directory(t, b.files)
-	first := w.start(t, dir, "--lease-ttl=3s")
-	eventually(t, "the first run at its hosts", 20*time.Second, asked(w, 6))
-	if err := first.cmd.Process.Kill(); err != nil {
+	dir := rig.Directory(t, b.files)
+	first := start(t, w, dir, "--lease-ttl=3s")
+	rig.Eventually(t, "the first run at its hosts", 20*time.Second, asked(w, 6))
+	if err := first.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	first.wait(t, 10*time.Second)
-	s := openStore(t, dir)
+	first.Wait(t, 10*time.Second)
+	s := rig.Open(t, dir)
 	var expires time.Time
 	for o, err := range s.List(t.Context(), "lease/seed/") {
 		if err != nil {
 			t.Fatal(err)
 		}
 		var l map[string]any
-		if err := json.Unmarshal(get(t, s, o.Key), &l); err != nil {
+		if err := json.Unmarshal(rig.Get(t, s, o.Key), &l); err != nil {
 			t.Fatal(err)
 		}
 		holder := l["holder"].(map[string]any)
@@ -278,14 +269,14 @@ func TestLeaseOfAKilledHolderOnAnotherMachineExpires(t *testing.T) {
 	if expires.IsZero() {
 		t.Fatal("there is no lease")
 	}
-	early := w.start(t, dir)
-	if code := early.wait(t, 10*time.Second); code != 1 || !strings.Contains(early.output(t), "host elsewhere") {
-		t.Errorf("before the lease expired: exit code %d, want 1 and the holder's host\n%s", code, tail(early.output(t)))
+	early := start(t, w, dir)
+	if code := early.Wait(t, 10*time.Second); code != 1 || !strings.Contains(early.Output(t), "host elsewhere") {
+		t.Errorf("before the lease expired: exit code %d, want 1 and the holder's host\n%s", code, rig.Tail(early.Output(t)))
 	}
 	release()
 	time.Sleep(time.Until(expires))
-	w.run(t, dir)
-	same(t, objects(t, dir), uninterrupted(t, w, b))
+	run(t, w, dir)
+	rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))
 }
 
 func TestInterrupt(t *testing.T) {
@@ -293,24 +284,24 @@ func TestInterrupt(t *testing.T) {
 		t.Run(runner, func(t *testing.T) {
 			w, release := slowWeb(t)
 			b := gated()
-			dir := directory(t, b.files)
-			c := w.start(t, dir, "--runner="+runner)
-			eventually(t, "the run at its hosts", 20*time.Second, asked(w, 6))
+			dir := rig.Directory(t, b.files)
+			c := start(t, w, dir, "--runner="+runner)
+			rig.Eventually(t, "the run at its hosts", 20*time.Second, asked(w, 6))
 			begin := time.Now()
-			if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil {
+			if err := c.Cmd.Process.Signal(syscall.SIGINT); err != nil {
 				t.Fatal(err)
 			}
-			code := c.wait(t, 20*time.Second)
+			code := c.Wait(t, 20*time.Second)
 			if took := time.Since(begin); code != 130 || took > 5*time.Second {
-				t.Errorf("Ctrl-C: exit code %d after %v, want 130 within 5 s\n%s", code, took, tail(c.output(t)))
+				t.Errorf("Ctrl-C: exit code %d after %v, want 130 within 5 s\n%s", code, took, rig.Tail(c.Output(t)))
 			}
-			if state := lastReport(t, dir)["state"]; state != "interrupted" {
+			if state := rig.LastReport(t, dir).State; state != "interrupted" {
 				t.Errorf("the report's state is %v, want interrupted", state)
 			}
 			release()
 			at := time.Now()
 			marked := marks(t, dir, false)
-			w.run(t, dir, "--runner="+runner)
+			run(t, w, dir, "--runner="+runner)
 			for domain, asks := range b.domains {
 				all := true
 				for _, mark := range asks {
@@ -322,7 +313,7 @@ func TestInterrupt(t *testing.T) {
 					}
 				}
 			}
-			same(t, objects(t, dir), uninterrupted(t, w, b))
+			rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))
 		})
 	}
 }

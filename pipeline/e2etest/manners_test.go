@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 	"github.com/newsfork/seed-engine/transforms/robots"
 )
 
@@ -43,10 +44,10 @@ func TestManners(t *testing.T) {
 		{"side by side", 20 * time.Millisecond, []string{"--parallel-fetch", "--concurrency=8"}, 8, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := startWeb(t, webtest.Options{Seed: 3, Latency: 3 * time.Millisecond})
+			w := rig.StartWeb(t, webtest.Options{Seed: 3, Latency: 3 * time.Millisecond})
 			b := generate(2*len(mannersKinds), mannersKinds)
-			dir := directory(t, b.files)
-			w.run(t, dir, append(c.args, "--host-delay="+c.delay.String())...)
+			dir := rig.Directory(t, b.files)
+			run(t, w, dir, append(c.args, "--host-delay="+c.delay.String())...)
 			log := w.Requests()
 			if n := w.MaxInFlight(); n > c.most {
 				t.Errorf("%d requests in flight, want at most %d", n, c.most)
@@ -147,7 +148,7 @@ func paced(t *testing.T, log []webtest.LoggedRequest, rate int) {
 
 // obedient holds that hosts which forbid everything are asked only for
 // robots.txt and the sitemaps that it names.
-func obedient(t *testing.T, w internet, log []webtest.LoggedRequest) {
+func obedient(t *testing.T, w rig.Web, log []webtest.LoggedRequest) {
 	t.Helper()
 	named := map[string][]string{}
 	for _, r := range log {
@@ -155,7 +156,7 @@ func obedient(t *testing.T, w internet, log []webtest.LoggedRequest) {
 			continue
 		}
 		if named[r.Host] == nil {
-			named[r.Host] = w.sitemapsNamedBy(t, r.Host)
+			named[r.Host] = sitemapsNamedBy(t, w, r.Host)
 		}
 		if !slices.Contains(named[r.Host], r.Scheme+"://"+r.Host+r.Path) {
 			t.Errorf("%s forbids everything and was asked for %s; it names %v", r.Host, r.Path, named[r.Host])
@@ -163,7 +164,7 @@ func obedient(t *testing.T, w internet, log []webtest.LoggedRequest) {
 	}
 }
 
-func (w internet) sitemapsNamedBy(t *testing.T, host string) []string {
+func sitemapsNamedBy(t *testing.T, w rig.Web, host string) []string {
 	t.Helper()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(w.CAPEM())
@@ -185,10 +186,10 @@ func (w internet) sitemapsNamedBy(t *testing.T, host string) []string {
 }
 
 func TestCrawlDelayIsObeyed(t *testing.T) {
-	w := startWeb(t, webtest.Options{Seed: 3})
+	w := rig.StartWeb(t, webtest.Options{Seed: 3})
 	b := generate(3, []string{"crawl-delay", "crawl-delay-long", "disallow-all"})
-	dir := directory(t, b.files)
-	w.run(t, dir, "--feeds", "--homepage")
+	dir := rig.Directory(t, b.files)
+	run(t, w, dir, "--feeds", "--homepage")
 	log := w.Requests()
 	onceEach(t, log)
 	apart(t, log, 5*time.Millisecond, false)

@@ -15,10 +15,11 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
 func TestMemoryOfABigListing(t *testing.T) {
-	dir := directory(t, nil)
+	dir := rig.Directory(t, nil)
 	const objects = 100_000
 	for i := range objects / 1000 {
 		at := filepath.Join(dir, "datasets", "country=sg", "category=news", fmt.Sprintf("date=2026-%02d-%02d", 1+i/28, 1+i%28))
@@ -34,16 +35,16 @@ func TestMemoryOfABigListing(t *testing.T) {
 		}
 	}
 	begin := time.Now()
-	c := startChild(t, exec.Command(program, "--store="+dir, "--until=list"), "/dev/null")
-	if code := c.wait(t, 2*time.Minute); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, tail(c.output(t)))
+	c := startChild(t, exec.Command(rig.Program, "--store="+dir, "--until=list"), "/dev/null")
+	if code := c.Wait(t, 2*time.Minute); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, rig.Tail(c.Output(t)))
 	}
-	t.Logf("listing %d objects: %v, peak RSS %d MB", objects, time.Since(begin).Round(time.Millisecond), c.peakRSS()>>20)
-	if out := c.output(t); !strings.Contains(out, "would read 0 raw files (50000 listed, 50000 already processed") {
-		t.Errorf("the listing is wrong:\n%s", tail(out))
+	t.Logf("listing %d objects: %v, peak RSS %d MB", objects, time.Since(begin).Round(time.Millisecond), c.PeakRSS()>>20)
+	if out := c.Output(t); !strings.Contains(out, "would read 0 raw files (50000 listed, 50000 already processed") {
+		t.Errorf("the listing is wrong:\n%s", rig.Tail(out))
 	}
-	if c.peakRSS() > 300<<20 {
-		t.Errorf("peak RSS %d MB, want at most 300", c.peakRSS()>>20)
+	if c.PeakRSS() > 300<<20 {
+		t.Errorf("peak RSS %d MB, want at most 300", c.PeakRSS()>>20)
 	}
 }
 
@@ -77,30 +78,30 @@ func rawFile(t *testing.T, dir, name string, n int, record func(i int) string) i
 
 // A file of 1 GB is read with what one of 10 MB takes (spec, In: size).
 func TestMemoryOfABigFile(t *testing.T) {
-	dir := directory(t, nil)
+	dir := rig.Directory(t, nil)
 	const records, distinct = 5_000_000, 20_000
 	size := rawFile(t, dir, "raw_0001.json", records, func(i int) string {
 		return fmt.Sprintf(`{"raw_url":"https://www.site-%d.com/section/article-%d.html?utm_source=feed","normalized_domain":"site-%[1]d.com","domain_id":"com:sg:site-%[1]d.com","title":"An article about nothing in particular","language":"en","rank":%[2]d}`, i%distinct, i)
 	})
 	begin := time.Now()
-	c := startChild(t, exec.Command(program, "--store="+dir, "--until=extract"), "/dev/null")
-	if code := c.wait(t, 5*time.Minute); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, tail(c.output(t)))
+	c := startChild(t, exec.Command(rig.Program, "--store="+dir, "--until=extract"), "/dev/null")
+	if code := c.Wait(t, 5*time.Minute); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, rig.Tail(c.Output(t)))
 	}
-	t.Logf("reading %d MB, %d records: %v, peak RSS %d MB", size>>20, records, time.Since(begin).Round(time.Millisecond), c.peakRSS()>>20)
-	if out := c.output(t); !strings.Contains(out, fmt.Sprintf("%d records, 0 bad, %d distinct domains", records, distinct)) {
-		t.Errorf("the extraction is wrong:\n%s", tail(out))
+	t.Logf("reading %d MB, %d records: %v, peak RSS %d MB", size>>20, records, time.Since(begin).Round(time.Millisecond), c.PeakRSS()>>20)
+	if out := c.Output(t); !strings.Contains(out, fmt.Sprintf("%d records, 0 bad, %d distinct domains", records, distinct)) {
+		t.Errorf("the extraction is wrong:\n%s", rig.Tail(out))
 	}
-	if c.peakRSS() > 200<<20 {
-		t.Errorf("peak RSS %d MB of a file of %d MB, want at most 200", c.peakRSS()>>20, size>>20)
+	if c.PeakRSS() > 200<<20 {
+		t.Errorf("peak RSS %d MB of a file of %d MB, want at most 200", c.PeakRSS()>>20, size>>20)
 	}
 }
 
 // What a run holds of its domains while it visits them: with every mention read
 // and merged, it is stopped at its first visits.
 func TestMemoryOfManyDomains(t *testing.T) {
-	w := startWeb(t, webtest.Options{Seed: 1, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})
-	dir := directory(t, nil)
+	w := rig.StartWeb(t, webtest.Options{Seed: 1, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})
+	dir := rig.Directory(t, nil)
 	laid := 0
 	peak := map[string]int64{}
 	for _, run := range []struct {
@@ -125,18 +126,18 @@ func TestMemoryOfManyDomains(t *testing.T) {
 			t.Setenv("GOGC", "20")
 		}
 		w.ResetLog()
-		c := w.start(t, dir, "--runner="+run.runner, "--lanes="+run.lanes, "--rate=20")
-		eventually(t, "the first visit", time.Minute, func() bool { return len(w.Requests()) > 0 })
-		if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		c := start(t, w, dir, "--runner="+run.runner, "--lanes="+run.lanes, "--rate=20")
+		rig.Eventually(t, "the first visit", time.Minute, func() bool { return len(w.Requests()) > 0 })
+		if err := c.Cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
-		if code := c.wait(t, time.Minute); code != 130 {
-			t.Fatalf("exit code %d, want 130\n%s", code, tail(c.output(t)))
+		if code := c.Wait(t, time.Minute); code != 130 {
+			t.Fatalf("exit code %d, want 130\n%s", code, rig.Tail(c.Output(t)))
 		}
-		peak[run.runner+run.lanes] = c.peakRSS()
-		t.Logf("%s, %d domains, %s lanes: peak RSS %d MB", run.runner, run.domains, run.lanes, c.peakRSS()>>20)
-		if run.most > 0 && c.peakRSS() > run.most {
-			t.Errorf("%s, %d domains, %s lanes: peak RSS %d MB, want under %d", run.runner, run.domains, run.lanes, c.peakRSS()>>20, run.most>>20)
+		peak[run.runner+run.lanes] = c.PeakRSS()
+		t.Logf("%s, %d domains, %s lanes: peak RSS %d MB", run.runner, run.domains, run.lanes, c.PeakRSS()>>20)
+		if run.most > 0 && c.PeakRSS() > run.most {
+			t.Errorf("%s, %d domains, %s lanes: peak RSS %d MB, want under %d", run.runner, run.domains, run.lanes, c.PeakRSS()>>20, run.most>>20)
 		}
 	}
 	if one, many := peak["direct1"], peak["direct16"]; many >= one {

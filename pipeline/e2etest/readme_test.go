@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
 // notRun stands before a block of commands that this test leaves out, with the reason.
@@ -68,7 +70,7 @@ func TestReadmeCommands(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		cancel()
 		if err != nil {
-			t.Fatalf("README.md:%d: %v\n%s\n%s", b.line, err, b.script, tail(string(out)))
+			t.Fatalf("README.md:%d: %v\n%s\n%s", b.line, err, b.script, rig.Tail(string(out)))
 		}
 	}
 	if ran < 4 {

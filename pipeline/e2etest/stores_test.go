@@ -21,10 +21,11 @@ import (
 	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
 func TestEveryStoreAndRunnerGivesTheSameObjects(t *testing.T) {
-	w := startWeb(t, webtest.Options{Seed: 5})
+	w := rig.StartWeb(t, webtest.Options{Seed: 5})
 	b := generate(40, steadyKinds)
 	s3 := storetest.StartVersity(t)
 	gcs := storetest.StartGCS(t)
@@ -40,34 +41,34 @@ func TestEveryStoreAndRunnerGivesTheSameObjects(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.url == "" {
-				c.url = directory(t, nil)
+				c.url = rig.Directory(t, nil)
 			}
-			put(t, c.url, b.files)
-			w.run(t, c.url, strings.Fields(c.args)...)
-			same(t, objects(t, c.url), want)
+			rig.Put(t, c.url, b.files)
+			run(t, w, c.url, strings.Fields(c.args)...)
+			rig.Same(t, rig.Objects(t, c.url), want)
 			w.ResetLog()
-			w.run(t, c.url, strings.Fields(c.args)...)
+			run(t, w, c.url, strings.Fields(c.args)...)
 			if n := len(w.Requests()); n != 0 {
 				t.Errorf("the second run asked %d times", n)
 			}
-			w.run(t, c.url, append(strings.Fields(c.args), "--force")...)
+			run(t, w, c.url, append(strings.Fields(c.args), "--force")...)
 			if len(w.Requests()) == 0 {
 				t.Error("a forced run asked nothing")
 			}
-			same(t, objects(t, c.url), want)
+			rig.Same(t, rig.Objects(t, c.url), want)
 		})
 	}
 	for _, runner := range []string{"direct", "prism"} {
 		t.Run("memory, "+runner, func(t *testing.T) {
 			// A memory store is gone with its process, so a copy of this test's
 			// binary runs the job in its own and copies the result out.
-			dir := directory(t, b.files)
-			cmd := exec.Command(os.Args[0], append([]string{"-test.run=^TestInMemory$", "-test.count=1", "--"}, w.args("mem://bucket", "--runner="+runner)...)...)
-			cmd.Env = append(os.Environ(), memoryFrom+"="+dir, "SSL_CERT_FILE="+w.ca)
+			dir := rig.Directory(t, b.files)
+			cmd := exec.Command(os.Args[0], append([]string{"-test.run=^TestInMemory$", "-test.count=1", "--"}, args(w, "mem://bucket", "--runner="+runner)...)...)
+			cmd.Env = append(os.Environ(), memoryFrom+"="+dir, "SSL_CERT_FILE="+w.CA)
 			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, tail(string(out)))
+				t.Fatalf("%v\n%s", err, rig.Tail(string(out)))
 			}
-			same(t, objects(t, dir), want)
+			rig.Same(t, rig.Objects(t, dir), want)
 		})
 	}
 }
@@ -80,12 +81,12 @@ func TestInMemory(t *testing.T) {
 	if dir == "" {
 		t.Skip("this is the other half of TestEveryStoreAndRunnerGivesTheSameObjects")
 	}
-	copyObjects(t, openStore(t, "mem://bucket"), openStore(t, dir))
+	copyObjects(t, rig.Open(t, "mem://bucket"), rig.Open(t, dir))
 	_, args, _ := strings.Cut(strings.Join(os.Args, "\x00"), "\x00--\x00")
 	if code := pipeline.Main(strings.Split(args, "\x00"), os.Stdout, os.Stderr); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	copyObjects(t, openStore(t, dir), openStore(t, "mem://bucket"))
+	copyObjects(t, rig.Open(t, dir), rig.Open(t, "mem://bucket"))
 }
 
 func copyObjects(t *testing.T, to, from store.Store) {
@@ -94,7 +95,7 @@ func copyObjects(t *testing.T, to, from store.Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := to.Put(t.Context(), o.Key, bytes.NewReader(get(t, from, o.Key)), store.PutOptions{}); err != nil {
+		if err := to.Put(t.Context(), o.Key, bytes.NewReader(rig.Get(t, from, o.Key)), store.PutOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -156,7 +157,7 @@ func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
 func TestFaultyStoreLosesNothing(t *testing.T) {
-	w := startWeb(t, webtest.Options{Seed: 5})
+	w := rig.StartWeb(t, webtest.Options{Seed: 5})
 	b := generate(40, steadyKinds)
 	want := uninterrupted(t, w, b)
 	s3 := storetest.StartVersity(t)
@@ -177,18 +178,18 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 		t.Run(runner, func(t *testing.T) {
 			behind := "s3://" + s3.Bucket + "/" + runner + "?endpoint=" + s3.Endpoint + "&region=us-east-1"
 			before := "s3://" + s3.Bucket + "/" + runner + "?endpoint=" + front + "&region=us-east-1"
-			put(t, behind, b.files)
+			rig.Put(t, behind, b.files)
 			f.on.Store(true)
 			f.faults.Store(0)
-			c := w.start(t, before, "--runner="+runner)
-			code := c.wait(t, 3*time.Minute)
+			c := start(t, w, before, "--runner="+runner)
+			code := c.Wait(t, 3*time.Minute)
 			f.on.Store(false)
 			t.Logf("%d faults, exit code %d", f.faults.Load(), code)
 			if f.faults.Load() == 0 {
 				t.Error("no call failed: the test proves nothing")
 			}
 			if code != 0 && code != 1 {
-				t.Errorf("exit code %d\n%s", code, tail(c.output(t)))
+				t.Errorf("exit code %d\n%s", code, rig.Tail(c.Output(t)))
 			}
 			marked := marks(t, behind, false)
 			lettered := letters(t, behind, "store_failed")
@@ -214,8 +215,8 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 					}
 				}
 			}
-			w.run(t, before, "--runner="+runner)
-			same(t, objects(t, behind), want)
+			run(t, w, before, "--runner="+runner)
+			rig.Same(t, rig.Objects(t, behind), want)
 			if left := letters(t, behind, "store_failed"); len(left) != 0 {
 				t.Errorf("dead letters stay after the success: %v", left)
 			}
@@ -226,7 +227,7 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 // letters gives the keys that dead letters of a kind are about.
 func letters(t *testing.T, url, kind string) map[string]bool {
 	t.Helper()
-	s := openStore(t, url)
+	s := rig.Open(t, url)
 	out := map[string]bool{}
 	for o, err := range s.List(t.Context(), "dead-letters/seed/") {
 		if err != nil {
@@ -236,7 +237,7 @@ func letters(t *testing.T, url, kind string) map[string]bool {
 			Kind  string
 			Input struct{ Key string }
 		}
-		if err := json.Unmarshal(get(t, s, o.Key), &d); err != nil {
+		if err := json.Unmarshal(rig.Get(t, s, o.Key), &d); err != nil {
 			t.Fatal(err)
 		}
 		if d.Kind == kind {

@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
 // interval is the watches'.
@@ -25,16 +26,16 @@ const interval = 2 * time.Second
 // ways are how a store can be watched in one process.
 var ways = []string{"direct", "prism", "prism --streaming"}
 
-func (w internet) watch(t *testing.T, dir, way string, more ...string) *child {
+func watch(t *testing.T, w rig.Web, dir, way string, more ...string) *rig.Child {
 	t.Helper()
 	args := append(strings.Fields("--runner="+way), "--watch="+interval.String(), "--log-format=text")
-	return w.start(t, dir, append(args, more...)...)
+	return start(t, w, dir, append(args, more...)...)
 }
 
 // batches are a store's batches that have a report, by their runs' ids.
 func batches(t *testing.T, dir string) map[string]ledger.Report {
 	t.Helper()
-	s := openStore(t, dir)
+	s := rig.Open(t, dir)
 	out := map[string]ledger.Report{}
 	for o, err := range s.List(t.Context(), "runs/") {
 		if err != nil {
@@ -45,7 +46,7 @@ func batches(t *testing.T, dir string) map[string]ledger.Report {
 			continue
 		}
 		var r ledger.Report
-		if err := json.Unmarshal(get(t, s, o.Key), &r); err != nil {
+		if err := json.Unmarshal(rig.Get(t, s, o.Key), &r); err != nil {
 			t.Fatal(err)
 		}
 		out[id] = r
@@ -66,20 +67,20 @@ func raw(t *testing.T, dir string, n int, domains ...string) string {
 	for _, d := range domains {
 		records = append(records, `{"raw_url":"https://`+d+`/"}`)
 	}
-	put(t, dir, map[string][]byte{key: []byte(`{"records":[` + strings.Join(records, ",") + `]}`)})
+	rig.Put(t, dir, map[string]string{key: `{"records":[` + strings.Join(records, ",") + `]}`})
 	return key
 }
 
 // interrupt is Ctrl-C, and how it must end.
-func (c *child) interrupt(t *testing.T) {
+func interrupt(t *testing.T, c *rig.Child) {
 	t.Helper()
 	begin := time.Now()
-	if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil {
+	if err := c.Cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	code := c.wait(t, 20*time.Second)
+	code := c.Wait(t, 20*time.Second)
 	if took := time.Since(begin); code != 130 || took > 5*time.Second {
-		t.Errorf("Ctrl-C: exit code %d after %v, want 130 within 5 s\n%s", code, took, tail(c.output(t)))
+		t.Errorf("Ctrl-C: exit code %d after %v, want 130 within 5 s\n%s", code, took, rig.Tail(c.Output(t)))
 	}
 }
 
@@ -89,13 +90,13 @@ func TestWatch(t *testing.T) {
 	for _, runner := range []string{"direct", "prism"} {
 		t.Run(runner, func(t *testing.T) {
 			t.Parallel()
-			w := startWeb(t, webtest.Options{Seed: 7})
+			w := rig.StartWeb(t, webtest.Options{Seed: 7})
 			const broken = "datasets/country=gb/category=news/date=2026-01-30/raw_0001.json"
-			dir := directory(t, map[string][]byte{broken: []byte(`{"records":[{"raw_url":"https://urlset-1.com/"},{"raw_`)})
-			c := w.watch(t, dir, runner)
-			eventually(t, "three tries of the open file", 30*time.Second, func() bool { return c.ended() || len(batches(t, dir)) >= 3 })
-			if c.ended() {
-				t.Fatalf("the watch ended:\n%s", tail(c.output(t)))
+			dir := rig.Directory(t, map[string]string{broken: `{"records":[{"raw_url":"https://urlset-1.com/"},{"raw_`})
+			c := watch(t, w, dir, runner)
+			rig.Eventually(t, "three tries of the open file", 30*time.Second, func() bool { return c.Ended() || len(batches(t, dir)) >= 3 })
+			if c.Ended() {
+				t.Fatalf("the watch ended:\n%s", rig.Tail(c.Output(t)))
 			}
 			tries := batches(t, dir)
 			ids := slices.Sorted(maps.Keys(tries))
@@ -115,9 +116,9 @@ func TestWatch(t *testing.T) {
 			}
 			begin := time.Now()
 			key := raw(t, dir, 1, "urlset-2.com", "euckr-3.com", "no-robots-4.com")
-			eventually(t, "the new file's .success", 15*time.Second, there(t, openStore(t, dir), key+".success"))
+			rig.Eventually(t, "the new file's .success", 15*time.Second, there(t, rig.Open(t, dir), key+".success"))
 			t.Logf(".success %v after the file", time.Since(begin))
-			eventually(t, "the new file's batch", 15*time.Second, func() bool { return len(batches(t, dir)) > len(tries) })
+			rig.Eventually(t, "the new file's batch", 15*time.Second, func() bool { return len(batches(t, dir)) > len(tries) })
 			for id, r := range batches(t, dir) {
 				if _, old := tries[id]; old {
 					continue
@@ -129,8 +130,8 @@ func TestWatch(t *testing.T) {
 					t.Errorf("the new file was picked up after %v, want two intervals", took)
 				}
 			}
-			c.interrupt(t)
-			if state := lastReport(t, dir)["state"]; state != "interrupted" {
+			interrupt(t, c)
+			if state := rig.LastReport(t, dir).State; state != "interrupted" {
 				t.Errorf("the watch's state is %v, want interrupted", state)
 			}
 		})
@@ -145,9 +146,9 @@ type logged struct {
 }
 
 // events are those of its JSON log about a file, so far.
-func (c *child) events(t *testing.T, event, file string) (out []logged) {
+func events(t *testing.T, c *rig.Child, event, file string) (out []logged) {
 	t.Helper()
-	for line := range strings.Lines(c.output(t)) {
+	for line := range strings.Lines(c.Output(t)) {
 		var l logged
 		if json.Unmarshal([]byte(line), &l) == nil && l.Event == event && l.FilePath == file {
 			out = append(out, l)
@@ -162,13 +163,13 @@ func TestWatchStreaming(t *testing.T) {
 	for _, by := range []string{"Ctrl-C", "runs cancel"} {
 		t.Run(by, func(t *testing.T) {
 			t.Parallel()
-			w := startWeb(t, webtest.Options{Seed: 7})
+			w := rig.StartWeb(t, webtest.Options{Seed: 7})
 			const broken = "datasets/country=gb/category=news/date=2026-01-30/raw_0001.json"
-			dir := directory(t, map[string][]byte{broken: []byte(`{"records":[{"raw_url":"https://urlset-1.com/"},{"raw_`)})
-			s := openStore(t, dir)
-			c := w.watch(t, dir, "prism --streaming", "--log-format=json", "--log-level=info")
-			eventually(t, "the first try of the open file", 30*time.Second, func() bool {
-				return c.ended() || len(c.events(t, "file_processing_failed", broken)) > 0
+			dir := rig.Directory(t, map[string]string{broken: `{"records":[{"raw_url":"https://urlset-1.com/"},{"raw_`})
+			s := rig.Open(t, dir)
+			c := watch(t, w, dir, "prism --streaming", "--log-format=json", "--log-level=info")
+			rig.Eventually(t, "the first try of the open file", 30*time.Second, func() bool {
+				return c.Ended() || len(events(t, c, "file_processing_failed", broken)) > 0
 			})
 
 			half := filepath.Join(dir, filepath.FromSlash(strings.Replace(broken, "0001", "0002", 1)))
@@ -185,43 +186,43 @@ func TestWatchStreaming(t *testing.T) {
 			begin := time.Now()
 			key := raw(t, dir, 1, "urlset-2.com", "euckr-3.com", "no-robots-4.com")
 			more := 0
-			eventually(t, "the new file's .success", 15*time.Second, func() bool {
+			rig.Eventually(t, "the new file's .success", 15*time.Second, func() bool {
 				if n := int(time.Since(begin) / (interval / 8)); n > more { // the other one grows meanwhile
 					write(fmt.Sprintf(`,{"raw_url":"https://urlset-%d.com/"}`, 10+more))
 					more++
 				}
-				return c.ended() || there(t, s, key+".success")()
+				return c.Ended() || there(t, s, key+".success")()
 			})
 			t.Logf(".success %v after the file", time.Since(begin))
 			write(`]}`)
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if read := c.events(t, "file_processor_start", key); len(read) != 1 || read[0].Time.Sub(begin) > 2*interval {
+			if read := events(t, c, "file_processor_start", key); len(read) != 1 || read[0].Time.Sub(begin) > 2*interval {
 				t.Errorf("the new file was read %v after %v, want once within two intervals", read, begin)
 			}
 
-			put(t, dir, map[string][]byte{key: []byte(`{"records":[{"raw_url":"https://urlset-5.com/"}]}`)})
+			rig.Put(t, dir, map[string]string{key: `{"records":[{"raw_url":"https://urlset-5.com/"}]}`})
 			if err := s.Delete(t.Context(), key+".success"); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the replaced file's .success", 15*time.Second, func() bool { return c.ended() || there(t, s, key+".success")() })
+			rig.Eventually(t, "the replaced file's .success", 15*time.Second, func() bool { return c.Ended() || there(t, s, key+".success")() })
 			grown, err := filepath.Rel(dir, half)
 			if err != nil {
 				t.Fatal(err)
 			}
 			grown = filepath.ToSlash(grown)
-			eventually(t, "the grown file's .success", 15*time.Second, func() bool { return c.ended() || there(t, s, grown+".success")() })
-			if c.ended() {
-				t.Fatalf("the watch ended:\n%s", tail(c.output(t)))
+			rig.Eventually(t, "the grown file's .success", 15*time.Second, func() bool { return c.Ended() || there(t, s, grown+".success")() })
+			if c.Ended() {
+				t.Fatalf("the watch ended:\n%s", rig.Tail(c.Output(t)))
 			}
-			if bad := c.events(t, "file_processing_failed", grown); len(bad) > 0 {
+			if bad := events(t, c, "file_processing_failed", grown); len(bad) > 0 {
 				t.Errorf("the growing file was read before it was whole: %v", bad)
 			}
 			if _, err := s.Head(t.Context(), broken+".success"); err == nil {
 				t.Error("the broken file has its .success")
 			}
-			tries := c.events(t, "file_processing_failed", broken)
+			tries := events(t, c, "file_processing_failed", broken)
 			for i := range tries[1:] {
 				if gap, least := tries[i+1].Time.Sub(tries[i].Time), interval<<(i+1); gap < least-interval/4 {
 					t.Errorf("try %d of the open file %v after the one before, want %v", i+2, gap, least)
@@ -237,18 +238,18 @@ func TestWatchStreaming(t *testing.T) {
 
 			state := "interrupted"
 			if by == "Ctrl-C" {
-				c.interrupt(t)
+				interrupt(t, c)
 			} else {
 				state = "cancelled"
 				id, _ := newest(t, dir)
 				runs(t, dir, "cancel", id)
-				if code := c.wait(t, 20*time.Second); code != 130 {
-					t.Errorf("cancelled: exit code %d, want 130\n%s", code, tail(c.output(t)))
+				if code := c.Wait(t, 20*time.Second); code != 130 {
+					t.Errorf("cancelled: exit code %d, want 130\n%s", code, rig.Tail(c.Output(t)))
 				}
 			}
-			r := lastReport(t, dir)
-			if counts := r["counts"].(map[string]any); r["state"] != state || counts["files_completed"] != 3. || counts["domains_collected"] != float64(3+1+1+more) {
-				t.Errorf("state %v, want %s; counts %v, want 3 files and %d domains", r["state"], state, counts, 5+more)
+			r := rig.LastReport(t, dir)
+			if r.State != state || r.Counts["files_completed"] != 3 || r.Counts["domains_collected"] != int64(3+1+1+more) {
+				t.Errorf("state %v, want %s; counts %v, want 3 files and %d domains", r.State, state, r.Counts, 5+more)
 			}
 			if left := marks(t, dir, false); len(left) != 2+5+more {
 				t.Errorf("%d marks, want %d: %v", len(left), 7+more, left)
@@ -261,13 +262,13 @@ func TestWatchStreaming(t *testing.T) {
 func TestWatchDrains(t *testing.T) {
 	for _, way := range ways {
 		t.Run(way, func(t *testing.T) {
-			w := startWeb(t, webtest.Options{Seed: 7, Latency: 100 * time.Millisecond})
+			w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 100 * time.Millisecond})
 			b := generate(48, steadyKinds)
-			dir := directory(t, b.files)
-			c := w.watch(t, dir, way, "--concurrency=6")
-			eventually(t, "the watch in the middle", 20*time.Second, func() bool { return len(marks(t, dir, false)) > 5 })
+			dir := rig.Directory(t, b.files)
+			c := watch(t, w, dir, way, "--concurrency=6")
+			rig.Eventually(t, "the watch in the middle", 20*time.Second, func() bool { return len(marks(t, dir, false)) > 5 })
 			begin, before := time.Now(), len(marks(t, dir, false))
-			c.interrupt(t)
+			interrupt(t, c)
 			done := 0
 			for _, r := range w.Requests() {
 				if late := r.Start.Sub(begin); late > 3*time.Second {
@@ -287,7 +288,7 @@ func TestWatchDrains(t *testing.T) {
 				t.Fatalf("%d of %d domains were done at Ctrl-C: it proves nothing", done, len(b.domains))
 			}
 			at := time.Now()
-			w.run(t, dir)
+			run(t, w, dir)
 			for domain, asks := range b.domains {
 				if slices.ContainsFunc(asks, func(m string) bool { return !marked[m] }) {
 					continue
@@ -298,7 +299,7 @@ func TestWatchDrains(t *testing.T) {
 					}
 				}
 			}
-			same(t, objects(t, dir), uninterrupted(t, w, b))
+			rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))
 		})
 	}
 }
@@ -310,16 +311,16 @@ func TestSecondWatcherTakesOver(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			w, release := slowWeb(t)
 			b := gated()
-			dir := directory(t, b.files)
-			s := openStore(t, dir)
-			first := w.watch(t, dir, way)
-			eventually(t, "the first watcher at its hosts", 20*time.Second, asked(w, 6))
-			second := w.watch(t, dir, way)
-			eventually(t, "the second watcher standing by", 20*time.Second, func() bool {
-				return second.ended() || strings.Contains(second.output(t), "standing by")
+			dir := rig.Directory(t, b.files)
+			s := rig.Open(t, dir)
+			first := watch(t, w, dir, way)
+			rig.Eventually(t, "the first watcher at its hosts", 20*time.Second, asked(w, 6))
+			second := watch(t, w, dir, way)
+			rig.Eventually(t, "the second watcher standing by", 20*time.Second, func() bool {
+				return second.Ended() || strings.Contains(second.Output(t), "standing by")
 			})
-			if out := second.output(t); second.ended() || !strings.Contains(out, fmt.Sprintf("pid %d", first.cmd.Process.Pid)) {
-				t.Fatalf("the second watcher does not say who works:\n%s", tail(out))
+			if out := second.Output(t); second.Ended() || !strings.Contains(out, fmt.Sprintf("pid %d", first.Cmd.Process.Pid)) {
+				t.Fatalf("the second watcher does not say who works:\n%s", rig.Tail(out))
 			}
 			var id string
 			for line := range strings.Lines(runs(t, dir, "list")) {
@@ -328,20 +329,20 @@ func TestSecondWatcherTakesOver(t *testing.T) {
 				}
 			}
 			asked := len(w.Requests())
-			if err := first.cmd.Process.Kill(); err != nil {
+			if err := first.Cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			if code := first.wait(t, 10*time.Second); code != -1 {
+			if code := first.Wait(t, 10*time.Second); code != -1 {
 				t.Errorf("the first watcher: exit code %d, want a kill", code)
 			}
 			release()
-			eventually(t, "all files' .success by the second watcher", 30*time.Second, func() bool {
-				return second.ended() || there(t, s, "datasets/country=sg/category=news/date=2026-02-01/raw_0001.json.success")()
+			rig.Eventually(t, "all files' .success by the second watcher", 30*time.Second, func() bool {
+				return second.Ended() || there(t, s, "datasets/country=sg/category=news/date=2026-02-01/raw_0001.json.success")()
 			})
 			key := raw(t, dir, 1, "urlset-1001.com")
-			eventually(t, "a new file's .success", 30*time.Second, func() bool { return second.ended() || there(t, s, key+".success")() })
-			if second.ended() {
-				t.Fatalf("the second watcher ended:\n%s", tail(second.output(t)))
+			rig.Eventually(t, "a new file's .success", 30*time.Second, func() bool { return second.Ended() || there(t, s, key+".success")() })
+			if second.Ended() {
+				t.Fatalf("the second watcher ended:\n%s", rig.Tail(second.Output(t)))
 			}
 			if len(w.Requests()) <= asked {
 				t.Error("the second watcher asked for nothing: the kill proves nothing")
@@ -349,9 +350,9 @@ func TestSecondWatcherTakesOver(t *testing.T) {
 			if r, err := ledger.Load(t.Context(), s, id); err != nil || !r.State.Over() {
 				t.Errorf("the killed watch %q is %v (%v), want its run closed", id, r.State, err)
 			}
-			second.interrupt(t)
-			b.files[key] = []byte(`{"records":[{"raw_url":"https://urlset-1001.com/"}]}`)
-			same(t, objects(t, dir), uninterrupted(t, w, b))
+			interrupt(t, second)
+			b.files[key] = `{"records":[{"raw_url":"https://urlset-1001.com/"}]}`
+			rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))
 		})
 	}
 }
@@ -362,10 +363,10 @@ func TestWatchMemory(t *testing.T) {
 	const step, files = 100, 1000
 	for _, way := range ways {
 		t.Run(way, func(t *testing.T) {
-			w := startWeb(t, webtest.Options{Seed: 7, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})
-			dir := directory(t, nil)
-			s := openStore(t, dir)
-			c := w.watch(t, dir, way, "--watch=200ms", "--host-delay=0")
+			w := rig.StartWeb(t, webtest.Options{Seed: 7, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})
+			dir := rig.Directory(t, nil)
+			s := rig.Open(t, dir)
+			c := watch(t, w, dir, way, "--watch=200ms", "--host-delay=0")
 			begin := time.Now()
 			var early, late int64
 			for n := 0; n < files; n += step {
@@ -374,12 +375,12 @@ func TestWatchMemory(t *testing.T) {
 					keys = append(keys, raw(t, dir, i+1, fmt.Sprintf("site-%d.com", 2*i), fmt.Sprintf("site-%d.com", 2*i+1)))
 				}
 				for _, key := range keys {
-					eventually(t, key+"'s .success", 30*time.Second, func() bool { return c.ended() || there(t, s, key+".success")() })
+					rig.Eventually(t, key+"'s .success", 30*time.Second, func() bool { return c.Ended() || there(t, s, key+".success")() })
 				}
-				if c.ended() {
-					t.Fatalf("the watch ended:\n%s", tail(c.output(t)))
+				if c.Ended() {
+					t.Fatalf("the watch ended:\n%s", rig.Tail(c.Output(t)))
 				}
-				if late = c.peakSoFar(t); n == 0 {
+				if late = peakSoFar(t, c); n == 0 {
 					early = late
 				}
 			}
@@ -387,15 +388,15 @@ func TestWatchMemory(t *testing.T) {
 			if late > early*3/2 {
 				t.Errorf("the peak grew from %d to %d bytes", early, late)
 			}
-			c.interrupt(t)
+			interrupt(t, c)
 		})
 	}
 }
 
 // peakSoFar is the largest resident set of a child at work, in bytes.
-func (c *child) peakSoFar(t *testing.T) int64 {
+func peakSoFar(t *testing.T, c *rig.Child) int64 {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,11 +81,15 @@ func StartWeb(t testing.TB, o webtest.Options) Web {
 	return Web{w, ca}
 }
 
+// Args are the program's for a run on a store against the web.
+func (w Web) Args(storeURL string, more ...string) []string {
+	return append([]string{"--connect-to=" + w.Addr(), "--store=" + storeURL, "--host-delay=5ms", "--progress=off", "--log-level=warn", "--log-format=json"}, more...)
+}
+
 // Start starts the program on a store against the web.
 func (w Web) Start(t testing.TB, storeURL string, more ...string) *Child {
 	t.Helper()
-	args := append([]string{"--connect-to=" + w.Addr(), "--store=" + storeURL, "--host-delay=5ms", "--progress=off", "--log-level=warn", "--log-format=json"}, more...)
-	cmd := exec.Command(Program, args...)
+	cmd := exec.Command(Program, w.Args(storeURL, more...)...)
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+w.CA)
 	return Start(t, cmd)
 }
@@ -94,9 +98,7 @@ func (w Web) Start(t testing.TB, storeURL string, more ...string) *Child {
 func (w Web) Run(t testing.TB, storeURL string, more ...string) *Child {
 	t.Helper()
 	c := w.Start(t, storeURL, more...)
-	if code := c.Wait(t, 3*time.Minute); code != 0 {
-		t.Fatalf("exit code %d, want 0:\n%s", code, Tail(c.Output(t)))
-	}
+	c.Succeed(t)
 	return c
 }
 
@@ -168,6 +170,19 @@ func (c *Child) Wait(t testing.TB, limit time.Duration) int {
 	return c.Cmd.ProcessState.ExitCode()
 }
 
+// Succeed waits for the program's end and demands exit code 0.
+func (c *Child) Succeed(t testing.TB) {
+	t.Helper()
+	if code := c.Wait(t, 3*time.Minute); code != 0 {
+		t.Fatalf("exit code %d, want 0:\n%s", code, Tail(c.Output(t)))
+	}
+}
+
+// PeakRSS is the largest resident set of a program that has ended, in bytes.
+func (c *Child) PeakRSS() int64 {
+	return c.Cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * 1024
+}
+
 // Output is what the program has written so far.
 func (c *Child) Output(t testing.TB) string {
 	t.Helper()
@@ -184,7 +199,7 @@ func Tail(s string) string { return s[max(0, len(s)-6000):] }
 // Eventually waits for real processes to get somewhere.
 func Eventually(t testing.TB, what string, limit time.Duration, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within %v: %s", limit, what)
 		}

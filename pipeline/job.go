@@ -36,7 +36,7 @@ type job struct {
 	counts, unit string
 	// live are more counters that the live line shows, each with a word for it.
 	live [][2]string
-	run          func(ctx context.Context, o Options, stdout, stderr io.Writer) error
+	run  func(ctx context.Context, o Options, stdout, stderr io.Writer) error
 	// reopen lets the next run do a dead letter's input again; nil: by its .success.
 	reopen func(ctx context.Context, o Options, s store.Store, letters []ledger.DeadLetter) error
 }

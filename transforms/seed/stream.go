@@ -107,7 +107,20 @@ func (fn *lookFn) CreateInitialRestriction([]byte) offsetrange.Restriction {
 }
 
 func (fn *lookFn) CreateTracker(r offsetrange.Restriction) *sdf.LockRTracker {
-	return sdf.NewLockRTracker(offsetrange.NewTracker(r))
+	return sdf.NewLockRTracker(&oneLister{offsetrange.NewTracker(r)})
+}
+
+// oneLister is a tracker that a runner cannot share out. Prism splits a call
+// that takes long, and each part would have a watermark of its own: what the one
+// emits is late, and dropped, by that of the other.
+type oneLister struct{ *offsetrange.Tracker }
+
+// TrySplit gives back the rest, for the lister comes again, and no part of it.
+func (t *oneLister) TrySplit(fraction float64) (primary, residual any, err error) {
+	if fraction > 0 {
+		return t.GetRestriction(), nil, nil
+	}
+	return t.Tracker.TrySplit(fraction)
 }
 
 func (fn *lookFn) SplitRestriction(_ []byte, r offsetrange.Restriction) []offsetrange.Restriction {

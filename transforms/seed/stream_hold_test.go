@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -72,4 +73,22 @@ func TestListerHolds(t *testing.T) {
 			t.Errorf("told to stop after a second the lister ended after %v, resumes: %t", took, again.ShouldResume())
 		}
 	})
+}
+
+// Two parts of the lister would have a watermark each, and what the one finds
+// would be late by that of the other.
+func TestOneLister(t *testing.T) {
+	fn := &lookFn{}
+	tracker := fn.CreateTracker(fn.CreateInitialRestriction(nil))
+	if !tracker.TryClaim(int64(0)) {
+		t.Fatal("the first look is refused")
+	}
+	whole := tracker.GetRestriction()
+	if primary, residual, err := tracker.TrySplit(0.5); err != nil || residual != nil || primary != whole {
+		t.Errorf("a runner that shares the lister out gets %v and %v (%v), want %v and nothing", primary, residual, err, whole)
+	}
+	primary, residual, err := tracker.TrySplit(0) // its own checkpoint
+	if want := (offsetrange.Restriction{Start: 1, End: math.MaxInt64}); err != nil || residual != want || primary != (offsetrange.Restriction{Start: 0, End: 1}) {
+		t.Errorf("the lister's checkpoint gives %v and %v (%v), want the rest in %v", primary, residual, err, want)
+	}
 }

@@ -32,7 +32,7 @@ func args(w rig.Web, storeURL string, more ...string) []string {
 
 func start(t testing.TB, w rig.Web, storeURL string, more ...string) *rig.Child {
 	t.Helper()
-	return startChild(t, exec.Command(rig.Program, args(w, storeURL, more...)...), w.CA)
+	return w.Start(t, storeURL, append([]string{"--runner=direct"}, more...)...)
 }
 
 // startChild starts a command that trusts the CA in a file.
@@ -45,9 +45,7 @@ func startChild(t testing.TB, cmd *exec.Cmd, ca string) *rig.Child {
 // run runs the program to its end and demands exit code 0.
 func run(t testing.TB, w rig.Web, storeURL string, more ...string) *rig.Child {
 	t.Helper()
-	c := start(t, w, storeURL, more...)
-	c.Succeed(t)
-	return c
+	return w.Run(t, storeURL, append([]string{"--runner=direct"}, more...)...)
 }
 
 // bucket is a generated input.

@@ -100,14 +100,7 @@ func TestWatch(t *testing.T) {
 			dir := rig.Directory(t, files)
 			objects := rig.Open(t, dir)
 			c := w.Start(t, dir, s.args(environment, 2, "--watch="+interval.String())...)
-			rig.Eventually(t, "the first files' .success", 2*time.Minute, func() bool { return c.Ended() || marked(t, objects, first(files)...)() })
-			begin := time.Now()
-			rig.Put(t, dir, map[string]string{appears: inIt})
-			rig.Eventually(t, "the new file's .success", time.Minute, func() bool { return c.Ended() || marked(t, objects, appears)() })
-			if c.Ended() {
-				t.Fatalf("the watch ended:\n%s", rig.Tail(c.Output(t)))
-			}
-			t.Logf(".success %v after the file", time.Since(begin))
+			begin := newFile(t, c, dir, files)
 			stop(t, c, dir, "Ctrl-C")
 			taken := false
 			for r, err := range ledger.List(t.Context(), objects) {
@@ -127,6 +120,22 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// newFile waits until a watch has done the first files, puts another one, waits
+// until that is done too, and gives the time at which it came.
+func newFile(t *testing.T, watch *rig.Child, dir string, files map[string]string) time.Time {
+	t.Helper()
+	objects := rig.Open(t, dir)
+	rig.Eventually(t, "the first files' .success", 2*time.Minute, func() bool { return watch.Ended() || marked(t, objects, first(files)...)() })
+	begin := time.Now()
+	rig.Put(t, dir, map[string]string{appears: inIt})
+	rig.Eventually(t, "the new file's .success", time.Minute, func() bool { return watch.Ended() || marked(t, objects, appears)() })
+	if watch.Ended() {
+		t.Fatalf("the watch ended:\n%s", rig.Tail(watch.Output(t)))
+	}
+	t.Logf(".success %v after the file", time.Since(begin))
+	return begin
+}
+
 // One unbounded job, which Flink runs as a stream.
 func TestWatchStreaming(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 5 * time.Millisecond})
@@ -140,16 +149,8 @@ func TestWatchStreaming(t *testing.T) {
 		t.Run(c.environment+"/"+c.by, func(t *testing.T) {
 			w.ResetLog()
 			dir := rig.Directory(t, files)
-			objects := rig.Open(t, dir)
 			watch := w.Start(t, dir, s.args(c.environment, 2, "--watch="+interval.String(), "--streaming", "--concurrency=6", "--log-level=info")...)
-			rig.Eventually(t, "the first files' .success", 2*time.Minute, func() bool { return watch.Ended() || marked(t, objects, first(files)...)() })
-			begin := time.Now()
-			rig.Put(t, dir, map[string]string{appears: inIt})
-			rig.Eventually(t, "the new file's .success", time.Minute, func() bool { return watch.Ended() || marked(t, objects, appears)() })
-			if watch.Ended() {
-				t.Fatalf("the watch ended:\n%s", rig.Tail(watch.Output(t)))
-			}
-			t.Logf(".success %v after the file", time.Since(begin))
+			begin := newFile(t, watch, dir, files)
 			if c.environment == "LOOPBACK" { // whose workers' log is the program's
 				if read := reads(watch.Output(t), appears); len(read) != 1 || read[0].Sub(begin) > 2*interval {
 					t.Errorf("the new file was read %v after %v, want once within two intervals", read, begin)

@@ -98,7 +98,9 @@ func (w Web) Start(t testing.TB, storeURL string, more ...string) *Child {
 func (w Web) Run(t testing.TB, storeURL string, more ...string) *Child {
 	t.Helper()
 	c := w.Start(t, storeURL, more...)
-	c.Succeed(t)
+	if code := c.Wait(t, 3*time.Minute); code != 0 {
+		t.Fatalf("exit code %d, want 0:\n%s", code, Tail(c.Output(t)))
+	}
 	return c
 }
 
@@ -168,14 +170,6 @@ func (c *Child) Wait(t testing.TB, limit time.Duration) int {
 		t.Fatalf("the program did not end within %v:\n%s", limit, Tail(c.Output(t)))
 	}
 	return c.Cmd.ProcessState.ExitCode()
-}
-
-// Succeed waits for the program's end and demands exit code 0.
-func (c *Child) Succeed(t testing.TB) {
-	t.Helper()
-	if code := c.Wait(t, 3*time.Minute); code != 0 {
-		t.Fatalf("exit code %d, want 0:\n%s", code, Tail(c.Output(t)))
-	}
 }
 
 // PeakRSS is the largest resident set of a program that has ended, in bytes.

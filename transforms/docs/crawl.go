@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -59,6 +60,8 @@ type crawl struct {
 	timeout   time.Duration   // of a page
 	moved     func(key string, from, to Status)
 	renderer  *renderer // of a policy with spa_rendering
+
+	keeping <-chan error // how the keeping of the last page ends, where it goes on beside the next
 }
 
 // page is a row of pages as the crawl uses it.
@@ -95,15 +98,20 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 	}
 	for err == nil {
 		var p *page
-		if p, err = c.next(ctx); err != nil || p == nil {
-			if err == nil {
-				p, err = c.recheck(ctx)
-			}
-			if err != nil || p == nil {
-				break
-			}
+		if p, err = c.next(ctx); err == nil && p == nil && c.keeping != nil {
+			err = c.settle() // its links may lead on
+			continue
+		}
+		if err == nil && p == nil {
+			p, err = c.recheck(ctx)
+		}
+		if err != nil || p == nil {
+			break
 		}
 		err = c.visit(ctx, p)
+	}
+	if lost := c.settle(); lost != nil {
+		err = lost // a limit that was met meanwhile is met again
 	}
 	state, reason := Done, ""
 	var held *heldError
@@ -130,7 +138,14 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 	if state != Open || errors.Is(err, errDayBudget) || errors.Is(err, errStopped) {
 		err = nil
 	}
-	return state, reason, errors.Join(err, c.leave(context.WithoutCancel(ctx), state, reason))
+	// What failed may be committed all the same; then the figures that were
+	// written with it are right, and those in memory are not.
+	write := c.advance
+	if err != nil {
+		write = c.db.Tx
+	}
+	within := context.WithoutCancel(ctx)
+	return state, reason, errors.Join(err, write(within, func(tx *sql.Tx) error { return c.leave(within, tx, state, reason) }))
 }
 
 func (c *crawl) sessionMax() int { return cmp.Or(c.cfg.SessionMaxPages, SessionMaxPages) }
@@ -174,16 +189,11 @@ func (c *crawl) seed(ctx context.Context) error {
 			return err
 		}
 	}
-	stats, marked := c.part.stats, c.marked
-	err := c.db.Tx(ctx, func(tx *sql.Tx) error {
-		c.part.queued, c.part.stats, c.marked = 0, stats, marked
+	err := c.advance(ctx, func(tx *sql.Tx) error {
 		if err := c.queue(ctx, tx, seeds, 0); err != nil {
 			return err
 		}
-		if err := c.queue(ctx, tx, listed, 1); err != nil {
-			return err
-		}
-		return c.note(ctx, tx)
+		return c.queue(ctx, tx, listed, 1)
 	})
 	if err != nil {
 		return fmt.Errorf("queueing the seeds of %s: %w", c.policy.ProviderID, err)
@@ -237,14 +247,7 @@ func (c *crawl) recheck(ctx context.Context) (*page, error) {
 		if why == "" && l.key != p.key {
 			why = "its key is another one now: " + l.key
 		}
-		queued, stats, marked := c.part.queued, c.part.stats, c.marked
-		if err := c.db.Tx(ctx, func(tx *sql.Tx) error {
-			c.part.queued, c.part.stats, c.marked = queued, stats, marked
-			if err := c.adopt(ctx, tx, p); err != nil {
-				return err
-			}
-			return c.note(ctx, tx)
-		}); err != nil {
+		if err := c.advance(ctx, func(tx *sql.Tx) error { return c.adopt(ctx, tx, p) }); err != nil {
 			return nil, fmt.Errorf("queueing %s once more: %w", p.address, err)
 		}
 		c.seen[p.key] = true
@@ -297,7 +300,9 @@ func (c *crawl) visit(ctx context.Context, p *page) error {
 		return err
 	}
 	if line, ok := r.allowed(u); !ok {
-		c.part.stats.Blocked++
+		if err := c.settle(); err != nil {
+			return err
+		}
 		return c.end(ctx, ch, ending{status: Blocked, reason: line})
 	}
 	if err := c.claim(ctx, p); err != nil {
@@ -372,6 +377,9 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	if err != nil && !errors.As(err, &failure) {
 		return false, err
 	}
+	if err := c.settle(); err != nil {
+		return false, err
+	}
 	s := &c.part.stats
 	if failure != nil {
 		s.Requests++
@@ -396,8 +404,6 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	status := strconv.Itoa(resp.Status)
 	switch {
 	case resp.Status == http.StatusNotModified && ch.now.contentHash != "":
-		s.Fetched++
-		s.Unchanged++
 		links, err := c.stored(ctx, ch.now.key)
 		if err != nil {
 			return false, err
@@ -407,24 +413,51 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 		}
 		return false, c.end(ctx, ch, ending{status: NotModified, http: resp.Status, links: links})
 	case resp.Status/100 == 2 && resp.Truncated && len(resp.Body) >= maxPage:
-		s.Skipped++
 		c.w.Log.Warn("page_too_large", "provider", c.policy.ProviderID, "url", ch.at.String(), "limit", maxPage)
 		return false, c.end(ctx, ch, ending{status: TooLarge, http: resp.Status, reason: "longer than 5 MB"})
 	case resp.Status/100 == 2 && resp.Truncated:
 		return c.later(ctx, ch, 0, -1, "the answer breaks off")
 	case resp.Status/100 == 2:
-		return false, c.index(ctx, ch, resp)
+		return false, c.beside(func() error { return c.index(ctx, ch, resp) })
 	case resp.Status == http.StatusUnauthorized:
-		s.Skipped++
 		return false, c.end(ctx, ch, ending{status: Skipped, http: resp.Status, reason: "behind a login"})
 	case resp.Status == http.StatusForbidden:
-		s.Blocked++
 		c.w.Log.Warn("page_forbidden", "provider", c.policy.ProviderID, "url", ch.at.String())
 		return false, c.end(ctx, ch, ending{status: Failed, http: resp.Status, reason: "403: never asked again", gone: ch.now.contentHash != "", forbid: true})
 	case (resp.Status == http.StatusNotFound || resp.Status == http.StatusGone) && ch.now.contentHash != "":
 		return false, c.end(ctx, ch, ending{status: Deleted, http: resp.Status, reason: status, gone: true})
 	}
 	return c.later(ctx, ch, resp.Status, c.manners.retryAfter(resp), status)
+}
+
+// beside keeps a page. A pause hides how long that takes, and a page is kept
+// before the next is asked for; where there are no pauses it goes on beside the
+// next request. Whoever touches the part's figures or its frontier settles first.
+func (c *crawl) beside(keep func() error) error {
+	if !c.cfg.Hurry || c.renderer != nil { // which shares the manners
+		return keep()
+	}
+	ended := make(chan error, 1)
+	c.keeping = ended
+	go func() {
+		defer func() {
+			if v := recover(); v != nil {
+				ended <- &lane.PanicError{Value: v, Stack: debug.Stack()}
+			}
+		}()
+		ended <- keep()
+	}()
+	return nil
+}
+
+// settle waits until the last page is kept.
+func (c *crawl) settle() error {
+	if c.keeping == nil {
+		return nil
+	}
+	err := <-c.keeping
+	c.keeping = nil
+	return err
 }
 
 // later waits before a page is asked for once more, and all of its host with
@@ -462,7 +495,6 @@ func (c *crawl) later(ctx context.Context, ch *chain, status int, after time.Dur
 // fail ends a page that could not be had, and keeps it for a person where
 // another day may help.
 func (c *crawl) fail(ctx context.Context, ch *chain, status int, reason string) error {
-	c.part.stats.Failed++
 	c.w.Log.Warn("page_failed", "provider", c.policy.ProviderID, "url", ch.at.String(), "reason", ledger.Redact(reason))
 	if status == 0 || status == http.StatusTooManyRequests || status >= 500 {
 		if err := c.w.DeadLetter(ctx, c.letter(ch.page, "page_failed", reason)); err != nil {
@@ -485,7 +517,6 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string) (again b
 	s := &c.part.stats
 	if ch.hops++; ch.hops > maxRedirects {
 		s.Requests++
-		s.Failed++
 		return false, c.end(ctx, ch, ending{status: Failed, reason: fmt.Sprintf("more than %d redirects", maxRedirects)})
 	}
 	to, why := c.link(ch.at, location, false)
@@ -498,7 +529,6 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string) (again b
 	}
 	if why != "" {
 		s.Requests++
-		s.Skipped++
 		return false, c.end(ctx, ch, ending{status: Skipped, reason: fmt.Sprintf("redirects to %s: %s", location, why)})
 	}
 	r, err := c.manners.robots(ctx, u)
@@ -507,7 +537,6 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string) (again b
 	}
 	if line, ok := r.allowed(u); !ok {
 		s.Requests++
-		s.Blocked++
 		return false, c.end(ctx, ch, ending{status: Blocked, reason: fmt.Sprintf("redirects to %s: %s", to.address, line)})
 	}
 	if to.key != ch.now.key {
@@ -517,7 +546,6 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string) (again b
 		}
 		if taken {
 			s.Requests++
-			s.Skipped++
 			return false, c.end(ctx, ch, ending{status: Skipped, reason: "redirects to " + to.key + ", which this session has asked for"})
 		}
 		if ch.now != ch.page {
@@ -560,19 +588,13 @@ func (c *crawl) target(ctx context.Context, to link, depth int) (p *page, taken 
 }
 
 // leave writes how the provider's part stands.
-func (c *crawl) leave(ctx context.Context, state State, reason string) error {
-	err := c.db.Tx(ctx, func(tx *sql.Tx) error {
-		if err := c.note(ctx, tx); err != nil {
-			return err
-		}
-		var finished int64
-		if state == Done {
-			finished = db.Micros(c.clock.now())
-		}
-		_, err := tx.ExecContext(ctx, `UPDATE runs SET state = $1, reason = $2, finished_at = $3 WHERE session = $4 AND provider = $5`,
-			state, reason, finished, c.part.session, c.policy.ProviderID)
-		return err
-	})
+func (c *crawl) leave(ctx context.Context, tx *sql.Tx, state State, reason string) error {
+	var finished int64
+	if state == Done {
+		finished = db.Micros(c.clock.now())
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE runs SET state = $1, reason = $2, finished_at = $3 WHERE session = $4 AND provider = $5`,
+		state, reason, finished, c.part.session, c.policy.ProviderID)
 	if err != nil {
 		return fmt.Errorf("ending the crawl of %s: %w", c.policy.ProviderID, err)
 	}

@@ -21,7 +21,8 @@ import (
 )
 
 // Section 3.2 and 4.4: near pages first, in the order of discovery; each page
-// once; nothing out of scope; no deeper than max_depth.
+// once; nothing out of scope; no deeper than max_depth. Also where there are no
+// pauses and a page is kept beside the next request.
 func TestBreadthFirst(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
@@ -34,12 +35,16 @@ func TestBreadthFirst(t *testing.T) {
 		w.set("/docs/b/1", doc("b1", "/docs/deep"))
 		w.set("/docs/a/1", doc("a1"))
 		w.set("/docs/deep", doc("deep"))
-		state, reason := w.run()
-		require.Equal(t, []any{Done, ""}, []any{state, reason})
-		// The address is the link as found: the query is asked for, but is no part of the key.
-		require.Equal(t, []string{"/docs", "/docs/b", "/docs/a", "/docs/c?page=2", "/docs/b/1", "/docs/a/1"}, w.paths())
-		require.Equal(t, []string{"https://docs.example.com/docs 0", "https://docs.example.com/docs/a 1", "https://docs.example.com/docs/a/1 2", "https://docs.example.com/docs/b 1",
-			"https://docs.example.com/docs/b/1 2", "https://docs.example.com/docs/c 1"}, w.strings(`SELECT key || ' ' || depth FROM pages WHERE status = 'indexed' ORDER BY key`))
+		for _, hurry := range []bool{false, true} {
+			w.cfg.Hurry = hurry
+			state, reason := w.run()
+			require.Equal(t, []any{Done, ""}, []any{state, reason})
+			// The address is the link as found: the query is asked for, but is no part of the key.
+			require.Equal(t, []string{"/docs", "/docs/b", "/docs/a", "/docs/c?page=2", "/docs/b/1", "/docs/a/1"}, w.paths())
+			require.Equal(t, []string{"https://docs.example.com/docs 0", "https://docs.example.com/docs/a 1", "https://docs.example.com/docs/a/1 2", "https://docs.example.com/docs/b 1",
+				"https://docs.example.com/docs/b/1 2", "https://docs.example.com/docs/c 1"}, w.strings(`SELECT key || ' ' || depth FROM pages WHERE status = 'indexed' ORDER BY key`))
+			w.newSession()
+		}
 	})
 }
 

@@ -111,6 +111,23 @@ func (c *crawl) adopt(ctx context.Context, tx *sql.Tx, p *page) error {
 	return err
 }
 
+// advance changes the part's rows and its figures together, or neither.
+func (c *crawl) advance(ctx context.Context, do func(*sql.Tx) error) error {
+	queued, stats, marked := c.part.queued, c.part.stats, c.marked
+	undo := func() { c.part.queued, c.part.stats, c.marked = queued, stats, marked }
+	err := c.db.Tx(ctx, func(tx *sql.Tx) error {
+		undo() // a transaction may be tried again
+		if err := do(tx); err != nil {
+			return err
+		}
+		return c.note(ctx, tx)
+	})
+	if err != nil {
+		undo()
+	}
+	return err
+}
+
 // note writes the part's figures.
 func (c *crawl) note(ctx context.Context, tx *sql.Tx) error {
 	now := c.clock.now()
@@ -141,11 +158,46 @@ type ending struct {
 	status Status
 	reason string
 	http   int
-	gone   bool // what was kept of it goes
-	forbid bool // it is never asked again
-	resp   *web.Response
-	read   *reading // of a page that has content
+	gone   bool          // what was kept of it goes
+	forbid bool          // it is never asked again
+	resp   *web.Response // of a page whose content was asked for
+	empty  bool          // content was looked for and not found
+	read   *reading      // of a page that has content
 	links  []link
+}
+
+// count adds the page to the figures.
+func (e ending) count(s *Stats, kind string) {
+	switch {
+	case e.status == Blocked, e.forbid:
+		s.Blocked++
+	case e.status == Failed:
+		s.Failed++
+	case e.status == Skipped, e.status == TooLarge:
+		s.Skipped++
+	}
+	if e.resp != nil || e.status == NotModified {
+		s.Fetched++
+	}
+	if e.empty || e.read != nil {
+		s.Read++
+	}
+	if e.empty {
+		s.Empty++
+	}
+	switch {
+	case kind == "new":
+		s.New++
+	case kind == "updated":
+		s.Updated++
+	case kind == "deleted":
+		s.Deleted++
+	case e.read != nil, e.status == NotModified:
+		s.Unchanged++
+	}
+	if kind != "" && e.read != nil {
+		s.Chunks += int64(len(e.read.chunks))
+	}
 }
 
 // end takes a chain to its end and writes everything of it in one transaction.
@@ -157,9 +209,6 @@ func (c *crawl) end(ctx context.Context, ch *chain, e ending) error {
 }
 
 func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
-	if e.gone {
-		c.part.stats.Deleted++
-	}
 	p := ch.now
 	var old kept
 	if p.contentHash != "" {
@@ -177,37 +226,21 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	case e.read != nil && p.contentHash != e.read.hash:
 		kind, sections = "updated", chunk.Diff(old.blocks, e.read.blocks)
 	}
-	switch kind {
-	case "new":
-		c.part.stats.New++
-	case "updated":
-		c.part.stats.Updated++
-	case "":
-		if e.read != nil {
-			c.part.stats.Unchanged++
-		}
-	}
 	if kind != "" {
 		if err := c.handOff(ctx, p, e.read, old.ids); err != nil {
 			return err
 		}
 	}
 	links := slices.DeleteFunc(slices.Clone(e.links), func(l link) bool { return l.key == p.key })
-	queued, stats, marked := c.part.queued, c.part.stats, c.marked
-	err := c.db.Tx(ctx, func(tx *sql.Tx) error {
-		c.part.queued, c.part.stats, c.marked = queued, stats, marked // a transaction may be tried again
-		if e.read != nil && kind != "" {
-			c.part.stats.Chunks += int64(len(e.read.chunks))
-		}
+	err := c.advance(ctx, func(tx *sql.Tx) error {
+		e.count(&c.part.stats, kind)
 		if err := c.write(ctx, tx, ch, e, kind, sections); err != nil {
 			return err
 		}
 		if e.status == Indexed || e.status == NotModified {
-			if err := c.queue(ctx, tx, links, ch.page.depth+1); err != nil {
-				return err
-			}
+			return c.queue(ctx, tx, links, ch.page.depth+1)
 		}
-		return c.note(ctx, tx)
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("keeping %s: %w", p.address, err)
@@ -397,12 +430,11 @@ func (c *crawl) kept(ctx context.Context, key string) (kept, error) {
 
 // index reads a page's content and its links, and keeps them.
 func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error {
-	s := &c.part.stats
-	s.Fetched++
+	skipped := ending{status: Skipped, http: resp.Status, resp: resp}
 	skip := func(reason string) error {
-		s.Skipped++
+		skipped.reason = reason
 		c.w.Log.Info("page_skipped", "provider", c.policy.ProviderID, "url", ch.at.String(), "reason", reason)
-		return c.end(ctx, ch, ending{status: Skipped, http: resp.Status, reason: reason})
+		return c.end(ctx, ch, skipped)
 	}
 	contentType := resp.Header.Get("Content-Type")
 	form, media := content.Kind(contentType, resp.Body)
@@ -433,9 +465,8 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	case pg.Login:
 		return skip("a login form")
 	}
-	s.Read++
 	if r == nil {
-		s.Empty++
+		skipped.empty = true
 		if pg.Script {
 			return skip("no content without scripts; spa_rendering: true renders the page")
 		}

@@ -206,6 +206,8 @@ func (w *world) try(ctx context.Context) (State, string, error) {
 	w.crawl.timeout = cmp.Or(w.timeout, w.crawl.timeout)
 	clear(w.moves)
 	w.crawl.moved = func(key string, from, to Status) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		if len(w.moves[key]) == 0 {
 			w.moves[key] = []Status{from}
 		}

@@ -250,7 +250,6 @@ type session struct {
 	job     string
 	id      string // of the run; of the whole watch
 	cfg     lane.Config
-	lease   *ledger.Lease
 	signals chan os.Signal
 	stderr  io.Writer
 	undo    []func() error
@@ -276,29 +275,15 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 			err = errors.Join(err, ses.end(ctx))
 		}
 	}()
-	if ses.lease, err = ses.acquire(ctx, holder); err != nil {
+	if err := ses.take(ctx, holder); err != nil {
 		return ses, fmt.Errorf("starting the run: %w", err)
 	}
 	ses.cfg = o.laneConfig(job)
-	stop := ses.lease.Keep(ctx, ses.loseLease)
-	ses.undo = append(ses.undo, func() error {
-		stop()
-		if err := ses.lease.Release(ctx); err != nil {
-			return fmt.Errorf("giving back the lease: %w", err)
-		}
-		return nil
-	})
 	endDemo, err := startDemo(o, job, &ses.cfg.Web)
 	if err != nil {
 		return ses, err
 	}
 	ses.undo = append(ses.undo, endDemo)
-	if err := ledger.CloseHolder(ctx, s, ses.lease.Before(), time.Now()); err != nil {
-		return ses, err
-	}
-	if err := ledger.CloseAbandoned(ctx, s, job, time.Now()); err != nil {
-		return ses, err
-	}
 	ses.undo = append(ses.undo, sweep(ctx, s))
 	if !beam.Initialized() {
 		beam.Init() // first: it sets up logging of its own

@@ -212,28 +212,83 @@ func (w *watcher) close(ctx context.Context, run ledger.Run, result error, stdou
 	return errors.Join(result, ledger.WriteReport(ctx, w.store, report), writeReport(w.o, report, stdout, w.stderr))
 }
 
-// acquire takes the job's lease. A watcher stands by while another run has it.
-func (ses *session) acquire(ctx context.Context, holder ledger.Holder) (*ledger.Lease, error) {
-	for said := false; ; said = true {
-		l, err := ledger.Acquire(ctx, ses.store, ses.job, holder, ses.o.LeaseTTL)
-		var other *ledger.HeldError
-		if ses.o.Watch == 0 || !errors.As(err, &other) {
-			return l, err
+// take takes the job's lease and closes what a killed run left as running. A
+// watcher stands by while another run is at work.
+func (ses *session) take(ctx context.Context, holder ledger.Holder) error {
+	for said := ""; ; {
+		err := ses.takeNow(ctx, holder)
+		who, over := ses.busy(ctx, err)
+		if ses.o.Watch == 0 || who == "" || ses.leaseLost() != nil {
+			return err
 		}
-		if !said {
-			if err := notice(ses.o, ses.stderr, "standing_by", "standing by: "+err.Error(), "holder", other.Holder.String()); err != nil {
-				return nil, err
+		if who != said {
+			if err := notice(ses.o, ses.stderr, "standing_by", "standing by: "+err.Error(), "holder", who); err != nil {
+				return err
 			}
+			said = who
 		}
-		t := time.NewTimer(min(ses.o.Watch, ses.o.LeaseTTL/3))
+		if err := ses.standBy(ctx, over); err != nil {
+			return err
+		}
+	}
+}
+
+// takeNow leaves nothing behind where it cannot take the lease.
+func (ses *session) takeNow(ctx context.Context, holder ledger.Holder) error {
+	lease, err := ledger.Acquire(ctx, ses.store, ses.job, holder, ses.o.LeaseTTL)
+	if err != nil {
+		return err
+	}
+	stop := lease.Keep(ctx, ses.loseLease)
+	giveBack := func() error {
+		stop()
+		if err := lease.Release(ctx); err != nil {
+			return fmt.Errorf("giving back the lease: %w", err)
+		}
+		return nil
+	}
+	now := time.Now()
+	if err := ledger.CloseHolder(ctx, ses.store, lease.Before(), now); err != nil {
+		return errors.Join(err, giveBack())
+	}
+	if err := ledger.CloseAbandoned(ctx, ses.store, ses.job, now); err != nil {
+		return errors.Join(err, giveBack())
+	}
+	ses.undo = append(ses.undo, giveBack)
+	return nil
+}
+
+// busy tells from what hinders a run who is at work, and how to see whether
+// that is over without a try of one's own; who is "" where it is something else.
+func (ses *session) busy(ctx context.Context, err error) (who string, over func() bool) {
+	var held *ledger.HeldError
+	var async *ledger.AtWorkError
+	switch {
+	case errors.As(err, &held):
+		return held.Holder.String(), func() bool { return true }
+	case errors.As(err, &async): // it has no lease that others could see
+		return "run " + async.Run.RunID, func() bool {
+			r, err := ledger.Load(ctx, ses.store, async.Run.RunID)
+			return err != nil || r.State.Over()
+		}
+	}
+	return "", nil
+}
+
+// standBy waits until it is time for another try.
+func (ses *session) standBy(ctx context.Context, over func() bool) error {
+	t := time.NewTicker(min(ses.o.Watch, ses.o.LeaseTTL/3))
+	defer t.Stop()
+	for {
 		select {
 		case <-t.C:
+			if over() {
+				return nil
+			}
 		case <-ses.signals:
-			t.Stop()
-			return nil, errInterrupted
+			return errInterrupted
 		case <-ctx.Done():
-			t.Stop()
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }

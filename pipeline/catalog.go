@@ -160,7 +160,7 @@ func catalogConfig(o Options, l lane.Config) catalog.Config {
 		l.Web.UserAgent += " (+" + c.Contact + ")"
 	}
 	return catalog.Config{Lane: l, Lanes: o.Lanes, DB: o.DB, Sites: c.loaded, ListFetchers: c.ListFetchers, ListParsers: c.ListParsers, DetailFetchers: c.DetailFetchers,
-		DetailParsers: c.DetailParsers, Savers: c.Savers, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Anew: o.Force}
+		DetailParsers: c.DetailParsers, Savers: c.Savers, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Anew: o.Force, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
 }
 
 // takePassword moves a DSN's password into this process's environment: the

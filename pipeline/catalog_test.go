@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"io"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +45,28 @@ func TestCatalogOptions(t *testing.T) {
 	} {
 		_, err := parseOptions(append(base, arg), io.Discard)
 		assert.ErrorContains(t, err, want, arg)
+	}
+}
+
+// --lease-ttl is the sites' and providers' too; docs and catalog wait for a
+// killed worker's no longer than they say themselves.
+func TestLeaseTTL(t *testing.T) {
+	emptyEnv(t)
+	resetBeam(t)
+	for args, want := range map[string]time.Duration{
+		"--job=docs":                   15 * time.Second,
+		"--job=docs --lease-ttl=3s":    3 * time.Second,
+		"--job=docs --lease-ttl=1m":    15 * time.Second,
+		"--job=catalog":                15 * time.Second,
+		"--job=catalog --lease-ttl=3s": 3 * time.Second,
+		"--job=catalog --lease-ttl=1m": 15 * time.Second,
+		"--job=news":                   30 * time.Second,
+		"--job=news --lease-ttl=3s":    3 * time.Second,
+		"--job=news --lease-ttl=1m":    time.Minute,
+	} {
+		o, err := parseOptions(append(strings.Fields(args), "--store=mem://b", "--web=demo"), io.Discard)
+		require.NoError(t, err)
+		assert.EqualValues(t, want, reflect.ValueOf(told(o)).FieldByName("LeaseTTL").Int(), args)
 	}
 }
 

@@ -100,10 +100,10 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 		"synchronous(normal)",
 	}}
 	var file url.URL
-	switch {
-	case path == "":
+	switch path {
+	case "":
 		return nil, errors.New("opening sqlite://: it has no path")
-	case path == "/:memory:":
+	case "/:memory:":
 		file.Path = fmt.Sprintf("/seed-engine-%d", memories.Add(1))
 		options.Set("vfs", "memdb") // shared by the connections of this process
 	default:

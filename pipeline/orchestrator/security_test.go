@@ -306,7 +306,7 @@ func TestErrorsTellNothing(t *testing.T) {
 	assert.Equal(t, 503, w.do("GET", "/readyz", "").code)
 	assert.NotContains(t, w.log.String(), "user:pass", "not even the log has the password")
 
-	w.Server.handler = w.protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(errInside) }))
+	w.handler = w.protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(errInside) }))
 	a := w.do("GET", "/", "")
 	assert.Equal(t, 500, a.code)
 	assert.NotContains(t, a.body, "secret")

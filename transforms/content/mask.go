@@ -36,7 +36,8 @@ func MaskEmails(text string) string {
 			domain = domain[:max(0, strings.LastIndexByte(domain, '.'))]
 		}
 		end = at + 1 + len(domain)
-		if start < at && domain != "" && !(text[start:at] == "git" && end < len(text) && text[end] == ':') {
+		remote := text[start:at] == "git" && end < len(text) && text[end] == ':' // git@host:path
+		if start < at && domain != "" && !remote {
 			b.WriteString(text[done:start])
 			b.WriteString(masked)
 			done = end

@@ -79,12 +79,12 @@ func TestCases(t *testing.T) {
 			applies := false
 			for _, w := range want {
 				same := false
-				switch {
-				case w.Path == "feed.title":
+				switch w.Path {
+				case "feed.title":
 					same = markup(got.Title, w.Value)
-				case w.Path == "entries.0.title":
+				case "entries.0.title":
 					same = len(got.Items) > 0 && markup(got.Items[0].Title, w.Value)
-				case w.Path == "entries.0.link":
+				case "entries.0.link":
 					if len(got.Items) > 0 {
 						u, err := base.Parse(got.Items[0].Link)
 						same = err == nil && u.String() == w.Value

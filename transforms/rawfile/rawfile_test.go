@@ -124,7 +124,7 @@ func TestReaderAndVisitErrorsAreTheirOwn(t *testing.T) {
 	stop := errors.New("enough")
 	n := 0
 	meta, err := Read(strings.NewReader(text), func(Record) error { n++; return stop })
-	if err != stop || n != 1 || meta.Records != 1 {
+	if !errors.Is(err, stop) || n != 1 || meta.Records != 1 {
 		t.Errorf("visit's error: %v after %d records, meta %+v", err, n, meta)
 	}
 }

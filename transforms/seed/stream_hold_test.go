@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/graph/mtime"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/sdf"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/rtrackers/offsetrange"
 
@@ -39,7 +38,7 @@ func TestListerHolds(t *testing.T) {
 			t.Helper()
 			begin := time.Now()
 			again, err := fn.ProcessElement(t.Context(), watermark, tracker, nil, func(at beam.EventTime, _ File) {
-				found = append(found, mtime.Time(at).ToTime())
+				found = append(found, at.ToTime())
 			}, func(beam.EventTime, []byte) {})
 			if err != nil {
 				t.Fatal(err)

@@ -243,7 +243,7 @@ func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
+		defer func() { _ = rows.Close() }() // its error is rows.Err's
 		var gone [][2]string
 		for rows.Next() {
 			var r [2]string

@@ -38,6 +38,24 @@ func Detach(ctx context.Context, s store.Store, id, runnerJob string, unbounded 
 	return save(ctx, s, key, r)
 }
 
+// AsyncAtWork gives the id of a job's asynchronous run that has not ended, which
+// holds no lease that would tell of it; "" when there is none. As in
+// CloseAbandoned, older runs than one that has ended are not looked at.
+func AsyncAtWork(ctx context.Context, s store.Store, job string) (string, error) {
+	for r, err := range List(ctx, s) {
+		switch {
+		case err != nil && r.RunID == "":
+			return "", err
+		case err != nil || r.Job != job:
+		case r.State.Over():
+			return "", nil
+		case r.Async:
+			return r.RunID, nil
+		}
+	}
+	return "", nil
+}
+
 // LanesOf is the prefix of the names of the leases of a job's lanes.
 func LanesOf(job string) string { return "lanes/" + job }
 

@@ -83,6 +83,13 @@ func TestAsynchronousRun(t *testing.T) {
 				check()
 				require.Contains(t, s.m["runs/r1/state.json"], `"state": "running"`, "who only looks writes nothing")
 
+				atWork, err := AsyncAtWork(ctx, s, "seed")
+				require.NoError(t, err)
+				require.Equal(t, map[bool]string{false: "r1"}[c.want.Over()], atWork)
+				atWork, err = AsyncAtWork(ctx, s, "docs")
+				require.NoError(t, err)
+				require.Empty(t, atWork, "another job's")
+
 				// The next run of the job.
 				for _, closing := range []func() error{
 					func() error { return CloseHolder(ctx, s, Holder{RunID: "r1"}, time.Now()) },

@@ -69,6 +69,13 @@ func playPipeline(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if os.Getenv(asChild) == "async" {
+		if err := errors.Join(ledger.Detach(ctx, s, id, "job-1", false), lease.Release(ctx)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
 	state, code := ledger.Done, 0
 	for os.Getenv(asChild) == "wait" {
 		c, err := ledger.ReadControl(ctx, s, id)
@@ -439,6 +446,53 @@ func TestCrash(t *testing.T) {
 			assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/seeds/orchestrate", "").code, "the next run can start at once")
 		})
 	}
+}
+
+// An asynchronous run's process ends when the run is submitted. The run goes on
+// all the same, is in the way of the next, can be steered, and its end is seen.
+func TestAsynchronous(t *testing.T) {
+	w := newWorld(t, "async")
+	trigger := func(want int) string {
+		t.Helper()
+		a := w.do("POST", "/api/v1/seeds/orchestrate", "")
+		require.Equal(t, want, a.code, a.body)
+		return a.json(t)["run_id"].(string)
+	}
+	show := func(id string) map[string]any { return w.do("GET", "/api/v1/runs/"+id, "").json(t) }
+	at := func(id, state string) {
+		t.Helper()
+		w.until(id+" "+state, func() bool { return show(id)["state"] == state })
+	}
+	id := trigger(http.StatusAccepted)
+	w.ended("seed")
+	for _, state := range []string{"running", "running"} { // the leading server tidies up meanwhile
+		at(id, state)
+		w.tick(t.Context(), time.Now())
+	}
+	require.NoError(t, ledger.WriteProgress(t.Context(), w.store, id, 0, ledger.Progress{Hosts: 40, HostsDone: 10, Tally: ledger.Tally{Counts: ledger.Counts{"domains_collected": 9}}}))
+	w.until("its progress", func() bool { return show(id)["counts"].(map[string]any)["domains_collected"] == 9.0 })
+	assert.Equal(t, id, trigger(http.StatusConflict))
+	other := worldAt(t, w.dir, "async")
+	assert.Equal(t, http.StatusConflict, other.do("POST", "/api/v1/seeds/orchestrate", "").code, "another server on the store sees it too")
+
+	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/pause", "").code)
+	at(id, "paused")
+	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/resume", "").code)
+	at(id, "running")
+	require.NoError(t, ledger.WriteTotal(t.Context(), w.store, id, sampleTally()))
+	at(id, "done")
+	assert.Equal(t, 38.0, show(id)["counts"].(map[string]any)["domains_collected"])
+	assert.Equal(t, http.StatusConflict, w.do("POST", "/api/v1/runs/"+id+"/cancel", "").code, "it is over")
+
+	id = trigger(http.StatusAccepted)
+	w.ended("seed")
+	at(id, "running")
+	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/cancel", "").code)
+	at(id, "cancelling")
+	require.NoError(t, ledger.WriteTotal(t.Context(), w.store, id, sampleTally()))
+	at(id, "cancelled")
+	assert.NotContains(t, w.log.String(), "run_not_closed")
+	trigger(http.StatusAccepted)
 }
 
 func TestSecretsStayHere(t *testing.T) {

@@ -71,7 +71,7 @@ func StartVersity(t testing.TB) S3 {
 	t.Cleanup(func() {
 		if !stopped {
 			_ = cmd.Process.Kill() // it may have ended by itself
-			_ = <-ended            // it says how it was killed
+			<-ended                //nolint:errcheck // it says how it was killed
 		}
 	})
 	client := &http.Client{Timeout: time.Second}

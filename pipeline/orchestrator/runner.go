@@ -143,8 +143,8 @@ func (r *runner) reserve(ctx context.Context, run ledger.Run) (*ledger.Lease, er
 	}
 }
 
-// active is the run of a job that is being started or holds the job's lease,
-// whoever started it; "" when there is none.
+// active is the run of a job that is being started, holds the job's lease or
+// goes on without its launcher, whoever started it; "" when there is none.
 func (r *runner) active(ctx context.Context, job string) (string, error) {
 	r.mu.Lock()
 	c := r.children[job]
@@ -153,10 +153,10 @@ func (r *runner) active(ctx context.Context, job string) (string, error) {
 		return c.run.RunID, nil
 	}
 	holder, held, err := ledger.HolderUnder(ctx, r.store, job)
-	if err != nil || !held {
-		return "", err
+	if err != nil || held {
+		return holder.RunID, err
 	}
-	return holder.RunID, nil
+	return ledger.AsyncAtWork(ctx, r.store, job)
 }
 
 func (r *runner) command(args ...string) *exec.Cmd {
@@ -221,7 +221,7 @@ func (r *runner) end(ctx context.Context, run ledger.Run, code int, waited error
 	r.log.Log(ctx, level, "run_process_ended", "run_id", run.RunID, "job", run.Job, "exit_code", code, "how", fmt.Sprint(waited))
 	at, err := ledger.Load(ctx, r.store, run.RunID)
 	switch {
-	case err == nil && !at.State.Over():
+	case err == nil && !at.State.Over() && !at.Async:
 		err = r.closeAbandoned(ctx, run.Job)
 	case errors.Is(err, store.ErrNotExist):
 		// It was refused before it began; its last words are in the log.

@@ -1,21 +1,15 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
 	"path"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -25,10 +19,8 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/testdata"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
@@ -39,191 +31,6 @@ const (
 	grace      = 2500 * time.Millisecond
 	stopWithin = 4 * time.Second
 )
-
-// runSeed runs the seed job from its checks to its report.
-func runSeed(ctx context.Context, o Options, stdout, stderr io.Writer) error {
-	s, err := openStore(ctx, &o, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
-	cfg := seedConfig(o)
-	if err := matches(ctx, s, o); err != nil {
-		return err
-	}
-	if o.Until != "" {
-		return preview(ctx, s, o, cfg, stdout)
-	}
-	if o.Watch > 0 && o.Streaming {
-		return stream(ctx, s, o, cfg, stdout, stderr)
-	}
-	if o.Watch > 0 && !o.beamDryRun() { // each batch is a job of the same form
-		return watch(ctx, s, o, cfg, stdout, stderr)
-	}
-	return runJob(ctx, s, o, seed.Job, filterHash(o), stdout, stderr, func(scope beam.Scope, l lane.Config, forceID string) {
-		cfg.Lane, cfg.ForceID = l, forceID
-		Seed(scope, cfg)
-	})
-}
-
-func seedConfig(o Options) seed.Config {
-	return seed.Config{
-		Lanes: o.Lanes, Country: o.Country, Category: o.Category, Date: o.Date, OutageThreshold: o.OutageThreshold,
-		Lane: lane.Config{LogFormat: o.LogFormat, LogLevel: o.level()},
-		Collect: seed.Collect{MaxCrawlDelay: o.MaxCrawlDelay, FollowIndex: o.FollowIndex, MaxChildSitemaps: o.MaxChildSitemaps,
-			Feeds: o.Feeds, Homepage: o.Homepage, ParallelFetch: o.Parallel, RobotsCache: o.RobotsCache},
-	}
-}
-
-// filterHash names the part of the bucket that a run is about, so that a
-// forced run that was killed is gone on with by the same command only.
-func filterHash(o Options) string {
-	sum := sha256.Sum256([]byte(o.Country + "\x00" + o.Category + "\x00" + o.Date))
-	return hex.EncodeToString(sum[:8])
-}
-
-// openStore opens the user's store. One that is not there, or may not be
-// read, is bad usage; any other trouble is the store's.
-func openStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, error) {
-	if o.beamDryRun() { // the job comes from the options alone
-		return store.Open(ctx, "mem://dry-run")
-	}
-	if _, err := os.Stat(o.Store); o.sample && o.dry() && errors.Is(err, fs.ErrNotExist) {
-		return memorySample(ctx) // what only looks leaves no ./out
-	}
-	if o.sample {
-		if err := copySample(o.Store); err != nil {
-			return nil, err
-		}
-		if err := notice(*o, stderr, "sample_bucket_used", fmt.Sprintf("No --store given: using the sample bucket (demo data), copied to ./%s", o.Store), "directory", o.Store); err != nil {
-			return nil, err
-		}
-	}
-	if o.fresh {
-		if err := os.MkdirAll(o.Store, 0o755); err != nil {
-			return nil, usagef("--store: making ./%s: %w", o.Store, err)
-		}
-	}
-	s, err := store.Open(ctx, o.Store)
-	if err == nil {
-		err = readable(ctx, s)
-		if err != nil {
-			err = errors.Join(err, s.Close())
-		}
-	}
-	switch {
-	case errors.Is(err, store.ErrNotExist), errors.Is(err, fs.ErrPermission), err != nil && !store.Retryable(err):
-		return nil, usagef("--store: %w", err)
-	case err != nil:
-		return nil, fmt.Errorf("--store: %w; try again when the store answers", err)
-	}
-	return s, nil
-}
-
-// readable tries a listing: opening a directory does not read it.
-func readable(ctx context.Context, s store.Store) error {
-	for _, err := range s.List(ctx, "datasets/") {
-		if errors.Is(err, fs.ErrPermission) {
-			return fmt.Errorf("it may not be read; give this user the right to: %w", err)
-		}
-		return err
-	}
-	return nil
-}
-
-// memorySample is the sample bucket without a copy of it on disk.
-func memorySample(ctx context.Context) (store.Store, error) {
-	s, err := store.Open(ctx, "mem://sample")
-	if err != nil {
-		return nil, err
-	}
-	return s, fs.WalkDir(testdata.Bucket, "bucket", func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		b, err := testdata.Bucket.ReadFile(p)
-		if err != nil {
-			return err
-		}
-		return s.Put(ctx, strings.TrimPrefix(p, "bucket/"), bytes.NewReader(b), store.PutOptions{})
-	})
-}
-
-// copySample lays the sample bucket out under dir; what is there stays.
-func copySample(dir string) error {
-	return fs.WalkDir(testdata.Bucket, "bucket", func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(dir, filepath.FromSlash(strings.TrimPrefix(p, "bucket")))
-		if d.IsDir() {
-			return os.MkdirAll(to, 0o755)
-		}
-		if _, err := os.Stat(to); err == nil {
-			return nil
-		}
-		b, err := testdata.Bucket.ReadFile(p)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(to, b, 0o644)
-	})
-}
-
-// matches refuses filters under which the bucket holds no raw file, and a
-// memory store that nobody in this process has put one into.
-func matches(ctx context.Context, s store.Store, o Options) error {
-	memory := strings.HasPrefix(o.Store, "mem://")
-	if o.beamDryRun() || !o.filtered() && !memory {
-		return nil
-	}
-	for ob, err := range s.List(ctx, hive.Prefix("datasets/", o.Country, o.Category, o.Date)) {
-		if err != nil {
-			return fmt.Errorf("listing the store: %w", err)
-		}
-		if r, ok := hive.ParseRaw(ob.Key); ok && o.wants(r.Partition) {
-			return nil
-		}
-	}
-	if memory {
-		return usagef("--store=%s has no such raw file: a memory store is empty when the program starts; use a directory or a bucket", o.Store)
-	}
-	return o.noMatch()
-}
-
-// preview prints what a run would do and touches nothing.
-func preview(ctx context.Context, s store.Store, o Options, cfg seed.Config, stdout io.Writer) error {
-	if o.Force {
-		cfg.ForceID = "preview"
-	}
-	l, err := seed.ListRaw(ctx, s, cfg)
-	if err != nil {
-		return err
-	}
-	hosts := map[string]bool{}
-	log := lane.Logger(o.LogFormat, max(cfg.Lane.LogLevel, slog.LevelWarn))
-	for _, f := range l.Files {
-		if o.Until == "list" {
-			if _, err := fmt.Fprintln(stdout, f.Key); err != nil {
-				return err
-			}
-			continue
-		}
-		x, err := seed.ExtractFile(ctx, s, f.Key, log, func(m lane.Mention) error { hosts[m.Host] = true; return nil })
-		line := fmt.Sprintf("%s: %d records, %d bad, %d distinct domains", f.Key, x.Records, x.Bad, x.Domains)
-		if err != nil {
-			line = fmt.Sprintf("%s: broken: %s", f.Key, ledger.Redact(err.Error()))
-		}
-		if _, err := fmt.Fprintln(stdout, line); err != nil {
-			return err
-		}
-	}
-	_, err = fmt.Fprintf(stdout, "would read %d raw files (%d listed, %d already processed, %d other objects ignored)\n", len(l.Files), l.Listed, l.Skipped, l.Ignored)
-	if err == nil && o.Until == "extract" {
-		_, err = fmt.Fprintf(stdout, "would visit up to %d registrable domains\n", len(hosts))
-	}
-	return err
-}
 
 // runJob brackets one run of a job's graph with everything around it.
 func runJob(ctx context.Context, s store.Store, o Options, job, filters string, stdout, stderr io.Writer, build func(beam.Scope, lane.Config, string)) (err error) {

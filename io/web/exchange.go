@@ -1,0 +1,220 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// exchange is one try: the URL and its redirects. hold is for how long the
+// last host wants to be left alone.
+func (c *Client) exchange(ctx context.Context, r Request) (_ *Response, hold time.Duration, _ error) {
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return nil, 0, &Error{Kind: KindBlocked, URL: "the URL", Err: &blockedError{"the URL", errors.Unwrap(err).Error()}}
+	}
+	u.User, u.Fragment, u.RawFragment = nil, "", ""
+	var (
+		left   = r.Timeout
+		header = c.header(r)
+		seen   []string
+		status int
+	)
+	fail := func(kind Kind, err error) error {
+		return &Error{Kind: kind, URL: u.String(), Status: status, Err: err}
+	}
+	for {
+		if err := c.guard.url(u); err != nil {
+			return nil, 0, fail(KindBlocked, err)
+		}
+		resp, hold, err := c.hop(ctx, u, header, r, &left, r.Beside && len(seen) == 0)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, 0, fmt.Errorf("fetching %s: %w", u, ctx.Err())
+			}
+			return nil, 0, fail(classify(err), err)
+		}
+		location := resp.Header.Get("Location")
+		if !redirects(resp.Status) || location == "" || r.MaxRedirects < 0 {
+			resp.FinalURL = u.String()
+			resp.Elapsed = r.Timeout - left
+			return resp, hold, nil
+		}
+		status = resp.Status
+		seen = append(seen, u.String())
+		if len(seen) > r.MaxRedirects {
+			return nil, 0, fail(KindRedirect, fmt.Errorf("more than %d redirects", r.MaxRedirects))
+		}
+		next, err := u.Parse(strings.TrimSpace(location))
+		if err != nil {
+			return nil, 0, fail(KindRedirect, fmt.Errorf("reading Location: %w", err))
+		}
+		next.User, next.Fragment, next.RawFragment = nil, "", ""
+		if err := c.guard.url(next); err != nil { // before it is compared or shown to Allow
+			u = next
+			return nil, 0, fail(KindBlocked, err)
+		}
+		if slices.Contains(seen, next.String()) {
+			return nil, 0, fail(KindRedirect, fmt.Errorf("it leads back to %s", next))
+		}
+		if r.Allow != nil {
+			if err := r.Allow(next); err != nil {
+				u = next
+				return nil, 0, fail(KindBlocked, err)
+			}
+		}
+		if next.Host != u.Host && len(r.Header) > 0 {
+			header = header.Clone()
+			for _, secret := range []string{"Authorization", "Proxy-Authorization", "Cookie"} {
+				header.Del(secret)
+			}
+		}
+		u = next
+	}
+}
+
+func redirects(status int) bool {
+	return status == 301 || status == 302 || status == 303 || status == 307 || status == 308
+}
+
+func (c *Client) header(r Request) http.Header {
+	h := make(http.Header, 3+len(r.Header))
+	for name, values := range r.Header {
+		h[http.CanonicalHeaderKey(name)] = values
+	}
+	h["User-Agent"] = []string{c.cfg.UserAgent}
+	h["Accept-Encoding"] = []string{acceptEncoding}
+	if r.Accept != "" {
+		h["Accept"] = []string{r.Accept}
+	}
+	return h
+}
+
+// hostKey is what a turn is for: both schemes of a host are one.
+func hostKey(host, port string) string {
+	host = strings.TrimSuffix(host, ".")
+	if port == "" || port == "80" || port == "443" {
+		return host
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// hop sends one request when it is its turn, and reads the answer. It takes
+// the time it needed off left. The error is the transport's or ctx's.
+func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration, beside bool) (_ *Response, hold time.Duration, _ error) {
+	key := hostKey(u.Hostname(), u.Port())
+	if beside {
+		defer func() { c.hosts.note(key, hold) }()
+	} else {
+		turn, err := c.hosts.acquire(ctx, key)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer func() { c.hosts.release(key, turn, hold) }()
+	}
+	if err := c.slots.acquire(ctx); err != nil {
+		return nil, 0, err
+	}
+	defer c.slots.release()
+	if err := c.pace.wait(ctx); err != nil {
+		return nil, 0, err
+	}
+	if r.Ready != nil {
+		r.Ready()
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, *left)
+	defer cancel()
+	start := time.Now()
+	defer func() { *left -= time.Since(start) }()
+	if c.proxy != nil {
+		via, err := c.proxy(u)
+		if err != nil {
+			return nil, 0, fmt.Errorf("reading the proxy's address: %w", err)
+		}
+		if via != nil {
+			ctx = context.WithValue(ctx, proxyKey{}, via)
+		}
+	}
+	req := (&http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	c.requests.Add(1)
+	answer, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return nil, 0, orDone(ctx, err)
+	}
+	defer func() { _ = answer.Body.Close() }() // of a reader: nothing is lost with its error
+	if answer.StatusCode < len(c.byStatus) {
+		c.byStatus[answer.StatusCode].Add(1)
+	}
+	resp := &Response{Status: answer.StatusCode, Header: answer.Header}
+	if resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable {
+		if d, ok := ParseRetryAfter(answer.Header.Get("Retry-After"), time.Now()); ok {
+			hold = min(d, c.cfg.MaxCrawlDelay)
+		}
+	}
+
+	wire := &wire{body: answer.Body, left: math.MaxInt64}
+	defer func() { c.bytes.Add(wire.n) }()
+	if redirects(resp.Status) && answer.Header.Get("Location") != "" {
+		// So much, to use the connection again; a failure shows in the next hop.
+		_, _ = io.CopyN(io.Discard, wire, 2<<10)
+		return resp, hold, nil
+	}
+	body, coded, free := newDecoder(wire, answer.Header["Content-Encoding"])
+	defer free()
+	if coded {
+		wire.left = r.MaxBytes + 64<<10 // compression that makes it longer is none
+		answer.Header.Del("Content-Encoding")
+		answer.Header.Del("Content-Length")
+	}
+	resp.Body, resp.Truncated, err = readBody(body, r.MaxBytes)
+	switch {
+	case wire.err != nil && !resp.Truncated:
+		return nil, hold, orDone(ctx, fmt.Errorf("reading the body: %w", wire.err))
+	case err != nil: // the compression is broken: keep what came out
+		resp.Truncated = true
+	}
+	return resp, hold, nil
+}
+
+// orDone is ctx's error when ctx is done, as what the network says then is
+// only its echo.
+func orDone(ctx context.Context, err error) error {
+	if ctx.Err() != nil && classify(err) != KindBlocked {
+		return ctx.Err()
+	}
+	return err
+}
+
+// wire counts a body as it comes, ends it after left bytes, and remembers if
+// the network broke, which a decoder above may report as something else.
+type wire struct {
+	body io.Reader
+	left int64
+	n    int64
+	err  error
+}
+
+func (w *wire) Read(p []byte) (int, error) {
+	if w.left <= 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := w.body.Read(p[:min(int64(len(p)), w.left)])
+	w.n += int64(n)
+	w.left -= int64(n)
+	if err != nil && err != io.EOF {
+		w.err = err
+	}
+	return n, err
+}

@@ -66,8 +66,12 @@ func scan(markdown string) []block {
 	return blocks
 }
 
+// MaxHeading is how many characters of a heading stand in a path. What is below a
+// heading repeats it, so that a page could grow without bound.
+const MaxHeading = 200
+
 // headingOf reads an ATX heading (CommonMark 0.31 section 4.2) at the margin; its
-// text is without marks.
+// text is without marks, at most MaxHeading characters.
 func headingOf(l string) (depth int, text string) {
 	for depth < len(l) && l[depth] == '#' {
 		depth++
@@ -75,7 +79,14 @@ func headingOf(l string) (depth int, text string) {
 	if depth == 0 || depth > 6 || len(l) > depth && l[depth] != ' ' {
 		return 0, ""
 	}
-	return depth, strings.TrimSpace(unmark.Replace(l[depth:]))
+	text = strings.TrimSpace(unmark.Replace(l[depth:]))
+	n := 0
+	for i := range text {
+		if n++; n > MaxHeading {
+			return depth, strings.Clone(text[:i])
+		}
+	}
+	return depth, text
 }
 
 var unmark = strings.NewReplacer("`", "", "**", "", `\`, "")

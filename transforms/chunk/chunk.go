@@ -157,7 +157,7 @@ func (s *splitter) fit(text string) []string {
 func (s *splitter) add(d draft) {
 	if last := len(s.drafts) - 1; last >= 0 {
 		before := &s.drafts[last]
-		if (before.tokens < s.limits.Min || d.tokens < s.limits.Min) && before.tokens+d.tokens < s.limits.Max {
+		if (before.tokens < s.limits.Min || d.tokens < s.limits.Min) && before.tokens+d.tokens <= s.limits.Max {
 			joined := before.text + "\n\n" + d.text
 			if tokens := Tokens(joined); tokens <= s.limits.Max {
 				before.text, before.tokens = joined, tokens

@@ -48,6 +48,18 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// A small chunk joins its neighbour where both together have Max tokens and no fewer.
+func TestMergeToTheLimit(t *testing.T) {
+	first, second := "## A\n\n"+strings.Repeat("word ", 30)+"end.", "## B\n\nmore words."
+	l := chunk.Limits{Max: chunk.Tokens(first) + chunk.Tokens(second), Min: 20}
+	if joined := chunk.Tokens(first + "\n\n" + second); joined != l.Max {
+		t.Fatalf("%d tokens together, want %d", joined, l.Max)
+	}
+	if chunks := chunk.Split("p", first+"\n\n"+second, l); len(chunks) != 1 {
+		t.Errorf("%d chunks", len(chunks))
+	}
+}
+
 var spaceBetweenLineEnds = regexp.MustCompile(`[\r\n][\t\v\f\x{85}\p{Z}]+[\r\n]`)
 
 func FuzzTokens(f *testing.F) {

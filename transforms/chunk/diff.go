@@ -2,6 +2,7 @@ package chunk
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -77,7 +78,7 @@ func group(blocks []Block) (sections map[string]*section, order []string) {
 		if last == nil || !slices.Equal(b.Path, blocks[i-1].Path) {
 			key := strings.Join(b.Path, "\x1f")
 			seen[key]++
-			key += strings.Repeat("\x1e", seen[key])
+			key += "\x1e" + strconv.Itoa(seen[key])
 			last = &section{path: b.Path}
 			sections[key] = last
 			order = append(order, key)

@@ -2,6 +2,9 @@ package chunk_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/newsfork/seed-engine/transforms/chunk"
@@ -24,6 +27,35 @@ func TestDiff(t *testing.T) {
 	f("intro\n\n# T\n\ntwo\n\none\n\n## A\n\na text\n\n## B\n\nb text\n\n## C\n\nc text", `[{"path":["T"],"kind":"changed","added":1,"removed":1}]`)
 	f("# T\n\none\n\ntwo\n\n## A\n\na text\n\n## D\n\nb text\n\n## C\n\nc text",
 		`[{"path":["T","D"],"kind":"added","added":2},{"kind":"removed","removed":1},{"path":["T","B"],"kind":"removed","removed":2}]`)
+}
+
+// A page of headings and little else costs time and memory by its size only.
+func TestDiffOfManyHeadings(t *testing.T) {
+	blocks := chunk.Blocks(strings.Repeat("## a\n\n## b\n\n", 50_000))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	changes := chunk.Diff(nil, blocks)
+	runtime.ReadMemStats(&after)
+	if len(changes) != 100_000 {
+		t.Errorf("%d changes", len(changes))
+	}
+	if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 200 {
+		t.Errorf("%d MB for 100,000 headings", grown)
+	}
+}
+
+// A heading without end is repeated with everything below it, so its beginning stands for it.
+func TestLongHeading(t *testing.T) {
+	const page = "# %s\n\nwords"
+	long := fmt.Sprintf(page, strings.Repeat("한", chunk.MaxHeading+1))
+	for _, b := range chunk.Blocks(long) {
+		if want := strings.Repeat("한", chunk.MaxHeading); b.Path[0] != want {
+			t.Errorf("%d characters", len([]rune(b.Path[0])))
+		}
+	}
+	if text := chunk.Split("p", long, chunk.Default)[0].Text; text != long {
+		t.Errorf("the text has %d of %d bytes", len(text), len(long))
+	}
 }
 
 func TestBlocks(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/andybalholm/cascadia"
 )
@@ -50,8 +51,8 @@ func (o Options) selectors() (content cascadia.Matcher, remove []cascadia.Matche
 
 // Page is what a document says.
 type Page struct {
-	// Title is the page's title element, else its first heading, on one line; ""
-	// where it has neither.
+	// Title is the page's title element, else its first heading, on one line, at
+	// most MaxTitle characters, e-mail addresses masked; "" where it has neither.
 	Title string
 	// Markdown is the main content, UTF-8, with e-mail addresses masked.
 	Markdown string
@@ -71,6 +72,21 @@ type Page struct {
 
 // MaxLinks is how many different links of one page are kept.
 const MaxLinks = 10_000
+
+// MaxTitle is how many characters of a title are kept: each chunk is handed on with it.
+const MaxTitle = 300
+
+// shortTitle makes a title of text that is on one line.
+func shortTitle(text string) string {
+	text = MaskEmails(text)
+	n := 0
+	for i := range text {
+		if n++; n > MaxTitle {
+			return strings.Clone(text[:i])
+		}
+	}
+	return text
+}
 
 // ErrTooDeep says that a page's elements are nested over 512 deep: no author's
 // doing. The page is skipped.

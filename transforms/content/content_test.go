@@ -88,6 +88,19 @@ func TestTitle(t *testing.T) {
 	}
 }
 
+func TestLongTitle(t *testing.T) {
+	long, want := strings.Repeat("긴 ", 1<<20)+"end", strings.Repeat("긴 ", content.MaxTitle/2)
+	p, err := content.Extract([]byte("<title>"+long+"</title><main>words"), "text/html; charset=utf-8", content.Options{})
+	require.NoError(t, err)
+	require.Equal(t, want, p.Title)
+	p, err = content.ExtractText([]byte("# "+long), "text/plain; charset=utf-8")
+	require.NoError(t, err)
+	require.Equal(t, want, p.Title)
+	p, err = content.ExtractOpenAPI([]byte(`{"openapi":"3.0.0","info":{"title":"` + long + `"}}`))
+	require.NoError(t, err)
+	require.Equal(t, want, p.Title)
+}
+
 func TestLinks(t *testing.T) {
 	got := extract(t, `<head><base href="/v2/"></head><nav><a href="a?utm_source=x&v=1">a</a></nav><main><a href="a#part">a</a><a href="#x">x</a>
 		<a href="mailto:a@b.com">m</a><a href="https://other.example/">o</a><a href="/b?lang=ko&ref=x">b</a><map><area href="c"></map><svg><a href="/svg">s</a></svg></main>`,

@@ -228,7 +228,7 @@ func (s *survey) page() Page {
 	if p.Title == "" {
 		p.Title = firstHeading(p.Markdown)
 	}
-	p.Title = MaskEmails(p.Title)
+	p.Title = shortTitle(p.Title)
 
 	letters := 0
 	for _, r := range p.Markdown {
@@ -414,5 +414,5 @@ func ExtractText(body []byte, contentType string) (Page, error) {
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	text = MaskEmails(strings.Trim(strings.ReplaceAll(text, "\x00", string(utf8.RuneError)), "\n \t"))
-	return Page{Title: firstHeading(text), Markdown: text, Empty: text == ""}, nil
+	return Page{Title: shortTitle(firstHeading(text)), Markdown: text, Empty: text == ""}, nil
 }

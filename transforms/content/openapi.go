@@ -253,7 +253,7 @@ func ExtractOpenAPI(body []byte) (Page, error) {
 			}
 		}
 	}
-	return Page{Title: MaskEmails(title), Markdown: MaskEmails(strings.TrimSpace(a.b.String()))}, nil
+	return Page{Title: shortTitle(title), Markdown: MaskEmails(strings.TrimSpace(a.b.String()))}, nil
 }
 
 // methods are the operations of a path item (OpenAPI 3.1.1 section 4.8.9).

@@ -49,6 +49,9 @@ const (
 	// mostQueued bounds the frontier of a provider in a session: pages that
 	// lead to ever more pages must not fill the database.
 	mostQueued = 10_000
+	// mostOutline bounds in bytes what is kept of one page for each of its blocks
+	// and chunks: its headings and its title, which they repeat, and their hashes.
+	mostOutline = 16 << 20
 	// mostLinks bounds what is kept of one page's links.
 	mostLinks = 2_000
 )

@@ -153,6 +153,24 @@ type reading struct {
 	blocks []chunk.Block
 }
 
+// outline is how many bytes the reading has besides its text.
+func (r *reading) outline() (size int) {
+	add := func(path []string) {
+		size += 2 * sha256.Size
+		for _, heading := range path {
+			size += len(heading)
+		}
+	}
+	for _, b := range r.blocks {
+		add(b.Path)
+	}
+	for _, k := range r.chunks {
+		add(k.Path)
+		size += len(r.title)
+	}
+	return size
+}
+
 // ending is how a page ends.
 type ending struct {
 	status Status
@@ -505,6 +523,9 @@ func (c *crawl) read(form content.Form, body []byte, contentType string, ch *cha
 	r = &reading{title: pg.Title, chunks: chunk.Split(ch.now.key, pg.Markdown, chunk.Default), blocks: chunk.Blocks(pg.Markdown)}
 	if len(r.chunks) == 0 {
 		return pg, nil, nil
+	}
+	if r.outline() > mostOutline {
+		return pg, nil, fmt.Errorf("its headings, repeated with each of its %d blocks, are over %d MB", len(r.blocks), mostOutline>>20)
 	}
 	h := sha256.New()
 	for _, b := range r.blocks {

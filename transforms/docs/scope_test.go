@@ -120,6 +120,8 @@ func TestHostilePages(t *testing.T) {
 			_, _ = fmt.Fprint(rw, b.String())
 		}, Indexed, ""},
 		{"broken UTF-8", html("<!doctype html><main><h1>\xff\xfe</h1><p>broken \xed\xa0\x80 \xc3\x28 text that goes on for a while</p></main>"), Indexed, ""},
+		{"headings over a hundred thousand words", html("<main><h1>" + strings.Repeat("한", 300) + "</h1><h2>" + strings.Repeat("둘", 300) + "</h2><h3>" + strings.Repeat("셋", 300) + "</h3>" + strings.Repeat("<p>x", 100_000)), Skipped, "its headings"},
+		{"a title of a megabyte", html("<title>" + strings.Repeat("long ", 1<<20/5) + "</title><main>" + strings.Repeat("<p>"+strings.Repeat("words and words ", 50), 500)), Indexed, ""},
 		{"a redirect to itself", status(302, "Location", "/docs/x"), Failed, "more than 3 redirects"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -137,7 +139,9 @@ func TestHostilePages(t *testing.T) {
 				require.Equal(t, Indexed, w.row("/docs/y").Status)
 				require.LessOrEqual(t, len(w.strings(`SELECT to_key FROM links WHERE from_key = $1`, "https://"+host+"/docs/x")), mostLinks)
 				require.Less(t, sent.Load(), int64(30<<20), "the rest is not waited for")
-				require.True(t, utf8.ValidString(w.everything()))
+				all := w.everything()
+				require.True(t, utf8.ValidString(all))
+				require.Less(t, len(all), 30<<20)
 			})
 		})
 	}

@@ -43,6 +43,7 @@ type entry struct {
 	Starting bool          // it is not in the ledger yet
 	Broken   bool          // its state cannot be read
 	Awaited  bool          // it is over, and its report is yet to come
+	Unsaid   bool          // it is over, and nobody waited for it who could write a report
 	Samples  []sample
 }
 
@@ -263,7 +264,7 @@ func (b *board) lookForNew(ctx context.Context, all bool, now time.Time) error {
 // lookAtActive reads the runs again that were not over.
 func (b *board) lookAtActive(ctx context.Context, now time.Time) error {
 	for _, e := range b.runs() {
-		if !e.Active() && !e.Awaited {
+		if !e.Active() && !e.Awaited && !e.Unsaid {
 			continue
 		}
 		fresh, err := b.read(ctx, e.Run.RunID, e, now)
@@ -319,6 +320,7 @@ func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now ti
 	if r.State.Over() {
 		e.Report, err = ledger.ReadReport(ctx, b.store, r.RunID)
 		e.Awaited = errors.Is(err, store.ErrNotExist) && now.Sub(r.FinishedAt) < reportWithin
+		e.Unsaid = errors.Is(err, store.ErrNotExist) && r.Async
 	}
 	if errors.Is(err, store.ErrNotExist) {
 		e.Report, err = ledger.ReportSoFar(ctx, b.store, r, now)

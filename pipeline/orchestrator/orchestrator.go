@@ -255,7 +255,16 @@ func (s *Server) follow(ctx context.Context) {
 }
 
 // tidy closes runs whose processes are gone: killed while no server was there.
+// Of those that nobody waited for it writes the reports.
 func (s *Server) tidy(ctx context.Context) {
+	for _, e := range s.board.runs() {
+		if !e.Unsaid {
+			continue
+		}
+		if err := s.runner.report(ctx, e.Run.RunID); err != nil {
+			s.log.Warn("report_not_written", "run_id", e.Run.RunID, "error", ledger.Redact(err.Error()))
+		}
+	}
 	for _, j := range jobs {
 		for _, e := range s.board.runs() {
 			if e.Run.Job != j.Name || !e.Active() || e.Starting {

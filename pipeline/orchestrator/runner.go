@@ -1,7 +1,9 @@
 package orchestrator
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -274,6 +276,30 @@ func (r *runner) closeAbandoned(ctx context.Context, job string) error {
 // knows each job's way of doing so.
 func (r *runner) replay(ctx context.Context, run ledger.Run, ids []string) error {
 	cmd := r.command(append([]string{"dead-letters", "replay", "--job=" + run.Job, "--run=" + run.RunID}, ids...)...)
+	if err := toItsEnd(ctx, cmd); err != nil {
+		return fmt.Errorf("replaying the dead letters of run %s: %w", run.RunID, err)
+	}
+	return nil
+}
+
+// report writes the report of an asynchronous run that has ended down: nobody
+// waited for it. It is made by the program, which knows what each job adds.
+func (r *runner) report(ctx context.Context, id string) error {
+	cmd := r.command("runs", "show", id)
+	var text bytes.Buffer
+	cmd.Stdout = &text
+	if err := toItsEnd(ctx, cmd); err != nil {
+		return fmt.Errorf("reading how run %s ended: %w", id, err)
+	}
+	var report ledger.Report
+	if err := json.Unmarshal(text.Bytes(), &report); err != nil {
+		return fmt.Errorf("reading how run %s ended: %w", id, err)
+	}
+	return ledger.WriteReport(ctx, r.store, report)
+}
+
+// toItsEnd runs a command of the program that is no run.
+func toItsEnd(ctx context.Context, cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting the pipeline program; name it by --pipeline: %w", err)
 	}
@@ -281,10 +307,7 @@ func (r *runner) replay(ctx context.Context, run ledger.Run, ids []string) error
 	go func() { done <- cmd.Wait() }()
 	select {
 	case err := <-done:
-		if err != nil {
-			return fmt.Errorf("replaying the dead letters of run %s: %w", run.RunID, err)
-		}
-		return nil
+		return err
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), cmd.Process.Kill(), <-done)
 	}

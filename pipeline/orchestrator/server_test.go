@@ -47,6 +47,9 @@ func playPipeline(args []string) int {
 	if args[0] == "dead-letters" {
 		return playReplay(ctx, s, args)
 	}
+	if args[0] == "runs" {
+		return playShow(ctx, s, args[2])
+	}
 	job := strings.TrimPrefix(args[0], "--job=")
 	switch os.Getenv(asChild) {
 	case "refuse":
@@ -102,6 +105,23 @@ func playPipeline(args []string) int {
 
 func playReplay(ctx context.Context, s store.Store, args []string) int {
 	if err := s.Put(ctx, "replayed.txt", strings.NewReader(strings.Join(args, " ")), store.PutOptions{}); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// playShow adds to the report what its job alone knows.
+func playShow(ctx context.Context, s store.Store, id string) int {
+	run, err := ledger.Load(ctx, s, id)
+	if err == nil {
+		var report ledger.Report
+		if report, err = ledger.ReportSoFar(ctx, s, run, time.Now()); err == nil {
+			report.Alerts = append(report.Alerts, "what the job adds")
+			err = report.WriteJSON(os.Stdout)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
@@ -481,6 +501,8 @@ func TestAsynchronous(t *testing.T) {
 	at(id, "running")
 	require.NoError(t, ledger.WriteTotal(t.Context(), w.store, id, sampleTally()))
 	at(id, "done")
+	w.tick(t.Context(), time.Now().Add(leadTTL/3))
+	w.until("its report", func() bool { return len(show(id)["alerts"].([]any)) == 1 })
 	assert.Equal(t, 38.0, show(id)["counts"].(map[string]any)["domains_collected"])
 	assert.Equal(t, http.StatusConflict, w.do("POST", "/api/v1/runs/"+id+"/cancel", "").code, "it is over")
 

@@ -53,3 +53,12 @@ func (r Rules) Compile() (*Compiled, error) {
 	}
 	return c, nil
 }
+
+// MustCompile is Compile for rules that are part of a program.
+func MustCompile(r Rules) *Compiled {
+	c, err := r.Compile()
+	if err != nil {
+		panic(err) // a mistake in the source, which every test meets
+	}
+	return c
+}

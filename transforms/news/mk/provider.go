@@ -27,7 +27,7 @@ func (Provider) IsArticleURL(u *url.URL) bool { return isArticle(u) }
 
 // ParseArticle implements provider.Provider.
 func (Provider) ParseArticle(page []byte, contentType string, u *url.URL) (provider.Article, error) {
-	return parse(page, contentType, u)
+	return provider.Read(page, contentType, rules, press, externalID(u))
 }
 
 // Policy implements provider.Provider.

@@ -120,15 +120,11 @@ func (p *declared) IsArticleURL(u *url.URL) bool {
 }
 
 func (p *declared) ParseArticle(page []byte, contentType string, u *url.URL) (Article, error) {
-	read, err := article.Parse(page, contentType)
-	if err != nil {
-		return Article{}, err
-	}
-	a := Article{Article: read.Read(p.rules), Press: p.d.Press}
+	id := ""
 	if p.id != nil {
 		if m := p.id.FindStringSubmatch(u.RequestURI()); m != nil {
-			a.ExternalID = m[1]
+			id = m[1]
 		}
 	}
-	return a, nil
+	return Read(page, contentType, p.rules, p.d.Press, id)
 }

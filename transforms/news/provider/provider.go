@@ -44,6 +44,15 @@ type Article struct {
 	Press string `json:"press"`
 }
 
+// Read makes an article of a publisher's page by its rules.
+func Read(page []byte, contentType string, rules *article.Compiled, press, externalID string) (Article, error) {
+	p, err := article.Parse(page, contentType)
+	if err != nil {
+		return Article{}, err
+	}
+	return Article{Article: p.Read(rules), ExternalID: externalID, Press: press}, nil
+}
+
 // Unique names the key by which the database tells a provider's articles apart.
 type Unique string
 

@@ -1,0 +1,113 @@
+//go:build e2e
+
+package rig
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Orchestrator is cmd/server at work.
+type Orchestrator struct {
+	*Child
+	t   *testing.T
+	URL string
+}
+
+// StartOrchestrator builds the server and starts it with the web's flags and
+// these, and with these variables in its environment.
+func (w Web) StartOrchestrator(t *testing.T, environ []string, store string, more ...string) Orchestrator {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "server")
+	if out, err := exec.Command("go", "build", "-o", program, "github.com/newsfork/seed-engine/cmd/server").CombinedOutput(); err != nil {
+		t.Fatalf("building the server: %v\n%s", err, out)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, append([]string{"--listen=" + address, "--store=" + store, "--connect-to=" + w.Addr(), "--host-delay=5ms",
+		"--log-level=warn", "--log-format=json"}, more...)...)
+	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA), environ...)
+	o := Orchestrator{Start(t, cmd), t, "http://" + address}
+	Eventually(t, "the server ready", time.Minute, func() bool {
+		if o.Ended() {
+			t.Fatalf("the server ended:\n%s", Tail(o.Output(t)))
+		}
+		resp, err := http.Get(o.URL + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+	return o
+}
+
+// OrchestratedRun is what the tests look at in an answer about a run.
+type OrchestratedRun struct {
+	RunID  string   `json:"run_id"`
+	Runner string   `json:"runner"`
+	State  string   `json:"state"`
+	Alerts []string `json:"alerts"`
+	Lanes  []struct {
+		Finished bool `json:"finished"`
+	} `json:"lanes"`
+}
+
+// Call sends a request, demands that answer's code, and reads the answer.
+func (o Orchestrator) Call(method, path, body string, want int) (r OrchestratedRun) {
+	o.t.Helper()
+	req, err := http.NewRequest(method, o.URL+path, strings.NewReader(body))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := json.NewDecoder(resp.Body).Decode(&r); err != nil || resp.StatusCode != want {
+		o.t.Fatalf("%s %s: %s, want %d (%v)\n%s", method, path, resp.Status, want, err, Tail(o.Output(o.t)))
+	}
+	return r
+}
+
+// Trigger starts a run of the seed job.
+func (o Orchestrator) Trigger(body string) string {
+	o.t.Helper()
+	return o.Call("POST", "/api/v1/seeds/orchestrate", body, http.StatusAccepted).RunID
+}
+
+// Reaches waits until a run is in a state, and fails when it ends in another.
+func (o Orchestrator) Reaches(id, state string) OrchestratedRun {
+	o.t.Helper()
+	var r OrchestratedRun
+	Eventually(o.t, "run "+id+" is "+state, 3*time.Minute, func() bool {
+		time.Sleep(100 * time.Millisecond) // the server is not what is looked at
+		r = o.Call("GET", "/api/v1/runs/"+id, "", http.StatusOK)
+		if slices.Contains([]string{"done", "failed", "cancelled", "interrupted"}, r.State) && r.State != state {
+			o.t.Fatalf("run %s is %s, want %s (%q):\n%s", id, r.State, state, r.Alerts, Tail(o.Output(o.t)))
+		}
+		return r.State == state
+	})
+	return r
+}
+
+// Said counts an event in the server's log, and its runs'.
+func (o Orchestrator) Said(event string) int {
+	o.t.Helper()
+	return strings.Count(o.Output(o.t), `"event":"`+event+`"`)
+}

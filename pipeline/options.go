@@ -67,7 +67,7 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.IntVar(&o.Concurrency, "concurrency", 64, "requests in flight, all workers together")
 	f.Float64Var(&o.Rate, "rate", 0, "requests a second, all workers together; 0: no limit")
 	f.DurationVar(&o.HostDelay, "host-delay", 200*time.Millisecond, "pause between two requests to one host")
-	f.DurationVar(&o.MaxCrawlDelay, "max-crawl-delay", 30*time.Second, "longest Crawl-delay that is waited for; past it the rest of the host is left")
+	f.DurationVar(&o.MaxCrawlDelay, "max-crawl-delay", 30*time.Second, "longest Crawl-delay or Retry-After that is waited for; past it the rest of the host is left")
 	f.StringVar(&o.Web, "web", "live", "live, or demo: the bundled simulated web, offline")
 	f.StringVar(&o.ConnectTo, "connect-to", "", "host:port that every request is sent to instead of the URL's own")
 	f.BoolVar(&o.AllowPrivate, "allow-private", false, "let the fetcher reach loopback and private addresses")

@@ -88,6 +88,7 @@ type Request struct {
 	MaxBytes     int64         // of the body, after decompression; more is left unread. 0: DefaultMaxBytes
 	MaxRedirects int           // 301, 302, 303, 307, 308 followed; one more is KindRedirect; below 0 a redirect is the answer, for the caller to follow
 	Retries      int           // further tries after timeout, reset, 429, 502, 503, 504
+	Patience     time.Duration // a longer Retry-After than this is not tried again; 0: any is, after Config.MaxCrawlDelay at most
 	Header       http.Header   // more headers; Authorization and Cookie do not follow to another host
 	// Allow, when set, is asked before each redirect hop; its error ends the
 	// exchange as KindBlocked and can be found in it by errors.Is.
@@ -110,6 +111,9 @@ type Response struct {
 	FinalURL  string        // after redirects
 	Elapsed   time.Duration // of the last try: from sending to the body's end, all hops, without waiting for turns
 	Tries     int
+	// RetryAfter is how long the host wants to be left alone, uncut: of a 429
+	// or 503 that says so.
+	RetryAfter time.Duration
 }
 
 // Stats counts since New.
@@ -308,6 +312,9 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 				wait = 0
 			}
 			if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait+hold {
+				again = false
+			}
+			if r.Patience > 0 && resp.RetryAfter > r.Patience {
 				again = false
 			}
 			if try > r.Retries || !again {

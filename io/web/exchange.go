@@ -160,7 +160,7 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 	resp := &Response{Status: answer.StatusCode, Header: answer.Header}
 	if resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable {
 		if d, ok := ParseRetryAfter(answer.Header.Get("Retry-After"), time.Now()); ok {
-			hold = min(d, c.cfg.MaxCrawlDelay)
+			resp.RetryAfter, hold = d, min(d, c.cfg.MaxCrawlDelay)
 		}
 	}
 

@@ -336,3 +336,17 @@ func TestHostMemory(t *testing.T) {
 		}
 	})
 }
+
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := client(t, Config{MaxCrawlDelay: 20 * sec})
+		log := fakeWeb(c, func(n int, _ *http.Request) (int, time.Duration, http.Header) {
+			return 429, 0, http.Header{"Retry-After": {[]string{"5", "6"}[n]}}
+		})
+		resp, err := c.Get(t.Context(), Request{URL: "http://a.example/", Retries: 3, Patience: 5 * sec})
+		if err != nil || resp.Status != 429 || resp.Tries != 2 || resp.RetryAfter != 6*sec {
+			t.Errorf("%+v, %v, want the second 429, which asks for six seconds", resp, err)
+		}
+		wantStarts(t, log(), 0, 5*sec)
+	})
+}

@@ -285,7 +285,8 @@ func parseDelay(value string) (time.Duration, bool) {
 
 func absoluteHTTP(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+	// A zone (RFC 6874) is the name of somebody's own network card.
+	return err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), "%") && (u.Scheme == "http" || u.Scheme == "https")
 }
 
 // pathOf is the part of a URL that rules are matched against: path and query.

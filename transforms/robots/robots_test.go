@@ -60,11 +60,11 @@ func TestCrawlDelay(t *testing.T) {
 }
 
 func TestSitemaps(t *testing.T) {
-	f := robots.Parse([]byte("SITEMAP: https://b.example/2.xml\nUser-agent: *\nsitemap: /rel.xml\nSitemap : http://a.example/1.xml # c\nsitemap: https://b.example/2.xml\nsitemap: ftp://a.example/x\nsitemap:\n"))
+	f := robots.Parse([]byte("SITEMAP: https://b.example/2.xml\nUser-agent: *\nsitemap: /rel.xml\nSitemap : http://a.example/1.xml # c\nsitemap: https://b.example/2.xml\nsitemap: ftp://a.example/x\nsitemap: http://[fe80::1%25en0]/x\nsitemap: http://:80/x\nsitemap:\n"))
 	if want := []string{"https://b.example/2.xml", "http://a.example/1.xml"}; !slices.Equal(f.Sitemaps(), want) {
 		t.Errorf("sitemaps %q, want %q", f.Sitemaps(), want)
 	}
-	if want := []string{"/rel.xml", "ftp://a.example/x"}; !slices.Equal(f.InvalidSitemaps(), want) {
+	if want := []string{"/rel.xml", "ftp://a.example/x", "http://[fe80::1%25en0]/x", "http://:80/x"}; !slices.Equal(f.InvalidSitemaps(), want) {
 		t.Errorf("invalid sitemaps %q, want %q", f.InvalidSitemaps(), want)
 	}
 }

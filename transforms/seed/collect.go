@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -58,7 +59,9 @@ type collector struct {
 	w     *lane.Worker
 	name  string
 	rules *robots.File
-	left  bool // the host asks for a longer delay than we wait
+
+	mu   sync.Mutex
+	left map[string]web.Kind // hosts that ask for a longer pause than we wait, and by what
 }
 
 // collect asks a domain for its robots.txt and sitemaps. The only error is the
@@ -100,7 +103,9 @@ func (c *collector) collect(ctx context.Context, name string, wishes []wish) (fi
 		seconds := d.Seconds()
 		f.metadata.Robots.CrawlDelay = &seconds
 		c.w.Web.SetCrawlDelay(name, d)
-		c.left = d > c.cfg.Collect.MaxCrawlDelay
+		if d > c.cfg.Collect.MaxCrawlDelay {
+			c.leave("https://"+name, leftCrawlDelay)
+		}
 	}
 
 	best := c.findSitemap(ctx, early, f.metadata.Robots.SitemapURLs, r.kind)
@@ -143,6 +148,16 @@ type fetched struct {
 	result sitemap.Result
 }
 
+// outcome is the status and the failure as the metadata has them. A status that
+// HTTP does not have, such as LinkedIn's 999, is past what the design's schema
+// takes, so there it is a failure of that name.
+func (f fetched) outcome() (status int, failure string) {
+	if f.status > 599 {
+		return 0, fmt.Sprintf("http_%d", f.status)
+	}
+	return f.status, string(f.kind)
+}
+
 // milliseconds is how long the exchange took, nil when it brought nothing.
 func (f fetched) milliseconds() *int64 {
 	if f.elapsed <= 0 {
@@ -156,6 +171,7 @@ func (f fetched) ok() bool { return f.status >= 200 && f.status < 300 }
 
 func (c *collector) get(ctx context.Context, r web.Request) fetched {
 	f := fetched{url: r.URL}
+	r.Patience = c.cfg.Collect.MaxCrawlDelay
 	resp, err := c.w.Web.Get(ctx, r)
 	f.at = time.Now()
 	var failure *web.Error
@@ -169,8 +185,44 @@ func (c *collector) get(ctx context.Context, r web.Request) fetched {
 		f.kind = web.KindTimeout
 	default:
 		f.status, f.body, f.truncated, f.final, f.elapsed = resp.Status, resp.Body, resp.Truncated, resp.FinalURL, resp.Elapsed
+		if resp.RetryAfter > r.Patience {
+			c.leave(f.final, leftRetryAfter)
+		}
 	}
 	return f
+}
+
+// What a host asks for by which the rest of it is left; in the metadata they
+// stand where the fetcher's failures do.
+const (
+	leftCrawlDelay web.Kind = "crawl_delay"
+	leftRetryAfter web.Kind = "retry_after"
+)
+
+// leave keeps the rest of this visit off the host of at.
+func (c *collector) leave(at string, why web.Kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left == nil {
+		c.left = map[string]web.Kind{}
+	}
+	c.left[site(at)] = why
+}
+
+// leftFor says why the host of at is not asked any more, "" when it is.
+func (c *collector) leftFor(at string) web.Kind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left[site(at)]
+}
+
+// site is a URL's host, the same with and without www.
+func site(at string) string {
+	u, err := url.Parse(at)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(u.Hostname(), "www.")
 }
 
 func (c *collector) robots(ctx context.Context) fetched {
@@ -187,7 +239,8 @@ func (c *collector) robots(ctx context.Context) fetched {
 }
 
 func (c *collector) robotsMetadata(f fetched) metadata.Robots {
-	m := metadata.Robots{StatusCode: f.status, Error: string(f.kind), ContentLength: int64(len(f.body)), Exists: f.ok() && len(f.body) > 0, Truncated: f.truncated}
+	status, failure := f.outcome()
+	m := metadata.Robots{StatusCode: status, Error: failure, ContentLength: int64(len(f.body)), Exists: f.ok() && len(f.body) > 0, Truncated: f.truncated}
 	if m.Exists {
 		m.FetchedAt = metadata.Timestamp(f.at)
 	}
@@ -212,9 +265,6 @@ func (c *collector) candidates(named []string) []string {
 	return out[:min(len(out), maxCandidates)]
 }
 
-// errSkipped marks what was left because of the host's Crawl-delay.
-const errSkipped web.Kind = "crawl_delay"
-
 func (c *collector) findSitemap(ctx context.Context, early chan fetched, named []string, network web.Kind) fetched {
 	all := c.candidates(named)
 	first := fetched{status: 404, url: "https://" + c.name + usualSitemaps[0]}
@@ -232,8 +282,8 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 			kind = cmp.Or(kind, network)
 			continue // a host that does not answer is not asked again
 		}
-		if own && c.left {
-			kind = cmp.Or(kind, errSkipped)
+		if left := c.leftFor(at); left != "" {
+			kind = cmp.Or(kind, left)
 			continue
 		}
 		if early != nil && own && beside == nil {
@@ -264,8 +314,7 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 }
 
 func (c *collector) sameHost(at string) bool {
-	u, err := url.Parse(at)
-	return err == nil && strings.TrimPrefix(u.Hostname(), "www.") == strings.TrimPrefix(c.name, "www.")
+	return site(at) == strings.TrimPrefix(c.name, "www.")
 }
 
 func (c *collector) sitemap(ctx context.Context, at string, beside bool) fetched {
@@ -306,7 +355,7 @@ func (c *collector) followIndex(ctx context.Context, index fetched, m *metadata.
 	for len(queue) > 0 && read < int64(c.cfg.Collect.MaxChildSitemaps) && ctx.Err() == nil {
 		at := queue[0]
 		queue = queue[1:]
-		if seen[at] || (c.sameHost(at) && c.left) {
+		if seen[at] || c.leftFor(at) != "" {
 			continue
 		}
 		seen[at] = true

@@ -441,6 +441,92 @@ func TestHomepageOutsideTheSchema(t *testing.T) {
 	}
 }
 
+// A status that HTTP does not have, such as LinkedIn's 999, is a finding too.
+func TestRobotsOutsideTheSchema(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	for host, status := range map[string]int{"s600.com": 600, "s999.com": 999} {
+		j.web.Handle(host, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }))
+	}
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://s600.com", "https://s999.com"))
+	j.run()
+	if l := j.letters(); len(l) != 0 {
+		t.Fatalf("dead letters %+v", l)
+	}
+	for host, name := range map[string]string{"s600.com": "http_600", "s999.com": "http_999"} {
+		if r := j.metadata(raw, host).Robots; r.StatusCode != 0 || r.Error != name || r.Exists {
+			t.Errorf("robots of %s: %+v, want error %s", host, r, name)
+		}
+		if !j.done(raw, host) {
+			t.Errorf("%s is not done", host)
+		}
+	}
+}
+
+// A host that asks to be left alone for longer than is waited is not asked
+// again: neither a retry nor what else is wanted of it.
+func TestLongRetryAfter(t *testing.T) {
+	busy := func(w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+	for _, tt := range []struct {
+		name   string
+		busyAt string   // the path that answers 429; another host's for "cdn"
+		asked  []string // of site.com
+		robots int
+	}{
+		{"robots", "/robots.txt", []string{"/robots.txt"}, 429},
+		{"first sitemap", "/a.xml", []string{"/robots.txt", "/a.xml"}, 200},
+		{"homepage", "/", []string{"/robots.txt", "/a.xml", "/b.xml", "/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml", "/"}, 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			j := newJob(t, webtest.Options{})
+			j.cfg.Collect.Homepage, j.cfg.Collect.Feeds = true, true
+			j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch r.URL.Path {
+				case tt.busyAt:
+					busy(w)
+				case "/robots.txt":
+					_, _ = io.WriteString(w, "Sitemap: https://site.com/a.xml\nSitemap: https://site.com/b.xml\n")
+				default:
+					http.NotFound(w, r)
+				}
+			}))
+			raw := day + "raw_0001.json"
+			j.put(raw, rawFile("https://site.com"))
+			j.run()
+			if got := j.asked("site.com"); !slices.Equal(got, tt.asked) {
+				t.Errorf("asked for %q, want %q", got, tt.asked)
+			}
+			m := j.metadata(raw, "site.com")
+			if m.Robots.StatusCode != tt.robots || m.Sitemap.StatusCode != 404 {
+				t.Errorf("robots %+v, sitemap %+v", m.Robots, m.Sitemap)
+			}
+			if tt.busyAt != "/" && (m.Sitemap.Error != "retry_after" || m.Homepage.Error != "retry_after") {
+				t.Errorf("sitemap error %q, homepage error %q, want retry_after", m.Sitemap.Error, m.Homepage.Error)
+			}
+		})
+	}
+	t.Run("a foreign host", func(t *testing.T) {
+		j := newJob(t, webtest.Options{})
+		j.web.Handle("cdn.com", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { busy(w) }))
+		j.web.Handle("site.com", pages(map[string]string{
+			"/robots.txt":  "Sitemap: https://cdn.com/a.xml\nSitemap: https://cdn.com/b.xml\nSitemap: https://www.cdn.com/c.xml\n",
+			"/sitemap.xml": urlset(3),
+		}))
+		raw := day + "raw_0001.json"
+		j.put(raw, rawFile("https://site.com"))
+		j.run()
+		if got := j.asked("cdn.com"); !slices.Equal(got, []string{"/a.xml"}) {
+			t.Errorf("asked cdn.com for %q, want /a.xml alone", got)
+		}
+		if s := j.metadata(raw, "site.com").Sitemap; s.URLCount == nil || *s.URLCount != 3 {
+			t.Errorf("sitemap %+v, want the host's own with 3 URLs", s)
+		}
+	})
+}
+
 // Each format's name in the metadata; a JSON feed is neither RSS nor Atom.
 func TestFeedKinds(t *testing.T) {
 	j := newJob(t, webtest.Options{})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
 func TestStoreFailed(t *testing.T) {
@@ -68,13 +69,11 @@ func TestOldEvidenceIsRemoved(t *testing.T) {
 	}
 }
 
-// A status above 599 (LinkedIn's 999) is the one thing that a site can do to
-// break the schema: a person must look at it, and its file is done.
+// Metadata that breaks its schema: a person must look at it, and its file is done.
 func TestInvalidMetadata(t *testing.T) {
-	var status atomic.Int64
-	status.Store(999)
+	mend := seed.Spoil(t, "site.com")
 	j := newJob(t, webtest.Options{})
-	j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+	j.web.Handle("site.com", pages(nil))
 	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://site.com"))
 	j.run()
@@ -85,7 +84,7 @@ func TestInvalidMetadata(t *testing.T) {
 	if j.done(raw, "site.com") || j.exists(out(raw, "site.com", "domain_metadata.json")) || !j.exists(raw+".success") {
 		t.Error("invalid metadata is not written, and does not keep its file open")
 	}
-	status.Store(404)
+	mend()
 	must(t, j.store.Delete(t.Context(), raw+".success"))
 	j.run()
 	if l := j.letters(); len(l) != 0 || !j.done(raw, "site.com") {

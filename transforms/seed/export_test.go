@@ -1,9 +1,27 @@
 package seed
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/newsfork/seed-engine/transforms/metadata"
 )
+
+// Spoil makes the schema refuse the metadata of a domain, which nothing that a
+// site answers is known to do, until mend is called.
+func Spoil(t *testing.T, domain string) (mend func()) {
+	t.Helper()
+	validate = func(m metadata.Domain) error {
+		if m.RegistrableDomain == domain {
+			return errors.New("/robots/status_code: spoiled")
+		}
+		return metadata.Validate(m)
+	}
+	mend = func() { validate = metadata.Validate }
+	t.Cleanup(mend)
+	return mend
+}
 
 // Hurry cuts the time-outs of seed.md down to d, so that a test of hosts that
 // hang need not wait for them.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -27,21 +26,17 @@ var usualFeeds = []string{"/feed", "/rss.xml", "/atom.xml", "/feed.xml", "/rss"}
 func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best fetched) {
 	home := "https://" + c.name + "/"
 	var page fetched
-	left := string(f.network) // why the homepage is not asked for
+	left := string(cmp.Or(f.network, c.leftFor(home))) // why the homepage is not asked for
 	switch {
 	case left != "":
-	case c.left:
-		left = string(errSkipped)
 	case !c.mayFetch(home):
 		left = "robots"
 	default:
 		page = c.get(ctx, web.Request{URL: home, Accept: acceptHTML, Timeout: sitemapTimeout, MaxBytes: homepageMax, MaxRedirects: maxRedirects, Retries: 1, Allow: c.allows})
 	}
 	if c.cfg.Collect.Homepage {
-		m := &metadata.Homepage{URL: home, StatusCode: page.status, Error: cmp.Or(left, string(page.kind)), ContentLength: int64(len(page.body)), Exists: page.ok() && len(page.body) > 0}
-		if page.status > 599 { // LinkedIn's 999: the design's statuses end before
-			m.StatusCode, m.Error = 0, fmt.Sprintf("http_%d", page.status)
-		}
+		status, failure := page.outcome()
+		m := &metadata.Homepage{URL: home, StatusCode: status, Error: cmp.Or(left, failure), ContentLength: int64(len(page.body)), Exists: page.ok() && len(page.body) > 0}
 		if page.final != "" && page.final != home {
 			m.FinalURL = page.final
 		}
@@ -54,7 +49,7 @@ func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best fetc
 		}
 		f.metadata.Homepage = m
 	}
-	if c.cfg.Collect.Feeds && f.network == "" && !c.left {
+	if c.cfg.Collect.Feeds && f.network == "" && c.leftFor(home) == "" {
 		f.metadata.Feeds = c.feeds(ctx, page, f.metadata.Robots.SitemapURLs, best)
 	}
 }
@@ -110,6 +105,9 @@ func (c *collector) feeds(ctx context.Context, page fetched, named []string, bes
 		}
 		got := best
 		if u != best.url {
+			if c.leftFor(u) != "" {
+				continue
+			}
 			got = c.get(ctx, web.Request{URL: u, Accept: "application/rss+xml, application/atom+xml, " + acceptSitemap, Timeout: sitemapTimeout, MaxBytes: sitemapMax, MaxRedirects: maxRedirects, Retries: 1, Allow: c.allows})
 		}
 		if !got.ok() {

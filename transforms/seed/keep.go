@@ -22,6 +22,9 @@ var evidenceTypes = map[string]string{
 	"homepage.html": "text/html",
 }
 
+// validate is a variable for the tests alone.
+var validate = metadata.Validate
+
 // store writes what was found to one partition in the order of the seed's
 // section 4.3.3: evidence, then the metadata. The mark is the caller's.
 func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, wi wish, name string) error {
@@ -29,7 +32,7 @@ func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, wi wish
 	m := f.metadata
 	m.DomainID, m.Country, m.Category = wi.id, upper(wi.in.Country), wi.in.Category
 	m.Source = &metadata.Source{RawFilePath: wi.file, RecordIndex: &index}
-	if err := metadata.Validate(m); err != nil {
+	if err := validate(m); err != nil {
 		return &invalidError{err}
 	}
 	doc, err := metadata.Marshal(m)

@@ -6,6 +6,7 @@ package content
 import (
 	"errors"
 	"fmt"
+	"mime"
 	"net/url"
 	"strings"
 
@@ -92,7 +93,8 @@ func shortTitle(text string) string {
 // doing. The page is skipped.
 var ErrTooDeep = errors.New("the page's elements are nested too deep")
 
-// Read is Extract, ExtractText or ExtractOpenAPI, whichever form names.
+// Read is Extract, ExtractText or ExtractOpenAPI, whichever form names. A text that
+// looks like a description by a line of it and is none is read as text.
 func Read(form Form, body []byte, contentType string, o Options) (Page, error) {
 	switch form {
 	case HTML:
@@ -100,7 +102,11 @@ func Read(form Form, body []byte, contentType string, o Options) (Page, error) {
 	case Text:
 		return ExtractText(body, contentType)
 	case OpenAPI:
-		return ExtractOpenAPI(body)
+		p, err := ExtractOpenAPI(body)
+		if media, _, merr := mime.ParseMediaType(contentType); merr == nil && errors.Is(err, ErrNotOpenAPI) && prose(media, body) {
+			return ExtractText(body, contentType) // it only shows how one begins
+		}
+		return p, err
 	}
 	return Page{}, fmt.Errorf("a document of form %q is not collected", form)
 }

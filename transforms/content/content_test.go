@@ -194,6 +194,22 @@ func TestExtractText(t *testing.T) {
 	require.Equal(t, content.Page{Empty: true}, p)
 }
 
+// A text that shows the beginning of a description is none, and is kept as it is.
+func TestTextAboutOpenAPI(t *testing.T) {
+	for _, text := range []string{
+		"# Specs\n\nWrite:\n\n```yaml\nopenapi: 3.1.0\ninfo:\n  title: x\n```",
+		"---\nopenapi: 3.1.0\n---\n\n# Pets\n\nThe page says what pets are.",
+		"Notes\n\nopenapi: 3.1.0 is what we write since then.\nIt was 2.0 before.",
+	} {
+		for _, kind := range []string{"text/markdown", "text/plain"} {
+			form, _ := content.Kind(kind, []byte(text))
+			p, err := content.Read(form, []byte(text), kind, content.Options{})
+			require.NoError(t, err, text)
+			require.Equal(t, text, p.Markdown)
+		}
+	}
+}
+
 // TestKind has section 4.2's rows by the header, then headers that lie.
 func TestKind(t *testing.T) {
 	const page, openapi = "<!DOCTYPE html><html><p>x", `{"info":{"a":[1]},"openapi":"3.0.0","paths":{}}`
@@ -205,6 +221,10 @@ func TestKind(t *testing.T) {
 	}
 	f("text/html; charset=utf-8", page, content.HTML, "text/html")
 	f("application/xhtml+xml", page, content.HTML, "application/xhtml+xml")
+	f("text/html", "<!doctype html><p>Begin with<pre><code>\nopenapi: 3.1.0\ninfo:\n</code></pre>", content.HTML, "text/html")
+	f("text/html", "<?xml version='1.0'?><html><pre>\nopenapi: 3.1.0\n</pre></html>", content.HTML, "text/html")
+	f("text/html", openapi, content.OpenAPI, "application/json")
+	f("text/html", "openapi: 3.1.0\n", content.OpenAPI, "application/json")
 	f("text/plain", "words", content.Text, "text/plain")
 	f("text/markdown", "# words", content.Text, "text/markdown")
 	f("application/json", openapi, content.OpenAPI, "application/json")

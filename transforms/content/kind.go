@@ -61,7 +61,7 @@ func Kind(header string, body []byte) (form Form, media string) {
 			return OpenAPI, media
 		}
 		return Excluded, media
-	case media == "text/plain", media == "text/markdown", media == "text/x-markdown":
+	case isText(media):
 		if describesAPI(body) {
 			return OpenAPI, media
 		}
@@ -71,6 +71,16 @@ func Kind(header string, body []byte) (form Form, media string) {
 		return Text, media
 	}
 	return Excluded, media
+}
+
+func isText(media string) bool {
+	return media == "text/plain" || media == "text/markdown" || media == "text/x-markdown"
+}
+
+// prose reports whether a body of a text type is no JSON.
+func prose(media string, body []byte) bool {
+	body = bytes.TrimLeft(body, " \t\r\n\ufeff")
+	return isText(media) && len(body) > 0 && body[0] != '{'
 }
 
 // plain reports whether bytes are text without control characters.

@@ -26,6 +26,9 @@ var ErrNotOpenAPI = errors.New("no OpenAPI or Swagger description")
 // small one say the same things at each operation.
 const maxOpenAPI = 16 << 20
 
+// maxSteps bounds the references and schemas that are looked at for the same reason.
+const maxSteps = 4 << 20
+
 // object is a mapping in document order, member by member; values are object,
 // []any, string (numbers too), bool or nil.
 type object []member
@@ -41,7 +44,11 @@ func describesAPI(body []byte) bool {
 	if len(body) == 0 {
 		return false
 	}
-	if body[0] != '{' {
+	switch body[0] {
+	case '{':
+	case '<':
+		return false // a page that shows one
+	default:
 		return yamlVersion.Match(body[:min(len(body), 64<<10)])
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -87,6 +94,9 @@ func readObject(text string) (object, error) {
 		}
 		return v.(object), nil
 	}
+	if err := plainYAML(text); err != nil {
+		return nil, err
+	}
 	file, err := yamltext.Parse([]byte(text))
 	if err != nil {
 		return nil, err
@@ -103,6 +113,49 @@ func readObject(text string) (object, error) {
 	}
 	o, _ := ordered(v).(object)
 	return o, nil
+}
+
+// The bounds of what the YAML parser is given: its time grows with the square of
+// the keys of one mapping, of the nesting and of the documents.
+const (
+	maxYAMLNesting = 500
+	maxYAMLEntries = 5000     // lines of one indentation in a row
+	maxYAMLLine    = 64 << 10 // bytes
+)
+
+// plainYAML says what makes YAML take too long to parse, nil where nothing does.
+// It reads no grammar: brackets in text count too, as they seldom stay open.
+func plainYAML(text string) error {
+	type level struct{ indent, entries int }
+	var levels []level
+	open := 0
+	for l := range strings.Lines(text) {
+		rest := strings.TrimLeft(l, " ")
+		indent := len(l) - len(rest)
+		switch {
+		case strings.TrimSpace(rest) == "" || rest[0] == '#':
+			continue
+		case len(l) > maxYAMLLine:
+			return fmt.Errorf("a line of the YAML is too long (over %d bytes)", maxYAMLLine)
+		case strings.HasPrefix(l, "---") && len(levels) > 0:
+			return errors.New("the YAML has more than one document")
+		}
+		for len(levels) > 0 && levels[len(levels)-1].indent > indent {
+			levels = levels[:len(levels)-1]
+		}
+		if len(levels) == 0 || levels[len(levels)-1].indent < indent {
+			levels = append(levels, level{indent: indent})
+		}
+		last := &levels[len(levels)-1]
+		if last.entries++; last.entries > maxYAMLEntries {
+			return fmt.Errorf("the YAML has too many entries side by side (over %d)", maxYAMLEntries)
+		}
+		open = max(0, open+strings.Count(l, "[")+strings.Count(l, "{")-strings.Count(l, "]")-strings.Count(l, "}"))
+		if max(open, strings.Count(l, "[")+strings.Count(l, "{"), strings.Count(l, "- ")+strings.Count(l, "? "), len(levels)) > maxYAMLNesting {
+			return fmt.Errorf("the YAML is nested too deep (over %d levels)", maxYAMLNesting)
+		}
+	}
+	return nil
 }
 
 // maxDepth bounds the nesting of a description.
@@ -214,8 +267,20 @@ func members(v any, keys ...string) object {
 
 // api renders a description.
 type api struct {
-	root object
-	b    strings.Builder
+	root  object
+	b     strings.Builder
+	index map[*member]map[string]any // of objects with many members, by the first
+
+	steps int
+	cells int // bytes, of the operation at hand
+	full  bool
+}
+
+// over says that the description unfolds to more than is worth reading; from then
+// on everything is empty.
+func (a *api) over() bool {
+	a.full = a.full || a.steps > maxSteps || a.b.Len()+a.cells > maxOpenAPI
+	return a.full
 }
 
 // ExtractOpenAPI renders an OpenAPI (2.0 to 3.1) description in JSON or YAML,
@@ -232,7 +297,7 @@ func ExtractOpenAPI(body []byte) (Page, error) {
 	if str(root, "openapi") == "" && str(root, "swagger") == "" {
 		return Page{}, ErrNotOpenAPI
 	}
-	a := api{root: root}
+	a := api{root: root, index: make(map[*member]map[string]any)}
 	title := oneLine(str(root, "info", "title"))
 	if title == "" {
 		title = "API"
@@ -248,10 +313,14 @@ func ExtractOpenAPI(body []byte) (Page, error) {
 				continue
 			}
 			a.operation(operation.key, path.key, item, operation.value)
-			if a.b.Len() > maxOpenAPI {
-				return Page{}, fmt.Errorf("the description's references unfold to over %d bytes: %w", maxOpenAPI, ErrNotOpenAPI)
+			if a.over() {
+				break
 			}
+			a.cells = 0 // they are written
 		}
+	}
+	if a.over() {
+		return Page{}, fmt.Errorf("the description's references unfold to over %d bytes or %d steps: %w", maxOpenAPI, maxSteps, ErrNotOpenAPI)
 	}
 	return Page{Title: shortTitle(title), Markdown: MaskEmails(strings.TrimSpace(a.b.String()))}, nil
 }
@@ -297,7 +366,10 @@ var (
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // cellText is Markdown for a table's cell.
-func cellText(s string) string {
+func (a *api) cellText(s string) string {
+	if a.cells += len(s); a.over() {
+		return ""
+	}
 	s = inlineLink.ReplaceAllString(inlineImage.ReplaceAllString(oneLine(s), "[이미지: $1]"), "$1")
 	return strings.ReplaceAll(s, "|", `\|`)
 }
@@ -328,10 +400,13 @@ func (a *api) security() {
 	}
 	a.heading(2, "Authentication")
 	for _, s := range schemes {
+		if a.over() {
+			return
+		}
 		scheme := a.resolve(s.value)
 		parts := []string{str(scheme, "type"), str(scheme, "scheme"), str(scheme, "in"), str(scheme, "name")}
 		parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
-		a.b.WriteString(strings.TrimSpace(fmt.Sprintf("- `%s`: %s. %s", s.key, strings.Join(parts, " "), cellText(str(scheme, "description")))) + "\n")
+		a.b.WriteString(strings.TrimSpace(fmt.Sprintf("- `%s`: %s. %s", s.key, strings.Join(parts, " "), a.cellText(str(scheme, "description")))) + "\n")
 	}
 	a.b.WriteByte('\n')
 }
@@ -351,7 +426,9 @@ func (a *api) operation(method, path string, item, op any) {
 	var rows [][]string
 	var body any
 	for _, p := range slices.Concat(list(item, "parameters"), list(op, "parameters")) {
-		p = a.resolve(p)
+		if p = a.resolve(p); a.over() {
+			return
+		}
 		if str(p, "in") == "body" {
 			body = p
 			continue
@@ -360,7 +437,7 @@ func (a *api) operation(method, path string, item, op any) {
 		if schema == nil {
 			schema = p // Swagger 2.0
 		}
-		rows = append(rows, []string{"`" + str(p, "name") + "`", str(p, "in"), a.typeOf(schema, 0), yes(at(p, "required")), cellText(a.about(p, schema))})
+		rows = append(rows, []string{"`" + str(p, "name") + "`", str(p, "in"), a.typeOf(schema, 0), yes(at(p, "required")), a.cellText(a.about(p, schema))})
 	}
 	if rows != nil {
 		a.heading(3, "Parameters")
@@ -380,7 +457,10 @@ func (a *api) operation(method, path string, item, op any) {
 		rows = nil
 		for _, r := range responses {
 			v := a.resolve(r.value)
-			rows = append(rows, []string{r.key, cellText(str(v, "description"))})
+			if a.over() {
+				return
+			}
+			rows = append(rows, []string{r.key, a.cellText(str(v, "description"))})
 		}
 		a.table([]string{"Status", "Description"}, rows)
 		for _, r := range responses {
@@ -410,11 +490,12 @@ func (a *api) about(p, schema any) string {
 	}
 	resolved := a.resolve(schema)
 	var values []string
-	for _, v := range list(resolved, "enum") {
+	enum := list(resolved, "enum")
+	for _, v := range enum[:min(len(enum), 20)] {
 		values = append(values, fmt.Sprintf("`%v`", v))
 	}
 	if values != nil {
-		parts = append(parts, "One of "+strings.Join(values[:min(len(values), 20)], ", ")+".")
+		parts = append(parts, "One of "+strings.Join(values, ", ")+".")
 	}
 	if d := at(resolved, "default"); d != nil {
 		switch d.(type) {
@@ -427,6 +508,9 @@ func (a *api) about(p, schema any) string {
 
 func (a *api) contents(content object) {
 	for _, c := range content {
+		if a.over() {
+			return
+		}
 		fmt.Fprintf(&a.b, "`%s`\n\n", c.key)
 		a.schema(at(c.value, "schema"))
 	}
@@ -446,6 +530,9 @@ func (a *api) schema(s any) {
 	a.table([]string{"Property", "Type", "Required", "Description"}, rows)
 }
 
+// maxArrays is how many arrays of arrays are looked into.
+const maxArrays = 4
+
 // maxRows bounds the table of one schema.
 const maxRows = 200
 
@@ -455,22 +542,27 @@ func (a *api) properties(s any, prefix string, depth int, rows *[][]string) {
 		return
 	}
 	for _, part := range list(s, "allOf") {
+		if a.over() {
+			return
+		}
 		a.properties(part, prefix, depth+1, rows)
 	}
 	if items := at(s, "items"); items != nil {
-		a.properties(items, prefix+"[].", depth, rows)
+		if !strings.HasSuffix(prefix, strings.Repeat("[].", maxArrays)) { // else perhaps an array of itself
+			a.properties(items, prefix+"[].", depth, rows)
+		}
 		return
 	}
 	required := list(s, "required")
 	for _, p := range members(s, "properties") {
-		if len(*rows) == maxRows {
+		if len(*rows) == maxRows || a.over() {
 			return
 		}
 		needed := "no"
 		if slices.ContainsFunc(required, func(v any) bool { return v == any(p.key) }) {
 			needed = "yes"
 		}
-		*rows = append(*rows, []string{"`" + prefix + p.key + "`", a.typeOf(p.value, 0), needed, cellText(a.about(p.value, p.value))})
+		*rows = append(*rows, []string{"`" + prefix + p.key + "`", a.typeOf(p.value, 0), needed, a.cellText(a.about(p.value, p.value))})
 		if v := a.resolve(p.value); at(v, "properties") != nil || at(v, "items") != nil {
 			next := prefix + p.key + "."
 			if at(v, "items") != nil {
@@ -482,7 +574,7 @@ func (a *api) properties(s any, prefix string, depth int, rows *[][]string) {
 }
 
 func (a *api) typeOf(s any, depth int) string {
-	if depth > 3 {
+	if a.steps++; depth > 3 || a.over() {
 		return ""
 	}
 	name := ""
@@ -496,6 +588,9 @@ func (a *api) typeOf(s any, depth int) string {
 	var options []string
 	for _, key := range []string{"oneOf", "anyOf"} {
 		for _, o := range list(s, key) {
+			if a.over() {
+				return ""
+			}
 			if t := a.typeOf(o, depth+1); t != "" && len(options) < 10 {
 				options = append(options, t)
 			}
@@ -516,12 +611,15 @@ func (a *api) typeOf(s any, depth int) string {
 	if name != "" && (t == "" || t == "object") {
 		return name
 	}
-	return cellText(t)
+	return a.cellText(t)
 }
 
 // resolve follows a local reference; others, and those that lead in circles,
 // are nil.
 func (a *api) resolve(v any) any {
+	if a.steps++; a.over() {
+		return nil
+	}
 	for range 8 {
 		ref := str(v, "$ref")
 		if ref == "" {
@@ -535,9 +633,29 @@ func (a *api) resolve(v any) any {
 		for i, k := range keys { // RFC 6901 section 4
 			keys[i] = strings.ReplaceAll(strings.ReplaceAll(k, "~1", "/"), "~0", "~")
 		}
-		v = at(a.root, keys...)
+		v = a.root
+		for _, k := range keys {
+			v = a.member(v, k)
+		}
 	}
 	return nil
+}
+
+// member is at, for objects that are asked often.
+func (a *api) member(v any, key string) any {
+	o, ok := v.(object)
+	if !ok || len(o) < 32 {
+		return at(v, key)
+	}
+	known := a.index[&o[0]]
+	if known == nil {
+		known = make(map[string]any, len(o))
+		for _, m := range slices.Backward(o) { // the first of a name counts
+			known[m.key] = m.value
+		}
+		a.index[&o[0]] = known
+	}
+	return known[key]
 }
 
 func (a *api) table(head []string, rows [][]string) {

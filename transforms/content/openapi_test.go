@@ -1,10 +1,12 @@
 package content_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,4 +69,59 @@ func TestOpenAPIBounds(t *testing.T) {
 		`},"p":{"name":"n","in":"query","description":"` + strings.Repeat("long ", 200) + `"}}`
 	_, err = content.ExtractOpenAPI([]byte(wide))
 	require.ErrorContains(t, err, "unfold")
+}
+
+// TestHostileOpenAPI holds that a small description that means a large one, or
+// that a parser takes long over, costs little.
+func TestHostileOpenAPI(t *testing.T) {
+	of := func(schema, more string) string {
+		return `{"openapi":"3.0.0","paths":{"/a":{"get":{"responses":{"200":{"content":{"x":{"schema":{"$ref":"#/s"}}}}}}}},"s":` + schema + more + `}`
+	}
+	times := func(n int, s string) string { return strings.TrimSuffix(strings.Repeat(s+",", n), ",") }
+	keys := func(n int, line string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, line, i)
+		}
+		return b.String()
+	}
+	for name, tt := range map[string]struct {
+		body, says string
+	}{
+		"an array of itself":       {of(`{"type":"array","items":{"$ref":"#/s"}}`, ""), ""},
+		"all of itself":            {of(`{"allOf":[`+times(3000, `{"$ref":"#/s"}`)+`]}`, ""), "unfold"},
+		"one of itself":            {of(`{"oneOf":[`+times(3000, `{"$ref":"#/s"}`)+`]}`, ""), "unfold"},
+		"properties that are it":   {of(`{"properties":{`+keys(1000, `"k%d":{"$ref":"#/s"},`)+`"z":{}}}`, ""), ""},
+		"one parameter many times": {`{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[` + times(20_000, `{"$ref":"#/p"}`) + `]}}},"p":{"description":"` + strings.Repeat("long ", 10_000) + `"}}`, "unfold"},
+		"one response many times":  {`{"openapi":"3.0.0","paths":{"/a":{"get":{"responses":{` + keys(20_000, `"%d":{"$ref":"#/p"},`) + `"x":{}}}}},"p":{"description":"` + strings.Repeat("long ", 10_000) + `"}}`, "unfold"},
+		"one schema many times":    {`{"openapi":"3.0.0","paths":{"/a":{"post":{"requestBody":{"content":{` + keys(20_000, `"%d":{"schema":{"$ref":"#/s"}},`) + `"x":{}}}}}},"s":{"properties":{` + times(200, `"a":{"description":"`+strings.Repeat("long ", 200)+`"}`) + `}}}`, "unfold"},
+		"one enum many times":      {of(`{"properties":{`+keys(199, `"k%d":{"$ref":"#/e"},`)+`"z":{}}}`, `,"e":{"enum":["`+strings.Repeat("long ", 100_000)+`"]}`), "unfold"},
+		"many references":          {`{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[` + strings.TrimSuffix(keys(60_000, `{"$ref":"#/p/%d"},`), ",") + `]}}},"p":{` + keys(60_000, `"x%d":1,`) + keys(60_000, `"%d":{},`) + `"z":1}}`, ""},
+		"YAML brackets":            {"openapi: 3.0.0\na: " + strings.Repeat("[", 50_000), "nested too deep"},
+		"YAML braces":              {"openapi: 3.0.0\na: " + strings.Repeat("{a: ", 10_000), "nested too deep"},
+		"YAML dashes":              {"openapi: 3.0.0\na:\n " + strings.Repeat("- ", 10_000), "nested too deep"},
+		"YAML lines of brackets":   {"openapi: 3.0.0\na:\n" + strings.Repeat("  [\n", 50_000), "nested too deep"},
+		"YAML keys":                {"openapi: 3.0.0\n" + keys(100_000, "k%d: v\n"), "too many"},
+		"YAML keys in a row":       {"openapi: 3.0.0\na: {" + keys(100_000, "k%d: v, ") + "}\n", "too long"},
+		"YAML documents":           {"openapi: 3.0.0\n" + strings.Repeat("---\na: b\n", 50_000), "one document"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan error, 1)
+			go func() {
+				_, err := content.ExtractOpenAPI([]byte(tt.body))
+				ended <- err
+			}()
+			select {
+			case err := <-ended:
+				if tt.says == "" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, content.ErrNotOpenAPI)
+					require.ErrorContains(t, err, tt.says)
+				}
+			case <-time.After(10 * time.Second): // all take below a second
+				t.Fatal("it takes too long")
+			}
+		})
+	}
 }

@@ -67,15 +67,21 @@ func (s server) running(t *testing.T) int {
 	return strings.Count(out, "StandaloneDispatcher - Submitting job ") - strings.Count(out, " reached terminal state ")
 }
 
+// steer asks the newest run to do something.
+func steer(t *testing.T, dir, verb string) {
+	t.Helper()
+	if out, err := exec.Command(rig.Program, "runs", verb, runID(t, dir), "--store="+dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
 // stop ends a watch as a person would, and says which state that gives.
 func stop(t *testing.T, c *rig.Child, dir, by string) {
 	t.Helper()
 	state := "interrupted"
 	if by == "runs cancel" {
 		state = "cancelled"
-		if out, err := exec.Command(rig.Program, "runs", "cancel", runID(t, dir), "--store="+dir).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		steer(t, dir, "cancel")
 	} else if err := c.Cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -169,6 +175,58 @@ func TestWatchStreaming(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A stream is paused in the middle of its hosts, longer than a lease lasts, and
+// between two files; it sends nothing meanwhile, and goes on where it was.
+func TestStreamPause(t *testing.T) {
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 60 * time.Millisecond})
+	files := rig.Bucket(120)
+	reference := rig.Directory(t, files)
+	rig.Put(t, reference, map[string]string{appears: inIt})
+	w.Run(t, reference, "--runner=prism")
+	w.ResetLog()
+	s := startServer(t, w)
+	dir := rig.Directory(t, files)
+	objects := rig.Open(t, dir)
+	watch := w.Start(t, dir, s.args("PROCESS", 2, "--watch="+interval.String(), "--streaming", "--concurrency=8", "--lease-ttl=3s", "--log-level=info")...)
+	rig.Eventually(t, "the stream in the middle", 2*time.Minute, func() bool { return watch.Ended() || len(w.Requests()) > 60 })
+	paused := func(span time.Duration, more map[string]string) {
+		t.Helper()
+		steer(t, dir, "pause")
+		time.Sleep(5 * time.Second) // workers look every two seconds; a host's requests end
+		at := len(w.Requests())
+		rig.Put(t, dir, more)
+		time.Sleep(span)
+		if now := len(w.Requests()); now != at {
+			t.Errorf("%d requests were sent while the stream was paused", now-at)
+		}
+		if r, err := ledger.Load(t.Context(), objects, runID(t, dir)); err != nil || r.State != ledger.Paused {
+			t.Errorf("the stream is %s (%v), want paused", r.State, err)
+		}
+	}
+	paused(8*time.Second, nil)
+	if marked(t, objects, first(files)...)() {
+		t.Fatal("all files are done at the pause: it proves nothing")
+	}
+	steer(t, dir, "resume")
+	rig.Eventually(t, "the first files' .success", 2*time.Minute, func() bool { return watch.Ended() || marked(t, objects, first(files)...)() })
+
+	paused(2*interval, map[string]string{appears: inIt})
+	begin := time.Now()
+	steer(t, dir, "resume")
+	rig.Eventually(t, "the new file's .success", time.Minute, func() bool { return watch.Ended() || marked(t, objects, appears)() })
+	if watch.Ended() {
+		t.Fatalf("the watch ended:\n%s", rig.Tail(watch.Output(t)))
+	}
+	t.Logf(".success %v after the second resume", time.Since(begin))
+
+	paused(0, nil)
+	stop(t, watch, dir, "runs cancel") // out of a pause too
+	rig.Same(t, rig.Objects(t, dir), rig.Objects(t, reference))
+	askedOnce(t, w.Requests())
+	rig.OneAtATime(t, w.Requests())
+	rig.Eventually(t, "no Flink job and no worker is left", 30*time.Second, func() bool { return s.running(t) == 0 && len(s.workers(t)) == 0 })
 }
 
 // Flink starts a stream again whose worker was killed, and nothing is lost.

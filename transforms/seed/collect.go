@@ -13,6 +13,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/canonical"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/metadata"
 	"github.com/newsfork/seed-engine/transforms/robots"
@@ -255,14 +256,34 @@ func (c *collector) robotsMetadata(f fetched) metadata.Robots {
 // tried. A usual path that robots.txt forbids is not guessed at; one that
 // robots.txt itself names is an invitation.
 func (c *collector) candidates(named []string) []string {
-	out := slices.Clone(named)
-	for _, p := range usualSitemaps {
-		u := "https://" + c.name + p
-		if !slices.Contains(out, u) && c.rules.Allowed(c.cfg.Lane.Web.UserAgent, u) {
+	var out []string
+	seen := map[string]bool{}
+	add := func(u string) {
+		if len(out) == maxCandidates {
+			return
+		}
+		if key := address(u); !seen[key] {
+			seen[key] = true
 			out = append(out, u)
 		}
 	}
-	return out[:min(len(out), maxCandidates)]
+	for _, u := range named {
+		add(u)
+	}
+	for _, p := range usualSitemaps {
+		if u := "https://" + c.name + p; c.rules.Allowed(c.cfg.Lane.Web.UserAgent, u) {
+			add(u)
+		}
+	}
+	return out
+}
+
+// address is the same for all spellings of a URL.
+func address(at string) string {
+	if u, err := canonical.Resolve(nil, at, []string{"*"}); err == nil {
+		return u
+	}
+	return at
 }
 
 func (c *collector) findSitemap(ctx context.Context, early chan fetched, named []string, network web.Kind) fetched {
@@ -350,15 +371,16 @@ func (c *collector) sitemapMetadata(f fetched) metadata.Sitemap {
 
 // followIndex reads an index's children, breadth first, and sums what they hold.
 func (c *collector) followIndex(ctx context.Context, index fetched, m *metadata.Sitemap) {
-	queue, seen := slices.Clone(index.result.Children), map[string]bool{index.url: true}
+	queue, seen := slices.Clone(index.result.Children), map[string]bool{address(index.url): true}
 	var read, total int64
 	for len(queue) > 0 && read < int64(c.cfg.Collect.MaxChildSitemaps) && ctx.Err() == nil {
 		at := queue[0]
 		queue = queue[1:]
-		if seen[at] || c.leftFor(at) != "" {
+		key := address(at)
+		if seen[key] || c.leftFor(at) != "" {
 			continue
 		}
-		seen[at] = true
+		seen[key] = true
 		read++
 		f := c.sitemap(ctx, at, false)
 		switch {

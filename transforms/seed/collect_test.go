@@ -351,6 +351,26 @@ func TestFollowIndex(t *testing.T) {
 	}
 }
 
+// Two spellings of one address are asked for once.
+func TestSpellings(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	j.cfg.Collect.FollowIndex = true
+	j.web.Handle("site.com", pages(map[string]string{
+		"/robots.txt":        "Sitemap: HTTPS://Site.com/sitemap.xml#a\nSitemap: https://site.com:443/gone.xml\nSitemap: https://site.com/gone.xml\n",
+		"/sitemap_index.xml": index(":443/a.xml", "/a.xml#b", "/a.xml", "/sitemap_index.xml#c"),
+		"/a.xml":             urlset(3),
+	}))
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://site.com"))
+	j.run()
+	if got, want := j.asked("site.com"), []string{"/robots.txt", "/sitemap.xml", "/gone.xml", "/sitemap_index.xml", "/a.xml"}; !slices.Equal(got, want) {
+		t.Errorf("asked for %q, want %q", got, want)
+	}
+	if s := j.metadata(raw, "site.com").Sitemap; s.ChildCount == nil || *s.ChildCount != 1 || *s.TotalURLCount != 3 {
+		t.Errorf("sitemap %+v, want one child with 3 URLs", s)
+	}
+}
+
 const rss = `<rss version="2.0"><channel><title>t</title><item><title>a</title><link>https://site.com/1</link></item></channel></rss>`
 
 func TestHomepageAndFeeds(t *testing.T) {

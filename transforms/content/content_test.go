@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -180,8 +181,45 @@ func TestMaskEmails(t *testing.T) {
 		"a@b.com@c.com x@y.com.Then":              "[email]@c.com [email].Then",
 		"user_name@example.com":                   "[email]",
 		"none":                                    "none",
+		// In the marks that a page's elements become.
+		"john**@**example.com":                  "[email]",
+		"john**@example.com** now":              "[email] now",
+		"**john**@example.com":                  "[email]",
+		"**john@**example.com":                  "[email]",
+		"john*@example.com or later*":           "[email]* or later*",
+		"`john`@`example.com`":                  "`[email]`",
+		"john.*doe*@ex**ample.com**, **bold**":  "[email], **bold**",
+		"~~john~~@example.com":                  "[email]",
+		`x\_y\_@example.com \*a\*b@example.com`: `[email] \*[email]`,
+		`john\\@example.com`:                    "[email]",
+		"_john@example.com_":                    "_[email]_",
+		"2*3 @ x.com, *@example.com":            "2*3 @ x.com, *@example.com",
+		// With the at sign written otherwise.
+		"mailto:john%40example.com?subject=x":         "mailto:[email]?subject=x",
+		"curl https://john%40example.com:pw@a.b.com/": "curl https://[email]:[email]/",
+		"john&#64;example.com john&#x40;example.com":  "[email] [email]",
+		"john&commat;example.com john＠example.com":    "[email] [email]",
+		"100%40 and &#64; and ＠":                      "100%40 and &#64; and ＠",
+		// In other letters than ASCII's.
+		"홍길동@example.com":           "[email]",
+		"메일은john@example.com으로":     "메일은[email]으로",
+		"jörg.müller@example.de":    "[email]",
+		"info@münchen.de, a@한국.kr로": "[email], [email]로",
+		"b@고객센터.한국":                 "[email]",
+		"문의@한국 담당자@회사":              "문의@한국 담당자@회사",
 	} {
 		require.Equal(t, want, content.MaskEmails(text))
+		require.Equal(t, want, content.MaskEmails(want), "masked once more")
+	}
+}
+
+// What looks like the beginning of an address again and again is read in time
+// that grows with its length.
+func TestMaskEmailsInTime(t *testing.T) {
+	for _, s := range []string{"%40", "a%40", "@", "a@", "a@b", "a@b.", "a@*", "*@", "＠", "&#64;", "a@b.com", "가@", "@가"} {
+		start := time.Now()
+		content.MaskEmails(strings.Repeat(s, 2<<20/len(s)))
+		require.Less(t, time.Since(start), 5*time.Second, s)
 	}
 }
 

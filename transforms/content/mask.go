@@ -1,8 +1,12 @@
 package content
 
 import (
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
 )
 
@@ -10,43 +14,40 @@ import (
 const masked = "[email]"
 
 // MaskEmails replaces the e-mail addresses in text by "[email]" (CPA-001 section
-// 8.3). An address ends in a top-level domain that exists; git@host: is the
-// form of a repository's address and stays.
+// 8.3), also those whose at sign is escaped as URLs and HTML do it, and those that
+// Markdown's marks cut up: john**@example.com**. An address ends in a top-level
+// domain that exists; git@host: is the form of a repository's address and stays.
 func MaskEmails(text string) string {
-	at := strings.IndexByte(text, '@')
-	if at < 0 {
-		return text
-	}
 	var b strings.Builder
 	done := 0
-	for at >= 0 {
-		start := at
-		for start > done && local(text[start-1]) {
-			start--
+	for at := 0; at < len(text); {
+		sign := atSign(text[at:])
+		if sign == 0 {
+			at++
+			continue
 		}
-		for start < at && strings.IndexByte(".-+%'", text[start]) >= 0 {
-			start++ // punctuation before the address
+		start := done + localStart(text[done:at])
+		end := at + sign
+		domain := domainEnd(text[end:])
+		if end += domain; start == at || domain == 0 || text[start:at] == "git" && end < len(text) && text[end] == ':' {
+			at += sign
+			continue
 		}
-		end := at + 1
-		for end < len(text) && end-at <= maxDomain && host(text[end]) {
-			end++
+		var open string // what is marked only from here on
+		for _, m := range openMarks(text[start:end]) {
+			switch {
+			case strings.HasPrefix(text[end:], m):
+				end += len(m)
+			case strings.HasSuffix(text[done:start], m) && !strings.HasSuffix(text[done:start-len(m)], `\`):
+				start -= len(m)
+			default:
+				open += m
+			}
 		}
-		domain := text[at+1 : end]
-		for domain != "" && !address(domain) { // "write to a@b.com.Then" has no space
-			domain = domain[:max(0, strings.LastIndexByte(domain, '.'))]
-		}
-		end = at + 1 + len(domain)
-		remote := text[start:at] == "git" && end < len(text) && text[end] == ':' // git@host:path
-		if start < at && domain != "" && !remote {
-			b.WriteString(text[done:start])
-			b.WriteString(masked)
-			done = end
-		}
-		next := strings.IndexByte(text[max(at+1, done):], '@')
-		if next < 0 {
-			break
-		}
-		at = max(at+1, done) + next
+		b.WriteString(text[done:start])
+		b.WriteString(masked)
+		b.WriteString(open)
+		done, at = end, end
 	}
 	if done == 0 {
 		return text
@@ -55,15 +56,130 @@ func MaskEmails(text string) string {
 	return b.String()
 }
 
-// maxDomain is the length of the longest domain name (RFC 1035 section 2.3.4).
-const maxDomain = 255
-
-// local are the characters in use before the @; RFC 5322 allows more.
-func local(c byte) bool {
-	return letter(c) || '0' <= c && c <= '9' || strings.IndexByte("._%+-'", c) >= 0
+// atSign is the length of the at sign that s begins with, however it is written.
+func atSign(s string) int {
+	switch s[0] {
+	case '@':
+		return 1
+	case '%', '&', "＠"[0]:
+		for _, sign := range []string{"%40", "&#64;", "&#x40;", "&commat;", "＠"} {
+			if strings.HasPrefix(s, sign) {
+				return len(sign)
+			}
+		}
+	}
+	return 0
 }
 
-func host(c byte) bool { return letter(c) || '0' <= c && c <= '9' || c == '.' || c == '-' }
+// The longest parts of an address, in bytes, with room for marks in them (RFC
+// 5321 section 4.5.3.1).
+const (
+	maxLocal  = 128
+	maxDomain = 320
+)
+
+// localStart is where the local part begins that s ends in, len(s) for none.
+// Letters of other scripts than the Latin belong to it only where no others do:
+// Korean sets no space before an address.
+func localStart(s string) int {
+	start, least := len(s), max(0, len(s)-maxLocal)
+	found := false
+	back := func(in func(rune) bool) {
+		for start > least {
+			r, size := utf8.DecodeLastRuneInString(s[:start])
+			is := in(r)
+			if !is && !markup(r) {
+				return
+			}
+			found = found || is
+			start -= size
+		}
+	}
+	back(local)
+	if !found {
+		start = len(s)
+		back(unicode.IsLetter)
+	}
+	for start < len(s) && (markup(rune(s[start])) || strings.IndexByte(".-+%'_", s[start]) >= 0) {
+		start++ // punctuation before the address
+	}
+	return start
+}
+
+// domainEnd is the length of the domain that s begins with and that could take
+// mail, 0 for none.
+func domainEnd(s string) int {
+	if n := domainOf(s, host); n > 0 {
+		return n
+	}
+	return domainOf(s, func(r rune) bool { return host(r) || r >= utf8.RuneSelf && unicode.IsLetter(r) })
+}
+
+func domainOf(s string, in func(rune) bool) int {
+	var name []rune
+	var ends []int
+	for i, r := range s[:min(len(s), maxDomain)] {
+		if in(r) {
+			name, ends = append(name, r), append(ends, i+utf8.RuneLen(r))
+		} else if !markup(r) {
+			break
+		}
+	}
+	for len(name) > 0 { // "write to a@b.com.Then" has no space
+		if address(string(name)) {
+			return ends[len(name)-1]
+		}
+		// Nor has "a@b.kr로", where the particle is no part of the address.
+		last := len(name) - 1
+		if dot := lastDot(name); dot >= 0 && dot < last && name[dot+1] < utf8.RuneSelf && name[last] >= utf8.RuneSelf {
+			name = name[:dot+1+slices.IndexFunc(name[dot+1:], func(r rune) bool { return r >= utf8.RuneSelf })]
+			continue
+		}
+		name = name[:max(0, lastDot(name))]
+	}
+	return 0
+}
+
+func lastDot(name []rune) int {
+	for i := len(name) - 1; i >= 0; i-- {
+		if name[i] == '.' {
+			return i
+		}
+	}
+	return -1
+}
+
+// markup are the characters of Markdown's marks that may stand inside an address
+// that a page shows in parts.
+func markup(r rune) bool { return r == '*' || r == '`' || r == '~' || r == '\\' }
+
+// openMarks are the marks in s that are not closed in it.
+func openMarks(s string) (open []string) {
+	for i := 0; i < len(s); {
+		n := len(s[i:]) - len(strings.TrimLeft(s[i:], s[i:i+1]))
+		switch {
+		case s[i] == '\\':
+			n = min(2, len(s)-i)
+		case !markup(rune(s[i])):
+			n = 1
+		case len(open) > 0 && open[len(open)-1] == s[i:i+n]:
+			open = open[:len(open)-1]
+		default:
+			open = append(open, s[i:i+n])
+		}
+		i += n
+	}
+	return open
+}
+
+// local are the characters in use before the @; RFC 5322 allows more.
+func local(r rune) bool {
+	return r < utf8.RuneSelf && (letter(byte(r)) || '0' <= r && r <= '9' || strings.IndexByte("._%+-'", byte(r)) >= 0) || r >= utf8.RuneSelf && unicode.Is(unicode.Latin, r)
+}
+
+func host(r rune) bool {
+	return r < utf8.RuneSelf && (letter(byte(r)) || '0' <= r && r <= '9' || r == '.' || r == '-')
+}
 
 // address reports whether a domain could take mail: its top-level name exists.
 func address(domain string) bool {
@@ -71,6 +187,10 @@ func address(domain string) bool {
 	if dot <= 0 || dot == len(domain)-1 || strings.Contains(domain, "..") {
 		return false
 	}
-	_, icann := publicsuffix.PublicSuffix(strings.ToLower(domain[dot+1:]))
+	top, err := idna.ToASCII(strings.ToLower(domain[dot+1:]))
+	if err != nil {
+		return false
+	}
+	_, icann := publicsuffix.PublicSuffix(top)
 	return icann
 }

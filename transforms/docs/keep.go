@@ -28,7 +28,7 @@ import (
 
 // contentVersion changes when the same page makes other content than before,
 // so that a 304 does not keep what an older program made.
-const contentVersion = "1"
+const contentVersion = "2"
 
 // readBy names what makes a page's content: this program's version and the
 // policy's selectors.
@@ -52,6 +52,9 @@ func (c *crawl) link(base *url.URL, href string, seed bool) (l link, why string)
 		return link{}, err.Error()
 	}
 	l = link{key, u.String()}
+	if content.MaskEmails(l.address) != l.address {
+		return l, "an e-mail address is part of it"
+	}
 	if host := canonical.Host(u); host != c.host {
 		return l, "another host: " + host
 	}
@@ -288,7 +291,7 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 			return err
 		}
 	}
-	if err := exec(`UPDATE pages SET status = $1, reason = $2, http_status = $3 WHERE provider = $4 AND key = $5`, e.status, clean(e.reason), e.http, id, p.key); err != nil {
+	if err := exec(`UPDATE pages SET status = $1, reason = $2, http_status = $3 WHERE provider = $4 AND key = $5`, e.status, content.MaskEmails(clean(e.reason)), e.http, id, p.key); err != nil {
 		return err
 	}
 	if e.forbid {

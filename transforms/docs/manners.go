@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"regexp"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -253,12 +254,15 @@ func (m *manners) robots(ctx context.Context, u *url.URL) (rules, error) {
 		return r, nil // the next run asks again
 	}
 	_, err = m.db.ExecContext(ctx, `INSERT INTO docs_robots (origin, status, body, fetched_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (origin) DO UPDATE SET status = excluded.status, body = excluded.body, fetched_at = excluded.fetched_at`, at, status, clean(body), db.Micros(r.since))
+		ON CONFLICT (origin) DO UPDATE SET status = excluded.status, body = excluded.body, fetched_at = excluded.fetched_at`, at, status, clean(comments.ReplaceAllString(body, "")), db.Micros(r.since))
 	if err != nil {
 		return rules{}, fmt.Errorf("keeping the robots.txt of %s: %w", at, err)
 	}
 	return r, nil
 }
+
+// comments of a robots.txt name people; they are not kept.
+var comments = regexp.MustCompile(`#[^\r\n]*`)
 
 // askRobots fetches a robots.txt. What fails below HTTP and 429 are tried once
 // more, as a page is; a 5xx is not: the crawl goes on, slowly (section 5.1).

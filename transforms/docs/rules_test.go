@@ -388,11 +388,18 @@ func TestNothingPersonalIsKept(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/docs", html(`<html><head><title>Ask jane.doe@mail.com</title></head><body><main><h1>Write to jane.doe@mail.com</h1><p>Or to <a href="mailto:support@corp.io">support@corp.io</a>.</p>
+			<p>jim<b>@home.org</b></p><p>By <a href="/docs/u?mail=jack@box.com">address</a>, <a href="/docs/june@box.com">another</a>, <a href="/docs/jill%40box.com">a third</a>, <a href="/docs/old">the old page</a>, <a href="/docs/away">away</a>.</p>
 			<pre><code>curl -u root@db.net</code></pre><p>`+strings.Repeat("A long paragraph with many words. ", 60)+`The very last words.</p></main></body></html>`))
+		w.policy.BlockedPathPatterns = nil
+		w.set("/docs/old", status(302, "Location", "mailto:jake@box.com"))
+		w.set("/docs/away", status(302, "Location", "/docs/jean@box.com"))
+		w.set("/robots.txt", text("# Questions to joan@box.com\nUser-agent: *   # and jeff@box.com\nDisallow: /docs/x"))
 		w.run()
+		require.Equal(t, []string{"/docs", "/docs/old", "/docs/away"}, w.paths(), "an address in a URL is nobody's page")
+		require.Equal(t, "redirects to mailto:[email]: link \"mailto:[email]\": the link is not http or https", w.row("/docs/old").Reason)
 		all := w.everything()
 		require.Contains(t, all, "[email]")
-		for _, address := range []string{"jane.doe@", "support@corp", "root@db"} {
+		for _, address := range []string{"jane.doe@", "support@corp", "root@db", "@home", "@box", "%40box"} {
 			require.NotContains(t, all, address)
 		}
 		for _, p := range w.strings(`SELECT preview FROM chunks`) {

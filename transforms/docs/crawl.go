@@ -75,6 +75,7 @@ type page struct {
 	contentHash        string
 	readBy             string
 	fetchedAt          int64
+	moved              bool // for good, as its redirect says
 }
 
 func newCrawl(cfg Config, w *lane.Worker, d *db.DB, c clock, p policy.Policy, in part) *crawl {
@@ -392,7 +393,7 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	s.Elapsed += resp.Elapsed.Microseconds()
 	location := resp.Header.Get("Location")
 	if resp.Status/100 == 3 && resp.Status != http.StatusNotModified && location != "" {
-		return c.follow(ctx, ch, location)
+		return c.follow(ctx, ch, location, resp.Status == http.StatusMovedPermanently || resp.Status == http.StatusPermanentRedirect)
 	}
 	s.Requests++
 	switch {
@@ -510,7 +511,8 @@ func (c *crawl) letter(p *page, kind, reason string) ledger.DeadLetter {
 }
 
 // follow takes the chain to where a redirect leads, if that may be visited.
-func (c *crawl) follow(ctx context.Context, ch *chain, location string) (again bool, err error) {
+// forGood says that the page will not come back to where it was.
+func (c *crawl) follow(ctx context.Context, ch *chain, location string, forGood bool) (again bool, err error) {
 	if err := c.move(ch, Redirecting); err != nil {
 		return false, err
 	}
@@ -546,8 +548,10 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string) (again b
 		}
 		if taken {
 			s.Requests++
-			return false, c.end(ctx, ch, ending{status: Skipped, reason: "redirects to " + to.key + ", which this session has asked for"})
+			return false, c.end(ctx, ch, ending{status: Skipped, reason: "redirects to " + to.key + ", which this session has asked for",
+				gone: forGood && ch.now.contentHash != ""})
 		}
+		ch.now.moved = forGood
 		if ch.now != ch.page {
 			ch.passed = append(ch.passed, ch.now)
 		}

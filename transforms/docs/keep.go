@@ -194,7 +194,7 @@ func (e ending) count(s *Stats, kind string) {
 		s.Blocked++
 	case e.status == Failed:
 		s.Failed++
-	case e.status == Skipped, e.status == TooLarge:
+	case e.status == Skipped && !e.gone, e.status == TooLarge:
 		s.Skipped++
 	}
 	if e.resp != nil || e.status == NotModified {
@@ -231,6 +231,16 @@ func (c *crawl) end(ctx context.Context, ch *chain, e ending) error {
 
 func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	p := ch.now
+	for _, left := range append(ch.passed, ch.page) {
+		if left == p || left.contentHash == "" || !left.moved && e.http != http.StatusNotFound && e.http != http.StatusGone {
+			continue
+		}
+		// Its content is another page's now, or nobody's.
+		if err := c.close(ctx, &chain{page: left, now: left}, ending{status: Skipped, reason: "redirects to " + p.key, gone: true}); err != nil {
+			return err
+		}
+		left.contentHash = ""
+	}
 	var old kept
 	if p.contentHash != "" {
 		var err error

@@ -180,6 +180,65 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+// What moved for good, or leads to what is gone, is not kept under its old key
+// besides; what moved for a while is.
+func TestMovedPages(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		to := func(code int, location string) http.HandlerFunc { return status(code, "Location", location) }
+		w := newWorld(t, d)
+		w.set("/docs", doc("seed", "/docs/a", "/docs/b", "/docs/c", "/docs/d", "/docs/e", "/docs/f", "/docs/g"))
+		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+			w.set("/docs/"+name, doc(name))
+		}
+		w.run()
+		first := w.handed()
+		require.Len(t, first, 8)
+		w.newSession()
+		w.set("/docs/a", to(301, "/docs/new")) // to a page that is new
+		w.set("/docs/new", doc("a"))
+		w.set("/docs/b", to(308, "/docs"))       // to one that was asked for
+		w.set("/docs/c", to(302, "/docs/while")) // for a while
+		w.set("/docs/while", doc("c, for a while"))
+		w.set("/docs/d", to(302, "/docs/none")) // to what is not there
+		w.set("/docs/e", to(301, "/docs/e2"))   // over two places, one of them for a while
+		w.set("/docs/e2", to(302, "/docs/e3"))
+		w.set("/docs/e3", doc("e"))
+		w.set("/docs/f", to(302, "/docs/broken")) // to what is broken today
+		w.set("/docs/broken", status(400))
+		w.run()
+		for path, want := range map[string]row{
+			"/docs/a": {Status: Skipped, Reason: "redirects to https://docs.example.com/docs/new", Depth: 1},
+			"/docs/b": {Status: Skipped, Reason: "redirects to https://docs.example.com/docs, which this session has asked for", Depth: 1},
+			"/docs/c": {Status: Skipped, Reason: "redirects to https://docs.example.com/docs/while", Depth: 1, Content: true},
+			"/docs/d": {Status: Skipped, Reason: "redirects to https://docs.example.com/docs/none", Depth: 1},
+			"/docs/e": {Status: Skipped, Reason: "redirects to https://docs.example.com/docs/e3", Depth: 1},
+			"/docs/f": {Status: Skipped, Reason: "redirects to https://docs.example.com/docs/broken", Depth: 1, Content: true},
+		} {
+			require.Equal(t, want, w.row(path), path)
+		}
+		s := w.crawl.part.stats
+		require.Equal(t, []int64{3, 0, 2, 4}, []int64{s.New, s.Updated, s.Unchanged, s.Deleted})
+		_, changes, err := Changes(t.Context(), d, "")
+		require.NoError(t, err)
+		var said []string
+		for _, c := range changes {
+			said = append(said, c.Kind+" "+strings.TrimPrefix(c.Key, "https://docs.example.com"))
+		}
+		require.Equal(t, []string{"deleted /docs/a", "deleted /docs/b", "deleted /docs/d", "deleted /docs/e", "new /docs/e3", "new /docs/new", "new /docs/while"}, said)
+		var deleted []string
+		for _, h := range w.handed() {
+			if h.Op == "delete" {
+				deleted = append(deleted, strings.TrimPrefix(h.URL, "https://docs.example.com/docs/"))
+			}
+		}
+		require.Equal(t, []string{"a", "b", "d", "e"}, deleted)
+		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, DefaultThresholds)
+		require.NoError(t, err)
+		require.Equal(t, []int64{7, 8}, []int64{r.Providers[0].TotalPages, r.Providers[0].PreviousPages})
+		require.Equal(t, []string{"7"}, w.strings(`SELECT CAST(COUNT(DISTINCT key) AS TEXT) FROM chunks`))
+	})
+}
+
 // Section 5.4: a 403 is for good.
 func TestForbidden(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

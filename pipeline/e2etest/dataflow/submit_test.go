@@ -15,7 +15,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -234,6 +233,18 @@ type world struct {
 
 func newWorld(t *testing.T) world {
 	t.Helper()
+	w := emptyWorld(t)
+	files := rig.Bucket(40)
+	w.reference = rig.Directory(t, files)
+	w.web.Run(t, w.reference, "--runner=prism")
+	rig.Put(t, w.bucket, files)
+	w.web.ResetLog()
+	return w
+}
+
+// emptyWorld has no raw files and no reference.
+func emptyWorld(t *testing.T) world {
+	t.Helper()
 	w := world{bucket: "gs://" + storetest.StartGCS(t)}
 	gcs, err := storage.NewClient(t.Context())
 	require.NoError(t, err)
@@ -241,19 +252,20 @@ func newWorld(t *testing.T) world {
 	require.NoError(t, gcs.Bucket("staging").Create(t.Context(), "demo-project", nil))
 	w.web = rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
 	t.Setenv("SSL_CERT_FILE", w.web.CA) // the workers' own environment
-	files := rig.Bucket(40)
-	w.reference = rig.Directory(t, files)
-	w.web.Run(t, w.reference, "--runner=prism")
-	rig.Put(t, w.bucket, files)
-	w.web.ResetLog()
 	w.dir, w.home = emptyHome(t)
 	return w
 }
 
-// submit starts the launcher.
+// submit starts the launcher of a seed run.
 func (w world) submit(t *testing.T, a *api, more ...string) *rig.Child {
 	t.Helper()
-	cmd := exec.Command(rig.Program, append(append(flags(w.bucket), "--dataflow_endpoint="+a.URL+"/", "--connect-to="+w.web.Addr(), "--host-delay=5ms", "--progress=off",
+	return w.launch(t, a, append([]string{"--host-delay=5ms"}, more...)...)
+}
+
+// launch starts the launcher.
+func (w world) launch(t *testing.T, a *api, more ...string) *rig.Child {
+	t.Helper()
+	cmd := exec.Command(rig.Program, append(append(flags(w.bucket), "--dataflow_endpoint="+a.URL+"/", "--connect-to="+w.web.Addr(), "--progress=off",
 		"--log-format=json", "--log-level=info"), more...)...)
 	cmd.Dir, cmd.Env = w.dir, a.environ(w.home)
 	return rig.Start(t, cmd)
@@ -284,11 +296,7 @@ func (w world) complete(t *testing.T, got rig.Report) {
 	t.Helper()
 	rig.Same(t, rig.Objects(t, w.bucket), rig.Objects(t, w.reference))
 	rig.OneAtATime(t, w.web.Requests())
-	want := rig.LastReport(t, w.reference)
-	none := func(_ string, n int64) bool { return n == 0 }
-	maps.DeleteFunc(got.Counts, none)
-	maps.DeleteFunc(want.Counts, none)
-	assert.Equal(t, want.Counts, got.Counts)
+	assert.Equal(t, rig.LastReport(t, w.reference).Counted(), got.Counted())
 	assert.EqualValues(t, 50, got.Counts["domains_collected"])
 	assert.EqualValues(t, len(w.web.Requests()), got.HTTP.Requests, "by the web's own log")
 }

@@ -353,6 +353,13 @@ type Report struct {
 	} `json:"lanes"`
 }
 
+// Counted are the counts that are not 0.
+func (r Report) Counted() map[string]int64 {
+	c := maps.Clone(r.Counts)
+	maps.DeleteFunc(c, func(_ string, n int64) bool { return n == 0 })
+	return c
+}
+
 // LastReport reads the newest run's report.
 func LastReport(t testing.TB, url string) Report {
 	t.Helper()

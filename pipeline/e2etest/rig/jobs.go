@@ -1,0 +1,124 @@
+//go:build e2e
+
+package rig
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/web/webtest/catalogsim"
+	"github.com/newsfork/seed-engine/io/web/webtest/docsim"
+	"github.com/newsfork/seed-engine/io/web/webtest/newssim"
+	"github.com/newsfork/seed-engine/testdata/policies"
+)
+
+// Job is a small run of a job with a database, against its simulated sites.
+type Job struct {
+	Args    []string // of the program
+	Env     []string // of the launcher
+	Least   int      // rows that the first query gives
+	Queries []string // of what the run leaves in its database
+}
+
+// Catalog lays the catalog's sites out.
+func Catalog(w Web) Job {
+	w.Handle(catalogsim.MatterHost, catalogsim.NewMatter(4, 12))
+	return Job{Least: 48, Args: []string{"--job=catalog", "--host-delay=0s"},
+		Queries: []string{`SELECT site || ' ' || product_key || ' ' || url || ' ' || detail || ' ' || content_hash FROM catalog_products`}}
+}
+
+// Docs lays the documentation sites out, of which two are crawled.
+func Docs(t testing.TB, w Web) Job {
+	t.Helper()
+	docsim.Install(w.Handle, 1)
+	dir := t.TempDir()
+	for _, name := range []string{"openai.yaml", "pinecone.yaml"} {
+		text, err := policies.Files.ReadFile(name)
+		if err == nil { // five pages, at the least pause there is
+			text = regexp.MustCompile(`request_delay_ms: \d+`).ReplaceAll(text, []byte("request_delay_ms: 1000"))
+			text = regexp.MustCompile(`max_pages: \d+`).ReplaceAll(text, []byte("max_pages: 5"))
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Job{Least: 10, Args: []string{"--job=docs", "--fallback", "--policies=" + dir},
+		Queries: []string{`SELECT key || ' ' || status || ' ' || depth || ' ' || content_hash FROM pages`, `SELECT key || ' ' || id FROM chunks`,
+			`SELECT provider || ' ' || state || ' ' || reason || ' ' || requested FROM runs`, `SELECT kind || ' ' || key FROM docs_changes`}}
+}
+
+// News lays the publishers' sites out.
+func News(t testing.TB, w Web) Job {
+	t.Helper()
+	newssim.Install(w.Handle, time.Now())
+	publishers, err := filepath.Abs("../../../testdata/publishers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Job{Least: 40, Args: []string{"--job=news", "--publishers=" + publishers, "--concurrency=4"}, Env: []string{"NEWS_DELAY_SECONDS=0.2"},
+		Queries: []string{`SELECT source || ' ' || canonical_url || ' ' || external_id || ' ' || title || ' ' || content_hash FROM news_articles`}}
+}
+
+// Start starts a run of the job on a store and a database.
+func (j Job) Start(t testing.TB, w Web, store, dsn string, more ...string) *Child {
+	t.Helper()
+	cmd := exec.Command(Program, slices.Concat([]string{"--store=" + store, "--connect-to=" + w.Addr(), "--progress=off", "--log-level=warn", "--log-format=json"}, j.Args, more)...)
+	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA, "SEED_DB="+dsn), j.Env...)
+	return Start(t, cmd)
+}
+
+// Left is where a run was: its store and its database.
+type Left struct{ Store, DSN string }
+
+// Same compares what two runs left in their databases, and what their reports count.
+func (j Job) Same(t testing.TB, got, want Left) {
+	t.Helper()
+	for i, q := range j.Queries {
+		g, w := rows(t, got.DSN, q), rows(t, want.DSN, q)
+		if i == 0 && len(w) < j.Least {
+			t.Errorf("%d rows to compare with, want %d", len(w), j.Least)
+		}
+		if !slices.Equal(g, w) {
+			t.Errorf("%s:\n got %q\nwant %q", q, g, w)
+		}
+	}
+	g, w := LastReport(t, got.Store).Counted(), LastReport(t, want.Store).Counted()
+	if len(w) == 0 || !maps.Equal(g, w) {
+		t.Errorf("counts %v, want %v", g, w)
+	}
+}
+
+// rows are a query's, in order.
+func rows(t testing.TB, dsn, query string) (out []string) {
+	t.Helper()
+	d, err := db.Open(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }() // nothing was written
+	found, err := d.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for found.Next() {
+		var row string
+		if err := found.Scan(&row); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, row)
+	}
+	if err := errors.Join(found.Err(), found.Close()); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(out)
+	return out
+}

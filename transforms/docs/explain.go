@@ -128,6 +128,10 @@ func (x *explainer) run(ctx context.Context) error {
 		x.say("robots", false, "not asked, as the pattern decides")
 		return nil
 	}
+	if x.off || p.Terms == policy.Prohibited {
+		x.say("robots", false, "not asked, as the provider is not to be visited")
+		return nil
+	}
 	u, err := url.Parse(l.address)
 	if err != nil {
 		return err

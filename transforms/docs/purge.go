@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -47,6 +48,9 @@ func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 	}
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		clear(p.Rows)
+		if err := p.forgetRobots(ctx, tx); err != nil {
+			return err
+		}
 		for _, table := range provided {
 			n, err := changed(tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE provider = $1`, provider))
 			if err != nil {
@@ -85,6 +89,37 @@ func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 		p.DeadLetters++
 	}
 	return p, nil
+}
+
+// forgetRobots removes the robots.txt of the origins that pages were asked for
+// at. When those may be asked again stays, as that is their wish.
+func (p *Purged) forgetRobots(ctx context.Context, tx *sql.Tx) error {
+	rows, err := tx.QueryContext(ctx, `SELECT address FROM pages WHERE provider = $1`, p.Provider)
+	if err != nil {
+		return err
+	}
+	origins := map[string]bool{}
+	if err := each(rows, func() error {
+		var address string
+		if err := rows.Scan(&address); err != nil {
+			return err
+		}
+		u, err := url.Parse(address)
+		if err == nil {
+			origins[origin(u)] = true
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	for at := range origins {
+		n, err := changed(tx.ExecContext(ctx, `DELETE FROM docs_robots WHERE origin = $1`, at))
+		if err != nil {
+			return err
+		}
+		p.Rows["docs_robots"] += n
+	}
+	return nil
 }
 
 // list writes the deletion list. A purge that is done again adds to nothing:

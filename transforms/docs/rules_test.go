@@ -602,7 +602,9 @@ func TestPurge(t *testing.T) {
 		require.NoError(t, err)
 		p, err := Purge(t.Context(), d, s, "p", w.time.now())
 		require.NoError(t, err)
-		require.Equal(t, map[string]int64{"pages": 4, "links": 3, "chunks": 2, "docs_blocks": 2, "docs_changes": 2, "blocked_urls": 1, "runs": 1}, p.Rows)
+		require.Equal(t, map[string]int64{"pages": 4, "links": 3, "chunks": 2, "docs_blocks": 2, "docs_changes": 2, "blocked_urls": 1, "runs": 1, "docs_robots": 1}, p.Rows)
+		require.Empty(t, w.strings(`SELECT origin FROM docs_robots`))
+		require.Equal(t, []string{host}, w.strings(`SELECT host FROM docs_hosts`), "when it may be asked again still holds")
 		require.Equal(t, []int64{2, 1, 2}, []int64{p.Objects, p.DeadLetters, p.Chunks})
 		for _, table := range provided {
 			require.Equal(t, []string{"0"}, w.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM `+table), table)
@@ -679,6 +681,9 @@ func TestAlerts(t *testing.T) {
 	require.Equal(t, []string{"pages_change"}, names(func(r *ProviderReport) { r.TotalPages = 150 }))
 	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages = 149 }))
 	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages, r.PreviousPages = 5, 0 }), "a first crawl is no change")
+	down := ProviderReport{Provider: "p", Name: "P", State: Done, Reason: reasonUnreachable, TotalPages: 100, PreviousPages: 100}
+	require.Equal(t, []Alert{{Name: "success_rate", Provider: "p", Limit: 90, Text: "P: not even its robots.txt can be reached"}}, down.alerts(Stats{}, DefaultThresholds))
+	require.Empty(t, down.alerts(Stats{}, Thresholds{}), "turned off")
 	require.Empty(t, sessionAlerts(Report{Duration: 3 * 3600}, DefaultThresholds))
 	require.Equal(t, "duration", sessionAlerts(Report{Duration: 3*3600 + 1}, DefaultThresholds)[0].Name)
 }
@@ -783,6 +788,15 @@ func TestExplain(t *testing.T) {
 		for _, a := range w.log() {
 			require.Equal(t, "/robots.txt", a.path)
 		}
+
+		// Who does not want to be visited is not asked for that either.
+		w.time.turn(25 * time.Hour) // what is kept of robots.txt is too old
+		cfg.Policies[0].Terms = policy.Prohibited
+		found, err := explain(t.Context(), cfg, worker, d, w.time.clock(), "https://docs.example.com/docs")
+		require.NoError(t, err)
+		require.False(t, found[0].Taken)
+		require.Contains(t, found[0].String(), "not asked, as the provider is not to be visited")
+		require.Empty(t, w.log())
 	})
 }
 

@@ -49,6 +49,7 @@ type Engine struct {
 	Reparse    bool // read the kept pages again, and fetch nothing
 	Hurry      bool // no pauses: for simulated sites only
 	LeaseTTL   time.Duration
+	Timeout    time.Duration // of one try of a request; 0: 20 s
 	// MaxCrawlDelay is the longest Crawl-delay that is obeyed; 0: web.DefaultMaxCrawlDelay.
 	MaxCrawlDelay time.Duration
 
@@ -399,7 +400,7 @@ func (v *visit) get(ctx context.Context, address, accept string, most int64, all
 		if err := v.turn(ctx, u.Hostname()); err != nil {
 			return nil, err
 		}
-		r, err := v.Web.Get(ctx, web.Request{URL: address, Accept: accept, Timeout: timeout, MaxBytes: most, MaxRedirects: 5, Allow: allow})
+		r, err := v.Web.Get(ctx, web.Request{URL: address, Accept: accept, Timeout: cmp.Or(v.Timeout, timeout), MaxBytes: most, MaxRedirects: 5, Allow: allow})
 		v.next[u.Hostname()] = v.Now().Add(v.gap())
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

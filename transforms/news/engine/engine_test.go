@@ -279,6 +279,26 @@ func TestRobotsBreaksOff(t *testing.T) {
 	assert.Equal(t, 3, asked)
 }
 
+// So is one that does not come: it is asked for three times, with the pauses
+// between, and no page is.
+func TestRobotsTimesOut(t *testing.T) {
+	w := once(t)
+	w.sim.Handle(newssim.MK, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "/robots.txt", r.URL.Path)
+		<-r.Context().Done() // until the client has had enough
+	}))
+	e := w.engine()
+	e.Timeout = 100 * time.Millisecond
+	r, err := e.Run(t.Context(), mk.Provider{})
+	require.NoError(t, err)
+	assert.Equal(t, engine.Skipped, r.State)
+	assert.Regexp(t, "^robots.txt cannot be had: .*timeout", r.Reason)
+	assert.Equal(t, counts{}, countsOf(r))
+	assert.Len(t, w.slept, 2, "three tries")
+	assert.Empty(t, w.letters)
+	assert.Zero(t, w.count("true"))
+}
+
 // Redirects are followed to the publisher's own pages that robots.txt allows,
 // and to no others.
 func TestRedirects(t *testing.T) {

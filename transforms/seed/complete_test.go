@@ -44,6 +44,29 @@ func TestStoreFailed(t *testing.T) {
 	}
 }
 
+// A store that takes neither a result nor its dead letter, and will not a moment
+// later (a full disk, a permission that ended), ends the run: what else it asked
+// of sites would be lost.
+func TestStoreTakesNothing(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	j.cfg.Lane.Web.Concurrency = 1
+	raw, names := j.hosts(200)
+	for _, name := range names {
+		j.spoil(out(raw, name, "domain_metadata.json"))
+	}
+	j.put("dead-letters/seed", "a file where the folder should be")
+	j.run()
+	if j.cause == nil || !strings.Contains(j.cause.Error(), "run the same command again") {
+		t.Errorf("cause %v, want one that says what to do", j.cause)
+	}
+	if n := len(j.web.Requests()); n == 0 || n > 20 {
+		t.Errorf("%d requests were sent, want those of the first few domains", n)
+	}
+	if j.exists(raw + ".success") {
+		t.Error("the file is complete")
+	}
+}
+
 func TestEvidenceIsBestEffort(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	raw := day + "raw_0001.json"

@@ -196,7 +196,7 @@ func (l *laneRun) keep(ctx context.Context, r *result, wi *wish, got findings) {
 	switch {
 	case errors.As(err, &invalid):
 		letter.Kind, letter.Stage, letter.Error = "invalid_metadata", "validate", invalid.Error()
-		if err := w.DeadLetter(ctx, letter); err == nil {
+		if l.letter(ctx, letter) {
 			wi.state = waits
 		}
 		return
@@ -241,10 +241,29 @@ func (l *laneRun) storeFailed(ctx context.Context, r *result, wi *wish, err erro
 	w.Log.Error("store_failed", "domain_id", wi.id, "error", ledger.Redact(err.Error()))
 	letter := letterOfWish(l.fn.Config, *wi, r.host.name)
 	letter.Kind, letter.Stage, letter.Error, letter.Retryable = "store_failed", "store", err.Error(), true
-	if err := w.DeadLetter(ctx, letter); err != nil {
-		w.Log.Error("dead_letter_lost", "domain_id", wi.id, "error", ledger.Redact(err.Error()))
-	}
+	l.letter(ctx, letter)
 }
+
+// letter says whether a dead letter is kept. A store that does not even take
+// that, for a reason that does not pass, ends the run. One that does not answer
+// may come back; the run's lease gives it its time.
+func (l *laneRun) letter(ctx context.Context, d ledger.DeadLetter) bool {
+	err := l.fn.w.DeadLetter(ctx, d)
+	if err == nil {
+		return true
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	l.fn.w.Log.Error("dead_letter_lost", "domain_id", d.Input.DomainID, "error", ledger.Redact(err.Error()))
+	if !store.Retryable(err) {
+		l.fn.w.Stop(fmt.Errorf("%w: %w", ErrStore, err))
+	}
+	return false
+}
+
+// ErrStore stops a run that would ask sites for what it cannot keep.
+var ErrStore = errors.New("the store takes neither results nor dead letters: see to its space and permissions, and run the same command again, which goes on from there")
 
 func (l *laneRun) failed(h host, err error) result {
 	r := result{host: h, wishes: l.roll.wishes(h)}

@@ -50,7 +50,7 @@ func Exit(program string, err error, stderr io.Writer) int {
 	if err == nil {
 		return ExitOK
 	}
-	if _, werr := fmt.Fprintf(stderr, "%s: %s\n", program, oneLine(ledger.Redact(err.Error()))); werr != nil {
+	if _, werr := fmt.Fprintf(stderr, "%s: %s\n", program, ledger.Redact(oneLine(err))); werr != nil {
 		return ExitFailed
 	}
 	var usage interface{ Usage() }
@@ -66,8 +66,19 @@ func Exit(program string, err error, stderr io.Writer) int {
 }
 
 // oneLine is a message as scripts and schedulers want it; the runners' and the
-// YAML library's span several.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// YAML library's span several, and joined errors have a line each.
+func oneLine(err error) string {
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the outermost alone
+		var each, lines []string
+		for _, e := range several.Unwrap() {
+			each, lines = append(each, e.Error()), append(lines, oneLine(e))
+		}
+		if strings.Join(each, "\n") == err.Error() {
+			return strings.Join(lines, "; ")
+		}
+	}
+	return strings.Join(strings.Fields(err.Error()), " ")
+}
 
 func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 {

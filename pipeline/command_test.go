@@ -105,6 +105,38 @@ func report(t *testing.T, b []byte) ledger.Report {
 	return r
 }
 
+// A store that is gone at the end takes no report; the user has it all the same.
+func TestConcludeWithoutTheStore(t *testing.T) {
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	run := ledger.Run{RunID: ledger.NewRunID(time.Now()), Job: "seed", Runner: "direct", StartedAt: time.Now()}
+	if err := os.MkdirAll(filepath.Join(dir, "runs", run.RunID, "state.json", "in the way"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var live ledger.Tally
+	live.Count("domains_collected", 7)
+	ses := &session{store: s, job: "seed"}
+	r, _, err := ses.conclude(t.Context(), run, outcome{live: live})
+	if err == nil || r == nil || r.State != ledger.Failed || r.Counts["domains_collected"] != 7 || r.RunID != run.RunID {
+		t.Errorf("report %+v, error %v; want a failed run's with what it did, and the store's error", r, err)
+	}
+	if _, _, err := ses.conclude(t.Context(), run, outcome{live: live, interrupted: true}); !errors.Is(err, errInterrupted) {
+		t.Errorf("an interrupted run: %v, want the exit code of one", err)
+	}
+}
+
+func TestExitTellsJoinedErrorsApart(t *testing.T) {
+	var b bytes.Buffer
+	Exit("pipeline", errors.Join(errors.Join(errors.New("a:\n b"), nil), fmt.Errorf("c: %w", errors.New("d"))), &b)
+	if want := "pipeline: a: b; c: d\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
+
 func TestHelpAndVersion(t *testing.T) {
 	emptyEnv(t)
 	t.Chdir(t.TempDir())

@@ -255,7 +255,19 @@ func (ses *session) wait(ctx context.Context, done <-chan error, show *progressL
 // conclude writes the run's last state and its report.
 func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (*ledger.Report, ledger.Tally, error) {
 	s, o := ses.store, ses.o
-	fail := func(err error) (*ledger.Report, ledger.Tally, error) { return nil, ledger.Tally{}, err }
+	var cause error
+	if w, ok := lane.Find(run.RunID); ok {
+		cause = w.Cause()
+	}
+	// A store that is gone does not take how the run ended; the user has it all the same.
+	fail := func(err error) (*ledger.Report, ledger.Tally, error) {
+		run.State, run.FinishedAt = ledger.Failed, time.Now().UTC()
+		if out.interrupted {
+			run.State, cause = ledger.Interrupted, errors.Join(cause, errInterrupted)
+		}
+		report := ledger.BuildReport(run, out.live, time.Now())
+		return &report, out.live, errors.Join(cause, fmt.Errorf("how the run ended is not in the store: %w", err))
+	}
 	lanes, err := ledger.Progresses(ctx, s, run.RunID)
 	if err != nil {
 		return fail(err)
@@ -271,10 +283,6 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (
 	control, err := ledger.ReadControl(ctx, s, run.RunID)
 	if err != nil {
 		return fail(err)
-	}
-	var cause error
-	if w, ok := lane.Find(run.RunID); ok {
-		cause = w.Cause()
 	}
 	switch {
 	case cause != nil:
@@ -299,10 +307,11 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (
 	case total.Counts[ledger.LanesLost] > 0:
 		state, result = ledger.Failed, errLanesLost
 	}
-	run, err = ledger.SetState(ctx, s, run.RunID, state, time.Now())
+	kept, err := ledger.SetState(ctx, s, run.RunID, state, time.Now())
 	if err != nil {
 		return fail(err)
 	}
+	run = kept
 	report := ledger.BuildReport(run, total, time.Now(), lanes...)
 	if j, _ := jobNamed(run.Job); j.extend != nil {
 		if err := j.extend(ctx, s, &report); err != nil {

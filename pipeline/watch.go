@@ -107,29 +107,32 @@ func (w *watcher) loop(ctx context.Context) error {
 			}
 			pause = w.lookout.Pause()
 		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-w.signals:
-			t.Stop()
-			return errInterrupted
-		case <-w.stop:
-			t.Stop()
-			return errWatchCancelled
-		case <-w.lostLease:
-			t.Stop()
-			return w.leaseLost()
-		case <-ctx.Done():
-			t.Stop()
-			return ctx.Err()
+		if _, err := await(ctx, w, time.After(pause)); err != nil {
+			return err
 		}
 	}
 }
 
+// await gives what comes, or what ends the watch before that.
+func await[T any](ctx context.Context, w *watcher, c <-chan T) (got T, err error) {
+	select {
+	case got = <-c:
+	case <-w.signals:
+		err = errInterrupted
+	case <-w.stop:
+		err = errWatchCancelled
+	case <-w.lostLease:
+		err = w.leaseLost()
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	return got, err
+}
+
 // look lists once and runs a batch when files are due.
 func (w *watcher) look(ctx context.Context) error {
-	l, err := seed.ListRaw(ctx, w.store, w.cfg)
-	if err != nil {
+	l, err := w.list(ctx)
+	if err != nil || w.paused.Load() {
 		return err
 	}
 	due := w.lookout.Due(l.Files, time.Now(), batchFiles)
@@ -160,34 +163,53 @@ func (w *watcher) look(ctx context.Context) error {
 		"domains_collected", report.Counts["domains_collected"]))
 }
 
+// list lists the open files. What ends the watch ends it, too: to list a large
+// bucket takes minutes.
+func (w *watcher) list(ctx context.Context) (l seed.Listing, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	listed := make(chan error, 1)
+	go func() {
+		var err error
+		l, err = seed.ListRaw(ctx, w.store, w.cfg)
+		listed <- err
+	}()
+	failed, err := await(ctx, w, listed)
+	if err != nil {
+		cancel()
+		<-listed
+		return seed.Listing{}, err
+	}
+	return l, failed
+}
+
 func (w *watcher) batch(n int) string { return fmt.Sprintf("%s-b%06d", w.id, n) }
 
 // follow does what the watch's control object asks for, also to the batch that
-// is at work.
+// is at work, or begins later.
 func (w *watcher) follow(ctx context.Context) {
 	tick := time.NewTicker(controlLook)
 	defer tick.Stop()
-	for last := ledger.ActionRun; ; {
+	for batch, told, stopped := "", ledger.ActionRun, false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 		c, err := ledger.ReadControl(ctx, w.store, w.id)
-		if err != nil || c.Action == last {
+		if err != nil {
 			continue // a store that does not answer is tried again
 		}
-		last = c.Action
 		w.paused.Store(c.Action == ledger.ActionPause)
-		if id := w.running(); id != "" {
-			if err := ledger.WriteControl(ctx, w.store, id, c); err != nil {
-				last = ledger.ActionRun
-				continue
-			}
+		if id := w.running(); id != batch {
+			batch, told = id, ledger.ActionRun
 		}
-		if c.Action == ledger.ActionCancel {
+		if batch != "" && c.Action != told && ledger.WriteControl(ctx, w.store, batch, c) == nil {
+			told = c.Action
+		}
+		if c.Action == ledger.ActionCancel && !stopped {
+			stopped = true
 			close(w.stop)
-			return
 		}
 	}
 }

@@ -2,7 +2,12 @@ package pipeline
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
+	"iter"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -67,4 +72,105 @@ func TestBesideAnAsynchronousRun(t *testing.T) {
 		require.NoError(t, ses.end(ctx))
 		require.True(t, free())
 	})
+}
+
+// What is asked of a watch is asked of the batch that is at work, also of one
+// that begins after it was asked, and again when the store did not take it.
+func TestWatchSteersItsBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		inner, err := store.Open(ctx, "mem://steered")
+		require.NoError(t, err)
+		s := &refusing{Store: inner}
+		w := &watcher{session: &session{store: s, id: "w1"}, stop: make(chan struct{})}
+		following, done := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() { defer close(ended); w.follow(following) }()
+		ask := func(a ledger.Action) {
+			t.Helper()
+			require.NoError(t, ledger.WriteControl(ctx, inner, "w1", ledger.Control{Action: a, At: time.Now()}))
+			time.Sleep(controlLook)
+			synctest.Wait()
+		}
+		batch := func(id string, want ledger.Action) {
+			t.Helper()
+			w.setNow(id)
+			time.Sleep(controlLook)
+			synctest.Wait()
+			c, err := ledger.ReadControl(ctx, inner, id)
+			require.NoError(t, err)
+			require.Equal(t, want, c.Action, id)
+		}
+		batch("w1-b1", ledger.ActionRun)
+		ask(ledger.ActionPause)
+		require.True(t, w.paused.Load())
+		batch("w1-b1", ledger.ActionPause)
+		batch("w1-b2", ledger.ActionPause)
+		s.refuses.Store(true)
+		ask(ledger.ActionRun)
+		require.False(t, w.paused.Load())
+		batch("w1-b2", ledger.ActionPause)
+		s.refuses.Store(false)
+		time.Sleep(time.Minute) // the ledger's own tries too
+		batch("w1-b2", ledger.ActionRun)
+		batch("w1-b3", ledger.ActionRun)
+		w.setNow("")
+		ask(ledger.ActionCancel)
+		<-w.stop
+		batch("w1-b4", ledger.ActionCancel)
+		done()
+		<-ended
+	})
+}
+
+// refusing is a store that takes nothing.
+type refusing struct {
+	store.Store
+	refuses atomic.Bool
+}
+
+func (s *refusing) Put(ctx context.Context, key string, r io.Reader, o store.PutOptions) error {
+	if s.refuses.Load() {
+		return errors.New("no")
+	}
+	return s.Store.Put(ctx, key, r, o)
+}
+
+// What ends a watch ends it in the middle of a listing, too.
+func TestWatchEndsWhileItLists(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(*watcher)
+		want error
+	}{
+		"Ctrl-C":      {func(w *watcher) { w.signals <- os.Interrupt }, errInterrupted},
+		"runs cancel": {func(w *watcher) { close(w.stop) }, errWatchCancelled},
+		"lease lost":  {func(w *watcher) { w.loseLease(ledger.ErrLost) }, ledger.ErrLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &watcher{session: &session{store: endless{}, signals: make(chan os.Signal, 1), lostLease: make(chan struct{})}, stop: make(chan struct{})}
+				result := make(chan error, 1)
+				go func() { result <- w.loop(t.Context()) }()
+				synctest.Wait()
+				c.end(w)
+				synctest.Wait()
+				select {
+				case err := <-result:
+					require.ErrorIs(t, err, c.want)
+				default:
+					t.Fatal("it goes on listing")
+				}
+			})
+		})
+	}
+}
+
+// endless is a store whose listing does not come to its end.
+type endless struct{ store.Store }
+
+func (endless) List(ctx context.Context, _ string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
+		<-ctx.Done()
+		yield(store.Object{}, ctx.Err())
+	}
 }

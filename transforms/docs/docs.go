@@ -4,7 +4,6 @@
 package docs
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -77,10 +76,11 @@ type Config struct {
 	Hurry bool
 }
 
-// Web is the client's configuration for this job. The client's own pauses are
+// Web is the client's configuration for this job, which has a name of its own on
+// the web whatever the program calls itself. The client's own pauses are
 // turned off, as the crawl keeps its own, which are longer and outlive the process.
 func Web(c web.Config) web.Config {
-	c.UserAgent = cmp.Or(c.UserAgent, UserAgent)
+	c.UserAgent = UserAgent
 	c.Concurrency = MaxHosts
 	c.HostDelay, c.MaxCrawlDelay = 0, 1
 	return c

@@ -802,7 +802,7 @@ func TestExplain(t *testing.T) {
 
 // The client's own pauses are off, its limits are the job's.
 func TestWeb(t *testing.T) {
-	require.Equal(t, web.Config{UserAgent: UserAgent, Concurrency: 3, MaxCrawlDelay: 1}, Web(web.Config{Concurrency: 64, HostDelay: time.Second}))
+	require.Equal(t, web.Config{UserAgent: UserAgent, Concurrency: 3, MaxCrawlDelay: 1}, Web(web.Config{UserAgent: "the program's own", Concurrency: 64, HostDelay: time.Second}))
 }
 
 // Which providers a run crawls.

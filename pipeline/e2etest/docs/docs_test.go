@@ -202,6 +202,7 @@ func TestInterrupted(t *testing.T) {
 	asked := map[string]int{}
 	for _, r := range w.Requests() {
 		asked[r.Host+r.Path]++
+		require.Equal(t, "APIIntelBot/1.0 (+https://api-intel.vercel.app/bot)", r.UserAgent, "the name that robots.txt is read for")
 	}
 	for page, n := range asked {
 		require.Equal(t, 1, n, page)

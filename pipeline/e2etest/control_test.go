@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 	"github.com/newsfork/seed-engine/transforms/metadata"
@@ -89,35 +92,57 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// batchID is that of a batch of a watch.
+var batchID = regexp.MustCompile(`-b[0-9]{6}$`)
+
 func TestPauseAndResume(t *testing.T) {
-	w := rig.StartWeb(t, webtest.Options{Seed: 7})
-	b := generate(90, steadyKinds)
-	dir := rig.Directory(t, b.files)
-	c := start(t, w, dir, "--concurrency=2", "--rate=30")
-	rig.Eventually(t, "the first requests", 20*time.Second, func() bool { return len(w.Requests()) >= 10 })
-	id, _ := newest(t, dir)
-	begin := time.Now()
-	runs(t, dir, "pause", id)
-	n, since := 0, time.Now()
-	rig.Eventually(t, "the visits under way to end", 30*time.Second, func() bool {
-		if now := len(w.Requests()); now != n {
-			n, since = now, time.Now()
-		}
-		return time.Since(since) > 2500*time.Millisecond
-	})
-	if done := len(marks(t, dir, false)); c.Ended() || done == 0 || done >= len(b.domains) {
-		t.Fatalf("paused with %d marks of at least %d, ended %v: the pause came too late to prove anything", done, len(b.domains), c.Ended())
+	for _, way := range []string{"direct", "prism", "direct --watch=2s", "prism --watch=2s", "prism --watch=2s --streaming"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			w := rig.StartWeb(t, webtest.Options{Seed: 7})
+			b := generate(90, steadyKinds)
+			want, done := uninterrupted(t, w, b), 0
+			for key := range want {
+				if strings.HasSuffix(key, hive.Success) {
+					done++
+				}
+			}
+			w.ResetLog()
+			dir := rig.Directory(t, b.files)
+			c := start(t, w, dir, append(strings.Fields("--runner="+way), "--concurrency=2", "--rate=30")...)
+			rig.Eventually(t, "the first requests", 20*time.Second, func() bool { return len(w.Requests()) >= 10 })
+			id, _ := newest(t, dir)
+			id = batchID.ReplaceAllString(id, "") // the watch's own
+			begin := time.Now()
+			runs(t, dir, "pause", id)
+			n, since := 0, time.Now()
+			rig.Eventually(t, "the visits under way to end", 30*time.Second, func() bool {
+				if now := len(w.Requests()); now != n {
+					n, since = now, time.Now()
+				}
+				return time.Since(since) > 2500*time.Millisecond
+			})
+			if n := len(marks(t, dir, false)); c.Ended() || n == 0 || n >= len(b.domains) {
+				t.Fatalf("paused with %d marks of at least %d, ended %v: the pause came too late to prove anything", n, len(b.domains), c.Ended())
+			}
+			obeyed(t, w, begin)
+			if r, err := ledger.Load(t.Context(), rig.Open(t, dir), id); err != nil || r.State != ledger.Paused {
+				t.Errorf("the run is %s (%v), want paused", r.State, err)
+			}
+			runs(t, dir, "resume", id)
+			rig.Eventually(t, "the paused run to go on", 5*time.Second, func() bool { return len(w.Requests()) > n })
+			code := 0
+			if strings.Contains(way, "watch") {
+				code = 130
+				rig.Eventually(t, "every .success", time.Minute, func() bool { return c.Ended() || len(marks(t, dir, false)) == done })
+				runs(t, dir, "cancel", id)
+			}
+			if got := c.Wait(t, time.Minute); got != code {
+				t.Errorf("exit code %d after resume, want %d\n%s", got, code, rig.Tail(c.Output(t)))
+			}
+			rig.Same(t, rig.Objects(t, dir), want)
+		})
 	}
-	obeyed(t, w, begin)
-	runs(t, dir, "resume", id)
-	rig.Eventually(t, "the paused run to go on", 5*time.Second, func() bool { return len(w.Requests()) > n })
-	if code := c.Wait(t, time.Minute); code != 0 {
-		t.Errorf("exit code %d after resume\n%s", code, rig.Tail(c.Output(t)))
-	}
-	if len(w.Requests()) == n {
-		t.Error("nothing was asked after resume")
-	}
-	rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))
 }
 
 // The real program behind a proxy, with its own CA: no --connect-to.

@@ -499,6 +499,47 @@ func TestAsync(t *testing.T) {
 	assert.Zero(t, rig.LastReport(t, w.bucket).Counts["domains_collected"])
 }
 
+// A stream that nobody waits for takes what comes, and is stopped by `runs cancel`.
+func TestAsyncStreaming(t *testing.T) {
+	w := newWorld(t)
+	given, _ := otherWorker(t)
+	ran := make(chan error, 1)
+	a := startAPI(t, func(body []byte) error {
+		err := runStaged(t, 2*time.Minute)(body)
+		ran <- err
+		return err
+	})
+	s := rig.Open(t, w.bucket)
+	late := "datasets/country=kr/category=news/date=2026-01-29/raw_0001.json"
+	body := rig.Get(t, s, late)
+	require.NoError(t, s.Delete(t.Context(), late))
+	c := w.submit(t, a, "--async", "--worker_binary="+given, "--watch=500ms", "--streaming")
+	require.Zero(t, c.Wait(t, time.Minute), "%s", rig.Tail(c.Output(t)))
+	id, state := w.newest(t)
+	assert.Equal(t, "running", state)
+	marked := func(key string) func() bool {
+		return func() bool { _, err := s.Head(t.Context(), key+".success"); return err == nil }
+	}
+	rig.Eventually(t, "the files that were there", time.Minute, marked("datasets/country=de/category=education/date=2026-01-30/raw_0001.json"))
+	require.NoError(t, s.Put(t.Context(), late, bytes.NewReader(body), store.PutOptions{}))
+	rig.Eventually(t, "the file that came", time.Minute, marked(late))
+	rig.Eventually(t, "the other files", time.Minute, marked("datasets/country=sg/category=news/date=2026-01-28/raw_0002.json"))
+	show := func() (r rig.Report) {
+		t.Helper()
+		require.NoError(t, json.Unmarshal([]byte(w.runs(t, "show", id)), &r))
+		return r
+	}
+	rig.Eventually(t, "the total of what was done", time.Minute, func() bool { return show().Counts["domains_collected"] == 50 })
+	assert.Equal(t, "running", show().State, "a part of a stream's total is not its end")
+	w.runs(t, "cancel", id)
+	require.NoError(t, <-ran)
+	rig.Eventually(t, "the run to be over", time.Minute, func() bool { return show().State == "cancelled" })
+	assert.EqualValues(t, len(w.web.Requests()), show().HTTP.Requests, "by the web's own log")
+	rig.Same(t, rig.Objects(t, w.bucket), rig.Objects(t, w.reference))
+	rig.OneAtATime(t, w.web.Requests())
+	w.web.Run(t, w.bucket, "--runner=prism") // the next run begins
+}
+
 // A submitted run whose job never begins is ended by `runs cancel`.
 func TestAsyncCancel(t *testing.T) {
 	w := newWorld(t)

@@ -136,7 +136,7 @@ func (d *docsOptions) check(elsewhere bool) error {
 		files = os.DirFS(d.Policies)
 	}
 	if d.loaded, err = policy.Load(files); err != nil {
-		return usagef("--policies: %w", err)
+		return usagef("--policies: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	for _, p := range d.loaded {
 		if _, err := docs.Browser(); p.SPARendering && !elsewhere && err != nil {

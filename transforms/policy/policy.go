@@ -185,13 +185,21 @@ func Parse(name string, text []byte) (Policy, error) {
 	if err != nil {
 		return Policy{}, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
+	if len(file.Docs) == 0 || len(file.Docs) == 1 && (file.Docs[0].Body == nil || file.Docs[0].Body.Type() == ast.CommentType) {
+		return Policy{}, fmt.Errorf("%s: is empty; write a policy or remove it", name)
+	}
+	if len(file.Docs) != 1 {
 		return Policy{}, fmt.Errorf("%s: holds %d YAML documents; write one a provider", name, len(file.Docs))
 	}
 	if err := yamltext.Strict(text, &p); err != nil {
 		return Policy{}, fmt.Errorf("%s: %w", name, err)
 	}
 	var faults []error
+	for _, field := range []string{"max_depth", "max_pages", "request_delay_ms"} {
+		if n := node(file, field); n != nil && n.Type() == ast.FloatType { // the library cuts it off
+			faults = append(faults, fmt.Errorf("%s:%d: %s: %s is no whole number", name, line(file, field), field, n.GetToken().Value))
+		}
+	}
 	for _, f := range p.faults() {
 		faults = append(faults, fmt.Errorf("%s:%d: %s: %s", name, line(file, f.field), f.field, f.says))
 	}
@@ -203,15 +211,23 @@ func Parse(name string, text []byte) (Policy, error) {
 
 // line is where a field stands, 1 where it is missing.
 func line(file *ast.File, field string) int {
+	if n := node(file, field); n != nil {
+		return n.GetToken().Position.Line
+	}
+	return 1
+}
+
+// node is a field's value, nil where it is missing.
+func node(file *ast.File, field string) ast.Node {
 	at, err := yaml.PathString("$." + field)
 	if err != nil {
-		return 1
+		return nil
 	}
-	node, err := at.FilterFile(file)
-	if err != nil || node == nil {
-		return 1
+	n, err := at.FilterFile(file)
+	if err != nil {
+		return nil
 	}
-	return node.GetToken().Position.Line
+	return n
 }
 
 type fault struct{ field, says string }

@@ -301,10 +301,13 @@ func TestPurgeOfNobody(t *testing.T) {
 func TestRefused(t *testing.T) {
 	bad := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bad, "a.yaml"), []byte("provider_id: a\nseed_urls: [https://a.example/]\nallowed_path_patterns: [/**]\nmax_page: 3\n"), 0o600))
+	ranges := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(ranges, "b.yaml"), []byte("provider_id: b\nseed_urls: [https://b.example/]\nallowed_path_patterns: [/**]\nmax_depth: 6\nmax_pages: 501\n"), 0o600))
 	for _, tt := range []struct {
 		args []string
 		want string
 	}{
+		{[]string{"--policies=" + ranges}, "b.yaml:4: max_depth: 6 is outside 1 to 5; b.yaml:5: max_pages: 501 is outside 1 to 500"},
 		{[]string{"--policies=" + bad}, `a.yaml: line 4: unknown field "max_page"`},
 		{[]string{"--policies=" + filepath.Join(bad, "nowhere")}, "no such file"},
 		{[]string{"--policies=" + filepath.Join(bad, "a.yaml")}, "is no directory"},

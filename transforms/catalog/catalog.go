@@ -184,11 +184,21 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 // ended keeps a dead letter for a site that could not be crawled. The error it
 // gives back is one that the run cannot go on with.
 func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) error {
-	if err == nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
+		return nil
+	}
+	d := ledger.DeadLetter{Job: Job, RunID: fn.Config.Lane.RunID, Stage: "Orchestrator", Kind: "site_failed", Input: ledger.Input{Source: s.Name}}
+	if err == nil {
+		if fn.w.Stopped() {
+			return nil
+		}
+		if err := fn.w.Forgive(ctx, d); err != nil {
+			fn.w.Log.Warn("dead_letter_stays", "site", s.Name, "error", ledger.Redact(err.Error()))
+		}
 		return nil
 	}
 	fn.w.Log.Error("crawl_failed", "site", s.Name, "error", ledger.Redact(err.Error()))
-	d := ledger.DeadLetter{Job: Job, RunID: fn.Config.Lane.RunID, Stage: "Orchestrator", Kind: "site_failed", Input: ledger.Input{Source: s.Name}, Error: err.Error()}
+	d.Error = err.Error()
 	var f *failure
 	var panicked *lane.PanicError
 	if !errors.As(err, &f) && !errors.As(err, &panicked) {

@@ -217,6 +217,43 @@ func TestManners(t *testing.T) {
 		assert.Equal(t, []string{"/robots.txt"}, j.asked(catalogsim.MatterHost))
 		assert.Equal(t, "crawl_delay", j.letters()[0].Kind)
 	})
+	for _, status := range []int{429, 503} {
+		t.Run(fmt.Sprintf("a site that asks by a %d to be left alone for long is left, and gone on with by the next run", status), func(t *testing.T) {
+			j := newJob(t, "", webtest.Options{}, "matter", "gadgets")
+			j.small(2, 10)
+			j.matter.Fail(j.matter.DetailPath(12), 1, status, "3600")
+			j.cfg.Lane.Web.HostDelay = 5 * time.Millisecond // one at a time
+			total := j.run()
+			var late []string
+			for i, r := range j.web.Requests() {
+				if r.Status == status {
+					for _, r := range j.web.Requests()[i+1:] {
+						if r.Host == catalogsim.MatterHost {
+							late = append(late, r.Path)
+						}
+					}
+				}
+			}
+			assert.Empty(t, late, "asked for afterwards")
+			require.Len(t, j.letters(), 1)
+			assert.Equal(t, "retry_after", j.letters()[0].Kind)
+			assert.True(t, j.letters()[0].Retryable)
+			saved := total.Counts["products_saved"]
+			assert.Less(t, saved, int64(48+20))
+			assert.GreaterOrEqual(t, saved, int64(48), "the other site is crawled")
+			again := j.run()
+			assert.Empty(t, j.letters())
+			assert.EqualValues(t, 48+48+20, saved+again.Counts["products_saved"], "the other site is crawled twice, this one once")
+		})
+	}
+	t.Run("a robots.txt that asks to be left alone for long is asked for once", func(t *testing.T) {
+		j := newJob(t, "", webtest.Options{}, "matter")
+		j.matter.Fail("/robots.txt", -1, 503, "3600")
+		j.run()
+		assert.Equal(t, []string{"/robots.txt"}, j.asked(catalogsim.MatterHost))
+		require.Len(t, j.letters(), 1)
+		assert.Equal(t, "retry_after", j.letters()[0].Kind)
+	})
 	for name, ask := range map[string]func(j *job){
 		"a pause of ours": func(j *job) { j.cfg.Lane.Web.HostDelay = 30 * time.Millisecond },
 		"its Crawl-delay": func(j *job) { j.matter.Robots("User-agent: *\nCrawl-delay: 0.03\n") },

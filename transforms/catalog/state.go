@@ -22,6 +22,51 @@ type Control interface {
 	Proceed(ctx context.Context) bool
 }
 
+// siteSwitch stops one site's crawl with its run's, or alone: what is queued
+// waits for the next run in both cases.
+type siteSwitch struct {
+	Control  // the run's
+	stopping chan struct{}
+
+	mu  sync.Mutex
+	off bool
+	why error // of a site that was left alone
+}
+
+func newSiteSwitch(of Control) *siteSwitch {
+	return &siteSwitch{Control: of, stopping: make(chan struct{})}
+}
+
+func (s *siteSwitch) Stopping() <-chan struct{} { return s.stopping }
+
+func (s *siteSwitch) Proceed(ctx context.Context) bool {
+	if !s.Control.Proceed(ctx) {
+		return false
+	}
+	select {
+	case <-s.stopping:
+		return false
+	default:
+		return true
+	}
+}
+
+// stop is final; why is nil where the run stops.
+func (s *siteSwitch) stop(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.off {
+		s.off, s.why = true, why
+		close(s.stopping)
+	}
+}
+
+func (s *siteSwitch) cause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.why
+}
+
 // CrawlingStats is the state of a crawl's counters at one moment.
 type CrawlingStats struct {
 	ListPagesFetched   int64

@@ -42,6 +42,7 @@ type visit struct {
 	reader  *reader
 	journal *rows
 	state   *SharedState
+	own     *siteSwitch // state's, once the crawl runs
 	rules   *robots.File
 
 	known    streak
@@ -84,9 +85,19 @@ func (v *visit) run(ctx context.Context) error {
 	stopped, stop := context.WithCancel(ctx)
 	defer stop()
 	v.stopped = stopped
+	all := v.state.Control
+	v.own = newSiteSwitch(all)
+	v.state.Control = v.own
 	go func() {
 		select {
-		case <-v.state.Control.Stopping():
+		case <-all.Stopping():
+			v.own.stop(nil)
+		case <-ctx.Done():
+		}
+	}()
+	go func() {
+		select {
+		case <-v.own.Stopping():
 			stop()
 			defer time.AfterFunc(inFlight, cut).Stop()
 			<-ctx.Done()
@@ -115,7 +126,7 @@ func (v *visit) run(ctx context.Context) error {
 		err = v.journal.close(ctx, v.clock())
 	}
 	v.log.Info("crawl_end", "complete", complete, "counts", v.state.Stats.Snapshot().counts())
-	return err
+	return errors.Join(err, v.own.cause())
 }
 
 // lease makes sure that no other run is at this site, and waits for one that is.
@@ -196,6 +207,8 @@ func (v *visit) readRobots(ctx context.Context) error {
 			v.rules = robots.Parse(resp.Body)
 		case err == nil && resp.Status >= 300 && resp.Status < 500 && resp.Status != 429:
 			v.rules = robots.Parse(nil) // RFC 9309 section 2.3.1.3
+		case err == nil && resp.RetryAfter > v.longestPause():
+			return tooLong(resp)
 		case try < maxTries:
 			if !v.wait(ctx, v.backoff(try)) {
 				return errHeld
@@ -209,7 +222,7 @@ func (v *visit) readRobots(ctx context.Context) error {
 		break
 	}
 	delay, asked := v.rules.CrawlDelay(v.cfg.Lane.Web.UserAgent)
-	if most := cmp.Or(v.cfg.Lane.Web.MaxCrawlDelay, web.DefaultMaxCrawlDelay); delay > most {
+	if most := v.longestPause(); delay > most {
 		return &failure{kind: "crawl_delay", final: true, err: fmt.Errorf("it asks for %v between two requests, more than --max-crawl-delay (%v)", delay, most)}
 	}
 	if asked {
@@ -235,6 +248,10 @@ func (v *visit) fetch(ctx context.Context, at string) (string, error) {
 	switch s := resp.Status; {
 	case s >= 200 && s < 300:
 	case s == 408 || s == 429 || s >= 500:
+		if resp.RetryAfter > v.longestPause() {
+			v.own.stop(tooLong(resp))
+			return "", errHeld
+		}
 		if d, ok := web.ParseRetryAfter(resp.Header.Get("Retry-After"), v.clock()); ok {
 			v.keepOff(d)
 		}
@@ -252,6 +269,16 @@ func (v *visit) fetch(ctx context.Context, at string) (string, error) {
 	return text, nil
 }
 
+// longestPause is the longest Crawl-delay or Retry-After that is waited for.
+func (v *visit) longestPause() time.Duration {
+	return cmp.Or(v.cfg.Lane.Web.MaxCrawlDelay, web.DefaultMaxCrawlDelay)
+}
+
+// tooLong is the end of this run's crawl of a site.
+func tooLong(resp *web.Response) error {
+	return &failure{kind: "retry_after", err: fmt.Errorf("it answers %d and asks to be left alone for %v; the next run goes on from there", resp.Status, resp.RetryAfter)}
+}
+
 // allow keeps redirects at the site and to what its robots.txt allows.
 func (v *visit) allow(u *url.URL) error {
 	if !sameHost(u, v.reader.base) {
@@ -265,7 +292,7 @@ func (v *visit) allow(u *url.URL) error {
 
 // keepOff lets nobody ask the host for so long.
 func (v *visit) keepOff(d time.Duration) {
-	until := v.clock().Add(min(d, cmp.Or(v.cfg.Lane.Web.MaxCrawlDelay, web.DefaultMaxCrawlDelay)))
+	until := v.clock().Add(min(d, v.longestPause()))
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if until.After(v.hold) {

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -50,7 +51,8 @@ type Engine struct {
 	Hurry      bool // no pauses: for simulated sites only
 	LeaseTTL   time.Duration
 	Timeout    time.Duration // of one try of a request; 0: 20 s
-	// MaxCrawlDelay is the longest Crawl-delay that is obeyed; 0: web.DefaultMaxCrawlDelay.
+	// MaxCrawlDelay is the longest Crawl-delay or Retry-After that is waited for;
+	// past it the provider is left. 0: web.DefaultMaxCrawlDelay.
 	MaxCrawlDelay time.Duration
 
 	// Proceed waits while the run is paused and says whether to go on.
@@ -68,7 +70,7 @@ type State string
 const (
 	Ran     State = "run"     // to its end
 	Skipped State = "skipped" // nothing of it was asked for, or only its robots.txt
-	Stopped State = "stopped" // it said 403 or 429
+	Stopped State = "stopped" // it said 403 or 429, or asked for a long pause
 	Cut     State = "cut"     // the run was stopped
 )
 
@@ -244,7 +246,10 @@ func (v *visit) robots(ctx context.Context) error {
 	}
 	v.rules = robots.Parse(r.Body)
 	if d, ok := v.rules.CrawlDelay(v.UserAgent); ok {
-		v.crawlD = min(d, cmp.Or(v.MaxCrawlDelay, web.DefaultMaxCrawlDelay))
+		if d > v.longestPause() {
+			return &errStop{Skipped, fmt.Sprintf("robots.txt asks for %v between two requests, more than --max-crawl-delay (%v)", d, v.longestPause())}
+		}
+		v.crawlD = d
 	}
 	return nil
 }
@@ -266,6 +271,10 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	if err == nil && r.Status != http.StatusOK {
 		err = fmt.Errorf("status %d", r.Status)
 		letter.Kind, letter.Retryable = fmt.Sprintf("http_%d", r.Status), r.Status >= 500
+	}
+	if err == nil && !isPage(r) {
+		err = fmt.Errorf("it is no page but %.60q", r.Header.Get("Content-Type"))
+		letter.Kind = "not_html"
 	}
 	if err != nil {
 		var failed *web.Error
@@ -411,12 +420,29 @@ func (v *visit) get(ctx context.Context, address, accept string, most int64, all
 			if r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests {
 				return nil, &errStop{Stopped, fmt.Sprintf("it answered %d for %s", r.Status, ledger.Redact(address))}
 			}
+			if r.RetryAfter > v.longestPause() {
+				return nil, &errStop{Stopped, fmt.Sprintf("it answered %d for %s and asks to be left alone for %v", r.Status, ledger.Redact(address), r.RetryAfter)}
+			}
 			again = r.Status >= 500
 		}
 		if !again || try == tries {
 			return r, err
 		}
 	}
+}
+
+// longestPause is the longest that a host may ask for.
+func (v *visit) longestPause() time.Duration {
+	return cmp.Or(v.MaxCrawlDelay, web.DefaultMaxCrawlDelay)
+}
+
+// isPage says whether an answer can be read as a page: HTML, XHTML, or text,
+// which servers without a better guess call HTML.
+func isPage(r *web.Response) bool {
+	kind := cmp.Or(r.Header.Get("Content-Type"), http.DetectContentType(r.Body))
+	kind, _, _ = strings.Cut(strings.ToLower(kind), ";")
+	kind = strings.TrimSpace(kind)
+	return strings.Contains(kind, "html") || strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "xml")
 }
 
 // turn waits for the host's turn.

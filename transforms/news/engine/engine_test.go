@@ -264,6 +264,67 @@ func TestRobots(t *testing.T) {
 	assert.GreaterOrEqual(t, slices.Max(w.slept), 7*time.Second-time.Second/2, "Crawl-delay is longer than ours")
 }
 
+// A host that asks for more time than is given it is left alone.
+func TestLongPauses(t *testing.T) {
+	for _, tt := range []struct {
+		name, robots, busy string
+		state              engine.State
+		reason             string
+		asked              int
+	}{
+		{"crawl-delay", "User-agent: *\nCrawl-delay: 86400\nSitemap: https://www.mk.co.kr/sitemap/\n", "", engine.Skipped, "robots.txt asks for 24h0m0s between two requests, more than --max-crawl-delay (30s)", 1},
+		{"robots.txt", "", "/robots.txt", engine.Stopped, "it answered 503 for https://www.mk.co.kr/robots.txt and asks to be left alone for 1h0m0s", 1},
+		{"sitemap", "Sitemap: https://www.mk.co.kr/sitemap/\nSitemap: https://www.mk.co.kr/other/\n", "/sitemap/", engine.Stopped, "it answered 503 for https://www.mk.co.kr/sitemap/ and asks to be left alone for 1h0m0s", 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := once(t)
+			var asked []string
+			w.sim.Handle(newssim.MK, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				asked = append(asked, r.URL.Path)
+				if r.URL.Path == tt.busy {
+					rw.Header().Set("Retry-After", "3600")
+					rw.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				_, _ = rw.Write([]byte(tt.robots))
+			}))
+			e := w.engine()
+			e.MaxCrawlDelay = 30 * time.Second
+			r, err := e.Run(t.Context(), mk.Provider{})
+			require.NoError(t, err)
+			assert.Equal(t, tt.state, r.State)
+			assert.Equal(t, tt.reason, r.Reason)
+			assert.Len(t, asked, tt.asked, "%s", asked)
+		})
+	}
+}
+
+// What is no page is no article: a picture's bytes are no text.
+func TestNotAPage(t *testing.T) {
+	w := once(t)
+	w.sim.Handle(newssim.MK, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/robots.txt":
+			_, _ = rw.Write([]byte("Sitemap: https://www.mk.co.kr/sitemap/\n"))
+		case r.URL.Path == "/sitemap/":
+			_, _ = rw.Write([]byte(`<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.mk.co.kr/news/economy/11000001</loc></url><url><loc>https://www.mk.co.kr/news/economy/11000002</loc></url></urlset>`))
+		case strings.HasSuffix(r.URL.Path, "1"):
+			rw.Header().Set("Content-Type", "image/png")
+			_, _ = rw.Write([]byte("\x89PNG\r\n"))
+		default:
+			rw.Header()["Content-Type"] = nil // found out by its bytes
+			_, _ = rw.Write([]byte("%PDF-1.7\n"))
+		}
+	}))
+	r := w.run(mk.Provider{})
+	assert.Equal(t, counts{Found: 2, Failed: 2}, countsOf(r))
+	require.Len(t, w.letters, 2)
+	for _, l := range w.letters {
+		assert.Equal(t, "not_html", l.Kind)
+		assert.False(t, l.Retryable)
+	}
+}
+
 // A robots.txt whose connection breaks is one that cannot be had.
 func TestRobotsBreaksOff(t *testing.T) {
 	w := once(t)

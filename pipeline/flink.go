@@ -66,16 +66,22 @@ func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
 			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
 		}
 	}()
-	if o.viaJobServer() {
-		if err := hooks.EnableHook(setupErrors); err != nil {
-			return err
-		}
-		if o.Streaming {
-			return ofWorker(submitStream(ctx, p))
-		}
+	if !o.viaJobServer() {
+		_, err = beam.Run(ctx, o.Runner, p)
+		return ofWorker(err)
 	}
-	_, err = beam.Run(ctx, o.Runner, p)
-	return ofWorker(err)
+	if err := hooks.EnableHook(setupErrors); err != nil {
+		return err
+	}
+	if o.Streaming {
+		err = submitStream(ctx, p)
+	} else {
+		_, err = beam.Run(ctx, o.Runner, p)
+	}
+	if err != nil { // a lost worker is a stack of Java's names
+		err = fmt.Errorf("%w; the job server's log tells more; what was done is kept, the same command goes on from there", ofWorker(err))
+	}
+	return err
 }
 
 // ofWorker is what a worker said, where a runner's error quotes it: the rest of

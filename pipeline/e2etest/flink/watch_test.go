@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -258,6 +259,47 @@ func TestStreamOutlivesItsWorker(t *testing.T) {
 	rig.Same(t, rig.Objects(t, dir), want)
 	rig.OneAtATime(t, w.Requests())
 	rig.Eventually(t, "no Flink job and no worker is left", 30*time.Second, func() bool { return s.running(t) == 0 && len(s.workers(t)) == 0 })
+}
+
+// It does so three times. Then the program ends, and the same command goes on.
+func TestStreamOutlivesThreeWorkers(t *testing.T) {
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 200 * time.Millisecond})
+	files := rig.Bucket(160)
+	reference := rig.Directory(t, files)
+	w.Run(t, reference, "--runner=prism")
+	w.ResetLog()
+	s := startServer(t, w)
+	dir := rig.Directory(t, files)
+	objects := rig.Open(t, dir)
+	start := func() *rig.Child {
+		return w.Start(t, dir, s.args("PROCESS", 2, "--watch="+interval.String(), "--streaming", "--concurrency=4", "--lease-ttl=3s")...)
+	}
+	watch := start()
+	for n, asked := range []int{10, 20, 30, 40} {
+		rig.Eventually(t, "a worker at its hosts", 2*time.Minute, func() bool { return watch.Ended() || len(w.Requests()) > asked })
+		pids := s.workers(t)
+		if watch.Ended() || len(pids) == 0 || marked(t, objects, first(files)...)() {
+			t.Fatalf("kill %d: workers %v, ended %v:\n%s", n+1, pids, watch.Ended(), rig.Tail(watch.Output(t)))
+		}
+		kill(t, pids)
+		rig.Eventually(t, "the workers' end", time.Minute, func() bool {
+			return !slices.ContainsFunc(s.workers(t), func(pid int) bool { return slices.Contains(pids, pid) })
+		})
+	}
+	if code := watch.Wait(t, 2*time.Minute); code != 1 {
+		t.Errorf("exit code %d after the fourth kill, want 1:\n%s", code, rig.Tail(watch.Output(t)))
+	}
+	if out := watch.Output(t); !strings.HasSuffix(out, "; the job server's log tells more; what was done is kept, the same command goes on from there\n") {
+		t.Errorf("it does not say what to do:\n%s", rig.Tail(out))
+	}
+	if r := rig.LastReport(t, dir); r.State != "failed" {
+		t.Errorf("the watch is %s, want failed", r.State)
+	}
+	watch = start()
+	rig.Eventually(t, "the files' .success", 3*time.Minute, func() bool { return watch.Ended() || marked(t, objects, first(files)...)() })
+	stop(t, watch, dir, "runs cancel")
+	rig.Same(t, rig.Objects(t, dir), rig.Objects(t, reference))
+	rig.OneAtATime(t, w.Requests())
 }
 
 // reads are the times at which a program's log says that it read a raw file.

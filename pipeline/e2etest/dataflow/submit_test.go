@@ -499,6 +499,41 @@ func TestAsync(t *testing.T) {
 	assert.Zero(t, rig.LastReport(t, w.bucket).Counts["domains_collected"])
 }
 
+// --watch alone submits a job for each batch: here for the files that are there,
+// and for one that comes.
+func TestWatch(t *testing.T) {
+	w := newWorld(t)
+	given, _ := otherWorker(t)
+	a := startAPI(t, runStaged(t, time.Minute))
+	s := rig.Open(t, w.bucket)
+	late := "datasets/country=kr/category=news/date=2026-01-29/raw_0001.json"
+	body := rig.Get(t, s, late)
+	require.NoError(t, s.Delete(t.Context(), late))
+	c := w.submit(t, a, "--worker_binary="+given, "--watch=10s")
+	marked := func(key string) func() bool {
+		return func() bool {
+			if c.Ended() {
+				t.Fatalf("the watch ended with %d:\n%s", c.Cmd.ProcessState.ExitCode(), rig.Tail(c.Output(t)))
+			}
+			_, err := s.Head(t.Context(), key+".success")
+			return err == nil
+		}
+	}
+	rig.Eventually(t, "the files that were there", time.Minute, marked("datasets/country=de/category=education/date=2026-01-30/raw_0001.json"))
+	require.NoError(t, s.Put(t.Context(), late, bytes.NewReader(body), store.PutOptions{}))
+	rig.Eventually(t, "the file that came", time.Minute, marked(late))
+	id, _ := w.newest(t)
+	rig.Eventually(t, "the last batch's end", time.Minute, func() bool { _, state := w.newest(t); return c.Ended() || state == "done" })
+	require.NoError(t, c.Cmd.Process.Signal(os.Interrupt))
+	assert.Equal(t, 130, c.Wait(t, time.Minute), "%s", rig.Tail(c.Output(t)))
+	assert.Regexp(t, "-b00000[2-9]$", id)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	assert.GreaterOrEqual(t, len(a.jobs), 2)
+	rig.Same(t, rig.Objects(t, w.bucket), rig.Objects(t, w.reference))
+	rig.OneAtATime(t, w.web.Requests())
+}
+
 // A stream that nobody waits for takes what comes, and is stopped by `runs cancel`.
 func TestAsyncStreaming(t *testing.T) {
 	w := newWorld(t)

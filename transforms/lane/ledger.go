@@ -42,6 +42,7 @@ func (w *Worker) DeadLetter(ctx context.Context, d ledger.DeadLetter) error {
 	t.DeadLetter(d.Kind)
 	w.mu.Lock()
 	w.letterTally.Add(t)
+	w.live.Add(t)
 	w.mu.Unlock()
 	w.letters.Lock()
 	defer w.letters.Unlock()

@@ -106,3 +106,19 @@ func TestProgressEndIsLast(t *testing.T) {
 		require.True(t, all[0].Finished)
 	})
 }
+
+// The report of a run that is cut short is made of what is live: its dead
+// letters are among it, also those that a stage has taken to its total.
+func TestLiveHasDeadLetters(t *testing.T) {
+	w := leasing(t, memory(t), "r1")
+	client, err := web.New(web.Config{})
+	require.NoError(t, err)
+	defer client.Close()
+	w.Web = client
+	for i, url := range []string{"https://a.example/", "https://b.example/"} {
+		require.NoError(t, w.DeadLetter(t.Context(), ledger.DeadLetter{Job: "seed", RunID: "r1", Stage: "store", Kind: "store_failed", Error: "x", Input: ledger.Input{URL: url}}))
+		require.EqualValues(t, i+1, w.Live().DeadLetters["store_failed"])
+		require.EqualValues(t, 1, w.Take().DeadLetters["store_failed"])
+	}
+	require.EqualValues(t, 2, w.Live().Counts["dead_letters"])
+}

@@ -188,7 +188,7 @@ func (o *Options) placeDB() error {
 	u, err := url.Parse(o.DB)
 	switch {
 	case !lite && !strings.HasPrefix(o.DB, "postgres://") && !strings.HasPrefix(o.DB, "postgresql://"):
-		return usagef("--db: write sqlite:///path or postgres://user@host/database")
+		return usagef("--db: write sqlite:///path, or postgres:// with user@host/database after it")
 	case lite:
 	case err != nil:
 		return usagef("--db is no URL; write postgres://user@host/database")

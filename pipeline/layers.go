@@ -1,12 +1,15 @@
 package pipeline
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -28,7 +31,7 @@ func (o *Options) layers(given map[string]bool) error {
 			return
 		}
 		if serr := o.flags.Set(g.Name, v); serr != nil {
-			err = usagef("environment variable %s=%q is no value for --%s: %w", name, v, g.Name, serr)
+			err = usagef("environment variable %s=%q is no value for --%s: %w", name, v, g.Name, wanted(o.flags, g.Name, serr))
 		}
 		given[g.Name] = true
 	})
@@ -36,6 +39,27 @@ func (o *Options) layers(given map[string]bool) error {
 		return err
 	}
 	return o.file(given)
+}
+
+// badValue is the flag package's message about a value: the value, the flag's
+// name, and the reason.
+var badValue = regexp.MustCompile(`(?s)^invalid (?:boolean )?value "(.*)" for (?:flag )?-(\S+): (.*)$`)
+
+// wanted says what a flag's value looks like; the flag package says "parse error".
+func wanted(f *flag.FlagSet, name string, err error) error {
+	g, ok := f.Lookup(name).Value.(flag.Getter)
+	if !ok || !strings.Contains(err.Error(), "parse error") {
+		return err
+	}
+	switch g.Get().(type) {
+	case time.Duration:
+		return errors.New("write a number with its unit, such as 500ms, 30s or 1m")
+	case int, float64:
+		return errors.New("write a number")
+	case bool:
+		return errors.New("write true or false")
+	}
+	return err
 }
 
 // jobDefaults fills in what nothing above has given.
@@ -101,7 +125,7 @@ func (o *Options) file(given map[string]bool) error {
 			continue
 		}
 		if err := o.flags.Set(name, v); err != nil {
-			return usagef("--config=%s: %q is no value for %s: %w", o.Config, v, name, err)
+			return usagef("--config=%s: %q is no value for %s: %w", o.Config, v, name, wanted(o.flags, name, err))
 		}
 	}
 	return nil

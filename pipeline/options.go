@@ -109,6 +109,9 @@ func parseOptions(args []string, stderr io.Writer) (Options, error) {
 		if errors.Is(err, flag.ErrHelp) {
 			return o, errHelp
 		}
+		if m := badValue.FindStringSubmatch(err.Error()); m != nil {
+			return o, usagef("--%s=%s: %w; `help` lists the flags", m[2], m[1], wanted(f, m[2], errors.New(m[3])))
+		}
 		return o, usagef("%s; `help` lists the flags", err)
 	}
 	if f.NArg() > 0 {

@@ -308,6 +308,10 @@ func TestRefusals(t *testing.T) {
 	f("dead-letters show ../b --store=b", "../b", "lists them")
 	f("dead-letters show abc --store=b", "abc", "lists them")
 	f("dead-letters replay abc --store=b", "abc", "lists them")
+	f("--host-delay=5", "--host-delay=5", "a number with its unit, such as 500ms")
+	f("--concurrency=many", "--concurrency=many", "write a number")
+	f("--strict=maybe", "--strict=maybe", "write true or false")
+	f("--job=news --store=b --db=mysql://u@h/x", "--db", "with user@host/database after it")
 	if n := len(asked); n > 0 {
 		t.Errorf("%d connections were made by refused commands", n)
 	}

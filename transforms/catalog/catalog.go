@@ -202,7 +202,7 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 	var f *failure
 	var panicked *lane.PanicError
 	if !errors.As(err, &f) && !errors.As(err, &panicked) {
-		return fmt.Errorf("crawling %s: %w", s.Name, err)
+		return fmt.Errorf("crawling %s: %w; what was done is kept, the same command goes on from there", s.Name, err)
 	}
 	if f != nil {
 		d.Kind, d.Retryable = f.kind, !f.final

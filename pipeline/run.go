@@ -58,6 +58,7 @@ type session struct {
 	id      string // of the run; of the whole watch
 	cfg     lane.Config
 	signals chan os.Signal
+	stop    chan struct{} // closed when a watch's control object says cancel; nil for one run
 	stderr  io.Writer
 	undo    []func() error
 
@@ -96,12 +97,45 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 		beam.Init() // first: it sets up logging of its own
 	}
 	quietBeam(o)
-	undo, err := o.workerSetup(ctx)
-	if err != nil {
-		return ses, err
+	return ses, ses.under(ctx, func(ctx context.Context) error {
+		undo, err := o.workerSetup(ctx)
+		if err == nil {
+			ses.undo = append(ses.undo, undo)
+		}
+		return err
+	})
+}
+
+// await gives what comes, or what ends the session before that.
+func await[T any](ctx context.Context, ses *session, c <-chan T) (got T, err error) {
+	select {
+	case got = <-c:
+	case <-ses.signals:
+		err = errInterrupted
+	case <-ses.stop:
+		err = errWatchCancelled
+	case <-ses.lostLease:
+		err = ses.leaseLost()
+	case <-ctx.Done():
+		err = ctx.Err()
 	}
-	ses.undo = append(ses.undo, undo)
-	return ses, nil
+	return got, err
+}
+
+// under does what can take minutes before a run begins; what ends the session
+// ends it.
+func (ses *session) under(ctx context.Context, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- work(ctx) }()
+	err, ended := await(ctx, ses, done)
+	if ended != nil {
+		cancel()
+		<-done
+		return ended
+	}
+	return err
 }
 
 // sweep removes what killed runs left half written, beside the run: to walk a
@@ -172,7 +206,8 @@ func (ses *session) run(ctx context.Context, id, filters string, build func(beam
 	o, s := ses.o, ses.store
 	run := ledger.Run{RunID: id, Job: ses.job, Runner: o.Runner, StartedAt: time.Now(), Options: o.public()}
 	if ses.cfg.Leases {
-		if err := lane.Vacate(ctx, s, ses.job, ses.waiting); err != nil {
+		err := ses.under(ctx, func(ctx context.Context) error { return lane.Vacate(ctx, s, ses.job, ses.waiting) })
+		if err != nil {
 			return nil, ledger.Tally{}, err
 		}
 	}

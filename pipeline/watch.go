@@ -54,7 +54,6 @@ type watcher struct {
 	lookout seed.Lookout
 	batches int
 	total   ledger.Tally
-	stop    chan struct{} // closed when the watch's control object says cancel
 	paused  atomic.Bool
 }
 
@@ -71,7 +70,8 @@ func watch(ctx context.Context, s store.Store, o Options, cfg seed.Config, stdou
 	if err := ledger.Start(ctx, s, run); err != nil {
 		return err
 	}
-	w := &watcher{session: ses, cfg: cfg, lookout: seed.Lookout{Interval: o.Watch}, stop: make(chan struct{})}
+	ses.stop = make(chan struct{})
+	w := &watcher{session: ses, cfg: cfg, lookout: seed.Lookout{Interval: o.Watch}}
 	following, done := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.follow(following) }()
@@ -107,31 +107,19 @@ func (w *watcher) loop(ctx context.Context) error {
 			}
 			pause = w.lookout.Pause()
 		}
-		if _, err := await(ctx, w, time.After(pause)); err != nil {
+		if _, err := await(ctx, w.session, time.After(pause)); err != nil {
 			return err
 		}
 	}
 }
 
-// await gives what comes, or what ends the watch before that.
-func await[T any](ctx context.Context, w *watcher, c <-chan T) (got T, err error) {
-	select {
-	case got = <-c:
-	case <-w.signals:
-		err = errInterrupted
-	case <-w.stop:
-		err = errWatchCancelled
-	case <-w.lostLease:
-		err = w.leaseLost()
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	return got, err
-}
-
 // look lists once and runs a batch when files are due.
 func (w *watcher) look(ctx context.Context) error {
-	l, err := w.list(ctx)
+	var l seed.Listing
+	err := w.under(ctx, func(ctx context.Context) (err error) {
+		l, err = seed.ListRaw(ctx, w.store, w.cfg)
+		return err
+	})
 	if err != nil || w.paused.Load() {
 		return err
 	}
@@ -161,26 +149,6 @@ func (w *watcher) look(ctx context.Context) error {
 		report.Counts["files_read"], report.Counts["files_completed"], report.Counts["domains_collected"]),
 		"run_id", id, "state", report.State, "files_read", report.Counts["files_read"], "files_completed", report.Counts["files_completed"],
 		"domains_collected", report.Counts["domains_collected"]))
-}
-
-// list lists the open files. What ends the watch ends it, too: to list a large
-// bucket takes minutes.
-func (w *watcher) list(ctx context.Context) (l seed.Listing, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	listed := make(chan error, 1)
-	go func() {
-		var err error
-		l, err = seed.ListRaw(ctx, w.store, w.cfg)
-		listed <- err
-	}()
-	failed, err := await(ctx, w, listed)
-	if err != nil {
-		cancel()
-		<-listed
-		return seed.Listing{}, err
-	}
-	return l, failed
 }
 
 func (w *watcher) batch(n int) string { return fmt.Sprintf("%s-b%06d", w.id, n) }

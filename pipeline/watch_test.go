@@ -17,6 +17,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
 // An asynchronous run holds no lease. A second run is refused all the same, and
@@ -82,7 +83,7 @@ func TestWatchSteersItsBatches(t *testing.T) {
 		inner, err := store.Open(ctx, "mem://steered")
 		require.NoError(t, err)
 		s := &refusing{Store: inner}
-		w := &watcher{session: &session{store: s, id: "w1"}, stop: make(chan struct{})}
+		w := &watcher{session: &session{store: s, id: "w1", stop: make(chan struct{})}}
 		following, done := context.WithCancel(ctx)
 		ended := make(chan struct{})
 		go func() { defer close(ended); w.follow(following) }()
@@ -148,7 +149,7 @@ func TestWatchEndsWhileItLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &watcher{session: &session{store: endless{}, signals: make(chan os.Signal, 1), lostLease: make(chan struct{})}, stop: make(chan struct{})}
+				w := &watcher{session: &session{store: endless{}, signals: make(chan os.Signal, 1), stop: make(chan struct{}), lostLease: make(chan struct{})}}
 				result := make(chan error, 1)
 				go func() { result <- w.loop(t.Context()) }()
 				synctest.Wait()
@@ -163,6 +164,33 @@ func TestWatchEndsWhileItLists(t *testing.T) {
 			})
 		})
 	}
+}
+
+// So does Ctrl-C a run that waits for the workers of an earlier one.
+func TestInterruptedBeforeTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open(t.Context(), "mem://vacated")
+		require.NoError(t, err)
+		worker, err := ledger.Acquire(t.Context(), s, ledger.LanesOf("seed")+"/16/3", ledger.Holder{Host: "vm", RunID: "r0"}, time.Minute)
+		require.NoError(t, err)
+		defer worker.Keep(t.Context(), func(error) {})()
+		ses := &session{store: s, job: "seed", signals: make(chan os.Signal, 1), lostLease: make(chan struct{}), cfg: lane.Config{Leases: true},
+			o: Options{flags: newFlags(new(Options)), LogFormat: "json"}}
+		result := make(chan error, 1)
+		go func() {
+			_, _, err := ses.run(t.Context(), "r1", "", nil)
+			result <- err
+		}()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Empty(t, result)
+		ses.signals <- os.Interrupt
+		synctest.Wait()
+		require.Len(t, result, 1)
+		require.ErrorIs(t, <-result, errInterrupted)
+		_, err = ledger.Load(t.Context(), s, "r1")
+		require.ErrorIs(t, err, store.ErrNotExist, "it has not begun")
+	})
 }
 
 // endless is a store whose listing does not come to its end.

@@ -409,9 +409,6 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if err := c.w.Forgive(ctx, c.letter(ch.page, "page_failed", "")); err != nil {
-			return false, err
-		}
 		return false, c.end(ctx, ch, ending{status: NotModified, http: resp.Status, links: links})
 	case resp.Status/100 == 2 && resp.Truncated && len(resp.Body) >= maxPage:
 		c.w.Log.Warn("page_too_large", "provider", c.policy.ProviderID, "url", ch.at.String(), "limit", maxPage)
@@ -497,12 +494,13 @@ func (c *crawl) later(ctx context.Context, ch *chain, status int, after time.Dur
 // another day may help.
 func (c *crawl) fail(ctx context.Context, ch *chain, status int, reason string) error {
 	c.w.Log.Warn("page_failed", "provider", c.policy.ProviderID, "url", ch.at.String(), "reason", ledger.Redact(reason))
-	if status == 0 || status == http.StatusTooManyRequests || status >= 500 {
+	again := status == 0 || status == http.StatusTooManyRequests || status >= 500
+	if again {
 		if err := c.w.DeadLetter(ctx, c.letter(ch.page, "page_failed", reason)); err != nil {
 			return err
 		}
 	}
-	return c.end(ctx, ch, ending{status: Failed, http: status, reason: ledger.Redact(reason)})
+	return c.end(ctx, ch, ending{status: Failed, http: status, reason: ledger.Redact(reason), letter: again})
 }
 
 func (c *crawl) letter(p *page, kind, reason string) ledger.DeadLetter {

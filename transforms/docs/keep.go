@@ -181,6 +181,7 @@ type ending struct {
 	http   int
 	gone   bool          // what was kept of it goes
 	forbid bool          // it is never asked again
+	letter bool          // a dead letter was written for a person to look at
 	resp   *web.Response // of a page whose content was asked for
 	empty  bool          // content was looked for and not found
 	read   *reading      // of a page that has content
@@ -221,10 +222,16 @@ func (e ending) count(s *Stats, kind string) {
 	}
 }
 
-// end takes a chain to its end and writes everything of it in one transaction.
+// end takes a chain to its end and writes everything of it in one transaction. An
+// earlier dead letter of the page goes, as there is nothing to look at any more.
 func (c *crawl) end(ctx context.Context, ch *chain, e ending) error {
 	if err := c.move(ch, e.status); err != nil {
 		return err
+	}
+	if !e.letter {
+		if err := c.w.Forgive(ctx, c.letter(ch.page, "page_failed", "")); err != nil {
+			return err
+		}
 	}
 	return c.close(ctx, ch, e)
 }
@@ -492,6 +499,7 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		if derr := c.w.DeadLetter(ctx, c.letter(ch.page, "page_unreadable", err.Error())); derr != nil {
 			return derr
 		}
+		skipped.letter = true
 		return skip(ledger.Redact(err.Error()))
 	case pg.Login:
 		return skip("a login form")
@@ -513,9 +521,6 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 			has[l.key] = true
 			links = append(links, l)
 		}
-	}
-	if err := c.w.Forgive(ctx, c.letter(ch.page, "page_failed", "")); err != nil {
-		return err
 	}
 	return c.end(ctx, ch, ending{status: Indexed, http: resp.Status, resp: resp, read: r, links: links})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -237,6 +238,49 @@ func TestMovedPages(t *testing.T) {
 		require.Equal(t, []int64{7, 8}, []int64{r.Providers[0].TotalPages, r.Providers[0].PreviousPages})
 		require.Equal(t, []string{"7"}, w.strings(`SELECT CAST(COUNT(DISTINCT key) AS TEXT) FROM chunks`))
 	})
+}
+
+// A dead letter goes when there is nothing left to look at: the page is had, or
+// is known not to be one.
+func TestLettersEnd(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		want   int
+	}{
+		"read":      {doc("x"), 0},
+		"gone":      {status(404), 0},
+		"forbidden": {status(403), 0},
+		"a login":   {status(401), 0},
+		"elsewhere": {status(302, "Location", "/pricing"), 0},
+		"a picture": {func(rw http.ResponseWriter, _ *http.Request) { rw.Header().Set("Content-Type", "image/png") }, 0},
+		"broken":    {status(502), 1},
+		"unread":    {html("<main>" + strings.Repeat("<div>", 10_000) + "deep"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := db.Open(t.Context(), dbtest.SQLite(t))
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, d.Close()) })
+			w := newWorld(t, d)
+			w.set("/docs", doc("seed", "/docs/x"))
+			w.set("/docs/x", status(500))
+			letters := func() (n int) {
+				s, err := store.Open(t.Context(), w.dir)
+				require.NoError(t, err)
+				for _, err := range ledger.ListDeadLetters(t.Context(), s, Job, "") {
+					require.NoError(t, err)
+					n++
+				}
+				require.NoError(t, s.Close())
+				return n
+			}
+			w.run()
+			require.Equal(t, 1, letters())
+			w.newSession()
+			w.set("/docs/x", tt.answer)
+			w.run()
+			require.Equal(t, tt.want, letters())
+		})
+	}
 }
 
 // Section 5.4: a 403 is for good.

@@ -123,7 +123,7 @@ func (c *coder) element(n *html.Node) {
 	switch n.DataAtom {
 	case atom.Div, atom.P, atom.Li, atom.Tr, atom.Ol, atom.Ul, atom.Table:
 		// Blocks stand on lines of their own, empty ones too.
-		if prev := n.PrevSibling; prev != nil && prev.Type == html.ElementNode && prev.DataAtom == n.DataAtom && n.DataAtom != atom.Table && blank(prev) {
+		if prev := n.PrevSibling; prev != nil && prev.Type == html.ElementNode && prev.DataAtom == n.DataAtom && n.DataAtom != atom.Table && blank(prev) && !endsInBreak(prev) {
 			c.write("\n")
 		}
 		c.newLine()
@@ -234,10 +234,14 @@ var noLanguage = words("default none text txt plain plaintext plain-text no-high
 // language is the hint that a code block's element, its code element or what
 // wraps it has in its class, "" for none.
 func language(pre *html.Node) string {
+	listing := strings.Contains(attr(pre, "class"), "programlisting")
 	for c := range pre.Descendants() {
 		if c.DataAtom == atom.Code || c.DataAtom == atom.Pre {
 			if l := hint(c, true); l != "" {
 				return named(l)
+			}
+			if words := strings.Fields(attr(c, "class")); listing && len(words) == 1 { // as DocBook's children have it
+				return named(languageName(words[0]))
 			}
 		}
 	}
@@ -251,7 +255,12 @@ func language(pre *html.Node) string {
 				return named(l)
 			}
 		default:
-			return ""
+			if !strings.Contains(n.Data, "-") { // no element of the site's own
+				return ""
+			}
+			if l := hint(n, false); l != "" {
+				return named(l)
+			}
 		}
 	}
 	return ""
@@ -272,16 +281,23 @@ func hint(n *html.Node, own bool) string {
 			return l
 		}
 	}
-	bare := false
+	bare, brush := false, false
 	var other string
 	for word := range strings.FieldsSeq(attr(n, "class")) {
 		for _, prefix := range []string{"language-", "highlight-source-", "highlight-", "lang-", "brush:"} {
 			if rest, ok := strings.CutPrefix(word, prefix); ok && (own || prefix != "lang-") {
+				if end := strings.IndexAny(rest, "{:"); end > 0 { // marked lines, a file's name
+					rest = rest[:end]
+				}
 				if l := languageName(rest); l != "" {
 					return l
 				}
 			}
 		}
+		if brush {
+			return languageName(word)
+		}
+		brush = word == "brush:"
 		switch word {
 		case "hljs", "sourceCode", "programlisting", "src":
 			bare = true

@@ -89,6 +89,28 @@ func TestTitle(t *testing.T) {
 	}
 }
 
+// The ways in which generators name a block's language and write its lines.
+func TestCodeForms(t *testing.T) {
+	for page, want := range map[string]string{
+		`<pre class="brush: java; gutter: false">x</pre>`:                                                      "```java\nx\n```",
+		`<pre class="brush:java">x</pre>`:                                                                      "```java\nx\n```",
+		`<pre class="brush: ">x</pre>`:                                                                         "```\nx\n```",
+		`<pre><code class="language-js{1,3-5}">x</code></pre>`:                                                 "```js\nx\n```",
+		`<pre><code class="language-js:title=src/a.js">x</code></pre>`:                                         "```js\nx\n```",
+		`<pre class="programlisting"><div class="code-btn-container"></div><code class="json ">x</code></pre>`: "```json\nx\n```",
+		`<pre class="programlisting"><code class="nohighlight">x</code></pre>`:                                 "```\nx\n```",
+		`<pre><code class="json">x</code></pre>`:                                                               "```\nx\n```",
+		`<code-block language="ts"><div><pre>x</pre></div></code-block>`:                                       "```ts\nx\n```",
+		`<pre><code><div>a</div><div><br></div><div>b</div></code></pre>`:                                      "```\na\n\nb\n```",
+		`<pre><code><div>a</div><div></div><div>b</div></code></pre>`:                                          "```\na\n\nb\n```",
+		`<pre><code><div>a<br></div><div>b<br></div></code></pre>`:                                             "```\na\nb\n```",
+	} {
+		p, err := content.Extract([]byte("<!doctype html><main>"+page), "text/html; charset=utf-8", content.Options{})
+		require.NoError(t, err)
+		require.Equal(t, want, p.Markdown, page)
+	}
+}
+
 func TestLongTitle(t *testing.T) {
 	long, want := strings.Repeat("긴 ", 1<<20)+"end", strings.Repeat("긴 ", content.MaxTitle/2)
 	p, err := content.Extract([]byte("<title>"+long+"</title><main>words"), "text/html; charset=utf-8", content.Options{})

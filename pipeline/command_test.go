@@ -225,6 +225,20 @@ func TestOneRun(t *testing.T) {
 		t.Errorf("runs cancel of an ended run: exit %d: %s", over.code, over.stderr)
 	}
 
+	told, err := store.Open(t.Context(), filepath.Join(dir, "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(ledger.Start(t.Context(), told, ledger.Run{RunID: "told", Job: "seed"}),
+		ledger.WriteControl(t.Context(), told, "told", ledger.Control{Action: ledger.ActionCancel}), told.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for verb, code := range map[string]int{"pause": ExitUsage, "resume": ExitUsage, "cancel": ExitOK} {
+		if a := start(t, dir, "runs "+verb+" told --store=b"); a.code != code || code == ExitUsage && !strings.Contains(a.stderr, "run told: it was told to stop, which cannot be taken back") {
+			t.Errorf("runs %s after a cancel: exit %d, want %d: %s", verb, a.code, code, a.stderr)
+		}
+	}
+
 	letters := start(t, dir, "dead-letters --store=b")
 	lines = strings.Split(strings.TrimSpace(letters.stdout), "\n")
 	if letters.code != ExitOK || len(lines) != 2 || !strings.Contains(lines[1], "bad_records") {

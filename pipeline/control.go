@@ -115,7 +115,11 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 		if run.State.Over() {
 			return usagef("run %s is over (%s)", run.RunID, run.State)
 		}
-		if err := ledger.WriteControl(ctx, s, run.RunID, ledger.Control{Action: action, At: time.Now(), By: "command line"}); err != nil {
+		err := ledger.WriteControl(ctx, s, run.RunID, ledger.Control{Action: action, At: time.Now(), By: "command line"})
+		if errors.Is(err, ledger.ErrCancelled) {
+			return usagef("%w", err)
+		}
+		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(stdout, "asked run %s to %s; its workers look every two seconds\n", run.RunID, verb)

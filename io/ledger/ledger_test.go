@@ -115,6 +115,16 @@ func TestProgressAndControl(t *testing.T) {
 	if err := WriteControl(ctx, s, "r1", Control{Action: "explode"}); err == nil {
 		t.Error("an unknown action is accepted")
 	}
+	for _, a := range []Action{ActionRun, ActionPause} {
+		if err := WriteControl(ctx, s, "r1", Control{Action: a, At: day}); !errors.Is(err, ErrCancelled) {
+			t.Errorf("%s after a cancel: %v, want ErrCancelled", a, err)
+		}
+	}
+	again := Control{Action: ActionCancel, At: day.Add(1), By: "next"}
+	must(t, WriteControl(ctx, s, "r1", again))
+	if c, err = ReadControl(ctx, s, "r1"); err != nil || c != again {
+		t.Errorf("control %+v (%v), want %+v", c, err, again)
+	}
 }
 
 func TestTallyAdd(t *testing.T) {

@@ -251,13 +251,27 @@ func ReadControl(ctx context.Context, s store.Store, runID string) (Control, err
 	return c, err
 }
 
-// WriteControl asks a run to do something.
+// ErrCancelled means that a run was told to stop. Were that taken back, some of
+// its workers might have stopped and others not.
+var ErrCancelled = errors.New("it was told to stop, which cannot be taken back; start it again when it has ended")
+
+// WriteControl asks a run to do something. The error matches ErrCancelled for
+// anything but a cancel after a cancel.
 func WriteControl(ctx context.Context, s store.Store, runID string, c Control) error {
 	if err := checkName("run id", runID); err != nil {
 		return fmt.Errorf("writing the control of a run: %w", err)
 	}
 	if !c.Action.valid() {
 		return fmt.Errorf("writing the control of run %s: there is no action %q, use run, pause or cancel", runID, c.Action)
+	}
+	if c.Action != ActionCancel {
+		before, err := ReadControl(ctx, s, runID)
+		if err != nil {
+			return fmt.Errorf("writing the control of run %s: %w", runID, err)
+		}
+		if before.Action == ActionCancel {
+			return fmt.Errorf("run %s: %w", runID, ErrCancelled)
+		}
 	}
 	c.At = c.At.UTC()
 	return save(ctx, s, runKey(runID, "control.json"), c)

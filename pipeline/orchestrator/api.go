@@ -303,7 +303,11 @@ func (s *Server) steer(ctx context.Context, e *entry, action ledger.Action) erro
 	if !e.Active() {
 		return &overError{e.Run.RunID, e.State()}
 	}
-	if err := ledger.WriteControl(ctx, s.store, e.Run.RunID, ledger.Control{Action: action, At: s.now(), By: "server"}); err != nil {
+	err := ledger.WriteControl(ctx, s.store, e.Run.RunID, ledger.Control{Action: action, At: s.now(), By: "server"})
+	if errors.Is(err, ledger.ErrCancelled) {
+		return &overError{e.Run.RunID, "it was told to stop"}
+	}
+	if err != nil {
 		return err
 	}
 	s.log.Info("run_asked", "run_id", e.Run.RunID, "action", action)

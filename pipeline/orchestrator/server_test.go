@@ -443,6 +443,9 @@ func TestSteer(t *testing.T) {
 		assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/"+c.verb, "").code)
 		assert.Equal(t, c.state, w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"])
 	}
+	taken := w.do("POST", "/api/v1/runs/"+id+"/resume", "")
+	assert.Equal(t, http.StatusConflict, taken.code)
+	assert.Regexp(t, "is over .(it was told to stop|cancelled)", taken.json(t)["error"])
 	w.ended("seed")
 	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
 	a := w.do("POST", "/api/v1/runs/"+id+"/pause", "")

@@ -120,7 +120,7 @@ type Response struct {
 type Stats struct {
 	Requests int64            // sent, redirect hops and retries too
 	Bytes    int64            // of bodies, as received
-	Retries  int64            // tries after the first
+	Retries  int64            // tries after the first, the callers' own too
 	ByStatus map[string]int64 // answers by status: "200"
 	Failures map[string]int64 // Gets that ended in an Error, by Kind
 }
@@ -269,6 +269,9 @@ func (c *Client) SetLimits(concurrency int, rate float64) {
 	c.slots.resize(max(1, concurrency))
 	c.pace.set(rate)
 }
+
+// Retried counts a further try that the caller makes by a Get of its own.
+func (c *Client) Retried() { c.retries.Add(1) }
 
 // Stats returns the counters as they are.
 func (c *Client) Stats() Stats {

@@ -142,6 +142,7 @@ func TestFailuresRetriesAndReplay(t *testing.T) {
 			"failed_tasks": 3, "products_new": 14, "products_changed": 0}, reported(total))
 		assert.Equal(t, map[string]int64{"failed_list_page_fetcher": 1, "failed_list_page_parser": 0, "failed_product_detail_fetcher": 1, "failed_product_detail_parser": 1, "dead_letters": 3},
 			counted(total, "failed_list_page_fetcher", "failed_list_page_parser", "failed_product_detail_fetcher", "failed_product_detail_parser", "dead_letters"))
+		assert.EqualValues(t, 2+2+2+1, total.HTTP.Retries)
 		assert.Zero(t, j.left())
 		times := func(path string) (n int) {
 			for _, p := range j.asked(catalogsim.MatterHost) {

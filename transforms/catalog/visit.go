@@ -117,7 +117,11 @@ func (v *visit) run(ctx context.Context) error {
 	v.state.Stats.productURLsFound.Add(taken)
 	v.log.Info("crawl_start", "resumed", resumed, "products_taken_over", taken)
 	e := newEngine(v.plan(), v.cfg.QueueLength, v.state, v.journal)
-	e.buried, e.backoff, e.now = v.bury, v.backoff, v.clock
+	e.buried, e.now = v.bury, v.clock
+	e.backoff = func(tries int) time.Duration { // asked for once before each further try
+		v.w.Web.Retried()
+		return v.backoff(tries)
+	}
 	complete, err := e.run(ctx)
 	if err != nil {
 		return err
@@ -213,6 +217,7 @@ func (v *visit) readRobots(ctx context.Context) error {
 			if !v.wait(ctx, v.backoff(try)) {
 				return errHeld
 			}
+			v.w.Web.Retried()
 			continue
 		case err != nil:
 			return &failure{kind: "robots_unreachable", err: fmt.Errorf("%w: %w", errUnreachable, err)}

@@ -428,6 +428,7 @@ func (v *visit) get(ctx context.Context, address, accept string, most int64, all
 		if !again || try == tries {
 			return r, err
 		}
+		v.Web.Retried()
 	}
 }
 

@@ -352,6 +352,7 @@ func TestRobotsTimesOut(t *testing.T) {
 	e.Timeout = 100 * time.Millisecond
 	r, err := e.Run(t.Context(), mk.Provider{})
 	require.NoError(t, err)
+	assert.EqualValues(t, 2, e.Web.Stats().Retries, "as the report has them")
 	assert.Equal(t, engine.Skipped, r.State)
 	assert.Regexp(t, "^robots.txt cannot be had: .*timeout", r.Reason)
 	assert.Equal(t, counts{}, countsOf(r))

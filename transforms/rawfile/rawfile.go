@@ -18,6 +18,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -47,7 +48,25 @@ func (e *Error) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("%v (byte %d)", e.Kind, e.Offset)
 	}
-	return fmt.Sprintf("%v (byte %d): %v", e.Kind, e.Offset, e.Err)
+	return fmt.Sprintf("%v (byte %d): %s", e.Kind, e.Offset, strings.TrimPrefix(e.Err.Error(), "jsontext: "))
+}
+
+// mistaken names what a file's first bytes say that it is in place of UTF-8
+// text, and what to do, nil where they say nothing.
+func mistaken(head []byte) error {
+	for _, m := range []struct{ begins, is string }{
+		{"\xff\xfe", "it is UTF-16: save it as UTF-8"},
+		{"\xfe\xff", "it is UTF-16: save it as UTF-8"},
+		{"{\x00", "it is UTF-16: save it as UTF-8"},
+		{"\x00{", "it is UTF-16: save it as UTF-8"},
+		{"\x1f\x8b", "it is compressed by gzip: unpack it"},
+		{"PK\x03", "it is a ZIP archive: unpack it"},
+	} {
+		if bytes.HasPrefix(head, []byte(m.begins)) {
+			return errors.New(m.is)
+		}
+	}
+	return nil
 }
 
 // Unwrap gives both the kind and the cause to errors.Is.
@@ -83,7 +102,11 @@ func Read(r io.Reader, visit func(Record) error) (Meta, error) {
 	src := &source{r: r}
 	in := bufio.NewReaderSize(src, 64<<10)
 	var bom int64
-	if head, _ := in.Peek(3); bytes.Equal(head, []byte("\ufeff")) { // an error comes again below
+	head, _ := in.Peek(3) // an error comes again below
+	if err := mistaken(head); err != nil {
+		return Meta{}, &Error{Kind: ErrBadJSON, Err: err}
+	}
+	if bytes.Equal(head, []byte("\ufeff")) {
 		bom = 3
 		if _, err := in.Discard(3); err != nil {
 			return Meta{}, fmt.Errorf("reading the raw file: %w", err)

@@ -111,6 +111,23 @@ func TestReadBrokenFiles(t *testing.T) {
 	}
 }
 
+// A person reads the error in a dead letter.
+func TestBrokenFilesInWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"\xff\xfe{\x00}\x00":  "the file is not valid JSON (byte 0): it is UTF-16: save it as UTF-8",
+		"\x00{\x00}":          "the file is not valid JSON (byte 0): it is UTF-16: save it as UTF-8",
+		"\x1f\x8b\x08":        "the file is not valid JSON (byte 0): it is compressed by gzip: unpack it",
+		"PK\x03\x04":          "the file is not valid JSON (byte 0): it is a ZIP archive: unpack it",
+		"<html>":              "the file is not valid JSON (byte 0): invalid character '<' at start of value",
+		`{"records":[{"raw_u`: `the file is empty or ends in the middle (byte 12): unexpected EOF within "/records/0" after offset 19`,
+	} {
+		_, _, err := readAll(strings.NewReader(text))
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
 func TestReaderAndVisitErrorsAreTheirOwn(t *testing.T) {
 	text := `{"records":[{"raw_url":"https://a.sg/"},{"raw_url":"https://b.sg/"}],"meta":{}}`
 	for _, cause := range []error{io.ErrUnexpectedEOF, io.ErrClosedPipe} { // a body cut short is the store's failure

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/network"
+	cdpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/newsfork/seed-engine/io/web"
@@ -98,6 +99,12 @@ func (r *renderer) render(ctx context.Context, u *url.URL, body []byte, contentT
 	touch := func() { last.Store(time.Now().UnixNano()) }
 	touch()
 	err := chromedp.Listen(tab, func(ev any) {
+		if _, ok := ev.(*cdpage.EventJavascriptDialogOpening); ok {
+			asked.Go(func() { // nobody is there to answer, and the page waits; it may be gone by now
+				_, _ = chromedp.Call(tab, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{})
+			})
+			return
+		}
 		paused, ok := ev.(*fetch.EventRequestPaused)
 		if !ok {
 			return

@@ -59,6 +59,29 @@ func TestRendered(t *testing.T) {
 	}
 }
 
+// A page that asks its reader something is read all the same.
+func TestRenderedDialogs(t *testing.T) {
+	if _, err := Browser(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	d, err := db.Open(t.Context(), dbtest.SQLite(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	w := newWorld(t, d)
+	w.policy.SPARendering = true
+	w.set("/docs", html(`<!doctype html><html><body><div id="root"></div><script>
+		alert("Welcome"); let said = String(confirm("Cookies?")) + prompt("Name?");
+		onbeforeunload = () => "Stay";
+		document.getElementById("root").innerHTML = "<main><h1>Asked</h1><p>What the reader said to it: " + said + "</p></main>";</script></body></html>`))
+	start := time.Now()
+	w.run()
+	require.Equal(t, []string{"# Asked\n\nWhat the reader said to it: falsenull"}, w.strings(`SELECT preview FROM chunks`), w.row("/docs").Reason)
+	require.Less(t, time.Since(start), renderTimeout/2)
+}
+
 // Without a browser the error says what to do.
 func TestNoBrowser(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())

@@ -2,6 +2,7 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -83,6 +84,13 @@ func (fn *completeFn) complete(ctx context.Context, f HeldFile) map[string]int64
 	done, err := fn.finish(ctx, f.Key, f.Read)
 	if err != nil {
 		fn.w.Log.Error("success_write_failed", "key", f.Key+hive.Success, "error", err.Error())
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotExist) { // a file that was taken away needs nobody
+		letter := letterOfFile(fn.Config, f.Key, "store_failed", true, nil, err)
+		letter.Stage = "complete"
+		if err := fn.w.DeadLetter(ctx, letter); err != nil {
+			fn.w.Log.Error("dead_letter_lost", "file_path", f.Key, "error", ledger.Redact(err.Error()))
+		}
 	}
 	if !done {
 		return map[string]int64{"files_open": 1}

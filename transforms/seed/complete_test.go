@@ -44,6 +44,26 @@ func TestStoreFailed(t *testing.T) {
 	}
 }
 
+// A raw file whose own mark the store does not take stays open, and a person is told.
+func TestFileMarkFails(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://kind-urlset-1.com"))
+	mend := j.spoil(raw + ".success")
+	total := j.run()
+	l := j.letters()
+	if len(l) != 1 || l[0].Kind != "store_failed" || l[0].Stage != "complete" || !l[0].Retryable || l[0].Input.File != raw {
+		t.Fatalf("dead letters %+v", l)
+	}
+	if c := total.Counts; c["files_open"] != 1 || c["files_completed"] != 0 || c["dead_letters"] != 1 {
+		t.Errorf("counts %v", c)
+	}
+	mend()
+	if total = j.run(); total.Counts["files_completed"] != 1 || len(j.letters()) != 0 {
+		t.Errorf("counts %v, letters %+v after the store was mended", total.Counts, j.letters())
+	}
+}
+
 // A store that takes neither a result nor its dead letter, and will not a moment
 // later (a full disk, a permission that ended), ends the run: what else it asked
 // of sites would be lost.

@@ -118,7 +118,7 @@ func (ses *session) stopWorkers(ctx context.Context, runID string) {
 	if !slices.Contains(remote, ses.o.Runner) {
 		return
 	}
-	if err := ledger.WriteControl(ctx, ses.store, runID, ledger.Control{Action: ledger.ActionCancel, At: time.Now(), By: "signal"}); err != nil {
+	if err := ledger.WriteControl(ctx, ses.store, runID, ledger.Control{Action: ledger.ActionCancel, At: time.Now(), By: "the launcher"}); err != nil {
 		lane.Logger(ses.o.LogFormat, ses.o.level()).Error("workers_not_told_to_stop", "run_id", runID, "error", ledger.Redact(err.Error()))
 	}
 }

@@ -253,10 +253,11 @@ type outcome struct {
 	live        ledger.Tally // what this process counted, for a run cut short
 }
 
-// wait lets the pipeline end, or a signal end it.
+// wait lets the pipeline end, or a signal or the loss of the lease end it.
 func (ses *session) wait(ctx context.Context, done <-chan error, show *progressLine, runID string) outcome {
 	var out outcome
 	var deadline <-chan time.Time
+	lost := ses.lostLease
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	live := func() {
@@ -280,6 +281,12 @@ func (ses *session) wait(ctx context.Context, done <-chan error, show *progressL
 			out.interrupted = true
 			deadline = time.After(ses.o.stopWithin())
 			ses.stopWorkers(ctx, runID)
+		case <-lost: // a worker of this process was stopped with it
+			lost = nil
+			if slices.Contains(remote, ses.o.Runner) {
+				deadline = time.After(ses.o.stopWithin())
+				ses.stopWorkers(ctx, runID)
+			}
 		case <-deadline:
 			live()
 			return out
@@ -290,8 +297,8 @@ func (ses *session) wait(ctx context.Context, done <-chan error, show *progressL
 // conclude writes the run's last state and its report.
 func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (*ledger.Report, ledger.Tally, error) {
 	s, o := ses.store, ses.o
-	var cause error
-	if w, ok := lane.Find(run.RunID); ok {
+	cause := ses.leaseLost()
+	if w, ok := lane.Find(run.RunID); ok && cause == nil {
 		cause = w.Cause()
 	}
 	// A store that is gone does not take how the run ended; the user has it all the same.

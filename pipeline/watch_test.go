@@ -193,6 +193,37 @@ func TestInterruptedBeforeTheRun(t *testing.T) {
 	})
 }
 
+// A launcher that lost its lease tells the workers elsewhere, and fails for that.
+func TestLeaseLostBesideWorkersElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		s, err := store.Open(ctx, "mem://lease-lost")
+		require.NoError(t, err)
+		o := Options{Runner: "flink", Progress: "off", LogFormat: "json", flags: newFlags(new(Options))}
+		ses := &session{store: s, job: "seed", o: o, signals: make(chan os.Signal, 1), lostLease: make(chan struct{})}
+		run := ledger.Run{RunID: "r1", Job: "seed", Runner: "flink", StartedAt: time.Now()}
+		require.NoError(t, ledger.Start(ctx, s, run))
+		done := make(chan error, 1)
+		go func() { // the job ends when its workers have read that it must, or by itself
+			for range 600 {
+				time.Sleep(time.Second)
+				if c, err := ledger.ReadControl(ctx, s, "r1"); err != nil || c.Action == ledger.ActionCancel {
+					break
+				}
+			}
+			done <- nil
+		}()
+		time.AfterFunc(time.Minute, func() { ses.loseLease(ledger.ErrLost) })
+		began := time.Now()
+		out := ses.wait(ctx, done, newProgressLine(o, io.Discard), "r1")
+		require.NoError(t, out.err)
+		require.Less(t, time.Since(began), 2*time.Minute)
+		report, _, err := ses.conclude(ctx, run, out)
+		require.ErrorIs(t, err, ledger.ErrLost)
+		require.Equal(t, ledger.Failed, report.State)
+	})
+}
+
 // endless is a store whose listing does not come to its end.
 type endless struct{ store.Store }
 

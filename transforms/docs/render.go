@@ -32,6 +32,8 @@ const (
 // render with.
 var ErrNoBrowser = errors.New("spa_rendering: true needs Chromium or Chrome in PATH; install it (apt-get install chromium) or turn spa_rendering off")
 
+var errRenderedLarge = errors.New("longer than 5 MB once its scripts have run")
+
 // Browser finds the browser that pages are rendered with, or reports ErrNoBrowser.
 func Browser() (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
@@ -151,7 +153,16 @@ func (r *renderer) render(ctx context.Context, u *url.URL, body []byte, contentT
 		err = systemClock.sleep(within, 50*time.Millisecond)
 	}
 	if err == nil {
+		var units int // of UTF-16, so that what is too long need not be fetched
+		if units, err = chromedp.Run(within, chromedp.Evaluate[int]("document.documentElement.outerHTML.length")); units > maxPage {
+			err = errRenderedLarge
+		}
+	}
+	if err == nil {
 		out, err = chromedp.Run(within, chromedp.OuterHTML(chromedp.CSS("html")))
+	}
+	if len(out) > maxPage {
+		err = errRenderedLarge
 	}
 	end()
 	asked.Wait()

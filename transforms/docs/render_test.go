@@ -82,6 +82,25 @@ func TestRenderedDialogs(t *testing.T) {
 	require.Less(t, time.Since(start), renderTimeout/2)
 }
 
+// The limit of a page's size holds for what its scripts make of it too.
+func TestRenderedTooLarge(t *testing.T) {
+	if _, err := Browser(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	d, err := db.Open(t.Context(), dbtest.SQLite(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	w := newWorld(t, d)
+	w.policy.SPARendering = true
+	w.set("/docs", html(`<!doctype html><html><body><main id="root"></main><script>
+		document.getElementById("root").textContent = "many words ".repeat(1 << 19);</script></body></html>`))
+	w.run()
+	require.Equal(t, row{Status: Skipped, Reason: "rendering https://docs.example.com/docs: longer than 5 MB once its scripts have run", HTTP: 200}, w.row("/docs"))
+}
+
 // Without a browser the error says what to do.
 func TestNoBrowser(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -185,7 +186,11 @@ func New(cfg Config) (*Client, error) {
 	}
 
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
-	if len(cfg.RootCAs) > 0 {
+	if len(cfg.RootCAs) == 0 {
+		if err := checkAuthorities(x509.SystemCertPool); err != nil {
+			return nil, fmt.Errorf("web client: %w", err)
+		}
+	} else {
 		roots, err := x509.SystemCertPool()
 		if err != nil {
 			return nil, fmt.Errorf("web client: reading the system's certificates: %w", err)
@@ -247,6 +252,29 @@ func New(cfg Config) (*Client, error) {
 	}
 	c.transport, c.idle = transport, transport.CloseIdleConnections
 	return c, nil
+}
+
+// checkAuthorities says what is wrong with the machine's certificate authorities.
+// Without any, or with a file of them that crypto/x509 silently cannot read, every
+// site would fail by TLS, and a crawl would take that for the sites' own fault.
+func checkAuthorities(system func() (*x509.CertPool, error)) error {
+	if file := os.Getenv("SSL_CERT_FILE"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("SSL_CERT_FILE: reading the certificate authorities: %w", err)
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM(text) {
+			return fmt.Errorf("SSL_CERT_FILE=%s holds no PEM certificate", file)
+		}
+	}
+	pool, err := system()
+	if err != nil {
+		return fmt.Errorf("reading the system's certificates: %w", err)
+	}
+	if pool.Equal(x509.NewCertPool()) {
+		return errors.New("this machine has no certificate authorities, so no site could be trusted: install them (ca-certificates), or name a file of them in SSL_CERT_FILE")
+	}
+	return nil
 }
 
 // Close lets go of idle connections.

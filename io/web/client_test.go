@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -399,5 +402,24 @@ func TestParseRetryAfter(t *testing.T) {
 		if d, ok := ParseRetryAfter(tt.in, now); d != tt.want || ok != tt.ok {
 			t.Errorf("%q: %v, %v, want %v, %v", tt.in, d, ok, tt.want, tt.ok)
 		}
+	}
+}
+
+// A crawl without usable certificate authorities would record every site as broken.
+func TestAuthorities(t *testing.T) {
+	dir := t.TempDir()
+	garbage := filepath.Join(dir, "garbage.pem")
+	if err := os.WriteFile(garbage, []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{filepath.Join(dir, "none.pem"): "no such file", garbage: "holds no PEM certificate", dir: "is a directory"} {
+		t.Setenv("SSL_CERT_FILE", file)
+		if _, err := New(Config{}); err == nil || !strings.Contains(err.Error(), "SSL_CERT_FILE") || !strings.Contains(err.Error(), want) {
+			t.Errorf("SSL_CERT_FILE=%s: %v, want %q", file, err, want)
+		}
+	}
+	t.Setenv("SSL_CERT_FILE", "")
+	if err := checkAuthorities(func() (*x509.CertPool, error) { return x509.NewCertPool(), nil }); err == nil || !strings.Contains(err.Error(), "ca-certificates") {
+		t.Errorf("a machine without authorities: %v", err)
 	}
 }

@@ -249,6 +249,13 @@ func TestExtractText(t *testing.T) {
 	p, err := content.ExtractText([]byte("\ufeff# Title\r\n\r\nme@example.com\r\n"), "text/plain")
 	require.NoError(t, err)
 	require.Equal(t, content.Page{Title: "Title", Markdown: "# Title\n\n[email]"}, p)
+	const markdown = "# [Pets](/pets)\n\nSee [`GET /pets`](https://a.b/c#d), ![a cat](cat.png) and `[x](y)` or [x](y).\n\n```js``` [x](y)\n\n```md\n[x](y)\n```\n\n[y](z)"
+	p, err = content.ExtractText([]byte(markdown), "text/markdown; charset=utf-8")
+	require.NoError(t, err)
+	require.Equal(t, content.Page{Title: "Pets", Markdown: "# Pets\n\nSee `GET /pets`, [이미지: a cat] and `[x](y)` or x.\n\n```js``` x\n\n```md\n[x](y)\n```\n\ny"}, p)
+	p, err = content.ExtractText([]byte(markdown), "text/plain; charset=utf-8")
+	require.NoError(t, err)
+	require.Equal(t, markdown, p.Markdown, "plain text has no links")
 	p, err = content.ExtractText([]byte(" \n"), "")
 	require.NoError(t, err)
 	require.Equal(t, content.Page{Empty: true}, p)

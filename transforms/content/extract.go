@@ -3,6 +3,7 @@ package content
 import (
 	"errors"
 	"fmt"
+	"mime"
 	"net/url"
 	"strings"
 	"unicode"
@@ -406,13 +407,16 @@ func space(r rune) bool {
 }
 
 // ExtractText reads a plain text document, which is kept as it is but for line
-// ends, e-mail addresses, and the space at its ends.
+// ends, e-mail addresses, and the space at its ends; in Markdown links become text.
 func ExtractText(body []byte, contentType string) (Page, error) {
 	text, _, err := charset.Decode(body, contentType)
 	if err != nil {
 		return Page{}, fmt.Errorf("reading the document: %w", err)
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	if media, _, err := mime.ParseMediaType(contentType); err == nil && media != "text/plain" && isText(media) {
+		text = unlinked(text)
+	}
 	text = MaskEmails(strings.Trim(strings.ReplaceAll(text, "\x00", string(utf8.RuneError)), "\n \t"))
 	return Page{Title: shortTitle(firstHeading(text)), Markdown: text, Empty: text == ""}, nil
 }

@@ -346,8 +346,7 @@ func (a *api) prose(markdown string, depth int) {
 			if text := strings.TrimLeft(l, "#"); len(text) < len(l) && strings.HasPrefix(text, " ") {
 				l = strings.Repeat("#", min(6, len(l)-len(text)+depth)) + text
 			}
-			l = inlineImage.ReplaceAllString(l, "[이미지: $1]")
-			l = inlineLink.ReplaceAllString(l, "$1")
+			l = unlink(l)
 		}
 		a.b.WriteString(l)
 		a.b.WriteByte('\n')
@@ -362,6 +361,49 @@ var (
 	inlineImage = regexp.MustCompile(`!\[([^\]\n]*)\]\([^)\n]*\)`)
 	inlineLink  = regexp.MustCompile(`\[([^\]\n]*)\]\([^)\n]*\)`)
 )
+
+// unlink writes the links and images in a line of Markdown as section 7.3's rules 6
+// to 8 have it. What stands in backticks is code.
+func unlink(l string) string {
+	for _, kind := range []struct {
+		found *regexp.Regexp
+		text  string
+	}{{inlineImage, "[이미지: %s]"}, {inlineLink, "%s"}} {
+		var b strings.Builder
+		done, ticks := 0, 0
+		for _, at := range kind.found.FindAllStringSubmatchIndex(l, -1) {
+			ticks += strings.Count(l[done:at[0]], "`")
+			b.WriteString(l[done:at[0]])
+			if done = at[1]; ticks%2 == 0 {
+				fmt.Fprintf(&b, kind.text, l[at[2]:at[3]])
+			} else {
+				b.WriteString(l[at[0]:at[1]])
+			}
+			ticks += strings.Count(l[at[0]:at[1]], "`")
+		}
+		l = b.String() + l[done:]
+	}
+	return l
+}
+
+// unlinked is Markdown with unlink's lines, but for those of code.
+func unlinked(markdown string) string {
+	lines := strings.Split(markdown, "\n")
+	fence := ""
+	for i, l := range lines {
+		mark := strings.TrimLeft(l, " ")
+		n := max(len(mark)-len(strings.TrimLeft(mark, "`")), len(mark)-len(strings.TrimLeft(mark, "~")))
+		switch {
+		case fence == "" && n >= 3 && !strings.Contains(mark[n:], "`"):
+			fence = mark[:n]
+		case fence != "" && n >= len(fence) && strings.HasPrefix(mark, fence):
+			fence = ""
+		case fence == "":
+			lines[i] = unlink(l)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 

@@ -135,7 +135,7 @@ func (v *visit) run(ctx context.Context) error {
 
 // lease makes sure that no other run is at this site, and waits for one that is.
 func (v *visit) lease(ctx context.Context) (_ context.Context, release func(), held bool, err error) {
-	name, site, d := Job+"/"+v.reader.site.Name, v.reader.site.Name, v.journal.db
+	name, d := Job+"/"+v.reader.site.Name, v.journal.db
 	ttl := cmp.Or(v.cfg.LeaseTTL, DefaultLeaseTTL)
 	for said := ""; ; {
 		if !v.state.Control.Proceed(ctx) {
@@ -167,7 +167,7 @@ func (v *visit) lease(ctx context.Context) (_ context.Context, release func(), h
 		}
 		if said != other.Holder {
 			said = other.Holder
-			v.log.Warn("site_waits", "site", site, "holder", other.Holder, "until", other.ExpiresAt)
+			v.log.Warn("site_waits", "holder", other.Holder, "until", other.ExpiresAt)
 		}
 		if !v.wait(ctx, leaseLook) {
 			return ctx, nil, false, nil

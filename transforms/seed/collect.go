@@ -96,7 +96,7 @@ func (c *collector) collect(ctx context.Context, name string, wishes []wish) (fi
 	for _, bad := range c.rules.InvalidSitemaps() {
 		log.Warn("invalid_sitemap_url_in_robots", "url", bad)
 	}
-	if r.truncated {
+	if r.truncated && len(r.body) >= robotsMax {
 		log.Warn("robots_file_too_large", "limit", robotsMax)
 	}
 	log.Info("robots_fetched", "status", f.metadata.Robots.StatusCode, "content_length", f.metadata.Robots.ContentLength, "error", string(r.kind))
@@ -110,7 +110,7 @@ func (c *collector) collect(ctx context.Context, name string, wishes []wish) (fi
 	}
 
 	best := c.findSitemap(ctx, early, f.metadata.Robots.SitemapURLs, r.kind)
-	if best.truncated {
+	if best.truncated && len(best.body) >= sitemapMax {
 		log.Warn("sitemap_file_too_large", "url", best.url, "limit", sitemapMax)
 	}
 	f.metadata.Sitemap = c.sitemapMetadata(best)

@@ -2,6 +2,7 @@ package seed_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -458,6 +459,28 @@ func TestHomepageOutsideTheSchema(t *testing.T) {
 	h := j.metadata(raw, "moved.com").Homepage
 	if h == nil || h.StatusCode != 200 || h.FinalURL != "https://moved.com/home" || !h.Truncated || h.ContentLength != 5*mib || h.ResponseMS == nil {
 		t.Errorf("homepage of 6 MiB after a redirect: %+v", h)
+	}
+}
+
+// A body whose compression breaks off is cut, but it was not too large.
+func TestBrokenCompression(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(z, strings.Repeat("Disallow: /x\n", 1000)) // to memory
+	_ = z.Close()
+	j := newJob(t, webtest.Options{})
+	j.web.Handle("site.com", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(packed.Bytes()[:packed.Len()/2])
+	}))
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://site.com"))
+	j.run()
+	if m := j.metadata(raw, "site.com"); !m.Robots.Truncated || !m.Sitemap.Truncated {
+		t.Errorf("robots %+v, sitemap %+v, want both truncated", m.Robots, m.Sitemap)
+	}
+	if n := len(j.events("robots_file_too_large")) + len(j.events("sitemap_file_too_large")); n != 0 {
+		t.Errorf("%d log lines call it too large", n)
 	}
 }
 

@@ -418,7 +418,7 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	case resp.Status/100 == 2:
 		return false, c.beside(func() error { return c.index(ctx, ch, resp) })
 	case resp.Status == http.StatusUnauthorized:
-		return false, c.end(ctx, ch, ending{status: Skipped, http: resp.Status, reason: "behind a login"})
+		return false, c.end(ctx, ch, ending{status: Skipped, http: resp.Status, reason: "behind a login", gone: ch.now.contentHash != ""})
 	case resp.Status == http.StatusForbidden:
 		c.w.Log.Warn("page_forbidden", "provider", c.policy.ProviderID, "url", ch.at.String())
 		return false, c.end(ctx, ch, ending{status: Failed, http: resp.Status, reason: "403: never asked again", gone: ch.now.contentHash != "", forbid: true})

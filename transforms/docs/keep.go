@@ -502,6 +502,7 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		skipped.letter = true
 		return skip(ledger.Redact(err.Error()))
 	case pg.Login:
+		skipped.gone = ch.now.contentHash != ""
 		return skip("a login form")
 	}
 	if r == nil {

@@ -240,6 +240,34 @@ func TestMovedPages(t *testing.T) {
 	})
 }
 
+// Sections 8.3 and 9.3: what is behind a login now is no public page any more, so
+// what was kept of it goes; what is only broken or empty today stays.
+func TestBehindLogin(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/docs", doc("seed", "/docs/a", "/docs/b", "/docs/c"))
+		for _, name := range []string{"a", "b", "c"} {
+			w.set("/docs/"+name, doc(name))
+		}
+		w.run()
+		w.newSession()
+		w.set("/docs/a", status(401))
+		w.set("/docs/b", html(`<html><body><form action="/login"><input name="user"><input type="password" name="p"><button>Sign in</button></form></body></html>`))
+		w.set("/docs/c", html("<html><body><main></main></body></html>"))
+		w.run()
+		require.Equal(t, row{Status: Skipped, Reason: "behind a login", Depth: 1, HTTP: 401}, w.row("/docs/a"))
+		require.Equal(t, row{Status: Skipped, Reason: "a login form", Depth: 1, HTTP: 200}, w.row("/docs/b"))
+		require.Equal(t, row{Status: Skipped, Reason: "no content", Depth: 1, HTTP: 200, Content: true}, w.row("/docs/c"))
+		s := w.crawl.part.stats
+		require.Equal(t, []int64{2, 1, 1}, []int64{s.Deleted, s.Skipped, s.Unchanged})
+		require.Equal(t, []string{"https://docs.example.com/docs", "https://docs.example.com/docs/c"}, w.strings(`SELECT DISTINCT key FROM chunks ORDER BY key`))
+		w.newSession()
+		w.set("/docs/a", doc("a"))
+		w.run()
+		require.Equal(t, int64(1), w.crawl.part.stats.New)
+	})
+}
+
 // A dead letter goes when there is nothing left to look at: the page is had, or
 // is known not to be one.
 func TestLettersEnd(t *testing.T) {

@@ -149,6 +149,39 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// A launcher that was asleep for longer than its lease finds that the next run
+// has taken over, also from its workers, and ends.
+func TestSuspendedLauncher(t *testing.T) {
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 100 * time.Millisecond})
+	files := rig.Bucket(160)
+	reference := rig.Directory(t, files)
+	w.Run(t, reference, "--runner=prism")
+	w.ResetLog()
+	s := startServer(t, w)
+	dir := rig.Directory(t, files)
+	args := s.args("PROCESS", 2, "--concurrency=4", "--lease-ttl=4s")
+	first := w.Start(t, dir, args...)
+	rig.Eventually(t, "the first run in the middle", 2*time.Minute, func() bool { return first.Ended() || len(w.Requests()) > 40 })
+	id := runID(t, dir)
+	if err := first.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(5 * time.Second) // it is asleep
+	second := w.Start(t, dir, args...)
+	rig.Eventually(t, "the second run", time.Minute, func() bool { return second.Ended() || runID(t, dir) != id })
+	if err := first.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := first.Wait(t, time.Minute), first.Output(t); code != 1 || !strings.Contains(out, "this run lost its lease") {
+		t.Errorf("the first run: exit code %d, want 1, for its lease:\n%s", code, rig.Tail(out))
+	}
+	if code := second.Wait(t, 2*time.Minute); code != 0 {
+		t.Fatalf("the second run: exit code %d, want 0:\n%s", code, rig.Tail(second.Output(t)))
+	}
+	rig.Same(t, rig.Objects(t, dir), rig.Objects(t, reference))
+	rig.OneAtATime(t, w.Requests())
+}
+
 func TestInterruptAndControl(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 100 * time.Millisecond})
 	s := startServer(t, w)

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -201,6 +202,11 @@ func reopenCatalog(ctx context.Context, o Options, _ store.Store, letters []ledg
 	if o.DB == "" {
 		if err := o.placeDB(); err != nil {
 			return err
+		}
+	}
+	if at, ok := strings.CutPrefix(o.DB, "sqlite://"); ok {
+		if _, err := os.Stat(filepath.FromSlash(at)); errors.Is(err, fs.ErrNotExist) {
+			return usagef("no run has used %s: add the --db of the runs that left these dead letters", at)
 		}
 	}
 	d, err := db.Open(ctx, cmp.Or(o.DB, os.Getenv("SEED_DB")))

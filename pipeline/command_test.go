@@ -129,6 +129,42 @@ func TestConcludeWithoutTheStore(t *testing.T) {
 	}
 }
 
+// A crawl's dead letters are listed by what they are about, and are not put back
+// into a database that no run has ever used.
+func TestDeadLettersOfACatalog(t *testing.T) {
+	emptyEnv(t)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.Mkdir("b", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []ledger.Input{{URL: "https://shop.example/p/7", Source: "shop"}, {Source: "othershop"}} {
+		if err := ledger.Put(t.Context(), s, ledger.DeadLetter{Job: "catalog", RunID: "r", Stage: "s", Kind: "blocked", Input: in, Error: "e"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	list := here(t, "dead-letters --job=catalog --store=b")
+	for _, want := range []string{"https://shop.example/p/7  e", "othershop"} {
+		if list.code != ExitOK || !strings.Contains(list.stdout, want) {
+			t.Errorf("exit %d, without %q:\n%s%s", list.code, want, list.stdout, list.stderr)
+		}
+	}
+	a := here(t, "dead-letters replay --job=catalog --store=b")
+	if a.code != ExitUsage || !strings.Contains(a.stderr, "--db") {
+		t.Errorf("replay without the run's database: exit %d\n%s%s", a.code, a.stdout, a.stderr)
+	}
+	if _, err := os.Stat("b.db"); err == nil {
+		t.Error("it made a database")
+	}
+}
+
 func TestExitTellsJoinedErrorsApart(t *testing.T) {
 	var b bytes.Buffer
 	Exit("pipeline", errors.Join(errors.Join(errors.New("a:\n b"), nil), fmt.Errorf("c: %w", errors.New("d"))), &b)

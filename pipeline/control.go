@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -215,10 +216,7 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 			broken = errors.Join(broken, err)
 			continue
 		}
-		input := d.Input.DomainID
-		if input == "" {
-			input = d.Input.File
-		}
+		input := cmp.Or(d.Input.DomainID, d.Input.File, d.Input.URL, d.Input.Source)
 		if _, err := fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", d.ID(), d.Kind, d.Attempts, d.LastAt.Format(time.RFC3339), input, d.Error); err != nil {
 			return err
 		}

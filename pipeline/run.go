@@ -57,6 +57,7 @@ type session struct {
 	job     string
 	id      string // of the run; of the whole watch
 	cfg     lane.Config
+	lease   *ledger.Lease
 	signals chan os.Signal
 	stop    chan struct{} // closed when a watch's control object says cancel; nil for one run
 	stderr  io.Writer
@@ -180,7 +181,7 @@ func startDemo(o Options, job string, client *web.Config) (end func() error, err
 
 // loseLease stops the run that is at work.
 func (ses *session) loseLease(lost error) {
-	lost = fmt.Errorf("this run lost its lease, another may be at work: %w", lost)
+	lost = lostLease(lost)
 	ses.mu.Lock()
 	ses.lost = lost
 	id := ses.now

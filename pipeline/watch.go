@@ -244,7 +244,7 @@ func (ses *session) takeNow(ctx context.Context, holder ledger.Holder) error {
 	if err := ledger.CloseAbandoned(ctx, ses.store, ses.job, now); err != nil {
 		return errors.Join(err, giveBack())
 	}
-	ses.undo = append(ses.undo, giveBack)
+	ses.lease, ses.undo = lease, append(ses.undo, giveBack)
 	return nil
 }
 
@@ -295,8 +295,16 @@ func (ses *session) running() string {
 	return ses.now
 }
 
+// leaseLost needs no heartbeat: a process that was asleep wakes up without one.
 func (ses *session) leaseLost() error {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
+	if ses.lost == nil && ses.lease != nil && ses.lease.Lost() {
+		return lostLease(ledger.ErrLost)
+	}
 	return ses.lost
+}
+
+func lostLease(err error) error {
+	return fmt.Errorf("this run lost its lease, another may be at work: %w", err)
 }

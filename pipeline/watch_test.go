@@ -224,6 +224,25 @@ func TestLeaseLostBesideWorkersElsewhere(t *testing.T) {
 	})
 }
 
+// One that was asleep for longer does not say that its run is done.
+func TestLeaseLostAsleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		s, err := store.Open(ctx, "mem://asleep")
+		require.NoError(t, err)
+		run := ledger.Run{RunID: "r1", Job: "seed", StartedAt: time.Now()}
+		require.NoError(t, ledger.Start(ctx, s, run))
+		require.NoError(t, ledger.WriteTotal(ctx, s, "r1", ledger.Tally{}))
+		ses := &session{store: s, job: "seed"}
+		ses.lease, err = ledger.Acquire(ctx, s, "seed", ledger.Holder{RunID: "r1"}, 30*time.Second)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		report, _, err := ses.conclude(ctx, run, outcome{})
+		require.ErrorIs(t, err, ledger.ErrLost)
+		require.Equal(t, ledger.Failed, report.State)
+	})
+}
+
 // endless is a store whose listing does not come to its end.
 type endless struct{ store.Store }
 

@@ -529,7 +529,7 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string, forGood 
 	}
 	if why != "" {
 		s.Requests++
-		return false, c.end(ctx, ch, ending{status: Skipped, reason: fmt.Sprintf("redirects to %s: %s", location, why)})
+		return false, c.end(ctx, ch, ending{status: Skipped, reason: fmt.Sprintf("redirects to %.500s: %s", location, why)})
 	}
 	r, err := c.manners.robots(ctx, u)
 	if err != nil {

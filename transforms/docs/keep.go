@@ -52,6 +52,9 @@ func (c *crawl) link(base *url.URL, href string, seed bool) (l link, why string)
 		return link{}, err.Error()
 	}
 	l = link{key, u.String()}
+	if len(l.key) > mostAddress || len(l.address) > mostAddress {
+		return l, fmt.Sprintf("its address is over %d bytes", mostAddress)
+	}
 	if content.MaskEmails(l.address) != l.address {
 		return l, "an e-mail address is part of it"
 	}

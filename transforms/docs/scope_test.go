@@ -2,7 +2,9 @@ package docs
 
 import (
 	"compress/gzip"
+	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -145,6 +147,27 @@ func TestHostilePages(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A link too long for a database's index is no page, and stops nothing.
+func TestLongLinks(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		noise := func(n int) string { // nothing that compresses
+			b := make([]byte, n/2)
+			_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(b) // never fails
+			return hex.EncodeToString(b)
+		}
+		fits := "/docs/" + noise(1900)
+		w.set("/docs", doc("seed", "/docs/"+noise(4000), "/docs/a?q="+noise(10_000), "/docs/"+strings.Repeat("%ED%95%9C", 1000), fits, "/docs/moved"))
+		w.set("/docs/moved", status(302, "Location", "/docs/"+noise(6000)))
+		w.set(fits, doc("long"))
+		state, reason := w.run()
+		require.Equal(t, []any{Done, ""}, []any{state, reason})
+		require.Equal(t, []string{"/docs", fits, "/docs/moved"}, w.paths())
+		require.Contains(t, w.row("/docs/moved").Reason, "over 2000 bytes")
+		require.Less(t, len(w.row("/docs/moved").Reason), 1500)
+	})
 }
 
 // Pages without end, each of which leads to the next, stop at the depth; side by

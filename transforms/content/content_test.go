@@ -240,7 +240,7 @@ func TestMaskEmails(t *testing.T) {
 func TestMaskEmailsInTime(t *testing.T) {
 	for _, s := range []string{"%40", "a%40", "@", "a@", "a@b", "a@b.", "a@*", "*@", "＠", "&#64;", "a@b.com", "가@", "@가"} {
 		start := time.Now()
-		content.MaskEmails(strings.Repeat(s, 2<<20/len(s)))
+		content.MaskEmails(strings.Repeat(s, 256<<10/len(s)))
 		require.Less(t, time.Since(start), 5*time.Second, s)
 	}
 }

@@ -119,7 +119,7 @@ func TestHostileOpenAPI(t *testing.T) {
 					require.ErrorIs(t, err, content.ErrNotOpenAPI)
 					require.ErrorContains(t, err, tt.says)
 				}
-			case <-time.After(10 * time.Second): // all take below a second
+			case <-time.After(time.Minute): // all take seconds at most
 				t.Fatal("it takes too long")
 			}
 		})

@@ -22,6 +22,7 @@ func migrateJob() job {
 
 // migrateConfig is what the workers are told of the options.
 func migrateConfig(o Options, l lane.Config) migrate.Config {
+	l.Web.Offline = true
 	return migrate.Config{Lane: l, Country: o.Country, Category: o.Category, Date: o.Date, DeleteVerified: o.DeleteVerified}
 }
 

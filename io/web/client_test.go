@@ -417,6 +417,9 @@ func TestAuthorities(t *testing.T) {
 		if _, err := New(Config{}); err == nil || !strings.Contains(err.Error(), "SSL_CERT_FILE") || !strings.Contains(err.Error(), want) {
 			t.Errorf("SSL_CERT_FILE=%s: %v, want %q", file, err, want)
 		}
+		if _, err := New(Config{Offline: true}); err != nil {
+			t.Errorf("SSL_CERT_FILE=%s, offline: %v", file, err)
+		}
 	}
 	t.Setenv("SSL_CERT_FILE", "")
 	if err := checkAuthorities(func() (*x509.CertPool, error) { return x509.NewCertPool(), nil }); err == nil || !strings.Contains(err.Error(), "ca-certificates") {

@@ -86,7 +86,8 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(string
 // In: keys of legacy files. Out: encoded tallies.
 func Copy(s beam.Scope, cfg Config, keys beam.PCollection) beam.PCollection {
 	s = s.Scope("migrate.Copy")
-	return beam.ParDo(s, &copyFn{Config: cfg}, beam.Reshuffle(s, keys))
+	none := beam.Create(s, []byte("{}")) // the run has a total also where there is nothing to copy
+	return beam.Flatten(s, none, beam.ParDo(s, &copyFn{Config: cfg}, beam.Reshuffle(s, keys)))
 }
 
 type copyFn struct {

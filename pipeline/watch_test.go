@@ -80,7 +80,7 @@ func TestBesideAnAsynchronousRun(t *testing.T) {
 func TestWatchSteersItsBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		inner, err := store.Open(ctx, "mem://steered")
+		inner, err := store.Open(ctx, t.TempDir())
 		require.NoError(t, err)
 		s := &refusing{Store: inner}
 		w := &watcher{session: &session{store: s, id: "w1", stop: make(chan struct{})}}

@@ -484,6 +484,7 @@ func (c *crawl) later(ctx context.Context, ch *chain, status int, after time.Dur
 		return false, fmt.Errorf("keeping the retry of %s: %w", ch.page.address, err)
 	}
 	c.part.stats.Retries++
+	c.w.Web.Retried()
 	if err := c.manners.hold(ctx, ch.at.Hostname(), wait); err != nil {
 		return false, err
 	}

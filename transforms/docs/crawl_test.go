@@ -69,6 +69,7 @@ func TestMaxPages(t *testing.T) {
 		paths := w.paths()
 		require.Len(t, paths, 200+1+1, "one retry, one redirect hop")
 		require.Equal(t, int64(200), w.crawl.part.stats.Requests-w.crawl.part.stats.Retries)
+		require.Equal(t, int64(1), w.crawl.w.Web.Stats().Retries, "for the report's http.retries")
 		slices.Sort(paths)
 		require.Len(t, slices.Compact(paths), 201)
 		require.Equal(t, []string{"200 200"}, w.strings(`SELECT (SELECT requested FROM runs) || ' ' || requested FROM docs_sessions`))

@@ -315,6 +315,7 @@ func (m *manners) askRobots(ctx context.Context, u *url.URL) (status int, body s
 				return 0, "", err
 			}
 		}
+		m.w.Web.Retried()
 		m.w.Log.Warn("robots_retry", "url", at.String(), "retries", retries+1)
 	}
 }

@@ -162,6 +162,9 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 		defer cancel()
 		err = errors.Join(err, s.leader.Release(release))
 	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	s.runner.close(last)
 	if live := s.runner.live(); len(live) > 0 {
 		s.log.Warn("runs_go_on", "run_ids", live, "todo", "start the server again to see them, or `pipeline runs cancel ID`")
 	}

@@ -54,7 +54,9 @@ type runner struct {
 	starting sync.Mutex // one look and start at a time
 	mu       sync.Mutex
 	children map[string]*child // by job
+	closed   bool              // the store may be gone
 
+	ending    sync.WaitGroup // children whose end is being written
 	following sync.WaitGroup
 }
 
@@ -186,6 +188,14 @@ func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 	go func() {
 		defer close(c.ended)
 		err := cmd.Wait()
+		r.mu.Lock()
+		if r.closed { // what it left is for the next server
+			r.mu.Unlock()
+			return
+		}
+		r.ending.Add(1)
+		r.mu.Unlock()
+		defer r.ending.Done()
 		r.end(context.WithoutCancel(ctx), c.run, cmd.ProcessState.ExitCode(), err)
 		r.mu.Lock()
 		delete(r.children, run.Job)
@@ -310,6 +320,20 @@ func toItsEnd(ctx context.Context, cmd *exec.Cmd) error {
 		return err
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), cmd.Process.Kill(), <-done)
+	}
+}
+
+// close waits until what has ended is written, and leaves what ends from now on
+// to the next server.
+func (r *runner) close(ctx context.Context) {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	written := make(chan struct{})
+	go func() { r.ending.Wait(); close(written) }()
+	select {
+	case <-written:
+	case <-ctx.Done():
 	}
 }
 

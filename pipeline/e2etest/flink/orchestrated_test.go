@@ -17,7 +17,7 @@ import (
 // TestOrchestrated triggers, steers and loses runs on Flink through the server,
 // whose own program is launcher and worker too.
 func TestOrchestrated(t *testing.T) {
-	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 30 * time.Millisecond})
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 100 * time.Millisecond})
 	files := rig.Bucket(80)
 	reference, dir := rig.Directory(t, files), rig.Directory(t, files)
 	w.Run(t, reference, "--runner=prism")

@@ -4,6 +4,7 @@ package rig
 
 import (
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -79,8 +80,12 @@ func (o Orchestrator) Call(method, path, body string, want int) (r OrchestratedR
 		o.t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if err := json.NewDecoder(resp.Body).Decode(&r); err != nil || resp.StatusCode != want {
-		o.t.Fatalf("%s %s: %s, want %d (%v)\n%s", method, path, resp.Status, want, err, Tail(o.Output(o.t)))
+	said, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = json.Unmarshal(said, &r)
+	}
+	if err != nil || resp.StatusCode != want {
+		o.t.Fatalf("%s %s: %s, want %d (%v)\n%s\n%s", method, path, resp.Status, want, err, said, Tail(o.Output(o.t)))
 	}
 	return r
 }

@@ -20,7 +20,8 @@ race: ## the packages where goroutines meet, under the race detector
 	go test -race $(CONCURRENT)
 
 e2e: ## the slow real parts too: whole runs, kills, and the README's own commands
-	go test -tags e2e -timeout 25m ./pipeline/e2etest/...
+	@# The longest first, so that the rest fills the other processor.
+	go test -tags e2e -timeout 25m ./pipeline/e2etest/flink ./pipeline/e2etest/...
 
 bench: ## benchmarks only
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -204,10 +203,8 @@ func reopenCatalog(ctx context.Context, o Options, _ store.Store, letters []ledg
 			return err
 		}
 	}
-	if at, ok := strings.CutPrefix(o.DB, "sqlite://"); ok {
-		if _, err := os.Stat(filepath.FromSlash(at)); errors.Is(err, fs.ErrNotExist) {
-			return usagef("no run has used %s: add the --db of the runs that left these dead letters", at)
-		}
+	if file, missing := db.Missing(o.DB); missing {
+		return usagef("no run has used %s: add the --db of the runs that left these dead letters", file)
 	}
 	d, err := db.Open(ctx, cmp.Or(o.DB, os.Getenv("SEED_DB")))
 	if err != nil {

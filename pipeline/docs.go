@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -136,7 +135,7 @@ func (d *docsOptions) check(elsewhere bool) error {
 		files = os.DirFS(d.Policies)
 	}
 	if d.loaded, err = policy.Load(files); err != nil {
-		return usagef("--policies: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return usagef("--policies: %s", oneLine(err))
 	}
 	for _, p := range d.loaded {
 		if _, err := docs.Browser(); p.SPARendering && !elsewhere && err != nil {
@@ -207,11 +206,8 @@ func (o *Options) knowsProvider(ctx context.Context, flag, id string) error {
 	if id == "" || slices.Contains(known, id) {
 		return nil
 	}
-	file, lite := strings.CutPrefix(o.DB, "sqlite://")
-	if path, err := url.PathUnescape(file); lite && err == nil {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { // opening it would make it
-			return noProvider(flag, id, known)
-		}
+	if _, missing := db.Missing(o.DB); missing {
+		return noProvider(flag, id, known)
 	}
 	d, err := db.Open(ctx, o.DB)
 	if err != nil {

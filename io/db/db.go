@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -82,6 +83,18 @@ func OfWorker(job string, elsewhere bool) string {
 	}
 	u.User = own.User
 	return u.String()
+}
+
+// Missing says whether a DSN names a SQLite file that is not there, and which:
+// Open would make it.
+func Missing(dsn string) (file string, missing bool) {
+	rest, lite := strings.CutPrefix(dsn, "sqlite://")
+	file, err := url.PathUnescape(rest)
+	if !lite || err != nil {
+		return "", false
+	}
+	_, err = os.Stat(file)
+	return file, errors.Is(err, fs.ErrNotExist)
 }
 
 func openSQLite(ctx context.Context, rest string) (*DB, error) {

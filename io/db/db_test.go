@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -415,4 +416,22 @@ func TestTimes(t *testing.T) {
 	at := time.Date(2026, 11, 21, 16, 30, 0, 123456000, time.FixedZone("KST", 9*3600))
 	assert.True(t, db.Time(db.Micros(at)).Equal(at))
 	assert.Equal(t, time.UTC, db.Time(0).Location())
+}
+
+func TestMissing(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a b.db"), nil, 0o600))
+	for dsn, want := range map[string]bool{
+		"sqlite://" + dir + "/a%20b.db":     false,
+		"sqlite://" + dir + "/none.db":      true,
+		"postgres://user@host/none":         false,
+		"sqlite://" + dir + "/a%2":          false, // no path at all, as Open says
+		"sqlite://" + dir + "/none/none.db": true,
+	} {
+		file, missing := db.Missing(dsn)
+		require.Equal(t, want, missing, dsn)
+		if missing {
+			require.Equal(t, dsn, "sqlite://"+file)
+		}
+	}
 }

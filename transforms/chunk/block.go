@@ -79,14 +79,8 @@ func headingOf(l string) (depth int, text string) {
 	if depth == 0 || depth > 6 || len(l) > depth && l[depth] != ' ' {
 		return 0, ""
 	}
-	text = strings.TrimSpace(unmark.Replace(l[depth:]))
-	n := 0
-	for i := range text {
-		if n++; n > MaxHeading {
-			return depth, strings.Clone(text[:i])
-		}
-	}
-	return depth, text
+	// A copy, so that a short path does not keep a long line.
+	return depth, strings.Clone(first(strings.TrimSpace(unmark.Replace(l[depth:])), MaxHeading))
 }
 
 var unmark = strings.NewReplacer("`", "", "**", "", `\`, "")

@@ -40,15 +40,18 @@ type Chunk struct {
 }
 
 // Preview is the beginning of the text, at most MaxPreview characters.
-func (c Chunk) Preview() string {
+func (c Chunk) Preview() string { return first(c.Text, MaxPreview) }
+
+// first is the beginning of text, at most so many characters.
+func first(text string, most int) string {
 	n := 0
-	for i := range c.Text {
-		if n == MaxPreview {
-			return c.Text[:i]
+	for i := range text {
+		if n == most {
+			return text[:i]
 		}
 		n++
 	}
-	return c.Text
+	return text
 }
 
 // Split cuts a page's Markdown by its headings. page is the page's key; it only

@@ -418,10 +418,10 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	case resp.Status/100 == 2:
 		return false, c.beside(func() error { return c.index(ctx, ch, resp) })
 	case resp.Status == http.StatusUnauthorized:
-		return false, c.end(ctx, ch, ending{status: Skipped, http: resp.Status, reason: "behind a login", gone: ch.now.contentHash != ""})
+		return false, c.end(ctx, ch, ending{status: Skipped, http: resp.Status, reason: "behind a login", gone: true})
 	case resp.Status == http.StatusForbidden:
 		c.w.Log.Warn("page_forbidden", "provider", c.policy.ProviderID, "url", ch.at.String())
-		return false, c.end(ctx, ch, ending{status: Failed, http: resp.Status, reason: "403: never asked again", gone: ch.now.contentHash != "", forbid: true})
+		return false, c.end(ctx, ch, ending{status: Failed, http: resp.Status, reason: "403: never asked again", gone: true, forbid: true})
 	case (resp.Status == http.StatusNotFound || resp.Status == http.StatusGone) && ch.now.contentHash != "":
 		return false, c.end(ctx, ch, ending{status: Deleted, http: resp.Status, reason: status, gone: true})
 	}
@@ -547,8 +547,7 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string, forGood 
 		}
 		if taken {
 			s.Requests++
-			return false, c.end(ctx, ch, ending{status: Skipped, reason: "redirects to " + to.key + ", which this session has asked for",
-				gone: forGood && ch.now.contentHash != ""})
+			return false, c.end(ctx, ch, ending{status: Skipped, reason: "redirects to " + to.key + ", which this session has asked for", gone: forGood})
 		}
 		ch.now.moved = forGood
 		if ch.now != ch.page {

@@ -182,7 +182,7 @@ type ending struct {
 	status Status
 	reason string
 	http   int
-	gone   bool          // what was kept of it goes
+	gone   bool          // what was kept of it goes, if anything was
 	forbid bool          // it is never asked again
 	letter bool          // a dead letter was written for a person to look at
 	resp   *web.Response // of a page whose content was asked for
@@ -251,6 +251,7 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 		}
 		left.contentHash = ""
 	}
+	e.gone = e.gone && p.contentHash != ""
 	var old kept
 	if p.contentHash != "" {
 		var err error
@@ -505,7 +506,7 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		skipped.letter = true
 		return skip(ledger.Redact(err.Error()))
 	case pg.Login:
-		skipped.gone = ch.now.contentHash != ""
+		skipped.gone = true
 		return skip("a login form")
 	}
 	if r == nil {

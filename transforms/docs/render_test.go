@@ -12,9 +12,9 @@ import (
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 )
 
-// A page that is empty without its scripts: rendered, with the crawl's manners
-// for everything the page asks for, and nothing asked for elsewhere.
-func TestRendered(t *testing.T) {
+// newRendered is a world whose pages are rendered.
+func newRendered(t *testing.T) *world {
+	t.Helper()
 	if _, err := Browser(); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
@@ -23,9 +23,16 @@ func TestRendered(t *testing.T) {
 	}
 	d, err := db.Open(t.Context(), dbtest.SQLite(t))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, d.Close()) }()
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	w := newWorld(t, d)
 	w.policy.SPARendering = true
+	return w
+}
+
+// A page that is empty without its scripts: rendered, with the crawl's manners
+// for everything the page asks for, and nothing asked for elsewhere.
+func TestRendered(t *testing.T) {
+	w := newRendered(t)
 	shell := html(`<!doctype html><html><head><title>App</title><link rel="stylesheet" href="/app.css"></head><body><div id="root"></div><img src="/logo.png">
 		<script src="https://elsewhere.example/track.js"></script><script src="/app.js"></script></body></html>`)
 	w.set("/docs", shell)
@@ -61,17 +68,7 @@ func TestRendered(t *testing.T) {
 
 // A page that asks its reader something is read all the same.
 func TestRenderedDialogs(t *testing.T) {
-	if _, err := Browser(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	d, err := db.Open(t.Context(), dbtest.SQLite(t))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, d.Close()) }()
-	w := newWorld(t, d)
-	w.policy.SPARendering = true
+	w := newRendered(t)
 	w.set("/docs", html(`<!doctype html><html><body><div id="root"></div><script>
 		alert("Welcome"); let said = String(confirm("Cookies?")) + prompt("Name?");
 		onbeforeunload = () => "Stay";
@@ -84,17 +81,7 @@ func TestRenderedDialogs(t *testing.T) {
 
 // The limit of a page's size holds for what its scripts make of it too.
 func TestRenderedTooLarge(t *testing.T) {
-	if _, err := Browser(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	d, err := db.Open(t.Context(), dbtest.SQLite(t))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, d.Close()) }()
-	w := newWorld(t, d)
-	w.policy.SPARendering = true
+	w := newRendered(t)
 	w.set("/docs", html(`<!doctype html><html><body><main id="root"></main><script>
 		document.getElementById("root").textContent = "many words ".repeat(1 << 19);</script></body></html>`))
 	w.run()

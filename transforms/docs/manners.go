@@ -61,20 +61,20 @@ func newManners(cfg Config, w *lane.Worker, d *db.DB, c clock, delay time.Durati
 	return &manners{cfg: cfg, w: w, db: d, clock: c, delay: delay, stats: stats, next: map[string]time.Time{}, rules: map[string]rules{}}
 }
 
-// gap draws a pause for the host of an origin: uniform in two to four thirds
-// of the policy's delay, never under a second, the site's own Crawl-delay, or
-// two seconds where its robots.txt fails.
+// gap draws a pause for the host of an origin: uniform in that part of two to
+// four thirds of the policy's delay that is not under a second, the site's own
+// Crawl-delay, or two seconds where its robots.txt fails. A floor above the
+// whole range is the pause itself.
 func (m *manners) gap(origin string) time.Duration {
 	if m.cfg.Hurry {
 		return 0
 	}
-	least := m.delay * 2 / 3
-	d := least + rand.N(m.delay*2/3+1)
 	r := m.rules[origin]
+	least := max(m.delay*2/3, leastGap, r.delay)
 	if r.failed {
-		d = max(d, robotsErrorGap)
+		least = max(least, robotsErrorGap)
 	}
-	return max(d, leastGap, r.delay)
+	return least + rand.N(max(m.delay*4/3-least, 0)+1)
 }
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }

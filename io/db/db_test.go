@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -167,6 +168,56 @@ func TestTxTakesBack(t *testing.T) {
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		assert.ErrorIs(t, d.Tx(ended, insert), context.Canceled)
+	})
+}
+
+// Values that the database refuses are told from a database that fails.
+func TestRejected(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ctx := t.Context()
+		require.NoError(t, d.Migrate(ctx, "shop", versions))
+		_, err := d.ExecContext(ctx, `CREATE TABLE numbers (n INTEGER PRIMARY KEY CHECK (n < 10))`)
+		require.NoError(t, err)
+		insert := func(name any) error {
+			return d.Tx(ctx, func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, `INSERT INTO shops (name) VALUES ($1)`, name)
+				return err
+			})
+		}
+		require.NoError(t, insert("a"))
+		rejected := map[string]error{"a second one of its key": insert("a"), "nothing where something must be": insert(nil)}
+		_, rejected["against a check"] = d.ExecContext(ctx, `INSERT INTO numbers (n) VALUES (11)`)
+		_, rejected["no number"] = d.ExecContext(ctx, `INSERT INTO numbers (n) VALUES ('x')`)
+		if d.Dialect == db.Postgres {
+			rejected["U+0000"] = insert("a\x00b")
+			rejected["no UTF-8"] = insert("a\xffb")
+			long := make([]byte, 3000) // not to be compressed below the limit of an index row
+			random := rand.New(rand.NewPCG(1, 2))
+			for i := range long {
+				long[i] = byte('!' + random.IntN(90))
+			}
+			rejected["too long for an index"] = insert(string(long))
+		} else {
+			_, rejected["too big"] = d.ExecContext(ctx, `INSERT INTO shops (name) VALUES (zeroblob(2000000000))`)
+		}
+		for name, err := range rejected {
+			require.Error(t, err, name)
+			assert.True(t, db.Rejected(err), "%s: %v", name, err)
+			assert.False(t, db.Contended(err), name)
+		}
+
+		_, err = d.ExecContext(ctx, `INSERT INTO nowhere (name) VALUES ($1)`, "a")
+		require.Error(t, err)
+		assert.False(t, db.Rejected(err), "a table that is not there: %v", err)
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err = d.ExecContext(over, `INSERT INTO shops (name) VALUES ($1)`, "b")
+		require.Error(t, err)
+		assert.False(t, db.Rejected(err), "a statement that was cut off: %v", err)
+		assert.False(t, db.Rejected(nil))
+		var n int
+		require.NoError(t, d.QueryRowContext(ctx, `SELECT count(*) FROM shops`).Scan(&n))
+		assert.Equal(t, 1, n)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -88,6 +89,25 @@ func Contended(err error) bool {
 	if errors.As(err, &lite) {
 		primary := lite.Code() & 0xff
 		return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
+	}
+	return false
+}
+
+// Rejected reports whether the database refused the values of a statement: the
+// same values are refused at any time, and others are taken. One page's values
+// are that page's dead letter, never the end of a run. These are PostgreSQL's
+// classes data exception, integrity constraint violation and program limit
+// exceeded (its manual, appendix A), SQLite's SQLITE_CONSTRAINT, SQLITE_TOOBIG
+// and SQLITE_MISMATCH (sqlite.org/rescode.html).
+func Rejected(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23") || strings.HasPrefix(pg.Code, "54")
+	}
+	var lite *sqlite.Error
+	if errors.As(err, &lite) {
+		primary := lite.Code() & 0xff
+		return primary == sqlite3.SQLITE_CONSTRAINT || primary == sqlite3.SQLITE_TOOBIG || primary == sqlite3.SQLITE_MISMATCH
 	}
 	return false
 }

@@ -394,6 +394,7 @@ func TestRedact(t *testing.T) {
 		"get credentials: could not find default credentials. See": "get credentials: could not find default credentials. See",
 		`{"credentials": "abc"} credentials=abc credential:abc`:    `{"credentials": REDACTED} credentials=REDACTED credential:REDACTED`,
 		"Authorization: Bearer abcdefgh.ijk":                       "Authorization: Bearer REDACTED",
+		"A://token=?&@0":                                           "A://REDACTED@0",
 		"reading key datasets/country=sg/raw_0001.json: EOF":       "reading key datasets/country=sg/raw_0001.json: EOF",
 		"putting key=datasets/date=2026-01-28/raw_0001.json: EOF":  "putting key=datasets/date=2026-01-28/raw_0001.json: EOF",
 	} {
@@ -518,6 +519,8 @@ func again[T any](t *testing.T, b []byte, decode func([]byte) (T, error)) {
 
 func FuzzRedact(f *testing.F) {
 	f.Add("https://u:p@h/?key=1&token=2", "Bearer abcdefghijk")
+	f.Add("A://token=?&", "@0")
+	f.Add("postgres://u:p/w@db?credentials=", "{'secret': \"AKIAIOSFODNN7EXAMPLE\"}")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		s := a + b
 		once := Redact(s)

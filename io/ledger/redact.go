@@ -26,10 +26,18 @@ var redactions = []struct {
 
 // Redact removes from a text what could be a secret: credentials in URLs,
 // signatures and keys in queries, passwords in data source names, tokens in
-// headers, AWS access keys. It errs on the side of removing.
+// headers, AWS access keys. It errs on the side of removing, and what it gives
+// stays as it is when it is redacted again.
 func Redact(s string) string {
-	for _, r := range redactions {
-		s = r.find.ReplaceAllString(s, r.with)
+	// What one replacement removes can be what kept an earlier one from matching.
+	// This ends: each change leaves less that is not the word REDACTED.
+	for {
+		before := s
+		for _, r := range redactions {
+			s = r.find.ReplaceAllString(s, r.with)
+		}
+		if s == before {
+			return s
+		}
 	}
-	return s
 }

@@ -414,6 +414,7 @@ func notice(o Options, stderr io.Writer, event, line string, args ...any) error 
 // the form of that log.
 func quietBeam(o Options) {
 	slog.SetDefault(lane.Logger(o.LogFormat, slog.LevelError))
+	lane.TakeLibraryLines(lane.Logger(o.LogFormat, o.level())) // after SetDefault, which takes them too and would drop them
 	beamlog.SetLogger(quiet{})
 }
 

@@ -77,8 +77,10 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		environ = append(environ, variable(name)+"="+o.flags.Lookup(name).Value.String())
 	}
+	log = lane.Logger(o.LogFormat, o.level())
+	lane.TakeLibraryLines(log)
 	s, err = openStore(ctx, &o, stderr)
-	return s, environ, lane.Logger(o.LogFormat, o.level()), err
+	return s, environ, log, err
 }
 
 // variable is the environment variable of a flag.

@@ -137,7 +137,7 @@ func (s *Server) Serve(ctx context.Context) error {
 
 func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: slowHeader, ReadTimeout: slowBody, WriteTimeout: slowAnswer, IdleTimeout: time.Minute,
-		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+		MaxHeaderBytes: maxHeader} // its ErrorLog is package log, whose lines are events of ours
 	s.log.Info("server_listens", "address", "http://"+l.Addr().String(), "token", s.token != "")
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	worked := make(chan struct{})

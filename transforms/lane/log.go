@@ -1,8 +1,12 @@
 package lane
 
 import (
+	"log"
 	"log/slog"
 	"os"
+	"strings"
+
+	"github.com/newsfork/seed-engine/io/ledger"
 )
 
 // Logger writes structured events to standard error: the message is the
@@ -18,4 +22,27 @@ func Logger(format string, level slog.Level) *slog.Logger {
 		return slog.New(slog.NewTextHandler(os.Stderr, o))
 	}
 	return slog.New(slog.NewJSONHandler(os.Stderr, o))
+}
+
+// maxLibraryLine bounds a library's line: net/http quotes what a stranger sent.
+const maxLibraryLine = 1 << 10
+
+// TakeLibraryLines makes events of the lines that libraries write by package
+// log, so that each line of a JSON log is JSON: net/http, client and server,
+// has no other way to tell of a connection that it gives up.
+func TakeLibraryLines(l *slog.Logger) {
+	log.SetFlags(0)
+	log.SetPrefix("")
+	log.SetOutput(libraryLines{l})
+}
+
+type libraryLines struct{ to *slog.Logger }
+
+func (w libraryLines) Write(line []byte) (int, error) {
+	text := strings.ToValidUTF8(strings.TrimSpace(string(line)), "\ufffd")
+	if len(text) > maxLibraryLine {
+		text = strings.ToValidUTF8(text[:maxLibraryLine], "") + "…"
+	}
+	w.to.Warn("library_message", "text", ledger.Redact(text))
+	return len(line), nil
 }

@@ -86,6 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Worker, error) {
 		return nil, fmt.Errorf("opening the worker's web client: %w", err)
 	}
 	w := &Worker{cfg: cfg, Web: client, Log: Logger(cfg.LogFormat, cfg.LogLevel), calls: new(store.Calls), stopping: make(chan struct{})}
+	TakeLibraryLines(w.Log)
 	w.Store = store.Counted(s, w.calls)
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if cfg.Leases { // this process may have been started for a run that is over

@@ -151,6 +151,9 @@ func TestBody(t *testing.T) {
 		{"a picture's text with a > in it ends at its quotes", `<article><p>Before it <img src=a alt="if a > b, <b>then</b>" class="x">after it, in one sentence that is as long as prose has to be.</p></article>`,
 			"Before it after it, in one sentence that is as long as prose has to be.", article.Rules{}},
 		{"JSON-LD, where scripts fill the page", `<script type="application/ld+json">{"@graph":[{"@type":["NewsArticle"],"articleBody":"` + strings.ReplaceAll(proseText, "\n", `\n`) + `"}]}</script><div id="app"></div>`, proseText, article.Rules{}},
+		{"a link that holds a custom element", `<article>` + prose + `<p>The third says where <a href=x>the <x-y>old</x-y> report</a> is to be found, and who wrote it last year.</p></article>`,
+			proseText + "\nThe third says where the old report is to be found, and who wrote it last year.", article.Rules{}},
+		{"a line of links within a custom element", `<article>` + prose + `<p><a href=x><x-y>Another headline of another article</x-y> and its section</a></p></article>`, proseText, article.Rules{}},
 		{"nothing", `<div></div>`, "", article.Rules{}},
 	} {
 		got := read(t, "<html><body>"+c.page+"</body></html>", c.rules)
@@ -182,8 +185,35 @@ func FuzzExtract(f *testing.F) {
 	f.Add([]byte(`<article><p>` + prose + `<!-- <script></article>`))
 	f.Add([]byte("\xff\xfe<\x00p\x00>\x00"))
 	f.Add([]byte(`<meta charset=euc-kr><title>` + "\xb0\xa1" + `</title><time datetime="2024-05-03">`))
-	f.Fuzz(func(t *testing.T, page []byte) {
-		a, err := article.Extract(page, "", article.Rules{Zone: seoul})
+	f.Add([]byte(`<article><p>` + prose + `<a href=x>one <x-y>two</x-y> three</a><ul><li><a href=x>four<div>five</div></a></ul></article>`))
+	f.Fuzz(extract)
+}
+
+// pieces are what pages are made of: tags of every kind that the reader tells
+// apart, and text of several lengths.
+var pieces = strings.Split(`<a href=x>|</a>|<x-y>|</x-y>|<p>|</p>|<div>|</div>|<span>|</span>|<br>|<li>|</li>|<ul>|</ul>|<table>|<tr>|<td>|</td>|</table>|<h2>|</h2>|<article>|</article>|<main>|`+
+	`<section class="related-news">|</section>|<div class="article-body">|<div id="content" itemprop="articleBody">|<time datetime="2024-05-03">|</time>|<blockquote>|<address>|</address>|<details>|<center>|<dl>|<dt>|<dd>|`+
+	`<svg>|<math>|<mi>|<foreignObject>|<template>|<select>|<form>|<button>|<script>|</script>|<!--|-->|<title>|</title>|<meta property="og:description" content="A word. ">|<plaintext>|<b>|<i>|</b>|<frameset>|`+
+	`A word. | 금리 동결했다. |The first paragraph of the demo article is long enough to count as prose, and ends as sentences do.|&nbsp;|`+"\v|\x00|\n", "|")
+
+// Pages of such pieces in every order: mutated text alone hardly ever makes a tag.
+func FuzzPieces(f *testing.F) {
+	f.Add([]byte("\x00\x02\x03\x01"))
+	f.Add([]byte("\x16\x04\x39\x05\x04\x00\x38\x01\x39\x05\x17"))
+	f.Add([]byte("\x1b\x39\x09\x0c\x00\x38\x0d\x07"))
+	f.Fuzz(func(t *testing.T, order []byte) {
+		var page strings.Builder
+		for _, i := range order {
+			page.WriteString(pieces[int(i)%len(pieces)])
+		}
+		extract(t, []byte(page.String()))
+	})
+}
+
+// extract reads a page with the default rules and with a publisher's.
+func extract(t *testing.T, page []byte) {
+	for _, rules := range []article.Rules{{Zone: seoul}, {Zone: seoul, Body: "div, x-y", Title: "h2", Published: "time, li", Remove: []string{"td", "b"}}} {
+		a, err := article.Extract(page, "", rules)
 		if err != nil {
 			return
 		}
@@ -192,7 +222,7 @@ func FuzzExtract(f *testing.F) {
 				t.Fatalf("a line of %q is not trimmed", a.Body)
 			}
 		}
-	})
+	}
 }
 
 // Nesting that no author writes costs no more than the page is long.

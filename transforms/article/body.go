@@ -682,6 +682,9 @@ type writer struct {
 	lists map[*html.Node]listed
 	now   strings.Builder
 	links int // width of the text of links in now
+	// linked says that a link without blocks is open. All of it is one run of
+	// inline text: whatever elements it holds, now does not end before the link.
+	linked bool
 }
 
 func (w *writer) block(n *html.Node) {
@@ -705,9 +708,15 @@ func (w *writer) element(n *html.Node) {
 		return
 	case atom.A:
 		if !w.r.blocks[n] {
+			if w.linked { // its text is counted with that of the outer link
+				w.block(n)
+				return
+			}
+			w.linked = true
 			before := w.now.Len()
 			w.block(n)
 			w.links += width(w.now.String()[before:])
+			w.linked = false
 			return
 		}
 	case atom.Article:
@@ -737,13 +746,18 @@ func (w *writer) element(n *html.Node) {
 		w.now.WriteByte(' ')
 		return
 	}
-	if w.r.inline(n) {
+	switch {
+	case w.r.inline(n), w.linked && n.DataAtom == 0:
 		w.block(n)
-		return
+	case w.linked:
+		w.now.WriteByte(' ')
+		w.block(n)
+		w.now.WriteByte(' ')
+	default:
+		w.flush(false)
+		w.block(n)
+		w.flush(false)
 	}
-	w.flush(false)
-	w.block(n)
-	w.flush(false)
 }
 
 // linkList reports whether a list shows mostly links.

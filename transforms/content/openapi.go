@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
 
 	"github.com/newsfork/seed-engine/transforms/charset"
 	"github.com/newsfork/seed-engine/transforms/yamltext"
@@ -83,8 +81,7 @@ func isJSON(body []byte) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// readObject reads JSON or YAML. YAML aliases are refused: a few lines of them
-// unfold to anything.
+// readObject reads JSON or YAML.
 func readObject(text string) (object, error) {
 	if strings.HasPrefix(text, "{") {
 		d := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -94,68 +91,12 @@ func readObject(text string) (object, error) {
 		}
 		return v.(object), nil
 	}
-	if err := plainYAML(text); err != nil {
-		return nil, err
-	}
-	file, err := yamltext.Parse([]byte(text))
-	if err != nil {
-		return nil, err
-	}
-	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
-		return nil, io.ErrUnexpectedEOF
-	}
-	if len(ast.Filter(ast.AliasType, file.Docs[0].Body)) > 0 {
-		return nil, errors.New("the YAML uses aliases")
-	}
-	v, err := yamltext.Ordered(file.Docs[0].Body)
+	v, err := yamltext.Document([]byte(text))
 	if err != nil {
 		return nil, err
 	}
 	o, _ := ordered(v).(object)
 	return o, nil
-}
-
-// The bounds of what the YAML parser is given: its time grows with the square of
-// the keys of one mapping, of the nesting and of the documents.
-const (
-	maxYAMLNesting = 500
-	maxYAMLEntries = 5000     // lines of one indentation in a row
-	maxYAMLLine    = 64 << 10 // bytes
-)
-
-// plainYAML says what makes YAML take too long to parse, nil where nothing does.
-// It reads no grammar: brackets in text count too, as they seldom stay open.
-func plainYAML(text string) error {
-	type level struct{ indent, entries int }
-	var levels []level
-	open := 0
-	for l := range strings.Lines(text) {
-		rest := strings.TrimLeft(l, " ")
-		indent := len(l) - len(rest)
-		switch {
-		case strings.TrimSpace(rest) == "" || rest[0] == '#':
-			continue
-		case len(l) > maxYAMLLine:
-			return fmt.Errorf("a line of the YAML is too long (over %d bytes)", maxYAMLLine)
-		case strings.HasPrefix(l, "---") && len(levels) > 0:
-			return errors.New("the YAML has more than one document")
-		}
-		for len(levels) > 0 && levels[len(levels)-1].indent > indent {
-			levels = levels[:len(levels)-1]
-		}
-		if len(levels) == 0 || levels[len(levels)-1].indent < indent {
-			levels = append(levels, level{indent: indent})
-		}
-		last := &levels[len(levels)-1]
-		if last.entries++; last.entries > maxYAMLEntries {
-			return fmt.Errorf("the YAML has too many entries side by side (over %d)", maxYAMLEntries)
-		}
-		open = max(0, open+strings.Count(l, "[")+strings.Count(l, "{")-strings.Count(l, "]")-strings.Count(l, "}"))
-		if max(open, strings.Count(l, "[")+strings.Count(l, "{"), strings.Count(l, "- ")+strings.Count(l, "? "), len(levels)) > maxYAMLNesting {
-			return fmt.Errorf("the YAML is nested too deep (over %d levels)", maxYAMLNesting)
-		}
-	}
-	return nil
 }
 
 // maxDepth bounds the nesting of a description.
@@ -207,10 +148,10 @@ func readJSON(d *jsontext.Decoder, depth int) (any, error) {
 
 func ordered(v any) any {
 	switch v := v.(type) {
-	case yaml.MapSlice:
+	case yamltext.Mapping:
 		o := make(object, len(v))
 		for i, m := range v {
-			o[i] = member{fmt.Sprint(m.Key), ordered(m.Value)}
+			o[i] = member{m.Key, ordered(m.Value)}
 		}
 		return o
 	case []any:
@@ -219,10 +160,8 @@ func ordered(v any) any {
 			list[i] = ordered(v[i])
 		}
 		return list
-	case nil, bool, string:
-		return v
 	}
-	return fmt.Sprint(v)
+	return v
 }
 
 // at is the value under a chain of keys, nil where there is none.

@@ -97,12 +97,12 @@ func TestHostileOpenAPI(t *testing.T) {
 		"one schema many times":    {`{"openapi":"3.0.0","paths":{"/a":{"post":{"requestBody":{"content":{` + keys(20_000, `"%d":{"schema":{"$ref":"#/s"}},`) + `"x":{}}}}}},"s":{"properties":{` + times(200, `"a":{"description":"`+strings.Repeat("long ", 200)+`"}`) + `}}}`, "unfold"},
 		"one enum many times":      {of(`{"properties":{`+keys(199, `"k%d":{"$ref":"#/e"},`)+`"z":{}}}`, `,"e":{"enum":["`+strings.Repeat("long ", 100_000)+`"]}`), "unfold"},
 		"many references":          {`{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[` + strings.TrimSuffix(keys(60_000, `{"$ref":"#/p/%d"},`), ",") + `]}}},"p":{` + keys(60_000, `"x%d":1,`) + keys(60_000, `"%d":{},`) + `"z":1}}`, ""},
-		"YAML brackets":            {"openapi: 3.0.0\na: " + strings.Repeat("[", 50_000), "nested too deep"},
-		"YAML braces":              {"openapi: 3.0.0\na: " + strings.Repeat("{a: ", 10_000), "nested too deep"},
-		"YAML dashes":              {"openapi: 3.0.0\na:\n " + strings.Repeat("- ", 10_000), "nested too deep"},
-		"YAML lines of brackets":   {"openapi: 3.0.0\na:\n" + strings.Repeat("  [\n", 50_000), "nested too deep"},
-		"YAML keys":                {"openapi: 3.0.0\n" + keys(100_000, "k%d: v\n"), "too many"},
-		"YAML keys in a row":       {"openapi: 3.0.0\na: {" + keys(100_000, "k%d: v, ") + "}\n", "too long"},
+		"YAML brackets":            {"openapi: 3.0.0\na: " + strings.Repeat("[", 50_000), "exceeded max depth"},
+		"YAML braces":              {"openapi: 3.0.0\na: " + strings.Repeat("{a: ", 9_000) + strings.Repeat("}", 9_000), "nested too deep"},
+		"YAML dashes":              {"openapi: 3.0.0\na:\n " + strings.Repeat("- ", 9_000), "nested too deep"},
+		"YAML lines of brackets":   {"openapi: 3.0.0\na:\n" + strings.Repeat("  [\n", 50_000), "exceeded max depth"},
+		"YAML keys":                {"openapi: 3.0.0\n" + keys(100_000, "k%d: v\n"), ""},
+		"YAML keys in a row":       {"openapi: 3.0.0\na: {" + keys(100_000, "k%d: v, ") + "}\n", ""},
 		"YAML documents":           {"openapi: 3.0.0\n" + strings.Repeat("---\na: b\n", 50_000), "one document"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,4 +124,24 @@ func TestHostileOpenAPI(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A description of the size and the shapes of OpenAI's: examples that stand
+// behind aliases and leave brackets open, empty texts, keys given twice.
+func TestLargeYAML(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("openapi: 3.1.0\ninfo:\n  title: Big\n  version: 2.0\n  description: |\n\npaths:\n")
+	for i := range 1500 {
+		fmt.Fprintf(&b, "  /things/%d:\n    post:\n      summary: Makes thing %[1]d\n      summary: Makes it\n      x-meta:\n        example: &example_%[1]d |\n          data: {\"a\": [{\n          %s\n        again: *example_%[1]d\n"+
+			"      responses:\n        \"200\":\n          description: >-\n          content:\n            application/json:\n              schema: {$ref: \"#/components/schemas/Thing\"}\n", i, strings.Repeat("data: {[ ", 170))
+	}
+	b.WriteString("components:\n  schemas:\n    Thing:\n      properties:\n        id: {type: string, example: \"\\ud83d\\ude00\"}\n")
+	for i := range 5001 {
+		fmt.Fprintf(&b, "    Other%d: {type: object}\n", i)
+	}
+	require.Greater(t, b.Len(), 2_900_000)
+	p, err := content.ExtractOpenAPI([]byte(b.String()))
+	require.NoError(t, err)
+	require.Equal(t, "Big", p.Title)
+	require.Equal(t, 1500, strings.Count(p.Markdown, "## POST /things/"))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/canonical"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/sitemap"
+	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
 
 // candidate is an article that a sitemap names.
@@ -147,7 +148,11 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 			continue
 		}
 		key, err := v.policy.Canonical(u)
+		if err == nil {
+			err = errors.Join(untrusted.Key(u.String()), untrusted.Key(key))
+		}
 		if err != nil {
+			v.log.Warn("address_left_out", "url", ledger.Redact(untrusted.Line(e.Loc, 200)), "error", err.Error())
 			continue
 		}
 		one := candidate{url: u, canonical: key, modified: at, news: e.News, order: len(*found)}
@@ -170,10 +175,11 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 }
 
 // choose takes the newest articles, and of these those that are new, or newer
-// in the sitemap than ours.
+// in the sitemap than ours. Those that were refused before come last: one that is
+// refused every time must not keep the others from being asked for.
 func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, error) {
 	oldest := v.Now().Add(-v.Config.Retention())
-	var out []candidate
+	var out, last []candidate
 	for _, c := range found[:min(len(found), v.Config.MaxArticlesPerProvider)] {
 		if !c.when().IsZero() && c.when().Before(oldest) {
 			continue
@@ -186,9 +192,13 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 		if err != nil {
 			return nil, err
 		}
-		if known.Fresh(c.at) {
+		switch {
+		case !known.Fresh(c.at):
+		case known.Refusals > 0:
+			last = append(last, c)
+		default:
 			out = append(out, c)
 		}
 	}
-	return out, nil
+	return append(out, last...), nil
 }

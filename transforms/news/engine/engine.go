@@ -25,6 +25,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/robots"
+	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
 
 const (
@@ -265,7 +266,12 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 		return nil
 	})
 	var stop *errStop
-	if errors.As(err, &stop) || ctx.Err() != nil {
+	if errors.As(err, &stop) && stop.state == Stopped {
+		if err := v.refused(ctx, c.canonical, c.at); err != nil {
+			return err
+		}
+	}
+	if stop != nil || ctx.Err() != nil {
 		return err
 	}
 	if err == nil && r.Status != http.StatusOK {
@@ -276,19 +282,21 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 		err = fmt.Errorf("it is no page but %.60q", r.Header.Get("Content-Type"))
 		letter.Kind = "not_html"
 	}
+	if err == nil && r.FinalURL != address {
+		if err = v.isArticle(r.FinalURL); err != nil {
+			letter.Kind = "not_an_article"
+		}
+	}
 	if err != nil {
 		var failed *web.Error
 		if errors.As(err, &failed) {
 			letter.Kind, letter.Retryable = string(failed.Kind), true
 		}
-		v.result.Failed++
-		letter.Error = err.Error()
-		v.log.Warn("article_failed", "url", ledger.Redact(address), "error", ledger.Redact(err.Error()))
-		return v.DeadLetter(ctx, letter)
+		return v.failed(ctx, letter, err)
 	}
 	v.result.Fetched++
 	now := v.Now()
-	e := raw.Evidence{Source: v.p.ID(), URL: address, ContentType: r.Header.Get("Content-Type"), FetchedAt: now, SitemapAt: c.at, News: c.news, HTML: r.Body}
+	e := raw.Evidence{Source: v.p.ID(), URL: r.FinalURL, Asked: address, ContentType: r.Header.Get("Content-Type"), FetchedAt: now, SitemapAt: c.at, News: c.news, HTML: r.Body}
 	if v.KeepHTML {
 		if err := raw.Keep(ctx, v.Store, c.canonical, e); err != nil {
 			return err
@@ -297,20 +305,48 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	return v.save(ctx, e, letter)
 }
 
+// failed keeps one article's trouble for a person; the others go on.
+func (v *visit) failed(ctx context.Context, letter ledger.DeadLetter, err error) error {
+	v.result.Failed++
+	letter.Error = err.Error()
+	v.log.Warn(letter.Kind, "url", ledger.Redact(letter.Input.URL), "error", ledger.Redact(letter.Error))
+	return v.DeadLetter(ctx, letter)
+}
+
+// isArticle says why the page that redirects end at is no article of this
+// provider: publishers send visitors of removed articles to their homepage.
+func (v *visit) isArticle(final string) error {
+	u, err := url.Parse(final)
+	if err == nil {
+		err = untrusted.Key(final)
+	}
+	if err == nil && !v.p.IsArticleURL(u) {
+		err = errors.New("which is no article's address; if it is one, let articleUrl take it")
+	}
+	if err != nil {
+		return fmt.Errorf("it redirects to %.200s: %w", final, err)
+	}
+	return nil
+}
+
+// refused remembers that an article was asked for in vain, so that it is asked
+// for after the others next time.
+func (v *visit) refused(ctx context.Context, canonical string, sitemapAt time.Time) error {
+	return raw.Refuse(ctx, v.DB, raw.Row{Source: v.p.ID(), Canonical: canonical, SitemapAt: sitemapAt}, v.Now())
+}
+
 // save reads a page and keeps the article.
 func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLetter) error {
-	u, err := url.Parse(e.URL)
-	if err != nil {
-		return fmt.Errorf("reading a kept address: %w", err)
+	u, asked, err := v.addresses(e)
+	var a provider.Article
+	if err == nil {
+		a, err = v.parse(e, u)
 	}
-	a, err := v.parse(e, u)
 	v.result.Health.Parsed++
 	if err != nil {
 		v.result.Health.Failed++
-		v.result.Failed++
-		letter.Stage, letter.Kind, letter.Retryable, letter.Error = "Parse", "parse_failed", false, err.Error()
-		v.log.Warn("parse_failed", "url", ledger.Redact(e.URL), "error", ledger.Redact(err.Error()))
-		return v.DeadLetter(ctx, letter)
+		letter.Stage, letter.Kind, letter.Retryable = "Parse", "parse_failed", false
+		return v.failed(ctx, letter, err)
 	}
 	h := &v.result.Health
 	for _, f := range []struct {
@@ -322,23 +358,23 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 		}
 	}
 	a.Title, a.Language = cmp.Or(a.Title, e.News.Title), cmp.Or(a.Language, e.News.Language)
+	a = clean(a)
 	if a.Published.IsZero() {
 		a.Published, _ = article.ParseTime(e.News.PublicationDate, v.policy.Zone) // zero where it says none
 	}
-	canonical, err := v.canonical(u, a.Canonical)
-	if err != nil {
-		return fmt.Errorf("naming %s: %w", e.URL, err)
-	}
+	canonical := v.canonical(u, a.Canonical)
 	limits := raw.Limits{TextMaxLength: v.Config.RawTextMaxLength, Retention: v.Config.Retention()}
 	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt}
 	out, err := raw.Save(ctx, v.DB, row, limits, e.FetchedAt)
+	if err == nil && asked != canonical { // the sitemap's name for it is to be known too
+		err = raw.Alias(ctx, v.DB, row, asked, out, e.FetchedAt)
+	}
+	if db.Rejected(err) {
+		letter.Stage, letter.Kind, letter.Retryable = "Save", "database_rejected", false
+		return errors.Join(v.refused(ctx, asked, e.SitemapAt), v.failed(ctx, letter, err))
+	}
 	if err != nil {
 		return err
-	}
-	if asked, err := v.policy.Canonical(u); err == nil && asked != canonical { // the sitemap's name for it is to be known too
-		if err := raw.Alias(ctx, v.DB, row, asked, out, e.FetchedAt); err != nil {
-			return err
-		}
 	}
 	switch out {
 	case raw.Inserted:
@@ -354,6 +390,49 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	return v.Forgive(ctx, letter)
 }
 
+// Bounds of what a page says of its article, in bytes; its text has one of its own.
+const (
+	maxTitle   = 2000
+	maxName    = 200 // of an author, a section, a language
+	maxAuthors = 50
+)
+
+// clean makes what a page says fit to be kept.
+func clean(a provider.Article) provider.Article {
+	a.Title = untrusted.Line(a.Title, maxTitle)
+	a.Body = untrusted.Text(a.Body, 0)
+	a.Language, a.Section, a.Press = untrusted.Line(a.Language, maxName), untrusted.Line(a.Section, maxName), untrusted.Line(a.Press, maxName)
+	var authors []string
+	for _, name := range a.Authors[:min(len(a.Authors), maxAuthors)] {
+		if name = untrusted.Line(name, maxName); name != "" {
+			authors = append(authors, name)
+		}
+	}
+	a.Authors = authors
+	if untrusted.Key(a.ExternalID) != nil {
+		a.ExternalID = "" // the next key of its policy holds
+	}
+	return a
+}
+
+// addresses are an article's own, and its identity by the one that its sitemap has.
+func (v *visit) addresses(e raw.Evidence) (u *url.URL, asked string, err error) {
+	sitemaps, err := url.Parse(cmp.Or(e.Asked, e.URL))
+	if err == nil {
+		u, err = url.Parse(e.URL)
+	}
+	if err == nil {
+		asked, err = v.policy.Canonical(sitemaps)
+	}
+	if err == nil {
+		_, err = v.policy.Canonical(u)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("reading its address: %w", err)
+	}
+	return u, asked, nil
+}
+
 // parse lets the provider read a page; a panic in it is that page's trouble.
 func (v *visit) parse(e raw.Evidence, u *url.URL) (a provider.Article, err error) {
 	defer func() {
@@ -367,15 +446,16 @@ func (v *visit) parse(e raw.Evidence, u *url.URL) (a provider.Article, err error
 
 // canonical is an article's identity: what its page says of itself, where that
 // is an article of this provider, else its address.
-func (v *visit) canonical(u *url.URL, said string) (string, error) {
+func (v *visit) canonical(u *url.URL, said string) string {
 	if said != "" {
 		if c, err := u.Parse(said); err == nil && v.p.IsArticleURL(c) {
-			if key, err := v.policy.Canonical(c); err == nil {
-				return key, nil
+			if key, err := v.policy.Canonical(c); err == nil && untrusted.Key(key) == nil {
+				return key
 			}
 		}
 	}
-	return v.policy.Canonical(u)
+	key, _ := v.policy.Canonical(u) // addresses has tried it
+	return key
 }
 
 // reparse reads the kept pages again.

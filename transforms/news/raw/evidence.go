@@ -18,7 +18,8 @@ import (
 // Evidence is an article's page as it came, kept for parsers to come.
 type Evidence struct {
 	Source      string    `json:"source"`
-	URL         string    `json:"url"`
+	URL         string    `json:"url"`             // after redirects
+	Asked       string    `json:"asked,omitempty"` // the sitemap's; "" in older evidence, whose URL it is
 	ContentType string    `json:"content_type"`
 	FetchedAt   time.Time `json:"fetched_at"`
 	SitemapAt   time.Time `json:"sitemap_at,omitzero"`

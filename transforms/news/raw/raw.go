@@ -183,24 +183,50 @@ func remember(ctx context.Context, tx *sql.Tx, r Row, state string, now time.Tim
 		at = db.Micros(r.SitemapAt)
 	}
 	_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (source, url_hash) DO UPDATE SET state = excluded.state, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END, fetched_at = excluded.fetched_at
+		ON CONFLICT (source, url_hash) DO UPDATE SET state = excluded.state, refusals = 0, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END, fetched_at = excluded.fetched_at
 		WHERE news_urls.state <> 'purged'`, r.Source, Hash(r.Canonical), state, at, db.Micros(now))
 	return err
 }
 
-// Known is what is remembered of an address.
-type Known struct {
-	State     string    // stored, empty, purged; "" for nothing
-	SitemapAt time.Time // zero: the sitemap had no date
+// Refuse remembers that an address was asked for in vain. What is kept of its
+// article stays.
+func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time) error {
+	at := int64(0)
+	if !r.SitemapAt.IsZero() {
+		at = db.Micros(r.SitemapAt)
+	}
+	err := d.Tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at, refusals) VALUES ($1, $2, 'refused', $3, $4, 1)
+			ON CONFLICT (source, url_hash) DO UPDATE SET refusals = news_urls.refusals + 1, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END, fetched_at = excluded.fetched_at
+			WHERE news_urls.state <> 'purged'`, r.Source, Hash(r.Canonical), at, db.Micros(now))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("remembering a refusal: %w", err)
+	}
+	return nil
 }
 
-// Fresh reports whether the sitemap's date gives a reason to fetch it again.
+// Known is what is remembered of an address.
+type Known struct {
+	State     string    // stored, empty, refused, purged; "" for nothing
+	SitemapAt time.Time // zero: the sitemap had no date
+	Refusals  int       // in a row
+}
+
+// mostRefusals is how often an address that was never kept is asked for in vain.
+const mostRefusals = 3
+
+// Fresh reports whether there is a reason to fetch it again: the sitemap's date,
+// or a refusal that may have been for once.
 func (k Known) Fresh(sitemapAt time.Time) bool {
 	switch k.State {
 	case "":
 		return true
 	case "purged":
 		return false
+	case "refused":
+		return k.Refusals < mostRefusals || sitemapAt.After(k.SitemapAt)
 	}
 	return sitemapAt.After(k.SitemapAt)
 }
@@ -209,7 +235,7 @@ func (k Known) Fresh(sitemapAt time.Time) bool {
 func Remembered(ctx context.Context, d *db.DB, source, canonical string) (Known, error) {
 	var k Known
 	var at int64
-	err := d.QueryRowContext(ctx, `SELECT state, sitemap_at FROM news_urls WHERE source = $1 AND url_hash = $2`, source, Hash(canonical)).Scan(&k.State, &at)
+	err := d.QueryRowContext(ctx, `SELECT state, sitemap_at, refusals FROM news_urls WHERE source = $1 AND url_hash = $2`, source, Hash(canonical)).Scan(&k.State, &at, &k.Refusals)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Known{}, nil
 	}

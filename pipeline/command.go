@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/printable"
 )
 
 // Exit codes of the command line.
@@ -41,7 +42,7 @@ var errStrict = errors.New("the run is complete, but it left dead letters: see `
 
 // Main is the program: it runs the command that args name and gives the exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
-	return Exit("pipeline", dispatch(context.Background(), args, stdout, stderr), stderr)
+	return Exit("pipeline", dispatch(context.Background(), args, printable.Writer(stdout), stderr), stderr)
 }
 
 // Exit tells how a program ended, in one line and without secrets, and gives
@@ -50,7 +51,7 @@ func Exit(program string, err error, stderr io.Writer) int {
 	if err == nil {
 		return ExitOK
 	}
-	if _, werr := fmt.Fprintf(stderr, "%s: %s\n", program, ledger.Redact(oneLine(err))); werr != nil {
+	if _, werr := fmt.Fprintf(stderr, "%s: %s\n", program, printable.Line(ledger.Redact(oneLine(err)))); werr != nil {
 		return ExitFailed
 	}
 	var usage interface{ Usage() }

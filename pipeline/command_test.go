@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -456,5 +457,33 @@ func TestExitSaysOneLine(t *testing.T) {
 	}
 	if got, want := stderr.String(), "pipeline: [3:1] unknown field 1 | store: x > 3 | stor: y\n"; got != want {
 		t.Errorf("says %q, want %q", got, want)
+	}
+}
+
+// TestTerminal shows what strangers wrote into the store without letting it
+// reach the terminal as it is.
+func TestTerminal(t *testing.T) {
+	dir := t.TempDir()
+	evil := "\x1b]0;owned\x07 \u202egnp.exe \u009b2J\nSECOND\tcell"
+	b, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	letter := ledger.DeadLetter{Job: "seed", RunID: "r1", Kind: "bad_file\x1b[31m", Input: ledger.Input{URL: "https://a.example/\x1b[2J"}, Error: evil}
+	run := ledger.Run{RunID: "r1", Job: "seed", Runner: "prism\x1b[2J", StartedAt: time.Now()}
+	if err := errors.Join(ledger.Put(t.Context(), b, letter), ledger.Start(t.Context(), b, run)); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"runs list", "runs show r1", "dead-letters list", "dead-letters show " + letter.ID(), "runs show " + "\x1b[2J"} {
+		a := here(t, line+" --store="+dir)
+		for _, r := range a.stdout + a.stderr {
+			if r != '\n' && r != '\t' && !unicode.IsGraphic(r) {
+				t.Errorf("%s writes %q:\n%q", line, r, a.stdout+a.stderr)
+				break
+			}
+		}
+		if strings.HasSuffix(line, "list") && strings.Count(a.stdout, "\n") != 2 {
+			t.Errorf("%s: what a stranger wrote makes a line of its own:\n%s", line, a.stdout)
+		}
 	}
 }

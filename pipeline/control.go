@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/store"
 )
 
@@ -153,11 +155,21 @@ func listRuns(ctx context.Context, s store.Store, stdout io.Writer) error {
 		case !r.FinishedAt.IsZero():
 			finished = r.FinishedAt.Format(time.RFC3339)
 		}
-		if _, err := fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.RunID, r.Job, r.Runner, r.State, r.StartedAt.Format(time.RFC3339), finished); err != nil {
+		if err := row(t, r.RunID, r.Job, r.Runner, string(r.State), r.StartedAt.Format(time.RFC3339), finished); err != nil {
 			return err
 		}
 	}
 	return t.Flush()
+}
+
+// row writes one line of a table. What is in the store may have been written
+// by others: a cell cannot end the line, or begin another cell.
+func row(t io.Writer, cells ...string) error {
+	for i := range cells {
+		cells[i] = printable.Line(cells[i])
+	}
+	_, err := fmt.Fprintln(t, strings.Join(cells, "\t"))
+	return err
 }
 
 func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -217,7 +229,7 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 			continue
 		}
 		input := cmp.Or(d.Input.DomainID, d.Input.File, d.Input.URL, d.Input.Source)
-		if _, err := fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", d.ID(), d.Kind, d.Attempts, d.LastAt.Format(time.RFC3339), input, d.Error); err != nil {
+		if err := row(t, d.ID(), d.Kind, strconv.Itoa(d.Attempts), d.LastAt.Format(time.RFC3339), input, d.Error); err != nil {
 			return err
 		}
 	}

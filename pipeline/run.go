@@ -18,6 +18,7 @@ import (
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -406,7 +407,7 @@ func notice(o Options, stderr io.Writer, event, line string, args ...any) error 
 		lane.Logger(o.LogFormat, o.level()).Info(event, args...)
 		return nil
 	}
-	_, err := fmt.Fprintln(stderr, line)
+	_, err := fmt.Fprintln(stderr, printable.Line(line))
 	return err
 }
 

@@ -42,7 +42,10 @@ var errStrict = errors.New("the run is complete, but it left dead letters: see `
 
 // Main is the program: it runs the command that args name and gives the exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
-	return Exit("pipeline", dispatch(context.Background(), args, printable.Writer(stdout), stderr), stderr)
+	words := lastWords()
+	err := dispatch(context.Background(), args, printable.Writer(stdout), stderr)
+	words.say(err)
+	return Exit("pipeline", err, stderr)
 }
 
 // Exit tells how a program ended, in one line and without secrets, and gives

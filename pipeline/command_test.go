@@ -106,6 +106,43 @@ func report(t *testing.T, b []byte) ledger.Report {
 	return r
 }
 
+// A run that failed says why wherever it is shown.
+func TestFailedRunSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	ses := &session{store: s, job: "seed"}
+	for _, c := range []struct {
+		id, want string
+		out      outcome
+	}{
+		{"r1", "the pipeline stopped: the runner said token=REDACTED no", outcome{err: errors.New("the runner said token=abc\n  no")}},
+		{"r2", errInterrupted.Error(), outcome{interrupted: true}},
+		{"r3", errCutShort.Error(), outcome{}},
+	} {
+		run := ledger.Run{RunID: c.id, Job: "seed", Runner: "direct", StartedAt: time.Now()}
+		if err := ledger.Start(t.Context(), s, run); err != nil {
+			t.Fatal(err)
+		}
+		r, _, err := ses.conclude(t.Context(), run, c.out)
+		if err == nil || r.Error != c.want || !r.State.Over() || r.State == ledger.Done {
+			t.Errorf("%s: %v, %s because of %q, want %q", c.id, err, r.State, r.Error, c.want)
+		}
+		var table bytes.Buffer
+		if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), c.want) {
+			t.Errorf("the table of %s (%v):\n%s", c.id, err, table.String())
+		}
+		for _, line := range []string{"runs list", "runs show " + c.id} {
+			if a := here(t, line+" --store="+dir); a.code != ExitOK || !strings.Contains(a.stdout, c.want[:50]) {
+				t.Errorf("%s: exit %d, %s, want %q", line, a.code, a.stdout, c.want)
+			}
+		}
+	}
+}
+
 // A store that is gone at the end takes no report; the user has it all the same.
 func TestConcludeWithoutTheStore(t *testing.T) {
 	dir := t.TempDir()
@@ -256,6 +293,15 @@ func TestOneRun(t *testing.T) {
 	show := start(t, dir, "runs show "+r.RunID, func(c *exec.Cmd) { c.Env = append(c.Env, "SEED_STORE=b") })
 	if got := report(t, []byte(show.stdout)); show.code != ExitOK || got.RunID != r.RunID || got.State != ledger.Done {
 		t.Errorf("runs show: exit %d: %+v %s", show.code, got, show.stderr)
+	}
+	kept := start(t, dir, "runs log --store=b "+r.RunID)
+	if kept.code != ExitOK || !strings.Contains(kept.stdout, `"event":"run_ended"`) || !strings.Contains(kept.stdout, `"event":"domain_extraction_failed"`) {
+		t.Errorf("runs log: exit %d:\n%s%s", kept.code, kept.stdout, kept.stderr)
+	}
+	for l := range strings.Lines(kept.stdout) {
+		if !strings.Contains(l, `"run_id":"`+r.RunID+`","job":"seed"`) || strings.Count(l, `"run_id"`) != 1 {
+			t.Errorf("a line of the run's log: %s", l)
+		}
 	}
 	over := start(t, dir, "runs cancel "+r.RunID+" --store=b")
 	if over.code != ExitUsage || !strings.Contains(over.stderr, "is over (done)") {

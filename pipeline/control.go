@@ -21,6 +21,7 @@ import (
 
 const runsUsage = `pipeline runs [list]              the runs of a store, newest first
 pipeline runs show ID             state, lanes and report of one run as JSON
+pipeline runs log ID              what the run and its workers said, as JSON lines
 pipeline runs cancel|pause|resume ID
                                   works on a run anywhere, through the store alone
 `
@@ -93,8 +94,8 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	}
 	actions := map[string]ledger.Action{"cancel": ledger.ActionCancel, "pause": ledger.ActionPause, "resume": ledger.ActionRun}
 	action, control := actions[verb]
-	if (verb == "list" && len(w) > 1) || (verb != "list" && len(w) != 2) || (verb != "list" && verb != "show" && !control) {
-		return usagef("runs %s: write runs list, or runs show|cancel|pause|resume ID; see `help runs`", strings.Join(w, " "))
+	if (verb == "list" && len(w) > 1) || (verb != "list" && len(w) != 2) || (verb != "list" && verb != "show" && verb != "log" && !control) {
+		return usagef("runs %s: write runs list, or runs show|log|cancel|pause|resume ID; see `help runs`", strings.Join(w, " "))
 	}
 	if len(w) > 1 && !idForm.MatchString(w[1]) {
 		return usagef("%q is no run's id; `runs` lists them", w[1])
@@ -113,6 +114,9 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	}
 	if err != nil {
 		return err
+	}
+	if verb == "log" {
+		return showLog(ctx, s, run, stdout)
 	}
 	if control {
 		if run.State.Over() {
@@ -142,7 +146,7 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 
 func listRuns(ctx context.Context, s store.Store, stdout io.Writer) error {
 	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(t, "RUN\tJOB\tRUNNER\tSTATE\tSTARTED\tFINISHED"); err != nil {
+	if _, err := fmt.Fprintln(t, "RUN\tJOB\tRUNNER\tSTATE\tSTARTED\tFINISHED\tERROR"); err != nil {
 		return err
 	}
 	for r, err := range ledger.List(ctx, s) {
@@ -155,11 +159,31 @@ func listRuns(ctx context.Context, s store.Store, stdout io.Writer) error {
 		case !r.FinishedAt.IsZero():
 			finished = r.FinishedAt.Format(time.RFC3339)
 		}
-		if err := row(t, r.RunID, r.Job, r.Runner, string(r.State), r.StartedAt.Format(time.RFC3339), finished); err != nil {
+		if err := row(t, r.RunID, r.Job, r.Runner, string(r.State), r.StartedAt.Format(time.RFC3339), finished, cut(r.Error)); err != nil {
 			return err
 		}
 	}
 	return t.Flush()
+}
+
+// cut keeps a table readable; show has the whole text.
+func cut(text string) string {
+	if r := []rune(text); len(r) > 100 {
+		return string(r[:100]) + "…"
+	}
+	return text
+}
+
+func showLog(ctx context.Context, s store.Store, run ledger.Run, stdout io.Writer) error {
+	b, err := ledger.ReadLog(ctx, s, run.RunID)
+	if errors.Is(err, store.ErrNotExist) {
+		return usagef("run %s has no log: it ended before it said anything, or it is older than logs are kept", run.RunID)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = stdout.Write(b)
+	return err
 }
 
 // row writes one line of a table. What is in the store may have been written

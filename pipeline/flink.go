@@ -119,7 +119,7 @@ func (ses *session) stopWorkers(ctx context.Context, runID string) {
 		return
 	}
 	if err := ledger.WriteControl(ctx, ses.store, runID, ledger.Control{Action: ledger.ActionCancel, At: time.Now(), By: "the launcher"}); err != nil {
-		lane.Logger(ses.o.LogFormat, ses.o.level()).Error("workers_not_told_to_stop", "run_id", runID, "error", ledger.Redact(err.Error()))
+		ses.log(runID).Error("workers_not_told_to_stop", "error", ledger.Redact(err.Error()))
 	}
 }
 
@@ -137,5 +137,5 @@ func (ses *session) soFar(out outcome, lanes []ledger.Progress) ledger.Tally {
 }
 
 func (ses *session) waiting(h ledger.Holder) {
-	lane.Logger(ses.o.LogFormat, ses.o.level()).Warn("waits_for_workers", "holder", h.String(), "why", "workers of an earlier run are still at its hosts; they were told to stop")
+	ses.log(ses.id).Warn("waits_for_workers", "holder", h.String(), "why", "workers of an earlier run are still at its hosts; they were told to stop")
 }

@@ -98,7 +98,7 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 	if !beam.Initialized() {
 		beam.Init() // first: it sets up logging of its own
 	}
-	quietBeam(o)
+	quietBeam(ses.log(ses.id))
 	return ses, ses.under(ctx, func(ctx context.Context) error {
 		undo, err := o.workerSetup(ctx)
 		if err == nil {
@@ -106,6 +106,13 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 		}
 		return err
 	})
+}
+
+// log is the log of one of the session's runs.
+func (ses *session) log(runID string) *slog.Logger {
+	cfg := ses.o.laneConfig(ses.job)
+	cfg.RunID = runID
+	return lane.RunLogger(cfg)
 }
 
 // await gives what comes, or what ends the session before that.
@@ -223,7 +230,47 @@ func (ses *session) run(ctx context.Context, id, filters string, build func(beam
 	if err := ledger.Start(ctx, s, run); err != nil {
 		return nil, ledger.Tally{}, err
 	}
+	endLog, err := lane.KeepLog(ctx, s, id, "")
+	if err != nil {
+		return nil, ledger.Tally{}, err
+	}
+	report, total, err := ses.inLedger(ctx, run, build)
+	ses.sayEnd(id, report, err)
+	// The log is for those who look later: without its last lines the run is no other.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), logWithin)
+	defer cancel()
+	if err := endLog(last); err != nil {
+		ses.log(id).Warn("log_not_kept", "error", ledger.Redact(err.Error()))
+	}
+	return report, total, err
+}
+
+// logWithin bounds the last write of a run's log.
+const logWithin = 5 * time.Second
+
+// sayEnd writes into the run's log how it ended, and to a reader of JSON logs.
+func (ses *session) sayEnd(id string, report *ledger.Report, err error) {
+	cfg := ses.o.laneConfig(ses.job)
+	cfg.RunID = id
+	log := lane.KeptLogger(cfg)
+	if ses.o.LogFormat == "json" {
+		log = lane.RunLogger(cfg)
+	}
+	switch {
+	case report != nil && report.Error == "":
+		log.Info("run_ended", "state", report.State)
+	case report != nil:
+		log.Error("run_ended", "state", report.State, "error", report.Error)
+	case err != nil:
+		log.Error("run_ended", "error", ledger.Why(err))
+	}
+}
+
+// inLedger runs the graph of a run that the ledger has.
+func (ses *session) inLedger(ctx context.Context, run ledger.Run, build func(beam.Scope, lane.Config, string)) (*ledger.Report, ledger.Tally, error) {
+	o, id := ses.o, run.RunID
 	ses.setNow(id)
+	quietBeam(ses.log(id))
 	cfg := ses.cfg
 	cfg.RunID = id
 	p, scope := beam.NewPipelineWithRoot()
@@ -309,8 +356,10 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (
 		if out.interrupted {
 			run.State, cause = ledger.Interrupted, errors.Join(cause, errInterrupted)
 		}
+		err = errors.Join(cause, fmt.Errorf("how the run ended is not in the store: %w", err))
+		run.Error = ledger.Why(err)
 		report := ledger.BuildReport(run, out.live, time.Now())
-		return &report, out.live, errors.Join(cause, fmt.Errorf("how the run ended is not in the store: %w", err))
+		return &report, out.live, err
 	}
 	lanes, err := ledger.Progresses(ctx, s, run.RunID)
 	if err != nil {
@@ -351,17 +400,23 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (
 	case total.Counts[ledger.LanesLost] > 0:
 		state, result = ledger.Failed, errLanesLost
 	}
-	kept, err := ledger.SetState(ctx, s, run.RunID, state, time.Now())
+	run.State, run.FinishedAt = state, time.Now()
+	report := ledger.BuildReport(run, total, run.FinishedAt, lanes...)
+	if j, _ := jobNamed(run.Job); j.extend != nil {
+		if err := j.extend(ctx, s, &report); err != nil {
+			result = errors.Join(result, fmt.Errorf("the run's report is not whole: %w", err))
+			state = ledger.Failed
+		}
+	}
+	why := result
+	if state == ledger.Cancelled {
+		why = nil
+	}
+	kept, err := ledger.Finish(ctx, s, run.RunID, state, why, run.FinishedAt)
 	if err != nil {
 		return fail(err)
 	}
-	run = kept
-	report := ledger.BuildReport(run, total, time.Now(), lanes...)
-	if j, _ := jobNamed(run.Job); j.extend != nil {
-		if err := j.extend(ctx, s, &report); err != nil {
-			return nil, total, err
-		}
-	}
+	report.State, report.Error = kept.State, kept.Error
 	if err := ledger.WriteReport(ctx, s, report); err != nil {
 		return fail(err)
 	}
@@ -413,10 +468,28 @@ func notice(o Options, stderr io.Writer, event, line string, args ...any) error 
 
 // quietBeam keeps the runner's own chatter off the user's log: errors stay, in
 // the form of that log.
-func quietBeam(o Options) {
-	slog.SetDefault(lane.Logger(o.LogFormat, slog.LevelError))
-	lane.TakeLibraryLines(lane.Logger(o.LogFormat, o.level())) // after SetDefault, which takes them too and would drop them
+func quietBeam(log *slog.Logger) {
+	slog.SetDefault(slog.New(&errorsOnly{log.Handler()}))
+	lane.TakeLibraryLines(log) // after SetDefault, which takes them too and would drop them
 	beamlog.SetLogger(quiet{})
+}
+
+// errorsOnly lets a library's errors through.
+type errorsOnly struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (h *errorsOnly) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelError && h.Handler.Enabled(ctx, l)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *errorsOnly) WithAttrs(a []slog.Attr) slog.Handler {
+	return &errorsOnly{h.Handler.WithAttrs(a)}
+}
+
+// WithGroup implements slog.Handler.
+func (h *errorsOnly) WithGroup(name string) slog.Handler {
+	return &errorsOnly{h.Handler.WithGroup(name)}
 }
 
 type quiet struct{}

@@ -7,9 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"os"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -17,6 +22,33 @@ import (
 // RunIDVariable names the environment variable that gives a run its id: a
 // server tells the id before the run has begun.
 const RunIDVariable = "SEED_RUN_ID"
+
+// LastWordsVariable names the environment variable with the number of an open
+// file, into which a process that a server started writes why it failed: also
+// when its run had not begun, and when it crashes.
+const LastWordsVariable = "SEED_LAST_WORDS"
+
+type lastWordsFile struct{ file *os.File }
+
+// lastWords takes the server's file; the processes that this one starts do not
+// get it.
+func lastWords() lastWordsFile {
+	fd, err := strconv.Atoi(os.Getenv(LastWordsVariable))
+	if err != nil || fd < 3 || os.Unsetenv(LastWordsVariable) != nil {
+		return lastWordsFile{}
+	}
+	syscall.CloseOnExec(fd)
+	f := os.NewFile(uintptr(fd), "last words")
+	_ = debug.SetCrashOutput(f, debug.CrashOptions{}) // without it a crash is told on standard error alone
+	return lastWordsFile{f}
+}
+
+func (w lastWordsFile) say(err error) {
+	if w.file == nil || err == nil {
+		return
+	}
+	_, _ = w.file.WriteString(ledger.Why(errors.New(oneLine(err)))) // standard error has it too
+}
 
 // ofOneRun are the flags that say what one run does: each start of a run has
 // its own.

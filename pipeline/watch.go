@@ -194,7 +194,11 @@ func (w *watcher) close(ctx context.Context, run ledger.Run, result error, stdou
 	if w.leaseLost() != nil {
 		return result // the next watcher has closed this run
 	}
-	run, err := ledger.SetState(ctx, w.store, run.RunID, state, time.Now())
+	why := result
+	if state == ledger.Cancelled {
+		why = nil
+	}
+	run, err := ledger.Finish(ctx, w.store, run.RunID, state, why, time.Now())
 	if err != nil {
 		return errors.Join(result, err)
 	}

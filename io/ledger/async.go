@@ -69,19 +69,21 @@ func asynchronous(ctx context.Context, s store.Store, r Run, c Control) (Run, er
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		return r, err
 	}
-	over := func(state State, at time.Time) (Run, error) {
-		r.State, r.FinishedAt, r.inferred = state, at, true
+	over := func(state State, at time.Time, why error) (Run, error) {
+		r.State, r.FinishedAt, r.Error, r.inferred = state, at, Why(why), true
 		return r, nil
 	}
 	switch ended := err == nil && !r.Unbounded; {
-	case ended && t.Counts[Outage]+t.Counts[WorkersStopped] > 0:
-		return over(Failed, t.WrittenAt)
+	case ended && t.Counts[Outage] > 0:
+		return over(Failed, t.WrittenAt, errors.New("its workers' network looked down; what was done is kept, the same command goes on from there"))
+	case ended && t.Counts[WorkersStopped] > 0:
+		return over(Failed, t.WrittenAt, errors.New("a worker stopped the run; the workers' logs say why"))
 	case ended && c.Action == ActionCancel:
-		return over(Cancelled, t.WrittenAt)
+		return over(Cancelled, t.WrittenAt, nil)
 	case ended && t.Counts[LanesLost] > 0:
-		return over(Failed, t.WrittenAt)
+		return over(Failed, t.WrittenAt, errors.New("lanes lost their leases; the same command does what they left"))
 	case ended:
-		return over(Done, t.WrittenAt)
+		return over(Done, t.WrittenAt, nil)
 	case c.Action == ActionPause:
 		r.State = Paused
 	case c.Action == ActionCancel && time.Since(c.At) > cancelTakes:
@@ -89,7 +91,7 @@ func asynchronous(ctx context.Context, s store.Store, r Run, c Control) (Run, er
 		if _, held, err := HolderUnder(ctx, s, LanesOf(r.Job)); err != nil || held {
 			return r, err
 		}
-		return over(Cancelled, c.At.Add(cancelTakes))
+		return over(Cancelled, c.At.Add(cancelTakes), nil)
 	}
 	return r, nil
 }

@@ -10,7 +10,6 @@ import (
 	"iter"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -84,9 +83,6 @@ func deadLetterKey(job, id string) (string, error) {
 	return deadLettersPrefix + job + "/" + id + ".json", nil
 }
 
-// maxError bounds the error text kept, in bytes.
-const maxError = 2000
-
 // Put writes a dead letter. One that is there for the same input is brought up
 // to date: it keeps its first time and counts one attempt more. LastAt is the
 // time of the failure; the zero time means now. Two processes that fail on one
@@ -105,13 +101,7 @@ func Put(ctx context.Context, s store.Store, d DeadLetter) error {
 	d.LastAt = d.LastAt.UTC()
 	d.FirstAt, d.Attempts = d.LastAt, 1
 	d.Input.URL = Redact(d.Input.URL)
-	if d.Error = Redact(d.Error); len(d.Error) > maxError {
-		cut := maxError
-		for !utf8.RuneStart(d.Error[cut]) {
-			cut--
-		}
-		d.Error = d.Error[:cut] + " …"
-	}
+	d.Error = bounded(Redact(d.Error))
 
 	b, err := read(ctx, s, key)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {

@@ -10,6 +10,7 @@
 //	runs/{run_id}/lanes/{n}.json      how far each lane is
 //	runs/{run_id}/total.json          the sum of what its stages counted
 //	runs/{run_id}/report.json         the run report
+//	runs/{run_id}/log, log.1          its log, the newest lines and those before
 //	dead-letters/{job}/{id}.json      what a person must look at
 //	force/{job}/{filters}.json        a forced run that is not complete
 package ledger

@@ -66,8 +66,9 @@ type Report struct {
 	Runner      string         `json:"runner"`
 	State       State          `json:"state"`
 	StartedAt   time.Time      `json:"started_at"`
-	FinishedAt  *time.Time     `json:"finished_at"` // null while the run is going
-	Duration    float64        `json:"duration_s"`  // so far, while it is going
+	FinishedAt  *time.Time     `json:"finished_at"`     // null while the run is going
+	Duration    float64        `json:"duration_s"`      // so far, while it is going
+	Error       string         `json:"error,omitempty"` // why it failed or was interrupted
 	Options     map[string]any `json:"options"`
 	Counts      Counts         `json:"counts"`
 	HTTP        HTTP           `json:"http"`
@@ -85,7 +86,7 @@ func BuildReport(r Run, t Tally, now time.Time, lanes ...Progress) Report {
 	var sum Tally // a copy, so that the report shares nothing
 	sum.Add(t)
 	rep := Report{
-		RunID: r.RunID, Job: r.Job, Runner: r.Runner, State: r.State,
+		RunID: r.RunID, Job: r.Job, Runner: r.Runner, State: r.State, Error: r.Error,
 		StartedAt: r.StartedAt.UTC().Truncate(time.Millisecond),
 		Options:   maps.Clone(r.Options),
 		Counts:    sum.Counts, HTTP: sum.HTTP, Store: sum.Store, DeadLetters: sum.DeadLetters,
@@ -173,6 +174,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 	t := table{w: w}
 	t.print(fmt.Sprintf("Run %s: %s\n  %s on %s, started %s, took %s\n", r.RunID, r.State,
 		r.Job, r.Runner, r.StartedAt.UTC().Format(time.RFC3339), seconds(r.Duration)))
+	if r.Error != "" {
+		t.print("  " + r.Error + "\n")
+	}
 
 	t.section("Counts")
 	named := jobCounts[r.Job]

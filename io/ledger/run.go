@@ -44,6 +44,7 @@ type Run struct {
 	State      State          `json:"state"`
 	StartedAt  time.Time      `json:"started_at"`
 	FinishedAt time.Time      `json:"finished_at,omitzero"`
+	Error      string         `json:"error,omitempty"`    // why it failed or was interrupted, see Why
 	Options    map[string]any `json:"options,omitempty"`  // public ones only: never a credential
 	ForceID    string         `json:"force_id,omitempty"` // of a forced run, see ForceID
 	Async      bool           `json:"async,omitempty"`    // nobody waits for it, see Detach
@@ -115,6 +116,11 @@ func Load(ctx context.Context, s store.Store, id string) (Run, error) {
 // SetState moves a run to a state, noting now as its end when that is one in
 // which a run is over. Only the process that has the run's lease calls it.
 func SetState(ctx context.Context, s store.Store, id string, state State, now time.Time) (Run, error) {
+	return Finish(ctx, s, id, state, nil, now)
+}
+
+// Finish is SetState with the error that ended the run, nil where none did.
+func Finish(ctx context.Context, s store.Store, id string, state State, why error, now time.Time) (Run, error) {
 	if !state.valid() {
 		return Run{}, fmt.Errorf("setting the state of run %s: there is no state %q", id, state)
 	}
@@ -122,7 +128,7 @@ func SetState(ctx context.Context, s store.Store, id string, state State, now ti
 	if err != nil {
 		return Run{}, err
 	}
-	r.State, r.FinishedAt = state, time.Time{}
+	r.State, r.FinishedAt, r.Error = state, time.Time{}, Why(why)
 	if state.Over() {
 		r.FinishedAt = now.UTC()
 	}
@@ -293,7 +299,7 @@ func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Tim
 		case r.State.Over() && !r.inferred:
 			return nil
 		}
-		if err := closeRun(ctx, s, r, now); err != nil {
+		if err := closeRun(ctx, s, r, errAbandoned, now); err != nil {
 			return err
 		}
 	}
@@ -306,17 +312,23 @@ func CloseHolder(ctx context.Context, s store.Store, h Holder, now time.Time) er
 	if h.RunID == "" {
 		return nil
 	}
-	r, err := Load(ctx, s, h.RunID)
+	err := Abandon(ctx, s, h.RunID, errAbandoned, now)
 	if errors.Is(err, store.ErrNotExist) {
 		return nil
 	}
+	return err
+}
+
+// Abandon does the same for one run, with what is known of its end.
+func Abandon(ctx context.Context, s store.Store, id string, why error, now time.Time) error {
+	r, err := Load(ctx, s, id)
 	if err != nil {
 		return err
 	}
-	return closeRun(ctx, s, r, now)
+	return closeRun(ctx, s, r, why, now)
 }
 
-func closeRun(ctx context.Context, s store.Store, r Run, now time.Time) error {
+func closeRun(ctx context.Context, s store.Store, r Run, why error, now time.Time) error {
 	switch {
 	case r.inferred:
 		return settle(ctx, s, r)
@@ -328,6 +340,9 @@ func closeRun(ctx context.Context, s store.Store, r Run, now time.Time) error {
 	if err := WriteControl(ctx, s, r.RunID, Control{Action: ActionCancel, At: now, By: "the next run"}); err != nil {
 		return err
 	}
-	_, err := SetState(ctx, s, r.RunID, Interrupted, now)
+	_, err := Finish(ctx, s, r.RunID, Interrupted, why, now)
 	return err
 }
+
+// errAbandoned is all that can be said of a run whose launcher is gone.
+var errAbandoned = errors.New("its process ended before it could say why: it was killed, or its machine went down; the job's next run goes on from there")

@@ -8,7 +8,7 @@ import (
 )
 
 var cases = map[string]string{
-	"plain text, 한국어 日本語　«ça»":      "plain text, 한국어 日本語　«ça»",
+	"plain text, 한국어 日本語　«ça»": "plain text, 한국어 日本語　«ça»",
 	"\x1b[31mred\x07":               `\u001b[31mred\u0007`,
 	"user\u202egnp.exe":             `user\u202egnp.exe`,
 	"\u2066a\u2069\u200e":           `\u2066a\u2069\u200e`,

@@ -39,6 +39,7 @@ func (s *Server) api() []route {
 	all := []route{
 		{"GET /api/v1/runs", s.listRuns},
 		{"GET /api/v1/runs/{id}", s.showRun},
+		{"GET /api/v1/runs/{id}/log", s.runLog},
 		{"POST /api/v1/runs/{id}/cancel", s.control(ledger.ActionCancel)},
 		{"POST /api/v1/runs/{id}/pause", s.control(ledger.ActionPause)},
 		{"POST /api/v1/runs/{id}/resume", s.control(ledger.ActionRun)},
@@ -131,6 +132,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.refuse(w, r, http.StatusNotFound, errNoLetter.Error())
 	case errors.Is(err, errNoRun):
 		s.refuse(w, r, http.StatusNotFound, errNoRun.Error())
+	case errors.Is(err, errNoLog):
+		s.refuse(w, r, http.StatusNotFound, errNoLog.Error())
 	default:
 		s.log.Error("request_failed", "method", r.Method, "path", r.URL.Path, "error", ledger.Redact(err.Error()))
 		s.refuse(w, r, http.StatusInternalServerError, troubleText)
@@ -187,6 +190,7 @@ type runRow struct {
 	StartedAt  time.Time      `json:"started_at"`
 	FinishedAt *time.Time     `json:"finished_at"`
 	Duration   float64        `json:"duration_s"`
+	Error      string         `json:"error,omitempty"`
 	Options    map[string]any `json:"options"`
 }
 
@@ -197,7 +201,7 @@ type runPage struct {
 }
 
 func (e *entry) row() runRow {
-	r := runRow{RunID: e.Run.RunID, Job: e.Run.Job, Runner: e.Run.Runner, State: e.State(), StartedAt: e.Run.StartedAt, Options: e.Run.Options, Duration: e.Report.Duration}
+	r := runRow{RunID: e.Run.RunID, Job: e.Run.Job, Runner: e.Run.Runner, State: e.State(), StartedAt: e.Run.StartedAt, Options: e.Run.Options, Duration: e.Report.Duration, Error: e.Error()}
 	if !e.Run.FinishedAt.IsZero() {
 		r.FinishedAt = &e.Run.FinishedAt
 	}
@@ -270,7 +274,33 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.answer(w, r, http.StatusOK, runPage{e.Report, e.State()})
+	page := runPage{e.Report, e.State()}
+	page.Error = e.Error()
+	s.answer(w, r, http.StatusOK, page)
+}
+
+// Error is why the run failed or was interrupted; the report of a run may have
+// been written before its end was.
+func (e *entry) Error() string { return cmp.Or(e.Run.Error, e.Report.Error) }
+
+var errNoLog = errors.New("this run has no log: it ended before it said anything, or it is older than logs are kept")
+
+func (s *Server) runLog(w http.ResponseWriter, r *http.Request) {
+	e, err := s.run(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	b, err := ledger.ReadLog(r.Context(), s.store, e.Run.RunID)
+	if errors.Is(err, store.ErrNotExist) {
+		err = errNoLog
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8") // a browser shows it
+	_, _ = w.Write(b)                                           // a client that is gone needs no answer
 }
 
 type controlled struct {

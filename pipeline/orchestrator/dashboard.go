@@ -62,6 +62,12 @@ var funcs = template.FuncMap{
 	"words": words,
 	"num":   grouped,
 	"size":  size,
+	"cut": func(text string) string {
+		if r := []rune(text); len(r) > 90 {
+			return string(r[:90]) + "…"
+		}
+		return text
+	},
 	"percent": func(part, of int64) string {
 		if of == 0 {
 			return "–"

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -76,6 +77,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	w := newWorld(t, "wait")
 	w.put("20260302-100000-000-aaaaaaaa", "seed", ledger.Done, time.Now(), time.Minute, sampleTally())
 	require.NoError(t, ledger.Put(t.Context(), w.store, ledger.DeadLetter{Job: "seed", RunID: "20260302-100000-000-aaaaaaaa", Kind: "bad_file", Input: ledger.Input{File: "x"}}))
+	log, err := ledger.NewLog(w.store, "20260302-100000-000-aaaaaaaa", "")
+	require.NoError(t, err)
+	_, err = log.Write([]byte(`{"event":"run_ended"}` + "\n"))
+	require.NoError(t, errors.Join(err, log.Flush(t.Context())))
 	require.NoError(t, w.board.look(t.Context(), time.Now()))
 	over, none := "/api/v1/runs/20260302-100000-000-aaaaaaaa", "/api/v1/runs/none"
 	id := w.do("POST", "/api/v1/docs/runs", "").json(t)["run_id"].(string)
@@ -96,6 +101,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", over, "", "/api/v1/runs/{id}", 200},
 		{"GET", "/api/v1/runs/" + id, "", "/api/v1/runs/{id}", 200},
 		{"GET", none, "", "/api/v1/runs/{id}", 404},
+		{"GET", none + "/log", "", "/api/v1/runs/{id}/log", 404},
 		{"POST", "/api/v1/runs/" + id + "/pause", "", "/api/v1/runs/{id}/pause", 202},
 		{"POST", "/api/v1/runs/" + id + "/resume", "", "/api/v1/runs/{id}/resume", 202},
 		{"POST", "/api/v1/runs/" + id + "/cancel", "", "/api/v1/runs/{id}/cancel", 202},
@@ -119,6 +125,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(a.body), &v))
 		assert.NoError(t, schemaOf(t, c.described, strings.ToLower(c.method), c.code).Validate(v), "%s %s: %s", c.method, c.path, a.body)
 	}
+	kept := w.do("GET", over+"/log", "")
+	assert.Equal(t, `{"event":"run_ended"}`+"\n", kept.body)
+	assert.Equal(t, "text/plain; charset=utf-8", kept.header.Get("Content-Type"))
 	assert.Contains(t, w.do("GET", "/metrics", "").header.Get("Content-Type"), "text/plain")
 	assert.Equal(t, http.StatusMethodNotAllowed, w.do("DELETE", over, "").code)
 }

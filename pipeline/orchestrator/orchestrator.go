@@ -275,7 +275,7 @@ func (s *Server) tidy(ctx context.Context) {
 			}
 			id, err := s.runner.active(ctx, j.Name)
 			if err == nil && id == "" {
-				err = s.runner.closeAbandoned(ctx, j.Name)
+				err = s.runner.closeAbandoned(ctx, j.Name, "", nil)
 			}
 			if err != nil {
 				s.log.Warn("run_not_closed", "job", j.Name, "error", ledger.Redact(err.Error()))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -22,6 +23,9 @@ import (
 // runIDVariable gives a child process the id of its run (pipeline.RunIDVariable;
 // that package brings Beam along, this one does without).
 const runIDVariable = "SEED_RUN_ID"
+
+// lastWordsVariable gives it a file for why it failed (pipeline.LastWordsVariable).
+const lastWordsVariable = "SEED_LAST_WORDS"
 
 // Secrets of the server that no run needs.
 const (
@@ -176,9 +180,14 @@ func (r *runner) command(args ...string) *exec.Cmd {
 
 func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*child, error) {
 	cmd := r.command(append([]string{"--job=" + run.Job}, flags...)...)
-	cmd.Env = append(cmd.Env, runIDVariable+"="+run.RunID)
+	words, err := unnamedFile()
+	if err != nil {
+		return nil, fmt.Errorf("making a file for the last words of a run: %w", err)
+	}
+	cmd.ExtraFiles = []*os.File{words} // the child's number 3
+	cmd.Env = append(cmd.Env, runIDVariable+"="+run.RunID, lastWordsVariable+"=3")
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting the pipeline program; name it by --pipeline: %w", err)
+		return nil, errors.Join(fmt.Errorf("starting the pipeline program; name it by --pipeline: %w", err), words.Close())
 	}
 	c := &child{run: run, ended: make(chan struct{})}
 	r.mu.Lock()
@@ -188,6 +197,7 @@ func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 	go func() {
 		defer close(c.ended)
 		err := cmd.Wait()
+		why := howEnded(cmd.ProcessState, words)
 		r.mu.Lock()
 		if r.closed { // what it left is for the next server
 			r.mu.Unlock()
@@ -196,7 +206,7 @@ func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 		r.ending.Add(1)
 		r.mu.Unlock()
 		defer r.ending.Done()
-		r.end(context.WithoutCancel(ctx), c.run, cmd.ProcessState.ExitCode(), err)
+		r.end(context.WithoutCancel(ctx), c.run, why, err)
 		r.mu.Lock()
 		delete(r.children, run.Job)
 		r.mu.Unlock()
@@ -225,26 +235,25 @@ func (r *runner) follow(ctx context.Context, c *child, lease *ledger.Lease) {
 }
 
 // end leaves in the ledger how a child ended that could not do so itself.
-func (r *runner) end(ctx context.Context, run ledger.Run, code int, waited error) {
+func (r *runner) end(ctx context.Context, run ledger.Run, why, waited error) {
 	level := slog.LevelInfo
-	if code != 0 {
+	if waited != nil {
 		level = slog.LevelWarn
 	}
-	r.log.Log(ctx, level, "run_process_ended", "run_id", run.RunID, "job", run.Job, "exit_code", code, "how", fmt.Sprint(waited))
+	r.log.Log(ctx, level, "run_process_ended", "run_id", run.RunID, "job", run.Job, "how", ledger.Why(why))
 	at, err := ledger.Load(ctx, r.store, run.RunID)
 	switch {
 	case err == nil && !at.State.Over() && !at.Async:
-		err = r.closeAbandoned(ctx, run.Job)
+		err = r.closeAbandoned(ctx, run.Job, run.RunID, why)
 	case errors.Is(err, store.ErrNotExist):
-		// It was refused before it began; its last words are in the log.
-		run.State, run.FinishedAt = ledger.Failed, time.Now()
+		why = fmt.Errorf("the run did not begin: %w", why)
+		run.State, run.FinishedAt, run.Error = ledger.Failed, time.Now(), ledger.Why(why)
 		report := ledger.BuildReport(run, ledger.Tally{}, run.FinishedAt)
-		report.Alerts = []string{notBegun(code)}
 		if err = ledger.Start(ctx, r.store, run); err == nil {
 			err = ledger.WriteReport(ctx, r.store, report) // first: what is over is read once
 		}
 		if err == nil {
-			_, err = ledger.SetState(ctx, r.store, run.RunID, ledger.Failed, run.FinishedAt)
+			_, err = ledger.Finish(ctx, r.store, run.RunID, ledger.Failed, why, run.FinishedAt)
 		}
 	}
 	if err != nil {
@@ -252,22 +261,46 @@ func (r *runner) end(ctx context.Context, run ledger.Run, code int, waited error
 	}
 }
 
-// notBegun says why a run ended before it was in the ledger, as far as those may
-// know who see the run: the program's own words can name paths and hosts.
-func notBegun(code int) string {
-	why := fmt.Sprintf("with exit code %d", code)
-	switch {
-	case code == 2:
-		why = "because its options do not fit (exit code 2)"
-	case code < 0:
-		why = "by a signal"
+// unnamedFile is a file that goes with the last process that has it open.
+func unnamedFile() (*os.File, error) {
+	f, err := os.CreateTemp("", "seed-run-")
+	if err != nil {
+		return nil, err
 	}
-	return "the run ended before it began, " + why + "; its last words are in the server's log"
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// maxWords are read of what a child wrote last: the stacks of a crash follow
+// the line that says why.
+const maxWords = 8 << 10
+
+// howEnded says how a child ended, in its own words where it had some.
+func howEnded(state *os.ProcessState, words *os.File) error {
+	how := state.String() // exit status 2; signal: killed
+	said, err := io.ReadAll(io.NewSectionReader(words, 0, maxWords))
+	err = errors.Join(err, words.Close())
+	text, _, _ := strings.Cut(string(said), "\n\ngoroutine ")
+	text = strings.TrimSpace(text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s; what it said last cannot be read: %w", how, err)
+	case text == "" && state.Success():
+		return errors.New(how)
+	case text == "" && state.ExitCode() < 0:
+		return fmt.Errorf("%s: it was killed before it could say why; where nobody did that, look for the kernel's out-of-memory message", how)
+	case text == "":
+		return fmt.Errorf("%s; it said nothing, its log may tell more", how)
+	}
+	return fmt.Errorf("%s (%s)", text, how)
 }
 
 // closeAbandoned marks the runs of a job that a killed process left as
-// running. While a process has the job's lease it does nothing.
-func (r *runner) closeAbandoned(ctx context.Context, job string) error {
+// running: the one of that id, if any, for that reason. While a process has the
+// job's lease it does nothing.
+func (r *runner) closeAbandoned(ctx context.Context, job, id string, why error) error {
 	holder := ledger.CurrentHolder()
 	holder.Job = job
 	lease, err := ledger.Acquire(ctx, r.store, job, holder, startTTL)
@@ -279,6 +312,11 @@ func (r *runner) closeAbandoned(ctx context.Context, job string) error {
 		return err
 	}
 	now := time.Now()
+	if id != "" {
+		if err := ledger.Abandon(ctx, r.store, id, why, now); err != nil {
+			return errors.Join(err, lease.Release(ctx))
+		}
+	}
 	return errors.Join(ledger.CloseHolder(ctx, r.store, lease.Before(), now), ledger.CloseAbandoned(ctx, r.store, job, now), lease.Release(ctx))
 }
 

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -53,7 +55,12 @@ func playPipeline(args []string) int {
 	job := strings.TrimPrefix(args[0], "--job=")
 	switch os.Getenv(asChild) {
 	case "refuse":
+		if _, err := os.NewFile(3, "last words").WriteString("--country=XX: two lower-case letters, password=hunter2"); err != nil {
+			return 3
+		}
 		return 2
+	case "mute":
+		return 3
 	case "secret":
 		if os.Getenv(TokenVariable)+os.Getenv(WebhookVariable) != "" {
 			return 3
@@ -89,6 +96,9 @@ func playPipeline(args []string) int {
 		time.Sleep(20 * time.Millisecond) // a process of its own: nothing to turn its clock with
 	}
 	if os.Getenv(asChild) == "crash" {
+		if err := debug.SetCrashOutput(os.NewFile(3, "last words"), debug.CrashOptions{}); err != nil {
+			return 3
+		}
 		panic("crashed on purpose")
 	}
 	tally := sampleTally()
@@ -457,14 +467,25 @@ func TestSteer(t *testing.T) {
 }
 
 func TestCrash(t *testing.T) {
-	for mode, state := range map[string]string{"crash": "interrupted", "refuse": "failed"} {
+	for mode, state := range map[string]string{"crash": "interrupted", "refuse": "failed", "mute": "failed"} {
 		t.Run(mode, func(t *testing.T) {
 			w := newWorld(t, mode)
 			id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
 			w.ended("seed")
 			w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == state })
-			said := map[string]any{"crash": []any{}, "refuse": []any{"the run ended before it began, because its options do not fit (exit code 2); its last words are in the server's log"}}
-			assert.Equal(t, said[mode], w.do("GET", "/api/v1/runs/"+id, "").json(t)["alerts"])
+			why := map[string]string{"crash": "panic: crashed on purpose (exit status 2)",
+				"refuse": "the run did not begin: --country=XX: two lower-case letters, password=REDACTED (exit status 2)",
+				"mute":   "the run did not begin: exit status 3; it said nothing, its log may tell more"}[mode]
+			assert.Equal(t, why, w.do("GET", "/api/v1/runs/"+id, "").json(t)["error"])
+			assert.Equal(t, why, w.do("GET", "/api/v1/runs", "").json(t)["runs"].([]any)[0].(map[string]any)["error"])
+			assert.Contains(t, w.do("GET", "/runs/"+id, "", "Accept", "text/html").body, html.EscapeString(why))
+			run, err := ledger.Load(t.Context(), w.store, id)
+			require.NoError(t, err)
+			assert.Equal(t, why, run.Error)
+			report, err := ledger.ReportSoFar(t.Context(), w.store, run, time.Now())
+			require.NoError(t, err)
+			assert.Equal(t, why, report.Error)
+			assert.Equal(t, http.StatusNotFound, w.do("GET", "/api/v1/runs/"+id+"/log", "").code)
 			w.until("a free job", func() bool { id, err := w.runner.active(t.Context(), "seed"); return id == "" && err == nil })
 			assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/seeds/orchestrate", "").code, "the next run can start at once")
 		})

@@ -48,6 +48,7 @@ type Worker struct {
 	stopping chan struct{}
 	paused   atomic.Bool
 	cause    atomic.Pointer[error]
+	endLog   func() error // of a process that keeps a part of the run's log
 
 	letters letters
 	sql     struct {
@@ -85,8 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Worker, error) {
 		_ = s.Close()
 		return nil, fmt.Errorf("opening the worker's web client: %w", err)
 	}
-	w := &Worker{cfg: cfg, Web: client, Log: Logger(cfg.LogFormat, cfg.LogLevel), calls: new(store.Calls), stopping: make(chan struct{})}
-	TakeLibraryLines(w.Log)
+	w := &Worker{cfg: cfg, Web: client, calls: new(store.Calls), stopping: make(chan struct{}), endLog: func() error { return nil }}
 	w.Store = store.Counted(s, w.calls)
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if cfg.Leases { // this process may have been started for a run that is over
@@ -96,6 +96,15 @@ func Open(ctx context.Context, cfg Config) (*Worker, error) {
 			return nil, errors.Join(fmt.Errorf("reading what the run is asked to do: %w", err), s.Close())
 		}
 	}
+	if cfg.Leases { // the launcher keeps the log of this process only where they are one
+		if err := w.keepOwnLog(ctx); err != nil {
+			w.cancel()
+			client.Close()
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	w.Log = RunLogger(cfg)
+	TakeLibraryLines(w.Log)
 	workers.open[cfg.RunID] = w
 	go w.watch()
 	return w, nil
@@ -123,10 +132,11 @@ func Close(runID string) error {
 	w.Web.Close()
 	w.sql.Lock()
 	defer w.sql.Unlock()
-	if w.sql.open == nil {
-		return w.Store.Close()
+	err := w.endLog()
+	if w.sql.open != nil {
+		err = errors.Join(err, w.sql.open.Close())
 	}
-	return errors.Join(w.sql.open.Close(), w.Store.Close())
+	return errors.Join(err, w.Store.Close())
 }
 
 // DB gives the process's database of the run, opened and brought up to date by

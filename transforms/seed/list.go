@@ -144,7 +144,7 @@ func (fn *listFn) Setup(ctx context.Context) (err error) {
 
 func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(File), emitTally func([]byte)) error {
 	cfg, log := fn.Config, fn.w.Log
-	log.Info("orchestrator_start", "run_id", cfg.Lane.RunID, "partition_info", map[string]string{"country": cfg.Country, "category": cfg.Category, "date": cfg.Date})
+	log.Info("orchestrator_start", "partition_info", map[string]string{"country": cfg.Country, "category": cfg.Category, "date": cfg.Date})
 	l, err := ListRaw(ctx, fn.w.Store, cfg)
 	if err != nil {
 		return err

@@ -1,0 +1,84 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+func TestLog(t *testing.T) {
+	s, ctx := newMemory(), t.Context()
+	if _, err := ReadLog(ctx, s, "r1"); !errors.Is(err, store.ErrNotExist) {
+		t.Errorf("the log of a run that has none: %v, want ErrNotExist", err)
+	}
+	l, err := NewLog(s, "r1", "")
+	must(t, err)
+	must(t, l.Flush(ctx))
+	if len(s.m) != 0 {
+		t.Errorf("nothing was said, and %d objects were written", len(s.m))
+	}
+	line := func(n int) string { return fmt.Sprintf("{\"n\":%08d,\"pad\":%q}\n", n, strings.Repeat("x", 1000)) }
+	const lines = 3000 // three megabytes
+	for n := range lines {
+		_, err := l.Write([]byte(line(n)))
+		must(t, err)
+		if n%100 == 0 {
+			must(t, l.Flush(ctx))
+		}
+	}
+	s.down = errors.New("down")
+	if err := l.Flush(ctx); err == nil {
+		t.Error("what was not written counts as written")
+	}
+	s.down = nil
+	must(t, l.Flush(ctx))
+	got, err := ReadLog(ctx, s, "r1")
+	must(t, err)
+	if len(got) > 2*logPart || len(got) < logPart {
+		t.Errorf("%d bytes are kept of %d, want between one part and two", len(got), lines*len(line(0)))
+	}
+	kept := strings.SplitAfter(strings.TrimSuffix(string(got), "\n"), "\n")
+	for i := range kept {
+		if want := strings.TrimSpace(line(lines - len(kept) + i)); strings.TrimSpace(kept[i]) != want {
+			t.Fatalf("line %d of %d is %.30s, want %.30s: the newest, in order, whole", i, len(kept), kept[i], want)
+		}
+	}
+	if !l.Crowded() {
+		t.Error("three megabytes are no crowd")
+	}
+	other, err := NewLog(s, "r1", "host-7")
+	must(t, err)
+	_, err = other.Write([]byte("of a worker\n"))
+	must(t, errors.Join(err, other.Flush(ctx)))
+	if again, err := ReadLog(ctx, s, "r1"); err != nil || string(again) != string(got)+"of a worker\n" {
+		t.Errorf("with a worker's part: %d bytes, %v", len(again), err)
+	}
+	if _, err := NewLog(s, "../r1", ""); err == nil {
+		t.Error("a run's log outside its folder")
+	}
+}
+
+func TestWhy(t *testing.T) {
+	s, ctx := newMemory(), t.Context()
+	must(t, Start(ctx, s, aRun("r1")))
+	run, err := Finish(ctx, s, "r1", Failed, fmt.Errorf("opening postgres://u:secret@h/d:\n  \x1b[31mrefused"), day)
+	must(t, err)
+	const want = `opening postgres://REDACTED@h/d: \u001b[31mrefused`
+	again, err := Load(ctx, s, "r1")
+	must(t, err)
+	if run.Error != want || again.Error != want || BuildReport(again, Tally{}, day).Error != want {
+		t.Errorf("kept %q, loaded %q, want %q", run.Error, again.Error, want)
+	}
+	if got := Why(errors.New(strings.Repeat("한", 5000))); len(got) > maxError+8 {
+		t.Errorf("%d bytes are kept of an error", len(got))
+	}
+	must(t, Start(ctx, s, aRun("r2")))
+	must(t, CloseAbandoned(ctx, s, "seed", day.Add(time.Hour)))
+	if r, err := Load(ctx, s, "r2"); err != nil || r.State != Interrupted || r.Error == "" {
+		t.Errorf("abandoned: %+v, %v", r, err)
+	}
+}

@@ -1,0 +1,177 @@
+package lane
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// RunLogger is Logger for one run: each line says of which run and job it is,
+// and is kept in the store too where this process keeps the run's log.
+func RunLogger(cfg Config) *slog.Logger {
+	h := Logger(cfg.LogFormat, cfg.LogLevel).Handler()
+	if k := kept(cfg.RunID); k != nil {
+		json := slog.NewJSONHandler(k.log, handlerOptions(min(cfg.LogLevel, slog.LevelInfo)))
+		h = slog.NewMultiHandler(h, &keptHandler{json, k})
+	}
+	return slog.New(h).With("run_id", cfg.RunID, "job", cfg.Job)
+}
+
+// KeptLogger writes into the run's log in the store alone.
+func KeptLogger(cfg Config) *slog.Logger {
+	k := kept(cfg.RunID)
+	if k == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewJSONHandler(k.log, handlerOptions(slog.LevelInfo))).With("run_id", cfg.RunID, "job", cfg.Job)
+}
+
+// keptHandler leaves lines out that tell of nothing amiss once the log has
+// grown: they would push out those that do.
+type keptHandler struct {
+	slog.Handler
+	k *keptLog
+}
+
+// Enabled implements slog.Handler.
+func (h *keptHandler) Enabled(ctx context.Context, l slog.Level) bool {
+	return h.Handler.Enabled(ctx, l) && (l >= slog.LevelWarn || !h.k.log.Crowded())
+}
+
+// Handle implements slog.Handler.
+func (h *keptHandler) Handle(ctx context.Context, r slog.Record) error {
+	err := h.Handler.Handle(ctx, r)
+	if r.Level >= slog.LevelError {
+		h.k.soon()
+	}
+	return err
+}
+
+// WithAttrs implements slog.Handler.
+func (h *keptHandler) WithAttrs(a []slog.Attr) slog.Handler {
+	return &keptHandler{h.Handler.WithAttrs(a), h.k}
+}
+
+// WithGroup implements slog.Handler.
+func (h *keptHandler) WithGroup(name string) slog.Handler {
+	return &keptHandler{h.Handler.WithGroup(name), h.k}
+}
+
+// logEvery is how often the new lines of a run's log go to the store; errors
+// do not wait so long.
+const logEvery = 15 * time.Second
+
+type keptLog struct {
+	log  *ledger.Log
+	wake chan struct{}
+}
+
+func (k *keptLog) soon() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+var keptLogs = struct {
+	sync.Mutex
+	byRun map[string]*keptLog
+}{byRun: map[string]*keptLog{}}
+
+func kept(runID string) *keptLog {
+	keptLogs.Lock()
+	defer keptLogs.Unlock()
+	return keptLogs.byRun[runID]
+}
+
+// KeepLog keeps the log of a run in the store until the function that it gives
+// is called, which writes the last lines. process is "" for the launcher. Of
+// one run a process keeps one log: a second call gives a function that does
+// nothing.
+func KeepLog(ctx context.Context, s store.Store, runID, process string) (end func(context.Context) error, err error) {
+	l, err := ledger.NewLog(s, runID, process)
+	if err != nil {
+		return nil, err
+	}
+	k := &keptLog{l, make(chan struct{}, 1)}
+	keptLogs.Lock()
+	defer keptLogs.Unlock()
+	if keptLogs.byRun[runID] != nil {
+		return func(context.Context) error { return nil }, nil
+	}
+	keptLogs.byRun[runID] = k
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(logEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-k.wake:
+				if !wait(ctx, time.Second) { // errors come in swarms
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+			_ = l.Flush(ctx) // tried again; the last one's error is told
+		}
+	}()
+	return func(ctx context.Context) error {
+		cancel()
+		<-done
+		keptLogs.Lock()
+		delete(keptLogs.byRun, runID)
+		keptLogs.Unlock()
+		if err := l.Flush(ctx); err != nil {
+			return fmt.Errorf("keeping the run's log: %w", err)
+		}
+		return nil
+	}, nil
+}
+
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// processName tells the processes of one run apart.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	return notInName.ReplaceAllString(fmt.Sprintf("%.60s-%d", host, os.Getpid()), "-")
+}
+
+// keepOwnLog keeps what a worker says whose run was launched by another
+// process. It ends with the worker.
+func (w *Worker) keepOwnLog(ctx context.Context) error {
+	end, err := KeepLog(ctx, w.Store, w.cfg.RunID, processName())
+	if err != nil {
+		return err
+	}
+	w.endLog = func() error {
+		within, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		return end(within)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package lane
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// TestRunLog keeps what a run says in the store: errors within a second, the
+// rest by and by, the last lines at the end, each with its run and job; and
+// what tells of trouble when there is no room for the rest.
+func TestRunLog(t *testing.T) {
+	s := memory(t)
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		read := func() string {
+			t.Helper()
+			b, err := ledger.ReadLog(ctx, s, "r1")
+			if err != nil && !errors.Is(err, store.ErrNotExist) {
+				t.Fatal(err)
+			}
+			return string(b)
+		}
+		end, err := KeepLog(ctx, s, "r1", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := RunLogger(Config{Job: "seed", RunID: "r1", LogLevel: 12})
+		log.Info("calm")
+		log.Debug("nothing")
+		time.Sleep(logEvery - time.Second)
+		if got := read(); got != "" {
+			t.Errorf("kept at once: %q", got)
+		}
+		time.Sleep(2 * time.Second)
+		if got := read(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"event":"calm","run_id":"r1","job":"seed"`) {
+			t.Errorf("after %s: %q", logEvery, got)
+		}
+		log.Error("trouble")
+		time.Sleep(1100 * time.Millisecond)
+		if got := read(); !strings.Contains(got, "trouble") {
+			t.Errorf("a second after an error: %q", got)
+		}
+		for range 20000 {
+			log.Info("calm", "pad", strings.Repeat("x", 200))
+		}
+		log.With("domain", "a.example").WithGroup("g").Warn("last words")
+		if err := end(ctx); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(read()), "\n")
+		for _, want := range []string{"trouble", "last words"} {
+			if !strings.Contains(strings.Join(lines, "\n"), want) {
+				t.Errorf("%d lines are kept, without %q", len(lines), want)
+			}
+		}
+		for _, l := range lines {
+			var v struct {
+				RunID string `json:"run_id"`
+				Job   string `json:"job"`
+			}
+			if err := json.Unmarshal([]byte(l), &v); err != nil || v.RunID != "r1" || v.Job != "seed" {
+				t.Fatalf("%q: %v", l, err)
+			}
+		}
+		log.Error("nobody keeps this")
+		if strings.Contains(read(), "nobody") {
+			t.Error("a log that has ended goes on")
+		}
+	})
+}

@@ -292,9 +292,9 @@ func lookAtDocs(ctx context.Context, o Options, s store.Store, stdout io.Writer)
 
 func purgeDocs(ctx context.Context, o Options, d *db.DB, s store.Store, stdout io.Writer) error {
 	id := o.Docs.Purge
-	p, err := docs.Purge(ctx, d, s, id, time.Now())
-	if err != nil {
-		return err
+	p, purged := docs.Purge(ctx, d, s, id, time.Now())
+	if purged != nil && !errors.Is(purged, docs.ErrNotErased) {
+		return purged
 	}
 	rows := int64(0)
 	for _, n := range p.Rows {
@@ -306,8 +306,8 @@ func purgeDocs(ctx context.Context, o Options, d *db.DB, s store.Store, stdout i
 		fmt.Fprintf(&b, "%d chunks are to be deleted from the embeddings too: %s\n", p.Chunks, p.DeletionList)
 	}
 	fmt.Fprintf(&b, "it is not crawled again before --enable-provider=%s\n", id)
-	_, err = io.WriteString(stdout, b.String())
-	return err
+	_, err := io.WriteString(stdout, b.String())
+	return errors.Join(purged, err)
 }
 
 func explainDocs(ctx context.Context, o Options, cfg docs.Config, stdout io.Writer) (err error) {

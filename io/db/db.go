@@ -111,6 +111,9 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 		// In WAL this survives the end of a process at any moment. A power cut
 		// can take back the latest commits, never spoil the file.
 		"synchronous(normal)",
+		// What is deleted is overwritten, not only unlinked: text has a time to be
+		// kept for. See Erase for what an older program deleted.
+		"secure_delete(1)",
 	}}
 	var file url.URL
 	switch path {

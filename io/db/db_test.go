@@ -486,3 +486,76 @@ func TestMissing(t *testing.T) {
 		}
 	}
 }
+
+// What was deleted is not in the database's files any more: SQLite overwrites
+// it, and Erase takes what an older program only unlinked.
+func TestDeletedIsErased(t *testing.T) {
+	const secret = "a text whose time to be kept is over "
+	text := strings.Repeat(secret, 40)
+	fill := func(t *testing.T, d *db.DB, c interface {
+		ExecContext(context.Context, string, ...any) (sql.Result, error)
+	}) {
+		_, err := c.ExecContext(t.Context(), `CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL)`)
+		require.NoError(t, err)
+		for i := range 300 {
+			_, err := c.ExecContext(t.Context(), `INSERT INTO texts (id, text) VALUES ($1, $2)`, i, fmt.Sprint(text, i))
+			require.NoError(t, err)
+		}
+		_, err = c.ExecContext(t.Context(), `UPDATE texts SET text = 'short' WHERE id < 100`)
+		require.NoError(t, err)
+		_, err = c.ExecContext(t.Context(), `DELETE FROM texts WHERE id >= 50`)
+		require.NoError(t, err)
+	}
+	holds := func(t *testing.T, dsn string) bool {
+		var all []byte
+		for _, suffix := range []string{"", "-wal"} {
+			b, err := os.ReadFile(strings.TrimPrefix(dsn, "sqlite://") + suffix)
+			if !errors.Is(err, os.ErrNotExist) {
+				require.NoError(t, err)
+			}
+			all = append(all, b...)
+		}
+		return strings.Contains(string(all), secret)
+	}
+	t.Run("overwritten", func(t *testing.T) {
+		dsn := dbtest.SQLite(t)
+		d, err := db.Open(t.Context(), dsn)
+		require.NoError(t, err)
+		fill(t, d, d)
+		require.NoError(t, d.Close()) // which empties the log
+		require.False(t, holds(t, dsn))
+	})
+	t.Run("erased", func(t *testing.T) {
+		dsn := dbtest.SQLite(t)
+		d, err := db.Open(t.Context(), dsn)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, d.Close()) }()
+		c, err := d.Conn(t.Context())
+		require.NoError(t, err)
+		_, err = c.ExecContext(t.Context(), `PRAGMA secure_delete = 0`)
+		require.NoError(t, err)
+		fill(t, d, c)
+		require.NoError(t, c.Close())
+		_, err = d.ExecContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`)
+		require.NoError(t, err)
+		require.True(t, holds(t, dsn), "in the pages that are free")
+		require.NoError(t, d.Erase(t.Context(), "texts"))
+		require.False(t, holds(t, dsn))
+		var n int
+		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM texts WHERE text = 'short'`).Scan(&n))
+		require.Equal(t, 50, n)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		d, err := db.Open(t.Context(), dbtest.Postgres(t))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, d.Close()) }()
+		fill(t, d, d)
+		size := func() (n int) {
+			require.NoError(t, d.QueryRowContext(t.Context(), `SELECT pg_relation_size('texts')`).Scan(&n))
+			return n
+		}
+		require.Greater(t, size(), 100_000)
+		require.NoError(t, d.Erase(t.Context(), "texts"))
+		require.LessOrEqual(t, size(), 8192, "one page holds the fifty short ones")
+	})
+}

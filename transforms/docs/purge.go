@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -32,21 +33,37 @@ var provided = []string{"pages", "links", "chunks", "docs_blocks", "docs_changes
 // Purge removes everything that a provider left behind (section 8.2: within 48
 // hours of its request) and disables it until Enable. The ids of its chunks go
 // to a deletion list in the store, for the side that keeps the embeddings. A
-// run that crawls the provider makes it fail: stop that first.
+// run that crawls the provider makes it fail: stop that first. ErrNotErased says
+// that all is done but the last step: deleted text may still be read from the
+// database's files; a second call does that step alone.
 func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time) (Purged, error) {
+	p, err := purge(ctx, d, s, provider, now)
+	if err != nil {
+		return p, fmt.Errorf("purging %s: %w", provider, err)
+	}
+	if err := d.Erase(ctx, append(slices.Clone(provided), "docs_robots")...); err != nil {
+		return p, fmt.Errorf("purging %s: %w: %w", provider, ErrNotErased, err)
+	}
+	return p, nil
+}
+
+// purge removes what is a provider's, under its lease.
+func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time) (Purged, error) {
 	p := Purged{Provider: provider, Rows: map[string]int64{}, DeletionList: fmt.Sprintf("handoff/docs/deletions/%s-%s.jsonl", provider, now.UTC().Format("20060102T150405Z"))}
-	fail := func(err error) (Purged, error) { return p, fmt.Errorf("purging %s: %w", provider, err) }
 	lease, err := d.Lease(ctx, "docs/provider/"+provider, "purge", time.Minute)
 	if err != nil {
-		return fail(err)
+		return p, err
 	}
-	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }() // it expires by itself
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	release := lease.Keep(ctx, cancel)
+	defer func() { _ = release() }() // it expires by itself
 
 	// The list first: after the rows nobody knows the ids any more.
 	if err := p.list(ctx, d, s); err != nil {
-		return fail(err)
+		return p, err
 	}
-	err = d.Tx(ctx, func(tx *sql.Tx) error {
+	if err := d.Tx(ctx, func(tx *sql.Tx) error {
 		clear(p.Rows)
 		if err := p.forgetRobots(ctx, tx); err != nil {
 			return err
@@ -60,23 +77,22 @@ func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO docs_providers (id, disabled_at) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET disabled_at = excluded.disabled_at`, provider, db.Micros(now))
 		return err
-	})
-	if err != nil {
-		return fail(err)
+	}); err != nil {
+		return p, err
 	}
 	for o, err := range s.List(ctx, handOffPrefix(provider)) {
 		if err != nil {
-			return fail(err)
+			return p, err
 		}
 		if err := store.Retry(ctx, func() error { return s.Delete(ctx, o.Key) }); err != nil {
-			return fail(err)
+			return p, err
 		}
 		p.Objects++
 	}
 	var letters []string
 	for l, err := range ledger.ListDeadLetters(ctx, s, Job, "") {
 		if err != nil {
-			return fail(err)
+			return p, err
 		}
 		if l.Input.Source == provider {
 			letters = append(letters, l.ID())
@@ -84,12 +100,16 @@ func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 	}
 	for _, id := range letters {
 		if err := ledger.Remove(ctx, s, Job, id); err != nil {
-			return fail(err)
+			return p, err
 		}
 		p.DeadLetters++
 	}
 	return p, nil
 }
+
+// ErrNotErased says that a purge removed everything, but could not rewrite the
+// database's files, which may still hold the deleted text in their free parts.
+var ErrNotErased = errors.New("its rows are removed, but their text may still be in free parts of the database's files; purge it again when no run is using the database")
 
 // forgetRobots removes the robots.txt of the origins that pages were asked for
 // at. When those may be asked again stays, as that is their wish.

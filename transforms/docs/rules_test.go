@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -708,6 +709,64 @@ func TestPurge(t *testing.T) {
 		require.Empty(t, w.handed())
 		require.NoError(t, s.Close())
 	})
+}
+
+// Nothing that a page said can be read from the database's file once its
+// provider is purged, also where another process has the file open.
+func TestPurgeErases(t *testing.T) {
+	dsn := dbtest.SQLite(t)
+	d, err := db.Open(t.Context(), dsn)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	w := newWorld(t, d)
+	_, err = d.ExecContext(t.Context(), `PRAGMA secure_delete = 0`) // as an older program had it, on one connection
+	require.NoError(t, err)
+	var links []string
+	for n := range 20 {
+		links = append(links, fmt.Sprint("/docs/", n))
+		w.set(fmt.Sprint("/docs/", n), doc(fmt.Sprint("zanzibar ", n)))
+	}
+	w.set("/docs", doc("zanzibar", links...))
+	w.run()
+	w.newSession()
+	w.set("/docs", doc("zanzibar anew", links...))
+	w.run()
+	other, err := db.Open(t.Context(), dsn)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, other.Close()) }()
+	file := func() (all string) {
+		for _, suffix := range []string{"", "-wal"} {
+			b, err := os.ReadFile(strings.TrimPrefix(dsn, "sqlite://") + suffix)
+			require.NoError(t, err)
+			all += string(b)
+		}
+		return all
+	}
+	require.Contains(t, file(), "zanzibar")
+	s, err := store.Open(t.Context(), w.dir)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	_, err = Purge(t.Context(), d, s, "p", w.time.now())
+	require.NoError(t, err)
+	require.NotContains(t, file(), "zanzibar")
+
+	// Where somebody reads on, it says what is left to do, and a second purge does it.
+	w.set("/docs", doc("zanzibar"))
+	w.newSession()
+	w.run()
+	d.SetMaxOpenConns(1)
+	_, err = d.ExecContext(t.Context(), `PRAGMA busy_timeout = 20`) // waits no longer than that for readers
+	require.NoError(t, err)
+	reading, err := other.QueryContext(t.Context(), `SELECT key FROM pages`)
+	require.NoError(t, err)
+	require.True(t, reading.Next())
+	_, err = Purge(t.Context(), d, s, "p", w.time.now())
+	require.ErrorIs(t, err, ErrNotErased)
+	require.Equal(t, []string{"0"}, w.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM pages`))
+	require.NoError(t, reading.Close())
+	_, err = Purge(t.Context(), d, s, "p", w.time.now())
+	require.NoError(t, err)
+	require.NotContains(t, file(), "zanzibar")
 }
 
 // Section 9.3's form, to the letter.

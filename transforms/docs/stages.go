@@ -235,6 +235,14 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 		return Open, Stats{}, err
 	}
 	defer leave()
+	off, err := disabled(ctx, fn.db)
+	if err != nil {
+		return Open, Stats{}, err
+	}
+	if off[p.ProviderID] { // purged since this run began
+		fn.w.Log.Warn("provider_left_out", "provider", p.ProviderID, "reason", "it was purged and not enabled again")
+		return Done, Stats{}, nil
+	}
 	in, err := enter(ctx, fn.db, session, p.ProviderID, fn.Config.Lane.RunID, time.Now())
 	if err != nil {
 		return Open, Stats{}, err

@@ -9,12 +9,19 @@ import (
 	"golang.org/x/net/html"
 )
 
+const (
+	maxLinks = 100     // feeds listed of one page
+	maxToken = 1 << 20 // bytes of one tag, script or text of HTML; reading ends at a longer one
+)
+
 // Discover lists the feeds a page names with <link rel=alternate> and the type
-// of RSS or Atom, absolute, in order, without repetitions. Relative ones are
+// of RSS or Atom, absolute, in order, without
+// repetitions, a hundred at most. Relative ones are
 // resolved against the page's base element, else against base, the page's URL.
 func Discover(page []byte, base *url.URL) []string {
 	var found []string
 	z := html.NewTokenizer(bytes.NewReader(page))
+	z.SetMaxBuf(maxToken)
 	based := false
 	for {
 		kind := z.Next()
@@ -59,6 +66,9 @@ func Discover(page []byte, base *url.URL) []string {
 		}
 		if s := u.String(); !slices.Contains(found, s) {
 			found = append(found, s)
+			if len(found) == maxLinks {
+				return found
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package feed
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
@@ -30,7 +31,15 @@ const (
 // ErrNotFeed says that a body is something else.
 var ErrNotFeed = errors.New("not a feed")
 
-// Feed is a feed's head and items, in the document's order.
+// What is read of a document: a stranger's, which a few kilobytes on the wire
+// can make ten megabytes. More is as if the document broke off there.
+const (
+	maxDepth = 1024     // elements within each other; libxml2 takes 256
+	maxTag   = 64 << 10 // bytes of one tag with its attributes
+	maxItems = 50_000   // as many as a sitemap may have
+)
+
+// Feed is a feed's head and items, in the document's order: 50,000 at most.
 type Feed struct {
 	Kind  Kind
 	Title string
@@ -61,10 +70,7 @@ func Parse(body []byte) (Feed, error) {
 func parseJSON(text string) (Feed, error) {
 	var doc struct {
 		Version, Title string
-		Items          []struct {
-			URL, Title string
-			Published  string `json:"date_published"`
-		}
+		Items          jsonItems
 	}
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		return Feed{}, errors.Join(ErrNotFeed, err)
@@ -72,20 +78,86 @@ func parseJSON(text string) (Feed, error) {
 	if !strings.Contains(doc.Version, "jsonfeed.org/version/") {
 		return Feed{}, ErrNotFeed
 	}
-	f := Feed{Kind: JSON, Title: doc.Title}
-	for _, i := range doc.Items {
-		f.Items = append(f.Items, Item{Link: i.URL, Title: i.Title, Published: i.Published})
+	return Feed{Kind: JSON, Title: doc.Title, Items: doc.Items}, nil
+}
+
+// jsonItems reads a JSON Feed's items one at a time.
+type jsonItems []Item
+
+func (items *jsonItems) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return errors.Join(errors.New("items is no array"), err)
 	}
-	return f, nil
+	for d.More() && len(*items) < maxItems {
+		var i struct {
+			URL, Title string
+			Published  string `json:"date_published"`
+		}
+		if err := d.Decode(&i); err != nil {
+			return err
+		}
+		*items = append(*items, Item{Link: i.URL, Title: i.Title, Published: i.Published})
+	}
+	return nil
+}
+
+// tokens is an XML decoder that ends where a document passes what is read of it.
+type tokens struct {
+	*xml.Decoder
+	text  string
+	in    reader
+	depth int
+}
+
+// reader ends at a limit that moves with the tokens.
+type reader struct {
+	strings.Reader
+	left int
+}
+
+func (r *reader) ReadByte() (byte, error) {
+	if r.left--; r.left < 0 {
+		return 0, errHostile
+	}
+	return r.Reader.ReadByte()
+}
+
+var errHostile = errors.New("the document is nested too deep or has too long a tag")
+
+func newTokens(text string) *tokens {
+	t := &tokens{text: text}
+	t.in.Reset(text)
+	t.Decoder = xml.NewDecoder(&t.in)
+	t.Strict = false
+	t.Entity = xml.HTMLEntity
+	t.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // text is decoded already
+	return t
+}
+
+// Token gives the next one. A tag is bounded by what the decoder may read of
+// it, for it makes something of every attribute; other tokens are plain text.
+func (t *tokens) Token() (xml.Token, error) {
+	t.in.left = len(t.text)
+	if rest := t.text[min(int(t.InputOffset()), len(t.text)):]; len(rest) > 1 && rest[0] == '<' && rest[1] != '!' && rest[1] != '?' {
+		t.in.left = maxTag
+	}
+	token, err := t.Decoder.Token()
+	switch token.(type) {
+	case xml.StartElement:
+		if t.depth++; t.depth > maxDepth {
+			return nil, errHostile
+		}
+	case xml.EndElement:
+		t.depth--
+	}
+	return token, err
 }
 
 // parseXML reads leniently and by local names: the namespaces of feeds are as
 // often wrong as right.
 func parseXML(text string) (Feed, error) {
-	d := xml.NewDecoder(strings.NewReader(text))
-	d.Strict = false
-	d.Entity = xml.HTMLEntity
-	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // text is decoded already
+	d := newTokens(text)
 	var f Feed
 	var path []string
 	var item *Item
@@ -135,6 +207,9 @@ func parseXML(text string) (Feed, error) {
 				if item != nil && (path[n-1] == "item" || path[n-1] == "entry") {
 					f.add(item, guid, updated)
 					item = nil
+					if len(f.Items) == maxItems {
+						return f, nil
+					}
 				}
 				path = path[:n-1]
 			}
@@ -203,7 +278,7 @@ func extension(t xml.StartElement) bool {
 }
 
 // content reads up to the end of the element just begun, markup dropped.
-func content(d *xml.Decoder) string {
+func content(d *tokens) string {
 	var b strings.Builder
 	for depth := 1; depth > 0; {
 		t, err := d.Token()
@@ -245,7 +320,9 @@ func atomText(t xml.StartElement, s string) string {
 		return s
 	}
 	var b strings.Builder
-	for z := html.NewTokenizer(strings.NewReader(s)); ; {
+	z := html.NewTokenizer(strings.NewReader(s))
+	z.SetMaxBuf(maxToken)
+	for {
 		switch z.Next() {
 		case html.ErrorToken:
 			return strings.TrimSpace(b.String()) // the end of the text, or of what can be read

@@ -288,21 +288,21 @@ func unescape(s string) string {
 	if strings.IndexByte(s, '&') < 0 {
 		return s
 	}
-	s = html.UnescapeString(s)
-	for from := 0; ; {
-		i := strings.IndexByte(s[from:], '&')
-		if i < 0 {
-			return s
+	var out strings.Builder
+	for rest := html.UnescapeString(s); ; {
+		before, after, found := strings.Cut(rest, "&")
+		out.WriteString(before)
+		if !found {
+			return out.String()
 		}
-		i += from
-		n := strings.IndexFunc(s[i+1:], func(r rune) bool {
+		n := strings.IndexFunc(after, func(r rune) bool {
 			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_'
 		})
-		if n > 0 && s[i+1+n] == ';' {
-			s = s[:i] + s[i+n+2:]
-			from = i
-		} else {
-			from = i + 1
+		if n > 0 && after[n] == ';' {
+			rest = after[n+1:]
+			continue
 		}
+		out.WriteByte('&')
+		rest = after
 	}
 }

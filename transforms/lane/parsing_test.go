@@ -1,0 +1,55 @@
+package lane_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// However many are at work, so many bytes are parsed at once and no more.
+func TestParsingHasABudget(t *testing.T) {
+	const mib, budget = 1 << 20, 16
+	for _, tt := range []struct{ size, atOnce int64 }{{mib, budget}, {5 * mib, 3}, {10 * mib, 1}, {100 * mib, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			var now, most, done atomic.Int64
+			for range 40 {
+				go func() {
+					end, err := lane.Parsing(t.Context(), int(tt.size))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if n := now.Add(1); n > most.Load() {
+						most.Store(n)
+					}
+					time.Sleep(time.Second) // the bubble's
+					now.Add(-1)
+					done.Add(1)
+					end()
+				}()
+			}
+			time.Sleep(time.Minute)
+			if most.Load() != tt.atOnce || done.Load() != 40 {
+				t.Errorf("of %d MiB each: %d at once and %d done, want %d and 40", tt.size/mib, most.Load(), done.Load(), tt.atOnce)
+			}
+		})
+	}
+}
+
+func TestParsingEndsWithItsContext(t *testing.T) {
+	end, err := lane.Parsing(t.Context(), 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := lane.Parsing(ctx, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the context's error", err)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/newsfork/seed-engine/transforms/parsing"
 )
 
 // productDetailFetcher fetches products' pages:
@@ -26,8 +28,13 @@ func (v *visit) productDetailFetcher() *stage {
 // productDetailParser reads products' pages: ParseProductDetailHtml → SaveProduct.
 func (v *visit) productDetailParser() *stage {
 	return &stage{name: "ProductDetailParser", takes: KindParseProductDetailHtml, size: v.cfg.DetailParsers,
-		work: func(_ context.Context, task Task) ([]Task, error) {
+		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(ParseProductDetailHtml)
+			end, err := parsing.Begin(ctx, len(t.HTMLContent))
+			if err != nil {
+				return nil, err
+			}
+			defer end()
 			p, missing, err := v.reader.readDetail(t.ProductURL, t.HTMLContent)
 			for _, name := range v.layout.page(missing) {
 				v.log.Warn("field_stopped_matching", "field", name, "pages", layoutWindow, "url", t.ProductURL)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/newsfork/seed-engine/transforms/parsing"
 )
 
 // listPageFetcher fetches list pages: FetchListPage → ParseListPageHtml.
@@ -43,8 +45,13 @@ const parseBatch = 16
 // ParseListPageHtml → FetchProductDetailPage, one for each of them.
 func (v *visit) listPageParser() *stage {
 	return &stage{name: "ListPageParser", takes: KindParseListPageHtml, size: v.cfg.ListParsers, batch: parseBatch, settle: v.settleList,
-		work: func(_ context.Context, task Task) ([]Task, error) {
+		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(ParseListPageHtml)
+			end, err := parsing.Begin(ctx, len(t.HTMLContent))
+			if err != nil {
+				return nil, err
+			}
+			defer end()
 			p, err := v.reader.readList(t.from.URL, t.HTMLContent)
 			if err != nil {
 				return nil, &failure{kind: "parse_failed", err: err}

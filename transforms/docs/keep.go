@@ -22,6 +22,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/canonical"
 	"github.com/newsfork/seed-engine/transforms/chunk"
 	"github.com/newsfork/seed-engine/transforms/content"
+	"github.com/newsfork/seed-engine/transforms/parsing"
 	"github.com/newsfork/seed-engine/transforms/policy"
 	"github.com/newsfork/seed-engine/transforms/sitemap"
 )
@@ -497,7 +498,12 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		}
 		body, contentType = []byte(rendered), "text/html; charset=utf-8"
 	}
+	end, err := parsing.Begin(ctx, len(body))
+	if err != nil {
+		return err
+	}
 	pg, r, err := c.read(form, body, contentType, ch)
+	end()
 	switch {
 	case err != nil:
 		if derr := c.w.DeadLetter(ctx, c.letter(ch.page, "page_unreadable", err.Error())); derr != nil {

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/canonical"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/metadata"
+	"github.com/newsfork/seed-engine/transforms/parsing"
 	"github.com/newsfork/seed-engine/transforms/robots"
 	"github.com/newsfork/seed-engine/transforms/sitemap"
 )
@@ -344,6 +346,16 @@ func (c *collector) sitemap(ctx context.Context, at string, beside bool) fetched
 		f.body = nil
 		return f
 	}
+	size := len(f.body)
+	if bytes.HasPrefix(f.body, []byte{0x1f, 0x8b}) { // what it unpacks to is not known before
+		size = sitemapMax
+	}
+	end, err := parsing.Begin(ctx, size)
+	if err != nil {
+		f.body = nil
+		return f // the run is told to stop: nothing of this visit is kept
+	}
+	defer end()
 	if body, unpacked, cut, err := sitemap.Unpack(f.body, sitemapMax); err == nil && unpacked {
 		f.body, f.truncated = body, f.truncated || cut
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/feed"
 	"github.com/newsfork/seed-engine/transforms/metadata"
+	"github.com/newsfork/seed-engine/transforms/parsing"
 	"github.com/newsfork/seed-engine/transforms/sitemap"
 )
 
@@ -91,9 +92,14 @@ func (c *collector) feeds(ctx context.Context, page fetched, named []string, bes
 		base = final
 	}
 	if page.ok() {
+		end, err := parsing.Begin(ctx, len(page.body))
+		if err != nil {
+			return nil // the run is told to stop: nothing of this visit is kept
+		}
 		for _, u := range feed.Discover(page.body, base) {
 			add(u)
 		}
+		end()
 	}
 	for _, p := range usualFeeds {
 		add(base.Scheme + "://" + base.Host + p)
@@ -113,7 +119,12 @@ func (c *collector) feeds(ctx context.Context, page fetched, named []string, bes
 		if !got.ok() {
 			continue
 		}
+		end, err := parsing.Begin(ctx, len(got.body))
+		if err != nil {
+			break
+		}
 		parsed, err := feed.Parse(got.body)
+		end()
 		if err != nil || parsed.Kind == feed.JSON {
 			continue // a page that is no RSS or Atom is no finding
 		}

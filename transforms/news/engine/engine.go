@@ -24,6 +24,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/article"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parsing"
 	"github.com/newsfork/seed-engine/transforms/robots"
 	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
@@ -340,7 +341,12 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	u, asked, err := v.addresses(e)
 	var a provider.Article
 	if err == nil {
+		end, ended := parsing.Begin(ctx, len(e.HTML))
+		if ended != nil {
+			return ended
+		}
 		a, err = v.parse(e, u)
+		end()
 	}
 	v.result.Health.Parsed++
 	if err != nil {

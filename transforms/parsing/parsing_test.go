@@ -1,4 +1,4 @@
-package lane_test
+package parsing_test
 
 import (
 	"context"
@@ -8,18 +8,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/parsing"
 )
 
 // However many are at work, so many bytes are parsed at once and no more.
-func TestParsingHasABudget(t *testing.T) {
+func TestBudget(t *testing.T) {
 	const mib, budget = 1 << 20, 16
 	for _, tt := range []struct{ size, atOnce int64 }{{mib, budget}, {5 * mib, 3}, {10 * mib, 1}, {100 * mib, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			var now, most, done atomic.Int64
 			for range 40 {
 				go func() {
-					end, err := lane.Parsing(t.Context(), int(tt.size))
+					end, err := parsing.Begin(t.Context(), int(tt.size))
 					if err != nil {
 						t.Error(err)
 						return
@@ -41,15 +41,15 @@ func TestParsingHasABudget(t *testing.T) {
 	}
 }
 
-func TestParsingEndsWithItsContext(t *testing.T) {
-	end, err := lane.Parsing(t.Context(), 1<<30)
+func TestBeginEndsWithItsContext(t *testing.T) {
+	end, err := parsing.Begin(t.Context(), 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer end()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := lane.Parsing(ctx, 1); !errors.Is(err, context.Canceled) {
+	if _, err := parsing.Begin(ctx, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the context's error", err)
 	}
 }

@@ -1,14 +1,11 @@
 package web
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,6 +14,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/newsfork/seed-engine/testdata/cases"
 )
 
 func pack(t testing.TB, coding string, plain []byte) []byte {
@@ -124,37 +123,22 @@ func TestDecodeTruncated(t *testing.T) {
 }
 
 func TestDecodeCases(t *testing.T) {
-	dir := filepath.Join("..", "..", "..", "shared", "cases", "charset")
-	f, err := os.Open(filepath.Join(dir, "cases.jsonl"))
-	if os.IsNotExist(err) {
-		t.Skip("the shared cases are not here: ", dir)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
 	ran := 0
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
+	for _, row := range cases.Rows[json.RawMessage](t, "charset/cases.jsonl") {
 		var c struct {
 			ID, Kind, File string
 			Coding         string `json:"content_encoding"`
 			Sum            string `json:"plain_sha256"`
 			Bytes          int    `json:"plain_bytes"`
 		}
-		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+		if err := json.Unmarshal(row, &c); err != nil {
 			continue // other kinds have other fields
 		}
 		if c.Kind != "content-encoding" && c.Kind != "decompression-bomb" {
 			continue
 		}
 		ran++
-		raw, err := os.ReadFile(filepath.Join(dir, c.File))
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, cut, err := unpack(raw, 1<<20, c.Coding)
+		body, cut, err := unpack(cases.File(t, "charset/"+c.File), 1<<20, c.Coding)
 		sum := sha256.Sum256(body)
 		switch {
 		case err != nil:
@@ -166,9 +150,6 @@ func TestDecodeCases(t *testing.T) {
 		case cut || len(body) != c.Bytes || hex.EncodeToString(sum[:]) != c.Sum:
 			t.Errorf("%s: %d bytes, want %d", c.ID, len(body), c.Bytes)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
 	}
 	if ran < 7 {
 		t.Errorf("%d cases ran, want 7", ran)

@@ -79,7 +79,7 @@ const memoryFrom = "SEED_E2E_MEMORY_FROM"
 func TestInMemory(t *testing.T) {
 	dir := os.Getenv(memoryFrom)
 	if dir == "" {
-		t.Skip("this is the other half of TestEveryStoreAndRunnerGivesTheSameObjects")
+		return // it is the child of TestEveryStoreAndRunnerGivesTheSameObjects alone
 	}
 	copyObjects(t, rig.Open(t, "mem://bucket"), rig.Open(t, dir))
 	_, args, _ := strings.Cut(strings.Join(os.Args, "\x00"), "\x00--\x00")

@@ -13,7 +13,7 @@ import (
 )
 
 // Path is where a file of the cases is, named by its path below their folder.
-// A test is skipped where the folder is absent.
+// Where the folder is absent a test is skipped, and with CI=true it fails.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	root, err := os.Getwd() // a test runs in its package's folder
@@ -32,6 +32,9 @@ func Path(t testing.TB, name string) string {
 	}
 	dir := filepath.Join(root, "..", "shared", "cases")
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("the shared cases are absent; CI wants them in ../shared/cases beside the repository")
+		}
 		t.Skip("the shared cases are absent (../shared/cases beside the repository)")
 	}
 	return filepath.Join(dir, filepath.FromSlash(name))

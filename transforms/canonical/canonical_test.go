@@ -1,14 +1,12 @@
 package canonical_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/newsfork/seed-engine/testdata/cases"
 	"github.com/newsfork/seed-engine/transforms/canonical"
 )
 
@@ -167,27 +165,18 @@ func TestAddress(t *testing.T) {
 const minResolved = 236
 
 func TestResolveCases(t *testing.T) {
-	f, err := os.Open("../../../shared/cases/urls/url_cases.jsonl")
-	if err != nil {
-		t.Skipf("the shared cases are absent: %v", err)
-	}
-	defer f.Close()
 	right := 0
-	scan := bufio.NewScanner(f)
-	scan.Buffer(nil, 1<<20)
-	for scan.Scan() {
-		var r struct {
-			ID, In, Base, Rule string
-			Out                *string
-		}
-		if err := json.Unmarshal(scan.Bytes(), &r); err != nil {
-			t.Fatalf("reading the cases: %v", err)
-		}
+	type row struct {
+		ID, In, Base, Rule string
+		Out                *string
+	}
+	for _, r := range cases.Rows[row](t, "urls/url_cases.jsonl") {
 		if r.Rule != "resolve" && r.Rule != "whatwg" {
 			continue
 		}
 		var base *url.URL
 		if r.Base != "" {
+			var err error
 			if base, err = url.Parse(r.Base); err != nil || base.Scheme != "http" && base.Scheme != "https" {
 				continue
 			}
@@ -216,9 +205,6 @@ func TestResolveCases(t *testing.T) {
 		default:
 			t.Errorf("%s: %q on %q: %v (%v), want %q", r.ID, r.In, r.Base, got, err, want)
 		}
-	}
-	if err := scan.Err(); err != nil {
-		t.Fatalf("reading the cases: %v", err)
 	}
 	if right < minResolved {
 		t.Errorf("%d rows are right, floor %d", right, minResolved)

@@ -1,23 +1,19 @@
 package content_test
 
 import (
-	"bufio"
+	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/newsfork/seed-engine/testdata/cases"
 	"github.com/newsfork/seed-engine/transforms/content"
 )
-
-const casesDir = "../../../shared/cases"
 
 // docsPage is a row of docs_pages/cases.jsonl with its page.
 type docsPage struct {
@@ -39,35 +35,15 @@ type docsPage struct {
 
 func docsPages(tb testing.TB) []docsPage {
 	tb.Helper()
-	f, err := os.Open(filepath.Join(casesDir, "docs_pages/cases.jsonl"))
-	if err != nil {
-		tb.Skipf("the shared cases are absent: %v", err)
-	}
-	defer f.Close()
-	var pages []docsPage
-	scan := bufio.NewScanner(f)
-	scan.Buffer(nil, 1<<20)
-	for scan.Scan() {
-		var p docsPage
-		if err := json.Unmarshal(scan.Bytes(), &p); err != nil {
-			tb.Fatalf("reading the cases: %v", err)
-		}
-		file, err := os.Open(filepath.Join(casesDir, "docs_pages", p.File))
-		if err != nil {
-			tb.Fatalf("opening the page: %v", err)
-		}
-		defer file.Close()
-		z, err := gzip.NewReader(file)
+	pages := cases.Rows[docsPage](tb, "docs_pages/cases.jsonl")
+	for i, p := range pages {
+		z, err := gzip.NewReader(bytes.NewReader(cases.File(tb, "docs_pages/"+p.File)))
 		if err != nil {
 			tb.Fatalf("reading %s: %v", p.File, err)
 		}
-		if p.body, err = io.ReadAll(z); err != nil {
+		if pages[i].body, err = io.ReadAll(z); err != nil {
 			tb.Fatalf("reading %s: %v", p.File, err)
 		}
-		pages = append(pages, p)
-	}
-	if err := scan.Err(); err != nil {
-		tb.Fatalf("reading the cases: %v", err)
 	}
 	return pages
 }

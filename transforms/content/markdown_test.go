@@ -1,9 +1,7 @@
 package content_test
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"golang.org/x/net/html"
 
+	"github.com/newsfork/seed-engine/testdata/cases"
 	"github.com/newsfork/seed-engine/transforms/content"
 )
 
@@ -57,20 +56,9 @@ func TestGoldens(t *testing.T) {
 const minStructure = 123
 
 func TestMarkdownCases(t *testing.T) {
-	f, err := os.Open(filepath.Join(casesDir, "extraction/markdown_cases.jsonl"))
-	if err != nil {
-		t.Skipf("the shared cases are absent: %v", err)
-	}
-	defer f.Close()
 	right, all := 0, 0
-	scan := bufio.NewScanner(f)
-	scan.Buffer(nil, 1<<20)
-	for scan.Scan() {
-		var r struct {
-			ID, HTML, Markdown string
-			Options            json.RawMessage
-		}
-		require.NoError(t, json.Unmarshal(scan.Bytes(), &r))
+	type row struct{ ID, HTML, Markdown string }
+	for _, r := range cases.Rows[row](t, "extraction/markdown_cases.jsonl") {
 		page, err := content.Extract([]byte("<!DOCTYPE html><body><main>"+r.HTML+"</main>"), "text/html; charset=utf-8", content.Options{})
 		require.NoError(t, err)
 		got, want := structure(t, page.Markdown), structure(t, r.Markdown)
@@ -85,7 +73,6 @@ func TestMarkdownCases(t *testing.T) {
 			t.Logf("%s\n  ours %.300q\n  got  %.300s\n  want %.300s", r.ID, page.Markdown, got[max(0, at-60):], want[max(0, at-60):])
 		}
 	}
-	require.NoError(t, scan.Err())
 	t.Logf("%d of %d have their structure, floor %d", right, all, minStructure)
 	if right < minStructure {
 		t.Errorf("%d of %d have their structure, floor %d", right, all, minStructure)

@@ -3,12 +3,13 @@ package domain
 import (
 	"encoding/json"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/publicsuffix"
+
+	"github.com/newsfork/seed-engine/testdata/cases"
 )
 
 func TestFromURL(t *testing.T) {
@@ -251,15 +252,8 @@ func TestJSON(t *testing.T) {
 
 func readCases(t *testing.T) [][]string {
 	t.Helper()
-	text, err := os.ReadFile("../../../shared/cases/psl/psl_cases.tsv")
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("the shared cases are not here (../shared/cases beside the repository)")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	var rows [][]string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(string(cases.File(t, "psl/psl_cases.tsv"))) {
 		if row := strings.Split(strings.TrimRight(line, "\n"), "\t"); line[0] != '#' && len(row) >= 3 {
 			rows = append(rows, row)
 		}

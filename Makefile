@@ -2,26 +2,29 @@
 
 GOLANGCI    = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 FUZZTIME    = 20s
+GOTEST      = go test
+PLATFORMS   = linux/amd64 linux/arm64
 
 # Packages where goroutines meet.
-CONCURRENT = ./transforms/lane/... ./transforms/seed/... ./transforms/catalog/... ./io/web ./io/ledger/... ./io/store ./io/db/... ./pipeline/orchestrator/...
+CONCURRENT = ./transforms/lane/... ./transforms/seed/... ./transforms/catalog/... ./transforms/docs/... ./transforms/news/... ./io/web ./io/ledger/... ./io/store ./io/db/... ./pipeline/orchestrator/...
 
-.PHONY: run test race e2e bench fuzz lint vet golden
+.PHONY: run test race e2e bench fuzz lint vet vuln golden notice release release-twice
 
 run: ## the seed job on the sample bucket, against the simulated web
 	go run ./cmd/pipeline --runner=direct --web=demo
 
 test: ## everything that needs no other process: about two minutes
 	go vet ./...
-	go test ./...
+	$(GOTEST) ./...
 
 race: ## the packages where goroutines meet, under the race detector
-	go test -race $(CONCURRENT)
+	$(GOTEST) -race $(CONCURRENT)
 
 e2e: ## the slow real parts too: whole runs, kills, and the README's own commands
 	@# The longest first, so that the rest fills the other processor.
-	go test -tags e2e -timeout 25m ./pipeline/e2etest/flink ./pipeline/e2etest/...
+	$(GOTEST) -tags e2e -timeout 25m ./pipeline/e2etest/flink ./pipeline/e2etest/...
 
 bench: ## benchmarks only
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
@@ -33,15 +36,44 @@ fuzz: ## FUZZTIME for each fuzz target; of it at most 1 s to shorten one input, 
 	  go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime=1s "$$(dirname "$$file")" </dev/null || exit 1; \
 	done
 
-vet: ## what .ci/run checks: quick to build
+vet: ## go vet and staticcheck: quicker to build than all linters
 	go vet -tags e2e ./...
 	go run $(STATICCHECK) -checks inherit,-ST1013 -tags e2e ./...
 
 lint: ## all linters of .golangci.yml; building them takes minutes, once
 	go run $(GOLANGCI) run ./...
 
+vuln: ## known vulnerabilities in what is linked, where their database can be reached
+	@out=$$(go run $(GOVULNCHECK) ./cmd/... 2>&1); code=$$?; printf '%s\n' "$$out"; \
+	if [ $$code -ne 0 ] && printf '%s\n' "$$out" | grep -q '^govulncheck: fetching vulnerabilities:'; then \
+	  echo 'NOT CHECKED: the database of vulnerabilities cannot be reached from here'; exit 0; fi; exit $$code
+
 golden: ## write the expected outputs anew; read the diff before committing it
 	go test ./pipeline -count=1 -run TestReadmeFlags -update-readme
 	@grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 	  go test "$$dir" -count=1 -update </dev/null || exit 1; \
 	done
+
+notice: ## write NOTICE from what the programs link
+	go test ./release -count=1 -run TestNotice -update
+
+release: ## the programs of PLATFORMS, stripped, with NOTICE and bills of materials, in dist/
+	@test -z "$$(git status --porcelain)" || { echo 'commit first: a release is made from a commit, whose version it carries' >&2; exit 1; }
+	rm -rf dist && mkdir dist
+	@set -e; for platform in $(PLATFORMS); do \
+	  name=seed-engine-$$(echo $$platform | tr / -); mkdir dist/$$name; cp LICENSE NOTICE README.md CHANGELOG.md dist/$$name; \
+	  for program in pipeline server; do \
+	    CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath -ldflags '-s -w' -o dist/$$name/$$program ./cmd/$$program; \
+	    go run ./release sbom dist/$$name/$$program >dist/$$name/$$program.cdx.json; \
+	  done; \
+	  tar --sort=name --mtime=@$$(git log -1 --format=%ct) --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C dist -cf - $$name | gzip -9n >dist/$$name.tar.gz; \
+	done
+	cd dist && sha256sum *.tar.gz | tee SHA256SUMS
+
+release-twice: ## make the release in two clones, with build caches of their own, and compare the bytes
+	@set -e; dir=$$(mktemp -d); trap 'chmod -R u+w '$$dir'; rm -rf '$$dir EXIT; \
+	for clone in one two; do \
+	  git clone -q . $$dir/$$clone; \
+	  GOCACHE=$$dir/cache-$$clone $(MAKE) -s -C $$dir/$$clone release PLATFORMS='$(PLATFORMS)'; \
+	done; \
+	cmp $$dir/one/dist/SHA256SUMS $$dir/two/dist/SHA256SUMS; echo 'the same bytes twice'

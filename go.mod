@@ -40,7 +40,11 @@ require (
 	modernc.org/sqlite v1.60.1 // db: SQLite without cgo, so that Beam can cross-compile workers
 )
 
-require go.yaml.in/yaml/v3 v3.0.5
+require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
+	github.com/google/licenseclassifier/v2 v2.0.0
+	go.yaml.in/yaml/v3 v3.0.5
+)
 
 require (
 	cel.dev/expr v0.25.3 // indirect
@@ -78,6 +82,7 @@ require (
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
 	github.com/containerd/errdefs v1.0.0 // indirect
 	github.com/containerd/errdefs/pkg v0.3.0 // indirect
+	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/distribution/reference v0.6.0 // indirect
 	github.com/dlclark/regexp2/v2 v2.5.1 // indirect
 	github.com/docker/go-connections v0.7.0 // indirect
@@ -120,6 +125,7 @@ require (
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
+	github.com/sergi/go-diff v1.1.0 // indirect
 	github.com/sethvargo/go-retry v0.3.0 // indirect
 	github.com/spiffe/go-spiffe/v2 v2.8.1 // indirect
 	go.opencensus.io v0.24.0 // indirect

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/licenseclassifier/v2/assets"
+)
+
+// allowed are the licences under which a module may be linked into a program
+// that is itself under Apache-2.0 and given to others as a binary (SPDX).
+var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0", "Unicode-DFS-2016", "Zlib", "CC0-1.0", "Unlicense"}
+
+// classifier gives a function that names the licences whose texts stand in a file.
+func classifier() (func([]byte) []string, error) {
+	known, err := assets.DefaultClassifier()
+	if err != nil {
+		return nil, fmt.Errorf("loading the texts of known licences: %w", err)
+	}
+	return func(text []byte) []string {
+		var ids []string
+		for _, match := range known.Match(known.Normalize(text)).Matches {
+			if match.MatchType == "License" || match.MatchType == "Header" {
+				ids = append(ids, match.Name)
+			}
+		}
+		slices.Sort(ids)
+		return slices.Compact(ids)
+	}, nil
+}
+
+const noticeHead = `Seed Engine
+Copyright The Seed Engine Authors
+
+Licensed under the Apache License, Version 2.0; see LICENSE.
+
+The released programs link the modules below. Each text stands once, behind the
+list of the modules that carry it. ` + "`make notice`" + ` writes this file.
+`
+
+// notice is the text of NOTICE: each licence text once, with its modules.
+func notice(modules []module) string {
+	of := map[string][]string{}
+	var texts []licence
+	for _, m := range modules {
+		for _, l := range m.texts {
+			if _, seen := of[l.text]; !seen {
+				texts = append(texts, l)
+			}
+			of[l.text] = append(of[l.text], strings.TrimSpace(m.Path+" "+m.Version))
+		}
+	}
+	var out strings.Builder
+	out.WriteString(noticeHead)
+	for _, l := range texts {
+		kind := l.id
+		if kind == "" {
+			kind = "notice"
+		}
+		fmt.Fprintf(&out, "\n%s\n%s: %s\n%s\n\n%s\n", strings.Repeat("=", 80), kind, strings.Join(of[l.text], ", "), strings.Repeat("-", 80), strings.TrimSpace(l.text))
+	}
+	return out.String()
+}

@@ -1,0 +1,115 @@
+// Command release writes what a release carries besides its programs: NOTICE,
+// with the licences of every module that is linked into them, and a bill of
+// materials (SBOM) of each program.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// standard is Go's standard library among the modules, by the name that bills
+// of materials and the vulnerability database use.
+const standard = "std"
+
+// module is one that the released programs link.
+type module struct {
+	Path, Version, Dir string
+	texts              []licence
+}
+
+// licence is a file of a module that says under which terms it may be used.
+type licence struct {
+	id   string // SPDX; empty for a file that holds notices and no terms
+	text string
+}
+
+// linked lists the modules that the programs link as they are released: on
+// Linux, without cgo. The first is the standard library, which has no version
+// here: NOTICE is the same with each of Go's releases. The modules must be on
+// this machine (go mod download).
+func linked(dir string) ([]module, error) {
+	list := exec.Command("go", "list", "-deps", "-json=Module", "./cmd/...")
+	list.Dir = dir
+	list.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-mod=mod")
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the linked modules: %w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, fmt.Errorf("looking for Go's own licence: %w", err)
+	}
+	std := module{Path: standard, Dir: strings.TrimSpace(string(goroot))}
+	var found []module
+	for packages := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct{ Module *module }
+		switch err := packages.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			slices.SortFunc(found, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
+			return slices.CompactFunc(append([]module{std}, found...), func(a, b module) bool { return a.Path == b.Path }), nil
+		case err != nil:
+			return nil, fmt.Errorf("reading the linked modules: %w", err)
+		}
+		if p.Module != nil && p.Module.Version != "" { // the standard library has no module, ours no version
+			found = append(found, *p.Module)
+		}
+	}
+}
+
+var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([-._].*)?$`)
+
+// readLicences reads the files of a module's top folder that say its terms.
+// Every module has terms, and all of them are among those in allowed.
+func (m *module) readLicences(identify func([]byte) []string) error {
+	files, err := os.ReadDir(m.Dir)
+	if err != nil {
+		return fmt.Errorf("reading the licence of %s: %w", m.Path, err)
+	}
+	known := false
+	for _, f := range files {
+		// A module may have its documents under other terms than its code.
+		if f.IsDir() || !licenceFile.MatchString(f.Name()) || slices.Contains([]string{".go", ".docs"}, filepath.Ext(f.Name())) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(m.Dir, f.Name()))
+		if err != nil {
+			return fmt.Errorf("reading the licence of %s: %w", m.Path, err)
+		}
+		ids := identify(text)
+		for _, id := range ids {
+			if !slices.Contains(allowed, id) {
+				return fmt.Errorf("%s %s: %s is under %s, which is not among the allowed licences (%s): drop the module, or allow it in release/licences.go", m.Path, m.Version, f.Name(), id, strings.Join(allowed, ", "))
+			}
+		}
+		known = known || len(ids) > 0
+		m.texts = append(m.texts, licence{strings.Join(ids, " and "), strings.ReplaceAll(string(text), "\r\n", "\n")})
+	}
+	if !known {
+		return fmt.Errorf("%s %s: none of its files has a licence that is known: read what it says, and drop the module or teach release/licences.go", m.Path, m.Version)
+	}
+	return nil
+}
+
+// ids are the module's licences, each once.
+func (m *module) ids() []string {
+	var all []string
+	for _, l := range m.texts {
+		if l.id != "" {
+			all = append(all, strings.Split(l.id, " and ")...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

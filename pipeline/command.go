@@ -72,7 +72,7 @@ func Exit(program string, err error, stderr io.Writer) int {
 // oneLine is a message as scripts and schedulers want it; the runners' and the
 // YAML library's span several, and joined errors have a line each.
 func oneLine(err error) string {
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the outermost alone
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		var each, lines []string
 		for _, e := range several.Unwrap() {
 			each, lines = append(each, e.Error()), append(lines, oneLine(e))

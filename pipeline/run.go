@@ -141,7 +141,7 @@ func (ses *session) under(ctx context.Context, work func(context.Context) error)
 	err, ended := await(ctx, ses, done)
 	if ended != nil {
 		cancel()
-		<-done
+		_ = <-done // what ended the session counts, and not what that made of the work
 		return ended
 	}
 	return err

@@ -66,6 +66,9 @@ func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
 			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
 		}
 	}()
+	if err := startPrism(ctx, o.Runner); err != nil {
+		return err
+	}
 	if !o.viaJobServer() {
 		_, err = beam.Run(ctx, o.Runner, p)
 		return ofWorker(err)

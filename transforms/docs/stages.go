@@ -13,6 +13,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/policy"
@@ -215,14 +216,14 @@ func (s Stats) since(o Stats) Stats {
 
 // provider crawls one provider under its lease, and gives what this run added.
 func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy) (State, Stats, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	lost := func(err error) {
-		fn.w.Log.Error("lease_lost", "provider", p.ProviderID, "error", err.Error())
-		cancel()
+	ttl, place := cmp.Or(fn.Config.LeaseTTL, leaseTTL), lease.InDB(fn.db)
+	ctx, release, err := fn.w.Lease(ctx, place, ttl, true, nil, "docs/provider/"+p.ProviderID)
+	var held *lease.HeldError
+	if errors.As(err, &held) {
+		fn.w.Log.Warn("provider_busy", "lease", held.Name, "holder", held.Holder.String())
+		return Open, Stats{}, nil
 	}
-	release, ok, err := fn.hold(ctx, []string{"docs/provider/" + p.ProviderID}, true, lost)
-	if err != nil || !ok {
+	if err != nil || ctx == nil {
 		return Open, Stats{}, err
 	}
 	defer release()
@@ -230,8 +231,8 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 	for i := range MaxHosts {
 		slots = append(slots, fmt.Sprintf("docs/slot/%d", i))
 	}
-	leave, ok, err := fn.hold(ctx, slots, false, lost)
-	if err != nil || !ok {
+	ctx, leave, err := fn.w.Lease(ctx, place, ttl, false, nil, slots...)
+	if err != nil || ctx == nil {
 		return Open, Stats{}, err
 	}
 	defer leave()
@@ -257,46 +258,6 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 	state, _, err := c.run(ctx)
 	fn.w.Log.Info("provider_ended", "provider", p.ProviderID, "state", state)
 	return state, c.part.stats.since(before), err
-}
-
-// hold takes one of the leases that names list, and waits for it. A holder
-// that died leaves its lease to expire; where giveUp is set, one that is seen
-// to live is another run at work on the same, and ok is false.
-func (fn *visitFn) hold(ctx context.Context, names []string, giveUp bool, lost func(error)) (release func(), ok bool, err error) {
-	ttl := cmp.Or(fn.Config.LeaseTTL, leaseTTL)
-	expiry := map[string]time.Time{}
-	for {
-		for _, name := range names {
-			l, err := fn.db.Lease(ctx, name, fn.Config.Lane.RunID, ttl)
-			var other *db.HeldError
-			switch {
-			case err == nil:
-				giveBack := l.Keep(ctx, lost)
-				return func() {
-					if err := giveBack(); err != nil { // it expires by itself
-						fn.w.Log.Warn("lease_not_released", "lease", name, "error", ledger.Redact(err.Error()))
-					}
-				}, true, nil
-			case !errors.As(err, &other):
-				return nil, false, err
-			case expiry[name].IsZero():
-				expiry[name] = other.ExpiresAt
-			case giveUp && other.ExpiresAt.After(expiry[name]):
-				fn.w.Log.Warn("provider_busy", "lease", name, "holder", other.Holder)
-				return nil, false, nil
-			}
-		}
-		t := time.NewTimer(min(time.Second, ttl/5))
-		select {
-		case <-t.C:
-		case <-fn.w.Stopping():
-		case <-ctx.Done():
-		}
-		t.Stop()
-		if !fn.w.Proceed(ctx) {
-			return nil, false, nil
-		}
-	}
 }
 
 // Conclude ends the session when no provider of this run is left open in it,

@@ -23,6 +23,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/docs"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
@@ -451,10 +452,21 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (
 	if err := lane.Close(run.RunID); err != nil && result == nil {
 		result = err
 	}
-	if result == nil && o.Strict && total.Counts["dead_letters"] > 0 {
-		result = errStrict
+	if result == nil && o.Strict {
+		result = leftOver(total.Counts)
 	}
 	return &report, total, result
+}
+
+// leftOver says what a complete run left for a person or for the next run.
+func leftOver(counts ledger.Counts) error {
+	switch {
+	case counts["dead_letters"] > 0:
+		return errStrict
+	case counts[docs.ProvidersNotDone] > 0:
+		return errNotDone
+	}
+	return nil
 }
 
 func writeReport(o Options, r ledger.Report, stdout, stderr io.Writer) error {

@@ -684,13 +684,16 @@ func (c *crawl) sitemapBody(ctx context.Context, at string) (body []byte, why st
 		return nil, "on another host", nil
 	}
 	r, err := c.manners.robots(ctx, u)
+	if err == nil {
+		if line, ok := r.allowed(u); !ok {
+			return nil, line, nil
+		}
+		err = c.manners.turn(ctx, u)
+	}
+	if c.costsPage(u, err) {
+		return nil, err.Error(), nil
+	}
 	if err != nil {
-		return nil, "", err
-	}
-	if line, ok := r.allowed(u); !ok {
-		return nil, line, nil
-	}
-	if err := c.manners.turn(ctx, u); err != nil {
 		return nil, "", err
 	}
 	resp, err := c.w.Web.Get(ctx, web.Request{URL: at, Accept: "application/xml, text/xml, text/plain;q=0.8, */*;q=0.5", Timeout: pageTimeout, MaxBytes: 10 * maxPage, MaxRedirects: -1})

@@ -29,6 +29,7 @@ type Article struct {
 	Language  string    `json:"language,omitempty"`  // of the html element: BCP 47
 	Canonical string    `json:"canonical,omitempty"` // link rel=canonical, else og:url, as written
 	Section   string    `json:"section,omitempty"`
+	Paywalled bool      `json:"paywalled,omitempty"` // the page says that its article is not free: what it shows is a beginning or a note
 }
 
 // Rules are what a publisher's parser adds to the defaults. The zero value is
@@ -111,6 +112,7 @@ func (p *Page) Read(c *Compiled) Article {
 		Canonical: cmp.Or(p.links["canonical"], p.meta["og:url"]),
 		Section:   cmp.Or(p.meta["article:section"], p.ld.section),
 	}
+	a.Paywalled = p.ld.paid || strings.EqualFold(p.meta["article:content_tier"], "locked")
 	a.Published, a.Modified = p.published(c), p.modified(c)
 	a.Body = p.bodyBy(c, a.Title)
 	return a

@@ -83,6 +83,20 @@ func TestParseTime(t *testing.T) {
 		"03.05.2024, 14:24 Uhr":                  "2024-05-03T05:24:00Z",
 		"1714717451":                             "2024-05-03T06:24:11Z",
 		"Fri May 03 14:24:00 KST 2024":           "2024-05-03T05:24:00Z",
+		"2026-11-22 오전 9:15":                     "2026-11-22T00:15:00Z",
+		"2026-11-22(일) 오후 1:15:30":               "2026-11-22T04:15:30Z",
+		"2026년 11월 22일 오후 1시 5분":                 "2026-11-22T04:05:00Z",
+		"2026년 11월 22일 (일) 밤 11시":                "2026-11-22T14:00:00Z",
+		"2026.11.22. 낮 12시 30분":                  "2026-11-22T03:30:00Z",
+		"2026.11.22. 오전 12:05":                   "2026-11-21T15:05:00Z",
+		"2026년 11월 22일 3시간 전":                    "2026-11-21T15:00:00Z",
+		"26.11.22 13:05":                         "2026-11-22T04:05:00Z",
+		"입력 '26-11-22 오후 1:05":                   "2026-11-22T04:05:00Z",
+		"26/11/22 (일) 13:05:06":                  "2026-11-22T04:05:06Z",
+		"26.11.22":                               "",
+		"v26.11.22.13:05":                        "",
+		"2026-11-22 9:15 오후 늦게":                  "2026-11-22T12:15:00Z",
+		"2026-11-22 9:15, 내일 오후 3시에 이어진다":        "2026-11-22T00:15:00Z",
 		"30 février 2024":                        "",
 		"2024-13-41":                             "",
 		"0001-01-01T00:00:00Z":                   "",
@@ -95,6 +109,40 @@ func TestParseTime(t *testing.T) {
 			assert.Equal(t, want, got.UTC().Format(time.RFC3339), in)
 		}
 	}
+}
+
+// Elsewhere a date of three short numbers is not the year's first.
+func TestShortYear(t *testing.T) {
+	at, ok := article.ParseTime("26.11.22 13:05", time.UTC)
+	assert.False(t, ok, "%v", at)
+	at, ok = article.ParseTime("입력 26.11.22 13:05", time.UTC)
+	assert.True(t, ok)
+	assert.Equal(t, "2026-11-22T13:05:00Z", at.Format(time.RFC3339))
+}
+
+// Of several visible times the publication's counts, in whatever order they
+// stand and however they are marked up.
+func TestVisibleTimes(t *testing.T) {
+	for _, body := range []string{
+		`<p>수정 2026.11.22 14:00 입력 2026.11.22 09:15</p>`,
+		`<p>입력 2026.11.22 09:15 | 수정 2026.11.22 14:00</p>`,
+		`<p>입력 2026-11-22 오전 9:15 수정 2026-11-22 오후 2:00</p>`,
+		`<p>2026.11.22 14:00 수정 | 2026.11.22 09:15 입력</p>`,
+		`<span>최종수정 2026.11.22 14:00</span><span>기사입력 2026.11.22 09:15</span>`,
+		`<dl><dt>수정</dt><dd>2026.11.22. 14:00</dd><dt>입력</dt><dd>2026.11.22. 09:15</dd></dl>`,
+		`<ul><li><em>업데이트</em> 2026.11.22 14:00</li><li>2026.11.22 09:15</li></ul>`,
+		`<p>Updated: 2026-11-22 14:00</p><p>Published: 2026-11-22 09:15</p>`,
+		`<article><p>수정 <time datetime="2026-11-22T14:00:00+09:00">2시간 전</time></p><p>입력 <time datetime="2026-11-22T09:15:00+09:00">오늘</time></p></article>`,
+		`<article><time class="date-modified">2026-11-22 14:00</time><time>2026-11-22 09:15</time></article>`,
+		`<p>2026년 11월 22일 오전 9시 15분</p>`,
+	} {
+		got := read(t, "<html><body>"+body+prose+"</body></html>", article.Rules{Zone: seoul})
+		assert.Equal(t, "2026-11-22T09:15:00+09:00", got.Published.In(seoul).Format(time.RFC3339), body)
+	}
+	got := read(t, `<body><p>수정 2026.11.22 14:00</p>`+prose+prose+prose+prose+prose+prose+prose+`<p>입력 2020.01.02 03:04</p></body>`, article.Rules{Zone: seoul})
+	assert.Equal(t, "2026-11-22T14:00:00+09:00", got.Published.In(seoul).Format(time.RFC3339), "a modification's, rather than what stands far from it")
+	got = read(t, `<div class=d>수정 2026.11.22 14:00 / 입력 2026.11.22 09:15</div>`+prose, article.Rules{Zone: seoul, Published: ".d"})
+	assert.Equal(t, "2026-11-22T09:15:00+09:00", got.Published.In(seoul).Format(time.RFC3339), "a publisher's selector")
 }
 
 // Lines about advertisements, reporters and copyright go; sentences about them stay.
@@ -169,6 +217,27 @@ func TestMetadata(t *testing.T) {
 	assert.Equal(t, "경제", got.Section)
 	assert.Equal(t, []string{"홍길동", "임꺽정"}, got.Authors)
 	assert.Equal(t, "2024-05-03T06:00:00Z", got.Modified.UTC().Format(time.RFC3339))
+}
+
+// What the page's markup says of its being free; a note that asks to subscribe is
+// no article.
+func TestPaywalled(t *testing.T) {
+	for said, want := range map[string]bool{
+		`{"@type":"NewsArticle","isAccessibleForFree":false}`:                                                                 true,
+		`{"@type":"NewsArticle","isAccessibleForFree":"False"}`:                                                               true,
+		`{"@type":"NewsArticle","isAccessibleForFree":"http://schema.org/False"}`:                                             true,
+		`{"@type":"WebPage","isAccessibleForFree":false}`:                                                                     true,
+		`[{"@type":"WebPage","isAccessibleForFree":false},{"@type":"NewsArticle","isAccessibleForFree":"true"}]`:              false,
+		`{"@type":"NewsArticle","isAccessibleForFree":true,"hasPart":{"@type":"WebPageElement","isAccessibleForFree":false}}`: false,
+		`{"@type":"NewsArticle","isAccessibleForFree":"sometimes"}`:                                                           false,
+		`{"@type":"NewsArticle"}`:                       false,
+		`{"@type":"Event","isAccessibleForFree":false}`: false,
+	} {
+		got := read(t, `<script type="application/ld+json">`+said+`</script><article>`+prose+`</article>`, article.Rules{})
+		assert.Equal(t, want, got.Paywalled, said)
+	}
+	assert.True(t, read(t, `<meta property="article:content_tier" content="locked">`+prose, article.Rules{}).Paywalled)
+	assert.False(t, read(t, `<meta property="article:content_tier" content="metered">`+prose, article.Rules{}).Paywalled)
 }
 
 func TestRulesAreChecked(t *testing.T) {

@@ -12,6 +12,7 @@ type linked struct {
 	headline, body, section, description string
 	published, modified                  string
 	authors                              []string
+	paid                                 bool // isAccessibleForFree says no
 }
 
 // articleTypes are schema.org's Article and those below it that news use.
@@ -66,6 +67,11 @@ func readLinked(scripts []string) linked {
 		look(v, 0)
 	}
 	var l linked
+	for _, v := range []map[string]any{page, best} {
+		if free, said := truth(v["isAccessibleForFree"]); said {
+			l.paid = !free
+		}
+	}
 	for _, v := range []map[string]any{best, page} {
 		if v == nil {
 			continue
@@ -89,6 +95,21 @@ func readLinked(scripts []string) linked {
 	l.section = collapse(first(texts(best["articleSection"])))
 	l.authors = names(best["author"])
 	return l
+}
+
+// truth is a schema.org Boolean, which pages write as a text or an address too.
+func truth(v any) (is, said bool) {
+	if b, ok := v.(bool); ok {
+		return b, true
+	}
+	s := strings.ToLower(first(texts(v)))
+	switch s[strings.LastIndexByte(s, '/')+1:] {
+	case "true", "yes", "1":
+		return true, true
+	case "false", "no", "0":
+		return false, true
+	}
+	return false, false
 }
 
 // names are the names of persons in a schema.org value.

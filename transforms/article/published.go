@@ -1,6 +1,7 @@
 package article
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,12 +24,18 @@ var (
 // article:published_time, time elements, JSON-LD, other meta, visible text.
 func (p *Page) published(c *Compiled) time.Time {
 	if c.published != nil {
+		var latest time.Time
 		for _, n := range cascadia.QueryAll(p.Root, c.published) {
-			for _, s := range []string{attr(n, "datetime"), attr(n, "content"), line(n)} {
-				if t, ok := ParseTime(s, c.zone); ok {
-					return t
-				}
+			switch t, what := elementTime(n, c.zone); {
+			case t.IsZero():
+			case what != modification:
+				return t
+			case latest.IsZero():
+				latest = t
 			}
+		}
+		if !latest.IsZero() {
+			return latest
 		}
 	}
 	if t, ok := ParseTime(p.meta["article:published_time"], c.zone); ok {
@@ -45,15 +52,23 @@ func (p *Page) published(c *Compiled) time.Time {
 			return t
 		}
 	}
+	var latest time.Time
 	for _, n := range p.times {
-		if t := elementTime(n, c.zone); !t.IsZero() {
+		t, what := elementTime(n, c.zone)
+		if what != modification && !t.IsZero() {
 			return t
+		}
+		if latest.IsZero() {
+			latest = t
 		}
 	}
 	if p.body != nil {
 		if t := visibleTime(p.body, c.zone); !t.IsZero() {
 			return t
 		}
+	}
+	if !latest.IsZero() {
+		return latest
 	}
 	for _, name := range modifiedMeta {
 		if t, ok := ParseTime(p.meta[name], c.zone); ok {
@@ -79,7 +94,7 @@ func (p *Page) modified(c *Compiled) time.Time {
 func (p *Page) timeElement(zone *time.Location) time.Time {
 	for _, n := range p.times {
 		if strings.Contains(attr(n, "itemprop"), "datePublished") || n.DataAtom == atom.Time && hasAttr(n, "pubdate") {
-			if t := elementTime(n, zone); !t.IsZero() {
+			if t, _ := elementTime(n, zone); !t.IsZero() {
 				return t
 			}
 		}
@@ -88,8 +103,8 @@ func (p *Page) timeElement(zone *time.Location) time.Time {
 		return time.Time{} // says what it is; a bare time element does not
 	}
 	for _, n := range p.times {
-		if inside(n, atom.Article, atom.Main, atom.Header) && !strings.Contains(strings.ToLower(attr(n, "class")), "updat") {
-			if t := elementTime(n, zone); !t.IsZero() {
+		if inside(n, atom.Article, atom.Main, atom.Header) {
+			if t, what := elementTime(n, zone); what != modification && !t.IsZero() {
 				return t
 			}
 		}
@@ -97,13 +112,22 @@ func (p *Page) timeElement(zone *time.Location) time.Time {
 	return time.Time{}
 }
 
-func elementTime(n *html.Node, zone *time.Location) time.Time {
-	for _, s := range []string{attr(n, "datetime"), attr(n, "content"), line(n)} {
-		if t, ok := ParseTime(s, zone); ok {
-			return t
+// elementTime is an element's time, and what it says that it is the time of.
+func elementTime(n *html.Node, zone *time.Location) (time.Time, event) {
+	t, what := stated(line(n), zone)
+	for _, s := range []string{attr(n, "datetime"), attr(n, "content")} {
+		if exact, ok := ParseTime(s, zone); ok {
+			t = exact
+			break
 		}
 	}
-	return time.Time{}
+	if what == unsaid {
+		what = said(textBefore(n))
+	}
+	if names := strings.ToLower(attr(n, "class") + " " + attr(n, "itemprop")); strings.Contains(names, "updat") || strings.Contains(names, "modif") {
+		what = modification
+	}
+	return t, what
 }
 
 func hasAttr(n *html.Node, key string) bool {
@@ -127,35 +151,170 @@ func inside(n *html.Node, atoms ...atom.Atom) bool {
 }
 
 // visibleTime is the first date in a short text of the page, which is where
-// articles have theirs: 입력 2024.05.03 14:24, 3 May 2024, May 3, 2024.
-func visibleTime(n *html.Node, zone *time.Location) (found time.Time) {
-	var look func(*html.Node) bool
-	look = func(n *html.Node) bool {
+// articles have theirs: 입력 2024.05.03 14:24, 3 May 2024, May 3, 2024. Where
+// that is the time of a change, one near it that is not counts.
+func visibleTime(n *html.Node, zone *time.Location) time.Time {
+	const near = 12 // texts
+	var latest time.Time
+	before, since := "", 0
+	var look func(*html.Node) (time.Time, bool)
+	look = func(n *html.Node) (time.Time, bool) {
 		for c := n.FirstChild; c != nil; c = c.NextSibling {
-			if c.Type == html.TextNode {
-				s := strings.TrimSpace(c.Data)
-				if len(s) >= 8 && len(s) < 120 && !strings.Contains(s, "©") && !strings.Contains(s, "ⓒ") {
-					if t, ok := ParseTime(s, zone); ok {
-						found = t
-						return true
-					}
+			if c.Type != html.TextNode {
+				if t, end := look(c); end {
+					return t, true
 				}
 				continue
 			}
-			if look(c) {
-				return true
+			s := strings.TrimSpace(c.Data)
+			if s == "" {
+				continue
+			}
+			if !latest.IsZero() {
+				if since++; since > near {
+					return latest, true
+				}
+			}
+			label := before
+			before = s
+			if len(s) < 8 || len(s) >= 120 || strings.Contains(s, "©") || strings.Contains(s, "ⓒ") {
+				continue
+			}
+			t, what := stated(s, zone)
+			if t.IsZero() {
+				continue
+			}
+			before = "" // the label was this date's
+			if what == unsaid {
+				what = said(label)
+			}
+			if what != modification {
+				return t, true
+			}
+			if latest.IsZero() {
+				latest = t
 			}
 		}
-		return false
+		return time.Time{}, false
 	}
-	look(n)
-	return found
+	if t, found := look(n); found {
+		return t
+	}
+	return latest
 }
 
+// event is what a time is the time of.
+type event int
+
+const (
+	unsaid event = iota
+	publication
+	modification
+)
+
 var (
-	isoDate    = regexp.MustCompile(`\b((?:19|20)\d{2})-(\d{1,2})-(\d{1,2})(?:[T ,|]+(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s*(Z|UTC|GMT|KST|[+-]\d{2}:?\d{2})?)?`)
-	dotDate    = regexp.MustCompile(`\b((?:19|20)\d{2})[./]\s?(\d{1,2})[./]\s?(\d{1,2})\.?(?:[^\d\n]{0,12}?(\d{1,2}):(\d{2})(?::(\d{2}))?)?`)
-	cjkDate    = regexp.MustCompile(`((?:19|20)\d{2})\s?[년年]\s?(\d{1,2})\s?[월月]\s?(\d{1,2})\s?[일日](?:[^\d\n]{0,12}?(\d{1,2})(?::|시\s?|時)(\d{2}))?`)
+	labels        = regexp.MustCompile(`(?i)수정|업데이트|갱신|更新|修正|\bupdated\b|\bmodified\b|\blast update\b|aktualisiert|geändert|mis à jour|actualizado|aggiornato|atualizado|입력|등록|게재|작성|발행|송고|승인|기사전송|公開|配信|\bpublished\b|\bposted\b|veröffentlicht|\bpublié|publicado|pubblicato`)
+	modifications = regexp.MustCompile(`(?i)^(?:수정|업데이트|갱신|更新|修正|updated|modified|last update|aktualisiert|geändert|mis à jour|actualizado|aggiornato|atualizado)$`)
+)
+
+func eventOf(label string) event {
+	if modifications.MatchString(label) {
+		return modification
+	}
+	return publication
+}
+
+// said is the event that a short text names for the date that follows it.
+func said(s string) event {
+	if len(s) > 60 {
+		return unsaid
+	}
+	all := labels.FindAllString(s, -1)
+	if len(all) == 0 {
+		return unsaid
+	}
+	return eventOf(all[len(all)-1])
+}
+
+// textBefore is the text that stands before an element, within what is around it.
+func textBefore(n *html.Node) string {
+	for range 3 {
+		for b := n.PrevSibling; b != nil; b = b.PrevSibling {
+			switch b.Type {
+			case html.TextNode:
+				if s := strings.TrimSpace(b.Data); s != "" {
+					return s
+				}
+			case html.ElementNode:
+				return line(b)
+			}
+		}
+		if n = n.Parent; n == nil {
+			break
+		}
+	}
+	return ""
+}
+
+// stated reads a text that may have several times, each with a label before or
+// after it: the publication's, else one without a label, else the modification's.
+func stated(s string, zone *time.Location) (time.Time, event) {
+	t, ok := ParseTime(s, zone)
+	if !ok {
+		return time.Time{}, unsaid
+	}
+	at := labels.FindAllStringIndex(s, -1)
+	if len(at) == 0 {
+		return t, unsaid
+	}
+	type part struct {
+		at   time.Time
+		what event
+	}
+	var parts []part
+	first, ahead := ParseTime(s[:at[0][0]], zone)
+	last, _ := ParseTime(s[at[len(at)-1][1]:], zone)
+	after := ahead && last.IsZero() // the labels stand after their times
+	if ahead && !after {
+		parts = append(parts, part{first, unsaid})
+	}
+	for i, l := range at {
+		from, to := l[1], len(s)
+		if i+1 < len(at) {
+			to = at[i+1][0]
+		}
+		if after {
+			from, to = 0, l[0]
+			if i > 0 {
+				from = at[i-1][1]
+			}
+		}
+		if t, ok := ParseTime(s[from:to], zone); ok {
+			parts = append(parts, part{t, eventOf(s[l[0]:l[1]])})
+		}
+	}
+	for _, want := range []event{publication, unsaid, modification} {
+		for _, p := range parts {
+			if p.what == want {
+				return p.at, want
+			}
+		}
+	}
+	return t, unsaid
+}
+
+// The time of a day after a date, with numbers for hour, minute, second and the
+// minute of the spoken form: 13:05:00, 1시 5분, 1시.
+const (
+	spoken = `\s?[시時](?:\s?(\d{1,2})\s?[분分]|[^가-힣\d]|$)`
+	clock  = `(?:[^\d\n]{0,12}?(\d{1,2})(?::(\d{2})(?::(\d{2}))?|` + spoken + `))?`
+)
+
+var (
+	isoDate    = regexp.MustCompile(`\b((?:19|20)\d{2})-(\d{1,2})-(\d{1,2})(?:[^\d\n]{1,12}?(\d{1,2})(?::(\d{2})(?::(\d{2})(?:[.,]\d+)?)?|` + spoken + `)\s*(Z|UTC|GMT|KST|[+-]\d{2}:?\d{2})?)?`)
+	dotDate    = regexp.MustCompile(`\b((?:19|20)\d{2})[./]\s?(\d{1,2})[./]\s?(\d{1,2})\.?` + clock)
+	cjkDate    = regexp.MustCompile(`((?:19|20)\d{2})\s?[년年]\s?(\d{1,2})\s?[월月]\s?(\d{1,2})\s?[일日]` + clock)
+	shortYear  = regexp.MustCompile(`(?:^|[^\w./-])(\d{2})[./-]\s?(\d{1,2})[./-]\s?(\d{1,2})\.?[^\d\n]{1,12}?(\d{1,2}):(\d{2})(?::(\d{2}))?`)
 	dayFirst   = regexp.MustCompile(`(?i)\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:de\s+)?([\p{L}]{3,})\.?,?\s+(?:de\s+)?((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.h](\d{2}))?`)
 	monthFirst = regexp.MustCompile(`(?i)\b([\p{L}]{3,})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2}):(\d{2})\s*([ap]\.?m)?)?`)
 	euroDate   = regexp.MustCompile(`\b(\d{1,2})[./](\d{1,2})[./]((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.](\d{2}))?`)
@@ -163,8 +322,9 @@ var (
 	unixTime   = regexp.MustCompile(`^1\d{9}(\d{3})?$`)
 )
 
-// ParseTime reads a time in one of the forms that news pages use, the year
-// with four digits. One without an offset is zone's. ok is false for anything else.
+// ParseTime reads a time in one of the forms that news pages use. A year of two
+// digits counts only where it stands first, as in East Asia, and with a time of
+// day. One without an offset is zone's. ok is false for anything else.
 func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 	s = strings.TrimSpace(s)
 	if len(s) < 8 {
@@ -192,38 +352,67 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 	if m := compact.FindStringSubmatch(s); m != nil {
 		return date(m[1], m[2], m[3], m[4], m[5], m[6], m[7], "", zone)
 	}
-	if m := isoDate.FindStringSubmatch(s); m != nil {
-		return date(m[1], m[2], m[3], m[4], m[5], m[6], m[8], half(s), zone)
+	if m, near := find(isoDate, s); m != nil {
+		return date(m[1], m[2], m[3], m[4], cmp.Or(m[5], m[7]), m[6], m[8], half(near), zone)
 	}
 	for _, form := range []*regexp.Regexp{cjkDate, dotDate} {
-		if m := form.FindStringSubmatch(s); m != nil {
-			m = append(m, "")
-			return date(m[1], m[2], m[3], m[4], m[5], m[6], "", half(s), zone)
+		if m, near := find(form, s); m != nil {
+			return date(m[1], m[2], m[3], m[4], cmp.Or(m[5], m[7]), m[6], "", half(near), zone)
 		}
 	}
-	if m := dayFirst.FindStringSubmatch(s); m != nil && month(m[2]) != "" {
-		return date(m[3], month(m[2]), m[1], m[4], m[5], "", "", half(s), zone)
+	if m, near := find(dayFirst, s); m != nil && month(m[2]) != "" {
+		return date(m[3], month(m[2]), m[1], m[4], m[5], "", "", half(near), zone)
 	}
-	if m := monthFirst.FindStringSubmatch(s); m != nil && month(m[1]) != "" {
-		return date(m[3], month(m[1]), m[2], m[4], m[5], "", "", half(s), zone)
+	if m, near := find(monthFirst, s); m != nil && month(m[1]) != "" {
+		return date(m[3], month(m[1]), m[2], m[4], m[5], "", "", half(near), zone)
 	}
-	if m := euroDate.FindStringSubmatch(s); m != nil {
+	if m, near := find(euroDate, s); m != nil {
 		day, mon := m[1], m[2]
 		if n, _ := strconv.Atoi(mon); n > 12 { // month first
 			day, mon = mon, day
 		}
-		return date(m[3], mon, day, m[4], m[5], "", "", half(s), zone)
+		return date(m[3], mon, day, m[4], m[5], "", "", half(near), zone)
+	}
+	if m, near := find(shortYear, s); m != nil && yearFirst(s, zone) {
+		return date("20"+m[1], m[2], m[3], m[4], m[5], m[6], "", half(near), zone)
 	}
 	return time.Time{}, false
+}
+
+// find gives what a form matches first, and that with what may follow it of the
+// half of the day.
+func find(form *regexp.Regexp, s string) (m []string, near string) {
+	at := form.FindStringSubmatchIndex(s)
+	if at == nil {
+		return nil, ""
+	}
+	for i := 0; i < len(at); i += 2 {
+		if at[i] < 0 {
+			m = append(m, "")
+			continue
+		}
+		m = append(m, s[at[i]:at[i+1]])
+	}
+	return m, s[at[0]:min(at[1]+len(" 오후"), len(s))]
+}
+
+// yearFirst reports whether a date of three short numbers begins with the year,
+// as in East Asia.
+func yearFirst(s string, zone *time.Location) bool {
+	switch zone.String() {
+	case "KST", "JST", "Asia/Seoul", "Asia/Pyongyang", "Asia/Tokyo", "Asia/Shanghai", "Asia/Taipei", "Asia/Hong_Kong":
+		return true
+	}
+	return strings.ContainsFunc(s, hangul)
 }
 
 // half is "pm" or "am" where a text says which half of the day it means.
 func half(s string) string {
 	low := strings.ToLower(s)
 	switch {
-	case strings.Contains(s, "오후"), strings.Contains(s, "午後"), strings.Contains(low, " pm"), strings.Contains(low, " p.m"), afternoon.MatchString(low):
+	case strings.Contains(s, "오후"), strings.Contains(s, "낮"), strings.Contains(s, "저녁"), strings.Contains(s, "밤"), strings.Contains(s, "午後"), strings.Contains(low, " pm"), strings.Contains(low, " p.m"), afternoon.MatchString(low):
 		return "pm"
-	case strings.Contains(s, "오전"), strings.Contains(s, "午前"), strings.Contains(low, " am"), strings.Contains(low, " a.m"):
+	case strings.Contains(s, "오전"), strings.Contains(s, "새벽"), strings.Contains(s, "아침"), strings.Contains(s, "午前"), strings.Contains(low, " am"), strings.Contains(low, " a.m"):
 		return "am"
 	}
 	return ""

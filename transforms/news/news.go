@@ -253,7 +253,7 @@ func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger
 		fn.w.Stop(werr)
 	}
 	t := ledger.Tally{Counts: map[string]int64{"articles_found": r.Found, "articles_fetched": r.Fetched, "articles_inserted": r.Inserted,
-		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden}}
+		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden}}
 	switch r.State {
 	case engine.Ran:
 		t.Count("providers_run", 1)

@@ -90,6 +90,7 @@ type Result struct {
 	Changed   int64      `json:"articles_changed"`
 	Same      int64      `json:"articles_same"`
 	Empty     int64      `json:"articles_empty"`
+	Paywalled int64      `json:"articles_paywalled"` // the page shows readers without a subscription a part or a note
 	Failed    int64      `json:"articles_failed"`
 	Forbidden int64      `json:"articles_forbidden"` // by robots.txt
 	Health    raw.Health `json:"health"`
@@ -382,6 +383,8 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 		v.result.Changed++
 	case raw.Same:
 		v.result.Same++
+	case raw.Paywalled:
+		v.result.Paywalled++
 	case raw.Purged:
 	default:
 		v.result.Empty++

@@ -140,3 +140,19 @@ func TestFinalAddress(t *testing.T) {
 	assert.Equal(t, "it redirects to https://www.mk.co.kr/: which is no article's address; if it is one, let articleUrl take it", w.letters[0].Error)
 	assert.Equal(t, counts{Found: 2, Failed: 1}, countsOf(w.run(mk.Provider{})), "by the address of the sitemap it is known")
 }
+
+// What a page shows in place of an article that is not free is not kept; the
+// article is fetched again when the sitemap says that it is newer.
+func TestPaywall(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		paths := []string{"/news/economy/11000001", "/news/economy/11000002"}
+		paid := `<script type="application/ld+json">{"@type":"NewsArticle","headline":"Paid","isAccessibleForFree":"False"}</script>` + plainPage
+		publisher(w, newssim.MK, paths, map[string]string{paths[0]: paid, paths[1]: plainPage})
+		r := w.run(mk.Provider{})
+		assert.Equal(t, counts{Found: 2, Fetched: 2, Inserted: 1}, countsOf(r))
+		assert.EqualValues(t, 1, r.Paywalled)
+		assert.Empty(t, w.letters)
+		assert.Equal(t, 0, w.count("url LIKE '%1'"))
+		assert.Equal(t, counts{Found: 2}, countsOf(w.run(mk.Provider{})))
+	})
+}

@@ -42,7 +42,9 @@ const (
 	Inserted Outcome = "inserted"
 	Changed  Outcome = "changed"
 	Same     Outcome = "same"
-	Purged   Outcome = "purged" // it was kept once, for as long as it may be: nothing was saved
+	// Paywalled is an article that its page does not show: nothing was saved.
+	Paywalled Outcome = "paywalled"
+	Purged    Outcome = "purged" // it was kept once, for as long as it may be: nothing was saved
 )
 
 // Row is an article to keep.
@@ -137,6 +139,10 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 			out = Purged
 			return nil
 		}
+		if a.Paywalled {
+			out = Paywalled
+			return remember(ctx, tx, r, "paywalled", now)
+		}
 		if text == "" {
 			return remember(ctx, tx, r, "empty", now)
 		}
@@ -209,7 +215,7 @@ func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time) error {
 
 // Known is what is remembered of an address.
 type Known struct {
-	State     string    // stored, empty, refused, purged; "" for nothing
+	State     string    // stored, empty, paywalled, refused, purged; "" for nothing
 	SitemapAt time.Time // zero: the sitemap had no date
 	Refusals  int       // in a row
 }
@@ -337,8 +343,8 @@ func Alias(ctx context.Context, d *db.DB, r Row, canonical string, out Outcome, 
 	switch out {
 	case "":
 		state = "empty"
-	case Purged:
-		state = "purged"
+	case Paywalled, Purged:
+		state = string(out)
 	}
 	r.Canonical = canonical
 	err := d.Tx(ctx, func(tx *sql.Tx) error { return remember(ctx, tx, r, state, now) })

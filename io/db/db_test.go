@@ -221,6 +221,121 @@ func TestRejected(t *testing.T) {
 	})
 }
 
+func TestLease(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ctx := t.Context()
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		d.Now = func() time.Time { return now }
+		const ttl = time.Minute
+
+		a, err := d.Lease(ctx, "site/matter", "run a", ttl)
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, a.Epoch())
+		_, err = d.Lease(ctx, "site/other", "run b", ttl)
+		require.NoError(t, err, "another name is free")
+
+		_, err = d.Lease(ctx, "site/matter", "run b", ttl)
+		var held *db.HeldError
+		require.ErrorAs(t, err, &held)
+		assert.Equal(t, db.HeldError{Name: "site/matter", Holder: "run a", ExpiresAt: now.Add(ttl)}, *held)
+
+		now = now.Add(40 * time.Second)
+		assert.False(t, a.Lost())
+		require.NoError(t, a.Renew(ctx))
+		now = now.Add(40 * time.Second)
+		_, err = d.Lease(ctx, "site/matter", "run b", ttl)
+		require.ErrorAs(t, err, &held, "it was renewed")
+
+		now = now.Add(15 * time.Second)
+		assert.True(t, a.Lost(), "it must stop before another may take it")
+		_, err = d.Lease(ctx, "site/matter", "run b", ttl)
+		require.ErrorAs(t, err, &held)
+		now = now.Add(5 * time.Second)
+		b, err := d.Lease(ctx, "site/matter", "run b", ttl)
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, b.Epoch())
+		assert.ErrorIs(t, a.Renew(ctx), db.ErrLost)
+		require.NoError(t, a.Release(ctx), "of a lost lease")
+		assert.False(t, b.Lost())
+		require.NoError(t, b.Renew(ctx), "the release of a lost lease took it away")
+
+		require.NoError(t, b.Release(ctx))
+		assert.True(t, b.Lost())
+		assert.ErrorIs(t, b.Renew(ctx), db.ErrLost)
+		c, err := d.Lease(ctx, "site/matter", "run a", ttl)
+		require.NoError(t, err, "it was given back")
+		assert.EqualValues(t, 3, c.Epoch())
+	})
+}
+
+func TestEvict(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		dead, err := d.Lease(t.Context(), "x", "dead", time.Hour)
+		require.NoError(t, err)
+		var held *db.HeldError
+		require.NoError(t, d.Evict(t.Context(), "x", "another"))
+		_, err = d.Lease(t.Context(), "x", "next", time.Hour)
+		require.ErrorAs(t, err, &held)
+		require.NoError(t, d.Evict(t.Context(), "x", "dead"))
+		_, err = d.Lease(t.Context(), "x", "next", time.Hour)
+		require.NoError(t, err)
+		assert.ErrorIs(t, dead.Renew(t.Context()), db.ErrLost)
+	})
+}
+
+// A holder whose clock stood still (a suspended machine) learns it at its next renewal.
+func TestLeaseTakenOverUnnoticed(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		d.Now = func() time.Time { return now }
+		a, err := d.Lease(t.Context(), "x", "a", time.Minute)
+		require.NoError(t, err)
+		now = now.Add(time.Hour)
+		_, err = d.Lease(t.Context(), "x", "b", time.Minute)
+		require.NoError(t, err)
+		now = now.Add(-time.Hour)
+		assert.False(t, a.Lost())
+		assert.ErrorIs(t, a.Renew(t.Context()), db.ErrLost)
+		assert.True(t, a.Lost())
+	})
+}
+
+func TestLeaseRace(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		const holders = 8
+		won := make(chan string, holders)
+		var all sync.WaitGroup
+		for i := range holders {
+			all.Go(func() {
+				_, err := d.Lease(t.Context(), "x", fmt.Sprint(i), time.Minute)
+				var held *db.HeldError
+				if err == nil {
+					won <- fmt.Sprint(i)
+				} else if !errors.As(err, &held) {
+					t.Errorf("taking: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		assert.Len(t, won, 1)
+	})
+}
+
+func TestKeep(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		const ttl = 300 * time.Millisecond
+		a, err := d.Lease(t.Context(), "x", "a", ttl)
+		require.NoError(t, err)
+		lost := make(chan error, 1)
+		release := a.Keep(t.Context(), func(err error) { lost <- err })
+		defer func() { assert.NoError(t, release()) }()
+		_, err = d.ExecContext(t.Context(), `UPDATE leases SET epoch = epoch + 1`) // taken over
+		require.NoError(t, err)
+		assert.ErrorIs(t, <-lost, db.ErrLost)
+		assert.True(t, a.Lost())
+	})
+}
+
 func TestOpenRefuses(t *testing.T) {
 	for dsn, want := range map[string]string{
 		"":                               "want sqlite:///path",

@@ -40,10 +40,6 @@ func (c *Client) exchange(ctx context.Context, r Request) (_ *Response, hold tim
 			if ctx.Err() != nil {
 				return nil, 0, fmt.Errorf("fetching %s: %w", u, ctx.Err())
 			}
-			var no *notAllowed
-			if errors.As(err, &no) {
-				return nil, 0, fmt.Errorf("fetching %s: %w", u, no.error)
-			}
 			return nil, 0, fail(classify(err), err)
 		}
 		location := resp.Header.Get("Location")
@@ -84,9 +80,6 @@ func (c *Client) exchange(ctx context.Context, r Request) (_ *Response, hold tim
 		u = next
 	}
 }
-
-// notAllowed is the error of Client.Allow.
-type notAllowed struct{ error }
 
 func redirects(status int) bool {
 	return status == 301 || status == 302 || status == 303 || status == 307 || status == 308
@@ -138,11 +131,6 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 		r.Ready()
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
-		}
-	}
-	if c.Allow != nil {
-		if err := c.Allow(ctx); err != nil {
-			return nil, 0, &notAllowed{err}
 		}
 	}
 

@@ -23,7 +23,6 @@ import (
 
 	"golang.org/x/net/netutil"
 
-	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -57,7 +56,7 @@ type Server struct {
 	handler http.Handler
 	now     func() time.Time
 	streams atomic.Int64
-	leader  *lease.Lease
+	leader  *ledger.Lease
 	leading atomic.Bool
 	leadAt  time.Time     // when to try to lead again
 	closing chan struct{} // closed when the server stops: streams end
@@ -217,12 +216,12 @@ func (s *Server) leads(ctx context.Context, now time.Time) bool {
 	switch {
 	case s.leader != nil && !s.leader.Lost():
 		if !due {
-			return s.leader.Held()
+			return true
 		}
 		s.leadAt = now.Add(leadTTL / 3)
 		if err := s.leader.Renew(ctx); err != nil {
 			s.log.Warn("lead_not_renewed", "error", ledger.Redact(err.Error()))
-			return s.leader.Held()
+			return !s.leader.Lost()
 		}
 		s.tidy(ctx)
 		return true
@@ -230,8 +229,8 @@ func (s *Server) leads(ctx context.Context, now time.Time) bool {
 		return false
 	}
 	s.leadAt, s.leader = now.Add(leadTTL/3), nil
-	l, err := lease.Acquire(ctx, lease.InStore(s.store), "server", lease.CurrentHolder(), leadTTL)
-	var held *lease.HeldError
+	lease, err := ledger.Acquire(ctx, s.store, "server", ledger.CurrentHolder(), leadTTL)
+	var held *ledger.HeldError
 	if errors.As(err, &held) {
 		s.follow(ctx)
 		return false
@@ -240,7 +239,7 @@ func (s *Server) leads(ctx context.Context, now time.Time) bool {
 		s.log.Warn("lead_not_taken", "error", ledger.Redact(err.Error()))
 		return false
 	}
-	s.leader = l
+	s.leader = lease
 	s.alarm.forget()
 	s.tidy(ctx)
 	return true

@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/testdata/sites"
-
-	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
 
 const good = `
@@ -235,7 +233,7 @@ func FuzzReadPages(f *testing.F) {
 		p, err := r.readList("https://shop.example/", text)
 		if err == nil {
 			for _, link := range p.products {
-				if !strings.Contains(link, "shop.example") || untrusted.Key(link) != nil {
+				if !strings.Contains(link, "shop.example") || len(link) > maxURL {
 					t.Errorf("%q leaves the site", link)
 				}
 			}

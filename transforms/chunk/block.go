@@ -9,22 +9,30 @@ import (
 // block is a heading, a fenced code block, or lines up to an empty one.
 type block struct {
 	path    []string // the headings above it; a heading's own is its last
+	anchors []string // theirs, "" for those without
 	text    string   // without the empty lines around it
 	heading bool
 	fence   string // of a code block: its opening line, else ""
 }
 
-// scan cuts Markdown into blocks. Headings are ATX headings at the margin, as
+// introduces reports whether a block only leads to the next one: "The fields are:".
+func (b block) introduces() bool {
+	text := strings.TrimRight(b.text, "*_~ ")
+	return b.fence == "" && (strings.HasSuffix(text, ":") || strings.HasSuffix(text, "："))
+}
+
+// scan cuts Markdown into blocks; anchors are the fragments of its headings, in
+// order. Headings are ATX headings at the margin, as
 // package content writes them.
-func scan(markdown string) []block {
+func scan(markdown string, anchors []string) []block {
 	var blocks []block
-	var path []string
+	var path, above []string
 	var depths []int
 	var lines []string
 	fence, opening := "", ""
 	flush := func() {
 		if text := strings.Trim(strings.Join(lines, "\n"), "\n"); strings.TrimSpace(text) != "" {
-			blocks = append(blocks, block{path: path, text: text, fence: opening})
+			blocks = append(blocks, block{path: path, anchors: above, text: text, fence: opening})
 		}
 		lines, opening = nil, ""
 	}
@@ -45,8 +53,13 @@ func scan(markdown string) []block {
 			}
 			// A path is shared by blocks; growing it must not change theirs.
 			path = append(path[:len(depths):len(depths)], text)
+			anchor := ""
+			if len(anchors) > 0 {
+				anchor, anchors = anchors[0], anchors[1:]
+			}
+			above = append(above[:len(depths):len(depths)], anchor)
 			depths = append(depths, depth)
-			blocks = append(blocks, block{path: path, text: l, heading: true})
+			blocks = append(blocks, block{path: path, anchors: above, text: l, heading: true})
 			continue
 		}
 		if strings.TrimSpace(l) == "" {
@@ -111,7 +124,7 @@ type Block struct {
 
 // Blocks lists the blocks of Markdown in order.
 func Blocks(markdown string) []Block {
-	scanned := scan(markdown)
+	scanned := scan(markdown, nil)
 	blocks := make([]Block, len(scanned))
 	for i, b := range scanned {
 		sum := sha256.Sum256([]byte(strings.Join(strings.Fields(b.text), " ")))

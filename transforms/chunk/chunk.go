@@ -30,8 +30,12 @@ type Chunk struct {
 	ID string `json:"id"`
 	// Ordinal counts a page's chunks from 0.
 	Ordinal int `json:"ordinal"`
-	// Path is the headings above the chunk's first words, outermost first.
+	// Path is the headings that all of the chunk is below, outermost first; its own
+	// text begins with the last of them where a section begins with it.
 	Path []string `json:"path,omitempty"`
+	// Anchor is the fragment that leads a browser to the chunk's section of the
+	// page, without "#"; "" where the page has none there.
+	Anchor string `json:"anchor,omitempty"`
 	// Tokens is the length of Text in tokens of cl100k_base.
 	Tokens int `json:"tokens"`
 	// Hash is the SHA-256 of Text, in hexadecimal.
@@ -55,18 +59,25 @@ func first(text string, most int) string {
 }
 
 // Split cuts a page's Markdown by its headings. page is the page's key; it only
-// enters the ids. Together the chunks have all words of the text, in order. Code
+// enters the ids. anchors are the fragments of the headings, in order; those
+// that are missing are "". Together the chunks have all words of the text, in order. Code
 // is cut between lines only, in fences of its own, and a table between rows,
 // under its head; a line is cut only where it alone is over the limit, at the
 // ends of sentences or words where it can be.
-func Split(page, markdown string, l Limits) []Chunk {
+func Split(page, markdown string, anchors []string, l Limits) []Chunk {
 	s := splitter{limits: l}
-	s.sections(scan(markdown))
+	s.sections(scan(markdown, anchors))
+	s.merge()
 	chunks := make([]Chunk, 0, len(s.drafts))
 	seen := make(map[string]int)
 	for i, d := range s.drafts {
 		sum := sha256.Sum256([]byte(d.text))
 		c := Chunk{Ordinal: i, Path: d.path, Tokens: d.tokens, Hash: hex.EncodeToString(sum[:]), Text: d.text}
+		for _, a := range d.anchors { // the nearest heading that has one
+			if a != "" {
+				c.Anchor = a
+			}
+		}
 		id := sha256.Sum256([]byte(page + "\x00" + c.Hash + "\x00" + strconv.Itoa(seen[c.Hash])))
 		seen[c.Hash]++
 		c.ID = hex.EncodeToString(id[:16])
@@ -77,10 +88,13 @@ func Split(page, markdown string, l Limits) []Chunk {
 
 // draft is a chunk in the making.
 type draft struct {
-	path   []string
-	text   string
-	tokens int
-	open   bool // has nothing but headings yet
+	path, anchors []string // the same length
+	text          string
+	tokens        int
+}
+
+func draftOf(b block, text string) draft {
+	return draft{path: b.path, anchors: b.anchors, text: text, tokens: Tokens(text)}
 }
 
 type splitter struct {
@@ -89,7 +103,8 @@ type splitter struct {
 }
 
 // sections makes drafts of the blocks: a new one at each heading and at the
-// limit, headings together with what follows them.
+// limit. A heading stays with what is below it, and an introduction with what
+// it introduces.
 func (s *splitter) sections(blocks []block) {
 	var d draft
 	end := func() {
@@ -97,39 +112,115 @@ func (s *splitter) sections(blocks []block) {
 			return
 		}
 		for _, text := range s.fit(d.text) {
-			s.add(draft{path: d.path, text: text, tokens: Tokens(text)})
+			s.drafts = append(s.drafts, draft{path: d.path, anchors: d.anchors, text: text, tokens: Tokens(text)})
 		}
 		d = draft{}
 	}
-	put := func(b block, text string) {
+	put := func(next draft, begins bool) {
 		// Where two texts meet their tokens may part by one.
-		tokens := Tokens(text)
-		if d.text != "" && d.tokens+tokens+1 > s.limits.Max {
+		if d.text != "" && (begins || d.tokens+next.tokens+1 > s.limits.Max) {
 			end()
 		}
 		if d.text == "" {
-			d = draft{path: b.path, text: text, tokens: tokens, open: b.heading}
+			d = next
 			return
 		}
-		if d.open {
-			d.path, d.open = b.path, b.heading
+		d.text += "\n\n" + next.text
+		d.tokens += next.tokens + 1
+	}
+	var lead draft // headings and introductions, which wait for what they lead to
+	heading, introduced := false, false
+	flush := func() {
+		if lead.text != "" {
+			put(lead, heading)
 		}
-		d.text += "\n\n" + text
-		d.tokens += tokens + 1
+		lead, heading, introduced = draft{}, false, false
 	}
 	for _, b := range blocks {
-		if b.heading && !d.open {
-			end()
+		if b.heading && lead.text != "" && (len(b.path) <= len(lead.path) || shared(b.path, lead.path) < len(lead.path)) {
+			flush() // nothing is below that heading
 		}
-		if count(b.text, s.limits.Max) <= s.limits.Max {
-			put(b, b.text)
+		tokens := count(b.text, s.limits.Max)
+		if lead.text != "" && lead.tokens+1 > s.limits.Max/2 {
+			flush()
+		}
+		if (b.heading || b.introduces()) && tokens <= s.limits.Max/2 {
+			if lead.text == "" {
+				lead = draftOf(b, b.text)
+			} else {
+				lead.text += "\n\n" + b.text
+				lead.tokens += tokens + 1
+				if !introduced { // the chunk is of the place where its first words are
+					lead.path, lead.anchors = b.path, b.anchors
+				}
+			}
+			heading, introduced = heading || b.heading, introduced || !b.heading
 			continue
 		}
-		for _, piece := range s.pieces(b) {
-			put(b, piece)
+		for i, text := range s.pieces(b, lead) {
+			next := draftOf(b, text)
+			if i == 0 && introduced {
+				next.path, next.anchors = lead.path, lead.anchors
+			}
+			put(next, heading && i == 0)
+		}
+		lead, heading, introduced = draft{}, false, false
+	}
+	flush()
+	end()
+}
+
+// merge joins each draft that is too small with a neighbour, where both fit into
+// one: with the one it shares most headings with, since the path of both
+// together is what they share.
+func (s *splitter) merge() {
+	var merged []draft
+	for i, d := range s.drafts {
+		last := len(merged) - 1
+		if d.tokens >= s.limits.Min {
+			merged = append(merged, d)
+			continue
+		}
+		var back, ahead draft
+		if last >= 0 {
+			back = s.joined(merged[last], d)
+		}
+		if i+1 < len(s.drafts) {
+			ahead = s.joined(d, s.drafts[i+1])
+		}
+		switch {
+		case back.text != "" && (ahead.text == "" || len(back.path) > len(ahead.path) || len(back.path) == len(ahead.path) && len(back.path) == len(merged[last].path)):
+			merged[last] = back
+		case ahead.text != "":
+			s.drafts[i+1] = ahead
+		default:
+			merged = append(merged, d)
 		}
 	}
-	end()
+	s.drafts = merged
+}
+
+// joined is two drafts as one; it has no text where that is over the limit.
+func (s *splitter) joined(a, b draft) draft {
+	if a.tokens+b.tokens > s.limits.Max {
+		return draft{}
+	}
+	text := a.text + "\n\n" + b.text
+	tokens := Tokens(text)
+	if tokens > s.limits.Max {
+		return draft{}
+	}
+	n := shared(a.path, b.path)
+	return draft{path: a.path[:n:n], anchors: a.anchors[:n:n], text: text, tokens: tokens}
+}
+
+// shared is how many headings two paths have in common, from the outermost.
+func shared(a, b []string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // fit is the text, halved until each part is within the limit: what the sums
@@ -155,29 +246,23 @@ func (s *splitter) fit(text string) []string {
 	return parts
 }
 
-// add appends a draft, merged with the one before it where either is too small
-// and both fit into one.
-func (s *splitter) add(d draft) {
-	if last := len(s.drafts) - 1; last >= 0 {
-		before := &s.drafts[last]
-		if (before.tokens < s.limits.Min || d.tokens < s.limits.Min) && before.tokens+d.tokens <= s.limits.Max {
-			joined := before.text + "\n\n" + d.text
-			if tokens := Tokens(joined); tokens <= s.limits.Max {
-				before.text, before.tokens = joined, tokens
-				return
-			}
-		}
+// pieces are a block's text behind what leads to it, cut where that is over the
+// limit. Where no piece of the block has room behind it the lead stands alone.
+func (s *splitter) pieces(b block, lead draft) []string {
+	before, room := "", s.limits.Max
+	first := room // of the first piece
+	if lead.text != "" {
+		before, first = lead.text+"\n\n", room-lead.tokens-1
 	}
-	s.drafts = append(s.drafts, d)
-}
-
-// pieces cuts a block that is over the limit.
-func (s *splitter) pieces(b block) []string {
+	if count(b.text, first) <= first {
+		return []string{before + b.text}
+	}
 	lines := strings.Split(b.text, "\n")
 	var head, foot string
-	room := s.limits.Max
+	code := b.fence != ""
+	whole := code // its lines are cut only where one alone is over the limit
 	switch {
-	case b.fence != "" && lines[0] == b.fence && len(lines) > 1:
+	case code && lines[0] == b.fence && len(lines) > 1:
 		head = lines[0] + "\n"
 		foot = "\n" + strings.Repeat(" ", len(b.fence)-len(strings.TrimLeft(b.fence, " "))) + opens(b.fence)
 		lines = lines[1:]
@@ -188,64 +273,72 @@ func (s *splitter) pieces(b block) []string {
 	case len(lines) > 2 && strings.HasPrefix(lines[1], "| ---"):
 		head = lines[0] + "\n" + lines[1] + "\n"
 		lines = lines[2:]
+		whole = true
 	}
 	// One token more for each end that may part where the texts meet.
-	if room -= Tokens(head) + Tokens(foot) + 2; head != "" && room < s.limits.Max/2 {
-		head, foot, room = "", "", s.limits.Max
+	ends := Tokens(head) + Tokens(foot) + 2
+	if room -= ends; head != "" && room < s.limits.Max/2 {
+		head, foot, room, ends = "", "", s.limits.Max, 0
 		lines = strings.Split(b.text, "\n")
 	}
+	first -= ends
 	var pieces []string
 	var piece []string
-	sum := 0
+	sum, left := 0, first
 	end := func() {
 		if text := strings.Trim(strings.Join(piece, "\n"), "\n"); strings.TrimSpace(text) != "" {
-			pieces = append(pieces, head+text+foot)
+			pieces = append(pieces, before+head+text+foot)
+			before, left = "", room
 		}
 		piece, sum = nil, 0
 	}
+	alone := func() {
+		pieces = append(pieces, lead.text)
+		before, left = "", room
+	}
 	for _, l := range lines {
 		tokens := count(l, room) + 1
-		if tokens > room {
+		if sum+tokens > left {
 			end()
-			for part := range cut(l, room-1, b.fence != "") {
-				piece, sum = []string{part}, room
-				end()
-			}
+		}
+		if before != "" && tokens > left && (left < s.limits.Max/4 || whole && tokens <= room) {
+			alone()
+		}
+		if tokens <= left {
+			piece = append(piece, l)
+			sum += tokens
 			continue
 		}
-		if sum+tokens > room {
-			end()
+		for l != "" {
+			var part string
+			if part, l = cut(l, left-1, code); part != "" {
+				piece = []string{part}
+				end()
+			}
 		}
-		piece = append(piece, l)
-		sum += tokens
 	}
 	end()
+	if before != "" && lead.text != "" {
+		pieces = append(pieces, lead.text)
+	}
 	return pieces
 }
 
-// cut yields the parts of a line of at most limit tokens: of prose to the ends
-// of sentences, else of words, else of characters.
-func cut(l string, limit int, code bool) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for l != "" {
-			n := prefix(l, limit)
-			if n < len(l) {
-				if at := lastSentence(l[:n]); at > n/2 && !code {
-					n = at
-				} else if at := strings.LastIndexByte(l[:n], ' '); at > n/2 {
-					n = at + 1
-				}
-			}
-			part := l[:n]
-			l = l[n:]
-			if !code {
-				part, l = strings.TrimRight(part, " "), strings.TrimLeft(l, " ")
-			}
-			if part != "" && !yield(part) {
-				return
-			}
+// cut parts the beginning of a line, of at most limit tokens, from the rest: of
+// prose at the end of a sentence, else of a word, else of a character.
+func cut(l string, limit int, code bool) (part, rest string) {
+	n := prefix(l, limit)
+	if n < len(l) {
+		if at := lastSentence(l[:n]); at > n/2 && !code {
+			n = at
+		} else if at := strings.LastIndexByte(l[:n], ' '); at > n/2 {
+			n = at + 1
 		}
 	}
+	if part, rest = l[:n], l[n:]; !code {
+		part, rest = strings.TrimRight(part, " "), strings.TrimLeft(rest, " ")
+	}
+	return part, rest
 }
 
 // prefix is the length of the longest beginning of s, in whole characters, that

@@ -55,7 +55,7 @@ func TestMergeToTheLimit(t *testing.T) {
 	if joined := chunk.Tokens(first + "\n\n" + second); joined != l.Max {
 		t.Fatalf("%d tokens together, want %d", joined, l.Max)
 	}
-	if chunks := chunk.Split("p", first+"\n\n"+second, l); len(chunks) != 1 {
+	if chunks := chunk.Split("p", first+"\n\n"+second, nil, l); len(chunks) != 1 {
 		t.Errorf("%d chunks", len(chunks))
 	}
 }
@@ -91,7 +91,7 @@ func words(n int) string {
 func TestSplit(t *testing.T) {
 	long := words(40) // over 50 tokens
 	page := "before\n\n" + long + "\n\n# Title\n\n" + long + "\n\n## A `code` \\_x\\_\n\n### A1\n\n" + long + "\n\n## B\n\nsmall\n\n## C\n\n" + long
-	chunks := chunk.Split("https://e.com/a", page, chunk.Default)
+	chunks := chunk.Split("https://e.com/a", page, nil, chunk.Default)
 	var got []string
 	for i, c := range chunks {
 		first, _, _ := strings.Cut(c.Text, "\n")
@@ -100,12 +100,84 @@ func TestSplit(t *testing.T) {
 			t.Errorf("chunk %d: %+v", i, c)
 		}
 	}
-	want := []string{"|before", "Title|# Title", "Title/A code _x_/A1|## A `code` \\_x\\_", "Title/C|## C"}
+	want := []string{"|before", "Title|# Title", "Title/A code _x_/A1|## A `code` \\_x\\_", "Title|## B"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if !strings.HasSuffix(chunks[2].Text, "## B\n\nsmall") {
-		t.Errorf("the small section is not with the one before it: %q", chunks[2].Text)
+	if !strings.HasPrefix(chunks[3].Text, "## B\n\nsmall\n\n## C\n\nword0") {
+		t.Errorf("the small section is not with the one after it: %q", chunks[3].Text)
+	}
+}
+
+// TestTogether is about what stands in one chunk, and under which headings.
+func TestTogether(t *testing.T) {
+	long := words(60) // over 50 tokens
+	half := words(110)
+	code := "```\n" + strings.Repeat("line of code\n", 60) + "```"
+	for name, c := range map[string]struct {
+		page string
+		want []string // path | first line | last line
+	}{
+		"a small section is no part of the one before": {
+			"# API\n\n" + long + "\n\n## GET /charges\n\n" + long + "\n\n## POST /charges\n\nMakes one.\n\n## DELETE /charges\n\n" + long,
+			[]string{"API|# API|" + long, "API/GET /charges|## GET /charges|" + long, "API|## POST /charges|" + long},
+		},
+		"small sections make a chunk of what they are all below": {
+			"# T\n\n" + long + "\n\n## Words\n\n### A\n\n" + words(15) + "\n\n### B\n\n" + words(15) + "\n\n### C\n\nthree\n\n## Next\n\n" + long,
+			[]string{"T|# T|" + long, "T/Words|## Words|three", "T/Next|## Next|" + long},
+		},
+		"a small introduction goes with what is below it": {
+			"# T\n\n" + long + "\n\n## A\n\nshort\n\n### A1\n\n" + long + "\n\n## B\n\n" + long,
+			[]string{"T|# T|" + long, "T/A|## A|" + long, "T/B|## B|" + long},
+		},
+		"an introduction is with its code where that begins a chunk": {
+			"# T\n\n" + half + "\n\n" + half + "\n\nCall it so:\n\n" + code,
+			[]string{"T|# T|" + half, "T|Call it so:|```"},
+		},
+		"an introduction is with the first piece of what is cut": {
+			"# T\n\n" + long + "\n\n**Call it so:**\n\n```\n" + strings.Repeat("line of code\n", 300) + "```",
+			[]string{"T|# T|" + long, "T|**Call it so:**|```", "T|```|```", "T|```|```"},
+		},
+		"a heading is with the first sentences of what is cut": {
+			"# T\n\n" + strings.Repeat("One sentence of eight words is here now. ", 60),
+			[]string{"T|# T|", "T|One sentence of eight words is here now. "},
+		},
+		"an introduction leads to the sections below it": {
+			"# T\n\n" + long + "\n\nThese are the calls:\n\n## GET\n\n" + long,
+			[]string{"T|# T|" + long, "T|These are the calls:|" + long},
+		},
+		"a section without text is not part of its neighbour": {
+			"# T\n\n" + long + "\n\n## A\n\n## B\n\n" + long,
+			[]string{"T|# T|## A", "T/B|## B|" + long},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, c := range chunk.Split("p", c.page, nil, chunk.Default) {
+				lines := strings.Split(c.Text, "\n")
+				got = append(got, strings.Join(c.Path, "/")+"|"+lines[0]+"|"+lines[len(lines)-1])
+			}
+			for i := range min(len(got), len(c.want)) {
+				if !strings.HasPrefix(got[i], c.want[i]) {
+					t.Errorf("chunk %d: %q, want %q", i, got[i], c.want[i])
+				}
+			}
+			if len(got) != len(c.want) {
+				t.Errorf("%d chunks, want %d: %q", len(got), len(c.want), got)
+			}
+		})
+	}
+}
+
+func TestAnchor(t *testing.T) {
+	long := words(60)
+	page := long + "\n\n# T\n\n" + long + "\n\n## A\n\n" + long + "\n\n### A1\n\n" + long + "\n\n## B\n\n" + long + "\n\n## C\n\n" + long
+	var got []string
+	for _, c := range chunk.Split("p", page, []string{"t", "a", "", "b"}, chunk.Default) {
+		got = append(got, strings.Join(c.Path, "/")+"#"+c.Anchor)
+	}
+	if want := []string{"#", "T#t", "T/A#a", "T/A/A1#a", "T/B#b", "T/C#t"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -116,7 +188,7 @@ func TestSmall(t *testing.T) {
 	for i := range 60 {
 		fmt.Fprintf(&b, "## Section %d\n\n%s\n\n", i, words(i*i%170+1))
 	}
-	chunks := chunk.Split("p", b.String(), chunk.Default)
+	chunks := chunk.Split("p", b.String(), nil, chunk.Default)
 	for i, c := range chunks {
 		if c.Tokens > chunk.Default.Max {
 			t.Errorf("chunk %d has %d tokens", i, c.Tokens)
@@ -135,7 +207,7 @@ func TestCode(t *testing.T) {
 	for i := range 400 {
 		code = append(code, fmt.Sprintf("    value_%d = compute(%d)  # line", i, i))
 	}
-	chunks := chunk.Split("p", "# T\n\n```python\n"+strings.Join(code, "\n")+"\n```\n\nafter", chunk.Default)
+	chunks := chunk.Split("p", "# T\n\n```python\n"+strings.Join(code, "\n")+"\n```\n\nafter", nil, chunk.Default)
 	var lines []string
 	for i, c := range chunks {
 		if c.Tokens > 500 {
@@ -154,7 +226,7 @@ func TestCode(t *testing.T) {
 		t.Errorf("%d lines of code, want %d as they were", len(lines), len(code))
 	}
 	// A single line over the limit is cut inside, and nothing of it is lost.
-	chunks = chunk.Split("p", "```\nshort\n"+strings.Repeat("x1 ", 2000)+"\nlast\n```", chunk.Default)
+	chunks = chunk.Split("p", "```\nshort\n"+strings.Repeat("x1 ", 2000)+"\nlast\n```", nil, chunk.Default)
 	sum := 0
 	for _, c := range chunks {
 		if c.Tokens > 500 {
@@ -172,7 +244,7 @@ func TestTable(t *testing.T) {
 	for i := range 200 {
 		page += fmt.Sprintf("| parameter_%d | string |\n", i)
 	}
-	chunks := chunk.Split("p", page, chunk.Default)
+	chunks := chunk.Split("p", page, nil, chunk.Default)
 	rows := 0
 	for _, c := range chunks {
 		rows += strings.Count(c.Text, "| parameter_")
@@ -187,7 +259,7 @@ func TestTable(t *testing.T) {
 
 func TestProse(t *testing.T) {
 	sentence := "이 문장은 청크를 나누는 방법을 설명한다. The next sentence is in English, and it is longer. "
-	chunks := chunk.Split("p", strings.Repeat(sentence, 60), chunk.Default)
+	chunks := chunk.Split("p", strings.Repeat(sentence, 60), nil, chunk.Default)
 	var joined []string
 	for i, c := range chunks {
 		if c.Tokens > 500 {
@@ -207,7 +279,7 @@ func TestProse(t *testing.T) {
 func TestLongWords(t *testing.T) {
 	for _, text := range []string{strings.Repeat("a", 1<<17), strings.Repeat("=", 1<<17), strings.Repeat("한", 1<<15), "```\n" + strings.Repeat("x", 1<<17) + "\n```"} {
 		letters := 0
-		for _, c := range chunk.Split("p", text, chunk.Default) {
+		for _, c := range chunk.Split("p", text, nil, chunk.Default) {
 			if c.Tokens > 500 {
 				t.Errorf("%d tokens", c.Tokens)
 			}
@@ -221,8 +293,8 @@ func TestLongWords(t *testing.T) {
 
 func TestID(t *testing.T) {
 	a, b := words(60), words(80)
-	first := chunk.Split("p", "# A\n\n"+a+"\n\n# B\n\n"+b, chunk.Default)
-	moved := chunk.Split("p", "# New\n\n"+words(70)+"\n\n# B\n\n"+b+"\n\n# A\n\n"+a+"\n\n# A\n\n"+a, chunk.Default)
+	first := chunk.Split("p", "# A\n\n"+a+"\n\n# B\n\n"+b, nil, chunk.Default)
+	moved := chunk.Split("p", "# New\n\n"+words(70)+"\n\n# B\n\n"+b+"\n\n# A\n\n"+a+"\n\n# A\n\n"+a, nil, chunk.Default)
 	if len(first) != 2 || len(moved) != 4 {
 		t.Fatalf("%d and %d chunks", len(first), len(moved))
 	}
@@ -232,7 +304,7 @@ func TestID(t *testing.T) {
 	if moved[2].ID == moved[3].ID || moved[2].Hash != moved[3].Hash {
 		t.Error("two equal texts of a page have one id, or two hashes")
 	}
-	if other := chunk.Split("q", "# A\n\n"+a, chunk.Default); other[0].ID == first[0].ID {
+	if other := chunk.Split("q", "# A\n\n"+a, nil, chunk.Default); other[0].ID == first[0].ID {
 		t.Error("texts of two pages have one id")
 	}
 }
@@ -249,7 +321,7 @@ func TestPreview(t *testing.T) {
 
 func TestEmpty(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "   \n"} {
-		if got := chunk.Split("p", text, chunk.Default); len(got) != 0 {
+		if got := chunk.Split("p", text, nil, chunk.Default); len(got) != 0 {
 			t.Errorf("%q: %d chunks", text, len(got))
 		}
 	}
@@ -287,7 +359,7 @@ func FuzzSplit(f *testing.F) {
 			return
 		}
 		l := chunk.Limits{Max: limit, Min: limit / 10}
-		got := chunk.Split("p", markdown, l)
+		got := chunk.Split("p", markdown, nil, l)
 		var all strings.Builder
 		for i, c := range got {
 			if c.Tokens > limit || c.Tokens != chunk.Tokens(c.Text) || strings.TrimSpace(c.Text) == "" || !utf8.ValidString(c.Text) {

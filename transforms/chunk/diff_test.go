@@ -53,7 +53,7 @@ func TestLongHeading(t *testing.T) {
 			t.Errorf("%d characters", len([]rune(b.Path[0])))
 		}
 	}
-	if text := chunk.Split("p", long, chunk.Default)[0].Text; text != long {
+	if text := chunk.Split("p", long, nil, chunk.Default)[0].Text; text != long {
 		t.Errorf("the text has %d of %d bytes", len(text), len(long))
 	}
 }

@@ -45,7 +45,7 @@ func BenchmarkSplit(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, text := range texts {
-			chunk.Split("https://docs.example.com/a", text, chunk.Default)
+			chunk.Split("https://docs.example.com/a", text, nil, chunk.Default)
 		}
 	}
 	b.ReportMetric(float64(b.N*len(texts))/b.Elapsed().Seconds(), "pages/s")

@@ -57,6 +57,10 @@ type Page struct {
 	Title string
 	// Markdown is the main content, UTF-8, with e-mail addresses masked.
 	Markdown string
+	// Anchors are the fragments that lead a browser to the Markdown's headings, in
+	// order, without "#"; "" for a heading that has none. Nil for documents that
+	// are not HTML.
+	Anchors []string
 	// Links are the addresses (canonical.Resolve) that the whole page links to,
 	// in order, without repetition, at most MaxLinks.
 	Links []string

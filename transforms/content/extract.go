@@ -212,18 +212,21 @@ func (s *survey) link(href string) {
 func (s *survey) page() Page {
 	p := Page{Title: s.title, Links: s.links}
 	if roots := s.choose(s.own); roots != nil {
-		p.Markdown, p.Selector = s.render(roots, true, false), s.options.Content
+		s.render(&p, roots, true, false)
+		p.Selector = s.options.Content
 	}
 	for i, name := range candidates {
 		if p.Markdown != "" {
 			break
 		}
 		if roots := s.choose(s.found[i]); roots != nil && !s.slight(roots, i) {
-			p.Markdown, p.Selector = s.render(roots, true, i > 2), name
+			s.render(&p, roots, true, i > 2)
+			p.Selector = name
 		}
 	}
 	if p.Markdown == "" && s.body != nil {
-		p.Markdown, p.Selector = s.render([]*html.Node{s.body}, false, true), "body"
+		s.render(&p, []*html.Node{s.body}, false, true)
+		p.Selector = "body"
 	}
 	p.Markdown = MaskEmails(p.Markdown)
 	if p.Title == "" {
@@ -292,10 +295,10 @@ func contains(outer, n *html.Node) bool {
 	return false
 }
 
-// render writes the roots as Markdown. bounded says that they are the content
+// render writes the roots as a page's Markdown. bounded says that they are the content
 // and not the whole body, loose that a name guessed them. The page's h1 is set
 // before content that lacks one.
-func (s *survey) render(roots []*html.Node, bounded, loose bool) string {
+func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
 	w := writer{clutter: s.clutter, bounded: bounded}
 	if s.h1 != nil && bounded {
 		has := false
@@ -314,7 +317,7 @@ func (s *survey) render(roots []*html.Node, bounded, loose bool) string {
 		w.children(r)
 		w.block()
 	}
-	return w.String()
+	p.Markdown, p.Anchors = w.String(), w.anchors
 }
 
 func hasH1(n *html.Node) bool {

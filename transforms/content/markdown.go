@@ -23,6 +23,7 @@ type writer struct {
 	space  bool   // a space is owed
 	fresh  bool   // nothing but markers stands on the line
 	lead   string // of a heading, owed
+	anchor string // of that heading
 	marks  []mark
 
 	// Where the last closing mark and the last inline code ended, so that the same
@@ -30,6 +31,8 @@ type writer struct {
 	closed    int
 	closeMark string
 	codeEnd   int
+
+	anchors []string // of the headings written at the margin
 
 	cell    bool // in a table's cell: no breaks, bars escaped
 	heading bool
@@ -129,6 +132,9 @@ func (w *writer) pay() {
 	if w.lead != "" {
 		w.out = append(w.out, w.lead...)
 		w.lead = ""
+		if len(w.levels) == 0 {
+			w.anchors = append(w.anchors, w.anchor)
+		}
 	}
 }
 

@@ -122,7 +122,7 @@ func (w *writer) title(n *html.Node, depth int) {
 		return
 	}
 	w.block()
-	w.lead, w.heading = "######"[:depth]+" ", true
+	w.lead, w.anchor, w.heading = "######"[:depth]+" ", anchor(n), true
 	w.buttons = !saysMore(n) // the heading of an accordion is a button
 	w.children(n)
 	w.suspend()

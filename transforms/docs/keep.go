@@ -2,7 +2,6 @@ package docs
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -26,12 +25,11 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parsing"
 	"github.com/newsfork/seed-engine/transforms/policy"
 	"github.com/newsfork/seed-engine/transforms/sitemap"
-	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
 
 // contentVersion changes when the same page makes other content than before,
 // so that a 304 does not keep what an older program made.
-const contentVersion = "2"
+const contentVersion = "3"
 
 // readBy names what makes a page's content: this program's version and the
 // policy's selectors.
@@ -55,8 +53,8 @@ func (c *crawl) link(base *url.URL, href string, seed bool) (l link, why string)
 		return link{}, err.Error()
 	}
 	l = link{key, u.String()}
-	if err := cmp.Or(untrusted.Key(l.key), untrusted.Key(l.address)); err != nil {
-		return l, "its address: " + err.Error()
+	if len(l.key) > mostAddress || len(l.address) > mostAddress {
+		return l, fmt.Sprintf("its address is over %d bytes", mostAddress)
 	}
 	if content.MaskEmails(l.address) != l.address {
 		return l, "an e-mail address is part of it"
@@ -239,17 +237,7 @@ func (c *crawl) end(ctx context.Context, ch *chain, e ending) error {
 			return err
 		}
 	}
-	err := c.close(ctx, ch, e)
-	if !db.Rejected(err) {
-		return err
-	}
-	c.w.Log.Warn("page_rejected", "provider", c.policy.ProviderID, "url", ch.at.String(), "error", ledger.Redact(err.Error()))
-	letter := c.letter(ch.page, "database_rejected", err.Error())
-	letter.Retryable = false
-	if err := c.w.DeadLetter(ctx, letter); err != nil {
-		return err
-	}
-	return c.close(ctx, ch, ending{status: Failed, http: e.http, reason: "the database refused what it says"})
+	return c.close(ctx, ch, e)
 }
 
 func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
@@ -365,7 +353,7 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 	}
 	h := e.resp.Header
 	if err := exec(`UPDATE pages SET etag = $1, last_modified = $2, content_hash = $3, read_by = $4, title = $5, chunks = $6, fetched_at = $7, gone_at = 0 WHERE provider = $8 AND key = $9`,
-		validator(h.Get("ETag")), validator(h.Get("Last-Modified")), e.read.hash, c.readBy, clean(e.read.title), len(e.read.chunks), now, id, p.key); err != nil {
+		clean(h.Get("ETag")), clean(h.Get("Last-Modified")), e.read.hash, c.readBy, clean(e.read.title), len(e.read.chunks), now, id, p.key); err != nil {
 		return err
 	}
 	if kind != "" {
@@ -427,16 +415,8 @@ func (c *crawl) writeLinks(ctx context.Context, tx *sql.Tx, key string, links []
 	return nil
 }
 
-// clean makes text fit for a database.
-func clean(s string) string { return untrusted.Text(s, 0) }
-
-// validator is a header that a later request sends back: as it came, or not.
-func validator(s string) string {
-	if untrusted.Key(s) != nil {
-		return ""
-	}
-	return s
-}
+// clean makes text fit for a database: valid UTF-8 without NUL.
+func clean(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "") }
 
 // stored are the links kept of a page.
 func (c *crawl) stored(ctx context.Context, key string) ([]link, error) {
@@ -569,7 +549,7 @@ func (c *crawl) read(form content.Form, body []byte, contentType string, ch *cha
 	if err != nil || pg.Login || pg.Empty {
 		return pg, nil, err
 	}
-	r = &reading{title: pg.Title, chunks: chunk.Split(ch.now.key, pg.Markdown, chunk.Default), blocks: chunk.Blocks(pg.Markdown)}
+	r = &reading{title: pg.Title, chunks: chunk.Split(ch.now.key, pg.Markdown, pg.Anchors, chunk.Default), blocks: chunk.Blocks(pg.Markdown)}
 	if len(r.chunks) == 0 {
 		return pg, nil, nil
 	}
@@ -592,6 +572,7 @@ type handed struct {
 	URL      string   `json:"url"`
 	Title    string   `json:"title,omitempty"`
 	Path     []string `json:"path,omitempty"`
+	Anchor   string   `json:"anchor,omitempty"`
 	Ordinal  int      `json:"ordinal"`
 	Tokens   int      `json:"tokens,omitempty"`
 	Hash     string   `json:"hash,omitempty"`
@@ -611,7 +592,7 @@ func (c *crawl) handOff(ctx context.Context, p *page, r *reading, old []string) 
 	if r != nil {
 		for _, k := range r.chunks {
 			now[k.ID] = true
-			if err := e.Encode(handed{"upsert", k.ID, c.policy.ProviderID, p.address, r.title, k.Path, k.Ordinal, k.Tokens, k.Hash, k.Text}); err != nil {
+			if err := e.Encode(handed{"upsert", k.ID, c.policy.ProviderID, p.address, r.title, k.Path, k.Anchor, k.Ordinal, k.Tokens, k.Hash, k.Text}); err != nil {
 				return fmt.Errorf("encoding a chunk: %w", err)
 			}
 		}
@@ -684,16 +665,13 @@ func (c *crawl) sitemapBody(ctx context.Context, at string) (body []byte, why st
 		return nil, "on another host", nil
 	}
 	r, err := c.manners.robots(ctx, u)
-	if err == nil {
-		if line, ok := r.allowed(u); !ok {
-			return nil, line, nil
-		}
-		err = c.manners.turn(ctx, u)
-	}
-	if c.costsPage(u, err) {
-		return nil, err.Error(), nil
-	}
 	if err != nil {
+		return nil, "", err
+	}
+	if line, ok := r.allowed(u); !ok {
+		return nil, line, nil
+	}
+	if err := c.manners.turn(ctx, u); err != nil {
 		return nil, "", err
 	}
 	resp, err := c.w.Web.Get(ctx, web.Request{URL: at, Accept: "application/xml, text/xml, text/plain;q=0.8, */*;q=0.5", Timeout: pageTimeout, MaxBytes: 10 * maxPage, MaxRedirects: -1})

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
 
 // File is a parsed robots.txt. It is read-only after Parse and safe for
@@ -88,7 +86,7 @@ func Parse(body []byte) *File {
 				continue
 			}
 			seen[value] = true
-			if absoluteHTTP(value) && len(value) <= untrusted.MaxKey {
+			if absoluteHTTP(value) {
 				f.sitemaps = append(f.sitemaps, value)
 			} else {
 				f.invalidSitemaps = append(f.invalidSitemaps, value)
@@ -148,7 +146,7 @@ func (f *File) CrawlDelay(agent string) (time.Duration, bool) {
 }
 
 // Sitemaps is the values of the Sitemap records that are absolute http or https
-// URLs of at most untrusted.MaxKey bytes, as written, in the file's order and without repetitions.
+// URLs, as written, in the file's order and without repetitions.
 func (f *File) Sitemaps() []string { return f.sitemaps }
 
 // InvalidSitemaps is the other values of Sitemap records, for the log.

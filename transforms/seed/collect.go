@@ -20,7 +20,6 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parsing"
 	"github.com/newsfork/seed-engine/transforms/robots"
 	"github.com/newsfork/seed-engine/transforms/sitemap"
-	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
 
 // Limits of the seed's section 4.3.2 and of spec/seed.md, Collect.
@@ -29,8 +28,6 @@ const (
 	sitemapMax    = 10 << 20
 	maxCandidates = 20
 	maxRedirects  = 5
-
-	maxLogged = 500 // bytes of a stranger's text in a log line
 
 	acceptRobots  = "text/plain, */*"
 	acceptSitemap = "application/xml, text/xml, */*"
@@ -99,7 +96,7 @@ func (c *collector) collect(ctx context.Context, name string, wishes []wish) (fi
 		f.metadata.Robots.SitemapURLs = c.rules.Sitemaps()
 	}
 	for _, bad := range c.rules.InvalidSitemaps() {
-		log.Warn("invalid_sitemap_url_in_robots", "url", untrusted.Line(bad, maxLogged))
+		log.Warn("invalid_sitemap_url_in_robots", "url", bad)
 	}
 	if r.truncated && len(r.body) >= robotsMax {
 		log.Warn("robots_file_too_large", "limit", robotsMax)
@@ -250,7 +247,7 @@ func (c *collector) robotsMetadata(f fetched) metadata.Robots {
 	if m.Exists {
 		m.FetchedAt = metadata.Timestamp(f.at)
 	}
-	if f.final != "" && f.final != f.url && untrusted.Key(f.final) == nil {
+	if f.final != "" && f.final != f.url {
 		m.FinalURL = f.final
 	}
 	m.ResponseMS = f.milliseconds()

@@ -1,0 +1,77 @@
+package content
+
+import (
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// maxAnchor is how many bytes of a fragment are kept.
+const maxAnchor = 200
+
+// anchor is the fragment that leads to a heading: where its permalink points, or
+// the id of the heading, of something in it, of the empty anchor before it, or
+// of the section that it begins.
+func anchor(h *html.Node) string {
+	var inside string
+	for c := range h.Descendants() {
+		if c.Type != html.ElementNode {
+			continue
+		}
+		if c.DataAtom == atom.A && permalink(c) {
+			_, fragment, _ := strings.Cut(attr(c, "href"), "#")
+			if text, err := url.PathUnescape(fragment); err == nil && usable(text) {
+				return text
+			}
+		}
+		if inside == "" {
+			inside = name(c)
+		}
+	}
+	if id := name(h); id != "" {
+		return id
+	}
+	if inside != "" {
+		return inside
+	}
+	n := h
+	for range 3 {
+		before := n.PrevSibling
+		for before != nil && (before.Type == html.CommentNode || before.Type == html.TextNode && strings.TrimSpace(before.Data) == "") {
+			before = before.PrevSibling
+		}
+		if before != nil {
+			if before.DataAtom == atom.A && blank(before) {
+				return name(before)
+			}
+			return ""
+		}
+		if n = n.Parent; n == nil || n.DataAtom != atom.Section && n.DataAtom != atom.Div && n.DataAtom != atom.Header {
+			return ""
+		}
+		if id := name(n); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// name is what a fragment calls an element, "" for none.
+func name(n *html.Node) string {
+	if id := attr(n, "id"); usable(id) {
+		return id
+	}
+	if old := attr(n, "name"); n.DataAtom == atom.A && usable(old) {
+		return old
+	}
+	return ""
+}
+
+func usable(fragment string) bool {
+	return fragment != "" && len(fragment) <= maxAnchor && utf8.ValidString(fragment) &&
+		!strings.ContainsFunc(fragment, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+}

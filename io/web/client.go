@@ -35,6 +35,11 @@ const (
 	DefaultMaxBytes      = 10 << 20
 )
 
+// idleLimit is below the five seconds after which much server software (Apache,
+// Node.js) closes an idle connection: a request that crosses the closing on its way
+// is lost.
+const idleLimit = 4 * time.Second
+
 // Config is how a process behaves on the web. It travels as JSON in a DoFn's field.
 type Config struct {
 	UserAgent     string        // DefaultUserAgent when empty
@@ -242,7 +247,7 @@ func New(cfg Config) (*Client, error) {
 		DisableCompression:     true, // decoded here, with more formats and a cap
 		MaxIdleConns:           cfg.Concurrency,
 		MaxIdleConnsPerHost:    8, // for Request.Beside; else one is enough
-		IdleConnTimeout:        15 * time.Second,
+		IdleConnTimeout:        idleLimit,
 		MaxResponseHeaderBytes: 256 << 10,
 		WriteBufferSize:        1 << 10, // a GET and its headers
 	}
@@ -282,14 +287,16 @@ func checkAuthorities(system func() (*x509.CertPool, error)) error {
 // Close lets go of idle connections.
 func (c *Client) Close() { c.idle() }
 
-// SetCrawlDelay sets the host's own pause, from the end of one request to the
-// start of the next, where it is longer than HostDelay; it is cut at
-// MaxCrawlDelay, 0 takes it back. It is forgotten ten minutes after the host's
-// last request. A port other than 80 and 443 is part of host.
-func (c *Client) SetCrawlDelay(host string, d time.Duration) {
-	u := &url.URL{Scheme: "http", Host: host}
-	if ascii, err := asciiHost(u.Hostname()); err == nil {
-		c.hosts.setCrawlDelay(hostKey(ascii, u.Port()), d)
+// SetCrawlDelay sets the pause that a robots.txt asks for, from the end of one
+// request to the start of the next, where it is longer than HostDelay. It holds
+// for the sites of the URLs: the robots.txt as it was asked for, and where a
+// redirect led. It is cut at MaxCrawlDelay, 0 takes it back. It is forgotten ten
+// minutes after the site's last request.
+func (c *Client) SetCrawlDelay(d time.Duration, urls ...string) {
+	for _, at := range urls {
+		if u, err := url.Parse(at); err == nil && u.Host != "" {
+			c.hosts.setCrawlDelay(Site(u), d)
+		}
 	}
 }
 

@@ -81,6 +81,12 @@ func (c *Client) exchange(ctx context.Context, r Request) (_ *Response, hold tim
 	}
 }
 
+// sentOnce goes with an empty body. A Transport sends a GET again by itself, at
+// once and uncounted, when a connection that it used before breaks; only one
+// with a body that it cannot have again is left to us. The encoding keeps it
+// from looking into the body first; nothing of either gets onto the wire.
+var sentOnce = []string{"identity"}
+
 func redirects(status int) bool {
 	return status == 301 || status == 302 || status == 303 || status == 307 || status == 308
 }
@@ -98,19 +104,29 @@ func (c *Client) header(r Request) http.Header {
 	return h
 }
 
-// hostKey is what a turn is for: both schemes of a host are one.
-func hostKey(host, port string) string {
-	host = strings.TrimSuffix(host, ".")
-	if port == "" || port == "80" || port == "443" {
-		return host
+// Site names what is asked at one pace: a host, with and without www. and over
+// both schemes, as that is one server nearly always, and a pause that
+// robots.txt asks for on one is meant for the other. A port other than 80 and
+// 443 is another site.
+func Site(u *url.URL) string {
+	host, err := asciiHost(u.Hostname())
+	if err != nil {
+		host = u.Hostname() // never asked
 	}
-	return net.JoinHostPort(host, port)
+	host = strings.TrimSuffix(host, ".")
+	if bare, ok := strings.CutPrefix(host, "www."); ok && strings.Contains(bare, ".") { // www.com is no host of a "com"
+		host = bare
+	}
+	if port := u.Port(); port != "" && port != "80" && port != "443" {
+		return net.JoinHostPort(host, port)
+	}
+	return host
 }
 
 // hop sends one request when it is its turn, and reads the answer. It takes
 // the time it needed off left. The error is the transport's or ctx's.
 func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration, beside bool) (_ *Response, hold time.Duration, _ error) {
-	key := hostKey(u.Hostname(), u.Port())
+	key := Site(u)
 	if beside {
 		defer func() { c.hosts.note(key, hold) }()
 	} else {
@@ -147,7 +163,8 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 			ctx = context.WithValue(ctx, proxyKey{}, via)
 		}
 	}
-	req := (&http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	req := (&http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: io.NopCloser(strings.NewReader("")), TransferEncoding: sentOnce}).WithContext(ctx)
 	c.requests.Add(1)
 	answer, err := c.transport.RoundTrip(req)
 	if err != nil {

@@ -1,12 +1,15 @@
 package web
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"testing"
@@ -124,13 +127,13 @@ func TestCrawlDelay(t *testing.T) {
 		c := client(t, Config{HostDelay: sec, MaxCrawlDelay: 10 * sec})
 		log := fakeWeb(c, took(0))
 		get(t, c, "http://a.example/") // 0
-		c.SetCrawlDelay("A.example", 4*sec)
+		c.SetCrawlDelay(4*sec, "http://A.example/robots.txt")
 		get(t, c, "http://a.example/") // 4
 		time.Sleep(60 * sec)           // long idle: not forgotten
 		get(t, c, "http://a.example/", "http://a.example/")
-		c.SetCrawlDelay("a.example", time.Hour) // capped
+		c.SetCrawlDelay(time.Hour, "https://a.example/") // capped
 		get(t, c, "http://a.example/")
-		c.SetCrawlDelay("a.example", 0)
+		c.SetCrawlDelay(0, "http://a.example/")
 		get(t, c, "http://a.example/")
 		wantStarts(t, log(), 0, 4*sec, 64*sec, 68*sec, 78*sec, 79*sec)
 	})
@@ -141,10 +144,132 @@ func TestCrawlDelayOfForgottenHost(t *testing.T) {
 		c := client(t, Config{})
 		log := fakeWeb(c, took(0))
 		get(t, c, "http://a.example/")
-		c.SetCrawlDelay("a.example", 3*sec)
+		c.SetCrawlDelay(3*sec, "http://a.example/")
 		get(t, c, "http://a.example/")
 		wantStarts(t, log(), 0, 3*sec)
 	})
+}
+
+// A robots.txt is asked for at the apex, served by www., and its Crawl-delay
+// holds for both, over both schemes, through redirects from one to the other;
+// another port and another name have their own pace.
+func TestCrawlDelayOfASite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := client(t, Config{HostDelay: sec, MaxCrawlDelay: 10 * sec})
+		c.guard.anyPort = true
+		log := fakeWeb(c, func(_ int, r *http.Request) (int, time.Duration, http.Header) {
+			if r.URL.Host == "a.example" {
+				return 301, 0, http.Header{"Location": {"https://www.a.example" + r.URL.Path}}
+			}
+			return 200, 0, nil
+		})
+		ask := func(u string) *Response {
+			r, err := c.Get(t.Context(), Request{URL: u, MaxRedirects: 5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		r := ask("https://a.example/robots.txt") // 0, and 1 at www.
+		c.SetCrawlDelay(3*sec, "https://a.example/robots.txt", r.FinalURL)
+		ask("https://a.example/sitemap.xml") // 4, and 7 at www.
+		ask("http://www.a.example/b")        // 10
+		ask("https://a.example/c")           // 13, and 16 at www.
+		ask("https://www.b.example/")        // 16
+		ask("https://b.example:8443/")       // 16
+		ask("https://b.example/")            // 17: a pause, but no Crawl-delay
+		ask("http://www.example/")           // 17
+		ask("http://example.com/")           // 17
+		c.SetCrawlDelay(2*sec, "https://apex.example/robots.txt", "https://elsewhere.example/robots.txt")
+		ask("http://www.elsewhere.example/robots.txt") // 19
+		ask("http://elsewhere.example/")               // 21
+		wantStarts(t, log(), 0, sec, 4*sec, 7*sec, 10*sec, 13*sec, 16*sec, 16*sec, 16*sec, 17*sec, 17*sec, 17*sec, 19*sec, 21*sec)
+	})
+}
+
+func TestSite(t *testing.T) {
+	for in, want := range map[string]string{
+		"https://www.Example.com/a": "example.com",
+		"http://example.com.:80":    "example.com",
+		"https://www.com/":          "www.com",
+		"https://www.www.com/":      "www.com",
+		"https://www.a.b:8443/":     "a.b:8443",
+		"http://[::1]:8080/":        "[::1]:8080",
+		"http://www.bücher.example": "xn--bcher-kva.example",
+	} {
+		u, err := url.Parse(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Site(u); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// A server that closes each connection after its first answer, without saying
+// so: what it reads is what was counted, at the host's pace, and nothing else.
+func TestBrokenReuse(t *testing.T) {
+	for _, tt := range []struct {
+		retries int
+		paths   []string
+		ended   error
+	}{
+		{0, []string{"/1", "/2"}, &Error{}},
+		{1, []string{"/1", "/2", "/2"}, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := client(t, Config{HostDelay: sec, RetryBackoff: 1})
+			var mu sync.Mutex
+			var log []event
+			var paths []string
+			origin := time.Now()
+			c.transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go func() {
+					defer theirs.Close()
+					in := bufio.NewReader(theirs)
+					for n := range 2 {
+						r, err := http.ReadRequest(in)
+						if err != nil {
+							return
+						}
+						mu.Lock()
+						log = append(log, event{start: time.Since(origin)})
+						paths = append(paths, r.URL.Path)
+						mu.Unlock()
+						if len(r.TransferEncoding) > 0 || r.ContentLength != 0 || r.Header.Get("Content-Length") != "" {
+							t.Errorf("a GET with a body: %v, %d", r.TransferEncoding, r.ContentLength)
+						}
+						if n == 0 {
+							_, _ = io.WriteString(theirs, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+						}
+					}
+				}()
+				return ours, nil
+			}
+			get(t, c, "http://a.example/1")
+			_, err := c.Get(t.Context(), Request{URL: "http://a.example/2", Retries: tt.retries})
+			if tt.ended != nil {
+				wantKind(t, err, KindReset)
+			} else if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(paths, tt.paths) {
+				t.Errorf("the server read %q, want %q", paths, tt.paths)
+			}
+			for i, at := range starts(log) {
+				if at != time.Duration(i)*sec {
+					t.Errorf("request %d came after %v, want a second after the one before", i, at)
+				}
+			}
+			if s := c.Stats(); s.Requests != int64(len(tt.paths)) || s.Retries != int64(tt.retries) {
+				t.Errorf("%d requests and %d retries are counted, want %d and %d", s.Requests, s.Retries, len(tt.paths), tt.retries)
+			}
+		})
+	}
 }
 
 func TestRetryAfterHoldsTheHost(t *testing.T) {
@@ -319,7 +444,7 @@ func TestHostMemory(t *testing.T) {
 			name := fmt.Sprintf("http://h%d.example/", i)
 			get(t, c, name)
 			if i%1000 == 0 {
-				c.SetCrawlDelay(name[len("http://"):len(name)-1], 2*sec)
+				c.SetCrawlDelay(2*sec, name)
 			}
 			time.Sleep(10 * time.Millisecond) // so about 100 are in their gap
 		}

@@ -201,6 +201,7 @@ func (v *visit) wait(ctx context.Context, d time.Duration) bool {
 // readRobots asks for the site's robots.txt, and takes its rules and pauses.
 func (v *visit) readRobots(ctx context.Context) error {
 	base := v.reader.base
+	final := ""
 	at := (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/robots.txt"}).String()
 	for try := 1; ; try++ {
 		resp, err := v.get(ctx, web.Request{URL: at, Accept: "text/plain, */*", Timeout: pageTimeout, MaxBytes: robotsMax, MaxRedirects: maxRedirects})
@@ -208,7 +209,7 @@ func (v *visit) readRobots(ctx context.Context) error {
 		case errors.Is(err, errHeld):
 			return err
 		case err == nil && resp.Status < 300:
-			v.rules = robots.Parse(resp.Body)
+			v.rules, final = robots.Parse(resp.Body), resp.FinalURL
 		case err == nil && resp.Status >= 300 && resp.Status < 500 && resp.Status != 429:
 			v.rules = robots.Parse(nil) // RFC 9309 section 2.3.1.3
 		case err == nil && resp.RetryAfter > v.longestPause():
@@ -231,7 +232,7 @@ func (v *visit) readRobots(ctx context.Context) error {
 		return &failure{kind: "crawl_delay", final: true, err: fmt.Errorf("it asks for %v between two requests, more than --max-crawl-delay (%v)", delay, most)}
 	}
 	if asked {
-		v.w.Web.SetCrawlDelay(base.Host, delay)
+		v.w.Web.SetCrawlDelay(delay, at, final)
 	}
 	v.beside = v.cfg.Lane.Web.HostDelay <= 0 && delay <= 0
 	return nil

@@ -466,7 +466,7 @@ func (c *crawl) later(ctx context.Context, ch *chain, status int, after time.Dur
 		if err := c.fail(ctx, ch, status, reason); err != nil || after <= 0 || status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 			return false, err
 		}
-		return false, c.manners.hold(ctx, ch.at.Hostname(), after) // the page is given up, the host's wish stands
+		return false, c.manners.hold(ctx, ch.at, after) // the page is given up, the host's wish stands
 	}
 	to := Retry
 	if status == http.StatusTooManyRequests {
@@ -485,7 +485,7 @@ func (c *crawl) later(ctx context.Context, ch *chain, status int, after time.Dur
 	}
 	c.part.stats.Retries++
 	c.w.Web.Retried()
-	if err := c.manners.hold(ctx, ch.at.Hostname(), wait); err != nil {
+	if err := c.manners.hold(ctx, ch.at, wait); err != nil {
 		return false, err
 	}
 	return true, c.move(ch, Fetching)

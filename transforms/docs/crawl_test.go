@@ -200,6 +200,31 @@ func gaps(log []asked) (out []time.Duration) {
 	return out
 }
 
+// A Crawl-delay of one origin of a site holds for the others too.
+func TestDelayOfASite(t *testing.T) {
+	d, err := db.Open(t.Context(), dbtest.SQLite(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	w := newWorld(t, d)
+	w.handle("www." + host)
+	w.set("/robots.txt", sequence(text("User-agent: *\nCrawl-delay: 7\n"), text("")))
+	w.set("/docs", doc("seed", "https://www."+host+"/docs/1", "/docs/2"))
+	w.set("/docs/1", doc("one", "https://"+host+"/docs/3", "https://www."+host+"/docs/4"))
+	for _, n := range []string{"2", "3", "4"} {
+		w.set("/docs/"+n, doc("page "+n))
+	}
+	w.run()
+	log := w.log()
+	var paths []string
+	for _, a := range log {
+		paths = append(paths, a.path)
+	}
+	require.ElementsMatch(t, []string{"/robots.txt", "/robots.txt", "/docs", "/docs/1", "/docs/2", "/docs/3", "/docs/4"}, paths)
+	for i, g := range gaps(log) {
+		require.GreaterOrEqual(t, g, 7*time.Second, paths[i+1])
+	}
+}
+
 // Section 5.2 and docs.md: a random pause around the policy's delay, robots.txt
 // included, and who may lengthen it.
 func TestDelay(t *testing.T) {

@@ -53,7 +53,7 @@ type manners struct {
 	delay time.Duration // the policy's
 	stats *Stats
 
-	next  map[string]time.Time // by host: nothing is sent before
+	next  map[string]time.Time // by site: nothing is sent before
 	rules map[string]rules     // by origin
 }
 
@@ -61,27 +61,38 @@ func newManners(cfg Config, w *lane.Worker, d *db.DB, c clock, delay time.Durati
 	return &manners{cfg: cfg, w: w, db: d, clock: c, delay: delay, stats: stats, next: map[string]time.Time{}, rules: map[string]rules{}}
 }
 
-// gap draws a pause for the host of an origin: uniform in that part of two to
-// four thirds of the policy's delay that is not under a second, the site's own
+// gap draws a pause for the site of u: uniform in that part of two to four
+// thirds of the policy's delay that is not under a second, the site's
 // Crawl-delay, or two seconds where its robots.txt fails. A floor above the
 // whole range is the pause itself.
-func (m *manners) gap(origin string) time.Duration {
+func (m *manners) gap(u *url.URL) time.Duration {
 	if m.cfg.Hurry {
 		return 0
 	}
-	r := m.rules[origin]
-	least := max(m.delay*2/3, leastGap, r.delay)
-	if r.failed {
+	asked, failed := m.asked(u)
+	least := max(m.delay*2/3, leastGap, asked)
+	if failed {
 		least = max(least, robotsErrorGap)
 	}
 	return least + rand.N(max(m.delay*4/3-least, 0)+1)
+}
+
+// asked is the longest Crawl-delay that an origin of u's site asks for, and
+// whether the robots.txt of one fails.
+func (m *manners) asked(u *url.URL) (delay time.Duration, failed bool) {
+	for _, r := range m.rules {
+		if r.site == web.Site(u) {
+			delay, failed = max(delay, r.delay), failed || r.failed
+		}
+	}
+	return delay, failed
 }
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // turn waits until a request may be sent to u, and counts it.
 func (m *manners) turn(ctx context.Context, u *url.URL) error {
-	host := u.Hostname()
+	host := web.Site(u)
 	if _, known := m.next[host]; !known {
 		var micros int64
 		err := m.db.QueryRowContext(ctx, `SELECT next_at FROM docs_hosts WHERE host = $1`, host).Scan(&micros)
@@ -95,7 +106,7 @@ func (m *manners) turn(ctx context.Context, u *url.URL) error {
 			return cmp.Or(ctx.Err(), errStopped)
 		}
 		if d := m.next[host].Sub(m.clock.now()); d > 0 {
-			if d > longestRetryAfter+2*m.rules[origin(u)].delay {
+			if delay, _ := m.asked(u); d > longestRetryAfter+2*delay {
 				return &heldError{until: m.next[host]}
 			}
 			if err := m.wait(ctx, d); err != nil {
@@ -103,7 +114,7 @@ func (m *manners) turn(ctx context.Context, u *url.URL) error {
 			}
 			continue
 		}
-		wait, err := m.spend(ctx, host, m.gap(origin(u)))
+		wait, err := m.spend(ctx, host, m.gap(u))
 		if err != nil || wait <= 0 {
 			return err
 		}
@@ -117,11 +128,12 @@ func (m *manners) turn(ctx context.Context, u *url.URL) error {
 
 // rest begins the pause after a request to u.
 func (m *manners) rest(u *url.URL) {
-	m.next[u.Hostname()] = m.clock.now().Add(m.gap(origin(u)))
+	m.next[web.Site(u)] = m.clock.now().Add(m.gap(u))
 }
 
-// hold keeps everybody off a host, also in runs to come.
-func (m *manners) hold(ctx context.Context, host string, d time.Duration) error {
+// hold keeps everybody off a site, also in runs to come.
+func (m *manners) hold(ctx context.Context, u *url.URL, d time.Duration) error {
+	host := web.Site(u)
 	if m.cfg.Hurry {
 		d /= 1000
 	}
@@ -197,6 +209,7 @@ func (m *manners) spend(ctx context.Context, host string, gap time.Duration) (wa
 
 // rules is what an origin's robots.txt says.
 type rules struct {
+	site   string // of the origin
 	since  time.Time
 	file   *robots.File
 	status int           // 0: no answer
@@ -213,8 +226,8 @@ func (r rules) allowed(u *url.URL) (line string, ok bool) {
 	return fmt.Sprintf("robots.txt line %d: %s", n, text), false
 }
 
-func (m *manners) read(status int, body string, since time.Time) rules {
-	r := rules{since: since, file: robots.Parse(nil), status: status, failed: status >= 500 || status == http.StatusTooManyRequests}
+func (m *manners) read(u *url.URL, status int, body string, since time.Time) rules {
+	r := rules{site: web.Site(u), since: since, file: robots.Parse(nil), status: status, failed: status >= 500 || status == http.StatusTooManyRequests}
 	if status >= 200 && status < 300 {
 		r.file = robots.Parse([]byte(body))
 		r.delay, _ = r.file.CrawlDelay(UserAgent)
@@ -237,7 +250,7 @@ func (m *manners) robots(ctx context.Context, u *url.URL) (rules, error) {
 	err := m.db.QueryRowContext(ctx, `SELECT status, body, fetched_at FROM docs_robots WHERE origin = $1 AND fetched_at > $2`, at, db.Micros(m.clock.now().Add(-robotsCache))).Scan(&status, &body, &fetched)
 	switch {
 	case err == nil:
-		m.rules[at] = m.read(status, body, db.Time(fetched))
+		m.rules[at] = m.read(u, status, body, db.Time(fetched))
 		return m.rules[at], nil
 	case !errors.Is(err, sql.ErrNoRows):
 		return rules{}, fmt.Errorf("reading the robots.txt kept of %s: %w", at, err)
@@ -245,7 +258,7 @@ func (m *manners) robots(ctx context.Context, u *url.URL) (rules, error) {
 	if status, body, err = m.askRobots(ctx, u); err != nil {
 		return rules{}, err
 	}
-	r := m.read(status, body, m.clock.now())
+	r := m.read(u, status, body, m.clock.now())
 	m.rules[at] = r
 	m.rest(u) // once more, as it may ask for a longer pause
 	m.w.Log.Info("robots_fetched", "origin", at, "status", status, "crawl_delay_s", r.delay.Seconds())
@@ -287,7 +300,7 @@ func (m *manners) askRobots(ctx context.Context, u *url.URL) (status int, body s
 		case err == nil:
 			after := m.retryAfter(resp)
 			wait, again := backoff(resp.Status, retries, after)
-			if err := m.hold(ctx, at.Hostname(), max(wait, after)); err != nil {
+			if err := m.hold(ctx, at, max(wait, after)); err != nil {
 				return 0, "", err
 			}
 			if !again {
@@ -311,7 +324,7 @@ func (m *manners) askRobots(ctx context.Context, u *url.URL) (status int, body s
 			if !again || !transient(failure.Kind) {
 				return 0, "", fmt.Errorf("%w: %w", errUnreachable, failure)
 			}
-			if err := m.hold(ctx, at.Hostname(), wait); err != nil {
+			if err := m.hold(ctx, at, wait); err != nil {
 				return 0, "", err
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -105,9 +104,10 @@ func (c *collector) collect(ctx context.Context, name string, wishes []wish) (fi
 	if d, ok := c.rules.CrawlDelay(c.cfg.Lane.Web.UserAgent); ok {
 		seconds := d.Seconds()
 		f.metadata.Robots.CrawlDelay = &seconds
-		c.w.Web.SetCrawlDelay(name, d)
+		c.w.Web.SetCrawlDelay(d, r.url, r.final)
 		if d > c.cfg.Collect.MaxCrawlDelay {
-			c.leave("https://"+name, leftCrawlDelay)
+			c.leave(r.url, leftCrawlDelay)
+			c.leave(r.final, leftCrawlDelay)
 		}
 	}
 
@@ -219,13 +219,13 @@ func (c *collector) leftFor(at string) web.Kind {
 	return c.left[site(at)]
 }
 
-// site is a URL's host, the same with and without www.
+// site is what web.Site says of a URL, "" for one that is none.
 func site(at string) string {
 	u, err := url.Parse(at)
 	if err != nil {
 		return ""
 	}
-	return strings.TrimPrefix(u.Hostname(), "www.")
+	return web.Site(u)
 }
 
 func (c *collector) robots(ctx context.Context) fetched {
@@ -337,7 +337,7 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 }
 
 func (c *collector) sameHost(at string) bool {
-	return site(at) == strings.TrimPrefix(c.name, "www.")
+	return site(at) == site("https://"+c.name)
 }
 
 func (c *collector) sitemap(ctx context.Context, at string, beside bool) fetched {

@@ -37,6 +37,40 @@ type want struct {
 
 func host(k webtest.Kind) string { return "kind-" + strings.ReplaceAll(string(k), "_", "-") + "-1.com" }
 
+// The apex sends everything to another host, which serves the robots.txt: its
+// Crawl-delay holds between all that is asked of both.
+func TestCrawlDelayBehindARedirect(t *testing.T) {
+	const delay = 50 * time.Millisecond
+	for _, at := range []string{"www.moved.com", "moved.org"} {
+		t.Run(at, func(t *testing.T) {
+			j := newJob(t, webtest.Options{})
+			j.cfg.Lane.Web.MaxCrawlDelay = time.Second
+			j.web.Handle("moved.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "https://"+at+r.URL.Path, http.StatusMovedPermanently)
+			}))
+			j.web.Handle(at, pages(map[string]string{"/robots.txt": "User-agent: *\nCrawl-delay: 0.05\nSitemap: https://" + at + "/a.xml\nSitemap: https://" + at + "/b.xml\n"}))
+			j.put(day+"raw_0001.json", rawFile("https://moved.com"))
+			j.run()
+			ended, n := map[string]time.Time{}, 0
+			for _, r := range j.web.Requests() {
+				if r.Path == "/robots.txt" {
+					ended[r.Host], ended["www.moved.com"] = r.End, r.End
+					continue
+				}
+				n++
+				site := strings.TrimPrefix(r.Host, "www.")
+				if gap := r.Start.Sub(ended[site]); gap < delay {
+					t.Errorf("%s%s came %v after the one before", r.Host, r.Path, gap)
+				}
+				ended[site] = r.End
+			}
+			if n != 2+2*3 { // the named ones, and the usual ones by way of the apex
+				t.Errorf("%d requests after robots.txt, want 8", n)
+			}
+		})
+	}
+}
+
 func TestCollect(t *testing.T) {
 	var tests []want
 	for _, k := range []webtest.Kind{webtest.KindURLSet, webtest.KindSitemapGz, webtest.KindNamespaced, webtest.KindUTF16, webtest.KindWrongType,

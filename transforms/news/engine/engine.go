@@ -142,7 +142,7 @@ type visit struct {
 	p      provider.Provider
 	policy provider.Policy
 	log    *slog.Logger
-	next   map[string]time.Time // by host: nothing is sent before
+	next   map[string]time.Time // by site: nothing is sent before
 	crawlD time.Duration        // robots.txt's Crawl-delay
 	rules  *robots.File
 	result Result
@@ -222,7 +222,7 @@ func (v *visit) pauseSinceLastRun(ctx context.Context) error {
 	if last.After(v.Now()) { // another machine's clock
 		last = v.Now()
 	}
-	v.next[base.Hostname()] = last.Add(v.gap())
+	v.next[web.Site(base)] = last.Add(v.gap())
 	return nil
 }
 
@@ -253,6 +253,9 @@ func (v *visit) robots(ctx context.Context) error {
 			return &errStop{Skipped, fmt.Sprintf("robots.txt asks for %v between two requests, more than --max-crawl-delay (%v)", d, v.longestPause())}
 		}
 		v.crawlD = d
+		if !v.Hurry {
+			v.Web.SetCrawlDelay(d, at, r.FinalURL) // for the redirects, whose pauses are the client's
+		}
 	}
 	return nil
 }
@@ -495,11 +498,12 @@ func (v *visit) get(ctx context.Context, address, accept string, most int64, all
 		return nil, fmt.Errorf("reading an address: %w", err)
 	}
 	for try := 1; ; try++ {
-		if err := v.turn(ctx, u.Hostname()); err != nil {
+		site := web.Site(u)
+		if err := v.turn(ctx, site); err != nil {
 			return nil, err
 		}
 		r, err := v.Web.Get(ctx, web.Request{URL: address, Accept: accept, Timeout: cmp.Or(v.Timeout, timeout), MaxBytes: most, MaxRedirects: 5, Allow: allow})
-		v.next[u.Hostname()] = v.Now().Add(v.gap())
+		v.next[site] = v.Now().Add(v.gap())
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -535,12 +539,12 @@ func isPage(r *web.Response) bool {
 	return strings.Contains(kind, "html") || strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "xml")
 }
 
-// turn waits for the host's turn.
-func (v *visit) turn(ctx context.Context, host string) error {
+// turn waits for the site's turn.
+func (v *visit) turn(ctx context.Context, site string) error {
 	if !v.Proceed(ctx) {
 		return &errStop{Cut, "the run was stopped"}
 	}
-	if wait := v.next[host].Sub(v.Now()); wait > 0 {
+	if wait := v.next[site].Sub(v.Now()); wait > 0 {
 		if err := v.Sleep(ctx, wait); err != nil {
 			return err
 		}

@@ -388,6 +388,40 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+// A redirect keeps the pause that robots.txt asks for, on www. and off it.
+func TestRedirectsArePaced(t *testing.T) {
+	const apex = "mk.co.kr"
+	w := once(t)
+	site := w.sites[newssim.MK]
+	site.Robots("User-agent: *\nCrawl-delay: 0.05\nSitemap: https://www.mk.co.kr/sitemap/latest-articles/\n")
+	w.sim.Handle(newssim.MK, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == site.Path(12) && r.URL.RawQuery == "" {
+			http.Redirect(rw, r, "https://"+apex+site.Path(12)+"?moved", http.StatusFound)
+			return
+		}
+		site.ServeHTTP(rw, r)
+	}))
+	w.sim.Handle(apex, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		http.Redirect(rw, r, "https://"+newssim.MK+r.URL.RequestURI(), http.StatusFound)
+	}))
+	e := w.engine()
+	client, err := web.New(web.Config{ConnectTo: w.sim.Addr(), RootCAs: w.sim.CAPEM(), MaxCrawlDelay: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	e.Web, e.MaxCrawlDelay = client, time.Second
+	_, err = e.Run(t.Context(), mk.Provider{})
+	require.NoError(t, err)
+	log := w.sim.Requests()
+	hops := 0
+	for i := 1; i < len(log); i++ {
+		if strings.HasPrefix(log[i].Path, site.Path(12)+"?") {
+			hops++
+		}
+		assert.GreaterOrEqual(t, log[i].Start.Sub(log[i-1].End), 50*time.Millisecond, log[i].Host+log[i].Path)
+	}
+	assert.Equal(t, 2, hops)
+}
+
 // robots.txt's sitemaps first, else hints, else the provider is skipped.
 func TestSitemapOrder(t *testing.T) {
 	w := once(t)

@@ -45,6 +45,7 @@ type docsOptions struct {
 	Fallback        bool
 	SessionMaxPages int
 	Retention       time.Duration
+	Unsandboxed     bool
 	Purge, Enable   string
 	Explain         string
 	Diff            latest
@@ -77,7 +78,7 @@ func (l *latest) Set(v string) error {
 }
 
 func docsJob() job {
-	own := []string{"lanes", "web", "connect-to", "allow-private", "db", "policies", "fallback", "session-max-pages", "handoff-retention",
+	own := []string{"lanes", "web", "connect-to", "allow-private", "db", "policies", "fallback", "allow-unsandboxed-browser", "session-max-pages", "handoff-retention",
 		"purge-provider", "enable-provider", "explain", "diff", "alerts", "demo-edition"}
 	return job{name: docs.Job, flags: own, sql: true, counts: "pages_fetched", unit: "pages", run: runDocs,
 		define: func(o *Options, f *flag.FlagSet) { o.Docs.define(f) },
@@ -97,6 +98,7 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 	f.BoolVar(&d.Fallback, "fallback", false, "crawl the providers whose main channel is context7 too")
 	f.IntVar(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "pages asked for in one session, all providers together")
 	f.DurationVar(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long handoff/docs/ is kept for the embedding step; below 0: for ever")
+	f.BoolVar(&d.Unsandboxed, "allow-unsandboxed-browser", false, "let the browser of spa_rendering run without its sandbox: as root, and where it has none")
 	f.StringVar(&d.Purge, "purge-provider", "", "remove everything that this provider left, and do not crawl it again")
 	f.StringVar(&d.Enable, "enable-provider", "", "let a purged provider be crawled again")
 	f.StringVar(&d.Explain, "explain", "", "tell for this URL which rule takes or drops it, and fetch nothing but robots.txt")
@@ -138,7 +140,7 @@ func (d *docsOptions) check(elsewhere bool) error {
 		return usagef("--policies: %s", oneLine(err))
 	}
 	for _, p := range d.loaded {
-		if _, err := docs.Browser(); p.SPARendering && !elsewhere && err != nil {
+		if _, err := docs.Browser(d.Unsandboxed); p.SPARendering && !elsewhere && err != nil {
 			return usagef("--policies: %s: %w", p.ProviderID, err)
 		}
 	}
@@ -193,7 +195,8 @@ func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err erro
 func docsConfig(o Options, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
 	return docs.Config{Lane: l, Lanes: min(o.Lanes, docs.MaxHosts), DB: o.DB, Policies: o.Docs.loaded, Fallback: o.Docs.Fallback,
-		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), LeaseTTL: min(o.LeaseTTL, providerLeaseTTL), Alerts: &o.Docs.alerts, Hurry: o.Web == "demo"}
+		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), LeaseTTL: min(o.LeaseTTL, providerLeaseTTL), Alerts: &o.Docs.alerts, Hurry: o.Web == "demo",
+		UnsandboxedBrowser: o.Docs.Unsandboxed}
 }
 
 // knowsProvider refuses a provider that has no policy and left nothing in the

@@ -74,6 +74,9 @@ type Config struct {
 	LeaseTTL        time.Duration // of a provider; 0: 15 s
 	Alerts          *Thresholds   // nil: DefaultThresholds
 
+	// UnsandboxedBrowser lets the browser of spa_rendering run without its sandbox.
+	UnsandboxedBrowser bool
+
 	// Hurry leaves out all pauses and budgets. For simulated sites only: demo,
 	// benchmarks and tests.
 	Hurry bool

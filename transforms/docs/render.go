@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,14 +35,46 @@ var ErrNoBrowser = errors.New("spa_rendering: true needs Chromium or Chrome in P
 
 var errRenderedLarge = errors.New("longer than 5 MB once its scripts have run")
 
-// Browser finds the browser that pages are rendered with, or reports ErrNoBrowser.
-func Browser() (string, error) {
+// ErrSandbox says that the browser would run strangers' scripts as root with
+// nothing around them.
+var ErrSandbox = errors.New("spa_rendering: true runs the scripts of strangers' pages, and Chromium has no sandbox as root: run as another user, or allow it by --allow-unsandboxed-browser")
+
+// Browser finds the browser that pages are rendered with, or reports ErrNoBrowser
+// or ErrSandbox.
+func Browser(unsandboxed bool) (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
 		if at, err := exec.LookPath(name); err == nil {
-			return at, nil
+			return at, sandboxed(os.Geteuid(), unsandboxed)
 		}
 	}
 	return "", ErrNoBrowser
+}
+
+func sandboxed(uid int, unsandboxed bool) error {
+	if uid == 0 && !unsandboxed {
+		return ErrSandbox
+	}
+	return nil
+}
+
+// browserOptions start the browser at a path with a home folder and an
+// environment of its own: the process's has keys, and a page's scripts must not
+// be one fault of the browser away from them.
+func browserOptions(at, home string, unsandboxed bool) []chromedp.ExecAllocatorOption {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(at), chromedp.UserAgent(UserAgent),
+		chromedp.NoInheritEnv, chromedp.Env("PATH="+os.Getenv("PATH"), "HOME="+home, "TMPDIR="+home, "LANG=C.UTF-8"),
+		chromedp.UserDataDir(filepath.Join(home, "profile")),
+		// Where nothing listens: what is not answered here must not go out.
+		chromedp.ProxyServer("http://127.0.0.1:1"), chromedp.Flag("proxy-bypass-list", "<-loopback>"),
+		// WebRTC knows no HTTP proxy: its datagrams go to any host and port that a page names. The switch with
+		// "force-" before it does not stop them.
+		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),
+		// The last looks for screens to cast to, by multicast.
+		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,MediaRouter"))
+	if unsandboxed {
+		options = append(options, chromedp.NoSandbox)
+	}
+	return options
 }
 
 // renderer is a headless browser that has no network of its own: every request
@@ -65,24 +98,28 @@ type asset struct {
 }
 
 func newRenderer(ctx context.Context, c *crawl) (*renderer, error) {
-	at, err := Browser()
+	at, err := Browser(c.cfg.UnsandboxedBrowser)
 	if err != nil {
 		return nil, err
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(at), chromedp.UserAgent(UserAgent),
-		// Where nothing listens: what is not answered here must not go out.
-		chromedp.ProxyServer("http://127.0.0.1:1"), chromedp.Flag("proxy-bypass-list", "<-loopback>"), chromedp.Flag("disable-dev-shm-usage", true))
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium refuses root otherwise
+	home, err := os.MkdirTemp("", "newsfork-browser-")
+	if err != nil {
+		return nil, fmt.Errorf("making the browser's home folder: %w", err)
 	}
-	alloc, endAlloc := chromedp.NewExecAllocator(ctx, options...)
+	alloc, endAlloc := chromedp.NewExecAllocator(ctx, browserOptions(at, home, c.cfg.UnsandboxedBrowser)...)
 	browser, endBrowser := chromedp.NewContext(alloc)
-	if err := chromedp.Do(browser); err != nil {
+	end := func() {
 		endBrowser()
 		endAlloc()
-		return nil, fmt.Errorf("starting %s: %w", at, err)
+		if err := os.RemoveAll(home); err != nil {
+			c.w.Log.Warn("browser_home_stays", "error", err.Error())
+		}
 	}
-	return &renderer{c: c, ctx: browser, cancel: func() { endBrowser(); endAlloc() }, parts: map[string]asset{}}, nil
+	if err := chromedp.Do(browser); err != nil {
+		end()
+		return nil, fmt.Errorf("starting %s: %w; where it says that no sandbox is usable, --allow-unsandboxed-browser does without", at, err)
+	}
+	return &renderer{c: c, ctx: browser, cancel: end, parts: map[string]asset{}}, nil
 }
 
 // render gives a page as it is once its scripts have run.

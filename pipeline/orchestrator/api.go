@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -108,6 +109,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var active *activeError
 	var over *overError
 	var large *http.MaxBytesError
+	var body *bodyError
 	switch {
 	case errors.As(err, &bad):
 		s.refuse(w, r, http.StatusBadRequest, safe(bad.message))
@@ -126,6 +128,15 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &large):
 		w.Header().Set("Connection", "close")
 		s.refuse(w, r, http.StatusRequestEntityTooLarge, tooLargeText)
+	case errors.Is(err, os.ErrDeadlineExceeded) && errors.As(err, &body):
+		w.Header().Set("Connection", "close")
+		s.refuse(w, r, http.StatusRequestTimeout, "the body did not come in time")
+	case errors.As(err, &body):
+		w.Header().Set("Connection", "close")
+		s.refuse(w, r, http.StatusBadRequest, "the body ended too early")
+	case r.Context().Err() != nil: // the one who asked has gone
+		s.log.Debug("client_gone", "method", r.Method, "path", r.URL.Path)
+		s.refuse(w, r, http.StatusRequestTimeout, "the connection was closed")
 	case errors.Is(err, errNotJSON):
 		s.refuse(w, r, http.StatusUnsupportedMediaType, errNotJSON.Error())
 	case errors.Is(err, errNoLetter):

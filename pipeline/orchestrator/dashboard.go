@@ -98,6 +98,7 @@ func (p *pages) routes() []route {
 		{"GET /reports", p.reports},
 		{"GET /login", func(w http.ResponseWriter, r *http.Request) { p.write(w, r, http.StatusOK, "login", "") }},
 		{"POST /login", s.signIn},
+		{"POST /logout", s.signOut},
 		{"GET /events", s.events},
 		{"GET /style.css", asset("style.css", "text/css; charset=utf-8")},
 		{"GET /live.js", asset("live.js", "text/javascript; charset=utf-8")},

@@ -56,6 +56,12 @@ type Server struct {
 	handler http.Handler
 	now     func() time.Time
 	streams atomic.Int64
+
+	sessions      *sessions
+	wrong         tries
+	wrongTakes    time.Duration
+	strangersBody time.Duration
+
 	leader  *ledger.Lease
 	leading atomic.Bool
 	leadAt  time.Time     // when to try to lead again
@@ -81,7 +87,7 @@ func New(set Settings) (*Server, error) {
 		return nil, fmt.Errorf("%s is shorter than 16 letters: that can be guessed; `openssl rand -hex 16` writes a good one", TokenVariable)
 	}
 	s := &Server{store: set.Store, log: set.Log, config: set.Config, token: set.Token, local: local && set.Token == "",
-		now: time.Now, closing: make(chan struct{})}
+		now: time.Now, closing: make(chan struct{}), sessions: &sessions{store: set.Store, token: set.Token}, wrongTakes: wrongTokenTakes, strangersBody: strangersBody}
 	s.metrics = newMetrics(s)
 	hook, err := newWebhook(set.Webhook, func(outcome string) { s.metrics.webhook.WithLabelValues(outcome).Inc() })
 	if err != nil {
@@ -194,6 +200,7 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 		}
 	}
 	tell("board", s.board.look(ctx, now))
+	tell("sessions", s.sessions.tick(ctx, now))
 	changed, err := s.plans.tick(ctx, now)
 	tell("schedules", err)
 	s.leading.Store(s.board.ready(now) && s.leads(ctx, now))

@@ -10,10 +10,15 @@ import (
 	"iter"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -333,4 +338,161 @@ func TestConfigOfStrangers(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("listne: x"), 0o600))
 	_, err = ReadConfig(file)
 	assert.ErrorContains(t, err, "listne")
+}
+
+// slowly sends a request whose body never ends.
+func slowly(t *testing.T, address, head string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	_, err = io.WriteString(c, head+"\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\ntoken=")
+	require.NoError(t, err)
+	return c
+}
+
+// TestSlowBodies lets strangers send more slow bodies than there are places:
+// everybody else is answered meanwhile, and they are told that they were slow.
+func TestSlowBodies(t *testing.T) {
+	w := newWorld(t, "done", beyond)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- w.serve(ctx, l) }()
+	var slow []net.Conn
+	for range atOnce + strangersAtOnce + 1 {
+		slow = append(slow, slowly(t, l.Addr().String(), "POST /login HTTP/1.1\r\nHost: x"))
+	}
+	for range atOnce {
+		slow = append(slow, slowly(t, l.Addr().String(), "POST /api/v1/seeds/orchestrate HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token))
+	}
+	client := &http.Client{Timeout: strangersBody - time.Second}
+	for _, path := range []string{"/healthz", "/style.css", "/login", "/api/v1/runs", "/"} {
+		req, err := http.NewRequest("GET", "http://"+l.Addr().String()+path, nil)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := client.Do(req)
+		require.NoError(t, err, path)
+		assert.Equal(t, http.StatusOK, resp.StatusCode, path)
+		require.NoError(t, resp.Body.Close())
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := client.PostForm("http://"+l.Addr().String()+"/login", url.Values{"token": {token}})
+	require.NoError(t, err, "signing in, while others only begin to")
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, http.StatusSeeOther, resp.StatusCode)
+	for _, c := range slow {
+		require.NoError(t, c.Close())
+	}
+	w.strangersBody = time.Millisecond
+	answer, err := http.ReadResponse(bufio.NewReader(slowly(t, l.Addr().String(), "POST /login HTTP/1.1\r\nHost: x")), nil)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusRequestTimeout, answer.StatusCode)
+	client.CloseIdleConnections()
+	cancel()
+	require.NoError(t, <-served)
+	assert.NotContains(t, w.log.String(), "request_failed", "a client's fault is no error of the server")
+	assert.NotContains(t, w.log.String(), "level=ERROR")
+}
+
+// TestClientFaults answers for bodies that break off, without an error in the log.
+func TestClientFaults(t *testing.T) {
+	w := newWorld(t, "done", beyond)
+	for _, c := range []struct {
+		err  error
+		code int
+	}{{io.ErrUnexpectedEOF, 400}, {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, 408}, {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, 400}} {
+		for _, path := range []string{"/login", "/runs", "/api/v1/seeds/orchestrate"} {
+			r := httptest.NewRequest("POST", path, iotest.ErrReader(c.err))
+			r.Header.Set("Authorization", "Bearer "+token)
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			rec := httptest.NewRecorder()
+			w.handler.ServeHTTP(rec, r)
+			assert.Equal(t, c.code, rec.Code, "%s: %v", path, c.err)
+			assert.Equal(t, "close", rec.Header().Get("Connection"))
+		}
+	}
+	assert.Equal(t, 400, w.do("POST", "/login", "token=%zz", "Content-Type", "application/x-www-form-urlencoded").code)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	rec := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(gone, "GET", "/api/v1/runs/20260302-100000-000-aaaaaaaa/log", nil)
+	w.fail(rec, r, gone.Err())
+	assert.NotContains(t, w.log.String(), "level=ERROR")
+}
+
+// TestWrongTokens are slow to be answered, hold no place, and are counted.
+func TestWrongTokens(t *testing.T) {
+	w := newWorld(t, "done", beyond)
+	w.wrongTakes = wrongTokenTakes
+	synctest.Test(t, func(t *testing.T) {
+		w.now = time.Now
+		ask := func(auth string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest("GET", "http://x/api/v1/runs", nil)
+			r.Header.Set("Authorization", "Bearer "+auth)
+			rec := httptest.NewRecorder()
+			w.handler.ServeHTTP(rec, r)
+			return rec
+		}
+		begin := time.Now()
+		var wg sync.WaitGroup
+		for range 10 * atOnce {
+			wg.Go(func() { assert.Equal(t, 401, ask("wrong").Code) })
+		}
+		synctest.Wait()
+		assert.Equal(t, 200, ask(token).Code, "the right one waits for nobody")
+		assert.Zero(t, time.Since(begin))
+		wg.Wait()
+		assert.Equal(t, wrongTokenTakes, time.Since(begin))
+		assert.Equal(t, 1, strings.Count(w.log.String(), "wrong_token"), "told of once a minute")
+		r := httptest.NewRequest("POST", "http://x/login", strings.NewReader("token=wrong"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w.handler.ServeHTTP(httptest.NewRecorder(), r)
+		assert.Equal(t, 2*wrongTokenTakes, time.Since(begin))
+	})
+	said := w.do("GET", "/metrics", "", "Authorization", "Bearer "+token).body
+	assert.Contains(t, said, `seed_engine_wrong_tokens_total{way="header"} 640`)
+	assert.Contains(t, said, `seed_engine_wrong_tokens_total{way="form"} 1`)
+}
+
+// TestSessionsEnd signs browsers out, on every server of the store.
+func TestSessionsEnd(t *testing.T) {
+	w := newWorld(t, "done", beyond)
+	now := time.Now()
+	w.now = func() time.Time { return now }
+	other := worldAt(t, w.dir, "done", beyond)
+	other.now = w.now
+	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
+	signIn := func() string {
+		value, _, _ := strings.Cut(w.do("POST", "/login", "token="+token, form...).header.Get("Set-Cookie"), ";")
+		require.NotEmpty(t, value)
+		return value
+	}
+	code := func(on *world, cookie string) int { return on.do("GET", "/", "", "Cookie", cookie).code }
+	a, b := signIn(), signIn()
+	require.NotEqual(t, a, b)
+	assert.Equal(t, []int{200, 200}, []int{code(w, a), code(other, b)}, "a session holds on each server")
+	assert.Contains(t, w.do("GET", "/", "", "Cookie", a).body, "Sign out")
+	out := w.do("POST", "/logout", "", append(form, "Cookie", a)...)
+	assert.Equal(t, http.StatusSeeOther, out.code)
+	assert.Contains(t, out.header.Get("Set-Cookie"), "Max-Age=0")
+	assert.Equal(t, []int{401, 200}, []int{code(w, a), code(w, b)})
+	assert.Equal(t, 200, code(other, a))
+	other.tick(t.Context(), now)
+	assert.Equal(t, []int{401, 200}, []int{code(other, a), code(other, b)}, "the other server has read it")
+	w.do("POST", "/logout", "everywhere=true", append(form, "Cookie", b)...)
+	assert.Equal(t, 401, code(w, b))
+	now = now.Add(time.Second)
+	c := signIn()
+	assert.Equal(t, 200, code(w, c), "and a new one can begin")
+	again := worldAt(t, w.dir, "done", beyond)
+	again.now = w.now
+	again.tick(t.Context(), now)
+	assert.Equal(t, []int{401, 401, 200}, []int{code(again, a), code(again, b), code(again, c)}, "also after a restart")
+	changed := worldAt(t, w.dir, "done", beyond, func(s *Settings) { s.Token = token + "x" })
+	assert.Equal(t, 401, code(changed, c), "a new token ends all")
+	now = now.Add(sessionAge)
+	assert.Equal(t, 401, code(w, c), "and so does time")
+	assert.Equal(t, 401, w.do("POST", "/logout", "", form...).code, "who is not signed in signs nobody out")
 }

@@ -192,6 +192,7 @@ func worldAt(t *testing.T, dir, mode string, change ...func(*Settings)) *world {
 	}
 	server, err := New(set)
 	require.NoError(t, err)
+	server.wrongTakes = 0
 	w := &world{server, t, dir, log}
 	t.Cleanup(func() {
 		if t.Failed() {

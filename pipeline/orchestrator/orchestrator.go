@@ -99,7 +99,7 @@ func New(set Settings) (*Server, error) {
 	s.plans = &scheduler{store: set.Store, log: set.Log, start: s.start, all: set.Config.Schedules,
 		seen: map[string]time.Time{}, last: map[string]tick{}, open: map[string]bool{},
 		count: func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }}
-	s.alarm = &alarm{store: set.Store, log: set.Log, limits: set.Config.limits, hook: hook}
+	s.alarm = &alarm{store: set.Store, log: set.Log, limits: set.Config.limits, plans: s.plans, hook: hook}
 	s.reports = &summaries{store: set.Store, zone: set.Config.Reports.zone, say: s.alarm.say, byKey: map[string]Summary{}}
 	s.pages = newPages(s)
 	s.handler = s.protect(s.routes())

@@ -42,6 +42,7 @@ type tick struct {
 	ClaimedAt time.Time `json:"claimed_at,omitzero"` // by the claimer's clock
 	RunID     string    `json:"run_id,omitempty"`    // to be started, that was, or that was in the way
 	Missed    int       `json:"missed,omitempty"`    // ticks up to this one
+	Error     string    `json:"error,omitempty"`     // why the run did not start
 	Token     string    `json:"token,omitempty"`     // tells our own write from another's when the answer got lost
 }
 
@@ -67,6 +68,14 @@ type plan struct {
 	Last tick
 }
 
+// local writes a time in the schedule's own zone.
+func (s *Schedule) local(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return t.In(s.zone).Format("2006-01-02 15:04 MST")
+}
+
 func (s *scheduler) plans(now time.Time) []plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +83,7 @@ func (s *scheduler) plans(now time.Time) []plan {
 	for _, sc := range s.all {
 		next, err := sc.next(now)
 		if err != nil {
-			next = time.Time{} // such as 30 February: never
+			next = time.Time{}
 		}
 		out = append(out, plan{Schedule: sc, Next: next, Last: s.last[sc.Name]})
 	}
@@ -135,7 +144,11 @@ func (s *scheduler) one(ctx context.Context, sc Schedule, now time.Time) (bool, 
 	}
 	if due.IsZero() {
 		if len(missed) > 0 {
-			s.note(sc.Name, seen, tick{})
+			newest, err := s.newest(ctx, sc.Name)
+			s.note(sc.Name, seen, newest)
+			if err != nil {
+				return true, err
+			}
 		}
 		return refreshed || len(missed) > 0, nil
 	}
@@ -219,7 +232,7 @@ func (s *scheduler) settle(ctx context.Context, sc Schedule, t tick, now time.Ti
 	case ctx.Err() != nil:
 		return claimed, err // the next server goes on with it
 	default:
-		t.Outcome = "failed"
+		t.Outcome, t.Error = "failed", ledger.Why(err)
 		s.log.Error("schedule_failed", "schedule", sc.Name, "at", t.At, "error", ledger.Redact(err.Error()))
 	}
 	s.count(sc.Name, t.Outcome)
@@ -298,6 +311,24 @@ func (s *scheduler) newest(ctx context.Context, name string) (tick, error) {
 	var t tick
 	err = getJSON(ctx, s.store, keys[len(keys)-1], &t)
 	return t, err
+}
+
+// since are the ticks after a time, oldest first.
+func (s *scheduler) since(ctx context.Context, name string, after time.Time) ([]tick, error) {
+	keys, err := s.keys(ctx, name)
+	var out []tick
+	for _, key := range keys {
+		if err != nil {
+			break
+		}
+		if key <= tickKey(name, after) {
+			continue
+		}
+		var t tick
+		err = getJSON(ctx, s.store, key, &t)
+		out = append(out, t)
+	}
+	return out, err
 }
 
 func (s *scheduler) keys(ctx context.Context, name string) ([]string, error) {

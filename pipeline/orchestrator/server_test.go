@@ -665,7 +665,9 @@ func TestReportAfterState(t *testing.T) {
 	turn(w, at.Add(time.Hour), 2*time.Minute, time.Second)
 	require.Equal(t, killed, w.board.runs()[0].Run.RunID)
 	assert.False(t, w.board.runs()[0].Awaited)
-	assert.Equal(t, killed, w.alarm.state.Judged["docs"])
+	assert.Contains(t, w.alarm.state.Seen, killed)
+	require.Len(t, w.alarm.firing(), 2)
+	assert.Equal(t, "run_failed", w.alarm.firing()[0].Rule)
 }
 
 // countingStore counts listings by their prefix.

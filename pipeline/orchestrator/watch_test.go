@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -506,4 +507,179 @@ func TestHundredTicksAreKept(t *testing.T) {
 	left := w.ticks()
 	require.Len(t, left, keptTicks)
 	assert.Equal(t, fmt.Sprintf("%s ", at.Add(5*time.Hour).Format(tickForm)), left[0])
+}
+
+// ends puts a run into the store that ended by an error, or by none.
+func (w *world) ends(id, job string, state ledger.State, why error, at time.Time, tally ledger.Tally, rows any, alerts ...string) {
+	w.t.Helper()
+	require.NoError(w.t, ledger.Start(w.t.Context(), w.store, ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: at}))
+	run, err := ledger.Finish(w.t.Context(), w.store, id, state, why, at.Add(time.Minute))
+	require.NoError(w.t, err)
+	r := ledger.BuildReport(run, tally, at.Add(time.Minute))
+	r.Providers, r.Alerts = rows, alerts
+	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, r))
+}
+
+// told gives the messages since the last call, without what names the run.
+func (s *slack) told() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []string{}
+	for _, m := range s.got {
+		text, _, _ := strings.Cut(m, ". Run ")
+		out = append(out, text)
+	}
+	s.got = nil
+	return out
+}
+
+// TestAlertsOfRuns tells of runs that failed, once for each reason, and judges
+// rates of whole runs alone.
+func TestAlertsOfRuns(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	w.now = func() time.Time { return at }
+	at = turn(w, at, time.Minute, time.Second)
+	n := 0
+	then := func(what string, state ledger.State, why error, tally ledger.Tally, want ...string) {
+		t.Helper()
+		n++
+		w.ends(fmt.Sprintf("20260302-10%04d-000-aaaaaaaa", n), "seed", state, why, at, tally, nil)
+		at = turn(w, at.Add(time.Minute), 5*time.Minute, 20*time.Second)
+		if want == nil {
+			want = []string{}
+		}
+		assert.Equal(t, want, s.told(), what)
+	}
+	down, full := errors.New("the store is down"), errors.New("the disk is full")
+	then("a run that fails at once", ledger.Failed, down, ledger.Tally{}, "[ALERT] seed, run failed: failed: the store is down")
+	then("again, for the same reason", ledger.Failed, down, ledger.Tally{})
+	then("for another reason", ledger.Failed, full, ledger.Tally{}, "[ALERT] seed, run failed: failed: the disk is full")
+	then("a person stops the next", ledger.Cancelled, nil, ledger.Tally{})
+	then("one is done, badly", ledger.Done, nil, failing(34), "[OVER] seed, run failed: a run is done", "[ALERT] seed, failure rate: 34.0 % of the work failed (limit 20 %)")
+	then("what failed at its start ends nothing", ledger.Failed, down, ledger.Tally{}, "[ALERT] seed, run failed: failed: the store is down")
+	then("a part of a run is no rate", ledger.Interrupted, errors.New("stopped by a signal"), failing(1), "[ALERT] seed, run failed: interrupted: stopped by a signal")
+	then("nor when all of it failed", ledger.Cancelled, nil, failing(90))
+	then("all is well", ledger.Done, nil, failing(1), "[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)")
+	then("just over the limit", ledger.Done, nil, ledger.Tally{Counts: ledger.Counts{"domains_failed": 20001, "domains_collected": 79999}}, "[ALERT] seed, failure rate: 20.001 % of the work failed (limit 20 %)")
+	then("a crash", ledger.Interrupted, nil, ledger.Tally{}, "[ALERT] seed, run failed: interrupted: it left no reason; see its log")
+
+	// Two that end between two looks are both judged, in the order of their ends.
+	w.ends("20260302-120002-000-aaaaaaaa", "seed", ledger.Done, nil, at, failing(1), nil)
+	w.ends("20260302-120001-000-aaaaaaaa", "seed", ledger.Failed, down, at.Add(time.Second), ledger.Tally{}, nil)
+	at = turn(w, at.Add(2*time.Minute), 5*time.Minute, 20*time.Second)
+	assert.Equal(t, []string{"[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)", "[ALERT] seed, run failed: failed: the store is down"}, s.told())
+
+	// One that is going is judged by its duration.
+	seed, _ := jobNamed("seed")
+	going := ledger.BuildReport(ledger.Run{RunID: "r", Job: "seed", State: ledger.Running, StartedAt: at}, failing(90), at.Add(3*time.Hour+5*time.Minute))
+	var broken []string
+	for _, f := range judge(seed, w.alarm.limits["seed"], going) {
+		if f.broken {
+			broken = append(broken, f.Rule+": "+f.Text)
+		}
+	}
+	assert.Equal(t, []string{"duration: the run has taken 3 h 5 min (limit 3 h)"}, broken)
+
+	// A server that comes later tells nothing of what is past, but how the newest went.
+	require.NoError(t, dropLease(t, w.store))
+	require.NoError(t, w.store.Delete(t.Context(), alertsKey))
+	next := worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
+	turn(next, at.Add(time.Hour), 2*time.Minute, 20*time.Second)
+	assert.Equal(t, []string{"[ALERT] seed, run failed: failed: the store is down"}, s.told())
+}
+
+// TestAlertsOfProviders tells of publishers, providers and sites that were
+// skipped or stopped, or whose pages are read no more.
+func TestAlertsOfProviders(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	w.now = func() time.Time { return at }
+	at = turn(w, at, time.Minute, time.Second)
+	n := 0
+	then := func(job string, rows any, alerts []string, want ...string) {
+		t.Helper()
+		n++
+		w.ends(fmt.Sprintf("20260302-10%04d-000-aaaaaaaa", n), job, ledger.Done, nil, at, ledger.Tally{}, rows, alerts...)
+		at = turn(w, at.Add(time.Minute), 5*time.Minute, 20*time.Second)
+		if want == nil {
+			want = []string{}
+		}
+		assert.Equal(t, want, s.told())
+	}
+	row := func(name, state, reason string, alerts ...string) map[string]any {
+		return map[string]any{"provider": name, "state": state, "reason": reason, "alerts": alerts}
+	}
+	then("news", []any{row("mk", "stopped", "it answered 403"), row("bbc", "run", ""), row("cnn", "skipped", "none of its sitemaps can be read")}, []string{"provider mk was stopped"},
+		"[ALERT] news / mk, provider: it was stopped: it answered 403", "[ALERT] news / cnn, provider: it was skipped: none of its sitemaps can be read")
+	then("news", []any{row("mk", "stopped", "it answered 429"), row("bbc", "run", "", "bbc: no article for three runs")}, nil,
+		"[ALERT] news / bbc, quality: bbc: no article for three runs")
+	then("news", []any{row("mk", "run", ""), row("bbc", "run", "")}, nil,
+		"[OVER] news / mk, provider: it was run", "[OVER] news / bbc, quality: nothing is amiss any more")
+	then("docs", []any{row("stripe", "held", "until tomorrow"), row("go", "done", "unreachable"), row("git", "done", "max_pages"), row("aws", "open", "")}, nil,
+		"[ALERT] docs / stripe, provider: it was held: until tomorrow", "[ALERT] docs / go, provider: it was done: unreachable")
+	then("catalog", nil, []string{"site shop: field price no longer matches"}, "[ALERT] catalog / shop, quality: field price no longer matches")
+	then("catalog", nil, nil, "[OVER] catalog / shop, quality: nothing is amiss any more")
+}
+
+// TestAlertsOfSchedules tells of ticks that were missed, and of runs that did
+// not start, once, and when they start again.
+func TestAlertsOfSchedules(t *testing.T) {
+	s := newSlack(t)
+	hook := func(set *Settings) { set.Webhook = s.URL }
+	seoul := scheduled(t, "schedules: [{name: hourly, job: seed, cron: '0 * * * *', timezone: Asia/Seoul}]\n")
+	w := newWorld(t, "done", seoul, hook)
+	at := time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
+	started := func(context.Context, ledger.Run, []string, string) error { return nil }
+	w.plans.start = started
+	w.now = func() time.Time { return at }
+	at = turn(w, at, time.Hour, 20*time.Second)
+	assert.Empty(t, s.told(), "what starts is no news")
+	at = at.Add(4 * time.Hour)
+	at = turn(w, at, 2*time.Minute, 20*time.Second)
+	assert.Equal(t, []string{"[ALERT] seed / hourly, schedule: 4 ticks were missed, the last at 2026-03-02 23:00 KST: no server was running, or it was too slow"}, s.told())
+	assert.Contains(t, w.do("GET", "/schedules", "").body, "4 missed")
+
+	// Another server takes over, and tells nothing twice.
+	require.NoError(t, dropLease(t, w.store))
+	next := worldAt(t, w.dir, "done", seoul, hook)
+	next.now = w.now
+	next.plans.start = started
+	at = turn(next, at, 5*time.Minute, 20*time.Second)
+	assert.Empty(t, s.told())
+	at = turn(next, at, time.Hour, 20*time.Second)
+	assert.Equal(t, []string{"[OVER] seed / hourly, schedule: the run of 2026-03-03 00:00 KST has started"}, s.told())
+	next.plans.start = func(context.Context, ledger.Run, []string, string) error { return errors.New("no such program") }
+	at = turn(next, at, 2*time.Hour, 20*time.Second)
+	assert.Equal(t, []string{"[ALERT] seed / hourly, schedule: the run of 2026-03-03 01:00 KST did not start: no such program"}, s.told())
+
+	// Missed and made good in one look: one message.
+	next.plans.start = started
+	at = turn(next, at, time.Hour, 20*time.Second)
+	require.Len(t, s.told(), 1)
+	at = time.Date(2026, 3, 2, 21, 0, 30, 0, time.UTC)
+	at = turn(next, at, 3*time.Minute, 20*time.Second)
+	assert.Len(t, s.told(), 1)
+	assert.Empty(t, next.alarm.firing())
+
+	// A schedule that is gone fires no more.
+	at = at.Add(5*time.Hour + 30*time.Minute)
+	at = turn(next, at, time.Minute, 20*time.Second)
+	require.Len(t, s.told(), 1)
+	require.NoError(t, dropLease(t, w.store))
+	last := worldAt(t, w.dir, "done", hook)
+	turn(last, at, 2*time.Minute, 20*time.Second)
+	assert.Equal(t, []string{"[OVER] seed / hourly, schedule: there is no such schedule any more"}, s.told())
+}
+
+func TestUnits(t *testing.T) {
+	for s, want := range map[float64]string{0.12: "120 ms", 10: "10 s", 12.34: "12.3 s", 60: "1 min", 125: "2 min 5 s", 10800: "3 h", 11520: "3 h 12 min", 90000: "25 h"} {
+		assert.Equal(t, want, span(s))
+	}
+	v, l := apart(10800.25, 10800)
+	assert.Equal(t, []string{"3h0m0.25s", "3 h"}, []string{v, l}, "what differs does not look the same")
+	v, l = percents(0.2000001, 0.2)
+	assert.NotEqual(t, v, l)
 }

@@ -82,7 +82,7 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.BoolVar(&o.Homepage, "homepage", false, "keep the homepage's HTML as evidence")
 	f.BoolVar(&o.Parallel, "parallel-fetch", false, "fetch robots.txt and the default sitemap side by side")
 	f.DurationVar(&o.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off")
-	f.Float64Var(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains failing below HTTP that means our own network is down; 0: never")
+	f.Float64Var(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains (of at least 20) failing below HTTP that means our own network is down; 0: never")
 	f.DurationVar(&o.LeaseTTL, "lease-ttl", 30*time.Second, "how long a run's lease outlives a killed holder on another machine")
 	f.DurationVar(&o.Watch, "watch", 0, "stay, and take new raw files as they come, looking at that interval, e.g. 1m")
 	f.BoolVar(&o.Streaming, "streaming", false, "with --watch: one unbounded graph (prism, Flink, Dataflow) in place of a batch run for what is new")

@@ -379,12 +379,15 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (
 	}
 	switch {
 	case cause != nil:
+	case total.Counts[ledger.OutageTLS] > 0:
+		cause = seed.ErrOutageTLS
 	case total.Counts[ledger.Outage] > 0:
 		cause = seed.ErrOutage
 	case total.Counts[ledger.WorkersStopped] > 0:
 		cause = errWorkerStopped
 	}
 	delete(total.Counts, ledger.Outage)
+	delete(total.Counts, ledger.OutageTLS)
 	state, result := ledger.Done, error(nil)
 	switch {
 	case cause != nil:

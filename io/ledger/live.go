@@ -28,5 +28,6 @@ func ReportSoFar(ctx context.Context, s store.Store, run Run, now time.Time) (Re
 		return Report{}, err
 	}
 	delete(sum.Counts, Outage)
+	delete(sum.Counts, OutageTLS)
 	return BuildReport(run, sum, now, lanes...), nil
 }

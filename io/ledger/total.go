@@ -43,9 +43,10 @@ func ReadTotal(ctx context.Context, s store.Store, runID string) (Tally, error) 
 }
 
 // Counts in a total by which a run that came to its end is not a complete one.
-// The first is for the launcher alone; a report keeps the others.
+// The first two are for the launcher alone; a report keeps the others.
 const (
 	Outage         = "outage"          // files whose marks were held back: our own network was down
+	OutageTLS      = "outage_tls"      // of those, such that no certificate could be verified
 	LanesLost      = "lanes_lost"      // lanes whose worker could not renew its lease
 	WorkersStopped = "workers_stopped" // processes that stopped the run for a reason of their own
 )

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 )
 
@@ -26,6 +27,9 @@ const (
 )
 
 var kinds = [...]Kind{KindDNS, KindConnect, KindTLS, KindTimeout, KindReset, KindBlocked, KindRedirect, KindTooLarge}
+
+// Kinds are all of them.
+func Kinds() []Kind { return slices.Clone(kinds[:]) }
 
 // Error is what Get returns for everything but the caller's own cancellation.
 type Error struct {

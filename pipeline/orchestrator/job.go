@@ -29,7 +29,7 @@ type job struct {
 type field struct {
 	Name, Label, Hint string
 	Flag              string // of the command line
-	Kind              string // text, day, yes or number
+	Kind              string // text, day, yes, number or share (from 0 to 1)
 	pattern           *regexp.Regexp
 	wrong             string // what a bad value is told
 }
@@ -54,7 +54,8 @@ var (
 var whole = []string{"failure_rate", "success_rate", "pages_change", "mean_response", "error_rate", "empty_rate", "duration", "retry_rate"}
 
 var jobs = []job{
-	{Name: "seed", Title: "Seed", Path: "/api/v1/seeds/orchestrate", Fields: []field{countryField, categoryField, dateField, forceField},
+	{Name: "seed", Title: "Seed", Path: "/api/v1/seeds/orchestrate", Fields: []field{countryField, categoryField, dateField, forceField,
+		{Name: "outage_threshold", Label: "Outage threshold", Hint: "share of failing domains that stops the run, such as 0.95; 0: never", Flag: "outage-threshold", Kind: "share", wrong: "use a share from 0 (off) to 1"}},
 		done: "domains_collected", failed: "domains_failed", rules: []string{"failure_rate", "duration", "retry_rate"}},
 	{Name: "docs", Title: "Docs", Path: "/api/v1/docs/runs", Fields: []field{
 		{Name: "fallback", Label: "Crawl context7's providers too", Flag: "fallback", Kind: "yes", wrong: "write true or false"},
@@ -130,6 +131,12 @@ func (f field) decode(raw json.RawMessage) (string, bool) {
 			return "", false
 		}
 		return strconv.FormatFloat(*n, 'f', 0, 64), true
+	case "share":
+		var n *float64
+		if err := json.Unmarshal(raw, &n); err != nil || n == nil {
+			return "", false
+		}
+		return strconv.FormatFloat(*n, 'g', -1, 64), true
 	}
 	var s *string
 	err := json.Unmarshal(raw, &s)
@@ -166,6 +173,9 @@ func (f field) check(v string) error {
 	case "number":
 		n, err := strconv.Atoi(v)
 		bad = err != nil || n < 1 || n > 1_000_000
+	case "share":
+		n, err := strconv.ParseFloat(v, 64)
+		bad = err != nil || !(n >= 0 && n <= 1)
 	}
 	if bad {
 		return refuse("%s: %s", f.Name, f.wrong)

@@ -300,7 +300,7 @@ func (w *world) put(id, job string, state ledger.State, started time.Time, took 
 
 func TestTrigger(t *testing.T) {
 	w := newWorld(t, "done")
-	a := w.do("POST", "/api/v1/seeds/orchestrate", `{"country":"sg","category":"news","date":"2026-01-28","force":true}`)
+	a := w.do("POST", "/api/v1/seeds/orchestrate", `{"country":"sg","category":"news","date":"2026-01-28","force":true,"outage_threshold":0.5}`)
 	require.Equal(t, http.StatusAccepted, a.code, a.body)
 	id, _ := a.json(t)["run_id"].(string)
 	assert.Regexp(t, `^[0-9]{8}-[0-9]{6}-[0-9]{3}-[0-9a-f]{8}$`, id)
@@ -309,7 +309,7 @@ func TestTrigger(t *testing.T) {
 	w.ended("seed")
 	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
 	run := w.do("GET", "/api/v1/runs/"+id, "").json(t)
-	assert.Equal(t, map[string]any{"args": "--country=sg --category=news --date=2026-01-28 --force=true"}, run["options"])
+	assert.Equal(t, map[string]any{"args": "--country=sg --category=news --date=2026-01-28 --force=true --outage-threshold=0.5"}, run["options"])
 	assert.EqualValues(t, 38, run["counts"].(map[string]any)["domains_collected"])
 	assert.Len(t, run["lanes"], 1)
 	list := w.do("GET", "/api/v1/runs", "").json(t)["runs"].([]any)
@@ -327,6 +327,10 @@ func TestTriggerRefuses(t *testing.T) {
 		{"/api/v1/seeds/orchestrate", `{"category":"../x"}`, "category: "},
 		{"/api/v1/seeds/orchestrate", `{"date":"2026-02-30"}`, "date: that is no day; write YYYY-MM-DD"},
 		{"/api/v1/seeds/orchestrate", `{"force":"yes"}`, "force: write true or false"},
+		{"/api/v1/seeds/orchestrate", `{"outage_threshold":1.5}`, "outage_threshold: use a share from 0 (off) to 1"},
+		{"/api/v1/seeds/orchestrate", `{"outage_threshold":-0.1}`, "outage_threshold: use a share"},
+		{"/api/v1/seeds/orchestrate", `{"outage_threshold":"0"}`, "outage_threshold: use a share"},
+		{"/api/v1/seeds/orchestrate", `{"outage_threshold":null}`, "outage_threshold: use a share"},
 		{"/api/v1/seeds/orchestrate", `[]`, "no JSON object"},
 		{"/api/v1/seeds/orchestrate", `null `, "no JSON object"},
 		{"/api/v1/docs/runs", `{"session_max_pages":0}`, "session_max_pages: use 1"},

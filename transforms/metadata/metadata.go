@@ -38,14 +38,15 @@ type Robots struct {
 	Exists        bool     `json:"exists"`               // 2xx with a body
 	FetchedAt     string   `json:"fetched_at,omitempty"` // only where a body came
 	SitemapURLs   []string `json:"sitemap_urls,omitempty"`
-	Error         string   `json:"error,omitempty"` // the fetcher's closed set
+	Error         string   `json:"error,omitempty"` // of a closed set, see CrawlDelay
 	Truncated     bool     `json:"truncated,omitempty"`
 	FinalURL      string   `json:"final_url,omitempty"`
 	CrawlDelay    *float64 `json:"crawl_delay,omitempty"` // seconds
 	ResponseMS    *int64   `json:"response_ms,omitempty"`
 }
 
-// Sitemap is the first sitemap that answered, or the first candidate with 404.
+// Sitemap is the first sitemap that answered, or the first candidate with 404,
+// or with 0 where no candidate answered at all.
 type Sitemap struct {
 	StatusCode    int    `json:"status_code"`
 	ContentLength int64  `json:"content_length"`

@@ -50,11 +50,6 @@ type findings struct {
 	sum      ledger.Tally
 }
 
-// unreachable says whether the outage guard counts this visit as a failure.
-func (f findings) unreachable() bool {
-	return slices.Contains([]web.Kind{web.KindDNS, web.KindConnect, web.KindTimeout}, f.network)
-}
-
 // collector is one visit.
 type collector struct {
 	cfg   Config
@@ -156,7 +151,7 @@ type fetched struct {
 // takes, so there it is a failure of that name.
 func (f fetched) outcome() (status int, failure string) {
 	if f.status > 599 {
-		return 0, fmt.Sprintf("http_%d", f.status)
+		return 0, metadata.StatusOutside(f.status)
 	}
 	return f.status, string(f.kind)
 }
@@ -195,11 +190,11 @@ func (c *collector) get(ctx context.Context, r web.Request) fetched {
 	return f
 }
 
-// What a host asks for by which the rest of it is left; in the metadata they
-// stand where the fetcher's failures do.
+// Why a host is not asked, where the fetcher's failures would stand.
 const (
-	leftCrawlDelay web.Kind = "crawl_delay"
-	leftRetryAfter web.Kind = "retry_after"
+	leftCrawlDelay web.Kind = metadata.CrawlDelay
+	leftRetryAfter web.Kind = metadata.RetryAfter
+	forbidden      web.Kind = metadata.Disallowed
 )
 
 // leave keeps the rest of this visit off the host of at.
@@ -290,12 +285,13 @@ func address(at string) string {
 
 func (c *collector) findSitemap(ctx context.Context, early chan fetched, named []string, network web.Kind) fetched {
 	all := c.candidates(named)
-	first := fetched{status: 404, url: "https://" + c.name + usualSitemaps[0]}
+	first := fetched{url: "https://" + c.name + usualSitemaps[0]}
 	if len(all) > 0 {
 		first.url = all[0]
 	}
 	var evidence, beside *fetched
 	var kind web.Kind
+	answered := false
 	for _, at := range all {
 		if ctx.Err() != nil {
 			break
@@ -306,7 +302,7 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 			continue // a host that does not answer is not asked again
 		}
 		if left := c.leftFor(at); left != "" {
-			kind = cmp.Or(kind, left)
+			kind, answered = cmp.Or(kind, left), true // by that
 			continue
 		}
 		if early != nil && own && beside == nil {
@@ -320,6 +316,7 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 		} else {
 			f = c.sitemap(ctx, at, false)
 		}
+		answered = answered || f.status != 0
 		switch {
 		case f.parsed:
 			return f
@@ -331,6 +328,12 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 	}
 	if evidence != nil {
 		return *evidence
+	}
+	if len(all) == 0 {
+		kind, answered = forbidden, network == ""
+	}
+	if answered {
+		first.status = 404 // whatever the answer was; where nobody answered there is no status
 	}
 	first.kind = kind
 	return first

@@ -86,11 +86,11 @@ func TestCollect(t *testing.T) {
 	}
 	// A dead host costs one robots.txt and one retry; a certificate does not get better.
 	tests = append(tests,
-		want{kind: webtest.KindReset, robotsError: "reset", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "reset", asked: []string{"/robots.txt", "/robots.txt"}},
-		want{kind: webtest.KindTLSWrongName, robotsError: "tls", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "tls", asked: []string{""}},
-		want{kind: webtest.KindTLSRefused, robotsError: "reset", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "reset", asked: []string{"", ""}},
-		want{kind: webtest.KindNoSuchHost, robotsError: "dns", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "dns", asked: []string{}},
-		want{kind: webtest.KindRefused, robotsError: "connect", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "connect", asked: []string{}},
+		want{kind: webtest.KindReset, robotsError: "reset", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "reset", asked: []string{"/robots.txt", "/robots.txt"}},
+		want{kind: webtest.KindTLSWrongName, robotsError: "tls", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "tls", asked: []string{""}},
+		want{kind: webtest.KindTLSRefused, robotsError: "reset", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "reset", asked: []string{"", ""}},
+		want{kind: webtest.KindNoSuchHost, robotsError: "dns", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "dns", asked: []string{}},
+		want{kind: webtest.KindRefused, robotsError: "connect", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "connect", asked: []string{}},
 		// Its name leads astray the first time only: what the guard says is no verdict on the host.
 		want{kind: webtest.KindRebind, robotsError: "blocked", sitemap: 200, at: "/sitemap.xml", form: "urlset", count: -1, asked: []string{"/sitemap.xml"}},
 
@@ -266,9 +266,9 @@ func TestCollectSlow(t *testing.T) {
 	j := newJob(t, webtest.Options{Seed: 1})
 	twice := []string{"/robots.txt", "/robots.txt"}
 	total := j.visit(day+"raw_0001.json", []want{
-		{kind: webtest.KindHang, robotsError: "timeout", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout", asked: twice},
-		{kind: webtest.KindHangTLS, robotsError: "timeout", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout"},
-		{kind: webtest.KindHangBody, robotsError: "timeout", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout", asked: twice},
+		{kind: webtest.KindHang, robotsError: "timeout", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "timeout", asked: twice},
+		{kind: webtest.KindHangTLS, robotsError: "timeout", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "timeout"},
+		{kind: webtest.KindHangBody, robotsError: "timeout", sitemap: 0, at: "/sitemap.xml", count: -2, sitemapErr: "timeout", asked: twice},
 		{kind: webtest.KindDrip, status: 200, sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "timeout",
 			asked: []string{"/robots.txt", "/sitemap.xml", "/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}},
 	})

@@ -107,23 +107,35 @@ func (fn *settleFn) ProcessElement(ctx context.Context, _ int, files func(*HeldF
 	w, cfg := fn.Complete.w, fn.Complete.Config
 	var all, n Network
 	for network(&n) {
-		all.Visits += n.Visits
-		all.Failed += n.Failed
+		all.add(n)
 	}
-	outage := all.down(cfg.OutageThreshold)
-	var sum ledger.Tally
+	var held []HeldFile
+	failed := map[string]bool{}
 	var f HeldFile
 	for files(&f) {
-		if outage {
-			sum.Count("outage", 1) // the launcher ends the run with ErrOutage
+		held = append(held, f)
+		for _, s := range f.Held {
+			if h, err := parseHeld(s); err == nil { // an error comes again below
+				failed[h.host] = true
+			}
 		}
-		for _, h := range f.Held {
+	}
+	outage := all.Down || len(held) > 0 && down(ctx, w, cfg, all, failed)
+	var sum ledger.Tally
+	for _, f := range held {
+		if outage {
+			all.outageCounts(&sum) // the launcher ends the run with its cause
+		}
+		for _, s := range f.Held {
 			if outage {
 				break
 			}
-			at := strings.SplitN(h, "\t", 3)
-			if err := markDone(ctx, w, cfg, at[0], at[1], at[2]); err != nil {
-				w.Log.Error("success_write_failed", "key", at[0]+hive.Success, "error", ledger.Redact(err.Error()))
+			h, err := parseHeld(s)
+			if err != nil {
+				return err
+			}
+			if err := markDone(ctx, w, cfg, h.key, h.id, h.host); err != nil {
+				w.Log.Error("success_write_failed", "key", h.key+hive.Success, "error", ledger.Redact(err.Error()))
 				continue
 			}
 			f.Finished++

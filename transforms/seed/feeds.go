@@ -31,7 +31,7 @@ func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best fetc
 	switch {
 	case left != "":
 	case !c.mayFetch(home):
-		left = "robots"
+		left = metadata.Disallowed
 	default:
 		page = c.get(ctx, web.Request{URL: home, Accept: acceptHTML, Timeout: sitemapTimeout, MaxBytes: homepageMax, MaxRedirects: maxRedirects, Retries: 1, Allow: c.allows})
 	}

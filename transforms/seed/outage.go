@@ -1,48 +1,176 @@
 package seed
 
-import "sync"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// What the outage guard goes by, besides Config.OutageThreshold.
+const (
+	outageWindow = 200    // last visits that are looked at while a lane works
+	outageVisits = 20     // fewer say nothing about our own network
+	probeHosts   = 5      // hosts that are asked before a run is given up
+	probeKeys    = 20_000 // of the store, among which they are looked for
+)
+
+// unreachableBy are the failures of a host that did not answer, and outageBy
+// those of them that our own machine can be the reason of.
+var (
+	outageBy      = []web.Kind{web.KindDNS, web.KindConnect, web.KindTLS, web.KindTimeout}
+	unreachableBy = append(slices.Clone(outageBy), web.KindReset)
+)
 
 // Network is how the visits of a part of the run ended, below HTTP.
 type Network struct {
-	Visits int64
-	Failed int64 // by DNS, connect or time-out
+	Visits   int64
+	Failed   int64 // by a kind of outageBy
+	TLS      int64 // of those, by certificate or handshake
+	Done     int64 // hosts that an earlier run had done
+	Answered []string
+	Down     bool // by the lane's own judgement
 }
 
-// down says whether failures have the share of an outage. seed.md sets no
-// least number of visits: a run of nothing but dead sites looks like one too.
-func (n Network) down(threshold float64) bool {
-	return threshold > 0 && n.Visits > 0 && float64(n.Failed) >= threshold*float64(n.Visits)
+func (n *Network) add(o Network) {
+	n.Visits += o.Visits
+	n.Failed += o.Failed
+	n.TLS += o.TLS
+	n.Done += o.Done
+	n.Answered = append(n.Answered, o.Answered...)
+	n.Answered = n.Answered[max(len(n.Answered)-probeHosts, 0):]
+	n.Down = n.Down || o.Down
 }
 
-// outageWindow is how many of the last visits are looked at (seed.md, Outage guard).
-const outageWindow = 200
+// visited is the network of one visit.
+func visited(name string, failure web.Kind) Network {
+	n := Network{Visits: 1}
+	switch {
+	case slices.Contains(outageBy, failure):
+		n.Failed = 1
+		if failure == web.KindTLS {
+			n.TLS = 1
+		}
+	case failure == "":
+		n.Answered = []string{name}
+	}
+	return n
+}
+
+// suspect says whether failures have the share of an outage.
+func (n Network) suspect(threshold float64) bool {
+	return threshold > 0 && n.Visits >= outageVisits && float64(n.Failed) >= threshold*float64(n.Visits)
+}
+
+// cause is what to tell of an outage.
+func (n Network) cause() error {
+	if 2*n.TLS > n.Failed {
+		return ErrOutageTLS
+	}
+	return ErrOutage
+}
+
+// What stops a run whose own network is down.
+var (
+	ErrOutage    = errors.New("nearly every one of the last visits failed by DNS, connect, TLS or time-out, and no host that answered before answers a probe: this machine's network looks down; nothing was marked for those domains, so check the network and run the same command again; if it works and those sites really are gone, --outage-threshold=0 records them")
+	ErrOutageTLS = errors.New("nearly every one of the last visits failed by TLS, and no host that answered before answers a probe: this machine cannot verify certificates, as behind a proxy that inspects connections and whose certificate authority is not installed; nothing was marked for those domains, so name a file of the authorities in SSL_CERT_FILE and run the same command again; if those sites really are broken, --outage-threshold=0 records them")
+)
+
+// down judges a network that failed in an outage's share. Hosts that answered
+// before are asked for their robots.txt, and one answer shows that the network
+// works. Where none is known, what earlier runs have done counts as good.
+// failed are hosts that did not answer just now.
+func down(ctx context.Context, w *lane.Worker, cfg Config, n Network, failed map[string]bool) bool {
+	if !n.suspect(cfg.OutageThreshold) {
+		return false
+	}
+	hosts := slices.Clone(n.Answered)
+	for _, h := range answeredBefore(ctx, w, failed) {
+		if !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
+		}
+	}
+	hosts = hosts[:min(len(hosts), probeHosts)]
+	if len(hosts) == 0 {
+		return float64(n.Failed) >= cfg.OutageThreshold*float64(n.Visits+n.Done)
+	}
+	answers := make(chan bool, len(hosts))
+	for _, h := range hosts {
+		go func() { answers <- probe(ctx, w, cfg, h) }()
+	}
+	works := false
+	for range hosts {
+		works = <-answers || works
+	}
+	w.Log.Warn("network_probed", "failed", n.Failed, "visits", n.Visits, "hosts", hosts, "answered", works)
+	return !works
+}
+
+func probe(ctx context.Context, w *lane.Worker, cfg Config, host string) bool {
+	c := collector{cfg: cfg, w: w, name: host}
+	f := c.get(ctx, web.Request{URL: "https://" + host + "/robots.txt", Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: robotsMax, MaxRedirects: maxRedirects})
+	return !slices.Contains(outageBy, f.kind)
+}
+
+// answeredBefore looks in the store for a few hosts that answered an earlier
+// visit: those with a robots.txt as evidence. A listing that fails gives fewer:
+// they are only to show that the network works.
+func answeredBefore(ctx context.Context, w *lane.Worker, failed map[string]bool) (hosts []string) {
+	seen := 0
+	for o, err := range w.Store.List(ctx, "processing/") {
+		if seen++; err != nil || seen > probeKeys || len(hosts) == probeHosts {
+			return hosts
+		}
+		host := path.Base(path.Dir(o.Key))
+		if path.Base(o.Key) == "robots.txt" && !failed[host] && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// outageCounts tells the launcher of an outage.
+func (n Network) outageCounts(sum *ledger.Tally) {
+	sum.Count(ledger.Outage, 1)
+	if errors.Is(n.cause(), ErrOutageTLS) {
+		sum.Count(ledger.OutageTLS, 1)
+	}
+}
 
 // window is the outage guard's rolling look at the last visits of a lane.
 type window struct {
-	mu     sync.Mutex
-	last   [outageWindow]bool
-	next   int
-	filled int
-	now    Network
+	last [outageWindow]Network // a ring
+	next int
+	now  Network
 }
 
 // add notes how a visit ended and gives the window's figures.
-func (w *window) add(failed bool) Network {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.filled == outageWindow {
-		w.now.Visits--
-		if w.last[w.next] {
-			w.now.Failed--
-		}
-	} else {
-		w.filled++
-	}
-	w.last[w.next] = failed
+func (w *window) add(v Network) Network {
+	v.Answered = nil // the lane remembers who did
+	old := w.last[w.next]
+	w.now.Visits += v.Visits - old.Visits
+	w.now.Failed += v.Failed - old.Failed
+	w.now.TLS += v.TLS - old.TLS
+	w.last[w.next] = v
 	w.next = (w.next + 1) % outageWindow
-	w.now.Visits++
-	if failed {
-		w.now.Failed++
-	}
 	return w.now
+}
+
+// heldMark is the mark of a domain's metadata that the guard holds back.
+type heldMark struct{ key, id, host string }
+
+func (h heldMark) String() string { return h.key + "\t" + h.id + "\t" + h.host }
+
+func parseHeld(s string) (heldMark, error) {
+	at := strings.SplitN(s, "\t", 3)
+	if len(at) != 3 {
+		return heldMark{}, fmt.Errorf("%q is no mark that was held back", s)
+	}
+	return heldMark{at[0], at[1], at[2]}, nil
 }

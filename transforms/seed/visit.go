@@ -16,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -29,7 +30,7 @@ func init() {
 // Visited is what a lane did for one raw file.
 type Visited struct {
 	Finished int64    // distinct domain ids that are done or wait for a person
-	Held     []string // metadata whose marks the outage guard holds back: "key<TAB>domain id<TAB>host", one for each of the file's domain ids
+	Held     []string // metadata whose marks the outage guard holds back (heldMark), one for each of the file's domain ids
 }
 
 // Visit merges each lane's mentions by host, which is the deduplication across
@@ -73,7 +74,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 	defer fn.w.Leave()
 	l := laneRun{ctx: ctx, fn: fn, roll: roll, files: make([]Visited, len(roll.files)), progress: fn.w.Progress(n, len(roll.hosts))}
 	lane.Drain(within, fn.w, fn.Config.pool(), l.hosts(), l.visit, l.failed, l.merge)
-	l.release()
+	l.judge(within)
 	l.progress.End(ctx, l.sum)
 	for i, v := range l.files {
 		if !roll.files[i].broken {
@@ -137,8 +138,8 @@ type result struct {
 	host    host
 	wishes  []wish
 	fetched bool
-	failed  bool // by DNS, connect or time-out
-	cut     bool // by the stop: what is open is no failure
+	network web.Kind // why the host did not answer, empty for none
+	cut     bool     // by the stop: what is open is no failure
 	elapsed time.Duration
 	sum     ledger.Tally
 }
@@ -175,7 +176,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 		r.cut = true
 		return r
 	}
-	r.fetched, r.failed = true, got.unreachable()
+	r.fetched, r.network = true, got.network
 	for i := range r.wishes {
 		wi := &r.wishes[i]
 		if wi.state == open && ctx.Err() == nil {
@@ -204,7 +205,7 @@ func (l *laneRun) keep(ctx context.Context, r *result, wi *wish, got findings) {
 		l.storeFailed(ctx, r, wi, err)
 		return
 	}
-	if r.failed && cfg.OutageThreshold > 0 {
+	if cfg.OutageThreshold > 0 && slices.Contains(outageBy, r.network) {
 		wi.state, wi.held = collected, true
 		return
 	}
@@ -277,29 +278,62 @@ func (l *laneRun) failed(h host, err error) result {
 // merge counts a visit and passes its failures through the outage guard.
 func (l *laneRun) merge(r result) {
 	if !r.fetched {
+		if !r.cut && !slices.ContainsFunc(r.wishes, func(w wish) bool { return w.state != alreadyDone }) {
+			l.network.Done++
+		}
 		l.settle(r, false)
 		return
 	}
-	l.network.Visits++
-	if r.failed {
-		l.network.Failed++
-	}
-	now := l.window.add(r.failed)
-	if threshold := l.fn.Config.OutageThreshold; r.failed && threshold > 0 {
-		l.held = append(l.held, r)
-		if now.Visits == outageWindow && now.down(threshold) {
-			l.fn.w.Stop(ErrOutage)
-		}
-	} else {
+	cfg := l.fn.Config
+	one := visited(r.host.name, r.network)
+	l.network.add(one)
+	now := l.window.add(one)
+	if one.Failed == 0 || cfg.OutageThreshold <= 0 {
 		l.settle(r, false)
+	} else {
+		l.held = append(l.held, r)
 	}
-	if now.Visits == outageWindow && !now.down(l.fn.Config.OutageThreshold) {
+	if now.Visits < outageWindow || l.fn.w.Stopped() {
+		return
+	}
+	if !now.suspect(cfg.OutageThreshold) {
 		l.releaseHeld()
+		return
 	}
+	now.Done, now.Answered = l.network.Done, l.network.Answered
+	if l.isDown(l.ctx, now) {
+		l.network.Down = true
+		l.fn.w.Stop(now.cause())
+		return
+	}
+	l.window = window{} // the next look is a window from now
+	l.releaseHeld()
 }
 
-// ErrOutage stops a run whose own network is down.
-var ErrOutage = errors.New("nearly every one of the last visits failed by DNS, connect or time-out: this machine's network looks down; nothing was marked for those domains, so check the network and run the same command again; if it works and those sites really are gone, --outage-threshold=0 records them")
+// isDown judges this process's network, which the run stops for.
+func (l *laneRun) isDown(ctx context.Context, n Network) bool {
+	ctx, cancel := l.fn.w.Context(ctx)
+	defer cancel()
+	failed := map[string]bool{}
+	for _, r := range l.held {
+		failed[r.host.name] = true
+	}
+	return down(ctx, l.fn.w, l.fn.Config, n, failed) && ctx.Err() == nil
+}
+
+// judge decides at the lane's end over what is still held. A lane with too few
+// visits to say hands it to Complete, which sees those of all lanes.
+func (l *laneRun) judge(ctx context.Context) {
+	if n := l.network; len(l.held) > 0 && n.Visits >= outageVisits && !n.Down && !l.fn.w.Stopped() {
+		if l.network.Down = l.isDown(ctx, n); !l.network.Down {
+			l.releaseHeld()
+		}
+	}
+	for _, r := range l.held {
+		l.settle(r, true)
+	}
+	l.held = nil
+}
 
 func (l *laneRun) releaseHeld() {
 	for _, r := range l.held {
@@ -312,15 +346,6 @@ func (l *laneRun) releaseHeld() {
 			}
 		}
 		l.settle(r, false)
-	}
-	l.held = nil
-}
-
-// release hands what is still held to Complete, which sees the whole run's
-// network; a lane whose own window says outage marks nothing.
-func (l *laneRun) release() {
-	for _, r := range l.held {
-		l.settle(r, true)
 	}
 	l.held = nil
 }
@@ -338,8 +363,8 @@ func (l *laneRun) settle(r result, held bool) {
 		}
 		switch {
 		case held && wi.held:
-			key := metadataKey(f.in, r.host.name)
-			l.files[a.file].Held = append(l.files[a.file].Held, key+"\t"+wi.id+"\t"+r.host.name)
+			mark := heldMark{metadataKey(f.in, r.host.name), wi.id, r.host.name}
+			l.files[a.file].Held = append(l.files[a.file].Held, mark.String())
 		case wi.state != open:
 			l.files[a.file].Finished++
 		}

@@ -1,0 +1,177 @@
+package seed_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/metadata"
+)
+
+// dead are domains that do not resolve, for a file of their own.
+func (j *job) dead(key string, n int) (names []string) {
+	j.t.Helper()
+	var urls []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("kind-no-such-host-%d.com", i))
+		urls = append(urls, "https://"+names[i])
+	}
+	j.put(key, rawFile(urls...))
+	return names
+}
+
+func (j *job) isDone(total int64, raw string, names []string) {
+	j.t.Helper()
+	if total != 0 || j.cause != nil || !j.exists(raw+".success") {
+		j.t.Errorf("outage %d, cause %v, file done %v: want the sites' own failures recorded", total, j.cause, j.exists(raw+".success"))
+	}
+	for _, n := range names {
+		if !j.done(raw, n) {
+			j.t.Errorf("%s is not done", n)
+		}
+	}
+}
+
+// Too few visits say nothing about our own network.
+func TestFewDeadDomainsAreNoOutage(t *testing.T) {
+	for _, n := range []int{1, 19} {
+		j := newJob(t, webtest.Options{})
+		raw := day + "raw_0001.json"
+		names := j.dead(raw, n)
+		j.isDone(j.run().Counts["outage"], raw, names)
+	}
+}
+
+// A run that was stopped before its last, dead domains ends when it goes on.
+func TestDeadRestIsNoOutage(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw, names := j.hosts(60)
+	j.run()
+	must(t, j.store.Delete(t.Context(), raw+".success"))
+	dead := j.dead(day+"raw_0002.json", 30)
+	j.isDone(j.run().Counts["outage"], day+"raw_0002.json", dead)
+	if !j.exists(raw+".success") || j.marks() != len(names)+len(dead) {
+		t.Errorf("%d marks, want %d", j.marks(), len(names)+len(dead))
+	}
+}
+
+// Where nothing but dead domains is left, a host that answered an earlier run
+// shows that the network works.
+func TestProbeOfAnEarlierRun(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	_, names := j.hosts(5)
+	j.run()
+	j.web.ResetLog()
+	other := "datasets/country=kr/category=news/date=2026-01-29/raw_0001.json"
+	dead := j.dead(other, 40)
+	j.isDone(j.run().Counts["outage"], other, dead)
+	probes := 0
+	for _, n := range names {
+		got := j.asked(n)
+		probes += len(got)
+		if len(got) > 1 || len(got) == 1 && got[0] != "/robots.txt" {
+			t.Errorf("%s was asked for %q, want robots.txt once at most", n, got)
+		}
+	}
+	if probes == 0 {
+		t.Error("nobody was asked whether the network works")
+	}
+}
+
+// A whole window of dead domains does not stop the run while others answer.
+func TestProbeBeforeTheRunIsStopped(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	j.hosts(3)
+	j.run()
+	other := "datasets/country=kr/category=news/date=2026-01-29/raw_0001.json"
+	dead := j.dead(other, 450)
+	j.isDone(j.run().Counts["outage"], other, dead)
+}
+
+// The network goes down in a run that goes on: what is done already does not
+// hide it, for those hosts do not answer either.
+func TestOutageBesideWhatIsDone(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw, names := j.hosts(60)
+	j.run()
+	must(t, j.store.Delete(t.Context(), raw+".success"))
+	d := newDoor(t, j.web.Addr(), 1)
+	must(t, d.ln.Close())
+	j.cfg.Lane.Web.ConnectTo = d.at
+	other := day + "raw_0002.json"
+	var urls []string
+	for i := range 30 {
+		urls = append(urls, fmt.Sprintf("https://kind-urlset-%d.com", i))
+	}
+	j.put(other, rawFile(urls...))
+	if total := j.run(); total.Counts["outage"] == 0 {
+		t.Errorf("the launcher is not told of the outage: %v", total.Counts)
+	}
+	if n := j.marks(); n != len(names) || j.exists(other+".success") {
+		t.Errorf("%d marks, want the %d of the first run", n, len(names))
+	}
+}
+
+// No certificate can be verified (an inspecting proxy whose authority is not
+// installed here): that is our own machine, whatever the number of domains.
+func TestCertificatesOutage(t *testing.T) {
+	for _, n := range []int{20, 400} {
+		j := newJob(t, webtest.Options{Seed: 1})
+		other := webtest.New(webtest.Options{Seed: 2})
+		must(t, other.Start())
+		t.Cleanup(func() { must(t, other.Close()) })
+		j.cfg.Lane.Web.RootCAs = other.CAPEM()
+		raw, _ := j.hosts(n)
+		total := j.run()
+		if n < 200 && total.Counts["outage_tls"] == 0 {
+			t.Errorf("%d domains: the launcher is not told of the outage: %v", n, total.Counts)
+		}
+		if n > 200 && (j.cause == nil || !strings.Contains(j.cause.Error(), "SSL_CERT_FILE")) {
+			t.Errorf("%d domains: cause %v, want one that says what to do about certificates", n, j.cause)
+		}
+		if j.marks() != 0 || j.exists(raw+".success") {
+			t.Errorf("%d domains: %d are marked", n, j.marks())
+		}
+		if n > 200 && total.HTTP.Failures["tls"] > 300 {
+			t.Errorf("%d domains were tried, want little more than the window", total.HTTP.Failures["tls"])
+		}
+	}
+}
+
+// Where no sitemap candidate answered there is no status: 404 is an answer.
+func TestNobodyAnswered(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw := day + "raw_0001.json"
+	names := map[string]int{"kind-no-such-host-1.com": 0, "kind-tls-wrong-name-1.com": 0, "kind-reset-1.com": 0, "kind-no-sitemap-1.com": 404}
+	var urls []string
+	for n := range names {
+		urls = append(urls, "https://"+n)
+	}
+	j.put(raw, rawFile(urls...))
+	j.run()
+	for n, status := range names {
+		if m := j.metadata(raw, n).Sitemap; m.StatusCode != status || (m.Error != "") != (status == 0) || m.URL != "https://"+n+"/sitemap.xml" {
+			t.Errorf("%s: %+v, want status %d", n, m, status)
+		}
+	}
+}
+
+// Every word that an error field can hold is one that its schema knows.
+func TestErrorWords(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://kind-urlset-1.com"))
+	j.run()
+	m := j.metadata(raw, "kind-urlset-1.com")
+	for _, k := range append(web.Kinds(), metadata.CrawlDelay, metadata.RetryAfter, metadata.Disallowed, web.Kind(metadata.StatusOutside(999))) {
+		m.Robots.Error, m.Sitemap.Error = string(k), string(k)
+		if err := metadata.Validate(m); err != nil {
+			t.Errorf("%s: %v", k, err)
+		}
+	}
+	if m.Robots.Error = "no word of ours"; metadata.Validate(m) == nil {
+		t.Error("any word passes")
+	}
+}

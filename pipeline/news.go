@@ -25,6 +25,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/yamltext"
 )
 
 // News is the news job's graph: publishers' newest articles go into a database.
@@ -64,7 +65,7 @@ func newsJob() job {
 
 func (n *newsOptions) define(f *flag.FlagSet) {
 	f.StringVar(&n.Settings, "news-config", "", "YAML file with userAgent, delaySeconds, maxArticlesPerProvider, rawTextMaxLength, rawRetentionDays, providers; NEWS_… environment variables override it")
-	f.StringVar(&n.Publishers, "publishers", "", "directory with one YAML file a publisher, besides those that are in the program")
+	f.StringVar(&n.Publishers, "publishers", "", "directory with one YAML file a publisher; of those that are in the program only the ones that --news-config enables by name are crawled then")
 	f.BoolVar(&n.KeepHTML, "keep-html", false, "keep each article's page in the store for as long as the article")
 	f.BoolVar(&n.Reparse, "reparse", false, "read the pages that --keep-html kept again, and fetch nothing")
 	f.BoolVar(&n.Purge, "purge-expired", false, "remove what is past its time, and do nothing else")
@@ -105,9 +106,12 @@ func (n *newsOptions) load(demo bool) error {
 	}
 	n.texts = nil
 	for _, files := range from {
-		names, err := fs.Glob(files, "*.yaml")
+		names, err := yamltext.Files(files)
 		if err != nil {
-			return err
+			return usagef("--publishers: %w", err)
+		}
+		if len(names) == 0 {
+			return usagef("--publishers=%s has no YAML file (*.yaml, *.yml): write one a publisher, or name the directory that has them", n.Publishers)
 		}
 		for _, name := range names {
 			text, err := fs.ReadFile(files, name)
@@ -136,6 +140,9 @@ func (n *newsOptions) load(demo bool) error {
 	}
 	if n.loaded, err = provider.ReadConfig(text, os.Environ(), ids); err != nil {
 		return usagef("--news-config: %w", err)
+	}
+	if n.Publishers != "" {
+		n.loaded = n.loaded.Without(news.Registered())
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ var (
 // ReadSites reads every *.yaml of files, by name. An error names the file, the
 // key and what is wrong with it.
 func ReadSites(files fs.FS) ([]Site, error) {
-	names, err := fs.Glob(files, "*.yaml")
+	names, err := yamltext.Files(files)
 	if err != nil {
 		return nil, fmt.Errorf("listing sites: %w", err)
 	}

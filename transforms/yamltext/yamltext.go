@@ -5,6 +5,7 @@ package yamltext
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +19,20 @@ import (
 // key with the tag !00 before a plain word (goccy/go-yaml issue 735, mended
 // upstream after 1.19.2).
 var ErrMalformed = errors.New("malformed YAML; look for stray tags (!), anchors (&) and aliases (*)")
+
+// Files are the names of the YAML files at the root of a directory, sorted.
+func Files(dir fs.FS) ([]string, error) {
+	var names []string
+	for _, ending := range []string{"*.yaml", "*.yml"} {
+		found, err := fs.Glob(dir, ending)
+		if err != nil {
+			return nil, fmt.Errorf("listing YAML files: %w", err)
+		}
+		names = append(names, found...)
+	}
+	slices.Sort(names)
+	return names, nil
+}
 
 // Strict reads a text into v, a pointer to a struct with yaml tags. Keys that it
 // does not have, and keys that are there twice, are refused. An empty text leaves

@@ -2,6 +2,7 @@ package yamltext_test
 
 import (
 	"testing"
+	"testing/fstest"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/stretchr/testify/require"
@@ -68,4 +69,10 @@ func FuzzStrict(f *testing.F) {
 		var v map[string]ast.Node
 		_ = yamltext.Decode(text, &v)
 	})
+}
+
+func TestFiles(t *testing.T) {
+	names, err := yamltext.Files(fstest.MapFS{"b.yml": {}, "a.yaml": {}, "c.yaml": {}, "d.yaml.bak": {}, "x/e.yaml": {}, "README.md": {}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a.yaml", "b.yml", "c.yaml"}, names)
 }

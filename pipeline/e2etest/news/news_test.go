@@ -50,7 +50,7 @@ func (w world) start(t *testing.T, store, dsn string, env []string, more ...stri
 	t.Helper()
 	cmd := exec.Command(rig.Program, append([]string{"--job=news", "--runner=direct", "--store=" + store, "--db=" + dsn, "--publishers=" + w.publishers,
 		"--connect-to=" + w.Addr(), "--lease-ttl=3s", "--progress=off", "--log-level=error"}, more...)...)
-	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA, "NEWS_DELAY_SECONDS=0.2"), env...)
+	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA, "NEWS_DELAY_SECONDS=0.2", "NEWS_PROVIDERS_MK_ENABLED=true", "NEWS_PROVIDERS_HANKYUNG_ENABLED=true"), env...)
 	return rig.Start(t, cmd)
 }
 

@@ -228,10 +228,11 @@ func (v *visit) pauseSinceLastRun(ctx context.Context) error {
 
 // robots reads the publisher's robots.txt. One that cannot be had is no licence.
 func (v *visit) robots(ctx context.Context) error {
-	at, err := url.JoinPath(v.p.BaseURL(), "/robots.txt")
+	base, err := url.Parse(v.p.BaseURL())
 	if err != nil {
 		return &errStop{Skipped, "its base URL: " + err.Error()}
 	}
+	at := (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/robots.txt"}).String()
 	r, err := v.get(ctx, at, "text/plain", maxRobots, nil)
 	var stop *errStop
 	switch {

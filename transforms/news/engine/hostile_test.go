@@ -156,3 +156,17 @@ func TestPaywall(t *testing.T) {
 		assert.Equal(t, counts{Found: 2}, countsOf(w.run(mk.Provider{})))
 	})
 }
+
+// robots.txt is at the root of the publisher's host, wherever its base URL points.
+func TestRobotsOfABaseURLWithAPath(t *testing.T) {
+	w := once(t)
+	paths := []string{"/news/economy/11000001"}
+	publisher(w, newssim.MK, paths, map[string]string{paths[0]: plainPage})
+	r := w.run(edition{})
+	assert.Equal(t, counts{Found: 1, Fetched: 1, Inserted: 1}, countsOf(r))
+	assert.Equal(t, []string{"/robots.txt", "/sitemap.xml", paths[0]}, w.paths())
+}
+
+type edition struct{ mk.Provider }
+
+func (edition) BaseURL() string { return "https://www.mk.co.kr/kr/?a=b" }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,23 @@ func (c Config) Retention() time.Duration { return time.Duration(c.RawRetentionD
 func (c Config) Enabled(id string) bool {
 	t := c.Providers[id]
 	return t.Enabled == nil || *t.Enabled
+}
+
+// Without is the configuration with providers switched off that it does not
+// switch on by name.
+func (c Config) Without(providers []Provider) Config {
+	off, all := false, maps.Clone(c.Providers)
+	for _, p := range providers {
+		if t := all[p.ID()]; t.Enabled == nil {
+			if all == nil {
+				all = map[string]Toggles{}
+			}
+			t.Enabled = &off
+			all[p.ID()] = t
+		}
+	}
+	c.Providers = all
+	return c
 }
 
 // EnvPrefix begins the environment variables that ReadConfig obeys.

@@ -37,10 +37,10 @@ type Declaration struct {
 	Drop      []string `yaml:"drop"`
 }
 
-// ReadDeclarations reads every *.yaml of files, by name. An error names the
+// ReadDeclarations reads every YAML file of files, by name. An error names the
 // file, the key and what is wrong with it; unknown keys are refused.
 func ReadDeclarations(files fs.FS) ([]Provider, error) {
-	names, err := fs.Glob(files, "*.yaml")
+	names, err := yamltext.Files(files)
 	if err != nil {
 		return nil, fmt.Errorf("listing publishers: %w", err)
 	}

@@ -1,0 +1,46 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/transforms/news"
+)
+
+// enabled are the providers that the options crawl.
+func enabled(t *testing.T, n newsOptions) (ids []string) {
+	t.Helper()
+	require.NoError(t, n.load(false))
+	all, err := news.Config{Publishers: n.texts}.Providers()
+	require.NoError(t, err)
+	for _, p := range all {
+		if n.loaded.Enabled(p.ID()) {
+			ids = append(ids, p.ID())
+		}
+	}
+	return ids
+}
+
+// Who tries a publisher of their own does not crawl the program's, unless they
+// name them.
+func TestPublishersOfADirectory(t *testing.T) {
+	dir := t.TempDir()
+	for name, id := range map[string]string{"a.yaml": "a", "b.yml": "b"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("id: "+id+"\npress: P\nbaseUrl: https://a.example/kr\narticleUrl: x\n"), 0o600))
+	}
+	assert.Equal(t, []string{"mk", "hankyung"}, enabled(t, newsOptions{}))
+	assert.Equal(t, []string{"a", "b"}, enabled(t, newsOptions{Publishers: dir}))
+
+	settings := filepath.Join(dir, "news.conf")
+	require.NoError(t, os.WriteFile(settings, []byte("providers: {hankyung: {enabled: true}, b: {enabled: false}, mk: {sitemapHints: [https://www.mk.co.kr/s.xml]}}\n"), 0o600))
+	assert.Equal(t, []string{"hankyung", "a"}, enabled(t, newsOptions{Publishers: dir, Settings: settings}))
+	t.Setenv("NEWS_PROVIDERS_MK_ENABLED", "true")
+	assert.Equal(t, []string{"mk", "a", "b"}, enabled(t, newsOptions{Publishers: dir}))
+
+	n := newsOptions{Publishers: t.TempDir()}
+	assert.ErrorContains(t, n.load(false), "has no YAML file (*.yaml, *.yml)")
+}

@@ -44,9 +44,13 @@ func words(list string) map[string]bool {
 func (c clutter) drops(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Script, atom.Style, atom.Noscript, atom.Iframe, atom.Object, atom.Embed, atom.Template,
-		atom.Nav, atom.Footer, atom.Aside,
+		atom.Nav, atom.Footer,
 		atom.Input, atom.Select, atom.Textarea, atom.Datalist, atom.Dialog, atom.Svg, atom.Canvas, atom.Audio, atom.Video,
 		atom.Head, atom.Link, atom.Meta, atom.Title:
+		return true
+	}
+	note := n.DataAtom == atom.Aside && belongs(n)
+	if n.DataAtom == atom.Aside && !note {
 		return true
 	}
 	for i := range n.Attr {
@@ -61,7 +65,7 @@ func (c clutter) drops(n *html.Node) bool {
 		case "data-ad", "data-adunit":
 			return true
 		case "role":
-			if roles[a.Val] {
+			if roles[a.Val] && !note {
 				return true
 			}
 		case "aria-hidden":

@@ -39,7 +39,9 @@ func (w *writer) pre(n *html.Node) {
 		w.out = append(w.out, '\n')
 		start := len(w.out)
 		for _, v := range w.levels {
-			w.out = append(w.out, v.rest...)
+			if w.room -= len(v.rest); w.room > 0 {
+				w.out = append(w.out, v.rest...)
+			}
 		}
 		if l == "" {
 			for len(w.out) > start && w.out[len(w.out)-1] == ' ' {

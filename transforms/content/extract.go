@@ -33,7 +33,7 @@ func Extract(body []byte, contentType string, o Options) (Page, error) {
 	if err != nil {
 		return Page{}, errors.Join(ErrTooDeep, fmt.Errorf("parsing the page: %w", err))
 	}
-	s := survey{options: o, clutter: clutter{remove}, custom: content, seen: make(map[string]bool)}
+	s := survey{size: len(text), options: o, clutter: clutter{remove}, custom: content, seen: make(map[string]bool)}
 	if o.Base != nil {
 		s.base = o.Base
 	}
@@ -46,6 +46,7 @@ var candidates = [...]string{"article", "main", `[role="main"]`, ".content", ".d
 
 // survey is what one walk over a page finds.
 type survey struct {
+	size    int // bytes of the page
 	options Options
 	clutter clutter
 	custom  cascadia.Matcher
@@ -219,7 +220,7 @@ func (s *survey) page() Page {
 		if p.Markdown != "" {
 			break
 		}
-		if roots := s.choose(s.found[i]); roots != nil && !s.slight(roots, i) {
+		if roots := s.choose(s.found[i]); roots != nil && !s.slight(roots, i) && (i <= 2 || !s.boxes(s.found[i], roots)) {
 			s.render(&p, roots, true, i > 2)
 			p.Selector = name
 		}
@@ -286,6 +287,26 @@ func (s *survey) slight(roots []*html.Node, i int) bool {
 	return false
 }
 
+// minRest is how many bytes of text beside a match of a name are never missed.
+const minRest = 200
+
+// boxes reports whether the matches of a name leave out most of the text that
+// they stand in: they are boxes in a text, such as listings, and not its parts.
+func (s *survey) boxes(matches, roots []*html.Node) bool {
+	around, most := s.body, 4
+	if len(matches) > 1 {
+		most = 2
+		for around = matches[0].Parent; around != nil && !contains(around, matches[len(matches)-1]); {
+			around = around.Parent
+		}
+	}
+	own := 0
+	for _, r := range roots {
+		own += s.clutter.prose(r)
+	}
+	return around != nil && s.clutter.prose(around) > most*own+minRest
+}
+
 func contains(outer, n *html.Node) bool {
 	for p := n.Parent; p != nil; p = p.Parent {
 		if p == outer {
@@ -299,7 +320,7 @@ func contains(outer, n *html.Node) bool {
 // and not the whole body, loose that a name guessed them. The page's h1 is set
 // before content that lacks one.
 func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
-	w := writer{clutter: s.clutter, bounded: bounded}
+	w := writer{clutter: s.clutter, bounded: bounded, room: s.size/2 + 64<<10}
 	if s.h1 != nil && bounded {
 		has := false
 		for _, r := range roots {

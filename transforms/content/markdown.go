@@ -33,11 +33,13 @@ type writer struct {
 	codeEnd   int
 
 	anchors []string // of the headings written at the margin
+	room    int      // bytes that marks of lists and quotes may still take
 
 	cell    bool // in a table's cell: no breaks, bars escaped
 	heading bool
 	buttons bool // the heading's words are in buttons
 	tight   bool // in a list whose items are one line each
+	apart   bool // what follows begins a list, which stands apart however tight it is
 }
 
 // gap is the break owed before the next text.
@@ -75,7 +77,7 @@ func (w *writer) block() {
 	w.suspend()
 	w.space = false
 	w.gap = blankLine
-	if w.tight {
+	if w.tight && !w.apart {
 		w.gap = newLine
 	}
 }
@@ -115,7 +117,9 @@ func (w *writer) pay() {
 			if w.gap == blankLine {
 				w.out = append(w.out, '\n')
 				for i := 0; i < len(w.levels) && w.levels[i].used; i++ {
-					w.out = append(w.out, w.levels[i].rest...)
+					if w.room -= len(w.levels[i].rest); w.room > 0 {
+						w.out = append(w.out, w.levels[i].rest...)
+					}
 				}
 				w.out = bytes.TrimRight(w.out, " ")
 			}
@@ -128,7 +132,7 @@ func (w *writer) pay() {
 	case w.space && !w.fresh:
 		w.out = append(w.out, ' ')
 	}
-	w.gap, w.space = none, false
+	w.gap, w.space, w.apart = none, false, false
 	if w.lead != "" {
 		w.out = append(w.out, w.lead...)
 		w.lead = ""
@@ -138,14 +142,16 @@ func (w *writer) pay() {
 	}
 }
 
-// indent begins a line with the markers of the levels.
+// indent begins a line with the markers of the levels, while there is room for them.
 func (w *writer) indent() {
 	for i := range w.levels {
-		if l := &w.levels[i]; l.used {
-			w.out = append(w.out, l.rest...)
-		} else {
-			w.out = append(w.out, l.first...)
-			l.used = true
+		l := &w.levels[i]
+		marker := l.rest
+		if !l.used {
+			marker, l.used = l.first, true
+		}
+		if w.room -= len(marker); w.room > 0 {
+			w.out = append(w.out, marker...)
 		}
 	}
 	w.fresh = true

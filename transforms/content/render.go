@@ -28,6 +28,12 @@ func (w *writer) element(n *html.Node) {
 	if _, ok := w.framing[n]; ok {
 		return
 	}
+	if kind := w.callout(n); kind != "" {
+		w.block()
+		w.begin()
+		w.out, w.fresh = append(w.out, "**"+kind+":**"...), false
+		w.block()
+	}
 	switch n.DataAtom {
 	case atom.Header:
 		w.header(n)
@@ -51,6 +57,10 @@ func (w *writer) element(n *html.Node) {
 		w.marked(n, "~~")
 	case atom.Img:
 		w.image(n)
+	case atom.Sup:
+		w.raised(n, '^')
+	case atom.Sub:
+		w.raised(n, '_')
 	case atom.Br:
 		w.lineBreak()
 	case atom.Hr:
@@ -67,7 +77,7 @@ func (w *writer) element(n *html.Node) {
 		w.text("“")
 		w.children(n)
 		w.text("”")
-	case atom.Address, atom.Article, atom.Body, atom.Center, atom.Dd, atom.Details, atom.Div, atom.Dl, atom.Dt,
+	case atom.Address, atom.Article, atom.Aside, atom.Body, atom.Center, atom.Dd, atom.Details, atom.Div, atom.Dl, atom.Dt,
 		atom.Fieldset, atom.Figcaption, atom.Figure, atom.Form, atom.Hgroup, atom.Legend, atom.Li, atom.Main,
 		atom.Optgroup, atom.Option, atom.P, atom.Search, atom.Section, atom.Summary,
 		atom.Caption, atom.Tbody, atom.Thead, atom.Tfoot, atom.Tr, atom.Td, atom.Th:
@@ -77,6 +87,10 @@ func (w *writer) element(n *html.Node) {
 				depth = 2 // WAI-ARIA's default
 			}
 			w.title(n, depth)
+			return
+		}
+		if n.DataAtom == atom.Dt && declares(n) {
+			w.signature(n)
 			return
 		}
 		w.block()
@@ -155,7 +169,8 @@ func (w *writer) nested(n *html.Node, l level) {
 }
 
 // maxLevels is how deep lists and quotes are marked: each line bears the marks of
-// all around it, so that a hostile page could grow a thousandfold.
+// all around it, so that a hostile page could grow a thousandfold. What all marks
+// of a page may take is bounded by its size too.
 const maxLevels = 16
 
 func (w *writer) push(l level) {
@@ -170,6 +185,7 @@ func (w *writer) list(n *html.Node) {
 		number = start
 	}
 	w.block()
+	w.apart = w.gap == blankLine
 	tight := isTight(n)
 	first := true
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -242,7 +258,7 @@ func blocks(n *html.Node) int {
 				count += blocks(c)
 				run = false
 				continue
-			case atom.P, atom.Pre, atom.Table, atom.Blockquote, atom.Dl, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Figure, atom.Details, atom.Hr:
+			case atom.Aside, atom.P, atom.Pre, atom.Table, atom.Blockquote, atom.Dl, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Figure, atom.Details, atom.Hr:
 				count++
 				run = false
 				continue

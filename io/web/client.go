@@ -186,6 +186,10 @@ func New(cfg Config) (*Client, error) {
 
 		resolver: &net.Resolver{},
 	}
+	c.guard.nat64 = &nat64{lookup: func(ctx context.Context, network, host string) ([]netip.Addr, error) {
+		return c.resolver.LookupNetIP(ctx, network, host)
+	}}
+	c.guard.own = &ownAddresses{list: net.InterfaceAddrs}
 	c.slots.limit = cfg.Concurrency
 	if env := httpproxy.FromEnvironment(); cfg.ConnectTo == "" && (env.HTTPProxy != "" || env.HTTPSProxy != "") {
 		c.proxy = env.ProxyFunc()

@@ -3,11 +3,14 @@ package web
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/net/idna"
 )
@@ -24,6 +27,8 @@ type guard struct {
 	private bool                    // everything goes, for tests and intranets
 	anyPort bool                    // ports other than 80 and 443 too
 	refuse  func(netip.Addr) string // why an address is refused, "" when it is not
+	nat64   *nat64                  // this network's prefixes; nil: the well-known one alone
+	own     *ownAddresses           // this machine's; nil: not looked at
 }
 
 // url checks scheme, port, name and literal addresses of u, and rewrites its
@@ -83,10 +88,59 @@ func (g *guard) addr(a netip.Addr) error {
 	if g.private {
 		return nil
 	}
-	if why := g.refuse(a); why != "" {
+	if why := g.why(a); why != "" {
 		return &blockedError{a.String(), why}
 	}
 	return nil
+}
+
+// why says why an address is refused, "" when it is not.
+func (g *guard) why(a netip.Addr) string {
+	if v4, ok := g.nat64.embedded(a); ok {
+		if why := g.why(v4); why != "" {
+			return "NAT64 of " + v4.String() + ", " + why
+		}
+		return ""
+	}
+	if why := g.refuse(a); why != "" {
+		return why
+	}
+	if g.own.contains(a) {
+		return "an address of this machine"
+	}
+	return ""
+}
+
+// ownAddresses are what this machine's interfaces have: what listens on a
+// public one may trust what comes from the machine itself.
+type ownAddresses struct {
+	list func() ([]net.Addr, error)
+
+	mu    sync.Mutex
+	have  map[netip.Addr]bool
+	until time.Time
+}
+
+const ownKeep = 10 * time.Second
+
+func (o *ownAddresses) contains(a netip.Addr) bool {
+	if o == nil {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := time.Now(); !now.Before(o.until) {
+		o.until = now.Add(ownKeep)
+		if addrs, err := o.list(); err == nil { // else those of before hold
+			o.have = map[netip.Addr]bool{}
+			for _, each := range addrs {
+				if p, err := netip.ParsePrefix(each.String()); err == nil && !p.Addr().IsLoopback() {
+					o.have[p.Addr().Unmap().WithZone("")] = true
+				}
+			}
+		}
+	}
+	return o.have[a.Unmap().WithZone("")]
 }
 
 // control is a net.Dialer.Control: it sees the address that is about to be
@@ -224,7 +278,7 @@ var specialAddresses = func() []specialBlock {
 		{"::ffff:0:0/96", "IPv4-mapped"},
 		{"::/96", "IPv4-compatible"},
 		{"64:ff9b::/96", "NAT64"},
-		{"64:ff9b:1::/48", "NAT64"},
+		{"64:ff9b:1::/48", "NAT64 of a prefix that is not this network's"},
 		{"2001::/32", "Teredo"},
 		{"2001:2::/48", "benchmarking"},
 		{"2001::/23", "reserved"},
@@ -252,6 +306,7 @@ var globalIPv6 = netip.MustParsePrefix("2000::/3")
 
 // refuseAddr says why a is not an address of the public internet, "" if it is.
 func refuseAddr(a netip.Addr) string {
+	zone := a.Zone()
 	a = a.WithZone("") // a prefix contains no address with a zone
 	for _, b := range specialAddresses {
 		if b.Contains(a) {
@@ -260,6 +315,14 @@ func refuseAddr(a netip.Addr) string {
 	}
 	if !a.IsValid() || a.Is6() && !globalIPv6.Contains(a) {
 		return "reserved"
+	}
+	if zone != "" {
+		return "an address with a zone is of a local network"
+	}
+	if a.Is6() {
+		if b := a.As16(); b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe {
+			return "ISATAP" // RFC 5214, 6.1: an IPv4 address in any prefix
+		}
 	}
 	return ""
 }

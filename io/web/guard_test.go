@@ -1,10 +1,14 @@
 package web
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"net/url"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestGuard(t *testing.T) {
@@ -105,9 +109,20 @@ func TestGuard(t *testing.T) {
 		{"http://[::ffff:a9fe:a9fe]/", "IPv4-mapped"},
 		{"http://[::FFFF:8.8.8.8]/", "IPv4-mapped"},
 		{"http://[::127.0.0.1]/", "IPv4-compatible"},
-		{"http://[64:ff9b::7f00:1]/", "NAT64"},
-		{"http://[64:ff9b::8.8.8.8]/", "NAT64"},
-		{"http://[64:ff9b:1::a00:1]/", "NAT64"},
+		{"http://[64:ff9b::8.8.8.8]/", ok},
+		{"http://[64:ff9b::7f00:1]/", "NAT64 of 127.0.0.1, loopback"},
+		{"http://[64:ff9b::a9fe:a9fe]/", "NAT64 of 169.254.169.254, link-local"},
+		{"http://[64:ff9b::10.1.2.3]/", "NAT64 of 10.1.2.3, private"},
+		{"http://[64:ff9b::100.64.0.1]/", "NAT64 of 100.64.0.1, shared by carriers (CGNAT)"},
+		{"http://[64:ff9b::]/", "NAT64 of 0.0.0.0, unspecified"},
+		{"http://[64:ff9b::8.8.8.8%25eth0]/", "NAT64"},
+		{"http://[64:ff9b:0:0:0:1:808:808]/", "reserved"},
+		{"http://[64:ff9b:1::a00:1]/", "NAT64 of a prefix that is not this network's"},
+		{"http://[64:ff9b:1::808:808]/", "NAT64 of a prefix that is not this network's"},
+		{"http://[2606:4700::1111%25eth0]/", "an address with a zone is of a local network"},
+		{"http://[2606:4700::5efe:7f00:1]/", "ISATAP"},
+		{"http://[2606:4700::200:5efe:10.0.0.1]/", "ISATAP"},
+		{"http://[2606:4700::5eff:7f00:1]/", ok},
 		{"http://[2002:7f00:1::]/", "6to4"},
 		{"http://[2001:0:4136:e378::1]/", "Teredo"},
 		{"http://[2001:2::1]/", "benchmarking"},
@@ -147,6 +162,124 @@ func why(t *testing.T, err error) string {
 		return ""
 	}
 	return b.why
+}
+
+// What counts of an address for the network's NAT64 gateway is the IPv4 address
+// in it, whatever the prefix's length; a prefix is what DNS64 makes of a known
+// address.
+func TestNAT64(t *testing.T) {
+	for _, tt := range []struct{ known, public, private string }{
+		{"64:ff9b::192.0.0.170", "64:ff9b::8.8.8.8", "64:ff9b::10.0.0.1"},
+		{"64:ff9b:1::192.0.0.171", "64:ff9b:1::8.8.8.8", "64:ff9b:1::10.0.0.1"},
+		{"64:ff9b:1:fffe::192.0.0.170", "64:ff9b:1:fffe::8.8.8.8", "64:ff9b:1:fffe::10.0.0.1"},
+		{"64:ff9b:1:c000:0:aa00::", "64:ff9b:1:0808:8:800::", "64:ff9b:1:0a00:0:100::"},          // /48
+		{"2a00:1450:c000:aa::", "2a00:1450:808:808::", "2a00:1450:a00:1::"},                      // /32
+		{"2a00:1450:64c0:0:aa::", "2a00:1450:6408:808:8::", "2a00:1450:640a:0:1::"},              // /40
+		{"2a00:1450:64:c0:0:aa::", "2a00:1450:64:8:8:808::", "2a00:1450:64:a:0:1::"},             // /56
+		{"2a00:1450:64:1:c0:0:aa00::", "2a00:1450:64:1:8:808:800::", "2a00:1450:64:1:a:0:100::"}, // /64
+		{"2a00:1450:64::192.0.0.170", "2a00:1450:64::8.8.8.8", "2a00:1450:64::10.0.0.1"},         // /96
+	} {
+		asked := 0
+		g := guard{refuse: refuseAddr, nat64: &nat64{lookup: func(_ context.Context, network, host string) ([]netip.Addr, error) {
+			asked++
+			if network != "ip6" || host != "ipv4only.arpa." {
+				t.Errorf("asked for %s of %s", network, host)
+			}
+			return []netip.Addr{netip.MustParseAddr(tt.known)}, nil
+		}}}
+		if got := g.why(netip.MustParseAddr(tt.public)); got != "" {
+			t.Errorf("%s with %s: refused, %s", tt.public, tt.known, got)
+		}
+		if got := g.why(netip.MustParseAddr(tt.private)); got != "NAT64 of 10.0.0.1, private" {
+			t.Errorf("%s with %s: %q", tt.private, tt.known, got)
+		}
+		if got := g.why(netip.MustParseAddr("2606:4700::1111")); got != "" {
+			t.Errorf("another address with %s: %q", tt.known, got)
+		}
+		if g.why(netip.MustParseAddr("8.8.8.8")); asked > 1 {
+			t.Errorf("asked %d times for the prefix", asked)
+		}
+	}
+}
+
+// What cannot be a prefix of the network's is not believed, and where the
+// resolver fails it is asked again a minute later.
+func TestNAT64Unknown(t *testing.T) {
+	for _, known := range []string{"192.0.0.170", "::ffff:192.0.0.170", "2a00:1450:64::8.8.8.8", "2a00:1450:c000:aa:c000:aa::", "fd00:64::192.0.0.170"} {
+		g := guard{refuse: refuseAddr, nat64: &nat64{lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr(known)}, nil
+		}}}
+		for at, want := range map[string]string{
+			"64:ff9b:1::8.8.8.8": "NAT64 of a prefix that is not this network's", "fd00:64::8.8.8.8": "private (ULA)", "::ffff:8.8.8.8": "IPv4-mapped", "2a00:1450:64::10.0.0.1": "",
+		} {
+			if got := g.why(netip.MustParseAddr(at)); got != want {
+				t.Errorf("%s with %s: %q, want %q", at, known, got, want)
+			}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		at, asked := netip.MustParseAddr("64:ff9b:1::8.8.8.8"), 0
+		answers := []error{errors.New("server misbehaving"), &net.DNSError{IsTimeout: true}, nil, &net.DNSError{IsTimeout: true}, &net.DNSError{IsNotFound: true}}
+		g := guard{refuse: refuseAddr, nat64: &nat64{lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+			asked++
+			if err := answers[asked-1]; err != nil {
+				return nil, err
+			}
+			return []netip.Addr{netip.MustParseAddr("64:ff9b:1::192.0.0.170")}, nil
+		}}}
+		const no = "NAT64 of a prefix that is not this network's"
+		for i, step := range []struct {
+			wait time.Duration
+			why  string
+		}{{0, no}, {59 * sec, no}, {sec, no}, {60 * sec, ""}, {59 * 60 * sec, ""}, {60 * sec, ""}, {60 * sec, no}} {
+			time.Sleep(step.wait)
+			if got := g.why(at); got != step.why {
+				t.Errorf("step %d: %q, want %q", i, got, step.why)
+			}
+		}
+		if asked != len(answers) {
+			t.Errorf("asked %d times, want %d", asked, len(answers))
+		}
+	})
+}
+
+// What this machine's interfaces have is refused, also behind NAT64.
+func TestOwnAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		have := []net.Addr{&net.IPNet{IP: net.ParseIP("8.8.4.4"), Mask: net.CIDRMask(24, 32)}, &net.IPNet{IP: net.ParseIP("2606:4700::1"), Mask: net.CIDRMask(64, 128)},
+			&net.IPNet{IP: net.ParseIP("127.0.0.1"), Mask: net.CIDRMask(8, 32)}}
+		var failure error
+		g := guard{refuse: refuseAddr, own: &ownAddresses{list: func() ([]net.Addr, error) { return have, failure }}}
+		f := func(want string, addrs ...string) {
+			t.Helper()
+			for _, a := range addrs {
+				if got := why(t, g.control("tcp", net.JoinHostPort(a, "80"), nil)); got != want {
+					t.Errorf("%s: %q, want %q", a, got, want)
+				}
+			}
+		}
+		const mine = "an address of this machine"
+		f(mine, "8.8.4.4", "2606:4700::1")
+		f("NAT64 of 8.8.4.4, "+mine, "64:ff9b::8.8.4.4")
+		f("", "8.8.4.5", "2606:4700::2", "64:ff9b::8.8.4.5")
+		have = have[1:]
+		time.Sleep(ownKeep)
+		f("", "8.8.4.4")
+		have, failure = nil, errors.New("no netlink")
+		time.Sleep(ownKeep)
+		f(mine, "2606:4700::1")
+	})
+	// The real ones: all are refused for one reason or another.
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client(t, Config{})
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err != nil || c.guard.addr(p.Addr()) == nil {
+			t.Errorf("%s of this machine is not refused (%v)", a, err)
+		}
+	}
 }
 
 func TestGuardLifted(t *testing.T) {

@@ -31,7 +31,7 @@ require (
 	gocloud.dev v0.47.0 // one adapter for S3, R2, GCS and memory
 	golang.org/x/net v0.62.0 // public suffixes, IDNA, HTML, proxies, DNS messages
 	golang.org/x/sync v0.24.0
-	golang.org/x/sys v0.49.0 // tests: extended attributes for the S3 server
+	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0 // is standard error a terminal
 	golang.org/x/text v0.43.0 // character sets
 	golang.org/x/time v0.16.0 // --rate

@@ -40,6 +40,10 @@ var errInterrupted = errors.New("interrupted: what was done is kept, the same co
 // errStrict ends a complete run with dead letters under --strict: exit code 4.
 var errStrict = errors.New("the run is complete, but it left dead letters: see `dead-letters list`")
 
+// errNotDone ends a complete docs run that left providers held, unreachable or
+// out of budget under --strict: exit code 4.
+var errNotDone = errors.New("the run is complete, but some providers are not done: their rows of the report say why; the next run asks them again")
+
 // Main is the program: it runs the command that args name and gives the exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
 	words := lastWords()
@@ -63,7 +67,7 @@ func Exit(program string, err error, stderr io.Writer) int {
 		return ExitUsage
 	case errors.Is(err, errInterrupted):
 		return ExitInterrupted
-	case errors.Is(err, errStrict):
+	case errors.Is(err, errStrict), errors.Is(err, errNotDone):
 		return ExitStrict
 	}
 	return ExitFailed

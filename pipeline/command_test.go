@@ -19,6 +19,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/docs"
 )
 
 // inner names the variable that turns this test binary into the program: a
@@ -530,6 +531,25 @@ func TestTerminal(t *testing.T) {
 		}
 		if strings.HasSuffix(line, "list") && strings.Count(a.stdout, "\n") != 2 {
 			t.Errorf("%s: what a stranger wrote makes a line of its own:\n%s", line, a.stdout)
+		}
+	}
+}
+
+// Under --strict a docs run whose providers are not all done exits like one with
+// dead letters.
+func TestLeftOver(t *testing.T) {
+	for _, tt := range []struct {
+		counts ledger.Counts
+		code   int
+		says   string
+	}{
+		{ledger.Counts{"providers": 2}, ExitOK, ""},
+		{ledger.Counts{"providers": 2, docs.ProvidersNotDone: 1}, ExitStrict, "pipeline: the run is complete, but some providers are not done: their rows of the report say why; the next run asks them again\n"},
+		{ledger.Counts{"dead_letters": 1, docs.ProvidersNotDone: 1}, ExitStrict, "pipeline: the run is complete, but it left dead letters: see `dead-letters list`\n"},
+	} {
+		var stderr strings.Builder
+		if code := Exit("pipeline", leftOver(tt.counts), &stderr); code != tt.code || stderr.String() != tt.says {
+			t.Errorf("%v: exit code %d, %q; want %d, %q", tt.counts, code, stderr.String(), tt.code, tt.says)
 		}
 	}
 }

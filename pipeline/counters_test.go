@@ -38,6 +38,7 @@ func TestCounters(t *testing.T) {
 				Concurrency: 32, MaxCrawlDelay: time.Millisecond, RetryBackoff: time.Millisecond, ConnectTo: sim.Addr(), RootCAs: sim.CAPEM()}}
 			p, scope := beam.NewPipelineWithRoot()
 			Seed(scope, seed.Config{Lane: l, Lanes: 4, OutageThreshold: 0.95, Collect: seed.Collect{MaxCrawlDelay: time.Second, MaxChildSitemaps: 10}})
+			require.NoError(t, startPrism(t.Context(), runner))
 			result, err := beam.Run(t.Context(), runner, p)
 			require.NoError(t, errors.Join(err, lane.Close(l.RunID)))
 

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/util/hooks"
 
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -66,6 +67,9 @@ func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
 			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
 		}
 	}()
+	if err := startPrism(ctx, o.Runner); err != nil {
+		return err
+	}
 	if !o.viaJobServer() {
 		_, err = beam.Run(ctx, o.Runner, p)
 		return ofWorker(err)
@@ -136,6 +140,6 @@ func (ses *session) soFar(out outcome, lanes []ledger.Progress) ledger.Tally {
 	return sum
 }
 
-func (ses *session) waiting(h ledger.Holder) {
+func (ses *session) waiting(h lease.Holder) {
 	ses.log(ses.id).Warn("waits_for_workers", "holder", h.String(), "why", "workers of an earlier run are still at its hosts; they were told to stop")
 }

@@ -67,6 +67,9 @@ func TestSeedGraph(t *testing.T) {
 					Concurrency: 32, MaxCrawlDelay: time.Millisecond, RetryBackoff: time.Millisecond, ConnectTo: sim.Addr(), RootCAs: sim.CAPEM()}}
 				p, scope := beam.NewPipelineWithRoot()
 				Seed(scope, seed.Config{Lane: l, Lanes: lanes, OutageThreshold: 0.95, Collect: seed.Collect{MaxCrawlDelay: time.Second, MaxChildSitemaps: 10}})
+				if err := startPrism(t.Context(), name); err != nil {
+					t.Fatal(err)
+				}
 				_, err := beam.Run(t.Context(), name, p)
 				if err := errors.Join(err, lane.Close(l.RunID)); err != nil {
 					t.Fatal(err)

@@ -54,7 +54,7 @@ func newFlags(o *Options) *flag.FlagSet {
 	f := flag.NewFlagSet("pipeline", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.StringVar(&o.Job, "job", "seed", "the job: "+or(jobNames()))
-	f.StringVar(&o.Runner, "runner", "prism", "Beam runner: "+strings.Join(runners, ", "))
+	f.StringVar(&o.Runner, "runner", "direct", "Beam runner: "+strings.Join(runners, ", ")+" (with --streaming: prism, unless another is given)")
 	f.StringVar(&o.Store, "store", "", "bucket with datasets/ and processing/: a directory, file:///dir, s3://bucket/prefix, r2://bucket, gs://bucket, mem://name (default: the sample bucket, copied to ./out)")
 	f.StringVar(&o.Env, "env", "", "dev, staging or prod: fills {env} in --store")
 	f.StringVar(&o.Country, "country", "", "only this country, two lower-case letters")
@@ -125,6 +125,9 @@ func parseOptions(args []string, stderr io.Writer) (Options, error) {
 	}
 	if err := o.jobDefaults(given); err != nil {
 		return o, err
+	}
+	if o.Streaming && !given["runner"] { // the one of this process that has unbounded graphs
+		o.Runner = "prism"
 	}
 	return o, o.check(line, stderr)
 }

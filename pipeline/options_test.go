@@ -110,9 +110,12 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 	f("", func(o Options) bool {
-		return o.Job == "seed" && o.Runner == "prism" && o.Store == "out" && o.sample && o.Lanes == 1 && o.Concurrency == 64 &&
+		return o.Job == "seed" && o.Runner == "direct" && o.Store == "out" && o.sample && o.Lanes == 1 && o.Concurrency == 64 &&
 			o.HostDelay == 200*time.Millisecond && o.MaxCrawlDelay == 30*time.Second && o.LogFormat == "json" && o.Log == "info" && o.web().UserAgent == "Newsfork-SeedEngine/1.0"
 	})
+	f("--watch=1m --store=b", func(o Options) bool { return o.Runner == "direct" })
+	f("--watch=1m --streaming --store=b", func(o Options) bool { return o.Runner == "prism" })
+	f("--watch=1m --streaming --runner=flink --endpoint=localhost:8099 --environment_type=EXTERNAL --store=s3://b", func(o Options) bool { return o.Runner == "flink" })
 	f("--env=staging --store=r2://newsfork-datasets-{env}", func(o Options) bool { return o.Store == "r2://newsfork-datasets-staging" && !o.sample })
 	f("--env=dev --store=mem://", func(o Options) bool { return o.Store == "mem://default" })
 	f("--runner=flink --endpoint=localhost:8099 --store=s3://b --parallelism=4 --environment_type=EXTERNAL", func(o Options) bool { return o.Lanes == 64 && o.slots() == 4 })
@@ -191,6 +194,8 @@ func TestRefusals(t *testing.T) {
 	f("--job=crawl", "--job=crawl", "use seed, ")
 	f("--job=", "--job=", "use seed, ")
 	f("--runner=hadoop", "--runner=hadoop", "direct, prism, flink")
+	f("--endpoint=localhost:8099 --store=b", "--endpoint=localhost:8099", "add --runner=universal")
+	f("--runner=prism --environment_type=PROCESS --store=b", "--environment_type=PROCESS", "leave it out")
 	f("--until=fetch", "--until=fetch", "list or extract")
 	f("--env=test --store=b", "--env=test", "dev, staging or prod")
 	f("--store=b-{env}", "b-{env}", "--env=dev")

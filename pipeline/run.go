@@ -17,11 +17,13 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/docs"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
@@ -58,7 +60,7 @@ type session struct {
 	job     string
 	id      string // of the run; of the whole watch
 	cfg     lane.Config
-	lease   *ledger.Lease
+	lease   *lease.Lease
 	signals chan os.Signal
 	stop    chan struct{} // closed when a watch's control object says cancel; nil for one run
 	stderr  io.Writer
@@ -76,7 +78,7 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 	if id := os.Getenv(RunIDVariable); id != "" {
 		ses.id = id
 	}
-	holder := ledger.CurrentHolder()
+	holder := lease.CurrentHolder()
 	holder.RunID, holder.Job = ses.id, job
 	signal.Notify(ses.signals, os.Interrupt, syscall.SIGTERM)
 	ses.undo = append(ses.undo, func() error { signal.Stop(ses.signals); return nil })
@@ -86,6 +88,9 @@ func begin(ctx context.Context, s store.Store, o Options, job string, stderr io.
 		}
 	}()
 	if err := ses.take(ctx, holder); err != nil {
+		if errors.Is(err, store.ErrNotExclusive) {
+			err = &usageError{err}
+		}
 		return ses, fmt.Errorf("starting the run: %w", err)
 	}
 	ses.cfg = o.laneConfig(job)
@@ -214,6 +219,9 @@ func (ses *session) end(context.Context) error {
 func (ses *session) run(ctx context.Context, id, filters string, build func(beam.Scope, lane.Config, string)) (*ledger.Report, ledger.Tally, error) {
 	o, s := ses.o, ses.store
 	run := ledger.Run{RunID: id, Job: ses.job, Runner: o.Runner, StartedAt: time.Now(), Options: o.public()}
+	if err := ses.under(ctx, ses.sure); err != nil {
+		return nil, ledger.Tally{}, err
+	}
 	if ses.cfg.Leases {
 		err := ses.under(ctx, func(ctx context.Context) error { return lane.Vacate(ctx, s, ses.job, ses.waiting) })
 		if err != nil {
@@ -275,6 +283,7 @@ func (ses *session) inLedger(ctx context.Context, run ledger.Run, build func(bea
 	cfg.RunID = id
 	p, scope := beam.NewPipelineWithRoot()
 	build(scope, cfg, run.ForceID)
+	lane.Under(id, ses.lease)
 	done := make(chan error, 1)
 	runnerJob := ""
 	go func() {
@@ -343,10 +352,25 @@ func (ses *session) wait(ctx context.Context, done <-chan error, show *progressL
 	}
 }
 
+// stillOurs says at a run's end whether the job's lease was ours all the time. One
+// that was interrupted does not wait for long to learn it.
+func (ses *session) stillOurs(ctx context.Context, interrupted bool) error {
+	if interrupted {
+		within, cancel := context.WithTimeout(ctx, grace)
+		defer cancel()
+		ctx = within
+	}
+	err := ses.sure(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("it could not be learnt in time whether this run still had its lease")
+	}
+	return err
+}
+
 // conclude writes the run's last state and its report.
 func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (*ledger.Report, ledger.Tally, error) {
 	s, o := ses.store, ses.o
-	cause := ses.leaseLost()
+	cause := ses.stillOurs(ctx, out.interrupted)
 	if w, ok := lane.Find(run.RunID); ok && cause == nil {
 		cause = w.Cause()
 	}
@@ -431,10 +455,21 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (
 	if err := lane.Close(run.RunID); err != nil && result == nil {
 		result = err
 	}
-	if result == nil && o.Strict && total.Counts["dead_letters"] > 0 {
-		result = errStrict
+	if result == nil && o.Strict {
+		result = leftOver(total.Counts)
 	}
 	return &report, total, result
+}
+
+// leftOver says what a complete run left for a person or for the next run.
+func leftOver(counts ledger.Counts) error {
+	switch {
+	case counts["dead_letters"] > 0:
+		return errStrict
+	case counts[docs.ProvidersNotDone] > 0:
+		return errNotDone
+	}
+	return nil
 }
 
 func writeReport(o Options, r ledger.Report, stdout, stderr io.Writer) error {

@@ -3,12 +3,18 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
+
+	"github.com/newsfork/seed-engine/pipeline/prism"
 )
 
 // remote are the runners whose workers are not in this process.
@@ -30,7 +36,7 @@ func (o *Options) checkRunner() error {
 		return err
 	}
 	if !slices.Contains(remote, o.Runner) {
-		return nil
+		return o.checkHere()
 	}
 	if o.Runner == "dataflow" {
 		for _, need := range []struct{ name, like string }{{"project", "PROJECT"}, {"region", "europe-west1"}, {"staging_location", "gs://bucket/staging"}} {
@@ -62,6 +68,31 @@ func (o *Options) checkRunner() error {
 		return usagef("--store=%s is seen by this machine only, and %s has workers elsewhere; use s3://, r2:// or gs://", o.Store, o.Runner)
 	}
 	return usagef("--store=%s is seen by this machine only, and %s has workers elsewhere; use s3://, r2:// or gs://, or --shared-filesystem when every worker mounts it", o.Store, o.Runner)
+}
+
+// checkHere refuses what would lead a runner of this process elsewhere.
+func (o *Options) checkHere() (err error) {
+	o.flags.Visit(func(f *flag.Flag) {
+		switch v := f.Value.String(); {
+		case f.Name == "endpoint" && v != "":
+			err = usagef("--endpoint=%s is a job server's address, and --runner=%s works in this process; add --runner=universal, or flink, or leave --endpoint out", v, o.Runner)
+		case f.Name == "environment_type" && v != "" && !strings.EqualFold(v, "loopback"):
+			err = usagef("--environment_type=%s is for workers elsewhere, and --runner=%s works in this process; leave it out, or add another --runner", v, o.Runner)
+		}
+	})
+	return err
+}
+
+// startPrism starts prism where it is the runner: once for all runs of the
+// process. Beam itself would start one that listens on every interface.
+func startPrism(ctx context.Context, runner string) (err error) {
+	if runner != "prism" || *jobopts.Endpoint != "" {
+		return nil
+	}
+	if *jobopts.Endpoint, err = prism.Start(ctx, slog.Default()); err == nil {
+		*jobopts.EnvironmentType = "loopback"
+	}
+	return err
 }
 
 // reach checks that the runner's job server answers: the SDK itself would wait

@@ -10,6 +10,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -208,7 +209,7 @@ func (w *watcher) close(ctx context.Context, run ledger.Run, result error, stdou
 
 // take takes the job's lease and closes what a killed run left as running. A
 // watcher stands by while another run is at work.
-func (ses *session) take(ctx context.Context, holder ledger.Holder) error {
+func (ses *session) take(ctx context.Context, holder lease.Holder) error {
 	for said := ""; ; {
 		err := ses.takeNow(ctx, holder)
 		who, over := ses.busy(ctx, err)
@@ -228,34 +229,33 @@ func (ses *session) take(ctx context.Context, holder ledger.Holder) error {
 }
 
 // takeNow leaves nothing behind where it cannot take the lease.
-func (ses *session) takeNow(ctx context.Context, holder ledger.Holder) error {
-	lease, err := ledger.Acquire(ctx, ses.store, ses.job, holder, ses.o.LeaseTTL)
+func (ses *session) takeNow(ctx context.Context, holder lease.Holder) error {
+	l, err := lease.Acquire(ctx, lease.InStore(ses.store), ses.job, holder, ses.o.LeaseTTL)
 	if err != nil {
 		return err
 	}
-	stop := lease.Keep(ctx, ses.loseLease)
-	giveBack := func() error {
-		stop()
-		if err := lease.Release(ctx); err != nil {
-			return fmt.Errorf("giving back the lease: %w", err)
+	tell := ledger.LeaseEvents(ses.log(ses.id))
+	_, giveBack := l.Keep(ctx, func(e lease.Event) {
+		tell(e)
+		if e.Kind == lease.Lost {
+			ses.loseLease(e.Err)
 		}
-		return nil
-	}
+	})
 	now := time.Now()
-	if err := ledger.CloseHolder(ctx, ses.store, lease.Before(), now); err != nil {
+	if err := ledger.CloseHolder(ctx, ses.store, l.Before(), now); err != nil {
 		return errors.Join(err, giveBack())
 	}
 	if err := ledger.CloseAbandoned(ctx, ses.store, ses.job, now); err != nil {
 		return errors.Join(err, giveBack())
 	}
-	ses.lease, ses.undo = lease, append(ses.undo, giveBack)
+	ses.lease, ses.undo = l, append(ses.undo, giveBack)
 	return nil
 }
 
 // busy tells from what hinders a run who is at work, and how to see whether
 // that is over without a try of one's own; who is "" where it is something else.
 func (ses *session) busy(ctx context.Context, err error) (who string, over func() bool) {
-	var held *ledger.HeldError
+	var held *lease.HeldError
 	var async *ledger.AtWorkError
 	switch {
 	case errors.As(err, &held):
@@ -299,14 +299,25 @@ func (ses *session) running() string {
 	return ses.now
 }
 
-// leaseLost needs no heartbeat: a process that was asleep wakes up without one.
+// leaseLost says whether the job's lease is lost.
 func (ses *session) leaseLost() error {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
-	if ses.lost == nil && ses.lease != nil && ses.lease.Lost() {
-		return lostLease(ledger.ErrLost)
-	}
 	return ses.lost
+}
+
+// sure waits while it is not known whether the job's lease is still ours, as
+// after a store that did not answer, or when this process was suspended.
+func (ses *session) sure(ctx context.Context) error {
+	if ses.lease == nil {
+		return ses.leaseLost()
+	}
+	if err := ses.lease.Await(ctx); errors.Is(err, lease.ErrLost) {
+		return lostLease(err)
+	} else if err != nil {
+		return err
+	}
+	return nil
 }
 
 func lostLease(err error) error {

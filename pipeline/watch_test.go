@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -34,12 +35,12 @@ func TestBesideAnAsynchronousRun(t *testing.T) {
 			ses := &session{store: s, job: "seed", stderr: &said, signals: make(chan os.Signal, 1), lostLease: make(chan struct{}),
 				o: Options{Watch: watch, LeaseTTL: 30 * time.Second, LogFormat: "text"}}
 			taken := make(chan error, 1)
-			go func() { taken <- ses.take(ctx, ledger.Holder{RunID: "w1", Job: "seed"}) }()
+			go func() { taken <- ses.take(ctx, lease.Holder{RunID: "w1", Job: "seed"}) }()
 			synctest.Wait()
 			return ses, taken
 		}
 		free := func() bool {
-			_, held, err := ledger.HolderUnder(ctx, s, "seed")
+			_, held, err := lease.HolderUnder(ctx, s, "seed")
 			require.NoError(t, err)
 			return !held
 		}
@@ -145,7 +146,7 @@ func TestWatchEndsWhileItLists(t *testing.T) {
 	}{
 		"Ctrl-C":      {func(w *watcher) { w.signals <- os.Interrupt }, errInterrupted},
 		"runs cancel": {func(w *watcher) { close(w.stop) }, errWatchCancelled},
-		"lease lost":  {func(w *watcher) { w.loseLease(ledger.ErrLost) }, ledger.ErrLost},
+		"lease lost":  {func(w *watcher) { w.loseLease(lease.ErrLost) }, lease.ErrLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -171,9 +172,10 @@ func TestInterruptedBeforeTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open(t.Context(), "mem://vacated")
 		require.NoError(t, err)
-		worker, err := ledger.Acquire(t.Context(), s, ledger.LanesOf("seed")+"/16/3", ledger.Holder{Host: "vm", RunID: "r0"}, time.Minute)
+		worker, err := lease.Acquire(t.Context(), lease.InStore(s), ledger.LanesOf("seed")+"/16/3", lease.Holder{Host: "vm", RunID: "r0"}, time.Minute)
 		require.NoError(t, err)
-		defer worker.Keep(t.Context(), func(error) {})()
+		_, release := worker.Keep(t.Context(), func(lease.Event) {})
+		defer func() { require.NoError(t, release()) }()
 		ses := &session{store: s, job: "seed", signals: make(chan os.Signal, 1), lostLease: make(chan struct{}), cfg: lane.Config{Leases: true},
 			o: Options{flags: newFlags(new(Options)), LogFormat: "json"}}
 		result := make(chan error, 1)
@@ -213,33 +215,44 @@ func TestLeaseLostBesideWorkersElsewhere(t *testing.T) {
 			}
 			done <- nil
 		}()
-		time.AfterFunc(time.Minute, func() { ses.loseLease(ledger.ErrLost) })
+		time.AfterFunc(time.Minute, func() { ses.loseLease(lease.ErrLost) })
 		began := time.Now()
 		out := ses.wait(ctx, done, newProgressLine(o, io.Discard), "r1")
 		require.NoError(t, out.err)
 		require.Less(t, time.Since(began), 2*time.Minute)
 		report, _, err := ses.conclude(ctx, run, out)
-		require.ErrorIs(t, err, ledger.ErrLost)
+		require.ErrorIs(t, err, lease.ErrLost)
 		require.Equal(t, ledger.Failed, report.State)
 	})
 }
 
-// One that was asleep for longer does not say that its run is done.
+// One that was asleep for longer says that its run is done when nobody took its
+// lease over meanwhile, and else that it has failed.
 func TestLeaseLostAsleep(t *testing.T) {
+	for state, taken := range map[ledger.State]bool{ledger.Done: false, ledger.Failed: true} {
+		t.Run(string(state), func(t *testing.T) { asleep(t, state, taken) })
+	}
+}
+
+func asleep(t *testing.T, state ledger.State, taken bool) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		s, err := store.Open(ctx, "mem://asleep")
+		s, err := store.Open(ctx, "mem://asleep-"+string(state))
 		require.NoError(t, err)
 		run := ledger.Run{RunID: "r1", Job: "seed", StartedAt: time.Now()}
 		require.NoError(t, ledger.Start(ctx, s, run))
 		require.NoError(t, ledger.WriteTotal(ctx, s, "r1", ledger.Tally{}))
 		ses := &session{store: s, job: "seed"}
-		ses.lease, err = ledger.Acquire(ctx, s, "seed", ledger.Holder{RunID: "r1"}, 30*time.Second)
+		ses.lease, err = lease.Acquire(ctx, lease.InStore(s), "seed", lease.Holder{RunID: "r1"}, 30*time.Second)
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
+		if taken {
+			_, err := lease.Acquire(ctx, lease.InStore(s), "seed", lease.Holder{RunID: "r2"}, 30*time.Second)
+			require.NoError(t, err)
+		}
 		report, _, err := ses.conclude(ctx, run, outcome{})
-		require.ErrorIs(t, err, ledger.ErrLost)
-		require.Equal(t, ledger.Failed, report.State)
+		require.Equal(t, taken, errors.Is(err, lease.ErrLost), err)
+		require.Equal(t, state, report.State)
 	})
 }
 

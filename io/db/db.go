@@ -43,8 +43,45 @@ type DB struct {
 
 	writing chan struct{} // SQLite: holds one token, the right to write
 
-	leasing     sync.Mutex
-	leasesReady bool
+	// Allow, when set, is asked before each transaction begins, when it may wait,
+	// and before it commits, when it may not. Its error keeps the transaction from
+	// being made. Set it before the first one.
+	Allow func(ctx context.Context, wait bool) error
+
+	mu   sync.Mutex
+	done map[string]bool // by Once
+}
+
+// Once calls do until it succeeds for the first time under a name.
+func (d *DB) Once(name string, do func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.done[name] {
+		return nil
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if d.done == nil {
+		d.done = map[string]bool{}
+	}
+	d.done[name] = true
+	return nil
+}
+
+// ExecContext runs one statement, when Allow lets it.
+func (d *DB) ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error) {
+	if err := d.allowed(ctx, true); err != nil {
+		return nil, err
+	}
+	return d.DB.ExecContext(ctx, statement, args...)
+}
+
+func (d *DB) allowed(ctx context.Context, wait bool) error {
+	if d.Allow == nil {
+		return nil
+	}
+	return d.Allow(ctx, wait)
 }
 
 // busyTimeout is how long a statement waits for the lock of a SQLite file that

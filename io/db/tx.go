@@ -29,7 +29,13 @@ const (
 func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
 	start := time.Now()
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+		if err := d.allowed(ctx, true); err != nil {
+			return err
+		}
 		err := d.try(ctx, do)
+		if errors.Is(err, errNotNow) && ctx.Err() == nil {
+			continue
+		}
 		if err == nil || !Contended(err) || ctx.Err() != nil {
 			return err
 		}
@@ -45,6 +51,9 @@ func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
 		}
 	}
 }
+
+// errNotNow takes a transaction back until Allow lets it be made.
+var errNotNow = errors.New("the transaction is not allowed now")
 
 func (d *DB) try(ctx context.Context, do func(*sql.Tx) error) (err error) {
 	level := sql.LevelSerializable
@@ -69,6 +78,10 @@ func (d *DB) try(ctx context.Context, do func(*sql.Tx) error) (err error) {
 	}()
 	if err := do(tx); err != nil {
 		return err
+	}
+	// To wait here would keep others from writing, the renewal of a lease too.
+	if d.allowed(ctx, false) != nil {
+		return errNotNow
 	}
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("committing: %w", err)

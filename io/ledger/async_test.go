@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/lease"
+	"github.com/newsfork/seed-engine/io/store/storetest"
 )
 
 // Nobody waits for an asynchronous run: how it stands is read from what its
@@ -40,7 +43,7 @@ func TestAsynchronousRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, ctx := newMemory(), t.Context()
+				s, ctx := storetest.NewMemory(), t.Context()
 				force, err := ForceID(ctx, s, "seed", "abc", true)
 				require.NoError(t, err)
 				_, err = ForceID(ctx, s, "seed", "other", true)
@@ -60,7 +63,7 @@ func TestAsynchronousRun(t *testing.T) {
 				}
 				time.Sleep(c.after)
 				if c.held {
-					_, err := Acquire(ctx, s, LanesOf("seed")+"/16/3", Holder{Host: "vm", RunID: "r1"}, time.Hour)
+					_, err := lease.Acquire(ctx, lease.InStore(s), LanesOf("seed")+"/16/3", lease.Holder{Host: "vm", RunID: "r1"}, time.Hour)
 					require.NoError(t, err)
 				}
 				var finished time.Time
@@ -81,7 +84,7 @@ func TestAsynchronousRun(t *testing.T) {
 					require.NotContains(t, report.Counts, Outage)
 				}
 				check()
-				require.Contains(t, s.m["runs/r1/state.json"], `"state": "running"`, "who only looks writes nothing")
+				require.Contains(t, s.M["runs/r1/state.json"], `"state": "running"`, "who only looks writes nothing")
 
 				atWork, err := AsyncAtWork(ctx, s, "seed")
 				require.NoError(t, err)
@@ -92,7 +95,7 @@ func TestAsynchronousRun(t *testing.T) {
 
 				// The next run of the job.
 				for _, closing := range []func() error{
-					func() error { return CloseHolder(ctx, s, Holder{RunID: "r1"}, time.Now()) },
+					func() error { return CloseHolder(ctx, s, lease.Holder{RunID: "r1"}, time.Now()) },
 					func() error { return CloseAbandoned(ctx, s, "seed", time.Now()) },
 				} {
 					err := closing()
@@ -103,7 +106,7 @@ func TestAsynchronousRun(t *testing.T) {
 						require.Contains(t, err.Error(), "run r1 ")
 					} else {
 						require.NoError(t, err)
-						require.Contains(t, s.m["runs/r1/state.json"], `"state": "`+string(c.want)+`"`)
+						require.Contains(t, s.M["runs/r1/state.json"], `"state": "`+string(c.want)+`"`)
 					}
 				}
 				check()
@@ -122,7 +125,7 @@ func TestAsynchronousRun(t *testing.T) {
 // was settled, and a control object in between changes nothing any more.
 func TestSettledStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, ctx := newMemory(), t.Context()
+		s, ctx := storetest.NewMemory(), t.Context()
 		require.NoError(t, Start(ctx, s, Run{RunID: "r1", Job: "seed", StartedAt: time.Now()}))
 		require.NoError(t, Detach(ctx, s, "r1", "j", false))
 		require.NoError(t, WriteTotal(ctx, s, "r1", Tally{}))

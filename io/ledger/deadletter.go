@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
 
 // Input refers to what a dead letter is about: enough to do it again, never a
@@ -101,7 +102,7 @@ func Put(ctx context.Context, s store.Store, d DeadLetter) error {
 	d.LastAt = d.LastAt.UTC()
 	d.FirstAt, d.Attempts = d.LastAt, 1
 	d.Input.URL = Redact(d.Input.URL)
-	d.Error = bounded(Redact(d.Error))
+	d.Error = bounded(untrusted.Text(Redact(d.Error), 0))
 
 	b, err := read(ctx, s, key)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {

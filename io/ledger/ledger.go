@@ -16,12 +16,9 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 
 	"github.com/newsfork/seed-engine/io/store"
@@ -45,22 +42,7 @@ func checkName(what, s string) error {
 // read returns the bytes of one object, or an error that matches
 // store.ErrNotExist.
 func read(ctx context.Context, s store.Store, key string) ([]byte, error) {
-	var b []byte
-	err := store.Retry(ctx, func() error {
-		r, err := s.Open(ctx, key)
-		if err != nil {
-			return err
-		}
-		b, err = io.ReadAll(io.LimitReader(r, maxObject+1))
-		return errors.Join(err, r.Close())
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", key, err)
-	}
-	if len(b) > maxObject {
-		return nil, fmt.Errorf("reading %s: over %d bytes, so it was not written by this program; move it away", key, maxObject)
-	}
-	return b, nil
+	return store.ReadAll(ctx, s, key, maxObject)
 }
 
 // load reads one object and decodes it.
@@ -90,30 +72,31 @@ var asJSON = store.PutOptions{ContentType: "application/json"}
 
 // save writes v as one JSON object, over whatever is there.
 func save(ctx context.Context, s store.Store, key string, v any) error {
-	return write(ctx, s.Put, key, v)
+	b, err := encode(key, v)
+	if err != nil {
+		return err
+	}
+	return store.Write(ctx, s, key, b, asJSON)
 }
 
 // create writes v as one JSON object; the error matches store.ErrExist when
-// there is one.
+// there is another one. v must tell its writer from any other.
 func create(ctx context.Context, s store.Store, key string, v any) error {
-	return write(ctx, s.PutIfAbsent, key, v)
+	b, err := encode(key, v)
+	if err != nil {
+		return err
+	}
+	return store.Create(ctx, s, key, b, asJSON)
 }
 
-func write(ctx context.Context, put func(context.Context, string, io.Reader, store.PutOptions) error, key string, v any) error {
+func encode(key string, v any) ([]byte, error) {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encoding %s: %w", key, err)
+		return nil, fmt.Errorf("encoding %s: %w", key, err)
 	}
-	b = append(b, '\n')
-	if err := store.Retry(ctx, func() error { return put(ctx, key, bytes.NewReader(b), asJSON) }); err != nil {
-		return fmt.Errorf("writing %s: %w", key, err)
-	}
-	return nil
+	return append(b, '\n'), nil
 }
 
 func remove(ctx context.Context, s store.Store, key string) error {
-	if err := store.Retry(ctx, func() error { return s.Delete(ctx, key) }); err != nil {
-		return fmt.Errorf("deleting %s: %w", key, err)
-	}
-	return nil
+	return store.Remove(ctx, s, key)
 }

@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"math"
+	"net"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/storetest"
 )
 
 var day = time.Date(2026, 1, 28, 9, 30, 0, 0, time.UTC)
@@ -33,10 +38,12 @@ func TestNewRunID(t *testing.T) {
 }
 
 func TestRunLife(t *testing.T) {
-	s, ctx := newMemory(), t.Context()
+	s, ctx := storetest.NewMemory(), t.Context()
 	must(t, Start(ctx, s, aRun("r1")))
-	if err := Start(ctx, s, aRun("r1")); !errors.Is(err, store.ErrExist) {
-		t.Errorf("starting it twice: %v, want ErrExist", err)
+	another := aRun("r1")
+	another.StartedAt = another.StartedAt.Add(1)
+	if err := Start(ctx, s, another); !errors.Is(err, store.ErrExist) {
+		t.Errorf("starting another of that id: %v, want ErrExist", err)
 	}
 	want := aRun("r1")
 	want.State = Running
@@ -62,13 +69,13 @@ func TestRunLife(t *testing.T) {
 }
 
 func TestListIsNewestFirstAndLazy(t *testing.T) {
-	s, ctx := newMemory(), t.Context()
+	s, ctx := storetest.NewMemory(), t.Context()
 	for _, id := range []string{"r2", "r10", "r3", "r1"} {
 		must(t, Start(ctx, s, aRun(id)))
 		must(t, WriteProgress(ctx, s, id, 0, Progress{}))
 	}
-	s.m["runs/r3/state.json"] = "{"
-	s.m["runs/r9/control.json"] = "{}"
+	s.M["runs/r3/state.json"] = "{"
+	s.M["runs/r9/control.json"] = "{}"
 	var got []string
 	for r, err := range List(ctx, s) {
 		if (err != nil) != (r.RunID == "r3") {
@@ -79,17 +86,17 @@ func TestListIsNewestFirstAndLazy(t *testing.T) {
 	if want := []string{"r3", "r2", "r10", "r1"}; !slices.Equal(got, want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
-	s.opens = 0
+	s.Opens = 0
 	for range List(ctx, s) {
 		break
 	}
-	if s.opens != 1 {
-		t.Errorf("the newest run cost %d reads, want 1", s.opens)
+	if s.Opens != 1 {
+		t.Errorf("the newest run cost %d reads, want 1", s.Opens)
 	}
 }
 
 func TestProgressAndControl(t *testing.T) {
-	s, ctx := newMemory(), t.Context()
+	s, ctx := storetest.NewMemory(), t.Context()
 	var ta Tally
 	ta.Count("records", 3)
 	ta.Timings.Observe(time.Second)
@@ -209,7 +216,7 @@ func TestReportGoldens(t *testing.T) {
 	must(t, rep.WriteTable(&table))
 	golden(t, "report.txt", table.Bytes())
 
-	s, ctx := newMemory(), t.Context()
+	s, ctx := storetest.NewMemory(), t.Context()
 	if _, err := ReadReport(ctx, s, rep.RunID); !errors.Is(err, store.ErrNotExist) {
 		t.Errorf("reading a report that is not there: %v, want ErrNotExist", err)
 	}
@@ -271,7 +278,7 @@ func letter(kind, run string) DeadLetter {
 }
 
 func TestDeadLetterIsUpdatedNotDoubled(t *testing.T) {
-	s, ctx := newMemory(), t.Context()
+	s, ctx := storetest.NewMemory(), t.Context()
 	first := letter("store_failed", "r1")
 	must(t, Put(ctx, s, first))
 	second := letter("invalid_metadata", "r2")
@@ -317,7 +324,7 @@ func TestDeadLetterID(t *testing.T) {
 }
 
 func TestPutRedactsAndCuts(t *testing.T) {
-	s, ctx := newMemory(), t.Context()
+	s, ctx := storetest.NewMemory(), t.Context()
 	d := letter("store_failed", "r1")
 	d.Error += strings.Repeat("é", 3000)
 	must(t, Put(ctx, s, d))
@@ -329,28 +336,28 @@ func TestPutRedactsAndCuts(t *testing.T) {
 }
 
 func TestPutReplacesABrokenOne(t *testing.T) {
-	s, ctx := newMemory(), t.Context()
+	s, ctx := storetest.NewMemory(), t.Context()
 	d := letter("store_failed", "r1")
-	s.m["dead-letters/seed/"+d.ID()+".json"] = "{"
+	s.M["dead-letters/seed/"+d.ID()+".json"] = "{"
 	must(t, Put(ctx, s, d))
 	got, err := Get(ctx, s, "seed", d.ID())
 	if must(t, err); got.Attempts != 1 {
 		t.Errorf("attempts %d, want 1", got.Attempts)
 	}
-	s.fail(errors.New("down"))
+	s.Fail(errors.New("down"))
 	if err := Put(ctx, s, d); err == nil || !strings.Contains(err.Error(), "down") {
 		t.Errorf("put while the store is down: %v", err)
 	}
 }
 
 func TestListDeadLetters(t *testing.T) {
-	s, ctx := newMemory(), t.Context()
+	s, ctx := storetest.NewMemory(), t.Context()
 	for i, job := range []string{"docs", "seed", "seed", "seeds"} {
 		d := letter("store_failed", "r"+string(rune('1'+i)))
 		d.Job, d.Input.Key = job, "k"+d.RunID
 		must(t, Put(ctx, s, d))
 	}
-	s.m["dead-letters/seed/zz.json"] = "{}"
+	s.M["dead-letters/seed/zz.json"] = "{}"
 	for _, c := range []struct {
 		job, run string
 		want     []string
@@ -405,7 +412,7 @@ func TestRedact(t *testing.T) {
 }
 
 func TestForceID(t *testing.T) {
-	s, ctx := newMemory(), t.Context()
+	s, ctx := storetest.NewMemory(), t.Context()
 	id, err := ForceID(ctx, s, "seed", "abc", false)
 	if err != nil || id != "" {
 		t.Errorf("none going: %q (%v), want none", id, err)
@@ -429,14 +436,14 @@ func TestForceID(t *testing.T) {
 	if id, err := ForceID(ctx, s, "seed", "abc", true); err != nil || id == first {
 		t.Errorf("after completion: %q (%v), want a new id", id, err)
 	}
-	s.m["force/seed/def.json"] = "{}"
+	s.M["force/seed/def.json"] = "{}"
 	if _, err := ForceID(ctx, s, "seed", "def", true); err == nil {
 		t.Error("a broken object is adopted")
 	}
 }
 
 func TestPurge(t *testing.T) {
-	s, ctx := newMemory(), t.Context()
+	s, ctx := storetest.NewMemory(), t.Context()
 	finish := func(id, job string, st State, at time.Time) {
 		r := aRun(id)
 		r.Job = job
@@ -454,7 +461,7 @@ func TestPurge(t *testing.T) {
 	fresh.Input.Key, fresh.LastAt = "processing/b", cut
 	must(t, Put(ctx, s, old))
 	must(t, Put(ctx, s, fresh))
-	s.m["runs/zz/state.json"] = "{"
+	s.M["runs/zz/state.json"] = "{"
 
 	got, err := Purge(ctx, s, "seed", cut)
 	if want := (Purged{Runs: 1, DeadLetters: 1}); got != want {
@@ -478,7 +485,6 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		again(t, b, decodeRun)
-		again(t, b, decodeLease)
 		again(t, b, decodeDeadLetter)
 		again(t, b, decodeProgress)
 		again(t, b, decodeControl)
@@ -492,9 +498,6 @@ func FuzzDecode(f *testing.F) {
 			var buf bytes.Buffer
 			rep := BuildReport(aRun("r1"), p.Tally, day, p)
 			must(t, rep.WriteTable(&buf))
-		}
-		if l, err := decodeLease(b); err == nil {
-			l.Holder.dead(CurrentHolder(), "/proc")
 		}
 	})
 }
@@ -526,6 +529,54 @@ func FuzzRedact(f *testing.F) {
 		once := Redact(s)
 		if twice := Redact(once); twice != once {
 			t.Errorf("Redact(%q) = %q, and again %q", s, once, twice)
+		}
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantKeys(t *testing.T, s *storetest.Memory, want ...string) {
+	t.Helper()
+	if got := s.Keys(); !slices.Equal(got, want) {
+		t.Errorf("keys are %v, want %v", got, want)
+	}
+}
+
+// A store that does a create and loses its answer is asked again, and then says
+// that the object exists: it is our own.
+func TestLostAnswerOfACreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, answer := range []error{store.ErrExist, io.ErrUnexpectedEOF, &net.OpError{Op: "read", Err: syscall.ECONNRESET}} {
+			s, ctx := storetest.NewMemory(), t.Context()
+			s.Ghost = func(op, _ string) error {
+				if op != "create" {
+					return nil
+				}
+				s.Ghost = nil
+				return answer
+			}
+			err := Start(ctx, s, aRun("r1"))
+			if final := answer == io.ErrUnexpectedEOF; final != (err != nil) { // not one to try again
+				t.Errorf("start after %v: %v", answer, err)
+			}
+			s = storetest.NewMemory()
+			s.Ghost = func(op, _ string) error {
+				if op != "create" {
+					return nil
+				}
+				s.Ghost = nil
+				return &net.OpError{Op: "read", Err: syscall.ECONNRESET}
+			}
+			id, err := ForceID(ctx, s, "seed", "all", true)
+			must(t, err)
+			if !strings.Contains(s.M["force/seed/all.json"], id) {
+				t.Errorf("the forced run is %s, in the store is %s", id, s.M["force/seed/all.json"])
+			}
 		}
 	})
 }

@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/storetest"
 )
 
 func TestLog(t *testing.T) {
-	s, ctx := newMemory(), t.Context()
+	s, ctx := storetest.NewMemory(), t.Context()
 	if _, err := ReadLog(ctx, s, "r1"); !errors.Is(err, store.ErrNotExist) {
 		t.Errorf("the log of a run that has none: %v, want ErrNotExist", err)
 	}
 	l, err := NewLog(s, "r1", "")
 	must(t, err)
 	must(t, l.Flush(ctx))
-	if len(s.m) != 0 {
-		t.Errorf("nothing was said, and %d objects were written", len(s.m))
+	if len(s.M) != 0 {
+		t.Errorf("nothing was said, and %d objects were written", len(s.M))
 	}
 	line := func(n int) string { return fmt.Sprintf("{\"n\":%08d,\"pad\":%q}\n", n, strings.Repeat("x", 1000)) }
 	const lines = 3000 // three megabytes
@@ -30,11 +31,11 @@ func TestLog(t *testing.T) {
 			must(t, l.Flush(ctx))
 		}
 	}
-	s.down = errors.New("down")
+	s.Fail(errors.New("down"))
 	if err := l.Flush(ctx); err == nil {
 		t.Error("what was not written counts as written")
 	}
-	s.down = nil
+	s.Fail(nil)
 	must(t, l.Flush(ctx))
 	got, err := ReadLog(ctx, s, "r1")
 	must(t, err)
@@ -63,7 +64,7 @@ func TestLog(t *testing.T) {
 }
 
 func TestWhy(t *testing.T) {
-	s, ctx := newMemory(), t.Context()
+	s, ctx := storetest.NewMemory(), t.Context()
 	must(t, Start(ctx, s, aRun("r1")))
 	run, err := Finish(ctx, s, "r1", Failed, fmt.Errorf("opening postgres://u:secret@h/d:\n  \x1b[31mrefused"), day)
 	must(t, err)

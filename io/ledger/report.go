@@ -21,7 +21,7 @@ var jobCounts = map[string][]string{
 	"seed": {"files_listed", "files_ignored", "files_skipped", "files_read", "files_bad", "records", "records_bad",
 		"domains_unique", "domains_already_done", "domains_collected", "domains_failed", "robots_found", "sitemaps_found", "dead_letters"},
 	"migrate": {"files_listed", "files_copied", "files_verified", "files_deleted", "files_bad", "dead_letters"},
-	"docs": {"providers", "pages_fetched", "pages_new", "pages_updated", "pages_unchanged", "pages_deleted", "pages_skipped",
+	"docs": {"providers", "providers_not_done", "pages_fetched", "pages_new", "pages_updated", "pages_unchanged", "pages_deleted", "pages_skipped",
 		"pages_blocked", "chunks"},
 	"catalog": {"list_pages_fetched", "product_urls_found", "detail_pages_fetched", "products_saved", "failed_tasks",
 		"products_new", "products_changed"},

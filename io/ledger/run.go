@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/store"
 )
 
@@ -308,7 +309,7 @@ func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Tim
 
 // CloseHolder does the same for the run of a lease's earlier holder, however
 // many others have ended since it began: a watch has a run for each batch.
-func CloseHolder(ctx context.Context, s store.Store, h Holder, now time.Time) error {
+func CloseHolder(ctx context.Context, s store.Store, h lease.Holder, now time.Time) error {
 	if h.RunID == "" {
 		return nil
 	}

@@ -34,6 +34,7 @@ type cloud struct {
 	bucket     *blob.Bucket
 	prefix     string // empty, or ends with "/"
 	bufferSize int    // blob.WriterOptions.BufferSize
+	probed     probe
 	close      func() error
 }
 

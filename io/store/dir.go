@@ -429,8 +429,11 @@ func fileError(doing, key string, err error) error {
 // file is younger). It walks the whole store. It returns how many it removed; in
 // other stores there are none.
 func SweepTemp(ctx context.Context, s Store, before time.Time) (int, error) {
-	if c, ok := s.(*counted); ok {
-		return SweepTemp(ctx, c.Store, before)
+	switch s := s.(type) {
+	case *counted:
+		return SweepTemp(ctx, s.Store, before)
+	case *guarded:
+		return SweepTemp(ctx, s.Store, before)
 	}
 	d, ok := s.(*dir)
 	if !ok {

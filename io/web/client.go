@@ -135,6 +135,11 @@ type Stats struct {
 // Client is the process's only way to the web: its limits hold over all that
 // share it. It is safe for concurrent use.
 type Client struct {
+	// Allow, when set, is asked before each request is sent; redirects and retries
+	// too. It may wait. Its error keeps the request from being sent. Set it before
+	// the first one.
+	Allow func(context.Context) error
+
 	cfg       Config
 	guard     guard
 	proxy     func(*url.URL) (*url.URL, error) // nil without proxies
@@ -336,8 +341,8 @@ func (c *Client) Stats() Stats {
 	return s
 }
 
-// Get fetches r.URL. Every failure is an *Error but one: when ctx is done, the
-// error wraps ctx.Err().
+// Get fetches r.URL. Every failure is an *Error but two: when ctx is done, the
+// error wraps ctx.Err(), and when Allow keeps it from being sent, Allow's.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	if r.Timeout <= 0 {
 		r.Timeout = DefaultTimeout

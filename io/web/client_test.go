@@ -426,3 +426,43 @@ func TestAuthorities(t *testing.T) {
 		t.Errorf("a machine without authorities: %v", err)
 	}
 }
+
+// Allow is asked before each request: redirects and retries too. What it refuses
+// is not sent, and is no failure of the site's.
+func TestAllow(t *testing.T) {
+	var got []string
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.URL.Path)
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "/there", http.StatusFound)
+		case "/busy":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	no := errors.New("not now")
+	for path, want := range map[string][]string{"/": {"/"}, "/moved": {"/moved", "/there"}, "/busy": {"/busy", "/busy"}} {
+		for allowed := range len(want) + 1 {
+			got = nil
+			c := client(t, Config{AllowPrivate: true, RetryBackoff: 1})
+			asked := 0
+			c.Allow = func(context.Context) error {
+				if asked++; asked > allowed {
+					return no
+				}
+				return nil
+			}
+			_, err := c.Get(t.Context(), Request{URL: s.URL + path, MaxRedirects: 1, Retries: 1})
+			var failure *Error
+			if refused := allowed < len(want); refused != errors.Is(err, no) || errors.As(err, &failure) {
+				t.Errorf("%s, %d allowed: %v", path, allowed, err)
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want[:allowed]) {
+				t.Errorf("%s, %d allowed: %v were sent", path, allowed, got)
+			}
+			if n := c.Stats().Requests; n != int64(allowed) {
+				t.Errorf("%s, %d allowed: %d requests counted", path, allowed, n)
+			}
+		}
+	}
+}

@@ -40,6 +40,10 @@ func (c *Client) exchange(ctx context.Context, r Request) (_ *Response, hold tim
 			if ctx.Err() != nil {
 				return nil, 0, fmt.Errorf("fetching %s: %w", u, ctx.Err())
 			}
+			var no *notAllowed
+			if errors.As(err, &no) {
+				return nil, 0, fmt.Errorf("fetching %s: %w", u, no.error)
+			}
 			return nil, 0, fail(classify(err), err)
 		}
 		location := resp.Header.Get("Location")
@@ -86,6 +90,9 @@ func (c *Client) exchange(ctx context.Context, r Request) (_ *Response, hold tim
 // with a body that it cannot have again is left to us. The encoding keeps it
 // from looking into the body first; nothing of either gets onto the wire.
 var sentOnce = []string{"identity"}
+
+// notAllowed is the error of Client.Allow.
+type notAllowed struct{ error }
 
 func redirects(status int) bool {
 	return status == 301 || status == 302 || status == 303 || status == 307 || status == 308
@@ -147,6 +154,11 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 		r.Ready()
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
+		}
+	}
+	if c.Allow != nil {
+		if err := c.Allow(ctx); err != nil {
+			return nil, 0, &notAllowed{err}
 		}
 	}
 

@@ -109,7 +109,9 @@ func TestMemoryOfManyDomains(t *testing.T) {
 		domains       int
 		most          int64 // bytes, 0 for a run that is only compared
 	}{
+		{"direct", "1", 1000, 400 << 20},
 		{"prism", "1", 1000, 400 << 20},
+		{"direct", "1", 100_000, 700 << 20},
 		{"prism", "1", 100_000, 700 << 20},
 		{"prism", "1", 1_000_000, 2 << 30},
 		{"prism", "16", 1_000_000, 2 << 30},

@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -62,7 +63,7 @@ type Server struct {
 	wrongTakes    time.Duration
 	strangersBody time.Duration
 
-	leader  *ledger.Lease
+	leader  *lease.Lease
 	leading atomic.Bool
 	leadAt  time.Time     // when to try to lead again
 	closing chan struct{} // closed when the server stops: streams end
@@ -223,12 +224,12 @@ func (s *Server) leads(ctx context.Context, now time.Time) bool {
 	switch {
 	case s.leader != nil && !s.leader.Lost():
 		if !due {
-			return true
+			return s.leader.Held()
 		}
 		s.leadAt = now.Add(leadTTL / 3)
 		if err := s.leader.Renew(ctx); err != nil {
 			s.log.Warn("lead_not_renewed", "error", ledger.Redact(err.Error()))
-			return !s.leader.Lost()
+			return s.leader.Held()
 		}
 		s.tidy(ctx)
 		return true
@@ -236,8 +237,8 @@ func (s *Server) leads(ctx context.Context, now time.Time) bool {
 		return false
 	}
 	s.leadAt, s.leader = now.Add(leadTTL/3), nil
-	lease, err := ledger.Acquire(ctx, s.store, "server", ledger.CurrentHolder(), leadTTL)
-	var held *ledger.HeldError
+	l, err := lease.Acquire(ctx, lease.InStore(s.store), "server", lease.CurrentHolder(), leadTTL)
+	var held *lease.HeldError
 	if errors.As(err, &held) {
 		s.follow(ctx)
 		return false
@@ -246,7 +247,7 @@ func (s *Server) leads(ctx context.Context, now time.Time) bool {
 		s.log.Warn("lead_not_taken", "error", ledger.Redact(err.Error()))
 		return false
 	}
-	s.leader = lease
+	s.leader = l
 	s.alarm.forget()
 	s.tidy(ctx)
 	return true

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -77,7 +78,7 @@ func (r *runner) start(ctx context.Context, run ledger.Run, flags []string, by s
 	r.starting.Lock()
 	defer r.starting.Unlock()
 	run.Options = public(flags)
-	lease, err := r.reserve(ctx, run)
+	start, err := r.reserve(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -86,10 +87,10 @@ func (r *runner) start(ctx context.Context, run ledger.Run, flags []string, by s
 		c, err = r.launch(ctx, run, flags)
 	}
 	if err != nil {
-		return errors.Join(err, lease.Release(context.WithoutCancel(ctx)))
+		return errors.Join(err, start.Release(context.WithoutCancel(ctx)))
 	}
 	r.log.Info("orchestrator_start", "run_id", run.RunID, "job", run.Job, "options", run.Options, "by", by)
-	r.following.Go(func() { r.follow(context.WithoutCancel(ctx), c, lease) })
+	r.following.Go(func() { r.follow(context.WithoutCancel(ctx), c, start) })
 	return nil
 }
 
@@ -107,8 +108,8 @@ func (r *runner) fresh(ctx context.Context, id string) error {
 
 // reserve takes the lease under which a run of the job may be started, unless
 // one is active. A run that is over may take a moment to give its leases back.
-func (r *runner) reserve(ctx context.Context, run ledger.Run) (*ledger.Lease, error) {
-	holder := ledger.CurrentHolder()
+func (r *runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, error) {
+	holder := lease.CurrentHolder()
 	holder.RunID, holder.Job = run.RunID, run.Job
 	deadline := time.NewTimer(5 * time.Second)
 	defer deadline.Stop()
@@ -119,15 +120,15 @@ func (r *runner) reserve(ctx context.Context, run ledger.Run) (*ledger.Lease, er
 		}
 		if id == "" {
 			// From here on until the run has its own lease, no other server starts one.
-			lease, err := ledger.Acquire(ctx, r.store, "start/"+run.Job, holder, startTTL)
-			var held *ledger.HeldError
+			start, err := lease.Acquire(ctx, lease.InStore(r.store), "start/"+run.Job, holder, startTTL)
+			var held *lease.HeldError
 			if errors.As(err, &held) {
 				id = held.Holder.RunID
 			} else if err != nil {
 				return nil, err
 			} else if id, err = r.active(ctx, run.Job); err == nil && id == "" {
-				return lease, nil
-			} else if err = errors.Join(err, lease.Release(ctx)); err != nil { // one began between the two looks
+				return start, nil
+			} else if err = errors.Join(err, start.Release(ctx)); err != nil { // one began between the two looks
 				return nil, err
 			}
 		}
@@ -160,7 +161,7 @@ func (r *runner) active(ctx context.Context, job string) (string, error) {
 	if c != nil {
 		return c.run.RunID, nil
 	}
-	holder, held, err := ledger.HolderUnder(ctx, r.store, job)
+	holder, held, err := lease.HolderUnder(ctx, r.store, job)
 	if err != nil || held {
 		return holder.RunID, err
 	}
@@ -215,8 +216,8 @@ func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 }
 
 // follow keeps the starting lease until the run is in the ledger or has ended.
-func (r *runner) follow(ctx context.Context, c *child, lease *ledger.Lease) {
-	stop := lease.Keep(ctx, func(err error) { r.log.Warn("start_lease_lost", "run_id", c.run.RunID, "error", err) })
+func (r *runner) follow(ctx context.Context, c *child, start *lease.Lease) {
+	_, release := start.Keep(ctx, ledger.LeaseEvents(r.log.With("run_id", c.run.RunID)))
 	look := time.NewTicker(250 * time.Millisecond)
 	defer look.Stop()
 	for begun := false; !begun; {
@@ -228,8 +229,7 @@ func (r *runner) follow(ctx context.Context, c *child, lease *ledger.Lease) {
 			begun = err == nil
 		}
 	}
-	stop()
-	if err := lease.Release(ctx); err != nil {
+	if err := release(); err != nil {
 		r.log.Warn("start_lease_kept", "run_id", c.run.RunID, "error", ledger.Redact(err.Error()))
 	}
 }
@@ -301,10 +301,10 @@ func howEnded(state *os.ProcessState, words *os.File) error {
 // running: the one of that id, if any, for that reason. While a process has the
 // job's lease it does nothing.
 func (r *runner) closeAbandoned(ctx context.Context, job, id string, why error) error {
-	holder := ledger.CurrentHolder()
+	holder := lease.CurrentHolder()
 	holder.Job = job
-	lease, err := ledger.Acquire(ctx, r.store, job, holder, startTTL)
-	var held *ledger.HeldError
+	l, err := lease.Acquire(ctx, lease.InStore(r.store), job, holder, startTTL)
+	var held *lease.HeldError
 	if errors.As(err, &held) {
 		return nil
 	}
@@ -314,10 +314,10 @@ func (r *runner) closeAbandoned(ctx context.Context, job, id string, why error) 
 	now := time.Now()
 	if id != "" {
 		if err := ledger.Abandon(ctx, r.store, id, why, now); err != nil {
-			return errors.Join(err, lease.Release(ctx))
+			return errors.Join(err, l.Release(ctx))
 		}
 	}
-	return errors.Join(ledger.CloseHolder(ctx, r.store, lease.Before(), now), ledger.CloseAbandoned(ctx, r.store, job, now), lease.Release(ctx))
+	return errors.Join(ledger.CloseHolder(ctx, r.store, l.Before(), now), ledger.CloseAbandoned(ctx, r.store, job, now), l.Release(ctx))
 }
 
 // replay opens the inputs of a run's dead letters again, by the program that

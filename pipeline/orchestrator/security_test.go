@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -203,7 +204,7 @@ func TestSlowClientAtTheEnd(t *testing.T) {
 	stop()
 	require.NoError(t, <-ended)
 	require.Less(t, time.Since(begin), 8*time.Second)
-	_, held, err := ledger.HolderUnder(t.Context(), w.store, "server")
+	_, held, err := lease.HolderUnder(t.Context(), w.store, "server")
 	require.NoError(t, err)
 	require.False(t, held, "another server can lead at once")
 }

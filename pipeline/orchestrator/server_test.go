@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -67,9 +68,9 @@ func playPipeline(args []string) int {
 		}
 	}
 	id := os.Getenv(runIDVariable)
-	holder := ledger.CurrentHolder()
+	holder := lease.CurrentHolder()
 	holder.RunID, holder.Job = id, job
-	lease, err := ledger.Acquire(ctx, s, job, holder, 10*time.Second)
+	l, err := lease.Acquire(ctx, lease.InStore(s), job, holder, 10*time.Second)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -80,7 +81,7 @@ func playPipeline(args []string) int {
 		return 1
 	}
 	if os.Getenv(asChild) == "async" {
-		if err := errors.Join(ledger.Detach(ctx, s, id, "job-1", false), lease.Release(ctx)); err != nil {
+		if err := errors.Join(ledger.Detach(ctx, s, id, "job-1", false), l.Release(ctx)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -106,7 +107,7 @@ func playPipeline(args []string) int {
 	if err == nil {
 		err = ledger.WriteReport(ctx, s, ledger.BuildReport(run, tally, time.Now(), ledger.Progress{Lane: 0, Hosts: 40, HostsDone: 40, Finished: true, UpdatedAt: time.Now()}))
 	}
-	if err = errors.Join(err, lease.Release(ctx)); err != nil {
+	if err = errors.Join(err, l.Release(ctx)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

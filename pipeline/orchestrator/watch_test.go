@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -412,15 +413,15 @@ func TestTickBehindAStartingRun(t *testing.T) {
 	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	id := ledger.NewRunID(at)
 	require.NoError(t, putJSON(t.Context(), w.store.Put, tickKey("hourly", at), tick{At: at, Outcome: "claimed", ClaimedAt: at, RunID: id}))
-	holder := ledger.Holder{Host: "elsewhere", PID: 1, RunID: id, Job: "seed"}
-	lease, err := ledger.Acquire(t.Context(), w.store, "start/seed", holder, time.Minute)
+	holder := lease.Holder{Host: "elsewhere", PID: 1, RunID: id, Job: "seed"}
+	start, err := lease.Acquire(t.Context(), lease.InStore(w.store), "start/seed", holder, time.Minute)
 	require.NoError(t, err)
 	for range 3 {
 		_, err = w.plans.tick(t.Context(), at.Add(time.Minute))
 		require.NoError(t, err)
 		require.Equal(t, []string{"20260302T100000Z claimed"}, w.ticks())
 	}
-	require.NoError(t, lease.Release(t.Context()))
+	require.NoError(t, start.Release(t.Context()))
 	_, err = w.plans.tick(t.Context(), at.Add(time.Minute+time.Second))
 	require.NoError(t, err)
 	require.Equal(t, []string{"20260302T100000Z started"}, w.ticks())

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -262,7 +263,7 @@ func (e *engine) after(n int, k Kind) int {
 func (e *engine) handOn(ctx context.Context, n int, results []result) bool {
 	s := e.stages[n]
 	if s.settle != nil {
-		if err := s.settle(ctx, results); err != nil {
+		if err := s.settled(ctx, results); err != nil {
 			e.fail(ctx, fmt.Errorf("%s: %w", s.name, err))
 			return false
 		}
@@ -298,6 +299,25 @@ func (e *engine) handOn(ctx context.Context, n int, results []result) bool {
 		*r = result{} // a page's text must not outlive its task
 	}
 	return true
+}
+
+// settled settles a batch. Where the database refuses what one of its pages says,
+// each is settled alone, and only those that are refused have failed.
+func (s *stage) settled(ctx context.Context, results []result) error {
+	err := s.settle(ctx, results)
+	switch {
+	case !db.Rejected(err):
+		return err
+	case len(results) == 1:
+		results[0].err = &failure{kind: "database_rejected", final: true, err: err}
+		return nil
+	}
+	for i := range results {
+		if err := s.settled(ctx, results[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *engine) spawned(r *result) {

@@ -11,11 +11,9 @@ import (
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
-)
 
-// maxURL bounds the addresses that are followed: longer ones are no page's, and
-// no database's index would hold them.
-const maxURL = 2000
+	"github.com/newsfork/seed-engine/transforms/untrusted"
+)
 
 // errNoKey is a product's page that does not say which product it is of.
 var errNoKey = errors.New("the page does not have the key field")
@@ -74,7 +72,7 @@ func (r *reader) follow(base *url.URL, href string) (string, bool) {
 	}
 	u.User, u.Fragment, u.RawFragment = nil, "", ""
 	s := u.String()
-	return s, len(s) <= maxURL
+	return s, untrusted.Key(s) == nil
 }
 
 func sameHost(a, b *url.URL) bool {
@@ -237,8 +235,8 @@ func collect(b *strings.Builder, n *html.Node) {
 	}
 }
 
-// squeeze makes every run of white space one space. No database takes a NUL in
-// a text, and PostgreSQL no broken UTF-8.
-func squeeze(s string) string {
-	return strings.Join(strings.Fields(strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")), " ")
-}
+// maxField bounds the text of one field, in bytes.
+const maxField = 64 << 10
+
+// squeeze makes what an element says one line that can be kept.
+func squeeze(s string) string { return untrusted.Line(s, maxField) }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/charset"
@@ -135,54 +136,9 @@ func (v *visit) run(ctx context.Context) error {
 
 // lease makes sure that no other run is at this site, and waits for one that is.
 func (v *visit) lease(ctx context.Context) (_ context.Context, release func(), held bool, err error) {
-	name, d := Job+"/"+v.reader.site.Name, v.journal.db
 	ttl := cmp.Or(v.cfg.LeaseTTL, DefaultLeaseTTL)
-	for said := ""; ; {
-		if !v.state.Control.Proceed(ctx) {
-			return ctx, nil, false, nil
-		}
-		l, err := d.Lease(ctx, name, v.cfg.Lane.RunID, ttl)
-		if err == nil {
-			within, cancel := context.WithCancelCause(ctx)
-			giveBack := l.Keep(within, func(lost error) {
-				v.log.Error("site_lost", "error", lost.Error())
-				cancel(lost)
-			})
-			return within, func() {
-				if err := giveBack(); err != nil {
-					v.log.Warn("site_not_released", "error", ledger.Redact(err.Error())) // it expires by itself
-				}
-				cancel(nil)
-			}, true, nil
-		}
-		var other *db.HeldError
-		if !errors.As(err, &other) {
-			return ctx, nil, false, err
-		}
-		if v.gone(ctx, other.Holder) {
-			if err := d.Evict(ctx, name, other.Holder); err != nil {
-				return ctx, nil, false, err
-			}
-			continue
-		}
-		if said != other.Holder {
-			said = other.Holder
-			v.log.Warn("site_waits", "holder", other.Holder, "until", other.ExpiresAt)
-		}
-		if !v.wait(ctx, leaseLook) {
-			return ctx, nil, false, nil
-		}
-	}
-}
-
-// gone says that a run is surely over. Where workers live and die with their
-// launcher it is, once the next launcher has closed it in the ledger.
-func (v *visit) gone(ctx context.Context, runID string) bool {
-	if v.cfg.Lane.Leases || runID == v.cfg.Lane.RunID {
-		return false
-	}
-	r, err := ledger.Load(ctx, v.w.Store, runID)
-	return err == nil && r.State.Over() // another store's run is not known here: its lease has to expire
+	within, release, err := v.w.Lease(ctx, lease.InDB(v.journal.db), ttl, false, nil, Job+"/"+v.reader.site.Name)
+	return within, release, within != nil, err
 }
 
 // wait sleeps, and is false when the run was stopped meanwhile.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/canonical"
+	"github.com/newsfork/seed-engine/transforms/content"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/policy"
 )
@@ -30,9 +30,8 @@ const maxRedirects = 3
 
 // Why a provider stops though there is more to ask.
 const (
-	reasonMaxPages    = "max_pages"
-	reasonSessionMax  = "session_max_pages"
-	reasonUnreachable = "unreachable"
+	reasonMaxPages   = "max_pages"
+	reasonSessionMax = "session_max_pages"
 )
 
 var (
@@ -53,6 +52,7 @@ type crawl struct {
 
 	scope     canonical.Scope
 	host      string
+	own       map[string]bool // origins and sites of the seeds: without them there is no crawl
 	readBy    string          // what makes content of a page
 	seen      map[string]bool // keys of this session
 	forbidden map[string]bool // keys of blocked_urls
@@ -60,8 +60,6 @@ type crawl struct {
 	timeout   time.Duration   // of a page
 	moved     func(key string, from, to Status)
 	renderer  *renderer // of a policy with spa_rendering
-
-	keeping <-chan error // how the keeping of the last page ends, where it goes on beside the next
 }
 
 // page is a row of pages as the crawl uses it.
@@ -80,9 +78,37 @@ type page struct {
 
 func newCrawl(cfg Config, w *lane.Worker, d *db.DB, c clock, p policy.Policy, in part) *crawl {
 	v := &crawl{cfg: cfg, w: w, db: d, clock: c, policy: p, runID: cfg.Lane.RunID, part: in,
-		scope: p.Scope(), host: p.Host(), readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: c.now(), timeout: pageTimeout}
+		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: c.now(), timeout: pageTimeout}
 	v.manners = newManners(cfg, w, d, c, p.Delay(), &v.part.stats)
+	for _, raw := range p.SeedURLs {
+		if u, err := canonical.Address(nil, raw, p.KeepQueryParams); err == nil {
+			v.own[origin(u)], v.own[web.Site(u)] = true, true
+		}
+	}
 	return v
+}
+
+// costsPage says whether an error that asking u ended in costs the page alone:
+// u is not on an origin of the provider's own (its www., where a redirect
+// leads), so the other pages can still be had. A pause holds for the whole site.
+func (c *crawl) costsPage(u *url.URL, err error) bool {
+	var held *heldError
+	return !c.own[origin(u)] && errors.Is(err, errUnreachable) || !c.own[web.Site(u)] && errors.As(err, &held)
+}
+
+// answered is errUnreachable where no seed could be had, so that the provider
+// may have any number of pages.
+func (c *crawl) answered(ctx context.Context) error {
+	var seeds, lost int
+	err := c.db.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN status = $1 AND (http_status = 0 OR http_status = 429 OR http_status >= 500) THEN 1 ELSE 0 END), 0)
+		FROM pages WHERE provider = $2 AND session = $3 AND depth = 0`, Failed, c.policy.ProviderID, c.part.session).Scan(&seeds, &lost)
+	switch {
+	case err != nil:
+		return fmt.Errorf("counting the seeds of %s that answered: %w", c.policy.ProviderID, err)
+	case seeds > 0 && seeds == lost:
+		return fmt.Errorf("%w: none of its %d seeds could be fetched", errUnreachable, seeds)
+	}
+	return nil
 }
 
 // run asks for the provider's pages until none is left, a limit is reached, or
@@ -99,11 +125,7 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 	}
 	for err == nil {
 		var p *page
-		if p, err = c.next(ctx); err == nil && p == nil && c.keeping != nil {
-			err = c.settle() // its links may lead on
-			continue
-		}
-		if err == nil && p == nil {
+		if p, err = c.next(ctx); err == nil && p == nil {
 			p, err = c.recheck(ctx)
 		}
 		if err != nil || p == nil {
@@ -111,8 +133,8 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 		}
 		err = c.visit(ctx, p)
 	}
-	if lost := c.settle(); lost != nil {
-		err = lost // a limit that was met meanwhile is met again
+	if err == nil {
+		err = c.answered(ctx)
 	}
 	state, reason := Done, ""
 	var held *heldError
@@ -122,21 +144,24 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 		reason = reasonMaxPages
 		c.w.Log.Warn("max_pages_reached", "provider", c.policy.ProviderID, "max_pages", c.policy.MaxPages)
 	case errors.Is(err, errSessionMax):
-		reason = reasonSessionMax
+		state, reason = OutOfBudget, reasonSessionMax
 		c.w.Log.Warn("session_max_pages_reached", "provider", c.policy.ProviderID, "session_max_pages", c.sessionMax())
 	case errors.Is(err, errUnreachable):
-		reason = reasonUnreachable
+		state, reason = Unreachable, content.MaskEmails(clean(ledger.Redact(err.Error())))
 		c.w.Log.Warn("provider_unreachable", "provider", c.policy.ProviderID, "error", ledger.Redact(err.Error()))
 	case errors.As(err, &held):
 		state, reason = Held, held.Error()
 		c.w.Log.Warn("provider_held", "provider", c.policy.ProviderID, "until", held.until.UTC())
-	case errors.Is(err, errDayBudget), errors.Is(err, errStopped):
+	case errors.Is(err, errDayBudget):
+		state, reason = OutOfBudget, err.Error()
+		c.w.Log.Warn("provider_out_of_budget", "provider", c.policy.ProviderID, "reason", reason)
+	case errors.Is(err, errStopped):
 		state, reason = Open, err.Error()
 		c.w.Log.Warn("provider_left_open", "provider", c.policy.ProviderID, "reason", reason)
 	default:
 		state, reason = Open, ledger.Redact(err.Error())
 	}
-	if state != Open || errors.Is(err, errDayBudget) || errors.Is(err, errStopped) {
+	if state != Open || errors.Is(err, errStopped) {
 		err = nil
 	}
 	// What failed may be committed all the same; then the figures that were
@@ -297,13 +322,13 @@ func (c *crawl) visit(ctx context.Context, p *page) error {
 	}
 	ch.at = u
 	r, err := c.manners.robots(ctx, u)
+	if c.costsPage(u, err) {
+		return c.fail(ctx, ch, 0, err.Error())
+	}
 	if err != nil {
 		return err
 	}
 	if line, ok := r.allowed(u); !ok {
-		if err := c.settle(); err != nil {
-			return err
-		}
 		return c.end(ctx, ch, ending{status: Blocked, reason: line})
 	}
 	if err := c.claim(ctx, p); err != nil {
@@ -369,6 +394,9 @@ func (c *crawl) header(p *page) http.Header {
 // page ends, or it is asked for again, elsewhere or later.
 func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	if err := c.manners.turn(ctx, ch.at); err != nil {
+		if c.costsPage(ch.at, err) {
+			return false, c.fail(ctx, ch, 0, err.Error())
+		}
 		return false, err
 	}
 	resp, err := c.w.Web.Get(ctx, web.Request{URL: ch.at.String(), Accept: accept, Header: c.header(ch.now),
@@ -376,9 +404,6 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	c.manners.rest(ch.at)
 	var failure *web.Error
 	if err != nil && !errors.As(err, &failure) {
-		return false, err
-	}
-	if err := c.settle(); err != nil {
 		return false, err
 	}
 	s := &c.part.stats
@@ -416,7 +441,7 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	case resp.Status/100 == 2 && resp.Truncated:
 		return c.later(ctx, ch, 0, -1, "the answer breaks off")
 	case resp.Status/100 == 2:
-		return false, c.beside(func() error { return c.index(ctx, ch, resp) })
+		return false, c.index(ctx, ch, resp)
 	case resp.Status == http.StatusUnauthorized:
 		return false, c.end(ctx, ch, ending{status: Skipped, http: resp.Status, reason: "behind a login", gone: true})
 	case resp.Status == http.StatusForbidden:
@@ -428,36 +453,6 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	return c.later(ctx, ch, resp.Status, c.manners.retryAfter(resp), status)
 }
 
-// beside keeps a page. A pause hides how long that takes, and a page is kept
-// before the next is asked for; where there are no pauses it goes on beside the
-// next request. Whoever touches the part's figures or its frontier settles first.
-func (c *crawl) beside(keep func() error) error {
-	if !c.cfg.Hurry || c.renderer != nil { // which shares the manners
-		return keep()
-	}
-	ended := make(chan error, 1)
-	c.keeping = ended
-	go func() {
-		defer func() {
-			if v := recover(); v != nil {
-				ended <- &lane.PanicError{Value: v, Stack: debug.Stack()}
-			}
-		}()
-		ended <- keep()
-	}()
-	return nil
-}
-
-// settle waits until the last page is kept.
-func (c *crawl) settle() error {
-	if c.keeping == nil {
-		return nil
-	}
-	err := <-c.keeping
-	c.keeping = nil
-	return err
-}
-
 // later waits before a page is asked for once more, and all of its host with
 // it; with no try left the page has failed.
 func (c *crawl) later(ctx context.Context, ch *chain, status int, after time.Duration, reason string) (again bool, err error) {
@@ -466,7 +461,11 @@ func (c *crawl) later(ctx context.Context, ch *chain, status int, after time.Dur
 		if err := c.fail(ctx, ch, status, reason); err != nil || after <= 0 || status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 			return false, err
 		}
-		return false, c.manners.hold(ctx, ch.at, after) // the page is given up, the host's wish stands
+		err := c.manners.hold(ctx, ch.at, after) // the page is given up, the host's wish stands
+		if c.costsPage(ch.at, err) {
+			err = nil
+		}
+		return false, err
 	}
 	to := Retry
 	if status == http.StatusTooManyRequests {
@@ -486,6 +485,9 @@ func (c *crawl) later(ctx context.Context, ch *chain, status int, after time.Dur
 	c.part.stats.Retries++
 	c.w.Web.Retried()
 	if err := c.manners.hold(ctx, ch.at, wait); err != nil {
+		if c.costsPage(ch.at, err) {
+			return false, c.fail(ctx, ch, status, err.Error())
+		}
 		return false, err
 	}
 	return true, c.move(ch, Fetching)
@@ -533,6 +535,10 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string, forGood 
 		return false, c.end(ctx, ch, ending{status: Skipped, reason: fmt.Sprintf("redirects to %.500s: %s", location, why)})
 	}
 	r, err := c.manners.robots(ctx, u)
+	if c.costsPage(u, err) {
+		s.Requests++
+		return false, c.fail(ctx, ch, 0, fmt.Sprintf("redirects to %s: %s", to.address, err))
+	}
 	if err != nil {
 		return false, err
 	}

@@ -22,7 +22,7 @@ import (
 
 // Section 3.2 and 4.4: near pages first, in the order of discovery; each page
 // once; nothing out of scope; no deeper than max_depth. Also where there are no
-// pauses and a page is kept beside the next request.
+// pauses.
 func TestBreadthFirst(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
@@ -100,9 +100,13 @@ func TestSessionMaxPages(t *testing.T) {
 		_, reason := w.run()
 		require.Equal(t, "", reason)
 		w.policy.ProviderID = "q"
-		_, reason = w.run()
-		require.Equal(t, reasonSessionMax, reason)
+		state, reason := w.run()
+		require.Equal(t, []any{OutOfBudget, reasonSessionMax}, []any{state, reason})
 		require.Equal(t, []string{"/docs", "/docs/a", "/docs"}, w.paths())
+		w.newSession() // continues it
+		state, _ = w.run()
+		require.Equal(t, Done, state)
+		require.Equal(t, []string{"/docs/a"}, w.paths())
 	})
 }
 

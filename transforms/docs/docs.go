@@ -51,9 +51,6 @@ const (
 	// mostOutline bounds in bytes what is kept of one page for each of its blocks
 	// and chunks: its headings and its title, which they repeat, and their hashes.
 	mostOutline = 16 << 20
-	// mostAddress bounds a page's address and its key in bytes: PostgreSQL's index
-	// takes no more than 2,704.
-	mostAddress = 2_000
 	// mostLinks bounds what is kept of one page's links.
 	mostLinks = 2_000
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,6 +84,24 @@ func openDB(t *testing.T, dsn string) *db.DB {
 // run runs the job's graph once, as one command does.
 func (j *job) run(runner string) (Report, ledger.Tally) {
 	j.t.Helper()
+	id, cause := j.try(runner)
+	require.NoError(j.t, cause)
+	r, err := ReadReport(j.t.Context(), j.store, id)
+	require.NoError(j.t, err)
+	total, err := ledger.ReadTotal(j.t.Context(), j.store, id)
+	require.NoError(j.t, err)
+	return r, total
+}
+
+// fails runs the job's graph and gives why that failed.
+func (j *job) fails() error {
+	j.t.Helper()
+	_, cause := j.try("direct")
+	require.Error(j.t, cause)
+	return cause
+}
+
+func (j *job) try(runner string) (id string, cause error) {
 	j.mu.Lock()
 	j.runs++
 	cfg := j.cfg
@@ -93,16 +112,10 @@ func (j *job) run(runner string) (Report, ledger.Tally) {
 	visited, crawled := Visit(s, cfg, hosts)
 	lane.Total(s, cfg.Lane, listed, crawled, Conclude(s, cfg, visited))
 	_, err := beam.Run(j.t.Context(), runner, p)
-	var cause error
 	if w, ok := lane.Find(cfg.Lane.RunID); ok {
 		cause = w.Cause()
 	}
-	require.NoError(j.t, errors.Join(err, cause, lane.Close(cfg.Lane.RunID)))
-	r, err := ReadReport(j.t.Context(), j.store, cfg.Lane.RunID)
-	require.NoError(j.t, err)
-	total, err := ledger.ReadTotal(j.t.Context(), j.store, cfg.Lane.RunID)
-	require.NoError(j.t, err)
-	return r, total
+	return cfg.Lane.RunID, errors.Join(err, cause, lane.Close(cfg.Lane.RunID))
 }
 
 // each request's host and path, how often.
@@ -235,6 +248,67 @@ func TestLeftOut(t *testing.T) {
 	r, total = j.run("direct")
 	require.Equal(t, int64(1), total.Counts["providers"])
 	require.Len(t, r.Providers, 1)
+}
+
+// A provider that cannot be reached is not done and does not keep the session
+// open: the next run asks it again with all others. Where none can be reached
+// the run has failed. A provider that is purged while the run is at work, before
+// its turn, is not crawled.
+func TestNotDone(t *testing.T) {
+	j := newJob(t, dbtest.SQLite(t), webtest.Options{Latency: 2 * time.Millisecond})
+	j.cfg.Fallback, j.cfg.Lanes = false, 1
+	ids := map[string]string{} // host by provider
+	j.cfg.Policies = slices.DeleteFunc(j.cfg.Policies, func(p policy.Policy) bool { return p.Channel == policy.Context7 })
+	for _, p := range j.cfg.Policies {
+		ids[p.ProviderID] = p.Host()
+	}
+	require.Len(t, ids, 2)
+	dead := func(host string) { j.sim.Handle(host, http.HandlerFunc(breaking)) }
+	dead(ids["aws-ses"])
+	r, total := j.run("direct")
+	require.True(t, r.Complete)
+	require.Equal(t, int64(1), total.Counts[ProvidersNotDone])
+	states := func(r Report) map[string]State {
+		out := map[string]State{}
+		for _, p := range r.Providers {
+			out[p.Provider] = p.State
+		}
+		return out
+	}
+	require.Equal(t, map[string]State{"aws-ses": Unreachable, "toss-payments": Done}, states(r))
+	j.asked()
+
+	docsim.Install(j.sim.Handle, 1)
+	r, total = j.run("direct")
+	require.Equal(t, map[string]State{"aws-ses": Done, "toss-payments": Done}, states(r))
+	require.Zero(t, total.Counts[ProvidersNotDone])
+	asked := j.asked()
+	require.Len(t, asked, 12+11, "robots.txt of the one, which is kept of the other")
+
+	// Purged between the beginning of the run and its turn.
+	d := openDB(t, j.cfg.DB)
+	j.sim.Handle(ids["aws-ses"], http.HandlerFunc(breaking))
+	j.sim.Handle(ids["toss-payments"], http.HandlerFunc(breaking))
+	_, err := d.ExecContext(t.Context(), `DELETE FROM docs_robots`)
+	require.NoError(t, err)
+	cause := j.fails()
+	require.ErrorIs(t, cause, errNobody)
+	require.ErrorContains(t, cause, "none of the providers could be reached: aws-ses: it cannot be reached: its robots.txt: ")
+
+	docsim.Install(j.sim.Handle, 1)
+	w, err := lane.Open(t.Context(), j.cfg.Lane)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, lane.Close(j.cfg.Lane.RunID)) }()
+	fn := &visitFn{Config: j.cfg, w: w, db: d}
+	session, _, err := beginSession(t.Context(), d, "purged", time.Now())
+	require.NoError(t, err)
+	_, err = Purge(t.Context(), d, j.store, "aws-ses", time.Now())
+	require.NoError(t, err)
+	j.asked()
+	state, _, _, err := fn.provider(t.Context(), session, j.cfg.Policies[slices.IndexFunc(j.cfg.Policies, func(p policy.Policy) bool { return p.ProviderID == "aws-ses" })])
+	require.NoError(t, err)
+	require.Equal(t, Done, state)
+	require.Empty(t, j.asked())
 }
 
 // Migrations go forward from nothing, twice is once, and a file that is there stays.

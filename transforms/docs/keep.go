@@ -2,6 +2,7 @@ package docs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -25,6 +26,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parsing"
 	"github.com/newsfork/seed-engine/transforms/policy"
 	"github.com/newsfork/seed-engine/transforms/sitemap"
+	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
 
 // contentVersion changes when the same page makes other content than before,
@@ -53,8 +55,8 @@ func (c *crawl) link(base *url.URL, href string, seed bool) (l link, why string)
 		return link{}, err.Error()
 	}
 	l = link{key, u.String()}
-	if len(l.key) > mostAddress || len(l.address) > mostAddress {
-		return l, fmt.Sprintf("its address is over %d bytes", mostAddress)
+	if err := cmp.Or(untrusted.Key(l.key), untrusted.Key(l.address)); err != nil {
+		return l, "its address: " + err.Error()
 	}
 	if content.MaskEmails(l.address) != l.address {
 		return l, "an e-mail address is part of it"
@@ -237,7 +239,17 @@ func (c *crawl) end(ctx context.Context, ch *chain, e ending) error {
 			return err
 		}
 	}
-	return c.close(ctx, ch, e)
+	err := c.close(ctx, ch, e)
+	if !db.Rejected(err) {
+		return err
+	}
+	c.w.Log.Warn("page_rejected", "provider", c.policy.ProviderID, "url", ch.at.String(), "error", ledger.Redact(err.Error()))
+	letter := c.letter(ch.page, "database_rejected", err.Error())
+	letter.Retryable = false
+	if err := c.w.DeadLetter(ctx, letter); err != nil {
+		return err
+	}
+	return c.close(ctx, ch, ending{status: Failed, http: e.http, reason: "the database refused what it says"})
 }
 
 func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
@@ -353,7 +365,7 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 	}
 	h := e.resp.Header
 	if err := exec(`UPDATE pages SET etag = $1, last_modified = $2, content_hash = $3, read_by = $4, title = $5, chunks = $6, fetched_at = $7, gone_at = 0 WHERE provider = $8 AND key = $9`,
-		clean(h.Get("ETag")), clean(h.Get("Last-Modified")), e.read.hash, c.readBy, clean(e.read.title), len(e.read.chunks), now, id, p.key); err != nil {
+		validator(h.Get("ETag")), validator(h.Get("Last-Modified")), e.read.hash, c.readBy, clean(e.read.title), len(e.read.chunks), now, id, p.key); err != nil {
 		return err
 	}
 	if kind != "" {
@@ -415,8 +427,16 @@ func (c *crawl) writeLinks(ctx context.Context, tx *sql.Tx, key string, links []
 	return nil
 }
 
-// clean makes text fit for a database: valid UTF-8 without NUL.
-func clean(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "") }
+// clean makes text fit for a database.
+func clean(s string) string { return untrusted.Text(s, 0) }
+
+// validator is a header that a later request sends back: as it came, or not.
+func validator(s string) string {
+	if untrusted.Key(s) != nil {
+		return ""
+	}
+	return s
+}
 
 // stored are the links kept of a page.
 func (c *crawl) stored(ctx context.Context, key string) ([]link, error) {
@@ -665,13 +685,16 @@ func (c *crawl) sitemapBody(ctx context.Context, at string) (body []byte, why st
 		return nil, "on another host", nil
 	}
 	r, err := c.manners.robots(ctx, u)
+	if err == nil {
+		if line, ok := r.allowed(u); !ok {
+			return nil, line, nil
+		}
+		err = c.manners.turn(ctx, u)
+	}
+	if c.costsPage(u, err) {
+		return nil, err.Error(), nil
+	}
 	if err != nil {
-		return nil, "", err
-	}
-	if line, ok := r.allowed(u); !ok {
-		return nil, line, nil
-	}
-	if err := c.manners.turn(ctx, u); err != nil {
 		return nil, "", err
 	}
 	resp, err := c.w.Web.Get(ctx, web.Request{URL: at, Accept: "application/xml, text/xml, text/plain;q=0.8, */*;q=0.5", Timeout: pageTimeout, MaxBytes: 10 * maxPage, MaxRedirects: -1})

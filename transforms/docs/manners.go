@@ -27,7 +27,7 @@ const (
 var (
 	errStopped     = errors.New("the run was stopped")
 	errDayBudget   = errors.New("the day's budget of requests is used up")
-	errUnreachable = errors.New("its robots.txt cannot be reached")
+	errUnreachable = errors.New("it cannot be reached")
 )
 
 // heldError says that the host asked to be left alone for longer than a run waits.
@@ -55,10 +55,11 @@ type manners struct {
 
 	next  map[string]time.Time // by site: nothing is sent before
 	rules map[string]rules     // by origin
+	lost  map[string]error     // by origin: why its robots.txt was out of reach in this run
 }
 
 func newManners(cfg Config, w *lane.Worker, d *db.DB, c clock, delay time.Duration, stats *Stats) *manners {
-	return &manners{cfg: cfg, w: w, db: d, clock: c, delay: delay, stats: stats, next: map[string]time.Time{}, rules: map[string]rules{}}
+	return &manners{cfg: cfg, w: w, db: d, clock: c, delay: delay, stats: stats, next: map[string]time.Time{}, rules: map[string]rules{}, lost: map[string]error{}}
 }
 
 // gap draws a pause for the site of u: uniform in that part of two to four
@@ -255,7 +256,13 @@ func (m *manners) robots(ctx context.Context, u *url.URL) (rules, error) {
 	case !errors.Is(err, sql.ErrNoRows):
 		return rules{}, fmt.Errorf("reading the robots.txt kept of %s: %w", at, err)
 	}
+	if err := m.lost[at]; err != nil {
+		return rules{}, err
+	}
 	if status, body, err = m.askRobots(ctx, u); err != nil {
+		if errors.Is(err, errUnreachable) {
+			m.lost[at] = err // each of its pages would be a wait of 30 seconds
+		}
 		return rules{}, err
 	}
 	r := m.read(u, status, body, m.clock.now())
@@ -322,7 +329,7 @@ func (m *manners) askRobots(ctx context.Context, u *url.URL) (status int, body s
 			}
 			wait, again := backoff(0, retries, -1)
 			if !again || !transient(failure.Kind) {
-				return 0, "", fmt.Errorf("%w: %w", errUnreachable, failure)
+				return 0, "", fmt.Errorf("%w: its robots.txt: %w", errUnreachable, failure)
 			}
 			if err := m.hold(ctx, at, wait); err != nil {
 				return 0, "", err

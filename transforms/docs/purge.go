@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -50,14 +51,14 @@ func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 // purge removes what is a provider's, under its lease.
 func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time) (Purged, error) {
 	p := Purged{Provider: provider, Rows: map[string]int64{}, DeletionList: fmt.Sprintf("handoff/docs/deletions/%s-%s.jsonl", provider, now.UTC().Format("20060102T150405Z"))}
-	lease, err := d.Lease(ctx, "docs/provider/"+provider, "purge", time.Minute)
+	holder := lease.CurrentHolder()
+	holder.Job = Job
+	l, err := lease.Acquire(ctx, lease.InDB(d), "docs/provider/"+provider, holder, time.Minute)
 	if err != nil {
 		return p, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	release := lease.Keep(ctx, cancel)
-	defer func() { _ = release() }() // it expires by itself
+	ctx, release := l.Keep(ctx, func(lease.Event) {}) // ctx ends with it, and says so
+	defer func() { _ = release() }()                  // it expires by itself
 
 	// The list first: after the rows nobody knows the ids any more.
 	if err := p.list(ctx, d, s); err != nil {

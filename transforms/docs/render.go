@@ -229,6 +229,9 @@ func (r *renderer) part(ctx context.Context, page *url.URL, asked *fetch.EventRe
 		return p, false, nil
 	}
 	rules, err := r.c.manners.robots(ctx, u)
+	if r.c.costsPage(u, err) {
+		return asset{}, true, nil // the page does without it
+	}
 	if err != nil {
 		return asset{}, true, err
 	}
@@ -236,6 +239,9 @@ func (r *renderer) part(ctx context.Context, page *url.URL, asked *fetch.EventRe
 		return asset{}, true, nil
 	}
 	if err := r.c.manners.turn(ctx, u); err != nil {
+		if r.c.costsPage(u, err) {
+			err = nil
+		}
 		return asset{}, true, err
 	}
 	resp, err := r.c.w.Web.Get(ctx, web.Request{URL: u.String(), Accept: "*/*", Header: http.Header{"Accept-Language": {acceptLanguage}}, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: -1})

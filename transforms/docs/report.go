@@ -245,8 +245,8 @@ func (r ProviderReport) alerts(s Stats, l Thresholds) (out []Alert) {
 		out = append(out, Alert{Name: name, Provider: r.Provider, Value: value, Limit: limit, Text: r.Name + ": " + fmt.Sprintf(format, args...)})
 	}
 	switch {
-	case r.Reason == reasonUnreachable && l.SuccessRate > 0:
-		say("success_rate", 0, l.SuccessRate, "not even its robots.txt can be reached")
+	case r.State == Unreachable && l.SuccessRate > 0:
+		say("success_rate", 0, l.SuccessRate, "it cannot be reached")
 	case s.Requests > 0 && r.SuccessRate < l.SuccessRate:
 		say("success_rate", r.SuccessRate, l.SuccessRate, "%.1f %% of its requests were answered by 200 or 304, under %.4g %%", r.SuccessRate, l.SuccessRate)
 	}

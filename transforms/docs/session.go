@@ -14,11 +14,14 @@ import (
 // State is where a provider's part of a session stands.
 type State string
 
-// The states of a provider's part.
+// The states of a provider's part. Only Done says that there is nothing left to
+// ask; what the others lack is asked for in the next session.
 const (
-	Open State = "open" // under way, or broken off: the next run goes on with it
-	Held State = "held" // the host asked to be left alone for long: a later run goes on with it
-	Done State = "done" // nothing is left, or a limit was reached
+	Open        State = "open"          // under way, or broken off: the next run continues it
+	Held        State = "held"          // the host asks for a pause of more than ten minutes: a later run continues it
+	OutOfBudget State = "out_of_budget" // the day's requests or the session's pages are used up: a later run continues it
+	Unreachable State = "unreachable"   // its robots.txt, or none of its seeds, could be fetched: the next session begins it again
+	Done        State = "done"          // nothing is left, or its own max_pages was reached
 )
 
 // beginSession goes on with the session that an earlier run left open, or
@@ -94,8 +97,8 @@ type part struct {
 	fresh     bool // nothing was done in it yet
 }
 
-// enter gives the provider's part of the session, made or gone on with. A part
-// that was held in an earlier session moves to this one with its frontier.
+// enter gives the provider's part of the session, made or continued. A part that
+// an earlier session left held or out of budget moves to this one with its frontier.
 func enter(ctx context.Context, d *db.DB, session, provider, runID string, now time.Time) (part, error) {
 	var p part
 	err := d.Tx(ctx, func(tx *sql.Tx) error {
@@ -108,8 +111,8 @@ func enter(ctx context.Context, d *db.DB, session, provider, runID string, now t
 		err := read()
 		if errors.Is(err, sql.ErrNoRows) {
 			var earlier string
-			err = tx.QueryRowContext(ctx, `SELECT session FROM runs WHERE provider = $1 AND state = $2 AND active_at > $3 ORDER BY active_at DESC LIMIT 1`,
-				provider, Held, db.Micros(now.Add(-resumeWithin))).Scan(&earlier)
+			err = tx.QueryRowContext(ctx, `SELECT session FROM runs WHERE provider = $1 AND state IN ($2, $3) AND active_at > $4 ORDER BY active_at DESC LIMIT 1`,
+				provider, Held, OutOfBudget, db.Micros(now.Add(-resumeWithin))).Scan(&earlier)
 			switch {
 			case err == nil:
 				if _, err := tx.ExecContext(ctx, `UPDATE runs SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider); err != nil {
@@ -138,6 +141,12 @@ func enter(ctx context.Context, d *db.DB, session, provider, runID string, now t
 			return nil
 		}
 		p.fresh = p.queued == 0
+		if p.state == Unreachable { // its seeds, if it came to them
+			if _, err := tx.ExecContext(ctx, `UPDATE pages SET status = $1, retries = 0 WHERE provider = $2 AND session = $3 AND depth = 0 AND status = $4`,
+				Queued, provider, session, Failed); err != nil {
+				return err
+			}
+		}
 		// What was in the middle of something when its worker died begins again;
 		// the tries that it had used up stay used up.
 		if _, err := tx.ExecContext(ctx, `UPDATE pages SET status = $1 WHERE provider = $2 AND session = $3 AND status IN ($4, $5, $6, $7, $8, $9, $10)`,

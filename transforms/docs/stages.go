@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/policy"
@@ -40,6 +42,7 @@ type Host struct {
 type Visited struct {
 	Provider string
 	State    string
+	Reason   string
 }
 
 // List opens the session and says which providers are crawled in it.
@@ -187,8 +190,8 @@ func (fn *visitFn) visit(ctx context.Context, h Host) outcome {
 	out := outcome{host: h}
 	for _, id := range h.Providers {
 		i := slices.IndexFunc(fn.Config.Policies, func(p policy.Policy) bool { return p.ProviderID == id })
-		state, stats, err := fn.provider(ctx, h.Session, fn.Config.Policies[i])
-		out.visited = append(out.visited, Visited{Provider: id, State: string(state)})
+		state, reason, stats, err := fn.provider(ctx, h.Session, fn.Config.Policies[i])
+		out.visited = append(out.visited, Visited{Provider: id, State: string(state), Reason: reason})
 		t := ledger.Tally{Counts: stats.counts()}
 		fn.w.Count(t)
 		out.tally.Add(t)
@@ -214,89 +217,62 @@ func (s Stats) since(o Stats) Stats {
 }
 
 // provider crawls one provider under its lease, and gives what this run added.
-func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy) (State, Stats, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	lost := func(err error) {
-		fn.w.Log.Error("lease_lost", "provider", p.ProviderID, "error", err.Error())
-		cancel()
+func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy) (State, string, Stats, error) {
+	ttl, place := cmp.Or(fn.Config.LeaseTTL, leaseTTL), lease.InDB(fn.db)
+	ctx, release, err := fn.w.Lease(ctx, place, ttl, true, nil, "docs/provider/"+p.ProviderID)
+	var held *lease.HeldError
+	if errors.As(err, &held) {
+		fn.w.Log.Warn("provider_busy", "lease", held.Name, "holder", held.Holder.String())
+		return Open, "", Stats{}, nil
 	}
-	release, ok, err := fn.hold(ctx, []string{"docs/provider/" + p.ProviderID}, true, lost)
-	if err != nil || !ok {
-		return Open, Stats{}, err
+	if err != nil || ctx == nil {
+		return Open, "", Stats{}, err
 	}
 	defer release()
 	var slots []string
 	for i := range MaxHosts {
 		slots = append(slots, fmt.Sprintf("docs/slot/%d", i))
 	}
-	leave, ok, err := fn.hold(ctx, slots, false, lost)
-	if err != nil || !ok {
-		return Open, Stats{}, err
+	ctx, leave, err := fn.w.Lease(ctx, place, ttl, false, nil, slots...)
+	if err != nil || ctx == nil {
+		return Open, "", Stats{}, err
 	}
 	defer leave()
 	off, err := disabled(ctx, fn.db)
 	if err != nil {
-		return Open, Stats{}, err
+		return Open, "", Stats{}, err
 	}
 	if off[p.ProviderID] { // purged since this run began
 		fn.w.Log.Warn("provider_left_out", "provider", p.ProviderID, "reason", "it was purged and not enabled again")
-		return Done, Stats{}, nil
+		return Done, "", Stats{}, nil
 	}
 	in, err := enter(ctx, fn.db, session, p.ProviderID, fn.Config.Lane.RunID, time.Now())
 	if err != nil {
-		return Open, Stats{}, err
+		return Open, "", Stats{}, err
 	}
 	if in.state == Done {
 		fn.w.Log.Info("provider_done_before", "provider", p.ProviderID, "session", session)
-		return Done, Stats{}, nil
+		return Done, "", Stats{}, nil
 	}
 	before := in.stats
 	c := newCrawl(fn.Config, fn.w, fn.db, systemClock, p, in)
 	fn.w.Log.Info("provider_started", "provider", p.ProviderID, "host", p.Host(), "fresh", in.fresh)
-	state, _, err := c.run(ctx)
-	fn.w.Log.Info("provider_ended", "provider", p.ProviderID, "state", state)
-	return state, c.part.stats.since(before), err
+	state, reason, err := c.run(ctx)
+	fn.w.Log.Info("provider_ended", "provider", p.ProviderID, "state", state, "reason", reason)
+	return state, reason, c.part.stats.since(before), err
 }
 
-// hold takes one of the leases that names list, and waits for it. A holder
-// that died leaves its lease to expire; where giveUp is set, one that is seen
-// to live is another run at work on the same, and ok is false.
-func (fn *visitFn) hold(ctx context.Context, names []string, giveUp bool, lost func(error)) (release func(), ok bool, err error) {
-	ttl := cmp.Or(fn.Config.LeaseTTL, leaseTTL)
-	expiry := map[string]time.Time{}
-	for {
-		for _, name := range names {
-			l, err := fn.db.Lease(ctx, name, fn.Config.Lane.RunID, ttl)
-			var other *db.HeldError
-			switch {
-			case err == nil:
-				giveBack := l.Keep(ctx, lost)
-				return func() {
-					if err := giveBack(); err != nil { // it expires by itself
-						fn.w.Log.Warn("lease_not_released", "lease", name, "error", ledger.Redact(err.Error()))
-					}
-				}, true, nil
-			case !errors.As(err, &other):
-				return nil, false, err
-			case expiry[name].IsZero():
-				expiry[name] = other.ExpiresAt
-			case giveUp && other.ExpiresAt.After(expiry[name]):
-				fn.w.Log.Warn("provider_busy", "lease", name, "holder", other.Holder)
-				return nil, false, nil
-			}
-		}
-		t := time.NewTimer(min(time.Second, ttl/5))
-		select {
-		case <-t.C:
-		case <-fn.w.Stopping():
-		case <-ctx.Done():
-		}
-		t.Stop()
-		if !fn.w.Proceed(ctx) {
-			return nil, false, nil
-		}
-	}
+// ProvidersNotDone counts the providers that were left held, out of budget or
+// unreachable.
+const ProvidersNotDone = "providers_not_done"
+
+var errNobody = errors.New("none of the providers could be reached")
+
+// keepsOpen says whether the session is to be continued for this provider. One
+// that is held, unreachable or used the session's pages up is asked again in the
+// next session, which asks all others too.
+func (v Visited) keepsOpen() bool {
+	return State(v.State) == Open || State(v.State) == OutOfBudget && v.Reason != reasonSessionMax
 }
 
 // Conclude ends the session when no provider of this run is left open in it,
@@ -321,12 +297,25 @@ func (fn *reportFn) Setup(ctx context.Context) (err error) {
 
 func (fn *reportFn) ProcessElement(ctx context.Context, session string, values func(*Visited) bool, emitTally func([]byte)) error {
 	open := false
-	seen := map[string]bool{}
+	seen, unreachable := map[string]bool{}, []string{}
+	tally := ledger.Tally{Counts: map[string]int64{}}
 	for v := (Visited{}); values(&v); v = (Visited{}) {
-		if v.Provider != "" {
-			seen[v.Provider] = true
-			open = open || State(v.State) == Open
+		if v.Provider == "" {
+			continue
 		}
+		seen[v.Provider] = true
+		open = open || v.keepsOpen()
+		switch State(v.State) {
+		case Unreachable:
+			unreachable = append(unreachable, v.Provider+": "+v.Reason)
+			tally.Count(ProvidersNotDone, 1)
+		case Held, OutOfBudget:
+			tally.Count(ProvidersNotDone, 1)
+		}
+	}
+	if len(seen) > 0 && len(unreachable) == len(seen) {
+		slices.Sort(unreachable)
+		fn.w.Stop(fmt.Errorf("%w: %s; look at this machine's network and at the policies' seed_urls", errNobody, strings.Join(unreachable[:min(3, len(unreachable))], "; ")))
 	}
 	off, err := disabled(ctx, fn.db)
 	if err != nil {
@@ -358,5 +347,5 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 	if err := WriteReport(ctx, fn.w.Store, fn.Config.Lane.RunID, r); err != nil {
 		return err
 	}
-	return lane.EmitPart(fn.w, emitTally, ledger.Tally{})
+	return lane.EmitPart(fn.w, emitTally, tally)
 }

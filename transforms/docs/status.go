@@ -28,11 +28,12 @@ const (
 )
 
 // transitions are the arrows of appendix B, and those that sections 4.1 to 4.3
-// and 5.4 add: a redirect's target is checked again, so it may be refused there.
+// and 5.4 add: a redirect's target is checked again, so it may be refused there,
+// and robots.txt of an origin beside the provider's own may be out of reach.
 var transitions = map[Status][]Status{
 	"":          {Queued},
 	Queued:      {RobotsCheck},
-	RobotsCheck: {Fetching, Blocked},
+	RobotsCheck: {Fetching, Blocked, Failed},
 	Fetching:    {Parsing, Redirecting, RateLimited, Retry, Failed, NotModified, Deleted, Skipped, TooLarge},
 	Redirecting: {Fetching, Failed, Blocked, Skipped},
 	RateLimited: {Fetching, Failed},

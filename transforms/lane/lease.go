@@ -2,10 +2,11 @@ package lane
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -14,13 +15,55 @@ import (
 // run says nothing else.
 const DefaultLeaseTTL = 30 * time.Second
 
-// leaseLook is how often a lane that another worker holds is looked at again.
+// leaseLook is how often Vacate looks again.
 const leaseLook = time.Second
+
+var runLeases = struct {
+	sync.Mutex
+	of map[string]*lease.Lease
+}{of: map[string]*lease.Lease{}}
+
+// Under says that this process has the lease of a run, so that its worker here
+// sends and writes nothing without it. Close ends that.
+func Under(runID string, l *lease.Lease) {
+	runLeases.Lock()
+	defer runLeases.Unlock()
+	if l == nil {
+		delete(runLeases.of, runID)
+		return
+	}
+	runLeases.of[runID] = l
+}
+
+// allowed waits until everything that is done under ctx has its leases.
+func (w *Worker) allowed(ctx context.Context, wait bool) error {
+	var of []*lease.Lease
+	if w.lease != nil {
+		of = []*lease.Lease{w.lease}
+	}
+	allow := lease.Allow(of...)
+	if err := allow(ctx, false); err == nil || !wait {
+		return err
+	}
+	ctx, cancel := w.Context(ctx) // a stop ends the wait
+	defer cancel()
+	err := allow(ctx, true)
+	if w.lease != nil && w.lease.Lost() {
+		w.Stop(err)
+	}
+	return err
+}
+
+func (w *Worker) holder() lease.Holder {
+	h := lease.CurrentHolder()
+	h.RunID, h.Job = w.cfg.RunID, w.cfg.Job
+	return h
+}
 
 // Hold takes the lease of lane n of so many, and waits while a worker of an
 // earlier run, or of an earlier try of this one, still has it: a killed
-// launcher leaves its workers at work (design.md, Leases). The context it
-// gives ends when the lease is lost, and then nothing more may be sent; release
+// launcher leaves its workers at work. Under the context it gives nothing is
+// sent or written without the lease, and it ends when that is lost; release
 // gives the lease back. held is false when the run was stopped meanwhile.
 //
 // Where all lanes live and die with the launcher the run's own lease is enough,
@@ -33,66 +76,49 @@ func (w *Worker) Hold(ctx context.Context, n, of int) (within context.Context, r
 	if ttl <= 0 {
 		ttl = DefaultLeaseTTL
 	}
-	holder := ledger.CurrentHolder()
-	holder.RunID, holder.Job = w.cfg.RunID, w.cfg.Job
 	name := fmt.Sprintf("%s/%d/%d", ledger.LanesOf(w.cfg.Job), of, n)
-	for said := false; ; said = true {
-		if !w.Proceed(ctx) {
-			return ctx, func() {}, false, ctx.Err()
-		}
-		l, err := ledger.Acquire(ctx, w.Store, name, holder, ttl)
-		var other *ledger.HeldError
-		switch {
-		case err == nil:
-			within, release = w.keep(ctx, n, l)
-			return within, release, true, nil
-		case !errors.As(err, &other):
-			return ctx, func() {}, false, fmt.Errorf("holding lane %d: %w", n, err)
-		case !said:
-			w.Log.Warn("lane_waits", "lane", n, "holder", other.Holder.String(), "until", other.ExpiresAt)
-		}
-		t := time.NewTimer(leaseLook)
-		select {
-		case <-t.C:
-		case <-w.Stopping():
-		case <-ctx.Done():
-		}
-		t.Stop()
-	}
-}
-
-// keep renews a lane's lease until its release.
-func (w *Worker) keep(ctx context.Context, n int, l *ledger.Lease) (within context.Context, release func()) {
-	within, cancel := context.WithCancel(ctx)
-	stop := l.Keep(within, func(lost error) {
-		w.Log.Error("lane_lost", "lane", n, "error", ledger.Redact(lost.Error()))
+	within, release, err = w.Lease(ctx, lease.InStore(w.Store), ttl, false, func() {
 		w.mu.Lock()
 		w.letterTally.Count(ledger.LanesLost, 1)
 		w.mu.Unlock()
-		cancel()
+	}, name)
+	if err != nil || within == nil {
+		return ctx, func() {}, false, err
+	}
+	return within, release, true, nil
+}
+
+// Lease acquires one of the leases that names list and keeps it, as Hold does.
+// It waits, and with giveUp only for a holder that is not seen to live; else the
+// error is a *lease.HeldError. within is nil when the run was stopped meanwhile.
+// lost, when set, is called when the lease is lost, before within ends.
+func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(), names ...string) (within context.Context, release func(), err error) {
+	waiter := lease.Waiter{Place: p, Holder: w.holder(), TTL: ttl, Proceed: w.Proceed, Stopping: w.Stopping(), Waits: ledger.LeaseWaits(w.Log), Dead: ledger.Gone(w.Store)}
+	l, err := waiter.Wait(ctx, giveUp, names...)
+	if err != nil || l == nil {
+		return nil, func() {}, err
+	}
+	tell := ledger.LeaseEvents(w.Log)
+	within, giveBack := l.Keep(ctx, func(e lease.Event) {
+		tell(e)
+		if e.Kind == lease.Lost && lost != nil {
+			lost()
+		}
 	})
 	return within, func() {
-		lost := l.Lost()
-		stop()
-		cancel()
-		if lost {
-			return
+		if err := giveBack(); err != nil { // it expires by itself
+			w.Log.Warn("lease_not_released", "lease", l.Name(), "error", ledger.Redact(err.Error()))
 		}
-		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer done()
-		if err := l.Release(ctx); err != nil { // it expires by itself
-			w.Log.Warn("lane_not_released", "lane", n, "error", ledger.Redact(err.Error()))
-		}
-	}
+	}, nil
 }
 
 // Vacate waits until no worker of an earlier run of the job holds one of its
 // lanes: with another number of lanes a host lies in a lane of another name.
 // The launcher, which has the job's own lease, calls it before it submits a job
 // whose workers are elsewhere; waits is told for whom it waits.
-func Vacate(ctx context.Context, s store.Store, job string, waits func(ledger.Holder)) error {
+func Vacate(ctx context.Context, s store.Store, job string, waits func(lease.Holder)) error {
 	for said := false; ; {
-		holder, held, err := ledger.HolderUnder(ctx, s, ledger.LanesOf(job))
+		holder, held, err := lease.HolderUnder(ctx, s, ledger.LanesOf(job))
 		if err != nil {
 			return fmt.Errorf("looking for lanes that an earlier run still holds: %w", err)
 		}

@@ -2,15 +2,22 @@ package lane
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web"
 )
 
 // leasing is a worker of a run whose workers are elsewhere.
@@ -131,7 +138,7 @@ func TestVacate(t *testing.T) {
 		begin := time.Now()
 		var waited []string
 		vacate := func() {
-			if err := Vacate(t.Context(), s, "seed", func(h ledger.Holder) { waited = append(waited, h.RunID) }); err != nil {
+			if err := Vacate(t.Context(), s, "seed", func(h lease.Holder) { waited = append(waited, h.RunID) }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -151,4 +158,76 @@ func TestVacate(t *testing.T) {
 			t.Errorf("waited %v for %v, want 22s for one run, told once", took, waited)
 		}
 	})
+}
+
+// A process that was suspended past its run's lease sends and writes nothing until
+// it knows that nobody took it over, and nothing at all when somebody did.
+func TestNothingIsSentOrWrittenWithoutTheRunsLease(t *testing.T) {
+	for name, taken := range map[string]bool{"taken over": true, "not taken over": false} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			var sent atomic.Int64
+			site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))
+			defer site.Close()
+			clock, err := db.Open(ctx, "sqlite:///:memory:")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = clock.Close() }()
+			var asleep atomic.Int64
+			clock.Now = func() time.Time { return time.Now().Add(time.Duration(asleep.Load())) }
+			l, err := lease.Acquire(ctx, lease.InDB(clock), "run", lease.Holder{Host: "a"}, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			Under(name, l)
+			w, err := Open(ctx, Config{Job: "seed", RunID: name, Store: fmt.Sprintf("mem://suspended-%d", memories.Add(1)), Web: web.Config{AllowPrivate: true}, LogFormat: "json", LogLevel: 12})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = Close(name) }()
+			d, err := w.DB(ctx, "sqlite:///:memory:", func(ctx context.Context, d *db.DB) error {
+				_, err := d.ExecContext(ctx, `CREATE TABLE kept (n INTEGER)`)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			does := map[string]func() error{
+				"request": func() error { _, err := w.Web.Get(ctx, web.Request{URL: site.URL}); return err },
+				"put":     func() error { return w.Store.Put(ctx, "a", strings.NewReader("x"), store.PutOptions{}) },
+				"create": func() error {
+					return w.Store.PutIfAbsent(ctx, fmt.Sprint("b", time.Now().UnixNano()), strings.NewReader("x"), store.PutOptions{})
+				},
+				"delete":      func() error { return w.Store.Delete(ctx, "a") },
+				"statement":   func() error { _, err := d.ExecContext(ctx, `INSERT INTO kept VALUES (1)`); return err },
+				"transaction": func() error { return d.Tx(ctx, func(tx *sql.Tx) error { return nil }) },
+			}
+			for what, do := range does {
+				if err := do(); err != nil {
+					t.Errorf("%s with the lease: %v", what, err)
+				}
+			}
+			before := sent.Load()
+			for what, do := range does {
+				asleep.Add(int64(2 * time.Minute))
+				if taken && !l.Lost() {
+					if _, err := lease.Acquire(ctx, lease.InDB(clock), "run", lease.Holder{Host: "b"}, 24*time.Hour); err != nil {
+						t.Fatal(err)
+					}
+				}
+				epoch := l.Epoch()
+				err := do()
+				if taken != errors.Is(err, lease.ErrLost) || !taken && (err != nil || l.Epoch() == epoch) {
+					t.Errorf("%s: %v, in epoch %d after %d", what, err, l.Epoch(), epoch)
+				}
+			}
+			if n := sent.Load() - before; taken && n != 0 || !taken && n != 1 {
+				t.Errorf("%d requests were sent", n)
+			}
+			if taken && (!w.Stopped() || w.ctx.Err() == nil) {
+				t.Error("the worker was not stopped at once")
+			}
+		})
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
@@ -41,6 +42,7 @@ type Worker struct {
 	Log   *slog.Logger
 
 	cfg      Config
+	lease    *lease.Lease // the run's, where this process has it
 	calls    *store.Calls
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -87,7 +89,11 @@ func Open(ctx context.Context, cfg Config) (*Worker, error) {
 		return nil, fmt.Errorf("opening the worker's web client: %w", err)
 	}
 	w := &Worker{cfg: cfg, Web: client, calls: new(store.Calls), stopping: make(chan struct{}), endLog: func() error { return nil }}
-	w.Store = store.Counted(s, w.calls)
+	runLeases.Lock()
+	w.lease = runLeases.of[cfg.RunID]
+	runLeases.Unlock()
+	w.Store = store.Guarded(store.Counted(s, w.calls), func(ctx context.Context) error { return w.allowed(ctx, true) })
+	client.Allow = func(ctx context.Context) error { return w.allowed(ctx, true) }
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if cfg.Leases { // this process may have been started for a run that is over
 		if err := w.obey(ctx); err != nil {
@@ -125,6 +131,7 @@ func Close(runID string) error {
 	w, ok := workers.open[runID]
 	delete(workers.open, runID)
 	workers.Unlock()
+	Under(runID, nil)
 	if !ok {
 		return nil
 	}
@@ -154,6 +161,7 @@ func (w *Worker) DB(ctx context.Context, dsn string, migrate func(context.Contex
 	if err := migrate(ctx, d); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the worker's database: %w", err), d.Close())
 	}
+	d.Allow = w.allowed
 	w.sql.open = d
 	return d, nil
 }
@@ -189,7 +197,8 @@ func (w *Worker) obey(ctx context.Context) error {
 }
 
 // Stop lets nothing new begin; what is in flight may end within the grace
-// time and is cut after it. A cause marks the run as failed by it: here by
+// time and is cut after it; at once when the cause is a lost lease, for another
+// process may be at the same work. A cause marks the run as failed by it: here by
 // Cause, elsewhere by the count that reaches the run's total.
 func (w *Worker) Stop(cause error) {
 	w.stopOnce.Do(func() {
@@ -201,6 +210,10 @@ func (w *Worker) Stop(cause error) {
 			w.mu.Unlock()
 		}
 		close(w.stopping)
+		if errors.Is(cause, lease.ErrLost) {
+			w.cancel()
+			return
+		}
 		time.AfterFunc(w.cfg.Grace, w.cancel)
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
 
 // File is a parsed robots.txt. It is read-only after Parse and safe for
@@ -86,7 +88,7 @@ func Parse(body []byte) *File {
 				continue
 			}
 			seen[value] = true
-			if absoluteHTTP(value) {
+			if absoluteHTTP(value) && len(value) <= untrusted.MaxKey {
 				f.sitemaps = append(f.sitemaps, value)
 			} else {
 				f.invalidSitemaps = append(f.invalidSitemaps, value)
@@ -146,7 +148,7 @@ func (f *File) CrawlDelay(agent string) (time.Duration, bool) {
 }
 
 // Sitemaps is the values of the Sitemap records that are absolute http or https
-// URLs, as written, in the file's order and without repetitions.
+// URLs of at most untrusted.MaxKey bytes, as written, in the file's order and without repetitions.
 func (f *File) Sitemaps() []string { return f.sitemaps }
 
 // InvalidSitemaps is the other values of Sitemap records, for the log.

@@ -102,3 +102,15 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A Sitemap line that is longer than any URL that can be kept names none.
+func TestLongSitemap(t *testing.T) {
+	long := "https://demo.example/" + strings.Repeat("s", 3000)
+	f := robots.Parse([]byte("Sitemap: " + long + "\nSitemap: https://demo.example/s.xml\n"))
+	if got := f.Sitemaps(); len(got) != 1 || got[0] != "https://demo.example/s.xml" {
+		t.Errorf("Sitemaps() = %.100q", got)
+	}
+	if got := f.InvalidSitemaps(); len(got) != 1 || got[0] != long {
+		t.Errorf("InvalidSitemaps() = %.100q", got)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parsing"
 	"github.com/newsfork/seed-engine/transforms/robots"
 	"github.com/newsfork/seed-engine/transforms/sitemap"
+	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
 
 // Limits of the seed's section 4.3.2 and of spec/seed.md, Collect.
@@ -27,6 +28,8 @@ const (
 	sitemapMax    = 10 << 20
 	maxCandidates = 20
 	maxRedirects  = 5
+
+	maxLogged = 500 // bytes of a stranger's text in a log line
 
 	acceptRobots  = "text/plain, */*"
 	acceptSitemap = "application/xml, text/xml, */*"
@@ -90,7 +93,7 @@ func (c *collector) collect(ctx context.Context, name string, wishes []wish) (fi
 		f.metadata.Robots.SitemapURLs = c.rules.Sitemaps()
 	}
 	for _, bad := range c.rules.InvalidSitemaps() {
-		log.Warn("invalid_sitemap_url_in_robots", "url", bad)
+		log.Warn("invalid_sitemap_url_in_robots", "url", untrusted.Line(bad, maxLogged))
 	}
 	if r.truncated && len(r.body) >= robotsMax {
 		log.Warn("robots_file_too_large", "limit", robotsMax)
@@ -242,7 +245,7 @@ func (c *collector) robotsMetadata(f fetched) metadata.Robots {
 	if m.Exists {
 		m.FetchedAt = metadata.Timestamp(f.at)
 	}
-	if f.final != "" && f.final != f.url {
+	if f.final != "" && f.final != f.url && untrusted.Key(f.final) == nil {
 		m.FinalURL = f.final
 	}
 	m.ResponseMS = f.milliseconds()

@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/domain"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/rawfile"
+	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
 
 func init() {
@@ -173,7 +174,7 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 			d, notes, err = domain.FromRecord(r.RawURL, r.NormalizedDomain, r.DomainID, raw.Partition.Country)
 		}
 		if err != nil {
-			log.Warn("domain_extraction_failed", "record_index", r.Index, "url", r.RawURL, "error", err.Error())
+			log.Warn("domain_extraction_failed", "record_index", r.Index, "url", untrusted.Line(r.RawURL, maxLogged), "error", untrusted.Line(err.Error(), maxLogged))
 			x.Bad++
 			if x.FirstBad == nil {
 				x.FirstBad = fmt.Errorf("record %d: %w", r.Index, err)

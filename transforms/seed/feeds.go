@@ -13,6 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/metadata"
 	"github.com/newsfork/seed-engine/transforms/parsing"
 	"github.com/newsfork/seed-engine/transforms/sitemap"
+	"github.com/newsfork/seed-engine/transforms/untrusted"
 )
 
 // maxFeeds bounds the feed addresses that are asked at one domain.
@@ -38,7 +39,7 @@ func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best fetc
 	if c.cfg.Collect.Homepage {
 		status, failure := page.outcome()
 		m := &metadata.Homepage{URL: home, StatusCode: status, Error: cmp.Or(left, failure), ContentLength: int64(len(page.body)), Exists: page.ok() && len(page.body) > 0}
-		if page.final != "" && page.final != home {
+		if page.final != "" && page.final != home && untrusted.Key(page.final) == nil {
 			m.FinalURL = page.final
 		}
 		m.Truncated, m.ResponseMS = page.truncated, page.milliseconds()

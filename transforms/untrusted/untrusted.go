@@ -17,7 +17,7 @@ const MaxKey = 2000
 
 // The reasons why Key refuses a URL or an id.
 var (
-	ErrTooLong = fmt.Errorf("it is longer than %d bytes", MaxKey)
+	ErrTooLong = fmt.Errorf("it is over %d bytes long", MaxKey)
 	ErrUnclean = errors.New("it holds control characters or bytes that are not UTF-8")
 )
 

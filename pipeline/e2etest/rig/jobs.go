@@ -60,10 +60,17 @@ func Docs(t testing.TB, w Web) Job {
 func News(t testing.TB, w Web) Job {
 	t.Helper()
 	newssim.Install(w.Handle, time.Now())
-	publishers, err := filepath.Abs("../../../testdata/publishers")
+	root, err := filepath.Abs(".")
+	for err == nil && filepath.Dir(root) != root { // the module's, wherever in it the test is
+		if _, missing := os.Stat(filepath.Join(root, "go.mod")); missing == nil {
+			break
+		}
+		root = filepath.Dir(root)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	publishers := filepath.Join(root, "testdata", "publishers")
 	return Job{Least: 40, Args: []string{"--job=news", "--publishers=" + publishers, "--concurrency=4"}, Env: []string{"NEWS_DELAY_SECONDS=0.2", "NEWS_PROVIDERS_MK_ENABLED=true", "NEWS_PROVIDERS_HANKYUNG_ENABLED=true"},
 		Queries: []string{`SELECT source || ' ' || canonical_url || ' ' || external_id || ' ' || title || ' ' || content_hash FROM news_articles`}}
 }

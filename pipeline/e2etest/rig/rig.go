@@ -20,6 +20,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/sockets"
 )
 
 // Program is the binary under test. Main builds it.
@@ -398,4 +399,23 @@ func OneAtATime(t testing.TB, log []webtest.LoggedRequest) {
 			}
 		}
 	}
+}
+
+// Sockets gives the sockets that the program and its children have open to
+// others' packets, at any time until it is done.
+func (c *Child) Sockets(t testing.TB, done func() bool) (all []sockets.Socket) {
+	t.Helper()
+	seen := map[sockets.Socket]bool{}
+	Eventually(t, "what the sockets are looked at for", 3*time.Minute, func() bool {
+		over := c.Ended() || done()
+		found, err := sockets.Of(c.Cmd.Process.Pid)
+		if err != nil {
+			Missing(t, err)
+		}
+		for _, s := range found {
+			seen[s] = true
+		}
+		return over
+	})
+	return slices.Collect(maps.Keys(seen))
 }

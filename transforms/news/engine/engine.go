@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
@@ -122,7 +123,7 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 		}()
 	}
 	var stop *errStop
-	if err != nil && within != nil && ctx.Err() == nil && errors.Is(context.Cause(within), db.ErrLost) {
+	if err != nil && within != nil && ctx.Err() == nil && errors.Is(context.Cause(within), lease.ErrLost) {
 		err = &errStop{Cut, "another run took it over"}
 	}
 	if errors.As(err, &stop) {
@@ -150,37 +151,29 @@ type visit struct {
 
 // hold takes the provider's lease: two runs never crawl one publisher together.
 func (v *visit) hold(ctx context.Context) (within context.Context, release func(), err error) {
-	ttl := cmp.Or(v.LeaseTTL, leaseTTL)
-	var expiry time.Time
-	for {
-		l, err := v.DB.Lease(ctx, v.Job+"/provider/"+v.p.ID(), v.RunID, ttl)
-		var other *db.HeldError
-		switch {
-		case err == nil:
-			within, cancel := context.WithCancelCause(ctx)
-			giveBack := l.Keep(within, func(lost error) { cancel(lost) })
-			return within, func() {
-				if err := giveBack(); err != nil { // it expires by itself
-					v.log.Warn("lease_not_released", "error", ledger.Redact(err.Error()))
-				}
-				cancel(nil)
-			}, nil
-		case !errors.As(err, &other):
-			return nil, nil, err
-		case !expiry.IsZero() && other.ExpiresAt.After(expiry):
-			return nil, nil, &errStop{Skipped, "another run is at work on it: " + other.Holder}
-		}
-		expiry = other.ExpiresAt
-		t := time.NewTimer(min(time.Second, ttl/5))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
-		t.Stop()
-		if !v.Proceed(ctx) {
-			return nil, nil, &errStop{Cut, "the run was stopped"}
-		}
+	waiter := lease.Waiter{Place: lease.InDB(v.DB), Holder: v.holder(), TTL: cmp.Or(v.LeaseTTL, leaseTTL), Proceed: v.Proceed, Waits: ledger.LeaseWaits(v.log), Dead: ledger.Gone(v.Store)}
+	l, err := waiter.Wait(ctx, true, v.Job+"/provider/"+v.p.ID())
+	var held *lease.HeldError
+	switch {
+	case errors.As(err, &held):
+		return nil, nil, &errStop{Skipped, "another run is at work on it: " + held.Holder.String()}
+	case err != nil:
+		return nil, nil, err
+	case l == nil:
+		return nil, nil, &errStop{Cut, "the run was stopped"}
 	}
+	within, giveBack := l.Keep(ctx, ledger.LeaseEvents(v.log))
+	return within, func() {
+		if err := giveBack(); err != nil { // it expires by itself
+			v.log.Warn("lease_not_released", "error", ledger.Redact(err.Error()))
+		}
+	}, nil
+}
+
+func (v *visit) holder() lease.Holder {
+	h := lease.CurrentHolder()
+	h.RunID, h.Job = v.RunID, v.Job
+	return h
 }
 
 // crawl is steps B to G of the seed's section 4.

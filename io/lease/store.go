@@ -1,0 +1,179 @@
+package lease
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// InStore keeps leases as objects lease/{name}/{epoch} of a store.
+func InStore(s store.Store) Place { return inStore{s} }
+
+type inStore struct{ store store.Store }
+
+func (inStore) now() time.Time { return time.Now() }
+
+const prefix = "lease/"
+
+func key(name string, epoch int64) string { return fmt.Sprintf("%s%s/%06d", prefix, name, epoch) }
+
+// maxObject bounds what is read of a lease, so that a foreign object in its
+// place cannot fill the memory.
+const maxObject = 1 << 20
+
+func (p inStore) load(ctx context.Context, key string) (record, error) {
+	b, err := store.ReadAll(ctx, p.store, key, maxObject)
+	if err != nil {
+		return record{}, err
+	}
+	r, err := decode(b)
+	if err != nil {
+		return record{}, fmt.Errorf("reading %s: not a lease: %w (delete that object if no run is going)", key, err)
+	}
+	return r, nil
+}
+
+func decode(b []byte) (record, error) {
+	var r record
+	if err := json.Unmarshal(b, &r); err != nil {
+		return record{}, err
+	}
+	if r.ExpiresAt.IsZero() && !r.Released {
+		return record{}, errors.New("it has no expires_at")
+	}
+	return r, nil
+}
+
+func encode(r record) []byte {
+	b, _ := json.MarshalIndent(r, "", "  ") // a struct of strings, numbers and times always encodes
+	return append(b, '\n')
+}
+
+var asJSON = store.PutOptions{ContentType: "application/json"}
+
+func (p inStore) newest(ctx context.Context, name string) (int64, record, error) {
+	for {
+		epochs, err := p.epochs(ctx, name)
+		if err != nil || len(epochs) == 0 {
+			return 0, record{}, err
+		}
+		epoch := epochs[len(epochs)-1]
+		r, err := p.load(ctx, key(name, epoch))
+		if errors.Is(err, store.ErrNotExist) && ctx.Err() == nil {
+			continue // a newer epoch replaced it since the listing
+		}
+		return epoch, r, err
+	}
+}
+
+func (p inStore) take(ctx context.Context, name string, before int64, _, r record) (bool, error) {
+	if err := store.Exclusive(ctx, p.store); err != nil {
+		return false, err
+	}
+	epoch := before + 1
+	err := store.Create(ctx, p.store, key(name, epoch), encode(r), asJSON)
+	if errors.Is(err, store.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	// Between listing and creating, this epoch may have been used, overtaken
+	// and cleared away. The newest epoch is never cleared, so it shows.
+	epochs, err := p.epochs(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	if len(epochs) == 0 || epochs[len(epochs)-1] < epoch {
+		return false, nil // someone deleted it by hand
+	}
+	if epochs[len(epochs)-1] > epoch {
+		return false, store.Remove(ctx, p.store, key(name, epoch))
+	}
+	for _, old := range epochs[:len(epochs)-1] {
+		if err := store.Remove(ctx, p.store, key(name, old)); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (p inStore) renew(ctx context.Context, name string, epoch int64, r record) (bool, error) {
+	there, err := p.load(ctx, key(name, epoch))
+	if errors.Is(err, store.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if there.Token != r.Token || there.Released {
+		return false, nil
+	}
+	if err := store.Write(ctx, p.store, key(name, epoch), encode(r), asJSON); err != nil {
+		return false, err
+	}
+	epochs, err := p.epochs(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	if len(epochs) > 0 && epochs[len(epochs)-1] > epoch {
+		// The write above may have brought back an epoch already cleared away.
+		return false, store.Remove(ctx, p.store, key(name, epoch))
+	}
+	return true, nil
+}
+
+// epochs lists the epochs of one lease, oldest first.
+func (p inStore) epochs(ctx context.Context, name string) ([]int64, error) {
+	under := prefix + name + "/"
+	var epochs []int64
+	err := store.Retry(ctx, func() error {
+		epochs = epochs[:0]
+		for o, err := range p.store.List(ctx, under) {
+			if err != nil {
+				return fmt.Errorf("listing %s: %w", under, err)
+			}
+			// Leases may be nested by name; theirs have more segments.
+			if n, err := strconv.ParseInt(strings.TrimPrefix(o.Key, under), 10, 64); err == nil && n > 0 && o.Key == key(name, n) {
+				epochs = append(epochs, n)
+			}
+		}
+		return nil
+	})
+	slices.Sort(epochs)
+	return epochs, err
+}
+
+// HolderUnder gives the holder of a lease in a store that is alive and whose
+// name lies under a prefix; held is false when there is none.
+func HolderUnder(ctx context.Context, s store.Store, name string) (holder Holder, held bool, err error) {
+	p := inStore{s}
+	newest := map[string]string{} // key by name: keys come in the order of their epochs
+	for o, err := range s.List(ctx, prefix+name+"/") {
+		if err != nil {
+			return Holder{}, false, fmt.Errorf("listing %s/: %w", prefix+name, err)
+		}
+		newest[path.Dir(o.Key)] = o.Key
+	}
+	self := holderAt("/proc")
+	for _, key := range newest {
+		r, err := p.load(ctx, key)
+		switch {
+		case errors.Is(err, store.ErrNotExist):
+			continue // taken over since the listing, by a run that is under way
+		case err != nil:
+			return Holder{}, false, err
+		case r.alive(p.now(), self, "/proc"):
+			return r.Holder, true, nil
+		}
+	}
+	return Holder{}, false, nil
+}

@@ -1,0 +1,487 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/storetest"
+)
+
+const ttl = 30 * time.Second
+
+// other is a holder on another host: only expiry ends its leases.
+var other = Holder{Host: "b", PID: 7, BootID: "x", PIDNamespace: "y", RunID: "run-b", Job: "seed"}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantKeys(t *testing.T, s *storetest.Memory, want ...string) {
+	t.Helper()
+	if got := s.Keys(); !slices.Equal(got, want) {
+		t.Errorf("keys are %v, want %v", got, want)
+	}
+}
+
+func TestLeaseIsHeldUntilItExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := storetest.NewMemory(), t.Context()
+		a, err := Acquire(ctx, InStore(s), "run/seed", other, ttl)
+		must(t, err)
+		_, err = Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl)
+		var held *HeldError
+		if !errors.As(err, &held) {
+			t.Fatalf("a second acquire: %v, want a HeldError", err)
+		}
+		if held.Holder != other || !held.ExpiresAt.Equal(time.Now().Add(ttl)) {
+			t.Errorf("held: %+v", held)
+		}
+		const want = "lease run/seed is held by run run-b (host b, pid 7) since 2000-01-01T00:00:00Z until 2000-01-01T00:00:30Z: wait until it ends, or stop it with `runs cancel run-b`"
+		if err.Error() != want {
+			t.Errorf("message\n%s\nwant\n%s", err, want)
+		}
+
+		time.Sleep(ttl - 1)
+		if _, err = Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl); !errors.As(err, &held) {
+			t.Errorf("just before expiry: %v, want a HeldError", err)
+		}
+		time.Sleep(time.Nanosecond)
+		b, err := Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl)
+		must(t, err)
+		if b.Epoch() != 2 || !b.Held() || a.Held() {
+			t.Errorf("epoch %d, b held %v, a held %v; want 2, true, false", b.Epoch(), b.Held(), a.Held())
+		}
+		wantKeys(t, s, "lease/run/seed/000002")
+		if err := a.Renew(ctx); !errors.Is(err, ErrLost) {
+			t.Errorf("renewing a lost lease: %v, want ErrLost", err)
+		}
+		must(t, a.Release(ctx)) // must not touch b's
+		wantKeys(t, s, "lease/run/seed/000002")
+		must(t, b.Renew(ctx))
+	})
+}
+
+func TestRenewSeesAHigherEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := storetest.NewMemory(), t.Context()
+		a, err := Acquire(ctx, InStore(s), "l", other, ttl)
+		must(t, err)
+		s.M["lease/l/000002"] = s.M["lease/l/000001"]
+		if err := a.Renew(ctx); !errors.Is(err, ErrLost) || !a.Lost() {
+			t.Errorf("renew: %v, lost %v; want ErrLost, true", err, a.Lost())
+		}
+		wantKeys(t, s, "lease/l/000002")
+	})
+}
+
+// Another process may have read the old record before a late renewal was
+// written: only the next epoch tells.
+func TestLateRenewalIsATakeOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := storetest.NewMemory(), t.Context()
+		a, err := Acquire(ctx, InStore(s), "l", other, ttl)
+		must(t, err)
+		s.Hook = func(op, _ string, before bool) {
+			if op == "put" && before {
+				time.Sleep(ttl)
+			}
+		}
+		must(t, a.Renew(ctx))
+		if !a.Held() || a.Epoch() != 2 {
+			t.Errorf("held %v in epoch %d, want true in 2", a.Held(), a.Epoch())
+		}
+		wantKeys(t, s, "lease/l/000002")
+	})
+}
+
+// A store that ignores the condition of a create lets two processes write one
+// epoch: the first learns it at its next renewal.
+func TestRenewSeesAnotherToken(t *testing.T) {
+	s, ctx := storetest.NewMemory(), t.Context()
+	a, err := Acquire(ctx, InStore(s), "l", other, ttl)
+	must(t, err)
+	s.M["lease/l/000001"] = strings.Replace(s.M["lease/l/000001"], a.body.Token, "another", 1)
+	if err := a.Renew(ctx); !errors.Is(err, ErrLost) || !a.Lost() {
+		t.Errorf("renew: %v, lost %v; want ErrLost, true", err, a.Lost())
+	}
+	if !strings.Contains(s.M["lease/l/000001"], "another") {
+		t.Error("the other's lease was overwritten")
+	}
+}
+
+// overwriting ignores If-None-Match, as some S3 servers do.
+type overwriting struct{ store.Store }
+
+func (s overwriting) PutIfAbsent(ctx context.Context, key string, body io.Reader, o store.PutOptions) error {
+	return s.Put(ctx, key, body, o)
+}
+
+func TestStoreThatIgnoresConditionsIsRefused(t *testing.T) {
+	s := storetest.NewMemory()
+	if _, err := Acquire(t.Context(), InStore(overwriting{s}), "l", other, ttl); !errors.Is(err, store.ErrNotExclusive) {
+		t.Errorf("acquire: %v, want ErrNotExclusive", err)
+	}
+	wantKeys(t, s)
+}
+
+func TestReleasedLeaseIsTakenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := storetest.NewMemory(), t.Context()
+		a, err := Acquire(ctx, InStore(s), "l", other, ttl)
+		must(t, err)
+		must(t, a.Release(ctx))
+		b, err := Acquire(ctx, InStore(s), "l", other, ttl)
+		must(t, err)
+		if b.Epoch() != 2 || !a.Lost() {
+			t.Errorf("epoch %d, a lost %v; want 2, true", b.Epoch(), a.Lost())
+		}
+	})
+}
+
+func TestNestedLeasesAreApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := storetest.NewMemory(), t.Context()
+		_, err := Acquire(ctx, InStore(s), "seed/7", other, ttl)
+		must(t, err)
+		l, err := Acquire(ctx, InStore(s), "seed", other, ttl)
+		must(t, err)
+		if l.Epoch() != 1 {
+			t.Errorf("epoch %d, want 1", l.Epoch())
+		}
+	})
+}
+
+// A process that lists, then sleeps while others come and go, must not believe
+// in the epoch it could still create.
+func TestStaleEpochIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := storetest.NewMemory(), t.Context()
+		first := true
+		s.Hook = func(op, key string, before bool) {
+			if op == "create" && before && first {
+				first = false
+				s.M["lease/l/000003"] = `{"holder":{"host":"b","pid":7},"expires_at":"2000-01-01T00:00:30Z"}`
+			}
+		}
+		_, err := Acquire(ctx, InStore(s), "l", Holder{}, ttl)
+		var held *HeldError
+		if !errors.As(err, &held) {
+			t.Errorf("acquire: %v, want a HeldError", err)
+		}
+		wantKeys(t, s, "lease/l/000003")
+	})
+}
+
+// A store client that repeats a create whose answer was lost is told that the
+// object exists: it is our own.
+func TestOwnCreateIsRecognised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := storetest.NewMemory()
+		s.Ghost = func(op, _ string) error {
+			if op == "create" {
+				return store.ErrExist
+			}
+			return nil
+		}
+		l, err := Acquire(t.Context(), InStore(s), "l", other, ttl)
+		must(t, err)
+		if l.Epoch() != 1 {
+			t.Errorf("epoch %d, want 1", l.Epoch())
+		}
+	})
+}
+
+func TestRacingAcquirersHaveOneWinner(t *testing.T) {
+	for _, before := range []string{"", `{"released":true}`, `{"expires_at":"2001-01-01T00:00:00Z"}`} {
+		for range 200 {
+			s := storetest.NewMemory()
+			if before != "" {
+				s.M["lease/l/000041"] = before
+			}
+			var wg sync.WaitGroup
+			errs := make([]error, 8)
+			for i := range errs {
+				wg.Go(func() {
+					_, errs[i] = Acquire(context.Background(), InStore(s), "l", other, ttl)
+				})
+			}
+			wg.Wait()
+			won := 0
+			for _, err := range errs {
+				var held *HeldError
+				switch {
+				case err == nil:
+					won++
+				case !errors.As(err, &held):
+					t.Fatal(err)
+				}
+			}
+			if won != 1 {
+				t.Fatalf("%d winners after %q, want 1", won, before)
+			}
+			if n := len(s.Keys()); n != 1 {
+				t.Fatalf("keys left: %v, want one", s.Keys())
+			}
+		}
+	}
+}
+
+// heard collects the events of a heartbeat.
+type heard struct {
+	mu     sync.Mutex
+	events []Event
+}
+
+func (h *heard) tell(e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, e)
+}
+
+func (h *heard) kinds() (kinds []EventKind) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.events {
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds
+}
+
+func wantKinds(t *testing.T, h *heard, want ...EventKind) {
+	t.Helper()
+	if got := h.kinds(); !slices.Equal(got, want) {
+		t.Errorf("told %v, want %v", got, want)
+	}
+}
+
+func TestKeep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := storetest.NewMemory(), t.Context()
+		l, err := Acquire(ctx, InStore(s), "l", other, ttl)
+		must(t, err)
+		var h heard
+		within, release := l.Keep(ctx, h.tell)
+		time.Sleep(10*ttl + ttl/6) // between two beats, so that none races with what follows
+		must(t, Check(within))
+		// One failed beat is made up for.
+		down := errors.New("store is down")
+		s.Fail(down)
+		time.Sleep(ttl / 3)
+		s.Fail(nil)
+		time.Sleep(ttl)
+		must(t, Check(within))
+		wantKinds(t, &h)
+
+		// A store that is down for longer holds the work up, and it goes on.
+		s.Fail(down)
+		began := time.Now()
+		time.Sleep(ttl)
+		if Sure(within) || l.Held() || l.Lost() {
+			t.Errorf("sure %v, held %v, lost %v; want false", Sure(within), l.Held(), l.Lost())
+		}
+		time.AfterFunc(ttl, func() { s.Fail(nil) })
+		must(t, Check(within))
+		if waited := time.Since(began); waited < 2*ttl || waited > 2*ttl+2*time.Second {
+			t.Errorf("the work went on after %v, want soon after %v", waited, 2*ttl)
+		}
+		synctest.Wait()
+		wantKinds(t, &h, Unsure, Renewed)
+		if !errors.Is(h.events[0].Err, down) || h.events[1].For < ttl {
+			t.Errorf("told %+v", h.events)
+		}
+
+		// Not for ever.
+		s.Fail(down)
+		time.Sleep(12 * ttl)
+		synctest.Wait()
+		if err := Check(within); !errors.Is(err, ErrLost) || !errors.Is(err, down) || !errors.Is(context.Cause(within), ErrLost) {
+			t.Errorf("check: %v, cause %v; want ErrLost, with the store's error", err, context.Cause(within))
+		}
+		wantKinds(t, &h, Unsure, Renewed, Unsure, Lost)
+		s.Fail(nil)
+		must(t, release())
+		_, err = Acquire(ctx, InStore(s), "l", other, ttl)
+		must(t, err)
+	})
+}
+
+// A process that was suspended past its lease sends and writes nothing when it
+// wakes up, before it knows whether another one has it now.
+func TestSuspended(t *testing.T) {
+	for name, taken := range map[string]bool{"taken over": true, "not taken over": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, ctx := storetest.NewMemory(), t.Context()
+				l, err := Acquire(ctx, InStore(s), "l", other, ttl)
+				must(t, err)
+				suspended := &asleep{Place: l.place}
+				l.place = suspended
+				var h heard
+				within, release := l.Keep(ctx, h.tell)
+				if taken {
+					s.M["lease/l/000002"] = `{"holder":{"host":"c"},"token":"x","expires_at":"2100-01-01T00:00:00Z"}`
+				}
+				suspended.by = ttl
+				if Sure(within) {
+					t.Error("it is sure of its lease when it wakes up")
+				}
+				err = Check(within)
+				synctest.Wait()
+				if taken {
+					if !errors.Is(err, ErrLost) || within.Err() == nil {
+						t.Errorf("check: %v, want ErrLost", err)
+					}
+					wantKinds(t, &h, Unsure, Lost)
+					wantKeys(t, s, "lease/l/000001", "lease/l/000002")
+				} else {
+					must(t, err)
+					wantKinds(t, &h, Unsure, Renewed)
+					wantKeys(t, s, "lease/l/000002")
+				}
+				must(t, release())
+			})
+		})
+	}
+}
+
+// asleep is a machine whose clocks moved on while nothing ran.
+type asleep struct {
+	Place
+	by time.Duration
+}
+
+func (p *asleep) now() time.Time { return p.Place.now().Add(p.by) }
+
+// While a machine is suspended its monotonic clock may stand still.
+func TestWallClockCounts(t *testing.T) {
+	l, err := Acquire(t.Context(), InStore(storetest.NewMemory()), "l", other, ttl)
+	must(t, err)
+	wall := l.sure
+	l.sure = l.sure.Round(0).Add(-ttl) // the wall clock's part is over
+	if l.Held() {
+		t.Error("held although the wall clock says that it expired")
+	}
+	l.sure = wall
+	if !l.Held() {
+		t.Error("not held")
+	}
+}
+
+func TestCheckWaitsForAllLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := storetest.NewMemory(), t.Context()
+		run, err := Acquire(ctx, InStore(s), "run", other, ttl)
+		must(t, err)
+		lane, err := Acquire(ctx, InStore(s), "lane", other, ttl)
+		must(t, err)
+		within := With(With(ctx, run), lane)
+		must(t, Check(within))
+		must(t, run.Release(ctx))
+		if err := Check(within); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "lease run") {
+			t.Errorf("check: %v, want that the outer one is lost", err)
+		}
+		if err := Check(ctx, lane, run); !errors.Is(err, ErrLost) {
+			t.Errorf("check: %v, want ErrLost", err)
+		}
+		must(t, Check(exempt(within)))
+	})
+}
+
+func TestKeepStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := storetest.NewMemory(), t.Context()
+		l, err := Acquire(ctx, InStore(s), "l", other, ttl)
+		must(t, err)
+		_, release := l.Keep(ctx, func(e Event) { t.Errorf("told %v", e) })
+		time.Sleep(ttl)
+		must(t, release())
+		before := s.M["lease/l/000001"]
+		if !strings.Contains(before, `"released": true`) || !l.Lost() {
+			t.Errorf("not released: %s", before)
+		}
+		time.Sleep(ttl)
+		if s.M["lease/l/000001"] != before {
+			t.Error("renewed after its release")
+		}
+	})
+}
+
+func TestDeadHolder(t *testing.T) {
+	self := CurrentHolder()
+	if self.BootID == "" {
+		t.Skip("there is no /proc here, so only expiry counts")
+	}
+	child := exec.Command(os.Args[0], "-test.run=^$")
+	must(t, child.Run())
+	zombie := exec.Command(os.Args[0], "-test.run=^$")
+	out, err := zombie.StdoutPipe()
+	must(t, err)
+	must(t, zombie.Start())
+	for b := make([]byte, 512); err == nil; { // its end of the pipe closes as it ends
+		_, err = out.Read(b)
+	}
+	defer func() { must(t, zombie.Wait()) }()
+
+	with := func(change func(*Holder)) Holder { h := self; change(&h); return h }
+	for name, c := range map[string]struct {
+		h    Holder
+		dead bool
+	}{
+		"ourselves":         {self, false},
+		"pid used again":    {with(func(h *Holder) { h.ProcessStart++ }), true},
+		"gone":              {with(func(h *Holder) { h.PID = child.Process.Pid }), true},
+		"other host":        {with(func(h *Holder) { h.ProcessStart++; h.Host = "b" }), false},
+		"other boot":        {with(func(h *Holder) { h.ProcessStart++; h.BootID = "b" }), false},
+		"other namespace":   {with(func(h *Holder) { h.ProcessStart++; h.PIDNamespace = "b" }), false},
+		"foreign, no boot":  {with(func(h *Holder) { h.ProcessStart++; h.BootID = "" }), false},
+		"ended, not reaped": {with(func(h *Holder) { h.PID = zombie.Process.Pid }), true},
+	} {
+		if got := c.h.dead(self, "/proc"); got != c.dead {
+			t.Errorf("%s: dead is %v, want %v", name, got, c.dead)
+		}
+		s := storetest.NewMemory()
+		_, err := Acquire(t.Context(), InStore(s), "l", c.h, time.Hour)
+		must(t, err)
+		_, err = Acquire(t.Context(), InStore(s), "l", self, time.Hour)
+		if taken := err == nil; taken != c.dead {
+			t.Errorf("%s: taken over is %v (%v), want %v", name, taken, err, c.dead)
+		}
+		if _, err = acquire(t.Context(), InStore(s), "l", self, time.Hour, t.TempDir(), 0); err == nil {
+			t.Errorf("%s: taken over without /proc, want to wait for expiry", name)
+		}
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	start, state, err := parseStat("42 (a b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20")
+	if start != 987654 || state != "S" || err != nil {
+		t.Errorf("got %d %q %v, want 987654 S", start, state, err)
+	}
+	if _, _, err := parseStat("42 (a"); err == nil {
+		t.Error("a cut line is accepted")
+	}
+}
+
+func TestBrokenLease(t *testing.T) {
+	for _, body := range []string{"", "{", "[]", "{}", "null", `{"expires_at":5}`} {
+		s := storetest.NewMemory()
+		s.M["lease/l/000001"] = body
+		_, err := Acquire(t.Context(), InStore(s), "l", other, ttl)
+		if err == nil || !strings.Contains(err.Error(), "lease/l/000001: not a lease") || !strings.Contains(err.Error(), "delete that object") {
+			t.Errorf("%q: %v, want an error that names the object and says what to do", body, err)
+		}
+	}
+}

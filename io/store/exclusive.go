@@ -1,0 +1,58 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// ErrNotExclusive means that a store lets two writers create one object.
+var ErrNotExclusive = errors.New("the store does not keep a second writer from creating an object that is there (it ignores If-None-Match: *), so two runs could not be kept apart: use a newer version of it, or another store")
+
+// probe remembers that a bucket was probed.
+type probe struct {
+	sync.Mutex
+	done bool
+}
+
+// Exclusive makes sure that PutIfAbsent does what it says: some S3 servers and
+// gateways ignore its condition. A bucket is probed once, by creating a key
+// twice. A directory has link(2).
+func Exclusive(ctx context.Context, s Store) error {
+	var done *probe
+	switch s := s.(type) {
+	case *counted:
+		return Exclusive(ctx, s.Store)
+	case *guarded:
+		return Exclusive(ctx, s.Store)
+	case *dir:
+		return nil
+	case *cloud:
+		done = &s.probed
+	default:
+		done = new(probe)
+	}
+	done.Lock()
+	defer done.Unlock()
+	if done.done {
+		return nil
+	}
+	key := "lease/.probe/" + rand.Text()
+	if err := Create(ctx, s, key, []byte("first\n"), PutOptions{}); err != nil {
+		return fmt.Errorf("probing the store: %w", err)
+	}
+	second := Create(ctx, s, key, []byte("second\n"), PutOptions{})
+	if err := Remove(ctx, s, key); err != nil {
+		return fmt.Errorf("probing the store: %w", err)
+	}
+	switch {
+	case second == nil:
+		return ErrNotExclusive
+	case !errors.Is(second, ErrExist):
+		return fmt.Errorf("probing the store: %w", second)
+	}
+	done.done = true
+	return nil
+}

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// oldS3 is as much of an S3 server as creating objects needs. It knows
+// If-None-Match, or ignores it as some servers and gateways do.
+type oldS3 struct {
+	ignores bool
+
+	mu      sync.Mutex
+	objects map[string]string
+	puts    int
+}
+
+func (s *oldS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	body, there := s.objects[r.URL.Path]
+	switch {
+	case r.Method == http.MethodPut:
+		s.puts++
+		b, _ := io.ReadAll(r.Body) // a body cut off is the test's failure by itself
+		if there && !s.ignores && r.Header.Get("If-None-Match") == "*" {
+			w.WriteHeader(http.StatusPreconditionFailed)
+			fmt.Fprint(w, `<Error><Code>PreconditionFailed</Code></Error>`)
+			return
+		}
+		s.objects[r.URL.Path] = string(b)
+	case r.Method == http.MethodDelete:
+		delete(s.objects, r.URL.Path)
+		w.WriteHeader(http.StatusNoContent)
+	case r.URL.Query().Has("list-type"):
+		fmt.Fprint(w, `<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>`)
+	case there:
+		fmt.Fprint(w, body)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `<Error><Code>NoSuchKey</Code></Error>`)
+	}
+}
+
+func TestExclusive(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	for ignores, want := range map[bool]error{true: ErrNotExclusive, false: nil} {
+		old := &oldS3{ignores: ignores, objects: map[string]string{}}
+		server := httptest.NewServer(old)
+		defer server.Close()
+		s, err := Open(t.Context(), "s3://bucket?endpoint="+server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := Exclusive(t.Context(), Counted(s, new(Calls))); !errors.Is(err, want) {
+				t.Errorf("ignores If-None-Match %v: %v, want %v", ignores, err, want)
+			}
+		}
+		if len(old.objects) != 0 {
+			t.Errorf("the probe left %v", old.objects)
+		}
+		if !ignores && old.puts != 2 {
+			t.Errorf("%d requests to create objects, want one probe", old.puts)
+		}
+		// An answer that got lost: the object is our own, or another's.
+		for there, want := range map[string]error{"mine\n": nil, "another's\n": ErrExist} {
+			old.objects["/bucket/a"] = there
+			if err := Create(t.Context(), s, "a", []byte("mine\n"), PutOptions{}); !ignores && !errors.Is(err, want) {
+				t.Errorf("creating what is there as %q: %v, want %v", strings.TrimSpace(there), err, want)
+			}
+		}
+	}
+}

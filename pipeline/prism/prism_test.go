@@ -1,0 +1,96 @@
+package prism
+
+import (
+	"bytes"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/passert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/pipeline/e2etest/sockets"
+)
+
+// A job runs on the prism that was started, and no socket of the process is
+// open to others.
+func TestStart(t *testing.T) {
+	if !beam.Initialized() {
+		beam.Init()
+	}
+	var said bytes.Buffer
+	log, before := slog.New(slog.NewTextHandler(&said, nil)), slog.Default()
+	endpoint, err := Start(t.Context(), log)
+	require.NoError(t, err)
+	require.Same(t, before, slog.Default())
+	require.Contains(t, said.String(), endpoint, "prism's own log")
+	_, port, err := net.SplitHostPort(endpoint)
+	require.NoError(t, err)
+
+	listening := func() (ports []string) {
+		found, err := sockets.Of(os.Getpid())
+		require.NoError(t, err)
+		for _, s := range found {
+			require.False(t, s.Open(), "%s", s)
+			ports = append(ports, s.Addr.String())
+		}
+		return ports
+	}
+	require.Contains(t, listening(), "127.0.0.1:"+port)
+
+	*jobopts.Endpoint, *jobopts.EnvironmentType = endpoint, "loopback"
+	t.Cleanup(func() { *jobopts.Endpoint, *jobopts.EnvironmentType = "", "" })
+	for range 3 { // each with connections of its own
+		p, s := beam.NewPipelineWithRoot()
+		passert.Equals(s, beam.Create(s, 1, 2, 3), 3, 2, 1)
+		_, err = beam.Run(t.Context(), "prism", p)
+		require.NoError(t, err)
+		listening()
+	}
+	p, s := beam.NewPipelineWithRoot()
+	passert.Equals(s, beam.Create(s, 1, 2, 3), 3, 2)
+	_, err = beam.Run(t.Context(), "prism", p)
+	require.Error(t, err, "what the jobs before asserted was looked at")
+}
+
+// What connected before the exchange is cut off, and nobody reads it.
+func TestEarlyConnection(t *testing.T) {
+	l, err := net.Listen("tcp", ":0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	port := l.Addr().(*net.TCPAddr).Port
+	at := net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}
+	early, err := net.DialTCP("tcp", nil, &at)
+	require.NoError(t, err)
+	defer func() { _ = early.Close() }()
+
+	require.NoError(t, toLoopback(net.JoinHostPort("localhost", strconv.Itoa(port))))
+	_, err = early.Read(make([]byte, 1))
+	require.ErrorContains(t, err, "reset")
+
+	late, err := net.DialTCP("tcp", nil, &at)
+	require.NoError(t, err)
+	defer func() { _ = late.Close() }()
+	c, err := l.Accept()
+	require.NoError(t, err)
+	require.Equal(t, late.LocalAddr().String(), c.RemoteAddr().String())
+	require.NoError(t, c.Close())
+	found, err := sockets.Of(os.Getpid())
+	require.NoError(t, err)
+	require.NotEmpty(t, found)
+	for _, s := range found {
+		require.False(t, s.Open(), "%s", s)
+	}
+}
+
+func TestNoSuchListener(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	at := l.Addr().String()
+	require.NoError(t, l.Close())
+	require.ErrorContains(t, toLoopback(at), "no socket of this process listens")
+}

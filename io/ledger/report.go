@@ -247,10 +247,21 @@ func (t *table) number(label string, n int64) { t.row(label, grouped(n)) }
 // counts writes the counts by name, but for those named.
 func (t *table) counts(c Counts, but ...string) {
 	for _, k := range sortedKeys(c) {
-		if !slices.Contains(but, k) {
-			t.number(k, c[k])
+		if slices.Contains(but, k) {
+			continue
+		}
+		t.number(k, c[k])
+		if m, ok := meanings[k]; ok {
+			t.print("      " + m + "\n")
 		}
 	}
+}
+
+// meanings are of counts that seem not to add up.
+var meanings = map[string]string{
+	"hosts_visited":     "each once, however many domains (authority, country) it stands for",
+	"hosts_unreachable": "did not answer; they are among the collected domains",
+	"metadata_written":  "one for each partition that names a domain",
 }
 
 func sortedKeys(c Counts) []string { return slices.Sorted(maps.Keys(c)) }

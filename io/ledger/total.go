@@ -51,6 +51,32 @@ const (
 	WorkersStopped = "workers_stopped" // processes that stopped the run for a reason of their own
 )
 
+// keeping names what a job is for: the count of what it could keep, and the
+// dead letters of what its store did not take.
+var keeping = map[string]struct{ kept, letter string }{
+	"seed":    {"domains_collected", "store_failed"},
+	"migrate": {"files_verified", "copy_failed"},
+}
+
+// KeptNothing says that a run of the job came to its end and could not keep
+// anything of what it was for: it has failed.
+func (t Tally) KeptNothing(job string) bool {
+	k, ok := keeping[job]
+	return ok && t.DeadLetters[k.letter] > 0 && t.Counts[k.kept] == 0
+}
+
+// KeptNothingError is why such a run failed, by one of its dead letters.
+func KeptNothingError(ctx context.Context, s store.Store, job, runID string) error {
+	reason := "see `dead-letters list`"
+	for d, err := range ListDeadLetters(ctx, s, job, runID) {
+		if err == nil && d.Kind == keeping[job].letter {
+			reason = "one of the reasons: " + d.Error
+			break
+		}
+	}
+	return fmt.Errorf("nothing that the run brought could be kept (%s): see to the store, and run the same command again, which does what is missing", reason)
+}
+
 // Minus is what was added to o to make t: of requests and store calls only,
 // which grow without an order.
 func (t Tally) Minus(o Tally) Tally {

@@ -383,7 +383,17 @@ func (l *laneRun) settle(r result, held bool) {
 		}
 	}
 	part.Add(r.sum)
+	for _, w := range r.wishes {
+		if w.state == collected {
+			part.Counts["metadata_written"]++
+		}
+	}
 	if r.fetched {
+		part.Counts["hosts_visited"]++
+		if slices.Contains(unreachableBy, r.network) {
+			part.Counts["hosts_unreachable"]++
+			part.Counts["hosts_unreachable_"+string(r.network)]++
+		}
 		part.Timings.Observe(r.elapsed)
 	}
 	l.sum.Add(part)

@@ -3,6 +3,7 @@ package content
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -99,6 +100,35 @@ func readObject(text string) (object, error) {
 	return o, nil
 }
 
+// number is a JSON number as it was written.
+type number string
+
+// MarshalJSON implements json.Marshaler.
+func (n number) MarshalJSON() ([]byte, error) { return []byte(n), nil }
+
+// MarshalJSON writes the members in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		for j, part := range []any{m.key, m.value} {
+			text, err := json.Marshal(part)
+			if err != nil {
+				return nil, err
+			}
+			if j > 0 {
+				b.WriteByte(':')
+			}
+			b.Write(text)
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
 // maxDepth bounds the nesting of a description.
 const maxDepth = 200
 
@@ -142,6 +172,8 @@ func readJSON(d *jsontext.Decoder, depth int) (any, error) {
 		return t.Bool(), nil
 	case 'n':
 		return nil, nil
+	case '0':
+		return number(t.String()), nil
 	}
 	return t.String(), nil
 }
@@ -154,6 +186,8 @@ func ordered(v any) any {
 			o[i] = member{m.Key, ordered(m.Value)}
 		}
 		return o
+	case yamltext.Number:
+		return number(v)
 	case []any:
 		list := make([]any, len(v))
 		for i := range v {
@@ -181,11 +215,13 @@ func at(v any, keys ...string) any {
 }
 
 func str(v any, keys ...string) string {
-	s, ok := at(v, keys...).(string)
-	if !ok {
-		return ""
+	switch s := at(v, keys...).(type) {
+	case string:
+		return strings.TrimSpace(s)
+	case number: // "openapi: 3.1"
+		return string(s)
 	}
-	return strings.TrimSpace(s)
+	return ""
 }
 
 func list(v any, keys ...string) []any {
@@ -209,6 +245,9 @@ type api struct {
 	root  object
 	b     strings.Builder
 	index map[*member]map[string]any // of objects with many members, by the first
+
+	written  map[string]bool // named schemas of errors
+	examples int             // bytes
 
 	steps int
 	cells int // bytes, of the operation at hand
@@ -236,7 +275,7 @@ func ExtractOpenAPI(body []byte) (Page, error) {
 	if str(root, "openapi") == "" && str(root, "swagger") == "" {
 		return Page{}, ErrNotOpenAPI
 	}
-	a := api{root: root, index: make(map[*member]map[string]any)}
+	a := api{root: root, index: make(map[*member]map[string]any), written: make(map[string]bool)}
 	title := oneLine(str(root, "info", "title"))
 	if title == "" {
 		title = "API"
@@ -246,22 +285,30 @@ func ExtractOpenAPI(body []byte) (Page, error) {
 	a.servers()
 	a.security()
 	for _, path := range members(root, "paths") {
-		item := a.resolve(path.value)
-		for _, operation := range members(item) {
-			if !slices.Contains(methods, operation.key) {
-				continue
-			}
-			a.operation(operation.key, path.key, item, operation.value)
-			if a.over() {
-				break
-			}
-			a.cells = 0 // they are written
-		}
+		a.item(path.key, path.value)
+	}
+	for _, hook := range members(root, "webhooks") {
+		a.item("webhook "+hook.key, hook.value)
 	}
 	if a.over() {
 		return Page{}, fmt.Errorf("the description's references unfold to over %d bytes or %d steps: %w", maxOpenAPI, maxSteps, ErrNotOpenAPI)
 	}
 	return Page{Title: shortTitle(title), Markdown: MaskEmails(strings.TrimSpace(a.b.String()))}, nil
+}
+
+// item writes the operations of a path, or of a webhook.
+func (a *api) item(name string, v any) {
+	item := a.resolve(v)
+	for _, operation := range members(item) {
+		if !slices.Contains(methods, operation.key) {
+			continue
+		}
+		a.operation(operation.key, oneLine(name), item, operation.value)
+		if a.over() {
+			return
+		}
+		a.cells = 0 // they are written
+	}
 }
 
 // methods are the operations of a path item (OpenAPI 3.1.1 section 4.8.9).
@@ -433,9 +480,13 @@ func (a *api) operation(method, path string, item, op any) {
 		a.prose(str(body, "description"), 3)
 		a.schema(at(body, "schema"))
 	}
+	a.responses(op)
+}
+
+func (a *api) responses(op any) {
+	var rows [][]string
 	if responses := members(op, "responses"); responses != nil {
 		a.heading(3, "Responses")
-		rows = nil
 		for _, r := range responses {
 			v := a.resolve(r.value)
 			if a.over() {
@@ -445,14 +496,28 @@ func (a *api) operation(method, path string, item, op any) {
 		}
 		a.table([]string{"Status", "Description"}, rows)
 		for _, r := range responses {
-			if !strings.HasPrefix(r.key, "2") {
+			v := a.resolve(r.value)
+			if a.over() {
+				return
+			}
+			schema, content := at(v, "schema"), members(v, "content")
+			if schema == nil && len(content) == 0 {
 				continue
 			}
-			v := a.resolve(r.value)
-			if s := at(v, "schema"); s != nil {
-				a.schema(s)
+			a.heading(4, "Status "+oneLine(r.key))
+			once := !strings.HasPrefix(r.key, "2") // the errors of all operations are mostly the same
+			if schema != nil {
+				a.body(schema, once)
+				for _, e := range members(v, "examples") { // Swagger 2.0
+					a.example(e.key, e.value)
+				}
 			}
-			a.contents(members(v, "content"))
+			for _, c := range content {
+				if a.over() {
+					return
+				}
+				a.media(c, once)
+			}
 		}
 	}
 }
@@ -480,8 +545,14 @@ func (a *api) about(p, schema any) string {
 	}
 	if d := at(resolved, "default"); d != nil {
 		switch d.(type) {
-		case string, bool:
+		case string, bool, number:
 			parts = append(parts, fmt.Sprintf("Default `%v`.", d))
+		}
+	}
+	for _, e := range append(a.valuesOf(p), a.valuesOf(resolved)...) {
+		if text, err := json.Marshal(e.value); err == nil && len(text) <= maxInline {
+			parts = append(parts, "Example `"+strings.Trim(string(text), `"`)+"`.")
+			break
 		}
 	}
 	return strings.Join(parts, " ")
@@ -492,9 +563,90 @@ func (a *api) contents(content object) {
 		if a.over() {
 			return
 		}
-		fmt.Fprintf(&a.b, "`%s`\n\n", c.key)
-		a.schema(at(c.value, "schema"))
+		a.media(c, false)
 	}
+}
+
+// media writes what a body is in one of its media types: the schema and its
+// examples.
+func (a *api) media(c member, once bool) {
+	fmt.Fprintf(&a.b, "`%s`\n\n", oneLine(c.key))
+	if a.body(at(c.value, "schema"), once) {
+		return
+	}
+	examples := a.valuesOf(c.value)
+	if len(examples) == 0 {
+		examples = a.valuesOf(a.resolve(at(c.value, "schema")))
+	}
+	for _, e := range examples {
+		a.example(c.key, e.value)
+	}
+}
+
+// body writes a schema; once says that one with a name is written where it comes
+// first, and only named from there on.
+func (a *api) body(schema any, once bool) (named bool) {
+	ref := str(schema, "$ref")
+	if once && ref != "" {
+		if a.written[ref] {
+			a.b.WriteString(a.typeOf(schema, 0) + "\n\n")
+			return true
+		}
+		a.written[ref] = true
+	}
+	a.schema(schema)
+	return false
+}
+
+// maxInline, maxExample and maxExamples are how many bytes an example in a table,
+// one below it, and all of a description may have. A longer one is named only.
+const (
+	maxInline   = 200
+	maxExample  = 16 << 10
+	maxExamples = 4 << 20
+)
+
+// valuesOf are the examples that a parameter, media type or schema gives: one, a
+// list, or a map of objects that hold one.
+func (a *api) valuesOf(v any) []member {
+	if e := at(v, "example"); e != nil {
+		return []member{{"", e}}
+	}
+	var all []member
+	for _, e := range list(v, "examples") {
+		all = append(all, member{"", e})
+	}
+	for _, e := range members(v, "examples") {
+		if value := at(a.resolve(e.value), "value"); value != nil {
+			all = append(all, member{e.key, value})
+		}
+	}
+	return all[:min(len(all), 10)]
+}
+
+func (a *api) example(media string, value any) {
+	text, isText := value.(string)
+	language := ""
+	if !isText || strings.HasSuffix(media, "json") && json.Valid([]byte(text)) {
+		language = "json"
+	}
+	if !isText {
+		indented, err := json.MarshalIndent(value, "", "  ")
+		if err != nil { // text that is no UTF-8
+			return
+		}
+		text = string(indented)
+	}
+	a.examples += len(text)
+	if len(text) > maxExample || a.examples > maxExamples {
+		fmt.Fprintf(&a.b, "The example, of %d bytes, is left out.\n\n", len(text))
+		return
+	}
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	fmt.Fprintf(&a.b, "Example:\n\n%s%s\n%s\n%s\n\n", fence, language, strings.Trim(text, "\n"), fence)
 }
 
 // schema writes the properties of a schema, those of objects in it to the third
@@ -522,11 +674,13 @@ func (a *api) properties(s any, prefix string, depth int, rows *[][]string) {
 	if depth > 2 || s == nil {
 		return
 	}
-	for _, part := range list(s, "allOf") {
-		if a.over() {
-			return
+	for _, key := range []string{"allOf", "oneOf", "anyOf"} {
+		for _, part := range list(s, key) {
+			if a.over() {
+				return
+			}
+			a.properties(part, prefix, depth+1, rows)
 		}
-		a.properties(part, prefix, depth+1, rows)
 	}
 	if items := at(s, "items"); items != nil {
 		if !strings.HasSuffix(prefix, strings.Repeat("[].", maxArrays)) { // else perhaps an array of itself

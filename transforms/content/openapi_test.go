@@ -145,3 +145,67 @@ func TestLargeYAML(t *testing.T) {
 	require.Equal(t, "Big", p.Title)
 	require.Equal(t, 1500, strings.Count(p.Markdown, "## POST /things/"))
 }
+
+// TestOpenAPISays holds what a description says besides its operations' names.
+func TestOpenAPISays(t *testing.T) {
+	const description = `openapi: 3.1.0
+info: {title: Orders}
+paths:
+  /orders:
+    post:
+      parameters:
+        - {name: trace, in: header, schema: {type: string, examples: [abc-1]}}
+        - {name: limit, in: query, example: 20, schema: {type: integer, default: 10}}
+      requestBody:
+        content:
+          application/json:
+            schema: {$ref: '#/components/schemas/Order'}
+            examples:
+              small: {summary: A small one, value: {id: 7, lines: [{sku: "a", n: 1.50}]}}
+              other: {$ref: '#/components/examples/Other'}
+      responses:
+        "200":
+          description: Made
+          content:
+            application/json:
+              schema: {oneOf: [{$ref: '#/components/schemas/Order'}, {type: object, properties: {pending: {type: boolean}}}]}
+            text/csv:
+              schema: {type: string}
+              example: "id,total\n7,3"
+        "404":
+          description: Gone
+          content: {application/json: {schema: {$ref: '#/components/schemas/Error'}}}
+        default:
+          description: Broken
+          content: {application/json: {schema: {$ref: '#/components/schemas/Error'}}}
+webhooks:
+  order.made:
+    post:
+      summary: An order was made
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Order'}}}}
+components:
+  examples: {Other: {value: {id: 8}}}
+  schemas:
+    Order: {type: object, properties: {id: {type: integer, example: 7, description: Its number}}}
+    Error: {type: object, properties: {code: {type: string}}, example: {code: gone}}
+`
+	p, err := content.ExtractOpenAPI([]byte(description))
+	require.NoError(t, err)
+	for _, want := range []string{
+		"| `trace` | header | string | no | Example `abc-1`. |",
+		"| `limit` | query | integer | no | Default `10`. Example `20`. |",
+		"Example:\n\n```json\n{\n  \"id\": 7,\n  \"lines\": [\n    {\n      \"sku\": \"a\",\n      \"n\": 1.50\n    }\n  ]\n}\n```",
+		"Example:\n\n```json\n{\n  \"id\": 8\n}\n```",
+		"| `id` | integer | no | Its number Example `7`. |\n| `pending` | boolean | no |  |",
+		"`text/csv`\n\nstring\n\nExample:\n\n```\nid,total\n7,3\n```",
+		"#### Status 404\n\n`application/json`\n\n| Property | Type | Required | Description |\n| --- | --- | --- | --- |\n| `code` | string | no |  |\n\nExample:\n\n```json\n{\n  \"code\": \"gone\"\n}\n```",
+		"#### Status default\n\n`application/json`\n\nError\n\n## POST webhook order.made\n\nAn order was made",
+	} {
+		require.Contains(t, p.Markdown, want)
+	}
+
+	long := `{"openapi":"3.0.0","paths":{"/a":{"get":{"responses":{"200":{"content":{"application/json":{"example":"` + strings.Repeat("x", 20_000) + `"}}}}}}}}`
+	p, err = content.ExtractOpenAPI([]byte(long))
+	require.NoError(t, err)
+	require.Contains(t, p.Markdown, "The example, of 20000 bytes, is left out.")
+}

@@ -2,6 +2,7 @@ package yamltext
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,7 @@ import (
 // there twice.
 type Mapping []Member
 
-// Member is a key of a mapping and its value: a Mapping, []any, string, bool or nil.
+// Member is a key of a mapping and its value: a Mapping, []any, string, Number, bool or nil.
 type Member struct {
 	Key   string
 	Value any
@@ -30,6 +31,10 @@ const (
 	maxNodes      = 2 << 20 // with those that aliases repeat
 	maxDirectives = 16      // the library's time grows with their square
 )
+
+// Number is a number as it is written, which is as JSON writes it too. Others,
+// such as 0x10, are text.
+type Number string
 
 // Document reads a stranger's YAML, one document, with aliases resolved and
 // numbers and dates as they are written. It bears what Strict refuses in a
@@ -204,6 +209,9 @@ func scalar(n *yaml.Node) any {
 		if n.Decode(&b) == nil {
 			return b
 		}
+	}
+	if tag := n.ShortTag(); (tag == "!!int" || tag == "!!float") && json.Valid([]byte(n.Value)) {
+		return Number(n.Value)
 	}
 	return n.Value
 }

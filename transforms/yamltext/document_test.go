@@ -16,17 +16,17 @@ func TestDocument(t *testing.T) {
 	type m = yamltext.Mapping
 	for text, want := range map[string]any{
 		"": nil,
-		"a: 1.0\nb: 2020-01-01\nc: yes\nd: true\ne: ~\nf: '1'\ng: 0x10\nh: 007\n": m{{"a", "1.0"}, {"b", "2020-01-01"}, {"c", "yes"}, {"d", true}, {"e", nil}, {"f", "1"}, {"g", "0x10"}, {"h", "007"}},
-		"a: 1\na: 2\n":                                                m{{"a", "1"}, {"a", "2"}},
+		"a: 1.0\nb: 2020-01-01\nc: yes\nd: true\ne: ~\nf: '1'\ng: 0x10\nh: 007\n": m{{"a", yamltext.Number("1.0")}, {"b", "2020-01-01"}, {"c", "yes"}, {"d", true}, {"e", nil}, {"f", "1"}, {"g", "0x10"}, {"h", "007"}},
+		"a: 1\na: 2\n":                                                m{{"a", yamltext.Number("1")}, {"a", yamltext.Number("2")}},
 		"200: a\n'200': b\n":                                          m{{"200", "a"}, {"200", "b"}},
 		"a: |\n\nb: >-\n\n\nc: x":                                     m{{"a", ""}, {"b", ""}, {"c", "x"}},
 		"a: |\n# c\nb: x\n":                                           m{{"a", ""}, {"b", "x"}},
 		"a: &e |\n  {\n  [[[\nb: *e\nc: {d: *e}\n":                    m{{"a", "{\n[[[\n"}, {"b", "{\n[[[\n"}, {"c", m{{"d", "{\n[[[\n"}}}},
 		"a: &x {b: c, d: e}\nf:\n  <<: *x\n  d: own\n":                m{{"a", m{{"b", "c"}, {"d", "e"}}}, {"f", m{{"d", "own"}, {"b", "c"}}}},
-		"a: {b: c}\nf:\n  <<: [{b: 1}, {b: 2, c: 3}]\n":               m{{"a", m{{"b", "c"}}}, {"f", m{{"b", "1"}, {"c", "3"}}}},
+		"a: {b: c}\nf:\n  <<: [{b: 1}, {b: 2, c: 3}]\n":               m{{"a", m{{"b", "c"}}}, {"f", m{{"b", yamltext.Number("1")}, {"c", yamltext.Number("3")}}}},
 		"%YAML 1.2\n---\na: b\n...\n":                                 m{{"a", "b"}},
 		"\ufeffa: b\r\nc: |\r\n  x\r\n  y\r\nd:\r\n- e\r\n":           m{{"a", "b"}, {"c", "x\ny\n"}, {"d", []any{"e"}}},
-		"a: \"\\u00e9\\x41\\ud83d\\ude00 \\/ \\\\/\"\nb: x #c\nd: -1": m{{"a", "éA😀 / \\/"}, {"b", "x"}, {"d", "-1"}},
+		"a: \"\\u00e9\\x41\\ud83d\\ude00 \\/ \\\\/\"\nb: x #c\nd: -1": m{{"a", "éA😀 / \\/"}, {"b", "x"}, {"d", yamltext.Number("-1")}},
 	} {
 		got, err := yamltext.Document([]byte(text))
 		require.NoError(t, err, "%q", text)

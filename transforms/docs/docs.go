@@ -22,6 +22,9 @@ const Job = "docs"
 // UserAgent is how the crawler names itself (section 5.3).
 const UserAgent = "APIIntelBot/1.0 (+https://api-intel.vercel.app/bot)"
 
+// productToken is the crawler's name in what pages and sites say to crawlers.
+const productToken = "APIIntelBot"
+
 // The limits of sections 4.3 and 5.2, over all workers and runs together.
 const (
 	MaxHosts        = 3 // asked at once

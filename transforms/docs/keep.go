@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -23,6 +24,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/canonical"
 	"github.com/newsfork/seed-engine/transforms/chunk"
 	"github.com/newsfork/seed-engine/transforms/content"
+	"github.com/newsfork/seed-engine/transforms/pagehead"
 	"github.com/newsfork/seed-engine/transforms/parsing"
 	"github.com/newsfork/seed-engine/transforms/policy"
 	"github.com/newsfork/seed-engine/transforms/sitemap"
@@ -192,6 +194,7 @@ type ending struct {
 	empty  bool          // content was looked for and not found
 	read   *reading      // of a page that has content
 	links  []link
+	onward []link // where the page sends its readers on: in its own place
 }
 
 // count adds the page to the figures.
@@ -292,17 +295,16 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 		if err := c.write(ctx, tx, ch, e, kind, sections); err != nil {
 			return err
 		}
-		if e.status == Indexed || e.status == NotModified {
-			return c.queue(ctx, tx, links, ch.page.depth+1)
+		if err := c.queue(ctx, tx, e.onward, ch.page.depth); err != nil {
+			return err
 		}
-		return nil
+		return c.queue(ctx, tx, links, ch.page.depth+1)
 	})
 	if err != nil {
 		return fmt.Errorf("keeping %s: %w", p.address, err)
 	}
-	if e.status == Indexed || e.status == NotModified {
-		c.remember(links, ch.page.depth+1)
-	}
+	c.remember(e.onward, ch.page.depth)
+	c.remember(links, ch.page.depth+1)
 	if e.forbid {
 		c.forbidden[p.key] = true
 	}
@@ -535,6 +537,20 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		skipped.gone = true
 		return skip("a login form")
 	}
+	var page []byte
+	if form == content.HTML {
+		page = body
+	}
+	head := pagehead.Read(resp.Header, page, contentType, productToken)
+	links := c.links(ch, pg, head)
+	onward, why, err := c.elsewhere(ctx, ch, pg, head)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		skipped.gone, skipped.links, skipped.onward = true, links, onward
+		return skip(why)
+	}
 	if r == nil {
 		skipped.empty = true
 		if pg.Script {
@@ -545,15 +561,80 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	if err := c.move(ch, Extracting); err != nil {
 		return err
 	}
-	var links []link
+	return c.end(ctx, ch, ending{status: Indexed, http: resp.Status, resp: resp, read: r, links: links})
+}
+
+// links are the pages that a page leads to, none where it asks crawlers not to
+// follow.
+func (c *crawl) links(ch *chain, pg content.Page, head pagehead.Head) (out []link) {
+	if head.NoFollow {
+		return nil
+	}
 	has := map[string]bool{}
 	for _, href := range pg.Links {
-		if l, why := c.link(ch.at, href, false); why == "" && !has[l.key] && len(links) < mostLinks {
+		if l, why := c.link(ch.at, href, false); why == "" && !has[l.key] && len(out) < mostLinks {
 			has[l.key] = true
-			links = append(links, l)
+			out = append(out, l)
 		}
 	}
-	return c.end(ctx, ch, ending{status: Indexed, http: resp.Status, resp: resp, read: r, links: links})
+	return out
+}
+
+// maxStub is how long in bytes a page may be that only says that it redirects.
+const maxStub = 400
+
+// elsewhere says why a page's content is not for the index by its own word, ""
+// where it is: it says so, it sends its readers on, or it is a copy of a page
+// that the crawl takes. Those pages are asked for in its place.
+func (c *crawl) elsewhere(ctx context.Context, ch *chain, pg content.Page, head pagehead.Head) (onward []link, why string, err error) {
+	if to, no := c.link(ch.at, head.Refresh, false); head.Refresh != "" && to.key != ch.now.key {
+		if no == "" {
+			onward = append(onward, to)
+		}
+		return onward, fmt.Sprintf("leads on to %.500s by itself", head.Refresh), nil
+	}
+	if strings.HasPrefix(strings.ToLower(pg.Title), "redirecting") && len(pg.Markdown) <= maxStub {
+		return nil, "says only that it redirects", nil
+	}
+	to, no := c.link(ch.at, head.Canonical, false)
+	if head.Canonical != "" && no == "" {
+		copied, err := c.copyOf(ctx, ch, to)
+		if err != nil {
+			return nil, "", err
+		}
+		if copied {
+			return []link{to}, "a copy of " + to.key + ", as its rel=canonical says", nil
+		}
+	}
+	if head.NoIndex {
+		return nil, "it asks not to be indexed (noindex)", nil
+	}
+	return nil, "", nil
+}
+
+// copyOf says whether a page may be left out for the one that it names as its
+// original. It may not where that led here, or is known to have no content, or
+// differs by a query that the policy keeps; nor where it is the site's front
+// page, which is named by mistake when all pages share one head.
+func (c *crawl) copyOf(ctx context.Context, ch *chain, of link) (bool, error) {
+	if slices.ContainsFunc(append(slices.Clone(ch.passed), ch.page, ch.now), func(p *page) bool { return p.key == of.key }) || c.forbidden[of.key] {
+		return false, nil
+	}
+	ours, _, _ := strings.Cut(ch.now.key, "?")
+	theirs, _, _ := strings.Cut(of.key, "?")
+	if ours == theirs || canonical.Path(of.key) == "/" {
+		return false, nil
+	}
+	var status Status
+	var hash string
+	err := c.db.QueryRowContext(ctx, `SELECT status, content_hash FROM pages WHERE provider = $1 AND key = $2`, c.policy.ProviderID, of.key).Scan(&status, &hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for %s: %w", of.key, err)
+	}
+	return hash != "" || !status.end(), nil
 }
 
 // read makes content of a body; nil where there is none. A page that trips a

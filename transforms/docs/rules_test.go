@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -806,6 +807,92 @@ func TestPurge(t *testing.T) {
 		require.Equal(t, 1, n)
 		require.Empty(t, w.handed())
 		require.NoError(t, s.Close())
+	})
+}
+
+// A page that says noindex, that is a copy by its rel=canonical, or that only
+// sends its readers on is not handed to the embedding step; what was handed on
+// of it before is taken back, and the pages that it leads to are crawled.
+func TestNotForTheIndex(t *testing.T) {
+	head := func(head string, h http.HandlerFunc) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) {
+			rec := httptest.NewRecorder()
+			h(rec, r)
+			rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = fmt.Fprint(rw, strings.Replace(rec.Body.String(), "</head>", head+"</head>", 1))
+		}
+	}
+	canonical := func(to string) string { return `<link rel="canonical" href="` + to + `">` }
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.policy.MaxDepth = 1
+		w.set("/docs", doc("seed", "/docs/noindex", "/docs/tagged", "/docs/nofollow", "/docs/v1/a", "/docs/itself", "/docs/front", "/docs/away", "/docs/lost", "/docs/missing", "/docs/old-name", "/docs/js", "/docs/payments", "/docs/turn", "/docs/was"))
+		w.set("/docs/noindex", head(`<meta name="robots" content="noindex">`, doc("hidden one", "/docs/deeper")))
+		w.set("/docs/tagged", func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("X-Robots-Tag", "apiintelbot: noindex")
+			doc("hidden two")(rw, r)
+		})
+		w.set("/docs/nofollow", head(`<meta name="robots" content="nofollow">`, doc("shown one", "/docs/unfollowed")))
+		w.set("/docs/v1/a", head(canonical("/docs/latest/a"), doc("hidden copy")))
+		w.set("/docs/latest/a", head(canonical("/docs/latest/a"), doc("shown original")))
+		w.set("/docs/itself", head(canonical("https://www."+host+"/docs/itself/?utm_source=x"), doc("shown itself")))
+		w.set("/docs/front", head(canonical("/"), doc("shown front")))
+		w.set("/docs/away", head(canonical("https://elsewhere.example/docs/away"), doc("shown away")))
+		w.set("/docs/lost", status(404))
+		w.set("/docs/missing", head(canonical("/docs/lost"), doc("shown missing")))
+		w.set("/docs/old-name", html(`<!doctype html><html><head><title>x</title><meta http-equiv="refresh" content="0; url=/docs/new-name"></head><body><p>hidden stub, go to <a href="/docs/new-name">the page</a></p></body></html>`))
+		w.set("/docs/new-name", doc("shown new name"))
+		w.set("/docs/js", html(`<!doctype html><html><head><title>Redirecting…</title><script>location = "/docs/new-name"</script></head><body><p>hidden script stub</p></body></html>`))
+		w.set("/docs/payments", html(`<!doctype html><html><head><title>Redirecting customers</title></head><body><main><h1>Redirecting customers</h1>`+strings.Repeat("<p>shown payments, which are about redirecting customers to a page.</p>", 10)+`</main></body></html>`))
+		w.set("/docs/turn", head(canonical("/docs/turn/back"), doc("hidden turn")))
+		w.set("/docs/turn/back", head(canonical("/docs/turn"), doc("shown turn")))
+		w.set("/docs/was", doc("taken back"))
+		w.run()
+		for path, want := range map[string]row{
+			"/docs/noindex":  {Skipped, "it asks not to be indexed (noindex)", 1, 200, false},
+			"/docs/tagged":   {Skipped, "it asks not to be indexed (noindex)", 1, 200, false},
+			"/docs/v1/a":     {Skipped, "a copy of https://" + host + "/docs/latest/a, as its rel=canonical says", 1, 200, false},
+			"/docs/latest/a": {Indexed, "", 1, 200, true}, // in the copy's place, not a level below it
+			"/docs/old-name": {Skipped, "leads on to /docs/new-name by itself", 1, 200, false},
+			"/docs/new-name": {Indexed, "", 1, 200, true},
+			"/docs/js":       {Skipped, "says only that it redirects", 1, 200, false},
+			"/docs/turn":     {Skipped, "a copy of https://" + host + "/docs/turn/back, as its rel=canonical says", 1, 200, false},
+		} {
+			require.Equal(t, want, w.row(path), path)
+		}
+		shown := func() (out []string) {
+			for _, h := range w.handed() {
+				for _, word := range []string{"hidden", "shown", "taken"} {
+					if i := strings.Index(h.Text, "tells of "+word); i >= 0 {
+						said, _, _ := strings.Cut(h.Text[i+len("tells of "):], " at some")
+						out = append(out, said)
+					}
+				}
+			}
+			slices.Sort(out)
+			return slices.Compact(out)
+		}
+		require.Equal(t, []string{"shown away", "shown front", "shown itself", "shown missing", "shown new name", "shown one", "shown original", "shown turn", "taken back"}, shown())
+		require.Equal(t, Indexed, w.row("/docs/payments").Status)
+		asked := w.paths()
+		require.NotContains(t, asked, "/docs/unfollowed")
+		require.NotContains(t, asked, "/docs/deeper", "too deep")
+
+		w.policy.MaxDepth = 2
+		w.set("/docs/was", head(`<meta name="robots" content="noindex">`, doc("taken back")))
+		w.newSession()
+		w.run()
+		require.Contains(t, w.paths(), "/docs/deeper", "noindex does not say nofollow")
+		require.Equal(t, row{Skipped, "it asks not to be indexed (noindex)", 1, 200, false}, w.row("/docs/was"))
+		deleted := 0
+		for _, h := range w.handed() {
+			if h.Op == "delete" {
+				deleted++
+				require.Equal(t, "https://"+host+"/docs/was", h.URL)
+			}
+		}
+		require.Equal(t, 1, deleted)
+		require.Equal(t, int64(1), w.crawl.part.stats.Deleted)
 	})
 }
 

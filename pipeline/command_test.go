@@ -553,3 +553,36 @@ func TestLeftOver(t *testing.T) {
 		}
 	}
 }
+
+func TestPurgeCommand(t *testing.T) {
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, age := range map[string]time.Duration{"old": 91 * 24 * time.Hour, "new": time.Hour} {
+		at := time.Now().Add(-age)
+		if err := ledger.Start(t.Context(), s, ledger.Run{RunID: id, Job: "seed", StartedAt: at}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ledger.SetState(t.Context(), s, id, ledger.Done, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, bad := range []string{"", " --older-than=ninety", " --older-than=-1h", " --older-than=0d", " --older-than=90d new", " --older-than=90d --job=sow"} {
+		if a := here(t, "runs purge --store="+dir+bad); a.code != ExitUsage {
+			t.Errorf("runs purge%s: exit %d: %s%s", bad, a.code, a.stdout, a.stderr)
+		}
+	}
+	if a := here(t, "runs list --older-than=1h --store="+dir); a.code != ExitUsage {
+		t.Errorf("runs list --older-than: exit %d", a.code)
+	}
+	for _, c := range [][2]string{{" --job=docs", "removed 0 runs and 0 dead letters"}, {"", "removed 1 runs and 0 dead letters"}} {
+		if a := here(t, "runs purge --older-than=90d --store="+dir+c[0]); a.code != ExitOK || !strings.Contains(a.stdout, c[1]) {
+			t.Errorf("runs purge%s: exit %d: %s%s, want %q", c[0], a.code, a.stdout, a.stderr, c[1])
+		}
+	}
+	if a := here(t, "runs list --store="+dir); strings.Contains(a.stdout, "old") || !strings.Contains(a.stdout, "new") {
+		t.Errorf("what is left:\n%s", a.stdout)
+	}
+}

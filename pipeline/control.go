@@ -24,6 +24,9 @@ pipeline runs show ID             state, lanes and report of one run as JSON
 pipeline runs log ID              what the run and its workers said, as JSON lines
 pipeline runs cancel|pause|resume ID
                                   works on a run anywhere, through the store alone
+pipeline runs purge --older-than=90d [--job=JOB]
+                                  removes runs that ended before that, with their reports and logs,
+                                  and dead letters that failed last before that
 `
 
 const deadLettersUsage = `pipeline dead-letters [list] [--job=seed] [--run=ID]
@@ -81,7 +84,9 @@ func controlOptions(f *flag.FlagSet, args []string, more ...string) (o Options, 
 }
 
 func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	o, w, err := controlOptions(flag.NewFlagSet("runs", flag.ContinueOnError), args)
+	f := flag.NewFlagSet("runs", flag.ContinueOnError)
+	older, of := f.String("older-than", "", ""), f.String("job", "", "")
+	o, w, err := controlOptions(f, args)
 	if errors.Is(err, flag.ErrHelp) {
 		return help([]string{"runs"}, stdout)
 	}
@@ -92,10 +97,19 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if len(w) > 0 {
 		verb = w[0]
 	}
+	if verb == "purge" {
+		if len(w) > 1 {
+			return usagef("runs purge takes no id, but --older-than=90d; see `help runs`")
+		}
+		return purgeRuns(ctx, o, *older, *of, stdout, stderr)
+	}
+	if *older+*of != "" {
+		return usagef("--older-than and --job are for runs purge")
+	}
 	actions := map[string]ledger.Action{"cancel": ledger.ActionCancel, "pause": ledger.ActionPause, "resume": ledger.ActionRun}
 	action, control := actions[verb]
 	if (verb == "list" && len(w) > 1) || (verb != "list" && len(w) != 2) || (verb != "list" && verb != "show" && verb != "log" && !control) {
-		return usagef("runs %s: write runs list, or runs show|log|cancel|pause|resume ID; see `help runs`", strings.Join(w, " "))
+		return usagef("runs %s: write runs list, runs purge, or runs show|log|cancel|pause|resume ID; see `help runs`", strings.Join(w, " "))
 	}
 	if len(w) > 1 && !idForm.MatchString(w[1]) {
 		return usagef("%q is no run's id; `runs` lists them", w[1])
@@ -164,6 +178,43 @@ func listRuns(ctx context.Context, s store.Store, stdout io.Writer) error {
 		}
 	}
 	return t.Flush()
+}
+
+// purgeRuns removes old runs, as a server with a retention does by itself.
+func purgeRuns(ctx context.Context, o Options, older, job string, stdout, stderr io.Writer) error {
+	age, err := days(older)
+	if err != nil {
+		return usagef("--older-than=%s: write a number of days, such as 90d, or hours, such as 36h", older)
+	}
+	if _, ok := jobNamed(job); job != "" && !ok {
+		return noJob(job)
+	}
+	s, err := openStore(ctx, &o, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	p, err := ledger.Purge(ctx, s, job, time.Now().Add(-age))
+	if _, werr := fmt.Fprintf(stdout, "removed %d runs and %d dead letters\n", p.Runs, p.DeadLetters); werr != nil {
+		return errors.Join(err, werr)
+	}
+	return err
+}
+
+// days reads 90d, or a duration as flags have it.
+func days(text string) (time.Duration, error) {
+	if n, ok := strings.CutSuffix(text, "d"); ok {
+		d, err := strconv.ParseUint(n, 10, 16)
+		text = strconv.FormatUint(d*24, 10) + "h"
+		if err != nil {
+			return 0, err
+		}
+	}
+	age, err := time.ParseDuration(text)
+	if err == nil && age <= 0 {
+		err = errors.New("not above 0")
+	}
+	return age, err
 }
 
 // cut keeps a table readable; show has the whole text.

@@ -162,20 +162,30 @@ func ListDeadLetters(ctx context.Context, s store.Store, job, runID string) iter
 
 func deadLetterKeys(ctx context.Context, s store.Store, job string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
+		for o, err := range deadLetterObjects(ctx, s, job) {
+			if !yield(o.Key, err) {
+				return
+			}
+		}
+	}
+}
+
+func deadLetterObjects(ctx context.Context, s store.Store, job string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
 		prefix := deadLettersPrefix
 		if job != "" {
 			if err := checkName("job", job); err != nil {
-				yield("", fmt.Errorf("listing dead letters: %w", err))
+				yield(store.Object{}, fmt.Errorf("listing dead letters: %w", err))
 				return
 			}
 			prefix += job + "/"
 		}
 		for o, err := range s.List(ctx, prefix) {
 			if err != nil {
-				yield("", fmt.Errorf("listing %s: %w", prefix, err))
+				yield(store.Object{}, fmt.Errorf("listing %s: %w", prefix, err))
 				return
 			}
-			if strings.HasSuffix(o.Key, ".json") && !yield(o.Key, nil) {
+			if strings.HasSuffix(o.Key, ".json") && !yield(o, nil) {
 				return
 			}
 		}

@@ -22,7 +22,21 @@ type Purged struct {
 func Purge(ctx context.Context, s store.Store, job string, olderThan time.Time) (Purged, error) {
 	var p Purged
 	var broken []error
-	for r, err := range List(ctx, s) {
+	ids, err := runIDs(ctx, s)
+	if err != nil {
+		return p, err
+	}
+	for _, id := range ids {
+		if begunAfter(id, olderThan) { // what has begun since cannot have ended before
+			continue
+		}
+		r, err := Load(ctx, s, id)
+		if errors.Is(err, store.ErrNotExist) {
+			continue // purged since the listing
+		}
+		if ctx.Err() != nil {
+			return p, ctx.Err()
+		}
 		if err != nil {
 			broken = append(broken, err)
 			continue
@@ -35,11 +49,18 @@ func Purge(ctx context.Context, s store.Store, job string, olderThan time.Time) 
 		}
 		p.Runs++
 	}
-	for key, err := range deadLetterKeys(ctx, s, job) {
+	for o, err := range deadLetterObjects(ctx, s, job) {
 		if err != nil {
 			return p, errors.Join(append(broken, err)...)
 		}
+		if o.ModTime.After(olderThan) { // it is written at each failure
+			continue
+		}
+		key := o.Key
 		d, err := load(ctx, s, key, decodeDeadLetter)
+		if errors.Is(err, store.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			broken = append(broken, err)
 			continue

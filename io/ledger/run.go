@@ -141,18 +141,11 @@ func Finish(ctx context.Context, s store.Store, id string, state State, why erro
 // broken state is yielded as an error with the run's id, and the list goes on.
 func List(ctx context.Context, s store.Store) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
-		var ids []string
-		for o, err := range s.List(ctx, runsPrefix) {
-			if err != nil {
-				yield(Run{}, fmt.Errorf("listing %s: %w", runsPrefix, err))
-				return
-			}
-			id, rest, _ := strings.Cut(strings.TrimPrefix(o.Key, runsPrefix), "/")
-			if rest == "state.json" && name.MatchString(id) {
-				ids = append(ids, id)
-			}
+		ids, err := runIDs(ctx, s)
+		if err != nil {
+			yield(Run{}, err)
+			return
 		}
-		slices.Sort(ids)
 		for _, id := range slices.Backward(ids) {
 			r, err := Load(ctx, s, id)
 			if errors.Is(err, store.ErrNotExist) {
@@ -166,6 +159,28 @@ func List(ctx context.Context, s store.Store) iter.Seq2[Run, error] {
 			}
 		}
 	}
+}
+
+// runIDs are the ids of all runs, oldest first.
+func runIDs(ctx context.Context, s store.Store) ([]string, error) {
+	var ids []string
+	for o, err := range s.List(ctx, runsPrefix) {
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", runsPrefix, err)
+		}
+		id, rest, _ := strings.Cut(strings.TrimPrefix(o.Key, runsPrefix), "/")
+		if rest == "state.json" && name.MatchString(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// begunAfter says that an id of NewRunID's was made after a time.
+func begunAfter(id string, t time.Time) bool {
+	at, err := time.Parse("20060102-150405", id[:min(len(id), len("20060102-150405"))])
+	return err == nil && at.After(t)
 }
 
 // Progress is how far one lane is: the object runs/{run_id}/lanes/{n}.json,

@@ -434,7 +434,7 @@ func (a *alarm) judgeTicks(ctx context.Context, now time.Time) (changed bool, er
 
 func (a *alarm) judgeTick(p plan, t tick, now time.Time) bool {
 	f := finding{breach{Job: p.Job, Rule: "schedule", Provider: p.Name, RunID: t.RunID}, true}
-	at := p.local(t.At)
+	at := p.Local(t.At)
 	switch t.Outcome {
 	case "missed":
 		f.Text = fmt.Sprintf("%d ticks were missed, the last at %s: no server was running, or it was too slow", t.Missed, at)

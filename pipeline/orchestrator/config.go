@@ -12,8 +12,6 @@ import (
 	"time"
 	_ "time/tzdata" // schedules name time zones, and an image from scratch has none
 
-	"github.com/adhocore/gronx"
-
 	"github.com/newsfork/seed-engine/transforms/yamltext"
 )
 
@@ -28,6 +26,7 @@ type Config struct {
 	Schedules []Schedule          `yaml:"schedules"`
 	Alerts    map[string]Limits   `yaml:"alerts"` // by job
 	Reports   Reports             `yaml:"reports"`
+	Retention Retention           `yaml:"retention"`
 	flags     map[string]string   // Flags as text
 	limits    map[string]limitSet // Alerts over the defaults
 	runFlags  map[string][]string // of each run of a job, so that its report goes by Alerts too
@@ -43,12 +42,30 @@ type Schedule struct {
 
 	flags []string
 	zone  *time.Location
+	ticks cron
 }
 
 // Reports says when a day and a week begin.
 type Reports struct {
 	TimeZone string `yaml:"timezone"` // IANA name; UTC when empty
 	zone     *time.Location
+}
+
+// Retention says how long runs and dead letters are kept.
+type Retention struct {
+	Days *int `yaml:"days"` // after their end, or last failure; nil for defaultRetention, 0 for ever
+}
+
+// defaultRetention is in days.
+const defaultRetention = 90
+
+// before gives the time before which everything is removed; false: nothing is.
+func (r Retention) before(now time.Time) (time.Time, bool) {
+	days := defaultRetention
+	if r.Days != nil {
+		days = *r.Days
+	}
+	return now.AddDate(0, 0, -days), days > 0
 }
 
 // Limits are a job's alert thresholds; nil leaves the default, 0 turns the
@@ -101,6 +118,9 @@ func (c *Config) settle() error {
 	if c.Reports.zone, err = zone(c.Reports.TimeZone); err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
+	if d := c.Retention.Days; d != nil && (*d < 0 || *d > 36500) {
+		return fmt.Errorf("retention: days: use 1 to 36500, or 0 to keep everything")
+	}
 	names := map[string]bool{}
 	for i := range c.Schedules {
 		s := &c.Schedules[i]
@@ -139,11 +159,11 @@ func (s *Schedule) settle() error {
 	if !ok {
 		return fmt.Errorf("there is no job %q; use seed, docs, catalog or news", s.Job)
 	}
-	if _, err := gronx.Segments(s.Cron); err != nil || !gronx.IsValid(s.Cron) {
-		return fmt.Errorf("%q is no cron expression; write minute hour day month weekday, such as 15 3 * * *", s.Cron)
-	}
 	var err error
 	if s.zone, err = zone(s.TimeZone); err != nil {
+		return err
+	}
+	if s.ticks, err = parseCron(s.Cron, s.zone, time.Now()); err != nil {
 		return err
 	}
 	values := map[string]string{}
@@ -161,7 +181,7 @@ func (s *Schedule) settle() error {
 
 // next is the schedule's first tick after a time.
 func (s *Schedule) next(after time.Time) (time.Time, error) {
-	return gronx.NextTickAfter(s.Cron, after.In(s.zone), false)
+	return s.ticks.next(after)
 }
 
 // shares are the rates that are given, by the alert's name.

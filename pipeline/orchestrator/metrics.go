@@ -32,7 +32,7 @@ func newMetrics(s *Server) *metrics {
 		starts:   counter("seed_engine_runs_started_total", "Runs that this server started.", "job"),
 		ticks:    counter("seed_engine_schedule_ticks_total", "Ticks of schedules that this server took, by outcome: started, active (a run was in the way), failed or missed.", "schedule", "outcome"),
 		webhook:  counter("seed_engine_webhook_messages_total", "Messages given to the webhook, by outcome: sent or failed.", "outcome"),
-		trouble:  counter("seed_engine_server_errors_total", "Periodic work that failed and is tried again, by what: board, sessions, schedules, alerts or reports.", "work"),
+		trouble:  counter("seed_engine_server_errors_total", "Periodic work that failed and is tried again, by what: board, sessions, schedules, alerts, reports or retention.", "work"),
 		wrong:    counter("seed_engine_wrong_tokens_total", "Requests with a wrong token, by way: header or form.", "way"),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seed_engine_http_request_duration_seconds",
 			Help: "Time to answer a request to this server, by method and status code; event streams are left out.", Buckets: prometheus.DefBuckets}, []string{"method", "code"}),

@@ -65,6 +65,7 @@ type Server struct {
 
 	leader  *lease.Lease
 	leading atomic.Bool
+	purgeAt time.Time     // when to remove old runs again
 	leadAt  time.Time     // when to try to lead again
 	closing chan struct{} // closed when the server stops: streams end
 }
@@ -211,10 +212,37 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 		sums, err := s.reports.tick(ctx, s.board.runs(), now)
 		tell("reports", err)
 		changed = changed || alerts || sums
+		tell("retention", s.retain(ctx, now))
 	}
 	if changed {
 		s.board.change()
 	}
+}
+
+const (
+	purgeEvery = 6 * time.Hour
+	// purgeFor is how long one pass may keep the server's other work waiting.
+	purgeFor   = 5 * time.Second
+	purgeAgain = time.Minute // after a pass that did not come to the end
+)
+
+// retain removes runs and dead letters that are older than they are kept.
+func (s *Server) retain(ctx context.Context, now time.Time) error {
+	before, on := s.config.Retention.before(now)
+	if !on || now.Before(s.purgeAt) {
+		return nil
+	}
+	s.purgeAt = now.Add(purgeEvery)
+	within, cancel := context.WithTimeout(ctx, purgeFor)
+	defer cancel()
+	p, err := ledger.Purge(within, s.store, "", before)
+	if p != (ledger.Purged{}) {
+		s.log.Info("runs_removed", "runs", p.Runs, "dead_letters", p.DeadLetters, "older_than", before.UTC())
+	}
+	if within.Err() != nil && ctx.Err() == nil {
+		s.purgeAt, err = now.Add(purgeAgain), nil
+	}
+	return err
 }
 
 // leads says whether this server is the one that judges, reports and tidies up

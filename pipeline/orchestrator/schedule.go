@@ -68,8 +68,8 @@ type plan struct {
 	Last tick
 }
 
-// local writes a time in the schedule's own zone.
-func (s *Schedule) local(t time.Time) string {
+// Local writes a time in the schedule's own zone.
+func (s *Schedule) Local(t time.Time) string {
 	if t.IsZero() {
 		return "–"
 	}

@@ -641,7 +641,10 @@ func TestAlertsOfSchedules(t *testing.T) {
 	at = at.Add(4 * time.Hour)
 	at = turn(w, at, 2*time.Minute, 20*time.Second)
 	assert.Equal(t, []string{"[ALERT] seed / hourly, schedule: 4 ticks were missed, the last at 2026-03-02 23:00 KST: no server was running, or it was too slow"}, s.told())
-	assert.Contains(t, w.do("GET", "/schedules", "").body, "4 missed")
+	page := w.do("GET", "/schedules", "").body
+	assert.Contains(t, page, "4 missed")
+	assert.Contains(t, page, "2026-03-02 23:00 KST", "the last tick, on the schedule's own clock")
+	assert.Contains(t, page, "2026-03-03 00:00 KST", "and the next")
 
 	// Another server takes over, and tells nothing twice.
 	require.NoError(t, dropLease(t, w.store))
@@ -683,4 +686,36 @@ func TestUnits(t *testing.T) {
 	assert.Equal(t, []string{"3h0m0.25s", "3 h"}, []string{v, l}, "what differs does not look the same")
 	v, l = percents(0.2000001, 0.2)
 	assert.NotEqual(t, v, l)
+}
+
+// TestRetention removes runs that ended long ago, with all that they left, and
+// dead letters that failed last long ago.
+func TestRetention(t *testing.T) {
+	for yaml, want := range map[string][]string{
+		"":                        {"20260101-100000-000-aaaaaaaa", "20260301-100000-000-aaaaaaaa"},
+		"retention: {days: 10}\n": {"20260301-100000-000-aaaaaaaa"},
+		"retention: {days: 0}\n":  {"20250101-100000-000-aaaaaaaa", "20260101-100000-000-aaaaaaaa", "20260301-100000-000-aaaaaaaa"},
+	} {
+		w := newWorld(t, "done", scheduled(t, yaml))
+		now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+		w.now = func() time.Time { return now }
+		for _, at := range []time.Time{now.AddDate(-1, -2, -1), now.AddDate(0, -2, -1), now.AddDate(0, 0, -1)} {
+			w.put(at.Format("20060102-150405")+"-000-aaaaaaaa", "seed", ledger.Done, at, time.Minute, sampleTally())
+		}
+		turn(w, now, time.Minute, time.Second)
+		var ids []string
+		for r, err := range ledger.List(t.Context(), w.store) {
+			require.NoError(t, err)
+			ids = append([]string{r.RunID}, ids...)
+		}
+		assert.Equal(t, want, ids, yaml)
+		for o, err := range w.store.List(t.Context(), "runs/2025") {
+			require.NoError(t, err)
+			assert.Len(t, want, 3, "what is left of a run that is gone: %s", o.Key)
+		}
+	}
+	for _, bad := range []string{"retention: {days: -1}", "retention: {days: ninety}", "retention: {weeks: 1}"} {
+		_, err := ParseConfig([]byte(bad))
+		assert.Error(t, err, bad)
+	}
 }

@@ -1,9 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 )
 
@@ -14,6 +18,10 @@ const (
 	mostFailures = 0.3
 	// fall is how far a field's rate may be under its own past.
 	fall = 0.3
+	// barrenRuns in a row without an article, or without a new one for staleTime,
+	// are not a publisher's quiet days.
+	barrenRuns = 3
+	staleTime  = 7 * 24 * time.Hour
 )
 
 // examine notes how well the pages could be read and raises alerts.
@@ -27,10 +35,63 @@ func (v *visit) examine(ctx context.Context) error {
 		return err
 	}
 	v.result.Alerts = alerts(v.p.ID(), h, before)
+	if v.held && v.result.State != Cut {
+		y, err := raw.NoteYield(ctx, v.DB, v.p.ID(), v.RunID, v.there, v.result.Inserted, v.Now())
+		if err != nil {
+			return err
+		}
+		if a := v.missing(y); a != "" {
+			v.result.Alerts = append(v.result.Alerts, a)
+		}
+	}
 	for _, a := range v.result.Alerts {
-		v.log.Warn("layout_alarm", "alert", a)
+		v.log.Warn("provider_alarm", "alert", a)
 	}
 	return nil
+}
+
+// missing says in words that a publisher brings nothing, and why; "" where it
+// does, or may again.
+func (v *visit) missing(y raw.Yield) string {
+	id := v.p.ID()
+	switch {
+	case y.Barren >= barrenRuns:
+		return fmt.Sprintf("provider %s: no article in %d runs in a row: %s", id, y.Barren, v.why())
+	case y.Barren > 0 && v.result.State == Ran && y.NewAt.IsZero():
+		return fmt.Sprintf("provider %s: no article yet: %s", id, v.why())
+	case y.Barren > 0 && len(v.result.Limits) > 0:
+		return fmt.Sprintf("provider %s: no article in this run: %s", id, v.why())
+	case y.Stale >= barrenRuns && !y.NewAt.IsZero() && v.Now().Sub(y.NewAt) >= staleTime:
+		return fmt.Sprintf("provider %s: no new article since %s, in %d runs; do its sitemaps still name the newest?", id, y.NewAt.UTC().Format(time.DateOnly), y.Stale)
+	}
+	return ""
+}
+
+// why says what became of what the sitemaps name.
+func (v *visit) why() string {
+	r := v.result
+	var said []string
+	switch {
+	case r.State != Ran:
+		said = append(said, cmp.Or(r.Reason, "no reason was kept"))
+	case v.listed == 0:
+		said = append(said, "its sitemaps name no address")
+	case r.Found == 0:
+		said = append(said, fmt.Sprintf("articleUrl takes none of the %d addresses in its sitemaps, such as %s", v.listed, ledger.Redact(v.other)))
+	default:
+		said = append(said, fmt.Sprintf("its sitemaps name %d articles; of the newest ones", r.Found))
+		var of []string
+		for _, c := range []struct {
+			n    int64
+			what string
+		}{{int64(v.old), "are older than the retention"}, {r.Forbidden, "are forbidden by robots.txt"}, {r.Failed, "failed"}, {r.Empty, "have no text"}, {r.Paywalled, "are not free"}} {
+			if c.n > 0 {
+				of = append(of, fmt.Sprintf("%d %s", c.n, c.what))
+			}
+		}
+		said[0] += " " + cmp.Or(strings.Join(of, ", "), "none could be kept in earlier runs")
+	}
+	return strings.Join(append(said, r.Limits...), "; ")
 }
 
 // alerts says in words what went wrong with a provider's pages.

@@ -46,13 +46,6 @@ func newer(a, b candidate) int {
 	return a.order - b.order
 }
 
-// child is a sitemap that is still to be read.
-type child struct {
-	address string
-	at      time.Time
-	depth   int
-}
-
 // roots are the sitemaps to begin with: robots.txt's, else the hints.
 func (v *visit) roots() []string {
 	if named := v.rules.Sitemaps(); len(named) > 0 {
@@ -64,32 +57,39 @@ func (v *visit) roots() []string {
 	return v.p.SitemapHints()
 }
 
-// candidates reads the sitemaps, indexes newest first, until what is left
-// cannot be newer than what was found, and gives the articles, newest first.
+// candidates reads the sitemaps, the newest of an index first, until what is
+// left cannot be newer than what was found, and gives the articles, newest first.
 func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
-	var queue []child
+	var roots, queue []child
 	for _, address := range v.roots() {
-		queue = append(queue, child{address: address})
+		roots = append(roots, child{address: address})
 	}
-	if len(queue) == 0 {
+	if len(roots) == 0 {
 		return nil, &errStop{Skipped, "robots.txt names no sitemap and there are no sitemapHints: add them to the configuration"}
+	}
+	if len(roots) > maxSitemaps {
+		arrange(roots, v.policy.Zone, v.Now())
 	}
 	var found []candidate
 	seen := map[string]int{}
 	asked := map[string]bool{}
+	var enough time.Time // as many as are wanted are as new as this; zero: they are fewer
+	needless := func(c child) bool {
+		return asked[c.address] || c.depth > 0 && !c.at.IsZero() && !enough.IsZero() && !enough.Before(c.at)
+	}
 	read := 0
 	var lastErr error
-	for len(queue) > 0 && len(asked) < maxSitemaps {
-		next := queue[0]
-		queue = queue[1:]
-		if asked[next.address] {
-			continue
+	for len(roots)+len(queue) > 0 && len(asked) < maxSitemaps {
+		from := &queue
+		// Every root before any child, for one index must not keep the other roots
+		// from being read; but half of the requests are for children.
+		if len(roots) > 0 && (len(queue) == 0 || len(asked) < maxSitemaps/2) {
+			from = &roots
 		}
-		if n := v.Config.MaxArticlesPerProvider; next.depth > 0 && !next.at.IsZero() && len(found) >= n {
-			slices.SortStableFunc(found, newer)
-			if !found[n-1].when().Before(next.at) {
-				continue // what it names is not newer than the newest that we have
-			}
+		next := (*from)[0]
+		*from = (*from)[1:]
+		if needless(next) {
+			continue
 		}
 		asked[next.address] = true
 		children, err := v.sitemap(ctx, next, seen, &found)
@@ -103,14 +103,42 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 			continue
 		}
 		read++
-		slices.SortStableFunc(children, func(a, b child) int { return b.at.Compare(a.at) })
+		enough = nth(found, v.Config.MaxArticlesPerProvider)
+		arrange(children, v.policy.Zone, v.Now())
 		queue = append(children, queue...)
+		if next.depth == 0 {
+			slices.SortStableFunc(queue, nearer)
+		}
 	}
 	if read == 0 {
 		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps can be read: %v", lastErr)}
 	}
+	if left := slices.DeleteFunc(append(roots, queue...), needless); len(left) > 0 {
+		v.limit(fmt.Sprintf("%d sitemaps were read, the most in a run; %d more were left out, such as %.200s", maxSitemaps, len(left), ledger.Redact(left[0].address)))
+	}
 	slices.SortStableFunc(found, newer)
 	return found, nil
+}
+
+// nth is the time of the n-th newest, zero where there are fewer.
+func nth(found []candidate, n int) time.Time {
+	if len(found) < n {
+		return time.Time{}
+	}
+	times := make([]time.Time, len(found))
+	for i := range found {
+		times[i] = found[i].when()
+	}
+	slices.SortFunc(times, func(a, b time.Time) int { return b.Compare(a) })
+	return times[n-1]
+}
+
+// limit says once what was left out at a limit.
+func (v *visit) limit(text string) {
+	if !slices.Contains(v.result.Limits, text) {
+		v.result.Limits = append(v.result.Limits, text)
+		v.log.Warn("limit_reached", "limit", text)
+	}
 }
 
 // sitemap reads one sitemap into found, and gives the children of an index.
@@ -129,22 +157,37 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 	var entries []sitemap.Entry
 	read, err := sitemap.Scan(r.Body, func(e sitemap.Entry) bool {
 		entries = append(entries, e)
-		return len(entries) < 100_000
+		return len(entries) < maxEntries
 	})
 	if err != nil {
 		return nil, err
+	}
+	switch {
+	case len(entries) >= maxEntries:
+		v.limit(fmt.Sprintf("a sitemap was read up to its address number %d: %.200s", maxEntries, ledger.Redact(c.address)))
+	case r.Truncated:
+		v.limit(fmt.Sprintf("a sitemap was read up to its first %d MiB, or breaks off: %.200s", maxSitemap>>20, ledger.Redact(c.address)))
 	}
 	var children []child
 	for _, e := range entries {
 		at, _ := article.ParseTime(e.LastMod, v.policy.Zone) // zero where it says none
 		if read.Kind == sitemap.Index {
-			if u, err := canonical.Address(base, e.Loc, []string{"*"}); err == nil && c.depth < 2 {
-				children = append(children, child{u.String(), at, c.depth + 1})
+			u, err := canonical.Address(base, e.Loc, []string{"*"})
+			switch {
+			case err != nil:
+			case c.depth == maxDepth:
+				v.limit(fmt.Sprintf("an index in an index in an index was not followed: %.200s", ledger.Redact(c.address)))
+			default:
+				children = append(children, child{address: u.String(), at: at, depth: c.depth + 1})
 			}
 			continue
 		}
+		v.listed++
 		u, err := canonical.Address(base, e.Loc, []string{"*"})
 		if err != nil || !v.p.IsArticleURL(u) {
+			if v.other == "" {
+				v.other = untrusted.Line(e.Loc, 200)
+			}
 			continue
 		}
 		key, err := v.policy.Canonical(u)
@@ -182,6 +225,7 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 	var out, last []candidate
 	for _, c := range found[:min(len(found), v.Config.MaxArticlesPerProvider)] {
 		if !c.when().IsZero() && c.when().Before(oldest) {
+			v.old++
 			continue
 		}
 		if !v.rules.Allowed(v.UserAgent, c.url.String()) {
@@ -191,6 +235,9 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 		known, err := raw.Remembered(ctx, v.DB, v.p.ID(), c.canonical)
 		if err != nil {
 			return nil, err
+		}
+		if known.State == "stored" {
+			v.there = true
 		}
 		switch {
 		case !known.Fresh(c.at):

@@ -37,6 +37,8 @@ const (
 	timeout     = 20 * time.Second
 	tries       = 3
 	maxSitemaps = 20 // asked for in one run, indexes too
+	maxEntries  = 100_000
+	maxDepth    = 2 // of indexes in indexes
 	leaseTTL    = 30 * time.Second
 )
 
@@ -94,7 +96,9 @@ type Result struct {
 	Failed    int64      `json:"articles_failed"`
 	Forbidden int64      `json:"articles_forbidden"` // by robots.txt
 	Health    raw.Health `json:"health"`
-	Alerts    []string   `json:"alerts,omitempty"`
+	// Limits say what was left out because there was more of it than is read in a run.
+	Limits []string `json:"limits,omitempty"`
+	Alerts []string `json:"alerts,omitempty"`
 }
 
 // errStop ends a provider: its reason is for the report.
@@ -113,7 +117,7 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 		v.policy.Zone = time.UTC
 	}
 	within, release, err := v.hold(ctx)
-	if err == nil {
+	if v.held = err == nil; v.held {
 		err = func() error {
 			defer release() // also when the engine panics
 			if e.Reparse {
@@ -147,6 +151,12 @@ type visit struct {
 	crawlD time.Duration        // robots.txt's Crawl-delay
 	rules  *robots.File
 	result Result
+
+	held   bool   // the lease was ours
+	listed int    // addresses in the sitemaps
+	other  string // the first of them that is no article's
+	old    int    // of the newest, those past the retention
+	there  bool   // one of the newest is kept
 }
 
 // hold takes the provider's lease: two runs never crawl one publisher together.
@@ -383,10 +393,13 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	switch out {
 	case raw.Inserted:
 		v.result.Inserted++
+		v.there = true
 	case raw.Changed:
 		v.result.Changed++
+		v.there = true
 	case raw.Same:
 		v.result.Same++
+		v.there = true
 	case raw.Paywalled:
 		v.result.Paywalled++
 	case raw.Purged:

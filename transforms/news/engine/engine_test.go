@@ -346,7 +346,8 @@ func TestRobotsTimesOut(t *testing.T) {
 	w := once(t)
 	w.sim.Handle(newssim.MK, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		assert.Equal(t, "/robots.txt", r.URL.Path)
-		<-r.Context().Done() // until the client has had enough
+		<-r.Context().Done()        // until the client has had enough
+		panic(http.ErrAbortHandler) // to return would be to answer
 	}))
 	e := w.engine()
 	e.Timeout = 100 * time.Millisecond

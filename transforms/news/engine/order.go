@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"cmp"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// child is a sitemap that is still to be read.
+type child struct {
+	address string
+	at      time.Time // lastmod, or the end of the time that its name says; zero: neither
+	place   int       // of those without a time: how near the newest end
+	depth   int
+}
+
+// arrange puts the sitemaps of one index, or the roots, into the order in which
+// they are read: the newest first. Without lastmod a date in the name counts,
+// where most of them have one. Without that the last is taken for the newest,
+// for indexes grow at their end; the first comes second, in case this one grows
+// at its beginning.
+func arrange(children []child, zone *time.Location, now time.Time) {
+	undated := 0
+	named := map[int]time.Time{}
+	for i, c := range children {
+		if !c.at.IsZero() {
+			continue
+		}
+		undated++
+		if end, ok := periodEnd(c.address, zone, now); ok {
+			named[i] = end
+		}
+	}
+	for i := range children {
+		c := &children[i]
+		if len(named)*2 >= undated && c.at.IsZero() {
+			c.at = named[i]
+		}
+		switch i {
+		case 0:
+			c.place = 1
+		case len(children) - 1:
+			c.place = 0
+		default:
+			c.place = len(children) - i
+		}
+	}
+	slices.SortStableFunc(children, nearer)
+}
+
+// nearer orders by time, then by place.
+func nearer(a, b child) int {
+	return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.place, b.place))
+}
+
+// period is a year, a month or a day in a sitemap's name: 2026, 202611,
+// 2026-11-22, /2026/11/, ?yyyy=2026&mm=11.
+var period = regexp.MustCompile(`(?:^|\D)((?:19|20)\d\d)(?:(?:[-_/.]|&\w+=)?(0[1-9]|1[0-2])(?:(?:[-_/.]|&\w+=)?(0[1-9]|[12]\d|3[01]))?|(?:[-_/.]|&\w+=)([1-9])(?:(?:[-_/.]|&\w+=)(\d{1,2}))?)?(?:\D|$)`)
+
+// periodEnd is the end of the time that a sitemap's name says that it is of.
+func periodEnd(address string, zone *time.Location, now time.Time) (end time.Time, ok bool) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return time.Time{}, false
+	}
+	most := 0
+	for _, m := range period.FindAllStringSubmatch(u.RequestURI(), -1) {
+		year, month, day := number(m[1]), number(cmp.Or(m[2], m[4])), number(cmp.Or(m[3], m[5]))
+		parts := 1 + min(month, 1) + min(day, 1)
+		begin := time.Date(year, time.Month(max(month, 1)), max(day, 1), 0, 0, 0, 0, zone)
+		if parts < most || day > 31 || begin.After(now.AddDate(0, 0, 1)) {
+			continue
+		}
+		most, ok = parts, true
+		switch parts {
+		case 1:
+			end = begin.AddDate(1, 0, 0)
+		case 2:
+			end = begin.AddDate(0, 1, 0)
+		default:
+			end = begin.AddDate(0, 0, 1)
+		}
+	}
+	return end, ok
+}
+
+// number is 0 for an empty text.
+func number(digits string) int {
+	n, _ := strconv.Atoi(digits) // the expression has let digits through alone
+	return n
+}

@@ -1,0 +1,55 @@
+package raw
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+)
+
+// Yield is how long a publisher has brought nothing.
+type Yield struct {
+	Barren int       // runs in a row without an article that is there, this one too
+	Stale  int       // runs in a row without a new one
+	NewAt  time.Time // when the last new one came; zero: never
+}
+
+// NoteYield counts a run: whether its newest articles are there, kept now or
+// before, and how many are new. A run counts once, however often it is noted.
+func NoteYield(ctx context.Context, d *db.DB, source, runID string, there bool, inserted int64, now time.Time) (y Yield, err error) {
+	err = d.Tx(ctx, func(tx *sql.Tx) error {
+		y = Yield{}
+		var last string
+		var newAt int64
+		err := tx.QueryRowContext(ctx, `SELECT run_id, barren, stale, new_at FROM news_yield WHERE source = $1`, source).Scan(&last, &y.Barren, &y.Stale, &newAt)
+		if errors.Is(err, sql.ErrNoRows) { // the articles may be older than the table
+			err = tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(collected_at), 0) FROM news_articles WHERE source = $1`, source).Scan(&newAt)
+		}
+		if err != nil {
+			return err
+		}
+		if last != runID {
+			y.Barren, y.Stale = y.Barren+1, y.Stale+1
+		}
+		if there {
+			y.Barren = 0
+		}
+		if inserted > 0 {
+			y.Stale, newAt = 0, db.Micros(now)
+		}
+		if newAt > 0 {
+			y.NewAt = db.Time(newAt)
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO news_yield (source, run_id, barren, stale, new_at) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (source) DO UPDATE SET run_id = excluded.run_id, barren = excluded.barren, stale = excluded.stale, new_at = excluded.new_at`,
+			source, runID, y.Barren, y.Stale, newAt)
+		return err
+	})
+	if err != nil {
+		return Yield{}, fmt.Errorf("noting what %s brought: %w", source, err)
+	}
+	return y, nil
+}

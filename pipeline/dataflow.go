@@ -8,16 +8,22 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/dataflow"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/dataflow/dataflowlib"
+	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
 	"google.golang.org/api/transport"
 
@@ -151,6 +157,9 @@ func submit(ctx context.Context, o Options, p *beam.Pipeline) (id string, err er
 			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
 		}
 	}()
+	asked := *jobopts.Async
+	*jobopts.Async = true // Beam's own wait ends at the first answer that is an error
+	defer func() { *jobopts.Async = asked }()
 	same := &sameName{}
 	beamlog.SetLogger(same)
 	defer beamlog.SetLogger(quiet{})
@@ -162,6 +171,84 @@ func submit(ctx context.Context, o Options, p *beam.Pipeline) (id string, err er
 		return "", fmt.Errorf("a job %s is at work at Dataflow already (%s), and this run was not submitted: wait until that has ended there, or give another --job_name", o.beam("job_name"), result.JobID())
 	}
 	return result.JobID(), nil
+}
+
+// runDataflow runs the pipeline on Dataflow until its job has ended there.
+func runDataflow(ctx context.Context, o Options, p *beam.Pipeline) error {
+	id, err := submit(ctx, o, p)
+	if err != nil {
+		return err
+	}
+	client, err := dataflowlib.NewClient(ctx, o.beam("dataflow_endpoint"))
+	if err != nil {
+		return stillThere(id, err)
+	}
+	return awaitDataflow(ctx, o, id, func(ctx context.Context) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, dataflowLook)
+		defer cancel()
+		job, err := client.Projects.Locations.Jobs.Get(o.beam("project"), o.beam("region"), id).Context(ctx).Do()
+		if err != nil {
+			return "", err
+		}
+		return job.CurrentState, nil
+	})
+}
+
+// stillThere is an error about a job that was not seen to end.
+func stillThere(id string, err error) error {
+	return fmt.Errorf("asking Dataflow about job %s: %w; the job may go on there: look at its console before the next run", id, err)
+}
+
+const (
+	dataflowLook  = 30 * time.Second // between two looks at a job
+	dataflowAgain = time.Second      // after one that failed, doubled up to dataflowLook
+)
+
+// awaitDataflow waits for a job's end. The job goes on whether its launcher
+// gets an answer or not, so a fault that passes is waited out.
+func awaitDataflow(ctx context.Context, o Options, id string, state func(context.Context) (string, error)) error {
+	log := lane.Logger(o.LogFormat, o.level()).With("job_id", id)
+	said, again := "", dataflowAgain
+	for {
+		now, err := state(ctx)
+		pause := dataflowLook
+		switch {
+		case err != nil && (ctx.Err() != nil || !passing(err)):
+			return stillThere(id, err)
+		case err != nil:
+			if text := ledger.Redact(err.Error()); text != said {
+				said = text
+				log.Warn("dataflow_does_not_answer", "error", text, "why", "the job goes on; its state is asked for again until it answers")
+			}
+			pause, again = again, min(2*again, dataflowLook)
+		case now == "JOB_STATE_FAILED":
+			return fmt.Errorf("job %s failed at Dataflow; its log there says why", id)
+		case slices.Contains([]string{"JOB_STATE_DONE", "JOB_STATE_CANCELLED", "JOB_STATE_DRAINED", "JOB_STATE_UPDATED"}, now):
+			return nil // whether it was complete, the store tells
+		default:
+			if said != "" {
+				log.Info("dataflow_answers_again", "state", now)
+			}
+			said, again = "", dataflowAgain
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return stillThere(id, ctx.Err())
+		}
+	}
+}
+
+// passing says that a call of Google's API may succeed when it is made again:
+// all but what the API refused.
+func passing(err error) bool {
+	var refused *googleapi.Error
+	if !errors.As(err, &refused) {
+		return true
+	}
+	return refused.Code >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests}, refused.Code)
 }
 
 // sameName sees that Beam gave us another job of the same name for ours, which

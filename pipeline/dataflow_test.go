@@ -1,12 +1,19 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/api/googleapi"
 )
 
 const onDataflow = "--runner=dataflow --project=p --region=r --staging_location=gs://b/s --store=gs://b "
@@ -49,6 +56,55 @@ func TestSlotsUnderTheLimits(t *testing.T) {
 			require.Equal(t, c.all, o.slots(), "it stays so")
 		})
 	}
+}
+
+// A fault of Dataflow's API is waited out, for the job goes on; what the API
+// refuses is not.
+func TestAwaitDataflow(t *testing.T) {
+	unavailable, forbidden := &googleapi.Error{Code: 503}, &googleapi.Error{Code: 403, Message: "no right to look"}
+	type answer struct {
+		state string
+		err   error
+	}
+	running, done := answer{state: "JOB_STATE_RUNNING"}, answer{state: "JOB_STATE_DONE"}
+	for name, c := range map[string]struct {
+		answers []answer
+		err     string
+		took    time.Duration
+	}{
+		"one 503":         {[]answer{running, {err: unavailable}, running, done}, "", 30*time.Second + time.Second + 30*time.Second},
+		"at first":        {[]answer{{err: unavailable}, done}, "", time.Second},
+		"no connection":   {[]answer{{err: io.ErrUnexpectedEOF}, {err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, done}, "", 3 * time.Second},
+		"too many":        {[]answer{{err: &googleapi.Error{Code: 429}}, done}, "", time.Second},
+		"for minutes":     {append(slices.Repeat([]answer{{err: unavailable}}, 8), done), "", 121 * time.Second}, // 1 2 4 8 16 30 30 30
+		"refused":         {[]answer{running, {err: forbidden}}, "job-1.*no right to look.*may go on there", 30 * time.Second},
+		"failed":          {[]answer{running, {state: "JOB_STATE_FAILED"}}, "job-1 failed at Dataflow", 30 * time.Second},
+		"cancelled there": {[]answer{running, {state: "JOB_STATE_CANCELLED"}}, "", 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin, asked := time.Now(), 0
+				err := awaitDataflow(t.Context(), Options{LogFormat: "json", Log: "error"}, "job-1", func(context.Context) (string, error) {
+					a := c.answers[asked]
+					asked++
+					return a.state, a.err
+				})
+				if c.err == "" {
+					require.NoError(t, err)
+				} else {
+					require.Regexp(t, c.err, err)
+				}
+				require.Equal(t, len(c.answers), asked)
+				require.Equal(t, c.took, time.Since(begin))
+			})
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := awaitDataflow(ctx, Options{LogFormat: "json", Log: "error"}, "job-1", func(context.Context) (string, error) {
+		cancel()
+		return "JOB_STATE_RUNNING", nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestDataflowRefusals(t *testing.T) {

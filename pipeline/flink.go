@@ -70,6 +70,9 @@ func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
 	if err := startPrism(ctx, o.Runner); err != nil {
 		return err
 	}
+	if o.Runner == "dataflow" && !o.beamDryRun() {
+		return runDataflow(ctx, o, p)
+	}
 	if !o.viaJobServer() {
 		_, err = beam.Run(ctx, o.Runner, p)
 		return ofWorker(err)

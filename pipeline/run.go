@@ -285,9 +285,9 @@ func (ses *session) inLedger(ctx context.Context, run ledger.Run, build func(bea
 	build(scope, cfg, run.ForceID)
 	lane.Under(id, ses.lease)
 	done := make(chan error, 1)
-	runnerJob := ""
+	runnerJob, async := "", o.async()
 	go func() {
-		if !o.async() {
+		if !async {
 			done <- execute(ctx, o, p)
 			return
 		}
@@ -298,7 +298,7 @@ func (ses *session) inLedger(ctx context.Context, run ledger.Run, build func(bea
 	show := newProgressLine(o, ses.stderr)
 	ended := ses.wait(ctx, done, show, id)
 	show.end()
-	if o.async() && ended.err == nil && !ended.interrupted && ses.leaseLost() == nil {
+	if async && ended.err == nil && !ended.interrupted && ses.leaseLost() == nil {
 		return nil, ledger.Tally{}, ses.detach(ctx, id, runnerJob)
 	}
 	return ses.conclude(ctx, run, ended)

@@ -8,17 +8,20 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"cloud.google.com/go/storage"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/gcsblob"
@@ -64,6 +67,11 @@ func openS3(ctx context.Context, bucket, endpoint, region string) (*cloud, error
 	if err != nil {
 		return nil, fmt.Errorf("reading the AWS configuration: %w", err)
 	}
+	if endpoint != "" {
+		if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+			return nil, noKeys(ctx, endpoint, err)
+		}
+	}
 	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
 		if endpoint != "" {
 			o.BaseEndpoint = aws.String(endpoint)
@@ -91,6 +99,27 @@ func openS3(ctx context.Context, bucket, endpoint, region string) (*cloud, error
 		return nil, err
 	}
 	return &cloud{bucket: b, close: b.Close}, nil
+}
+
+// noKeys says what is wrong with an endpoint for which no keys were found: the
+// SDK looks for keys before it connects, at last at Amazon's own machines.
+func noKeys(ctx context.Context, endpoint string, why error) error {
+	ask, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ask, http.MethodHead, endpoint, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("the endpoint %s does not answer, and there are no keys for it: %w", endpoint, err)
+	}
+	_ = resp.Body.Close() // any answer will do
+	var metadata *smithy.OperationError
+	if errors.As(why, &metadata) && strings.EqualFold(metadata.ServiceID, "ec2imds") {
+		return fmt.Errorf("there are no keys for the endpoint %s; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE", endpoint)
+	}
+	return fmt.Errorf("finding the keys for the endpoint %s: %w", endpoint, why)
 }
 
 // openR2 is openS3 at Cloudflare's address: region auto, path style, checksums

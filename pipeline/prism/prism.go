@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"os"
@@ -31,8 +32,8 @@ const announced = "Serving JobManagement"
 func Start(ctx context.Context, log *slog.Logger) (endpoint string, err error) {
 	gate := &gate{Handler: log.Handler()}
 	before := slog.Default()
-	slog.SetDefault(slog.New(gate))
-	defer slog.SetDefault(before)
+	setDefault(slog.New(gate))
+	defer setDefault(before)
 	defer func() {
 		if v := recover(); v != nil { // also Beam's own, when there is no port
 			err = fmt.Errorf("starting prism on loopback: %v; use --runner=direct, which listens nowhere", v)
@@ -45,6 +46,15 @@ func Start(ctx context.Context, log *slog.Logger) (endpoint string, err error) {
 		return "", errors.New("starting prism on loopback: this version of Beam does not say when it listens, and may listen on every interface; use --runner=direct")
 	}
 	return gate.endpoint, nil
+}
+
+// setDefault is slog.SetDefault, which takes package log over too: that would
+// send the lines of slog's first handler, which writes by log, round for ever.
+func setDefault(l *slog.Logger) {
+	lines, form := stdlog.Writer(), stdlog.Flags()
+	slog.SetDefault(l)
+	stdlog.SetOutput(lines)
+	stdlog.SetFlags(form)
 }
 
 // gate is the log handler that exchanges the socket. It panics where it cannot:

@@ -2,6 +2,7 @@ package prism
 
 import (
 	"bytes"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"os"
@@ -23,10 +24,11 @@ func TestStart(t *testing.T) {
 		beam.Init()
 	}
 	var said bytes.Buffer
-	log, before := slog.New(slog.NewTextHandler(&said, nil)), slog.Default()
+	log, before, lines := slog.New(slog.NewTextHandler(&said, nil)), slog.Default(), stdlog.Writer()
 	endpoint, err := Start(t.Context(), log)
 	require.NoError(t, err)
 	require.Same(t, before, slog.Default())
+	require.Same(t, lines, stdlog.Writer())
 	require.Contains(t, said.String(), endpoint, "prism's own log")
 	_, port, err := net.SplitHostPort(endpoint)
 	require.NoError(t, err)
@@ -55,6 +57,12 @@ func TestStart(t *testing.T) {
 	passert.Equals(s, beam.Create(s, 1, 2, 3), 3, 2)
 	_, err = beam.Run(t.Context(), "prism", p)
 	require.Error(t, err, "what the jobs before asserted was looked at")
+}
+
+// slog's first handler writes by package log, and would be written to by it.
+func TestStartUnderTheFirstHandler(t *testing.T) {
+	_, err := Start(t.Context(), slog.Default())
+	require.NoError(t, err)
 }
 
 // What connected before the exchange is cut off, and nobody reads it.

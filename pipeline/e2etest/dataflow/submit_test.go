@@ -15,6 +15,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,8 +31,8 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime"
 	jobpb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/jobmanagement_v1"
 	pipepb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/pipeline_v1"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/universal/runnerlib"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
@@ -40,6 +41,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+	"github.com/newsfork/seed-engine/pipeline/prism"
 )
 
 // api is a fake of Dataflow's API and of Google's token endpoint.
@@ -51,6 +53,7 @@ type api struct {
 	jobs   [][]byte
 	tokens int
 	ended  chan error
+	asked  bool // for the job's state
 	other  bool // a job of that name is at work already
 }
 
@@ -116,7 +119,16 @@ func (a *api) create(w http.ResponseWriter, r *http.Request) {
 
 // state answers when the job has ended: Beam would wait half a minute before
 // it asks again.
+// Its first answer says nothing of the job, and must not end the launcher.
 func (a *api) state(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	first := !a.asked
+	a.asked = true
+	a.mu.Unlock()
+	if first {
+		http.Error(w, "unavailable", http.StatusServiceUnavailable)
+		return
+	}
 	state := "JOB_STATE_DONE"
 	if err := <-a.ended; err != nil {
 		a.t.Errorf("running the job: %v", err)
@@ -203,10 +215,16 @@ func onPrism(ctx context.Context, p *pipepb.Pipeline, worker []byte, dir string)
 	}
 	env := p.Components.Environments["go"]
 	env.Urn, env.Payload, env.Dependencies = "beam:env:process:v1", payload, nil
-	client, err := prism.CreateJobServer(ctx, prism.Options{})
+	endpoint, err := prism.Start(ctx, slog.Default())
 	if err != nil {
 		return err
 	}
+	server, err := grpcx.Dial(ctx, endpoint, time.Minute)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Close() }() // everything was answered
+	client := jobpb.NewJobServiceClient(server)
 	options, err := tools.OptionsToProto(runtime.RawOptionsWrapper{Experiments: []string{"beam_fn_api"}})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/migrate"
 )
@@ -36,7 +37,7 @@ func runMigrate(ctx context.Context, o Options, stdout, stderr io.Writer) error 
 	cfg := migrateConfig(o, lane.Config{})
 	if o.filtered() && !o.beamDryRun() {
 		found := false
-		for _, err := range migrate.Files(ctx, s, cfg) {
+		for _, err := range migrate.Files(ctx, s, cfg, func(string) {}) {
 			if err != nil {
 				return err
 			}
@@ -48,20 +49,50 @@ func runMigrate(ctx context.Context, o Options, stdout, stderr io.Writer) error 
 		}
 	}
 	if o.DryRun {
-		n := 0
-		for r, err := range migrate.Files(ctx, s, cfg) {
-			if err != nil {
-				return err
-			}
-			n++
-			if _, err := fmt.Fprintf(stdout, "%s -> %s\n", r.Key, r.NewKey()); err != nil {
-				return err
-			}
-		}
-		_, err := fmt.Fprintf(stdout, "would copy %d files; --dry-run=false does it\n", n)
-		return err
+		return previewMigration(ctx, s, cfg, stdout)
 	}
 	return runJob(ctx, s, o, migrate.Job, filterHash(o), stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
 		Migrate(scope, migrateConfig(o, l))
 	})
+}
+
+// previewMigration prints what would be copied, and what stands in its way.
+func previewMigration(ctx context.Context, s store.Store, cfg migrate.Config, stdout io.Writer) error {
+	var there, conflicts, misnamed int
+	var unwritten error
+	say := func(format string, args ...any) {
+		if _, err := fmt.Fprintf(stdout, format+"\n", args...); err != nil {
+			unwritten = err
+		}
+	}
+	ignored := func(key string) {
+		misnamed++
+		say("%s: not copied: it %s", key, migrate.Misnamed)
+	}
+	n := 0
+	for r, err := range migrate.Files(ctx, s, cfg, ignored) {
+		if err != nil {
+			return err
+		}
+		place, err := migrate.Look(ctx, s, r)
+		if err != nil {
+			return err
+		}
+		switch place {
+		case migrate.Same:
+			there++
+			say("%s -> %s: is there already", r.Key, r.NewKey())
+		case migrate.Conflict:
+			conflicts++
+			say("%s -> %s: not copied: %v", r.Key, r.NewKey(), migrate.ErrDiffers)
+		default:
+			n++
+			say("%s -> %s", r.Key, r.NewKey())
+		}
+	}
+	if there+conflicts+misnamed > 0 {
+		say("%d are there already, %d conflict with another file, %d are misnamed", there, conflicts, misnamed)
+	}
+	say("would copy %d files; --dry-run=false does it", n)
+	return unwritten
 }

@@ -37,8 +37,10 @@ type Config struct {
 	DeleteVerified          bool // remove an old file once its copy is verified
 }
 
-// Files yields the legacy raw files that the filters let through.
-func Files(ctx context.Context, s store.Store, cfg Config) iter.Seq2[hive.Raw, error] {
+// Files yields the legacy raw files that the filters let through. ignored is
+// told the keys that look as if a raw file was meant, such as one of a day that
+// is not in the calendar.
+func Files(ctx context.Context, s store.Store, cfg Config, ignored func(key string)) iter.Seq2[hive.Raw, error] {
 	return func(yield func(hive.Raw, error) bool) {
 		for o, err := range s.List(ctx, hive.Prefix("research/datasets/", cfg.Country, cfg.Category, "")) {
 			if err != nil {
@@ -46,6 +48,9 @@ func Files(ctx context.Context, s store.Store, cfg Config) iter.Seq2[hive.Raw, e
 				return
 			}
 			r, ok := hive.ParseLegacy(o.Key)
+			if !ok && hive.NearMiss(o.Key) {
+				ignored(o.Key)
+			}
 			if !ok || (cfg.Country != "" && r.Partition.Country != cfg.Country) || (cfg.Category != "" && r.Partition.Category != cfg.Category) || (cfg.Date != "" && r.Partition.Date != cfg.Date) {
 				continue
 			}
@@ -73,7 +78,10 @@ func (fn *listFn) Setup(ctx context.Context) (err error) {
 }
 
 func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(string)) error {
-	for r, err := range Files(ctx, fn.w.Store, fn.Config) {
+	ignored := func(key string) {
+		fn.w.Log.Warn("file_ignored", "file_path", key, "reason", Misnamed)
+	}
+	for r, err := range Files(ctx, fn.w.Store, fn.Config, ignored) {
 		if err != nil {
 			return err
 		}
@@ -131,6 +139,49 @@ func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func([]by
 	}
 	fn.w.Count(t)
 	return lane.EmitPart(fn.w, emit, t)
+}
+
+// Misnamed is what to tell of a key that Files ignored.
+const Misnamed = "looks like a raw file; those of the legacy layout are named YYYY-MM-DD_NNNN.json under country=/category=, of a day in the calendar"
+
+// Place is what lies where a legacy file would be copied to.
+type Place int
+
+// The places.
+const (
+	Free     Place = iota // it would be copied
+	Same                  // its copy is there
+	Conflict              // something else is there: the migration would leave both and say ErrDiffers
+)
+
+// Look says what CopyFile would meet, and changes nothing.
+func Look(ctx context.Context, s store.Store, r hive.Raw) (Place, error) {
+	var there, old store.Object
+	err := store.Retry(ctx, func() (err error) { there, err = s.Head(ctx, r.NewKey()); return err })
+	if errors.Is(err, store.ErrNotExist) {
+		return Free, nil
+	}
+	if err == nil {
+		err = store.Retry(ctx, func() (err error) { old, err = s.Head(ctx, r.Key); return err })
+	}
+	if err != nil {
+		return Free, fmt.Errorf("looking at %s and its new place: %w", r.Key, err)
+	}
+	if there.Size != old.Size {
+		return Conflict, nil
+	}
+	was, err := digest(ctx, s, r.Key)
+	if err != nil {
+		return Free, err
+	}
+	is, err := digest(ctx, s, r.NewKey())
+	if err != nil {
+		return Free, err
+	}
+	if was != is {
+		return Conflict, nil
+	}
+	return Same, nil
 }
 
 // Done says what CopyFile did beyond verifying.

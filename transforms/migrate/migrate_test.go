@@ -131,7 +131,7 @@ func TestFiles(t *testing.T) {
 		{migrate.Config{Country: "sg", Category: "news", Date: "2026-01-29"}, nil},
 	} {
 		var got []string
-		for r, err := range migrate.Files(t.Context(), s, tt.cfg) {
+		for r, err := range migrate.Files(t.Context(), s, tt.cfg, func(string) {}) {
 			must(t, err)
 			got = append(got, r.Key)
 		}

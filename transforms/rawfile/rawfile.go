@@ -48,7 +48,14 @@ func (e *Error) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("%v (byte %d)", e.Kind, e.Offset)
 	}
-	return fmt.Sprintf("%v (byte %d): %s", e.Kind, e.Offset, strings.TrimPrefix(e.Err.Error(), "jsontext: "))
+	why := strings.TrimPrefix(e.Err.Error(), "jsontext: ")
+	if syntax := (*jsontext.SyntacticError)(nil); errors.As(e.Err, &syntax) { // its own words have an offset too, in the file without a byte order mark
+		why = strings.TrimPrefix(syntax.Err.Error(), "jsontext: ")
+		if syntax.JSONPointer != "" {
+			why += fmt.Sprintf(" within %q", string(syntax.JSONPointer))
+		}
+	}
+	return fmt.Sprintf("%v (byte %d): %s", e.Kind, e.Offset, why)
 }
 
 // mistaken names what a file's first bytes say that it is in place of UTF-8
@@ -118,6 +125,9 @@ func Read(r io.Reader, visit func(Record) error) (Meta, error) {
 	}
 	err := f.read()
 	offset := bom + f.dec.InputOffset()
+	if syntax := (*jsontext.SyntacticError)(nil); errors.As(err, &syntax) {
+		offset = bom + syntax.ByteOffset
+	}
 	switch {
 	case err == nil:
 		return f.meta, nil
@@ -129,9 +139,6 @@ func Read(r io.Reader, visit func(Record) error) (Meta, error) {
 		return f.meta, &Error{Kind: ErrNoRecords, Offset: offset}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return f.meta, &Error{Kind: ErrTruncated, Offset: offset, Err: err}
-	}
-	if syntax := (*jsontext.SyntacticError)(nil); errors.As(err, &syntax) {
-		offset = bom + syntax.ByteOffset
 	}
 	return f.meta, &Error{Kind: ErrBadJSON, Offset: offset, Err: err}
 }

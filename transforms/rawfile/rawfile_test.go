@@ -114,12 +114,14 @@ func TestReadBrokenFiles(t *testing.T) {
 // A person reads the error in a dead letter.
 func TestBrokenFilesInWords(t *testing.T) {
 	for text, want := range map[string]string{
-		"\xff\xfe{\x00}\x00":  "the file is not valid JSON (byte 0): it is UTF-16: save it as UTF-8",
-		"\x00{\x00}":          "the file is not valid JSON (byte 0): it is UTF-16: save it as UTF-8",
-		"\x1f\x8b\x08":        "the file is not valid JSON (byte 0): it is compressed by gzip: unpack it",
-		"PK\x03\x04":          "the file is not valid JSON (byte 0): it is a ZIP archive: unpack it",
-		"<html>":              "the file is not valid JSON (byte 0): invalid character '<' at start of value",
-		`{"records":[{"raw_u`: `the file is empty or ends in the middle (byte 12): unexpected EOF within "/records/0" after offset 19`,
+		"\xff\xfe{\x00}\x00":      "the file is not valid JSON (byte 0): it is UTF-16: save it as UTF-8",
+		"\x00{\x00}":              "the file is not valid JSON (byte 0): it is UTF-16: save it as UTF-8",
+		"\x1f\x8b\x08":            "the file is not valid JSON (byte 0): it is compressed by gzip: unpack it",
+		"PK\x03\x04":              "the file is not valid JSON (byte 0): it is a ZIP archive: unpack it",
+		"<html>":                  "the file is not valid JSON (byte 0): invalid character '<' at start of value",
+		`{"records":[{"raw_u`:     `the file is empty or ends in the middle (byte 19): unexpected EOF within "/records/0"`,
+		"\ufeff{\"records\":[x]}": "the file is not valid JSON (byte 15): invalid character 'x' at start of value within \"/records/0\"",
+		`{"records":[{"a" 1}]}`:   `the file is not valid JSON (byte 17): invalid character '1' after object name (expecting ':') within "/records/0/a"`,
 	} {
 		_, _, err := readAll(strings.NewReader(text))
 		if err == nil || err.Error() != want {

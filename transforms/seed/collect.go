@@ -369,7 +369,8 @@ func (c *collector) sitemap(ctx context.Context, at string, beside bool) fetched
 		return f
 	}
 	result, err := sitemap.Parse(f.body, c.cfg.Collect.MaxChildSitemaps)
-	f.parsed, f.result = err == nil, result
+	// A document that ends before its root does is broken, unless it was cut here.
+	f.parsed, f.result = err == nil && (f.truncated || !result.Truncated), result
 	return f
 }
 

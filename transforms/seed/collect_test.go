@@ -706,3 +706,39 @@ func TestRobotsCache(t *testing.T) {
 	j.cfg.Collect.RobotsCache = 0
 	visit("switched off", 6, "# answer 6\n")
 }
+
+// A sitemap that the site breaks off is no sitemap: the next candidate may be
+// whole. One that was cut here counts what it holds.
+func TestBrokenSitemap(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	j.web.Handle("broken.com", pages(map[string]string{"/sitemap.xml": strings.TrimSuffix(urlset(3), "</urlset>"), "/sitemap_index.xml": urlset(5)}))
+	j.web.Handle("only.com", pages(map[string]string{"/sitemap.xml": `<urlset><url><loc>https://only.com/a</loc></url><url><lo`}))
+	j.web.Handle("long.com", pages(map[string]string{"/sitemap.xml": urlset(300_000)}))
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://broken.com", "https://only.com", "https://long.com"))
+	j.run()
+	if m := j.metadata(raw, "broken.com").Sitemap; m.URL != "https://broken.com/sitemap_index.xml" || m.URLCount == nil || *m.URLCount != 5 {
+		t.Errorf("%+v, want the whole one", m)
+	}
+	if m := j.metadata(raw, "only.com").Sitemap; m.StatusCode != 200 || !m.Exists || m.URLCount != nil || m.Kind != "" {
+		t.Errorf("%+v, want evidence without a count", m)
+	}
+	if m := j.metadata(raw, "long.com").Sitemap; !m.Truncated || m.URLCount == nil || *m.URLCount < 200_000 {
+		t.Errorf("%+v, want what ten megabytes hold", m)
+	}
+}
+
+// Evidence is removed where an earlier try can have left it, and nowhere else.
+func TestNothingIsRemovedFromAnEmptyPartition(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://kind-no-such-host-1.com", "https://kind-no-such-host-2.com", "https://kind-urlset-1.com"))
+	if total := j.run(); total.Store["delete"] != 0 {
+		t.Errorf("store calls %v, want no delete", total.Store)
+	}
+	j.put(raw, rawFile("https://kind-no-such-host-3.com"))
+	must(t, j.store.Delete(t.Context(), raw+".success"))
+	if total := j.run(); total.Store["delete"] != 2 {
+		t.Errorf("store calls %v, want two deletes in a partition that has something", total.Store)
+	}
+}

@@ -27,7 +27,7 @@ var validate = metadata.Validate
 
 // store writes what was found to one partition in the order of the seed's
 // section 4.3.3: evidence, then the metadata. The mark is the caller's.
-func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, wi wish, name string) error {
+func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, wi wish, name string, fresh bool) error {
 	index := wi.index
 	m := f.metadata
 	m.DomainID, m.Country, m.Category = wi.id, upper(wi.in.Country), wi.in.Category
@@ -45,6 +45,9 @@ func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, wi wish
 			continue
 		}
 		body, ok := f.evidence[file]
+		if !ok && fresh {
+			continue
+		}
 		if !ok { // an earlier, killed try may have left one
 			if err := store.Retry(ctx, func() error { return w.Store.Delete(ctx, dir+file) }); err != nil {
 				return fmt.Errorf("removing old evidence %s: %w", dir+file, err)

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -132,6 +134,11 @@ type laneRun struct {
 	window   window
 	held     []result
 	progress *lane.Progress
+
+	partitions struct { // of the visits, which are side by side
+		sync.Mutex
+		fresh map[hive.Partition]bool
+	}
 }
 
 type result struct {
@@ -188,11 +195,31 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	return r
 }
 
+// fresh says that nothing lay in a partition before this lane wrote there, so
+// that no killed or earlier try can have left evidence.
+func (l *laneRun) fresh(ctx context.Context, p hive.Partition) bool {
+	l.partitions.Lock()
+	defer l.partitions.Unlock()
+	if was, known := l.partitions.fresh[p]; known {
+		return was
+	}
+	fresh := true
+	for range l.fn.w.Store.List(ctx, path.Dir(p.DomainDir("any"))+"/") {
+		fresh = false // also by an error: then evidence is removed that is not there
+		break
+	}
+	if l.partitions.fresh == nil {
+		l.partitions.fresh = map[hive.Partition]bool{}
+	}
+	l.partitions.fresh[p] = fresh
+	return fresh
+}
+
 // keep writes what was collected to one partition, the mark last.
 func (l *laneRun) keep(ctx context.Context, r *result, wi *wish, got findings) {
 	w, cfg := l.fn.w, l.fn.Config
 	letter := letterOfWish(cfg, *wi, r.host.name)
-	err := got.store(ctx, w, cfg, *wi, r.host.name)
+	err := got.store(ctx, w, cfg, *wi, r.host.name, l.fresh(ctx, wi.in))
 	var invalid *invalidError
 	switch {
 	case errors.As(err, &invalid):

@@ -18,6 +18,7 @@ require (
 	github.com/fsouza/fake-gcs-server v1.56.1 // tests: GCS in the process
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // raw files, token by token
 	github.com/goccy/go-yaml v1.19.2 // YAML files that people write
+	github.com/gogs/chardet v0.0.0-20211120154057-b7413eaefb8f // undeclared character sets
 	github.com/jackc/pgx/v5 v5.12.0 // db: PostgreSQL
 	github.com/klauspost/compress v1.20.3 // web: gzip, deflate and zstd answers
 	github.com/pressly/goose/v3 v3.27.1 // db: migrations

@@ -10,7 +10,7 @@ import (
 
 // allowed are the licences under which a module may be linked into a program
 // that is itself under Apache-2.0 and given to others as a binary (SPDX).
-var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0", "Unicode-DFS-2016", "Zlib", "CC0-1.0", "Unlicense"}
+var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0", "Unicode-DFS-2016", "Zlib", "ICU", "CC0-1.0", "Unlicense"}
 
 // classifier gives a function that names the licences whose texts stand in a file.
 func classifier() (func([]byte) []string, error) {

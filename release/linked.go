@@ -68,7 +68,7 @@ func linked(dir string) ([]module, error) {
 	}
 }
 
-var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([-._].*)?$`)
+var licenceFile = regexp.MustCompile(`(?i)^([a-z0-9]+-)?(licen[cs]e|copying|notice|copyright|patents)([-._].*)?$`)
 
 // readLicences reads the files of a module's top folder that say its terms.
 // Every module has terms, and all of them are among those in allowed.

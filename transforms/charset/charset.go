@@ -285,13 +285,10 @@ func looksUTF8(body []byte) (valid, foreign bool) {
 
 // guess names the encoding of a body that nothing declares.
 func guess(body []byte, valid bool) string {
-	switch {
-	case valid, mostlyUTF8(body):
+	if valid && !escapes(body) || !valid && mostlyUTF8(body) {
 		return "utf-8"
-	case korean949(body):
-		return "euc-kr"
 	}
-	return "windows-1252"
+	return detect(body)
 }
 
 // mostlyUTF8 tells UTF-8 with a few broken characters from a legacy encoding, in
@@ -329,6 +326,8 @@ func korean949(body []byte) bool {
 		switch {
 		case lead >= 0xb0 && lead <= 0xc8 && trail >= 0xa1 && trail != 0xff:
 			hangul++
+		case (lead == 0xa4 || lead == 0xa5) && trail >= 0xa1 && trail != 0xff:
+			other++ // lone letters; the kana of Japanese EUC
 		case lead >= 0xa1 && lead <= 0xaf && trail >= 0xa1 && trail != 0xff:
 			// Punctuation and symbols say nothing about the language.
 		case lead >= 0xca && lead <= 0xfd && trail >= 0xa1 && trail != 0xff,
@@ -340,5 +339,5 @@ func korean949(body []byte) bool {
 		}
 		i++
 	}
-	return hangul >= 4*other && hangul >= 50*broken && hangul > 0
+	return hangul >= 4*other && hangul >= 50*broken && hangul > 2
 }

@@ -49,9 +49,9 @@ func TestGuess(t *testing.T) {
 	f(ko, err, "euc-kr")
 	f(ko[:len(ko)-1], err, "euc-kr") // cut in the middle of a syllable
 	zh, err := simplifiedchinese.GBK.NewEncoder().Bytes([]byte("第一条 中华人民共和国是工人阶级领导的社会主义国家"))
-	f(zh, err, "windows-1252")
+	f(zh, err, "gb18030")
 	ja, err := japanese.EUCJP.NewEncoder().Bytes([]byte("すべて国民は、法の下に平等であって"))
-	f(ja, err, "windows-1252")
+	f(ja, err, "euc-jp")
 }
 
 func FuzzParse(f *testing.F) {

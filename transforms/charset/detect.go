@@ -1,0 +1,258 @@
+package charset
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gogs/chardet"
+	"golang.org/x/text/encoding/charmap"
+)
+
+// maxSample is as much foreign text as is looked at.
+const maxSample = 4 << 10
+
+// detect names the encoding of a body that declares none and is no UTF-8;
+// windows-1252 where nothing speaks for another.
+func detect(body []byte) string {
+	if escapes(body) {
+		return "iso-2022-jp"
+	}
+	sample := foreignText(body)
+	if len(sample) == 0 {
+		return "windows-1252"
+	}
+	if korean949(sample) {
+		return "euc-kr"
+	}
+	if name := alphabet(sample); name != "" {
+		return name
+	}
+	found, err := chardet.NewTextDetector().DetectAll(sample)
+	if err != nil {
+		return "windows-1252" // nothing was found
+	}
+	best, name := leastConfidence, "windows-1252"
+	for _, f := range found {
+		n := detected[f.Charset]
+		// Of equals the first in the alphabet: the detector gives them in any order.
+		if n != "" && (f.Confidence > best || f.Confidence == best && n < name && name != "windows-1252") && reads(sample, n) {
+			best, name = f.Confidence, n
+		}
+	}
+	if western(sample, name) {
+		return "windows-1252"
+	}
+	return name
+}
+
+// western says that sample is the same text in an encoding and in windows-1252,
+// as one without Turkish letters is in windows-1254.
+func western(sample []byte, name string) bool {
+	enc, _ := lookup(name)
+	text, err := enc.NewDecoder().Bytes(sample)
+	if err != nil {
+		return true
+	}
+	same, err := charmap.Windows1252.NewDecoder().Bytes(sample)
+	return err == nil && bytes.Equal(text, same)
+}
+
+// leastConfidence is what the detector gives a few words of Western text, which
+// are a little like any language.
+const leastConfidence = 12
+
+// escapes says that body is Japanese by escape sequences, which makes it ASCII.
+func escapes(body []byte) bool {
+	return bytes.Contains(body, []byte("\x1b$B")) || bytes.Contains(body, []byte("\x1b$@"))
+}
+
+// detected are the detector's names for what it may decide. Texts of other
+// alphabets are decided by then.
+var detected = map[string]string{
+	"Big5": "big5", "EUC-JP": "euc-jp", "EUC-KR": "euc-kr", "GB18030": "gb18030", "GB-18030": "gb18030", "Shift_JIS": "shift_jis",
+	"ISO-8859-1": "windows-1252", "windows-1252": "windows-1252", "ISO-8859-2": "iso-8859-2", "windows-1250": "windows-1250",
+	"ISO-8859-9": "windows-1254", "windows-1254": "windows-1254", "ISO-8859-5": "iso-8859-5",
+}
+
+// reads says that hardly anything of sample means nothing in an encoding.
+func reads(sample []byte, name string) bool {
+	enc, _ := lookup(name)
+	text, err := enc.NewDecoder().Bytes(sample)
+	if err != nil {
+		return false
+	}
+	return bytes.Count(text, []byte("\ufffd"))*50 <= utf8.RuneCount(text)
+}
+
+// foreignText is what of a page says something about its encoding: the stretches
+// between tags, scripts and styles that hold more than ASCII. No encoding of
+// bytes that this package knows uses < or > inside a character.
+func foreignText(body []byte) []byte {
+	var out []byte
+	for len(body) > 0 && len(out) < maxSample {
+		end := bytes.IndexByte(body, '<')
+		text := body
+		if end >= 0 {
+			text = body[:end]
+		}
+		if foreign(text) {
+			if len(out) > 0 {
+				out = append(out, '\n')
+			}
+			out = append(out, text...)
+		}
+		if end < 0 {
+			break
+		}
+		body = body[end:]
+		if end = bytes.IndexByte(body, '>'); end < 0 {
+			break
+		}
+		body = body[end+1:]
+	}
+	return out[:min(len(out), maxSample)]
+}
+
+func foreign(text []byte) bool {
+	for _, b := range text {
+		if b >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return false
+}
+
+// A script is an alphabet besides the Latin one and the encodings of a byte a
+// letter that it is written in on the web.
+type script struct {
+	table  *unicode.RangeTable
+	common string // the letters that make up about two thirds of a text
+	last   string // letters that only end words
+	first  string // letters that another one follows
+	in     []codePage
+}
+
+type codePage struct {
+	name  string
+	runes [256]rune
+}
+
+// alphabets are in the order in which equals are preferred: the strictest first.
+var alphabets = []script{
+	{unicode.Hebrew, "יוהלאברתשמנ", "ךםןףץ", "", pages("windows-1255", charmap.Windows1255)},
+	{unicode.Greek, "αοιετσνηυρκάέήίόύώς", "ς", "", pages("windows-1253", charmap.Windows1253, "iso-8859-7", charmap.ISO8859_7)},
+	{unicode.Thai, "านรกเองมยลวดทสตะ่้ัิี", "", "เแโใไ", pages("windows-874", charmap.Windows874)},
+	{unicode.Arabic, "المينوترهبدعسفةی", "ةى", "", pages("windows-1256", charmap.Windows1256)},
+	{unicode.Cyrillic, "оеаинтсрвліку", "", "", pages("windows-1251", charmap.Windows1251, "koi8-u", charmap.KOI8U)},
+}
+
+func pages(list ...any) (out []codePage) {
+	for i := 0; i < len(list); i += 2 {
+		p := codePage{name: list[i].(string)}
+		for b := range 256 {
+			p.runes[b] = list[i+1].(*charmap.Charmap).DecodeByte(byte(b))
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// leastFit is what a text of an alphabet reaches in its own encoding and hardly
+// any other does.
+const leastFit = 0.5
+
+// alphabet names the encoding in which the sample is text of an alphabet besides
+// the Latin one, "" where none fits.
+func alphabet(sample []byte) string {
+	words := slices.DeleteFunc(bytes.FieldsFunc(sample, separates), func(w []byte) bool { return !foreign(w) })
+	best, name := leastFit, ""
+	for i := range alphabets {
+		for k := range alphabets[i].in {
+			if f := alphabets[i].fit(words, &alphabets[i].in[k]); f > best {
+				best, name = f, alphabets[i].in[k].name
+			}
+		}
+	}
+	return name
+}
+
+// fit is 1 for a text of common letters alone, and below 0 for one that is hardly
+// of the script.
+func (s *script) fit(words [][]byte, p *codePage) float64 {
+	n, value := 0, 0.0
+	var word []rune
+	for _, w := range words {
+		word = word[:0]
+		for _, b := range w {
+			word = append(word, p.runes[b])
+		}
+		if word = trim(word); len(word) > 1 { // one letter says nothing: the Italian è
+			judged, v := s.judge(word)
+			n, value = n+judged, value+v
+		}
+	}
+	return value / float64(max(n, 1))
+}
+
+// judge gives the number of a word's foreign characters and what they are
+// worth: letters of the script alone, capitals at the beginning or throughout,
+// marks behind letters, and the common letters common.
+func (s *script) judge(word []rune) (n int, value float64) {
+	const bad = -2
+	var before rune
+	capitals := 0
+	for _, r := range word {
+		switch {
+		case before != 0 && (r < utf8.RuneSelf) != (before < utf8.RuneSelf):
+			value += bad // Latin and other letters in one word
+		case r < utf8.RuneSelf:
+		case !unicode.Is(s.table, r):
+			value += bad
+		case unicode.IsMark(r) && (before == 0 || strings.ContainsRune(s.first, before)),
+			strings.ContainsRune(s.first, r) && strings.ContainsRune(s.first, before),
+			unicode.IsDigit(r),
+			unicode.IsUpper(r) && unicode.IsLower(before),
+			strings.ContainsRune(s.last, before):
+			value += bad
+		case strings.ContainsRune(s.common, unicode.ToLower(r)):
+			value++
+		default:
+			value += 0.3
+		}
+		if r >= utf8.RuneSelf {
+			n++
+		}
+		if unicode.IsUpper(r) {
+			capitals++
+		}
+		before = r
+	}
+	switch {
+	case capitals == len(word):
+		value -= 0.2 * float64(n) // words of capitals are the exception
+	case capitals > 1:
+		value += bad * float64(capitals-1)
+	}
+	return n, value
+}
+
+// trim takes quotation marks, dashes and spaces off a word.
+func trim(word []rune) []rune {
+	for len(word) > 0 && around(word[0]) {
+		word = word[1:]
+	}
+	for len(word) > 0 && around(word[len(word)-1]) {
+		word = word[:len(word)-1]
+	}
+	return word
+}
+
+func around(r rune) bool {
+	return r == '\u00a0' || r == '…' || r == '•' || unicode.In(r, unicode.Pd, unicode.Pi, unicode.Pf, unicode.Ps)
+}
+
+// separates says of a byte that it is no part of a word in any encoding.
+func separates(r rune) bool { return r < utf8.RuneSelf && !unicode.IsLetter(r) }

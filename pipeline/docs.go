@@ -46,6 +46,7 @@ type docsOptions struct {
 	SessionMaxPages int
 	Retention       time.Duration
 	Unsandboxed     bool
+	Again           latest
 	Purge, Enable   string
 	Explain         string
 	Diff            latest
@@ -78,7 +79,7 @@ func (l *latest) Set(v string) error {
 }
 
 func docsJob() job {
-	own := []string{"lanes", "web", "connect-to", "allow-private", "db", "policies", "fallback", "allow-unsandboxed-browser", "session-max-pages", "handoff-retention",
+	own := []string{"lanes", "web", "connect-to", "allow-private", "db", "policies", "fallback", "allow-unsandboxed-browser", "session-max-pages", "handoff-retention", "handoff-again",
 		"purge-provider", "enable-provider", "explain", "diff", "alerts", "demo-edition"}
 	return job{name: docs.Job, flags: own, sql: true, counts: "pages_fetched", unit: "pages", run: runDocs,
 		define: func(o *Options, f *flag.FlagSet) { o.Docs.define(f) },
@@ -99,6 +100,7 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 	f.IntVar(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "pages asked for in one session, all providers together")
 	f.DurationVar(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long handoff/docs/ is kept for the embedding step; below 0: for ever")
 	f.BoolVar(&d.Unsandboxed, "allow-unsandboxed-browser", false, "let the browser of spa_rendering run without its sandbox: as root, and where it has none")
+	f.Var(&d.Again, "handoff-again", "ask for all pages again and hand them over to the embedding step, changed or not; of one provider alone with --handoff-again=PROVIDER")
 	f.StringVar(&d.Purge, "purge-provider", "", "remove everything that this provider left, and do not crawl it again")
 	f.StringVar(&d.Enable, "enable-provider", "", "let a purged provider be crawled again")
 	f.StringVar(&d.Explain, "explain", "", "tell for this URL which rule takes or drops it, and fetch nothing but robots.txt")
@@ -109,7 +111,7 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 
 func (d *docsOptions) check(elsewhere bool) error {
 	var asked []string
-	for name, is := range map[string]bool{"purge-provider": d.Purge != "", "enable-provider": d.Enable != "", "explain": d.Explain != "", "diff": d.Diff.asked} {
+	for name, is := range map[string]bool{"purge-provider": d.Purge != "", "enable-provider": d.Enable != "", "explain": d.Explain != "", "diff": d.Diff.asked, "handoff-again": d.Again.asked} {
 		if is {
 			asked = append(asked, "--"+name)
 		}
@@ -139,12 +141,43 @@ func (d *docsOptions) check(elsewhere bool) error {
 	if d.loaded, err = policy.Load(files); err != nil {
 		return usagef("--policies: %s", oneLine(err))
 	}
+	if err := d.knowsAgain(); err != nil {
+		return err
+	}
 	for _, p := range d.loaded {
 		if _, err := docs.Browser(d.Unsandboxed); p.SPARendering && !elsewhere && err != nil {
 			return usagef("--policies: %s: %w", p.ProviderID, err)
 		}
 	}
 	return nil
+}
+
+// knowsAgain refuses to hand over again what would not be crawled.
+func (d *docsOptions) knowsAgain() error {
+	id := d.Again.session
+	if id == "" {
+		return nil
+	}
+	var known []string
+	for _, p := range d.loaded {
+		known = append(known, p.ProviderID)
+		if p.ProviderID != id {
+			continue
+		}
+		if reason, ok := (docs.Config{Fallback: d.Fallback}).Crawled(p); !ok {
+			return usagef("--handoff-again=%s: %s", id, reason)
+		}
+		return nil
+	}
+	return noProvider("handoff-again", id, known)
+}
+
+// again is what the workers are told of --handoff-again.
+func (d *docsOptions) again() string {
+	if d.Again.asked {
+		return cmp.Or(d.Again.session, docs.AgainAll)
+	}
+	return ""
 }
 
 // runDocs crawls, or does the one thing that a flag asks for instead.
@@ -194,7 +227,7 @@ func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err erro
 // docsConfig is what the workers are told of the options.
 func docsConfig(o Options, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
-	return docs.Config{Lane: l, Lanes: min(o.Lanes, docs.MaxHosts), DB: o.DB, Policies: o.Docs.loaded, Fallback: o.Docs.Fallback,
+	return docs.Config{Lane: l, Lanes: min(o.Lanes, docs.MaxHosts), DB: o.DB, Policies: o.Docs.loaded, Fallback: o.Docs.Fallback, Again: o.Docs.again(),
 		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), LeaseTTL: min(o.LeaseTTL, providerLeaseTTL), Alerts: &o.Docs.alerts, Hurry: o.Web == "demo",
 		UnsandboxedBrowser: o.Docs.Unsandboxed}
 }

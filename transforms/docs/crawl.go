@@ -380,7 +380,7 @@ func changed(r sql.Result, err error) (int64, error) {
 // this policy and this program made (section 5.3).
 func (c *crawl) header(p *page) http.Header {
 	h := http.Header{"Accept-Language": {acceptLanguage}}
-	if p.contentHash == "" || p.readBy != c.readBy || c.policy.SPARendering { // a rendered page's shell stays the same
+	if c.part.stats.Again || p.contentHash == "" || p.readBy != c.readBy || c.policy.SPARendering { // a rendered page's shell stays the same
 		return h
 	}
 	if p.etag != "" {

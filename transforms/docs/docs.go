@@ -66,6 +66,9 @@ type Config struct {
 	DB       string // DSN without password; see db.OfWorker
 	Policies []policy.Policy
 	Fallback bool // crawl context7 providers too
+	// Again is a provider whose hand-off is made again, or AgainAll. One provider
+	// is crawled alone.
+	Again string
 
 	SessionMaxPages int           // 0: SessionMaxPages
 	HourBudget      int           // 0: HourBudget
@@ -102,6 +105,15 @@ func (c Config) Crawled(p policy.Policy) (reason string, crawled bool) {
 	}
 	return "", true
 }
+
+// AgainAll stands for every provider in Config.Again.
+const AgainAll = "*"
+
+// again says whether a provider's hand-off is made again in this run.
+func (c Config) again(provider string) bool { return c.Again == AgainAll || c.Again == provider }
+
+// alone says whether a provider is left out as another one is crawled alone.
+func (c Config) alone(provider string) bool { return c.Again != "" && !c.again(provider) }
 
 //go:embed migrations/*.sql
 var migrations embed.FS

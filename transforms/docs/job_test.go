@@ -2,6 +2,7 @@ package docs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -248,6 +249,104 @@ func TestLeftOut(t *testing.T) {
 	r, total = j.run("direct")
 	require.Equal(t, int64(1), total.Counts["providers"])
 	require.Len(t, r.Providers, 1)
+}
+
+// A hand-off whose objects are gone is made again: of one provider alone, with
+// every page asked for, nothing counted as changed, and a manifest written last.
+func TestHandOffAgain(t *testing.T) {
+	j := newJob(t, dbtest.SQLite(t), webtest.Options{Latency: 2 * time.Millisecond})
+	j.cfg.Fallback = false
+	lines := func() map[string]string { // by chunk id
+		out := map[string]string{}
+		for _, key := range j.files() {
+			body, err := j.store.Open(t.Context(), key)
+			require.NoError(t, err)
+			for d := json.NewDecoder(body); d.More(); {
+				var h handed
+				require.NoError(t, d.Decode(&h))
+				require.Equal(t, "upsert", h.Op)
+				out[h.ID] = h.Text
+			}
+			require.NoError(t, body.Close())
+		}
+		return out
+	}
+	manifest := func(session string) (m Manifest) {
+		body, err := j.store.Open(t.Context(), manifests+session+".json")
+		require.NoError(t, err)
+		require.NoError(t, json.NewDecoder(body).Decode(&m))
+		require.NoError(t, body.Close())
+		return m
+	}
+	r, _ := j.run("direct")
+	first := lines()
+	m := manifest(r.Session)
+	require.True(t, m.Complete)
+	require.Len(t, m.Providers, 2)
+	var listed []string
+	for _, p := range m.Providers {
+		require.Equal(t, []any{Done, false}, []any{p.State, p.Again})
+		for _, o := range p.Objects {
+			require.Positive(t, o.Size)
+			listed = append(listed, o.Key)
+		}
+	}
+	slices.Sort(listed)
+	require.Equal(t, j.files(), listed)
+
+	n, err := SweepHandOff(t.Context(), j.store, time.Now().Add(time.Hour))
+	require.NoError(t, err)
+	require.Equal(t, 22+1, n, "and the manifest")
+	r, total := j.run("direct")
+	require.Equal(t, int64(22), total.Counts["pages_unchanged"])
+	require.Empty(t, j.files(), "what did not change is not written")
+	m = manifest(r.Session)
+	require.Empty(t, m.Providers[0].Objects)
+
+	j.asked()
+	j.cfg.Again = "toss-payments"
+	r, total = j.run("direct")
+	require.Equal(t, map[string]int64{"providers": 1, "pages_fetched": 11, "pages_unchanged": 11}, nonZero(total.Counts))
+	require.Equal(t, ledger.Counts{"200": 11}, total.HTTP.ByStatus)
+	require.True(t, r.Complete)
+	m = manifest(r.Session)
+	require.Len(t, m.Providers, 1)
+	require.True(t, m.Providers[0].Again)
+	require.Len(t, m.Providers[0].Objects, 11)
+	for id, text := range lines() {
+		require.Equal(t, first[id], text)
+	}
+	for at := range j.asked() {
+		require.True(t, strings.HasPrefix(at, "docs.tosspayments.com/"), at)
+	}
+
+	j.cfg.Again = AgainAll
+	j.run("direct")
+	require.Equal(t, first, lines())
+
+	// An open session, half done: what it asked for is asked for again, its own
+	// objects stay, and the other provider keeps it open.
+	j.cfg.Again = ""
+	d := openDB(t, j.cfg.DB)
+	session, _, err := beginSession(t.Context(), d, "half", time.Now())
+	require.NoError(t, err)
+	_, err = enter(t.Context(), d, session, "aws-ses", "half", time.Now())
+	require.NoError(t, err)
+	j.cfg.Again = "toss-payments"
+	r, _ = j.run("direct")
+	require.Equal(t, "half", r.Session)
+	require.False(t, r.Complete, "aws-ses is open in it")
+	_, err = j.store.Head(t.Context(), manifests+session+".json")
+	require.ErrorIs(t, err, store.ErrNotExist)
+	j.cfg.Again = ""
+	r, _ = j.run("direct")
+	require.True(t, r.Complete)
+	require.Len(t, manifest(session).Providers, 2)
+
+	_, err = Purge(t.Context(), d, j.store, "toss-payments", time.Now())
+	require.NoError(t, err)
+	j.cfg.Again = "toss-payments"
+	require.ErrorContains(t, j.fails(), "the hand-off of toss-payments cannot be made again: it was purged and not enabled again")
 }
 
 // A provider that cannot be reached is not done and does not keep the session

@@ -284,7 +284,8 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	case e.read != nil && p.contentHash != e.read.hash:
 		kind, sections = "updated", chunk.Diff(old.blocks, e.read.blocks)
 	}
-	if kind != "" {
+	handed := kind != "" || c.part.stats.Again && e.read != nil
+	if handed {
 		if err := c.handOff(ctx, p, e.read, old.ids); err != nil {
 			return err
 		}
@@ -292,7 +293,7 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	links := slices.DeleteFunc(slices.Clone(e.links), func(l link) bool { return l.key == p.key })
 	err := c.advance(ctx, func(tx *sql.Tx) error {
 		e.count(&c.part.stats, kind)
-		if err := c.write(ctx, tx, ch, e, kind, sections); err != nil {
+		if err := c.write(ctx, tx, ch, e, kind, sections, handed); err != nil {
 			return err
 		}
 		if err := c.queue(ctx, tx, e.onward, ch.page.depth); err != nil {
@@ -312,8 +313,9 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	return nil
 }
 
-// write brings the rows of a page up to date.
-func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind string, sections []chunk.Change) error {
+// write brings the rows of a page up to date; those of its content where that
+// was handed over.
+func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind string, sections []chunk.Change, handed bool) error {
 	id, p, now := c.policy.ProviderID, ch.now, db.Micros(c.clock.now())
 	exec := func(query string, args ...any) error {
 		_, err := tx.ExecContext(ctx, query, args...)
@@ -347,7 +349,7 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 			return err
 		}
 	}
-	if kind == "updated" || kind == "deleted" {
+	if handed && kind != "new" {
 		for _, table := range []string{"chunks", "docs_blocks"} {
 			if err := exec(`DELETE FROM `+table+` WHERE provider = $1 AND key = $2`, id, p.key); err != nil {
 				return err
@@ -371,18 +373,20 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 		return err
 	}
 	if kind != "" {
-		if err := c.writeContent(ctx, tx, p, e.read, now); err != nil {
+		if err := exec(`UPDATE pages SET changed_at = $1 WHERE provider = $2 AND key = $3`, now, id, p.key); err != nil {
+			return err
+		}
+	}
+	if handed {
+		if err := c.writeContent(ctx, tx, p, e.read); err != nil {
 			return err
 		}
 	}
 	return c.writeLinks(ctx, tx, p.key, e.links)
 }
 
-func (c *crawl) writeContent(ctx context.Context, tx *sql.Tx, p *page, r *reading, now int64) error {
+func (c *crawl) writeContent(ctx context.Context, tx *sql.Tx, p *page, r *reading) error {
 	id := c.policy.ProviderID
-	if _, err := tx.ExecContext(ctx, `UPDATE pages SET changed_at = $1 WHERE provider = $2 AND key = $3`, now, id, p.key); err != nil {
-		return err
-	}
 	blocks, err := json.Marshal(r.blocks)
 	if err != nil {
 		return fmt.Errorf("encoding blocks: %w", err)
@@ -706,7 +710,11 @@ func (c *crawl) handOff(ctx context.Context, p *page, r *reading, old []string) 
 		}
 	}
 	sum := sha256.Sum256([]byte(p.key))
-	key := handOffPrefix(c.policy.ProviderID) + c.part.session + "/" + hex.EncodeToString(sum[:8]) + ".jsonl"
+	name := hex.EncodeToString(sum[:8])
+	if c.part.stats.Again {
+		name += "-again" // what the session wrote before may say what to delete
+	}
+	key := sessionPrefix(c.policy.ProviderID, c.part.session) + name + ".jsonl"
 	err := store.Retry(ctx, func() error {
 		return c.w.Store.Put(ctx, key, bytes.NewReader(b.Bytes()), store.PutOptions{ContentType: "application/x-ndjson"})
 	})
@@ -795,17 +803,20 @@ func (c *crawl) sitemapBody(ctx context.Context, at string) (body []byte, why st
 	return body, "", nil
 }
 
-// SweepHandOff removes hand-off objects that are older than the retention.
+// SweepHandOff removes hand-off objects and manifests that are older than the
+// retention.
 func SweepHandOff(ctx context.Context, s store.Store, before time.Time) (removed int, err error) {
-	for o, err := range s.List(ctx, "handoff/docs/") {
-		if err != nil {
-			return removed, fmt.Errorf("listing the hand-off: %w", err)
-		}
-		if o.ModTime.Before(before) {
-			if err := store.Retry(ctx, func() error { return s.Delete(ctx, o.Key) }); err != nil {
-				return removed, fmt.Errorf("removing %s: %w", o.Key, err)
+	for _, prefix := range []string{"handoff/docs/", manifests} {
+		for o, err := range s.List(ctx, prefix) {
+			if err != nil {
+				return removed, fmt.Errorf("listing the hand-off: %w", err)
 			}
-			removed++
+			if o.ModTime.Before(before) {
+				if err := store.Retry(ctx, func() error { return s.Delete(ctx, o.Key) }); err != nil {
+					return removed, fmt.Errorf("removing %s: %w", o.Key, err)
+				}
+				removed++
+			}
 		}
 	}
 	return removed, nil

@@ -82,6 +82,8 @@ type Stats struct {
 	Empty     int64 `json:"empty"`   // and not found
 	Chunks    int64 `json:"chunks"`  // written
 
+	Again bool `json:"again,omitempty"` // the hand-off of all pages is made again
+
 	Active int64 `json:"active_us"` // at work
 	Waited int64 `json:"waited_us"` // of that, for the hour's budget
 }
@@ -161,6 +163,31 @@ func enter(ctx context.Context, d *db.DB, session, provider, runID string, now t
 		return part{}, fmt.Errorf("beginning with %s: %w", provider, err)
 	}
 	return p, nil
+}
+
+// handOffAgain makes a part ask for all pages of the provider without conditions,
+// those that it has asked for too. Texts are not kept, so there is no other way
+// to hand them over again.
+func handOffAgain(ctx context.Context, d *db.DB, p *part, provider string) error {
+	now := *p
+	now.state, now.stats.Again = Open, true
+	b, err := json.Marshal(now.stats)
+	if err != nil {
+		return fmt.Errorf("encoding figures: %w", err)
+	}
+	err = d.Tx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `UPDATE pages SET status = $1, retries = 0 WHERE provider = $2 AND session = $3 AND content_hash <> '' AND status IN ($4, $5)`,
+			Queued, provider, p.session, Indexed, NotModified); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE runs SET state = $1, reason = '', stats = $2 WHERE session = $3 AND provider = $4`, Open, string(b), p.session, provider)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("beginning the hand-off of %s again: %w", provider, err)
+	}
+	*p = now
+	return nil
 }
 
 // disabled says which providers were purged and not enabled again.

@@ -98,6 +98,12 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 		if off[p.ProviderID] {
 			reason, ok = "it was purged and not enabled again", false
 		}
+		if cfg.again(p.ProviderID) && !ok && cfg.Again != AgainAll {
+			return fmt.Errorf("the hand-off of %s cannot be made again: %s", p.ProviderID, reason)
+		}
+		if cfg.alone(p.ProviderID) {
+			continue
+		}
 		if !ok {
 			log.Info("provider_left_out", "provider", p.ProviderID, "reason", reason)
 			continue
@@ -250,6 +256,11 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 	if err != nil {
 		return Open, "", Stats{}, err
 	}
+	if fn.Config.again(p.ProviderID) && !in.stats.Again {
+		if err := handOffAgain(ctx, fn.db, &in, p.ProviderID); err != nil {
+			return Open, "", Stats{}, err
+		}
+	}
 	if in.state == Done {
 		fn.w.Log.Info("provider_done_before", "provider", p.ProviderID, "session", session)
 		return Done, "", Stats{}, nil
@@ -322,11 +333,22 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 		return err
 	}
 	for _, p := range fn.Config.Policies {
-		if _, ok := fn.Config.Crawled(p); ok && !off[p.ProviderID] && !seen[p.ProviderID] {
+		if _, ok := fn.Config.Crawled(p); ok && !off[p.ProviderID] && !fn.Config.alone(p.ProviderID) && !seen[p.ProviderID] {
 			open = true
 		}
 	}
+	parts, err := parts(ctx, fn.db, session)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts { // of providers that this run leaves out, too
+		known := slices.ContainsFunc(fn.Config.Policies, func(o policy.Policy) bool { return o.ProviderID == p.Provider })
+		open = open || known && !off[p.Provider] && Visited{p.Provider, string(p.State), p.Reason}.keepsOpen()
+	}
 	if !open {
+		if err := writeManifest(ctx, fn.w.Store, session, parts, time.Now()); err != nil {
+			return err
+		}
 		if err := endSession(ctx, fn.db, session, time.Now()); err != nil {
 			return err
 		}

@@ -339,7 +339,7 @@ func TestOneRun(t *testing.T) {
 	if _, err := os.Stat(mark); err != nil {
 		t.Fatalf("the raw file is not done: %v", err)
 	}
-	for _, missing := range []string{"dead-letters replay --store=b 000000000000 " + id, "dead-letters replay --store=b --run=" + r.RunID + " " + id} {
+	for _, missing := range []string{"dead-letters replay --store=b 000000000000 " + id, "dead-letters replay --store=b --run=none " + id} {
 		if a := start(t, dir, missing); a.code != ExitUsage {
 			t.Errorf("%s: exit %d", missing, a.code)
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,8 @@ type Input struct {
 // object dead-letters/{job}/{id}.json.
 type DeadLetter struct {
 	Job       string    `json:"job"`
-	RunID     string    `json:"run_id"` // of the latest failure
+	RunID     string    `json:"run_id"`                    // of the latest failure
+	Earlier   []string  `json:"earlier_run_ids,omitempty"` // of other runs that failed on it, newest last
 	Stage     string    `json:"stage"`
 	Kind      string    `json:"kind"` // bad_records, bad_file, invalid_metadata, store_failed, …
 	Retryable bool      `json:"retryable"`
@@ -75,6 +77,14 @@ func decodeDeadLetter(b []byte) (DeadLetter, error) {
 	return d, nil
 }
 
+// Of says that a run failed on it.
+func (d DeadLetter) Of(runID string) bool {
+	return d.RunID == runID || slices.Contains(d.Earlier, runID)
+}
+
+// maxEarlier runs are remembered of a dead letter that no run gets done.
+const maxEarlier = 50
+
 const deadLettersPrefix = "dead-letters/"
 
 func deadLetterKey(job, id string) (string, error) {
@@ -112,6 +122,8 @@ func Put(ctx context.Context, s store.Store, d DeadLetter) error {
 	// worth more than a count of earlier ones.
 	if old, bad := decodeDeadLetter(b); err == nil && bad == nil {
 		d.FirstAt, d.Attempts = old.FirstAt, old.Attempts+1
+		runs := slices.DeleteFunc(append(old.Earlier, old.RunID), func(id string) bool { return id == d.RunID || id == "" })
+		d.Earlier = runs[max(0, len(runs)-maxEarlier):]
 	}
 	return save(ctx, s, key, d)
 }
@@ -136,8 +148,8 @@ func Remove(ctx context.Context, s store.Store, job, id string) error {
 	return remove(ctx, s, key)
 }
 
-// ListDeadLetters yields the dead letters of a job (all jobs when empty) whose
-// latest failure was in a run (any when empty), in key order. A broken one is
+// ListDeadLetters yields the dead letters of a job (all jobs when empty) on which
+// a run failed (any when empty), in key order. A broken one is
 // yielded as an error that names it, and the list goes on.
 func ListDeadLetters(ctx context.Context, s store.Store, job, runID string) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
@@ -150,7 +162,7 @@ func ListDeadLetters(ctx context.Context, s store.Store, job, runID string) iter
 			if errors.Is(err, store.ErrNotExist) {
 				continue // removed since the listing
 			}
-			if err == nil && runID != "" && d.RunID != runID {
+			if err == nil && runID != "" && !d.Of(runID) {
 				continue
 			}
 			if !yield(d, err) {

@@ -287,7 +287,7 @@ func TestDeadLetterIsUpdatedNotDoubled(t *testing.T) {
 	got, err := Get(ctx, s, "seed", first.ID())
 	must(t, err)
 	want := second
-	want.Attempts, want.FirstAt = 2, day
+	want.Attempts, want.FirstAt, want.Earlier = 2, day, []string{"r1"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -46,6 +47,7 @@ func (s *Server) api() []route {
 		{"POST /api/v1/runs/{id}/resume", s.control(ledger.ActionRun)},
 		{"GET /api/v1/runs/{id}/dead-letters", s.deadLetters},
 		{"POST /api/v1/runs/{id}/dead-letters/replay", s.replayLetters},
+		{"GET /api/v1/dead-letters", s.openLetters},
 		{"GET /healthz", func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, http.StatusOK, status{"ok"}) }},
 		{"GET /readyz", s.ready},
 		{"GET /metrics", s.metrics.ServeHTTP},
@@ -370,16 +372,21 @@ type letterList struct {
 const maxLetters = 500
 
 func (s *Server) lettersOf(ctx context.Context, run ledger.Run) (letterList, error) {
-	list := letterList{DeadLetters: []letter{}}
 	if run.Job == "" {
-		return list, nil
+		return letterList{DeadLetters: []letter{}}, nil
 	}
-	for d, err := range ledger.ListDeadLetters(ctx, s.store, run.Job, run.RunID) {
+	return s.letters(ctx, run.Job, run.RunID)
+}
+
+// letters are the open dead letters of a job and a run, of all where empty.
+func (s *Server) letters(ctx context.Context, job, runID string) (letterList, error) {
+	list := letterList{DeadLetters: []letter{}}
+	for d, err := range ledger.ListDeadLetters(ctx, s.store, job, runID) {
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return list, err
 		case err != nil:
-			s.log.Warn("dead_letter_unreadable", "job", run.Job, "error", ledger.Redact(err.Error()))
+			s.log.Warn("dead_letter_unreadable", "job", job, "error", ledger.Redact(err.Error()))
 			list.Unreadable++
 		case len(list.DeadLetters) == maxLetters:
 			list.More = true
@@ -389,6 +396,39 @@ func (s *Server) lettersOf(ctx context.Context, run ledger.Run) (letterList, err
 		}
 	}
 	return list, nil
+}
+
+// letterJobs are the jobs that leave dead letters: those of the server, and
+// migrate, which only the command line starts.
+func letterJobs() []string {
+	var names []string
+	for _, j := range jobs {
+		names = append(names, j.Name)
+	}
+	return append(names, "migrate")
+}
+
+// jobOfLetters is the job that a query asks for, "" for all.
+func jobOfLetters(r *http.Request) (string, error) {
+	job := r.URL.Query().Get("job")
+	if job != "" && !slices.Contains(letterJobs(), job) {
+		return "", refuse("job: use %s", strings.Join(letterJobs(), ", "))
+	}
+	return job, nil
+}
+
+func (s *Server) openLetters(w http.ResponseWriter, r *http.Request) {
+	job, err := jobOfLetters(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	list, err := s.letters(r.Context(), job, "")
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.answer(w, r, http.StatusOK, list)
 }
 
 func (s *Server) deadLetters(w http.ResponseWriter, r *http.Request) {

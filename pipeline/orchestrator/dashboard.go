@@ -78,7 +78,7 @@ var funcs = template.FuncMap{
 
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
-	for _, name := range []string{"front", "run", "schedules", "reports", "error", "login"} {
+	for _, name := range []string{"front", "run", "letters", "schedules", "reports", "error", "login"} {
 		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/"+name+".html"))
 	}
 	return p
@@ -94,6 +94,7 @@ func (p *pages) routes() []route {
 		{"POST /runs/{id}/pause", p.steer(ledger.ActionPause)},
 		{"POST /runs/{id}/resume", p.steer(ledger.ActionRun)},
 		{"POST /runs/{id}/dead-letters/replay", p.replay},
+		{"GET /dead-letters", p.letters},
 		{"GET /schedules", p.schedules},
 		{"GET /reports", p.reports},
 		{"GET /login", func(w http.ResponseWriter, r *http.Request) { p.write(w, r, http.StatusOK, "login", "") }},
@@ -291,6 +292,30 @@ func (p *pages) start(w http.ResponseWriter, r *http.Request) {
 
 func (p *pages) schedules(w http.ResponseWriter, r *http.Request) {
 	b, err := p.render("schedules", p.view("Schedules", "schedules", p.server.plans.plans(p.server.now())))
+	p.send(w, r, b, err)
+}
+
+// lettersPage is the list of all open dead letters.
+type lettersPage struct {
+	letterList
+	Job  string // the one filtered by
+	Jobs []string
+}
+
+func (p *pages) letters(w http.ResponseWriter, r *http.Request) {
+	job, err := jobOfLetters(r)
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	list, err := p.server.letters(r.Context(), job, "")
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	v := p.view("Dead letters", "letters", lettersPage{list, job, letterJobs()})
+	v.Live = false // each look reads them all
+	b, err := p.render("letters", v)
 	p.send(w, r, b, err)
 }
 

@@ -167,6 +167,22 @@ func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 	return v, err
 }
 
+// LettersText says how many dead letters the run left, and what became of them.
+func (v runView) LettersText() string {
+	left, open := total(v.Report.DeadLetters), int64(len(v.Letters.DeadLetters))
+	switch {
+	case v.Letters.More:
+		return fmt.Sprintf("It left %s.", grouped(max(left, open)))
+	case open >= left && open > 0:
+		return fmt.Sprintf("It left %s, all of them open.", grouped(open))
+	case open > 0:
+		return fmt.Sprintf("It left %s; %s of them are open, the rest was done since, or counted twice.", grouped(left), grouped(open))
+	case left > 0:
+		return fmt.Sprintf("It left %s; none of them is open any more.", grouped(left))
+	}
+	return "It left none."
+}
+
 func (p *pages) steer(action ledger.Action) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		e, err := p.server.run(r)

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -718,4 +719,48 @@ func TestRetention(t *testing.T) {
 		_, err := ParseConfig([]byte(bad))
 		assert.Error(t, err, bad)
 	}
+}
+
+// TestDeadLettersStay shows a run's dead letters on its page also when a later
+// run has failed on them again, and all that are open in one list.
+func TestDeadLettersStay(t *testing.T) {
+	w := newWorld(t, "done")
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	first, second := "20260302-100000-000-aaaaaaaa", "20260302-110000-000-bbbbbbbb"
+	tally := ledger.Tally{DeadLetters: ledger.Counts{"bad_file": 2}}
+	w.put(first, "seed", ledger.Done, at, time.Minute, tally)
+	w.put(second, "seed", ledger.Done, at.Add(time.Hour), time.Minute, ledger.Tally{DeadLetters: ledger.Counts{"bad_file": 1}})
+	file := func(job, name, run string) ledger.DeadLetter {
+		d := ledger.DeadLetter{Job: job, RunID: run, Kind: "bad_file", Input: ledger.Input{File: name}, Error: "broken " + name}
+		require.NoError(t, ledger.Put(t.Context(), w.store, d))
+		return d
+	}
+	done := file("seed", "done.json", first)
+	file("seed", "again.json", first)
+	again := file("seed", "again.json", second)
+	file("news", "other.json", "20260302-120000-000-cccccccc")
+	require.NoError(t, w.board.look(t.Context(), at.Add(2*time.Hour)))
+	inputs := func(path string) (out []string) {
+		for _, d := range w.do("GET", path, "").json(t)["dead_letters"].([]any) {
+			out = append(out, d.(map[string]any)["input"].(map[string]any)["file"].(string))
+		}
+		slices.Sort(out)
+		return out
+	}
+	assert.Equal(t, []string{"again.json", "done.json"}, inputs("/api/v1/runs/"+first+"/dead-letters"))
+	assert.Equal(t, []string{"again.json"}, inputs("/api/v1/runs/"+second+"/dead-letters"))
+	assert.Equal(t, []string{"again.json", "done.json", "other.json"}, inputs("/api/v1/dead-letters"))
+	assert.Equal(t, []string{"other.json"}, inputs("/api/v1/dead-letters?job=news"))
+	assert.Equal(t, 400, w.do("GET", "/api/v1/dead-letters?job=sow", "").code)
+	page := w.do("GET", "/runs/"+first, "").body
+	assert.Contains(t, page, "It left 2, all of them open.")
+	assert.Contains(t, page, "broken again.json")
+	assert.Contains(t, page, `by <a href="/runs/`+second+`">a later run</a>`)
+	assert.Contains(t, w.do("GET", "/dead-letters", "").body, "broken other.json")
+	assert.NotContains(t, w.do("GET", "/dead-letters?job=seed", "").body, "broken other.json")
+
+	require.NoError(t, ledger.Remove(t.Context(), w.store, "seed", done.ID()))
+	assert.Contains(t, w.do("GET", "/runs/"+first, "").body, "It left 2; 1 of them are open")
+	require.NoError(t, ledger.Remove(t.Context(), w.store, "seed", again.ID()))
+	assert.Contains(t, w.do("GET", "/runs/"+first, "").body, "It left 2; none of them is open any more.")
 }

@@ -263,7 +263,7 @@ func FuzzExtract(f *testing.F) {
 var pieces = strings.Split(`<a href=x>|</a>|<x-y>|</x-y>|<p>|</p>|<div>|</div>|<span>|</span>|<br>|<li>|</li>|<ul>|</ul>|<table>|<tr>|<td>|</td>|</table>|<h2>|</h2>|<article>|</article>|<main>|`+
 	`<section class="related-news">|</section>|<div class="article-body">|<div id="content" itemprop="articleBody">|<time datetime="2024-05-03">|</time>|<blockquote>|<address>|</address>|<details>|<center>|<dl>|<dt>|<dd>|`+
 	`<svg>|<math>|<mi>|<foreignObject>|<template>|<select>|<form>|<button>|<script>|</script>|<!--|-->|<title>|</title>|<meta property="og:description" content="A word. ">|<plaintext>|<b>|<i>|</b>|<frameset>|`+
-	`A word. | 금리 동결했다. |The first paragraph of the demo article is long enough to count as prose, and ends as sentences do.|&nbsp;|`+"\v|\x00|\n", "|")
+	`A word. | 금리 동결했다. |수정 |입력 |Updated: |2026.11.22 09:15|26.11.22 13:05 |2026년 11월 22일 오후 1시 5분|<dd class="date-modified">|The first paragraph of the demo article is long enough to count as prose, and ends as sentences do.|&nbsp;|`+"\v|\x00|\n", "|")
 
 // Pages of such pieces in every order: mutated text alone hardly ever makes a tag.
 func FuzzPieces(f *testing.F) {

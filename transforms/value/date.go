@@ -1,0 +1,189 @@
+package value
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// order is that of the parts of a date in digits.
+type order int
+
+const (
+	unknownOrder order = iota
+	dayFirst
+	monthFirst
+	yearFirst
+)
+
+// orderOf is the order of a short date, by CLDR.
+func orderOf(base, region string) order {
+	switch region {
+	case "US", "PH", "PW", "GU", "PR":
+		return monthFirst
+	case "KR", "KP", "JP", "CN", "TW", "HU", "LT", "MN", "IR":
+		return yearFirst
+	case "CA":
+		return unknownOrder // each of the three is in use
+	}
+	if base == "ko" || base == "ja" || base == "zh" {
+		return yearFirst
+	}
+	return dayFirst
+}
+
+var (
+	yearLeads  = regexp.MustCompile(`(?:^|[^\d])(\d{4})\s*[-./年년]\s*(\d{1,2})\s*[-./月월]\s*(\d{1,2})(?:[^\d]|$)`)
+	shortYear  = regexp.MustCompile(`(?:^|[^\d])(\d{2})\s*[-./年년]\s*(\d{1,2})\s*[-./月월]\s*(\d{1,2})(?:[^\d]|$)`)
+	yearEnds   = regexp.MustCompile(`(?:^|[^\d])(\d{1,2})\s?([-./])\s?(\d{1,2})\s?[-./]\s?(\d{4}|\d{2})(?:[^\d]|$)`)
+	dayAndWord = regexp.MustCompile(`(?:^|[^\d\pL])(\d{1,2})(?:st|nd|rd|th|er|º|ª|\.)?[\s-]*(?:de |of )?(\pL+)[.,]?[\s-]*(?:de |del )?(\d{4})(?:[^\d]|$)`)
+	wordAndDay = regexp.MustCompile(`(?:^|[^\pL])(\pL+)\.?\s*(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})(?:[^\d]|$)`)
+	instants   = []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z0700", time.RFC1123Z, time.RFC1123}
+)
+
+// Date reads the one date of a text, as YYYY-MM-DD. A moment that says its own
+// distance from UTC is that of zone's day; nil: of the day that it says itself.
+func Date(text string, l Locale, zone *time.Location) (string, error) {
+	s := strings.TrimSpace(digits(text))
+	for _, layout := range instants {
+		if t, err := time.Parse(layout, s); err == nil {
+			if zone != nil {
+				t = t.In(zone)
+			}
+			return t.Format(time.DateOnly), nil
+		}
+	}
+	all, err := dates(s, l)
+	if err != nil {
+		return "", fmt.Errorf("%q: %w", text, err)
+	}
+	slices.Sort(all)
+	switch all = slices.Compact(all); len(all) {
+	case 0:
+		return "", fmt.Errorf("%q holds no date", text)
+	case 1:
+		return all[0], nil
+	}
+	return "", fmt.Errorf("%q holds several dates: choose one by a regexp", text)
+}
+
+func dates(s string, l Locale) (all []string, err error) {
+	add := func(year, month, day int) {
+		t := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+		if t.Year() != year || int(t.Month()) != month || t.Day() != day {
+			err = errors.New("there is no such day")
+			return
+		}
+		all = append(all, t.Format(time.DateOnly))
+	}
+	// each form is looked for in what the forms before it have left
+	take := func(form *regexp.Regexp, read func(m []string) bool) {
+		s = form.ReplaceAllStringFunc(s, func(whole string) string {
+			if read(form.FindStringSubmatch(whole)) {
+				return " | "
+			}
+			return whole
+		})
+	}
+	take(yearLeads, func(m []string) bool {
+		add(number3(m[1], m[2], m[3]))
+		return true
+	})
+	take(dayAndWord, func(m []string) bool {
+		month := monthOf(m[2], l.months)
+		if month > 0 {
+			y, _, d := number3(m[3], "0", m[1])
+			add(y, month, d)
+		}
+		return month > 0
+	})
+	take(wordAndDay, func(m []string) bool {
+		month := monthOf(m[1], l.months)
+		if month > 0 {
+			y, _, d := number3(m[3], "0", m[2])
+			add(y, month, d)
+		}
+		return month > 0
+	})
+	if l.order == yearFirst || strings.ContainsAny(s, "년年") {
+		take(shortYear, func(m []string) bool {
+			y, month, d := number3(m[1], m[2], m[3])
+			add(2000+y, month, d)
+			return true
+		})
+	}
+	take(yearEnds, func(m []string) bool {
+		year, a, b := number3(m[4], m[1], m[3])
+		if len(m[4]) == 2 {
+			year += 2000
+			if l.order == unknownOrder {
+				err = errors.New("its year has two digits: set the site's or the field's locale")
+				return true
+			}
+		}
+		switch order := l.order; {
+		case order == monthFirst:
+			add(year, a, b)
+		case order != unknownOrder, m[2] == ".", a > 12:
+			add(year, b, a)
+		case b > 12:
+			add(year, a, b)
+		case a == b:
+			add(year, a, b)
+		default:
+			err = fmt.Errorf("it may be the %d.%d. or the %d.%d. (day.month.): set the site's or the field's locale", a, b, b, a)
+		}
+		return true
+	})
+	return all, err
+}
+
+// number3 gives the numbers of three texts of digits.
+func number3(a, b, c string) (x, y, z int) {
+	x, _ = strconv.Atoi(a) // four digits at most
+	y, _ = strconv.Atoi(b)
+	z, _ = strconv.Atoi(c)
+	return x, y, z
+}
+
+// monthOf gives the month of that name, in English or in the language; 0: none.
+func monthOf(name, lang string) int {
+	name = strings.ToLower(name)
+	for _, lang := range []string{"en", lang} {
+		for i, names := range strings.Fields(months[lang]) {
+			for full := range strings.SplitSeq(names, "/") {
+				short := []rune(full)
+				if name == full || len(short) > 3 && strings.HasPrefix(full, name) && len([]rune(name)) >= 3 {
+					return i + 1
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// months are the names of the months by language; a shorter form is a name's beginning.
+var months = map[string]string{
+	"en": "january february march april may june july august september/sept october november december",
+	"de": "januar/jänner februar/feber märz/mrz april mai juni juli august september/sept oktober november dezember",
+	"fr": "janvier février/fevrier mars avril mai juin juillet août/aout septembre octobre novembre décembre/decembre",
+	"es": "enero febrero marzo abril mayo junio julio agosto septiembre/setiembre octubre noviembre diciembre",
+	"it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+	"pt": "janeiro fevereiro março/marco abril maio junho julho agosto setembro outubro novembro dezembro",
+	"nl": "januari februari maart/mrt april mei juni juli augustus september oktober november december",
+	"sv": "januari februari mars april maj juni juli augusti september oktober november december",
+	"nb": "januar februar mars april mai juni juli august september oktober november desember",
+	"no": "januar februar mars april mai juni juli august september oktober november desember",
+	"da": "januar februar marts april maj juni juli august september oktober november december",
+	"fi": "tammikuuta/tammikuu helmikuuta/helmikuu maaliskuuta/maaliskuu huhtikuuta/huhtikuu toukokuuta/toukokuu kesäkuuta/kesäkuu heinäkuuta/heinäkuu elokuuta/elokuu syyskuuta/syyskuu lokakuuta/lokakuu marraskuuta/marraskuu joulukuuta/joulukuu",
+	"pl": "stycznia/styczeń lutego/luty marca/marzec kwietnia/kwiecień maja/maj czerwca/czerwiec lipca/lipiec sierpnia/sierpień września/wrzesień października/październik listopada/listopad grudnia/grudzień",
+	"cs": "ledna/leden února/únor března/březen dubna/duben května/květen června/červen července/červenec srpna/srpen září října/říjen listopadu/listopad prosince/prosinec",
+	"tr": "ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık",
+	"ru": "января/январь февраля/февраль марта/март апреля/апрель мая/май июня/июнь июля/июль августа/август сентября/сентябрь октября/октябрь ноября/ноябрь декабря/декабрь",
+	"uk": "січня/січень лютого/лютий березня/березень квітня/квітень травня/травень червня/червень липня/липень серпня/серпень вересня/вересень жовтня/жовтень листопада/листопад грудня/грудень",
+	"id": "januari februari maret april mei juni juli agustus september oktober november desember",
+}

@@ -1,0 +1,113 @@
+package value
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/currency"
+)
+
+// Amount is an amount of money.
+type Amount struct {
+	Amount   float64 `json:"amount"`
+	Currency string  `json:"currency"` // ISO 4217
+}
+
+// ParseCurrency checks an ISO 4217 code; "" is allowed.
+func ParseCurrency(s string) error {
+	if s == "" {
+		return nil
+	}
+	if u, err := currency.ParseISO(s); err != nil || u.String() != s {
+		return fmt.Errorf("currency %q: want a code of ISO 4217, such as EUR", s)
+	}
+	return nil
+}
+
+// signs are what stands for a currency besides its code, longer ones first.
+// One that stands for several needs a default to choose by.
+var signs = []struct {
+	text string
+	of   []string
+}{
+	{"US$", []string{"USD"}}, {"NT$", []string{"TWD"}}, {"HK$", []string{"HKD"}}, {"NZ$", []string{"NZD"}}, {"CA$", []string{"CAD"}}, {"AU$", []string{"AUD"}},
+	{"MX$", []string{"MXN"}}, {"R$", []string{"BRL"}}, {"A$", []string{"AUD"}}, {"C$", []string{"CAD"}}, {"S$", []string{"SGD"}},
+	{"$", []string{"USD", "CAD", "AUD", "NZD", "SGD", "HKD", "TWD", "MXN", "CLP", "COP", "ARS"}},
+	{"€", []string{"EUR"}}, {"£", []string{"GBP"}}, {"₩", []string{"KRW"}}, {"원", []string{"KRW"}}, {"円", []string{"JPY"}}, {"元", []string{"CNY", "TWD", "HKD"}},
+	{"¥", []string{"JPY", "CNY"}}, {"￥", []string{"JPY", "CNY"}}, {"￦", []string{"KRW"}}, {"₹", []string{"INR"}}, {"₽", []string{"RUB"}}, {"₫", []string{"VND"}},
+	{"฿", []string{"THB"}}, {"₺", []string{"TRY"}}, {"₴", []string{"UAH"}}, {"₪", []string{"ILS"}}, {"₱", []string{"PHP"}}, {"₦", []string{"NGN"}}, {"₸", []string{"KZT"}},
+}
+
+// words are the same as words of their own.
+var words = map[string][]string{
+	"kr": {"SEK", "NOK", "DKK", "ISK"}, "zł": {"PLN"}, "zl": {"PLN"}, "kč": {"CZK"}, "ft": {"HUF"}, "лв": {"BGN"}, "lei": {"RON"}, "fr": {"CHF"}, "sfr": {"CHF"},
+	"rp": {"IDR"}, "rm": {"MYR"}, "rs": {"INR", "PKR", "LKR"}, "руб": {"RUB"}, "р": {"RUB"}, "tl": {"TRY"}, "euro": {"EUR"}, "euros": {"EUR"}, "dh": {"AED", "MAD"},
+	"us": {"USD"}, "won": {"KRW"}, "yen": {"JPY"},
+}
+
+var word = regexp.MustCompile(`\p{L}+`)
+
+// currencies gives the currencies that a text without its number may mean; nil
+// where it names none.
+func currencies(s string) (of []string, rest string) {
+	meet := func(more []string) {
+		if of == nil {
+			of = slices.Clone(more)
+			return
+		}
+		of = slices.DeleteFunc(of, func(c string) bool { return !slices.Contains(more, c) })
+	}
+	for _, sign := range signs {
+		if strings.Contains(s, sign.text) {
+			s = strings.ReplaceAll(s, sign.text, " ")
+			meet(sign.of)
+		}
+	}
+	rest = word.ReplaceAllStringFunc(s, func(w string) string {
+		if of2, ok := words[strings.ToLower(w)]; ok {
+			meet(of2)
+			return " "
+		}
+		if u, err := currency.ParseISO(w); err == nil && u.String() == w {
+			meet([]string{w})
+			return " "
+		}
+		return w
+	})
+	return of, rest
+}
+
+// currencyOnly says whether a text names a currency and nothing else, or is empty.
+func currencyOnly(s string) bool {
+	_, rest := currencies(s)
+	return strings.Trim(rest, " .") == ""
+}
+
+// Money reads the one amount of a text: "€ 3.299,00", "US$5", "12,- kr". other is
+// the currency where the text names none, or a sign of several that it is among.
+func Money(text string, l Locale, other string) (Amount, error) {
+	n, err := find(text)
+	if err != nil {
+		return Amount{}, err
+	}
+	f, err := n.float(text, l)
+	if err != nil {
+		return Amount{}, err
+	}
+	of, _ := currencies(n.before + " " + n.after)
+	switch {
+	case of == nil && other == "":
+		return Amount{}, fmt.Errorf("%q names no currency: set the site's or the field's currency", text)
+	case of == nil:
+		return Amount{f, other}, nil
+	case len(of) == 0:
+		return Amount{}, fmt.Errorf("%q names several currencies", text)
+	case len(of) == 1:
+		return Amount{f, of[0]}, nil
+	case slices.Contains(of, other):
+		return Amount{f, other}, nil
+	}
+	return Amount{}, fmt.Errorf("the currency of %q may be any of %s: set the site's or the field's currency", text, strings.Join(of, ", "))
+}

@@ -1,0 +1,293 @@
+// Package value reads numbers, amounts of money and dates as people write them.
+// What can be read in two ways is an error, which says how to tell them apart.
+package value
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+	"golang.org/x/text/number"
+)
+
+// Locale is how the people of a language and a region write. The zero value is
+// an unknown one: a text has to say by itself what it means.
+type Locale struct {
+	name    string
+	decimal rune // 0: not known
+	order   order
+	months  string // language whose names of months count besides the English ones
+}
+
+// ParseLocale reads a BCP 47 tag such as de-CH; "" is the unknown locale.
+func ParseLocale(s string) (Locale, error) {
+	if s == "" {
+		return Locale{}, nil
+	}
+	tag, err := language.Parse(s)
+	if err != nil {
+		return Locale{}, fmt.Errorf("locale %q: want a language and perhaps a region, such as de, de-CH or en-US: %w", s, err)
+	}
+	base, _ := tag.Base()
+	region, _ := tag.Region()
+	l := Locale{name: s, months: base.String(), order: orderOf(base.String(), region.String())}
+	sample := message.NewPrinter(tag).Sprint(number.Decimal(0.5))
+	for _, r := range sample {
+		if !unicode.IsDigit(r) {
+			l.decimal = r
+		}
+	}
+	return l, nil
+}
+
+// plain is a number as programs write it.
+var plain = regexp.MustCompile(`^[-+]?\d+\.?\d*[eE][-+]?\d+$`)
+
+// Number reads the one number of a text: "€ 3.299,00", "2,5 kg", "1'299.00".
+func Number(text string, l Locale) (float64, error) {
+	if s := strings.TrimSpace(text); plain.MatchString(s) {
+		if f, err := strconv.ParseFloat(s, 64); err == nil {
+			return f, nil
+		}
+	}
+	n, err := find(text)
+	if err != nil {
+		return 0, err
+	}
+	return n.float(text, l)
+}
+
+// Integer reads the one whole number of a text: decimal, or hexadecimal with 0x.
+func Integer(text string, l Locale) (int64, error) {
+	s := strings.TrimSpace(text)
+	if hex, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok {
+		i, err := strconv.ParseInt(hex, 16, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no hexadecimal number", text)
+		}
+		return i, nil
+	}
+	n, err := find(text)
+	if err != nil {
+		return 0, err
+	}
+	// A whole number has no decimal sign, unless the locale says that this is one.
+	if l.decimal == 0 && !n.spaced() {
+		l.decimal = noSign
+	}
+	digits, fraction, err := n.split(l)
+	if err != nil {
+		return 0, fmt.Errorf("%q: %w", text, err)
+	}
+	if strings.Trim(fraction, "0") != "" {
+		return 0, fmt.Errorf("%q is no whole number", text)
+	}
+	i, err := strconv.ParseInt(n.sign+digits, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is too large", text)
+	}
+	return i, nil
+}
+
+// noSign is the decimal sign of numbers that have none.
+const noSign = utf8.MaxRune
+
+// found is a number as it stands in a text.
+type found struct {
+	sign          string // "" or "-"
+	text          string // digits and signs between them
+	before, after string // what stands around it
+}
+
+// Signs between the digits of a number. White space is one: pages write spaces
+// that do not break as ordinary ones too.
+const (
+	spaces      = " _'’ʼ\u00a0\u2009\u202f"
+	decimals    = ".,٫"
+	arabicGroup = '٬'
+)
+
+var (
+	numbers    = regexp.MustCompile(`[0-9](?:[0-9.,٫٬ _'’ʼ\x{00a0}\x{2009}\x{202f}]*[0-9])?`)
+	multiplier = regexp.MustCompile(`^\s*(?i:k|mio|mn|mln|mrd|bn|million(?:s|en)?|milliarden?|milliards?|millones|billion(?:en)?|thousand|tausend|tsd|mille|lakhs?|crores?|千|万|萬|億|亿|천|만|억|백만|천만)(?:[^\p{L}]|$|원|円|元)`)
+)
+
+// digits writes the decimal digits of other scripts as ASCII.
+func digits(s string) string {
+	return strings.Map(func(r rune) rune {
+		for _, zero := range []rune{'٠', '۰', '०', '০', '０'} {
+			if r >= zero && r <= zero+9 {
+				return '0' + r - zero
+			}
+		}
+		return r
+	}, s)
+}
+
+// find gives the one number of a text.
+func find(text string) (found, error) {
+	s := digits(text)
+	all := numbers.FindAllStringIndex(s, -1)
+	switch {
+	case len(all) == 0:
+		return found{}, fmt.Errorf("%q holds no number", text)
+	case len(all) > 1:
+		return found{}, fmt.Errorf("%q holds several numbers: choose one by a regexp", text)
+	}
+	n := found{text: s[all[0][0]:all[0][1]], before: s[:all[0][0]], after: s[all[0][1]:]}
+	if strings.ContainsFunc(n.before+n.after, func(r rune) bool { return unicode.Is(unicode.No, r) && r != '²' && r != '³' }) {
+		return found{}, fmt.Errorf("%q has a fraction or a number of another form", text)
+	}
+	if multiplier.MatchString(n.after) {
+		return found{}, fmt.Errorf("%q gives its number in thousands or more, which is not multiplied: read it as text", text)
+	}
+	head := n.before
+	if rest, ok := cutLast(head, ".,"); ok && (rest == "" || !isWord(last(rest))) {
+		n.text, head = "0"+head[len(rest):]+n.text, rest // .5
+	}
+	if rest, ok := cutLast(head, "-−–"); ok {
+		switch {
+		case rest != "" && isWord(last(rest)):
+			return found{}, fmt.Errorf("the digits of %q belong to a word: choose them by a regexp", text)
+		default:
+			n.sign = "-"
+		}
+	} else if rest := strings.TrimSpace(head); strings.HasPrefix(rest, "-") || strings.HasPrefix(rest, "−") {
+		if _, sized := utf8.DecodeRuneInString(rest); currencyOnly(strings.TrimSpace(rest[sized:])) {
+			n.sign = "-" // -$5, - 5
+		}
+	}
+	if head != "" && isWord(last(head)) {
+		word := head[strings.LastIndexFunc(head, func(r rune) bool { return !isWord(r) })+1:]
+		if !currencyOnly(word) {
+			return found{}, fmt.Errorf("the digits of %q belong to a word: choose them by a regexp", text)
+		}
+	}
+	if rest := strings.TrimLeft(n.after, "-−–—"); rest != n.after && strings.TrimSpace(rest) == "" {
+		return found{}, fmt.Errorf("%q ends in a dash: it may be negative or the beginning of a range", text)
+	}
+	return n, nil
+}
+
+func last(s string) rune {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return r
+}
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+func cutLast(s, signs string) (rest string, ok bool) {
+	r, n := utf8.DecodeLastRuneInString(s)
+	if n == 0 || !strings.ContainsRune(signs, r) {
+		return s, false
+	}
+	return s[:len(s)-n], true
+}
+
+func (n found) spaced() bool { return strings.ContainsAny(n.text, spaces) }
+
+func (n found) float(text string, l Locale) (float64, error) {
+	whole, fraction, err := n.split(l)
+	if err != nil {
+		return 0, fmt.Errorf("%q: %w", text, err)
+	}
+	f, err := strconv.ParseFloat(n.sign+whole+"."+fraction+"0", 64)
+	if err != nil || math.IsInf(f, 0) {
+		return 0, fmt.Errorf("%q is too large", text)
+	}
+	return f, nil
+}
+
+var errGroups = errors.New("its digits are not in groups of three")
+
+// split gives a number's digits before and after its decimal sign.
+func (n found) split(l Locale) (whole, fraction string, err error) {
+	sign := l.decimal
+	if sign == 0 {
+		if sign, err = n.decide(); err != nil {
+			return "", "", err
+		}
+	}
+	whole = n.text
+	if i := strings.IndexRune(n.text, sign); i >= 0 {
+		whole, fraction = n.text[:i], n.text[i+utf8.RuneLen(sign):]
+		if strings.ContainsFunc(fraction, func(r rune) bool { return r < '0' || r > '9' }) {
+			if l.name != "" {
+				return "", "", fmt.Errorf("it is not written as in the locale %s, where %q stands before the decimals", l.name, sign)
+			}
+			return "", "", errGroups
+		}
+	}
+	whole, err = ungroup(whole)
+	if err != nil && l.name != "" {
+		err = fmt.Errorf("it is not written as in the locale %s, where %q stands before the decimals: %w", l.name, sign, err)
+	}
+	return whole, fraction, err
+}
+
+// decide finds the decimal sign of a number by itself.
+func (n found) decide() (rune, error) {
+	var signs []rune // . and , in their order
+	for _, r := range n.text {
+		switch {
+		case strings.ContainsRune(decimals, r):
+			signs = append(signs, r)
+		case r == arabicGroup:
+			return '٫', nil
+		}
+	}
+	if len(signs) == 0 {
+		if n.spaced() && !strings.ContainsAny(n.text, "'’ʼ_") {
+			return 0, errors.New("it may be one number or several: set the site's or the field's locale")
+		}
+		return noSign, nil
+	}
+	end := signs[len(signs)-1]
+	switch alike := len(slices.Compact(slices.Sorted(slices.Values(signs)))) == 1; {
+	case alike && len(signs) > 1:
+		return noSign, nil // 1.299.000: they stand between groups
+	case !alike && slices.Index(signs, end) < len(signs)-1:
+		return 0, errGroups
+	case !alike || n.spaced():
+		return end, nil
+	}
+	i := strings.IndexRune(n.text, end)
+	before, after := n.text[:i], n.text[i+utf8.RuneLen(end):]
+	if len(after) == 3 && len(before) <= 3 && before[0] != '0' && end != '٫' {
+		return 0, fmt.Errorf("it may be %s.%s or %s%s: set the site's or the field's locale", before, after, before, after)
+	}
+	return end, nil
+}
+
+// ungroup takes the signs between groups of digits away, where the groups are
+// of three, or as in India: 12,34,567.
+func ungroup(s string) (string, error) {
+	groups := strings.FieldsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+	if len(groups) == 1 {
+		return groups[0], nil
+	}
+	signs := strings.FieldsFunc(s, func(r rune) bool { return r >= '0' && r <= '9' })
+	three, two := true, true
+	for i, g := range groups {
+		switch {
+		case i == 0:
+			three, two = three && len(g) <= 3, two && len(g) <= 2
+		case i == len(groups)-1:
+			three, two = three && len(g) == 3, two && len(g) == 3
+		default:
+			three, two = three && len(g) == 3, two && len(g) == 2
+		}
+	}
+	if len(slices.Compact(signs)) != 1 || len([]rune(signs[0])) != 1 || !three && !(two && signs[0] == ",") {
+		return "", errGroups
+	}
+	return strings.Join(groups, ""), nil
+}

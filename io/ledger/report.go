@@ -24,7 +24,7 @@ var jobCounts = map[string][]string{
 	"docs": {"providers", "providers_not_done", "pages_fetched", "pages_new", "pages_updated", "pages_unchanged", "pages_deleted", "pages_skipped",
 		"pages_blocked", "chunks"},
 	"catalog": {"list_pages_fetched", "product_urls_found", "detail_pages_fetched", "products_saved", "failed_tasks",
-		"products_new", "products_changed"},
+		"products_new", "products_changed", "products_unchanged", "products_gone", "sites", "sites_failed", "sites_held"},
 	"news": {"providers_run", "providers_skipped", "providers_stopped", "articles_found", "articles_fetched", "articles_inserted",
 		"articles_changed", "articles_same", "articles_empty", "articles_expired"},
 }

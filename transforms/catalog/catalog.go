@@ -192,6 +192,7 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 		if fn.w.Stopped() {
 			return nil
 		}
+		stats.warned(SitesCrawled, 1)
 		if err := fn.w.Forgive(ctx, d); err != nil {
 			fn.w.Log.Warn("dead_letter_stays", "site", s.Name, "error", ledger.Redact(err.Error()))
 		}
@@ -204,8 +205,13 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 	if !errors.As(err, &f) && !errors.As(err, &panicked) {
 		return fmt.Errorf("crawling %s: %w; what was done is kept, the same command goes on from there", s.Name, err)
 	}
+	stats.warned(SitesCrawled, 1)
+	stats.warned(SitesFailed, 1)
 	if f != nil {
 		d.Kind, d.Retryable = f.kind, !f.final
+		if f.kind == "layout_break" || f.kind == "key_collisions" {
+			stats.warned(SitesHeld, 1)
+		}
 	}
 	stats.fail("Orchestrator")
 	return fn.w.DeadLetter(ctx, d)

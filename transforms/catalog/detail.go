@@ -3,7 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
-	"sync"
+	"fmt"
 
 	"github.com/newsfork/seed-engine/transforms/parsing"
 )
@@ -11,10 +11,19 @@ import (
 // productDetailFetcher fetches products' pages:
 // FetchProductDetailPage → ParseProductDetailHtml.
 func (v *visit) productDetailFetcher() *stage {
-	return &stage{name: "ProductDetailFetcher", takes: KindFetchProductDetailPage, size: v.cfg.DetailFetchers,
+	return &stage{name: "ProductDetailFetcher", takes: KindFetchProductDetailPage, size: v.cfg.DetailFetchers, settle: v.settleRemoved,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(FetchProductDetailPage)
 			text, err := v.fetch(ctx, t.ProductURL)
+			if err == nil || removed(err) {
+				seen := sight{aspect: aspectPage, has: err == nil, expected: true, url: t.ProductURL}
+				if err != nil {
+					seen.why = err.Error()
+				}
+				if broken := v.layout.note([]sight{seen}); broken != nil {
+					return nil, v.holdSite(broken)
+				}
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -23,6 +32,33 @@ func (v *visit) productDetailFetcher() *stage {
 			}
 			return []Task{ParseProductDetailHtml{ProductURL: t.ProductURL, HTMLContent: text, from: t}}, nil
 		}}
+}
+
+// removed says whether a page is not there any more.
+func removed(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && (f.kind == "http_404" || f.kind == "http_410")
+}
+
+// settleRemoved ends the products whose pages are not there any more. A page
+// that never was there stays a failure: the list leads to nowhere.
+func (v *visit) settleRemoved(ctx context.Context, results []result) error {
+	for i := range results {
+		r := &results[i]
+		if !removed(r.err) {
+			continue
+		}
+		known, err := v.journal.gone(ctx, r.task.entry(), v.clock())
+		if err != nil {
+			return fmt.Errorf("noting that a product is gone: %w", err)
+		}
+		if known {
+			r.err = nil
+			v.state.Stats.productsGone.Add(1)
+			v.forgive(ctx, r.task.entry())
+		}
+	}
+	return nil
 }
 
 // productDetailParser reads products' pages: ParseProductDetailHtml → SaveProduct.
@@ -35,81 +71,27 @@ func (v *visit) productDetailParser() *stage {
 				return nil, err
 			}
 			defer end()
-			p, missing, err := v.reader.readDetail(t.ProductURL, t.HTMLContent)
-			for _, name := range v.layout.page(missing) {
-				v.log.Warn("field_stopped_matching", "field", name, "pages", layoutWindow, "url", t.ProductURL)
-				v.state.Stats.warned(StoppedMatching + v.reader.site.Name + "." + name)
+			p, err := v.reader.readDetail(t.ProductURL, t.HTMLContent)
+			seen := sight{aspect: aspectKey, has: err == nil, expected: true, url: t.ProductURL}
+			if err != nil {
+				seen.why = err.Error()
 			}
+			if broken := v.layout.note([]sight{seen}); broken != nil {
+				return nil, v.holdSite(broken)
+			}
+			// The same page would be read the same way: another try needs another page or another file.
 			switch {
 			case errors.Is(err, errNoKey):
-				return nil, &failure{kind: "missing_key", err: err}
+				return nil, &failure{kind: "missing_key", final: true, err: err}
 			case err != nil:
-				return nil, &failure{kind: "parse_failed", err: err}
+				return nil, &failure{kind: "parse_failed", final: true, err: err}
 			}
 			return []Task{SaveProduct{ProductDetail: p, from: t.from}}, nil
 		}}
 }
 
-const (
-	// layoutWindow is how many pages in a row are looked at for a layout break.
-	layoutWindow = 20
-	// layoutMissing of them without a field are one. A field that some products
-	// lack has to be missing on all of them, after pages that had it.
-	layoutMissing = 16
-)
-
-// layout notices fields that stop matching: the site has changed its pages.
-type layout struct {
-	mu     sync.Mutex
-	fields []*layoutField
-}
-
-type layoutField struct {
-	name     string
-	optional bool
-	seen     bool   // some page had it
-	warned   bool   // once a crawl is enough
-	window   uint32 // the last pages, a bit each: 1 lacked it
-	pages    int
-}
-
-func newLayout(r *reader) *layout {
-	l := &layout{}
-	for _, f := range r.fields {
-		l.fields = append(l.fields, &layoutField{name: f.name, optional: f.Optional})
-	}
-	return l
-}
-
-// page notes which fields a page lacks, and gives those that have now stopped
-// matching.
-func (l *layout) page(missing []string) (stopped []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, f := range l.fields {
-		lacks := false
-		for _, m := range missing {
-			lacks = lacks || m == f.name
-		}
-		f.pages++
-		f.window = f.window << 1 & (1<<layoutWindow - 1)
-		if lacks {
-			f.window |= 1
-		} else {
-			f.seen = true
-		}
-		n := 0
-		for w := f.window; w != 0; w &= w - 1 {
-			n++
-		}
-		broken := n >= layoutMissing
-		if f.optional {
-			broken = f.seen && n == layoutWindow
-		}
-		if broken && f.pages >= layoutWindow && !f.warned {
-			f.warned = true
-			stopped = append(stopped, f.name)
-		}
-	}
-	return stopped
+// holdSite ends this run's crawl of the site. What is queued waits for the next run.
+func (v *visit) holdSite(why error) error {
+	v.own.stop(why)
+	return errHeld
 }

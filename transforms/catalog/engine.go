@@ -263,7 +263,9 @@ func (e *engine) after(n int, k Kind) int {
 func (e *engine) handOn(ctx context.Context, n int, results []result) bool {
 	s := e.stages[n]
 	if s.settle != nil {
-		if err := s.settled(ctx, results); err != nil {
+		if err := s.settled(ctx, results); errors.Is(err, errHeld) {
+			return false // the journal has them
+		} else if err != nil {
 			e.fail(ctx, fmt.Errorf("%s: %w", s.name, err))
 			return false
 		}

@@ -7,12 +7,17 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/transforms/untrusted"
+	"github.com/newsfork/seed-engine/transforms/value"
+)
+
+const (
+	maxKey   = 500      // bytes of a product's key
+	maxField = 64 << 10 // bytes of a field's text
 )
 
 // errNoKey is a product's page that does not say which product it is of.
@@ -97,17 +102,43 @@ func baseOf(root *html.Node, at *url.URL) *url.URL {
 	return at
 }
 
-// readDetail reads a product's page. missing are the fields that it lacks.
-func (r *reader) readDetail(address, text string) (_ ProductDetail, missing []string, _ error) {
+// lack is a field that a page does not have.
+type lack struct {
+	field string
+	why   string // it is there and cannot be read; "": it is not there
+}
+
+func (l lack) String() string {
+	if l.why != "" {
+		return fmt.Sprintf("field %s cannot be read: %s", l.field, l.why)
+	}
+	return fmt.Sprintf("field %s is not found", l.field)
+}
+
+// readDetail reads a product's page.
+func (r *reader) readDetail(address, text string) (ProductDetail, error) {
 	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
-		return ProductDetail{}, nil, fmt.Errorf("parsing the page: %w", err)
+		return ProductDetail{}, fmt.Errorf("parsing the page: %w", err)
 	}
+	at, err := url.Parse(address)
+	if err != nil {
+		return ProductDetail{}, fmt.Errorf("parsing the page's address: %w", err)
+	}
+	base := baseOf(root, at)
 	p := ProductDetail{URL: address, Fields: make(map[string]any, len(r.fields))}
+	noKey := fmt.Errorf("%w %s", errNoKey, r.site.Key)
 	for _, f := range r.fields {
-		v, ok := f.read(root)
-		if !ok {
-			missing = append(missing, f.name)
+		v, err := f.read(root, base)
+		if err != nil || v == nil {
+			l := lack{field: f.name}
+			if err != nil {
+				l.why = err.Error()
+			}
+			p.lacks = append(p.lacks, l)
+			if f.name == r.site.Key && err != nil {
+				noKey = fmt.Errorf("%w: %w", noKey, err)
+			}
 			continue
 		}
 		p.Fields[f.name] = v
@@ -115,55 +146,65 @@ func (r *reader) readDetail(address, text string) (_ ProductDetail, missing []st
 			p.Key = fmt.Sprint(v)
 		}
 	}
-	if p.Key == "" || len(p.Key) > 500 {
-		return ProductDetail{}, missing, fmt.Errorf("%w %s", errNoKey, r.site.Key)
+	switch {
+	case p.Key == "":
+		return ProductDetail{}, noKey
+	case len(p.Key) > maxKey:
+		return ProductDetail{}, fmt.Errorf("%w: it is longer than %d bytes", noKey, maxKey)
 	}
-	return p, missing, nil
+	return p, nil
 }
 
-func (f fieldReader) read(root *html.Node) (any, bool) {
+// read gives a field's value; nil where the page does not have it.
+func (f fieldReader) read(root *html.Node, base *url.URL) (any, error) {
 	if f.Type == "list" {
-		all := f.all(root)
-		return all, len(all) > 0
+		if all := f.all(root); len(all) > 0 {
+			return all, nil
+		}
+		return nil, nil
 	}
 	s, ok := f.first(root)
 	if !ok {
-		return nil, false
+		return nil, nil
 	}
-	return typed(f.Type, s)
+	v, err := f.typed(s, base)
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
 }
 
-// typed turns a text into a field's type; false where it is not of that type.
-func typed(kind, s string) (any, bool) {
-	switch kind {
+// typed turns a text into a field's type.
+func (f fieldReader) typed(s string, base *url.URL) (any, error) {
+	switch f.Type {
 	case "integer":
-		s = strings.NewReplacer(",", "", "_", "", " ", "").Replace(s)
-		base := 10
-		if hex, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok {
-			s, base = hex, 16
-		}
-		n, err := strconv.ParseInt(s, base, 64)
-		return n, err == nil
+		return value.Integer(s, f.locale)
 	case "number":
-		n, err := strconv.ParseFloat(strings.NewReplacer(",", "", " ", "").Replace(s), 64)
-		return n, err == nil && n-n == 0 // neither infinite nor NaN: JSON has none
+		return value.Number(s, f.locale)
+	case "money":
+		return value.Money(s, f.locale, f.Currency)
 	case "date":
-		for _, layout := range []string{time.DateOnly, "01/02/2006", "January 2, 2006", "Jan 2, 2006", "2 January 2006", "2 Jan 2006", "2006.01.02", "2006/01/02", time.RFC3339} {
-			if t, err := time.Parse(layout, s); err == nil {
-				return t.Format(time.DateOnly), true
-			}
+		return value.Date(s, f.locale, f.zone)
+	case "url":
+		u, err := base.Parse(s)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return nil, fmt.Errorf("%q is no address of a page", s)
 		}
-		return nil, false
+		u.User = nil
+		if err := untrusted.Key(u.String()); err != nil {
+			return nil, fmt.Errorf("its address: %w", err)
+		}
+		return u.String(), nil
 	case "boolean":
 		switch strings.ToLower(s) {
 		case "yes", "true", "1", "y":
-			return true, true
+			return true, nil
 		case "no", "false", "0", "n":
-			return false, true
+			return false, nil
 		}
-		return nil, false
+		return nil, fmt.Errorf("%q is neither yes nor no", s)
 	}
-	return s, true
+	return s, nil
 }
 
 // first is the first non-empty text that the finder finds.
@@ -202,9 +243,9 @@ func (f finder) text(n *html.Node) (string, bool) {
 		collect(&b, n)
 		s = b.String()
 	}
-	s = squeeze(s)
+	s = untrusted.Line(s, maxField)
 	if f.part != nil {
-		s = squeeze(part(f.part, s))
+		s = untrusted.Line(part(f.part, s), 0)
 	}
 	return s, s != ""
 }
@@ -234,9 +275,3 @@ func collect(b *strings.Builder, n *html.Node) {
 		collect(b, c)
 	}
 }
-
-// maxField bounds the text of one field, in bytes.
-const maxField = 64 << 10
-
-// squeeze makes what an element says one line that can be kept.
-func squeeze(s string) string { return untrusted.Line(s, maxField) }

@@ -201,7 +201,7 @@ func TestWholeSite(t *testing.T) {
 
 		first := j.run()
 		assert.Equal(t, map[string]int64{"list_pages_fetched": 58, "product_urls_found": 648, "detail_pages_fetched": 648, "products_saved": 648,
-			"failed_tasks": 0, "products_new": 648, "products_changed": 0}, reported(first))
+			"failed_tasks": 0, "products_new": 648, "products_changed": 0, "products_unchanged": 0, "products_gone": 0, "sites": 2, "sites_failed": 0, "sites_held": 0}, reported(first))
 		assert.Equal(t, int64(58+648+2), first.HTTP.Requests)
 		assert.Zero(t, j.left())
 		before := j.products("matter")
@@ -218,7 +218,7 @@ func TestWholeSite(t *testing.T) {
 
 		again := j.run()
 		assert.Equal(t, map[string]int64{"list_pages_fetched": 58, "product_urls_found": 648, "detail_pages_fetched": 648, "products_saved": 648,
-			"failed_tasks": 0, "products_new": 0, "products_changed": 0}, reported(again), "the second time nothing is new")
+			"failed_tasks": 0, "products_new": 0, "products_changed": 0, "products_unchanged": 648, "products_gone": 0, "sites": 2, "sites_failed": 0, "sites_held": 0}, reported(again), "the second time nothing is new")
 		for key, now := range j.products("matter") {
 			was := before[key]
 			if now.First != was.First || now.Changed != was.Changed || now.Hash != was.Hash || now.Last <= was.Last {

@@ -3,7 +3,10 @@ package catalog
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,9 +26,18 @@ const (
 // rows is the journal of one site's crawl, in the database. Each change is one
 // transaction, so a killed process leaves each task either done or to be done.
 type rows struct {
-	db   *db.DB
-	site string
+	db     *db.DB
+	site   string
+	number int64 // of the crawl that is open
 }
+
+// The states of a product, by the latest crawl.
+const (
+	stateNew       = "new"
+	stateChanged   = "changed"
+	stateUnchanged = "unchanged"
+	stateGone      = "gone"
+)
 
 // open begins a crawl with its first pages, or goes on with one that was
 // stopped: what had begun there begins again. taken is how many products of it
@@ -50,13 +62,16 @@ func (j *rows) open(ctx context.Context, seeds []entry, now time.Time, anew bool
 			if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1 AND state <> $2`, j.site, keep); err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_crawls (site, started_at, finished_at) VALUES ($1, $2, 0)
-				ON CONFLICT (site) DO UPDATE SET started_at = excluded.started_at, finished_at = 0`, j.site, db.Micros(now)); err != nil {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_crawls (site, started_at, finished_at, number) VALUES ($1, $2, 0, 1)
+				ON CONFLICT (site) DO UPDATE SET started_at = excluded.started_at, finished_at = 0, number = catalog_crawls.number + 1, partial = 0`, j.site, db.Micros(now)); err != nil {
 				return err
 			}
 			if _, err := j.insert(ctx, tx, seeds); err != nil {
 				return err
 			}
+		}
+		if err := tx.QueryRowContext(ctx, `SELECT number FROM catalog_crawls WHERE site = $1`, j.site).Scan(&j.number); err != nil {
+			return err
 		}
 		return tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2 AND state <> $3`, j.site, KindFetchProductDetailPage, done).Scan(&taken)
 	})
@@ -74,9 +89,56 @@ func (j *rows) add(ctx context.Context, pages []entry) error {
 	})
 }
 
-// close ends a complete crawl.
-func (j *rows) close(ctx context.Context, now time.Time) error {
-	err := j.db.Tx(ctx, func(tx *sql.Tx) error {
+// closed is what a crawl comes to at its end.
+type closed struct {
+	listed int64 // product pages that its lists named
+	gone   int64 // products that they no longer name
+	shrunk bool  // so many that the list is to be doubted: none was called gone
+}
+
+// mostGone is how many products may vanish from a list at once, unless they are
+// no more than half of all.
+const mostGone = 10
+
+// partly notes that the crawl does not read the list to its end, so that what it
+// does not name may be there all the same.
+func (j *rows) partly(ctx context.Context) error {
+	return j.db.Tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = 1 WHERE site = $1`, j.site)
+		return err
+	})
+}
+
+const unlisted = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND seen_in < $2
+	AND NOT EXISTS (SELECT 1 FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage')`
+
+// close ends a complete crawl. Products that a list read to its end no longer
+// names are gone.
+func (j *rows) close(ctx context.Context, now time.Time) (c closed, err error) {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
+		c = closed{}
+		var partial int
+		var all, missing int64
+		if err := errors.Join(
+			tx.QueryRowContext(ctx, `SELECT partial FROM catalog_crawls WHERE site = $1`, j.site).Scan(&partial),
+			tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchProductDetailPage).Scan(&c.listed)); err != nil {
+			return err
+		}
+		if c.listed > 0 && partial == 0 {
+			if err := errors.Join(
+				tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND state <> 'gone'`, j.site).Scan(&all),
+				tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&missing)); err != nil {
+				return err
+			}
+			c.shrunk = missing > mostGone && 2*missing > all
+			if missing > 0 && !c.shrunk {
+				c.gone = missing
+				if _, err := tx.ExecContext(ctx, `UPDATE catalog_products SET state = 'gone', gone_at = $3 WHERE (site, product_key) IN (SELECT site, product_key`+unlisted+`)`,
+					j.site, j.number, db.Micros(now)); err != nil {
+					return err
+				}
+			}
+		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1`, j.site); err != nil {
 			return err
 		}
@@ -84,9 +146,28 @@ func (j *rows) close(ctx context.Context, now time.Time) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("closing the crawl of %s: %w", j.site, err)
+		return closed{}, fmt.Errorf("closing the crawl of %s: %w", j.site, err)
 	}
-	return nil
+	return c, nil
+}
+
+// gone ends the task of a product page that is not there any more, and says
+// whether the page was a product's: of that the state remembers it.
+func (j *rows) gone(ctx context.Context, e entry, now time.Time) (known bool, err error) {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
+		var n int64
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND url = $2`, j.site, e.URL).Scan(&n); err != nil {
+			return err
+		}
+		if known = n > 0; !known {
+			return nil
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE catalog_products SET state = 'gone', gone_at = $3 WHERE site = $1 AND url = $2 AND state <> 'gone'`, j.site, e.URL, db.Micros(now)); err != nil {
+			return err
+		}
+		return j.set(ctx, tx, []entry{e}, done)
+	})
+	return known, err
 }
 
 // due implements journal.
@@ -285,76 +366,166 @@ func (j *rows) set(ctx context.Context, tx *sql.Tx, tasks []entry, state int) er
 	return nil
 }
 
-// saved upserts products and ends their tasks. It gives how many are new and
-// how many have changed.
-func (j *rows) saved(ctx context.Context, products []product, now time.Time) (added, changed int, err error) {
-	at := db.Micros(now)
+// outcome is what saving products came to.
+type outcome struct {
+	saved, added, changed, unchanged int
+	again                            int // pages of products that another page has given already
+	collided                         []collision
+}
+
+// collision is a product that was not saved: another page of this crawl has its
+// key, and other values.
+type collision struct {
+	product
+	other string // address of that page
+}
+
+// saved writes products and ends the tasks of those that it wrote. judge looks
+// at them and at what the database has of them before anything is written; its
+// error takes everything back. nil: nobody looks.
+func (j *rows) saved(ctx context.Context, products []product, now time.Time, runID string, judge func([]product, map[string]stored) error) (o outcome, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		added, changed = 0, 0
-		from := make([]entry, 0, len(products))
-		for _, p := range products {
-			from = append(from, p.from)
+		o = outcome{}
+		before, err := j.stored(ctx, tx, products)
+		if err != nil {
+			return err
 		}
-		for rest := products; len(rest) > 0; {
-			n := distinct(rest)
-			a, c, err := j.upsert(ctx, tx, rest[:n], at)
+		if judge != nil {
+			if err := judge(products, before); err != nil {
+				return err
+			}
+		}
+		var from []entry
+		var changes []change
+		write := map[string]writing{}
+		for _, p := range products {
+			old, had := before[p.key]
+			mine, written := write[p.key]
+			if written {
+				old = mine.stored
+			}
+			row, changed, state, err := p.merge(before[p.key], had, db.Micros(now), j.number)
 			if err != nil {
 				return err
 			}
-			added, changed, rest = added+a, changed+c, rest[n:]
+			if (had || written) && old.crawl == j.number && old.url != p.url {
+				if old.hash != row.hash {
+					o.collided = append(o.collided, collision{p, old.url})
+					continue
+				}
+				o.again++
+			} else {
+				if !written {
+					o.saved++
+				}
+				write[p.key] = writing{row, state, changed}
+			}
+			from = append(from, p.from)
+		}
+		for _, w := range write {
+			changes = append(changes, w.changes...)
+			switch w.state {
+			case stateNew:
+				o.added++
+			case stateChanged:
+				o.changed++
+			default:
+				o.unchanged++
+			}
+		}
+		keys := slices.Sorted(maps.Keys(write)) // in one order: two writers do not lock each other out
+		for part := range slices.Chunk(keys, chunk) {
+			if err := j.upsert(ctx, tx, part, write); err != nil {
+				return err
+			}
+		}
+		for part := range slices.Chunk(changes, chunk) {
+			if err := j.remember(ctx, tx, part, runID); err != nil {
+				return err
+			}
 		}
 		return j.set(ctx, tx, from, done)
 	})
-	return added, changed, err
+	return o, err
 }
 
-// distinct is how many of the first products have different keys: one statement
-// cannot write a row twice.
-func distinct(products []product) int {
-	seen := make(map[string]bool, len(products))
-	for i, p := range products {
-		if seen[p.key] || i == chunk {
-			return i
+// writing is a product as it is to be written.
+type writing struct {
+	stored
+	state   string
+	changes []change
+}
+
+// stored reads what the database has of products, by key.
+func (j *rows) stored(ctx context.Context, tx *sql.Tx, products []product) (map[string]stored, error) {
+	out := make(map[string]stored, len(products))
+	for part := range slices.Chunk(products, chunk) {
+		args := []any{j.site}
+		for _, p := range part {
+			args = append(args, p.key)
 		}
-		seen[p.key] = true
+		got, err := tx.QueryContext(ctx, `SELECT product_key, url, content_hash, first_seen, last_seen, changed_at, seen_in, detail, kept FROM catalog_products
+			WHERE site = $1 AND product_key IN (`+places(2, len(part))+`)`, args...)
+		if err != nil {
+			return nil, err
+		}
+		for got.Next() {
+			var s stored
+			var key, detail, kept string
+			err := got.Scan(&key, &s.url, &s.hash, &s.first, &s.last, &s.changed, &s.crawl, &detail, &kept)
+			if err == nil {
+				err = errors.Join(json.Unmarshal([]byte(detail), &s.fields), json.Unmarshal([]byte(kept), &s.kept))
+			}
+			if err != nil {
+				return nil, joinClose(fmt.Errorf("reading product %s: %w", key, err), got)
+			}
+			out[key] = s
+		}
+		if err := joinClose(got.Err(), got); err != nil {
+			return nil, err
+		}
 	}
-	return len(products)
+	return out, nil
 }
 
-// later is the last_seen of an update: past the old one, whatever the clock
-// says, so that an update is told from an insert, and a change from none.
-const later = `CASE WHEN excluded.last_seen > catalog_products.last_seen THEN excluded.last_seen ELSE catalog_products.last_seen + 1 END`
-
-func (j *rows) upsert(ctx context.Context, tx *sql.Tx, products []product, at int64) (added, changed int, err error) {
+func (j *rows) upsert(ctx context.Context, tx *sql.Tx, keys []string, write map[string]writing) error {
 	var b strings.Builder
-	b.WriteString(`INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at) VALUES `)
-	args := []any{j.site, at}
-	for i, p := range products {
+	b.WriteString(`INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at, seen_in, state, kept, gone_at) VALUES `)
+	args := []any{j.site}
+	for i, key := range keys {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "($1, %s, $2, $2, $2)", places(len(args)+1, 4))
-		args = append(args, p.key, p.url, p.detail, p.hash)
+		w := write[key]
+		detail, err := w.detail()
+		if err != nil {
+			return err
+		}
+		kept, err := json.Marshal(w.kept)
+		if err != nil {
+			return fmt.Errorf("encoding the product: %w", err)
+		}
+		fmt.Fprintf(&b, "($1, %s, 0)", places(len(args)+1, 10))
+		args = append(args, key, w.url, detail, w.hash, w.first, w.last, w.changed, w.crawl, w.state, string(kept))
 	}
 	b.WriteString(` ON CONFLICT (site, product_key) DO UPDATE SET url = excluded.url, detail = excluded.detail, content_hash = excluded.content_hash,
-		last_seen = ` + later + `,
-		changed_at = CASE WHEN catalog_products.content_hash <> excluded.content_hash THEN ` + later + ` ELSE catalog_products.changed_at END
-		RETURNING first_seen, last_seen, changed_at`)
-	got, err := tx.QueryContext(ctx, b.String(), args...)
-	if err != nil {
-		return 0, 0, err
-	}
-	for got.Next() {
-		var first, last, change int64
-		if err := got.Scan(&first, &last, &change); err != nil {
-			return 0, 0, joinClose(err, got)
+		last_seen = excluded.last_seen, changed_at = excluded.changed_at, seen_in = excluded.seen_in, state = excluded.state, kept = excluded.kept, gone_at = 0`)
+	_, err := tx.ExecContext(ctx, b.String(), args...)
+	return err
+}
+
+// remember keeps the values that products have lost.
+func (j *rows) remember(ctx context.Context, tx *sql.Tx, changes []change, runID string) error {
+	var b strings.Builder
+	b.WriteString(`INSERT INTO catalog_changes (site, run_id, product_key, changed_at, field, was, became) VALUES `)
+	args := []any{j.site, runID}
+	for i, c := range changes {
+		if i > 0 {
+			b.WriteString(", ")
 		}
-		switch {
-		case first == last:
-			added++
-		case change == last:
-			changed++
-		}
+		fmt.Fprintf(&b, "($1, $2, %s)", places(len(args)+1, 5))
+		args = append(args, c.key, c.at, c.field, c.was, c.became)
 	}
-	return added, changed, joinClose(got.Err(), got)
+	_, err := tx.ExecContext(ctx, b.String(), args...)
+	return err
 }

@@ -42,14 +42,14 @@ func TestPostgresReadsFewRowsForATask(t *testing.T) {
 				key := strconv.Itoa(n*perPage + i)
 				e := entry{Kind: KindFetchProductDetailPage, URL: "https://shop.example/product/" + key}
 				page.found = append(page.found, e)
-				products = append(products, product{key: key, url: e.URL, detail: "{}", hash: key, from: e})
+				products = append(products, product{key: key, url: e.URL, from: e})
 			}
 			fresh, _, err := j.listed(t.Context(), []listed{page}, false)
 			require.NoError(t, err)
 			require.Len(t, fresh, perPage)
-			added, changed, err := j.saved(t.Context(), products, time.Now())
+			o, err := j.saved(t.Context(), products, time.Now(), "r", nil)
 			require.NoError(t, err)
-			require.Equal(t, [2]int{perPage, 0}, [2]int{added, changed})
+			require.Equal(t, outcome{saved: perPage, added: perPage}, o)
 		}
 	}
 	read := func() (tuples int64) {

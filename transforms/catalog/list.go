@@ -54,7 +54,7 @@ func (v *visit) listPageParser() *stage {
 			defer end()
 			p, err := v.reader.readList(t.from.URL, t.HTMLContent)
 			if err != nil {
-				return nil, &failure{kind: "parse_failed", err: err}
+				return nil, &failure{kind: "parse_failed", final: true, err: err}
 			}
 			if p.foreign > 0 {
 				v.log.Warn("links_left_out", "url", t.from.URL, "count", p.foreign, "reason", "of another host, or not http")
@@ -67,14 +67,30 @@ func (v *visit) listPageParser() *stage {
 				// A list page without products is the end of the list, or not a list page any more.
 				v.log.Warn("list_page_without_products", "url", t.from.URL)
 				if t.Page == v.reader.firstPage() {
-					return nil, &failure{kind: "no_products", err: fmt.Errorf("the first list page has no product link (%s)", v.reader.site.List.ProductLink.Selector)}
+					return nil, &failure{kind: "no_products", final: true, err: fmt.Errorf("the first list page has no product link (%s)", v.reader.site.List.ProductLink.Selector)}
 				}
+			}
+			if v.reader.leavesMore(t.Page, p) {
+				v.partial.Store(true)
 			}
 			for _, e := range v.more(t.Page, p) {
 				found = append(found, e.task())
 			}
 			return found, nil
 		}}
+}
+
+// leavesMore says that there may be products which the list's pages did not
+// name: the crawl ends before the list does, or a page in its midst is empty.
+func (r *reader) leavesMore(page int, p listPage) bool {
+	end, empty := r.firstPage()+r.pages()-1, len(p.products) == 0
+	switch {
+	case r.last != nil:
+		return empty || p.last > end
+	case r.next != nil:
+		return empty || p.next != "" && page >= end
+	}
+	return r.numbered && page == end && !empty
 }
 
 // more are the list pages that a list page leads to.
@@ -125,6 +141,11 @@ func (v *visit) settleList(ctx context.Context, results []result) error {
 	}
 	if len(pages) == 0 {
 		return nil
+	}
+	if v.partial.CompareAndSwap(true, false) {
+		if err := v.journal.partly(ctx); err != nil {
+			return err
+		}
 	}
 	fresh, known, err := v.journal.listed(ctx, pages, v.cfg.StopAfterKnown > 0)
 	if err != nil {

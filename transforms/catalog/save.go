@@ -1,11 +1,18 @@
 package catalog
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/newsfork/seed-engine/io/ledger"
 )
 
 // saveBatch is how many products a saver puts into one transaction.
@@ -21,45 +28,198 @@ func (v *visit) dbSaver() *stage {
 // end of their tasks: no product is saved twice, and none is lost.
 func (v *visit) settleSaved(ctx context.Context, results []result) error {
 	products := make([]product, 0, len(results))
+	at := map[string]int{} // by the address of the page
 	for i := range results {
 		t := results[i].task.(SaveProduct)
-		p, err := asRow(t.ProductDetail)
+		p, err := v.reader.asProduct(t.ProductDetail, t.entry())
 		if err != nil {
 			results[i].err = &failure{kind: "save_failed", final: true, err: err}
 			continue
 		}
-		p.from = t.entry()
+		at[p.from.URL] = i
 		products = append(products, p)
 	}
 	if len(products) == 0 {
 		return nil
 	}
-	added, changed, err := v.journal.saved(ctx, products, v.clock())
-	if err != nil {
+	done, err := v.save(ctx, products, func(p product, err error) { results[at[p.from.URL]].err = err })
+	var broken *failure
+	switch {
+	case errors.As(err, &broken):
+		return v.holdSite(broken)
+	case err != nil:
 		return fmt.Errorf("saving %d products: %w", len(products), err)
 	}
-	v.state.Stats.productsSaved.Add(int64(len(products)))
-	v.state.Stats.productsNew.Add(int64(added))
-	v.state.Stats.productsChanged.Add(int64(changed))
+	v.state.Stats.saved(done)
+	v.state.Stats.warned(Collided+v.reader.site.Name, int64(len(done.collided)))
 	for _, p := range products {
-		v.forgive(ctx, p.from)
+		if results[at[p.from.URL]].err != nil {
+			continue
+		}
+		if err := v.unreadable(ctx, p); err != nil {
+			return err
+		}
+	}
+	if err := v.layout.keys(done.saved, len(done.collided)); err != nil {
+		return v.holdSite(err)
 	}
 	return nil
 }
 
-// product is a row of catalog_products.
-type product struct {
-	key, url, detail, hash string
-	from                   entry
+// save writes products. One whose key is that of another page is told to failed.
+func (v *visit) save(ctx context.Context, products []product, failed func(product, error)) (outcome, error) {
+	var seen map[string]aspect
+	done, err := v.journal.saved(ctx, products, v.clock(), v.cfg.Lane.RunID, func(products []product, before map[string]stored) (err error) {
+		seen, err = v.layout.look(v.sights(products, before))
+		return err
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	v.layout.take(seen)
+	for _, c := range done.collided {
+		failed(c.product, &failure{kind: "key_collision", final: true, err: fmt.Errorf("it gives the key %q, as %s does in this crawl with other values: is %s the right key field?", c.key, c.other, v.reader.site.Key)})
+	}
+	return done, nil
 }
 
-// asRow encodes a product. The hash is of its fields only: the same product
-// under another address has not changed.
-func asRow(p ProductDetail) (product, error) {
-	detail, err := json.Marshal(p.Fields) // keys come out sorted
-	if err != nil {
-		return product{}, fmt.Errorf("encoding the product: %w", err)
+// sights are what pages say of the site's fields.
+func (v *visit) sights(products []product, before map[string]stored) (all []sight) {
+	for _, p := range products {
+		for _, f := range v.reader.fields {
+			s := sight{aspect: f.name, has: true, expected: f.required, url: p.url}
+			for _, l := range p.lacks {
+				if l.field == f.name {
+					_, had := before[p.key].fields[f.name]
+					s.has, s.why = false, l.String()
+					s.lost = had && !f.Volatile
+					s.expected = f.required || l.why != ""
+				}
+			}
+			all = append(all, s)
+		}
 	}
-	sum := sha256.Sum256(detail)
-	return product{key: p.Key, url: p.URL, detail: string(detail), hash: hex.EncodeToString(sum[:])}, nil
+	return all
+}
+
+// unreadable keeps a dead letter for a product that was saved without a value
+// that its page has; a product without such a value loses its dead letter.
+func (v *visit) unreadable(ctx context.Context, p product) error {
+	d := v.letter(p.from)
+	for _, l := range p.lacks {
+		if l.why != "" {
+			d.Stage, d.Kind, d.Error = "ProductDetailParser", "unreadable_field", l.String()
+			v.log.Warn("field_unreadable", "field", l.field, "url", p.url, "error", ledger.Redact(l.why))
+			v.state.Stats.warned(Unreadable+v.reader.site.Name+"."+l.field, 1)
+			return v.w.DeadLetter(ctx, d)
+		}
+	}
+	v.forgive(ctx, p.from)
+	return nil
+}
+
+// product is what a page says of a product, ready to be saved.
+type product struct {
+	key, url string
+	fields   map[string]json.RawMessage
+	lacks    []lack
+	volatile map[string]bool // fields that a product may lose again
+	from     entry
+}
+
+func (r *reader) asProduct(p ProductDetail, from entry) (product, error) {
+	out := product{key: p.Key, url: p.URL, fields: make(map[string]json.RawMessage, len(p.Fields)), lacks: p.lacks, from: from}
+	for _, f := range r.fields {
+		if f.Volatile {
+			if out.volatile == nil {
+				out.volatile = map[string]bool{}
+			}
+			out.volatile[f.name] = true
+		}
+	}
+	for name, v := range p.Fields {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return product{}, fmt.Errorf("encoding the product's field %s: %w", name, err)
+		}
+		out.fields[name] = b
+	}
+	return out, nil
+}
+
+// stored is a product as the database has it.
+type stored struct {
+	url, hash                   string
+	fields                      map[string]json.RawMessage
+	kept                        map[string]int64 // fields with an earlier page's value, since when
+	first, last, changed, crawl int64
+	gone                        bool
+}
+
+// change is a value that became another one.
+type change struct {
+	key, field  string
+	at          int64
+	was, became *string // JSON; nil: none
+}
+
+// merge gives what is stored of a product after a page of it was read: what the
+// page says, and of what it lacks the value that was there before.
+func (p product) merge(old stored, had bool, now, crawl int64) (row stored, changes []change, state string, err error) {
+	row = stored{url: p.url, fields: maps.Clone(p.fields), kept: map[string]int64{}, first: now, last: now, changed: now, crawl: crawl}
+	for _, l := range p.lacks {
+		v, was := old.fields[l.field]
+		if !was || p.volatile[l.field] && l.why == "" {
+			continue
+		}
+		row.fields[l.field] = v
+		row.kept[l.field] = cmp.Or(old.kept[l.field], now)
+	}
+	detail, err := row.detail()
+	if err != nil {
+		return stored{}, nil, "", err
+	}
+	sum := sha256.Sum256([]byte(detail)) // of the fields only: the same product under another address has not changed
+	row.hash = hex.EncodeToString(sum[:])
+	if !had {
+		return row, nil, stateNew, nil
+	}
+	row.first, row.last, row.changed = old.first, max(now, old.last), old.changed
+	if row.hash == old.hash {
+		return row, nil, stateUnchanged, nil
+	}
+	row.changed = max(now, old.changed+1) // each change has a time of its own, whatever the clock says
+	row.last = max(row.last, row.changed)
+	for _, name := range slices.Sorted(maps.Keys(union(old.fields, row.fields))) {
+		was, became := old.fields[name], row.fields[name]
+		if !bytes.Equal(was, became) {
+			changes = append(changes, change{key: p.key, field: name, at: row.changed, was: text(was), became: text(became)})
+		}
+	}
+	return row, changes, stateChanged, nil
+}
+
+func union(a, b map[string]json.RawMessage) map[string]json.RawMessage {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	maps.Copy(all, b)
+	return all
+}
+
+func text(v json.RawMessage) *string {
+	if v == nil {
+		return nil
+	}
+	s := string(v)
+	return &s
+}
+
+func (s stored) detail() (string, error) {
+	b, err := json.Marshal(s.fields) // keys come out sorted
+	if err != nil {
+		return "", fmt.Errorf("encoding the product: %w", err)
+	}
+	return string(b), nil
 }

@@ -11,19 +11,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	_ "time/tzdata" // a site's zone is known on every machine
 
 	"github.com/andybalholm/cascadia"
 
+	"github.com/newsfork/seed-engine/transforms/value"
 	"github.com/newsfork/seed-engine/transforms/yamltext"
 )
 
 // Site says where a shop's or a register's products are and how their pages are
 // read: one YAML file.
 type Site struct {
-	Name   string           `yaml:"name"` // of its rows in the database: letters, digits, '-' and '_'
-	List   List             `yaml:"list"`
-	Key    string           `yaml:"key"` // the field that tells products apart
-	Fields map[string]Field `yaml:"fields"`
+	Name     string           `yaml:"name"`     // of its rows in the database: letters, digits, '-' and '_'
+	Locale   string           `yaml:"locale"`   // how it writes numbers and dates: a BCP 47 tag such as de-DE
+	TimeZone string           `yaml:"timezone"` // whose days its dates are, such as Asia/Seoul
+	Currency string           `yaml:"currency"` // of its prices: an ISO 4217 code
+	List     List             `yaml:"list"`
+	Key      string           `yaml:"key"` // the field that tells products apart
+	Fields   map[string]Field `yaml:"fields"`
 }
 
 // List says how the pages of a product list follow each other: by number up to
@@ -49,8 +55,11 @@ type Field struct {
 	Selector  string `yaml:"selector"`
 	Attribute string `yaml:"attribute"`
 	Regexp    string `yaml:"regexp"`
-	Type      string `yaml:"type"`     // text (default), integer (decimal or 0x…), number, date (YYYY-MM-DD of several forms), boolean, list
+	Type      string `yaml:"type"`     // one of fieldTypes
+	Locale    string `yaml:"locale"`   // where it is not the site's
+	Currency  string `yaml:"currency"` // where it is not the site's
 	Optional  bool   `yaml:"optional"` // many products lack it
+	Volatile  bool   `yaml:"volatile"` // a product may lose it again: without it the saved value goes
 }
 
 // What a list without these says of itself.
@@ -62,7 +71,7 @@ const (
 var (
 	siteName   = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 	fieldName  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
-	fieldTypes = []string{"", "text", "integer", "number", "date", "boolean", "list"}
+	fieldTypes = []string{"", "text", "integer", "number", "money", "date", "boolean", "url", "list"}
 )
 
 // ReadSites reads every *.yaml of files, by name. An error names the file, the
@@ -126,9 +135,12 @@ type reader struct {
 }
 
 type fieldReader struct {
-	name string
+	name     string
+	required bool
 	Field
 	finder
+	locale value.Locale
+	zone   *time.Location // nil: of each text's own
 }
 
 // finder is a Select that was understood.
@@ -199,10 +211,23 @@ func (r *reader) compileFields() error {
 		return errors.New("key: name the field that tells products apart")
 	case !ok:
 		return fmt.Errorf("key %q: there is no such field", s.Key)
-	case key.Optional:
-		return fmt.Errorf("fields.%s: the key cannot be optional", s.Key)
-	case key.Type == "list":
-		return fmt.Errorf("fields.%s: the key cannot be a list", s.Key)
+	case key.Optional || key.Volatile:
+		return fmt.Errorf("fields.%s: the key cannot be optional or volatile", s.Key)
+	case key.Type == "list" || key.Type == "money":
+		return fmt.Errorf("fields.%s: the key cannot be of the type %s", s.Key, key.Type)
+	}
+	var zone *time.Location
+	if s.TimeZone != "" {
+		var err error
+		if zone, err = time.LoadLocation(s.TimeZone); err != nil || s.TimeZone == "Local" {
+			return fmt.Errorf("timezone %q: want a name of the IANA database, such as Asia/Seoul", s.TimeZone)
+		}
+	}
+	if _, err := value.ParseLocale(s.Locale); err != nil {
+		return err
+	}
+	if err := value.ParseCurrency(s.Currency); err != nil {
+		return err
 	}
 	for name, f := range s.Fields {
 		if !fieldName.MatchString(name) {
@@ -211,11 +236,22 @@ func (r *reader) compileFields() error {
 		if !slices.Contains(fieldTypes, f.Type) {
 			return fmt.Errorf("fields.%s.type %q: want one of %s", name, f.Type, strings.Join(fieldTypes[1:], ", "))
 		}
+		locale, err := value.ParseLocale(cmp.Or(f.Locale, s.Locale))
+		if err != nil {
+			return fmt.Errorf("fields.%s: %w", name, err)
+		}
+		if err := value.ParseCurrency(f.Currency); err != nil {
+			return fmt.Errorf("fields.%s: %w", name, err)
+		}
+		f.Currency = cmp.Or(f.Currency, s.Currency)
+		if f.Type == "url" {
+			f.Attribute = cmp.Or(f.Attribute, "href")
+		}
 		found, err := Select{f.Selector, f.Attribute, f.Regexp}.compile("fields." + name)
 		if err != nil {
 			return err
 		}
-		r.fields = append(r.fields, fieldReader{name, f, found})
+		r.fields = append(r.fields, fieldReader{name: name, required: !f.Optional && !f.Volatile, Field: f, finder: found, locale: locale, zone: zone})
 	}
 	slices.SortFunc(r.fields, func(a, b fieldReader) int { return strings.Compare(a.name, b.name) })
 	return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/testdata/sites"
-
 	"github.com/newsfork/seed-engine/transforms/untrusted"
+	"github.com/newsfork/seed-engine/transforms/value"
 )
 
 const good = `
@@ -40,8 +40,8 @@ func TestParseSite(t *testing.T) {
 		{"key: id", "key: sku", `key "sku": there is no such field`},
 		{"key: id", "", "key: name the field"},
 		{`id: {selector: "#id"}`, `id: {selector: "#id", optional: true}`, "the key cannot be optional"},
-		{`id: {selector: "#id"}`, `id: {selector: "#id", type: list}`, "the key cannot be a list"},
-		{"type: number", "type: money", `fields.price.type "money"`},
+		{`id: {selector: "#id"}`, `id: {selector: "#id", type: list}`, "the key cannot be of the type list"},
+		{"type: number", "type: float", `fields.price.type "float"`},
 		{"selector: .price", "selector: '.price['", "fields.price.selector"},
 		{"selector: .price", "selector: .price, regexp: '('", "fields.price.regexp"},
 		{"selector: .price", "selector: .price, selectr: x", "selectr"},
@@ -128,54 +128,107 @@ func TestSeeds(t *testing.T) {
 
 func TestReadDetail(t *testing.T) {
 	r := compiled(t, strings.Replace(good, "fields:\n", "fields:\n  vid: {selector: b, regexp: '0x[0-9a-f]+', type: integer, optional: true}\n", 1))
-	p, missing, err := r.readDetail("https://shop.example/x", "<p id=id> A\x00\n1 <script>no</script><p class=price>\t</p><p class=price>1,234.50</p><b>vendor 0x1f</b>")
+	p, err := r.readDetail("https://shop.example/x", "<p id=id> A\x00\n1 <script>no</script><p class=price>\t</p><p class=price>1,234.50</p><b>vendor 0x1f</b>")
 	require.NoError(t, err)
 	assert.Equal(t, ProductDetail{URL: "https://shop.example/x", Key: "A 1", Fields: map[string]any{"id": "A 1", "price": 1234.5, "vid": int64(31)}}, p)
-	assert.Empty(t, missing)
-	_, missing, err = r.readDetail("https://shop.example/x", "<p class=price>free</p>")
+	_, err = r.readDetail("https://shop.example/x", "<p class=price>free</p>")
 	assert.ErrorIs(t, err, errNoKey)
-	assert.Equal(t, []string{"id", "price", "vid"}, missing)
+	p, err = r.readDetail("https://shop.example/x", "<p id=id>A<p class=price>1.299")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"id": "A"}, p.Fields)
+	require.Len(t, p.lacks, 2)
+	assert.Equal(t, `field price cannot be read: "1.299": it may be 1.299 or 1299: set the site's or the field's locale`, p.lacks[0].String())
+	assert.Equal(t, "field vid is not found", p.lacks[1].String())
 }
 
-func TestTyped(t *testing.T) {
-	for _, tt := range []struct {
-		kind, in string
-		want     any
-	}{
-		{"text", "a b", "a b"}, {"", "x", "x"},
-		{"integer", "1,234", int64(1234)}, {"integer", "0xFFF1", int64(65521)}, {"integer", "-5", int64(-5)}, {"integer", "1.5", nil}, {"integer", "", nil},
-		{"number", "3.25", 3.25}, {"number", "NaN", nil}, {"number", "+Inf", nil}, {"number", "x", nil},
-		{"date", "11/21/2026", "2026-11-21"}, {"date", "Nov 3, 2026", "2026-11-03"}, {"date", "November 3, 2026", "2026-11-03"}, {"date", "2026-11-03", "2026-11-03"},
-		{"date", "3 Nov 2026", "2026-11-03"}, {"date", "2026-11-03T10:00:00Z", "2026-11-03"}, {"date", "soon", nil},
-		{"boolean", "Yes", true}, {"boolean", "0", false}, {"boolean", "maybe", nil},
-	} {
-		got, ok := typed(tt.kind, tt.in)
-		assert.Equal(t, tt.want != nil, ok, "%s %q", tt.kind, tt.in)
-		if ok {
-			assert.Equal(t, tt.want, got, "%s %q", tt.kind, tt.in)
+const typed = `
+name: shop
+locale: de-DE
+timezone: Asia/Seoul
+currency: EUR
+list: {url: "https://shop.example/", product_link: {selector: a}}
+key: id
+fields:
+  id: {selector: "#id", type: integer}
+  weight: {selector: .weight, type: number}
+  width: {selector: "[itemprop=width]", attribute: content, type: number, locale: en}
+  price: {selector: .price, type: money}
+  dollars: {selector: .dollars, type: money, currency: USD, locale: en-US}
+  manual: {selector: a.manual, type: url}
+  picture: {selector: img, attribute: src, type: url}
+  since: {selector: time, attribute: datetime, type: date}
+  made: {selector: .made, type: date}
+  stock: {selector: .stock, type: boolean}
+`
+
+// Values are read by the site's locale, currency and zone, or by the field's own.
+func TestTypes(t *testing.T) {
+	r := compiled(t, typed)
+	p, err := r.readDetail("https://shop.example/p/7?x=1", `<base href="/de/"><p id=id>1.234<p class=weight>2,5&nbsp;kg<meta itemprop=width content="1.299">
+		<p class=price>€ 3.299,00<p class=dollars>$1,299.50<a class=manual href="docs/7.pdf#a">x</a><img src="//cdn.example/7.jpg">
+		<time datetime="2026-11-02T23:30:00Z">x</time><p class=made>03.04.2026<p class=stock>Yes`)
+	require.NoError(t, err)
+	assert.Empty(t, p.lacks)
+	assert.Equal(t, map[string]any{"id": int64(1234), "weight": 2.5, "width": 1.299, "price": value.Amount{Amount: 3299, Currency: "EUR"}, "dollars": value.Amount{Amount: 1299.5, Currency: "USD"},
+		"manual": "https://shop.example/de/docs/7.pdf#a", "picture": "https://cdn.example/7.jpg", "since": "2026-11-03", "made": "2026-04-03", "stock": true}, p.Fields)
+	assert.Equal(t, "1234", p.Key)
+
+	p, err = r.readDetail("https://shop.example/p/7", `<p id=id>7<p class=weight>2 x 5<p class=price>5 £ or 6 €<a class=manual href="javascript:void(0)">x</a><p class=made>soon<p class=stock>maybe`)
+	require.NoError(t, err)
+	var unreadable []string
+	for _, l := range p.lacks {
+		if l.why != "" {
+			unreadable = append(unreadable, l.field)
 		}
+	}
+	assert.Equal(t, []string{"made", "manual", "price", "stock", "weight"}, unreadable)
+
+	for from, to := range map[string]string{"locale: de-DE": "locale: x!", "timezone: Asia/Seoul": "timezone: Seoul", "currency: EUR": "currency: euro", "locale: en-US": "locale: ?",
+		"type: integer": "type: money", "selector: \"#id\"": "volatile: true, selector: \"#id\""} {
+		require.Contains(t, typed, from)
+		_, err := ParseSite([]byte(strings.Replace(typed, from, to, 1)))
+		assert.Error(t, err, to)
 	}
 }
 
 func TestLayout(t *testing.T) {
-	l := newLayout(compiled(t, good))
-	say := func(n int, missing ...string) (stopped []string) {
-		for range n {
-			stopped = append(stopped, l.page(missing)...)
+	l := &layout{}
+	say := func(n int, s sight) (stopped int) {
+		for i := range n {
+			if err := l.note([]sight{s}); err != nil {
+				return i + 1
+			}
 		}
-		return stopped
+		return 0
 	}
-	assert.Empty(t, say(100, "price"), "an optional field that never was there")
-	assert.Empty(t, say(100))
-	assert.Empty(t, say(15, "id"), "15 of the last 20")
-	assert.Equal(t, []string{"id"}, say(1, "id"))
-	assert.Empty(t, say(50, "id"), "it is said once")
-	assert.Empty(t, say(19, "price"))
-	assert.Equal(t, []string{"price"}, say(1, "price"), "20 in a row after pages that had it")
+	has := sight{aspect: "price", has: true, expected: true}
+	lacks, lost, optional := sight{aspect: "price", expected: true}, sight{aspect: "price", lost: true}, sight{aspect: "price"}
+	assert.Equal(t, breakAtOnce, say(100, lacks), "no page had it")
+	l = &layout{}
+	assert.Zero(t, say(100, optional), "an optional field that never was there")
+	assert.Equal(t, []string{"price"}, l.never())
+	assert.Zero(t, say(1, has))
+	assert.Empty(t, l.never())
+	assert.Equal(t, breakAnyway, say(100, lacks), "products that never had it may be of another kind")
+	assert.Zero(t, say(1, has))
+	assert.Equal(t, breakAtOnce, say(100, lost), "products that had it")
+	l = &layout{}
+	for range 50 { // some lack it here and there
+		require.Zero(t, say(breakAtOnce-1, lost))
+		require.Zero(t, say(1, has))
+	}
+	assert.Zero(t, say(50, optional), "nobody expects it of them")
 
-	l = newLayout(compiled(t, good))
-	assert.Empty(t, say(19, "id"), "too few pages to tell")
-	assert.Equal(t, []string{"id"}, say(1, "id"))
+	l = &layout{}
+	for range 9 {
+		require.NoError(t, l.keys(1, 1))
+	}
+	assert.ErrorContains(t, l.keys(1, 1), "10 of 20 product pages have the key of another page")
+	l = &layout{}
+	require.NoError(t, l.keys(1000, 0))
+	for range 20 {
+		require.NoError(t, l.keys(1, 1), "a few among many")
+	}
 }
 
 func TestStreak(t *testing.T) {
@@ -240,9 +293,9 @@ func FuzzReadPages(f *testing.F) {
 				}
 			}
 		}
-		d, _, err := r.readDetail("https://shop.example/", text)
+		d, err := r.readDetail("https://shop.example/", text)
 		if err == nil {
-			if _, err := asRow(d); err != nil || d.Key == "" || strings.ContainsRune(d.Key, 0) {
+			if _, err := r.asProduct(d, entry{}); err != nil || d.Key == "" || strings.ContainsRune(d.Key, 0) {
 				t.Errorf("%+v: %v", d, err)
 			}
 		}

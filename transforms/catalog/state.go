@@ -75,17 +75,19 @@ type CrawlingStats struct {
 	ProductsSaved      int64
 	FailedTasks        int64
 
-	ProductsNew, ProductsChanged int64
-	Failed                       map[string]int64 // failed tasks by stage
-	Warnings                     map[string]int64 // by their names as counts
+	ProductsNew, ProductsChanged, ProductsUnchanged int64
+	ProductsGone, ProductsAgain                     int64
+	Failed                                          map[string]int64 // failed tasks by stage
+	Warnings                                        map[string]int64 // by their names as counts
 }
 
 // Stats counts a crawl, live. At the end of a crawl that was not stopped
-// ProductURLsFound = DetailPagesFetched + those that failed at ProductDetailFetcher, and
-// DetailPagesFetched = ProductsSaved + those that failed at ProductDetailParser and DbSaver.
+// ProductURLsFound = DetailPagesFetched + removed pages + those that failed at ProductDetailFetcher, and
+// DetailPagesFetched = ProductsSaved + ProductsAgain + those that failed at ProductDetailParser and DbSaver.
+// ProductsGone are the removed pages and the products that the list no longer names.
 type Stats struct {
 	listPagesFetched, productURLsFound, detailPagesFetched, productsSaved, failedTasks atomic.Int64
-	productsNew, productsChanged                                                       atomic.Int64
+	productsNew, productsChanged, productsUnchanged, productsGone, productsAgain       atomic.Int64
 
 	mu       sync.Mutex
 	failed   map[string]int64
@@ -97,7 +99,8 @@ func (s *Stats) Snapshot() CrawlingStats {
 	c := CrawlingStats{
 		ListPagesFetched: s.listPagesFetched.Load(), ProductURLsFound: s.productURLsFound.Load(), DetailPagesFetched: s.detailPagesFetched.Load(),
 		ProductsSaved: s.productsSaved.Load(), FailedTasks: s.failedTasks.Load(),
-		ProductsNew: s.productsNew.Load(), ProductsChanged: s.productsChanged.Load(), Failed: map[string]int64{}, Warnings: map[string]int64{},
+		ProductsNew: s.productsNew.Load(), ProductsChanged: s.productsChanged.Load(),
+		ProductsUnchanged: s.productsUnchanged.Load(), ProductsGone: s.productsGone.Load(), ProductsAgain: s.productsAgain.Load(), Failed: map[string]int64{}, Warnings: map[string]int64{},
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,13 +109,25 @@ func (s *Stats) Snapshot() CrawlingStats {
 	return c
 }
 
-func (s *Stats) warned(name string) {
+// saved counts products that were written.
+func (s *Stats) saved(o outcome) {
+	s.productsSaved.Add(int64(o.saved))
+	s.productsNew.Add(int64(o.added))
+	s.productsChanged.Add(int64(o.changed))
+	s.productsUnchanged.Add(int64(o.unchanged))
+	s.productsAgain.Add(int64(o.again))
+}
+
+func (s *Stats) warned(name string, n int64) {
+	if n == 0 {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.warnings == nil {
 		s.warnings = map[string]int64{}
 	}
-	s.warnings[name]++
+	s.warnings[name] += n
 }
 
 func (s *Stats) fail(stage string) {
@@ -125,15 +140,31 @@ func (s *Stats) fail(stage string) {
 	s.failed[stage]++
 }
 
-// StoppedMatching begins the name of a count that stands for a layout break:
-// the site and the field follow, with a dot between.
-const StoppedMatching = "field_stopped_matching."
+// Counts that stand for something to be told in words. The first two end in
+// the site and the field, with a dot between; the others in the site.
+const (
+	NeverMatched = "field_never_matched."
+	Unreadable   = "field_unreadable."
+	Collided     = "keys_collided."
+	ListShrunk   = "list_shrunk."
+)
+
+// Counts of sites.
+const (
+	SitesCrawled = "sites"
+	SitesFailed  = "sites_failed" // that were not crawled to their end
+	SitesHeld    = "sites_held"   // of them, those whose pages are no longer read as their files say
+)
 
 // counts are the report's, by its names (cli.md, "Run report").
 func (c CrawlingStats) counts() map[string]int64 {
 	m := map[string]int64{
 		"list_pages_fetched": c.ListPagesFetched, "product_urls_found": c.ProductURLsFound, "detail_pages_fetched": c.DetailPagesFetched,
 		"products_saved": c.ProductsSaved, "failed_tasks": c.FailedTasks, "products_new": c.ProductsNew, "products_changed": c.ProductsChanged,
+		"products_unchanged": c.ProductsUnchanged, "products_gone": c.ProductsGone,
+	}
+	if c.ProductsAgain > 0 {
+		m["products_again"] = c.ProductsAgain
 	}
 	for stage, n := range c.Failed {
 		m["failed_"+snake(stage)] = n

@@ -76,7 +76,8 @@ type SaveProduct struct {
 type ProductDetail struct {
 	URL    string
 	Key    string         // unique at its site
-	Fields map[string]any // by the names of the site's file: string, int64, float64, bool or []string
+	Fields map[string]any // by the names of the site's file: string, int64, float64, bool, value.Amount or []string
+	lacks  []lack         // fields that the page does not have
 }
 
 func (FetchListPage) Kind() Kind          { return KindFetchListPage }

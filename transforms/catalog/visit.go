@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -48,13 +49,15 @@ type visit struct {
 
 	known    streak
 	lastPage highest
+	partial  atomic.Bool // a list page was read that does not name all; see journal.partly
 	layout   *layout
 
 	stopped context.Context // done once nothing new may begin
 	beside  bool            // the host has no pause: its pages are asked for side by side
 
-	mu   sync.Mutex
-	hold time.Time // Retry-After: nothing is sent before
+	mu     sync.Mutex
+	hold   time.Time // Retry-After: nothing is sent before
+	noList error     // why the first list page could not be read
 }
 
 // errUnreachable is a site whose robots.txt fails: RFC 9309 section 2.3.1.4
@@ -67,7 +70,7 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 		return nil, fmt.Errorf("site %s: %w", s.Name, err)
 	}
 	v := &visit{cfg: cfg, w: w, log: w.Log.With("site", s.Name), clock: time.Now, reader: r, journal: &rows{db: d, site: s.Name},
-		state: &SharedState{Control: w, Stats: stats}, layout: newLayout(r), known: streak{first: r.firstPage(), want: cfg.StopAfterKnown}}
+		state: &SharedState{Control: w, Stats: stats}, layout: &layout{}, known: streak{first: r.firstPage(), want: cfg.StopAfterKnown}}
 	if r.last == nil {
 		v.lastPage.raise(r.firstPage() + r.pages() - 1)
 	}
@@ -115,6 +118,11 @@ func (v *visit) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if v.cfg.StopAfterKnown > 0 {
+		if err := v.journal.partly(ctx); err != nil {
+			return err
+		}
+	}
 	v.state.Stats.productURLsFound.Add(taken)
 	v.log.Info("crawl_start", "resumed", resumed, "products_taken_over", taken)
 	e := newEngine(v.plan(), v.cfg.QueueLength, v.state, v.journal)
@@ -128,10 +136,37 @@ func (v *visit) run(ctx context.Context) error {
 		return err
 	}
 	if complete {
-		err = v.journal.close(ctx, v.clock())
+		err = v.close(ctx)
 	}
 	v.log.Info("crawl_end", "complete", complete, "counts", v.state.Stats.Snapshot().counts())
 	return errors.Join(err, v.own.cause())
+}
+
+// close ends a crawl that came to its end. The error is one without products.
+func (v *visit) close(ctx context.Context) error {
+	c, err := v.journal.close(ctx, v.clock())
+	if err != nil {
+		return err
+	}
+	stats, site := v.state.Stats, v.reader.site.Name
+	stats.productsGone.Add(c.gone)
+	if c.shrunk {
+		v.log.Warn("list_shrunk", "reason", "the list no longer names most of the products; none was called gone")
+		stats.warned(ListShrunk+site, 1)
+	}
+	for _, field := range v.layout.never() {
+		v.log.Warn("field_never_matched", "field", field)
+		stats.warned(NeverMatched+site+"."+field, 1)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.noList != nil:
+		return &failure{kind: "no_list", err: fmt.Errorf("its first list page cannot be read: %w", v.noList)}
+	case c.listed == 0:
+		return &failure{kind: "no_products", err: errors.New("no list page that could be read leads to a product: see the dead letters of its list pages")}
+	}
+	return nil
 }
 
 // lease makes sure that no other run is at this site, and waits for one that is.
@@ -333,13 +368,28 @@ func (v *visit) letter(e entry) ledger.DeadLetter {
 func (v *visit) bury(ctx context.Context, e entry, stage string, f *failure) error {
 	d := v.letter(e)
 	d.Stage, d.Kind, d.Retryable, d.Error = stage, f.kind, !f.final, f.Error()
-	if e.Kind == KindFetchListPage && v.inOrder() { // it cannot lead to the next one
-		if err := v.journal.add(ctx, v.reader.numberedPages(e.Page+1, min(e.Page+1, v.lastPage.get()))); err != nil {
+	if e.Kind == KindFetchListPage {
+		if err := v.lostList(ctx, e, f); err != nil {
 			return err
 		}
 	}
 	v.log.Warn("task_failed", "stage", stage, "kind", f.kind, "url", e.URL, "tries", e.Tries, "error", ledger.Redact(f.Error()))
 	return v.w.DeadLetter(ctx, d)
+}
+
+// lostList notes that a list page could not be read.
+func (v *visit) lostList(ctx context.Context, e entry, f *failure) error {
+	if e.Page == v.reader.firstPage() {
+		v.mu.Lock()
+		v.noList = fmt.Errorf("%s: %w", e.URL, f)
+		v.mu.Unlock()
+	}
+	if v.inOrder() { // it cannot lead to the next one
+		if err := v.journal.add(ctx, v.reader.numberedPages(e.Page+1, min(e.Page+1, v.lastPage.get()))); err != nil {
+			return err
+		}
+	}
+	return v.journal.partly(ctx)
 }
 
 // forgive takes the dead letter of a task away after a success.

@@ -1,0 +1,317 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+)
+
+// shop is a site whose pages a test writes itself.
+type shop struct {
+	*job
+	mu    sync.Mutex
+	pages map[string]string // by path; "" answers 404
+}
+
+const shopFile = `
+name: shop
+list: {url: "https://shop.example/", product_link: {selector: a.p}}
+key: id
+fields:
+  id: {selector: "#id"}
+  price: {selector: .price, type: number}
+  label: {selector: .label, optional: true}
+  offer: {selector: .offer, volatile: true}
+`
+
+func newShop(t *testing.T, dsn, file string) *shop {
+	t.Helper()
+	s := &shop{job: newJob(t, dsn, webtest.Options{}), pages: map[string]string{}}
+	site, err := ParseSite([]byte(file))
+	require.NoError(t, err)
+	s.cfg.Sites = []Site{site}
+	s.cfg.DetailFetchers, s.cfg.Lane.Web.HostDelay = 1, time.Millisecond // one page after the other
+	s.web.Handle("shop.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		text, ok := s.pages[r.URL.RequestURI()]
+		s.mu.Unlock()
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprint(w, text)
+	}))
+	return s
+}
+
+// lay writes the list and the pages of n products, each by page.
+func (s *shop) lay(n int, page func(i int) string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pages = map[string]string{"/robots.txt": ""}
+	var list strings.Builder
+	for i := range n {
+		path := fmt.Sprintf("/p/%02d", i)
+		fmt.Fprintf(&list, "<a class=p href=%s>x</a>", path)
+		if text := page(i); text != "" {
+			s.pages[path] = text
+		}
+	}
+	s.pages["/"] = list.String()
+}
+
+func whole(i int) string {
+	return fmt.Sprintf("<p id=id>K%02d<p class=price>%d.50<p class=label>L%d<p class=offer>O", i, i+1, i)
+}
+
+func (s *shop) one(query string, args ...any) (out string) {
+	s.t.Helper()
+	require.NoError(s.t, s.db.QueryRowContext(context.Background(), query, args...).Scan(&out), query)
+	return out
+}
+
+func (s *shop) kinds() (kinds []string) {
+	for _, l := range s.letters() {
+		kinds = append(kinds, l.Kind)
+	}
+	return kinds
+}
+
+func eachDB(t *testing.T, test func(t *testing.T, dsn string)) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		dsn := dbtest.SQLite(t)
+		if d.Dialect == db.Postgres {
+			dsn = dbtest.Postgres(t)
+		}
+		test(t, dsn)
+	})
+}
+
+// A field that stops matching: nothing is saved over, the site is held after a
+// few pages, and the run after the mend goes on.
+func TestLayoutBreakErasesNothing(t *testing.T) {
+	eachDB(t, func(t *testing.T, dsn string) {
+		for name, broken := range map[string]func(i int) string{
+			"a required field": func(i int) string { return strings.ReplaceAll(whole(i), "class=price", "class=cost") + "<!-- -->" },
+			"an optional field that was filled": func(i int) string {
+				return strings.ReplaceAll(strings.ReplaceAll(whole(i), "class=label", "class=tag"), ".50", ".99")
+			},
+			"a value that cannot be read any more": func(i int) string { return strings.ReplaceAll(whole(i), ".50", ".500") },
+			"the key":                              func(i int) string { return strings.ReplaceAll(whole(i), "id=id", "id=sku") },
+		} {
+			t.Run(name, func(t *testing.T) {
+				if strings.HasPrefix(dsn, "postgres") {
+					if name != "a required field" {
+						return
+					}
+				} else {
+					dsn = ""
+				}
+				s := newShop(t, dsn, shopFile)
+				s.cfg.QueueLength, s.cfg.DetailParsers = 1, 1
+				s.lay(30, whole)
+				first := s.run()
+				require.EqualValues(t, 30, first.Counts["products_new"])
+				before := s.products("shop")
+
+				s.lay(30, broken)
+				s.web.ResetLog()
+				total := s.run()
+				assert.Equal(t, map[string]int64{"sites": 1, "sites_failed": 1, "sites_held": 1}, counted(total, "sites", "sites_failed", "sites_held"))
+				assert.Less(t, total.Counts["products_saved"], int64(breakAtOnce), "the alarm is at once")
+				assert.Less(t, len(s.asked("shop.example")), 2+breakAtOnce+8)
+				now := s.products("shop")
+				for key, row := range before {
+					for field, v := range row.Detail {
+						if field == "price" && name == "an optional field that was filled" {
+							continue // it was read well
+						}
+						assert.Equal(t, v, now[key].Detail[field], "%s of %s", field, key)
+					}
+				}
+				assert.Contains(t, s.kinds(), "layout_break")
+				assert.Positive(t, s.left(), "what is queued is kept")
+
+				s.web.ResetLog()
+				again := s.run()
+				assert.EqualValues(t, 1, again.Counts["sites_held"], "held again while it is broken")
+				assert.Less(t, len(s.asked("shop.example")), 2+breakAtOnce+8)
+
+				s.lay(30, whole)
+				mended := s.run()
+				assert.Zero(t, mended.Counts["sites_failed"])
+				assert.NotContains(t, s.kinds(), "layout_break")
+				assert.Len(t, s.products("shop"), 30)
+				assert.Zero(t, s.left())
+			})
+		}
+	})
+}
+
+// One page that lacks a value does not erase it, and says so; a volatile value
+// goes. What changed can be looked up.
+func TestMissingValueStaysAndChangesAreKept(t *testing.T) {
+	eachDB(t, func(t *testing.T, dsn string) {
+		s := newShop(t, dsn, shopFile)
+		s.lay(8, whole)
+		s.run()
+		s.lay(8, func(i int) string {
+			switch i {
+			case 1:
+				return "<p id=id>K01<p class=label>new<p class=offer>O" // no price
+			case 2:
+				return strings.ReplaceAll(whole(2), "<p class=label>L2", "") // no label any more
+			case 3:
+				return strings.ReplaceAll(whole(3), "<p class=offer>O", "") // the offer is over
+			case 4:
+				return strings.ReplaceAll(whole(4), "5.50", "1.299") // two readings
+			}
+			return whole(i)
+		})
+		total := s.run()
+		now := s.products("shop")
+		assert.Equal(t, map[string]any{"id": "K01", "price": 2.5, "label": "new", "offer": "O"}, now["K01"].Detail)
+		assert.Equal(t, map[string]any{"id": "K02", "price": 3.5, "label": "L2", "offer": "O"}, now["K02"].Detail)
+		assert.Equal(t, map[string]any{"id": "K03", "price": 4.5, "label": "L3"}, now["K03"].Detail)
+		assert.Equal(t, 5.5, now["K04"].Detail["price"])
+		assert.Contains(t, s.one(`SELECT kept FROM catalog_products WHERE product_key = 'K01'`), `"price":`)
+		assert.Equal(t, "{}", s.one(`SELECT kept FROM catalog_products WHERE product_key = 'K03'`))
+		assert.Equal(t, map[string]int64{"products_saved": 8, "products_changed": 2, "products_unchanged": 6, "failed_tasks": 0, "sites_held": 0, "field_unreadable.shop.price": 1},
+			counted(total, "products_saved", "products_changed", "products_unchanged", "failed_tasks", "sites_held", "field_unreadable.shop.price"))
+		assert.Equal(t, []string{"unreadable_field"}, s.kinds())
+		assert.Contains(t, s.letters()[0].Error, `"1.299": it may be 1.299 or 1299`)
+
+		assert.Equal(t, `"L1" "new"`, s.one(`SELECT was || ' ' || became FROM catalog_changes WHERE product_key = 'K01' AND field = 'label'`))
+		assert.Equal(t, `"O"`, s.one(`SELECT was FROM catalog_changes WHERE product_key = 'K03' AND field = 'offer' AND became IS NULL`))
+		assert.Equal(t, "2", s.one(`SELECT count(*) FROM catalog_changes`))
+		assert.Equal(t, "changed", s.one(`SELECT state FROM catalog_products WHERE product_key = 'K01'`))
+
+		s.lay(8, whole)
+		s.run()
+		assert.Empty(t, s.kinds(), "a good page takes the dead letter away")
+		assert.Equal(t, "{}", s.one(`SELECT kept FROM catalog_products WHERE product_key = 'K01'`))
+		assert.Equal(t, "2", s.one(`SELECT count(*) FROM catalog_changes WHERE product_key = 'K01'`), "there and back")
+	})
+}
+
+// Two pages with one key: the first stays, the second is a dead letter. Where
+// most pages share keys the site is held.
+func TestKeysThatCollide(t *testing.T) {
+	eachDB(t, func(t *testing.T, dsn string) {
+		s := newShop(t, dsn, shopFile)
+		s.lay(8, func(i int) string {
+			switch i {
+			case 5:
+				return strings.ReplaceAll(whole(5), "K05", "K04") // another product
+			case 6:
+				return whole(3) // the same one under another address
+			}
+			return whole(i)
+		})
+		for range 2 {
+			total := s.run()
+			assert.Equal(t, map[string]int64{"products_saved": 6, "products_again": 1, "failed_tasks": 1, "keys_collided.shop": 1, "sites_failed": 0},
+				counted(total, "products_saved", "products_again", "failed_tasks", "keys_collided.shop", "sites_failed"))
+			assert.Equal(t, []string{"key_collision"}, s.kinds())
+			assert.Contains(t, s.letters()[0].Error, "https://shop.example/p/04")
+			assert.Equal(t, 5.5, s.products("shop")["K04"].Detail["price"])
+		}
+
+		s = newShop(t, "", strings.NewReplacer("key: id", "key: label", ", optional: true", "").Replace(shopFile))
+		s.cfg.QueueLength, s.cfg.DetailParsers = 1, 1
+		s.lay(200, func(i int) string { return strings.ReplaceAll(whole(i), fmt.Sprint("L", i), fmt.Sprint("brand", i%5)) })
+		total := s.run()
+		assert.EqualValues(t, 1, total.Counts["sites_held"])
+		assert.Contains(t, s.kinds(), "key_collisions")
+		assert.Less(t, len(s.asked("shop.example")), 60)
+		assert.Len(t, s.products("shop"), 5)
+	})
+}
+
+// Products that a site takes away are gone, which is a state and no dead letter,
+// and they come back; a list that shrinks at once is doubted.
+func TestGoneProducts(t *testing.T) {
+	eachDB(t, func(t *testing.T, dsn string) {
+		s := newShop(t, dsn, shopFile)
+		state := func(key string) string {
+			return s.one(`SELECT state FROM catalog_products WHERE product_key = $1`, key)
+		}
+		s.lay(30, whole)
+		s.run()
+		assert.Equal(t, "new", state("K00"))
+		without := func(n int) { // K01 is listed and answers 404; from n on nothing is listed
+			s.lay(n, func(i int) string {
+				if i == 1 {
+					return ""
+				}
+				return whole(i)
+			})
+		}
+		without(25)
+		for i := range 2 {
+			total := s.run()
+			assert.Equal(t, map[string]int64{"products_saved": 24, "failed_tasks": 0, "products_gone": 6 - 5*int64(i)}, counted(total, "products_saved", "failed_tasks", "products_gone"))
+			assert.Empty(t, s.letters())
+			assert.Equal(t, []string{"unchanged", "gone", "gone"}, []string{state("K00"), state("K01"), state("K29")})
+			assert.NotEqual(t, "0", s.one(`SELECT gone_at FROM catalog_products WHERE product_key = 'K29'`))
+		}
+		s.lay(30, whole)
+		s.run()
+		assert.Equal(t, []string{"unchanged", "unchanged", "0"}, []string{state("K01"), state("K29"), s.one(`SELECT sum(gone_at) FROM catalog_products`)})
+
+		s.lay(10, whole)
+		total := s.run()
+		assert.EqualValues(t, 1, total.Counts["list_shrunk.shop"])
+		assert.Zero(t, total.Counts["products_gone"])
+		assert.Equal(t, "unchanged", state("K29"))
+
+		s.lay(30, func(int) string { return "" })
+		total = s.run()
+		assert.EqualValues(t, 1, total.Counts["sites_held"], "all pages answer 404")
+		assert.Less(t, len(s.asked("shop.example")), 200)
+	})
+}
+
+// A site whose list cannot be read has failed.
+func TestListThatCannotBeRead(t *testing.T) {
+	for name, lay := range map[string]func(s *shop){
+		"the only list page answers 404":            func(s *shop) { delete(s.pages, "/") },
+		"the first list page names no product":      func(s *shop) { s.pages["/"] = "<p>Welcome to our new shop" },
+		"all that the list names is of other hosts": func(s *shop) { s.pages["/"] = "<a class=p href=https://elsewhere.example/>x</a>" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t, "", shopFile)
+			s.lay(3, whole)
+			s.run()
+			lay(s)
+			total := s.run()
+			assert.Equal(t, map[string]int64{"sites": 1, "sites_failed": 1, "products_gone": 0}, counted(total, "sites", "sites_failed", "products_gone"))
+			assert.Contains(t, s.kinds(), "no_list")
+			s.lay(3, whole)
+			total = s.run()
+			assert.Equal(t, map[string]int64{"sites_failed": 0, "products_unchanged": 3}, counted(total, "sites_failed", "products_unchanged"))
+			assert.NotContains(t, s.kinds(), "no_list")
+		})
+	}
+}
+
+func TestFieldThatNeverMatches(t *testing.T) {
+	s := newShop(t, "", shopFile)
+	s.lay(5, func(i int) string { return strings.ReplaceAll(whole(i), "class=label", "class=tag") })
+	total := s.run()
+	assert.EqualValues(t, 5, total.Counts["products_saved"])
+	assert.EqualValues(t, 1, total.Counts[NeverMatched+"shop.label"])
+	assert.Zero(t, total.Counts[NeverMatched+"shop.price"])
+}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -38,13 +39,14 @@ type catalogOptions struct {
 	ListFetchers, ListParsers, DetailFetchers, DetailParsers, Savers int
 	QueueLength, StopAfterKnown                                      int
 	DemoEdition                                                      int
+	History                                                          latest
 
 	loaded []catalog.Site
 }
 
 func catalogJob() job {
 	own := []string{"db", "force", "sites", "contact", "list-fetchers", "list-parsers", "detail-fetchers", "detail-parsers", "savers",
-		"queue-length", "stop-after-known", "demo-changes"}
+		"queue-length", "stop-after-known", "demo-changes", "history"}
 	return job{name: catalog.Job, flags: slices.Concat(crawling, own), sql: true, counts: "products_saved", unit: "products", run: runCatalog,
 		live: [][2]string{{"list_pages_fetched", "lists"}, {"product_urls_found", "found"}, {"detail_pages_fetched", "fetched"},
 			{"products_saved", "saved"}, {"failed_tasks", "failed"}},
@@ -74,6 +76,7 @@ func (c *catalogOptions) define(f *flag.FlagSet) {
 	f.IntVar(&c.Savers, "savers", 1, "workers that write products to the database, each site")
 	f.IntVar(&c.QueueLength, "queue-length", 64, "tasks that wait in front of each stage")
 	f.IntVar(&c.StopAfterKnown, "stop-after-known", 0, "stop listing after so many pages without a new product; 0: read the whole list")
+	f.Var(&c.History, "history", "print the latest changes of values that products had, newest first, of one site in --history=SITE, of one product and what is kept of it in --history=SITE/KEY")
 	f.IntVar(&c.DemoEdition, "demo-changes", 0, "with --web=demo: how often every tenth simulated product has changed")
 }
 
@@ -95,7 +98,7 @@ func checkCatalog(o *Options) error {
 		return usagef("--demo-changes=%d: use 0 to 9", c.DemoEdition)
 	case c.Contact != "" && !strings.Contains(c.Contact, "@") && !strings.HasPrefix(c.Contact, "https://") && !strings.HasPrefix(c.Contact, "http://"):
 		return usagef("--contact=%s: use a URL or a mail address", c.Contact)
-	case c.Contact == "" && o.Web == "live" && o.ConnectTo == "":
+	case c.Contact == "" && o.Web == "live" && o.ConnectTo == "" && !c.History.asked:
 		return usagef("--job=catalog asks real sites, which want to know whom: add --contact=URL, or --web=demo")
 	}
 	return c.load(o.Web == "demo")
@@ -140,6 +143,9 @@ func runCatalog(ctx context.Context, o Options, stdout, stderr io.Writer) (err e
 	if o.DB, err = takePassword(o.DB); err != nil {
 		return err
 	}
+	if o.Catalog.History.asked {
+		return printHistory(ctx, o, stdout)
+	}
 	if o.Web == "demo" {
 		if err := notice(o, stderr, "demo_hurries", "Demo: simulated sites (demo data); pauses between requests are turned off for them"); err != nil {
 			return err
@@ -181,16 +187,71 @@ func takePassword(dsn string) (string, error) {
 	return u.String(), os.Setenv("PGPASSWORD", password)
 }
 
+// printHistory prints what products had before.
+func printHistory(ctx context.Context, o Options, stdout io.Writer) error {
+	asked := o.Catalog.History.session
+	if file, missing := db.Missing(o.DB); missing {
+		return usagef("--history: no run has used %s: add the --db of the runs that saved the products", file)
+	}
+	d, err := db.Open(ctx, o.DB)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }() // it is only read from
+	if err := catalog.Migrate(ctx, d); err != nil {
+		return err
+	}
+	site, key, _ := strings.Cut(asked, "/")
+	product, changes, err := catalog.History(ctx, d, site, key)
+	if errors.Is(err, catalog.ErrNoProduct) {
+		return usagef("--history=%s: %w", asked, catalog.ErrNoProduct)
+	}
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	if product != nil {
+		b.WriteString(product.Text())
+	}
+	fmt.Fprintf(&b, "%d changes\n", len(changes))
+	for _, c := range changes {
+		b.WriteString(c.Text())
+	}
+	_, err = io.WriteString(stdout, b.String())
+	return err
+}
+
+// inWords are alerts by the beginning of the count that stands for them; what
+// follows it is the site, or the site and a field.
+var inWords = []struct{ count, text string }{
+	{catalog.NeverMatched, "field {field} is on none of the pages; is its selector right?"},
+	{catalog.Unreadable, "field {field} cannot be read on {n} pages; the dead letters of kind unreadable_field say why"},
+	{catalog.Collided, "{n} pages have the key of another page with other values; the dead letters of kind key_collision name them"},
+	{catalog.ListShrunk, "its list no longer names more than half of the products, so none was called gone; is all of it read?"},
+}
+
 // extendCatalog says in words what is wrong with a site's file.
-func extendCatalog(_ context.Context, _ store.Store, report *ledger.Report) error {
-	for name := range report.Counts {
-		of, ok := strings.CutPrefix(name, catalog.StoppedMatching)
-		if !ok {
-			continue
+func extendCatalog(ctx context.Context, s store.Store, report *ledger.Report) error {
+	for name, n := range report.Counts {
+		for _, w := range inWords {
+			of, ok := strings.CutPrefix(name, w.count)
+			if !ok {
+				continue
+			}
+			site, field, _ := strings.Cut(of, ".")
+			report.Alerts = append(report.Alerts, "site "+site+": "+strings.NewReplacer("{field}", field, "{n}", strconv.FormatInt(n, 10)).Replace(w.text))
+			delete(report.Counts, name)
 		}
-		site, field, _ := strings.Cut(of, ".")
-		report.Alerts = append(report.Alerts, fmt.Sprintf("site %s: field %s no longer matches on many pages; has the site a new layout?", site, field))
-		delete(report.Counts, name)
+	}
+	if report.Counts[catalog.SitesFailed] > 0 {
+		for d, err := range ledger.ListDeadLetters(ctx, s, catalog.Job, report.RunID) {
+			if err != nil {
+				return err
+			}
+			if d.Input.URL == "" {
+				report.Alerts = append(report.Alerts, fmt.Sprintf("site %s: %s", d.Input.Source, d.Error))
+			}
+		}
 	}
 	slices.Sort(report.Alerts)
 	return nil

@@ -1,7 +1,13 @@
 package pipeline
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -11,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/catalog"
 )
 
@@ -80,4 +87,86 @@ func TestLiveText(t *testing.T) {
 	for _, c := range catalogJob().live {
 		assert.Contains(t, names, c[0])
 	}
+}
+
+// catalogRun gives the program on a site whose pages the test lays out.
+func catalogRun(t *testing.T, pages map[string]string, file string) (run func(args ...string) (code int, report ledger.Report, stdout, stderr string)) {
+	t.Helper()
+	emptyEnv(t)
+	resetBeam(t)
+	sim := webtest.New(webtest.Options{})
+	sim.Handle("shop.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, ok := pages[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, text)
+	}))
+	require.NoError(t, sim.Start())
+	t.Cleanup(func() { assert.NoError(t, sim.Close()) })
+	sites, store := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(sites, "shop.yaml"), []byte(file), 0o600))
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(ca, sim.CAPEM(), 0o600))
+	t.Setenv("SSL_CERT_FILE", ca)
+	out := filepath.Join(t.TempDir(), "report.json")
+	dsn := "sqlite://" + filepath.Join(t.TempDir(), "catalog.db")
+	return func(args ...string) (int, ledger.Report, string, string) {
+		var stdout, stderr bytes.Buffer
+		args = append([]string{"--job=catalog", "--runner=direct", "--store=" + store, "--db=" + dsn, "--sites=" + sites, "--connect-to=" + sim.Addr(), "--host-delay=0s", "--report=" + out}, args...)
+		code := Main(args, &stdout, &stderr)
+		b, err := os.ReadFile(out)
+		require.NoError(t, err, stderr.String())
+		var report ledger.Report
+		require.NoError(t, json.Unmarshal(b, &report))
+		return code, report, stdout.String(), stderr.String()
+	}
+}
+
+// A catalog that could not be crawled has failed, and says why; what a run
+// changed can be looked up.
+func TestCatalogThatFails(t *testing.T) {
+	pages := map[string]string{"/robots.txt": ""}
+	run := catalogRun(t, pages, `{name: shop, list: {url: "https://shop.example/list", product_link: {selector: a}}, key: id,
+		fields: {id: {selector: "#id"}, price: {selector: .price, type: number}, label: {selector: .label, optional: true}}}`)
+	code, report, _, stderr := run()
+	assert.Equal(t, ExitFailed, code)
+	assert.Equal(t, ledger.Failed, report.State)
+	assert.Contains(t, stderr, "shop: its first list page cannot be read: https://shop.example/list: the site answers with status 404")
+	require.Len(t, report.Alerts, 1)
+	assert.Contains(t, report.Alerts[0], "site shop: its first list page cannot be read")
+
+	lay := func(class, price string) {
+		var list strings.Builder
+		for i := range 6 {
+			fmt.Fprintf(&list, "<a href=/p/%d>x</a>", i)
+			pages[fmt.Sprint("/p/", i)] = fmt.Sprintf("<p id=id>K%d<p class=%s>%s", i, class, price)
+		}
+		pages["/list"] = list.String()
+	}
+	lay("price", "5.50")
+	code, report, _, stderr = run()
+	assert.Equal(t, ExitOK, code, stderr)
+	assert.Equal(t, []string{"site shop: field label is on none of the pages; is its selector right?"}, report.Alerts)
+	lay("price", "6.50")
+	code, _, _, stderr = run()
+	assert.Equal(t, ExitOK, code, stderr)
+	lay("cost", "7.50")
+	code, report, _, stderr = run()
+	assert.Equal(t, ExitFailed, code)
+	assert.Contains(t, stderr, "3 product pages in a row lack a field that they should have")
+	assert.Contains(t, stderr, "mend fields.price in the site's file")
+	assert.Equal(t, ledger.Failed, report.State)
+	assert.EqualValues(t, 1, report.Counts["sites_held"])
+
+	code, _, stdout, stderr := run("--history=shop/K3")
+	assert.Equal(t, ExitOK, code, stderr)
+	assert.Regexp(t, `^shop/K3  changed\n  https://shop\.example/p/3\n  first seen .*\n  id +"K3"\n  price +6\.5\n1 changes\n\S+  shop/K3  price: 5\.5 -> 6\.5  \(run \S+\)\n$`, stdout)
+	_, _, stdout, _ = run("--history")
+	assert.Contains(t, stdout, "6 changes\n")
+	code, _, _, stderr = run("--history=shop/none")
+	assert.Equal(t, ExitUsage, code)
+	assert.Contains(t, stderr, "no product of it")
 }

@@ -428,6 +428,8 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (
 		state, result = ledger.Failed, errLanesLost
 	case total.KeptNothing(run.Job):
 		state, result = ledger.Failed, ledger.KeptNothingError(ctx, s, run.Job, run.RunID)
+	case total.Unmet(run.Job):
+		state, result = ledger.Failed, ledger.UnmetError(ctx, s, run.Job, run.RunID)
 	}
 	run.State, run.FinishedAt = state, time.Now()
 	report := ledger.BuildReport(run, total, run.FinishedAt, lanes...)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"path"
@@ -75,6 +76,30 @@ func KeptNothingError(ctx context.Context, s store.Store, job, runID string) err
 		}
 	}
 	return fmt.Errorf("nothing that the run brought could be kept (%s): see to the store, and run the same command again, which does what is missing", reason)
+}
+
+// Unmet says of a run of the job that came to its end that it failed all the
+// same: sources of it, such as a catalog's sites, could not be crawled as they should.
+func (t Tally) Unmet(job string) bool {
+	// A site that is held brings nothing until a person has mended its file.
+	return job == "catalog" && (t.Counts["sites_held"] > 0 || t.Counts["sites"] > 0 && t.Counts["sites_failed"] == t.Counts["sites"])
+}
+
+// UnmetError is why such a run failed, by the dead letters of its sources.
+func UnmetError(ctx context.Context, s store.Store, job, runID string) error {
+	var why []error
+	for d, err := range ListDeadLetters(ctx, s, job, runID) {
+		switch {
+		case err != nil:
+			why = append(why, err)
+		case d.Input.Source != "" && d.Input.URL == "":
+			why = append(why, fmt.Errorf("%s: %s", d.Input.Source, d.Error))
+		}
+	}
+	if len(why) == 0 {
+		return errors.New("the run did not do what it was for: see its dead letters")
+	}
+	return errors.Join(why...)
 }
 
 // Minus is what was added to o to make t: of requests and store calls only,

@@ -46,7 +46,7 @@ func told(o Options) any {
 // own are the flags that the launcher alone needs.
 var own = map[string]string{
 	"job": "chooses the graph", "runner": "is where the graph goes", "env": "is filled into --store and --db", "config": "is read into the others",
-	"until": "runs no graph", "dry-run": "runs no graph", "explain": "runs no graph", "diff": "runs no graph", "purge-provider": "runs no graph",
+	"until": "runs no graph", "dry-run": "runs no graph", "explain": "runs no graph", "diff": "runs no graph", "history": "runs no graph", "purge-provider": "runs no graph",
 	"enable-provider": "runs no graph", "purge-expired": "runs no graph", "as-of": "runs no graph",
 	"report": "is written by the launcher", "progress": "is shown by the launcher", "strict": "is about the exit code",
 	"watch": "is the launcher's loop, or the graph's own interval", "streaming": "chooses the graph", "shared-filesystem": "lets --store be a directory",

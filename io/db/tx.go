@@ -33,10 +33,12 @@ func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
 			return err
 		}
 		err := d.try(ctx, do)
-		if errors.Is(err, errNotNow) && ctx.Err() == nil {
+		switch {
+		case err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+			return errors.Join(ctx.Err(), err) // a driver may name what the end of ctx did to its connection instead
+		case errors.Is(err, errNotNow) && ctx.Err() == nil:
 			continue
-		}
-		if err == nil || !Contended(err) || ctx.Err() != nil {
+		case err == nil || !Contended(err) || ctx.Err() != nil:
 			return err
 		}
 		if time.Since(start) > patience {

@@ -163,7 +163,7 @@ func TestCatalogThatFails(t *testing.T) {
 
 	code, _, stdout, stderr := run("--history=shop/K3")
 	assert.Equal(t, ExitOK, code, stderr)
-	assert.Regexp(t, `^shop/K3  changed\n  https://shop\.example/p/3\n  first seen .*\n  id +"K3"\n  price +6\.5\n1 changes\n\S+  shop/K3  price: 5\.5 -> 6\.5  \(run \S+\)\n$`, stdout)
+	assert.Regexp(t, `^shop/K3  (?:un)?changed\n  https://shop\.example/p/3\n  first seen .*\n  id +"K3"\n  price +6\.5(?:  \(an earlier value: .*\))?\n1 changes\n\S+  shop/K3  price: 5\.5 -> 6\.5  \(run \S+\)\n$`, stdout)
 	_, _, stdout, _ = run("--history")
 	assert.Contains(t, stdout, "6 changes\n")
 	code, _, _, stderr = run("--history=shop/none")

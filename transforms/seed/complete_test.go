@@ -1,6 +1,8 @@
 package seed_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
@@ -391,5 +394,36 @@ func TestLanes(t *testing.T) {
 	}
 	if _, err := j.store.Head(t.Context(), raw); err != nil || total.Store["put"] == 0 {
 		t.Errorf("store calls %v, %v", total.Store, err)
+	}
+}
+
+// keeping is a store that does not let go of dead letters.
+type keeping struct{ store.Store }
+
+func (s keeping) Delete(ctx context.Context, key string) error {
+	if strings.HasPrefix(key, "dead-letters/") {
+		return errors.New("not permitted")
+	}
+	return s.Store.Delete(ctx, key)
+}
+
+// A mark says that nothing is left to do: where the dead letter of an earlier
+// failure cannot be removed, the domain stays open, and the next run removes it.
+func TestDeadLetterThatCannotBeRemoved(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://kind-urlset-1.com"))
+	mend := j.spoil(out(raw, "kind-urlset-1.com", "domain_metadata.json"))
+	j.run()
+	mend()
+	j.wrap = func(s store.Store) store.Store { return keeping{s} }
+	j.run()
+	if l := j.letters(); len(l) != 1 || l[0].Kind != "store_failed" || j.done(raw, "kind-urlset-1.com") || j.exists(raw+".success") {
+		t.Fatalf("done %v with dead letters %+v, want it open", j.done(raw, "kind-urlset-1.com"), l)
+	}
+	j.wrap = nil
+	j.run()
+	if l := j.letters(); len(l) != 0 || !j.done(raw, "kind-urlset-1.com") || !j.exists(raw+".success") {
+		t.Errorf("dead letters left %+v, done %v", l, j.done(raw, "kind-urlset-1.com"))
 	}
 }

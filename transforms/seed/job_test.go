@@ -49,8 +49,9 @@ type job struct {
 	cfg   seed.Config
 	runs  int
 	runID string
-	log   []map[string]any // of the last run
-	cause error            // that stopped the last run
+	log   []map[string]any              // of the last run
+	cause error                         // that stopped the last run
+	wrap  func(store.Store) store.Store // what the worker has in place of its store
 }
 
 func newJob(t *testing.T, o webtest.Options) *job {
@@ -125,6 +126,9 @@ func (j *job) run() ledger.Tally {
 	w, err := lane.Open(j.t.Context(), cfg.Lane)
 	os.Stderr = stderr
 	must(j.t, err)
+	if j.wrap != nil {
+		w.Store = j.wrap(w.Store)
+	}
 	p, s := beam.NewPipelineWithRoot()
 	graph(s, cfg)
 	_, err = beam.Run(j.t.Context(), "direct", p)

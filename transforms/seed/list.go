@@ -5,15 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"golang.org/x/sync/errgroup"
 )
 
 func init() {
@@ -78,22 +81,46 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 			cmp.Compare(a.raw.Sequence, b.raw.Sequence),
 			strings.Compare(a.raw.Key, b.raw.Key))
 	})
+	if cfg.ForceID != "" { // which run wrote a mark is not in a listing
+		if err := cfg.keepOwn(ctx, s, done); err != nil {
+			return l, err
+		}
+	}
 	for _, m := range found {
 		l.Listed++
 		if done[m.raw.Key] {
-			holds, err := cfg.marked(ctx, s, m.raw.Key)
-			if err != nil {
-				return l, fmt.Errorf("reading the mark of %s: %w", m.raw.Key, err)
-			}
-			if holds {
-				l.Skipped++
-				l.Done = append(l.Done, m.raw.Key)
-				continue
-			}
+			l.Skipped++
+			l.Done = append(l.Done, m.raw.Key)
+			continue
 		}
 		l.Files = append(l.Files, File{Key: m.raw.Key, ETag: m.o.ETag, Size: m.o.Size})
 	}
 	return l, nil
+}
+
+// marksAtOnce is how many marks are looked at together.
+const marksAtOnce = 16
+
+// keepOwn leaves of the files that have a mark those whose mark is of this forced run.
+func (c Config) keepOwn(ctx context.Context, s store.Store, done map[string]bool) error {
+	var looks errgroup.Group
+	looks.SetLimit(marksAtOnce)
+	var mu sync.Mutex
+	for key := range maps.Clone(done) {
+		looks.Go(func() error {
+			holds, err := c.marked(ctx, s, key)
+			if err != nil {
+				return fmt.Errorf("reading the mark of %s: %w", key, err)
+			}
+			if !holds {
+				mu.Lock()
+				delete(done, key)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	return looks.Wait()
 }
 
 func mark(key string) (hive.Raw, string, bool) {

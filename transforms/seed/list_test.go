@@ -153,3 +153,21 @@ func TestListRawPages(t *testing.T) {
 		t.Errorf("%d files, last %v", len(l.Files), l.Files[len(l.Files)-1])
 	}
 }
+
+// A listing shows which files are marked: nothing else is asked of the store.
+func TestListRawLooksAtNoMark(t *testing.T) {
+	var keys []string
+	for n := range 40 {
+		file := fmt.Sprintf("%sraw_%04d.json", day, n)
+		keys = append(keys, file, file+".success")
+	}
+	var calls store.Calls
+	l, err := seed.ListRaw(t.Context(), store.Counted(memory(t, keys...), &calls), seed.Config{})
+	must(t, err)
+	if l.Skipped != 40 || len(l.Files) != 0 {
+		t.Errorf("%d skipped, %d open; want 40, 0", l.Skipped, len(l.Files))
+	}
+	if n := calls.Snapshot()["head"]; n != 0 {
+		t.Errorf("%d heads for 40 files that are done, want 0", n)
+	}
+}

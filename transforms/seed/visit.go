@@ -244,15 +244,16 @@ func (l *laneRun) keep(ctx context.Context, r *result, wi *wish, got findings) {
 }
 
 // markDone says that a partition's metadata object key is whole, and that no older
-// run's dead letter about it holds any more.
+// run's dead letter about it holds any more. The letter goes first: nobody looks at
+// a marked domain again, so one that stayed would stay for good.
 func markDone(ctx context.Context, w *lane.Worker, cfg Config, key, id, name string) error {
+	if err := w.Forgive(ctx, letterOfDomain(cfg, key, id, name)); err != nil {
+		return fmt.Errorf("removing the dead letter of an earlier failure: %w", err)
+	}
 	if err := store.Retry(ctx, func() error {
 		return w.Store.Put(ctx, key+hive.Success, strings.NewReader(""), cfg.marker())
 	}); err != nil {
 		return fmt.Errorf("writing %s: %w", key+hive.Success, err)
-	}
-	if err := w.Forgive(ctx, letterOfDomain(cfg, key, id, name)); err != nil {
-		w.Log.Warn("dead_letter_stays", "domain_id", id, "error", ledger.Redact(err.Error()))
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func Retryable(err error) bool {
 		return status >= 500 && status != http.StatusNotImplemented ||
 			status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 	}
-	if transientCode(err) || errors.Is(err, errCut) {
+	if transientCode(err) || errors.Is(err, errCut) || errors.Is(err, errNotNow) {
 		return true
 	}
 	var send *smithyhttp.RequestSendError

@@ -136,9 +136,10 @@ type Stats struct {
 // share it. It is safe for concurrent use.
 type Client struct {
 	// Allow, when set, is asked before each request is sent; redirects and retries
-	// too. It may wait. Its error keeps the request from being sent. Set it before
-	// the first one.
-	Allow func(context.Context) error
+	// too: when its turn has come, when it may wait, and when its connection has
+	// been made, when it may not. Its error keeps the request from being sent. Set
+	// it before the first one.
+	Allow func(ctx context.Context, wait bool) error
 
 	cfg       Config
 	guard     guard
@@ -228,22 +229,29 @@ func New(cfg Config) (*Client, error) {
 	}
 	var onlyHTTP1 http.Protocols // for two or three requests a host, HTTP/2 costs more than it saves
 	onlyHTTP1.SetHTTP1(true)
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		switch {
+		case cfg.ConnectTo != "" && cfg.Resolver != "":
+			host, _, _ := net.SplitHostPort(addr)          // net/http made it
+			_, port, _ := net.SplitHostPort(cfg.ConnectTo) // Validate has seen it
+			if _, err := netip.ParseAddr(host); err != nil {
+				host = strings.TrimSuffix(host, ".") + "." // no search list
+			}
+			return simulated.DialContext(ctx, network, net.JoinHostPort(host, port))
+		case cfg.ConnectTo != "":
+			return unguarded.DialContext(ctx, network, cfg.ConnectTo)
+		case ctx.Value(proxyKey{}) != nil:
+			return unguarded.DialContext(ctx, network, addr)
+		}
+		return guarded.DialContext(ctx, network, addr)
+	}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			switch {
-			case cfg.ConnectTo != "" && cfg.Resolver != "":
-				host, _, _ := net.SplitHostPort(addr)          // net/http made it
-				_, port, _ := net.SplitHostPort(cfg.ConnectTo) // Validate has seen it
-				if _, err := netip.ParseAddr(host); err != nil {
-					host = strings.TrimSuffix(host, ".") + "." // no search list
-				}
-				return simulated.DialContext(ctx, network, net.JoinHostPort(host, port))
-			case cfg.ConnectTo != "":
-				return unguarded.DialContext(ctx, network, cfg.ConnectTo)
-			case ctx.Value(proxyKey{}) != nil:
-				return unguarded.DialContext(ctx, network, addr)
+			conn, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
 			}
-			return guarded.DialContext(ctx, network, addr)
+			return &asking{Conn: conn}, nil
 		},
 		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, r *http.Response) error {
 			if r.StatusCode != http.StatusOK {

@@ -446,7 +446,10 @@ func TestAllow(t *testing.T) {
 			got = nil
 			c := client(t, Config{AllowPrivate: true, RetryBackoff: 1})
 			asked := 0
-			c.Allow = func(context.Context) error {
+			c.Allow = func(_ context.Context, wait bool) error {
+				if !wait {
+					return nil
+				}
 				if asked++; asked > allowed {
 					return no
 				}
@@ -464,5 +467,44 @@ func TestAllow(t *testing.T) {
 				t.Errorf("%s, %d allowed: %d requests counted", path, allowed, n)
 			}
 		}
+	}
+}
+
+// A process that is suspended while it connects sends nothing when it wakes up,
+// before it is allowed to again.
+func TestAllowedWhenTheConnectionIsMade(t *testing.T) {
+	var got []string
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.URL.Path) })
+	c := client(t, Config{AllowPrivate: true})
+	no := errors.New("not now")
+	var asked []bool
+	var answers []error
+	c.Allow = func(_ context.Context, wait bool) error {
+		asked = append(asked, wait)
+		err := answers[0]
+		if len(answers) > 1 {
+			answers = answers[1:]
+		}
+		return err
+	}
+	get := func(path string, allow ...error) error {
+		asked, got, answers = nil, nil, allow
+		_, err := c.Get(t.Context(), Request{URL: s.URL + path})
+		return err
+	}
+	for _, path := range []string{"/a", "/b"} { // over a new connection, and over the one that is there
+		before := c.Stats().Requests
+		if err := get(path, nil, nil, no, no); !errors.Is(err, no) || len(got) != 0 || !asked[len(asked)-1] {
+			t.Errorf("%s: %v; sent %v, asked %v", path, err, got, asked)
+		}
+		if n := c.Stats().Requests; n != before {
+			t.Errorf("%s: %d requests counted", path, n-before)
+		}
+		if err := get(path, nil, nil, no, nil); err != nil || fmt.Sprint(got) != "["+path+"]" {
+			t.Errorf("%s: %v; sent %v", path, err, got)
+		}
+	}
+	if err := get("/c", nil, no, nil); err != nil || fmt.Sprint(got) != "[/c]" || fmt.Sprint(asked) != "[true false true false false]" {
+		t.Errorf("suspended while it waited for its turn: %v; sent %v, asked %v", err, got, asked)
 	}
 }

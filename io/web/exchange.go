@@ -2,15 +2,18 @@ package web
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -147,8 +150,13 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 		return nil, 0, err
 	}
 	defer c.slots.release()
-	if err := c.pace.wait(ctx); err != nil {
-		return nil, 0, err
+	for first := true; first || !c.allowed(ctx); first = false { // others may have waited too: each keeps the pace
+		if err := c.waitAllowed(ctx); err != nil {
+			return nil, 0, err
+		}
+		if err := c.pace.wait(ctx); err != nil {
+			return nil, 0, err
+		}
 	}
 	if r.Ready != nil {
 		r.Ready()
@@ -156,16 +164,84 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 			return nil, 0, err
 		}
 	}
-	if c.Allow != nil {
-		if err := c.Allow(ctx); err != nil {
-			return nil, 0, &notAllowed{err}
+	for {
+		resp, hold, err := c.send(ctx, u, header, r, left)
+		if !errors.Is(err, errNotSent) || ctx.Err() != nil {
+			return resp, hold, err
+		}
+		if err := c.waitAllowed(ctx); err != nil {
+			return nil, 0, err
 		}
 	}
+}
 
+// allowed says whether a request may be sent now.
+func (c *Client) allowed(ctx context.Context) bool {
+	return c.Allow == nil || c.Allow(ctx, false) == nil
+}
+
+func (c *Client) waitAllowed(ctx context.Context) error {
+	if c.Allow == nil {
+		return nil
+	}
+	if err := c.Allow(ctx, true); err != nil {
+		return &notAllowed{err}
+	}
+	return nil
+}
+
+// errNotSent means that a request was not sent, because it was no longer allowed
+// when its connection had been made.
+var errNotSent = errors.New("it was not allowed when its connection had been made")
+
+// asking is a connection that asks before it writes for a request.
+type asking struct {
+	net.Conn
+	ask atomic.Pointer[func() error]
+}
+
+func (c *asking) Write(p []byte) (int, error) {
+	if ask := c.ask.Load(); ask != nil {
+		if err := (*ask)(); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+// ask sets what a connection asks from now on.
+func ask(conn net.Conn, first func() error) {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	if c, ok := conn.(*asking); ok {
+		c.ask.Store(&first)
+	}
+}
+
+// send sends one request and reads the answer.
+func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration) (_ *Response, hold time.Duration, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, *left)
 	defer cancel()
 	start := time.Now()
-	defer func() { *left -= time.Since(start) }()
+	var refused atomic.Bool
+	defer func() {
+		if !refused.Load() {
+			*left -= time.Since(start)
+		}
+	}()
+	if c.Allow != nil {
+		outer := ctx
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+			ask(info.Conn, func() error {
+				if !c.allowed(outer) { // the process may have been suspended since it began to connect
+					refused.Store(true)
+					return errNotSent
+				}
+				return nil
+			})
+		}})
+	}
 	if c.proxy != nil {
 		via, err := c.proxy(u)
 		if err != nil {
@@ -179,6 +255,13 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 		Body: io.NopCloser(strings.NewReader("")), TransferEncoding: sentOnce}).WithContext(ctx)
 	c.requests.Add(1)
 	answer, err := c.transport.RoundTrip(req)
+	if refused.Load() {
+		c.requests.Add(-1)
+		if err == nil {
+			_ = answer.Body.Close() // of a reader: nothing is lost with its error
+		}
+		return nil, 0, errNotSent
+	}
 	if err != nil {
 		return nil, 0, orDone(ctx, err)
 	}

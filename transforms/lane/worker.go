@@ -92,8 +92,8 @@ func Open(ctx context.Context, cfg Config) (*Worker, error) {
 	runLeases.Lock()
 	w.lease = runLeases.of[cfg.RunID]
 	runLeases.Unlock()
-	w.Store = store.Guarded(store.Counted(s, w.calls), func(ctx context.Context) error { return w.allowed(ctx, true) })
-	client.Allow = func(ctx context.Context) error { return w.allowed(ctx, true) }
+	w.Store = store.Guarded(store.Counted(s, w.calls), w.allowed)
+	client.Allow = w.allowed
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if cfg.Leases { // this process may have been started for a run that is over
 		if err := w.obey(ctx); err != nil {

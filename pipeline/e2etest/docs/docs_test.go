@@ -166,6 +166,7 @@ func TestKilled(t *testing.T) {
 			}
 			code, out := run(t, w.ca, w.args(store, at)...)
 			require.Equal(t, 0, code, out)
+			require.NotContains(t, out, "lease_waits", "the leases of a dead process are taken over at once")
 			require.Equal(t, want, content(t, at))
 			asked, before := map[string]int{}, map[string]time.Time{}
 			for _, r := range w.Requests() {

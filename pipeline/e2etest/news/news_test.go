@@ -97,7 +97,8 @@ func TestKilled(t *testing.T) {
 				rig.Eventually(t, "some requests", time.Minute, func() bool { return len(w.Requests()) >= requests })
 				c.Kill(t)
 			}
-			w.run(t, store, at, nil)
+			out := w.run(t, store, at, nil)
+			assert.NotContains(t, out, "lease_waits", "the leases of a dead process are taken over at once")
 			assert.Equal(t, want, content(t, at))
 			asked, again := map[string]int{}, 0
 			for _, r := range w.Requests() {

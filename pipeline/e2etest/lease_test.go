@@ -1,0 +1,164 @@
+//go:build e2e
+
+package e2etest
+
+import (
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store/storetest"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+)
+
+// versions are the objects of a store with their versions, but those of runs.
+func versions(t *testing.T, url string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for o, err := range rig.Open(t, url).List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(o.Key, "runs/") {
+			all[o.Key] = o.ETag
+		}
+	}
+	return all
+}
+
+// A process that is suspended for longer than its lease lasts finds, when it wakes
+// up, that another run took it over: it sends nothing more and writes nothing more.
+func TestSuspendedPastItsLease(t *testing.T) {
+	b := generate(90, steadyKinds)
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 20 * time.Millisecond})
+	dir := rig.Directory(t, b.files)
+	first := start(t, w, dir, "--lease-ttl=2s", "--concurrency=16")
+	rig.Eventually(t, "the first run's requests", time.Minute, func() bool { return len(w.Requests()) >= 60 || first.Ended() })
+	if err := first.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2500 * time.Millisecond) // the lease of a suspended process expires
+	run(t, w, dir)
+	complete, requests := versions(t, dir), len(w.Requests())
+	if err := first.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if code := first.Wait(t, 20*time.Second); code != 1 || !strings.Contains(first.Output(t), "lease_lost") {
+		t.Errorf("the suspended run: exit code %d, want 1 and lease_lost\n%s", code, rig.Tail(first.Output(t)))
+	}
+	if n := len(w.Requests()) - requests; n != 0 {
+		t.Errorf("the suspended run sent %d requests when it woke up, first %s%s", n, w.Requests()[requests].Host, w.Requests()[requests].Path)
+	}
+	after := versions(t, dir)
+	for key, etag := range after {
+		if complete[key] != etag {
+			t.Errorf("%s was written when the suspended run woke up", key)
+		}
+	}
+	if len(after) != len(complete) {
+		t.Errorf("%d objects, %d before the suspended run woke up", len(after), len(complete))
+	}
+}
+
+// Nobody took the lease of a suspended process over: it goes on.
+func TestSuspendedAlone(t *testing.T) {
+	b := generate(60, steadyKinds)
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 10 * time.Millisecond})
+	dir := rig.Directory(t, b.files)
+	c := start(t, w, dir, "--lease-ttl=1s", "--concurrency=16")
+	rig.Eventually(t, "some requests", time.Minute, func() bool { return len(w.Requests()) >= 40 || c.Ended() })
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := c.Cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(1500 * time.Millisecond)
+	}
+	if code := c.Wait(t, time.Minute); code != 0 || !strings.Contains(c.Output(t), "lease_renewed") {
+		t.Errorf("exit code %d, want 0 and lease_renewed\n%s", code, rig.Tail(c.Output(t)))
+	}
+	rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))
+}
+
+// A store that does not answer for longer than the lease lasts holds a run up; it
+// goes on when it answers again, with nothing lost, and sends nothing meanwhile.
+func TestStoreAnswersLate(t *testing.T) {
+	s3 := storetest.StartVersity(t)
+	late := startLate(t, strings.TrimPrefix(s3.Endpoint, "http://"))
+	b := generate(60, steadyKinds)
+	url := "s3://" + s3.Bucket + "/late?endpoint=http://" + late.addr + "&region=us-east-1"
+	reference := "s3://" + s3.Bucket + "/reference?endpoint=" + s3.Endpoint + "&region=us-east-1"
+	rig.Put(t, url, b.files)
+	rig.Put(t, reference, b.files)
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 10 * time.Millisecond})
+	run(t, w, reference)
+	w.ResetLog()
+	c := start(t, w, url, "--lease-ttl=2s", "--concurrency=16")
+	rig.Eventually(t, "some requests", time.Minute, func() bool { return len(w.Requests()) >= 40 || c.Ended() })
+	late.hold()
+	time.Sleep(3 * time.Second) // past the lease
+	before := len(w.Requests())
+	time.Sleep(3 * time.Second)
+	if n := len(w.Requests()) - before; n != 0 {
+		t.Errorf("%d requests were sent while it was not known whose the lease was", n)
+	}
+	late.release()
+	if code := c.Wait(t, time.Minute); code != 0 || !strings.Contains(c.Output(t), "lease_unsure") || !strings.Contains(c.Output(t), "lease_renewed") {
+		t.Errorf("exit code %d, want 0, lease_unsure and lease_renewed\n%s", code, rig.Tail(c.Output(t)))
+	}
+	rig.Same(t, rig.Objects(t, url), rig.Objects(t, reference))
+}
+
+// late is a way to a server on which everything can be held back.
+type late struct {
+	addr string
+	mu   sync.RWMutex
+}
+
+func (l *late) hold()    { l.mu.Lock() }
+func (l *late) release() { l.mu.Unlock() }
+
+func startLate(t *testing.T, to string) *late {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	l := &late{addr: listener.Addr().String()}
+	forward := func(to, from net.Conn) {
+		defer func() { _ = to.Close() }()
+		_, _ = io.Copy(writer{l, to}, from) // ends with either side
+	}
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			go forward(out, in)
+			go forward(in, out)
+		}
+	}()
+	return l
+}
+
+type writer struct {
+	late *late
+	conn net.Conn
+}
+
+func (w writer) Write(p []byte) (int, error) {
+	w.late.mu.RLock()
+	defer w.late.mu.RUnlock()
+	return w.conn.Write(p)
+}

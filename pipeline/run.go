@@ -431,6 +431,9 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (
 	case total.Unmet(run.Job):
 		state, result = ledger.Failed, ledger.UnmetError(ctx, s, run.Job, run.RunID)
 	}
+	if err := store.Sync(ctx, s); err != nil { // first: a run that is done is kept
+		return fail(err)
+	}
 	run.State, run.FinishedAt = state, time.Now()
 	report := ledger.BuildReport(run, total, run.FinishedAt, lanes...)
 	if j, _ := jobNamed(run.Job); j.extend != nil {

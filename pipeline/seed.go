@@ -75,11 +75,11 @@ func filterHash(o Options) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// matches refuses filters under which the bucket holds no raw file, and a
-// memory store that nobody in this process has put one into.
+// matches refuses a store without a raw file, and filters under which it holds
+// none: nothing would be done. A watch may wait for the first one.
 func matches(ctx context.Context, s store.Store, o Options) error {
 	memory := strings.HasPrefix(o.Store, "mem://")
-	if o.beamDryRun() || !o.filtered() && !memory {
+	if o.beamDryRun() || o.Watch > 0 && !o.filtered() && !memory {
 		return nil
 	}
 	for ob, err := range s.List(ctx, hive.Prefix("datasets/", o.Country, o.Category, o.Date)) {
@@ -90,10 +90,13 @@ func matches(ctx context.Context, s store.Store, o Options) error {
 			return nil
 		}
 	}
-	if memory {
+	switch {
+	case memory:
 		return usagef("--store=%s has no such raw file: a memory store is empty when the program starts; use a directory or a bucket", o.Store)
+	case o.filtered():
+		return o.noMatch()
 	}
-	return o.noMatch()
+	return usagef("--store=%s holds no raw file (datasets/country=CC/category=NAME/date=YYYY-MM-DD/raw_NNNN.json), so there is nothing to do: is it the right store, and is it mounted?", o.Store)
 }
 
 // preview prints what a run would do and touches nothing.

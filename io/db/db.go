@@ -170,6 +170,15 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 		}
 		file.Path = path
 		options.Add("_pragma", "journal_mode(wal)")
+		// SQLite gives its -wal and -shm the mode of the database.
+		if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			err = f.Close()
+			if err != nil {
+				return nil, fmt.Errorf("opening sqlite://%s: creating the file: %w", rest, err)
+			}
+		} else if !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("opening sqlite://%s: creating the file: %w", rest, err)
+		}
 	}
 	pool, err := sql.Open("sqlite", "file://"+file.EscapedPath()+"?"+options.Encode())
 	if err != nil {

@@ -444,3 +444,18 @@ func TestDeletedIsErased(t *testing.T) {
 		require.LessOrEqual(t, size(), 8192, "one page holds the fifty short ones")
 	})
 }
+
+// A SQLite database is its user's alone, with the files beside it.
+func TestSQLiteIsPrivate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	d, err := db.Open(t.Context(), "sqlite://"+path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	_, err = d.ExecContext(t.Context(), `CREATE TABLE t (n INTEGER)`)
+	require.NoError(t, err)
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		info, err := os.Stat(path + suffix)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), suffix)
+	}
+}

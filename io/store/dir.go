@@ -25,12 +25,20 @@ const (
 	hiddenDir = ".store"
 	// tempPrefix begins the names of files that are being written.
 	tempPrefix = ".store-tmp-"
+
+	// Who may read the results is the user's umask to say, as of any program's
+	// output: others are to read them.
+	fileMode = 0o666
+	dirMode  = 0o777
 )
 
 // dir is a directory as a store: a key is a path. Two keys of which one is a
 // folder of the other ("a" and "a/b") cannot both be there, and an element of a
 // key is limited by the file system, mostly to 255 bytes.
-type dir struct{ root string }
+type dir struct {
+	root string
+	info fs.FileInfo // of the root when it was opened
+}
 
 func openDir(root string) (*dir, error) {
 	if root == "" {
@@ -47,7 +55,34 @@ func openDir(root string) (*dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: finding the directory: %w", err)
 	}
-	return &dir{abs}, nil
+	return &dir{abs, info}, nil
+}
+
+// ErrGone means that a directory store is no longer where it was opened.
+var ErrGone = errors.New("the store's directory is not there any more: was it unmounted, moved or deleted? Put it back, or start the program again")
+
+// here makes sure that the root is the directory that was opened: one that is
+// gone, or the empty mount point of one, is not an empty store.
+func (d *dir) here() error {
+	info, err := os.Stat(d.root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, d.info):
+		// Not %w of err: it would read as an absent object.
+		return fmt.Errorf("%s: %w", d.root, ErrGone)
+	case err != nil:
+		return fmt.Errorf("looking for the store's directory: %w", err)
+	}
+	return nil
+}
+
+// absent is here, asked because an object is not there.
+func (d *dir) absent(err error) error {
+	if errors.Is(err, ErrNotExist) {
+		if gone := d.here(); gone != nil {
+			return gone
+		}
+	}
+	return err
 }
 
 // path is where key lies, for a key that the driver can hold.
@@ -79,6 +114,10 @@ func (d *dir) List(ctx context.Context, prefix string) iter.Seq2[Object, error] 
 			if _, err := d.path(strings.TrimSuffix(folder, "/")); err != nil {
 				return
 			}
+		}
+		if err := d.here(); err != nil {
+			yield(Object{}, fmt.Errorf("listing %q: %w", prefix, err))
+			return
 		}
 		d.walk(ctx, folder, prefix, yield)
 	}
@@ -189,7 +228,7 @@ func (d *dir) Head(ctx context.Context, key string) (Object, error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return Object{}, fileError("describing", key, err)
+		return Object{}, d.absent(fileError("describing", key, err))
 	}
 	if !info.Mode().IsRegular() {
 		return Object{}, fmt.Errorf("describing %q: %w", key, ErrNotExist)
@@ -216,7 +255,7 @@ func (d *dir) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fileError("opening", key, err)
+		return nil, d.absent(fileError("opening", key, err))
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -238,8 +277,8 @@ func (d *dir) PutIfAbsent(ctx context.Context, key string, body io.Reader, o Put
 
 // put writes a temporary file beside the place (so also on its file system) and
 // moves it there. The data is synced before, so that after a power cut the name
-// never stands for less; the folder is not: then the object can be missing, and
-// its work is done again. An empty object has no data to sync.
+// never stands for less; the folder is not (see Sync): then the object can be
+// missing, and its work is done again. An empty object has no data to sync.
 func (d *dir) put(ctx context.Context, key string, body io.Reader, o PutOptions, ifAbsent bool) error {
 	path, err := d.path(key)
 	if err != nil {
@@ -247,6 +286,9 @@ func (d *dir) put(ctx context.Context, key string, body io.Reader, o PutOptions,
 	}
 	if o, err = o.normal(key); err != nil {
 		return err
+	}
+	if err := d.here(); err != nil {
+		return fmt.Errorf("writing %q: %w", key, err)
 	}
 	if ifAbsent { // spares a loser its writing; the link below decides
 		if _, err := os.Lstat(path); err == nil {
@@ -256,6 +298,9 @@ func (d *dir) put(ctx context.Context, key string, body io.Reader, o PutOptions,
 	temp, err := writeTemp(ctx, path, body)
 	if err != nil {
 		return fileError("writing", key, err)
+	}
+	if err := lastLook(ctx); err != nil {
+		return fileError("writing", key, errors.Join(err, os.Remove(temp)))
 	}
 	if ifAbsent {
 		// Link fails where the name is taken; a rename would replace it.
@@ -279,10 +324,10 @@ func (d *dir) put(ctx context.Context, key string, body io.Reader, o PutOptions,
 // makes when it is not there. When it fails nothing is left.
 func writeTemp(ctx context.Context, path string, body io.Reader) (string, error) {
 	temp := filepath.Join(filepath.Dir(path), tempPrefix+strconv.FormatUint(rand.Uint64(), 36))
-	open := func() (*os.File, error) { return os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) }
+	open := func() (*os.File, error) { return os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode) }
 	f, err := open()
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 			return "", err
 		}
 		f, err = open()
@@ -323,6 +368,9 @@ func (d *dir) Delete(ctx context.Context, key string) error {
 	}
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if err := d.here(); err != nil {
+		return fmt.Errorf("deleting %q: %w", key, err)
 	}
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
 		return nil // os.Remove would take an empty folder, which is no object
@@ -377,10 +425,10 @@ func (d *dir) setSidecar(key string, o PutOptions) error {
 	// Beside its place, not in one folder for all: writers would queue for that
 	// folder, and moves from one folder to another for the whole file system.
 	temp := filepath.Join(filepath.Dir(path), tempPrefix+strconv.FormatUint(rand.Uint64(), 36))
-	err = os.WriteFile(temp, data, 0o644)
+	err = os.WriteFile(temp, data, fileMode)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-			err = os.WriteFile(temp, data, 0o644)
+		if err = os.MkdirAll(filepath.Dir(path), dirMode); err == nil {
+			err = os.WriteFile(temp, data, fileMode)
 		}
 	}
 	if err == nil {

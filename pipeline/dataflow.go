@@ -62,6 +62,12 @@ func (o *Options) checkDataflow() error {
 	if v := o.beam("autoscaling_algorithm"); v != "" && v != "NONE" {
 		return usagef("--autoscaling_algorithm=%s: --rate and --concurrency are shared out over a fixed number of workers; leave it out and give --num_workers", v)
 	}
+	if o.beam("update") == "true" {
+		return usagef("--update: a job that replaces another would be a run beside that one's, whose lease it cannot have; leave it out, and end the old run first with `runs cancel ID`")
+	}
+	if v := o.beam("max_num_workers"); v != "" && v != "0" {
+		return usagef("--max_num_workers=%s: the number of workers is fixed, because --rate and --concurrency are shared out over them; leave it out and give --num_workers", v)
+	}
 	if o.beam("template_location") != "" {
 		return usagef("--template_location: a job that is started from a template has no run of its own in the store; leave it out and start each run by this command")
 	}

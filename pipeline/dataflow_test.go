@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -58,6 +59,21 @@ func TestSlotsUnderTheLimits(t *testing.T) {
 	}
 }
 
+func TestRemedyOfFlinksErrors(t *testing.T) {
+	emptyEnv(t)
+	resetBeam(t)
+	o, err := parseOptions(strings.Fields("--runner=flink --endpoint=localhost:8099 --store=s3://b --environment_type=EXTERNAL --parallelism=16"), io.Discard)
+	require.NoError(t, err)
+	for said, want := range map[string]string{
+		"job x failed:\njava.io.IOException: Insufficient number of network buffers: required 512, but only 389 available": "taskmanager.memory.network.min",
+		"job x failed:\njava.util.concurrent.TimeoutException":                                                             "16 free task slots",
+		"NoResourceAvailableException: Slot request bulk is not fulfillable!":                                              "16 free task slots",
+		"job x failed:\nexit status 1": "^$",
+	} {
+		require.Regexp(t, want, o.remedy(errors.New(said)), said)
+	}
+}
+
 // A fault of Dataflow's API is waited out, for the job goes on; what the API
 // refuses is not.
 func TestAwaitDataflow(t *testing.T) {
@@ -110,18 +126,24 @@ func TestAwaitDataflow(t *testing.T) {
 func TestDataflowRefusals(t *testing.T) {
 	emptyEnv(t)
 	for args, want := range map[string][]string{
-		onDataflow + "--autoscaling_algorithm=THROUGHPUT_BASED":      {"--autoscaling_algorithm=THROUGHPUT_BASED", "--num_workers"},
-		onDataflow + "--template_location=gs://b/t":                  {"--template_location", "leave it out"},
-		onDataflow + "--num_workers=-1":                              {"--num_workers=-1", "1 to 10000"},
-		onDataflow + "--number_of_worker_harness_threads=20000":      {"--number_of_worker_harness_threads=20000", "1 to 10000"},
-		onDataflow + "--worker_binary=/nowhere":                      {"--worker_binary", "/nowhere"},
-		onDataflow + "--worker_binary=.":                             {"--worker_binary=.", "no file"},
-		onDataflow + "--async --watch=1m":                            {"--async with --watch", "--streaming"},
-		onDataflow + "--async --report=-":                            {"--async with --report", "runs show ID"},
-		onDataflow + "--async --strict":                              {"--async with --strict", "leave --strict out"},
-		"--runner=prism --async --store=s":                           {"--async is for --runner=dataflow"},
-		"--runner=direct --execute_async --store=s":                  {"--async is for --runner=dataflow"},
-		"--runner=flink --endpoint=localhost:8099 --async --store=s": {"--async is for --runner=dataflow", "flink"},
+		onDataflow + "--autoscaling_algorithm=THROUGHPUT_BASED":                                                       {"--autoscaling_algorithm=THROUGHPUT_BASED", "--num_workers"},
+		onDataflow + "--template_location=gs://b/t":                                                                   {"--template_location", "leave it out"},
+		onDataflow + "--update":                                                                                       {"--update", "runs cancel ID"},
+		onDataflow + "--max_num_workers=5":                                                                            {"--max_num_workers=5", "--num_workers"},
+		onDataflow + "--num_workers=-1":                                                                               {"--num_workers=-1", "1 to 10000"},
+		onDataflow + "--number_of_worker_harness_threads=20000":                                                       {"--number_of_worker_harness_threads=20000", "1 to 10000"},
+		onDataflow + "--worker_binary=/nowhere":                                                                       {"--worker_binary", "/nowhere"},
+		onDataflow + "--worker_binary=.":                                                                              {"--worker_binary=.", "no file"},
+		"--runner=spark --endpoint=localhost:8099 --store=s3://b --environment_type=PROCESS":                          {"--runner=spark needs --parallelism", "executors"},
+		"--runner=spark --endpoint=localhost:8099 --store=s3://b --environment_type=PROCESS --parallelism=-1":         {"--runner=spark needs --parallelism"},
+		"--runner=spark --endpoint=localhost:8099 --store=s3://b --environment_type=PROCESS --parallelism=8 --rate=3": {"--parallelism=8", "use 3"},
+		"--runner=universal --endpoint=localhost:8099 --store=s3://b --environment_type=LOOPBACK":                     {"--runner=universal needs --parallelism"},
+		onDataflow + "--async --watch=1m":                                                                             {"--async with --watch", "--streaming"},
+		onDataflow + "--async --report=-":                                                                             {"--async with --report", "runs show ID"},
+		onDataflow + "--async --strict":                                                                               {"--async with --strict", "leave --strict out"},
+		"--runner=prism --async --store=s":                                                                            {"--async is for --runner=dataflow"},
+		"--runner=direct --execute_async --store=s":                                                                   {"--async is for --runner=dataflow"},
+		"--runner=flink --endpoint=localhost:8099 --async --store=s":                                                  {"--async is for --runner=dataflow", "flink"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			resetBeam(t)

@@ -45,6 +45,12 @@ func (o *Options) checkFlink() error {
 		return usagef("--environment_type=%s: use PROCESS, LOOPBACK, EXTERNAL or DOCKER", o.beam("environment_type"))
 	}
 	n, err := strconv.Atoi(o.beam("parallelism"))
+	if err == nil && n == -1 && o.Runner != "flink" { // Flink is told 1; others take what the cluster has
+		return usagef("--runner=%s needs --parallelism: how many tasks the cluster runs at once (Spark: executors × cores of each, or the N of local[N]); --rate and --concurrency are shared out over them, and too small a number exceeds both", o.Runner)
+	}
+	if err == nil && n > o.mostSlots() && o.Runner != "flink" && n <= 10_000 {
+		return usagef("--parallelism=%d: each task has a request in flight at least, so --concurrency or --rate would be exceeded; raise them, or use %d and give %s as many cores", n, o.mostSlots(), o.Runner)
+	}
 	if err != nil || n < -1 || n == 0 || n > 10_000 {
 		return usagef("--parallelism=%s: use 1 to 10000", o.beam("parallelism"))
 	}
@@ -86,9 +92,24 @@ func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
 		_, err = beam.Run(ctx, o.Runner, p)
 	}
 	if err != nil { // a lost worker is a stack of Java's names
-		err = fmt.Errorf("%w; the job server's log tells more; what was done is kept, the same command goes on from there", ofWorker(err))
+		err = fmt.Errorf("%w%s; the job server's log tells more; what was done is kept, the same command goes on from there", ofWorker(err), o.remedy(err))
 	}
 	return err
+}
+
+// remedy is what to do about an error of Flink's that names its cause by a
+// class of Java, or not at all.
+func (o *Options) remedy(err error) string {
+	has := func(parts ...string) bool {
+		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(err.Error(), p) })
+	}
+	switch {
+	case has("Insufficient number of network buffers"):
+		return "; raise taskmanager.memory.network.min and .max in Flink's configuration (192m ran with --parallelism=4), or lower --parallelism"
+	case has("NoResourceAvailableException", "TimeoutException", "Slot request bulk is not fulfillable"):
+		return fmt.Sprintf("; has the cluster %d free task slots, as --parallelism asks for? Flink waits for them for slot.request.timeout, five minutes, and ends without saying so: add slots, or lower --parallelism", o.slots())
+	}
+	return ""
 }
 
 // ofWorker is what a worker said, where a runner's error quotes it: the rest of

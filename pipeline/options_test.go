@@ -127,7 +127,7 @@ func TestDefaults(t *testing.T) {
 	f("--job=news --store=mem://", func(o Options) bool { return o.DB == "postgres://me:secret@h/d" })
 	t.Setenv("SEED_DB", "")
 	f("--runner=flink --endpoint=localhost:8099 --environment_type=LOOPBACK --store=dir --web=demo", func(o Options) bool { return o.Store == "dir" })
-	f("--runner=universal --endpoint=localhost:8099 --environment_type=loopback --store=mem://x", func(o Options) bool { return o.Store == "mem://x" })
+	f("--runner=universal --endpoint=localhost:8099 --environment_type=loopback --parallelism=2 --store=mem://x", func(o Options) bool { return o.Store == "mem://x" })
 	f("--runner=dataflow --project=p --region=r --staging_location=gs://b/s --store=gs://b", func(o Options) bool { return o.Store == "gs://b" })
 	f("--runner=dataflow --project=p --region=r --staging_location=gs://b/s --dry_run --store=gs://b", func(o Options) bool { return o.beam("dry_run") == "true" })
 }

@@ -79,7 +79,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 		x, err = ExtractFile(ctx, fn.w.Store, f.Key, fn.w.Log, func(m lane.Mention) error {
 			n := lane.Of(m.Host, len(batches))
 			if batches[n].File == "" {
-				batches[n] = lane.Batch{File: f.Key, Mentions: make([]lane.Mention, 0, batchSize)}
+				batches[n] = lane.Batch{File: f.Key} // it grows by use: most files touch few of many lanes
 			}
 			batches[n].Mentions = append(batches[n].Mentions, m)
 			if len(batches[n].Mentions) == batchSize {

@@ -29,10 +29,11 @@ pipeline runs purge --older-than=90d [--job=JOB]
                                   and dead letters that failed last before that
 `
 
-const deadLettersUsage = `pipeline dead-letters [list] [--job=seed] [--run=ID]
-pipeline dead-letters show ID [--job=seed]
-pipeline dead-letters replay [ID …] [--job=seed] [--run=ID]
-                                  opens their inputs again; the job's next run does them
+const deadLettersUsage = `pipeline dead-letters [list] [--job=NAME] [--run=ID]
+                                  of all jobs, unless one is named
+pipeline dead-letters show ID [--job=NAME]
+pipeline dead-letters replay [ID …] [--job=NAME] [--run=ID]
+                                  opens their inputs again; the jobs' next runs do them
 `
 
 const controlFlags = `
@@ -63,6 +64,7 @@ func words(f *flag.FlagSet, args []string) ([]string, error) {
 // from, and what else is named.
 func controlOptions(f *flag.FlagSet, args []string, more ...string) (o Options, w []string, err error) {
 	o.flags = newFlags(&o)
+	o.Job = "" // none is named, until one is
 	addBeamFlags(o.flags)
 	f.SetOutput(io.Discard)
 	for _, name := range append(more, "store", "env", "config") {
@@ -257,9 +259,13 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	if err != nil {
 		return err
 	}
-	j, ok := jobNamed(o.Job)
-	if !ok {
-		return noJob(o.Job)
+	of := jobs()
+	if o.Job != "" {
+		j, ok := jobNamed(o.Job)
+		if !ok {
+			return noJob(o.Job)
+		}
+		of = []job{j}
 	}
 	verb := "list"
 	if len(w) > 0 {
@@ -280,33 +286,46 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	defer func() { _ = s.Close() }()
 	switch verb {
 	case "show":
-		d, err := ledger.Get(ctx, s, o.Job, w[0])
-		if errors.Is(err, store.ErrNotExist) {
-			return usagef("there is no dead letter %s of job %s; `dead-letters list` lists them", w[0], o.Job)
+		for _, j := range of {
+			d, err := ledger.Get(ctx, s, j.name, w[0])
+			if errors.Is(err, store.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			e := json.NewEncoder(stdout)
+			e.SetIndent("", "  ")
+			return e.Encode(d)
 		}
-		if err != nil {
-			return err
-		}
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(d)
+		return noLetter(o, w[0])
 	case "replay":
-		return replay(ctx, s, o, j, *run, w, stdout)
+		return replay(ctx, s, o, of, *run, w, stdout)
 	}
 	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(t, "ID\tKIND\tTRIES\tLAST\tINPUT\tERROR"); err != nil {
+	if _, err := fmt.Fprintln(t, "ID\tJOB\tKIND\tTRIES\tLAST\tINPUT\tERROR"); err != nil {
 		return err
 	}
 	var broken error
-	for d, err := range ledger.ListDeadLetters(ctx, s, o.Job, *run) {
-		if err != nil { // the list goes on after one that cannot be read
-			broken = errors.Join(broken, err)
-			continue
-		}
-		input := cmp.Or(d.Input.DomainID, d.Input.File, d.Input.URL, d.Input.Source)
-		if err := row(t, d.ID(), d.Kind, strconv.Itoa(d.Attempts), d.LastAt.Format(time.RFC3339), input, d.Error); err != nil {
-			return err
+	for _, j := range of {
+		for d, err := range ledger.ListDeadLetters(ctx, s, j.name, *run) {
+			if err != nil { // the list goes on after one that cannot be read
+				broken = errors.Join(broken, err)
+				continue
+			}
+			input := cmp.Or(d.Input.DomainID, d.Input.File, d.Input.URL, d.Input.Source)
+			if err := row(t, d.ID(), j.name, d.Kind, strconv.Itoa(d.Attempts), d.LastAt.Format(time.RFC3339), input, d.Error); err != nil {
+				return err
+			}
 		}
 	}
 	return errors.Join(t.Flush(), broken)
+}
+
+// noLetter says that there is no dead letter of these ids.
+func noLetter(o Options, ids string) error {
+	if o.Job != "" {
+		ids += " of job " + o.Job
+	}
+	return usagef("there is no dead letter %s; `dead-letters list` lists them", ids)
 }

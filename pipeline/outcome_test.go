@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
 )
 
 // Every write of a result fails: the run has failed, and says why; a run that
@@ -71,5 +72,43 @@ func TestUnreachableIsCounted(t *testing.T) {
 		if !strings.Contains(a.stdout, words) {
 			t.Errorf("the table says nothing of %q:\n%s", words, a.stdout)
 		}
+	}
+}
+
+// Dead letters are those of all jobs, unless one is named.
+func TestDeadLettersOfAllJobs(t *testing.T) {
+	dir := smallBucket(t, false)
+	s, err := store.Open(t.Context(), filepath.Join(dir, "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	raw := "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"
+	ids := map[string]string{}
+	for _, j := range []string{"seed", "migrate", "docs", "news"} {
+		d := ledger.DeadLetter{Job: j, RunID: "r1", Stage: "x", Kind: "kind_of_" + j, Input: ledger.Input{File: raw, Source: j}, Error: "it would not"}
+		if err := ledger.Put(t.Context(), s, d); err != nil {
+			t.Fatal(err)
+		}
+		ids[j] = d.ID()
+	}
+	all, one := start(t, dir, "dead-letters --store=b"), start(t, dir, "dead-letters --store=b --job=news")
+	for j, id := range ids {
+		if !strings.Contains(all.stdout, id+"  "+j) {
+			t.Errorf("%s is not in the list:\n%s%s", j, all.stdout, all.stderr)
+		}
+		if strings.Contains(one.stdout, id) != (j == "news") {
+			t.Errorf("--job=news lists:\n%s", one.stdout)
+		}
+		if a := start(t, dir, "dead-letters show --store=b "+id); a.code != ExitOK || !strings.Contains(a.stdout, "kind_of_"+j) {
+			t.Errorf("show: exit code %d\n%s%s", a.code, a.stdout, a.stderr)
+		}
+	}
+	if a := start(t, dir, "dead-letters show --store=b --job=news "+ids["docs"]); a.code != ExitUsage || !strings.Contains(a.stderr, "of job news") {
+		t.Errorf("exit code %d: %s", a.code, a.stderr)
+	}
+	a := start(t, dir, "dead-letters replay --store=b "+ids["news"]+" "+ids["seed"])
+	if a.code != ExitOK || strings.Count(a.stdout, "opened the inputs of 1 dead letters") != 2 || !strings.Contains(a.stdout, "--job=seed") || !strings.Contains(a.stdout, "--job=news") {
+		t.Errorf("exit code %d\n%s%s", a.code, a.stdout, a.stderr)
 	}
 }

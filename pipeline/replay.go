@@ -12,32 +12,54 @@ import (
 	"github.com/newsfork/seed-engine/io/store/hive"
 )
 
-// replay opens the inputs of dead letters again. The letters stay until a run
-// succeeds with them.
-func replay(ctx context.Context, s store.Store, o Options, j job, run string, ids []string, stdout io.Writer) error {
-	var letters []ledger.DeadLetter
+// replay opens the inputs of the jobs' dead letters again. The letters stay
+// until a run succeeds with them.
+func replay(ctx context.Context, s store.Store, o Options, of []job, run string, ids []string, stdout io.Writer) error {
+	letters := make([][]ledger.DeadLetter, len(of))
+	options := make([]Options, len(of))
 	missing := slices.Clone(ids)
-	for d, err := range ledger.ListDeadLetters(ctx, s, j.name, run) {
-		if err != nil {
-			return err
+	for i, j := range of {
+		for d, err := range ledger.ListDeadLetters(ctx, s, j.name, run) {
+			if err != nil {
+				return err
+			}
+			if len(ids) == 0 || slices.Contains(ids, d.ID()) {
+				letters[i] = append(letters[i], d)
+				missing = slices.DeleteFunc(missing, func(id string) bool { return id == d.ID() })
+			}
 		}
-		if len(ids) == 0 || slices.Contains(ids, d.ID()) {
-			letters = append(letters, d)
-			missing = slices.DeleteFunc(missing, func(id string) bool { return id == d.ID() })
+		options[i] = o
+		options[i].Job = j.name
+		if len(letters[i]) > 0 && j.reopen != nil {
+			if err := options[i].placeDB(); err != nil {
+				return err
+			}
 		}
 	}
 	if len(missing) > 0 {
-		return usagef("there is no dead letter %s of job %s; `dead-letters list` lists them", strings.Join(missing, ", "), j.name)
+		return noLetter(o, strings.Join(missing, ", "))
 	}
-	reopen := j.reopen
-	if reopen == nil {
-		reopen = unmark
-	}
-	if err := reopen(ctx, o, s, letters); err != nil {
+	if !slices.ContainsFunc(letters, func(l []ledger.DeadLetter) bool { return len(l) > 0 }) {
+		_, err := fmt.Fprintln(stdout, "opened the inputs of 0 dead letters: there are none")
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "opened the inputs of %d dead letters; the next run of --job=%s does them again\n", len(letters), j.name)
-	return err
+	for i, j := range of {
+		n := len(letters[i])
+		if n == 0 {
+			continue
+		}
+		reopen := j.reopen
+		if reopen == nil {
+			reopen = unmark
+		}
+		if err := reopen(ctx, options[i], s, letters[i]); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(stdout, "opened the inputs of %d dead letters; the next run of --job=%s does them again\n", n, j.name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unmark takes away the .success of what the letters are about.

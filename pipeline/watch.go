@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,8 @@ const (
 	batchFiles = 1000
 	// batchesKept are the batches of a watch whose runs stay in the ledger.
 	batchesKept = 100
+	// showEvery is how often a watch shows how far its batch is.
+	showEvery = 6 * time.Second
 	// controlLook is how often the watch's own control object is read.
 	controlLook = 2 * time.Second
 )
@@ -54,6 +57,7 @@ type watcher struct {
 	cfg     seed.Config
 	lookout seed.Lookout
 	batches int
+	counted sync.Mutex // of total
 	total   ledger.Tally
 	paused  atomic.Bool
 }
@@ -139,7 +143,10 @@ func (w *watcher) look(ctx context.Context) error {
 		Seed(scope, cfg)
 	})
 	w.setNow("")
+	w.counted.Lock()
 	w.total.Add(total)
+	w.counted.Unlock()
+	w.show(ctx, "")
 	if old := w.batches - batchesKept; old > 0 {
 		err = errors.Join(err, ledger.Forget(ctx, w.store, w.batch(old)))
 	}
@@ -152,6 +159,32 @@ func (w *watcher) look(ctx context.Context) error {
 		"domains_collected", report.Counts["domains_collected"]))
 }
 
+// show writes what the watch has done so far as its own progress: the batches
+// that ended, and of the one at work what its lanes say. It is for those who
+// look on: a store that does not take it stops nothing.
+func (w *watcher) show(ctx context.Context, batch string) {
+	w.counted.Lock() // until it is written: what was counted before a batch's end must not come after
+	defer w.counted.Unlock()
+	if w.running() != batch {
+		return
+	}
+	p := ledger.Progress{UpdatedAt: time.Now()}
+	p.Tally.Add(w.total)
+	if batch != "" {
+		lanes, err := ledger.Progresses(ctx, w.store, batch)
+		for _, l := range lanes {
+			p.Hosts, p.HostsDone = p.Hosts+l.Hosts, p.HostsDone+l.HostsDone
+			p.Tally.Add(l.Tally)
+		}
+		if err != nil {
+			w.log(w.id).Warn("progress_not_read", "batch", batch, "error", ledger.Redact(err.Error()))
+		}
+	}
+	if err := ledger.WriteProgress(ctx, w.store, w.id, 0, p); err != nil && ctx.Err() == nil {
+		w.log(w.id).Warn("progress_not_written", "error", ledger.Redact(err.Error()))
+	}
+}
+
 func (w *watcher) batch(n int) string { return fmt.Sprintf("%s-b%06d", w.id, n) }
 
 // follow does what the watch's control object asks for, also to the batch that
@@ -159,11 +192,16 @@ func (w *watcher) batch(n int) string { return fmt.Sprintf("%s-b%06d", w.id, n) 
 func (w *watcher) follow(ctx context.Context) {
 	tick := time.NewTicker(controlLook)
 	defer tick.Stop()
+	shown := time.Now()
 	for batch, told, stopped := "", ledger.ActionRun, false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+		if id := w.running(); id != "" && time.Since(shown) >= showEvery {
+			w.show(ctx, id)
+			shown = time.Now()
 		}
 		c, err := ledger.ReadControl(ctx, w.store, w.id)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 )
 
@@ -314,4 +315,20 @@ func TestFieldThatNeverMatches(t *testing.T) {
 	assert.EqualValues(t, 5, total.Counts["products_saved"])
 	assert.EqualValues(t, 1, total.Counts[NeverMatched+"shop.label"])
 	assert.Zero(t, total.Counts[NeverMatched+"shop.price"])
+}
+
+// A lane's progress has what the site was asked, as in every job.
+func TestProgressHasRequests(t *testing.T) {
+	s := newShop(t, "", shopFile)
+	s.lay(5, whole)
+	cfg := s.config()
+	total, cause := s.try(cfg)
+	require.NoError(t, cause)
+	lanes, err := ledger.Progresses(t.Context(), s.store, cfg.Lane.RunID)
+	require.NoError(t, err)
+	require.Len(t, lanes, 1)
+	assert.Equal(t, []any{int64(1), int64(1), true}, []any{lanes[0].Hosts, lanes[0].HostsDone, lanes[0].Finished})
+	assert.EqualValues(t, 7, lanes[0].Tally.HTTP.Requests)
+	assert.Equal(t, total.HTTP.Requests, lanes[0].Tally.HTTP.Requests)
+	assert.EqualValues(t, 5, lanes[0].Tally.Counts["products_saved"])
 }

@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -157,8 +156,8 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 	}
 	fn.w.Enter()
 	defer fn.w.Leave()
-	l := laneRun{w: fn.w, runID: fn.Config.Lane.RunID, lane: n, sites: int64(len(all)), stats: make([]Stats, len(all))}
-	stop := l.tell(ctx)
+	l := laneRun{w: fn.w, progress: fn.w.Progress(n, len(all)), stats: make([]Stats, len(all))}
+	stop := l.tell()
 	index := map[string]int{}
 	for i, s := range all {
 		index[s.Name] = i
@@ -170,14 +169,13 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 		}
 		return fn.ended(ctx, s, &l.stats[index[s.Name]], err)
 	}, func(s Site, err error) error { return fn.ended(ctx, s, &l.stats[index[s.Name]], err) }, func(err error) {
-		l.mu.Lock()
-		l.done++
-		l.mu.Unlock()
+		l.progress.Report(ctx, l.sum())
 		if err != nil {
 			fn.w.Stop(err)
 		}
 	})
 	stop()
+	l.progress.End(ctx, l.sum())
 	return lane.EmitPart(fn.w, emitTally, l.sum())
 }
 
@@ -217,22 +215,14 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 	return fn.w.DeadLetter(ctx, d)
 }
 
-const (
-	liveEvery     = 200 * time.Millisecond
-	progressEvery = 5 * time.Second
-)
+const liveEvery = 200 * time.Millisecond
 
 // laneRun is what a lane tells of itself while it works.
 type laneRun struct {
-	w     *lane.Worker
-	runID string
-	lane  int
-	sites int64
-	stats []Stats // of each site
-
-	mu    sync.Mutex
-	done  int64
-	shown map[string]int64 // what the live figures have
+	w        *lane.Worker
+	progress *lane.Progress
+	stats    []Stats          // of each site
+	shown    map[string]int64 // what the live figures have
 }
 
 func (l *laneRun) sum() ledger.Tally {
@@ -243,22 +233,17 @@ func (l *laneRun) sum() ledger.Tally {
 	return t
 }
 
-// tell keeps the live figures and the lane's progress in the ledger fresh, until
-// it is stopped.
-func (l *laneRun) tell(ctx context.Context) (stop func()) {
+// tell keeps the live figures and the lane's progress fresh, until it is stopped.
+func (l *laneRun) tell() (stop func()) {
 	quit, ended := make(chan struct{}), make(chan struct{})
-	l.write(ctx, false)
 	go func() {
 		defer close(ended)
-		live, ledger := time.NewTicker(liveEvery), time.NewTicker(progressEvery)
-		defer live.Stop()
-		defer ledger.Stop()
+		tick := time.NewTicker(liveEvery)
+		defer tick.Stop()
 		for {
 			select {
-			case <-live.C:
+			case <-tick.C:
 				l.live()
-			case <-ledger.C:
-				l.write(ctx, false)
 			case <-quit:
 				return
 			}
@@ -268,14 +253,11 @@ func (l *laneRun) tell(ctx context.Context) (stop func()) {
 		close(quit)
 		<-ended
 		l.live()
-		l.write(ctx, true)
 	}
 }
 
 func (l *laneRun) live() {
 	now := l.sum()
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	more := map[string]int64{}
 	for k, n := range now.Counts {
 		if n != l.shown[k] {
@@ -284,16 +266,5 @@ func (l *laneRun) live() {
 	}
 	l.shown = now.Counts
 	l.w.Count(ledger.Tally{Counts: more})
-}
-
-// write puts the lane's figures into the ledger. They are for those who watch:
-// where they cannot be written, the lane goes on and the log says so.
-func (l *laneRun) write(ctx context.Context, finished bool) {
-	l.mu.Lock()
-	p := ledger.Progress{Hosts: l.sites, HostsDone: l.done, Finished: finished, UpdatedAt: time.Now()}
-	l.mu.Unlock()
-	p.Tally = l.sum()
-	if err := ledger.WriteProgress(ctx, l.w.Store, l.runID, l.lane, p); err != nil {
-		l.w.Log.Warn("progress_not_written", "lane", l.lane, "error", ledger.Redact(err.Error()))
-	}
+	l.progress.Show(now)
 }

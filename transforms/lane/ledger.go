@@ -132,6 +132,15 @@ func (p *Progress) Report(ctx context.Context, sum ledger.Tally) {
 	}
 }
 
+// Show takes what the lane has counted so far, for the next time that its figures
+// are written: a host that takes hours is seen at work. Any goroutine may call it.
+func (p *Progress) Show(sum ledger.Tally) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.Tally = ledger.Tally{}
+	p.now.Tally.Add(sum)
+}
+
 // End writes the lane's last figures.
 func (p *Progress) End(ctx context.Context, sum ledger.Tally) {
 	p.stop()

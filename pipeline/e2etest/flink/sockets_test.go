@@ -1,0 +1,30 @@
+//go:build e2e
+
+package flink
+
+import (
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+)
+
+// Workers in the launcher's process are reached over loopback alone.
+func TestSockets(t *testing.T) {
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
+	s := startServer(t, w)
+	c := w.Start(t, rig.Directory(t, rig.Bucket(20)), s.args("LOOPBACK", 2)...)
+	found := c.Sockets(t, c.Ended)
+	if len(found) == 0 {
+		t.Error("the workers' socket was not seen: was the right process looked at?")
+	}
+	for _, one := range found {
+		if one.Open() {
+			t.Errorf("it listens on %s, which others reach", one)
+		}
+	}
+	if code := c.Wait(t, time.Minute); code != 0 {
+		t.Fatalf("exit code %d, want 0:\n%s", code, rig.Tail(c.Output(t)))
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	html "golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/korean"
 	"golang.org/x/text/encoding/simplifiedchinese"
@@ -58,6 +59,16 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("<meta charset=euc-kr>\xb3\xe2"), "text/html")
 	f.Add([]byte("<?xml encoding='utf-16'?>\xff"), "a;charset=\"x")
 	f.Add([]byte("\x00\x00\xfe\xff\x00"), ";")
+	for _, n := range notices {
+		for name := range strings.FieldsSeq(n.in) {
+			enc, _ := html.Lookup(name)
+			body, err := enc.NewEncoder().Bytes([]byte("<p>" + n.heading + "</p>" + n.text))
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(body, "")
+		}
+	}
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
 		text, name, err := charset.Decode(body, contentType)
 		if err != nil {
@@ -65,6 +76,9 @@ func FuzzParse(f *testing.F) {
 		}
 		if !utf8.ValidString(text) {
 			t.Errorf("text from %s is not UTF-8", name)
+		}
+		if again, as, _ := charset.Decode(body, contentType); again != text || as != name {
+			t.Errorf("read as %s, and again as %s", name, as)
 		}
 		if charset.Label(name) != name {
 			t.Errorf("the name %q does not name itself: %q", name, charset.Label(name))

@@ -142,22 +142,19 @@ type codePage struct {
 
 // alphabets are in the order in which equals are preferred: the strictest first.
 var alphabets = []script{
-	{unicode.Hebrew, "יוהלאברתשמנ", "ךםןףץ", "", pages("windows-1255", charmap.Windows1255)},
-	{unicode.Greek, "αοιετσνηυρκάέήίόύώς", "ς", "", pages("windows-1253", charmap.Windows1253, "iso-8859-7", charmap.ISO8859_7)},
-	{unicode.Thai, "านรกเองมยลวดทสตะ่้ัิี", "", "เแโใไ", pages("windows-874", charmap.Windows874)},
-	{unicode.Arabic, "المينوترهبدعسفةی", "ةى", "", pages("windows-1256", charmap.Windows1256)},
-	{unicode.Cyrillic, "оеаинтсрвліку", "", "", pages("windows-1251", charmap.Windows1251, "koi8-u", charmap.KOI8U)},
+	{unicode.Hebrew, "יוהלאברתשמנ", "ךםןףץ", "", []codePage{page("windows-1255", charmap.Windows1255)}},
+	{unicode.Greek, "αοιετσνηυρκάέήίόύώς", "ς", "", []codePage{page("windows-1253", charmap.Windows1253), page("iso-8859-7", charmap.ISO8859_7)}},
+	{unicode.Thai, "านรกเองมยลวดทสตะ่้ัิี", "", "เแโใไ", []codePage{page("windows-874", charmap.Windows874)}},
+	{unicode.Arabic, "المينوترهبدعسفةی", "ةى", "", []codePage{page("windows-1256", charmap.Windows1256)}},
+	{unicode.Cyrillic, "оеаинтсрвліку", "", "", []codePage{page("windows-1251", charmap.Windows1251), page("koi8-u", charmap.KOI8U)}},
 }
 
-func pages(list ...any) (out []codePage) {
-	for i := 0; i < len(list); i += 2 {
-		p := codePage{name: list[i].(string)}
-		for b := range 256 {
-			p.runes[b] = list[i+1].(*charmap.Charmap).DecodeByte(byte(b))
-		}
-		out = append(out, p)
+func page(name string, of *charmap.Charmap) codePage {
+	p := codePage{name: name}
+	for b := range p.runes {
+		p.runes[b] = of.DecodeByte(byte(b))
 	}
-	return out
+	return p
 }
 
 // leastFit is what a text of an alphabet reaches in its own encoding and hardly

@@ -729,7 +729,7 @@ func TestRetriesOutliveTheProcess(t *testing.T) {
 		require.Error(t, err)
 		first := w.log()
 		state, _ := w.run()
-		require.Equal(t, Done, state)
+		require.Equal(t, Unreachable, state, "its only seed has failed")
 		require.LessOrEqual(t, len(first)+len(w.log()), 1+4+1, "robots.txt, the request and three retries, the interrupted one perhaps once more")
 		require.Equal(t, Failed, w.row("/docs").Status)
 	})

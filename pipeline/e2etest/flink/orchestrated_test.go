@@ -80,8 +80,8 @@ func TestOrchestrated(t *testing.T) {
 	// Without a job server a run fails and says so; the server lives.
 	s.Kill(t)
 	id = o.Trigger(`{"force":true}`)
-	if r := o.Reaches(id, "failed"); len(r.Alerts) != 1 || !strings.HasPrefix(r.Alerts[0], "the run ended before it began, with exit code 1") {
-		t.Errorf("the failed run says %q", r.Alerts)
+	if r := o.Reaches(id, "failed"); !strings.HasPrefix(r.Error, "the run did not begin: ") || !strings.Contains(r.Error, "no job server of flink answers there") {
+		t.Errorf("the failed run says %q", r.Error)
 	}
 	if out := o.Output(t); !strings.Contains(out, "no job server of flink answers there") {
 		t.Errorf("the log does not say why:\n%s", rig.Tail(out))

@@ -59,10 +59,10 @@ func (w Web) StartOrchestrator(t *testing.T, environ []string, store string, mor
 
 // OrchestratedRun is what the tests look at in an answer about a run.
 type OrchestratedRun struct {
-	RunID  string   `json:"run_id"`
-	Runner string   `json:"runner"`
-	State  string   `json:"state"`
-	Alerts []string `json:"alerts"`
+	RunID  string `json:"run_id"`
+	Runner string `json:"runner"`
+	State  string `json:"state"`
+	Error  string `json:"error"`
 	Lanes  []struct {
 		Finished bool `json:"finished"`
 	} `json:"lanes"`
@@ -104,7 +104,7 @@ func (o Orchestrator) Reaches(id, state string) OrchestratedRun {
 		time.Sleep(100 * time.Millisecond) // the server is not what is looked at
 		r = o.Call("GET", "/api/v1/runs/"+id, "", http.StatusOK)
 		if slices.Contains([]string{"done", "failed", "cancelled", "interrupted"}, r.State) && r.State != state {
-			o.t.Fatalf("run %s is %s, want %s (%q):\n%s", id, r.State, state, r.Alerts, Tail(o.Output(o.t)))
+			o.t.Fatalf("run %s is %s, want %s (%q):\n%s", id, r.State, state, r.Error, Tail(o.Output(o.t)))
 		}
 		return r.State == state
 	})

@@ -142,11 +142,15 @@ func (ses *session) under(ctx context.Context, work func(context.Context) error)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- work(ctx) }()
+	go func() {
+		defer close(done)
+		done <- work(ctx)
+	}()
 	err, ended := await(ctx, ses, done)
 	if ended != nil {
 		cancel()
-		_ = <-done // what ended the session counts, and not what that made of the work
+		for range done { // what ended the session counts, and not what that made of the work
+		}
 		return ended
 	}
 	return err

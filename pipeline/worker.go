@@ -18,6 +18,8 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	fnpb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/fnexecution_v1"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
+
+	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
 // Worker makes the process a Beam worker when a runner started it as one, and
@@ -36,6 +38,7 @@ func Worker(args []string, stderr io.Writer) {
 	switch {
 	case slices.ContainsFunc(args, func(a string) bool { return a == "--worker" || a == "--worker=true" }):
 		if err = flag.CommandLine.Parse(args); err == nil {
+			lane.LogToRunner()
 			beam.Init() // works until the runner ends it
 			err = errors.New("the runner's connection ended")
 		}

@@ -215,7 +215,7 @@ func (l *Lease) lose(why error) error {
 	l.lost = err
 	onLost := l.onLost
 	l.mu.Unlock()
-	if onLost != nil && why != errReleased {
+	if onLost != nil && !errors.Is(why, errReleased) {
 		onLost(err)
 	}
 	close(l.ended)

@@ -561,7 +561,7 @@ func TestLostAnswerOfACreate(t *testing.T) {
 				return answer
 			}
 			err := Start(ctx, s, aRun("r1"))
-			if final := answer == io.ErrUnexpectedEOF; final != (err != nil) { // not one to try again
+			if final := errors.Is(answer, io.ErrUnexpectedEOF); final != (err != nil) { // not one to try again
 				t.Errorf("start after %v: %v", answer, err)
 			}
 			s = storetest.NewMemory()

@@ -30,7 +30,7 @@ const aroundJump = 26 * time.Hour
 func parseCron(expr string, zone *time.Location, now time.Time) (cron, error) {
 	fields := strings.Fields(expr)
 	wrong := fmt.Errorf("%q is no cron expression; write minute hour day month weekday, such as 15 3 * * *", expr)
-	if len(fields) != 5 && !(len(fields) == 1 && strings.HasPrefix(expr, "@") && !strings.EqualFold(expr, "@everysecond")) {
+	if len(fields) != 5 && (len(fields) != 1 || !strings.HasPrefix(expr, "@") || strings.EqualFold(expr, "@everysecond")) {
 		return cron{}, wrong
 	}
 	parts, err := gronx.Segments(expr) // second, minute, hour, …

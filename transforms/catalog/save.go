@@ -153,7 +153,6 @@ type stored struct {
 	fields                      map[string]json.RawMessage
 	kept                        map[string]int64 // fields with an earlier page's value, since when
 	first, last, changed, crawl int64
-	gone                        bool
 }
 
 // change is a value that became another one.

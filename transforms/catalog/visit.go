@@ -31,8 +31,6 @@ const (
 	// inFlight is how long requests in flight go on after a stop, so that the
 	// process ends within catalog.md's two seconds.
 	inFlight = 1500 * time.Millisecond
-	// leaseLook is how often a site that another run has is looked at again.
-	leaseLook = 500 * time.Millisecond
 )
 
 // visit is one site's crawl.

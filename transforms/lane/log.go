@@ -1,22 +1,56 @@
 package lane
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"log"
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
+
+	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// Logger writes structured events to standard error: the message is the
-// seeds' event name, under the key "event" (design 1.1.0, section 9.1).
+// Logger writes structured events to standard error, and in a worker process to
+// its runner. The message is the event's name, under the key "event".
 func Logger(format string, level slog.Level) *slog.Logger {
+	var to io.Writer = os.Stderr
+	if toRunner.Load() {
+		to = runnerLog{}
+	}
 	o := handlerOptions(level)
 	if format == "text" {
-		return slog.New(slog.NewTextHandler(os.Stderr, o))
+		return slog.New(slog.NewTextHandler(to, o))
 	}
-	return slog.New(slog.NewJSONHandler(os.Stderr, o))
+	return slog.New(slog.NewJSONHandler(to, o))
+}
+
+var toRunner atomic.Bool
+
+// LogToRunner sends what Logger's loggers write to the runner, by Beam's logging
+// service, in place of standard error. It is for worker processes: some runners
+// have no reader for their standard error.
+func LogToRunner() { toRunner.Store(true) }
+
+// runnerLog takes one event a call, as slog's handlers write them. Beam writes
+// what the runner does not take to standard error.
+type runnerLog struct{}
+
+// Write implements io.Writer.
+func (runnerLog) Write(line []byte) (int, error) {
+	severity := beamlog.SevInfo
+	head := line[:min(len(line), 80)] // the time and the level come first
+	for said, s := range map[string]beamlog.Severity{"DEBUG": beamlog.SevDebug, "WARN": beamlog.SevWarn, "ERROR": beamlog.SevError} {
+		if bytes.Contains(head, []byte(`"level":"`+said)) || bytes.Contains(head, []byte(" level="+said)) {
+			severity = s
+		}
+	}
+	beamlog.Output(context.Background(), severity, 0, strings.TrimSuffix(string(line), "\n"))
+	return len(line), nil
 }
 
 func handlerOptions(level slog.Level) *slog.HandlerOptions {

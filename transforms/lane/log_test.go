@@ -3,7 +3,9 @@ package lane
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -14,6 +16,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	"github.com/stretchr/testify/require"
 )
 
@@ -52,7 +55,7 @@ func TestLibraryLinesAreEvents(t *testing.T) {
 	lines := takeLines(t)
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
-		tr := &http.Transport{Dial: func(string, string) (net.Conn, error) { return ours, nil }}
+		tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ours, nil }}
 		defer tr.CloseIdleConnections()
 		idle := make(chan struct{})
 		go func() {
@@ -90,4 +93,33 @@ func TestLibraryLinesAreBounded(t *testing.T) {
 	log.Print(strings.Repeat("x", 5<<10), "\xff")
 	log.Print("a \xff token=secret\n")
 	require.Equal(t, []string{strings.Repeat("x", maxLibraryLine) + "…", "a \ufffd token=REDACTED"}, lines())
+}
+
+// captured is Beam's log as a runner gets it.
+type captured []string
+
+func (c *captured) Log(_ context.Context, s beamlog.Severity, _ int, msg string) {
+	*c = append(*c, fmt.Sprint(s, " ", msg))
+}
+
+// A worker's events reach its runner with their severity.
+func TestLogToRunner(t *testing.T) {
+	var got captured
+	beamlog.SetLogger(&got)
+	LogToRunner()
+	t.Cleanup(func() { toRunner.Store(false); beamlog.SetLogger(&beamlog.Standard{}) })
+	for _, format := range []string{"json", "text"} {
+		l := Logger(format, slog.LevelInfo)
+		l.Debug("nothing")
+		l.Info("robots_fetched")
+		l.Warn("lease_unsure", "by", `"level":"x`)
+		l.Error("store_failed")
+	}
+	require.Len(t, got, 6)
+	for i, want := range []beamlog.Severity{beamlog.SevInfo, beamlog.SevWarn, beamlog.SevError} {
+		for _, line := range []string{got[i], got[i+3]} {
+			require.True(t, strings.HasPrefix(line, fmt.Sprint(want, " ")), line)
+		}
+	}
+	require.Regexp(t, `^\d \{"time":"[^"]+","level":"WARN","event":"lease_unsure","by":"[^\n]*\}$`, got[1])
 }

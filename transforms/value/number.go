@@ -286,7 +286,7 @@ func ungroup(s string) (string, error) {
 			three, two = three && len(g) == 3, two && len(g) == 2
 		}
 	}
-	if len(slices.Compact(signs)) != 1 || len([]rune(signs[0])) != 1 || !three && !(two && signs[0] == ",") {
+	if len(slices.Compact(signs)) != 1 || len([]rune(signs[0])) != 1 || !three && (!two || signs[0] != ",") {
 		return "", errGroups
 	}
 	return strings.Join(groups, ""), nil

@@ -28,12 +28,19 @@ func TestSameAsPrism(t *testing.T) {
 	}
 	s := startServer(t, w)
 	for _, environment := range []string{"LOOPBACK", "PROCESS"} {
+		if environment == "PROCESS" {
+			defer func() {
+				if !strings.Contains(s.Output(t), `"event":"domain_collector_complete"`) {
+					t.Errorf("the job server has nothing of its workers in its log:\n%s", rig.Tail(s.Output(t)))
+				}
+			}()
+		}
 		for _, parallelism := range []int{1, 4} {
 			t.Run(fmt.Sprintf("%s/%d", environment, parallelism), func(t *testing.T) {
 				w.ResetLog()
 				dir := rig.Directory(t, files)
 				begin := time.Now()
-				w.Run(t, dir, s.args(environment, parallelism)...)
+				w.Run(t, dir, s.args(environment, parallelism, "--log-level=info")...)
 				t.Logf("%v", time.Since(begin))
 				rig.Same(t, rig.Objects(t, dir), want)
 				rig.OneAtATime(t, w.Requests())

@@ -102,8 +102,8 @@ func UnmetError(ctx context.Context, s store.Store, job, runID string) error {
 	return errors.Join(why...)
 }
 
-// Minus is what was added to o to make t: of requests and store calls only,
-// which grow without an order.
+// Minus is what was added to o to make t, of what only sums: timings, which have
+// a maximum, and dead letters are not in it.
 func (t Tally) Minus(o Tally) Tally {
 	minus := func(a, b Counts) Counts {
 		d := Counts{}
@@ -115,6 +115,7 @@ func (t Tally) Minus(o Tally) Tally {
 		return d
 	}
 	return Tally{
+		Counts: minus(t.Counts, o.Counts),
 		HTTP: HTTP{Requests: t.HTTP.Requests - o.HTTP.Requests, Bytes: t.HTTP.Bytes - o.HTTP.Bytes, Retries: t.HTTP.Retries - o.HTTP.Retries,
 			ByStatus: minus(t.HTTP.ByStatus, o.HTTP.ByStatus), Failures: minus(t.HTTP.Failures, o.HTTP.Failures)},
 		Store: minus(t.Store, o.Store),

@@ -176,7 +176,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 	})
 	stop()
 	l.progress.End(ctx, l.sum())
-	return lane.EmitPart(fn.w, emitTally, l.sum())
+	return lane.EmitCounted(fn.w, emitTally, l.sum())
 }
 
 // ended keeps a dead letter for a site that could not be crawled. The error it
@@ -233,7 +233,7 @@ func (l *laneRun) sum() ledger.Tally {
 	return t
 }
 
-// tell keeps the live figures and the lane's progress fresh, until it is stopped.
+// tell keeps the live figures fresh, until it is stopped.
 func (l *laneRun) tell() (stop func()) {
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -266,5 +266,4 @@ func (l *laneRun) live() {
 	}
 	l.shown = now.Counts
 	l.w.Count(ledger.Tally{Counts: more})
-	l.progress.Show(now)
 }

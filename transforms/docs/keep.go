@@ -135,8 +135,10 @@ func (c *crawl) advance(ctx context.Context, do func(*sql.Tx) error) error {
 	})
 	if err != nil {
 		undo()
+		return err
 	}
-	return err
+	c.w.Count(ledger.Tally{Counts: c.part.stats.since(stats).counts()})
+	return nil
 }
 
 // note writes the part's figures.

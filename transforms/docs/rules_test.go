@@ -1156,3 +1156,32 @@ func TestHandOffPlace(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{"Charges#", "Charges/Make one#make"}, places)
 }
+
+// A provider counts page by page, not at its end, and what an earlier run of the
+// session counted is not counted again.
+func TestCountsPageByPage(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.cfg.DayBudget = 4
+		var fetched []int64
+		var links []string
+		for n := range 5 {
+			links = append(links, fmt.Sprint("/docs/", n))
+			w.set(fmt.Sprint("/docs/", n), func(rw http.ResponseWriter, r *http.Request) {
+				fetched = append(fetched, w.crawl.w.Live().Counts["pages_fetched"])
+				doc(r.URL.Path)(rw, r)
+			})
+		}
+		w.set("/docs", doc("seed", links...))
+		state, _ := w.run()
+		require.Equal(t, OutOfBudget, state)
+		require.Equal(t, []int64{1, 2}, fetched)
+		require.EqualValues(t, 3, w.live.Counts["pages_new"])
+		w.time.turn(25 * time.Hour)
+		state, _ = w.run()
+		require.Equal(t, Done, state)
+		require.Equal(t, []int64{1, 2, 0, 1, 2}, fetched)
+		require.EqualValues(t, 3, w.live.Counts["pages_new"])
+		require.EqualValues(t, 6, w.crawl.part.stats.New)
+	})
+}

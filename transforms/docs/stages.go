@@ -152,7 +152,7 @@ func (fn *visitFn) Setup(ctx context.Context) (err error) {
 type outcome struct {
 	host    Host
 	visited []Visited
-	tally   ledger.Tally
+	tally   ledger.Tally // counted already, page by page
 }
 
 func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host) bool, emit func(string, Visited), emitTally func([]byte)) error {
@@ -183,7 +183,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host)
 		emit(h.Session, Visited{})
 		break
 	}
-	return lane.EmitPart(fn.w, emitTally, sum)
+	return lane.EmitCounted(fn.w, emitTally, sum)
 }
 
 func (fn *visitFn) failed(h Host, err error) outcome {
@@ -199,7 +199,6 @@ func (fn *visitFn) visit(ctx context.Context, h Host) outcome {
 		state, reason, stats, err := fn.provider(ctx, h.Session, fn.Config.Policies[i])
 		out.visited = append(out.visited, Visited{Provider: id, State: string(state), Reason: reason})
 		t := ledger.Tally{Counts: stats.counts()}
-		fn.w.Count(t)
 		out.tally.Add(t)
 		if err != nil && ctx.Err() == nil {
 			// Pages cannot fail a visit: this is the database, the store, or a bug.

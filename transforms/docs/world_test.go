@@ -72,6 +72,7 @@ type world struct {
 	requests []asked
 	moves    map[string][]Status // of the last run, by key
 	crawl    *crawl              // of the last run
+	live     ledger.Tally        // what the last run's worker had counted at its end
 }
 
 const host = "docs.example.com"
@@ -213,6 +214,7 @@ func (w *world) try(ctx context.Context) (State, string, error) {
 		}
 		w.moves[key] = append(w.moves[key], to)
 	}
+	defer func() { w.live = worker.Live() }()
 	return w.crawl.run(ctx)
 }
 

@@ -42,7 +42,7 @@ func (w *Worker) DeadLetter(ctx context.Context, d ledger.DeadLetter) error {
 	t.DeadLetter(d.Kind)
 	w.mu.Lock()
 	w.letterTally.Add(t)
-	w.live.Add(t)
+	w.count(t)
 	w.mu.Unlock()
 	w.letters.Lock()
 	defer w.letters.Unlock()
@@ -87,13 +87,12 @@ type Progress struct {
 	w       *Worker
 	lane    int
 	counted ledger.Counts // by Beam's counters so far
-	copied  time.Time     // when now took the lane's sum last
+	told    time.Time     // when Beam's counters were told last
 	stop    context.CancelFunc
 	stopped chan struct{}
 
-	mu   sync.Mutex
-	now  ledger.Progress
-	sent ledger.Tally // requests and store calls since its beginning
+	mu  sync.Mutex
+	now ledger.Progress
 }
 
 // progressEvery is how often a lane tells the ledger how far it is.
@@ -104,7 +103,7 @@ const progressEvery = 5 * time.Second
 // and in a pause, until End.
 func (w *Worker) Progress(n, hosts int) *Progress {
 	ctx, stop := context.WithCancel(w.ctx)
-	p := &Progress{w: w, lane: n, stop: stop, stopped: make(chan struct{}), now: ledger.Progress{Hosts: int64(hosts)}, copied: time.Now()}
+	p := &Progress{w: w, lane: n, stop: stop, stopped: make(chan struct{}), now: ledger.Progress{Hosts: int64(hosts)}, told: time.Now()}
 	go func() {
 		defer close(p.stopped)
 		tick := time.NewTicker(progressEvery)
@@ -121,24 +120,16 @@ func (w *Worker) Progress(n, hosts int) *Progress {
 	return p
 }
 
-// Report notes one host more. sum is what the lane has counted so far. As End
-// it is for the ProcessElement goroutine, whose context ctx is.
+// Report notes one host more. sum is what the lane has counted so far, for Beam's
+// counters; the progress object has what Worker.Count was given. As End it is
+// for the ProcessElement goroutine, whose context ctx is.
 func (p *Progress) Report(ctx context.Context, sum ledger.Tally) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now.HostsDone++
-	if time.Since(p.copied) >= time.Second { // a copy for each host would cost
-		p.take(ctx, sum)
+	if time.Since(p.told) >= time.Second { // for each host it would cost
+		p.tell(ctx, sum)
 	}
-}
-
-// Show takes what the lane has counted so far, for the next time that its figures
-// are written: a host that takes hours is seen at work. Any goroutine may call it.
-func (p *Progress) Show(sum ledger.Tally) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.now.Tally = ledger.Tally{}
-	p.now.Tally.Add(sum)
 }
 
 // End writes the lane's last figures.
@@ -147,32 +138,28 @@ func (p *Progress) End(ctx context.Context, sum ledger.Tally) {
 	<-p.stopped
 	p.mu.Lock()
 	p.now.Finished = true
-	p.take(ctx, sum)
+	p.tell(ctx, sum)
 	p.mu.Unlock()
 	p.write(ctx)
 }
 
-// take copies the lane's sum, which is its own goroutine's.
-func (p *Progress) take(ctx context.Context, sum ledger.Tally) {
+func (p *Progress) tell(ctx context.Context, sum ledger.Tally) {
 	grown := ledger.Counts{}
 	for name, n := range sum.Counts {
 		grown[name] = n - p.counted[name]
 	}
 	count(ctx, "lanes", grown)
-	p.counted, p.copied = maps.Clone(sum.Counts), time.Now()
-	p.now.Tally = ledger.Tally{}
-	p.now.Tally.Add(sum)
+	p.counted, p.told = maps.Clone(sum.Counts), time.Now()
 }
 
 // write puts the figures into the ledger. They are for those who watch: where
 // they cannot be written, the lane goes on and the log says so.
 func (p *Progress) write(ctx context.Context) {
 	p.mu.Lock()
-	p.sent.Add(p.w.unshown())
+	p.now.Tally.Add(p.w.unshown())
 	now := p.now
 	now.UpdatedAt, now.Tally = time.Now(), ledger.Tally{}
 	now.Tally.Add(p.now.Tally)
-	now.Tally.Add(p.sent)
 	p.mu.Unlock()
 	if err := ledger.WriteProgress(ctx, p.w.Store, p.w.cfg.RunID, p.lane, now); err != nil && ctx.Err() == nil {
 		p.w.Log.Warn("progress_not_written", "lane", p.lane, "error", ledger.Redact(err.Error()))

@@ -50,6 +50,7 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 			_ = pause(ctx, []time.Duration{2, 12, 3, 7}[i]*time.Second)
 			return i
 		}, noFailure(t), func(int) {
+			w.Count(ledger.Tally{Counts: ledger.Counts{"hosts": 1}})
 			sum.Count("hosts", 1)
 			p.Report(t.Context(), sum)
 		})
@@ -74,6 +75,46 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 		require.EqualValues(t, 4, last.HostsDone)
 		require.EqualValues(t, 4, last.Tally.Counts["hosts"])
 		require.Positive(t, last.Tally.Store["list"], "store calls since the lane's beginning: %v", last.Tally.Store)
+	})
+}
+
+// What a visit counts in its midst, what a stage without lanes counted and the
+// dead letters are in the next progress, once among lanes side by side.
+func TestProgressShowsWorkInHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := leasing(t, memory(t), "r1")
+		client, err := web.New(web.Config{})
+		require.NoError(t, err)
+		defer client.Close()
+		w.Web = client
+		require.NoError(t, EmitPart(w, func([]byte) {}, ledger.Tally{Counts: ledger.Counts{"files_listed": 7}}))
+		first, second := w.Progress(0, 1), w.Progress(1, 1)
+		seen := func() (sum ledger.Tally) {
+			time.Sleep(progressEvery + time.Second)
+			all, err := ledger.Progresses(t.Context(), w.Store, "r1")
+			require.NoError(t, err)
+			for _, p := range all {
+				require.Zero(t, p.HostsDone)
+				sum.Add(p.Tally)
+			}
+			return sum
+		}
+		require.Equal(t, ledger.Counts{"files_listed": 7}, seen().Counts)
+		w.Count(ledger.Tally{Counts: ledger.Counts{"pages": 2}})
+		require.Equal(t, ledger.Counts{"files_listed": 7, "pages": 2}, seen().Counts)
+		w.Count(ledger.Tally{Counts: ledger.Counts{"pages": 1}})
+		require.NoError(t, w.DeadLetter(t.Context(), ledger.DeadLetter{Job: "seed", RunID: "r1", Stage: "visit", Kind: "x", Error: "x", Input: ledger.Input{URL: "https://a.example/"}}))
+		now := seen()
+		require.Equal(t, ledger.Counts{"files_listed": 7, "pages": 3, "dead_letters": 1}, now.Counts)
+		require.Equal(t, ledger.Counts{"x": 1}, now.DeadLetters)
+		var sum ledger.Tally
+		sum.Count("pages", 3)
+		require.NoError(t, EmitCounted(w, func([]byte) {}, sum)) // it was counted already
+		first.End(t.Context(), sum)
+		second.End(t.Context(), ledger.Tally{})
+		all, err := ledger.Progresses(t.Context(), w.Store, "r1")
+		require.NoError(t, err)
+		require.EqualValues(t, 3, all[0].Tally.Counts["pages"]+all[1].Tally.Counts["pages"])
 	})
 }
 

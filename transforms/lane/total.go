@@ -76,9 +76,16 @@ func count(ctx context.Context, space string, counts ledger.Counts) {
 	}
 }
 
-// EmitPart sends a stage's figures on, with the requests and store calls that
-// this process made since the last part.
+// EmitPart counts a stage's figures and sends them on, with the requests and
+// store calls that this process made since the last part.
 func EmitPart(w *Worker, emit func([]byte), t ledger.Tally) error {
+	w.Count(t)
+	return EmitCounted(w, emit, t)
+}
+
+// EmitCounted is EmitPart of figures that were counted while the work was done,
+// as those of a lane are.
+func EmitCounted(w *Worker, emit func([]byte), t ledger.Tally) error {
 	t.Add(w.Take())
 	b, err := json.Marshal(t)
 	if err != nil {

@@ -60,8 +60,9 @@ type Worker struct {
 
 	mu          sync.Mutex
 	taken       ledger.Tally // what Take has handed out
-	shown       ledger.Tally // what progress objects have
-	live        ledger.Tally // counts of visits, for the progress line
+	shown       ledger.Tally // requests and store calls that progress objects have
+	live        ledger.Tally // what was counted, for the progress line
+	unsaid      ledger.Tally // of it, what no progress object has yet
 	letterTally ledger.Tally // dead letters and the process's own troubles, not yet taken
 	active      int          // lanes at work here
 }
@@ -276,11 +277,18 @@ func (w *Worker) lanes(by int) {
 	w.Web.SetLimits(max(int(float64(w.cfg.Web.Concurrency)*share), 1), w.cfg.Web.Rate*share)
 }
 
-// Count adds to the live figures that the progress line shows.
+// Count adds to the live figures: those of the progress line and, with the next
+// write of a lane's progress, of the run's page. A host that takes hours is seen
+// at work when its visit counts as it goes. Any goroutine may call it.
 func (w *Worker) Count(t ledger.Tally) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.count(t)
+}
+
+func (w *Worker) count(t ledger.Tally) {
 	w.live.Add(t)
+	w.unsaid.Add(t)
 }
 
 // Live is what this process has counted so far.
@@ -306,14 +314,15 @@ func (w *Worker) Take() ledger.Tally {
 	return part
 }
 
-// unshown gives the requests and store calls that no lane's progress has yet:
-// lanes side by side share them, and their sum is exact.
+// unshown gives what was counted, the requests and the store calls that no
+// lane's progress has yet: lanes side by side share them, and their sum is exact.
 func (w *Worker) unshown() ledger.Tally {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.exchanges()
 	part := now.Minus(w.shown)
-	w.shown = now
+	part.Add(w.unsaid)
+	w.shown, w.unsaid = now, ledger.Tally{}
 	return part
 }
 

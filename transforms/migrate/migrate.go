@@ -137,7 +137,6 @@ func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func([]by
 			t.Count("files_deleted", 1)
 		}
 	}
-	fn.w.Count(t)
 	return lane.EmitPart(fn.w, emit, t)
 }
 

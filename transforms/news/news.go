@@ -215,13 +215,13 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 		})
 		progress.End(ctx, sum)
 	}
-	return lane.EmitPart(fn.w, emitTally, sum)
+	return lane.EmitCounted(fn.w, emitTally, sum)
 }
 
 func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
 		Web: fn.w.Web, Store: fn.w.Store, DB: fn.db, Log: fn.w.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, Hurry: fn.Config.Hurry, LeaseTTL: fn.Config.LeaseTTL, MaxCrawlDelay: fn.Config.Lane.Web.MaxCrawlDelay,
-		Proceed: fn.w.Proceed, DeadLetter: fn.w.DeadLetter, Forgive: fn.w.Forgive, Now: time.Now, Sleep: fn.sleep}
+		Proceed: fn.w.Proceed, DeadLetter: fn.w.DeadLetter, Forgive: fn.w.Forgive, Count: fn.w.Count, Now: time.Now, Sleep: fn.sleep}
 }
 
 // sleep waits, and no longer than until the run is stopped.
@@ -252,8 +252,7 @@ func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger
 		fn.w.Log.Error("provider_row_not_written", "provider", r.Provider, "error", ledger.Redact(werr.Error()))
 		fn.w.Stop(werr)
 	}
-	t := ledger.Tally{Counts: map[string]int64{"articles_found": r.Found, "articles_fetched": r.Fetched, "articles_inserted": r.Inserted,
-		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden}}
+	var t ledger.Tally
 	switch r.State {
 	case engine.Ran:
 		t.Count("providers_run", 1)
@@ -263,6 +262,7 @@ func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger
 		t.Count("providers_stopped", 1)
 	}
 	fn.w.Count(t)
+	t.Add(r.Tally()) // counted already, article by article
 	return t
 }
 

@@ -84,7 +84,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 		}
 	}
 	emitNetwork(l.network)
-	return lane.EmitPart(fn.w, emitTally, l.sum)
+	return lane.EmitCounted(fn.w, emitTally, l.sum)
 }
 
 // wish is a partition that asks for a host, by its first record.

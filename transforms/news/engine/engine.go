@@ -64,8 +64,10 @@ type Engine struct {
 	Proceed func(context.Context) bool
 	// DeadLetter keeps what could not be done; Forgive takes it away after a success.
 	DeadLetter, Forgive func(context.Context, ledger.DeadLetter) error
-	Now                 func() time.Time
-	Sleep               func(context.Context, time.Duration) error
+	// Count takes what was done since its last call, while a provider is at work.
+	Count func(ledger.Tally)
+	Now   func() time.Time
+	Sleep func(context.Context, time.Duration) error
 }
 
 // State is how a provider's part of a run ended.
@@ -101,6 +103,12 @@ type Result struct {
 	Alerts []string `json:"alerts,omitempty"`
 }
 
+// Tally is the result's counts.
+func (r Result) Tally() ledger.Tally {
+	return ledger.Tally{Counts: ledger.Counts{"articles_found": r.Found, "articles_fetched": r.Fetched, "articles_inserted": r.Inserted,
+		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden}}
+}
+
 // errStop ends a provider: its reason is for the report.
 type errStop struct {
 	state  State
@@ -116,6 +124,7 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 	if v.policy.Zone == nil {
 		v.policy.Zone = time.UTC
 	}
+	defer v.count()
 	within, release, err := v.hold(ctx)
 	if v.held = err == nil; v.held {
 		err = func() error {
@@ -151,12 +160,20 @@ type visit struct {
 	crawlD time.Duration        // robots.txt's Crawl-delay
 	rules  *robots.File
 	result Result
+	told   ledger.Tally // of the result, what was counted
 
 	held   bool   // the lease was ours
 	listed int    // addresses in the sitemaps
 	other  string // the first of them that is no article's
 	old    int    // of the newest, those past the retention
 	there  bool   // one of the newest is kept
+}
+
+// count tells what the result has more than at the last call.
+func (v *visit) count() {
+	now := v.result.Tally()
+	v.Count(now.Minus(v.told))
+	v.told = now
 }
 
 // hold takes the provider's lease: two runs never crawl one publisher together.
@@ -205,6 +222,7 @@ func (v *visit) crawl(ctx context.Context) error {
 	}
 	v.log.Info("articles_chosen", "found", len(candidates), "to_fetch", len(chosen))
 	for _, c := range chosen {
+		v.count()
 		if err := v.article(ctx, c); err != nil {
 			return err
 		}
@@ -493,6 +511,7 @@ func (v *visit) reparse(ctx context.Context) error {
 		if err := v.save(ctx, e, letter); err != nil {
 			return err
 		}
+		v.count()
 	}
 	return nil
 }

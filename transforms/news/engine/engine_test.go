@@ -50,6 +50,7 @@ type world struct {
 	now     time.Time
 	slept   []time.Duration
 	letters []ledger.DeadLetter
+	counted ledger.Tally
 }
 
 func newWorld(t *testing.T, d *db.DB) *world {
@@ -89,6 +90,11 @@ func (w *world) engine() *engine.Engine {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			return w.now
+		},
+		Count: func(t ledger.Tally) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.counted.Add(t)
 		},
 		Sleep: func(_ context.Context, d time.Duration) error {
 			w.mu.Lock()
@@ -707,4 +713,26 @@ func (p canonical) ParseArticle(page []byte, contentType string, u *url.URL) (pr
 		a.Canonical = "https://www.mk.co.kr/"
 	}
 	return a, err
+}
+
+// A provider counts article by article: each pause knows of those before it.
+func TestCountsArticleByArticle(t *testing.T) {
+	d, err := db.Open(t.Context(), dbtest.SQLite(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, d.Close()) })
+	w := newWorld(t, d)
+	e := w.engine()
+	var inserted []int64
+	sleep := e.Sleep
+	e.Sleep = func(ctx context.Context, d time.Duration) error {
+		w.mu.Lock()
+		inserted = append(inserted, w.counted.Counts["articles_inserted"])
+		w.mu.Unlock()
+		return sleep(ctx, d)
+	}
+	r, err := e.Run(t.Context(), all(t)["demo-economy"])
+	require.NoError(t, err)
+	require.Greater(t, r.Inserted, int64(2))
+	require.Equal(t, []int64{r.Inserted - 2, r.Inserted - 1}, inserted[len(inserted)-2:])
+	require.Equal(t, ledger.Tally{}.Minus(r.Tally()).Counts, ledger.Tally{}.Minus(w.counted).Counts)
 }

@@ -258,6 +258,25 @@ func TestEmptyReportHasAllKeys(t *testing.T) {
 	}
 }
 
+// Times are written where a domain was timed, and only there.
+func TestTimesOnlyWhereThereAreSome(t *testing.T) {
+	r := aRun("r1")
+	r.State, r.FinishedAt = Done, r.StartedAt.Add(24*time.Hour)
+	var one Tally
+	one.Timings.Observe(2 * time.Second)
+	for _, tt := range []struct {
+		tally Tally
+		want  bool
+	}{{Tally{}, false}, {one, true}} {
+		rep := BuildReport(r, tt.tally, r.FinishedAt)
+		var table bytes.Buffer
+		must(t, rep.WriteTable(&table))
+		if got := strings.Contains(table.String(), "p50"); got != tt.want {
+			t.Errorf("%d domains timed: the table has a p50: %v, want %v\n%s", rep.Timings.Domains, got, tt.want, table.String())
+		}
+	}
+}
+
 func TestGroupedAndSize(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
 		if got := grouped(n); got != want {

@@ -197,7 +197,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 			t.number("failed: "+k, n)
 		}
 	}
-	if r.Timings.DomainsPerSec > 0 { // only the seed job times domains
+	if r.Timings.Domains > 0 { // only the seed job times domains
 		t.section("Time a domain")
 		t.row("mean", seconds(r.Timings.Mean))
 		t.row("p50", seconds(r.Timings.P50))

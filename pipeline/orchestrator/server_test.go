@@ -755,3 +755,17 @@ func TestChart(t *testing.T) {
 	next := worldAt(t, w.dir, "wait")
 	assert.Contains(t, next.do("GET", "/runs/"+id, "").body, "Requests a second: from 0 to", "the chart outlives the server")
 }
+
+// The page shows times of hosts where a host was timed: news times none.
+func TestPageShowsTimesThatThereAre(t *testing.T) {
+	w := newWorld(t, "done")
+	timed, none := sampleTally(), sampleTally()
+	none.Timings = ledger.Histogram{}
+	w.put("20260101-000000-000-00000001", "seed", ledger.Done, time.Now().Add(-time.Hour), time.Minute, timed)
+	w.put("20260101-000000-000-00000002", "news", ledger.Done, time.Now().Add(-time.Hour), time.Minute, none)
+	page := func(id string) string { return w.do("GET", "/runs/"+id, "", "Accept", "text/html").body }
+	for _, name := range []string{"p50", "p95"} {
+		assert.Contains(t, page("20260101-000000-000-00000001"), name)
+		assert.NotContains(t, page("20260101-000000-000-00000002"), name)
+	}
+}

@@ -322,6 +322,10 @@ func (ses *session) wait(ctx context.Context, done <-chan error, show *progressL
 	lost := ses.lostLease
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
+	var look <-chan time.Time
+	if ses.o.elsewhere() {
+		look = time.After(workersWithin)
+	}
 	live := func() {
 		if w, ok := lane.Find(runID); ok {
 			out.live = w.Live()
@@ -335,6 +339,10 @@ func (ses *session) wait(ctx context.Context, done <-chan error, show *progressL
 		case <-tick.C:
 			live()
 			show.update(out.live)
+		case <-look:
+			if look = nil; ses.noWorkerYet(ctx, runID) {
+				look = time.After(workersWithin)
+			}
 		case <-ses.signals:
 			if out.interrupted { // the second one: at once
 				live()
@@ -354,6 +362,24 @@ func (ses *session) wait(ctx context.Context, done <-chan error, show *progressL
 			return out
 		}
 	}
+}
+
+// workersWithin is how long workers elsewhere usually need before one has kept the
+// first lines of its log.
+const workersWithin = 45 * time.Second
+
+// noWorkerYet tells that no worker has begun: a runner that waits for free slots
+// says nothing itself.
+func (ses *session) noWorkerYet(ctx context.Context, runID string) bool {
+	seen, err := ledger.WorkerLogged(ctx, ses.store, runID)
+	switch {
+	case err != nil:
+		ses.log(runID).Warn("no_worker_yet", "error", ledger.Redact(err.Error()))
+	case !seen:
+		ses.log(runID).Warn("no_worker_yet", "runner", ses.o.Runner, "parallelism", ses.o.beam("parallelism"), "advice",
+			"no worker has begun; if the cluster has fewer free slots than --parallelism the runner waits for them: lower it, add workers, or look at the runner's own page")
+	}
+	return !seen
 }
 
 // stillOurs says at a run's end whether the job's lease was ours all the time. One

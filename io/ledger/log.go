@@ -47,6 +47,18 @@ func NewLog(s store.Store, runID, process string) (*Log, error) {
 	return &Log{store: s, key: key}, nil
 }
 
+// WorkerLogged says whether a process besides the launcher has kept a line of the
+// run's log, which each does within a quarter of a minute of its first.
+func WorkerLogged(ctx context.Context, s store.Store, runID string) (bool, error) {
+	for _, err := range s.List(ctx, runKey(runID, "log-")) {
+		if err != nil {
+			return false, fmt.Errorf("looking for the logs of workers: %w", err)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
 // Write takes one line.
 func (l *Log) Write(line []byte) (int, error) {
 	l.mu.Lock()

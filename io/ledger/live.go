@@ -3,13 +3,15 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
 )
 
 // ReportSoFar gives the report of a run that is over, and while it has none one
-// made of its total, or of what its lanes have said so far.
+// made of its total, or of what its lanes have said so far; its alerts are then
+// what it waits for.
 func ReportSoFar(ctx context.Context, s store.Store, run Run, now time.Time) (Report, error) {
 	report, err := ReadReport(ctx, s, run.RunID)
 	if err == nil || !errors.Is(err, store.ErrNotExist) {
@@ -29,5 +31,13 @@ func ReportSoFar(ctx context.Context, s store.Store, run Run, now time.Time) (Re
 	}
 	delete(sum.Counts, Outage)
 	delete(sum.Counts, OutageTLS)
-	return BuildReport(run, sum, now, lanes...), nil
+	report = BuildReport(run, sum, now, lanes...)
+	for _, l := range lanes {
+		for _, wait := range l.Waits { // lanes of one process say the same
+			if !l.Finished && run.FinishedAt.IsZero() && !slices.Contains(report.Alerts, wait) {
+				report.Alerts = append(report.Alerts, wait)
+			}
+		}
+	}
+	return report, nil
 }

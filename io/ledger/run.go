@@ -191,7 +191,8 @@ type Progress struct {
 	HostsDone int64     `json:"hosts_done"` // finished, well or badly
 	Finished  bool      `json:"finished"`   // the lane has ended
 	UpdatedAt time.Time `json:"updated_at"`
-	Tally     Tally     `json:"tally"` // of this lane so far
+	Waits     []string  `json:"waits,omitempty"` // for what its process waits long, in words
+	Tally     Tally     `json:"tally"`           // of this lane so far
 }
 
 func decodeProgress(b []byte) (Progress, error) {

@@ -80,6 +80,10 @@ func newCrawl(cfg Config, w *lane.Worker, d *db.DB, c clock, p policy.Policy, in
 	v := &crawl{cfg: cfg, w: w, db: d, clock: c, policy: p, runID: cfg.Lane.RunID, part: in,
 		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: c.now(), timeout: pageTimeout}
 	v.manners = newManners(cfg, w, d, c, p.Delay(), &v.part.stats)
+	v.manners.who = p.ProviderID
+	v.manners.keep = func(ctx context.Context) error {
+		return v.advance(ctx, func(*sql.Tx) error { return nil })
+	}
 	for _, raw := range p.SeedURLs {
 		if u, err := canonical.Address(nil, raw, p.KeepQueryParams); err == nil {
 			v.own[origin(u)], v.own[web.Site(u)] = true, true

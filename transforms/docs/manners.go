@@ -52,6 +52,9 @@ type manners struct {
 	clock clock
 	delay time.Duration // the policy's
 	stats *Stats
+	// keep writes the provider's figures, so that a kill in a long wait loses none.
+	keep func(context.Context) error
+	who  string // the provider, for those who watch
 
 	next  map[string]time.Time // by site: nothing is sent before
 	rules map[string]rules     // by origin
@@ -119,9 +122,30 @@ func (m *manners) turn(ctx context.Context, u *url.URL) error {
 		if err != nil || wait <= 0 {
 			return err
 		}
-		m.w.Log.Warn("hour_budget_used_up", "host", host, "wait_s", wait.Seconds())
-		m.stats.Waited += wait.Microseconds()
-		if err := m.wait(ctx, wait); err != nil {
+		if err := m.waitForBudget(ctx, host, m.clock.now().Add(wait)); err != nil {
+			return err
+		}
+	}
+}
+
+// waitForBudget waits for the hour's budget. The figures have what was waited, to
+// the minute, also when the process dies in it.
+func (m *manners) waitForBudget(ctx context.Context, host string, until time.Time) error {
+	at := until.UTC().Format(time.RFC3339)
+	m.w.Log.Warn("hour_budget_used_up", "provider", m.who, "host", host, "until", at)
+	defer m.w.Waits(fmt.Sprintf("%s waits until %s: the docs job's requests of this hour are used up", m.who, at))()
+	for {
+		if err := m.keep(ctx); err != nil {
+			return err
+		}
+		began := m.clock.now()
+		left := until.Sub(began)
+		if left <= 0 {
+			return nil
+		}
+		err := m.wait(ctx, min(left, time.Minute))
+		m.stats.Waited += m.clock.now().Sub(began).Microseconds()
+		if err != nil {
 			return err
 		}
 	}

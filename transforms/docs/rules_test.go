@@ -2,6 +2,7 @@ package docs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -1155,6 +1156,47 @@ func TestHandOffPlace(t *testing.T) {
 		places = append(places, strings.Join(h.Path, "/")+"#"+h.Anchor)
 	}
 	require.ElementsMatch(t, []string{"Charges#", "Charges/Make one#make"}, places)
+}
+
+// A wait for the hour's budget is shown while it lasts, and what was waited and
+// worked before it is kept when the process dies in it.
+func TestWaitForBudgetIsShownAndKept(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.cfg.HourBudget, w.cfg.DayBudget = 3, 100
+		w.set("/docs", doc("seed", "/docs/1", "/docs/2"))
+		w.set("/docs/1", doc("one"))
+		w.set("/docs/2", doc("two"))
+		kept := func() (s Stats) {
+			var text string
+			require.NoError(t, d.QueryRowContext(t.Context(), `SELECT stats FROM runs WHERE session = $1`, w.session).Scan(&text))
+			require.NoError(t, json.Unmarshal([]byte(text), &s))
+			return s
+		}
+		begun := w.time.now()
+		var shown []string
+		var half Stats
+		var worked time.Duration
+		w.waits = func() {
+			now := w.time.now()
+			if half.Waited > 0 || now.Sub(begun) < 30*time.Minute {
+				return
+			}
+			half, worked = kept(), now.Sub(begun)
+			w.crawl.w.Progress(0, 1).End(t.Context(), ledger.Tally{})
+			lanes, err := ledger.Progresses(t.Context(), w.crawl.w.Store, w.crawl.runID)
+			require.NoError(t, err)
+			shown = lanes[0].Waits
+		}
+		state, _ := w.run()
+		require.Equal(t, Done, state)
+		all := w.crawl.part.stats
+		require.Greater(t, half.Waited, (28 * time.Minute).Microseconds())
+		require.InDelta(t, worked.Microseconds(), half.Active, float64((2 * time.Minute).Microseconds()), "at work and waiting so far")
+		require.Greater(t, all.Waited, (58 * time.Minute).Microseconds())
+		require.Less(t, all.Active-all.Waited, time.Minute.Microseconds(), "work alone")
+		require.Equal(t, []string{"p waits until 2026-02-23T04:01:00Z: the docs job's requests of this hour are used up"}, shown)
+	})
 }
 
 // A provider counts page by page, not at its end, and what an earlier run of the

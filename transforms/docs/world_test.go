@@ -72,6 +72,7 @@ type world struct {
 	requests []asked
 	moves    map[string][]Status // of the last run, by key
 	crawl    *crawl              // of the last run
+	waits    func()              // called in each pause, if set
 	live     ledger.Tally        // what the last run's worker had counted at its end
 }
 
@@ -203,7 +204,15 @@ func (w *world) try(ctx context.Context) (State, string, error) {
 	defer func() { require.NoError(w.t, lane.Close(cfg.Lane.RunID)) }()
 	in, err := enter(w.t.Context(), w.db, w.session, w.policy.ProviderID, cfg.Lane.RunID, w.time.now())
 	require.NoError(w.t, err)
-	w.crawl = newCrawl(cfg, worker, w.db, w.time.clock(), w.policy, in)
+	c := w.time.clock()
+	sleep := c.sleep
+	c.sleep = func(ctx context.Context, d time.Duration) error {
+		if w.waits != nil {
+			w.waits()
+		}
+		return sleep(ctx, d)
+	}
+	w.crawl = newCrawl(cfg, worker, w.db, c, w.policy, in)
 	w.crawl.timeout = cmp.Or(w.timeout, w.crawl.timeout)
 	clear(w.moves)
 	w.crawl.moved = func(key string, from, to Status) {

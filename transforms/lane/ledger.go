@@ -158,7 +158,7 @@ func (p *Progress) write(ctx context.Context) {
 	p.mu.Lock()
 	p.now.Tally.Add(p.w.unshown())
 	now := p.now
-	now.UpdatedAt, now.Tally = time.Now(), ledger.Tally{}
+	now.UpdatedAt, now.Waits, now.Tally = time.Now(), p.w.waiting(), ledger.Tally{}
 	now.Tally.Add(p.now.Tally)
 	p.mu.Unlock()
 	if err := ledger.WriteProgress(ctx, p.w.Store, p.w.cfg.RunID, p.lane, now); err != nil && ctx.Err() == nil {

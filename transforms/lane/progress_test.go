@@ -118,6 +118,34 @@ func TestProgressShowsWorkInHand(t *testing.T) {
 	})
 }
 
+// A long wait is among what a run says while it lasts, once for all lanes.
+func TestProgressShowsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := leasing(t, memory(t), "r1")
+		client, err := web.New(web.Config{})
+		require.NoError(t, err)
+		defer client.Close()
+		w.Web = client
+		first, second := w.Progress(0, 1), w.Progress(1, 1)
+		run := ledger.Run{RunID: "r1", Job: "docs", State: ledger.Running, StartedAt: time.Now()}
+		said := func() []string {
+			time.Sleep(progressEvery + time.Second)
+			r, err := ledger.ReportSoFar(t.Context(), w.Store, run, time.Now())
+			require.NoError(t, err)
+			return r.Alerts
+		}
+		over := w.Waits("a waits until noon")
+		also := w.Waits("b waits until one")
+		require.Equal(t, []string{"a waits until noon", "b waits until one"}, said())
+		over()
+		require.Equal(t, []string{"b waits until one"}, said())
+		first.End(t.Context(), ledger.Tally{})
+		second.End(t.Context(), ledger.Tally{})
+		require.Empty(t, said(), "a lane that ended waits for nothing")
+		also()
+	})
+}
+
 // slow is a store whose first write comes late.
 type slow struct {
 	store.Store

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,6 +66,7 @@ type Worker struct {
 	unsaid      ledger.Tally // of it, what no progress object has yet
 	letterTally ledger.Tally // dead letters and the process's own troubles, not yet taken
 	active      int          // lanes at work here
+	waits       []string     // for what visits wait long, in words
 }
 
 var workers = struct {
@@ -289,6 +291,27 @@ func (w *Worker) Count(t ledger.Tally) {
 func (w *Worker) count(t ledger.Tally) {
 	w.live.Add(t)
 	w.unsaid.Add(t)
+}
+
+// Waits shows, in the progress of the lanes, a long wait of a visit until it is
+// over: what says who waits, for what, and until when.
+func (w *Worker) Waits(what string) (over func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waits = append(w.waits, what)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if i := slices.Index(w.waits, what); i >= 0 {
+			w.waits = slices.Delete(w.waits, i, i+1)
+		}
+	}
+}
+
+func (w *Worker) waiting() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.waits)
 }
 
 // Live is what this process has counted so far.

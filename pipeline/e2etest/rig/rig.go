@@ -299,7 +299,7 @@ func Objects(t testing.TB, url string) map[string]string {
 	return out
 }
 
-var volatile = []string{"collected_at", "fetched_at", "response_ms", "first_at", "last_at", "run_id", "attempts"}
+var volatile = []string{"collected_at", "fetched_at", "response_ms", "first_at", "last_at", "run_id", "earlier_run_ids", "attempts"}
 
 func settle(v any) any {
 	switch v := v.(type) {

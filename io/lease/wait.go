@@ -18,7 +18,8 @@ type Waiter struct {
 	// Dead, when set, knows of holders that are surely gone although their
 	// process cannot be looked at.
 	Dead func(context.Context, Holder) bool
-	// Waits is told once of each holder that is waited for.
+	// Waits is told once of each holder that is waited for, but not where a run
+	// waits for one of several leases that it shares out among its own.
 	Waits func(*HeldError)
 }
 
@@ -45,7 +46,8 @@ func (w Waiter) Wait(ctx context.Context, giveUp bool, names ...string) (*Lease,
 			switch {
 			case before == nil || before.Epoch != held.Epoch:
 				seen[name] = held
-				if len(names) == 1 || before == nil {
+				own := len(names) > 1 && held.Holder.RunID == w.Holder.RunID
+				if !own && (len(names) == 1 || before == nil) {
 					w.Waits(held)
 				}
 			case giveUp && held.ExpiresAt.After(before.ExpiresAt):

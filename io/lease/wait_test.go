@@ -1,0 +1,42 @@
+package lease
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/newsfork/seed-engine/io/store/storetest"
+)
+
+// What a run shares out among its own is waited for without a word; another
+// run's lease, and one lease alone, are told.
+func TestWaitTells(t *testing.T) {
+	run := func(id string) Holder { return Holder{Host: "elsewhere", PID: 1, RunID: id} }
+	for name, c := range map[string]struct {
+		holder string
+		leases []string
+		told   []string
+	}{
+		"a slot of its own":     {"r1", []string{"slot/0", "slot/1"}, nil},
+		"another run's slot":    {"r0", []string{"slot/0", "slot/1"}, []string{"slot/0", "slot/1"}},
+		"its own lane's holder": {"r1", []string{"lane"}, []string{"lane"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, ctx := storetest.NewMemory(), t.Context()
+				for _, l := range c.leases {
+					_, err := Acquire(ctx, InStore(s), l, run(c.holder), ttl)
+					must(t, err)
+				}
+				var told []string
+				w := Waiter{Place: InStore(s), Holder: run("r1"), TTL: ttl, Proceed: func(context.Context) bool { return true }, Waits: func(e *HeldError) { told = append(told, e.Name) }}
+				l, err := w.Wait(ctx, false, c.leases...)
+				must(t, err)
+				if l == nil || !slices.Equal(told, c.told) {
+					t.Errorf("lease %v, told %q, want %q", l, told, c.told)
+				}
+			})
+		})
+	}
+}

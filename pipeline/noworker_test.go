@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"io"
 	"strings"
 	"testing"
@@ -20,8 +21,7 @@ import (
 func TestNoWorkerYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()
-		o, err := parseOptions([]string{"--runner=flink", "--endpoint=localhost:1", "--environment_type=PROCESS", "--parallelism=2", "--store=s3://bucket", "--log-format=json"}, new(bytes.Buffer))
-		require.NoError(t, err)
+		o := Options{Runner: "flink", Job: "seed", LogFormat: "json", flags: flag.NewFlagSet("", flag.ContinueOnError)}
 		ses := &session{store: s, o: o, job: "seed", id: "r1", lostLease: make(chan struct{})}
 		endLog, err := lane.KeepLog(t.Context(), s, "r1", "")
 		require.NoError(t, err)

@@ -110,7 +110,7 @@ func TestImportRules(t *testing.T) {
 		}
 		packages[dir] = true
 		if dir == "io" || !slices.ContainsFunc([]string{"cmd", "pipeline", "transforms", "io", "testdata", "release"}, func(r string) bool { return under(dir, r) }) {
-			t.Errorf("%s: no room for a package here; the folders for packages are cmd, pipeline, transforms, io (in folders of its own, so that its name never shadows the standard library's), testdata and release", p)
+			t.Errorf("%s: no package belongs here; the folders for packages are cmd, pipeline, transforms, io (in folders of its own, so that its name never shadows the standard library's), testdata and release", p)
 		}
 		for _, b := range fileBreaches(t, p, dir) {
 			t.Error(b)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A directory store that is unmounted or moved away is not an empty one, and is not made anew.
+// A directory store that is unmounted or moved away is not an empty one, and is not created again.
 func TestVanishedDirectory(t *testing.T) {
 	for name, leave := range map[string]func(*testing.T, string){
 		"gone": func(*testing.T, string) {},

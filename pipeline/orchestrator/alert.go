@@ -56,7 +56,7 @@ type providerRow struct {
 }
 
 // goodStates are the states of a provider that nobody must be told of: it was crawled
-// to its end, or the next run goes on with it.
+// to its end, or the next run continues it.
 var goodStates = []string{"", "run", "done", "cut", "open"}
 
 // stopped says that a provider was skipped, stopped or out of reach.

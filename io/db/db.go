@@ -188,7 +188,9 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 	// last of them.
 	pool.SetMaxOpenConns(8)
 	pool.SetMaxIdleConns(8)
-	if err := pool.PingContext(ctx); err != nil {
+	// SQLite does not wait for others, whatever the busy timeout, while it turns a
+	// new file to WAL.
+	if err := untilAlone(ctx, func() error { return pool.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening sqlite://%s: %w", rest, err), pool.Close())
 	}
 	d := &DB{DB: pool, Dialect: SQLite, Now: time.Now, writing: make(chan struct{}, 1)}

@@ -50,26 +50,42 @@ func TestMigrate(t *testing.T) {
 }
 
 func TestMigrateFromEmptyByTwoAtOnce(t *testing.T) {
-	for name, dsn := range map[string]string{"sqlite": dbtest.SQLite(t), "postgres": ""} {
+	for name, empty := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		t.Run(name, func(t *testing.T) {
-			if name == "postgres" {
-				dsn = dbtest.Postgres(t)
-			}
-			var all sync.WaitGroup
-			errs := make([]error, 4)
-			for i := range errs {
-				all.Go(func() {
-					d, err := db.Open(t.Context(), dsn)
-					if err == nil {
-						err = errors.Join(d.Migrate(t.Context(), "shop", versions), d.Close())
-					}
-					errs[i] = err
-				})
-			}
-			all.Wait()
-			assert.NoError(t, errors.Join(errs...))
+			dsn := empty(t)
+			require.NoError(t, atOnce(4, func() error {
+				d, err := db.Open(t.Context(), dsn)
+				if err != nil {
+					return err
+				}
+				return errors.Join(d.Migrate(t.Context(), "shop", versions), d.Close())
+			}))
 		})
 	}
+}
+
+// The first that open a new file all turn it to WAL.
+func TestOpenNewFileAtOnce(t *testing.T) {
+	for range 50 {
+		dsn := dbtest.SQLite(t)
+		require.NoError(t, atOnce(8, func() error {
+			d, err := db.Open(t.Context(), dsn)
+			if err != nil {
+				return err
+			}
+			return d.Close()
+		}))
+	}
+}
+
+func atOnce(n int, do func() error) error {
+	var all sync.WaitGroup
+	errs := make([]error, n)
+	for i := range errs {
+		all.Go(func() { errs[i] = do() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // One query for both: parameters in any order and more than once, upsert, returning.
@@ -96,15 +112,22 @@ func TestTxUnderContention(t *testing.T) {
 		require.NoError(t, err)
 		const workers, each = 4, 25
 		var runs sync.Map
-		var all sync.WaitGroup
+		var all, read sync.WaitGroup
+		read.Add(workers)
 		for w := range workers {
 			all.Go(func() {
+				met := false
 				for i := range each {
 					err := d.Tx(ctx, func(tx *sql.Tx) error {
 						runs.Store(fmt.Sprint(w, i, time.Now()), true)
 						var open int
 						if err := tx.QueryRowContext(ctx, `SELECT open FROM shops WHERE name = 'a'`).Scan(&open); err != nil {
 							return err
+						}
+						if !met && d.Dialect == db.Postgres { // SQLite lets one in at a time
+							met = true
+							read.Done()
+							read.Wait()
 						}
 						_, err := tx.ExecContext(ctx, `UPDATE shops SET open = $1 WHERE name = 'a'`, open+1)
 						return err

@@ -16,6 +16,12 @@ var migrationName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,40}$`)
 // a step first.
 const migrateTries = 5
 
+// PostgreSQL's lock is asked for every lockPoll seconds, lockPolls times at most.
+const (
+	lockPoll  = 1
+	lockPolls = 300
+)
+
 // Migrate brings the tables called name up to the newest of files: goose's
 // *.sql at the root of files, each with its "-- +goose Up" only. Their versions
 // are kept in goose_{name}, so that each job counts for itself. A database that
@@ -28,7 +34,7 @@ func (d *DB) Migrate(ctx context.Context, name string, files fs.FS) error {
 	options := []goose.ProviderOption{goose.WithTableName("goose_" + name), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger())}
 	if d.Dialect == Postgres {
 		dialect = goose.DialectPostgres
-		locker, err := lock.NewPostgresSessionLocker()
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockPoll, lockPolls))
 		if err != nil {
 			return fmt.Errorf("migrating %s: %w", name, err)
 		}

@@ -14,7 +14,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// The waits between the tries of Tx begin at firstWait and double up to
+// The waits between the tries of untilAlone begin at firstWait and double up to
 // lastWait; patience bounds them all together.
 const (
 	firstWait = 5 * time.Millisecond
@@ -23,26 +23,39 @@ const (
 )
 
 // Tx runs do in a transaction that is serialisable on both databases, and runs
-// it again when it met another one: do must begin anew each time and leave
-// nothing behind outside the database. Its error takes everything back. On
-// SQLite one Tx runs at a time: inside do, use the given transaction only.
+// it again when it met another one: do must start from the beginning each time
+// and leave nothing behind outside the database. Its error takes everything
+// back. On SQLite one Tx runs at a time: inside do, use the given transaction
+// only.
 func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
-	start := time.Now()
-	for wait := firstWait; ; wait = min(2*wait, lastWait) {
-		if err := d.allowed(ctx, true); err != nil {
+	return untilAlone(ctx, func() error {
+		for {
+			if err := d.allowed(ctx, true); err != nil {
+				return err
+			}
+			err := d.try(ctx, do)
+			switch {
+			case err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+				return errors.Join(ctx.Err(), err) // a driver may name what the end of ctx did to its connection instead
+			case errors.Is(err, errNotNow) && ctx.Err() == nil:
+				continue
+			}
 			return err
 		}
-		err := d.try(ctx, do)
-		switch {
-		case err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()):
-			return errors.Join(ctx.Err(), err) // a driver may name what the end of ctx did to its connection instead
-		case errors.Is(err, errNotNow) && ctx.Err() == nil:
-			continue
-		case err == nil || !Contended(err) || ctx.Err() != nil:
+	})
+}
+
+// untilAlone runs do again, after growing pauses, while its error is that it met
+// another process or transaction.
+func untilAlone(ctx context.Context, do func() error) error {
+	start := time.Now()
+	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+		err := do()
+		if err == nil || !Contended(err) || ctx.Err() != nil {
 			return err
 		}
 		if time.Since(start) > patience {
-			return fmt.Errorf("giving up a transaction after %v of meeting others: %w", patience, err)
+			return fmt.Errorf("giving up after %v of meeting others: %w", patience, err)
 		}
 		timer := time.NewTimer(wait/2 + rand.N(wait))
 		select {

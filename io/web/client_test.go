@@ -508,3 +508,19 @@ func TestAllowedWhenTheConnectionIsMade(t *testing.T) {
 		t.Errorf("suspended while it waited for its turn: %v; sent %v, asked %v", err, got, asked)
 	}
 }
+
+// late answers when its request's time is over: so may a Transport, with what
+// a server said to the end of the connection.
+type late struct{}
+
+func (late) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return &http.Response{StatusCode: 200, Body: http.NoBody}, nil
+}
+
+func TestLateAnswer(t *testing.T) {
+	c := client(t, Config{})
+	c.transport = late{}
+	_, err := c.Get(t.Context(), Request{URL: "https://example.com/", Timeout: time.Millisecond})
+	wantKind(t, err, KindTimeout)
+}

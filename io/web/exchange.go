@@ -266,6 +266,10 @@ func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Req
 		return nil, 0, orDone(ctx, err)
 	}
 	defer func() { _ = answer.Body.Close() }() // of a reader: nothing is lost with its error
+	if ctx.Err() != nil {
+		// A Transport may still give what a server said to the end of the connection.
+		return nil, 0, ctx.Err()
+	}
 	if answer.StatusCode < len(c.byStatus) {
 		c.byStatus[answer.StatusCode].Add(1)
 	}

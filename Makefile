@@ -8,7 +8,7 @@ GOTEST      = go test
 PLATFORMS   = linux/amd64 linux/arm64
 
 # Packages where goroutines meet.
-CONCURRENT = ./transforms/lane/... ./transforms/seed/... ./transforms/catalog/... ./transforms/docs/... ./transforms/news/... ./io/web ./io/lease ./io/ledger/... ./io/store ./io/db/... ./pipeline/orchestrator/...
+CONCURRENT = ./transforms/lane ./transforms/seed ./transforms/catalog ./transforms/docs ./transforms/news/... ./transforms/parse/budget ./io/web ./io/lease ./io/ledger/... ./io/store ./io/db/... ./server
 
 .PHONY: run test race e2e bench fuzz lint vet vuln golden notice release release-twice
 

@@ -20,9 +20,9 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/io/web/webtest/catalogsim"
-	"github.com/newsfork/seed-engine/testdata/sites"
 	"github.com/newsfork/seed-engine/transforms/catalog"
+	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
+	"github.com/newsfork/seed-engine/transforms/catalog/sites"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 

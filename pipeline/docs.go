@@ -19,11 +19,11 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/io/web/webtest/docsim"
-	"github.com/newsfork/seed-engine/testdata/policies"
 	"github.com/newsfork/seed-engine/transforms/docs"
+	"github.com/newsfork/seed-engine/transforms/docs/docsim"
+	"github.com/newsfork/seed-engine/transforms/docs/policies"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/policy"
 )
 
 // Docs is the docs job's graph: crawling policies become chunks, and a report

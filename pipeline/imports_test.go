@@ -16,9 +16,18 @@ import (
 
 const module = "github.com/newsfork/seed-engine"
 
-// beamRooms are the packages of transforms/ that speak Beam and may use io/;
+// jobs are the folders of transforms/ that belong to one job each.
+var jobFolders = []string{"transforms/seed", "transforms/migrate", "transforms/docs", "transforms/catalog", "transforms/news"}
+
+// impure are the packages of transforms/ that use Beam, io/, the clock or files;
 // every other one is pure.
-var beamRooms = []string{"transforms/lane", "transforms/seed", "transforms/migrate", "transforms/docs", "transforms/catalog", "transforms/news"}
+var impure = append([]string{"transforms/lane", "transforms/news/engine", "transforms/news/raw", "transforms/news/provider", "transforms/news/hankyung", "transforms/news/mk", "transforms/parse/cases"}, slices.Concat(jobFolders, demoSites)...)
+
+// demoSites are the simulated sites of --web=demo.
+var demoSites = []string{"transforms/docs/docsim", "transforms/catalog/catalogsim", "transforms/news/newssim"}
+
+// pureIO are the packages of io/ that only read and write text.
+var pureIO = []string{"io/store/hive", "io/untrusted", "io/web/robots"}
 
 // pureStd are the standard packages that would let the world into a pure
 // package. (net/url and net/netip only read text.)
@@ -30,10 +39,10 @@ var pureModules = []string{"github.com/apache/beam", "gocloud.dev", "github.com/
 // clock are the functions of package time that read the clock or wait.
 var clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 
-func under(dir, room string) bool { return dir == room || strings.HasPrefix(dir, room+"/") }
+func under(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }
 
 func isPure(dir string) bool {
-	return under(dir, "transforms") && !slices.ContainsFunc(beamRooms, func(b string) bool { return under(dir, b) }) || dir == "io/store/hive"
+	return under(dir, "transforms") && !slices.Contains(impure, dir) || slices.Contains(pureIO, dir)
 }
 
 // breach says which rule it breaks that the package in folder dir imports
@@ -47,19 +56,34 @@ func breach(dir, imported string) string {
 		case slices.Contains(pureStd, imported), slices.ContainsFunc(pureModules, func(m string) bool { return under(imported, m) }):
 			return "a pure package has no Beam, no network, no files and no log: it returns what happened, and its caller tells"
 		}
-		return ""
+	}
+	if under(dir, "server") && under(imported, "github.com/apache/beam") {
+		return "a server starts runs as programs of their own; without Beam it is small and its tests are quick to link"
 	}
 	if !isOurs {
 		return ""
 	}
+	if slices.Contains(demoSites, ours) && !under(dir, "pipeline") {
+		return "the simulated sites are for tests and for --web=demo, which pipeline/ starts"
+	}
 	switch {
 	case under(dir, "cmd"):
-		if !under(ours, "pipeline") {
-			return "a command is flags and start-up only; what it does belongs in pipeline/, where tests and the server reach it"
+		if !under(ours, "pipeline") && !under(ours, "server") {
+			return "a command is flags and start-up only; what it does belongs in pipeline/ or server/, where tests reach it"
 		}
+	case under(dir, "server"):
+		if !under(ours, "io") && !isPure(ours) {
+			return "a server reads and writes what runs leave in the store, and knows no job's code"
+		}
+	case dir == "pipeline/samplebucket":
+		return "the sample bucket's program states what is expected apart from the program that is tested by it"
 	case under(dir, "pipeline"):
-		if under(ours, "cmd") {
-			return "pipeline/ is below cmd/"
+		if under(ours, "cmd") || under(ours, "server") && !under(dir, "pipeline/e2etest") {
+			return "pipeline/ is below cmd/, and starts without a server"
+		}
+	case slices.Contains(demoSites, dir):
+		if !under(ours, "io/web/webtest") {
+			return "the simulated sites stand apart, so that they cannot share a mistake with the job they are made for"
 		}
 	case under(dir, "transforms"):
 		if !under(ours, "transforms") && !under(ours, "io") {
@@ -68,15 +92,14 @@ func breach(dir, imported string) string {
 		if under(ours, "io/web/webtest") {
 			return "the simulated web is for tests and for --web=demo, which pipeline/ starts"
 		}
-		if under(ours, "transforms/seed") || under(ours, "transforms/migrate") || under(ours, "transforms/docs") || under(ours, "transforms/catalog") ||
-			under(ours, "transforms/news") && !under(dir, "transforms/news") {
-			return "a job's own package is used by pipeline/ alone; what two jobs share goes to transforms/lane or a pure package"
+		if slices.ContainsFunc(jobFolders, func(j string) bool { return under(ours, j) && !under(dir, j) }) {
+			return "a job's own package is used by that job and pipeline/ alone; what two jobs share goes to transforms/lane or transforms/parse"
 		}
 	case under(dir, "io/web/webtest"):
 		return "the simulated web stands apart, so that it cannot share a mistake with the client it tests"
 	case under(dir, "io"):
-		if !under(ours, "io") && !isPure(ours) {
-			return "io/ is the outside world: it knows nothing of ours but pure packages, so a store or a client can be used without a job"
+		if !under(ours, "io") {
+			return "io/ is the outside world: it is below everything else, so a store or a client can be used without a job"
 		}
 		if under(ours, "io/web/webtest") {
 			return "the simulated web is for tests and for --web=demo, which pipeline/ starts"
@@ -84,13 +107,13 @@ func breach(dir, imported string) string {
 	case under(dir, "release"):
 		return "release/ reads what the programs link, and is no part of them"
 	case under(dir, "testdata"):
-		return "testdata/ states what is expected apart from the program that is tested by it"
+		return "testdata/ is data; its one Go file embeds the sample bucket, which Go allows no other folder to do"
 	}
 	return ""
 }
 
 // TestImportRules reads the imports of every package and compares them with
-// the rooms of the README. It parses sources instead of asking the go command,
+// the rules of docs/architecture.md. It parses sources instead of asking the go command,
 // so that the test cache sees every file it depends on.
 func TestImportRules(t *testing.T) {
 	packages := map[string]bool{}
@@ -109,8 +132,8 @@ func TestImportRules(t *testing.T) {
 			return nil
 		}
 		packages[dir] = true
-		if dir == "io" || !slices.ContainsFunc([]string{"cmd", "pipeline", "transforms", "io", "testdata", "release"}, func(r string) bool { return under(dir, r) }) {
-			t.Errorf("%s: no package belongs here; the folders for packages are cmd, pipeline, transforms, io (in folders of its own, so that its name never shadows the standard library's), testdata and release", p)
+		if dir == "io" || dir != "testdata" && !slices.ContainsFunc([]string{"cmd", "pipeline", "server", "transforms", "io", "release"}, func(r string) bool { return under(dir, r) }) {
+			t.Errorf("%s: no package belongs here; the folders for packages are cmd, pipeline, server, transforms, io (in folders of its own, so that its name never shadows the standard library's) and release", p)
 		}
 		for _, b := range fileBreaches(t, p, dir) {
 			t.Error(b)
@@ -120,7 +143,7 @@ func TestImportRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"cmd/pipeline", "pipeline", "transforms/seed", "transforms/robots", "io/store/hive", "io/web/webtest"} {
+	for _, want := range []string{"cmd/pipeline", "pipeline", "transforms/seed", "io/web/robots", "io/store/hive", "io/web/webtest"} {
 		if !packages[want] {
 			t.Errorf("no package in %s: was it moved? then these rules guard nothing", want)
 		}
@@ -185,27 +208,42 @@ func TestBreach(t *testing.T) {
 	}{
 		{"cmd/pipeline", module + "/pipeline", false},
 		{"cmd/pipeline", module + "/io/store", true},
+		{"cmd/server", module + "/server", false},
 		{"pipeline", module + "/transforms/seed", false},
-		{"pipeline/orchestrator", module + "/pipeline", false},
+		{"pipeline", module + "/transforms/docs/docsim", false},
 		{"pipeline", module + "/cmd/pipeline", true},
+		{"pipeline", module + "/server", true},
+		{"pipeline/samplebucket", module + "/transforms/seed/domain", true},
+		{"server", module + "/io/ledger", false},
+		{"server", module + "/transforms/parse/yamltext", false},
+		{"server", module + "/transforms/lane", true},
+		{"server", module + "/pipeline", true},
+		{"server", "github.com/apache/beam/sdks/v2/go/pkg/beam", true},
 		{"transforms/seed", module + "/io/web", false},
+		{"transforms/seed", module + "/transforms/seed/domain", false},
+		{"transforms/seed", module + "/transforms/docs/content", true},
 		{"transforms/seed", module + "/pipeline", true},
 		{"transforms/seed", module + "/io/web/webtest", true},
+		{"transforms/docs", module + "/transforms/docs/docsim", true},
 		{"transforms/lane", module + "/transforms/seed", true},
-		{"transforms/robots", module + "/transforms/charset", false},
-		{"transforms/robots", module + "/transforms/lane", true},
-		{"transforms/robots", module + "/io/store", true},
-		{"transforms/robots", "github.com/apache/beam/sdks/v2/go/pkg/beam", true},
-		{"transforms/robots", "net/http", true},
-		{"transforms/robots", "net/url", false},
-		{"transforms/robots", "log/slog", true},
-		{"io/web", module + "/transforms/domain", false},
-		{"io/web", module + "/transforms/seed", true},
+		{"transforms/parse/feed", module + "/transforms/parse/charset", false},
+		{"transforms/parse/feed", module + "/transforms/lane", true},
+		{"transforms/parse/feed", module + "/transforms/news/provider", true},
+		{"io/web/robots", module + "/io/untrusted", false},
+		{"io/web/robots", module + "/io/store", true},
+		{"io/web/robots", "github.com/apache/beam/sdks/v2/go/pkg/beam", true},
+		{"io/web/robots", "net/http", true},
+		{"io/web/robots", "net/url", false},
+		{"io/web/robots", "log/slog", true},
+		{"io/web", module + "/io/web/robots", false},
+		{"io/web", module + "/transforms/parse/charset", true},
 		{"io/web", module + "/io/web/webtest", true},
 		{"io/web/webtest", module + "/io/web", true},
+		{"transforms/docs/docsim", module + "/io/web/webtest", false},
+		{"transforms/docs/docsim", module + "/transforms/docs/content", true},
 		{"io/store", module + "/io/store/hive", false},
 		{"io/store/hive", module + "/io/store", true},
-		{"testdata", module + "/transforms/domain", true},
+		{"testdata", module + "/io/store", true},
 		{"release", module + "/pipeline", true},
 		{"release", "debug/buildinfo", false},
 	} {

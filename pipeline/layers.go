@@ -16,7 +16,7 @@ import (
 	// Beam's own flags are registered on flag.CommandLine by its packages.
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
 
-	"github.com/newsfork/seed-engine/transforms/yamltext"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // layers fills in, under the flags that are given already, what the

@@ -18,14 +18,14 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/io/web/webtest/newssim"
-	"github.com/newsfork/seed-engine/testdata/publishers"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/news"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
+	"github.com/newsfork/seed-engine/transforms/news/newssim"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/news/publishers"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
-	"github.com/newsfork/seed-engine/transforms/yamltext"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // News is the news job's graph: publishers' newest articles go into a database.

@@ -14,13 +14,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/testdata/policies"
-	"github.com/newsfork/seed-engine/testdata/publishers"
-	"github.com/newsfork/seed-engine/testdata/sites"
 	"github.com/newsfork/seed-engine/transforms/catalog"
+	"github.com/newsfork/seed-engine/transforms/catalog/sites"
 	"github.com/newsfork/seed-engine/transforms/docs"
+	"github.com/newsfork/seed-engine/transforms/docs/policies"
 	"github.com/newsfork/seed-engine/transforms/migrate"
 	"github.com/newsfork/seed-engine/transforms/news"
+	"github.com/newsfork/seed-engine/transforms/news/publishers"
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
 

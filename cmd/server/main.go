@@ -1,4 +1,4 @@
-// Command server is the orchestrator: it starts the crawl jobs by HTTP or
+// Command server starts the crawl jobs by HTTP or
 // cron, shows them and steers them. See docs/server.md.
 package main
 
@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/newsfork/seed-engine/pipeline"
-	"github.com/newsfork/seed-engine/pipeline/orchestrator"
+	"github.com/newsfork/seed-engine/server"
 )
 
 // asPipeline as the first argument makes this program the pipeline: so
@@ -19,5 +19,5 @@ func main() {
 	if len(args) > 0 && args[0] == asPipeline {
 		os.Exit(pipeline.Main(args[1:], os.Stdout, os.Stderr))
 	}
-	os.Exit(pipeline.Exit("server", orchestrator.Main(args, asPipeline, pipeline.Serve), os.Stderr))
+	os.Exit(pipeline.Exit("server", server.Main(args, asPipeline, pipeline.Serve), os.Stderr))
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/transforms/untrusted"
+	"github.com/newsfork/seed-engine/io/untrusted"
 )
 
 // Input refers to what a dead letter is about: enough to do it again, never a

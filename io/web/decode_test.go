@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/newsfork/seed-engine/testdata/cases"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
 func pack(t testing.TB, coding string, plain []byte) []byte {

@@ -15,7 +15,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
-	"github.com/newsfork/seed-engine/transforms/metadata"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
 // runs is `pipeline runs` with these words; it must end well.

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/web/robots"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
-	"github.com/newsfork/seed-engine/transforms/robots"
 )
 
 const agent = "Newsfork-SeedEngine/1.0"

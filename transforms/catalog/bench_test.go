@@ -20,7 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/io/web/webtest/catalogsim"
+	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
 )
 
 // endless is a journal that gives n list pages.

@@ -18,7 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/io/web/webtest/catalogsim"
+	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 

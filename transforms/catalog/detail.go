@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/newsfork/seed-engine/transforms/parsing"
+	"github.com/newsfork/seed-engine/transforms/parse/budget"
 )
 
 // productDetailFetcher fetches products' pages:
@@ -66,7 +66,7 @@ func (v *visit) productDetailParser() *stage {
 	return &stage{name: "ProductDetailParser", takes: KindParseProductDetailHtml, size: v.cfg.DetailParsers,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(ParseProductDetailHtml)
-			end, err := parsing.Begin(ctx, len(t.HTMLContent))
+			end, err := budget.Begin(ctx, len(t.HTMLContent))
 			if err != nil {
 				return nil, err
 			}

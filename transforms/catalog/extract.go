@@ -11,8 +11,8 @@ import (
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 
-	"github.com/newsfork/seed-engine/transforms/untrusted"
-	"github.com/newsfork/seed-engine/transforms/value"
+	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/transforms/catalog/value"
 )
 
 const (

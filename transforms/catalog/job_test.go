@@ -23,8 +23,8 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/io/web/webtest/catalogsim"
-	"github.com/newsfork/seed-engine/testdata/sites"
+	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
+	"github.com/newsfork/seed-engine/transforms/catalog/sites"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/newsfork/seed-engine/transforms/parsing"
+	"github.com/newsfork/seed-engine/transforms/parse/budget"
 )
 
 // listPageFetcher fetches list pages: FetchListPage → ParseListPageHtml.
@@ -47,7 +47,7 @@ func (v *visit) listPageParser() *stage {
 	return &stage{name: "ListPageParser", takes: KindParseListPageHtml, size: v.cfg.ListParsers, batch: parseBatch, settle: v.settleList,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(ParseListPageHtml)
-			end, err := parsing.Begin(ctx, len(t.HTMLContent))
+			end, err := budget.Begin(ctx, len(t.HTMLContent))
 			if err != nil {
 				return nil, err
 			}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/andybalholm/cascadia"
 
-	"github.com/newsfork/seed-engine/transforms/value"
-	"github.com/newsfork/seed-engine/transforms/yamltext"
+	"github.com/newsfork/seed-engine/transforms/catalog/value"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // Site says where a shop's or a register's products are and how their pages are

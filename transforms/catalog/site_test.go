@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/testdata/sites"
-	"github.com/newsfork/seed-engine/transforms/untrusted"
-	"github.com/newsfork/seed-engine/transforms/value"
+	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/transforms/catalog/sites"
+	"github.com/newsfork/seed-engine/transforms/catalog/value"
 )
 
 const good = `

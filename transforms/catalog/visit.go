@@ -16,9 +16,9 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/transforms/charset"
+	"github.com/newsfork/seed-engine/io/web/robots"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/robots"
+	"github.com/newsfork/seed-engine/transforms/parse/charset"
 )
 
 const (

@@ -19,7 +19,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/io/web/webtest/docsim"
+	"github.com/newsfork/seed-engine/transforms/docs/docsim"
 )
 
 var (

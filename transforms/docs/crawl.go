@@ -14,10 +14,10 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/transforms/canonical"
-	"github.com/newsfork/seed-engine/transforms/content"
+	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 // Headers of section 5.3.

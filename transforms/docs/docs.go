@@ -12,8 +12,8 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/policy"
 )
 
 // Job is the name of this job in the ledger and in dead letters.

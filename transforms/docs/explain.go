@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/transforms/canonical"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 // maxShown is how much of a page's text a person is shown (section 8.1).

@@ -20,15 +20,15 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/transforms/canonical"
-	"github.com/newsfork/seed-engine/transforms/chunk"
-	"github.com/newsfork/seed-engine/transforms/content"
-	"github.com/newsfork/seed-engine/transforms/pagehead"
-	"github.com/newsfork/seed-engine/transforms/parsing"
-	"github.com/newsfork/seed-engine/transforms/policy"
-	"github.com/newsfork/seed-engine/transforms/sitemap"
-	"github.com/newsfork/seed-engine/transforms/untrusted"
+	"github.com/newsfork/seed-engine/transforms/docs/chunk"
+	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/budget"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
+	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
 // contentVersion changes when the same page makes other content than before,
@@ -526,7 +526,7 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		}
 		body, contentType = []byte(rendered), "text/html; charset=utf-8"
 	}
-	end, err := parsing.Begin(ctx, len(body))
+	end, err := budget.Begin(ctx, len(body))
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/robots"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/robots"
 )
 
 const (

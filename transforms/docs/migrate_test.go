@@ -16,7 +16,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
-	"github.com/newsfork/seed-engine/transforms/policy"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // shipped are the migrations that databases out there have gone through: such a

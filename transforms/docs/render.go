@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/transforms/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/transforms/chunk"
-	"github.com/newsfork/seed-engine/transforms/policy"
+	"github.com/newsfork/seed-engine/transforms/docs/chunk"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // ProviderReport is a provider's row of the run report: section 9.3's change

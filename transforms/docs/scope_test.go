@@ -15,7 +15,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
-	"github.com/newsfork/seed-engine/transforms/policy"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // docs.md, scope: seeds need no pattern but may be blocked; X/** is X too, in

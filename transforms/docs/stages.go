@@ -16,8 +16,8 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/policy"
 )
 
 func init() {

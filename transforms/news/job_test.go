@@ -22,11 +22,11 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/io/web/webtest/newssim"
-	"github.com/newsfork/seed-engine/testdata/publishers"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
+	"github.com/newsfork/seed-engine/transforms/news/newssim"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/news/publishers"
 )
 
 func TestMain(m *testing.M) {

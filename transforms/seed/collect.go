@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/transforms/canonical"
+	"github.com/newsfork/seed-engine/io/web/robots"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/metadata"
-	"github.com/newsfork/seed-engine/transforms/parsing"
-	"github.com/newsfork/seed-engine/transforms/robots"
-	"github.com/newsfork/seed-engine/transforms/sitemap"
-	"github.com/newsfork/seed-engine/transforms/untrusted"
+	"github.com/newsfork/seed-engine/transforms/parse/budget"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
 // Limits of the seed's section 4.3.2 and of spec/seed.md, Collect.
@@ -356,7 +356,7 @@ func (c *collector) sitemap(ctx context.Context, at string, beside bool) fetched
 	if bytes.HasPrefix(f.body, []byte{0x1f, 0x8b}) { // what it unpacks to is not known before
 		size = sitemapMax
 	}
-	end, err := parsing.Begin(ctx, size)
+	end, err := budget.Begin(ctx, size)
 	if err != nil {
 		f.body = nil
 		return f // the run is told to stop: nothing of this visit is kept

@@ -15,8 +15,8 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/transforms/metadata"
 	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
 const mib = 1 << 20

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/newsfork/seed-engine/transforms/metadata"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
 // Spoil makes the schema refuse the metadata of a domain, which nothing that a

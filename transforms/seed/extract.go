@@ -14,10 +14,10 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
-	"github.com/newsfork/seed-engine/transforms/domain"
+	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/rawfile"
-	"github.com/newsfork/seed-engine/transforms/untrusted"
+	"github.com/newsfork/seed-engine/transforms/seed/domain"
+	"github.com/newsfork/seed-engine/transforms/seed/rawfile"
 )
 
 func init() {

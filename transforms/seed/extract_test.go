@@ -13,8 +13,8 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/rawfile"
 	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/rawfile"
 )
 
 func TestExtractFile(t *testing.T) {

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/transforms/feed"
-	"github.com/newsfork/seed-engine/transforms/metadata"
-	"github.com/newsfork/seed-engine/transforms/parsing"
-	"github.com/newsfork/seed-engine/transforms/sitemap"
-	"github.com/newsfork/seed-engine/transforms/untrusted"
+	"github.com/newsfork/seed-engine/transforms/parse/budget"
+	"github.com/newsfork/seed-engine/transforms/parse/feed"
+	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
 // maxFeeds bounds the feed addresses that are asked at one domain.
@@ -93,7 +93,7 @@ func (c *collector) feeds(ctx context.Context, page fetched, named []string, bes
 		base = final
 	}
 	if page.ok() {
-		end, err := parsing.Begin(ctx, len(page.body))
+		end, err := budget.Begin(ctx, len(page.body))
 		if err != nil {
 			return nil // the run is told to stop: nothing of this visit is kept
 		}
@@ -120,7 +120,7 @@ func (c *collector) feeds(ctx context.Context, page fetched, named []string, bes
 		if !got.ok() {
 			continue
 		}
-		end, err := parsing.Begin(ctx, len(got.body))
+		end, err := budget.Begin(ctx, len(got.body))
 		if err != nil {
 			break
 		}

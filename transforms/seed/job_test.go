@@ -25,8 +25,8 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/metadata"
 	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
 func TestMain(m *testing.M) {

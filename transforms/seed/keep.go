@@ -12,7 +12,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/metadata"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
 // evidenceTypes are the evidence files of a domain and their content types.

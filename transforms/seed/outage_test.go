@@ -7,7 +7,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/transforms/metadata"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
 // dead are domains that do not resolve, for a file of their own.

@@ -21,7 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/io/web/webtest/catalogsim"
+	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
 )
 
 // program is the binary under test.

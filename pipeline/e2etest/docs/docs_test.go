@@ -22,8 +22,8 @@ import (
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/io/web/webtest/docsim"
-	"github.com/newsfork/seed-engine/testdata/policies"
+	"github.com/newsfork/seed-engine/transforms/docs/docsim"
+	"github.com/newsfork/seed-engine/transforms/docs/policies"
 )
 
 var program string

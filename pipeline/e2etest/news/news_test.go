@@ -21,8 +21,8 @@ import (
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/io/web/webtest/newssim"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+	"github.com/newsfork/seed-engine/transforms/news/newssim"
 )
 
 func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
@@ -40,7 +40,7 @@ func newWorld(t *testing.T) world {
 	w := world{Web: rig.StartWeb(t, webtest.Options{})}
 	w.sites = newssim.Install(w.Handle, time.Now())
 	var err error
-	w.publishers, err = filepath.Abs("../../../testdata/publishers")
+	w.publishers, err = filepath.Abs("../../../transforms/news/publishers")
 	require.NoError(t, err)
 	return w
 }

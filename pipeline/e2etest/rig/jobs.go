@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/web/webtest/catalogsim"
-	"github.com/newsfork/seed-engine/io/web/webtest/docsim"
-	"github.com/newsfork/seed-engine/io/web/webtest/newssim"
-	"github.com/newsfork/seed-engine/testdata/policies"
+	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
+	"github.com/newsfork/seed-engine/transforms/docs/docsim"
+	"github.com/newsfork/seed-engine/transforms/docs/policies"
+	"github.com/newsfork/seed-engine/transforms/news/newssim"
 )
 
 // Job is a small run of a job with a database, against its simulated sites.

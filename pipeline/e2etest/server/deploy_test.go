@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/pipeline/orchestrator"
+	"github.com/newsfork/seed-engine/server"
 )
 
 // deployBlocks are docs/deploy.md's fenced blocks of one language.
@@ -50,7 +50,7 @@ func TestDeployedConfig(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, len(blocks), 2)
 	for _, text := range blocks {
-		_, err := orchestrator.ParseConfig([]byte(text))
+		_, err := server.ParseConfig([]byte(text))
 		assert.NoError(t, err, text)
 	}
 }

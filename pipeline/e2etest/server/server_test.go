@@ -277,7 +277,7 @@ func TestExitCodes(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"--help"}, 0, "Starts the orchestrator"},
+		{[]string{"--help"}, 0, "Starts the server"},
 		{[]string{"--surprise"}, 2, "surprise"},
 		{[]string{"--force", "--store=" + dir}, 2, "--force is for one run"},
 		{[]string{"--listen=0.0.0.0:0", "--store=" + dir}, 2, "a token is needed"},

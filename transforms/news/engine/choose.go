@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/transforms/article"
-	"github.com/newsfork/seed-engine/transforms/canonical"
+	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
-	"github.com/newsfork/seed-engine/transforms/sitemap"
-	"github.com/newsfork/seed-engine/transforms/untrusted"
+	"github.com/newsfork/seed-engine/transforms/parse/article"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
 // candidate is an article that a sitemap names.

@@ -21,13 +21,13 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/transforms/article"
+	"github.com/newsfork/seed-engine/io/web/robots"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
-	"github.com/newsfork/seed-engine/transforms/parsing"
-	"github.com/newsfork/seed-engine/transforms/robots"
-	"github.com/newsfork/seed-engine/transforms/untrusted"
+	"github.com/newsfork/seed-engine/transforms/parse/article"
+	"github.com/newsfork/seed-engine/transforms/parse/budget"
 )
 
 const (
@@ -367,7 +367,7 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	u, asked, err := v.addresses(e)
 	var a provider.Article
 	if err == nil {
-		end, ended := parsing.Begin(ctx, len(e.HTML))
+		end, ended := budget.Begin(ctx, len(e.HTML))
 		if ended != nil {
 			return ended
 		}

@@ -24,12 +24,12 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/io/web/webtest/newssim"
-	"github.com/newsfork/seed-engine/testdata/publishers"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 	"github.com/newsfork/seed-engine/transforms/news/hankyung"
 	"github.com/newsfork/seed-engine/transforms/news/mk"
+	"github.com/newsfork/seed-engine/transforms/news/newssim"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/news/publishers"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 )
 

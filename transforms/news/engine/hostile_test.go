@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/db"
-	"github.com/newsfork/seed-engine/io/web/webtest/newssim"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 	"github.com/newsfork/seed-engine/transforms/news/mk"
+	"github.com/newsfork/seed-engine/transforms/news/newssim"
 )
 
 // publisher answers for a publisher with pages by their path and query ("to

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/io/web/webtest/newssim"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 	"github.com/newsfork/seed-engine/transforms/news/mk"
+	"github.com/newsfork/seed-engine/transforms/news/newssim"
 )
 
 // archive answers for a publisher whose sitemaps are given by their paths: the

@@ -1,8 +1,8 @@
 package mk
 
 import (
-	"github.com/newsfork/seed-engine/transforms/article"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/parse/article"
 )
 
 const press = "매일경제"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/newsfork/seed-engine/transforms/yamltext"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // Config is the news job's configuration: the seed's section 8.

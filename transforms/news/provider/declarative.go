@@ -11,8 +11,8 @@ import (
 	"time"
 	_ "time/tzdata" // a publisher's zone is known on every machine
 
-	"github.com/newsfork/seed-engine/transforms/article"
-	"github.com/newsfork/seed-engine/transforms/yamltext"
+	"github.com/newsfork/seed-engine/transforms/parse/article"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
 // Declaration is a publisher as a YAML file: no code. Only id, press, baseUrl

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/newsfork/seed-engine/transforms/article"
-	"github.com/newsfork/seed-engine/transforms/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/article"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 // Provider is a publisher. Its methods may be called from several goroutines.

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/testdata/publishers"
-	"github.com/newsfork/seed-engine/transforms/article"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/news/publishers"
+	"github.com/newsfork/seed-engine/transforms/parse/article"
 )
 
 const yaml = `

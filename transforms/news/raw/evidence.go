@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/transforms/sitemap"
+	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
 // Evidence is an article's page as it came, kept for parsers to come.

@@ -15,9 +15,9 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/transforms/article"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parse/article"
 )
 
 var (

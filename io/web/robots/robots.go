@@ -1,0 +1,312 @@
+// Package robots reads robots.txt files and decides by RFC 9309 what a crawler
+// may fetch. It is pure: no network, no clock, no logging.
+package robots
+
+import (
+	"bytes"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/untrusted"
+)
+
+// File is a parsed robots.txt. It is read-only after Parse and safe for
+// concurrent use.
+type File struct {
+	rules, delays index
+
+	sitemaps        []string
+	invalidSitemaps []string
+}
+
+// index holds the blocks of one kind of record. A block belongs to the run of
+// user-agent lines above it and is stored once however many agents share it,
+// so that a hostile file costs memory in proportion to its length.
+type index struct {
+	blocks  []block
+	byToken map[string][]int
+	closed  bool // the next user-agent line opens a new block
+}
+
+type block struct {
+	rules []rule
+	delay time.Duration
+	timed bool
+}
+
+type rule struct {
+	allow   bool
+	line    int
+	text    string
+	pattern pattern
+}
+
+// anyAgent is the key of the groups addressed to every crawler.
+const anyAgent = "*"
+
+// Parse reads a robots.txt body of any size. Nothing is an error: lines that
+// cannot be understood are passed over, as RFC 9309 section 2.2 asks.
+func Parse(body []byte) *File {
+	f := &File{rules: newIndex(), delays: newIndex()}
+	seen := make(map[string]bool)
+	text := string(trimBOM(body))
+	for number := 1; text != ""; number++ {
+		var line string
+		line, text = cutLine(text)
+		key, value := splitRecord(line)
+		switch key {
+		case "user-agent":
+			f.rules.open(value)
+			f.delays.open(value)
+		case "allow", "disallow":
+			// The first rule ends the run of user-agent lines. Other records do
+			// not: RFC 9309 section 2.2.4 forbids them to interfere.
+			f.delays.closed = true
+			f.rules.closed = true
+			b := f.rules.last()
+			if b == nil || value == "" {
+				continue
+			}
+			r := rule{allow: key == "allow", line: number, text: strings.TrimSpace(line), pattern: compile(value)}
+			b.rules = append(b.rules, r)
+			if dir, ok := indexPage(value); ok && r.allow {
+				r.pattern = compile(dir + "$")
+				b.rules = append(b.rules, r)
+			}
+		case "crawl-delay":
+			f.delays.closed = true
+			if b := f.delays.last(); b != nil {
+				if d, ok := parseDelay(value); ok && (!b.timed || d > b.delay) {
+					b.delay, b.timed = d, true
+				}
+			}
+		case "sitemap":
+			if value == "" || seen[value] {
+				continue
+			}
+			seen[value] = true
+			if absoluteHTTP(value) && len(value) <= untrusted.MaxKey {
+				f.sitemaps = append(f.sitemaps, value)
+			} else {
+				f.invalidSitemaps = append(f.invalidSitemaps, value)
+			}
+		}
+	}
+	return f
+}
+
+// Allowed reports whether agent may fetch rawURLOrPath, an absolute URL or a
+// path that begins with a slash. The agent is a product token or a whole
+// User-Agent value, of which the leading token counts. The longest matching
+// rule decides, allow wins a tie, and what no rule matches is allowed
+// (RFC 9309 section 2.2.2).
+func (f *File) Allowed(agent, rawURLOrPath string) bool {
+	_, _, allowed := f.Rule(agent, rawURLOrPath)
+	return allowed
+}
+
+// Rule is Allowed with its reason: the number (from 1) and text of the line
+// that decided. The line is 0 and the text empty where no rule matched.
+func (f *File) Rule(agent, rawURLOrPath string) (line int, text string, allowed bool) {
+	path := pathOf(rawURLOrPath)
+	if path == "/robots.txt" {
+		return 0, "", true // RFC 9309 section 2.2.2: implicitly allowed
+	}
+	target := normalize(path, false)
+	allowed = true
+	longest := -1
+	for _, i := range f.rules.lookup(agent) {
+		for _, r := range f.rules.blocks[i].rules {
+			n := r.pattern.octets
+			if n < longest || n == longest && (allowed || !r.allow) {
+				continue
+			}
+			if r.pattern.match(target) {
+				longest, line, text, allowed = n, r.line, r.text, r.allow
+			}
+		}
+	}
+	return line, text, allowed
+}
+
+// CrawlDelay is the pause a Crawl-delay record asks of agent between two
+// requests, and whether there is one. The record is an extension outside
+// RFC 9309. Of several for one agent the longest counts; the delay of the "*"
+// group holds only for agents that have no group of their own.
+func (f *File) CrawlDelay(agent string) (time.Duration, bool) {
+	var longest time.Duration
+	var found bool
+	for _, i := range f.delays.lookup(agent) {
+		if b := f.delays.blocks[i]; b.timed {
+			longest, found = max(longest, b.delay), true
+		}
+	}
+	return longest, found
+}
+
+// Sitemaps is the values of the Sitemap records that are absolute http or https
+// URLs of at most untrusted.MaxKey bytes, as written, in the file's order and without repetitions.
+func (f *File) Sitemaps() []string { return f.sitemaps }
+
+// InvalidSitemaps is the other values of Sitemap records, for the log.
+func (f *File) InvalidSitemaps() []string { return f.invalidSitemaps }
+
+func newIndex() index { return index{byToken: make(map[string][]int), closed: true} }
+
+// open adds a user-agent line to the current run, or begins a new one.
+func (x *index) open(value string) {
+	if x.closed {
+		x.blocks = append(x.blocks, block{})
+		x.closed = false
+	}
+	token := productToken(value)
+	if rest, ok := strings.CutPrefix(value, anyAgent); ok && productToken(rest) == "" {
+		token = anyAgent
+	}
+	if token == "" {
+		return // a nameless group concerns nobody, but its rules are still its own
+	}
+	current := len(x.blocks) - 1
+	if held := x.byToken[token]; len(held) > 0 && held[len(held)-1] == current {
+		return
+	}
+	x.byToken[token] = append(x.byToken[token], current)
+}
+
+// last is the block that records belong to now, nil before any user-agent line.
+func (x *index) last() *block {
+	if len(x.blocks) == 0 {
+		return nil
+	}
+	return &x.blocks[len(x.blocks)-1]
+}
+
+// lookup merges the groups of one product token (RFC 9309 section 2.2.1).
+func (x *index) lookup(agent string) []int {
+	if held, ok := x.byToken[productToken(agent)]; ok {
+		return held
+	}
+	return x.byToken[anyAgent]
+}
+
+// productToken is the leading token in lower case. Digits count as part of it,
+// beyond RFC 9309's letters, underscores and hyphens: names such as MJ12bot are
+// in wide use and must not collapse to their first letters.
+func productToken(s string) string {
+	end := strings.IndexFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	})
+	if end < 0 {
+		end = len(s)
+	}
+	return strings.ToLower(s[:end])
+}
+
+// trimBOM drops a UTF-8 byte order mark, also one that lost its tail.
+func trimBOM(body []byte) []byte {
+	for _, mark := range []string{"\xef\xbb\xbf", "\xef\xbb", "\xef"} {
+		if rest, ok := bytes.CutPrefix(body, []byte(mark)); ok {
+			return rest
+		}
+	}
+	return body
+}
+
+// cutLine takes one line off the text; CR, LF and CRLF each end a line.
+func cutLine(text string) (line, rest string) {
+	i := strings.IndexAny(text, "\r\n")
+	if i < 0 {
+		return text, ""
+	}
+	rest = text[i+1:]
+	if text[i] == '\r' {
+		rest = strings.TrimPrefix(rest, "\n")
+	}
+	return text[:i], rest
+}
+
+// splitRecord splits a line into its key, in the canonical spelling, and its
+// value without comment. The key is empty where the line is no known record.
+func splitRecord(line string) (key, value string) {
+	line, _, _ = strings.Cut(line, "#")
+	key, value, ok := strings.Cut(line, ":")
+	if !ok {
+		// A forgotten colon is forgiven where the line is exactly two words.
+		words := strings.Fields(line)
+		if len(words) != 2 {
+			return "", ""
+		}
+		key, value = words[0], words[1]
+	}
+	switch key = strings.ToLower(strings.TrimSpace(key)); key {
+	case "useragent", "user agent":
+		key = "user-agent"
+	case "dissallow", "dissalow", "disalow", "diasllow", "disallaw":
+		key = "disallow" // the spellings google/robotstxt forgives
+	case "site-map":
+		key = "sitemap"
+	case "crawldelay", "crawl delay":
+		key = "crawl-delay"
+	}
+	value = strings.Trim(value, " \t\v\f\x00")
+	if n := len(value) - len("<br>"); n >= 0 && strings.EqualFold(value[n:], "<br>") {
+		value = value[:n] // a robots.txt served as a web page
+	}
+	return key, value
+}
+
+// indexPage tells rules for a directory's index page. To allow the page is to
+// allow its directory, in the reading of google/robotstxt that the other
+// implementations share.
+func indexPage(value string) (dir string, ok bool) {
+	i := strings.LastIndexByte(value, '/')
+	if i < 0 || !strings.HasPrefix(value[i:], "/index.htm") {
+		return "", false
+	}
+	return value[:i+1], true
+}
+
+// parseDelay reads seconds, with a fraction, and passes over what follows them.
+func parseDelay(value string) (time.Duration, bool) {
+	end := strings.IndexFunc(value, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+	if end < 0 {
+		end = len(value)
+	}
+	seconds, err := strconv.ParseFloat(value[:end], 64)
+	if err != nil && !math.IsInf(seconds, 1) {
+		return 0, false
+	}
+	if seconds >= math.MaxInt64/float64(time.Second) {
+		return math.MaxInt64, true
+	}
+	return time.Duration(seconds * float64(time.Second)), true
+}
+
+func absoluteHTTP(s string) bool {
+	u, err := url.Parse(s)
+	// A zone (RFC 6874) is the name of somebody's own network card.
+	return err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), "%") && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// pathOf is the part of a URL that rules are matched against: path and query.
+func pathOf(raw string) string {
+	raw, _, _ = strings.Cut(raw, "#")
+	if !strings.HasPrefix(raw, "/") {
+		_, rest, ok := strings.Cut(raw, "://")
+		if !ok {
+			rest = raw
+		}
+		if i := strings.IndexAny(rest, "/?"); i >= 0 {
+			raw = rest[i:]
+		} else {
+			raw = ""
+		}
+	}
+	if !strings.HasPrefix(raw, "/") {
+		raw = "/" + raw
+	}
+	return raw
+}

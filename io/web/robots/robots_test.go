@@ -1,0 +1,116 @@
+package robots_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web/robots"
+)
+
+func TestRule(t *testing.T) {
+	f := func(body, agent, target string, line int, allowed bool) {
+		t.Helper()
+		gotLine, text, got := robots.Parse([]byte(body)).Rule(agent, target)
+		if gotLine != line || got != allowed {
+			t.Errorf("%q for %q on %q: line %d (%q) allowed %v, want line %d allowed %v", body, agent, target, gotLine, text, got, line, allowed)
+		}
+	}
+	f("", "bot", "/", 0, true)
+	f("user-agent: *\ndisallow: /a", "bot", "/a/b", 2, false)
+	f("user-agent: *\rdisallow: /a\r\rallow: /a/b", "bot", "http://x.example/a/b", 4, true)
+	f("\xef\xbb\xbfUser-Agent: *\r\nDisallow: /\r\n", "bot", "/x", 2, false)
+	f("user-agent: *\ndisallow: /a\nallow: /a", "bot", "/a", 3, true)
+	f("user-agent: *\ndisallow: /", "bot", "/robots.txt", 0, true)
+	f("user-agent: *\ndisallow: /", "bot", "https://x.example/robots.txt", 0, true)
+	f("user-agent: bot\ndisallow: /a\nuser-agent: *\ndisallow: /\nuser-agent: BOT\ndisallow: /b", "bot/2.0 (+http://x)", "/b", 6, false)
+	f("user-agent: bot\ndisallow: /a\nuser-agent: *\ndisallow: /", "bot", "/b", 0, true)
+	f("user-agent: MJ12bot\ndisallow: /", "MJ13bot", "/", 0, true)
+	f("user-agent: *\ndisallow: /*.php$", "bot", "/a.php?x", 0, true)
+	f("user-agent: *\ndisallow: /*.php$", "bot", "/a.php/b.php", 2, false)
+	f("user-agent: *\ndisallow: /한글", "bot", "/%ed%95%9c%ea%b8%80/1", 2, false)
+	f("user-agent: *\ndisallow: /a%2Fb", "bot", "/a/b", 0, true)
+	f("user-agent: *\ndisallow: /%2a%24", "bot", "/*$x", 2, false)
+	f("user-agent: *\ndisallow: /a?q=", "bot", "http://x.example/a?q=1#f", 2, false)
+	f("user-agent: *\ndisallow: /", "bot", "http://x.example?q", 2, false)
+	f("user-agent: a\nsitemap: http://x.example/s\nuser-agent: b\ndisallow: /", "a", "/", 4, false)
+	f("disallow: /", "bot", "/", 0, true)
+}
+
+func TestCrawlDelay(t *testing.T) {
+	f := func(value string, want time.Duration, ok bool) {
+		t.Helper()
+		got, found := robots.Parse([]byte("user-agent: *\ncrawl-delay: " + value)).CrawlDelay("bot")
+		if got != want || found != ok {
+			t.Errorf("crawl-delay %q: %v %v, want %v %v", value, got, found, want, ok)
+		}
+	}
+	f("2.5", 2500*time.Millisecond, true)
+	f("0", 0, true)
+	f("10 # seconds", 10*time.Second, true)
+	f("5s", 5*time.Second, true)
+	f("-1", 0, false)
+	f("", 0, false)
+	f("NaN", 0, false)
+	f("1.2.3", 0, false)
+	f(strings.Repeat("9", 400), 1<<63-1, true)
+}
+
+func TestSitemaps(t *testing.T) {
+	f := robots.Parse([]byte("SITEMAP: https://b.example/2.xml\nUser-agent: *\nsitemap: /rel.xml\nSitemap : http://a.example/1.xml # c\nsitemap: https://b.example/2.xml\nsitemap: ftp://a.example/x\nsitemap: http://[fe80::1%25en0]/x\nsitemap: http://:80/x\nsitemap:\n"))
+	if want := []string{"https://b.example/2.xml", "http://a.example/1.xml"}; !slices.Equal(f.Sitemaps(), want) {
+		t.Errorf("sitemaps %q, want %q", f.Sitemaps(), want)
+	}
+	if want := []string{"/rel.xml", "ftp://a.example/x", "http://[fe80::1%25en0]/x", "http://:80/x"}; !slices.Equal(f.InvalidSitemaps(), want) {
+		t.Errorf("invalid sitemaps %q, want %q", f.InvalidSitemaps(), want)
+	}
+}
+
+// TestLargeFile has the decisive rule far past 500 KiB.
+func TestLargeFile(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString("user-agent: *\n")
+	for i := 0; b.Len() < 1<<20; i++ {
+		fmt.Fprintf(&b, "disallow: /dir-%d/\n", i)
+	}
+	b.WriteString("disallow: /last/\n")
+	f := robots.Parse(b.Bytes())
+	if f.Allowed("bot", "/last/x") || !f.Allowed("bot", "/first/x") {
+		t.Error("rules past 1 MiB are not obeyed")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("user-agent: *\ndisallow: /*a*$\ncrawl-delay: 1e3\nsitemap: http://x/"), "bot", "/a%2")
+	f.Add([]byte("\xef\xbbuseragent x\rallow /%"), "", "http://")
+	f.Fuzz(func(t *testing.T, body []byte, agent, target string) {
+		file := robots.Parse(body)
+		line, text, allowed := file.Rule(agent, target)
+		if line == 0 && (!allowed || text != "") {
+			t.Errorf("allowed %v because of %q in line 0", allowed, text)
+		}
+		if d, ok := file.CrawlDelay(agent); d < 0 || !ok && d != 0 {
+			t.Errorf("crawl delay %v %v", d, ok)
+		}
+		for _, s := range file.Sitemaps() {
+			if !strings.Contains(s, ":") {
+				t.Errorf("sitemap %q is not absolute", s)
+			}
+		}
+	})
+}
+
+// A Sitemap line that is longer than any URL that can be kept names none.
+func TestLongSitemap(t *testing.T) {
+	long := "https://demo.example/" + strings.Repeat("s", 3000)
+	f := robots.Parse([]byte("Sitemap: " + long + "\nSitemap: https://demo.example/s.xml\n"))
+	if got := f.Sitemaps(); len(got) != 1 || got[0] != "https://demo.example/s.xml" {
+		t.Errorf("Sitemaps() = %.100q", got)
+	}
+	if got := f.InvalidSitemaps(); len(got) != 1 || got[0] != long {
+		t.Errorf("InvalidSitemaps() = %.100q", got)
+	}
+}

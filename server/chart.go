@@ -1,0 +1,203 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+// A chart is an SVG picture that stands in the page: no script draws it. Its
+// colours are classes of style.css. What it shows is also in its label, and in
+// a table beside it, for those who do not see it.
+
+const (
+	chartWidth, chartHeight = 640.0, 180.0
+	marginLeft, marginRight = 52.0, 8.0
+	marginTop, marginBottom = 10.0, 26.0
+)
+
+// niceTop is a round number that is not below v.
+func niceTop(v float64) float64 {
+	if v <= 0 {
+		return 1
+	}
+	step := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 2.5, 5, 10} {
+		if m*step >= v {
+			return m * step
+		}
+	}
+	return 10 * step
+}
+
+// short writes 12345 as 12.3k.
+func short(v float64) string {
+	for _, u := range []struct {
+		over float64
+		unit string
+	}{{1e9, "G"}, {1e6, "M"}, {1e4, "k"}} {
+		if v >= u.over {
+			d := u.over
+			if u.unit == "k" {
+				d = 1e3
+			}
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", v/d), ".0") + u.unit
+		}
+	}
+	if v == math.Trunc(v) {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.2g", v)
+}
+
+// frame begins a chart with its axis from 0 to top.
+func frame(b *strings.Builder, label string, top float64) {
+	fmt.Fprintf(b, `<svg class="chart" viewBox="0 0 %g %g" role="img" aria-label="%s">`, chartWidth, chartHeight, template.HTMLEscapeString(label))
+	for i := range 5 {
+		v := top * float64(i) / 4
+		y := chartHeight - marginBottom - (chartHeight-marginTop-marginBottom)*float64(i)/4
+		fmt.Fprintf(b, `<line class="grid" x1="%g" y1="%.1f" x2="%g" y2="%.1f"/>`, marginLeft, y, chartWidth-marginRight, y)
+		fmt.Fprintf(b, `<text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, marginLeft-6, y+4, short(v))
+	}
+}
+
+// point is a value at a time.
+type point struct {
+	at time.Time
+	v  float64
+}
+
+// lineChart draws values over time; unit goes into its label.
+func lineChart(title, unit, class string, points []point) template.HTML {
+	if len(points) < 2 {
+		return ""
+	}
+	most := slices.MaxFunc(points, func(a, b point) int { return cmp.Compare(a.v, b.v) }).v
+	top := niceTop(most)
+	first, last := points[0].at, points[len(points)-1].at
+	span := max(last.Sub(first).Seconds(), 1)
+	var b strings.Builder
+	frame(&b, fmt.Sprintf("%s: from %s to %s %s, at most %s", title, short(points[0].v), short(points[len(points)-1].v), unit, short(most)), top)
+	var path strings.Builder
+	for i, p := range points {
+		x := marginLeft + (chartWidth-marginLeft-marginRight)*p.at.Sub(first).Seconds()/span
+		y := chartHeight - marginBottom - (chartHeight-marginTop-marginBottom)*p.v/top
+		verb := "L"
+		if i == 0 {
+			verb = "M"
+		}
+		fmt.Fprintf(&path, "%s%.1f %.1f", verb, x, y)
+	}
+	base := chartHeight - marginBottom
+	fmt.Fprintf(&b, `<path class="area %s" d="%sL%g %gL%g %gZ"/><path class="line %s" d="%s"/>`, class, path.String(),
+		chartWidth-marginRight, base, marginLeft, base, class, path.String())
+	fmt.Fprintf(&b, `<text class="tick" x="%g" y="%g">%s</text><text class="tick" x="%g" y="%g" text-anchor="end">%s UTC</text></svg>`,
+		marginLeft, chartHeight-8, first.UTC().Format("15:04:05"), chartWidth-marginRight, chartHeight-8, last.UTC().Format("15:04:05"))
+	return template.HTML(b.String()) //nolint:gosec // made of numbers and an escaped label
+}
+
+// rates are the differences of a run's samples, a second.
+func rates(samples []sample, of func(sample) int64) []point {
+	var out []point
+	if len(samples) > 0 {
+		out = append(out, point{at: samples[0].At})
+	}
+	for i := 1; i < len(samples); i++ {
+		if dt := samples[i].At.Sub(samples[i-1].At).Seconds(); dt > 0 {
+			out = append(out, point{samples[i].At, max(0, float64(of(samples[i])-of(samples[i-1]))) / dt})
+		}
+	}
+	return out
+}
+
+// column is one run in a chart of runs.
+type column struct {
+	label string
+	parts []part
+}
+
+type part struct {
+	class string
+	v     float64
+}
+
+// columnChart draws stacked columns, one a run, oldest first.
+func columnChart(title string, columns []column) template.HTML {
+	if len(columns) == 0 {
+		return ""
+	}
+	most := 0.0
+	for _, c := range columns {
+		sum := 0.0
+		for _, p := range c.parts {
+			sum += p.v
+		}
+		most = max(most, sum)
+	}
+	top := niceTop(most)
+	var b strings.Builder
+	frame(&b, fmt.Sprintf("%s of the last %d runs, oldest first, at most %s", title, len(columns), short(most)), top)
+	width := (chartWidth - marginLeft - marginRight) / float64(max(len(columns), 12))
+	scale := (chartHeight - marginTop - marginBottom) / top
+	for i, c := range columns {
+		y := chartHeight - marginBottom
+		x := marginLeft + width*float64(i) + width*0.12
+		for _, p := range c.parts {
+			h := p.v * scale
+			y -= h
+			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>`, p.class, x, y, width*0.76, h, template.HTMLEscapeString(c.label))
+		}
+	}
+	fmt.Fprintf(&b, `<text class="tick" x="%g" y="%g">%s</text>`, marginLeft, chartHeight-8, template.HTMLEscapeString(columns[0].label))
+	if n := len(columns); n > 4 { // else the two would lie over each other
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="end">%s</text>`, marginLeft+width*float64(n), chartHeight-8, template.HTMLEscapeString(columns[n-1].label))
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String()) //nolint:gosec // made of numbers and escaped labels
+}
+
+// bar is a row of a table with a bar in it.
+type bar struct {
+	Name  string
+	N     int64
+	Class string
+	Share float64 // percent of the sum
+}
+
+// Draw is the bar as SVG.
+func (b bar) Draw() template.HTML {
+	return template.HTML(fmt.Sprintf(`<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="10"/><rect class="%s" width="%.2f" height="10"/></svg>`, b.Class, b.Share)) //nolint:gosec // numbers and a class of ours
+}
+
+// bars are counts as rows; without are left out at 0.
+func bars(counts ledger.Counts, class func(name string) string, skipZero bool) []bar {
+	sum := total(counts)
+	var out []bar
+	for name, n := range counts {
+		if n == 0 && skipZero {
+			continue
+		}
+		out = append(out, bar{name, n, class(name), 100 * float64(n) / float64(max(sum, 1))})
+	}
+	slices.SortFunc(out, func(a, b bar) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// statusClass is the colour of an HTTP status.
+func statusClass(status string) string {
+	switch {
+	case strings.HasPrefix(status, "2"):
+		return "good"
+	case strings.HasPrefix(status, "3"):
+		return "calm"
+	case strings.HasPrefix(status, "4"):
+		return "warn"
+	}
+	return "bad"
+}

@@ -1,0 +1,284 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // schedules name time zones, and an image from scratch has none
+
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
+)
+
+// DefaultListen is where the server listens unless told otherwise.
+const DefaultListen = "127.0.0.1:8787"
+
+// Config is the server's YAML file. Secrets (the token, the webhook) are in
+// the environment only.
+type Config struct {
+	Listen    string              `yaml:"listen"`
+	Flags     map[string]any      `yaml:"flags"` // of every run, by the flags' names
+	Schedules []Schedule          `yaml:"schedules"`
+	Alerts    map[string]Limits   `yaml:"alerts"` // by job
+	Reports   Reports             `yaml:"reports"`
+	Retention Retention           `yaml:"retention"`
+	flags     map[string]string   // Flags as text
+	limits    map[string]limitSet // Alerts over the defaults
+	runFlags  map[string][]string // of each run of a job, so that its report goes by Alerts too
+}
+
+// Schedule starts a job's runs by a cron expression.
+type Schedule struct {
+	Name     string         `yaml:"name"`
+	Job      string         `yaml:"job"`
+	Cron     string         `yaml:"cron"`     // minute hour day-of-month month day-of-week
+	TimeZone string         `yaml:"timezone"` // IANA name; UTC when empty
+	Options  map[string]any `yaml:"options"`  // as in the request that starts a run
+
+	flags []string
+	zone  *time.Location
+	ticks cron
+}
+
+// Reports says when a day and a week begin.
+type Reports struct {
+	TimeZone string `yaml:"timezone"` // IANA name; UTC when empty
+	zone     *time.Location
+}
+
+// Retention says how long runs and dead letters are kept.
+type Retention struct {
+	Days *int `yaml:"days"` // after their end, or last failure; nil for defaultRetention, 0 for ever
+}
+
+// defaultRetention is in days.
+const defaultRetention = 90
+
+// before gives the time before which everything is removed; false: nothing is.
+func (r Retention) before(now time.Time) (time.Time, bool) {
+	days := defaultRetention
+	if r.Days != nil {
+		days = *r.Days
+	}
+	return now.AddDate(0, 0, -days), days > 0
+}
+
+// Limits are a job's alert thresholds; nil leaves the default, 0 turns the
+// alert off. Rates are shares from 0 to 1 (CPA-001 9.1).
+type Limits struct {
+	FailureRate  *float64 `yaml:"failure_rate"`    // of the job's items, above
+	SuccessRate  *float64 `yaml:"success_rate"`    // of requests answered 200 or 304, below
+	PagesChange  *float64 `yaml:"pages_change"`    // of a provider's pages since the last time, at or above
+	MeanResponse *string  `yaml:"mean_response"`   // a duration, above
+	ErrorRate    *float64 `yaml:"error_rate"`      // of 4xx and 5xx answers, above
+	EmptyRate    *float64 `yaml:"empty_rate"`      // of pages without content, above
+	Duration     *string  `yaml:"duration"`        // of a run, above
+	RetryRate    *float64 `yaml:"retry_rate"`      // of requests, above
+	MinRequests  *float64 `yaml:"minimum_samples"` // below so many requests or items nothing is judged
+}
+
+// limitSet are thresholds by the alert's name, seconds for durations.
+type limitSet map[string]float64
+
+var defaultLimits = limitSet{"failure_rate": 0.2, "success_rate": 0.9, "pages_change": 0.5, "mean_response": 5, "error_rate": 0.2,
+	"empty_rate": 0.1, "duration": 3 * 60 * 60, "retry_rate": 0.15, "minimum_samples": 20}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// ParseConfig reads and checks the YAML file; empty is the default.
+func ParseConfig(b []byte) (Config, error) {
+	var c Config
+	if err := yamltext.Strict(b, &c); err != nil {
+		return c, fmt.Errorf("the file is no configuration of the server: %w", err)
+	}
+	return c, c.settle()
+}
+
+// FlagTexts are the flags of every run as the command line writes them.
+func (c *Config) FlagTexts() map[string]string { return c.flags }
+
+func (c *Config) settle() error {
+	if c.Listen == "" {
+		c.Listen = DefaultListen
+	}
+	c.flags = map[string]string{}
+	for name, v := range c.Flags {
+		text, err := scalar(v)
+		if err != nil {
+			return fmt.Errorf("flags: %s %w", name, err)
+		}
+		c.flags[name] = text
+	}
+	var err error
+	if c.Reports.zone, err = zone(c.Reports.TimeZone); err != nil {
+		return fmt.Errorf("reports: %w", err)
+	}
+	if d := c.Retention.Days; d != nil && (*d < 0 || *d > 36500) {
+		return fmt.Errorf("retention: days: use 1 to 36500, or 0 to keep everything")
+	}
+	names := map[string]bool{}
+	for i := range c.Schedules {
+		s := &c.Schedules[i]
+		if err := s.settle(); err != nil {
+			return fmt.Errorf("schedules: %q: %w", s.Name, err)
+		}
+		if names[s.Name] {
+			return fmt.Errorf("schedules: two are named %q; each needs a name of its own", s.Name)
+		}
+		names[s.Name] = true
+	}
+	c.limits, c.runFlags = map[string]limitSet{}, map[string][]string{}
+	for _, j := range jobs {
+		set, err := c.Alerts[j.Name].over(j.rules)
+		if err != nil {
+			return fmt.Errorf("alerts: %s: %w", j.Name, err)
+		}
+		c.limits[j.Name] = set
+		if text := c.Alerts[j.Name].text(); j.reported && text != "" {
+			c.runFlags[j.Name] = []string{"--alerts=" + text}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Alerts)) {
+		if _, ok := jobNamed(name); !ok {
+			return fmt.Errorf("alerts: there is no job %q", name)
+		}
+	}
+	return nil
+}
+
+func (s *Schedule) settle() error {
+	if !nameForm.MatchString(s.Name) {
+		return errors.New("its name must be lower-case letters, digits, _ and -")
+	}
+	j, ok := jobNamed(s.Job)
+	if !ok {
+		return fmt.Errorf("there is no job %q; use seed, docs, catalog or news", s.Job)
+	}
+	var err error
+	if s.zone, err = zone(s.TimeZone); err != nil {
+		return err
+	}
+	if s.ticks, err = parseCron(s.Cron, s.zone, time.Now()); err != nil {
+		return err
+	}
+	values := map[string]string{}
+	for name, v := range s.Options {
+		if !slices.ContainsFunc(j.Fields, func(f field) bool { return f.Name == name }) {
+			return fmt.Errorf("unknown option %q; %s takes %s", name, j.Name, j.fieldNames())
+		}
+		if values[name], err = scalar(v); err != nil {
+			return fmt.Errorf("option %s %w", name, err)
+		}
+	}
+	s.flags, err = j.settle(values)
+	return err
+}
+
+// next is the schedule's first tick after a time.
+func (s *Schedule) next(after time.Time) (time.Time, error) {
+	return s.ticks.next(after)
+}
+
+// shares are the rates that are given, by the alert's name.
+func (l Limits) shares() map[string]*float64 {
+	return given(map[string]*float64{"failure_rate": l.FailureRate, "success_rate": l.SuccessRate, "pages_change": l.PagesChange,
+		"error_rate": l.ErrorRate, "empty_rate": l.EmptyRate, "retry_rate": l.RetryRate})
+}
+
+// durations are the times that are given, by the alert's name.
+func (l Limits) durations() map[string]*string {
+	return given(map[string]*string{"mean_response": l.MeanResponse, "duration": l.Duration})
+}
+
+func given[T any](all map[string]*T) map[string]*T {
+	maps.DeleteFunc(all, func(_ string, v *T) bool { return v == nil })
+	return all
+}
+
+// text is what is given of CPA-001 9.1's thresholds, as the docs job's --alerts
+// takes it.
+func (l Limits) text() string {
+	var out []string
+	for name, v := range l.shares() {
+		if name != "failure_rate" {
+			out = append(out, name+"="+strconv.FormatFloat(*v, 'f', -1, 64))
+		}
+	}
+	for name, v := range l.durations() {
+		out = append(out, name+"="+*v)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
+
+func (l Limits) over(rules []string) (limitSet, error) {
+	set := limitSet{"minimum_samples": defaultLimits["minimum_samples"]}
+	for _, r := range rules {
+		set[r] = defaultLimits[r]
+	}
+	for name, v := range l.shares() {
+		most := 1.0
+		if name == "pages_change" {
+			most = 10
+		}
+		if !(*v >= 0 && *v <= most) {
+			return nil, fmt.Errorf("%s: %g is no share from 0 to %g; 0.2 means 20 %%", name, *v, most)
+		}
+		set[name] = *v
+	}
+	if v := l.MinRequests; v != nil {
+		if !(*v >= 1) {
+			return nil, fmt.Errorf("minimum_samples: use 1 or more")
+		}
+		set["minimum_samples"] = *v
+	}
+	for name, v := range l.durations() {
+		d, err := time.ParseDuration(*v)
+		if err != nil || d < 0 {
+			return nil, fmt.Errorf("%s: %q is no duration; write 5s or 3h", name, *v)
+		}
+		set[name] = d.Seconds()
+	}
+	for name, v := range set {
+		if v == 0 {
+			delete(set, name)
+		}
+	}
+	return set, nil
+}
+
+func zone(name string) (*time.Location, error) {
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("timezone %q is unknown; use a name such as Asia/Seoul", name)
+	}
+	return z, nil
+}
+
+// scalar is the text of a YAML value that is a single one.
+func scalar(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case bool, int, int64, uint64:
+		return fmt.Sprint(v), nil
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), nil
+	}
+	return "", errors.New("has no single value")
+}
+
+// loopback says whether an address is this machine's own only.
+func loopback(listen string) (bool, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
+		return false, fmt.Errorf("--listen=%s: write host:port, such as %s", listen, DefaultListen)
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback(), nil
+}

@@ -1,0 +1,345 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+//go:embed page
+var files embed.FS
+
+// pages is the dashboard: HTML from templates, which works without a script.
+type pages struct {
+	server    *Server
+	templates map[string]*template.Template
+
+	mu      sync.Mutex
+	version int64 // of the board that the rendered pages show
+	ready   map[string]*rendered
+}
+
+// rendered is a page that is rendered once for all who ask.
+type rendered struct {
+	once sync.Once
+	b    []byte
+	err  error
+}
+
+// view is what every page has.
+type view struct {
+	Title   string
+	Section string // of the navigation
+	Message string
+	Live    bool // events make it read itself anew
+	Token   bool
+	Alerts  []breach
+	Data    any
+}
+
+var funcs = template.FuncMap{
+	"when": func(t time.Time) string {
+		if t.IsZero() {
+			return "–"
+		}
+		return t.UTC().Format("2006-01-02 15:04:05")
+	},
+	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"took":  took,
+	"words": words,
+	"num":   grouped,
+	"size":  size,
+	"cut": func(text string) string {
+		if r := []rune(text); len(r) > 90 {
+			return string(r[:90]) + "…"
+		}
+		return text
+	},
+	"percent": func(part, of int64) string {
+		if of == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(of))
+	},
+}
+
+func newPages(s *Server) *pages {
+	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
+	for _, name := range []string{"front", "run", "letters", "schedules", "reports", "error", "login"} {
+		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/"+name+".html"))
+	}
+	return p
+}
+
+func (p *pages) routes() []route {
+	s := p.server
+	return []route{
+		{"GET /{$}", p.list},
+		{"POST /runs", p.start},
+		{"GET /runs/{id}", p.run},
+		{"POST /runs/{id}/cancel", p.steer(ledger.ActionCancel)},
+		{"POST /runs/{id}/pause", p.steer(ledger.ActionPause)},
+		{"POST /runs/{id}/resume", p.steer(ledger.ActionRun)},
+		{"POST /runs/{id}/dead-letters/replay", p.replay},
+		{"GET /dead-letters", p.letters},
+		{"GET /schedules", p.schedules},
+		{"GET /reports", p.reports},
+		{"GET /login", func(w http.ResponseWriter, r *http.Request) { p.write(w, r, http.StatusOK, "login", "") }},
+		{"POST /login", s.signIn},
+		{"POST /logout", s.signOut},
+		{"GET /events", s.events},
+		{"GET /style.css", asset("style.css", "text/css; charset=utf-8")},
+		{"GET /live.js", asset("live.js", "text/javascript; charset=utf-8")},
+	}
+}
+
+func asset(name, kind string) http.HandlerFunc {
+	b, err := files.ReadFile("page/" + name)
+	if err != nil {
+		panic(err) // the file is part of the program
+	}
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Cache-Control", "max-age=300")
+		_, _ = w.Write(b) // a client that is gone needs no answer
+	}
+}
+
+// render makes a page whole before a byte of it is sent.
+func (p *pages) render(name string, v view) ([]byte, error) {
+	var b bytes.Buffer
+	if err := p.templates[name].ExecuteTemplate(&b, "layout", v); err != nil {
+		return nil, fmt.Errorf("rendering the page %s: %w", name, err)
+	}
+	return b.Bytes(), nil
+}
+
+func (p *pages) send(w http.ResponseWriter, r *http.Request, b []byte, err error) {
+	if err != nil {
+		p.server.log.Error("page_not_rendered", "path", r.URL.Path, "error", err)
+		http.Error(w, troubleText, http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(b) // a client that is gone needs no answer
+}
+
+// write sends a page that is a message.
+func (p *pages) write(w http.ResponseWriter, r *http.Request, code int, name, message string) {
+	titles := map[string]string{"error": "That did not work", "login": "Sign in"}
+	b, err := p.render(name, view{Title: titles[name], Message: message})
+	if err == nil {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(code)
+	}
+	p.send(w, r, b, err)
+}
+
+func (p *pages) view(title, section string, data any) view {
+	return view{Title: title, Section: section, Live: true, Token: p.server.token != "", Alerts: p.server.alarm.firing(), Data: data}
+}
+
+// frontPage is the list of runs and what stands around it.
+type frontPage struct {
+	Jobs    []jobForm
+	Active  []*entry
+	Runs    []*entry
+	Job     string // the one filtered by
+	Before  string
+	Next    string
+	Plans   []plan
+	Work    template.HTML
+	Answers template.HTML
+	Fails   template.HTML
+	Charted []*entry // oldest first, as the table says what the charts show
+}
+
+type jobForm struct {
+	job
+	Busy string // a run of it that is active
+}
+
+const (
+	perPage = 50
+	charted = 30
+)
+
+// list is the status page.
+func (p *pages) list(w http.ResponseWriter, r *http.Request) {
+	name, before := r.URL.Query().Get("job"), r.URL.Query().Get("before")
+	if _, ok := jobNamed(name); name != "" && !ok || before != "" && !idForm.MatchString(before) {
+		p.server.fail(w, r, refuse("there is no such list of runs"))
+		return
+	}
+	b, err := p.shared("front "+name+" "+before, func() ([]byte, error) {
+		return p.render("front", p.view("Runs", "runs", p.frontPage(name, before)))
+	})
+	p.send(w, r, b, err)
+}
+
+// keptPages are held ready; people look at few.
+const keptPages = 100
+
+// shared renders a page once for each state of the board: those who ask for it
+// meanwhile wait, and share it.
+func (p *pages) shared(key string, render func() ([]byte, error)) ([]byte, error) {
+	p.mu.Lock()
+	version := p.server.board.version.Load()
+	if p.version != version || len(p.ready) > keptPages {
+		p.version, p.ready = version, map[string]*rendered{}
+	}
+	r := p.ready[key]
+	if r == nil {
+		r = &rendered{}
+		p.ready[key] = r
+	}
+	p.mu.Unlock()
+	r.once.Do(func() {
+		r.err = errors.New("rendering the page broke off") // should render panic
+		r.b, r.err = render()
+	})
+	if r.err != nil { // the next one tries again
+		p.mu.Lock()
+		if p.ready[key] == r {
+			delete(p.ready, key)
+		}
+		p.mu.Unlock()
+	}
+	return r.b, r.err
+}
+
+func (p *pages) frontPage(name, before string) frontPage {
+	f := frontPage{Job: name, Before: before, Plans: p.server.plans.plans(p.server.now())}
+	busy := map[string]string{}
+	var shown []*entry
+	for _, e := range p.server.board.runs() {
+		if e.Active() {
+			f.Active = append(f.Active, e)
+			busy[e.Run.Job] = e.Run.RunID
+		}
+		if name == "" || e.Run.Job == name {
+			shown = append(shown, e)
+		}
+	}
+	for _, j := range jobs {
+		f.Jobs = append(f.Jobs, jobForm{j, busy[j.Name]})
+	}
+	for _, e := range shown {
+		if len(f.Charted) < charted && !e.Active() && !e.Broken {
+			f.Charted = append(f.Charted, e)
+		}
+		if before != "" && e.Run.RunID >= before {
+			continue
+		}
+		if len(f.Runs) == perPage {
+			f.Next = f.Runs[perPage-1].Run.RunID
+			break
+		}
+		f.Runs = append(f.Runs, e)
+	}
+	slices.Reverse(f.Charted)
+	var work, answers, fails []column
+	for _, e := range f.Charted {
+		label := e.Run.StartedAt.UTC().Format("01-02 15:04")
+		work = append(work, column{label, []part{{"good", e.PerSecond()}}})
+		r := e.Report
+		answers = append(answers, column{label, []part{{"good", float64(classOf(r, '2'))}, {"calm", float64(classOf(r, '3'))},
+			{"warn", float64(classOf(r, '4'))}, {"bad", float64(classOf(r, '5'))}}})
+		fails = append(fails, column{label, []part{{"bad", float64(failuresBelow(r))}}})
+	}
+	f.Work = columnChart("Requests a second", work)
+	f.Answers = columnChart("Answers by status", answers)
+	f.Fails = columnChart("Failed requests", fails)
+	return f
+}
+
+// start starts a run from the form of a job.
+func (p *pages) start(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil {
+		p.server.fail(w, r, asRefusal(err))
+		return
+	}
+	j, ok := jobNamed(r.PostForm.Get("job"))
+	if !ok {
+		p.server.fail(w, r, refuse("there is no such job"))
+		return
+	}
+	flags, err := j.settle(formValues(r.PostForm, j))
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	id, err := p.server.startNow(context.WithoutCancel(r.Context()), j.Name, flags, "dashboard")
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	http.Redirect(w, r, "/runs/"+id, http.StatusSeeOther)
+}
+
+func (p *pages) schedules(w http.ResponseWriter, r *http.Request) {
+	b, err := p.render("schedules", p.view("Schedules", "schedules", p.server.plans.plans(p.server.now())))
+	p.send(w, r, b, err)
+}
+
+// lettersPage is the list of all open dead letters.
+type lettersPage struct {
+	letterList
+	Job  string // the one filtered by
+	Jobs []string
+}
+
+func (p *pages) letters(w http.ResponseWriter, r *http.Request) {
+	job, err := jobOfLetters(r)
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	list, err := p.server.letters(r.Context(), job, "")
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	v := p.view("Dead letters", "letters", lettersPage{list, job, letterJobs()})
+	v.Live = false // each look reads them all
+	b, err := p.render("letters", v)
+	p.send(w, r, b, err)
+}
+
+// took writes seconds for a person.
+func took(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	return d.Round(cmp.Or(map[bool]time.Duration{true: 100 * time.Millisecond}[d < time.Minute], time.Second)).String()
+}
+
+// grouped writes 1234567 as 1,234,567.
+func grouped(n int64) string { return english.Sprintf("%d", n) }
+
+var english = message.NewPrinter(language.English)
+
+// size writes bytes in the unit that suits them.
+func size(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	f := float64(n)
+	for _, unit := range []string{"KiB", "MiB", "GiB"} {
+		if f /= 1024; f < 1024 {
+			return fmt.Sprintf("%.1f %s", f, unit)
+		}
+	}
+	return fmt.Sprintf("%.1f TiB", f/1024)
+}

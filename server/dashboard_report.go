@@ -1,0 +1,56 @@
+package server
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// reportRow is one job in one day's or week's report.
+type reportRow struct {
+	Job  string
+	What job
+	JobSummary
+	Failures int64
+}
+
+type reportView struct {
+	Summary
+	Rows []reportRow
+}
+
+func (p *pages) reports(w http.ResponseWriter, r *http.Request) {
+	var all []reportView
+	for _, s := range p.server.reports.all() {
+		v := reportView{Summary: s}
+		for _, name := range slices.Sorted(maps.Keys(s.Jobs)) {
+			j, _ := jobNamed(name)
+			v.Rows = append(v.Rows, reportRow{Job: name, What: j, JobSummary: s.Jobs[name], Failures: total(s.Jobs[name].HTTP.Failures)})
+		}
+		all = append(all, v)
+	}
+	b, err := p.render("reports", p.view("Reports", "reports", all))
+	p.send(w, r, b, err)
+}
+
+// Good is the row's count of what came out well.
+func (r reportRow) Good() string {
+	if r.What.done == "" {
+		return "–"
+	}
+	return grouped(r.Counts[r.What.done]) + " " + words(r.What.done)
+}
+
+// States are the row's runs in words.
+func (r reportRow) States() string {
+	var out []string
+	for _, state := range slices.Sorted(maps.Keys(r.Runs)) {
+		out = append(out, fmt.Sprintf("%d %s", r.Runs[state], state))
+	}
+	return strings.Join(out, ", ")
+}
+
+// Letters is how many dead letters there were.
+func (r reportRow) Letters() int64 { return total(r.DeadLetters) }

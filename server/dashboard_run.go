@@ -1,0 +1,223 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"maps"
+	"net/http"
+	"slices"
+
+	"golang.org/x/text/number"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+// runView is the page of one run.
+type runView struct {
+	*entry
+	What      job
+	Hosts     int64
+	HostsDone int64
+	Share     float64 // percent
+	Progress  template.HTML
+	Requests  template.HTML
+	Failing   template.HTML
+	Counts    []bar
+	Statuses  []bar
+	Failures  []bar
+	Letters   letterList
+	Providers table
+	Options   []option
+	Replayed  string
+}
+
+type option struct{ Name, Value string }
+
+// table is a job's own rows, one a provider.
+type table struct {
+	Head []string
+	Rows [][]cell
+}
+
+type cell struct {
+	Text   string
+	Number bool
+}
+
+// firstColumns are those that a person looks for; others follow by name.
+var firstColumns = []string{"provider", "site", "name", "state", "reason", "total_pages", "new", "updated", "unchanged", "deleted", "failed", "requests"}
+
+// providers makes a table of the single values of a report's rows.
+func providers(r ledger.Report) table {
+	rows := rowsOf[map[string]any](r)
+	named := map[string]bool{}
+	for _, row := range rows {
+		for name, v := range row {
+			switch v.(type) {
+			case string, float64, bool:
+				named[name] = true
+			}
+		}
+	}
+	var t table
+	for _, name := range slices.Concat(firstColumns, slices.Sorted(maps.Keys(named))) {
+		if named[name] && !slices.Contains(t.Head, name) {
+			t.Head = append(t.Head, name)
+		}
+	}
+	for _, row := range rows {
+		var cells []cell
+		for _, name := range t.Head {
+			switch v := row[name].(type) {
+			case float64:
+				cells = append(cells, cell{english.Sprint(number.Decimal(v, number.MaxFractionDigits(2))), true})
+			case string:
+				cells = append(cells, cell{v, false})
+			case bool:
+				cells = append(cells, cell{fmt.Sprint(v), false})
+			default:
+				cells = append(cells, cell{"–", false})
+			}
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	return t
+}
+
+// PerSecond is how many requests a second the run makes on average.
+func (e *entry) PerSecond() float64 {
+	if e.Report.Duration <= 0 {
+		return 0
+	}
+	return float64(e.Report.HTTP.Requests) / e.Report.Duration
+}
+
+// Failed are the run's requests that got no answer.
+func (e *entry) Failed() int64 { return failuresBelow(e.Report) }
+
+// Done is the count of what came out well, with its name.
+func (e *entry) Done() string {
+	j, _ := jobNamed(e.Run.Job)
+	if j.done == "" {
+		return ""
+	}
+	return grouped(e.Report.Counts[j.done]) + " " + words(j.done)
+}
+
+func (p *pages) run(w http.ResponseWriter, r *http.Request) {
+	e, err := p.server.run(r)
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	ctx := context.WithoutCancel(r.Context()) // others may wait for the same page
+	render := func() ([]byte, error) {
+		v, err := p.runView(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		v.Replayed = r.URL.Query().Get("replayed")
+		page := p.view("Run "+e.Run.RunID, "runs", v)
+		page.Live = e.Active()
+		return p.render("run", page)
+	}
+	var b []byte
+	if e.Active() && r.URL.RawQuery == "" { // pages that read themselves anew
+		b, err = p.shared("run "+e.Run.RunID, render)
+	} else {
+		b, err = render()
+	}
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	p.send(w, r, b, nil)
+}
+
+func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
+	v := runView{entry: e}
+	v.What, _ = jobNamed(e.Run.Job)
+	for _, l := range e.Report.Lanes {
+		v.Hosts += l.Hosts
+		v.HostsDone += l.HostsDone
+	}
+	v.Share = 100 * float64(v.HostsDone) / float64(max(v.Hosts, 1))
+	v.Progress = lineChart("Hosts done a second", "hosts a second", "good", rates(e.Samples, func(s sample) int64 { return s.Done }))
+	v.Requests = lineChart("Requests a second", "requests a second", "calm", rates(e.Samples, func(s sample) int64 { return s.Requests }))
+	v.Failing = lineChart("Failed requests a second", "failures a second", "bad", rates(e.Samples, func(s sample) int64 { return s.Failures }))
+	r := e.Report
+	v.Statuses = bars(r.HTTP.ByStatus, statusClass, true)
+	v.Failures = bars(r.HTTP.Failures, func(string) string { return "bad" }, true)
+	named := ledger.JobCounts(e.Run.Job)
+	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
+		if !slices.Contains(named, name) {
+			named = append(named, name)
+		}
+	}
+	for _, name := range named {
+		v.Counts = append(v.Counts, bar{Name: name, N: r.Counts[name]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Run.Options)) {
+		v.Options = append(v.Options, option{name, fmt.Sprint(e.Run.Options[name])})
+	}
+	v.Providers = providers(r)
+	var err error
+	v.Letters, err = p.server.lettersOf(ctx, e.Run)
+	return v, err
+}
+
+// LettersText says how many dead letters the run left, and what became of them.
+func (v runView) LettersText() string {
+	left, open := total(v.Report.DeadLetters), int64(len(v.Letters.DeadLetters))
+	switch {
+	case v.Letters.More:
+		return fmt.Sprintf("It left %s.", grouped(max(left, open)))
+	case open >= left && open > 0:
+		return fmt.Sprintf("It left %s, all of them open.", grouped(open))
+	case open > 0:
+		return fmt.Sprintf("It left %s; %s of them are open, the rest was done since, or counted twice.", grouped(left), grouped(open))
+	case left > 0:
+		return fmt.Sprintf("It left %s; none of them is open any more.", grouped(left))
+	}
+	return "It left none."
+}
+
+func (p *pages) steer(action ledger.Action) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		e, err := p.server.run(r)
+		if err == nil {
+			err = p.server.steer(r.Context(), e, action)
+		}
+		if err != nil {
+			p.server.fail(w, r, err)
+			return
+		}
+		http.Redirect(w, r, "/runs/"+e.Run.RunID, http.StatusSeeOther)
+	}
+}
+
+func (p *pages) replay(w http.ResponseWriter, r *http.Request) {
+	e, err := p.server.run(r)
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	if err := r.ParseForm(); err != nil {
+		p.server.fail(w, r, asRefusal(err))
+		return
+	}
+	ids := r.PostForm["id"]
+	for _, id := range ids {
+		if !idForm.MatchString(id) {
+			p.server.fail(w, r, refuse("that is no dead letter's id"))
+			return
+		}
+	}
+	n, err := p.server.replay(r.Context(), e, ids)
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	http.Redirect(w, r, fmt.Sprintf("/runs/%s?replayed=%d#dead-letters", e.Run.RunID, n), http.StatusSeeOther)
+}

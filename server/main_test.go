@@ -1,0 +1,187 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// TestFlags takes the server's own flags out of the line and leaves the rest to
+// the runs.
+func TestFlags(t *testing.T) {
+	own := map[string]string{"listen": "", "config": "", "pipeline": ""}
+	rest, err := take([]string{"--listen=127.0.0.1:1", "-config", "c.yaml", "--store=s3://b", "--pipeline", "p", "--force", "listen"}, own)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"--store=s3://b", "--force", "listen"}, rest)
+	assert.Equal(t, map[string]string{"listen": "127.0.0.1:1", "config": "c.yaml", "pipeline": "p"}, own)
+	for _, line := range []string{"--config=", "--listen"} {
+		_, err := take([]string{line}, map[string]string{"config": "", "listen": ""})
+		assert.Error(t, err, line)
+	}
+
+	dir := t.TempDir()
+	program, plain := filepath.Join(dir, "program"), filepath.Join(dir, "plain")
+	require.NoError(t, os.WriteFile(program, nil, 0o700))
+	require.NoError(t, os.WriteFile(plain, nil, 0o600))
+	found, err := findPipeline(program, "pipeline")
+	require.NoError(t, err)
+	assert.Equal(t, []string{program}, found)
+	for _, bad := range []string{plain, dir, filepath.Join(dir, "none")} {
+		_, err := findPipeline(bad, "pipeline")
+		assert.ErrorContains(t, err, "--pipeline", bad)
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	found, err = findPipeline("", "pipeline")
+	require.NoError(t, err)
+	assert.Equal(t, []string{self, "pipeline"}, found, "the program is the pipeline too")
+}
+
+// TestBadUsage refuses what no server could begin with; nothing is listened on.
+func TestBadUsage(t *testing.T) {
+	settled := false
+	settle := func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, error) {
+		settled = true
+		s, err := store.Open(t.Context(), t.TempDir())
+		return s, nil, slog.New(slog.DiscardHandler), err
+	}
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	require.NoError(t, os.WriteFile(bad, []byte("schedule: []\n"), 0o600))
+	for _, c := range []struct {
+		args    []string
+		says    string
+		settled bool
+	}{
+		{[]string{"--config=" + bad}, `unknown field "schedule"`, false},
+		{[]string{"--config=" + bad + "x"}, "reading --config", false},
+		{[]string{"--pipeline=" + bad}, "is no program", false},
+		{[]string{"--listen=8787"}, "write host:port", true},
+		{[]string{"--listen=0.0.0.0:8787"}, "a token is needed", true},
+	} {
+		settled = false
+		err := Main(c.args, "pipeline", settle)
+		var usage interface{ Usage() }
+		require.ErrorAs(t, err, &usage, "%v", c.args)
+		assert.ErrorContains(t, err, c.says)
+		assert.Equal(t, c.settled, settled)
+	}
+	refused := errors.New("refused")
+	err := Main(nil, "pipeline", func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, error) {
+		return nil, nil, nil, refused
+	})
+	assert.ErrorIs(t, err, refused)
+}
+
+// TestBusy keeps the number of requests at work at its bound: one more waits,
+// gets a place that becomes free, or is told to come again.
+func TestBusy(t *testing.T) {
+	w := newWorld(t, "done")
+	synctest.Test(t, func(t *testing.T) {
+		leave := make(chan struct{})
+		h := w.bounded(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { <-leave }))
+		ask := func() chan *httptest.ResponseRecorder {
+			answered := make(chan *httptest.ResponseRecorder, 1)
+			go func() {
+				rec := httptest.NewRecorder()
+				h.ServeHTTP(rec, httptest.NewRequest("GET", "http://127.0.0.1/", nil))
+				answered <- rec
+			}()
+			return answered
+		}
+		for range atOnce {
+			ask()
+		}
+		synctest.Wait()
+		late, gone := ask(), make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "http://127.0.0.1/", nil))
+			close(gone)
+		}()
+		time.Sleep(patience / 2)
+		cancel()
+		<-gone // one that gave up waits no longer
+		begin := time.Now()
+		rec := <-late
+		assert.Equal(t, patience/2, time.Since(begin))
+		assert.Equal(t, http.StatusServiceUnavailable, rec.Code)
+		assert.Equal(t, "5", rec.Header().Get("Retry-After"))
+		lucky := ask()
+		time.Sleep(patience / 2)
+		leave <- struct{}{}
+		synctest.Wait() // it has the place now
+		leave <- struct{}{}
+		close(leave)
+		assert.Equal(t, http.StatusOK, (<-lucky).Code)
+	})
+}
+
+// TestTooManyStreams answers one stream more than there may be, and frees a
+// place when one ends.
+func TestTooManyStreams(t *testing.T) {
+	w := newWorld(t, "done")
+	w.streams.Store(maxStreams)
+	a := w.do("GET", "/events", "")
+	assert.Equal(t, http.StatusServiceUnavailable, a.code)
+	assert.Equal(t, "30", a.header.Get("Retry-After"))
+	w.streams.Store(maxStreams - 1)
+	close(w.closing)
+	assert.Equal(t, http.StatusOK, w.do("GET", "/events", "").code)
+	assert.EqualValues(t, maxStreams-1, w.streams.Load())
+}
+
+// TestDocumentNamesAll holds docs/server.md against the program: each metric,
+// alert, flag and variable.
+func TestDocumentNamesAll(t *testing.T) {
+	b, err := os.ReadFile("../docs/server.md")
+	require.NoError(t, err)
+	doc := string(b)
+	w := newWorld(t, "done", scheduled(t, hourly))
+	w.put("20260302-100000-000-aaaaaaaa", "seed", "done", time.Now(), time.Minute, sampleTally())
+	w.tick(t.Context(), time.Now())
+	w.metrics.starts.WithLabelValues("seed").Inc()
+	w.metrics.ticks.WithLabelValues("hourly", "started").Inc()
+	w.metrics.webhook.WithLabelValues("sent").Inc()
+	w.metrics.trouble.WithLabelValues("board").Inc()
+	w.alarm.state.Firing = map[string]breach{"x": {Job: "seed", Rule: "duration"}}
+	w.do("GET", "/", "")
+	names := map[string]bool{}
+	families, err := w.metrics.registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "seed_engine_") {
+			names[f.GetName()] = true
+		}
+	}
+	require.GreaterOrEqual(t, len(names), 14)
+	for name := range defaultLimits {
+		names[name] = true
+	}
+	for _, name := range []string{"--listen", "--config", "--pipeline", TokenVariable, WebhookVariable, DefaultListen} {
+		names[name] = true
+	}
+	for _, r := range w.api() {
+		_, path, _ := strings.Cut(r.pattern, " ")
+		names[regexp.MustCompile(`^/api/v1/(runs/\{id\})?`).ReplaceAllString(path, "/")] = path != "/api/v1/runs/{id}"
+	}
+	for name, wanted := range names {
+		if wanted {
+			assert.Contains(t, doc, strings.TrimPrefix(name, "//"), "docs/server.md does not name it")
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics are what Prometheus reads at /metrics. docs/server.md names them all.
+type metrics struct {
+	http.Handler
+	registry *prometheus.Registry
+	starts   *prometheus.CounterVec
+	ticks    *prometheus.CounterVec
+	webhook  *prometheus.CounterVec
+	trouble  *prometheus.CounterVec
+	wrong    *prometheus.CounterVec
+	requests *prometheus.HistogramVec
+}
+
+func newMetrics(s *Server) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		starts:   counter("seed_engine_runs_started_total", "Runs that this server started.", "job"),
+		ticks:    counter("seed_engine_schedule_ticks_total", "Ticks of schedules that this server took, by outcome: started, active (a run was in the way), failed or missed.", "schedule", "outcome"),
+		webhook:  counter("seed_engine_webhook_messages_total", "Messages given to the webhook, by outcome: sent or failed.", "outcome"),
+		trouble:  counter("seed_engine_server_errors_total", "Periodic work that failed and is tried again, by what: board, sessions, schedules, alerts, reports or retention.", "work"),
+		wrong:    counter("seed_engine_wrong_tokens_total", "Requests with a wrong token, by way: header or form.", "way"),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seed_engine_http_request_duration_seconds",
+			Help: "Time to answer a request to this server, by method and status code; event streams are left out.", Buckets: prometheus.DefBuckets}, []string{"method", "code"}),
+	}
+	m.registry.MustRegister(m.starts, m.ticks, m.webhook, m.trouble, m.wrong, m.requests, &ledgerCollector{s},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.Handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return m
+}
+
+// ledgerCollector reads the board when Prometheus asks.
+type ledgerCollector struct{ s *Server }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var (
+	runsDesc      = desc("seed_engine_runs", "Runs on the board (the newest 1,000 in the store), by job and state.", "job", "state")
+	itemsDesc     = desc("seed_engine_run_items", "Counts of each job's newest run, by the names of its report.", "job", "item")
+	responsesDesc = desc("seed_engine_run_responses", "Answers from sites in each job's newest run, by status code.", "job", "code")
+	failuresDesc  = desc("seed_engine_run_request_failures", "Requests of each job's newest run that failed below HTTP, by reason.", "job", "reason")
+	durationDesc  = desc("seed_engine_run_duration_seconds", "How long each job's newest run took, or takes so far.", "job")
+	startDesc     = desc("seed_engine_run_start_timestamp_seconds", "When each job's newest run began.", "job")
+	successDesc   = desc("seed_engine_run_success_timestamp_seconds", "When the latest run of each job ended that was complete.", "job")
+	alertsDesc    = desc("seed_engine_alerts_firing", "Alerts that fire, by job and rule.", "job", "alert")
+	leaderDesc    = desc("seed_engine_server_leader", "1 when this server judges alerts and writes reports for all servers on the store.")
+)
+
+// Describe implements prometheus.Collector.
+func (c *ledgerCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{runsDesc, itemsDesc, responsesDesc, failuresDesc, durationDesc, startDesc, successDesc, alertsDesc, leaderDesc} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *ledgerCollector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	states := map[[2]string]int{}
+	newest, done := map[string]*entry{}, map[string]*entry{}
+	for _, e := range c.s.board.runs() {
+		states[[2]string{e.Run.Job, e.State()}]++
+		if e.Broken {
+			continue
+		}
+		if newest[e.Run.Job] == nil {
+			newest[e.Run.Job] = e
+		}
+		if e.State() == "done" && done[e.Run.Job] == nil {
+			done[e.Run.Job] = e
+		}
+	}
+	for k, n := range states {
+		gauge(runsDesc, float64(n), k[0], k[1])
+	}
+	for name, e := range done {
+		gauge(successDesc, float64(e.Run.FinishedAt.UnixMilli())/1000, name)
+	}
+	for name, e := range newest {
+		gauge(durationDesc, e.Report.Duration, name)
+		gauge(startDesc, float64(e.Run.StartedAt.UnixMilli())/1000, name)
+		for item, n := range e.Report.Counts {
+			gauge(itemsDesc, float64(n), name, strings.ToValidUTF8(item, ""))
+		}
+		for code, n := range e.Report.HTTP.ByStatus {
+			gauge(responsesDesc, float64(n), name, strings.ToValidUTF8(code, ""))
+		}
+		for reason, n := range e.Report.HTTP.Failures {
+			gauge(failuresDesc, float64(n), name, strings.ToValidUTF8(reason, ""))
+		}
+	}
+	firing := map[[2]string]int{}
+	for _, b := range c.s.alarm.firing() {
+		firing[[2]string{b.Job, b.Rule}]++
+	}
+	for k, n := range firing {
+		gauge(alertsDesc, float64(n), k[0], k[1])
+	}
+	leads := 0.0
+	if c.s.leading.Load() {
+		leads = 1
+	}
+	gauge(leaderDesc, leads)
+}
+
+// measured times the answers.
+func (m *metrics) measured(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/events" {
+			h.ServeHTTP(w, r)
+			return
+		}
+		begin := time.Now()
+		seen := &statusWriter{ResponseWriter: w, code: http.StatusOK}
+		h.ServeHTTP(seen, r)
+		method := r.Method
+		switch method {
+		case http.MethodGet, http.MethodHead, http.MethodPost:
+		default:
+			method = "other" // a stranger may send any word
+		}
+		m.requests.WithLabelValues(method, strconv.Itoa(seen.code)).Observe(time.Since(begin).Seconds())
+	})
+}
+
+// statusWriter remembers the status.
+type statusWriter struct {
+	http.ResponseWriter
+	code int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(code int) {
+	w.code = code
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+type described struct {
+	OpenAPI string                    `json:"openapi"`
+	Paths   map[string]map[string]any `json:"paths"`
+}
+
+func description(t *testing.T) described {
+	t.Helper()
+	var d described
+	require.NoError(t, json.Unmarshal(openAPI, &d))
+	return d
+}
+
+// TestEveryRouteIsDescribed holds the API's routes and openapi.json against
+// each other.
+func TestEveryRouteIsDescribed(t *testing.T) {
+	d := description(t)
+	assert.Equal(t, "3.1.0", d.OpenAPI)
+	var have, want []string
+	for path, methods := range d.Paths {
+		for m := range methods {
+			have = append(have, strings.ToUpper(m)+" "+path)
+		}
+	}
+	for _, r := range newWorld(t, "done").api() {
+		want = append(want, r.pattern)
+	}
+	slices.Sort(have)
+	slices.Sort(want)
+	assert.Equal(t, want, have)
+}
+
+// TestFieldsAreDescribed holds what a request may say against the description.
+func TestFieldsAreDescribed(t *testing.T) {
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties           map[string]any `json:"properties"`
+				AdditionalProperties any            `json:"additionalProperties"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+	require.NoError(t, json.Unmarshal(openAPI, &doc))
+	for _, j := range jobs {
+		s := doc.Components.Schemas[strings.ToUpper(j.Name[:1])+j.Name[1:]+"Request"]
+		assert.Equal(t, false, s.AdditionalProperties, j.Name)
+		var names []string
+		for _, f := range j.Fields {
+			names = append(names, f.Name)
+		}
+		slices.Sort(names)
+		assert.Equal(t, names, slices.Sorted(maps.Keys(s.Properties)), j.Name)
+	}
+}
+
+// TestAnswersAreAsDescribed holds real answers against their schemas.
+func TestAnswersAreAsDescribed(t *testing.T) {
+	w := newWorld(t, "wait")
+	w.put("20260302-100000-000-aaaaaaaa", "seed", ledger.Done, time.Now(), time.Minute, sampleTally())
+	require.NoError(t, ledger.Put(t.Context(), w.store, ledger.DeadLetter{Job: "seed", RunID: "20260302-100000-000-aaaaaaaa", Kind: "bad_file", Input: ledger.Input{File: "x"}}))
+	log, err := ledger.NewLog(w.store, "20260302-100000-000-aaaaaaaa", "")
+	require.NoError(t, err)
+	_, err = log.Write([]byte(`{"event":"run_ended"}` + "\n"))
+	require.NoError(t, errors.Join(err, log.Flush(t.Context())))
+	require.NoError(t, w.board.look(t.Context(), time.Now()))
+	over, none := "/api/v1/runs/20260302-100000-000-aaaaaaaa", "/api/v1/runs/none"
+	id := w.do("POST", "/api/v1/docs/runs", "").json(t)["run_id"].(string)
+	for _, c := range []struct {
+		method, path, body, described string
+		code                          int
+	}{
+		{"POST", "/api/v1/seeds/orchestrate", "{}", "/api/v1/seeds/orchestrate", 202},
+		{"POST", "/api/v1/seeds/orchestrate", "{}", "/api/v1/seeds/orchestrate", 409},
+		{"POST", "/api/v1/seeds/orchestrate", `{"x":1}`, "/api/v1/seeds/orchestrate", 400},
+		{"POST", "/api/v1/seeds/orchestrate", `{"x":"` + strings.Repeat("x", maxBody) + `"}`, "/api/v1/seeds/orchestrate", 413},
+		{"POST", "/api/v1/seeds/orchestrate", "<x/>", "/api/v1/seeds/orchestrate", 415},
+		{"POST", "/api/v1/docs/runs", "", "/api/v1/docs/runs", 409},
+		{"POST", "/api/v1/catalog/runs", "{}", "/api/v1/catalog/runs", 202},
+		{"POST", "/api/v1/news/runs", "{}", "/api/v1/news/runs", 202},
+		{"GET", "/api/v1/runs", "", "/api/v1/runs", 200},
+		{"GET", "/api/v1/runs?limit=x", "", "/api/v1/runs", 400},
+		{"GET", over, "", "/api/v1/runs/{id}", 200},
+		{"GET", "/api/v1/runs/" + id, "", "/api/v1/runs/{id}", 200},
+		{"GET", none, "", "/api/v1/runs/{id}", 404},
+		{"GET", none + "/log", "", "/api/v1/runs/{id}/log", 404},
+		{"POST", "/api/v1/runs/" + id + "/pause", "", "/api/v1/runs/{id}/pause", 202},
+		{"POST", "/api/v1/runs/" + id + "/resume", "", "/api/v1/runs/{id}/resume", 202},
+		{"POST", "/api/v1/runs/" + id + "/cancel", "", "/api/v1/runs/{id}/cancel", 202},
+		{"POST", over + "/cancel", "", "/api/v1/runs/{id}/cancel", 409},
+		{"POST", none + "/cancel", "", "/api/v1/runs/{id}/cancel", 404},
+		{"GET", over + "/dead-letters", "", "/api/v1/runs/{id}/dead-letters", 200},
+		{"POST", over + "/dead-letters/replay", "{}", "/api/v1/runs/{id}/dead-letters/replay", 200},
+		{"POST", over + "/dead-letters/replay", `{"ids":[]}`, "/api/v1/runs/{id}/dead-letters/replay", 400},
+		{"GET", "/api/v1/dead-letters", "", "/api/v1/dead-letters", 200},
+		{"GET", "/api/v1/dead-letters?job=x", "", "/api/v1/dead-letters", 400},
+		{"GET", "/healthz", "", "/healthz", 200},
+		{"GET", "/readyz", "", "/readyz", 200},
+		{"GET", "/openapi.json", "", "/openapi.json", 200},
+	} {
+		var kind []string
+		if c.code == http.StatusUnsupportedMediaType {
+			kind = []string{"Content-Type", "application/xml"}
+		}
+		a := w.do(c.method, c.path, c.body, kind...)
+		require.Equal(t, c.code, a.code, "%s %s: %s", c.method, c.path, a.body)
+		assert.Equal(t, "application/json", a.header.Get("Content-Type"))
+		var v any
+		require.NoError(t, json.Unmarshal([]byte(a.body), &v))
+		assert.NoError(t, schemaOf(t, c.described, strings.ToLower(c.method), c.code).Validate(v), "%s %s: %s", c.method, c.path, a.body)
+	}
+	kept := w.do("GET", over+"/log", "")
+	assert.Equal(t, `{"event":"run_ended"}`+"\n", kept.body)
+	assert.Equal(t, "text/plain; charset=utf-8", kept.header.Get("Content-Type"))
+	assert.Contains(t, w.do("GET", "/metrics", "").header.Get("Content-Type"), "text/plain")
+	assert.Equal(t, http.StatusMethodNotAllowed, w.do("DELETE", over, "").code)
+}
+
+// schemaOf compiles the schema of an answer.
+func schemaOf(t *testing.T, path, method string, code int) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(openAPI)))
+	require.NoError(t, err)
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	require.NoError(t, c.AddResource("openapi.json", doc))
+	escape := strings.NewReplacer("~", "~0", "/", "~1").Replace
+	at := fmt.Sprintf("#/paths/%s/%s/responses/%d", escape(path), method, code)
+	answer := description(t).Paths[path][method].(map[string]any)["responses"].(map[string]any)[fmt.Sprint(code)]
+	require.NotNil(t, answer, at)
+	if ref, ok := answer.(map[string]any)["$ref"].(string); ok {
+		at = ref
+	}
+	s, err := c.Compile("openapi.json" + at + "/content/application~1json/schema")
+	require.NoError(t, err, at)
+	return s
+}

@@ -1,0 +1,342 @@
+// Package server is the server that operators live in: it starts runs by
+// HTTP or cron, shows them move, stops them, tells when they go wrong, and
+// keeps daily and weekly reports.
+//
+// It does none of a run's work. Each run is a child process of the pipeline
+// program, and what it is and does is in the store's ledger (io/ledger), so
+// that a server can be killed and started again, and several can look at one
+// store. The package is free of Beam, which keeps its tests quick to link.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/newsfork/seed-engine/io/lease"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// Settings are what a server is made of.
+type Settings struct {
+	Config  Config
+	Store   store.Store
+	Program []string // the pipeline program's file, and what comes before its flags
+	Environ []string // of each run, beside the server's own
+	Token   string   // "" asks for none: on loopback only
+	Webhook string   // URL that takes messages; "" for none
+	Log     *slog.Logger
+	Stderr  *os.File // where runs write their logs
+}
+
+// Server is one of them.
+type Server struct {
+	store   store.Store
+	log     *slog.Logger
+	config  Config
+	token   string
+	local   bool // on loopback without a token
+	board   *board
+	runner  *runner
+	plans   *scheduler
+	alarm   *alarm
+	reports *summaries
+	metrics *metrics
+	pages   *pages
+	handler http.Handler
+	now     func() time.Time
+	streams atomic.Int64
+
+	sessions      *sessions
+	wrong         tries
+	wrongTakes    time.Duration
+	strangersBody time.Duration
+
+	leader  *lease.Lease
+	leading atomic.Bool
+	purgeAt time.Time     // when to remove old runs again
+	leadAt  time.Time     // when to try to lead again
+	closing chan struct{} // closed when the server stops: streams end
+}
+
+// New makes a server; Serve starts it.
+func New(set Settings) (*Server, error) {
+	if set.Config.limits == nil {
+		if err := set.Config.settle(); err != nil {
+			return nil, err
+		}
+	}
+	local, err := loopback(set.Config.Listen)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !local && set.Token == "":
+		return nil, fmt.Errorf("--listen=%s is reached from other machines, and then a token is needed: set %s (32 random letters, such as `openssl rand -hex 16` writes), or listen on %s",
+			set.Config.Listen, TokenVariable, DefaultListen)
+	case set.Token != "" && len(set.Token) < 16:
+		return nil, fmt.Errorf("%s is shorter than 16 letters: that can be guessed; `openssl rand -hex 16` writes a good one", TokenVariable)
+	}
+	s := &Server{store: set.Store, log: set.Log, config: set.Config, token: set.Token, local: local && set.Token == "",
+		now: time.Now, closing: make(chan struct{}), sessions: &sessions{store: set.Store, token: set.Token}, wrongTakes: wrongTokenTakes, strangersBody: strangersBody}
+	s.metrics = newMetrics(s)
+	hook, err := newWebhook(set.Webhook, func(outcome string) { s.metrics.webhook.WithLabelValues(outcome).Inc() })
+	if err != nil {
+		return nil, err
+	}
+	s.board = newBoard(set.Store, set.Log)
+	s.runner = &runner{store: set.Store, program: set.Program, environ: set.Environ, stderr: set.Stderr, log: set.Log,
+		started: s.board.started, children: map[string]*child{}}
+	s.plans = &scheduler{store: set.Store, log: set.Log, start: s.start, all: set.Config.Schedules,
+		seen: map[string]time.Time{}, last: map[string]tick{}, open: map[string]bool{},
+		count: func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }}
+	s.alarm = &alarm{store: set.Store, log: set.Log, limits: set.Config.limits, plans: s.plans, hook: hook}
+	s.reports = &summaries{store: set.Store, zone: set.Config.Reports.zone, say: s.alarm.say, byKey: map[string]Summary{}}
+	s.pages = newPages(s)
+	s.handler = s.protect(s.routes())
+	return s, nil
+}
+
+// start starts a run and counts it.
+func (s *Server) start(ctx context.Context, run ledger.Run, flags []string, by string) error {
+	err := s.runner.start(ctx, run, slices.Concat(flags, s.config.runFlags[run.Job]), by)
+	if err == nil {
+		s.metrics.starts.WithLabelValues(run.Job).Inc()
+	}
+	return err
+}
+
+// startNow starts a run that somebody asked for and gives its id.
+func (s *Server) startNow(ctx context.Context, job string, flags []string, by string) (string, error) {
+	run := ledger.Run{RunID: ledger.NewRunID(s.now()), Job: job, StartedAt: s.now()}
+	return run.RunID, s.start(ctx, run, flags, by)
+}
+
+const (
+	maxHeader      = 16 << 10
+	maxConnections = 4096
+	slowHeader     = 5 * time.Second
+	slowBody       = 15 * time.Second
+	slowAnswer     = 3 * time.Minute // a replay of many dead letters takes time
+	beat           = time.Second
+	leadTTL        = 30 * time.Second
+)
+
+// Serve listens and works until ctx ends. Runs go on: they are processes of
+// their own.
+func (s *Server) Serve(ctx context.Context) error {
+	l, err := net.Listen("tcp", s.config.Listen)
+	if err != nil {
+		return fmt.Errorf("listening: %w; is another server there? --listen names another address", err)
+	}
+	return s.serve(ctx, l)
+}
+
+func (s *Server) serve(ctx context.Context, l net.Listener) error {
+	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: slowHeader, ReadTimeout: slowBody, WriteTimeout: slowAnswer, IdleTimeout: time.Minute,
+		MaxHeaderBytes: maxHeader} // its ErrorLog is package log, whose lines are events of ours
+	s.log.Info("server_listens", "address", "http://"+l.Addr().String(), "token", s.token != "")
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	worked := make(chan struct{})
+	go func() { defer close(worked); s.work(working) }()
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(netutil.LimitListener(l, maxConnections)) }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+	}
+	close(s.closing)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if serr := web.Shutdown(within); serr != nil && !errors.Is(serr, context.DeadlineExceeded) {
+		err = errors.Join(err, serr)
+	}
+	stop()
+	<-worked
+	if s.leader != nil { // with time of its own: slow clients may have used up theirs
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = errors.Join(err, s.leader.Release(release))
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	s.runner.close(last)
+	if live := s.runner.live(); len(live) > 0 {
+		s.log.Warn("runs_go_on", "run_ids", live, "todo", "start the server again to see them, or `pipeline runs cancel ID`")
+	}
+	return err
+}
+
+// work does what is due, each second, until ctx ends.
+func (s *Server) work(ctx context.Context) {
+	t := time.NewTicker(beat)
+	defer t.Stop()
+	for {
+		s.tick(ctx, s.now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// tick does what is due at now. What fails is tried again at the next one.
+func (s *Server) tick(ctx context.Context, now time.Time) {
+	tell := func(what string, err error) {
+		if err != nil && ctx.Err() == nil {
+			s.metrics.trouble.WithLabelValues(what).Inc()
+			s.log.Error("work_failed", "what", what, "error", ledger.Redact(err.Error()))
+		}
+	}
+	tell("board", s.board.look(ctx, now))
+	tell("sessions", s.sessions.tick(ctx, now))
+	changed, err := s.plans.tick(ctx, now)
+	tell("schedules", err)
+	s.leading.Store(s.board.ready(now) && s.leads(ctx, now))
+	if s.leading.Load() {
+		alerts, err := s.alarm.tick(ctx, s.board.runs(), now)
+		tell("alerts", err)
+		sums, err := s.reports.tick(ctx, s.board.runs(), now)
+		tell("reports", err)
+		changed = changed || alerts || sums
+		tell("retention", s.retain(ctx, now))
+	}
+	if changed {
+		s.board.change()
+	}
+}
+
+const (
+	purgeEvery = 6 * time.Hour
+	// purgeFor is how long one pass may keep the server's other work waiting.
+	purgeFor   = 5 * time.Second
+	purgeAgain = time.Minute // after a pass that did not come to the end
+)
+
+// retain removes runs and dead letters that are older than they are kept.
+func (s *Server) retain(ctx context.Context, now time.Time) error {
+	before, on := s.config.Retention.before(now)
+	if !on || now.Before(s.purgeAt) {
+		return nil
+	}
+	s.purgeAt = now.Add(purgeEvery)
+	within, cancel := context.WithTimeout(ctx, purgeFor)
+	defer cancel()
+	p, err := ledger.Purge(within, s.store, "", before)
+	if p != (ledger.Purged{}) {
+		s.log.Info("runs_removed", "runs", p.Runs, "dead_letters", p.DeadLetters, "older_than", before.UTC())
+	}
+	if within.Err() != nil && ctx.Err() == nil {
+		s.purgeAt, err = now.Add(purgeAgain), nil
+	}
+	return err
+}
+
+// leads says whether this server is the one that judges, reports and tidies up
+// for all servers on the store.
+func (s *Server) leads(ctx context.Context, now time.Time) bool {
+	due := !now.Before(s.leadAt)
+	switch {
+	case s.leader != nil && !s.leader.Lost():
+		if !due {
+			return s.leader.Held()
+		}
+		s.leadAt = now.Add(leadTTL / 3)
+		if err := s.leader.Renew(ctx); err != nil {
+			s.log.Warn("lead_not_renewed", "error", ledger.Redact(err.Error()))
+			return s.leader.Held()
+		}
+		s.tidy(ctx)
+		return true
+	case !due:
+		return false
+	}
+	s.leadAt, s.leader = now.Add(leadTTL/3), nil
+	l, err := lease.Acquire(ctx, lease.InStore(s.store), "server", lease.CurrentHolder(), leadTTL)
+	var held *lease.HeldError
+	if errors.As(err, &held) {
+		s.follow(ctx)
+		return false
+	}
+	if err != nil {
+		s.log.Warn("lead_not_taken", "error", ledger.Redact(err.Error()))
+		return false
+	}
+	s.leader = l
+	s.alarm.forget()
+	s.tidy(ctx)
+	return true
+}
+
+// follow reads what the leading server has found, to show it.
+func (s *Server) follow(ctx context.Context) {
+	changed, err := s.alarm.load(ctx)
+	err = errors.Join(err, s.reports.load(ctx))
+	if err != nil {
+		s.log.Warn("not_followed", "error", ledger.Redact(err.Error()))
+	}
+	if changed {
+		s.board.change()
+	}
+}
+
+// tidy closes runs whose processes are gone: killed while no server was there.
+// Of those that nobody waited for it writes the reports.
+func (s *Server) tidy(ctx context.Context) {
+	for _, e := range s.board.runs() {
+		if !e.Unsaid {
+			continue
+		}
+		if err := s.runner.report(ctx, e.Run.RunID); err != nil {
+			s.log.Warn("report_not_written", "run_id", e.Run.RunID, "error", ledger.Redact(err.Error()))
+		}
+	}
+	for _, j := range jobs {
+		for _, e := range s.board.runs() {
+			if e.Run.Job != j.Name || !e.Active() || e.Starting {
+				continue
+			}
+			id, err := s.runner.active(ctx, j.Name)
+			if err == nil && id == "" {
+				err = s.runner.closeAbandoned(ctx, j.Name, "", nil)
+			}
+			if err != nil {
+				s.log.Warn("run_not_closed", "job", j.Name, "error", ledger.Redact(err.Error()))
+			}
+			break
+		}
+	}
+}
+
+// ReadConfig reads the YAML file at path; "" gives the defaults.
+func ReadConfig(path string) (Config, error) {
+	if path == "" {
+		return ParseConfig(nil)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("reading --config: %w", err)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return Config{}, fmt.Errorf("reading --config: %w", err)
+	}
+	c, err := ParseConfig(b)
+	if err != nil {
+		return c, fmt.Errorf("--config=%s: %w", path, err)
+	}
+	return c, nil
+}

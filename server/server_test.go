@@ -1,0 +1,771 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/lease"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// asChild makes the test binary play the pipeline program: the runner starts it
+// as it would start the real one.
+const asChild = "SEED_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asChild) != "" {
+		os.Exit(playPipeline(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// playPipeline does what the pipeline does as far as the server sees it: it
+// takes the lease, is in the ledger, obeys its control object, and reports.
+func playPipeline(args []string) int {
+	ctx := context.Background()
+	s, err := store.Open(ctx, os.Getenv("SEED_STORE"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if args[0] == "dead-letters" {
+		return playReplay(ctx, s, args)
+	}
+	if args[0] == "runs" {
+		return playShow(ctx, s, args[2])
+	}
+	job := strings.TrimPrefix(args[0], "--job=")
+	switch os.Getenv(asChild) {
+	case "refuse":
+		if _, err := os.NewFile(3, "last words").WriteString("--country=XX: two lower-case letters, password=hunter2"); err != nil {
+			return 3
+		}
+		return 2
+	case "mute":
+		return 3
+	case "secret":
+		if os.Getenv(TokenVariable)+os.Getenv(WebhookVariable) != "" {
+			return 3
+		}
+	}
+	id := os.Getenv(runIDVariable)
+	holder := lease.CurrentHolder()
+	holder.RunID, holder.Job = id, job
+	l, err := lease.Acquire(ctx, lease.InStore(s), job, holder, 10*time.Second)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	run := ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: time.Now(), Options: map[string]any{"args": strings.Join(args[1:], " ")}}
+	if err := ledger.Start(ctx, s, run); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if os.Getenv(asChild) == "async" {
+		if err := errors.Join(ledger.Detach(ctx, s, id, "job-1", false), l.Release(ctx)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
+	state, code := ledger.Done, 0
+	for os.Getenv(asChild) == "wait" {
+		c, err := ledger.ReadControl(ctx, s, id)
+		if err == nil && c.Action == ledger.ActionCancel {
+			state, code = ledger.Cancelled, 130
+			break
+		}
+		time.Sleep(20 * time.Millisecond) // a process of its own: nothing to turn its clock with
+	}
+	if os.Getenv(asChild) == "crash" {
+		if err := debug.SetCrashOutput(os.NewFile(3, "last words"), debug.CrashOptions{}); err != nil {
+			return 3
+		}
+		panic("crashed on purpose")
+	}
+	tally := sampleTally()
+	run, err = ledger.SetState(ctx, s, id, state, time.Now())
+	if err == nil {
+		err = ledger.WriteReport(ctx, s, ledger.BuildReport(run, tally, time.Now(), ledger.Progress{Lane: 0, Hosts: 40, HostsDone: 40, Finished: true, UpdatedAt: time.Now()}))
+	}
+	if err = errors.Join(err, l.Release(ctx)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func playReplay(ctx context.Context, s store.Store, args []string) int {
+	if err := s.Put(ctx, "replayed.txt", strings.NewReader(strings.Join(args, " ")), store.PutOptions{}); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// playShow adds to the report what its job alone knows.
+func playShow(ctx context.Context, s store.Store, id string) int {
+	run, err := ledger.Load(ctx, s, id)
+	if err == nil {
+		var report ledger.Report
+		if report, err = ledger.ReportSoFar(ctx, s, run, time.Now()); err == nil {
+			report.Alerts = append(report.Alerts, "what the job adds")
+			err = report.WriteJSON(os.Stdout)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func sampleTally() ledger.Tally {
+	t := ledger.Tally{Counts: ledger.Counts{"domains_collected": 38, "domains_failed": 2, "domains_unique": 40},
+		HTTP: ledger.HTTP{Requests: 120, Bytes: 3 << 20, Retries: 2, ByStatus: ledger.Counts{"200": 100, "404": 15, "503": 2}, Failures: ledger.Counts{"dns": 2, "timeout": 1}}}
+	for range 40 {
+		t.Timings.Observe(500 * time.Millisecond)
+	}
+	return t
+}
+
+// world is a server on a directory store, whose pipeline is this test binary.
+type world struct {
+	*Server
+	t   *testing.T
+	dir string
+	log *lines
+}
+
+// lines is a log that tests read.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newWorld(t *testing.T, mode string, change ...func(*Settings)) *world {
+	t.Helper()
+	dir := t.TempDir()
+	return worldAt(t, dir, mode, change...)
+}
+
+func worldAt(t *testing.T, dir, mode string, change ...func(*Settings)) *world {
+	t.Helper()
+	s, err := store.Open(t.Context(), dir)
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	log := &lines{}
+	set := Settings{Store: s, Program: []string{self}, Environ: []string{asChild + "=" + mode, "SEED_STORE=" + dir},
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), Stderr: os.Stderr}
+	for _, c := range change {
+		c(&set)
+	}
+	server, err := New(set)
+	require.NoError(t, err)
+	server.wrongTakes = 0
+	w := &world{server, t, dir, log}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(log.String())
+		}
+		w.waitForChildren()
+	})
+	return w
+}
+
+// waitForChildren lets no process outlive its test.
+func (w *world) waitForChildren() {
+	w.runner.mu.Lock()
+	var all []*child
+	for _, c := range w.runner.children {
+		all = append(all, c)
+	}
+	w.runner.mu.Unlock()
+	for _, c := range all {
+		_ = ledger.WriteControl(context.Background(), w.store, c.run.RunID, ledger.Control{Action: ledger.ActionCancel, At: time.Now()})
+		select {
+		case <-c.ended:
+		case <-time.After(30 * time.Second):
+			w.t.Errorf("run %s does not end", c.run.RunID)
+		}
+	}
+	w.runner.following.Wait()
+}
+
+// ended waits for a run's process.
+func (w *world) ended(job string) {
+	w.t.Helper()
+	w.runner.mu.Lock()
+	c := w.runner.children[job]
+	w.runner.mu.Unlock()
+	if c == nil {
+		return
+	}
+	select {
+	case <-c.ended:
+	case <-time.After(30 * time.Second):
+		w.t.Fatalf("run %s does not end", c.run.RunID)
+	}
+}
+
+// until looks at the board until what is hoped for is there.
+func (w *world) until(what string, ok func() bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for now := time.Now(); ; now = now.Add(20 * time.Second) {
+		require.NoError(w.t, w.board.look(context.Background(), now))
+		if ok() {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%s: not within 30 s", what)
+		}
+		time.Sleep(10 * time.Millisecond) // for another process
+	}
+}
+
+type answer struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+func (a answer) json(t *testing.T) map[string]any {
+	t.Helper()
+	var v map[string]any
+	require.NoError(t, json.Unmarshal([]byte(a.body), &v), a.body)
+	return v
+}
+
+func (w *world) do(method, path, body string, header ...string) answer {
+	w.t.Helper()
+	r := httptest.NewRequest(method, "http://127.0.0.1:8787"+path, strings.NewReader(body))
+	if body == "" {
+		r = httptest.NewRequest(method, "http://127.0.0.1:8787"+path, nil)
+	}
+	if strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+		r.Header.Set(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, r)
+	b, err := io.ReadAll(rec.Result().Body)
+	require.NoError(w.t, err)
+	return answer{rec.Code, rec.Result().Header, string(b)}
+}
+
+// put lays a run that is over into the store.
+func (w *world) put(id, job string, state ledger.State, started time.Time, took time.Duration, tally ledger.Tally) {
+	w.t.Helper()
+	require.NoError(w.t, ledger.Start(w.t.Context(), w.store, ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: started}))
+	run, err := ledger.SetState(w.t.Context(), w.store, id, state, started.Add(took))
+	require.NoError(w.t, err)
+	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, ledger.BuildReport(run, tally, started.Add(took), ledger.Progress{Hosts: 40, HostsDone: 40, Finished: true})))
+}
+
+func TestTrigger(t *testing.T) {
+	w := newWorld(t, "done")
+	a := w.do("POST", "/api/v1/seeds/orchestrate", `{"country":"sg","category":"news","date":"2026-01-28","force":true,"outage_threshold":0.5}`)
+	require.Equal(t, http.StatusAccepted, a.code, a.body)
+	id, _ := a.json(t)["run_id"].(string)
+	assert.Regexp(t, `^[0-9]{8}-[0-9]{6}-[0-9]{3}-[0-9a-f]{8}$`, id)
+	assert.Equal(t, "/api/v1/runs/"+id, a.header.Get("Location"))
+	assert.Equal(t, http.StatusOK, w.do("GET", "/api/v1/runs/"+id, "").code, "a run is there as soon as its id is told")
+	w.ended("seed")
+	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
+	run := w.do("GET", "/api/v1/runs/"+id, "").json(t)
+	assert.Equal(t, map[string]any{"args": "--country=sg --category=news --date=2026-01-28 --force=true --outage-threshold=0.5"}, run["options"])
+	assert.EqualValues(t, 38, run["counts"].(map[string]any)["domains_collected"])
+	assert.Len(t, run["lanes"], 1)
+	list := w.do("GET", "/api/v1/runs", "").json(t)["runs"].([]any)
+	require.Len(t, list, 1)
+	assert.Equal(t, id, list[0].(map[string]any)["run_id"])
+}
+
+func TestTriggerRefuses(t *testing.T) {
+	w := newWorld(t, "done")
+	for _, c := range []struct{ path, body, says string }{
+		{"/api/v1/seeds/orchestrate", `{"land":"sg"}`, `unknown field \"land\"; this takes country, category, date, force`},
+		{"/api/v1/seeds/orchestrate", `{"country":"SG"}`, "country: a country is two lower-case letters, such as sg"},
+		{"/api/v1/seeds/orchestrate", `{"country":""}`, "country: a country is"},
+		{"/api/v1/seeds/orchestrate", `{"country":null}`, "country: a country is"},
+		{"/api/v1/seeds/orchestrate", `{"category":"../x"}`, "category: "},
+		{"/api/v1/seeds/orchestrate", `{"date":"2026-02-30"}`, "date: that is no day; write YYYY-MM-DD"},
+		{"/api/v1/seeds/orchestrate", `{"force":"yes"}`, "force: write true or false"},
+		{"/api/v1/seeds/orchestrate", `{"outage_threshold":1.5}`, "outage_threshold: use a share from 0 (off) to 1"},
+		{"/api/v1/seeds/orchestrate", `{"outage_threshold":-0.1}`, "outage_threshold: use a share"},
+		{"/api/v1/seeds/orchestrate", `{"outage_threshold":"0"}`, "outage_threshold: use a share"},
+		{"/api/v1/seeds/orchestrate", `{"outage_threshold":null}`, "outage_threshold: use a share"},
+		{"/api/v1/seeds/orchestrate", `[]`, "no JSON object"},
+		{"/api/v1/seeds/orchestrate", `null `, "no JSON object"},
+		{"/api/v1/docs/runs", `{"session_max_pages":0}`, "session_max_pages: use 1"},
+		{"/api/v1/docs/runs", `{"country":"sg"}`, "unknown field"},
+		{"/api/v1/catalog/runs", `{"stop_after_known":1e9}`, "stop_after_known: "},
+		{"/api/v1/catalog/runs", `{"stop_after_known":null}`, "stop_after_known: "},
+		{"/api/v1/catalog/runs", `{"stop_after_known":1.5}`, "stop_after_known: "},
+		{"/api/v1/news/runs", `{"x":1}`, "this takes none"},
+	} {
+		a := w.do("POST", c.path, c.body)
+		assert.Equal(t, http.StatusBadRequest, a.code, c.body)
+		assert.Contains(t, a.body, c.says, c.body)
+	}
+	assert.Empty(t, w.board.runs(), "nothing was started")
+}
+
+// TestBodies sends bodies as programs do, and as pages of other sites can.
+func TestBodies(t *testing.T) {
+	w := newWorld(t, "done")
+	letters := "/api/v1/runs/20260128-093000-000-0a1b2c3d/dead-letters/replay"
+	w.put("20260128-093000-000-0a1b2c3d", "seed", ledger.Done, time.Now(), time.Minute, sampleTally())
+	const form, plain = "application/x-www-form-urlencoded", "text/plain"
+	for _, c := range []struct {
+		name, body, kind string
+		code             int // of a trigger
+		header           []string
+	}{
+		{"curl -X POST", "", "", 202, nil},
+		{"curl -d ''", "", form, 202, nil},
+		{"curl -d '{}'", "{}", form, 202, nil},
+		{"curl -d @file", `{"country":"sg"}`, form + "; charset=utf-8", 202, nil},
+		{"no type", "{}", "", 202, nil},
+		{"JSON", " {}\n", "application/json; charset=utf-8", 202, nil},
+		{"blank, of any type", "\n", plain, 202, nil},
+		{"a form's fields", "country=sg", form, 400, nil},
+		{"text", "{}", plain, 415, nil},
+		{"XML", "<x/>", "application/xml", 415, nil},
+		{"no type at all", "{}", "json", 415, nil},
+		{"our own page, JSON", "{}", "application/json", 202, []string{"Origin", "http://127.0.0.1:8787", "Sec-Fetch-Site", "same-origin"}},
+		{"our own page, a form", "{}", form, 415, []string{"Origin", "http://127.0.0.1:8787"}},
+		{"a browser, no type", "{}", "", 415, []string{"Sec-Fetch-Site", "none"}},
+		{"another site, JSON", "{}", "application/json", 403, []string{"Origin", "https://evil.example"}},
+		{"another site, empty", "", "", 403, []string{"Sec-Fetch-Site", "cross-site"}},
+	} {
+		for _, path := range []string{"/api/v1/seeds/orchestrate", letters} {
+			want, body := c.code, c.body
+			if path == letters {
+				body = strings.Replace(body, `{"country":"sg"}`, `{}`, 1)
+				if want == 202 {
+					want = 200
+				}
+			}
+			a := w.do("POST", path, body, append([]string{"Content-Type", c.kind}, c.header...)...)
+			assert.Equal(t, want, a.code, "%s: %s", c.name, a.body)
+			if want == 415 {
+				assert.Contains(t, a.body, "Content-Type: application/json", c.name)
+			}
+		}
+		w.ended("seed")
+	}
+}
+
+func TestAllJobsStart(t *testing.T) {
+	w := newWorld(t, "done")
+	for _, j := range jobs {
+		a := w.do("POST", j.Path, "")
+		assert.Equal(t, http.StatusAccepted, a.code, "%s: %s", j.Name, a.body)
+		w.ended(j.Name)
+	}
+	w.until("four runs that are done", func() bool {
+		done := 0
+		for _, e := range w.board.runs() {
+			if e.State() == "done" {
+				done++
+			}
+		}
+		return done == len(jobs)
+	})
+}
+
+func TestOverlap(t *testing.T) {
+	w := newWorld(t, "wait")
+	first := w.do("POST", "/api/v1/seeds/orchestrate", `{}`).json(t)["run_id"].(string)
+	second := w.do("POST", "/api/v1/seeds/orchestrate", `{"country":"sg"}`)
+	assert.Equal(t, http.StatusConflict, second.code)
+	assert.Equal(t, first, second.json(t)["run_id"])
+	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/docs/runs", "").code, "another job is free")
+
+	other := worldAt(t, w.dir, "wait")
+	a := other.do("POST", "/api/v1/seeds/orchestrate", `{}`)
+	assert.Equal(t, http.StatusConflict, a.code, "another server on the store sees it too")
+	assert.Equal(t, first, a.json(t)["run_id"])
+
+	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+first+"/cancel", "").code)
+	w.ended("seed")
+	assert.Equal(t, http.StatusAccepted, other.do("POST", "/api/v1/seeds/orchestrate", `{}`).code, "what has ended is in nobody's way")
+}
+
+func TestRaceOfTwoServers(t *testing.T) {
+	a := newWorld(t, "wait")
+	b := worldAt(t, a.dir, "wait")
+	codes := make(chan int, 8)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		w := a
+		if i%2 == 1 {
+			w = b
+		}
+		wg.Go(func() { codes <- w.do("POST", "/api/v1/seeds/orchestrate", "").code })
+	}
+	wg.Wait()
+	close(codes)
+	count := map[int]int{}
+	for c := range codes {
+		count[c]++
+	}
+	assert.Equal(t, map[int]int{202: 1, 409: 7}, count)
+}
+
+func TestSteer(t *testing.T) {
+	w := newWorld(t, "wait")
+	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+	w.until("the run in the ledger", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "running" })
+	for _, c := range []struct{ verb, state string }{{"pause", "paused"}, {"resume", "running"}, {"cancel", "cancelling"}} {
+		assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/"+c.verb, "").code)
+		assert.Equal(t, c.state, w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"])
+	}
+	taken := w.do("POST", "/api/v1/runs/"+id+"/resume", "")
+	assert.Equal(t, http.StatusConflict, taken.code)
+	assert.Regexp(t, "is over .(it was told to stop|cancelled)", taken.json(t)["error"])
+	w.ended("seed")
+	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
+	a := w.do("POST", "/api/v1/runs/"+id+"/pause", "")
+	assert.Equal(t, http.StatusConflict, a.code)
+	assert.Contains(t, a.body, "is over (cancelled)")
+	for _, path := range []string{"/api/v1/runs/nobody", "/api/v1/runs/..%2Fx", "/api/v1/runs/nobody/dead-letters"} {
+		assert.Equal(t, http.StatusNotFound, w.do("GET", path, "").code, path)
+	}
+}
+
+func TestCrash(t *testing.T) {
+	for mode, state := range map[string]string{"crash": "interrupted", "refuse": "failed", "mute": "failed"} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWorld(t, mode)
+			id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+			w.ended("seed")
+			w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == state })
+			why := map[string]string{"crash": "panic: crashed on purpose (exit status 2)",
+				"refuse": "the run did not begin: --country=XX: two lower-case letters, password=REDACTED (exit status 2)",
+				"mute":   "the run did not begin: exit status 3; it said nothing, its log may tell more"}[mode]
+			assert.Equal(t, why, w.do("GET", "/api/v1/runs/"+id, "").json(t)["error"])
+			assert.Equal(t, why, w.do("GET", "/api/v1/runs", "").json(t)["runs"].([]any)[0].(map[string]any)["error"])
+			assert.Contains(t, w.do("GET", "/runs/"+id, "", "Accept", "text/html").body, html.EscapeString(why))
+			run, err := ledger.Load(t.Context(), w.store, id)
+			require.NoError(t, err)
+			assert.Equal(t, why, run.Error)
+			report, err := ledger.ReportSoFar(t.Context(), w.store, run, time.Now())
+			require.NoError(t, err)
+			assert.Equal(t, why, report.Error)
+			assert.Equal(t, http.StatusNotFound, w.do("GET", "/api/v1/runs/"+id+"/log", "").code)
+			w.until("a free job", func() bool { id, err := w.runner.active(t.Context(), "seed"); return id == "" && err == nil })
+			assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/seeds/orchestrate", "").code, "the next run can start at once")
+		})
+	}
+}
+
+// An asynchronous run's process ends when the run is submitted. The run goes on
+// all the same, is in the way of the next, can be steered, and its end is seen.
+func TestAsynchronous(t *testing.T) {
+	w := newWorld(t, "async")
+	trigger := func(want int) string {
+		t.Helper()
+		a := w.do("POST", "/api/v1/seeds/orchestrate", "")
+		require.Equal(t, want, a.code, a.body)
+		return a.json(t)["run_id"].(string)
+	}
+	show := func(id string) map[string]any { return w.do("GET", "/api/v1/runs/"+id, "").json(t) }
+	at := func(id, state string) {
+		t.Helper()
+		w.until(id+" "+state, func() bool { return show(id)["state"] == state })
+	}
+	id := trigger(http.StatusAccepted)
+	w.ended("seed")
+	for _, state := range []string{"running", "running"} { // the leading server tidies up meanwhile
+		at(id, state)
+		w.tick(t.Context(), time.Now())
+	}
+	require.NoError(t, ledger.WriteProgress(t.Context(), w.store, id, 0, ledger.Progress{Hosts: 40, HostsDone: 10, Tally: ledger.Tally{Counts: ledger.Counts{"domains_collected": 9}}}))
+	w.until("its progress", func() bool { return show(id)["counts"].(map[string]any)["domains_collected"] == 9.0 })
+	assert.Equal(t, id, trigger(http.StatusConflict))
+	other := worldAt(t, w.dir, "async")
+	assert.Equal(t, http.StatusConflict, other.do("POST", "/api/v1/seeds/orchestrate", "").code, "another server on the store sees it too")
+
+	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/pause", "").code)
+	at(id, "paused")
+	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/resume", "").code)
+	at(id, "running")
+	require.NoError(t, ledger.WriteTotal(t.Context(), w.store, id, sampleTally()))
+	at(id, "done")
+	w.tick(t.Context(), time.Now().Add(leadTTL/3))
+	w.until("its report", func() bool { return len(show(id)["alerts"].([]any)) == 1 })
+	assert.Equal(t, 38.0, show(id)["counts"].(map[string]any)["domains_collected"])
+	assert.Equal(t, http.StatusConflict, w.do("POST", "/api/v1/runs/"+id+"/cancel", "").code, "it is over")
+
+	id = trigger(http.StatusAccepted)
+	w.ended("seed")
+	at(id, "running")
+	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/cancel", "").code)
+	at(id, "cancelling")
+	require.NoError(t, ledger.WriteTotal(t.Context(), w.store, id, sampleTally()))
+	at(id, "cancelled")
+	assert.NotContains(t, w.log.String(), "run_not_closed")
+	trigger(http.StatusAccepted)
+}
+
+func TestSecretsStayHere(t *testing.T) {
+	t.Setenv(TokenVariable, "0123456789abcdef")
+	t.Setenv(WebhookVariable, "http://127.0.0.1:1/hook")
+	w := newWorld(t, "secret")
+	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+	w.ended("seed")
+	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
+}
+
+// TestRestart leaves a run to a second server, and one whose process died while
+// there was no server.
+func TestRestart(t *testing.T) {
+	w := newWorld(t, "wait")
+	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+	w.until("the run in the ledger", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "running" })
+
+	next := worldAt(t, w.dir, "wait")
+	next.until("the run in the other server", func() bool { return strings.Contains(next.do("GET", "/api/v1/runs", "").body, id) })
+	assert.Equal(t, http.StatusAccepted, next.do("POST", "/api/v1/runs/"+id+"/cancel", "").code)
+	w.ended("seed")
+	next.until("the run's end", func() bool { return next.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
+
+	lost := ledger.NewRunID(time.Now())
+	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: lost, Job: "seed", Runner: "prism", StartedAt: time.Now()}))
+	next.until("the lost run", func() bool { return strings.Contains(next.do("GET", "/api/v1/runs", "").body, lost) })
+	next.tick(t.Context(), time.Now())
+	next.until("the lost run closed", func() bool { return next.do("GET", "/api/v1/runs/"+lost, "").json(t)["state"] == "interrupted" })
+}
+
+func TestDeadLetters(t *testing.T) {
+	w := newWorld(t, "done")
+	now := time.Now()
+	w.put("20260128-093000-000-0a1b2c3d", "seed", ledger.Done, now, time.Minute, sampleTally())
+	var ids []string
+	for _, d := range []string{"a.sg", "b.sg"} {
+		letter := ledger.DeadLetter{Job: "seed", RunID: "20260128-093000-000-0a1b2c3d", Stage: "visit", Kind: "store_failed", Input: ledger.Input{DomainID: d}, Error: "it would not"}
+		require.NoError(t, ledger.Put(t.Context(), w.store, letter))
+		ids = append(ids, letter.ID())
+	}
+	path := "/api/v1/runs/20260128-093000-000-0a1b2c3d/dead-letters"
+	list := w.do("GET", path, "").json(t)["dead_letters"].([]any)
+	require.Len(t, list, 2)
+
+	none := w.do("POST", path+"/replay", `{"ids":["abc"]}`)
+	assert.Equal(t, http.StatusNotFound, none.code)
+	assert.Contains(t, none.body, "no such dead letter")
+	for _, body := range []string{`{"ids":[]}`, `{"ids":null}`, `{"id":["a"]}`, `{"ids":["../x"]}`, `{"ids":"a"}`, `[]`} {
+		assert.Equal(t, http.StatusBadRequest, w.do("POST", path+"/replay", body).code, body)
+	}
+	_, err := w.store.Head(t.Context(), "replayed.txt")
+	require.ErrorIs(t, err, store.ErrNotExist, "nothing is replayed by itself")
+
+	a := w.do("POST", path+"/replay", `{"ids":["`+ids[0]+`"]}`)
+	require.Equal(t, http.StatusOK, a.code, a.body)
+	assert.EqualValues(t, 1, a.json(t)["replayed"])
+	assert.Equal(t, "dead-letters replay --job=seed --run=20260128-093000-000-0a1b2c3d "+ids[0], w.read("replayed.txt"))
+	assert.EqualValues(t, 2, w.do("POST", path+"/replay", "").json(t)["replayed"])
+}
+
+func (w *world) read(key string) string {
+	w.t.Helper()
+	r, err := w.store.Open(w.t.Context(), key)
+	require.NoError(w.t, err)
+	b, err := io.ReadAll(r)
+	require.NoError(w.t, errors.Join(err, r.Close()))
+	return string(b)
+}
+
+func TestListPages(t *testing.T) {
+	w := newWorld(t, "done")
+	at := time.Date(2026, 1, 28, 9, 0, 0, 0, time.UTC)
+	for i := range 5 {
+		job := "seed"
+		if i == 4 {
+			job = "docs"
+		}
+		w.put(fmt.Sprintf("20260128-09000%d-000-0a1b2c3d", i), job, ledger.Done, at.Add(time.Duration(i)*time.Second), time.Minute, sampleTally())
+	}
+	require.NoError(t, w.board.look(t.Context(), time.Now()))
+	ids := func(path string) (out []string, next any) {
+		v := w.do("GET", path, "").json(t)
+		for _, r := range v["runs"].([]any) {
+			out = append(out, r.(map[string]any)["run_id"].(string)[14:15])
+		}
+		return out, v["next"]
+	}
+	all, next := ids("/api/v1/runs?limit=2&job=seed")
+	assert.Equal(t, []string{"3", "2"}, all)
+	all, next = ids("/api/v1/runs?limit=2&job=seed&before=" + next.(string))
+	assert.Equal(t, []string{"1", "0"}, all)
+	assert.Nil(t, next)
+	for _, q := range []string{"limit=0", "limit=x", "limit=1001", "job=x", "job=", "before=.."} {
+		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/runs?"+q, "").code, q)
+	}
+}
+
+// TestReportAfterState looks at a run between its last two writes: the report is
+// waited for, and the alerts with it; a killed run's for a minute only.
+func TestReportAfterState(t *testing.T) {
+	w := newWorld(t, "done")
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	id := ledger.NewRunID(at)
+	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: id, Job: "seed", Runner: "prism", StartedAt: at}))
+	run, err := ledger.SetState(t.Context(), w.store, id, ledger.Done, at.Add(time.Second))
+	require.NoError(t, err)
+	w.tick(t.Context(), at.Add(time.Second))
+	require.Equal(t, "done", w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"])
+	require.True(t, w.board.runs()[0].Awaited)
+	require.NoError(t, ledger.WriteReport(t.Context(), w.store, ledger.BuildReport(run, failing(90), at.Add(time.Second))))
+	for i := range 20 {
+		w.tick(t.Context(), at.Add(time.Duration(i)*time.Second))
+	}
+	assert.EqualValues(t, 90, w.do("GET", "/api/v1/runs/"+id, "").json(t)["counts"].(map[string]any)["domains_failed"])
+	require.Len(t, w.alarm.firing(), 1)
+	assert.Equal(t, "failure_rate", w.alarm.firing()[0].Rule)
+
+	killed := ledger.NewRunID(at.Add(time.Hour))
+	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: killed, Job: "docs", Runner: "prism", StartedAt: at.Add(time.Hour)}))
+	_, err = ledger.SetState(t.Context(), w.store, killed, ledger.Interrupted, at.Add(time.Hour))
+	require.NoError(t, err)
+	turn(w, at.Add(time.Hour), 2*time.Minute, time.Second)
+	require.Equal(t, killed, w.board.runs()[0].Run.RunID)
+	assert.False(t, w.board.runs()[0].Awaited)
+	assert.Contains(t, w.alarm.state.Seen, killed)
+	require.Len(t, w.alarm.firing(), 2)
+	assert.Equal(t, "run_failed", w.alarm.firing()[0].Rule)
+}
+
+// countingStore counts listings by their prefix.
+type countingStore struct {
+	store.Store
+	mu    sync.Mutex
+	lists map[string]int
+}
+
+func (c *countingStore) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lists[prefix]++
+	return c.Store.List(ctx, prefix)
+}
+
+// TestManyWatchOneRun lets many look at the page of a run at work: the store is
+// asked once for each state of the board, not for each of them.
+func TestManyWatchOneRun(t *testing.T) {
+	counting := &countingStore{lists: map[string]int{}}
+	w := newWorld(t, "done", func(s *Settings) { counting.Store, s.Store = s.Store, counting })
+	id := ledger.NewRunID(time.Now())
+	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: id, Job: "seed", Runner: "prism", StartedAt: time.Now()}))
+	require.NoError(t, w.board.look(t.Context(), time.Now()))
+	letters := "dead-letters/seed/"
+	for look := range 3 {
+		clear(counting.lists)
+		var all sync.WaitGroup
+		pages := make([]string, 50)
+		for i := range pages {
+			all.Go(func() { pages[i] = w.do("GET", "/runs/"+id, "").body })
+		}
+		all.Wait()
+		assert.Equal(t, map[string]int{letters: 1}, counting.lists)
+		for _, page := range pages {
+			assert.Contains(t, page, id)
+			if look == 1 {
+				assert.Contains(t, page, "it would not", "what is new is shown")
+			}
+		}
+		require.NoError(t, ledger.Put(t.Context(), w.store, ledger.DeadLetter{Job: "seed", RunID: id, Kind: "store_failed", Input: ledger.Input{DomainID: "a.sg"}, Error: "it would not"}))
+		w.board.change()
+	}
+}
+
+// TestProvidersTable shows the rows of any job.
+func TestProvidersTable(t *testing.T) {
+	r := ledger.Report{Providers: []map[string]any{
+		{"provider": "mk", "state": "done", "articles": 12345.0, "alerts": []string{"x"}, "parse_failure_rate": 0.125},
+		{"provider": "other", "state": "stopped", "reason": "403"},
+	}}
+	assert.Equal(t, table{
+		Head: []string{"provider", "state", "reason", "articles", "parse_failure_rate"},
+		Rows: [][]cell{
+			{{"mk", false}, {"done", false}, {"–", false}, {"12,345", true}, {"0.12", true}},
+			{{"other", false}, {"stopped", false}, {"403", false}, {"–", false}, {"–", false}},
+		},
+	}, providers(r))
+	assert.Empty(t, providers(ledger.Report{}).Rows)
+}
+
+// TestChart draws what a run did between two looks at it.
+func TestChart(t *testing.T) {
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	samples := []sample{{At: at}, {At: at.Add(10 * time.Second), Done: 50}, {At: at.Add(20 * time.Second), Done: 150}}
+	got := rates(samples, func(s sample) int64 { return s.Done })
+	assert.Equal(t, []point{{at, 0}, {at.Add(10 * time.Second), 5}, {at.Add(20 * time.Second), 10}}, got)
+	assert.Contains(t, string(lineChart("Hosts", "hosts a second", "good", got)), `aria-label="Hosts: from 0 to 10 hosts a second, at most 10"`)
+	assert.Empty(t, lineChart("Hosts", "", "good", got[:1]))
+	assert.Contains(t, string(columnChart(`<b>"`, []column{{`<i>"`, []part{{"good", 1}}}})), "&lt;b&gt;&#34;")
+
+	w := newWorld(t, "wait")
+	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+	w.until("the run in the ledger", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "running" })
+	w.do("POST", "/api/v1/runs/"+id+"/cancel", "")
+	w.ended("seed")
+	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
+	page := w.do("GET", "/runs/"+id, "").body
+	assert.Contains(t, page, "Requests a second: from 0 to")
+	next := worldAt(t, w.dir, "wait")
+	assert.Contains(t, next.do("GET", "/runs/"+id, "").body, "Requests a second: from 0 to", "the chart outlives the server")
+}
+
+// The page shows times of hosts where a host was timed: news times none.
+func TestPageShowsTimesThatThereAre(t *testing.T) {
+	w := newWorld(t, "done")
+	timed, none := sampleTally(), sampleTally()
+	none.Timings = ledger.Histogram{}
+	w.put("20260101-000000-000-00000001", "seed", ledger.Done, time.Now().Add(-time.Hour), time.Minute, timed)
+	w.put("20260101-000000-000-00000002", "news", ledger.Done, time.Now().Add(-time.Hour), time.Minute, none)
+	page := func(id string) string { return w.do("GET", "/runs/"+id, "", "Accept", "text/html").body }
+	for _, name := range []string{"p50", "p95"} {
+		assert.Contains(t, page("20260101-000000-000-00000001"), name)
+		assert.NotContains(t, page("20260101-000000-000-00000002"), name)
+	}
+}

@@ -1,0 +1,766 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/lease"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// slack receives what the webhook sends.
+type slack struct {
+	*httptest.Server
+	mu   sync.Mutex
+	got  []string
+	fail bool
+}
+
+func newSlack(t *testing.T) *slack {
+	s := &slack{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var m map[string]string
+		b, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(b, &m); err != nil || len(m) != 1 || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("the webhook got %q", b)
+		}
+		if s.fail {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		s.got = append(s.got, m["text"])
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *slack) messages() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.got...)
+}
+
+func (s *slack) breakDown(yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = yes
+}
+
+// turn lets the server work through a span of its clock.
+func turn(w *world, from time.Time, span, step time.Duration) time.Time {
+	w.t.Helper()
+	for at := from; at.Before(from.Add(span)); at = at.Add(step) {
+		w.tick(w.t.Context(), at)
+	}
+	return from.Add(span)
+}
+
+func failing(share int64) ledger.Tally {
+	return ledger.Tally{Counts: ledger.Counts{"domains_failed": share, "domains_collected": 100 - share},
+		HTTP: ledger.HTTP{Requests: 200, ByStatus: ledger.Counts{"200": 200}}}
+}
+
+func TestAlertOnceAndOver(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	day := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	w.now = func() time.Time { return day }
+	at := turn(w, day, time.Minute, time.Second)
+	w.put("20260302-100000-000-aaaaaaaa", "seed", ledger.Done, day, time.Minute, failing(34))
+	at = turn(w, at, time.Hour, 40*time.Second)
+	require.Len(t, s.messages(), 1, "once a breach, not once a tick")
+	assert.Equal(t, "[ALERT] seed, failure rate: 34.0 % of the work failed (limit 20 %). Run 20260302-100000-000-aaaaaaaa", s.messages()[0])
+	assert.Contains(t, w.do("GET", "/", "").body, "34.0 % of the work failed")
+
+	w.put("20260302-110000-000-bbbbbbbb", "seed", ledger.Done, at, time.Minute, failing(40))
+	at = turn(w, at, time.Hour, 40*time.Second)
+	require.Len(t, s.messages(), 1, "it still fires: no news")
+
+	next := worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
+	w.leader = nil // killed: its lease is a dead process's, were it another one
+	require.NoError(t, store.Retry(t.Context(), func() error { return dropLease(t, w.store) }))
+	at = turn(next, at, time.Hour, 40*time.Second)
+	require.Len(t, s.messages(), 1, "nor for a server that was started again")
+
+	next.put("20260302-120000-000-cccccccc", "seed", ledger.Done, at, time.Minute, failing(3))
+	at = turn(next, at, time.Hour, 40*time.Second)
+	require.Len(t, s.messages(), 2)
+	assert.Equal(t, "[OVER] seed, failure rate: 3.0 % of the work failed (limit 20 %). Run 20260302-120000-000-cccccccc", s.messages()[1])
+	assert.Empty(t, next.alarm.firing())
+	assert.Equal(t, 1, strings.Count(w.log.String(), "alert_raised"))
+	assert.Equal(t, 1, strings.Count(next.log.String(), "alert_over"))
+
+	s.breakDown(true)
+	next.put("20260302-130000-000-dddddddd", "seed", ledger.Done, at, time.Minute, failing(90))
+	at = turn(next, at, time.Hour, 40*time.Second)
+	require.Len(t, s.messages(), 2)
+	s.breakDown(false)
+	turn(next, at, time.Hour, 40*time.Second)
+	require.Len(t, s.messages(), 3, "what the webhook would not take is sent later, once")
+	assert.NotContains(t, next.log.String(), s.URL, "the webhook's address is a secret")
+}
+
+func dropLease(t *testing.T, s store.Store) error {
+	for o, err := range s.List(t.Context(), "lease/server/") {
+		if err != nil {
+			return err
+		}
+		if err := s.Delete(t.Context(), o.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestJudge(t *testing.T) {
+	c, err := ParseConfig(nil)
+	require.NoError(t, err)
+	docs, _ := jobNamed("docs")
+	report := func(change func(*ledger.Report)) ledger.Report {
+		r := ledger.Report{State: ledger.Done, HTTP: ledger.HTTP{Requests: 100, ByStatus: ledger.Counts{"200": 90, "304": 10}, Failures: ledger.Counts{}}}
+		change(&r)
+		return r
+	}
+	row := func(r providerRow) func(*ledger.Report) {
+		r.Provider, r.Requests = "stripe", 100
+		return func(rep *ledger.Report) { rep.Providers = []providerRow{r} }
+	}
+	for _, c2 := range []struct {
+		name  string
+		r     ledger.Report
+		rules []string
+	}{
+		{"good", report(func(*ledger.Report) {}), nil},
+		{"success rate", report(func(r *ledger.Report) { r.HTTP.ByStatus = ledger.Counts{"200": 89, "301": 11} }), []string{"success_rate"}},
+		{"success rate at its limit", report(func(r *ledger.Report) { r.HTTP.ByStatus = ledger.Counts{"200": 90, "301": 10} }), nil},
+		{"error rate", report(func(r *ledger.Report) { r.HTTP.ByStatus = ledger.Counts{"200": 79, "404": 21} }), []string{"success_rate", "error_rate"}},
+		{"failure rate", report(func(r *ledger.Report) { r.HTTP.Failures = ledger.Counts{"dns": 21} }), []string{"failure_rate"}},
+		{"retry rate", report(func(r *ledger.Report) { r.HTTP.Retries = 16 }), []string{"retry_rate"}},
+		{"duration", report(func(r *ledger.Report) { r.Duration = 3*3600 + 1 }), []string{"duration"}},
+		{"mean response", report(row(providerRow{AvgResponseMS: 5001})), []string{"mean_response/stripe"}},
+		{"empty rate", report(row(providerRow{EmptyRate: 10.1})), []string{"empty_rate/stripe"}},
+		{"fewer pages", report(row(providerRow{TotalPages: 50, PreviousPages: 100})), []string{"pages_change/stripe"}},
+		{"more pages", report(row(providerRow{TotalPages: 150, PreviousPages: 100})), []string{"pages_change/stripe"}},
+		{"nearly as many pages", report(row(providerRow{TotalPages: 51, PreviousPages: 100})), nil},
+		{"first pages", report(row(providerRow{TotalPages: 50})), nil},
+		{"too few to say", report(func(r *ledger.Report) { r.HTTP.Requests, r.HTTP.ByStatus = 19, ledger.Counts{"500": 19} }), nil},
+	} {
+		var got []string
+		for _, f := range judge(docs, c.limits["docs"], c2.r) {
+			if f.broken {
+				got = append(got, strings.TrimSuffix(f.Rule+"/"+f.Provider, "/"))
+			}
+		}
+		assert.Equal(t, c2.rules, got, c2.name)
+	}
+}
+
+func TestThresholdsOfConfig(t *testing.T) {
+	c, err := ParseConfig([]byte("alerts:\n  seed: {failure_rate: 0.5, retry_rate: 0, duration: 90m}\n"))
+	require.NoError(t, err)
+	assert.Equal(t, limitSet{"failure_rate": 0.5, "duration": 5400, "minimum_samples": 20}, c.limits["seed"])
+	for text, says := range map[string]string{
+		"alerts: {sed: {failure_rate: 1}}":                                                             "no job",
+		"alerts: {seed: {failure_rate: -1}}":                                                           "no share",
+		"alerts: {docs: {error_rate: 20}}":                                                             "no share from 0 to 1",
+		"alerts: {seed: {duration: long}}":                                                             "no duration",
+		"alerts: {seed: {failure: 1}}":                                                                 "failure",
+		"schedules: [{name: a, job: seed, cron: '61 * * * *'}]":                                        "no cron expression",
+		"schedules: [{name: a, job: seed, cron: nightly}]":                                             "no cron expression",
+		"schedules: [{name: a, job: sow, cron: '1 * * * *'}]":                                          "no job",
+		"schedules: [{name: 'A b', job: seed, cron: '1 * * * *'}]":                                     "its name must be",
+		"schedules: [{name: a, job: seed, cron: '1 * * * *', timezone: Nowhere}]":                      "timezone",
+		"schedules: [{name: a, job: seed, cron: '1 * * * *', options: {land: x}}]":                     "unknown option",
+		"schedules: [{name: a, job: seed, cron: '1 * * * *', options: {country: SG}}]":                 "country",
+		"schedules: [{name: a, job: seed, cron: '1 * * * *'},{name: a, job: docs, cron: '1 * * * *'}]": "two are named",
+		"flags: {store: [a]}":                                                                          "no single value",
+		"surprise: 1":                                                                                  "surprise",
+		"[":                                                                                            "no configuration",
+	} {
+		_, err := ParseConfig([]byte(text))
+		assert.ErrorContains(t, err, says, text)
+	}
+}
+
+// TestDocsReportGoesByConfig gives the docs job what the config says of its
+// alerts, so that its own report says the same as the server; other jobs judge
+// nothing themselves.
+func TestDocsReportGoesByConfig(t *testing.T) {
+	w := newWorld(t, "done", scheduled(t, "alerts: {docs: {success_rate: 0.8, duration: 6h, pages_change: 2, mean_response: 0s, failure_rate: 0.5, minimum_samples: 5}, seed: {duration: 1h}}"))
+	for path, want := range map[string]string{
+		"/api/v1/docs/runs":         "--fallback=true --alerts=duration=6h,mean_response=0s,pages_change=2,success_rate=0.8",
+		"/api/v1/seeds/orchestrate": "",
+	} {
+		body := "{}"
+		if want != "" {
+			body = `{"fallback":true}`
+		}
+		id := w.do("POST", path, body).json(t)["run_id"].(string)
+		w.ended("docs")
+		w.ended("seed")
+		w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
+		assert.Equal(t, map[string]any{"args": want}, w.do("GET", "/api/v1/runs/"+id, "").json(t)["options"])
+	}
+}
+
+const hourly = "schedules: [{name: hourly, job: seed, cron: '0 * * * *', options: {country: sg, date: 2026-01-28}}]\n"
+
+func scheduled(t *testing.T, yaml string) func(*Settings) {
+	c, err := ParseConfig([]byte(yaml))
+	require.NoError(t, err)
+	return func(s *Settings) { s.Config = c }
+}
+
+func (w *world) ticks() (out []string) {
+	for o, err := range w.store.List(w.t.Context(), "schedules/") {
+		require.NoError(w.t, err)
+		var k tick
+		require.NoError(w.t, getJSON(w.t.Context(), w.store, o.Key, &k))
+		out = append(out, strings.TrimSuffix(path.Base(o.Key), ".json")+" "+k.Outcome)
+	}
+	return out
+}
+
+func TestScheduleOnTwoServers(t *testing.T) {
+	a := newWorld(t, "done", scheduled(t, hourly))
+	b := worldAt(t, a.dir, "done", scheduled(t, hourly))
+	at := time.Date(2026, 3, 2, 9, 59, 30, 0, time.UTC)
+	for range 60 {
+		var wg sync.WaitGroup
+		for _, w := range []*world{a, b} {
+			wg.Go(func() { w.tick(t.Context(), at) })
+		}
+		wg.Wait()
+		at = at.Add(time.Second)
+	}
+	assert.Equal(t, []string{"20260302T100000Z started"}, a.ticks())
+	a.ended("seed")
+	b.ended("seed")
+	a.until("the run's end", func() bool { r := a.board.runs(); return len(r) == 1 && r[0].State() == "done" })
+	assert.Equal(t, "--country=sg --date=2026-01-28", a.board.runs()[0].Run.Options["args"])
+	for _, w := range []*world{a, b} {
+		assert.Contains(t, w.do("GET", "/schedules", "").body, a.board.runs()[0].Run.RunID)
+	}
+}
+
+func TestScheduleOverlapAndMissed(t *testing.T) {
+	w := newWorld(t, "wait", scheduled(t, hourly))
+	at := time.Date(2026, 3, 2, 9, 59, 59, 0, time.UTC)
+	for _, now := range []time.Time{at, at.Add(time.Second), at.Add(time.Hour), at.Add(time.Hour + time.Second)} {
+		_, err := w.plans.tick(t.Context(), now)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []string{"20260302T100000Z started", "20260302T110000Z active"}, w.ticks(), "no overlap with itself")
+	assert.Contains(t, w.log.String(), "schedule_overlaps")
+
+	// Down from 11:00 to 15:30, then started again.
+	next := worldAt(t, w.dir, "wait", scheduled(t, hourly))
+	_, err := next.plans.tick(t.Context(), at.Add(5*time.Hour+30*time.Minute))
+	require.NoError(t, err)
+	assert.Equal(t, "20260302T150000Z missed", next.ticks()[2])
+	assert.Contains(t, next.log.String(), "msg=schedule_ticks_missed schedule=hourly count=4")
+	_, err = next.plans.tick(t.Context(), at.Add(5*time.Hour+31*time.Minute))
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(next.log.String(), "schedule_ticks_missed"))
+}
+
+// die is a server's end between the claim of a tick and the start of its run.
+func die(t *testing.T, w *world, now time.Time) {
+	t.Helper()
+	w.plans.start = func(context.Context, ledger.Run, []string, string) error { runtime.Goexit(); return nil }
+	dead := make(chan struct{})
+	go func() {
+		defer close(dead)
+		_, _ = w.plans.tick(t.Context(), now) // it does not come back
+		t.Error("the server lives on")
+	}()
+	<-dead
+}
+
+// TestTickOfADeadServer lets a server die between taking a tick and starting its
+// run: whoever is there starts the run that the claim names, after half a
+// minute, and once.
+func TestTickOfADeadServer(t *testing.T) {
+	tick := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name        string
+		restarted   bool // by a server that was not there when the tick came
+		foundAfter  time.Duration
+		wantAfter   time.Duration
+		want, wrote string
+	}{
+		{"another server", false, 0, orphaned, "20260302T100000Z started", "orchestrator_start"},
+		{"the restarted one", true, 2 * time.Second, orphaned, "20260302T100000Z started", "orchestrator_start"},
+		{"restarted a minute later", true, time.Minute, time.Minute, "20260302T100000Z started", "orchestrator_start"},
+		{"restarted too late", true, late + time.Second, late + time.Second, "20260302T100000Z missed", "schedule_ticks_missed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newWorld(t, "done", scheduled(t, hourly))
+			b := worldAt(t, a.dir, "done", scheduled(t, hourly))
+			_, err := a.plans.tick(t.Context(), tick.Add(-time.Second))
+			require.NoError(t, err)
+			if !c.restarted {
+				_, err = b.plans.tick(t.Context(), tick.Add(-time.Second))
+				require.NoError(t, err)
+			}
+			die(t, a, tick)
+			claim := a.lastTick()
+			require.Equal(t, "claimed", claim.Outcome)
+			for after := c.foundAfter; after < c.wantAfter; after += time.Second {
+				_, err := b.plans.tick(t.Context(), tick.Add(after))
+				require.NoError(t, err)
+				require.Equal(t, "claimed", b.lastTick().Outcome, "after %s the claim is young", after)
+			}
+			for after := c.wantAfter; after < c.wantAfter+5*time.Second; after += time.Second {
+				_, err := b.plans.tick(t.Context(), tick.Add(after))
+				require.NoError(t, err)
+				require.Equal(t, []string{c.want}, b.ticks())
+				b.ended("seed")
+			}
+			assert.Equal(t, 1, strings.Count(b.log.String(), c.wrote))
+			var ids []string
+			for r, err := range ledger.List(t.Context(), b.store) {
+				require.NoError(t, err)
+				ids = append(ids, r.RunID)
+			}
+			if c.wrote == "orchestrator_start" {
+				assert.Equal(t, []string{claim.RunID}, ids)
+				assert.Contains(t, b.do("GET", "/schedules", "").body, claim.RunID)
+			} else {
+				assert.Empty(t, ids)
+			}
+		})
+	}
+}
+
+func (w *world) lastTick() tick {
+	w.t.Helper()
+	k, err := w.plans.newest(w.t.Context(), "hourly")
+	require.NoError(w.t, err)
+	return k
+}
+
+// TestTickOfASlowServer takes a tick over from a server that is only slow: when
+// it wakes up, the run has begun, and it starts none.
+func TestTickOfASlowServer(t *testing.T) {
+	at := time.Date(2026, 3, 2, 9, 59, 59, 0, time.UTC)
+	for _, mode := range []string{"done", "wait"} {
+		t.Run(mode, func(t *testing.T) {
+			a := newWorld(t, mode, scheduled(t, hourly))
+			b := worldAt(t, a.dir, mode, scheduled(t, hourly))
+			for _, w := range []*world{a, b} {
+				_, err := w.plans.tick(t.Context(), at)
+				require.NoError(t, err)
+			}
+			start, claimed, wake := a.plans.start, make(chan struct{}), make(chan struct{})
+			a.plans.start = func(ctx context.Context, run ledger.Run, flags []string, by string) error {
+				close(claimed)
+				<-wake
+				return start(ctx, run, flags, by)
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := a.plans.tick(t.Context(), at.Add(time.Second))
+				ended <- err
+			}()
+			<-claimed
+			for _, after := range []time.Duration{time.Second, time.Second + orphaned} {
+				_, err := b.plans.tick(t.Context(), at.Add(after))
+				require.NoError(t, err)
+			}
+			require.Equal(t, []string{"20260302T100000Z started"}, b.ticks())
+			if mode == "done" {
+				b.ended("seed")
+			} else {
+				b.until("the run in the ledger", func() bool { _, err := ledger.Load(t.Context(), b.store, b.lastTick().RunID); return err == nil })
+			}
+			close(wake)
+			require.NoError(t, <-ended)
+			assert.Equal(t, []string{"20260302T100000Z started"}, a.ticks())
+			assert.NotContains(t, a.log.String(), "orchestrator_start")
+			n := 0
+			for _, err := range ledger.List(t.Context(), b.store) {
+				require.NoError(t, err)
+				n++
+			}
+			assert.Equal(t, 1, n)
+		})
+	}
+}
+
+// TestTickBehindAStartingRun leaves a tick claimed while its run is being
+// started elsewhere, and settles it by what became of that.
+func TestTickBehindAStartingRun(t *testing.T) {
+	w := newWorld(t, "done", scheduled(t, hourly))
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	id := ledger.NewRunID(at)
+	require.NoError(t, putJSON(t.Context(), w.store.Put, tickKey("hourly", at), tick{At: at, Outcome: "claimed", ClaimedAt: at, RunID: id}))
+	holder := lease.Holder{Host: "elsewhere", PID: 1, RunID: id, Job: "seed"}
+	start, err := lease.Acquire(t.Context(), lease.InStore(w.store), "start/seed", holder, time.Minute)
+	require.NoError(t, err)
+	for range 3 {
+		_, err = w.plans.tick(t.Context(), at.Add(time.Minute))
+		require.NoError(t, err)
+		require.Equal(t, []string{"20260302T100000Z claimed"}, w.ticks())
+	}
+	require.NoError(t, start.Release(t.Context()))
+	_, err = w.plans.tick(t.Context(), at.Add(time.Minute+time.Second))
+	require.NoError(t, err)
+	require.Equal(t, []string{"20260302T100000Z started"}, w.ticks())
+	w.ended("seed")
+	_, err = ledger.Load(t.Context(), w.store, id)
+	require.NoError(t, err)
+}
+
+func TestScheduleTimes(t *testing.T) {
+	for _, c := range []struct{ cron, zone, from, want string }{
+		{"15 3 * * *", "", "2026-03-02T03:15:00Z", "2026-03-03T03:15:00Z"},
+		{"15 3 * * *", "Asia/Seoul", "2026-03-02T00:00:00Z", "2026-03-02T18:15:00Z"},
+		{"0 0 1 * *", "", "2026-03-02T00:00:00Z", "2026-04-01T00:00:00Z"},
+		{"*/20 * * * *", "", "2026-03-02T00:00:01Z", "2026-03-02T00:20:00Z"},
+		{"0 9 * * 1-5", "", "2026-03-06T10:00:00Z", "2026-03-09T09:00:00Z"},
+		{"0 0 13 * 5", "", "2026-03-02T00:00:00Z", "2026-03-06T00:00:00Z"}, // crontab(5): day of month or of week
+	} {
+		s := Schedule{Name: "x", Job: "seed", Cron: c.cron, TimeZone: c.zone}
+		require.NoError(t, s.settle())
+		from, err := time.Parse(time.RFC3339, c.from)
+		require.NoError(t, err)
+		next, err := s.next(from)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, next.UTC().Format(time.RFC3339), c.cron)
+	}
+}
+
+func TestSummaries(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	sunday := time.Date(2026, 3, 8, 12, 0, 0, 0, time.UTC)
+	for i := range 8 { // Sunday the 1st to Sunday the 8th
+		at := sunday.AddDate(0, 0, i-7)
+		w.put(at.Format("20060102-150405")+"-000-aaaaaaaa", "seed", ledger.Done, at, time.Minute, failing(3))
+	}
+	at := turn(w, sunday, 12*time.Hour, time.Minute)
+	for _, m := range s.messages() {
+		assert.NotContains(t, m, "2026-03-08", "the day is not over")
+	}
+	before := len(s.messages())
+	turn(w, at.Add(2*time.Minute), 6*time.Hour, 5*time.Minute)
+	got := s.messages()[before:]
+	require.Len(t, got, 2, "one a day, one a week")
+	assert.Equal(t, "[REPORT] daily 2026-03-08\nseed: runs 1 done; domains collected 97, domains failed 3; 200 requests, 0 dead letters", got[0])
+	assert.Equal(t, "[REPORT] weekly 2026-W10\nseed: runs 7 done; domains collected 679, domains failed 21; 1400 requests, 0 dead letters", got[1])
+	var sum Summary
+	require.NoError(t, getJSON(t.Context(), w.store, "reports/weekly/2026-W10.json", &sum))
+	assert.EqualValues(t, 679, sum.Jobs["seed"].Counts["domains_collected"])
+	assert.Contains(t, w.do("GET", "/reports", "").body, "Week 2026-W10")
+
+	next := worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
+	require.NoError(t, dropLease(t, w.store))
+	turn(next, sunday.AddDate(0, 0, 1), time.Hour, time.Minute)
+	assert.Len(t, s.messages(), before+2, "a server that was started again writes none twice")
+}
+
+func TestMetrics(t *testing.T) {
+	w := newWorld(t, "done", scheduled(t, hourly))
+	w.put("20260302-100000-000-aaaaaaaa", "seed", ledger.Done, time.Now(), time.Minute, sampleTally())
+	w.tick(t.Context(), time.Now())
+	w.metrics.starts.WithLabelValues("seed").Inc()
+	w.metrics.ticks.WithLabelValues("hourly", "started").Inc()
+	w.metrics.webhook.WithLabelValues("sent").Inc()
+	w.metrics.trouble.WithLabelValues("board").Inc()
+	text := w.do("GET", "/metrics", "").body
+	problems, err := promlint.New(strings.NewReader(w.do("GET", "/metrics", "").body)).Lint()
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	for _, want := range []string{
+		`seed_engine_runs{job="seed",state="done"} 1`, `seed_engine_run_items{item="domains_collected",job="seed"} 38`,
+		`seed_engine_run_responses{code="404",job="seed"} 15`, `seed_engine_run_request_failures{job="seed",reason="timeout"} 1`,
+		`seed_engine_run_duration_seconds{job="seed"} 60`, `seed_engine_server_leader 1`, "go_goroutines", "process_cpu_seconds_total"} {
+		assert.Contains(t, text, want)
+	}
+}
+
+func TestHundredTicksAreKept(t *testing.T) {
+	w := newWorld(t, "refuse", scheduled(t, hourly))
+	at := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	for i := range keptTicks + 5 {
+		require.NoError(t, putJSON(t.Context(), w.store.Put, tickKey("hourly", at.Add(time.Duration(i)*time.Hour)), tick{At: at}))
+	}
+	require.NoError(t, w.plans.sweep(t.Context(), "hourly"))
+	left := w.ticks()
+	require.Len(t, left, keptTicks)
+	assert.Equal(t, fmt.Sprintf("%s ", at.Add(5*time.Hour).Format(tickForm)), left[0])
+}
+
+// ends puts a run into the store that ended by an error, or by none.
+func (w *world) ends(id, job string, state ledger.State, why error, at time.Time, tally ledger.Tally, rows any, alerts ...string) {
+	w.t.Helper()
+	require.NoError(w.t, ledger.Start(w.t.Context(), w.store, ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: at}))
+	run, err := ledger.Finish(w.t.Context(), w.store, id, state, why, at.Add(time.Minute))
+	require.NoError(w.t, err)
+	r := ledger.BuildReport(run, tally, at.Add(time.Minute))
+	r.Providers, r.Alerts = rows, alerts
+	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, r))
+}
+
+// told gives the messages since the last call, without what names the run.
+func (s *slack) told() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []string{}
+	for _, m := range s.got {
+		text, _, _ := strings.Cut(m, ". Run ")
+		out = append(out, text)
+	}
+	s.got = nil
+	return out
+}
+
+// TestAlertsOfRuns tells of runs that failed, once for each reason, and judges
+// rates of whole runs alone.
+func TestAlertsOfRuns(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	w.now = func() time.Time { return at }
+	at = turn(w, at, time.Minute, time.Second)
+	n := 0
+	then := func(what string, state ledger.State, why error, tally ledger.Tally, want ...string) {
+		t.Helper()
+		n++
+		w.ends(fmt.Sprintf("20260302-10%04d-000-aaaaaaaa", n), "seed", state, why, at, tally, nil)
+		at = turn(w, at.Add(time.Minute), 5*time.Minute, 20*time.Second)
+		if want == nil {
+			want = []string{}
+		}
+		assert.Equal(t, want, s.told(), what)
+	}
+	down, full := errors.New("the store is down"), errors.New("the disk is full")
+	then("a run that fails at once", ledger.Failed, down, ledger.Tally{}, "[ALERT] seed, run failed: failed: the store is down")
+	then("again, for the same reason", ledger.Failed, down, ledger.Tally{})
+	then("for another reason", ledger.Failed, full, ledger.Tally{}, "[ALERT] seed, run failed: failed: the disk is full")
+	then("a person stops the next", ledger.Cancelled, nil, ledger.Tally{})
+	then("one is done, badly", ledger.Done, nil, failing(34), "[OVER] seed, run failed: a run is done", "[ALERT] seed, failure rate: 34.0 % of the work failed (limit 20 %)")
+	then("what failed at its start ends nothing", ledger.Failed, down, ledger.Tally{}, "[ALERT] seed, run failed: failed: the store is down")
+	then("a part of a run is no rate", ledger.Interrupted, errors.New("stopped by a signal"), failing(1), "[ALERT] seed, run failed: interrupted: stopped by a signal")
+	then("nor when all of it failed", ledger.Cancelled, nil, failing(90))
+	then("all is well", ledger.Done, nil, failing(1), "[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)")
+	then("just over the limit", ledger.Done, nil, ledger.Tally{Counts: ledger.Counts{"domains_failed": 20001, "domains_collected": 79999}}, "[ALERT] seed, failure rate: 20.001 % of the work failed (limit 20 %)")
+	then("a crash", ledger.Interrupted, nil, ledger.Tally{}, "[ALERT] seed, run failed: interrupted: it left no reason; see its log")
+
+	// Two that end between two looks are both judged, in the order of their ends.
+	w.ends("20260302-120002-000-aaaaaaaa", "seed", ledger.Done, nil, at, failing(1), nil)
+	w.ends("20260302-120001-000-aaaaaaaa", "seed", ledger.Failed, down, at.Add(time.Second), ledger.Tally{}, nil)
+	at = turn(w, at.Add(2*time.Minute), 5*time.Minute, 20*time.Second)
+	assert.Equal(t, []string{"[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)", "[ALERT] seed, run failed: failed: the store is down"}, s.told())
+
+	// One that is going is judged by its duration.
+	seed, _ := jobNamed("seed")
+	going := ledger.BuildReport(ledger.Run{RunID: "r", Job: "seed", State: ledger.Running, StartedAt: at}, failing(90), at.Add(3*time.Hour+5*time.Minute))
+	var broken []string
+	for _, f := range judge(seed, w.alarm.limits["seed"], going) {
+		if f.broken {
+			broken = append(broken, f.Rule+": "+f.Text)
+		}
+	}
+	assert.Equal(t, []string{"duration: the run has taken 3 h 5 min (limit 3 h)"}, broken)
+
+	// A server that comes later tells nothing of what is past, but how the newest went.
+	require.NoError(t, dropLease(t, w.store))
+	require.NoError(t, w.store.Delete(t.Context(), alertsKey))
+	next := worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
+	turn(next, at.Add(time.Hour), 2*time.Minute, 20*time.Second)
+	assert.Equal(t, []string{"[ALERT] seed, run failed: failed: the store is down"}, s.told())
+}
+
+// TestAlertsOfProviders tells of publishers, providers and sites that were
+// skipped or stopped, or whose pages are read no more.
+func TestAlertsOfProviders(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	w.now = func() time.Time { return at }
+	at = turn(w, at, time.Minute, time.Second)
+	n := 0
+	then := func(job string, rows any, alerts []string, want ...string) {
+		t.Helper()
+		n++
+		w.ends(fmt.Sprintf("20260302-10%04d-000-aaaaaaaa", n), job, ledger.Done, nil, at, ledger.Tally{}, rows, alerts...)
+		at = turn(w, at.Add(time.Minute), 5*time.Minute, 20*time.Second)
+		if want == nil {
+			want = []string{}
+		}
+		assert.Equal(t, want, s.told())
+	}
+	row := func(name, state, reason string, alerts ...string) map[string]any {
+		return map[string]any{"provider": name, "state": state, "reason": reason, "alerts": alerts}
+	}
+	then("news", []any{row("mk", "stopped", "it answered 403"), row("bbc", "run", ""), row("cnn", "skipped", "none of its sitemaps can be read")}, []string{"provider mk was stopped"},
+		"[ALERT] news / mk, provider: it was stopped: it answered 403", "[ALERT] news / cnn, provider: it was skipped: none of its sitemaps can be read")
+	then("news", []any{row("mk", "stopped", "it answered 429"), row("bbc", "run", "", "bbc: no article for three runs")}, nil,
+		"[ALERT] news / bbc, quality: bbc: no article for three runs")
+	then("news", []any{row("mk", "run", ""), row("bbc", "run", "")}, nil,
+		"[OVER] news / mk, provider: it was run", "[OVER] news / bbc, quality: nothing is amiss any more")
+	then("docs", []any{row("stripe", "held", "until tomorrow"), row("go", "done", "unreachable"), row("git", "done", "max_pages"), row("aws", "open", "")}, nil,
+		"[ALERT] docs / stripe, provider: it was held: until tomorrow", "[ALERT] docs / go, provider: it was done: unreachable")
+	then("catalog", nil, []string{"site shop: field price no longer matches"}, "[ALERT] catalog / shop, quality: field price no longer matches")
+	then("catalog", nil, nil, "[OVER] catalog / shop, quality: nothing is amiss any more")
+}
+
+// TestAlertsOfSchedules tells of ticks that were missed, and of runs that did
+// not start, once, and when they start again.
+func TestAlertsOfSchedules(t *testing.T) {
+	s := newSlack(t)
+	hook := func(set *Settings) { set.Webhook = s.URL }
+	seoul := scheduled(t, "schedules: [{name: hourly, job: seed, cron: '0 * * * *', timezone: Asia/Seoul}]\n")
+	w := newWorld(t, "done", seoul, hook)
+	at := time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
+	started := func(context.Context, ledger.Run, []string, string) error { return nil }
+	w.plans.start = started
+	w.now = func() time.Time { return at }
+	at = turn(w, at, time.Hour, 20*time.Second)
+	assert.Empty(t, s.told(), "what starts is no news")
+	at = at.Add(4 * time.Hour)
+	at = turn(w, at, 2*time.Minute, 20*time.Second)
+	assert.Equal(t, []string{"[ALERT] seed / hourly, schedule: 4 ticks were missed, the last at 2026-03-02 23:00 KST: no server was running, or it was too slow"}, s.told())
+	page := w.do("GET", "/schedules", "").body
+	assert.Contains(t, page, "4 missed")
+	assert.Contains(t, page, "2026-03-02 23:00 KST", "the last tick, on the schedule's own clock")
+	assert.Contains(t, page, "2026-03-03 00:00 KST", "and the next")
+
+	// Another server takes over, and tells nothing twice.
+	require.NoError(t, dropLease(t, w.store))
+	next := worldAt(t, w.dir, "done", seoul, hook)
+	next.now = w.now
+	next.plans.start = started
+	at = turn(next, at, 5*time.Minute, 20*time.Second)
+	assert.Empty(t, s.told())
+	at = turn(next, at, time.Hour, 20*time.Second)
+	assert.Equal(t, []string{"[OVER] seed / hourly, schedule: the run of 2026-03-03 00:00 KST has started"}, s.told())
+	next.plans.start = func(context.Context, ledger.Run, []string, string) error { return errors.New("no such program") }
+	at = turn(next, at, 2*time.Hour, 20*time.Second)
+	assert.Equal(t, []string{"[ALERT] seed / hourly, schedule: the run of 2026-03-03 01:00 KST did not start: no such program"}, s.told())
+
+	// Missed and made good in one look: one message.
+	next.plans.start = started
+	at = turn(next, at, time.Hour, 20*time.Second)
+	require.Len(t, s.told(), 1)
+	at = time.Date(2026, 3, 2, 21, 0, 30, 0, time.UTC)
+	at = turn(next, at, 3*time.Minute, 20*time.Second)
+	assert.Len(t, s.told(), 1)
+	assert.Empty(t, next.alarm.firing())
+
+	// A schedule that is gone fires no more.
+	at = at.Add(5*time.Hour + 30*time.Minute)
+	at = turn(next, at, time.Minute, 20*time.Second)
+	require.Len(t, s.told(), 1)
+	require.NoError(t, dropLease(t, w.store))
+	last := worldAt(t, w.dir, "done", hook)
+	turn(last, at, 2*time.Minute, 20*time.Second)
+	assert.Equal(t, []string{"[OVER] seed / hourly, schedule: there is no such schedule any more"}, s.told())
+}
+
+func TestUnits(t *testing.T) {
+	for s, want := range map[float64]string{0.12: "120 ms", 10: "10 s", 12.34: "12.3 s", 60: "1 min", 125: "2 min 5 s", 10800: "3 h", 11520: "3 h 12 min", 90000: "25 h"} {
+		assert.Equal(t, want, span(s))
+	}
+	v, l := apart(10800.25, 10800)
+	assert.Equal(t, []string{"3h0m0.25s", "3 h"}, []string{v, l}, "what differs does not look the same")
+	v, l = percents(0.2000001, 0.2)
+	assert.NotEqual(t, v, l)
+}
+
+// TestRetention removes runs that ended long ago, with all that they left, and
+// dead letters that failed last long ago.
+func TestRetention(t *testing.T) {
+	for yaml, want := range map[string][]string{
+		"":                        {"20260101-100000-000-aaaaaaaa", "20260301-100000-000-aaaaaaaa"},
+		"retention: {days: 10}\n": {"20260301-100000-000-aaaaaaaa"},
+		"retention: {days: 0}\n":  {"20250101-100000-000-aaaaaaaa", "20260101-100000-000-aaaaaaaa", "20260301-100000-000-aaaaaaaa"},
+	} {
+		w := newWorld(t, "done", scheduled(t, yaml))
+		now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+		w.now = func() time.Time { return now }
+		for _, at := range []time.Time{now.AddDate(-1, -2, -1), now.AddDate(0, -2, -1), now.AddDate(0, 0, -1)} {
+			w.put(at.Format("20060102-150405")+"-000-aaaaaaaa", "seed", ledger.Done, at, time.Minute, sampleTally())
+		}
+		turn(w, now, time.Minute, time.Second)
+		var ids []string
+		for r, err := range ledger.List(t.Context(), w.store) {
+			require.NoError(t, err)
+			ids = append([]string{r.RunID}, ids...)
+		}
+		assert.Equal(t, want, ids, yaml)
+		for o, err := range w.store.List(t.Context(), "runs/2025") {
+			require.NoError(t, err)
+			assert.Len(t, want, 3, "what is left of a run that is gone: %s", o.Key)
+		}
+	}
+	for _, bad := range []string{"retention: {days: -1}", "retention: {days: ninety}", "retention: {weeks: 1}"} {
+		_, err := ParseConfig([]byte(bad))
+		assert.Error(t, err, bad)
+	}
+}
+
+// TestDeadLettersStay shows a run's dead letters on its page also when a later
+// run has failed on them again, and all that are open in one list.
+func TestDeadLettersStay(t *testing.T) {
+	w := newWorld(t, "done")
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	first, second := "20260302-100000-000-aaaaaaaa", "20260302-110000-000-bbbbbbbb"
+	tally := ledger.Tally{DeadLetters: ledger.Counts{"bad_file": 2}}
+	w.put(first, "seed", ledger.Done, at, time.Minute, tally)
+	w.put(second, "seed", ledger.Done, at.Add(time.Hour), time.Minute, ledger.Tally{DeadLetters: ledger.Counts{"bad_file": 1}})
+	file := func(job, name, run string) ledger.DeadLetter {
+		d := ledger.DeadLetter{Job: job, RunID: run, Kind: "bad_file", Input: ledger.Input{File: name}, Error: "broken " + name}
+		require.NoError(t, ledger.Put(t.Context(), w.store, d))
+		return d
+	}
+	done := file("seed", "done.json", first)
+	file("seed", "again.json", first)
+	again := file("seed", "again.json", second)
+	file("news", "other.json", "20260302-120000-000-cccccccc")
+	require.NoError(t, w.board.look(t.Context(), at.Add(2*time.Hour)))
+	inputs := func(path string) (out []string) {
+		for _, d := range w.do("GET", path, "").json(t)["dead_letters"].([]any) {
+			out = append(out, d.(map[string]any)["input"].(map[string]any)["file"].(string))
+		}
+		slices.Sort(out)
+		return out
+	}
+	assert.Equal(t, []string{"again.json", "done.json"}, inputs("/api/v1/runs/"+first+"/dead-letters"))
+	assert.Equal(t, []string{"again.json"}, inputs("/api/v1/runs/"+second+"/dead-letters"))
+	assert.Equal(t, []string{"again.json", "done.json", "other.json"}, inputs("/api/v1/dead-letters"))
+	assert.Equal(t, []string{"other.json"}, inputs("/api/v1/dead-letters?job=news"))
+	assert.Equal(t, 400, w.do("GET", "/api/v1/dead-letters?job=sow", "").code)
+	page := w.do("GET", "/runs/"+first, "").body
+	assert.Contains(t, page, "It left 2, all of them open.")
+	assert.Contains(t, page, "broken again.json")
+	assert.Contains(t, page, `by <a href="/runs/`+second+`">a later run</a>`)
+	assert.Contains(t, w.do("GET", "/dead-letters", "").body, "broken other.json")
+	assert.NotContains(t, w.do("GET", "/dead-letters?job=seed", "").body, "broken other.json")
+
+	require.NoError(t, ledger.Remove(t.Context(), w.store, "seed", done.ID()))
+	assert.Contains(t, w.do("GET", "/runs/"+first, "").body, "It left 2; 1 of them are open")
+	require.NoError(t, ledger.Remove(t.Context(), w.store, "seed", again.ID()))
+	assert.Contains(t, w.do("GET", "/runs/"+first, "").body, "It left 2; none of them is open any more.")
+}

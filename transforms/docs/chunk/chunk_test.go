@@ -1,0 +1,384 @@
+package chunk_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/tiktoken-go/tokenizer/codec"
+
+	"github.com/newsfork/seed-engine/transforms/docs/chunk"
+)
+
+// TestTokens holds the scanner to the library's own counting, and both to counts
+// that tiktoken and bpe-openai give.
+func TestTokens(t *testing.T) {
+	library := codec.NewCl100kBase()
+	f := func(text string, want int) {
+		t.Helper()
+		got := chunk.Tokens(text)
+		second, err := library.Count(text)
+		if err != nil || got != second || want >= 0 && got != want {
+			t.Errorf("%q: %d tokens, the library %d (%v), want %d", text, got, second, err, want)
+		}
+	}
+	f("", 0)
+	f("hello world", 2)
+	f("tiktoken is great!", 6)
+	f("お誕生日おめでとう", 9)
+	f("2 + 2 = 4", 7)
+	f("antidisestablishmentarianism", 6)
+	for _, s := range []string{
+		"don't We'LL they'Re 'tis ''s x'", "a1b22c333d4444", "  two   three    four", "\ttab\t\ttabs\n\n\n  indented\r\n", "end ", "end  \n ",
+		"!!!\n\n", " !a", "$5.00 — 10 %", "한국어 문장입니다. 둘째 문장!", "👩‍👩‍👧‍👦 e\u0301 \u00a0x", "func main() {\n\tfmt.Println(\"hi\")\n}\n", "<|endoftext|>", "x\u2028y\u0085z", "½²Ⅳ١٢٣",
+	} {
+		f(s, -1)
+	}
+	// Space between line ends is one word; the library makes two of it.
+	for text, want := range map[string]int{"\n \n": 1, "0\n \n": 2, " \n \n": 1, "\n\n \n\n x": 3, "00000000\n \n": 4} {
+		if got := chunk.Tokens(text); got != want {
+			t.Errorf("%q: %d tokens, want %d", text, got, want)
+		}
+	}
+	if got, low := chunk.Tokens(strings.Repeat(" \n", 1<<18)), 1<<10; got < low {
+		t.Errorf("a run of space has %d tokens, want %d at least", got, low)
+	}
+}
+
+// A small chunk joins its neighbour where both together have Max tokens and no fewer.
+func TestMergeToTheLimit(t *testing.T) {
+	first, second := "## A\n\n"+strings.Repeat("word ", 30)+"end.", "## B\n\nmore words."
+	l := chunk.Limits{Max: chunk.Tokens(first) + chunk.Tokens(second), Min: 20}
+	if joined := chunk.Tokens(first + "\n\n" + second); joined != l.Max {
+		t.Fatalf("%d tokens together, want %d", joined, l.Max)
+	}
+	if chunks := chunk.Split("p", first+"\n\n"+second, nil, l); len(chunks) != 1 {
+		t.Errorf("%d chunks", len(chunks))
+	}
+}
+
+var spaceBetweenLineEnds = regexp.MustCompile(`[\r\n][\t\v\f\x{85}\p{Z}]+[\r\n]`)
+
+func FuzzTokens(f *testing.F) {
+	library := codec.NewCl100kBase()
+	f.Add("don't  stop\n\n 123456 한글!\r\n")
+	f.Add(" \u00a0\t'Ll x'rE")
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 200 || !utf8.ValidString(text) || strings.ContainsAny(text, "ſ\x7f") || spaceBetweenLineEnds.MatchString(text) {
+			return // the folding of ſ into s is left out, and see TestTokens
+		}
+		want, err := library.Count(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := chunk.Tokens(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	})
+}
+
+func words(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "word%d ", i%10)
+	}
+	return strings.TrimSpace(b.String()) + "."
+}
+
+func TestSplit(t *testing.T) {
+	long := words(40) // over 50 tokens
+	page := "before\n\n" + long + "\n\n# Title\n\n" + long + "\n\n## A `code` \\_x\\_\n\n### A1\n\n" + long + "\n\n## B\n\nsmall\n\n## C\n\n" + long
+	chunks := chunk.Split("https://e.com/a", page, nil, chunk.Default)
+	var got []string
+	for i, c := range chunks {
+		first, _, _ := strings.Cut(c.Text, "\n")
+		got = append(got, fmt.Sprint(strings.Join(c.Path, "/"), "|", first))
+		if c.Ordinal != i || c.Tokens != chunk.Tokens(c.Text) || len(c.ID) != 32 || len(c.Hash) != 64 {
+			t.Errorf("chunk %d: %+v", i, c)
+		}
+	}
+	want := []string{"|before", "Title|# Title", "Title/A code _x_/A1|## A `code` \\_x\\_", "Title|## B"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if !strings.HasPrefix(chunks[3].Text, "## B\n\nsmall\n\n## C\n\nword0") {
+		t.Errorf("the small section is not with the one after it: %q", chunks[3].Text)
+	}
+}
+
+// TestTogether is about what stands in one chunk, and under which headings.
+func TestTogether(t *testing.T) {
+	long := words(60) // over 50 tokens
+	half := words(110)
+	code := "```\n" + strings.Repeat("line of code\n", 60) + "```"
+	for name, c := range map[string]struct {
+		page string
+		want []string // path | first line | last line
+	}{
+		"a small section is no part of the one before": {
+			"# API\n\n" + long + "\n\n## GET /charges\n\n" + long + "\n\n## POST /charges\n\nMakes one.\n\n## DELETE /charges\n\n" + long,
+			[]string{"API|# API|" + long, "API/GET /charges|## GET /charges|" + long, "API|## POST /charges|" + long},
+		},
+		"small sections make a chunk of what they are all below": {
+			"# T\n\n" + long + "\n\n## Words\n\n### A\n\n" + words(15) + "\n\n### B\n\n" + words(15) + "\n\n### C\n\nthree\n\n## Next\n\n" + long,
+			[]string{"T|# T|" + long, "T/Words|## Words|three", "T/Next|## Next|" + long},
+		},
+		"a small introduction goes with what is below it": {
+			"# T\n\n" + long + "\n\n## A\n\nshort\n\n### A1\n\n" + long + "\n\n## B\n\n" + long,
+			[]string{"T|# T|" + long, "T/A|## A|" + long, "T/B|## B|" + long},
+		},
+		"an introduction is with its code where that begins a chunk": {
+			"# T\n\n" + half + "\n\n" + half + "\n\nCall it so:\n\n" + code,
+			[]string{"T|# T|" + half, "T|Call it so:|```"},
+		},
+		"an introduction is with the first piece of what is cut": {
+			"# T\n\n" + long + "\n\n**Call it so:**\n\n```\n" + strings.Repeat("line of code\n", 300) + "```",
+			[]string{"T|# T|" + long, "T|**Call it so:**|```", "T|```|```", "T|```|```"},
+		},
+		"a heading is with the first sentences of what is cut": {
+			"# T\n\n" + strings.Repeat("One sentence of eight words is here now. ", 60),
+			[]string{"T|# T|", "T|One sentence of eight words is here now. "},
+		},
+		"an introduction leads to the sections below it": {
+			"# T\n\n" + long + "\n\nThese are the calls:\n\n## GET\n\n" + long,
+			[]string{"T|# T|" + long, "T|These are the calls:|" + long},
+		},
+		"a section without text is not part of its neighbour": {
+			"# T\n\n" + long + "\n\n## A\n\n## B\n\n" + long,
+			[]string{"T|# T|## A", "T/B|## B|" + long},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, c := range chunk.Split("p", c.page, nil, chunk.Default) {
+				lines := strings.Split(c.Text, "\n")
+				got = append(got, strings.Join(c.Path, "/")+"|"+lines[0]+"|"+lines[len(lines)-1])
+			}
+			for i := range min(len(got), len(c.want)) {
+				if !strings.HasPrefix(got[i], c.want[i]) {
+					t.Errorf("chunk %d: %q, want %q", i, got[i], c.want[i])
+				}
+			}
+			if len(got) != len(c.want) {
+				t.Errorf("%d chunks, want %d: %q", len(got), len(c.want), got)
+			}
+		})
+	}
+}
+
+func TestAnchor(t *testing.T) {
+	long := words(60)
+	page := long + "\n\n# T\n\n" + long + "\n\n## A\n\n" + long + "\n\n### A1\n\n" + long + "\n\n## B\n\n" + long + "\n\n## C\n\n" + long
+	var got []string
+	for _, c := range chunk.Split("p", page, []string{"t", "a", "", "b"}, chunk.Default) {
+		got = append(got, strings.Join(c.Path, "/")+"#"+c.Anchor)
+	}
+	if want := []string{"#", "T#t", "T/A#a", "T/A/A1#a", "T/B#b", "T/C#t"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestSmall holds to the rule of section 9.2: no chunk under 50 tokens has a
+// neighbour with which it would fit into one.
+func TestSmall(t *testing.T) {
+	var b strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&b, "## Section %d\n\n%s\n\n", i, words(i*i%170+1))
+	}
+	chunks := chunk.Split("p", b.String(), nil, chunk.Default)
+	for i, c := range chunks {
+		if c.Tokens > chunk.Default.Max {
+			t.Errorf("chunk %d has %d tokens", i, c.Tokens)
+		}
+		if i > 0 && min(c.Tokens, chunks[i-1].Tokens) < chunk.Default.Min && chunk.Tokens(chunks[i-1].Text+"\n\n"+c.Text) <= chunk.Default.Max {
+			t.Errorf("chunks %d and %d of %d and %d tokens fit into one", i-1, i, chunks[i-1].Tokens, c.Tokens)
+		}
+	}
+	if len(chunks) < 20 {
+		t.Errorf("%d chunks", len(chunks))
+	}
+}
+
+func TestCode(t *testing.T) {
+	var code []string
+	for i := range 400 {
+		code = append(code, fmt.Sprintf("    value_%d = compute(%d)  # line", i, i))
+	}
+	chunks := chunk.Split("p", "# T\n\n```python\n"+strings.Join(code, "\n")+"\n```\n\nafter", nil, chunk.Default)
+	var lines []string
+	for i, c := range chunks {
+		if c.Tokens > 500 {
+			t.Errorf("chunk %d has %d tokens", i, c.Tokens)
+		}
+		if strings.Count(c.Text, "```") != 2 || strings.Count(c.Text, "```python\n") != 1 {
+			t.Errorf("chunk %d is no code block by itself: %q", i, c.Text)
+		}
+		for l := range strings.SplitSeq(c.Text, "\n") {
+			if strings.Contains(l, "value_") {
+				lines = append(lines, l)
+			}
+		}
+	}
+	if !slices.Equal(lines, code) {
+		t.Errorf("%d lines of code, want %d as they were", len(lines), len(code))
+	}
+	// A single line over the limit is cut inside, and nothing of it is lost.
+	chunks = chunk.Split("p", "```\nshort\n"+strings.Repeat("x1 ", 2000)+"\nlast\n```", nil, chunk.Default)
+	sum := 0
+	for _, c := range chunks {
+		if c.Tokens > 500 {
+			t.Errorf("%d tokens", c.Tokens)
+		}
+		sum += strings.Count(c.Text, "x1")
+	}
+	if sum != 2000 || !strings.Contains(chunks[0].Text, "short") || !strings.Contains(chunks[len(chunks)-1].Text, "last") {
+		t.Errorf("%d of 2000 words in %d chunks", sum, len(chunks))
+	}
+}
+
+func TestTable(t *testing.T) {
+	page := "| Name | Type |\n| --- | --- |\n"
+	for i := range 200 {
+		page += fmt.Sprintf("| parameter_%d | string |\n", i)
+	}
+	chunks := chunk.Split("p", page, nil, chunk.Default)
+	rows := 0
+	for _, c := range chunks {
+		rows += strings.Count(c.Text, "| parameter_")
+		if c.Tokens > 500 || !strings.HasPrefix(c.Text, "| Name | Type |\n| --- | --- |\n") {
+			t.Errorf("%d tokens: %.80q", c.Tokens, c.Text)
+		}
+	}
+	if rows != 200 || len(chunks) < 3 {
+		t.Errorf("%d rows in %d chunks", rows, len(chunks))
+	}
+}
+
+func TestProse(t *testing.T) {
+	sentence := "이 문장은 청크를 나누는 방법을 설명한다. The next sentence is in English, and it is longer. "
+	chunks := chunk.Split("p", strings.Repeat(sentence, 60), nil, chunk.Default)
+	var joined []string
+	for i, c := range chunks {
+		if c.Tokens > 500 {
+			t.Errorf("%d tokens", c.Tokens)
+		}
+		if i < len(chunks)-1 && !strings.HasSuffix(c.Text, ".") {
+			t.Errorf("chunk %d ends inside a sentence: %q", i, c.Text[len(c.Text)-40:])
+		}
+		joined = append(joined, c.Text)
+	}
+	if got := strings.Join(joined, " ") + " "; got != strings.Repeat(sentence, 60) {
+		t.Errorf("text was lost: %d bytes of %d", len(got), 60*len(sentence))
+	}
+}
+
+// TestLongWords holds lines that once took quadratic time.
+func TestLongWords(t *testing.T) {
+	for _, text := range []string{strings.Repeat("a", 1<<17), strings.Repeat("=", 1<<17), strings.Repeat("한", 1<<15), "```\n" + strings.Repeat("x", 1<<17) + "\n```"} {
+		letters := 0
+		for _, c := range chunk.Split("p", text, nil, chunk.Default) {
+			if c.Tokens > 500 {
+				t.Errorf("%d tokens", c.Tokens)
+			}
+			letters += len(strings.NewReplacer("`", "", "\n", "").Replace(c.Text))
+		}
+		if want := len(strings.Trim(text, "`\n")); letters != want {
+			t.Errorf("%d letters, want %d", letters, want)
+		}
+	}
+}
+
+func TestID(t *testing.T) {
+	a, b := words(60), words(80)
+	first := chunk.Split("p", "# A\n\n"+a+"\n\n# B\n\n"+b, nil, chunk.Default)
+	moved := chunk.Split("p", "# New\n\n"+words(70)+"\n\n# B\n\n"+b+"\n\n# A\n\n"+a+"\n\n# A\n\n"+a, nil, chunk.Default)
+	if len(first) != 2 || len(moved) != 4 {
+		t.Fatalf("%d and %d chunks", len(first), len(moved))
+	}
+	if first[0].ID != moved[2].ID || first[1].ID != moved[1].ID {
+		t.Error("the same text has another id")
+	}
+	if moved[2].ID == moved[3].ID || moved[2].Hash != moved[3].Hash {
+		t.Error("two equal texts of a page have one id, or two hashes")
+	}
+	if other := chunk.Split("q", "# A\n\n"+a, nil, chunk.Default); other[0].ID == first[0].ID {
+		t.Error("texts of two pages have one id")
+	}
+}
+
+func TestPreview(t *testing.T) {
+	c := chunk.Chunk{Text: strings.Repeat("한", 501)}
+	if got := utf8.RuneCountInString(c.Preview()); got != chunk.MaxPreview {
+		t.Errorf("%d characters", got)
+	}
+	if got := (chunk.Chunk{Text: "short"}).Preview(); got != "short" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	for _, text := range []string{"", "\n\n", "   \n"} {
+		if got := chunk.Split("p", text, nil, chunk.Default); len(got) != 0 {
+			t.Errorf("%q: %d chunks", text, len(got))
+		}
+	}
+}
+
+func TestQuality(t *testing.T) {
+	var q chunk.Quality
+	if got := q.Outside(); got != nil {
+		t.Errorf("no page: %v", got)
+	}
+	q.Add([]chunk.Chunk{{Hash: "a", Tokens: 300, Text: "x"}, {Hash: "b", Tokens: 200, Text: "x"}})
+	q.Add([]chunk.Chunk{{Hash: "c", Tokens: 250, Text: "x"}})
+	if got := q.Outside(); got != nil || q.AverageTokens() != 250 || q.ChunksPerPage() != 1.5 || q.MinPage != 1 || q.MaxPage != 2 {
+		t.Errorf("%v, %+v", got, q)
+	}
+	q.Add([]chunk.Chunk{{Hash: "a", Tokens: 10, Text: "# Heading\n\n---"}})
+	q.Add(nil)
+	var names []string
+	for _, f := range q.Outside() {
+		names = append(names, f.Name)
+	}
+	if want := []string{"average_tokens", "empty_ratio", "duplicate_ratio"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+	if q.Small != 1 || q.Duplicate != 1 || q.Empty != 1 || q.Pages != 4 {
+		t.Errorf("%+v", q)
+	}
+}
+
+func FuzzSplit(f *testing.F) {
+	f.Add("# A\n\ntext\n\n```go\ncode\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2 |", 100)
+	f.Add("> ```\n> x\n- ~~~~ y\n####### no\n#", 20)
+	f.Fuzz(func(t *testing.T, markdown string, limit int) {
+		if limit < 20 || limit > 1000 || len(markdown) > 10_000 || !utf8.ValidString(markdown) {
+			return
+		}
+		l := chunk.Limits{Max: limit, Min: limit / 10}
+		got := chunk.Split("p", markdown, nil, l)
+		var all strings.Builder
+		for i, c := range got {
+			if c.Tokens > limit || c.Tokens != chunk.Tokens(c.Text) || strings.TrimSpace(c.Text) == "" || !utf8.ValidString(c.Text) {
+				t.Fatalf("chunk %d of %d tokens: %q", i, c.Tokens, c.Text)
+			}
+			all.WriteString(c.Text)
+		}
+		// Nothing is lost: the letters come in order, between what is repeated.
+		rest := all.String()
+		for _, r := range markdown {
+			if r <= ' ' || r == '\u0085' || r == '\u00a0' || r >= '\u1680' && r < '\u3001' {
+				continue
+			}
+			at := strings.IndexRune(rest, r)
+			if at < 0 {
+				t.Fatalf("%q lost from %q", r, markdown)
+			}
+			rest = rest[at+utf8.RuneLen(r):]
+		}
+		chunk.Diff(chunk.Blocks(markdown), chunk.Blocks(all.String()))
+	})
+}

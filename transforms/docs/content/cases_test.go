@@ -1,0 +1,227 @@
+package content_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
+)
+
+// docsPage is a row of docs_pages/cases.jsonl with its page.
+type docsPage struct {
+	ID, File, Encoding string
+	Title              string `json:"page_title"`
+	Headings           [][2]any
+	Code               []struct {
+		Lines int
+		First string
+	} `json:"code_blocks"`
+	Tables []struct {
+		Rows, Cols int
+		First      string
+	}
+	MustHave []string `json:"must_have"`
+	MustNot  []string `json:"must_not"`
+	body     []byte
+}
+
+func docsPages(tb testing.TB) []docsPage {
+	tb.Helper()
+	pages := cases.Rows[docsPage](tb, "docs_pages/cases.jsonl")
+	for i, p := range pages {
+		z, err := gzip.NewReader(bytes.NewReader(cases.File(tb, "docs_pages/"+p.File)))
+		if err != nil {
+			tb.Fatalf("reading %s: %v", p.File, err)
+		}
+		if pages[i].body, err = io.ReadAll(z); err != nil {
+			tb.Fatalf("reading %s: %v", p.File, err)
+		}
+	}
+	return pages
+}
+
+// Floors on docs_pages, as parts of one: they may only rise. Behind each what
+// trafilatura 2.3.1 reaches.
+const (
+	minHeadings   = 1     // 0.738: level and text
+	minFirstLines = 1     // 0.986: a code block's first line is in a code block
+	minCodeLines  = 0.998 // lines in code blocks, page by page
+	minMustHave   = 1     // 0.973
+	minMustNot    = 1     // 0.964
+	minTables     = 1     // a table's first cell below the head is in a row
+	minTitles     = 1
+)
+
+var (
+	escapes = regexp.MustCompile("\\\\([!-/:-@\\[-`{-~])")
+	marks   = strings.NewReplacer("`", "", "*", "", "|", " ", `\`, "")
+)
+
+// plainText is Markdown's text on one line, without its marks.
+func plainText(markdown string) string {
+	var lines []string
+	code := false
+	for l := range strings.SplitSeq(markdown, "\n") {
+		t := strings.TrimSpace(strings.TrimLeft(l, "> "))
+		if strings.HasPrefix(t, "```") {
+			code = !code
+			continue
+		}
+		if !code {
+			l = strings.TrimPrefix(strings.TrimSpace(strings.TrimLeft(t, "#")), "- ")
+			l = escapes.ReplaceAllString(l, "$1")
+		}
+		lines = append(lines, l)
+	}
+	return words(strings.Join(lines, " "))
+}
+
+// words sets one space between words and takes marks out.
+func words(s string) string {
+	return strings.Join(strings.FieldsFunc(marks.Replace(s), func(r rune) bool { return r <= ' ' || r == '\u00a0' || r == '\u200b' }), " ")
+}
+
+// squeeze takes out all space and the marks that words takes out.
+func squeeze(s string) string { return strings.ReplaceAll(words(s), " ", "") }
+
+// codeLines are the lines in Markdown's fences that are not empty.
+func codeLines(markdown string) []string {
+	var lines []string
+	fence, quoted := "", false
+	for l := range strings.SplitSeq(markdown, "\n") {
+		if quoted && fence != "" {
+			_, l, _ = strings.Cut(l, ">")
+		}
+		t := strings.TrimLeft(l, " ")
+		if fence == "" {
+			t = strings.TrimLeft(l, "-> 0123456789.")
+			quoted = strings.Contains(l[:len(l)-len(t)], ">")
+			if ticks := len(t) - len(strings.TrimLeft(t, "`")); ticks > 2 {
+				fence = t[:ticks]
+			}
+		} else if t == fence {
+			fence = ""
+		} else if s := squeeze(l); s != "" {
+			lines = append(lines, s)
+		}
+	}
+	return lines
+}
+
+func headings(markdown string) []string {
+	var found []string
+	code := false
+	for l := range strings.SplitSeq(markdown, "\n") {
+		t := strings.TrimSpace(strings.TrimLeft(l, "> -"))
+		if strings.HasPrefix(t, "```") {
+			code = !code
+		}
+		if text := strings.TrimLeft(t, "#"); !code && text != t {
+			found = append(found, fmt.Sprint(len(t)-len(text), squeeze(escapes.ReplaceAllString(text, "$1"))))
+		}
+	}
+	return found
+}
+
+type score struct {
+	right, all int
+	missed     []string
+}
+
+func (s *score) add(ok bool, what string) {
+	s.all++
+	if ok {
+		s.right++
+	} else {
+		s.missed = append(s.missed, what)
+	}
+}
+
+func (s *score) hold(t *testing.T, name string, floor float64) {
+	t.Helper()
+	got := float64(s.right) / float64(s.all)
+	t.Logf("%-12s %.4f (%d of %d), floor %.3f", name, got, s.right, s.all, floor)
+	if got < floor {
+		t.Errorf("%s: %.4f, floor %.4f", name, got, floor)
+	}
+	if got < floor || testing.Verbose() {
+		for _, m := range s.missed {
+			t.Logf("  missed %.160q", m)
+		}
+	}
+}
+
+func TestDocsPages(t *testing.T) {
+	var heads, first, code, have, not, tables, titles score
+	for _, p := range docsPages(t) {
+		page, err := content.Extract(p.body, "text/html; charset="+p.Encoding, content.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", p.ID, err)
+		}
+		got := headings(page.Markdown)
+		for _, h := range p.Headings {
+			want := fmt.Sprint(h[0], squeeze(h[1].(string)))
+			i := slices.Index(got, want)
+			heads.add(i >= 0, p.ID+" "+want)
+			if i >= 0 {
+				got = slices.Delete(got, i, i+1)
+			}
+		}
+		lines := codeLines(page.Markdown)
+		want := 0
+		for n, c := range p.Code {
+			if n > 0 && c == p.Code[n-1] {
+				continue // mdBook sets a pre into a pre, and the row counts both
+			}
+			line := squeeze(content.MaskEmails(c.First)) // cut at some length
+			first.add(slices.ContainsFunc(lines, func(l string) bool { return l == line || len(line) > 80 && strings.HasPrefix(l, line) }), p.ID+" "+c.First)
+			want += c.Lines
+		}
+		code.all += want
+		code.right += min(want, len(lines))
+		if len(lines) != want {
+			code.missed = append(code.missed, fmt.Sprint(p.ID, " ", len(lines), " lines, want ", want))
+		}
+		text := plainText(page.Markdown)
+		for _, s := range p.MustHave {
+			have.add(strings.Contains(text, words(s)), p.ID+" "+s)
+		}
+		for _, s := range p.MustNot {
+			not.add(!strings.Contains(text, words(s)), p.ID+" "+s)
+		}
+		for _, table := range p.Tables {
+			ok := false
+			for l := range strings.SplitSeq(page.Markdown, "\n") {
+				ok = ok || strings.Contains(l, "|") && strings.Contains(squeeze(escapes.ReplaceAllString(l, "$1")), squeeze(table.First))
+			}
+			tables.add(ok, p.ID+" "+table.First)
+		}
+		titles.add(squeeze(page.Title) == squeeze(p.Title), p.ID+" "+page.Title+", want "+p.Title)
+		if page.Login || page.Empty {
+			t.Errorf("%s: login %v, empty %v", p.ID, page.Login, page.Empty)
+		}
+	}
+	heads.hold(t, "headings", minHeadings)
+	first.hold(t, "first lines", minFirstLines)
+	code.hold(t, "code lines", minCodeLines)
+	have.hold(t, "must have", minMustHave)
+	not.hold(t, "must not", minMustNot)
+	tables.hold(t, "tables", minTables)
+	titles.hold(t, "titles", minTitles)
+}
+
+var base = func() *url.URL {
+	u, err := url.Parse("https://docs.example.com/guide/start")
+	if err != nil {
+		panic(err)
+	}
+	return u
+}()

@@ -1,0 +1,79 @@
+package content_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/newsfork/seed-engine/transforms/docs/chunk"
+	"github.com/newsfork/seed-engine/transforms/docs/content"
+)
+
+// maxDangling is how many chunks of the shared pages may end with an
+// introduction to what is in the next one: those whose next block has no room
+// with it. It may only fall.
+const maxDangling = 1
+
+// TestChunksOfDocsPages cuts the field's own pages: no chunk over the limit, no
+// line of code cut but where it alone is over it, no heading in a chunk that is
+// not below the chunk's path.
+func TestChunksOfDocsPages(t *testing.T) {
+	var q chunk.Quality
+	dangling, anchored := 0, 0
+	for _, p := range docsPages(t) {
+		page, err := content.Extract(p.body, "text/html; charset="+p.Encoding, content.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", p.ID, err)
+		}
+		paths := headingPaths(page.Markdown)
+		if len(page.Anchors) != len(paths) {
+			t.Errorf("%s: %d anchors of %d headings", p.ID, len(page.Anchors), len(paths))
+		}
+		chunks := chunk.Split(p.ID, page.Markdown, page.Anchors, chunk.Default)
+		q.Add(chunks)
+		var lines []string
+		for _, c := range chunks {
+			if c.Tokens > chunk.Default.Max {
+				t.Errorf("%s: chunk %d has %d tokens", p.ID, c.Ordinal, c.Tokens)
+			}
+			lines = append(lines, codeLines(c.Text)...)
+			if strings.HasSuffix(strings.TrimRight(c.Text, "*_ "), ":") {
+				dangling++
+				t.Logf("%s: chunk %d of %d tokens ends %q", p.ID, c.Ordinal, c.Tokens, c.Text[max(0, len(c.Text)-60):])
+			}
+			if c.Anchor != "" {
+				anchored++
+			}
+			for range headingPaths(c.Text) {
+				heading := paths[0]
+				paths = paths[1:]
+				n := min(len(heading), len(c.Path))
+				if !slices.Equal(heading[:n], c.Path[:n]) {
+					t.Errorf("%s: chunk %d of %q holds the heading %q", p.ID, c.Ordinal, c.Path, heading)
+				}
+			}
+		}
+		if want := codeLines(page.Markdown); !slices.Equal(lines, want) {
+			t.Errorf("%s: %d lines of code in chunks, %d in the page", p.ID, len(lines), len(want))
+		}
+	}
+	t.Logf("%d pages, %d chunks, %.0f tokens each, %d under %d, %d repeated, %d to %d a page; out of range: %v",
+		q.Pages, q.Chunks, q.AverageTokens(), q.Small, chunk.Default.Min, q.Duplicate, q.MinPage, q.MaxPage, q.Outside())
+	t.Logf("%d chunks end with an introduction, %d have an anchor", dangling, anchored)
+	if q.Chunks == 0 || anchored < q.Chunks*9/10 || dangling > maxDangling {
+		t.Errorf("of %d chunks %d have an anchor, %d end with an introduction", q.Chunks, anchored, dangling)
+	}
+}
+
+// headingPaths are the paths of Markdown's headings, each with its own text last.
+func headingPaths(markdown string) [][]string {
+	var all [][]string
+	var last []string
+	for _, b := range chunk.Blocks(markdown) {
+		if !slices.Equal(b.Path, last) {
+			last = b.Path
+			all = append(all, b.Path)
+		}
+	}
+	return all
+}

@@ -1,0 +1,211 @@
+package content_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/transforms/docs/content"
+)
+
+const openAPI3 = `{
+ "openapi": "3.1.0",
+ "info": {"title": "Widget API", "description": "Makes [widgets](https://e.com). Ask me@example.com.\n\n# Limits\n\n10 a second"},
+ "servers": [{"url": "https://api.example.com/v1", "description": "Live"}],
+ "paths": {
+  "/widgets/{id}": {
+   "parameters": [{"$ref": "#/components/parameters/ID"}],
+   "put": {"summary": "Change a widget", "description": "All or nothing.", "deprecated": true,
+    "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Widget"}}}},
+    "responses": {"200": {"description": "The widget", "content": {"application/json": {"schema": {"type": "array", "items": {"$ref": "#/components/schemas/Widget"}}}}}, "404": {"$ref": "#/components/responses/Gone"}}},
+   "delete": {"summary": "Remove a widget", "responses": {"204": {"description": "Done"}}}
+  },
+  "/a": {"get": {"parameters": [{"name": "q", "in": "query", "schema": {"type": ["string", "null"], "enum": ["a|b", "c"], "default": "c"}}]}}
+ },
+ "components": {
+  "parameters": {"ID": {"name": "id", "in": "path", "required": true, "description": "Which\none", "schema": {"type": "string", "format": "uuid"}}},
+  "responses": {"Gone": {"description": "No such widget"}},
+  "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}},
+  "schemas": {
+   "Widget": {"required": ["size"], "properties": {"size": {"type": "integer", "description": "In mm"}, "owner": {"$ref": "#/components/schemas/Owner"}, "parts": {"type": "array", "items": {"$ref": "#/components/schemas/Widget"}}}},
+   "Owner": {"type": "object", "properties": {"name": {"type": "string"}}}
+  }
+ }
+}`
+
+func TestExtractOpenAPI(t *testing.T) {
+	swagger := "swagger: '2.0'\ninfo:\n  title: Old\nhost: api.example.com\nbasePath: /v1\npaths:\n  /z:\n    post:\n      parameters:\n        - {name: n, in: query, type: integer, required: true}\n" +
+		"        - {name: body, in: body, schema: {$ref: '#/definitions/T'}}\n      responses:\n        200: {description: ok, schema: {$ref: '#/definitions/T'}}\n  /a:\n    get: {summary: second}\ndefinitions:\n  T:\n    properties:\n      x: {type: string}\n"
+	for name, body := range map[string]string{"openapi3": openAPI3, "swagger2": swagger} {
+		p, err := content.ExtractOpenAPI([]byte(body))
+		require.NoError(t, err)
+		golden := filepath.Join("testdata", name+".md")
+		if *update {
+			require.NoError(t, os.WriteFile(golden, []byte(p.Markdown+"\n"), 0o600))
+		}
+		want, err := os.ReadFile(golden)
+		require.NoError(t, err, "run the test with -update to write it")
+		require.Equal(t, string(want), p.Markdown+"\n")
+	}
+	for _, body := range []string{"", "{}", "[]", "null", "{", `{"openapi":""}`, "a: b", "x", "openapi: &a [*a]\n", `{"openapi":"3","a":` + strings.Repeat("[", 1000)} {
+		_, err := content.ExtractOpenAPI([]byte(body))
+		require.ErrorIs(t, err, content.ErrNotOpenAPI, body)
+	}
+}
+
+// TestOpenAPIBounds holds references that unfold without end.
+func TestOpenAPIBounds(t *testing.T) {
+	circle := `{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[{"$ref":"#/p"}],"responses":{"200":{"$ref":"#/r"}}}}},"p":{"$ref":"#/q"},"q":{"$ref":"#/p"},"r":{"$ref":"#/r"}}`
+	p, err := content.ExtractOpenAPI([]byte(circle))
+	require.NoError(t, err)
+	require.Contains(t, p.Markdown, "## GET /a")
+
+	wide := `{"openapi":"3.0.0","paths":{` + strings.TrimSuffix(strings.Repeat(`"/a":{"get":{"description":"x","parameters":[`+strings.TrimSuffix(strings.Repeat(`{"$ref":"#/p"},`, 500), ",")+`]}},`, 60), ",") +
+		`},"p":{"name":"n","in":"query","description":"` + strings.Repeat("long ", 200) + `"}}`
+	_, err = content.ExtractOpenAPI([]byte(wide))
+	require.ErrorContains(t, err, "unfold")
+}
+
+// TestHostileOpenAPI holds that a small description that means a large one, or
+// that a parser takes long over, costs little.
+func TestHostileOpenAPI(t *testing.T) {
+	of := func(schema, more string) string {
+		return `{"openapi":"3.0.0","paths":{"/a":{"get":{"responses":{"200":{"content":{"x":{"schema":{"$ref":"#/s"}}}}}}}},"s":` + schema + more + `}`
+	}
+	times := func(n int, s string) string { return strings.TrimSuffix(strings.Repeat(s+",", n), ",") }
+	keys := func(n int, line string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, line, i)
+		}
+		return b.String()
+	}
+	for name, tt := range map[string]struct {
+		body, says string
+	}{
+		"an array of itself":       {of(`{"type":"array","items":{"$ref":"#/s"}}`, ""), ""},
+		"all of itself":            {of(`{"allOf":[`+times(3000, `{"$ref":"#/s"}`)+`]}`, ""), "unfold"},
+		"one of itself":            {of(`{"oneOf":[`+times(3000, `{"$ref":"#/s"}`)+`]}`, ""), "unfold"},
+		"properties that are it":   {of(`{"properties":{`+keys(1000, `"k%d":{"$ref":"#/s"},`)+`"z":{}}}`, ""), ""},
+		"one parameter many times": {`{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[` + times(20_000, `{"$ref":"#/p"}`) + `]}}},"p":{"description":"` + strings.Repeat("long ", 10_000) + `"}}`, "unfold"},
+		"one response many times":  {`{"openapi":"3.0.0","paths":{"/a":{"get":{"responses":{` + keys(20_000, `"%d":{"$ref":"#/p"},`) + `"x":{}}}}},"p":{"description":"` + strings.Repeat("long ", 10_000) + `"}}`, "unfold"},
+		"one schema many times":    {`{"openapi":"3.0.0","paths":{"/a":{"post":{"requestBody":{"content":{` + keys(20_000, `"%d":{"schema":{"$ref":"#/s"}},`) + `"x":{}}}}}},"s":{"properties":{` + times(200, `"a":{"description":"`+strings.Repeat("long ", 200)+`"}`) + `}}}`, "unfold"},
+		"one enum many times":      {of(`{"properties":{`+keys(199, `"k%d":{"$ref":"#/e"},`)+`"z":{}}}`, `,"e":{"enum":["`+strings.Repeat("long ", 100_000)+`"]}`), "unfold"},
+		"many references":          {`{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[` + strings.TrimSuffix(keys(60_000, `{"$ref":"#/p/%d"},`), ",") + `]}}},"p":{` + keys(60_000, `"x%d":1,`) + keys(60_000, `"%d":{},`) + `"z":1}}`, ""},
+		"YAML brackets":            {"openapi: 3.0.0\na: " + strings.Repeat("[", 50_000), "exceeded max depth"},
+		"YAML braces":              {"openapi: 3.0.0\na: " + strings.Repeat("{a: ", 9_000) + strings.Repeat("}", 9_000), "nested too deep"},
+		"YAML dashes":              {"openapi: 3.0.0\na:\n " + strings.Repeat("- ", 9_000), "nested too deep"},
+		"YAML lines of brackets":   {"openapi: 3.0.0\na:\n" + strings.Repeat("  [\n", 50_000), "exceeded max depth"},
+		"YAML keys":                {"openapi: 3.0.0\n" + keys(100_000, "k%d: v\n"), ""},
+		"YAML keys in a row":       {"openapi: 3.0.0\na: {" + keys(100_000, "k%d: v, ") + "}\n", ""},
+		"YAML documents":           {"openapi: 3.0.0\n" + strings.Repeat("---\na: b\n", 50_000), "one document"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan error, 1)
+			go func() {
+				_, err := content.ExtractOpenAPI([]byte(tt.body))
+				ended <- err
+			}()
+			select {
+			case err := <-ended:
+				if tt.says == "" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, content.ErrNotOpenAPI)
+					require.ErrorContains(t, err, tt.says)
+				}
+			case <-time.After(time.Minute): // all take seconds at most
+				t.Fatal("it takes too long")
+			}
+		})
+	}
+}
+
+// A description of the size and the shapes of OpenAI's: examples that stand
+// behind aliases and leave brackets open, empty texts, keys given twice.
+func TestLargeYAML(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("openapi: 3.1.0\ninfo:\n  title: Big\n  version: 2.0\n  description: |\n\npaths:\n")
+	for i := range 1500 {
+		fmt.Fprintf(&b, "  /things/%d:\n    post:\n      summary: Makes thing %[1]d\n      summary: Makes it\n      x-meta:\n        example: &example_%[1]d |\n          data: {\"a\": [{\n          %s\n        again: *example_%[1]d\n"+
+			"      responses:\n        \"200\":\n          description: >-\n          content:\n            application/json:\n              schema: {$ref: \"#/components/schemas/Thing\"}\n", i, strings.Repeat("data: {[ ", 170))
+	}
+	b.WriteString("components:\n  schemas:\n    Thing:\n      properties:\n        id: {type: string, example: \"\\ud83d\\ude00\"}\n")
+	for i := range 5001 {
+		fmt.Fprintf(&b, "    Other%d: {type: object}\n", i)
+	}
+	require.Greater(t, b.Len(), 2_900_000)
+	p, err := content.ExtractOpenAPI([]byte(b.String()))
+	require.NoError(t, err)
+	require.Equal(t, "Big", p.Title)
+	require.Equal(t, 1500, strings.Count(p.Markdown, "## POST /things/"))
+}
+
+// TestOpenAPISays holds what a description says besides its operations' names.
+func TestOpenAPISays(t *testing.T) {
+	const description = `openapi: 3.1.0
+info: {title: Orders}
+paths:
+  /orders:
+    post:
+      parameters:
+        - {name: trace, in: header, schema: {type: string, examples: [abc-1]}}
+        - {name: limit, in: query, example: 20, schema: {type: integer, default: 10}}
+      requestBody:
+        content:
+          application/json:
+            schema: {$ref: '#/components/schemas/Order'}
+            examples:
+              small: {summary: A small one, value: {id: 7, lines: [{sku: "a", n: 1.50}]}}
+              other: {$ref: '#/components/examples/Other'}
+      responses:
+        "200":
+          description: Made
+          content:
+            application/json:
+              schema: {oneOf: [{$ref: '#/components/schemas/Order'}, {type: object, properties: {pending: {type: boolean}}}]}
+            text/csv:
+              schema: {type: string}
+              example: "id,total\n7,3"
+        "404":
+          description: Gone
+          content: {application/json: {schema: {$ref: '#/components/schemas/Error'}}}
+        default:
+          description: Broken
+          content: {application/json: {schema: {$ref: '#/components/schemas/Error'}}}
+webhooks:
+  order.made:
+    post:
+      summary: An order was made
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Order'}}}}
+components:
+  examples: {Other: {value: {id: 8}}}
+  schemas:
+    Order: {type: object, properties: {id: {type: integer, example: 7, description: Its number}}}
+    Error: {type: object, properties: {code: {type: string}}, example: {code: gone}}
+`
+	p, err := content.ExtractOpenAPI([]byte(description))
+	require.NoError(t, err)
+	for _, want := range []string{
+		"| `trace` | header | string | no | Example `abc-1`. |",
+		"| `limit` | query | integer | no | Default `10`. Example `20`. |",
+		"Example:\n\n```json\n{\n  \"id\": 7,\n  \"lines\": [\n    {\n      \"sku\": \"a\",\n      \"n\": 1.50\n    }\n  ]\n}\n```",
+		"Example:\n\n```json\n{\n  \"id\": 8\n}\n```",
+		"| `id` | integer | no | Its number Example `7`. |\n| `pending` | boolean | no |  |",
+		"`text/csv`\n\nstring\n\nExample:\n\n```\nid,total\n7,3\n```",
+		"#### Status 404\n\n`application/json`\n\n| Property | Type | Required | Description |\n| --- | --- | --- | --- |\n| `code` | string | no |  |\n\nExample:\n\n```json\n{\n  \"code\": \"gone\"\n}\n```",
+		"#### Status default\n\n`application/json`\n\nError\n\n## POST webhook order.made\n\nAn order was made",
+	} {
+		require.Contains(t, p.Markdown, want)
+	}
+
+	long := `{"openapi":"3.0.0","paths":{"/a":{"get":{"responses":{"200":{"content":{"application/json":{"example":"` + strings.Repeat("x", 20_000) + `"}}}}}}}}`
+	p, err = content.ExtractOpenAPI([]byte(long))
+	require.NoError(t, err)
+	require.Contains(t, p.Markdown, "The example, of 20000 bytes, is left out.")
+}

@@ -1,0 +1,161 @@
+package policy_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/transforms/docs/policies"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
+)
+
+// The shipped policies, row by row of CPA-001 section 6.2.
+func TestShipped(t *testing.T) {
+	all, err := policy.Load(policies.Files)
+	require.NoError(t, err)
+	got := map[string][]any{}
+	for _, p := range all {
+		require.Equal(t, policy.Unknown, p.Terms, p.ProviderID)
+		require.False(t, p.SPARendering)
+		require.Len(t, p.SeedURLs, 1)
+		got[p.SeedURLs[0]] = []any{p.Name, strings.Join(p.AllowedPathPatterns, " "), strings.Join(p.BlockedPathPatterns, " "),
+			p.CustomSelectors.Content, strings.Join(p.CustomSelectors.Remove, " "), p.MaxDepth, p.MaxPages, p.RequestDelayMS, p.Channel}
+	}
+	require.Equal(t, map[string][]any{
+		"https://platform.openai.com/docs":               {"OpenAI", "/docs/**", "/docs/changelog/** /docs/deprecations/**", "article.docs-content", ".sidebar .nav-header .feedback-widget", 3, 200, 1500, policy.Context7},
+		"https://docs.anthropic.com/en/docs":             {"Anthropic", "/en/docs/**", "/en/docs/about-claude/models-overview/**", "article.prose", ".sidebar .header-nav .toc", 3, 150, 1500, policy.Context7},
+		"https://ai.google.dev/gemini-api/docs":          {"Google Gemini", "/gemini-api/docs/**", "/gemini-api/docs/changelog/**", "article.devsite-article-body", ".devsite-nav .devsite-toc .devsite-banner", 3, 200, 2000, policy.Context7},
+		"https://docs.stripe.com/api":                    {"Stripe", "/api/** /payments/** /connect/**", "/changelog/** /upgrades/** /cli/**", "article.content", ".sidebar .feedback .method-list-group", 4, 300, 1500, policy.Context7},
+		"https://docs.tosspayments.com/reference":        {"토스페이먼츠", "/reference/** /guides/**", "/reference/release-notes/**", ".docs-content", ".sidebar .toc .gnb", 3, 150, 1500, policy.Crawl},
+		"https://developer.paypal.com/docs/api/overview": {"PayPal", "/docs/api/** /docs/checkout/**", "/docs/api/release-notes/** /docs/archive/**", ".contentColumn", ".leftNav .feedback-section .breadcrumb", 3, 200, 2000, policy.Context7},
+		"https://auth0.com/docs":                         {"Auth0", "/docs/**", "/docs/videos/** /docs/quickstarts/**", "article.content-area", ".sidebar .breadcrumbs .edit-page", 3, 200, 1500, policy.Context7},
+		"https://firebase.google.com/docs/auth":          {"Firebase Auth", "/docs/auth/**", "/docs/auth/release-notes/**", "article.devsite-article-body", ".devsite-nav .devsite-toc .devsite-banner", 3, 150, 2000, policy.Context7},
+		"https://clerk.com/docs":                         {"Clerk", "/docs/**", "/docs/changelog/** /docs/upgrade-guides/**", "main article", ".sidebar .toc .breadcrumb", 3, 150, 1500, policy.Context7},
+		"https://www.twilio.com/docs/messaging":          {"Twilio", "/docs/messaging/** /docs/sms/** /docs/voice/**", "/docs/messaging/changelog/** /docs/tutorials/**", "article.css-0", ".sidebar .breadcrumb .feedback", 3, 200, 1500, policy.Context7},
+		"https://docs.sendgrid.com/for-developers":       {"SendGrid", "/for-developers/**", "/for-developers/release-notes/**", "main.content", ".sidebar .toc .breadcrumb", 3, 150, 1500, policy.Context7},
+		"https://docs.aws.amazon.com/ses/latest/dg":      {"AWS SES", "/ses/latest/dg/** /ses/latest/APIReference/**", "/ses/latest/dg/release-notes/**", "#main-content", "#left-nav .breadcrumb #feedback", 3, 200, 2000, policy.Crawl},
+		"https://docs.pinecone.io/guides":                {"Pinecone", "/guides/** /reference/**", "/guides/release-notes/**", "article.rm-Article", ".sidebar .rm-TableOfContents .rm-Feedback", 3, 150, 1500, policy.Context7},
+		"https://qdrant.tech/documentation":              {"Qdrant", "/documentation/**", "/documentation/changelog/**", ".docs-content", ".sidebar .toc .breadcrumb", 3, 150, 1500, policy.Context7},
+		"https://weaviate.io/developers/weaviate":        {"Weaviate", "/developers/weaviate/**", "/developers/weaviate/release-notes/**", "article.docs-content", ".sidebar .toc .breadcrumb .pagination", 3, 150, 1500, policy.Context7},
+	}, got)
+}
+
+const least = "provider_id: a\nseed_urls: [https://a.example/docs]\nallowed_path_patterns: [/docs/**]\n"
+
+// What section 6.1 says of a field that is left out.
+func TestDefaults(t *testing.T) {
+	p, err := policy.Parse("a.yaml", []byte(least))
+	require.NoError(t, err)
+	require.Equal(t, policy.Policy{ProviderID: "a", SeedURLs: []string{"https://a.example/docs"}, AllowedPathPatterns: []string{"/docs/**"},
+		MaxDepth: 3, MaxPages: 200, RequestDelayMS: 1500, Channel: policy.Crawl, Terms: policy.Unknown}, p)
+	require.Equal(t, "a.example", p.Host())
+	require.Equal(t, "a", p.Label())
+}
+
+func TestRefused(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"unknown field", least + "max_page: 3\n", `a.yaml: line 4: unknown field "max_page"`},
+		{"unknown selector field", least + "custom_selectors:\n  contents: x\n", `a.yaml: line 5: unknown field "contents"`},
+		{"no YAML", "a: [", "a.yaml: line 1:"},
+		{"empty", "# nothing yet\n", "a.yaml: is empty"},
+		{"two documents", least + "---\n" + least, "a.yaml: holds 2 YAML documents"},
+		{"wrong type", least + "max_depth: deep\n", "a.yaml: line 4: "},
+		{"no id", "seed_urls: [https://a.example/]\nallowed_path_patterns: [/**]\n", "a.yaml:1: provider_id: "},
+		{"id with a slash", strings.Replace(least, "id: a", "id: a/b", 1), `a.yaml:1: provider_id: "a/b" is none`},
+		{"depth 0", least + "max_depth: 0\n", "a.yaml:4: max_depth: 0 is outside 1 to 5"},
+		{"depth 6", least + "max_depth: 6\n", "a.yaml:4: max_depth: 6 is outside 1 to 5"},
+		{"half a depth", least + "max_depth: 2.5\n", "a.yaml:4: max_depth: 2.5 is no whole number"},
+		{"half a page", least + "max_pages: 0.5\n", "a.yaml:4: max_pages: 0.5 is no whole number"},
+		{"a fraction of a delay", least + "request_delay_ms: 1500.5\n", "a.yaml:4: request_delay_ms: 1500.5 is no whole number"},
+		{"pages 0", least + "max_pages: 0\n", "a.yaml:4: max_pages: 0 is outside 1 to 500"},
+		{"pages 501", least + "max_pages: 501\n", "a.yaml:4: max_pages: 501 is outside 1 to 500"},
+		{"delay 999", least + "request_delay_ms: 999\n", "a.yaml:4: request_delay_ms: 999 is outside 1000 to 5000"},
+		{"delay 5001", least + "request_delay_ms: 5001\n", "a.yaml:4: request_delay_ms: 5001 is outside 1000 to 5000"},
+		{"no seed", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls: []\n", "a.yaml:3: seed_urls: the list is empty"},
+		{"seed without host", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls: [docs]\n", `a.yaml:3: seed_urls[0]: "docs" is no URL`},
+		{"seed by ftp", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls: [ftp://a.example/]\n", `seed_urls[0]: "ftp://a.example/"; use https`},
+		{"two hosts", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls:\n  - https://a.example/\n  - https://b.example/\n", `a.yaml:5: seed_urls[1]: "https://b.example/" is on another host`},
+		{"sitemap elsewhere", least + "sitemap_url: https://b.example/sitemap.xml\n", "a.yaml:4: sitemap_url: "},
+		{"empty allow list", "provider_id: a\nseed_urls: [https://a.example/]\nallowed_path_patterns: []\n", "a.yaml:3: allowed_path_patterns: the list is empty"},
+		{"pattern without slash", least + "blocked_path_patterns: [docs/x]\n", `a.yaml:4: blocked_path_patterns[0]: "docs/x" matches no path`},
+		{"bad glob", least + "blocked_path_patterns:\n  - /a/**\n  - '/docs/['\n", "a.yaml:6: blocked_path_patterns[1]: "},
+		{"bad selector", least + "custom_selectors:\n  content: 'article['\n", "a.yaml:5: custom_selectors.content: "},
+		{"bad removal", least + "custom_selectors:\n  remove: [.a, '>>']\n", "a.yaml:5: custom_selectors.remove[1]: "},
+		{"channel", least + "channel: both\n", `a.yaml:4: channel: "both"; use context7 or crawl`},
+		{"terms", least + "tos: fine\n", `a.yaml:4: tos: "fine"; use allowed, prohibited or unknown`},
+		{"terms without a date", least + "tos: allowed\n", "tos_checked: missing"},
+		{"bad date", least + "tos: allowed\ntos_checked: 2026-02-30\n", `a.yaml:5: tos_checked: "2026-02-30" is no date`},
+		{"unknown block", least + "allow_personal: [wiki]\n", `a.yaml:4: allow_personal[0]: "wiki"; use blog, community, forum, profile, users`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := policy.Parse("a.yaml", []byte(tt.text))
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+// Every fault of every file is told at once.
+func TestLoadTellsAll(t *testing.T) {
+	_, err := policy.Load(fstest.MapFS{
+		"a.yaml":    {Data: []byte(least + "max_depth: 9\nmax_pages: 0\n")},
+		"b.yml":     {Data: []byte(least + "x: 1\n")},
+		"c.yaml":    {Data: []byte(least)},
+		"d.yaml":    {Data: []byte(least)},
+		"README.md": {Data: []byte("no policy")},
+	})
+	require.EqualError(t, err, "a.yaml:4: max_depth: 9 is outside 1 to 5\na.yaml:5: max_pages: 0 is outside 1 to 500\n"+
+		"b.yml: line 4: unknown field \"x\"\nd.yaml: provider_id \"a\" is taken by c.yaml; give each provider its own")
+	_, err = policy.Load(fstest.MapFS{})
+	require.ErrorContains(t, err, "there is no *.yaml file")
+	_, err = policy.Load(os.DirFS("/nowhere"))
+	require.ErrorContains(t, err, "reading the policies")
+}
+
+// What may hold personal data is out until a policy lifts it by name.
+func TestPersonalBlocks(t *testing.T) {
+	open := "provider_id: a\nseed_urls: [https://a.example/]\nallowed_path_patterns: ['/**']\nblocked_path_patterns: [/own/**]\n"
+	p, err := policy.Parse("a.yaml", []byte(open))
+	require.NoError(t, err)
+	lifted, err := policy.Parse("a.yaml", []byte(open+"allow_personal: [blog, users]\n"))
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		path         string
+		block        string // the default block's name, "own" for the policy's
+		in, ifLifted bool
+	}{
+		{"/docs/api", "", true, true},
+		{"/docs/api/users", "", true, true}, // an API's users are no persons
+		{"/blog", "blog", false, true},
+		{"/docs/blog/2026", "blog", false, true},
+		{"/forum/t/1", "forum", false, false},
+		{"/community", "community", false, false},
+		{"/profile/jane", "profile", false, false},
+		{"/users/jane", "users", false, true},
+		{"/@jane/x", "users", false, true},
+		{"/own/x", "own", false, false},
+	} {
+		pattern, in := p.Scope().Rule(tt.path)
+		require.Equal(t, tt.in, in, tt.path)
+		if tt.block == "own" {
+			require.Equal(t, "", p.Personal(pattern))
+		} else {
+			require.Equal(t, tt.block, p.Personal(pattern), tt.path)
+		}
+		require.Equal(t, tt.ifLifted, lifted.Scope().In(tt.path), tt.path)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(least))
+	f.Add([]byte(least + "custom_selectors:\n  content: main\n  remove: [.a]\nsitemap_url: null\n"))
+	f.Add([]byte("seed_urls: &a [*a]\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := policy.Parse("f.yaml", text)
+		if err == nil && (p.Host() == "" || len(p.AllowedPathPatterns) == 0) {
+			t.Errorf("%q was taken as %+v", text, p)
+		}
+	})
+}

@@ -1,0 +1,250 @@
+// Package article reads news articles from web pages: title, body, time,
+// authors. It knows no publisher: JSON-LD, Open Graph, the time element and
+// heuristics over the page's blocks decide, and a publisher's own selectors come
+// first where they are given. It is pure: no network, no clock, no logging.
+package article
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/charset"
+)
+
+// Article is what a page says. An absent field is empty, an absent time zero.
+type Article struct {
+	Title     string    `json:"title"`
+	Body      string    `json:"body"` // paragraphs, one a line
+	Published time.Time `json:"published,omitzero"`
+	Modified  time.Time `json:"modified,omitzero"`
+	Authors   []string  `json:"authors,omitempty"`
+	Language  string    `json:"language,omitempty"`  // of the html element: BCP 47
+	Canonical string    `json:"canonical,omitempty"` // link rel=canonical, else og:url, as written
+	Section   string    `json:"section,omitempty"`
+	Paywalled bool      `json:"paywalled,omitempty"` // the page says that its article is not free: what it shows is a beginning or a note
+}
+
+// Rules are what a publisher's parser adds to the defaults. The zero value is
+// good for most pages.
+type Rules struct {
+	// Title, Body, Published are CSS selectors that are asked before the
+	// defaults; Body's matches are put together in the document's order.
+	Title, Body, Published string
+	// Remove are CSS selectors of what is dropped from the body.
+	Remove []string
+	// Drop are regular expressions; a line of the body that one matches is left out.
+	Drop []string
+	// Site is the publisher's name as its titles end with it.
+	Site string
+	// Zone is where times without an offset are; nil: UTC.
+	Zone *time.Location
+}
+
+// ErrTooDeep says that a page's elements are nested over 512 deep: no author's doing.
+var ErrTooDeep = errors.New("the page's elements are nested too deep")
+
+// Page is a parsed page. It is not safe for concurrent use.
+type Page struct {
+	Root *html.Node // what strip takes out is gone: scripts, styles, menus, pictures, comments
+
+	head     *html.Node
+	body     *html.Node
+	lang     string
+	title    string
+	meta     map[string]string // by name, property or itemprop, in small letters; the first counts
+	links    map[string]string // by rel
+	headings []*html.Node      // h1
+	times    []*html.Node      // time elements and itemprop=datePublished
+	ld       linked
+}
+
+// Parse reads an HTML page. contentType is the Content-Type header, for its
+// charset. The error is ErrTooDeep or a body whose encoding cannot be decoded.
+func Parse(body []byte, contentType string) (*Page, error) {
+	text, _, err := charset.Decode(body, contentType)
+	if err != nil {
+		return nil, fmt.Errorf("reading the page: %w", err)
+	}
+	text, scripts := strip(text)
+	root, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		return nil, errors.Join(ErrTooDeep, fmt.Errorf("parsing the page: %w", err))
+	}
+	p := &Page{Root: root, meta: map[string]string{}, links: map[string]string{}}
+	p.survey(root)
+	p.ld = readLinked(scripts)
+	return p, nil
+}
+
+// Extract is Parse and Article in one.
+func Extract(body []byte, contentType string, r Rules) (Article, error) {
+	p, err := Parse(body, contentType)
+	if err != nil {
+		return Article{}, err
+	}
+	return p.Article(r)
+}
+
+// Article reads the page by rules; the error is a selector or an expression
+// that is malformed.
+func (p *Page) Article(r Rules) (Article, error) {
+	c, err := r.Compile()
+	if err != nil {
+		return Article{}, err
+	}
+	return p.Read(c), nil
+}
+
+// Read reads the page by rules that were compiled before.
+func (p *Page) Read(c *Compiled) Article {
+	a := Article{
+		Title:     p.titleBy(c),
+		Authors:   p.authors(),
+		Language:  p.lang,
+		Canonical: cmp.Or(p.links["canonical"], p.meta["og:url"]),
+		Section:   cmp.Or(p.meta["article:section"], p.ld.section),
+	}
+	a.Paywalled = p.ld.paid || strings.EqualFold(p.meta["article:content_tier"], "locked")
+	a.Published, a.Modified = p.published(c), p.modified(c)
+	a.Body = p.bodyBy(c, a.Title)
+	return a
+}
+
+// Select gives the texts of what a selector finds, each on one line, for
+// publishers' own parsers.
+func (p *Page) Select(m cascadia.Matcher) []string {
+	var out []string
+	for _, n := range cascadia.QueryAll(p.Root, m) {
+		if t := line(n); t != "" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Meta is the content of the first meta element of this name, property or
+// itemprop, "" for none.
+func (p *Page) Meta(name string) string { return p.meta[strings.ToLower(name)] }
+
+// most is how many headings and times of a page are looked at.
+const most = 500
+
+// survey collects in one walk what lies about the page.
+func (p *Page) survey(n *html.Node) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type != html.ElementNode {
+			continue
+		}
+		switch c.DataAtom {
+		case atom.Html:
+			p.lang = strings.TrimSpace(attr(c, "lang"))
+		case atom.Head:
+			p.head = c
+		case atom.Body:
+			p.body = c
+		case atom.Title:
+			if p.title == "" && c.Namespace == "" {
+				p.title = line(c)
+			}
+		case atom.Meta:
+			p.metaElement(c)
+		case atom.Link:
+			if rel := strings.ToLower(attr(c, "rel")); rel != "" && p.links[rel] == "" {
+				p.links[rel] = strings.TrimSpace(attr(c, "href"))
+			}
+		case atom.H1:
+			if len(p.headings) < most {
+				p.headings = append(p.headings, c)
+			}
+		case atom.Time:
+			if len(p.times) < most {
+				p.times = append(p.times, c)
+			}
+		default:
+			if prop := attr(c, "itemprop"); prop != "" && strings.Contains(prop, "datePublished") && len(p.times) < most {
+				p.times = append(p.times, c)
+			}
+		}
+		p.survey(c)
+	}
+}
+
+func (p *Page) metaElement(n *html.Node) {
+	content := strings.TrimSpace(attr(n, "content"))
+	if content == "" {
+		return
+	}
+	for _, key := range []string{"property", "name", "itemprop", "http-equiv"} {
+		for name := range strings.FieldsSeq(strings.ToLower(attr(n, key))) {
+			if _, taken := p.meta[name]; !taken {
+				p.meta[name] = content
+			}
+		}
+	}
+}
+
+func (p *Page) authors() []string {
+	if len(p.ld.authors) > 0 {
+		return p.ld.authors
+	}
+	for _, name := range []string{"author", "article:author", "dable:author", "byl", "parsely-author", "dc.creator"} {
+		if v := p.meta[name]; v != "" && !strings.Contains(v, "://") {
+			return []string{strings.Join(strings.Fields(v), " ")}
+		}
+	}
+	return nil
+}
+
+func attr(n *html.Node, key string) string {
+	for i := range n.Attr {
+		if n.Attr[i].Key == key {
+			return n.Attr[i].Val
+		}
+	}
+	return ""
+}
+
+// Text is the text below n on one line.
+func Text(n *html.Node) string { return line(n) }
+
+// line is the text below n on one line.
+func line(n *html.Node) string {
+	var b strings.Builder
+	var add func(*html.Node)
+	add = func(n *html.Node) {
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			switch {
+			case c.Type == html.TextNode:
+				b.WriteString(c.Data)
+			case c.DataAtom == atom.Br:
+				b.WriteByte(' ')
+			default:
+				add(c)
+			}
+		}
+	}
+	add(n)
+	return collapse(b.String())
+}
+
+// collapse writes every run of space as one, and none at the ends.
+func collapse(s string) string {
+	s = strings.TrimSpace(s)
+	space := true
+	for i, c := range s {
+		is := unicode.IsSpace(c)
+		if is && (space || c != ' ' || i == 0) {
+			return strings.Join(strings.Fields(s), " ")
+		}
+		space = is
+	}
+	return s // most texts are well set already
+}

@@ -1,0 +1,326 @@
+package article_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/transforms/parse/article"
+)
+
+var seoul = time.FixedZone("KST", 9*3600)
+
+const prose = `<p>The first paragraph of the demo article is long enough to count as prose, and ends as sentences do.</p>
+<p>A second paragraph of the demo article follows it, which has as much to say as the first one had.</p>`
+
+const proseText = "The first paragraph of the demo article is long enough to count as prose, and ends as sentences do.\n" +
+	"A second paragraph of the demo article follows it, which has as much to say as the first one had."
+
+func read(t *testing.T, page string, r article.Rules) article.Article {
+	t.Helper()
+	a, err := article.Extract([]byte(page), "text/html; charset=utf-8", r)
+	require.NoError(t, err)
+	return a
+}
+
+// og:title, then the title element without the site's name, then h1.
+func TestTitleOrder(t *testing.T) {
+	for _, c := range []struct {
+		name, head, body, want string
+		rules                  article.Rules
+	}{
+		{"og:title is first", `<meta property="og:title" content="From OG"><title>From title | Demo Daily</title>`, `<h1>From h1</h1>`, "From OG", article.Rules{}},
+		{"og:title loses the site's name too", `<meta property="og:title" content="A headline - 매일경제"><meta property="og:site_name" content="매일경제">`, ``, "A headline", article.Rules{}},
+		{"title without the site's name", `<title>A headline of the day | Demo Daily</title>`, `<h1>Other words</h1>`, "A headline of the day", article.Rules{}},
+		{"the publisher's name", `<title>Up - down - Demo Daily of Some Long Named Place</title>`, ``, "Up - down", article.Rules{Site: "Demo Daily of Some Long Named Place"}},
+		{"a dash of the headline's own stays", `<title>Up - and a rather long way down again - Demo</title>`, `<h1>Up - and a rather long way down again</h1>`, "Up - and a rather long way down again", article.Rules{}},
+		{"h1", ``, `<h1> From <b>h1</b></h1>`, "From h1", article.Rules{}},
+		{"the publisher's selector", `<meta property="og:title" content="From OG">`, `<h2 class="t">Own</h2>`, "Own", article.Rules{Title: "h2.t"}},
+	} {
+		got := read(t, "<html><head>"+c.head+"</head><body>"+c.body+prose+"</body></html>", c.rules)
+		assert.Equal(t, c.want, got.Title, c.name)
+	}
+}
+
+// article:published_time, then time elements, then JSON-LD, then visible text.
+func TestPublishedOrder(t *testing.T) {
+	const ld = `<script type="application/ld+json">{"@type":"NewsArticle","datePublished":"2024-05-03T03:00:00+09:00"}</script>`
+	for _, c := range []struct {
+		name, head, body, want string
+		rules                  article.Rules
+	}{
+		{"meta is first", `<meta property="article:published_time" content="2024-05-01T10:00:00+09:00">` + ld, `<article><time datetime="2024-05-02T10:00:00Z">x</time></article>`, "2024-05-01T01:00:00Z", article.Rules{}},
+		{"a time element that says it is the publication's", ld, `<time itemprop="datePublished" datetime="2024-05-02T10:00:00Z">x</time>`, "2024-05-02T10:00:00Z", article.Rules{}},
+		{"JSON-LD, where the time element may be another's", ld, `<article><time datetime="2020-05-02T10:00:00Z">x</time></article>`, "2024-05-02T18:00:00Z", article.Rules{}},
+		{"a time element in the article", ``, `<article><time datetime="2024-05-02 10:00">x</time></article>`, "2024-05-02T01:00:00Z", article.Rules{Zone: seoul}},
+		{"visible text, in the publisher's zone", ``, `<div class="info">입력 : 2024.05.03 오후 2:24</div>`, "2024-05-03T05:24:00Z", article.Rules{Zone: seoul}},
+		{"none", ``, ``, "0001-01-01T00:00:00Z", article.Rules{}},
+		{"the publisher's selector", `<meta property="article:published_time" content="2024-05-01T10:00:00Z">`, `<b class="d">2024-06-07 08:09:10</b>`, "2024-06-06T23:09:10Z", article.Rules{Published: "b.d", Zone: seoul}},
+	} {
+		got := read(t, "<html><head>"+c.head+"</head><body>"+c.body+prose+"</body></html>", c.rules)
+		assert.Equal(t, c.want, got.Published.UTC().Format(time.RFC3339), c.name)
+	}
+}
+
+func TestParseTime(t *testing.T) {
+	for in, want := range map[string]string{
+		"2024-05-03T14:24:11+09:00":              "2024-05-03T05:24:11Z",
+		"2024-05-03 14:24:11":                    "2024-05-03T05:24:11Z",
+		"2024-05-03T14:24":                       "2024-05-03T05:24:00Z",
+		"2024-05-03":                             "2024-05-02T15:00:00Z",
+		"20240503142411":                         "2024-05-03T05:24:11Z",
+		"2024.05.03. 14:24":                      "2024-05-03T05:24:00Z",
+		"입력 2024.5.3 오전 12:05":                   "2024-05-02T15:05:00Z",
+		"기사입력 :[ 2018-08-25 15:24 ]":             "2018-08-25T06:24:00Z",
+		"2024년 5월 3일 14시 24분":                    "2024-05-03T05:24:00Z",
+		"2024年5月3日 14:24":                        "2024-05-03T05:24:00Z",
+		"Fri, 03 May 2024 14:24:00 +0000":        "2024-05-03T14:24:00Z",
+		"3 May 2024":                             "2024-05-02T15:00:00Z",
+		"May 3, 2024 2:24 pm":                    "2024-05-03T05:24:00Z",
+		"03.05.2024, 14:24 Uhr":                  "2024-05-03T05:24:00Z",
+		"1714717451":                             "2024-05-03T06:24:11Z",
+		"Fri May 03 14:24:00 KST 2024":           "2024-05-03T05:24:00Z",
+		"2026-11-22 오전 9:15":                     "2026-11-22T00:15:00Z",
+		"2026-11-22(일) 오후 1:15:30":               "2026-11-22T04:15:30Z",
+		"2026년 11월 22일 오후 1시 5분":                 "2026-11-22T04:05:00Z",
+		"2026년 11월 22일 (일) 밤 11시":                "2026-11-22T14:00:00Z",
+		"2026.11.22. 낮 12시 30분":                  "2026-11-22T03:30:00Z",
+		"2026.11.22. 오전 12:05":                   "2026-11-21T15:05:00Z",
+		"2026년 11월 22일 3시간 전":                    "2026-11-21T15:00:00Z",
+		"26.11.22 13:05":                         "2026-11-22T04:05:00Z",
+		"입력 '26-11-22 오후 1:05":                   "2026-11-22T04:05:00Z",
+		"26/11/22 (일) 13:05:06":                  "2026-11-22T04:05:06Z",
+		"26.11.22":                               "",
+		"v26.11.22.13:05":                        "",
+		"2026-11-22 9:15 오후 늦게":                  "2026-11-22T12:15:00Z",
+		"2026-11-22 9:15, 내일 오후 3시에 이어진다":        "2026-11-22T00:15:00Z",
+		"30 février 2024":                        "",
+		"2024-13-41":                             "",
+		"0001-01-01T00:00:00Z":                   "",
+		"nothing of the kind, but 12 long words": "",
+		"":                                       "",
+	} {
+		got, ok := article.ParseTime(in, seoul)
+		assert.Equal(t, want != "", ok, in)
+		if want != "" {
+			assert.Equal(t, want, got.UTC().Format(time.RFC3339), in)
+		}
+	}
+}
+
+// Elsewhere a date of three short numbers is not the year's first.
+func TestShortYear(t *testing.T) {
+	at, ok := article.ParseTime("26.11.22 13:05", time.UTC)
+	assert.False(t, ok, "%v", at)
+	at, ok = article.ParseTime("입력 26.11.22 13:05", time.UTC)
+	assert.True(t, ok)
+	assert.Equal(t, "2026-11-22T13:05:00Z", at.Format(time.RFC3339))
+}
+
+// Of several visible times the publication's counts, in whatever order they
+// stand and however they are marked up.
+func TestVisibleTimes(t *testing.T) {
+	for _, body := range []string{
+		`<p>수정 2026.11.22 14:00 입력 2026.11.22 09:15</p>`,
+		`<p>입력 2026.11.22 09:15 | 수정 2026.11.22 14:00</p>`,
+		`<p>입력 2026-11-22 오전 9:15 수정 2026-11-22 오후 2:00</p>`,
+		`<p>2026.11.22 14:00 수정 | 2026.11.22 09:15 입력</p>`,
+		`<span>최종수정 2026.11.22 14:00</span><span>기사입력 2026.11.22 09:15</span>`,
+		`<dl><dt>수정</dt><dd>2026.11.22. 14:00</dd><dt>입력</dt><dd>2026.11.22. 09:15</dd></dl>`,
+		`<ul><li><em>업데이트</em> 2026.11.22 14:00</li><li>2026.11.22 09:15</li></ul>`,
+		`<p>Updated: 2026-11-22 14:00</p><p>Published: 2026-11-22 09:15</p>`,
+		`<article><p>수정 <time datetime="2026-11-22T14:00:00+09:00">2시간 전</time></p><p>입력 <time datetime="2026-11-22T09:15:00+09:00">오늘</time></p></article>`,
+		`<article><time class="date-modified">2026-11-22 14:00</time><time>2026-11-22 09:15</time></article>`,
+		`<p>2026년 11월 22일 오전 9시 15분</p>`,
+	} {
+		got := read(t, "<html><body>"+body+prose+"</body></html>", article.Rules{Zone: seoul})
+		assert.Equal(t, "2026-11-22T09:15:00+09:00", got.Published.In(seoul).Format(time.RFC3339), body)
+	}
+	got := read(t, `<body><p>수정 2026.11.22 14:00</p>`+prose+prose+prose+prose+prose+prose+prose+`<p>입력 2020.01.02 03:04</p></body>`, article.Rules{Zone: seoul})
+	assert.Equal(t, "2026-11-22T14:00:00+09:00", got.Published.In(seoul).Format(time.RFC3339), "a modification's, rather than what stands far from it")
+	got = read(t, `<div class=d>수정 2026.11.22 14:00 / 입력 2026.11.22 09:15</div>`+prose, article.Rules{Zone: seoul, Published: ".d"})
+	assert.Equal(t, "2026-11-22T09:15:00+09:00", got.Published.In(seoul).Format(time.RFC3339), "a publisher's selector")
+}
+
+// Lines about advertisements, reporters and copyright go; sentences about them stay.
+func TestCleaning(t *testing.T) {
+	lines := []struct {
+		text string
+		kept bool
+	}{
+		{"한국은행은 3일 기준금리를 동결했다고 밝혔다. 시장은 이를 예상하고 있었다는 반응이다.", true},
+		{"광고", false},
+		{"[광고]", false},
+		{"ADVERTISEMENT", false},
+		{"정부는 광고 시장을 키우는 대책을 내놓았다.", true},
+		{"홍길동 기자 gildong@mk.example", false},
+		{"[홍길동 기자]", false},
+		{"/뉴욕=홍길동 특파원", false},
+		{"(서울=연합뉴스) 홍길동 기자 = 한국은행이 3일 기준금리를 동결했다고 밝혔다.", true},
+		{"gildong@mk.example", false},
+		{"[ⓒ 매일경제 & mk.co.kr, 무단 전재, 재배포 및 AI학습 이용 금지]", false},
+		{"저작권자 ⓒ 데모신문, 무단전재 및 재배포 금지", false},
+		{"Copyright © 2024 Demo Daily. All rights reserved.", false},
+		{"국회는 저작권법 개정안을 통과시켰다.", true},
+		{"[사진=연합뉴스]", false},
+		{"▶ 네이버에서 데모신문 구독하기", false},
+		{"The bank said on Friday that it would keep its rate where it is for now.", true},
+	}
+	var page, want []string
+	for _, l := range lines {
+		page = append(page, "<p>"+l.text+"</p>")
+		if l.kept {
+			want = append(want, l.text)
+		}
+	}
+	got := read(t, `<html><body><article>`+strings.Join(page, "\n")+`</article></body></html>`, article.Rules{})
+	assert.Equal(t, want, strings.Split(got.Body, "\n"))
+
+	got = read(t, `<html><body><article><p>한국은행은 3일 기준금리를 동결했다고 밝혔다. 시장은 이를 예상하고 있었다. 홍길동 기자 gildong@mk.example</p></article></body></html>`, article.Rules{})
+	assert.Equal(t, "한국은행은 3일 기준금리를 동결했다고 밝혔다. 시장은 이를 예상하고 있었다.", got.Body, "an address at a paragraph's end")
+}
+
+func TestBody(t *testing.T) {
+	for _, c := range []struct {
+		name, page, want string
+		rules            article.Rules
+	}{
+		{"article", `<nav><p>A menu that is long enough to count as prose if menus were ever prose at all.</p></nav><article><h1>T</h1>` + prose + `</article>`, proseText, article.Rules{}},
+		{"the publisher's selector before all", `<article>` + prose + `</article><div id="own">한 줄<br><br>두 줄</div>`, "한 줄\n두 줄", article.Rules{Body: "#own"}},
+		{"an empty selector falls back", `<article>` + prose + `</article>`, proseText, article.Rules{Body: "#gone"}},
+		{"what is removed", `<div id="own"><p>한 줄</p><p class="x">버릴 줄</p></div>`, "한 줄", article.Rules{Body: "#own", Remove: []string{".x"}}},
+		{"what a line's expression drops", `<div id="own"><p>한 줄</p><p>데모 특집 보기</p></div>`, "한 줄", article.Rules{Body: "#own", Drop: []string{"^데모 특집"}}},
+		{"cards and comments are left out", `<div><h1>T</h1>` + prose + `<div class="related-news"><p>Another story altogether that has nothing to do with the one above, in a whole sentence.</p></div>
+			<div id="comments"><p>I have read better articles than this one, says a reader who writes in sentences.</p></div></div>`, proseText, article.Rules{}},
+		{"scripts are no text, though they hold tags", `<article>` + prose + `<script>document.write("<p>no</p>")</script><style>p{}</style><!-- <p>no</p> --></article>`, proseText, article.Rules{}},
+		{"a picture's text with a > in it ends at its quotes", `<article><p>Before it <img src=a alt="if a > b, <b>then</b>" class="x">after it, in one sentence that is as long as prose has to be.</p></article>`,
+			"Before it after it, in one sentence that is as long as prose has to be.", article.Rules{}},
+		{"JSON-LD, where scripts fill the page", `<script type="application/ld+json">{"@graph":[{"@type":["NewsArticle"],"articleBody":"` + strings.ReplaceAll(proseText, "\n", `\n`) + `"}]}</script><div id="app"></div>`, proseText, article.Rules{}},
+		{"a link that holds a custom element", `<article>` + prose + `<p>The third says where <a href=x>the <x-y>old</x-y> report</a> is to be found, and who wrote it last year.</p></article>`,
+			proseText + "\nThe third says where the old report is to be found, and who wrote it last year.", article.Rules{}},
+		{"a line of links within a custom element", `<article>` + prose + `<p><a href=x><x-y>Another headline of another article</x-y> and its section</a></p></article>`, proseText, article.Rules{}},
+		{"nothing", `<div></div>`, "", article.Rules{}},
+	} {
+		got := read(t, "<html><body>"+c.page+"</body></html>", c.rules)
+		assert.Equal(t, c.want, got.Body, c.name)
+	}
+}
+
+func TestMetadata(t *testing.T) {
+	got := read(t, `<html lang="ko"><head><link rel=stylesheet href=/a.css><LINK REL="CANONICAL" HREF="https://demo.example/a/1"><meta property="article:section" content="경제">
+		<script type="application/ld+json">{"@type":"NewsArticle","author":[{"@type":"Person","name":"홍길동"},{"name":"홍길동"},{"name":"임꺽정"}],"dateModified":"2024-05-03T15:00:00+09:00"}</script></head><body></body></html>`, article.Rules{})
+	assert.Equal(t, "ko", got.Language)
+	assert.Equal(t, "https://demo.example/a/1", got.Canonical)
+	assert.Equal(t, "경제", got.Section)
+	assert.Equal(t, []string{"홍길동", "임꺽정"}, got.Authors)
+	assert.Equal(t, "2024-05-03T06:00:00Z", got.Modified.UTC().Format(time.RFC3339))
+}
+
+// What the page's markup says of its being free; a note that asks to subscribe is
+// no article.
+func TestPaywalled(t *testing.T) {
+	for said, want := range map[string]bool{
+		`{"@type":"NewsArticle","isAccessibleForFree":false}`:                                                                 true,
+		`{"@type":"NewsArticle","isAccessibleForFree":"False"}`:                                                               true,
+		`{"@type":"NewsArticle","isAccessibleForFree":"http://schema.org/False"}`:                                             true,
+		`{"@type":"WebPage","isAccessibleForFree":false}`:                                                                     true,
+		`[{"@type":"WebPage","isAccessibleForFree":false},{"@type":"NewsArticle","isAccessibleForFree":"true"}]`:              false,
+		`{"@type":"NewsArticle","isAccessibleForFree":true,"hasPart":{"@type":"WebPageElement","isAccessibleForFree":false}}`: false,
+		`{"@type":"NewsArticle","isAccessibleForFree":"sometimes"}`:                                                           false,
+		`{"@type":"NewsArticle"}`:                       false,
+		`{"@type":"Event","isAccessibleForFree":false}`: false,
+	} {
+		got := read(t, `<script type="application/ld+json">`+said+`</script><article>`+prose+`</article>`, article.Rules{})
+		assert.Equal(t, want, got.Paywalled, said)
+	}
+	assert.True(t, read(t, `<meta property="article:content_tier" content="locked">`+prose, article.Rules{}).Paywalled)
+	assert.False(t, read(t, `<meta property="article:content_tier" content="metered">`+prose, article.Rules{}).Paywalled)
+}
+
+func TestRulesAreChecked(t *testing.T) {
+	for _, r := range []article.Rules{{Title: "h1["}, {Body: ">>"}, {Published: "a:nope"}, {Remove: []string{"p)"}}, {Drop: []string{"("}}} {
+		_, err := r.Compile()
+		assert.Error(t, err, "%+v", r)
+	}
+}
+
+// What is not closed, nested without end, or no HTML at all, is read somehow
+// and quickly.
+func FuzzExtract(f *testing.F) {
+	f.Add([]byte(`<script type="application/ld+json">{"@type":"NewsArticle"`))
+	f.Add([]byte(`<article><p>` + prose + `<!-- <script></article>`))
+	f.Add([]byte("\xff\xfe<\x00p\x00>\x00"))
+	f.Add([]byte(`<meta charset=euc-kr><title>` + "\xb0\xa1" + `</title><time datetime="2024-05-03">`))
+	f.Add([]byte(`<article><p>` + prose + `<a href=x>one <x-y>two</x-y> three</a><ul><li><a href=x>four<div>five</div></a></ul></article>`))
+	f.Fuzz(extract)
+}
+
+// pieces are what pages are made of: tags of every kind that the reader tells
+// apart, and text of several lengths.
+var pieces = strings.Split(`<a href=x>|</a>|<x-y>|</x-y>|<p>|</p>|<div>|</div>|<span>|</span>|<br>|<li>|</li>|<ul>|</ul>|<table>|<tr>|<td>|</td>|</table>|<h2>|</h2>|<article>|</article>|<main>|`+
+	`<section class="related-news">|</section>|<div class="article-body">|<div id="content" itemprop="articleBody">|<time datetime="2024-05-03">|</time>|<blockquote>|<address>|</address>|<details>|<center>|<dl>|<dt>|<dd>|`+
+	`<svg>|<math>|<mi>|<foreignObject>|<template>|<select>|<form>|<button>|<script>|</script>|<!--|-->|<title>|</title>|<meta property="og:description" content="A word. ">|<plaintext>|<b>|<i>|</b>|<frameset>|`+
+	`A word. | 금리 동결했다. |수정 |입력 |Updated: |2026.11.22 09:15|26.11.22 13:05 |2026년 11월 22일 오후 1시 5분|<dd class="date-modified">|The first paragraph of the demo article is long enough to count as prose, and ends as sentences do.|&nbsp;|`+"\v|\x00|\n", "|")
+
+// Pages of such pieces in every order: mutated text alone hardly ever makes a tag.
+func FuzzPieces(f *testing.F) {
+	f.Add([]byte("\x00\x02\x03\x01"))
+	f.Add([]byte("\x16\x04\x39\x05\x04\x00\x38\x01\x39\x05\x17"))
+	f.Add([]byte("\x1b\x39\x09\x0c\x00\x38\x0d\x07"))
+	f.Fuzz(func(t *testing.T, order []byte) {
+		var page strings.Builder
+		for _, i := range order {
+			page.WriteString(pieces[int(i)%len(pieces)])
+		}
+		extract(t, []byte(page.String()))
+	})
+}
+
+// extract reads a page with the default rules and with a publisher's.
+func extract(t *testing.T, page []byte) {
+	for _, rules := range []article.Rules{{Zone: seoul}, {Zone: seoul, Body: "div, x-y", Title: "h2", Published: "time, li", Remove: []string{"td", "b"}}} {
+		a, err := article.Extract(page, "", rules)
+		if err != nil {
+			return
+		}
+		for l := range strings.SplitSeq(a.Body, "\n") {
+			if l != strings.TrimSpace(l) || l == "" && a.Body != "" {
+				t.Fatalf("a line of %q is not trimmed", a.Body)
+			}
+		}
+	}
+}
+
+// Nesting that no author writes costs no more than the page is long.
+func TestHostilePages(t *testing.T) {
+	for name, page := range map[string]string{
+		"spans in spans":  strings.Repeat(strings.Repeat("<span>", 400)+"x"+strings.Repeat("</span>", 400), 800),
+		"lists in lists":  strings.Repeat(strings.Repeat("<ul><li>", 150)+"<a href=x>x</a>"+strings.Repeat("</ul>", 150), 600),
+		"open scripts":    strings.Repeat("<script>", 100_000),
+		"open comments":   strings.Repeat("<!--", 200_000),
+		"line breaks":     strings.Repeat("<br> ", 200_000),
+		"divs with names": strings.Repeat(`<div class="related-news share comments">x`, 450) + strings.Repeat("y ", 100_000),
+	} {
+		begin := time.Now()
+		_, err := article.Extract([]byte(page), "text/html; charset=utf-8", article.Rules{})
+		if err != nil {
+			require.ErrorIs(t, err, article.ErrTooDeep, name)
+		}
+		t.Logf("%s: %d kB in %v", name, len(page)>>10, time.Since(begin))
+		assert.Less(t, time.Since(begin), 30*time.Second, name)
+	}
+}
+
+func FuzzParseTime(f *testing.F) {
+	f.Add("2024-05-03T14:24:11+09:00")
+	f.Add("입력 2024.5.3 오전 12:05")
+	f.Add("30 février 2024 25:61")
+	f.Fuzz(func(t *testing.T, s string) {
+		if at, ok := article.ParseTime(s, seoul); ok && (at.Year() < 1979 || at.Year() > 2100) {
+			t.Fatalf("%q is %v", s, at)
+		}
+	})
+}

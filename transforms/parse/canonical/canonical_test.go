@@ -1,0 +1,258 @@
+package canonical_test
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
+)
+
+func key(t *testing.T, raw string, keep ...string) string {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatalf("parsing %q: %v", raw, err)
+	}
+	k, err := canonical.Key(u, keep)
+	if err != nil {
+		t.Fatalf("key of %q: %v", raw, err)
+	}
+	return k
+}
+
+// TestKey has the nine rows of CPA-001 section 3.3 first, then what appendix A
+// and the decoding rule of the specification add.
+func TestKey(t *testing.T) {
+	f := func(in, want string, keep ...string) {
+		t.Helper()
+		got := key(t, in, keep...)
+		if got != want {
+			t.Errorf("%q with %q: %q, want %q", in, keep, got, want)
+		}
+		if again := key(t, got, keep...); again != got {
+			t.Errorf("%q: its key %q has the key %q", in, got, again)
+		}
+	}
+	f("http://docs.stripe.com/api", "https://docs.stripe.com/api")
+	f("https://docs.stripe.com/api/", "https://docs.stripe.com/api")
+	f("https://docs.stripe.com/api?utm_source=nav", "https://docs.stripe.com/api")
+	f("https://docs.stripe.com/api#overview", "https://docs.stripe.com/api")
+	f("https://www.docs.stripe.com/api", "https://docs.stripe.com/api")
+	f("https://docs.stripe.com//api///charges", "https://docs.stripe.com/api/charges")
+	f("https://docs.stripe.com/api/%E4%B8%AD", "https://docs.stripe.com/api/中")
+	f("https://Docs.Stripe.COM/api", "https://docs.stripe.com/api")
+	f("https://docs.stripe.com:443/api", "https://docs.stripe.com/api")
+
+	f("https://docs.stripe.com", "https://docs.stripe.com/")
+	f("https://docs.stripe.com/", "https://docs.stripe.com/")
+	f("https://docs.stripe.com//", "https://docs.stripe.com/")
+	f("https://docs.stripe.com/api///", "https://docs.stripe.com/api")
+	f("http://docs.stripe.com:80/api", "https://docs.stripe.com/api")
+	f("http://docs.stripe.com:443/api", "https://docs.stripe.com/api")
+	f("https://docs.stripe.com:8443/api", "https://docs.stripe.com:8443/api")
+	f("http://docs.stripe.com:8080/api", "https://docs.stripe.com:8080/api")
+	f("https://WWW.stripe.com/API", "https://stripe.com/API")
+	f("https://www.com/a", "https://www.com/a")
+	f("https://www2.stripe.com/a", "https://www2.stripe.com/a")
+	f("https://docs.stripe.com./a", "https://docs.stripe.com/a")
+	f("https://me:secret@docs.stripe.com/a", "https://docs.stripe.com/a")
+	f("http://[::1]:8080/a/", "https://[::1]:8080/a")
+	f("https://e.com/a/./b/../c", "https://e.com/a/c")
+	f("https://e.com/a/%2e%2E/c", "https://e.com/c")
+	f("https://e.com/../../c", "https://e.com/c")
+	f("https://e.com/a/..", "https://e.com/")
+
+	f("https://e.com/%41%7e%2d%2E%5f", "https://e.com/A~-._")
+	f("https://e.com/a%2fb%3fc%23d%25e", "https://e.com/a%2Fb%3Fc%23d%25e")
+	f("https://e.com/a%2541", "https://e.com/a%2541")
+	f("https://e.com/a%20b%22", "https://e.com/a%20b%22")
+	f("https://e.com/%ED%95%9C%EA%B8%80", "https://e.com/한글")
+	f("https://e.com/한글", "https://e.com/한글")
+	f("https://e.com/%ED%95x%FF%C0%AF", "https://e.com/%ED%95x%FF%C0%AF")
+	f("https://e.com/%E2%80%A8%C2%A0%EF%BF%BD", "https://e.com/%E2%80%A8%C2%A0�")
+	f("https://e.com/a;b=1@c,d", "https://e.com/a;b=1@c,d")
+
+	f("https://e.com/a?b=2&a=1&utm_source=x", "https://e.com/a?a=1&b=2", "a", "b")
+	f("https://e.com/a?v=2&v=1", "https://e.com/a?v=2&v=1", "v")
+	f("https://e.com/a?other=1", "https://e.com/a", "v")
+	f("https://e.com/a?q=%ed%95%9c+x&q&%zz=1", "https://e.com/a?q=%ED%95%9C+x&q", "q")
+	f("https://e.com/a?q=100%", "https://e.com/a?q=100%25", "q")
+	f("https://e.com/a?idxno=12&utm_medium=rss&fbclid=x&ref=main", "https://e.com/a?idxno=12", "*")
+	f("https://e.com/a?ref=main", "https://e.com/a?ref=main", "ref")
+}
+
+func TestKeyRefuses(t *testing.T) {
+	for in, want := range map[string]error{
+		"mailto:a@b.com":     canonical.ErrScheme,
+		"ftp://e.com/a":      canonical.ErrScheme,
+		"/docs":              canonical.ErrScheme,
+		"https:///docs":      canonical.ErrURL,
+		"https:opaque":       canonical.ErrURL,
+		"javascript:void(0)": canonical.ErrScheme,
+	} {
+		u, err := url.Parse(in)
+		if err != nil {
+			t.Fatalf("parsing %q: %v", in, err)
+		}
+		if got, err := canonical.Key(u, nil); !errors.Is(err, want) {
+			t.Errorf("%q: %q, %v; want %v", in, got, err, want)
+		}
+	}
+}
+
+func TestPath(t *testing.T) {
+	for key, want := range map[string]string{
+		"https://e.com/":          "/",
+		"https://e.com/a/b?c=/d":  "/a/b",
+		"https://e.com/a%3Fb":     "/a%3Fb",
+		"https://[::1]:8080/docs": "/docs",
+		"https://e.com":           "/",
+	} {
+		if got := canonical.Path(key); got != want {
+			t.Errorf("%q: %q, want %q", key, got, want)
+		}
+	}
+}
+
+func TestAddress(t *testing.T) {
+	base, err := url.Parse("http://www.E.com/docs/api/index.html?lang=ko")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base.Host = strings.ToLower(base.Host)
+	f := func(href, want string, wantErr error, keep ...string) {
+		t.Helper()
+		got, err := canonical.Address(base, href, keep)
+		if !errors.Is(err, wantErr) || err == nil && got.String() != want {
+			t.Errorf("%q: %v, %v; want %q, %v", href, got, err, want, wantErr)
+		}
+	}
+	f("charges", "http://www.e.com/docs/api/charges", nil)
+	f("../guide/#top", "http://www.e.com/docs/guide/", nil)
+	f("?lang=en", "http://www.e.com/docs/api/index.html?lang=en", nil)
+	f("//cdn.e.com/x", "http://cdn.e.com/x", nil)
+	f(`\x\y`, "http://www.e.com/x/y", nil)
+	f(" \n https://E.com:443/a b\n ", "https://e.com/a%20b", nil)
+	f("https://me:pw@e.com/", "https://e.com/", nil)
+	f("a?utm_source=x&v=2&ref=y", "http://www.e.com/docs/api/a?v=2", nil)
+	f("a?ref=y&v=2", "http://www.e.com/docs/api/a?ref=y&v=2", nil, "ref")
+	f("a?utm_source=x", "http://www.e.com/docs/api/a", nil)
+	f("a%2Fb|c", "http://www.e.com/docs/api/a%2Fb%7Cc", nil)
+	f("100%", "http://www.e.com/docs/api/100%25", nil)
+	f("/한글", "http://www.e.com/%ED%95%9C%EA%B8%80", nil)
+	f("https://한국.kr/", "https://xn--3e0b707e.kr/", nil)
+	f("", "", canonical.ErrEmpty)
+	f("  ", "", canonical.ErrEmpty)
+	f("#section", "", canonical.ErrFragment)
+	f("javascript:void(0)", "", canonical.ErrScheme)
+	f("JavaScript:void(0)", "", canonical.ErrScheme)
+	f("java\nscript:void(0)", "", canonical.ErrScheme)
+	f("mailto:a@b.com", "", canonical.ErrScheme)
+	f("tel:+82", "", canonical.ErrScheme)
+	f("data:text/html,x", "", canonical.ErrScheme)
+	f("http://e.com:99999/", "", canonical.ErrURL)
+	f("http://a b/", "", canonical.ErrURL)
+	f("http://0x7f.1/", "", canonical.ErrURL)
+}
+
+// minResolved is how many rows of the url cases about resolving links are right;
+// it may only rise. Left out are rows of other schemes than http and https, and
+// those that differ by intent: fragments and user information are dropped, a
+// fragment alone is no link, IPv4 addresses must be dotted decimal.
+const minResolved = 236
+
+func TestResolveCases(t *testing.T) {
+	right := 0
+	type row struct {
+		ID, In, Base, Rule string
+		Out                *string
+	}
+	for _, r := range cases.Rows[row](t, "urls/url_cases.jsonl") {
+		if r.Rule != "resolve" && r.Rule != "whatwg" {
+			continue
+		}
+		var base *url.URL
+		if r.Base != "" {
+			var err error
+			if base, err = url.Parse(r.Base); err != nil || base.Scheme != "http" && base.Scheme != "https" {
+				continue
+			}
+		}
+		got, err := canonical.Address(base, r.In, []string{"*", "ref"})
+		if errors.Is(err, canonical.ErrScheme) || errors.Is(err, canonical.ErrFragment) || errors.Is(err, canonical.ErrEmpty) {
+			if r.Out != nil && (strings.HasPrefix(*r.Out, "http:") || strings.HasPrefix(*r.Out, "https:")) && errors.Is(err, canonical.ErrScheme) {
+				t.Errorf("%s: %q refused: %v, want %q", r.ID, r.In, err, *r.Out)
+			}
+			continue
+		}
+		var want string
+		if r.Out != nil {
+			u, err := url.Parse(*r.Out)
+			if err != nil {
+				continue // not an address that Go can fetch
+			}
+			u.Fragment, u.RawFragment, u.User = "", "", nil
+			want = strings.TrimSuffix(u.String(), "?")
+		}
+		switch {
+		case err != nil && want == "", err == nil && got.String() == want:
+			right++
+		case err != nil && strings.Contains(err.Error(), "four decimal"):
+		case strings.Contains(want, ".xn--pokxncvks"): // no Punycode to golang.org/x/net/idna
+		default:
+			t.Errorf("%s: %q on %q: %v (%v), want %q", r.ID, r.In, r.Base, got, err, want)
+		}
+	}
+	if right < minResolved {
+		t.Errorf("%d rows are right, floor %d", right, minResolved)
+	}
+	t.Logf("%d rows are right", right)
+}
+
+func TestTracking(t *testing.T) {
+	for p, want := range map[string]bool{
+		"utm_source": true, "UTM_Campaign": true, "ref": true, "gclid": true, "fbclid": true, "mc_cid": true, "NaPm": true,
+		"page": false, "reference": false, "idxno": false, "q": false, "": false, "v": false,
+	} {
+		if got := canonical.Tracking(p); got != want {
+			t.Errorf("%q: %v", p, got)
+		}
+	}
+}
+
+func FuzzAddress(f *testing.F) {
+	f.Add("https://e.com/docs/", "../a?b=c#d", "b")
+	f.Add("http://[::1]:80/%2e%2e/", `\\한국.kr:443/%ff`, "*")
+	f.Add("https://e.com/a?b", "http:x", "")
+	f.Fuzz(func(t *testing.T, rawBase, href, keep string) {
+		base, err := url.Parse(rawBase)
+		if err != nil {
+			return
+		}
+		u, err := canonical.Address(base, href, []string{keep})
+		if err != nil {
+			return
+		}
+		if u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Fragment != "" {
+			t.Fatalf("address %q of %q on %q", u, href, rawBase)
+		}
+		if base.Host != "" && strings.Contains(u.Host, base.Host) {
+			return // the base's own host is taken as it is
+		}
+		k, err := canonical.Key(u, []string{keep})
+		if err != nil {
+			t.Fatalf("key of the address %q: %v", u, err)
+		}
+		again, err := url.Parse(k)
+		if err != nil {
+			t.Fatalf("key %q of %q is no URL: %v", k, u, err)
+		}
+		if k2, err := canonical.Key(again, []string{keep}); err != nil || k2 != k {
+			t.Fatalf("key %q of %q has the key %q (%v)", k, u, k2, err)
+		}
+		canonical.Match("/{docs,a}/**", canonical.Path(k))
+	})
+}

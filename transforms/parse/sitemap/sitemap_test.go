@@ -1,0 +1,212 @@
+package sitemap_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding/unicode"
+
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
+	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
+)
+
+// minCases is a floor: it may only rise. It is all rows that are not doubtful.
+const minCases = 32
+
+// TestCases compares what the documents hold. The strict option of
+// crawler-commons, which drops URLs outside the sitemap's directory, is a
+// policy of its callers; in these rows it drops none of the counted ones.
+func TestCases(t *testing.T) {
+	right := 0
+	for _, c := range cases.Rows[struct {
+		ID, File, Kind, Doubtful string
+		URLs, Children           []string
+		NURLs                    int `json:"n_urls"`
+		NChildren                int `json:"n_children"`
+		Gzip                     bool
+	}](t, "sitemaps/cases.jsonl") {
+		if c.Doubtful != "" {
+			continue
+		}
+		body := cases.File(t, "sitemaps/"+c.File)
+		var urls []string
+		r, err := sitemap.Scan(body, func(e sitemap.Entry) bool { urls = append(urls, e.Loc); return true })
+		parsed, _ := sitemap.Parse(body, 100)
+		if c.Kind == "broken" {
+			if !errors.Is(err, sitemap.ErrNotSitemap) {
+				t.Errorf("%s: %v, want ErrNotSitemap", c.ID, err)
+				continue
+			}
+			right++
+			continue
+		}
+		want := append(slices.Clone(c.URLs), c.Children...)
+		if len(want) < c.NURLs && len(urls) == c.NURLs {
+			urls = urls[:len(want)] // long rows list their first URLs only
+		}
+		if c.Kind == "text" {
+			for i := range urls { // the row's URLs are without fragment
+				urls[i], _, _ = strings.Cut(urls[i], "#")
+			}
+		}
+		if err != nil || string(r.Kind) != c.Kind || r.Count != c.NURLs+c.NChildren || r.Unpacked != c.Gzip || r.Truncated ||
+			!slices.Equal(urls, want) || !slices.Equal(parsed.Children, c.Children) && len(c.Children)+len(parsed.Children) > 0 {
+			t.Errorf("%s: %+v %q (%v), want %s %d %q", c.ID, r, urls, err, c.Kind, c.NURLs+c.NChildren, want)
+			continue
+		}
+		right++
+	}
+	if right < minCases {
+		t.Errorf("%d rows are right, floor %d", right, minCases)
+	}
+}
+
+func TestParse(t *testing.T) {
+	f := func(body string, kind sitemap.Kind, count int, truncated bool) {
+		t.Helper()
+		r, err := sitemap.Parse([]byte(body), 10)
+		if errors.Is(err, sitemap.ErrNotSitemap) != (kind == "") || r.Kind != kind || r.Count != count || r.Truncated != truncated {
+			t.Errorf("%.200q: %+v (%v), want %s %d truncated %v", body, r, err, kind, count, truncated)
+		}
+	}
+	f("", "", 0, false)
+	f("<!DOCTYPE html><html><body>Not found</body></html>", "", 0, false)
+	f("see http://a.example/x", "", 0, false)
+	f("http://a.example/x\n\nnot a url\nhttps://a.example/y", sitemap.Text, 2, false)
+	f("<urlset/>", sitemap.URLSet, 0, false)
+	f("<urlset><url><loc>a</loc></url><url><lo", sitemap.URLSet, 2, true)
+	f("<s:urlset xmlns:s='x'><s:url a='>'/><s:url></s:url></s:urlset>", sitemap.URLSet, 2, false)
+	f("<urlset><!-- <url> --><url><![CDATA[<url>]]></url><urls/></urlset>", sitemap.URLSet, 1, false)
+	f("<urlset><url><v:video><v:url>x</v:url></v:video></url></urlset>", sitemap.URLSet, 1, false)
+	f("<urlset><url><loc>a</loc><url><loc>b</loc></urlset>", sitemap.URLSet, 2, false)
+	f("<?xml version='1.0'?><!DOCTYPE x [<!ENTITY a '<url>'>]><sitemapindex><sitemap><loc>x</loc></sitemap></sitemapindex>", sitemap.Index, 1, false)
+	f("<rdf:RDF><channel/><item/><item><link>a</link></item></rdf:RDF>", sitemap.RSS, 2, false)
+	utf16, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String("<?xml version='1.0' encoding='utf-16'?><urlset><url/></urlset>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(utf16, sitemap.URLSet, 1, false)
+	// gzip: two members make one document; a broken end counts what it held.
+	packed := pack(t, "<urlset><url/>") + pack(t, "<url/></urlset>")
+	f(packed, sitemap.URLSet, 2, false)
+	f(packed[:len(packed)-9], sitemap.URLSet, 2, true)
+	f("\x1f\x8b\x08", "", 0, true)
+}
+
+func TestScan(t *testing.T) {
+	const body = `<urlset xmlns:news="n"><url><loc> http://a.example/?a=1&amp;b=&own;2 </loc><lastmod>2026-01-02</lastmod>
+<image:image><image:loc>http://i.example/</image:loc><image:title>no</image:title></image:image>
+<news:news><news:publication><news:name>N</news:name><news:language>ko</news:language></news:publication>
+<news:publication_date>2026-01-03</news:publication_date><news:title>제목 <![CDATA[<1>]]></news:title></news:news></url><url><loc>b</loc></url></urlset>`
+	var got []sitemap.Entry
+	r, err := sitemap.Scan([]byte(body), func(e sitemap.Entry) bool { got = append(got, e); return false })
+	want := sitemap.Entry{Loc: "http://a.example/?a=1&b=2", LastMod: "2026-01-02", News: sitemap.News{Publication: "N", Language: "ko", Title: "제목 <1>", PublicationDate: "2026-01-03"}}
+	if err != nil || r.Count != 2 || len(got) != 1 || got[0] != want {
+		t.Errorf("%+v %+v (%v), want one %+v of 2", r, got, err, want)
+	}
+}
+
+// The limit is on different sitemaps: an index that repeats one must not hide
+// the others.
+func TestChildrenLimit(t *testing.T) {
+	f := func(limit int, want []string, named ...string) {
+		t.Helper()
+		body := "<sitemapindex>"
+		for _, n := range named {
+			body += "<sitemap><loc>" + n + "</loc></sitemap>"
+		}
+		r, err := sitemap.Parse([]byte(body+"<sitemap/></sitemapindex>"), limit)
+		if err != nil || r.Count != len(named)+1 || !slices.Equal(r.Children, want) {
+			t.Errorf("at most %d of %q: %+v (%v), want %d with children %q", limit, named, r, err, len(named)+1, want)
+		}
+	}
+	f(0, nil, "a", "b")
+	f(1, []string{"a"}, "a", "b")
+	f(2, []string{"a", "b"}, "a", "a", " a ", "b", "c")
+	f(9, []string{"b", "a"}, "b", "a", "b", "a")
+}
+
+func TestUnpack(t *testing.T) {
+	bomb := pack(t, strings.Repeat("x", 1<<20))
+	out, unpacked, truncated, err := sitemap.Unpack([]byte(bomb), 1000)
+	if len(out) != 1000 || !unpacked || !truncated || err != nil {
+		t.Errorf("%d bytes, unpacked %v, truncated %v, %v; want 1000 of a cut gzip", len(out), unpacked, truncated, err)
+	}
+	out, unpacked, truncated, err = sitemap.Unpack([]byte("plain"), 1)
+	if string(out) != "plain" || unpacked || truncated || err != nil {
+		t.Errorf("%q, unpacked %v, truncated %v, %v; want the body as it was", out, unpacked, truncated, err)
+	}
+}
+
+// A file that is gzip by its content, from Scrapy's tests.
+func TestUnpackCases(t *testing.T) {
+	files := 0
+	for _, c := range cases.Rows[struct {
+		ID, Kind, File string
+		Plain          string `json:"plain_sha256"`
+	}](t, "charset/cases.jsonl") {
+		if c.Kind != "gzip-file" {
+			continue
+		}
+		files++
+		out, unpacked, truncated, err := sitemap.Unpack(cases.File(t, "charset/"+c.File), sitemap.MaxUnpacked)
+		if sum := fmt.Sprintf("%x", sha256.Sum256(out)); sum != c.Plain || !unpacked || truncated || err != nil {
+			t.Errorf("%s: %d bytes with SHA-256 %s, unpacked %v, truncated %v, %v; want %s", c.ID, len(out), sum, unpacked, truncated, err, c.Plain)
+		}
+	}
+	if files < 1 {
+		t.Error("no row was read")
+	}
+}
+
+func pack(t testing.TB, s string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(s)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func BenchmarkParse(b *testing.B) {
+	var body bytes.Buffer
+	body.WriteString("<urlset>")
+	for i := range 50_000 {
+		fmt.Fprintf(&body, "<url><loc>https://www.example.com/articles/%d</loc><lastmod>2026-01-02T03:04:05Z</lastmod></url>\n", i)
+	}
+	body.WriteString("</urlset>")
+	b.SetBytes(int64(body.Len()))
+	for b.Loop() {
+		if r, err := sitemap.Parse(body.Bytes(), 0); err != nil || r.Count != 50_000 {
+			b.Fatal(r, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("<?xml?><!DOCTYPE a [<!ENTITY b 'c'>]><a:urlset><a:url><loc>&b;<![CDATA[x]]></loc></a:url></a:urlset>"))
+	f.Add([]byte("<feed><entry><link href='x'/></entry></feed>"))
+	f.Add([]byte("http://a.example/\n"))
+	f.Add([]byte("\x1f\x8b\x08\x00"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := sitemap.Parse(body, 2)
+		if (err == nil) != (r.Kind != "") || err != nil && r.Count != 0 || len(r.Children) > min(2, r.Count) {
+			t.Errorf("%+v with %v", r, err)
+		}
+		visited := 0
+		s, err := sitemap.Scan(body, func(sitemap.Entry) bool { visited++; return true })
+		if s.Count != r.Count || err == nil && visited != s.Count {
+			t.Errorf("visited %d, counted %d and %d (%v)", visited, s.Count, r.Count, err)
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package yamltext_test
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
+)
+
+type shelf struct {
+	Name  string   `yaml:"name"`
+	Books []string `yaml:"books"`
+	Sizes struct {
+		Height int `yaml:"height"`
+	} `yaml:"sizes"`
+}
+
+func TestStrict(t *testing.T) {
+	for name, tt := range map[string]struct{ text, says string }{
+		"whole":        {"name: a\nbooks: [x]\nsizes: {height: 2}\n", ""},
+		"empty":        {"", ""},
+		"comment only": {"# nothing\n", ""},
+		"unknown key":  {"name: a\nbook: x\n", `line 2: unknown field "book"`},
+		"key twice":    {"name: a\nname: b\n", `line 2: mapping key "name" already defined at [1:1]`},
+		"no YAML":      {"name: [", "line 1: sequence end token ']' not found"},
+		"wrong type":   {"sizes: {height: tall}", "line 1: cannot unmarshal string into Go struct field shelf.Sizes of type int"},
+		"issue 735":    {"books: !00\n000000", yamltext.ErrMalformed.Error() + " (runtime error: invalid memory address or nil pointer dereference)"},
+	} {
+		var s shelf
+		err := yamltext.Strict([]byte(tt.text), &s)
+		if tt.says == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.EqualError(t, err, tt.says, name)
+	}
+	s := shelf{Name: "kept"}
+	for _, nothing := range []string{"", "\n", "# nothing\n"} {
+		require.NoError(t, yamltext.Strict([]byte(nothing), &s))
+		require.Equal(t, "kept", s.Name, "%q", nothing)
+	}
+}
+
+func TestNodesStayAsWritten(t *testing.T) {
+	var v map[string]ast.Node
+	require.NoError(t, yamltext.Decode([]byte("category: 007\n"), &v))
+	require.Equal(t, "007", v["category"].GetToken().Value)
+
+	file, err := yamltext.Parse([]byte("b: 1\na: {d: x, c: y}\n"))
+	require.NoError(t, err)
+	m, err := yamltext.Ordered(file.Docs[0].Body)
+	require.NoError(t, err)
+	require.Equal(t, []any{"b", "a"}, []any{m[0].Key, m[1].Key})
+}
+
+func FuzzStrict(f *testing.F) {
+	f.Add([]byte("name: a\nbooks: [x]\nsizes: {height: 2}\n"))
+	f.Add([]byte("books: !00\n000000"))
+	f.Add([]byte("books: &a [*a]\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var s shelf
+		_ = yamltext.Strict(text, &s) // any answer but a panic
+		if file, err := yamltext.Parse(text); err == nil && len(file.Docs) > 0 && file.Docs[0].Body != nil {
+			_, _ = yamltext.Ordered(file.Docs[0].Body)
+		}
+		var v map[string]ast.Node
+		_ = yamltext.Decode(text, &v)
+	})
+}
+
+func TestFiles(t *testing.T) {
+	names, err := yamltext.Files(fstest.MapFS{"b.yml": {}, "a.yaml": {}, "c.yaml": {}, "d.yaml.bak": {}, "x/e.yaml": {}, "README.md": {}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a.yaml", "b.yml", "c.yaml"}, names)
+}

@@ -1,0 +1,358 @@
+package domain
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
+)
+
+func TestFromURL(t *testing.T) {
+	f := func(raw, hostname, id string) {
+		t.Helper()
+		d, err := FromURL(raw, "SG")
+		if err != nil {
+			t.Errorf("FromURL(%q): %v", raw, err)
+			return
+		}
+		if d.Hostname != hostname || d.ID != id || d.InputURL != raw || d.Country != "SG" {
+			t.Errorf("FromURL(%q) = %+v, want hostname %q and id %q", raw, d, hostname, id)
+		}
+		if want := d.Authority + ":sg:" + d.Registrable; d.ID != want {
+			t.Errorf("FromURL(%q): id %q, but its parts make %q", raw, d.ID, want)
+		}
+		if !ValidID(d.ID) {
+			t.Errorf("FromURL(%q): id %q is not valid", raw, d.ID)
+		}
+	}
+	f("https://www.mom.gov.sg/newsroom", "mom.gov.sg", "gov:sg:mom.gov.sg")
+	f("https://a.b.mom.gov.sg", "a.b.mom.gov.sg", "gov:sg:mom.gov.sg")
+	// www. and public suffixes
+	f("https://www.gov.uk/x", "www.gov.uk", "gov:sg:www.gov.uk")
+	f("https://www.gov.sg/", "www.gov.sg", "gov:sg:www.gov.sg")
+	f("https://www.www.gov.uk/", "www.gov.uk", "gov:sg:www.gov.uk")
+	f("https://gov.sg/", "gov.sg", "gov:sg:gov.sg")
+	f("https://www.com/", "www.com", "com:sg:www.com")
+	f("https://www.ck/", "www.ck", "other:sg:www.ck")
+	f("https://www.www.com/", "www.com", "com:sg:www.com")
+	f("https://www.blogspot.com/", "www.blogspot.com", "com:sg:www.blogspot.com")
+	f("https://amazonaws.com/", "amazonaws.com", "com:sg:amazonaws.com") // parent of private rules only
+	f("https://www2.example.com/", "www2.example.com", "com:sg:example.com")
+	// as people write them
+	f("  HTTPS://User:p%40ss@WWW.Example.COM:8443/Path?q=@x#y \n", "example.com", "com:sg:example.com")
+	f("example.com/path", "example.com", "com:sg:example.com")
+	f("example.com:8080/path", "example.com", "com:sg:example.com")
+	f("example.com/a@b", "example.com", "com:sg:example.com")
+	f("example.com?to=a@b.com", "example.com", "com:sg:example.com")
+	f("//example.com/path", "example.com", "com:sg:example.com")
+	f("http:/example.com", "example.com", "com:sg:example.com")
+	f(`http:\\example.com\path`, "example.com", "com:sg:example.com")
+	f("https:example.com", "example.com", "com:sg:example.com")
+	f("ftp://ftp.example.org/pub", "ftp.example.org", "org:sg:example.org")
+	f("https://example.com.", "example.com", "com:sg:example.com")
+	f("https://example.com:/", "example.com", "com:sg:example.com")
+	f("https://exam\nple.com/", "example.com", "com:sg:example.com")
+	f("\ufeffhttps://example.com", "example.com", "com:sg:example.com")
+	f("https://under_score.example.com/", "under_score.example.com", "com:sg:example.com")
+	f("https://r3---sn-abc.example.com/", "r3---sn-abc.example.com", "com:sg:example.com")
+	// IDN, UTS 46 non-transitional
+	f("https://www.Bücher.example.de/", "xn--bcher-kva.example.de", "other:sg:example.de")
+	f("https://faß.de", "xn--fa-hia.de", "other:sg:xn--fa-hia.de")
+	f("https://한국.한국/", "xn--3e0b707e.xn--3e0b707e", "other:sg:xn--3e0b707e.xn--3e0b707e")
+	f("https://食狮.公司.cn", "xn--85x722f.xn--55qx5d.cn", "com:sg:xn--85x722f.xn--55qx5d.cn")
+	f("https://XN--BCHER-KVA.de", "xn--bcher-kva.de", "other:sg:xn--bcher-kva.de")
+	f("https://example。com。/", "example.com", "com:sg:example.com")
+	f("https://b%C3%BCcher.de/", "xn--bcher-kva.de", "other:sg:xn--bcher-kva.de")
+}
+
+func TestFromURLRefuses(t *testing.T) {
+	f := func(raw string, want error) {
+		t.Helper()
+		if d, err := FromURL(raw, "sg"); !errors.Is(err, want) {
+			t.Errorf("FromURL(%q) = %+v, %v, want %v", raw, d, err, want)
+		}
+	}
+	f("", ErrNoHost)
+	f(" \t", ErrNoHost)
+	f("https://", ErrNoHost)
+	f("https:///path", ErrNoHost)
+	f("https://:80/", ErrNoHost)
+	f("https://./", ErrNoHost)
+	f("/path/only", ErrNoHost)
+	f("?q", ErrNoHost)
+	f("mailto:someone@example.com", ErrNoHost)
+	f("someone@example.com", ErrNoHost)
+	f("javascript:void(0)", ErrNoHost)
+	f("urn:isbn:123", ErrNoHost)
+	f("file:///etc/hosts", ErrNoHost)
+	f("http://127.0.0.1/", ErrIP)
+	f("http://127.1/", ErrIP)
+	f("http://0x7f.0.0.0x1/", ErrIP)
+	f("http://2130706433/", ErrIP)
+	f("http://[::1]:80/", ErrIP)
+	f("http://::1/", ErrIP)
+	f("http://1.2.3.4.:80", ErrIP)
+	f("http://１２７.０.０.１/", ErrIP)
+	f("http://[nonsense]/", ErrBadHost)
+	f("http://localhost/", ErrSingleLabel)
+	f("localhost:8080", ErrSingleLabel)
+	f("com", ErrSingleLabel)
+	f("https://https://example.com", ErrSingleLabel)
+	f("http://shop.test/", ErrUnlisted)
+	f("http://printer.local/", ErrUnlisted)
+	f("http://api.internal/", ErrUnlisted)
+	f("http://a..example.com/", ErrBadHost)
+	f("http://.example.com/", ErrBadHost)
+	f("http://exa mple.com/", ErrBadHost)
+	f("http://example.com:99999/", ErrBadHost)
+	f("http://example.com:80a/", ErrBadHost)
+	f("http://-example.com/", ErrBadHost)
+	f("http://example-.com/", ErrBadHost)
+	f("http://under_score.com/", ErrBadHost)
+	f("http://xn--a.com/", ErrBadHost)
+	f("http://\xff\xfe.com/", ErrBadHost)
+	f("http://exam%zzple.com/", ErrBadHost)
+	f("http://exam%2Fple.com/", ErrBadHost)
+	f("http://"+strings.Repeat("a", 64)+".com/", ErrBadHost)
+	f("http://"+strings.Repeat("a.", 130)+"com/", ErrBadHost)
+	for _, country := range []string{"", "s", "sgp", "s1", "한"} {
+		if _, err := FromURL("https://example.com", country); !errors.Is(err, ErrCountry) {
+			t.Errorf("country %q: %v, want ErrCountry", country, err)
+		}
+	}
+}
+
+func TestFromRecord(t *testing.T) {
+	f := func(raw, normalized, id, wantID, wantHost, wantCountry string, wantNotes ...Note) {
+		t.Helper()
+		d, notes, err := FromRecord(raw, normalized, id, "kr")
+		if err != nil {
+			t.Errorf("FromRecord(%q, %q, %q): %v", raw, normalized, id, err)
+			return
+		}
+		if d.ID != wantID || d.Hostname != wantHost || d.Country != wantCountry || d.InputURL != raw ||
+			!strings.HasSuffix(d.ID, ":"+d.Registrable) || !strings.HasPrefix(d.ID, d.Authority+":") {
+			t.Errorf("FromRecord(%q, %q, %q) = %+v", raw, normalized, id, d)
+		}
+		if !slices.Equal(notes, wantNotes) {
+			t.Errorf("FromRecord(%q, %q, %q) notes %q, want %q", raw, normalized, id, notes, wantNotes)
+		}
+	}
+	const mom = "gov:sg:mom.gov.sg"
+	f("https://www.mom.gov.sg/newsroom", "mom.gov.sg", mom, mom, "mom.gov.sg", "SG")
+	f("https://mom.gov.sg", "", mom, mom, "mom.gov.sg", "SG")
+	f("https://www.news.mom.gov.sg/", "mom.gov.sg", mom, mom, "news.mom.gov.sg", "SG")
+	f("https://www.gov.uk/", "www.gov.uk", "gov:gb:www.gov.uk", "gov:gb:www.gov.uk", "www.gov.uk", "GB")
+	f("https://www.gov.uk/", "gov.uk", "gov:gb:gov.uk", "gov:gb:gov.uk", "www.gov.uk", "GB")
+	f("https://www.s3.amazonaws.com/", "", "com:us:amazonaws.com", "com:us:amazonaws.com", "www.s3.amazonaws.com", "US")
+	// the authority of a valid id is kept, whatever the table says
+	f("https://mom.gov.sg", "mom.gov.sg", "com:sg:mom.gov.sg", "com:sg:mom.gov.sg", "mom.gov.sg", "SG")
+	f("https://mom.gov.sg", "www.mom.gov.sg", mom, mom, "mom.gov.sg", "SG", NoteDomainDisagrees)
+	f("https://www.example.com/", "mom.gov.sg", mom, mom, "example.com", "SG", NoteURLDisagrees)
+	f("https://xmom.gov.sg/", "mom.gov.sg", mom, mom, "xmom.gov.sg", "SG", NoteURLDisagrees)
+	f("mailto:a@mom.gov.sg", "mom.gov.sg", mom, mom, "mom.gov.sg", "SG", NoteURLUnusable)
+	// without a valid id: from the URL and the partition's country
+	f("https://www.moh.gov.sg/", "", "", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR")
+	f("https://www.moh.gov.sg/", "moh.gov.sg", "", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR")
+	f("https://www.moh.gov.sg/", "www.moh.gov.sg", "", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR", NoteDomainDisagrees)
+	f("https://moh.gov.sg/", "moh.gov.sg", "GOV:SG:moh.gov.sg", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR", NoteInvalidID)
+	f("https://moh.gov.sg/", "x", "gov:sg:www.moh.gov.sg", "gov:kr:moh.gov.sg", "moh.gov.sg", "KR", NoteInvalidID, NoteDomainDisagrees)
+
+	for _, c := range []struct {
+		raw, id string
+		want    error
+	}{
+		{"", mom, ErrNoHost}, // raw_url must be there
+		{"http://10.0.0.1/", "gov:sg:10.0.0.1", ErrIP},
+		{"http://a.test/", "other:sg:a.test", ErrUnlisted},
+		{"http://localhost/", "", ErrSingleLabel},
+	} {
+		if _, _, err := FromRecord(c.raw, "", c.id, "sg"); !errors.Is(err, c.want) {
+			t.Errorf("FromRecord(%q, %q): %v, want %v", c.raw, c.id, err, c.want)
+		}
+	}
+	if _, _, err := FromRecord("https://a.com", "", "", "Singapore"); !errors.Is(err, ErrCountry) {
+		t.Errorf("bad country: %v", err)
+	}
+	if d, _, err := FromRecord("https://mom.gov.sg", "", mom, "Singapore"); err != nil || d.ID != mom {
+		t.Errorf("a valid id needs no country: %v, %v", d, err)
+	}
+}
+
+func TestParseID(t *testing.T) {
+	for _, id := range []string{"gov:sg:mom.gov.sg", "edu:kr:snu.ac.kr", "org:us:wikipedia.org", "com:us:a.blogspot.com",
+		"other:de:xn--bcher-kva.de", "gov:gb:www.gov.uk", "gov:sg:gov.sg"} {
+		authority, cc, host, err := ParseID(id)
+		if err != nil || authority+":"+cc+":"+host != id || !ValidID(id) {
+			t.Errorf("ParseID(%q) = %q, %q, %q, %v", id, authority, cc, host, err)
+		}
+	}
+	for _, id := range []string{"", ":", "::", "gov", "gov:sg", "gov:sg:", "gov:sg:sg", "mil:sg:a.com", "Gov:sg:a.com", "gov:SG:a.com",
+		"gov:sgp:a.com", "gov:s:a.com", "gov:sg:A.com", "gov:sg:a.com.", "gov:sg:.a.com", "gov:sg:a..com", "gov:sg:b.a.com",
+		"gov:sg:www.a.com", "gov:sg:1.2.3.4", "gov:sg:[::1]", "gov:sg:a.test", "gov:sg:a.com:80", "gov:sg:a.com/", " gov:sg:a.com",
+		"gov:sg:a.com ", "gov:sg:bücher.de", "gov:sg:xn--a.com", "gov:sg:a_b.com", "gov:sg:-a.com", "gov:sg:a-.com"} {
+		if _, _, _, err := ParseID(id); !errors.Is(err, ErrID) || ValidID(id) {
+			t.Errorf("ParseID(%q): %v, want ErrID", id, err)
+		}
+	}
+}
+
+func TestAuthority(t *testing.T) {
+	f := func(want string, domains ...string) {
+		t.Helper()
+		for _, d := range domains {
+			if got := Authority(d); got != want {
+				t.Errorf("Authority(%q) = %q, want %q", d, got, want)
+			}
+		}
+	}
+	f("gov", "nasa.gov", "mom.gov.sg", "moef.go.kr", "sat.gob.mx", "impots.gouv.fr", "health.govt.nz", "army.mil", "mnd.mil.kr",
+		"bmf.gv.at", "dfo.gc.ca", "meti.go.jp", "gub.uy", "health.vic.gov.au", "rio.ac.gov.br", "www.gov.uk", "gov.sg",
+		"xn--85x722f.xn--mxtq1m.hk")
+	f("edu", "mit.edu", "snu.ac.kr", "ox.ac.uk", "nus.edu.sg", "x.k12.ma.us", "x.k12.co.us", "x.sch.uk", "x.nsw.edu.au")
+	f("org", "wikipedia.org", "kbs.or.kr", "x.org.uk", "x.eu.org")
+	f("com", "example.com", "naver.co.kr", "bbc.co.uk", "a.com.sg", "a.blogspot.com", "x.com.co")
+	f("other", "example.net", "example.kr", "x.ac", "x.co", "x.co.it", "x.or.it", "x.go.it", "x.co.us", "a.github.io", "who.int", "x.re.kr")
+}
+
+// The table may only name what the public suffix list has.
+func TestAuthorityTableIsOnTheList(t *testing.T) {
+	for suffix := range bySuffix {
+		if got, icann := publicsuffix.PublicSuffix("x." + suffix); got != suffix || !icann {
+			t.Errorf("%q is not a suffix of the list's ICANN section (that has %q)", suffix, got)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	d, err := FromURL("https://www.mom.gov.sg/newsroom", "sg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// printf gov:sg:mom.gov.sg | sha256sum
+	want := `{"input_url":"https://www.mom.gov.sg/newsroom","hostname":"mom.gov.sg","registrable_domain":"mom.gov.sg",` +
+		`"authority":"gov","country":"SG","domain_id":"gov:sg:mom.gov.sg","domain_hash":"0b3f7d4bbbbe9f4660351fc2b9b8b868da060c3f2cb26461fde5ea1f52e9e8ef"}`
+	if string(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	var back Domain
+	if err := json.Unmarshal(got, &back); err != nil || back != d {
+		t.Errorf("read back %+v, %v", back, err)
+	}
+}
+
+func readCases(t *testing.T) [][]string {
+	t.Helper()
+	var rows [][]string
+	for line := range strings.Lines(string(cases.File(t, "psl/psl_cases.tsv"))) {
+		if row := strings.Split(strings.TrimRight(line, "\n"), "\t"); line[0] != '#' && len(row) >= 3 {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+func TestPublicSuffixListCases(t *testing.T) {
+	// Where our rules ask for something else than the row, row by row.
+	differs := map[string]string{
+		"example.example all":     "an unlisted top-level name is refused, the list's tests let it stand",
+		"b.example.example all":   "the same",
+		"a.b.example.example all": "the same",
+	}
+	seen := 0
+	for _, row := range readCases(t) {
+		host, want, section := row[0], row[1], row[2]
+		seen++
+		if ascii, err := lookup.ToASCII(want); err == nil {
+			want = ascii
+		}
+		got, err := Registrable(host)
+		if err != nil {
+			got = "null"
+		}
+		if reason, named := differs[host+" "+section]; named {
+			if got == want {
+				t.Errorf("%s: agrees now, take it off the list (%s)", host, reason)
+			}
+			continue
+		}
+		// A public suffix of two or more labels stands for itself here; the list's tests say null.
+		if want == "null" && err == nil {
+			if suffix, _ := publicsuffix.PublicSuffix(got); suffix == got && strings.Contains(got, ".") {
+				continue
+			}
+		}
+		// An icann row leaves the private section out, we use both: below a private suffix ours is the longer.
+		if _, icann := publicsuffix.PublicSuffix(got); section == "icann" && !icann && err == nil {
+			if got != want && !strings.HasSuffix(got, "."+want) {
+				t.Errorf("%s: got %s, which does not lie in %s", host, got, want)
+			}
+			continue
+		}
+		if got != want {
+			t.Errorf("%s (%s): got %s (%v), want %s", host, section, got, err, want)
+		}
+	}
+	if seen < 460 {
+		t.Errorf("only %d cases read", seen)
+	}
+}
+
+func FuzzFromRecord(f *testing.F) {
+	f.Add("https://www.mom.gov.sg/newsroom", "mom.gov.sg", "gov:sg:mom.gov.sg", "sg")
+	f.Add("example.com:80/path", "", "", "KR")
+	f.Add("http:\\\\u@食狮.公司.cn.:8080?x", "x", "gov:sg:xn--85x722f.xn--55qx5d.cn", "cn")
+	f.Add("//[::1]", "", "other:sg:1.2.3.4", "us")
+	f.Add("https://www.gov.uk%2e", "", "", "gb")
+	f.Fuzz(func(t *testing.T, raw, normalized, id, country string) {
+		d, _, err := FromRecord(raw, normalized, id, country)
+		if err != nil {
+			return
+		}
+		if ValidID(id) && d.ID != id {
+			t.Fatalf("valid id %q became %q", id, d.ID)
+		}
+		authority, cc, host, err := ParseID(d.ID)
+		if err != nil || authority != d.Authority || !strings.EqualFold(cc, d.Country) || host != d.Registrable {
+			t.Fatalf("%+v does not parse back: %v", d, err)
+		}
+		if again, err := Registrable(d.Registrable); err != nil || again != d.Registrable {
+			t.Fatalf("registrable %q becomes %q, %v", d.Registrable, again, err)
+		}
+		if folded, err := foldHost(d.Hostname); err != nil || folded != d.Hostname {
+			t.Fatalf("hostname %q folds to %q, %v", d.Hostname, folded, err)
+		}
+		if d.ID != id {
+			if again, err := FromURL("https://"+d.Hostname+"/", cc); err != nil || again.ID != d.ID {
+				t.Fatalf("%q gave %q, its own hostname gives %q, %v", raw, d.ID, again.ID, err)
+			}
+		}
+	})
+}
+
+func BenchmarkFromRecord(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := FromRecord("https://www.mom.gov.sg/newsroom", "mom.gov.sg", "gov:sg:mom.gov.sg", "sg"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkFromURL(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := FromURL("https://www.mom.gov.sg/newsroom", "sg"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

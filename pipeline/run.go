@@ -456,10 +456,10 @@ func (ses *session) conclude(ctx context.Context, run ledger.Run, out outcome) (
 		state, result = ledger.Failed, errCutShort
 	case total.Counts[ledger.LanesLost] > 0:
 		state, result = ledger.Failed, errLanesLost
-	case total.KeptNothing(run.Job):
-		state, result = ledger.Failed, ledger.KeptNothingError(ctx, s, run.Job, run.RunID)
-	case total.Unmet(run.Job):
-		state, result = ledger.Failed, ledger.UnmetError(ctx, s, run.Job, run.RunID)
+	default:
+		if err := total.Unmet(ctx, s, run.Job, run.RunID); err != nil {
+			state, result = ledger.Failed, err
+		}
 	}
 	if err := store.Sync(ctx, s); err != nil { // first: a run that is done is kept
 		return fail(err)

@@ -83,11 +83,10 @@ func asynchronous(ctx context.Context, s store.Store, r Run, c Control) (Run, er
 		return over(Cancelled, t.WrittenAt, nil)
 	case ended && t.Counts[LanesLost] > 0:
 		return over(Failed, t.WrittenAt, errors.New("lanes lost their leases; the same command does what they left"))
-	case ended && t.KeptNothing(r.Job):
-		return over(Failed, t.WrittenAt, KeptNothingError(ctx, s, r.Job, r.RunID))
-	case ended && t.Unmet(r.Job):
-		return over(Failed, t.WrittenAt, UnmetError(ctx, s, r.Job, r.RunID))
 	case ended:
+		if err := t.Unmet(ctx, s, r.Job, r.RunID); err != nil {
+			return over(Failed, t.WrittenAt, err)
+		}
 		return over(Done, t.WrittenAt, nil)
 	case c.Action == ActionPause:
 		r.State = Paused

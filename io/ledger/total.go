@@ -52,54 +52,72 @@ const (
 	WorkersStopped = "workers_stopped" // processes that stopped the run for a reason of their own
 )
 
-// keeping names what a job is for: the count of what it could keep, and the
-// dead letters of what its store did not take.
-var keeping = map[string]struct{ kept, letter string }{
-	"seed":    {"domains_collected", "store_failed"},
-	"migrate": {"files_verified", "copy_failed"},
+// purpose is what a job's runs are for: when a run that came to its end missed
+// it, which dead letters say why, and how that is told of those.
+type purpose struct {
+	missed func(Tally) bool
+	why    func(DeadLetter) bool
+	enough int // so many of them are read, 0: all
+	tell   func(whys []error) error
 }
 
-// KeptNothing says that a run of the job came to its end and could not keep
-// anything of what it was for: it has failed.
-func (t Tally) KeptNothing(job string) bool {
-	k, ok := keeping[job]
-	return ok && t.DeadLetters[k.letter] > 0 && t.Counts[k.kept] == 0
+var purposes = map[string]purpose{
+	"seed":    toKeep("domains_collected", "store_failed"),
+	"migrate": toKeep("files_verified", "copy_failed"),
+	"catalog": {
+		// A site on hold brings nothing until a person has mended its file.
+		missed: func(t Tally) bool {
+			return t.Counts["sites_held"] > 0 || t.Counts["sites"] > 0 && t.Counts["sites_failed"] == t.Counts["sites"]
+		},
+		why: func(d DeadLetter) bool { return d.Input.Source != "" && d.Input.URL == "" },
+		tell: func(whys []error) error {
+			if len(whys) == 0 {
+				return errors.New("no site could be crawled, or one is on hold: see the run's dead letters")
+			}
+			return errors.Join(whys...)
+		},
+	},
 }
 
-// KeptNothingError is why such a run failed, by one of its dead letters.
-func KeptNothingError(ctx context.Context, s store.Store, job, runID string) error {
-	reason := "see `dead-letters list`"
-	for d, err := range ListDeadLetters(ctx, s, job, runID) {
-		if err == nil && d.Kind == keeping[job].letter {
-			reason = "one of the reasons: " + d.Error
-			break
-		}
+// toKeep is the purpose of a job that counts what it kept under a name, and
+// leaves dead letters of a kind for what its store refused: to keep something.
+func toKeep(kept, refused string) purpose {
+	return purpose{
+		missed: func(t Tally) bool { return t.DeadLetters[refused] > 0 && t.Counts[kept] == 0 },
+		why:    func(d DeadLetter) bool { return d.Kind == refused },
+		enough: 1,
+		tell: func(whys []error) error {
+			reason := errors.New("see `dead-letters list`")
+			if len(whys) > 0 {
+				reason = fmt.Errorf("one of the reasons: %w", whys[0])
+			}
+			return fmt.Errorf("nothing that the run brought could be kept (%w): see to the store, and run the same command again, which does what is missing", reason)
+		},
 	}
-	return fmt.Errorf("nothing that the run brought could be kept (%s): see to the store, and run the same command again, which does what is missing", reason)
 }
 
-// Unmet says of a run of the job that came to its end that it failed all the
-// same: sources of it, such as a catalog's sites, could not be crawled as they should.
-func (t Tally) Unmet(job string) bool {
-	// A site that is held brings nothing until a person has mended its file.
-	return job == "catalog" && (t.Counts["sites_held"] > 0 || t.Counts["sites"] > 0 && t.Counts["sites_failed"] == t.Counts["sites"])
-}
-
-// UnmetError is why such a run failed, by the dead letters of its sources.
-func UnmetError(ctx context.Context, s store.Store, job, runID string) error {
-	var why []error
+// Unmet is why a run that came to its end has failed all the same: it did not do
+// what its job is for. It is nil where the run did.
+func (t Tally) Unmet(ctx context.Context, s store.Store, job, runID string) error {
+	p, ok := purposes[job]
+	if !ok || !p.missed(t) {
+		return nil
+	}
+	var whys []error
 	for d, err := range ListDeadLetters(ctx, s, job, runID) {
 		switch {
 		case err != nil:
-			why = append(why, err)
-		case d.Input.Source != "" && d.Input.URL == "":
-			why = append(why, fmt.Errorf("%s: %s", d.Input.Source, d.Error))
+			whys = append(whys, err)
+		case p.why(d) && d.Input.Source != "":
+			whys = append(whys, fmt.Errorf("%s: %s", d.Input.Source, d.Error))
+		case p.why(d):
+			whys = append(whys, errors.New(d.Error))
+		}
+		if p.enough > 0 && len(whys) == p.enough {
+			break
 		}
 	}
-	if len(why) == 0 {
-		return errors.New("the run did not do what it was for: see its dead letters")
-	}
-	return errors.Join(why...)
+	return p.tell(whys)
 }
 
 // Minus is what was added to o to make t, of what only sums: timings, which have

@@ -1,0 +1,128 @@
+package pipeline
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// texts gives the texts of the module's files with one of the endings, by their
+// paths from its root.
+func texts(t *testing.T, endings ...string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() {
+			if p != ".." && (strings.HasPrefix(name, ".") || name == "out" || name == "dist") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		for _, e := range endings {
+			if strings.HasSuffix(name, e) {
+				b, err := os.ReadFile(p)
+				if err != nil {
+					return err
+				}
+				files[filepath.ToSlash(strings.TrimPrefix(p, ".."+string(filepath.Separator)))] = string(b)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// documents are the pages that people read. Markdown under a package's testdata
+// is what a test expects.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	pages := texts(t, ".md")
+	for name := range pages {
+		if strings.Contains(name, "/testdata/") {
+			delete(pages, name)
+		}
+	}
+	if len(pages) < 10 {
+		t.Fatalf("found %d pages, want 10 or more: were they moved?", len(pages))
+	}
+	return pages
+}
+
+var (
+	fences    = regexp.MustCompile("(?ms)^```.*?^```$")
+	link      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading   = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	quoted    = regexp.MustCompile("`([^`\n]+)`")
+	testName  = regexp.MustCompile(`^Test[A-Z]\w*$`)
+	ourFolder = regexp.MustCompile(`^(cmd|pipeline|server|transforms|io|release|testdata|docs)/[\w./-]*$`)
+	notAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchor is the name that GitHub gives a heading.
+func anchor(text string) string {
+	return strings.ReplaceAll(notAnchor.ReplaceAllString(strings.ToLower(text), ""), " ", "-")
+}
+
+// TestDocumentsNameWhatExists finds links, tests, files and folders that pages
+// name and that are not there, or no longer.
+func TestDocumentsNameWhatExists(t *testing.T) {
+	var tests strings.Builder
+	for _, text := range texts(t, "_test.go") {
+		tests.WriteString(text)
+	}
+	pages := documents(t)
+	anchors := map[string]map[string]bool{}
+	for name, text := range pages {
+		anchors[name] = map[string]bool{"": true}
+		for _, h := range heading.FindAllStringSubmatch(fences.ReplaceAllString(text, ""), -1) {
+			anchors[name][anchor(h[1])] = true
+		}
+	}
+	named := 0
+	for name, text := range pages {
+		text = fences.ReplaceAllString(text, "")
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			file, at, _ := strings.Cut(m[1], "#")
+			target := name
+			if file != "" {
+				target = path.Join(path.Dir(name), file)
+			}
+			if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s links to %s, which is not there", name, m[1])
+			} else if have, isPage := anchors[target]; isPage && !have[at] {
+				t.Errorf("%s links to %s: %s has no such heading", name, m[1], target)
+			}
+		}
+		for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+			switch word := m[1]; {
+			case testName.MatchString(word):
+				named++
+				if !strings.Contains(tests.String(), "func "+word+"(") {
+					t.Errorf("%s names %s, and there is no such test", name, word)
+				}
+			case ourFolder.MatchString(word):
+				named++
+				if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(word))); err != nil {
+					t.Errorf("%s names %s, which is not there", name, word)
+				}
+			}
+		}
+	}
+	if named < 100 {
+		t.Errorf("the pages name %d tests and folders, want 100 or more: are they still written in backquotes?", named)
+	}
+}

@@ -103,6 +103,11 @@ type Request struct {
 	// Beside sends the request without waiting for the host's turn: for a user
 	// who asks for two requests side by side at one host. Redirects wait.
 	Beside bool
+	// Turn, when set, replaces the client's own pauses of a host: it is called
+	// before each request, redirects too, and waits until the request may be sent.
+	// Its error keeps the request from being sent and can be found in Get's. end is
+	// called when the answer is read, with nil where there is none.
+	Turn func(ctx context.Context, u *url.URL) (end func(*Response), err error)
 	// Ready, when set, is called when the turn of a request has come, before it
 	// is sent; redirects and retries too. It may wait: Timeout begins after it. A
 	// ctx that it ends keeps the request from being sent.
@@ -324,8 +329,11 @@ func (c *Client) SetLimits(concurrency int, rate float64) {
 	c.pace.set(rate)
 }
 
-// Retried counts a further try that the caller makes by a Get of its own.
+// Retried counts a further try that the caller makes by a Get or Try of its own.
 func (c *Client) Retried() { c.retries.Add(1) }
+
+// Failed counts a request whose last Try ended in an error of kind k.
+func (c *Client) Failed(k Kind) { c.failures[slices.Index(kinds[:], k)].Add(1) }
 
 // Stats returns the counters as they are.
 func (c *Client) Stats() Stats {
@@ -383,7 +391,7 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 				return nil, err
 			}
 			if try > r.Retries || !failure.retryable() {
-				c.failures[slices.Index(kinds[:], failure.Kind)].Add(1)
+				c.Failed(failure.Kind)
 				return nil, failure
 			}
 		}
@@ -392,6 +400,19 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 		}
 		c.retries.Add(1)
 	}
+}
+
+// Try sends r once, with its redirects. It is Get without its retries; whether the
+// failure is counted is the caller's to say.
+func (c *Client) Try(ctx context.Context, r Request) (*Response, error) {
+	if r.Timeout <= 0 {
+		r.Timeout = DefaultTimeout
+	}
+	if r.MaxBytes <= 0 {
+		r.MaxBytes = DefaultMaxBytes
+	}
+	resp, _, err := c.exchange(ctx, r)
+	return resp, err
 }
 
 func (c *Client) backoff(try int) time.Duration {

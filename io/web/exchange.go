@@ -94,7 +94,7 @@ func (c *Client) exchange(ctx context.Context, r Request) (_ *Response, hold tim
 // from looking into the body first; nothing of either gets onto the wire.
 var sentOnce = []string{"identity"}
 
-// notAllowed is the error of Client.Allow.
+// notAllowed is the error of Client.Allow or Request.Turn.
 type notAllowed struct{ error }
 
 func redirects(status int) bool {
@@ -135,9 +135,15 @@ func Site(u *url.URL) string {
 
 // hop sends one request when it is its turn, and reads the answer. It takes
 // the time it needed off left. The error is the transport's or ctx's.
-func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration, beside bool) (_ *Response, hold time.Duration, _ error) {
+func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration, beside bool) (resp *Response, hold time.Duration, _ error) {
 	key := Site(u)
-	if beside {
+	if r.Turn != nil {
+		end, err := r.Turn(ctx, u)
+		if err != nil {
+			return nil, 0, &notAllowed{err}
+		}
+		defer func() { end(resp) }()
+	} else if beside {
 		defer func() { c.hosts.note(key, hold) }()
 	} else {
 		turn, err := c.hosts.acquire(ctx, key)

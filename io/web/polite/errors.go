@@ -1,0 +1,71 @@
+package polite
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web"
+)
+
+// Why a request was not sent, though nothing is wrong with its host.
+var (
+	ErrStopped = errors.New("the run was stopped")
+	ErrBudget  = errors.New("the day's budget of requests is used up")
+)
+
+// DisallowedError says which line of robots.txt forbids a URL.
+type DisallowedError struct {
+	URL  string
+	Line int
+	Rule string // the line's text
+}
+
+func (e *DisallowedError) Error() string {
+	return fmt.Sprintf("robots.txt line %d: %s", e.Line, e.Rule)
+}
+
+// AbandonedError says that a site is not asked any more, and why.
+type AbandonedError struct {
+	Site       string
+	URL        string        // of the answer, empty where an earlier run had it
+	Status     int           // of the answer; 0 with a Crawl-delay
+	Pause      time.Duration // that the answer asks for, 0 for none
+	CrawlDelay time.Duration // that robots.txt asks for, 0 where it is not the reason
+	Until      time.Time     // zero: as long as this client is
+}
+
+func (e *AbandonedError) Error() string {
+	switch {
+	case e.CrawlDelay > 0:
+		return fmt.Sprintf("the robots.txt of %s asks for %v between two requests, which is more than this run waits", e.Site, e.CrawlDelay)
+	case e.Pause > 0:
+		return fmt.Sprintf("it answered %d for %s and asks for a pause of %v", e.Status, e.URL, e.Pause)
+	case e.Status > 0:
+		return fmt.Sprintf("it answered %d for %s", e.Status, e.URL)
+	}
+	return fmt.Sprintf("%s asked for a pause until %s", e.Site, e.Until.UTC().Format(time.RFC3339))
+}
+
+// RobotsError says that a robots.txt could not be had, so that nothing may be
+// asked for that it might forbid (RFC 9309 section 2.3.1.4).
+type RobotsError struct {
+	URL    string
+	Status int        // of the answer, 0 without one
+	Err    *web.Error // where there was none
+}
+
+func (e *RobotsError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("robots.txt cannot be had: %s answers with status %d", e.URL, e.Status)
+	}
+	return fmt.Sprintf("robots.txt cannot be had: %v", e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *RobotsError) Unwrap() error {
+	if e.Err == nil {
+		return nil
+	}
+	return e.Err
+}

@@ -1,0 +1,242 @@
+package polite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/robots"
+)
+
+// Robots is how a job fetches and reads robots.txt.
+type Robots struct {
+	Agent        string // the crawler's product token, or a User-Agent that begins with it
+	Accept       string
+	Timeout      time.Duration
+	MaxBytes     int64 // RFC 9309 section 2.5 asks for 500 KiB at least
+	MaxRedirects int
+	// For says at which origin the robots.txt is that rules u; nil, that none does.
+	// A nil For is u's own origin, as RFC 9309 has it.
+	For func(u *url.URL) *url.URL
+	// TTL is how long an answer holds. 0: as long as the client.
+	TTL time.Duration
+	// Retry is Policy.Retry for robots.txt. nil: it is tried once.
+	Retry Retry
+	// OnFailure says what an answer other than 2xx means, or, with status 0, a
+	// failure below HTTP. nil: what RFC 9309 says, see Standard.
+	OnFailure func(status int, kind web.Kind) Verdict
+	// SlowGap is the least gap after AllowSlowly.
+	SlowGap time.Duration
+}
+
+// Verdict is what may be asked for where there is no robots.txt to read.
+type Verdict int
+
+// The verdicts.
+const (
+	Deny        Verdict = iota // nothing
+	Allow                      // everything
+	AllowSlowly                // everything, at Robots.SlowGap at least; the answer is not kept
+)
+
+// Standard is RFC 9309 sections 2.3.1.2 to 2.3.1.4: where there is no robots.txt,
+// or too many redirects lead to it, everything is allowed; where it cannot be
+// reached, nothing is.
+func Standard(status int, kind web.Kind) Verdict {
+	if status >= 300 && status < 500 && status != 429 || kind == web.KindRedirect {
+		return Allow
+	}
+	return Deny
+}
+
+// RobotsAnswer is an answer for robots.txt as a Memory keeps it.
+type RobotsAnswer struct {
+	URL       string // that was asked for
+	FinalURL  string // after redirects; empty where there was no answer
+	Status    int
+	Kind      web.Kind // with status 0: why there was no answer
+	Body      []byte   // of a 2xx
+	Truncated bool
+	FetchedAt time.Time
+	Elapsed   time.Duration
+}
+
+// Rules are what a robots.txt says to this crawler.
+type Rules struct {
+	RobotsAnswer
+	File  *robots.File  // without rules where there is no robots.txt
+	Delay time.Duration // Crawl-delay, 0 for none
+	Slow  bool          // AllowSlowly
+	Kept  bool          // the answer is Memory's
+
+	agent string
+}
+
+// Check gives a *DisallowedError where u may not be asked for.
+func (r *Rules) Check(u *url.URL) error {
+	line, text, ok := r.File.Rule(r.agent, u.String())
+	if ok {
+		return nil
+	}
+	return &DisallowedError{URL: u.String(), Line: line, Rule: untrusted.Line(text, maxRule)}
+}
+
+// maxRule bounds what is shown of a line of robots.txt, in bytes.
+const maxRule = 500
+
+// Allowed asks the robots.txt that rules u, fetching it where need be. Its errors
+// are those of Robots and *DisallowedError.
+func (c *Client) Allowed(ctx context.Context, u *url.URL) error {
+	r, err := c.Robots(ctx, u)
+	if err != nil || r == nil {
+		return err
+	}
+	return r.Check(u)
+}
+
+// Robots gives the rules for u: those that are known and not too old, or fresh
+// ones; nil where no robots.txt rules u. Its errors are Get's but for
+// *DisallowedError. With an *AbandonedError that the answer itself was the reason
+// for, by its status, Retry-After or Crawl-delay, the rules are given too.
+func (c *Client) Robots(ctx context.Context, u *url.URL) (*Rules, error) {
+	of := u
+	if c.Policy.Robots.For != nil {
+		if of = c.Policy.Robots.For(u); of == nil {
+			return nil, nil
+		}
+	}
+	c.robotsMu.Lock()
+	defer c.robotsMu.Unlock()
+	origin := of.Scheme + "://" + of.Host
+	now := c.Pacer.now()
+	fresh := func(at time.Time) bool { return c.Policy.Robots.TTL <= 0 || now.Sub(at) < c.Policy.Robots.TTL }
+	if r := c.rules[origin]; r != nil && fresh(r.FetchedAt) {
+		return r, nil
+	}
+	kept, err := c.memory().Robots(ctx, origin, now)
+	if err != nil {
+		return nil, fmt.Errorf("reading the robots.txt kept of %s: %w", origin, err)
+	}
+	if kept != nil {
+		kept.URL = origin + "/robots.txt"
+		r := c.read(*kept, false)
+		r.Kept = true
+		return r, c.obey(origin, r)
+	}
+	if err := c.lost[origin]; err != nil {
+		return nil, err
+	}
+	at := &url.URL{Scheme: of.Scheme, Host: of.Host, Path: "/robots.txt"}
+	return c.fetchRobots(ctx, origin, at)
+}
+
+func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*Rules, error) {
+	p := c.Policy.Robots
+	resp, err := c.repeat(ctx, Request{URL: at.String(), Accept: p.Accept, Timeout: p.Timeout, MaxBytes: p.MaxBytes, MaxRedirects: p.MaxRedirects, Invited: true,
+		OnRetry: func(_ context.Context, a Attempt, _ time.Duration) error {
+			if c.Log != nil {
+				c.Log.Warn("robots_retry", "url", at.String(), "retries", a.Retries+1)
+			}
+			return nil
+		}}, p.Retry)
+	a := RobotsAnswer{URL: at.String(), FetchedAt: c.Pacer.now()}
+	var failure *web.Error
+	var abandoned *AbandonedError
+	switch {
+	case resp != nil:
+		errors.As(err, &abandoned)
+		a.FinalURL, a.Status, a.Truncated, a.Elapsed = resp.FinalURL, resp.Status, resp.Truncated, resp.Elapsed
+	case errors.As(err, &failure):
+		a.Kind = failure.Kind
+		if failure.Kind == web.KindRedirect || failure.Kind == web.KindBlocked {
+			a.Status = failure.Status // of the last redirect that was followed
+		}
+	default:
+		return nil, err
+	}
+	verdict := Allow
+	if a.Status/100 == 2 {
+		a.Body = resp.Body
+	} else {
+		judge := p.OnFailure
+		if judge == nil {
+			judge = Standard
+		}
+		status := a.Status
+		if failure != nil {
+			status = 0
+		}
+		verdict = judge(status, a.Kind)
+	}
+	if verdict == Deny && abandoned == nil {
+		err := &RobotsError{URL: at.String(), Status: a.Status, Err: failure}
+		if c.lost == nil {
+			c.lost = map[string]error{}
+		}
+		c.lost[origin] = err // each of its pages would be a wait for the same
+		return nil, err
+	}
+	r := c.read(a, verdict == AllowSlowly)
+	if c.Log != nil {
+		c.Log.Info("robots_fetched", "origin", origin, "status", a.Status, "crawl_delay_s", r.Delay.Seconds())
+		if r.Slow {
+			c.Log.Warn("robots_failed", "origin", origin, "status", a.Status, "least_gap_s", p.SlowGap.Seconds())
+		}
+	}
+	if abandoned != nil {
+		return r, abandoned
+	}
+	if !r.Slow {
+		if err := c.memory().KeepRobots(ctx, origin, a); err != nil {
+			return nil, fmt.Errorf("keeping the robots.txt of %s: %w", origin, err)
+		}
+	}
+	return r, c.obey(origin, r)
+}
+
+func (c *Client) read(a RobotsAnswer, slow bool) *Rules {
+	r := &Rules{RobotsAnswer: a, File: robots.Parse(nil), Slow: slow, agent: c.Policy.Robots.Agent}
+	if a.Status/100 == 2 {
+		r.File = robots.Parse(a.Body)
+		r.Delay, _ = r.File.CrawlDelay(r.agent)
+	}
+	return r
+}
+
+// obey takes over an origin's rules: its site's pace, or that it is abandoned,
+// which holds where its robots.txt was asked for and where a redirect led.
+func (c *Client) obey(origin string, r *Rules) error {
+	if c.rules == nil {
+		c.rules = map[string]*Rules{}
+	}
+	c.rules[origin] = r
+	delay, most := r.Delay, c.Policy.MaxCrawlDelay
+	if r.Slow {
+		delay = max(delay, c.Policy.Robots.SlowGap)
+	}
+	var abandoned *AbandonedError
+	for _, at := range []string{r.URL, r.FinalURL} {
+		u, err := url.Parse(at)
+		if err != nil || u.Host == "" {
+			continue
+		}
+		name := web.Site(u)
+		if most > 0 && delay > most {
+			e := c.abandon(&AbandonedError{Site: name, URL: r.URL, CrawlDelay: delay})
+			if abandoned == nil {
+				abandoned = e
+			}
+		}
+		if !c.Policy.NoDelay {
+			c.Pacer.setDelay(name, origin, delay)
+		}
+	}
+	if abandoned != nil {
+		return abandoned
+	}
+	return nil
+}

@@ -55,7 +55,7 @@ func (o *Options) checkWatch() error {
 type watcher struct {
 	*session
 	cfg     seed.Config
-	lookout seed.Lookout
+	tracker seed.FileTracker
 	batches int
 	counted sync.Mutex // of total
 	total   ledger.Tally
@@ -76,7 +76,7 @@ func watch(ctx context.Context, s store.Store, o Options, cfg seed.Config, stdou
 		return err
 	}
 	ses.stop = make(chan struct{})
-	w := &watcher{session: ses, cfg: cfg, lookout: seed.Lookout{Interval: o.Watch}}
+	w := &watcher{session: ses, cfg: cfg, tracker: seed.FileTracker{Interval: o.Watch}}
 	following, done := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.follow(following) }()
@@ -105,12 +105,12 @@ func (w *watcher) loop(ctx context.Context) error {
 				return err
 			case w.leaseLost() != nil:
 				return w.leaseLost()
-			case err != nil: // the files stay open: the lookout tries them again
+			case err != nil: // the files stay open: the tracker tries them again
 				if nerr := notice(w.o, w.stderr, "batch_failed", "watching goes on after: "+ledger.Redact(err.Error()), "error", ledger.Redact(err.Error())); nerr != nil {
 					return nerr
 				}
 			}
-			pause = w.lookout.Pause()
+			pause = w.tracker.Pause()
 		}
 		if _, err := await(ctx, w.session, time.After(pause)); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (w *watcher) look(ctx context.Context) error {
 	if err != nil || w.paused.Load() {
 		return err
 	}
-	due := w.lookout.Due(l.Files, time.Now(), batchFiles)
+	due := w.tracker.Due(l.Files, time.Now(), batchFiles)
 	if len(due) == 0 {
 		return nil
 	}

@@ -22,10 +22,10 @@ import (
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
-// Limits of the seed's section 4.3.2 and of spec/seed.md, Collect.
+// Limits of one domain.
 const (
-	robotsMax     = 1 << 20
-	sitemapMax    = 10 << 20
+	maxRobots     = 1 << 20
+	maxSitemap    = 10 << 20
 	maxCandidates = 20
 	maxRedirects  = 5
 
@@ -45,9 +45,9 @@ var (
 var usualSitemaps = []string{"/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}
 
 // findings are what a visit learned of one registrable domain, before it is
-// written to each partition that asked.
+// written to each partition that requests it.
 type findings struct {
-	metadata metadata.Domain   // but for id, country, category and source
+	metadata metadata.Domain   // without id, country, category and source
 	evidence map[string][]byte // by file name; a name that is absent is removed
 	network  web.Kind          // of robots.txt's failure below HTTP, empty for none
 	sum      ledger.Tally
@@ -60,27 +60,27 @@ type collector struct {
 	name  string
 	rules *robots.File
 
-	mu   sync.Mutex
-	left map[string]web.Kind // hosts that ask for a longer pause than we wait, and by what
+	mu        sync.Mutex
+	abandoned map[string]web.Kind // hosts that ask for a longer pause than we wait, and by what
 }
 
-// collect asks a domain for its robots.txt and sitemaps. The only error is the
+// collect fetches a domain's robots.txt and sitemap. The only error is the
 // context's: whatever a site does is a finding.
-func (c *collector) collect(ctx context.Context, name string, wishes []wish) (findings, error) {
+func (c *collector) collect(ctx context.Context, name string, requests []request) (findings, error) {
 	c.name = name
 	log := c.w.Log.With("registrable_domain", name)
-	for _, wi := range wishes {
-		if wi.state == open {
-			log = log.With("domain_id", wi.id)
+	for _, q := range requests {
+		if q.state == unfinished {
+			log = log.With("domain_id", q.id)
 			break
 		}
 	}
 	log.Info("domain_collector_start")
 	f := findings{evidence: map[string][]byte{}, sum: ledger.Tally{Counts: map[string]int64{}}}
 
-	var early chan fetched
+	var early chan exchange
 	if c.cfg.Collect.ParallelFetch {
-		early = make(chan fetched, 1)
+		early = make(chan exchange, 1)
 		go func() { early <- c.sitemap(ctx, "https://"+name+usualSitemaps[0], true) }()
 	}
 	r := c.robots(ctx)
@@ -95,8 +95,8 @@ func (c *collector) collect(ctx context.Context, name string, wishes []wish) (fi
 	for _, bad := range c.rules.InvalidSitemaps() {
 		log.Warn("invalid_sitemap_url_in_robots", "url", untrusted.Line(bad, maxLogged))
 	}
-	if r.truncated && len(r.body) >= robotsMax {
-		log.Warn("robots_file_too_large", "limit", robotsMax)
+	if r.truncated && len(r.body) >= maxRobots {
+		log.Warn("robots_file_too_large", "limit", maxRobots)
 	}
 	log.Info("robots_fetched", "status", f.metadata.Robots.StatusCode, "content_length", f.metadata.Robots.ContentLength, "error", string(r.kind))
 	if d, ok := c.rules.CrawlDelay(c.cfg.Lane.Web.UserAgent); ok {
@@ -104,14 +104,14 @@ func (c *collector) collect(ctx context.Context, name string, wishes []wish) (fi
 		f.metadata.Robots.CrawlDelay = &seconds
 		c.w.Web.SetCrawlDelay(d, r.url, r.final)
 		if d > c.cfg.Collect.MaxCrawlDelay {
-			c.leave(r.url, leftCrawlDelay)
-			c.leave(r.final, leftCrawlDelay)
+			c.abandon(r.url, abandonedByCrawlDelay)
+			c.abandon(r.final, abandonedByCrawlDelay)
 		}
 	}
 
 	best := c.findSitemap(ctx, early, f.metadata.Robots.SitemapURLs, r.kind)
-	if best.truncated && len(best.body) >= sitemapMax {
-		log.Warn("sitemap_file_too_large", "url", best.url, "limit", sitemapMax)
+	if best.truncated && len(best.body) >= maxSitemap {
+		log.Warn("sitemap_file_too_large", "url", best.url, "limit", maxSitemap)
 	}
 	f.metadata.Sitemap = c.sitemapMetadata(best)
 	if f.metadata.Sitemap.Exists {
@@ -134,8 +134,8 @@ func (c *collector) collect(ctx context.Context, name string, wishes []wish) (fi
 	return f, nil
 }
 
-// fetched is one exchange, good or bad.
-type fetched struct {
+// exchange is one request and its answer or failure.
+type exchange struct {
 	url       string
 	status    int
 	kind      web.Kind // failure below HTTP
@@ -149,10 +149,10 @@ type fetched struct {
 	result sitemap.Result
 }
 
-// outcome is the status and the failure as the metadata has them. A status that
-// HTTP does not have, such as LinkedIn's 999, is past what the design's schema
-// takes, so there it is a failure of that name.
-func (f fetched) outcome() (status int, failure string) {
+// outcome is the status and the failure as the metadata has them. The metadata's
+// schema ends at status 599, so a status that HTTP does not have, such as
+// LinkedIn's 999, is a failure of that name.
+func (f exchange) outcome() (status int, failure string) {
 	if f.status > 599 {
 		return 0, metadata.StatusOutside(f.status)
 	}
@@ -160,7 +160,7 @@ func (f fetched) outcome() (status int, failure string) {
 }
 
 // milliseconds is how long the exchange took, nil when it brought nothing.
-func (f fetched) milliseconds() *int64 {
+func (f exchange) milliseconds() *int64 {
 	if f.elapsed <= 0 {
 		return nil
 	}
@@ -168,10 +168,10 @@ func (f fetched) milliseconds() *int64 {
 	return &ms
 }
 
-func (f fetched) ok() bool { return f.status >= 200 && f.status < 300 }
+func (f exchange) ok() bool { return f.status >= 200 && f.status < 300 }
 
-func (c *collector) get(ctx context.Context, r web.Request) fetched {
-	f := fetched{url: r.URL}
+func (c *collector) get(ctx context.Context, r web.Request) exchange {
+	f := exchange{url: r.URL}
 	r.Patience = c.cfg.Collect.MaxCrawlDelay
 	resp, err := c.w.Web.Get(ctx, r)
 	f.at = time.Now()
@@ -187,34 +187,35 @@ func (c *collector) get(ctx context.Context, r web.Request) fetched {
 	default:
 		f.status, f.body, f.truncated, f.final, f.elapsed = resp.Status, resp.Body, resp.Truncated, resp.FinalURL, resp.Elapsed
 		if resp.RetryAfter > r.Patience {
-			c.leave(f.final, leftRetryAfter)
+			c.abandon(f.final, abandonedByRetryAfter)
 		}
 	}
 	return f
 }
 
-// Why a host is not asked, where the fetcher's failures would stand.
+// Why a host gets no request. The metadata has these words where a failure
+// below HTTP would stand.
 const (
-	leftCrawlDelay web.Kind = metadata.CrawlDelay
-	leftRetryAfter web.Kind = metadata.RetryAfter
-	forbidden      web.Kind = metadata.Disallowed
+	abandonedByCrawlDelay web.Kind = metadata.CrawlDelay
+	abandonedByRetryAfter web.Kind = metadata.RetryAfter
+	disallowed            web.Kind = metadata.Disallowed
 )
 
-// leave keeps the rest of this visit off the host of at.
-func (c *collector) leave(at string, why web.Kind) {
+// abandon ends this visit's requests to the host of at.
+func (c *collector) abandon(at string, why web.Kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.left == nil {
-		c.left = map[string]web.Kind{}
+	if c.abandoned == nil {
+		c.abandoned = map[string]web.Kind{}
 	}
-	c.left[site(at)] = why
+	c.abandoned[site(at)] = why
 }
 
-// leftFor says why the host of at is not asked any more, "" when it is.
-func (c *collector) leftFor(at string) web.Kind {
+// abandonedFor says why the host of at gets no further request, "" when it does.
+func (c *collector) abandonedFor(at string) web.Kind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.left[site(at)]
+	return c.abandoned[site(at)]
 }
 
 // site is what web.Site says of a URL, "" for one that is none.
@@ -226,12 +227,12 @@ func site(at string) string {
 	return web.Site(u)
 }
 
-func (c *collector) robots(ctx context.Context) fetched {
+func (c *collector) robots(ctx context.Context) exchange {
 	at := "https://" + c.name + "/robots.txt"
-	if f, ok := c.cachedRobots(ctx, at); ok {
+	if f, ok := c.robotsFromCache(ctx, at); ok {
 		return f
 	}
-	f := c.get(ctx, web.Request{URL: at, Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: robotsMax, MaxRedirects: maxRedirects, Retries: 1})
+	f := c.get(ctx, web.Request{URL: at, Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects, Retries: 1})
 	c.cacheRobots(ctx, f)
 	if !f.ok() {
 		f.body = nil
@@ -239,7 +240,7 @@ func (c *collector) robots(ctx context.Context) fetched {
 	return f
 }
 
-func (c *collector) robotsMetadata(f fetched) metadata.Robots {
+func (c *collector) robotsMetadata(f exchange) metadata.Robots {
 	status, failure := f.outcome()
 	m := metadata.Robots{StatusCode: status, Error: failure, ContentLength: int64(len(f.body)), Exists: f.ok() && len(f.body) > 0, Truncated: f.truncated}
 	if m.Exists {
@@ -253,8 +254,8 @@ func (c *collector) robotsMetadata(f fetched) metadata.Robots {
 }
 
 // candidates are the sitemap addresses of a domain in the order they are
-// tried. A usual path that robots.txt forbids is not guessed at; one that
-// robots.txt itself names is an invitation.
+// tried. A usual path that robots.txt disallows is not tried; one that
+// robots.txt itself names may be fetched.
 func (c *collector) candidates(named []string) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -286,13 +287,13 @@ func address(at string) string {
 	return at
 }
 
-func (c *collector) findSitemap(ctx context.Context, early chan fetched, named []string, network web.Kind) fetched {
+func (c *collector) findSitemap(ctx context.Context, early chan exchange, named []string, network web.Kind) exchange {
 	all := c.candidates(named)
-	first := fetched{url: "https://" + c.name + usualSitemaps[0]}
+	first := exchange{url: "https://" + c.name + usualSitemaps[0]}
 	if len(all) > 0 {
 		first.url = all[0]
 	}
-	var evidence, beside *fetched
+	var evidence, parallel *exchange
 	var kind web.Kind
 	answered := false
 	for _, at := range all {
@@ -302,19 +303,19 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 		own := c.sameHost(at)
 		if own && network != "" && network != web.KindRedirect && network != web.KindBlocked {
 			kind = cmp.Or(kind, network)
-			continue // a host that does not answer is not asked again
+			continue // a host that does not answer gets no further request
 		}
-		if left := c.leftFor(at); left != "" {
-			kind, answered = cmp.Or(kind, left), true // by that
+		if why := c.abandonedFor(at); why != "" {
+			kind, answered = cmp.Or(kind, why), true // by that
 			continue
 		}
-		if early != nil && own && beside == nil {
+		if early != nil && own && parallel == nil {
 			f := <-early
-			beside = &f
+			parallel = &f
 		}
-		var f fetched
-		if beside != nil && (at == beside.url || at == beside.final) { // robots.txt may name where the usual path redirects to
-			f = *beside
+		var f exchange
+		if parallel != nil && (at == parallel.url || at == parallel.final) { // robots.txt may name where the usual path redirects to
+			f = *parallel
 			f.url = at
 		} else {
 			f = c.sitemap(ctx, at, false)
@@ -333,7 +334,7 @@ func (c *collector) findSitemap(ctx context.Context, early chan fetched, named [
 		return *evidence
 	}
 	if len(all) == 0 {
-		kind, answered = forbidden, network == ""
+		kind, answered = disallowed, network == ""
 	}
 	if answered {
 		first.status = 404 // whatever the answer was; where nobody answered there is no status
@@ -346,23 +347,23 @@ func (c *collector) sameHost(at string) bool {
 	return site(at) == site("https://"+c.name)
 }
 
-func (c *collector) sitemap(ctx context.Context, at string, beside bool) fetched {
-	f := c.get(ctx, web.Request{URL: at, Accept: acceptSitemap, Timeout: sitemapTimeout, MaxBytes: sitemapMax, MaxRedirects: maxRedirects, Retries: 1, Beside: beside})
+func (c *collector) sitemap(ctx context.Context, at string, parallel bool) exchange {
+	f := c.get(ctx, web.Request{URL: at, Accept: acceptSitemap, Timeout: sitemapTimeout, MaxBytes: maxSitemap, MaxRedirects: maxRedirects, Retries: 1, Beside: parallel})
 	if !f.ok() {
 		f.body = nil
 		return f
 	}
 	size := len(f.body)
 	if bytes.HasPrefix(f.body, []byte{0x1f, 0x8b}) { // what it unpacks to is not known before
-		size = sitemapMax
+		size = maxSitemap
 	}
 	end, err := budget.Begin(ctx, size)
 	if err != nil {
 		f.body = nil
-		return f // the run is told to stop: nothing of this visit is kept
+		return f // the run stops: nothing of this visit is kept
 	}
 	defer end()
-	if body, unpacked, cut, err := sitemap.Unpack(f.body, sitemapMax); err == nil && unpacked {
+	if body, unpacked, cut, err := sitemap.Unpack(f.body, maxSitemap); err == nil && unpacked {
 		f.body, f.truncated = body, f.truncated || cut
 	}
 	if len(f.body) == 0 {
@@ -374,7 +375,7 @@ func (c *collector) sitemap(ctx context.Context, at string, beside bool) fetched
 	return f
 }
 
-func (c *collector) sitemapMetadata(f fetched) metadata.Sitemap {
+func (c *collector) sitemapMetadata(f exchange) metadata.Sitemap {
 	m := metadata.Sitemap{StatusCode: f.status, Error: string(f.kind), ContentLength: int64(len(f.body)), Exists: f.ok() && len(f.body) > 0, URL: f.url, Truncated: f.truncated}
 	if m.Exists {
 		m.FetchedAt = metadata.Timestamp(f.at)
@@ -389,14 +390,14 @@ func (c *collector) sitemapMetadata(f fetched) metadata.Sitemap {
 }
 
 // followIndex reads an index's children, breadth first, and sums what they hold.
-func (c *collector) followIndex(ctx context.Context, index fetched, m *metadata.Sitemap) {
+func (c *collector) followIndex(ctx context.Context, index exchange, m *metadata.Sitemap) {
 	queue, seen := slices.Clone(index.result.Children), map[string]bool{address(index.url): true}
 	var read, total int64
 	for len(queue) > 0 && read < int64(c.cfg.Collect.MaxChildSitemaps) && ctx.Err() == nil {
 		at := queue[0]
 		queue = queue[1:]
 		key := address(at)
-		if seen[key] || c.leftFor(at) != "" {
+		if seen[key] || c.abandonedFor(at) != "" {
 			continue
 		}
 		seen[key] = true
@@ -413,7 +414,7 @@ func (c *collector) followIndex(ctx context.Context, index fetched, m *metadata.
 	m.ChildCount, m.TotalURLCount = &read, &total
 }
 
-// invalidError is metadata that its schema refuses: a person must look at it.
+// invalidError is metadata that its schema refuses. It needs a person.
 type invalidError struct{ err error }
 
 func (e *invalidError) Error() string { return fmt.Sprintf("invalid domain metadata: %v", e.err) }

@@ -21,7 +21,7 @@ import (
 
 const mib = 1 << 20
 
-// want is the outcome of a visit, by the failure table of spec/seed.md.
+// want is the outcome of a visit, by the kind of site.
 type want struct {
 	kind        webtest.Kind
 	status      int    // of robots.txt
@@ -262,7 +262,7 @@ func (j *job) visit(raw string, tests []want) ledger.Tally {
 // Hosts that take a connection and then keep us waiting: a dead one costs one
 // time-out of robots.txt and one retry, a slow sitemap the same.
 func TestCollectSlow(t *testing.T) {
-	seed.Hurry(t, 400*time.Millisecond)
+	seed.ShortTimeouts(t, 400*time.Millisecond)
 	j := newJob(t, webtest.Options{Seed: 1})
 	twice := []string{"/robots.txt", "/robots.txt"}
 	total := j.visit(day+"raw_0001.json", []want{
@@ -427,7 +427,7 @@ func TestHomepageAndFeeds(t *testing.T) {
 	slow, dead := host(webtest.KindCrawlDelayLong), host(webtest.KindNoSuchHost)
 	j.put(raw, rawFile("https://site.com", "https://closed.com", "https://"+slow, "https://"+dead))
 	j.run()
-	for host, want := range map[string]string{slow: "crawl_delay", dead: "dns"} { // left, and recorded as such
+	for host, want := range map[string]string{slow: "crawl_delay", dead: "dns"} { // abandoned, and recorded as such
 		if m := j.metadata(raw, host); m.Homepage == nil || m.Homepage.Exists || m.Homepage.Error != want || m.Feeds != nil {
 			t.Errorf("%s: homepage %+v, feeds %v, want error %q", host, m.Homepage, m.Feeds, want)
 		}
@@ -484,7 +484,7 @@ func TestHomepageOutsideTheSchema(t *testing.T) {
 	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://site.com", "https://moved.com"))
 	j.run()
-	if l := j.letters(); len(l) != 0 {
+	if l := j.deadLetters(); len(l) != 0 {
 		t.Fatalf("dead letters %+v", l)
 	}
 	if h := j.metadata(raw, "site.com").Homepage; h == nil || h.StatusCode != 0 || h.Error != "http_999" || h.Exists {
@@ -527,7 +527,7 @@ func TestRobotsOutsideTheSchema(t *testing.T) {
 	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://s600.com", "https://s999.com"))
 	j.run()
-	if l := j.letters(); len(l) != 0 {
+	if l := j.deadLetters(); len(l) != 0 {
 		t.Fatalf("dead letters %+v", l)
 	}
 	for host, name := range map[string]string{"s600.com": "http_600", "s999.com": "http_999"} {
@@ -540,8 +540,8 @@ func TestRobotsOutsideTheSchema(t *testing.T) {
 	}
 }
 
-// A host that asks to be left alone for longer than is waited is not asked
-// again: neither a retry nor what else is wanted of it.
+// A host that asks for a longer pause than is waited gets no further
+// request: neither a retry nor any other of the visit.
 func TestLongRetryAfter(t *testing.T) {
 	busy := func(w http.ResponseWriter) {
 		w.Header().Set("Retry-After", "3600")
@@ -617,7 +617,7 @@ func TestFeedKinds(t *testing.T) {
 	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://site.com"))
 	j.run()
-	if l := j.letters(); len(l) != 0 {
+	if l := j.deadLetters(); len(l) != 0 {
 		t.Fatalf("dead letters %+v", l)
 	}
 	var got []string

@@ -17,36 +17,39 @@ import (
 
 func init() {
 	beam.RegisterDoFn(reflect.TypeFor[completeFn]())
-	beam.RegisterDoFn(reflect.TypeFor[settleFn]())
+	beam.RegisterDoFn(reflect.TypeFor[outageFn]())
 	register.Iter1[Read]()
-	register.Iter1[Visited]()
-	register.Iter1[HeldFile]()
+	register.Iter1[FileOutcome]()
+	register.Iter1[UndecidedFile]()
 	register.Iter1[Network]()
-	register.Emitter2[int, HeldFile]()
+	register.Emitter2[int, UndecidedFile]()
 }
 
-// HeldFile is a raw file some of whose marks the outage guard holds back.
-type HeldFile struct {
+// UndecidedFile is a raw file with domains that wait for the outage guard.
+type UndecidedFile struct {
 	Key      string
 	Whole    bool // it was read to its end
 	Read     Read
 	Finished int64
-	Held     []string // as in Visited
+	Unmarked []UnmarkedDomain
 }
 
 // Complete writes the .success of each raw file whose domains are all done,
 // and only then.
 //
-// In: what was read and what was visited, by file, and how the network was.
+// In: what was read and the lanes' outcomes, by file, and how the network was.
 // Out: encoded tallies.
 //
-// Files with held marks wait for the network of all lanes. It comes by a
+// Files with unmarked domains wait for the network of all lanes. Leaving them
+// open for the next run would not do: a lane with fewer than outageVisits domains
+// cannot tell an outage on its own, in the next run no more than in this one, so
+// a single dead site would keep its file open for good. The network comes by a
 // grouping, not as a side input, which Flink's batch runner waited for forever.
-func Complete(s beam.Scope, cfg Config, read, visited, network beam.PCollection) (tallies beam.PCollection) {
+func Complete(s beam.Scope, cfg Config, read, outcomes, network beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("seed.Complete")
-	held, completed := beam.ParDo2(s, &completeFn{Config: cfg}, beam.CoGroupByKey(s, read, visited))
-	settled := beam.ParDo(s, &settleFn{completeFn{Config: cfg}}, beam.CoGroupByKey(s, held, beam.AddFixedKey(s, network)))
-	return beam.Flatten(s, completed, settled)
+	undecided, completed := beam.ParDo2(s, &completeFn{Config: cfg}, beam.CoGroupByKey(s, read, outcomes))
+	decided := beam.ParDo(s, &outageFn{completeFn{Config: cfg}}, beam.CoGroupByKey(s, undecided, beam.AddFixedKey(s, network)))
+	return beam.Flatten(s, completed, decided)
 }
 
 type completeFn struct {
@@ -59,36 +62,36 @@ func (fn *completeFn) Setup(ctx context.Context) (err error) {
 	return err
 }
 
-func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func(*Read) bool, visits func(*Visited) bool, emitHeld func(int, HeldFile), emitTally func([]byte)) error {
-	f := HeldFile{Key: key}
+func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func(*Read) bool, outcomes func(*FileOutcome) bool, emitUndecided func(int, UndecidedFile), emitTally func([]byte)) error {
+	f := UndecidedFile{Key: key}
 	f.Whole = reads(&f.Read)
-	var v Visited
-	for visits(&v) {
-		f.Finished += v.Finished
-		f.Held = append(f.Held, v.Held...)
+	var o FileOutcome
+	for outcomes(&o) {
+		f.Finished += o.Finished
+		f.Unmarked = append(f.Unmarked, o.Unmarked...)
 	}
-	if len(f.Held) > 0 {
-		emitHeld(0, f) // 0 is the key of AddFixedKey
+	if len(f.Unmarked) > 0 {
+		emitUndecided(0, f) // 0 is the key of AddFixedKey
 		return nil
 	}
 	return lane.EmitPart(fn.w, emitTally, tally(fn.complete(ctx, f)))
 }
 
 // complete marks a file that is done, and counts it.
-func (fn *completeFn) complete(ctx context.Context, f HeldFile) map[string]int64 {
-	defer settled(fn.Config.Lane.RunID, f.Key)
+func (fn *completeFn) complete(ctx context.Context, f UndecidedFile) map[string]int64 {
+	defer workEnded(fn.Config.Lane.RunID, f.Key)
 	if !f.Whole || f.Finished != f.Read.Domains {
-		fn.w.Log.Warn("file_left_open", "file_path", f.Key, "domains", f.Read.Domains, "finished", f.Finished, "held", len(f.Held))
+		fn.w.Log.Warn("file_left_open", "file_path", f.Key, "domains", f.Read.Domains, "finished", f.Finished, "held", len(f.Unmarked))
 		return map[string]int64{"files_open": 1}
 	}
 	done, err := fn.finish(ctx, f.Key, f.Read)
 	if err != nil {
 		fn.w.Log.Error("success_write_failed", "key", f.Key+hive.Success, "error", err.Error())
 	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotExist) { // a file that was taken away needs nobody
-		letter := letterOfFile(fn.Config, f.Key, "store_failed", true, nil, err)
-		letter.Stage = "complete"
-		if err := fn.w.DeadLetter(ctx, letter); err != nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotExist) { // a file that was removed meanwhile needs nobody
+		d := fileDeadLetter(fn.Config, f.Key, "store_failed", true, nil, err)
+		d.Stage = "complete"
+		if err := fn.w.DeadLetter(ctx, d); err != nil {
 			fn.w.Log.Error("dead_letter_lost", "file_path", f.Key, "error", ledger.Redact(err.Error()))
 		}
 	}
@@ -98,51 +101,50 @@ func (fn *completeFn) complete(ctx context.Context, f HeldFile) map[string]int64
 	return map[string]int64{"files_completed": 1}
 }
 
-// settleFn decides over the marks that the outage guard held back.
-type settleFn struct{ Complete completeFn }
+// outageFn decides over the domains that their lanes left unmarked.
+type outageFn struct{ Complete completeFn }
 
-func (fn *settleFn) Setup(ctx context.Context) error { return fn.Complete.Setup(ctx) }
+func (fn *outageFn) Setup(ctx context.Context) error { return fn.Complete.Setup(ctx) }
 
-func (fn *settleFn) ProcessElement(ctx context.Context, _ int, files func(*HeldFile) bool, network func(*Network) bool, emitTally func([]byte)) error {
+func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*UndecidedFile) bool, network func(*Network) bool, emitTally func([]byte)) error {
 	w, cfg := fn.Complete.w, fn.Complete.Config
 	var all, n Network
 	for network(&n) {
 		all.add(n)
 	}
-	var held []HeldFile
+	var undecided []UndecidedFile
 	failed := map[string]bool{}
-	var f HeldFile
+	var f UndecidedFile
 	for files(&f) {
-		held = append(held, f)
-		for _, s := range f.Held {
-			if h, err := parseHeld(s); err == nil { // an error comes again below
-				failed[h.host] = true
-			}
+		undecided = append(undecided, f)
+		for _, d := range f.Unmarked {
+			failed[d.Host] = true
 		}
 	}
-	outage := all.Down || len(held) > 0 && down(ctx, w, cfg, all, failed)
+	outage := all.Down || len(undecided) > 0 && down(ctx, w, cfg, all, failed)
 	var sum ledger.Tally
-	for _, f := range held {
+	for _, f := range undecided {
 		if outage {
 			all.outageCounts(&sum) // the launcher ends the run with its cause
-		}
-		for _, s := range f.Held {
-			if outage {
-				break
-			}
-			h, err := parseHeld(s)
-			if err != nil {
-				return err
-			}
-			if err := markDone(ctx, w, cfg, h.key, h.id, h.host); err != nil {
-				w.Log.Error("success_write_failed", "key", h.key+hive.Success, "error", ledger.Redact(err.Error()))
-				continue
-			}
-			f.Finished++
+		} else {
+			f.Finished += fn.mark(ctx, f.Unmarked)
 		}
 		sum.Add(tally(fn.Complete.complete(ctx, f)))
 	}
 	return lane.EmitPart(w, emitTally, sum)
+}
+
+// mark writes the marks of domains, and gives how many it could write.
+func (fn *outageFn) mark(ctx context.Context, domains []UnmarkedDomain) (marked int64) {
+	w := fn.Complete.w
+	for _, d := range domains {
+		if err := markDone(ctx, w, fn.Complete.Config, d.Key, d.ID, d.Host); err != nil {
+			w.Log.Error("success_write_failed", "key", d.Key+hive.Success, "error", ledger.Redact(err.Error()))
+			continue
+		}
+		marked++
+	}
+	return marked
 }
 
 // finish marks a raw file, unless it is no longer the version that was read.

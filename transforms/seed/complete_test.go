@@ -26,7 +26,7 @@ func TestStoreFailed(t *testing.T) {
 	j.put(other, rawFile("https://kind-urlset-2.com"))
 	mend := j.spoil(out(raw, "kind-urlset-1.com", "domain_metadata.json"))
 	total := j.run()
-	letters := j.letters()
+	letters := j.deadLetters()
 	if len(letters) != 1 || letters[0].Kind != "store_failed" || letters[0].Input.DomainID != "com:sg:kind-urlset-1.com" || letters[0].Input.Key != out(raw, "kind-urlset-1.com", "domain_metadata.json") {
 		t.Fatalf("dead letters %+v", letters)
 	}
@@ -39,22 +39,22 @@ func TestStoreFailed(t *testing.T) {
 	mend()
 	j.web.ResetLog()
 	j.run()
-	if l := j.letters(); len(l) != 0 || !j.exists(raw+".success") || !j.done(raw, "kind-urlset-1.com") {
-		t.Errorf("after the store was mended: letters %+v", l)
+	if l := j.deadLetters(); len(l) != 0 || !j.exists(raw+".success") || !j.done(raw, "kind-urlset-1.com") {
+		t.Errorf("after the store was mended: dead letters %+v", l)
 	}
 	if len(j.asked("kind-urlset-2.com")) != 0 {
 		t.Error("the next run does just the unfinished domains")
 	}
 }
 
-// A raw file whose own mark the store does not take stays open, and a person is told.
+// A raw file whose own mark the store does not take stays open, with a dead letter.
 func TestFileMarkFails(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://kind-urlset-1.com"))
 	mend := j.spoil(raw + ".success")
 	total := j.run()
-	l := j.letters()
+	l := j.deadLetters()
 	if len(l) != 1 || l[0].Kind != "store_failed" || l[0].Stage != "complete" || !l[0].Retryable || l[0].Input.File != raw {
 		t.Fatalf("dead letters %+v", l)
 	}
@@ -62,8 +62,8 @@ func TestFileMarkFails(t *testing.T) {
 		t.Errorf("counts %v", c)
 	}
 	mend()
-	if total = j.run(); total.Counts["files_completed"] != 1 || len(j.letters()) != 0 {
-		t.Errorf("counts %v, letters %+v after the store was mended", total.Counts, j.letters())
+	if total = j.run(); total.Counts["files_completed"] != 1 || len(j.deadLetters()) != 0 {
+		t.Errorf("counts %v, dead letters %+v after the store was mended", total.Counts, j.deadLetters())
 	}
 }
 
@@ -96,8 +96,8 @@ func TestEvidenceIsBestEffort(t *testing.T) {
 	j.put(raw, rawFile("https://kind-urlset-1.com"))
 	j.spoil(out(raw, "kind-urlset-1.com", "robots.txt"))
 	j.run()
-	if !j.done(raw, "kind-urlset-1.com") || len(j.letters()) != 0 || len(j.events("evidence_file_save_failed")) != 1 {
-		t.Errorf("letters %+v, log %v", j.letters(), j.log)
+	if !j.done(raw, "kind-urlset-1.com") || len(j.deadLetters()) != 0 || len(j.events("evidence_file_save_failed")) != 1 {
+		t.Errorf("dead letters %+v, log %v", j.deadLetters(), j.log)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestInvalidMetadata(t *testing.T) {
 	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://site.com"))
 	j.run()
-	letters := j.letters()
+	letters := j.deadLetters()
 	if len(letters) != 1 || letters[0].Kind != "invalid_metadata" || letters[0].Retryable || !strings.Contains(letters[0].Error, "/robots/status_code") {
 		t.Fatalf("dead letters %+v", letters)
 	}
@@ -133,7 +133,7 @@ func TestInvalidMetadata(t *testing.T) {
 	mend()
 	must(t, j.store.Delete(t.Context(), raw+".success"))
 	j.run()
-	if l := j.letters(); len(l) != 0 || !j.done(raw, "site.com") {
+	if l := j.deadLetters(); len(l) != 0 || !j.done(raw, "site.com") {
 		t.Errorf("a success leaves %+v", l)
 	}
 }
@@ -174,7 +174,7 @@ func TestStopLeavesFilesOpen(t *testing.T) {
 	if !j.done(raw, "site.com") || !j.exists(one+".success") {
 		t.Error("what was begun must end within the grace time")
 	}
-	if j.exists(raw+".success") || len(j.asked("kind-urlset-2.com")) != 0 || len(j.events("file_left_open")) != 1 || len(j.letters()) != 0 {
+	if j.exists(raw+".success") || len(j.asked("kind-urlset-2.com")) != 0 || len(j.events("file_left_open")) != 1 || len(j.deadLetters()) != 0 {
 		t.Error("what was not begun must stay open, without a dead letter")
 	}
 	j.run()
@@ -279,10 +279,10 @@ func TestOutageOfAll(t *testing.T) {
 	j.cfg.Lane.Web.ConnectTo = d.at
 	raw, names := j.hosts(20)
 	if total := j.run(); total.Counts["outage"] == 0 || total.Counts["files_open"] != 1 {
-		t.Errorf("the launcher is not told of the outage: %v", total.Counts)
+		t.Errorf("the launcher gets no word of the outage: %v", total.Counts)
 	}
-	if n := j.marks(); n != 0 || j.exists(raw+".success") || len(j.letters()) != 0 {
-		t.Errorf("%d domains marked, file done %v, letters %v", n, j.exists(raw+".success"), j.letters())
+	if n := j.marks(); n != 0 || j.exists(raw+".success") || len(j.deadLetters()) != 0 {
+		t.Errorf("%d domains marked, file done %v, letters %v", n, j.exists(raw+".success"), j.deadLetters())
 	}
 	// The network is back: the same command does it all.
 	j.cfg.Lane.Web.ConnectTo = j.web.Addr()
@@ -302,7 +302,7 @@ func TestLateMarkTakesBackItsDeadLetter(t *testing.T) {
 		j.put(raw, rawFile("https://"+dead))
 		mend := j.spoil(out(raw, dead, "domain_metadata.json"))
 		j.run()
-		if l := j.letters(); len(l) != 1 || l[0].Kind != "store_failed" || j.exists(raw+".success") {
+		if l := j.deadLetters(); len(l) != 1 || l[0].Kind != "store_failed" || j.exists(raw+".success") {
 			t.Fatalf("%s: dead letters %+v", who, l)
 		}
 		mend()
@@ -312,8 +312,8 @@ func TestLateMarkTakesBackItsDeadLetter(t *testing.T) {
 		}
 		j.put(more, rawFile(urls...))
 		j.run()
-		if l := j.letters(); len(l) != 0 || !j.done(raw, dead) || !j.exists(raw+".success") || !j.exists(more+".success") {
-			t.Errorf("%s let the mark go: done %v, letters left %+v", who, j.done(raw, dead), l)
+		if l := j.deadLetters(); len(l) != 0 || !j.done(raw, dead) || !j.exists(raw+".success") || !j.exists(more+".success") {
+			t.Errorf("%s let the mark go: done %v, dead letters left %+v", who, j.done(raw, dead), l)
 		}
 	}
 }
@@ -346,7 +346,7 @@ func TestFewFailuresAreMarked(t *testing.T) {
 	raw, names := j.hosts(10)
 	total := j.run()
 	if total.Counts["outage"] != 0 {
-		t.Errorf("an outage is told of: %v", total.Counts)
+		t.Errorf("an outage is reported: %v", total.Counts)
 	}
 	if n := j.marks(); n != len(names) || !j.exists(raw+".success") {
 		t.Errorf("%d domains marked, want %d", n, len(names))
@@ -418,12 +418,12 @@ func TestDeadLetterThatCannotBeRemoved(t *testing.T) {
 	mend()
 	j.wrap = func(s store.Store) store.Store { return keeping{s} }
 	j.run()
-	if l := j.letters(); len(l) != 1 || l[0].Kind != "store_failed" || j.done(raw, "kind-urlset-1.com") || j.exists(raw+".success") {
+	if l := j.deadLetters(); len(l) != 1 || l[0].Kind != "store_failed" || j.done(raw, "kind-urlset-1.com") || j.exists(raw+".success") {
 		t.Fatalf("done %v with dead letters %+v, want it open", j.done(raw, "kind-urlset-1.com"), l)
 	}
 	j.wrap = nil
 	j.run()
-	if l := j.letters(); len(l) != 0 || !j.done(raw, "kind-urlset-1.com") || !j.exists(raw+".success") {
+	if l := j.deadLetters(); len(l) != 0 || !j.done(raw, "kind-urlset-1.com") || !j.exists(raw+".success") {
 		t.Errorf("dead letters left %+v, done %v", l, j.done(raw, "kind-urlset-1.com"))
 	}
 }

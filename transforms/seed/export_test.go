@@ -23,13 +23,13 @@ func Spoil(t *testing.T, domain string) (mend func()) {
 	return mend
 }
 
-// Hurry cuts the time-outs of seed.md down to d, so that a test of hosts that
-// hang need not wait for them.
-func Hurry(t *testing.T, d time.Duration) {
+// ShortTimeouts sets the time-outs of robots.txt and of sitemaps to d, so that a
+// test of hosts that hang need not wait for them.
+func ShortTimeouts(t *testing.T, d time.Duration) {
 	t.Helper()
 	robots, sitemap := robotsTimeout, sitemapTimeout
 	if robots != 10*time.Second || sitemap != 15*time.Second {
-		t.Errorf("robots.txt has %v and a sitemap %v, want 10s and 15s (seed.md, Collect)", robots, sitemap)
+		t.Errorf("robots.txt has %v and a sitemap %v, want 10s and 15s", robots, sitemap)
 	}
 	robotsTimeout, sitemapTimeout = d, d
 	t.Cleanup(func() { robotsTimeout, sitemapTimeout = robots, sitemap })

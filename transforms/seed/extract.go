@@ -32,21 +32,22 @@ type Read struct {
 	Domains int64  // distinct domain ids in it
 }
 
-// batchSize mentions cross the shuffle as one element.
-const batchSize = 1024
-
-// badIndices bad records of a file are named in its dead letter; more are only counted.
-const badIndices = 1000
+const (
+	// maxBatch URL records cross the shuffle as one element.
+	maxBatch = 1024
+	// maxBadIndices bad records of a file are named in its dead letter; more are only counted.
+	maxBadIndices = 1000
+)
 
 // Extract reads the raw files record by record and removes duplicates within each.
 //
 // In: the open files. Out: what was read to its end, by file (string, Read);
-// the mentions by lane (int, lane.Batch); encoded tallies.
+// the URL records by lane (int, lane.Batch); encoded tallies.
 //
-// A file that breaks off voids what it named by a batch in each lane, which
-// reads all of its batches before it visits anybody. (A side input would do
+// A file that breaks off voids what it named by a batch in each lane. A lane
+// reads all of its batches before it visits a host. (A side input would do
 // the same, but prism 2.77 spins a core while a stage that has one works.)
-func Extract(s beam.Scope, cfg Config, files beam.PCollection) (read, mentions, tallies beam.PCollection) {
+func Extract(s beam.Scope, cfg Config, files beam.PCollection) (read, records, tallies beam.PCollection) {
 	s = s.Scope("seed.Extract")
 	return beam.ParDo3(s, &extractFn{Config: cfg}, beam.Reshuffle(s, files))
 }
@@ -82,7 +83,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 				batches[n] = lane.Batch{File: f.Key} // it grows by use: most files touch few of many lanes
 			}
 			batches[n].Mentions = append(batches[n].Mentions, m)
-			if len(batches[n].Mentions) == batchSize {
+			if len(batches[n].Mentions) == maxBatch {
 				flush(n)
 			}
 			return nil
@@ -98,9 +99,9 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 		for n := range batches {
 			emitBatch(n, lane.Batch{File: f.Key, Broken: true})
 		}
-		settled(fn.Config.Lane.RunID, f.Key)
+		workEnded(fn.Config.Lane.RunID, f.Key)
 		counts = map[string]int64{"files_bad": 1}
-		if err := fn.w.DeadLetter(ctx, letterOfFile(fn.Config, f.Key, "bad_file", store.Retryable(err), nil, err)); err != nil {
+		if err := fn.w.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", store.Retryable(err), nil, err)); err != nil {
 			return err
 		}
 		return lane.EmitPart(fn.w, emitTally, tally(counts))
@@ -112,13 +113,13 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	log.Info("domains_extracted", "total_records", x.Records, "unique_domains", x.Domains, "bad_records", x.Bad)
 	if x.Bad > 0 {
 		err := fmt.Errorf("%d of %d records name no domain; the first: %w", x.Bad, x.Records, x.FirstBad)
-		if err := fn.w.DeadLetter(ctx, letterOfFile(fn.Config, f.Key, "bad_records", false, x.BadIndices, err)); err != nil {
+		if err := fn.w.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_records", false, x.BadIndices, err)); err != nil {
 			return err
 		}
-	} else if err := fn.w.Forgive(ctx, letterOfFile(fn.Config, f.Key, "bad_records", false, nil, nil)); err != nil {
+	} else if err := fn.w.Forgive(ctx, fileDeadLetter(fn.Config, f.Key, "bad_records", false, nil, nil)); err != nil {
 		return err
 	}
-	if err := fn.w.Forgive(ctx, letterOfFile(fn.Config, f.Key, "bad_file", false, nil, nil)); err != nil {
+	if err := fn.w.Forgive(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", false, nil, nil)); err != nil {
 		return err
 	}
 	emitRead(f.Key, Read{ETag: x.ETag, Domains: x.Domains})
@@ -138,8 +139,10 @@ type Extraction struct {
 
 var errNoPartition = errors.New("the file has no Hive partition in its path")
 
-// ExtractFile reads one raw file and hands on each distinct domain id once, in
-// order. A mention's strings hold on to their record: copy what is kept for long. Errors are the store's (see store.Retryable) or a *rawfile.Error.
+// ExtractFile reads one raw file and passes each distinct domain id to visit once,
+// in order. A URL record's strings keep the whole record of the file in memory:
+// copy what is kept for long. Errors are the store's (see store.Retryable) or a
+// *rawfile.Error.
 func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logger, visit func(lane.Mention) error) (Extraction, error) {
 	var x Extraction
 	raw, ok := hive.ParseRaw(key)
@@ -179,7 +182,7 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 			if x.FirstBad == nil {
 				x.FirstBad = fmt.Errorf("record %d: %w", r.Index, err)
 			}
-			if len(x.BadIndices) < badIndices {
+			if len(x.BadIndices) < maxBadIndices {
 				x.BadIndices = append(x.BadIndices, r.Index)
 			}
 			return nil

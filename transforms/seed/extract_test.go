@@ -96,7 +96,7 @@ func TestBadRecords(t *testing.T) {
 	raw := day + "raw_0001.json"
 	j.put(raw, rawFile("https://kind-urlset-1.com", "https://10.0.0.1/", "https://localhost/"))
 	total := j.run()
-	letters := j.letters()
+	letters := j.deadLetters()
 	if len(letters) != 1 || letters[0].Kind != "bad_records" || letters[0].Input.File != raw || !slices.Equal(letters[0].Input.Indices, []int{1, 2}) || letters[0].Retryable || letters[0].Stage != "extract" {
 		t.Fatalf("dead letters %+v", letters)
 	}
@@ -111,11 +111,11 @@ func TestBadRecords(t *testing.T) {
 	if !j.exists(raw + ".success") {
 		t.Error("bad records keep their file open")
 	}
-	// Mended and read again, the letter goes.
+	// Mended and read again, its dead letter is removed.
 	j.put(raw, rawFile("https://kind-urlset-1.com"))
 	must(t, j.store.Delete(t.Context(), raw+".success"))
 	j.run()
-	if l := j.letters(); len(l) != 0 {
+	if l := j.deadLetters(); len(l) != 0 {
 		t.Errorf("a success leaves %+v", l)
 	}
 }
@@ -136,7 +136,7 @@ func TestBadFile(t *testing.T) {
 	j.put(none, `{"records":[`)
 	j.put(good, rawFile("https://kind-urlset-3.com", "https://kind-urlset-1.com"))
 	total := j.run()
-	letters := j.letters()
+	letters := j.deadLetters()
 	letters = slices.DeleteFunc(letters, func(d ledger.DeadLetter) bool { return d.Input.File == none && d.Kind == "bad_file" })
 	if len(letters) != 1 || letters[0].Kind != "bad_file" || letters[0].Input.File != bad || letters[0].Retryable || letters[0].Attempts != 1 {
 		t.Fatalf("dead letters %+v", letters)
@@ -156,13 +156,13 @@ func TestBadFile(t *testing.T) {
 	must(t, j.store.Delete(t.Context(), none))
 	must(t, j.store.Delete(t.Context(), "dead-letters/seed/"+ledger.DeadLetter{Job: seed.Job, Kind: "bad_file", Input: ledger.Input{File: none}}.ID()+".json"))
 	j.run()
-	if l := j.letters(); len(l) != 1 || l[0].Attempts != 2 {
-		t.Errorf("a second failure updates the letter: %+v", l)
+	if l := j.deadLetters(); len(l) != 1 || l[0].Attempts != 2 {
+		t.Errorf("a second failure updates the dead letter: %+v", l)
 	}
 	j.put(bad, whole)
 	j.run()
-	if l := j.letters(); len(l) != 0 || !j.exists(bad+".success") || !j.done(bad, "kind-urlset-2.com") {
-		t.Errorf("a mended file: letters %+v", l)
+	if l := j.deadLetters(); len(l) != 0 || !j.exists(bad+".success") || !j.done(bad, "kind-urlset-2.com") {
+		t.Errorf("a mended file: dead letters %+v", l)
 	}
 }
 

@@ -16,29 +16,29 @@ import (
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
-// maxFeeds bounds the feed addresses that are asked at one domain.
-const maxFeeds = 10
-
-const homepageMax = 5 << 20
+const (
+	maxFeeds    = 10 // addresses that are tried at one domain
+	maxHomepage = 5 << 20
+)
 
 var usualFeeds = []string{"/feed", "/rss.xml", "/atom.xml", "/feed.xml", "/rss"}
 
-// homepageAndFeeds collects the two extras of the design's section 12.1. Both
-// obey robots.txt.
-func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best fetched) {
+// homepageAndFeeds collects what --homepage and --feeds ask for. Both obey
+// robots.txt.
+func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best exchange) {
 	home := "https://" + c.name + "/"
-	var page fetched
-	left := string(cmp.Or(f.network, c.leftFor(home))) // why the homepage is not asked for
+	var page exchange
+	skipped := string(cmp.Or(f.network, c.abandonedFor(home))) // why the homepage is not fetched
 	switch {
-	case left != "":
+	case skipped != "":
 	case !c.mayFetch(home):
-		left = metadata.Disallowed
+		skipped = metadata.Disallowed
 	default:
-		page = c.get(ctx, web.Request{URL: home, Accept: acceptHTML, Timeout: sitemapTimeout, MaxBytes: homepageMax, MaxRedirects: maxRedirects, Retries: 1, Allow: c.allows})
+		page = c.get(ctx, web.Request{URL: home, Accept: acceptHTML, Timeout: sitemapTimeout, MaxBytes: maxHomepage, MaxRedirects: maxRedirects, Retries: 1, Allow: c.allows})
 	}
 	if c.cfg.Collect.Homepage {
 		status, failure := page.outcome()
-		m := &metadata.Homepage{URL: home, StatusCode: status, Error: cmp.Or(left, failure), ContentLength: int64(len(page.body)), Exists: page.ok() && len(page.body) > 0}
+		m := &metadata.Homepage{URL: home, StatusCode: status, Error: cmp.Or(skipped, failure), ContentLength: int64(len(page.body)), Exists: page.ok() && len(page.body) > 0}
 		if page.final != "" && page.final != home && untrusted.Key(page.final) == nil {
 			m.FinalURL = page.final
 		}
@@ -51,7 +51,7 @@ func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best fetc
 		}
 		f.metadata.Homepage = m
 	}
-	if c.cfg.Collect.Feeds && f.network == "" && c.leftFor(home) == "" {
+	if c.cfg.Collect.Feeds && f.network == "" && c.abandonedFor(home) == "" {
 		f.metadata.Feeds = c.feeds(ctx, page, f.metadata.Robots.SitemapURLs, best)
 	}
 }
@@ -60,19 +60,19 @@ func (c *collector) mayFetch(at string) bool {
 	return c.rules.Allowed(c.cfg.Lane.Web.UserAgent, at)
 }
 
-// allows lets a redirect be followed only where this host's robots.txt does not forbid it.
+// allows lets a redirect be followed only where this host's robots.txt does not disallow it.
 func (c *collector) allows(u *url.URL) error {
 	if c.sameHost(u.String()) && !c.mayFetch(u.String()) {
-		return errForbidden
+		return errDisallowed
 	}
 	return nil
 }
 
-var errForbidden = errors.New("robots.txt forbids it")
+var errDisallowed = errors.New("robots.txt disallows it")
 
-// feeds asks the addresses that robots.txt names, that the homepage links to,
-// and the usual paths, and keeps those that answer with a feed.
-func (c *collector) feeds(ctx context.Context, page fetched, named []string, best fetched) []metadata.Feed {
+// feeds fetches the addresses that robots.txt names, those that the homepage
+// links to, and the usual paths, and keeps those that answer with a feed.
+func (c *collector) feeds(ctx context.Context, page exchange, named []string, best exchange) []metadata.Feed {
 	var at []string
 	add := func(u string) {
 		if !slices.Contains(at, u) && len(at) < maxFeeds && c.mayFetch(u) {
@@ -95,7 +95,7 @@ func (c *collector) feeds(ctx context.Context, page fetched, named []string, bes
 	if page.ok() {
 		end, err := budget.Begin(ctx, len(page.body))
 		if err != nil {
-			return nil // the run is told to stop: nothing of this visit is kept
+			return nil // the run stops: nothing of this visit is kept
 		}
 		for _, u := range feed.Discover(page.body, base) {
 			add(u)
@@ -112,10 +112,10 @@ func (c *collector) feeds(ctx context.Context, page fetched, named []string, bes
 		}
 		got := best
 		if u != best.url {
-			if c.leftFor(u) != "" {
+			if c.abandonedFor(u) != "" {
 				continue
 			}
-			got = c.get(ctx, web.Request{URL: u, Accept: "application/rss+xml, application/atom+xml, " + acceptSitemap, Timeout: sitemapTimeout, MaxBytes: sitemapMax, MaxRedirects: maxRedirects, Retries: 1, Allow: c.allows})
+			got = c.get(ctx, web.Request{URL: u, Accept: "application/rss+xml, application/atom+xml, " + acceptSitemap, Timeout: sitemapTimeout, MaxBytes: maxSitemap, MaxRedirects: maxRedirects, Retries: 1, Allow: c.allows})
 		}
 		if !got.ok() {
 			continue

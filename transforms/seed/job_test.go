@@ -211,7 +211,7 @@ func (j *job) done(raw, domain string) bool {
 	return j.exists(out(raw, domain, "domain_metadata.json.success"))
 }
 
-func (j *job) letters() (all []ledger.DeadLetter) {
+func (j *job) deadLetters() (all []ledger.DeadLetter) {
 	j.t.Helper()
 	for d, err := range ledger.ListDeadLetters(context.Background(), j.store, seed.Job, "") {
 		must(j.t, err)

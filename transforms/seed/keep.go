@@ -25,13 +25,13 @@ var evidenceTypes = map[string]string{
 // validate is a variable for the tests alone.
 var validate = metadata.Validate
 
-// store writes what was found to one partition in the order of the seed's
-// section 4.3.3: evidence, then the metadata. The mark is the caller's.
-func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, wi wish, name string, fresh bool) error {
-	index := wi.index
+// store writes what was found to one partition: the evidence, then the metadata
+// that speaks of it. The mark is written last, by the caller.
+func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, q request, name string, fresh bool) error {
+	index := q.index
 	m := f.metadata
-	m.DomainID, m.Country, m.Category = wi.id, upper(wi.in.Country), wi.in.Category
-	m.Source = &metadata.Source{RawFilePath: wi.file, RecordIndex: &index}
+	m.DomainID, m.Country, m.Category = q.id, upper(q.in.Country), q.in.Category
+	m.Source = &metadata.Source{RawFilePath: q.file, RecordIndex: &index}
 	if err := validate(m); err != nil {
 		return &invalidError{err}
 	}
@@ -39,7 +39,7 @@ func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, wi wish
 	if err != nil {
 		return &invalidError{err}
 	}
-	dir := wi.in.DomainDir(name) + "/"
+	dir := q.in.DomainDir(name) + "/"
 	for file, contentType := range evidenceTypes {
 		if file == "homepage.html" && !cfg.Collect.Homepage {
 			continue
@@ -55,11 +55,11 @@ func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, wi wish
 			continue
 		}
 		if err := put(ctx, w.Store, dir+file, body, store.PutOptions{ContentType: contentType}); err != nil {
-			w.Log.Warn("evidence_file_save_failed", "domain_id", wi.id, "key", dir+file, "error", ledger.Redact(err.Error()))
+			w.Log.Warn("evidence_file_save_failed", "domain_id", q.id, "key", dir+file, "error", ledger.Redact(err.Error()))
 		}
 	}
-	if err := put(ctx, w.Store, metadataKey(wi.in, name), doc, store.PutOptions{ContentType: "application/json", Metadata: map[string]string{
-		"domain_id": wi.id, "registrable_domain": name, "country": wi.in.Country, "category": wi.in.Category, "date": wi.in.Date,
+	if err := put(ctx, w.Store, metadataKey(q.in, name), doc, store.PutOptions{ContentType: "application/json", Metadata: map[string]string{
+		"domain_id": q.id, "registrable_domain": name, "country": q.in.Country, "category": q.in.Category, "date": q.in.Date,
 	}}); err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func put(ctx context.Context, s store.Store, key string, body []byte, o store.Pu
 
 func upper(cc string) string { return string(bytes.ToUpper([]byte(cc))) }
 
-// cachedAnswer is a robots.txt kept for later partitions and runs.
-type cachedAnswer struct {
+// cachedRobots is a robots.txt kept for later partitions and runs.
+type cachedRobots struct {
 	FetchedAt time.Time `json:"fetched_at"`
 	Status    int       `json:"status"`
 	FinalURL  string    `json:"final_url,omitempty"`
@@ -86,37 +86,37 @@ type cachedAnswer struct {
 
 func cacheKey(name string) string { return "cache/robots/" + name + ".json" }
 
-// cachedRobots gives a robots.txt that is younger than the cache's time. A
-// forced run passes it by, and an unreadable entry counts as none.
-func (c *collector) cachedRobots(ctx context.Context, at string) (fetched, bool) {
+// robotsFromCache gives a robots.txt that is younger than the cache's time. A
+// forced run ignores the cache, and an unreadable entry counts as none.
+func (c *collector) robotsFromCache(ctx context.Context, at string) (exchange, bool) {
 	if c.cfg.Collect.RobotsCache <= 0 || c.cfg.ForceID != "" {
-		return fetched{}, false
+		return exchange{}, false
 	}
 	body, err := c.w.Store.Open(ctx, cacheKey(c.name))
 	if err != nil {
 		if !errors.Is(err, store.ErrNotExist) {
 			c.w.Log.Warn("robots_cache_unreadable", "registrable_domain", c.name, "error", ledger.Redact(err.Error()))
 		}
-		return fetched{}, false
+		return exchange{}, false
 	}
 	defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
-	var a cachedAnswer
-	if err := json.NewDecoder(io.LimitReader(body, 4*robotsMax)).Decode(&a); err != nil {
+	var a cachedRobots
+	if err := json.NewDecoder(io.LimitReader(body, 4*maxRobots)).Decode(&a); err != nil {
 		c.w.Log.Warn("robots_cache_unreadable", "registrable_domain", c.name, "error", err.Error())
-		return fetched{}, false
+		return exchange{}, false
 	}
 	if age := time.Since(a.FetchedAt); age < 0 || age > c.cfg.Collect.RobotsCache {
-		return fetched{}, false
+		return exchange{}, false
 	}
-	return fetched{url: at, status: a.Status, final: a.FinalURL, truncated: a.Truncated, body: a.Body, at: a.FetchedAt}, true
+	return exchange{url: at, status: a.Status, final: a.FinalURL, truncated: a.Truncated, body: a.Body, at: a.FetchedAt}, true
 }
 
 // cacheRobots keeps a good answer; a failure is never kept.
-func (c *collector) cacheRobots(ctx context.Context, f fetched) {
+func (c *collector) cacheRobots(ctx context.Context, f exchange) {
 	if c.cfg.Collect.RobotsCache <= 0 || !f.ok() {
 		return
 	}
-	doc, err := json.Marshal(cachedAnswer{FetchedAt: f.at, Status: f.status, FinalURL: f.final, Truncated: f.truncated, Body: f.body})
+	doc, err := json.Marshal(cachedRobots{FetchedAt: f.at, Status: f.status, FinalURL: f.final, Truncated: f.truncated, Body: f.body})
 	if err == nil {
 		err = put(ctx, c.w.Store, cacheKey(c.name), doc, store.PutOptions{ContentType: "application/json"})
 	}

@@ -35,15 +35,15 @@ type File struct {
 // Listing is what the bucket holds for a run.
 type Listing struct {
 	Files    []File   // open ones, by partition, then sequence number
-	Listed   int64    // raw files that the filters let through
+	Listed   int64    // raw files that match the filters
 	Ignored  int64    // objects that are no raw files
 	Skipped  int64    // raw files that have their .success
 	Done     []string // their names
 	NearMiss []string
 }
 
-// ListRaw lists the raw files that the filters let through. It holds a page of
-// the listing and the matched names, never the whole listing.
+// ListRaw lists the raw files that match the filters. It holds a page of the
+// listing and the matched names, never the whole listing.
 func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 	var l Listing
 	type match struct {
@@ -98,16 +98,16 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 	return l, nil
 }
 
-// marksAtOnce is how many marks are looked at together.
-const marksAtOnce = 16
+// maxMarkReads is how many marks are read at the same time.
+const maxMarkReads = 16
 
-// keepOwn leaves of the files that have a mark those whose mark is of this forced run.
+// keepOwn removes from done the files whose mark is of another run than this forced one.
 func (c Config) keepOwn(ctx context.Context, s store.Store, done map[string]bool) error {
-	var looks errgroup.Group
-	looks.SetLimit(marksAtOnce)
+	var reads errgroup.Group
+	reads.SetLimit(maxMarkReads)
 	var mu sync.Mutex
 	for key := range maps.Clone(done) {
-		looks.Go(func() error {
+		reads.Go(func() error {
 			holds, err := c.marked(ctx, s, key)
 			if err != nil {
 				return fmt.Errorf("reading the mark of %s: %w", key, err)
@@ -120,7 +120,7 @@ func (c Config) keepOwn(ctx context.Context, s store.Store, done map[string]bool
 			return nil
 		})
 	}
-	return looks.Wait()
+	return reads.Wait()
 }
 
 func mark(key string) (hive.Raw, string, bool) {

@@ -3,22 +3,20 @@ package seed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// What the outage guard goes by, besides Config.OutageThreshold.
+// Limits of the outage guard, besides Config.OutageThreshold.
 const (
-	outageWindow = 200    // last visits that are looked at while a lane works
-	outageVisits = 20     // fewer say nothing about our own network
-	probeHosts   = 5      // hosts that are asked before a run is given up
-	probeKeys    = 20_000 // of the store, among which they are looked for
+	outageWindow  = 200    // last visits that are judged while a lane works
+	outageVisits  = 20     // fewer say nothing about our own network
+	maxProbeHosts = 5      // hosts that are probed before a run ends with an outage
+	maxProbeKeys  = 20_000 // of the store, among which those hosts are looked for
 )
 
 // unreachableBy are the failures of a host that did not answer, and outageBy
@@ -44,12 +42,12 @@ func (n *Network) add(o Network) {
 	n.TLS += o.TLS
 	n.Done += o.Done
 	n.Answered = append(n.Answered, o.Answered...)
-	n.Answered = n.Answered[max(len(n.Answered)-probeHosts, 0):]
+	n.Answered = n.Answered[max(len(n.Answered)-maxProbeHosts, 0):]
 	n.Down = n.Down || o.Down
 }
 
-// visited is the network of one visit.
-func visited(name string, failure web.Kind) Network {
+// networkOf is the network as one visit saw it.
+func networkOf(name string, failure web.Kind) Network {
 	n := Network{Visits: 1}
 	switch {
 	case slices.Contains(outageBy, failure):
@@ -68,7 +66,7 @@ func (n Network) suspect(threshold float64) bool {
 	return threshold > 0 && n.Visits >= outageVisits && float64(n.Failed) >= threshold*float64(n.Visits)
 }
 
-// cause is what to tell of an outage.
+// cause is the error that a run ends with in an outage.
 func (n Network) cause() error {
 	if 2*n.TLS > n.Failed {
 		return ErrOutageTLS
@@ -82,10 +80,10 @@ var (
 	ErrOutageTLS = errors.New("nearly every one of the last visits failed by TLS, and no host that answered before answers a probe: this machine cannot verify certificates, as behind a proxy that inspects connections and whose certificate authority is not installed; nothing was marked for those domains, so name a file of the authorities in SSL_CERT_FILE and run the same command again; if those sites really are broken, --outage-threshold=0 records them")
 )
 
-// down judges a network that failed in an outage's share. Hosts that answered
-// before are asked for their robots.txt, and one answer shows that the network
-// works. Where none is known, what earlier runs have done counts as good.
-// failed are hosts that did not answer just now.
+// down judges a network that failed in an outage's share. It requests the
+// robots.txt of hosts that answered before, and one answer shows that the network
+// works. Where no such host is known, what earlier runs have done counts as good.
+// failed are the hosts that did not answer just now.
 func down(ctx context.Context, w *lane.Worker, cfg Config, n Network, failed map[string]bool) bool {
 	if !n.suspect(cfg.OutageThreshold) {
 		return false
@@ -96,7 +94,7 @@ func down(ctx context.Context, w *lane.Worker, cfg Config, n Network, failed map
 			hosts = append(hosts, h)
 		}
 	}
-	hosts = hosts[:min(len(hosts), probeHosts)]
+	hosts = hosts[:min(len(hosts), maxProbeHosts)]
 	if len(hosts) == 0 {
 		return float64(n.Failed) >= cfg.OutageThreshold*float64(n.Visits+n.Done)
 	}
@@ -114,7 +112,7 @@ func down(ctx context.Context, w *lane.Worker, cfg Config, n Network, failed map
 
 func probe(ctx context.Context, w *lane.Worker, cfg Config, host string) bool {
 	c := collector{cfg: cfg, w: w, name: host}
-	f := c.get(ctx, web.Request{URL: "https://" + host + "/robots.txt", Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: robotsMax, MaxRedirects: maxRedirects})
+	f := c.get(ctx, web.Request{URL: "https://" + host + "/robots.txt", Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects})
 	return !slices.Contains(outageBy, f.kind)
 }
 
@@ -124,7 +122,7 @@ func probe(ctx context.Context, w *lane.Worker, cfg Config, host string) bool {
 func answeredBefore(ctx context.Context, w *lane.Worker, failed map[string]bool) (hosts []string) {
 	seen := 0
 	for o, err := range w.Store.List(ctx, "processing/") {
-		if seen++; err != nil || seen > probeKeys || len(hosts) == probeHosts {
+		if seen++; err != nil || seen > maxProbeKeys || len(hosts) == maxProbeHosts {
 			return hosts
 		}
 		host := path.Base(path.Dir(o.Key))
@@ -135,7 +133,7 @@ func answeredBefore(ctx context.Context, w *lane.Worker, failed map[string]bool)
 	return hosts
 }
 
-// outageCounts tells the launcher of an outage.
+// outageCounts reports an outage to the launcher.
 func (n Network) outageCounts(sum *ledger.Tally) {
 	sum.Count(ledger.Outage, 1)
 	if errors.Is(n.cause(), ErrOutageTLS) {
@@ -143,14 +141,14 @@ func (n Network) outageCounts(sum *ledger.Tally) {
 	}
 }
 
-// window is the outage guard's rolling look at the last visits of a lane.
+// window is the network of a lane's last outageWindow visits.
 type window struct {
 	last [outageWindow]Network // a ring
 	next int
 	now  Network
 }
 
-// add notes how a visit ended and gives the window's figures.
+// add enters a visit and gives the window's figures.
 func (w *window) add(v Network) Network {
 	v.Answered = nil // the lane remembers who did
 	old := w.last[w.next]
@@ -160,17 +158,4 @@ func (w *window) add(v Network) Network {
 	w.last[w.next] = v
 	w.next = (w.next + 1) % outageWindow
 	return w.now
-}
-
-// heldMark is the mark of a domain's metadata that the guard holds back.
-type heldMark struct{ key, id, host string }
-
-func (h heldMark) String() string { return h.key + "\t" + h.id + "\t" + h.host }
-
-func parseHeld(s string) (heldMark, error) {
-	at := strings.SplitN(s, "\t", 3)
-	if len(at) != 3 {
-		return heldMark{}, fmt.Errorf("%q is no mark that was held back", s)
-	}
-	return heldMark{at[0], at[1], at[2]}, nil
 }

@@ -92,7 +92,7 @@ func TestProbeBeforeTheRunIsStopped(t *testing.T) {
 
 // The network goes down in a run that goes on: what is done already does not
 // hide it, for those hosts do not answer either.
-func TestOutageBesideWhatIsDone(t *testing.T) {
+func TestOutageAfterAFinishedPart(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	raw, names := j.hosts(60)
 	j.run()
@@ -107,7 +107,7 @@ func TestOutageBesideWhatIsDone(t *testing.T) {
 	}
 	j.put(other, rawFile(urls...))
 	if total := j.run(); total.Counts["outage"] == 0 {
-		t.Errorf("the launcher is not told of the outage: %v", total.Counts)
+		t.Errorf("the launcher gets no word of the outage: %v", total.Counts)
 	}
 	if n := j.marks(); n != len(names) || j.exists(other+".success") {
 		t.Errorf("%d marks, want the %d of the first run", n, len(names))
@@ -126,7 +126,7 @@ func TestCertificatesOutage(t *testing.T) {
 		raw, _ := j.hosts(n)
 		total := j.run()
 		if n < 200 && total.Counts["outage_tls"] == 0 {
-			t.Errorf("%d domains: the launcher is not told of the outage: %v", n, total.Counts)
+			t.Errorf("%d domains: the launcher gets no word of the outage: %v", n, total.Counts)
 		}
 		if n > 200 && (j.cause == nil || !strings.Contains(j.cause.Error(), "SSL_CERT_FILE")) {
 			t.Errorf("%d domains: cause %v, want one that says what to do about certificates", n, j.cause)

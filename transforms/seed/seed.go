@@ -1,6 +1,6 @@
-// Package seed is the seed job's own part of the road: which raw files there
-// are, which domains they name, what is collected of a domain, and when a file
-// is complete. Sources: Seed Engine design 1.1.0 and its workflow text.
+// Package seed has the seed job's stages: list the raw files, extract the
+// domains that they name, visit each domain once, and mark each raw file whose
+// domains are all done.
 package seed
 
 import (
@@ -25,8 +25,8 @@ type Config struct {
 	Country, Category, Date string   // filters, empty for all
 	Files                   []string // only these raw files, for a replay; empty for all
 
-	// ForceID names a forced run and the killed tries it goes on from: only a
-	// marker that carries it counts as done. Empty when the run is not forced.
+	// ForceID names a forced run and the killed tries that it resumes: only a
+	// mark that carries it counts as done. Empty when the run is not forced.
 	ForceID string
 
 	Collect Collect
@@ -37,7 +37,7 @@ type Config struct {
 
 // Collect says what is collected of a domain.
 type Collect struct {
-	MaxCrawlDelay    time.Duration // past it the rest of a host is left
+	MaxCrawlDelay    time.Duration // a host that asks for a longer pause is abandoned
 	FollowIndex      bool
 	MaxChildSitemaps int
 	Feeds            bool
@@ -55,8 +55,8 @@ func (c Config) marker() store.PutOptions {
 	return o
 }
 
-// counts says whether a completion mark holds for this run: a forced run
-// takes only its own. (The mark names its run because a store's times are too
+// counts says whether a completion mark is valid for this run: in a forced run
+// only its own are. (The mark names its run because a store's times are too
 // coarse to say which of two marks of one second is younger.)
 func (c Config) counts(mark store.Object) bool {
 	return c.ForceID == "" || mark.Metadata[ledger.ForcedBy] == c.ForceID
@@ -68,10 +68,10 @@ func (c Config) marked(ctx context.Context, s store.Store, key string) (bool, er
 
 func tally(counts map[string]int64) ledger.Tally { return ledger.Tally{Counts: counts} }
 
-// pool is how many hosts a lane has under way at once. Most of them wait for
+// pool is how many hosts a lane visits at the same time. Most of them wait for
 // their host's gap while others send; the client's own limit is on requests.
-// A slow rate is shared by few, so that hosts end one after another and a stop
-// finds most of what was asked for kept.
+// With a slow rate only few are visited at a time, so that they end one after
+// another and a stop loses little of what was fetched.
 func (c Config) pool() int {
 	n := c.Lane.Web.Concurrency
 	if c.Lane.Web.HostDelay > 0 {

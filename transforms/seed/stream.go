@@ -19,45 +19,44 @@ import (
 )
 
 func init() {
-	beam.RegisterDoFn(reflect.TypeFor[lookFn]())
+	beam.RegisterDoFn(reflect.TypeFor[pollFn]())
 	register.Emitter2[beam.EventTime, File]()
 	register.Emitter2[beam.EventTime, []byte]()
 }
 
-// Stream lists the bucket's raw files again and again, until the run is told
-// to stop. (fileio.MatchContinuously never offers a file that stayed open
+// Stream lists the bucket's raw files again and again, until the run stops. (fileio.MatchContinuously never offers a file that stayed open
 // again, and periodic.Impulse cannot be drained.)
 //
 // Out: the files that are due (File) and encoded ledger.Tally, unbounded. What
-// one look finds lies in a window of its own, which ends with the look: every
+// one poll finds lies in a window of its own, which ends with the poll: every
 // grouping behind it closes at once, as in a batch run over those files.
 //
-// Between two looks the lister goes back to the runner, or, with hold, stays in
-// its call for so long at most or until a file is due.
-func Stream(s beam.Scope, cfg Config, every, hold time.Duration) (files, tallies beam.PCollection) {
+// Between two polls the lister goes back to the runner, or, with maxCall, stays
+// in its call until a file is due, for so long at most.
+func Stream(s beam.Scope, cfg Config, every, maxCall time.Duration) (files, tallies beam.PCollection) {
 	s = s.Scope("seed.Stream")
-	files, tallies = beam.ParDo2(s, &lookFn{Config: cfg, Every: every, Hold: hold}, beam.Impulse(s))
-	looks := beamwindow.NewFixedWindows(lookWindow)
-	return beam.WindowInto(s, looks, files), beam.WindowInto(s, looks, tallies)
+	files, tallies = beam.ParDo2(s, &pollFn{Config: cfg, Every: every, MaxCall: maxCall}, beam.Impulse(s))
+	polls := beamwindow.NewFixedWindows(pollWindow)
+	return beam.WindowInto(s, polls, files), beam.WindowInto(s, polls, tallies)
 }
 
 const (
-	// lookWindow is the finest that Beam's timestamps tell apart.
-	lookWindow = time.Millisecond
-	// stopLook is how often the lister sees whether it is told to stop.
-	stopLook = 2 * time.Second
-	// streamFiles are read of one look at most.
-	streamFiles = 1000
+	// pollWindow is the finest that Beam's timestamps tell apart.
+	pollWindow = time.Millisecond
+	// maxStopWait is the longest time between two looks at whether the run stops.
+	maxStopWait = 2 * time.Second
+	// maxPollFiles are read of one poll at most.
+	maxPollFiles = 1000
 )
 
 // lister is the memory of a stream's lister. It is the process's, for a runner
 // may resume the lister in another instance of its DoFn.
 type lister struct {
 	sync.Mutex
-	Lookout
-	next time.Time // when it looks again
+	FileTracker
+	next time.Time // when it polls again
 	turn int       // of the last call: one whose job was started again has nobody to emit to
-	over time.Time // the watermark: looks from now on are not before it
+	over time.Time // the watermark: polls from now on are not before it
 }
 
 var listers = struct {
@@ -76,37 +75,37 @@ func listerOf(run string) *lister {
 	return l
 }
 
-// settled tells a stream's lister, where this process has it, that the work on
-// a file has ended.
-func settled(run, key string) {
+// workEnded reports to a stream's lister, where this process has it, that the work
+// on a file has ended.
+func workEnded(run, key string) {
 	listers.Lock()
 	l, ok := listers.of[run]
 	listers.Unlock()
 	if ok {
 		l.Lock()
 		defer l.Unlock()
-		l.Settle(key, time.Now())
+		l.Ended(key, time.Now())
 	}
 }
 
-type lookFn struct {
-	Config Config
-	Every  time.Duration
-	Hold   time.Duration
-	w      *lane.Worker
+type pollFn struct {
+	Config  Config
+	Every   time.Duration
+	MaxCall time.Duration // how long a call lasts at most while no file is due
+	w       *lane.Worker
 }
 
-func (fn *lookFn) Setup(ctx context.Context) (err error) {
+func (fn *pollFn) Setup(ctx context.Context) (err error) {
 	fn.w, err = lane.Open(ctx, fn.Config.Lane)
 	return err
 }
 
-// CreateInitialRestriction counts the looks: there is no last one.
-func (fn *lookFn) CreateInitialRestriction([]byte) offsetrange.Restriction {
+// CreateInitialRestriction counts the polls: there is no last one.
+func (fn *pollFn) CreateInitialRestriction([]byte) offsetrange.Restriction {
 	return offsetrange.Restriction{Start: 0, End: math.MaxInt64}
 }
 
-func (fn *lookFn) CreateTracker(r offsetrange.Restriction) *sdf.LockRTracker {
+func (fn *pollFn) CreateTracker(r offsetrange.Restriction) *sdf.LockRTracker {
 	return sdf.NewLockRTracker(&oneLister{offsetrange.NewTracker(r)})
 }
 
@@ -115,7 +114,7 @@ func (fn *lookFn) CreateTracker(r offsetrange.Restriction) *sdf.LockRTracker {
 // emits is late, and dropped, by that of the other.
 type oneLister struct{ *offsetrange.Tracker }
 
-// TrySplit gives back the rest, for the lister comes again, and no part of it.
+// TrySplit returns the rest when the lister pauses, and never a part of it.
 func (t *oneLister) TrySplit(fraction float64) (primary, residual any, err error) {
 	if fraction > 0 {
 		return t.GetRestriction(), nil, nil
@@ -123,23 +122,23 @@ func (t *oneLister) TrySplit(fraction float64) (primary, residual any, err error
 	return t.Tracker.TrySplit(fraction)
 }
 
-func (fn *lookFn) SplitRestriction(_ []byte, r offsetrange.Restriction) []offsetrange.Restriction {
+func (fn *pollFn) SplitRestriction(_ []byte, r offsetrange.Restriction) []offsetrange.Restriction {
 	return []offsetrange.Restriction{r}
 }
 
-// RestrictionSize is that of a look: the work to come has no size.
-func (fn *lookFn) RestrictionSize([]byte, offsetrange.Restriction) float64 { return 1 }
+// RestrictionSize is that of a poll: the work to come has no size.
+func (fn *pollFn) RestrictionSize([]byte, offsetrange.Restriction) float64 { return 1 }
 
 // TruncateRestriction ends the listing when a runner drains the job.
-func (fn *lookFn) TruncateRestriction(*sdf.LockRTracker, []byte) offsetrange.Restriction {
+func (fn *pollFn) TruncateRestriction(*sdf.LockRTracker, []byte) offsetrange.Restriction {
 	return offsetrange.Restriction{}
 }
 
-func (fn *lookFn) CreateWatermarkEstimator() *sdf.ManualWatermarkEstimator {
+func (fn *pollFn) CreateWatermarkEstimator() *sdf.ManualWatermarkEstimator {
 	return &sdf.ManualWatermarkEstimator{}
 }
 
-func (fn *lookFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEstimator, rt *sdf.LockRTracker, _ []byte,
+func (fn *pollFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEstimator, rt *sdf.LockRTracker, _ []byte,
 	emit func(beam.EventTime, File), emitTally func(beam.EventTime, []byte)) (sdf.ProcessContinuation, error) {
 	r := rt.GetRestriction().(offsetrange.Restriction)
 	if !rt.TryClaim(r.Start) {
@@ -149,10 +148,10 @@ func (fn *lookFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 	l.Lock()
 	defer l.Unlock()
 	if r.Start == 0 { // the job begins, maybe again: what was under way is lost
-		l.Lookout, l.next = Lookout{Interval: fn.Every, Awaits: true}, time.Time{}
+		l.FileTracker, l.next = FileTracker{Interval: fn.Every, AwaitEnd: true}, time.Time{}
 	}
 	l.turn++
-	turn, until := l.turn, time.Now().Add(fn.Hold)
+	turn, until := l.turn, time.Now().Add(fn.MaxCall)
 	for {
 		if l.turn != turn || !fn.proceed(ctx, l) {
 			rt.TryClaim(r.End - 1) // what is left of it is done
@@ -161,7 +160,7 @@ func (fn *lookFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 		now, found := time.Now(), 0
 		if !now.Before(l.next) {
 			var err error
-			if found, err = fn.look(ctx, l, now, emit, emitTally); err != nil {
+			if found, err = fn.poll(ctx, l, now, emit, emitTally); err != nil {
 				return sdf.StopProcessing(), err
 			}
 			l.next = now.Add(l.Pause())
@@ -172,20 +171,20 @@ func (fn *lookFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 		we.UpdateWatermark(l.over)
 		if found > 0 || !now.Before(until) {
 			// Between two calls Flink lets the watermark go, if they are a second apart.
-			return sdf.ResumeProcessingIn(max(min(time.Until(l.next), stopLook), min(fn.Hold, time.Second))), nil
+			return sdf.ResumeProcessingIn(max(min(time.Until(l.next), maxStopWait), min(fn.MaxCall, time.Second))), nil
 		}
 		fn.wait(ctx, l, min(time.Until(l.next), time.Until(until)))
 	}
 }
 
 // proceed is the worker's, without the lister's lock while the run is paused.
-func (fn *lookFn) proceed(ctx context.Context, l *lister) bool {
+func (fn *pollFn) proceed(ctx context.Context, l *lister) bool {
 	l.Unlock()
 	defer l.Lock()
 	return fn.w.Proceed(ctx)
 }
 
-func (fn *lookFn) wait(ctx context.Context, l *lister, pause time.Duration) {
+func (fn *pollFn) wait(ctx context.Context, l *lister, pause time.Duration) {
 	l.Unlock()
 	defer l.Lock()
 	t := time.NewTimer(pause)
@@ -197,9 +196,9 @@ func (fn *lookFn) wait(ctx context.Context, l *lister, pause time.Duration) {
 	}
 }
 
-// look lists once and gives the number of files that are due. A store that does
-// not answer is asked again at the next look.
-func (fn *lookFn) look(ctx context.Context, l *lister, now time.Time, emit func(beam.EventTime, File), emitTally func(beam.EventTime, []byte)) (int, error) {
+// poll lists once and gives the number of files that are due. A store that does
+// not answer is listed again at the next poll.
+func (fn *pollFn) poll(ctx context.Context, l *lister, now time.Time, emit func(beam.EventTime, File), emitTally func(beam.EventTime, []byte)) (int, error) {
 	listing, err := ListRaw(ctx, fn.w.Store, fn.Config)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -208,14 +207,14 @@ func (fn *lookFn) look(ctx context.Context, l *lister, now time.Time, emit func(
 		fn.w.Log.Error("listing_failed", "error", ledger.Redact(err.Error()))
 		return 0, nil
 	}
-	due := l.Due(listing.Files, now, streamFiles)
+	due := l.Due(listing.Files, now, maxPollFiles)
 	if len(due) == 0 {
 		return 0, nil
 	}
-	// Flink's runner cuts watermarks down to whole seconds, so a look takes the
+	// Flink's runner cuts watermarks down to whole seconds, so a poll takes the
 	// rest of its second. What has the watermark's own time is late for prism's.
 	if !now.After(l.over) {
-		now = l.over.Add(lookWindow)
+		now = l.over.Add(pollWindow)
 	}
 	l.over = now.Truncate(time.Second).Add(time.Second)
 	at := mtime.FromTime(now)

@@ -1,7 +1,6 @@
 package seed
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,24 +24,34 @@ import (
 func init() {
 	beam.RegisterDoFn(reflect.TypeFor[visitFn]())
 	register.Iter1[lane.Batch]()
-	register.Emitter2[string, Visited]()
+	register.Emitter2[string, FileOutcome]()
+	beam.RegisterType(reflect.TypeFor[UnmarkedDomain]())
 	register.Emitter1[Network]()
 }
 
-// Visited is what a lane did for one raw file.
-type Visited struct {
-	Finished int64    // distinct domain ids that are done or wait for a person
-	Held     []string // metadata whose marks the outage guard holds back (heldMark), one for each of the file's domain ids
+// FileOutcome is what a lane did for one raw file.
+type FileOutcome struct {
+	Finished int64            // distinct domain ids that are done or wait for a person
+	Unmarked []UnmarkedDomain // one for each domain id that the lane could not decide on
 }
 
-// Visit merges each lane's mentions by host, which is the deduplication across
+// UnmarkedDomain is a domain whose metadata is stored without its completion
+// mark: it failed below HTTP, and its lane had too few visits to know an outage
+// of our own network from a dead site.
+type UnmarkedDomain struct {
+	Key  string // of the metadata
+	ID   string // domain id
+	Host string
+}
+
+// Visit merges each lane's URL records by host, which is the deduplication across
 // files, and collects every host that some partition still lacks.
 //
-// In: mentions by lane; those of broken files are dropped.
+// In: URL records by lane; those of broken files are dropped.
 // Out: what was done for each file, how the network was, encoded tallies.
-func Visit(s beam.Scope, cfg Config, mentions beam.PCollection) (visited, network, tallies beam.PCollection) {
+func Visit(s beam.Scope, cfg Config, records beam.PCollection) (outcomes, network, tallies beam.PCollection) {
 	s = s.Scope("seed.Visit")
-	return beam.ParDo3(s, &visitFn{Config: cfg}, beam.GroupByKey(s, mentions))
+	return beam.ParDo3(s, &visitFn{Config: cfg}, beam.GroupByKey(s, records))
 }
 
 type visitFn struct {
@@ -55,15 +64,15 @@ func (fn *visitFn) Setup(ctx context.Context) (err error) {
 	return err
 }
 
-func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane.Batch) bool, emit func(string, Visited), emitNetwork func(Network), emitTally func([]byte)) error {
-	roll := newRoll()
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane.Batch) bool, emit func(string, FileOutcome), emitNetwork func(Network), emitTally func([]byte)) error {
+	table := newHostTable()
 	var b lane.Batch
 	for batches(&b) {
-		if err := roll.add(b); err != nil {
+		if err := table.add(b); err != nil {
 			return err
 		}
 	}
-	roll.dropBroken()
+	table.dropBroken()
 	within, release, held, err := fn.w.Hold(ctx, n, fn.Config.Lanes)
 	if err != nil {
 		return err
@@ -74,101 +83,66 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 	}
 	fn.w.Enter()
 	defer fn.w.Leave()
-	l := laneRun{ctx: ctx, fn: fn, roll: roll, files: make([]Visited, len(roll.files)), progress: fn.w.Progress(n, len(roll.hosts))}
+	l := laneRun{ctx: ctx, fn: fn, table: table, files: make([]FileOutcome, len(table.files)), progress: fn.w.Progress(n, len(table.hosts))}
 	lane.Drain(within, fn.w, fn.Config.pool(), l.hosts(), l.visit, l.failed, l.merge)
 	l.judge(within)
 	l.progress.End(ctx, l.sum)
-	for i, v := range l.files {
-		if !roll.files[i].broken {
-			emit(roll.files[i].key, v)
+	for i, o := range l.files {
+		if !table.files[i].broken {
+			emit(table.files[i].key, o)
 		}
 	}
 	emitNetwork(l.network)
 	return lane.EmitCounted(fn.w, emitTally, l.sum)
 }
 
-// wish is a partition that asks for a host, by its first record.
-type wish struct {
-	in    hive.Partition
-	id    string // domain id of the first record
-	file  string
-	index int
-	state state
-	held  bool
-}
-
-type state int
-
-const (
-	open        state = iota // not done: its files stay open
-	alreadyDone              // by an earlier run or try
-	collected
-	waits // for a person, with a dead letter
-)
-
-// wishes groups a host's asks by partition; the first record of a partition,
-// by path, then index, speaks for it.
-func (r *roll) wishes(h host) []wish {
-	asks := slices.Clone(h.asks)
-	slices.SortFunc(asks, func(a, b ask) int {
-		return cmp.Or(strings.Compare(r.files[a.file].key, r.files[b.file].key), cmp.Compare(a.index, b.index))
-	})
-	var out []wish
-	for _, a := range asks {
-		f := r.files[a.file]
-		if !slices.ContainsFunc(out, func(w wish) bool { return w.in == f.in }) {
-			out = append(out, wish{in: f.in, id: r.labels[a.label] + ":" + h.name, file: f.key, index: a.index})
-		}
-	}
-	return out
-}
-
 // laneRun is one lane at work. Its fields are touched from the ProcessElement goroutine only.
 type laneRun struct {
 	ctx      context.Context // of the ProcessElement call
 	fn       *visitFn
-	roll     *roll
-	files    []Visited
+	table    *hostTable
+	files    []FileOutcome
 	sum      ledger.Tally
 	network  Network
 	window   window
-	held     []result
+	unmarked []result // that the outage guard has to decide on
 	progress *lane.Progress
 
-	partitions struct { // of the visits, which are side by side
+	partitions struct { // of the visits, which run in parallel
 		sync.Mutex
 		fresh map[hive.Partition]bool
 	}
 }
 
+// result is what a visit of a host came to.
 type result struct {
-	host    host
-	wishes  []wish
-	fetched bool
-	network web.Kind // why the host did not answer, empty for none
-	cut     bool     // by the stop: what is open is no failure
-	elapsed time.Duration
-	sum     ledger.Tally
+	host     host
+	requests []request
+	fetched  bool
+	network  web.Kind // why the host did not answer, empty for none
+	cut      bool     // by the stop: what is open is no failure
+	elapsed  time.Duration
+	sum      ledger.Tally
 }
 
-func (l *laneRun) hosts() iter.Seq[host] { return slices.Values(l.roll.hosts) }
+func (l *laneRun) hosts() iter.Seq[host] { return slices.Values(l.table.hosts) }
 
 func (l *laneRun) visit(ctx context.Context, h host) result {
-	r := result{host: h, wishes: l.roll.wishes(h)}
+	r := result{host: h, requests: l.table.requests(h)}
 	cfg, w := l.fn.Config, l.fn.w
 	todo := 0
-	for i := range r.wishes {
-		wi := &r.wishes[i]
-		done, err := cfg.marked(ctx, w.Store, metadataKey(wi.in, h.name))
+	for i := range r.requests {
+		q := &r.requests[i]
+		done, err := cfg.marked(ctx, w.Store, metadataKey(q.in, h.name))
 		switch {
 		case ctx.Err() != nil:
 			r.cut = true
 			return r
 		case err != nil:
-			l.storeFailed(ctx, &r, wi, fmt.Errorf("looking for the mark: %w", err))
+			l.storeFailed(ctx, &r, q, fmt.Errorf("looking for the mark: %w", err))
 		case done:
-			wi.state = alreadyDone
-			w.Log.Info("domain_already_processed", "domain_id", wi.id, "category", wi.in.Category, "date", wi.in.Date)
+			q.state = alreadyDone
+			w.Log.Info("domain_already_processed", "domain_id", q.id, "category", q.in.Category, "date", q.in.Date)
 		default:
 			todo++
 		}
@@ -178,16 +152,16 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	}
 	begin := time.Now()
 	c := collector{cfg: cfg, w: w}
-	got, err := c.collect(ctx, h.name, r.wishes)
+	got, err := c.collect(ctx, h.name, r.requests)
 	if err != nil { // nothing is stored, nothing is marked
 		r.cut = true
 		return r
 	}
 	r.fetched, r.network = true, got.network
-	for i := range r.wishes {
-		wi := &r.wishes[i]
-		if wi.state == open && ctx.Err() == nil {
-			l.keep(ctx, &r, wi, got)
+	for i := range r.requests {
+		q := &r.requests[i]
+		if q.state == unfinished && ctx.Err() == nil {
+			l.keep(ctx, &r, q, got)
 		}
 	}
 	r.elapsed, r.cut = time.Since(begin), ctx.Err() != nil
@@ -216,38 +190,38 @@ func (l *laneRun) fresh(ctx context.Context, p hive.Partition) bool {
 }
 
 // keep writes what was collected to one partition, the mark last.
-func (l *laneRun) keep(ctx context.Context, r *result, wi *wish, got findings) {
+func (l *laneRun) keep(ctx context.Context, r *result, q *request, got findings) {
 	w, cfg := l.fn.w, l.fn.Config
-	letter := letterOfWish(cfg, *wi, r.host.name)
-	err := got.store(ctx, w, cfg, *wi, r.host.name, l.fresh(ctx, wi.in))
+	d := requestDeadLetter(cfg, *q, r.host.name)
+	err := got.store(ctx, w, cfg, *q, r.host.name, l.fresh(ctx, q.in))
 	var invalid *invalidError
 	switch {
 	case errors.As(err, &invalid):
-		letter.Kind, letter.Stage, letter.Error = "invalid_metadata", "validate", invalid.Error()
-		if l.letter(ctx, letter) {
-			wi.state = waits
+		d.Kind, d.Stage, d.Error = "invalid_metadata", "validate", invalid.Error()
+		if l.deadLetter(ctx, d) {
+			q.state = deadLettered
 		}
 		return
 	case err != nil:
-		l.storeFailed(ctx, r, wi, err)
+		l.storeFailed(ctx, r, q, err)
 		return
 	}
 	if cfg.OutageThreshold > 0 && slices.Contains(outageBy, r.network) {
-		wi.state, wi.held = collected, true
+		q.state, q.unmarked = collected, true
 		return
 	}
-	if err := l.mark(ctx, *wi, r.host.name); err != nil {
-		l.storeFailed(ctx, r, wi, err)
+	if err := l.mark(ctx, *q, r.host.name); err != nil {
+		l.storeFailed(ctx, r, q, err)
 		return
 	}
-	wi.state = collected
+	q.state = collected
 }
 
 // markDone says that a partition's metadata object key is whole, and that no older
-// run's dead letter about it holds any more. The letter goes first: nobody looks at
-// a marked domain again, so one that stayed would stay for good.
+// run's dead letter about it holds any more. The dead letter is removed first: nobody
+// looks at a marked domain again, so one that stayed would stay for good.
 func markDone(ctx context.Context, w *lane.Worker, cfg Config, key, id, name string) error {
-	if err := w.Forgive(ctx, letterOfDomain(cfg, key, id, name)); err != nil {
+	if err := w.Forgive(ctx, domainDeadLetter(cfg, key, id, name)); err != nil {
 		return fmt.Errorf("removing the dead letter of an earlier failure: %w", err)
 	}
 	if err := store.Retry(ctx, func() error {
@@ -258,25 +232,25 @@ func markDone(ctx context.Context, w *lane.Worker, cfg Config, key, id, name str
 	return nil
 }
 
-func (l *laneRun) mark(ctx context.Context, wi wish, name string) error {
-	return markDone(ctx, l.fn.w, l.fn.Config, metadataKey(wi.in, name), wi.id, name)
+func (l *laneRun) mark(ctx context.Context, q request, name string) error {
+	return markDone(ctx, l.fn.w, l.fn.Config, metadataKey(q.in, name), q.id, name)
 }
 
-func (l *laneRun) storeFailed(ctx context.Context, r *result, wi *wish, err error) {
+func (l *laneRun) storeFailed(ctx context.Context, r *result, q *request, err error) {
 	w := l.fn.w
 	if ctx.Err() != nil {
 		return // stopped in the middle: open, and no failure
 	}
-	w.Log.Error("store_failed", "domain_id", wi.id, "error", ledger.Redact(err.Error()))
-	letter := letterOfWish(l.fn.Config, *wi, r.host.name)
-	letter.Kind, letter.Stage, letter.Error, letter.Retryable = "store_failed", "store", err.Error(), true
-	l.letter(ctx, letter)
+	w.Log.Error("store_failed", "domain_id", q.id, "error", ledger.Redact(err.Error()))
+	d := requestDeadLetter(l.fn.Config, *q, r.host.name)
+	d.Kind, d.Stage, d.Error, d.Retryable = "store_failed", "store", err.Error(), true
+	l.deadLetter(ctx, d)
 }
 
-// letter says whether a dead letter is kept. A store that does not even take
+// deadLetter says whether a dead letter is kept. A store that does not even take
 // that, for a reason that does not pass, ends the run. One that does not answer
 // may come back; the run's lease gives it its time.
-func (l *laneRun) letter(ctx context.Context, d ledger.DeadLetter) bool {
+func (l *laneRun) deadLetter(ctx context.Context, d ledger.DeadLetter) bool {
 	err := l.fn.w.DeadLetter(ctx, d)
 	if err == nil {
 		return true
@@ -292,40 +266,40 @@ func (l *laneRun) letter(ctx context.Context, d ledger.DeadLetter) bool {
 }
 
 // ErrStore stops a run that would ask sites for what it cannot keep.
-var ErrStore = errors.New("the store takes neither results nor dead letters: see to its space and permissions, and run the same command again, which goes on from there")
+var ErrStore = errors.New("the store takes neither results nor dead letters: see to its space and permissions, and run the same command again, which resumes there")
 
 func (l *laneRun) failed(h host, err error) result {
-	r := result{host: h, wishes: l.roll.wishes(h)}
+	r := result{host: h, requests: l.table.requests(h)}
 	l.fn.w.Log.Error("visit_failed", "registrable_domain", h.name, "error", err.Error())
-	for i := range r.wishes {
-		l.storeFailed(l.ctx, &r, &r.wishes[i], err)
+	for i := range r.requests {
+		l.storeFailed(l.ctx, &r, &r.requests[i], err)
 	}
 	return r
 }
 
-// merge counts a visit and passes its failures through the outage guard.
+// merge counts a visit, and passes its failure through the outage guard.
 func (l *laneRun) merge(r result) {
 	if !r.fetched {
-		if !r.cut && !slices.ContainsFunc(r.wishes, func(w wish) bool { return w.state != alreadyDone }) {
+		if !r.cut && !slices.ContainsFunc(r.requests, func(q request) bool { return q.state != alreadyDone }) {
 			l.network.Done++
 		}
-		l.settle(r, false)
+		l.count(r)
 		return
 	}
 	cfg := l.fn.Config
-	one := visited(r.host.name, r.network)
+	one := networkOf(r.host.name, r.network)
 	l.network.add(one)
 	now := l.window.add(one)
 	if one.Failed == 0 || cfg.OutageThreshold <= 0 {
-		l.settle(r, false)
+		l.count(r)
 	} else {
-		l.held = append(l.held, r)
+		l.unmarked = append(l.unmarked, r)
 	}
 	if now.Visits < outageWindow || l.fn.w.Stopped() {
 		return
 	}
 	if !now.suspect(cfg.OutageThreshold) {
-		l.releaseHeld()
+		l.markAll()
 		return
 	}
 	now.Done, now.Answered = l.network.Done, l.network.Answered
@@ -334,8 +308,8 @@ func (l *laneRun) merge(r result) {
 		l.fn.w.Stop(now.cause())
 		return
 	}
-	l.window = window{} // the next look is a window from now
-	l.releaseHeld()
+	l.window = window{} // the next judgement is a window from now
+	l.markAll()
 }
 
 // isDown judges this process's network, which the run stops for.
@@ -343,76 +317,63 @@ func (l *laneRun) isDown(ctx context.Context, n Network) bool {
 	ctx, cancel := l.fn.w.Context(ctx)
 	defer cancel()
 	failed := map[string]bool{}
-	for _, r := range l.held {
+	for _, r := range l.unmarked {
 		failed[r.host.name] = true
 	}
 	return down(ctx, l.fn.w, l.fn.Config, n, failed) && ctx.Err() == nil
 }
 
-// judge decides at the lane's end over what is still held. A lane with too few
-// visits to say hands it to Complete, which sees those of all lanes.
+// judge decides at the lane's end over what is still without a mark. A lane with
+// too few visits to say passes it on to Complete, which sees those of all lanes.
 func (l *laneRun) judge(ctx context.Context) {
-	if n := l.network; len(l.held) > 0 && n.Visits >= outageVisits && !n.Down && !l.fn.w.Stopped() {
+	if n := l.network; len(l.unmarked) > 0 && n.Visits >= outageVisits && !n.Down && !l.fn.w.Stopped() {
 		if l.network.Down = l.isDown(ctx, n); !l.network.Down {
-			l.releaseHeld()
+			l.markAll()
 		}
 	}
-	for _, r := range l.held {
-		l.settle(r, true)
+	for _, r := range l.unmarked {
+		l.count(r)
 	}
-	l.held = nil
+	l.unmarked = nil
 }
 
-func (l *laneRun) releaseHeld() {
-	for _, r := range l.held {
-		for i := range r.wishes {
-			if wi := &r.wishes[i]; wi.held {
-				if err := l.mark(l.ctx, *wi, r.host.name); err != nil {
-					wi.state = open
-					l.storeFailed(l.ctx, &r, wi, err)
-				}
+// markAll writes the marks that the outage guard has kept back.
+func (l *laneRun) markAll() {
+	for _, r := range l.unmarked {
+		for i := range r.requests {
+			q := &r.requests[i]
+			if !q.unmarked {
+				continue
+			}
+			q.unmarked = false
+			if err := l.mark(l.ctx, *q, r.host.name); err != nil {
+				q.state = unfinished
+				l.storeFailed(l.ctx, &r, q, err)
 			}
 		}
-		l.settle(r, false)
+		l.count(r)
 	}
-	l.held = nil
+	l.unmarked = nil
 }
 
-// settle writes a visit into the lane's figures and its files' outcomes.
-func (l *laneRun) settle(r result, held bool) {
-	ids := map[string]state{}
-	for _, a := range r.host.asks {
-		f := l.roll.files[a.file]
-		i := slices.IndexFunc(r.wishes, func(w wish) bool { return w.in == f.in })
-		wi := r.wishes[i]
-		id := l.roll.labels[a.label]
-		if s, ok := ids[id]; !ok || rank(wi.state) > rank(s) {
-			ids[id] = wi.state
-		}
-		switch {
-		case held && wi.held:
-			mark := heldMark{metadataKey(f.in, r.host.name), wi.id, r.host.name}
-			l.files[a.file].Held = append(l.files[a.file].Held, mark.String())
-		case wi.state != open:
-			l.files[a.file].Finished++
-		}
-	}
+// count adds a visit to the lane's figures and to its files' outcomes.
+func (l *laneRun) count(r result) {
 	part := ledger.Tally{Counts: map[string]int64{}}
-	for _, s := range ids {
+	for _, s := range l.fileOutcomes(r) {
 		part.Counts["domains_unique"]++
 		switch {
 		case s == alreadyDone:
 			part.Counts["domains_already_done"]++
 		case s == collected:
 			part.Counts["domains_collected"]++
-		case s == open && r.cut:
+		case s == unfinished && r.cut:
 		default:
 			part.Counts["domains_failed"]++
 		}
 	}
 	part.Add(r.sum)
-	for _, w := range r.wishes {
-		if w.state == collected {
+	for _, q := range r.requests {
+		if q.state == collected {
 			part.Counts["metadata_written"]++
 		}
 	}
@@ -429,9 +390,25 @@ func (l *laneRun) settle(r result, held bool) {
 	l.progress.Report(l.ctx, l.sum)
 }
 
-// rank orders states by what a report must not hide.
-func rank(s state) int {
-	return map[state]int{alreadyDone: 0, collected: 1, waits: 2, open: 3}[s]
+// fileOutcomes adds a visit to the outcomes of the files that name its host,
+// and gives the state of each of the host's domain ids.
+func (l *laneRun) fileOutcomes(r result) map[string]state {
+	ids := map[string]state{}
+	for _, rec := range r.host.records {
+		f := l.table.files[rec.file]
+		q := r.requests[slices.IndexFunc(r.requests, func(q request) bool { return q.in == f.in })]
+		id := l.table.labels[rec.label]
+		if s, ok := ids[id]; !ok || q.state > s {
+			ids[id] = q.state
+		}
+		switch o := &l.files[rec.file]; {
+		case q.unmarked:
+			o.Unmarked = append(o.Unmarked, UnmarkedDomain{Key: metadataKey(f.in, r.host.name), ID: q.id, Host: r.host.name})
+		case q.state != unfinished:
+			o.Finished++
+		}
+	}
+	return ids
 }
 
 func metadataKey(p hive.Partition, registrable string) string {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-func TestLookout(t *testing.T) {
+func TestFileTracker(t *testing.T) {
 	start := time.Date(2026, 1, 28, 0, 0, 0, 0, time.UTC)
-	l := Lookout{Interval: time.Minute}
-	for i, look := range []struct {
+	l := FileTracker{Interval: time.Minute}
+	for i, poll := range []struct {
 		at    time.Duration
 		open  []string // key, an equals sign, ETag
 		want  []string
 		pause time.Duration
 	}{
-		{0, []string{"a=1", "b=1"}, []string{"a", "b"}, time.Minute},           // what is there at the first look
+		{0, []string{"a=1", "b=1"}, []string{"a", "b"}, time.Minute},           // what is there at the first poll
 		{1 * time.Minute, []string{"b=1", "c=1"}, nil, time.Minute / 2},        // a is done, b waits, c may be half written
 		{90 * time.Second, []string{"b=1", "c=1"}, []string{"c"}, time.Minute}, // c is as it was
 		{2 * time.Minute, []string{"b=1", "c=2"}, []string{"b"}, time.Minute / 2},
@@ -29,24 +29,24 @@ func TestLookout(t *testing.T) {
 		{15 * time.Minute, []string{"c=3"}, []string{"c"}, time.Minute},
 	} {
 		var open []File
-		for _, f := range look.open {
+		for _, f := range poll.open {
 			open = append(open, File{Key: f[:1], ETag: f[2:]})
 		}
 		var got []string
-		for _, f := range l.Due(open, start.Add(look.at), 10) {
+		for _, f := range l.Due(open, start.Add(poll.at), 10) {
 			got = append(got, f.Key)
 		}
-		if !slices.Equal(got, look.want) || l.Pause() != look.pause {
-			t.Errorf("look %d: due %v, next look in %v; want %v, %v", i, got, l.Pause(), look.want, look.pause)
+		if !slices.Equal(got, poll.want) || l.Pause() != poll.pause {
+			t.Errorf("poll %d: due %v, next poll in %v; want %v, %v", i, got, l.Pause(), poll.want, poll.pause)
 		}
 	}
 }
 
 // A thousand files one after another leave nothing behind, and an open one is
 // read less and less often.
-func TestLookoutForgets(t *testing.T) {
+func TestFileTrackerForgets(t *testing.T) {
 	now := time.Date(2026, 1, 28, 0, 0, 0, 0, time.UTC)
-	l := Lookout{Interval: 30 * time.Second}
+	l := FileTracker{Interval: 30 * time.Second}
 	stuck := 0
 	for i := range 2880 { // a day
 		open := []File{{Key: "stuck", ETag: "1"}, {Key: fmt.Sprint(i / 2), ETag: "1"}}
@@ -65,9 +65,9 @@ func TestLookoutForgets(t *testing.T) {
 	}
 }
 
-func TestLookoutCapsABatch(t *testing.T) {
+func TestFileTrackerCapsABatch(t *testing.T) {
 	now := time.Date(2026, 1, 28, 0, 0, 0, 0, time.UTC)
-	l := Lookout{Interval: time.Minute}
+	l := FileTracker{Interval: time.Minute}
 	open := []File{{Key: "a"}, {Key: "b"}, {Key: "c"}}
 	if got := l.Due(open, now, 2); len(got) != 2 {
 		t.Errorf("%d due, want 2", len(got))
@@ -78,31 +78,31 @@ func TestLookoutCapsABatch(t *testing.T) {
 }
 
 // A file whose work is under way is not given again, however long it takes;
-// once it is settled and still open, its pause begins.
-func TestLookoutAwaits(t *testing.T) {
+// once it has ended and the file is still open, its pause begins.
+func TestFileTrackerAwaitsTheEnd(t *testing.T) {
 	start := time.Date(2026, 1, 28, 0, 0, 0, 0, time.UTC)
-	l := Lookout{Interval: time.Minute, Awaits: true}
+	l := FileTracker{Interval: time.Minute, AwaitEnd: true}
 	open := []File{{Key: "a", ETag: "1"}}
-	for _, look := range []struct {
-		at     time.Duration
-		settle bool // after the look
-		due    int
+	for _, poll := range []struct {
+		at    time.Duration
+		ended bool // after the poll
+		due   int
 	}{
 		{0, false, 1},
 		{5 * time.Minute, true, 0},
 		{6 * time.Minute, false, 0},
-		{7 * time.Minute, false, 1}, // two minutes after it was settled
+		{7 * time.Minute, false, 1}, // two minutes after it ended
 		{16 * time.Minute, false, 0},
 		{17 * time.Minute, true, 1}, // nobody said anything for ten minutes
 		{24 * time.Minute, false, 0},
 		{25 * time.Minute, false, 1},
 	} {
-		if got := l.Due(open, start.Add(look.at), 10); len(got) != look.due {
-			t.Errorf("after %v: %v due, want %d", look.at, got, look.due)
+		if got := l.Due(open, start.Add(poll.at), 10); len(got) != poll.due {
+			t.Errorf("after %v: %v due, want %d", poll.at, got, poll.due)
 		}
-		if look.settle {
-			l.Settle("a", start.Add(look.at))
+		if poll.ended {
+			l.Ended("a", start.Add(poll.at))
 		}
 	}
-	l.Settle("b", start) // of another run's
+	l.Ended("b", start) // of another run's
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// A lister that may hold stays in its call until a file is due, comes back so
+// A lister with a MaxCall stays in its call until a file is due, comes back so
 // that the runner's watermark passes what it found, and ends when it is told to.
-func TestListerHolds(t *testing.T) {
+func TestListerStaysInItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const every, hold = 10 * time.Second, time.Minute
-		cfg := Config{Lane: lane.Config{Job: Job, RunID: "hold", Store: "mem://lister-holds"}}
+		const every, maxCall = 10 * time.Second, time.Minute
+		cfg := Config{Lane: lane.Config{Job: Job, RunID: "stay", Store: "mem://lister-stays"}}
 		w, err := lane.Open(t.Context(), cfg.Lane)
 		if err != nil {
 			t.Fatal(err)
@@ -30,7 +30,7 @@ func TestListerHolds(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		fn := &lookFn{Config: cfg, Every: every, Hold: hold, w: w}
+		fn := &pollFn{Config: cfg, Every: every, MaxCall: maxCall, w: w}
 		tracker := fn.CreateTracker(fn.CreateInitialRestriction(nil))
 		watermark := fn.CreateWatermarkEstimator()
 		var found []time.Time
@@ -50,8 +50,8 @@ func TestListerHolds(t *testing.T) {
 			return again, time.Since(begin)
 		}
 
-		if again, took := call(); !again.ShouldResume() || took != hold || len(found) != 0 {
-			t.Errorf("an empty bucket kept the lister for %v and gave %v, want %v and nothing", took, found, hold)
+		if again, took := call(); !again.ShouldResume() || took != maxCall || len(found) != 0 {
+			t.Errorf("an empty bucket kept the lister for %v and gave %v, want %v and nothing", took, found, maxCall)
 		}
 		time.AfterFunc(25*time.Second, func() {
 			if err := w.Store.Put(t.Context(), "datasets/country=sg/category=news/date=2026-02-02/raw_0001.json", strings.NewReader("{}"), store.PutOptions{}); err != nil {
@@ -64,7 +64,7 @@ func TestListerHolds(t *testing.T) {
 			t.Fatalf("a file that appeared after 25 s was found %v after %v, resuming in %v", found, began, again.ResumeDelay())
 		}
 		if over := watermark.CurrentWatermark(); !over.Truncate(time.Second).After(found[0]) {
-			t.Errorf("the watermark %v in whole seconds is not past the look of %v", over, found[0])
+			t.Errorf("the watermark %v in whole seconds is not past the poll of %v", over, found[0])
 		}
 
 		time.AfterFunc(time.Second, func() { w.Stop(nil) })
@@ -77,10 +77,10 @@ func TestListerHolds(t *testing.T) {
 // Two parts of the lister would have a watermark each, and what the one finds
 // would be late by that of the other.
 func TestOneLister(t *testing.T) {
-	fn := &lookFn{}
+	fn := &pollFn{}
 	tracker := fn.CreateTracker(fn.CreateInitialRestriction(nil))
 	if !tracker.TryClaim(int64(0)) {
-		t.Fatal("the first look is refused")
+		t.Fatal("the first poll is refused")
 	}
 	whole := tracker.GetRestriction()
 	if primary, residual, err := tracker.TrySplit(0.5); err != nil || residual != nil || primary != whole {

@@ -1,0 +1,136 @@
+package seed
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// hostTable is what a lane has to visit: its hosts, and which files name them.
+type hostTable struct {
+	files  []tableFile
+	byKey  map[string]int32
+	labels []string
+	label  map[string]int16
+	hosts  []host
+	byName map[string]int32
+}
+
+type tableFile struct {
+	key    string
+	in     hive.Partition
+	broken bool
+}
+
+type host struct {
+	name    string
+	records []hostRecord
+}
+
+// hostRecord is a file's first record of a domain id.
+type hostRecord struct {
+	file  int32
+	label int16
+	index int // of the record in its file
+}
+
+func newHostTable() *hostTable {
+	return &hostTable{byKey: map[string]int32{}, label: map[string]int16{}, byName: map[string]int32{}}
+}
+
+// dropBroken removes what broken files named, once all batches are read.
+func (t *hostTable) dropBroken() {
+	t.byName = nil // no host is added any more
+	if !slices.ContainsFunc(t.files, func(f tableFile) bool { return f.broken }) {
+		return
+	}
+	t.hosts = slices.DeleteFunc(t.hosts, func(h host) bool {
+		return !slices.ContainsFunc(h.records, func(r hostRecord) bool { return !t.files[r.file].broken })
+	})
+	for i := range t.hosts {
+		h := &t.hosts[i]
+		h.records = slices.DeleteFunc(h.records, func(r hostRecord) bool { return t.files[r.file].broken })
+	}
+}
+
+func (t *hostTable) add(b lane.Batch) error {
+	file, ok := t.byKey[b.File]
+	if !ok {
+		raw, ok := hive.ParseRaw(b.File)
+		if !ok {
+			return fmt.Errorf("a batch names %q, which is no raw file", b.File)
+		}
+		file = int32(len(t.files))
+		t.files = append(t.files, tableFile{key: b.File, in: raw.Partition})
+		t.byKey[b.File] = file
+	}
+	if b.Broken {
+		t.files[file].broken = true
+	}
+	for _, m := range b.Mentions {
+		label, ok := t.label[m.Label]
+		if !ok {
+			label = int16(len(t.labels))
+			t.labels = append(t.labels, strings.Clone(m.Label))
+			t.label[t.labels[label]] = label
+		}
+		at, ok := t.byName[m.Host]
+		if !ok {
+			at = int32(len(t.hosts))
+			t.hosts = append(t.hosts, host{name: strings.Clone(m.Host)}) // see lane.Batch
+			t.byName[t.hosts[at].name] = at
+		}
+		h := &t.hosts[at]
+		r := hostRecord{file, label, m.Index}
+		// A file that was read again after a store's failure names its domains twice.
+		if i := slices.IndexFunc(h.records, func(o hostRecord) bool { return o.file == file && o.label == label }); i >= 0 {
+			h.records[i].index = min(h.records[i].index, r.index)
+			continue
+		}
+		h.records = append(h.records, r)
+	}
+	return nil
+}
+
+// request is the need of one partition for a host, by the first record there.
+type request struct {
+	in       hive.Partition
+	id       string // domain id of the first record
+	file     string
+	index    int
+	state    state
+	unmarked bool // stored, but the outage guard has not let its mark be written
+}
+
+// state is how far a partition's request for a host is. States are in the order
+// in which a report prefers them: of a domain id with several, the highest one
+// is counted, so that no failure hides behind a success.
+type state int
+
+const (
+	alreadyDone  state = iota // by an earlier run or try
+	collected                 // by this run
+	deadLettered              // it waits for a person
+	unfinished                // the files that name it stay open
+)
+
+// requests groups a host's records by partition; the first record of a
+// partition, by path, then index, speaks for it.
+func (t *hostTable) requests(h host) []request {
+	records := slices.Clone(h.records)
+	slices.SortFunc(records, func(a, b hostRecord) int {
+		return cmp.Or(strings.Compare(t.files[a.file].key, t.files[b.file].key), cmp.Compare(a.index, b.index))
+	})
+	var out []request
+	for _, r := range records {
+		f := t.files[r.file]
+		if !slices.ContainsFunc(out, func(q request) bool { return q.in == f.in }) {
+			out = append(out, request{in: f.in, id: t.labels[r.label] + ":" + h.name, file: f.key, index: r.index, state: unfinished})
+		}
+	}
+	return out
+}

@@ -13,8 +13,8 @@ type Calls struct {
 	list, head, open, put, putIfAbsent, delete atomic.Int64
 }
 
-// Snapshot gives the counts so far: list (in pages of 1000 objects), head, open,
-// put, put_if_absent, delete. Every kind is there, also with 0.
+// Snapshot returns the counts so far: list (in pages of 1000 objects), head, open,
+// put, put_if_absent, delete. Every kind is present, also with 0.
 func (c *Calls) Snapshot() map[string]int64 {
 	return map[string]int64{
 		"list":          c.list.Load(),
@@ -26,7 +26,7 @@ func (c *Calls) Snapshot() map[string]int64 {
 	}
 }
 
-// Counted is s with its calls, failed ones too, counted in c.
+// Counted returns s and counts its calls in c, also those that fail.
 func Counted(s Store, c *Calls) Store { return &counted{s, c} }
 
 type counted struct {

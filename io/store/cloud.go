@@ -30,9 +30,9 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// cloud is a bucket of gocloud.dev/blob. checkKey leaves only one thing that its
-// drivers escape: a literal "__0x", which comes back as it went in. All other
-// keys go over the wire as they are.
+// cloud is a bucket of gocloud.dev/blob. Of the keys that checkKey accepts, its
+// drivers escape only those with a literal "__0x", and unescape them again. All
+// others are sent unchanged.
 type cloud struct {
 	bucket     *blob.Bucket
 	prefix     string // empty, or ends with "/"
@@ -61,7 +61,7 @@ func openS3(ctx context.Context, bucket, endpoint, region string) (*cloud, error
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, func(o *config.LoadOptions) error {
 		o.Region = region
-		o.Logger = logging.Nop{} // what it would print is in the errors too
+		o.Logger = logging.Nop{} // the errors say the same
 		return nil
 	})
 	if err != nil {
@@ -69,7 +69,7 @@ func openS3(ctx context.Context, bucket, endpoint, region string) (*cloud, error
 	}
 	if endpoint != "" {
 		if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-			return nil, noKeys(ctx, endpoint, err)
+			return nil, missingKeysError(ctx, endpoint, err)
 		}
 	}
 	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
@@ -81,8 +81,8 @@ func openS3(ctx context.Context, bucket, endpoint, region string) (*cloud, error
 		if o.BaseEndpoint == nil {
 			return
 		}
-		// Not Amazon: bucket names are no host names there, and not every one of
-		// them knows the checksums that the SDK adds since 2025.
+		// Not Amazon: bucket names are not host names there, and not every server
+		// knows the checksums that the SDK adds since 2025.
 		o.UsePathStyle = true
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
@@ -101,20 +101,21 @@ func openS3(ctx context.Context, bucket, endpoint, region string) (*cloud, error
 	return &cloud{bucket: b, close: b.Close}, nil
 }
 
-// noKeys says what is wrong with an endpoint for which no keys were found: the
-// SDK looks for keys before it connects, at last at Amazon's own machines.
-func noKeys(ctx context.Context, endpoint string, why error) error {
-	ask, cancel := context.WithTimeout(ctx, 5*time.Second)
+// missingKeysError says whether the endpoint is down or only the keys for it are
+// missing. The SDK's own error does neither: the SDK looks for keys before it
+// connects, and at last asks the metadata service of an Amazon machine.
+func missingKeysError(ctx context.Context, endpoint string, why error) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ask, http.MethodHead, endpoint, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, endpoint, nil)
 	if err != nil {
 		return err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("the endpoint %s does not answer, and there are no keys for it: %w", endpoint, err)
+		return fmt.Errorf("the endpoint %s does not answer, and there are no keys for it (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY): %w", endpoint, err)
 	}
-	_ = resp.Body.Close() // any answer will do
+	_ = resp.Body.Close() // only whether it answers matters
 	var metadata *smithy.OperationError
 	if errors.As(why, &metadata) && strings.EqualFold(metadata.ServiceID, "ec2imds") {
 		return fmt.Errorf("there are no keys for the endpoint %s; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE", endpoint)
@@ -146,7 +147,7 @@ func openGCS(ctx context.Context, bucket string) (*cloud, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	// Any negative size sends a body in one request; the default would take a
+	// A negative size sends a body in one request; the default would allocate a
 	// buffer of 16 MiB for each of thousands of small objects.
 	return &cloud{bucket: b, bufferSize: -1, close: func() error { return errors.Join(b.Close(), client.Close()) }}, nil
 }
@@ -189,7 +190,7 @@ func (c *cloud) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 				return
 			}
 			for _, o := range objects {
-				if !yield(c.listed(o), nil) {
+				if !yield(c.toObject(o), nil) {
 					return
 				}
 			}
@@ -201,8 +202,8 @@ func (c *cloud) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 	}
 }
 
-// listed takes the ETag from the service's own answer: gocloud's has none.
-func (c *cloud) listed(l *blob.ListObject) Object {
+// toObject takes the ETag from the service's own response: gocloud's type has none.
+func (c *cloud) toObject(l *blob.ListObject) Object {
 	o := Object{Key: l.Key, Size: l.Size, ModTime: l.ModTime, ETag: hex.EncodeToString(l.MD5)}
 	var amazon types.Object
 	var google storage.ObjectAttrs
@@ -216,7 +217,8 @@ func (c *cloud) listed(l *blob.ListObject) Object {
 	return o
 }
 
-// generation is the ETag of a GCS object: its own changes with its metadata too.
+// generation serves as the ETag of a GCS object: GCS's own ETag changes with the
+// metadata too.
 func generation(o *storage.ObjectAttrs) string { return strconv.FormatInt(o.Generation, 10) }
 
 func (c *cloud) Head(ctx context.Context, key string) (Object, error) {
@@ -225,7 +227,7 @@ func (c *cloud) Head(ctx context.Context, key string) (Object, error) {
 	}
 	a, err := c.bucket.Attributes(ctx, c.prefix+key)
 	if err != nil {
-		return Object{}, failed("describing", key, err)
+		return Object{}, keyError("describing", key, err)
 	}
 	o := Object{Key: key, Size: a.Size, ModTime: a.ModTime, ETag: hex.EncodeToString(a.MD5), ContentType: a.ContentType}
 	if len(a.Metadata) > 0 {
@@ -248,12 +250,13 @@ func (c *cloud) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	}
 	r, err := c.bucket.NewReader(ctx, c.prefix+key, nil)
 	if err != nil {
-		return nil, failed("opening", key, err)
+		return nil, keyError("opening", key, err)
 	}
 	return &body{r, key}, nil
 }
 
-// body names the object in the errors of its reader and marks them with errCut.
+// body adds the key to the errors of its reader and marks them with
+// errConnectionBroken.
 type body struct {
 	io.ReadCloser
 	key string
@@ -262,7 +265,7 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
-		err = fmt.Errorf("reading %q: %w: %w", b.key, errCut, err)
+		err = fmt.Errorf("reading %q: %w: %w", b.key, errConnectionBroken, err)
 	}
 	return n, err
 }
@@ -279,19 +282,21 @@ func (c *cloud) put(ctx context.Context, key string, body io.Reader, o PutOption
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	o, err := o.normal(key)
+	o, err := o.withDefaults(key)
 	if err != nil {
 		return err
 	}
-	// Some drivers of gocloud keep what they have when the body fails. So most
-	// bodies are read before the request is made; a longer one that fails cancels it.
+	// Some drivers of gocloud store the part that they have when the body fails. So
+	// the first MiB, which is most bodies, is read before the request; when a longer
+	// body fails, it cancels the request.
 	head, err := io.ReadAll(io.LimitReader(body, readAhead))
 	if err != nil {
 		return fmt.Errorf("writing %q: reading the body: %w", key, err)
 	}
 	if ifAbsent && len(head) == readAhead {
-		// A server that refuses a long body early resets the connection, and its
-		// answer is lost. So a taken key is found before; the race stays with IfNotExist.
+		// A server that refuses a long body early resets the connection, and the
+		// client never reads the response. So an existing key is found first; between
+		// concurrent writers IfNotExist decides.
 		_, err := c.Head(ctx, key)
 		if err == nil {
 			return fmt.Errorf("writing %q: %w", key, ErrExist)
@@ -302,7 +307,7 @@ func (c *cloud) put(ctx context.Context, key string, body io.Reader, o PutOption
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	src := &source{r: body, cancel: cancel}
+	src := &cancellingBody{r: body, cancel: cancel}
 	err = c.bucket.Upload(ctx, c.prefix+key, io.MultiReader(bytes.NewReader(head), src), &blob.WriterOptions{
 		ContentType: o.ContentType, Metadata: o.Metadata, IfNotExist: ifAbsent, BufferSize: c.bufferSize,
 	})
@@ -313,21 +318,21 @@ func (c *cloud) put(ctx context.Context, key string, body io.Reader, o PutOption
 		if ifAbsent && gcerrors.Code(err) == gcerrors.FailedPrecondition {
 			return fmt.Errorf("writing %q: %w", key, ErrExist)
 		}
-		return failed("writing", key, err)
+		return keyError("writing", key, err)
 	}
 	return nil
 }
 
 const readAhead = 1 << 20
 
-// source cancels an upload when its body fails.
-type source struct {
+// cancellingBody cancels an upload when its body fails.
+type cancellingBody struct {
 	r      io.Reader
 	cancel context.CancelFunc
 	err    error
 }
 
-func (s *source) Read(p []byte) (int, error) {
+func (s *cancellingBody) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	if err != nil && err != io.EOF {
 		s.err = err
@@ -340,7 +345,7 @@ func (c *cloud) Delete(ctx context.Context, key string) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	if err := failed("deleting", key, c.bucket.Delete(ctx, c.prefix+key)); err != nil && !errors.Is(err, ErrNotExist) {
+	if err := keyError("deleting", key, c.bucket.Delete(ctx, c.prefix+key)); err != nil && !errors.Is(err, ErrNotExist) {
 		return err
 	}
 	return nil
@@ -348,9 +353,9 @@ func (c *cloud) Delete(ctx context.Context, key string) error {
 
 func (c *cloud) Close() error { return c.close() }
 
-// failed says what was done to which key. A missing bucket is not a missing
-// object: the run must not take it for an empty store.
-func failed(doing, key string, err error) error {
+// keyError adds the operation and the key to err. A missing bucket is not reported
+// as a missing object: the run must not mistake it for an empty store.
+func keyError(doing, key string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -20,24 +20,24 @@ import (
 )
 
 const (
-	// hiddenDir at the root of a directory store keeps what the file system
-	// cannot: content types and metadata.
-	hiddenDir = ".store"
+	// reservedDir at the root of a directory store contains what files cannot:
+	// content types and metadata.
+	reservedDir = ".store"
 	// tempPrefix begins the names of files that are being written.
 	tempPrefix = ".store-tmp-"
 
-	// Who may read the results is the user's umask to say, as of any program's
-	// output: others are to read them.
+	// The user's umask decides who may read the results, as for any program's
+	// output.
 	fileMode = 0o666
 	dirMode  = 0o777
 )
 
 // dir is a directory as a store: a key is a path. Two keys of which one is a
-// folder of the other ("a" and "a/b") cannot both be there, and an element of a
-// key is limited by the file system, mostly to 255 bytes.
+// folder of the other ("a" and "a/b") cannot both exist, and the file system
+// limits the length of a key's element, mostly to 255 bytes.
 type dir struct {
 	root string
-	info fs.FileInfo // of the root when it was opened
+	info fs.FileInfo // of the root at the time it was opened
 }
 
 func openDir(root string) (*dir, error) {
@@ -46,7 +46,7 @@ func openDir(root string) (*dir, error) {
 	}
 	info, err := os.Stat(root)
 	if err != nil {
-		return nil, fmt.Errorf("opening the store: the directory must exist (make it with mkdir -p, or check its name): %w", err)
+		return nil, fmt.Errorf("opening the store: the directory must exist (create it with mkdir -p, or check its name): %w", err)
 	}
 	if !info.IsDir() {
 		return nil, fmt.Errorf("opening the store: %s is a file, not a directory", root)
@@ -61,13 +61,13 @@ func openDir(root string) (*dir, error) {
 // ErrGone means that a directory store is no longer where it was opened.
 var ErrGone = errors.New("the store's directory is not there any more: was it unmounted, moved or deleted? Put it back, or start the program again")
 
-// here makes sure that the root is the directory that was opened: one that is
-// gone, or the empty mount point of one, is not an empty store.
-func (d *dir) here() error {
+// checkRoot makes sure that the root is still the directory that was opened: a
+// removed directory, or its empty mount point, is not an empty store.
+func (d *dir) checkRoot() error {
 	info, err := os.Stat(d.root)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, d.info):
-		// Not %w of err: it would read as an absent object.
+		// Not %w of err: it would match ErrNotExist, an absent object.
 		return fmt.Errorf("%s: %w", d.root, ErrGone)
 	case err != nil:
 		return fmt.Errorf("looking for the store's directory: %w", err)
@@ -75,47 +75,48 @@ func (d *dir) here() error {
 	return nil
 }
 
-// absent is here, asked because an object is not there.
-func (d *dir) absent(err error) error {
+// absentError returns err, or ErrGone where an object is absent because the whole
+// store is.
+func (d *dir) absentError(err error) error {
 	if errors.Is(err, ErrNotExist) {
-		if gone := d.here(); gone != nil {
+		if gone := d.checkRoot(); gone != nil {
 			return gone
 		}
 	}
 	return err
 }
 
-// path is where key lies, for a key that the driver can hold.
+// path is the file of key, or ErrKey for a key that a directory cannot hold.
 func (d *dir) path(key string) (string, error) {
 	if err := checkKey(key); err != nil {
 		return "", err
 	}
-	if hidden(key, true) || strings.Contains(key, "/"+tempPrefix) {
-		return "", fmt.Errorf("key %q: %s and %s* are names that the directory store keeps to itself: %w", key, hiddenDir, tempPrefix, ErrKey)
+	if reserved(key, true) || strings.Contains(key, "/"+tempPrefix) {
+		return "", fmt.Errorf("key %q: the directory store reserves the names %s and %s*: %w", key, reservedDir, tempPrefix, ErrKey)
 	}
 	p, err := filepath.Localize(key)
 	if err != nil {
-		return "", fmt.Errorf("key %q: this system has no such file name: %w", key, ErrKey)
+		return "", fmt.Errorf("key %q: it is not a valid file name on this system: %w", key, ErrKey)
 	}
 	return filepath.Join(d.root, p), nil
 }
 
-// hidden says whether a file name is one of our own.
-func hidden(name string, atRoot bool) bool {
-	return strings.HasPrefix(name, tempPrefix) || atRoot && (name == hiddenDir || strings.HasPrefix(name, hiddenDir+"/"))
+// reserved says whether a file name belongs to this driver and is no object.
+func reserved(name string, atRoot bool) bool {
+	return strings.HasPrefix(name, tempPrefix) || atRoot && (name == reservedDir || strings.HasPrefix(name, reservedDir+"/"))
 }
 
 func (d *dir) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		// The deepest folder that the prefix names. One that no key can be in
-		// ("../") holds nothing, and must not be looked into.
+		// The deepest folder of the prefix. A folder that no key can be in ("../")
+		// has no objects and must not be read.
 		folder := prefix[:strings.LastIndexByte(prefix, '/')+1]
 		if folder != "" {
 			if _, err := d.path(strings.TrimSuffix(folder, "/")); err != nil {
 				return
 			}
 		}
-		if err := d.here(); err != nil {
+		if err := d.checkRoot(); err != nil {
 			yield(Object{}, fmt.Errorf("listing %q: %w", prefix, err))
 			return
 		}
@@ -123,14 +124,14 @@ func (d *dir) List(ctx context.Context, prefix string) iter.Seq2[Object, error] 
 	}
 }
 
-// entry is one name in a folder; that of a folder ends with "/", which puts it
-// where the keys in it belong: "a.json" before "a/b", as in a bucket.
+// entry is one name in a folder. The name of a subfolder ends with "/", so that
+// names sort as the keys below them do: "a.json" before "a/b", as in a bucket.
 type entry struct {
 	name string
 	info func() (fs.FileInfo, error)
 }
 
-// walk lists a folder ("" or ending with "/"), and says whether to go on.
+// walk lists a folder ("" or ending with "/"), and says whether to continue.
 func (d *dir) walk(ctx context.Context, folder, prefix string, yield func(Object, error) bool) bool {
 	fail := func(err error) bool {
 		yield(Object{}, fmt.Errorf("listing %q: %w", prefix, err))
@@ -154,7 +155,7 @@ func (d *dir) walk(ctx context.Context, folder, prefix string, yield func(Object
 		case !isDir && strings.HasPrefix(key, prefix):
 			info, err := e.info()
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // deleted since
+				continue // deleted meanwhile
 			}
 			if err != nil {
 				return fail(err)
@@ -167,7 +168,7 @@ func (d *dir) walk(ctx context.Context, folder, prefix string, yield func(Object
 	return true
 }
 
-// entries reads the names in a folder, sorted; none when it is not there.
+// entries reads the names in a folder, sorted; none when it does not exist.
 func (d *dir) entries(folder string) ([]entry, error) {
 	at := filepath.Join(d.root, filepath.FromSlash(folder))
 	f, err := os.Open(at)
@@ -180,22 +181,22 @@ func (d *dir) entries(folder string) ([]entry, error) {
 	files, err := f.ReadDir(-1)
 	if err := errors.Join(err, f.Close()); err != nil {
 		if info, statErr := os.Stat(at); statErr == nil && !info.IsDir() {
-			return nil, nil // the prefix names a file as if it were a folder
+			return nil, nil // the prefix has a file where a folder would be
 		}
 		return nil, err
 	}
 	entries := make([]entry, 0, len(files))
 	for _, file := range files {
 		name, mode, info := file.Name(), file.Type(), file.Info
-		if hidden(name, folder == "") {
+		if reserved(name, folder == "") {
 			continue
 		}
-		if mode&fs.ModeSymlink != 0 { // a link stands for what it leads to
+		if mode&fs.ModeSymlink != 0 { // links are followed
 			target, err := os.Stat(filepath.Join(at, name))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
-			if err != nil { // ELOOP too: a link to a folder above itself ends here
+			if err != nil { // also ELOOP, of a link to a folder above itself
 				return nil, err
 			}
 			mode, info = target.Mode(), func() (fs.FileInfo, error) { return target, nil }
@@ -211,8 +212,8 @@ func (d *dir) entries(folder string) ([]entry, error) {
 	return entries, nil
 }
 
-// object describes a file. Each Put makes a new file, so the inode tells two
-// versions apart that were written within one tick of the clock.
+// object describes a file. Each Put creates a new file, so the inode
+// distinguishes two versions that were written within one tick of the clock.
 func object(key string, info fs.FileInfo) Object {
 	etag := strconv.FormatInt(info.Size(), 16) + "-" + strconv.FormatInt(info.ModTime().UnixNano(), 16) + "-" + strconv.FormatUint(inode(info), 16)
 	return Object{Key: key, Size: info.Size(), ModTime: info.ModTime(), ETag: etag}
@@ -228,7 +229,7 @@ func (d *dir) Head(ctx context.Context, key string) (Object, error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return Object{}, d.absent(fileError("describing", key, err))
+		return Object{}, d.absentError(fileError("describing", key, err))
 	}
 	if !info.Mode().IsRegular() {
 		return Object{}, fmt.Errorf("describing %q: %w", key, ErrNotExist)
@@ -255,7 +256,7 @@ func (d *dir) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, d.absent(fileError("opening", key, err))
+		return nil, d.absentError(fileError("opening", key, err))
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -275,22 +276,22 @@ func (d *dir) PutIfAbsent(ctx context.Context, key string, body io.Reader, o Put
 	return d.put(ctx, key, body, o, true)
 }
 
-// put writes a temporary file beside the place (so also on its file system) and
-// moves it there. The data is synced before, so that after a power cut the name
-// never stands for less; the folder is not (see Sync): then the object can be
-// missing, and its work is done again. An empty object has no data to sync.
+// put writes a temporary file in the object's folder, so on the same file system,
+// and renames it. The data is synced first, so that after a power cut no object
+// is incomplete. The folder is not synced (see Sync): after a power cut the object
+// can be absent, and its work is done again. An empty object has no data to sync.
 func (d *dir) put(ctx context.Context, key string, body io.Reader, o PutOptions, ifAbsent bool) error {
 	path, err := d.path(key)
 	if err != nil {
 		return err
 	}
-	if o, err = o.normal(key); err != nil {
+	if o, err = o.withDefaults(key); err != nil {
 		return err
 	}
-	if err := d.here(); err != nil {
+	if err := d.checkRoot(); err != nil {
 		return fmt.Errorf("writing %q: %w", key, err)
 	}
-	if ifAbsent { // spares a loser its writing; the link below decides
+	if ifAbsent { // avoids writing the file in vain; the link below decides
 		if _, err := os.Lstat(path); err == nil {
 			return fmt.Errorf("writing %q: %w", key, ErrExist)
 		}
@@ -299,7 +300,7 @@ func (d *dir) put(ctx context.Context, key string, body io.Reader, o PutOptions,
 	if err != nil {
 		return fileError("writing", key, err)
 	}
-	if err := lastLook(ctx); err != nil {
+	if err := checkAllowed(ctx); err != nil {
 		return fileError("writing", key, errors.Join(err, os.Remove(temp)))
 	}
 	if ifAbsent {
@@ -310,7 +311,7 @@ func (d *dir) put(ctx context.Context, key string, body io.Reader, o PutOptions,
 		}
 		return fileError("writing", key, err)
 	}
-	// The sidecar goes first: a reader of the new content sees no old type.
+	// The sidecar is written first: no reader sees new content with the old type.
 	if err = d.setSidecar(key, o); err == nil {
 		err = os.Rename(temp, path)
 	}
@@ -320,8 +321,8 @@ func (d *dir) put(ctx context.Context, key string, body io.Reader, o PutOptions,
 	return nil
 }
 
-// writeTemp writes body to a new hidden file in the folder of path, which it
-// makes when it is not there. When it fails nothing is left.
+// writeTemp writes body to a new temporary file in the folder of path, and creates
+// that folder when it is absent. After a failure it leaves no file.
 func writeTemp(ctx context.Context, path string, body io.Reader) (string, error) {
 	temp := filepath.Join(filepath.Dir(path), tempPrefix+strconv.FormatUint(rand.Uint64(), 36))
 	open := func() (*os.File, error) { return os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode) }
@@ -369,11 +370,11 @@ func (d *dir) Delete(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := d.here(); err != nil {
+	if err := d.checkRoot(); err != nil {
 		return fmt.Errorf("deleting %q: %w", key, err)
 	}
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
-		return nil // os.Remove would take an empty folder, which is no object
+		return nil // a folder is no object, but os.Remove would remove an empty one
 	}
 	err = fileError("deleting", key, os.Remove(path))
 	if err != nil && !errors.Is(err, ErrNotExist) {
@@ -387,22 +388,22 @@ func (d *dir) Delete(ctx context.Context, key string) error {
 
 func (d *dir) Close() error { return nil }
 
-// sidecar is what the file of an object cannot hold.
+// sidecar is a JSON file with what the file of an object cannot hold.
 type sidecar struct {
 	Key         string            `json:"key"`
 	ContentType string            `json:"content_type,omitempty"`
 	Metadata    map[string]string `json:"metadata,omitempty"`
 }
 
-// sidecarPath goes by a hash: a key's own path could be a folder of another's.
+// sidecarPath is a hash of the key: the key itself could be a folder of another.
 func (d *dir) sidecarPath(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	name := hex.EncodeToString(sum[:])
-	return filepath.Join(d.root, hiddenDir, "meta", name[:2], name[2:]+".json")
+	return filepath.Join(d.root, reservedDir, "meta", name[:2], name[2:]+".json")
 }
 
-// setSidecar makes the sidecar say what o says, and removes it where the key
-// says it all. It is not synced: see readSidecar.
+// setSidecar writes o to the sidecar, or removes the sidecar where o is what the
+// key implies. It does not sync: see readSidecar.
 func (d *dir) setSidecar(key string, o PutOptions) error {
 	s := sidecar{Key: key, ContentType: o.ContentType, Metadata: o.Metadata}
 	if s.ContentType == defaultContentType(key) {
@@ -411,7 +412,7 @@ func (d *dir) setSidecar(key string, o PutOptions) error {
 	path := d.sidecarPath(key)
 	if s.ContentType == "" && len(s.Metadata) == 0 {
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil // as nearly always; to look locks no folder, to remove does
+			return nil // the usual case; unlike Remove, Lstat locks no folder
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing old metadata: %w", err)
@@ -422,8 +423,9 @@ func (d *dir) setSidecar(key string, o PutOptions) error {
 	if err != nil {
 		return fmt.Errorf("encoding metadata: %w", err)
 	}
-	// Beside its place, not in one folder for all: writers would queue for that
-	// folder, and moves from one folder to another for the whole file system.
+	// The temporary file is in the same folder, not in one folder for all: writers
+	// would wait for that folder's lock, and a rename between folders locks the
+	// whole file system.
 	temp := filepath.Join(filepath.Dir(path), tempPrefix+strconv.FormatUint(rand.Uint64(), 36))
 	err = os.WriteFile(temp, data, fileMode)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -443,9 +445,9 @@ func (d *dir) setSidecar(key string, o PutOptions) error {
 	return nil
 }
 
-// readSidecar is the zero value where there is none. An empty one, which a power
-// cut can leave because sidecars are not synced, counts as none: the object
-// itself is whole.
+// readSidecar returns the zero value where there is no sidecar. An empty file,
+// which a power cut can leave because sidecars are not synced, counts as absent:
+// the object itself is complete.
 func (d *dir) readSidecar(key string) (s sidecar, err error) {
 	data, err := os.ReadFile(d.sidecarPath(key))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
@@ -460,8 +462,8 @@ func (d *dir) readSidecar(key string) (s sidecar, err error) {
 	return s, nil
 }
 
-// fileError names the key, and reads an absent folder, or a file where the key
-// has a folder, as an absent object.
+// fileError adds the key to err. A file where the key has a folder is reported as
+// an absent object.
 func fileError(doing, key string, err error) error {
 	switch {
 	case err == nil:
@@ -472,10 +474,10 @@ func fileError(doing, key string, err error) error {
 	return fmt.Errorf("%s %q: %w", doing, key, err)
 }
 
-// SweepTemp removes what killed writers left in a directory store: temporary
-// files last written before the given time (give it an hour: a live writer's
-// file is younger). It walks the whole store. It returns how many it removed; in
-// other stores there are none.
+// SweepTemp removes the temporary files that killed writers left in a directory
+// store: those last written before the given time (an hour ago: a live writer's
+// file is younger). It walks the whole store and returns how many it removed;
+// other stores have none.
 func SweepTemp(ctx context.Context, s Store, before time.Time) (int, error) {
 	switch s := s.(type) {
 	case *counted:
@@ -501,7 +503,7 @@ func SweepTemp(ctx context.Context, s Store, before time.Time) (int, error) {
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // another sweep, or the writer itself, was faster
+			return nil // another sweep, or the writer itself, removed it first
 		}
 		return err
 	})

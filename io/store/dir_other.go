@@ -4,8 +4,8 @@ package store
 
 import "io/fs"
 
-// inode is unknown here: size and modification time must do for an ETag.
+// inode is unknown here: size and modification time alone make the ETag.
 func inode(fs.FileInfo) uint64 { return 0 }
 
-// isNotDir: these systems report a file in place of a folder as not there.
+// isNotDir is false: these systems report fs.ErrNotExist instead.
 func isNotDir(error) bool { return false }

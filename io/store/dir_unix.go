@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// inode is the number of the file, 0 where the file system has none.
+// inode is the file's inode number, 0 where the file system has none.
 func inode(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Ino

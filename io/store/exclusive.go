@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// ErrNotExclusive means that a store lets two writers create one object.
-var ErrNotExclusive = errors.New("the store does not keep a second writer from creating an object that is there (it ignores If-None-Match: *), so two runs could not be kept apart: use a newer version of it, or another store")
+// ErrNotExclusive means that a store lets two writers create the same object.
+var ErrNotExclusive = errors.New("the store lets a second writer create an object that exists (it ignores If-None-Match: *), so two runs could work at the same time: use a newer version of it, or another store")
 
 // probe remembers that a bucket was probed.
 type probe struct {
@@ -17,9 +17,9 @@ type probe struct {
 	done bool
 }
 
-// Exclusive makes sure that PutIfAbsent does what it says: some S3 servers and
-// gateways ignore its condition. A bucket is probed once, by creating a key
-// twice. A directory has link(2).
+// Exclusive checks that PutIfAbsent works: some S3 servers and gateways ignore its
+// condition. A bucket is probed once, by creating a key twice. A directory needs
+// no probe: it uses link(2).
 func Exclusive(ctx context.Context, s Store) error {
 	var done *probe
 	switch s := s.(type) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// oldS3 is as much of an S3 server as creating objects needs. It knows
+// oldS3 is the part of an S3 server that creating objects needs. It honours
 // If-None-Match, or ignores it as some servers and gateways do.
 type oldS3 struct {
 	ignores bool
@@ -70,7 +70,8 @@ func TestExclusive(t *testing.T) {
 		if !ignores && old.puts != 2 {
 			t.Errorf("%d requests to create objects, want one probe", old.puts)
 		}
-		// An answer that got lost: the object is our own, or another's.
+		// The response to an earlier attempt did not arrive: the object is this
+		// writer's, or another's.
 		for there, want := range map[string]error{"mine\n": nil, "another's\n": ErrExist} {
 			old.objects["/bucket/a"] = there
 			if err := Create(t.Context(), s, "a", []byte("mine\n"), PutOptions{}); !ignores && !errors.Is(err, want) {

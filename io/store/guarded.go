@@ -7,10 +7,10 @@ import (
 	"net/http/httptrace"
 )
 
-// Guarded is s whose writes ask allow first: when they begin, when it may wait,
-// and before what cannot be taken back, when it may not: when a connection has
-// been made, or a file is moved into its place. Its error keeps the write from
-// being made.
+// Guarded returns s with writes that need permission. allow is called when a write
+// begins, with wait true: it may block. It is called again just before the step
+// that cannot be undone (sending over a new connection, renaming the file), with
+// wait false: it must not block. Its error prevents the write.
 func Guarded(s Store, allow func(ctx context.Context, wait bool) error) Store {
 	return &guarded{s, allow}
 }
@@ -20,15 +20,15 @@ type guarded struct {
 	allow func(ctx context.Context, wait bool) error
 }
 
-// errNotNow is Retryable: the next try waits.
-var errNotNow = errors.New("the write is not allowed now")
+// errNotAllowedNow is Retryable: the next attempt waits for permission.
+var errNotAllowedNow = errors.New("the write is not allowed now")
 
-type lastLookKey struct{}
+type allowKey struct{}
 
-// lastLook asks once more whether a write is allowed.
-func lastLook(ctx context.Context) error {
-	if allow, ok := ctx.Value(lastLookKey{}).(func(context.Context, bool) error); ok && allow(ctx, false) != nil {
-		return errNotNow
+// checkAllowed checks the permission of a write for the second time.
+func checkAllowed(ctx context.Context) error {
+	if allow, ok := ctx.Value(allowKey{}).(func(context.Context, bool) error); ok && allow(ctx, false) != nil {
+		return errNotAllowedNow
 	}
 	return nil
 }
@@ -37,7 +37,7 @@ func (s *guarded) do(ctx context.Context, write func(context.Context) error) err
 	if err := s.allow(ctx, true); err != nil {
 		return err
 	}
-	within := context.WithValue(ctx, lastLookKey{}, s.allow)
+	within := context.WithValue(ctx, allowKey{}, s.allow)
 	refused := false
 	within = httptrace.WithClientTrace(within, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		if s.allow(ctx, false) != nil { // the process may have been suspended since it began to connect
@@ -47,7 +47,7 @@ func (s *guarded) do(ctx context.Context, write func(context.Context) error) err
 	}})
 	err := write(within)
 	if err != nil && refused {
-		return errors.Join(errNotNow, err)
+		return errors.Join(errNotAllowedNow, err)
 	}
 	return err
 }

@@ -24,14 +24,14 @@ func ReadAll(ctx context.Context, s Store, key string, limit int64) ([]byte, err
 		return nil, fmt.Errorf("reading %s: %w", key, err)
 	}
 	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("reading %s: over %d bytes, %w; move it away", key, limit, errForeign)
+		return nil, fmt.Errorf("reading %s: it is over %d bytes, %w; move it out of the store", key, limit, errTooLarge)
 	}
 	return b, nil
 }
 
-var errForeign = errors.New("so it was not written by this program")
+var errTooLarge = errors.New("so it was not written by this program")
 
-// Write puts an object, with retries.
+// Write writes an object, with retries.
 func Write(ctx context.Context, s Store, key string, body []byte, o PutOptions) error {
 	if err := Retry(ctx, func() error { return s.Put(ctx, key, bytes.NewReader(body), o) }); err != nil {
 		return fmt.Errorf("writing %s: %w", key, err)
@@ -39,10 +39,10 @@ func Write(ctx context.Context, s Store, key string, body []byte, o PutOptions) 
 	return nil
 }
 
-// Create puts an object where there is none, with retries; else the error
-// matches ErrExist. An object of the same bytes counts as created: a try whose
-// answer was lost may have written it. So bytes that two writers must not both
-// write have to tell the writers apart.
+// Create writes an object whose key does not exist, with retries; if it exists,
+// the error matches ErrExist. An existing object with the same bytes counts as
+// created: an earlier attempt may have written it although its response did not
+// arrive. So where only one of two writers may succeed, their bytes must differ.
 func Create(ctx context.Context, s Store, key string, body []byte, o PutOptions) error {
 	err := Retry(ctx, func() error { return s.PutIfAbsent(ctx, key, bytes.NewReader(body), o) })
 	if errors.Is(err, ErrExist) {
@@ -50,8 +50,8 @@ func Create(ctx context.Context, s Store, key string, body []byte, o PutOptions)
 		switch {
 		case readErr == nil && bytes.Equal(there, body):
 			return nil
-		case readErr != nil && !errors.Is(readErr, errForeign) && !errors.Is(readErr, ErrNotExist):
-			err = readErr // whose it is cannot be told
+		case readErr != nil && !errors.Is(readErr, errTooLarge) && !errors.Is(readErr, ErrNotExist):
+			err = readErr // who wrote it is unknown
 		}
 	}
 	if err != nil {
@@ -60,7 +60,7 @@ func Create(ctx context.Context, s Store, key string, body []byte, o PutOptions)
 	return nil
 }
 
-// Remove deletes an object, with retries. None there is no error.
+// Remove deletes an object, with retries. An absent one is no error.
 func Remove(ctx context.Context, s Store, key string) error {
 	if err := Retry(ctx, func() error { return s.Delete(ctx, key) }); err != nil {
 		return fmt.Errorf("deleting %s: %w", key, err)

@@ -17,19 +17,18 @@ import (
 	"google.golang.org/api/googleapi"
 )
 
-// Retries is how often Retry tries again after the first attempt (design
-// 1.1.0: three retries for what can pass).
+// Retries is how often Retry tries again after the first attempt.
 const Retries = 3
 
-// The waits before the retries are 200 ms, 400 ms and 800 ms, each with up to
-// half of itself added or taken off so that workers do not come back in step.
+// The waits before the retries are 200 ms, 400 ms and 800 ms, each longer or
+// shorter by up to a half at random, so that workers do not retry in step.
 const firstWait = 200 * time.Millisecond
 
-// Retryable says that the same call can succeed later: a 5xx, throttling, a
-// time-out, a connection that was reset or not made, a body cut off on the way.
-// An absent or taken key, a refused permission, any other 4xx and a cancelled
-// context are final. It is true for a deadline; whether that was the caller's
-// own only the caller's context tells.
+// Retryable reports whether the same call can succeed later: after a 5xx,
+// throttling, a timeout, a connection that was reset or could not be made, or a
+// body that broke off. An absent or existing key, a refused permission, any other
+// 4xx and a cancelled context are final. A deadline is retryable; whether it was
+// the caller's own deadline, only the caller's context says.
 func Retryable(err error) bool {
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, ErrKey),
@@ -43,7 +42,7 @@ func Retryable(err error) bool {
 		return status >= 500 && status != http.StatusNotImplemented ||
 			status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 	}
-	if transientCode(err) || errors.Is(err, errCut) || errors.Is(err, errNotNow) {
+	if transientCode(err) || errors.Is(err, errConnectionBroken) || errors.Is(err, errNotAllowedNow) {
 		return true
 	}
 	var send *smithyhttp.RequestSendError
@@ -80,8 +79,8 @@ func httpStatus(err error) int {
 	return 0
 }
 
-// transientCode knows the S3 error codes that pass although their status is 400
-// or 409 (Amazon S3 API Reference, Error responses).
+// transientCode reports whether err has an S3 error code that is transient although
+// its status is 400 or 409 (Amazon S3 API Reference, Error responses).
 func transientCode(err error) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -94,13 +93,13 @@ func transientCode(err error) bool {
 	return false
 }
 
-// errCut marks a failure of the connection while a body was read. Alone an
-// io.ErrUnexpectedEOF says nothing: a truncated JSON file gives it too.
-var errCut = errors.New("the connection broke while reading")
+// errConnectionBroken marks a failure of the connection while a body was read. By
+// itself io.ErrUnexpectedEOF is not enough: a truncated JSON file gives it too.
+var errConnectionBroken = errors.New("the connection broke while reading")
 
 // Retry runs op, and up to Retries times more with growing waits while its
 // error is Retryable and ctx is not done. It returns the last error. op must
-// begin anew each time: a body to Put has to be rewound.
+// start from the beginning each time: a body to Put has to be rewound.
 func Retry(ctx context.Context, op func() error) error {
 	wait := firstWait
 	for try := 0; ; try++ {

@@ -36,7 +36,7 @@ func TestRetryable(t *testing.T) {
 		{fmt.Errorf("x: %w", ErrNotExist), false}, {ErrExist, false}, {ErrKey, false}, {fs.ErrPermission, false},
 		{context.Canceled, false}, {context.DeadlineExceeded, true},
 		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, true}, {syscall.EPIPE, true}, {os.ErrDeadlineExceeded, true},
-		{io.ErrUnexpectedEOF, false}, {fmt.Errorf("%w: %w", errCut, io.ErrUnexpectedEOF), true},
+		{io.ErrUnexpectedEOF, false}, {fmt.Errorf("%w: %w", errConnectionBroken, io.ErrUnexpectedEOF), true},
 		{syscall.ENOSPC, false}, {errors.New("bad JSON"), false},
 	} {
 		require.Equal(t, c.want, Retryable(c.err), "%v", c.err)

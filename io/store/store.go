@@ -1,7 +1,7 @@
-// Package store is the bucket: the one place where raw files are read and
-// results, markers and the state of a run are kept. A directory has a driver
-// of our own; S3, R2, GCS and memory share one adapter over gocloud.dev/blob.
-// All of them pass the suite in storetest.
+// Package store is the bucket: raw files are read from it; results, markers and
+// the state of runs are written to it. A directory has a driver of its own; S3,
+// R2, GCS and memory share one adapter over gocloud.dev/blob. All of them pass
+// the conformance suite in storetest.
 package store
 
 import (
@@ -19,25 +19,25 @@ import (
 )
 
 var (
-	// ErrNotExist is what Head and Open report for an absent key.
+	// ErrNotExist is the error of Head and Open for an absent key.
 	ErrNotExist = fs.ErrNotExist
-	// ErrExist is what PutIfAbsent reports for a key that is taken.
+	// ErrExist is the error of PutIfAbsent for a key that exists.
 	ErrExist = fs.ErrExist
-	// ErrKey is reported for a key that not every store can hold as it is: see
-	// Store. It is a mistake in the program or in the data, never worth a retry.
+	// ErrKey is the error for a key that not every store can hold unchanged: see
+	// Store. It is a mistake in the program or in the data; a retry cannot help.
 	ErrKey = errors.New("not a key that every store can hold")
 )
 
-// pageSize is how many objects a listing asks for at once: the most that S3
-// and GCS give.
+// pageSize is how many objects one page of a listing has: the maximum of S3 and
+// GCS.
 const pageSize = 1000
 
-// Object is what a store knows of an object.
+// Object describes an object.
 type Object struct {
 	Key  string
 	Size int64 // bytes
-	// ETag changes whenever the content does, and is the same in List and in
-	// Head. It is opaque, without quotes: no two stores make it alike.
+	// ETag changes whenever the content changes, and is the same in List and in
+	// Head. It is opaque, without quotes; each kind of store has its own form.
 	ETag    string
 	ModTime time.Time
 	// ContentType and Metadata are filled by Head only. The keys of Metadata
@@ -46,9 +46,9 @@ type Object struct {
 	Metadata    map[string]string
 }
 
-// PutOptions is what is kept beside the content of an object.
+// PutOptions is what is stored with an object besides its content.
 type PutOptions struct {
-	// ContentType is a MIME type. Empty means what the key's extension says:
+	// ContentType is a MIME type. Empty means the one of the key's extension:
 	// .json, .xml, .txt, .success (text/plain), else application/octet-stream.
 	ContentType string
 	// Metadata keys are written in lower case.
@@ -57,32 +57,34 @@ type PutOptions struct {
 
 // Store is a bucket, or the part of it under a prefix. Keys are UTF-8 paths
 // without a leading slash, of at most 1024 bytes, without control characters
-// and without empty, "." or ".." elements; any other key is ErrKey. All else
-// ("=", "?", "#", "%", "+", spaces, Unicode) comes back as it went in.
+// and without empty, "." or ".." elements; any other key is refused with ErrKey.
+// All other characters ("=", "?", "#", "%", "+", spaces, Unicode) are kept as
+// they are.
 //
-// A method makes one attempt; wrap it in Retry for more. Only the pages of List
-// are asked for again by List itself, because a caller cannot. All methods may
-// be called from several goroutines.
+// A method makes one attempt; wrap it in Retry for more. Only List retries by
+// itself, page by page, because its caller cannot. All methods may be called from
+// several goroutines.
 type Store interface {
-	// List gives the objects whose key begins with prefix, in the byte order
-	// of the key. It holds a page of a cloud store, and of a directory the names
-	// in each folder on its way. After an error it ends.
+	// List yields the objects whose key begins with prefix, in the byte order of
+	// the keys. In memory it has one page of a bucket, or the names of the folders
+	// on the path to the current one. It ends after an error.
 	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
 	// Head describes one object, or reports ErrNotExist.
 	Head(ctx context.Context, key string) (Object, error)
-	// Open reads one object, or reports ErrNotExist. A failure while reading
-	// can be Retryable too.
+	// Open opens one object for reading, or reports ErrNotExist. Errors of its
+	// reader can be Retryable too.
 	Open(ctx context.Context, key string) (io.ReadCloser, error)
-	// Put writes an object, over the one that was there. Readers see the old
-	// content or the new one, never a part. When body or ctx fails nothing changes.
+	// Put writes an object and replaces an existing one. Readers see the old
+	// content or the new, never a part of it. When body or ctx fails, nothing changes.
 	Put(ctx context.Context, key string, body io.Reader, o PutOptions) error
-	// PutIfAbsent is Put for a key that is free, else ErrExist: of several that
-	// race one wins. Tried again after a lost answer it can report ErrExist for
-	// its own object.
+	// PutIfAbsent writes an object whose key does not exist, else it reports
+	// ErrExist: of several concurrent callers one succeeds. A retry after a response
+	// that did not arrive can report ErrExist for the caller's own object.
 	PutIfAbsent(ctx context.Context, key string, body io.Reader, o PutOptions) error
-	// Delete removes an object. That it is not there is no error.
+	// Delete removes an object. An absent one is no error.
 	Delete(ctx context.Context, key string) error
-	// Close releases connections. A memory store lives as long as the process.
+	// Close releases connections. The content of a memory store stays until the
+	// process ends.
 	Close() error
 }
 
@@ -92,19 +94,19 @@ type Store interface {
 //	s3://bucket[/prefix][?endpoint=URL&region=NAME]
 //	r2://bucket[/prefix]                  R2_ACCOUNT_ID or R2_ENDPOINT
 //	gs://bucket[/prefix]                  STORAGE_EMULATOR_HOST is honoured
-//	mem://name                            shared by all who use the name in this process
+//	mem://name                            shared by all users of the name in this process
 //
 // Credentials are never in the URL: S3 and R2 take them as every AWS tool does
 // (AWS_ACCESS_KEY_ID, AWS_PROFILE …), GCS from the application default
-// credentials. A directory or bucket that is not there is an error: it is not
-// made, so that a misspelt name cannot pass for an empty store.
+// credentials. An absent directory or bucket is an error: Open does not create
+// it, so that a misspelt name is not mistaken for an empty store.
 func Open(ctx context.Context, rawURL string) (Store, error) {
 	scheme, _, isURL := strings.Cut(rawURL, "://")
 	if !isURL {
 		return openDir(rawURL)
 	}
 	u, err := url.Parse(rawURL)
-	if err != nil { // the URL may hold a secret: neither it nor url.Error is repeated
+	if err != nil { // the URL may contain a secret: neither it nor url.Error is quoted
 		return nil, fmt.Errorf("opening the store: its %s:// URL cannot be parsed", scheme)
 	}
 	if u.User != nil {
@@ -145,7 +147,7 @@ func Open(ctx context.Context, rawURL string) (Store, error) {
 	return c, nil
 }
 
-// checkKey holds the rule that Store states.
+// checkKey checks the rules for keys that Store states.
 func checkKey(key string) error {
 	var why string
 	switch {
@@ -156,7 +158,7 @@ func checkKey(key string) error {
 	case !utf8.ValidString(key):
 		why = "it is not UTF-8"
 	case strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		why = "it holds a control character"
+		why = "it contains a control character"
 	case key == "." || key == ".." || strings.HasPrefix(key, "/") || strings.HasPrefix(key, "../") || path.Clean(key) != key:
 		why = `it has an empty, "." or ".." element`
 	default:
@@ -165,8 +167,7 @@ func checkKey(key string) error {
 	return fmt.Errorf("key %q: %s: %w", key, why, ErrKey)
 }
 
-// contentTypes is what an extension says of an object, in the words that the
-// design uses for the objects it stores.
+// contentTypes is the content type by extension.
 var contentTypes = map[string]string{
 	".json":    "application/json",
 	".txt":     "text/plain",
@@ -181,8 +182,9 @@ func defaultContentType(key string) string {
 	return "application/octet-stream"
 }
 
-// normal fills in what an option left open, so that all drivers store the same.
-func (o PutOptions) normal(key string) (PutOptions, error) {
+// withDefaults fills in what the caller left empty, so that all drivers store the
+// same.
+func (o PutOptions) withDefaults(key string) (PutOptions, error) {
 	if o.ContentType == "" {
 		o.ContentType = defaultContentType(key)
 	}

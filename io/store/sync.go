@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Sync makes what was written to a directory store outlast a power cut, the
-// names too. To sync the folder of each object would cost as much as the object
-// itself: a run calls it once, at its end. Buckets keep what they confirmed.
+// Sync makes the objects of a directory store, and their names, survive a power
+// cut. Syncing the folder with each object would cost as much as the object
+// itself, so a run calls Sync once, at its end. Buckets need no sync.
 func Sync(ctx context.Context, s Store) error {
 	switch s := s.(type) {
 	case *counted:
@@ -15,7 +15,7 @@ func Sync(ctx context.Context, s Store) error {
 	case *guarded:
 		return Sync(ctx, s.Store)
 	case *dir:
-		if err := s.here(); err != nil {
+		if err := s.checkRoot(); err != nil {
 			return err
 		}
 		if err := syncFileSystem(s.root); err != nil {

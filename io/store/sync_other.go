@@ -2,5 +2,5 @@
 
 package store
 
-// syncFileSystem does nothing where one file system cannot be synced alone.
+// syncFileSystem does nothing: only Linux can sync a single file system.
 func syncFileSystem(string) error { return nil }

@@ -1,6 +1,6 @@
-// Package hive reads and writes the Hive-style keys of the bucket: where raw
-// files lie, where the results of a domain go. It is pure: a key is a string,
-// no store is asked.
+// Package hive parses and makes the Hive-style keys of the bucket: those of raw
+// files and those of a domain's results. It is pure: a key is a string, it calls
+// no store.
 package hive
 
 import (
@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// Success is what a finished object's key is followed by: the empty object
-// KEY + Success says that KEY and all that belongs to it is done (design 1.1.0,
-// idempotency by marker).
+// Success is the suffix of a marker's key: the empty object KEY + Success says
+// that KEY and all that belongs to it is complete, and need not be done again.
 const Success = ".success"
 
 // The two roots that raw files are listed under.
@@ -25,34 +24,34 @@ const (
 type Partition struct {
 	Country  string // ISO 3166-1 alpha-2, lower case
 	Category string // [a-z0-9_-]+
-	Date     string // YYYY-MM-DD, a day of the calendar
+	Date     string // YYYY-MM-DD, a valid date
 }
 
-// Raw is the key of one raw file, taken apart.
+// Raw is the parsed key of one raw file.
 type Raw struct {
 	Key       string
 	Partition Partition
 	Sequence  int  // the NNNN of raw_NNNN.json
-	Legacy    bool // it lies in the legacy layout; NewKey says where it belongs
+	Legacy    bool // it is in the legacy layout; NewKey is its key in the new one
 }
 
 var (
-	partition  = `country=([a-z]{2})/category=([a-z0-9_-]+)/`
-	date       = `([0-9]{4}-[0-9]{2}-[0-9]{2})`
-	sequence   = `([0-9]{4,})`
-	rawKey     = regexp.MustCompile(`^` + Datasets + partition + `date=` + date + `/raw_` + sequence + `\.json$`)
-	legacyKey  = regexp.MustCompile(`^` + LegacyDatasets + partition + date + `_` + sequence + `\.json$`)
-	looksRaw   = regexp.MustCompile(`^raw[ _-]*[0-9]+([ _-]*\([0-9]+\))?\.jsonl?$|^[0-9]{4}-?[0-9]{2}-?[0-9]{2}[_-][0-9]+\.jsonl?$`)
-	unsafeRune = regexp.MustCompile(`[^a-z0-9.-]`)
+	partition    = `country=([a-z]{2})/category=([a-z0-9_-]+)/`
+	date         = `([0-9]{4}-[0-9]{2}-[0-9]{2})`
+	sequence     = `([0-9]{4,})`
+	rawKey       = regexp.MustCompile(`^` + Datasets + partition + `date=` + date + `/raw_` + sequence + `\.json$`)
+	legacyKey    = regexp.MustCompile(`^` + LegacyDatasets + partition + date + `_` + sequence + `\.json$`)
+	nearMissName = regexp.MustCompile(`^raw[ _-]*[0-9]+([ _-]*\([0-9]+\))?\.jsonl?$|^[0-9]{4}-?[0-9]{2}-?[0-9]{2}[_-][0-9]+\.jsonl?$`)
+	unsafeRune   = regexp.MustCompile(`[^a-z0-9.-]`)
 )
 
-// ParseRaw takes apart datasets/country=../category=../date=../raw_NNNN.json.
-// Any other key is false.
+// ParseRaw parses datasets/country=../category=../date=../raw_NNNN.json; for any
+// other key it returns false.
 func ParseRaw(key string) (Raw, bool) { return parse(rawKey, key, false) }
 
-// ParseLegacy takes apart
-// research/datasets/country=../category=../YYYY-MM-DD_NNNN.json. Any other key
-// is false.
+// ParseLegacy parses
+// research/datasets/country=../category=../YYYY-MM-DD_NNNN.json; for any other
+// key it returns false.
 func ParseLegacy(key string) (Raw, bool) { return parse(legacyKey, key, true) }
 
 func parse(pattern *regexp.Regexp, key string, legacy bool) (Raw, bool) {
@@ -64,15 +63,14 @@ func parse(pattern *regexp.Regexp, key string, legacy bool) (Raw, bool) {
 		return Raw{}, false
 	}
 	n, err := strconv.Atoi(m[4])
-	if err != nil { // more digits than an int holds
+	if err != nil { // too large for an int
 		return Raw{}, false
 	}
 	return Raw{Key: key, Partition: Partition{m[1], m[2], m[3]}, Sequence: n, Legacy: legacy}, true
 }
 
-// NewKey is the key of the file in the datasets/ layout: for a legacy file its
-// new place, with the digits of its sequence number as they are, for any other
-// the key it has.
+// NewKey is the key of the file in the datasets/ layout. That of a legacy file
+// keeps the digits of its sequence number; any other file has its key already.
 func (r Raw) NewKey() string {
 	if !r.Legacy {
 		return r.Key
@@ -81,10 +79,9 @@ func (r Raw) NewKey() string {
 	return Datasets + r.Partition.path() + "/raw_" + name
 }
 
-// NearMiss says that a key looks as if someone meant a raw file by it and got
-// the name wrong: raw_1.json, RAW_0001.JSON, a day that is not in the calendar,
-// a country in capitals. Such keys are worth a line in the log; raw files
-// themselves, their markers and everything else are not.
+// NearMiss reports whether a key looks like that of a raw file with a mistake in
+// it: raw_1.json, RAW_0001.JSON, an invalid date, a country in capitals. Such keys
+// are logged; those of raw files, markers and all others are not.
 func NearMiss(key string) bool {
 	if _, ok := ParseRaw(key); ok {
 		return false
@@ -96,12 +93,12 @@ func NearMiss(key string) bool {
 	if !strings.HasPrefix(lower, Datasets) && !strings.HasPrefix(lower, LegacyDatasets) {
 		return false
 	}
-	return looksRaw.MatchString(lower[strings.LastIndexByte(lower, '/')+1:])
+	return nearMissName.MatchString(lower[strings.LastIndexByte(lower, '/')+1:])
 }
 
 // Prefix is the longest listing prefix that the filters allow under root,
-// which is Datasets or LegacyDatasets. An empty filter ends it: what follows
-// cannot shorten a listing and is for the caller to compare.
+// which is Datasets or LegacyDatasets. It ends at the first empty filter; the
+// caller compares the filters after that one with each key.
 func Prefix(root string, country, category, date string) string {
 	if country == "" {
 		return root
@@ -124,8 +121,9 @@ func (p Partition) path() string {
 	return "country=" + p.Country + "/category=" + p.Category + "/date=" + p.Date
 }
 
-// DomainDir is where the results of a domain in this partition lie, without a
-// slash at the end. Whatever is not [a-z0-9.-] in the domain becomes "_".
+// DomainDir is the prefix of the keys of a domain's results in this partition,
+// without a slash at the end. Each character of the domain outside [a-z0-9.-]
+// becomes "_".
 func (p Partition) DomainDir(registrableDomain string) string {
 	return "processing/" + p.path() + "/" + unsafeRune.ReplaceAllString(registrableDomain, "_")
 }

@@ -25,10 +25,10 @@ func TestCounted(t *testing.T) {
 	storetest.Run(t, func() store.Store { return store.Counted(open(t, "file://"+t.TempDir()), new(store.Calls)) })
 }
 
-var memories atomic.Int64
+var memoryStores atomic.Int64
 
 func TestMemory(t *testing.T) {
-	storetest.Run(t, func() store.Store { return open(t, fmt.Sprintf("mem://suite%d", memories.Add(1))) })
+	storetest.Run(t, func() store.Store { return open(t, fmt.Sprintf("mem://suite%d", memoryStores.Add(1))) })
 }
 
 func TestS3(t *testing.T) {

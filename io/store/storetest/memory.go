@@ -13,18 +13,18 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// Memory is a store.Store in a map, whose answers a test decides over and whose
-// time can be synctest's.
+// Memory is a store.Store in a map, for tests that make calls fail, and that run in
+// a synctest bubble.
 type Memory struct {
 	mu    sync.Mutex
 	M     map[string]string
 	Opens int
-	down  error                               // what every call answers while set
-	Hook  func(op, key string, before bool)   // called around each call, unlocked
-	Ghost func(op, key string) (answer error) // what is answered though the call was done
+	down  error                               // the error of every call while set
+	Hook  func(op, key string, before bool)   // called before and after each call, unlocked
+	Ghost func(op, key string) (answer error) // the result of a write that was made
 }
 
-// NewMemory is an empty one.
+// NewMemory returns an empty store.
 func NewMemory() *Memory { return &Memory{M: map[string]string{}} }
 
 func (s *Memory) around(op, key string) func() {
@@ -110,14 +110,14 @@ func (s *Memory) Delete(_ context.Context, key string) error {
 
 func (s *Memory) Close() error { return nil }
 
-// Fail makes every call answer err, or none any more.
+// Fail makes every call return err; nil ends that.
 func (s *Memory) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = err
 }
 
-// Keys are the keys that are there, sorted.
+// Keys returns the keys of all objects, sorted.
 func (s *Memory) Keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

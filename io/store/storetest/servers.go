@@ -42,7 +42,7 @@ func StartVersity(t testing.TB) S3 {
 	}
 	data := t.TempDir()
 	s := S3{AccessKey: "test-access", SecretKey: "test-secret-key", Bucket: "bucket"}
-	// A gateway takes each folder of its root for a bucket.
+	// To the gateway each folder of its root is a bucket.
 	if err := os.MkdirAll(filepath.Join(data, s.Bucket), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +70,8 @@ func StartVersity(t testing.TB) S3 {
 	stopped := false
 	t.Cleanup(func() {
 		if !stopped {
-			_ = cmd.Process.Kill() // it may have ended by itself
-			<-ended                //nolint:errcheck // it says how it was killed
+			_ = cmd.Process.Kill() // an error if it has already exited
+			<-ended                //nolint:errcheck // "signal: killed"
 		}
 	})
 	client := &http.Client{Timeout: time.Second}

@@ -23,7 +23,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// Dialect tells the databases apart where a query cannot be the same for both.
+// Dialect is the kind of database, for queries that cannot be the same on both.
 type Dialect string
 
 // The databases that Open knows.
@@ -33,26 +33,26 @@ const (
 )
 
 // DB is an open database. Its methods may be called from several goroutines.
-// A write on SQLite belongs into Tx, where the writers of this process queue up
+// Write to SQLite inside Tx: there the writers of this process form a queue
 // instead of polling for the file's lock.
 type DB struct {
 	*sql.DB
 	Dialect Dialect
-	// Now is the clock that leases go by. Tests turn it.
+	// Now is the clock of leases. Tests replace it.
 	Now func() time.Time
 
-	writing chan struct{} // SQLite: holds one token, the right to write
+	writing chan struct{} // SQLite: full while a goroutine of this process writes
 
-	// Allow, when set, is asked before each transaction begins, when it may wait,
-	// and before it commits, when it may not. Its error keeps the transaction from
-	// being made. Set it before the first one.
+	// Allow, when set, is called before each transaction begins, with wait true (it
+	// may block), and before it commits, with wait false (it must not). Its error
+	// prevents the transaction. Set it before the first transaction.
 	Allow func(ctx context.Context, wait bool) error
 
 	mu   sync.Mutex
 	done map[string]bool // by Once
 }
 
-// Once calls do until it succeeds for the first time under a name.
+// Once calls do, unless an earlier call with the same name has succeeded.
 func (d *DB) Once(name string, do func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,7 +69,7 @@ func (d *DB) Once(name string, do func() error) error {
 	return nil
 }
 
-// ExecContext runs one statement, when Allow lets it.
+// ExecContext runs one statement, when Allow permits it.
 func (d *DB) ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error) {
 	if err := d.allowed(ctx, true); err != nil {
 		return nil, err
@@ -84,17 +84,17 @@ func (d *DB) allowed(ctx context.Context, wait bool) error {
 	return d.Allow(ctx, wait)
 }
 
-// busyTimeout is how long a statement waits for the lock of a SQLite file that
-// another process has.
+// busyTimeout is how long a statement waits while another process has the lock of
+// a SQLite file.
 const busyTimeout = 10 * time.Second
 
-// memories numbers the databases in memory, so that each Open has one of its own.
-var memories atomic.Int64
+// memoryDatabases numbers the databases in memory, so that each Open gets its own.
+var memoryDatabases atomic.Int64
 
 // Open connects to sqlite:///absolute/path, sqlite://relative/path,
-// sqlite:///:memory: or postgres://user@host/database, and asks the database
-// once, so that a wrong address is an error now. The password of PostgreSQL may
-// stand in the DSN, in PGPASSWORD or in the file of PGPASSFILE; no error shows it.
+// sqlite:///:memory: or postgres://user@host/database, and pings the database, so
+// that a wrong address is an error now. The password of PostgreSQL may be in the
+// DSN, in PGPASSWORD or in the file of PGPASSFILE; no error shows it.
 func Open(ctx context.Context, dsn string) (*DB, error) {
 	scheme, rest, _ := strings.Cut(dsn, "://")
 	switch scheme {
@@ -106,9 +106,9 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 	return nil, errors.New("opening the database: want sqlite:///path or postgres://user@host/database")
 }
 
-// OfWorker is the DSN that a worker opens. Where workers are elsewhere the
-// job's has no password, for it can be seen; it gets that of the worker's own
-// SEED_DB when both name the same user, host and database.
+// OfWorker is the DSN that a worker opens. Where workers are elsewhere, the job's
+// DSN has no password, because anyone who sees the graph sees it; the worker adds
+// the password of its own SEED_DB when both have the same user, host and database.
 func OfWorker(job string, elsewhere bool) string {
 	own, err := url.Parse(os.Getenv("SEED_DB"))
 	if err != nil || !elsewhere {
@@ -122,8 +122,8 @@ func OfWorker(job string, elsewhere bool) string {
 	return u.String()
 }
 
-// Missing says whether a DSN names a SQLite file that is not there, and which:
-// Open would make it.
+// Missing reports whether a DSN names a SQLite file that does not exist, and which
+// file: Open would create it.
 func Missing(dsn string) (file string, missing bool) {
 	rest, lite := strings.CutPrefix(dsn, "sqlite://")
 	file, err := url.PathUnescape(rest)
@@ -145,11 +145,11 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 	options := url.Values{"_txlock": {"immediate"}, "_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
 		"foreign_keys(1)",
-		// In WAL this survives the end of a process at any moment. A power cut
-		// can take back the latest commits, never spoil the file.
+		// In WAL mode a commit survives the end of the process at any moment. A power
+		// cut can undo the latest commits, but never damages the file.
 		"synchronous(normal)",
-		// What is deleted is overwritten, not only unlinked: text has a time to be
-		// kept for. See Erase for what an older program deleted.
+		// Deleted rows are overwritten, not only unlinked: stored text must be gone
+		// when its retention ends. See Erase for rows that an older program deleted.
 		"secure_delete(1)",
 	}}
 	var file url.URL
@@ -157,7 +157,7 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 	case "":
 		return nil, errors.New("opening sqlite://: it has no path")
 	case "/:memory:":
-		file.Path = fmt.Sprintf("/seed-engine-%d", memories.Add(1))
+		file.Path = fmt.Sprintf("/seed-engine-%d", memoryDatabases.Add(1))
 		options.Set("vfs", "memdb") // shared by the connections of this process
 	default:
 		if path, err = filepath.Abs(path); err != nil {
@@ -184,13 +184,12 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening sqlite://%s: %w", rest, err)
 	}
-	// Connections are files that stay open; a database in memory ends with the
-	// last of them.
+	// Idle connections stay open: a database in memory ends with its last one.
 	pool.SetMaxOpenConns(8)
 	pool.SetMaxIdleConns(8)
-	// SQLite does not wait for others, whatever the busy timeout, while it turns a
-	// new file to WAL.
-	if err := untilAlone(ctx, func() error { return pool.PingContext(ctx) }); err != nil {
+	// While SQLite switches a new file to WAL it does not wait for other processes,
+	// whatever the busy timeout is.
+	if err := retryContended(ctx, func() error { return pool.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening sqlite://%s: %w", rest, err), pool.Close())
 	}
 	d := &DB{DB: pool, Dialect: SQLite, Now: time.Now, writing: make(chan struct{}, 1)}
@@ -210,33 +209,33 @@ func openPostgres(ctx context.Context, dsn string) (*DB, error) {
 	password, _ := u.User.Password()
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("opening PostgreSQL at %s: %w", u.Host, hide(err, password))
+		return nil, fmt.Errorf("opening PostgreSQL at %s: %w", u.Host, redact(err, password))
 	}
 	if !u.Query().Has("default_query_exec_mode") {
-		// Prepared statements keep a plan for good after five executions. Of a
-		// table that was empty then, that is to read all of it each time.
+		// PostgreSQL fixes the plan of a prepared statement after five executions. If
+		// the table was empty until then, the plan reads the whole table each time.
 		config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	pool := stdlib.OpenDB(*config)
 	pool.SetMaxOpenConns(maxPostgres)
 	pool.SetMaxIdleConns(maxPostgres)
 	if err := pool.PingContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening PostgreSQL at %s: %w", u.Host, hide(err, config.Password)), pool.Close())
+		return nil, errors.Join(fmt.Errorf("opening PostgreSQL at %s: %w", u.Host, redact(err, config.Password)), pool.Close())
 	}
 	return &DB{DB: pool, Dialect: Postgres, Now: time.Now}, nil
 }
 
-// hidden is an error whose text lost a secret.
-type hidden struct {
+// redactedError is an error with a secret removed from its text.
+type redactedError struct {
 	error
 	text string
 }
 
-func (h hidden) Error() string { return h.text }
-func (h hidden) Unwrap() error { return h.error }
+func (h redactedError) Error() string { return h.text }
+func (h redactedError) Unwrap() error { return h.error }
 
-// hide takes the password out of an error's text, as it is and as a URL has it.
-func hide(err error, password string) error {
+// redact removes the password from an error's text, plain and as a URL escapes it.
+func redact(err error, password string) error {
 	if password == "" {
 		return err
 	}
@@ -244,7 +243,7 @@ func hide(err error, password string) error {
 	for _, secret := range []string{password, url.QueryEscape(password), url.PathEscape(password)} {
 		text = strings.ReplaceAll(text, secret, "REDACTED")
 	}
-	return hidden{err, text}
+	return redactedError{err, text}
 }
 
 // Micros is a time as it is stored.

@@ -12,23 +12,24 @@ import (
 
 var migrationName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,40}$`)
 
-// migrateTries bounds how often Migrate looks again after another process did
-// a step first.
+// migrateTries bounds the attempts of Migrate when another process makes the same
+// steps.
 const migrateTries = 5
 
-// PostgreSQL's lock is asked for every lockPoll seconds, lockPolls times at most.
+// Migrate tries to get PostgreSQL's lock every lockPoll seconds, at most lockPolls
+// times.
 const (
 	lockPoll  = 1
 	lockPolls = 300
 )
 
-// Migrate brings the tables called name up to the newest of files: goose's
-// *.sql at the root of files, each with its "-- +goose Up" only. Their versions
-// are kept in goose_{name}, so that each job counts for itself. A database that
-// is newer than the program is an error.
+// Migrate applies the migrations in files that the tables called name do not have
+// yet: goose's *.sql at the root of files, each with a "-- +goose Up" part only.
+// The table goose_{name} has their version, so each job has its own. A database
+// that is newer than the program is an error.
 func (d *DB) Migrate(ctx context.Context, name string, files fs.FS) error {
 	if !migrationName.MatchString(name) {
-		return fmt.Errorf("migrating %q: not a name for tables", name)
+		return fmt.Errorf("migrating %q: it is not a valid name for tables (want %s)", name, migrationName)
 	}
 	dialect := goose.DialectSQLite3
 	options := []goose.ProviderOption{goose.WithTableName("goose_" + name), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger())}
@@ -50,8 +51,9 @@ func (d *DB) Migrate(ctx context.Context, name string, files fs.FS) error {
 		if err == nil {
 			break
 		}
-		// SQLite has no lock to hold over several steps: a second process that
-		// meets a table of the first finds at the next look that the step is done.
+		// SQLite has no lock for several steps together: a second process fails at a
+		// table that the first has just created, and at its next attempt finds that
+		// step done.
 		if d.Dialect != SQLite || try == migrateTries || ctx.Err() != nil {
 			return fmt.Errorf("migrating %s: %w", name, err)
 		}

@@ -14,21 +14,21 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// The waits between the tries of untilAlone begin at firstWait and double up to
-// lastWait; patience bounds them all together.
+// retryContended waits firstWait before its first retry and then twice as long
+// each time, at most maxWait. It gives up after maxRetryTime.
 const (
-	firstWait = 5 * time.Millisecond
-	lastWait  = 500 * time.Millisecond
-	patience  = 30 * time.Second
+	firstWait    = 5 * time.Millisecond
+	maxWait      = 500 * time.Millisecond
+	maxRetryTime = 30 * time.Second
 )
 
 // Tx runs do in a transaction that is serialisable on both databases, and runs
-// it again when it met another one: do must start from the beginning each time
-// and leave nothing behind outside the database. Its error takes everything
-// back. On SQLite one Tx runs at a time: inside do, use the given transaction
-// only.
+// it again after a conflict with another transaction: do must start from the
+// beginning each time and have no effect outside the database. An error of do
+// rolls everything back. On SQLite one Tx runs at a time: inside do, use only the
+// transaction that it is called with.
 func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
-	return untilAlone(ctx, func() error {
+	return retryContended(ctx, func() error {
 		for {
 			if err := d.allowed(ctx, true); err != nil {
 				return err
@@ -36,8 +36,8 @@ func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
 			err := d.try(ctx, do)
 			switch {
 			case err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()):
-				return errors.Join(ctx.Err(), err) // a driver may name what the end of ctx did to its connection instead
-			case errors.Is(err, errNotNow) && ctx.Err() == nil:
+				return errors.Join(ctx.Err(), err) // a driver may report only its broken connection
+			case errors.Is(err, errNotAllowedNow) && ctx.Err() == nil:
 				continue
 			}
 			return err
@@ -45,17 +45,17 @@ func (d *DB) Tx(ctx context.Context, do func(*sql.Tx) error) error {
 	})
 }
 
-// untilAlone runs do again, after growing pauses, while its error is that it met
-// another process or transaction.
-func untilAlone(ctx context.Context, do func() error) error {
+// retryContended runs do, and again after growing waits while its error is
+// Contended.
+func retryContended(ctx context.Context, do func() error) error {
 	start := time.Now()
-	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+	for wait := firstWait; ; wait = min(2*wait, maxWait) {
 		err := do()
 		if err == nil || !Contended(err) || ctx.Err() != nil {
 			return err
 		}
-		if time.Since(start) > patience {
-			return fmt.Errorf("giving up after %v of meeting others: %w", patience, err)
+		if time.Since(start) > maxRetryTime {
+			return fmt.Errorf("giving up after %v of conflicts with other users of the database; try again later: %w", maxRetryTime, err)
 		}
 		timer := time.NewTimer(wait/2 + rand.N(wait))
 		select {
@@ -67,8 +67,8 @@ func untilAlone(ctx context.Context, do func() error) error {
 	}
 }
 
-// errNotNow takes a transaction back until Allow lets it be made.
-var errNotNow = errors.New("the transaction is not allowed now")
+// errNotAllowedNow makes Tx roll back, wait for Allow and try again.
+var errNotAllowedNow = errors.New("the transaction is not allowed now")
 
 func (d *DB) try(ctx context.Context, do func(*sql.Tx) error) (err error) {
 	level := sql.LevelSerializable
@@ -85,7 +85,8 @@ func (d *DB) try(ctx context.Context, do func(*sql.Tx) error) (err error) {
 	if err != nil {
 		return fmt.Errorf("beginning a transaction: %w", err)
 	}
-	// After a commit, and when ctx has ended it, this does nothing; also when do panics.
+	// Deferred, so that it runs when do panics too. After a commit, and after the
+	// end of ctx, it does nothing.
 	defer func() {
 		if back := tx.Rollback(); back != nil && !errors.Is(back, sql.ErrTxDone) && err != nil {
 			err = errors.Join(err, fmt.Errorf("rolling back: %w", back))
@@ -94,9 +95,9 @@ func (d *DB) try(ctx context.Context, do func(*sql.Tx) error) (err error) {
 	if err := do(tx); err != nil {
 		return err
 	}
-	// To wait here would keep others from writing, the renewal of a lease too.
+	// Waiting here would block all other writers, also the renewal of a lease.
 	if d.allowed(ctx, false) != nil {
-		return errNotNow
+		return errNotAllowedNow
 	}
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("committing: %w", err)
@@ -104,8 +105,8 @@ func (d *DB) try(ctx context.Context, do func(*sql.Tx) error) (err error) {
 	return nil
 }
 
-// Contended reports whether the same transaction can succeed at another time,
-// because it met another one: PostgreSQL's serialization_failure,
+// Contended reports whether a transaction failed because of another one, so that
+// the same transaction can succeed later: PostgreSQL's serialization_failure,
 // deadlock_detected and lock_not_available (its manual, appendix A), SQLite's
 // SQLITE_BUSY and SQLITE_LOCKED (sqlite.org/rescode.html).
 func Contended(err error) bool {
@@ -121,12 +122,12 @@ func Contended(err error) bool {
 	return false
 }
 
-// Rejected reports whether the database refused the values of a statement: the
-// same values are refused at any time, and others are taken. One page's values
-// are that page's dead letter, never the end of a run. These are PostgreSQL's
-// classes data exception, integrity constraint violation and program limit
-// exceeded (its manual, appendix A), SQLite's SQLITE_CONSTRAINT, SQLITE_TOOBIG
-// and SQLITE_MISMATCH (sqlite.org/rescode.html).
+// Rejected reports whether the database refused the values of a statement: it
+// always refuses these values, and accepts others. So rejected values of one page
+// become a dead letter of that page and do not end the run. These are
+// PostgreSQL's classes data exception, integrity constraint violation and program
+// limit exceeded (its manual, appendix A), SQLite's SQLITE_CONSTRAINT,
+// SQLITE_TOOBIG and SQLITE_MISMATCH (sqlite.org/rescode.html).
 func Rejected(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

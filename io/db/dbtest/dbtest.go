@@ -51,35 +51,35 @@ func open(t *testing.T, dsn string) *db.DB {
 	return d
 }
 
-// SQLite returns the DSN of a file that is not there yet.
+// SQLite returns the DSN of a file that does not exist yet.
 func SQLite(t testing.TB) string {
 	return "sqlite://" + filepath.Join(t.TempDir(), "test.db")
 }
 
 var (
-	start    sync.Once
-	server   string // host:port
-	password string
-	failure  error
-	missing  bool
-	held     []io.Closer // the server runs until this is closed: by the end of the process, not by the garbage collector
-	serial   atomic.Int64
+	start       sync.Once
+	server      string // host:port
+	password    string
+	launchErr   error
+	missing     bool
+	serverInput []io.Closer // the server runs until this is closed, by the end of the process; kept here from the garbage collector
+	databases   atomic.Int64
 )
 
 // Postgres returns the DSN, with a password, of a new empty database. The
 // server is started once a process and ends with it.
 func Postgres(t testing.TB) string {
 	t.Helper()
-	start.Do(func() { failure = launch() })
+	start.Do(func() { launchErr = launch() })
 	switch {
 	case missing && os.Getenv("CI") == "true":
 		t.Fatal("no PostgreSQL here: apt-get install postgresql")
 	case missing:
 		t.Skip("no PostgreSQL here: apt-get install postgresql")
-	case failure != nil:
-		t.Fatalf("starting PostgreSQL: %v", failure)
+	case launchErr != nil:
+		t.Fatalf("starting PostgreSQL: %v", launchErr)
 	}
-	name := fmt.Sprintf("test_%d", serial.Add(1))
+	name := fmt.Sprintf("test_%d", databases.Add(1))
 	ctx := context.Background()
 	admin, err := pgx.Connect(ctx, dsn("postgres"))
 	if err != nil {
@@ -99,9 +99,9 @@ func dsn(database string) string {
 	return fmt.Sprintf("postgres://test:%s@%s/%s?sslmode=disable", password, server, database)
 }
 
-// keep runs the server until standard input ends, which it does when the test
-// process does, however it does; then it takes the folder away.
-const keep = `bin=$1 dir=$2 port=$3
+// runScript runs the server until standard input ends, which it does when the test
+// process ends in any way; then it removes the folder.
+const runScript = `bin=$1 dir=$2 port=$3
 "$bin/postgres" -D "$dir/data" -p "$port" -k "$dir" -c listen_addresses=127.0.0.1 \
 	-c fsync=off -c full_page_writes=off -c max_connections=200 >"$dir/log" 2>&1 </dev/null &
 server=$!
@@ -154,11 +154,11 @@ func launch() error {
 	if err := free.Close(); err != nil {
 		return err
 	}
-	run := exec.Command("sh", "-c", keep, "sh", bin, dir, port)
+	run := exec.Command("sh", "-c", runScript, "sh", bin, dir, port)
 	run.Dir = dir
 	run.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential, Setsid: true} // Ctrl-C is not for it
 	in, err := run.StdinPipe()
-	held = append(held, in)
+	serverInput = append(serverInput, in)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func launch() error {
 	return wait(bin, port, dir)
 }
 
-// wait asks the server until it answers.
+// wait waits until the server answers.
 func wait(bin, port, dir string) error {
 	const tries = 200
 	for try := 1; ; try++ {
@@ -179,15 +179,15 @@ func wait(bin, port, dir string) error {
 			return nil
 		}
 		if try == tries {
-			log, _ := os.ReadFile(filepath.Join(dir, "log")) // without it the message is poorer
+			log, _ := os.ReadFile(filepath.Join(dir, "log")) // it only adds detail
 			return fmt.Errorf("it does not answer: %s %s", out, log)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// unprivileged returns as whom the server runs, which refuses to run as root,
-// and gives the folder to that user.
+// unprivileged returns the user that the server runs as, because PostgreSQL
+// refuses to run as root, and makes that user the folder's owner.
 func unprivileged(dir string) (*syscall.SysProcAttr, error) {
 	if os.Getuid() != 0 {
 		return &syscall.SysProcAttr{}, nil

@@ -1,7 +1,7 @@
-// Package printable writes text that strangers chose, such as a URL or what a
-// server answered, so that a terminal shows it and does nothing else: control
-// characters (ESC, BEL, C1), bidirectional controls and other invisible
-// characters are written as JSON writes them, \u001b.
+// Package printable makes text from outside the program, such as a URL or a
+// server's response, safe to print on a terminal: control characters (ESC, BEL,
+// C1), bidirectional controls and other invisible characters are escaped as in
+// JSON (\u001b).
 package printable
 
 import (
@@ -13,16 +13,16 @@ import (
 	"unicode/utf8"
 )
 
-// Line is s on one line.
+// Line returns s as one line: line feeds and tabs are escaped too.
 func Line(s string) string {
 	var b strings.Builder
 	for i, r := range s {
-		write(&b, s[i:], r)
+		writeRune(&b, s[i:], r)
 	}
 	return b.String()
 }
 
-func write(b *strings.Builder, rest string, r rune) {
+func writeRune(b *strings.Builder, rest string, r rune) {
 	switch {
 	case r == utf8.RuneError && !strings.HasPrefix(rest, string(utf8.RuneError)):
 		fmt.Fprintf(b, `\x%02x`, rest[0])
@@ -35,30 +35,31 @@ func write(b *strings.Builder, rest string, r rune) {
 	}
 }
 
-// Writer passes text on to w, line feeds and tabs as they are. JSON stays what
-// it was: only in its strings can there be anything to escape.
+// Writer returns a writer that escapes text and writes it to w. Line feeds and tabs
+// stay as they are. JSON stays valid and means the same: only its strings can
+// contain anything to escape.
 func Writer(w io.Writer) io.Writer { return &writer{w: w} }
 
 type writer struct {
-	w    io.Writer
-	part []byte // of a character whose rest is yet to come
+	w          io.Writer
+	incomplete []byte // the first bytes of a character whose rest is still to come
 }
 
 // Write implements io.Writer.
 func (w *writer) Write(p []byte) (int, error) {
-	all := append(w.part, p...)
-	w.part = nil
+	all := append(w.incomplete, p...)
+	w.incomplete = nil
 	var b strings.Builder
 	for len(all) > 0 {
 		if !utf8.FullRune(all) {
-			w.part = append([]byte(nil), all...)
+			w.incomplete = append([]byte(nil), all...)
 			break
 		}
 		r, n := utf8.DecodeRune(all)
 		if r == '\n' || r == '\t' {
 			b.WriteRune(r)
 		} else {
-			write(&b, string(all[:n]), r)
+			writeRune(&b, string(all[:n]), r)
 		}
 		all = all[n:]
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 func TestText(t *testing.T) {
-	f := func(in string, most int, want string) {
+	f := func(in string, maxBytes int, want string) {
 		t.Helper()
-		assert.Equal(t, want, untrusted.Text(in, most))
+		assert.Equal(t, want, untrusted.Text(in, maxBytes))
 	}
 	f("", 0, "")
 	f("한국은행\n금리\t동결\r\n", 0, "한국은행\n금리\t동결\r\n")
@@ -28,9 +28,9 @@ func TestText(t *testing.T) {
 }
 
 func TestLine(t *testing.T) {
-	f := func(in string, most int, want string) {
+	f := func(in string, maxBytes int, want string) {
 		t.Helper()
-		assert.Equal(t, want, untrusted.Line(in, most))
+		assert.Equal(t, want, untrusted.Line(in, maxBytes))
 	}
 	f(" a\x00 \n b\u00a0c\v", 0, "a b c")
 	f("ab cd", 3, "ab")
@@ -49,14 +49,14 @@ func TestKey(t *testing.T) {
 func FuzzText(f *testing.F) {
 	f.Add("a\x00b\xff", 3)
 	f.Add("한국은행", 7)
-	f.Fuzz(func(t *testing.T, s string, most int) {
-		most %= 10_000
-		for _, got := range []string{untrusted.Text(s, most), untrusted.Line(s, most)} {
+	f.Fuzz(func(t *testing.T, s string, maxBytes int) {
+		maxBytes %= 10_000
+		for _, got := range []string{untrusted.Text(s, maxBytes), untrusted.Line(s, maxBytes)} {
 			if !utf8.ValidString(got) || strings.ContainsFunc(got, func(c rune) bool { return unicode.IsControl(c) && !unicode.IsSpace(c) }) {
 				t.Fatalf("%q is not clean", got)
 			}
-			if most > 0 && len(got) > most {
-				t.Fatalf("%d bytes, want at most %d", len(got), most)
+			if maxBytes > 0 && len(got) > maxBytes {
+				t.Fatalf("%d bytes, want at most %d", len(got), maxBytes)
 			}
 		}
 		if untrusted.Key(s) == nil && untrusted.Text(s, 0) != s {

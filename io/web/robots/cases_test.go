@@ -66,8 +66,8 @@ func TestAgreedCases(t *testing.T) {
 	}
 }
 
-// TestSingleCases has the rows that only their own source was asked about. Those
-// with several agents name what a legacy crawler answers to; each is tried.
+// TestSingleCases has the rows whose result comes from one implementation only. Rows
+// with several agents have all names of a legacy crawler; each is tried.
 func TestSingleCases(t *testing.T) {
 	right := 0
 	for _, r := range cases.Rows[row](t, "robots/robots_cases.jsonl") {
@@ -86,7 +86,7 @@ func TestSingleCases(t *testing.T) {
 		if agrees {
 			right++
 		}
-		if reason := chosen[r.ID]; agrees != (reason == "") {
+		if reason := deviations[r.ID]; agrees != (reason == "") {
 			t.Errorf("%s: %q on %q: allowed %v, the source says %v, our reason to differ: %q\n%.300q", r.ID, agents, r.URL, allowed, *r.Allowed, reason, r.body())
 		}
 	}
@@ -95,9 +95,9 @@ func TestSingleCases(t *testing.T) {
 	}
 }
 
-// chosen holds the rows in which we do not follow the row's source,
-// and why.
-var chosen = map[string]string{
+// deviations has the rows in which this package differs from the row's source, and
+// why.
+var deviations = map[string]string{
 	"google/ID_Encoding/006":                                   "RFC 9309 2.2.2 decodes encoded unreserved characters before it compares",
 	"google/GoogleOnly_LineTooLong/002":                        "RFC 9309 knows no longest line; the file's size limit is the caller's",
 	"crawler-commons/testMatchingUserAgentNamesHttpHeader/002": "RFC 9309 2.2.1: a line's leading product token counts, none within a comment",
@@ -105,8 +105,8 @@ var chosen = map[string]string{
 	"crawler-commons/testMultiAgentNames/001":                  "RFC 9309 2.2.1: one product token a line",
 	"crawler-commons/testRobotsWithUTF16BEBOM/001":             "RFC 9309 2.2: the file is UTF-8",
 	"crawler-commons/testRobotsWithUTF16LEBOM/001":             "RFC 9309 2.2: the file is UTF-8",
-	"crawler-commons/testDirectiveTypos/001":                   "only the misspellings that google/robotstxt forgives",
-	"crawler-commons/testDirectiveTypos/004":                   "only the misspellings that google/robotstxt forgives",
+	"crawler-commons/testDirectiveTypos/001":                   "only the misspellings that google/robotstxt accepts",
+	"crawler-commons/testDirectiveTypos/004":                   "only the misspellings that google/robotstxt accepts",
 	"protego/test_generosity/007":                              "RFC 9309 2.2.1: tokens are compared, wildcards inside them are none",
 	"protego/test_special_symbols_dual_behaviour/002":          "RFC 9309 2.2.3: a final $ is the end of the match, nothing else",
 	"protego/test_special_symbols_dual_behaviour/003":          "RFC 9309 2.2.3: a final $ is the end of the match, nothing else",
@@ -129,7 +129,7 @@ func TestDoubtfulCases(t *testing.T) {
 		if agrees {
 			right++
 		}
-		if reason := chosen[r.ID]; agrees != (reason == "") {
+		if reason := deviations[r.ID]; agrees != (reason == "") {
 			t.Errorf("%s: %s on %.200q: allowed %v, the source says %v (line %d %.200q), our reason to differ: %q\n%.300q",
 				r.ID, r.Agent, r.URL, got, *r.Allowed, line, text, reason, r.body())
 		}
@@ -166,9 +166,8 @@ func TestExtensionCases(t *testing.T) {
 	}
 }
 
-// TestOracle keeps an eye on the library the mission names. It is not used in
-// the matcher: it is wrong on the rows counted here, where every other
-// implementation agrees.
+// TestOracle says why this package does not use temoto/robotstxt: that library is
+// wrong on the rows counted here, on which all other implementations agree.
 func TestOracle(t *testing.T) {
 	right, all := 0, 0
 	for _, r := range cases.Rows[row](t, "robots/robots_cases.jsonl") {

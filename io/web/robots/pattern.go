@@ -6,24 +6,24 @@ import "strings"
 type pattern struct {
 	parts    []string // normalized text between the wildcards, at least one
 	anchored bool     // the pattern ended in $
-	octets   int      // length by which rules are ranked, wildcards included
+	length   int      // length by which rules are ranked, wildcards included
 }
 
-// compile prepares a rule's value. Only a final $ is an anchor; elsewhere it
-// stands for itself.
+// compile prepares a rule's value. Only a final $ is an anchor; elsewhere it is an
+// ordinary character.
 func compile(value string) pattern {
 	body, anchored := strings.CutSuffix(value, "$")
 	normal := normalize(body, true)
-	octets := len(normal)
+	length := len(normal)
 	if anchored {
-		octets++
+		length++
 	}
-	return pattern{parts: strings.Split(normal, "*"), anchored: anchored, octets: octets}
+	return pattern{parts: strings.Split(normal, "*"), anchored: anchored, length: length}
 }
 
 // match reports whether the pattern matches the normalized target from its
-// start. Taking the first place for each part is enough, because the wildcard
-// after it can absorb any rest; so the time is bounded without backtracking.
+// start. The first place where each part matches is enough, because the wildcard
+// after it matches any rest; so no backtracking is needed and the time is bounded.
 func (p pattern) match(target string) bool {
 	rest, ok := strings.CutPrefix(target, p.parts[0])
 	if !ok {
@@ -53,12 +53,12 @@ func (p pattern) match(target string) bool {
 // them as %24 and %2A.
 func normalize(s string, wildcards bool) string {
 	const hex = "0123456789ABCDEF"
-	plain := true
-	for i := 0; i < len(s) && plain; i++ {
+	unchanged := true
+	for i := 0; i < len(s) && unchanged; i++ {
 		c := s[i]
-		plain = c != '%' && !encode(c, wildcards)
+		unchanged = c != '%' && !encode(c, wildcards)
 	}
-	if plain {
+	if unchanged {
 		return s
 	}
 	var b strings.Builder
@@ -67,7 +67,7 @@ func normalize(s string, wildcards bool) string {
 		c := s[i]
 		switch {
 		case c == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
-			v := unhex(s[i+1])<<4 | unhex(s[i+2])
+			v := hexValue(s[i+1])<<4 | hexValue(s[i+2])
 			i += 2
 			if unreserved(v) {
 				b.WriteByte(v)
@@ -83,7 +83,7 @@ func normalize(s string, wildcards bool) string {
 	return b.String()
 }
 
-// encode tells the octets that are compared in their encoded form.
+// encode reports whether an octet is compared in its encoded form.
 func encode(c byte, wildcards bool) bool {
 	return c <= ' ' || c >= 0x7f || c == '$' || c == '*' && !wildcards || strings.IndexByte("\"<>\\^`{|}", c) >= 0
 }
@@ -97,7 +97,7 @@ func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-func unhex(c byte) byte {
+func hexValue(c byte) byte {
 	if c <= '9' {
 		return c - '0'
 	}

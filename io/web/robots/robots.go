@@ -22,9 +22,9 @@ type File struct {
 	invalidSitemaps []string
 }
 
-// index holds the blocks of one kind of record. A block belongs to the run of
-// user-agent lines above it and is stored once however many agents share it,
-// so that a hostile file costs memory in proportion to its length.
+// index has the blocks of one kind of record. A block belongs to the consecutive
+// user-agent lines above it and is stored once, however many agents share it, so
+// that the memory for a hostile file is proportional to its length.
 type index struct {
 	blocks  []block
 	byToken map[string][]int
@@ -32,9 +32,9 @@ type index struct {
 }
 
 type block struct {
-	rules []rule
-	delay time.Duration
-	timed bool
+	rules    []rule
+	delay    time.Duration
+	hasDelay bool
 }
 
 type rule struct {
@@ -47,8 +47,8 @@ type rule struct {
 // anyAgent is the key of the groups addressed to every crawler.
 const anyAgent = "*"
 
-// Parse reads a robots.txt body of any size. Nothing is an error: lines that
-// cannot be understood are passed over, as RFC 9309 section 2.2 asks.
+// Parse reads a robots.txt body of any size. Nothing is an error: invalid lines are
+// ignored, as RFC 9309 section 2.2 demands.
 func Parse(body []byte) *File {
 	f := &File{rules: newIndex(), delays: newIndex()}
 	seen := make(map[string]bool)
@@ -59,8 +59,8 @@ func Parse(body []byte) *File {
 		key, value := splitRecord(line)
 		switch key {
 		case "user-agent":
-			f.rules.open(value)
-			f.delays.open(value)
+			f.rules.userAgent(value)
+			f.delays.userAgent(value)
 		case "allow", "disallow":
 			// The first rule ends the run of user-agent lines. Other records do
 			// not: RFC 9309 section 2.2.4 forbids them to interfere.
@@ -79,8 +79,8 @@ func Parse(body []byte) *File {
 		case "crawl-delay":
 			f.delays.closed = true
 			if b := f.delays.last(); b != nil {
-				if d, ok := parseDelay(value); ok && (!b.timed || d > b.delay) {
-					b.delay, b.timed = d, true
+				if d, ok := parseDelay(value); ok && (!b.hasDelay || d > b.delay) {
+					b.delay, b.hasDelay = d, true
 				}
 			}
 		case "sitemap":
@@ -101,7 +101,7 @@ func Parse(body []byte) *File {
 // Allowed reports whether agent may fetch rawURLOrPath, an absolute URL or a
 // path that begins with a slash. The agent is a product token or a whole
 // User-Agent value, of which the leading token counts. The longest matching
-// rule decides, allow wins a tie, and what no rule matches is allowed
+// rule decides, allow wins a tie, and a path that matches no rule is allowed
 // (RFC 9309 section 2.2.2).
 func (f *File) Allowed(agent, rawURLOrPath string) bool {
 	_, _, allowed := f.Rule(agent, rawURLOrPath)
@@ -120,7 +120,7 @@ func (f *File) Rule(agent, rawURLOrPath string) (line int, text string, allowed 
 	longest := -1
 	for _, i := range f.rules.lookup(agent) {
 		for _, r := range f.rules.blocks[i].rules {
-			n := r.pattern.octets
+			n := r.pattern.length
 			if n < longest || n == longest && (allowed || !r.allow) {
 				continue
 			}
@@ -132,32 +132,33 @@ func (f *File) Rule(agent, rawURLOrPath string) (line int, text string, allowed 
 	return line, text, allowed
 }
 
-// CrawlDelay is the pause a Crawl-delay record asks of agent between two
-// requests, and whether there is one. The record is an extension outside
+// CrawlDelay is the minimum pause between two requests of agent by the file's
+// Crawl-delay records, and whether there is one. The record is an extension outside
 // RFC 9309. Of several for one agent the longest counts; the delay of the "*"
-// group holds only for agents that have no group of their own.
+// group applies only to agents that have no group of their own.
 func (f *File) CrawlDelay(agent string) (time.Duration, bool) {
 	var longest time.Duration
 	var found bool
 	for _, i := range f.delays.lookup(agent) {
-		if b := f.delays.blocks[i]; b.timed {
+		if b := f.delays.blocks[i]; b.hasDelay {
 			longest, found = max(longest, b.delay), true
 		}
 	}
 	return longest, found
 }
 
-// Sitemaps is the values of the Sitemap records that are absolute http or https
-// URLs of at most untrusted.MaxKey bytes, as written, in the file's order and without repetitions.
+// Sitemaps returns the values of the Sitemap records that are absolute http or
+// https URLs of at most untrusted.MaxKey bytes, unchanged, in the file's order and
+// without repetitions.
 func (f *File) Sitemaps() []string { return f.sitemaps }
 
-// InvalidSitemaps is the other values of Sitemap records, for the log.
+// InvalidSitemaps returns the other values of Sitemap records, for the log.
 func (f *File) InvalidSitemaps() []string { return f.invalidSitemaps }
 
 func newIndex() index { return index{byToken: make(map[string][]int), closed: true} }
 
-// open adds a user-agent line to the current run, or begins a new one.
-func (x *index) open(value string) {
+// userAgent adds a user-agent line to the current block, or begins a new block.
+func (x *index) userAgent(value string) {
 	if x.closed {
 		x.blocks = append(x.blocks, block{})
 		x.closed = false
@@ -167,16 +168,16 @@ func (x *index) open(value string) {
 		token = anyAgent
 	}
 	if token == "" {
-		return // a nameless group concerns nobody, but its rules are still its own
+		return // no crawler matches this group, but its rules belong to no other group
 	}
 	current := len(x.blocks) - 1
-	if held := x.byToken[token]; len(held) > 0 && held[len(held)-1] == current {
+	if blocks := x.byToken[token]; len(blocks) > 0 && blocks[len(blocks)-1] == current {
 		return
 	}
 	x.byToken[token] = append(x.byToken[token], current)
 }
 
-// last is the block that records belong to now, nil before any user-agent line.
+// last is the block that new records belong to, nil before any user-agent line.
 func (x *index) last() *block {
 	if len(x.blocks) == 0 {
 		return nil
@@ -186,15 +187,15 @@ func (x *index) last() *block {
 
 // lookup merges the groups of one product token (RFC 9309 section 2.2.1).
 func (x *index) lookup(agent string) []int {
-	if held, ok := x.byToken[productToken(agent)]; ok {
-		return held
+	if blocks, ok := x.byToken[productToken(agent)]; ok {
+		return blocks
 	}
 	return x.byToken[anyAgent]
 }
 
-// productToken is the leading token in lower case. Digits count as part of it,
-// beyond RFC 9309's letters, underscores and hyphens: names such as MJ12bot are
-// in wide use and must not collapse to their first letters.
+// productToken is the leading token in lower case. Digits count as part of it, in
+// addition to RFC 9309's letters, underscores and hyphens: names such as MJ12bot
+// are common, and must not be cut to their first letters.
 func productToken(s string) string {
 	end := strings.IndexFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
@@ -205,7 +206,7 @@ func productToken(s string) string {
 	return strings.ToLower(s[:end])
 }
 
-// trimBOM drops a UTF-8 byte order mark, also one that lost its tail.
+// trimBOM removes a UTF-8 byte order mark, also an incomplete one.
 func trimBOM(body []byte) []byte {
 	for _, mark := range []string{"\xef\xbb\xbf", "\xef\xbb", "\xef"} {
 		if rest, ok := bytes.CutPrefix(body, []byte(mark)); ok {
@@ -215,7 +216,7 @@ func trimBOM(body []byte) []byte {
 	return body
 }
 
-// cutLine takes one line off the text; CR, LF and CRLF each end a line.
+// cutLine splits the first line off the text; CR, LF and CRLF each end a line.
 func cutLine(text string) (line, rest string) {
 	i := strings.IndexAny(text, "\r\n")
 	if i < 0 {
@@ -234,7 +235,7 @@ func splitRecord(line string) (key, value string) {
 	line, _, _ = strings.Cut(line, "#")
 	key, value, ok := strings.Cut(line, ":")
 	if !ok {
-		// A forgotten colon is forgiven where the line is exactly two words.
+		// A missing colon is tolerated where the line has exactly two words.
 		words := strings.Fields(line)
 		if len(words) != 2 {
 			return "", ""
@@ -245,7 +246,7 @@ func splitRecord(line string) (key, value string) {
 	case "useragent", "user agent":
 		key = "user-agent"
 	case "dissallow", "dissalow", "disalow", "diasllow", "disallaw":
-		key = "disallow" // the spellings google/robotstxt forgives
+		key = "disallow" // the misspellings that google/robotstxt accepts
 	case "site-map":
 		key = "sitemap"
 	case "crawldelay", "crawl delay":
@@ -258,9 +259,8 @@ func splitRecord(line string) (key, value string) {
 	return key, value
 }
 
-// indexPage tells rules for a directory's index page. To allow the page is to
-// allow its directory, in the reading of google/robotstxt that the other
-// implementations share.
+// indexPage returns the directory of a rule for its index page. Allowing the page
+// allows its directory, as in google/robotstxt and the other implementations.
 func indexPage(value string) (dir string, ok bool) {
 	i := strings.LastIndexByte(value, '/')
 	if i < 0 || !strings.HasPrefix(value[i:], "/index.htm") {
@@ -269,7 +269,7 @@ func indexPage(value string) (dir string, ok bool) {
 	return value[:i+1], true
 }
 
-// parseDelay reads seconds, with a fraction, and passes over what follows them.
+// parseDelay reads seconds, with a fraction, and ignores what follows them.
 func parseDelay(value string) (time.Duration, bool) {
 	end := strings.IndexFunc(value, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	if end < 0 {
@@ -287,7 +287,7 @@ func parseDelay(value string) (time.Duration, bool) {
 
 func absoluteHTTP(s string) bool {
 	u, err := url.Parse(s)
-	// A zone (RFC 6874) is the name of somebody's own network card.
+	// A zone (RFC 6874) is the name of a network card of the machine itself.
 	return err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), "%") && (u.Scheme == "http" || u.Scheme == "https")
 }
 

@@ -103,7 +103,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A Sitemap line that is longer than any URL that can be kept names none.
+// A Sitemap URL over untrusted.MaxKey bytes is ignored.
 func TestLongSitemap(t *testing.T) {
 	long := "https://demo.example/" + strings.Repeat("s", 3000)
 	f := robots.Parse([]byte("Sitemap: " + long + "\nSitemap: https://demo.example/s.xml\n"))

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	bigCount      = 50_000 // URLs of a KindBigURLSet, the most that sitemaps.org allows in one file
-	feedItems     = 10
-	manyLines     = 30
-	manyDead      = 24
-	nestedCount   = 2
-	foreignHosts  = 16
-	hugeRobots    = 3 << 19
-	bombMembers   = 1024 // of 1 MiB each
-	xmlHead       = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
-	urlsetOpen    = xmlHead + `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
-	urlsetClose   = "</urlset>\n"
-	indexOpen     = xmlHead + `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
-	prefixedOpen  = xmlHead + `<sm:urlset xmlns:sm="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">` + "\n"
-	prefixedClose = "</sm:urlset>\n"
+	bigCount         = 50_000 // URLs of a KindBigURLSet, the maximum of sitemaps.org for one file
+	feedItems        = 10
+	manySitemapLines = 30
+	manyAbsent       = 24
+	nestedCount      = 2
+	foreignHosts     = 16
+	hugeRobots       = 3 << 19
+	bombMembers      = 1024 // of 1 MiB each
+	xmlHead          = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
+	urlsetOpen       = xmlHead + `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
+	urlsetClose      = "</urlset>\n"
+	indexOpen        = xmlHead + `<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
+	prefixedOpen     = xmlHead + `<sm:urlset xmlns:sm="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">` + "\n"
+	prefixedClose    = "</sm:urlset>\n"
 )
 
 // count is the number of URLs in each of the host's urlsets: 10 to 329, or bigCount.
@@ -43,8 +43,8 @@ func (w *Web) count(host string) int {
 // children is the number of an index's children, 3 to 6; the last one is an index itself.
 func (w *Web) children(host string) int { return 3 + int(w.hash(host, "children")%4) }
 
-// Count is what a reader of the host's own first sitemap should count: URLs of a urlset or a text sitemap, children of an
-// index, items of a feed; 0 where the kind lets nobody read one.
+// Count is the number of entries in the host's own first sitemap: URLs of a urlset or a text sitemap, children of an
+// index, items of a feed; 0 where the kind has no readable one.
 func (w *Web) Count(host string) int {
 	host = hostName(host)
 	switch w.KindOf(host) {
@@ -115,7 +115,7 @@ func (q request) robots() *answer {
 		scheme, _, _ := strings.Cut(q.base, ":")
 		line("Sitemap: %s://%s/sitemap.xml?of=%s", scheme, foreignHost(q.web.hash(q.host, "foreign")), q.host)
 	case KindManySitemaps:
-		for n := range manyLines {
+		for n := range manySitemapLines {
 			line("Sitemap: %s/sitemap-%d.xml", q.base, n+1)
 		}
 	case KindBadSitemaps:
@@ -130,12 +130,12 @@ func (q request) robots() *answer {
 	return ok(plainType, b.Bytes())
 }
 
-// foreignHost is one of the hosts that the sites of KindForeignSitemap share.
+// foreignHost is one of the sitemap hosts that the sites of KindForeignSitemap share.
 func foreignHost(h uint64) string {
 	return "urlset-" + strconv.FormatUint(h%foreignHosts, 10) + ".sitemaps.example.net"
 }
 
-// sitemap is nil where the path is none of the host's sitemaps.
+// sitemap is the answer for a path of one of the host's sitemaps, nil for any other path.
 func (q request) sitemap() *answer {
 	switch q.kind {
 	case KindNoSitemap, KindSoft404, KindForeignSitemap:
@@ -160,7 +160,7 @@ func (q request) sitemap() *answer {
 		}
 		return nil
 	case KindManySitemaps:
-		if n, isNumbered := numbered(q.path, "/sitemap-", ".xml"); isNumbered && n > manyDead && n <= manyLines {
+		if n, isNumbered := numbered(q.path, "/sitemap-", ".xml"); isNumbered && n > manyAbsent && n <= manySitemapLines {
 			return ok(xmlType, q.urlset(n))
 		}
 	case KindGzipBomb:
@@ -232,7 +232,7 @@ func (q request) index() *answer {
 	return nil
 }
 
-// urlset lists the host's articles; part tells the urlsets of one host apart.
+// urlset lists the host's articles; part makes the urlsets of one host differ.
 func (q request) urlset(part int) []byte {
 	b := make([]byte, 0, 256+q.count*(len(q.base)+80))
 	b = append(b, urlsetOpen...)
@@ -277,7 +277,7 @@ func (q request) appendURL(b []byte, prefix string, n int) []byte {
 	return append(append(append(b, "</"...), prefix...), "url>\n"...)
 }
 
-// bomb is a gzip file of 1 GiB: a short urlset, then one member of a MiB of blanks again and again (RFC 1952 section 2.2).
+// bomb writes a gzip file of 1 GiB: a short urlset, then the same member of 1 MiB of blanks many times (RFC 1952 section 2.2).
 func bomb(out io.Writer) error {
 	if _, err := out.Write(gzipped([]byte(urlsetOpen + "<url><loc>https://bomb.example.com/</loc></url>\n"))); err != nil {
 		return err
@@ -294,7 +294,7 @@ func bomb(out io.Writer) error {
 func gzipped(b []byte) []byte {
 	var buf bytes.Buffer
 	z := gzip.NewWriter(&buf)
-	// A bytes.Buffer takes everything.
+	// Writing to a bytes.Buffer never fails.
 	_, _ = z.Write(b)
 	_ = z.Close()
 	return buf.Bytes()

@@ -12,8 +12,9 @@ import (
 const RebindPublic = "93.184.215.14"
 
 // DNS starts, at its first call, a name server on a UDP port of 127.0.0.1 and returns its host:port. It answers A with
-// 127.0.0.1 for any name, NXDOMAIN for KindNoSuchHost; KindRefused has no A, and the AAAA ::1, where nobody listens; for KindRebind RebindPublic first and 127.0.0.1 afterwards. Answers
-// have a TTL of 0; other types are answered empty. A client uses it by a net.Resolver with PreferGo and Dial.
+// 127.0.0.1 for any name, and NXDOMAIN for KindNoSuchHost. KindRefused has no A, and the AAAA ::1, where nothing listens.
+// KindRebind has RebindPublic first and 127.0.0.1 afterwards. The TTL is 0; a query of another type gets no records. A
+// client uses the server by a net.Resolver with PreferGo and Dial.
 func (w *Web) DNS() (addr string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -42,13 +43,13 @@ func (w *Web) serveDNS(conn *net.UDPConn) {
 			continue // an ICMP answer to an earlier reply: its client has left
 		}
 		if reply, err := w.resolve(buf[:n]); err == nil {
-			// A lost datagram is DNS's own case: the client asks again.
+			// DNS expects lost datagrams: the client sends its query again.
 			_, _ = conn.WriteToUDPAddrPort(reply, from)
 		}
 	}
 }
 
-// resolve answers one packed query; an error means that it was none.
+// resolve answers one packed query; an error means that the packet is not a query.
 func (w *Web) resolve(query []byte) ([]byte, error) {
 	var p dnsmessage.Parser
 	head, err := p.Start(query)

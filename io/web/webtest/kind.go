@@ -36,7 +36,7 @@ const (
 	KindNoRobots       Kind = "no_robots"                   // robots.txt is 404
 	KindRobots403      Kind = "robots_403"                  // robots.txt is 403
 	KindRobots500      Kind = "robots_500"                  // robots.txt is 500
-	KindRobots503Once  Kind = "robots_503_then_ok"          // robots.txt is 503 the first time it is asked
+	KindRobots503Once  Kind = "robots_503_then_ok"          // the first request for robots.txt is answered 503
 	KindCrawlDelay     Kind = "crawl_delay"                 // Crawl-delay: 1
 	KindCrawlDelayLong Kind = "crawl_delay_long"            // Crawl-delay: 60
 	KindHugeRobots     Kind = "huge_robots"                 // 1.5 MiB; one Sitemap line first, another (/sitemap-late.xml) last
@@ -77,9 +77,9 @@ const (
 // KindCustom is the kind of a host whose answers come from a handler (Handle, Site.Handler). It cannot be drawn or forced.
 const KindCustom Kind = "custom"
 
-// realistic is the default mix, parts of about a thousand. The shares are estimates of what a crawl of news, government
-// and university sites meets; failures that cost a time-out are kept near the 2 % that such crawls show.
-var realistic = []struct {
+// defaultMix is the default mix, parts of about a thousand. The shares are estimates of what a crawl of news, government
+// and university sites meets; about 2 % of hosts fail by a timeout, as in such crawls.
+var defaultMix = []struct {
 	kind   Kind
 	weight int
 }{
@@ -96,8 +96,8 @@ var realistic = []struct {
 
 // Kinds lists every kind that a name can force, in the order of the default mix.
 func Kinds() []Kind {
-	kinds := make([]Kind, len(realistic))
-	for i, r := range realistic {
+	kinds := make([]Kind, len(defaultMix))
+	for i, r := range defaultMix {
 		kinds[i] = r.kind
 	}
 	return kinds
@@ -106,13 +106,13 @@ func Kinds() []Kind {
 // labels maps a kind's name as a host label can carry it (dashes for underscores) to the kind.
 var labels = func() map[string]Kind {
 	m := map[string]Kind{"wrong-content-type": KindWrongType, "prefixed": KindNamespaced}
-	for _, r := range realistic {
+	for _, r := range defaultMix {
 		m[strings.ReplaceAll(string(r.kind), "_", "-")] = r.kind
 	}
 	return m
 }()
 
-// longestFirst holds the keys of labels so that gzip-bomb is tried before gzip.
+// longestFirst has the keys of labels, the longest first, so that gzip-bomb is tried before gzip.
 var longestFirst = func() []string {
 	names := make([]string, 0, len(labels))
 	for n := range labels {
@@ -147,8 +147,8 @@ func forced(host string) (Kind, bool) {
 	return k, ok
 }
 
-// KindOf tells how the host behaves: as Handle or Options.Hosts say, else as its name forces, else as drawn by (seed, host).
-// www.HOST behaves as HOST does, but for KindRedirectWWW, where it is the plain site redirected to.
+// KindOf is the kind of a host: the one set by Handle or Options.Hosts, else the one that its name forces, else one drawn
+// by (seed, host). www.HOST has the kind of HOST; of KindRedirectWWW it is the plain site that HOST redirects to.
 func (w *Web) KindOf(host string) Kind {
 	host = hostName(host)
 	if site, ok := w.site(host); ok {

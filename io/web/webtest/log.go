@@ -13,7 +13,7 @@ import (
 // answers with another name's certificate is logged too, with an empty Method and Path.
 type LoggedRequest struct {
 	Start     time.Time `json:"start"` // headers read
-	End       time.Time `json:"end"`   // just before the last of the answer is handed over, so a client's next request starts after it
+	End       time.Time `json:"end"`   // just before the last bytes of the response are sent, so a client's next request starts after it
 	Scheme    string    `json:"scheme"`
 	Host      string    `json:"host"` // lower case, without port
 	Path      string    `json:"path"` // with the query
@@ -30,14 +30,14 @@ func (w *Web) Requests() []LoggedRequest {
 	return slices.Clone(w.log[max(0, len(w.log)-w.logLimit()):])
 }
 
-// ResetLog forgets the requests so far and starts MaxInFlight anew. What Options.Log got, stays written.
+// ResetLog forgets the requests so far and sets MaxInFlight back to 0. What was written to Options.Log stays.
 func (w *Web) ResetLog() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log, w.maxInFlight = nil, w.inFlight
 }
 
-// MaxInFlight is the largest number of requests that were in the server's hands at one moment.
+// MaxInFlight is the largest number of requests that were served at the same time.
 func (w *Web) MaxInFlight() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +88,7 @@ type exchange struct {
 	web     *Web
 	entry   LoggedRequest
 	length  int64 // the declared Content-Length, -1 when there is none
-	aborted bool  // nothing, or not everything, was answered on purpose
+	aborted bool  // the response was left out or cut off on purpose
 	done    bool
 }
 

@@ -26,12 +26,12 @@ const (
 	shortHops = 3
 	chainHops = 7
 
-	dripTotal = 200 << 20
-	dripChunk = 4 << 10
-	dripEvery = 20 * time.Millisecond
+	dripTotal    = 200 << 20
+	dripChunk    = 4 << 10
+	dripInterval = 20 * time.Millisecond
 )
 
-// answer is a whole response; only small ones are kept. A status other than 200 has neither ETag nor Last-Modified.
+// answer is a whole response; only small ones are cached. A status other than 200 has neither ETag nor Last-Modified.
 type answer struct {
 	status    int
 	mediaType string
@@ -46,7 +46,7 @@ type answer struct {
 type request struct {
 	web   *Web
 	kind  Kind
-	host  string // as kinds know it
+	host  string // as by hostName
 	base  string // scheme://host[:port], for links
 	path  string
 	count int // URLs in the host's urlset
@@ -93,14 +93,14 @@ func (w *Web) serve(rw http.ResponseWriter, r *http.Request) {
 		drip(x, r, q)
 		return
 	}
-	a := w.lookUp(q)
+	a := w.cachedAnswer(q)
 	if a.status == http.StatusOK {
 		a = encode(a, kind, r.Header.Get("Accept-Encoding"))
 	}
 	write(x, r, a)
 }
 
-// misbehave does what the kind does to any path, and tells whether that was all.
+// misbehave does what the kind does to every path, and reports whether the request is complete with that.
 func (w *Web) misbehave(x *exchange, r *http.Request, kind Kind) bool {
 	switch kind {
 	case KindReset:
@@ -137,7 +137,7 @@ func (w *Web) misbehave(x *exchange, r *http.Request, kind Kind) bool {
 	return true
 }
 
-// abort ends the request without the end of its answer; net/http closes the connection.
+// abort ends the request in the middle of its response; net/http closes the connection.
 func (x *exchange) abort() {
 	x.aborted = true
 	panic(http.ErrAbortHandler)
@@ -183,7 +183,7 @@ func (w *Web) tunnel(x *exchange) {
 	_, _ = io.Copy(outer, inner)
 }
 
-// redirect is where the kind sends this request, "" when it stays.
+// redirect is the URL that the kind redirects this request to, "" for none.
 func (q request) redirect(r *http.Request) string {
 	uri := r.URL.RequestURI()
 	hop, _ := strconv.Atoi(r.URL.Query().Get("hop")) // absent is hop 0
@@ -210,8 +210,8 @@ func failure(status int) *answer {
 		body: fmt.Appendf(nil, "<html><head><title>%d %s</title></head><body><h1>%[2]s</h1></body></html>\n", status, http.StatusText(status))}
 }
 
-// lookUp returns the kept answer, or generates it and keeps it while there is room.
-func (w *Web) lookUp(q request) *answer {
+// cachedAnswer returns the cached answer, or generates it and caches it while the cache is not full.
+func (w *Web) cachedAnswer(q request) *answer {
 	key := q.base + q.path
 	if a, ok := w.cache.Load(key); ok {
 		return a.(*answer)
@@ -222,14 +222,14 @@ func (w *Web) lookUp(q request) *answer {
 		a.etag = `"` + strconv.FormatUint(h, 36) + `"`
 		a.modified = day(h)
 	}
-	if a.stream == nil && len(a.body) <= cacheBody && a.status == http.StatusOK {
+	if a.stream == nil && len(a.body) <= maxCachedBody && a.status == http.StatusOK {
 		w.mu.Lock()
-		room := w.cached+len(a.body) <= cacheLimit
-		if room {
+		fits := w.cached+len(a.body) <= maxCache
+		if fits {
 			w.cached += len(a.body) + len(key)
 		}
 		w.mu.Unlock()
-		if room {
+		if fits {
 			w.cache.Store(key, a)
 		}
 	}
@@ -269,7 +269,7 @@ func numbered(path, prefix, suffix string) (int, bool) {
 	return n, ok && ok2 && err == nil && n > 0
 }
 
-// encode gives the answer the Content-Encoding that the kind uses, if the client accepts it.
+// encode applies the Content-Encoding that the kind uses, if the client accepts it.
 func encode(a *answer, kind Kind, accept string) *answer {
 	switch kind {
 	case KindGzip, KindDeflate, KindBrotli, KindZstd:
@@ -295,7 +295,7 @@ func encode(a *answer, kind Kind, accept string) *answer {
 		}
 		z = e
 	}
-	// A bytes.Buffer takes everything.
+	// Writing to a bytes.Buffer never fails.
 	_, _ = z.Write(a.body)
 	_ = z.Close()
 	b := *a
@@ -303,7 +303,7 @@ func encode(a *answer, kind Kind, accept string) *answer {
 	return &b
 }
 
-// write sends the answer, or 304 when the client has it already (RFC 9110 section 13.2.2).
+// write sends the answer, or 304 when the client's copy is current (RFC 9110 section 13.2.2).
 func write(x *exchange, r *http.Request, a *answer) {
 	h := x.Header()
 	status, body := a.status, a.body
@@ -323,14 +323,14 @@ func write(x *exchange, r *http.Request, a *answer) {
 	if a.stream != nil {
 		x.WriteHeader(status)
 		if r.Method != http.MethodHead && a.stream(x) != nil {
-			x.abort() // the client has left
+			x.abort() // the client closed the connection
 		}
 		return
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	x.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = x.Write(body) // an error is the client leaving, and this is the last write
+		_, _ = x.Write(body) // it fails only when the client closed the connection, and is the last write
 	}
 }
 
@@ -347,13 +347,13 @@ func notModified(r *http.Request, a *answer) bool {
 	return err == nil && !a.modified.After(since)
 }
 
-// drip sends an endless-looking urlset slowly, until the client leaves.
+// drip sends a urlset of dripTotal bytes slowly, until the client closes the connection.
 func drip(x *exchange, r *http.Request, q request) {
 	x.Header().Set("Content-Type", xmlType)
 	x.Header().Set("Content-Length", strconv.Itoa(dripTotal))
 	var buf bytes.Buffer
 	buf.WriteString(urlsetOpen)
-	tick := time.NewTicker(dripEvery)
+	tick := time.NewTicker(dripInterval)
 	defer tick.Stop()
 	for sent, n := 0, 1; sent < dripTotal; {
 		for ; buf.Len() < dripChunk; n++ {

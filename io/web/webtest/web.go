@@ -1,12 +1,12 @@
-// Package webtest is the simulated internet (after net/http/httptest): one listener on 127.0.0.1 that answers plain HTTP
-// and TLS on the same port for any host name, each host behaving as its Kind says. Tests, benchmarks and --web=demo use it.
+// Package webtest is the simulated internet (like net/http/httptest): one listener on 127.0.0.1 that answers plain HTTP
+// and TLS on the same port for any host name. Each host behaves as its Kind says. Tests, benchmarks and --web=demo use it.
 //
-// What a host answers depends on (seed, host, path, scheme) only; the kinds that fail once remember the host. A host's kind
-// is, first match wins: what Handle or Options.Hosts give it; what its first label forces (www. aside): kind-NAME,
-// kind-NAME-ANYTHING or NAME-DIGITS with NAME a Kind with dashes for underscores, as in kind-gzip-1.example.com or
-// robots-403-17.com; else drawn by hash with Options.Mix. The Kind constants are the list.
+// A response depends on (seed, host, path, scheme) only; the kinds that fail once remember the host. A host's kind is the
+// first of these: the one set by Handle or Options.Hosts; the one that its first label (without www.) forces: kind-NAME,
+// kind-NAME-ANYTHING or NAME-DIGITS, where NAME is a Kind with dashes for underscores, as in kind-gzip-1.example.com or
+// robots-403-17.com; one drawn by hash with Options.Mix. The Kind constants are the list.
 //
-// It can be used as an HTTP proxy too: http://ADDR in HTTP_PROXY and HTTPS_PROXY leads any URL to it.
+// It is an HTTP proxy too: with http://ADDR in HTTP_PROXY and HTTPS_PROXY it answers for any URL.
 //
 // Links, Sitemap lines and redirects keep the scheme and the host (with its port) of the request, so a client that speaks
 // plain HTTP stays in plain HTTP.
@@ -29,15 +29,15 @@ import (
 
 const (
 	defaultLogLimit = 1_000_000
-	cacheLimit      = 64 << 20 // bytes of generated bodies that are kept
-	cacheBody       = 64 << 10 // a body above this is generated each time
+	maxCache        = 64 << 20 // bytes of generated bodies that are cached
+	maxCachedBody   = 64 << 10 // a larger body is generated each time
 )
 
-// Options of a simulated internet; the zero value is a good one.
+// Options of a simulated internet; the zero value is useful.
 type Options struct {
 	Seed     uint64          // another seed draws other kinds and other bodies
 	Latency  time.Duration   // every answer waits this long first
-	Hosts    map[string]Site // hosts that are not as their name and the draw would have them; matched exactly
+	Hosts    map[string]Site // hosts whose behaviour is set here, not by their name or the draw; matched exactly
 	Mix      map[Kind]int    // weights of the draw instead of the realistic ones; kinds not named are not drawn
 	LogLimit int             // requests kept for Requests: 0 is 1,000,000, below 0 keeps none
 	Log      io.Writer       // gets each LoggedRequest as a line of JSON as it ends, by one goroutine at a time
@@ -55,19 +55,19 @@ type Web struct {
 	weights     []weight
 	totalWeight int
 
-	sites   sync.Map // host → Site
-	asked   sync.Map // what and host that were asked once, for the kinds that fail once
-	cache   sync.Map // answer key → *answer
-	ca      *authority
-	tls     *tls.Config
-	ln      net.Listener
-	srv     *http.Server
-	ready   chan net.Conn
-	ctx     context.Context
-	cancel  context.CancelFunc
-	workers sync.WaitGroup // accept loop, Serve, sniffers, DNS
-	open    sync.WaitGroup // connections that net/http serves
-	busy    sync.WaitGroup // requests, also those whose connection was hijacked
+	sites     sync.Map // host → Site
+	seenFirst sync.Map // "WHAT HOST" of the first requests, for the kinds that fail once
+	cache     sync.Map // answer key → *answer
+	ca        *authority
+	tls       *tls.Config
+	ln        net.Listener
+	srv       *http.Server
+	ready     chan net.Conn
+	ctx       context.Context
+	cancel    context.CancelFunc
+	workers   sync.WaitGroup // accept loop, Serve, sniffers, DNS
+	open      sync.WaitGroup // connections that net/http serves
+	busy      sync.WaitGroup // requests, also those whose connection was hijacked
 
 	mu          sync.Mutex
 	closed      bool
@@ -90,7 +90,7 @@ type weight struct {
 // New makes a simulated internet that does not listen yet: KindOf works, Start opens it.
 func New(o Options) *Web {
 	w := &Web{options: o, conns: map[*conn]struct{}{}, ready: make(chan net.Conn)}
-	for _, r := range realistic {
+	for _, r := range defaultMix {
 		n := r.weight
 		if o.Mix != nil {
 			n = o.Mix[r.kind]
@@ -131,13 +131,13 @@ func (w *Web) Start() error {
 		// One curve that every client knows: the post-quantum hybrid would be most of a handshake's cost.
 		CurvePreferences:   []tls.CurveID{tls.X25519, tls.CurveP256},
 		NextProtos:         []string{"http/1.1"},
-		GetConfigForClient: w.greet,
+		GetConfigForClient: w.onClientHello,
 		GetCertificate:     w.certificate,
 	}
 	w.srv = &http.Server{
 		Handler:      http.HandlerFunc(w.serve),
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		ErrorLog:     log.New(io.Discard, "", 0), // refused handshakes are what it would tell of, and they are on purpose
+		ErrorLog:     log.New(io.Discard, "", 0), // it would log the refused handshakes, which are intended
 		BaseContext:  func(net.Listener) context.Context { return w.ctx },
 		ConnState: func(_ net.Conn, s http.ConnState) {
 			switch s {
@@ -149,7 +149,7 @@ func (w *Web) Start() error {
 		},
 	}
 	w.workers.Go(w.accept)
-	w.workers.Go(func() { _ = w.srv.Serve(sniffed{w}) }) // always http.ErrServerClosed or the listener's end
+	w.workers.Go(func() { _ = w.srv.Serve(sniffedListener{w}) }) // always http.ErrServerClosed or the listener's end
 	return nil
 }
 
@@ -164,14 +164,14 @@ func (w *Web) Handle(host string, h http.Handler) {
 	w.sites.Store(hostName(host), Site{Kind: KindCustom, Handler: h})
 }
 
-// Close ends every connection and returns when nothing of the simulated internet runs any more. Its error is the first
-// one that writing to Options.Log met.
+// Close ends every connection and returns when every goroutine of the simulated internet has ended. Its error is the first
+// one of writing to Options.Log.
 func (w *Web) Close() error {
 	w.mu.Lock()
 	again := w.closed
 	w.closed = true
 	if w.dns != nil && !again {
-		_ = w.dns.Close() // a UDP socket has nothing left to lose
+		_ = w.dns.Close() // a UDP socket has nothing to flush
 	}
 	open := make([]*conn, 0, len(w.conns))
 	for c := range w.conns {
@@ -181,7 +181,7 @@ func (w *Web) Close() error {
 	w.cancel()
 	if w.ln != nil && !again {
 		_ = w.ln.Close()
-		// The raw connections first: closing a tls.Conn would wait to say goodbye to a client that does not read.
+		// The raw connections first: closing a tls.Conn would wait to send its alert to a client that does not read.
 		for _, c := range open {
 			_ = c.Close()
 		}
@@ -203,13 +203,13 @@ func (w *Web) site(host string) (Site, bool) {
 	return s.(Site), true
 }
 
-// first tells whether this is the first time that the host is asked for this.
+// first reports whether this is the first request of this sort to the host.
 func (w *Web) first(what, host string) bool {
-	_, before := w.asked.LoadOrStore(what+" "+host, struct{}{})
+	_, before := w.seenFirst.LoadOrStore(what+" "+host, struct{}{})
 	return !before
 }
 
-// conn is a connection whose first byte was read to see what it speaks.
+// conn is a connection whose first byte was read, to learn whether the client speaks TLS.
 type conn struct {
 	*net.TCPConn
 	web     *Web
@@ -246,7 +246,7 @@ func (w *Web) accept() {
 			return
 		}
 		if err != nil {
-			// Out of descriptors, most likely: the next one to close makes room.
+			// Most likely there are no file descriptors left: wait until one is closed.
 			select {
 			case <-w.ctx.Done():
 				return
@@ -287,10 +287,10 @@ func (w *Web) sniff(c *conn) {
 	}
 }
 
-// sniffed is the net.Listener of the connections that sniff has seen.
-type sniffed struct{ web *Web }
+// sniffedListener is the net.Listener of the connections whose protocol sniff has found.
+type sniffedListener struct{ web *Web }
 
-func (l sniffed) Accept() (net.Conn, error) {
+func (l sniffedListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.web.ready:
 		return c, nil
@@ -298,13 +298,14 @@ func (l sniffed) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 }
-func (l sniffed) Close() error   { return nil }
-func (l sniffed) Addr() net.Addr { return l.web.ln.Addr() }
+func (l sniffedListener) Close() error   { return nil }
+func (l sniffedListener) Addr() net.Addr { return l.web.ln.Addr() }
 
-var errRefused = errors.New("refusing the handshake, as the host's kind asks")
+var errRefused = errors.New("the host's kind refuses the handshake")
 
-// greet sees each ClientHello; it never returns another configuration, so that all hosts share the session ticket keys.
-func (w *Web) greet(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+// onClientHello fails or hangs where the host's kind says so. It never returns another configuration, so that all hosts
+// share the session ticket keys.
+func (w *Web) onClientHello(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	host := hostName(hello.ServerName)
 	kind := w.KindOf(host)
 	switch kind {
@@ -323,7 +324,7 @@ func (w *Web) greet(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	case KindNoSuchHost, KindRefused:
 		return nil, errRefused
 	case KindHangTLS:
-		// Until the client leaves or Close does; whatever it sends meanwhile is of no interest.
+		// Until the client closes the connection or Close does; what it sends meanwhile is ignored.
 		_, _ = io.Copy(io.Discard, hello.Conn)
 		return nil, errRefused
 	}
@@ -338,7 +339,7 @@ func (w *Web) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return w.ca.certificate(host)
 }
 
-// hostName is the host as kinds and logs know it: lower case, without port and trailing dot.
+// hostName is the host in the form of kinds and logs: lower case, without port and trailing dot.
 func hostName(host string) string {
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
 		host = host[:i]

@@ -367,7 +367,7 @@ func TestHandleAndLatency(t *testing.T) {
 	}
 }
 
-// TestClose leaves requests in every state in which a kind can keep them, and wants nothing left afterwards.
+// TestClose calls Close with requests in every state that a kind can leave them in, and wants no goroutine afterwards.
 func TestClose(t *testing.T) {
 	before := runtime.NumGoroutine()
 	w := New(Options{})
@@ -384,8 +384,8 @@ func TestClose(t *testing.T) {
 	c := client(t, w)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
-	asked := []string{"http://hang-1.com/", "https://hang-1.com/", "https://hang-tls-1.com/", "https://hang-body-1.com/", "https://drip-1.com/sitemap.xml"}
-	for _, url := range asked {
+	hanging := []string{"http://hang-1.com/", "https://hang-1.com/", "https://hang-tls-1.com/", "https://hang-body-1.com/", "https://drip-1.com/sitemap.xml"}
+	for _, url := range hanging {
 		go func() {
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 			if err != nil {
@@ -407,7 +407,7 @@ func TestClose(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
-	for range asked {
+	for range hanging {
 		if err := <-ended; err == nil {
 			t.Error("a request without an end ended well")
 		}

@@ -8,11 +8,11 @@ import (
 	"github.com/google/licenseclassifier/v2/assets"
 )
 
-// allowed are the licences under which a module may be linked into a program
-// that is itself under Apache-2.0 and given to others as a binary (SPDX).
-var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0", "Unicode-DFS-2016", "Zlib", "ICU", "CC0-1.0", "Unlicense"}
+// allowedLicences are the licences under which a module may be linked into a program
+// that is itself under Apache-2.0 and distributed as a binary (SPDX).
+var allowedLicences = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0", "Unicode-DFS-2016", "Zlib", "ICU", "CC0-1.0", "Unlicense"}
 
-// classifier gives a function that names the licences whose texts stand in a file.
+// classifier returns a function that names the licences whose texts a file has.
 func classifier() (func([]byte) []string, error) {
 	known, err := assets.DefaultClassifier()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command release writes what a release carries besides its programs: NOTICE,
+// Command release writes what a release has besides its programs: NOTICE,
 // with the licences of every module that is linked into them, and a bill of
 // materials (SBOM) of each program.
 package main
@@ -29,14 +29,14 @@ type module struct {
 
 // licence is a file of a module that says under which terms it may be used.
 type licence struct {
-	id   string // SPDX; empty for a file that holds notices and no terms
+	id   string // SPDX; empty for a file with notices and no terms
 	text string
 }
 
-// linked lists the modules that the programs link as they are released: on
-// Linux, without cgo. The first is the standard library, which has no version
-// here: NOTICE is the same with each of Go's releases. The modules must be on
-// this machine (go mod download).
+// linked lists the modules of the released programs: those built for Linux, without
+// cgo. The first is the standard library. It has no version here, so that NOTICE
+// does not change with Go's releases. The modules must be on this machine
+// (go mod download).
 func linked(dir string) ([]module, error) {
 	list := exec.Command("go", "list", "-deps", "-json=Module", "./cmd/...")
 	list.Dir = dir
@@ -70,8 +70,8 @@ func linked(dir string) ([]module, error) {
 
 var licenceFile = regexp.MustCompile(`(?i)^([a-z0-9]+-)?(licen[cs]e|copying|notice|copyright|patents)([-._].*)?$`)
 
-// readLicences reads the files of a module's top folder that say its terms.
-// Every module has terms, and all of them are among those in allowed.
+// readLicences reads the licence files in a module's top folder. A module without
+// one, or with a licence outside allowedLicences, is an error.
 func (m *module) readLicences(identify func([]byte) []string) error {
 	files, err := os.ReadDir(m.Dir)
 	if err != nil {
@@ -79,7 +79,7 @@ func (m *module) readLicences(identify func([]byte) []string) error {
 	}
 	known := false
 	for _, f := range files {
-		// A module may have its documents under other terms than its code.
+		// The licence of a module's documents is not that of its code.
 		if f.IsDir() || !licenceFile.MatchString(f.Name()) || slices.Contains([]string{".go", ".docs"}, filepath.Ext(f.Name())) {
 			continue
 		}
@@ -89,15 +89,15 @@ func (m *module) readLicences(identify func([]byte) []string) error {
 		}
 		ids := identify(text)
 		for _, id := range ids {
-			if !slices.Contains(allowed, id) {
-				return fmt.Errorf("%s %s: %s is under %s, which is not among the allowed licences (%s): drop the module, or allow it in release/licences.go", m.Path, m.Version, f.Name(), id, strings.Join(allowed, ", "))
+			if !slices.Contains(allowedLicences, id) {
+				return fmt.Errorf("%s %s: %s is under %s, which is not among the allowed licences (%s): drop the module, or allow it in release/licences.go", m.Path, m.Version, f.Name(), id, strings.Join(allowedLicences, ", "))
 			}
 		}
 		known = known || len(ids) > 0
 		m.texts = append(m.texts, licence{strings.Join(ids, " and "), strings.ReplaceAll(string(text), "\r\n", "\n")})
 	}
 	if !known {
-		return fmt.Errorf("%s %s: none of its files has a licence that is known: read what it says, and drop the module or teach release/licences.go", m.Path, m.Version)
+		return fmt.Errorf("%s %s: none of its files has a known licence: read its terms, and drop the module or add the licence to release/licences.go", m.Path, m.Version)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func run(args []string) error {
 	if len(args) == 0 || args[0] == "sbom" && len(args) != 2 {
 		return errors.New(usage)
 	}
-	modules, err := read(".")
+	modules, err := readLinked(".")
 	if err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func run(args []string) error {
 	return err
 }
 
-// read lists the linked modules with their licences.
-func read(dir string) ([]module, error) {
+// readLinked lists the linked modules with their licences.
+func readLinked(dir string) ([]module, error) {
 	identify, err := classifier()
 	if err != nil {
 		return nil, err

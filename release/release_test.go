@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write NOTICE from the linked modules")
 
 // NOTICE names every linked module, and each is under a licence that allows it.
 func TestNotice(t *testing.T) {
-	modules, err := read("..")
+	modules, err := readLinked("..")
 	require.NoError(t, err)
 	want := notice(modules)
 	if *update {
@@ -48,8 +48,8 @@ func TestReadLicences(t *testing.T) {
 		"allowed":          {files: map[string]string{"LICENSE": string(apache), "NOTICE": "Copyright somebody"}, ids: []string{"Apache-2.0"}},
 		"documents' terms": {files: map[string]string{"LICENSE": string(apache), "LICENSE.docs": gpl}, ids: []string{"Apache-2.0"}},
 		"not allowed":      {files: map[string]string{"LICENSE": string(apache), "COPYING": gpl}, err: "example.com/m v1.0.0: COPYING is under GPL-3.0, which is not among the allowed licences"},
-		"no terms":         {files: map[string]string{"README": "hello"}, err: "none of its files has a licence that is known"},
-		"unknown terms":    {files: map[string]string{"LICENSE": "You may not."}, err: "none of its files has a licence that is known"},
+		"no terms":         {files: map[string]string{"README": "hello"}, err: "none of its files has a known licence"},
+		"unknown terms":    {files: map[string]string{"LICENSE": "You may not."}, err: "none of its files has a known licence"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := module{Path: "example.com/m", Version: "v1.0.0", Dir: t.TempDir()}
@@ -67,7 +67,7 @@ func TestReadLicences(t *testing.T) {
 	}
 }
 
-// This test's own program stands for one that is released.
+// The test binary is read in place of a released program.
 func TestSBOM(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)

@@ -12,9 +12,9 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeSBOM writes a bill of materials in CycloneDX's JSON of what a program
-// was linked from, as the program itself says. It holds nothing that differs
-// between two builds of the same commit.
+// writeSBOM writes a bill of materials, in CycloneDX's JSON format, of the modules
+// that a program was linked from, read from the program itself. Two builds of the
+// same commit have the same one.
 func writeSBOM(w io.Writer, program string, modules []module) error {
 	built, err := buildinfo.ReadFile(program)
 	if err != nil {

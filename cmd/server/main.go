@@ -1,5 +1,5 @@
-// Command server starts the crawl jobs by HTTP or
-// cron, shows them and steers them. See docs/server.md.
+// Command server starts, shows and controls the crawl jobs: on request by HTTP, or
+// on a cron schedule. See docs/server.md.
 package main
 
 import (
@@ -9,15 +9,15 @@ import (
 	"github.com/newsfork/seed-engine/server"
 )
 
-// asPipeline as the first argument makes this program the pipeline: so
-// `go run ./cmd/server` needs no second binary.
-const asPipeline = "pipeline"
+// pipelineArg as the first argument makes this program run the pipeline command, so
+// that `go run ./cmd/server` needs no second binary.
+const pipelineArg = "pipeline"
 
 func main() {
 	args := os.Args[1:]
 	pipeline.Worker(args, os.Stderr)
-	if len(args) > 0 && args[0] == asPipeline {
+	if len(args) > 0 && args[0] == pipelineArg {
 		os.Exit(pipeline.Main(args[1:], os.Stdout, os.Stderr))
 	}
-	os.Exit(pipeline.Exit("server", server.Main(args, asPipeline, pipeline.Serve), os.Stderr))
+	os.Exit(pipeline.Exit("server", server.Main(args, pipelineArg, pipeline.Serve), os.Stderr))
 }

@@ -24,11 +24,11 @@ func TestStart(t *testing.T) {
 		beam.Init()
 	}
 	var said bytes.Buffer
-	log, before, lines := slog.New(slog.NewTextHandler(&said, nil)), slog.Default(), stdlog.Writer()
+	log, before, output := slog.New(slog.NewTextHandler(&said, nil)), slog.Default(), stdlog.Writer()
 	endpoint, err := Start(t.Context(), log)
 	require.NoError(t, err)
 	require.Same(t, before, slog.Default())
-	require.Same(t, lines, stdlog.Writer())
+	require.Same(t, output, stdlog.Writer())
 	require.Contains(t, said.String(), endpoint, "prism's own log")
 	_, port, err := net.SplitHostPort(endpoint)
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestStart(t *testing.T) {
 	require.Error(t, err, "what the jobs before asserted was looked at")
 }
 
-// slog's first handler writes by package log, and would be written to by it.
+// slog's first handler writes by package log, which must not write to that handler.
 func TestStartUnderTheFirstHandler(t *testing.T) {
 	_, err := Start(t.Context(), slog.Default())
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestEarlyConnection(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = early.Close() }()
 
-	require.NoError(t, toLoopback(net.JoinHostPort("localhost", strconv.Itoa(port))))
+	require.NoError(t, moveToLoopback(net.JoinHostPort("localhost", strconv.Itoa(port))))
 	_, err = early.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "reset")
 
@@ -100,5 +100,5 @@ func TestNoSuchListener(t *testing.T) {
 	require.NoError(t, err)
 	at := l.Addr().String()
 	require.NoError(t, l.Close())
-	require.ErrorContains(t, toLoopback(at), "no socket of this process listens")
+	require.ErrorContains(t, moveToLoopback(at), "no socket of this process listens")
 }

@@ -19,20 +19,20 @@ type batch struct {
 func (b *batch) add(s shape, hosts ...string) *batch {
 	for _, host := range hosts {
 		n := len(b.records)
-		b.records = append(b.records, encode(describe(visit(host, b.category, n), b.country, b.category, s, n)))
+		b.records = append(b.records, encode(newRecord(urlOf(host, b.category, n), b.country, b.category, s, n)))
 	}
 	return b
 }
 
-// write appends a record that is written out by hand.
-func (b *batch) write(texts ...string) *batch {
+// addRaw appends handwritten records.
+func (b *batch) addRaw(texts ...string) *batch {
 	for _, text := range texts {
 		b.records = append(b.records, json.RawMessage(text))
 	}
 	return b
 }
 
-// meta states the truth about the batch; callers falsify it where the file is to show that.
+// meta describes the batch correctly; callers change it for files with a wrong head.
 func (b *batch) meta(s shape) meta {
 	m := meta{
 		DatasetID:   fmt.Sprintf("%s-%s-%s-%04d", b.country, b.category, b.date, b.sequence),
@@ -86,23 +86,24 @@ func bucket() map[string][]byte {
 	objects := map[string][]byte{}
 
 	b := &batch{country: "sg", category: "news", date: "2026-01-28", sequence: 1}
-	b.write( // the two records of the design's own sample (section 6.5)
+	b.addRaw( // two records of the smallest form
 		`{"raw_url":"https://www.mom.gov.sg/newsroom","normalized_domain":"mom.gov.sg","domain_id":"gov:sg:mom.gov.sg"}`,
 		`{"raw_url":"https://www.moh.gov.sg/news","normalized_domain":"moh.gov.sg","domain_id":"gov:sg:moh.gov.sg"}`,
-	).add(lite, sgNews...).add(lite, sgGov[2:16]...).add(lite, sgNews[:6]...).add(lite, sgGov[:2]...)
-	objects[b.key()] = pretty(join(b.meta(lite), b.records, false))
+	).add(brief, sgNews...).add(brief, sgGov[2:16]...).add(brief, sgNews[:6]...).add(brief, sgGov[:2]...)
+	objects[b.key()] = pretty(join(b.meta(brief), b.records, false))
 
 	b = &batch{country: "sg", category: "news", date: "2026-01-28", sequence: 2}
 	b.add(full, sgGov[10:]...).add(full, sgNews[3:]...).add(full, world...).add(full, sgEdu[:2]...)
 	objects[b.key()] = join(b.meta(full), b.records, false)
 
 	b = &batch{country: "sg", category: "policy", date: "2026-01-28", sequence: 1}
-	b.add(full, sgGov...).add(bare, sgGov[:4]...).write(
-		// Two registrable domains beside the suffix itself: gov.sg is public.
+	b.add(full, sgGov...).add(bare, sgGov[:4]...).addRaw(
+		// Hosts at a public suffix: www.gov.sg is a registrable domain, gov.sg is the
+		// suffix itself.
 		`{"raw_url":"https://www.gov.sg/explainers"}`,
 		`{"raw_url":"https://gov.sg/"}`,
-		// Invalid domain_ids, derived anew: authority, case, a host that is not
-		// registrable, a missing part, an IP address, no string.
+		// Invalid domain_ids, replaced by derived ones: authority, case, a host that is
+		// not registrable, a missing part, an IP address, a number.
 		`{"raw_url":"https://www.mom.gov.sg/acts","normalized_domain":"mom.gov.sg","domain_id":"government:sg:mom.gov.sg"}`,
 		`{"raw_url":"https://www.moh.gov.sg/policies","normalized_domain":"moh.gov.sg","domain_id":"gov:SG:moh.gov.sg"}`,
 		`{"raw_url":"https://www.mof.gov.sg/policies","normalized_domain":"mof.gov.sg","domain_id":"gov:sg:www.mof.gov.sg"}`,
@@ -119,7 +120,7 @@ func bucket() map[string][]byte {
 	objects[b.key()] = pretty(join(b.meta(full), b.records, false))
 
 	b = &batch{country: "kr", category: "news", date: "2026-01-28", sequence: 1}
-	b.add(full, krNews...).write(
+	b.add(full, krNews...).addRaw(
 		`{"normalized_domain":"example.com"}`,
 		`{"raw_url":"http://192.0.2.10/news"}`,
 		`{"raw_url":"https://[2001:db8::1]/"}`,
@@ -129,13 +130,13 @@ func bucket() map[string][]byte {
 		`null`,
 		`{"raw_url":42}`,
 		`{"raw_url":"not a url"}`,
-	).add(full, krGov[:10]...).write(
+	).add(full, krGov[:10]...).addRaw(
 		`{"raw_url":"https://청와대.한국/","normalized_domain":"xn--vk1b187a8ue.xn--3e0b707e"}`,
 		`{"raw_url":"HTTPS://WWW.YNA.CO.KR/view/"}`,
 		`{"raw_url":"https://www.hani.co.kr./arti"}`,
 	).add(full, krNews[:8]...).add(full, world[0], world[5])
 	m := b.meta(full)
-	m.Country = "SG" // the path wins
+	m.Country = "SG" // the country in the path counts
 	objects[b.key()] = join(m, b.records, false)
 
 	b = &batch{country: "kr", category: "education", date: "2026-01-29", sequence: 1}
@@ -147,48 +148,48 @@ func bucket() map[string][]byte {
 	objects[b.key()] = pretty(join(b.meta(full), b.records, false))
 
 	b = &batch{country: "gb", category: "news", date: "2026-01-29", sequence: 1}
-	b.add(lite, gbNews...).add(lite, gbGov[:8]...).write(
+	b.add(brief, gbNews...).add(brief, gbGov[:8]...).addRaw(
 		// Both are valid and kept: one domain to fetch under two identities.
 		`{"raw_url":"https://www.reuters.com/world/uk/","normalized_domain":"reuters.com","domain_id":"com:us:reuters.com"}`,
 		`{"raw_url":"https://www.theguardian.com/international","normalized_domain":"theguardian.com","domain_id":"org:gb:theguardian.com"}`,
-	).add(lite, gbNews[:9]...).add(lite, world[5], world[2], sgNews[0])
-	m = b.meta(lite)
+	).add(brief, gbNews[:9]...).add(brief, world[5], world[2], sgNews[0])
+	m = b.meta(brief)
 	m.RecordCount += 5 // logged, not fatal
 	objects[b.key()] = join(m, b.records, false)
 
 	b = &batch{country: "gb", category: "education", date: "2026-01-29", sequence: 1}
 	b.add(bare, gbEdu...).add(bare, gbEdu[:5]...)
-	objects[b.key()] = join(b.meta(lite), b.records, false)
+	objects[b.key()] = join(b.meta(brief), b.records, false)
 
 	b = &batch{country: "gb", category: "education", date: "2026-01-29", sequence: 2}
-	b.add(full, gbLost...).add(full, gbEdu[:8]...)
+	b.add(full, gbTruncated...).add(full, gbEdu[:8]...)
 	whole := pretty(join(b.meta(full), b.records, false))
 	cut := bytes.LastIndex(whole, []byte(`"domain_id"`)) + len(`"domain_id": "edu:`)
 	objects[b.key()] = whole[:cut]
 
 	b = &batch{country: "de", category: "news", date: "2026-01-28", sequence: 1}
-	b.add(full, deNews...).add(full, deGov[:8]...).write(
+	b.add(full, deNews...).add(full, deGov[:8]...).addRaw(
 		`{"raw_url":"https://www.münchen.de/rathaus","normalized_domain":"xn--mnchen-3ya.de","domain_id":"other:de:xn--mnchen-3ya.de"}`,
 		`{"raw_url":"https://xn--mnchen-3ya.de/"}`,
 	).add(full, deNews[4:]...).add(full, world[4:]...)
 	objects[b.key()] = join(b.meta(full), b.records, false)
 
 	b = &batch{country: "de", category: "education", date: "2026-01-29", sequence: 1}
-	b.add(lite, deEdu...).add(lite, deGov...).write(
+	b.add(brief, deEdu...).add(brief, deGov...).addRaw(
 		// Several hosts, one registrable domain.
 		`{"raw_url":"https://www.bmj.bund.de/"}`,
 		`{"raw_url":"https://www.bsi.bund.de/"}`,
-	).add(lite, deEdu[:7]...).add(lite, world[0], world[3])
-	objects[b.key()] = pretty(join(b.meta(lite), b.records, false))
+	).add(brief, deEdu[:7]...).add(brief, world[0], world[3])
+	objects[b.key()] = pretty(join(b.meta(brief), b.records, false))
 
 	b = &batch{country: "sg", category: "news", date: "2026-01-27", sequence: 1}
 	b.add(full, sgNews[:6]...).add(full, sgEdu...).add(full, sgGov[:4]...)
 	objects["research/datasets/country=sg/category=news/2026-01-27_0001.json"] = pretty(join(b.meta(full), b.records, false))
 
-	// What a listing must leave out.
+	// Objects that are no raw files.
 	b = &batch{country: "sg", category: "news", date: "2026-01-28", sequence: 1}
-	b.add(lite, "www.visitsingapore.com")
-	objects["datasets/country=sg/category=news/date=2026-01-28/raw_1.json"] = join(b.meta(lite), b.records, false)
+	b.add(brief, "www.visitsingapore.com")
+	objects["datasets/country=sg/category=news/date=2026-01-28/raw_1.json"] = join(b.meta(brief), b.records, false)
 	objects["datasets/country=sg/category=news/date=2026-01-28/raw_metadata.json"] =
 		[]byte(`{"country":"SG","category":"news","date":"2026-01-28","files":["raw_0001.json","raw_0002.json"]}` + "\n")
 	objects["datasets/country=sg/.DS_Store"] = []byte("\x00\x00\x00\x01Bud1\x00\x00")

@@ -39,7 +39,7 @@ func count(body []byte, country string) *counts {
 	return c
 }
 
-// identify prefers a valid domain_id over the URL. Fields of a wrong type count as absent.
+// identify returns the identity of a record: a valid domain_id counts before the URL. Fields of a wrong type count as absent.
 func identify(raw json.RawMessage, country string) (identity, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(raw, &fields); err != nil {

@@ -1,8 +1,8 @@
 package main
 
 // The hosts of the sample are real public sites, because the same bucket is
-// also used with the real network. A host is written as a browser would show
-// it, so that www. and internationalised names are for the reader to resolve.
+// also used with the real network. A host is written as a browser shows it, so that
+// the code under test has to handle www. and internationalised names.
 
 var sgGov = []string{
 	"www.mom.gov.sg", "www.moh.gov.sg", "www.moe.gov.sg", "www.mfa.gov.sg", "www.mof.gov.sg",
@@ -62,8 +62,9 @@ var gbEdu = []string{
 	"warwick.ac.uk", "www.jisc.ac.uk", "www.ucas.com",
 }
 
-// gbLost are named by the truncated file alone, so no run may ask for them.
-var gbLost = []string{"www.gla.ac.uk", "www.open.ac.uk", "royalsociety.org", "www.britishmuseum.org"}
+// gbTruncated are hosts of the truncated file only, so no run may send them a
+// request.
+var gbTruncated = []string{"www.gla.ac.uk", "www.open.ac.uk", "royalsociety.org", "www.britishmuseum.org"}
 
 var deGov = []string{
 	"www.bundesregierung.de", "www.bundestag.de", "www.bmi.bund.de", "www.bfarm.de",
@@ -84,5 +85,5 @@ var deEdu = []string{
 	"www.kmk.org", "www.mpg.de", "www.fraunhofer.de", "www.dfg.de",
 }
 
-// world are named from several countries: one fetch, several partitions.
+// world has hosts that several countries name: one visit, several partitions.
 var world = []string{"www.oecd.org", "www.who.int", "www.un.org", "www.unesco.org", "www.worldbank.org", "www.reuters.com"}

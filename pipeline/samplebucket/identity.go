@@ -17,9 +17,8 @@ type identity struct {
 	domain string // registrable domain, ASCII
 }
 
-// The rules of "Identity of a domain" in the seed job's specification are
-// written a second time here on purpose: numbers that came out of the code
-// they check would prove nothing.
+// The rules for a domain's identity (package domain) are written a second time here
+// on purpose: numbers computed by the code that they check would prove nothing.
 
 var (
 	idPattern = regexp.MustCompile(`^(gov|edu|org|com|other):[a-z]{2}:([a-z0-9.-]+)$`)
@@ -67,7 +66,7 @@ func registrable(host string) (string, error) {
 	}
 	suffix, icann := publicsuffix.PublicSuffix(host)
 	if !icann && !strings.Contains(suffix, ".") {
-		return "", errNoDomain // the list's default rule: the top-level name is unlisted
+		return "", errNoDomain // the list's default rule: the top-level domain is not listed
 	}
 	if suffix == host {
 		return host, nil

@@ -28,7 +28,7 @@ func TestBucketIsGenerated(t *testing.T) {
 	require.Equal(t, want, found, "run: go run ./pipeline/samplebucket")
 }
 
-// TestReadmeNumbers keeps the README's table true.
+// TestReadmeNumbers compares the README's table with the bucket.
 func TestReadmeNumbers(t *testing.T) {
 	text, err := os.ReadFile("../../testdata/README.md")
 	require.NoError(t, err)

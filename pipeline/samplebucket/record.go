@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// record has the fields of EnhancedResearchRecord (design 1.1.0, section 4.1.1).
+// record is one line of a raw file, with the fields of the research service.
 type record struct {
 	RawURL           string   `json:"raw_url"`
 	NormalizedDomain string   `json:"normalized_domain,omitempty"`
@@ -19,7 +19,7 @@ type record struct {
 	LivenessStatus   string   `json:"liveness_status,omitempty"`
 }
 
-// meta has the fields of EnhancedResearchDatasetMeta (section 4.1.1).
+// meta is the head of a raw file, with the fields of the research service.
 type meta struct {
 	DatasetID       string   `json:"dataset_id"`
 	Country         string   `json:"country"`
@@ -40,9 +40,9 @@ type engine struct {
 type shape int
 
 const (
-	lite shape = iota // raw_url, normalized_domain and domain_id, as the seeds' samples
-	full              // every optional field too
-	bare              // raw_url alone
+	brief shape = iota // raw_url, normalized_domain and domain_id
+	full               // every optional field too
+	bare               // raw_url alone
 )
 
 var paths = map[string][]string{
@@ -51,15 +51,15 @@ var paths = map[string][]string{
 	"education": {"/education", "/admissions", "/research", "/students", "/"},
 }
 
-// visit gives the n-th host of a file a URL that fits its category.
-func visit(host, category string, n int) string {
+// urlOf is a URL of the n-th host of a file; its path fits the category.
+func urlOf(host, category string, n int) string {
 	p := paths[category]
 	return "https://" + host + p[n%len(p)]
 }
 
-// describe makes the record of rawURL in the given shape. Values vary with n,
+// newRecord makes the record of rawURL in the given shape. Values vary only with n,
 // the place in the file, so that two runs write the same bytes.
-func describe(rawURL, country, category string, s shape, n int) record {
+func newRecord(rawURL, country, category string, s shape, n int) record {
 	r := record{RawURL: rawURL}
 	if s == bare {
 		return r
@@ -69,7 +69,7 @@ func describe(rawURL, country, category string, s shape, n int) record {
 		panic(fmt.Sprintf("ordinary record %s has no domain: %v", rawURL, err)) // a mistake in hosts.go
 	}
 	r.NormalizedDomain, r.DomainID = who.domain, who.id
-	if s == lite {
+	if s == brief {
 		return r
 	}
 	r.SourceType, _, _ = strings.Cut(who.id, ":")

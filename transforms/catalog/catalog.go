@@ -127,16 +127,17 @@ func Visit(s beam.Scope, cfg Config, sites beam.PCollection) (tallies beam.PColl
 }
 
 type visitFn struct {
+	lane.DoFn
 	Config Config
-	w      *lane.Worker
 	db     *db.DB
 }
 
+// Setup implements Beam's.
 func (fn *visitFn) Setup(ctx context.Context) (err error) {
-	if fn.w, err = lane.Open(ctx, fn.Config.Lane); err != nil {
+	if err = fn.Open(ctx, fn.Config.Lane); err != nil {
 		return err
 	}
-	fn.db, err = fn.w.DB(ctx, fn.Config.DB, Migrate)
+	fn.db, err = fn.Worker.DB(ctx, fn.Config.DB, Migrate)
 	return err
 }
 
@@ -146,24 +147,24 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 	for sites(&s) {
 		all = append(all, s)
 	}
-	within, release, held, err := fn.w.Hold(ctx, n, fn.Config.Lanes)
+	within, release, held, err := fn.Worker.Hold(ctx, n, fn.Config.Lanes)
 	if err != nil {
 		return err
 	}
 	defer release()
 	if !held {
-		return lane.EmitPart(fn.w, emitTally, ledger.Tally{})
+		return lane.EmitPart(fn.Worker, emitTally, ledger.Tally{})
 	}
-	fn.w.Enter()
-	defer fn.w.Leave()
-	l := laneRun{w: fn.w, progress: fn.w.Progress(n, len(all)), stats: make([]Stats, len(all))}
+	fn.Worker.Enter()
+	defer fn.Worker.Leave()
+	l := laneRun{w: fn.Worker, progress: fn.Worker.Progress(n, len(all)), stats: make([]Stats, len(all))}
 	stop := l.tell()
 	index := map[string]int{}
 	for i, s := range all {
 		index[s.Name] = i
 	}
-	lane.Drain(within, fn.w, sitesAtOnce, slices.Values(all), func(ctx context.Context, s Site) error {
-		v, err := newVisit(fn.Config, fn.w, fn.db, s, &l.stats[index[s.Name]])
+	lane.Drain(within, fn.Worker, sitesAtOnce, slices.Values(all), func(ctx context.Context, s Site) error {
+		v, err := newVisit(fn.Config, fn.Worker, fn.db, s, &l.stats[index[s.Name]])
 		if err == nil {
 			err = v.run(ctx)
 		}
@@ -171,12 +172,12 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 	}, func(s Site, err error) error { return fn.ended(ctx, s, &l.stats[index[s.Name]], err) }, func(err error) {
 		l.progress.Report(ctx, l.sum())
 		if err != nil {
-			fn.w.Stop(err)
+			fn.Worker.Stop(err)
 		}
 	})
 	stop()
 	l.progress.End(ctx, l.sum())
-	return lane.EmitCounted(fn.w, emitTally, l.sum())
+	return lane.EmitCounted(fn.Worker, emitTally, l.sum())
 }
 
 // ended keeps a dead letter for a site that could not be crawled. The error it
@@ -187,16 +188,16 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 	}
 	d := ledger.DeadLetter{Job: Job, RunID: fn.Config.Lane.RunID, Stage: "Orchestrator", Kind: "site_failed", Input: ledger.Input{Source: s.Name}}
 	if err == nil {
-		if fn.w.Stopped() {
+		if fn.Worker.Stopped() {
 			return nil
 		}
 		stats.warned(SitesCrawled, 1)
-		if err := fn.w.Forgive(ctx, d); err != nil {
-			fn.w.Log.Warn("dead_letter_stays", "site", s.Name, "error", ledger.Redact(err.Error()))
+		if err := fn.Worker.Forgive(ctx, d); err != nil {
+			fn.Worker.Log.Warn("dead_letter_stays", "site", s.Name, "error", ledger.Redact(err.Error()))
 		}
 		return nil
 	}
-	fn.w.Log.Error("crawl_failed", "site", s.Name, "error", ledger.Redact(err.Error()))
+	fn.Worker.Log.Error("crawl_failed", "site", s.Name, "error", ledger.Redact(err.Error()))
 	d.Error = err.Error()
 	var f *failure
 	var panicked *lane.PanicError
@@ -212,7 +213,7 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 		}
 	}
 	stats.fail("Orchestrator")
-	return fn.w.DeadLetter(ctx, d)
+	return fn.Worker.DeadLetter(ctx, d)
 }
 
 const liveEvery = 200 * time.Millisecond

@@ -37,11 +37,12 @@ type Explanation struct {
 // or for the link alone where there is none. It fetches nothing but robots.txt,
 // and that only where the other rules let the URL pass.
 func Explain(ctx context.Context, cfg Config, raw string) ([]Explanation, error) {
-	w, d, err := setup(ctx, cfg)
-	if err != nil {
-		return nil, err
+	d := doFn{Config: cfg}
+	if err := d.Setup(ctx); err != nil {
+		return nil, errors.Join(err, d.Teardown())
 	}
-	return explain(ctx, cfg, w, d, systemClock, raw)
+	found, err := explain(ctx, cfg, d.Worker, d.db, systemClock, raw)
+	return found, errors.Join(err, d.Teardown())
 }
 
 func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, now clock, raw string) ([]Explanation, error) {

@@ -398,7 +398,7 @@ func TestNotDone(t *testing.T) {
 	w, err := lane.Open(t.Context(), j.cfg.Lane)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, lane.Close(j.cfg.Lane.RunID)) }()
-	fn := &visitFn{Config: j.cfg, w: w, db: d}
+	fn := &visitFn{doFn{DoFn: lane.DoFn{Worker: w}, Config: j.cfg, db: d}}
 	session, _, err := beginSession(t.Context(), d, "purged", time.Now())
 	require.NoError(t, err)
 	_, err = Purge(t.Context(), d, j.store, "aws-ses", time.Now())

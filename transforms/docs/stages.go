@@ -51,33 +51,31 @@ type Visited struct {
 // than another; encoded tallies.
 func List(s beam.Scope, cfg Config) (hosts, tallies beam.PCollection) {
 	s = s.Scope("docs.List")
-	return beam.ParDo2(s, &listFn{Config: cfg}, beam.Impulse(s))
+	return beam.ParDo2(s, &listFn{doFn{Config: cfg}}, beam.Impulse(s))
 }
 
-type listFn struct {
+type listFn struct{ doFn }
+
+// doFn is what the job's DoFns share.
+type doFn struct {
+	lane.DoFn
 	Config Config
-	w      *lane.Worker
 	db     *db.DB
 }
 
-func (fn *listFn) Setup(ctx context.Context) (err error) {
-	fn.w, fn.db, err = setup(ctx, fn.Config)
+// Setup implements Beam's.
+func (d *doFn) Setup(ctx context.Context) (err error) {
+	if err = d.Open(ctx, d.Config.Lane); err != nil {
+		return err
+	}
+	d.db, err = d.Worker.DB(ctx, d.Config.DB, Migrate)
 	return err
 }
 
-func setup(ctx context.Context, cfg Config) (*lane.Worker, *db.DB, error) {
-	w, err := lane.Open(ctx, cfg.Lane)
-	if err != nil {
-		return nil, nil, err
-	}
-	d, err := w.DB(ctx, cfg.DB, Migrate)
-	return w, d, err
-}
-
 func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, Host), emitTally func([]byte)) error {
-	cfg, log := fn.Config, fn.w.Log
+	cfg, log := fn.Config, fn.Worker.Log
 	if cfg.Retention >= 0 {
-		n, err := SweepHandOff(ctx, fn.w.Store, time.Now().Add(-cmp.Or(cfg.Retention, DefaultRetention)))
+		n, err := SweepHandOff(ctx, fn.Worker.Store, time.Now().Add(-cmp.Or(cfg.Retention, DefaultRetention)))
 		if err != nil {
 			return err
 		}
@@ -123,7 +121,7 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 	for i, h := range hosts {
 		emit(i%cfg.lanes(), h)
 	}
-	return lane.EmitPart(fn.w, emitTally, ledger.Tally{Counts: map[string]int64{"providers": crawled}})
+	return lane.EmitPart(fn.Worker, emitTally, ledger.Tally{Counts: map[string]int64{"providers": crawled}})
 }
 
 // lanes is at least one and at most one for each host that may be asked at once.
@@ -135,19 +133,10 @@ func (c Config) lanes() int { return min(max(c.Lanes, 1), MaxHosts) }
 // session's id; encoded tallies.
 func Visit(s beam.Scope, cfg Config, hosts beam.PCollection) (visited, tallies beam.PCollection) {
 	s = s.Scope("docs.Visit")
-	return beam.ParDo2(s, &visitFn{Config: cfg}, beam.GroupByKey(s, hosts))
+	return beam.ParDo2(s, &visitFn{doFn{Config: cfg}}, beam.GroupByKey(s, hosts))
 }
 
-type visitFn struct {
-	Config Config
-	w      *lane.Worker
-	db     *db.DB
-}
-
-func (fn *visitFn) Setup(ctx context.Context) (err error) {
-	fn.w, fn.db, err = setup(ctx, fn.Config)
-	return err
-}
+type visitFn struct{ doFn }
 
 type outcome struct {
 	host    Host
@@ -160,17 +149,17 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host)
 	for h := (Host{}); values(&h); h = (Host{}) {
 		hosts = append(hosts, h)
 	}
-	within, release, held, err := fn.w.Hold(ctx, n, fn.Config.lanes())
+	within, release, held, err := fn.Worker.Hold(ctx, n, fn.Config.lanes())
 	if err != nil {
 		return err
 	}
 	defer release()
 	var sum ledger.Tally
 	if held {
-		fn.w.Enter()
-		defer fn.w.Leave()
-		progress := fn.w.Progress(n, len(hosts))
-		lane.Drain(within, fn.w, max(1, MaxHosts/fn.Config.lanes()), slices.Values(hosts), fn.visit, fn.failed, func(o outcome) {
+		fn.Worker.Enter()
+		defer fn.Worker.Leave()
+		progress := fn.Worker.Progress(n, len(hosts))
+		lane.Drain(within, fn.Worker, max(1, MaxHosts/fn.Config.lanes()), slices.Values(hosts), fn.visit, fn.failed, func(o outcome) {
 			sum.Add(o.tally)
 			for _, v := range o.visited {
 				emit(o.host.Session, v)
@@ -183,11 +172,11 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host)
 		emit(h.Session, Visited{})
 		break
 	}
-	return lane.EmitCounted(fn.w, emitTally, sum)
+	return lane.EmitCounted(fn.Worker, emitTally, sum)
 }
 
 func (fn *visitFn) failed(h Host, err error) outcome {
-	fn.w.Stop(fmt.Errorf("crawling %s: %w", h.Name, err))
+	fn.Worker.Stop(fmt.Errorf("crawling %s: %w", h.Name, err))
 	return outcome{host: h}
 }
 
@@ -202,8 +191,8 @@ func (fn *visitFn) visit(ctx context.Context, h Host) outcome {
 		out.tally.Add(t)
 		if err != nil && ctx.Err() == nil {
 			// Pages cannot fail a visit: this is the database, the store, or a bug.
-			fn.w.Log.Error("provider_failed", "provider", id, "error", ledger.Redact(err.Error()))
-			fn.w.Stop(fmt.Errorf("crawling %s: %w", id, err))
+			fn.Worker.Log.Error("provider_failed", "provider", id, "error", ledger.Redact(err.Error()))
+			fn.Worker.Stop(fmt.Errorf("crawling %s: %w", id, err))
 			break
 		}
 	}
@@ -224,10 +213,10 @@ func (s Stats) since(o Stats) Stats {
 // provider crawls one provider under its lease, and gives what this run added.
 func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy) (State, string, Stats, error) {
 	ttl, place := cmp.Or(fn.Config.LeaseTTL, leaseTTL), lease.InDB(fn.db)
-	ctx, release, err := fn.w.Lease(ctx, place, ttl, true, nil, "docs/provider/"+p.ProviderID)
+	ctx, release, err := fn.Worker.Lease(ctx, place, ttl, true, nil, "docs/provider/"+p.ProviderID)
 	var held *lease.HeldError
 	if errors.As(err, &held) {
-		fn.w.Log.Warn("provider_busy", "lease", held.Name, "holder", held.Holder.String())
+		fn.Worker.Log.Warn("provider_busy", "lease", held.Name, "holder", held.Holder.String())
 		return Open, "", Stats{}, nil
 	}
 	if err != nil || ctx == nil {
@@ -238,7 +227,7 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 	for i := range MaxHosts {
 		slots = append(slots, fmt.Sprintf("docs/slot/%d", i))
 	}
-	ctx, leave, err := fn.w.Lease(ctx, place, ttl, false, nil, slots...)
+	ctx, leave, err := fn.Worker.Lease(ctx, place, ttl, false, nil, slots...)
 	if err != nil || ctx == nil {
 		return Open, "", Stats{}, err
 	}
@@ -248,7 +237,7 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 		return Open, "", Stats{}, err
 	}
 	if off[p.ProviderID] { // purged since this run began
-		fn.w.Log.Warn("provider_left_out", "provider", p.ProviderID, "reason", "it was purged and not enabled again")
+		fn.Worker.Log.Warn("provider_left_out", "provider", p.ProviderID, "reason", "it was purged and not enabled again")
 		return Done, "", Stats{}, nil
 	}
 	in, err := enter(ctx, fn.db, session, p.ProviderID, fn.Config.Lane.RunID, time.Now())
@@ -261,14 +250,14 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 		}
 	}
 	if in.state == Done {
-		fn.w.Log.Info("provider_done_before", "provider", p.ProviderID, "session", session)
+		fn.Worker.Log.Info("provider_done_before", "provider", p.ProviderID, "session", session)
 		return Done, "", Stats{}, nil
 	}
 	before := in.stats
-	c := newCrawl(fn.Config, fn.w, fn.db, systemClock, p, in)
-	fn.w.Log.Info("provider_started", "provider", p.ProviderID, "host", p.Host(), "fresh", in.fresh)
+	c := newCrawl(fn.Config, fn.Worker, fn.db, systemClock, p, in)
+	fn.Worker.Log.Info("provider_started", "provider", p.ProviderID, "host", p.Host(), "fresh", in.fresh)
 	state, reason, err := c.run(ctx)
-	fn.w.Log.Info("provider_ended", "provider", p.ProviderID, "state", state, "reason", reason)
+	fn.Worker.Log.Info("provider_ended", "provider", p.ProviderID, "state", state, "reason", reason)
 	return state, reason, c.part.stats.since(before), err
 }
 
@@ -291,19 +280,10 @@ func (v Visited) keepsOpen() bool {
 // In: how each provider's part stands, under the session's id. Out: encoded tallies.
 func Conclude(s beam.Scope, cfg Config, visited beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("docs.Conclude")
-	return beam.ParDo(s, &reportFn{Config: cfg}, beam.GroupByKey(s, visited))
+	return beam.ParDo(s, &reportFn{doFn{Config: cfg}}, beam.GroupByKey(s, visited))
 }
 
-type reportFn struct {
-	Config Config
-	w      *lane.Worker
-	db     *db.DB
-}
-
-func (fn *reportFn) Setup(ctx context.Context) (err error) {
-	fn.w, fn.db, err = setup(ctx, fn.Config)
-	return err
-}
+type reportFn struct{ doFn }
 
 func (fn *reportFn) ProcessElement(ctx context.Context, session string, values func(*Visited) bool, emitTally func([]byte)) error {
 	open := false
@@ -325,7 +305,7 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 	}
 	if len(seen) > 0 && len(unreachable) == len(seen) {
 		slices.Sort(unreachable)
-		fn.w.Stop(fmt.Errorf("%w: %s; look at this machine's network and at the policies' seed_urls", errNobody, strings.Join(unreachable[:min(3, len(unreachable))], "; ")))
+		fn.Worker.Stop(fmt.Errorf("%w: %s; look at this machine's network and at the policies' seed_urls", errNobody, strings.Join(unreachable[:min(3, len(unreachable))], "; ")))
 	}
 	off, err := disabled(ctx, fn.db)
 	if err != nil {
@@ -345,7 +325,7 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 		open = open || known && !off[p.Provider] && Visited{p.Provider, string(p.State), p.Reason}.keepsOpen()
 	}
 	if !open {
-		if err := writeManifest(ctx, fn.w.Store, session, parts, time.Now()); err != nil {
+		if err := writeManifest(ctx, fn.Worker.Store, session, parts, time.Now()); err != nil {
 			return err
 		}
 		if err := endSession(ctx, fn.db, session, time.Now()); err != nil {
@@ -357,16 +337,16 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 		return err
 	}
 	for _, p := range r.Providers {
-		fn.w.Log.Info("crawl_report", "provider", p.Provider, "text", p.Text())
+		fn.Worker.Log.Info("crawl_report", "provider", p.Provider, "text", p.Text())
 		for _, warning := range p.Warnings {
-			fn.w.Log.Warn("quality", "provider", p.Provider, "warning", warning)
+			fn.Worker.Log.Warn("quality", "provider", p.Provider, "warning", warning)
 		}
 	}
 	for _, a := range r.Alerts {
-		fn.w.Log.Warn("alert", "name", a.Name, "provider", a.Provider, "value", a.Value, "limit", a.Limit, "text", a.Text)
+		fn.Worker.Log.Warn("alert", "name", a.Name, "provider", a.Provider, "value", a.Value, "limit", a.Limit, "text", a.Text)
 	}
-	if err := WriteReport(ctx, fn.w.Store, fn.Config.Lane.RunID, r); err != nil {
+	if err := WriteReport(ctx, fn.Worker.Store, fn.Config.Lane.RunID, r); err != nil {
 		return err
 	}
-	return lane.EmitPart(fn.w, emitTally, tally)
+	return lane.EmitPart(fn.Worker, emitTally, tally)
 }

@@ -29,14 +29,12 @@ func Total(s beam.Scope, cfg Config, tallies ...beam.PCollection) beam.PCollecti
 }
 
 type totalFn struct {
+	DoFn
 	Config Config
-	w      *Worker
 }
 
-func (fn *totalFn) Setup(ctx context.Context) (err error) {
-	fn.w, err = Open(ctx, fn.Config)
-	return err
-}
+// Setup implements Beam's.
+func (fn *totalFn) Setup(ctx context.Context) error { return fn.Open(ctx, fn.Config) }
 
 func (fn *totalFn) ProcessElement(ctx context.Context, _ int, parts func(*[]byte) bool, emit func(int64)) error {
 	var sum ledger.Tally
@@ -50,17 +48,17 @@ func (fn *totalFn) ProcessElement(ctx context.Context, _ int, parts func(*[]byte
 		sum.Add(t)
 		n++
 	}
-	sum.Add(fn.w.Take())
+	sum.Add(fn.Worker.Take())
 	count(ctx, "total", sum.Counts)
 	count(ctx, "total", ledger.Counts{"http_requests": sum.HTTP.Requests, "http_bytes": sum.HTTP.Bytes, "http_retries": sum.HTTP.Retries})
 	if fn.Config.Running { // the parts share their key, so one is added at a time
-		before, err := ledger.ReadTotal(ctx, fn.w.Store, fn.Config.RunID)
+		before, err := ledger.ReadTotal(ctx, fn.Worker.Store, fn.Config.RunID)
 		if err != nil && !errors.Is(err, store.ErrNotExist) {
 			return err
 		}
 		sum.Add(before)
 	}
-	if err := fn.w.Total(ctx, sum); err != nil {
+	if err := fn.Worker.Total(ctx, sum); err != nil {
 		return err
 	}
 	emit(n)

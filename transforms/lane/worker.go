@@ -52,6 +52,7 @@ type Worker struct {
 	paused   atomic.Bool
 	cause    atomic.Pointer[error]
 	endLog   func() error // of a process that keeps a part of the run's log
+	users    int          // DoFns that have it, under the lock of workers
 
 	letters letters
 	sql     struct {
@@ -79,6 +80,11 @@ var workers = struct {
 func Open(ctx context.Context, cfg Config) (*Worker, error) {
 	workers.Lock()
 	defer workers.Unlock()
+	return open(ctx, cfg)
+}
+
+// open is Open, under the lock of workers.
+func open(ctx context.Context, cfg Config) (*Worker, error) {
 	if w, ok := workers.open[cfg.RunID]; ok {
 		return w, nil
 	}
@@ -138,6 +144,10 @@ func Close(runID string) error {
 	if !ok {
 		return nil
 	}
+	return w.close()
+}
+
+func (w *Worker) close() error {
 	w.cancel()
 	w.Web.Close()
 	w.sql.Lock()

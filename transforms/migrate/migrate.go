@@ -37,6 +37,15 @@ type Config struct {
 	DeleteVerified          bool // remove an old file once its copy is verified
 }
 
+// doFn is what the job's DoFns share.
+type doFn struct {
+	lane.DoFn
+	Config Config
+}
+
+// Setup implements Beam's.
+func (d *doFn) Setup(ctx context.Context) error { return d.Open(ctx, d.Config.Lane) }
+
 // Files yields the legacy raw files that the filters let through. ignored is
 // told the keys that look as if a raw file was meant, such as one of a day that
 // is not in the calendar.
@@ -64,24 +73,16 @@ func Files(ctx context.Context, s store.Store, cfg Config, ignored func(key stri
 // List lists the legacy raw files. Out: their keys.
 func List(s beam.Scope, cfg Config) beam.PCollection {
 	s = s.Scope("migrate.List")
-	return beam.ParDo(s, &listFn{Config: cfg}, beam.Impulse(s))
+	return beam.ParDo(s, &listFn{doFn{Config: cfg}}, beam.Impulse(s))
 }
 
-type listFn struct {
-	Config Config
-	w      *lane.Worker
-}
-
-func (fn *listFn) Setup(ctx context.Context) (err error) {
-	fn.w, err = lane.Open(ctx, fn.Config.Lane)
-	return err
-}
+type listFn struct{ doFn }
 
 func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(string)) error {
 	ignored := func(key string) {
-		fn.w.Log.Warn("file_ignored", "file_path", key, "reason", Misnamed)
+		fn.Worker.Log.Warn("file_ignored", "file_path", key, "reason", Misnamed)
 	}
-	for r, err := range Files(ctx, fn.w.Store, fn.Config, ignored) {
+	for r, err := range Files(ctx, fn.Worker.Store, fn.Config, ignored) {
 		if err != nil {
 			return err
 		}
@@ -95,40 +96,32 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(string
 func Copy(s beam.Scope, cfg Config, keys beam.PCollection) beam.PCollection {
 	s = s.Scope("migrate.Copy")
 	none := beam.Create(s, []byte("{}")) // the run has a total also where there is nothing to copy
-	return beam.Flatten(s, none, beam.ParDo(s, &copyFn{Config: cfg}, beam.Reshuffle(s, keys)))
+	return beam.Flatten(s, none, beam.ParDo(s, &copyFn{doFn{Config: cfg}}, beam.Reshuffle(s, keys)))
 }
 
-type copyFn struct {
-	Config Config
-	w      *lane.Worker
-}
-
-func (fn *copyFn) Setup(ctx context.Context) (err error) {
-	fn.w, err = lane.Open(ctx, fn.Config.Lane)
-	return err
-}
+type copyFn struct{ doFn }
 
 func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func([]byte)) error {
-	if !fn.w.Proceed(ctx) {
+	if !fn.Worker.Proceed(ctx) {
 		return nil
 	}
 	var t ledger.Tally
 	t.Count("files_listed", 1)
 	letter := ledger.DeadLetter{Job: Job, RunID: fn.Config.Lane.RunID, Stage: "copy", Kind: "copy_failed", Input: ledger.Input{File: key}}
-	done, err := CopyFile(ctx, fn.w.Store, key, fn.Config.DeleteVerified)
+	done, err := CopyFile(ctx, fn.Worker.Store, key, fn.Config.DeleteVerified)
 	switch {
 	case err != nil:
-		fn.w.Log.Error("migration_failed", "file_path", key, "error", ledger.Redact(err.Error()))
+		fn.Worker.Log.Error("migration_failed", "file_path", key, "error", ledger.Redact(err.Error()))
 		letter.Error, letter.Retryable = err.Error(), store.Retryable(err)
-		if err := fn.w.DeadLetter(ctx, letter); err != nil {
+		if err := fn.Worker.DeadLetter(ctx, letter); err != nil {
 			return err
 		}
 		t.Count("files_bad", 1)
 	default:
-		if err := fn.w.Forgive(ctx, letter); err != nil {
+		if err := fn.Worker.Forgive(ctx, letter); err != nil {
 			return err
 		}
-		fn.w.Log.Info("file_migrated", "file_path", key, "copied", done.Copied, "deleted", done.Deleted)
+		fn.Worker.Log.Info("file_migrated", "file_path", key, "copied", done.Copied, "deleted", done.Deleted)
 		t.Count("files_verified", 1)
 		if done.Copied {
 			t.Count("files_copied", 1)
@@ -137,7 +130,7 @@ func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func([]by
 			t.Count("files_deleted", 1)
 		}
 	}
-	return lane.EmitPart(fn.w, emit, t)
+	return lane.EmitPart(fn.Worker, emit, t)
 }
 
 // Misnamed is what to tell of a key that Files ignored.

@@ -97,13 +97,20 @@ func init() {
 	register.Iter1[string]()
 }
 
-func setup(ctx context.Context, cfg Config) (*lane.Worker, *db.DB, error) {
-	w, err := lane.Open(ctx, cfg.Lane)
-	if err != nil {
-		return nil, nil, err
+// doFn is what the job's DoFns share.
+type doFn struct {
+	lane.DoFn
+	Config Config
+	db     *db.DB
+}
+
+// Setup implements Beam's.
+func (d *doFn) Setup(ctx context.Context) (err error) {
+	if err = d.Open(ctx, d.Config.Lane); err != nil {
+		return err
 	}
-	d, err := w.DB(ctx, cfg.DB, raw.Migrate)
-	return w, d, err
+	d.db, err = d.Worker.DB(ctx, d.Config.DB, raw.Migrate)
+	return err
 }
 
 // List removes what is past its time, and says which providers are crawled.
@@ -111,22 +118,13 @@ func setup(ctx context.Context, cfg Config) (*lane.Worker, *db.DB, error) {
 // Out: ids of providers by lane (int, string); encoded tallies.
 func List(s beam.Scope, cfg Config) (providers, tallies beam.PCollection) {
 	s = s.Scope("news.List")
-	return beam.ParDo2(s, &listFn{Config: cfg}, beam.Impulse(s))
+	return beam.ParDo2(s, &listFn{doFn{Config: cfg}}, beam.Impulse(s))
 }
 
-type listFn struct {
-	Config Config
-	w      *lane.Worker
-	db     *db.DB
-}
-
-func (fn *listFn) Setup(ctx context.Context) (err error) {
-	fn.w, fn.db, err = setup(ctx, fn.Config)
-	return err
-}
+type listFn struct{ doFn }
 
 func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, string), emitTally func([]byte)) error {
-	expired, err := Purge(ctx, fn.db, fn.w.Store, fn.Config.Settings, time.Now())
+	expired, err := Purge(ctx, fn.db, fn.Worker.Store, fn.Config.Settings, time.Now())
 	if err != nil {
 		return err
 	}
@@ -137,13 +135,13 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, s
 	n := 0
 	for _, p := range all {
 		if !fn.Config.Settings.Enabled(p.ID()) {
-			fn.w.Log.Info("provider_disabled", "provider", p.ID())
+			fn.Worker.Log.Info("provider_disabled", "provider", p.ID())
 			continue
 		}
 		emit(n%fn.Config.lanes(), p.ID())
 		n++
 	}
-	return lane.EmitPart(fn.w, emitTally, ledger.Tally{Counts: map[string]int64{"articles_expired": expired}})
+	return lane.EmitPart(fn.Worker, emitTally, ledger.Tally{Counts: map[string]int64{"articles_expired": expired}})
 }
 
 // Purge removes articles and evidence that are past their time, and says how
@@ -164,19 +162,10 @@ func Purge(ctx context.Context, d *db.DB, s store.Store, c provider.Config, now 
 // In: ids of providers by lane. Out: encoded tallies.
 func Visit(s beam.Scope, cfg Config, providers beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("news.Visit")
-	return beam.ParDo(s, &visitFn{Config: cfg}, beam.GroupByKey(s, providers))
+	return beam.ParDo(s, &visitFn{doFn{Config: cfg}}, beam.GroupByKey(s, providers))
 }
 
-type visitFn struct {
-	Config Config
-	w      *lane.Worker
-	db     *db.DB
-}
-
-func (fn *visitFn) Setup(ctx context.Context) (err error) {
-	fn.w, fn.db, err = setup(ctx, fn.Config)
-	return err
-}
+type visitFn struct{ doFn }
 
 func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*string) bool, emitTally func([]byte)) error {
 	var ids []string
@@ -189,17 +178,17 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 	if err != nil {
 		return err
 	}
-	within, release, held, err := fn.w.Hold(ctx, n, fn.Config.lanes())
+	within, release, held, err := fn.Worker.Hold(ctx, n, fn.Config.lanes())
 	if err != nil {
 		return err
 	}
 	defer release()
 	var sum ledger.Tally
 	if held {
-		fn.w.Enter()
-		defer fn.w.Leave()
+		fn.Worker.Enter()
+		defer fn.Worker.Leave()
 		e := fn.engine()
-		progress := fn.w.Progress(n, len(ids))
+		progress := fn.Worker.Progress(n, len(ids))
 		visit := func(ctx context.Context, id string) ledger.Tally {
 			i := slices.IndexFunc(all, func(p provider.Provider) bool { return p.ID() == id })
 			r, err := e.Run(ctx, all[i])
@@ -209,19 +198,19 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 			return fn.ended(ctx, engine.Result{Provider: id, State: engine.Cut, Reason: err.Error(), Alerts: []string{fmt.Sprintf("provider %s: %v", id, err)}}, nil)
 		}
 		at := max(1, max(fn.Config.Concurrency, 1)/fn.Config.lanes())
-		lane.Drain(within, fn.w, at, slices.Values(ids), visit, failed, func(t ledger.Tally) {
+		lane.Drain(within, fn.Worker, at, slices.Values(ids), visit, failed, func(t ledger.Tally) {
 			sum.Add(t)
 			progress.Report(ctx, sum)
 		})
 		progress.End(ctx, sum)
 	}
-	return lane.EmitCounted(fn.w, emitTally, sum)
+	return lane.EmitCounted(fn.Worker, emitTally, sum)
 }
 
 func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
-		Web: fn.w.Web, Store: fn.w.Store, DB: fn.db, Log: fn.w.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, Hurry: fn.Config.Hurry, LeaseTTL: fn.Config.LeaseTTL, MaxCrawlDelay: fn.Config.Lane.Web.MaxCrawlDelay,
-		Proceed: fn.w.Proceed, DeadLetter: fn.w.DeadLetter, Forgive: fn.w.Forgive, Count: fn.w.Count, Now: time.Now, Sleep: fn.sleep}
+		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, Hurry: fn.Config.Hurry, LeaseTTL: fn.Config.LeaseTTL, MaxCrawlDelay: fn.Config.Lane.Web.MaxCrawlDelay,
+		Proceed: fn.Worker.Proceed, DeadLetter: fn.Worker.DeadLetter, Forgive: fn.Worker.Forgive, Count: fn.Worker.Count, Now: time.Now, Sleep: fn.sleep}
 }
 
 // sleep waits, and no longer than until the run is stopped.
@@ -230,7 +219,7 @@ func (fn *visitFn) sleep(ctx context.Context, d time.Duration) error {
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-fn.w.Stopping():
+	case <-fn.Worker.Stopping():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -241,16 +230,16 @@ func (fn *visitFn) sleep(ctx context.Context, d time.Duration) error {
 func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger.Tally {
 	if err != nil && ctx.Err() == nil {
 		// A publisher cannot fail a visit: this is the database, the store, or a bug.
-		fn.w.Log.Error("provider_failed", "provider", r.Provider, "error", ledger.Redact(err.Error()))
-		fn.w.Stop(fmt.Errorf("crawling %s: %w; what was done is kept, the same command goes on from there", r.Provider, err))
+		fn.Worker.Log.Error("provider_failed", "provider", r.Provider, "error", ledger.Redact(err.Error()))
+		fn.Worker.Stop(fmt.Errorf("crawling %s: %w; what was done is kept, the same command goes on from there", r.Provider, err))
 	}
 	if err != nil {
 		r.State, r.Reason = engine.Cut, err.Error()
 	}
 	r.Reason = ledger.Redact(r.Reason)
-	if werr := writeResult(context.WithoutCancel(ctx), fn.w.Store, fn.Config.Lane.RunID, r); werr != nil {
-		fn.w.Log.Error("provider_row_not_written", "provider", r.Provider, "error", ledger.Redact(werr.Error()))
-		fn.w.Stop(werr)
+	if werr := writeResult(context.WithoutCancel(ctx), fn.Worker.Store, fn.Config.Lane.RunID, r); werr != nil {
+		fn.Worker.Log.Error("provider_row_not_written", "provider", r.Provider, "error", ledger.Redact(werr.Error()))
+		fn.Worker.Stop(werr)
 	}
 	var t ledger.Tally
 	switch r.State {
@@ -261,7 +250,7 @@ func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger
 	case engine.Stopped:
 		t.Count("providers_stopped", 1)
 	}
-	fn.w.Count(t)
+	fn.Worker.Count(t)
 	t.Add(r.Tally()) // counted already, article by article
 	return t
 }

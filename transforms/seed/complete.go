@@ -47,20 +47,12 @@ type UndecidedFile struct {
 // grouping, not as a side input, which Flink's batch runner waited for forever.
 func Complete(s beam.Scope, cfg Config, read, outcomes, network beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("seed.Complete")
-	undecided, completed := beam.ParDo2(s, &completeFn{Config: cfg}, beam.CoGroupByKey(s, read, outcomes))
-	decided := beam.ParDo(s, &outageFn{completeFn{Config: cfg}}, beam.CoGroupByKey(s, undecided, beam.AddFixedKey(s, network)))
+	undecided, completed := beam.ParDo2(s, &completeFn{doFn{Config: cfg}}, beam.CoGroupByKey(s, read, outcomes))
+	decided := beam.ParDo(s, &outageFn{completeFn{doFn{Config: cfg}}}, beam.CoGroupByKey(s, undecided, beam.AddFixedKey(s, network)))
 	return beam.Flatten(s, completed, decided)
 }
 
-type completeFn struct {
-	Config Config
-	w      *lane.Worker
-}
-
-func (fn *completeFn) Setup(ctx context.Context) (err error) {
-	fn.w, err = lane.Open(ctx, fn.Config.Lane)
-	return err
-}
+type completeFn struct{ doFn }
 
 func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func(*Read) bool, outcomes func(*FileOutcome) bool, emitUndecided func(int, UndecidedFile), emitTally func([]byte)) error {
 	f := UndecidedFile{Key: key}
@@ -74,25 +66,25 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 		emitUndecided(0, f) // 0 is the key of AddFixedKey
 		return nil
 	}
-	return lane.EmitPart(fn.w, emitTally, tally(fn.complete(ctx, f)))
+	return lane.EmitPart(fn.Worker, emitTally, tally(fn.complete(ctx, f)))
 }
 
 // complete marks a file that is done, and counts it.
 func (fn *completeFn) complete(ctx context.Context, f UndecidedFile) map[string]int64 {
 	defer workEnded(fn.Config.Lane.RunID, f.Key)
 	if !f.Whole || f.Finished != f.Read.Domains {
-		fn.w.Log.Warn("file_left_open", "file_path", f.Key, "domains", f.Read.Domains, "finished", f.Finished, "held", len(f.Unmarked))
+		fn.Worker.Log.Warn("file_left_open", "file_path", f.Key, "domains", f.Read.Domains, "finished", f.Finished, "held", len(f.Unmarked))
 		return map[string]int64{"files_open": 1}
 	}
 	done, err := fn.finish(ctx, f.Key, f.Read)
 	if err != nil {
-		fn.w.Log.Error("success_write_failed", "key", f.Key+hive.Success, "error", err.Error())
+		fn.Worker.Log.Error("success_write_failed", "key", f.Key+hive.Success, "error", err.Error())
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotExist) { // a file that was removed meanwhile needs nobody
 		d := fileDeadLetter(fn.Config, f.Key, "store_failed", true, nil, err)
 		d.Stage = "complete"
-		if err := fn.w.DeadLetter(ctx, d); err != nil {
-			fn.w.Log.Error("dead_letter_lost", "file_path", f.Key, "error", ledger.Redact(err.Error()))
+		if err := fn.Worker.DeadLetter(ctx, d); err != nil {
+			fn.Worker.Log.Error("dead_letter_lost", "file_path", f.Key, "error", ledger.Redact(err.Error()))
 		}
 	}
 	if !done {
@@ -102,12 +94,10 @@ func (fn *completeFn) complete(ctx context.Context, f UndecidedFile) map[string]
 }
 
 // outageFn decides over the domains that their lanes left unmarked.
-type outageFn struct{ Complete completeFn }
-
-func (fn *outageFn) Setup(ctx context.Context) error { return fn.Complete.Setup(ctx) }
+type outageFn struct{ completeFn }
 
 func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*UndecidedFile) bool, network func(*Network) bool, emitTally func([]byte)) error {
-	w, cfg := fn.Complete.w, fn.Complete.Config
+	w, cfg := fn.Worker, fn.Config
 	var all, n Network
 	for network(&n) {
 		all.add(n)
@@ -129,16 +119,16 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 		} else {
 			f.Finished += fn.mark(ctx, f.Unmarked)
 		}
-		sum.Add(tally(fn.Complete.complete(ctx, f)))
+		sum.Add(tally(fn.complete(ctx, f)))
 	}
 	return lane.EmitPart(w, emitTally, sum)
 }
 
 // mark writes the marks of domains, and gives how many it could write.
 func (fn *outageFn) mark(ctx context.Context, domains []UnmarkedDomain) (marked int64) {
-	w := fn.Complete.w
+	w := fn.Worker
 	for _, d := range domains {
-		if err := markDone(ctx, w, fn.Complete.Config, d.Key, d.ID, d.Host); err != nil {
+		if err := markDone(ctx, w, fn.Config, d.Key, d.ID, d.Host); err != nil {
 			w.Log.Error("success_write_failed", "key", d.Key+hive.Success, "error", ledger.Redact(err.Error()))
 			continue
 		}
@@ -151,16 +141,16 @@ func (fn *outageFn) mark(ctx context.Context, domains []UnmarkedDomain) (marked 
 func (fn *completeFn) finish(ctx context.Context, key string, read Read) (bool, error) {
 	done := false
 	err := store.Retry(ctx, func() error {
-		o, err := fn.w.Store.Head(ctx, key)
+		o, err := fn.Worker.Store.Head(ctx, key)
 		if err != nil {
 			return fmt.Errorf("looking at %s once more: %w", key, err)
 		}
 		if o.ETag != read.ETag {
-			fn.w.Log.Warn("file_replaced", "file_path", key)
+			fn.Worker.Log.Warn("file_replaced", "file_path", key)
 			return nil
 		}
 		done = true
-		return fn.w.Store.Put(ctx, key+hive.Success, strings.NewReader(""), fn.Config.marker())
+		return fn.Worker.Store.Put(ctx, key+hive.Success, strings.NewReader(""), fn.Config.marker())
 	})
 	return done && err == nil, err
 }

@@ -49,24 +49,16 @@ const (
 // the same, but prism 2.77 spins a core while a stage that has one works.)
 func Extract(s beam.Scope, cfg Config, files beam.PCollection) (read, records, tallies beam.PCollection) {
 	s = s.Scope("seed.Extract")
-	return beam.ParDo3(s, &extractFn{Config: cfg}, beam.Reshuffle(s, files))
+	return beam.ParDo3(s, &extractFn{doFn{Config: cfg}}, beam.Reshuffle(s, files))
 }
 
-type extractFn struct {
-	Config Config
-	w      *lane.Worker
-}
-
-func (fn *extractFn) Setup(ctx context.Context) (err error) {
-	fn.w, err = lane.Open(ctx, fn.Config.Lane)
-	return err
-}
+type extractFn struct{ doFn }
 
 func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(string, Read), emitBatch func(int, lane.Batch), emitTally func([]byte)) error {
-	if !fn.w.Proceed(ctx) {
+	if !fn.Worker.Proceed(ctx) {
 		return nil
 	}
-	log := fn.w.Log.With("file_path", f.Key)
+	log := fn.Worker.Log.With("file_path", f.Key)
 	log.Info("file_processor_start")
 	batches := make([]lane.Batch, max(fn.Config.Lanes, 1))
 	flush := func(n int) {
@@ -77,7 +69,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	}
 	var x Extraction
 	err := store.Retry(ctx, func() (err error) {
-		x, err = ExtractFile(ctx, fn.w.Store, f.Key, fn.w.Log, func(m lane.Mention) error {
+		x, err = ExtractFile(ctx, fn.Worker.Store, f.Key, fn.Worker.Log, func(m lane.Mention) error {
 			n := lane.Of(m.Host, len(batches))
 			if batches[n].File == "" {
 				batches[n] = lane.Batch{File: f.Key} // it grows by use: most files touch few of many lanes
@@ -101,10 +93,10 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 		}
 		workEnded(fn.Config.Lane.RunID, f.Key)
 		counts = map[string]int64{"files_bad": 1}
-		if err := fn.w.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", store.Retryable(err), nil, err)); err != nil {
+		if err := fn.Worker.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", store.Retryable(err), nil, err)); err != nil {
 			return err
 		}
-		return lane.EmitPart(fn.w, emitTally, tally(counts))
+		return lane.EmitPart(fn.Worker, emitTally, tally(counts))
 	}
 	for n := range batches {
 		flush(n)
@@ -113,18 +105,18 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	log.Info("domains_extracted", "total_records", x.Records, "unique_domains", x.Domains, "bad_records", x.Bad)
 	if x.Bad > 0 {
 		err := fmt.Errorf("%d of %d records name no domain; the first: %w", x.Bad, x.Records, x.FirstBad)
-		if err := fn.w.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_records", false, x.BadIndices, err)); err != nil {
+		if err := fn.Worker.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_records", false, x.BadIndices, err)); err != nil {
 			return err
 		}
-	} else if err := fn.w.Forgive(ctx, fileDeadLetter(fn.Config, f.Key, "bad_records", false, nil, nil)); err != nil {
+	} else if err := fn.Worker.Forgive(ctx, fileDeadLetter(fn.Config, f.Key, "bad_records", false, nil, nil)); err != nil {
 		return err
 	}
-	if err := fn.w.Forgive(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", false, nil, nil)); err != nil {
+	if err := fn.Worker.Forgive(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", false, nil, nil)); err != nil {
 		return err
 	}
 	emitRead(f.Key, Read{ETag: x.ETag, Domains: x.Domains})
 	log.Info("file_processing_complete", "domains_sent", x.Domains)
-	return lane.EmitPart(fn.w, emitTally, tally(counts))
+	return lane.EmitPart(fn.Worker, emitTally, tally(counts))
 }
 
 // Extraction is what reading a raw file gave.

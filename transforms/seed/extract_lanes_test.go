@@ -26,7 +26,7 @@ func TestExtractOverManyLanes(t *testing.T) {
 	s, err := store.Open(t.Context(), cfg.Lane.Store)
 	require.NoError(t, err)
 	require.NoError(t, s.Put(t.Context(), key, strings.NewReader(`{"records":[`+strings.Join(records, ",")+`]}`), store.PutOptions{}))
-	fn := &extractFn{Config: cfg}
+	fn := &extractFn{doFn{Config: cfg}}
 	require.NoError(t, fn.Setup(t.Context()))
 	defer func() { require.NoError(t, lane.Close(cfg.Lane.RunID)) }()
 

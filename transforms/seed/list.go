@@ -156,23 +156,15 @@ func marked(ctx context.Context, s store.Store, key string, counts func(store.Ob
 // Out: the open files (File), and one encoded ledger.Tally.
 func List(s beam.Scope, cfg Config) (files, tallies beam.PCollection) {
 	s = s.Scope("seed.List")
-	return beam.ParDo2(s, &listFn{Config: cfg}, beam.Impulse(s))
+	return beam.ParDo2(s, &listFn{doFn{Config: cfg}}, beam.Impulse(s))
 }
 
-type listFn struct {
-	Config Config
-	w      *lane.Worker
-}
-
-func (fn *listFn) Setup(ctx context.Context) (err error) {
-	fn.w, err = lane.Open(ctx, fn.Config.Lane)
-	return err
-}
+type listFn struct{ doFn }
 
 func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(File), emitTally func([]byte)) error {
-	cfg, log := fn.Config, fn.w.Log
+	cfg, log := fn.Config, fn.Worker.Log
 	log.Info("orchestrator_start", "partition_info", map[string]string{"country": cfg.Country, "category": cfg.Category, "date": cfg.Date})
-	l, err := ListRaw(ctx, fn.w.Store, cfg)
+	l, err := ListRaw(ctx, fn.Worker.Store, cfg)
 	if err != nil {
 		return err
 	}
@@ -185,12 +177,12 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(File),
 	log.Info("files_found", "count", l.Listed, "already_processed", l.Skipped, "ignored", l.Ignored)
 	sent := 0
 	for _, f := range l.Files {
-		if !fn.w.Proceed(ctx) {
+		if !fn.Worker.Proceed(ctx) {
 			break
 		}
 		emit(f)
 		sent++
 	}
 	log.Info("queue_messages_sent", "count", sent)
-	return lane.EmitPart(fn.w, emitTally, tally(map[string]int64{"files_listed": l.Listed, "files_ignored": l.Ignored, "files_skipped": l.Skipped}))
+	return lane.EmitPart(fn.Worker, emitTally, tally(map[string]int64{"files_listed": l.Listed, "files_ignored": l.Ignored, "files_skipped": l.Skipped}))
 }

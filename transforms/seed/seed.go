@@ -35,6 +35,15 @@ type Config struct {
 	OutageThreshold float64
 }
 
+// doFn is what the job's DoFns share.
+type doFn struct {
+	lane.DoFn
+	Config Config
+}
+
+// Setup implements Beam's.
+func (d *doFn) Setup(ctx context.Context) error { return d.Open(ctx, d.Config.Lane) }
+
 // Collect says what is collected of a domain.
 type Collect struct {
 	MaxCrawlDelay    time.Duration // a host that asks for a longer pause is abandoned

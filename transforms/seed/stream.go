@@ -35,7 +35,7 @@ func init() {
 // in its call until a file is due, for so long at most.
 func Stream(s beam.Scope, cfg Config, every, maxCall time.Duration) (files, tallies beam.PCollection) {
 	s = s.Scope("seed.Stream")
-	files, tallies = beam.ParDo2(s, &pollFn{Config: cfg, Every: every, MaxCall: maxCall}, beam.Impulse(s))
+	files, tallies = beam.ParDo2(s, &pollFn{doFn: doFn{Config: cfg}, Every: every, MaxCall: maxCall}, beam.Impulse(s))
 	polls := beamwindow.NewFixedWindows(pollWindow)
 	return beam.WindowInto(s, polls, files), beam.WindowInto(s, polls, tallies)
 }
@@ -89,15 +89,9 @@ func workEnded(run, key string) {
 }
 
 type pollFn struct {
-	Config  Config
+	doFn
 	Every   time.Duration
 	MaxCall time.Duration // how long a call lasts at most while no file is due
-	w       *lane.Worker
-}
-
-func (fn *pollFn) Setup(ctx context.Context) (err error) {
-	fn.w, err = lane.Open(ctx, fn.Config.Lane)
-	return err
 }
 
 // CreateInitialRestriction counts the polls: there is no last one.
@@ -181,7 +175,7 @@ func (fn *pollFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 func (fn *pollFn) proceed(ctx context.Context, l *lister) bool {
 	l.Unlock()
 	defer l.Lock()
-	return fn.w.Proceed(ctx)
+	return fn.Worker.Proceed(ctx)
 }
 
 func (fn *pollFn) wait(ctx context.Context, l *lister, pause time.Duration) {
@@ -191,7 +185,7 @@ func (fn *pollFn) wait(ctx context.Context, l *lister, pause time.Duration) {
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-fn.w.Stopping():
+	case <-fn.Worker.Stopping():
 	case <-ctx.Done():
 	}
 }
@@ -199,12 +193,12 @@ func (fn *pollFn) wait(ctx context.Context, l *lister, pause time.Duration) {
 // poll lists once and gives the number of files that are due. A store that does
 // not answer is listed again at the next poll.
 func (fn *pollFn) poll(ctx context.Context, l *lister, now time.Time, emit func(beam.EventTime, File), emitTally func(beam.EventTime, []byte)) (int, error) {
-	listing, err := ListRaw(ctx, fn.w.Store, fn.Config)
+	listing, err := ListRaw(ctx, fn.Worker.Store, fn.Config)
 	if err != nil {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		fn.w.Log.Error("listing_failed", "error", ledger.Redact(err.Error()))
+		fn.Worker.Log.Error("listing_failed", "error", ledger.Redact(err.Error()))
 		return 0, nil
 	}
 	due := l.Due(listing.Files, now, maxPollFiles)
@@ -221,6 +215,6 @@ func (fn *pollFn) poll(ctx context.Context, l *lister, now time.Time, emit func(
 	for _, f := range due {
 		emit(at, f)
 	}
-	fn.w.Log.Info("files_found", "count", listing.Listed, "open", len(listing.Files), "due", len(due))
-	return len(due), lane.EmitPart(fn.w, func(b []byte) { emitTally(at, b) }, tally(map[string]int64{"files_listed": int64(len(due))}))
+	fn.Worker.Log.Info("files_found", "count", listing.Listed, "open", len(listing.Files), "due", len(due))
+	return len(due), lane.EmitPart(fn.Worker, func(b []byte) { emitTally(at, b) }, tally(map[string]int64{"files_listed": int64(len(due))}))
 }

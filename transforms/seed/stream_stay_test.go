@@ -30,7 +30,7 @@ func TestListerStaysInItsCall(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		fn := &pollFn{Config: cfg, Every: every, MaxCall: maxCall, w: w}
+		fn := &pollFn{doFn: doFn{Config: cfg, DoFn: lane.DoFn{Worker: w}}, Every: every, MaxCall: maxCall}
 		tracker := fn.CreateTracker(fn.CreateInitialRestriction(nil))
 		watermark := fn.CreateWatermarkEstimator()
 		var found []time.Time

@@ -51,18 +51,10 @@ type UnmarkedDomain struct {
 // Out: what was done for each file, how the network was, encoded tallies.
 func Visit(s beam.Scope, cfg Config, records beam.PCollection) (outcomes, network, tallies beam.PCollection) {
 	s = s.Scope("seed.Visit")
-	return beam.ParDo3(s, &visitFn{Config: cfg}, beam.GroupByKey(s, records))
+	return beam.ParDo3(s, &visitFn{doFn{Config: cfg}}, beam.GroupByKey(s, records))
 }
 
-type visitFn struct {
-	Config Config
-	w      *lane.Worker
-}
-
-func (fn *visitFn) Setup(ctx context.Context) (err error) {
-	fn.w, err = lane.Open(ctx, fn.Config.Lane)
-	return err
-}
+type visitFn struct{ doFn }
 
 func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane.Batch) bool, emit func(string, FileOutcome), emitNetwork func(Network), emitTally func([]byte)) error {
 	table := newHostTable()
@@ -73,18 +65,18 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 		}
 	}
 	table.dropBroken()
-	within, release, held, err := fn.w.Hold(ctx, n, fn.Config.Lanes)
+	within, release, held, err := fn.Worker.Hold(ctx, n, fn.Config.Lanes)
 	if err != nil {
 		return err
 	}
 	defer release()
 	if !held { // stopped while it waited: its files stay open
-		return lane.EmitPart(fn.w, emitTally, ledger.Tally{})
+		return lane.EmitPart(fn.Worker, emitTally, ledger.Tally{})
 	}
-	fn.w.Enter()
-	defer fn.w.Leave()
-	l := laneRun{ctx: ctx, fn: fn, table: table, files: make([]FileOutcome, len(table.files)), progress: fn.w.Progress(n, len(table.hosts))}
-	lane.Drain(within, fn.w, fn.Config.pool(), l.hosts(), l.visit, l.failed, l.merge)
+	fn.Worker.Enter()
+	defer fn.Worker.Leave()
+	l := laneRun{ctx: ctx, fn: fn, table: table, files: make([]FileOutcome, len(table.files)), progress: fn.Worker.Progress(n, len(table.hosts))}
+	lane.Drain(within, fn.Worker, fn.Config.pool(), l.hosts(), l.visit, l.failed, l.merge)
 	l.judge(within)
 	l.progress.End(ctx, l.sum)
 	for i, o := range l.files {
@@ -93,7 +85,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 		}
 	}
 	emitNetwork(l.network)
-	return lane.EmitCounted(fn.w, emitTally, l.sum)
+	return lane.EmitCounted(fn.Worker, emitTally, l.sum)
 }
 
 // laneRun is one lane at work. Its fields are touched from the ProcessElement goroutine only.
@@ -129,7 +121,7 @@ func (l *laneRun) hosts() iter.Seq[host] { return slices.Values(l.table.hosts) }
 
 func (l *laneRun) visit(ctx context.Context, h host) result {
 	r := result{host: h, requests: l.table.requests(h)}
-	cfg, w := l.fn.Config, l.fn.w
+	cfg, w := l.fn.Config, l.fn.Worker
 	todo := 0
 	for i := range r.requests {
 		q := &r.requests[i]
@@ -178,7 +170,7 @@ func (l *laneRun) fresh(ctx context.Context, p hive.Partition) bool {
 		return was
 	}
 	fresh := true
-	for range l.fn.w.Store.List(ctx, path.Dir(p.DomainDir("any"))+"/") { //nolint:errcheck // an error counts as an object: evidence is removed then that may not be there
+	for range l.fn.Worker.Store.List(ctx, path.Dir(p.DomainDir("any"))+"/") { //nolint:errcheck // an error counts as an object: evidence is removed then that may not be there
 		fresh = false
 		break
 	}
@@ -191,7 +183,7 @@ func (l *laneRun) fresh(ctx context.Context, p hive.Partition) bool {
 
 // keep writes what was collected to one partition, the mark last.
 func (l *laneRun) keep(ctx context.Context, r *result, q *request, got findings) {
-	w, cfg := l.fn.w, l.fn.Config
+	w, cfg := l.fn.Worker, l.fn.Config
 	d := requestDeadLetter(cfg, *q, r.host.name)
 	err := got.store(ctx, w, cfg, *q, r.host.name, l.fresh(ctx, q.in))
 	var invalid *invalidError
@@ -233,11 +225,11 @@ func markDone(ctx context.Context, w *lane.Worker, cfg Config, key, id, name str
 }
 
 func (l *laneRun) mark(ctx context.Context, q request, name string) error {
-	return markDone(ctx, l.fn.w, l.fn.Config, metadataKey(q.in, name), q.id, name)
+	return markDone(ctx, l.fn.Worker, l.fn.Config, metadataKey(q.in, name), q.id, name)
 }
 
 func (l *laneRun) storeFailed(ctx context.Context, r *result, q *request, err error) {
-	w := l.fn.w
+	w := l.fn.Worker
 	if ctx.Err() != nil {
 		return // stopped in the middle: open, and no failure
 	}
@@ -251,16 +243,16 @@ func (l *laneRun) storeFailed(ctx context.Context, r *result, q *request, err er
 // that, for a reason that does not pass, ends the run. One that does not answer
 // may come back; the run's lease gives it its time.
 func (l *laneRun) deadLetter(ctx context.Context, d ledger.DeadLetter) bool {
-	err := l.fn.w.DeadLetter(ctx, d)
+	err := l.fn.Worker.DeadLetter(ctx, d)
 	if err == nil {
 		return true
 	}
 	if ctx.Err() != nil {
 		return false
 	}
-	l.fn.w.Log.Error("dead_letter_lost", "domain_id", d.Input.DomainID, "error", ledger.Redact(err.Error()))
+	l.fn.Worker.Log.Error("dead_letter_lost", "domain_id", d.Input.DomainID, "error", ledger.Redact(err.Error()))
 	if !store.Retryable(err) {
-		l.fn.w.Stop(fmt.Errorf("%w: %w", ErrStore, err))
+		l.fn.Worker.Stop(fmt.Errorf("%w: %w", ErrStore, err))
 	}
 	return false
 }
@@ -270,7 +262,7 @@ var ErrStore = errors.New("the store takes neither results nor dead letters: see
 
 func (l *laneRun) failed(h host, err error) result {
 	r := result{host: h, requests: l.table.requests(h)}
-	l.fn.w.Log.Error("visit_failed", "registrable_domain", h.name, "error", err.Error())
+	l.fn.Worker.Log.Error("visit_failed", "registrable_domain", h.name, "error", err.Error())
 	for i := range r.requests {
 		l.storeFailed(l.ctx, &r, &r.requests[i], err)
 	}
@@ -295,7 +287,7 @@ func (l *laneRun) merge(r result) {
 	} else {
 		l.unmarked = append(l.unmarked, r)
 	}
-	if now.Visits < outageWindow || l.fn.w.Stopped() {
+	if now.Visits < outageWindow || l.fn.Worker.Stopped() {
 		return
 	}
 	if !now.suspect(cfg.OutageThreshold) {
@@ -305,7 +297,7 @@ func (l *laneRun) merge(r result) {
 	now.Done, now.Answered = l.network.Done, l.network.Answered
 	if l.isDown(l.ctx, now) {
 		l.network.Down = true
-		l.fn.w.Stop(now.cause())
+		l.fn.Worker.Stop(now.cause())
 		return
 	}
 	l.window = window{} // the next judgement is a window from now
@@ -314,19 +306,19 @@ func (l *laneRun) merge(r result) {
 
 // isDown judges this process's network, which the run stops for.
 func (l *laneRun) isDown(ctx context.Context, n Network) bool {
-	ctx, cancel := l.fn.w.Context(ctx)
+	ctx, cancel := l.fn.Worker.Context(ctx)
 	defer cancel()
 	failed := map[string]bool{}
 	for _, r := range l.unmarked {
 		failed[r.host.name] = true
 	}
-	return down(ctx, l.fn.w, l.fn.Config, n, failed) && ctx.Err() == nil
+	return down(ctx, l.fn.Worker, l.fn.Config, n, failed) && ctx.Err() == nil
 }
 
 // judge decides at the lane's end over what is still without a mark. A lane with
 // too few visits to say passes it on to Complete, which sees those of all lanes.
 func (l *laneRun) judge(ctx context.Context) {
-	if n := l.network; len(l.unmarked) > 0 && n.Visits >= outageVisits && !n.Down && !l.fn.w.Stopped() {
+	if n := l.network; len(l.unmarked) > 0 && n.Visits >= outageVisits && !n.Down && !l.fn.Worker.Stopped() {
 		if l.network.Down = l.isDown(ctx, n); !l.network.Down {
 			l.markAll()
 		}
@@ -386,7 +378,7 @@ func (l *laneRun) count(r result) {
 		part.Timings.Observe(r.elapsed)
 	}
 	l.sum.Add(part)
-	l.fn.w.Count(part)
+	l.fn.Worker.Count(part)
 	l.progress.Report(l.ctx, l.sum)
 }
 

@@ -1,0 +1,46 @@
+package lane
+
+import "context"
+
+// DoFn is what every DoFn of a job embeds: the process's worker of the run, from
+// Setup to Teardown. A job's DoFns share one struct that embeds this one, has the
+// job's configuration, and calls Open in its Setup.
+type DoFn struct {
+	Worker *Worker `json:"-"` // each process has its own
+}
+
+// Open opens the process's worker, or joins the DoFns that have it.
+func (d *DoFn) Open(ctx context.Context, cfg Config) error {
+	workers.Lock()
+	defer workers.Unlock()
+	w, err := open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	w.users++
+	d.Worker = w
+	return nil
+}
+
+// Teardown closes the worker with the last DoFn that has it. In the launcher's
+// process the worker stays, for the launcher reads from it how the run ended and
+// calls Close. Beam's direct runner calls Teardown, and the Go harness of version
+// 2.77 does not: there the worker ends with its process.
+func (d *DoFn) Teardown() error {
+	w := d.Worker
+	if w == nil { // Setup failed
+		return nil
+	}
+	d.Worker = nil
+	workers.Lock()
+	w.users--
+	last := w.users == 0 && w.cfg.Leases && w.lease == nil && workers.open[w.cfg.RunID] == w
+	if last {
+		delete(workers.open, w.cfg.RunID)
+	}
+	workers.Unlock()
+	if !last {
+		return nil
+	}
+	return w.close()
+}

@@ -126,3 +126,40 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 		t.Errorf("the pages name %d tests and folders, want 100 or more: are they still written in backquotes?", named)
 	}
 }
+
+// unwelcome are words of a private dialect, with the plain ones.
+var unwelcome = []struct {
+	word    *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`(?i)\brooms?\b`), "package or folder"},
+	{regexp.MustCompile(`(?i)\broad\b`), "pipeline"},
+	{regexp.MustCompile(`(?i)\bmanners\b`), "politeness"},
+	{regexp.MustCompile(`(?i)\bforg(ive|ave)\w*`), "resolve"},
+	{regexp.MustCompile(`(?i)\bwish(es)?\b`), "request"},
+	{regexp.MustCompile(`(?i)\bmentions?\b`), "URL record"},
+	{regexp.MustCompile(`(?i)\brolls?\b`), "host table"},
+	{regexp.MustCompile(`(?i)\bhurr(y|ies|ied)\b`), "no delay"},
+	{regexp.MustCompile(`(?i)\bbeside\b`), "next to, or in parallel"},
+	{regexp.MustCompile(`(?i)\bpatience\b`), "the name of the limit"},
+	{regexp.MustCompile(`(?i)\banew\b`), "again, or restart"},
+	{regexp.MustCompile(`(?i)\bsettl(e|es|ed|ing)\b`), "complete, or close"},
+	{regexp.MustCompile(`(?i)\bstand(s|ing)? by\b`), "wait for the leader"},
+	{regexp.MustCompile(`(?i)\b(go|goes|gone|going|went) on\b`), "resume, or continue"},
+	{regexp.MustCompile(`(?i)\b(leave|leaves|left|let|lets) (it |them )?alone\b`), "abandon until T"},
+	{regexp.MustCompile(`(?i)\bgiv(e|es|ing|en) back\b`), "release"},
+	{regexp.MustCompile(`(?i)\bvacat(e|es|ed|ing)\b`), "evict"},
+}
+
+// TestPlainWords keeps a private dialect out of the pages.
+func TestPlainWords(t *testing.T) {
+	for name, text := range documents(t) {
+		for i, line := range strings.Split(text, "\n") {
+			for _, u := range unwelcome {
+				if found := u.word.FindString(line); found != "" {
+					t.Errorf("%s:%d says %q; say %s (docs/architecture.md has the words):\n%s", name, i+1, found, u.instead, line)
+				}
+			}
+		}
+	}
+}

@@ -55,7 +55,7 @@ func TestPostgresReadsFewRowsForATask(t *testing.T) {
 	read := func() (tuples int64) {
 		_, err := d.ExecContext(t.Context(), `SELECT pg_stat_force_next_flush()`)
 		require.NoError(t, err)
-		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_user_tables WHERE relname = 'catalog_tasks'`).Scan(&tuples))
+		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_user_tables WHERE relname = 'catalog_tasks' AND schemaname = current_schema()`).Scan(&tuples))
 		return tuples
 	}
 	crawl(0, pages/2)

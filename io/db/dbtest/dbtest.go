@@ -1,7 +1,8 @@
 //go:build unix
 
-// Package dbtest gives tests a database of their own: on SQLite, and on a
-// PostgreSQL that the test process starts by itself from Debian's package.
+// Package dbtest gives tests a database of their own: a SQLite file, and
+// a schema of a PostgreSQL that the test process starts by itself from Debian's
+// package.
 package dbtest
 
 import (
@@ -28,7 +29,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 )
 
-// Each runs test on an empty SQLite file and on an empty PostgreSQL database.
+// Each runs test on an empty SQLite file and in an empty schema of PostgreSQL.
 // Where PostgreSQL is not installed its half is skipped; with CI=true that
 // fails.
 func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
@@ -63,11 +64,12 @@ var (
 	launchErr   error
 	missing     bool
 	serverInput []io.Closer // the server runs until this is closed, by the end of the process; kept here from the garbage collector
-	databases   atomic.Int64
+	schemas     atomic.Int64
 )
 
-// Postgres returns the DSN, with a password, of a new empty database. The
-// server is started once a process and ends with it.
+// Postgres returns the DSN, with a password, of a new empty schema of the one
+// database: to create a database would cost PostgreSQL 90 ms of a processor, a
+// schema costs 0.1 ms. The server is started once a process and ends with it.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	start.Do(func() { launchErr = launch() })
@@ -79,24 +81,21 @@ func Postgres(t testing.TB) string {
 	case launchErr != nil:
 		t.Fatalf("starting PostgreSQL: %v", launchErr)
 	}
-	name := fmt.Sprintf("test_%d", databases.Add(1))
+	dsn := fmt.Sprintf("postgres://test:%s@%s/postgres?sslmode=disable", password, server)
+	schema := fmt.Sprintf("test_%d", schemas.Add(1))
 	ctx := context.Background()
-	admin, err := pgx.Connect(ctx, dsn("postgres"))
+	admin, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = admin.Exec(ctx, "CREATE DATABASE "+name)
+	_, err = admin.Exec(ctx, "CREATE SCHEMA "+schema)
 	if end := admin.Close(ctx); err == nil {
 		err = end
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dsn(name)
-}
-
-func dsn(database string) string {
-	return fmt.Sprintf("postgres://test:%s@%s/%s?sslmode=disable", password, server, database)
+	return dsn + "&search_path=" + schema
 }
 
 // runScript runs the server until standard input ends, which it does when the test

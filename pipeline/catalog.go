@@ -1,14 +1,12 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -20,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/catalog"
 	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
 	"github.com/newsfork/seed-engine/transforms/catalog/sites"
@@ -44,25 +43,27 @@ type catalogOptions struct {
 	loaded []catalog.Site
 }
 
-func catalogJob() job {
-	own := []string{"db", "force", "sites", "contact", "list-fetchers", "list-parsers", "detail-fetchers", "detail-parsers", "savers",
-		"queue-length", "stop-after-known", "demo-changes", "history"}
-	return job{name: catalog.Job, flags: slices.Concat(crawling, own), sql: true, counts: "products_saved", unit: "products", run: runCatalog,
-		live: [][2]string{{"list_pages_fetched", "lists"}, {"product_urls_found", "found"}, {"detail_pages_fetched", "fetched"},
-			{"products_saved", "saved"}, {"failed_tasks", "failed"}},
-		defaults: map[string]string{"host-delay": "1s"},
-		define:   func(o *Options, f *flag.FlagSet) { o.Catalog.define(f) },
-		check:    checkCatalog,
-		demo: func(o Options, w *webtest.Web) error {
+func catalogJob() Job {
+	o := &catalogOptions{}
+	return Job{Name: catalog.Job, Shared: slices.Concat(crawling, []string{"db", "force"}), SQL: true,
+		Defaults: map[string]string{"host-delay": "1s"},
+		OfOneRun: []string{"history"},
+		Define:   o.define, Check: o.check, Instead: o.instead,
+		Demo: func(w *webtest.Web) {
 			matter, gadgets := catalogsim.Install(w.Handle)
-			for range o.Catalog.DemoEdition {
+			for range o.DemoEdition {
 				matter.Change()
 				gadgets.Change()
 			}
-			return nil
 		},
-		extend: extendCatalog,
-		reopen: reopenCatalog,
+		DemoNotice: "Demo: simulated sites (demo data); pauses between requests are turned off for them",
+		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
+		Build:      func(s beam.Scope, config any) { Catalog(s, config.(catalog.Config)) },
+		Counts:     "products_saved", Unit: "products",
+		Live: [][2]string{{"list_pages_fetched", "lists"}, {"product_urls_found", "found"}, {"detail_pages_fetched", "fetched"},
+			{"products_saved", "saved"}, {"failed_tasks", "failed"}},
+		Extend: extendCatalog,
+		Reopen: reopenCatalog,
 	}
 }
 
@@ -80,26 +81,25 @@ func (c *catalogOptions) define(f *flag.FlagSet) {
 	f.IntVar(&c.DemoEdition, "demo-changes", 0, "with --web=demo: how often every tenth simulated product has changed")
 }
 
-func checkCatalog(o *Options) error {
-	c := &o.Catalog
+func (c *catalogOptions) check(o *Common) error {
 	for _, p := range []struct {
 		flag string
 		n    int
 	}{{"list-fetchers", c.ListFetchers}, {"list-parsers", c.ListParsers}, {"detail-fetchers", c.DetailFetchers}, {"detail-parsers", c.DetailParsers},
 		{"savers", c.Savers}, {"queue-length", c.QueueLength}} {
 		if p.n < 1 || p.n > 10_000 {
-			return usagef("--%s=%d: use 1 to 10000", p.flag, p.n)
+			return usage.Errorf("--%s=%d: use 1 to 10000", p.flag, p.n)
 		}
 	}
 	switch {
 	case c.StopAfterKnown < 0:
-		return usagef("--stop-after-known=%d: use 0 or more", c.StopAfterKnown)
+		return usage.Errorf("--stop-after-known=%d: use 0 or more", c.StopAfterKnown)
 	case c.DemoEdition < 0 || c.DemoEdition > 9:
-		return usagef("--demo-changes=%d: use 0 to 9", c.DemoEdition)
+		return usage.Errorf("--demo-changes=%d: use 0 to 9", c.DemoEdition)
 	case c.Contact != "" && !strings.Contains(c.Contact, "@") && !strings.HasPrefix(c.Contact, "https://") && !strings.HasPrefix(c.Contact, "http://"):
-		return usagef("--contact=%s: use a URL or a mail address", c.Contact)
+		return usage.Errorf("--contact=%s: use a URL or a mail address", c.Contact)
 	case c.Contact == "" && o.Web == "live" && o.ConnectTo == "" && !c.History.asked:
-		return usagef("--job=catalog asks real sites, which want to know whom: add --contact=URL, or --web=demo")
+		return usage.Errorf("--job=catalog asks real sites, which want to know whom: add --contact=URL, or --web=demo")
 	}
 	return c.load(o.Web == "demo")
 }
@@ -111,9 +111,9 @@ func (c *catalogOptions) load(demo bool) error {
 	switch {
 	case c.Sites != "":
 		if info, err := os.Stat(c.Sites); err != nil {
-			return usagef("--sites: %w", err)
+			return usage.Errorf("--sites: %w", err)
 		} else if !info.IsDir() {
-			return usagef("--sites=%s is no directory; name the one with the YAML files", c.Sites)
+			return usage.Errorf("--sites=%s is no directory; name the one with the YAML files", c.Sites)
 		}
 		from = []fs.FS{os.DirFS(c.Sites)}
 	case demo:
@@ -126,39 +126,15 @@ func (c *catalogOptions) load(demo bool) error {
 	for _, files := range from {
 		read, err := catalog.ReadSites(files)
 		if err != nil {
-			return usagef("--sites: %w", err)
+			return usage.Errorf("--sites: %w", err)
 		}
 		c.loaded = append(c.loaded, read...)
 	}
 	return nil
 }
 
-// runCatalog crawls every site.
-func runCatalog(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
-	s, err := openStore(ctx, &o, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
-	if o.DB, err = takePassword(o.DB); err != nil {
-		return err
-	}
-	if o.Catalog.History.asked {
-		return printHistory(ctx, o, stdout)
-	}
-	if o.Web == "demo" {
-		if err := notice(o, stderr, "demo_hurries", "Demo: simulated sites (demo data); pauses between requests are turned off for them"); err != nil {
-			return err
-		}
-	}
-	return runJob(ctx, s, o, catalog.Job, catalog.Job, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
-		Catalog(scope, catalogConfig(o, l))
-	})
-}
-
-// catalogConfig is what the workers are told of the options.
-func catalogConfig(o Options, l lane.Config) catalog.Config {
-	c := o.Catalog
+// config is what the workers are told of the options.
+func (c *catalogOptions) config(o Common, l lane.Config) catalog.Config {
 	if o.Web == "demo" {
 		l.Web.HostDelay = 0
 	}
@@ -169,29 +145,18 @@ func catalogConfig(o Options, l lane.Config) catalog.Config {
 		DetailParsers: c.DetailParsers, Savers: c.Savers, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Anew: o.Force, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
 }
 
-// takePassword moves a DSN's password into this process's environment: the
-// configuration travels, and may be seen, where the runner likes.
-func takePassword(dsn string) (string, error) {
-	if !strings.HasPrefix(dsn, "postgres") {
-		return dsn, nil
+func (c *catalogOptions) instead() *Action {
+	if !c.History.asked {
+		return nil
 	}
-	u, err := url.Parse(dsn)
-	if err != nil {
-		return "", usagef("--db is no URL; write postgres://user@host/database")
-	}
-	password, ok := u.User.Password()
-	if !ok {
-		return dsn, nil
-	}
-	u.User = url.User(u.User.Username())
-	return u.String(), os.Setenv("PGPASSWORD", password)
+	return &Action{Do: c.printHistory}
 }
 
 // printHistory prints what products had before.
-func printHistory(ctx context.Context, o Options, stdout io.Writer) error {
-	asked := o.Catalog.History.session
+func (c *catalogOptions) printHistory(ctx context.Context, o Common, _ store.Store, stdout io.Writer) error {
+	asked := c.History.session
 	if file, missing := db.Missing(o.DB); missing {
-		return usagef("--history: no run has used %s: add the --db of the runs that saved the products", file)
+		return usage.Errorf("--history: no run has used %s: add the --db of the runs that saved the products", file)
 	}
 	d, err := db.Open(ctx, o.DB)
 	if err != nil {
@@ -204,7 +169,7 @@ func printHistory(ctx context.Context, o Options, stdout io.Writer) error {
 	site, key, _ := strings.Cut(asked, "/")
 	product, changes, err := catalog.History(ctx, d, site, key)
 	if errors.Is(err, catalog.ErrNoProduct) {
-		return usagef("--history=%s: %w", asked, catalog.ErrNoProduct)
+		return usage.Errorf("--history=%s: %w", asked, catalog.ErrNoProduct)
 	}
 	if err != nil {
 		return err
@@ -214,8 +179,8 @@ func printHistory(ctx context.Context, o Options, stdout io.Writer) error {
 		b.WriteString(product.Text())
 	}
 	fmt.Fprintf(&b, "%d changes\n", len(changes))
-	for _, c := range changes {
-		b.WriteString(c.Text())
+	for _, change := range changes {
+		b.WriteString(change.Text())
 	}
 	_, err = io.WriteString(stdout, b.String())
 	return err
@@ -258,16 +223,11 @@ func extendCatalog(ctx context.Context, s store.Store, report *ledger.Report) er
 }
 
 // reopenCatalog lets the next run fetch the pages of dead letters again.
-func reopenCatalog(ctx context.Context, o Options, _ store.Store, letters []ledger.DeadLetter) error {
-	if o.DB == "" {
-		if err := o.placeDB(); err != nil {
-			return err
-		}
-	}
+func reopenCatalog(ctx context.Context, o Common, _ store.Store, letters []ledger.DeadLetter) error {
 	if file, missing := db.Missing(o.DB); missing {
-		return usagef("no run has used %s: add the --db of the runs that left these dead letters", file)
+		return usage.Errorf("no run has used %s: add the --db of the runs that left these dead letters", file)
 	}
-	d, err := db.Open(ctx, cmp.Or(o.DB, os.Getenv("SEED_DB")))
+	d, err := db.Open(ctx, o.DB)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/docs"
 	"github.com/newsfork/seed-engine/transforms/docs/docsim"
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
@@ -78,19 +79,19 @@ func (l *latest) Set(v string) error {
 	return nil
 }
 
-func docsJob() job {
-	own := []string{"lanes", "web", "connect-to", "allow-private", "db", "policies", "fallback", "allow-unsandboxed-browser", "session-max-pages", "handoff-retention", "handoff-again",
-		"purge-provider", "enable-provider", "explain", "diff", "alerts", "demo-edition"}
-	return job{name: docs.Job, flags: own, sql: true, counts: "pages_fetched", unit: "pages", run: runDocs,
-		define: func(o *Options, f *flag.FlagSet) { o.Docs.define(f) },
-		check:  func(o *Options) error { return o.Docs.check(o.elsewhere()) },
-		demo: func(o Options, w *webtest.Web) error {
-			docsim.Install(w.Handle, o.Docs.Edition)
-			return nil
-		},
-		extend: extendDocs,
-		// A page that failed is asked for again in every session.
-		reopen: func(context.Context, Options, store.Store, []ledger.DeadLetter) error { return nil },
+func docsJob() Job {
+	o := &docsOptions{}
+	return Job{Name: docs.Job, Shared: []string{"lanes", "web", "connect-to", "allow-private", "db"}, SQL: true,
+		OfOneRun: []string{"purge-provider", "enable-provider", "explain", "diff"},
+		Define:   o.define, Check: o.check, Prepare: o.prepare, Instead: o.instead,
+		Demo:       o.demo,
+		DemoNotice: "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them",
+		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
+		Build:      func(s beam.Scope, config any) { Docs(s, config.(docs.Config)) },
+		Counts:     "pages_fetched", Unit: "pages", NotDone: docs.ProvidersNotDone,
+		Extend: extendDocs, Write: writeDocs,
+		// A page that failed is requested again in every session.
+		Reopen: func(context.Context, Common, store.Store, []ledger.DeadLetter) error { return nil },
 	}
 }
 
@@ -109,7 +110,7 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 	f.IntVar(&d.Edition, "demo-edition", 1, "with --web=demo: 1 for the simulated sites' first week, 2 for the next, in which pages changed")
 }
 
-func (d *docsOptions) check(elsewhere bool) error {
+func (d *docsOptions) check(c *Common) error {
 	var asked []string
 	for name, is := range map[string]bool{"purge-provider": d.Purge != "", "enable-provider": d.Enable != "", "explain": d.Explain != "", "diff": d.Diff.asked, "handoff-again": d.Again.asked} {
 		if is {
@@ -119,34 +120,34 @@ func (d *docsOptions) check(elsewhere bool) error {
 	slices.Sort(asked)
 	switch {
 	case len(asked) > 1:
-		return usagef("%s: use one at a time", strings.Join(asked, " and "))
+		return usage.Errorf("%s: use one at a time", strings.Join(asked, " and "))
 	case d.SessionMaxPages < 1:
-		return usagef("--session-max-pages=%d: use 1 or more", d.SessionMaxPages)
+		return usage.Errorf("--session-max-pages=%d: use 1 or more", d.SessionMaxPages)
 	case d.Edition != 1 && d.Edition != 2:
-		return usagef("--demo-edition=%d: use 1 or 2", d.Edition)
+		return usage.Errorf("--demo-edition=%d: use 1 or 2", d.Edition)
 	}
 	var err error
 	if d.alerts, err = docs.ParseThresholds(d.Alerts); err != nil {
-		return usagef("--alerts: %w", err)
+		return usage.Errorf("--alerts: %w", err)
 	}
 	var files fs.FS = policies.Files
 	if d.Policies != "" {
 		if info, err := os.Stat(d.Policies); err != nil {
-			return usagef("--policies: %w", err)
+			return usage.Errorf("--policies: %w", err)
 		} else if !info.IsDir() {
-			return usagef("--policies=%s is no directory; name the one with the YAML files", d.Policies)
+			return usage.Errorf("--policies=%s is no directory; name the one with the YAML files", d.Policies)
 		}
 		files = os.DirFS(d.Policies)
 	}
 	if d.loaded, err = policy.Load(files); err != nil {
-		return usagef("--policies: %s", oneLine(err))
+		return usage.Errorf("--policies: %s", usage.OneLine(err))
 	}
 	if err := d.knowsAgain(); err != nil {
 		return err
 	}
 	for _, p := range d.loaded {
-		if _, err := docs.Browser(d.Unsandboxed); p.SPARendering && !elsewhere && err != nil {
-			return usagef("--policies: %s: %w", p.ProviderID, err)
+		if _, err := docs.Browser(d.Unsandboxed); p.SPARendering && !c.WorkersElsewhere && err != nil {
+			return usage.Errorf("--policies: %s: %w", p.ProviderID, err)
 		}
 	}
 	return nil
@@ -165,7 +166,7 @@ func (d *docsOptions) knowsAgain() error {
 			continue
 		}
 		if reason, ok := (docs.Config{Fallback: d.Fallback}).Crawled(p); !ok {
-			return usagef("--handoff-again=%s: %s", id, reason)
+			return usage.Errorf("--handoff-again=%s: %s", id, reason)
 		}
 		return nil
 	}
@@ -180,77 +181,67 @@ func (d *docsOptions) again() string {
 	return ""
 }
 
-// runDocs crawls, or does the one thing that a flag asks for instead.
-func runDocs(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
-	if o.DB, err = takePassword(o.DB); err != nil {
-		return err
-	}
-	for flag, id := range map[string]string{"purge-provider": o.Docs.Purge, "enable-provider": o.Docs.Enable} {
-		if err := o.knowsProvider(ctx, flag, id); err != nil {
+func (d *docsOptions) demo(w *webtest.Web) { docsim.Install(w.Handle, d.Edition) }
+
+// prepare refuses a provider that nobody knows, before anything is made.
+func (d *docsOptions) prepare(ctx context.Context, c *Common) error {
+	for flag, id := range map[string]string{"purge-provider": d.Purge, "enable-provider": d.Enable} {
+		if err := d.knowsProvider(ctx, c, flag, id); err != nil {
 			return err
 		}
 	}
-	s, err := openStore(ctx, &o, stderr)
+	return nil
+}
+
+func (d *docsOptions) instead() *Action {
+	switch {
+	case d.Purge != "", d.Enable != "", d.Diff.asked:
+		return &Action{Do: d.look}
+	case d.Explain != "":
+		return &Action{Do: d.explain}
+	}
+	return nil
+}
+
+// writeDocs prints the report of what the run did, when it got that far.
+func writeDocs(ctx context.Context, s store.Store, runID string, stdout io.Writer) error {
+	r, err := docs.ReadReport(ctx, s, runID)
+	if errors.Is(err, store.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
-	switch d := o.Docs; {
-	case d.Purge != "", d.Enable != "", d.Diff.asked:
-		return lookAtDocs(ctx, o, s, stdout)
-	case d.Explain != "":
-		return explainDocs(ctx, o, docsConfig(o, lane.Config{}), stdout)
-	}
-	if o.Web == "demo" {
-		if err := notice(o, stderr, "demo_hurries", "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them"); err != nil {
-			return err
-		}
-	}
-	runID := ""
-	err = runJob(ctx, s, o, docs.Job, docs.Job, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
-		runID = l.RunID
-		Docs(scope, docsConfig(o, l))
-	})
-	if runID == "" || o.Report == "-" {
-		return err
-	}
-	r, rerr := docs.ReadReport(ctx, s, runID)
-	if errors.Is(rerr, store.ErrNotExist) {
-		return err
-	}
-	if rerr == nil {
-		rerr = r.WriteText(stdout)
-	}
-	return errors.Join(err, rerr)
+	return r.WriteText(stdout)
 }
 
-// docsConfig is what the workers are told of the options.
-func docsConfig(o Options, l lane.Config) docs.Config {
+// config is what the workers are told of the options.
+func (d *docsOptions) config(c Common, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
-	return docs.Config{Lane: l, Lanes: min(o.Lanes, docs.MaxHosts), DB: o.DB, Policies: o.Docs.loaded, Fallback: o.Docs.Fallback, Again: o.Docs.again(),
-		SessionMaxPages: o.Docs.SessionMaxPages, Retention: cmp.Or(o.Docs.Retention, 1), LeaseTTL: min(o.LeaseTTL, providerLeaseTTL), Alerts: &o.Docs.alerts, Hurry: o.Web == "demo",
-		UnsandboxedBrowser: o.Docs.Unsandboxed}
+	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Fallback: d.Fallback, Again: d.again(),
+		SessionMaxPages: d.SessionMaxPages, Retention: cmp.Or(d.Retention, 1), LeaseTTL: min(c.LeaseTTL, providerLeaseTTL), Alerts: &d.alerts, Hurry: c.Web == "demo",
+		UnsandboxedBrowser: d.Unsandboxed}
 }
 
 // knowsProvider refuses a provider that has no policy and left nothing in the
 // database, before anything is made: a misspelt id would else look purged.
-func (o *Options) knowsProvider(ctx context.Context, flag, id string) error {
+func (d *docsOptions) knowsProvider(ctx context.Context, c *Common, flag, id string) error {
 	var known []string
-	for _, p := range o.Docs.loaded {
+	for _, p := range d.loaded {
 		known = append(known, p.ProviderID)
 	}
 	if id == "" || slices.Contains(known, id) {
 		return nil
 	}
-	if _, missing := db.Missing(o.DB); missing {
+	if _, missing := db.Missing(c.DB); missing {
 		return noProvider(flag, id, known)
 	}
-	d, err := db.Open(ctx, o.DB)
+	base, err := db.Open(ctx, c.DB)
 	if err != nil {
 		return err
 	}
-	kept, err := docs.Providers(ctx, d)
-	if err := errors.Join(err, d.Close()); err != nil {
+	kept, err := docs.Providers(ctx, base)
+	if err := errors.Join(err, base.Close()); err != nil {
 		return err
 	}
 	if slices.Contains(kept, id) {
@@ -261,10 +252,10 @@ func (o *Options) knowsProvider(ctx context.Context, flag, id string) error {
 
 func noProvider(flag, id string, known []string) error {
 	slices.Sort(known)
-	return usagef("--%s=%s: there is no such provider; known are %s", flag, id, strings.Join(slices.Compact(known), ", "))
+	return usage.Errorf("--%s=%s: there is no such provider; known are %s", flag, id, strings.Join(slices.Compact(known), ", "))
 }
 
-// extendDocs adds a row a provider and section 9.1's alerts to the run report.
+// extendDocs adds a row a provider and the policies' alerts to the run report.
 func extendDocs(ctx context.Context, s store.Store, report *ledger.Report) error {
 	r, err := docs.ReadReport(ctx, s, report.RunID)
 	if errors.Is(err, store.ErrNotExist) {
@@ -283,42 +274,42 @@ func extendDocs(ctx context.Context, s store.Store, report *ledger.Report) error
 	return nil
 }
 
-// lookAtDocs does what needs the database and the store alone.
-func lookAtDocs(ctx context.Context, o Options, s store.Store, stdout io.Writer) error {
-	d, err := db.Open(ctx, o.DB)
+// look does what needs the database and the store alone.
+func (d *docsOptions) look(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
+	base, err := db.Open(ctx, c.DB)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = d.Close() }() // every write has been committed
-	if err := docs.Migrate(ctx, d); err != nil {
+	defer func() { _ = base.Close() }() // every write has been committed
+	if err := docs.Migrate(ctx, base); err != nil {
 		return err
 	}
 	switch {
-	case o.Docs.Enable != "":
-		was, err := docs.Enable(ctx, d, o.Docs.Enable)
+	case d.Enable != "":
+		was, err := docs.Enable(ctx, base, d.Enable)
 		if err != nil {
 			return err
 		}
 		if !was {
-			return usagef("--enable-provider=%s: it is not disabled", o.Docs.Enable)
+			return usage.Errorf("--enable-provider=%s: it is not disabled", d.Enable)
 		}
-		_, err = fmt.Fprintf(stdout, "%s is crawled again from the next run on\n", o.Docs.Enable)
+		_, err = fmt.Fprintf(stdout, "%s is crawled again from the next run on\n", d.Enable)
 		return err
-	case o.Docs.Purge != "":
-		return purgeDocs(ctx, o, d, s, stdout)
+	case d.Purge != "":
+		return d.purge(ctx, base, s, stdout)
 	}
-	session, changes, err := docs.Changes(ctx, d, o.Docs.Diff.session)
+	session, changes, err := docs.Changes(ctx, base, d.Diff.session)
 	if errors.Is(err, docs.ErrNoSession) {
-		return usagef("--diff: %w", err)
+		return usage.Errorf("--diff: %w", err)
 	}
 	if err != nil {
 		return err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "session %s: %d pages changed\n", session, len(changes))
-	for _, c := range changes {
-		fmt.Fprintf(&b, "%s  %-7s  %s\n", c.Provider, c.Kind, c.Key)
-		for _, sec := range c.Sections {
+	for _, change := range changes {
+		fmt.Fprintf(&b, "%s  %-7s  %s\n", change.Provider, change.Kind, change.Key)
+		for _, sec := range change.Sections {
 			fmt.Fprintf(&b, "    %-7s  %s  (+%d -%d blocks)\n", sec.Kind, cmp.Or(strings.Join(sec.Path, " > "), "(before the first heading)"), sec.Added, sec.Removed)
 		}
 	}
@@ -326,9 +317,9 @@ func lookAtDocs(ctx context.Context, o Options, s store.Store, stdout io.Writer)
 	return err
 }
 
-func purgeDocs(ctx context.Context, o Options, d *db.DB, s store.Store, stdout io.Writer) error {
-	id := o.Docs.Purge
-	p, purged := docs.Purge(ctx, d, s, id, time.Now())
+func (d *docsOptions) purge(ctx context.Context, base *db.DB, s store.Store, stdout io.Writer) error {
+	id := d.Purge
+	p, purged := docs.Purge(ctx, base, s, id, time.Now())
 	if purged != nil && !errors.Is(purged, docs.ErrNotErased) {
 		return purged
 	}
@@ -346,14 +337,14 @@ func purgeDocs(ctx context.Context, o Options, d *db.DB, s store.Store, stdout i
 	return errors.Join(purged, err)
 }
 
-func explainDocs(ctx context.Context, o Options, cfg docs.Config, stdout io.Writer) (err error) {
-	cfg.Lane = lane.Config{Job: docs.Job, RunID: ledger.NewRunID(time.Now()), Store: o.Store, Web: docs.Web(o.web()), LogFormat: o.LogFormat, LogLevel: o.level()}
-	end, err := startDemo(o, docs.Job, &cfg.Lane.Web)
+func (d *docsOptions) explain(ctx context.Context, c Common, _ store.Store, stdout io.Writer) (err error) {
+	cfg := d.config(c, lane.Config{Job: docs.Job, RunID: ledger.NewRunID(time.Now()), Store: c.Store, Web: c.WebConfig(), LogFormat: c.LogFormat, LogLevel: c.Level()})
+	end, err := startDemo(c, d.demo, &cfg.Lane.Web)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lane.Close(cfg.Lane.RunID), end()) }()
-	found, err := docs.Explain(ctx, cfg, o.Docs.Explain)
+	found, err := docs.Explain(ctx, cfg, d.Explain)
 	if err != nil {
 		return err
 	}

@@ -16,15 +16,25 @@ import (
 
 const module = "github.com/newsfork/seed-engine"
 
-// jobs are the folders of transforms/ that belong to one job each.
-var jobFolders = []string{"transforms/seed", "transforms/migrate", "transforms/docs", "transforms/catalog", "transforms/news"}
+// jobFolder is the folder of transforms/ of the job that dir belongs to; "" for
+// what jobs share.
+func jobFolder(dir string) string {
+	parts := strings.Split(dir, "/")
+	if len(parts) < 2 || parts[0] != "transforms" || parts[1] == "lane" || parts[1] == "parse" {
+		return ""
+	}
+	return path.Join(parts[:2]...)
+}
 
-// impure are the packages of transforms/ that use Beam, io/, the clock or files;
-// every other one is pure.
-var impure = append([]string{"transforms/lane", "transforms/news/engine", "transforms/news/raw", "transforms/news/provider", "transforms/news/hankyung", "transforms/news/mk", "transforms/parse/cases"}, slices.Concat(jobFolders, demoSites)...)
+// isDemo says that dir has the simulated sites of a job for --web=demo.
+func isDemo(dir string) bool { return jobFolder(dir) != "" && strings.HasSuffix(dir, "sim") }
 
-// demoSites are the simulated sites of --web=demo.
-var demoSites = []string{"transforms/docs/docsim", "transforms/catalog/catalogsim", "transforms/news/newssim"}
+// impure are the packages of transforms/ that use Beam, io/, the clock or files,
+// next to the jobs' own stages and simulated sites; every other one is pure.
+var impure = []string{"transforms/lane", "transforms/news/engine", "transforms/news/raw", "transforms/news/provider", "transforms/news/hankyung", "transforms/news/mk", "transforms/parse/cases"}
+
+// layers of pipeline/, the upper ones first: each may import those below it.
+var layers = []string{"pipeline/cli", "pipeline/launch", "pipeline", "pipeline/usage"}
 
 // pureIO are the packages of io/ that only read and write text.
 var pureIO = []string{"io/store/hive", "io/untrusted", "io/web/robots"}
@@ -42,7 +52,7 @@ var clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Ti
 func under(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }
 
 func isPure(dir string) bool {
-	return under(dir, "transforms") && !slices.Contains(impure, dir) || slices.Contains(pureIO, dir)
+	return under(dir, "transforms") && dir != jobFolder(dir) && !isDemo(dir) && !slices.Contains(impure, dir) || slices.Contains(pureIO, dir)
 }
 
 // breach says which rule it breaks that the package in folder dir imports
@@ -63,7 +73,7 @@ func breach(dir, imported string) string {
 	if !isOurs {
 		return ""
 	}
-	if slices.Contains(demoSites, ours) && !under(dir, "pipeline") {
+	if isDemo(ours) && !under(dir, "pipeline") {
 		return "the simulated sites are for tests and for --web=demo, which pipeline/ starts"
 	}
 	switch {
@@ -81,7 +91,10 @@ func breach(dir, imported string) string {
 		if under(ours, "cmd") || under(ours, "server") && !under(dir, "pipeline/e2etest") {
 			return "pipeline/ is below cmd/, and starts without a server"
 		}
-	case slices.Contains(demoSites, dir):
+		if from, to := slices.Index(layers, dir), slices.Index(layers, ours); from >= 0 && to >= 0 && to < from {
+			return "arrows run pipeline/cli to pipeline/launch to the jobs, and never back: a job knows no command line, and a run no flags"
+		}
+	case isDemo(dir):
 		if !under(ours, "io/web/webtest") {
 			return "the simulated sites stand apart, so that they cannot share a mistake with the job they are made for"
 		}
@@ -92,7 +105,7 @@ func breach(dir, imported string) string {
 		if under(ours, "io/web/webtest") {
 			return "the simulated web is for tests and for --web=demo, which pipeline/ starts"
 		}
-		if slices.ContainsFunc(jobFolders, func(j string) bool { return under(ours, j) && !under(dir, j) }) {
+		if of := jobFolder(ours); of != "" && of != jobFolder(dir) {
 			return "a job's own package is used by that job and pipeline/ alone; what two jobs share goes to transforms/lane or transforms/parse"
 		}
 	case under(dir, "io/web/webtest"):
@@ -143,7 +156,7 @@ func TestImportRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"cmd/pipeline", "pipeline", "transforms/seed", "io/web/robots", "io/store/hive", "io/web/webtest"} {
+	for _, want := range []string{"cmd/pipeline", "pipeline/cli", "pipeline/launch", "pipeline", "pipeline/usage", "transforms/seed", "io/web/robots", "io/store/hive", "io/web/webtest"} {
 		if !packages[want] {
 			t.Errorf("no package in %s: was it moved? then these rules guard nothing", want)
 		}
@@ -213,7 +226,19 @@ func TestBreach(t *testing.T) {
 		{"pipeline", module + "/transforms/docs/docsim", false},
 		{"pipeline", module + "/cmd/pipeline", true},
 		{"pipeline", module + "/server", true},
+		{"pipeline/cli", module + "/pipeline/launch", false},
+		{"pipeline/cli", module + "/pipeline", false},
+		{"pipeline/launch", module + "/pipeline", false},
+		{"pipeline/launch", module + "/pipeline/usage", false},
+		{"pipeline/launch", module + "/pipeline/cli", true},
+		{"pipeline", module + "/pipeline/usage", false},
+		{"pipeline", module + "/pipeline/launch", true},
+		{"pipeline", module + "/pipeline/cli", true},
+		{"pipeline/usage", module + "/pipeline", true},
 		{"pipeline/samplebucket", module + "/transforms/seed/domain", true},
+		{"transforms/toy", module + "/transforms/lane", false},
+		{"transforms/toy", module + "/transforms/seed", true},
+		{"transforms/toy/toysim", module + "/transforms/toy", true},
 		{"server", module + "/io/ledger", false},
 		{"server", module + "/transforms/parse/yamltext", false},
 		{"server", module + "/transforms/lane", true},

@@ -2,43 +2,101 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"flag"
+	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/testdata"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
-// job is one of the program's jobs, as the command line knows it. A new job is
-// a file with its graph and its own flags, and a line in jobs.
-type job struct {
-	name string
-	// flags mean something to this job, but not to every job. On the command
-	// line of another they are refused: --dry-run in front of a seed run would
-	// else be a run.
-	flags []string
-	// defaults are the job's where they differ from the flags' own.
-	defaults map[string]string
-	// define adds the flags that this job alone has; nil: none.
-	define func(*Options, *flag.FlagSet)
-	// sql says that the job keeps its state in --db, and reads no raw files.
-	sql bool
-	// check refuses what the job cannot run with; nil: nothing.
-	check func(*Options) error
-	// demo lays the job's simulated sites out for --web=demo; nil: seed's are there.
-	demo func(Options, *webtest.Web) error
-	// extend adds to the run report what only this job has; nil: nothing.
-	extend func(context.Context, store.Store, *ledger.Report) error
-	// counts and unit are what the live line shows: a counter of the report, and its name.
-	counts, unit string
-	// live are more counters that the live line shows, each with a word for it.
-	live [][2]string
-	run  func(ctx context.Context, o Options, stdout, stderr io.Writer) error
-	// reopen lets the next run do a dead letter's input again; nil: by its .success.
-	reopen func(ctx context.Context, o Options, s store.Store, letters []ledger.DeadLetter) error
+// Jobs is the list of jobs. A new job is a file with its graph and its own
+// flags, and its line here.
+var Jobs = []func() Job{seedJob, docsJob, catalogJob, newsJob, migrateJob}
+
+// Job is one of the program's jobs, and the values that one command line gives
+// to the job's own flags.
+type Job struct {
+	Name string
+	// Shared are the common flags that mean something to this job, but not to
+	// every job. On the command line of another job they are refused, as the
+	// job's own flags are: --dry-run in front of a seed run would else be a run.
+	Shared []string
+	// OfOneRun are the job's own flags that say what one run does: a server does
+	// not take them for all its runs.
+	OfOneRun []string
+	// Defaults are the job's where they differ from the flags' own.
+	Defaults map[string]string
+	// SQL says that the job keeps its state in --db.
+	SQL bool
+	// Input are the objects of the store that the job reads; nil: none.
+	Input *Input
+
+	// Define adds the flags that this job alone has; nil: none.
+	Define func(*flag.FlagSet)
+	// Check refuses what the job cannot run with, from the options alone; nil: nothing.
+	Check func(*Common) error
+	// Instead is what the job's flags ask for in place of a run; nil: only runs.
+	Instead func() *Action
+	// Prepare refuses what cannot be run before anything is made, Accept once the
+	// store is open; nil: nothing.
+	Prepare func(context.Context, *Common) error
+	Accept  func(context.Context, store.Store, *Common) error
+	// Demo lays the job's simulated sites out for --web=demo, and DemoNotice tells
+	// what is different with them; nil: the seed job's are there.
+	Demo       func(*webtest.Web)
+	DemoNotice string
+
+	// Config is what the workers are told: all of it, for they have none of the
+	// launcher's flags, files or environment. Build makes the graph of it.
+	Config func(c Common, l lane.Config, forceID string) any
+	Build  func(s beam.Scope, config any)
+	// Watch is how the job takes new files as they come; nil: it does not.
+	Watch *Watch
+
+	// Counts and Unit are what the live line shows: a counter of the report, and its name.
+	Counts, Unit string
+	// Live are more counters that the live line shows, each with a word for it.
+	Live [][2]string
+	// NotDone counts what a complete run left for the next one, to which --strict
+	// objects; "": nothing.
+	NotDone string
+	// Extend adds to the run report what only this job has, Write tells a person
+	// more than the report's table; nil: nothing.
+	Extend func(context.Context, store.Store, *ledger.Report) error
+	Write  func(ctx context.Context, s store.Store, runID string, stdout io.Writer) error
+	// Reopen lets the next run do a dead letter's input again; nil: by its .success.
+	Reopen func(context.Context, Common, store.Store, []ledger.DeadLetter) error
+}
+
+// Action is what is done in place of a run.
+type Action struct {
+	Preview bool // it prints what a run would do, and touches nothing
+	Do      func(ctx context.Context, c Common, s store.Store, stdout io.Writer) error
+}
+
+// Watch is how a job takes new files as they come: a batch for what is new, or
+// one unbounded graph.
+type Watch struct {
+	// Config is what the job lists new files by, and with their names what Build
+	// makes a batch of.
+	Config func(Common) seed.Config
+	// Stream is the unbounded graph. hold is how long its lister may stay in one call.
+	Stream func(s beam.Scope, cfg seed.Config, every, hold time.Duration)
 }
 
 // crawling are the flags of jobs that send requests.
@@ -47,48 +105,133 @@ var crawling = []string{"lanes", "concurrency", "rate", "host-delay", "max-crawl
 // partitioned are the filters of jobs that read the bucket's Hive partitions.
 var partitioned = []string{"country", "category", "date"}
 
-// jobs is a function, not a variable: a job's run looks itself up in it.
-func jobs() []job { return []job{seedJob(), docsJob(), catalogJob(), newsJob(), migrateJob()} }
+// All are the jobs, each with flags of its own that nothing has set yet.
+func All() []Job {
+	var all []Job
+	for _, make := range Jobs {
+		all = append(all, make())
+	}
+	return all
+}
 
-func jobNames() []string {
+// Names are the jobs' names.
+func Names() []string {
 	var names []string
-	for _, j := range jobs() {
-		names = append(names, j.name)
+	for _, j := range All() {
+		names = append(names, j.Name)
 	}
 	return names
 }
 
-func jobNamed(name string) (job, bool) {
-	all := jobs()
-	i := slices.IndexFunc(all, func(j job) bool { return j.name == name })
+// NoJob says that there is no job of that name.
+func NoJob(name string) error {
+	return usage.Errorf("--job=%s: there is no such job; use %s", name, usage.Or(Names()))
+}
+
+// Named is the job of that name.
+func Named(name string) (Job, bool) { return Find(All(), name) }
+
+// Find is the job of that name among all.
+func Find(all []Job, name string) (Job, bool) {
+	i := slices.IndexFunc(all, func(j Job) bool { return j.Name == name })
 	if i < 0 {
-		return job{}, false
+		return Job{}, false
 	}
 	return all[i], true
 }
 
-func noJob(name string) error {
-	return usagef("--job=%s: there is no such job; use %s", name, or(jobNames()))
-}
-
-// or joins words for a person: "a, b or c".
-func or(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
+// Flags are the flags that mean something to this job, but not to every job.
+func (j Job) Flags() []string {
+	f := flag.NewFlagSet(j.Name, flag.ContinueOnError)
+	if fresh, ok := Named(j.Name); ok && fresh.Define != nil { // to define a flag sets its value
+		fresh.Define(f)
 	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	out := slices.Clone(j.Shared)
+	f.VisitAll(func(g *flag.Flag) { out = append(out, g.Name) })
+	return out
 }
 
-// foreign are the flags that mean something to other jobs only.
-func (j job) foreign() []string {
+// Foreign are the flags that mean something to other jobs only.
+func (j Job) Foreign() []string {
+	own := j.Flags()
 	var out []string
-	for _, other := range jobs() {
-		for _, name := range other.flags {
-			if !slices.Contains(j.flags, name) && !slices.Contains(out, name) {
+	for _, other := range All() {
+		for _, name := range other.Flags() {
+			if !slices.Contains(own, name) && !slices.Contains(out, name) {
 				out = append(out, name)
 			}
 		}
 	}
 	return out
+}
+
+// Filters names what a forced run is about, so that one that was killed is
+// resumed by the same command only.
+func (j Job) Filters(c Common) string {
+	if j.Input == nil {
+		return j.Name
+	}
+	return c.FilterHash()
+}
+
+// Input are the objects that a job reads.
+type Input struct {
+	Name string // of one of them, for a person
+	List string // how a person sees which there are
+	Read func(key string) (hive.Raw, bool)
+}
+
+// NoMatch says that the filters let none through.
+func (in *Input) NoMatch(c *Common) error {
+	return usage.Errorf("no %s matches --country=%q --category=%q --date=%q; %s", in.Name, c.Country, c.Category, c.Date, in.List)
+}
+
+// SampleMatches looks for the filters in the sample bucket and in an earlier
+// copy of it, before a copy is made.
+func (in *Input) SampleMatches(c *Common) error {
+	bucket, err := fs.Sub(testdata.Bucket, "bucket")
+	if err != nil {
+		return err
+	}
+	for _, at := range []fs.FS{bucket, os.DirFS(c.Store)} {
+		found := false
+		for _, root := range []string{"datasets", "research"} {
+			err := fs.WalkDir(at, root, func(key string, _ fs.DirEntry, err error) error {
+				if errors.Is(err, fs.ErrNotExist) {
+					return fs.SkipDir
+				}
+				if err != nil {
+					return err
+				}
+				if r, ok := in.Read(key); ok && c.Wants(r.Partition) {
+					found = true
+					return fs.SkipAll
+				}
+				return nil
+			})
+			if err != nil {
+				return usage.Errorf("reading ./%s: %w", c.Store, err)
+			}
+		}
+		if found {
+			return nil
+		}
+	}
+	return in.NoMatch(c)
+}
+
+// LiveText is what the live line says of a run so far. It is short, for a line
+// that is wider than the terminal cannot be written over.
+func (j Job) LiveText(t ledger.Tally) string {
+	if len(j.Live) == 0 {
+		return fmt.Sprintf("%d %s", t.Counts[j.Counts], j.Unit)
+	}
+	var b strings.Builder
+	for i, c := range j.Live {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s %d", c[1], t.Counts[c[0]])
+	}
+	return b.String()
 }

@@ -2,12 +2,14 @@ package pipeline
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/migrate"
 )
@@ -17,47 +19,51 @@ func Migrate(s beam.Scope, cfg migrate.Config) {
 	lane.Total(s, cfg.Lane, migrate.Copy(s, cfg, migrate.List(s, cfg)))
 }
 
-func migrateJob() job {
-	return job{name: migrate.Job, flags: append([]string{"dry-run", "delete-verified"}, partitioned...), counts: "files_listed", unit: "files", run: runMigrate}
+// migrateOptions are the migration's own flags.
+type migrateOptions struct{ DryRun, DeleteVerified bool }
+
+var legacyFile = &Input{Name: "legacy file", List: "a dry run without filters shows what there is", Read: hive.ParseLegacy}
+
+func migrateJob() Job {
+	o := &migrateOptions{}
+	return Job{Name: migrate.Job, Shared: partitioned, Input: legacyFile,
+		OfOneRun: []string{"dry-run", "delete-verified"},
+		Define: func(f *flag.FlagSet) {
+			f.BoolVar(&o.DryRun, "dry-run", true, "migrate: print what would be copied; --dry-run=false copies")
+			f.BoolVar(&o.DeleteVerified, "delete-verified", false, "migrate: remove an old file once its copy is verified")
+		},
+		Accept: o.accept, Instead: o.instead,
+		Config: func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
+		Build:  func(s beam.Scope, config any) { Migrate(s, config.(migrate.Config)) },
+		Counts: "files_listed", Unit: "files",
+	}
 }
 
-// migrateConfig is what the workers are told of the options.
-func migrateConfig(o Options, l lane.Config) migrate.Config {
+func (o *migrateOptions) config(c Common, l lane.Config) migrate.Config {
 	l.Web.Offline = true
-	return migrate.Config{Lane: l, Country: o.Country, Category: o.Category, Date: o.Date, DeleteVerified: o.DeleteVerified}
+	return migrate.Config{Lane: l, Country: c.Country, Category: c.Category, Date: c.Date, DeleteVerified: o.DeleteVerified}
 }
 
-// runMigrate prints what would be copied, and copies it with --dry-run=false.
-func runMigrate(ctx context.Context, o Options, stdout, stderr io.Writer) error {
-	s, err := openStore(ctx, &o, stderr)
-	if err != nil {
+// accept refuses filters that let no file through.
+func (o *migrateOptions) accept(ctx context.Context, s store.Store, c *Common) error {
+	if !c.Filtered() {
+		return nil
+	}
+	for _, err := range migrate.Files(ctx, s, o.config(*c, lane.Config{}), func(string) {}) {
 		return err
 	}
-	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
-	cfg := migrateConfig(o, lane.Config{})
-	if o.filtered() && !o.beamDryRun() {
-		found := false
-		for _, err := range migrate.Files(ctx, s, cfg, func(string) {}) {
-			if err != nil {
-				return err
-			}
-			found = true
-			break
-		}
-		if !found {
-			return o.noMatch()
-		}
-	}
-	if o.DryRun {
-		return previewMigration(ctx, s, cfg, stdout)
-	}
-	return runJob(ctx, s, o, migrate.Job, filterHash(o), stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
-		Migrate(scope, migrateConfig(o, l))
-	})
+	return legacyFile.NoMatch(c)
 }
 
-// previewMigration prints what would be copied, and what stands in its way.
-func previewMigration(ctx context.Context, s store.Store, cfg migrate.Config, stdout io.Writer) error {
+func (o *migrateOptions) instead() *Action {
+	if !o.DryRun {
+		return nil
+	}
+	return &Action{Preview: true, Do: o.preview}
+}
+
+// preview prints what would be copied, and what stands in its way.
+func (o *migrateOptions) preview(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
 	var there, conflicts, misnamed int
 	var unwritten error
 	say := func(format string, args ...any) {
@@ -70,7 +76,7 @@ func previewMigration(ctx context.Context, s store.Store, cfg migrate.Config, st
 		say("%s: not copied: it %s", key, migrate.Misnamed)
 	}
 	n := 0
-	for r, err := range migrate.Files(ctx, s, cfg, ignored) {
+	for r, err := range migrate.Files(ctx, s, o.config(c, lane.Config{}), ignored) {
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/news"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
@@ -45,21 +46,22 @@ type newsOptions struct {
 	asOf                     time.Time
 }
 
-func newsJob() job {
-	own := []string{"db", "news-config", "publishers", "keep-html", "reparse", "purge-expired", "as-of"}
+func newsJob() Job {
+	o := &newsOptions{}
 	// host-delay is not among them: the job's pauses are delaySeconds.
 	crawls := slices.DeleteFunc(slices.Clone(crawling), func(f string) bool { return f == "host-delay" })
-	return job{name: news.Job, flags: slices.Concat(crawls, own), sql: true, counts: "articles_fetched", unit: "articles", run: runNews,
-		defaults: map[string]string{"concurrency": "1"},
-		define:   func(o *Options, f *flag.FlagSet) { o.News.define(f) },
-		check:    checkNews,
-		demo: func(_ Options, w *webtest.Web) error {
-			newssim.Install(w.Handle, time.Now())
-			return nil
-		},
-		extend: extendNews,
-		// An article that failed is asked for again while the sitemap has it.
-		reopen: func(context.Context, Options, store.Store, []ledger.DeadLetter) error { return nil },
+	return Job{Name: news.Job, Shared: append(crawls, "db"), SQL: true,
+		Defaults: map[string]string{"concurrency": "1"},
+		OfOneRun: []string{"reparse", "purge-expired", "as-of"},
+		Define:   o.define, Check: o.check, Instead: o.instead,
+		Demo:       func(w *webtest.Web) { newssim.Install(w.Handle, time.Now()) },
+		DemoNotice: "Demo: simulated publishers (demo data); pauses between requests are turned off for them",
+		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
+		Build:      func(s beam.Scope, config any) { News(s, config.(news.Config)) },
+		Counts:     "articles_fetched", Unit: "articles",
+		Extend: extendNews,
+		// An article that failed is requested again while the sitemap has it.
+		Reopen: func(context.Context, Common, store.Store, []ledger.DeadLetter) error { return nil },
 	}
 }
 
@@ -72,23 +74,22 @@ func (n *newsOptions) define(f *flag.FlagSet) {
 	f.StringVar(&n.AsOf, "as-of", "", "with --purge-expired: the time to go by, RFC 3339, in place of now")
 }
 
-func checkNews(o *Options) error {
-	n := &o.News
+func (n *newsOptions) check(c *Common) error {
 	switch {
 	case n.Purge && (n.Reparse || n.KeepHTML):
-		return usagef("--purge-expired does nothing else: leave --reparse and --keep-html out")
+		return usage.Errorf("--purge-expired does nothing else: leave --reparse and --keep-html out")
 	case n.Reparse && n.KeepHTML:
-		return usagef("--reparse fetches nothing that --keep-html could keep: use one of them")
+		return usage.Errorf("--reparse fetches nothing that --keep-html could keep: use one of them")
 	case n.AsOf != "" && !n.Purge:
-		return usagef("--as-of goes with --purge-expired")
+		return usage.Errorf("--as-of goes with --purge-expired")
 	}
 	if n.AsOf != "" {
 		var err error
 		if n.asOf, err = time.Parse(time.RFC3339, n.AsOf); err != nil {
-			return usagef("--as-of=%s: write a time like 2026-05-03T14:24:00+09:00", n.AsOf)
+			return usage.Errorf("--as-of=%s: write a time like 2026-05-03T14:24:00+09:00", n.AsOf)
 		}
 	}
-	return n.load(o.Web == "demo")
+	return n.load(c.Web == "demo")
 }
 
 // load reads the declarative publishers and the settings.
@@ -96,9 +97,9 @@ func (n *newsOptions) load(demo bool) error {
 	var from []fs.FS
 	if n.Publishers != "" {
 		if info, err := os.Stat(n.Publishers); err != nil {
-			return usagef("--publishers: %w", err)
+			return usage.Errorf("--publishers: %w", err)
 		} else if !info.IsDir() {
-			return usagef("--publishers=%s is no directory; name the one with the YAML files", n.Publishers)
+			return usage.Errorf("--publishers=%s is no directory; name the one with the YAML files", n.Publishers)
 		}
 		from = append(from, os.DirFS(n.Publishers))
 	} else if demo {
@@ -108,25 +109,25 @@ func (n *newsOptions) load(demo bool) error {
 	for _, files := range from {
 		names, err := yamltext.Files(files)
 		if err != nil {
-			return usagef("--publishers: %w", err)
+			return usage.Errorf("--publishers: %w", err)
 		}
 		if len(names) == 0 {
-			return usagef("--publishers=%s has no YAML file (*.yaml, *.yml): write one a publisher, or name the directory that has them", n.Publishers)
+			return usage.Errorf("--publishers=%s has no YAML file (*.yaml, *.yml): write one a publisher, or name the directory that has them", n.Publishers)
 		}
 		for _, name := range names {
 			text, err := fs.ReadFile(files, name)
 			if err != nil {
-				return usagef("--publishers: %w", err)
+				return usage.Errorf("--publishers: %w", err)
 			}
 			if _, err := provider.Declared(text); err != nil {
-				return usagef("--publishers: %s: %w", path.Base(name), err)
+				return usage.Errorf("--publishers: %s: %w", path.Base(name), err)
 			}
 			n.texts = append(n.texts, string(text))
 		}
 	}
 	all, err := news.Config{Publishers: n.texts}.Providers()
 	if err != nil {
-		return usagef("--publishers: %w", err)
+		return usage.Errorf("--publishers: %w", err)
 	}
 	var ids []string
 	for _, p := range all {
@@ -135,11 +136,11 @@ func (n *newsOptions) load(demo bool) error {
 	var text []byte
 	if n.Settings != "" {
 		if text, err = os.ReadFile(n.Settings); err != nil {
-			return usagef("--news-config: %w", err)
+			return usage.Errorf("--news-config: %w", err)
 		}
 	}
 	if n.loaded, err = provider.ReadConfig(text, os.Environ(), ids); err != nil {
-		return usagef("--news-config: %w", err)
+		return usage.Errorf("--news-config: %w", err)
 	}
 	if n.Publishers != "" {
 		n.loaded = n.loaded.Without(news.Registered())
@@ -147,40 +148,23 @@ func (n *newsOptions) load(demo bool) error {
 	return nil
 }
 
-// runNews crawls every publisher, or does the one thing that a flag asks for instead.
-func runNews(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
-	s, err := openStore(ctx, &o, stderr)
-	if err != nil {
-		return err
+func (n *newsOptions) instead() *Action {
+	if !n.Purge {
+		return nil
 	}
-	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
-	if o.News.Purge {
-		return purgeNews(ctx, o, s, stdout)
-	}
-	if o.DB, err = takePassword(o.DB); err != nil {
-		return err
-	}
-	if o.Web == "demo" {
-		if err := notice(o, stderr, "demo_hurries", "Demo: simulated publishers (demo data); pauses between requests are turned off for them"); err != nil {
-			return err
-		}
-	}
-	return runJob(ctx, s, o, news.Job, news.Job, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
-		News(scope, newsConfig(o, l))
-	})
+	return &Action{Do: n.purge}
 }
 
-// newsConfig is what the workers are told of the options.
-func newsConfig(o Options, l lane.Config) news.Config {
-	n := o.News
-	cfg := news.Config{Lanes: o.Lanes, DB: o.DB, Concurrency: o.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, Hurry: o.Web == "demo", LeaseTTL: o.LeaseTTL}
+// config is what the workers are told of the options.
+func (n *newsOptions) config(c Common, l lane.Config) news.Config {
+	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, Hurry: c.Web == "demo", LeaseTTL: c.LeaseTTL}
 	l.Web = cfg.Web(l.Web)
 	cfg.Lane = l
 	return cfg
 }
 
-func purgeNews(ctx context.Context, o Options, s store.Store, stdout io.Writer) error {
-	d, err := db.Open(ctx, o.DB)
+func (n *newsOptions) purge(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
+	d, err := db.Open(ctx, c.DB)
 	if err != nil {
 		return err
 	}
@@ -188,11 +172,11 @@ func purgeNews(ctx context.Context, o Options, s store.Store, stdout io.Writer) 
 	if err := raw.Migrate(ctx, d); err != nil {
 		return err
 	}
-	at := o.News.asOf
+	at := n.asOf
 	if at.IsZero() {
 		at = time.Now()
 	}
-	removed, err := news.Purge(ctx, d, s, o.News.loaded, at)
+	removed, err := news.Purge(ctx, d, s, n.loaded, at)
 	if err != nil {
 		return err
 	}

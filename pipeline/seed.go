@@ -2,19 +2,20 @@ package pipeline
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
@@ -28,80 +29,115 @@ func Seed(s beam.Scope, cfg seed.Config) {
 	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
 }
 
-func seedJob() job {
-	own := []string{"force", "until", "follow-index", "max-child-sitemaps", "feeds", "homepage", "parallel-fetch", "robots-cache", "outage-threshold", "watch", "streaming"}
-	return job{name: seed.Job, flags: slices.Concat(crawling, partitioned, own), counts: "domains_unique", unit: "domains", run: runSeed}
+// SeedStream is the seed job as one unbounded graph: Seed's own stages behind
+// a lister that looks again at that interval, until the control object stops it.
+// hold is how long the lister may stay in one call.
+func SeedStream(s beam.Scope, cfg seed.Config, every, hold time.Duration) {
+	files, listed := seed.Stream(s, cfg, every, hold)
+	read, mentions, extracted := seed.Extract(s, cfg, files)
+	visited, network, collected := seed.Visit(s, cfg, mentions)
+	completed := seed.Complete(s, cfg, read, visited, network)
+	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
 }
 
-// runSeed runs the seed job from its checks to its report.
-func runSeed(ctx context.Context, o Options, stdout, stderr io.Writer) error {
-	s, err := openStore(ctx, &o, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
-	cfg := seedConfig(o)
-	if err := matches(ctx, s, o); err != nil {
-		return err
-	}
-	if o.Until != "" {
-		return preview(ctx, s, o, cfg, stdout)
-	}
-	if o.Watch > 0 && o.Streaming {
-		return stream(ctx, s, o, cfg, stdout, stderr)
-	}
-	if o.Watch > 0 && !o.beamDryRun() { // each batch is a job of the same form
-		return watch(ctx, s, o, cfg, stdout, stderr)
-	}
-	return runJob(ctx, s, o, seed.Job, filterHash(o), stdout, stderr, func(scope beam.Scope, l lane.Config, forceID string) {
-		cfg.Lane, cfg.ForceID = l, forceID
-		Seed(scope, cfg)
-	})
+// seedOptions are the seed job's own flags.
+type seedOptions struct {
+	Until                     string
+	FollowIndex               bool
+	MaxChildSitemaps          int
+	Feeds, Homepage, Parallel bool
+	RobotsCache               time.Duration
+	OutageThreshold           float64
 }
 
-func seedConfig(o Options) seed.Config {
+func seedJob() Job {
+	o := &seedOptions{}
+	return Job{Name: seed.Job, Shared: slices.Concat(crawling, partitioned, []string{"force", "watch", "streaming"}),
+		OfOneRun: []string{"until"},
+		Define:   o.define, Check: o.check, Instead: o.instead, Accept: acceptRaw,
+		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
+		Config: func(c Common, l lane.Config, forceID string) any {
+			cfg := o.config(c)
+			cfg.Lane, cfg.ForceID = l, forceID
+			return cfg
+		},
+		Build:  func(s beam.Scope, config any) { Seed(s, config.(seed.Config)) },
+		Watch:  &Watch{Config: o.config, Stream: SeedStream},
+		Counts: "domains_unique", Unit: "domains",
+	}
+}
+
+func (o *seedOptions) define(f *flag.FlagSet) {
+	f.StringVar(&o.Until, "until", "", "list or extract: stop there, touch nothing, print what would be done")
+	f.BoolVar(&o.FollowIndex, "follow-index", false, "read the children of a sitemap index")
+	f.IntVar(&o.MaxChildSitemaps, "max-child-sitemaps", 50, "children read of one sitemap index")
+	f.BoolVar(&o.Feeds, "feeds", false, "look for RSS and Atom feeds")
+	f.BoolVar(&o.Homepage, "homepage", false, "keep the homepage's HTML as evidence")
+	f.BoolVar(&o.Parallel, "parallel-fetch", false, "fetch robots.txt and the default sitemap side by side")
+	f.DurationVar(&o.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off")
+	f.Float64Var(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains (of at least 20) failing below HTTP that means our own network is down; 0: never")
+}
+
+func (o *seedOptions) check(c *Common) error {
+	switch {
+	case o.Until != "" && o.Until != "list" && o.Until != "extract":
+		return usage.Errorf("--until=%s: use list or extract", o.Until)
+	case o.RobotsCache < 0:
+		return usage.Errorf("--robots-cache=%s: use 0 (off) or more, such as 24h", o.RobotsCache)
+	case o.MaxChildSitemaps < 1:
+		return usage.Errorf("--max-child-sitemaps=%d: use 1 or more", o.MaxChildSitemaps)
+	case !(o.OutageThreshold >= 0 && o.OutageThreshold <= 1):
+		return usage.Errorf("--outage-threshold=%g: use a share from 0 (off) to 1", o.OutageThreshold)
+	case c.Watch > 0 && o.Until != "":
+		return usage.Errorf("--watch and --until=%s: a look around ends by itself; leave one of them out", o.Until)
+	}
+	return nil
+}
+
+func (o *seedOptions) config(c Common) seed.Config {
 	return seed.Config{
-		Lanes: o.Lanes, Country: o.Country, Category: o.Category, Date: o.Date, OutageThreshold: o.OutageThreshold,
-		Lane: lane.Config{LogFormat: o.LogFormat, LogLevel: o.level()},
-		Collect: seed.Collect{MaxCrawlDelay: o.MaxCrawlDelay, FollowIndex: o.FollowIndex, MaxChildSitemaps: o.MaxChildSitemaps,
+		Lanes: c.Lanes, Country: c.Country, Category: c.Category, Date: c.Date, OutageThreshold: o.OutageThreshold,
+		Lane: lane.Config{LogFormat: c.LogFormat, LogLevel: c.Level()},
+		Collect: seed.Collect{MaxCrawlDelay: c.MaxCrawlDelay, FollowIndex: o.FollowIndex, MaxChildSitemaps: o.MaxChildSitemaps,
 			Feeds: o.Feeds, Homepage: o.Homepage, ParallelFetch: o.Parallel, RobotsCache: o.RobotsCache},
 	}
 }
 
-// filterHash names the part of the bucket that a run is about, so that a
-// forced run that was killed is gone on with by the same command only.
-func filterHash(o Options) string {
-	sum := sha256.Sum256([]byte(o.Country + "\x00" + o.Category + "\x00" + o.Date))
-	return hex.EncodeToString(sum[:8])
-}
-
-// matches refuses a store without a raw file, and filters under which it holds
+// acceptRaw refuses a store without a raw file, and filters under which it holds
 // none: nothing would be done. A watch may wait for the first one.
-func matches(ctx context.Context, s store.Store, o Options) error {
-	memory := strings.HasPrefix(o.Store, "mem://")
-	if o.beamDryRun() || o.Watch > 0 && !o.filtered() && !memory {
+func acceptRaw(ctx context.Context, s store.Store, c *Common) error {
+	memory := strings.HasPrefix(c.Store, "mem://")
+	if c.Watch > 0 && !c.Filtered() && !memory {
 		return nil
 	}
-	for ob, err := range s.List(ctx, hive.Prefix("datasets/", o.Country, o.Category, o.Date)) {
+	for ob, err := range s.List(ctx, hive.Prefix("datasets/", c.Country, c.Category, c.Date)) {
 		if err != nil {
 			return fmt.Errorf("listing the store: %w", err)
 		}
-		if r, ok := hive.ParseRaw(ob.Key); ok && o.wants(r.Partition) {
+		if r, ok := hive.ParseRaw(ob.Key); ok && c.Wants(r.Partition) {
 			return nil
 		}
 	}
 	switch {
 	case memory:
-		return usagef("--store=%s has no such raw file: a memory store is empty when the program starts; use a directory or a bucket", o.Store)
-	case o.filtered():
-		return o.noMatch()
+		return usage.Errorf("--store=%s has no such raw file: a memory store is empty when the program starts; use a directory or a bucket", c.Store)
+	case c.Filtered():
+		return seedJob().Input.NoMatch(c)
 	}
-	return usagef("--store=%s holds no raw file (datasets/country=CC/category=NAME/date=YYYY-MM-DD/raw_NNNN.json), so there is nothing to do: is it the right store, and is it mounted?", o.Store)
+	return usage.Errorf("--store=%s holds no raw file (datasets/country=CC/category=NAME/date=YYYY-MM-DD/raw_NNNN.json), so there is nothing to do: is it the right store, and is it mounted?", c.Store)
+}
+
+func (o *seedOptions) instead() *Action {
+	if o.Until == "" {
+		return nil
+	}
+	return &Action{Preview: true, Do: o.preview}
 }
 
 // preview prints what a run would do and touches nothing.
-func preview(ctx context.Context, s store.Store, o Options, cfg seed.Config, stdout io.Writer) error {
-	if o.Force {
+func (o *seedOptions) preview(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
+	cfg := o.config(c)
+	if c.Force {
 		cfg.ForceID = "preview"
 	}
 	l, err := seed.ListRaw(ctx, s, cfg)
@@ -109,7 +145,7 @@ func preview(ctx context.Context, s store.Store, o Options, cfg seed.Config, std
 		return err
 	}
 	hosts := map[string]bool{}
-	log := lane.Logger(o.LogFormat, max(cfg.Lane.LogLevel, slog.LevelWarn))
+	log := lane.Logger(c.LogFormat, max(cfg.Lane.LogLevel, slog.LevelWarn))
 	for _, f := range l.Files {
 		if o.Until == "list" {
 			if _, err := fmt.Fprintln(stdout, f.Key); err != nil {

@@ -25,7 +25,7 @@ func (e *usageError) Unwrap() error { return e.err }
 // Usage tells the program's exit code.
 func (e *usageError) Usage() {}
 
-// Settle settles the options that all runs share (pipeline.Serve): flags, and
+// Settle settles the options that all runs share (cli.Serve): flags, and
 // flags' values from the configuration file.
 type Settle func(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (store.Store, []string, *slog.Logger, error)
 

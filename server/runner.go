@@ -21,11 +21,11 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// runIDVariable gives a child process the id of its run (pipeline.RunIDVariable;
+// runIDVariable gives a child process the id of its run (launch.RunIDVariable;
 // that package brings Beam along, this one does without).
 const runIDVariable = "SEED_RUN_ID"
 
-// lastWordsVariable gives it a file for why it failed (pipeline.LastWordsVariable).
+// lastWordsVariable gives it a file for why it failed (cli.LastWordsVariable).
 const lastWordsVariable = "SEED_LAST_WORDS"
 
 // Secrets of the server that no run needs.

@@ -5,7 +5,8 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/cli"
+	"github.com/newsfork/seed-engine/pipeline/launch"
 )
 
 // gcPercent is the value of GOGC where the environment has none. A crawl has a small
@@ -17,6 +18,6 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	pipeline.Worker(os.Args[1:], os.Stderr)
-	os.Exit(pipeline.Main(os.Args[1:], os.Stdout, os.Stderr))
+	launch.Worker(os.Args[1:], os.Stderr)
+	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -5,7 +5,8 @@ package main
 import (
 	"os"
 
-	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/cli"
+	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/server"
 )
 
@@ -15,9 +16,9 @@ const pipelineArg = "pipeline"
 
 func main() {
 	args := os.Args[1:]
-	pipeline.Worker(args, os.Stderr)
+	launch.Worker(args, os.Stderr)
 	if len(args) > 0 && args[0] == pipelineArg {
-		os.Exit(pipeline.Main(args[1:], os.Stdout, os.Stderr))
+		os.Exit(cli.Main(args[1:], os.Stdout, os.Stderr))
 	}
-	os.Exit(pipeline.Exit("server", server.Main(args, pipelineArg, pipeline.Serve), os.Stderr))
+	os.Exit(cli.Exit("server", server.Main(args, pipelineArg, cli.Serve), os.Stderr))
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
-	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/cli"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
@@ -83,7 +83,7 @@ func TestInMemory(t *testing.T) {
 	}
 	copyObjects(t, rig.Open(t, "mem://bucket"), rig.Open(t, dir))
 	_, args, _ := strings.Cut(strings.Join(os.Args, "\x00"), "\x00--\x00")
-	if code := pipeline.Main(strings.Split(args, "\x00"), os.Stdout, os.Stderr); code != 0 {
+	if code := cli.Main(strings.Split(args, "\x00"), os.Stdout, os.Stderr); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
 	copyObjects(t, rig.Open(t, dir), rig.Open(t, "mem://bucket"))

@@ -41,7 +41,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
-	"github.com/newsfork/seed-engine/pipeline/prism"
+	"github.com/newsfork/seed-engine/pipeline/launch/prism"
 )
 
 // api is a fake of Dataflow's API and of Google's token endpoint.

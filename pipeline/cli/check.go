@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+)
+
+var (
+	countryForm  = regexp.MustCompile(`^[a-z]{2}$`)
+	categoryForm = regexp.MustCompile(`^[a-z0-9_-]+$`)
+)
+
+// defaultStore is where the sample bucket is copied to.
+const defaultStore = "out"
+
+// check refuses what cannot be run. line are the flags of the command line.
+func (o *Options) check(line []string, stderr io.Writer) error {
+	j, known := pipeline.Find(o.Jobs, o.Job)
+	switch {
+	case !known:
+		return pipeline.NoJob(o.Job)
+	case !slices.Contains(launch.Runners, o.Runner):
+		return usage.Errorf("--runner=%s: there is no such runner; use one of %s", o.Runner, strings.Join(launch.Runners, ", "))
+	case o.Country != "" && !countryForm.MatchString(o.Country):
+		return usage.Errorf("--country=%s: a country is two lower-case letters, such as sg", o.Country)
+	case o.Category != "" && !categoryForm.MatchString(o.Category):
+		return usage.Errorf("--category=%s: a category is lower-case letters, digits, _ and -", o.Category)
+	case o.Web != "live" && o.Web != "demo":
+		return usage.Errorf("--web=%s: use live or demo", o.Web)
+	case o.Lanes < 0 || o.Lanes > 100_000:
+		return usage.Errorf("--lanes=%d: use 1 to 100000", o.Lanes)
+	case o.Concurrency < 1 || o.Concurrency > 10_000:
+		return usage.Errorf("--concurrency=%d: use 1 to 10000", o.Concurrency)
+	case o.Rate < 0 || math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0):
+		return usage.Errorf("--rate=%g: use 0 for no limit, or requests a second", o.Rate)
+	case o.HostDelay < 0:
+		return usage.Errorf("--host-delay=%s: use 0 or more, such as 200ms", o.HostDelay)
+	case o.MaxCrawlDelay <= 0:
+		return usage.Errorf("--max-crawl-delay=%s: use more than 0, such as 30s", o.MaxCrawlDelay)
+	case o.LeaseTTL < time.Second:
+		return usage.Errorf("--lease-ttl=%s: use 1s or more", o.LeaseTTL)
+	case o.Progress != "auto" && o.Progress != "off":
+		return usage.Errorf("--progress=%s: use auto or off", o.Progress)
+	case o.LogFormat != "" && o.LogFormat != "text" && o.LogFormat != "json":
+		return usage.Errorf("--log-format=%s: use text or json", o.LogFormat)
+	case o.Web == "demo" && o.Elsewhere():
+		return usage.Errorf("--web=demo lives in this process, and %s has workers elsewhere; use --runner=direct or prism", o.Runner)
+	case o.Web == "demo" && o.ConnectTo != "":
+		return usage.Errorf("--web=demo and --connect-to both say where requests go; give one")
+	}
+	o.WorkersElsewhere = o.Elsewhere()
+	if j.Check != nil {
+		if err := j.Check(&o.Common); err != nil {
+			return err
+		}
+	}
+	for _, name := range j.Foreign() {
+		if !slices.Contains(line, name) {
+			continue
+		}
+		if name == "dry-run" {
+			return usage.Errorf("--dry-run is for --job=migrate; for a dry run of %s use --until=list or --until=extract", o.Job)
+		}
+		return usage.Errorf("--%s means nothing to --job=%s; leave it out, `help %s` lists what there is", name, o.Job, o.Job)
+	}
+	if o.Date != "" {
+		if d, err := time.Parse(time.DateOnly, o.Date); err != nil || d.Format(time.DateOnly) != o.Date {
+			return usage.Errorf("--date=%s: that is no day; write YYYY-MM-DD", o.Date)
+		}
+	}
+	if o.ConnectTo != "" {
+		if !launch.HostPort(o.ConnectTo) {
+			return usage.Errorf("--connect-to=%s: write host:port", o.ConnectTo)
+		}
+	}
+	if o.LogLevel != "" {
+		var l slog.Level
+		if err := l.UnmarshalText([]byte(o.LogLevel)); err != nil {
+			return usage.Errorf("--log-level=%s: use debug, info, warn or error", o.LogLevel)
+		}
+	}
+	// Empty, from a script's unset variable, would mean the sample, or a whole run.
+	for name, advice := range map[string]string{"store": "name a bucket, or leave it out for the sample", "until": "use list or extract, or leave it out"} {
+		if slices.Contains(line, name) && o.Flags.Lookup(name).Value.String() == "" {
+			return usage.Errorf("--%s= is empty; %s", name, advice)
+		}
+	}
+	if err := o.place(); err != nil {
+		return err
+	}
+	if err := o.Options.Check(); err != nil {
+		return err
+	}
+	if err := o.checkReport(); err != nil {
+		return err
+	}
+	if in := j.Input; o.Sample && o.Filtered() && in != nil {
+		if err := in.SampleMatches(&o.Common); err != nil {
+			return err
+		}
+	}
+	terminal := launch.IsTerminal(stderr)
+	if o.LogFormat == "" {
+		o.LogFormat = "json"
+		if terminal {
+			o.LogFormat = "text"
+		}
+	}
+	if o.LogLevel == "" {
+		o.LogLevel = "info"
+		if terminal && o.LogFormat == "text" {
+			o.LogLevel = "warn"
+		}
+	}
+	if o.Lanes == 0 {
+		o.Lanes = 1
+		if o.Remote() {
+			o.Lanes = 16 * o.Slots()
+		}
+	}
+	return nil
+}
+
+// place fills in which store is meant.
+func (o *Options) place() error {
+	if o.Env != "" && !slices.Contains([]string{"dev", "staging", "prod"}, o.Env) {
+		return usage.Errorf("--env=%s: use dev, staging or prod", o.Env)
+	}
+	switch {
+	case o.Store == "" && o.Env != "" && !strings.Contains(o.DB, "{env}"):
+		return usage.Errorf("--env=%s: without --store there is no {env} to fill; add --store=r2://newsfork-datasets-{env}", o.Env)
+	case o.Store == "":
+		j := o.Target()
+		o.Store, o.Sample, o.Fresh = defaultStore, !j.SQL, j.SQL
+	case o.Store == "mem://": // the one without a name
+		o.Store = "mem://default"
+	case strings.Contains(o.Store, "{env}"):
+		if o.Env == "" {
+			return usage.Errorf("--store=%s: nothing fills {env}; add --env=dev, staging or prod", o.Store)
+		}
+		o.Store = strings.ReplaceAll(o.Store, "{env}", o.Env)
+	}
+	return o.placeDB()
+}
+
+// placeDB fills in which database is meant.
+func (o *Options) placeDB() error {
+	if !o.Target().SQL {
+		return nil
+	}
+	switch {
+	case strings.Contains(o.DB, "{env}"):
+		if o.Env == "" {
+			return usage.Errorf("--db: nothing fills {env}; add --env=dev, staging or prod")
+		}
+		o.DB = strings.ReplaceAll(o.DB, "{env}", o.Env)
+	case o.DB == "" && !launch.LocalStore(o.Store):
+		return usage.Errorf("--job=%s needs --db; add --db=sqlite:///path or --db=postgres://…", o.Job)
+	case o.DB == "" && strings.HasPrefix(o.Store, "mem://"):
+		o.DB = "sqlite:///:memory:"
+	case o.DB == "":
+		beside, err := filepath.Abs(strings.TrimPrefix(o.Store, "file://"))
+		if err != nil {
+			return usage.Errorf("--db: finding the directory beside --store: %w", err)
+		}
+		o.DB = "sqlite://" + filepath.ToSlash(beside) + ".db"
+	}
+	lite := strings.HasPrefix(o.DB, "sqlite:///")
+	u, err := url.Parse(o.DB)
+	switch {
+	case !lite && !strings.HasPrefix(o.DB, "postgres://") && !strings.HasPrefix(o.DB, "postgresql://"):
+		return usage.Errorf("--db: write sqlite:///path, or postgres:// with user@host/database after it")
+	case lite:
+	case err != nil:
+		return usage.Errorf("--db is no URL; write postgres://user@host/database")
+	}
+	if !o.Elsewhere() || lite && o.SharedFilesystem && o.Runner != "dataflow" {
+		return nil
+	}
+	if lite {
+		return usage.Errorf("--db=%s is seen by this machine only, and %s has workers elsewhere; use postgres://", o.DB, o.Runner)
+	}
+	if _, password := u.User.Password(); password && o.DB != os.Getenv("SEED_DB") {
+		return usage.Errorf("--db holds a password, and %s shows options to whoever may see the job; leave it out, and set SEED_DB or PGPASSFILE in the workers' environment", o.Runner)
+	} else if password { // the workers have their own
+		u.User = url.User(u.User.Username())
+		o.DB = u.String()
+	}
+	return nil
+}
+
+// checkReport finds out before the run whether its report has a place.
+func (o *Options) checkReport() error {
+	switch {
+	case o.Report == "":
+		return nil
+	case o.Preview():
+		return usage.Errorf("--report=%s: what only prints what would be done makes no report; leave --report out", o.Report)
+	case o.Report == "-":
+		return nil
+	}
+	if info, err := os.Stat(o.Report); err == nil && info.IsDir() {
+		return usage.Errorf("--report=%s is a directory; name a file, or - for standard output", o.Report)
+	}
+	if info, err := os.Stat(filepath.Dir(o.Report)); err != nil || !info.IsDir() {
+		return usage.Errorf("--report=%s: there is no directory %s; make it first", o.Report, filepath.Dir(o.Report))
+	}
+	return nil
+}

@@ -1,0 +1,544 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/launch"
+)
+
+// inner names the variable that turns this test binary into the program: a
+// run has its own process, as for a user.
+const inner = "PIPELINE_TEST_ARGS"
+
+func TestProgram(t *testing.T) {
+	args := os.Getenv(inner)
+	if args == "" {
+		return // not started by start
+	}
+	if err := os.Unsetenv(inner); err != nil {
+		t.Fatal(err)
+	}
+	os.Exit(Main(strings.Fields(args), os.Stdout, os.Stderr))
+}
+
+type answer struct {
+	code           int
+	stdout, stderr string
+}
+
+// start runs the program in dir, in a process of its own.
+func start(t *testing.T, dir, args string, change ...func(*exec.Cmd)) answer {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, exe, "-test.run=^TestProgram$")
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "SEED_") {
+			c.Env = append(c.Env, e)
+		}
+	}
+	c.Env = append(c.Env, inner+"="+args)
+	var stdout, stderr bytes.Buffer
+	c.Dir, c.Stdout, c.Stderr = dir, &stdout, &stderr
+	for _, f := range change {
+		f(c)
+	}
+	if err := c.Run(); err != nil && c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return answer{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// here runs the program in this process.
+func here(t *testing.T, args string) answer {
+	t.Helper()
+	resetBeam(t)
+	var stdout, stderr bytes.Buffer
+	code := Main(strings.Fields(args), &stdout, &stderr)
+	return answer{code, stdout.String(), stderr.String()}
+}
+
+// smallBucket has three hosts that answer at once, and bad records if asked.
+func smallBucket(t *testing.T, bad bool) string {
+	t.Helper()
+	dir := t.TempDir()
+	records := []string{
+		`{"raw_url":"https://kind-urlset-1.com/a"}`, `{"raw_url":"https://kind-urlset-2.com/"}`, `{"raw_url":"https://kind-no-robots-3.org/"}`,
+	}
+	if bad {
+		records = append(records, `{"raw_url":"not a url"}`)
+	}
+	writeFile(t, filepath.Join(dir, "b/datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"),
+		fmt.Sprintf(`{"meta":{"country":"sg","category":"news","record_count":%d},"records":[%s]}`, len(records), strings.Join(records, ",")))
+	return dir
+}
+
+func report(t *testing.T, b []byte) ledger.Report {
+	t.Helper()
+	var r ledger.Report
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatalf("%v in:\n%s", err, b)
+	}
+	if d.More() {
+		t.Fatalf("more than the report is there:\n%s", b)
+	}
+	return r
+}
+
+// A run that failed says why wherever it is shown.
+func TestRunsSayWhy(t *testing.T) {
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	for id, why := range map[string]error{"r1": errors.New("the pipeline stopped: the runner said token=REDACTED no, and that it will not"), "r2": launch.ErrInterrupted} {
+		if err := ledger.Start(t.Context(), s, ledger.Run{RunID: id, Job: "seed", Runner: "direct", StartedAt: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ledger.Finish(t.Context(), s, id, ledger.Failed, why, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range []string{"runs list", "runs show " + id} {
+			if a := here(t, line+" --store="+dir); a.code != ExitOK || !strings.Contains(a.stdout, why.Error()[:50]) {
+				t.Errorf("%s: exit %d, %s, want %q", line, a.code, a.stdout, why)
+			}
+		}
+	}
+}
+
+// A crawl's dead letters are listed by what they are about, and are not put back
+// into a database that no run has ever used.
+func TestDeadLettersOfACatalog(t *testing.T) {
+	emptyEnv(t)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.Mkdir("b", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []ledger.Input{{URL: "https://shop.example/p/7", Source: "shop"}, {Source: "othershop"}} {
+		if err := ledger.Put(t.Context(), s, ledger.DeadLetter{Job: "catalog", RunID: "r", Stage: "s", Kind: "blocked", Input: in, Error: "e"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	list := here(t, "dead-letters --job=catalog --store=b")
+	for _, want := range []string{"https://shop.example/p/7  e", "othershop"} {
+		if list.code != ExitOK || !strings.Contains(list.stdout, want) {
+			t.Errorf("exit %d, without %q:\n%s%s", list.code, want, list.stdout, list.stderr)
+		}
+	}
+	a := here(t, "dead-letters replay --job=catalog --store=b")
+	if a.code != ExitUsage || !strings.Contains(a.stderr, "--db") {
+		t.Errorf("replay without the run's database: exit %d\n%s%s", a.code, a.stdout, a.stderr)
+	}
+	if _, err := os.Stat("b.db"); err == nil {
+		t.Error("it made a database")
+	}
+}
+
+func TestExitTellsJoinedErrorsApart(t *testing.T) {
+	var b bytes.Buffer
+	Exit("pipeline", errors.Join(errors.Join(errors.New("a:\n b"), nil), fmt.Errorf("c: %w", errors.New("d"))), &b)
+	if want := "pipeline: a: b; c: d\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	f := func(args string, has, hasNot []string) {
+		t.Helper()
+		a := here(t, args)
+		if a.code != ExitOK || a.stderr != "" {
+			t.Errorf("%s: exit %d: %s", args, a.code, a.stderr)
+		}
+		for _, s := range has {
+			if !strings.Contains(a.stdout, s) {
+				t.Errorf("%s does not say %q:\n%s", args, s, a.stdout)
+			}
+		}
+		for _, s := range hasNot {
+			if strings.Contains(a.stdout, s) {
+				t.Errorf("%s says %q", args, s)
+			}
+		}
+	}
+	seed := []string{"-concurrency", "(default 64)", "-host-delay", "(default 200ms)", "-until", "-report", "--endpoint", "SEED_HOST_DELAY"}
+	f("help", append(seed, "pipeline runs", "pipeline dead-letters", "pipeline help"), nil)
+	f("--help", append(seed, "pipeline runs"), nil)
+	f("-h", seed, nil)
+	f("help seed", seed, []string{"-delete-verified", "-dry-run"})
+	f("help migrate", []string{"-delete-verified", "-dry-run", "(default true)", "-store", "-country"}, []string{"-homepage", "-concurrency"})
+	f("help runs", []string{"show ID", "cancel|pause|resume", "--store"}, nil)
+	f("runs --help", []string{"show ID"}, nil)
+	f("help dead-letters", []string{"replay", "show ID", "--store"}, nil)
+	f("dead-letters -h", []string{"replay"}, nil)
+	f("help version", []string{"version"}, nil)
+	f("version", []string{"seed-engine "}, []string{"\n\n"})
+	if left := tree(t, "."); len(left) > 0 {
+		t.Errorf("help made %q", left)
+	}
+}
+
+// TestOneRun goes through a run and what can be asked of it afterwards.
+func TestOneRun(t *testing.T) {
+	t.Parallel()
+	dir := smallBucket(t, true)
+	const run = "--store=b --web=demo --host-delay=1ms "
+	a := start(t, dir, run+"--report=- --runner=prism")
+	if a.code != ExitOK { // bad records are a dead letter, which fails no run
+		t.Fatalf("exit %d: %s", a.code, a.stderr)
+	}
+	for d := json.NewDecoder(strings.NewReader(a.stderr)); d.More(); {
+		var line struct{ Event string }
+		if err := d.Decode(&line); err != nil || line.Event == "" {
+			t.Fatalf("the log is not one of JSON events (%v):\n%s", err, a.stderr)
+		}
+	}
+	r := report(t, []byte(a.stdout))
+	if r.State != ledger.Done || r.Counts["domains_collected"] != 3 || r.Counts["records"] != 4 || r.Counts["records_bad"] != 1 || r.Counts["dead_letters"] != 1 {
+		t.Errorf("state %s, counts %v", r.State, r.Counts)
+	}
+	if _, ok := r.Options["store"]; ok || r.Options["web"] != "demo" {
+		t.Errorf("the report's options: %v", r.Options)
+	}
+
+	// the same under --strict, with --force because all is done
+	a = start(t, dir, run+"--report=r.json --strict --force --runner=direct")
+	if a.code != ExitStrict || !strings.Contains(a.stderr, "dead-letters list") || !strings.Contains(a.stderr, `"event":"run_reported"`) || !strings.Contains(a.stdout, "domains_collected") {
+		t.Errorf("--strict: exit %d, stdout %q, stderr %q", a.code, a.stdout, a.stderr)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "r.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forced := report(t, b)
+	if forced.State != ledger.Done || forced.Counts["domains_collected"] != 3 || forced.Runner != "direct" {
+		t.Errorf("--report=r.json: %+v", forced)
+	}
+
+	list := start(t, dir, "runs --store=b")
+	lines := strings.Split(strings.TrimSpace(list.stdout), "\n")
+	if list.code != ExitOK || len(lines) != 3 || !strings.HasPrefix(lines[1], forced.RunID) || !strings.HasPrefix(lines[2], r.RunID) {
+		t.Errorf("runs: exit %d, not newest first:\n%s%s", list.code, list.stdout, list.stderr)
+	}
+	show := start(t, dir, "runs show "+r.RunID, func(c *exec.Cmd) { c.Env = append(c.Env, "SEED_STORE=b") })
+	if got := report(t, []byte(show.stdout)); show.code != ExitOK || got.RunID != r.RunID || got.State != ledger.Done {
+		t.Errorf("runs show: exit %d: %+v %s", show.code, got, show.stderr)
+	}
+	kept := start(t, dir, "runs log --store=b "+r.RunID)
+	if kept.code != ExitOK || !strings.Contains(kept.stdout, `"event":"run_ended"`) || !strings.Contains(kept.stdout, `"event":"domain_extraction_failed"`) {
+		t.Errorf("runs log: exit %d:\n%s%s", kept.code, kept.stdout, kept.stderr)
+	}
+	for l := range strings.Lines(kept.stdout) {
+		if !strings.Contains(l, `"run_id":"`+r.RunID+`","job":"seed"`) || strings.Count(l, `"run_id"`) != 1 {
+			t.Errorf("a line of the run's log: %s", l)
+		}
+	}
+	over := start(t, dir, "runs cancel "+r.RunID+" --store=b")
+	if over.code != ExitUsage || !strings.Contains(over.stderr, "is over (done)") {
+		t.Errorf("runs cancel of an ended run: exit %d: %s", over.code, over.stderr)
+	}
+
+	told, err := store.Open(t.Context(), filepath.Join(dir, "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(ledger.Start(t.Context(), told, ledger.Run{RunID: "told", Job: "seed"}),
+		ledger.WriteControl(t.Context(), told, "told", ledger.Control{Action: ledger.ActionCancel}), told.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for verb, code := range map[string]int{"pause": ExitUsage, "resume": ExitUsage, "cancel": ExitOK} {
+		if a := start(t, dir, "runs "+verb+" told --store=b"); a.code != code || code == ExitUsage && !strings.Contains(a.stderr, "run told: it was told to stop, which cannot be taken back") {
+			t.Errorf("runs %s after a cancel: exit %d, want %d: %s", verb, a.code, code, a.stderr)
+		}
+	}
+
+	letters := start(t, dir, "dead-letters --store=b")
+	lines = strings.Split(strings.TrimSpace(letters.stdout), "\n")
+	if letters.code != ExitOK || len(lines) != 2 || !strings.Contains(lines[1], "bad_records") {
+		t.Fatalf("dead-letters: exit %d:\n%s%s", letters.code, letters.stdout, letters.stderr)
+	}
+	id := strings.Fields(lines[1])[0]
+	one := start(t, dir, "dead-letters show --store=b "+id)
+	var d ledger.DeadLetter
+	if err := json.Unmarshal([]byte(one.stdout), &d); err != nil || d.Attempts != 2 || d.RunID != forced.RunID || d.Input.Key+d.Input.File == "" {
+		t.Errorf("dead-letters show: %v, %+v", err, d)
+	}
+	// A person opens the input again, and the next run reads it.
+	mark := filepath.Join(dir, "b", d.Input.File+".success")
+	if _, err := os.Stat(mark); err != nil {
+		t.Fatalf("the raw file is not done: %v", err)
+	}
+	for _, missing := range []string{"dead-letters replay --store=b 000000000000 " + id, "dead-letters replay --store=b --run=none " + id} {
+		if a := start(t, dir, missing); a.code != ExitUsage {
+			t.Errorf("%s: exit %d", missing, a.code)
+		}
+		if _, err := os.Stat(mark); err != nil {
+			t.Errorf("%s was refused, and touched the store: %v", missing, err)
+		}
+	}
+	replayed := start(t, dir, "dead-letters replay --store=b "+id)
+	if _, err := os.Stat(mark); replayed.code != ExitOK || !os.IsNotExist(err) || !strings.Contains(replayed.stdout, "1 dead letter") {
+		t.Errorf("replay: exit %d: %s%s %v", replayed.code, replayed.stdout, replayed.stderr, err)
+	}
+	again := report(t, []byte(start(t, dir, run+"--report=-").stdout))
+	if again.Counts["files_read"] != 1 || again.Counts["records_bad"] != 1 || again.Counts["domains_already_done"] != 3 || again.HTTP.Requests != 0 {
+		t.Errorf("the run after the replay: %v, %d requests", again.Counts, again.HTTP.Requests)
+	}
+}
+
+// TestPreviews: what only prints what would be done leaves nothing behind, not
+// even the copy of the sample.
+func TestPreviews(t *testing.T) {
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	f := func(args, want string) {
+		t.Helper()
+		a := here(t, args)
+		if a.code != ExitOK || !strings.Contains(a.stdout, want) {
+			t.Errorf("%s: exit %d: %s%s", args, a.code, a.stdout, a.stderr)
+		}
+		if left := tree(t, "."); len(left) > 0 {
+			t.Errorf("%s made %q", args, left)
+		}
+	}
+	f("--until=list", "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json\n")
+	f("--until=list --country=kr", "datasets/country=kr/")
+	f("--until=extract", "would visit up to")
+	f("--job=migrate", "would copy 1 files")
+}
+
+// TestFailingStore: a store that is there but fails is exit code 1, one that
+// says no is 2.
+func TestFailingStore(t *testing.T) {
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+	f := func(status int, body string, want int) {
+		t.Helper()
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/xml")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}))
+		defer s.Close()
+		for _, args := range []string{"", "runs "} {
+			a := here(t, args+"--store=s3://bucket?endpoint="+s.URL)
+			if a.code != want || strings.Count(a.stderr, "\n") != 1 || !strings.Contains(a.stderr, "s3://bucket") || a.stdout != "" {
+				t.Errorf("%sstatus %d: exit %d, want %d: %s%s", args, status, a.code, want, a.stdout, a.stderr)
+			}
+			if strings.Contains(a.stderr, "EXAMPLE") {
+				t.Errorf("the message shows a key: %s", a.stderr)
+			}
+		}
+	}
+	f(503, `<Error><Code>ServiceUnavailable</Code><Message>later</Message></Error>`, ExitFailed)
+	f(404, `<Error><Code>NoSuchBucket</Code><Message>none</Message></Error>`, ExitUsage)
+	f(403, `<Error><Code>AccessDenied</Code><Message>no</Message></Error>`, ExitUsage)
+	if left := tree(t, "."); len(left) > 0 {
+		t.Errorf("it made %q", left)
+	}
+}
+
+// TestUnreadableStore runs the program as somebody who has no rights.
+func TestUnreadableStore(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "b/datasets/x"), "")
+	if err := os.Chmod(filepath.Join(dir, "b"), 0o300); err != nil { // may be entered, not read
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "b/datasets"), 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // else it cannot be removed
+		_ = os.Chmod(filepath.Join(dir, "b"), 0o700)
+		_ = os.Chmod(filepath.Join(dir, "b/datasets"), 0o700)
+	})
+	if os.Geteuid() != 0 {
+		a := start(t, dir, "--store=b")
+		unreadable(t, a)
+		return
+	}
+	// Root may read everything: a copy of the binary runs as nobody.
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "program")
+	if err := os.WriteFile(program, binary, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unreadable(t, start(t, dir, "--store=b", func(c *exec.Cmd) {
+		c.Path = program
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}))
+}
+
+func unreadable(t *testing.T, a answer) {
+	t.Helper()
+	if a.code != ExitUsage || strings.Count(a.stderr, "\n") != 1 || !strings.Contains(a.stderr, "permission denied") || !strings.Contains(a.stderr, "give this user the right") {
+		t.Errorf("exit %d: %s", a.code, a.stderr)
+	}
+}
+
+// TestBrokenLetter: one dead letter that cannot be read hides no other.
+func TestBrokenLetter(t *testing.T) {
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	ctx := t.Context()
+	s, err := store.Open(ctx, "mem://letters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if err := s.Put(ctx, "dead-letters/seed/000.json", strings.NewReader("{"), store.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := ledger.Put(ctx, s, ledger.DeadLetter{Job: "seed", RunID: "r", Kind: "bad_file", Input: ledger.Input{File: "datasets/x"}, Error: "broken"}); err != nil {
+		t.Fatal(err)
+	}
+	a := here(t, "dead-letters --store=mem://letters")
+	if a.code != ExitFailed || !strings.Contains(a.stdout, "bad_file") || !strings.Contains(a.stderr, "000.json") {
+		t.Errorf("exit %d:\n%s%s", a.code, a.stdout, a.stderr)
+	}
+}
+
+func TestSecretsInErrors(t *testing.T) {
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	for _, args := range []string{
+		"--store=s3://key:hunter2@bucket", "--store=https://key:hunter2@bucket-{env}/x", "--store=s3://bucket?endpoint=http://key:hunter2@host",
+		"runs --store=r2://key:hunter2@bucket", "--runner=flink --endpoint=h:1 --store=file://key:hunter2@x",
+	} {
+		if a := here(t, args); a.code != ExitUsage || strings.Contains(a.stdout+a.stderr, "hunter2") {
+			t.Errorf("%s: exit %d: %s", args, a.code, a.stderr)
+		}
+	}
+}
+
+// A scheduler shows the last line of what a program says.
+func TestExitSaysOneLine(t *testing.T) {
+	var stderr bytes.Buffer
+	if code := Exit("pipeline", errors.New("[3:1] unknown field\n   1 | store: x\n>  3 | stor: y\n"), &stderr); code != ExitFailed {
+		t.Errorf("exit %d, want %d", code, ExitFailed)
+	}
+	if got, want := stderr.String(), "pipeline: [3:1] unknown field 1 | store: x > 3 | stor: y\n"; got != want {
+		t.Errorf("says %q, want %q", got, want)
+	}
+}
+
+// TestTerminal shows what strangers wrote into the store without letting it
+// reach the terminal as it is.
+func TestTerminal(t *testing.T) {
+	dir := t.TempDir()
+	evil := "\x1b]0;owned\x07 \u202egnp.exe \u009b2J\nSECOND\tcell"
+	b, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	letter := ledger.DeadLetter{Job: "seed", RunID: "r1", Kind: "bad_file\x1b[31m", Input: ledger.Input{URL: "https://a.example/\x1b[2J"}, Error: evil}
+	run := ledger.Run{RunID: "r1", Job: "seed", Runner: "prism\x1b[2J", StartedAt: time.Now()}
+	if err := errors.Join(ledger.Put(t.Context(), b, letter), ledger.Start(t.Context(), b, run)); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"runs list", "runs show r1", "dead-letters list", "dead-letters show " + letter.ID(), "runs show " + "\x1b[2J"} {
+		a := here(t, line+" --store="+dir)
+		for _, r := range a.stdout + a.stderr {
+			if r != '\n' && r != '\t' && !unicode.IsGraphic(r) {
+				t.Errorf("%s writes %q:\n%q", line, r, a.stdout+a.stderr)
+				break
+			}
+		}
+		if strings.HasSuffix(line, "list") && strings.Count(a.stdout, "\n") != 2 {
+			t.Errorf("%s: what a stranger wrote makes a line of its own:\n%s", line, a.stdout)
+		}
+	}
+}
+
+// Under --strict a run that left something has an exit code of its own.
+func TestExitOfStrict(t *testing.T) {
+	for says, err := range map[string]error{
+		"pipeline: the run is complete, but some providers are not done: their rows of the report say why; the next run asks them again\n": launch.ErrNotDone,
+		"pipeline: the run is complete, but it left dead letters: see `dead-letters list`\n":                                               launch.ErrStrict,
+	} {
+		var stderr strings.Builder
+		if code := Exit("pipeline", err, &stderr); code != ExitStrict || stderr.String() != says {
+			t.Errorf("exit code %d, %q; want %d, %q", code, stderr.String(), ExitStrict, says)
+		}
+	}
+}
+
+func TestPurgeCommand(t *testing.T) {
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, age := range map[string]time.Duration{"old": 91 * 24 * time.Hour, "new": time.Hour} {
+		at := time.Now().Add(-age)
+		if err := ledger.Start(t.Context(), s, ledger.Run{RunID: id, Job: "seed", StartedAt: at}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ledger.SetState(t.Context(), s, id, ledger.Done, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, bad := range []string{"", " --older-than=ninety", " --older-than=-1h", " --older-than=0d", " --older-than=90d new", " --older-than=90d --job=sow"} {
+		if a := here(t, "runs purge --store="+dir+bad); a.code != ExitUsage {
+			t.Errorf("runs purge%s: exit %d: %s%s", bad, a.code, a.stdout, a.stderr)
+		}
+	}
+	if a := here(t, "runs list --older-than=1h --store="+dir); a.code != ExitUsage {
+		t.Errorf("runs list --older-than: exit %d", a.code)
+	}
+	for _, c := range [][2]string{{" --job=docs", "removed 0 runs and 0 dead letters"}, {"", "removed 1 runs and 0 dead letters"}} {
+		if a := here(t, "runs purge --older-than=90d --store="+dir+c[0]); a.code != ExitOK || !strings.Contains(a.stdout, c[1]) {
+			t.Errorf("runs purge%s: exit %d: %s%s, want %q", c[0], a.code, a.stdout, a.stderr, c[1])
+		}
+	}
+	if a := here(t, "runs list --store="+dir); strings.Contains(a.stdout, "old") || !strings.Contains(a.stdout, "new") {
+		t.Errorf("what is left:\n%s", a.stdout)
+	}
+}

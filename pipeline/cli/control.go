@@ -1,0 +1,334 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/printable"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+)
+
+const runsUsage = `pipeline runs [list]              the runs of a store, newest first
+pipeline runs show ID             state, lanes and report of one run as JSON
+pipeline runs log ID              what the run and its workers said, as JSON lines
+pipeline runs cancel|pause|resume ID
+                                  works on a run anywhere, through the store alone
+pipeline runs purge --older-than=90d [--job=JOB]
+                                  removes runs that ended before that, with their reports and logs,
+                                  and dead letters that failed last before that
+`
+
+const deadLettersUsage = `pipeline dead-letters [list] [--job=NAME] [--run=ID]
+                                  of all jobs, unless one is named
+pipeline dead-letters show ID [--job=NAME]
+pipeline dead-letters replay [ID …] [--job=NAME] [--run=ID]
+                                  opens their inputs again; the jobs' next runs do them
+`
+
+const controlFlags = `
+  --store=URL    the store (default: ./out, where the sample bucket was copied to)
+  --db=DSN       dead-letters replay of docs, catalog and news: their database
+  --env=NAME     dev, staging or prod: fills {env} in --store
+  --config=FILE  YAML file with flags; SEED_STORE, SEED_ENV … go before it
+`
+
+// idForm is how the ledger names runs and dead letters.
+var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+
+// words splits a sub-command's words from its flags, wherever they stand.
+func words(f *flag.FlagSet, args []string) ([]string, error) {
+	var out []string
+	for {
+		if err := f.Parse(args); err != nil {
+			return nil, usage.Errorf("%s: %w; see `help %s`", f.Name(), err, f.Name())
+		}
+		if f.NArg() == 0 {
+			return out, nil
+		}
+		out, args = append(out, f.Arg(0)), f.Args()[1:]
+	}
+}
+
+// controlOptions are the options of a sub-command: the store, where it comes
+// from, and what else is named.
+func controlOptions(f *flag.FlagSet, args []string, more ...string) (o Options, w []string, err error) {
+	newFlags(&o)
+	o.Job = "" // none is named, until one is
+	launch.AddBeamFlags(o.Flags)
+	f.SetOutput(io.Discard)
+	for _, name := range append(more, "store", "env", "config") {
+		f.Var(o.Flags.Lookup(name).Value, name, "")
+	}
+	if w, err = words(f, args); err != nil {
+		return o, nil, err
+	}
+	given := map[string]bool{}
+	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
+	if err := o.layers(given); err != nil {
+		return o, nil, err
+	}
+	if err := o.place(); err != nil {
+		return o, nil, err
+	}
+	o.Sample = false // what is not there yet has no runs
+	return o, w, nil
+}
+
+func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	f := flag.NewFlagSet("runs", flag.ContinueOnError)
+	older, of := f.String("older-than", "", ""), f.String("job", "", "")
+	o, w, err := controlOptions(f, args)
+	if errors.Is(err, flag.ErrHelp) {
+		return help([]string{"runs"}, stdout)
+	}
+	if err != nil {
+		return err
+	}
+	verb := "list"
+	if len(w) > 0 {
+		verb = w[0]
+	}
+	if verb == "purge" {
+		if len(w) > 1 {
+			return usage.Errorf("runs purge takes no id, but --older-than=90d; see `help runs`")
+		}
+		return purgeRuns(ctx, o, *older, *of, stdout, stderr)
+	}
+	if *older+*of != "" {
+		return usage.Errorf("--older-than and --job are for runs purge")
+	}
+	actions := map[string]ledger.Action{"cancel": ledger.ActionCancel, "pause": ledger.ActionPause, "resume": ledger.ActionRun}
+	action, control := actions[verb]
+	if (verb == "list" && len(w) > 1) || (verb != "list" && len(w) != 2) || (verb != "list" && verb != "show" && verb != "log" && !control) {
+		return usage.Errorf("runs %s: write runs list, runs purge, or runs show|log|cancel|pause|resume ID; see `help runs`", strings.Join(w, " "))
+	}
+	if len(w) > 1 && !idForm.MatchString(w[1]) {
+		return usage.Errorf("%q is no run's id; `runs` lists them", w[1])
+	}
+	s, err := launch.OpenStore(ctx, &o.Options, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	if verb == "list" {
+		return listRuns(ctx, s, stdout)
+	}
+	run, err := ledger.Load(ctx, s, w[1])
+	if errors.Is(err, store.ErrNotExist) {
+		return usage.Errorf("there is no run %s in this store; `runs` lists them", w[1])
+	}
+	if err != nil {
+		return err
+	}
+	if verb == "log" {
+		return showLog(ctx, s, run, stdout)
+	}
+	if control {
+		if run.State.Over() {
+			return usage.Errorf("run %s is over (%s)", run.RunID, run.State)
+		}
+		err := ledger.WriteControl(ctx, s, run.RunID, ledger.Control{Action: action, At: time.Now(), By: "command line"})
+		if errors.Is(err, ledger.ErrCancelled) {
+			return usage.Errorf("%w", err)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(stdout, "asked run %s to %s; its workers look every two seconds\n", run.RunID, verb)
+		return err
+	}
+	report, err := ledger.ReportSoFar(ctx, s, run, time.Now())
+	if err != nil {
+		return err
+	}
+	if j, _ := pipeline.Named(run.Job); run.Async && j.Extend != nil { // no launcher has done it
+		if err := j.Extend(ctx, s, &report); err != nil {
+			return err
+		}
+	}
+	return report.WriteJSON(stdout)
+}
+
+func listRuns(ctx context.Context, s store.Store, stdout io.Writer) error {
+	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	if _, err := fmt.Fprintln(t, "RUN\tJOB\tRUNNER\tSTATE\tSTARTED\tFINISHED\tERROR"); err != nil {
+		return err
+	}
+	for r, err := range ledger.List(ctx, s) {
+		finished := "-"
+		switch {
+		case err != nil && r.RunID == "":
+			return err
+		case err != nil:
+			r.State = "unreadable"
+		case !r.FinishedAt.IsZero():
+			finished = r.FinishedAt.Format(time.RFC3339)
+		}
+		if err := row(t, r.RunID, r.Job, r.Runner, string(r.State), r.StartedAt.Format(time.RFC3339), finished, cut(r.Error)); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+// purgeRuns removes old runs, as a server with a retention does by itself.
+func purgeRuns(ctx context.Context, o Options, older, job string, stdout, stderr io.Writer) error {
+	age, err := days(older)
+	if err != nil {
+		return usage.Errorf("--older-than=%s: write a number of days, such as 90d, or hours, such as 36h", older)
+	}
+	if _, ok := pipeline.Named(job); job != "" && !ok {
+		return pipeline.NoJob(job)
+	}
+	s, err := launch.OpenStore(ctx, &o.Options, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	p, err := ledger.Purge(ctx, s, job, time.Now().Add(-age))
+	if _, werr := fmt.Fprintf(stdout, "removed %d runs and %d dead letters\n", p.Runs, p.DeadLetters); werr != nil {
+		return errors.Join(err, werr)
+	}
+	return err
+}
+
+// days reads 90d, or a duration as flags have it.
+func days(text string) (time.Duration, error) {
+	if n, ok := strings.CutSuffix(text, "d"); ok {
+		d, err := strconv.ParseUint(n, 10, 16)
+		text = strconv.FormatUint(d*24, 10) + "h"
+		if err != nil {
+			return 0, err
+		}
+	}
+	age, err := time.ParseDuration(text)
+	if err == nil && age <= 0 {
+		err = errors.New("not above 0")
+	}
+	return age, err
+}
+
+// cut keeps a table readable; show has the whole text.
+func cut(text string) string {
+	if r := []rune(text); len(r) > 100 {
+		return string(r[:100]) + "…"
+	}
+	return text
+}
+
+func showLog(ctx context.Context, s store.Store, run ledger.Run, stdout io.Writer) error {
+	b, err := ledger.ReadLog(ctx, s, run.RunID)
+	if errors.Is(err, store.ErrNotExist) {
+		return usage.Errorf("run %s has no log: it ended before it said anything, or it is older than logs are kept", run.RunID)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = stdout.Write(b)
+	return err
+}
+
+// row writes one line of a table. What is in the store may have been written
+// by others: a cell cannot end the line, or begin another cell.
+func row(t io.Writer, cells ...string) error {
+	for i := range cells {
+		cells[i] = printable.Line(cells[i])
+	}
+	_, err := fmt.Fprintln(t, strings.Join(cells, "\t"))
+	return err
+}
+
+func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	f := flag.NewFlagSet("dead-letters", flag.ContinueOnError)
+	run := f.String("run", "", "")
+	o, w, err := controlOptions(f, args, "job", "db")
+	if errors.Is(err, flag.ErrHelp) {
+		return help([]string{"dead-letters"}, stdout)
+	}
+	if err != nil {
+		return err
+	}
+	of := pipeline.All()
+	if o.Job != "" {
+		j, ok := pipeline.Named(o.Job)
+		if !ok {
+			return pipeline.NoJob(o.Job)
+		}
+		of = []pipeline.Job{j}
+	}
+	verb := "list"
+	if len(w) > 0 {
+		verb, w = w[0], w[1:]
+	}
+	if (verb == "show" && len(w) != 1) || (verb == "list" && len(w) > 0) || (verb != "list" && verb != "show" && verb != "replay") {
+		return usage.Errorf("dead-letters %s: write dead-letters list, show ID, or replay [ID …]; see `help dead-letters`", strings.Join(append([]string{verb}, w...), " "))
+	}
+	for _, id := range w {
+		if !idForm.MatchString(id) {
+			return usage.Errorf("%q is no dead letter's id; `dead-letters list` lists them", id)
+		}
+	}
+	s, err := launch.OpenStore(ctx, &o.Options, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	switch verb {
+	case "show":
+		for _, j := range of {
+			d, err := ledger.Get(ctx, s, j.Name, w[0])
+			if errors.Is(err, store.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			e := json.NewEncoder(stdout)
+			e.SetIndent("", "  ")
+			return e.Encode(d)
+		}
+		return noLetter(o, w[0])
+	case "replay":
+		return replay(ctx, s, o, of, *run, w, stdout)
+	}
+	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	if _, err := fmt.Fprintln(t, "ID\tJOB\tKIND\tTRIES\tLAST\tINPUT\tERROR"); err != nil {
+		return err
+	}
+	var broken error
+	for _, j := range of {
+		for d, err := range ledger.ListDeadLetters(ctx, s, j.Name, *run) {
+			if err != nil { // the list goes on after one that cannot be read
+				broken = errors.Join(broken, err)
+				continue
+			}
+			input := cmp.Or(d.Input.DomainID, d.Input.File, d.Input.URL, d.Input.Source)
+			if err := row(t, d.ID(), j.Name, d.Kind, strconv.Itoa(d.Attempts), d.LastAt.Format(time.RFC3339), input, d.Error); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join(t.Flush(), broken)
+}
+
+// noLetter says that there is no dead letter of these ids.
+func noLetter(o Options, ids string) error {
+	if o.Job != "" {
+		ids += " of job " + o.Job
+	}
+	return usage.Errorf("there is no dead letter %s; `dead-letters list` lists them", ids)
+}

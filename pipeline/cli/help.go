@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+)
+
+var errHelp = errors.New("help asked for")
+
+func help(args []string, w io.Writer) error {
+	topic := ""
+	switch len(args) {
+	case 0:
+	case 1:
+		topic = args[0]
+	default:
+		return usage.Errorf("help takes one word, not %q; use %s", strings.Join(args, " "), usage.Or(topics()))
+	}
+	switch topic {
+	case "", "help":
+		_, err := fmt.Fprintf(w, programUsage, strings.Join(pipeline.Names(), "|"), strings.Join(topics(), "|"))
+		if err != nil {
+			return err
+		}
+		return help([]string{"seed"}, w)
+	case "runs":
+		_, err := fmt.Fprint(w, runsUsage, controlFlags)
+		return err
+	case "dead-letters":
+		_, err := fmt.Fprint(w, deadLettersUsage, controlFlags)
+		return err
+	case "snapshot":
+		_, err := fmt.Fprintln(w, "pipeline "+snapshotUsage+"\n\nmakes a news provider's snapshot of a saved page: the page, and what the provider reads from it as JSON. See docs/add-a-publisher.md.")
+		return err
+	case "version":
+		_, err := fmt.Fprintln(w, "pipeline version    prints the program's version")
+		return err
+	}
+	j, ok := pipeline.Named(topic)
+	if !ok {
+		return usage.Errorf("help %s: there is no such job or command; use %s", topic, usage.Or(topics()))
+	}
+	if _, err := fmt.Fprintf(w, "pipeline --job=%s [flags]\n\nFlags, each also as SEED_NAME in the environment (--host-delay: SEED_HOST_DELAY) or in the --config file:\n", topic); err != nil {
+		return err
+	}
+	var o Options
+	all, f := newFlags(&o), flag.NewFlagSet("", flag.ContinueOnError)
+	all.VisitAll(func(g *flag.Flag) {
+		if !slices.Contains(j.Foreign(), g.Name) {
+			f.Var(g.Value, g.Name, g.Usage)
+			f.Lookup(g.Name).DefValue = cmp.Or(j.Defaults[g.Name], g.DefValue)
+		}
+	})
+	f.SetOutput(w)
+	f.PrintDefaults()
+	_, err := fmt.Fprintln(w, "\nBeam's own flags (--endpoint, --environment_type, --parallelism, --project, --region, --staging_location, --worker_binary …) keep their names.")
+	return err
+}
+
+// topics are what help knows of.
+func topics() []string {
+	return append(pipeline.Names(), "runs", "dead-letters", "snapshot", "version")
+}
+
+const programUsage = `pipeline [--job=%s] [flags]                  runs a job
+pipeline runs [list|show|cancel|pause|resume] [ID]     looks at runs, and steers them
+pipeline dead-letters [list|show|replay] [ID]          what waits for a person
+pipeline snapshot --provider=ID --url=… --page=FILE     a news page for its provider's tests
+pipeline version
+pipeline help [%s]
+
+`

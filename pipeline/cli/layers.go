@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
+)
+
+// layers fills in, under the flags that are given already, what the
+// environment says, and under that what the file says. A variable that is
+// empty says nothing.
+func (o *Options) layers(given map[string]bool) error {
+	var err error
+	o.Flags.VisitAll(func(g *flag.Flag) {
+		name := variable(g.Name)
+		v := os.Getenv(name)
+		if v == "" || given[g.Name] || err != nil {
+			return
+		}
+		if serr := o.Flags.Set(g.Name, v); serr != nil {
+			err = usage.Errorf("environment variable %s=%q is no value for --%s: %w", name, v, g.Name, wanted(o.Flags, g.Name, serr))
+		}
+		given[g.Name] = true
+	})
+	if err != nil || o.Config == "" {
+		return err
+	}
+	return o.file(given)
+}
+
+// badValue is the flag package's message about a value: the value, the flag's
+// name, and the reason.
+var badValue = regexp.MustCompile(`(?s)^invalid (?:boolean )?value "(.*)" for (?:flag )?-(\S+): (.*)$`)
+
+// wanted says what a flag's value looks like; the flag package says "parse error".
+func wanted(f *flag.FlagSet, name string, err error) error {
+	g, ok := f.Lookup(name).Value.(flag.Getter)
+	if !ok || !strings.Contains(err.Error(), "parse error") {
+		return err
+	}
+	switch g.Get().(type) {
+	case time.Duration:
+		return errors.New("write a number with its unit, such as 500ms, 30s or 1m")
+	case int, float64:
+		return errors.New("write a number")
+	case bool:
+		return errors.New("write true or false")
+	}
+	return err
+}
+
+// jobDefaults fills in what nothing above has given.
+func (o *Options) jobDefaults(given map[string]bool) error {
+	j := o.Target()
+	for name, v := range j.Defaults {
+		if given[name] {
+			continue
+		}
+		if err := o.Flags.Set(name, v); err != nil {
+			return fmt.Errorf("default of --%s for --job=%s: %w", name, j.Name, err)
+		}
+	}
+	return nil
+}
+
+func (o *Options) file(given map[string]bool) error {
+	b, err := os.ReadFile(o.Config)
+	if err != nil {
+		return usage.Errorf("reading --config: %w", err)
+	}
+	// Nodes keep a value as it is written: a category 007 stays that.
+	var values map[string]ast.Node
+	if err := yamltext.Decode(b, &values); err != nil {
+		return usage.Errorf("--config=%s is no YAML mapping of flags' names to values: %w", o.Config, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if o.Flags.Lookup(name) == nil || name == "config" {
+			return usage.Errorf("--config=%s: unknown key %q; keys are the flags' names, `help` lists them", o.Config, name)
+		}
+		v, ok := scalar(values[name])
+		if !ok {
+			return usage.Errorf("--config=%s: %s has no single value; write %s: VALUE, or leave the line out", o.Config, name, name)
+		}
+		if given[name] {
+			continue
+		}
+		if err := o.Flags.Set(name, v); err != nil {
+			return usage.Errorf("--config=%s: %q is no value for %s: %w", o.Config, v, name, wanted(o.Flags, name, err))
+		}
+	}
+	return nil
+}
+
+// scalar is the text of a YAML string, number or boolean.
+func scalar(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
+}

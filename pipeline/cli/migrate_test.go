@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The dry run says what the migration would meet.
+func TestMigrationDryRun(t *testing.T) {
+	dir := t.TempDir()
+	const old, now = "b/research/datasets/country=sg/category=news/", "b/datasets/country=sg/category=news/date=2026-01-28/"
+	for name, body := range map[string]string{
+		old + "2026-01-28_0001.json": "new", old + "2026-01-28_0002.json": "same", old + "2026-01-28_0003.json": "one", old + "2026-01-28_0004.json": "longer",
+		old + "2026-02-30_0001.json": "no day", old + "notes.txt": "nothing of ours",
+		now + "raw_0002.json": "same", now + "raw_0003.json": "two", now + "raw_0004.json": "short",
+	} {
+		writeFile(t, filepath.Join(dir, name), body)
+	}
+	a := start(t, dir, "--job=migrate --store=b")
+	if a.code != ExitOK {
+		t.Fatalf("exit code %d: %s", a.code, a.stderr)
+	}
+	line := func(of string) string {
+		for l := range strings.Lines(a.stdout) {
+			if strings.Contains(l, of) {
+				return strings.TrimSpace(l)
+			}
+		}
+		return ""
+	}
+	for of, says := range map[string]string{
+		"-28_0001.json": "raw_0001.json", "-28_0002.json": "is there already", "-28_0003.json": "holds another content", "-28_0004.json": "holds another content",
+		"02-30_0001.json": "a day in the calendar", "would copy": "would copy 1 files", "conflict with": "1 are there already, 2 conflict with another file, 1 are misnamed",
+	} {
+		if !strings.Contains(line(of), says) {
+			t.Errorf("of %s it says %q, want %q", of, line(of), says)
+		}
+	}
+	if strings.Contains(a.stdout, "notes.txt") || strings.Contains(line("-28_0001.json"), "already") {
+		t.Errorf("%s", a.stdout)
+	}
+}

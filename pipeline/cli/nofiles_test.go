@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The wrong folder, or one that is not mounted, is no run that is done.
+func TestStoreWithoutRawFiles(t *testing.T) {
+	for _, args := range [][]string{{}, {"--until=list"}} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o644))
+		var stderr bytes.Buffer
+		code := Main(append([]string{"--store=" + dir, "--runner=direct", "--web=demo"}, args...), io.Discard, &stderr)
+		require.Equal(t, 2, code, stderr.String())
+		require.Contains(t, stderr.String(), "holds no raw file")
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, left, 1, "nothing is touched")
+	}
+}

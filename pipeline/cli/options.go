@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+)
+
+// Options are what a user says about a run, from flags, environment and file.
+type Options struct {
+	launch.Options
+	Env, Config string
+}
+
+// newFlags are the flags of every job, with their defaults in o.
+func newFlags(o *Options) *flag.FlagSet {
+	f := flag.NewFlagSet("pipeline", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(&o.Job, "job", "seed", "the job: "+usage.Or(pipeline.Names()))
+	f.StringVar(&o.Runner, "runner", "direct", "Beam runner: "+strings.Join(launch.Runners, ", ")+" (with --streaming: prism, unless another is given)")
+	f.StringVar(&o.Store, "store", "", "bucket with datasets/ and processing/: a directory, file:///dir, s3://bucket/prefix, r2://bucket, gs://bucket, mem://name (default: the sample bucket, copied to ./out)")
+	f.StringVar(&o.Env, "env", "", "dev, staging or prod: fills {env} in --store")
+	f.StringVar(&o.Country, "country", "", "only this country, two lower-case letters")
+	f.StringVar(&o.Category, "category", "", "only this category")
+	f.StringVar(&o.Date, "date", "", "only this date, YYYY-MM-DD")
+	f.BoolVar(&o.Force, "force", false, "do again what has its .success")
+	f.BoolVar(&o.Strict, "strict", false, "exit 4 when the run left dead letters")
+	f.IntVar(&o.Lanes, "lanes", 0, "lanes that hosts are spread over (default: 1 in one process, 16 × the parallelism on a cluster)")
+	f.IntVar(&o.Concurrency, "concurrency", 64, "requests in flight, all workers together")
+	f.Float64Var(&o.Rate, "rate", 0, "requests a second, all workers together; 0: no limit")
+	f.DurationVar(&o.HostDelay, "host-delay", 200*time.Millisecond, "pause between two requests to one host")
+	f.DurationVar(&o.MaxCrawlDelay, "max-crawl-delay", 30*time.Second, "longest Crawl-delay or Retry-After that is waited for; past it the rest of the host is left")
+	f.StringVar(&o.Web, "web", "live", "live, or demo: the bundled simulated web, offline")
+	f.StringVar(&o.ConnectTo, "connect-to", "", "host:port that every request is sent to instead of the URL's own")
+	f.BoolVar(&o.AllowPrivate, "allow-private", false, "let the fetcher reach loopback and private addresses")
+	f.StringVar(&o.Report, "report", "", "where the JSON report also goes: a file, or - for standard output")
+	f.StringVar(&o.LogFormat, "log-format", "", "text or json, to standard error (default: text on a terminal, else json)")
+	f.StringVar(&o.LogLevel, "log-level", "", "debug, info, warn or error (default: warn on a terminal, else info)")
+	f.StringVar(&o.Progress, "progress", "auto", "auto: a live line on a terminal; off")
+	f.StringVar(&o.Config, "config", "", "YAML file with any of these flags")
+	f.DurationVar(&o.LeaseTTL, "lease-ttl", 30*time.Second, "how long a run's lease outlives a killed holder on another machine")
+	f.DurationVar(&o.Watch, "watch", 0, "stay, and take new raw files as they come, looking at that interval, e.g. 1m")
+	f.BoolVar(&o.Streaming, "streaming", false, "with --watch: one unbounded graph (prism, Flink, Dataflow) in place of a batch run for what is new")
+	f.BoolVar(&o.SharedFilesystem, "shared-filesystem", false, "all workers see the store's directory under the same path")
+	f.StringVar(&o.DB, "db", "", "database of docs, catalog and news: sqlite:///path or postgres://… (default: a SQLite file next to a directory store)")
+	o.Jobs, o.Flags = pipeline.All(), f
+	for _, j := range o.Jobs {
+		if j.Define != nil {
+			j.Define(f)
+		}
+	}
+	return f
+}
+
+// parseOptions reads flags, then the environment (SEED_…), then the file, and
+// checks every value before anything is touched.
+func parseOptions(args []string, stderr io.Writer) (Options, error) {
+	var o Options
+	f := newFlags(&o)
+	launch.AddBeamFlags(f)
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return o, errHelp
+		}
+		if m := badValue.FindStringSubmatch(err.Error()); m != nil {
+			return o, usage.Errorf("--%s=%s: %w; `help` lists the flags", m[2], m[1], wanted(f, m[2], errors.New(m[3])))
+		}
+		return o, usage.Errorf("%s; `help` lists the flags", err)
+	}
+	if f.NArg() > 0 {
+		return o, usage.Errorf("%q is no command; use runs, dead-letters, version, help, or flags alone", f.Arg(0))
+	}
+	given := map[string]bool{}
+	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
+	line := slices.Sorted(maps.Keys(given))
+	if err := o.layers(given); err != nil {
+		return o, err
+	}
+	if err := o.jobDefaults(given); err != nil {
+		return o, err
+	}
+	if o.Streaming && !given["runner"] { // the one of this process that has unbounded graphs
+		o.Runner = "prism"
+	}
+	return o, o.check(line, stderr)
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// Every write of a result fails: the run has failed, and says why; a run that
+// could keep some of it is complete, with dead letters.
+func TestRunThatKeepsNothingFailed(t *testing.T) {
+	const args = "--runner=direct --web=demo --store=b --host-delay=0s --log-level=error --progress=off --report=r.json"
+	dir := smallBucket(t, false)
+	inTheWay := filepath.Join(dir, "b/processing")
+	writeFile(t, inTheWay, "a file where the folder should be")
+	a := start(t, dir, args)
+	r := reportFile(t, dir)
+	if a.code != ExitFailed || r.State != ledger.Failed || !strings.Contains(a.stderr, "nothing that the run brought could be kept") || !strings.Contains(r.Error, "processing/") {
+		t.Fatalf("exit code %d, state %s, error %q, want a run that failed for its store:\n%s", a.code, r.State, r.Error, a.stderr)
+	}
+	if r.Counts["domains_failed"] != 3 || r.DeadLetters["store_failed"] != 3 {
+		t.Errorf("counts %v, dead letters %v", r.Counts, r.DeadLetters)
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(inTheWay, "country=sg/category=news/date=2026-01-28/kind-urlset-1.com"), "one in the way")
+	if a = start(t, dir, args); a.code != ExitOK || reportFile(t, dir).State != ledger.Done {
+		t.Errorf("exit code %d, want 0 where one of three could not be kept:\n%s", a.code, a.stderr)
+	}
+	// All that is left to do fails.
+	if a = start(t, dir, args); a.code != ExitFailed {
+		t.Errorf("exit code %d, want 1 where the run kept nothing:\n%s", a.code, a.stderr)
+	}
+	if err := os.RemoveAll(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if a = start(t, dir, args); a.code != ExitOK || reportFile(t, dir).Counts["domains_collected"] != 3 {
+		t.Errorf("exit code %d after the store was mended:\n%s", a.code, a.stderr)
+	}
+}
+
+func reportFile(t *testing.T, dir string) ledger.Report {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "r.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report(t, b)
+}
+
+// Who did not answer is counted, by reason, and counts that seem not to add up
+// are explained.
+func TestUnreachableIsCounted(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "b/datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"),
+		`{"records":[{"raw_url":"https://kind-urlset-1.com/"},{"raw_url":"https://kind-no-such-host-1.com/"},{"raw_url":"https://kind-no-such-host-2.com/"},{"raw_url":"https://kind-tls-wrong-name-1.com/"},{"raw_url":"https://kind-robots403-1.com/"},{"raw_url":"https://kind-redirect-loop-1.com/"}]}`)
+	writeFile(t, filepath.Join(dir, "b/datasets/country=kr/category=news/date=2026-01-28/raw_0001.json"), `{"records":[{"raw_url":"https://kind-urlset-1.com/"}]}`)
+	a := start(t, dir, "--runner=direct --web=demo --store=b --host-delay=0s --log-level=error --progress=off --report=r.json")
+	c := reportFile(t, dir).Counts
+	for name, want := range map[string]int64{"domains_unique": 7, "domains_collected": 7, "domains_failed": 0, "hosts_visited": 6, "metadata_written": 7,
+		"hosts_unreachable": 3, "hosts_unreachable_dns": 2, "hosts_unreachable_tls": 1} {
+		if c[name] != want {
+			t.Errorf("%s is %d, want %d", name, c[name], want)
+		}
+	}
+	for _, words := range []string{"hosts_unreachable", "hosts_unreachable_dns", "did not answer", "one for each partition", "each once"} {
+		if !strings.Contains(a.stdout, words) {
+			t.Errorf("the table says nothing of %q:\n%s", words, a.stdout)
+		}
+	}
+}
+
+// Dead letters are those of all jobs, unless one is named.
+func TestDeadLettersOfAllJobs(t *testing.T) {
+	dir := smallBucket(t, false)
+	s, err := store.Open(t.Context(), filepath.Join(dir, "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	raw := "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"
+	ids := map[string]string{}
+	for _, j := range []string{"seed", "migrate", "docs", "news"} {
+		d := ledger.DeadLetter{Job: j, RunID: "r1", Stage: "x", Kind: "kind_of_" + j, Input: ledger.Input{File: raw, Source: j}, Error: "it would not"}
+		if err := ledger.Put(t.Context(), s, d); err != nil {
+			t.Fatal(err)
+		}
+		ids[j] = d.ID()
+	}
+	all, one := start(t, dir, "dead-letters --store=b"), start(t, dir, "dead-letters --store=b --job=news")
+	for j, id := range ids {
+		if !strings.Contains(all.stdout, id+"  "+j) {
+			t.Errorf("%s is not in the list:\n%s%s", j, all.stdout, all.stderr)
+		}
+		if strings.Contains(one.stdout, id) != (j == "news") {
+			t.Errorf("--job=news lists:\n%s", one.stdout)
+		}
+		if a := start(t, dir, "dead-letters show --store=b "+id); a.code != ExitOK || !strings.Contains(a.stdout, "kind_of_"+j) {
+			t.Errorf("show: exit code %d\n%s%s", a.code, a.stdout, a.stderr)
+		}
+	}
+	if a := start(t, dir, "dead-letters show --store=b --job=news "+ids["docs"]); a.code != ExitUsage || !strings.Contains(a.stderr, "of job news") {
+		t.Errorf("exit code %d: %s", a.code, a.stderr)
+	}
+	a := start(t, dir, "dead-letters replay --store=b "+ids["news"]+" "+ids["seed"])
+	if a.code != ExitOK || strings.Count(a.stdout, "opened the inputs of 1 dead letters") != 2 || !strings.Contains(a.stdout, "--job=seed") || !strings.Contains(a.stdout, "--job=news") {
+		t.Errorf("exit code %d\n%s%s", a.code, a.stdout, a.stderr)
+	}
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// LastWordsVariable names the environment variable with the number of an open
+// file, into which a process that a server started writes why it failed: also
+// when its run had not begun, and when it crashes.
+const LastWordsVariable = "SEED_LAST_WORDS"
+
+type lastWordsFile struct{ file *os.File }
+
+// lastWords takes the server's file; the processes that this one starts do not
+// get it.
+func lastWords() lastWordsFile {
+	fd, err := strconv.Atoi(os.Getenv(LastWordsVariable))
+	if err != nil || fd < 3 || os.Unsetenv(LastWordsVariable) != nil {
+		return lastWordsFile{}
+	}
+	syscall.CloseOnExec(fd)
+	f := os.NewFile(uintptr(fd), "last words")
+	_ = debug.SetCrashOutput(f, debug.CrashOptions{}) // without it a crash is told on standard error alone
+	return lastWordsFile{f}
+}
+
+func (w lastWordsFile) say(err error) {
+	if w.file == nil || err == nil {
+		return
+	}
+	_, _ = w.file.WriteString(ledger.Why(errors.New(usage.OneLine(err)))) // standard error has it too
+}
+
+// ofOneRun are the flags that say what one run does: each start of a run has
+// its own.
+func ofOneRun(all []pipeline.Job) []string {
+	names := []string{"job", "country", "category", "date", "force", "report", "progress", "config", "watch", "streaming"}
+	for _, j := range all {
+		names = append(names, j.OfOneRun...)
+	}
+	return names
+}
+
+// Serve reads the options that all runs of a server share: flags in args,
+// then the environment, then file, which has flags' values by their names. The
+// environ gives a run in a child process the same options; as a flag, one would
+// be refused by the jobs that have none of that name.
+func Serve(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (s store.Store, environ []string, log *slog.Logger, err error) {
+	bad := func(err error) (store.Store, []string, *slog.Logger, error) { return nil, nil, nil, err }
+	var o Options
+	newFlags(&o)
+	launch.AddBeamFlags(o.Flags)
+	if err := o.Flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return bad(err)
+		}
+		return bad(usage.Errorf("%w; `pipeline help` lists the flags", err))
+	}
+	if o.Flags.NArg() > 0 {
+		return bad(usage.Errorf("%q: a server takes flags alone", o.Flags.Arg(0)))
+	}
+	given := map[string]bool{}
+	o.Flags.Visit(func(g *flag.Flag) { given[g.Name] = true })
+	for _, name := range ofOneRun(o.Jobs) {
+		if _, inFile := file[name]; given[name] || inFile {
+			return bad(usage.Errorf("--%s is for one run; say it when a run is started", name))
+		}
+	}
+	if err := o.layers(given); err != nil {
+		return bad(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(file)) {
+		if o.Flags.Lookup(name) == nil {
+			return bad(usage.Errorf("flags: unknown key %q; keys are the flags' names, `pipeline help` lists them", name))
+		}
+		if given[name] {
+			continue
+		}
+		if err := o.Flags.Set(name, file[name]); err != nil {
+			return bad(usage.Errorf("flags: %q is no value for %s: %w", file[name], name, err))
+		}
+		given[name] = true
+	}
+	// What no run could begin with is refused now. Flags of other jobs than seed
+	// are checked by the runs that they are for.
+	if err := o.check(nil, stderr); err != nil {
+		return bad(err)
+	}
+	if strings.HasPrefix(o.Store, "mem://") {
+		return bad(usage.Errorf("--store=%s: each run is a process of its own and would see an empty one; use a directory or a bucket", o.Store))
+	}
+	given["store"] = true
+	given["log-format"] = true
+	environ = []string{"SEED_PROGRESS=off"}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		environ = append(environ, variable(name)+"="+o.Flags.Lookup(name).Value.String())
+	}
+	log = lane.Logger(o.LogFormat, o.Level())
+	lane.TakeLibraryLines(log)
+	s, err = launch.OpenStore(ctx, &o.Options, stderr)
+	return s, environ, log, err
+}
+
+// variable is the environment variable of a flag.
+func variable(flag string) string {
+	return "SEED_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"encoding"
+	"encoding/json"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/transforms/catalog"
+	"github.com/newsfork/seed-engine/transforms/catalog/sites"
+	"github.com/newsfork/seed-engine/transforms/docs/policies"
+	"github.com/newsfork/seed-engine/transforms/news/publishers"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+// told is what the workers of a job are told of the options: the whole of it,
+// for they have none of the launcher's flags, files or environment.
+func told(o Options) any { return o.Target().Config(o.Common, o.LaneConfig(), "") }
+
+// own are the flags that the launcher alone needs.
+var own = map[string]string{
+	"job": "chooses the graph", "runner": "is where the graph goes", "env": "is filled into --store and --db", "config": "is read into the others",
+	"until": "runs no graph", "dry-run": "runs no graph", "explain": "runs no graph", "diff": "runs no graph", "history": "runs no graph", "purge-provider": "runs no graph",
+	"enable-provider": "runs no graph", "purge-expired": "runs no graph", "as-of": "runs no graph",
+	"report": "is written by the launcher", "progress": "is shown by the launcher", "strict": "is about the exit code",
+	"watch": "is the launcher's loop, or the graph's own interval", "streaming": "chooses the graph", "shared-filesystem": "lets --store be a directory",
+	"web": "the simulated web lives in the launcher", "demo-edition": "of the simulated web", "demo-changes": "of the simulated web",
+}
+
+// Every flag is either the launcher's own, and then nothing of it travels, or
+// it changes what the workers of its jobs are told.
+func TestOptionsTravel(t *testing.T) {
+	emptyEnv(t)
+	dir := t.TempDir()
+	copyOne := func(name string, files interface{ ReadFile(string) ([]byte, error) }, file string) string {
+		b, err := files.ReadFile(file)
+		require.NoError(t, err)
+		writeFile(t, filepath.Join(dir, name, file), string(b))
+		return filepath.Join(dir, name)
+	}
+	first := func(entries []os.DirEntry, err error) string {
+		require.NoError(t, err)
+		i := slices.IndexFunc(entries, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".yaml") })
+		return entries[i].Name()
+	}
+	writeFile(t, filepath.Join(dir, "news.yaml"), "delaySeconds: 9\n")
+	values := map[string]string{
+		"store": "gs://other", "db": "postgres://me@other/seed", "country": "sg", "category": "news", "date": "2026-01-28", "lanes": "2", "concurrency": "3",
+		"rate": "2", "host-delay": "7s", "max-crawl-delay": "9s", "connect-to": "127.0.0.1:1", "allow-private": "true", "log-format": "text", "log-level": "error",
+		"follow-index": "true", "max-child-sitemaps": "7", "feeds": "true", "homepage": "true", "parallel-fetch": "true", "robots-cache": "24h",
+		"outage-threshold": "0.5", "lease-ttl": "9s", "delete-verified": "true", "force": "true",
+		"alerts": "success_rate=0.85", "policies": copyOne("policies", policies.Files, first(policies.Files.ReadDir("."))), "fallback": "true", "allow-unsandboxed-browser": "true", "session-max-pages": "9", "handoff-retention": "9h", "handoff-again": "true",
+		"sites": filepath.Join(copyOne("sites", sites.Files, "demo/"+first(sites.Files.ReadDir("demo"))), "demo"), "contact": "https://other.example/", "list-fetchers": "9", "list-parsers": "9",
+		"detail-fetchers": "9", "detail-parsers": "9", "savers": "9", "queue-length": "9", "stop-after-known": "9",
+		"news-config": filepath.Join(dir, "news.yaml"), "publishers": copyOne("publishers", publishers.Files, first(publishers.Files.ReadDir("."))), "keep-html": "true", "reparse": "true",
+	}
+	for _, j := range pipeline.All() {
+		base := strings.Fields(onDataflow + "--job=" + j.Name)
+		if j.SQL {
+			base = append(base, "--db=postgres://seed@db.example/seed")
+		}
+		if j.Name == catalog.Job {
+			base = append(base, "--contact=https://example.org/")
+		}
+		encoded := func(args ...string) (options Options, text string) {
+			t.Helper()
+			resetBeam(t)
+			o, err := parseOptions(append(slices.Clone(base), args...), io.Discard)
+			require.NoError(t, err)
+			b, err := json.Marshal(told(o))
+			require.NoError(t, err)
+			return o, string(b)
+		}
+		o, plain := encoded()
+		t.Run(j.Name, func(t *testing.T) { wholly(t, reflect.TypeOf(told(o)), j.Name, map[reflect.Type]bool{}) })
+		newFlags(new(Options)).VisitAll(func(f *flag.Flag) {
+			t.Run(j.Name+" "+f.Name, func(t *testing.T) {
+				switch why, launcher := own[f.Name]; {
+				case slices.Contains(j.Foreign(), f.Name):
+					return
+				case launcher:
+					require.NotContains(t, values, f.Name, why)
+					return
+				case f.Name == "force" && j.Name == seed.Job:
+					return // by the id of the forced run
+				}
+				require.Contains(t, values, f.Name, "a new flag: say in this test what of it travels")
+				_, text := encoded("--" + f.Name + "=" + values[f.Name])
+				require.NotEqual(t, plain, text)
+				require.NotContains(t, text, dir, "a path of the launcher's machine says nothing to a worker")
+			})
+		})
+	}
+}
+
+// A database's password stays at home, also when the launcher's SEED_DB has it.
+func TestPasswordsStayAtHome(t *testing.T) {
+	emptyEnv(t)
+	t.Setenv("SEED_DB", "postgres://seed:dbPassw0rd@db.example/seed")
+	for _, j := range pipeline.All() {
+		if !j.SQL {
+			continue
+		}
+		resetBeam(t)
+		args := strings.Fields(onDataflow + "--job=" + j.Name)
+		if j.Name == catalog.Job {
+			args = append(args, "--contact=https://example.org/")
+		}
+		o, err := parseOptions(args, io.Discard)
+		require.NoError(t, err)
+		b, err := json.Marshal(told(o))
+		require.NoError(t, err)
+		require.Contains(t, string(b), "postgres://seed@db.example/seed")
+		require.NotContains(t, string(b), "dbPassw0rd")
+	}
+}
+
+// wholly holds that JSON, in which DoFns travel, keeps every field of a type.
+func wholly(t *testing.T, typ reflect.Type, at string, seen map[reflect.Type]bool) {
+	t.Helper()
+	if seen[typ] || typ.Implements(reflect.TypeFor[json.Marshaler]()) || typ.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+		return
+	}
+	seen[typ] = true
+	switch typ.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		wholly(t, typ.Elem(), at, seen)
+	case reflect.Struct:
+		for f := range typ.Fields() {
+			require.True(t, f.IsExported(), "%s.%s stays behind", at, f.Name)
+			require.NotEqual(t, "-", f.Tag.Get("json"), "%s.%s stays behind", at, f.Name)
+			wholly(t, f.Type, at+"."+f.Name, seen)
+		}
+	case reflect.Func, reflect.Chan, reflect.Interface:
+		t.Errorf("%s is a %s, which cannot travel", at, typ.Kind())
+	}
+}

@@ -1,0 +1,58 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/web"
+)
+
+// Common is what every job may be told of a run. The values of a job's own flags
+// are with the job.
+type Common struct {
+	Job                      string // its name
+	Store, DB                string // DB: of jobs that keep their state in one
+	Country, Category, Date  string
+	Force                    bool
+	Lanes, Concurrency       int
+	Rate                     float64
+	HostDelay, MaxCrawlDelay time.Duration
+	Web, ConnectTo           string
+	AllowPrivate             bool
+	LeaseTTL                 time.Duration
+	LogFormat, LogLevel      string
+	Watch                    time.Duration
+	Streaming                bool
+	WorkersElsewhere         bool // the workers are not in this process
+}
+
+// Level is the least severe level that is logged.
+func (c *Common) Level() slog.Level {
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(c.LogLevel)) // checked with the other options
+	return l
+}
+
+// WebConfig is the HTTP client's configuration, before a job adapts it.
+func (c *Common) WebConfig() web.Config {
+	return web.Config{UserAgent: "Newsfork-SeedEngine/1.0", HostDelay: c.HostDelay, MaxCrawlDelay: c.MaxCrawlDelay,
+		Concurrency: c.Concurrency, Rate: c.Rate, ConnectTo: c.ConnectTo, AllowPrivate: c.AllowPrivate}
+}
+
+// Filtered says that the run is about a part of the bucket.
+func (c *Common) Filtered() bool { return c.Country != "" || c.Category != "" || c.Date != "" }
+
+// Wants says whether the filters let a partition through.
+func (c *Common) Wants(p hive.Partition) bool {
+	return (c.Country == "" || p.Country == c.Country) && (c.Category == "" || p.Category == c.Category) && (c.Date == "" || p.Date == c.Date)
+}
+
+// FilterHash names the part of the bucket that a run is about, so that a
+// forced run that was killed is resumed by the same command only.
+func (c *Common) FilterHash() string {
+	sum := sha256.Sum256([]byte(c.Country + "\x00" + c.Category + "\x00" + c.Date))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,70 @@
+package launch
+
+import (
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+// What the runner's console shows has the report's names and numbers, which
+// are those of the simulated web's own log.
+func TestCounters(t *testing.T) {
+	t.Cleanup(func() { *jobopts.Endpoint, *jobopts.EnvironmentType = "", "" }) // prism's runner sets them
+	beamlog.SetLogger(quiet{})
+	if !beam.Initialized() {
+		beam.Init()
+	}
+	for _, runner := range localRunners {
+		t.Run(runner, func(t *testing.T) {
+			dir := t.TempDir()
+			sample(t, dir)
+			sim := webtest.New(webtest.Options{Mix: map[webtest.Kind]int{webtest.KindURLSet: 3, webtest.KindNoSitemap: 1, webtest.KindNoRobots: 1}})
+			require.NoError(t, sim.Start())
+			defer func() { require.NoError(t, sim.Close()) }()
+			l := lane.Config{Job: seed.Job, RunID: ledger.NewRunID(time.Now()), Store: dir, Slots: 1, LogFormat: "json", LogLevel: 12, Web: web.Config{
+				Concurrency: 32, MaxCrawlDelay: time.Millisecond, RetryBackoff: time.Millisecond, ConnectTo: sim.Addr(), RootCAs: sim.CAPEM()}}
+			p, scope := beam.NewPipelineWithRoot()
+			pipeline.Seed(scope, seed.Config{Lane: l, Lanes: 4, OutageThreshold: 0.95, Collect: seed.Collect{MaxCrawlDelay: time.Second, MaxChildSitemaps: 10}})
+			require.NoError(t, startPrism(t.Context(), runner))
+			result, err := beam.Run(t.Context(), runner, p)
+			require.NoError(t, errors.Join(err, lane.Close(l.RunID)))
+
+			got := map[string]ledger.Counts{}
+			for _, c := range result.Metrics().AllMetrics().Counters() {
+				space := c.Key.Namespace
+				if got[space] == nil {
+					got[space] = ledger.Counts{}
+				}
+				got[space][c.Key.Name] += c.Result()
+			}
+			s, err := store.Open(t.Context(), dir)
+			require.NoError(t, err)
+			defer func() { _ = s.Close() }() // only read from
+			total, err := ledger.ReadTotal(t.Context(), s, l.RunID)
+			require.NoError(t, err)
+			want := maps.Clone(total.Counts)
+			require.Greater(t, want["domains_collected"], int64(10))
+			require.Subset(t, ledger.SeedCounts(), []string{"domains_collected", "robots_found"}) // the names are the report's
+			want["http_requests"], want["http_bytes"], want["http_retries"] = total.HTTP.Requests, total.HTTP.Bytes, total.HTTP.Retries
+			require.Equal(t, want, got["total"])
+			require.EqualValues(t, len(sim.Requests()), got["total"]["http_requests"], "by the web's own log")
+			for _, name := range []string{"domains_unique", "domains_collected", "robots_found", "sitemaps_found"} {
+				require.Equal(t, total.Counts[name], got["lanes"][name], name)
+			}
+		})
+	}
+}

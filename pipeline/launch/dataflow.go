@@ -1,0 +1,389 @@
+package launch
+
+import (
+	"context"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/dataflow"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/dataflow/dataflowlib"
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
+	"google.golang.org/api/transport"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// dataflowThreads is how many lanes a Dataflow worker has at once where the
+// user says nothing else.
+const dataflowThreads = 4
+
+// dataflowShape is how many workers a job has on Dataflow and how many lanes
+// each of them has at once. A lane has a request in flight at least, and so
+// has a worker, so the limits of the whole job bound both.
+func (o *Options) dataflowShape() (workers, threads int) {
+	number := func(name string, or int) int {
+		n, err := strconv.Atoi(o.beam(name))
+		if err != nil || n < 1 {
+			return or
+		}
+		return n
+	}
+	most := o.mostSlots()
+	workers = min(number("num_workers", 1), most)
+	return workers, min(number("number_of_worker_harness_threads", dataflowThreads), most/workers)
+}
+
+// checkDataflow refuses a job whose limits or whose end could not be kept.
+func (o *Options) checkDataflow() error {
+	for _, name := range []string{"num_workers", "number_of_worker_harness_threads"} {
+		if n, err := strconv.Atoi(o.beam(name)); err != nil || n < 0 || n > 10_000 {
+			return usage.Errorf("--%s=%s: use 1 to 10000", name, o.beam(name))
+		}
+	}
+	if v := o.beam("autoscaling_algorithm"); v != "" && v != "NONE" {
+		return usage.Errorf("--autoscaling_algorithm=%s: --rate and --concurrency are shared out over a fixed number of workers; leave it out and give --num_workers", v)
+	}
+	if o.beam("update") == "true" {
+		return usage.Errorf("--update: a job that replaces another would be a run beside that one's, whose lease it cannot have; leave it out, and end the old run first with `runs cancel ID`")
+	}
+	if v := o.beam("max_num_workers"); v != "" && v != "0" {
+		return usage.Errorf("--max_num_workers=%s: the number of workers is fixed, because --rate and --concurrency are shared out over them; leave it out and give --num_workers", v)
+	}
+	if o.beam("template_location") != "" {
+		return usage.Errorf("--template_location: a job that is started from a template has no run of its own in the store; leave it out and start each run by this command")
+	}
+	if name := o.beam("worker_binary"); name != "" {
+		if info, err := os.Stat(name); err != nil {
+			return usage.Errorf("--worker_binary: %w", err)
+		} else if !info.Mode().IsRegular() {
+			return usage.Errorf("--worker_binary=%s is no file; name the program that the workers run", name)
+		}
+	}
+	return nil
+}
+
+func init() {
+	// A path of this machine says nothing to a worker, and the job is read by others.
+	for _, name := range []string{"worker_binary", "dry_run", "number_of_worker_harness_threads", "autoscaling_algorithm"} {
+		dataflow.DontUseFlagAsPipelineOption(name)
+	}
+}
+
+// reachDataflow checks what Dataflow needs before anything is touched; a dry
+// run of Beam's needs none of it.
+func (o *Options) reachDataflow(ctx context.Context) error {
+	if o.beamDryRun() {
+		return nil
+	}
+	if _, err := transport.Creds(ctx, option.WithScopes("https://www.googleapis.com/auth/cloud-platform")); err != nil {
+		return usage.Errorf("--runner=dataflow needs Google credentials: set GOOGLE_APPLICATION_CREDENTIALS to a service account's file, or run `gcloud auth application-default login`: %w", err)
+	}
+	bucket, _, _ := strings.Cut(strings.TrimPrefix(o.beam("staging_location"), "gs://"), "/")
+	s, err := store.Open(ctx, "gs://"+bucket)
+	switch {
+	case err == nil:
+		return errors.Join(s.Close(), o.workerSource(ctx))
+	case store.Retryable(err):
+		return fmt.Errorf("--staging_location: %w; try again when it answers", err)
+	}
+	return usage.Errorf("--staging_location: %w", err)
+}
+
+const (
+	program     = "github.com/newsfork/seed-engine/cmd/pipeline"
+	buildWorker = "run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker"
+)
+
+// workerSource checks that there is a worker, or what it is built from.
+func (o *Options) workerSource(ctx context.Context) error {
+	if o.beam("worker_binary") != "" {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program, which the workers run: %w", err)
+	}
+	if static(self) {
+		return nil
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		return usage.Errorf("--runner=dataflow needs a static worker; this program is not static, and there is no Go toolchain here to build one: where there is, %s", buildWorker)
+	}
+	look := exec.CommandContext(ctx, "go", "list", program)
+	look.Env = append(os.Environ(), "GOPROXY=off", "GOTOOLCHAIN=local") // it must be here, not be fetched
+	if said, err := look.CombinedOutput(); err != nil {
+		return usage.Errorf("--runner=dataflow needs a static worker; this program is not static, and there is no source tree of it in this directory to build one from: %s (go list: %s)", buildWorker, said)
+	}
+	return nil
+}
+
+// async says that the program ends when the job is submitted.
+func (o *Options) async() bool { return o.beam("async") == "true" }
+
+// checkAsync refuses what needs somebody who waits.
+func (o *Options) checkAsync() error {
+	switch {
+	case !o.async():
+		return nil
+	case o.Runner != "dataflow":
+		return usage.Errorf("--async is for --runner=dataflow; with %s the program has to stay until the run has ended, so leave it out", o.Runner)
+	case o.Watch > 0 && !o.Streaming:
+		return usage.Errorf("--async with --watch: each batch is waited for; add --streaming for one job that watches by itself, or leave --async out")
+	case o.Report != "":
+		return usage.Errorf("--async with --report: the program ends before there is a report; leave --report out and read it later with `runs show ID`")
+	case o.Strict:
+		return usage.Errorf("--async with --strict: the program ends before it is known whether there are dead letters; leave --strict out")
+	}
+	return nil
+}
+
+// submit hands the job to Dataflow and gives its id there.
+func submit(ctx context.Context, o Options, p *beam.Pipeline) (id string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
+		}
+	}()
+	asked := *jobopts.Async
+	*jobopts.Async = true // Beam's own wait ends at the first answer that is an error
+	defer func() { *jobopts.Async = asked }()
+	same := &sameName{}
+	beamlog.SetLogger(same)
+	defer beamlog.SetLogger(quiet{})
+	result, err := beam.Run(ctx, o.Runner, p)
+	switch {
+	case err != nil:
+		return "", err
+	case same.seen.Load():
+		return "", fmt.Errorf("a job %s is at work at Dataflow already (%s), and this run was not submitted: wait until that has ended there, or give another --job_name", o.beam("job_name"), result.JobID())
+	}
+	return result.JobID(), nil
+}
+
+// runDataflow runs the pipeline on Dataflow until its job has ended there.
+func runDataflow(ctx context.Context, o Options, p *beam.Pipeline) error {
+	id, err := submit(ctx, o, p)
+	if err != nil {
+		return err
+	}
+	client, err := dataflowlib.NewClient(ctx, o.beam("dataflow_endpoint"))
+	if err != nil {
+		return stillThere(id, err)
+	}
+	return awaitDataflow(ctx, o, id, func(ctx context.Context) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, dataflowLook)
+		defer cancel()
+		job, err := client.Projects.Locations.Jobs.Get(o.beam("project"), o.beam("region"), id).Context(ctx).Do()
+		if err != nil {
+			return "", err
+		}
+		return job.CurrentState, nil
+	})
+}
+
+// stillThere is an error about a job that was not seen to end.
+func stillThere(id string, err error) error {
+	return fmt.Errorf("asking Dataflow about job %s: %w; the job may go on there: look at its console before the next run", id, err)
+}
+
+const (
+	dataflowLook  = 30 * time.Second // between two looks at a job
+	dataflowAgain = time.Second      // after one that failed, doubled up to dataflowLook
+)
+
+// awaitDataflow waits for a job's end. The job goes on whether its launcher
+// gets an answer or not, so a fault that passes is waited out.
+func awaitDataflow(ctx context.Context, o Options, id string, state func(context.Context) (string, error)) error {
+	log := lane.Logger(o.LogFormat, o.Level()).With("job_id", id)
+	said, again := "", dataflowAgain
+	for {
+		now, err := state(ctx)
+		pause := dataflowLook
+		switch {
+		case err != nil && (ctx.Err() != nil || !passing(err)):
+			return stillThere(id, err)
+		case err != nil:
+			if text := ledger.Redact(err.Error()); text != said {
+				said = text
+				log.Warn("dataflow_does_not_answer", "error", text, "why", "the job goes on; its state is asked for again until it answers")
+			}
+			pause, again = again, min(2*again, dataflowLook)
+		case now == "JOB_STATE_FAILED":
+			return fmt.Errorf("job %s failed at Dataflow; its log there says why", id)
+		case slices.Contains([]string{"JOB_STATE_DONE", "JOB_STATE_CANCELLED", "JOB_STATE_DRAINED", "JOB_STATE_UPDATED"}, now):
+			return nil // whether it was complete, the store tells
+		default:
+			if said != "" {
+				log.Info("dataflow_answers_again", "state", now)
+			}
+			said, again = "", dataflowAgain
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return stillThere(id, ctx.Err())
+		}
+	}
+}
+
+// passing says that a call of Google's API may succeed when it is made again:
+// all but what the API refused.
+func passing(err error) bool {
+	var refused *googleapi.Error
+	if !errors.As(err, &refused) {
+		return true
+	}
+	return refused.Code >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests}, refused.Code)
+}
+
+// sameName sees that Beam gave us another job of the same name for ours, which
+// an asynchronous submission does, and says in its log alone.
+type sameName struct {
+	quiet
+	seen atomic.Bool
+}
+
+// Log implements Beam's log.Logger.
+func (s *sameName) Log(ctx context.Context, sev beamlog.Severity, depth int, msg string) {
+	if strings.Contains(msg, "job with same name is already actively running") {
+		s.seen.Store(true)
+	}
+	s.quiet.Log(ctx, sev, depth+1, msg)
+}
+
+// detach leaves a submitted run to its workers.
+func (r *run) detach(ctx context.Context, id, runnerJob string) error {
+	if err := ledger.Detach(ctx, r.store, id, runnerJob, r.o.Streaming); err != nil {
+		return fmt.Errorf("the job was submitted (%s), but its run could not be left to it: %w", runnerJob, err)
+	}
+	return notice(r.o, r.stderr, "run_submitted", fmt.Sprintf("run %s was submitted to Dataflow as job %s; `runs show %s` tells how it goes, `runs cancel %s` stops it", id, runnerJob, id, id),
+		"run_id", id, "job_id", runnerJob)
+}
+
+// beamDryRun says that Beam prints the Dataflow job and sends nothing.
+func (o *Options) beamDryRun() bool {
+	return o.Runner == "dataflow" && o.beam("dry_run") == "true" && !o.Preview()
+}
+
+// printDataflow prints the job that a run would submit, as JSON: no network, no
+// lease, nothing written.
+func printDataflow(ctx context.Context, o Options, stdout io.Writer, build graph) error {
+	if !beam.Initialized() {
+		beam.Init()
+	}
+	out := &jobPrinter{to: stdout}
+	beamlog.SetLogger(out)
+	// Beam asks Google about the buckets, also in a dry run, and warns where it
+	// has no credentials for that.
+	if err := errors.Join(os.Unsetenv("STORAGE_EMULATOR_HOST"), os.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(os.DevNull, "none"))); err != nil {
+		return err
+	}
+	if err := o.dataflowWorker(ctx, ""); err != nil {
+		return err
+	}
+	p, scope := beam.NewPipelineWithRoot()
+	cfg := o.LaneConfig()
+	cfg.RunID = "dry-run"
+	build(scope, cfg, "")
+	if err := execute(ctx, o, p); err != nil {
+		return err
+	}
+	if out.jobs == 0 && out.err == nil {
+		return errors.New("printing the job: Beam gave none")
+	}
+	return out.err
+}
+
+// jobPrinter prints the job out of what Beam logs in a dry run: the one
+// message that is JSON.
+type jobPrinter struct {
+	to   io.Writer
+	jobs int
+	err  error
+}
+
+// Log implements Beam's log.Logger.
+func (p *jobPrinter) Log(_ context.Context, _ beamlog.Severity, _ int, msg string) {
+	if !json.Valid([]byte(msg)) {
+		return
+	}
+	p.jobs++
+	_, err := fmt.Fprintln(p.to, msg)
+	p.err = errors.Join(p.err, err)
+}
+
+// dataflowWorkers fixes the number of workers and of their lanes: one lane
+// cannot be split, and the limits are shared out over these.
+func (o *Options) dataflowWorkers() error {
+	workers, threads := o.dataflowShape()
+	if n, _ := strconv.Atoi(o.beam("num_workers")); n > workers && !o.beamDryRun() { // somebody pays for them, or waits for them
+		lane.Logger(o.LogFormat, o.Level()).Warn("workers_capped", "num_workers", workers, "asked_for", n, "why", "each worker has a request in flight at least; raise --concurrency, or --rate, for more")
+	}
+	for name, value := range map[string]string{"autoscaling_algorithm": "NONE", "num_workers": strconv.Itoa(workers), "number_of_worker_harness_threads": strconv.Itoa(threads)} {
+		if err := flag.Set(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dataflowWorker fills in the flags that the user left out. The worker is this
+// program, static, as Beam's container wants it.
+func (o *Options) dataflowWorker(ctx context.Context, dir string) error {
+	if o.Runner != "dataflow" {
+		return nil
+	}
+	if err := o.dataflowWorkers(); err != nil {
+		return err
+	}
+	if o.beam("worker_binary") != "" || o.beamDryRun() {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this program, which the workers run: %w", err)
+	}
+	if !static(self) {
+		self = filepath.Join(dir, "worker")
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", self, program)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("building a static worker; mend what the compiler says, or where it works %s: %w: %s", buildWorker, err, out)
+		}
+	}
+	return flag.Set("worker_binary", self)
+}
+
+// static says whether a program is one for Linux on amd64 that needs no
+// library of the machine it runs on.
+func static(path string) bool {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // only read from
+	libs, err := f.ImportedLibraries()
+	return f.Machine == elf.EM_X86_64 && len(libs) == 0 && (err == nil || errors.Is(err, elf.ErrNoSymbols))
+}

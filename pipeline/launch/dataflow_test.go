@@ -1,0 +1,135 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/api/googleapi"
+
+	"github.com/newsfork/seed-engine/pipeline"
+)
+
+// parsed are the options of a command line, of which nothing is checked.
+func parsed(t *testing.T, args string) Options {
+	t.Helper()
+	flag.CommandLine.VisitAll(func(f *flag.Flag) { // Beam's own belong to the process
+		if was := f.Value.String(); !strings.HasPrefix(f.Name, "test.") {
+			t.Cleanup(func() {
+				if f.Value.String() != was {
+					require.NoError(t, f.Value.Set(was))
+				}
+			})
+		}
+	})
+	o := Options{Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+	o.LogFormat, o.LogLevel = "json", "error"
+	o.Flags.StringVar(&o.Runner, "runner", "direct", "")
+	o.Flags.IntVar(&o.Concurrency, "concurrency", 64, "")
+	o.Flags.Float64Var(&o.Rate, "rate", 0, "")
+	AddBeamFlags(o.Flags)
+	require.NoError(t, o.Flags.Parse(strings.Fields(args)))
+	return o
+}
+
+const onDataflow = "--runner=dataflow --project=p --region=r --staging_location=gs://b/s "
+
+// However many workers and threads are asked for, those at work keep --rate and
+// --concurrency together, each with one request in flight, or sent, at least.
+func TestDataflowUnderTheLimits(t *testing.T) {
+	for _, c := range []struct {
+		args                  string
+		workers, threads, all int
+	}{
+		{onDataflow, 1, 4, 4},
+		{onDataflow + "--num_workers=8", 8, 4, 32},
+		{onDataflow + "--num_workers=8 --number_of_worker_harness_threads=12", 8, 8, 64},
+		{onDataflow + "--num_workers=100", 64, 1, 64},
+		{onDataflow + "--num_workers=100 --concurrency=1000", 100, 4, 400},
+		{onDataflow + "--num_workers=3 --concurrency=8", 3, 2, 6},
+		{onDataflow + "--num_workers=3 --concurrency=1", 1, 1, 1},
+		{onDataflow + "--num_workers=3 --rate=5.9", 3, 1, 3},
+		{onDataflow + "--num_workers=3 --rate=0.2", 1, 1, 1},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			o := parsed(t, c.args)
+			require.Equal(t, c.all, o.Slots())
+			require.LessOrEqual(t, c.workers*c.threads, o.mostSlots())
+			require.NoError(t, o.dataflowWorkers())
+			require.Equal(t, []string{fmt.Sprint(c.workers), fmt.Sprint(c.threads), "NONE"},
+				[]string{o.beam("num_workers"), o.beam("number_of_worker_harness_threads"), o.beam("autoscaling_algorithm")}, "what Dataflow is asked for")
+			require.Equal(t, c.all, o.Slots(), "it stays so")
+		})
+	}
+}
+
+func TestRemedyOfFlinksErrors(t *testing.T) {
+	o := parsed(t, "--runner=flink --endpoint=localhost:8099 --environment_type=EXTERNAL --parallelism=16")
+	for said, want := range map[string]string{
+		"job x failed:\njava.io.IOException: Insufficient number of network buffers: required 512, but only 389 available": "taskmanager.memory.network.min",
+		"job x failed:\njava.util.concurrent.TimeoutException":                                                             "16 free task slots",
+		"NoResourceAvailableException: Slot request bulk is not fulfillable!":                                              "16 free task slots",
+		"job x failed:\nexit status 1": "^$",
+	} {
+		require.Regexp(t, want, o.remedy(errors.New(said)), said)
+	}
+}
+
+// A fault of Dataflow's API is waited out, for the job goes on; what the API
+// refuses is not.
+func TestAwaitDataflow(t *testing.T) {
+	unavailable, forbidden := &googleapi.Error{Code: 503}, &googleapi.Error{Code: 403, Message: "no right to look"}
+	type answer struct {
+		state string
+		err   error
+	}
+	running, done := answer{state: "JOB_STATE_RUNNING"}, answer{state: "JOB_STATE_DONE"}
+	for name, c := range map[string]struct {
+		answers []answer
+		err     string
+		took    time.Duration
+	}{
+		"one 503":         {[]answer{running, {err: unavailable}, running, done}, "", 30*time.Second + time.Second + 30*time.Second},
+		"at first":        {[]answer{{err: unavailable}, done}, "", time.Second},
+		"no connection":   {[]answer{{err: io.ErrUnexpectedEOF}, {err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, done}, "", 3 * time.Second},
+		"too many":        {[]answer{{err: &googleapi.Error{Code: 429}}, done}, "", time.Second},
+		"for minutes":     {append(slices.Repeat([]answer{{err: unavailable}}, 8), done), "", 121 * time.Second}, // 1 2 4 8 16 30 30 30
+		"refused":         {[]answer{running, {err: forbidden}}, "job-1.*no right to look.*may go on there", 30 * time.Second},
+		"failed":          {[]answer{running, {state: "JOB_STATE_FAILED"}}, "job-1 failed at Dataflow", 30 * time.Second},
+		"cancelled there": {[]answer{running, {state: "JOB_STATE_CANCELLED"}}, "", 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin, asked := time.Now(), 0
+				err := awaitDataflow(t.Context(), Options{Common: pipeline.Common{LogFormat: "json", LogLevel: "error"}}, "job-1", func(context.Context) (string, error) {
+					a := c.answers[asked]
+					asked++
+					return a.state, a.err
+				})
+				if c.err == "" {
+					require.NoError(t, err)
+				} else {
+					require.Regexp(t, c.err, err)
+				}
+				require.Equal(t, len(c.answers), asked)
+				require.Equal(t, c.took, time.Since(begin))
+			})
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := awaitDataflow(ctx, Options{Common: pipeline.Common{LogFormat: "json", LogLevel: "error"}}, "job-1", func(context.Context) (string, error) {
+		cancel()
+		return "JOB_STATE_RUNNING", nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+}

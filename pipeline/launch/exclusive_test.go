@@ -1,0 +1,33 @@
+package launch
+
+import (
+	"context"
+	"flag"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/storetest"
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+)
+
+// ignoring is a store that ignores If-None-Match.
+type ignoring struct{ *storetest.Memory }
+
+func (s ignoring) PutIfAbsent(ctx context.Context, key string, body io.Reader, o store.PutOptions) error {
+	return s.Put(ctx, key, body, o)
+}
+
+// On a store where two runs could have one lease nothing is begun: exit code 2.
+func TestStoreThatIgnoresConditionsIsBadUsage(t *testing.T) {
+	s := ignoring{storetest.NewMemory()}
+	o := Options{Runner: "direct", Common: pipeline.Common{Job: "seed", LogFormat: "json", LeaseTTL: 30e9}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+	_, err := start(t.Context(), s, o, os.Stderr)
+	require.ErrorIs(t, err, store.ErrNotExclusive)
+	require.True(t, usage.Is(err), err)
+	require.Empty(t, s.Keys())
+}

@@ -1,0 +1,170 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/util/hooks"
+
+	"github.com/newsfork/seed-engine/io/lease"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+var (
+	errCutShort  = errors.New("the runner ended the job before it was complete (was it cancelled there?): what was done is kept, the same command goes on from there")
+	errLanesLost = errors.New("a worker could not renew the lease of its lane in time and stopped sending; run the same command again")
+)
+
+// viaJobServer says that the runner is reached through Beam's job service.
+func (o *Options) viaJobServer() bool {
+	return o.Remote() && o.Runner != "dataflow"
+}
+
+// leases says that workers can outlive this process, so that each lane needs a
+// lease of its own.
+func (o *Options) leases() bool { return o.Remote() }
+
+// checkFlink refuses what Beam would take for a job in Docker, or wait for.
+func (o *Options) checkFlink() error {
+	if !o.viaJobServer() {
+		return nil
+	}
+	kinds := []string{"loopback", "process", "external", "docker"}
+	switch kind := strings.ToLower(o.beam("environment_type")); {
+	case kind == "":
+		return usage.Errorf("--runner=%s needs --environment_type: PROCESS (the job server's machine runs this program), LOOPBACK (workers in this process, for tests), EXTERNAL or DOCKER", o.Runner)
+	case !slices.Contains(kinds, kind):
+		return usage.Errorf("--environment_type=%s: use PROCESS, LOOPBACK, EXTERNAL or DOCKER", o.beam("environment_type"))
+	}
+	n, err := strconv.Atoi(o.beam("parallelism"))
+	if err == nil && n == -1 && o.Runner != "flink" { // Flink is told 1; others take what the cluster has
+		return usage.Errorf("--runner=%s needs --parallelism: how many tasks the cluster runs at once (Spark: executors × cores of each, or the N of local[N]); --rate and --concurrency are shared out over them, and too small a number exceeds both", o.Runner)
+	}
+	if err == nil && n > o.mostSlots() && o.Runner != "flink" && n <= 10_000 {
+		return usage.Errorf("--parallelism=%d: each task has a request in flight at least, so --concurrency or --rate would be exceeded; raise them, or use %d and give %s as many cores", n, o.mostSlots(), o.Runner)
+	}
+	if err != nil || n < -1 || n == 0 || n > 10_000 {
+		return usage.Errorf("--parallelism=%s: use 1 to 10000", o.beam("parallelism"))
+	}
+	return nil
+}
+
+// setParallelism says it always, for Flink takes 1 from a job that does not.
+func (o *Options) setParallelism() error {
+	if !o.viaJobServer() {
+		return nil
+	}
+	return flag.Set("parallelism", strconv.Itoa(o.Slots()))
+}
+
+// execute runs the pipeline to its end. The SDK panics where a server that is
+// gone should be an error.
+func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
+		}
+	}()
+	if err := startPrism(ctx, o.Runner); err != nil {
+		return err
+	}
+	if o.Runner == "dataflow" && !o.beamDryRun() {
+		return runDataflow(ctx, o, p)
+	}
+	if !o.viaJobServer() {
+		_, err = beam.Run(ctx, o.Runner, p)
+		return ofWorker(err)
+	}
+	if err := hooks.EnableHook(setupErrors); err != nil {
+		return err
+	}
+	if o.Streaming {
+		err = submitStream(ctx, p)
+	} else {
+		_, err = beam.Run(ctx, o.Runner, p)
+	}
+	if err != nil { // a lost worker is a stack of Java's names
+		err = fmt.Errorf("%w%s; the job server's log tells more; what was done is kept, the same command goes on from there", ofWorker(err), o.remedy(err))
+	}
+	return err
+}
+
+// remedy is what to do about an error of Flink's that names its cause by a
+// class of Java, or not at all.
+func (o *Options) remedy(err error) string {
+	has := func(parts ...string) bool {
+		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(err.Error(), p) })
+	}
+	switch {
+	case has("Insufficient number of network buffers"):
+		return "; raise taskmanager.memory.network.min and .max in Flink's configuration (192m ran with --parallelism=4), or lower --parallelism"
+	case has("NoResourceAvailableException", "TimeoutException", "Slot request bulk is not fulfillable"):
+		return fmt.Sprintf("; has the cluster %d free task slots, as --parallelism asks for? Flink waits for them for slot.request.timeout, five minutes, and ends without saying so: add slots, or lower --parallelism", o.Slots())
+	}
+	return ""
+}
+
+// ofWorker is what a worker said, where a runner's error quotes it: the rest of
+// that is Beam's plan of the stage.
+func ofWorker(err error) error {
+	if err == nil {
+		return nil
+	}
+	_, said, ok := strings.Cut(err.Error(), "caused by:\nDoFn[")
+	if _, cause, found := strings.Cut(said, "] failed:\n"); ok && found {
+		return errors.New("a worker says: " + cause)
+	}
+	return err
+}
+
+// stopWithin is how long after the first Ctrl-C the program may still end in order.
+func (o *Options) stopWithin() time.Duration {
+	switch {
+	case o.Runner == "dataflow":
+		return 3 * time.Minute // its state is looked at every 30 seconds
+	case o.Remote():
+		return 20 * time.Second // workers look at the control object every two seconds
+	case o.Streaming:
+		return 10 * time.Second // the lister looks every two seconds
+	}
+	return stopWithin
+}
+
+// stopWorkers tells the workers of a run to take nothing new, wherever they are.
+func (r *run) stopWorkers(ctx context.Context, runID string) {
+	if w, ok := lane.Find(runID); ok {
+		w.Stop(nil)
+	}
+	if !r.o.Remote() {
+		return
+	}
+	if err := ledger.WriteControl(ctx, r.store, runID, ledger.Control{Action: ledger.ActionCancel, At: time.Now(), By: "the launcher"}); err != nil {
+		r.log(runID).Error("workers_not_told_to_stop", "error", ledger.Redact(err.Error()))
+	}
+}
+
+// soFar is what is known of a run that was cut short: by this process, or by
+// the last progress of lanes elsewhere.
+func (r *run) soFar(out outcome, lanes []ledger.Progress) ledger.Tally {
+	if !r.o.Elsewhere() {
+		return out.live
+	}
+	var sum ledger.Tally
+	for _, l := range lanes {
+		sum.Add(l.Tally)
+	}
+	return sum
+}
+
+func (r *run) logWaiting(h lease.Holder) {
+	r.log(r.id).Warn("waits_for_workers", "holder", h.String(), "why", "workers of an earlier run are still at its hosts; they were told to stop")
+}

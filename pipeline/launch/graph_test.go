@@ -1,0 +1,180 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/testdata"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+// localRunners are the two that work in this process.
+var localRunners = []string{"direct", "prism"}
+
+// TestSeedGraph runs the sample's raw files, with good hosts in place of the
+// sample's own, on both local runners and with one lane and several: all must
+// leave the same objects and the same figures.
+func TestSeedGraph(t *testing.T) {
+	// Prism's runner sets these two for the whole process.
+	t.Cleanup(func() {
+		*jobopts.Endpoint, *jobopts.EnvironmentType = "", ""
+	})
+	beamlog.SetLogger(quiet{})
+	if !beam.Initialized() {
+		beam.Init()
+	}
+	type result struct {
+		objects map[string]string
+		counts  map[string]int64
+	}
+	results := map[string]result{}
+	for _, name := range localRunners {
+		for _, lanes := range []int{1, 5} {
+			label := fmt.Sprintf("%s, %d lanes", name, lanes)
+			t.Run(label, func(t *testing.T) {
+				dir := t.TempDir()
+				sample(t, dir)
+				sim := webtest.New(webtest.Options{Mix: map[webtest.Kind]int{webtest.KindURLSet: 3, webtest.KindNoSitemap: 1, webtest.KindNoRobots: 1}})
+				if err := sim.Start(); err != nil {
+					t.Fatal(err)
+				}
+				defer func() {
+					if err := sim.Close(); err != nil {
+						t.Error(err)
+					}
+				}()
+				l := lane.Config{Job: seed.Job, RunID: ledger.NewRunID(time.Now()), Store: dir, Slots: 1, LogFormat: "json", LogLevel: 12, Web: web.Config{
+					Concurrency: 32, MaxCrawlDelay: time.Millisecond, RetryBackoff: time.Millisecond, ConnectTo: sim.Addr(), RootCAs: sim.CAPEM()}}
+				p, scope := beam.NewPipelineWithRoot()
+				pipeline.Seed(scope, seed.Config{Lane: l, Lanes: lanes, OutageThreshold: 0.95, Collect: seed.Collect{MaxCrawlDelay: time.Second, MaxChildSitemaps: 10}})
+				if err := startPrism(t.Context(), name); err != nil {
+					t.Fatal(err)
+				}
+				_, err := beam.Run(t.Context(), name, p)
+				if err := errors.Join(err, lane.Close(l.RunID)); err != nil {
+					t.Fatal(err)
+				}
+				s, err := store.Open(t.Context(), dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = s.Close() }() // only read from
+				total, err := ledger.ReadTotal(t.Context(), s, l.RunID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				results[label] = result{objects(t, s), total.Counts}
+			})
+		}
+	}
+	want, ok := results["direct, 1 lanes"]
+	if !ok || len(want.objects) < 50 || want.counts["domains_collected"] < 10 || want.counts["files_completed"] == 0 {
+		t.Fatalf("the sample gave %d objects, %v", len(want.objects), want.counts)
+	}
+	for label, got := range results {
+		if !maps.Equal(got.counts, want.counts) {
+			t.Errorf("%s: counts %v, want %v", label, got.counts, want.counts)
+		}
+		for _, key := range slices.Sorted(maps.Keys(want.objects)) {
+			if got.objects[key] != want.objects[key] {
+				t.Errorf("%s: %s holds\n%s\nwant\n%s", label, key, got.objects[key], want.objects[key])
+			}
+		}
+		for key := range got.objects {
+			if _, ok := want.objects[key]; !ok {
+				t.Errorf("%s: %s is one too many", label, key)
+			}
+		}
+	}
+}
+
+// sample lays the sample's raw files out under dir.
+func sample(t *testing.T, dir string) {
+	t.Helper()
+	err := fs.WalkDir(testdata.Bucket, "bucket", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := testdata.Bucket.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, filepath.FromSlash(strings.TrimPrefix(p, "bucket")))
+		return errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, b, 0o644))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// objects are what a run leaves beside its ledger, without times and the run's own name.
+func objects(t *testing.T, s store.Store) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for o, err := range s.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(o.Key, "runs/") {
+			continue
+		}
+		r, err := s.Open(t.Context(), o.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r)
+		if err := errors.Join(err, r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(o.Key, ".json") && !strings.HasPrefix(o.Key, "datasets/") && !strings.HasPrefix(o.Key, "research/") {
+			var v any
+			if err := json.Unmarshal(b, &v); err != nil {
+				t.Fatalf("%s: %v", o.Key, err)
+			}
+			if b, err = json.MarshalIndent(timeless(v), "", " "); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all[o.Key] = string(b)
+	}
+	return all
+}
+
+func timeless(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			if strings.HasSuffix(k, "_at") || k == "response_ms" || k == "run_id" {
+				delete(v, k)
+				continue
+			}
+			v[k] = timeless(e)
+		}
+	case []any:
+		for i := range v {
+			v[i] = timeless(v[i])
+		}
+	}
+	return v
+}

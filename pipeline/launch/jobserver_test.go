@@ -1,0 +1,43 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime"
+)
+
+// What a stream says to a job server goes under Beam's names, beside what
+// Beam's own runner says.
+func TestStreamOptions(t *testing.T) {
+	text, err := json.Marshal(asStream(runtime.RawOptionsWrapper{Parallelism: 4}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]any{"streaming": true, "parallelism": 4., "max_bundle_time_mills": 100., "number_of_execution_retries": 3., "execution_retry_delay": 1000.} {
+		if v := got["beam:option:"+name+":v1"]; v != want {
+			t.Errorf("%s is %v, want %v, in %s", name, v, want, text)
+		}
+	}
+}
+
+func TestOfWorker(t *testing.T) {
+	for _, c := range []struct{ err, want string }{
+		{"job x failed:\njava.lang.RuntimeException: process bundle failed for instruction 1 using plan 4-2 : while executing Up for Plan[4-2]:\n10: ParDo[seed.listFn] Out:[2 9]\n\tcaused by:\n" +
+			"DoFn[UID:10, PID:e2, Name: seed.listFn] failed:\nopening the worker's store: no such directory", "a worker says: opening the worker's store: no such directory"},
+		{"job x failed:\nthe TaskManager is gone", "job x failed:\nthe TaskManager is gone"},
+		{"caused by:\nDoFn[1] is odd", "caused by:\nDoFn[1] is odd"},
+	} {
+		if got := ofWorker(errors.New(c.err)); got.Error() != c.want {
+			t.Errorf("%q becomes %q, want %q", c.err, got, c.want)
+		}
+	}
+	if err := ofWorker(nil); err != nil {
+		t.Errorf("no error becomes %v", err)
+	}
+}

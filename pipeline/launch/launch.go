@@ -1,0 +1,121 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// Run does what the options ask for: a run of the job, a watch, or what one of
+// the job's flags asks for in place of a run.
+func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
+	j := o.Target()
+	if o.DB, err = takePassword(o.DB); err != nil {
+		return err
+	}
+	if j.Prepare != nil {
+		if err := j.Prepare(ctx, &o.Common); err != nil {
+			return err
+		}
+	}
+	s, err := OpenStore(ctx, &o, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
+	if j.Accept != nil && !o.beamDryRun() {
+		if err := j.Accept(ctx, s, &o.Common); err != nil {
+			return err
+		}
+	}
+	if a := o.action(); a != nil {
+		return a.Do(ctx, o.Common, s, stdout)
+	}
+	if o.Web == "demo" && j.DemoNotice != "" {
+		if err := notice(o, stderr, "demo_hurries", j.DemoNotice); err != nil {
+			return err
+		}
+	}
+	if o.Watch > 0 && o.Streaming {
+		return stream(ctx, s, o, stdout, stderr)
+	}
+	if o.Watch > 0 && !o.beamDryRun() { // each batch is a job of the same form
+		return watch(ctx, s, o, stdout, stderr)
+	}
+	runID := ""
+	err = runGraph(ctx, s, o, stdout, stderr, func(scope beam.Scope, l lane.Config, forceID string) {
+		runID = l.RunID
+		j.Build(scope, j.Config(o.Common, l, forceID))
+	})
+	if j.Write == nil || runID == "" || o.Report == "-" {
+		return err
+	}
+	return errors.Join(err, j.Write(ctx, s, runID, stdout))
+}
+
+// takePassword moves a DSN's password into this process's environment: the
+// configuration travels, and may be seen, where the runner likes.
+func takePassword(dsn string) (string, error) {
+	if !strings.HasPrefix(dsn, "postgres") {
+		return dsn, nil
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return "", usage.Errorf("--db is no URL; write postgres://user@host/database")
+	}
+	password, ok := u.User.Password()
+	if !ok {
+		return dsn, nil
+	}
+	u.User = url.User(u.User.Username())
+	return u.String(), os.Setenv("PGPASSWORD", password)
+}
+
+// graph builds the job of one run.
+type graph func(s beam.Scope, l lane.Config, forceID string)
+
+// runGraph brackets one run of a job's graph with everything around it.
+func runGraph(ctx context.Context, s store.Store, o Options, stdout, stderr io.Writer, build graph) (err error) {
+	if o.beamDryRun() {
+		return printDataflow(ctx, o, stdout, build)
+	}
+	r, err := start(ctx, s, o, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	report, _, err := r.once(ctx, r.id, build)
+	if report == nil {
+		return err
+	}
+	return errors.Join(err, writeReport(o, *report, stdout, stderr))
+}
+
+// flinkHold is long, for Beam's job servers before apache/beam#39191 keep a
+// state for each time that a lister comes back. (They ask no lister to split.)
+const flinkHold = 10 * time.Minute
+
+// stream runs the unbounded graph until it is stopped.
+func stream(ctx context.Context, s store.Store, o Options, stdout, stderr io.Writer) error {
+	hold := time.Duration(0)
+	if o.viaJobServer() {
+		hold = flinkHold
+	}
+	w := o.Target().Watch
+	return runGraph(ctx, s, o, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
+		cfg := w.Config(o.Common)
+		cfg.Lane = l
+		cfg.Lane.Leases, cfg.Lane.Running = true, true
+		w.Stream(scope, cfg, o.Watch, hold)
+	})
+}

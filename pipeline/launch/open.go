@@ -1,0 +1,111 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/testdata"
+)
+
+// OpenStore opens the user's store. One that is not there, or may not be
+// read, is bad usage; any other trouble is the store's.
+func OpenStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, error) {
+	if o.beamDryRun() { // the job comes from the options alone
+		return store.Open(ctx, "mem://dry-run")
+	}
+	if _, err := os.Stat(o.Store); o.Sample && o.Preview() && errors.Is(err, fs.ErrNotExist) {
+		return memorySample(ctx) // what only looks leaves no ./out
+	}
+	if o.Sample {
+		if err := copySample(o.Store); err != nil {
+			return nil, err
+		}
+		if err := notice(*o, stderr, "sample_bucket_used", fmt.Sprintf("No --store given: using the sample bucket (demo data), copied to ./%s", o.Store), "directory", o.Store); err != nil {
+			return nil, err
+		}
+	}
+	if o.Fresh {
+		if err := os.MkdirAll(o.Store, 0o755); err != nil {
+			return nil, usage.Errorf("--store: making ./%s: %w", o.Store, err)
+		}
+	}
+	s, err := store.Open(ctx, o.Store)
+	if err == nil {
+		err = readable(ctx, s)
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}
+	switch {
+	case errors.Is(err, store.ErrNotExist), errors.Is(err, fs.ErrPermission), err != nil && !store.Retryable(err):
+		return nil, usage.Errorf("--store: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("--store: %w; try again when the store answers", err)
+	}
+	return s, nil
+}
+
+// readable tries a listing: opening a directory does not read it.
+func readable(ctx context.Context, s store.Store) error {
+	for _, err := range s.List(ctx, "datasets/") {
+		if errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("it may not be read; give this user the right to: %w", err)
+		}
+		return err
+	}
+	return nil
+}
+
+// memorySample is the sample bucket without a copy of it on disk.
+func memorySample(ctx context.Context) (store.Store, error) {
+	s, err := store.Open(ctx, "mem://sample")
+	if err != nil {
+		return nil, err
+	}
+	return s, fs.WalkDir(testdata.Bucket, "bucket", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := testdata.Bucket.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		return s.Put(ctx, strings.TrimPrefix(p, "bucket/"), bytes.NewReader(b), store.PutOptions{})
+	})
+}
+
+// copySample lays the sample bucket out under dir; what is there stays.
+func copySample(dir string) error {
+	return fs.WalkDir(testdata.Bucket, "bucket", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, filepath.FromSlash(strings.TrimPrefix(p, "bucket")))
+		if d.IsDir() {
+			return os.MkdirAll(to, 0o755)
+		}
+		if _, err := os.Stat(to); err == nil {
+			return nil
+		}
+		b, err := testdata.Bucket.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, b, 0o644)
+	})
+}
+
+// LocalStore says that a store is seen by this machine only.
+func LocalStore(s string) bool {
+	scheme, _, ok := strings.Cut(s, "://")
+	return !ok || scheme == "file" || scheme == "mem"
+}

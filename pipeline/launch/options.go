@@ -1,0 +1,104 @@
+// Package launch brings one run from its lease to its report: it opens the store,
+// holds the job's lease, gives the graph to a Beam runner, watches what becomes
+// of it, and writes how it ended. It also starts Beam's workers.
+package launch
+
+import (
+	"flag"
+	"strings"
+
+	// Beam's own flags are registered on flag.CommandLine by its packages.
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
+
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// Options are what a run is started with.
+type Options struct {
+	pipeline.Common
+	Runner           string
+	Strict           bool
+	Report, Progress string
+	SharedFilesystem bool
+	Sample           bool           // the store is the sample bucket's copy
+	Fresh            bool           // the store is the default directory, made when it is not there
+	Jobs             []pipeline.Job // with the values that were given to their flags
+	Flags            *flag.FlagSet  // all of them, Beam's too
+}
+
+// Target is the job that is run.
+func (o *Options) Target() pipeline.Job {
+	j, _ := pipeline.Find(o.Jobs, o.Job) // checked with the other options
+	return j
+}
+
+// action is what is asked for in place of a run; nil: a run.
+func (o *Options) action() *pipeline.Action {
+	if j := o.Target(); j.Instead != nil {
+		return j.Instead()
+	}
+	return nil
+}
+
+// Preview says that the program only prints what a run would do.
+func (o *Options) Preview() bool {
+	a := o.action()
+	return a != nil && a.Preview
+}
+
+// LaneConfig is what the workers of every job are told of the options.
+func (o *Options) LaneConfig() lane.Config {
+	return lane.Config{Job: o.Job, Store: o.Store, Slots: o.Slots(), Web: o.WebConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
+		Leases: o.leases(), LeaseTTL: o.LeaseTTL}
+}
+
+// Public are the options that a report may show: what the user set, without
+// anything that could be a secret.
+func (o *Options) Public() map[string]any {
+	out := map[string]any{}
+	o.Flags.Visit(func(f *flag.Flag) {
+		if _, beams := f.Value.(*beamFlag); !beams && f.Name != "config" && f.Name != "report" && f.Name != "store" && f.Name != "db" {
+			out[f.Name] = f.Value.String()
+		}
+	})
+	return out
+}
+
+// AddBeamFlags lets f take Beam's own flags under their names. Their values go
+// to flag.CommandLine, which the SDK copies into the job; ours never do.
+func AddBeamFlags(f *flag.FlagSet) {
+	flag.CommandLine.VisitAll(func(b *flag.Flag) {
+		if f.Lookup(b.Name) == nil && !strings.HasPrefix(b.Name, "test.") {
+			f.Var(&beamFlag{b}, b.Name, "Beam: "+b.Usage)
+		}
+	})
+}
+
+// beamFlag hands a value on to Beam's own flag set, marked there as given.
+type beamFlag struct{ of *flag.Flag }
+
+// String implements flag.Value.
+func (b *beamFlag) String() string {
+	if b.of == nil {
+		return ""
+	}
+	return b.of.Value.String()
+}
+
+// Set implements flag.Value.
+func (b *beamFlag) Set(v string) error { return flag.CommandLine.Set(b.of.Name, v) }
+
+// IsBoolFlag lets a boolean flag of Beam's stand without a value.
+func (b *beamFlag) IsBoolFlag() bool {
+	v, ok := b.of.Value.(interface{ IsBoolFlag() bool })
+	return ok && v.IsBoolFlag()
+}
+
+// beam is the value of a flag of Beam's.
+func (o *Options) beam(name string) string {
+	if f := o.Flags.Lookup(name); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}

@@ -1,0 +1,87 @@
+package launch
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/transforms/docs"
+)
+
+// A run that failed says why wherever it is shown.
+func TestFailedRunSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	x := &run{store: s, job: "seed"}
+	for _, c := range []struct {
+		id, want string
+		out      outcome
+	}{
+		{"r1", "the pipeline stopped: the runner said token=REDACTED no", outcome{err: errors.New("the runner said token=abc\n  no")}},
+		{"r2", ErrInterrupted.Error(), outcome{interrupted: true}},
+		{"r3", errCutShort.Error(), outcome{}},
+	} {
+		record := ledger.Run{RunID: c.id, Job: "seed", Runner: "direct", StartedAt: time.Now()}
+		if err := ledger.Start(t.Context(), s, record); err != nil {
+			t.Fatal(err)
+		}
+		r, _, err := x.conclude(t.Context(), record, c.out)
+		if err == nil || r.Error != c.want || !r.State.Over() || r.State == ledger.Done {
+			t.Errorf("%s: %v, %s because of %q, want %q", c.id, err, r.State, r.Error, c.want)
+		}
+		var table bytes.Buffer
+		if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), c.want) {
+			t.Errorf("the table of %s (%v):\n%s", c.id, err, table.String())
+		}
+		if kept, err := ledger.Load(t.Context(), s, c.id); err != nil || kept.Error != c.want {
+			t.Errorf("the ledger has %q (%v), want %q", kept.Error, err, c.want)
+		}
+	}
+}
+
+// A store that is gone at the end takes no report; the user has it all the same.
+func TestConcludeWithoutTheStore(t *testing.T) {
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	record := ledger.Run{RunID: ledger.NewRunID(time.Now()), Job: "seed", Runner: "direct", StartedAt: time.Now()}
+	if err := os.MkdirAll(filepath.Join(dir, "runs", record.RunID, "state.json", "in the way"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var live ledger.Tally
+	live.Count("domains_collected", 7)
+	x := &run{store: s, job: "seed"}
+	r, _, err := x.conclude(t.Context(), record, outcome{live: live})
+	if err == nil || r == nil || r.State != ledger.Failed || r.Counts["domains_collected"] != 7 || r.RunID != record.RunID {
+		t.Errorf("report %+v, error %v; want a failed run's with what it did, and the store's error", r, err)
+	}
+	if _, _, err := x.conclude(t.Context(), record, outcome{live: live, interrupted: true}); !errors.Is(err, ErrInterrupted) {
+		t.Errorf("an interrupted run: %v, want the exit code of one", err)
+	}
+}
+
+// Under --strict a docs run whose providers are not all done ends like one with
+// dead letters.
+func TestLeftOver(t *testing.T) {
+	job, ok := pipeline.Named(docs.Job)
+	require.True(t, ok)
+	require.NoError(t, leftOver(job, ledger.Counts{"providers": 2}))
+	require.Equal(t, ErrNotDone, leftOver(job, ledger.Counts{"providers": 2, docs.ProvidersNotDone: 1}))
+	require.Equal(t, ErrStrict, leftOver(job, ledger.Counts{"dead_letters": 1, docs.ProvidersNotDone: 1}))
+}

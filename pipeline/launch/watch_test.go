@@ -1,0 +1,302 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"iter"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/lease"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+// An asynchronous run holds no lease. A second run is refused all the same, and
+// a watcher stands by until it has ended, without the lease in its hands.
+func TestBesideAnAsynchronousRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		s, err := store.Open(ctx, "mem://beside-async")
+		require.NoError(t, err)
+		require.NoError(t, ledger.Start(ctx, s, ledger.Run{RunID: "r1", Job: "seed", StartedAt: time.Now()}))
+		require.NoError(t, ledger.Detach(ctx, s, "r1", "job-1", false))
+		var said bytes.Buffer
+		begin := func(watch time.Duration) (*run, chan error) {
+			r := &run{store: s, job: "seed", stderr: &said, signals: make(chan os.Signal, 1), lostLease: make(chan struct{}),
+				o: Options{Common: pipeline.Common{Watch: watch, LeaseTTL: 30 * time.Second, LogFormat: "text"}}}
+			taken := make(chan error, 1)
+			go func() { taken <- r.acquire(ctx, lease.Holder{RunID: "w1", Job: "seed"}) }()
+			synctest.Wait()
+			return r, taken
+		}
+		free := func() bool {
+			_, held, err := lease.HolderUnder(ctx, s, "seed")
+			require.NoError(t, err)
+			return !held
+		}
+
+		_, second := begin(0)
+		var busy *ledger.AtWorkError
+		require.ErrorAs(t, <-second, &busy)
+		require.Equal(t, "r1", busy.Run.RunID)
+		require.True(t, free())
+
+		interrupted, watcher := begin(time.Minute)
+		require.Regexp(t, "^standing by: run r1 was submitted with --async at .*runs cancel r1.*\n$", said.String())
+		interrupted.signals <- syscall.SIGTERM
+		require.ErrorIs(t, <-watcher, ErrInterrupted)
+
+		said.Reset()
+		r, watcher := begin(time.Minute)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Empty(t, watcher)
+		require.True(t, free())
+		require.Equal(t, 1, bytes.Count(said.Bytes(), []byte("\n")), "%s", &said)
+		require.NoError(t, ledger.WriteTotal(ctx, s, "r1", ledger.Tally{}))
+		ended := time.Now()
+		require.NoError(t, <-watcher)
+		require.LessOrEqual(t, time.Since(ended), 10*time.Second)
+		require.False(t, free())
+		first, err := ledger.Load(ctx, s, "r1")
+		require.NoError(t, err)
+		require.Equal(t, ledger.Done, first.State)
+		require.NoError(t, r.close())
+		require.True(t, free())
+	})
+}
+
+// What is asked of a watch is asked of the batch that is at work, also of one
+// that begins after it was asked, and again when the store did not take it.
+func TestWatchSteersItsBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		inner, err := store.Open(ctx, t.TempDir())
+		require.NoError(t, err)
+		s := &refusing{Store: inner}
+		w := &watcher{run: &run{store: s, id: "w1", stop: make(chan struct{})}}
+		following, done := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() { defer close(ended); w.control(following) }()
+		ask := func(a ledger.Action) {
+			t.Helper()
+			require.NoError(t, ledger.WriteControl(ctx, inner, "w1", ledger.Control{Action: a, At: time.Now()}))
+			time.Sleep(controlLook)
+			synctest.Wait()
+		}
+		batch := func(id string, want ledger.Action) {
+			t.Helper()
+			w.setCurrent(id)
+			time.Sleep(controlLook)
+			synctest.Wait()
+			c, err := ledger.ReadControl(ctx, inner, id)
+			require.NoError(t, err)
+			require.Equal(t, want, c.Action, id)
+		}
+		batch("w1-b1", ledger.ActionRun)
+		ask(ledger.ActionPause)
+		require.True(t, w.paused.Load())
+		batch("w1-b1", ledger.ActionPause)
+		batch("w1-b2", ledger.ActionPause)
+		s.refuses.Store(true)
+		ask(ledger.ActionRun)
+		require.False(t, w.paused.Load())
+		batch("w1-b2", ledger.ActionPause)
+		s.refuses.Store(false)
+		time.Sleep(time.Minute) // the ledger's own tries too
+		batch("w1-b2", ledger.ActionRun)
+		batch("w1-b3", ledger.ActionRun)
+		w.setCurrent("")
+		ask(ledger.ActionCancel)
+		<-w.stop
+		batch("w1-b4", ledger.ActionCancel)
+		done()
+		<-ended
+	})
+}
+
+// refusing is a store that takes nothing.
+type refusing struct {
+	store.Store
+	refuses atomic.Bool
+}
+
+func (s *refusing) Put(ctx context.Context, key string, r io.Reader, o store.PutOptions) error {
+	if s.refuses.Load() {
+		return errors.New("no")
+	}
+	return s.Store.Put(ctx, key, r, o)
+}
+
+// What ends a watch ends it in the middle of a listing, too.
+func TestWatchEndsWhileItLists(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(*watcher)
+		want error
+	}{
+		"Ctrl-C":      {func(w *watcher) { w.signals <- os.Interrupt }, ErrInterrupted},
+		"runs cancel": {func(w *watcher) { close(w.stop) }, errWatchCancelled},
+		"lease lost":  {func(w *watcher) { w.loseLease(lease.ErrLost) }, lease.ErrLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &watcher{run: &run{store: endless{}, signals: make(chan os.Signal, 1), stop: make(chan struct{}), lostLease: make(chan struct{})}}
+				result := make(chan error, 1)
+				go func() { result <- w.loop(t.Context()) }()
+				synctest.Wait()
+				c.end(w)
+				synctest.Wait()
+				select {
+				case err := <-result:
+					require.ErrorIs(t, err, c.want)
+				default:
+					t.Fatal("it goes on listing")
+				}
+			})
+		})
+	}
+}
+
+// So does Ctrl-C a run that waits for the workers of an earlier one.
+func TestInterruptedBeforeTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open(t.Context(), "mem://vacated")
+		require.NoError(t, err)
+		worker, err := lease.Acquire(t.Context(), lease.InStore(s), ledger.LanesOf("seed")+"/16/3", lease.Holder{Host: "vm", RunID: "r0"}, time.Minute)
+		require.NoError(t, err)
+		_, release := worker.Keep(t.Context(), func(lease.Event) {})
+		defer func() { require.NoError(t, release()) }()
+		r := &run{store: s, job: "seed", signals: make(chan os.Signal, 1), lostLease: make(chan struct{}), cfg: lane.Config{Leases: true},
+			o: Options{Flags: flag.NewFlagSet("", flag.ContinueOnError), Common: pipeline.Common{LogFormat: "json"}}}
+		result := make(chan error, 1)
+		go func() {
+			_, _, err := r.once(t.Context(), "r1", nil)
+			result <- err
+		}()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Empty(t, result)
+		r.signals <- os.Interrupt
+		synctest.Wait()
+		require.Len(t, result, 1)
+		require.ErrorIs(t, <-result, ErrInterrupted)
+		_, err = ledger.Load(t.Context(), s, "r1")
+		require.ErrorIs(t, err, store.ErrNotExist, "it has not begun")
+	})
+}
+
+// A launcher that lost its lease tells the workers elsewhere, and fails for that.
+func TestLeaseLostBesideWorkersElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		s, err := store.Open(ctx, "mem://lease-lost")
+		require.NoError(t, err)
+		o := Options{Runner: "flink", Progress: "off", Common: pipeline.Common{LogFormat: "json"}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+		r := &run{store: s, job: "seed", o: o, signals: make(chan os.Signal, 1), lostLease: make(chan struct{})}
+		record := ledger.Run{RunID: "r1", Job: "seed", Runner: "flink", StartedAt: time.Now()}
+		require.NoError(t, ledger.Start(ctx, s, record))
+		done := make(chan error, 1)
+		go func() { // the job ends when its workers have read that it must, or by itself
+			for range 600 {
+				time.Sleep(time.Second)
+				if c, err := ledger.ReadControl(ctx, s, "r1"); err != nil || c.Action == ledger.ActionCancel {
+					break
+				}
+			}
+			done <- nil
+		}()
+		time.AfterFunc(time.Minute, func() { r.loseLease(lease.ErrLost) })
+		began := time.Now()
+		out := r.wait(ctx, done, newProgressLine(o, io.Discard), "r1")
+		require.NoError(t, out.err)
+		require.Less(t, time.Since(began), 2*time.Minute)
+		report, _, err := r.conclude(ctx, record, out)
+		require.ErrorIs(t, err, lease.ErrLost)
+		require.Equal(t, ledger.Failed, report.State)
+	})
+}
+
+// One that was asleep for longer says that its run is done when nobody took its
+// lease over meanwhile, and else that it has failed.
+func TestLeaseLostAsleep(t *testing.T) {
+	for state, taken := range map[ledger.State]bool{ledger.Done: false, ledger.Failed: true} {
+		t.Run(string(state), func(t *testing.T) { asleep(t, state, taken) })
+	}
+}
+
+func asleep(t *testing.T, state ledger.State, taken bool) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		s, err := store.Open(ctx, "mem://asleep-"+string(state))
+		require.NoError(t, err)
+		record := ledger.Run{RunID: "r1", Job: "seed", StartedAt: time.Now()}
+		require.NoError(t, ledger.Start(ctx, s, record))
+		require.NoError(t, ledger.WriteTotal(ctx, s, "r1", ledger.Tally{}))
+		r := &run{store: s, job: "seed"}
+		r.lease, err = lease.Acquire(ctx, lease.InStore(s), "seed", lease.Holder{RunID: "r1"}, 30*time.Second)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		if taken {
+			_, err := lease.Acquire(ctx, lease.InStore(s), "seed", lease.Holder{RunID: "r2"}, 30*time.Second)
+			require.NoError(t, err)
+		}
+		report, _, err := r.conclude(ctx, record, outcome{})
+		require.Equal(t, taken, errors.Is(err, lease.ErrLost), err)
+		require.Equal(t, state, report.State)
+	})
+}
+
+// endless is a store whose listing does not come to its end.
+type endless struct{ store.Store }
+
+func (endless) List(ctx context.Context, _ string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
+		<-ctx.Done()
+		yield(store.Object{}, ctx.Err())
+	}
+}
+
+// TestWatchShowsWhatItDoes adds the batch that is at work to those that ended:
+// a watch's own run had no figures before it ended.
+func TestWatchShowsWhatItDoes(t *testing.T) {
+	ctx := t.Context()
+	s, err := store.Open(ctx, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	w := &watcher{run: &run{store: s, job: "seed", id: "w"}}
+	record := ledger.Run{RunID: "w", Job: "seed", StartedAt: time.Now()}
+	if err := ledger.Start(ctx, s, record); err != nil {
+		t.Fatal(err)
+	}
+	w.total = ledger.Tally{Counts: ledger.Counts{"files_read": 3, "records": 40, "domains_collected": 30}, HTTP: ledger.HTTP{Requests: 90}}
+	lane := ledger.Progress{Hosts: 9, HostsDone: 4, Tally: ledger.Tally{Counts: ledger.Counts{"domains_collected": 4}, HTTP: ledger.HTTP{Requests: 12}}}
+	if err := ledger.WriteProgress(ctx, s, "w-b000001", 0, lane); err != nil {
+		t.Fatal(err)
+	}
+	for batch, want := range map[string][4]int64{"": {3, 40, 30, 90}, "w-b000001": {3, 40, 34, 102}} {
+		w.setCurrent(batch)
+		w.show(ctx, batch)
+		w.show(ctx, "w-b000000") // which has ended meanwhile, and is in the total
+		r, err := ledger.ReportSoFar(ctx, s, record, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [4]int64{r.Counts["files_read"], r.Counts["records"], r.Counts["domains_collected"], r.HTTP.Requests}; got != want {
+			t.Errorf("with batch %q it shows %v, want %v", batch, got, want)
+		}
+	}
+}

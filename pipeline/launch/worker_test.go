@@ -1,0 +1,55 @@
+package launch
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	fnpb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/fnexecution_v1"
+	pipepb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/pipeline_v1"
+)
+
+func TestBootArg(t *testing.T) {
+	args := []string{"--id=1-1", "-provision_endpoint", "localhost:9", "--control_endpoint=a=b", "id=2"}
+	for name, want := range map[string]string{"id": "1-1", "provision_endpoint": "localhost:9", "control_endpoint": "a=b", "logging_endpoint": "", "d": ""} {
+		if got := bootArg(args, name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestWorkerArgs(t *testing.T) {
+	at := func(url string) *pipepb.ApiServiceDescriptor { return &pipepb.ApiServiceDescriptor{Url: url} }
+	args := []string{"--id=7", "--logging_endpoint=given:1", "--control_endpoint=given:2"}
+	for _, c := range []struct {
+		info *fnpb.ProvisionInfo
+		args []string
+		want []string
+	}{
+		{&fnpb.ProvisionInfo{LoggingEndpoint: at("l:1"), ControlEndpoint: at("c:2")}, args,
+			[]string{"--worker=true", "--id=7", "--logging_endpoint=l:1", "--control_endpoint=c:2"}},
+		{&fnpb.ProvisionInfo{}, args, []string{"--worker=true", "--id=7", "--logging_endpoint=given:1", "--control_endpoint=given:2"}},
+		{&fnpb.ProvisionInfo{LoggingEndpoint: at("l:1")}, nil, nil},
+	} {
+		got, err := workerArgs("7", c.info, c.args)
+		if !slices.Equal(got, c.want) || (err == nil) != (c.want != nil) {
+			t.Errorf("%q, %v; want %q", got, err, c.want)
+		}
+	}
+}
+
+func TestUnnamedFile(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	name, err := unnamedFile(`{"a":1}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil || string(b) != `{"a":1}` {
+		t.Errorf("%q, %v", b, err)
+	}
+	left, err := os.ReadDir(os.TempDir())
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

@@ -142,7 +142,7 @@ func (c *catalogOptions) config(o Common, l lane.Config) catalog.Config {
 		l.Web.UserAgent += " (+" + c.Contact + ")"
 	}
 	return catalog.Config{Lane: l, Lanes: o.Lanes, DB: o.DB, Sites: c.loaded, ListFetchers: c.ListFetchers, ListParsers: c.ListParsers, DetailFetchers: c.DetailFetchers,
-		DetailParsers: c.DetailParsers, Savers: c.Savers, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Anew: o.Force, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
+		DetailParsers: c.DetailParsers, Savers: c.Savers, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Restart: o.Force, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
 }
 
 func (c *catalogOptions) instead() *Action {

@@ -74,7 +74,7 @@ func durable(b *testing.B, d *db.DB, products int) {
 	for i := range seeds {
 		seeds[i] = entry{Kind: KindFetchListPage, URL: "https://shop.example/list/" + strconv.Itoa(i), Page: i}
 	}
-	if _, _, err := v.journal.open(b.Context(), seeds, time.Now(), true); err != nil {
+	if _, _, err := v.journal.begin(b.Context(), seeds, time.Now(), true); err != nil {
 		b.Fatal(err)
 	}
 	plan := empty([5]int{2, 4, 2, 2, 2}, fan, 0, &memory{}, func(Task) {})
@@ -86,21 +86,21 @@ func durable(b *testing.B, d *db.DB, products int) {
 		}
 		return found, nil
 	}
-	plan[1].batch = parseBatch
-	plan[1].settle = func(ctx context.Context, results []result) error {
-		var l []listed
+	plan[1].batch = maxParseBatch
+	plan[1].commit = func(ctx context.Context, results []result) error {
+		var l []listResult
 		for _, r := range results {
-			one := listed{from: r.task.entry()}
+			one := listResult{from: r.task.entry()}
 			for _, t := range r.found {
 				one.found = append(one.found, t.entry())
 			}
 			l = append(l, one)
 		}
-		_, _, err := v.journal.listed(ctx, l, false)
+		_, _, err := v.journal.endLists(ctx, l, false)
 		return err
 	}
-	plan[4].batch = saveBatch
-	plan[4].settle = func(ctx context.Context, results []result) error {
+	plan[4].batch = maxSaveBatch
+	plan[4].commit = func(ctx context.Context, results []result) error {
 		from := make([]entry, 0, len(results))
 		for _, r := range results {
 			from = append(from, r.task.entry())

@@ -84,7 +84,7 @@ func (s *shop) one(query string, args ...any) (out string) {
 }
 
 func (s *shop) kinds() (kinds []string) {
-	for _, l := range s.letters() {
+	for _, l := range s.deadLetters() {
 		kinds = append(kinds, l.Kind)
 	}
 	return kinds
@@ -131,8 +131,8 @@ func TestLayoutBreakErasesNothing(t *testing.T) {
 				s.web.ResetLog()
 				total := s.run()
 				assert.Equal(t, map[string]int64{"sites": 1, "sites_failed": 1, "sites_held": 1}, counted(total, "sites", "sites_failed", "sites_held"))
-				assert.Less(t, total.Counts["products_saved"], int64(breakAtOnce), "the alarm is at once")
-				assert.Less(t, len(s.asked("shop.example")), 2+breakAtOnce+8)
+				assert.Less(t, total.Counts["products_saved"], int64(minBreak), "the alarm is at once")
+				assert.Less(t, len(s.asked("shop.example")), 2+minBreak+8)
 				now := s.products("shop")
 				for key, row := range before {
 					for field, v := range row.Detail {
@@ -148,7 +148,7 @@ func TestLayoutBreakErasesNothing(t *testing.T) {
 				s.web.ResetLog()
 				again := s.run()
 				assert.EqualValues(t, 1, again.Counts["sites_held"], "held again while it is broken")
-				assert.Less(t, len(s.asked("shop.example")), 2+breakAtOnce+8)
+				assert.Less(t, len(s.asked("shop.example")), 2+minBreak+8)
 
 				s.lay(30, whole)
 				mended := s.run()
@@ -192,7 +192,7 @@ func TestMissingValueStaysAndChangesAreKept(t *testing.T) {
 		assert.Equal(t, map[string]int64{"products_saved": 8, "products_changed": 2, "products_unchanged": 6, "failed_tasks": 0, "sites_held": 0, "field_unreadable.shop.price": 1},
 			counted(total, "products_saved", "products_changed", "products_unchanged", "failed_tasks", "sites_held", "field_unreadable.shop.price"))
 		assert.Equal(t, []string{"unreadable_field"}, s.kinds())
-		assert.Contains(t, s.letters()[0].Error, `"1.299": it may be 1.299 or 1299`)
+		assert.Contains(t, s.deadLetters()[0].Error, `"1.299": it may be 1.299 or 1299`)
 
 		assert.Equal(t, `"L1" "new"`, s.one(`SELECT was || ' ' || became FROM catalog_changes WHERE product_key = 'K01' AND field = 'label'`))
 		assert.Equal(t, `"O"`, s.one(`SELECT was FROM catalog_changes WHERE product_key = 'K03' AND field = 'offer' AND became IS NULL`))
@@ -226,7 +226,7 @@ func TestKeysThatCollide(t *testing.T) {
 			assert.Equal(t, map[string]int64{"products_saved": 6, "products_again": 1, "failed_tasks": 1, "keys_collided.shop": 1, "sites_failed": 0},
 				counted(total, "products_saved", "products_again", "failed_tasks", "keys_collided.shop", "sites_failed"))
 			assert.Equal(t, []string{"key_collision"}, s.kinds())
-			assert.Contains(t, s.letters()[0].Error, "https://shop.example/p/04")
+			assert.Contains(t, s.deadLetters()[0].Error, "https://shop.example/p/04")
 			assert.Equal(t, 5.5, s.products("shop")["K04"].Detail["price"])
 		}
 
@@ -264,7 +264,7 @@ func TestGoneProducts(t *testing.T) {
 		for i := range 2 {
 			total := s.run()
 			assert.Equal(t, map[string]int64{"products_saved": 24, "failed_tasks": 0, "products_gone": 6 - 5*int64(i)}, counted(total, "products_saved", "failed_tasks", "products_gone"))
-			assert.Empty(t, s.letters())
+			assert.Empty(t, s.deadLetters())
 			assert.Equal(t, []string{"unchanged", "gone", "gone"}, []string{state("K00"), state("K01"), state("K29")})
 			assert.NotEqual(t, "0", s.one(`SELECT gone_at FROM catalog_products WHERE product_key = 'K29'`))
 		}

@@ -1,6 +1,6 @@
-// Package catalog is the catalog job's own part of the road: list pages,
-// product pages, and the products in them, each step with a queue and a pool of
-// its own. Source: the seed on event-driven crawling, with catalog.md.
+// Package catalog has the catalog job's stages. Inside a lane each site is crawled
+// by an engine of its own: list pages, product pages and products are tasks, and
+// each kind of task has a queue and a pool of workers.
 package catalog
 
 import (
@@ -29,9 +29,9 @@ const Job = "catalog"
 // DefaultLeaseTTL is how long a killed worker's site waits for the next one.
 const DefaultLeaseTTL = 15 * time.Second
 
-// sitesAtOnce is how many sites a lane crawls side by side: they are different
-// hosts, and what they send is bounded by the client.
-const sitesAtOnce = 8
+// maxSites is how many sites a lane crawls at the same time: they are different
+// hosts, and the client limits the requests of all.
+const maxSites = 8
 
 // Config is what the job's DoFns carry to the workers. The database's password
 // is not in it: each worker has its own environment.
@@ -46,7 +46,7 @@ type Config struct {
 	QueueLength                                                      int
 
 	StopAfterKnown int           // pages without a new product that end a list; 0: none do
-	Anew           bool          // do not go on with what a stopped run left
+	Restart        bool          // do not resume what a stopped run left
 	LeaseTTL       time.Duration // of a site; 0 for DefaultLeaseTTL
 }
 
@@ -63,11 +63,11 @@ func Migrate(ctx context.Context, d *db.DB) error {
 }
 
 // Reopen lets the next run do the inputs of dead letters again.
-func Reopen(ctx context.Context, d *db.DB, letters []ledger.DeadLetter) error {
+func Reopen(ctx context.Context, d *db.DB, dead []ledger.DeadLetter) error {
 	err := d.Tx(ctx, func(tx *sql.Tx) error {
-		for _, l := range letters {
+		for _, l := range dead {
 			if l.Input.Source == "" || l.Input.URL == "" {
-				continue // a site's own failure: each run asks the site anew
+				continue // a site's own failure: each run tries the site again
 			}
 			kind, page := KindFetchProductDetailPage, 0
 			if l.Input.Index != nil {
@@ -75,7 +75,7 @@ func Reopen(ctx context.Context, d *db.DB, letters []ledger.DeadLetter) error {
 			}
 			if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_tasks (site, kind, url, page, state, tries, fetched, not_before) VALUES ($1, $2, $3, $4, $5, 0, 0, 0)
 				ON CONFLICT (site, kind, url) DO UPDATE SET state = excluded.state, tries = 0, fetched = 0, not_before = 0`,
-				l.Input.Source, kind, l.Input.URL, page, waits); err != nil {
+				l.Input.Source, kind, l.Input.URL, page, waiting); err != nil {
 				return err
 			}
 		}
@@ -163,7 +163,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 	for i, s := range all {
 		index[s.Name] = i
 	}
-	lane.Drain(within, fn.Worker, sitesAtOnce, slices.Values(all), func(ctx context.Context, s Site) error {
+	lane.Drain(within, fn.Worker, maxSites, slices.Values(all), func(ctx context.Context, s Site) error {
 		v, err := newVisit(fn.Config, fn.Worker, fn.db, s, &l.stats[index[s.Name]])
 		if err == nil {
 			err = v.run(ctx)
@@ -181,7 +181,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 }
 
 // ended keeps a dead letter for a site that could not be crawled. The error it
-// gives back is one that the run cannot go on with.
+// returns is one that ends the run.
 func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -202,7 +202,7 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 	var f *failure
 	var panicked *lane.PanicError
 	if !errors.As(err, &f) && !errors.As(err, &panicked) {
-		return fmt.Errorf("crawling %s: %w; what was done is kept, the same command goes on from there", s.Name, err)
+		return fmt.Errorf("crawling %s: %w; what was done is kept, and the same command resumes there", s.Name, err)
 	}
 	stats.warned(SitesCrawled, 1)
 	stats.warned(SitesFailed, 1)

@@ -49,14 +49,14 @@ func (j *job) asked(host string) (paths []string) {
 	return paths
 }
 
-// Each worker alone, with an in-memory queue at each end (seed, section 4).
+// Each worker alone, with an in-memory queue at each end.
 func TestEachWorkerAlone(t *testing.T) {
 	j := newJob(t, "", webtest.Options{}, "matter")
 	j.small(3, 2)
 	v, _ := j.visit(j.config(), "matter")
 	v.stopped = t.Context()
 	require.NoError(t, v.readRobots(t.Context()))
-	_, _, err := v.journal.open(t.Context(), v.reader.seeds(), time.Now(), false)
+	_, _, err := v.journal.begin(t.Context(), v.reader.seeds(), time.Now(), false)
 	require.NoError(t, err)
 
 	// alone runs one worker of a stage between two queues.
@@ -66,13 +66,13 @@ func TestEachWorkerAlone(t *testing.T) {
 		at := 0
 		var plan []*stage
 		for i, k := range []Kind{KindFetchListPage, KindParseListPageHtml, KindFetchProductDetailPage, KindParseProductDetailHtml, KindSaveProduct} {
-			plan = append(plan, &stage{name: "end", takes: k})
-			if k == s.takes {
+			plan = append(plan, &stage{name: "end", input: k})
+			if k == s.input {
 				at, plan[i] = i, s
 			}
 		}
 		e := newEngine(plan, 100, v.state, &memory{})
-		e.buried = v.bury
+		e.deadLetter = v.deadLetter
 		idle, done := make(chan struct{}), make(chan struct{})
 		e.pending.Add(1)
 		s.queue <- in
@@ -155,9 +155,9 @@ func TestFailuresRetriesAndReplay(t *testing.T) {
 		}
 		assert.Equal(t, []int{3, 1, 3, 2}, []int{times(j.matter.DetailPath(5)), times(j.matter.DetailPath(6)), times(j.matter.ListPath(5)), times(j.matter.ListPath(2))})
 
-		letters := j.letters()
+		dead := j.deadLetters()
 		var got []string
-		for _, l := range letters {
+		for _, l := range dead {
 			got = append(got, fmt.Sprint(l.Stage, " ", l.Kind, " ", l.Retryable, " ", l.Input.Source, " ", strings.TrimPrefix(l.Input.URL, "https://"+catalogsim.MatterHost)))
 			assert.NotContains(t, l.Error, "<html")
 		}
@@ -168,12 +168,12 @@ func TestFailuresRetriesAndReplay(t *testing.T) {
 
 		j.matter.Mend()
 		j.web.ResetLog()
-		require.NoError(t, Reopen(t.Context(), j.db, letters))
+		require.NoError(t, Reopen(t.Context(), j.db, dead))
 		assert.Equal(t, 3, j.left())
 		again := j.run()
 		assert.EqualValues(t, 20, again.Counts["products_saved"])
 		assert.EqualValues(t, 6, again.Counts["products_new"])
-		assert.Empty(t, j.letters(), "a success takes the letter away")
+		assert.Empty(t, j.deadLetters(), "a success resolves the dead letter")
 		assert.Equal(t, 1, times(j.matter.DetailPath(5)), "once, though it is a replay and on a list page")
 	})
 }
@@ -186,8 +186,8 @@ func TestPageThatNeverWas(t *testing.T) {
 	total := j.run()
 	assert.Equal(t, counted(total, "product_urls_found", "detail_pages_fetched", "products_saved", "failed_tasks"),
 		map[string]int64{"product_urls_found": 3, "detail_pages_fetched": 2, "products_saved": 2, "failed_tasks": 1})
-	require.Len(t, j.letters(), 1)
-	assert.False(t, j.letters()[0].Retryable)
+	require.Len(t, j.deadLetters(), 1)
+	assert.False(t, j.deadLetters()[0].Retryable)
 	assert.Len(t, j.asked(catalogsim.MatterHost), 1+1+3)
 }
 
@@ -199,8 +199,8 @@ func TestManners(t *testing.T) {
 		total := j.run()
 		assert.EqualValues(t, 2, total.Counts["products_saved"])
 		assert.NotContains(t, j.asked(catalogsim.MatterHost), j.matter.DetailPath(2))
-		require.Len(t, j.letters(), 1)
-		assert.Equal(t, "robots_disallowed", j.letters()[0].Kind)
+		require.Len(t, j.deadLetters(), 1)
+		assert.Equal(t, "robots_disallowed", j.deadLetters()[0].Kind)
 	})
 	t.Run("a robots.txt that fails is a ban", func(t *testing.T) {
 		j := newJob(t, "", webtest.Options{}, "matter", "gadgets")
@@ -208,8 +208,8 @@ func TestManners(t *testing.T) {
 		total := j.run()
 		assert.Equal(t, []string{"/robots.txt", "/robots.txt", "/robots.txt"}, j.asked(catalogsim.MatterHost))
 		assert.EqualValues(t, 48, total.Counts["products_saved"], "the other site is crawled")
-		require.Len(t, j.letters(), 1)
-		assert.Equal(t, "robots_unreachable", j.letters()[0].Kind)
+		require.Len(t, j.deadLetters(), 1)
+		assert.Equal(t, "robots_unreachable", j.deadLetters()[0].Kind)
 		assert.EqualValues(t, 1, total.Counts["failed_orchestrator"])
 	})
 	t.Run("a site that asks for too long a pause is left", func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestManners(t *testing.T) {
 		j.matter.Robots("User-agent: *\nCrawl-delay: 60\n")
 		j.run()
 		assert.Equal(t, []string{"/robots.txt"}, j.asked(catalogsim.MatterHost))
-		assert.Equal(t, "crawl_delay", j.letters()[0].Kind)
+		assert.Equal(t, "crawl_delay", j.deadLetters()[0].Kind)
 	})
 	for _, status := range []int{429, 503} {
 		t.Run(fmt.Sprintf("a site that asks by a %d to be left alone for long is left, and gone on with by the next run", status), func(t *testing.T) {
@@ -237,24 +237,24 @@ func TestManners(t *testing.T) {
 				}
 			}
 			assert.Empty(t, late, "asked for afterwards")
-			require.Len(t, j.letters(), 1)
-			assert.Equal(t, "retry_after", j.letters()[0].Kind)
-			assert.True(t, j.letters()[0].Retryable)
+			require.Len(t, j.deadLetters(), 1)
+			assert.Equal(t, "retry_after", j.deadLetters()[0].Kind)
+			assert.True(t, j.deadLetters()[0].Retryable)
 			saved := total.Counts["products_saved"]
 			assert.Less(t, saved, int64(48+20))
 			assert.GreaterOrEqual(t, saved, int64(48), "the other site is crawled")
 			again := j.run()
-			assert.Empty(t, j.letters())
+			assert.Empty(t, j.deadLetters())
 			assert.EqualValues(t, 48+48+20, saved+again.Counts["products_saved"], "the other site is crawled twice, this one once")
 		})
 	}
-	t.Run("a robots.txt that asks to be left alone for long is asked for once", func(t *testing.T) {
+	t.Run("a robots.txt whose answer asks for a long pause is requested once", func(t *testing.T) {
 		j := newJob(t, "", webtest.Options{}, "matter")
 		j.matter.Fail("/robots.txt", -1, 503, "3600")
 		j.run()
 		assert.Equal(t, []string{"/robots.txt"}, j.asked(catalogsim.MatterHost))
-		require.Len(t, j.letters(), 1)
-		assert.Equal(t, "retry_after", j.letters()[0].Kind)
+		require.Len(t, j.deadLetters(), 1)
+		assert.Equal(t, "retry_after", j.deadLetters()[0].Kind)
 	})
 	for name, ask := range map[string]func(j *job){
 		"a pause of ours": func(j *job) { j.cfg.Lane.Web.HostDelay = 30 * time.Millisecond },
@@ -276,9 +276,9 @@ func TestManners(t *testing.T) {
 		})
 	}
 	for _, status := range []int{429, 503} {
-		t.Run(fmt.Sprintf("Retry-After of a %d holds all fetchers", status), func(t *testing.T) {
+		t.Run(fmt.Sprintf("Retry-After of a %d pauses all fetchers", status), func(t *testing.T) {
 			j := newJob(t, "", webtest.Options{Latency: 50 * time.Millisecond}, "matter")
-			j.small(4, 20) // half a second without the hold
+			j.small(4, 20) // half a second without the pause
 			j.matter.Fail(j.matter.DetailPath(75), 1, status, "1")
 			j.run()
 			var held time.Time
@@ -321,8 +321,8 @@ func TestManners(t *testing.T) {
 		}))
 		j.run()
 		assert.Empty(t, j.asked("elsewhere.example"))
-		require.Len(t, j.letters(), 1)
-		assert.Equal(t, "blocked", j.letters()[0].Kind)
+		require.Len(t, j.deadLetters(), 1)
+		assert.Equal(t, "blocked", j.deadLetters()[0].Kind)
 	})
 }
 
@@ -345,9 +345,9 @@ func TestStopAfterKnown(t *testing.T) {
 	assert.Len(t, j.products("matter"), 44)
 }
 
-// A run that breaks off anywhere is gone on with: nothing is lost, nothing is
+// A run that is killed anywhere is resumed: nothing is lost, nothing is
 // saved twice, and only what was in flight is fetched twice.
-func TestBrokenOffRunIsGoneOnWith(t *testing.T) {
+func TestKilledRunIsResumed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, after := range []int{1, 5, 20, 45} {
 			dsn := dbtest.SQLite(t)
@@ -425,7 +425,7 @@ func TestUpsertByTwoAtOnce(t *testing.T) {
 				slices.Reverse(p)
 			}
 			for part := range slices.Chunk(p, 7) {
-				o, err := j.saved(t.Context(), part, at, "r", nil)
+				o, err := j.save(t.Context(), part, at, "r", nil)
 				if !assert.NoError(t, err) {
 					return
 				}
@@ -452,7 +452,7 @@ func TestUpsertByTwoAtOnce(t *testing.T) {
 
 		twice := products("3")[:2]
 		twice = append(twice, twice...) // one statement cannot write a row twice
-		o, err := j.saved(t.Context(), twice, at.Add(3*time.Hour), "r", nil)
+		o, err := j.save(t.Context(), twice, at.Add(3*time.Hour), "r", nil)
 		require.NoError(t, err)
 		assert.Equal(t, 2, o.changed)
 	})
@@ -461,7 +461,7 @@ func TestUpsertByTwoAtOnce(t *testing.T) {
 // Fifty requests hang. After the stop no request leaves within 100 ms, the
 // crawl ends within two seconds, and what is queued is kept.
 func TestCancelOnAHangingSite(t *testing.T) {
-	for name, delay := range map[string]time.Duration{"side by side": 0, "waiting for their turn": 300 * time.Millisecond} {
+	for name, delay := range map[string]time.Duration{"in parallel": 0, "waiting for their turn": 300 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t, "", webtest.Options{}, "matter")
 			j.small(10, 12)

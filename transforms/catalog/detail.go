@@ -11,17 +11,17 @@ import (
 // productDetailFetcher fetches products' pages:
 // FetchProductDetailPage → ParseProductDetailHtml.
 func (v *visit) productDetailFetcher() *stage {
-	return &stage{name: "ProductDetailFetcher", takes: KindFetchProductDetailPage, size: v.cfg.DetailFetchers, settle: v.settleRemoved,
+	return &stage{name: "ProductDetailFetcher", input: KindFetchProductDetailPage, size: v.cfg.DetailFetchers, commit: v.commitRemoved,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(FetchProductDetailPage)
 			text, err := v.fetch(ctx, t.ProductURL)
 			if err == nil || removed(err) {
-				seen := sight{aspect: aspectPage, has: err == nil, expected: true, url: t.ProductURL}
+				seen := observation{aspect: aspectPage, has: err == nil, expected: true, url: t.ProductURL}
 				if err != nil {
 					seen.why = err.Error()
 				}
-				if broken := v.layout.note([]sight{seen}); broken != nil {
-					return nil, v.holdSite(broken)
+				if broken := v.layout.observe(seen); broken != nil {
+					return nil, v.stopSite(broken)
 				}
 			}
 			if err != nil {
@@ -34,28 +34,28 @@ func (v *visit) productDetailFetcher() *stage {
 		}}
 }
 
-// removed says whether a page is not there any more.
+// removed says whether a page no longer exists.
 func removed(err error) bool {
 	var f *failure
 	return errors.As(err, &f) && (f.kind == "http_404" || f.kind == "http_410")
 }
 
-// settleRemoved ends the products whose pages are not there any more. A page
+// commitRemoved ends the products whose pages no longer exist. A page
 // that never was there stays a failure: the list leads to nowhere.
-func (v *visit) settleRemoved(ctx context.Context, results []result) error {
+func (v *visit) commitRemoved(ctx context.Context, results []result) error {
 	for i := range results {
 		r := &results[i]
 		if !removed(r.err) {
 			continue
 		}
-		known, err := v.journal.gone(ctx, r.task.entry(), v.clock())
+		known, err := v.journal.markGone(ctx, r.task.entry(), v.clock())
 		if err != nil {
 			return fmt.Errorf("noting that a product is gone: %w", err)
 		}
 		if known {
 			r.err = nil
 			v.state.Stats.productsGone.Add(1)
-			v.forgive(ctx, r.task.entry())
+			v.resolve(ctx, r.task.entry())
 		}
 	}
 	return nil
@@ -63,7 +63,7 @@ func (v *visit) settleRemoved(ctx context.Context, results []result) error {
 
 // productDetailParser reads products' pages: ParseProductDetailHtml → SaveProduct.
 func (v *visit) productDetailParser() *stage {
-	return &stage{name: "ProductDetailParser", takes: KindParseProductDetailHtml, size: v.cfg.DetailParsers,
+	return &stage{name: "ProductDetailParser", input: KindParseProductDetailHtml, size: v.cfg.DetailParsers,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(ParseProductDetailHtml)
 			end, err := budget.Begin(ctx, len(t.HTMLContent))
@@ -72,12 +72,12 @@ func (v *visit) productDetailParser() *stage {
 			}
 			defer end()
 			p, err := v.reader.readDetail(t.ProductURL, t.HTMLContent)
-			seen := sight{aspect: aspectKey, has: err == nil, expected: true, url: t.ProductURL}
+			seen := observation{aspect: aspectKey, has: err == nil, expected: true, url: t.ProductURL}
 			if err != nil {
 				seen.why = err.Error()
 			}
-			if broken := v.layout.note([]sight{seen}); broken != nil {
-				return nil, v.holdSite(broken)
+			if broken := v.layout.observe(seen); broken != nil {
+				return nil, v.stopSite(broken)
 			}
 			// The same page would be read the same way: another try needs another page or another file.
 			switch {
@@ -90,8 +90,8 @@ func (v *visit) productDetailParser() *stage {
 		}}
 }
 
-// holdSite ends this run's crawl of the site. What is queued waits for the next run.
-func (v *visit) holdSite(why error) error {
-	v.own.stop(why)
-	return errHeld
+// stopSite ends this run's crawl of the site. What is queued waits for the next run.
+func (v *visit) stopSite(why error) error {
+	v.control.stop(why)
+	return errStopped
 }

@@ -15,21 +15,17 @@ import (
 
 // stage is one kind of task with its queue and its pool of workers.
 type stage struct {
-	name  string // of its workers, as in the seed's section 2.5
-	takes Kind
+	name  string // of its workers
+	input Kind
 	size  int // of the pool
 	batch int // tasks that a worker takes at once when so many wait; 0: one
 
 	// work does one task and gives those that come of it.
 	work func(ctx context.Context, t Task) ([]Task, error)
-	// settle, when set, tells the journal what a worker's tasks brought, before
-	// any of it moves on. It may take away what is not new, and fail tasks.
-	settle func(ctx context.Context, results []result) error
-	// spawn, when set, gives this stage's own tasks for one that another stage
-	// sends on: so a stage is added without changing those before it.
-	spawn func(t Task) []Task
-
-	queue chan Task
+	// commit, when set, writes to the journal what a worker's tasks brought, before
+	// any of it moves on. It may remove what is not new, and fail tasks.
+	commit func(ctx context.Context, results []result) error
+	queue  chan Task
 }
 
 // result is a task that was worked on.
@@ -49,51 +45,50 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// errHeld ends a task that the stop or a pause kept from being sent: it is
-// neither done nor failed, and stays in the journal.
-var errHeld = errors.New("held by the switch")
+// errStopped ends a task that a stop kept from being done: it is neither done nor
+// failed, and stays in the journal.
+var errStopped = errors.New("stopped before it was done")
 
-// journal remembers tasks until they are done, so that a killed crawl goes on
-// where it was.
+// journal remembers tasks until they are done, so that a later run resumes a
+// killed crawl.
 type journal interface {
 	// due gives up to n tasks that wait and may begin now, and marks them as
 	// begun. next is when the first of the others may, zero when none waits.
 	due(ctx context.Context, now time.Time, n int) (tasks []entry, next time.Time, err error)
 	// retry lets a task wait until at for its next try.
 	retry(ctx context.Context, e entry, at time.Time) error
-	// bury ends a task that failed for good.
-	bury(ctx context.Context, e entry) error
+	// end ends a task that is not tried again.
+	end(ctx context.Context, e entry) error
 }
 
-// engine is the seed's orchestrator: it owns the queues and the pools, feeds
-// them from the journal, and knows when all is done.
+// engine owns the queues and the pools of a crawl, feeds them from the journal,
+// and knows when all is done.
 //
-// It cannot lock up, at any size of queues and pools: workers send only to
+// It cannot deadlock, at any size of queues and pools: workers send only to
 // later stages, and wait for room there; the last stage sends nothing, so it
 // always makes room, and so on up. What leads back (a next page, a retry) goes
-// through the journal, from which the orchestrator alone feeds.
+// through the journal, which only the engine's own loop feeds from.
 type engine struct {
 	stages  []*stage
 	state   *SharedState
 	journal journal
-	// buried is told of each task that failed for good, before the journal.
-	buried func(ctx context.Context, e entry, stage string, f *failure) error
+	// deadLetter keeps a task that failed for good, before the journal ends it.
+	deadLetter func(ctx context.Context, e entry, stage string, f *failure) error
 	// backoff is how long a task waits for its next try after so many.
 	backoff func(tries int) time.Duration
 	now     func() time.Time
 
-	spawns  bool
-	pending atomic.Int64  // tasks in queues and hands
-	wake    chan struct{} // holds a token when the orchestrator has to look
+	pending atomic.Int64  // tasks in queues and at workers
+	wake    chan struct{} // has a token when feed has to read the journal
 	fatal   atomic.Pointer[error]
 	cancel  context.CancelFunc
 }
 
-// maxTries is how often a task is tried (catalog.md, failure).
+// maxTries is how often a task is tried before it becomes a dead letter.
 const maxTries = 3
 
-// feedBatch is how many tasks the orchestrator takes from the journal at once.
-const feedBatch = 256
+// maxFeed is how many tasks feed reads from the journal at once.
+const maxFeed = 256
 
 // newEngine makes queues of a length for a plan of stages.
 func newEngine(plan []*stage, length int, state *SharedState, j journal) *engine {
@@ -101,13 +96,12 @@ func newEngine(plan []*stage, length int, state *SharedState, j journal) *engine
 	for _, s := range plan {
 		s.queue = make(chan Task, max(length, 1))
 		s.size = max(s.size, 1)
-		e.spawns = e.spawns || s.spawn != nil
 	}
 	return e
 }
 
 // run works until every queue is empty, every worker idle and nothing waits
-// (true), or until the switch or ctx ends it (false). The error is the
+// (true), or until Control or ctx ends it (false). The error is the
 // journal's: without one the crawl cannot go on.
 func (e *engine) run(ctx context.Context) (complete bool, err error) {
 	ctx, e.cancel = context.WithCancel(ctx)
@@ -128,14 +122,14 @@ func (e *engine) run(ctx context.Context) (complete bool, err error) {
 	return complete, err
 }
 
-// feed is the orchestrator's loop.
+// feed moves tasks from the journal to the stages until the crawl ends.
 func (e *engine) feed(ctx context.Context) (complete bool, err error) {
 	for {
 		if !e.state.Control.Proceed(ctx) {
 			return false, nil
 		}
-		idle := e.pending.Load() == 0 // before looking: what workers leave behind is in the journal by then
-		tasks, next, err := e.journal.due(ctx, e.now(), feedBatch)
+		idle := e.pending.Load() == 0 // before reading: by then the journal has what workers left for it
+		tasks, next, err := e.journal.due(ctx, e.now(), maxFeed)
 		if err != nil {
 			if ctx.Err() != nil {
 				return false, nil
@@ -172,8 +166,8 @@ func (e *engine) feed(ctx context.Context) (complete bool, err error) {
 	}
 }
 
-// look lets the orchestrator look at the journal.
-func (e *engine) look() {
+// wakeUp lets feed read the journal.
+func (e *engine) wakeUp() {
 	select {
 	case e.wake <- struct{}{}:
 	default:
@@ -197,7 +191,7 @@ func (e *engine) send(ctx context.Context, to int, t Task) bool {
 	return false
 }
 
-// worker is one of a stage's pool (seed, section 3.2).
+// worker is one of a stage's pool.
 func (e *engine) worker(ctx context.Context, n int, idle <-chan struct{}) {
 	s, stopping := e.stages[n], e.state.Control.Stopping()
 	results := make([]result, 0, max(s.batch, 1))
@@ -229,7 +223,7 @@ func (e *engine) worker(ctx context.Context, n int, idle <-chan struct{}) {
 				break more
 			}
 		}
-		if !e.handOn(ctx, n, results) {
+		if !e.forward(ctx, n, results) {
 			return
 		}
 	}
@@ -248,22 +242,22 @@ func (e *engine) one(ctx context.Context, s *stage, t Task) (r result) {
 }
 
 // after is the stage behind stage n that takes tasks of a kind, 0 where there is
-// none: what leads back waits in the journal for the orchestrator.
+// none: what leads back waits in the journal for feed.
 func (e *engine) after(n int, k Kind) int {
 	for i := n + 1; i < len(e.stages); i++ {
-		if e.stages[i].takes == k {
+		if e.stages[i].input == k {
 			return i
 		}
 	}
 	return 0
 }
 
-// handOn settles what a worker did and sends on what came of it. It is false
+// forward commits what a worker did and sends on what came of it. It is false
 // when the worker has to end.
-func (e *engine) handOn(ctx context.Context, n int, results []result) bool {
+func (e *engine) forward(ctx context.Context, n int, results []result) bool {
 	s := e.stages[n]
-	if s.settle != nil {
-		if err := s.settled(ctx, results); errors.Is(err, errHeld) {
+	if s.commit != nil {
+		if err := s.commitEach(ctx, results); errors.Is(err, errStopped) {
 			return false // the journal has them
 		} else if err != nil {
 			e.fail(ctx, fmt.Errorf("%s: %w", s.name, err))
@@ -273,13 +267,10 @@ func (e *engine) handOn(ctx context.Context, n int, results []result) bool {
 	for i := range results {
 		r := &results[i]
 		if r.err != nil {
-			if !e.again(ctx, s, r) {
+			if !e.retryOrEnd(ctx, s, r) {
 				return false
 			}
 			continue
-		}
-		if e.spawns {
-			e.spawned(r)
 		}
 		ahead := 0
 		for _, t := range r.found {
@@ -296,17 +287,17 @@ func (e *engine) handOn(ctx context.Context, n int, results []result) bool {
 			}
 		}
 		if ahead == 0 && e.pending.Add(-1) == 0 || ahead < len(r.found) {
-			e.look() // all is done, or some wait in the journal
+			e.wakeUp() // all is done, or some wait in the journal
 		}
 		*r = result{} // a page's text must not outlive its task
 	}
 	return true
 }
 
-// settled settles a batch. Where the database refuses what one of its pages says,
-// each is settled alone, and only those that are refused have failed.
-func (s *stage) settled(ctx context.Context, results []result) error {
-	err := s.settle(ctx, results)
+// commitEach commits a batch. Where the database refuses what one of its pages
+// says, each is committed alone, and only those that are refused have failed.
+func (s *stage) commitEach(ctx context.Context, results []result) error {
+	err := s.commit(ctx, results)
 	switch {
 	case !db.Rejected(err):
 		return err
@@ -315,27 +306,16 @@ func (s *stage) settled(ctx context.Context, results []result) error {
 		return nil
 	}
 	for i := range results {
-		if err := s.settled(ctx, results[i:i+1]); err != nil {
+		if err := s.commitEach(ctx, results[i:i+1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *engine) spawned(r *result) {
-	for _, s := range e.stages {
-		if s.spawn == nil {
-			continue
-		}
-		for _, t := range r.found {
-			r.found = append(r.found, s.spawn(t)...)
-		}
-	}
-}
-
-// again lets a failed task wait for its next try, or buries it after the last.
-func (e *engine) again(ctx context.Context, s *stage, r *result) bool {
-	if errors.Is(r.err, errHeld) || ctx.Err() != nil {
+// retryOrEnd lets a failed task wait for its next try, or ends it after the last.
+func (e *engine) retryOrEnd(ctx context.Context, s *stage, r *result) bool {
+	if errors.Is(r.err, errStopped) || ctx.Err() != nil {
 		return false // stopped: the journal has it
 	}
 	var f *failure
@@ -346,8 +326,8 @@ func (e *engine) again(ctx context.Context, s *stage, r *result) bool {
 	t.Tries++
 	var err error
 	if f.final || t.Tries >= maxTries {
-		if err = e.buried(ctx, t, s.name, f); err == nil {
-			err = e.journal.bury(ctx, t)
+		if err = e.deadLetter(ctx, t, s.name, f); err == nil {
+			err = e.journal.end(ctx, t)
 		}
 		if err == nil {
 			e.state.Stats.fail(s.name)
@@ -360,7 +340,7 @@ func (e *engine) again(ctx context.Context, s *stage, r *result) bool {
 		return false
 	}
 	e.pending.Add(-1)
-	e.look()
+	e.wakeUp()
 	return true
 }
 

@@ -55,7 +55,7 @@ func (m *memory) due(_ context.Context, now time.Time, n int) (tasks []entry, ne
 
 func (m *memory) retry(_ context.Context, e entry, at time.Time) error { m.add(at, e); return nil }
 
-func (m *memory) bury(_ context.Context, e entry) error {
+func (m *memory) end(_ context.Context, e entry) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.buried = append(m.buried, e)
@@ -145,7 +145,7 @@ func empty(sizes [5]int, fan, last int, m *memory, saw func(Task)) []*stage {
 	kinds := []Kind{KindFetchListPage, KindParseListPageHtml, KindFetchProductDetailPage, KindParseProductDetailHtml, KindSaveProduct}
 	var plan []*stage
 	for i, kind := range kinds {
-		plan = append(plan, &stage{name: string(kind), takes: kind, size: sizes[i], work: func(_ context.Context, t Task) ([]Task, error) {
+		plan = append(plan, &stage{name: string(kind), input: kind, size: sizes[i], work: func(_ context.Context, t Task) ([]Task, error) {
 			saw(t)
 			return work[i](t)
 		}})
@@ -155,14 +155,14 @@ func empty(sizes [5]int, fan, last int, m *memory, saw func(Task)) []*stage {
 
 func testEngine(plan []*stage, length int, c Control, m *memory) *engine {
 	e := newEngine(plan, length, &SharedState{Control: c, Stats: &Stats{}}, m)
-	e.buried = func(context.Context, entry, string, *failure) error { return nil }
+	e.deadLetter = func(context.Context, entry, string, *failure) error { return nil }
 	e.backoff = func(tries int) time.Duration { return time.Duration(tries) * time.Second }
 	return e
 }
 
 // Every pool at every size from 1 to 4, and queues of one task: pages fan out
-// into full queues and lead back to the first stage, and nothing locks up.
-func TestBackPressureNeverLocksUp(t *testing.T) {
+// into full queues and lead back to the first stage, and nothing deadlocks.
+func TestBackPressureNeverDeadlocks(t *testing.T) {
 	const pages, fan = 6, 12
 	for n := range 4 * 4 * 4 * 4 * 4 {
 		sizes := [5]int{n%4 + 1, n/4%4 + 1, n/16%4 + 1, n/64%4 + 1, n/256%4 + 1}
@@ -182,8 +182,8 @@ func TestBackPressureNeverLocksUp(t *testing.T) {
 	}
 }
 
-// A slow saver holds the whole road back: no queue grows past its length.
-func TestBackPressureHoldsTheFirstStage(t *testing.T) {
+// A slow saver slows all stages before it: no queue grows past its length.
+func TestBackPressureReachesTheFirstStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, c := &memory{}, &counter{}
 		for page := range 100 {
@@ -199,7 +199,7 @@ func TestBackPressureHoldsTheFirstStage(t *testing.T) {
 		for _, s := range plan {
 			assert.Len(t, s.queue, 2, s.name)
 		}
-		// One saved, then for each queue two in it and one or two in the hands around it.
+		// One saved, then for each queue two in it and one or two at the workers around it.
 		c.mu.Lock()
 		assert.Less(t, c.done[KindFetchProductDetailPage], 12)
 		assert.Less(t, c.done[KindFetchListPage], 10)
@@ -218,7 +218,7 @@ func TestRetryThenDeadLetter(t *testing.T) {
 			entry{Kind: KindFetchProductDetailPage, URL: "panics"}, entry{Kind: KindFetchProductDetailPage, URL: "well"})
 		var tried []string
 		begin := time.Now()
-		s := &stage{name: "ProductDetailFetcher", takes: KindFetchProductDetailPage, work: func(_ context.Context, task Task) ([]Task, error) {
+		s := &stage{name: "ProductDetailFetcher", input: KindFetchProductDetailPage, work: func(_ context.Context, task Task) ([]Task, error) {
 			f := task.(FetchProductDetailPage)
 			tried = append(tried, fmt.Sprint(f.ProductURL, " ", time.Since(begin).Seconds()))
 			switch {
@@ -233,15 +233,15 @@ func TestRetryThenDeadLetter(t *testing.T) {
 		}}
 		e := testEngine([]*stage{s}, 1, newHand(), m)
 		e.state.Stats.fail("an earlier stage")
-		type letter struct {
+		type deadLetter struct {
 			entry entry
 			kind  string
 			final bool
 		}
-		var letters []letter
-		e.buried = func(_ context.Context, en entry, stage string, f *failure) error {
+		var deadLetters []deadLetter
+		e.deadLetter = func(_ context.Context, en entry, stage string, f *failure) error {
 			assert.Equal(t, "ProductDetailFetcher", stage)
-			letters = append(letters, letter{en, f.kind, f.final})
+			deadLetters = append(deadLetters, deadLetter{en, f.kind, f.final})
 			var p *lane.PanicError
 			assert.Equal(t, en.URL == "panics", errors.As(f, &p))
 			return nil
@@ -253,7 +253,7 @@ func TestRetryThenDeadLetter(t *testing.T) {
 		product := func(url string, tries int) entry {
 			return entry{Kind: KindFetchProductDetailPage, URL: url, Tries: tries}
 		}
-		assert.Equal(t, []letter{{product("final", 1), "http_404", true}, {product("panics", 1), "panic", true}, {product("gone", 3), "failed", false}}, letters)
+		assert.Equal(t, []deadLetter{{product("final", 1), "http_404", true}, {product("panics", 1), "panic", true}, {product("gone", 3), "failed", false}}, deadLetters)
 		assert.Equal(t, []entry{product("final", 1), product("panics", 1), product("gone", 3)}, m.buried)
 		assert.Equal(t, CrawlingStats{FailedTasks: 4, Failed: map[string]int64{"ProductDetailFetcher": 3, "an earlier stage": 1}, Warnings: map[string]int64{}}, e.state.Stats.Snapshot())
 	})
@@ -278,12 +278,12 @@ func TestStopBeginsNothingNew(t *testing.T) {
 		complete, err := e.run(t.Context())
 		assert.NoError(t, err)
 		assert.False(t, complete)
-		assert.Equal(t, 21*time.Second, time.Since(begin), "what was in hand ends, nothing else")
-		assert.LessOrEqual(t, begun.Load(), atStop+8, "what the 8 workers have in hand counts itself after its second")
+		assert.Equal(t, 21*time.Second, time.Since(begin), "what was begun ends, nothing else")
+		assert.LessOrEqual(t, begun.Load(), atStop+8, "what the 8 workers have begun counts itself after its second")
 	})
 }
 
-func TestPauseHoldsItsPlace(t *testing.T) {
+func TestPauseBeginsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := &memory{}, newHand()
 		for page := range 50 {
@@ -318,20 +318,30 @@ func TestPauseHoldsItsPlace(t *testing.T) {
 	})
 }
 
-// FetchImage is a stage added as a user would: one file, and one line of the plan.
+// FetchImage is the task of a stage that is added as a user would: in one file,
+// and in the plan.
 type FetchImage struct{ URL string }
 
 func (FetchImage) Kind() Kind     { return "FetchImage" }
 func (t FetchImage) entry() entry { return entry{Kind: "FetchImage", URL: t.URL} }
 
-func imageFetcher(got *[]string) *stage {
-	return &stage{name: "ImageFetcher", takes: "FetchImage", size: 1,
-		spawn: func(t Task) []Task {
-			if s, ok := t.(SaveProduct); ok {
-				return []Task{FetchImage{URL: s.from.ProductURL + ".jpg"}}
+// withImages lets the stage that reads a product lead to its image too.
+func withImages(s *stage) *stage {
+	work := s.work
+	s.work = func(ctx context.Context, t Task) ([]Task, error) {
+		found, err := work(ctx, t)
+		for _, f := range found {
+			if p, ok := f.(SaveProduct); ok {
+				found = append(found, FetchImage{URL: p.from.ProductURL + ".jpg"})
 			}
-			return nil
-		},
+		}
+		return found, err
+	}
+	return s
+}
+
+func imageFetcher(got *[]string) *stage {
+	return &stage{name: "ImageFetcher", input: "FetchImage", size: 1,
 		work: func(_ context.Context, t Task) ([]Task, error) {
 			*got = append(*got, t.(FetchImage).URL)
 			return nil, nil
@@ -342,7 +352,8 @@ func TestAddingAStage(t *testing.T) {
 	m := &memory{}
 	m.add(time.Time{}, entry{Kind: KindFetchListPage, Page: 1})
 	var images []string
-	plan := append(empty([5]int{1, 1, 1, 1, 1}, 3, 0, m, func(Task) {}), imageFetcher(&images))
+	plan := empty([5]int{1, 1, 1, 1, 1}, 3, 0, m, func(Task) {})
+	plan = append(plan[:3], withImages(plan[3]), plan[4], imageFetcher(&images))
 	complete, err := testEngine(plan, 1, newHand(), m).run(t.Context())
 	require.NoError(t, err)
 	require.True(t, complete)
@@ -355,7 +366,7 @@ func TestJournalFailureEndsTheCrawl(t *testing.T) {
 	m.add(time.Time{}, entry{Kind: KindFetchListPage, Page: 1})
 	plan := empty([5]int{1, 1, 1, 1, 1}, 3, 0, m, func(Task) {})
 	full := errors.New("disk full")
-	plan[4].settle = func(context.Context, []result) error { return full }
+	plan[4].commit = func(context.Context, []result) error { return full }
 	complete, err := testEngine(plan, 1, newHand(), m).run(t.Context())
 	assert.False(t, complete)
 	assert.ErrorIs(t, err, full)

@@ -71,7 +71,7 @@ func TestHostilePages(t *testing.T) {
 			assert.Equal(t, []any{"a\uFFFDb"}, got["A-1"].Detail["note"])
 			assert.Len(t, got["A-4"].Detail["title"], maxField/3*3)
 			kinds := map[string]string{}
-			for _, l := range j.letters() {
+			for _, l := range j.deadLetters() {
 				kinds[strings.TrimPrefix(l.Input.URL, "https://hostile.example")] = l.Kind
 			}
 			assert.Equal(t, map[string]string{"/2": "database_rejected", "/5": "missing_key", "/bytes%00%FF": "http_404"}, kinds)

@@ -159,7 +159,7 @@ func (j *job) products(site string) map[string]row {
 	return out
 }
 
-func (j *job) letters() (all []ledger.DeadLetter) {
+func (j *job) deadLetters() (all []ledger.DeadLetter) {
 	j.t.Helper()
 	for d, err := range ledger.ListDeadLetters(context.Background(), j.store, Job, "") {
 		require.NoError(j.t, err)

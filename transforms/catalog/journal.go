@@ -16,11 +16,11 @@ import (
 )
 
 // The states of a row of catalog_tasks. Queries have the first as a literal, by
-// which the planner finds the index of those that wait.
+// which the planner finds the index of the waiting tasks.
 const (
-	waits = 0
-	begun = 1
-	done  = 2
+	waiting = 0 // for the orchestrator
+	begun   = 1 // in a queue or at a worker of this run
+	done    = 2 // or failed for good
 )
 
 // rows is the journal of one site's crawl, in the database. Each change is one
@@ -39,24 +39,24 @@ const (
 	stateGone      = "gone"
 )
 
-// open begins a crawl with its first pages, or goes on with one that was
-// stopped: what had begun there begins again. taken is how many products of it
-// are still to be fetched.
-func (j *rows) open(ctx context.Context, seeds []entry, now time.Time, anew bool) (resumed bool, taken int64, err error) {
+// begin begins a crawl with its first pages, or resumes one that was stopped:
+// what had begun there begins again. pending is how many products of it are
+// still to be fetched.
+func (j *rows) begin(ctx context.Context, seeds []entry, now time.Time, restart bool) (resumed bool, pending int64, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		resumed, taken = false, 0
+		resumed, pending = false, 0
 		var unfinished int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_crawls WHERE site = $1 AND finished_at = 0`, j.site).Scan(&unfinished); err != nil {
 			return err
 		}
-		resumed = unfinished > 0 && !anew
+		resumed = unfinished > 0 && !restart
 		if resumed {
-			if _, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, fetched = 0 WHERE site = $2 AND state <> $3`, waits, j.site, done); err != nil {
+			if _, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, fetched = 0 WHERE site = $2 AND state <> $3`, waiting, j.site, done); err != nil {
 				return err
 			}
 		} else {
-			keep := waits // of an earlier crawl only what a replay has opened
-			if anew {
+			keep := waiting // of an earlier crawl only what a replay has reopened
+			if restart {
 				keep = -1
 			}
 			if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1 AND state <> $2`, j.site, keep); err != nil {
@@ -73,15 +73,15 @@ func (j *rows) open(ctx context.Context, seeds []entry, now time.Time, anew bool
 		if err := tx.QueryRowContext(ctx, `SELECT number FROM catalog_crawls WHERE site = $1`, j.site).Scan(&j.number); err != nil {
 			return err
 		}
-		return tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2 AND state <> $3`, j.site, KindFetchProductDetailPage, done).Scan(&taken)
+		return tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2 AND state <> $3`, j.site, KindFetchProductDetailPage, done).Scan(&pending)
 	})
 	if err != nil {
-		return false, 0, fmt.Errorf("opening the crawl of %s: %w", j.site, err)
+		return false, 0, fmt.Errorf("beginning the crawl of %s: %w", j.site, err)
 	}
-	return resumed, taken, nil
+	return resumed, pending, nil
 }
 
-// add lets list pages wait, unless the crawl has them.
+// add adds list pages that the crawl does not have.
 func (j *rows) add(ctx context.Context, pages []entry) error {
 	return j.db.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := j.insert(ctx, tx, pages)
@@ -89,20 +89,20 @@ func (j *rows) add(ctx context.Context, pages []entry) error {
 	})
 }
 
-// closed is what a crawl comes to at its end.
-type closed struct {
+// crawlEnd is what a crawl comes to at its end.
+type crawlEnd struct {
 	listed int64 // product pages that its lists named
 	gone   int64 // products that they no longer name
-	shrunk bool  // so many that the list is to be doubted: none was called gone
+	shrunk bool  // so many that the list is to be doubted: none was marked as gone
 }
 
-// mostGone is how many products may vanish from a list at once, unless they are
+// maxGone is how many products may vanish from a list at once, unless they are
 // no more than half of all.
-const mostGone = 10
+const maxGone = 10
 
-// partly notes that the crawl does not read the list to its end, so that what it
-// does not name may be there all the same.
-func (j *rows) partly(ctx context.Context) error {
+// markPartial notes that the crawl does not read the list to its end, so that
+// products which it does not name may still exist.
+func (j *rows) markPartial(ctx context.Context) error {
 	return j.db.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = 1 WHERE site = $1`, j.site)
 		return err
@@ -114,9 +114,9 @@ const unlisted = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND
 
 // close ends a complete crawl. Products that a list read to its end no longer
 // names are gone.
-func (j *rows) close(ctx context.Context, now time.Time) (c closed, err error) {
+func (j *rows) close(ctx context.Context, now time.Time) (c crawlEnd, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		c = closed{}
+		c = crawlEnd{}
 		var partial int
 		var all, missing int64
 		if err := errors.Join(
@@ -130,7 +130,7 @@ func (j *rows) close(ctx context.Context, now time.Time) (c closed, err error) {
 				tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&missing)); err != nil {
 				return err
 			}
-			c.shrunk = missing > mostGone && 2*missing > all
+			c.shrunk = missing > maxGone && 2*missing > all
 			if missing > 0 && !c.shrunk {
 				c.gone = missing
 				if _, err := tx.ExecContext(ctx, `UPDATE catalog_products SET state = 'gone', gone_at = $3 WHERE (site, product_key) IN (SELECT site, product_key`+unlisted+`)`,
@@ -146,14 +146,14 @@ func (j *rows) close(ctx context.Context, now time.Time) (c closed, err error) {
 		return err
 	})
 	if err != nil {
-		return closed{}, fmt.Errorf("closing the crawl of %s: %w", j.site, err)
+		return crawlEnd{}, fmt.Errorf("closing the crawl of %s: %w", j.site, err)
 	}
 	return c, nil
 }
 
-// gone ends the task of a product page that is not there any more, and says
-// whether the page was a product's: of that the state remembers it.
-func (j *rows) gone(ctx context.Context, e entry, now time.Time) (known bool, err error) {
+// markGone ends the task of a product page that no longer exists, and says whether
+// the page was a product's: then the product's state is gone.
+func (j *rows) markGone(ctx context.Context, e entry, now time.Time) (known bool, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		var n int64
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND url = $2`, j.site, e.URL).Scan(&n); err != nil {
@@ -174,7 +174,7 @@ func (j *rows) gone(ctx context.Context, e entry, now time.Time) (known bool, er
 func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, next time.Time, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		tasks, next = nil, time.Time{}
-		// What was begun is finished first: products before list pages, then the lists in order.
+		// What has begun is finished first: products before list pages, then the lists in order.
 		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, not_before FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
 			ORDER BY kind DESC, page, url LIMIT $3`, j.site, db.Micros(now), n)
 		if err != nil {
@@ -221,21 +221,20 @@ func (j *rows) retry(ctx context.Context, e entry, at time.Time) error {
 			fetched = 1
 		}
 		_, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, tries = $2, fetched = $3, not_before = $4 WHERE site = $5 AND kind = $6 AND url = $7`,
-			waits, e.Tries, fetched, db.Micros(at), j.site, e.Kind, e.URL)
+			waiting, e.Tries, fetched, db.Micros(at), j.site, e.Kind, e.URL)
 		return err
 	})
 }
 
-// bury implements journal.
-func (j *rows) bury(ctx context.Context, e entry) error {
+// end implements journal.
+func (j *rows) end(ctx context.Context, e entry) error {
 	return j.db.Tx(ctx, func(tx *sql.Tx) error { return j.set(ctx, tx, []entry{e}, done) })
 }
 
-// listed ends list pages and begins what they led to: products at once, further
-// list pages by way of the orchestrator. fresh are the products that this
-// crawl had not met before, known those that the database has had before; they
-// are looked up only where the caller asks.
-func (j *rows) listed(ctx context.Context, pages []listed, ask bool) (fresh, known map[string]bool, err error) {
+// endLists ends list pages and begins what they led to: products at once, further
+// list pages by way of feed. fresh are the products that this crawl had not met
+// before; known, which withKnown adds, those that the database had before.
+func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool) (fresh, known map[string]bool, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		fresh, known = map[string]bool{}, map[string]bool{}
 		var from, found []entry
@@ -243,7 +242,7 @@ func (j *rows) listed(ctx context.Context, pages []listed, ask bool) (fresh, kno
 			from = append(from, p.from)
 			found = append(found, p.found...)
 		}
-		if ask {
+		if withKnown {
 			if err := j.known(ctx, tx, found, known); err != nil {
 				return err
 			}
@@ -284,7 +283,7 @@ func (j *rows) known(ctx context.Context, tx *sql.Tx, found []entry, known map[s
 	return nil
 }
 
-// chunk is how many rows one statement takes: SQLite looks a parameter's name
+// chunk is how many rows one statement input: SQLite looks a parameter's name
 // up among all of the statement's, so longer ones cost more a row.
 const chunk = 50
 
@@ -304,7 +303,7 @@ func places(first, n int) string {
 // the products among them.
 func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (products []string, err error) {
 	for _, kind := range []Kind{KindFetchListPage, KindFetchProductDetailPage} {
-		state := waits
+		state := waiting
 		if kind == KindFetchProductDetailPage {
 			state = begun
 		}
@@ -380,10 +379,10 @@ type collision struct {
 	other string // address of that page
 }
 
-// saved writes products and ends the tasks of those that it wrote. judge looks
-// at them and at what the database has of them before anything is written; its
-// error takes everything back. nil: nobody looks.
-func (j *rows) saved(ctx context.Context, products []product, now time.Time, runID string, judge func([]product, map[string]stored) error) (o outcome, err error) {
+// save writes products and ends the tasks of those that it wrote. judge, when set,
+// gets them and what the database has of them before anything is written; its
+// error undoes everything.
+func (j *rows) save(ctx context.Context, products []product, now time.Time, runID string, judge func([]product, map[string]storedProduct) error) (o outcome, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		o = outcome{}
 		before, err := j.stored(ctx, tx, products)
@@ -397,12 +396,12 @@ func (j *rows) saved(ctx context.Context, products []product, now time.Time, run
 		}
 		var from []entry
 		var changes []change
-		write := map[string]writing{}
+		write := map[string]pendingWrite{}
 		for _, p := range products {
 			old, had := before[p.key]
 			mine, written := write[p.key]
 			if written {
-				old = mine.stored
+				old = mine.storedProduct
 			}
 			row, changed, state, err := p.merge(before[p.key], had, db.Micros(now), j.number)
 			if err != nil {
@@ -418,7 +417,7 @@ func (j *rows) saved(ctx context.Context, products []product, now time.Time, run
 				if !written {
 					o.saved++
 				}
-				write[p.key] = writing{row, state, changed}
+				write[p.key] = pendingWrite{row, state, changed}
 			}
 			from = append(from, p.from)
 		}
@@ -449,16 +448,16 @@ func (j *rows) saved(ctx context.Context, products []product, now time.Time, run
 	return o, err
 }
 
-// writing is a product as it is to be written.
-type writing struct {
-	stored
+// pendingWrite is a product as it is to be written.
+type pendingWrite struct {
+	storedProduct
 	state   string
 	changes []change
 }
 
 // stored reads what the database has of products, by key.
-func (j *rows) stored(ctx context.Context, tx *sql.Tx, products []product) (map[string]stored, error) {
-	out := make(map[string]stored, len(products))
+func (j *rows) stored(ctx context.Context, tx *sql.Tx, products []product) (map[string]storedProduct, error) {
+	out := make(map[string]storedProduct, len(products))
 	for part := range slices.Chunk(products, chunk) {
 		args := []any{j.site}
 		for _, p := range part {
@@ -470,7 +469,7 @@ func (j *rows) stored(ctx context.Context, tx *sql.Tx, products []product) (map[
 			return nil, err
 		}
 		for got.Next() {
-			var s stored
+			var s storedProduct
 			var key, detail, kept string
 			err := got.Scan(&key, &s.url, &s.hash, &s.first, &s.last, &s.changed, &s.crawl, &detail, &kept)
 			if err == nil {
@@ -488,7 +487,7 @@ func (j *rows) stored(ctx context.Context, tx *sql.Tx, products []product) (map[
 	return out, nil
 }
 
-func (j *rows) upsert(ctx context.Context, tx *sql.Tx, keys []string, write map[string]writing) error {
+func (j *rows) upsert(ctx context.Context, tx *sql.Tx, keys []string, write map[string]pendingWrite) error {
 	var b strings.Builder
 	b.WriteString(`INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at, seen_in, state, kept, gone_at) VALUES `)
 	args := []any{j.site}
@@ -514,7 +513,7 @@ func (j *rows) upsert(ctx context.Context, tx *sql.Tx, keys []string, write map[
 	return err
 }
 
-// remember keeps the values that products have lost.
+// remember keeps the values that products no longer have.
 func (j *rows) remember(ctx context.Context, tx *sql.Tx, changes []change, runID string) error {
 	var b strings.Builder
 	b.WriteString(`INSERT INTO catalog_changes (site, run_id, product_key, changed_at, field, was, became) VALUES `)

@@ -30,13 +30,13 @@ func TestPostgresReadsFewRowsForATask(t *testing.T) {
 	for n := range pages {
 		seeds = append(seeds, list(n))
 	}
-	_, _, err = j.open(t.Context(), seeds, time.Now(), false)
+	_, _, err = j.begin(t.Context(), seeds, time.Now(), false)
 	require.NoError(t, err)
 	crawl := func(from, to int) {
 		for n := from; n < to; n++ {
 			_, _, err := j.due(t.Context(), time.Now(), 1)
 			require.NoError(t, err)
-			page := listed{from: list(n)}
+			page := listResult{from: list(n)}
 			var products []product
 			for i := range perPage {
 				key := strconv.Itoa(n*perPage + i)
@@ -44,10 +44,10 @@ func TestPostgresReadsFewRowsForATask(t *testing.T) {
 				page.found = append(page.found, e)
 				products = append(products, product{key: key, url: e.URL, from: e})
 			}
-			fresh, _, err := j.listed(t.Context(), []listed{page}, false)
+			fresh, _, err := j.endLists(t.Context(), []listResult{page}, false)
 			require.NoError(t, err)
 			require.Len(t, fresh, perPage)
-			o, err := j.saved(t.Context(), products, time.Now(), "r", nil)
+			o, err := j.save(t.Context(), products, time.Now(), "r", nil)
 			require.NoError(t, err)
 			require.Equal(t, outcome{saved: perPage, added: perPage}, o)
 		}
@@ -83,7 +83,7 @@ func TestMigrateKeepsWaitingTasks(t *testing.T) {
 		require.NoError(t, Migrate(t.Context(), d))
 
 		j := &rows{db: d, site: "shop"}
-		resumed, taken, err := j.open(t.Context(), nil, time.Now(), false)
+		resumed, taken, err := j.begin(t.Context(), nil, time.Now(), false)
 		require.NoError(t, err)
 		assert.True(t, resumed)
 		assert.EqualValues(t, 1, taken)

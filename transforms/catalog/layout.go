@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// breakAtOnce pages in a row without a field are a layout break where no page
+	// minBreak pages in a row without a field are a layout break where no page
 	// of the crawl had it, or where their products had it before.
-	breakAtOnce = 3
-	// breakAnyway pages in a row without a field are one in any case.
-	breakAnyway = 10
-	// collisionsHeld pages with the key of another page, and no fewer than one in
+	minBreak = 3
+	// minAnyBreak pages in a row without a field are one in any case.
+	minAnyBreak = 10
+	// minCollisions pages with the key of another page, and no fewer than one in
 	// three, say that the key field does not tell products apart.
-	collisionsHeld = 10
-	// neverMatched is how many pages without a field are worth a word.
-	neverMatched = 3
+	minCollisions = 10
+	// minNeverMatched pages without a field, and none with it, are worth an alert.
+	minNeverMatched = 3
 )
 
-// What is watched of a page besides its fields.
+// What is observed of a page besides its fields.
 const (
 	aspectKey  = "\x00key"
-	aspectPage = "\x00page" // it is there
+	aspectPage = "\x00page" // it exists
 )
 
 // layout notices that a site's pages are no longer read as its file says.
@@ -39,32 +39,32 @@ type aspect struct {
 	pages int // that were read
 	had   int // of them
 	row   int // pages in a row that lack it though they should have it
-	lost  int // of the row: their products had it before
+	drops int // of the row: their products had it before
 }
 
-// sight is what one page says of one field.
-type sight struct {
+// observation is what one page says of one field.
+type observation struct {
 	aspect   string
 	has      bool
 	expected bool // it should have it
-	lost     bool // its product had it before
+	drop     bool // its product had it before
 	url, why string
 }
 
-// note takes pages' sights. The error is a layout break.
-func (l *layout) note(sights []sight) error {
-	seen, err := l.look(sights)
-	l.take(seen)
+// observe adds what pages say. The error is a layout break.
+func (l *layout) observe(all ...observation) error {
+	seen, err := l.judge(all)
+	l.commit(seen)
 	return err
 }
 
-// look gives what the aspects come to with pages' sights, for take. The error is
-// a layout break, and then nothing of these pages is to be saved.
-func (l *layout) look(sights []sight) (seen map[string]aspect, err error) {
+// judge gives what the aspects come to with what pages say, for commit. The error
+// is a layout break, and then nothing of these pages is to be saved.
+func (l *layout) judge(all []observation) (seen map[string]aspect, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seen = map[string]aspect{}
-	for _, s := range sights {
+	for _, s := range all {
 		a, ok := seen[s.aspect]
 		if !ok {
 			a = l.aspects[s.aspect]
@@ -73,24 +73,24 @@ func (l *layout) look(sights []sight) (seen map[string]aspect, err error) {
 		switch {
 		case s.has:
 			a.had++
-			a.row, a.lost = 0, 0
-		case s.expected || s.lost:
+			a.row, a.drops = 0, 0
+		case s.expected || s.drop:
 			a.row++
-			if s.lost {
-				a.lost++
+			if s.drop {
+				a.drops++
 			}
 		}
 		seen[s.aspect] = a
-		if a.row >= breakAnyway || a.row >= breakAtOnce && (a.had == 0 || a.lost >= breakAtOnce) {
+		if a.row >= minAnyBreak || a.row >= minBreak && (a.had == 0 || a.drops >= minBreak) {
 			return nil, broken(s, a)
 		}
 	}
 	return seen, nil
 }
 
-// take notes what look gave. Workers side by side may take a page's from each
-// other, which moves a break by a page.
-func (l *layout) take(seen map[string]aspect) {
+// commit keeps what judge gave. Parallel workers may overwrite a page's
+// observation of each other, which moves a break by a page.
+func (l *layout) commit(seen map[string]aspect) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.aspects == nil {
@@ -99,7 +99,7 @@ func (l *layout) take(seen map[string]aspect) {
 	maps.Copy(l.aspects, seen)
 }
 
-func broken(s sight, a aspect) error {
+func broken(s observation, a aspect) error {
 	f := &failure{kind: "layout_break", final: true}
 	const nothing = "nothing was saved over"
 	switch s.aspect {
@@ -114,13 +114,13 @@ func broken(s sight, a aspect) error {
 	return f
 }
 
-// keys takes how many pages were saved, and how many could not be as their key
+// keys adds how many pages were saved, and how many could not be as their key
 // is that of another page.
 func (l *layout) keys(saved, collided int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.saved, l.collided = l.saved+saved, l.collided+collided
-	if collided == 0 || l.collided < collisionsHeld || 2*l.collided < l.saved {
+	if collided == 0 || l.collided < minCollisions || 2*l.collided < l.saved {
 		return nil
 	}
 	return &failure{kind: "key_collisions", final: true, err: fmt.Errorf(
@@ -132,7 +132,7 @@ func (l *layout) never() (fields []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name, a := range l.aspects {
-		if name != aspectKey && name != aspectPage && a.had == 0 && a.pages >= neverMatched {
+		if name != aspectKey && name != aspectPage && a.had == 0 && a.pages >= minNeverMatched {
 			fields = append(fields, name)
 		}
 	}

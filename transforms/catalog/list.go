@@ -10,7 +10,7 @@ import (
 
 // listPageFetcher fetches list pages: FetchListPage → ParseListPageHtml.
 func (v *visit) listPageFetcher() *stage {
-	return &stage{name: "ListPageFetcher", takes: KindFetchListPage, size: v.cfg.ListFetchers, settle: v.settleLeft,
+	return &stage{name: "ListPageFetcher", input: KindFetchListPage, size: v.cfg.ListFetchers, commit: v.commitSkipped,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(FetchListPage)
 			if v.known.past(t.Page) {
@@ -27,24 +27,24 @@ func (v *visit) listPageFetcher() *stage {
 		}}
 }
 
-// settleLeft ends the list pages that were not fetched, as they lie past the
+// commitSkipped ends the list pages that were not fetched, as they lie past the
 // stop of --stop-after-known.
-func (v *visit) settleLeft(ctx context.Context, results []result) error {
+func (v *visit) commitSkipped(ctx context.Context, results []result) error {
 	for _, r := range results {
 		if r.err == nil && len(r.found) == 0 {
-			return v.journal.bury(ctx, r.task.entry())
+			return v.journal.end(ctx, r.task.entry())
 		}
 	}
 	return nil
 }
 
-// parseBatch is how many list pages a parser puts into one transaction.
-const parseBatch = 16
+// maxParseBatch is how many list pages a parser puts into one transaction.
+const maxParseBatch = 16
 
 // listPageParser finds the products on list pages:
 // ParseListPageHtml → FetchProductDetailPage, one for each of them.
 func (v *visit) listPageParser() *stage {
-	return &stage{name: "ListPageParser", takes: KindParseListPageHtml, size: v.cfg.ListParsers, batch: parseBatch, settle: v.settleList,
+	return &stage{name: "ListPageParser", input: KindParseListPageHtml, size: v.cfg.ListParsers, batch: maxParseBatch, commit: v.commitLists,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(ParseListPageHtml)
 			end, err := budget.Begin(ctx, len(t.HTMLContent))
@@ -112,7 +112,7 @@ func (v *visit) more(page int, p listPage) []entry {
 }
 
 // inOrder says that numbered pages are read one after the other: only so can
-// the list end at a page without anything new before those after it were asked for.
+// the list end at a page without anything new before those after it were requested.
 func (v *visit) inOrder() bool { return v.cfg.StopAfterKnown > 0 && v.reader.numbered }
 
 // seeds are the list pages that a crawl begins with.
@@ -124,16 +124,16 @@ func (v *visit) seeds() []entry {
 	return all
 }
 
-// settleList puts what list pages led to into the journal and leaves, of what
+// commitLists puts what list pages led to into the journal and leaves, of what
 // they found, the products that no page had named before.
-func (v *visit) settleList(ctx context.Context, results []result) error {
-	var pages []listed
+func (v *visit) commitLists(ctx context.Context, results []result) error {
+	var pages []listResult
 	for i := range results {
 		r := &results[i]
 		if r.err != nil {
 			continue
 		}
-		l := listed{from: r.task.entry(), result: r}
+		l := listResult{from: r.task.entry(), result: r}
 		for _, t := range r.found {
 			l.found = append(l.found, t.entry())
 		}
@@ -143,11 +143,11 @@ func (v *visit) settleList(ctx context.Context, results []result) error {
 		return nil
 	}
 	if v.partial.CompareAndSwap(true, false) {
-		if err := v.journal.partly(ctx); err != nil {
+		if err := v.journal.markPartial(ctx); err != nil {
 			return err
 		}
 	}
-	fresh, known, err := v.journal.listed(ctx, pages, v.cfg.StopAfterKnown > 0)
+	fresh, known, err := v.journal.endLists(ctx, pages, v.cfg.StopAfterKnown > 0)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (v *visit) settleList(ctx context.Context, results []result) error {
 		for i, t := range p.result.found {
 			e := p.found[i]
 			if e.Kind == KindFetchListPage {
-				kept = append(kept, t) // the engine sees that it has to look
+				kept = append(kept, t) // it tells the engine to read the journal
 				continue
 			}
 			if !known[e.URL] {
@@ -170,7 +170,7 @@ func (v *visit) settleList(ctx context.Context, results []result) error {
 			}
 		}
 		p.result.found = kept
-		v.forgive(ctx, p.from)
+		v.resolve(ctx, p.from)
 		if v.cfg.StopAfterKnown > 0 && v.known.page(p.from.Page, news > 0) {
 			v.log.Info("listing_stopped", "page", p.from.Page, "reason", fmt.Sprintf("%d pages without a new product", v.cfg.StopAfterKnown))
 		}
@@ -178,8 +178,8 @@ func (v *visit) settleList(ctx context.Context, results []result) error {
 	return nil
 }
 
-// listed is a list page that was read.
-type listed struct {
+// listResult is what a list page that was read leads to.
+type listResult struct {
 	from   entry
 	found  []entry
 	result *result
@@ -207,13 +207,13 @@ func (h *highest) get() int {
 }
 
 // streak finds where a list begins to hold nothing new (--stop-after-known).
-// Pages are read side by side, so it counts by their numbers, not by time.
+// Pages are read in parallel, so it counts by their numbers, not by time.
 type streak struct {
 	first, want int // number of the first page; pages without a new product that end it, 0: none do
 
 	mu   sync.Mutex
 	seen map[int]bool // by page: it has a new product
-	end  int          // pages from here on are left; 0: none are
+	end  int          // pages from here on are skipped; 0: none are
 }
 
 // page notes a page, and says whether it is the one that ends the list.

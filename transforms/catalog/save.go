@@ -15,18 +15,18 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// saveBatch is how many products a saver puts into one transaction.
-const saveBatch = 128
+// maxSaveBatch is how many products a saver puts into one transaction.
+const maxSaveBatch = 128
 
 // dbSaver writes products to the database: SaveProduct → nothing.
 func (v *visit) dbSaver() *stage {
-	return &stage{name: "DbSaver", takes: KindSaveProduct, size: v.cfg.Savers, batch: saveBatch, settle: v.settleSaved,
+	return &stage{name: "DbSaver", input: KindSaveProduct, size: v.cfg.Savers, batch: maxSaveBatch, commit: v.commitProducts,
 		work: func(context.Context, Task) ([]Task, error) { return nil, nil }}
 }
 
-// settleSaved writes what a saver took in one transaction, together with the
+// commitProducts writes what a saver received in one transaction, together with the
 // end of their tasks: no product is saved twice, and none is lost.
-func (v *visit) settleSaved(ctx context.Context, results []result) error {
+func (v *visit) commitProducts(ctx context.Context, results []result) error {
 	products := make([]product, 0, len(results))
 	at := map[string]int{} // by the address of the page
 	for i := range results {
@@ -46,7 +46,7 @@ func (v *visit) settleSaved(ctx context.Context, results []result) error {
 	var broken *failure
 	switch {
 	case errors.As(err, &broken):
-		return v.holdSite(broken)
+		return v.stopSite(broken)
 	case err != nil:
 		return fmt.Errorf("saving %d products: %w", len(products), err)
 	}
@@ -61,38 +61,38 @@ func (v *visit) settleSaved(ctx context.Context, results []result) error {
 		}
 	}
 	if err := v.layout.keys(done.saved, len(done.collided)); err != nil {
-		return v.holdSite(err)
+		return v.stopSite(err)
 	}
 	return nil
 }
 
-// save writes products. One whose key is that of another page is told to failed.
+// save writes products, and calls failed for one whose key is that of another page.
 func (v *visit) save(ctx context.Context, products []product, failed func(product, error)) (outcome, error) {
 	var seen map[string]aspect
-	done, err := v.journal.saved(ctx, products, v.clock(), v.cfg.Lane.RunID, func(products []product, before map[string]stored) (err error) {
-		seen, err = v.layout.look(v.sights(products, before))
+	done, err := v.journal.save(ctx, products, v.clock(), v.cfg.Lane.RunID, func(products []product, before map[string]storedProduct) (err error) {
+		seen, err = v.layout.judge(v.observations(products, before))
 		return err
 	})
 	if err != nil {
 		return outcome{}, err
 	}
-	v.layout.take(seen)
+	v.layout.commit(seen)
 	for _, c := range done.collided {
 		failed(c.product, &failure{kind: "key_collision", final: true, err: fmt.Errorf("it gives the key %q, as %s does in this crawl with other values: is %s the right key field?", c.key, c.other, v.reader.site.Key)})
 	}
 	return done, nil
 }
 
-// sights are what pages say of the site's fields.
-func (v *visit) sights(products []product, before map[string]stored) (all []sight) {
+// observations are what pages say of the site's fields.
+func (v *visit) observations(products []product, before map[string]storedProduct) (all []observation) {
 	for _, p := range products {
 		for _, f := range v.reader.fields {
-			s := sight{aspect: f.name, has: true, expected: f.required, url: p.url}
+			s := observation{aspect: f.name, has: true, expected: f.required, url: p.url}
 			for _, l := range p.lacks {
 				if l.field == f.name {
 					_, had := before[p.key].fields[f.name]
 					s.has, s.why = false, l.String()
-					s.lost = had && !f.Volatile
+					s.drop = had && !f.Volatile
 					s.expected = f.required || l.why != ""
 				}
 			}
@@ -103,9 +103,9 @@ func (v *visit) sights(products []product, before map[string]stored) (all []sigh
 }
 
 // unreadable keeps a dead letter for a product that was saved without a value
-// that its page has; a product without such a value loses its dead letter.
+// that its page has; of a product without such a value it resolves the dead letter.
 func (v *visit) unreadable(ctx context.Context, p product) error {
-	d := v.letter(p.from)
+	d := v.deadLetterOf(p.from)
 	for _, l := range p.lacks {
 		if l.why != "" {
 			d.Stage, d.Kind, d.Error = "ProductDetailParser", "unreadable_field", l.String()
@@ -114,7 +114,7 @@ func (v *visit) unreadable(ctx context.Context, p product) error {
 			return v.w.DeadLetter(ctx, d)
 		}
 	}
-	v.forgive(ctx, p.from)
+	v.resolve(ctx, p.from)
 	return nil
 }
 
@@ -147,8 +147,8 @@ func (r *reader) asProduct(p ProductDetail, from entry) (product, error) {
 	return out, nil
 }
 
-// stored is a product as the database has it.
-type stored struct {
+// storedProduct is a product as the database has it.
+type storedProduct struct {
 	url, hash                   string
 	fields                      map[string]json.RawMessage
 	kept                        map[string]int64 // fields with an earlier page's value, since when
@@ -164,8 +164,8 @@ type change struct {
 
 // merge gives what is stored of a product after a page of it was read: what the
 // page says, and of what it lacks the value that was there before.
-func (p product) merge(old stored, had bool, now, crawl int64) (row stored, changes []change, state string, err error) {
-	row = stored{url: p.url, fields: maps.Clone(p.fields), kept: map[string]int64{}, first: now, last: now, changed: now, crawl: crawl}
+func (p product) merge(old storedProduct, had bool, now, crawl int64) (row storedProduct, changes []change, state string, err error) {
+	row = storedProduct{url: p.url, fields: maps.Clone(p.fields), kept: map[string]int64{}, first: now, last: now, changed: now, crawl: crawl}
 	for _, l := range p.lacks {
 		v, was := old.fields[l.field]
 		if !was || p.volatile[l.field] && l.why == "" {
@@ -176,7 +176,7 @@ func (p product) merge(old stored, had bool, now, crawl int64) (row stored, chan
 	}
 	detail, err := row.detail()
 	if err != nil {
-		return stored{}, nil, "", err
+		return storedProduct{}, nil, "", err
 	}
 	sum := sha256.Sum256([]byte(detail)) // of the fields only: the same product under another address has not changed
 	row.hash = hex.EncodeToString(sum[:])
@@ -215,7 +215,7 @@ func text(v json.RawMessage) *string {
 	return &s
 }
 
-func (s stored) detail() (string, error) {
+func (s storedProduct) detail() (string, error) {
 	b, err := json.Marshal(s.fields) // keys come out sorted
 	if err != nil {
 		return "", fmt.Errorf("encoding the product: %w", err)

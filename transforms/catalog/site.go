@@ -64,8 +64,8 @@ type Field struct {
 
 // What a list without these says of itself.
 const (
-	defaultPages = 50 // seed, section 2.4
-	mostPages    = 10_000
+	defaultPages = 50
+	maxListPages = 10_000
 )
 
 var (
@@ -167,8 +167,8 @@ func (s Site) compile() (*reader, error) {
 		return nil, errors.New("list: next_link goes without last_page and without {page} in url")
 	case s.List.LastPage != nil && !r.numbered:
 		return nil, errors.New("list: last_page needs {page} in url")
-	case s.List.Pages < 0 || s.List.Pages > mostPages:
-		return nil, fmt.Errorf("list.pages %d: want 1 to %d", s.List.Pages, mostPages)
+	case s.List.Pages < 0 || s.List.Pages > maxListPages:
+		return nil, fmt.Errorf("list.pages %d: want 1 to %d", s.List.Pages, maxListPages)
 	}
 	link := s.List.ProductLink
 	link.Attribute = cmp.Or(link.Attribute, "href")
@@ -287,7 +287,7 @@ func (r *reader) pages() int {
 	case r.site.List.Pages > 0:
 		return r.site.List.Pages
 	case r.last != nil || r.next != nil:
-		return mostPages
+		return maxListPages
 	case !r.numbered:
 		return 1
 	}

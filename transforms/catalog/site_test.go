@@ -193,28 +193,28 @@ func TestTypes(t *testing.T) {
 
 func TestLayout(t *testing.T) {
 	l := &layout{}
-	say := func(n int, s sight) (stopped int) {
+	say := func(n int, o observation) (stopped int) {
 		for i := range n {
-			if err := l.note([]sight{s}); err != nil {
+			if err := l.observe(o); err != nil {
 				return i + 1
 			}
 		}
 		return 0
 	}
-	has := sight{aspect: "price", has: true, expected: true}
-	lacks, lost, optional := sight{aspect: "price", expected: true}, sight{aspect: "price", lost: true}, sight{aspect: "price"}
-	assert.Equal(t, breakAtOnce, say(100, lacks), "no page had it")
+	has := observation{aspect: "price", has: true, expected: true}
+	lacks, dropped, optional := observation{aspect: "price", expected: true}, observation{aspect: "price", drop: true}, observation{aspect: "price"}
+	assert.Equal(t, minBreak, say(100, lacks), "no page had it")
 	l = &layout{}
 	assert.Zero(t, say(100, optional), "an optional field that never was there")
 	assert.Equal(t, []string{"price"}, l.never())
 	assert.Zero(t, say(1, has))
 	assert.Empty(t, l.never())
-	assert.Equal(t, breakAnyway, say(100, lacks), "products that never had it may be of another kind")
+	assert.Equal(t, minAnyBreak, say(100, lacks), "products that never had it may be of another kind")
 	assert.Zero(t, say(1, has))
-	assert.Equal(t, breakAtOnce, say(100, lost), "products that had it")
+	assert.Equal(t, minBreak, say(100, dropped), "products that had it")
 	l = &layout{}
 	for range 50 { // some lack it here and there
-		require.Zero(t, say(breakAtOnce-1, lost))
+		require.Zero(t, say(minBreak-1, dropped))
 		require.Zero(t, say(1, has))
 	}
 	assert.Zero(t, say(50, optional), "nobody expects it of them")

@@ -7,39 +7,39 @@ import (
 	"sync/atomic"
 )
 
-// SharedState is what all workers of a crawl share (seed, section 2.3). Its
-// HTTP semaphore is the web client's, which all fetchers of a process share.
+// SharedState is what all workers of a crawl share. The limit on requests in
+// flight is the web client's, which all fetchers of a process share.
 type SharedState struct {
 	Control Control
 	Stats   *Stats
 }
 
-// Control is the hand on the switch; *lane.Worker is one.
+// Control pauses and stops a crawl; *lane.Worker is one.
 type Control interface {
-	// Stopping is closed once nothing new may begin: the cancellation token.
+	// Stopping is closed once nothing new may begin.
 	Stopping() <-chan struct{}
 	// Proceed waits while the crawl is paused and says whether a task may begin.
 	Proceed(ctx context.Context) bool
 }
 
-// siteSwitch stops one site's crawl with its run's, or alone: what is queued
-// waits for the next run in both cases.
-type siteSwitch struct {
+// siteControl stops one site's crawl with its run's, or alone. In both cases the
+// next run resumes it.
+type siteControl struct {
 	Control  // the run's
 	stopping chan struct{}
 
 	mu  sync.Mutex
 	off bool
-	why error // of a site that was left alone
+	why error // of a site that was stopped alone
 }
 
-func newSiteSwitch(of Control) *siteSwitch {
-	return &siteSwitch{Control: of, stopping: make(chan struct{})}
+func newSiteControl(of Control) *siteControl {
+	return &siteControl{Control: of, stopping: make(chan struct{})}
 }
 
-func (s *siteSwitch) Stopping() <-chan struct{} { return s.stopping }
+func (s *siteControl) Stopping() <-chan struct{} { return s.stopping }
 
-func (s *siteSwitch) Proceed(ctx context.Context) bool {
+func (s *siteControl) Proceed(ctx context.Context) bool {
 	if !s.Control.Proceed(ctx) {
 		return false
 	}
@@ -52,7 +52,7 @@ func (s *siteSwitch) Proceed(ctx context.Context) bool {
 }
 
 // stop is final; why is nil where the run stops.
-func (s *siteSwitch) stop(why error) {
+func (s *siteControl) stop(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.off {
@@ -61,7 +61,7 @@ func (s *siteSwitch) stop(why error) {
 	}
 }
 
-func (s *siteSwitch) cause() error {
+func (s *siteControl) cause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.why
@@ -140,8 +140,8 @@ func (s *Stats) fail(stage string) {
 	s.failed[stage]++
 }
 
-// Counts that stand for something to be told in words. The first two end in
-// the site and the field, with a dot between; the others in the site.
+// Counts that stand for an alert in words. The first two end in the site and the
+// field, with a dot between; the others in the site.
 const (
 	NeverMatched = "field_never_matched."
 	Unreadable   = "field_unreadable."
@@ -156,7 +156,7 @@ const (
 	SitesHeld    = "sites_held"   // of them, those whose pages are no longer read as their files say
 )
 
-// counts are the report's, by its names (cli.md, "Run report").
+// counts are the report's, by its names.
 func (c CrawlingStats) counts() map[string]int64 {
 	m := map[string]int64{
 		"list_pages_fetched": c.ListPagesFetched, "product_urls_found": c.ProductURLsFound, "detail_pages_fetched": c.DetailPagesFetched,

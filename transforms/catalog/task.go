@@ -1,9 +1,9 @@
 package catalog
 
-// Kind names a kind of task, as the seed's section 2.1 does.
+// Kind names a kind of task.
 type Kind string
 
-// The closed set of tasks (seed, section 2.1).
+// The closed set of tasks.
 const (
 	KindFetchListPage          Kind = "FetchListPage"
 	KindParseListPageHtml      Kind = "ParseListPageHtml"
@@ -90,17 +90,17 @@ func (t FetchListPage) entry() entry {
 	return entry{Kind: KindFetchListPage, URL: t.URL, Page: t.Page, Tries: t.tries, Fetched: t.fetched}
 }
 
-func (t ParseListPageHtml) entry() entry { return fetched(t.from.entry()) }
+func (t ParseListPageHtml) entry() entry { return asFetched(t.from.entry()) }
 
 func (t FetchProductDetailPage) entry() entry {
 	return entry{Kind: KindFetchProductDetailPage, URL: t.ProductURL, Tries: t.tries, Fetched: t.fetched}
 }
 
-func (t ParseProductDetailHtml) entry() entry { return fetched(t.from.entry()) }
+func (t ParseProductDetailHtml) entry() entry { return asFetched(t.from.entry()) }
 
-func (t SaveProduct) entry() entry { return fetched(t.from.entry()) }
+func (t SaveProduct) entry() entry { return asFetched(t.from.entry()) }
 
-func fetched(e entry) entry {
+func asFetched(e entry) entry {
 	e.Fetched = true
 	return e
 }

@@ -23,14 +23,14 @@ import (
 
 const (
 	pageTimeout  = 30 * time.Second
-	pageMax      = 10 << 20
-	robotsMax    = 500 << 10 // RFC 9309 section 2.5 asks for as much
+	maxPage      = 10 << 20
+	maxRobots    = 500 << 10 // RFC 9309 section 2.5 requires as much
 	maxRedirects = 5
 	acceptHTML   = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
 
-	// inFlight is how long requests in flight go on after a stop, so that the
-	// process ends within catalog.md's two seconds.
-	inFlight = 1500 * time.Millisecond
+	// maxInFlight is how long requests in flight last after a stop, so that the
+	// process ends within two seconds.
+	maxInFlight = 1500 * time.Millisecond
 )
 
 // visit is one site's crawl.
@@ -42,24 +42,24 @@ type visit struct {
 	reader  *reader
 	journal *rows
 	state   *SharedState
-	own     *siteSwitch // state's, once the crawl runs
+	control *siteControl // state.Control, once the crawl runs
 	rules   *robots.File
 
 	known    streak
 	lastPage highest
-	partial  atomic.Bool // a list page was read that does not name all; see journal.partly
+	partial  atomic.Bool // a list page was read that does not name all; see journal.markPartial
 	layout   *layout
 
-	stopped context.Context // done once nothing new may begin
-	beside  bool            // the host has no pause: its pages are asked for side by side
+	stopped  context.Context // done once nothing new may begin
+	parallel bool            // the host has no pause between requests: its pages are fetched in parallel
 
-	mu     sync.Mutex
-	hold   time.Time // Retry-After: nothing is sent before
-	noList error     // why the first list page could not be read
+	mu          sync.Mutex
+	pausedUntil time.Time // Retry-After: nothing is sent before
+	noList      error     // why the first list page could not be read
 }
 
 // errUnreachable is a site whose robots.txt fails: RFC 9309 section 2.3.1.4
-// asks to take that as a ban.
+// disallows everything then.
 var errUnreachable = errors.New("its robots.txt cannot be reached, so nothing may be fetched")
 
 func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visit, error) {
@@ -75,10 +75,10 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 	return v, nil
 }
 
-// run crawls the site: from its first page, or from where a stopped run left it.
+// run crawls the site: from its first page, or from where a stopped run ended.
 func (v *visit) run(ctx context.Context) error {
-	ctx, release, held, err := v.lease(ctx)
-	if err != nil || !held {
+	ctx, release, ok, err := v.lease(ctx)
+	if err != nil || !ok {
 		return err
 	}
 	defer release()
@@ -88,44 +88,44 @@ func (v *visit) run(ctx context.Context) error {
 	defer stop()
 	v.stopped = stopped
 	all := v.state.Control
-	v.own = newSiteSwitch(all)
-	v.state.Control = v.own
+	v.control = newSiteControl(all)
+	v.state.Control = v.control
 	go func() {
 		select {
 		case <-all.Stopping():
-			v.own.stop(nil)
+			v.control.stop(nil)
 		case <-ctx.Done():
 		}
 	}()
 	go func() {
 		select {
-		case <-v.own.Stopping():
+		case <-v.control.Stopping():
 			stop()
-			defer time.AfterFunc(inFlight, cut).Stop()
+			defer time.AfterFunc(maxInFlight, cut).Stop()
 			<-ctx.Done()
 		case <-ctx.Done():
 		}
 	}()
 	if err := v.readRobots(ctx); err != nil {
-		if errors.Is(err, errHeld) {
+		if errors.Is(err, errStopped) {
 			return nil
 		}
 		return err
 	}
-	resumed, taken, err := v.journal.open(ctx, v.seeds(), v.clock(), v.cfg.Anew)
+	resumed, pending, err := v.journal.begin(ctx, v.seeds(), v.clock(), v.cfg.Restart)
 	if err != nil {
 		return err
 	}
 	if v.cfg.StopAfterKnown > 0 {
-		if err := v.journal.partly(ctx); err != nil {
+		if err := v.journal.markPartial(ctx); err != nil {
 			return err
 		}
 	}
-	v.state.Stats.productURLsFound.Add(taken)
-	v.log.Info("crawl_start", "resumed", resumed, "products_taken_over", taken)
+	v.state.Stats.productURLsFound.Add(pending)
+	v.log.Info("crawl_start", "resumed", resumed, "products_taken_over", pending)
 	e := newEngine(v.plan(), v.cfg.QueueLength, v.state, v.journal)
-	e.buried, e.now = v.bury, v.clock
-	e.backoff = func(tries int) time.Duration { // asked for once before each further try
+	e.deadLetter, e.now = v.deadLetter, v.clock
+	e.backoff = func(tries int) time.Duration { // called once before each further try
 		v.w.Web.Retried()
 		return v.backoff(tries)
 	}
@@ -137,10 +137,10 @@ func (v *visit) run(ctx context.Context) error {
 		err = v.close(ctx)
 	}
 	v.log.Info("crawl_end", "complete", complete, "counts", v.state.Stats.Snapshot().counts())
-	return errors.Join(err, v.own.cause())
+	return errors.Join(err, v.control.cause())
 }
 
-// close ends a crawl that came to its end. The error is one without products.
+// close ends a crawl that read its list to the end. One without products is an error.
 func (v *visit) close(ctx context.Context) error {
 	c, err := v.journal.close(ctx, v.clock())
 	if err != nil {
@@ -168,13 +168,13 @@ func (v *visit) close(ctx context.Context) error {
 }
 
 // lease makes sure that no other run is at this site, and waits for one that is.
-func (v *visit) lease(ctx context.Context) (_ context.Context, release func(), held bool, err error) {
+func (v *visit) lease(ctx context.Context) (_ context.Context, release func(), ok bool, err error) {
 	ttl := cmp.Or(v.cfg.LeaseTTL, DefaultLeaseTTL)
 	within, release, err := v.w.Lease(ctx, lease.InDB(v.journal.db), ttl, false, nil, Job+"/"+v.reader.site.Name)
 	return within, release, within != nil, err
 }
 
-// wait sleeps, and is false when the run was stopped meanwhile.
+// wait sleeps, and is false when the run stops meanwhile.
 func (v *visit) wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -187,15 +187,15 @@ func (v *visit) wait(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// readRobots asks for the site's robots.txt, and takes its rules and pauses.
+// readRobots fetches the site's robots.txt and obeys its rules and pauses.
 func (v *visit) readRobots(ctx context.Context) error {
 	base := v.reader.base
 	final := ""
 	at := (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/robots.txt"}).String()
 	for try := 1; ; try++ {
-		resp, err := v.get(ctx, web.Request{URL: at, Accept: "text/plain, */*", Timeout: pageTimeout, MaxBytes: robotsMax, MaxRedirects: maxRedirects})
+		resp, err := v.get(ctx, web.Request{URL: at, Accept: "text/plain, */*", Timeout: pageTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects})
 		switch {
-		case errors.Is(err, errHeld):
+		case errors.Is(err, errStopped):
 			return err
 		case err == nil && resp.Status < 300:
 			v.rules, final = robots.Parse(resp.Body), resp.FinalURL
@@ -205,7 +205,7 @@ func (v *visit) readRobots(ctx context.Context) error {
 			return tooLong(resp)
 		case try < maxTries:
 			if !v.wait(ctx, v.backoff(try)) {
-				return errHeld
+				return errStopped
 			}
 			v.w.Web.Retried()
 			continue
@@ -216,14 +216,14 @@ func (v *visit) readRobots(ctx context.Context) error {
 		}
 		break
 	}
-	delay, asked := v.rules.CrawlDelay(v.cfg.Lane.Web.UserAgent)
+	delay, ok := v.rules.CrawlDelay(v.cfg.Lane.Web.UserAgent)
 	if most := v.longestPause(); delay > most {
 		return &failure{kind: "crawl_delay", final: true, err: fmt.Errorf("it asks for %v between two requests, more than --max-crawl-delay (%v)", delay, most)}
 	}
-	if asked {
+	if ok {
 		v.w.Web.SetCrawlDelay(delay, at, final)
 	}
-	v.beside = v.cfg.Lane.Web.HostDelay <= 0 && delay <= 0
+	v.parallel = v.cfg.Lane.Web.HostDelay <= 0 && delay <= 0
 	return nil
 }
 
@@ -232,7 +232,7 @@ func (v *visit) fetch(ctx context.Context, at string) (string, error) {
 	if line, rule, ok := v.rules.Rule(v.cfg.Lane.Web.UserAgent, at); !ok {
 		return "", &failure{kind: "robots_disallowed", final: true, err: fmt.Errorf("robots.txt, line %d, disallows it: %s", line, rule)}
 	}
-	resp, err := v.get(ctx, web.Request{URL: at, Accept: acceptHTML, Timeout: pageTimeout, MaxBytes: pageMax, MaxRedirects: maxRedirects, Beside: v.beside, Allow: v.allow})
+	resp, err := v.get(ctx, web.Request{URL: at, Accept: acceptHTML, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Beside: v.parallel, Allow: v.allow})
 	var below *web.Error
 	switch {
 	case errors.As(err, &below):
@@ -244,18 +244,18 @@ func (v *visit) fetch(ctx context.Context, at string) (string, error) {
 	case s >= 200 && s < 300:
 	case s == 408 || s == 429 || s >= 500:
 		if resp.RetryAfter > v.longestPause() {
-			v.own.stop(tooLong(resp))
-			return "", errHeld
+			v.control.stop(tooLong(resp))
+			return "", errStopped
 		}
 		if d, ok := web.ParseRetryAfter(resp.Header.Get("Retry-After"), v.clock()); ok {
-			v.keepOff(d)
+			v.pause(d)
 		}
 		return "", &failure{kind: fmt.Sprintf("http_%d", s), err: fmt.Errorf("the site answers with status %d", s)}
 	default:
 		return "", &failure{kind: fmt.Sprintf("http_%d", s), final: true, err: fmt.Errorf("the site answers with status %d", s)}
 	}
 	if resp.Truncated {
-		return "", &failure{kind: "too_large", err: fmt.Errorf("the page is cut off, or over %d MiB", pageMax>>20)}
+		return "", &failure{kind: "too_large", err: fmt.Errorf("the page is cut off, or over %d MiB", maxPage>>20)}
 	}
 	text, _, err := charset.Decode(resp.Body, resp.Header.Get("Content-Type"))
 	if err != nil {
@@ -271,7 +271,7 @@ func (v *visit) longestPause() time.Duration {
 
 // tooLong is the end of this run's crawl of a site.
 func tooLong(resp *web.Response) error {
-	return &failure{kind: "retry_after", err: fmt.Errorf("it answers %d and asks to be left alone for %v; the next run goes on from there", resp.Status, resp.RetryAfter)}
+	return &failure{kind: "retry_after", err: fmt.Errorf("it answers %d and asks for a pause of %v; the next run resumes there", resp.Status, resp.RetryAfter)}
 }
 
 // allow keeps redirects at the site and to what its robots.txt allows.
@@ -285,43 +285,43 @@ func (v *visit) allow(u *url.URL) error {
 	return nil
 }
 
-// keepOff lets nobody ask the host for so long.
-func (v *visit) keepOff(d time.Duration) {
+// pause sends no request to the host for so long.
+func (v *visit) pause(d time.Duration) {
 	until := v.clock().Add(min(d, v.longestPause()))
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if until.After(v.hold) {
-		v.hold = until
+	if until.After(v.pausedUntil) {
+		v.pausedUntil = until
 	}
 }
 
-// get sends a request, unless the switch is off: then it waits, or gives
-// errHeld. A request waits for its turn at the host, in the client; there too
-// the switch reaches it until the moment it is sent.
+// get sends a request, unless the run is paused or stopped: then it waits, or
+// returns errStopped. A request waits for its turn at the host, in the client; a
+// pause or a stop keeps it from being sent there too.
 func (v *visit) get(ctx context.Context, r web.Request) (*web.Response, error) {
 	for {
 		if !v.state.Control.Proceed(ctx) {
-			return nil, errHeld
+			return nil, errStopped
 		}
 		v.mu.Lock()
-		off := v.hold.Sub(v.clock())
+		off := v.pausedUntil.Sub(v.clock())
 		v.mu.Unlock()
 		if off > 0 {
 			if !v.wait(ctx, off) {
-				return nil, errHeld
+				return nil, errStopped
 			}
 			continue
 		}
-		resp, err, held := v.send(ctx, r)
-		if err != nil && (ctx.Err() != nil || held) {
-			return nil, errHeld
+		resp, err, stopped := v.send(ctx, r)
+		if err != nil && (ctx.Err() != nil || stopped) {
+			return nil, errStopped
 		}
 		return resp, err
 	}
 }
 
-// send gives held where the stop came before the request was sent.
-func (v *visit) send(ctx context.Context, r web.Request) (_ *web.Response, err error, held bool) {
+// send gives stopped where the stop came before the request was sent.
+func (v *visit) send(ctx context.Context, r web.Request) (_ *web.Response, err error, stopped bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex
@@ -330,13 +330,13 @@ func (v *visit) send(ctx context.Context, r web.Request) (_ *web.Response, err e
 		mu.Lock()
 		defer mu.Unlock()
 		if !sent {
-			cancel(errHeld)
+			cancel(errStopped)
 		}
 	})
 	defer unhook()
-	r.Ready = func() { // its turn has come; called anew for each hop of a redirect
+	r.Ready = func() { // its turn has come; called again for each hop of a redirect
 		if !v.state.Control.Proceed(ctx) {
-			cancel(errHeld)
+			cancel(errStopped)
 			return
 		}
 		mu.Lock()
@@ -344,7 +344,7 @@ func (v *visit) send(ctx context.Context, r web.Request) (_ *web.Response, err e
 		mu.Unlock()
 	}
 	resp, err := v.w.Web.Get(ctx, r)
-	return resp, err, errors.Is(context.Cause(ctx), errHeld)
+	return resp, err, errors.Is(context.Cause(ctx), errStopped)
 }
 
 // backoff is how long a task waits for its next try.
@@ -353,8 +353,8 @@ func (v *visit) backoff(tries int) time.Duration {
 	return d*3/4 + rand.N(d/2+1) // ± 25 %
 }
 
-// letter is the dead letter of a task: what does it again, never the page's text.
-func (v *visit) letter(e entry) ledger.DeadLetter {
+// deadLetterOf is the dead letter of a task: what is needed to do it again, never the page's text.
+func (v *visit) deadLetterOf(e entry) ledger.DeadLetter {
 	d := ledger.DeadLetter{Job: Job, RunID: v.cfg.Lane.RunID, Input: ledger.Input{Source: v.reader.site.Name, URL: e.URL}}
 	if e.Kind == KindFetchListPage {
 		d.Input.Index = &e.Page
@@ -362,12 +362,12 @@ func (v *visit) letter(e entry) ledger.DeadLetter {
 	return d
 }
 
-// bury keeps a task that failed for good for a person.
-func (v *visit) bury(ctx context.Context, e entry, stage string, f *failure) error {
-	d := v.letter(e)
+// deadLetter keeps a task that failed for good, for a person.
+func (v *visit) deadLetter(ctx context.Context, e entry, stage string, f *failure) error {
+	d := v.deadLetterOf(e)
 	d.Stage, d.Kind, d.Retryable, d.Error = stage, f.kind, !f.final, f.Error()
 	if e.Kind == KindFetchListPage {
-		if err := v.lostList(ctx, e, f); err != nil {
+		if err := v.listUnread(ctx, e, f); err != nil {
 			return err
 		}
 	}
@@ -375,8 +375,8 @@ func (v *visit) bury(ctx context.Context, e entry, stage string, f *failure) err
 	return v.w.DeadLetter(ctx, d)
 }
 
-// lostList notes that a list page could not be read.
-func (v *visit) lostList(ctx context.Context, e entry, f *failure) error {
+// listUnread notes that a list page could not be read.
+func (v *visit) listUnread(ctx context.Context, e entry, f *failure) error {
 	if e.Page == v.reader.firstPage() {
 		v.mu.Lock()
 		v.noList = fmt.Errorf("%s: %w", e.URL, f)
@@ -387,12 +387,12 @@ func (v *visit) lostList(ctx context.Context, e entry, f *failure) error {
 			return err
 		}
 	}
-	return v.journal.partly(ctx)
+	return v.journal.markPartial(ctx)
 }
 
-// forgive takes the dead letter of a task away after a success.
-func (v *visit) forgive(ctx context.Context, e entry) {
-	if err := v.w.Forgive(ctx, v.letter(e)); err != nil && ctx.Err() == nil {
+// resolve removes the dead letter of a task that succeeded.
+func (v *visit) resolve(ctx context.Context, e entry) {
+	if err := v.w.Forgive(ctx, v.deadLetterOf(e)); err != nil && ctx.Err() == nil {
 		v.log.Warn("dead_letter_stays", "url", e.URL, "error", ledger.Redact(err.Error()))
 	}
 }

@@ -1,6 +1,6 @@
 // Package migrate copies raw files of the legacy layout
-// (research/datasets/country=sg/category=news/2026-01-28_0001.json) to where
-// the seed job reads them. Source: Seed Engine design 1.1.0, section 4.4.3.
+// (research/datasets/country=sg/category=news/2026-01-28_0001.json) to the keys
+// that the seed job reads.
 package migrate
 
 import (
@@ -46,9 +46,9 @@ type doFn struct {
 // Setup implements Beam's.
 func (d *doFn) Setup(ctx context.Context) error { return d.Open(ctx, d.Config.Lane) }
 
-// Files yields the legacy raw files that the filters let through. ignored is
-// told the keys that look as if a raw file was meant, such as one of a day that
-// is not in the calendar.
+// Files yields the legacy raw files that pass the filters. It calls ignored with
+// keys that look like those of raw files with a mistake in them, such as an invalid
+// date (hive.NearMiss).
 func Files(ctx context.Context, s store.Store, cfg Config, ignored func(key string)) iter.Seq2[hive.Raw, error] {
 	return func(yield func(hive.Raw, error) bool) {
 		for o, err := range s.List(ctx, hive.Prefix("research/datasets/", cfg.Country, cfg.Category, "")) {

@@ -16,10 +16,11 @@ type Limits struct {
 	Min int // chunks with fewer are merged with a neighbour where the sum stays within Max
 }
 
-// Default is CPA-001's: sections 8.1 and 9.2.
+// Default is what the docs job uses.
 var Default = Limits{Max: 500, Min: 50}
 
-// MaxPreview is how many characters of a chunk may be stored (CPA-001 section 8.1).
+// MaxPreview is how many characters of a chunk are stored in the database; the full
+// text is only in the hand-off for embedding.
 const MaxPreview = 500
 
 // Chunk is a piece of a page.

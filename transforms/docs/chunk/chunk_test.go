@@ -181,8 +181,8 @@ func TestAnchor(t *testing.T) {
 	}
 }
 
-// TestSmall holds to the rule of section 9.2: no chunk under 50 tokens has a
-// neighbour with which it would fit into one.
+// TestSmall: a chunk under 50 tokens that would fit into one with a neighbour is
+// merged with it.
 func TestSmall(t *testing.T) {
 	var b strings.Builder
 	for i := range 60 {

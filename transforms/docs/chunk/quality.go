@@ -5,13 +5,14 @@ import (
 	"unicode"
 )
 
-// Quality sums the figures of CPA-001 section 9.2 over the pages of a provider.
-// The zero value is ready; it is not for use by several goroutines at once.
+// Quality sums figures over the pages of a provider that show whether its selectors
+// and paths are right. The zero value is ready to use; one goroutine at a time may
+// use it.
 type Quality struct {
 	Pages, Chunks, Tokens int
-	Empty                 int // chunks that say nothing besides headings
-	Duplicate             int // chunks whose text an earlier one has, of any page
-	Small                 int // chunks under Default.Min, for want of a neighbour with room
+	Empty                 int // chunks with headings only
+	Duplicate             int // chunks with the text of an earlier one of any page
+	Small                 int // chunks under Default.Min, which fit into no neighbour
 	MinPage, MaxPage      int // fewest and most chunks of a page that has any
 
 	seen map[string]struct{}
@@ -55,13 +56,13 @@ func empty(text string) bool {
 	return true
 }
 
-// AverageTokens is the tokens of a chunk, 0 for none.
+// AverageTokens is the average number of tokens of a chunk, 0 without chunks.
 func (q *Quality) AverageTokens() float64 { return ratio(q.Tokens, q.Chunks) }
 
-// EmptyRatio is the part of the chunks that say nothing besides headings.
+// EmptyRatio is the share of chunks with headings only.
 func (q *Quality) EmptyRatio() float64 { return ratio(q.Empty, q.Chunks) }
 
-// DuplicateRatio is the part of the chunks that repeat another's text.
+// DuplicateRatio is the share of chunks that repeat another's text.
 func (q *Quality) DuplicateRatio() float64 { return ratio(q.Duplicate, q.Chunks) }
 
 // ChunksPerPage is the average over all pages.
@@ -74,7 +75,7 @@ func ratio(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// Figure is one of section 9.2's figures that is out of its range.
+// Figure is a figure of Quality that is out of its range.
 type Figure struct {
 	Name     string  `json:"name"`
 	Value    float64 `json:"value"` // tokens, chunks, or a ratio from 0 to 1
@@ -89,16 +90,16 @@ func (q *Quality) Outside() []Figure {
 		return nil
 	}
 	var out []Figure
-	hold := func(name string, value, low, high float64, what string) {
+	check := func(name string, value, low, high float64, what string) {
 		if value < low || value > high {
 			out = append(out, Figure{name, value, low, high, what})
 		}
 	}
 	if q.Chunks > 0 {
-		hold("average_tokens", q.AverageTokens(), 200, 600, "check the content selector: it may take too little or too much of the page")
+		check("average_tokens", q.AverageTokens(), 200, 600, "check the content selector: it may take too little or too much of the page")
 	}
-	hold("empty_ratio", q.EmptyRatio(), 0, 0.05, "check the content selector: it may match nothing on some pages")
-	hold("duplicate_ratio", q.DuplicateRatio(), 0, 0.10, "check the remove selectors and the blocked paths: pages repeat each other's text")
-	hold("chunks_per_page", q.ChunksPerPage(), 1, 20, "check the content selector and the allowed paths")
+	check("empty_ratio", q.EmptyRatio(), 0, 0.05, "check the content selector: it may match nothing on some pages")
+	check("duplicate_ratio", q.DuplicateRatio(), 0, 0.10, "check the remove selectors and the blocked paths: pages repeat each other's text")
+	check("chunks_per_page", q.ChunksPerPage(), 1, 20, "check the content selector and the allowed paths")
 	return out
 }

@@ -9,13 +9,14 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// clutter tells what CPA-001 section 7.2 drops, and the policy with it.
+// clutter decides which elements are dropped: the frame of the site, and what the
+// policy's remove selectors match.
 type clutter struct {
 	remove []cascadia.Matcher
 }
 
-// dropped are the class names of section 7.2, and below them those of the same
-// things in the common generators.
+// dropped are the class names of clutter: first the common names, then those of
+// certain site generators.
 var dropped = words(`ad ads advertisement
 	sidebar toc table-of-contents breadcrumb breadcrumbs pagination pager
 	cta banner announcement alert-banner promo

@@ -1,6 +1,6 @@
-// Package content turns the pages of documentation sites into Markdown: it
-// finds the main content, drops what surrounds it, and renders the rest by
-// CPA-001 sections 7.1 to 7.3. It is pure: no network, no clock, no logging.
+// Package content turns the pages of documentation sites into Markdown: it finds
+// the main content (candidates), drops what surrounds it (clutter), and renders
+// the rest (writer). It is pure: no network, no clock, no logging.
 package content
 
 import (
@@ -20,7 +20,7 @@ type Options struct {
 	// Content is the CSS selector of the main content (custom_selectors.content),
 	// "" for none.
 	Content string
-	// Remove are CSS selectors of what is dropped besides section 7.2's list
+	// Remove are CSS selectors of elements to drop besides the clutter of all sites
 	// (custom_selectors.remove).
 	Remove []string
 	// Keep are the query parameters that choose a page (keep_query_params), for
@@ -50,7 +50,7 @@ func (o Options) selectors() (content cascadia.Matcher, remove []cascadia.Matche
 	return content, remove, nil
 }
 
-// Page is what a document says.
+// Page is what is extracted from a document.
 type Page struct {
 	// Title is the page's title element, else its first heading, on one line, at
 	// most MaxTitle characters, e-mail addresses masked; "" where it has neither.
@@ -64,8 +64,8 @@ type Page struct {
 	// Links are the addresses (canonical.Resolve) that the whole page links to,
 	// in order, without repetition, at most MaxLinks.
 	Links []string
-	// Selector is what found the main content: the policy's selector, one of
-	// section 7.1's, "body", or "" for documents that are not HTML.
+	// Selector is the one that found the main content: the policy's, one of
+	// candidates, "body", or "" for documents that are not HTML.
 	Selector string
 	// Login says that the page is a login form and nothing else: it is skipped.
 	Login bool
@@ -75,13 +75,13 @@ type Page struct {
 	Script bool
 }
 
-// MaxLinks is how many different links of one page are kept.
+// MaxLinks is the maximum number of Page.Links.
 const MaxLinks = 10_000
 
-// MaxTitle is how many characters of a title are kept: each chunk is handed on with it.
+// MaxTitle is the maximum length of a title in characters: it is stored with each chunk.
 const MaxTitle = 300
 
-// shortTitle makes a title of text that is on one line.
+// shortTitle makes a title of a line of text.
 func shortTitle(text string) string {
 	text = MaskEmails(text)
 	n := 0
@@ -93,12 +93,12 @@ func shortTitle(text string) string {
 	return text
 }
 
-// ErrTooDeep says that a page's elements are nested over 512 deep: no author's
-// doing. The page is skipped.
+// ErrTooDeep says that a page's elements are nested over 512 deep, which no author
+// does on purpose. The page is skipped.
 var ErrTooDeep = errors.New("the page's elements are nested too deep")
 
-// Read is Extract, ExtractText or ExtractOpenAPI, whichever form names. A text that
-// looks like a description by a line of it and is none is read as text.
+// Read calls Extract, ExtractText or ExtractOpenAPI, by form. A text that looks
+// like an OpenAPI description but is not one is read as text.
 func Read(form Form, body []byte, contentType string, o Options) (Page, error) {
 	switch form {
 	case HTML:
@@ -108,7 +108,7 @@ func Read(form Form, body []byte, contentType string, o Options) (Page, error) {
 	case OpenAPI:
 		p, err := ExtractOpenAPI(body)
 		if media, _, merr := mime.ParseMediaType(contentType); merr == nil && errors.Is(err, ErrNotOpenAPI) && prose(media, body) {
-			return ExtractText(body, contentType) // it only shows how one begins
+			return ExtractText(body, contentType) // the text only quotes a description
 		}
 		return p, err
 	}

@@ -20,7 +20,7 @@ func extract(t *testing.T, page string, o content.Options) content.Page {
 	return p
 }
 
-// TestOrder holds to section 7.1's order.
+// TestOrder checks the order of the selectors: the policy's own, then candidates.
 func TestOrder(t *testing.T) {
 	const filler = " and some more words, so that it is no card beside the main part of the page"
 	f := func(page, own, selector, text string) {
@@ -49,7 +49,7 @@ func TestOrder(t *testing.T) {
 	f("<h1>Title</h1><main>text</main>", "", "main", "# Title\n\ntext")
 }
 
-// TestClutter has section 7.2's rows, one by one.
+// TestClutter has each element, class and role that is dropped.
 func TestClutter(t *testing.T) {
 	for _, tag := range strings.Fields("script style noscript iframe object nav header footer aside") {
 		got := extract(t, "<main>text<"+tag+">clutter</"+tag+"></main>", content.Options{})
@@ -277,7 +277,7 @@ func TestTextAboutOpenAPI(t *testing.T) {
 	}
 }
 
-// TestKind has section 4.2's rows by the header, then headers that lie.
+// TestKind has the form for each content type, then wrong content types.
 func TestKind(t *testing.T) {
 	const page, openapi = "<!DOCTYPE html><html><p>x", `{"info":{"a":[1]},"openapi":"3.0.0","paths":{}}`
 	const png, zip, pdf = "\x89PNG\x0d\x0a\x1a\x0a\x00\x00", "PK\x03\x04\x00\x00", "%PDF-1.7\n"

@@ -41,7 +41,8 @@ func Extract(body []byte, contentType string, o Options) (Page, error) {
 	return s.page(), nil
 }
 
-// candidates are section 7.1's ways to the main content, after the policy's own.
+// candidates are the selectors of the main content, tried in this order after the
+// policy's own.
 var candidates = [...]string{"article", "main", `[role="main"]`, ".content", ".docs-body", "#content", ".markdown-body"}
 
 // survey is what one walk over a page finds.
@@ -203,7 +204,7 @@ func (s *survey) link(href string) {
 	}
 	address, err := canonical.Resolve(s.base, href, s.options.Keep)
 	if err != nil || s.seen[address] {
-		return // no page to visit: section 3.2, rules 6 and 7
+		return // no page to visit, or found before
 	}
 	s.seen[address] = true
 	s.links = append(s.links, address)

@@ -13,7 +13,7 @@ import (
 // Form is how the body of an answer is read.
 type Form string
 
-// The forms that are collected (CPA-001 section 4.2).
+// The forms that are collected.
 const (
 	HTML    Form = "html"
 	Text    Form = "text"

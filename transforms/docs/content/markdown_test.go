@@ -18,10 +18,10 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/cases"
 )
 
-var update = flag.Bool("update", false, "write the goldens anew")
+var update = flag.Bool("update", false, "write the goldens")
 
-// TestGoldens renders each testdata/*.html: rule-*.html for section 7.3's eleven
-// rules, page-*.html in the look of common generators, made up for this test.
+// TestGoldens renders each testdata/*.html: rule-*.html for the rules of rendering,
+// page-*.html for invented pages in the style of common generators.
 func TestGoldens(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.html")
 	require.NoError(t, err)

@@ -13,10 +13,10 @@ import (
 // masked stands where an e-mail address stood.
 const masked = "[email]"
 
-// MaskEmails replaces the e-mail addresses in text by "[email]" (CPA-001 section
-// 8.3), also those whose at sign is escaped as URLs and HTML do it, and those that
-// Markdown's marks cut up: john**@example.com**. An address ends in a top-level
-// domain that exists; git@host: is the form of a repository's address and stays.
+// MaskEmails replaces the e-mail addresses in text by "[email]": personal data is
+// not stored. It finds also those whose at sign is escaped as in URLs and HTML, and
+// those with Markdown's marks in them: john**@example.com**. An address ends in an
+// existing top-level domain; git@host: is a repository's address and stays.
 func MaskEmails(text string) string {
 	var b strings.Builder
 	done := 0

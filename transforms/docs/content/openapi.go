@@ -348,8 +348,8 @@ var (
 	inlineLink  = regexp.MustCompile(`\[([^\]\n]*)\]\([^)\n]*\)`)
 )
 
-// unlink writes the links and images in a line of Markdown as section 7.3's rules 6
-// to 8 have it. What stands in backticks is code.
+// unlink replaces the links in a line of Markdown by their text and the images by
+// their alternative text, as in pages. Text in backticks is code and stays.
 func unlink(l string) string {
 	for _, kind := range []struct {
 		found *regexp.Regexp

@@ -20,7 +20,7 @@ func (w *writer) children(n *html.Node) {
 	}
 }
 
-// element renders one element by section 7.3's rules.
+// element renders one element and what is in it.
 func (w *writer) element(n *html.Node) {
 	if w.clutter.drops(n) {
 		return

@@ -1,7 +1,7 @@
-// Package docsim is demo data: the documentation sites of CPA-001's fifteen
-// providers, made up. Hosts, paths and selectors are the real ones, pages look
-// as each site's generator writes them; what they say is invented. Nothing in
-// it comes from a provider.
+// Package docsim is demo data: simulated documentation sites of the fifteen
+// providers in package policies. Hosts, paths and selectors are the real ones, and
+// the HTML is like that of each site's generator; the text is invented. No content
+// comes from a provider.
 package docsim
 
 import (
@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// Page is a page of a simulated site. Links are written as they are into its
-// main content; what stands around it (navigation, footer) leads to all pages
-// one level below the site's seeds.
+// Page is a page of a simulated site. Links are written unchanged into its main
+// content; the navigation and footer around it link to all pages one level below
+// the site's seed URLs.
 type Page struct {
 	Title    string
 	Sections []Section

@@ -1,5 +1,5 @@
-// Package policies carries the crawling policies of CPA-001 section 6.2, ready
-// to run: the 15 providers of its five tables, a YAML file each.
+// Package policies has the crawling policies that ship with the program: 15
+// providers of documentation, a YAML file each.
 package policies
 
 import "embed"

@@ -1,6 +1,6 @@
-// Package policy reads the crawling policies of documentation providers: one
-// YAML file a provider with the fields of CPA-001 section 6.1. It is pure: files
-// come as an fs.FS, and nothing is fetched.
+// Package policy reads the crawling policies of documentation providers: one YAML
+// file for each provider, with the fields of Policy. It is pure: files come as an
+// fs.FS, and nothing is fetched.
 package policy
 
 import (
@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,14 +22,14 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
-// What a field that a file leaves out stands for (CPA-001 section 6.1).
+// The values of fields that a file leaves out.
 const (
 	DefaultMaxDepth     = 3
 	DefaultMaxPages     = 200
 	DefaultRequestDelay = 1500 // milliseconds
 )
 
-// Channel says which way the documents of a provider mainly come (section 1.5).
+// Channel is the main source of a provider's documents.
 type Channel string
 
 const (
@@ -40,25 +39,25 @@ const (
 	Crawl Channel = "crawl"
 )
 
-// Terms says what the provider's terms of service say about crawling (section 8.2).
+// Terms is what the provider's terms of service say about crawling.
 type Terms string
 
 const (
-	// Allowed was looked up and crawling is not forbidden.
+	// Allowed: somebody read the terms, and they do not forbid crawling.
 	Allowed Terms = "allowed"
-	// Prohibited is never crawled.
+	// Prohibited: the provider is never crawled.
 	Prohibited Terms = "prohibited"
-	// Unknown is crawled with a warning: nobody looked yet.
+	// Unknown: nobody has read the terms; the provider is crawled with a warning.
 	Unknown Terms = "unknown"
 )
 
 // Policy is one provider's file.
 type Policy struct {
-	// ProviderID is the provider's identity for good: a UUID, or lower-case
+	// ProviderID identifies the provider and never changes: a UUID, or lower-case
 	// letters, digits and hyphens.
 	ProviderID string `yaml:"provider_id"`
 	Name       string `yaml:"name"` // for people; ProviderID where it is empty
-	// SeedURLs are where a crawl begins, all on one host.
+	// SeedURLs are the pages that a crawl starts from, all on one host.
 	SeedURLs            []string `yaml:"seed_urls"`
 	AllowedPathPatterns []string `yaml:"allowed_path_patterns"`
 	BlockedPathPatterns []string `yaml:"blocked_path_patterns"`
@@ -74,16 +73,17 @@ type Policy struct {
 
 	Channel   Channel `yaml:"channel"`     // Crawl where it is empty
 	Terms     Terms   `yaml:"tos"`         // Unknown where it is empty
-	TermsDate string  `yaml:"tos_checked"` // the day somebody looked, YYYY-MM-DD
-	Category  string  `yaml:"category"`    // section 6.2's heading, for people
-	// KeepQueryParams choose a page and so stay in its key.
+	TermsDate string  `yaml:"tos_checked"` // the day on which the terms were read, YYYY-MM-DD
+	Category  string  `yaml:"category"`    // a group of providers, for people
+	// KeepQueryParams are the query parameters that choose a page, so they stay in
+	// its key.
 	KeepQueryParams []string `yaml:"keep_query_params"`
-	// AllowPersonal lifts default blocks by their name in PersonalBlocks.
+	// AllowPersonal are the names in PersonalBlocks whose paths are not blocked.
 	AllowPersonal []string `yaml:"allow_personal"`
 }
 
-// PersonalBlocks are the paths that may hold personal data (sections 8.3 and
-// docs.md), blocked unless a policy lifts them by name.
+// PersonalBlocks are the paths that may have personal data. They are blocked unless
+// a policy allows them by name.
 var PersonalBlocks = map[string][]string{
 	"blog":      {"/{blog,blogs}/**", "/*/{blog,blogs}/**"},
 	"forum":     {"/{forum,forums}/**", "/*/{forum,forums}/**"},
@@ -92,7 +92,7 @@ var PersonalBlocks = map[string][]string{
 	"users":     {"/{user,users,u,member,members}/**", "/@*/**"},
 }
 
-// personalNames fixes the order in which the blocks are asked.
+// personalNames fixes the order of the blocks in Scope.
 var personalNames = []string{"blog", "community", "forum", "profile", "users"}
 
 // Host is the host of the seeds as scopes compare it (canonical.Host).
@@ -107,10 +107,10 @@ func (p Policy) Host() string {
 // Label is the provider's name for people.
 func (p Policy) Label() string { return cmp.Or(p.Name, p.ProviderID) }
 
-// Delay is the middle of the pauses between two requests.
+// Delay is the average pause between two requests.
 func (p Policy) Delay() time.Duration { return time.Duration(p.RequestDelayMS) * time.Millisecond }
 
-// Scope is the policy's patterns with the personal-data blocks that it does not lift.
+// Scope has the policy's patterns and the PersonalBlocks that it does not allow.
 func (p Policy) Scope() canonical.Scope {
 	s := canonical.Scope{Allow: p.AllowedPathPatterns, Block: slices.Clone(p.BlockedPathPatterns)}
 	for _, name := range personalNames {
@@ -135,10 +135,10 @@ func (p Policy) Personal(pattern string) string {
 	return ""
 }
 
-// Load reads all *.yaml and *.yml files at the root of files, by provider id.
-// The error names each file, line and fault that is wrong, one a line.
+// Load reads all *.yaml and *.yml files at the root of files, sorted by provider id.
+// The error has one line for each fault, with its file and line.
 func Load(files fs.FS) ([]Policy, error) {
-	entries, err := fs.ReadDir(files, ".")
+	names, err := yamltext.Files(files)
 	if err != nil {
 		return nil, fmt.Errorf("reading the policies: %w", err)
 	}
@@ -147,38 +147,35 @@ func Load(files fs.FS) ([]Policy, error) {
 		faults []error
 		from   = map[string]string{}
 	)
-	for _, e := range entries {
-		if ext := path.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
-			continue
-		}
-		b, err := fs.ReadFile(files, e.Name())
+	for _, name := range names {
+		b, err := fs.ReadFile(files, name)
 		if err != nil {
 			return nil, fmt.Errorf("reading the policies: %w", err)
 		}
-		p, err := Parse(e.Name(), b)
+		p, err := Parse(name, b)
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
 		if other := from[p.ProviderID]; other != "" {
-			faults = append(faults, fmt.Errorf("%s: provider_id %q is taken by %s; give each provider its own", e.Name(), p.ProviderID, other))
+			faults = append(faults, fmt.Errorf("%s: provider_id %q is taken by %s; give each provider its own", name, p.ProviderID, other))
 			continue
 		}
-		from[p.ProviderID] = e.Name()
+		from[p.ProviderID] = name
 		all = append(all, p)
 	}
 	switch {
 	case len(faults) > 0:
 		return nil, errors.Join(faults...)
 	case len(all) == 0:
-		return nil, errors.New("reading the policies: there is no *.yaml file; write one a provider")
+		return nil, errors.New("reading the policies: there is no *.yaml file; write one for each provider")
 	}
 	slices.SortFunc(all, func(a, b Policy) int { return cmp.Compare(a.ProviderID, b.ProviderID) })
 	return all, nil
 }
 
-// Parse reads one policy. name is the file's, for the error, which tells every
-// fault with its line.
+// Parse reads one policy. name is the file's name, for the error, which has one
+// line for each fault.
 func Parse(name string, text []byte) (Policy, error) {
 	p := Policy{MaxDepth: DefaultMaxDepth, MaxPages: DefaultMaxPages, RequestDelayMS: DefaultRequestDelay, Channel: Crawl, Terms: Unknown}
 	file, err := yamltext.Parse(text)
@@ -186,10 +183,10 @@ func Parse(name string, text []byte) (Policy, error) {
 		return Policy{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(file.Docs) == 0 || len(file.Docs) == 1 && (file.Docs[0].Body == nil || file.Docs[0].Body.Type() == ast.CommentType) {
-		return Policy{}, fmt.Errorf("%s: is empty; write a policy or remove it", name)
+		return Policy{}, fmt.Errorf("%s: the file is empty; write a policy or remove it", name)
 	}
 	if len(file.Docs) != 1 {
-		return Policy{}, fmt.Errorf("%s: holds %d YAML documents; write one a provider", name, len(file.Docs))
+		return Policy{}, fmt.Errorf("%s: the file has %d YAML documents; write one for each provider", name, len(file.Docs))
 	}
 	if err := yamltext.Strict(text, &p); err != nil {
 		return Policy{}, fmt.Errorf("%s: %w", name, err)
@@ -201,7 +198,7 @@ func Parse(name string, text []byte) (Policy, error) {
 		}
 	}
 	for _, f := range p.faults() {
-		faults = append(faults, fmt.Errorf("%s:%d: %s: %s", name, line(file, f.field), f.field, f.says))
+		faults = append(faults, fmt.Errorf("%s:%d: %s: %s", name, line(file, f.field), f.field, f.message))
 	}
 	if len(faults) > 0 {
 		return Policy{}, errors.Join(faults...)
@@ -209,7 +206,7 @@ func Parse(name string, text []byte) (Policy, error) {
 	return p, nil
 }
 
-// line is where a field stands, 1 where it is missing.
+// line is the line of a field, 1 where it is missing.
 func line(file *ast.File, field string) int {
 	if n := node(file, field); n != nil {
 		return n.GetToken().Position.Line
@@ -230,7 +227,7 @@ func node(file *ast.File, field string) ast.Node {
 	return n
 }
 
-type fault struct{ field, says string }
+type fault struct{ field, message string }
 
 var identity = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 
@@ -243,7 +240,7 @@ func (p *Policy) faults() (out []fault) {
 		}
 	}
 	if !identity.MatchString(p.ProviderID) {
-		say("provider_id", "%q is none; use a UUID, or up to 64 lower-case letters, digits and hyphens", p.ProviderID)
+		say("provider_id", "%q is not a provider id; use a UUID, or up to 64 lower-case letters, digits and hyphens", p.ProviderID)
 	}
 	between("max_depth", p.MaxDepth, 1, 5)
 	between("max_pages", p.MaxPages, 1, 500)
@@ -257,7 +254,7 @@ func (p *Policy) faults() (out []fault) {
 		for i, pattern := range patterns {
 			at := fmt.Sprintf("%s[%d]", field, i)
 			if !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "*") && !strings.HasPrefix(pattern, "{") {
-				say(at, "%q matches no path; begin it with a slash", pattern)
+				say(at, "%q matches no path; start it with a slash", pattern)
 			} else if err := (canonical.Scope{Allow: []string{pattern}}).Check(); err != nil {
 				say(at, "%s", err)
 			}
@@ -285,7 +282,7 @@ func (p *Policy) faults() (out []fault) {
 		say("tos", "%q; use allowed, prohibited or unknown", p.Terms)
 	}
 	if _, err := time.Parse(time.DateOnly, p.TermsDate); p.TermsDate != "" && err != nil {
-		say("tos_checked", "%q is no date; write YYYY-MM-DD", p.TermsDate)
+		say("tos_checked", "%q is not a date; write YYYY-MM-DD", p.TermsDate)
 	} else if p.TermsDate == "" && p.Terms != Unknown {
 		say("tos_checked", "missing; tos: %s needs the date on which the terms were read", p.Terms)
 	}
@@ -312,15 +309,15 @@ func (p *Policy) addressFaults(say func(field, format string, args ...any)) {
 		u, err := url.Parse(raw)
 		switch {
 		case err != nil || u.Hostname() == "":
-			say(field, "%q is no URL", raw)
+			say(field, "%q is not a URL", raw)
 		case u.Scheme != "https" && u.Scheme != "http":
 			say(field, "%q; use https", raw)
 		case u.User != nil:
-			say(field, "user and password do not belong into a policy")
+			say(field, "a policy must not have a user or password in a URL; remove them")
 		case host == "":
 			host = canonical.Host(u)
 		case canonical.Host(u) != host:
-			say(field, "%q is on another host than the first seed (%s); write a policy a host", raw, host)
+			say(field, "%q is on another host than the first seed (%s); write one policy for each host", raw, host)
 		}
 	}
 	for i, raw := range p.SeedURLs {

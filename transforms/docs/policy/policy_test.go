@@ -12,7 +12,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
-// The shipped policies, row by row of CPA-001 section 6.2.
+// The values of the shipped policies.
 func TestShipped(t *testing.T) {
 	all, err := policy.Load(policies.Files)
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestShipped(t *testing.T) {
 
 const least = "provider_id: a\nseed_urls: [https://a.example/docs]\nallowed_path_patterns: [/docs/**]\n"
 
-// What section 6.1 says of a field that is left out.
+// The values of fields that a file leaves out.
 func TestDefaults(t *testing.T) {
 	p, err := policy.Parse("a.yaml", []byte(least))
 	require.NoError(t, err)
@@ -60,11 +60,11 @@ func TestRefused(t *testing.T) {
 		{"unknown field", least + "max_page: 3\n", `a.yaml: line 4: unknown field "max_page"`},
 		{"unknown selector field", least + "custom_selectors:\n  contents: x\n", `a.yaml: line 5: unknown field "contents"`},
 		{"no YAML", "a: [", "a.yaml: line 1:"},
-		{"empty", "# nothing yet\n", "a.yaml: is empty"},
-		{"two documents", least + "---\n" + least, "a.yaml: holds 2 YAML documents"},
+		{"empty", "# nothing yet\n", "a.yaml: the file is empty"},
+		{"two documents", least + "---\n" + least, "a.yaml: the file has 2 YAML documents"},
 		{"wrong type", least + "max_depth: deep\n", "a.yaml: line 4: "},
 		{"no id", "seed_urls: [https://a.example/]\nallowed_path_patterns: [/**]\n", "a.yaml:1: provider_id: "},
-		{"id with a slash", strings.Replace(least, "id: a", "id: a/b", 1), `a.yaml:1: provider_id: "a/b" is none`},
+		{"id with a slash", strings.Replace(least, "id: a", "id: a/b", 1), `a.yaml:1: provider_id: "a/b" is not a provider id`},
 		{"depth 0", least + "max_depth: 0\n", "a.yaml:4: max_depth: 0 is outside 1 to 5"},
 		{"depth 6", least + "max_depth: 6\n", "a.yaml:4: max_depth: 6 is outside 1 to 5"},
 		{"half a depth", least + "max_depth: 2.5\n", "a.yaml:4: max_depth: 2.5 is no whole number"},
@@ -75,7 +75,7 @@ func TestRefused(t *testing.T) {
 		{"delay 999", least + "request_delay_ms: 999\n", "a.yaml:4: request_delay_ms: 999 is outside 1000 to 5000"},
 		{"delay 5001", least + "request_delay_ms: 5001\n", "a.yaml:4: request_delay_ms: 5001 is outside 1000 to 5000"},
 		{"no seed", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls: []\n", "a.yaml:3: seed_urls: the list is empty"},
-		{"seed without host", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls: [docs]\n", `a.yaml:3: seed_urls[0]: "docs" is no URL`},
+		{"seed without host", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls: [docs]\n", `a.yaml:3: seed_urls[0]: "docs" is not a URL`},
 		{"seed by ftp", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls: [ftp://a.example/]\n", `seed_urls[0]: "ftp://a.example/"; use https`},
 		{"two hosts", "provider_id: a\nallowed_path_patterns: [/**]\nseed_urls:\n  - https://a.example/\n  - https://b.example/\n", `a.yaml:5: seed_urls[1]: "https://b.example/" is on another host`},
 		{"sitemap elsewhere", least + "sitemap_url: https://b.example/sitemap.xml\n", "a.yaml:4: sitemap_url: "},
@@ -87,7 +87,7 @@ func TestRefused(t *testing.T) {
 		{"channel", least + "channel: both\n", `a.yaml:4: channel: "both"; use context7 or crawl`},
 		{"terms", least + "tos: fine\n", `a.yaml:4: tos: "fine"; use allowed, prohibited or unknown`},
 		{"terms without a date", least + "tos: allowed\n", "tos_checked: missing"},
-		{"bad date", least + "tos: allowed\ntos_checked: 2026-02-30\n", `a.yaml:5: tos_checked: "2026-02-30" is no date`},
+		{"bad date", least + "tos: allowed\ntos_checked: 2026-02-30\n", `a.yaml:5: tos_checked: "2026-02-30" is not a date`},
 		{"unknown block", least + "allow_personal: [wiki]\n", `a.yaml:4: allow_personal[0]: "wiki"; use blog, community, forum, profile, users`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

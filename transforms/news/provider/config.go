@@ -11,7 +11,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
-// Config is the news job's configuration: the seed's section 8.
+// Config is the news job's configuration file.
 type Config struct {
 	UserAgent              string             `yaml:"userAgent"`              // "" for the program's own
 	DelaySeconds           float64            `yaml:"delaySeconds"`           // between two requests to a host, on average: a pause is drawn from half of it to one and a half
@@ -21,29 +21,29 @@ type Config struct {
 	Providers              map[string]Toggles `yaml:"providers"`
 }
 
-// Toggles is what an operator says of one provider.
+// Toggles are an operator's settings of one provider.
 type Toggles struct {
 	Enabled      *bool    `yaml:"enabled"`      // default true
 	SitemapHints []string `yaml:"sitemapHints"` // in place of the provider's own
 }
 
-// Defaults is the configuration where nothing else is said: pauses of one to
-// three seconds, ten articles a publisher, 2,000 characters, thirty days.
+// Defaults is the default configuration: pauses of one to three seconds, ten
+// articles for each publisher, 2,000 characters, thirty days.
 func Defaults() Config {
 	return Config{DelaySeconds: 2, MaxArticlesPerProvider: 10, RawTextMaxLength: 2000, RawRetentionDays: 30}
 }
 
-// Retention is how long an article stays.
+// Retention is how long an article is stored.
 func (c Config) Retention() time.Duration { return time.Duration(c.RawRetentionDays) * 24 * time.Hour }
 
-// Enabled says whether a provider takes part.
+// Enabled reports whether a provider is crawled.
 func (c Config) Enabled(id string) bool {
 	t := c.Providers[id]
 	return t.Enabled == nil || *t.Enabled
 }
 
-// Without is the configuration with providers switched off that it does not
-// switch on by name.
+// Without returns the configuration with each of providers disabled, unless it sets
+// the provider's enabled itself.
 func (c Config) Without(providers []Provider) Config {
 	off, all := false, maps.Clone(c.Providers)
 	for _, p := range providers {
@@ -59,15 +59,15 @@ func (c Config) Without(providers []Provider) Config {
 	return c
 }
 
-// EnvPrefix begins the environment variables that ReadConfig obeys.
+// EnvPrefix is the prefix of the environment variables of ReadConfig.
 const EnvPrefix = "NEWS_"
 
-// ReadConfig reads YAML, which may be empty, and lays environment variables
-// ("NAME=value") over it: NEWS_USER_AGENT, NEWS_DELAY_SECONDS,
+// ReadConfig reads YAML, which may be empty, and the environment variables in
+// environ ("NAME=value"), which override it: NEWS_USER_AGENT, NEWS_DELAY_SECONDS,
 // NEWS_MAX_ARTICLES_PER_PROVIDER, NEWS_RAW_TEXT_MAX_LENGTH, NEWS_RAW_RETENTION_DAYS,
-// NEWS_PROVIDERS_{ID}_ENABLED and NEWS_PROVIDERS_{ID}_SITEMAP_HINTS (between commas),
-// the id in capitals with _ for -. Unknown keys, unknown NEWS_ variables and
-// providers that are not in ids are refused.
+// NEWS_PROVIDERS_{ID}_ENABLED and NEWS_PROVIDERS_{ID}_SITEMAP_HINTS (separated by
+// commas), the id in capitals with _ for -. Unknown keys, unknown NEWS_ variables
+// and providers that are not in ids are errors.
 func ReadConfig(text []byte, environ []string, ids []string) (Config, error) {
 	c := Defaults()
 	if err := yamltext.Strict(text, &c); err != nil {

@@ -1,8 +1,7 @@
-// Package provider is the kit for news publishers: what a publisher is to the
-// engine, publishers that are one YAML file, and snapshots of their pages to
-// test by. A provider knows its publisher's pages and addresses; it never asks
-// the web, stores, or looks for duplicates. Source: the seed on news, sections 3
-// and 6, with news.md. No network, no clock, no logging.
+// Package provider is for adding news publishers: the interface that the engine
+// needs, publishers that are one YAML file, and tests by snapshots of their pages.
+// A provider knows its publisher's pages and addresses; it never sends a request,
+// stores, or looks for duplicates. It is pure: no network, no clock, no logging.
 package provider
 
 import (
@@ -20,18 +19,18 @@ import (
 
 // Provider is a publisher. Its methods may be called from several goroutines.
 type Provider interface {
-	// ID is the key of its rows and reports: small letters, digits, '-' and '_'.
+	// ID is the key of its rows and reports: lower-case letters, digits, '-' and '_'.
 	ID() string
 	// BaseURL is where its robots.txt is: https://host.
 	BaseURL() string
 	// SitemapHints are sitemaps to read when robots.txt names none.
 	SitemapHints() []string
-	// IsArticleURL says which of a sitemap's addresses are articles.
+	// IsArticleURL reports whether an address of a sitemap is an article.
 	IsArticleURL(u *url.URL) bool
-	// ParseArticle reads an article's page; contentType is the HTTP header's. An
-	// error is a page that cannot be read; a page without a text is no error.
+	// ParseArticle reads an article's page; contentType is the HTTP header's. It fails
+	// on a page that cannot be read; a page without text is no error.
 	ParseArticle(page []byte, contentType string, u *url.URL) (Article, error)
-	// Policy is what the engine has to know besides.
+	// Policy has the publisher's settings for the engine.
 	Policy() Policy
 }
 
@@ -44,7 +43,7 @@ type Article struct {
 	Press string `json:"press"`
 }
 
-// Read makes an article of a publisher's page by its rules.
+// Read reads an article from a publisher's page by its rules.
 func Read(page []byte, contentType string, rules *article.Compiled, press, externalID string) (Article, error) {
 	p, err := article.Parse(page, contentType)
 	if err != nil {
@@ -53,23 +52,24 @@ func Read(page []byte, contentType string, rules *article.Compiled, press, exter
 	return Article{Article: p.Read(rules), ExternalID: externalID, Press: press}, nil
 }
 
-// Unique names the key by which the database tells a provider's articles apart.
+// Unique names the key that is unique for each article of a provider in the
+// database.
 type Unique string
 
-// The keys of the seed's section 5.
+// The keys.
 const (
 	ByURL            Unique = "url"             // (source, canonical URL)
 	ByExternalID     Unique = "external_id"     // (source, external id); without one, ByTitlePublished
 	ByTitlePublished Unique = "title_published" // (source, title hash, published at); without a time, ByURL
 )
 
-// Policy is what the engine has to know of a publisher besides its pages.
+// Policy has a publisher's settings for the engine.
 type Policy struct {
 	Unique Unique
-	// Keep are the query parameters that tell its pages apart: "*" for all that
-	// do not track visitors, the default.
+	// Keep are the query parameters that choose a page; "*", the default, stands for
+	// all that do not track visitors.
 	Keep []string
-	// Zone is where its times without an offset are.
+	// Zone is the time zone of its times without an offset.
 	Zone *time.Location
 }
 
@@ -82,28 +82,28 @@ func (p Policy) Canonical(u *url.URL) (string, error) {
 	return canonical.Key(u, keep)
 }
 
-// Hosts reports whether u is on the host of base, www. aside.
+// Hosts reports whether u is on the host of base; www. does not count.
 func Hosts(base string, u *url.URL) bool {
 	b, err := url.Parse(base)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && canonical.Host(b) == canonical.Host(u)
 }
 
-// Seoul is where Korean publishers' times are. Korea has had no summer time
-// since 1988, so no time zone database is needed.
+// Seoul is the time zone of Korean publishers. Korea has had no summer time since
+// 1988, so no time zone database is needed.
 var Seoul = time.FixedZone("KST", 9*60*60)
 
 var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// Check says what is wrong with a set of providers: malformed or repeated ids,
-// base URLs that are none.
+// Check reports what is wrong with a set of providers: malformed or repeated ids,
+// invalid base URLs.
 func Check(all []Provider) error {
 	seen := map[string]bool{}
 	for _, p := range all {
 		if !idForm.MatchString(p.ID()) {
-			return fmt.Errorf("provider id %q: want small letters, digits, - and _", p.ID())
+			return fmt.Errorf("provider id %q: want lower-case letters, digits, - and _", p.ID())
 		}
 		if seen[p.ID()] {
-			return fmt.Errorf("provider %s: there are two of this id", p.ID())
+			return fmt.Errorf("provider %s: two providers have this id; rename one", p.ID())
 		}
 		seen[p.ID()] = true
 		if err := absolute(p.BaseURL()); err != nil {
@@ -125,7 +125,7 @@ func absolute(s string) error {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return errors.New("it is no URL")
+		return errors.New("it is not a URL")
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
 		return fmt.Errorf("%q: want https:// and a host", strings.ToValidUTF8(s, "?"))
 	}

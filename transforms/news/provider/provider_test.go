@@ -85,7 +85,7 @@ func TestDeclarationsAreChecked(t *testing.T) {
 		assert.ErrorContains(t, err, want, text)
 	}
 	_, err := provider.ReadDeclarations(fstest.MapFS{"a.yaml": {Data: []byte(yaml)}, "b.yaml": {Data: []byte(yaml)}})
-	assert.ErrorContains(t, err, "there are two of this id")
+	assert.ErrorContains(t, err, "two providers have this id")
 	shipped, err := provider.ReadDeclarations(publishers.Files)
 	require.NoError(t, err)
 	assert.Len(t, shipped, 2)

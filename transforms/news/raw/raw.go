@@ -1,6 +1,5 @@
-// Package raw keeps news articles in SQL for as long as they may be kept: one
-// row an article by the key that its provider's policy names. Source: the seed
-// on news, sections 4F and 5, with news.md.
+// Package raw stores news articles in SQL until their retention ends: one row for
+// each article, by the key that its provider's policy names.
 package raw
 
 import (
@@ -34,7 +33,7 @@ func Migrate(ctx context.Context, d *db.DB) error {
 	return d.Migrate(ctx, "news", files)
 }
 
-// Outcome says what an article's saving did.
+// Outcome is what Save did with an article.
 type Outcome string
 
 // The outcomes of Save.
@@ -42,12 +41,12 @@ const (
 	Inserted Outcome = "inserted"
 	Changed  Outcome = "changed"
 	Same     Outcome = "same"
-	// Paywalled is an article that its page does not show: nothing was saved.
+	// Paywalled is an article whose page does not show its text: nothing was saved.
 	Paywalled Outcome = "paywalled"
-	Purged    Outcome = "purged" // it was kept once, for as long as it may be: nothing was saved
+	Purged    Outcome = "purged" // it was stored before, and its retention has ended: nothing was saved
 )
 
-// Row is an article to keep.
+// Row is an article to store.
 type Row struct {
 	Source    string
 	Unique    provider.Unique
@@ -57,7 +56,7 @@ type Row struct {
 	SitemapAt time.Time // the sitemap's date; zero: it had none
 }
 
-// Limits bound what is kept of an article.
+// Limits bound what is stored of an article.
 type Limits struct {
 	TextMaxLength int // characters
 	Retention     time.Duration

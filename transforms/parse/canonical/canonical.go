@@ -1,6 +1,6 @@
-// Package canonical gives web pages their identity and says which of them a
-// crawl may visit: the key of a URL, the address to fetch, and scopes of path
-// patterns. It is pure: no network, no clock, no logging.
+// Package canonical has the key that identifies a web page, the address to fetch
+// it from, and the scopes of path patterns that a crawl may visit. It is pure: no
+// network, no clock, no logging.
 package canonical
 
 import (
@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Why a link names no page to visit. The caller drops the link; --explain says
-// which of these it was.
+// Why a link names no page to visit. The caller drops the link; --explain shows the
+// reason.
 var (
 	ErrEmpty    = errors.New("the link is empty")
 	ErrFragment = errors.New("the link points into its own page")
@@ -22,14 +22,15 @@ var (
 	ErrURL      = errors.New("the link is no valid URL")
 )
 
-// Key is a page's identity: u by the nine rules of CPA-001 section 3.3 and its
-// appendix A. Always https, lower-case host without www. and default port, no
-// user information, no fragment, no repeated and no trailing slash, no query but
-// the parameters that keep names (sorted by name, their values in order; "*"
-// keeps all that do not track). Percent-encodings are resolved where that does
-// not change the meaning: unreserved characters and printable UTF-8; %2F, %3F,
-// %23 and %25 stay. A key is text to compare and to show, never an address to
-// fetch. Key of a parsed key is the same key. The error is ErrScheme or ErrURL.
+// Key is a page's identity: a normalised form of u. The scheme is always https; the
+// host is in lower case, without www. and default port; there is no user
+// information, no fragment, no repeated and no trailing slash. Of the query only
+// the parameters in keep remain, sorted by name, the values of one name in their
+// order; "*" in keep stands for all that do not track visitors. Percent-encodings
+// are decoded where that does not change the meaning: unreserved characters and
+// printable UTF-8; %2F, %3F, %23 and %25 stay. A key is text to compare and to
+// show, never an address to fetch. The key of a key is the same key. The error is
+// ErrScheme or ErrURL.
 func Key(u *url.URL, keep []string) (string, error) {
 	switch u.Scheme {
 	case "http", "https":
@@ -84,8 +85,8 @@ func keyPath(escaped string) string {
 		func(segment string) bool { return segment == "" }), "/")
 }
 
-// dotless takes dot segments out of the segments of a path that begins with a
-// slash; a last one leaves an empty segment, the trailing slash.
+// dotless removes the dot segments of a path that begins with a slash; for a dot
+// segment at the end there is an empty one, the trailing slash.
 func dotless(segments []string) []string {
 	kept := segments[:0]
 	for i, s := range segments {
@@ -120,8 +121,8 @@ func dots(segment string) int {
 	return 0
 }
 
-// decode resolves the escapes of unreserved characters (RFC 3986 section 2.3)
-// and of printable UTF-8, and writes those that stay in upper case.
+// decode decodes the escapes of unreserved characters (RFC 3986 section 2.3) and of
+// printable UTF-8, and writes all others in upper case.
 func decode(s string) string {
 	i := strings.IndexByte(s, '%')
 	if i < 0 {
@@ -187,8 +188,8 @@ func unreserved(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }
 
-// keyQuery is the parameters of a query that keep names, sorted and encoded in
-// one way.
+// keyQuery has the parameters of a query that are in keep, sorted and encoded
+// uniformly.
 func keyQuery(query string, keep []string) string {
 	if query == "" || len(keep) == 0 {
 		return ""
@@ -215,14 +216,14 @@ func keyQuery(query string, keep []string) string {
 	return strings.Join(texts, "&")
 }
 
-// keeps reports whether a policy's list keeps a parameter; "*" keeps what does
-// not track.
+// keeps reports whether a policy's list keeps a parameter; "*" keeps all that do not
+// track visitors.
 func keeps(keep []string, name string) bool {
 	return slices.Contains(keep, name) || slices.Contains(keep, "*") && !Tracking(name)
 }
 
-// formDecode is the text of a name or value in a query; an escape that is none
-// stands for itself, as browsers read it.
+// formDecode decodes a name or value of a query; an invalid escape stays as it is,
+// as in browsers.
 func formDecode(s string) string {
 	if strings.IndexByte(s, '%') < 0 && strings.IndexByte(s, '+') < 0 {
 		return s

@@ -23,8 +23,7 @@ func key(t *testing.T, raw string, keep ...string) string {
 	return k
 }
 
-// TestKey has the nine rows of CPA-001 section 3.3 first, then what appendix A
-// and the decoding rule of the specification add.
+// TestKey has one row for each of Key's rules first, then their details.
 func TestKey(t *testing.T) {
 	f := func(in, want string, keep ...string) {
 		t.Helper()

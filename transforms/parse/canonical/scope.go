@@ -9,9 +9,9 @@ import (
 
 // Scope says by path which pages of a host a crawl visits, with glob patterns
 // of minimatch's meaning (**, *, ?, {a,b}, [..]; wildcards pass over names that
-// begin with a dot) except that X/** also matches X itself. A path that a
-// pattern of Block matches is out, whatever Allow says; a path that no pattern
-// matches is out (CPA-001 section 4.1).
+// begin with a dot) except that X/** also matches X itself. A path that matches a
+// pattern of Block is out of scope, whatever Allow says; so is a path that matches
+// no pattern.
 type Scope struct {
 	Allow []string `json:"allow"`
 	Block []string `json:"block,omitempty"`

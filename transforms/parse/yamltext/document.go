@@ -15,8 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Mapping is a mapping in the text's own order. A key that is there twice is
-// there twice.
+// Mapping is a mapping in the order of the text. A repeated key has two members.
 type Mapping []Member
 
 // Member is a key of a mapping and its value: a Mapping, []any, string, Number, bool or nil.
@@ -25,20 +24,20 @@ type Member struct {
 	Value any
 }
 
-// The bounds of a document that a stranger wrote.
+// The bounds of an untrusted document.
 const (
 	maxDepth      = 200
-	maxNodes      = 2 << 20 // with those that aliases repeat
+	maxNodes      = 2 << 20 // aliases count with all that they repeat
 	maxDirectives = 16      // the library's time grows with their square
 )
 
-// Number is a number as it is written, which is as JSON writes it too. Others,
-// such as 0x10, are text.
+// Number is a number as written, in a form that JSON allows too. Other forms, such
+// as 0x10, are text.
 type Number string
 
-// Document reads a stranger's YAML, one document, with aliases resolved and
-// numbers and dates as they are written. It bears what Strict refuses in a
-// file of ours, such as a key that is there twice.
+// Document reads untrusted YAML, one document, with aliases resolved and numbers and
+// dates as written. Unlike Strict, which reads the project's own files, it accepts
+// repeated keys.
 func Document(text []byte) (any, error) {
 	if n := bytes.Count(text, []byte("\n%")); n > maxDirectives && directives(text) > maxDirectives {
 		return nil, fmt.Errorf("the YAML has more than %d directives", maxDirectives)
@@ -51,11 +50,10 @@ func Document(text []byte) (any, error) {
 	return d.value(&n, 0)
 }
 
-// version is the directive that the library takes for YAML 1.1 only.
+// version is the %YAML directive: the library accepts only version 1.1.
 var version = regexp.MustCompile(`\A\x{feff}?%YAML\b`)
 
-// directives counts the lines that begin with % before the first that is
-// neither one nor blank nor a comment.
+// directives counts the directives (lines that begin with %) at the head of a text.
 func directives(text []byte) (n int) {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)
@@ -87,8 +85,8 @@ func parse(text []byte, n *yaml.Node) (err error) {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
-		says, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), "\n")
-		return errors.New(says)
+		message, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), "\n")
+		return errors.New(message)
 	}
 	var more yaml.Node
 	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
@@ -97,9 +95,9 @@ func parse(text []byte, n *yaml.Node) (err error) {
 	return nil
 }
 
-// jsonEscapes are the escapes of JSON that the library does not know, two for
-// a character above U+FFFF and one for a slash, and an escaped backslash, so
-// that what follows it is not taken for one of them.
+// jsonEscapes matches the escapes of JSON that the library does not know: a pair for
+// a character above U+FFFF, and an escaped slash. It matches an escaped backslash
+// too, so that the text after one is not mistaken for an escape.
 var jsonEscapes = regexp.MustCompile(`\\\\|\\/|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 
 func unescaped(found []byte) []byte {
@@ -109,7 +107,7 @@ func unescaped(found []byte) []byte {
 	case `\/`:
 		return found[1:]
 	}
-	high, _ := strconv.ParseUint(string(found[2:6]), 16, 16) // the pattern says that both are numbers
+	high, _ := strconv.ParseUint(string(found[2:6]), 16, 16) // the pattern matches only numbers
 	low, _ := strconv.ParseUint(string(found[8:12]), 16, 16)
 	return utf8.AppendRune(nil, utf16.DecodeRune(rune(high), rune(low)))
 }
@@ -127,7 +125,7 @@ func (d *document) value(n *yaml.Node, depth int) (any, error) {
 	case yaml.DocumentNode:
 		return d.value(n.Content[0], depth)
 	case yaml.AliasNode:
-		return d.value(n.Alias, depth+1) // so that one that holds itself ends too
+		return d.value(n.Alias, depth+1) // deeper, so that an alias within itself ends
 	case yaml.SequenceNode:
 		list := make([]any, len(n.Content))
 		for i, c := range n.Content {
@@ -142,7 +140,7 @@ func (d *document) value(n *yaml.Node, depth int) (any, error) {
 	case yaml.ScalarNode:
 		return scalar(n), nil
 	}
-	return nil, nil // an empty text
+	return nil, nil // the text is empty
 }
 
 func (d *document) mapping(n *yaml.Node, depth int) (Mapping, error) {
@@ -159,7 +157,7 @@ func (d *document) mapping(n *yaml.Node, depth int) (Mapping, error) {
 		}
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			return nil, fmt.Errorf("line %d: a key of the YAML is no plain text", key.Line)
+			return nil, fmt.Errorf("line %d: a key of the YAML is not plain text", key.Line)
 		case key.ShortTag() == "!!merge":
 			merged = append(merged, flat(v)...)
 		default:

@@ -37,7 +37,7 @@ func TestDocument(t *testing.T) {
 		"a: &a [*a]\n":               "nested too deep",
 		"---\na: b\n---\n# c\n\nd\n": "more than one document",
 		"a: *b\n":                    "unknown anchor",
-		"? [a]\n: b\n":               "line 1: a key of the YAML is no plain text",
+		"? [a]\n: b\n":               "line 1: a key of the YAML is not plain text",
 		"a:\n" + laughs(10, 10):      "too many values",
 		"a: " + strings.Repeat("[", 300) + strings.Repeat("]", 300): "line 1: the YAML is nested too deep (over 200 levels)",
 	} {

@@ -1,11 +1,12 @@
-// Package yamltext reads YAML: an error is one line that begins with that of
-// the text, and a panic of the library is an error like another.
+// Package yamltext reads YAML. An error is one line of text that starts with the
+// line number; a panic of the library is returned as an error.
 package yamltext
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,28 +16,27 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// ErrMalformed is what text is that the library breaks on, such as a sequence's
-// key with the tag !00 before a plain word (goccy/go-yaml issue 735, mended
-// upstream after 1.19.2).
+// ErrMalformed is the error for text on which the library panics, such as a
+// sequence's key with the tag !00 before a plain word (goccy/go-yaml 1.19.2 and
+// earlier).
 var ErrMalformed = errors.New("malformed YAML; look for stray tags (!), anchors (&) and aliases (*)")
 
 // Files are the names of the YAML files at the root of a directory, sorted.
-func Files(dir fs.FS) ([]string, error) {
-	var names []string
-	for _, ending := range []string{"*.yaml", "*.yml"} {
-		found, err := fs.Glob(dir, ending)
-		if err != nil {
-			return nil, fmt.Errorf("listing YAML files: %w", err)
-		}
-		names = append(names, found...)
+func Files(dir fs.FS) (names []string, err error) {
+	entries, err := fs.ReadDir(dir, ".")
+	if err != nil {
+		return nil, fmt.Errorf("listing YAML files: %w", err)
 	}
-	slices.Sort(names)
+	for _, e := range entries { // sorted by name
+		if ext := path.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") {
+			names = append(names, e.Name())
+		}
+	}
 	return names, nil
 }
 
-// Strict reads a text into v, a pointer to a struct with yaml tags. Keys that it
-// does not have, and keys that are there twice, are refused. An empty text leaves
-// v as it is.
+// Strict reads a text into v, a pointer to a struct with yaml tags. Unknown and
+// repeated keys are errors. An empty text leaves v unchanged.
 func Strict(text []byte, v any) error {
 	return guarded(func() error {
 		file, err := parser.ParseBytes(text, 0)
@@ -50,7 +50,7 @@ func Strict(text []byte, v any) error {
 	})
 }
 
-// Parse reads a text into its nodes, which know where they stand.
+// Parse reads a text into its nodes, which have their positions.
 func Parse(text []byte) (file *ast.File, err error) {
 	err = guarded(func() (err error) {
 		file, err = parser.ParseBytes(text, 0)
@@ -59,8 +59,8 @@ func Parse(text []byte) (file *ast.File, err error) {
 	return file, err
 }
 
-// Decode reads a text into v with values as they are written where v holds
-// nodes (ast.Node).
+// Decode reads a text into v. Where v has nodes (ast.Node), the values are as
+// written.
 func Decode(text []byte, v any) error {
 	return guarded(func() error { return yaml.Unmarshal(text, v) })
 }
@@ -71,8 +71,8 @@ func Ordered(n ast.Node) (v yaml.MapSlice, err error) {
 	return v, err
 }
 
-// guarded runs the library, and gives its error as "line 3: …" without the
-// source that it shows below.
+// guarded runs the library, and returns its error as "line 3: …" without the quoted
+// source.
 func guarded(read func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

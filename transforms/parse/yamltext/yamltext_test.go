@@ -1,6 +1,8 @@
 package yamltext_test
 
 import (
+	"io/fs"
+	"os"
 	"testing"
 	"testing/fstest"
 
@@ -27,7 +29,7 @@ func TestStrict(t *testing.T) {
 		"key twice":    {"name: a\nname: b\n", `line 2: mapping key "name" already defined at [1:1]`},
 		"no YAML":      {"name: [", "line 1: sequence end token ']' not found"},
 		"wrong type":   {"sizes: {height: tall}", "line 1: cannot unmarshal string into Go struct field shelf.Sizes of type int"},
-		"issue 735":    {"books: !00\n000000", yamltext.ErrMalformed.Error() + " (runtime error: invalid memory address or nil pointer dereference)"},
+		"stray tag":    {"books: !00\n000000", yamltext.ErrMalformed.Error() + " (runtime error: invalid memory address or nil pointer dereference)"},
 	} {
 		var s shelf
 		err := yamltext.Strict([]byte(tt.text), &s)
@@ -72,7 +74,9 @@ func FuzzStrict(f *testing.F) {
 }
 
 func TestFiles(t *testing.T) {
-	names, err := yamltext.Files(fstest.MapFS{"b.yml": {}, "a.yaml": {}, "c.yaml": {}, "d.yaml.bak": {}, "x/e.yaml": {}, "README.md": {}})
+	names, err := yamltext.Files(fstest.MapFS{"b.yml": {}, "a.yaml": {}, "c.yaml": {}, "d.yaml.bak": {}, "x/e.yaml": {}, "f.yaml/g": {}, "README.md": {}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a.yaml", "b.yml", "c.yaml"}, names)
+	_, err = yamltext.Files(os.DirFS(t.TempDir() + "/absent"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }

@@ -1,9 +1,9 @@
-// Package domain gives a URL its identity: the registrable domain, the kind of
-// authority behind it and the domain_id that the whole project keys on.
+// Package domain derives the identity of a URL's domain: the registrable domain, the
+// kind of authority behind it and the domain_id, which is the key of a domain in the
+// whole project.
 //
-// The rules are those of the seed job's specification, "Identity of a domain".
-// The package is pure: no network, no clock, no logging. What it corrects on
-// the way it returns as notes, for the caller to log.
+// The package is pure: no network, no clock, no logging. It returns its corrections
+// as notes, for the caller to log.
 package domain
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 // Why a domain could not be derived. They are wrapped with the text that was
-// refused; ask with errors.Is. None of them passes on a second try.
+// refused; compare with errors.Is. A second attempt gives the same error.
 var (
 	ErrNoHost      = errors.New("no host in the URL")
 	ErrBadHost     = errors.New("not a valid host name")
@@ -27,10 +27,9 @@ var (
 	ErrID          = errors.New("not a domain_id (authority:cc:registrable_domain)")
 )
 
-// Domain is the identity of one URL's domain (NormalizedDomain in the design).
-// Its JSON form carries domain_hash as well.
+// Domain is the identity of one URL's domain. Its JSON form has domain_hash as well.
 type Domain struct {
-	InputURL    string `json:"input_url"`          // as it stood in the record
+	InputURL    string `json:"input_url"`          // as written in the record
 	Hostname    string `json:"hostname"`           // lower case, ASCII, without www.
 	Registrable string `json:"registrable_domain"` // by the public suffix list
 	Authority   string `json:"authority"`          // gov, edu, org, com or other
@@ -38,8 +37,8 @@ type Domain struct {
 	ID          string `json:"domain_id"`          // authority:cc:registrable_domain
 }
 
-// MarshalJSON adds domain_hash, which is computed only when it is asked for:
-// most domains are dropped as duplicates before anybody reads it.
+// MarshalJSON adds domain_hash, which is computed only here: most domains are
+// dropped as duplicates before they are written.
 func (d Domain) MarshalJSON() ([]byte, error) {
 	type plain Domain
 	return json.Marshal(struct {
@@ -52,11 +51,11 @@ func (d Domain) MarshalJSON() ([]byte, error) {
 type Note string
 
 const (
-	// NoteInvalidID: the record's domain_id was not valid and was derived anew.
+	// NoteInvalidID: the record's domain_id was invalid and was replaced by a derived one.
 	NoteInvalidID Note = "domain_id_invalid"
-	// NoteDomainDisagrees: normalized_domain was not the host of the domain_id and was derived anew.
+	// NoteDomainDisagrees: normalized_domain was not the host of the domain_id and was replaced by a derived one.
 	NoteDomainDisagrees Note = "normalized_domain_disagrees"
-	// NoteURLDisagrees: raw_url lies outside the domain of the record's valid domain_id, which was kept.
+	// NoteURLDisagrees: raw_url is outside the domain of the record's valid domain_id, which counts.
 	NoteURLDisagrees Note = "raw_url_disagrees"
 	// NoteURLUnusable: raw_url has no usable host; the record's valid domain_id stands in for it.
 	NoteURLUnusable Note = "raw_url_unusable"

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// The error fields hold one word, of a closed set: why there is no answer to
-// show. Most are the fetcher's (io/web.Kind); these are the seed job's own,
-// about requests that were not sent or whose status no field can hold.
+// The error fields have one word of a closed set: why there is no response. Most
+// are the web client's (io/web.Kind); these are the seed job's own, for requests
+// that were not sent.
 const (
-	CrawlDelay = "crawl_delay" // not asked: robots.txt wants a longer pause than --max-crawl-delay
-	RetryAfter = "retry_after" // not asked: the host answered with a longer Retry-After than that
-	Disallowed = "robots"      // not asked: robots.txt disallows it
+	CrawlDelay = "crawl_delay" // not sent: the Crawl-delay of robots.txt is over --max-crawl-delay
+	RetryAfter = "retry_after" // not sent: the host's Retry-After is over --max-crawl-delay
+	Disallowed = "robots"      // not sent: robots.txt disallows it
 )
 
-// fetched are the fetcher's words.
-var fetched = []string{"dns", "connect", "tls", "timeout", "reset", "blocked", "redirect", "too_large"}
+// clientKinds are the web client's words.
+var clientKinds = []string{"dns", "connect", "tls", "timeout", "reset", "blocked", "redirect", "too_large"}
 
-// StatusOutside is the word for an answer whose status is past the 599 that the
-// design's schema takes, such as LinkedIn's 999: http_999.
+// StatusOutside is the word for a response with a status over 599, the schema's
+// maximum, such as LinkedIn's 999: http_999.
 func StatusOutside(status int) string { return fmt.Sprintf("http_%d", status) }
 
 // errorPattern is what the schema's error fields match.
 func errorPattern() string {
-	words := append(fetched[:len(fetched):len(fetched)], "http_[0-9]{3}", CrawlDelay, RetryAfter, Disallowed)
+	words := append(clientKinds[:len(clientKinds):len(clientKinds)], "http_[0-9]{3}", CrawlDelay, RetryAfter, Disallowed)
 	return "^(" + strings.Join(words, "|") + ")$"
 }

@@ -1,7 +1,6 @@
-// Package metadata is the form of domain_metadata.json: the design's
-// DomainMetadataSchema (section 15.1) field for field, and optional additions
-// that never rename one of its fields. What Marshal writes, Validate holds
-// against the JSON Schema that ships beside it.
+// Package metadata is the format of domain_metadata.json. Validate checks what
+// Marshal writes against domain_metadata.schema.json, which other programs can use
+// too. The required fields never change; new ones are optional.
 package metadata
 
 import (
@@ -31,12 +30,12 @@ type Domain struct {
 	Homepage          *Homepage `json:"homepage,omitempty"`
 }
 
-// Robots is the answer to /robots.txt. StatusCode 0 means that none came.
+// Robots is the response to /robots.txt. StatusCode 0 means that there was none.
 type Robots struct {
 	StatusCode    int      `json:"status_code"`
 	ContentLength int64    `json:"content_length"`
 	Exists        bool     `json:"exists"`               // 2xx with a body
-	FetchedAt     string   `json:"fetched_at,omitempty"` // only where a body came
+	FetchedAt     string   `json:"fetched_at,omitempty"` // only with a body
 	SitemapURLs   []string `json:"sitemap_urls,omitempty"`
 	Error         string   `json:"error,omitempty"` // of a closed set, see CrawlDelay
 	Truncated     bool     `json:"truncated,omitempty"`

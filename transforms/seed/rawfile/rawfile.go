@@ -294,8 +294,8 @@ func (f *file) readRecords() error {
 	return err
 }
 
-// optional lists the fields that may be wrong without spoiling a record, in
-// the order of EnhancedResearchRecord (design, 4.1.1).
+// optional lists the fields that may be invalid in a valid record, in the order in
+// which the research service writes them.
 var optional = [...]string{"normalized_domain", "domain_id", "source_type", "discovery_method", "confidence", "content_hints", "liveness_status"}
 
 // readRecord lets the decoder check a record as one value, which costs half of

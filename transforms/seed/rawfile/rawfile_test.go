@@ -28,7 +28,7 @@ func TestRead(t *testing.T) {
 		records    []Record
 		meta       Meta
 	}{
-		{"the design's sample", `{"meta":{"dataset_id":"sg-news-2026-01-28-0001","country":"SG","category":"news","record_count":2},
+		{"two records", `{"meta":{"dataset_id":"sg-news-2026-01-28-0001","country":"SG","category":"news","record_count":2},
 			"records":[{"raw_url":"https://www.mom.gov.sg/newsroom","normalized_domain":"mom.gov.sg","domain_id":"gov:sg:mom.gov.sg","source_type":"gov",
 			"discovery_method":"google_search","confidence":0.95,"content_hints":["news","policy"],"liveness_status":"alive"},
 			{"raw_url":"https://www.moh.gov.sg/news","normalized_domain":"moh.gov.sg","domain_id":"gov:sg:moh.gov.sg"}]}`,

@@ -92,7 +92,6 @@ func init() {
 	beam.RegisterDoFn(reflect.TypeFor[listFn]())
 	beam.RegisterDoFn(reflect.TypeFor[visitFn]())
 	register.Emitter2[int, Site]()
-	register.Emitter1[[]byte]()
 	register.Iter1[Site]()
 }
 
@@ -119,7 +118,7 @@ func (fn *listFn) ProcessElement(_ context.Context, _ []byte, emit func(int, Sit
 
 // Visit crawls each lane's sites, and writes their products to the database.
 //
-// In: sites by lane. Out: encoded tallies.
+// In: sites by lane. Out: tallies.
 func Visit(s beam.Scope, cfg Config, sites beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("catalog.Visit")
 	cfg.Sites = nil // they come as elements
@@ -141,7 +140,7 @@ func (fn *visitFn) Setup(ctx context.Context) (err error) {
 	return err
 }
 
-func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) bool, emitTally func([]byte)) error {
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) bool, emitTally func(ledger.Tally)) error {
 	var all []Site
 	var s Site
 	for sites(&s) {
@@ -153,7 +152,8 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 	}
 	defer release()
 	if !held {
-		return lane.EmitPart(fn.Worker, emitTally, ledger.Tally{})
+		lane.EmitPart(fn.Worker, emitTally, ledger.Tally{})
+		return nil
 	}
 	fn.Worker.Enter()
 	defer fn.Worker.Leave()
@@ -177,7 +177,8 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 	})
 	stop()
 	l.progress.End(ctx, l.sum())
-	return lane.EmitCounted(fn.Worker, emitTally, l.sum())
+	lane.EmitCounted(fn.Worker, emitTally, l.sum())
+	return nil
 }
 
 // ended keeps a dead letter for a site that could not be crawled. The error it

@@ -26,7 +26,6 @@ func init() {
 	beam.RegisterDoFn(reflect.TypeFor[reportFn]())
 	register.Emitter2[int, Host]()
 	register.Emitter2[string, Visited]()
-	register.Emitter1[[]byte]()
 	register.Iter1[Host]()
 	register.Iter1[Visited]()
 }
@@ -48,7 +47,7 @@ type Visited struct {
 // List opens the session and says which providers are crawled in it.
 //
 // Out: the hosts by lane (int, Host), dealt out so that no lane has two more
-// than another; encoded tallies.
+// than another; tallies.
 func List(s beam.Scope, cfg Config) (hosts, tallies beam.PCollection) {
 	s = s.Scope("docs.List")
 	return beam.ParDo2(s, &listFn{doFn{Config: cfg}}, beam.Impulse(s))
@@ -72,7 +71,7 @@ func (d *doFn) Setup(ctx context.Context) (err error) {
 	return err
 }
 
-func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, Host), emitTally func([]byte)) error {
+func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, Host), emitTally func(ledger.Tally)) error {
 	cfg, log := fn.Config, fn.Worker.Log
 	if cfg.Retention >= 0 {
 		n, err := SweepHandOff(ctx, fn.Worker.Store, time.Now().Add(-cmp.Or(cfg.Retention, DefaultRetention)))
@@ -121,7 +120,8 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 	for i, h := range hosts {
 		emit(i%cfg.lanes(), h)
 	}
-	return lane.EmitPart(fn.Worker, emitTally, ledger.Tally{Counts: map[string]int64{"providers": crawled}})
+	lane.EmitPart(fn.Worker, emitTally, ledger.Tally{Counts: map[string]int64{"providers": crawled}})
+	return nil
 }
 
 // lanes is at least one and at most one for each host that may be asked at once.
@@ -130,7 +130,7 @@ func (c Config) lanes() int { return min(max(c.Lanes, 1), MaxHosts) }
 // Visit crawls each provider, one request at a time a host.
 //
 // In: the hosts by lane. Out: how each provider's part stands, under the
-// session's id; encoded tallies.
+// session's id; tallies.
 func Visit(s beam.Scope, cfg Config, hosts beam.PCollection) (visited, tallies beam.PCollection) {
 	s = s.Scope("docs.Visit")
 	return beam.ParDo2(s, &visitFn{doFn{Config: cfg}}, beam.GroupByKey(s, hosts))
@@ -144,7 +144,7 @@ type outcome struct {
 	tally   ledger.Tally // counted already, page by page
 }
 
-func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host) bool, emit func(string, Visited), emitTally func([]byte)) error {
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host) bool, emit func(string, Visited), emitTally func(ledger.Tally)) error {
 	var hosts []Host
 	for h := (Host{}); values(&h); h = (Host{}) {
 		hosts = append(hosts, h)
@@ -172,7 +172,8 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host)
 		emit(h.Session, Visited{})
 		break
 	}
-	return lane.EmitCounted(fn.Worker, emitTally, sum)
+	lane.EmitCounted(fn.Worker, emitTally, sum)
+	return nil
 }
 
 func (fn *visitFn) failed(h Host, err error) outcome {
@@ -277,7 +278,7 @@ func (v Visited) keepsOpen() bool {
 // Conclude ends the session when no provider of this run is left open in it,
 // reports on each, and keeps the report in the store.
 //
-// In: how each provider's part stands, under the session's id. Out: encoded tallies.
+// In: how each provider's part stands, under the session's id. Out: tallies.
 func Conclude(s beam.Scope, cfg Config, visited beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("docs.Conclude")
 	return beam.ParDo(s, &reportFn{doFn{Config: cfg}}, beam.GroupByKey(s, visited))
@@ -285,7 +286,7 @@ func Conclude(s beam.Scope, cfg Config, visited beam.PCollection) (tallies beam.
 
 type reportFn struct{ doFn }
 
-func (fn *reportFn) ProcessElement(ctx context.Context, session string, values func(*Visited) bool, emitTally func([]byte)) error {
+func (fn *reportFn) ProcessElement(ctx context.Context, session string, values func(*Visited) bool, emitTally func(ledger.Tally)) error {
 	open := false
 	seen, unreachable := map[string]bool{}, []string{}
 	tally := ledger.Tally{Counts: map[string]int64{}}
@@ -348,5 +349,6 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 	if err := WriteReport(ctx, fn.Worker.Store, fn.Config.Lane.RunID, r); err != nil {
 		return err
 	}
-	return lane.EmitPart(fn.Worker, emitTally, tally)
+	lane.EmitPart(fn.Worker, emitTally, tally)
+	return nil
 }

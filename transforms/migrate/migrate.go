@@ -24,7 +24,6 @@ func init() {
 	beam.RegisterDoFn(reflect.TypeFor[listFn]())
 	beam.RegisterDoFn(reflect.TypeFor[copyFn]())
 	register.Emitter1[string]()
-	register.Emitter1[[]byte]()
 }
 
 // Job is the name of this job in the ledger.
@@ -92,16 +91,16 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(string
 }
 
 // Copy copies each file to its new place and verifies it.
-// In: keys of legacy files. Out: encoded tallies.
+// In: keys of legacy files. Out: tallies.
 func Copy(s beam.Scope, cfg Config, keys beam.PCollection) beam.PCollection {
 	s = s.Scope("migrate.Copy")
-	none := beam.Create(s, []byte("{}")) // the run has a total also where there is nothing to copy
+	none := beam.Create(s, ledger.Tally{}) // the run has a total also where there is nothing to copy
 	return beam.Flatten(s, none, beam.ParDo(s, &copyFn{doFn{Config: cfg}}, beam.Reshuffle(s, keys)))
 }
 
 type copyFn struct{ doFn }
 
-func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func([]byte)) error {
+func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func(ledger.Tally)) error {
 	if !fn.Worker.Proceed(ctx) {
 		return nil
 	}
@@ -130,7 +129,8 @@ func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func([]by
 			t.Count("files_deleted", 1)
 		}
 	}
-	return lane.EmitPart(fn.Worker, emit, t)
+	lane.EmitPart(fn.Worker, emit, t)
+	return nil
 }
 
 // Misnamed is what to tell of a key that Files ignored.

@@ -93,7 +93,6 @@ func init() {
 	beam.RegisterDoFn(reflect.TypeFor[listFn]())
 	beam.RegisterDoFn(reflect.TypeFor[visitFn]())
 	register.Emitter2[int, string]()
-	register.Emitter1[[]byte]()
 	register.Iter1[string]()
 }
 
@@ -115,7 +114,7 @@ func (d *doFn) Setup(ctx context.Context) (err error) {
 
 // List removes what is past its time, and says which providers are crawled.
 //
-// Out: ids of providers by lane (int, string); encoded tallies.
+// Out: ids of providers by lane (int, string); tallies.
 func List(s beam.Scope, cfg Config) (providers, tallies beam.PCollection) {
 	s = s.Scope("news.List")
 	return beam.ParDo2(s, &listFn{doFn{Config: cfg}}, beam.Impulse(s))
@@ -123,7 +122,7 @@ func List(s beam.Scope, cfg Config) (providers, tallies beam.PCollection) {
 
 type listFn struct{ doFn }
 
-func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, string), emitTally func([]byte)) error {
+func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, string), emitTally func(ledger.Tally)) error {
 	expired, err := Purge(ctx, fn.db, fn.Worker.Store, fn.Config.Settings, time.Now())
 	if err != nil {
 		return err
@@ -141,7 +140,8 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, s
 		emit(n%fn.Config.lanes(), p.ID())
 		n++
 	}
-	return lane.EmitPart(fn.Worker, emitTally, ledger.Tally{Counts: map[string]int64{"articles_expired": expired}})
+	lane.EmitPart(fn.Worker, emitTally, ledger.Tally{Counts: map[string]int64{"articles_expired": expired}})
+	return nil
 }
 
 // Purge removes articles and evidence that are past their time, and says how
@@ -159,7 +159,7 @@ func Purge(ctx context.Context, d *db.DB, s store.Store, c provider.Config, now 
 
 // Visit crawls each lane's providers, as many at once as the configuration says.
 //
-// In: ids of providers by lane. Out: encoded tallies.
+// In: ids of providers by lane. Out: tallies.
 func Visit(s beam.Scope, cfg Config, providers beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("news.Visit")
 	return beam.ParDo(s, &visitFn{doFn{Config: cfg}}, beam.GroupByKey(s, providers))
@@ -167,7 +167,7 @@ func Visit(s beam.Scope, cfg Config, providers beam.PCollection) (tallies beam.P
 
 type visitFn struct{ doFn }
 
-func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*string) bool, emitTally func([]byte)) error {
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*string) bool, emitTally func(ledger.Tally)) error {
 	var ids []string
 	var id string
 	for values(&id) {
@@ -204,7 +204,8 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 		})
 		progress.End(ctx, sum)
 	}
-	return lane.EmitCounted(fn.Worker, emitTally, sum)
+	lane.EmitCounted(fn.Worker, emitTally, sum)
+	return nil
 }
 
 func (fn *visitFn) engine() *engine.Engine {

@@ -38,7 +38,7 @@ type UndecidedFile struct {
 // and only then.
 //
 // In: what was read and the lanes' outcomes, by file, and how the network was.
-// Out: encoded tallies.
+// Out: tallies.
 //
 // Files with unmarked domains wait for the network of all lanes. Leaving them
 // open for the next run would not do: a lane with fewer than outageVisits domains
@@ -54,7 +54,7 @@ func Complete(s beam.Scope, cfg Config, read, outcomes, network beam.PCollection
 
 type completeFn struct{ doFn }
 
-func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func(*Read) bool, outcomes func(*FileOutcome) bool, emitUndecided func(int, UndecidedFile), emitTally func([]byte)) error {
+func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func(*Read) bool, outcomes func(*FileOutcome) bool, emitUndecided func(int, UndecidedFile), emitTally func(ledger.Tally)) error {
 	f := UndecidedFile{Key: key}
 	f.Whole = reads(&f.Read)
 	var o FileOutcome
@@ -66,7 +66,8 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 		emitUndecided(0, f) // 0 is the key of AddFixedKey
 		return nil
 	}
-	return lane.EmitPart(fn.Worker, emitTally, tally(fn.complete(ctx, f)))
+	lane.EmitPart(fn.Worker, emitTally, tally(fn.complete(ctx, f)))
+	return nil
 }
 
 // complete marks a file that is done, and counts it.
@@ -96,7 +97,7 @@ func (fn *completeFn) complete(ctx context.Context, f UndecidedFile) map[string]
 // outageFn decides over the domains that their lanes left unmarked.
 type outageFn struct{ completeFn }
 
-func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*UndecidedFile) bool, network func(*Network) bool, emitTally func([]byte)) error {
+func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*UndecidedFile) bool, network func(*Network) bool, emitTally func(ledger.Tally)) error {
 	w, cfg := fn.Worker, fn.Config
 	var all, n Network
 	for network(&n) {
@@ -121,7 +122,8 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 		}
 		sum.Add(tally(fn.complete(ctx, f)))
 	}
-	return lane.EmitPart(w, emitTally, sum)
+	lane.EmitPart(w, emitTally, sum)
+	return nil
 }
 
 // mark writes the marks of domains, and gives how many it could write.

@@ -42,7 +42,7 @@ const (
 // Extract reads the raw files record by record and removes duplicates within each.
 //
 // In: the open files. Out: what was read to its end, by file (string, Read);
-// the URL records by lane (int, lane.Batch); encoded tallies.
+// the URL records by lane (int, lane.Batch); tallies.
 //
 // A file that breaks off voids what it named by a batch in each lane. A lane
 // reads all of its batches before it visits a host. (A side input would do
@@ -54,7 +54,7 @@ func Extract(s beam.Scope, cfg Config, files beam.PCollection) (read, records, t
 
 type extractFn struct{ doFn }
 
-func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(string, Read), emitBatch func(int, lane.Batch), emitTally func([]byte)) error {
+func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(string, Read), emitBatch func(int, lane.Batch), emitTally func(ledger.Tally)) error {
 	if !fn.Worker.Proceed(ctx) {
 		return nil
 	}
@@ -96,7 +96,8 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 		if err := fn.Worker.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", store.Retryable(err), nil, err)); err != nil {
 			return err
 		}
-		return lane.EmitPart(fn.Worker, emitTally, tally(counts))
+		lane.EmitPart(fn.Worker, emitTally, tally(counts))
+		return nil
 	}
 	for n := range batches {
 		flush(n)
@@ -116,7 +117,8 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	}
 	emitRead(f.Key, Read{ETag: x.ETag, Domains: x.Domains})
 	log.Info("file_processing_complete", "domains_sent", x.Domains)
-	return lane.EmitPart(fn.Worker, emitTally, tally(counts))
+	lane.EmitPart(fn.Worker, emitTally, tally(counts))
+	return nil
 }
 
 // Extraction is what reading a raw file gave.

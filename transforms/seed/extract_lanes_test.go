@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -33,7 +34,7 @@ func TestExtractOverManyLanes(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	mentions := 0
-	err = fn.ProcessElement(t.Context(), File{Key: key}, func(string, Read) {}, func(_ int, b lane.Batch) { mentions += len(b.Mentions) }, func([]byte) {})
+	err = fn.ProcessElement(t.Context(), File{Key: key}, func(string, Read) {}, func(_ int, b lane.Batch) { mentions += len(b.Mentions) }, func(ledger.Tally) {})
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
 	require.Equal(t, lanes, mentions)

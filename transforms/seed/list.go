@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -22,7 +23,6 @@ import (
 func init() {
 	beam.RegisterDoFn(reflect.TypeFor[listFn]())
 	register.Emitter1[File]()
-	register.Emitter1[[]byte]()
 }
 
 // File is a raw file to be read.
@@ -153,7 +153,7 @@ func marked(ctx context.Context, s store.Store, key string, counts func(store.Ob
 
 // List lists the bucket's raw files.
 //
-// Out: the open files (File), and one encoded ledger.Tally.
+// Out: the open files (File), and one ledger.Tally.
 func List(s beam.Scope, cfg Config) (files, tallies beam.PCollection) {
 	s = s.Scope("seed.List")
 	return beam.ParDo2(s, &listFn{doFn{Config: cfg}}, beam.Impulse(s))
@@ -161,7 +161,7 @@ func List(s beam.Scope, cfg Config) (files, tallies beam.PCollection) {
 
 type listFn struct{ doFn }
 
-func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(File), emitTally func([]byte)) error {
+func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(File), emitTally func(ledger.Tally)) error {
 	cfg, log := fn.Config, fn.Worker.Log
 	log.Info("orchestrator_start", "partition_info", map[string]string{"country": cfg.Country, "category": cfg.Category, "date": cfg.Date})
 	l, err := ListRaw(ctx, fn.Worker.Store, cfg)
@@ -184,5 +184,6 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(File),
 		sent++
 	}
 	log.Info("queue_messages_sent", "count", sent)
-	return lane.EmitPart(fn.Worker, emitTally, tally(map[string]int64{"files_listed": l.Listed, "files_ignored": l.Ignored, "files_skipped": l.Skipped}))
+	lane.EmitPart(fn.Worker, emitTally, tally(map[string]int64{"files_listed": l.Listed, "files_ignored": l.Ignored, "files_skipped": l.Skipped}))
+	return nil
 }

@@ -21,13 +21,13 @@ import (
 func init() {
 	beam.RegisterDoFn(reflect.TypeFor[pollFn]())
 	register.Emitter2[beam.EventTime, File]()
-	register.Emitter2[beam.EventTime, []byte]()
+	register.Emitter2[beam.EventTime, ledger.Tally]()
 }
 
 // Stream lists the bucket's raw files again and again, until the run stops. (fileio.MatchContinuously never offers a file that stayed open
 // again, and periodic.Impulse cannot be drained.)
 //
-// Out: the files that are due (File) and encoded ledger.Tally, unbounded. What
+// Out: the files that are due (File) and ledger.Tally, unbounded. What
 // one poll finds lies in a window of its own, which ends with the poll: every
 // grouping behind it closes at once, as in a batch run over those files.
 //
@@ -133,7 +133,7 @@ func (fn *pollFn) CreateWatermarkEstimator() *sdf.ManualWatermarkEstimator {
 }
 
 func (fn *pollFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEstimator, rt *sdf.LockRTracker, _ []byte,
-	emit func(beam.EventTime, File), emitTally func(beam.EventTime, []byte)) (sdf.ProcessContinuation, error) {
+	emit func(beam.EventTime, File), emitTally func(beam.EventTime, ledger.Tally)) (sdf.ProcessContinuation, error) {
 	r := rt.GetRestriction().(offsetrange.Restriction)
 	if !rt.TryClaim(r.Start) {
 		return sdf.StopProcessing(), rt.GetError()
@@ -192,7 +192,7 @@ func (fn *pollFn) wait(ctx context.Context, l *lister, pause time.Duration) {
 
 // poll lists once and gives the number of files that are due. A store that does
 // not answer is listed again at the next poll.
-func (fn *pollFn) poll(ctx context.Context, l *lister, now time.Time, emit func(beam.EventTime, File), emitTally func(beam.EventTime, []byte)) (int, error) {
+func (fn *pollFn) poll(ctx context.Context, l *lister, now time.Time, emit func(beam.EventTime, File), emitTally func(beam.EventTime, ledger.Tally)) (int, error) {
 	listing, err := ListRaw(ctx, fn.Worker.Store, fn.Config)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -216,5 +216,6 @@ func (fn *pollFn) poll(ctx context.Context, l *lister, now time.Time, emit func(
 		emit(at, f)
 	}
 	fn.Worker.Log.Info("files_found", "count", listing.Listed, "open", len(listing.Files), "due", len(due))
-	return len(due), lane.EmitPart(fn.Worker, func(b []byte) { emitTally(at, b) }, tally(map[string]int64{"files_listed": int64(len(due))}))
+	lane.EmitPart(fn.Worker, func(t ledger.Tally) { emitTally(at, t) }, tally(map[string]int64{"files_listed": int64(len(due))}))
+	return len(due), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/sdf"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/rtrackers/offsetrange"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -39,7 +40,7 @@ func TestListerStaysInItsCall(t *testing.T) {
 			begin := time.Now()
 			again, err := fn.ProcessElement(t.Context(), watermark, tracker, nil, func(at beam.EventTime, _ File) {
 				found = append(found, at.ToTime())
-			}, func(beam.EventTime, []byte) {})
+			}, func(beam.EventTime, ledger.Tally) {})
 			if err != nil {
 				t.Fatal(err)
 			}

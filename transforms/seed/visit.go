@@ -48,7 +48,7 @@ type UnmarkedDomain struct {
 // files, and collects every host that some partition still lacks.
 //
 // In: URL records by lane; those of broken files are dropped.
-// Out: what was done for each file, how the network was, encoded tallies.
+// Out: what was done for each file, how the network was, tallies.
 func Visit(s beam.Scope, cfg Config, records beam.PCollection) (outcomes, network, tallies beam.PCollection) {
 	s = s.Scope("seed.Visit")
 	return beam.ParDo3(s, &visitFn{doFn{Config: cfg}}, beam.GroupByKey(s, records))
@@ -56,7 +56,7 @@ func Visit(s beam.Scope, cfg Config, records beam.PCollection) (outcomes, networ
 
 type visitFn struct{ doFn }
 
-func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane.Batch) bool, emit func(string, FileOutcome), emitNetwork func(Network), emitTally func([]byte)) error {
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane.Batch) bool, emit func(string, FileOutcome), emitNetwork func(Network), emitTally func(ledger.Tally)) error {
 	table := newHostTable()
 	var b lane.Batch
 	for batches(&b) {
@@ -71,7 +71,8 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 	}
 	defer release()
 	if !held { // stopped while it waited: its files stay open
-		return lane.EmitPart(fn.Worker, emitTally, ledger.Tally{})
+		lane.EmitPart(fn.Worker, emitTally, ledger.Tally{})
+		return nil
 	}
 	fn.Worker.Enter()
 	defer fn.Worker.Leave()
@@ -85,7 +86,8 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 		}
 	}
 	emitNetwork(l.network)
-	return lane.EmitCounted(fn.Worker, emitTally, l.sum)
+	lane.EmitCounted(fn.Worker, emitTally, l.sum)
+	return nil
 }
 
 // laneRun is one lane at work. Its fields are touched from the ProcessElement goroutine only.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -55,7 +56,7 @@ type docsOptions struct {
 	Edition         int
 
 	loaded []policy.Policy
-	alerts docs.Thresholds
+	alerts alert.Thresholds
 }
 
 // latest is a flag that may stand without a value: the latest session then.
@@ -127,7 +128,7 @@ func (d *docsOptions) check(c *Common) error {
 		return usage.Errorf("--demo-edition=%d: use 1 or 2", d.Edition)
 	}
 	var err error
-	if d.alerts, err = docs.ParseThresholds(d.Alerts); err != nil {
+	if d.alerts, err = alert.Parse(d.Alerts, alert.OfPages()...); err != nil {
 		return usage.Errorf("--alerts: %w", err)
 	}
 	var files fs.FS = policies.Files
@@ -219,7 +220,7 @@ func writeDocs(ctx context.Context, s store.Store, runID string, stdout io.Write
 func (d *docsOptions) config(c Common, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
 	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Fallback: d.Fallback, Again: d.again(),
-		SessionMaxPages: d.SessionMaxPages, Retention: cmp.Or(d.Retention, 1), LeaseTTL: min(c.LeaseTTL, providerLeaseTTL), Alerts: &d.alerts, Hurry: c.Web == "demo",
+		SessionMaxPages: d.SessionMaxPages, Retention: cmp.Or(d.Retention, 1), LeaseTTL: min(c.LeaseTTL, providerLeaseTTL), Alerts: d.alerts, Hurry: c.Web == "demo",
 		UnsandboxedBrowser: d.Unsandboxed}
 }
 
@@ -255,7 +256,7 @@ func noProvider(flag, id string, known []string) error {
 	return usage.Errorf("--%s=%s: there is no such provider; known are %s", flag, id, strings.Join(slices.Compact(known), ", "))
 }
 
-// extendDocs adds a row a provider and the policies' alerts to the run report.
+// extendDocs adds a row a provider and the session's alerts to the run report.
 func extendDocs(ctx context.Context, s store.Store, report *ledger.Report) error {
 	r, err := docs.ReadReport(ctx, s, report.RunID)
 	if errors.Is(err, store.ErrNotExist) {

@@ -350,7 +350,7 @@ func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now ti
 // addSample notes how far a run is, if that has changed; of too many samples
 // every other one goes.
 func addSample(all []sample, r ledger.Report, now time.Time) []sample {
-	s := sample{At: now.UTC(), Requests: r.HTTP.Requests, Failures: failuresBelow(r)}
+	s := sample{At: now.UTC(), Requests: r.HTTP.Requests, Failures: r.HTTP.Unanswered()}
 	for _, l := range r.Lanes {
 		s.Done += l.HostsDone
 	}
@@ -368,25 +368,6 @@ func addSample(all []sample, r ledger.Report, now time.Time) []sample {
 		}
 	}
 	return half
-}
-
-func failuresBelow(r ledger.Report) int64 {
-	n := int64(0)
-	for _, f := range r.HTTP.Failures {
-		n += f
-	}
-	return n
-}
-
-// classOf counts the answers whose status begins with a digit.
-func classOf(r ledger.Report, digit byte) int64 {
-	n := int64(0)
-	for status, k := range r.HTTP.ByStatus {
-		if status != "" && status[0] == digit {
-			n += k
-		}
-	}
-	return n
 }
 
 func samplesKey(id string) string { return "runs/" + id + "/samples.json" }

@@ -12,6 +12,7 @@ import (
 	"time"
 	_ "time/tzdata" // schedules name time zones, and an image from scratch has none
 
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
@@ -21,15 +22,15 @@ const DefaultListen = "127.0.0.1:8787"
 // Config is the server's YAML file. Secrets (the token, the webhook) are in
 // the environment only.
 type Config struct {
-	Listen    string              `yaml:"listen"`
-	Flags     map[string]any      `yaml:"flags"` // of every run, by the flags' names
-	Schedules []Schedule          `yaml:"schedules"`
-	Alerts    map[string]Limits   `yaml:"alerts"` // by job
-	Reports   Reports             `yaml:"reports"`
-	Retention Retention           `yaml:"retention"`
-	flags     map[string]string   // Flags as text
-	limits    map[string]limitSet // Alerts over the defaults
-	runFlags  map[string][]string // of each run of a job, so that its report goes by Alerts too
+	Listen    string                      `yaml:"listen"`
+	Flags     map[string]any              `yaml:"flags"` // of every run, by the flags' names
+	Schedules []Schedule                  `yaml:"schedules"`
+	Alerts    map[string]map[string]any   `yaml:"alerts"` // thresholds by job and rule
+	Reports   Reports                     `yaml:"reports"`
+	Retention Retention                   `yaml:"retention"`
+	flags     map[string]string           // Flags as text
+	limits    map[string]alert.Thresholds // Alerts over the defaults, by job
+	runFlags  map[string][]string         // of each run of a job, so that its report goes by Alerts too
 }
 
 // Schedule starts a job's runs by a cron expression.
@@ -67,26 +68,6 @@ func (r Retention) before(now time.Time) (time.Time, bool) {
 	}
 	return now.AddDate(0, 0, -days), days > 0
 }
-
-// Limits are a job's alert thresholds; nil leaves the default, 0 turns the
-// alert off. Rates are shares from 0 to 1 (CPA-001 9.1).
-type Limits struct {
-	FailureRate  *float64 `yaml:"failure_rate"`    // of the job's items, above
-	SuccessRate  *float64 `yaml:"success_rate"`    // of requests answered 200 or 304, below
-	PagesChange  *float64 `yaml:"pages_change"`    // of a provider's pages since the last time, at or above
-	MeanResponse *string  `yaml:"mean_response"`   // a duration, above
-	ErrorRate    *float64 `yaml:"error_rate"`      // of 4xx and 5xx answers, above
-	EmptyRate    *float64 `yaml:"empty_rate"`      // of pages without content, above
-	Duration     *string  `yaml:"duration"`        // of a run, above
-	RetryRate    *float64 `yaml:"retry_rate"`      // of requests, above
-	MinRequests  *float64 `yaml:"minimum_samples"` // below so many requests or items nothing is judged
-}
-
-// limitSet are thresholds by the alert's name, seconds for durations.
-type limitSet map[string]float64
-
-var defaultLimits = limitSet{"failure_rate": 0.2, "success_rate": 0.9, "pages_change": 0.5, "mean_response": 5, "error_rate": 0.2,
-	"empty_rate": 0.1, "duration": 3 * 60 * 60, "retry_rate": 0.15, "minimum_samples": 20}
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
@@ -132,15 +113,15 @@ func (c *Config) settle() error {
 		}
 		names[s.Name] = true
 	}
-	c.limits, c.runFlags = map[string]limitSet{}, map[string][]string{}
+	c.limits, c.runFlags = map[string]alert.Thresholds{}, map[string][]string{}
 	for _, j := range jobs {
-		set, err := c.Alerts[j.Name].over(j.rules)
+		limits, given, err := thresholds(j.rules, c.Alerts[j.Name])
 		if err != nil {
 			return fmt.Errorf("alerts: %s: %w", j.Name, err)
 		}
-		c.limits[j.Name] = set
-		if text := c.Alerts[j.Name].text(); j.reported && text != "" {
-			c.runFlags[j.Name] = []string{"--alerts=" + text}
+		c.limits[j.Name] = limits
+		if j.reported && given != "" {
+			c.runFlags[j.Name] = []string{"--alerts=" + given}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Alerts)) {
@@ -184,72 +165,32 @@ func (s *Schedule) next(after time.Time) (time.Time, error) {
 	return s.ticks.next(after)
 }
 
-// shares are the rates that are given, by the alert's name.
-func (l Limits) shares() map[string]*float64 {
-	return given(map[string]*float64{"failure_rate": l.FailureRate, "success_rate": l.SuccessRate, "pages_change": l.PagesChange,
-		"error_rate": l.ErrorRate, "empty_rate": l.EmptyRate, "retry_rate": l.RetryRate})
-}
+// minimumSamples is how many requests or items a rate must be of before a
+// person is told of it.
+const minimumSamples = 20
 
-// durations are the times that are given, by the alert's name.
-func (l Limits) durations() map[string]*string {
-	return given(map[string]*string{"mean_response": l.MeanResponse, "duration": l.Duration})
-}
-
-func given[T any](all map[string]*T) map[string]*T {
-	maps.DeleteFunc(all, func(_ string, v *T) bool { return v == nil })
-	return all
-}
-
-// text is what is given of CPA-001 9.1's thresholds, as the docs job's --alerts
-// takes it.
-func (l Limits) text() string {
-	var out []string
-	for name, v := range l.shares() {
-		if name != "failure_rate" {
-			out = append(out, name+"="+strconv.FormatFloat(*v, 'f', -1, 64))
+// thresholds are the defaults of rules with what a person set over them; given
+// is that as --alerts takes it, but for what a run's own report has no rule for.
+func thresholds(rules []string, set map[string]any) (limits alert.Thresholds, given string, err error) {
+	limits = alert.Defaults(rules...)
+	limits[alert.MinimumSamples] = minimumSamples
+	var forRun []string
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if set[name] == nil {
+			continue // named without a value: the default
+		}
+		text, err := scalar(set[name])
+		if err != nil {
+			return nil, "", fmt.Errorf("%s %w", name, err)
+		}
+		if err := limits.Set(name, text); err != nil {
+			return nil, "", err
+		}
+		if slices.Contains(alert.OfPages(), name) {
+			forRun = append(forRun, name+"="+text)
 		}
 	}
-	for name, v := range l.durations() {
-		out = append(out, name+"="+*v)
-	}
-	slices.Sort(out)
-	return strings.Join(out, ",")
-}
-
-func (l Limits) over(rules []string) (limitSet, error) {
-	set := limitSet{"minimum_samples": defaultLimits["minimum_samples"]}
-	for _, r := range rules {
-		set[r] = defaultLimits[r]
-	}
-	for name, v := range l.shares() {
-		most := 1.0
-		if name == "pages_change" {
-			most = 10
-		}
-		if !(*v >= 0 && *v <= most) {
-			return nil, fmt.Errorf("%s: %g is no share from 0 to %g; 0.2 means 20 %%", name, *v, most)
-		}
-		set[name] = *v
-	}
-	if v := l.MinRequests; v != nil {
-		if !(*v >= 1) {
-			return nil, fmt.Errorf("minimum_samples: use 1 or more")
-		}
-		set["minimum_samples"] = *v
-	}
-	for name, v := range l.durations() {
-		d, err := time.ParseDuration(*v)
-		if err != nil || d < 0 {
-			return nil, fmt.Errorf("%s: %q is no duration; write 5s or 3h", name, *v)
-		}
-		set[name] = d.Seconds()
-	}
-	for name, v := range set {
-		if v == 0 {
-			delete(set, name)
-		}
-	}
-	return set, nil
+	return limits, strings.Join(forRun, ","), nil
 }
 
 func zone(name string) (*time.Location, error) {

@@ -256,9 +256,9 @@ func (p *pages) frontPage(name, before string) frontPage {
 		label := e.Run.StartedAt.UTC().Format("01-02 15:04")
 		work = append(work, column{label, []part{{"good", e.PerSecond()}}})
 		r := e.Report
-		answers = append(answers, column{label, []part{{"good", float64(classOf(r, '2'))}, {"calm", float64(classOf(r, '3'))},
-			{"warn", float64(classOf(r, '4'))}, {"bad", float64(classOf(r, '5'))}}})
-		fails = append(fails, column{label, []part{{"bad", float64(failuresBelow(r))}}})
+		answers = append(answers, column{label, []part{{"good", float64(r.HTTP.Class('2'))}, {"calm", float64(r.HTTP.Class('3'))},
+			{"warn", float64(r.HTTP.Class('4'))}, {"bad", float64(r.HTTP.Class('5'))}}})
+		fails = append(fails, column{label, []part{{"bad", float64(r.HTTP.Unanswered())}}})
 	}
 	f.Work = columnChart("Requests a second", work)
 	f.Answers = columnChart("Answers by status", answers)

@@ -50,7 +50,7 @@ var firstColumns = []string{"provider", "site", "name", "state", "reason", "tota
 
 // providers makes a table of the single values of a report's rows.
 func providers(r ledger.Report) table {
-	rows := rowsOf[map[string]any](r)
+	rows := ledger.Rows[map[string]any](r)
 	named := map[string]bool{}
 	for _, row := range rows {
 		for name, v := range row {
@@ -94,7 +94,7 @@ func (e *entry) PerSecond() float64 {
 }
 
 // Failed are the run's requests that got no answer.
-func (e *entry) Failed() int64 { return failuresBelow(e.Report) }
+func (e *entry) Failed() int64 { return e.Report.HTTP.Unanswered() }
 
 // Done is the count of what came out well, with its name.
 func (e *entry) Done() string {

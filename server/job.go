@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 )
 
 // job is what the server must know of a job: how it is asked for, and which of
@@ -49,10 +50,7 @@ var (
 	forceField    = field{Name: "force", Label: "Do again what is done", Flag: "force", Kind: "yes", wrong: "write true or false"}
 )
 
-// whole are the alerts of CPA-001 9.1, which are about crawling pages. Most
-// sites have no sitemap, so a 404 is nothing unusual to the seed job.
-var whole = []string{"failure_rate", "success_rate", "pages_change", "mean_response", "error_rate", "empty_rate", "duration", "retry_rate"}
-
+// Most sites have no sitemap, so a 404 is nothing unusual to the seed job.
 var jobs = []job{
 	{Name: "seed", Title: "Seed", Path: "/api/v1/seeds/orchestrate", Fields: []field{countryField, categoryField, dateField, forceField,
 		{Name: "outage_threshold", Label: "Outage threshold", Hint: "share of failing domains that stops the run, such as 0.95; 0: never", Flag: "outage-threshold", Kind: "share", wrong: "use a share from 0 (off) to 1"}},
@@ -60,11 +58,11 @@ var jobs = []job{
 	{Name: "docs", Title: "Docs", Path: "/api/v1/docs/runs", Fields: []field{
 		{Name: "fallback", Label: "Crawl context7's providers too", Flag: "fallback", Kind: "yes", wrong: "write true or false"},
 		{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", wrong: "use 1 to 1000000"}},
-		done: "pages_fetched", rules: whole, reported: true},
+		done: "pages_fetched", rules: alert.Rules(), reported: true},
 	{Name: "catalog", Title: "Catalog", Path: "/api/v1/catalog/runs", Fields: []field{
 		{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", wrong: "use 1 to 1000000"}, forceField},
-		done: "products_saved", failed: "failed_tasks", rules: whole},
-	{Name: "news", Title: "News", Path: "/api/v1/news/runs", done: "articles_inserted", rules: whole},
+		done: "products_saved", failed: "failed_tasks", rules: alert.Rules()},
+	{Name: "news", Title: "News", Path: "/api/v1/news/runs", done: "articles_inserted", rules: alert.Rules()},
 }
 
 func jobNamed(name string) (job, bool) {
@@ -75,17 +73,12 @@ func jobNamed(name string) (job, bool) {
 	return jobs[i], true
 }
 
-// failureRate is the share of a run's work that failed, and of how many.
-func (j job) failureRate(r ledger.Report) (rate float64, of int64) {
-	bad, good := r.Counts[j.failed], r.Counts[j.done]
+// failures are how many of a run's items failed, and of how many.
+func (j job) failures(r ledger.Report) (failed, of int64) {
 	if j.failed == "" {
-		bad = failuresBelow(r) + classOf(r, '5')
-		good = r.HTTP.Requests - bad
+		return r.HTTP.Unanswered() + r.HTTP.Class('5'), r.HTTP.Requests
 	}
-	if bad+good <= 0 {
-		return 0, 0
-	}
-	return float64(bad) / float64(bad+good), bad + good
+	return r.Counts[j.failed], r.Counts[j.failed] + r.Counts[j.done]
 }
 
 // badRequest is a request that is refused with a message for its sender.

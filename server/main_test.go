@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 )
 
@@ -169,7 +170,7 @@ func TestDocumentNamesAll(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, len(names), 14)
-	for name := range defaultLimits {
+	for _, name := range append(alert.Rules(), alert.MinimumSamples) {
 		names[name] = true
 	}
 	for _, name := range []string{"--listen", "--config", "--pipeline", TokenVariable, WebhookVariable, DefaultListen} {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 )
 
@@ -140,9 +141,9 @@ func TestJudge(t *testing.T) {
 		change(&r)
 		return r
 	}
-	row := func(r providerRow) func(*ledger.Report) {
+	row := func(r alert.Row) func(*ledger.Report) {
 		r.Provider, r.Requests = "stripe", 100
-		return func(rep *ledger.Report) { rep.Providers = []providerRow{r} }
+		return func(rep *ledger.Report) { rep.Providers = []alert.Row{r} }
 	}
 	for _, c2 := range []struct {
 		name  string
@@ -156,12 +157,16 @@ func TestJudge(t *testing.T) {
 		{"failure rate", report(func(r *ledger.Report) { r.HTTP.Failures = ledger.Counts{"dns": 21} }), []string{"failure_rate"}},
 		{"retry rate", report(func(r *ledger.Report) { r.HTTP.Retries = 16 }), []string{"retry_rate"}},
 		{"duration", report(func(r *ledger.Report) { r.Duration = 3*3600 + 1 }), []string{"duration"}},
-		{"mean response", report(row(providerRow{AvgResponseMS: 5001})), []string{"mean_response/stripe"}},
-		{"empty rate", report(row(providerRow{EmptyRate: 10.1})), []string{"empty_rate/stripe"}},
-		{"fewer pages", report(row(providerRow{TotalPages: 50, PreviousPages: 100})), []string{"pages_change/stripe"}},
-		{"more pages", report(row(providerRow{TotalPages: 150, PreviousPages: 100})), []string{"pages_change/stripe"}},
-		{"nearly as many pages", report(row(providerRow{TotalPages: 51, PreviousPages: 100})), nil},
-		{"first pages", report(row(providerRow{TotalPages: 50})), nil},
+		{"mean response", report(row(alert.Row{AvgResponseMS: 5001})), []string{"mean_response/stripe"}},
+		{"empty rate", report(row(alert.Row{EmptyRate: 10.1})), []string{"empty_rate/stripe"}},
+		{"a provider's success rate", report(row(alert.Row{SuccessRate: new(89.9)})), []string{"success_rate/stripe"}},
+		{"a provider's error rate", report(row(alert.Row{ErrorRate: 20.1})), []string{"error_rate/stripe"}},
+		{"a provider's retry rate", report(row(alert.Row{RetryRate: 15.1})), []string{"retry_rate/stripe"}},
+		{"a provider that was stopped", report(row(alert.Row{State: "held", ErrorRate: 100})), []string{"provider/stripe"}},
+		{"fewer pages", report(row(alert.Row{TotalPages: 50, PreviousPages: 100})), []string{"pages_change/stripe"}},
+		{"more pages", report(row(alert.Row{TotalPages: 150, PreviousPages: 100})), []string{"pages_change/stripe"}},
+		{"nearly as many pages", report(row(alert.Row{TotalPages: 51, PreviousPages: 100})), nil},
+		{"first pages", report(row(alert.Row{TotalPages: 50})), nil},
 		{"too few to say", report(func(r *ledger.Report) { r.HTTP.Requests, r.HTTP.ByStatus = 19, ledger.Counts{"500": 19} }), nil},
 	} {
 		var got []string
@@ -177,12 +182,12 @@ func TestJudge(t *testing.T) {
 func TestThresholdsOfConfig(t *testing.T) {
 	c, err := ParseConfig([]byte("alerts:\n  seed: {failure_rate: 0.5, retry_rate: 0, duration: 90m}\n"))
 	require.NoError(t, err)
-	assert.Equal(t, limitSet{"failure_rate": 0.5, "duration": 5400, "minimum_samples": 20}, c.limits["seed"])
+	assert.Equal(t, alert.Thresholds{"failure_rate": 0.5, "duration": 5400, "minimum_samples": 20}, c.limits["seed"])
 	for text, says := range map[string]string{
 		"alerts: {sed: {failure_rate: 1}}":                                                             "no job",
-		"alerts: {seed: {failure_rate: -1}}":                                                           "no share",
-		"alerts: {docs: {error_rate: 20}}":                                                             "no share from 0 to 1",
-		"alerts: {seed: {duration: long}}":                                                             "no duration",
+		"alerts: {seed: {failure_rate: -1}}":                                                           "use a share",
+		"alerts: {docs: {error_rate: 20}}":                                                             "use a share from 0 to 1",
+		"alerts: {seed: {duration: long}}":                                                             "use a duration",
 		"alerts: {seed: {failure: 1}}":                                                                 "failure",
 		"schedules: [{name: a, job: seed, cron: '61 * * * *'}]":                                        "no cron expression",
 		"schedules: [{name: a, job: seed, cron: nightly}]":                                             "no cron expression",
@@ -677,16 +682,6 @@ func TestAlertsOfSchedules(t *testing.T) {
 	last := worldAt(t, w.dir, "done", hook)
 	turn(last, at, 2*time.Minute, 20*time.Second)
 	assert.Equal(t, []string{"[OVER] seed / hourly, schedule: there is no such schedule any more"}, s.told())
-}
-
-func TestUnits(t *testing.T) {
-	for s, want := range map[float64]string{0.12: "120 ms", 10: "10 s", 12.34: "12.3 s", 60: "1 min", 125: "2 min 5 s", 10800: "3 h", 11520: "3 h 12 min", 90000: "25 h"} {
-		assert.Equal(t, want, span(s))
-	}
-	v, l := apart(10800.25, 10800)
-	assert.Equal(t, []string{"3h0m0.25s", "3 h"}, []string{v, l}, "what differs does not look the same")
-	v, l = percents(0.2000001, 0.2)
-	assert.NotEqual(t, v, l)
 }
 
 // TestRetention removes runs that ended long ago, with all that they left, and

@@ -169,6 +169,20 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return nil
 }
 
+// Rows decodes a report's rows by provider, which are of the job's own type, to
+// one that has what the caller looks for; nil where the report has none of that kind.
+func Rows[T any](r Report) []T {
+	b, err := json.Marshal(r.Providers)
+	if err != nil {
+		return nil
+	}
+	var rows []T
+	if json.Unmarshal(b, &rows) != nil {
+		return nil
+	}
+	return rows
+}
+
 // WriteTable writes the report for a person at a terminal.
 func (r *Report) WriteTable(w io.Writer) error {
 	t := table{w: w}

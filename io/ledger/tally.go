@@ -29,6 +29,24 @@ type HTTP struct {
 	Failures Counts `json:"failures"`  // by the fetcher's closed set
 }
 
+// Class counts the answers whose status begins with a digit.
+func (h HTTP) Class(digit byte) (n int64) {
+	for status, k := range h.ByStatus {
+		if status != "" && status[0] == digit {
+			n += k
+		}
+	}
+	return n
+}
+
+// Unanswered counts the requests that failed below HTTP.
+func (h HTTP) Unanswered() (n int64) {
+	for _, k := range h.Failures {
+		n += k
+	}
+	return n
+}
+
 // Tally is the sum of everything that a run report needs. The zero value is
 // ready; adding is commutative and associative, so that lanes, workers and
 // Combine stages may sum in any order.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -70,12 +71,12 @@ type Config struct {
 	// is crawled alone.
 	Again string
 
-	SessionMaxPages int           // 0: SessionMaxPages
-	HourBudget      int           // 0: HourBudget
-	DayBudget       int           // 0: DayBudget
-	Retention       time.Duration // of the hand-off; 0: DefaultRetention, below 0: for ever
-	LeaseTTL        time.Duration // of a provider; 0: 15 s
-	Alerts          *Thresholds   // nil: DefaultThresholds
+	SessionMaxPages int              // 0: SessionMaxPages
+	HourBudget      int              // 0: HourBudget
+	DayBudget       int              // 0: DayBudget
+	Retention       time.Duration    // of the hand-off; 0: DefaultRetention, below 0: for ever
+	LeaseTTL        time.Duration    // of a provider; 0: 15 s
+	Alerts          alert.Thresholds // nil: the defaults
 
 	// UnsandboxedBrowser lets the browser of spa_rendering run without its sandbox.
 	UnsandboxedBrowser bool

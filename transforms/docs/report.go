@@ -6,18 +6,18 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
-// ProviderReport is a provider's row of the run report: section 9.3's change
-// report with the figures behind 9.1 and 9.2. Rates are percentages.
+// ProviderReport is a provider's row of the run report: what changed, with the
+// figures that alerts and quality warnings go by. Rates are percentages.
 type ProviderReport struct {
 	Provider        string    `json:"provider"`
 	Name            string    `json:"name"`
@@ -44,10 +44,11 @@ type ProviderReport struct {
 	Duration        float64   `json:"duration_s"` // at work, over all runs of the session
 	WaitedForBudget float64   `json:"waited_for_budget_s"`
 	Requests        int64     `json:"requests"`
-	Warnings        []string  `json:"warnings"` // of section 9.2, in words
+	Warnings        []string  `json:"warnings"` // of the quality of its chunks, in words
 }
 
-// Alert is one of section 9.1's thresholds that was passed.
+// Alert is a threshold that was passed, in the units of the rows: rates in
+// percent, response times in milliseconds, the session's duration in seconds.
 type Alert struct {
 	Name     string  `json:"name"`
 	Provider string  `json:"provider,omitempty"` // "" for the whole session
@@ -56,52 +57,14 @@ type Alert struct {
 	Text     string  `json:"text"`
 }
 
-// Thresholds are section 9.1's. Rates are percentages; 0 turns an alert off.
-type Thresholds struct {
-	SuccessRate  float64 // below
-	PagesChange  float64 // at least, up or down
-	MeanResponse time.Duration
-	ErrorRate    float64 // above
-	EmptyRate    float64 // above
-	Duration     time.Duration
-	RetryRate    float64 // above
-}
-
-// DefaultThresholds are those that section 9.1 names.
-var DefaultThresholds = Thresholds{SuccessRate: 90, PagesChange: 50, MeanResponse: 5 * time.Second, ErrorRate: 20, EmptyRate: 10, Duration: 3 * time.Hour, RetryRate: 15}
-
-// ParseThresholds reads what differs from the defaults, in the words of the
-// server's configuration: success_rate=0.85,mean_response=3s. A rate is a share
-// from 0 to 1, of pages_change to 10; 0 turns an alert off.
-func ParseThresholds(text string) (Thresholds, error) {
-	t := DefaultThresholds
-	rates := map[string]*float64{"success_rate": &t.SuccessRate, "pages_change": &t.PagesChange, "error_rate": &t.ErrorRate, "empty_rate": &t.EmptyRate, "retry_rate": &t.RetryRate}
-	times := map[string]*time.Duration{"mean_response": &t.MeanResponse, "duration": &t.Duration}
-	for line := range strings.SplitSeq(text, ",") {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		switch {
-		case name == "" && value == "":
-		case rates[name] != nil:
-			share, err := strconv.ParseFloat(value, 64)
-			most := 1.0
-			if name == "pages_change" {
-				most = 10
-			}
-			if err != nil || !(share >= 0 && share <= most) {
-				return t, fmt.Errorf("%s=%s: use a share from 0 to %g, such as 0.2", name, value, most)
-			}
-			*rates[name] = 100 * share
-		case times[name] != nil:
-			d, err := time.ParseDuration(value)
-			if err != nil || d < 0 {
-				return t, fmt.Errorf("%s=%s: use a duration, such as 5s or 3h", name, value)
-			}
-			*times[name] = d
-		default:
-			return t, fmt.Errorf("%q is no alert; there are success_rate, pages_change, mean_response, error_rate, empty_rate, duration and retry_rate", name)
-		}
+// alertOf tells a finding of a provider, or of the session where about is "".
+func alertOf(about string, f alert.Finding) Alert {
+	in := map[alert.Unit]float64{alert.Share: 100, alert.Seconds: 1000}[f.Unit]
+	text := about + ": " + f.Text
+	if about == "" {
+		in, text = 1, f.Text
 	}
-	return t, nil
+	return Alert{Name: f.Rule, Provider: f.Provider, Value: in * f.Value, Limit: in * f.Limit, Text: text}
 }
 
 // Report is what a session did so far.
@@ -124,7 +87,7 @@ func percent(part, whole int64) float64 {
 
 // BuildReport reads the figures of a session's providers, in the order of the
 // policies. A provider that the session has not come to yet is left out.
-func BuildReport(ctx context.Context, d *db.DB, policies []policy.Policy, session string, limits Thresholds) (Report, error) {
+func BuildReport(ctx context.Context, d *db.DB, policies []policy.Policy, session string, limits alert.Thresholds) (Report, error) {
 	r := Report{Session: session, Providers: []ProviderReport{}, Alerts: []Alert{}}
 	var started, finished int64
 	var work float64
@@ -239,49 +202,28 @@ func qualityOf(ctx context.Context, d *db.DB, provider string) (chunk.Quality, e
 	return q, nil
 }
 
-// alerts are the provider's thresholds of section 9.1. 304 counts as success.
-func (r ProviderReport) alerts(s Stats, l Thresholds) (out []Alert) {
-	say := func(name string, value, limit float64, format string, args ...any) {
-		out = append(out, Alert{Name: name, Provider: r.Provider, Value: value, Limit: limit, Text: r.Name + ": " + fmt.Sprintf(format, args...)})
-	}
-	switch {
-	case r.State == Unreachable && l.SuccessRate > 0:
-		say("success_rate", 0, l.SuccessRate, "it cannot be reached")
-	case s.Requests > 0 && r.SuccessRate < l.SuccessRate:
-		say("success_rate", r.SuccessRate, l.SuccessRate, "%.1f %% of its requests were answered by 200 or 304, under %.4g %%", r.SuccessRate, l.SuccessRate)
-	}
-	if r.State == Done && r.PreviousPages > 0 && l.PagesChange > 0 {
-		if change := percent(r.TotalPages-r.PreviousPages, r.PreviousPages); math.Abs(change) >= l.PagesChange {
-			say("pages_change", change, l.PagesChange, "it has %d pages, %d at the last crawl (%+.1f %%)", r.TotalPages, r.PreviousPages, change)
+// alerts are the thresholds that the provider passed.
+func (r ProviderReport) alerts(s Stats, limits alert.Thresholds) (out []Alert) {
+	row := alert.Row{Provider: r.Provider, State: string(r.State), Reason: r.Reason, TotalPages: r.TotalPages, PreviousPages: r.PreviousPages, Requests: s.Requests,
+		SuccessRate: &r.SuccessRate, ErrorRate: r.ErrorRate, RetryRate: r.RetryRate, EmptyRate: r.EmptyRate, AvgResponseMS: r.AvgResponseMS}
+	for _, f := range limits.OfRow(row) {
+		if f.Raised {
+			out = append(out, alertOf(r.Name, f))
 		}
-	}
-	over := func(value, limit float64) bool { return limit > 0 && value > limit }
-	if most := 1000 * l.MeanResponse.Seconds(); over(r.AvgResponseMS, most) {
-		say("mean_response", r.AvgResponseMS, most, "its host answers in %.0f ms on average, over %.4g ms", r.AvgResponseMS, most)
-	}
-	if over(r.ErrorRate, l.ErrorRate) {
-		say("error_rate", r.ErrorRate, l.ErrorRate, "%.1f %% of its requests ended in 4xx or 5xx, over %.4g %%", r.ErrorRate, l.ErrorRate)
-	}
-	if over(r.EmptyRate, l.EmptyRate) {
-		say("empty_rate", r.EmptyRate, l.EmptyRate, "%.1f %% of its pages have no content, over %.4g %%; look at its content selector", r.EmptyRate, l.EmptyRate)
-	}
-	if over(r.RetryRate, l.RetryRate) {
-		say("retry_rate", r.RetryRate, l.RetryRate, "%.1f %% of its requests were retries, over %.4g %%", r.RetryRate, l.RetryRate)
 	}
 	return out
 }
 
 // sessionAlerts are those of the whole session: how long it took, without
 // waiting for budgets.
-func sessionAlerts(r Report, l Thresholds) (out []Alert) {
-	if l.Duration > 0 && r.Duration > l.Duration.Seconds() {
-		out = append(out, Alert{Name: "duration", Value: r.Duration, Limit: l.Duration.Seconds(),
-			Text: fmt.Sprintf("the session took %s, over %s", brief(time.Duration(r.Duration*float64(time.Second))), brief(l.Duration))})
+func sessionAlerts(r Report, limits alert.Thresholds) (out []Alert) {
+	if f, _ := limits.Judge(alert.Figure{Rule: "duration", Value: r.Duration, Text: "the session took %s"}); f.Raised {
+		out = append(out, alertOf("", f))
 	}
 	return out
 }
 
-// Text is the provider's block of the log as section 9.3 shows it.
+// Text is the provider's block of the log.
 func (r ProviderReport) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s] [CRAWL_REPORT] Provider: %s\n", r.FinishedAt.UTC().Format(time.DateTime), r.Name)

@@ -18,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
@@ -339,7 +340,7 @@ func TestMovedPages(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{"a", "b", "d", "e"}, deleted)
-		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, DefaultThresholds)
+		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.OfPages()...))
 		require.NoError(t, err)
 		require.Equal(t, []int64{7, 8}, []int64{r.Providers[0].TotalPages, r.Providers[0].PreviousPages})
 		require.Equal(t, []string{"7"}, w.strings(`SELECT CAST(COUNT(DISTINCT key) AS TEXT) FROM chunks`))
@@ -489,7 +490,7 @@ func TestSecondCrawl(t *testing.T) {
 		}
 		require.Equal(t, 5, deleted, "the chunks of a, b, c, d and lost as they were")
 
-		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, DefaultThresholds)
+		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.OfPages()...))
 		require.NoError(t, err)
 		row := r.Providers[0]
 		require.Equal(t, []int64{6, 8, 1, 2, 3, 0}, []int64{row.TotalPages, row.PreviousPages, row.New, row.Updated, row.Deleted, row.NotReached})
@@ -511,7 +512,7 @@ func TestGoneAndNotReached(t *testing.T) {
 		w.run()
 		require.Equal(t, int64(1), w.crawl.part.stats.Deleted)
 		require.Equal(t, row{Status: Queued, Depth: 1, Content: true}, w.row("/docs/b"))
-		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, DefaultThresholds)
+		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.OfPages()...))
 		require.NoError(t, err)
 		require.Equal(t, []int64{2, 1}, []int64{r.Providers[0].TotalPages, r.Providers[0].Deleted})
 		w.newSession()
@@ -977,7 +978,7 @@ func TestAlerts(t *testing.T) {
 	names := func(change func(*ProviderReport)) (out []string) {
 		r := fine
 		change(&r)
-		for _, a := range r.alerts(Stats{Requests: 10}, DefaultThresholds) {
+		for _, a := range r.alerts(Stats{Requests: 10}, alert.Defaults(alert.OfPages()...)) {
 			require.Equal(t, "p", a.Provider)
 			require.Contains(t, a.Text, "P: ")
 			out = append(out, a.Name)
@@ -999,35 +1000,19 @@ func TestAlerts(t *testing.T) {
 	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages = 149 }))
 	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages, r.PreviousPages = 5, 0 }), "a first crawl is no change")
 	down := ProviderReport{Provider: "p", Name: "P", State: Unreachable, TotalPages: 100, PreviousPages: 100}
-	require.Equal(t, []Alert{{Name: "success_rate", Provider: "p", Limit: 90, Text: "P: it cannot be reached"}}, down.alerts(Stats{}, DefaultThresholds))
-	require.Empty(t, down.alerts(Stats{}, Thresholds{}), "turned off")
-	require.Empty(t, sessionAlerts(Report{Duration: 3 * 3600}, DefaultThresholds))
-	require.Equal(t, "duration", sessionAlerts(Report{Duration: 3*3600 + 1}, DefaultThresholds)[0].Name)
+	require.Equal(t, []Alert{{Name: "success_rate", Provider: "p", Limit: 90, Text: "P: it cannot be reached"}}, down.alerts(Stats{}, alert.Defaults(alert.OfPages()...)))
+	require.Empty(t, down.alerts(Stats{}, alert.Thresholds{}), "turned off")
+	require.Empty(t, sessionAlerts(Report{Duration: 3 * 3600}, alert.Defaults(alert.OfPages()...)))
+	require.Equal(t, "duration", sessionAlerts(Report{Duration: 3*3600 + 1}, alert.Defaults(alert.OfPages()...))[0].Name)
 }
 
-// The thresholds are settings: what is said differs from section 9.1's, and the
-// report goes by it.
+// The thresholds are settings, and the report goes by them; 0 turns an alert off.
 func TestThresholds(t *testing.T) {
-	for text, want := range map[string]Thresholds{
-		"":                  DefaultThresholds,
-		"success_rate=0.85": {85, 50, 5 * time.Second, 20, 10, 3 * time.Hour, 15},
-		"duration=6h, error_rate=0,mean_response=300ms": {90, 50, 300 * time.Millisecond, 0, 10, 6 * time.Hour, 15},
-		"pages_change=2,empty_rate=1,retry_rate=0.5,":   {90, 200, 5 * time.Second, 20, 100, 3 * time.Hour, 50},
-	} {
-		got, err := ParseThresholds(text)
-		require.NoError(t, err, text)
-		require.Equal(t, want, got, text)
-	}
-	for text, says := range map[string]string{"success=1": `"success" is no alert; there are success_rate`, "error_rate=20": "error_rate=20: use a share from 0 to 1", "error_rate=NaN": "use a share",
-		"retry_rate": "retry_rate=: use a share", "duration=3": "duration=3: use a duration", "mean_response=-1s": "use a duration", "=1": `"" is no alert`} {
-		_, err := ParseThresholds(text)
-		require.ErrorContains(t, err, says)
-	}
 	bad := ProviderReport{Provider: "p", State: Done, TotalPages: 10, PreviousPages: 100, ErrorRate: 100, AvgResponseMS: 1e6, EmptyRate: 100, RetryRate: 100, Duration: 1e6}
-	require.Len(t, bad.alerts(Stats{Requests: 10}, DefaultThresholds), 6)
-	require.Empty(t, bad.alerts(Stats{Requests: 10}, Thresholds{}), "0 turns an alert off")
-	require.Empty(t, sessionAlerts(Report{Duration: 1e6}, Thresholds{}))
-	require.Len(t, ProviderReport{AvgResponseMS: 1}.alerts(Stats{}, Thresholds{MeanResponse: 500 * time.Microsecond}), 1)
+	require.Len(t, bad.alerts(Stats{Requests: 10}, alert.Defaults(alert.OfPages()...)), 6)
+	require.Empty(t, bad.alerts(Stats{Requests: 10}, alert.Thresholds{}), "0 turns an alert off")
+	require.Empty(t, sessionAlerts(Report{Duration: 1e6}, alert.Thresholds{}))
+	require.Len(t, ProviderReport{AvgResponseMS: 1}.alerts(Stats{}, alert.Thresholds{"mean_response": 500e-6}), 1)
 }
 
 // A session is gone on with after a kill, and not after three days.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
@@ -207,7 +208,7 @@ func TestQualityWarnings(t *testing.T) {
 			w.set(path, same())
 		}
 		w.run()
-		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, DefaultThresholds)
+		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.OfPages()...))
 		require.NoError(t, err)
 		warnings := r.Providers[0].Warnings
 		require.Len(t, warnings, 2)

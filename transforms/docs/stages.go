@@ -16,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -333,7 +334,11 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 			return err
 		}
 	}
-	r, err := BuildReport(ctx, fn.db, fn.Config.Policies, session, *cmp.Or(fn.Config.Alerts, &DefaultThresholds))
+	limits := fn.Config.Alerts
+	if limits == nil {
+		limits = alert.Defaults(alert.OfPages()...)
+	}
+	r, err := BuildReport(ctx, fn.db, fn.Config.Policies, session, limits)
 	if err != nil {
 		return err
 	}

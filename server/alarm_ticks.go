@@ -1,0 +1,74 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// judgeTicks tells of ticks that were missed, or whose run did not start.
+func (a *alarm) judgeTicks(ctx context.Context, now time.Time) (changed bool, err error) {
+	plans := a.plans.plans(now)
+	a.mu.Lock()
+	for key, b := range a.state.Firing {
+		if b.Rule == "schedule" && !slices.ContainsFunc(plans, func(p plan) bool { return p.Name == b.Provider }) {
+			delete(a.state.Firing, key)
+			b.Text, changed, a.dirty = "there is no such schedule any more", true, true
+			a.tell("alert_over", "OVER", b)
+		}
+	}
+	a.mu.Unlock()
+	for _, p := range plans {
+		a.mu.Lock()
+		after, known := a.state.Ticks[p.Name]
+		a.mu.Unlock()
+		if !p.Last.At.After(after) {
+			continue
+		}
+		ticks := []tick{p.Last}
+		if known { // of an unknown schedule only the newest counts
+			if ticks, err = a.plans.since(ctx, p.Name, after); err != nil {
+				return changed, err
+			}
+		}
+		a.mu.Lock()
+		raised := false // now: that it is over already needs no second message
+		for _, t := range ticks {
+			if t.Outcome == "claimed" {
+				break // its run is being started
+			}
+			if key := (breach{Job: p.Job, Rule: "schedule", Provider: p.Name}).key(); raised && t.Outcome == "started" {
+				delete(a.state.Firing, key)
+			} else if a.judgeTick(p, t, now) {
+				changed, raised = true, a.state.Firing[key].RunID == t.RunID
+			}
+			if a.state.Ticks == nil {
+				a.state.Ticks = map[string]time.Time{}
+			}
+			a.state.Ticks[p.Name], a.dirty = t.At, true
+		}
+		a.mu.Unlock()
+	}
+	return changed, nil
+}
+
+func (a *alarm) judgeTick(p plan, t tick, now time.Time) bool {
+	f := finding{breach{Job: p.Job, Rule: "schedule", Provider: p.Name, RunID: t.RunID}, true}
+	at := p.Local(t.At)
+	switch t.Outcome {
+	case "missed":
+		f.Text = fmt.Sprintf("%d ticks were missed, the last at %s: no server was running, or it was too slow", t.Missed, at)
+		if t.Missed == 1 {
+			f.Text = fmt.Sprintf("the tick of %s was missed: no server was running, or it was too slow", at)
+		}
+	case "failed":
+		f.Text = fmt.Sprintf("the run of %s did not start: %s", at, cmp.Or(t.Error, "the server's log says why"))
+	case "started":
+		f.broken, f.Text = false, "the run of "+at+" has started"
+	default:
+		return false
+	}
+	return a.found(f, true, now)
+}

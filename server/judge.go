@@ -1,0 +1,85 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
+)
+
+// breach is an alert that is raised.
+type breach struct {
+	Job      string    `json:"job"`
+	Rule     string    `json:"rule"`
+	Provider string    `json:"provider,omitempty"`
+	Since    time.Time `json:"since"`
+	RunID    string    `json:"run_id"` // in which it began
+	Text     string    `json:"text"`
+}
+
+func (b breach) key() string { return strings.Join([]string{b.Job, b.Rule, b.Provider}, "/") }
+
+// finding is what was looked at, and whether it raises an alert.
+type finding struct {
+	breach
+	broken bool
+}
+
+// noQuality is what is said where a run has no complaint any more.
+const noQuality = "nothing is amiss any more"
+
+// judge gives what people are told of a run: figures by the job's thresholds,
+// the run's own end, and what its report says of its providers.
+func judge(j job, limits alert.Thresholds, r ledger.Report) []finding {
+	var out []finding
+	find := func(rule, provider string, broken bool, text string) {
+		out = append(out, finding{breach{Job: j.Name, Rule: rule, Provider: provider, RunID: r.RunID, Text: text}, broken})
+	}
+	switch r.State {
+	case ledger.Failed, ledger.Interrupted:
+		find("run_failed", "", true, string(r.State)+": "+cmp.Or(r.Error, "it left no reason; see its log"))
+	case ledger.Done:
+		find("run_failed", "", false, "a run is done")
+	}
+	if r.State.Over() {
+		reported(r, find)
+	}
+	failed, of := j.failures(r)
+	figures := limits.OfRun(r, failed, of)
+	if r.State == ledger.Done {
+		for _, row := range ledger.Rows[alert.Row](r) {
+			if !row.Stopped() { // what stopped it is told below
+				figures = append(figures, limits.OfRow(row)...)
+			}
+		}
+	}
+	for _, f := range figures {
+		find(f.Rule, f.Provider, f.Raised, f.Text)
+	}
+	return out
+}
+
+// reported finds what a run's report says of its providers, or of its sites.
+func reported(r ledger.Report, find func(rule, provider string, broken bool, text string)) {
+	rows := ledger.Rows[alert.Row](r)
+	for _, p := range rows {
+		find("provider", p.Provider, p.Stopped(), strings.TrimSuffix(fmt.Sprintf("it was %s: %s", cmp.Or(p.State, "crawled"), p.Reason), ": "))
+		said := slices.Concat(p.Alerts, p.Warnings)
+		find("quality", p.Provider, len(said) > 0, cmp.Or(strings.Join(said, "; "), noQuality))
+	}
+	if rows != nil {
+		return
+	}
+	for _, text := range r.Alerts { // of a job without rows: "site NAME: what is wrong"
+		who, what, named := strings.Cut(text, ": ")
+		if site, ok := strings.CutPrefix(who, "site "); named && ok {
+			find("quality", site, true, what)
+		} else {
+			find("quality", "", true, text)
+		}
+	}
+}

@@ -68,17 +68,17 @@ func catalogJob() Job {
 }
 
 func (c *catalogOptions) define(f *flag.FlagSet) {
-	f.StringVar(&c.Sites, "sites", "", "directory with one YAML file a site (default: those that come with the program; with --web=demo the simulated ones too)")
-	f.StringVar(&c.Contact, "contact", "", "URL or mail address that the User-Agent names, for a site's owner who has a question; needed for real sites")
-	f.IntVar(&c.ListFetchers, "list-fetchers", 2, "workers that fetch list pages, each site")
-	f.IntVar(&c.ListParsers, "list-parsers", 1, "workers that read list pages, each site")
-	f.IntVar(&c.DetailFetchers, "detail-fetchers", 8, "workers that fetch product pages, each site; with a pause between requests one is at work at a time")
-	f.IntVar(&c.DetailParsers, "detail-parsers", 2, "workers that read product pages, each site")
-	f.IntVar(&c.Savers, "savers", 1, "workers that write products to the database, each site")
-	f.IntVar(&c.QueueLength, "queue-length", 64, "tasks that wait in front of each stage")
-	f.IntVar(&c.StopAfterKnown, "stop-after-known", 0, "stop listing after so many pages without a new product; 0: read the whole list")
-	f.Var(&c.History, "history", "print the latest changes of values that products had, newest first, of one site in --history=SITE, of one product and what is kept of it in --history=SITE/KEY")
-	f.IntVar(&c.DemoEdition, "demo-changes", 0, "with --web=demo: how often every tenth simulated product has changed")
+	f.StringVar(&c.Sites, "sites", "", "directory with one YAML file for each site (default: those shipped with the program; with --web=demo also the simulated ones)")
+	f.StringVar(&c.Contact, "contact", "", "URL or mail address for owners of sites who have a question; it becomes part of the User-Agent; needed for real sites")
+	f.IntVar(&c.ListFetchers, "list-fetchers", 2, "workers that fetch list pages, for each site")
+	f.IntVar(&c.ListParsers, "list-parsers", 1, "workers that read list pages, for each site")
+	f.IntVar(&c.DetailFetchers, "detail-fetchers", 8, "workers that fetch product pages, for each site; with a pause between requests only one works at a time")
+	f.IntVar(&c.DetailParsers, "detail-parsers", 2, "workers that read product pages, for each site")
+	f.IntVar(&c.Savers, "savers", 1, "workers that write products to the database, for each site")
+	f.IntVar(&c.QueueLength, "queue-length", 64, "how many tasks may wait for each stage")
+	f.IntVar(&c.StopAfterKnown, "stop-after-known", 0, "stop reading the list after this many pages without a new product; 0: read the whole list")
+	f.Var(&c.History, "history", "print the latest changes of products' values, newest first; --history=SITE: of one site; --history=SITE/KEY: of one product, with its current values")
+	f.IntVar(&c.DemoEdition, "demo-changes", 0, "with --web=demo: how many times every tenth simulated product has changed")
 }
 
 func (c *catalogOptions) check(o *Common) error {

@@ -97,18 +97,18 @@ func docsJob() Job {
 }
 
 func (d *docsOptions) define(f *flag.FlagSet) {
-	f.StringVar(&d.Policies, "policies", "", "directory with a YAML policy a provider (default: the fifteen that come with the program)")
-	f.BoolVar(&d.Fallback, "fallback", false, "crawl the providers whose main channel is context7 too")
-	f.IntVar(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "pages asked for in one session, all providers together")
-	f.DurationVar(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long handoff/docs/ is kept for the embedding step; below 0: for ever")
-	f.BoolVar(&d.Unsandboxed, "allow-unsandboxed-browser", false, "let the browser of spa_rendering run without its sandbox: as root, and where it has none")
-	f.Var(&d.Again, "handoff-again", "ask for all pages again and hand them over to the embedding step, changed or not; of one provider alone with --handoff-again=PROVIDER")
-	f.StringVar(&d.Purge, "purge-provider", "", "remove everything that this provider left, and do not crawl it again")
+	f.StringVar(&d.Policies, "policies", "", "directory with one YAML policy for each provider (default: the fifteen shipped with the program)")
+	f.BoolVar(&d.Fallback, "fallback", false, "also crawl the providers whose main channel is context7")
+	f.IntVar(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "most pages in one session, all providers together")
+	f.DurationVar(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long to keep handoff/docs/ for the embedding step; below 0: for ever")
+	f.BoolVar(&d.Unsandboxed, "allow-unsandboxed-browser", false, "let the browser of spa_rendering run without its sandbox: as root, or where the system has none")
+	f.Var(&d.Again, "handoff-again", "fetch all pages again and hand them over to the embedding step, changed or not; --handoff-again=PROVIDER: of one provider only")
+	f.StringVar(&d.Purge, "purge-provider", "", "remove everything of this provider, and do not crawl it again")
 	f.StringVar(&d.Enable, "enable-provider", "", "let a purged provider be crawled again")
-	f.StringVar(&d.Explain, "explain", "", "tell for this URL which rule takes or drops it, and fetch nothing but robots.txt")
-	f.Var(&d.Diff, "diff", "print which sections of which pages changed in the latest session, or in --diff=SESSION")
-	f.StringVar(&d.Alerts, "alerts", "", "thresholds of the report's alerts that differ from the policy's, such as success_rate=0.85,mean_response=3s,duration=6h; 0: off")
-	f.IntVar(&d.Edition, "demo-edition", 1, "with --web=demo: 1 for the simulated sites' first week, 2 for the next, in which pages changed")
+	f.StringVar(&d.Explain, "explain", "", "print which rule accepts or rejects this URL, and fetch nothing but robots.txt")
+	f.Var(&d.Diff, "diff", "print which sections of which pages changed in the latest session; --diff=SESSION: in that one")
+	f.StringVar(&d.Alerts, "alerts", "", "thresholds of the report's alerts that differ from the defaults, such as success_rate=0.85,mean_response=3s,duration=6h; 0: off")
+	f.IntVar(&d.Edition, "demo-edition", 1, "with --web=demo: 1 for the simulated sites' first week, 2 for the second, with changed pages")
 }
 
 func (d *docsOptions) check(c *Common) error {

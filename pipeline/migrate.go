@@ -29,8 +29,8 @@ func migrateJob() Job {
 	return Job{Name: migrate.Job, Shared: partitioned, Input: legacyFile,
 		OfOneRun: []string{"dry-run", "delete-verified"},
 		Define: func(f *flag.FlagSet) {
-			f.BoolVar(&o.DryRun, "dry-run", true, "migrate: print what would be copied; --dry-run=false copies")
-			f.BoolVar(&o.DeleteVerified, "delete-verified", false, "migrate: remove an old file once its copy is verified")
+			f.BoolVar(&o.DryRun, "dry-run", true, "migrate: only print what would be copied; --dry-run=false copies")
+			f.BoolVar(&o.DeleteVerified, "delete-verified", false, "migrate: remove an old file after its copy is verified")
 		},
 		Accept: o.accept, Instead: o.instead,
 		Config: func(c Common, l lane.Config, _ string) any { return o.config(c, l) },

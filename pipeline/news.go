@@ -67,11 +67,11 @@ func newsJob() Job {
 
 func (n *newsOptions) define(f *flag.FlagSet) {
 	f.StringVar(&n.Settings, "news-config", "", "YAML file with userAgent, delaySeconds, maxArticlesPerProvider, rawTextMaxLength, rawRetentionDays, providers; NEWS_… environment variables override it")
-	f.StringVar(&n.Publishers, "publishers", "", "directory with one YAML file a publisher; of those that are in the program only the ones that --news-config enables by name are crawled then")
-	f.BoolVar(&n.KeepHTML, "keep-html", false, "keep each article's page in the store for as long as the article")
-	f.BoolVar(&n.Reparse, "reparse", false, "read the pages that --keep-html kept again, and fetch nothing")
-	f.BoolVar(&n.Purge, "purge-expired", false, "remove what is past its time, and do nothing else")
-	f.StringVar(&n.AsOf, "as-of", "", "with --purge-expired: the time to go by, RFC 3339, in place of now")
+	f.StringVar(&n.Publishers, "publishers", "", "directory with one YAML file for each publisher; of those shipped with the program only the ones that --news-config enables by name are crawled then")
+	f.BoolVar(&n.KeepHTML, "keep-html", false, "store each article's whole page for as long as the article")
+	f.BoolVar(&n.Reparse, "reparse", false, "read the pages that --keep-html stored again, and fetch nothing")
+	f.BoolVar(&n.Purge, "purge-expired", false, "remove expired articles, and do nothing else")
+	f.StringVar(&n.AsOf, "as-of", "", "with --purge-expired: the time that counts as now, RFC 3339")
 }
 
 func (n *newsOptions) check(c *Common) error {

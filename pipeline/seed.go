@@ -68,14 +68,14 @@ func seedJob() Job {
 }
 
 func (o *seedOptions) define(f *flag.FlagSet) {
-	f.StringVar(&o.Until, "until", "", "list or extract: stop there, touch nothing, print what would be done")
+	f.StringVar(&o.Until, "until", "", "list or extract: print what would be done up to this stage, and change nothing")
 	f.BoolVar(&o.FollowIndex, "follow-index", false, "read the children of a sitemap index")
 	f.IntVar(&o.MaxChildSitemaps, "max-child-sitemaps", 50, "children read of one sitemap index")
 	f.BoolVar(&o.Feeds, "feeds", false, "look for RSS and Atom feeds")
-	f.BoolVar(&o.Homepage, "homepage", false, "keep the homepage's HTML as evidence")
-	f.BoolVar(&o.Parallel, "parallel-fetch", false, "fetch robots.txt and the default sitemap side by side")
+	f.BoolVar(&o.Homepage, "homepage", false, "store the homepage's HTML as evidence")
+	f.BoolVar(&o.Parallel, "parallel-fetch", false, "fetch robots.txt and the default sitemap in parallel")
 	f.DurationVar(&o.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off")
-	f.Float64Var(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains (of at least 20) failing below HTTP that means our own network is down; 0: never")
+	f.Float64Var(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains (at least 20) without an HTTP answer from which on our own network counts as down; 0: never")
 }
 
 func (o *seedOptions) check(c *Common) error {

@@ -71,9 +71,9 @@ func topics() []string {
 }
 
 const programUsage = `pipeline [--job=%s] [flags]                  runs a job
-pipeline runs [list|show|cancel|pause|resume] [ID]     looks at runs, and steers them
-pipeline dead-letters [list|show|replay] [ID]          what waits for a person
-pipeline snapshot --provider=ID --url=… --page=FILE     a news page for its provider's tests
+pipeline runs [list|show|cancel|pause|resume] [ID]     shows runs and controls them
+pipeline dead-letters [list|show|replay] [ID]          failures that a person should see
+pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for a publisher's tests
 pipeline version
 pipeline help [%s]
 

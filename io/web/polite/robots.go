@@ -232,7 +232,11 @@ func (c *Client) obey(origin string, r *Rules) error {
 			}
 		}
 		if !c.Policy.NoDelay {
-			c.Pacer.setDelay(name, origin, delay)
+			pace := delay
+			if most > 0 {
+				pace = min(pace, most) // for others, until they read it themselves
+			}
+			c.Pacer.setDelay(name, origin, pace)
 		}
 	}
 	if abandoned != nil {

@@ -1,0 +1,366 @@
+package polite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+)
+
+const sec = time.Second
+
+// turned is a clock that moves when somebody sleeps, and then only.
+type turned struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *turned) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *turned) turn(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+var begin = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+// world is a simulated web and what it was asked for, by the turned clock.
+type world struct {
+	t     *testing.T
+	sim   *webtest.Web
+	clock *turned
+
+	mu      sync.Mutex
+	log     []string // "3s host/path"
+	answers map[string][]http.HandlerFunc
+}
+
+func newWorld(t *testing.T, answers map[string][]http.HandlerFunc) *world {
+	t.Helper()
+	w := &world{t: t, sim: webtest.New(webtest.Options{}), clock: &turned{at: begin}, answers: answers}
+	require.NoError(t, w.sim.Start())
+	t.Cleanup(func() { require.NoError(t, w.sim.Close()) })
+	hosts := map[string]bool{"a.example": true, "www.a.example": true, "b.example": true}
+	for h := range hosts {
+		w.sim.Handle(h, http.HandlerFunc(w.serve))
+	}
+	return w
+}
+
+// serve answers with one of a path's answers after another, the last for ever.
+func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
+	at := r.Host + r.URL.RequestURI()
+	w.mu.Lock()
+	w.log = append(w.log, fmt.Sprint(w.clock.now().Sub(begin))+" "+at)
+	all := w.answers[at]
+	if len(all) > 1 {
+		w.answers[at] = all[1:]
+	}
+	w.mu.Unlock()
+	if len(all) == 0 {
+		http.NotFound(rw, r)
+		return
+	}
+	all[0](rw, r)
+}
+
+func (w *world) requests() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.log
+	w.log = nil
+	return out
+}
+
+func (w *world) client(p polite.Policy) *polite.Client {
+	w.t.Helper()
+	c, err := web.New(web.Config{ConnectTo: w.sim.Addr(), RootCAs: w.sim.CAPEM()})
+	require.NoError(w.t, err)
+	w.t.Cleanup(c.Close)
+	return &polite.Client{Web: c, Policy: p, Pacer: &polite.Pacer{Clock: polite.Clock{Now: w.clock.now, Sleep: func(ctx context.Context, d time.Duration) error {
+		if ctx.Err() == nil {
+			w.clock.turn(d)
+		}
+		return ctx.Err()
+	}}}}
+}
+
+func says(status int, body string, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = fmt.Fprint(w, body)
+	}
+}
+
+func breaks(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+func list(of ...http.HandlerFunc) []http.HandlerFunc { return of }
+
+// The four jobs' policies, as their specifications have them. Gaps are not drawn,
+// so that times can be compared.
+func policies() map[string]polite.Policy {
+	again := func(tries int, wait func(n int) time.Duration, may func(polite.Attempt) bool) polite.Retry {
+		return func(a polite.Attempt) (time.Duration, bool) {
+			return wait(a.Retries), a.Retries+1 < tries && may(a)
+		}
+	}
+	same := func(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
+	robots := func(f func(int, web.Kind) polite.Verdict, retry polite.Retry) polite.Robots {
+		return polite.Robots{Agent: "TestBot", MaxRedirects: 5, MaxBytes: 500 << 10, OnFailure: f, Retry: retry, SlowGap: 2 * sec}
+	}
+	passing := func(a polite.Attempt) bool {
+		return slices.Contains([]int{429, 502, 503, 504}, a.Status()) || a.Kind() == web.KindReset || a.Kind() == web.KindTimeout
+	}
+	seed := again(2, same(500*time.Millisecond), passing)
+	docs := func(a polite.Attempt) (time.Duration, bool) {
+		switch {
+		case a.Status() == 503:
+			waits := []time.Duration{30 * sec, 60 * sec, 120 * sec, 0}
+			return waits[min(a.Retries, 3)], a.Retries < 3
+		case a.Status() == 429 && a.RetryAfter >= 0:
+			return 0, a.Retries < 1
+		case a.Status() == 429:
+			return 60 * sec, a.Retries < 1
+		}
+		return 30 * sec, a.Kind() == web.KindReset && a.Retries < 1
+	}
+	docsRobots := func(a polite.Attempt) (time.Duration, bool) {
+		if a.Status() == 503 {
+			return 0, false
+		}
+		return docs(a)
+	}
+	three := again(3, same(sec), func(a polite.Attempt) bool { return a.Failure != nil || a.Status() == 429 || a.Status() >= 500 })
+	news := again(3, same(0), func(a polite.Attempt) bool { return a.Kind() == web.KindReset || a.Status() >= 500 })
+	return map[string]polite.Policy{
+		"seed": {Gap: polite.Range{Min: 200 * time.Millisecond}, MaxCrawlDelay: 30 * sec, MaxRetryAfter: 30 * sec, Retry: seed,
+			Robots: robots(func(int, web.Kind) polite.Verdict { return polite.Allow }, seed)},
+		"docs": {Gap: polite.Range{Min: sec}, MaxRetryAfter: 10 * time.Minute, Retry: docs,
+			Robots: robots(func(status int, kind web.Kind) polite.Verdict {
+				switch {
+				case status >= 500 || status == 429:
+					return polite.AllowSlowly
+				case status == 0:
+					return polite.Standard(status, kind)
+				}
+				return polite.Allow
+			}, docsRobots)},
+		"catalog": {Gap: polite.Range{Min: sec}, MaxCrawlDelay: 30 * sec, MaxRetryAfter: 30 * sec, Robots: robots(nil, three)},
+		"news": {Gap: polite.Range{Min: 2 * sec}, MaxCrawlDelay: 30 * sec, MaxRetryAfter: 30 * sec, Retry: news,
+			Abandon: func(status int) bool { return status == 403 || status == 429 },
+			Robots: robots(func(status int, _ web.Kind) polite.Verdict {
+				if status >= 400 && status < 500 {
+					return polite.Allow
+				}
+				return polite.Deny
+			}, news)},
+	}
+}
+
+// Each row is a site, and what each job's requests to it come to and when they
+// arrive there.
+func TestPolicies(t *testing.T) {
+	type rows map[string][]string
+	const page = "https://a.example/x"
+	all := []string{"seed", "docs", "catalog", "news"}
+	each := func(want []string) rows {
+		out := rows{}
+		for _, job := range all {
+			out[job] = want
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		name    string
+		answers map[string][]http.HandlerFunc
+		gets    []string // page, where empty
+		want    rows     // what the gets came to
+		log     rows
+	}{
+		{name: "what robots.txt forbids is not asked for",
+			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(says(200, "User-agent: *\nAllow: /\n\nUser-agent: testbot\nDisallow: /x\n"))},
+			want:    each([]string{"robots.txt line 5: Disallow: /x"}),
+			log:     each([]string{"0s a.example/robots.txt"})},
+		{name: "no robots.txt",
+			want: each([]string{"404", "404"}), gets: []string{page, page},
+			log: rows{
+				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "400ms a.example/x"},
+				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x"},
+				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x"},
+				"news":    {"0s a.example/robots.txt", "2s a.example/x", "4s a.example/x"}}},
+		{name: "robots.txt answers 503",
+			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(says(503, ""))},
+			want: rows{"seed": {"404", "404"}, "docs": {"404", "404"},
+				"catalog": {"robots.txt cannot be had: https://a.example/robots.txt answers with status 503", "robots.txt cannot be had: https://a.example/robots.txt answers with status 503"},
+				"news":    {"robots.txt cannot be had: https://a.example/robots.txt answers with status 503", "robots.txt cannot be had: https://a.example/robots.txt answers with status 503"}},
+			gets: []string{page, page},
+			log: rows{
+				"seed":    {"0s a.example/robots.txt", "500ms a.example/robots.txt", "700ms a.example/x", "900ms a.example/x"},
+				"docs":    {"0s a.example/robots.txt", "2s a.example/x", "4s a.example/x"},
+				"catalog": {"0s a.example/robots.txt", "1s a.example/robots.txt", "2s a.example/robots.txt"},
+				"news":    {"0s a.example/robots.txt", "2s a.example/robots.txt", "4s a.example/robots.txt"}}},
+		{name: "robots.txt does not come",
+			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(breaks)},
+			want: rows{"seed": {"404"}, "docs": {"robots.txt cannot be had: reset"},
+				"catalog": {"robots.txt cannot be had: reset"}, "news": {"robots.txt cannot be had: reset"}},
+			log: rows{
+				"seed":    {"0s a.example/robots.txt", "500ms a.example/robots.txt", "700ms a.example/x"},
+				"docs":    {"0s a.example/robots.txt", "30s a.example/robots.txt"},
+				"catalog": {"0s a.example/robots.txt", "1s a.example/robots.txt", "2s a.example/robots.txt"},
+				"news":    {"0s a.example/robots.txt", "2s a.example/robots.txt", "4s a.example/robots.txt"}}},
+		{name: "Crawl-delay, also of www.",
+			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(says(200, "User-agent: *\nCrawl-delay: 7\n"))},
+			gets:    []string{page, page},
+			want:    each([]string{"404", "404"}),
+			log:     each([]string{"0s a.example/robots.txt", "7s a.example/x", "14s a.example/x"})},
+		{name: "Crawl-delay beyond the limit",
+			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(says(200, "User-agent: *\nCrawl-delay: 31\n"))},
+			gets:    []string{page, page},
+			want: rows{"docs": {"404", "404"},
+				"seed":    {"the robots.txt of a.example asks for 31s between two requests, which is more than this run waits", "the robots.txt of a.example asks for 31s between two requests, which is more than this run waits"},
+				"catalog": {"the robots.txt of a.example asks for 31s between two requests, which is more than this run waits", "the robots.txt of a.example asks for 31s between two requests, which is more than this run waits"},
+				"news":    {"the robots.txt of a.example asks for 31s between two requests, which is more than this run waits", "the robots.txt of a.example asks for 31s between two requests, which is more than this run waits"}},
+			log: rows{"docs": {"0s a.example/robots.txt", "31s a.example/x", "1m2s a.example/x"},
+				"seed": {"0s a.example/robots.txt"}, "catalog": {"0s a.example/robots.txt"}, "news": {"0s a.example/robots.txt"}}},
+		{name: "503, then well",
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(503, ""), says(200, "x"))},
+			want:    rows{"seed": {"200"}, "docs": {"200"}, "catalog": {"503"}, "news": {"200"}},
+			log: rows{
+				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "700ms a.example/x"},
+				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "31s a.example/x"},
+				"catalog": {"0s a.example/robots.txt", "1s a.example/x"}, // its queue tries again
+				"news":    {"0s a.example/robots.txt", "2s a.example/x", "4s a.example/x"}}},
+		{name: "429 with a Retry-After",
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(429, "", "Retry-After", "20"), says(200, "x"))},
+			gets:    []string{page, page},
+			want:    rows{"seed": {"200", "200"}, "docs": {"200", "200"}, "catalog": {"429", "200"}, "news": {"429, it answered 429 for https://a.example/x and asks for a pause of 20s", "it answered 429 for https://a.example/x and asks for a pause of 20s"}},
+			log: rows{
+				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "20.2s a.example/x", "20.4s a.example/x"},
+				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "21s a.example/x", "22s a.example/x"},
+				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "21s a.example/x"},
+				"news":    {"0s a.example/robots.txt", "2s a.example/x"}}},
+		{name: "503 with a Retry-After as a date",
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(503, "", "Retry-After", begin.Add(25*sec).Format(http.TimeFormat)), says(200, "x"))},
+			gets:    []string{page, page},
+			want:    rows{"seed": {"200", "200"}, "docs": {"200", "200"}, "catalog": {"503", "200"}, "news": {"200", "200"}},
+			log: rows{
+				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "25s a.example/x", "25.2s a.example/x"},
+				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "31s a.example/x", "32s a.example/x"}, // its own 30 s are longer
+				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "25s a.example/x"},
+				"news":    {"0s a.example/robots.txt", "2s a.example/x", "25s a.example/x", "27s a.example/x"}}},
+		{name: "a Retry-After beyond every limit",
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(503, "", "Retry-After", "3600"), says(200, "x"))},
+			gets:    []string{page, page, "https://www.a.example/y"},
+			want: each([]string{"503, it answered 503 for https://a.example/x and asks for a pause of 1h0m0s",
+				"a.example asked for a pause until AFTER", "a.example asked for a pause until AFTER"}),
+			log: rows{"seed": {"0s a.example/robots.txt", "200ms a.example/x"}, "docs": {"0s a.example/robots.txt", "1s a.example/x"},
+				"catalog": {"0s a.example/robots.txt", "1s a.example/x"}, "news": {"0s a.example/robots.txt", "2s a.example/x"}}},
+		{name: "403",
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(403, ""))},
+			gets:    []string{page, page},
+			want:    rows{"seed": {"403", "403"}, "docs": {"403", "403"}, "catalog": {"403", "403"}, "news": {"403, it answered 403 for https://a.example/x", "it answered 403 for https://a.example/x"}},
+			log: rows{
+				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "400ms a.example/x"},
+				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x"},
+				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x"},
+				"news":    {"0s a.example/robots.txt", "2s a.example/x"}}},
+		{name: "a redirect keeps the pace, and robots.txt of where it leads is asked first",
+			answers: map[string][]http.HandlerFunc{
+				"a.example/x":          list(says(302, "", "Location", "/y")),
+				"a.example/y":          list(says(302, "", "Location", "https://b.example/z")),
+				"b.example/robots.txt": list(says(200, "User-agent: *\nDisallow: /z\n"))},
+			want: each([]string{"blocked: robots.txt line 2: Disallow: /z"}),
+			log: rows{
+				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "400ms a.example/y", "400ms b.example/robots.txt"},
+				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/y", "2s b.example/robots.txt"},
+				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/y", "2s b.example/robots.txt"},
+				"news":    {"0s a.example/robots.txt", "2s a.example/x", "4s a.example/y", "4s b.example/robots.txt"}}},
+		{name: "a redirect out of scope",
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(302, "", "Location", "/out"))},
+			want:    each([]string{"blocked: out of scope"}),
+			log: rows{"seed": {"0s a.example/robots.txt", "200ms a.example/x"}, "docs": {"0s a.example/robots.txt", "1s a.example/x"},
+				"catalog": {"0s a.example/robots.txt", "1s a.example/x"}, "news": {"0s a.example/robots.txt", "2s a.example/x"}}},
+		{name: "a circle of redirects",
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(302, "", "Location", "/x"))},
+			want:    each([]string{"redirect"}),
+			log: rows{"seed": {"0s a.example/robots.txt", "200ms a.example/x"}, "docs": {"0s a.example/robots.txt", "1s a.example/x"},
+				"catalog": {"0s a.example/robots.txt", "1s a.example/x"}, "news": {"0s a.example/robots.txt", "2s a.example/x"}}},
+	} {
+		for _, job := range all {
+			t.Run(tt.name+"/"+job, func(t *testing.T) {
+				answers := map[string][]http.HandlerFunc{}
+				for at, a := range tt.answers {
+					answers[at] = slices.Clone(a)
+				}
+				w := newWorld(t, answers)
+				c := w.client(policies()[job])
+				gets := tt.gets
+				if gets == nil {
+					gets = []string{page}
+				}
+				for i, at := range gets {
+					resp, err := c.Get(t.Context(), polite.Request{URL: at, MaxRedirects: 5, Scope: func(u *url.URL) error {
+						if u.Path == "/out" {
+							return errors.New("out of scope")
+						}
+						return nil
+					}})
+					want := tt.want[job][i]
+					require.Equal(t, strings.ReplaceAll(want, "AFTER", until(w, tt.log[job])), outcome(resp, err), "%d", i)
+				}
+				require.Equal(t, tt.log[job], w.requests())
+			})
+		}
+	}
+}
+
+// until is an hour after the last request.
+func until(w *world, log []string) string {
+	at, _, _ := strings.Cut(log[len(log)-1], " ")
+	d, err := time.ParseDuration(at)
+	require.NoError(w.t, err)
+	return begin.Add(d + time.Hour).UTC().Format(time.RFC3339)
+}
+
+// outcome is a Get's result in words: its status, then its error; of the web
+// client's errors the kind, and what Scope or robots.txt said.
+func outcome(resp *web.Response, err error) string {
+	var parts []string
+	if resp != nil {
+		parts = append(parts, fmt.Sprint(resp.Status))
+	}
+	var failure *web.Error
+	var robots *polite.RobotsError
+	switch {
+	case err == nil:
+	case errors.As(err, &robots) && robots.Err != nil:
+		parts = append(parts, "robots.txt cannot be had: "+string(robots.Err.Kind))
+	case errors.As(err, &failure) && failure.Kind == web.KindBlocked:
+		parts = append(parts, "blocked: "+failure.Err.Error())
+	case errors.As(err, &failure):
+		parts = append(parts, string(failure.Kind))
+	default:
+		parts = append(parts, err.Error())
+	}
+	return strings.Join(parts, ", ")
+}

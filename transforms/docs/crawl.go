@@ -14,6 +14,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -41,14 +42,14 @@ var (
 
 // crawl is one provider's visit.
 type crawl struct {
-	cfg     Config
-	w       *lane.Worker
-	db      *db.DB
-	clock   clock
-	policy  policy.Policy
-	runID   string
-	part    part
-	manners *manners
+	cfg    Config
+	w      *lane.Worker
+	db     *db.DB
+	clock  clock
+	policy policy.Policy
+	runID  string
+	part   part
+	client *polite.Client
 
 	scope     canonical.Scope
 	host      string
@@ -79,11 +80,7 @@ type page struct {
 func newCrawl(cfg Config, w *lane.Worker, d *db.DB, c clock, p policy.Policy, in part) *crawl {
 	v := &crawl{cfg: cfg, w: w, db: d, clock: c, policy: p, runID: cfg.Lane.RunID, part: in,
 		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: c.now(), timeout: pageTimeout}
-	v.manners = newManners(cfg, w, d, c, p.Delay(), &v.part.stats)
-	v.manners.who = p.ProviderID
-	v.manners.keep = func(ctx context.Context) error {
-		return v.advance(ctx, func(*sql.Tx) error { return nil })
-	}
+	v.client = v.newClient()
 	for _, raw := range p.SeedURLs {
 		if u, err := canonical.Address(nil, raw, p.KeepQueryParams); err == nil {
 			v.own[origin(u)], v.own[web.Site(u)] = true, true
@@ -96,8 +93,8 @@ func newCrawl(cfg Config, w *lane.Worker, d *db.DB, c clock, p policy.Policy, in
 // u is not on an origin of the provider's own (its www., where a redirect
 // leads), so the other pages can still be had. A pause holds for the whole site.
 func (c *crawl) costsPage(u *url.URL, err error) bool {
-	var held *heldError
-	return !c.own[origin(u)] && errors.Is(err, errUnreachable) || !c.own[web.Site(u)] && errors.As(err, &held)
+	var abandoned *polite.AbandonedError
+	return !c.own[origin(u)] && errors.Is(err, errUnreachable) || !c.own[web.Site(u)] && errors.As(err, &abandoned)
 }
 
 // answered is errUnreachable where no seed could be had, so that the provider
@@ -141,7 +138,7 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 		err = c.answered(ctx)
 	}
 	state, reason := Done, ""
-	var held *heldError
+	var abandoned *polite.AbandonedError
 	switch {
 	case err == nil:
 	case errors.Is(err, errMaxPages):
@@ -153,19 +150,19 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 	case errors.Is(err, errUnreachable):
 		state, reason = Unreachable, content.MaskEmails(clean(ledger.Redact(err.Error())))
 		c.w.Log.Warn("provider_unreachable", "provider", c.policy.ProviderID, "error", ledger.Redact(err.Error()))
-	case errors.As(err, &held):
-		state, reason = Held, held.Error()
-		c.w.Log.Warn("provider_held", "provider", c.policy.ProviderID, "until", held.until.UTC())
-	case errors.Is(err, errDayBudget):
+	case errors.As(err, &abandoned):
+		state, reason = Held, "the host asks for a pause until "+abandoned.Until.UTC().Format(time.RFC3339)
+		c.w.Log.Warn("provider_held", "provider", c.policy.ProviderID, "until", abandoned.Until.UTC())
+	case errors.Is(err, polite.ErrBudget):
 		state, reason = OutOfBudget, err.Error()
 		c.w.Log.Warn("provider_out_of_budget", "provider", c.policy.ProviderID, "reason", reason)
-	case errors.Is(err, errStopped):
+	case errors.Is(err, polite.ErrStopped):
 		state, reason = Open, err.Error()
 		c.w.Log.Warn("provider_left_open", "provider", c.policy.ProviderID, "reason", reason)
 	default:
 		state, reason = Open, ledger.Redact(err.Error())
 	}
-	if state != Open || errors.Is(err, errStopped) {
+	if state != Open || errors.Is(err, polite.ErrStopped) {
 		err = nil
 	}
 	// What failed may be committed all the same; then the figures that were
@@ -325,15 +322,15 @@ func (c *crawl) visit(ctx context.Context, p *page) error {
 		return fmt.Errorf("reading the address of %s: %w", p.key, err)
 	}
 	ch.at = u
-	r, err := c.manners.robots(ctx, u)
+	r, err := c.robots(ctx, u)
 	if c.costsPage(u, err) {
 		return c.fail(ctx, ch, 0, err.Error())
 	}
 	if err != nil {
 		return err
 	}
-	if line, ok := r.allowed(u); !ok {
-		return c.end(ctx, ch, ending{status: Blocked, reason: line})
+	if no := r.Check(u); no != nil {
+		return c.end(ctx, ch, ending{status: Blocked, reason: no.Error()})
 	}
 	if err := c.claim(ctx, p); err != nil {
 		return err
@@ -394,42 +391,51 @@ func (c *crawl) header(p *page) http.Header {
 	return h
 }
 
-// try sends one request and does what its answer asks for (section 5.4): the
-// page ends, or it is asked for again, elsewhere or later.
+// try asks for a page until there is an answer, and does what it says: the page
+// ends, or what it redirects to is asked for.
 func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
-	if err := c.manners.turn(ctx, ch.at); err != nil {
-		if c.costsPage(ch.at, err) {
-			return false, c.fail(ctx, ch, 0, err.Error())
-		}
-		return false, err
-	}
-	resp, err := c.w.Web.Get(ctx, web.Request{URL: ch.at.String(), Accept: accept, Header: c.header(ch.now),
-		Timeout: c.timeout, MaxBytes: maxPage, MaxRedirects: -1})
-	c.manners.rest(ch.at)
+	var last polite.Attempt // that a retry follows
+	waits := false
+	resp, err := c.client.Get(ctx, polite.Request{URL: ch.at.String(), Accept: accept, Header: c.header(ch.now),
+		Timeout: c.timeout, MaxBytes: maxPage, MaxRedirects: -1, Retries: ch.page.retries,
+		OnRetry: func(ctx context.Context, a polite.Attempt, wait time.Duration) error {
+			if waits {
+				if err := c.move(ch, Fetching); err != nil {
+					return err
+				}
+			}
+			last, waits = a, true
+			c.count(a.Response)
+			return c.later(ctx, ch, a, wait)
+		}})
+	err = unreachable(err)
+	var abandoned *polite.AbandonedError
 	var failure *web.Error
-	if err != nil && !errors.As(err, &failure) {
+	errors.As(err, &abandoned)
+	errors.As(err, &failure)
+	final := failure != nil || resp != nil && resp != last.Response
+	if err != nil && !final {
+		if c.costsPage(ch.at, err) {
+			return false, c.fail(ctx, ch, last.Status(), err.Error())
+		}
 		return false, err
 	}
-	s := &c.part.stats
-	if failure != nil {
-		s.Requests++
-		if !transient(failure.Kind) {
-			return false, c.fail(ctx, ch, 0, failure.Error())
+	if waits {
+		if err := c.move(ch, Fetching); err != nil {
+			return false, err
 		}
-		return c.later(ctx, ch, 0, -1, failure.Error())
 	}
-	s.Answered++
-	s.Elapsed += resp.Elapsed.Microseconds()
-	location := resp.Header.Get("Location")
-	if resp.Status/100 == 3 && resp.Status != http.StatusNotModified && location != "" {
-		return c.follow(ctx, ch, location, resp.Status == http.StatusMovedPermanently || resp.Status == http.StatusPermanentRedirect)
-	}
-	s.Requests++
+	c.count(resp)
 	switch {
-	case resp.Status/100 == 2 || resp.Status == http.StatusNotModified:
-		s.Succeeded++
-	case resp.Status >= 400:
-		s.Errors++
+	case failure != nil:
+		return false, c.fail(ctx, ch, 0, failure.Error())
+	case abandoned != nil: // the page is given up, and the pause holds
+		if err := c.fail(ctx, ch, resp.Status, strconv.Itoa(resp.Status)); err != nil || c.costsPage(ch.at, abandoned) {
+			return false, err
+		}
+		return false, abandoned
+	case isRedirect(resp):
+		return c.follow(ctx, ch, resp.Header.Get("Location"), resp.Status == http.StatusMovedPermanently || resp.Status == http.StatusPermanentRedirect)
 	}
 	status := strconv.Itoa(resp.Status)
 	switch {
@@ -442,8 +448,8 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	case resp.Status/100 == 2 && resp.Truncated && len(resp.Body) >= maxPage:
 		c.w.Log.Warn("page_too_large", "provider", c.policy.ProviderID, "url", ch.at.String(), "limit", maxPage)
 		return false, c.end(ctx, ch, ending{status: TooLarge, http: resp.Status, reason: "longer than 5 MB"})
-	case resp.Status/100 == 2 && resp.Truncated:
-		return c.later(ctx, ch, 0, -1, "the answer breaks off")
+	case brokenOff(resp):
+		return false, c.fail(ctx, ch, 0, "the answer breaks off")
 	case resp.Status/100 == 2:
 		return false, c.index(ctx, ch, resp)
 	case resp.Status == http.StatusUnauthorized:
@@ -454,47 +460,61 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	case (resp.Status == http.StatusNotFound || resp.Status == http.StatusGone) && ch.now.contentHash != "":
 		return false, c.end(ctx, ch, ending{status: Deleted, http: resp.Status, reason: status, gone: true})
 	}
-	return c.later(ctx, ch, resp.Status, c.manners.retryAfter(resp), status)
+	return false, c.fail(ctx, ch, resp.Status, status)
 }
 
-// later waits before a page is asked for once more, and all of its host with
-// it; with no try left the page has failed.
-func (c *crawl) later(ctx context.Context, ch *chain, status int, after time.Duration, reason string) (again bool, err error) {
-	wait, again := backoff(status, ch.page.retries, after)
-	if !again {
-		if err := c.fail(ctx, ch, status, reason); err != nil || after <= 0 || status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
-			return false, err
-		}
-		err := c.manners.hold(ctx, ch.at, after) // the page is given up, the host's wish stands
-		if c.costsPage(ch.at, err) {
-			err = nil
-		}
-		return false, err
+func isRedirect(r *web.Response) bool {
+	return r.Status/100 == 3 && r.Status != http.StatusNotModified && r.Header.Get("Location") != ""
+}
+
+// count counts a try by its answer, nil for a failure below HTTP. Redirects count
+// once, at their end.
+func (c *crawl) count(resp *web.Response) {
+	s := &c.part.stats
+	if resp == nil {
+		s.Requests++
+		return
+	}
+	s.Answered++
+	s.Elapsed += resp.Elapsed.Microseconds()
+	if isRedirect(resp) {
+		return
+	}
+	s.Requests++
+	switch {
+	case resp.Status/100 == 2 || resp.Status == http.StatusNotModified:
+		s.Succeeded++
+	case resp.Status >= 400:
+		s.Errors++
+	}
+}
+
+// later keeps that a page is asked for once more after a wait.
+func (c *crawl) later(ctx context.Context, ch *chain, a polite.Attempt, wait time.Duration) error {
+	status, reason := a.Status(), strconv.Itoa(a.Status())
+	switch {
+	case a.Failure != nil:
+		reason = a.Failure.Error()
+	case brokenOff(a.Response):
+		status, reason = 0, "the answer breaks off"
 	}
 	to := Retry
 	if status == http.StatusTooManyRequests {
 		to = RateLimited
 	}
 	if err := c.move(ch, to); err != nil {
-		return false, err
+		return err
 	}
 	c.w.Log.Warn("page_retry", "provider", c.policy.ProviderID, "url", ch.at.String(), "reason", ledger.Redact(reason), "wait_s", wait.Seconds(), "retries", ch.page.retries)
-	if wait <= longestRetryAfter { // else the try is for a later run to make
+	if wait <= maxRetryAfter { // else the try is for a later run to make
 		ch.page.retries++
 	}
 	if _, err := c.db.ExecContext(ctx, `UPDATE pages SET status = $1, retries = $2, http_status = $3 WHERE provider = $4 AND key = $5`,
 		to, ch.page.retries, status, c.policy.ProviderID, ch.page.key); err != nil {
-		return false, fmt.Errorf("keeping the retry of %s: %w", ch.page.address, err)
+		return fmt.Errorf("keeping the retry of %s: %w", ch.page.address, err)
 	}
 	c.part.stats.Retries++
-	c.w.Web.Retried()
-	if err := c.manners.hold(ctx, ch.at, wait); err != nil {
-		if c.costsPage(ch.at, err) {
-			return false, c.fail(ctx, ch, status, err.Error())
-		}
-		return false, err
-	}
-	return true, c.move(ch, Fetching)
+	return nil
 }
 
 // fail ends a page that could not be had, and keeps it for a person where
@@ -538,7 +558,7 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string, forGood 
 		s.Requests++
 		return false, c.end(ctx, ch, ending{status: Skipped, reason: fmt.Sprintf("redirects to %.500s: %s", location, why)})
 	}
-	r, err := c.manners.robots(ctx, u)
+	r, err := c.robots(ctx, u)
 	if c.costsPage(u, err) {
 		s.Requests++
 		return false, c.fail(ctx, ch, 0, fmt.Sprintf("redirects to %s: %s", to.address, err))
@@ -546,9 +566,9 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string, forGood 
 	if err != nil {
 		return false, err
 	}
-	if line, ok := r.allowed(u); !ok {
+	if no := r.Check(u); no != nil {
 		s.Requests++
-		return false, c.end(ctx, ch, ending{status: Blocked, reason: fmt.Sprintf("redirects to %s: %s", to.address, line)})
+		return false, c.end(ctx, ch, ending{status: Blocked, reason: fmt.Sprintf("redirects to %s: %s", to.address, no)})
 	}
 	if to.key != ch.now.key {
 		target, taken, err := c.target(ctx, to, ch.page.depth)

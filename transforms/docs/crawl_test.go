@@ -36,7 +36,7 @@ func TestBreadthFirst(t *testing.T) {
 		w.set("/docs/a/1", doc("a1"))
 		w.set("/docs/deep", doc("deep"))
 		for _, hurry := range []bool{false, true} {
-			w.cfg.Hurry = hurry
+			w.cfg.NoDelay = hurry
 			state, reason := w.run()
 			require.Equal(t, []any{Done, ""}, []any{state, reason})
 			// The address is the link as found: the query is asked for, but is no part of the key.

@@ -81,18 +81,17 @@ type Config struct {
 	// UnsandboxedBrowser lets the browser of spa_rendering run without its sandbox.
 	UnsandboxedBrowser bool
 
-	// Hurry leaves out all pauses and budgets. For simulated sites only: demo,
-	// benchmarks and tests.
-	Hurry bool
+	// NoDelay leaves out gaps and budgets, and makes other pauses a thousandth. For
+	// simulated sites only: demo, benchmarks and tests.
+	NoDelay bool
 }
 
 // Web is the client's configuration for this job, which has a name of its own on
-// the web whatever the program calls itself. The client's own pauses are
-// turned off, as the crawl keeps its own, which are longer and outlive the process.
+// the web whatever the program calls itself. Its pauses are politeness's.
 func Web(c web.Config) web.Config {
 	c.UserAgent = UserAgent
 	c.Concurrency = MaxHosts
-	c.HostDelay, c.MaxCrawlDelay = 0, 1
+	c.HostDelay, c.MaxCrawlDelay = 0, 0
 	return c
 }
 
@@ -128,7 +127,7 @@ func Migrate(ctx context.Context, d *db.DB) error {
 	return d.Migrate(ctx, Job, files)
 }
 
-// clock is the time that manners go by. Tests turn it.
+// clock is the time that the crawl goes by. Tests turn it.
 type clock struct {
 	now   func() time.Time
 	sleep func(context.Context, time.Duration) error

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
@@ -137,27 +138,27 @@ func (x *explainer) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := c.manners.robots(ctx, u)
-	var held *heldError
+	r, err := c.robots(ctx, u)
+	var abandoned *polite.AbandonedError
 	switch {
-	case errors.Is(err, errUnreachable), errors.As(err, &held), errors.Is(err, errDayBudget):
+	case errors.Is(err, errUnreachable), errors.As(err, &abandoned), errors.Is(err, polite.ErrBudget):
 		x.say("robots", true, "%s", err)
 		return nil
 	case err != nil:
 		return err
 	}
-	line, ok := r.allowed(u)
+	no := r.Check(u)
 	switch {
-	case !ok:
-		x.say("robots", true, "%s", line)
-	case r.failed:
-		x.say("robots", false, "robots.txt answers %d: crawled slowly", r.status)
+	case no != nil:
+		x.say("robots", true, "%s", no)
+	case r.Slow:
+		x.say("robots", false, "robots.txt answers %d: crawled slowly", r.Status)
 	default:
-		n, text, _ := r.file.Rule(UserAgent, u.String())
+		n, text, _ := r.File.Rule(UserAgent, u.String())
 		if n > 0 {
 			x.say("robots", false, "allowed by robots.txt line %d: %s", n, text)
 		} else {
-			x.say("robots", false, "no line of robots.txt (status %d) speaks of it", r.status)
+			x.say("robots", false, "no line of robots.txt (status %d) speaks of it", r.Status)
 		}
 	}
 	return nil
@@ -224,7 +225,7 @@ func (x *explainer) budgets(ctx context.Context) error {
 		return err
 	}
 	most, mostDay := int64(cmp.Or(x.cfg.HourBudget, HourBudget)), int64(cmp.Or(x.cfg.DayBudget, DayBudget))
-	x.say("budget", day >= mostDay && !x.cfg.Hurry, "%d of %d requests used in the last hour, %d of %d in the last day", hour, most, day, mostDay)
+	x.say("budget", day >= mostDay && !x.cfg.NoDelay, "%d of %d requests used in the last hour, %d of %d in the last day", hour, most, day, mostDay)
 	return nil
 }
 

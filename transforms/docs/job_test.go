@@ -67,7 +67,7 @@ func newJob(t testing.TB, dsn string, o webtest.Options) *job {
 	t.Cleanup(func() { require.NoError(t, j.store.Close()) })
 	all, err := policy.Load(policies.Files)
 	require.NoError(t, err)
-	j.cfg = Config{DB: dsn, Policies: all, Fallback: true, Hurry: true, Lanes: 1,
+	j.cfg = Config{DB: dsn, Policies: all, Fallback: true, NoDelay: true, Lanes: 1,
 		Lane: lane.Config{Job: Job, Store: j.dir, Slots: 1, LogFormat: "json", LogLevel: 12, Web: Web(web.Config{ConnectTo: j.sim.Addr(), RootCAs: j.sim.CAPEM()})}}
 	return j
 }

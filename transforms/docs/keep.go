@@ -22,6 +22,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
@@ -775,26 +776,15 @@ func (c *crawl) sitemapBody(ctx context.Context, at string) (body []byte, why st
 	if canonical.Host(u) != c.host {
 		return nil, "on another host", nil
 	}
-	r, err := c.manners.robots(ctx, u)
-	if err == nil {
-		if line, ok := r.allowed(u); !ok {
-			return nil, line, nil
-		}
-		err = c.manners.turn(ctx, u)
-	}
-	if c.costsPage(u, err) {
-		return nil, err.Error(), nil
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	resp, err := c.w.Web.Get(ctx, web.Request{URL: at, Accept: "application/xml, text/xml, text/plain;q=0.8, */*;q=0.5", Timeout: pageTimeout, MaxBytes: 10 * maxPage, MaxRedirects: -1})
-	c.manners.rest(u)
+	resp, err := c.client.Get(ctx, polite.Request{URL: at, Accept: "application/xml, text/xml, text/plain;q=0.8, */*;q=0.5", Timeout: pageTimeout, MaxBytes: 10 * maxPage, MaxRedirects: -1, Once: true})
+	err = unreachable(err)
+	var failure *web.Error
+	var no *polite.DisallowedError
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, "", err
-	case err != nil:
+	case resp == nil && (errors.As(err, &no) || c.costsPage(u, err) || errors.As(err, &failure)):
 		return nil, err.Error(), nil
+	case err != nil:
+		return nil, "", err
 	case resp.Status != http.StatusOK:
 		return nil, "status " + fmt.Sprint(resp.Status), nil
 	}

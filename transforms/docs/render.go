@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
@@ -78,14 +79,14 @@ func browserOptions(at, home string, unsandboxed bool) []chromedp.ExecAllocatorO
 }
 
 // renderer is a headless browser that has no network of its own: every request
-// of a page comes to us, and is answered, with the crawl's manners, where it is
+// of a page comes to us, and is answered, with the crawl's politeness, where it is
 // a GET for a script or data of the page's own host; anything else fails.
 type renderer struct {
 	c      *crawl
 	ctx    context.Context // of the browser
 	cancel context.CancelFunc
 
-	mu    sync.Mutex // manners are for one at a time
+	mu    sync.Mutex
 	parts map[string]asset
 	bytes int
 }
@@ -228,26 +229,16 @@ func (r *renderer) part(ctx context.Context, page *url.URL, asked *fetch.EventRe
 	if p, ok := r.parts[u.String()]; ok {
 		return p, false, nil
 	}
-	rules, err := r.c.manners.robots(ctx, u)
-	if r.c.costsPage(u, err) {
-		return asset{}, true, nil // the page does without it
-	}
-	if err != nil {
+	resp, err := r.c.client.Get(ctx, polite.Request{URL: u.String(), Accept: "*/*", Header: http.Header{"Accept-Language": {acceptLanguage}}, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: -1, Once: true})
+	err = unreachable(err)
+	var failure *web.Error
+	var no *polite.DisallowedError
+	switch {
+	case err == nil && !resp.Truncated && resp.Status/100 == 2:
+	case err == nil, errors.As(err, &no), r.c.costsPage(u, err), errors.As(err, &failure):
+		return asset{}, true, nil // the page goes on without it, as it would in a reader's browser
+	default:
 		return asset{}, true, err
-	}
-	if _, ok := rules.allowed(u); !ok {
-		return asset{}, true, nil
-	}
-	if err := r.c.manners.turn(ctx, u); err != nil {
-		if r.c.costsPage(u, err) {
-			err = nil
-		}
-		return asset{}, true, err
-	}
-	resp, err := r.c.w.Web.Get(ctx, web.Request{URL: u.String(), Accept: "*/*", Header: http.Header{"Accept-Language": {acceptLanguage}}, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: -1})
-	r.c.manners.rest(u)
-	if err != nil || resp.Truncated || resp.Status/100 != 2 {
-		return asset{}, true, nil //nolint:nilerr // the page goes on without it, as it would in a reader's browser
 	}
 	p := asset{resp.Status, resp.Header.Get("Content-Type"), resp.Body}
 	if r.bytes += len(p.body); r.bytes <= mostPartBytes {

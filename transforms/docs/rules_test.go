@@ -21,6 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -187,7 +188,7 @@ func TestBudgets(t *testing.T) {
 		}
 		w.set("/docs", doc("seed", links...))
 		state, reason := w.run()
-		require.Equal(t, []any{OutOfBudget, errDayBudget.Error()}, []any{state, reason})
+		require.Equal(t, []any{OutOfBudget, polite.ErrBudget.Error()}, []any{state, reason})
 		log := w.log()
 		require.Len(t, log, 8, "robots.txt counts too")
 		require.Less(t, log[4].at.Sub(log[0].at), time.Minute)
@@ -664,7 +665,7 @@ func TestKilledAnywhere(t *testing.T) {
 
 func killedAnywhere(t *testing.T, d *db.DB, hurry bool) {
 	w := newWorld(t, d)
-	w.cfg.Hurry = hurry
+	w.cfg.NoDelay = hurry
 	var links []string
 	for n := range 10 {
 		links = append(links, fmt.Sprint("/docs/", n))
@@ -1104,7 +1105,7 @@ func TestExplain(t *testing.T) {
 
 // The client's own pauses are off, its limits are the job's.
 func TestWeb(t *testing.T) {
-	require.Equal(t, web.Config{UserAgent: UserAgent, Concurrency: 3, MaxCrawlDelay: 1}, Web(web.Config{UserAgent: "the program's own", Concurrency: 64, HostDelay: time.Second}))
+	require.Equal(t, web.Config{UserAgent: UserAgent, Concurrency: 3}, Web(web.Config{UserAgent: "the program's own", Concurrency: 64, HostDelay: time.Second}))
 }
 
 // Which providers a run crawls.

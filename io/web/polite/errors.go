@@ -48,7 +48,8 @@ func (e *AbandonedError) Error() string {
 }
 
 // RobotsError says that a robots.txt could not be had, so that nothing may be
-// asked for that it might forbid (RFC 9309 section 2.3.1.4).
+// asked for that it might forbid (RFC 9309 section 2.3.1.4). It does not unwrap: a
+// *web.Error in Get's error is always the request's own.
 type RobotsError struct {
 	URL    string
 	Status int        // of the answer, 0 without one
@@ -60,12 +61,4 @@ func (e *RobotsError) Error() string {
 		return fmt.Sprintf("robots.txt cannot be had: %s answers with status %d", e.URL, e.Status)
 	}
 	return fmt.Sprintf("robots.txt cannot be had: %v", e.Err)
-}
-
-// Unwrap gives the cause.
-func (e *RobotsError) Unwrap() error {
-	if e.Err == nil {
-		return nil
-	}
-	return e.Err
 }

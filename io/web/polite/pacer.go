@@ -15,9 +15,9 @@ import (
 // Range is what a pause is drawn from.
 type Range struct{ Min, Max time.Duration }
 
-// draw is uniform in the part of the range that is not under the least; a least
+// Draw is uniform in the part of the range that is not under the least; a least
 // above the range is the pause itself.
-func (r Range) draw(least time.Duration) time.Duration {
+func (r Range) Draw(least time.Duration) time.Duration {
 	least = max(least, r.Min)
 	return least + rand.N(max(r.Max-least, 0)+1)
 }
@@ -149,14 +149,30 @@ func (p *Pacer) pause(name string, d time.Duration) time.Time {
 	return s.paused
 }
 
-// paused is until when a site asked for a pause, and its Crawl-delay.
-func (p *Pacer) paused(name string) (until time.Time, delay time.Duration) {
+// expect takes over when an earlier process said that a site may be asked: after
+// the gap of its last request, or after a pause where that is longer than a gap
+// and a pause that are waited for.
+func (p *Pacer) expect(name string, next time.Time, most time.Duration, gap Range) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.site(name)
+	until := &s.next
+	if next.Sub(p.now()) > most+2*max(s.delay(), gap.Min, gap.Max) {
+		until = &s.paused
+	}
+	if next.After(*until) {
+		*until = next
+	}
+}
+
+// paused is until when a site asked for a pause.
+func (p *Pacer) paused(name string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.sites[name]; s != nil {
-		return s.paused, s.delay()
+		return s.paused
 	}
-	return time.Time{}, 0
+	return time.Time{}
 }
 
 // setDelay sets the least pause that an origin asks for at a site. It holds from
@@ -256,7 +272,7 @@ func (c *Client) await(ctx context.Context, u *url.URL, s *site, parallel bool) 
 		}
 		gap = 0
 		if !c.Policy.NoDelay {
-			gap = c.Policy.Gap.draw(delay)
+			gap = c.Policy.Gap.Draw(delay)
 		}
 		wait, err := c.memory().Requested(ctx, name, now, now.Add(gap))
 		switch {
@@ -290,9 +306,7 @@ func (c *Client) remember(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading when %s may be asked: %w", name, err)
 	}
-	if d := next.Sub(c.Pacer.now()); d > 0 {
-		c.Pacer.pause(name, d)
-	}
+	c.Pacer.expect(name, next, c.maxRetryAfter(), c.Policy.Gap)
 	if c.known == nil {
 		c.known = map[string]bool{}
 	}

@@ -134,6 +134,8 @@ type Request struct {
 	// Parallel sends the request without waiting for the site's turn and gap, next
 	// to others: for a user who wants that. Redirects and retries wait.
 	Parallel bool
+	// Once is a request that is not tried again.
+	Once bool
 	// Retries were made before, by a process that was killed.
 	Retries int
 	// OnRetry, when set, is called before the pause ahead of a further try, also
@@ -157,6 +159,9 @@ func (c *Client) Get(ctx context.Context, r Request) (*web.Response, error) {
 		if err := c.Allowed(ctx, u); err != nil {
 			return nil, err
 		}
+	}
+	if r.Once {
+		return c.repeat(ctx, r, nil)
 	}
 	return c.repeat(ctx, r, c.Policy.Retry)
 }
@@ -315,8 +320,7 @@ func (c *Client) Abandoned(u *url.URL) *AbandonedError {
 	if e != nil {
 		return e
 	}
-	until, delay := c.Pacer.paused(site)
-	if wait := until.Sub(c.Pacer.now()); wait > c.maxRetryAfter()+2*delay {
+	if until := c.Pacer.paused(site); until.Sub(c.Pacer.now()) > c.maxRetryAfter() {
 		return &AbandonedError{Site: site, Until: until}
 	}
 	return nil

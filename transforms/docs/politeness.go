@@ -1,0 +1,267 @@
+package docs
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
+)
+
+const (
+	minGap         = time.Second     // between two requests, whatever the policy says
+	robotsErrorGap = 2 * time.Second // while robots.txt answers 5xx
+
+	// maxRetryAfter is the longest pause that a host may ask for and still be
+	// waited for; a longer one ends its provider for this run.
+	maxRetryAfter = 10 * time.Minute
+	// defaultRetryAfter is waited where a 429 names no time.
+	defaultRetryAfter = time.Minute
+)
+
+// errUnreachable ends a provider's crawl before its frontier does.
+var errUnreachable = errors.New("it cannot be reached")
+
+// ends says whether an error ends the provider's crawl for this run.
+func ends(err error) bool {
+	var abandoned *polite.AbandonedError
+	return errors.Is(err, polite.ErrStopped) || errors.Is(err, polite.ErrBudget) || errors.Is(err, errUnreachable) || errors.As(err, &abandoned)
+}
+
+// politeness is how a provider with this delay is asked: with a pause that is
+// uniform in two to four thirds of the delay.
+func politeness(cfg Config, delay time.Duration) polite.Policy {
+	return polite.Policy{
+		Gap:           polite.Range{Min: max(delay*2/3, minGap), Max: delay * 4 / 3},
+		MaxRetryAfter: maxRetryAfter,
+		Retry:         retry,
+		NoDelay:       cfg.NoDelay,
+		Robots: polite.Robots{Agent: UserAgent, Accept: "text/plain, */*;q=0.8", Timeout: pageTimeout, MaxBytes: maxRobots, MaxRedirects: 5,
+			TTL: robotsCache, Retry: retryRobots, OnFailure: withoutRobots, SlowGap: robotsErrorGap},
+	}
+}
+
+// withoutRobots goes on slowly while robots.txt fails with a status, where RFC
+// 9309 section 2.3.1.4 would stop: the crawl's own rule.
+func withoutRobots(status int, kind web.Kind) polite.Verdict {
+	switch {
+	case status >= 500 || status == http.StatusTooManyRequests:
+		return polite.AllowSlowly
+	case status == 0:
+		return polite.Standard(status, kind)
+	}
+	return polite.Allow
+}
+
+// retry is the table of backoffs for a page. An answer that breaks off counts as
+// none.
+func retry(a polite.Attempt) (wait time.Duration, again bool) {
+	switch {
+	case a.Failure != nil && !transient(a.Failure.Kind):
+		return 0, false
+	case a.Failure != nil || brokenOff(a.Response):
+		return backoff(0, a.Retries, -1)
+	}
+	return backoff(a.Response.Status, a.Retries, a.RetryAfter)
+}
+
+// retryRobots is the same but for 5xx, which is not tried again: the crawl goes
+// on, slowly.
+func retryRobots(a polite.Attempt) (wait time.Duration, again bool) {
+	if a.Status() >= 500 {
+		return 0, false
+	}
+	return retry(a)
+}
+
+// brokenOff says that a page's body ended early, not at the limit.
+func brokenOff(r *web.Response) bool {
+	return r.Status/100 == 2 && r.Truncated && len(r.Body) < maxPage
+}
+
+// backoffs are the waits before each further try, by status. 0 stands for no HTTP
+// answer: DNS, connection or time-out.
+var backoffs = map[int][]time.Duration{
+	0:   {30 * time.Second},
+	429: {defaultRetryAfter},
+	500: {30 * time.Second, time.Minute},
+	502: {30 * time.Second, time.Minute},
+	503: {30 * time.Second, time.Minute, 2 * time.Minute},
+	504: {30 * time.Second, time.Minute},
+}
+
+// backoff says how long to wait before an exchange is tried once more after it
+// ended in status (0: below HTTP) and had so many retries already; false when
+// there is no further try. after is the answer's Retry-After, below 0 for none:
+// it replaces a 429's own wait and can only lengthen the others.
+func backoff(status, retries int, after time.Duration) (wait time.Duration, again bool) {
+	if status == 501 || status > 504 {
+		status = 500 // all other 5xx are treated alike
+	}
+	waits := backoffs[status]
+	if retries >= len(waits) {
+		return 0, false
+	}
+	wait = waits[retries]
+	if after >= 0 && (status == 429 || after > wait) {
+		wait = after
+	}
+	return wait, true
+}
+
+// transient says whether an exchange that failed below HTTP may fare better
+// later: the table's rows of DNS, connection and time-out.
+func transient(k web.Kind) bool {
+	switch k {
+	case web.KindDNS, web.KindConnect, web.KindTimeout, web.KindReset, web.KindTLS:
+		return true
+	}
+	return false
+}
+
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// memory keeps in the database, for all workers and runs, when a host may be
+// asked, what its robots.txt says, and the requests of the last hour and day.
+type memory struct {
+	cfg Config
+	db  *db.DB
+}
+
+func (m memory) Next(ctx context.Context, host string) (time.Time, error) {
+	var micros int64
+	err := m.db.QueryRowContext(ctx, `SELECT next_at FROM docs_hosts WHERE host = $1`, host).Scan(&micros)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return time.Time{}, err
+	}
+	return db.Time(micros), nil
+}
+
+func (m memory) Paused(ctx context.Context, host string, until time.Time) error {
+	return setNext(ctx, m.db, host, until)
+}
+
+func setNext(ctx context.Context, on interface {
+	ExecContext(context.Context, string, ...any) (sql.Result, error)
+}, host string, at time.Time) error {
+	_, err := on.ExecContext(ctx, `INSERT INTO docs_hosts (host, next_at) VALUES ($1, $2) ON CONFLICT (host) DO UPDATE SET next_at = excluded.next_at`,
+		host, db.Micros(at)+1) // rounded up: never too early
+	return err
+}
+
+// Requested takes one request off the budgets of the last hour and the last day,
+// which are counted over all workers and runs, by minutes: a minute counts until
+// all of it is out of the window.
+func (m memory) Requested(ctx context.Context, host string, now, next time.Time) (wait time.Duration, err error) {
+	minute := now.Unix() / 60
+	err = m.db.Tx(ctx, func(tx *sql.Tx) error {
+		wait = 0
+		if !m.cfg.NoDelay {
+			var hour, day, oldest int64
+			if err := tx.QueryRowContext(ctx, `SELECT COALESCE(SUM(CASE WHEN minute >= $1 THEN requests ELSE 0 END), 0),
+				COALESCE(SUM(requests), 0), COALESCE(MIN(CASE WHEN minute >= $1 THEN minute END), 0) FROM docs_budget WHERE minute >= $2`,
+				minute-60, minute-24*60).Scan(&hour, &day, &oldest); err != nil {
+				return err
+			}
+			if day >= int64(cmp.Or(m.cfg.DayBudget, DayBudget)) {
+				return polite.ErrBudget
+			}
+			if hour >= int64(cmp.Or(m.cfg.HourBudget, HourBudget)) {
+				wait = time.Unix((oldest+61)*60, 0).Sub(now)
+				return nil
+			}
+			if _, err := tx.ExecContext(ctx, `DELETE FROM docs_budget WHERE minute < $1`, minute-48*60); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO docs_budget (minute, requests) VALUES ($1, 1) ON CONFLICT (minute) DO UPDATE SET requests = docs_budget.requests + 1`, minute); err != nil {
+			return err
+		}
+		return setNext(ctx, tx, host, next)
+	})
+	return wait, err
+}
+
+func (m memory) Robots(ctx context.Context, origin string, now time.Time) (*polite.RobotsAnswer, error) {
+	var (
+		a       polite.RobotsAnswer
+		body    string
+		fetched int64
+	)
+	err := m.db.QueryRowContext(ctx, `SELECT status, body, fetched_at FROM docs_robots WHERE origin = $1 AND fetched_at > $2`, origin, db.Micros(now.Add(-robotsCache))).Scan(&a.Status, &body, &fetched)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	a.Body, a.FetchedAt = []byte(body), db.Time(fetched)
+	return &a, nil
+}
+
+// comments of a robots.txt name people; they are not kept.
+var comments = regexp.MustCompile(`#[^\r\n]*`)
+
+func (m memory) KeepRobots(ctx context.Context, origin string, a polite.RobotsAnswer) error {
+	if a.Kind == web.KindRedirect {
+		a.Status = http.StatusNotFound // RFC 9309 section 2.3.1.2: as if there were none
+	}
+	_, err := m.db.ExecContext(ctx, `INSERT INTO docs_robots (origin, status, body, fetched_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (origin) DO UPDATE SET status = excluded.status, body = excluded.body, fetched_at = excluded.fetched_at`,
+		origin, a.Status, clean(comments.ReplaceAllString(string(a.Body), "")), db.Micros(a.FetchedAt))
+	return err
+}
+
+// newClient is the provider's way to the web.
+func (c *crawl) newClient() *polite.Client {
+	p := politeness(c.cfg, c.policy.Delay())
+	p.WaitForBudget = c.waitForBudget
+	return &polite.Client{Web: c.w.Web, Pacer: &polite.Pacer{Clock: polite.Clock{Now: c.clock.now, Sleep: c.clock.sleep}}, Policy: p,
+		Memory: memory{c.cfg, c.db}, Control: c.w, Log: c.w.Log}
+}
+
+// waitForBudget waits for the hour's budget. The figures have what was waited, to
+// the minute, also when the process dies in it.
+func (c *crawl) waitForBudget(ctx context.Context, host string, until time.Time, wait func(time.Duration) error) error {
+	at, provider := until.UTC().Format(time.RFC3339), c.policy.ProviderID
+	c.w.Log.Warn("hour_budget_used_up", "provider", provider, "host", host, "until", at)
+	defer c.w.Waits(fmt.Sprintf("%s waits until %s: the docs job's requests of this hour are used up", provider, at))()
+	for {
+		if err := c.advance(ctx, func(*sql.Tx) error { return nil }); err != nil {
+			return err
+		}
+		began := c.clock.now()
+		left := until.Sub(began)
+		if left <= 0 {
+			return nil
+		}
+		err := wait(min(left, time.Minute))
+		c.part.stats.Waited += c.clock.now().Sub(began).Microseconds()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// robots gives the rules of u's origin.
+func (c *crawl) robots(ctx context.Context, u *url.URL) (*polite.Rules, error) {
+	r, err := c.client.Robots(ctx, u)
+	return r, unreachable(err)
+}
+
+// unreachable names a robots.txt that cannot be had.
+func unreachable(err error) error {
+	var robots *polite.RobotsError
+	if errors.As(err, &robots) {
+		return fmt.Errorf("%w: its robots.txt: %v", errUnreachable, robots.Err)
+	}
+	return err
+}

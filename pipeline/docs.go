@@ -220,7 +220,7 @@ func writeDocs(ctx context.Context, s store.Store, runID string, stdout io.Write
 func (d *docsOptions) config(c Common, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
 	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Fallback: d.Fallback, Again: d.again(),
-		SessionMaxPages: d.SessionMaxPages, Retention: cmp.Or(d.Retention, 1), LeaseTTL: min(c.LeaseTTL, providerLeaseTTL), Alerts: d.alerts, Hurry: c.Web == "demo",
+		SessionMaxPages: d.SessionMaxPages, Retention: cmp.Or(d.Retention, 1), LeaseTTL: min(c.LeaseTTL, providerLeaseTTL), Alerts: d.alerts, NoDelay: c.Web == "demo",
 		UnsandboxedBrowser: d.Unsandboxed}
 }
 

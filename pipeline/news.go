@@ -157,7 +157,7 @@ func (n *newsOptions) instead() *Action {
 
 // config is what the workers are told of the options.
 func (n *newsOptions) config(c Common, l lane.Config) news.Config {
-	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, Hurry: c.Web == "demo", LeaseTTL: c.LeaseTTL}
+	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
 	l.Web = cfg.Web(l.Web)
 	cfg.Lane = l
 	return cfg

@@ -21,6 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 	"github.com/newsfork/seed-engine/transforms/news/hankyung"
@@ -53,7 +54,7 @@ type Config struct {
 
 	KeepHTML bool
 	Reparse  bool
-	Hurry    bool // no pauses: for simulated sites only
+	NoDelay  bool // no pauses: for simulated sites only
 	LeaseTTL time.Duration
 }
 
@@ -70,18 +71,10 @@ func (c Config) Providers() ([]provider.Provider, error) {
 	return all, provider.Check(all)
 }
 
-// Web is the client's configuration for this job: the engine's own pauses are
-// longer than the client's, which hold for redirects too.
+// Web is the client's configuration for this job.
 func (c Config) Web(w web.Config) web.Config {
 	w.UserAgent = cmp.Or(c.Settings.UserAgent, w.UserAgent, web.DefaultUserAgent)
 	w.Concurrency = max(c.Concurrency, 1)
-	w.HostDelay = time.Second
-	if half := time.Duration(c.Settings.DelaySeconds * float64(time.Second) / 2); half < w.HostDelay {
-		w.HostDelay = half
-	}
-	if c.Hurry {
-		w.HostDelay = 0
-	}
 	return w
 }
 
@@ -210,21 +203,8 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 
 func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
-		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, Hurry: fn.Config.Hurry, LeaseTTL: fn.Config.LeaseTTL, MaxCrawlDelay: fn.Config.Lane.Web.MaxCrawlDelay,
-		Proceed: fn.Worker.Proceed, DeadLetter: fn.Worker.DeadLetter, Forgive: fn.Worker.Forgive, Count: fn.Worker.Count, Now: time.Now, Sleep: fn.sleep}
-}
-
-// sleep waits, and no longer than until the run is stopped.
-func (fn *visitFn) sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-fn.Worker.Stopping():
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
+		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, MaxCrawlDelay: fn.Config.Lane.Web.MaxCrawlDelay,
+		Control: fn.Worker, DeadLetter: fn.Worker.DeadLetter, Forgive: fn.Worker.Forgive, Count: fn.Worker.Count, Now: time.Now, Sleep: polite.SystemClock.Sleep}
 }
 
 // ended keeps a provider's row for the report, and counts it.

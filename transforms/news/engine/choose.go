@@ -10,6 +10,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
@@ -48,7 +49,7 @@ func newer(a, b candidate) int {
 
 // roots are the sitemaps to begin with: robots.txt's, else the hints.
 func (v *visit) roots() []string {
-	if named := v.rules.Sitemaps(); len(named) > 0 {
+	if named := v.rules.File.Sitemaps(); len(named) > 0 {
 		return named
 	}
 	if hints := v.Config.Providers[v.p.ID()].SitemapHints; len(hints) > 0 {
@@ -147,7 +148,7 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 	if err != nil {
 		return nil, fmt.Errorf("reading the sitemap's address: %w", err)
 	}
-	r, err := v.get(ctx, c.address, "application/xml,text/xml", maxSitemap, nil)
+	r, err := v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml", MaxBytes: maxSitemap, Invited: true})
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +229,7 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 			v.old++
 			continue
 		}
-		if !v.rules.Allowed(v.UserAgent, c.url.String()) {
+		if v.rules.Check(c.url) != nil {
 			v.result.Forbidden++
 			continue
 		}

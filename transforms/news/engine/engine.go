@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -23,7 +22,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/io/web/robots"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
@@ -53,15 +52,14 @@ type Engine struct {
 	Log        *slog.Logger
 	KeepHTML   bool // keep each article's page in the store
 	Reparse    bool // read the kept pages again, and fetch nothing
-	Hurry      bool // no pauses: for simulated sites only
+	NoDelay    bool // no pauses: for simulated sites only
 	LeaseTTL   time.Duration
 	Timeout    time.Duration // of one try of a request; 0: 20 s
 	// MaxCrawlDelay is the longest Crawl-delay or Retry-After that is waited for;
-	// past it the provider is left. 0: web.DefaultMaxCrawlDelay.
+	// past it the provider is abandoned for this run. 0: web.DefaultMaxCrawlDelay.
 	MaxCrawlDelay time.Duration
 
-	// Proceed waits while the run is paused and says whether to go on.
-	Proceed func(context.Context) bool
+	Control polite.Control
 	// DeadLetter keeps what could not be done; Forgive takes it away after a success.
 	DeadLetter, Forgive func(context.Context, ledger.DeadLetter) error
 	// Count takes what was done since its last call, while a provider is at work.
@@ -120,7 +118,7 @@ func (e *errStop) Error() string { return e.reason }
 // Run crawls one provider, or reads its kept pages again. The error is one that
 // no provider is to blame for: the database, the store, or ctx.
 func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
-	v := &visit{Engine: e, p: p, policy: p.Policy(), log: e.Log.With("provider", p.ID()), next: map[string]time.Time{}, result: Result{Provider: p.ID(), State: Ran}}
+	v := &visit{Engine: e, p: p, policy: p.Policy(), log: e.Log.With("provider", p.ID()), result: Result{Provider: p.ID(), State: Ran}}
 	if v.policy.Zone == nil {
 		v.policy.Zone = time.UTC
 	}
@@ -156,9 +154,9 @@ type visit struct {
 	p      provider.Provider
 	policy provider.Policy
 	log    *slog.Logger
-	next   map[string]time.Time // by site: nothing is sent before
-	crawlD time.Duration        // robots.txt's Crawl-delay
-	rules  *robots.File
+	base   *url.URL
+	client *polite.Client
+	rules  *polite.Rules
 	result Result
 	told   ledger.Tally // of the result, what was counted
 
@@ -178,7 +176,7 @@ func (v *visit) count() {
 
 // hold takes the provider's lease: two runs never crawl one publisher together.
 func (v *visit) hold(ctx context.Context) (within context.Context, release func(), err error) {
-	waiter := lease.Waiter{Place: lease.InDB(v.DB), Holder: v.holder(), TTL: cmp.Or(v.LeaseTTL, leaseTTL), Proceed: v.Proceed, Waits: ledger.LeaseWaits(v.log), Dead: ledger.Gone(v.Store)}
+	waiter := lease.Waiter{Place: lease.InDB(v.DB), Holder: v.holder(), TTL: cmp.Or(v.LeaseTTL, leaseTTL), Proceed: v.Control.Proceed, Waits: ledger.LeaseWaits(v.log), Dead: ledger.Gone(v.Store)}
 	l, err := waiter.Wait(ctx, true, v.Job+"/provider/"+v.p.ID())
 	var held *lease.HeldError
 	switch {
@@ -205,9 +203,11 @@ func (v *visit) holder() lease.Holder {
 
 // crawl is steps B to G of the seed's section 4.
 func (v *visit) crawl(ctx context.Context) error {
-	if err := v.pauseSinceLastRun(ctx); err != nil {
-		return err
+	var err error
+	if v.base, err = url.Parse(v.p.BaseURL()); err != nil {
+		return &errStop{Skipped, "its base URL: " + err.Error()}
 	}
+	v.client = v.newClient()
 	if err := v.robots(ctx); err != nil {
 		return err
 	}
@@ -230,68 +230,32 @@ func (v *visit) crawl(ctx context.Context) error {
 	return nil
 }
 
-// pauseSinceLastRun keeps the pause also after a run that was cut off a moment ago.
-func (v *visit) pauseSinceLastRun(ctx context.Context) error {
-	last, err := raw.LastFetch(ctx, v.DB, v.p.ID())
-	if err != nil {
-		return err
-	}
-	base, err := url.Parse(v.p.BaseURL())
-	if err != nil {
-		return &errStop{Skipped, "its base URL: " + err.Error()}
-	}
-	if last.After(v.Now()) { // another machine's clock
-		last = v.Now()
-	}
-	v.next[web.Site(base)] = last.Add(v.gap())
-	return nil
-}
-
 // robots reads the publisher's robots.txt. One that cannot be had is no licence.
-func (v *visit) robots(ctx context.Context) error {
-	base, err := url.Parse(v.p.BaseURL())
-	if err != nil {
-		return &errStop{Skipped, "its base URL: " + err.Error()}
-	}
-	at := (&url.URL{Scheme: base.Scheme, Host: base.Host, Path: "/robots.txt"}).String()
-	r, err := v.get(ctx, at, "text/plain", maxRobots, nil)
-	var stop *errStop
+func (v *visit) robots(ctx context.Context) (err error) {
+	v.rules, err = v.client.Robots(ctx, v.base)
+	var no *polite.RobotsError
+	var abandoned *polite.AbandonedError
 	switch {
-	case errors.As(err, &stop) || ctx.Err() != nil:
-		return err
-	case err != nil:
-		return &errStop{Skipped, fmt.Sprintf("robots.txt cannot be had: %v", err)}
-	case r.Status >= 500:
-		return &errStop{Skipped, fmt.Sprintf("robots.txt cannot be had: status %d", r.Status)}
-	case r.Status >= 400: // RFC 9309 section 2.3.1.3: there are no rules
-		v.rules = robots.Parse(nil)
-		return nil
-	case r.Status >= 300:
-		return &errStop{Skipped, fmt.Sprintf("robots.txt cannot be had: status %d", r.Status)}
+	case errors.As(err, &no) && no.Err == nil:
+		return &errStop{Skipped, fmt.Sprintf("robots.txt cannot be had: status %d", no.Status)}
+	case errors.As(err, &no):
+		return &errStop{Skipped, no.Error()}
+	case errors.As(err, &abandoned) && abandoned.CrawlDelay > 0:
+		return &errStop{Skipped, fmt.Sprintf("robots.txt asks for %v between two requests, more than --max-crawl-delay (%v)", abandoned.CrawlDelay, v.client.Policy.MaxCrawlDelay)}
 	}
-	v.rules = robots.Parse(r.Body)
-	if d, ok := v.rules.CrawlDelay(v.UserAgent); ok {
-		if d > v.longestPause() {
-			return &errStop{Skipped, fmt.Sprintf("robots.txt asks for %v between two requests, more than --max-crawl-delay (%v)", d, v.longestPause())}
-		}
-		v.crawlD = d
-		if !v.Hurry {
-			v.Web.SetCrawlDelay(d, at, r.FinalURL) // for the redirects, whose pauses are the client's
-		}
-	}
-	return nil
+	return v.ended(ctx, err)
 }
 
 // article fetches, reads and keeps one article. Its own trouble is no error.
 func (v *visit) article(ctx context.Context, c candidate) error {
 	address := c.url.String()
 	letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Fetch", Kind: "article_failed", Input: ledger.Input{URL: address, Source: v.p.ID()}}
-	r, err := v.get(ctx, address, "text/html,application/xhtml+xml", maxPage, func(u *url.URL) error {
-		if !provider.Hosts(v.p.BaseURL(), u) || !v.rules.Allowed(v.UserAgent, u.String()) {
+	r, err := v.get(ctx, polite.Request{URL: address, Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage, Scope: func(u *url.URL) error {
+		if !provider.Hosts(v.p.BaseURL(), u) || v.rules.Check(u) != nil {
 			return errors.New("it leads to where the provider may not be followed")
 		}
 		return nil
-	})
+	}})
 	var stop *errStop
 	if errors.As(err, &stop) && stop.state == Stopped {
 		if err := v.refused(ctx, c.canonical, c.at); err != nil {
@@ -501,7 +465,7 @@ func (v *visit) reparse(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !v.Proceed(ctx) {
+		if !v.Control.Proceed(ctx) {
 			return &errStop{Cut, "the run was stopped"}
 		}
 		if !e.FetchedAt.Add(v.Config.Retention()).After(v.Now()) {
@@ -516,46 +480,6 @@ func (v *visit) reparse(ctx context.Context) error {
 	return nil
 }
 
-// get sends one request when the host's turn has come, and again after trouble
-// that may pass. 403 and 429 end the provider (seed, section 4E).
-func (v *visit) get(ctx context.Context, address, accept string, most int64, allow func(*url.URL) error) (*web.Response, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, fmt.Errorf("reading an address: %w", err)
-	}
-	for try := 1; ; try++ {
-		site := web.Site(u)
-		if err := v.turn(ctx, site); err != nil {
-			return nil, err
-		}
-		r, err := v.Web.Get(ctx, web.Request{URL: address, Accept: accept, Timeout: cmp.Or(v.Timeout, timeout), MaxBytes: most, MaxRedirects: 5, Allow: allow})
-		v.next[site] = v.Now().Add(v.gap())
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		var failed *web.Error
-		again := errors.As(err, &failed) && (failed.Kind == web.KindTimeout || failed.Kind == web.KindReset)
-		if err == nil {
-			if r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests {
-				return nil, &errStop{Stopped, fmt.Sprintf("it answered %d for %s", r.Status, ledger.Redact(address))}
-			}
-			if r.RetryAfter > v.longestPause() {
-				return nil, &errStop{Stopped, fmt.Sprintf("it answered %d for %s and asks to be left alone for %v", r.Status, ledger.Redact(address), r.RetryAfter)}
-			}
-			again = r.Status >= 500
-		}
-		if !again || try == tries {
-			return r, err
-		}
-		v.Web.Retried()
-	}
-}
-
-// longestPause is the longest that a host may ask for.
-func (v *visit) longestPause() time.Duration {
-	return cmp.Or(v.MaxCrawlDelay, web.DefaultMaxCrawlDelay)
-}
-
 // isPage says whether an answer can be read as a page: HTML, XHTML, or text,
 // which servers without a better guess call HTML.
 func isPage(r *web.Response) bool {
@@ -563,31 +487,4 @@ func isPage(r *web.Response) bool {
 	kind, _, _ = strings.Cut(strings.ToLower(kind), ";")
 	kind = strings.TrimSpace(kind)
 	return strings.Contains(kind, "html") || strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "xml")
-}
-
-// turn waits for the site's turn.
-func (v *visit) turn(ctx context.Context, site string) error {
-	if !v.Proceed(ctx) {
-		return &errStop{Cut, "the run was stopped"}
-	}
-	if wait := v.next[site].Sub(v.Now()); wait > 0 {
-		if err := v.Sleep(ctx, wait); err != nil {
-			return err
-		}
-		if !v.Proceed(ctx) {
-			return &errStop{Cut, "the run was stopped"}
-		}
-	}
-	return nil
-}
-
-// gap draws the pause after a request: from half of the configured delay to one
-// and a half, which is one to three seconds by default; never less than
-// robots.txt asks for.
-func (v *visit) gap() time.Duration {
-	if v.Hurry {
-		return 0
-	}
-	d := time.Duration(v.Config.DelaySeconds * float64(time.Second))
-	return max(d/2+rand.N(d+1), v.crawlD)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 	"github.com/newsfork/seed-engine/transforms/news/hankyung"
@@ -67,9 +68,15 @@ func newWorld(t *testing.T, d *db.DB) *world {
 	return w
 }
 
+// goesOn is a run that nobody pauses or stops.
+type goesOn struct{}
+
+func (goesOn) Proceed(ctx context.Context) bool { return ctx.Err() == nil }
+func (goesOn) Stopping() <-chan struct{}        { return nil }
+
 func (w *world) engine() *engine.Engine {
 	w.t.Helper()
-	client, err := web.New(web.Config{ConnectTo: w.sim.Addr(), RootCAs: w.sim.CAPEM(), MaxCrawlDelay: time.Millisecond})
+	client, err := web.New(web.Config{ConnectTo: w.sim.Addr(), RootCAs: w.sim.CAPEM()})
 	require.NoError(w.t, err)
 	w.t.Cleanup(client.Close)
 	w.mu.Lock()
@@ -78,7 +85,7 @@ func (w *world) engine() *engine.Engine {
 	w.mu.Unlock()
 	return &engine.Engine{Job: "news", RunID: id, Config: w.cfg, UserAgent: "DemoBot", Web: client, Store: w.store, DB: w.db,
 		Log: slog.New(slog.DiscardHandler), LeaseTTL: 2 * time.Second,
-		Proceed: func(ctx context.Context) bool { return ctx.Err() == nil },
+		Control: goesOn{},
 		DeadLetter: func(_ context.Context, d ledger.DeadLetter) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -226,17 +233,7 @@ func TestManners(t *testing.T) {
 	w.cfg.DelaySeconds, w.cfg.MaxArticlesPerProvider = 0.1, 4
 	w.sim.ResetLog()
 	e := w.engine()
-	e.Now = time.Now
-	e.Sleep = func(ctx context.Context, d time.Duration) error {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	e.Now, e.Sleep = time.Now, polite.SystemClock.Sleep
 	w.now = time.Now()
 	_, err = e.Run(t.Context(), hankyung.Provider{}) // its articles of a past day are old now
 	require.NoError(t, err)
@@ -279,8 +276,8 @@ func TestLongPauses(t *testing.T) {
 		asked              int
 	}{
 		{"crawl-delay", "User-agent: *\nCrawl-delay: 86400\nSitemap: https://www.mk.co.kr/sitemap/\n", "", engine.Skipped, "robots.txt asks for 24h0m0s between two requests, more than --max-crawl-delay (30s)", 1},
-		{"robots.txt", "", "/robots.txt", engine.Stopped, "it answered 503 for https://www.mk.co.kr/robots.txt and asks to be left alone for 1h0m0s", 1},
-		{"sitemap", "Sitemap: https://www.mk.co.kr/sitemap/\nSitemap: https://www.mk.co.kr/other/\n", "/sitemap/", engine.Stopped, "it answered 503 for https://www.mk.co.kr/sitemap/ and asks to be left alone for 1h0m0s", 2},
+		{"robots.txt", "", "/robots.txt", engine.Stopped, "it answered 503 for https://www.mk.co.kr/robots.txt and asks for a pause of 1h0m0s", 1},
+		{"sitemap", "Sitemap: https://www.mk.co.kr/sitemap/\nSitemap: https://www.mk.co.kr/other/\n", "/sitemap/", engine.Stopped, "it answered 503 for https://www.mk.co.kr/sitemap/ and asks for a pause of 1h0m0s", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := once(t)
@@ -411,12 +408,12 @@ func TestRedirectsArePaced(t *testing.T) {
 	w.sim.Handle(apex, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		http.Redirect(rw, r, "https://"+newssim.MK+r.URL.RequestURI(), http.StatusFound)
 	}))
+	w.cfg.DelaySeconds = 0.02
 	e := w.engine()
-	client, err := web.New(web.Config{ConnectTo: w.sim.Addr(), RootCAs: w.sim.CAPEM(), MaxCrawlDelay: time.Second})
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	e.Web, e.MaxCrawlDelay = client, time.Second
-	_, err = e.Run(t.Context(), mk.Provider{})
+	e.MaxCrawlDelay = time.Second
+	since := time.Now()
+	e.Now, e.Sleep = func() time.Time { return begin.Add(time.Since(since)) }, polite.SystemClock.Sleep
+	_, err := e.Run(t.Context(), mk.Provider{})
 	require.NoError(t, err)
 	log := w.sim.Requests()
 	hops := 0
@@ -655,9 +652,10 @@ func TestLostLeaseEndsTheVisit(t *testing.T) {
 	e := w.engine()
 	e.LeaseTTL = 300 * time.Millisecond
 	pauses, sent := 0, 0
-	e.Sleep = func(ctx context.Context, _ time.Duration) error {
+	sleep := e.Sleep
+	e.Sleep = func(ctx context.Context, d time.Duration) error {
 		if pauses++; pauses != 3 {
-			return nil
+			return sleep(ctx, d)
 		}
 		// It was away for so long that the other run is through.
 		_, err := w.db.ExecContext(ctx, `UPDATE leases SET expires_at = 0`)

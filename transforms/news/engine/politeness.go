@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/news/raw"
+)
+
+// newClient is the provider's way to the web. Pauses are drawn from half of the
+// configured delay to one and a half, which is one to three seconds by default.
+func (v *visit) newClient() *polite.Client {
+	d := time.Duration(v.Config.DelaySeconds * float64(time.Second))
+	maxPause := cmp.Or(v.MaxCrawlDelay, web.DefaultMaxCrawlDelay)
+	p := polite.Policy{
+		Gap:           polite.Range{Min: d / 2, Max: d * 3 / 2},
+		MaxCrawlDelay: maxPause,
+		MaxRetryAfter: maxPause,
+		Abandon:       func(status int) bool { return status == http.StatusForbidden || status == http.StatusTooManyRequests },
+		Retry:         retry,
+		NoDelay:       v.NoDelay,
+		Robots: polite.Robots{Agent: v.UserAgent, Accept: "text/plain", Timeout: cmp.Or(v.Timeout, timeout), MaxBytes: maxRobots, MaxRedirects: 5,
+			Retry: retry, OnFailure: withoutRobots, For: func(u *url.URL) *url.URL {
+				if provider.Hosts(v.p.BaseURL(), u) {
+					return v.base
+				}
+				return nil
+			}},
+	}
+	return &polite.Client{Web: v.Web, Pacer: &polite.Pacer{Clock: polite.Clock{Now: v.Now, Sleep: v.Sleep}}, Policy: p, Memory: memory{v: v}, Control: v.Control}
+}
+
+// retry tries what may pass up to three times, a gap apart.
+func retry(a polite.Attempt) (wait time.Duration, again bool) {
+	may := a.Status() >= 500 || a.Kind() == web.KindTimeout || a.Kind() == web.KindReset
+	return 0, may && a.Retries+1 < tries
+}
+
+// withoutRobots allows everything where there is no robots.txt (RFC 9309 section
+// 2.3.1.3), and nothing where it cannot be had, also by too many redirects.
+func withoutRobots(status int, _ web.Kind) polite.Verdict {
+	if status >= 400 && status < 500 {
+		return polite.Allow
+	}
+	return polite.Deny
+}
+
+// memory is what the database knows of the last run: when it fetched an article.
+// So the gap holds also after a run that was cut off a moment ago.
+type memory struct {
+	polite.None
+	v *visit
+}
+
+func (m memory) Next(ctx context.Context, site string) (time.Time, error) {
+	if site != web.Site(m.v.base) {
+		return time.Time{}, nil
+	}
+	last, err := raw.LastFetch(ctx, m.v.DB, m.v.p.ID())
+	if err != nil || last.IsZero() || m.v.NoDelay {
+		return time.Time{}, err
+	}
+	if now := m.v.Now(); last.After(now) { // another machine's clock
+		last = now
+	}
+	return last.Add(m.v.client.Policy.Gap.Draw(0)), nil
+}
+
+// get sends a request. What ends the provider is an *errStop: 403, 429, or a pause
+// longer than a run waits.
+func (v *visit) get(ctx context.Context, r polite.Request) (*web.Response, error) {
+	r.Timeout, r.MaxRedirects = cmp.Or(v.Timeout, timeout), 5
+	resp, err := v.client.Get(ctx, r)
+	if err != nil {
+		return nil, v.ended(ctx, err)
+	}
+	return resp, nil
+}
+
+// ended makes an *errStop of an error that ends the provider.
+func (v *visit) ended(ctx context.Context, err error) error {
+	var abandoned *polite.AbandonedError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, polite.ErrStopped):
+		return &errStop{Cut, err.Error()}
+	case errors.As(err, &abandoned):
+		return &errStop{Stopped, ledger.Redact(abandoned.Error())}
+	}
+	return err
+}

@@ -38,6 +38,8 @@ const (
 type dir struct {
 	root string
 	info fs.FileInfo // of the root at the time it was opened
+
+	syncFileSystem func(root string) error // tests replace it
 }
 
 func openDir(root string) (*dir, error) {
@@ -55,7 +57,7 @@ func openDir(root string) (*dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: finding the directory: %w", err)
 	}
-	return &dir{abs, info}, nil
+	return &dir{root: abs, info: info, syncFileSystem: syncFileSystem}, nil
 }
 
 // ErrGone means that a directory store is no longer where it was opened.

@@ -5,6 +5,10 @@ import (
 	"fmt"
 )
 
+type syncer interface {
+	Sync(ctx context.Context) error
+}
+
 // Sync makes the objects of a directory store, and their names, survive a power
 // cut. Syncing the folder with each object would cost as much as the object
 // itself, so a run calls Sync once, at its end. Buckets need no sync.
@@ -14,13 +18,18 @@ func Sync(ctx context.Context, s Store) error {
 		return Sync(ctx, s.Store)
 	case *guarded:
 		return Sync(ctx, s.Store)
-	case *dir:
-		if err := s.checkRoot(); err != nil {
-			return err
-		}
-		if err := syncFileSystem(s.root); err != nil {
-			return fmt.Errorf("syncing the file system of %s: %w", s.root, err)
-		}
+	case syncer:
+		return s.Sync(ctx)
+	}
+	return nil
+}
+
+func (d *dir) Sync(context.Context) error {
+	if err := d.checkRoot(); err != nil {
+		return err
+	}
+	if err := d.syncFileSystem(d.root); err != nil {
+		return fmt.Errorf("syncing the file system of %s: %w", d.root, err)
 	}
 	return nil
 }

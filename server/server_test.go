@@ -255,6 +255,30 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
+// A directory store that is unmounted or moved away makes the server not ready,
+// and ready again once the directory is back.
+func TestReadyzWhileTheStoreIsGone(t *testing.T) {
+	w := newWorld(t, "done")
+	at := time.Now()
+	w.now = func() time.Time { return at }
+	look := func(after time.Duration) answer {
+		at = at.Add(after)
+		w.tick(t.Context(), at)
+		return w.do("GET", "/readyz", "")
+	}
+	assert.Equal(t, http.StatusOK, look(0).code)
+	require.NoError(t, os.Rename(w.dir, w.dir+".away"))
+	a := look(time.Minute)
+	assert.Equal(t, http.StatusServiceUnavailable, a.code)
+	assert.Contains(t, a.body, "the store does not answer; see the server's log")
+	assert.Contains(t, w.log.String(), store.ErrGone.Error())
+	require.NoError(t, os.Mkdir(w.dir, 0o755))
+	assert.Equal(t, http.StatusServiceUnavailable, look(time.Minute).code, "an empty mount point is not the store")
+	require.NoError(t, os.Remove(w.dir))
+	require.NoError(t, os.Rename(w.dir+".away", w.dir))
+	assert.Equal(t, http.StatusOK, look(time.Minute).code)
+}
+
 type answer struct {
 	code   int
 	header http.Header

@@ -2,9 +2,12 @@ package launch
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +76,52 @@ func TestConcludeWithoutTheStore(t *testing.T) {
 	}
 	if _, _, err := x.conclude(t.Context(), record, outcome{live: live, interrupted: true}); !errors.Is(err, ErrInterrupted) {
 		t.Errorf("an interrupted run: %v, want the exit code of one", err)
+	}
+}
+
+// recorded is a store that notes in which order it was written to and synced.
+type recorded struct {
+	store.Store
+	syncErr error
+	calls   []string
+}
+
+func (r *recorded) Sync(context.Context) error {
+	r.calls = append(r.calls, "sync")
+	return r.syncErr
+}
+
+func (r *recorded) Put(ctx context.Context, key string, body io.Reader, o store.PutOptions) error {
+	r.calls = append(r.calls, key)
+	return r.Store.Put(ctx, key, body, o)
+}
+
+// What a run wrote survives a power cut before the run is called done: its store
+// is synced first, and where that fails the run has failed.
+func TestStoreIsSyncedBeforeDone(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		syncErr error
+		want    ledger.State
+	}{{"synced", nil, ledger.Done}, {"not synced", errors.New("I/O error"), ledger.Failed}} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := store.Open(t.Context(), t.TempDir())
+			require.NoError(t, err)
+			defer func() { require.NoError(t, s.Close()) }()
+			record := ledger.Run{RunID: "r1", Job: "seed", Runner: "direct", StartedAt: time.Now()}
+			require.NoError(t, ledger.Start(t.Context(), s, record))
+			require.NoError(t, ledger.WriteTotal(t.Context(), s, "r1", ledger.Tally{}))
+			r := &recorded{Store: s, syncErr: c.syncErr}
+			report, _, err := (&run{store: r, job: "seed"}).conclude(t.Context(), record, outcome{})
+			require.ErrorIs(t, err, c.syncErr)
+			require.Equal(t, c.want, report.State)
+			require.NotEmpty(t, r.calls)
+			require.Equal(t, "sync", r.calls[0], "nothing that says that the run is over is written before: %q", r.calls)
+			kept, err := ledger.Load(t.Context(), s, "r1")
+			require.NoError(t, err)
+			require.Equal(t, c.want == ledger.Done, kept.State == ledger.Done)
+			require.Equal(t, c.want == ledger.Done, slices.Contains(r.calls, "runs/r1/report.json"), "%q", r.calls)
+		})
 	}
 }
 

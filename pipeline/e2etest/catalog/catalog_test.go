@@ -102,7 +102,11 @@ func (c *child) code(limit time.Duration) int {
 // counts runs the program to its end and gives its report's counts.
 func (p *place) counts(args ...string) map[string]int64 {
 	p.t.Helper()
-	c := p.start(args...)
+	return p.countsOf(p.start(args...))
+}
+
+func (p *place) countsOf(c *child) map[string]int64 {
+	p.t.Helper()
 	require.Zero(p.t, c.code(2*time.Minute), "%s", &c.out)
 	b, err := os.ReadFile(c.report)
 	require.NoError(p.t, err)
@@ -149,7 +153,9 @@ func TestKilledAndGoneOnWith(t *testing.T) {
 				require.NoError(t, c.cmd.Process.Kill())
 				<-c.exited
 			}
-			counts := p.counts("--runner=" + name)
+			resumed := p.start("--runner="+name, "--log-level=warn")
+			counts := p.countsOf(resumed)
+			assert.NotContains(t, resumed.out.String(), "lease_waits", "the leases of a dead process are taken over at once")
 			assert.Equal(t, counts["product_urls_found"], counts["detail_pages_fetched"])
 			assert.Equal(t, counts["detail_pages_fetched"], counts["products_saved"])
 			assert.EqualValues(t, 240, p.query(`SELECT count(*) FROM catalog_products`))

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/lane"
+)
+
+func init() { beam.RegisterDoFn(reflect.TypeFor[greetFn]()) }
+
+// toyConfig is what the toy job's workers are told.
+type toyConfig struct {
+	Lane     lane.Config
+	Greeting string
+}
+
+// greetFn is the toy job: it greets, and counts that.
+type greetFn struct {
+	lane.DoFn
+	Config toyConfig
+}
+
+// Setup implements Beam's.
+func (fn *greetFn) Setup(ctx context.Context) error { return fn.Open(ctx, fn.Config.Lane) }
+
+func (fn *greetFn) ProcessElement(ctx context.Context, _ []byte, emit func([]byte)) error {
+	var t ledger.Tally
+	t.Count("greetings", int64(len(fn.Config.Greeting)))
+	return lane.EmitPart(fn.Worker, emit, t)
+}
+
+// toyJob is a job as somebody adds one: this value, and a line in pipeline.Jobs.
+func toyJob() pipeline.Job {
+	greeting := ""
+	return pipeline.Job{Name: "toy", Shared: []string{"lanes"},
+		Define: func(f *flag.FlagSet) { f.StringVar(&greeting, "greeting", "hello", "what the toy says") },
+		Check: func(*pipeline.Common) error {
+			if greeting == "" {
+				return usage.Errorf("--greeting= is empty; say something")
+			}
+			return nil
+		},
+		Config: func(_ pipeline.Common, l lane.Config, _ string) any { return toyConfig{l, greeting} },
+		Build: func(s beam.Scope, config any) {
+			cfg := config.(toyConfig)
+			lane.Total(s, cfg.Lane, beam.ParDo(s, &greetFn{Config: cfg}, beam.Impulse(s)))
+		},
+		Counts: "greetings", Unit: "greetings",
+		Extend: func(_ context.Context, _ store.Store, r *ledger.Report) error {
+			r.Alerts = append(r.Alerts, "the toy says "+greeting)
+			return nil
+		},
+	}
+}
+
+// A job is added by one value and one line: then it is wherever jobs are.
+func TestToyJob(t *testing.T) {
+	emptyEnv(t)
+	before := pipeline.Jobs
+	t.Cleanup(func() { pipeline.Jobs = before })
+	pipeline.Jobs = append(slices.Clone(before), toyJob)
+	dir := t.TempDir()
+
+	t.Run("help", func(t *testing.T) {
+		require.Contains(t, here(t, "help").stdout, "|toy]")
+		own := here(t, "help toy").stdout
+		require.Contains(t, own, "-greeting")
+		require.Contains(t, own, `(default "hello")`)
+		require.NotContains(t, own, "-robots-cache")
+		require.NotContains(t, here(t, "help seed").stdout, "-greeting")
+		require.Contains(t, flagTable(), "| `--greeting` | `hello` | what the toy says |")
+		require.Contains(t, here(t, "--job=nothing").stderr, "migrate or toy")
+	})
+	t.Run("flags", func(t *testing.T) {
+		for args, want := range map[string]string{
+			"--greeting=hi --store=" + dir:                        "--greeting means nothing to --job=seed",
+			"--job=toy --robots-cache=1h --store=" + dir:          "--robots-cache means nothing to --job=toy",
+			"--job=toy --greeting= --store=" + dir:                "--greeting= is empty; say something",
+			"--job=toy --watch=1m --store=" + dir:                 "--watch means nothing to --job=toy",
+			"dead-letters --job=tic --store=" + dir:               "migrate or toy",
+			"runs purge --older-than=1d --job=tic --store=" + dir: "migrate or toy",
+		} {
+			a := here(t, args)
+			require.Equal(t, ExitUsage, a.code, args)
+			require.Contains(t, a.stderr, want)
+		}
+		s, environ, _, err := Serve(t.Context(), []string{"--store=" + dir, "--greeting=hi"}, nil, io.Discard)
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		require.Contains(t, environ, "SEED_GREETING=hi")
+	})
+	t.Run("run", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "report.json")
+		t.Setenv("SEED_GREETING", "good day")
+		a := here(t, "--job=toy --runner=direct --store="+dir+" --report="+file)
+		require.Equal(t, ExitOK, a.code, a.stderr)
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		r := report(t, b)
+		require.Equal(t, "toy", r.Job)
+		require.Equal(t, ledger.Done, r.State)
+		require.EqualValues(t, len("good day"), r.Counts["greetings"])
+		require.Equal(t, "good day", r.Options["greeting"])
+		require.Equal(t, []string{"the toy says good day"}, r.Alerts)
+		require.Contains(t, a.stdout, "greetings", "the table")
+		require.Regexp(t, r.RunID+`\s+toy\s+direct\s+done`, here(t, "runs --store="+dir).stdout)
+		require.Equal(t, ExitOK, here(t, "dead-letters --job=toy --store="+dir).code)
+		require.Equal(t, "8 greetings", toyJob().LiveText(ledger.Tally{Counts: r.Counts}))
+	})
+}

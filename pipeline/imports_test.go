@@ -94,6 +94,9 @@ func breach(dir, imported string) string {
 		if from, to := slices.Index(layers, dir), slices.Index(layers, ours); from >= 0 && to >= 0 && to < from {
 			return "arrows run pipeline/cli to pipeline/launch to the jobs, and never back: a job knows no command line, and a run no flags"
 		}
+		if under(dir, "pipeline/launch") && jobFolder(ours) != "" {
+			return "what is launched is a pipeline.Job, whichever it is"
+		}
 	case isDemo(dir):
 		if !under(ours, "io/web/webtest") {
 			return "the simulated sites stand apart, so that they cannot share a mistake with the job they are made for"
@@ -231,6 +234,8 @@ func TestBreach(t *testing.T) {
 		{"pipeline/launch", module + "/pipeline", false},
 		{"pipeline/launch", module + "/pipeline/usage", false},
 		{"pipeline/launch", module + "/pipeline/cli", true},
+		{"pipeline/launch", module + "/transforms/lane", false},
+		{"pipeline/launch", module + "/transforms/seed", true},
 		{"pipeline", module + "/pipeline/usage", false},
 		{"pipeline", module + "/pipeline/launch", true},
 		{"pipeline", module + "/pipeline/cli", true},

@@ -21,7 +21,6 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/testdata"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
 // Jobs is the list of jobs. A new job is a file with its graph and its own
@@ -75,6 +74,9 @@ type Job struct {
 	// NotDone counts what a complete run left for the next one, to which --strict
 	// objects; "": nothing.
 	NotDone string
+	// Failure is why a run that came to its end has failed all the same, by its
+	// counts; nil: it has not.
+	Failure func(ledger.Counts) error
 	// Extend adds to the run report what only this job has, Write tells a person
 	// more than the report's table; nil: nothing.
 	Extend func(context.Context, store.Store, *ledger.Report) error
@@ -92,11 +94,20 @@ type Action struct {
 // Watch is how a job takes new files as they come: a batch for what is new, or
 // one unbounded graph.
 type Watch struct {
-	// Config is what the job lists new files by, and with their names what Build
-	// makes a batch of.
-	Config func(Common) seed.Config
+	Tracker func(Common) Tracker
+	// Config is Job.Config for a batch of these files.
+	Config func(c Common, l lane.Config, files []string) any
 	// Stream is the unbounded graph. hold is how long its lister may stay in one call.
-	Stream func(s beam.Scope, cfg seed.Config, every, hold time.Duration)
+	Stream func(s beam.Scope, c Common, l lane.Config, hold time.Duration)
+}
+
+// Tracker finds the files that are new or changed.
+type Tracker struct {
+	// List lists the store once. due then gives the names of the files that a
+	// batch should take, so many at most.
+	List func(ctx context.Context, s store.Store) (due func(now time.Time, most int) []string, err error)
+	// Pause is how long to wait before the next listing.
+	Pause func() time.Duration
 }
 
 // crawling are the flags of jobs that send requests.

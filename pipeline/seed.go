@@ -62,8 +62,45 @@ func seedJob() Job {
 			return cfg
 		},
 		Build:  func(s beam.Scope, config any) { Seed(s, config.(seed.Config)) },
-		Watch:  &Watch{Config: o.config, Stream: SeedStream},
+		Watch:  o.watch(),
 		Counts: "domains_unique", Unit: "domains",
+		Failure: func(counts ledger.Counts) error {
+			switch {
+			case counts[ledger.OutageTLS] > 0:
+				return seed.ErrOutageTLS
+			case counts[ledger.Outage] > 0:
+				return seed.ErrOutage
+			}
+			return nil
+		},
+	}
+}
+
+func (o *seedOptions) watch() *Watch {
+	return &Watch{
+		Tracker: func(c Common) Tracker {
+			files := &seed.FileTracker{Interval: c.Watch}
+			list := func(ctx context.Context, s store.Store) (func(time.Time, int) []string, error) {
+				l, err := seed.ListRaw(ctx, s, o.config(c))
+				return func(now time.Time, most int) (names []string) {
+					for _, f := range files.Due(l.Files, now, most) {
+						names = append(names, f.Key)
+					}
+					return names
+				}, err
+			}
+			return Tracker{List: list, Pause: files.Pause}
+		},
+		Config: func(c Common, l lane.Config, files []string) any {
+			cfg := o.config(c)
+			cfg.Lane, cfg.Files = l, files
+			return cfg
+		},
+		Stream: func(s beam.Scope, c Common, l lane.Config, hold time.Duration) {
+			cfg := o.config(c)
+			cfg.Lane = l
+			SeedStream(s, cfg, c.Watch, hold)
+		},
 	}
 }
 

@@ -37,10 +37,10 @@ type greetFn struct {
 // Setup implements Beam's.
 func (fn *greetFn) Setup(ctx context.Context) error { return fn.Open(ctx, fn.Config.Lane) }
 
-func (fn *greetFn) ProcessElement(ctx context.Context, _ []byte, emit func([]byte)) error {
+func (fn *greetFn) ProcessElement(_ []byte, emit func(ledger.Tally)) {
 	var t ledger.Tally
 	t.Count("greetings", int64(len(fn.Config.Greeting)))
-	return lane.EmitPart(fn.Worker, emit, t)
+	lane.EmitPart(fn.Worker, emit, t)
 }
 
 // toyJob is a job as somebody adds one: this value, and a line in pipeline.Jobs.

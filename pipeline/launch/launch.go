@@ -111,11 +111,8 @@ func stream(ctx context.Context, s store.Store, o Options, stdout, stderr io.Wri
 	if o.viaJobServer() {
 		hold = flinkHold
 	}
-	w := o.Target().Watch
 	return runGraph(ctx, s, o, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
-		cfg := w.Config(o.Common)
-		cfg.Lane = l
-		cfg.Lane.Leases, cfg.Lane.Running = true, true
-		w.Stream(scope, cfg, o.Watch, hold)
+		l.Leases, l.Running = true, true
+		o.Target().Watch.Stream(scope, o.Common, l, hold)
 	})
 }

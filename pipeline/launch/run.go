@@ -24,7 +24,6 @@ import (
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
 // grace is how long requests in flight may go on after a stop; the process
@@ -405,13 +404,10 @@ func (r *run) conclude(ctx context.Context, run ledger.Run, out outcome) (*ledge
 	if err != nil {
 		return fail(err)
 	}
-	switch {
-	case cause != nil:
-	case total.Counts[ledger.OutageTLS] > 0:
-		cause = seed.ErrOutageTLS
-	case total.Counts[ledger.Outage] > 0:
-		cause = seed.ErrOutage
-	case total.Counts[ledger.WorkersStopped] > 0:
+	if f := o.Target().Failure; f != nil && cause == nil {
+		cause = f(total.Counts)
+	}
+	if cause == nil && total.Counts[ledger.WorkersStopped] > 0 {
 		cause = errWorkerStopped
 	}
 	delete(total.Counts, ledger.Outage)

@@ -14,9 +14,9 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
-	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
 const (
@@ -53,8 +53,7 @@ func (o *Options) checkWatch() error {
 // watcher is a watch at work: a loop of batch runs under one lease.
 type watcher struct {
 	*run
-	cfg     seed.Config
-	tracker seed.FileTracker
+	tracker pipeline.Tracker
 	batches int
 	counted sync.Mutex // of total
 	total   ledger.Tally
@@ -74,7 +73,7 @@ func watch(ctx context.Context, s store.Store, o Options, stdout, stderr io.Writ
 		return err
 	}
 	r.stop = make(chan struct{})
-	w := &watcher{run: r, cfg: o.Target().Watch.Config(o.Common), tracker: seed.FileTracker{Interval: o.Watch}}
+	w := &watcher{run: r, tracker: o.Target().Watch.Tracker(o.Common)}
 	following, done := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.control(following) }()
@@ -118,27 +117,23 @@ func (w *watcher) loop(ctx context.Context) error {
 
 // poll lists once and runs a batch when files are due.
 func (w *watcher) poll(ctx context.Context) error {
-	var l seed.Listing
+	var due func(time.Time, int) []string
 	err := w.interruptible(ctx, func(ctx context.Context) (err error) {
-		l, err = seed.ListRaw(ctx, w.store, w.cfg)
+		due, err = w.tracker.List(ctx, w.store)
 		return err
 	})
 	if err != nil || w.paused.Load() {
 		return err
 	}
-	due := w.tracker.Due(l.Files, time.Now(), batchFiles)
-	if len(due) == 0 {
+	files := due(time.Now(), batchFiles)
+	if len(files) == 0 {
 		return nil
-	}
-	cfg := w.cfg
-	for _, f := range due {
-		cfg.Files = append(cfg.Files, f.Key)
 	}
 	w.batches++
 	id := w.batch(w.batches)
 	report, total, err := w.once(ctx, id, func(scope beam.Scope, l lane.Config, _ string) {
-		cfg.Lane = l
-		w.o.Target().Build(scope, cfg)
+		j := w.o.Target()
+		j.Build(scope, j.Watch.Config(w.o.Common, l, files))
 	})
 	w.setCurrent("")
 	w.counted.Lock()

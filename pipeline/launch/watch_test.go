@@ -142,6 +142,7 @@ func (s *refusing) Put(ctx context.Context, key string, r io.Reader, o store.Put
 
 // What ends a watch ends it in the middle of a listing, too.
 func TestWatchEndsWhileItLists(t *testing.T) {
+	seed, _ := pipeline.Named("seed")
 	for name, c := range map[string]struct {
 		end  func(*watcher)
 		want error
@@ -152,7 +153,7 @@ func TestWatchEndsWhileItLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &watcher{run: &run{store: endless{}, signals: make(chan os.Signal, 1), stop: make(chan struct{}), lostLease: make(chan struct{})}}
+				w := &watcher{tracker: seed.Watch.Tracker(pipeline.Common{Watch: time.Minute}), run: &run{store: endless{}, signals: make(chan os.Signal, 1), stop: make(chan struct{}), lostLease: make(chan struct{})}}
 				result := make(chan error, 1)
 				go func() { result <- w.loop(t.Context()) }()
 				synctest.Wait()

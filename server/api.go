@@ -408,10 +408,11 @@ func letterJobs() []string {
 	return append(names, "migrate")
 }
 
-// jobOfLetters is the job that a query asks for, "" for all.
+// jobOfLetters is the job that a query names, "" for all of them where it names none.
 func jobOfLetters(r *http.Request) (string, error) {
-	job := r.URL.Query().Get("job")
-	if job != "" && !slices.Contains(letterJobs(), job) {
+	q := r.URL.Query()
+	job := q.Get("job")
+	if q.Has("job") && !slices.Contains(letterJobs(), job) {
 		return "", refuse("job: use %s", strings.Join(letterJobs(), ", "))
 	}
 	return job, nil

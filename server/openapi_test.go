@@ -111,6 +111,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"POST", over + "/dead-letters/replay", "{}", "/api/v1/runs/{id}/dead-letters/replay", 200},
 		{"POST", over + "/dead-letters/replay", `{"ids":[]}`, "/api/v1/runs/{id}/dead-letters/replay", 400},
 		{"GET", "/api/v1/dead-letters", "", "/api/v1/dead-letters", 200},
+		{"GET", "/api/v1/dead-letters?job=", "", "/api/v1/dead-letters", 400},
 		{"GET", "/api/v1/dead-letters?job=x", "", "/api/v1/dead-letters", 400},
 		{"GET", "/healthz", "", "/healthz", 200},
 		{"GET", "/readyz", "", "/readyz", 200},

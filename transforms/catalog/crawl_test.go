@@ -54,7 +54,6 @@ func TestEachWorkerAlone(t *testing.T) {
 	j := newJob(t, "", webtest.Options{}, "matter")
 	j.small(3, 2)
 	v, _ := j.visit(j.config(), "matter")
-	v.stopped = t.Context()
 	require.NoError(t, v.readRobots(t.Context()))
 	_, _, err := v.journal.begin(t.Context(), v.reader.seeds(), time.Now(), false)
 	require.NoError(t, err)

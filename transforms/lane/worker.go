@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 )
 
 // Config is what a worker must know to open its end of a run. It travels in
@@ -40,6 +41,7 @@ type Config struct {
 type Worker struct {
 	Store store.Store
 	Web   *web.Client
+	Pacer polite.Pacer // turns at hosts, of all visits that this process makes
 	Log   *slog.Logger
 
 	cfg      Config

@@ -1,0 +1,143 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/parse/charset"
+)
+
+const (
+	pageTimeout  = 30 * time.Second
+	maxPage      = 10 << 20
+	maxRobots    = 500 << 10 // RFC 9309 section 2.5 requires as much
+	maxRedirects = 5
+	acceptHTML   = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
+)
+
+// errUnreachable is a site whose robots.txt fails: RFC 9309 section 2.3.1.4
+// disallows everything then.
+var errUnreachable = errors.New("its robots.txt cannot be reached, so nothing may be fetched")
+
+// newClient requests the pages of one site. A page is not tried again at once:
+// the journal keeps it for a later try, which a later run can make too. One
+// robots.txt, that of the list's host, rules the site with and without www.
+func (v *visit) newClient() *polite.Client {
+	cfg := v.cfg.Lane.Web
+	return &polite.Client{Web: v.w.Web, Pacer: &v.w.Pacer, Control: v.control, Policy: polite.Policy{
+		Gap:           polite.Range{Min: cfg.HostDelay, Max: cfg.HostDelay},
+		MaxCrawlDelay: v.maxPause(),
+		MaxRetryAfter: v.maxPause(),
+		Robots: polite.Robots{Agent: cfg.UserAgent, Accept: "text/plain, */*", Timeout: pageTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects,
+			For: func(*url.URL) *url.URL { return v.reader.base }, Retry: v.retryRobots, OnFailure: withoutRobots},
+	}}
+}
+
+// maxPause is the longest Crawl-delay or Retry-After that is waited for.
+func (v *visit) maxPause() time.Duration {
+	return cmp.Or(v.cfg.Lane.Web.MaxCrawlDelay, web.DefaultMaxCrawlDelay)
+}
+
+// backoff is how long a request waits for its next try, after so many.
+func (v *visit) backoff(tries int) time.Duration {
+	return polite.Backoff(cmp.Or(v.cfg.Lane.Web.RetryBackoff, web.DefaultRetryBackoff), tries-1)
+}
+
+// retryRobots tries a robots.txt again that neither answers nor is absent.
+func (v *visit) retryRobots(a polite.Attempt) (wait time.Duration, again bool) {
+	if s := a.Status(); s > 0 && (s < 300 || withoutRobots(s, "") == polite.Allow) {
+		return 0, false
+	}
+	return v.backoff(a.Retries + 1), a.Retries+1 < maxTries
+}
+
+// withoutRobots allows everything where there is no robots.txt (RFC 9309 section
+// 2.3.1.3), and nothing where it cannot be reached.
+func withoutRobots(status int, _ web.Kind) polite.Verdict {
+	if status >= 300 && status < 500 && status != 429 {
+		return polite.Allow
+	}
+	return polite.Deny
+}
+
+// readRobots fetches the site's robots.txt. Its error is why nothing may be fetched.
+func (v *visit) readRobots(ctx context.Context) error {
+	rules, err := v.client.Robots(ctx, v.reader.base)
+	var abandoned *polite.AbandonedError
+	var unread *polite.RobotsError
+	switch {
+	case err == nil:
+		v.parallel = v.cfg.Lane.Web.HostDelay <= 0 && rules.Delay <= 0
+		return nil
+	case errors.As(err, &abandoned):
+		return v.abandoned(abandoned)
+	case errors.As(err, &unread) && unread.Err != nil:
+		return &failure{kind: "robots_unreachable", err: fmt.Errorf("%w: %w", errUnreachable, unread.Err)}
+	case errors.As(err, &unread):
+		return &failure{kind: "robots_unreachable", err: fmt.Errorf("%w: %s answers %d", errUnreachable, unread.URL, unread.Status)}
+	}
+	return unlessStopped(ctx, err)
+}
+
+// abandoned is why this run's crawl of the site ends.
+func (v *visit) abandoned(e *polite.AbandonedError) error {
+	if e.CrawlDelay > 0 {
+		return &failure{kind: "crawl_delay", final: true, err: fmt.Errorf("it asks for %v between two requests, more than --max-crawl-delay (%v)", e.CrawlDelay, v.maxPause())}
+	}
+	return &failure{kind: "retry_after", err: fmt.Errorf("%w; the next run resumes there", e)}
+}
+
+// unlessStopped is errStopped for a request that a stop kept from being sent, or cut off.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, polite.ErrStopped) {
+		return errStopped
+	}
+	return err
+}
+
+// fetch gives the text of a page.
+func (v *visit) fetch(ctx context.Context, at string) (string, error) {
+	resp, err := v.client.Get(ctx, polite.Request{URL: at, Accept: acceptHTML, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Parallel: v.parallel, Scope: v.scope})
+	var abandoned *polite.AbandonedError
+	var disallowed *polite.DisallowedError
+	var below *web.Error
+	switch {
+	case errors.As(err, &abandoned):
+		return "", v.stopSite(v.abandoned(abandoned))
+	case errors.As(err, &below):
+		return "", &failure{kind: string(below.Kind), final: below.Kind == web.KindBlocked || below.Kind == web.KindRedirect, err: below}
+	case errors.As(err, &disallowed):
+		return "", &failure{kind: "robots_disallowed", final: true, err: fmt.Errorf("robots.txt, line %d, disallows it: %s", disallowed.Line, disallowed.Rule)}
+	case err != nil:
+		return "", unlessStopped(ctx, err)
+	}
+	switch s := resp.Status; {
+	case s >= 200 && s < 300:
+	case s == 408 || s == 429 || s >= 500:
+		return "", &failure{kind: fmt.Sprintf("http_%d", s), err: fmt.Errorf("the site answers with status %d", s)}
+	default:
+		return "", &failure{kind: fmt.Sprintf("http_%d", s), final: true, err: fmt.Errorf("the site answers with status %d", s)}
+	}
+	if resp.Truncated {
+		return "", &failure{kind: "too_large", err: fmt.Errorf("the page is cut off, or over %d MiB", maxPage>>20)}
+	}
+	text, _, err := charset.Decode(resp.Body, resp.Header.Get("Content-Type"))
+	if err != nil {
+		return "", &failure{kind: "bad_charset", final: true, err: err}
+	}
+	return text, nil
+}
+
+// scope keeps redirects at the site.
+func (v *visit) scope(u *url.URL) error {
+	if !sameHost(u, v.reader.base) {
+		return fmt.Errorf("it redirects to another host, %s", u.Host)
+	}
+	return nil
+}

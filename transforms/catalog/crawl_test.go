@@ -190,7 +190,7 @@ func TestPageThatNeverWas(t *testing.T) {
 	assert.Len(t, j.asked(catalogsim.MatterHost), 1+1+3)
 }
 
-func TestManners(t *testing.T) {
+func TestPoliteness(t *testing.T) {
 	t.Run("disallowed pages are never asked for", func(t *testing.T) {
 		j := newJob(t, "", webtest.Options{}, "matter")
 		j.small(1, 3)
@@ -274,7 +274,7 @@ func TestManners(t *testing.T) {
 			}
 		})
 	}
-	for _, status := range []int{429, 503} {
+	for _, status := range []int{429, 500, 503} {
 		t.Run(fmt.Sprintf("Retry-After of a %d pauses all fetchers", status), func(t *testing.T) {
 			j := newJob(t, "", webtest.Options{Latency: 50 * time.Millisecond}, "matter")
 			j.small(4, 20) // half a second without the pause

@@ -34,6 +34,7 @@ func (v *visit) newClient() *polite.Client {
 		Gap:           polite.Range{Min: cfg.HostDelay, Max: cfg.HostDelay},
 		MaxCrawlDelay: v.maxPause(),
 		MaxRetryAfter: v.maxPause(),
+		PauseOn:       mayPass,
 		Robots: polite.Robots{Agent: cfg.UserAgent, Accept: "text/plain, */*", Timeout: pageTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects,
 			For: func(*url.URL) *url.URL { return v.reader.base }, Retry: v.retryRobots, OnFailure: withoutRobots},
 	}}
@@ -43,6 +44,9 @@ func (v *visit) newClient() *polite.Client {
 func (v *visit) maxPause() time.Duration {
 	return cmp.Or(v.cfg.Lane.Web.MaxCrawlDelay, web.DefaultMaxCrawlDelay)
 }
+
+// mayPass says whether a page that is answered so may be had later.
+func mayPass(status int) bool { return status == 408 || status == 429 || status >= 500 }
 
 // backoff is how long a request waits for its next try, after so many.
 func (v *visit) backoff(tries int) time.Duration {
@@ -119,7 +123,7 @@ func (v *visit) fetch(ctx context.Context, at string) (string, error) {
 	}
 	switch s := resp.Status; {
 	case s >= 200 && s < 300:
-	case s == 408 || s == 429 || s >= 500:
+	case mayPass(s):
 		return "", &failure{kind: fmt.Sprintf("http_%d", s), err: fmt.Errorf("the site answers with status %d", s)}
 	default:
 		return "", &failure{kind: fmt.Sprintf("http_%d", s), final: true, err: fmt.Errorf("the site answers with status %d", s)}

@@ -227,7 +227,7 @@ func (c *Client) turn(ctx context.Context, u *url.URL, parallel bool) (end func(
 		defer p.mu.Unlock()
 		now := p.now()
 		s.ended, s.next = now, now.Add(max(gap, s.delay()))
-		if resp != nil && (resp.Status == 429 || resp.Status == 503) {
+		if resp != nil && c.pausesOn(resp.Status) {
 			if d, ok := web.ParseRetryAfter(resp.Header.Get("Retry-After"), now); ok {
 				after, resp.RetryAfter = d, d
 				if until := now.Add(c.scaled(d)); until.After(s.paused) {

@@ -36,6 +36,9 @@ type Policy struct {
 	// MaxRetryAfter is the longest pause that is waited for when an answer asks for
 	// it; past it the site is abandoned until then. 0: DefaultMaxRetryAfter.
 	MaxRetryAfter time.Duration
+	// PauseOn says in answers of which statuses a Retry-After is obeyed. nil: 429
+	// and 503.
+	PauseOn func(status int) bool
 	// Abandon says after which statuses nothing more is asked of a site. nil: none.
 	Abandon func(status int) bool
 	// Retry says what is tried once more. nil: nothing.
@@ -331,6 +334,13 @@ func (c *Client) memory() Memory {
 		return None{}
 	}
 	return c.Memory
+}
+
+func (c *Client) pausesOn(status int) bool {
+	if c.Policy.PauseOn != nil {
+		return c.Policy.PauseOn(status)
+	}
+	return status == 429 || status == 503
 }
 
 func (c *Client) maxRetryAfter() time.Duration {

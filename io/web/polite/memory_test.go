@@ -264,3 +264,19 @@ func TestGap(t *testing.T) {
 	require.Equal(t, "404", get(t, w.client(p), "https://a.example/x"))
 	require.Equal(t, before, w.clock.now())
 }
+
+// A pause that an answer asks for begins with it: another client that waits for
+// the site's turn waits for the pause too.
+func TestPauseBeginsWithTheAnswer(t *testing.T) {
+	w := newWorld(t, map[string][]http.HandlerFunc{"a.example/x": list(says(429, "", "Retry-After", "20"), says(200, ""))})
+	p := policies()["seed"]
+	p.Robots.For = func(*url.URL) *url.URL { return nil }
+	c, other := w.client(p), w.client(p)
+	other.Pacer = c.Pacer
+	_, err := c.Get(t.Context(), polite.Request{URL: "https://a.example/x", OnRetry: func(context.Context, polite.Attempt, time.Duration) error {
+		require.Equal(t, "404", get(t, other, "https://a.example/y"))
+		return nil
+	}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"0s a.example/x", "20s a.example/y"}, w.requests()[:2])
+}

@@ -21,7 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
-// Headers of section 5.3.
+// Headers of a request for a page.
 const (
 	accept         = "text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8"
 	acceptLanguage = "en-US,en;q=0.9,ko;q=0.8"
@@ -241,7 +241,7 @@ func scanPage(row interface{ Scan(...any) error }) (*page, error) {
 }
 
 // next is the first page of the queue: breadth first, in the order of
-// discovery within a depth (sections 3.2 and 4.4). nil when it is empty.
+// discovery within a depth. nil when it is empty.
 func (c *crawl) next(ctx context.Context) (*page, error) {
 	p, err := scanPage(c.db.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM pages
 		WHERE provider = $1 AND session = $2 AND status = $3 ORDER BY depth, seq LIMIT 1`, c.policy.ProviderID, c.part.session, Queued))
@@ -378,7 +378,7 @@ func changed(r sql.Result, err error) (int64, error) {
 }
 
 // header is what is sent for a page: its conditions hold only for content that
-// this policy and this program made (section 5.3).
+// this policy and this program made.
 func (c *crawl) header(p *page) http.Header {
 	h := http.Header{"Accept-Language": {acceptLanguage}}
 	if c.part.stats.Again || p.contentHash == "" || p.readBy != c.readBy || c.policy.SPARendering { // a rendered page's shell stays the same

@@ -35,8 +35,8 @@ func TestBreadthFirst(t *testing.T) {
 		w.set("/docs/b/1", doc("b1", "/docs/deep"))
 		w.set("/docs/a/1", doc("a1"))
 		w.set("/docs/deep", doc("deep"))
-		for _, hurry := range []bool{false, true} {
-			w.cfg.NoDelay = hurry
+		for _, noDelay := range []bool{false, true} {
+			w.cfg.NoDelay = noDelay
 			state, reason := w.run()
 			require.Equal(t, []any{Done, ""}, []any{state, reason})
 			// The address is the link as found: the query is asked for, but is no part of the key.

@@ -1,6 +1,6 @@
-// Package docs is the documentation job's own part of the road: which
-// providers are crawled, how their pages are asked for, read, cut into chunks
-// and kept, and what changed since the last crawl. Source: CPA-001 with docs.md.
+// Package docs crawls the documentation of API providers: which providers are
+// crawled, how their pages are fetched, read, cut into chunks and stored, and what
+// changed since the last crawl.
 package docs
 
 import (
@@ -20,15 +20,15 @@ import (
 // Job is the name of this job in the ledger and in dead letters.
 const Job = "docs"
 
-// UserAgent is how the crawler names itself (section 5.3).
+// UserAgent is how the crawler names itself.
 const UserAgent = "APIIntelBot/1.0 (+https://api-intel.vercel.app/bot)"
 
 // productToken is the crawler's name in what pages and sites say to crawlers.
 const productToken = "APIIntelBot"
 
-// The limits of sections 4.3 and 5.2, over all workers and runs together.
+// The limits of requests and pages, over all workers and runs together.
 const (
-	MaxHosts        = 3 // asked at once
+	MaxHosts        = 3 // crawled at once
 	HourBudget      = 1_000
 	DayBudget       = 10_000
 	SessionMaxPages = 5_000
@@ -39,24 +39,24 @@ const (
 const DefaultRetention = 7 * 24 * time.Hour
 
 const (
-	maxPage     = 5 << 20 // bytes of one page, decoded (section 4.3)
+	maxPage     = 5 << 20 // bytes of one page, decoded
 	maxRobots   = 500 << 10
 	pageTimeout = 30 * time.Second
 	robotsCache = 24 * time.Hour
 
 	// leaseTTL is how long a killed worker's provider waits for the next one.
 	leaseTTL = 15 * time.Second
-	// resumeWithin is how long after its last sign of life a session that broke
-	// off is gone on with; after that its pages are too old to be left out.
+	// resumeWithin is how long after its last activity an interrupted session is
+	// resumed; after that its pages are too old to be skipped.
 	resumeWithin = 72 * time.Hour
-	// mostQueued bounds the frontier of a provider in a session: pages that
+	// maxQueued bounds the frontier of a provider in a session: pages that
 	// lead to ever more pages must not fill the database.
-	mostQueued = 10_000
-	// mostOutline bounds in bytes what is kept of one page for each of its blocks
+	maxQueued = 10_000
+	// maxOutline bounds in bytes what is kept of one page for each of its blocks
 	// and chunks: its headings and its title, which they repeat, and their hashes.
-	mostOutline = 16 << 20
-	// mostLinks bounds what is kept of one page's links.
-	mostLinks = 2_000
+	maxOutline = 16 << 20
+	// maxLinks bounds what is kept of one page's links.
+	maxLinks = 2_000
 )
 
 // Config is what the job's DoFns carry to the workers. The database's password

@@ -17,7 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
-// maxShown is how much of a page's text a person is shown (section 8.1).
+// maxShown is how much of a page's text a person is shown.
 const maxShown = 200
 
 // Finding is one rule's word on a URL.
@@ -164,7 +164,7 @@ func (x *explainer) run(ctx context.Context) error {
 	return nil
 }
 
-// known tells what the database has of the page.
+// known reports what the database has of the page.
 func (x *explainer) known(ctx context.Context, l link) error {
 	var blocked int64
 	if err := x.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM blocked_urls WHERE provider = $1 AND key = $2`, x.policy.ProviderID, l.key).Scan(&blocked); err != nil {
@@ -216,7 +216,7 @@ func Shown(text string) string {
 	return string(r)
 }
 
-// budgets tells what is left of them.
+// budgets reports what is left of the budgets.
 func (x *explainer) budgets(ctx context.Context) error {
 	var hour, day int64
 	minute := x.clock.now().Unix() / 60

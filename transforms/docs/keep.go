@@ -88,7 +88,7 @@ func (c *crawl) queue(ctx context.Context, tx *sql.Tx, links []link, depth int) 
 		if c.seen[l.key] || c.forbidden[l.key] {
 			continue
 		}
-		if len(c.seen) >= mostQueued {
+		if len(c.seen) >= maxQueued {
 			return nil
 		}
 		n, err := changed(tx.ExecContext(ctx, `INSERT INTO pages (provider, key, address, status, depth, session, seq, discovered_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -109,7 +109,7 @@ func (c *crawl) remember(links []link, depth int) {
 		return
 	}
 	for _, l := range links {
-		if len(c.seen) < mostQueued {
+		if len(c.seen) < maxQueued {
 			c.seen[l.key] = true
 		}
 	}
@@ -579,7 +579,7 @@ func (c *crawl) links(ch *chain, pg content.Page, head pagehead.Head) (out []lin
 	}
 	has := map[string]bool{}
 	for _, href := range pg.Links {
-		if l, why := c.link(ch.at, href, false); why == "" && !has[l.key] && len(out) < mostLinks {
+		if l, why := c.link(ch.at, href, false); why == "" && !has[l.key] && len(out) < maxLinks {
 			has[l.key] = true
 			out = append(out, l)
 		}
@@ -661,8 +661,8 @@ func (c *crawl) read(form content.Form, body []byte, contentType string, ch *cha
 	if len(r.chunks) == 0 {
 		return pg, nil, nil
 	}
-	if r.outline() > mostOutline {
-		return pg, nil, fmt.Errorf("its headings, repeated with each of its %d blocks, are over %d MB", len(r.blocks), mostOutline>>20)
+	if r.outline() > maxOutline {
+		return pg, nil, fmt.Errorf("its headings, repeated with each of its %d blocks, are over %d MB", len(r.blocks), maxOutline>>20)
 	}
 	h := sha256.New()
 	for _, b := range r.blocks {
@@ -736,7 +736,7 @@ func (c *crawl) sitemap(ctx context.Context) ([]link, error) {
 	var out []link
 	has := map[string]bool{}
 	queue := []string{c.policy.SitemapURL}
-	for n := 0; len(queue) > 0 && n < maxSitemaps && len(out) < mostQueued; n++ {
+	for n := 0; len(queue) > 0 && n < maxSitemaps && len(out) < maxQueued; n++ {
 		at := queue[0]
 		queue = queue[1:]
 		body, why, err := c.sitemapBody(ctx, at)
@@ -756,7 +756,7 @@ func (c *crawl) sitemap(ctx context.Context) ([]link, error) {
 						has[l.key] = true
 						out = append(out, l)
 					}
-					return len(out) < mostQueued
+					return len(out) < maxQueued
 				})
 			}
 		}

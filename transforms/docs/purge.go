@@ -31,8 +31,8 @@ type Purged struct {
 // provided are the tables with rows of a provider.
 var provided = []string{"pages", "links", "chunks", "docs_blocks", "docs_changes", "blocked_urls", "runs"}
 
-// Purge removes everything that a provider left behind (section 8.2: within 48
-// hours of its request) and disables it until Enable. The ids of its chunks go
+// Purge removes everything that a provider left behind and disables it until
+// Enable. The ids of its chunks go
 // to a deletion list in the store, for the side that keeps the embeddings. A
 // run that crawls the provider makes it fail: stop that first. ErrNotErased says
 // that all is done but the last step: deleted text may still be read from the
@@ -113,7 +113,7 @@ func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 var ErrNotErased = errors.New("its rows are removed, but their text may still be in free parts of the database's files; purge it again when no run is using the database")
 
 // forgetRobots removes the robots.txt of the origins that pages were asked for
-// at. When those may be asked again stays, as that is their wish.
+// at. When those may be asked again stays: they asked for that pause.
 func (p *Purged) forgetRobots(ctx context.Context, tx *sql.Tx) error {
 	rows, err := tx.QueryContext(ctx, `SELECT address FROM pages WHERE provider = $1`, p.Provider)
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 const (
 	renderTimeout = 2 * time.Minute // with the pauses between what the page asks for
 	renderQuiet   = 500 * time.Millisecond
-	mostParts     = 64       // requests of one page
-	mostPartBytes = 32 << 20 // kept of a provider's scripts and data
+	maxParts      = 64       // requests of one page
+	maxPartBytes  = 32 << 20 // kept of a provider's scripts and data
 )
 
 // ErrNoBrowser says that a policy asks for rendering where there is nothing to
@@ -154,7 +154,7 @@ func (r *renderer) render(ctx context.Context, u *url.URL, body []byte, contentT
 		asked.Go(func() {
 			defer func() { touch(); pending.Add(-1) }()
 			var answer asset
-			refused := n.Add(1) > mostParts
+			refused := n.Add(1) > maxParts
 			switch {
 			case refused:
 			case paused.ResourceType == network.ResourceTypeDocument && paused.Request.URL == u.String():
@@ -241,7 +241,7 @@ func (r *renderer) part(ctx context.Context, page *url.URL, asked *fetch.EventRe
 		return asset{}, true, err
 	}
 	p := asset{resp.Status, resp.Header.Get("Content-Type"), resp.Body}
-	if r.bytes += len(p.body); r.bytes <= mostPartBytes {
+	if r.bytes += len(p.body); r.bytes <= maxPartBytes {
 		r.parts[u.String()] = p
 	}
 	return p, false, nil

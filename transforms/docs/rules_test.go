@@ -656,16 +656,16 @@ func TestNothingPersonalIsKept(t *testing.T) {
 // Kill it anywhere and run again: the result is the same and no page is asked
 // for twice, but for the one whose answer was on its way.
 func TestKilledAnywhere(t *testing.T) {
-	for name, hurry := range map[string]bool{"paused": false, "hurried": true} {
+	for name, noDelay := range map[string]bool{"with pauses": false, "no delay": true} {
 		t.Run(name, func(t *testing.T) {
-			dbtest.Each(t, func(t *testing.T, d *db.DB) { killedAnywhere(t, d, hurry) })
+			dbtest.Each(t, func(t *testing.T, d *db.DB) { killedAnywhere(t, d, noDelay) })
 		})
 	}
 }
 
-func killedAnywhere(t *testing.T, d *db.DB, hurry bool) {
+func killedAnywhere(t *testing.T, d *db.DB, noDelay bool) {
 	w := newWorld(t, d)
-	w.cfg.NoDelay = hurry
+	w.cfg.NoDelay = noDelay
 	var links []string
 	for n := range 10 {
 		links = append(links, fmt.Sprint("/docs/", n))

@@ -24,8 +24,7 @@ const (
 	Done        State = "done"          // nothing is left, or its own max_pages was reached
 )
 
-// beginSession goes on with the session that an earlier run left open, or
-// begins one that is named after the run.
+// beginSession resumes the session that an earlier run left open, or begins one that is named after the run.
 func beginSession(ctx context.Context, d *db.DB, runID string, now time.Time) (id string, resumed bool, err error) {
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `SELECT id FROM docs_sessions WHERE finished_at = 0 AND active_at > $1 ORDER BY started_at DESC, id DESC LIMIT 1`,
@@ -39,7 +38,7 @@ func beginSession(ctx context.Context, d *db.DB, runID string, now time.Time) (i
 			return err
 		}
 		id, resumed = runID, false
-		// What is older will not be gone on with.
+		// What is older is not resumed.
 		if _, err := tx.ExecContext(ctx, `UPDATE docs_sessions SET finished_at = active_at WHERE finished_at = 0`); err != nil {
 			return err
 		}
@@ -165,8 +164,8 @@ func enter(ctx context.Context, d *db.DB, session, provider, runID string, now t
 	return p, nil
 }
 
-// handOffAgain makes a part ask for all pages of the provider without conditions,
-// those that it has asked for too. Texts are not kept, so there is no other way
+// handOffAgain makes a part fetch all pages of the provider without conditions,
+// those that it has fetched too. Texts are not kept, so there is no other way
 // to hand them over again.
 func handOffAgain(ctx context.Context, d *db.DB, p *part, provider string) error {
 	now := *p

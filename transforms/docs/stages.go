@@ -270,8 +270,8 @@ const ProvidersNotDone = "providers_not_done"
 var errNobody = errors.New("none of the providers could be reached")
 
 // keepsOpen says whether the session is to be continued for this provider. One
-// that is held, unreachable or used the session's pages up is asked again in the
-// next session, which asks all others too.
+// that is held, unreachable or used the session's pages up is crawled again in the
+// next session, which crawls all others too.
 func (v Visited) keepsOpen() bool {
 	return State(v.State) == Open || State(v.State) == OutOfBudget && v.Reason != reasonSessionMax
 }

@@ -2,8 +2,7 @@ package docs
 
 import "fmt"
 
-// Status is where a page stands: the states of CPA-001 appendix B in snake
-// case, with three ends more that its sections 4.3 and 5.4 ask for.
+// Status is where a page stands.
 type Status string
 
 // The states. A page rests in queued, retry, rate_limited and the ends; the
@@ -27,9 +26,9 @@ const (
 	TooLarge    Status = "too_large"
 )
 
-// transitions are the arrows of appendix B, and those that sections 4.1 to 4.3
-// and 5.4 add: a redirect's target is checked again, so it may be refused there,
-// and robots.txt of an origin beside the provider's own may be out of reach.
+// transitions are what may follow a status. A redirect's target is checked again,
+// so it may be refused there; the robots.txt of an origin that is not the
+// provider's own may be out of reach, which fails the page alone.
 var transitions = map[Status][]Status{
 	"":          {Queued},
 	Queued:      {RobotsCheck},

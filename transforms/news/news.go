@@ -1,7 +1,6 @@
-// Package news is the news job's own part of the road: which publishers are
-// crawled, and each of them under the run's limits. What is done at a publisher
-// is package engine's; the publishers are in folders of their own and in YAML
-// files. Source: the seed on news, with news.md.
+// Package news has the stages of the news job: which publishers are crawled, and
+// each of them under the run's limits. Package engine crawls one publisher; the
+// publishers are in folders of their own and in YAML files.
 package news
 
 import (

@@ -1,7 +1,6 @@
 // Package engine crawls one news provider: robots.txt, sitemaps, the newest
 // articles, one request at a time. It knows no publisher's pages; a provider
-// knows nothing of HTTP, storage and duplicates. Source: the seed on news,
-// section 4, with news.md.
+// knows nothing of HTTP, storage and duplicates.
 package engine
 
 import (
@@ -201,7 +200,7 @@ func (v *visit) holder() lease.Holder {
 	return h
 }
 
-// crawl is steps B to G of the seed's section 4.
+// crawl reads robots.txt and the sitemaps, and fetches the newest articles.
 func (v *visit) crawl(ctx context.Context) error {
 	var err error
 	if v.base, err = url.Parse(v.p.BaseURL()); err != nil {

@@ -63,7 +63,7 @@ type Page struct {
 	links    map[string]string // by rel
 	headings []*html.Node      // h1
 	times    []*html.Node      // time elements and itemprop=datePublished
-	ld       linked
+	ld       jsonLD
 }
 
 // Parse reads an HTML page. contentType is the Content-Type header, for its

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// linked is what the page's JSON-LD (schema.org) says of its article.
-type linked struct {
+// jsonLD is what the page's JSON-LD (schema.org) says of its article.
+type jsonLD struct {
 	headline, body, section, description string
 	published, modified                  string
 	authors                              []string
@@ -21,7 +21,7 @@ var articleTypes = []string{"NewsArticle", "Article", "ReportageNewsArticle", "A
 
 // readLinked reads the article out of a page's JSON-LD. Scripts that are no JSON
 // are passed over: many pages have some.
-func readLinked(scripts []string) linked {
+func readLinked(scripts []string) jsonLD {
 	var best map[string]any
 	rank := len(articleTypes)
 	var page map[string]any
@@ -66,7 +66,7 @@ func readLinked(scripts []string) linked {
 		}
 		look(v, 0)
 	}
-	var l linked
+	var l jsonLD
 	for _, v := range []map[string]any{page, best} {
 		if free, said := truth(v["isAccessibleForFree"]); said {
 			l.paid = !free

@@ -10,7 +10,7 @@ var raw = [...]string{"script", "style", "svg", "noscript", "iframe", "template"
 // of it, and gives the scripts that hold JSON-LD. A page costs half the time so.
 // Of an element that does not end nothing is taken. Publishers' selectors do not
 // see what is gone.
-func strip(text string) (page string, linked []string) {
+func strip(text string) (page string, jsonLD []string) {
 	var b strings.Builder
 	done := 0
 	open := map[string]bool{} // what does not end in the rest of the page: looked for once
@@ -61,7 +61,7 @@ func strip(text string) (page string, linked []string) {
 			continue
 		}
 		if name == "script" && strings.Contains(rest[:tag], "ld+json") {
-			linked = append(linked, rest[tag:tag+end])
+			jsonLD = append(jsonLD, rest[tag:tag+end])
 		}
 		if done == 0 {
 			b.Grow(len(text) / 2)
@@ -72,10 +72,10 @@ func strip(text string) (page string, linked []string) {
 		done = at
 	}
 	if done == 0 {
-		return text, linked
+		return text, jsonLD
 	}
 	b.WriteString(text[done:])
-	return b.String(), linked
+	return b.String(), jsonLD
 }
 
 // rawName is the raw element that begins here, "" for none.

@@ -1,0 +1,271 @@
+package article
+
+import (
+	"strings"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// reader finds the article in a page and writes its text.
+type reader struct {
+	remove     []cascadia.Matcher
+	bySelector bool // the publisher's selector found the text: only its own removals apply
+	title      string
+
+	blocks     map[*html.Node]bool // contains blocks
+	proseWidth map[*html.Node]int  // width of the prose below an element
+	out        map[*html.Node]bool // left out because of their names
+	kept       map[*html.Node]bool // with names of clutter, but most of the page
+}
+
+func newReader(root *html.Node) *reader {
+	r := &reader{blocks: map[*html.Node]bool{}, proseWidth: map[*html.Node]int{}, out: map[*html.Node]bool{}}
+	r.markBlocks(root)
+	return r
+}
+
+// markBlocks records the elements below n that contain blocks, and reports whether n
+// does. It runs once: searching below each element again would cost the square of
+// the nesting depth.
+func (r *reader) markBlocks(n *html.Node) (holds bool) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.ElementNode && (r.markBlocks(c) || block(c)) {
+			holds = true
+		}
+	}
+	if holds {
+		r.blocks[n] = true
+	}
+	return holds
+}
+
+// find returns the elements that contain the article's text.
+func (r *reader) find(body *html.Node) []*html.Node {
+	total := r.weighAgain(body)
+	for i, tier := range r.hints(body) {
+		if len(tier) == 0 {
+			continue
+		}
+		best, sum := r.heaviest(tier)
+		most := r.proseWidth[best]
+		if i == 0 {
+			if parts := r.parts(tier, best, total); parts != nil {
+				return parts
+			}
+			continue
+		}
+		if most*5 < total*2 && most < 1500 || most < minArticle {
+			continue
+		}
+		if most*10 < sum*6 { // many of one kind: parts of one article, or a list
+			if a := ancestor(tier); a != nil && a != body {
+				return []*html.Node{r.narrow(a, 85)}
+			}
+		}
+		return []*html.Node{best}
+	}
+	return []*html.Node{r.narrow(body, 85)}
+}
+
+// minArticle is the least width of prose in the element of an article.
+const minArticle = 120
+
+// maxKept bounds how many elements weighAgain keeps, as each costs a walk.
+const maxKept = 6
+
+// weighAgain weighs the page. An element with a name of clutter that has more prose
+// than all the rest is kept after all, and the page weighed again.
+func (r *reader) weighAgain(body *html.Node) (total int) {
+	total = r.weigh(body)
+	for range maxKept {
+		var most *html.Node
+		for n := range r.out {
+			if !r.kept[n] && r.proseWidth[n] > total && !surelyClutter(n) && (most == nil || r.proseWidth[n] > r.proseWidth[most]) {
+				most = n
+			}
+		}
+		if most == nil {
+			break
+		}
+		if r.kept == nil {
+			r.kept = map[*html.Node]bool{}
+		}
+		r.kept[most] = true
+		clear(r.proseWidth)
+		clear(r.out)
+		total = r.weigh(body)
+	}
+	return total
+}
+
+// heaviest returns the first node with the most prose, and the prose of all.
+func (r *reader) heaviest(nodes []*html.Node) (best *html.Node, sum int) {
+	for _, n := range nodes {
+		sum += r.proseWidth[n]
+		if best == nil || r.proseWidth[n] > r.proseWidth[best] {
+			best = n
+		}
+	}
+	return best, sum
+}
+
+// parts returns the elements of a text in several parts, between advertisements:
+// those of tier that are marked as best is. It returns nil where they have too
+// little of the page's prose.
+func (r *reader) parts(tier []*html.Node, best *html.Node, total int) []*html.Node {
+	var parts []*html.Node
+	whole := 0
+	for _, n := range tier {
+		if n == best || r.proseWidth[n] > 0 && n.DataAtom == best.DataAtom && attr(n, "class") == attr(best, "class") && attr(n, "itemprop") == attr(best, "itemprop") {
+			parts = append(parts, n)
+			whole += r.proseWidth[n]
+		}
+	}
+	if whole >= minArticle && (whole*5 >= total*2 || whole >= 1500) {
+		return parts
+	}
+	return nil
+}
+
+// narrow descends while one child has nearly all of the prose.
+func (r *reader) narrow(n *html.Node, percent int) *html.Node {
+	for {
+		var most *html.Node
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			if c.Type == html.ElementNode && (most == nil || r.proseWidth[c] > r.proseWidth[most]) {
+				most = c
+			}
+		}
+		if most == nil || r.proseWidth[most] == 0 || r.proseWidth[most]*100 < r.proseWidth[n]*percent || leaf(most) {
+			return n
+		}
+		n = most
+	}
+}
+
+func leaf(n *html.Node) bool {
+	switch n.DataAtom {
+	case atom.P, atom.Span, atom.A, atom.Blockquote, atom.Pre, atom.Ul, atom.Ol, atom.Li, atom.Font, atom.B, atom.Strong, atom.Em:
+		return true
+	}
+	return false
+}
+
+// ancestor is the nearest element that contains all of nodes.
+func ancestor(nodes []*html.Node) *html.Node {
+	a := nodes[0].Parent
+	for _, n := range nodes[1:] {
+		for a != nil && !isBelow(n, a) {
+			a = a.Parent
+		}
+	}
+	return a
+}
+
+// hints are the elements whose name or role says that they contain the article, by
+// how sure that is.
+func (r *reader) hints(body *html.Node) (tiers [4][]*html.Node) {
+	var walk func(*html.Node, int)
+	walk = func(n *html.Node, depth int) {
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			if c.Type != html.ElementNode || r.out[c] {
+				continue
+			}
+			if t := hint(c); t >= 0 && r.proseWidth[c] > 0 {
+				tiers[t] = append(tiers[t], c)
+				if t == 0 {
+					continue
+				}
+			}
+			walk(c, depth+1)
+		}
+	}
+	walk(body, 0)
+	for i := range tiers { // the outermost of each
+		var outer []*html.Node
+		for _, n := range tiers[i] {
+			if len(outer) == 0 || !isBelow(n, outer[len(outer)-1]) {
+				outer = append(outer, n)
+			}
+		}
+		tiers[i] = outer
+	}
+	return tiers
+}
+
+// hint is how surely an element contains the article, by its name: 0 is the surest,
+// -1 means not at all.
+func hint(n *html.Node) int {
+	switch n.DataAtom {
+	case atom.Article:
+		return 1
+	case atom.Main:
+		return 2
+	case atom.Div, atom.Section, atom.Td, atom.Span:
+	default:
+		return -1
+	}
+	for i := range n.Attr {
+		a := &n.Attr[i]
+		switch a.Key {
+		case "itemprop":
+			if strings.EqualFold(a.Val, "articleBody") {
+				return 0
+			}
+		case "role":
+			switch a.Val {
+			case "article":
+				return 1
+			case "main":
+				return 2
+			}
+		case "id", "class":
+			if n.DataAtom == atom.Span {
+				continue
+			}
+			for w := range strings.FieldsSeq(a.Val) {
+				if bodyName(w) {
+					return 0
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// bodyName reports whether a class or id is one of bodyNames, without its hyphens.
+func bodyName(name string) bool {
+	var buf [32]byte
+	n := 0
+	for i := range len(name) {
+		c := name[i]
+		if c == '-' || c == '_' {
+			continue
+		}
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if n == len(buf) {
+			return false
+		}
+		buf[n] = c
+		n++
+	}
+	return bodyNames[string(buf[:n])]
+}
+
+// bodyNames are common names of the element with an article's text, without hyphens.
+var bodyNames = words(`articlebody articletext articlecontent articlecontents entrycontent postcontent postbody posttext postentry
+	storybody storycontent storytext articlebodycontent articlebodytext articlemaincontent articlecontainerbody bodytext newsbody newscontent newstext newsarticle
+	articlebodywrapper articlecopy fieldnamebody singlecontent articlewrapbody articlebodybox articleview articleviewcontent newscttext artext arttext
+	newsviewbody viewcontent articletxt articlecont articlebodycontents articletextbody contentbody contenttext richtextbody storydetail`)
+
+func words(list string) map[string]bool {
+	m := make(map[string]bool)
+	for w := range strings.FieldsSeq(list) {
+		m[w] = true
+	}
+	return m
+}

@@ -18,7 +18,7 @@ var kinds = map[string]string{
 }
 
 // asides are the words of an aside's class or role that make it part of the
-// text, besides the kinds of callouts.
+// text, in addition to the kinds of callouts.
 var asides = words(`admonition callout footnote footnotes endnote endnotes sidenote marginnote annotation`)
 
 // names are the words of an element's classes and role: "starlight-aside--tip"
@@ -27,7 +27,7 @@ func names(n *html.Node) []string {
 	return strings.FieldsFunc(strings.ToLower(attr(n, "class")+" "+attr(n, "role")), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// belongs reports whether an aside is part of the text it stands in: a callout or
+// belongs reports whether an aside is part of the text around it: a callout or
 // a note, and no part of the site's frame.
 func belongs(aside *html.Node) bool {
 	for _, word := range names(aside) {
@@ -82,15 +82,15 @@ func (w *writer) firstWord(n *html.Node) (word string, some bool) {
 // unraised are superscripts that say the same on the line.
 var unraised = words(`st nd rd th er re ère ème tm sm`)
 
-// raised writes a superscript or subscript so that 10⁶ does not become 106: the
+// superOrSubscript writes a superscript or subscript so that 10⁶ does not become 106: the
 // text behind mark, in parentheses unless it is one word. A reference to a
 // footnote is its sign in brackets.
-func (w *writer) raised(n *html.Node, mark byte) {
+func (w *writer) superOrSubscript(n *html.Node, mark byte) {
 	text := line(n)
 	switch {
 	case mark == '^' && refers(n) && len(text) <= 12:
 		w.text("[" + strings.Trim(text, "[]") + "]")
-	case !wordy(text), w.fresh || w.lead != "", mark == '^' && unraised[strings.ToLower(text)], len(text) > 40:
+	case !hasWords(text), w.fresh || w.lead != "", mark == '^' && unraised[strings.ToLower(text)], len(text) > 40:
 		w.children(n)
 	default:
 		w.begin()
@@ -102,7 +102,7 @@ func (w *writer) raised(n *html.Node, mark byte) {
 	}
 }
 
-// refers reports whether a superscript is, holds or stands in a link into the page.
+// refers reports whether a superscript is, contains or is in a link into the page.
 func refers(n *html.Node) bool {
 	isRef := func(n *html.Node) bool { return n.DataAtom == atom.A && strings.HasPrefix(attr(n, "href"), "#") }
 	if n.Parent != nil && isRef(n.Parent) {

@@ -89,7 +89,7 @@ func (c clutter) drops(n *html.Node) bool {
 }
 
 // frames are the ids of what surrounds the content of pages that have no
-// semantic elements; they stand in for nav, header, footer and aside there.
+// semantic elements, in place of nav, header, footer and aside.
 var frames = words(`header page-header site-header hd masthead top-bar topbar
 	footer page-footer site-footer ft
 	nav navbar navigation menu main-menu sidebar side-bar leftnav left-nav toc table-of-contents breadcrumb breadcrumbs`)
@@ -108,7 +108,7 @@ func frame(n *html.Node, found map[*html.Node]struct{}) (links int, only bool) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
 		case c.Type == html.TextNode:
-			only = only && !wordy(c.Data)
+			only = only && !hasWords(c.Data)
 			continue
 		case c.Type != html.ElementNode, c.DataAtom == atom.Script, c.DataAtom == atom.Style:
 			continue
@@ -135,8 +135,8 @@ func frame(n *html.Node, found map[*html.Node]struct{}) (links int, only bool) {
 	return links, only
 }
 
-// wordy reports whether text has a letter or a digit.
-func wordy(s string) bool {
+// hasWords reports whether text has a letter or a digit.
+func hasWords(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 

@@ -33,13 +33,13 @@ func (w *writer) pre(n *html.Node) {
 	}
 	fence := strings.Repeat("`", longest+1)
 	w.block()
-	w.pay()
+	w.writeOwed()
 	w.out = append(append(w.out, fence...), language(n)...)
 	for l := range strings.SplitSeq(text+"\n"+fence, "\n") {
 		w.out = append(w.out, '\n')
 		start := len(w.out)
 		for _, v := range w.levels {
-			if w.room -= len(v.rest); w.room > 0 {
+			if w.markBytes -= len(v.rest); w.markBytes > 0 {
 				w.out = append(w.out, v.rest...)
 			}
 		}
@@ -95,7 +95,7 @@ func (c *coder) children(n *html.Node) {
 	}
 }
 
-// gutters are the class names of line numbers and prompts beside code.
+// gutters are the class names of line numbers and prompts next to code.
 var gutters = words(`linenos linenodiv lineno linenumber line-number line-numbers line-numbers-rows line-numbers-wrapper
 	hljs-ln-numbers blob-num gutter rouge-gutter ln lnt react-syntax-highlighter-line-number copybtn copy-button clipboard-button`)
 
@@ -124,7 +124,7 @@ func (c *coder) element(n *html.Node) {
 	}
 	switch n.DataAtom {
 	case atom.Div, atom.P, atom.Li, atom.Tr, atom.Ol, atom.Ul, atom.Table:
-		// Blocks stand on lines of their own, empty ones too.
+		// Each block has its own line, also an empty one.
 		if prev := n.PrevSibling; prev != nil && prev.Type == html.ElementNode && prev.DataAtom == n.DataAtom && n.DataAtom != atom.Table && blank(prev) && !endsInBreak(prev) {
 			c.write("\n")
 		}

@@ -10,39 +10,39 @@ import (
 )
 
 // writer turns a tree into Markdown (CommonMark 0.31 with GFM's tables) in one
-// walk: text goes straight to out; space, breaks and marks are owed until text
-// follows, so that nothing empty is ever written.
+// walk: text is written to out at once; space, breaks and marks are kept back until
+// text follows, so that nothing empty is ever written.
 type writer struct {
 	clutter clutter
-	bounded bool                    // the root is the content, so that a header in it is the content's
-	framing map[*html.Node]struct{} // of roots that a name guessed, and of the body: what is no content
+	bounded bool                    // the root is the content, so a header in it is not the site's
+	framing map[*html.Node]struct{} // elements of the site's frame, found where the root is a guess
 
 	out    []byte
-	levels []level // of lists and quotes around the place, outermost first
+	levels []level // the lists and quotes around the current place, outermost first
 	gap    gap
-	space  bool   // a space is owed
-	fresh  bool   // nothing but markers stands on the line
-	lead   string // of a heading, owed
+	space  bool   // a space is kept back
+	fresh  bool   // the line has only markers so far
+	lead   string // the mark of a heading, kept back
 	anchor string // of that heading
 	marks  []mark
 
-	// Where the last closing mark and the last inline code ended, so that the same
-	// mark opening there takes it back: <b>a</b><b>b</b> is one.
+	// Where the last closing mark and the last inline code ended: when the same mark
+	// opens there, the closing one is removed, so that <b>a</b><b>b</b> is one.
 	closed    int
 	closeMark string
 	codeEnd   int
 
-	anchors []string // of the headings written at the margin
-	room    int      // bytes that marks of lists and quotes may still take
+	anchors   []string // of the headings outside of lists and quotes
+	markBytes int      // how many bytes of marks for lists and quotes may still be written
 
 	cell    bool // in a table's cell: no breaks, bars escaped
 	heading bool
 	buttons bool // the heading's words are in buttons
 	tight   bool // in a list whose items are one line each
-	apart   bool // what follows begins a list, which stands apart however tight it is
+	newList bool // the next block starts a list, before which there is a blank line even in a tight one
 }
 
-// gap is the break owed before the next text.
+// gap is the break before the next text.
 type gap int
 
 const (
@@ -65,10 +65,10 @@ type mark struct {
 	written bool
 }
 
-// String is the document, without space at its ends.
+// String is the Markdown, without white space at its ends.
 func (w *writer) String() string { return string(bytes.Trim(w.out, "\n ")) }
 
-// block ends a block: what follows stands apart.
+// block ends a block.
 func (w *writer) block() {
 	if w.cell || w.heading {
 		w.space = true
@@ -77,7 +77,7 @@ func (w *writer) block() {
 	w.suspend()
 	w.space = false
 	w.gap = blankLine
-	if w.tight && !w.apart {
+	if w.tight && !w.newList {
 		w.gap = newLine
 	}
 }
@@ -92,10 +92,10 @@ func (w *writer) suspend() {
 	}
 }
 
-// begin pays what is owed before text: breaks with the markers of lists and
-// quotes, a space, a heading's lead, opening marks.
+// begin writes what was kept back, before text is written: breaks with the markers of
+// lists and quotes, a space, a heading's lead, opening marks.
 func (w *writer) begin() {
-	w.pay()
+	w.writeOwed()
 	for i := range w.marks {
 		m := &w.marks[i]
 		if m.written {
@@ -110,14 +110,14 @@ func (w *writer) begin() {
 	}
 }
 
-func (w *writer) pay() {
+func (w *writer) writeOwed() {
 	switch {
 	case len(w.out) == 0 || w.gap == newLine || w.gap == blankLine:
 		if len(w.out) > 0 {
 			if w.gap == blankLine {
 				w.out = append(w.out, '\n')
 				for i := 0; i < len(w.levels) && w.levels[i].used; i++ {
-					if w.room -= len(w.levels[i].rest); w.room > 0 {
+					if w.markBytes -= len(w.levels[i].rest); w.markBytes > 0 {
 						w.out = append(w.out, w.levels[i].rest...)
 					}
 				}
@@ -132,7 +132,7 @@ func (w *writer) pay() {
 	case w.space && !w.fresh:
 		w.out = append(w.out, ' ')
 	}
-	w.gap, w.space, w.apart = none, false, false
+	w.gap, w.space, w.newList = none, false, false
 	if w.lead != "" {
 		w.out = append(w.out, w.lead...)
 		w.lead = ""
@@ -142,7 +142,7 @@ func (w *writer) pay() {
 	}
 }
 
-// indent begins a line with the markers of the levels, while there is room for them.
+// indent starts a line with the markers of the levels, as long as markBytes lasts.
 func (w *writer) indent() {
 	for i := range w.levels {
 		l := &w.levels[i]
@@ -150,7 +150,7 @@ func (w *writer) indent() {
 		if !l.used {
 			marker, l.used = l.first, true
 		}
-		if w.room -= len(marker); w.room > 0 {
+		if w.markBytes -= len(marker); w.markBytes > 0 {
 			w.out = append(w.out, marker...)
 		}
 	}
@@ -202,8 +202,8 @@ func zeroWidth(s string) bool {
 	return s == "\u00ad" || s == "\u200b" || s == "\u2060" || s == "\ufeff"
 }
 
-// word writes s[from:to], which has no space, with what Markdown would read as
-// markup escaped.
+// word writes s[from:to], which has no space, and escapes what Markdown would read as
+// markup.
 func (w *writer) word(s string, from, to int) {
 	word := s[from:to]
 	forced := -1
@@ -214,33 +214,10 @@ func (w *writer) word(s string, from, to int) {
 	}
 	plain := 0
 	for i := 0; i < len(word); i++ {
-		c := word[i]
-		if !special[c] && i != forced {
+		if !special[word[i]] && i != forced {
 			continue
 		}
-		escape := i == forced
-		switch c {
-		case '\\':
-			escape = i+1 < len(word) && strings.IndexByte("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", word[i+1]) >= 0
-		case '`':
-			escape = true
-		case '*':
-			escape = escape || len(word) > 1 || from > 0 && blankAt(s[from-1:]) == 0 || to < len(s) && blankAt(s[to:]) == 0
-		case '_':
-			escape = escape || len(word) > 1 && !within(word, i)
-		case '<':
-			escape = i+1 < len(word) && (strings.IndexByte("/!?", word[i+1]) >= 0 || letter(word[i+1]))
-		case '&':
-			entity := word[i:min(len(word), i+12)]
-			escape = html.UnescapeString(entity) != entity
-		case ']':
-			escape = i+1 < len(word) && (word[i+1] == '(' || word[i+1] == '[')
-		case '~':
-			escape = escape || i+1 < len(word) && word[i+1] == '~' || i > 0 && word[i-1] == '~'
-		case '|':
-			escape = w.cell
-		}
-		if escape {
+		if w.escapes(s, from, to, i, i == forced) {
 			w.out = append(append(w.out, word[plain:i]...), '\\')
 			plain = i
 		}
@@ -248,11 +225,39 @@ func (w *writer) word(s string, from, to int) {
 	w.out = append(w.out, word[plain:]...)
 }
 
-// within reports whether the underscores around i stand between letters, where
-// they are no mark.
+// escapes reports whether the special character at s[from+i], in the word s[from:to],
+// needs a backslash. forced says that it would start or end a block.
+func (w *writer) escapes(s string, from, to, i int, forced bool) bool {
+	word := s[from:to]
+	switch word[i] {
+	case '\\':
+		return i+1 < len(word) && strings.IndexByte("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", word[i+1]) >= 0
+	case '`':
+		return true
+	case '*':
+		return forced || len(word) > 1 || from > 0 && blankAt(s[from-1:]) == 0 || to < len(s) && blankAt(s[to:]) == 0
+	case '_':
+		return forced || len(word) > 1 && !within(word, i)
+	case '<':
+		return i+1 < len(word) && (strings.IndexByte("/!?", word[i+1]) >= 0 || letter(word[i+1]))
+	case '&':
+		entity := word[i:min(len(word), i+12)]
+		return html.UnescapeString(entity) != entity
+	case ']':
+		return i+1 < len(word) && (word[i+1] == '(' || word[i+1] == '[')
+	case '~':
+		return forced || i+1 < len(word) && word[i+1] == '~' || i > 0 && word[i-1] == '~'
+	case '|':
+		return w.cell
+	}
+	return forced
+}
+
+// within reports whether the underscores around i are between letters, where they
+// are no emphasis.
 func within(word string, i int) bool {
 	inside := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-	// __init__ and its like; a long run of underscores is no name.
+	// As in __init__; a long run of underscores is no name.
 	from, to := i, i+1
 	for from > 0 && word[from-1] == '_' && i-from < 4 {
 		from--

@@ -86,7 +86,7 @@ var (
 )
 
 // structure is what a CommonMark parser makes of Markdown, as tags and text:
-// links are their text, images their alternative text in rule 6's form.
+// links are their text, images their alternative text as "[이미지:…]".
 func structure(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer

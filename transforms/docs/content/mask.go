@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// masked stands where an e-mail address stood.
+// masked replaces an e-mail address.
 const masked = "[email]"
 
 // MaskEmails replaces the e-mail addresses in text by "[email]": personal data is
@@ -149,7 +149,7 @@ func lastDot(name []rune) int {
 	return -1
 }
 
-// markup are the characters of Markdown's marks that may stand inside an address
+// markup are the characters of Markdown's marks that may be inside an address
 // that a page shows in parts.
 func markup(r rune) bool { return r == '*' || r == '`' || r == '~' || r == '\\' }
 

@@ -68,7 +68,7 @@ func TestOpenAPIBounds(t *testing.T) {
 	wide := `{"openapi":"3.0.0","paths":{` + strings.TrimSuffix(strings.Repeat(`"/a":{"get":{"description":"x","parameters":[`+strings.TrimSuffix(strings.Repeat(`{"$ref":"#/p"},`, 500), ",")+`]}},`, 60), ",") +
 		`},"p":{"name":"n","in":"query","description":"` + strings.Repeat("long ", 200) + `"}}`
 	_, err = content.ExtractOpenAPI([]byte(wide))
-	require.ErrorContains(t, err, "unfold")
+	require.ErrorContains(t, err, "expand")
 }
 
 // TestHostileOpenAPI holds that a small description that means a large one, or
@@ -89,13 +89,13 @@ func TestHostileOpenAPI(t *testing.T) {
 		body, says string
 	}{
 		"an array of itself":       {of(`{"type":"array","items":{"$ref":"#/s"}}`, ""), ""},
-		"all of itself":            {of(`{"allOf":[`+times(3000, `{"$ref":"#/s"}`)+`]}`, ""), "unfold"},
-		"one of itself":            {of(`{"oneOf":[`+times(3000, `{"$ref":"#/s"}`)+`]}`, ""), "unfold"},
+		"all of itself":            {of(`{"allOf":[`+times(3000, `{"$ref":"#/s"}`)+`]}`, ""), "expand"},
+		"one of itself":            {of(`{"oneOf":[`+times(3000, `{"$ref":"#/s"}`)+`]}`, ""), "expand"},
 		"properties that are it":   {of(`{"properties":{`+keys(1000, `"k%d":{"$ref":"#/s"},`)+`"z":{}}}`, ""), ""},
-		"one parameter many times": {`{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[` + times(20_000, `{"$ref":"#/p"}`) + `]}}},"p":{"description":"` + strings.Repeat("long ", 10_000) + `"}}`, "unfold"},
-		"one response many times":  {`{"openapi":"3.0.0","paths":{"/a":{"get":{"responses":{` + keys(20_000, `"%d":{"$ref":"#/p"},`) + `"x":{}}}}},"p":{"description":"` + strings.Repeat("long ", 10_000) + `"}}`, "unfold"},
-		"one schema many times":    {`{"openapi":"3.0.0","paths":{"/a":{"post":{"requestBody":{"content":{` + keys(20_000, `"%d":{"schema":{"$ref":"#/s"}},`) + `"x":{}}}}}},"s":{"properties":{` + times(200, `"a":{"description":"`+strings.Repeat("long ", 200)+`"}`) + `}}}`, "unfold"},
-		"one enum many times":      {of(`{"properties":{`+keys(199, `"k%d":{"$ref":"#/e"},`)+`"z":{}}}`, `,"e":{"enum":["`+strings.Repeat("long ", 100_000)+`"]}`), "unfold"},
+		"one parameter many times": {`{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[` + times(20_000, `{"$ref":"#/p"}`) + `]}}},"p":{"description":"` + strings.Repeat("long ", 10_000) + `"}}`, "expand"},
+		"one response many times":  {`{"openapi":"3.0.0","paths":{"/a":{"get":{"responses":{` + keys(20_000, `"%d":{"$ref":"#/p"},`) + `"x":{}}}}},"p":{"description":"` + strings.Repeat("long ", 10_000) + `"}}`, "expand"},
+		"one schema many times":    {`{"openapi":"3.0.0","paths":{"/a":{"post":{"requestBody":{"content":{` + keys(20_000, `"%d":{"schema":{"$ref":"#/s"}},`) + `"x":{}}}}}},"s":{"properties":{` + times(200, `"a":{"description":"`+strings.Repeat("long ", 200)+`"}`) + `}}}`, "expand"},
+		"one enum many times":      {of(`{"properties":{`+keys(199, `"k%d":{"$ref":"#/e"},`)+`"z":{}}}`, `,"e":{"enum":["`+strings.Repeat("long ", 100_000)+`"]}`), "expand"},
 		"many references":          {`{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[` + strings.TrimSuffix(keys(60_000, `{"$ref":"#/p/%d"},`), ",") + `]}}},"p":{` + keys(60_000, `"x%d":1,`) + keys(60_000, `"%d":{},`) + `"z":1}}`, ""},
 		"YAML brackets":            {"openapi: 3.0.0\na: " + strings.Repeat("[", 50_000), "exceeded max depth"},
 		"YAML braces":              {"openapi: 3.0.0\na: " + strings.Repeat("{a: ", 9_000) + strings.Repeat("}", 9_000), "nested too deep"},
@@ -146,7 +146,7 @@ func TestLargeYAML(t *testing.T) {
 	require.Equal(t, 1500, strings.Count(p.Markdown, "## POST /things/"))
 }
 
-// TestOpenAPISays holds what a description says besides its operations' names.
+// TestOpenAPISays checks what a description says in addition to its operations' names.
 func TestOpenAPISays(t *testing.T) {
 	const description = `openapi: 3.1.0
 info: {title: Orders}

@@ -41,14 +41,48 @@ func (w *writer) element(n *html.Node) {
 		w.title(n, int(n.Data[1]-'0'))
 	case atom.Pre, atom.Listing, atom.Xmp:
 		w.pre(n)
-	case atom.Code, atom.Kbd, atom.Samp, atom.Tt:
-		w.code(n)
 	case atom.Table:
 		w.table(n)
 	case atom.Ul, atom.Ol, atom.Menu, atom.Dir:
 		w.list(n)
 	case atom.Blockquote:
 		w.nested(n, level{first: "> ", rest: "> "})
+	case atom.Hr:
+		w.rule()
+	case atom.Address, atom.Article, atom.Aside, atom.Body, atom.Center, atom.Dd, atom.Details, atom.Div, atom.Dl, atom.Dt,
+		atom.Fieldset, atom.Figcaption, atom.Figure, atom.Form, atom.Hgroup, atom.Legend, atom.Li, atom.Main,
+		atom.Optgroup, atom.Option, atom.P, atom.Search, atom.Section, atom.Summary,
+		atom.Caption, atom.Tbody, atom.Thead, atom.Tfoot, atom.Tr, atom.Td, atom.Th:
+		w.container(n)
+	default:
+		w.phrase(n)
+	}
+}
+
+// container renders an element that is a block and has no mark of its own.
+func (w *writer) container(n *html.Node) {
+	if attr(n, "role") == "heading" {
+		depth, err := strconv.Atoi(attr(n, "aria-level"))
+		if err != nil || depth < 1 || depth > 6 {
+			depth = 2 // WAI-ARIA's default
+		}
+		w.title(n, depth)
+		return
+	}
+	if n.DataAtom == atom.Dt && declares(n) {
+		w.signature(n)
+		return
+	}
+	w.block()
+	w.children(n)
+	w.block()
+}
+
+// phrase renders an element within a line. Of links only the text is kept.
+func (w *writer) phrase(n *html.Node) {
+	switch n.DataAtom {
+	case atom.Code, atom.Kbd, atom.Samp, atom.Tt:
+		w.code(n)
 	case atom.Strong, atom.B:
 		w.marked(n, "**")
 	case atom.Em, atom.I:
@@ -58,16 +92,14 @@ func (w *writer) element(n *html.Node) {
 	case atom.Img:
 		w.image(n)
 	case atom.Sup:
-		w.raised(n, '^')
+		w.superOrSubscript(n, '^')
 	case atom.Sub:
-		w.raised(n, '_')
+		w.superOrSubscript(n, '_')
 	case atom.Br:
 		w.lineBreak()
-	case atom.Hr:
-		w.rule()
 	case atom.A:
 		if !permalink(n) && !strings.HasPrefix(attr(n, "href"), "javascript:") {
-			w.children(n) // rules 7 and 8: the text only
+			w.children(n)
 		}
 	case atom.Button:
 		if n.Parent != nil && n.Parent.DataAtom == atom.Summary || w.heading && w.buttons {
@@ -77,32 +109,12 @@ func (w *writer) element(n *html.Node) {
 		w.text("“")
 		w.children(n)
 		w.text("”")
-	case atom.Address, atom.Article, atom.Aside, atom.Body, atom.Center, atom.Dd, atom.Details, atom.Div, atom.Dl, atom.Dt,
-		atom.Fieldset, atom.Figcaption, atom.Figure, atom.Form, atom.Hgroup, atom.Legend, atom.Li, atom.Main,
-		atom.Optgroup, atom.Option, atom.P, atom.Search, atom.Section, atom.Summary,
-		atom.Caption, atom.Tbody, atom.Thead, atom.Tfoot, atom.Tr, atom.Td, atom.Th:
-		if attr(n, "role") == "heading" {
-			depth, err := strconv.Atoi(attr(n, "aria-level"))
-			if err != nil || depth < 1 || depth > 6 {
-				depth = 2 // WAI-ARIA's default
-			}
-			w.title(n, depth)
-			return
-		}
-		if n.DataAtom == atom.Dt && declares(n) {
-			w.signature(n)
-			return
-		}
-		w.block()
-		w.children(n)
-		w.block()
 	default:
 		w.children(n)
 	}
 }
 
-// header keeps the headings of a header in the content, and nothing of the
-// site's own.
+// header keeps only the headings of a header, and nothing of the site's header.
 func (w *writer) header(n *html.Node) {
 	if !w.bounded {
 		scoped := false
@@ -144,10 +156,10 @@ func (w *writer) title(n *html.Node, depth int) {
 	w.block()
 }
 
-// saysMore reports whether an element has words outside buttons.
+// saysMore reports whether an element has words outside of buttons.
 func saysMore(n *html.Node) bool {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if c.Type == html.TextNode && wordy(c.Data) || c.Type == html.ElementNode && c.DataAtom != atom.Button && saysMore(c) {
+		if c.Type == html.TextNode && hasWords(c.Data) || c.Type == html.ElementNode && c.DataAtom != atom.Button && saysMore(c) {
 			return true
 		}
 	}
@@ -168,9 +180,9 @@ func (w *writer) nested(n *html.Node, l level) {
 	w.block()
 }
 
-// maxLevels is how deep lists and quotes are marked: each line bears the marks of
-// all around it, so that a hostile page could grow a thousandfold. What all marks
-// of a page may take is bounded by its size too.
+// maxLevels is the maximum depth of marks for lists and quotes: each line has the
+// marks of all that are around it, so that a hostile page could grow a thousandfold.
+// The page's size bounds all marks together (markBytes).
 const maxLevels = 16
 
 func (w *writer) push(l level) {
@@ -185,7 +197,7 @@ func (w *writer) list(n *html.Node) {
 		number = start
 	}
 	w.block()
-	w.apart = w.gap == blankLine
+	w.newList = w.gap == blankLine
 	tight := isTight(n)
 	first := true
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -230,7 +242,7 @@ func (w *writer) list(n *html.Node) {
 	w.block()
 }
 
-// isTight reports whether no item of a list has more than one block besides the
+// isTight reports whether each item of a list has at most one block, not counting the
 // lists in it.
 func isTight(list *html.Node) bool {
 	for li := list.FirstChild; li != nil; li = li.NextSibling {
@@ -241,8 +253,8 @@ func isTight(list *html.Node) bool {
 	return true
 }
 
-// blocks counts the blocks in n: runs of inline content, and elements that stand
-// apart but lists.
+// blocks counts the blocks in n, lists aside: block elements, and runs of inline
+// content.
 func blocks(n *html.Node) int {
 	count, run := 0, false
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -324,20 +336,20 @@ func (w *writer) rule() {
 		return
 	}
 	w.block()
-	w.pay()
+	w.writeOwed()
 	w.out = append(w.out, "---"...)
 	w.fresh = false
 	w.block()
 }
 
-// permalink reports whether a link is the anchor that generators set beside
-// headings: it points into a page and shows a symbol or nothing.
+// permalink reports whether a link is the anchor that site generators put next to a
+// heading: it points into a page and shows a symbol or nothing.
 func permalink(n *html.Node) bool {
 	if !strings.Contains(attr(n, "href"), "#") {
 		return false
 	}
 	for c := range n.Descendants() {
-		if c.Type == html.TextNode && wordy(c.Data) ||
+		if c.Type == html.TextNode && hasWords(c.Data) ||
 			c.DataAtom == atom.Img || c.DataAtom == atom.Code {
 			return false
 		}

@@ -116,7 +116,7 @@ func span(n *html.Node, key string) bool {
 	return v != "" && v != "1"
 }
 
-// numbered reports whether a table is code beside its line numbers.
+// numbered reports whether a table is code next to its line numbers.
 func (t *scanned) numbered() bool {
 	if len(t.rows) != 1 || len(t.rows[0]) != 2 {
 		return false
@@ -147,7 +147,7 @@ func (w *writer) grid(t *scanned) {
 }
 
 func (w *writer) row(cells []*html.Node, width int) {
-	w.pay()
+	w.writeOwed()
 	w.out = append(w.out, '|')
 	for i := range width {
 		w.out = append(w.out, ' ')
@@ -161,7 +161,7 @@ func (w *writer) row(cells []*html.Node, width int) {
 }
 
 func (w *writer) delimiter(width int) {
-	w.pay()
+	w.writeOwed()
 	w.out = append(append(w.out, '|'), strings.Repeat(" --- |", width)...)
 	w.fresh = false
 	w.gap = newLine
@@ -200,7 +200,7 @@ func (w *writer) flat(t *scanned) {
 			w.block()
 			continue
 		}
-		w.pay()
+		w.writeOwed()
 		for i, cell := range row {
 			if i > 0 {
 				w.out = append(w.out, " | "...)

@@ -1,0 +1,74 @@
+package content
+
+import (
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+func contains(outer, n *html.Node) bool {
+	for p := n.Parent; p != nil; p = p.Parent {
+		if p == outer {
+			return true
+		}
+	}
+	return false
+}
+
+func hasH1(n *html.Node) bool {
+	for c := range n.Descendants() {
+		if c.DataAtom == atom.H1 {
+			return true
+		}
+	}
+	return false
+}
+
+func attr(n *html.Node, key string) string {
+	for i := range n.Attr {
+		if n.Attr[i].Key == key {
+			return n.Attr[i].Val
+		}
+	}
+	return ""
+}
+
+func hasAttr(n *html.Node, key string) bool {
+	for i := range n.Attr {
+		if n.Attr[i].Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// line is the text below n on one line.
+func line(n *html.Node) string {
+	var b strings.Builder
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode {
+			b.WriteString(c.Data)
+		}
+	}
+	return strings.Join(strings.FieldsFunc(b.String(), space), " ")
+}
+
+func blank(n *html.Node) bool {
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode && strings.TrimSpace(c.Data) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// space are the characters that HTML and people read as space, and those that
+// have no width.
+func space(r rune) bool {
+	switch r {
+	case ' ', '\t', '\n', '\r', '\f', '\v', '\u00a0', '\u202f', '\u2028', '\u2029':
+		return true
+	}
+	return false
+}

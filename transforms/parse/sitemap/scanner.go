@@ -2,13 +2,12 @@ package sitemap
 
 import "strings"
 
-// scanner walks the tags of an XML text. It is written by hand because
-// encoding/xml takes about five times as long (50,000 URLs: 200 ms against 42 ms
-// with decoding on one core) and stops at the first error, where
-// real sitemaps have stray ampersands, repeated attributes and cut ends. It
-// knows just what counting needs: comments, CDATA, DOCTYPE, processing
-// instructions and quoted attribute values may hold anything that looks like a
-// tag. It allocates nothing and expands nothing.
+// scanner walks the tags of an XML text. It is written by hand because encoding/xml
+// takes about five times as long (50,000 URLs: 200 ms against 42 ms with decoding on
+// one core) and stops at the first error, while real sitemaps have stray ampersands,
+// repeated attributes and incomplete ends. It knows only what counting needs:
+// comments, CDATA, DOCTYPE, processing instructions and quoted attribute values can
+// contain anything that looks like a tag. It does not allocate, nor expand entities.
 type scanner struct {
 	text  string
 	pos   int
@@ -27,12 +26,12 @@ const (
 type token struct {
 	kind          tokenKind
 	prefix, local string
-	text          string // character data, or what follows a start tag's name
+	text          string // character data, or a start tag after its name
 	empty         bool   // <tag/>
 }
 
-// next moves to the next token; false at the end of the text, or where a
-// construct has no end.
+// next reads the next token; it is false at the end of the text, or where a construct
+// has no end.
 func (s *scanner) next() bool {
 	for s.pos < len(s.text) {
 		rest := s.text[s.pos:]
@@ -82,7 +81,7 @@ func (s *scanner) skip(from int, end string) bool {
 	return true
 }
 
-// skipDeclaration passes over <!DOCTYPE …> with its internal subset.
+// skipDeclaration skips <!DOCTYPE …> with its internal subset.
 func (s *scanner) skipDeclaration() bool {
 	depth := 0
 	var quote byte
@@ -107,8 +106,8 @@ func (s *scanner) skipDeclaration() bool {
 	return false
 }
 
-// tag reads a start or end tag. A '<' before its end means that the tag was
-// never finished; it is given up and the next one read.
+// tag reads a start or end tag. A '<' before its end means that the tag is
+// incomplete; it is read as text.
 func (s *scanner) tag(rest string) bool {
 	var quote byte
 	for i := 1; i < len(rest); i++ {
@@ -142,7 +141,7 @@ func readTag(inner string) token {
 	}
 	name := inner
 	colon := -1
-	for i := range len(inner) { // strings.IndexAny takes longer than all the rest for names so short
+	for i := range len(inner) { // faster than strings.IndexAny for names so short
 		c := inner[i]
 		if c == ' ' || c == '\t' || c == '\r' || c == '\n' {
 			name, t.text = inner[:i], inner[i:]

@@ -24,33 +24,33 @@ const (
 	Text   Kind = "text"
 )
 
-// ErrNotSitemap says that a body is something else: a web page in the place of
-// a 404, an unknown document, nothing. The caller tries the next candidate.
+// ErrNotSitemap says that a body is not a sitemap: a web page in place of a 404, an
+// unknown document, an empty body. The caller tries the next candidate.
 var ErrNotSitemap = errors.New("not a sitemap")
 
-// MaxUnpacked bounds in bytes what Parse and Scan unpack of a gzip body; the
-// protocol allows 50 MB, and some exceed it.
+// MaxUnpacked is the maximum length in bytes to which Parse and Scan unpack a gzip
+// body. The protocol allows 50 MB, and some sitemaps exceed it.
 const MaxUnpacked = 64 << 20
 
-// Result is what a sitemap holds.
+// Result describes a sitemap.
 type Result struct {
 	Kind Kind
 	// Count is the number of url elements of a urlset, sitemap elements of an
 	// index, items of a feed or URLs of a list. Elements of extensions (image,
 	// video, news) do not count.
 	Count int
-	// Children is the sitemaps an index names, in order, each once, up to the
-	// limit asked for.
+	// Children are the sitemaps that an index lists, in order, each once, at most the
+	// maxChildren of Parse.
 	Children []string
-	// Unpacked says that the body was gzip within its content.
+	// Unpacked says that the body itself was a gzip file.
 	Unpacked bool
-	// Truncated says that the body ended before its root element did, or its
-	// gzip stream did, or that it was cut at MaxUnpacked; Count is what was seen.
+	// Truncated says that the body ended before its root element or its gzip stream,
+	// or that it was cut at MaxUnpacked; Count has what came before.
 	Truncated bool
 }
 
-// Entry is one url, sitemap, item or line. Strings are as in the document,
-// references resolved and outer space removed; dates are not interpreted.
+// Entry is one url, sitemap, item or line. Its strings are those of the document
+// with references resolved and outer space removed; dates are not parsed.
 type Entry struct {
 	Loc     string
 	LastMod string // of RSS the pubDate, of Atom updated, else published
@@ -62,9 +62,9 @@ type News struct {
 	Publication, Language, Title, PublicationDate string
 }
 
-// Parse counts what body holds and collects at most maxChildren different
-// sitemaps of an index. The error is ErrNotSitemap where body is no sitemap; a body that was
-// cut is none, as long as its root element is there.
+// Parse counts the entries of body and collects at most maxChildren different
+// sitemaps of an index. It returns ErrNotSitemap where body is not a sitemap; a
+// truncated body is no error, if it has the root element.
 func Parse(body []byte, maxChildren int) (Result, error) {
 	var children []string
 	var visit func(Kind, Entry) bool
@@ -83,9 +83,9 @@ func Parse(body []byte, maxChildren int) (Result, error) {
 	return r, err
 }
 
-// Scan is Parse with a visitor that is given every entry in the document's
-// order, while it returns true. Result.Count covers the whole body either way;
-// Children stays empty.
+// Scan is Parse with a visitor: it calls visit with every entry in the document's
+// order, until visit returns false. Result.Count covers the whole body in any case;
+// Children is empty.
 func Scan(body []byte, visit func(Entry) bool) (Result, error) {
 	return scan(body, func(_ Kind, e Entry) bool { return visit(e) })
 }
@@ -109,8 +109,8 @@ func scan(body []byte, visit func(Kind, Entry) bool) (Result, error) {
 	return r, err
 }
 
-// scanText reads one URL a line. Lines that are none are passed over, but the
-// first that is not empty has to look like one: prose with links is no sitemap.
+// scanText reads one URL a line and ignores other lines, but the first line that is
+// not empty has to look like a URL: prose with links is no sitemap.
 func scanText(text string, r *Result, visit func(Kind, Entry) bool) error {
 	plausible := false
 	for line := range strings.Lines(text) {
@@ -122,8 +122,8 @@ func scanText(text string, r *Result, visit func(Kind, Entry) bool) error {
 			return ErrNotSitemap
 		}
 		plausible = true
-		// The protocol wants whole URLs; crawler-commons supplies a missing
-		// scheme, and so do we, to count what the author meant.
+		// The protocol demands whole URLs; a missing scheme is added, as in
+		// crawler-commons.
 		if host, _, _ := strings.Cut(line, "/"); !strings.Contains(line, "://") && strings.HasPrefix(host, "www.") {
 			line = "http://" + line
 		}
@@ -144,122 +144,149 @@ func scanText(text string, r *Result, visit func(Kind, Entry) bool) error {
 }
 
 // scanXML counts the elements below the root. The document need not be well
-// formed: what was seen before an error counts.
+// formed: everything before an error counts.
 func scanXML(text string, r *Result, visit func(Kind, Entry) bool) error {
-	s := scanner{text: text}
-	cut := r.Truncated
-	var rootPrefix, rootName, entryName, entryPrefix string
-	var entry Entry
-	var inEntry, guid bool
-	var field *string // where text goes now
-	var fieldName string
-	var buf strings.Builder
-
-	finish := func() {
-		if inEntry && visit != nil {
-			if entry.LastMod == "" && r.Kind == Atom {
-				entry.LastMod = entry.News.PublicationDate
-			}
-			if !visit(r.Kind, entry) {
-				visit = nil
-			}
-		}
-		inEntry, field = false, nil
-	}
-	for s.next() {
-		t := &s.token
+	x := xmlReader{scanner: scanner{text: text}, result: r, visit: visit}
+	unpackedInPart := r.Truncated
+	for x.next() {
+		t := &x.token
 		switch {
 		case t.kind == startTag && r.Kind == "":
-			switch t.local {
-			case "urlset":
-				r.Kind, entryName = URLSet, "url"
-			case "sitemapindex":
-				r.Kind, entryName = Index, "sitemap"
-			case "rss", "RDF":
-				r.Kind, entryName = RSS, "item"
-			case "feed":
-				r.Kind, entryName = Atom, "entry"
-			default:
+			if !x.root(t) {
 				return ErrNotSitemap
 			}
-			rootPrefix, rootName = t.prefix, t.local
 			if t.empty {
 				return nil
 			}
-			r.Truncated = true // until the root's end is seen
-		case t.kind == endTag && r.Kind != "" && t.local == rootName && t.prefix == rootPrefix:
-			finish()
-			r.Truncated = cut
+			r.Truncated = true // until the root's end tag
+		case t.kind == endTag && r.Kind != "" && t.local == x.rootName && t.prefix == x.rootPrefix:
+			x.finish()
+			r.Truncated = unpackedInPart
 			return nil
-		case t.kind == startTag && t.local == entryName && (!inEntry || t.prefix == rootPrefix):
+		case t.kind == startTag && t.local == x.entryName && (!x.inEntry || t.prefix == x.rootPrefix):
 			// Inside an entry the same name under another prefix belongs to an
-			// extension; under the same one, the entry before was not closed.
-			finish()
-			r.Count++
-			entry, guid = Entry{}, false
-			inEntry, entryPrefix = true, t.prefix
-			if r.Kind == Index {
-				// The URL as text of the element, without loc, is read too.
-				field, fieldName = &entry.Loc, entryName
-			}
-			buf.Reset()
-			if t.empty {
-				finish()
-			}
-		case !inEntry:
-		case t.kind == endTag && t.local == entryName && t.prefix == entryPrefix:
-			if field != nil && fieldName == entryName && *field == "" {
-				*field = strings.TrimSpace(buf.String())
-			}
-			finish()
-		case visit == nil:
+			// extension; under the same prefix, the entry before was not closed.
+			x.begin(t)
+		case !x.inEntry:
+		case t.kind == endTag && t.local == x.entryName && t.prefix == x.entryPrefix:
+			x.end()
+		case x.visit == nil:
 			// Only counting.
-		case t.kind == startTag:
-			if r.Kind == Atom && t.local == "link" && entry.Loc == "" && t.prefix == rootPrefix {
-				if rel := t.attr("rel"); rel == "" || rel == "alternate" {
-					entry.Loc = strings.TrimSpace(html.UnescapeString(t.attr("href")))
-				}
-			}
-			if f := entry.field(r.Kind, rootPrefix, t); f != nil && !t.empty && (*f == "" || guid && t.local == "link") {
-				guid = r.Kind == RSS && t.local == "guid"
-				field, fieldName = f, t.local
-				buf.Reset()
-			}
-		case t.kind == endTag && field != nil && t.local == fieldName:
-			*field = strings.TrimSpace(buf.String())
-			field = nil
-		case t.kind == charData && field != nil:
-			buf.WriteString(unescape(t.text))
-		case t.kind == cdata && field != nil:
-			buf.WriteString(t.text)
+		default:
+			x.inside(t)
 		}
 	}
-	finish()
+	x.finish()
 	if r.Kind == "" {
 		return ErrNotSitemap
 	}
 	return nil
 }
 
-// field is where the text of an element inside an entry belongs, nil for none.
+// xmlReader is the state of scanXML.
+type xmlReader struct {
+	scanner
+	result *Result
+	visit  func(Kind, Entry) bool // nil when no entry is wanted any more
+
+	rootPrefix, rootName   string
+	entryPrefix, entryName string
+
+	entry     Entry
+	inEntry   bool
+	guid      bool            // entry.Loc is a guid, which a link replaces
+	field     *string         // of entry, that the current element's text is for
+	fieldName string          // the current element
+	content   strings.Builder // the current element's text
+}
+
+// root reads the root's start tag; it is false where that is no sitemap's.
+func (x *xmlReader) root(t *token) bool {
+	switch t.local {
+	case "urlset":
+		x.result.Kind, x.entryName = URLSet, "url"
+	case "sitemapindex":
+		x.result.Kind, x.entryName = Index, "sitemap"
+	case "rss", "RDF":
+		x.result.Kind, x.entryName = RSS, "item"
+	case "feed":
+		x.result.Kind, x.entryName = Atom, "entry"
+	default:
+		return false
+	}
+	x.rootPrefix, x.rootName = t.prefix, t.local
+	return true
+}
+
+// begin starts an entry.
+func (x *xmlReader) begin(t *token) {
+	x.finish()
+	x.result.Count++
+	x.entry, x.guid = Entry{}, false
+	x.inEntry, x.entryPrefix = true, t.prefix
+	if x.result.Kind == Index {
+		// The URL as text of the element, without loc, is read too.
+		x.field, x.fieldName = &x.entry.Loc, x.entryName
+	}
+	x.content.Reset()
+	if t.empty {
+		x.finish()
+	}
+}
+
+// inside reads a token inside an entry.
+func (x *xmlReader) inside(t *token) {
+	kind := x.result.Kind
+	switch {
+	case t.kind == startTag:
+		if kind == Atom && t.local == "link" && x.entry.Loc == "" && t.prefix == x.rootPrefix {
+			if rel := t.attr("rel"); rel == "" || rel == "alternate" {
+				x.entry.Loc = strings.TrimSpace(html.UnescapeString(t.attr("href")))
+			}
+		}
+		if f := x.entry.field(kind, x.rootPrefix, t); f != nil && !t.empty && (*f == "" || x.guid && t.local == "link") {
+			x.guid = kind == RSS && t.local == "guid"
+			x.field, x.fieldName = f, t.local
+			x.content.Reset()
+		}
+	case x.field == nil:
+	case t.kind == endTag && t.local == x.fieldName:
+		*x.field = strings.TrimSpace(x.content.String())
+		x.field = nil
+	case t.kind == charData:
+		x.content.WriteString(unescape(t.text))
+	case t.kind == cdata:
+		x.content.WriteString(t.text)
+	}
+}
+
+// end reads an entry's end tag.
+func (x *xmlReader) end() {
+	if x.field != nil && x.fieldName == x.entryName && *x.field == "" {
+		*x.field = strings.TrimSpace(x.content.String())
+	}
+	x.finish()
+}
+
+// finish ends the entry, if there is one, and passes it to visit.
+func (x *xmlReader) finish() {
+	if x.inEntry && x.visit != nil {
+		if x.entry.LastMod == "" && x.result.Kind == Atom {
+			x.entry.LastMod = x.entry.News.PublicationDate
+		}
+		if !x.visit(x.result.Kind, x.entry) {
+			x.visit = nil
+		}
+	}
+	x.inEntry, x.field = false, nil
+}
+
+// field is the field of an entry for the text of an element, nil for none.
 func (e *Entry) field(k Kind, rootPrefix string, t *token) *string {
-	own := t.prefix == rootPrefix || t.prefix == "" // the root of RDF has a prefix, its items none
+	own := t.prefix == rootPrefix || t.prefix == "" // the root of RDF has a prefix, its items have none
 	switch k {
 	case URLSet, Index:
-		switch {
-		case t.local == "loc" && own:
-			return &e.Loc
-		case t.local == "lastmod" && own:
-			return &e.LastMod
-		case t.local == "publication_date":
-			return &e.News.PublicationDate
-		case t.local == "language":
-			return &e.News.Language
-		case t.local == "name":
-			return &e.News.Publication
-		case t.local == "title" && t.prefix == "news":
-			return &e.News.Title
-		}
+		return e.urlField(t, own)
 	case RSS:
 		switch {
 		case (t.local == "link" || t.local == "guid") && own:
@@ -282,8 +309,34 @@ func (e *Entry) field(k Kind, rootPrefix string, t *token) *string {
 	return nil
 }
 
-// unescape resolves the references of XML and HTML. Entities that a document
-// declares itself are left out, never expanded.
+// urlField is field for sitemaps and indexes; own says that the element is the
+// protocol's and not an extension's.
+func (e *Entry) urlField(t *token, own bool) *string {
+	switch t.local {
+	case "loc":
+		if own {
+			return &e.Loc
+		}
+	case "lastmod":
+		if own {
+			return &e.LastMod
+		}
+	case "publication_date":
+		return &e.News.PublicationDate
+	case "language":
+		return &e.News.Language
+	case "name":
+		return &e.News.Publication
+	case "title":
+		if t.prefix == "news" {
+			return &e.News.Title
+		}
+	}
+	return nil
+}
+
+// unescape resolves the references of XML and HTML. Entities that the document itself
+// declares are removed, never expanded.
 func unescape(s string) string {
 	if strings.IndexByte(s, '&') < 0 {
 		return s

@@ -74,7 +74,15 @@ func (d *DB) ExecContext(ctx context.Context, statement string, args ...any) (sq
 	if err := d.allowed(ctx, true); err != nil {
 		return nil, err
 	}
-	return d.DB.ExecContext(ctx, statement, args...)
+	if !d.isFenced(ctx) {
+		return d.DB.ExecContext(ctx, statement, args...)
+	}
+	var result sql.Result
+	err := d.Tx(ctx, func(tx *sql.Tx) (err error) {
+		result, err = tx.ExecContext(ctx, statement, args...)
+		return err
+	})
+	return result, err
 }
 
 func (d *DB) allowed(ctx context.Context, wait bool) error {

@@ -95,6 +95,9 @@ func (d *DB) try(ctx context.Context, do func(*sql.Tx) error) (err error) {
 	if err := do(tx); err != nil {
 		return err
 	}
+	if err := d.checkFences(ctx, tx); err != nil {
+		return err
+	}
 	// Waiting here would block all other writers, also the renewal of a lease.
 	if d.allowed(ctx, false) != nil {
 		return errNotAllowedNow

@@ -2,9 +2,12 @@ package lease
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
 )
 
 // Event is what happened to a lease under a heartbeat.
@@ -146,15 +149,42 @@ type under struct {
 	outer *under
 }
 
-// With gives a context for work that needs the lease. Keep does so itself.
+// With gives a context for work that needs the lease. Keep does so itself. What
+// is written under it to the database that has the lease is refused there when
+// another process has acquired the lease meanwhile.
 func With(ctx context.Context, l *Lease) context.Context {
 	outer, _ := ctx.Value(underKey{}).(*under)
-	return context.WithValue(ctx, underKey{}, &under{l, outer})
+	ctx = context.WithValue(ctx, underKey{}, &under{l, outer})
+	if p, ok := l.place.(inDB); ok {
+		ctx = p.db.WithFence(ctx, func(ctx context.Context, tx *sql.Tx) error { return l.fence(ctx, p, tx) })
+	}
+	return ctx
+}
+
+// fence checks in a transaction that the lease is still ours, and keeps it so
+// until the commit. Its error matches ErrLost; the heartbeat then finds the loss
+// and ends the work.
+func (l *Lease) fence(ctx context.Context, p inDB, tx *sql.Tx) error {
+	l.mu.Lock()
+	body := l.body
+	l.mu.Unlock()
+	ours, err := p.lock(ctx, tx, l.name, body)
+	if err != nil {
+		return fmt.Errorf("checking lease %s: %w", l.name, err)
+	}
+	if ours {
+		return nil
+	}
+	select {
+	case l.nudge <- struct{}{}:
+	default:
+	}
+	return fmt.Errorf("lease %s: %w: %w", l.name, ErrLost, errTakenOver)
 }
 
 // exempt gives a context for the work on leases themselves.
 func exempt(ctx context.Context) context.Context {
-	return context.WithValue(ctx, exemptKey{}, true)
+	return context.WithValue(db.WithoutFences(ctx), exemptKey{}, true)
 }
 
 // Check is to be called before each request and each write. It returns nil when

@@ -10,6 +10,10 @@
 // It goes on when it could create the next epoch itself, for then nobody else
 // had the lease in between. When another process had it, or the place of the
 // leases does not answer for ten times the time to live, the lease is lost.
+//
+// What is written to a database under a lease that it has is fenced: each
+// transaction checks the lease's token before it commits (With). A store cannot
+// tell who writes an object, so there only Check keeps a late write back.
 package lease
 
 import (

@@ -76,6 +76,21 @@ func (p inDB) renew(ctx context.Context, name string, epoch int64, r record) (bo
 	return p.one(ctx, `UPDATE leases SET expires_at = $1 WHERE name = $2 AND epoch = $3 AND holder = $4 AND expires_at > 0`, expires, name, epoch, r.identity())
 }
 
+// lock reports whether a lease is ours, and keeps others from acquiring it until
+// the transaction ends: by a lock of its row, or because SQLite has one writer.
+func (p inDB) lock(ctx context.Context, tx *sql.Tx, name string, r record) (ours bool, err error) {
+	query := `SELECT 1 FROM leases WHERE name = $1 AND holder = $2 AND expires_at > 0`
+	if p.db.Dialect == db.Postgres {
+		query += ` FOR SHARE`
+	}
+	var one int
+	err = tx.QueryRowContext(ctx, query, name, r.identity()).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // one runs a statement and reports whether it changed a row.
 func (p inDB) one(ctx context.Context, statement string, args ...any) (changed bool, err error) {
 	err = p.db.Tx(ctx, func(tx *sql.Tx) error {

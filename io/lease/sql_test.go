@@ -210,3 +210,78 @@ func TestKeepInDB(t *testing.T) {
 		assert.ErrorIs(t, lease.Check(within), lease.ErrLost)
 	})
 }
+
+// What is written under a lease that another process has acquired is refused by
+// the database, also where this process does not know yet that it lost the lease.
+func TestFence(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		p := lease.InDB(d)
+		a, err := lease.Acquire(t.Context(), p, "x", run("a"), time.Hour)
+		require.NoError(t, err)
+		lost := make(chan error, 1)
+		within, release := a.Keep(t.Context(), func(e lease.Event) { lost <- e.Err })
+		defer func() { assert.NoError(t, release()) }()
+		under := lease.With(t.Context(), a) // the loss does not end it
+		_, err = d.ExecContext(under, `CREATE TABLE kept (n INTEGER)`)
+		require.NoError(t, err)
+		insert := func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(t.Context(), `INSERT INTO kept VALUES (1)`)
+			return err
+		}
+		require.NoError(t, d.Tx(under, insert))
+		require.NoError(t, a.Renew(t.Context()))
+		require.NoError(t, d.Tx(under, insert), "after a renewal")
+
+		var held *lease.HeldError
+		_, err = lease.Acquire(t.Context(), p, "x", run("b"), time.Hour)
+		require.ErrorAs(t, err, &held)
+		_, err = lease.Evict(t.Context(), p, held, run("b"), time.Hour)
+		require.NoError(t, err)
+		require.True(t, a.Held(), "by its own clock")
+		require.ErrorIs(t, d.Tx(under, insert), lease.ErrLost)
+		_, err = d.ExecContext(under, `DELETE FROM kept`)
+		require.ErrorIs(t, err, lease.ErrLost)
+		var n int
+		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT count(*) FROM kept`).Scan(&n))
+		assert.Equal(t, 2, n)
+		require.ErrorIs(t, <-lost, lease.ErrLost, "the heartbeat looks at once, not at the next third of an hour")
+		<-within.Done()
+
+		require.NoError(t, d.Tx(t.Context(), insert), "what needs no lease is written")
+	})
+}
+
+// A take-over waits for a transaction that was checked, and one that was made
+// while a transaction was at work takes that back.
+func TestFenceInPostgres(t *testing.T) {
+	d, err := db.Open(t.Context(), dbtest.Postgres(t))
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, d.Close()) }()
+	p := lease.InDB(d)
+	a, err := lease.Acquire(t.Context(), p, "x", run("a"), time.Hour)
+	require.NoError(t, err)
+	within := lease.With(t.Context(), a)
+	_, err = d.ExecContext(within, `CREATE TABLE kept (n INTEGER)`)
+	require.NoError(t, err)
+	tries := 0
+	require.NoError(t, d.Tx(within, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(within, `INSERT INTO kept VALUES (1)`)
+		if tries++; tries == 1 {
+			err = errors.Join(err, a.Renew(t.Context())) // its heartbeat, meanwhile
+		}
+		return err
+	}))
+	assert.Equal(t, 2, tries, "it was made again under the renewed lease")
+	require.ErrorIs(t, d.Tx(within, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(within, `INSERT INTO kept VALUES (2)`)
+		var held *lease.HeldError
+		if _, taken := lease.Acquire(t.Context(), p, "x", run("b"), time.Hour); errors.As(taken, &held) && held.Holder.RunID == "a" {
+			_, taken = lease.Evict(t.Context(), p, held, run("b"), time.Hour)
+			err = errors.Join(err, taken)
+		}
+		return err
+	}), lease.ErrLost)
+	var n int
+	require.NoError(t, d.QueryRowContext(t.Context(), `SELECT count(*) FROM kept`).Scan(&n))
+	assert.Equal(t, 1, n)
+}

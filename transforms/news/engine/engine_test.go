@@ -658,7 +658,7 @@ func TestLostLeaseEndsTheVisit(t *testing.T) {
 			return sleep(ctx, d)
 		}
 		// It was away for so long that the other run is through.
-		_, err := w.db.ExecContext(ctx, `UPDATE leases SET expires_at = 0`)
+		_, err := w.db.ExecContext(t.Context(), `UPDATE leases SET expires_at = 0`) // not under the lease
 		require.NoError(t, err)
 		second, err := w.engine().Run(t.Context(), mk.Provider{})
 		require.NoError(t, err)

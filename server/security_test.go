@@ -168,45 +168,92 @@ func serve(t *testing.T, w *world) string {
 	return "http://" + l.Addr().String()
 }
 
+// pipes listens without a network, so that a bubble's clock can be turned.
+type pipes struct {
+	conns chan net.Conn
+	ended chan struct{}
+	end   sync.Once
+}
+
+// servePipes serves on pipes in a bubble, with a store in memory.
+func servePipes(t *testing.T) (w *world, l *pipes, end func()) {
+	t.Helper()
+	s, err := store.Open(t.Context(), "mem://"+t.Name())
+	require.NoError(t, err)
+	w = newWorld(t, "done", func(set *Settings) { set.Store = s })
+	l = &pipes{conns: make(chan net.Conn), ended: make(chan struct{})}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- w.serve(ctx, l) }()
+	return w, l, func() {
+		stop()
+		require.NoError(t, <-served)
+	}
+}
+
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipes) Close() error {
+	l.end.Do(func() { close(l.ended) })
+	return nil
+}
+
+func (*pipes) Addr() net.Addr { return loopbackAddr }
+
+// send opens a connection and sends text.
+func (l *pipes) send(t *testing.T, text string) net.Conn {
+	t.Helper()
+	here, there := net.Pipe()
+	l.conns <- fromLoopback{there}
+	_, err := io.WriteString(here, text)
+	require.NoError(t, err)
+	return here
+}
+
+var loopbackAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8787}
+
+type fromLoopback struct{ net.Conn }
+
+func (fromLoopback) RemoteAddr() net.Addr { return loopbackAddr }
+func (fromLoopback) LocalAddr() net.Addr  { return loopbackAddr }
+
 func TestSlowHeaders(t *testing.T) {
-	at := serve(t, newWorld(t, "done"))
-	c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
-	require.NoError(t, err)
-	defer func() { _ = c.Close() }()
-	begin := time.Now()
-	_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
-	require.NoError(t, err)
-	require.NoError(t, c.SetReadDeadline(begin.Add(slowHeader+10*time.Second)))
-	_, err = io.ReadAll(c)
-	assert.NoError(t, err, "the server ends it, not our deadline")
-	assert.Less(t, time.Since(begin), slowHeader+5*time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		_, l, end := servePipes(t)
+		defer end()
+		begin := time.Now()
+		c := l.send(t, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+		rest, err := io.ReadAll(c)
+		require.NoError(t, err)
+		assert.Empty(t, rest)
+		assert.Equal(t, slowHeader, time.Since(begin), "the server ends the connection")
+	})
 }
 
 // TestSlowClientAtTheEnd ends the server while a client takes its time: it is
-// not waited for long, and the lead is given back all the same.
+// not waited for long, and the lead is released all the same.
 func TestSlowClientAtTheEnd(t *testing.T) {
-	w := newWorld(t, "done")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- w.serve(ctx, l) }()
-	require.Eventually(t, w.leading.Load, 10*time.Second, 10*time.Millisecond)
-	c, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	defer func() { _ = c.Close() }()
-	_, err = io.WriteString(c, "POST /api/v1/seeds/orchestrate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n{")
-	require.NoError(t, err)
-	resp, err := http.Get("http://" + l.Addr().String() + "/healthz") // by now the other request is at work
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
-	begin := time.Now()
-	stop()
-	require.NoError(t, <-ended)
-	require.Less(t, time.Since(begin), 8*time.Second)
-	_, held, err := lease.HolderUnder(t.Context(), w.store, "server")
-	require.NoError(t, err)
-	require.False(t, held, "another server can lead at once")
+	synctest.Test(t, func(t *testing.T) {
+		w, l, end := servePipes(t)
+		synctest.Wait()
+		require.True(t, w.leading.Load())
+		c := l.send(t, "POST /api/v1/seeds/orchestrate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n{")
+		defer func() { _ = c.Close() }()
+		synctest.Wait() // by now the request is at work
+		begin := time.Now()
+		end()
+		require.Equal(t, 5*time.Second, time.Since(begin))
+		_, held, err := lease.HolderUnder(t.Context(), w.store, "server")
+		require.NoError(t, err)
+		require.False(t, held, "another server can lead at once")
+	})
 }
 
 func TestLargeHeader(t *testing.T) {

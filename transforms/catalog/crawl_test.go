@@ -72,16 +72,11 @@ func TestEachWorkerAlone(t *testing.T) {
 		}
 		e := newEngine(plan, 100, v.state, &memory{})
 		e.deadLetter = v.deadLetter
-		idle, done := make(chan struct{}), make(chan struct{})
+		idle := make(chan struct{})
 		e.pending.Add(1)
 		s.queue <- in
-		go func() { e.worker(t.Context(), at, idle); close(done) }()
-		select {
-		case <-e.wake: // its task is done and nothing else waits, or it leads back
-		case <-time.After(time.Second):
-		}
-		close(idle)
-		<-done
+		close(idle) // it ends once its queue is empty
+		e.worker(t.Context(), at, idle)
 		for _, end := range plan {
 			for len(end.queue) > 0 {
 				out = append(out, <-end.queue)

@@ -49,7 +49,7 @@ vuln: ## known vulnerabilities in what is linked, where their database can be re
 	  echo 'NOT CHECKED: the database of vulnerabilities cannot be reached from here'; exit 0; fi; exit $$code
 
 golden: ## write the expected outputs anew; read the diff before committing it
-	go test ./pipeline/cli -count=1 -run TestReadmeFlags -update-readme
+	go test ./pipeline/cli -count=1 -run 'TestReadmeFlags|TestJobsOfTheServer' -update-readme
 	@grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 	  go test "$$dir" -count=1 -update </dev/null || exit 1; \
 	done

@@ -16,6 +16,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -45,7 +46,11 @@ type catalogOptions struct {
 
 func catalogJob() Job {
 	o := &catalogOptions{}
-	return Job{Name: catalog.Job, Shared: slices.Concat(crawling, []string{"db", "force"}), SQL: true,
+	return Job{
+		Job: ledger.Job{Name: catalog.Job, Title: "Catalog", Path: "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
+			Fields: []ledger.Field{
+				{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", Wrong: "use 1 to 1000000"}, forceField}},
+		Shared: slices.Concat(crawling, []string{"db", "force"}), SQL: true,
 		Defaults: map[string]string{"host-delay": "1s"},
 		OfOneRun: []string{"history"},
 		Define:   o.define, Check: o.check, Instead: o.instead,

@@ -82,7 +82,12 @@ func (l *latest) Set(v string) error {
 
 func docsJob() Job {
 	o := &docsOptions{}
-	return Job{Name: docs.Job, Shared: []string{"lanes", "web", "connect-to", "allow-private", "db"}, SQL: true,
+	return Job{
+		Job: ledger.Job{Name: docs.Job, Title: "Docs", Path: "/api/v1/docs/runs", Done: "pages_fetched", Alerts: alert.Rules(), OwnAlerts: true,
+			Fields: []ledger.Field{
+				{Name: "fallback", Label: "Crawl context7's providers too", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
+				{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", Wrong: "use 1 to 1000000"}}},
+		Shared: []string{"lanes", "web", "connect-to", "allow-private", "db"}, SQL: true,
 		OfOneRun: []string{"purge-provider", "enable-provider", "explain", "diff"},
 		Define:   o.define, Check: o.check, Prepare: o.prepare, Instead: o.instead,
 		Demo:       o.demo,

@@ -30,7 +30,7 @@ var Jobs = []func() Job{seedJob, docsJob, catalogJob, newsJob, migrateJob}
 // Job is one of the program's jobs, and the values that one command line gives
 // to the job's own flags.
 type Job struct {
-	Name string
+	ledger.Job // what servers and reports know of it
 	// Shared are the common flags that mean something to this job, but not to
 	// every job. On the command line of another job they are refused, as the
 	// job's own flags are: --dry-run in front of a seed run would else be a run.
@@ -116,6 +116,9 @@ var crawling = []string{"lanes", "concurrency", "rate", "host-delay", "max-crawl
 // partitioned are the filters of jobs that read the bucket's Hive partitions.
 var partitioned = []string{"country", "category", "date"}
 
+// forceField is --force in a request to a server.
+var forceField = ledger.Field{Name: "force", Label: "Do again what is done", Flag: "force", Kind: "yes", Wrong: "write true or false"}
+
 // All are the jobs, each with flags of its own that nothing has set yet.
 func All() []Job {
 	var all []Job
@@ -137,6 +140,15 @@ func Names() []string {
 // NoJob says that there is no job of that name.
 func NoJob(name string) error {
 	return usage.Errorf("--job=%s: there is no such job; use %s", name, usage.Or(Names()))
+}
+
+// Descriptions are the jobs for those who do not run them.
+func Descriptions() []ledger.Job {
+	var all []ledger.Job
+	for _, j := range All() {
+		all = append(all, j.Job)
+	}
+	return all
 }
 
 // Named is the job of that name.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -26,7 +27,7 @@ var legacyFile = &Input{Name: "legacy file", List: "a dry run without filters sh
 
 func migrateJob() Job {
 	o := &migrateOptions{}
-	return Job{Name: migrate.Job, Shared: partitioned, Input: legacyFile,
+	return Job{Job: ledger.Job{Name: migrate.Job, Title: "Migrate"}, Shared: partitioned, Input: legacyFile,
 		OfOneRun: []string{"dry-run", "delete-verified"},
 		Define: func(f *flag.FlagSet) {
 			f.BoolVar(&o.DryRun, "dry-run", true, "migrate: only print what would be copied; --dry-run=false copies")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -50,7 +51,9 @@ func newsJob() Job {
 	o := &newsOptions{}
 	// host-delay is not among them: the job's pauses are delaySeconds.
 	crawls := slices.DeleteFunc(slices.Clone(crawling), func(f string) bool { return f == "host-delay" })
-	return Job{Name: news.Job, Shared: append(crawls, "db"), SQL: true,
+	return Job{
+		Job:    ledger.Job{Name: news.Job, Title: "News", Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules()},
+		Shared: append(crawls, "db"), SQL: true,
 		Defaults: map[string]string{"concurrency": "1"},
 		OfOneRun: []string{"reparse", "purge-expired", "as-of"},
 		Define:   o.define, Check: o.check, Instead: o.instead,

@@ -38,6 +38,7 @@ const outOfOrder = time.Hour
 type alarm struct {
 	store  store.Store
 	log    *slog.Logger
+	jobs   jobList
 	limits map[string]alert.Thresholds
 	plans  *scheduler
 	hook   *webhook
@@ -159,7 +160,7 @@ func (a *alarm) fresh(runs []*entry, now time.Time) []*entry {
 // judged compares one run with the alerts that fire. Anything can raise an
 // alert that judge finds broken; only a run that is done can end one.
 func (a *alarm) judged(e *entry, now time.Time) (changed bool) {
-	j, ok := jobNamed(e.Run.Job)
+	j, ok := a.jobs.named(e.Run.Job)
 	if !ok {
 		return false // migrate
 	}

@@ -21,9 +21,6 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-//go:embed openapi.json
-var openAPI []byte
-
 const (
 	troubleText  = "the server could not do this; its log says why"
 	tooLargeText = "the body is larger than 64 KiB"
@@ -53,10 +50,10 @@ func (s *Server) api() []route {
 		{"GET /metrics", s.metrics.ServeHTTP},
 		{"GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(openAPI) // a client that is gone needs no answer
+			_, _ = w.Write(s.openAPI) // a client that is gone needs no answer
 		}},
 	}
-	for _, j := range jobs {
+	for _, j := range s.jobs.started() {
 		all = append(all, route{"POST " + j.Path, s.trigger(j)})
 	}
 	return all
@@ -243,8 +240,8 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 		limit = n
 	}
 	name, before := q.Get("job"), q.Get("before")
-	if _, ok := jobNamed(name); q.Has("job") && !ok {
-		s.fail(w, r, refuse("job: use seed, docs, catalog or news"))
+	if _, ok := s.jobs.started().named(name); q.Has("job") && !ok {
+		s.fail(w, r, refuse("job: use %s", s.jobs.started().or()))
 		return
 	}
 	if q.Has("before") && !idForm.MatchString(before) {
@@ -398,28 +395,18 @@ func (s *Server) letters(ctx context.Context, job, runID string) (letterList, er
 	return list, nil
 }
 
-// letterJobs are the jobs that leave dead letters: those of the server, and
-// migrate, which only the command line starts.
-func letterJobs() []string {
-	var names []string
-	for _, j := range jobs {
-		names = append(names, j.Name)
-	}
-	return append(names, "migrate")
-}
-
 // jobOfLetters is the job that a query names, "" for all of them where it names none.
-func jobOfLetters(r *http.Request) (string, error) {
+func (s *Server) jobOfLetters(r *http.Request) (string, error) {
 	q := r.URL.Query()
 	job := q.Get("job")
-	if q.Has("job") && !slices.Contains(letterJobs(), job) {
-		return "", refuse("job: use %s", strings.Join(letterJobs(), ", "))
+	if q.Has("job") && !slices.Contains(s.jobs.names(), job) {
+		return "", refuse("job: use %s", strings.Join(s.jobs.names(), ", "))
 	}
 	return job, nil
 }
 
 func (s *Server) openLetters(w http.ResponseWriter, r *http.Request) {
-	job, err := jobOfLetters(r)
+	job, err := s.jobOfLetters(r)
 	if err != nil {
 		s.fail(w, r, err)
 		return

@@ -45,7 +45,7 @@ func BenchmarkStatusPage(b *testing.B) {
 		require.NoError(b, err)
 		require.NoError(b, ledger.WriteReport(b.Context(), s, ledger.BuildReport(run, sampleTally(), run.FinishedAt)))
 	}
-	server, err := New(Settings{Store: s, Log: slog.New(slog.DiscardHandler)})
+	server, err := New(Settings{Jobs: testJobs(), Store: s, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
 	begin := time.Now()
 	require.NoError(b, server.board.look(b.Context(), time.Now()))

@@ -37,6 +37,7 @@ const (
 
 // entry is what the board knows of a run. It is not changed once it is shown.
 type entry struct {
+	job      job // zero where the server does not know it
 	Run      ledger.Run
 	Report   ledger.Report
 	Control  ledger.Action // what an active run is asked to do
@@ -78,6 +79,7 @@ type sample struct {
 type board struct {
 	store store.Store
 	log   *slog.Logger
+	jobs  jobList
 
 	mu     sync.Mutex // of what follows, and of entries' replacement
 	byID   map[string]*entry
@@ -92,10 +94,15 @@ type board struct {
 	changed chan struct{} // closed and replaced at each change
 }
 
-func newBoard(s store.Store, log *slog.Logger) *board {
-	b := &board{store: s, log: log, byID: map[string]*entry{}, saved: map[string]time.Time{}, changed: make(chan struct{})}
+func newBoard(s store.Store, log *slog.Logger, known jobList) *board {
+	b := &board{store: s, log: log, jobs: known, byID: map[string]*entry{}, saved: map[string]time.Time{}, changed: make(chan struct{})}
 	b.shown.Store(&[]*entry{})
 	return b
+}
+
+func (b *board) newEntry(r ledger.Run) *entry {
+	j, _ := b.jobs.started().named(r.Job)
+	return &entry{job: j, Run: r}
 }
 
 // runs are the board's entries, newest first; not to be changed.
@@ -139,7 +146,9 @@ func (b *board) started(r ledger.Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.State = ledger.Running
-	b.byID[r.RunID] = &entry{Run: r, Starting: true, Report: ledger.BuildReport(r, ledger.Tally{}, r.StartedAt)}
+	e := b.newEntry(r)
+	e.Starting, e.Report = true, ledger.BuildReport(r, ledger.Tally{}, r.StartedAt)
+	b.byID[r.RunID] = e
 	b.nextAt = time.Time{}
 	b.show()
 }
@@ -315,7 +324,7 @@ func (b *board) read(ctx context.Context, id string, before *entry, now time.Tim
 
 // entryOf reads all of a run but its state.
 func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now time.Time) (*entry, error) {
-	e := &entry{Run: r}
+	e := b.newEntry(r)
 	err := store.ErrNotExist
 	if r.State.Over() {
 		e.Report, err = ledger.ReadReport(ctx, b.store, r.RunID)

@@ -12,6 +12,7 @@ import (
 	"time"
 	_ "time/tzdata" // schedules name time zones, and an image from scratch has none
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
@@ -22,12 +23,13 @@ const DefaultListen = "127.0.0.1:8787"
 // Config is the server's YAML file. Secrets (the token, the webhook) are in
 // the environment only.
 type Config struct {
-	Listen    string                      `yaml:"listen"`
-	Flags     map[string]any              `yaml:"flags"` // of every run, by the flags' names
-	Schedules []Schedule                  `yaml:"schedules"`
-	Alerts    map[string]map[string]any   `yaml:"alerts"` // thresholds by job and rule
-	Reports   Reports                     `yaml:"reports"`
-	Retention Retention                   `yaml:"retention"`
+	Listen    string                    `yaml:"listen"`
+	Flags     map[string]any            `yaml:"flags"` // of every run, by the flags' names
+	Schedules []Schedule                `yaml:"schedules"`
+	Alerts    map[string]map[string]any `yaml:"alerts"` // thresholds by job and rule
+	Reports   Reports                   `yaml:"reports"`
+	Retention Retention                 `yaml:"retention"`
+	jobs      jobList
 	flags     map[string]string           // Flags as text
 	limits    map[string]alert.Thresholds // Alerts over the defaults, by job
 	runFlags  map[string][]string         // of each run of a job, so that its report goes by Alerts too
@@ -71,9 +73,10 @@ func (r Retention) before(now time.Time) (time.Time, bool) {
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// ParseConfig reads and checks the YAML file; empty is the default.
-func ParseConfig(b []byte) (Config, error) {
-	var c Config
+// ParseConfig reads and checks the YAML file of a server that knows these jobs;
+// empty is the default.
+func ParseConfig(b []byte, known []ledger.Job) (Config, error) {
+	c := Config{jobs: knownJobs(known)}
 	if err := yamltext.Strict(b, &c); err != nil {
 		return c, fmt.Errorf("the file is no configuration of the server: %w", err)
 	}
@@ -105,7 +108,7 @@ func (c *Config) settle() error {
 	names := map[string]bool{}
 	for i := range c.Schedules {
 		s := &c.Schedules[i]
-		if err := s.settle(); err != nil {
+		if err := s.settle(c.jobs.started()); err != nil {
 			return fmt.Errorf("schedules: %q: %w", s.Name, err)
 		}
 		if names[s.Name] {
@@ -114,31 +117,31 @@ func (c *Config) settle() error {
 		names[s.Name] = true
 	}
 	c.limits, c.runFlags = map[string]alert.Thresholds{}, map[string][]string{}
-	for _, j := range jobs {
-		limits, given, err := thresholds(j.rules, c.Alerts[j.Name])
+	for _, j := range c.jobs.started() {
+		limits, given, err := thresholds(j.Alerts, c.Alerts[j.Name])
 		if err != nil {
 			return fmt.Errorf("alerts: %s: %w", j.Name, err)
 		}
 		c.limits[j.Name] = limits
-		if j.reported && given != "" {
+		if j.OwnAlerts && given != "" {
 			c.runFlags[j.Name] = []string{"--alerts=" + given}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Alerts)) {
-		if _, ok := jobNamed(name); !ok {
+		if _, ok := c.jobs.started().named(name); !ok {
 			return fmt.Errorf("alerts: there is no job %q", name)
 		}
 	}
 	return nil
 }
 
-func (s *Schedule) settle() error {
+func (s *Schedule) settle(known jobList) error {
 	if !nameForm.MatchString(s.Name) {
 		return errors.New("its name must be lower-case letters, digits, _ and -")
 	}
-	j, ok := jobNamed(s.Job)
+	j, ok := known.named(s.Job)
 	if !ok {
-		return fmt.Errorf("there is no job %q; use seed, docs, catalog or news", s.Job)
+		return fmt.Errorf("there is no job %q; use %s", s.Job, known.or())
 	}
 	var err error
 	if s.zone, err = zone(s.TimeZone); err != nil {
@@ -149,7 +152,7 @@ func (s *Schedule) settle() error {
 	}
 	values := map[string]string{}
 	for name, v := range s.Options {
-		if !slices.ContainsFunc(j.Fields, func(f field) bool { return f.Name == name }) {
+		if !slices.ContainsFunc(j.Fields, func(f ledger.Field) bool { return f.Name == name }) {
 			return fmt.Errorf("unknown option %q; %s takes %s", name, j.Name, j.fieldNames())
 		}
 		if values[name], err = scalar(v); err != nil {

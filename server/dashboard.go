@@ -180,7 +180,7 @@ const (
 // list is the status page.
 func (p *pages) list(w http.ResponseWriter, r *http.Request) {
 	name, before := r.URL.Query().Get("job"), r.URL.Query().Get("before")
-	if _, ok := jobNamed(name); name != "" && !ok || before != "" && !idForm.MatchString(before) {
+	if _, ok := p.server.jobs.started().named(name); name != "" && !ok || before != "" && !idForm.MatchString(before) {
 		p.server.fail(w, r, refuse("there is no such list of runs"))
 		return
 	}
@@ -234,7 +234,7 @@ func (p *pages) frontPage(name, before string) frontPage {
 			shown = append(shown, e)
 		}
 	}
-	for _, j := range jobs {
+	for _, j := range p.server.jobs.started() {
 		f.Jobs = append(f.Jobs, jobForm{j, busy[j.Name]})
 	}
 	for _, e := range shown {
@@ -272,7 +272,7 @@ func (p *pages) start(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, asRefusal(err))
 		return
 	}
-	j, ok := jobNamed(r.PostForm.Get("job"))
+	j, ok := p.server.jobs.started().named(r.PostForm.Get("job"))
 	if !ok {
 		p.server.fail(w, r, refuse("there is no such job"))
 		return
@@ -303,7 +303,7 @@ type lettersPage struct {
 }
 
 func (p *pages) letters(w http.ResponseWriter, r *http.Request) {
-	job, err := jobOfLetters(r)
+	job, err := p.server.jobOfLetters(r)
 	if err != nil {
 		p.server.fail(w, r, err)
 		return
@@ -313,7 +313,7 @@ func (p *pages) letters(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, err)
 		return
 	}
-	v := p.view("Dead letters", "letters", lettersPage{list, job, letterJobs()})
+	v := p.view("Dead letters", "letters", lettersPage{list, job, p.server.jobs.names()})
 	v.Live = false // each look reads them all
 	b, err := p.render("letters", v)
 	p.send(w, r, b, err)

@@ -26,7 +26,7 @@ func (p *pages) reports(w http.ResponseWriter, r *http.Request) {
 	for _, s := range p.server.reports.all() {
 		v := reportView{Summary: s}
 		for _, name := range slices.Sorted(maps.Keys(s.Jobs)) {
-			j, _ := jobNamed(name)
+			j, _ := p.server.jobs.started().named(name)
 			v.Rows = append(v.Rows, reportRow{Job: name, What: j, JobSummary: s.Jobs[name], Failures: total(s.Jobs[name].HTTP.Failures)})
 		}
 		all = append(all, v)
@@ -37,10 +37,10 @@ func (p *pages) reports(w http.ResponseWriter, r *http.Request) {
 
 // Good is the row's count of what came out well.
 func (r reportRow) Good() string {
-	if r.What.done == "" {
+	if r.What.Done == "" {
 		return "–"
 	}
-	return grouped(r.Counts[r.What.done]) + " " + words(r.What.done)
+	return grouped(r.Counts[r.What.Done]) + " " + words(r.What.Done)
 }
 
 // States are the row's runs in words.

@@ -98,11 +98,10 @@ func (e *entry) Failed() int64 { return e.Report.HTTP.Unanswered() }
 
 // Done is the count of what came out well, with its name.
 func (e *entry) Done() string {
-	j, _ := jobNamed(e.Run.Job)
-	if j.done == "" {
+	if e.job.Done == "" {
 		return ""
 	}
-	return grouped(e.Report.Counts[j.done]) + " " + words(j.done)
+	return grouped(e.Report.Counts[e.job.Done]) + " " + words(e.job.Done)
 }
 
 func (p *pages) run(w http.ResponseWriter, r *http.Request) {
@@ -137,7 +136,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 
 func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 	v := runView{entry: e}
-	v.What, _ = jobNamed(e.Run.Job)
+	v.What = e.job
 	for _, l := range e.Report.Lanes {
 		v.Hosts += l.Hosts
 		v.HostsDone += l.HostsDone

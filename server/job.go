@@ -11,74 +11,62 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/ledger/alert"
 )
 
-// job is what the server must know of a job: how it is asked for, and which of
-// its counts say how well it goes. A new job is a line in jobs.
-type job struct {
-	Name, Title string
-	Path        string // of the request that starts a run
-	Fields      []field
-	done        string   // the count of what came out well
-	failed      string   // the count of what did not; "" where only requests fail
-	rules       []string // the alerts that are on unless the config says otherwise
-	reported    bool     // the job judges them for its own report too, by --alerts
-}
+// job is one of the jobs that the server knows.
+type job struct{ ledger.Job }
 
 // field is one thing that a request for a run may say.
-type field struct {
-	Name, Label, Hint string
-	Flag              string // of the command line
-	Kind              string // text, day, yes, number or share (from 0 to 1)
-	pattern           *regexp.Regexp
-	wrong             string // what a bad value is told
-}
+type field ledger.Field
 
-// Pattern is what an <input> element holds a value against.
-func (f field) Pattern() string {
-	if f.pattern == nil {
-		return ""
+// jobList are the jobs that the server knows, those too that it does not start.
+type jobList []job
+
+func knownJobs(all []ledger.Job) jobList {
+	var out jobList
+	for _, j := range all {
+		out = append(out, job{j})
 	}
-	return strings.TrimSuffix(strings.TrimPrefix(f.pattern.String(), "^"), "$")
+	return out
 }
 
-var (
-	countryField  = field{Name: "country", Label: "Country", Hint: "two lower-case letters, such as sg", Flag: "country", Kind: "text", pattern: regexp.MustCompile(`^[a-z]{2}$`), wrong: "a country is two lower-case letters, such as sg"}
-	categoryField = field{Name: "category", Label: "Category", Hint: "such as news", Flag: "category", Kind: "text", pattern: regexp.MustCompile(`^[a-z0-9_\-]{1,64}$`), wrong: "a category is up to 64 lower-case letters, digits, _ and -"}
-	dateField     = field{Name: "date", Label: "Date", Hint: "YYYY-MM-DD", Flag: "date", Kind: "day", pattern: regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`), wrong: "that is no day; write YYYY-MM-DD"}
-	forceField    = field{Name: "force", Label: "Do again what is done", Flag: "force", Kind: "yes", wrong: "write true or false"}
-)
-
-// Most sites have no sitemap, so a 404 is nothing unusual to the seed job.
-var jobs = []job{
-	{Name: "seed", Title: "Seed", Path: "/api/v1/seeds/orchestrate", Fields: []field{countryField, categoryField, dateField, forceField,
-		{Name: "outage_threshold", Label: "Outage threshold", Hint: "share of failing domains that stops the run, such as 0.95; 0: never", Flag: "outage-threshold", Kind: "share", wrong: "use a share from 0 (off) to 1"}},
-		done: "domains_collected", failed: "domains_failed", rules: []string{"failure_rate", "duration", "retry_rate"}},
-	{Name: "docs", Title: "Docs", Path: "/api/v1/docs/runs", Fields: []field{
-		{Name: "fallback", Label: "Crawl context7's providers too", Flag: "fallback", Kind: "yes", wrong: "write true or false"},
-		{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", wrong: "use 1 to 1000000"}},
-		done: "pages_fetched", rules: alert.Rules(), reported: true},
-	{Name: "catalog", Title: "Catalog", Path: "/api/v1/catalog/runs", Fields: []field{
-		{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", wrong: "use 1 to 1000000"}, forceField},
-		done: "products_saved", failed: "failed_tasks", rules: alert.Rules()},
-	{Name: "news", Title: "News", Path: "/api/v1/news/runs", done: "articles_inserted", rules: alert.Rules()},
+// started are the jobs that the server starts.
+func (l jobList) started() jobList {
+	return slices.DeleteFunc(slices.Clone(l), func(j job) bool { return j.Path == "" })
 }
 
-func jobNamed(name string) (job, bool) {
-	i := slices.IndexFunc(jobs, func(j job) bool { return j.Name == name })
+func (l jobList) named(name string) (job, bool) {
+	i := slices.IndexFunc(l, func(j job) bool { return j.Name == name })
 	if i < 0 {
 		return job{}, false
 	}
-	return jobs[i], true
+	return l[i], true
+}
+
+func (l jobList) names() []string {
+	var names []string
+	for _, j := range l {
+		names = append(names, j.Name)
+	}
+	return names
+}
+
+// or is the list for a person: "a, b or c".
+func (l jobList) or() string {
+	names := l.names()
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // failures are how many of a run's items failed, and of how many.
 func (j job) failures(r ledger.Report) (failed, of int64) {
-	if j.failed == "" {
+	if j.Failed == "" {
 		return r.HTTP.Unanswered() + r.HTTP.Class('5'), r.HTTP.Requests
 	}
-	return r.Counts[j.failed], r.Counts[j.failed] + r.Counts[j.done]
+	return r.Counts[j.Failed], r.Counts[j.Failed] + r.Counts[j.Done]
 }
 
 // badRequest is a request that is refused with a message for its sender.
@@ -99,13 +87,13 @@ func (j job) flags(body []byte) ([]string, error) {
 	}
 	values := map[string]string{}
 	for name, raw := range said {
-		i := slices.IndexFunc(j.Fields, func(f field) bool { return f.Name == name })
+		i := slices.IndexFunc(j.Fields, func(f ledger.Field) bool { return f.Name == name })
 		if i < 0 {
 			return nil, refuse("unknown field %q; this takes %s", clip(name), j.fieldNames())
 		}
-		v, ok := j.Fields[i].decode(raw)
+		v, ok := field(j.Fields[i]).decode(raw)
 		if !ok {
-			return nil, refuse("%s: %s", name, j.Fields[i].wrong)
+			return nil, refuse("%s: %s", name, j.Fields[i].Wrong)
 		}
 		values[name] = v
 	}
@@ -147,7 +135,7 @@ func (j job) settle(values map[string]string) ([]string, error) {
 		if !said {
 			continue
 		}
-		if err := f.check(v); err != nil {
+		if err := field(f).check(v); err != nil {
 			return nil, err
 		}
 		out = append(out, "--"+f.Flag+"="+v)
@@ -156,7 +144,7 @@ func (j job) settle(values map[string]string) ([]string, error) {
 }
 
 func (f field) check(v string) error {
-	bad := f.pattern != nil && !f.pattern.MatchString(v)
+	bad := f.Pattern != "" && !regexp.MustCompile("^(?:"+f.Pattern+")$").MatchString(v)
 	switch f.Kind {
 	case "day":
 		_, err := time.Parse(time.DateOnly, v)
@@ -171,7 +159,7 @@ func (f field) check(v string) error {
 		bad = err != nil || !(n >= 0 && n <= 1)
 	}
 	if bad {
-		return refuse("%s: %s", f.Name, f.wrong)
+		return refuse("%s: %s", f.Name, f.Wrong)
 	}
 	return nil
 }

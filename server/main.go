@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 )
 
@@ -45,7 +46,7 @@ All other flags are those of ` + "`pipeline help`" + ` and hold for every run: -
 // Main starts the server that args describe and works until a signal ends it.
 // asPipeline is the first argument with which this very program is the
 // pipeline.
-func Main(args []string, asPipeline string, settle Settle) (err error) {
+func Main(args []string, asPipeline string, settle Settle, jobs []ledger.Job) (err error) {
 	own := map[string]string{"listen": "", "config": "", "pipeline": ""}
 	rest, err := take(args, own)
 	if err != nil {
@@ -55,7 +56,7 @@ func Main(args []string, asPipeline string, settle Settle) (err error) {
 		_, err := fmt.Print(usage)
 		return err
 	}
-	config, err := ReadConfig(own["config"])
+	config, err := ReadConfig(own["config"], jobs)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -73,7 +74,7 @@ func Main(args []string, asPipeline string, settle Settle) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	server, err := New(Settings{Config: config, Store: s, Program: program, Environ: environ, Log: log, Stderr: os.Stderr,
+	server, err := New(Settings{Config: config, Jobs: jobs, Store: s, Program: program, Environ: environ, Log: log, Stderr: os.Stderr,
 		Token: os.Getenv(TokenVariable), Webhook: os.Getenv(WebhookVariable)})
 	if err != nil {
 		return &usageError{err}

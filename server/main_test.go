@@ -75,7 +75,7 @@ func TestBadUsage(t *testing.T) {
 		{[]string{"--listen=0.0.0.0:8787"}, "a token is needed", true},
 	} {
 		settled = false
-		err := Main(c.args, "pipeline", settle)
+		err := Main(c.args, "pipeline", settle, testJobs())
 		var usage interface{ Usage() }
 		require.ErrorAs(t, err, &usage, "%v", c.args)
 		assert.ErrorContains(t, err, c.says)
@@ -84,7 +84,7 @@ func TestBadUsage(t *testing.T) {
 	refused := errors.New("refused")
 	err := Main(nil, "pipeline", func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, error) {
 		return nil, nil, nil, refused
-	})
+	}, testJobs())
 	assert.ErrorIs(t, err, refused)
 }
 

@@ -50,7 +50,7 @@ func TestListen(t *testing.T) {
 	}
 	_, err := New(Settings{Config: Config{Listen: "0.0.0.0:8787"}, Token: "short"})
 	assert.ErrorContains(t, err, "shorter than 16")
-	c, err := ParseConfig(nil)
+	c, err := ParseConfig(nil, testJobs())
 	require.NoError(t, err)
 	assert.Equal(t, "127.0.0.1:8787", c.Listen)
 }
@@ -380,11 +380,11 @@ func TestNoProgram(t *testing.T) {
 }
 
 func TestConfigOfStrangers(t *testing.T) {
-	_, err := ReadConfig(t.TempDir() + "/none.yaml")
+	_, err := ReadConfig(t.TempDir()+"/none.yaml", testJobs())
 	assert.ErrorIs(t, err, fs.ErrNotExist)
 	file := t.TempDir() + "/c.yaml"
 	require.NoError(t, os.WriteFile(file, []byte("listne: x"), 0o600))
-	_, err = ReadConfig(file)
+	_, err = ReadConfig(file, testJobs())
 	assert.ErrorContains(t, err, "listne")
 }
 

@@ -30,6 +30,7 @@ import (
 
 // Settings are what a server is made of.
 type Settings struct {
+	Jobs    []ledger.Job // as Config's were, where it was read
 	Config  Config
 	Store   store.Store
 	Program []string // the pipeline program's file, and what comes before its flags
@@ -42,6 +43,8 @@ type Settings struct {
 
 // Server is one of them.
 type Server struct {
+	jobs    jobList
+	openAPI []byte
 	store   store.Store
 	log     *slog.Logger
 	config  Config
@@ -73,6 +76,7 @@ type Server struct {
 // New makes a server; Serve starts it.
 func New(set Settings) (*Server, error) {
 	if set.Config.limits == nil {
+		set.Config.jobs = knownJobs(set.Jobs)
 		if err := set.Config.settle(); err != nil {
 			return nil, err
 		}
@@ -88,21 +92,24 @@ func New(set Settings) (*Server, error) {
 	case set.Token != "" && len(set.Token) < 16:
 		return nil, fmt.Errorf("%s is shorter than 16 letters: that can be guessed; `openssl rand -hex 16` writes a good one", TokenVariable)
 	}
-	s := &Server{store: set.Store, log: set.Log, config: set.Config, token: set.Token, local: local && set.Token == "",
+	s := &Server{jobs: set.Config.jobs, store: set.Store, log: set.Log, config: set.Config, token: set.Token, local: local && set.Token == "",
 		now: time.Now, closing: make(chan struct{}), sessions: &sessions{store: set.Store, token: set.Token}, wrongTakes: wrongTokenTakes, strangersBody: strangersBody}
+	if s.openAPI, err = describe(s.jobs); err != nil {
+		return nil, err
+	}
 	s.metrics = newMetrics(s)
 	hook, err := newWebhook(set.Webhook, func(outcome string) { s.metrics.webhook.WithLabelValues(outcome).Inc() })
 	if err != nil {
 		return nil, err
 	}
-	s.board = newBoard(set.Store, set.Log)
+	s.board = newBoard(set.Store, set.Log, s.jobs)
 	s.runner = &runner{store: set.Store, program: set.Program, environ: set.Environ, stderr: set.Stderr, log: set.Log,
 		started: s.board.started, children: map[string]*child{}}
 	s.plans = &scheduler{store: set.Store, log: set.Log, start: s.start, all: set.Config.Schedules,
 		seen: map[string]time.Time{}, last: map[string]tick{}, open: map[string]bool{},
 		count: func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }}
-	s.alarm = &alarm{store: set.Store, log: set.Log, limits: set.Config.limits, plans: s.plans, hook: hook}
-	s.reports = &summaries{store: set.Store, zone: set.Config.Reports.zone, say: s.alarm.say, byKey: map[string]Summary{}}
+	s.alarm = &alarm{store: set.Store, log: set.Log, jobs: s.jobs.started(), limits: set.Config.limits, plans: s.plans, hook: hook}
+	s.reports = &summaries{store: set.Store, zone: set.Config.Reports.zone, say: s.alarm.say, jobs: s.jobs.started(), byKey: map[string]Summary{}}
 	s.pages = newPages(s)
 	s.handler = s.protect(s.routes())
 	return s, nil
@@ -304,7 +311,7 @@ func (s *Server) tidy(ctx context.Context) {
 			s.log.Warn("report_not_written", "run_id", e.Run.RunID, "error", ledger.Redact(err.Error()))
 		}
 	}
-	for _, j := range jobs {
+	for _, j := range s.jobs.started() {
 		for _, e := range s.board.runs() {
 			if e.Run.Job != j.Name || !e.Active() || e.Starting {
 				continue
@@ -322,9 +329,9 @@ func (s *Server) tidy(ctx context.Context) {
 }
 
 // ReadConfig reads the YAML file at path; "" gives the defaults.
-func ReadConfig(path string) (Config, error) {
+func ReadConfig(path string, known []ledger.Job) (Config, error) {
 	if path == "" {
-		return ParseConfig(nil)
+		return ParseConfig(nil, known)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -334,7 +341,7 @@ func ReadConfig(path string) (Config, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return Config{}, fmt.Errorf("reading --config: %w", err)
 	}
-	c, err := ParseConfig(b)
+	c, err := ParseConfig(b, known)
 	if err != nil {
 		return c, fmt.Errorf("--config=%s: %w", path, err)
 	}

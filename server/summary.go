@@ -75,6 +75,7 @@ type summaries struct {
 	store store.Store
 	zone  *time.Location
 	say   func(text string)
+	jobs  jobList
 
 	mu    sync.Mutex
 	byKey map[string]Summary
@@ -155,7 +156,7 @@ func (s *summaries) tick(ctx context.Context, runs []*entry, now time.Time) (cha
 		case err != nil:
 			return changed, err
 		case len(sum.Jobs) > 0: // a day on which nothing ran is no news
-			s.say(sum.Text())
+			s.say(sum.Text(s.jobs))
 		}
 		s.mu.Lock()
 		s.byKey[p.key()] = sum
@@ -196,19 +197,19 @@ func summarize(p period, runs []*entry) Summary {
 }
 
 // Text is the summary as a message.
-func (s Summary) Text() string {
+func (s Summary) Text(known jobList) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[REPORT] %s %s", s.Kind, s.Name)
 	for _, name := range slices.Sorted(maps.Keys(s.Jobs)) {
 		j := s.Jobs[name]
-		what, _ := jobNamed(name)
+		what, _ := known.named(name)
 		runs := []string{}
 		for _, state := range slices.Sorted(maps.Keys(j.Runs)) {
 			runs = append(runs, fmt.Sprintf("%d %s", j.Runs[state], state))
 		}
-		fmt.Fprintf(&b, "\n%s: runs %s; %s %d", name, strings.Join(runs, ", "), words(what.done), j.Counts[what.done])
-		if what.failed != "" {
-			fmt.Fprintf(&b, ", %s %d", words(what.failed), j.Counts[what.failed])
+		fmt.Fprintf(&b, "\n%s: runs %s; %s %d", name, strings.Join(runs, ", "), words(what.Done), j.Counts[what.Done])
+		if what.Failed != "" {
+			fmt.Fprintf(&b, ", %s %d", words(what.Failed), j.Counts[what.Failed])
 		}
 		fmt.Fprintf(&b, "; %d requests, %d dead letters", j.HTTP.Requests, total(j.DeadLetters))
 	}

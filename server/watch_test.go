@@ -133,9 +133,9 @@ func dropLease(t *testing.T, s store.Store) error {
 }
 
 func TestJudge(t *testing.T) {
-	c, err := ParseConfig(nil)
+	c, err := ParseConfig(nil, testJobs())
 	require.NoError(t, err)
-	docs, _ := jobNamed("docs")
+	docs, _ := knownJobs(testJobs()).named("docs")
 	report := func(change func(*ledger.Report)) ledger.Report {
 		r := ledger.Report{State: ledger.Done, HTTP: ledger.HTTP{Requests: 100, ByStatus: ledger.Counts{"200": 90, "304": 10}, Failures: ledger.Counts{}}}
 		change(&r)
@@ -180,7 +180,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestThresholdsOfConfig(t *testing.T) {
-	c, err := ParseConfig([]byte("alerts:\n  seed: {failure_rate: 0.5, retry_rate: 0, duration: 90m}\n"))
+	c, err := ParseConfig([]byte("alerts:\n  seed: {failure_rate: 0.5, retry_rate: 0, duration: 90m}\n"), testJobs())
 	require.NoError(t, err)
 	assert.Equal(t, alert.Thresholds{"failure_rate": 0.5, "duration": 5400, "minimum_samples": 20}, c.limits["seed"])
 	for text, says := range map[string]string{
@@ -201,7 +201,7 @@ func TestThresholdsOfConfig(t *testing.T) {
 		"surprise: 1":                                                                                  "surprise",
 		"[":                                                                                            "no configuration",
 	} {
-		_, err := ParseConfig([]byte(text))
+		_, err := ParseConfig([]byte(text), testJobs())
 		assert.ErrorContains(t, err, says, text)
 	}
 }
@@ -230,7 +230,7 @@ func TestDocsReportGoesByConfig(t *testing.T) {
 const hourly = "schedules: [{name: hourly, job: seed, cron: '0 * * * *', options: {country: sg, date: 2026-01-28}}]\n"
 
 func scheduled(t *testing.T, yaml string) func(*Settings) {
-	c, err := ParseConfig([]byte(yaml))
+	c, err := ParseConfig([]byte(yaml), testJobs())
 	require.NoError(t, err)
 	return func(s *Settings) { s.Config = c }
 }
@@ -446,7 +446,7 @@ func TestScheduleTimes(t *testing.T) {
 		{"0 0 13 * 5", "", "2026-03-02T00:00:00Z", "2026-03-06T00:00:00Z"}, // crontab(5): day of month or of week
 	} {
 		s := Schedule{Name: "x", Job: "seed", Cron: c.cron, TimeZone: c.zone}
-		require.NoError(t, s.settle())
+		require.NoError(t, s.settle(knownJobs(testJobs())))
 		from, err := time.Parse(time.RFC3339, c.from)
 		require.NoError(t, err)
 		next, err := s.next(from)
@@ -579,7 +579,7 @@ func TestAlertsOfRuns(t *testing.T) {
 	assert.Equal(t, []string{"[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)", "[ALERT] seed, run failed: failed: the store is down"}, s.told())
 
 	// One that is going is judged by its duration.
-	seed, _ := jobNamed("seed")
+	seed, _ := knownJobs(testJobs()).named("seed")
 	going := ledger.BuildReport(ledger.Run{RunID: "r", Job: "seed", State: ledger.Running, StartedAt: at}, failing(90), at.Add(3*time.Hour+5*time.Minute))
 	var broken []string
 	for _, f := range judge(seed, w.alarm.limits["seed"], going) {
@@ -711,7 +711,7 @@ func TestRetention(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"retention: {days: -1}", "retention: {days: ninety}", "retention: {weeks: 1}"} {
-		_, err := ParseConfig([]byte(bad))
+		_, err := ParseConfig([]byte(bad), testJobs())
 		assert.Error(t, err, bad)
 	}
 }

@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"flag"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/newsfork/seed-engine/pipeline"
 )
 
 const readme = "../../README.md"
 
 // Not -update, as elsewhere: Beam's Dataflow runner has a flag of that name.
-var updateReadme = flag.Bool("update-readme", false, "write the README's table of flags")
+var updateReadme = flag.Bool("update-readme", false, "write the README's table of flags and server/testdata/jobs.json")
 
 const (
 	flagsBegin = "<!-- flags: written by `make golden` from the flags of pipeline/cli and of the jobs -->\n"
@@ -62,6 +68,38 @@ func TestReadmeFlags(t *testing.T) {
 		}
 		if h != w {
 			t.Fatalf("README.md, table of flags, line %d\nhas:  %s\nwant: %s\n`make golden` writes it", i+1, h, w)
+		}
+	}
+}
+
+// TestJobsOfTheServer holds the file by which the server's tests know the jobs
+// against the list of jobs.
+func TestJobsOfTheServer(t *testing.T) {
+	const file = "../../server/testdata/jobs.json"
+	var want bytes.Buffer
+	e := json.NewEncoder(&want)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(pipeline.Descriptions()); err != nil {
+		t.Fatal(err)
+	}
+	if *updateReadme {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if has, err := os.ReadFile(file); err != nil || !bytes.Equal(has, want.Bytes()) {
+		t.Errorf("server/testdata/jobs.json (%v) is not the list of jobs; `make golden` writes it", err)
+	}
+	for _, j := range pipeline.All() {
+		own := j.Flags()
+		for _, f := range j.Fields {
+			if !slices.Contains(own, f.Flag) {
+				t.Errorf("a request for %s says %s by --%s, which is none of its flags", j.Name, f.Name, f.Flag)
+			}
 		}
 	}
 }

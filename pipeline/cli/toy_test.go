@@ -46,7 +46,7 @@ func (fn *greetFn) ProcessElement(_ []byte, emit func(ledger.Tally)) {
 // toyJob is a job as somebody adds one: this value, and a line in pipeline.Jobs.
 func toyJob() pipeline.Job {
 	greeting := ""
-	return pipeline.Job{Name: "toy", Shared: []string{"lanes"},
+	return pipeline.Job{Job: ledger.Job{Name: "toy", Title: "Toy"}, Shared: []string{"lanes"},
 		Define: func(f *flag.FlagSet) { f.StringVar(&greeting, "greeting", "hello", "what the toy says") },
 		Check: func(*pipeline.Common) error {
 			if greeting == "" {
@@ -102,6 +102,9 @@ func TestToyJob(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Close())
 		require.Contains(t, environ, "SEED_GREETING=hi")
+	})
+	t.Run("description", func(t *testing.T) {
+		require.Contains(t, pipeline.Descriptions(), toyJob().Job, "what cmd/server is handed")
 	})
 	t.Run("run", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "report.json")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/server"
 )
 
@@ -50,7 +51,7 @@ func TestDeployedConfig(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, len(blocks), 2)
 	for _, text := range blocks {
-		_, err := server.ParseConfig([]byte(text))
+		_, err := server.ParseConfig([]byte(text), pipeline.Descriptions())
 		assert.NoError(t, err, text)
 	}
 }

@@ -1,0 +1,27 @@
+package ledger
+
+// Job is what those must know of a job who do not run it, such as a server:
+// plain data, without the job's code.
+type Job struct {
+	Name, Title string
+	// Path is the API's of the request that starts a run; "" where only the command
+	// line starts one.
+	Path   string
+	Fields []Field
+	// Done is the count of what came out well, Failed of what did not; "" where only
+	// requests fail.
+	Done, Failed string
+	// Alerts are the rules that judge its runs unless the configuration says otherwise.
+	Alerts []string
+	// OwnAlerts says that its runs judge themselves by the same rules (--alerts).
+	OwnAlerts bool
+}
+
+// Field is one thing that a request for a run may say.
+type Field struct {
+	Name, Label, Hint string
+	Flag              string // of the command line
+	Kind              string // text, day, yes, number (from 1 to 1000000) or share (from 0 to 1)
+	Pattern           string // of the whole of a text, as a regular expression; "": any
+	Wrong             string // what is said of a bad value
+}

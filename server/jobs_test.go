@@ -1,0 +1,95 @@
+package server
+
+import (
+	_ "embed"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+// knownToCommand are the jobs as cmd/server hands them over, written by
+// `make golden`: a test of the server links no job. TestJobsOfTheServer in
+// pipeline/cli compares the file with the list of jobs.
+//
+//go:embed testdata/jobs.json
+var knownToCommand []byte
+
+// testJobs are the jobs that a server knows.
+func testJobs() []ledger.Job {
+	var all []ledger.Job
+	if err := json.Unmarshal(knownToCommand, &all); err != nil {
+		panic(err)
+	}
+	return all
+}
+
+// A job of the list is wherever the server shows or starts jobs.
+func TestToyJob(t *testing.T) {
+	all := append(testJobs(), ledger.Job{Name: "toy", Title: "Toy", Path: "/api/v1/toy/runs", Done: "greetings", Alerts: []string{"duration"}, Fields: []ledger.Field{
+		{Name: "greeting", Label: "What it says", Flag: "greeting", Kind: "text", Pattern: "[a-z]+", Wrong: "say it in small letters"},
+		{Name: "times", Label: "How often", Flag: "times", Kind: "number", Wrong: "use 1 to 1000000"}}})
+	_, err := ParseConfig([]byte("alerts: {toy: {duration: 1h}}\nschedules: [{name: hourly, job: toy, cron: '0 * * * *', options: {greeting: hi}}]\n"), all)
+	require.NoError(t, err)
+	_, err = ParseConfig([]byte("schedules: [{name: hourly, job: tic, cron: '0 * * * *'}]"), all)
+	require.ErrorContains(t, err, "use seed, docs, catalog, news or toy")
+
+	w := newWorld(t, "done", func(set *Settings) { set.Jobs = all })
+	require.Contains(t, w.do("GET", "/", "").body, `name="greeting"`)
+	require.Equal(t, http.StatusBadRequest, w.do("POST", "/api/v1/toy/runs", `{"greeting": "HI"}`).code)
+	a := w.do("POST", "/api/v1/toy/runs", `{"greeting": "hi", "times": 2}`)
+	require.Equal(t, http.StatusAccepted, a.code, a.body)
+	w.ended("toy")
+	require.Equal(t, http.StatusOK, w.do("GET", "/api/v1/runs?job=toy", "").code)
+	require.Equal(t, http.StatusOK, w.do("GET", "/api/v1/dead-letters?job=toy", "").code)
+	require.Contains(t, w.do("GET", "/api/v1/runs?job=tic", "").body, "news or toy")
+
+	var doc struct {
+		Paths map[string]map[string]struct {
+			OperationID string `json:"operationId"`
+			RequestBody struct {
+				Content map[string]struct {
+					Schema map[string]string `json:"schema"`
+				} `json:"content"`
+			} `json:"requestBody"`
+		} `json:"paths"`
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]map[string]any `json:"properties"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+	text := w.do("GET", "/openapi.json", "").body
+	require.NoError(t, json.Unmarshal([]byte(text), &doc))
+	post := doc.Paths["/api/v1/toy/runs"]["post"]
+	assert.Equal(t, "startToy", post.OperationID)
+	assert.Equal(t, map[string]string{"$ref": "#/components/schemas/ToyRequest"}, post.RequestBody.Content["application/json"].Schema)
+	assert.Equal(t, map[string]map[string]any{
+		"greeting": {"type": "string", "pattern": "^(?:[a-z]+)$", "description": "What it says"},
+		"times":    {"type": "integer", "minimum": 1.0, "maximum": 1e6, "description": "How often"},
+	}, doc.Components.Schemas["ToyRequest"].Properties)
+	var enums struct {
+		Paths map[string]struct {
+			Get struct {
+				Parameters []struct {
+					Name   string `json:"name"`
+					Schema struct {
+						Enum []string `json:"enum"`
+					} `json:"schema"`
+				} `json:"parameters"`
+			} `json:"get"`
+		} `json:"paths"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &enums))
+	for _, path := range []string{"/api/v1/runs", "/api/v1/dead-letters"} {
+		for _, p := range enums.Paths[path].Get.Parameters {
+			if p.Name == "job" {
+				assert.Contains(t, p.Schema.Enum, "toy", path)
+			}
+		}
+	}
+}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/robots"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
@@ -55,10 +54,11 @@ type findings struct {
 
 // collector is one visit.
 type collector struct {
-	cfg   Config
-	w     *lane.Worker
-	name  string
-	rules *robots.File
+	cfg    Config
+	w      *lane.Worker
+	name   string
+	client *polite.Client
+	rules  *robots.File
 
 	mu        sync.Mutex
 	abandoned map[string]web.Kind // hosts that ask for a longer pause than we wait, and by what
@@ -68,6 +68,7 @@ type collector struct {
 // context's: whatever a site does is a finding.
 func (c *collector) collect(ctx context.Context, name string, requests []request) (findings, error) {
 	c.name = name
+	c.client = c.newClient()
 	log := c.w.Log.With("registrable_domain", name)
 	for _, q := range requests {
 		if q.state == unfinished {
@@ -84,9 +85,10 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 		go func() { early <- c.sitemap(ctx, "https://"+name+usualSitemaps[0], true) }()
 	}
 	r := c.robots(ctx)
-	f.network = r.kind
+	if c.abandonedFor(r.url) == "" {
+		f.network = r.kind
+	}
 	f.metadata.Robots = c.robotsMetadata(r)
-	c.rules = robots.Parse(r.body)
 	if f.metadata.Robots.Exists {
 		f.evidence["robots.txt"] = r.body
 		f.sum.Count("robots_found", 1)
@@ -102,14 +104,9 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 	if d, ok := c.rules.CrawlDelay(c.cfg.Lane.Web.UserAgent); ok {
 		seconds := d.Seconds()
 		f.metadata.Robots.CrawlDelay = &seconds
-		c.w.Web.SetCrawlDelay(d, r.url, r.final)
-		if d > c.cfg.Collect.MaxCrawlDelay {
-			c.abandon(r.url, abandonedByCrawlDelay)
-			c.abandon(r.final, abandonedByCrawlDelay)
-		}
 	}
 
-	best := c.findSitemap(ctx, early, f.metadata.Robots.SitemapURLs, r.kind)
+	best := c.findSitemap(ctx, early, f.metadata.Robots.SitemapURLs, f.network)
 	if best.truncated && len(best.body) >= maxSitemap {
 		log.Warn("sitemap_file_too_large", "url", best.url, "limit", maxSitemap)
 	}
@@ -169,76 +166,6 @@ func (f exchange) milliseconds() *int64 {
 }
 
 func (f exchange) ok() bool { return f.status >= 200 && f.status < 300 }
-
-func (c *collector) get(ctx context.Context, r web.Request) exchange {
-	f := exchange{url: r.URL}
-	r.Patience = c.cfg.Collect.MaxCrawlDelay
-	resp, err := c.w.Web.Get(ctx, r)
-	f.at = time.Now()
-	var failure *web.Error
-	switch {
-	case errors.As(err, &failure):
-		f.kind = failure.Kind
-		if f.kind == web.KindRedirect || f.kind == web.KindBlocked {
-			f.status = failure.Status // of the last redirect that was followed
-		}
-	case err != nil: // the context's
-		f.kind = web.KindTimeout
-	default:
-		f.status, f.body, f.truncated, f.final, f.elapsed = resp.Status, resp.Body, resp.Truncated, resp.FinalURL, resp.Elapsed
-		if resp.RetryAfter > r.Patience {
-			c.abandon(f.final, abandonedByRetryAfter)
-		}
-	}
-	return f
-}
-
-// Why a host gets no request. The metadata has these words where a failure
-// below HTTP would stand.
-const (
-	abandonedByCrawlDelay web.Kind = metadata.CrawlDelay
-	abandonedByRetryAfter web.Kind = metadata.RetryAfter
-	disallowed            web.Kind = metadata.Disallowed
-)
-
-// abandon ends this visit's requests to the host of at.
-func (c *collector) abandon(at string, why web.Kind) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.abandoned == nil {
-		c.abandoned = map[string]web.Kind{}
-	}
-	c.abandoned[site(at)] = why
-}
-
-// abandonedFor says why the host of at gets no further request, "" when it does.
-func (c *collector) abandonedFor(at string) web.Kind {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.abandoned[site(at)]
-}
-
-// site is what web.Site says of a URL, "" for one that is none.
-func site(at string) string {
-	u, err := url.Parse(at)
-	if err != nil {
-		return ""
-	}
-	return web.Site(u)
-}
-
-func (c *collector) robots(ctx context.Context) exchange {
-	at := "https://" + c.name + "/robots.txt"
-	if f, ok := c.robotsFromCache(ctx, at); ok {
-		return f
-	}
-	f := c.get(ctx, web.Request{URL: at, Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects, Retries: 1})
-	c.cacheRobots(ctx, f)
-	if !f.ok() {
-		f.body = nil
-	}
-	return f
-}
 
 func (c *collector) robotsMetadata(f exchange) metadata.Robots {
 	status, failure := f.outcome()
@@ -348,7 +275,7 @@ func (c *collector) sameHost(at string) bool {
 }
 
 func (c *collector) sitemap(ctx context.Context, at string, parallel bool) exchange {
-	f := c.get(ctx, web.Request{URL: at, Accept: acceptSitemap, Timeout: sitemapTimeout, MaxBytes: maxSitemap, MaxRedirects: maxRedirects, Retries: 1, Beside: parallel})
+	f := c.get(ctx, polite.Request{URL: at, Accept: acceptSitemap, Timeout: sitemapTimeout, MaxBytes: maxSitemap, MaxRedirects: maxRedirects, Invited: true, Parallel: parallel})
 	if !f.ok() {
 		f.body = nil
 		return f

@@ -3,13 +3,12 @@ package seed
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/newsfork/seed-engine/io/untrusted"
-	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
 	"github.com/newsfork/seed-engine/transforms/parse/feed"
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
@@ -34,7 +33,7 @@ func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best exch
 	case !c.mayFetch(home):
 		skipped = metadata.Disallowed
 	default:
-		page = c.get(ctx, web.Request{URL: home, Accept: acceptHTML, Timeout: sitemapTimeout, MaxBytes: maxHomepage, MaxRedirects: maxRedirects, Retries: 1, Allow: c.allows})
+		page = c.get(ctx, polite.Request{URL: home, Accept: acceptHTML, Timeout: sitemapTimeout, MaxBytes: maxHomepage, MaxRedirects: maxRedirects})
 	}
 	if c.cfg.Collect.Homepage {
 		status, failure := page.outcome()
@@ -59,16 +58,6 @@ func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best exch
 func (c *collector) mayFetch(at string) bool {
 	return c.rules.Allowed(c.cfg.Lane.Web.UserAgent, at)
 }
-
-// allows lets a redirect be followed only where this host's robots.txt does not disallow it.
-func (c *collector) allows(u *url.URL) error {
-	if c.sameHost(u.String()) && !c.mayFetch(u.String()) {
-		return errDisallowed
-	}
-	return nil
-}
-
-var errDisallowed = errors.New("robots.txt disallows it")
 
 // feeds fetches the addresses that robots.txt names, those that the homepage
 // links to, and the usual paths, and keeps those that answer with a feed.
@@ -115,7 +104,7 @@ func (c *collector) feeds(ctx context.Context, page exchange, named []string, be
 			if c.abandonedFor(u) != "" {
 				continue
 			}
-			got = c.get(ctx, web.Request{URL: u, Accept: "application/rss+xml, application/atom+xml, " + acceptSitemap, Timeout: sitemapTimeout, MaxBytes: maxSitemap, MaxRedirects: maxRedirects, Retries: 1, Allow: c.allows})
+			got = c.get(ctx, polite.Request{URL: u, Accept: "application/rss+xml, application/atom+xml, " + acceptSitemap, Timeout: sitemapTimeout, MaxBytes: maxSitemap, MaxRedirects: maxRedirects})
 		}
 		if !got.ok() {
 			continue

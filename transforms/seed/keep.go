@@ -3,11 +3,7 @@ package seed
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -74,53 +70,3 @@ func put(ctx context.Context, s store.Store, key string, body []byte, o store.Pu
 }
 
 func upper(cc string) string { return string(bytes.ToUpper([]byte(cc))) }
-
-// cachedRobots is a robots.txt kept for later partitions and runs.
-type cachedRobots struct {
-	FetchedAt time.Time `json:"fetched_at"`
-	Status    int       `json:"status"`
-	FinalURL  string    `json:"final_url,omitempty"`
-	Truncated bool      `json:"truncated,omitempty"`
-	Body      []byte    `json:"body"`
-}
-
-func cacheKey(name string) string { return "cache/robots/" + name + ".json" }
-
-// robotsFromCache gives a robots.txt that is younger than the cache's time. A
-// forced run ignores the cache, and an unreadable entry counts as none.
-func (c *collector) robotsFromCache(ctx context.Context, at string) (exchange, bool) {
-	if c.cfg.Collect.RobotsCache <= 0 || c.cfg.ForceID != "" {
-		return exchange{}, false
-	}
-	body, err := c.w.Store.Open(ctx, cacheKey(c.name))
-	if err != nil {
-		if !errors.Is(err, store.ErrNotExist) {
-			c.w.Log.Warn("robots_cache_unreadable", "registrable_domain", c.name, "error", ledger.Redact(err.Error()))
-		}
-		return exchange{}, false
-	}
-	defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
-	var a cachedRobots
-	if err := json.NewDecoder(io.LimitReader(body, 4*maxRobots)).Decode(&a); err != nil {
-		c.w.Log.Warn("robots_cache_unreadable", "registrable_domain", c.name, "error", err.Error())
-		return exchange{}, false
-	}
-	if age := time.Since(a.FetchedAt); age < 0 || age > c.cfg.Collect.RobotsCache {
-		return exchange{}, false
-	}
-	return exchange{url: at, status: a.Status, final: a.FinalURL, truncated: a.Truncated, body: a.Body, at: a.FetchedAt}, true
-}
-
-// cacheRobots keeps a good answer; a failure is never kept.
-func (c *collector) cacheRobots(ctx context.Context, f exchange) {
-	if c.cfg.Collect.RobotsCache <= 0 || !f.ok() {
-		return
-	}
-	doc, err := json.Marshal(cachedRobots{FetchedAt: f.at, Status: f.status, FinalURL: f.final, Truncated: f.truncated, Body: f.body})
-	if err == nil {
-		err = put(ctx, c.w.Store, cacheKey(c.name), doc, store.PutOptions{ContentType: "application/json"})
-	}
-	if err != nil {
-		c.w.Log.Warn("robots_cache_unwritten", "registrable_domain", c.name, "error", ledger.Redact(err.Error()))
-	}
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -112,7 +113,8 @@ func down(ctx context.Context, w *lane.Worker, cfg Config, n Network, failed map
 
 func probe(ctx context.Context, w *lane.Worker, cfg Config, host string) bool {
 	c := collector{cfg: cfg, w: w, name: host}
-	f := c.get(ctx, web.Request{URL: "https://" + host + "/robots.txt", Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects})
+	c.client = c.newClient()
+	f := c.get(ctx, polite.Request{URL: "https://" + host + "/robots.txt", Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects, Invited: true, Once: true})
 	return !slices.Contains(outageBy, f.kind)
 }
 

@@ -1,0 +1,219 @@
+package seed
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/io/web/robots"
+	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
+)
+
+// newClient makes the requests of one visit. Only the homepage and feeds ask what
+// robots.txt allows, and only at the domain itself: a robots.txt and the sitemaps
+// are for every crawler to read.
+func (c *collector) newClient() *polite.Client {
+	cfg := c.cfg.Lane.Web
+	maxPause := max(c.cfg.Collect.MaxCrawlDelay, 1) // 0 waits for none
+	own := &url.URL{Scheme: "https", Host: c.name}
+	client := &polite.Client{Web: c.w.Web, Pacer: &c.w.Pacer, Policy: polite.Policy{
+		Gap:           polite.Range{Min: cfg.HostDelay, Max: cfg.HostDelay},
+		MaxCrawlDelay: maxPause,
+		MaxRetryAfter: maxPause,
+		Retry:         c.retry,
+		Robots: polite.Robots{Agent: cfg.UserAgent, Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects,
+			Retry: c.retry, OnFailure: func(int, web.Kind) polite.Verdict { return polite.Allow },
+			For: func(u *url.URL) *url.URL {
+				if web.Site(u) == web.Site(own) {
+					return own
+				}
+				return nil
+			}},
+	}}
+	if c.cfg.Collect.RobotsCache > 0 {
+		client.Memory = robotsCache{w: c.w, name: c.name, age: c.cfg.Collect.RobotsCache, writeOnly: c.cfg.ForceID != ""}
+	}
+	return client
+}
+
+// retry tries once more what may pass in a moment.
+func (c *collector) retry(a polite.Attempt) (wait time.Duration, again bool) {
+	kinds, statuses := []web.Kind{web.KindTimeout, web.KindReset}, []int{429, 502, 503, 504}
+	again = a.Retries == 0 && (slices.Contains(kinds, a.Kind()) || slices.Contains(statuses, a.Status()))
+	if a.RetryAfter > 0 {
+		return 0, again // the host says how long
+	}
+	return polite.Backoff(cmp.Or(c.cfg.Lane.Web.RetryBackoff, web.DefaultRetryBackoff), a.Retries), again
+}
+
+// get makes a request whose address robots.txt does not rule, or allows.
+func (c *collector) get(ctx context.Context, r polite.Request) exchange {
+	resp, err := c.client.Get(ctx, r)
+	f := exchange{url: r.URL, at: time.Now()}
+	if resp != nil {
+		f.status, f.body, f.truncated, f.final, f.elapsed = resp.Status, resp.Body, resp.Truncated, resp.FinalURL, resp.Elapsed
+	}
+	var failure *web.Error
+	var pause *polite.AbandonedError
+	var no *polite.DisallowedError
+	switch {
+	case err == nil:
+	case errors.As(err, &pause):
+		why := c.abandon(pause)
+		if resp == nil {
+			f.kind = why
+		}
+	case errors.As(err, &failure):
+		f.kind = failure.Kind
+		if f.kind == web.KindRedirect || f.kind == web.KindBlocked {
+			f.status = failure.Status // of the last redirect that was followed
+		}
+	case errors.As(err, &no):
+		f.kind = disallowed
+	default: // the context's
+		f.kind = web.KindTimeout
+	}
+	return f
+}
+
+// robots fetches the domain's robots.txt, or finds it in the cache.
+func (c *collector) robots(ctx context.Context) exchange {
+	at := &url.URL{Scheme: "https", Host: c.name, Path: "/robots.txt"}
+	rules, err := c.client.Robots(ctx, at)
+	f := exchange{url: at.String(), at: time.Now()}
+	c.rules = robots.Parse(nil)
+	if rules != nil {
+		c.rules = rules.File
+		f = exchange{url: rules.URL, status: rules.Status, kind: rules.Kind, body: rules.Body, truncated: rules.Truncated, final: rules.FinalURL, at: rules.FetchedAt, elapsed: rules.Elapsed}
+	}
+	var pause *polite.AbandonedError
+	switch {
+	case err == nil:
+	case errors.As(err, &pause):
+		why := c.abandon(pause)
+		if rules == nil {
+			f.kind = why
+		}
+		if pause.CrawlDelay > 0 && f.final != "" { // it holds where a redirect led too
+			c.abandonAt(f.final, why)
+		}
+	default: // the context's
+		f.kind = web.KindTimeout
+	}
+	return f
+}
+
+// Why a host gets no request. The metadata has these words where a failure
+// below HTTP would stand.
+const (
+	abandonedByCrawlDelay web.Kind = metadata.CrawlDelay
+	abandonedByRetryAfter web.Kind = metadata.RetryAfter
+	disallowed            web.Kind = metadata.Disallowed
+)
+
+// abandon ends this visit's requests to a host, and gives the word for it.
+func (c *collector) abandon(e *polite.AbandonedError) (why web.Kind) {
+	why = abandonedByRetryAfter
+	if e.CrawlDelay > 0 {
+		why = abandonedByCrawlDelay
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.abandoned == nil {
+		c.abandoned = map[string]web.Kind{}
+	}
+	c.abandoned[e.Site] = why
+	return why
+}
+
+func (c *collector) abandonAt(at string, why web.Kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.abandoned[site(at)] = why
+}
+
+// abandonedFor says why the host of at gets no further request, "" when it does.
+func (c *collector) abandonedFor(at string) web.Kind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.abandoned[site(at)]
+}
+
+// site is what web.Site says of a URL, "" for one that is none.
+func site(at string) string {
+	u, err := url.Parse(at)
+	if err != nil {
+		return ""
+	}
+	return web.Site(u)
+}
+
+// robotsCache is the Memory of --robots-cache: a domain's robots.txt, for other
+// partitions and later runs.
+type robotsCache struct {
+	polite.None
+	w         *lane.Worker
+	name      string
+	age       time.Duration // the oldest that counts
+	writeOnly bool          // a forced run fetches it again
+}
+
+// cachedRobots is a robots.txt as the store has it.
+type cachedRobots struct {
+	FetchedAt time.Time `json:"fetched_at"`
+	Status    int       `json:"status"`
+	FinalURL  string    `json:"final_url,omitempty"`
+	Truncated bool      `json:"truncated,omitempty"`
+	Body      []byte    `json:"body"`
+}
+
+func (m robotsCache) key() string { return "cache/robots/" + m.name + ".json" }
+
+// Robots implements polite.Memory. An entry that cannot be read counts as none.
+func (m robotsCache) Robots(ctx context.Context, _ string, now time.Time) (*polite.RobotsAnswer, error) {
+	if m.writeOnly {
+		return nil, nil
+	}
+	body, err := m.w.Store.Open(ctx, m.key())
+	if err != nil {
+		if !errors.Is(err, store.ErrNotExist) {
+			m.w.Log.Warn("robots_cache_unreadable", "registrable_domain", m.name, "error", ledger.Redact(err.Error()))
+		}
+		return nil, nil
+	}
+	defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+	var a cachedRobots
+	if err := json.NewDecoder(io.LimitReader(body, 4*maxRobots)).Decode(&a); err != nil {
+		m.w.Log.Warn("robots_cache_unreadable", "registrable_domain", m.name, "error", err.Error())
+		return nil, nil
+	}
+	if age := now.Sub(a.FetchedAt); age < 0 || age > m.age {
+		return nil, nil
+	}
+	return &polite.RobotsAnswer{FinalURL: a.FinalURL, Status: a.Status, Body: a.Body, Truncated: a.Truncated, FetchedAt: a.FetchedAt}, nil
+}
+
+// KeepRobots implements polite.Memory. Only a 2xx is kept.
+func (m robotsCache) KeepRobots(ctx context.Context, _ string, a polite.RobotsAnswer) error {
+	if a.Status/100 != 2 {
+		return nil
+	}
+	doc, err := json.Marshal(cachedRobots{FetchedAt: a.FetchedAt, Status: a.Status, FinalURL: a.FinalURL, Truncated: a.Truncated, Body: a.Body})
+	if err == nil {
+		err = put(ctx, m.w.Store, m.key(), doc, store.PutOptions{ContentType: "application/json"})
+	}
+	if err != nil {
+		m.w.Log.Warn("robots_cache_unwritten", "registrable_domain", m.name, "error", ledger.Redact(err.Error()))
+	}
+	return nil
+}

@@ -98,6 +98,31 @@ func TestMemory(t *testing.T) {
 	require.Equal(t, []string{"24h20m10s a.example/robots.txt", "24h20m15s a.example/x"}, w.requests(), "robots.txt is too old")
 }
 
+// A process may be killed long after its request's turn came, and before anybody
+// knew of the answer: the next process keeps a whole gap from its own start.
+func TestGapAfterAKill(t *testing.T) {
+	w := newWorld(t, nil)
+	p := policies()["docs"]
+	first, memory := remembering(w.client(p))
+	require.Equal(t, "404", get(t, first, "https://a.example/x"))
+	require.Equal(t, []string{"0s a.example/robots.txt", "1s a.example/x"}, w.requests())
+	for _, tt := range []struct {
+		passed time.Duration // from the last request to the next process
+		next   string
+	}{
+		{900 * time.Millisecond, "2.9s a.example/robots.txt"},
+		{59 * time.Second, "1m3.9s a.example/robots.txt"},
+		{5 * time.Minute, "6m4.9s a.example/robots.txt"}, // any request ended long ago
+	} {
+		w.clock.turn(tt.passed)
+		next := w.client(p)
+		next.Memory = memory
+		clear(memory.robots)
+		get(t, next, "https://a.example/robots.txt")
+		require.Equal(t, []string{tt.next}, w.requests()[:1])
+	}
+}
+
 // A robots.txt that fails is not kept; one that lets the crawl go on slowly holds
 // as long as the client.
 func TestFailureIsNotKept(t *testing.T) {

@@ -149,9 +149,16 @@ func (p *Pacer) pause(name string, d time.Duration) time.Time {
 	return s.paused
 }
 
+// maxOpen is the longest that a request of a killed process may have been under
+// way when its process ended.
+const maxOpen = time.Minute
+
 // expect takes over when an earlier process said that a site may be asked: after
 // the gap of its last request, or after a pause where that is longer than a gap
-// and a pause that are waited for.
+// and a pause that are waited for. That gap began when the request was sent. Its
+// answer may have come, or the request have reached the site, as late as now, so
+// a whole gap from now is kept too where the earlier process may have been killed
+// with a request under way.
 func (p *Pacer) expect(name string, next time.Time, most time.Duration, gap Range) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,6 +169,11 @@ func (p *Pacer) expect(name string, next time.Time, most time.Duration, gap Rang
 	}
 	if next.After(*until) {
 		*until = next
+	}
+	if now := p.now(); !next.IsZero() && now.Sub(next) < maxOpen {
+		if whole := now.Add(gap.Draw(s.delay())); whole.After(s.next) {
+			s.next = whole
+		}
 	}
 }
 

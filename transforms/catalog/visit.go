@@ -17,9 +17,9 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// maxInFlight is how long requests in flight last after a stop, so that the
-// process ends within two seconds.
-const maxInFlight = 1500 * time.Millisecond
+// maxInFlight is how long requests in flight last after a stop, so that also on a
+// busy machine the process ends within two seconds.
+const maxInFlight = time.Second
 
 // visit is one site's crawl.
 type visit struct {

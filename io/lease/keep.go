@@ -99,8 +99,8 @@ func (l *Lease) beat(ctx context.Context, tell func(Event)) {
 		case err == nil && held && !since.IsZero():
 			tell(Event{Lease: l, Kind: Renewed, For: l.place.now().Sub(since), Err: last})
 			since = time.Time{}
-		case !since.IsZero() && l.place.now().Sub(since) > l.patience():
-			_ = l.lose(fmt.Errorf("it could not be renewed for %v: %w", l.patience(), errors.Join(err, last)))
+		case !since.IsZero() && l.place.now().Sub(since) > l.maxUnsure():
+			_ = l.lose(fmt.Errorf("it could not be renewed for %v: %w", l.maxUnsure(), errors.Join(err, last)))
 			return
 		}
 		if last = err; err == nil && held {

@@ -97,35 +97,38 @@ type Lease struct {
 	ended   chan struct{} // closed when it is lost and onLost is through
 }
 
-// Acquire takes the lease name for ttl. When a living process has it the error
-// is a *HeldError. A lease that is released, expired, or whose holder died on
-// this machine is taken over at once.
+// Acquire acquires the lease name for ttl. A lease that is released, expired, or
+// whose holder died on this machine is acquired at once. When a living process
+// has it the error is a *HeldError, unless an option says to wait or to evict.
 //
 // Expiry compares the clocks of two hosts, so ttl must be well over the skew
 // between them (seconds, where clocks are synchronised).
-func Acquire(ctx context.Context, p Place, name string, holder Holder, ttl time.Duration) (*Lease, error) {
-	return acquire(ctx, p, name, holder, ttl, "/proc", 0)
+func Acquire(ctx context.Context, p Place, name string, holder Holder, ttl time.Duration, options ...Option) (*Lease, error) {
+	r := request{place: p, names: []string{name}, holder: holder, ttl: ttl, proc: "/proc"}
+	for _, o := range options {
+		o(&r)
+	}
+	if r.wait != nil {
+		return r.await(ctx)
+	}
+	return r.first(ctx)
 }
 
-// Evict is Acquire that also takes over the holding of held.Epoch, alive or
-// not. Only who knows for certain that its holder is dead may call it.
-func Evict(ctx context.Context, p Place, held *HeldError, holder Holder, ttl time.Duration) (*Lease, error) {
-	return acquire(ctx, p, held.Name, holder, ttl, "/proc", held.Epoch)
-}
-
-// tries bounds how often Acquire looks again after another process moved first.
+// tries bounds how often once looks again after another process moved first.
 // Each further look needs yet another take-over within milliseconds.
 const tries = 16
 
-func acquire(ctx context.Context, p Place, name string, holder Holder, ttl time.Duration, proc string, evict int64) (*Lease, error) {
+// once acquires one of the leases, or says who has it.
+func (q request) once(ctx context.Context, name string) (*Lease, error) {
+	p, ttl := q.place, q.ttl
 	if name == "" || strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") {
 		return nil, fmt.Errorf("acquiring a lease: %q is not a lease name", name)
 	}
 	if ttl <= 0 {
 		return nil, fmt.Errorf("acquiring lease %s: its time to live is %v, want more than 0", name, ttl)
 	}
-	self := holderAt(proc)
-	l := &Lease{place: p, name: name, ttl: ttl, body: record{Holder: holder, Token: rand.Text()}, changed: make(chan struct{}), nudge: make(chan struct{}, 1), ended: make(chan struct{})}
+	self := holderAt(q.proc)
+	l := &Lease{place: p, name: name, ttl: ttl, body: record{Holder: q.holder, Token: rand.Text()}, changed: make(chan struct{}), nudge: make(chan struct{}, 1), ended: make(chan struct{})}
 	first := true
 	for range tries {
 		epoch, newest, err := p.newest(ctx, name)
@@ -133,7 +136,7 @@ func acquire(ctx context.Context, p Place, name string, holder Holder, ttl time.
 			return nil, fmt.Errorf("acquiring lease %s: %w", name, err)
 		}
 		if epoch > 0 && newest.Token != l.body.Token {
-			if epoch != evict && newest.alive(p.now(), self, proc) {
+			if newest.alive(p.now(), self, q.proc) && !q.isGone(ctx, newest.Holder) {
 				return nil, &HeldError{Name: name, Holder: newest.Holder, AcquiredAt: newest.AcquiredAt, ExpiresAt: newest.ExpiresAt, Epoch: epoch}
 			}
 			l.earlier = newest.Holder
@@ -165,9 +168,9 @@ func acquire(ctx context.Context, p Place, name string, holder Holder, ttl time.
 // to stop.
 func (l *Lease) margin() time.Duration { return l.ttl - l.ttl/6 }
 
-// patience is how long an unsure holder waits for the place of the leases to
+// maxUnsure is how long an unsure holder waits for the place of the leases to
 // answer before it gives the lease up.
-func (l *Lease) patience() time.Duration { return 10 * l.ttl }
+func (l *Lease) maxUnsure() time.Duration { return 10 * l.ttl }
 
 // Before is who had the lease last; empty when it is new.
 func (l *Lease) Before() Holder { return l.earlier }
@@ -337,8 +340,8 @@ func (l *Lease) Await(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil || errors.Is(err, ErrLost):
-		case l.place.now().Sub(unsure) > l.patience():
-			return l.lose(fmt.Errorf("it could not be renewed for %v: %w", l.patience(), err))
+		case l.place.now().Sub(unsure) > l.maxUnsure():
+			return l.lose(fmt.Errorf("it could not be renewed for %v: %w", l.maxUnsure(), err))
 		default:
 			pause(ctx, l.ttl/6)
 		}

@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -71,6 +72,11 @@ func TestInDB(t *testing.T) {
 	})
 }
 
+// evict knows that a run is dead.
+func evict(id string) lease.Option {
+	return lease.EvictIf(func(_ context.Context, h lease.Holder) bool { return h.RunID == id })
+}
+
 func TestEvict(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		p := lease.InDB(d)
@@ -79,10 +85,10 @@ func TestEvict(t *testing.T) {
 		var held *lease.HeldError
 		_, err = lease.Acquire(t.Context(), p, "x", run("next"), time.Hour)
 		require.ErrorAs(t, err, &held)
-		next, err := lease.Evict(t.Context(), p, held, run("next"), time.Hour)
+		next, err := lease.Acquire(t.Context(), p, "x", run("next"), time.Hour, evict("dead"))
 		require.NoError(t, err)
 		assert.ErrorIs(t, dead.Renew(t.Context()), lease.ErrLost)
-		_, err = lease.Evict(t.Context(), p, held, run("third"), time.Hour)
+		_, err = lease.Acquire(t.Context(), p, "x", run("third"), time.Hour, evict("dead"))
 		require.ErrorAs(t, err, &held, "that holding is over: the next one lives")
 		assert.True(t, next.Held())
 	})
@@ -233,9 +239,9 @@ func TestFence(t *testing.T) {
 		require.NoError(t, d.Tx(under, insert), "after a renewal")
 
 		var held *lease.HeldError
-		_, err = lease.Acquire(t.Context(), p, "x", run("b"), time.Hour)
+		_, err = lease.Acquire(t.Context(), p, "x", run("b"), time.Hour, evict("z"))
 		require.ErrorAs(t, err, &held)
-		_, err = lease.Evict(t.Context(), p, held, run("b"), time.Hour)
+		_, err = lease.Acquire(t.Context(), p, "x", run("b"), time.Hour, evict("a"))
 		require.NoError(t, err)
 		require.True(t, a.Held(), "by its own clock")
 		require.ErrorIs(t, d.Tx(under, insert), lease.ErrLost)
@@ -275,8 +281,7 @@ func TestFenceInPostgres(t *testing.T) {
 	require.ErrorIs(t, d.Tx(within, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(within, `INSERT INTO kept VALUES (2)`)
 		var held *lease.HeldError
-		if _, taken := lease.Acquire(t.Context(), p, "x", run("b"), time.Hour); errors.As(taken, &held) && held.Holder.RunID == "a" {
-			_, taken = lease.Evict(t.Context(), p, held, run("b"), time.Hour)
+		if _, taken := lease.Acquire(t.Context(), p, "x", run("b"), time.Hour, evict("a")); !errors.As(taken, &held) { // at the second try b has it
 			err = errors.Join(err, taken)
 		}
 		return err

@@ -459,7 +459,7 @@ func TestDeadHolder(t *testing.T) {
 		if taken := err == nil; taken != c.dead {
 			t.Errorf("%s: taken over is %v (%v), want %v", name, taken, err, c.dead)
 		}
-		if _, err = acquire(t.Context(), InStore(s), "l", self, time.Hour, t.TempDir(), 0); err == nil {
+		if _, err = (request{place: InStore(s), holder: self, ttl: time.Hour, proc: t.TempDir()}).once(t.Context(), "l"); err == nil {
 			t.Errorf("%s: taken over without /proc, want to wait for expiry", name)
 		}
 	}

@@ -30,8 +30,8 @@ func TestWaitTells(t *testing.T) {
 					must(t, err)
 				}
 				var told []string
-				w := Waiter{Place: InStore(s), Holder: run("r1"), TTL: ttl, Proceed: func(context.Context) bool { return true }, Waits: func(e *HeldError) { told = append(told, e.Name) }}
-				l, err := w.Wait(ctx, false, c.leases...)
+				w := Waiting{Proceed: func(context.Context) bool { return true }, Waits: func(e *HeldError) { told = append(told, e.Name) }}
+				l, err := Acquire(ctx, InStore(s), c.leases[0], run("r1"), ttl, Or(c.leases[1:]...), Wait(w))
 				must(t, err)
 				if l == nil || !slices.Equal(told, c.told) {
 					t.Errorf("lease %v, told %q, want %q", l, told, c.told)

@@ -93,8 +93,8 @@ func (w *Worker) Hold(ctx context.Context, n, of int) (within context.Context, r
 // error is a *lease.HeldError. within is nil when the run was stopped meanwhile.
 // lost, when set, is called when the lease is lost, before within ends.
 func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(), names ...string) (within context.Context, release func(), err error) {
-	waiter := lease.Waiter{Place: p, Holder: w.holder(), TTL: ttl, Proceed: w.Proceed, Stopping: w.Stopping(), Waits: ledger.LeaseWaits(w.Log), Dead: ledger.Gone(w.Store)}
-	l, err := waiter.Wait(ctx, giveUp, names...)
+	l, err := lease.Acquire(ctx, p, names[0], w.holder(), ttl, lease.Or(names[1:]...), lease.EvictIf(ledger.Gone(w.Store)),
+		lease.Wait(lease.Waiting{Proceed: w.Proceed, Stopping: w.Stopping(), Waits: ledger.LeaseWaits(w.Log), GiveUp: giveUp}))
 	if err != nil || l == nil {
 		return nil, func() {}, err
 	}

@@ -175,8 +175,8 @@ func (v *visit) count() {
 
 // hold takes the provider's lease: two runs never crawl one publisher together.
 func (v *visit) hold(ctx context.Context) (within context.Context, release func(), err error) {
-	waiter := lease.Waiter{Place: lease.InDB(v.DB), Holder: v.holder(), TTL: cmp.Or(v.LeaseTTL, leaseTTL), Proceed: v.Control.Proceed, Waits: ledger.LeaseWaits(v.log), Dead: ledger.Gone(v.Store)}
-	l, err := waiter.Wait(ctx, true, v.Job+"/provider/"+v.p.ID())
+	l, err := lease.Acquire(ctx, lease.InDB(v.DB), v.Job+"/provider/"+v.p.ID(), v.holder(), cmp.Or(v.LeaseTTL, leaseTTL), lease.EvictIf(ledger.Gone(v.Store)),
+		lease.Wait(lease.Waiting{Proceed: v.Control.Proceed, Waits: ledger.LeaseWaits(v.log), GiveUp: true}))
 	var held *lease.HeldError
 	switch {
 	case errors.As(err, &held):

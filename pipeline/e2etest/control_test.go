@@ -28,7 +28,7 @@ func runs(t *testing.T, dir string, words ...string) string {
 	return string(out)
 }
 
-// newest gives the last run's id and state.
+// newest returns the last run's id and state.
 func newest(t *testing.T, dir string) (id, state string) {
 	t.Helper()
 	lines := strings.Split(runs(t, dir, "list"), "\n")
@@ -39,9 +39,9 @@ func newest(t *testing.T, dir string) (id, state string) {
 	return row[0], row[3]
 }
 
-// obeyed holds that no request began later than five seconds after it was
-// asked for, but for a visit's own: a host that is under way may end.
-func obeyed(t *testing.T, w rig.Web, asked time.Time) {
+// stoppedInTime checks that no request began later than five seconds after the
+// command, except those of visits: a visit under way may finish its host.
+func stoppedInTime(t *testing.T, w rig.Web, asked time.Time) {
 	t.Helper()
 	begun := map[string]bool{}
 	for _, r := range w.Requests() {
@@ -74,7 +74,7 @@ func TestCancel(t *testing.T) {
 			if took := time.Since(begin); code != 130 || took > 10*time.Second {
 				t.Errorf("exit code %d after %v, want 130 within 10 s\n%s", code, took, rig.Tail(c.Output(t)))
 			}
-			obeyed(t, w, begin)
+			stoppedInTime(t, w, begin)
 			if _, state := newest(t, dir); state != "cancelled" || rig.LastReport(t, dir).State != "cancelled" {
 				t.Errorf("state %s, the report's %v, want cancelled", state, rig.LastReport(t, dir).State)
 			}
@@ -124,7 +124,7 @@ func TestPauseAndResume(t *testing.T) {
 			if n := len(marks(t, dir, false)); c.Ended() || n == 0 || n >= len(b.domains) {
 				t.Fatalf("paused with %d marks of at least %d, ended %v: the pause came too late to prove anything", n, len(b.domains), c.Ended())
 			}
-			obeyed(t, w, begin)
+			stoppedInTime(t, w, begin)
 			if r, err := ledger.Load(t.Context(), rig.Open(t, dir), id); err != nil || r.State != ledger.Paused {
 				t.Errorf("the run is %s (%v), want paused", r.State, err)
 			}
@@ -170,7 +170,7 @@ func TestProxyFromTheEnvironment(t *testing.T) {
 	if tunnels < 20 {
 		t.Errorf("%d tunnels were asked for, want one for each https host", tunnels)
 	}
-	// With another CA nobody is believed.
+	// With another CA every certificate is refused.
 	other := rig.StartWeb(t, webtest.Options{Seed: 8})
 	dir = rig.Directory(t, map[string]string{"datasets/country=sg/category=news/date=2026-02-01/raw_0001.json": `{"records":[{"raw_url":"https://urlset-1.com/"}]}`})
 	args[slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "--store=") })] = "--store=" + dir

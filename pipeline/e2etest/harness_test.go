@@ -55,7 +55,7 @@ type bucket struct {
 	inFile  map[string][]string // raw file → marks of its domains
 }
 
-// steadyKinds answer the same whenever and however often they are asked, and
+// steadyKinds give the same response at any time and any number of times, and
 // cost no time-out.
 var steadyKinds = []string{"urlset", "index", "sitemap-gz", "rss", "atom", "text", "namespaced", "utf16", "wrong-type", "no-sitemap-line",
 	"no-sitemap", "soft404", "euckr", "gzip", "br", "zstd", "no-robots", "robots-403", "robots-500", "robots-with-foreign-sitemap",
@@ -109,7 +109,7 @@ func generate(domains int, kinds []string) bucket {
 	return b
 }
 
-// marks gives the completion marks in a store that hold: all, or those of the
+// marks returns the completion marks in a store that are valid: all, or those of the
 // forced run that is going on.
 func marks(t testing.TB, url string, forced bool) map[string]bool {
 	t.Helper()

@@ -122,7 +122,7 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 				checked++
 				for _, r := range w.Requests() {
 					if r.Start.After(at) && strings.TrimPrefix(r.Host, "www.") == domain {
-						t.Errorf("%s was done at the kill and asked again for %s", domain, r.Path)
+						t.Errorf("%s was done at the kill, and got another request for %s", domain, r.Path)
 					}
 				}
 			}
@@ -130,7 +130,7 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 			w.ResetLog()
 			run(t, w, url, "--runner="+m.runner)
 			if again := w.Requests(); len(again) > 0 {
-				t.Errorf("a run of the complete bucket asked %d times, first %s%s", len(again), again[0].Host, again[0].Path)
+				t.Errorf("a run of the complete bucket sent %d requests, first %s%s", len(again), again[0].Host, again[0].Path)
 			}
 		})
 	}
@@ -309,7 +309,7 @@ func TestInterrupt(t *testing.T) {
 				}
 				for _, r := range w.Requests() {
 					if all && r.Start.After(at) && strings.TrimPrefix(r.Host, "www.") == domain {
-						t.Errorf("%s was done at the interrupt and asked again for %s", domain, r.Path)
+						t.Errorf("%s was done at the interrupt, and got another request for %s", domain, r.Path)
 					}
 				}
 			}

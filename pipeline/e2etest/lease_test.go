@@ -65,7 +65,7 @@ func TestSuspendedPastItsLease(t *testing.T) {
 	}
 }
 
-// Nobody took the lease of a suspended process over: it goes on.
+// No other run took over the lease of a suspended process: it continues.
 func TestSuspendedAlone(t *testing.T) {
 	b := generate(60, steadyKinds)
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 10 * time.Millisecond})
@@ -84,13 +84,13 @@ func TestSuspendedAlone(t *testing.T) {
 	rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))
 }
 
-// A store that does not answer for longer than the lease lasts holds a run up; it
-// goes on when it answers again, with nothing lost, and sends nothing meanwhile.
+// A run waits for a store that does not answer for longer than the lease lasts; it
+// continues when the store answers again, loses nothing, and sends no request meanwhile.
 func TestStoreAnswersLate(t *testing.T) {
 	s3 := storetest.StartVersity(t)
-	late := startLate(t, strings.TrimPrefix(s3.Endpoint, "http://"))
+	proxy := startStallingProxy(t, strings.TrimPrefix(s3.Endpoint, "http://"))
 	b := generate(60, steadyKinds)
-	url := "s3://" + s3.Bucket + "/late?endpoint=http://" + late.addr + "&region=us-east-1"
+	url := "s3://" + s3.Bucket + "/late?endpoint=http://" + proxy.addr + "&region=us-east-1"
 	reference := "s3://" + s3.Bucket + "/reference?endpoint=" + s3.Endpoint + "&region=us-east-1"
 	rig.Put(t, url, b.files)
 	rig.Put(t, reference, b.files)
@@ -99,37 +99,37 @@ func TestStoreAnswersLate(t *testing.T) {
 	w.ResetLog()
 	c := start(t, w, url, "--lease-ttl=2s", "--concurrency=16")
 	rig.Eventually(t, "some requests", time.Minute, func() bool { return len(w.Requests()) >= 40 || c.Ended() })
-	late.hold()
+	proxy.stall()
 	time.Sleep(3 * time.Second) // past the lease
 	before := len(w.Requests())
 	time.Sleep(3 * time.Second)
 	if n := len(w.Requests()) - before; n != 0 {
 		t.Errorf("%d requests were sent while it was not known whose the lease was", n)
 	}
-	late.release()
+	proxy.release()
 	if code := c.Wait(t, time.Minute); code != 0 || !strings.Contains(c.Output(t), "lease_unsure") || !strings.Contains(c.Output(t), "lease_renewed") {
 		t.Errorf("exit code %d, want 0, lease_unsure and lease_renewed\n%s", code, rig.Tail(c.Output(t)))
 	}
 	rig.Same(t, rig.Objects(t, url), rig.Objects(t, reference))
 }
 
-// late is a way to a server on which everything can be held back.
-type late struct {
+// stallingProxy is a TCP proxy to a server that can delay everything.
+type stallingProxy struct {
 	addr string
 	mu   sync.RWMutex
 }
 
-func (l *late) hold()    { l.mu.Lock() }
-func (l *late) release() { l.mu.Unlock() }
+func (l *stallingProxy) stall()   { l.mu.Lock() }
+func (l *stallingProxy) release() { l.mu.Unlock() }
 
-func startLate(t *testing.T, to string) *late {
+func startStallingProxy(t *testing.T, to string) *stallingProxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	l := &late{addr: listener.Addr().String()}
+	l := &stallingProxy{addr: listener.Addr().String()}
 	forward := func(to, from net.Conn) {
 		defer func() { _ = to.Close() }()
 		_, _ = io.Copy(writer{l, to}, from) // ends with either side
@@ -153,12 +153,12 @@ func startLate(t *testing.T, to string) *late {
 }
 
 type writer struct {
-	late *late
-	conn net.Conn
+	proxy *stallingProxy
+	conn  net.Conn
 }
 
 func (w writer) Write(p []byte) (int, error) {
-	w.late.mu.RLock()
-	defer w.late.mu.RUnlock()
+	w.proxy.mu.RLock()
+	defer w.proxy.mu.RUnlock()
 	return w.conn.Write(p)
 }

@@ -48,7 +48,7 @@ func TestMemoryOfABigListing(t *testing.T) {
 	}
 }
 
-// rawFile writes a raw file of records 0 … n-1 and gives its size in bytes.
+// rawFile writes a raw file of records 0 … n-1 and returns its size in bytes.
 func rawFile(t *testing.T, dir, name string, n int, record func(i int) string) int64 {
 	t.Helper()
 	at := filepath.Join(dir, "datasets", "country=sg", "category=news", "date=2026-01-28", name)
@@ -76,7 +76,7 @@ func rawFile(t *testing.T, dir, name string, n int, record func(i int) string) i
 	return info.Size()
 }
 
-// A file of 1 GB is read with what one of 10 MB takes (spec, In: size).
+// Reading a file of 1 GB needs no more memory than one of 10 MB.
 func TestMemoryOfABigFile(t *testing.T) {
 	dir := rig.Directory(t, nil)
 	const records, distinct = 5_000_000, 20_000
@@ -97,7 +97,7 @@ func TestMemoryOfABigFile(t *testing.T) {
 	}
 }
 
-// What a run holds of its domains while it visits them: with every mention read
+// The memory of a run while it visits its domains: with every URL record read
 // and merged, it is stopped at its first visits.
 func TestMemoryOfManyDomains(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 1, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})

@@ -15,7 +15,7 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
-// notRun stands before a block of commands that this test leaves out, with the reason.
+// notRun marks a block of commands that this test does not run, with the reason.
 const notRun = "<!-- not run by the tests: "
 
 // readmeBlock is one ```sh block of the README.
@@ -49,7 +49,7 @@ func readmeBlocks(text string) []readmeBlock {
 	return out
 }
 
-// TestReadmeCommands runs the README's commands as they stand, one block after
+// TestReadmeCommands runs the README's commands unchanged, one block after
 // another, in a copy of the module: what a new user does on the first day.
 func TestReadmeCommands(t *testing.T) {
 	raw, err := os.ReadFile("../../README.md")

@@ -14,7 +14,7 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/sockets"
 )
 
-// No run, watch or server that was not asked to listens where others than this
+// Unless a flag says so, no run, watch or server listens where others than this
 // machine reach it. With the default runner a run listens nowhere at all.
 func TestSockets(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 5 * time.Millisecond})

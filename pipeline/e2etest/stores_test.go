@@ -49,11 +49,11 @@ func TestEveryStoreAndRunnerGivesTheSameObjects(t *testing.T) {
 			w.ResetLog()
 			run(t, w, c.url, strings.Fields(c.args)...)
 			if n := len(w.Requests()); n != 0 {
-				t.Errorf("the second run asked %d times", n)
+				t.Errorf("the second run sent %d requests", n)
 			}
 			run(t, w, c.url, append(strings.Fields(c.args), "--force")...)
 			if len(w.Requests()) == 0 {
-				t.Error("a forced run asked nothing")
+				t.Error("a forced run sent no request")
 			}
 			rig.Same(t, rig.Objects(t, c.url), want)
 		})
@@ -101,15 +101,15 @@ func copyObjects(t *testing.T, to, from store.Store) {
 	}
 }
 
-// faulty is a proxy before an S3 server that fails calls while it is on.
-type faulty struct {
+// faultyProxy is a proxy before an S3 server that fails calls while it is on.
+type faultyProxy struct {
 	on     atomic.Bool
 	refuse string // every write to a key with this in it fails
 	faults atomic.Int64
 	proxy  *httputil.ReverseProxy
 }
 
-func (f *faulty) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+func (f *faultyProxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if !f.on.Load() {
 		f.proxy.ServeHTTP(rw, r)
 		return
@@ -166,7 +166,7 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	const victim = "index-2.com"
-	f := &faulty{refuse: "/" + victim + "/domain_metadata.json", proxy: &httputil.ReverseProxy{
+	f := &faultyProxy{refuse: "/" + victim + "/domain_metadata.json", proxy: &httputil.ReverseProxy{
 		Transport: &http.Transport{DisableCompression: true}, // a header more would break the signature
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
@@ -192,18 +192,18 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 				t.Errorf("exit code %d\n%s", code, rig.Tail(c.Output(t)))
 			}
 			marked := marks(t, behind, false)
-			lettered := letters(t, behind, "store_failed")
+			deadLettered := deadLetterKeys(t, behind, "store_failed")
 			if code == 0 {
 				for domain, asks := range b.domains {
 					for _, mark := range asks {
 						key := strings.TrimSuffix(mark, ".success")
-						if marked[mark] == lettered[key] {
-							t.Errorf("%s: marked %t, dead letter %t, want one of them", domain, marked[mark], lettered[key])
+						if marked[mark] == deadLettered[key] {
+							t.Errorf("%s: marked %t, dead letter %t, want one of them", domain, marked[mark], deadLettered[key])
 						}
 					}
 				}
 				for _, mark := range b.domains[victim] {
-					if !lettered[strings.TrimSuffix(mark, ".success")] {
+					if !deadLettered[strings.TrimSuffix(mark, ".success")] {
 						t.Errorf("%s could not be stored and has no dead letter", mark)
 					}
 				}
@@ -217,15 +217,15 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 			}
 			run(t, w, before, "--runner="+runner)
 			rig.Same(t, rig.Objects(t, behind), want)
-			if left := letters(t, behind, "store_failed"); len(left) != 0 {
+			if left := deadLetterKeys(t, behind, "store_failed"); len(left) != 0 {
 				t.Errorf("dead letters stay after the success: %v", left)
 			}
 		})
 	}
 }
 
-// letters gives the keys that dead letters of a kind are about.
-func letters(t *testing.T, url, kind string) map[string]bool {
+// deadLetterKeys returns the keys of the dead letters of a kind.
+func deadLetterKeys(t *testing.T, url, kind string) map[string]bool {
 	t.Helper()
 	s := rig.Open(t, url)
 	out := map[string]bool{}

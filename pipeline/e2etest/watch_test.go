@@ -59,7 +59,7 @@ func there(t *testing.T, s store.Store, key string) func() bool {
 	return func() bool { _, err := s.Head(t.Context(), key); return err == nil }
 }
 
-// raw puts a raw file that names these domains, and gives its key.
+// raw puts a raw file with these domains, and returns its key.
 func raw(t *testing.T, dir string, n int, domains ...string) string {
 	t.Helper()
 	key := fmt.Sprintf("datasets/country=sg/category=news/date=2026-02-02/raw_%04d.json", n)
@@ -232,7 +232,7 @@ func TestWatchStreaming(t *testing.T) {
 			for _, r := range w.Requests() {
 				asked[r.Host+r.Path]++
 				if asked[r.Host+r.Path] > 1 {
-					t.Errorf("%s%s was asked for again", r.Host, r.Path)
+					t.Errorf("%s%s was requested again", r.Host, r.Path)
 				}
 			}
 
@@ -272,7 +272,7 @@ func TestWatchDrains(t *testing.T) {
 			done := 0
 			for _, r := range w.Requests() {
 				if late := r.Start.Sub(begin); late > 3*time.Second {
-					t.Errorf("%s was asked %v after Ctrl-C", r.Host, late)
+					t.Errorf("%s got a request %v after Ctrl-C", r.Host, late)
 				}
 			}
 			marked := marks(t, dir, false)
@@ -295,7 +295,7 @@ func TestWatchDrains(t *testing.T) {
 				}
 				for _, r := range w.Requests() {
 					if r.Start.After(at) && strings.TrimPrefix(r.Host, "www.") == domain {
-						t.Errorf("%s was done at Ctrl-C and asked again for %s", domain, r.Path)
+						t.Errorf("%s was done at Ctrl-C, and got another request for %s", domain, r.Path)
 					}
 				}
 			}
@@ -304,7 +304,7 @@ func TestWatchDrains(t *testing.T) {
 	}
 }
 
-// The second watcher of a store stands by, and does what the first left when
+// The second watcher of a store waits for the leader, and continues its work when
 // that is killed.
 func TestSecondWatcherTakesOver(t *testing.T) {
 	for _, way := range ways {

@@ -99,7 +99,7 @@ func (c *child) code(limit time.Duration) int {
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// counts runs the program to its end and gives its report's counts.
+// counts runs the program to its end and returns its report's counts.
 func (p *place) counts(args ...string) map[string]int64 {
 	p.t.Helper()
 	return p.countsOf(p.start(args...))
@@ -134,16 +134,16 @@ func (p *place) query(q string) (n int64) {
 	return n
 }
 
-func (p *place) asked() int { return len(p.web.Requests()) }
+func (p *place) requests() int { return len(p.web.Requests()) }
 
 func (p *place) until(n int) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return p.asked() >= n }, time.Minute, 2*time.Millisecond)
+	require.Eventually(p.t, func() bool { return p.requests() >= n }, time.Minute, 2*time.Millisecond)
 }
 
-// Killed with SIGKILL again and again: the same command goes on, and in the
+// Killed with SIGKILL again and again: the same command resumes, and in the
 // end each product was saved once.
-func TestKilledAndGoneOnWith(t *testing.T) {
+func TestKilledAndResumed(t *testing.T) {
 	for name, dsn := range map[string]func() string{"direct": func() string { return "" }, "prism": func() string { return dbtest.Postgres(t) }} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, dsn(), 5*time.Millisecond, 20, 12)
@@ -204,9 +204,9 @@ func TestPauseResumeCancel(t *testing.T) {
 	require.NotEmpty(t, id)
 	p.tool("runs", "pause", id)
 	last := -1
-	require.Eventually(t, func() bool { before := last; last = p.asked(); return before == last }, 20*time.Second, 500*time.Millisecond)
+	require.Eventually(t, func() bool { before := last; last = p.requests(); return before == last }, 20*time.Second, 500*time.Millisecond)
 	time.Sleep(10 * time.Second)
-	assert.Equal(t, last, p.asked(), "a paused run sends nothing")
+	assert.Equal(t, last, p.requests(), "a paused run sends nothing")
 	p.tool("runs", "resume", id)
 	p.until(last + 20)
 	p.tool("runs", "cancel", id)

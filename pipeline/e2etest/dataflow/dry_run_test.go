@@ -21,21 +21,21 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
 
-// nobody stands for all the network that a program may find by its
-// environment, and counts who comes.
-func nobody(t *testing.T) (env []string, asked *atomic.Int64) {
+// closedNetwork replaces all the network that a program may find by its
+// environment, and counts the connections.
+func closedNetwork(t *testing.T) (env []string, requested *atomic.Int64) {
 	t.Helper()
-	asked = new(atomic.Int64)
+	requested = new(atomic.Int64)
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
-			asked.Add(1)
+			requested.Add(1)
 		}
 	}
 	s.Start()
 	t.Cleanup(s.Close)
 	at := strings.TrimPrefix(s.URL, "http://")
-	return []string{"HTTP_PROXY=" + s.URL, "HTTPS_PROXY=" + s.URL, "NO_PROXY=", "STORAGE_EMULATOR_HOST=" + at, "GCE_METADATA_HOST=" + at}, asked
+	return []string{"HTTP_PROXY=" + s.URL, "HTTPS_PROXY=" + s.URL, "NO_PROXY=", "STORAGE_EMULATOR_HOST=" + at, "GCE_METADATA_HOST=" + at}, requested
 }
 
 // emptyHome is a place to run in: all that the program writes would be there.
@@ -72,7 +72,7 @@ func TestDryRun(t *testing.T) {
 		"slow":        {[]string{"--rate=2.5"}, 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			network, asked := nobody(t)
+			network, requested := closedNetwork(t)
 			dir, home := emptyHome(t)
 			cmd := exec.Command(rig.Program, append(append(flags("gs://raw"), "--dry_run"), c.more...)...)
 			cmd.Dir, cmd.Env = dir, environ(append(network, home...)...)
@@ -81,13 +81,13 @@ func TestDryRun(t *testing.T) {
 			require.NoError(t, cmd.Run(), "%s%s", &stdout, &stderr)
 			checkJob(t, stdout.Bytes(), form{streaming: name == "stream", workers: c.workers, threads: c.threads})
 			assert.Empty(t, stderr.String())
-			assert.Zero(t, asked.Load(), "connections")
+			assert.Zero(t, requested.Load(), "connections")
 			requireEmpty(t, dir)
 		})
 	}
 }
 
-// What is missing is told in one line, before anything is asked or written.
+// A missing setting is reported in one line, before any request or write.
 func TestMissing(t *testing.T) {
 	without := func(name string) []string {
 		var out []string
@@ -111,7 +111,7 @@ func TestMissing(t *testing.T) {
 		"credentials": {flags("gs://raw"), "pipeline: --runner=dataflow needs Google credentials: set GOOGLE_APPLICATION_CREDENTIALS to a service account's file, or run `gcloud auth application-default login`: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			network, asked := nobody(t)
+			network, requested := closedNetwork(t)
 			network = append(network, "GOOGLE_APPLICATION_CREDENTIALS=/nowhere/key.json")
 			dir, home := emptyHome(t)
 			cmd := exec.Command(rig.Program, c.args...)
@@ -122,7 +122,7 @@ func TestMissing(t *testing.T) {
 			assert.Equal(t, 2, cmd.ProcessState.ExitCode())
 			assert.Empty(t, stdout.String())
 			assert.Truef(t, strings.HasPrefix(stderr.String(), c.want) && strings.Count(stderr.String(), "\n") == 1, "got %q\nwant %q", stderr.String(), c.want)
-			assert.Zero(t, asked.Load(), "connections")
+			assert.Zero(t, requested.Load(), "connections")
 			requireEmpty(t, dir)
 		})
 	}

@@ -82,7 +82,7 @@ type form struct {
 	workerSHA256     string
 }
 
-// checkJob compares a whole job with the one that flags asks for.
+// checkJob compares a whole job with the one that flags describe.
 func checkJob(t testing.TB, body []byte, f form) (worker, pipeline, pipelineSHA256 string) {
 	t.Helper()
 	var job df.Job
@@ -161,7 +161,7 @@ func unwrapped(text []byte) []byte {
 	return out
 }
 
-// discreet holds that no secret and no path of this machine is in text.
+// discreet checks that no secret and no path of this machine is in text.
 func discreet(t testing.TB, text []byte) {
 	t.Helper()
 	dir, err := os.Getwd()

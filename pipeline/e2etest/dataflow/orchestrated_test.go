@@ -17,7 +17,7 @@ import (
 )
 
 // Through the server, runs are submitted with --async: their processes end at
-// once, and the server sees them go on, steers them and sees their ends.
+// once, and the server follows the runs, controls them and sees their ends.
 func TestOrchestratedAsync(t *testing.T) {
 	w := newWorld(t)
 	given, _ := otherWorker(t)

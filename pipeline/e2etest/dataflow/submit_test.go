@@ -47,14 +47,14 @@ import (
 // api is a fake of Dataflow's API and of Google's token endpoint.
 type api struct {
 	*httptest.Server
-	t      *testing.T
-	run    func(job []byte) error // what the service does with a job
-	mu     sync.Mutex
-	jobs   [][]byte
-	tokens int
-	ended  chan error
-	asked  bool // for the job's state
-	other  bool // a job of that name is at work already
+	t         *testing.T
+	run       func(job []byte) error // what the service does with a job
+	mu        sync.Mutex
+	jobs      [][]byte
+	tokens    int
+	ended     chan error
+	requested bool // for the job's state
+	other     bool // a job of that name is at work already
 }
 
 const bearer = "ya29.tokenQQQQ"
@@ -122,8 +122,8 @@ func (a *api) create(w http.ResponseWriter, r *http.Request) {
 // Its first answer says nothing of the job, and must not end the launcher.
 func (a *api) state(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
-	first := !a.asked
-	a.asked = true
+	first := !a.requested
+	a.requested = true
 	a.mu.Unlock()
 	if first {
 		http.Error(w, "unavailable", http.StatusServiceUnavailable)
@@ -165,7 +165,7 @@ func otherWorker(t *testing.T) (path string, content []byte) {
 	return path, content
 }
 
-// staged reads what lies at a gs:// address.
+// staged reads the object at a gs:// address.
 func staged(t *testing.T, url string) []byte {
 	t.Helper()
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(url, "gs://"), "/")
@@ -177,7 +177,7 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// checkPipeline compares the staged pipeline's environment with what was asked for.
+// checkPipeline compares the staged pipeline's environment with the flags.
 func checkPipeline(t *testing.T, model []byte, worker, workerSHA256, store string) *pipepb.Pipeline {
 	t.Helper()
 	var p pipepb.Pipeline
@@ -299,7 +299,7 @@ func (w world) runs(t *testing.T, words ...string) string {
 	return string(out)
 }
 
-// newest gives the last run's id and state.
+// newest returns the last run's id and state.
 func (w world) newest(t *testing.T) (id, state string) {
 	t.Helper()
 	rows := strings.Split(w.runs(t, "list"), "\n")
@@ -309,7 +309,7 @@ func (w world) newest(t *testing.T) (id, state string) {
 	return row[0], row[3]
 }
 
-// complete compares what the run left with the local one's objects and counts.
+// complete compares the run's objects and counts with those of a local run.
 func (w world) complete(t *testing.T, got rig.Report) {
 	t.Helper()
 	rig.Same(t, rig.Objects(t, w.bucket), rig.Objects(t, w.reference))
@@ -486,7 +486,7 @@ func TestAsync(t *testing.T) {
 	assert.Empty(t, libs, "the worker is static")
 	assert.NotContains(t, string(built), source+"/")
 
-	// While it has not ended no other run begins, and a watcher stands by.
+	// While it runs, no other run begins, and a watcher waits for the leader.
 	other := w.submit(t, a, "--async")
 	assert.Equal(t, 1, other.Wait(t, time.Minute))
 	assert.Regexp(t, `pipeline: starting the run: run `+id+` was submitted with --async at .* and has not ended: wait until .*runs show .*runs cancel `+id, other.Output(t))
@@ -552,7 +552,7 @@ func TestWatch(t *testing.T) {
 	rig.OneAtATime(t, w.web.Requests())
 }
 
-// A stream that nobody waits for takes what comes, and is stopped by `runs cancel`.
+// A stream submitted with --async reads new files, and `runs cancel` stops it.
 func TestAsyncStreaming(t *testing.T) {
 	w := newWorld(t)
 	given, _ := otherWorker(t)

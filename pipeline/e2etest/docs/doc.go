@@ -1,3 +1,3 @@
-// Package docs holds the end-to-end tests of the docs job: the real program
+// Package docs has the end-to-end tests of the docs job: the real program
 // against simulated documentation sites, with kills. Build tag e2e.
 package docs

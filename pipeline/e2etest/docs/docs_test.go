@@ -65,7 +65,7 @@ func child(t *testing.T, ca string, args ...string) (*exec.Cmd, func() string) {
 	}
 }
 
-// run runs the program to its end and gives its exit code and output.
+// run runs the program to its end and returns its exit code and output.
 func run(t *testing.T, ca string, args ...string) (int, string) {
 	t.Helper()
 	cmd, output := child(t, ca, args...)
@@ -138,7 +138,7 @@ func content(t *testing.T, dsn string) []string {
 }
 
 // A crawl that is killed three times leaves what an uninterrupted one leaves.
-// No page is asked for twice, but for one whose answer the kill cut off, and a
+// No page is requested twice, except one whose response the kill cut off, and a
 // host gets its pause also from one process to the next.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
@@ -189,7 +189,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// Ctrl-C keeps what was done; the same command goes on from there.
+// Ctrl-C keeps what was done; the same command resumes from there.
 func TestInterrupted(t *testing.T) {
 	w := newWorld(t)
 	store, dsn := t.TempDir(), dbtest.SQLite(t)
@@ -298,7 +298,7 @@ func TestPurgeOfNobody(t *testing.T) {
 	}
 }
 
-// Bad use is told in one line before anything is touched.
+// Bad usage is reported in one line before anything is touched.
 func TestRefused(t *testing.T) {
 	bad := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bad, "a.yaml"), []byte("provider_id: a\nseed_urls: [https://a.example/]\nallowed_path_patterns: [/**]\nmax_page: 3\n"), 0o600))

@@ -38,8 +38,8 @@ func init() {
 	beam.RegisterDoFn(reflect.TypeFor[sumHosts]())
 }
 
-// BenchmarkSeed holds the job on Flink, its workers in the program's own
-// process, against prism: in domains a second once the web hears of it, as
+// BenchmarkSeed compares the job on Flink, its workers in the program's own
+// process, with prism: in domains a second from the first request on, as
 // what a cluster takes to start is paid once. The goal is ≥0.85.
 func BenchmarkSeed(b *testing.B) {
 	const latency, concurrency, lanes = 50 * time.Millisecond, 256, 32
@@ -86,10 +86,10 @@ func BenchmarkSeed(b *testing.B) {
 
 const (
 	groupedFiles = 2
-	groupedHosts = 500_000 // in each file the same ones: a million mentions
+	groupedHosts = 500_000 // in each file the same ones: a million URL records
 )
 
-// BenchmarkGrouping moves a million mentions from raw files to their lanes,
+// BenchmarkGrouping moves a million URL records from raw files to their lanes,
 // where they are merged by host. Start-up is in it: "empty" is what a job that
 // finds no file takes.
 func BenchmarkGrouping(b *testing.B) {
@@ -119,7 +119,7 @@ func BenchmarkGrouping(b *testing.B) {
 				}
 			}
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(median(speed), "mentions/s")
+			b.ReportMetric(median(speed), "records/s")
 			b.ReportMetric(median(start), "s-empty")
 			if runner == "flink" {
 				b.ReportMetric(s.peak(b), "JVM-peak-MiB")
@@ -151,7 +151,7 @@ func group(b *testing.B, runner, dir string, want int64) time.Duration {
 	return took
 }
 
-// countHosts merges a lane's mentions by host, as the visits do, and panics
+// countHosts merges a lane's URL records by host, as the visits do, and panics
 // where a host was not named by each file.
 type countHosts struct{}
 

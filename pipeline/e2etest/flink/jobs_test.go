@@ -29,7 +29,7 @@ func TestNews(t *testing.T) {
 	sameAsPrism(t, w, rig.News(t, w))
 }
 
-// sameAsPrism runs a job on prism and, beside it, on Flink, each with a database
+// sameAsPrism runs a job on prism and on Flink in parallel, each with a database
 // and a store of its own.
 func sameAsPrism(t *testing.T, w rig.Web, j rig.Job) {
 	t.Helper()

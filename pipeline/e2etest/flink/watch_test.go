@@ -49,15 +49,15 @@ func first(files map[string]string) (keys []string) {
 	return keys
 }
 
-// askedOnce holds that nobody was asked for the same twice.
-func askedOnce(t *testing.T, log []webtest.LoggedRequest) {
+// requestedOnce checks that no URL was requested twice.
+func requestedOnce(t *testing.T, log []webtest.LoggedRequest) {
 	t.Helper()
-	asked := map[string]bool{}
+	requested := map[string]bool{}
 	for _, r := range log {
-		if at := r.Host + r.Path; r.Method != "" && asked[at] {
-			t.Errorf("%s was asked for again", at)
+		if at := r.Host + r.Path; r.Method != "" && requested[at] {
+			t.Errorf("%s was requested again", at)
 		} else {
-			asked[at] = true
+			requested[at] = true
 		}
 	}
 }
@@ -68,8 +68,8 @@ func (s server) running(t *testing.T) int {
 	return strings.Count(out, "StandaloneDispatcher - Submitting job ") - strings.Count(out, " reached terminal state ")
 }
 
-// steer asks the newest run to do something.
-func steer(t *testing.T, dir, verb string) {
+// control calls "runs VERB" for the newest run.
+func control(t *testing.T, dir, verb string) {
 	t.Helper()
 	if out, err := exec.Command(rig.Program, "runs", verb, runID(t, dir), "--store="+dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -82,7 +82,7 @@ func stop(t *testing.T, c *rig.Child, dir, by string) {
 	state := "interrupted"
 	if by == "runs cancel" {
 		state = "cancelled"
-		steer(t, dir, "cancel")
+		control(t, dir, "cancel")
 	} else if err := c.Cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestWatch(t *testing.T) {
 			if !taken {
 				t.Error("no batch took the new file within two intervals")
 			}
-			askedOnce(t, w.Requests())
+			requestedOnce(t, w.Requests())
 			rig.OneAtATime(t, w.Requests())
 			rig.Eventually(t, "no Flink job and no worker is left", 30*time.Second, func() bool { return s.running(t) == 0 && len(s.workers(t)) == 0 })
 		})
@@ -128,7 +128,7 @@ func TestWatch(t *testing.T) {
 }
 
 // newFile waits until a watch has done the first files, puts another one, waits
-// until that is done too, and gives the time at which it came.
+// until that is done too, and returns the time at which it came.
 func newFile(t *testing.T, watch *rig.Child, dir string, files map[string]string) time.Time {
 	t.Helper()
 	objects := rig.Open(t, dir)
@@ -166,7 +166,7 @@ func TestWatchStreaming(t *testing.T) {
 			stop(t, watch, dir, c.by)
 			rig.Eventually(t, "no Flink job and no worker is left", 30*time.Second, func() bool { return s.running(t) == 0 && len(s.workers(t)) == 0 })
 			rig.Same(t, rig.Objects(t, dir), want)
-			askedOnce(t, w.Requests())
+			requestedOnce(t, w.Requests())
 			rig.OneAtATime(t, w.Requests())
 			if n := w.MaxInFlight(); n > 6 || n < 2 {
 				t.Errorf("%d requests in flight, want up to 6 over all lanes", n)
@@ -179,7 +179,7 @@ func TestWatchStreaming(t *testing.T) {
 }
 
 // A stream is paused in the middle of its hosts, longer than a lease lasts, and
-// between two files; it sends nothing meanwhile, and goes on where it was.
+// between two files; it sends nothing meanwhile, and continues where it was.
 func TestStreamPause(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 60 * time.Millisecond})
 	files := rig.Bucket(120)
@@ -194,7 +194,7 @@ func TestStreamPause(t *testing.T) {
 	rig.Eventually(t, "the stream in the middle", 2*time.Minute, func() bool { return watch.Ended() || len(w.Requests()) > 60 })
 	paused := func(span time.Duration, more map[string]string) {
 		t.Helper()
-		steer(t, dir, "pause")
+		control(t, dir, "pause")
 		time.Sleep(5 * time.Second) // workers look every two seconds; a host's requests end
 		at := len(w.Requests())
 		rig.Put(t, dir, more)
@@ -210,12 +210,12 @@ func TestStreamPause(t *testing.T) {
 	if marked(t, objects, first(files)...)() {
 		t.Fatal("all files are done at the pause: it proves nothing")
 	}
-	steer(t, dir, "resume")
+	control(t, dir, "resume")
 	rig.Eventually(t, "the first files' .success", 2*time.Minute, func() bool { return watch.Ended() || marked(t, objects, first(files)...)() })
 
 	paused(2*interval, map[string]string{appears: inIt})
 	begin := time.Now()
-	steer(t, dir, "resume")
+	control(t, dir, "resume")
 	rig.Eventually(t, "the new file's .success", time.Minute, func() bool { return watch.Ended() || marked(t, objects, appears)() })
 	if watch.Ended() {
 		t.Fatalf("the watch ended:\n%s", rig.Tail(watch.Output(t)))
@@ -225,7 +225,7 @@ func TestStreamPause(t *testing.T) {
 	paused(0, nil)
 	stop(t, watch, dir, "runs cancel") // out of a pause too
 	rig.Same(t, rig.Objects(t, dir), rig.Objects(t, reference))
-	askedOnce(t, w.Requests())
+	requestedOnce(t, w.Requests())
 	rig.OneAtATime(t, w.Requests())
 	rig.Eventually(t, "no Flink job and no worker is left", 30*time.Second, func() bool { return s.running(t) == 0 && len(s.workers(t)) == 0 })
 }
@@ -261,7 +261,7 @@ func TestStreamOutlivesItsWorker(t *testing.T) {
 	rig.Eventually(t, "no Flink job and no worker is left", 30*time.Second, func() bool { return s.running(t) == 0 && len(s.workers(t)) == 0 })
 }
 
-// It does so three times. Then the program ends, and the same command goes on.
+// It does so three times. Then the program ends, and the same command resumes.
 func TestStreamOutlivesThreeWorkers(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 200 * time.Millisecond})
 	files := rig.Bucket(160)
@@ -276,8 +276,8 @@ func TestStreamOutlivesThreeWorkers(t *testing.T) {
 	}
 	watch := start()
 	for n := range 4 {
-		asked := len(w.Requests())
-		rig.Eventually(t, "a worker at its hosts", 2*time.Minute, func() bool { return watch.Ended() || len(w.Requests()) > asked+10 })
+		requested := len(w.Requests())
+		rig.Eventually(t, "a worker at its hosts", 2*time.Minute, func() bool { return watch.Ended() || len(w.Requests()) > requested+10 })
 		pids := s.workers(t)
 		if watch.Ended() || len(pids) == 0 || marked(t, objects, first(files)...)() {
 			t.Fatalf("kill %d: workers %v, ended %v:\n%s", n+1, pids, watch.Ended(), rig.Tail(watch.Output(t)))

@@ -1,3 +1,3 @@
-// Package news holds the end-to-end tests of the news job: the real program
+// Package news has the end-to-end tests of the news job: the real program
 // against simulated publishers, with kills. Build tag e2e.
 package news

@@ -81,7 +81,7 @@ func content(t *testing.T, dsn string) []string {
 }
 
 // A crawl that is killed three times leaves what an uninterrupted one leaves,
-// and asks for no article twice but those whose answers the kills cut off.
+// and requests no article twice, except those whose responses the kills cut off.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	reference := dbtest.SQLite(t)
@@ -172,7 +172,7 @@ func TestDemo(t *testing.T) {
 	assert.Equal(t, ledger.Counts{"providers_run": 4, "articles_found": 48}, counts(), "what was purged does not come back")
 }
 
-// Bad use is told in one line before anything is touched.
+// Bad usage is reported in one line before anything is touched.
 func TestRefused(t *testing.T) {
 	bad := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bad, "a.yaml"), []byte("id: a\nselector: x\n"), 0o600))

@@ -70,7 +70,7 @@ func News(t testing.TB, w Web) Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	publishers := filepath.Join(root, "testdata", "publishers")
+	publishers := filepath.Join(root, "transforms", "news", "publishers")
 	return Job{Least: 40, Args: []string{"--job=news", "--publishers=" + publishers, "--concurrency=4"}, Env: []string{"NEWS_DELAY_SECONDS=0.2", "NEWS_PROVIDERS_MK_ENABLED=true", "NEWS_PROVIDERS_HANKYUNG_ENABLED=true"},
 		Queries: []string{`SELECT source || ' ' || canonical_url || ' ' || external_id || ' ' || title || ' ' || content_hash FROM news_articles`}}
 }

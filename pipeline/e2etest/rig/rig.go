@@ -27,7 +27,7 @@ import (
 var Program string
 
 // Main builds the program, with these variables in the compiler's environment,
-// runs the tests and gives the exit code.
+// runs the tests and returns the exit code.
 func Main(m *testing.M, env ...string) int {
 	dir, err := os.MkdirTemp("", "runner-e2e-")
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Child) Kill(t testing.TB) {
 	<-c.exited
 }
 
-// Wait gives the exit code; a child killed by a signal has -1.
+// Wait returns the exit code, -1 for a child that a signal killed.
 func (c *Child) Wait(t testing.TB, limit time.Duration) int {
 	t.Helper()
 	select {
@@ -202,7 +202,7 @@ func Eventually(t testing.TB, what string, limit time.Duration, ok func() bool) 
 }
 
 // Bucket gives raw files in three partitions that name domains, some of them
-// in two files, of kinds that answer the same whenever they are asked.
+// in two files, of kinds that give the same response at any time.
 func Bucket(domains int) map[string]string {
 	kinds := []string{"urlset", "index", "sitemap-gz", "no-sitemap", "no-robots", "robots-403", "robots-500", "redirect-www", "euckr", "disallow-all"}
 	paths := []string{"datasets/country=sg/category=news/date=2026-01-28/raw_0001.json", "datasets/country=sg/category=news/date=2026-01-28/raw_0002.json",
@@ -280,7 +280,7 @@ func Objects(t testing.TB, url string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if room, _, _ := strings.Cut(o.Key, "/"); slices.Contains([]string{"runs", "lease", "schedules", "reports", "alerts"}, room) {
+		if root, _, _ := strings.Cut(o.Key, "/"); slices.Contains([]string{"runs", "lease", "schedules", "reports", "alerts"}, root) {
 			continue
 		}
 		body := Get(t, s, o.Key)
@@ -290,7 +290,7 @@ func Objects(t testing.TB, url string) map[string]string {
 				t.Fatalf("%s: %v", o.Key, err)
 			}
 			var err error
-			if body, err = json.Marshal(settle(v)); err != nil {
+			if body, err = json.Marshal(normalize(v)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -301,19 +301,19 @@ func Objects(t testing.TB, url string) map[string]string {
 
 var volatile = []string{"collected_at", "fetched_at", "response_ms", "first_at", "last_at", "run_id", "earlier_run_ids", "attempts"}
 
-func settle(v any) any {
+func normalize(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for k := range v {
 			if slices.Contains(volatile, k) {
 				delete(v, k)
 			} else {
-				v[k] = settle(v[k])
+				v[k] = normalize(v[k])
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = settle(v[i])
+			v[i] = normalize(v[i])
 		}
 	}
 	return v
@@ -384,7 +384,7 @@ func LastReport(t testing.TB, url string) Report {
 	return r
 }
 
-// OneAtATime holds that no host was in the hands of two workers at once.
+// OneAtATime checks that no two workers visited a host at the same time.
 func OneAtATime(t testing.TB, log []webtest.LoggedRequest) {
 	t.Helper()
 	by := map[string][]webtest.LoggedRequest{}
@@ -401,7 +401,7 @@ func OneAtATime(t testing.TB, log []webtest.LoggedRequest) {
 	}
 }
 
-// Sockets gives the sockets that the program and its children have open to
+// Sockets returns the sockets that the program and its children have open to
 // others' packets, at any time until it is done.
 func (c *Child) Sockets(t testing.TB, done func() bool) (all []sockets.Socket) {
 	t.Helper()

@@ -80,11 +80,11 @@ func TestPages(t *testing.T) {
 		for device, width := range widths {
 			t.Run(page.name+"-"+device, func(t *testing.T) {
 				do(t, ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(r.url+page.path), chromedp.WaitVisible("h1"))
-				assert.LessOrEqual(t, ask(t, ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth")), width, "the page scrolls sideways")
-				ask(t, ctx, chromedp.Evaluate[int](source+";0"))
-				found := ask(t, ctx, chromedp.Evaluate[string](`axe.run().then(r => JSON.stringify(r.violations.map(v => ({id: v.id, help: v.help, nodes: v.nodes.map(n => n.html)}))))`, chromedp.EvalAwaitPromise))
+				assert.LessOrEqual(t, value(t, ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth")), width, "the page scrolls sideways")
+				value(t, ctx, chromedp.Evaluate[int](source+";0"))
+				found := value(t, ctx, chromedp.Evaluate[string](`axe.run().then(r => JSON.stringify(r.violations.map(v => ({id: v.id, help: v.help, nodes: v.nodes.map(n => n.html)}))))`, chromedp.EvalAwaitPromise))
 				assert.Equal(t, "[]", found)
-				picture := ask(t, ctx, chromedp.FullScreenshot(100))
+				picture := value(t, ctx, chromedp.FullScreenshot(100))
 				assert.NotEmpty(t, picture)
 				require.NoError(t, os.WriteFile(filepath.Join(keep, page.name+"-"+device+".png"), picture, 0o600))
 			})
@@ -92,7 +92,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// do works through steps that give nothing.
+// do runs steps without a result.
 func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	for i, step := range steps {
@@ -101,16 +101,16 @@ func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Voi
 	}
 }
 
-// ask gives what one step gives.
-func ask[T any](t *testing.T, ctx context.Context, step chromedp.Action[T]) T {
+// value returns the result of one step.
+func value[T any](t *testing.T, ctx context.Context, step chromedp.Action[T]) T {
 	t.Helper()
 	v, err := chromedp.Run(ctx, step)
 	require.NoError(t, err)
 	return v
 }
 
-// hope waits until an expression is true, also over the loading of a page.
-func hope(t *testing.T, ctx context.Context, expression string) {
+// waitFor waits until an expression is true, also while a page loads.
+func waitFor(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
 	eventually(t, expression, 2*time.Minute, func() bool {
 		yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
@@ -119,26 +119,26 @@ func hope(t *testing.T, ctx context.Context, expression string) {
 }
 
 // TestLive sees a page change without being loaded again, starts a run by
-// keyboard, and steers it.
+// keyboard, and pauses and cancels it.
 func TestLive(t *testing.T) {
 	r := start(t, t.TempDir())
 	ctx := browser(t)
 	do(t, ctx, chromedp.Navigate(r.url+"/"), chromedp.WaitVisible("h1"))
-	ask(t, ctx, chromedp.Evaluate[bool]("window.same = true"))
-	hope(t, ctx, `document.getElementById("live").textContent === "Live"`)
+	value(t, ctx, chromedp.Evaluate[bool]("window.same = true"))
+	waitFor(t, ctx, `document.getElementById("live").textContent === "Live"`)
 	id := r.trigger(`{"country":"sg"}`)
-	hope(t, ctx, fmt.Sprintf(`document.querySelector('[data-live=runs]').textContent.includes(%q)`, id))
-	hope(t, ctx, `document.querySelector('[data-live=runs] .state').textContent === "done"`)
-	assert.True(t, ask(t, ctx, chromedp.Evaluate[bool]("window.same === true")), "it was not loaded again")
+	waitFor(t, ctx, fmt.Sprintf(`document.querySelector('[data-live=runs]').textContent.includes(%q)`, id))
+	waitFor(t, ctx, `document.querySelector('[data-live=runs] .state').textContent === "done"`)
+	assert.True(t, value(t, ctx, chromedp.Evaluate[bool]("window.same === true")), "it was not loaded again")
 
 	eventually(t, "a run started by keyboard", time.Minute, func() bool { // the run before may hold its lease a moment longer
 		do(t, ctx, chromedp.Navigate(r.url+"/"), chromedp.Focus("#seed-force"), chromedp.KeyEvent(" "), chromedp.KeyEvent("\r"))
-		hope(t, ctx, `document.querySelector("h1") !== null && document.querySelector("h1").textContent !== "Runs"`)
-		return strings.HasPrefix(ask(t, ctx, chromedp.Title()), "Run ")
+		waitFor(t, ctx, `document.querySelector("h1") !== null && document.querySelector("h1").textContent !== "Runs"`)
+		return strings.HasPrefix(value(t, ctx, chromedp.Title()), "Run ")
 	})
 	do(t, ctx, chromedp.WaitVisible("#pause"), chromedp.Focus("#pause"), chromedp.KeyEvent("\r"))
 	do(t, ctx, chromedp.WaitVisible("#resume"), chromedp.Focus("#cancel"), chromedp.KeyEvent("\r"))
-	hope(t, ctx, `document.querySelector('.state') !== null && document.querySelector('.state').textContent === "cancelled"`)
+	waitFor(t, ctx, `document.querySelector('.state') !== null && document.querySelector('.state').textContent === "cancelled"`)
 }
 
 // TestWithoutScript uses the dashboard with JavaScript off.
@@ -150,7 +150,7 @@ func TestWithoutScript(t *testing.T) {
 		return err
 	}))
 	do(t, ctx, chromedp.Navigate(r.url+"/"), chromedp.WaitVisible("#seed-country"), chromedp.Focus("#seed-country"), chromedp.KeyEvent("sg\r"), chromedp.WaitVisible(".lead"))
-	id := strings.TrimPrefix(ask(t, ctx, chromedp.Text("h1")), "Run ")
+	id := strings.TrimPrefix(value(t, ctx, chromedp.Text("h1")), "Run ")
 	eventually(t, "the run's end", 2*time.Minute, func() bool { return r.state(id) == "done" })
 	do(t, ctx, chromedp.Reload(), chromedp.WaitVisible(".state-done"))
 }

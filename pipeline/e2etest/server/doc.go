@@ -1,4 +1,4 @@
-// Package server holds the tests that run the real server from outside:
+// Package server has the tests that run the real server from outside:
 // `go test -tags e2e ./pipeline/e2etest/server`. They start the program, talk
 // to it as curl does, look at it in Chromium, kill it, and let schemathesis
 // compare it with its own description.

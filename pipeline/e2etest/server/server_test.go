@@ -121,7 +121,7 @@ func (r *running) cancelAll() {
 	})
 }
 
-// quiet says that nobody holds a lease: no process writes into the folder.
+// quiet reports whether there is no lease: then no process writes into the folder.
 func (r *running) quiet() bool {
 	held := false
 	leases := filepath.Join(r.dir, "out", "lease")
@@ -198,7 +198,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestKilled kills the server in the middle of a run: the run goes on, and the
+// TestKilled kills the server in the middle of a run: the run continues, and the
 // next server finds it and can stop it.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()

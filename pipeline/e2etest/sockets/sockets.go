@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// Socket is one that takes what strangers send: a TCP socket that listens, or a
-// UDP one that is connected to nobody.
+// Socket is one that receives data from anybody: a TCP socket that listens, or a
+// UDP socket that is not connected.
 type Socket struct {
 	Net  string // tcp, tcp6, udp or udp6
 	Addr netip.AddrPort
@@ -29,7 +29,7 @@ func (s Socket) String() string { return s.Net + " " + s.Addr.String() }
 // Open says that others than this machine reach the socket.
 func (s Socket) Open() bool { return !s.Addr.Addr().Unmap().IsLoopback() }
 
-// Of gives the sockets of a process and of its descendants, as Linux tells them.
+// Of returns the sockets of a process and of its descendants, from Linux's /proc.
 // A process that ends meanwhile has none.
 func Of(pid int) ([]Socket, error) {
 	tree, err := descendants(pid)

@@ -22,13 +22,13 @@ import (
 
 const agent = "Newsfork-SeedEngine/1.0"
 
-// mannersKinds are the steady ones and those that ask for a second try. Not
+// politenessKinds are the steady ones and those that ask for a second try. Not
 // among them: kinds whose answer is cut off, for the server sees their end
 // later than the client does.
-var mannersKinds = append(slices.Clone(steadyKinds), "robots-503-then-ok", "rate-limited", "always-503", "reset", "reset-once",
+var politenessKinds = append(slices.Clone(steadyKinds), "robots-503-then-ok", "rate-limited", "always-503", "reset", "reset-once",
 	"index", "many-sitemaps", "big-urlset")
 
-func TestManners(t *testing.T) {
+func TestPoliteness(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		delay time.Duration
@@ -45,33 +45,33 @@ func TestManners(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := rig.StartWeb(t, webtest.Options{Seed: 3, Latency: 3 * time.Millisecond})
-			b := generate(2*len(mannersKinds), mannersKinds)
+			b := generate(2*len(politenessKinds), politenessKinds)
 			dir := rig.Directory(t, b.files)
 			run(t, w, dir, append(c.args, "--host-delay="+c.delay.String())...)
 			log := w.Requests()
 			if n := w.MaxInFlight(); n > c.most {
 				t.Errorf("%d requests in flight, want at most %d", n, c.most)
 			}
-			beside := slices.Contains(c.args, "--parallel-fetch")
-			onceEach(t, log)
-			apart(t, log, c.delay, beside)
+			parallel := slices.Contains(c.args, "--parallel-fetch")
+			fetchedOnce(t, log)
+			pausesKept(t, log, c.delay, parallel)
 			if c.rate > 0 {
-				paced(t, log, c.rate)
+				rateKept(t, log, c.rate)
 			}
 			for _, r := range log {
 				if r.Method != "" && (r.UserAgent != agent || r.Method != http.MethodGet) {
 					t.Errorf("%s %s%s was sent as %q", r.Method, r.Host, r.Path, r.UserAgent)
 				}
 			}
-			if !beside { // side by side the default sitemap is asked for before anything is known
-				obedient(t, w, log)
+			if !parallel { // in parallel, the default sitemap is requested before robots.txt is known
+				robotsObeyed(t, w, log)
 			}
 		})
 	}
 }
 
-// onceEach holds that nothing is fetched twice but after a passing failure.
-func onceEach(t *testing.T, log []webtest.LoggedRequest) {
+// fetchedOnce checks that nothing is fetched twice, except after a transient failure.
+func fetchedOnce(t *testing.T, log []webtest.LoggedRequest) {
 	t.Helper()
 	type resource struct{ scheme, host, path string }
 	before := map[resource][]int{}
@@ -88,13 +88,13 @@ func onceEach(t *testing.T, log []webtest.LoggedRequest) {
 		before[at] = append(before[at], r.Status)
 	}
 	if len(before) == 0 {
-		t.Error("nothing was asked")
+		t.Error("no request was sent")
 	}
 }
 
-// apart holds that a host gets one request at a time, with a pause between the
+// pausesKept checks that a host gets one request at a time, with a pause between the
 // end of one and the start of the next.
-func apart(t *testing.T, log []webtest.LoggedRequest, delay time.Duration, beside bool) {
+func pausesKept(t *testing.T, log []webtest.LoggedRequest, delay time.Duration, parallel bool) {
 	t.Helper()
 	byHost := map[string][]webtest.LoggedRequest{}
 	for _, r := range log {
@@ -107,7 +107,7 @@ func apart(t *testing.T, log []webtest.LoggedRequest, delay time.Duration, besid
 		}
 		slices.SortFunc(rs, func(a, b webtest.LoggedRequest) int { return a.Start.Compare(b.Start) })
 		for i, r := range rs[1:] {
-			if beside && (r.Path == "/robots.txt" || strings.HasPrefix(r.Path, "/sitemap.xml")) {
+			if parallel && (r.Path == "/robots.txt" || strings.HasPrefix(r.Path, "/sitemap.xml")) {
 				continue // robots.txt and the default sitemap go side by side
 			}
 			if r.Method == "" || rs[i].Method == "" {
@@ -120,9 +120,9 @@ func apart(t *testing.T, log []webtest.LoggedRequest, delay time.Duration, besid
 	}
 }
 
-// paced holds that no second saw more requests than it may; one more because
+// rateKept checks that no second has more requests than the rate; one more because
 // the window's both ends count, a few for the way to the server.
-func paced(t *testing.T, log []webtest.LoggedRequest, rate int) {
+func rateKept(t *testing.T, log []webtest.LoggedRequest, rate int) {
 	t.Helper()
 	var starts []time.Time
 	for _, r := range log {
@@ -146,9 +146,9 @@ func paced(t *testing.T, log []webtest.LoggedRequest, rate int) {
 	}
 }
 
-// obedient holds that hosts which forbid everything are asked only for
+// robotsObeyed checks that hosts which forbid everything get requests only for
 // robots.txt and the sitemaps that it names.
-func obedient(t *testing.T, w rig.Web, log []webtest.LoggedRequest) {
+func robotsObeyed(t *testing.T, w rig.Web, log []webtest.LoggedRequest) {
 	t.Helper()
 	named := map[string][]string{}
 	for _, r := range log {
@@ -191,9 +191,9 @@ func TestCrawlDelayIsObeyed(t *testing.T) {
 	dir := rig.Directory(t, b.files)
 	run(t, w, dir, "--feeds", "--homepage")
 	log := w.Requests()
-	onceEach(t, log)
-	apart(t, log, 5*time.Millisecond, false)
-	obedient(t, w, log)
+	fetchedOnce(t, log)
+	pausesKept(t, log, 5*time.Millisecond, false)
+	robotsObeyed(t, w, log)
 	asked := map[string]int{}
 	for _, r := range log {
 		asked[r.Host]++

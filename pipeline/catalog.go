@@ -103,8 +103,8 @@ func (c *catalogOptions) check(o *Common) error {
 		return usage.Errorf("--demo-changes=%d: use 0 to 9", c.DemoEdition)
 	case c.Contact != "" && !strings.Contains(c.Contact, "@") && !strings.HasPrefix(c.Contact, "https://") && !strings.HasPrefix(c.Contact, "http://"):
 		return usage.Errorf("--contact=%s: use a URL or a mail address", c.Contact)
-	case c.Contact == "" && o.Web == "live" && o.ConnectTo == "" && !c.History.asked:
-		return usage.Errorf("--job=catalog asks real sites, which want to know whom: add --contact=URL, or --web=demo")
+	case c.Contact == "" && o.Web == "live" && o.ConnectTo == "" && !c.History.given:
+		return usage.Errorf("--job=catalog sends requests to real sites, whose owners want to know from whom: add --contact=URL, or --web=demo")
 	}
 	return c.load(o.Web == "demo")
 }
@@ -138,7 +138,7 @@ func (c *catalogOptions) load(demo bool) error {
 	return nil
 }
 
-// config is what the workers are told of the options.
+// config is what the workers get of the options.
 func (c *catalogOptions) config(o Common, l lane.Config) catalog.Config {
 	if o.Web == "demo" {
 		l.Web.HostDelay = 0
@@ -151,7 +151,7 @@ func (c *catalogOptions) config(o Common, l lane.Config) catalog.Config {
 }
 
 func (c *catalogOptions) instead() *Action {
-	if !c.History.asked {
+	if !c.History.given {
 		return nil
 	}
 	return &Action{Do: c.printHistory}
@@ -159,7 +159,7 @@ func (c *catalogOptions) instead() *Action {
 
 // printHistory prints what products had before.
 func (c *catalogOptions) printHistory(ctx context.Context, o Common, _ store.Store, stdout io.Writer) error {
-	asked := c.History.session
+	of := c.History.session
 	if file, missing := db.Missing(o.DB); missing {
 		return usage.Errorf("--history: no run has used %s: add the --db of the runs that saved the products", file)
 	}
@@ -171,10 +171,10 @@ func (c *catalogOptions) printHistory(ctx context.Context, o Common, _ store.Sto
 	if err := catalog.Migrate(ctx, d); err != nil {
 		return err
 	}
-	site, key, _ := strings.Cut(asked, "/")
+	site, key, _ := strings.Cut(of, "/")
 	product, changes, err := catalog.History(ctx, d, site, key)
 	if errors.Is(err, catalog.ErrNoProduct) {
-		return usage.Errorf("--history=%s: %w", asked, catalog.ErrNoProduct)
+		return usage.Errorf("--history=%s: %w", of, catalog.ErrNoProduct)
 	}
 	if err != nil {
 		return err

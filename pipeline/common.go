@@ -10,7 +10,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 )
 
-// Common is what every job may be told of a run. The values of a job's own flags
+// Common are the options that every job may use. The values of a job's own flags
 // are with the job.
 type Common struct {
 	Job                      string // its name

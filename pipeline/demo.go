@@ -8,8 +8,8 @@ import (
 	"github.com/newsfork/seed-engine/io/web/webtest"
 )
 
-// StartDemo starts the simulated web where --web=demo asks for it, and leads a
-// client there.
+// StartDemo starts the simulated web where --web=demo asks for it, and makes a
+// client connect to it.
 func (j Job) StartDemo(c Common, client *web.Config) (end func() error, err error) {
 	return startDemo(c, j.Demo, client)
 }

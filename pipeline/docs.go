@@ -59,21 +59,21 @@ type docsOptions struct {
 	alerts alert.Thresholds
 }
 
-// latest is a flag that may stand without a value: the latest session then.
+// latest is a flag that may be given without a value: the latest session then.
 type latest struct {
-	asked   bool
+	given   bool
 	session string
 }
 
 // String implements flag.Value.
 func (l *latest) String() string { return l.session }
 
-// IsBoolFlag lets the flag stand without a value.
+// IsBoolFlag lets the flag be given without a value.
 func (l *latest) IsBoolFlag() bool { return true }
 
 // Set implements flag.Value.
 func (l *latest) Set(v string) error {
-	l.asked, l.session = v != "false", v
+	l.given, l.session = v != "false", v
 	if v == "true" || v == "false" {
 		l.session = ""
 	}
@@ -117,16 +117,16 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 }
 
 func (d *docsOptions) check(c *Common) error {
-	var asked []string
-	for name, is := range map[string]bool{"purge-provider": d.Purge != "", "enable-provider": d.Enable != "", "explain": d.Explain != "", "diff": d.Diff.asked, "handoff-again": d.Again.asked} {
+	var given []string
+	for name, is := range map[string]bool{"purge-provider": d.Purge != "", "enable-provider": d.Enable != "", "explain": d.Explain != "", "diff": d.Diff.given, "handoff-again": d.Again.given} {
 		if is {
-			asked = append(asked, "--"+name)
+			given = append(given, "--"+name)
 		}
 	}
-	slices.Sort(asked)
+	slices.Sort(given)
 	switch {
-	case len(asked) > 1:
-		return usage.Errorf("%s: use one at a time", strings.Join(asked, " and "))
+	case len(given) > 1:
+		return usage.Errorf("%s: use one at a time", strings.Join(given, " and "))
 	case d.SessionMaxPages < 1:
 		return usage.Errorf("--session-max-pages=%d: use 1 or more", d.SessionMaxPages)
 	case d.Edition != 1 && d.Edition != 2:
@@ -179,9 +179,9 @@ func (d *docsOptions) knowsAgain() error {
 	return noProvider("handoff-again", id, known)
 }
 
-// again is what the workers are told of --handoff-again.
+// again is what the workers get of --handoff-again.
 func (d *docsOptions) again() string {
-	if d.Again.asked {
+	if d.Again.given {
 		return cmp.Or(d.Again.session, docs.AgainAll)
 	}
 	return ""
@@ -201,7 +201,7 @@ func (d *docsOptions) prepare(ctx context.Context, c *Common) error {
 
 func (d *docsOptions) instead() *Action {
 	switch {
-	case d.Purge != "", d.Enable != "", d.Diff.asked:
+	case d.Purge != "", d.Enable != "", d.Diff.given:
 		return &Action{Do: d.look}
 	case d.Explain != "":
 		return &Action{Do: d.explain}
@@ -221,7 +221,7 @@ func writeDocs(ctx context.Context, s store.Store, runID string, stdout io.Write
 	return r.WriteText(stdout)
 }
 
-// config is what the workers are told of the options.
+// config is what the workers get of the options.
 func (d *docsOptions) config(c Common, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
 	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Fallback: d.Fallback, Again: d.again(),

@@ -55,12 +55,12 @@ type Job struct {
 	// store is open; nil: nothing.
 	Prepare func(context.Context, *Common) error
 	Accept  func(context.Context, store.Store, *Common) error
-	// Demo lays the job's simulated sites out for --web=demo, and DemoNotice tells
+	// Demo lays the job's simulated sites out for --web=demo, and DemoNotice says
 	// what is different with them; nil: the seed job's are there.
 	Demo       func(*webtest.Web)
 	DemoNotice string
 
-	// Config is what the workers are told: all of it, for they have none of the
+	// Config is what the workers get: all of it, for they have none of the
 	// launcher's flags, files or environment. Build makes the graph of it.
 	Config func(c Common, l lane.Config, forceID string) any
 	Build  func(s beam.Scope, config any)
@@ -77,8 +77,8 @@ type Job struct {
 	// Failure is why a run that came to its end has failed all the same, by its
 	// counts; nil: it has not.
 	Failure func(ledger.Counts) error
-	// Extend adds to the run report what only this job has, Write tells a person
-	// more than the report's table; nil: nothing.
+	// Extend adds to the run report what only this job has, Write prints more
+	// than the report's table; nil: nothing.
 	Extend func(context.Context, store.Store, *ledger.Report) error
 	Write  func(ctx context.Context, s store.Store, runID string, stdout io.Writer) error
 	// Reopen lets the next run do a dead letter's input again; nil: by its .success.

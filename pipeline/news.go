@@ -158,7 +158,7 @@ func (n *newsOptions) instead() *Action {
 	return &Action{Do: n.purge}
 }
 
-// config is what the workers are told of the options.
+// config is what the workers get of the options.
 func (n *newsOptions) config(c Common, l lane.Config) news.Config {
 	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
 	l.Web = cfg.Web(l.Web)

@@ -171,11 +171,11 @@ func (o *Options) placeDB() error {
 	case o.DB == "" && strings.HasPrefix(o.Store, "mem://"):
 		o.DB = "sqlite:///:memory:"
 	case o.DB == "":
-		beside, err := filepath.Abs(strings.TrimPrefix(o.Store, "file://"))
+		next, err := filepath.Abs(strings.TrimPrefix(o.Store, "file://"))
 		if err != nil {
-			return usage.Errorf("--db: finding the directory beside --store: %w", err)
+			return usage.Errorf("--db: finding the directory of --store: %w", err)
 		}
-		o.DB = "sqlite://" + filepath.ToSlash(beside) + ".db"
+		o.DB = "sqlite://" + filepath.ToSlash(next) + ".db"
 	}
 	lite := strings.HasPrefix(o.DB, "sqlite:///")
 	u, err := url.Parse(o.DB)

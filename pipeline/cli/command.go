@@ -32,7 +32,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return Exit("pipeline", err, stderr)
 }
 
-// Exit tells how a program ended, in one line and without secrets, and gives
+// Exit writes how a program ended, in one line and without secrets, and gives
 // its exit code.
 func Exit(program string, err error, stderr io.Writer) int {
 	if err == nil {

@@ -49,7 +49,7 @@ const controlFlags = `
 // idForm is how the ledger names runs and dead letters.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
-// words splits a sub-command's words from its flags, wherever they stand.
+// words splits a sub-command's words from its flags, in any order.
 func words(f *flag.FlagSet, args []string) ([]string, error) {
 	var out []string
 	for {
@@ -301,7 +301,7 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 			e.SetIndent("", "  ")
 			return e.Encode(d)
 		}
-		return noLetter(o, w[0])
+		return noDeadLetter(o, w[0])
 	case "replay":
 		return replay(ctx, s, o, of, *run, w, stdout)
 	}
@@ -312,7 +312,7 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	var broken error
 	for _, j := range of {
 		for d, err := range ledger.ListDeadLetters(ctx, s, j.Name, *run) {
-			if err != nil { // the list goes on after one that cannot be read
+			if err != nil { // one that cannot be read does not end the list
 				broken = errors.Join(broken, err)
 				continue
 			}
@@ -325,8 +325,8 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	return errors.Join(t.Flush(), broken)
 }
 
-// noLetter says that there is no dead letter of these ids.
-func noLetter(o Options, ids string) error {
+// noDeadLetter says that there is no dead letter of these ids.
+func noDeadLetter(o Options, ids string) error {
 	if o.Job != "" {
 		ids += " of job " + o.Job
 	}

@@ -38,7 +38,7 @@ func replay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, ru
 		}
 	}
 	if len(missing) > 0 {
-		return noLetter(o, strings.Join(missing, ", "))
+		return noDeadLetter(o, strings.Join(missing, ", "))
 	}
 	if !slices.ContainsFunc(letters, func(l []ledger.DeadLetter) bool { return len(l) > 0 }) {
 		_, err := fmt.Fprintln(stdout, "opened the inputs of 0 dead letters: there are none")

@@ -38,7 +38,7 @@ func lastWords() lastWordsFile {
 	}
 	syscall.CloseOnExec(fd)
 	f := os.NewFile(uintptr(fd), "last words")
-	_ = debug.SetCrashOutput(f, debug.CrashOptions{}) // without it a crash is told on standard error alone
+	_ = debug.SetCrashOutput(f, debug.CrashOptions{}) // without it a crash is on standard error alone
 	return lastWordsFile{f}
 }
 

@@ -19,7 +19,7 @@ import (
 const snapshotUsage = "snapshot --provider=ID --url=ADDRESS --page=SAVED.html [--dir=DIR] [--name=NAME] [--content-type=HEADER] [--publishers=DIR]"
 
 // snapshotCommand makes a provider's snapshot of a saved page: the page as it
-// is, and beside it as JSON what the provider reads from it.
+// is, and next to it as JSON what the provider reads from it.
 func snapshotCommand(_ context.Context, args []string, stdout io.Writer) error {
 	f := flag.NewFlagSet("snapshot", flag.ContinueOnError)
 	f.SetOutput(io.Discard)

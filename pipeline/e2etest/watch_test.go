@@ -316,8 +316,8 @@ func TestSecondWatcherTakesOver(t *testing.T) {
 			first := watch(t, w, dir, way)
 			rig.Eventually(t, "the first watcher at its hosts", 20*time.Second, asked(w, 6))
 			second := watch(t, w, dir, way)
-			rig.Eventually(t, "the second watcher standing by", 20*time.Second, func() bool {
-				return second.Ended() || strings.Contains(second.Output(t), "standing by")
+			rig.Eventually(t, "the second watcher waiting", 20*time.Second, func() bool {
+				return second.Ended() || strings.Contains(second.Output(t), "waiting: ")
 			})
 			if out := second.Output(t); second.Ended() || !strings.Contains(out, fmt.Sprintf("pid %d", first.Cmd.Process.Pid)) {
 				t.Fatalf("the second watcher does not say who works:\n%s", rig.Tail(out))

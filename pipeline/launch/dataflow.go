@@ -64,7 +64,7 @@ func (o *Options) checkDataflow() error {
 		return usage.Errorf("--autoscaling_algorithm=%s: --rate and --concurrency are shared out over a fixed number of workers; leave it out and give --num_workers", v)
 	}
 	if o.beam("update") == "true" {
-		return usage.Errorf("--update: a job that replaces another would be a run beside that one's, whose lease it cannot have; leave it out, and end the old run first with `runs cancel ID`")
+		return usage.Errorf("--update: the job that replaces another would be a second run, without the lease of the first; leave it out, and end the old run first with `runs cancel ID`")
 	}
 	if v := o.beam("max_num_workers"); v != "" && v != "0" {
 		return usage.Errorf("--max_num_workers=%s: the number of workers is fixed, because --rate and --concurrency are shared out over them; leave it out and give --num_workers", v)
@@ -164,9 +164,9 @@ func submit(ctx context.Context, o Options, p *beam.Pipeline) (id string, err er
 			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
 		}
 	}()
-	asked := *jobopts.Async
+	before := *jobopts.Async
 	*jobopts.Async = true // Beam's own wait ends at the first answer that is an error
-	defer func() { *jobopts.Async = asked }()
+	defer func() { *jobopts.Async = before }()
 	same := &sameName{}
 	beamlog.SetLogger(same)
 	defer beamlog.SetLogger(quiet{})
@@ -203,7 +203,7 @@ func runDataflow(ctx context.Context, o Options, p *beam.Pipeline) error {
 
 // stillThere is an error about a job that was not seen to end.
 func stillThere(id string, err error) error {
-	return fmt.Errorf("asking Dataflow about job %s: %w; the job may go on there: look at its console before the next run", id, err)
+	return fmt.Errorf("asking Dataflow about job %s: %w; the job may still run there: look at its console before the next run", id, err)
 }
 
 const (
@@ -211,7 +211,7 @@ const (
 	dataflowAgain = time.Second      // after one that failed, doubled up to dataflowLook
 )
 
-// awaitDataflow waits for a job's end. The job goes on whether its launcher
+// awaitDataflow waits for a job's end. The job continues whether its launcher
 // gets an answer or not, so a fault that passes is waited out.
 func awaitDataflow(ctx context.Context, o Options, id string, state func(context.Context) (string, error)) error {
 	log := lane.Logger(o.LogFormat, o.Level()).With("job_id", id)
@@ -225,13 +225,13 @@ func awaitDataflow(ctx context.Context, o Options, id string, state func(context
 		case err != nil:
 			if text := ledger.Redact(err.Error()); text != said {
 				said = text
-				log.Warn("dataflow_does_not_answer", "error", text, "why", "the job goes on; its state is asked for again until it answers")
+				log.Warn("dataflow_does_not_answer", "error", text, "why", "the job continues; its state is requested again until there is an answer")
 			}
 			pause, again = again, min(2*again, dataflowLook)
 		case now == "JOB_STATE_FAILED":
 			return fmt.Errorf("job %s failed at Dataflow; its log there says why", id)
 		case slices.Contains([]string{"JOB_STATE_DONE", "JOB_STATE_CANCELLED", "JOB_STATE_DRAINED", "JOB_STATE_UPDATED"}, now):
-			return nil // whether it was complete, the store tells
+			return nil // the store says whether it was complete
 		default:
 			if said != "" {
 				log.Info("dataflow_answers_again", "state", now)
@@ -278,7 +278,7 @@ func (r *run) detach(ctx context.Context, id, runnerJob string) error {
 	if err := ledger.Detach(ctx, r.store, id, runnerJob, r.o.Streaming); err != nil {
 		return fmt.Errorf("the job was submitted (%s), but its run could not be left to it: %w", runnerJob, err)
 	}
-	return notice(r.o, r.stderr, "run_submitted", fmt.Sprintf("run %s was submitted to Dataflow as job %s; `runs show %s` tells how it goes, `runs cancel %s` stops it", id, runnerJob, id, id),
+	return notice(r.o, r.stderr, "run_submitted", fmt.Sprintf("run %s was submitted to Dataflow as job %s; `runs show %s` shows its progress, `runs cancel %s` stops it", id, runnerJob, id, id),
 		"run_id", id, "job_id", runnerJob)
 }
 

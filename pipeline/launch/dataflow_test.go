@@ -104,7 +104,7 @@ func TestAwaitDataflow(t *testing.T) {
 		"no connection":   {[]answer{{err: io.ErrUnexpectedEOF}, {err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, done}, "", 3 * time.Second},
 		"too many":        {[]answer{{err: &googleapi.Error{Code: 429}}, done}, "", time.Second},
 		"for minutes":     {append(slices.Repeat([]answer{{err: unavailable}}, 8), done), "", 121 * time.Second}, // 1 2 4 8 16 30 30 30
-		"refused":         {[]answer{running, {err: forbidden}}, "job-1.*no right to look.*may go on there", 30 * time.Second},
+		"refused":         {[]answer{running, {err: forbidden}}, "job-1.*no right to look.*may still run there", 30 * time.Second},
 		"failed":          {[]answer{running, {state: "JOB_STATE_FAILED"}}, "job-1 failed at Dataflow", 30 * time.Second},
 		"cancelled there": {[]answer{running, {state: "JOB_STATE_CANCELLED"}}, "", 30 * time.Second},
 	} {

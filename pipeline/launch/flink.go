@@ -46,7 +46,7 @@ func (o *Options) checkFlink() error {
 		return usage.Errorf("--environment_type=%s: use PROCESS, LOOPBACK, EXTERNAL or DOCKER", o.beam("environment_type"))
 	}
 	n, err := strconv.Atoi(o.beam("parallelism"))
-	if err == nil && n == -1 && o.Runner != "flink" { // Flink is told 1; others take what the cluster has
+	if err == nil && n == -1 && o.Runner != "flink" { // Flink gets 1; others take what the cluster has
 		return usage.Errorf("--runner=%s needs --parallelism: how many tasks the cluster runs at once (Spark: executors × cores of each, or the N of local[N]); --rate and --concurrency are shared out over them, and too small a number exceeds both", o.Runner)
 	}
 	if err == nil && n > o.mostSlots() && o.Runner != "flink" && n <= 10_000 {
@@ -93,7 +93,7 @@ func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
 		_, err = beam.Run(ctx, o.Runner, p)
 	}
 	if err != nil { // a lost worker is a stack of Java's names
-		err = fmt.Errorf("%w%s; the job server's log tells more; what was done is kept, the same command goes on from there", ofWorker(err), o.remedy(err))
+		err = fmt.Errorf("%w%s; the job server's log says more; what was done is kept, the same command goes on from there", ofWorker(err), o.remedy(err))
 	}
 	return err
 }
@@ -139,7 +139,7 @@ func (o *Options) stopWithin() time.Duration {
 	return stopWithin
 }
 
-// stopWorkers tells the workers of a run to take nothing new, wherever they are.
+// stopWorkers makes the workers of a run begin nothing new, wherever they are.
 func (r *run) stopWorkers(ctx context.Context, runID string) {
 	if w, ok := lane.Find(runID); ok {
 		w.Stop(nil)
@@ -166,5 +166,5 @@ func (r *run) soFar(out outcome, lanes []ledger.Progress) ledger.Tally {
 }
 
 func (r *run) logWaiting(h lease.Holder) {
-	r.log(r.id).Warn("waits_for_workers", "holder", h.String(), "why", "workers of an earlier run are still at its hosts; they were told to stop")
+	r.log(r.id).Warn("waits_for_workers", "holder", h.String(), "why", "workers of an earlier run still send requests to its hosts; they were asked to stop")
 }

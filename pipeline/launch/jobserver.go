@@ -20,7 +20,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 )
 
-// streamOptions are what a job server is told of an unbounded job. Beam's own
+// streamOptions are what a job server gets with an unbounded job. Beam's own
 // runner sends the embedded part alone, and with Flink's defaults each stage
 // holds its elements back for ten seconds. Names: FlinkPipelineOptions.java.
 //
@@ -36,7 +36,7 @@ type streamOptions struct {
 	RetryMillis  int64 `json:"beam:option:execution_retry_delay:v1"`
 }
 
-// asStream tells a job server of a job that has no end.
+// asStream are the options of a job that has no end.
 func asStream(raw runtime.RawOptionsWrapper) streamOptions {
 	return streamOptions{RawOptionsWrapper: raw, Streaming: true, BundleMillis: 100, Retries: 3, RetryMillis: 1000}
 }

@@ -33,7 +33,7 @@ func (o *Options) Target() pipeline.Job {
 	return j
 }
 
-// action is what is asked for in place of a run; nil: a run.
+// action is what the flags ask for in place of a run; nil: a run.
 func (o *Options) action() *pipeline.Action {
 	if j := o.Target(); j.Instead != nil {
 		return j.Instead()
@@ -47,7 +47,7 @@ func (o *Options) Preview() bool {
 	return a != nil && a.Preview
 }
 
-// LaneConfig is what the workers of every job are told of the options.
+// LaneConfig is what the workers of every job get of the options.
 func (o *Options) LaneConfig() lane.Config {
 	return lane.Config{Job: o.Job, Store: o.Store, Slots: o.Slots(), Web: o.WebConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
 		Leases: o.leases(), LeaseTTL: o.LeaseTTL}
@@ -89,7 +89,7 @@ func (b *beamFlag) String() string {
 // Set implements flag.Value.
 func (b *beamFlag) Set(v string) error { return flag.CommandLine.Set(b.of.Name, v) }
 
-// IsBoolFlag lets a boolean flag of Beam's stand without a value.
+// IsBoolFlag lets a boolean flag of Beam's be given without a value.
 func (b *beamFlag) IsBoolFlag() bool {
 	v, ok := b.of.Value.(interface{ IsBoolFlag() bool })
 	return ok && v.IsBoolFlag()

@@ -26,7 +26,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// grace is how long requests in flight may go on after a stop; the process
+// grace is how long requests in flight may continue after a stop; the process
 // ends within stopWithin whatever they do.
 const (
 	grace      = 2500 * time.Millisecond
@@ -34,7 +34,7 @@ const (
 )
 
 // RunIDVariable names the environment variable that gives a run its id: a
-// server tells the id before the run has begun.
+// server knows the id before the run has begun.
 const RunIDVariable = "SEED_RUN_ID"
 
 // ErrInterrupted ends a run that a signal or a cancel stopped.
@@ -45,7 +45,7 @@ var ErrStrict = errors.New("the run is complete, but it left dead letters: see `
 
 // ErrNotDone ends a complete run that left providers paused, unreachable or
 // out of budget under --strict.
-var ErrNotDone = errors.New("the run is complete, but some providers are not done: their rows of the report say why; the next run asks them again")
+var ErrNotDone = errors.New("the run is complete, but some providers are not done: their rows of the report say why; the next run tries them again")
 
 // run is what the program holds while it works, for one run or, watching,
 // for many: the job's lease, the signals, the simulated web if asked for.
@@ -151,7 +151,7 @@ func (r *run) interruptible(ctx context.Context, work func(context.Context) erro
 	return err
 }
 
-// sweep removes what killed runs left half written, beside the run: to walk a
+// sweep removes what killed runs left half written, in parallel to the run: to walk a
 // directory of a million domains takes minutes. It ends with the run at the latest.
 func sweep(ctx context.Context, s store.Store) (end func() error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -341,7 +341,7 @@ func (r *run) wait(ctx context.Context, done <-chan error, show *progressLine, r
 // first lines of its log.
 const workersWithin = 45 * time.Second
 
-// noWorkerYet tells that no worker has begun: a runner that waits for free slots
+// noWorkerYet says that no worker has begun: a runner that waits for free slots
 // says nothing itself.
 func (r *run) noWorkerYet(ctx context.Context, runID string) bool {
 	seen, err := ledger.WorkerLogged(ctx, r.store, runID)
@@ -500,7 +500,7 @@ func writeReport(o Options, r ledger.Report, stdout, stderr io.Writer) error {
 	return notice(o, stderr, "run_reported", "report: "+key, "run_id", r.RunID, "state", r.State, "key", key)
 }
 
-// notice tells a person a line, or a reader of JSON logs an event: their lines
+// notice writes a line for a person, or an event into JSON logs: their lines
 // must all be JSON.
 func notice(o Options, stderr io.Writer, event, line string, args ...any) error {
 	if o.LogFormat == "json" {

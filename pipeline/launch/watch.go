@@ -103,7 +103,7 @@ func (w *watcher) loop(ctx context.Context) error {
 			case w.leaseLost() != nil:
 				return w.leaseLost()
 			case err != nil: // the files stay open: the tracker gives them again
-				if nerr := notice(w.o, w.stderr, "batch_failed", "watching goes on after: "+ledger.Redact(err.Error()), "error", ledger.Redact(err.Error())); nerr != nil {
+				if nerr := notice(w.o, w.stderr, "batch_failed", "watching continues after: "+ledger.Redact(err.Error()), "error", ledger.Redact(err.Error())); nerr != nil {
 					return nerr
 				}
 			}
@@ -186,7 +186,7 @@ func (w *watcher) control(ctx context.Context) {
 	tick := time.NewTicker(controlLook)
 	defer tick.Stop()
 	shown := time.Now()
-	for batch, told, stopped := "", ledger.ActionRun, false; ; {
+	for batch, sent, stopped := "", ledger.ActionRun, false; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -202,10 +202,10 @@ func (w *watcher) control(ctx context.Context) {
 		}
 		w.paused.Store(c.Action == ledger.ActionPause)
 		if id := w.running(); id != batch {
-			batch, told = id, ledger.ActionRun
+			batch, sent = id, ledger.ActionRun
 		}
-		if batch != "" && c.Action != told && ledger.WriteControl(ctx, w.store, batch, c) == nil {
-			told = c.Action
+		if batch != "" && c.Action != sent && ledger.WriteControl(ctx, w.store, batch, c) == nil {
+			sent = c.Action
 		}
 		if c.Action == ledger.ActionCancel && !stopped {
 			stopped = true
@@ -248,7 +248,7 @@ func (r *run) acquire(ctx context.Context, holder lease.Holder) error {
 			return err
 		}
 		if who != said {
-			if err := notice(r.o, r.stderr, "standing_by", "standing by: "+err.Error(), "holder", who); err != nil {
+			if err := notice(r.o, r.stderr, "standing_by", "waiting: "+err.Error(), "holder", who); err != nil {
 				return err
 			}
 			said = who
@@ -265,9 +265,9 @@ func (r *run) tryAcquire(ctx context.Context, holder lease.Holder) error {
 	if err != nil {
 		return err
 	}
-	tell := ledger.LeaseEvents(r.log(r.id))
+	log := ledger.LeaseEvents(r.log(r.id))
 	_, release := l.Keep(ctx, func(e lease.Event) {
-		tell(e)
+		log(e)
 		if e.Kind == lease.Lost {
 			r.loseLease(e.Err)
 		}
@@ -283,14 +283,14 @@ func (r *run) tryAcquire(ctx context.Context, holder lease.Holder) error {
 	return nil
 }
 
-// busy tells from what hinders a run who is at work, and how to see whether
+// busy reads from the error who is at work, and how to see whether
 // that is over without a try of one's own; who is "" where it is something else.
 func (r *run) busy(ctx context.Context, err error) (who string, over func() bool) {
-	var held *lease.HeldError
+	var taken *lease.HeldError
 	var async *ledger.AtWorkError
 	switch {
-	case errors.As(err, &held):
-		return held.Holder.String(), func() bool { return true }
+	case errors.As(err, &taken):
+		return taken.Holder.String(), func() bool { return true }
 	case errors.As(err, &async): // it has no lease that others could see
 		return "run " + async.Run.RunID, func() bool {
 			other, err := ledger.Load(ctx, r.store, async.Run.RunID)

@@ -54,7 +54,7 @@ func TestBesideAnAsynchronousRun(t *testing.T) {
 		require.True(t, free())
 
 		interrupted, watcher := begin(time.Minute)
-		require.Regexp(t, "^standing by: run r1 was submitted with --async at .*runs cancel r1.*\n$", said.String())
+		require.Regexp(t, "^waiting: run r1 was submitted with --async at .*runs cancel r1.*\n$", said.String())
 		interrupted.signals <- syscall.SIGTERM
 		require.ErrorIs(t, <-watcher, ErrInterrupted)
 

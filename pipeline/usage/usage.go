@@ -1,6 +1,5 @@
-// Package usage tells what a user said wrongly, in words and apart from what
-// failed: bad usage is found before anything is touched, and has an exit code of
-// its own.
+// Package usage is about wrong usage, apart from what failed: it is found before
+// anything is touched, and has an exit code of its own.
 package usage
 
 import (
@@ -18,7 +17,7 @@ func (e *Error) Error() string { return e.err.Error() }
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.err }
 
-// Usage tells programs that know errors by what they can do (package server).
+// Usage marks the error for packages that do not import this one (package server).
 func (e *Error) Usage() {}
 
 // Errorf is fmt.Errorf for bad usage.

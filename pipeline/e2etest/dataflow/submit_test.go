@@ -492,8 +492,8 @@ func TestAsync(t *testing.T) {
 	assert.Regexp(t, `pipeline: starting the run: run `+id+` was submitted with --async at .* and has not ended: wait until .*runs show .*runs cancel `+id, other.Output(t))
 	assert.Len(t, a.jobs, 1)
 	watcher := w.web.Start(t, w.bucket, "--runner=prism", "--watch=500ms", "--log-format=text")
-	rig.Eventually(t, "the watcher standing by", time.Minute, func() bool { return watcher.Ended() || watcher.Output(t) != "" })
-	assert.Contains(t, watcher.Output(t), "standing by: run "+id+" was submitted with --async")
+	rig.Eventually(t, "the watcher waiting", time.Minute, func() bool { return watcher.Ended() || watcher.Output(t) != "" })
+	assert.Contains(t, watcher.Output(t), "waiting: run "+id+" was submitted with --async")
 
 	close(begin)
 	require.NoError(t, <-ran)

@@ -78,6 +78,13 @@ func (s *site) delay() (d time.Duration) {
 	return d
 }
 
+// Len is the number of sites that are remembered.
+func (p *Pacer) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.sites)
+}
+
 func (p *Pacer) now() time.Time {
 	if p.Clock.Now == nil {
 		return time.Now()

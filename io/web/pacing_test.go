@@ -1,0 +1,341 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
+)
+
+const sec = time.Second
+
+// answer is what a host says to its n-th request, and how long it takes to.
+type answer struct {
+	status int
+	took   time.Duration
+	header http.Header
+	body   string
+}
+
+// asked is a request as its host saw it, on the bubble's clock.
+type asked struct {
+	host, path string
+	start, end time.Duration
+}
+
+// asking is a polite client and the web that it asks: a function, in place of the
+// network. Its clock is the bubble's.
+type asking struct {
+	*polite.Client
+	t *testing.T
+
+	mu     sync.Mutex
+	n      int
+	log    []asked
+	origin time.Time
+}
+
+func newAsking(t *testing.T, cfg web.Config, gap time.Duration, of func(n int, r *http.Request) answer) *asking {
+	t.Helper()
+	c, err := web.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	a := &asking{t: t, origin: time.Now(), Client: &polite.Client{Web: c, Pacer: &polite.Pacer{}, Policy: polite.Policy{
+		Gap: polite.Range{Min: gap}, MaxCrawlDelay: 10 * sec, MaxRetryAfter: 20 * sec,
+		Robots: polite.Robots{Agent: "TestBot", MaxRedirects: 5, For: func(*url.URL) *url.URL { return nil }}}}}
+	web.SetTransport(c, transport(func(r *http.Request) (*http.Response, error) {
+		a.mu.Lock()
+		n := a.n
+		a.n++
+		a.mu.Unlock()
+		start := time.Since(a.origin)
+		says := of(n, r)
+		select {
+		case <-time.After(says.took):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+		a.mu.Lock()
+		a.log = append(a.log, asked{r.URL.Host, r.URL.Path, start, time.Since(a.origin)})
+		a.mu.Unlock()
+		if says.header == nil {
+			says.header = http.Header{}
+		}
+		return &http.Response{StatusCode: says.status, Header: says.header, Body: io.NopCloser(bytes.NewReader([]byte(says.body)))}, nil
+	}))
+	return a
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// again is another visit of the same process.
+func (a *asking) again() *polite.Client {
+	return &polite.Client{Web: a.Web, Pacer: a.Pacer, Policy: a.Policy}
+}
+
+func (a *asking) get(c *polite.Client, urls ...string) {
+	a.t.Helper()
+	for _, u := range urls {
+		if _, err := c.Get(a.t.Context(), polite.Request{URL: u, MaxRedirects: 5}); err != nil {
+			a.t.Error(err)
+		}
+	}
+}
+
+func (a *asking) started(want ...time.Duration) {
+	a.t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var got []time.Duration
+	for _, e := range a.log {
+		got = append(got, e.start)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		a.t.Errorf("requests started at %v, want %v", got, want)
+	}
+}
+
+func after(d time.Duration) func(int, *http.Request) answer {
+	return func(int, *http.Request) answer { return answer{status: 200, took: d} }
+}
+
+// One request at a time a host, under all of its names, and a gap from the end of
+// one to the start of the next.
+func TestGapFromTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsking(t, web.Config{}, sec, after(2*sec))
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { a.get(a.Client, "https://a.example/", "http://www.a.example./") })
+			wg.Go(func() { a.get(a.again(), "https://b.example/") })
+		}
+		wg.Wait()
+		last := map[string]time.Duration{}
+		for _, e := range a.log {
+			u := &url.URL{Host: e.host}
+			if prev, ok := last[web.Site(u)]; ok && e.start != prev+sec {
+				t.Errorf("%s: started at %v, the one before ended at %v", e.host, e.start, prev)
+			}
+			last[web.Site(u)] = e.end
+		}
+		if last["a.example"] != 17*sec || last["b.example"] != 8*sec {
+			t.Errorf("ended at %v, want a at 17s and b at 8s", last)
+		}
+	})
+}
+
+// A robots.txt is asked for at the apex and served by www.: its Crawl-delay holds
+// for both, over both schemes, through redirects from one to the other, and for
+// all visits of the process, also after a while. Another port and another name have
+// their own pace. A delay beyond the limit is cut for those who have not read it.
+func TestCrawlDelayOfTheSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		delay := "3"
+		a := newAsking(t, web.Config{AllowPrivate: true}, sec, func(_ int, r *http.Request) answer {
+			switch {
+			case r.URL.Host == "a.example":
+				return answer{status: 301, header: http.Header{"Location": {"https://www.a.example" + r.URL.Path}}}
+			case r.URL.Path == "/robots.txt":
+				return answer{status: 200, body: "User-agent: *\nCrawl-delay: " + delay + "\n"}
+			}
+			return answer{status: 200}
+		})
+		reads := func() *polite.Client {
+			c := a.again()
+			c.Policy.Robots.For = func(u *url.URL) *url.URL { return &url.URL{Scheme: "https", Host: "a.example"} }
+			return c
+		}
+		a.get(reads(), "https://a.example/sitemap.xml") // robots.txt at 0, at www. 1; 4, and 7 at www.
+		a.get(a.Client, "http://www.a.example/b")       // 10
+		a.get(a.Client, "https://a.example/c")          // 13, 16
+		a.get(a.Client, "https://www.b.example/")       // 16
+		a.get(a.Client, "https://b.example:8443/")      // 16
+		a.get(a.Client, "https://b.example/")           // 17: a gap, but no Crawl-delay
+		a.started(0, sec, 4*sec, 7*sec, 10*sec, 13*sec, 16*sec, 16*sec, 16*sec, 17*sec)
+		time.Sleep(time.Minute) // not forgotten
+		a.log = nil
+		begun := time.Since(a.origin)
+		a.get(a.Client, "https://www.a.example/d", "https://www.a.example/e")
+		a.started(begun, begun+3*sec)
+
+		delay = "3600"
+		a.log = nil
+		_, err := reads().Get(t.Context(), polite.Request{URL: "https://a.example/f"})
+		var abandoned *polite.AbandonedError
+		if !errors.As(err, &abandoned) || abandoned.CrawlDelay != time.Hour {
+			t.Errorf("%v, want an abandoned site", err)
+		}
+		a.get(a.Client, "https://www.a.example/g")
+		begun += 3 * sec
+		a.started(begun+3*sec, begun+6*sec, begun+16*sec) // robots.txt, twice; at the limit
+	})
+}
+
+// A host's Retry-After keeps everybody off it, and nobody off others.
+func TestRetryAfterKeepsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsking(t, web.Config{}, 0, func(n int, _ *http.Request) answer {
+			switch n {
+			case 0:
+				return answer{status: 429, header: http.Header{"Retry-After": {"7"}}, body: "x"}
+			case 1:
+				return answer{status: 503, header: http.Header{"Retry-After": {time.Now().Add(9 * sec).UTC().Format(http.TimeFormat)}}, body: "x"}
+			case 2:
+				return answer{status: 503, header: http.Header{"Retry-After": {"20"}}, body: "x"}
+			}
+			return answer{status: 200, body: "x"}
+		})
+		a.Policy.Retry = func(at polite.Attempt) (time.Duration, bool) { return 0, at.Retries < 2 && at.Status() >= 400 }
+		resp, err := a.Get(t.Context(), polite.Request{URL: "http://a.example/"})
+		if err != nil || resp.Status != 503 {
+			t.Errorf("%+v, %v, want the third try's 503", resp, err)
+		}
+		a.get(a.again(), "http://b.example/", "http://a.example/") // b is free
+		a.started(0, 7*sec, 16*sec, 16*sec, 36*sec)
+		if s := a.Web.Stats(); s.Retries != 2 || s.Requests != 5 || s.ByStatus["503"] != 2 || s.ByStatus["429"] != 1 || s.Bytes != 5 {
+			t.Errorf("stats %+v", s)
+		}
+	})
+}
+
+// A pause that ends after the caller's deadline is not begun.
+func TestPauseBeyondTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsking(t, web.Config{}, 0, func(int, *http.Request) answer {
+			return answer{status: 429, header: http.Header{"Retry-After": {"20"}}}
+		})
+		a.Policy.Retry = func(polite.Attempt) (time.Duration, bool) { return 0, true }
+		ctx, cancel := context.WithTimeout(t.Context(), 5*sec)
+		defer cancel()
+		resp, err := a.Get(ctx, polite.Request{URL: "http://a.example/"})
+		if err != nil || resp.Status != 429 || time.Since(a.origin) > 0 {
+			t.Errorf("%+v, %v, want the 429 at once", resp, err)
+		}
+		a.started(0)
+	})
+}
+
+// Each try has the whole timeout; waits between them are drawn around a doubled
+// pause. One failure is counted.
+func TestTimeoutOfATry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsking(t, web.Config{}, 0, func(n int, _ *http.Request) answer {
+			if n < 2 {
+				return answer{status: 200, took: time.Hour}
+			}
+			return answer{status: 200, took: 3 * sec}
+		})
+		a.Policy.Retry = func(at polite.Attempt) (time.Duration, bool) {
+			return polite.Backoff(4*sec, at.Retries), at.Retries < 2 && at.Kind() == web.KindTimeout
+		}
+		resp, err := a.Get(t.Context(), polite.Request{URL: "http://a.example/", Timeout: 10 * sec})
+		if err != nil || resp.Elapsed != 3*sec {
+			t.Fatalf("%+v, %v", resp, err)
+		}
+		if start := a.log[0].start; start < 20*sec+9*sec || start > 20*sec+15*sec { // 3–5 s, then 6–10 s
+			t.Errorf("third try at %v", start)
+		}
+		_, err = a.Get(t.Context(), polite.Request{URL: "http://b.example/", Timeout: sec, Once: true})
+		var e *web.Error
+		if !errors.As(err, &e) || e.Kind != web.KindTimeout || e.URL != "http://b.example/" {
+			t.Errorf("%v, want a timeout", err)
+		}
+		if s := a.Web.Stats(); s.Failures["timeout"] != 1 {
+			t.Errorf("failures %v", s.Failures)
+		}
+	})
+}
+
+// The timeout counts what hosts take, over all hops, and no waiting.
+func TestTimeoutWithoutGaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsking(t, web.Config{}, 20*sec, func(_ int, r *http.Request) answer {
+			if r.URL.Path == "/" {
+				return answer{status: 301, took: sec, header: http.Header{"Location": {"/b"}}}
+			}
+			return answer{status: 200, took: 2 * sec}
+		})
+		resp, err := a.Get(t.Context(), polite.Request{URL: "http://a.example/", Timeout: 4 * sec, MaxRedirects: 1})
+		if err != nil || resp.Elapsed != 3*sec {
+			t.Errorf("%+v, %v, want 3s", resp, err)
+		}
+		a.started(0, 21*sec)
+		_, err = a.Get(t.Context(), polite.Request{URL: "http://a.example/", Timeout: 5 * sec / 2, MaxRedirects: 1})
+		var e *web.Error
+		if !errors.As(err, &e) || e.Kind != web.KindTimeout || e.Status != 301 {
+			t.Errorf("%v, want a timeout: the hops share it", err)
+		}
+	})
+}
+
+// A caller that gives up while it waits for a turn or a slot leaves nothing stuck,
+// and is no failure.
+func TestCallerGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsking(t, web.Config{Concurrency: 1}, sec, after(10*sec))
+		var wg sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, u := range []string{"http://a.example/", "http://a.example/", "http://b.example/"} {
+			wg.Go(func() {
+				_, err := a.Get(ctx, polite.Request{URL: u})
+				var e *web.Error
+				if !errors.Is(err, context.Canceled) || errors.As(err, &e) {
+					t.Errorf("%v, want context.Canceled and no Kind", err)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		a.get(a.Client, "http://a.example/", "http://b.example/")
+		if n := len(a.log); n != 2 {
+			t.Errorf("%d requests ended, want 2", n)
+		}
+		if f := a.Web.Stats().Failures; len(f) != 0 {
+			t.Errorf("failures %v, want none", f)
+		}
+	})
+}
+
+// Who waits for a site's gap has none of the process's slots.
+func TestGapTakesNoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsking(t, web.Config{Concurrency: 1}, time.Minute, after(sec))
+		var wg sync.WaitGroup
+		wg.Go(func() { a.get(a.Client, "http://a.example/", "http://a.example/") })
+		time.Sleep(2 * sec)
+		a.get(a.Client, "http://b.example/")
+		wg.Wait()
+		a.started(0, 2*sec, 61*sec)
+	})
+}
+
+// A process remembers the sites that are in use or in their gap, and no others.
+func TestSitesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsking(t, web.Config{}, sec, after(0))
+		for i := range 5_000 {
+			a.get(a.again(), fmt.Sprintf("http://h%d.example/", i))
+			time.Sleep(10 * time.Millisecond) // so about 100 are in their gap
+		}
+		if n := a.Pacer.Len(); n > 512 {
+			t.Errorf("%d sites remembered, want at most 512", n)
+		}
+	})
+}

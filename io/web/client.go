@@ -1,6 +1,7 @@
-// Package web is the polite HTTP client of all jobs: it asks one thing at a
-// time of a host, pauses in between, keeps to the public internet, bounds what
-// it reads, and names failures from a small closed set.
+// Package web is the HTTP client of all jobs: it keeps to the public internet,
+// bounds what it reads and how much is in flight, and names failures from a small
+// closed set. Jobs send their requests through package polite, which obeys
+// robots.txt and paces them.
 package web
 
 import (
@@ -10,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
@@ -43,8 +43,8 @@ const idleLimit = 4 * time.Second
 // Config is how a process behaves on the web. It travels as JSON in a DoFn's field.
 type Config struct {
 	UserAgent     string        // DefaultUserAgent when empty
-	HostDelay     time.Duration // least pause of a host, from the end of one request to the start of the next
-	MaxCrawlDelay time.Duration // longest Crawl-delay or Retry-After obeyed; 0: DefaultMaxCrawlDelay
+	HostDelay     time.Duration // the gap of the jobs' polite.Policy; the client itself does not pause
+	MaxCrawlDelay time.Duration // the longest Crawl-delay or Retry-After that the jobs' policies obey; 0: DefaultMaxCrawlDelay
 	Concurrency   int           // requests in flight in the process; 0: DefaultConcurrency
 	Rate          float64       // starts of requests a second in the process; 0: no limit
 	ConnectTo     string        // host:port every connection goes to, whatever the URL; the names are still checked, and so are certificates
@@ -52,7 +52,7 @@ type Config struct {
 	AllowPrivate  bool          // lifts the address guard, its ports and names too
 	RootCAs       []byte        // PEM certificates trusted besides the system's
 	Offline       bool          // nothing will be asked for: New does without certificate authorities
-	RetryBackoff  time.Duration // pause before the first retry, doubled for each further one; 0: DefaultRetryBackoff
+	RetryBackoff  time.Duration // the pause before a first retry in the jobs' policies; 0: DefaultRetryBackoff
 }
 
 // Validate says what is wrong with the configuration, in words for its user.
@@ -94,22 +94,17 @@ type Request struct {
 	Timeout      time.Duration // of a whole exchange: redirects, body; not the waiting for one's turn. Each try has it anew. 0: DefaultTimeout
 	MaxBytes     int64         // of the body, after decompression; more is left unread. 0: DefaultMaxBytes
 	MaxRedirects int           // 301, 302, 303, 307, 308 followed; one more is KindRedirect; below 0 a redirect is the answer, for the caller to follow
-	Retries      int           // further tries after timeout, reset, 429, 502, 503, 504
-	Patience     time.Duration // a longer Retry-After than this is not tried again; 0: any is, after Config.MaxCrawlDelay at most
 	Header       http.Header   // more headers; Authorization and Cookie do not follow to another host
 	// Allow, when set, is asked before each redirect hop; its error ends the
 	// exchange as KindBlocked and can be found in it by errors.Is.
 	Allow func(u *url.URL) error
-	// Beside sends the request without waiting for the host's turn: for a user
-	// who asks for two requests side by side at one host. Redirects wait.
-	Beside bool
-	// Turn, when set, replaces the client's own pauses of a host: it is called
-	// before each request, redirects too, and waits until the request may be sent.
+	// Turn, when set, is called before each request, redirects too, and waits until
+	// the request may be sent.
 	// Its error keeps the request from being sent and can be found in Get's. end is
 	// called when the answer is read, with nil where there is none.
 	Turn func(ctx context.Context, u *url.URL) (end func(*Response), err error)
 	// Ready, when set, is called when the turn of a request has come, before it
-	// is sent; redirects and retries too. It may wait: Timeout begins after it. A
+	// is sent; redirects too. It may wait: Timeout begins after it. A
 	// ctx that it ends keeps the request from being sent.
 	Ready func()
 }
@@ -121,18 +116,14 @@ type Response struct {
 	Body      []byte        // decoded
 	Truncated bool          // the body was cut at MaxBytes, or its compression ends early or is broken
 	FinalURL  string        // after redirects
-	Elapsed   time.Duration // of the last try: from sending to the body's end, all hops, without waiting for turns
-	Tries     int
-	// RetryAfter is how long the host wants to be left alone, uncut: of a 429
-	// or 503 that says so.
-	RetryAfter time.Duration
+	Elapsed   time.Duration // from sending to the body's end, all hops, without waiting for turns
 }
 
 // Stats counts since New.
 type Stats struct {
 	Requests int64            // sent, redirect hops and retries too
 	Bytes    int64            // of bodies, as received
-	Retries  int64            // tries after the first, the callers' own too
+	Retries  int64            // see Retried
 	ByStatus map[string]int64 // answers by status: "200"
 	Failures map[string]int64 // Gets that ended in an Error, by Kind
 }
@@ -153,7 +144,6 @@ type Client struct {
 	resolver  *net.Resolver // the guarded dialer's
 	idle      func()
 
-	hosts *hosts
 	slots slots
 	pace  *pace
 
@@ -180,19 +170,12 @@ func New(cfg Config) (*Client, error) {
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = DefaultUserAgent
 	}
-	if cfg.MaxCrawlDelay == 0 {
-		cfg.MaxCrawlDelay = DefaultMaxCrawlDelay
-	}
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = DefaultConcurrency
-	}
-	if cfg.RetryBackoff == 0 {
-		cfg.RetryBackoff = DefaultRetryBackoff
 	}
 	c := &Client{
 		cfg:   cfg,
 		guard: guard{private: cfg.AllowPrivate, anyPort: cfg.ConnectTo != "", refuse: refuseAddr},
-		hosts: newHosts(cfg.HostDelay, cfg.MaxCrawlDelay),
 		pace:  newPace(cfg.Rate),
 
 		resolver: &net.Resolver{},
@@ -256,7 +239,7 @@ func New(cfg Config) (*Client, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &asking{Conn: conn}, nil
+			return &checkedConn{Conn: conn}, nil
 		},
 		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, r *http.Response) error {
 			if r.StatusCode != http.StatusOK {
@@ -268,7 +251,7 @@ func New(cfg Config) (*Client, error) {
 		Protocols:              &onlyHTTP1,
 		DisableCompression:     true, // decoded here, with more formats and a cap
 		MaxIdleConns:           cfg.Concurrency,
-		MaxIdleConnsPerHost:    8, // for Request.Beside; else one is enough
+		MaxIdleConnsPerHost:    8, // for requests in parallel; else one is enough
 		IdleConnTimeout:        idleLimit,
 		MaxResponseHeaderBytes: 256 << 10,
 		WriteBufferSize:        1 << 10, // a GET and its headers
@@ -309,19 +292,6 @@ func checkAuthorities(system func() (*x509.CertPool, error)) error {
 // Close lets go of idle connections.
 func (c *Client) Close() { c.idle() }
 
-// SetCrawlDelay sets the pause that a robots.txt asks for, from the end of one
-// request to the start of the next, where it is longer than HostDelay. It holds
-// for the sites of the URLs: the robots.txt as it was asked for, and where a
-// redirect led. It is cut at MaxCrawlDelay, 0 takes it back. It is forgotten ten
-// minutes after the site's last request.
-func (c *Client) SetCrawlDelay(d time.Duration, urls ...string) {
-	for _, at := range urls {
-		if u, err := url.Parse(at); err == nil && u.Host != "" {
-			c.hosts.setCrawlDelay(Site(u), d)
-		}
-	}
-}
-
 // SetLimits changes what the process may do: requests in flight (at least 1)
 // and starts a second (0: no limit). What is in flight stays.
 func (c *Client) SetLimits(concurrency int, rate float64) {
@@ -357,53 +327,19 @@ func (c *Client) Stats() Stats {
 	return s
 }
 
-// Get fetches r.URL. Every failure is an *Error but two: when ctx is done, the
-// error wraps ctx.Err(), and when Allow keeps it from being sent, Allow's.
+// Get is Try, and counts its failure.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
-	if r.Timeout <= 0 {
-		r.Timeout = DefaultTimeout
+	resp, err := c.Try(ctx, r)
+	var failure *Error
+	if errors.As(err, &failure) {
+		c.Failed(failure.Kind)
 	}
-	if r.MaxBytes <= 0 {
-		r.MaxBytes = DefaultMaxBytes
-	}
-	for try := 1; ; try++ {
-		resp, hold, err := c.exchange(ctx, r)
-		r.Beside = false // a retry waits for its turn
-		wait := c.backoff(try)
-		if err == nil {
-			resp.Tries = try
-			again := retryStatus(resp.Status)
-			if hold > 0 { // the host's limiter does the waiting
-				wait = 0
-			}
-			if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait+hold {
-				again = false
-			}
-			if r.Patience > 0 && resp.RetryAfter > r.Patience {
-				again = false
-			}
-			if try > r.Retries || !again {
-				return resp, nil
-			}
-		} else {
-			var failure *Error
-			if !errors.As(err, &failure) {
-				return nil, err
-			}
-			if try > r.Retries || !failure.retryable() {
-				c.Failed(failure.Kind)
-				return nil, failure
-			}
-		}
-		if err := sleep(ctx, wait); err != nil {
-			return nil, fmt.Errorf("fetching %s: %w", r.URL, err)
-		}
-		c.retries.Add(1)
-	}
+	return resp, err
 }
 
-// Try sends r once, with its redirects. It is Get without its retries; whether the
-// failure is counted is the caller's to say.
+// Try fetches r.URL. Every failure is an *Error but three: when ctx is done, the
+// error wraps ctx.Err(), and where Client.Allow or r.Turn keeps it from being sent,
+// theirs. Whether it counts as a failure is the caller's to say, see Failed.
 func (c *Client) Try(ctx context.Context, r Request) (*Response, error) {
 	if r.Timeout <= 0 {
 		r.Timeout = DefaultTimeout
@@ -411,15 +347,5 @@ func (c *Client) Try(ctx context.Context, r Request) (*Response, error) {
 	if r.MaxBytes <= 0 {
 		r.MaxBytes = DefaultMaxBytes
 	}
-	resp, _, err := c.exchange(ctx, r)
-	return resp, err
-}
-
-func (c *Client) backoff(try int) time.Duration {
-	d := c.cfg.RetryBackoff << min(try-1, 10)
-	return d*3/4 + rand.N(d/2+1) // ± 25 %
-}
-
-func retryStatus(status int) bool {
-	return status == 429 || status == 502 || status == 503 || status == 504
+	return c.exchange(ctx, r)
 }

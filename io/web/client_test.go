@@ -90,7 +90,7 @@ func TestGet(t *testing.T) {
 	if got, want := string(r.Body), `site.example|Test/1|text/plain|gzip, deflate, br, zstd||"e"`; got != want {
 		t.Errorf("the server saw %s, want %s", got, want)
 	}
-	if r.FinalURL != base+"/" || r.Status != 200 || r.Tries != 1 || r.Truncated {
+	if r.FinalURL != base+"/" || r.Status != 200 || r.Truncated {
 		t.Errorf("%+v", r)
 	}
 	if r, err := ask("/404", Request{}); err != nil || r.Status != 404 || string(r.Body) != "none\n" {
@@ -132,11 +132,11 @@ func TestGet(t *testing.T) {
 	if wantKind(t, err, KindBlocked); !errors.Is(err, no) {
 		t.Errorf("%v does not wrap Allow's", err)
 	}
-	before := c.Stats().Retries
-	_, err = ask("/short", Request{Retries: 2})
+	before := c.Stats().Failures["reset"]
+	_, err = ask("/short", Request{})
 	wantKind(t, err, KindReset)
-	if n := c.Stats().Retries - before; n != 2 {
-		t.Errorf("%d retries, want 2", n)
+	if n := c.Stats().Failures["reset"] - before; n != 1 {
+		t.Errorf("%d failures, want 1", n)
 	}
 	_, err = ask("/headers", Request{})
 	wantKind(t, err, KindTooLarge)
@@ -427,24 +427,21 @@ func TestAuthorities(t *testing.T) {
 	}
 }
 
-// Allow is asked before each request: redirects and retries too. What it refuses
+// Allow is asked before each request, redirects too. What it refuses
 // is not sent, and is no failure of the site's.
 func TestAllow(t *testing.T) {
 	var got []string
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, r.URL.Path)
-		switch r.URL.Path {
-		case "/moved":
+		if r.URL.Path == "/moved" {
 			http.Redirect(w, r, "/there", http.StatusFound)
-		case "/busy":
-			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
 	no := errors.New("not now")
-	for path, want := range map[string][]string{"/": {"/"}, "/moved": {"/moved", "/there"}, "/busy": {"/busy", "/busy"}} {
+	for path, want := range map[string][]string{"/": {"/"}, "/moved": {"/moved", "/there"}} {
 		for allowed := range len(want) + 1 {
 			got = nil
-			c := client(t, Config{AllowPrivate: true, RetryBackoff: 1})
+			c := client(t, Config{AllowPrivate: true})
 			asked := 0
 			c.Allow = func(_ context.Context, wait bool) error {
 				if !wait {
@@ -455,7 +452,7 @@ func TestAllow(t *testing.T) {
 				}
 				return nil
 			}
-			_, err := c.Get(t.Context(), Request{URL: s.URL + path, MaxRedirects: 1, Retries: 1})
+			_, err := c.Get(t.Context(), Request{URL: s.URL + path, MaxRedirects: 1})
 			var failure *Error
 			if refused := allowed < len(want); refused != errors.Is(err, no) || errors.As(err, &failure) {
 				t.Errorf("%s, %d allowed: %v", path, allowed, err)

@@ -17,12 +17,11 @@ import (
 	"time"
 )
 
-// exchange is one try: the URL and its redirects. hold is for how long the
-// last host wants to be left alone.
-func (c *Client) exchange(ctx context.Context, r Request) (_ *Response, hold time.Duration, _ error) {
+// exchange fetches the URL and follows its redirects.
+func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil {
-		return nil, 0, &Error{Kind: KindBlocked, URL: "the URL", Err: &blockedError{"the URL", errors.Unwrap(err).Error()}}
+		return nil, &Error{Kind: KindBlocked, URL: "the URL", Err: &blockedError{"the URL", errors.Unwrap(err).Error()}}
 	}
 	u.User, u.Fragment, u.RawFragment = nil, "", ""
 	var (
@@ -36,46 +35,46 @@ func (c *Client) exchange(ctx context.Context, r Request) (_ *Response, hold tim
 	}
 	for {
 		if err := c.guard.url(u); err != nil {
-			return nil, 0, fail(KindBlocked, err)
+			return nil, fail(KindBlocked, err)
 		}
-		resp, hold, err := c.hop(ctx, u, header, r, &left, r.Beside && len(seen) == 0)
+		resp, err := c.hop(ctx, u, header, r, &left)
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil, 0, fmt.Errorf("fetching %s: %w", u, ctx.Err())
+				return nil, fmt.Errorf("fetching %s: %w", u, ctx.Err())
 			}
 			var no *notAllowed
 			if errors.As(err, &no) {
-				return nil, 0, fmt.Errorf("fetching %s: %w", u, no.error)
+				return nil, fmt.Errorf("fetching %s: %w", u, no.error)
 			}
-			return nil, 0, fail(classify(err), err)
+			return nil, fail(classify(err), err)
 		}
 		location := resp.Header.Get("Location")
 		if !redirects(resp.Status) || location == "" || r.MaxRedirects < 0 {
 			resp.FinalURL = u.String()
 			resp.Elapsed = r.Timeout - left
-			return resp, hold, nil
+			return resp, nil
 		}
 		status = resp.Status
 		seen = append(seen, u.String())
 		if len(seen) > r.MaxRedirects {
-			return nil, 0, fail(KindRedirect, fmt.Errorf("more than %d redirects", r.MaxRedirects))
+			return nil, fail(KindRedirect, fmt.Errorf("more than %d redirects", r.MaxRedirects))
 		}
 		next, err := u.Parse(strings.TrimSpace(location))
 		if err != nil {
-			return nil, 0, fail(KindRedirect, fmt.Errorf("reading Location: %w", err))
+			return nil, fail(KindRedirect, fmt.Errorf("reading Location: %w", err))
 		}
 		next.User, next.Fragment, next.RawFragment = nil, "", ""
 		if err := c.guard.url(next); err != nil { // before it is compared or shown to Allow
 			u = next
-			return nil, 0, fail(KindBlocked, err)
+			return nil, fail(KindBlocked, err)
 		}
 		if slices.Contains(seen, next.String()) {
-			return nil, 0, fail(KindRedirect, fmt.Errorf("it leads back to %s", next))
+			return nil, fail(KindRedirect, fmt.Errorf("it leads back to %s", next))
 		}
 		if r.Allow != nil {
 			if err := r.Allow(next); err != nil {
 				u = next
-				return nil, 0, fail(KindBlocked, err)
+				return nil, fail(KindBlocked, err)
 			}
 		}
 		if next.Host != u.Host && len(r.Header) > 0 {
@@ -133,50 +132,41 @@ func Site(u *url.URL) string {
 	return host
 }
 
-// hop sends one request when it is its turn, and reads the answer. It takes
-// the time it needed off left. The error is the transport's or ctx's.
-func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration, beside bool) (resp *Response, hold time.Duration, _ error) {
-	key := Site(u)
+// hop sends one request when it is its turn, and reads the answer. It takes the
+// time it needed off left. The error is the transport's, ctx's, or *notAllowed.
+func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration) (resp *Response, err error) {
 	if r.Turn != nil {
 		end, err := r.Turn(ctx, u)
 		if err != nil {
-			return nil, 0, &notAllowed{err}
+			return nil, &notAllowed{err}
 		}
 		defer func() { end(resp) }()
-	} else if beside {
-		defer func() { c.hosts.note(key, hold) }()
-	} else {
-		turn, err := c.hosts.acquire(ctx, key)
-		if err != nil {
-			return nil, 0, err
-		}
-		defer func() { c.hosts.release(key, turn, hold) }()
 	}
 	if err := c.slots.acquire(ctx); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer c.slots.release()
 	for first := true; first || !c.allowed(ctx); first = false { // others may have waited too: each keeps the pace
 		if err := c.waitAllowed(ctx); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if err := c.pace.wait(ctx); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 	if r.Ready != nil {
 		r.Ready()
 		if err := ctx.Err(); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 	for {
-		resp, hold, err := c.send(ctx, u, header, r, left)
+		resp, err := c.send(ctx, u, header, r, left)
 		if !errors.Is(err, errNotSent) || ctx.Err() != nil {
-			return resp, hold, err
+			return resp, err
 		}
 		if err := c.waitAllowed(ctx); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 }
@@ -200,33 +190,33 @@ func (c *Client) waitAllowed(ctx context.Context) error {
 // when its connection had been made.
 var errNotSent = errors.New("it was not allowed when its connection had been made")
 
-// asking is a connection that asks before it writes for a request.
-type asking struct {
+// checkedConn is a connection that calls a function before each write.
+type checkedConn struct {
 	net.Conn
-	ask atomic.Pointer[func() error]
+	check atomic.Pointer[func() error]
 }
 
-func (c *asking) Write(p []byte) (int, error) {
-	if ask := c.ask.Load(); ask != nil {
-		if err := (*ask)(); err != nil {
+func (c *checkedConn) Write(p []byte) (int, error) {
+	if check := c.check.Load(); check != nil {
+		if err := (*check)(); err != nil {
 			return 0, err
 		}
 	}
 	return c.Conn.Write(p)
 }
 
-// ask sets what a connection asks from now on.
-func ask(conn net.Conn, first func() error) {
+// checkWrites sets what a connection calls before each write from now on.
+func checkWrites(conn net.Conn, check func() error) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
 	}
-	if c, ok := conn.(*asking); ok {
-		c.ask.Store(&first)
+	if c, ok := conn.(*checkedConn); ok {
+		c.check.Store(&check)
 	}
 }
 
 // send sends one request and reads the answer.
-func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration) (_ *Response, hold time.Duration, _ error) {
+func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, *left)
 	defer cancel()
 	start := time.Now()
@@ -239,7 +229,7 @@ func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Req
 	if c.Allow != nil {
 		outer := ctx
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-			ask(info.Conn, func() error {
+			checkWrites(info.Conn, func() error {
 				if !c.allowed(outer) { // the process may have been suspended since it began to connect
 					refused.Store(true)
 					return errNotSent
@@ -251,7 +241,7 @@ func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Req
 	if c.proxy != nil {
 		via, err := c.proxy(u)
 		if err != nil {
-			return nil, 0, fmt.Errorf("reading the proxy's address: %w", err)
+			return nil, fmt.Errorf("reading the proxy's address: %w", err)
 		}
 		if via != nil {
 			ctx = context.WithValue(ctx, proxyKey{}, via)
@@ -266,32 +256,26 @@ func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Req
 		if err == nil {
 			_ = answer.Body.Close() // of a reader: nothing is lost with its error
 		}
-		return nil, 0, errNotSent
+		return nil, errNotSent
 	}
 	if err != nil {
-		return nil, 0, orDone(ctx, err)
+		return nil, orDone(ctx, err)
 	}
 	defer func() { _ = answer.Body.Close() }() // of a reader: nothing is lost with its error
 	if ctx.Err() != nil {
 		// A Transport may still give what a server said to the end of the connection.
-		return nil, 0, ctx.Err()
+		return nil, ctx.Err()
 	}
 	if answer.StatusCode < len(c.byStatus) {
 		c.byStatus[answer.StatusCode].Add(1)
 	}
 	resp := &Response{Status: answer.StatusCode, Header: answer.Header}
-	if resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable {
-		if d, ok := ParseRetryAfter(answer.Header.Get("Retry-After"), time.Now()); ok {
-			resp.RetryAfter, hold = d, min(d, c.cfg.MaxCrawlDelay)
-		}
-	}
-
 	wire := &wire{body: answer.Body, left: math.MaxInt64}
 	defer func() { c.bytes.Add(wire.n) }()
 	if redirects(resp.Status) && answer.Header.Get("Location") != "" {
 		// So much, to use the connection again; a failure shows in the next hop.
 		_, _ = io.CopyN(io.Discard, wire, 2<<10)
-		return resp, hold, nil
+		return resp, nil
 	}
 	body, coded, free := newDecoder(wire, answer.Header["Content-Encoding"])
 	defer free()
@@ -303,11 +287,11 @@ func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Req
 	resp.Body, resp.Truncated, err = readBody(body, r.MaxBytes)
 	switch {
 	case wire.err != nil && !resp.Truncated:
-		return nil, hold, orDone(ctx, fmt.Errorf("reading the body: %w", wire.err))
+		return nil, orDone(ctx, fmt.Errorf("reading the body: %w", wire.err))
 	case err != nil: // the compression is broken: keep what came out
 		resp.Truncated = true
 	}
-	return resp, hold, nil
+	return resp, nil
 }
 
 // orDone is ctx's error when ctx is done, as what the network says then is

@@ -1,11 +1,13 @@
 package web_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -46,6 +48,7 @@ type asking struct {
 	origin time.Time
 }
 
+// newAsking asks of, the network where it is nil.
 func newAsking(t *testing.T, cfg web.Config, gap time.Duration, of func(n int, r *http.Request) answer) *asking {
 	t.Helper()
 	c, err := web.New(cfg)
@@ -56,6 +59,9 @@ func newAsking(t *testing.T, cfg web.Config, gap time.Duration, of func(n int, r
 	a := &asking{t: t, origin: time.Now(), Client: &polite.Client{Web: c, Pacer: &polite.Pacer{}, Policy: polite.Policy{
 		Gap: polite.Range{Min: gap}, MaxCrawlDelay: 10 * sec, MaxRetryAfter: 20 * sec,
 		Robots: polite.Robots{Agent: "TestBot", MaxRedirects: 5, For: func(*url.URL) *url.URL { return nil }}}}}
+	if of == nil {
+		return a
+	}
 	web.SetTransport(c, transport(func(r *http.Request) (*http.Response, error) {
 		a.mu.Lock()
 		n := a.n
@@ -256,8 +262,8 @@ func TestTimeoutOfATry(t *testing.T) {
 		if !errors.As(err, &e) || e.Kind != web.KindTimeout || e.URL != "http://b.example/" {
 			t.Errorf("%v, want a timeout", err)
 		}
-		if s := a.Web.Stats(); s.Failures["timeout"] != 1 {
-			t.Errorf("failures %v", s.Failures)
+		if s := a.Web.Stats(); s.Failures["timeout"] != 1 || s.Retries != 2 {
+			t.Errorf("failures %v, retries %d", s.Failures, s.Retries)
 		}
 	})
 }
@@ -338,4 +344,98 @@ func TestSitesAreForgotten(t *testing.T) {
 			t.Errorf("%d sites remembered, want at most 512", n)
 		}
 	})
+}
+
+// Client.Allow is asked before each try.
+func TestAllowBeforeEachTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		no := errors.New("not now")
+		for allowed := range 3 {
+			a := newAsking(t, web.Config{}, 0, func(int, *http.Request) answer { return answer{status: 503} })
+			a.Policy.Retry = func(at polite.Attempt) (time.Duration, bool) { return 1, at.Retries < 1 }
+			asked := 0
+			a.Web.Allow = func(_ context.Context, wait bool) error {
+				if !wait {
+					return nil
+				}
+				if asked++; asked > allowed {
+					return no
+				}
+				return nil
+			}
+			_, err := a.Get(t.Context(), polite.Request{URL: "http://a.example/"})
+			var failure *web.Error
+			if refused := allowed < 2; refused != errors.Is(err, no) || errors.As(err, &failure) {
+				t.Errorf("%d allowed: %v", allowed, err)
+			}
+			if n := a.Web.Stats().Requests; n != int64(allowed) {
+				t.Errorf("%d allowed: %d requests counted", allowed, n)
+			}
+		}
+	})
+}
+
+// A server that closes each connection after its first answer, without saying
+// so: what it reads is what was counted, at the host's pace, and nothing else.
+func TestBrokenReuse(t *testing.T) {
+	for _, tt := range []struct {
+		retries int
+		paths   []string
+	}{
+		{0, []string{"/1", "/2"}},
+		{1, []string{"/1", "/2", "/2"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var at []time.Duration
+			var paths []string
+			a := newAsking(t, web.Config{}, sec, nil)
+			web.SetDial(a.Web, func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go func() {
+					defer theirs.Close()
+					in := bufio.NewReader(theirs)
+					for n := range 2 {
+						r, err := http.ReadRequest(in)
+						if err != nil {
+							return
+						}
+						mu.Lock()
+						at = append(at, time.Since(a.origin))
+						paths = append(paths, r.URL.Path)
+						mu.Unlock()
+						if len(r.TransferEncoding) > 0 || r.ContentLength != 0 || r.Header.Get("Content-Length") != "" {
+							t.Errorf("a GET with a body: %v, %d", r.TransferEncoding, r.ContentLength)
+						}
+						if n == 0 {
+							_, _ = io.WriteString(theirs, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+						}
+					}
+				}()
+				return ours, nil
+			})
+			a.Policy.Retry = func(of polite.Attempt) (time.Duration, bool) {
+				return 1, of.Retries < tt.retries && of.Kind() == web.KindReset
+			}
+			a.get(a.Client, "http://a.example/1")
+			_, err := a.Get(t.Context(), polite.Request{URL: "http://a.example/2"})
+			var failure *web.Error
+			if failed := errors.As(err, &failure) && failure.Kind == web.KindReset; failed != (tt.retries == 0) {
+				t.Errorf("%v after %d retries", err, tt.retries)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(paths, tt.paths) {
+				t.Errorf("the server read %q, want %q", paths, tt.paths)
+			}
+			for i, d := range at {
+				if d != time.Duration(i)*sec {
+					t.Errorf("request %d came after %v, want a second after the one before", i, d)
+				}
+			}
+			if s := a.Web.Stats(); s.Requests != int64(len(tt.paths)) || s.Retries != int64(tt.retries) {
+				t.Errorf("%d requests and %d retries are counted, want %d and %d", s.Requests, s.Retries, len(tt.paths), tt.retries)
+			}
+		})
+	}
 }

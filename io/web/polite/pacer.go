@@ -248,7 +248,7 @@ func (c *Client) turn(ctx context.Context, u *url.URL, parallel bool) (end func(
 		s.ended, s.next = now, now.Add(max(gap, s.delay()))
 		if resp != nil && c.pausesOn(resp.Status) {
 			if d, ok := web.ParseRetryAfter(resp.Header.Get("Retry-After"), now); ok {
-				after, resp.RetryAfter = d, d
+				after = d
 				if until := now.Add(c.scaled(d)); until.After(s.paused) {
 					s.paused = until
 				}

@@ -20,6 +20,17 @@ func (c *Counts) add(o Counts) {
 	}
 }
 
+// Minus has what differs in o, as much as c has more.
+func (c Counts) Minus(o Counts) Counts {
+	d := Counts{}
+	for k, n := range c {
+		if n != o[k] {
+			d[k] = n - o[k]
+		}
+	}
+	return d
+}
+
 // HTTP sums what the fetcher did.
 type HTTP struct {
 	Requests int64  `json:"requests"`

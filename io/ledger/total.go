@@ -123,20 +123,11 @@ func (t Tally) Unmet(ctx context.Context, s store.Store, job, runID string) erro
 // Minus is what was added to o to make t, of what only sums: timings, which have
 // a maximum, and dead letters are not in it.
 func (t Tally) Minus(o Tally) Tally {
-	minus := func(a, b Counts) Counts {
-		d := Counts{}
-		for k, n := range a {
-			if n != b[k] {
-				d[k] = n - b[k]
-			}
-		}
-		return d
-	}
 	return Tally{
-		Counts: minus(t.Counts, o.Counts),
+		Counts: t.Counts.Minus(o.Counts),
 		HTTP: HTTP{Requests: t.HTTP.Requests - o.HTTP.Requests, Bytes: t.HTTP.Bytes - o.HTTP.Bytes, Retries: t.HTTP.Retries - o.HTTP.Retries,
-			ByStatus: minus(t.HTTP.ByStatus, o.HTTP.ByStatus), Failures: minus(t.HTTP.Failures, o.HTTP.Failures)},
-		Store: minus(t.Store, o.Store),
+			ByStatus: t.HTTP.ByStatus.Minus(o.HTTP.ByStatus), Failures: t.HTTP.Failures.Minus(o.HTTP.Failures)},
+		Store: t.Store.Minus(o.Store),
 	}
 }
 

@@ -40,7 +40,7 @@ func (fn *greetFn) Setup(ctx context.Context) error { return fn.Open(ctx, fn.Con
 func (fn *greetFn) ProcessElement(_ []byte, emit func(ledger.Tally)) {
 	var t ledger.Tally
 	t.Count("greetings", int64(len(fn.Config.Greeting)))
-	lane.EmitPart(fn.Worker, emit, t)
+	fn.Worker.Emit(emit, t)
 }
 
 // toyJob is a job as somebody adds one: this value, and a line in pipeline.Jobs.

@@ -200,7 +200,7 @@ func (r *run) once(ctx context.Context, id string, build graph) (*ledger.Report,
 		return nil, ledger.Tally{}, err
 	}
 	if r.cfg.Leases {
-		err := r.interruptible(ctx, func(ctx context.Context) error { return lane.Vacate(ctx, s, r.job, r.logWaiting) })
+		err := r.interruptible(ctx, func(ctx context.Context) error { return lane.WaitForLanes(ctx, s, r.job, r.logWaiting) })
 		if err != nil {
 			return nil, ledger.Tally{}, err
 		}

@@ -146,39 +146,33 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 	for sites(&s) {
 		all = append(all, s)
 	}
-	within, release, held, err := fn.Worker.Hold(ctx, n, fn.Config.Lanes)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if !held {
-		lane.EmitPart(fn.Worker, emitTally, ledger.Tally{})
+	return fn.Worker.RunLane(ctx, n, fn.Config.Lanes, len(all), emitTally, func(within context.Context, l *lane.Lane) error {
+		stats := make(map[string]*Stats, len(all)) // by site
+		for _, s := range all {
+			stats[s.Name] = &Stats{}
+		}
+		l.Sample = func() ledger.Counts {
+			var t ledger.Tally
+			for _, s := range stats {
+				t.Add(ledger.Tally{Counts: s.Snapshot().counts()})
+			}
+			return t.Counts
+		}
+		visit := func(ctx context.Context, s Site) error {
+			v, err := newVisit(fn.Config, fn.Worker, fn.db, s, stats[s.Name])
+			if err == nil {
+				err = v.run(ctx)
+			}
+			return fn.ended(ctx, s, stats[s.Name], err)
+		}
+		failed := func(s Site, err error) error { return fn.ended(ctx, s, stats[s.Name], err) }
+		lane.Drain(within, l, maxSites, slices.Values(all), visit, failed, func(err error) {
+			if err != nil {
+				fn.Worker.Stop(err)
+			}
+		})
 		return nil
-	}
-	fn.Worker.Enter()
-	defer fn.Worker.Leave()
-	l := laneRun{w: fn.Worker, progress: fn.Worker.Progress(n, len(all)), stats: make([]Stats, len(all))}
-	stop := l.tell()
-	index := map[string]int{}
-	for i, s := range all {
-		index[s.Name] = i
-	}
-	lane.Drain(within, fn.Worker, maxSites, slices.Values(all), func(ctx context.Context, s Site) error {
-		v, err := newVisit(fn.Config, fn.Worker, fn.db, s, &l.stats[index[s.Name]])
-		if err == nil {
-			err = v.run(ctx)
-		}
-		return fn.ended(ctx, s, &l.stats[index[s.Name]], err)
-	}, func(s Site, err error) error { return fn.ended(ctx, s, &l.stats[index[s.Name]], err) }, func(err error) {
-		l.progress.Report(ctx, l.sum())
-		if err != nil {
-			fn.Worker.Stop(err)
-		}
 	})
-	stop()
-	l.progress.End(ctx, l.sum())
-	lane.EmitCounted(fn.Worker, emitTally, l.sum())
-	return nil
 }
 
 // ended keeps a dead letter for a site that could not be crawled. The error it
@@ -215,57 +209,4 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 	}
 	stats.fail("Orchestrator")
 	return fn.Worker.DeadLetter(ctx, d)
-}
-
-const liveEvery = 200 * time.Millisecond
-
-// laneRun is what a lane tells of itself while it works.
-type laneRun struct {
-	w        *lane.Worker
-	progress *lane.Progress
-	stats    []Stats          // of each site
-	shown    map[string]int64 // what the live figures have
-}
-
-func (l *laneRun) sum() ledger.Tally {
-	var t ledger.Tally
-	for i := range l.stats {
-		t.Add(ledger.Tally{Counts: l.stats[i].Snapshot().counts()})
-	}
-	return t
-}
-
-// tell keeps the live figures fresh, until it is stopped.
-func (l *laneRun) tell() (stop func()) {
-	quit, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(liveEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				l.live()
-			case <-quit:
-				return
-			}
-		}
-	}()
-	return func() {
-		close(quit)
-		<-ended
-		l.live()
-	}
-}
-
-func (l *laneRun) live() {
-	now := l.sum()
-	more := map[string]int64{}
-	for k, n := range now.Counts {
-		if n != l.shown[k] {
-			more[k] = n - l.shown[k]
-		}
-	}
-	l.shown = now.Counts
-	l.w.Count(ledger.Tally{Counts: more})
 }

@@ -60,7 +60,8 @@ type crawl struct {
 	marked    time.Time       // until when Active is counted
 	timeout   time.Duration   // of a page
 	moved     func(key string, from, to Status)
-	renderer  *renderer // of a policy with spa_rendering
+	tally     func(ledger.Tally) // takes what was done, page by page
+	renderer  *renderer          // of a policy with spa_rendering
 }
 
 // page is a row of pages as the crawl uses it.
@@ -78,7 +79,7 @@ type page struct {
 }
 
 func newCrawl(cfg Config, w *lane.Worker, d *db.DB, c clock, p policy.Policy, in part) *crawl {
-	v := &crawl{cfg: cfg, w: w, db: d, clock: c, policy: p, runID: cfg.Lane.RunID, part: in,
+	v := &crawl{cfg: cfg, w: w, db: d, clock: c, policy: p, runID: cfg.Lane.RunID, part: in, tally: w.Count,
 		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: c.now(), timeout: pageTimeout}
 	v.client = v.newClient()
 	for _, raw := range p.SeedURLs {

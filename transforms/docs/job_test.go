@@ -404,7 +404,7 @@ func TestNotDone(t *testing.T) {
 	_, err = Purge(t.Context(), d, j.store, "aws-ses", time.Now())
 	require.NoError(t, err)
 	j.asked()
-	state, _, _, err := fn.provider(t.Context(), session, j.cfg.Policies[slices.IndexFunc(j.cfg.Policies, func(p policy.Policy) bool { return p.ProviderID == "aws-ses" })])
+	state, _, err := fn.provider(t.Context(), session, j.cfg.Policies[slices.IndexFunc(j.cfg.Policies, func(p policy.Policy) bool { return p.ProviderID == "aws-ses" })], w.Count)
 	require.NoError(t, err)
 	require.Equal(t, Done, state)
 	require.Empty(t, j.asked())

@@ -138,7 +138,7 @@ func (c *crawl) advance(ctx context.Context, do func(*sql.Tx) error) error {
 		undo()
 		return err
 	}
-	c.w.Count(ledger.Tally{Counts: c.part.stats.since(stats).counts()})
+	c.tally(ledger.Tally{Counts: c.part.stats.since(stats).counts()})
 	return nil
 }
 

@@ -1169,7 +1169,7 @@ func TestWaitForBudgetIsShownAndKept(t *testing.T) {
 				return
 			}
 			half, worked = kept(), now.Sub(begun)
-			w.crawl.w.Progress(0, 1).End(t.Context(), ledger.Tally{})
+			require.NoError(t, w.crawl.w.RunLane(t.Context(), 0, 1, 1, func(ledger.Tally) {}, func(context.Context, *lane.Lane) error { return nil }))
 			lanes, err := ledger.Progresses(t.Context(), w.crawl.w.Store, w.crawl.runID)
 			require.NoError(t, err)
 			shown = lanes[0].Waits

@@ -121,7 +121,7 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 	for i, h := range hosts {
 		emit(i%cfg.lanes(), h)
 	}
-	lane.EmitPart(fn.Worker, emitTally, ledger.Tally{Counts: map[string]int64{"providers": crawled}})
+	fn.Worker.Emit(emitTally, ledger.Tally{Counts: map[string]int64{"providers": crawled}})
 	return nil
 }
 
@@ -142,7 +142,6 @@ type visitFn struct{ doFn }
 type outcome struct {
 	host    Host
 	visited []Visited
-	tally   ledger.Tally // counted already, page by page
 }
 
 func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host) bool, emit func(string, Visited), emitTally func(ledger.Tally)) error {
@@ -150,31 +149,20 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host)
 	for h := (Host{}); values(&h); h = (Host{}) {
 		hosts = append(hosts, h)
 	}
-	within, release, held, err := fn.Worker.Hold(ctx, n, fn.Config.lanes())
-	if err != nil {
-		return err
-	}
-	defer release()
-	var sum ledger.Tally
-	if held {
-		fn.Worker.Enter()
-		defer fn.Worker.Leave()
-		progress := fn.Worker.Progress(n, len(hosts))
-		lane.Drain(within, fn.Worker, max(1, MaxHosts/fn.Config.lanes()), slices.Values(hosts), fn.visit, fn.failed, func(o outcome) {
-			sum.Add(o.tally)
+	err := fn.Worker.RunLane(ctx, n, fn.Config.lanes(), len(hosts), emitTally, func(within context.Context, l *lane.Lane) error {
+		visit := func(ctx context.Context, h Host) outcome { return fn.visit(ctx, h, l.Count) }
+		lane.Drain(within, l, max(1, MaxHosts/fn.Config.lanes()), slices.Values(hosts), visit, fn.failed, func(o outcome) {
 			for _, v := range o.visited {
 				emit(o.host.Session, v)
 			}
-			progress.Report(ctx, sum)
 		})
-		progress.End(ctx, sum)
-	}
+		return nil
+	})
 	for _, h := range hosts { // so that the report comes even where nothing was visited
 		emit(h.Session, Visited{})
 		break
 	}
-	lane.EmitCounted(fn.Worker, emitTally, sum)
-	return nil
+	return err
 }
 
 func (fn *visitFn) failed(h Host, err error) outcome {
@@ -182,15 +170,13 @@ func (fn *visitFn) failed(h Host, err error) outcome {
 	return outcome{host: h}
 }
 
-// visit crawls a host's providers.
-func (fn *visitFn) visit(ctx context.Context, h Host) outcome {
+// visit crawls a host's providers, and counts page by page.
+func (fn *visitFn) visit(ctx context.Context, h Host, count func(ledger.Tally)) outcome {
 	out := outcome{host: h}
 	for _, id := range h.Providers {
 		i := slices.IndexFunc(fn.Config.Policies, func(p policy.Policy) bool { return p.ProviderID == id })
-		state, reason, stats, err := fn.provider(ctx, h.Session, fn.Config.Policies[i])
+		state, reason, err := fn.provider(ctx, h.Session, fn.Config.Policies[i], count)
 		out.visited = append(out.visited, Visited{Provider: id, State: string(state), Reason: reason})
-		t := ledger.Tally{Counts: stats.counts()}
-		out.tally.Add(t)
 		if err != nil && ctx.Err() == nil {
 			// Pages cannot fail a visit: this is the database, the store, or a bug.
 			fn.Worker.Log.Error("provider_failed", "provider", id, "error", ledger.Redact(err.Error()))
@@ -212,17 +198,17 @@ func (s Stats) since(o Stats) Stats {
 		Skipped: s.Skipped - o.Skipped, Failed: s.Failed - o.Failed, Blocked: s.Blocked - o.Blocked, Chunks: s.Chunks - o.Chunks}
 }
 
-// provider crawls one provider under its lease, and gives what this run added.
-func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy) (State, string, Stats, error) {
+// provider crawls one provider under its lease.
+func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy, count func(ledger.Tally)) (State, string, error) {
 	ttl, place := cmp.Or(fn.Config.LeaseTTL, leaseTTL), lease.InDB(fn.db)
 	ctx, release, err := fn.Worker.Lease(ctx, place, ttl, true, nil, "docs/provider/"+p.ProviderID)
 	var held *lease.HeldError
 	if errors.As(err, &held) {
 		fn.Worker.Log.Warn("provider_busy", "lease", held.Name, "holder", held.Holder.String())
-		return Open, "", Stats{}, nil
+		return Open, "", nil
 	}
 	if err != nil || ctx == nil {
-		return Open, "", Stats{}, err
+		return Open, "", err
 	}
 	defer release()
 	var slots []string
@@ -231,36 +217,36 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 	}
 	ctx, leave, err := fn.Worker.Lease(ctx, place, ttl, false, nil, slots...)
 	if err != nil || ctx == nil {
-		return Open, "", Stats{}, err
+		return Open, "", err
 	}
 	defer leave()
 	off, err := disabled(ctx, fn.db)
 	if err != nil {
-		return Open, "", Stats{}, err
+		return Open, "", err
 	}
 	if off[p.ProviderID] { // purged since this run began
 		fn.Worker.Log.Warn("provider_left_out", "provider", p.ProviderID, "reason", "it was purged and not enabled again")
-		return Done, "", Stats{}, nil
+		return Done, "", nil
 	}
 	in, err := enter(ctx, fn.db, session, p.ProviderID, fn.Config.Lane.RunID, time.Now())
 	if err != nil {
-		return Open, "", Stats{}, err
+		return Open, "", err
 	}
 	if fn.Config.again(p.ProviderID) && !in.stats.Again {
 		if err := handOffAgain(ctx, fn.db, &in, p.ProviderID); err != nil {
-			return Open, "", Stats{}, err
+			return Open, "", err
 		}
 	}
 	if in.state == Done {
 		fn.Worker.Log.Info("provider_done_before", "provider", p.ProviderID, "session", session)
-		return Done, "", Stats{}, nil
+		return Done, "", nil
 	}
-	before := in.stats
 	c := newCrawl(fn.Config, fn.Worker, fn.db, systemClock, p, in)
+	c.tally = count
 	fn.Worker.Log.Info("provider_started", "provider", p.ProviderID, "host", p.Host(), "fresh", in.fresh)
 	state, reason, err := c.run(ctx)
 	fn.Worker.Log.Info("provider_ended", "provider", p.ProviderID, "state", state, "reason", reason)
-	return state, reason, c.part.stats.since(before), err
+	return state, reason, err
 }
 
 // ProvidersNotDone counts the providers that were left held, out of budget or
@@ -354,6 +340,6 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 	if err := WriteReport(ctx, fn.Worker.Store, fn.Config.Lane.RunID, r); err != nil {
 		return err
 	}
-	lane.EmitPart(fn.Worker, emitTally, tally)
+	fn.Worker.Emit(emitTally, tally)
 	return nil
 }

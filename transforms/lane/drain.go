@@ -6,6 +6,7 @@ import (
 	"iter"
 	"runtime/debug"
 	"sync"
+	"time"
 )
 
 // PanicError is what a visit's panic becomes: one host's trouble, never the lane's.
@@ -20,7 +21,9 @@ func (e *PanicError) Error() string { return fmt.Sprintf("a bug: panic in a visi
 // merge in the caller's own goroutine, while the pool still runs: Beam's emit
 // functions and counters may be called there and nowhere else. When the
 // worker is told to stop, no further item is begun; those not begun are not merged.
-func Drain[T, R any](ctx context.Context, w *Worker, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R)) {
+// Meanwhile the lane's figures are kept up to date, each item being a host.
+func Drain[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R)) {
+	w := l.w
 	ctx, cancel := w.Context(ctx)
 	defer cancel()
 	work, done := make(chan T), make(chan R, n)
@@ -43,21 +46,35 @@ func Drain[T, R any](ctx context.Context, w *Worker, n int, items iter.Seq[T], v
 		})
 	}
 
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
+	defer l.sample()
+	end := func(r R) {
+		merge(r)
+		l.hostDone()
+	}
+
 	next, stop := iter.Pull(items)
 	defer stop()
 	item, more := next()
 	waiting := 0
-	for more && w.Proceed(ctx) {
-		if started < n && waiting == started {
-			start() // a small lane never starts more goroutines than it has hosts
+	for more && (waiting == n || w.Proceed(ctx)) {
+		offer := work
+		switch waiting {
+		case n: // so that nothing is begun between a look at the pause and the end of a visit
+			offer = nil
+		case started: // a small lane never starts more goroutines than it has hosts
+			start()
 		}
 		select {
-		case work <- item:
+		case offer <- item:
 			waiting++
 			item, more = next()
 		case r := <-done:
 			waiting--
-			merge(r)
+			end(r)
+		case <-tick.C:
+			l.sample()
 		case <-w.Stopping():
 			more = false
 		case <-ctx.Done():
@@ -66,7 +83,15 @@ func Drain[T, R any](ctx context.Context, w *Worker, n int, items iter.Seq[T], v
 	}
 	close(work)
 	go func() { pool.Wait(); close(done) }()
-	for r := range done {
-		merge(r)
+	for {
+		select {
+		case r, more := <-done:
+			if !more {
+				return
+			}
+			end(r)
+		case <-tick.C:
+			l.sample()
+		}
 	}
 }

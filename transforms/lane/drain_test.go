@@ -52,7 +52,7 @@ func TestDrainRunsNAtOnce(t *testing.T) {
 		var now, most atomic.Int64
 		begin := time.Now()
 		merged := 0
-		Drain(t.Context(), idle(t, 0), 4, upTo(20), func(ctx context.Context, i int) int {
+		Drain(t.Context(), &Lane{w: idle(t, 0), ctx: t.Context()}, 4, upTo(20), func(ctx context.Context, i int) int {
 			if n := now.Add(1); n > most.Load() {
 				most.Store(n)
 			}
@@ -68,7 +68,7 @@ func TestDrainRunsNAtOnce(t *testing.T) {
 
 func TestDrainOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		Drain(t.Context(), idle(t, 0), 4, upTo(0), func(context.Context, int) int { return 0 }, noFailure(t), func(int) { t.Error("merged") })
+		Drain(t.Context(), &Lane{w: idle(t, 0), ctx: t.Context()}, 4, upTo(0), func(context.Context, int) int { return 0 }, noFailure(t), func(int) { t.Error("merged") })
 	})
 }
 
@@ -77,7 +77,7 @@ func TestDrainMergesWhileThePoolRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		var at []time.Duration
-		Drain(t.Context(), idle(t, 0), 2, upTo(4), func(ctx context.Context, i int) int {
+		Drain(t.Context(), &Lane{w: idle(t, 0), ctx: t.Context()}, 2, upTo(4), func(ctx context.Context, i int) int {
 			_ = pause(ctx, []time.Duration{time.Hour, 1, 2, 3}[i])
 			return i
 		}, noFailure(t), func(int) { at = append(at, time.Since(begin)) })
@@ -90,7 +90,7 @@ func TestDrainMergesWhileThePoolRuns(t *testing.T) {
 func TestDrainPanicIsOneFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
-		Drain(t.Context(), idle(t, 0), 1, upTo(3), func(_ context.Context, i int) string {
+		Drain(t.Context(), &Lane{w: idle(t, 0), ctx: t.Context()}, 1, upTo(3), func(_ context.Context, i int) string {
 			if i == 1 {
 				panic("boom")
 			}
@@ -126,7 +126,7 @@ func TestDrainStops(t *testing.T) {
 				begin := time.Now()
 				var begun, cut atomic.Int64
 				merged := 0
-				Drain(t.Context(), w, 3, upTo(100), func(ctx context.Context, _ int) int {
+				Drain(t.Context(), &Lane{w: w, ctx: t.Context()}, 3, upTo(100), func(ctx context.Context, _ int) int {
 					begun.Add(1)
 					if pause(ctx, 10*time.Second) != nil {
 						cut.Add(1)
@@ -152,7 +152,7 @@ func TestDrainEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		merged := 0
-		Drain(ctx, idle(t, time.Minute), 2, upTo(100), func(ctx context.Context, _ int) int { _ = pause(ctx, 2*time.Second); return 0 }, noFailure(t), func(int) { merged++ })
+		Drain(ctx, &Lane{w: idle(t, time.Minute), ctx: t.Context()}, 2, upTo(100), func(ctx context.Context, _ int) int { _ = pause(ctx, 2*time.Second); return 0 }, noFailure(t), func(int) { merged++ })
 		if merged != 6 {
 			t.Errorf("%d merged, want the 4 that ended and the 2 that were cut", merged)
 		}
@@ -166,7 +166,7 @@ func TestPause(t *testing.T) {
 		time.AfterFunc(time.Second, func() { w.paused.Store(true) })
 		time.AfterFunc(time.Minute, func() { w.paused.Store(false) })
 		merged := 0
-		Drain(t.Context(), w, 1, upTo(3), func(ctx context.Context, _ int) int {
+		Drain(t.Context(), &Lane{w: w, ctx: t.Context()}, 1, upTo(3), func(ctx context.Context, _ int) int {
 			if at := time.Since(begin); at > time.Second && at < time.Minute {
 				t.Errorf("one began %v after the start, in the pause", at)
 			}
@@ -198,13 +198,13 @@ func TestLimitsShare(t *testing.T) {
 	defer client.Close()
 	w := &Worker{Web: client, cfg: Config{Slots: 4, Web: cfg}}
 	for _, step := range []struct {
-		lanes func()
+		lanes int
 		want  int // requests in flight
 	}{
-		{w.Enter, 2}, {w.Enter, 4}, {w.Leave, 2},
-		{func() { w.Enter(); w.Enter(); w.Enter(); w.Enter() }, 8}, // five lanes on four slots: no more than the whole
+		{+1, 2}, {+1, 4}, {-1, 2},
+		{+4, 8}, // five lanes on four slots: no more than the whole
 	} {
-		step.lanes()
+		w.lanes(step.lanes)
 		sim.ResetLog()
 		var all sync.WaitGroup
 		for n := range 16 {

@@ -15,8 +15,8 @@ import (
 // run says nothing else.
 const DefaultLeaseTTL = 30 * time.Second
 
-// leaseLook is how often Vacate looks again.
-const leaseLook = time.Second
+// lanesPoll is how often WaitForLanes looks again.
+const lanesPoll = time.Second
 
 var runLeases = struct {
 	sync.Mutex
@@ -60,15 +60,15 @@ func (w *Worker) holder() lease.Holder {
 	return h
 }
 
-// Hold takes the lease of lane n of so many, and waits while a worker of an
-// earlier run, or of an earlier try of this one, still has it: a killed
-// launcher leaves its workers at work. Under the context it gives nothing is
-// sent or written without the lease, and it ends when that is lost; release
-// gives the lease back. held is false when the run was stopped meanwhile.
+// acquireLane acquires the lease of lane n of so many, and waits while a worker
+// of an earlier run, or of an earlier try of this one, still has it: a killed
+// launcher leaves its workers at work. Under the context it returns nothing is
+// sent or written without the lease, and it ends when that is lost. acquired is
+// false when the run was stopped meanwhile.
 //
 // Where all lanes live and die with the launcher the run's own lease is enough,
-// and Hold costs nothing.
-func (w *Worker) Hold(ctx context.Context, n, of int) (within context.Context, release func(), held bool, err error) {
+// and acquireLane costs nothing.
+func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Context, release func(), acquired bool, err error) {
 	if !w.cfg.Leases {
 		return ctx, func() {}, true, nil
 	}
@@ -88,7 +88,7 @@ func (w *Worker) Hold(ctx context.Context, n, of int) (within context.Context, r
 	return within, release, true, nil
 }
 
-// Lease acquires one of the leases that names list and keeps it, as Hold does.
+// Lease acquires one of the leases that names list and renews it, as acquireLane does.
 // It waits, and with giveUp only for a holder that is not seen to live; else the
 // error is a *lease.HeldError. within is nil when the run was stopped meanwhile.
 // lost, when set, is called when the lease is lost, before within ends.
@@ -99,28 +99,28 @@ func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, gi
 		return nil, func() {}, err
 	}
 	tell := ledger.LeaseEvents(w.Log)
-	within, giveBack := l.Keep(ctx, func(e lease.Event) {
+	within, free := l.Keep(ctx, func(e lease.Event) {
 		tell(e)
 		if e.Kind == lease.Lost && lost != nil {
 			lost()
 		}
 	})
 	return within, func() {
-		if err := giveBack(); err != nil { // it expires by itself
+		if err := free(); err != nil { // it expires by itself
 			w.Log.Warn("lease_not_released", "lease", l.Name(), "error", ledger.Redact(err.Error()))
 		}
 	}, nil
 }
 
-// Vacate waits until no worker of an earlier run of the job holds one of its
-// lanes: with another number of lanes a host lies in a lane of another name.
+// WaitForLanes waits until no worker of an earlier run of the job has the lease of
+// a lane: with another number of lanes a host lies in a lane of another name.
 // The launcher, which has the job's own lease, calls it before it submits a job
-// whose workers are elsewhere; waits is told for whom it waits.
-func Vacate(ctx context.Context, s store.Store, job string, waits func(lease.Holder)) error {
+// whose workers are elsewhere. waits is called once, with a holder, if it must wait.
+func WaitForLanes(ctx context.Context, s store.Store, job string, waits func(lease.Holder)) error {
 	for said := false; ; {
 		holder, held, err := lease.HolderUnder(ctx, s, ledger.LanesOf(job))
 		if err != nil {
-			return fmt.Errorf("looking for lanes that an earlier run still holds: %w", err)
+			return fmt.Errorf("looking for lanes of an earlier run: %w", err)
 		}
 		if !held {
 			return nil
@@ -129,7 +129,7 @@ func Vacate(ctx context.Context, s store.Store, job string, waits func(lease.Hol
 			waits(holder)
 			said = true
 		}
-		t := time.NewTimer(leaseLook)
+		t := time.NewTimer(lanesPoll)
 		select {
 		case <-t.C:
 		case <-ctx.Done():

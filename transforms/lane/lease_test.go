@@ -43,21 +43,21 @@ func memory(t *testing.T) store.Store {
 	return s
 }
 
-func TestHoldWaitsForTheOtherWorker(t *testing.T) {
+func TestAcquireLaneWaitsForTheOtherWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
 		begin := time.Now()
-		_, release, held, err := leasing(t, s, "first").Hold(t.Context(), 3, 16)
+		_, release, held, err := leasing(t, s, "first").acquireLane(t.Context(), 3, 16)
 		if err != nil || !held {
 			t.Fatal(held, err)
 		}
 		time.AfterFunc(100*time.Second, release) // its heartbeat outlasts the time to live
-		if _, free, held, err := leasing(t, s, "second").Hold(t.Context(), 4, 16); err != nil || !held || time.Since(begin) > 0 {
+		if _, free, held, err := leasing(t, s, "second").acquireLane(t.Context(), 4, 16); err != nil || !held || time.Since(begin) > 0 {
 			t.Fatalf("another lane: held %v, %v after %v", held, err, time.Since(begin))
 		} else {
 			free()
 		}
-		_, free, held, err := leasing(t, s, "second").Hold(t.Context(), 3, 16)
+		_, free, held, err := leasing(t, s, "second").acquireLane(t.Context(), 3, 16)
 		if err != nil || !held {
 			t.Fatal(held, err)
 		}
@@ -68,10 +68,10 @@ func TestHoldWaitsForTheOtherWorker(t *testing.T) {
 	})
 }
 
-func TestHoldIsGivenUpOnAStop(t *testing.T) {
+func TestAcquireLaneIsGivenUpOnAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
-		_, release, _, err := leasing(t, s, "first").Hold(t.Context(), 0, 1)
+		_, release, _, err := leasing(t, s, "first").acquireLane(t.Context(), 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestHoldIsGivenUpOnAStop(t *testing.T) {
 		w := leasing(t, s, "second")
 		time.AfterFunc(5*time.Second, func() { w.Stop(nil) })
 		begin := time.Now()
-		_, _, held, err := w.Hold(t.Context(), 0, 1)
+		_, _, held, err := w.acquireLane(t.Context(), 0, 1)
 		if held || err != nil || time.Since(begin) != 5*time.Second {
 			t.Errorf("held %v, %v after %v; want false at the stop after 5s", held, err, time.Since(begin))
 		}
@@ -90,7 +90,7 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
 		w := leasing(t, s, "first")
-		within, release, held, err := w.Hold(t.Context(), 0, 1)
+		within, release, held, err := w.acquireLane(t.Context(), 0, 1)
 		if err != nil || !held {
 			t.Fatal(held, err)
 		}
@@ -100,7 +100,7 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 		}
 		begin := time.Now()
 		begun, cut := 0, 0
-		Drain(within, w, 1, upTo(10), func(ctx context.Context, _ int) error { return pause(ctx, time.Minute) },
+		Drain(within, &Lane{w: w, ctx: t.Context()}, 1, upTo(10), func(ctx context.Context, _ int) error { return pause(ctx, time.Minute) },
 			func(_ int, err error) error { return err }, func(err error) {
 				begun++
 				if err != nil {
@@ -117,10 +117,10 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 	})
 }
 
-func TestHoldCostsNothingInOneProcess(t *testing.T) {
+func TestAcquireLaneCostsNothingInOneProcess(t *testing.T) {
 	w := leasing(t, memory(t), "only")
 	w.cfg.Leases = false
-	_, release, held, err := w.Hold(t.Context(), 0, 1)
+	_, release, held, err := w.acquireLane(t.Context(), 0, 1)
 	release()
 	if err != nil || !held {
 		t.Error(held, err)
@@ -132,28 +132,28 @@ func TestHoldCostsNothingInOneProcess(t *testing.T) {
 	}
 }
 
-func TestVacate(t *testing.T) {
+func TestWaitForLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
 		begin := time.Now()
 		var waited []string
-		vacate := func() {
-			if err := Vacate(t.Context(), s, "seed", func(h lease.Holder) { waited = append(waited, h.RunID) }); err != nil {
+		wait := func() {
+			if err := WaitForLanes(t.Context(), s, "seed", func(h lease.Holder) { waited = append(waited, h.RunID) }); err != nil {
 				t.Fatal(err)
 			}
 		}
-		vacate()
+		wait()
 		if time.Since(begin) > 0 || waited != nil {
 			t.Fatalf("an empty store: waited %v for %v", time.Since(begin), waited)
 		}
 		for n := range 3 {
-			_, release, _, err := leasing(t, s, "old").Hold(t.Context(), n, 7)
+			_, release, _, err := leasing(t, s, "old").acquireLane(t.Context(), n, 7)
 			if err != nil {
 				t.Fatal(err)
 			}
 			time.AfterFunc(time.Duration(20+n)*time.Second, release)
 		}
-		vacate()
+		wait()
 		if took := time.Since(begin); took < 22*time.Second || took > 24*time.Second || fmt.Sprint(waited) != "[old]" {
 			t.Errorf("waited %v for %v, want 22s for one run, told once", took, waited)
 		}

@@ -43,18 +43,15 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 		for s := 6; s < 60; s += 5 {
 			time.AfterFunc(time.Duration(s)*time.Second, look)
 		}
-		var sum ledger.Tally
-		p := w.Progress(3, 4)
+		l := w.beginLane(t.Context(), 3, 4)
 		// One host of two seconds, then one of twelve, into the pause; two when it is over.
-		Drain(t.Context(), w, 1, upTo(4), func(ctx context.Context, i int) int {
+		Drain(t.Context(), l, 1, upTo(4), func(ctx context.Context, i int) int {
 			_ = pause(ctx, []time.Duration{2, 12, 3, 7}[i]*time.Second)
 			return i
 		}, noFailure(t), func(int) {
-			w.Count(ledger.Tally{Counts: ledger.Counts{"hosts": 1}})
-			sum.Count("hosts", 1)
-			p.Report(t.Context(), sum)
+			l.Count(ledger.Tally{Counts: ledger.Counts{"hosts": 1}})
 		})
-		p.End(t.Context(), sum)
+		l.end()
 		look()
 		mu.Lock()
 		defer mu.Unlock()
@@ -87,8 +84,8 @@ func TestProgressShowsWorkInHand(t *testing.T) {
 		require.NoError(t, err)
 		defer client.Close()
 		w.Web = client
-		EmitPart(w, func(ledger.Tally) {}, ledger.Tally{Counts: ledger.Counts{"files_listed": 7}})
-		first, second := w.Progress(0, 1), w.Progress(1, 1)
+		w.Emit(func(ledger.Tally) {}, ledger.Tally{Counts: ledger.Counts{"files_listed": 7}})
+		first, second := w.beginLane(t.Context(), 0, 1), w.beginLane(t.Context(), 1, 1)
 		seen := func() (sum ledger.Tally) {
 			time.Sleep(progressEvery + time.Second)
 			all, err := ledger.Progresses(t.Context(), w.Store, "r1")
@@ -109,9 +106,9 @@ func TestProgressShowsWorkInHand(t *testing.T) {
 		require.Equal(t, ledger.Counts{"x": 1}, now.DeadLetters)
 		var sum ledger.Tally
 		sum.Count("pages", 3)
-		EmitCounted(w, func(ledger.Tally) {}, sum) // it was counted already
-		first.End(t.Context(), sum)
-		second.End(t.Context(), ledger.Tally{})
+		w.emitCounted(func(ledger.Tally) {}, sum) // it was counted already
+		first.end()
+		second.end()
 		all, err := ledger.Progresses(t.Context(), w.Store, "r1")
 		require.NoError(t, err)
 		require.EqualValues(t, 3, all[0].Tally.Counts["pages"]+all[1].Tally.Counts["pages"])
@@ -126,7 +123,7 @@ func TestProgressShowsWaits(t *testing.T) {
 		require.NoError(t, err)
 		defer client.Close()
 		w.Web = client
-		first, second := w.Progress(0, 1), w.Progress(1, 1)
+		first, second := w.beginLane(t.Context(), 0, 1), w.beginLane(t.Context(), 1, 1)
 		run := ledger.Run{RunID: "r1", Job: "docs", State: ledger.Running, StartedAt: time.Now()}
 		said := func() []string {
 			time.Sleep(progressEvery + time.Second)
@@ -139,8 +136,8 @@ func TestProgressShowsWaits(t *testing.T) {
 		require.Equal(t, []string{"a waits until noon", "b waits until one"}, said())
 		over()
 		require.Equal(t, []string{"b waits until one"}, said())
-		first.End(t.Context(), ledger.Tally{})
-		second.End(t.Context(), ledger.Tally{})
+		first.end()
+		second.end()
 		require.Empty(t, said(), "a lane that ended waits for nothing")
 		also()
 	})
@@ -165,9 +162,9 @@ func TestProgressEndIsLast(t *testing.T) {
 		require.NoError(t, err)
 		defer client.Close()
 		w.Web = client
-		p := w.Progress(0, 1)
+		l := w.beginLane(t.Context(), 0, 1)
 		time.Sleep(progressEvery + time.Second)
-		p.End(t.Context(), ledger.Tally{})
+		l.end()
 		time.Sleep(time.Minute)
 		all, err := ledger.Progresses(t.Context(), w.Store, "r1")
 		require.NoError(t, err)

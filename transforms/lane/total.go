@@ -71,15 +71,14 @@ func count(ctx context.Context, space string, counts ledger.Counts) {
 	}
 }
 
-// EmitPart counts a stage's figures and sends them on, with the requests and
-// store calls that this process made since the last part.
-func EmitPart(w *Worker, emit func(ledger.Tally), t ledger.Tally) {
+// Emit counts a stage's figures and sends them on, with the requests and store
+// calls that this process made since the last Emit.
+func (w *Worker) Emit(emit func(ledger.Tally), t ledger.Tally) {
 	w.Count(t)
-	EmitCounted(w, emit, t)
+	w.emitCounted(emit, t)
 }
 
-// EmitCounted is EmitPart of figures that were counted while the work was done,
-// as those of a lane are.
-func EmitCounted(w *Worker, emit func(ledger.Tally), t ledger.Tally) {
+// emitCounted is Emit of figures that were counted while the work was done.
+func (w *Worker) emitCounted(emit func(ledger.Tally), t ledger.Tally) {
 	emit(addTallies(t, w.Take()))
 }

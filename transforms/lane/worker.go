@@ -275,13 +275,8 @@ func (w *Worker) Context(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { unhook(); cancel() }
 }
 
-// Enter and Leave bracket a lane's work. The limits are the whole job's: this
-// process takes its share by the lanes that are at work here (design.md, Lane).
-func (w *Worker) Enter() { w.lanes(+1) }
-
-// Leave ends what Enter began.
-func (w *Worker) Leave() { w.lanes(-1) }
-
+// lanes changes the number of lanes at work here. The limits are the whole job's:
+// this process takes its share by its lanes.
 func (w *Worker) lanes(by int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

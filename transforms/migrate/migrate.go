@@ -129,7 +129,7 @@ func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func(ledg
 			t.Count("files_deleted", 1)
 		}
 	}
-	lane.EmitPart(fn.Worker, emit, t)
+	fn.Worker.Emit(emit, t)
 	return nil
 }
 

@@ -132,7 +132,7 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, s
 		emit(n%fn.Config.lanes(), p.ID())
 		n++
 	}
-	lane.EmitPart(fn.Worker, emitTally, ledger.Tally{Counts: map[string]int64{"articles_expired": expired}})
+	fn.Worker.Emit(emitTally, ledger.Tally{Counts: map[string]int64{"articles_expired": expired}})
 	return nil
 }
 
@@ -170,17 +170,9 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 	if err != nil {
 		return err
 	}
-	within, release, held, err := fn.Worker.Hold(ctx, n, fn.Config.lanes())
-	if err != nil {
-		return err
-	}
-	defer release()
-	var sum ledger.Tally
-	if held {
-		fn.Worker.Enter()
-		defer fn.Worker.Leave()
+	return fn.Worker.RunLane(ctx, n, fn.Config.lanes(), len(ids), emitTally, func(within context.Context, l *lane.Lane) error {
 		e := fn.engine()
-		progress := fn.Worker.Progress(n, len(ids))
+		e.Count = l.Count
 		visit := func(ctx context.Context, id string) ledger.Tally {
 			i := slices.IndexFunc(all, func(p provider.Provider) bool { return p.ID() == id })
 			r, err := e.Run(ctx, all[i])
@@ -190,23 +182,19 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 			return fn.ended(ctx, engine.Result{Provider: id, State: engine.Cut, Reason: err.Error(), Alerts: []string{fmt.Sprintf("provider %s: %v", id, err)}}, nil)
 		}
 		at := max(1, max(fn.Config.Concurrency, 1)/fn.Config.lanes())
-		lane.Drain(within, fn.Worker, at, slices.Values(ids), visit, failed, func(t ledger.Tally) {
-			sum.Add(t)
-			progress.Report(ctx, sum)
-		})
-		progress.End(ctx, sum)
-	}
-	lane.EmitCounted(fn.Worker, emitTally, sum)
-	return nil
+		lane.Drain(within, l, at, slices.Values(ids), visit, failed, l.Count)
+		return nil
+	})
 }
 
 func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
 		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, MaxCrawlDelay: fn.Config.Lane.Web.MaxCrawlDelay,
-		Control: fn.Worker, DeadLetter: fn.Worker.DeadLetter, Forgive: fn.Worker.Forgive, Count: fn.Worker.Count, Now: time.Now, Sleep: polite.SystemClock.Sleep}
+		Control: fn.Worker, DeadLetter: fn.Worker.DeadLetter, Forgive: fn.Worker.Forgive, Now: time.Now, Sleep: polite.SystemClock.Sleep}
 }
 
-// ended keeps a provider's row for the report, and counts it.
+// ended keeps a provider's row for the report, and gives what is to be counted
+// of it: its articles were counted one by one.
 func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger.Tally {
 	if err != nil && ctx.Err() == nil {
 		// A publisher cannot fail a visit: this is the database, the store, or a bug.
@@ -230,8 +218,6 @@ func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger
 	case engine.Stopped:
 		t.Count("providers_stopped", 1)
 	}
-	fn.Worker.Count(t)
-	t.Add(r.Tally()) // counted already, article by article
 	return t
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
-	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
 func init() {
@@ -66,7 +65,7 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 		emitUndecided(0, f) // 0 is the key of AddFixedKey
 		return nil
 	}
-	lane.EmitPart(fn.Worker, emitTally, tally(fn.complete(ctx, f)))
+	fn.Worker.Emit(emitTally, tally(fn.complete(ctx, f)))
 	return nil
 }
 
@@ -122,7 +121,7 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 		}
 		sum.Add(tally(fn.complete(ctx, f)))
 	}
-	lane.EmitPart(w, emitTally, sum)
+	w.Emit(emitTally, sum)
 	return nil
 }
 

@@ -96,7 +96,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 		if err := fn.Worker.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", store.Retryable(err), nil, err)); err != nil {
 			return err
 		}
-		lane.EmitPart(fn.Worker, emitTally, tally(counts))
+		fn.Worker.Emit(emitTally, tally(counts))
 		return nil
 	}
 	for n := range batches {
@@ -117,7 +117,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	}
 	emitRead(f.Key, Read{ETag: x.ETag, Domains: x.Domains})
 	log.Info("file_processing_complete", "domains_sent", x.Domains)
-	lane.EmitPart(fn.Worker, emitTally, tally(counts))
+	fn.Worker.Emit(emitTally, tally(counts))
 	return nil
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
-	"github.com/newsfork/seed-engine/transforms/lane"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -184,6 +183,6 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(File),
 		sent++
 	}
 	log.Info("queue_messages_sent", "count", sent)
-	lane.EmitPart(fn.Worker, emitTally, tally(map[string]int64{"files_listed": l.Listed, "files_ignored": l.Ignored, "files_skipped": l.Skipped}))
+	fn.Worker.Emit(emitTally, tally(map[string]int64{"files_listed": l.Listed, "files_ignored": l.Ignored, "files_skipped": l.Skipped}))
 	return nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
 func init() {
@@ -216,6 +215,6 @@ func (fn *pollFn) poll(ctx context.Context, l *lister, now time.Time, emit func(
 		emit(at, f)
 	}
 	fn.Worker.Log.Info("files_found", "count", listing.Listed, "open", len(listing.Files), "due", len(due))
-	lane.EmitPart(fn.Worker, func(t ledger.Tally) { emitTally(at, t) }, tally(map[string]int64{"files_listed": int64(len(due))}))
+	fn.Worker.Emit(func(t ledger.Tally) { emitTally(at, t) }, tally(map[string]int64{"files_listed": int64(len(due))}))
 	return len(due), nil
 }

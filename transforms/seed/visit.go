@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"path"
 	"reflect"
 	"slices"
@@ -65,42 +64,32 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 		}
 	}
 	table.dropBroken()
-	within, release, held, err := fn.Worker.Hold(ctx, n, fn.Config.Lanes)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if !held { // stopped while it waited: its files stay open
-		lane.EmitPart(fn.Worker, emitTally, ledger.Tally{})
+	work := func(within context.Context, at *lane.Lane) error {
+		l := laneRun{ctx: ctx, fn: fn, lane: at, table: table, files: make([]FileOutcome, len(table.files))}
+		lane.Drain(within, at, fn.Config.pool(), slices.Values(table.hosts), l.visit, l.failed, l.merge)
+		l.judge(within)
+		for i, o := range l.files {
+			if !table.files[i].broken {
+				emit(table.files[i].key, o)
+			}
+		}
+		emitNetwork(l.network)
 		return nil
 	}
-	fn.Worker.Enter()
-	defer fn.Worker.Leave()
-	l := laneRun{ctx: ctx, fn: fn, table: table, files: make([]FileOutcome, len(table.files)), progress: fn.Worker.Progress(n, len(table.hosts))}
-	lane.Drain(within, fn.Worker, fn.Config.pool(), l.hosts(), l.visit, l.failed, l.merge)
-	l.judge(within)
-	l.progress.End(ctx, l.sum)
-	for i, o := range l.files {
-		if !table.files[i].broken {
-			emit(table.files[i].key, o)
-		}
-	}
-	emitNetwork(l.network)
-	lane.EmitCounted(fn.Worker, emitTally, l.sum)
-	return nil
+	// Where the run is stopped before the lane begins, its files stay open.
+	return fn.Worker.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), emitTally, work)
 }
 
 // laneRun is one lane at work. Its fields are touched from the ProcessElement goroutine only.
 type laneRun struct {
 	ctx      context.Context // of the ProcessElement call
 	fn       *visitFn
+	lane     *lane.Lane
 	table    *hostTable
 	files    []FileOutcome
-	sum      ledger.Tally
 	network  Network
 	window   window
 	unmarked []result // that the outage guard has to decide on
-	progress *lane.Progress
 
 	partitions struct { // of the visits, which run in parallel
 		sync.Mutex
@@ -118,8 +107,6 @@ type result struct {
 	elapsed  time.Duration
 	sum      ledger.Tally
 }
-
-func (l *laneRun) hosts() iter.Seq[host] { return slices.Values(l.table.hosts) }
 
 func (l *laneRun) visit(ctx context.Context, h host) result {
 	r := result{host: h, requests: l.table.requests(h)}
@@ -379,9 +366,7 @@ func (l *laneRun) count(r result) {
 		}
 		part.Timings.Observe(r.elapsed)
 	}
-	l.sum.Add(part)
-	l.fn.Worker.Count(part)
-	l.progress.Report(l.ctx, l.sum)
+	l.lane.Count(part)
 }
 
 // fileOutcomes adds a visit to the outcomes of the files that name its host,

@@ -8,7 +8,7 @@ GOTEST      = go test
 PLATFORMS   = linux/amd64 linux/arm64
 
 # Packages where goroutines meet.
-CONCURRENT = ./transforms/lane ./transforms/seed ./transforms/catalog ./transforms/docs ./transforms/news/... ./transforms/parse/budget ./io/web ./io/lease ./io/ledger/... ./io/store ./io/db/... ./server
+CONCURRENT = ./transforms/lane ./transforms/seed ./transforms/catalog ./transforms/docs ./transforms/news/... ./transforms/parse/budget ./io/web ./io/web/polite ./io/lease ./io/ledger/... ./io/store ./io/db/... ./server
 
 # Tests write thousands of small files and sync each; on a disk that is half of
 # their time, and its queue disturbs those that measure time. So test and race keep

@@ -1,4 +1,4 @@
-// Package catalogsim lays simulated product registers and shops into the
+// Package catalogsim adds simulated product registers and shops to the
 // simulated internet, for tests and for the catalog job's --web=demo. All of it
 // is demo data: the products, companies and certificates do not exist.
 package catalogsim
@@ -21,14 +21,14 @@ const (
 	GadgetsHost = "gadgets.example" // another shop: next links
 )
 
-// What a site has unless it is told otherwise.
+// What a site has by default.
 const (
 	Pages   = 50
 	PerPage = 12
 )
 
-// Install lays both sites out at their full size. handle gives a host of the
-// simulated web its site, as webtest's Web.Handle does.
+// Install adds both sites at their full size. handle sets the handler of a host
+// of the simulated web; it is webtest's Web.Handle.
 func Install(handle func(host string, site http.Handler)) (matter, gadgets *Site) {
 	matter, gadgets = NewMatter(Pages, PerPage), NewGadgets(8, 6)
 	handle(MatterHost, matter)
@@ -78,7 +78,7 @@ func newSite(pages, perPage int, host string, list func(*Site, int, int) string,
 // the last page's end, so that new ones come first, as in a real list.
 func (s *Site) SetPages(n int) { s.pages.Store(int64(n)) }
 
-// Change gives every tenth product a new firmware version, or price.
+// Change changes the firmware version, or price, of every tenth product.
 func (s *Site) Change() { s.version.Add(1) }
 
 // Break changes the layout of the product pages: a field loses its element.
@@ -87,21 +87,21 @@ func (s *Site) Break(broken bool) { s.broken.Store(broken) }
 // Robots replaces robots.txt, which otherwise allows everything.
 func (s *Site) Robots(text string) { s.robots.Store(&text) }
 
-// Fail lets the next answers for a path have a status; times below 0 is always.
+// Fail sets the status of the next responses for a path; times below 0 means all.
 func (s *Site) Fail(path string, times, status int, retryAfter string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rules[path] = &rule{times: times, status: status, retryAfter: retryAfter}
 }
 
-// Hang lets a path, or every product page for the path "*", never answer.
+// Hang makes a path, or every product page for the path "*", never respond.
 func (s *Site) Hang(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rules[path] = &rule{times: -1, hang: true}
 }
 
-// Mend takes back Fail and Hang.
+// Mend ends Fail and Hang.
 func (s *Site) Mend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, kind, text string) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	_, _ = io.WriteString(w, text) // a client that is gone shows on its own side
+	_, _ = io.WriteString(w, text) // the client has closed the connection
 }
 
 func (s *Site) product(path string) (int, bool) {
@@ -226,7 +226,7 @@ func (s *Site) page(r *http.Request) int {
 	return 0
 }
 
-// on gives the numbers of the products on a page, the newest first.
+// on returns the numbers of the products on a page, the newest first.
 func (s *Site) on(page int) []int {
 	var out []int
 	first := s.products() - (page-1)*s.perPage

@@ -1,4 +1,4 @@
-// Package sites carries the sites of the catalog job that ship with the
+// Package sites has the sites of the catalog job that ship with the
 // program, one YAML file each.
 package sites
 

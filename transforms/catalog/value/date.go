@@ -45,8 +45,8 @@ var (
 	instants   = []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z0700", time.RFC1123Z, time.RFC1123}
 )
 
-// Date reads the one date of a text, as YYYY-MM-DD. A moment that says its own
-// distance from UTC is that of zone's day; nil: of the day that it says itself.
+// Date reads the only date of a text, as YYYY-MM-DD. A moment with its own
+// offset from UTC counts for the day in zone, or, where zone is nil, for its own day.
 func Date(text string, l Locale, zone *time.Location) (string, error) {
 	s := strings.TrimSpace(digits(text))
 	for _, layout := range instants {
@@ -142,7 +142,7 @@ func dates(s string, l Locale) (all []string, err error) {
 	return all, err
 }
 
-// number3 gives the numbers of three texts of digits.
+// number3 returns the numbers of three texts of digits.
 func number3(a, b, c string) (x, y, z int) {
 	x, _ = strconv.Atoi(a) // four digits at most
 	y, _ = strconv.Atoi(b)
@@ -150,7 +150,7 @@ func number3(a, b, c string) (x, y, z int) {
 	return x, y, z
 }
 
-// monthOf gives the month of that name, in English or in the language; 0: none.
+// monthOf returns the month of that name, in English or in the language, 0 for none.
 func monthOf(name, lang string) int {
 	name = strings.ToLower(name)
 	for _, lang := range []string{"en", lang} {

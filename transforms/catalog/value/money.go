@@ -26,8 +26,8 @@ func ParseCurrency(s string) error {
 	return nil
 }
 
-// signs are what stands for a currency besides its code, longer ones first.
-// One that stands for several needs a default to choose by.
+// signs are the signs of currencies, longer ones first.
+// A sign of several currencies needs a default.
 var signs = []struct {
 	text string
 	of   []string
@@ -40,7 +40,7 @@ var signs = []struct {
 	{"฿", []string{"THB"}}, {"₺", []string{"TRY"}}, {"₴", []string{"UAH"}}, {"₪", []string{"ILS"}}, {"₱", []string{"PHP"}}, {"₦", []string{"NGN"}}, {"₸", []string{"KZT"}},
 }
 
-// words are the same as words of their own.
+// words are the signs that are words.
 var words = map[string][]string{
 	"kr": {"SEK", "NOK", "DKK", "ISK"}, "zł": {"PLN"}, "zl": {"PLN"}, "kč": {"CZK"}, "ft": {"HUF"}, "лв": {"BGN"}, "lei": {"RON"}, "fr": {"CHF"}, "sfr": {"CHF"},
 	"rp": {"IDR"}, "rm": {"MYR"}, "rs": {"INR", "PKR", "LKR"}, "руб": {"RUB"}, "р": {"RUB"}, "tl": {"TRY"}, "euro": {"EUR"}, "euros": {"EUR"}, "dh": {"AED", "MAD"},
@@ -49,7 +49,7 @@ var words = map[string][]string{
 
 var word = regexp.MustCompile(`\p{L}+`)
 
-// currencies gives the currencies that a text without its number may mean; nil
+// currencies returns the currencies that a text without its number may mean; nil
 // where it names none.
 func currencies(s string) (of []string, rest string) {
 	meet := func(more []string) {
@@ -85,7 +85,7 @@ func currencyOnly(s string) bool {
 	return strings.Trim(rest, " .") == ""
 }
 
-// Money reads the one amount of a text: "€ 3.299,00", "US$5", "12,- kr". other is
+// Money reads the only amount of a text: "€ 3.299,00", "US$5", "12,- kr". other is
 // the currency where the text names none, or a sign of several that it is among.
 func Money(text string, l Locale, other string) (Amount, error) {
 	n, err := find(text)

@@ -1,5 +1,5 @@
 // Package value reads numbers, amounts of money and dates as people write them.
-// What can be read in two ways is an error, which says how to tell them apart.
+// A text with two readings is an error, which says how to choose between them.
 package value
 
 import (
@@ -18,8 +18,8 @@ import (
 	"golang.org/x/text/number"
 )
 
-// Locale is how the people of a language and a region write. The zero value is
-// an unknown one: a text has to say by itself what it means.
+// Locale is how numbers and dates are written in a language and region. The zero value is
+// unknown: then a text must have one reading only.
 type Locale struct {
 	name    string
 	decimal rune // 0: not known
@@ -51,7 +51,7 @@ func ParseLocale(s string) (Locale, error) {
 // plain is a number as programs write it.
 var plain = regexp.MustCompile(`^[-+]?\d+\.?\d*[eE][-+]?\d+$`)
 
-// Number reads the one number of a text: "€ 3.299,00", "2,5 kg", "1'299.00".
+// Number reads the only number of a text: "€ 3.299,00", "2,5 kg", "1'299.00".
 func Number(text string, l Locale) (float64, error) {
 	if s := strings.TrimSpace(text); plain.MatchString(s) {
 		if f, err := strconv.ParseFloat(s, 64); err == nil {
@@ -65,7 +65,7 @@ func Number(text string, l Locale) (float64, error) {
 	return n.float(text, l)
 }
 
-// Integer reads the one whole number of a text: decimal, or hexadecimal with 0x.
+// Integer reads the only whole number of a text: decimal, or hexadecimal with 0x.
 func Integer(text string, l Locale) (int64, error) {
 	s := strings.TrimSpace(text)
 	if hex, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok {
@@ -100,11 +100,11 @@ func Integer(text string, l Locale) (int64, error) {
 // noSign is the decimal sign of numbers that have none.
 const noSign = utf8.MaxRune
 
-// found is a number as it stands in a text.
+// found is a number in a text.
 type found struct {
 	sign          string // "" or "-"
 	text          string // digits and signs between them
-	before, after string // what stands around it
+	before, after string // the text around it
 }
 
 // Signs between the digits of a number. White space is one: pages write spaces
@@ -132,7 +132,7 @@ func digits(s string) string {
 	}, s)
 }
 
-// find gives the one number of a text.
+// find returns the only number of a text.
 func find(text string) (found, error) {
 	s := digits(text)
 	all := numbers.FindAllStringIndex(s, -1)
@@ -208,7 +208,7 @@ func (n found) float(text string, l Locale) (float64, error) {
 
 var errGroups = errors.New("its digits are not in groups of three")
 
-// split gives a number's digits before and after its decimal sign.
+// split returns a number's digits before and after its decimal sign.
 func (n found) split(l Locale) (whole, fraction string, err error) {
 	sign := l.decimal
 	if sign == 0 {
@@ -253,7 +253,7 @@ func (n found) decide() (rune, error) {
 	end := signs[len(signs)-1]
 	switch alike := len(slices.Compact(slices.Sorted(slices.Values(signs)))) == 1; {
 	case alike && len(signs) > 1:
-		return noSign, nil // 1.299.000: they stand between groups
+		return noSign, nil // 1.299.000: they separate groups
 	case !alike && slices.Index(signs, end) < len(signs)-1:
 		return 0, errGroups
 	case !alike || n.spaced():
@@ -267,7 +267,7 @@ func (n found) decide() (rune, error) {
 	return end, nil
 }
 
-// ungroup takes the signs between groups of digits away, where the groups are
+// ungroup removes the signs between groups of digits, where the groups are
 // of three, or as in India: 12,34,567.
 func ungroup(s string) (string, error) {
 	groups := strings.FieldsFunc(s, func(r rune) bool { return r < '0' || r > '9' })

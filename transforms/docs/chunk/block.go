@@ -79,8 +79,8 @@ func scan(markdown string, anchors []string) []block {
 	return blocks
 }
 
-// MaxHeading is how many characters of a heading stand in a path. What is below a
-// heading repeats it, so that a page could grow without bound.
+// MaxHeading is how many characters of a heading are in a path. Every chunk below a
+// heading repeats it, so without a limit a page could grow without bound.
 const MaxHeading = 200
 
 // headingOf reads an ATX heading (CommonMark 0.31 section 4.2) at the margin; its
@@ -116,7 +116,7 @@ func closes(l, fence string) bool {
 }
 
 // Block is a paragraph, list, table, code block or heading of a page: what is
-// remembered of it is where it stands and what its text hashes to.
+// stored of it is its path and the hash of its text.
 type Block struct {
 	Path []string `json:"path,omitempty"` // the headings above it, outermost first; a heading's own is its last
 	Hash string   `json:"hash"`           // of its text with single spaces; 16 hexadecimal digits

@@ -87,7 +87,7 @@ func Split(page, markdown string, anchors []string, l Limits) []Chunk {
 	return chunks
 }
 
-// draft is a chunk in the making.
+// draft is an unfinished chunk.
 type draft struct {
 	path, anchors []string // the same length
 	text          string
@@ -118,7 +118,7 @@ func (s *splitter) sections(blocks []block) {
 		d = draft{}
 	}
 	put := func(next draft, begins bool) {
-		// Where two texts meet their tokens may part by one.
+		// Joining two texts can change the number of tokens by one.
 		if d.text != "" && (begins || d.tokens+next.tokens+1 > s.limits.Max) {
 			end()
 		}
@@ -129,7 +129,7 @@ func (s *splitter) sections(blocks []block) {
 		d.text += "\n\n" + next.text
 		d.tokens += next.tokens + 1
 	}
-	var lead draft // headings and introductions, which wait for what they lead to
+	var lead draft // headings and introductions, kept for the block after them
 	heading, introduced := false, false
 	flush := func() {
 		if lead.text != "" {
@@ -139,7 +139,7 @@ func (s *splitter) sections(blocks []block) {
 	}
 	for _, b := range blocks {
 		if b.heading && lead.text != "" && (len(b.path) <= len(lead.path) || shared(b.path, lead.path) < len(lead.path)) {
-			flush() // nothing is below that heading
+			flush() // that heading has no text
 		}
 		tokens := count(b.text, s.limits.Max)
 		if lead.text != "" && lead.tokens+1 > s.limits.Max/2 {
@@ -201,7 +201,7 @@ func (s *splitter) merge() {
 	s.drafts = merged
 }
 
-// joined is two drafts as one; it has no text where that is over the limit.
+// joined returns two drafts as one; it has no text when that would be over the limit.
 func (s *splitter) joined(a, b draft) draft {
 	if a.tokens+b.tokens > s.limits.Max {
 		return draft{}
@@ -224,8 +224,8 @@ func shared(a, b []string) int {
 	return n
 }
 
-// fit is the text, halved until each part is within the limit: what the sums
-// above promise all but always.
+// fit returns the text, halved until each part is within the limit, because the sums
+// of tokens are not always exact.
 func (s *splitter) fit(text string) []string {
 	if Tokens(text) <= s.limits.Max {
 		return []string{text}
@@ -248,7 +248,7 @@ func (s *splitter) fit(text string) []string {
 }
 
 // pieces are a block's text behind what leads to it, cut where that is over the
-// limit. Where no piece of the block has room behind it the lead stands alone.
+// limit. Where no piece of the block fits behind the lead, the lead is a piece of its own.
 func (s *splitter) pieces(b block, lead draft) []string {
 	before, room := "", s.limits.Max
 	first := room // of the first piece

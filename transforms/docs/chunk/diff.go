@@ -16,7 +16,7 @@ const (
 
 // Change is a section in which two states of a page differ.
 type Change struct {
-	Path []string `json:"path,omitempty"` // the section's headings; none for what stands before the first
+	Path []string `json:"path,omitempty"` // the section's headings; none for blocks before the first
 	Kind string   `json:"kind"`
 	// Added and Removed count blocks.
 	Added   int `json:"added,omitempty"`
@@ -31,8 +31,8 @@ type section struct {
 
 // Diff lists the sections in which after differs from before: the added, changed
 // and moved ones in the order of after, then the removed ones in that of before.
-// Sections are told apart by their headings, those with equal ones by which of
-// them they are.
+// Sections are identified by their headings, those with equal headings by their
+// number.
 func Diff(before, after []Block) []Change {
 	old, oldOrder := group(before)
 	current, order := group(after)

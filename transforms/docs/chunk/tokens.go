@@ -11,7 +11,7 @@ import (
 )
 
 // encoding is cl100k_base: the library's vocabulary and pair merging behind a
-// scanner of our own, since its regular expression takes quadratic time on runs
+// scanner of this package, because its regular expression takes quadratic time on runs
 // of space and most of the time on all else.
 type encoding struct {
 	codec *codec.Codec
@@ -23,7 +23,7 @@ var cl100k = sync.OnceValue(func() *encoding {
 	for id := range uint(vocabulary) {
 		word, err := e.codec.Decode([]uint{id})
 		if err != nil {
-			panic(fmt.Sprintf("cl100k_base has no token %d: %v", id, err)) // a broken build
+			panic(fmt.Sprintf("cl100k_base has no token %d: %v", id, err)) // the build is broken
 		}
 		e.whole[word] = struct{}{}
 	}
@@ -56,7 +56,7 @@ func Tokens(text string) int {
 			continue
 		}
 		tokens, err := e.codec.Count(word)
-		if err != nil || strings.IndexByte(word, 0x7f) >= 0 { // the library passes over DEL
+		if err != nil || strings.IndexByte(word, 0x7f) >= 0 { // the library ignores DEL
 			tokens = n
 		}
 		count += tokens
@@ -67,7 +67,7 @@ func Tokens(text string) int {
 // maxToken is no less than the longest token of cl100k_base, in bytes.
 const maxToken = 256
 
-// count is Tokens, or something over limit where text has more for sure: merging
+// count is Tokens, or any number over limit where text certainly has more: merging
 // the pairs of a word of megabytes takes seconds.
 func count(text string, limit int) int {
 	if len(text) > maxToken*limit {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxAnchor is how many bytes of a fragment are kept.
+// maxAnchor is the maximum length of a fragment in bytes.
 const maxAnchor = 200
 
 // anchor is the fragment that leads to a heading: where its permalink points, or

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// kinds are what callouts call themselves, in classes, labels and first words,
+// kinds are the names of callouts in classes, labels and first words,
 // and how they are shown.
 var kinds = map[string]string{
 	"note": "Note", "notice": "Note", "info": "Info", "information": "Info", "tip": "Tip", "hint": "Hint",
@@ -17,7 +17,7 @@ var kinds = map[string]string{
 	"experimental": "Experimental", "remark": "Remark",
 }
 
-// asides are the words of an aside's class or role that make it part of the
+// asides are the words in an aside's class or role that make it part of the
 // text, in addition to the kinds of callouts.
 var asides = words(`admonition callout footnote footnotes endnote endnotes sidenote marginnote annotation`)
 
@@ -79,7 +79,7 @@ func (w *writer) firstWord(n *html.Node) (word string, some bool) {
 	return "", false
 }
 
-// unraised are superscripts that say the same on the line.
+// unraised are superscripts that mean the same as ordinary text.
 var unraised = words(`st nd rd th er re ère ème tm sm`)
 
 // superOrSubscript writes a superscript or subscript so that 10⁶ does not become 106: the

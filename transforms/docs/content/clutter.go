@@ -140,7 +140,7 @@ func hasWords(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 
-// prose is how many bytes of text below n are neither in links nor dropped.
+// prose is the length in bytes of the text below n that is neither in links nor dropped.
 func (c clutter) prose(n *html.Node) int {
 	sum := 0
 	for k := n.FirstChild; k != nil; k = k.NextSibling {

@@ -161,7 +161,7 @@ func (w *writer) code(n *html.Node) {
 	var text strings.Builder
 	for c := range n.Descendants() {
 		if c.DataAtom == atom.Pre || c.DataAtom == atom.Table {
-			w.children(n) // a block in inline clothes
+			w.children(n) // a block in an inline element
 			return
 		}
 		if c.Type == html.TextNode {
@@ -242,7 +242,7 @@ func language(pre *html.Node) string {
 			if l := hint(c, true); l != "" {
 				return named(l)
 			}
-			if words := strings.Fields(attr(c, "class")); listing && len(words) == 1 { // as DocBook's children have it
+			if words := strings.Fields(attr(c, "class")); listing && len(words) == 1 { // as in DocBook
 				return named(languageName(words[0]))
 			}
 		}

@@ -41,7 +41,7 @@ func Extract(body []byte, contentType string, o Options) (Page, error) {
 // policy's own.
 var candidates = [...]string{"article", "main", `[role="main"]`, ".content", ".docs-body", "#content", ".markdown-body"}
 
-// page renders the first candidate that has something to say.
+// page renders the first candidate with text.
 func (s *survey) page() Page {
 	p := Page{Title: s.title, Links: s.links}
 	if roots := s.choose(s.own); roots != nil {
@@ -80,7 +80,7 @@ func (s *survey) page() Page {
 }
 
 // render writes the roots as a page's Markdown. bounded says that they are the content
-// and not the whole body, loose that a name guessed them. The page's h1 is set
+// and not the whole body, loose that they were found by a class or id. The page's h1 is put
 // before content that lacks one.
 func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
 	w := writer{clutter: s.clutter, bounded: bounded, markBytes: s.size/2 + 64<<10}
@@ -104,8 +104,8 @@ func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
 	p.Markdown, p.Anchors = w.String(), w.anchors
 }
 
-// login reports whether a page is a login form and nothing else: it asks for a
-// password, or calls itself a login, and has no more text than such a form.
+// login reports whether a page is a login form and nothing else: it has a field for a
+// password, or a title that says login, and no more text than such a form.
 func (s *survey) login(p Page, letters int) bool {
 	if strings.Contains(p.Markdown, "```") {
 		return false

@@ -10,7 +10,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
 )
 
-// Form is how the body of an answer is read.
+// Form is how the body of a response is read.
 type Form string
 
 // The forms that are collected.
@@ -23,8 +23,8 @@ const (
 )
 
 // Kind decides by the Content-Type header, and by the bytes where the header
-// lies or is missing, how a body is read, and names its media type for the log.
-// Bytes that cannot be what the header says are believed: an image, archive or
+// is wrong or missing, how a body is read, and returns its media type for the log.
+// Bytes that cannot be what the header says count before it: an image, archive or
 // PDF sent as text/html is excluded; HTML sent as plain text, as an octet stream
 // or without a header is read as HTML. JSON is collected where it describes an
 // API at its top level, YAML of a text or YAML type likewise.
@@ -46,7 +46,7 @@ func Kind(header string, body []byte) (form Form, media string) {
 			media = "text/plain"
 		}
 	case !textual && (strings.HasPrefix(media, "text/") || strings.HasPrefix(media, "application/")):
-		return Excluded, sniffed // the header lies
+		return Excluded, sniffed // the header is wrong
 	}
 	switch {
 	case !textual:
@@ -77,7 +77,7 @@ func isText(media string) bool {
 	return media == "text/plain" || media == "text/markdown" || media == "text/x-markdown"
 }
 
-// prose reports whether a body of a text type is no JSON.
+// prose reports whether a body of a text type is not JSON.
 func prose(media string, body []byte) bool {
 	body = bytes.TrimLeft(body, " \t\r\n\ufeff")
 	return isText(media) && len(body) > 0 && body[0] != '{'

@@ -20,7 +20,7 @@ func (a *api) schema(s any) {
 	a.table([]string{"Property", "Type", "Required", "Description"}, rows)
 }
 
-// maxArrays is how many arrays of arrays are looked into.
+// maxArrays is how many levels of arrays of arrays are read.
 const maxArrays = 4
 
 // maxRows bounds the table of one schema.
@@ -133,7 +133,7 @@ func (a *api) resolve(v any) any {
 	return nil
 }
 
-// member is at, for objects that are asked often.
+// member is at with an index, for objects with many look-ups.
 func (a *api) member(v any, key string) any {
 	o, ok := v.(object)
 	if !ok || len(o) < 32 {

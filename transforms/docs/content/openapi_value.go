@@ -22,7 +22,7 @@ type member struct {
 	value any
 }
 
-// isJSON reports whether a whole document is one JSON value.
+// isJSON reports whether a document is one JSON value.
 func isJSON(body []byte) bool {
 	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if d.SkipValue() != nil {
@@ -50,7 +50,7 @@ func readObject(text string) (object, error) {
 	return o, nil
 }
 
-// number is a JSON number as it was written.
+// number is a JSON number as written.
 type number string
 
 // MarshalJSON implements json.Marshaler.

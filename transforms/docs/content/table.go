@@ -51,8 +51,8 @@ type scanned struct {
 	blocks  bool // a cell has code, a table or a heading
 }
 
-// maxPadding is how many cells may be missing in a grid's rows: one long row
-// among many short ones would grow without bound.
+// maxPadding bounds the missing cells of a grid's rows: one long row
+// among many short ones would make it grow without bound.
 const maxPadding = 1000
 
 func scanTable(n *html.Node) *scanned {

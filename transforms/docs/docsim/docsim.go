@@ -28,12 +28,12 @@ type Page struct {
 	// Kind is the Content-Type when it is not HTML; then Body is the answer.
 	Kind string
 	Body string
-	// Status is the answer's where it is not 200; Header is added to it.
+	// Status is the response's status where it is not 200; Header is added to the response.
 	Status int
 	Header http.Header
 }
 
-// Section is a heading with what stands below it.
+// Section is a heading with the content below it.
 type Section struct {
 	Heading    string
 	Text       string
@@ -69,7 +69,7 @@ func (s *Site) Set(path string, p Page) {
 	s.pages[path] = kept{p, s.now}
 }
 
-// Page is what stands under a path, and whether anything does.
+// Page returns the page of a path, and whether there is one.
 func (s *Site) Page(path string) (Page, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *Site) Page(path string) (Page, bool) {
 	return k.page, ok
 }
 
-// Remove takes a page away: it is 404 from now on. Links to it stay.
+// Remove removes a page: it is 404 from now on. Links to it stay.
 func (s *Site) Remove(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Site) Paths() []string {
 	return slices.Sorted(maps.Keys(s.pages))
 }
 
-// Later lets a week pass: pages set from now on have a later Last-Modified.
+// Later moves the site's time by a week: pages set from now on have a later Last-Modified.
 func (s *Site) Later() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *Site) Later() {
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/robots.txt" && s.Robots != "" {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = w.Write([]byte(s.Robots)) // a client that left needs no answer
+		_, _ = w.Write([]byte(s.Robots)) // it fails only when the client has closed the connection
 		return
 	}
 	path := strings.TrimRight(r.URL.Path, "/")
@@ -139,7 +139,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Sites are the fifteen by host.
 type Sites map[string]*Site
 
-// Install lays out the fifteen sites; handle is webtest.Web's Handle. Edition 1
+// Install adds the fifteen sites; handle is webtest.Web's Handle. Edition 1
 // is the first week. In edition 2, a week later, each site has one page more,
 // which its chapter links to, one changed in its last section, and one gone.
 func Install(handle func(host string, h http.Handler), edition int) Sites {

@@ -2,7 +2,7 @@ package docsim
 
 import "strings"
 
-// provider is what a site is made of. Chapters lie below the seed or on paths of
+// provider describes a site. Chapters are below the seed URL or on paths of
 // their own; topics below each chapter; blocked is out of the policy's scope.
 type provider struct {
 	name, host, seed string
@@ -37,7 +37,7 @@ var topics = []string{"overview", "errors"}
 func (p provider) site() *Site {
 	s := &Site{Host: p.host, Seed: p.seed, Robots: p.robots, style: p.style, pages: map[string]kept{}, now: published}
 	seed := Page{Title: p.title("API documentation"), Sections: p.sections("documentation"), Links: append([]string{}, p.chapters...)}
-	// What a crawl meets in the wild and has to make sense of, or leave alone.
+	// Links as on real sites, which a crawl must resolve or ignore.
 	seed.Links = append(seed.Links, p.blocked, "/pricing", "https://status.example.com/", "#authentication", "mailto:support@example.com",
 		"https://"+p.host+p.chapters[0]+"/?utm_source=nav#top", "javascript:void(0)")
 	s.Set(p.seed, seed)
@@ -87,8 +87,8 @@ func (p provider) title(of string) string {
 	return strings.ToUpper(words[:1]) + words[1:] + " – " + p.name
 }
 
-// filler is what every section goes on to say of its subject, so that sections
-// are about as long as those of real documentation.
+// filler is further text for every section, so that sections
+// are about as long as in real documentation.
 const filler = " When you set up %s for the first time, begin in a test project: nothing that happens there is billed, and its data is removed after thirty days." +
 	" The console shows each %s call with its identifier, its duration and the reason why it was refused; quote the identifier when you ask for help." +
 	" Calls are idempotent as long as they carry the same request key, so a client may send a %s call again after a broken connection without doing the work twice." +

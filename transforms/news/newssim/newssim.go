@@ -1,7 +1,7 @@
-// Package newssim lays simulated news publishers into the simulated internet,
+// Package newssim adds simulated news publishers to the simulated internet,
 // for tests and for the news job's --web=demo. All of it is demo data: the
-// articles were never written, the reporters do not exist. Two stand on the
-// addresses of real publishers and have the shape of their pages.
+// articles and the reporters do not exist. Two have the
+// addresses and the page layout of real publishers.
 package newssim
 
 import (
@@ -21,13 +21,13 @@ const (
 	Hankyung = "www.hankyung.com"           // a sitemap index with news sitemaps
 	Economy  = "economy.demo-press.example" // declarative; JSON-LD; its sitemap is a hint
 	Local    = "local.demo-press.example"   // declarative; nothing but blocks of text and a visible date
-	Articles = 12                           // of each publisher, unless it is told otherwise
+	Articles = 12                           // of each publisher, by default
 	kst      = "+09:00"
 )
 
 var seoul = time.FixedZone("KST", 9*60*60)
 
-// Install lays the four publishers out. Their newest articles are of the day
+// Install adds the four publishers. Their newest articles are of the day
 // of now, so that runs of one day find the same.
 func Install(handle func(host string, h http.Handler), now time.Time) map[string]*Site {
 	day := now.In(seoul)
@@ -76,14 +76,14 @@ func (s *Site) Publish(n int) {
 	s.articles += n
 }
 
-// Edit gives article n, from 1, a new title, and its sitemap entry a new date.
+// Edit changes the title of article n, from 1, and the date of its sitemap entry.
 func (s *Site) Edit(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.edits[n]++
 }
 
-// Answer lets a path, with its query, have a status; "*" is every article; 0 mends it.
+// Answer sets the status of a path with its query; "*" is every article; 0 restores the page.
 func (s *Site) Answer(path string, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +175,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(out) // the client's trouble
+	_, _ = w.Write(out) // it fails only when the client has closed the connection
 }
 
 // article is the number of the article at a path, 0 for none.

@@ -50,7 +50,7 @@ func economyPage(s *Site, n int) string {
 <nav><a href="/">데모 경제</a></nav><main><article><h1>` + s.title(n) + `</h1><p>` + strings.Join(s.paragraphs(n), "</p>\n<p>") + `</p><p>저작권자 ⓒ 데모 경제, 무단전재 및 재배포 금지</p></article></main></body></html>`
 }
 
-// localPage has no mark-up that means anything: the title element, a date that
+// localPage has no metadata: only the title element, a date that
 // readers see, blocks of text.
 func localPage(s *Site, n int) string {
 	date := `<span>승인 ` + s.published(n).Format("2006.01.02 15:04") + `</span>`

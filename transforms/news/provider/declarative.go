@@ -9,7 +9,7 @@ import (
 	"path"
 	"regexp"
 	"time"
-	_ "time/tzdata" // a publisher's zone is known on every machine
+	_ "time/tzdata" // the time zones are then known on every machine
 
 	"github.com/newsfork/seed-engine/transforms/parse/article"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
@@ -23,10 +23,10 @@ type Declaration struct {
 	BaseURL      string   `yaml:"baseUrl"`
 	SitemapHints []string `yaml:"sitemapHints"`
 	ArticleURL   string   `yaml:"articleUrl"` // regular expression over an address's path and query, on the host of baseUrl
-	ExcludeURL   string   `yaml:"excludeUrl"` // of those, what is none
+	ExcludeURL   string   `yaml:"excludeUrl"` // the addresses among those that are no articles
 	ExternalID   string   `yaml:"externalId"` // regular expression over an address's path and query; its first group is the id
 	Unique       Unique   `yaml:"unique"`     // url (default), external_id, title_published
-	KeepQuery    []string `yaml:"keepQuery"`  // query parameters that tell pages apart; default: all that do not track
+	KeepQuery    []string `yaml:"keepQuery"`  // query parameters that choose a page; default: all that do not track visitors
 	Zone         string   `yaml:"zone"`       // IANA name of the time zone; default Asia/Seoul
 
 	// The page's parts, as article.Rules has them.
@@ -59,7 +59,7 @@ func ReadDeclarations(files fs.FS) ([]Provider, error) {
 	return out, Check(out)
 }
 
-// Declared makes a provider of one YAML file.
+// Declared makes a provider from one YAML file.
 func Declared(text []byte) (Provider, error) {
 	var d Declaration
 	if err := yamltext.Strict(text, &d); err != nil {

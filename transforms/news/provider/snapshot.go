@@ -14,7 +14,7 @@ import (
 )
 
 // Snapshot is a saved page of a publisher and what its provider read from it:
-// NAME.html as it came, bytes untouched, and NAME.json beside it.
+// NAME.html with its bytes unchanged, and NAME.json.
 type Snapshot struct {
 	URL         string  `json:"url"`
 	ContentType string  `json:"content_type,omitempty"` // the HTTP header's
@@ -37,7 +37,7 @@ func Take(p Provider, page []byte, contentType, rawURL string) (Snapshot, error)
 	return Snapshot{URL: rawURL, ContentType: contentType, Article: a}, nil
 }
 
-// Write keeps a snapshot in a directory, which is made. The name has no ending.
+// Write writes a snapshot to a directory, and creates the directory. name is without extension.
 func (s Snapshot) Write(dir, name string, page []byte) error {
 	b, err := s.encode()
 	if err != nil {
@@ -65,11 +65,11 @@ func (s Snapshot) encode() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Difference is a field that a provider reads otherwise than its snapshot says.
+// Difference is a field whose value differs from the snapshot's.
 type Difference struct{ Field, Want, Got string }
 
-// Verify reads every snapshot of a directory again and gives by its name the
-// fields that differ. With update, what is read now becomes what is expected.
+// Verify reads every snapshot of a directory again and returns, by name, the
+// fields that differ. With update it writes the new values to the snapshots.
 func Verify(p Provider, dir string, update bool) (map[string][]Difference, error) {
 	names, err := fs.Glob(os.DirFS(dir), "*.json")
 	if err != nil {
@@ -112,7 +112,7 @@ func Verify(p Provider, dir string, update bool) (map[string][]Difference, error
 	return all, nil
 }
 
-// Compare gives the fields in which two articles differ; of a body the lines.
+// Compare returns the fields in which two articles differ; of a body the lines.
 func Compare(want, got Article) []Difference {
 	var out []Difference
 	var fields func(w, g reflect.Value)
@@ -152,7 +152,7 @@ func text(v any) string {
 	return string(b)
 }
 
-// lines gives the first line in which two bodies differ, and their lengths.
+// lines returns the first line in which two bodies differ, and their lengths.
 func lines(want, got string) []Difference {
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range max(len(a), len(b)) {
@@ -170,7 +170,7 @@ func lines(want, got string) []Difference {
 	return nil
 }
 
-// String is a difference for a person, a field a line.
+// String is the difference as text, a line for each field.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s\n    - %s\n    + %s", d.Field, d.Want, d.Got)
 }

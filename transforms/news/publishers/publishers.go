@@ -1,4 +1,4 @@
-// Package publishers carries the declarative publishers of the news job that
+// Package publishers has the declarative publishers of the news job that
 // ship with the program, one YAML file each. All are simulated ones so far.
 package publishers
 

@@ -15,7 +15,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
-// Evidence is an article's page as it came, kept for parsers to come.
+// Evidence is an article's page as received, stored so that later parsers can read it.
 type Evidence struct {
 	Source      string    `json:"source"`
 	URL         string    `json:"url"`             // after redirects
@@ -30,7 +30,7 @@ type Evidence struct {
 
 const evidencePrefix = "evidence/news/"
 
-// Keep writes evidence into the store, under its provider and the day it came.
+// Keep writes evidence to the store, under its provider and the day of the fetch.
 func Keep(ctx context.Context, s store.Store, canonical string, e Evidence) error {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -49,7 +49,7 @@ func Keep(ctx context.Context, s store.Store, canonical string, e Evidence) erro
 	return nil
 }
 
-// Kept gives a provider's evidence, the oldest day first.
+// Kept yields a provider's evidence, the oldest day first.
 func Kept(ctx context.Context, s store.Store, source string) iter.Seq2[Evidence, error] {
 	return func(yield func(Evidence, error) bool) {
 		for o, err := range s.List(ctx, evidencePrefix+source+"/") {
@@ -71,7 +71,7 @@ func readEvidence(ctx context.Context, s store.Store, key string) (e Evidence, e
 		if err != nil {
 			return err
 		}
-		defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+		defer func() { _ = body.Close() }() // it was only read: its error does not matter
 		z, err := gzip.NewReader(body)
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func readEvidence(ctx context.Context, s store.Store, key string) (e Evidence, e
 	return e, nil
 }
 
-// Sweep removes the evidence of days that ended before a time and says how much.
+// Sweep removes the evidence of days that ended before a time and returns the number.
 func Sweep(ctx context.Context, s store.Store, before time.Time) (n int64, err error) {
 	for o, err := range s.List(ctx, evidencePrefix) {
 		if err != nil {

@@ -24,7 +24,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrate brings the job's tables up to date, from an empty database too.
+// Migrate creates or updates the job's tables.
 func Migrate(ctx context.Context, d *db.DB) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -62,7 +62,7 @@ type Limits struct {
 	Retention     time.Duration
 }
 
-// Hash is what stays of an address.
+// Hash is the form of an address that stays after Purge.
 func Hash(canonical string) string {
 	sum := sha256.Sum256([]byte(canonical))
 	return hex.EncodeToString(sum[:])
@@ -82,7 +82,7 @@ func Cut(s string, n int) string {
 	return s
 }
 
-// key is the key that holds for a row: its policy's, or the next where the
+// key is the unique key of a row: its policy's, or the next one where the
 // article lacks what that needs.
 func (r Row) key() provider.Unique {
 	by := r.Unique
@@ -95,16 +95,16 @@ func (r Row) key() provider.Unique {
 	return by
 }
 
-// conflicts is where the database forbids a second row of a key.
+// conflicts is the conflict target of each key's unique index.
 var conflicts = map[provider.Unique]string{
 	provider.ByURL:            "(source, canonical_url) WHERE unique_by = 'url'",
 	provider.ByExternalID:     "(source, external_id) WHERE unique_by = 'external_id'",
 	provider.ByTitlePublished: "(source, title_hash, published_at) WHERE unique_by = 'title_published'",
 }
 
-// Save keeps an article, cut to its limits, and remembers its address. An
-// article that is there already is changed where a reader would see it; its
-// expires_at never moves. An empty body is remembered and not kept: the outcome
+// Save stores an article, cut to its limits, and records its address. An
+// existing article is updated where a reader would see the difference; its
+// expires_at never changes. Of an article with an empty body only the address is recorded: the outcome
 // is "". Two runs may save the same article at once.
 func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Outcome, err error) {
 	a := r.Article
@@ -193,7 +193,7 @@ func remember(ctx context.Context, tx *sql.Tx, r Row, state string, now time.Tim
 	return err
 }
 
-// Refuse remembers that an address was asked for in vain. What is kept of its
+// Refuse records a request that the site refused. A stored version of the
 // article stays.
 func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time) error {
 	at := int64(0)
@@ -212,18 +212,18 @@ func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time) error {
 	return nil
 }
 
-// Known is what is remembered of an address.
+// Known is what is recorded of an address.
 type Known struct {
 	State     string    // stored, empty, paywalled, refused, purged; "" for nothing
 	SitemapAt time.Time // zero: the sitemap had no date
 	Refusals  int       // in a row
 }
 
-// mostRefusals is how often an address that was never kept is asked for in vain.
-const mostRefusals = 3
+// maxRefusals is how often an address that was never kept is asked for in vain.
+const maxRefusals = 3
 
-// Fresh reports whether there is a reason to fetch it again: the sitemap's date,
-// or a refusal that may have been for once.
+// Fresh reports whether there is a reason to fetch the address again: the sitemap's date,
+// or a refusal that may have been temporary.
 func (k Known) Fresh(sitemapAt time.Time) bool {
 	switch k.State {
 	case "":
@@ -231,12 +231,12 @@ func (k Known) Fresh(sitemapAt time.Time) bool {
 	case "purged":
 		return false
 	case "refused":
-		return k.Refusals < mostRefusals || sitemapAt.After(k.SitemapAt)
+		return k.Refusals < maxRefusals || sitemapAt.After(k.SitemapAt)
 	}
 	return sitemapAt.After(k.SitemapAt)
 }
 
-// Remembered looks an address up.
+// Remembered returns what is recorded of an address.
 func Remembered(ctx context.Context, d *db.DB, source, canonical string) (Known, error) {
 	var k Known
 	var at int64
@@ -265,7 +265,7 @@ func LastFetch(ctx context.Context, d *db.DB, source string) (time.Time, error) 
 	return db.Time(at), nil
 }
 
-// Purge removes the articles whose time is over and says how many. A hash of
+// Purge removes the articles whose retention has ended and returns the number. A hash of
 // their addresses stays.
 func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
@@ -313,7 +313,7 @@ type Health struct {
 // past is how many runs alarms look back over.
 const past = 10
 
-// Note keeps a run's health and gives the sum of the provider's runs before it.
+// Note stores a run's health and returns the sum of the provider's earlier runs.
 func Note(ctx context.Context, d *db.DB, source, runID string, h Health, now time.Time) (before Health, err error) {
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		before = Health{}
@@ -335,8 +335,8 @@ func Note(ctx context.Context, d *db.DB, source, runID string, h Health, now tim
 	return before, nil
 }
 
-// Alias remembers another address of an article that was saved: the one by which
-// the sitemap knows it.
+// Alias records another address of a saved article: the one in
+// the sitemap.
 func Alias(ctx context.Context, d *db.DB, r Row, canonical string, out Outcome, now time.Time) error {
 	state := "stored"
 	switch out {

@@ -10,15 +10,15 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 )
 
-// Yield is how long a publisher has brought nothing.
+// Yield is for how many runs a publisher has brought no article.
 type Yield struct {
 	Barren int       // runs in a row without an article that is there, this one too
 	Stale  int       // runs in a row without a new one
 	NewAt  time.Time // when the last new one came; zero: never
 }
 
-// NoteYield counts a run: whether its newest articles are there, kept now or
-// before, and how many are new. A run counts once, however often it is noted.
+// NoteYield counts a run: whether its newest articles are stored, from this run or
+// an earlier one, and how many are new. Repeated calls for one run count once.
 func NoteYield(ctx context.Context, d *db.DB, source, runID string, there bool, inserted int64, now time.Time) (y Yield, err error) {
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		y = Yield{}

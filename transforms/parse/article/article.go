@@ -1,7 +1,7 @@
 // Package article reads news articles from web pages: title, body, time,
 // authors. It knows no publisher: JSON-LD, Open Graph, the time element and
 // heuristics over the page's blocks decide, and a publisher's own selectors come
-// first where they are given. It is pure: no network, no clock, no logging.
+// first where there are any. It is pure: no network, no clock, no logging.
 package article
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
 )
 
-// Article is what a page says. An absent field is empty, an absent time zero.
+// Article is what was read from a page. An absent field is empty, an absent time zero.
 type Article struct {
 	Title     string    `json:"title"`
 	Body      string    `json:"body"` // paragraphs, one a line
@@ -29,37 +29,37 @@ type Article struct {
 	Language  string    `json:"language,omitempty"`  // of the html element: BCP 47
 	Canonical string    `json:"canonical,omitempty"` // link rel=canonical, else og:url, as written
 	Section   string    `json:"section,omitempty"`
-	Paywalled bool      `json:"paywalled,omitempty"` // the page says that its article is not free: what it shows is a beginning or a note
+	Paywalled bool      `json:"paywalled,omitempty"` // the page says that its article is not free: it shows only the beginning or a note
 }
 
-// Rules are what a publisher's parser adds to the defaults. The zero value is
+// Rules are a publisher's additions to the defaults. The zero value is
 // good for most pages.
 type Rules struct {
-	// Title, Body, Published are CSS selectors that are asked before the
-	// defaults; Body's matches are put together in the document's order.
+	// Title, Body, Published are CSS selectors that are tried before the
+	// defaults; the matches of Body are joined in the document's order.
 	Title, Body, Published string
-	// Remove are CSS selectors of what is dropped from the body.
+	// Remove are CSS selectors of elements to drop from the body.
 	Remove []string
 	// Drop are regular expressions; a line of the body that one matches is left out.
 	Drop []string
-	// Site is the publisher's name as its titles end with it.
+	// Site is the publisher's name at the end of its titles.
 	Site string
-	// Zone is where times without an offset are; nil: UTC.
+	// Zone is the time zone of times without an offset; nil means UTC.
 	Zone *time.Location
 }
 
-// ErrTooDeep says that a page's elements are nested over 512 deep: no author's doing.
+// ErrTooDeep says that a page's elements are nested over 512 deep, which no author does on purpose.
 var ErrTooDeep = errors.New("the page's elements are nested too deep")
 
 // Page is a parsed page. It is not safe for concurrent use.
 type Page struct {
-	Root *html.Node // what strip takes out is gone: scripts, styles, menus, pictures, comments
+	Root *html.Node // without what strip removes: scripts, styles, menus, pictures, comments
 
 	head     *html.Node
 	body     *html.Node
 	lang     string
 	title    string
-	meta     map[string]string // by name, property or itemprop, in small letters; the first counts
+	meta     map[string]string // by name, property or itemprop, in lower case; the first counts
 	links    map[string]string // by rel
 	headings []*html.Node      // h1
 	times    []*html.Node      // time elements and itemprop=datePublished
@@ -118,7 +118,7 @@ func (p *Page) Read(c *Compiled) Article {
 	return a
 }
 
-// Select gives the texts of what a selector finds, each on one line, for
+// Select returns the texts of a selector's matches, each on one line, for
 // publishers' own parsers.
 func (p *Page) Select(m cascadia.Matcher) []string {
 	var out []string
@@ -134,10 +134,10 @@ func (p *Page) Select(m cascadia.Matcher) []string {
 // itemprop, "" for none.
 func (p *Page) Meta(name string) string { return p.meta[strings.ToLower(name)] }
 
-// most is how many headings and times of a page are looked at.
+// most is the maximum number of headings, and of times, that are read.
 const most = 500
 
-// survey collects in one walk what lies about the page.
+// survey collects the page's metadata in one walk.
 func (p *Page) survey(n *html.Node) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type != html.ElementNode {
@@ -246,5 +246,5 @@ func collapse(s string) string {
 		}
 		space = is
 	}
-	return s // most texts are well set already
+	return s // most texts need no change
 }

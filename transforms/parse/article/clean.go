@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A line is left out where it says nothing but this. The expressions are for
+// A line is removed when it says nothing but this. The expressions are for
 // short lines: a sentence about advertising, or about copyright, stays.
 var (
 	advertisement    = regexp.MustCompile(`(?i)^[\[(<【\s*-]*(advertisements?|adverts?|ads?|sponsored( content)?|광고|anzeige|werbung|publicidad|publicité|pubblicità|reklama?|advertorial|story continues below advertisement|article continues below|スポンサーリンク|广告|廣告)[\])>】:\s*-]*$`)
@@ -20,10 +20,10 @@ var (
 	endMail          = regexp.MustCompile(`[\s(\[/=]*([가-힣]{2,4}\s*(기자|특파원))?[\s(\[/=]*[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}[)\]\s]*$`)
 )
 
-// shortLine is the most characters of a line that clean may leave out.
+// shortLine is the maximum number of characters of a line that clean may remove.
 const shortLine = 160
 
-// clean leaves out the lines of advertisements, reporters' addresses and
+// clean removes the lines of advertisements, reporters' addresses and
 // copyright, and those that a publisher's expressions match.
 func clean(text string, drop []*regexp.Regexp) string {
 	var kept []string
@@ -55,7 +55,7 @@ func matches(all []*regexp.Regexp, l string) bool {
 	return false
 }
 
-// boilerplate reports whether a line is about the article, and no part of it.
+// boilerplate reports whether a line is about the article but not part of it.
 func boilerplate(l string) bool {
 	n := utf8.RuneCountInString(l)
 	if n > shortLine {
@@ -64,7 +64,7 @@ func boilerplate(l string) bool {
 	if n <= 60 && advertisement.MatchString(l) || invitation.MatchString(l) {
 		return true
 	}
-	// What an expression cannot match without is looked for first: most lines have none of it.
+	// A cheap search for a word that each expression needs comes first: most lines have none.
 	if (strings.ContainsAny(l, "ⓒ©(") || strings.Contains(l, "opyright") || strings.Contains(l, "OPYRIGHT") || strings.Contains(l, "eserved") || strings.Contains(l, "ESERVED") ||
 		strings.Contains(l, "무단") || strings.Contains(l, "재배포")) && copyrightLine.MatchString(l) {
 		return true

@@ -20,7 +20,7 @@ var articleTypes = []string{"NewsArticle", "Article", "ReportageNewsArticle", "A
 	"ReviewNewsArticle", "AskPublicNewsArticle", "BlogPosting", "LiveBlogPosting", "SocialMediaPosting", "Report", "ScholarlyArticle", "TechArticle", "Review", "Recipe", "MedicalWebPage"}
 
 // readLinked reads the article out of a page's JSON-LD. Scripts that are no JSON
-// are passed over: many pages have some.
+// are ignored: many pages have some.
 func readLinked(scripts []string) jsonLD {
 	var best map[string]any
 	rank := len(articleTypes)

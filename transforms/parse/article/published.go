@@ -88,7 +88,7 @@ func (p *Page) modified(c *Compiled) time.Time {
 	return time.Time{}
 }
 
-// timeElement is the time element that says of itself that it is the
+// timeElement is the time element that is marked as the
 // publication's; where JSON-LD has another day than the page's first time
 // element, the element may be another article's.
 func (p *Page) timeElement(zone *time.Location) time.Time {
@@ -100,7 +100,7 @@ func (p *Page) timeElement(zone *time.Location) time.Time {
 		}
 	}
 	if _, ok := ParseTime(p.ld.published, zone); ok {
-		return time.Time{} // says what it is; a bare time element does not
+		return time.Time{} // JSON-LD says which time it has; an unmarked element does not
 	}
 	for _, n := range p.times {
 		if inside(n, atom.Article, atom.Main, atom.Header) {
@@ -112,7 +112,7 @@ func (p *Page) timeElement(zone *time.Location) time.Time {
 	return time.Time{}
 }
 
-// elementTime is an element's time, and what it says that it is the time of.
+// elementTime is an element's time, and the event that it is marked with.
 func elementTime(n *html.Node, zone *time.Location) (time.Time, event) {
 	t, what := stated(line(n), zone)
 	for _, s := range []string{attr(n, "datetime"), attr(n, "content")} {
@@ -224,7 +224,7 @@ func eventOf(label string) event {
 	return publication
 }
 
-// said is the event that a short text names for the date that follows it.
+// said is the event that a short text names for the date after it.
 func said(s string) event {
 	if len(s) > 60 {
 		return unsaid
@@ -236,7 +236,7 @@ func said(s string) event {
 	return eventOf(all[len(all)-1])
 }
 
-// textBefore is the text that stands before an element, within what is around it.
+// textBefore is the text before an element, within its parent elements.
 func textBefore(n *html.Node) string {
 	for range 3 {
 		for b := n.PrevSibling; b != nil; b = b.PrevSibling {
@@ -274,7 +274,7 @@ func stated(s string, zone *time.Location) (time.Time, event) {
 	var parts []part
 	first, ahead := ParseTime(s[:at[0][0]], zone)
 	last, _ := ParseTime(s[at[len(at)-1][1]:], zone)
-	after := ahead && last.IsZero() // the labels stand after their times
+	after := ahead && last.IsZero() // the labels come after their times
 	if ahead && !after {
 		parts = append(parts, part{first, unsaid})
 	}
@@ -323,8 +323,8 @@ var (
 )
 
 // ParseTime reads a time in one of the forms that news pages use. A year of two
-// digits counts only where it stands first, as in East Asia, and with a time of
-// day. One without an offset is zone's. ok is false for anything else.
+// digits counts only at the beginning, as in East Asia, and with a time of
+// day. A time without an offset is in zone. ok is false for anything else.
 func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 	s = strings.TrimSpace(s)
 	if len(s) < 8 {
@@ -379,7 +379,7 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// find gives what a form matches first, and that with what may follow it of the
+// find returns the first match of a form, and the match with a following word for the
 // half of the day.
 func find(form *regexp.Regexp, s string) (m []string, near string) {
 	at := form.FindStringSubmatchIndex(s)
@@ -456,7 +456,7 @@ func date(year, month, day, hour, minute, second, offset, half string, zone *tim
 	return t, t.Day() == n[2] && plausible(t)
 }
 
-// plausible keeps out the zero times of content systems and typing errors.
+// plausible rejects the zero times of content systems and typing errors.
 func plausible(t time.Time) bool { return t.Year() >= 1980 && t.Year() < 2100 }
 
 // months are the names of months by their first letters, in the languages that

@@ -8,7 +8,7 @@ import (
 	"github.com/andybalholm/cascadia"
 )
 
-// Compiled is Rules ready for use, by many pages at once too.
+// Compiled are Rules ready for use, also by several goroutines.
 type Compiled struct {
 	title, body, published cascadia.Matcher
 	remove                 []cascadia.Matcher
@@ -58,7 +58,7 @@ func (r Rules) Compile() (*Compiled, error) {
 func MustCompile(r Rules) *Compiled {
 	c, err := r.Compile()
 	if err != nil {
-		panic(err) // a mistake in the source, which every test meets
+		panic(err) // a mistake in the source, which any test finds
 	}
 	return c
 }

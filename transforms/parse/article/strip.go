@@ -2,18 +2,18 @@ package article
 
 import "strings"
 
-// raw are the elements that hold nothing of the article, and none of their own
+// raw are the elements that contain nothing of the article, and no element of their own
 // kind; they are most of a page's bytes.
 var raw = [...]string{"script", "style", "svg", "noscript", "iframe", "template", "nav", "select", "button", "picture", "video", "img", "link"}
 
-// strip takes out of a page what no reader sees, before the parser makes a tree
-// of it, and gives the scripts that hold JSON-LD. A page costs half the time so.
-// Of an element that does not end nothing is taken. Publishers' selectors do not
-// see what is gone.
+// strip removes from a page what no reader sees, before the parser makes a tree
+// of it, and returns the scripts with JSON-LD. That halves the time for a page.
+// An element without an end stays. Publishers' selectors do not
+// see what strip removes.
 func strip(text string) (page string, jsonLD []string) {
 	var b strings.Builder
 	done := 0
-	open := map[string]bool{} // what does not end in the rest of the page: looked for once
+	open := map[string]bool{} // elements without an end in the rest of the page: searched for once
 	for at := 0; at < len(text); {
 		i := strings.IndexByte(text[at:], '<')
 		if i < 0 {
@@ -47,7 +47,7 @@ func strip(text string) (page string, jsonLD []string) {
 		}
 		if name == "img" || name == "link" { // they have no end
 			wanted := name == "link" && strings.Contains(strings.ToLower(rest[:tag]), "canonical")
-			if !wanted && strings.Count(rest[:tag], `"`)%2 == 0 && strings.Count(rest[:tag], "'")%2 == 0 { // else the > may stand in a text
+			if !wanted && strings.Count(rest[:tag], `"`)%2 == 0 && strings.Count(rest[:tag], "'")%2 == 0 { // else the > may be in an attribute's value
 				b.WriteString(text[done:at])
 				done = at + tag
 			}
@@ -88,7 +88,7 @@ func rawName(s string) string {
 	return ""
 }
 
-// closing is where "</name>" begins in s, in letters of any size, -1 for nowhere.
+// closing is where "</name>" begins in s, in upper or lower case, -1 for nowhere.
 func closing(s, name string) int {
 	for at := 0; ; {
 		i := strings.Index(s[at:], "</")

@@ -37,7 +37,7 @@ func (p *Page) titleBy(c *Compiled) string {
 	return p.ld.headline
 }
 
-// marks stand between a headline and a site's name.
+// marks separate a headline from a site's name.
 var marks = []string{" | ", " - ", " – ", " — ", " :: ", " : ", "ㅣ", " · ", " » ", " « ", " < ", " > ", "|", " ‹ ", " › "}
 
 // withoutSite cuts the site's name off a title's end or beginning. Where the

@@ -1,5 +1,5 @@
-// Package budget bounds what the process parses of strangers' documents at
-// once, over all jobs and lanes.
+// Package budget bounds the size of all documents that the process parses at
+// the same time, over all jobs and lanes.
 package budget
 
 import (
@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// budget is in bytes of documents. A parser makes up to sixty times as much of
-// a page that is nothing but tags. 160 usual pages fit, or one of that size.
+// budget is in bytes of documents. A parser needs up to sixty times the size of
+// a page that consists of tags only. 160 ordinary pages fit, or one of that size.
 const budget = 16 << 20
 
 var taken = semaphore.NewWeighted(budget)
 
 // Begin waits until a document of so many bytes, decompressed, fits into the
-// budget. The caller calls end when it has dropped what the parser made. The
+// budget. The caller calls end when it no longer needs the parser's result. The
 // error is that ctx was done first.
 func Begin(ctx context.Context, size int) (end func(), err error) {
 	weight := min(int64(max(size, 1)), budget)

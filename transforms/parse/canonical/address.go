@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Address is what to fetch for a link: href resolved against base as browsers do
+// Address is the URL to fetch for a link: href resolved against base as in browsers
 // (WHATWG URL Standard, the special schemes http and https), without fragment,
 // user information and the tracking parameters that keep does not name. IPv4
 // addresses in other notations than four decimal numbers are refused. base may
@@ -203,8 +203,8 @@ func writePath(b *strings.Builder, path string) {
 	encode(b, path, "\"#<>?`{}^|\\")
 }
 
-// encode writes s with everything percent-encoded that may not stand in a URL,
-// and the characters of more. An escape that is none becomes an encoded percent
+// encode writes s and percent-encodes every character that is not allowed in a URL,
+// and those in more. An invalid escape becomes an encoded percent
 // sign, so that Go's parser and every server read the same.
 func encode(b *strings.Builder, s, more string) {
 	for i := range len(s) {
@@ -225,8 +225,8 @@ func encode(b *strings.Builder, s, more string) {
 	}
 }
 
-// withoutTracking takes the parameters that track out of a query and leaves the
-// rest as it was written.
+// withoutTracking removes the tracking parameters from a query and leaves the
+// rest as written.
 func withoutTracking(query string, keep []string) string {
 	tracks := func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")

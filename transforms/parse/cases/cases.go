@@ -1,5 +1,5 @@
-// Package cases reads the cases of the field's own test suites, which lie
-// beside the repository: what other parsers are held to, in one form.
+// Package cases reads test cases from the suites of other parsers, in one format. They
+// are in a folder next to the repository (../shared/cases).
 package cases
 
 import (
@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Path is where a file of the cases is, named by its path below their folder.
+// Path is the path of a file of cases; name is its path below the folder of all cases.
 // Where the folder is absent a test is skipped, and with CI=true it fails.
 func Path(t testing.TB, name string) string {
 	t.Helper()
@@ -33,9 +33,9 @@ func Path(t testing.TB, name string) string {
 	dir := filepath.Join(root, "..", "shared", "cases")
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		if os.Getenv("CI") == "true" {
-			t.Fatal("the shared cases are absent; CI wants them in ../shared/cases beside the repository")
+			t.Fatal("the shared cases are absent; CI needs them in ../shared/cases next to the repository")
 		}
-		t.Skip("the shared cases are absent (../shared/cases beside the repository)")
+		t.Skip("the shared cases are absent (../shared/cases next to the repository)")
 	}
 	return filepath.Join(dir, filepath.FromSlash(name))
 }
@@ -57,7 +57,7 @@ func Rows[T any](t testing.TB, name string) []T {
 	if err != nil {
 		t.Fatalf("reading cases: %v", err)
 	}
-	defer func() { _ = f.Close() }() // a reader: nothing is lost with its error
+	defer func() { _ = f.Close() }() // it was only read: its error does not matter
 	var rows []T
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 16<<20)

@@ -1,5 +1,5 @@
 // Package charset turns the bytes of pages, feeds and sitemaps into text,
-// whatever encoding they say or do not say they are in. It is pure: no network,
+// whether they declare their encoding or not. It is pure: no network,
 // no clock, no logging.
 package charset
 
@@ -19,16 +19,16 @@ import (
 )
 
 // prescan is how many bytes are searched for a declaration. The HTML standard
-// asks for 1,024; pages with long heads before their meta element are common.
+// demands 1,024; pages with long heads before their meta element are common.
 const prescan = 8 << 10
 
 // Decode turns body into UTF-8 text and names the encoding it used, in the
 // spelling of the WHATWG Encoding Standard ("utf-8", "euc-kr", "windows-1252").
-// What decides, in order: a byte order mark; the charset of contentType, the
+// It decides, in this order, by a byte order mark; the charset of contentType, the
 // value of a Content-Type header or ""; a declaration in the body (meta element
-// or XML declaration); the bytes themselves. A declaration in the body gives way
-// where the bytes are plainly UTF-8. Encodings nobody knows are passed over.
-// Bytes that mean nothing in the encoding become U+FFFD; that is no error.
+// or XML declaration); the bytes themselves. A declaration in the body is ignored
+// where the bytes are clearly UTF-8. Unknown encodings are ignored.
+// Invalid bytes become U+FFFD; that is no error.
 func Decode(body []byte, contentType string) (text string, name string, err error) {
 	name, mark := BOM(body)
 	if name == "" {
@@ -116,7 +116,7 @@ func FromContentType(value string) string {
 	for {
 		i := strings.IndexByte(value, ';')
 		if i < 0 {
-			// A header without media type is forgiven: "charset=utf-8".
+			// A header without media type is accepted: "charset=utf-8".
 			if p, v, rest := parameter(value); p == "charset" && rest == "" {
 				return Label(v)
 			}
@@ -228,7 +228,7 @@ func metaCharset(body []byte) string {
 					content = string(value)
 				}
 			}
-			// http-equiv is not asked for: a meta that names a charset in its
+			// http-equiv is not required: a meta that names a charset in its
 			// content means it, and w3lib and browsers of old agree.
 			if label == "" {
 				label = contentCharset(content)
@@ -263,7 +263,7 @@ func contentCharset(content string) string {
 }
 
 // looksUTF8 reports whether body is UTF-8, and whether it has anything outside
-// ASCII. A last character cut in two, as a size limit leaves it, is forgiven.
+// ASCII. The last character may be incomplete, as a size limit leaves it.
 func looksUTF8(body []byte) (valid, foreign bool) {
 	end := len(body)
 	for i := max(0, end-utf8.UTFMax+1); i < end; i++ {
@@ -291,7 +291,7 @@ func guess(body []byte, valid bool) string {
 	return detect(body)
 }
 
-// mostlyUTF8 tells UTF-8 with a few broken characters from a legacy encoding, in
+// mostlyUTF8 distinguishes UTF-8 with a few invalid characters from a legacy encoding, in
 // which whole multi-byte sequences are rare accidents.
 func mostlyUTF8(body []byte) bool {
 	whole, broken := 0, 0
@@ -308,7 +308,7 @@ func mostlyUTF8(body []byte) bool {
 	return whole >= 10*broken
 }
 
-// korean949 tells CP949, the superset of EUC-KR that WHATWG calls euc-kr. Korean
+// korean949 recognises CP949, the superset of EUC-KR that WHATWG calls euc-kr. Korean
 // text is mostly Hangul syllables, which have lead bytes B0–C8 with trail bytes
 // from A1; bytes of Western text seldom pair up at all, and Chinese and Japanese
 // text pairs up outside that block about as often as inside.
@@ -320,7 +320,7 @@ func korean949(body []byte) bool {
 			continue
 		}
 		if i+1 == len(body) {
-			break // cut in two
+			break // an incomplete character
 		}
 		trail := body[i+1]
 		switch {

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// maxSample is as much foreign text as is looked at.
+// maxSample is the maximum length of foreign text that is examined.
 const maxSample = 4 << 10
 
-// detect names the encoding of a body that declares none and is no UTF-8;
-// windows-1252 where nothing speaks for another.
+// detect names the encoding of a body that declares none and is not UTF-8;
+// windows-1252 where there is no sign of another.
 func detect(body []byte) string {
 	if escapes(body) {
 		return "iso-2022-jp"
@@ -60,16 +60,16 @@ func western(sample []byte, name string) bool {
 	return err == nil && bytes.Equal(text, same)
 }
 
-// leastConfidence is what the detector gives a few words of Western text, which
+// leastConfidence is the detector's confidence for a few words of Western text, which
 // are a little like any language.
 const leastConfidence = 12
 
-// escapes says that body is Japanese by escape sequences, which makes it ASCII.
+// escapes reports whether body is ASCII with the escape sequences of Japanese encodings.
 func escapes(body []byte) bool {
 	return bytes.Contains(body, []byte("\x1b$B")) || bytes.Contains(body, []byte("\x1b$@"))
 }
 
-// detected are the detector's names for what it may decide. Texts of other
+// detected are the encodings that the detector may decide on, by its names. Texts of other
 // alphabets are decided by then.
 var detected = map[string]string{
 	"Big5": "big5", "EUC-JP": "euc-jp", "EUC-KR": "euc-kr", "GB18030": "gb18030", "GB-18030": "gb18030", "Shift_JIS": "shift_jis",
@@ -77,7 +77,7 @@ var detected = map[string]string{
 	"ISO-8859-9": "windows-1254", "windows-1254": "windows-1254", "ISO-8859-5": "iso-8859-5",
 }
 
-// reads says that hardly anything of sample means nothing in an encoding.
+// reads reports whether nearly all of sample is valid in an encoding.
 func reads(sample []byte, name string) bool {
 	enc, _ := lookup(name)
 	text, err := enc.NewDecoder().Bytes(sample)
@@ -87,8 +87,8 @@ func reads(sample []byte, name string) bool {
 	return bytes.Count(text, []byte("\ufffd"))*50 <= utf8.RuneCount(text)
 }
 
-// foreignText is what of a page says something about its encoding: the stretches
-// between tags, scripts and styles that hold more than ASCII. No encoding of
+// foreignText is the part of a page that shows its encoding: the parts
+// between tags, scripts and styles with more than ASCII. No encoding of
 // bytes that this package knows uses < or > inside a character.
 func foreignText(body []byte) []byte {
 	var out []byte
@@ -194,7 +194,7 @@ func (s *script) fit(words [][]byte, p *codePage) float64 {
 	return value / float64(max(n, 1))
 }
 
-// judge gives the number of a word's foreign characters and what they are
+// judge returns the number of a word's foreign characters and their
 // worth: letters of the script alone, capitals at the beginning or throughout,
 // marks behind letters, and the common letters common.
 func (s *script) judge(word []rune) (n int, value float64) {
@@ -236,7 +236,7 @@ func (s *script) judge(word []rune) (n int, value float64) {
 	return n, value
 }
 
-// trim takes quotation marks, dashes and spaces off a word.
+// trim removes quotation marks, dashes and spaces around a word.
 func trim(word []rune) []rune {
 	for len(word) > 0 && around(word[0]) {
 		word = word[1:]
@@ -251,5 +251,5 @@ func around(r rune) bool {
 	return r == '\u00a0' || r == '…' || r == '•' || unicode.In(r, unicode.Pd, unicode.Pi, unicode.Pf, unicode.Ps)
 }
 
-// separates says of a byte that it is no part of a word in any encoding.
+// separates reports whether a byte is not part of a word in any encoding.
 func separates(r rune) bool { return r < utf8.RuneSelf && !unicode.IsLetter(r) }

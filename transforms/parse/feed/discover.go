@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	maxLinks = 100     // feeds listed of one page
+	maxLinks = 100     // feeds of one page
 	maxToken = 1 << 20 // bytes of one tag, script or text of HTML; reading ends at a longer one
 )
 
-// Discover lists the feeds a page names with <link rel=alternate> and the type
+// Discover lists the feeds that a page links to with <link rel=alternate> and the type
 // of RSS or Atom, absolute, in order, without
 // repetitions, a hundred at most. Relative ones are
 // resolved against the page's base element, else against base, the page's URL.
@@ -49,7 +49,7 @@ func Discover(page []byte, base *url.URL) []string {
 		}
 		u, err := base.Parse(attrs["href"])
 		if err != nil {
-			continue // a link nobody can follow
+			continue // not a valid URL
 		}
 		if element == "base" {
 			if !based {

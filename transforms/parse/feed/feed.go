@@ -1,5 +1,5 @@
 // Package feed reads the items of RSS, RDF, Atom and JSON feeds and finds the
-// feeds a web page names. It is pure: no network, no clock, no logging.
+// feeds that a web page links to. It is pure: no network, no clock, no logging.
 package feed
 
 import (
@@ -28,11 +28,11 @@ const (
 	JSON Kind = "json"
 )
 
-// ErrNotFeed says that a body is something else.
+// ErrNotFeed says that a body is not a feed.
 var ErrNotFeed = errors.New("not a feed")
 
-// What is read of a document: a stranger's, which a few kilobytes on the wire
-// can make ten megabytes. More is as if the document broke off there.
+// The limits of a document. Documents are untrusted, and a few kilobytes on the wire
+// can unpack to ten megabytes. At a limit the document counts as ending there.
 const (
 	maxDepth = 1024     // elements within each other; libxml2 takes 256
 	maxTag   = 64 << 10 // bytes of one tag with its attributes
@@ -53,8 +53,8 @@ type Item struct {
 	Link, Title, Published string
 }
 
-// Parse reads a feed in any encoding. What a document that breaks off held
-// until then is returned without error; the error is ErrNotFeed.
+// Parse reads a feed in any encoding. Of a truncated document it returns what came
+// before its end, without error. The only error is ErrNotFeed.
 func Parse(body []byte) (Feed, error) {
 	text, _, err := charset.Decode(body, "")
 	if err != nil {
@@ -102,7 +102,7 @@ func (items *jsonItems) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// tokens is an XML decoder that ends where a document passes what is read of it.
+// tokens is an XML decoder that ends where a document exceeds the limits.
 type tokens struct {
 	*xml.Decoder
 	text  string
@@ -135,8 +135,8 @@ func newTokens(text string) *tokens {
 	return t
 }
 
-// Token gives the next one. A tag is bounded by what the decoder may read of
-// it, for it makes something of every attribute; other tokens are plain text.
+// Token returns the next token. A tag is limited by how much the decoder may read,
+// because the decoder allocates for each attribute; other tokens are plain text.
 func (t *tokens) Token() (xml.Token, error) {
 	t.in.left = len(t.text)
 	if rest := t.text[min(int(t.InputOffset()), len(t.text)):]; len(rest) > 1 && rest[0] == '<' && rest[1] != '!' && rest[1] != '?' {
@@ -217,7 +217,7 @@ func parseXML(text string) (Feed, error) {
 	}
 }
 
-// field is where an element's content belongs, nil for nowhere. Only direct
+// field is the field for an element's content, nil for none. Only direct
 // children of the head or of an item count.
 func (f *Feed) field(item *Item, path []string, t xml.StartElement, guid, updated *string) *string {
 	if len(path) == 0 {
@@ -272,18 +272,18 @@ func (f *Feed) field(item *Item, path []string, t xml.StartElement, guid, update
 	return nil
 }
 
-// extension tells titles of other vocabularies (media:title, itunes:title).
+// extension reports whether a title is of another vocabulary (media:title, itunes:title).
 func extension(t xml.StartElement) bool {
 	return strings.Contains(t.Name.Space, "search.yahoo.com") || strings.Contains(t.Name.Space, "itunes") || t.Name.Space == "media"
 }
 
-// content reads up to the end of the element just begun, markup dropped.
+// content reads the text of the current element up to its end, without markup.
 func content(d *tokens) string {
 	var b strings.Builder
 	for depth := 1; depth > 0; {
 		t, err := d.Token()
 		if err != nil {
-			break // the caller meets the same error at its next token
+			break // the caller gets the same error at its next token
 		}
 		switch t := t.(type) {
 		case xml.StartElement:
@@ -297,7 +297,7 @@ func content(d *tokens) string {
 	return strings.TrimSpace(b.String())
 }
 
-// atomText is the text of a construct that may hold escaped HTML (RFC 4287
+// atomText is the text of a construct that may be escaped HTML (RFC 4287
 // section 3.1.1; text/html with mode escaped in Atom 0.3) or, in Atom 0.3 and
 // in feeds that borrow from the content element (section 4.1.3.3), base64.
 func atomText(t xml.StartElement, s string) string {

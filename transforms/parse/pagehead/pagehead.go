@@ -1,6 +1,6 @@
-// Package pagehead reads what a page says of itself to crawlers: whether it
-// wants to be indexed, which page it is a copy of, and where it sends its
-// readers on. It is pure.
+// Package pagehead reads a page's instructions to crawlers: whether it may be
+// indexed, which page it is a copy of (canonical), and where it redirects
+// browsers (refresh). It is pure.
 package pagehead
 
 import (
@@ -14,24 +14,24 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
 )
 
-// Head is what a page says of itself.
+// Head has a page's instructions to crawlers.
 type Head struct {
 	NoIndex   bool
 	NoFollow  bool
-	Canonical string // the address as it is written, "" for none
-	Refresh   string // where the page leads on by itself, as it is written, "" for nowhere
+	Canonical string // the address as written, "" for none
+	Refresh   string // where the page redirects by itself, as written, "" for nowhere
 }
 
-// longestRefresh is the delay in seconds up to which a refresh is a redirect;
-// past it a page is there to be read.
-const longestRefresh = 15
+// maxRefreshDelay is the delay in seconds up to which a refresh is a redirect;
+// with a longer delay the page itself is meant to be read.
+const maxRefreshDelay = 15
 
 // maxTokens bounds the search for the end of the head.
 const maxTokens = 5000
 
-// Read reads the header of an answer and the head of its body, which is HTML of
+// Read reads the header of a response and the head of its body, which is HTML of
 // that content type or, where page is nil, something else. agent is the
-// crawler's name, as robots.txt has it.
+// crawler's name in robots.txt.
 func Read(header map[string][]string, page []byte, contentType, agent string) Head {
 	var h Head
 	for _, line := range header["X-Robots-Tag"] {
@@ -45,13 +45,13 @@ func Read(header map[string][]string, page []byte, contentType, agent string) He
 	}
 	text, _, err := charset.Decode(page, contentType)
 	if err != nil {
-		return h // who reads the content says so
+		return h // the parser of the content reports it
 	}
 	h.head(text, agent)
 	return h
 }
 
-// directives are those of a robots meta element or of X-Robots-Tag.
+// directives reads the directives of a robots meta element or of X-Robots-Tag.
 func (h *Head) directives(list string) {
 	for one := range strings.SplitSeq(list, ",") {
 		switch strings.ToLower(strings.TrimSpace(one)) {
@@ -71,15 +71,15 @@ func (h *Head) tag(line, agent string) {
 	name, rest, named := strings.Cut(line, ":")
 	name = strings.TrimSpace(name)
 	switch {
-	case !named || strings.ContainsAny(name, ", ") || valued[strings.ToLower(name)]:
+	case !named || strings.ContainsAny(name, ", ") || hasValue[strings.ToLower(name)]:
 		h.directives(line)
 	case strings.EqualFold(name, agent):
 		h.directives(rest)
 	}
 }
 
-// valued are the directives that have a value of their own after a colon.
-var valued = map[string]bool{"unavailable_after": true, "max-snippet": true, "max-image-preview": true, "max-video-preview": true}
+// hasValue are the directives that have a value of their own after a colon.
+var hasValue = map[string]bool{"unavailable_after": true, "max-snippet": true, "max-image-preview": true, "max-video-preview": true}
 
 // link reads a Link header for its canonical address.
 func (h *Head) link(line string) {
@@ -102,8 +102,8 @@ func hasWord(list, word string) bool {
 	return false
 }
 
-// head reads the elements up to the body. What stands in noscript or template
-// is for other readers.
+// head reads the elements before the body. It ignores those in noscript and template,
+// which are not for crawlers.
 func (h *Head) head(text, agent string) {
 	z := html.NewTokenizer(strings.NewReader(text))
 	aside := 0
@@ -157,7 +157,7 @@ func (h *Head) meta(a map[string]string, agent string) {
 	if m == nil {
 		return
 	}
-	if seconds, err := strconv.ParseFloat(m[1], 64); err == nil && seconds <= longestRefresh {
+	if seconds, err := strconv.ParseFloat(m[1], 64); err == nil && seconds <= maxRefreshDelay {
 		h.Refresh = strings.TrimSpace(strings.Trim(strings.TrimSpace(m[2]), `'"`))
 	}
 }

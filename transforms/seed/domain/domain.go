@@ -57,7 +57,7 @@ const (
 	NoteDomainDisagrees Note = "normalized_domain_disagrees"
 	// NoteURLDisagrees: raw_url is outside the domain of the record's valid domain_id, which counts.
 	NoteURLDisagrees Note = "raw_url_disagrees"
-	// NoteURLUnusable: raw_url has no usable host; the record's valid domain_id stands in for it.
+	// NoteURLUnusable: raw_url has no usable host; the record's valid domain_id is used in its place.
 	NoteURLUnusable Note = "raw_url_unusable"
 )
 
@@ -76,14 +76,14 @@ func FromURL(rawURL, country string) (Domain, error) {
 	return derive(rawURL, host, cc)
 }
 
-// FromRecord gives a raw record its identity. A valid domain_id is kept, its
-// own cc included; a normalized_domain that disagrees with it is derived anew;
+// FromRecord derives the identity of a raw record. A valid domain_id is kept, its
+// own cc included; a normalized_domain that disagrees with it is replaced by a derived one;
 // without a valid domain_id the domain is derived from rawURL and the
 // partition's country. Notes say what was corrected, nil when nothing was. It
 // fails only when no domain can be derived, with the sentinels of this package.
 func FromRecord(rawURL, normalizedDomain, domainID, country string) (Domain, []Note, error) {
 	host, hostErr := hostOf(rawURL)
-	if errors.Is(hostErr, errEmptyURL) { // raw_url is the one field that must be there
+	if errors.Is(hostErr, errEmptyURL) { // raw_url is the only required field
 		return Domain{}, nil, hostErr
 	}
 	var notes []Note
@@ -148,8 +148,8 @@ func derive(rawURL, host, cc string) (Domain, error) {
 	}, nil
 }
 
-// Hostname returns rawURL's host in the form that records compare by: lower
-// case, IDN in ASCII (UTS 46), no port, no trailing dot, one leading www. off
+// Hostname returns rawURL's host in the form in which records are compared: lower
+// case, IDN in ASCII (UTS 46), no port, no trailing dot, without one leading www.,
 // unless what is left is a public suffix. The errors are those of FromURL.
 func Hostname(rawURL string) (string, error) {
 	host, err := hostOf(rawURL)
@@ -165,7 +165,7 @@ func Hostname(rawURL string) (string, error) {
 
 // Registrable returns the registrable domain of a bare host name by the public
 // suffix list, ICANN and private sections. The host may be in any case, an IDN,
-// or end in a dot. A public suffix of two or more labels (gov.sg) stands for
+// or end in a dot. A public suffix of two or more labels (gov.sg) counts as registrable
 // itself; ErrUnlisted, ErrSingleLabel, ErrIP and ErrBadHost refuse the rest.
 func Registrable(host string) (string, error) {
 	folded, err := foldHost(host)
@@ -225,7 +225,7 @@ func splitID(id string) (authority, cc, host, suffix string, ok bool) {
 
 func lowerLetter(c byte) bool { return 'a' <= c && c <= 'z' }
 
-// upperPairs holds AA, AB … ZZ, so that a country costs no allocation.
+// upperPairs has AA, AB … ZZ, so that a country costs no allocation.
 var upperPairs = func() string {
 	var b strings.Builder
 	for i := 'A'; i <= 'Z'; i++ {

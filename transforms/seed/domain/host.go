@@ -79,7 +79,7 @@ func hostOf(rawURL string) (string, error) {
 // plain reports whether a byte is visible ASCII.
 func plain(c byte) bool { return ' ' < c && c < 0x7f }
 
-// schemeLen is the length of what stands before the first colon when it has
+// schemeLen is the length of the text before the first colon when it has
 // the form of a scheme (RFC 3986, 3.1), else 0.
 func schemeLen(s string) int {
 	for i := 0; i < len(s); i++ {
@@ -124,8 +124,8 @@ var lookup = idna.New(
 
 var lineEnds = strings.NewReplacer("\t", "", "\r", "", "\n", "")
 
-// foldHost brings a host name into its canonical form: lower case, ASCII, no
-// trailing dot. It refuses IP addresses and what DNS could not name.
+// foldHost returns a host name in its canonical form: lower case, ASCII, no
+// trailing dot. It refuses IP addresses and names that are impossible in DNS.
 func foldHost(host string) (string, error) {
 	folded := strings.TrimSuffix(host, ".")
 	if !canonical(folded) {
@@ -136,7 +136,7 @@ func foldHost(host string) (string, error) {
 			}
 			folded = decoded
 		}
-		// Tabs and line ends are dropped wherever they stand, as in the URL Standard.
+		// Tabs and line ends are dropped everywhere, as in the URL Standard.
 		ascii, err := lookup.ToASCII(lineEnds.Replace(folded))
 		if err != nil {
 			return "", fmt.Errorf("host %.200q: %w: %w", host, ErrBadHost, err)
@@ -221,7 +221,7 @@ func registrableOf(host string) (registrable, suffix string, err error) {
 	}
 	suffix, icann := publicsuffix.PublicSuffix(host)
 	// The flag is false too for a node that is only the parent of private
-	// rules (amazonaws.com): then the top-level name is asked by itself.
+	// rules (amazonaws.com): then the top-level domain alone is looked up.
 	if !icann && strings.IndexByte(suffix, '.') < 0 {
 		if _, icann = publicsuffix.PublicSuffix(host[lastDot+1:]); !icann {
 			return "", "", fmt.Errorf("host %.200q: %w", host, ErrUnlisted)
@@ -238,7 +238,7 @@ func registrableOf(host string) (registrable, suffix string, err error) {
 	return registrable, suffix, nil
 }
 
-// registrableLabels holds a registrable domain to what registries hand out:
+// registrableLabels checks a registrable domain against the rules of registries:
 // lengths as in DNS, no underscore, no hyphen at a label's ends (RFC 1123, 2.1).
 func registrableLabels(host string) bool {
 	if len(host) > 253 {
@@ -260,8 +260,8 @@ func registrableLabels(host string) bool {
 	return true
 }
 
-// withoutWWW takes one leading www. off a host unless what is left is a public
-// suffix. registrable and suffix are a domain that host need not lie in.
+// withoutWWW removes one leading www. from a host unless the rest is a public
+// suffix. registrable and suffix are of a domain that host need not be in.
 func withoutWWW(host, registrable, suffix string) string {
 	rest, found := strings.CutPrefix(host, "www.")
 	switch {
@@ -279,7 +279,7 @@ func withoutWWW(host, registrable, suffix string) string {
 	return rest
 }
 
-// within reports whether host lies below domain.
+// within reports whether host is below domain.
 func within(host, domain string) bool {
 	at := len(host) - len(domain) - 1
 	return at > 0 && host[at] == '.' && host[at+1:] == domain

@@ -16,7 +16,7 @@ import (
 )
 
 // Domain is what was collected of one registrable domain for one partition.
-// Times are RFC 3339 in UTC, see Timestamp; lengths are bytes as kept.
+// Times are RFC 3339 in UTC, see Timestamp; lengths are in bytes as stored.
 type Domain struct {
 	DomainID          string    `json:"domain_id"`
 	RegistrableDomain string    `json:"registrable_domain"`
@@ -61,7 +61,7 @@ type Sitemap struct {
 	ResponseMS    *int64 `json:"response_ms,omitempty"`
 }
 
-// Source is the record that gave the domain to this partition.
+// Source is the record that this partition has the domain from.
 type Source struct {
 	RawFilePath string `json:"raw_file_path"`
 	RecordIndex *int   `json:"record_index,omitempty"` // from 0
@@ -81,7 +81,7 @@ type Feed struct {
 	ResponseMS    *int64 `json:"response_ms,omitempty"`
 }
 
-// Homepage is the answer to the domain's root page.
+// Homepage is the response to a request for the domain's root page.
 type Homepage struct {
 	URL           string `json:"url"`
 	StatusCode    int    `json:"status_code"`
@@ -132,8 +132,8 @@ var compiled = sync.OnceValue(func() *jsonschema.Schema {
 	return c.MustCompile(name)
 })
 
-// Error says which fields break the schema. Writing the same again breaks it
-// again: it is not retryable.
+// Error has the fields that break the schema. A retry would break it
+// again.
 type Error struct {
 	Fields []Field
 	Err    error // the validator's own
@@ -156,8 +156,8 @@ func (e *Error) Error() string {
 // Unwrap returns the validator's own error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Validate holds d, as it would be written, against Schema. It returns an
-// *Error that names the broken fields.
+// Validate checks the JSON form of d against Schema. It returns an
+// *Error with the fields that break it.
 func Validate(d Domain) error {
 	if usual(d) {
 		return nil
@@ -165,7 +165,7 @@ func Validate(d Domain) error {
 	return judge(d)
 }
 
-// judge asks the schema itself.
+// judge validates with the schema itself.
 func judge(d Domain) error {
 	text, err := json.Marshal(d)
 	if err != nil {

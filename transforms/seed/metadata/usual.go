@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// usual says that d keeps the schema for certain. The schema's own judgement
-// costs as much as a tenth of a visit, so the values of nearly every domain are
-// told apart here; whatever is not known to be good (errors, feeds, homepages,
-// uncommon URLs) is left to the schema.
+// usual reports whether d certainly keeps the schema. Validation by the schema
+// costs a tenth of a visit, so the values of nearly every domain are
+// checked here; what is not known to be valid (errors, feeds, homepages,
+// uncommon URLs) is checked by the schema.
 func usual(d Domain) bool {
 	r, s := d.Robots, d.Sitemap
 	return d.Feeds == nil && d.Homepage == nil &&
@@ -34,7 +34,7 @@ func usualStatus(code int) bool { return code >= 0 && code <= 599 }
 
 func usualCount(n *int64) bool { return n == nil || *n >= 0 }
 
-// usualTime takes what Timestamp writes, and only that: time.Parse alone takes more.
+// usualTime accepts only what Timestamp writes: time.Parse alone accepts more.
 func usualTime(s string) bool {
 	t, err := time.Parse(timestamp, s)
 	return err == nil && Timestamp(t) == s

@@ -4,7 +4,7 @@
 //
 // What it accepts beyond the schema, because such files exist: a byte order
 // mark, unknown fields, duplicate keys (the last one wins, except that records
-// may stand only once: the first was already visited), invalid UTF-8 (replaced
+// may be there only once: the first was already visited), invalid UTF-8 (replaced
 // by U+FFFD), null for an optional field (as if absent).
 package rawfile
 
@@ -23,8 +23,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// What is wrong with a file, for errors.Is. None of them passes on a second
-// try; an error of the reader itself is none of these and may.
+// What is wrong with a file, for errors.Is. A second attempt gives the same
+// error; an error of the reader itself is none of these and may be transient.
 var (
 	ErrTruncated = errors.New("the file is empty or ends in the middle")
 	ErrBadJSON   = errors.New("the file is not valid JSON")
@@ -58,8 +58,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%v (byte %d): %s", e.Kind, e.Offset, why)
 }
 
-// mistaken names what a file's first bytes say that it is in place of UTF-8
-// text, and what to do, nil where they say nothing.
+// mistaken names the format that a file's first bytes show in place of UTF-8
+// text, and what to do, nil where they show none.
 func mistaken(head []byte) error {
 	for _, m := range []struct{ begins, is string }{
 		{"\xff\xfe", "it is UTF-16: save it as UTF-8"},
@@ -76,7 +76,7 @@ func mistaken(head []byte) error {
 	return nil
 }
 
-// Unwrap gives both the kind and the cause to errors.Is.
+// Unwrap returns both the kind and the cause, for errors.Is.
 func (e *Error) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Kind}
@@ -98,18 +98,18 @@ type Record struct {
 	Index                              int // in the array, from 0
 	RawURL, NormalizedDomain, DomainID string
 	Problems                           []string // optional fields that were invalid and ignored, by name
-	Err                                error    // ErrNotObject or ErrNoURL: a bad record, the file goes on
+	Err                                error    // ErrNotObject or ErrNoURL: a bad record; reading continues
 }
 
 // Read calls visit for each record of r in order. The strings of a Record
-// share one allocation: clone what is kept for long. It returns an *Error when the file is broken, after
+// share one allocation: clone those that are kept for long. It returns an *Error when the file is broken, after
 // visiting the records before the break; a wrapped error of r when reading
 // failed; visit's error, unchanged, when that stopped it.
 func Read(r io.Reader, visit func(Record) error) (Meta, error) {
 	src := &source{r: r}
 	in := bufio.NewReaderSize(src, 64<<10)
 	var bom int64
-	head, _ := in.Peek(3) // an error comes again below
+	head, _ := in.Peek(3) // the error is returned again below
 	if err := mistaken(head); err != nil {
 		return Meta{}, &Error{Kind: ErrBadJSON, Err: err}
 	}
@@ -143,7 +143,7 @@ func Read(r io.Reader, visit func(Record) error) (Meta, error) {
 	return f.meta, &Error{Kind: ErrBadJSON, Offset: offset, Err: err}
 }
 
-// source remembers the reader's own failure, so that it is never taken for a
+// source keeps the reader's own failure, so that it is never mistaken for a
 // fault of the file.
 type source struct {
 	r   io.Reader
@@ -298,8 +298,8 @@ func (f *file) readRecords() error {
 // which the research service writes them.
 var optional = [...]string{"normalized_domain", "domain_id", "source_type", "discovery_method", "confidence", "content_hints", "liveness_status"}
 
-// readRecord lets the decoder check a record as one value, which costs half of
-// asking it for each token, and then walks over what is known to be valid.
+// readRecord has the decoder check a record as one value, which costs half of
+// reading each token, and then walks over the valid value.
 func (f *file) readRecord() (Record, error) {
 	value, err := f.dec.ReadValue()
 	if err != nil {
@@ -309,7 +309,7 @@ func (f *file) readRecord() (Record, error) {
 		return Record{Err: ErrNotObject}, nil
 	}
 	var texts [3]part             // raw_url, normalized_domain, domain_id
-	var wrong [len(optional)]bool // by field, so that a later duplicate can mend it
+	var wrong [len(optional)]bool // by field, because a later duplicate can be valid
 	w := walk{s: value, at: 1}
 	for w.more() {
 		name := f.contents(w.next())
@@ -354,7 +354,7 @@ func (f *file) readRecord() (Record, error) {
 		default:
 			continue
 		}
-		wrong[field] = !valid && kind != 'n' // null stands for an absent field
+		wrong[field] = !valid && kind != 'n' // null means an absent field
 	}
 	record := f.record(texts)
 	if record.RawURL == "" {
@@ -380,7 +380,7 @@ func (f *file) record(texts [3]part) Record {
 	return Record{RawURL: all[:end[0]], NormalizedDomain: all[end[0]:end[1]], DomainID: all[end[1]:]}
 }
 
-// onlyTexts reports whether a value is an array that holds nothing but strings.
+// onlyTexts reports whether a value is an array of strings only.
 func onlyTexts(value []byte) bool {
 	if value[0] != '[' {
 		return false
@@ -399,7 +399,7 @@ type walk struct {
 	at int
 }
 
-// part is a name or value; plain is a string that stands for itself.
+// part is a name or value; plain is a string without escapes.
 type part struct {
 	s     []byte
 	plain bool

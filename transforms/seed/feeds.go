@@ -59,43 +59,11 @@ func (c *collector) mayFetch(at string) bool {
 	return c.rules.Allowed(c.cfg.Lane.Web.UserAgent, at)
 }
 
-// feeds fetches the addresses that robots.txt names, those that the homepage
-// links to, and the usual paths, and keeps those that answer with a feed.
+// feeds fetches the addresses where a domain may have feeds, and keeps those that
+// answer with one.
 func (c *collector) feeds(ctx context.Context, page exchange, named []string, best exchange) []metadata.Feed {
-	var at []string
-	add := func(u string) {
-		if !slices.Contains(at, u) && len(at) < maxFeeds && c.mayFetch(u) {
-			at = append(at, u)
-		}
-	}
-	for _, u := range named {
-		if u != best.url || best.result.Kind == sitemap.RSS || best.result.Kind == sitemap.Atom {
-			if looksLikeFeed(u) || u == best.url {
-				add(u)
-			}
-		}
-	}
-	// Where the homepage redirects to is where the site lives: the usual paths
-	// of the bare name would lead to the same feeds a second time.
-	base := &url.URL{Scheme: "https", Host: c.name, Path: "/"}
-	if final, err := url.Parse(page.final); err == nil && page.ok() && c.sameHost(page.final) {
-		base = final
-	}
-	if page.ok() {
-		end, err := budget.Begin(ctx, len(page.body))
-		if err != nil {
-			return nil // the run stops: nothing of this visit is kept
-		}
-		for _, u := range feed.Discover(page.body, base) {
-			add(u)
-		}
-		end()
-	}
-	for _, p := range usualFeeds {
-		add(base.Scheme + "://" + base.Host + p)
-	}
 	var out []metadata.Feed
-	for _, u := range at {
+	for _, u := range c.feedAddresses(ctx, page, named, best) {
 		if ctx.Err() != nil {
 			break
 		}
@@ -127,6 +95,43 @@ func (c *collector) feeds(ctx context.Context, page exchange, named []string, be
 			Exists: true, FetchedAt: metadata.Timestamp(got.at), Truncated: got.truncated, ResponseMS: got.milliseconds()})
 	}
 	return out
+}
+
+// feedAddresses are those that robots.txt names, those that the homepage links
+// to, and the usual paths, in this order; none that robots.txt disallows.
+func (c *collector) feedAddresses(ctx context.Context, page exchange, named []string, best exchange) (at []string) {
+	add := func(u string) {
+		if !slices.Contains(at, u) && len(at) < maxFeeds && c.mayFetch(u) {
+			at = append(at, u)
+		}
+	}
+	for _, u := range named {
+		if u != best.url || best.result.Kind == sitemap.RSS || best.result.Kind == sitemap.Atom {
+			if looksLikeFeed(u) || u == best.url {
+				add(u)
+			}
+		}
+	}
+	// Where the homepage redirects to is where the site lives: the usual paths
+	// of the bare name would lead to the same feeds a second time.
+	base := &url.URL{Scheme: "https", Host: c.name, Path: "/"}
+	if final, err := url.Parse(page.final); err == nil && page.ok() && c.sameHost(page.final) {
+		base = final
+	}
+	if page.ok() {
+		end, err := budget.Begin(ctx, len(page.body))
+		if err != nil {
+			return nil // the run stops: nothing of this visit is kept
+		}
+		for _, u := range feed.Discover(page.body, base) {
+			add(u)
+		}
+		end()
+	}
+	for _, p := range usualFeeds {
+		add(base.Scheme + "://" + base.Host + p)
+	}
+	return at
 }
 
 func looksLikeFeed(u string) bool {

@@ -41,7 +41,7 @@ func (j *endless) due(_ context.Context, _ time.Time, n int) (tasks []entry, _ t
 
 // BenchmarkTasksInMemory sends tasks that do nothing through the five stages:
 // one operation is one list page, with the one product on it, from the first
-// queue to the last worker. The mission asks for 500,000 of them a second on two cores.
+// queue to the last worker. The goal is 500,000 of them a second on two cores.
 func BenchmarkTasksInMemory(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	j := &endless{left: b.N}
@@ -123,7 +123,7 @@ func durable(b *testing.B, d *db.DB, products int) {
 
 // BenchmarkTasksDurable is the same with the durable queue in a database: each
 // product's task is written when it is found, and again when it is done. The
-// mission asks for 20,000 a second on SQLite.
+// goal is 20,000 a second on SQLite.
 func BenchmarkTasksDurable(b *testing.B) {
 	for name, dsn := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		b.Run(name, func(b *testing.B) {

@@ -119,7 +119,7 @@ func TestReadList(t *testing.T) {
 
 func TestSeeds(t *testing.T) {
 	r := compiled(t, good)
-	assert.Len(t, r.seeds(), 50, "without a last page, the seed's fifty")
+	assert.Len(t, r.seeds(), 50, "without a last page, the default of fifty")
 	assert.Equal(t, entry{Kind: KindFetchListPage, URL: "https://shop.example/p/50", Page: 50}, r.seeds()[49])
 	r = compiled(t, strings.Replace(good, "list:\n", "list:\n  first_page: 0\n  pages: 3\n", 1))
 	assert.Equal(t, []entry{{Kind: KindFetchListPage, URL: "https://shop.example/p/0"}, {Kind: KindFetchListPage, URL: "https://shop.example/p/1", Page: 1},

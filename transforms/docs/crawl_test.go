@@ -20,7 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 )
 
-// Section 3.2 and 4.4: near pages first, in the order of discovery; each page
+// Near pages first, in the order of discovery; each page
 // once; nothing out of scope; no deeper than max_depth. Also where there are no
 // pauses.
 func TestBreadthFirst(t *testing.T) {
@@ -48,7 +48,7 @@ func TestBreadthFirst(t *testing.T) {
 	})
 }
 
-// Section 4.3: max_pages 200 is 200 requests, never 201. Retries, redirect hops
+// max_pages 200 is 200 requests, never 201. Retries, redirect hops
 // and robots.txt do not count.
 func TestMaxPages(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -90,7 +90,7 @@ func TestMaxPagesExactly(t *testing.T) {
 	})
 }
 
-// Section 4.3: the session's limit holds over providers.
+// The session's limit holds over providers.
 func TestSessionMaxPages(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
@@ -110,7 +110,7 @@ func TestSessionMaxPages(t *testing.T) {
 	})
 }
 
-// docs.md, order: what the sitemap lists joins at depth 1, behind the seed and
+// What the sitemap lists joins at depth 1, behind the seed and
 // in the sitemap's order, and is crawled like a link of the seed; the sitemap
 // itself is no page.
 func TestSitemap(t *testing.T) {
@@ -229,7 +229,7 @@ func TestDelayOfASite(t *testing.T) {
 	}
 }
 
-// Section 5.2 and docs.md: a random pause around the policy's delay, robots.txt
+// A random pause around the policy's delay, robots.txt
 // included, and who may lengthen it.
 func TestDelay(t *testing.T) {
 	for _, tt := range []struct {
@@ -297,7 +297,7 @@ func breaking(w http.ResponseWriter, _ *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// Section 5.4, row by row: what is answered, after which waits it is asked
+// Status by status: what is answered, after which waits it is asked
 // again, and where the page ends. The waits are those of the table, to which a
 // pause between two requests may not be added.
 func TestBackoffTable(t *testing.T) {
@@ -434,7 +434,7 @@ func (n *names) look() (at [4]byte, ok bool) {
 	return at, n.refuses
 }
 
-// Section 5.4's last two rows by the real client: a name that does not resolve,
+// What fails below HTTP, by the real client: a name that does not resolve,
 // an address that refuses, a page that does not answer in time. Each is tried
 // once more after 30 seconds and then passed over.
 func TestBelowHTTP(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// Section 5.1: what robots.txt forbids is not asked for; its rules hold for 24
+// What robots.txt forbids is not asked for; its rules hold for 24
 // hours, over runs; where there is none everything is allowed.
 func TestRobots(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -175,7 +175,7 @@ func TestNoSeedAnswers(t *testing.T) {
 	})
 }
 
-// Section 5.2: 1,000 requests an hour and 10,000 a day, over processes: the hour
+// 1,000 requests an hour and 10,000 a day, over processes: the hour
 // waits, the day ends the run and another goes on.
 func TestBudgets(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -217,7 +217,7 @@ func TestBudgets(t *testing.T) {
 	})
 }
 
-// docs.md: at most 3 redirects, each target checked again, the final page's key
+// At most 3 redirects, each target checked again, the final page's key
 // is what is stored, and no page is asked for twice.
 func TestRedirects(t *testing.T) {
 	to := func(location string) http.HandlerFunc { return status(302, "Location", location) }
@@ -348,7 +348,7 @@ func TestMovedPages(t *testing.T) {
 	})
 }
 
-// Sections 8.3 and 9.3: what is behind a login now is no public page any more, so
+// What is behind a login now is no public page any more, so
 // what was kept of it goes; what is only broken or empty today stays.
 func TestBehindLogin(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -419,7 +419,7 @@ func TestLettersEnd(t *testing.T) {
 	}
 }
 
-// Section 5.4: a 403 is for good.
+// A 403 is for good.
 func TestForbidden(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
@@ -540,7 +540,7 @@ func TestPolicyNarrowed(t *testing.T) {
 	})
 }
 
-// Section 5.3: what is sent, and its conditions, which hold only for content
+// What is sent, and its conditions, which hold only for content
 // that the same selectors made.
 func TestHeaders(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -570,7 +570,7 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// Sections 4.2, 4.3 and 8.3: what is read, and what is left.
+// What is read, and what is left.
 func TestWhatIsRead(t *testing.T) {
 	as := func(kind, body string) http.HandlerFunc {
 		return func(rw http.ResponseWriter, _ *http.Request) {
@@ -621,7 +621,7 @@ func TestWhatIsRead(t *testing.T) {
 	}
 }
 
-// Section 8: no e-mail address is stored, no text of a page in the database
+// No e-mail address is stored, no text of a page in the database
 // but previews of at most 500 characters, all of it in the hand-off.
 func TestNothingPersonalIsKept(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -738,8 +738,8 @@ func TestRetriesOutliveTheProcess(t *testing.T) {
 	})
 }
 
-// The arrows of appendix B are drawn by the crawl's own tests; here is the rest
-// of them: what is no arrow is refused.
+// The allowed changes of state are covered by the crawl's own tests; here is the
+// rest: every other one is refused.
 func TestTransitions(t *testing.T) {
 	all := []Status{Queued, RobotsCheck, Fetching, Redirecting, RateLimited, Retry, Parsing, Extracting, Blocked, Failed, Skipped, Indexed, NotModified, Deleted, TooLarge}
 	arrows := 0
@@ -957,7 +957,7 @@ func TestPurgeErases(t *testing.T) {
 	require.NotContains(t, file(), "zanzibar")
 }
 
-// Section 9.3's form, to the letter.
+// The block's form, to the letter: scripts read it.
 func TestReportText(t *testing.T) {
 	r := ProviderReport{Name: "OpenAI", FinishedAt: time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC), TotalPages: 187, New: 5, Updated: 12, Deleted: 2,
 		ChangeRate: percent(19, 187), SuccessRate: 98.4, AvgResponseMS: 340, Duration: 272}
@@ -973,7 +973,7 @@ func TestReportText(t *testing.T) {
 	require.Equal(t, "3h 0m 1s", brief(3*time.Hour+time.Second))
 }
 
-// Section 9.1's seven, each at its threshold and past it.
+// The seven alerts, each at its threshold and past it.
 func TestAlerts(t *testing.T) {
 	fine := ProviderReport{Provider: "p", Name: "P", State: Done, TotalPages: 100, PreviousPages: 100, SuccessRate: 90, ErrorRate: 20, AvgResponseMS: 5000, EmptyRate: 10, RetryRate: 15}
 	names := func(change func(*ProviderReport)) (out []string) {

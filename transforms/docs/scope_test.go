@@ -19,7 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
-// docs.md, scope: seeds need no pattern but may be blocked; X/** is X too, in
+// Scope: seed URLs need no pattern but may be blocked; X/** is X too, in
 // both lists; block goes first; what may hold personal data is out until lifted.
 func TestScope(t *testing.T) {
 	for _, tt := range []struct {
@@ -52,7 +52,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// docs.md, query: a parameter that the policy keeps makes pages of its values.
+// A query parameter that the policy keeps makes pages of its values.
 func TestKeptQuery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, keep := range []bool{false, true} {
@@ -196,7 +196,7 @@ func TestEndlessCalendar(t *testing.T) {
 	})
 }
 
-// Section 9.2: figures out of range become warnings that name the provider and
+// Figures out of range become warnings that name the provider and
 // its selector.
 func TestQualityWarnings(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -217,7 +217,7 @@ func TestQualityWarnings(t *testing.T) {
 	})
 }
 
-// Section 8.1: a person is shown 200 characters at most, on one line.
+// A person is shown 200 characters at most, on one line.
 func TestShown(t *testing.T) {
 	require.Equal(t, "a b c", Shown(" a\n\tb  c\n"))
 	exact := strings.Repeat("가", 200)

@@ -187,7 +187,7 @@ func (fn *visitFn) visit(ctx context.Context, h Host, count func(ledger.Tally)) 
 	return out
 }
 
-// counts are the report's, by the names of cli.md.
+// counts are the report's, by its names.
 func (s Stats) counts() map[string]int64 {
 	return map[string]int64{"pages_fetched": s.Fetched, "pages_new": s.New, "pages_updated": s.Updated, "pages_unchanged": s.Unchanged,
 		"pages_deleted": s.Deleted, "pages_skipped": s.Skipped, "pages_failed": s.Failed, "pages_blocked": s.Blocked, "chunks": s.Chunks}

@@ -85,7 +85,7 @@ func must(t *testing.T, err error) {
 
 const day = "datasets/country=sg/category=news/date=2026-01-28/"
 
-// rawFile is a raw file of the design's form whose records have only their URL.
+// rawFile is a raw file whose records have only their URL.
 func rawFile(urls ...string) string {
 	var b strings.Builder
 	b.WriteString(`{"meta":{"country":"SG","category":"news"},"records":[`)

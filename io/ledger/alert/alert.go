@@ -107,8 +107,8 @@ func Rules() (names []string) {
 	return names
 }
 
-// OfPages are the rules for the requirement that crawling pages has of its own:
-// all but the rate of the work that failed.
+// OfPages are the rules for jobs that crawl pages: all but the rate of the work
+// that failed.
 func OfPages() []string { return Rules()[1:] }
 
 // Thresholds are limits by the rules' names, in the rules' units; a rule that

@@ -66,14 +66,8 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 			return err
 		}
 	}
-	for _, name := range j.Foreign() {
-		if !slices.Contains(line, name) {
-			continue
-		}
-		if name == "dry-run" {
-			return usage.Errorf("--dry-run is for --job=migrate; for a dry run of %s use --until=list or --until=extract", o.Job)
-		}
-		return usage.Errorf("--%s means nothing to --job=%s; leave it out, `help %s` lists what there is", name, o.Job, o.Job)
+	if err := o.checkForeign(j, line); err != nil {
+		return err
 	}
 	if o.Date != "" {
 		if d, err := time.Parse(time.DateOnly, o.Date); err != nil || d.Format(time.DateOnly) != o.Date {
@@ -111,7 +105,27 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 			return err
 		}
 	}
-	terminal := launch.IsTerminal(stderr)
+	o.fillIn(launch.IsTerminal(stderr))
+	return nil
+}
+
+// checkForeign refuses flags on the command line that mean something to other
+// jobs only.
+func (o *Options) checkForeign(j pipeline.Job, line []string) error {
+	for _, name := range j.Foreign() {
+		if !slices.Contains(line, name) {
+			continue
+		}
+		if name == "dry-run" {
+			return usage.Errorf("--dry-run is for --job=migrate; for a dry run of %s use --until=list or --until=extract", o.Job)
+		}
+		return usage.Errorf("--%s means nothing to --job=%s; leave it out, `help %s` lists what there is", name, o.Job, o.Job)
+	}
+	return nil
+}
+
+// fillIn gives the options that nothing has given a value that depends on others.
+func (o *Options) fillIn(terminal bool) {
 	if o.LogFormat == "" {
 		o.LogFormat = "json"
 		if terminal {
@@ -130,7 +144,6 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 			o.Lanes = 16 * o.Slots()
 		}
 	}
-	return nil
 }
 
 // place fills in which store is meant.

@@ -371,28 +371,28 @@ func (r *run) leaseKept(ctx context.Context, interrupted bool) error {
 }
 
 // conclude writes the run's last state and its report.
-func (r *run) conclude(ctx context.Context, run ledger.Run, out outcome) (*ledger.Report, ledger.Tally, error) {
+func (r *run) conclude(ctx context.Context, record ledger.Run, out outcome) (*ledger.Report, ledger.Tally, error) {
 	s, o := r.store, r.o
 	cause := r.leaseKept(ctx, out.interrupted)
-	if w, ok := lane.Find(run.RunID); ok && cause == nil {
+	if w, ok := lane.Find(record.RunID); ok && cause == nil {
 		cause = w.Cause()
 	}
 	// A store that is gone does not take how the run ended; the user has it all the same.
 	fail := func(err error) (*ledger.Report, ledger.Tally, error) {
-		run.State, run.FinishedAt = ledger.Failed, time.Now().UTC()
+		record.State, record.FinishedAt = ledger.Failed, time.Now().UTC()
 		if out.interrupted {
-			run.State, cause = ledger.Interrupted, errors.Join(cause, ErrInterrupted)
+			record.State, cause = ledger.Interrupted, errors.Join(cause, ErrInterrupted)
 		}
 		err = errors.Join(cause, fmt.Errorf("how the run ended is not in the store: %w", err))
-		run.Error = ledger.Why(err)
-		report := ledger.BuildReport(run, out.live, time.Now())
+		record.Error = ledger.Why(err)
+		report := ledger.BuildReport(record, out.live, time.Now())
 		return &report, out.live, err
 	}
-	lanes, err := ledger.Progresses(ctx, s, run.RunID)
+	lanes, err := ledger.Progresses(ctx, s, record.RunID)
 	if err != nil {
 		return fail(err)
 	}
-	total, err := ledger.ReadTotal(ctx, s, run.RunID)
+	total, err := ledger.ReadTotal(ctx, s, record.RunID)
 	cut := errors.Is(err, store.ErrNotExist)
 	if cut {
 		total, err = r.soFar(out, lanes), nil
@@ -400,42 +400,19 @@ func (r *run) conclude(ctx context.Context, run ledger.Run, out outcome) (*ledge
 	if err != nil {
 		return fail(err)
 	}
-	control, err := ledger.ReadControl(ctx, s, run.RunID)
+	control, err := ledger.ReadControl(ctx, s, record.RunID)
 	if err != nil {
 		return fail(err)
 	}
-	if f := o.Target().Failure; f != nil && cause == nil {
-		cause = f(total.Counts)
-	}
-	if cause == nil && total.Counts[ledger.WorkersStopped] > 0 {
-		cause = errWorkerStopped
-	}
+	cause = r.failure(cause, total)
 	delete(total.Counts, ledger.Outage)
 	delete(total.Counts, ledger.OutageTLS)
-	state, result := ledger.Done, error(nil)
-	switch {
-	case cause != nil:
-		state, result = ledger.Failed, cause
-	case out.interrupted:
-		state, result = ledger.Interrupted, ErrInterrupted
-	case control.Action == ledger.ActionCancel:
-		state, result = ledger.Cancelled, ErrInterrupted
-	case out.err != nil:
-		state, result = ledger.Failed, fmt.Errorf("the pipeline stopped: %w", out.err)
-	case cut:
-		state, result = ledger.Failed, errCutShort
-	case total.Counts[ledger.LanesLost] > 0:
-		state, result = ledger.Failed, errLanesLost
-	default:
-		if err := total.Unmet(ctx, s, run.Job, run.RunID); err != nil {
-			state, result = ledger.Failed, err
-		}
-	}
+	state, result := r.verdict(ctx, record, ending{out, cause, total, control.Action == ledger.ActionCancel, cut})
 	if err := store.Sync(ctx, s); err != nil { // first: a run that is done is kept
 		return fail(err)
 	}
-	run.State, run.FinishedAt = state, time.Now()
-	report := ledger.BuildReport(run, total, run.FinishedAt, lanes...)
+	record.State, record.FinishedAt = state, time.Now()
+	report := ledger.BuildReport(record, total, record.FinishedAt, lanes...)
 	if j := o.Target(); j.Extend != nil {
 		if err := j.Extend(ctx, s, &report); err != nil {
 			result = errors.Join(result, fmt.Errorf("the run's report is not whole: %w", err))
@@ -446,7 +423,7 @@ func (r *run) conclude(ctx context.Context, run ledger.Run, out outcome) (*ledge
 	if state == ledger.Cancelled {
 		why = nil
 	}
-	kept, err := ledger.Finish(ctx, s, run.RunID, state, why, run.FinishedAt)
+	kept, err := ledger.Finish(ctx, s, record.RunID, state, why, record.FinishedAt)
 	if err != nil {
 		return fail(err)
 	}
@@ -455,17 +432,66 @@ func (r *run) conclude(ctx context.Context, run ledger.Run, out outcome) (*ledge
 		return fail(err)
 	}
 	if state == ledger.Done && o.Force {
-		if err := ledger.ClearForce(ctx, s, run.Job, run.ForceID); err != nil {
+		if err := ledger.ClearForce(ctx, s, record.Job, record.ForceID); err != nil {
 			return fail(err)
 		}
 	}
-	if err := lane.Close(run.RunID); err != nil && result == nil {
+	if err := lane.Close(record.RunID); err != nil && result == nil {
 		result = err
 	}
 	if result == nil && o.Strict {
 		result = leftOver(o.Target(), total.Counts)
 	}
 	return &report, total, result
+}
+
+// failure is why a run has failed whatever its runner says: what is known
+// already, or what its counts say.
+func (r *run) failure(known error, total ledger.Tally) error {
+	if known != nil {
+		return known
+	}
+	if f := r.o.Target().Failure; f != nil {
+		if err := f(total.Counts); err != nil {
+			return err
+		}
+	}
+	if total.Counts[ledger.WorkersStopped] > 0 {
+		return errWorkerStopped
+	}
+	return nil
+}
+
+// ending is all that says how a run ended.
+type ending struct {
+	outcome
+	failure   error
+	total     ledger.Tally
+	cancelled bool // by its control object
+	cut       bool // it left no total
+}
+
+// verdict is a run's last state, and the error with which the program ends: the
+// first reason that holds.
+func (r *run) verdict(ctx context.Context, record ledger.Run, e ending) (ledger.State, error) {
+	switch {
+	case e.failure != nil:
+		return ledger.Failed, e.failure
+	case e.interrupted:
+		return ledger.Interrupted, ErrInterrupted
+	case e.cancelled:
+		return ledger.Cancelled, ErrInterrupted
+	case e.err != nil:
+		return ledger.Failed, fmt.Errorf("the pipeline stopped: %w", e.err)
+	case e.cut:
+		return ledger.Failed, errCutShort
+	case e.total.Counts[ledger.LanesLost] > 0:
+		return ledger.Failed, errLanesLost
+	}
+	if err := e.total.Unmet(ctx, r.store, record.Job, record.RunID); err != nil {
+		return ledger.Failed, err
+	}
+	return ledger.Done, nil
 }
 
 // leftOver says what a complete run left for a person or for the next run.

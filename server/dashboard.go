@@ -297,18 +297,18 @@ func (p *pages) schedules(w http.ResponseWriter, r *http.Request) {
 
 // lettersPage is the list of all open dead letters.
 type lettersPage struct {
-	letterList
+	deadLetterList
 	Job  string // the one filtered by
 	Jobs []string
 }
 
 func (p *pages) letters(w http.ResponseWriter, r *http.Request) {
-	job, err := p.server.jobOfLetters(r)
+	job, err := p.server.jobOfDeadLetters(r)
 	if err != nil {
 		p.server.fail(w, r, err)
 		return
 	}
-	list, err := p.server.letters(r.Context(), job, "")
+	list, err := p.server.findDeadLetters(r.Context(), job, "")
 	if err != nil {
 		p.server.fail(w, r, err)
 		return

@@ -26,7 +26,7 @@ type runView struct {
 	Counts    []bar
 	Statuses  []bar
 	Failures  []bar
-	Letters   letterList
+	Letters   deadLetterList
 	Providers table
 	Options   []option
 	Replayed  string
@@ -162,7 +162,7 @@ func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 	}
 	v.Providers = providers(r)
 	var err error
-	v.Letters, err = p.server.lettersOf(ctx, e.Run)
+	v.Letters, err = p.server.deadLettersOf(ctx, e.Run)
 	return v, err
 }
 

@@ -18,8 +18,8 @@ type deadLetter struct {
 
 type deadLetterList struct {
 	DeadLetters []deadLetter `json:"dead_letters"`
-	More        bool     `json:"more"`       // there are more than these
-	Unreadable  int      `json:"unreadable"` // objects that are no dead letters
+	More        bool         `json:"more"`       // there are more than these
+	Unreadable  int          `json:"unreadable"` // objects that are no dead letters
 }
 
 // maxDeadLetters of a run are listed: a person reads them.

@@ -167,7 +167,7 @@ func (s *Server) steer(ctx context.Context, e *entry, action ledger.Action) erro
 	}
 	err := ledger.WriteControl(ctx, s.store, e.Run.RunID, ledger.Control{Action: action, At: s.now(), By: "server"})
 	if errors.Is(err, ledger.ErrCancelled) {
-		return &overError{e.Run.RunID, "it was told to stop"}
+		return &overError{e.Run.RunID, "it was cancelled"}
 	}
 	if err != nil {
 		return err

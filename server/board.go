@@ -335,7 +335,7 @@ func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now ti
 		e.Report, err = ledger.ReportSoFar(ctx, b.store, r, now)
 	}
 	if err != nil {
-		return &entry{Run: r, Broken: true}, nil // the list goes on; the command line says what is wrong
+		return &entry{Run: r, Broken: true}, nil // the listing continues; the command line says what is wrong
 	}
 	if before != nil && !before.Starting {
 		e.Samples = before.Samples
@@ -383,7 +383,7 @@ func samplesKey(id string) string { return "runs/" + id + "/samples.json" }
 
 // keepSamples writes an active run's samples now and then, so that its chart
 // outlives the server. They are for those who watch: the log says when they
-// cannot be kept, and the run goes on.
+// cannot be kept, and the run continues.
 func (b *board) keepSamples(ctx context.Context, e *entry, now time.Time) {
 	if last, ok := b.saved[e.Run.RunID]; ok && e.Active() && now.Sub(last) < saveSamples {
 		return

@@ -14,7 +14,7 @@ import (
 
 // A chart is an SVG picture that stands in the page: no script draws it. Its
 // colours are classes of style.css. What it shows is also in its label, and in
-// a table beside it, for those who do not see it.
+// a table next to it, for those who do not see it.
 
 const (
 	chartWidth, chartHeight = 640.0, 180.0

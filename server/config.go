@@ -80,13 +80,13 @@ func ParseConfig(b []byte, known []ledger.Job) (Config, error) {
 	if err := yamltext.Strict(b, &c); err != nil {
 		return c, fmt.Errorf("the file is no configuration of the server: %w", err)
 	}
-	return c, c.settle()
+	return c, c.check()
 }
 
 // FlagTexts are the flags of every run as the command line writes them.
 func (c *Config) FlagTexts() map[string]string { return c.flags }
 
-func (c *Config) settle() error {
+func (c *Config) check() error {
 	if c.Listen == "" {
 		c.Listen = DefaultListen
 	}
@@ -108,7 +108,7 @@ func (c *Config) settle() error {
 	names := map[string]bool{}
 	for i := range c.Schedules {
 		s := &c.Schedules[i]
-		if err := s.settle(c.jobs.started()); err != nil {
+		if err := s.check(c.jobs.started()); err != nil {
 			return fmt.Errorf("schedules: %q: %w", s.Name, err)
 		}
 		if names[s.Name] {
@@ -135,7 +135,7 @@ func (c *Config) settle() error {
 	return nil
 }
 
-func (s *Schedule) settle(known jobList) error {
+func (s *Schedule) check(known jobList) error {
 	if !nameForm.MatchString(s.Name) {
 		return errors.New("its name must be lower-case letters, digits, _ and -")
 	}
@@ -159,7 +159,7 @@ func (s *Schedule) settle(known jobList) error {
 			return fmt.Errorf("option %s %w", name, err)
 		}
 	}
-	s.flags, err = j.settle(values)
+	s.flags, err = j.flagsOf(values)
 	return err
 }
 

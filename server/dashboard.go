@@ -44,7 +44,7 @@ type view struct {
 	Title   string
 	Section string // of the navigation
 	Message string
-	Live    bool // events make it read itself anew
+	Live    bool // events make it reload
 	Token   bool
 	Alerts  []breach
 	Data    any
@@ -190,7 +190,7 @@ func (p *pages) list(w http.ResponseWriter, r *http.Request) {
 	p.send(w, r, b, err)
 }
 
-// keptPages are held ready; people look at few.
+// keptPages are kept in memory; people look at few.
 const keptPages = 100
 
 // shared renders a page once for each state of the board: those who ask for it
@@ -277,7 +277,7 @@ func (p *pages) start(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, refuse("there is no such job"))
 		return
 	}
-	flags, err := j.settle(formValues(r.PostForm, j))
+	flags, err := j.flagsOf(formValues(r.PostForm, j))
 	if err != nil {
 		p.server.fail(w, r, err)
 		return

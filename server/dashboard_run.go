@@ -122,7 +122,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 		return p.render("run", page)
 	}
 	var b []byte
-	if e.Active() && r.URL.RawQuery == "" { // pages that read themselves anew
+	if e.Active() && r.URL.RawQuery == "" { // pages that reload
 		b, err = p.shared("run "+e.Run.RunID, render)
 	} else {
 		b, err = render()

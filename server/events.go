@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// calm is the least time between two events: a page reads itself anew at each.
+	// calm is the least time between two events: a page reloads at each.
 	calm      = time.Second
 	heartbeat = 15 * time.Second
 )

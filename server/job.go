@@ -97,7 +97,7 @@ func (j job) flags(body []byte) ([]string, error) {
 		}
 		values[name] = v
 	}
-	return j.settle(values)
+	return j.flagsOf(values)
 }
 
 // decode takes a JSON value of the field's own type only.
@@ -127,8 +127,8 @@ func (f field) decode(raw json.RawMessage) (string, bool) {
 	return *s, true
 }
 
-// settle checks values by their fields' names and makes flags of them.
-func (j job) settle(values map[string]string) ([]string, error) {
+// flagsOf checks values by their fields' names and makes flags of them.
+func (j job) flagsOf(values map[string]string) ([]string, error) {
 	var out []string
 	for _, f := range j.Fields {
 		v, said := values[f.Name]

@@ -36,9 +36,9 @@ Starts the server: dashboard, API, schedules and alerts. Its own flags:
   --listen=HOST:PORT  where it listens (default ` + DefaultListen + `); beyond loopback
                       the environment must hold a token in ` + TokenVariable + `
   --config=FILE       YAML: listen, flags, schedules, alerts, reports
-  --pipeline=FILE     the pipeline program (default: the file pipeline beside this one,
+  --pipeline=FILE     the pipeline program (default: the file pipeline next to this one,
                       else this program itself)
-All other flags are those of ` + "`pipeline help`" + ` and hold for every run: --store, --db,
+All other flags are those of ` + "`pipeline help`" + ` and apply to every run: --store, --db,
 --runner, --web, --env, --concurrency … A webhook for alerts and reports is named by
 ` + WebhookVariable + ` in the environment.
 `
@@ -104,7 +104,7 @@ func take(args []string, flags map[string]string) (rest []string, err error) {
 	return rest, nil
 }
 
-// findPipeline gives the pipeline program: the one named, the one beside this
+// findPipeline gives the pipeline program: the one named, the one next to this
 // program, else this program itself.
 func findPipeline(named, asPipeline string) ([]string, error) {
 	if named != "" {
@@ -122,9 +122,9 @@ func findPipeline(named, asPipeline string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w; name the pipeline by --pipeline", err)
 	}
-	beside := filepath.Join(filepath.Dir(self), "pipeline")
-	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-		return []string{beside}, nil
+	next := filepath.Join(filepath.Dir(self), "pipeline")
+	if info, err := os.Stat(next); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+		return []string{next}, nil
 	}
 	return []string{self, asPipeline}, nil
 }

@@ -114,16 +114,16 @@ func TestBusy(t *testing.T) {
 			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "http://127.0.0.1/", nil))
 			close(gone)
 		}()
-		time.Sleep(patience / 2)
+		time.Sleep(maxWait / 2)
 		cancel()
 		<-gone // one that gave up waits no longer
 		begin := time.Now()
 		rec := <-late
-		assert.Equal(t, patience/2, time.Since(begin))
+		assert.Equal(t, maxWait/2, time.Since(begin))
 		assert.Equal(t, http.StatusServiceUnavailable, rec.Code)
 		assert.Equal(t, "5", rec.Header().Get("Retry-After"))
 		lucky := ask()
-		time.Sleep(patience / 2)
+		time.Sleep(maxWait / 2)
 		leave <- struct{}{}
 		synctest.Wait() // it has the place now
 		leave <- struct{}{}

@@ -106,7 +106,7 @@ func (r *runner) fresh(ctx context.Context, id string) error {
 	return err
 }
 
-// reserve takes the lease under which a run of the job may be started, unless
+// reserve acquires the lease under which a run of the job may be started, unless
 // one is active. A run that is over may take a moment to give its leases back.
 func (r *runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, error) {
 	holder := lease.CurrentHolder()
@@ -153,7 +153,7 @@ func (r *runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, err
 }
 
 // active is the run of a job that is being started, holds the job's lease or
-// goes on without its launcher, whoever started it; "" when there is none.
+// continues without its launcher, whoever started it; "" when there is none.
 func (r *runner) active(ctx context.Context, job string) (string, error) {
 	r.mu.Lock()
 	c := r.children[job]

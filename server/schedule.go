@@ -58,7 +58,7 @@ type scheduler struct {
 	mu   sync.Mutex
 	seen map[string]time.Time // up to where each schedule is done with
 	last map[string]tick
-	open map[string]bool // schedules with a tick that is claimed and not settled
+	open map[string]bool // schedules with a tick that is claimed and not closed
 }
 
 // plan is a schedule as the dashboard shows it.
@@ -118,7 +118,7 @@ func (s *scheduler) one(ctx context.Context, sc Schedule, now time.Time) (bool, 
 		s.note(sc.Name, seen, newest)
 		s.leaveOpen(sc.Name, true)
 	}
-	refreshed, err := s.settleOpen(ctx, sc, now)
+	refreshed, err := s.closeOpen(ctx, sc, now)
 	if err != nil {
 		return refreshed, err
 	}
@@ -169,15 +169,15 @@ func (s *scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) e
 		return err
 	}
 	s.note(sc.Name, due, t)
-	if _, err := s.settle(ctx, sc, t, now); err != nil {
+	if _, err := s.closeTick(ctx, sc, t, now); err != nil {
 		return err
 	}
 	return s.sweep(ctx, sc.Name)
 }
 
-// settleOpen looks how claimed ticks went on, and settles those that their
+// closeOpen looks how claimed ticks went on, and closes those that their
 // claimers left. It reads nothing while no tick is open.
-func (s *scheduler) settleOpen(ctx context.Context, sc Schedule, now time.Time) (changed bool, err error) {
+func (s *scheduler) closeOpen(ctx context.Context, sc Schedule, now time.Time) (changed bool, err error) {
 	s.mu.Lock()
 	open, last := s.open[sc.Name], s.last[sc.Name]
 	s.mu.Unlock()
@@ -195,7 +195,7 @@ func (s *scheduler) settleOpen(ctx context.Context, sc Schedule, now time.Time) 
 			return changed, err
 		}
 		if t.Outcome == "claimed" && now.Sub(t.ClaimedAt) >= orphaned {
-			if t, err = s.settle(ctx, sc, t, now); err != nil {
+			if t, err = s.closeTick(ctx, sc, t, now); err != nil {
 				return changed, err
 			}
 		}
@@ -211,10 +211,10 @@ func (s *scheduler) settleOpen(ctx context.Context, sc Schedule, now time.Time) 
 	return changed, nil
 }
 
-// settle starts the run that a claimed tick names, or finds that it has begun,
+// closeTick starts the run that a claimed tick names, or finds that it has begun,
 // and writes down how it went. A tick whose run another server is starting at
 // this moment stays claimed.
-func (s *scheduler) settle(ctx context.Context, sc Schedule, t tick, now time.Time) (tick, error) {
+func (s *scheduler) closeTick(ctx context.Context, sc Schedule, t tick, now time.Time) (tick, error) {
 	claimed := t
 	err := s.begin(ctx, sc, t, now)
 	var active *activeError
@@ -230,7 +230,7 @@ func (s *scheduler) settle(ctx context.Context, sc Schedule, t tick, now time.Ti
 		t.Outcome, t.RunID, t.Missed = "missed", "", 1
 		s.log.Warn("schedule_ticks_missed", "schedule", sc.Name, "count", 1, "first", t.At, "last", t.At, "why", "the server that had it ended before its run began")
 	case ctx.Err() != nil:
-		return claimed, err // the next server goes on with it
+		return claimed, err // the next server closes it
 	default:
 		t.Outcome, t.Error = "failed", ledger.Why(err)
 		s.log.Error("schedule_failed", "schedule", sc.Name, "at", t.At, "error", ledger.Redact(err.Error()))

@@ -20,9 +20,9 @@ import (
 
 const (
 	maxBody = 64 << 10
-	// atOnce requests are worked on; more wait, at most patience.
+	// atOnce requests are worked on; more wait, at most maxWait.
 	atOnce     = 64
-	patience   = 20 * time.Second
+	maxWait    = 20 * time.Second
 	maxStreams = 2000
 	// Those who are not signed in yet have few places of their own, and must be quick.
 	strangersAtOnce   = 8
@@ -259,13 +259,13 @@ func (s *Server) bounded(h http.Handler) http.Handler {
 		}
 		if placeless(r) {
 			if r.Body == nil || r.Body == http.NoBody {
-				_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // events go on for hours
+				_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // event streams stay open for hours
 			}
 			r.Body = http.NoBody
 			h.ServeHTTP(w, r)
 			return
 		}
-		mine, longest, within := places, patience, slowBody
+		mine, longest, within := places, maxWait, slowBody
 		if open[r.URL.Path] {
 			mine, longest, within = strangers, strangersPatience, s.strangersBody
 		}

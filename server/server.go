@@ -34,9 +34,9 @@ type Settings struct {
 	Config  Config
 	Store   store.Store
 	Program []string // the pipeline program's file, and what comes before its flags
-	Environ []string // of each run, beside the server's own
+	Environ []string // of each run, added to the server's own
 	Token   string   // "" asks for none: on loopback only
-	Webhook string   // URL that takes messages; "" for none
+	Webhook string   // URL that messages are posted to; "" for none
 	Log     *slog.Logger
 	Stderr  *os.File // where runs write their logs
 }
@@ -77,7 +77,7 @@ type Server struct {
 func New(set Settings) (*Server, error) {
 	if set.Config.limits == nil {
 		set.Config.jobs = knownJobs(set.Jobs)
-		if err := set.Config.settle(); err != nil {
+		if err := set.Config.check(); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +140,7 @@ const (
 	leadTTL        = 30 * time.Second
 )
 
-// Serve listens and works until ctx ends. Runs go on: they are processes of
+// Serve listens and works until ctx ends. Runs continue: they are processes of
 // their own.
 func (s *Server) Serve(ctx context.Context) error {
 	l, err := net.Listen("tcp", s.config.Listen)

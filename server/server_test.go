@@ -485,7 +485,7 @@ func TestSteer(t *testing.T) {
 	}
 	taken := w.do("POST", "/api/v1/runs/"+id+"/resume", "")
 	assert.Equal(t, http.StatusConflict, taken.code)
-	assert.Regexp(t, "is over .(it was told to stop|cancelled)", taken.json(t)["error"])
+	assert.Regexp(t, "is over .(it was cancelled|cancelled)", taken.json(t)["error"])
 	w.ended("seed")
 	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
 	a := w.do("POST", "/api/v1/runs/"+id+"/pause", "")

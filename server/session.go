@@ -52,7 +52,7 @@ func (s *sessions) begin(now time.Time) (cookie string) {
 	return id + "." + began + "." + s.proof(id, began)
 }
 
-// read gives the id of the session that a cookie proves, and whether it goes on.
+// read gives the id of the session that a cookie proves, and whether it continues.
 func (s *sessions) read(cookie string, now time.Time) (id string, ok bool) {
 	id, rest, _ := strings.Cut(cookie, ".")
 	began, proof, _ := strings.Cut(rest, ".")

@@ -446,7 +446,7 @@ func TestScheduleTimes(t *testing.T) {
 		{"0 0 13 * 5", "", "2026-03-02T00:00:00Z", "2026-03-06T00:00:00Z"}, // crontab(5): day of month or of week
 	} {
 		s := Schedule{Name: "x", Job: "seed", Cron: c.cron, TimeZone: c.zone}
-		require.NoError(t, s.settle(knownJobs(testJobs())))
+		require.NoError(t, s.check(knownJobs(testJobs())))
 		from, err := time.Parse(time.RFC3339, c.from)
 		require.NoError(t, err)
 		next, err := s.next(from)

@@ -28,7 +28,7 @@ const (
 	Lost    EventKind = "lease_lost"    // the work must stop at once
 )
 
-// releaseWithin is how long giving a kept lease back may take.
+// releaseWithin is how long releasing a kept lease may take.
 const releaseWithin = 10 * time.Second
 
 // Keep renews the lease every third of its time to live until release is called
@@ -37,7 +37,7 @@ const releaseWithin = 10 * time.Second
 // unsure. tell is told of each event, before within ends.
 //
 // release waits for the heartbeat to end, so tell must not call it; then it
-// gives the lease back as Release does, within ten seconds and also when ctx has
+// releases the lease as Release does, within ten seconds and also when ctx has
 // ended. After its error the lease expires by itself.
 func (l *Lease) Keep(ctx context.Context, tell func(Event)) (within context.Context, release func() error) {
 	work, lose := context.WithCancelCause(ctx)
@@ -128,7 +128,7 @@ func (l *Lease) untilNext() time.Duration {
 }
 
 // untilUnsure bounds one renewal: it ends when the lease becomes unsure, so that
-// this is noticed and told; one that is made then has a time to live.
+// this is noticed and reported; one that is made then has a time to live.
 func (l *Lease) untilUnsure() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,7 +7,7 @@
 // processes can do. A holder renews its epoch every third of the time to live
 // (Keep). From five sixths of it on without a renewal it is unsure whether the
 // lease is still its own: it must send and write nothing then (Await, Check).
-// It goes on when it could create the next epoch itself, for then nobody else
+// It resumes when it could create the next epoch itself, for then nobody else
 // had the lease in between. When another process had it, or the place of the
 // leases does not answer for ten times the time to live, the lease is lost.
 //
@@ -66,9 +66,9 @@ func (r record) alive(now time.Time, self Holder, proc string) bool {
 type Place interface {
 	// newest gives the newest holding; epoch 0 when the lease is new.
 	newest(ctx context.Context, name string) (epoch int64, r record, err error)
-	// take creates the epoch after before as r, unless there is another one by
-	// now, or before has been renewed: then taken is false.
-	take(ctx context.Context, name string, epoch int64, before, r record) (taken bool, err error)
+	// acquire creates the epoch after before as r, unless there is another one by
+	// now, or before has been renewed: then acquired is false.
+	acquire(ctx context.Context, name string, epoch int64, before, r record) (acquired bool, err error)
 	// renew replaces our own record of an epoch; ours is false when it is
 	// somebody else's, or was released or overtaken.
 	renew(ctx context.Context, name string, epoch int64, r record) (ours bool, err error)
@@ -148,11 +148,11 @@ func (q request) once(ctx context.Context, name string) (*Lease, error) {
 		}
 		body.ExpiresAt = now.Add(ttl).UTC()
 		l.body = body
-		taken, err := p.take(ctx, name, epoch, newest, body)
+		acquired, err := p.acquire(ctx, name, epoch, newest, body)
 		if err != nil {
 			return nil, fmt.Errorf("acquiring lease %s: %w", name, err)
 		}
-		if !taken {
+		if !acquired {
 			continue
 		}
 		l.epoch, l.sure = epoch+1, now.Add(l.margin())
@@ -195,7 +195,7 @@ func (l *Lease) Held() bool {
 }
 
 // held compares by the monotonic clock, which a step of the wall clock leaves
-// alone, and by the wall clock, which goes on while a machine is suspended.
+// alone, and by the wall clock, which continues while a machine is suspended.
 func (l *Lease) held() bool {
 	now := l.place.now()
 	return l.lost == nil && now.Before(l.sure) && now.Round(0).Before(l.sure.Round(0))
@@ -210,7 +210,7 @@ func (l *Lease) loss() error {
 	return l.lost
 }
 
-// lose ends the lease for good. Nobody is told by Await before the work under it
+// lose ends the lease for good. Await reports it to nobody before the work under it
 // was ended: else its failures would look like the work's own.
 func (l *Lease) lose(why error) error {
 	l.mu.Lock()
@@ -285,11 +285,11 @@ func (l *Lease) reclaim(ctx context.Context, body record) error {
 	}
 	now := l.place.now()
 	body.ExpiresAt = now.Add(l.ttl).UTC()
-	taken, err := l.place.take(ctx, l.name, epoch, newest, body)
+	acquired, err := l.place.acquire(ctx, l.name, epoch, newest, body)
 	if err != nil {
 		return fmt.Errorf("renewing lease %s: %w", l.name, err)
 	}
-	if !taken {
+	if !acquired {
 		return fmt.Errorf("renewing lease %s: it changed meanwhile", l.name) // the next try sees by whom
 	}
 	l.renewed(epoch+1, body, now)
@@ -357,7 +357,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Release gives the lease back, so that the next process need not wait for it
+// Release releases the lease, so that the next process need not wait for it
 // to expire. Releasing a lost lease does nothing to its new holder.
 func (l *Lease) Release(ctx context.Context) error {
 	l.renewing.Lock()

@@ -55,7 +55,7 @@ func (p inDB) newest(ctx context.Context, name string) (epoch int64, r record, e
 	return epoch, r, nil
 }
 
-func (p inDB) take(ctx context.Context, name string, epoch int64, before, r record) (bool, error) {
+func (p inDB) acquire(ctx context.Context, name string, epoch int64, before, r record) (bool, error) {
 	if epoch == 0 {
 		return p.one(ctx, `INSERT INTO leases (name, holder, epoch, acquired_at, expires_at) VALUES ($1, $2, 1, $3, $4) ON CONFLICT (name) DO NOTHING`,
 			name, r.identity(), db.Micros(r.AcquiredAt), db.Micros(r.ExpiresAt))

@@ -36,7 +36,7 @@ func (p inStore) load(ctx context.Context, key string) (record, error) {
 	}
 	r, err := decode(b)
 	if err != nil {
-		return record{}, fmt.Errorf("reading %s: not a lease: %w (delete that object if no run is going)", key, err)
+		return record{}, fmt.Errorf("reading %s: not a lease: %w (delete that object if no run is at work)", key, err)
 	}
 	return r, nil
 }
@@ -74,7 +74,7 @@ func (p inStore) newest(ctx context.Context, name string) (int64, record, error)
 	}
 }
 
-func (p inStore) take(ctx context.Context, name string, before int64, _, r record) (bool, error) {
+func (p inStore) acquire(ctx context.Context, name string, before int64, _, r record) (bool, error) {
 	if err := store.Exclusive(ctx, p.store); err != nil {
 		return false, err
 	}

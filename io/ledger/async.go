@@ -20,12 +20,12 @@ type AtWorkError struct {
 func (e *AtWorkError) Error() string {
 	s := fmt.Sprintf("run %s was submitted with --async at %s and has not ended: ", e.Run.RunID, e.Run.StartedAt.Format(time.RFC3339))
 	if e.Cancelled {
-		return s + "it was told to stop, and its workers may still be at it; try again in half a minute"
+		return s + "it was cancelled, and its workers may still be at it; try again in half a minute"
 	}
 	return s + "wait until `runs show " + e.Run.RunID + "` says so, or stop it with `runs cancel " + e.Run.RunID + "` (also when the runner no longer has it)"
 }
 
-// Detach notes that a run goes on without its launcher, as the runner's job of
+// Detach notes that a run continues without its launcher, as the runner's job of
 // that id. Nobody writes its state from then on: Load reads its end from its
 // total, which the last stage of the graph writes, and its control object. The
 // total of an unbounded run comes in parts, so only a cancel ends it.
@@ -76,7 +76,7 @@ func asynchronous(ctx context.Context, s store.Store, r Run, c Control) (Run, er
 	}
 	switch ended := err == nil && !r.Unbounded; {
 	case ended && t.Counts[Outage] > 0:
-		return over(Failed, t.WrittenAt, errors.New("its workers' network looked down; what was done is kept, the same command goes on from there"))
+		return over(Failed, t.WrittenAt, errors.New("its workers' network looked down; what was done is kept, the same command resumes from there"))
 	case ended && t.Counts[WorkersStopped] > 0:
 		return over(Failed, t.WrittenAt, errors.New("a worker stopped the run; the workers' logs say why"))
 	case ended && c.Action == ActionCancel:
@@ -91,7 +91,7 @@ func asynchronous(ctx context.Context, s store.Store, r Run, c Control) (Run, er
 	case c.Action == ActionPause:
 		r.State = Paused
 	case c.Action == ActionCancel && time.Since(c.At) > cancelTakes:
-		// A worker that starts now reads that it must stop; those at work hold a lane.
+		// A worker that starts now reads that it must stop; those at work have the lease of a lane.
 		if _, held, err := lease.HolderUnder(ctx, s, LanesOf(r.Job)); err != nil || held {
 			return r, err
 		}
@@ -100,8 +100,8 @@ func asynchronous(ctx context.Context, s store.Store, r Run, c Control) (Run, er
 	return r, nil
 }
 
-// settle writes down the end that was read of an asynchronous run.
-func settle(ctx context.Context, s store.Store, r Run) error {
+// closeInferred writes down the end that was read of an asynchronous run.
+func closeInferred(ctx context.Context, s store.Store, r Run) error {
 	if r.State == Done && r.ForceID != "" {
 		if err := ClearForce(ctx, s, r.Job, r.ForceID); err != nil {
 			return err

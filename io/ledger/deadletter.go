@@ -138,7 +138,7 @@ func Get(ctx context.Context, s store.Store, job, id string) (DeadLetter, error)
 	return load(ctx, s, key, decodeDeadLetter)
 }
 
-// Remove takes a dead letter away, as any later success does. None there is no
+// Remove removes a dead letter, as any later success does. None there is no
 // error.
 func Remove(ctx context.Context, s store.Store, job, id string) error {
 	key, err := deadLetterKey(job, id)
@@ -150,7 +150,7 @@ func Remove(ctx context.Context, s store.Store, job, id string) error {
 
 // ListDeadLetters yields the dead letters of a job (all jobs when empty) on which
 // a run failed (any when empty), in key order. A broken one is
-// yielded as an error that names it, and the list goes on.
+// yielded as an error that names it, and the listing continues.
 func ListDeadLetters(ctx context.Context, s store.Store, job, runID string) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
 		for o, err := range deadLetterKeys(ctx, s, job) {

@@ -2,7 +2,7 @@
 // run state, control, lane progress, reports, dead letters and forced-run ids.
 //
 // All of it is small JSON objects in the store, so any process on any host can
-// look at a run, stop it, or go on where a killed one left off:
+// look at a run, stop it, or resume where a killed one left off:
 //
 //	lease/{name}/{epoch}              who may do a piece of work
 //	runs/{run_id}/state.json          what a run is and how it ended

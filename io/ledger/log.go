@@ -32,7 +32,7 @@ type Log struct {
 }
 
 // NewLog begins a run's log. A process elsewhere that has a part in the run
-// names itself, and its lines are kept beside the launcher's; "" is the launcher.
+// names itself, and its lines are kept next to the launcher's; "" is the launcher.
 func NewLog(s store.Store, runID, process string) (*Log, error) {
 	if err := checkName("run id", runID); err != nil {
 		return nil, fmt.Errorf("keeping the log of a run: %w", err)
@@ -72,8 +72,8 @@ func (l *Log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Crowded says that as much as one object holds has been written: lines that
-// only tell how work goes on should give way to those that tell of trouble.
+// Crowded says that as much as one object may have has been written: lines that
+// only report progress should give way to those that tell of trouble.
 func (l *Log) Crowded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -66,8 +66,8 @@ type Report struct {
 	Runner      string         `json:"runner"`
 	State       State          `json:"state"`
 	StartedAt   time.Time      `json:"started_at"`
-	FinishedAt  *time.Time     `json:"finished_at"`     // null while the run is going
-	Duration    float64        `json:"duration_s"`      // so far, while it is going
+	FinishedAt  *time.Time     `json:"finished_at"`     // null while the run is at work
+	Duration    float64        `json:"duration_s"`      // so far, while it is at work
 	Error       string         `json:"error,omitempty"` // why it failed or was interrupted
 	Options     map[string]any `json:"options"`
 	Counts      Counts         `json:"counts"`

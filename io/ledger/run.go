@@ -138,7 +138,7 @@ func Finish(ctx context.Context, s store.Store, id string, state State, why erro
 
 // List yields the runs, newest first. It lists the keys once and reads a run's
 // state only when it is asked for, so looking at the latest few stays cheap. A
-// broken state is yielded as an error with the run's id, and the list goes on.
+// broken state is yielded as an error with the run's id, and the listing continues.
 func List(ctx context.Context, s store.Store) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		ids, err := runIDs(ctx, s)
@@ -236,9 +236,9 @@ type Action string
 
 // The actions of the control object.
 const (
-	ActionRun    Action = "run"    // go on; also when there is no control object
-	ActionPause  Action = "pause"  // take nothing new until told to go on
-	ActionCancel Action = "cancel" // take nothing new, end what is in flight, report
+	ActionRun    Action = "run"    // resume; also when there is no control object
+	ActionPause  Action = "pause"  // begin nothing new until it is resumed
+	ActionCancel Action = "cancel" // begin nothing new, end what is in flight, report
 )
 
 func (a Action) valid() bool { return a == ActionRun || a == ActionPause || a == ActionCancel }
@@ -274,9 +274,9 @@ func ReadControl(ctx context.Context, s store.Store, runID string) (Control, err
 	return c, err
 }
 
-// ErrCancelled means that a run was told to stop. Were that taken back, some of
+// ErrCancelled means that a run was cancelled. Were that undone, some of
 // its workers might have stopped and others not.
-var ErrCancelled = errors.New("it was told to stop, which cannot be taken back; start it again when it has ended")
+var ErrCancelled = errors.New("it was cancelled, which cannot be undone; start it again when it has ended")
 
 // WriteControl asks a run to do something. The error matches ErrCancelled for
 // anything but a cancel after a cancel.
@@ -303,7 +303,7 @@ func WriteControl(ctx context.Context, s store.Store, runID string, c Control) e
 // CloseAbandoned marks the runs of a job that a killed launcher left as
 // running. Only the holder of the job's lease calls it, before its own Start:
 // nobody else can then be at work but workers that outlived their launcher,
-// which are told to stop by the control object. It looks at the newest runs and
+// which are cancelled by the control object. It looks at the newest runs and
 // stops at the first that had ended. The error matches *AtWorkError when an
 // asynchronous run is still at work, which needs no launcher.
 func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Time) error {
@@ -348,7 +348,7 @@ func Abandon(ctx context.Context, s store.Store, id string, why error, now time.
 func closeRun(ctx context.Context, s store.Store, r Run, why error, now time.Time) error {
 	switch {
 	case r.inferred:
-		return settle(ctx, s, r)
+		return closeInferred(ctx, s, r)
 	case r.State.Over():
 		return nil
 	case r.Async:
@@ -362,4 +362,4 @@ func closeRun(ctx context.Context, s store.Store, r Run, why error, now time.Tim
 }
 
 // errAbandoned is all that can be said of a run whose launcher is gone.
-var errAbandoned = errors.New("its process ended before it could say why: it was killed, or its machine went down; the job's next run goes on from there")
+var errAbandoned = errors.New("its process ended before it could say why: it was killed, or its machine went down; the job's next run resumes from there")

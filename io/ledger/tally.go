@@ -174,7 +174,7 @@ func (h *Histogram) UnmarshalJSON(b []byte) error {
 	}
 	for i, n := range p.Buckets {
 		if i < 0 || i > lastBucket || n < 0 {
-			return fmt.Errorf("histogram bucket %d holds %d: buckets go from 0 to %d and counts are not negative", i, n, lastBucket)
+			return fmt.Errorf("histogram bucket %d has %d: buckets go from 0 to %d and counts are not negative", i, n, lastBucket)
 		}
 	}
 	*h = Histogram(p)

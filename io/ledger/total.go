@@ -46,14 +46,14 @@ func ReadTotal(ctx context.Context, s store.Store, runID string) (Tally, error) 
 // Counts in a total by which a run that came to its end is not a complete one.
 // The first two are for the launcher alone; a report keeps the others.
 const (
-	Outage         = "outage"          // files whose marks were held back: our own network was down
+	Outage         = "outage"          // files whose marks were not written: our own network was down
 	OutageTLS      = "outage_tls"      // of those, such that no certificate could be verified
 	LanesLost      = "lanes_lost"      // lanes whose worker could not renew its lease
 	WorkersStopped = "workers_stopped" // processes that stopped the run for a reason of their own
 )
 
 // purpose is what a job's runs are for: when a run that came to its end missed
-// it, which dead letters say why, and how that is told of those.
+// it, which dead letters say why, and how the error is made of those.
 type purpose struct {
 	missed func(Tally) bool
 	why    func(DeadLetter) bool

@@ -280,7 +280,7 @@ func TestOneRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for verb, code := range map[string]int{"pause": ExitUsage, "resume": ExitUsage, "cancel": ExitOK} {
-		if a := start(t, dir, "runs "+verb+" told --store=b"); a.code != code || code == ExitUsage && !strings.Contains(a.stderr, "run told: it was told to stop, which cannot be taken back") {
+		if a := start(t, dir, "runs "+verb+" told --store=b"); a.code != code || code == ExitUsage && !strings.Contains(a.stderr, "run told: it was cancelled, which cannot be undone") {
 			t.Errorf("runs %s after a cancel: exit %d, want %d: %s", verb, a.code, code, a.stderr)
 		}
 	}

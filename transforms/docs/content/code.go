@@ -100,27 +100,13 @@ var gutters = words(`linenos linenodiv lineno linenumber line-number line-number
 	hljs-ln-numbers blob-num gutter rouge-gutter ln lnt react-syntax-highlighter-line-number copybtn copy-button clipboard-button`)
 
 func (c *coder) element(n *html.Node) {
-	switch n.DataAtom {
-	case atom.Br:
+	if n.DataAtom == atom.Br {
 		c.write("\n")
 		return
-	case atom.Button, atom.Script, atom.Style, atom.Svg, atom.Input, atom.Textarea, atom.Template:
+	}
+	isLine, dropped := c.class(n)
+	if dropped {
 		return
-	}
-	isLine := false
-	for word := range strings.FieldsSeq(attr(n, "class")) {
-		if gutters[word] {
-			return
-		}
-		isLine = isLine || word == "line" || word == "token-line" || word == "code-line" || word == "view-line"
-	}
-	if attr(n, "aria-hidden") == "true" {
-		return
-	}
-	for _, m := range c.clutter.remove {
-		if m.Match(n) {
-			return
-		}
 	}
 	switch n.DataAtom {
 	case atom.Div, atom.P, atom.Li, atom.Tr, atom.Ol, atom.Ul, atom.Table:
@@ -139,12 +125,35 @@ func (c *coder) element(n *html.Node) {
 	}
 	if prev := n.PrevSibling; prev != nil && prev.Type == html.ElementNode &&
 		(isLine && prev.DataAtom == n.DataAtom || n.DataAtom == atom.Code && prev.DataAtom == atom.Code) {
-		// A line's element that follows another at once; Docusaurus has a br in each.
+		// The element of a line directly after that of another; Docusaurus has a br in each.
 		if !endsInBreak(prev) {
 			c.write("\n")
 		}
 	}
 	c.children(n)
+}
+
+// class reports whether an element is a line of the code, or no code at all.
+func (c *coder) class(n *html.Node) (isLine, dropped bool) {
+	switch n.DataAtom {
+	case atom.Button, atom.Script, atom.Style, atom.Svg, atom.Input, atom.Textarea, atom.Template:
+		return false, true
+	}
+	for word := range strings.FieldsSeq(attr(n, "class")) {
+		if gutters[word] {
+			return false, true
+		}
+		isLine = isLine || word == "line" || word == "token-line" || word == "code-line" || word == "view-line"
+	}
+	if attr(n, "aria-hidden") == "true" {
+		return isLine, true
+	}
+	for _, m := range c.clutter.remove {
+		if m.Match(n) {
+			return isLine, true
+		}
+	}
+	return isLine, false
 }
 
 func endsInBreak(n *html.Node) bool {

@@ -62,9 +62,7 @@ func (s *survey) walk(n *html.Node, position int) {
 		case atom.Style, atom.Template:
 			continue
 		case atom.Noscript:
-			if t := c.FirstChild; t != nil && t.Type == html.TextNode && strings.Contains(strings.ToLower(t.Data), "javascript") {
-				s.shell = true
-			}
+			s.noscript(c)
 			continue
 		case atom.Title:
 			if s.title == "" {
@@ -93,6 +91,13 @@ func (s *survey) walk(n *html.Node, position int) {
 			here &^= inHeader // a header in it is the content's, not the site's
 		}
 		s.visit(c, here)
+	}
+}
+
+// noscript notes whether a noscript element says that the page needs scripts.
+func (s *survey) noscript(n *html.Node) {
+	if t := n.FirstChild; t != nil && t.Type == html.TextNode && strings.Contains(strings.ToLower(t.Data), "javascript") {
+		s.shell = true
 	}
 }
 

@@ -19,60 +19,22 @@ type jsonLD struct {
 var articleTypes = []string{"NewsArticle", "Article", "ReportageNewsArticle", "AnalysisNewsArticle", "OpinionNewsArticle", "BackgroundNewsArticle",
 	"ReviewNewsArticle", "AskPublicNewsArticle", "BlogPosting", "LiveBlogPosting", "SocialMediaPosting", "Report", "ScholarlyArticle", "TechArticle", "Review", "Recipe", "MedicalWebPage"}
 
-// readLinked reads the article out of a page's JSON-LD. Scripts that are no JSON
+// readLinked reads the article out of a page's JSON-LD. Scripts that are not JSON
 // are ignored: many pages have some.
 func readLinked(scripts []string) jsonLD {
-	var best map[string]any
-	rank := len(articleTypes)
-	var page map[string]any
-	var look func(v any, depth int)
-	look = func(v any, depth int) {
-		if depth > 6 {
-			return
-		}
-		switch v := v.(type) {
-		case []any:
-			for _, e := range v {
-				look(e, depth+1)
-			}
-		case map[string]any:
-			for _, t := range texts(v["@type"]) {
-				t = strings.TrimPrefix(strings.TrimPrefix(t, "https://schema.org/"), "http://schema.org/")
-				if i := slices.Index(articleTypes, t); i >= 0 && (i < rank || i == rank && best != nil && best["articleBody"] == nil && v["articleBody"] != nil) {
-					best, rank = v, i
-				}
-				if t == "WebPage" && page == nil {
-					page = v
-				}
-			}
-			for _, key := range []string{"@graph", "mainEntity", "mainEntityOfPage", "hasPart"} {
-				if key == "hasPart" && best != nil {
-					continue
-				}
-				look(v[key], depth+1)
-			}
-		}
-	}
+	o := ldObjects{rank: len(articleTypes)}
 	for _, s := range scripts {
-		s = strings.TrimSpace(s)
-		s = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(s, "<!--"), "<![CDATA["), "]]>")
-		s = strings.TrimRight(strings.TrimSpace(strings.TrimSuffix(s, "-->")), "; \n")
-		var v any
-		if json.Unmarshal([]byte(s), &v) != nil {
-			// Raw line ends in strings are the usual mistake.
-			if json.Unmarshal([]byte(strings.NewReplacer("\n", " ", "\r", " ", "\t", " ").Replace(s)), &v) != nil {
-				continue
-			}
+		if v, ok := parseScript(s); ok {
+			o.search(v, 0)
 		}
-		look(v, 0)
 	}
 	var l jsonLD
-	for _, v := range []map[string]any{page, best} {
+	for _, v := range []map[string]any{o.page, o.article} {
 		if free, said := truth(v["isAccessibleForFree"]); said {
 			l.paid = !free
 		}
 	}
-	for _, v := range []map[string]any{best, page} {
+	for _, v := range []map[string]any{o.article, o.page} {
 		if v == nil {
 			continue
 		}
@@ -83,18 +45,67 @@ func readLinked(scripts []string) jsonLD {
 			l.modified = first(texts(v["dateModified"]))
 		}
 	}
-	if best == nil {
+	if o.article == nil {
 		return l
 	}
 	if l.published == "" {
-		l.published = first(texts(best["dateCreated"]))
+		l.published = first(texts(o.article["dateCreated"]))
 	}
-	l.headline = collapse(html.UnescapeString(first(texts(best["headline"]))))
-	l.body = html.UnescapeString(first(texts(best["articleBody"])))
-	l.description = html.UnescapeString(first(texts(best["description"])))
-	l.section = collapse(first(texts(best["articleSection"])))
-	l.authors = names(best["author"])
+	l.headline = collapse(html.UnescapeString(first(texts(o.article["headline"]))))
+	l.body = html.UnescapeString(first(texts(o.article["articleBody"])))
+	l.description = html.UnescapeString(first(texts(o.article["description"])))
+	l.section = collapse(first(texts(o.article["articleSection"])))
+	l.authors = names(o.article["author"])
 	return l
+}
+
+// parseScript parses a script, also one in a comment or CDATA section, or with line
+// ends in its strings, which is a common mistake.
+func parseScript(s string) (v any, ok bool) {
+	s = strings.TrimSpace(s)
+	s = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(s, "<!--"), "<![CDATA["), "]]>")
+	s = strings.TrimRight(strings.TrimSpace(strings.TrimSuffix(s, "-->")), "; \n")
+	if json.Unmarshal([]byte(s), &v) == nil {
+		return v, true
+	}
+	err := json.Unmarshal([]byte(strings.NewReplacer("\n", " ", "\r", " ", "\t", " ").Replace(s)), &v)
+	return v, err == nil
+}
+
+// ldObjects are the objects of a page's JSON-LD that describe its article.
+type ldObjects struct {
+	article map[string]any // of the first type in articleTypes, at best with a body
+	rank    int            // its index in articleTypes
+	page    map[string]any // the first WebPage
+}
+
+// search looks for the objects in v.
+func (o *ldObjects) search(v any, depth int) {
+	if depth > 6 {
+		return
+	}
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			o.search(e, depth+1)
+		}
+	case map[string]any:
+		for _, t := range texts(v["@type"]) {
+			t = strings.TrimPrefix(strings.TrimPrefix(t, "https://schema.org/"), "http://schema.org/")
+			if i := slices.Index(articleTypes, t); i >= 0 && (i < o.rank || i == o.rank && o.article != nil && o.article["articleBody"] == nil && v["articleBody"] != nil) {
+				o.article, o.rank = v, i
+			}
+			if t == "WebPage" && o.page == nil {
+				o.page = v
+			}
+		}
+		for _, key := range []string{"@graph", "mainEntity", "mainEntityOfPage", "hasPart"} {
+			if key == "hasPart" && o.article != nil {
+				continue
+			}
+			o.search(v[key], depth+1)
+		}
+	}
 }
 
 // truth is a schema.org Boolean, which pages write as a text or an address too.

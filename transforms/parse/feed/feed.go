@@ -239,24 +239,7 @@ func (f *Feed) field(item *Item, path []string, t xml.StartElement, guid, update
 			return &item.Title
 		}
 	case "link":
-		var href, rel string
-		for _, a := range t.Attr {
-			switch a.Name.Local {
-			case "href":
-				href = strings.TrimSpace(a.Value)
-			case "rel":
-				rel = a.Value
-			}
-		}
-		if href != "" {
-			if item.Link == "" && (rel == "" || rel == "alternate") {
-				item.Link = href
-			}
-			return nil
-		}
-		if f.Kind != Atom {
-			return &item.Link
-		}
+		return f.link(item, t)
 	case "guid":
 		for _, a := range t.Attr {
 			if a.Name.Local == "isPermaLink" && a.Value == "false" {
@@ -268,6 +251,30 @@ func (f *Feed) field(item *Item, path []string, t xml.StartElement, guid, update
 		return &item.Published
 	case "updated", "modified", "date":
 		return updated
+	}
+	return nil
+}
+
+// link reads an item's link: an address in href, else, except in Atom, the
+// element's content.
+func (f *Feed) link(item *Item, t xml.StartElement) *string {
+	var href, rel string
+	for _, a := range t.Attr {
+		switch a.Name.Local {
+		case "href":
+			href = strings.TrimSpace(a.Value)
+		case "rel":
+			rel = a.Value
+		}
+	}
+	switch {
+	case href != "":
+		if item.Link == "" && (rel == "" || rel == "alternate") {
+			item.Link = href
+		}
+		return nil
+	case f.Kind != Atom:
+		return &item.Link
 	}
 	return nil
 }

@@ -12,20 +12,25 @@ import (
 // checked here; what is not known to be valid (errors, feeds, homepages,
 // uncommon URLs) is checked by the schema.
 func usual(d Domain) bool {
-	r, s := d.Robots, d.Sitemap
 	return d.Feeds == nil && d.Homepage == nil &&
 		compiled().Properties["domain_id"].Pattern.MatchString(d.DomainID) &&
 		d.RegistrableDomain != "" && d.Category != "" &&
 		len(d.Country) == 2 && isUpper(d.Country[0]) && isUpper(d.Country[1]) &&
-		usualTime(d.CollectedAt) &&
-		usualStatus(r.StatusCode) && r.ContentLength >= 0 && (r.FetchedAt == "" || usualTime(r.FetchedAt)) &&
+		usualTime(d.CollectedAt) && d.Robots.usual() && d.Sitemap.usual() &&
+		(d.Source == nil || d.Source.RecordIndex == nil || *d.Source.RecordIndex >= 0)
+}
+
+func (r *Robots) usual() bool {
+	return usualStatus(r.StatusCode) && r.ContentLength >= 0 && (r.FetchedAt == "" || usualTime(r.FetchedAt)) &&
 		!slices.ContainsFunc(r.SitemapURLs, unusualURL) && r.Error == "" && (r.FinalURL == "" || !unusualURL(r.FinalURL)) &&
-		(r.CrawlDelay == nil || *r.CrawlDelay >= 0 && *r.CrawlDelay <= math.MaxFloat64) && usualCount(r.ResponseMS) &&
-		usualStatus(s.StatusCode) && s.ContentLength >= 0 && (s.FetchedAt == "" || usualTime(s.FetchedAt)) &&
+		(r.CrawlDelay == nil || *r.CrawlDelay >= 0 && *r.CrawlDelay <= math.MaxFloat64) && usualCount(r.ResponseMS)
+}
+
+func (s *Sitemap) usual() bool {
+	return usualStatus(s.StatusCode) && s.ContentLength >= 0 && (s.FetchedAt == "" || usualTime(s.FetchedAt)) &&
 		usualCount(s.URLCount) && !unusualURL(s.URL) && s.Error == "" &&
 		slices.Contains([]string{"", "urlset", "index", "rss", "atom", "text"}, s.Kind) &&
-		usualCount(s.ChildCount) && usualCount(s.TotalURLCount) && usualCount(s.ResponseMS) &&
-		(d.Source == nil || d.Source.RecordIndex == nil || *d.Source.RecordIndex >= 0)
+		usualCount(s.ChildCount) && usualCount(s.TotalURLCount) && usualCount(s.ResponseMS)
 }
 
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }

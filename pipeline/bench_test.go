@@ -500,9 +500,9 @@ func (fn *someBatches) ProcessElement(_ []byte, emit func(int, lane.Batch)) {
 	const size = 1024 // seed's own
 	for file := range fn.Files {
 		for from := 0; from < fn.Hosts; from += size {
-			batch := lane.Batch{File: "file-" + strconv.Itoa(file), Mentions: make([]lane.Mention, 0, size)}
+			batch := lane.Batch{File: "file-" + strconv.Itoa(file), Records: make([]lane.URLRecord, 0, size)}
 			for i := from; i < min(from+size, fn.Hosts); i++ {
-				batch.Mentions = append(batch.Mentions, lane.Mention{Host: "site-" + strconv.Itoa(i) + ".com", Label: "gov:sg", Index: i})
+				batch.Records = append(batch.Records, lane.URLRecord{Host: "site-" + strconv.Itoa(i) + ".com", Label: "gov:sg", Index: i})
 			}
 			emit(0, batch)
 		}
@@ -517,7 +517,7 @@ func (fn *countHosts) ProcessElement(_ int, batches func(*lane.Batch) bool, emit
 	hosts := map[string]int64{}
 	var b lane.Batch
 	for batches(&b) {
-		for _, m := range b.Mentions {
+		for _, m := range b.Records {
 			hosts[m.Host]++
 		}
 	}

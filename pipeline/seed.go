@@ -199,7 +199,7 @@ func (o *seedOptions) preview(ctx context.Context, c Common, s store.Store, stdo
 			}
 			continue
 		}
-		x, err := seed.ExtractFile(ctx, s, f.Key, log, func(m lane.Mention) error { hosts[m.Host] = true; return nil })
+		x, err := seed.ExtractFile(ctx, s, f.Key, log, func(m lane.URLRecord) error { hosts[m.Host] = true; return nil })
 		line := fmt.Sprintf("%s: %d records, %d bad, %d distinct domains", f.Key, x.Records, x.Bad, x.Domains)
 		if err != nil {
 			line = fmt.Sprintf("%s: broken: %s", f.Key, ledger.Redact(err.Error()))

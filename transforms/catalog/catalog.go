@@ -187,7 +187,7 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 			return nil
 		}
 		stats.warned(SitesCrawled, 1)
-		if err := fn.Worker.Forgive(ctx, d); err != nil {
+		if err := fn.Worker.Resolve(ctx, d); err != nil {
 			fn.Worker.Log.Warn("dead_letter_stays", "site", s.Name, "error", ledger.Redact(err.Error()))
 		}
 		return nil

@@ -189,7 +189,7 @@ func (v *visit) listUnread(ctx context.Context, e entry, f *failure) error {
 
 // resolve removes the dead letter of a task that succeeded.
 func (v *visit) resolve(ctx context.Context, e entry) {
-	if err := v.w.Forgive(ctx, v.deadLetterOf(e)); err != nil && ctx.Err() == nil {
+	if err := v.w.Resolve(ctx, v.deadLetterOf(e)); err != nil && ctx.Err() == nil {
 		v.log.Warn("dead_letter_stays", "url", e.URL, "error", ledger.Redact(err.Error()))
 	}
 }

@@ -241,7 +241,7 @@ func (c *crawl) end(ctx context.Context, ch *chain, e ending) error {
 		return err
 	}
 	if !e.letter {
-		if err := c.w.Forgive(ctx, c.letter(ch.page, "page_failed", "")); err != nil {
+		if err := c.w.Resolve(ctx, c.letter(ch.page, "page_failed", "")); err != nil {
 			return err
 		}
 	}

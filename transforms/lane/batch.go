@@ -9,7 +9,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 )
 
-// Of says in which of n lanes a host lies. Every mention of a host falls into
+// Of says in which of n lanes a host lies. Every record of a host falls into
 // the same lane, so that one worker alone visits it.
 func Of(host string, n int) int {
 	if n <= 1 {
@@ -20,31 +20,31 @@ func Of(host string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// Mention is one naming of a host by an input file.
-type Mention struct {
+// URLRecord is a line of a raw file: the host that it names, and how.
+type URLRecord struct {
 	Host  string // registrable domain
 	Label string // what stands before the host in its id, "gov:sg"
 	Index int    // position of the record in its file, from 0
 }
 
-// Batch holds mentions of one file that fall into one lane. One that was decoded
-// is kept whole in memory by any string of its Mentions: clone what stays. Batches, not single
-// mentions, cross the shuffle: the runners' cost is by element (design.md, The idea).
+// Batch holds URL records of one file that fall into one lane. One that was decoded
+// stays whole in memory as long as any string of its Records does: clone what is
+// kept. Batches cross the shuffle, for what a runner costs is by the element.
 type Batch struct {
-	File     string // key of the raw file
-	Broken   bool   // the file broke off: all its mentions, in this batch and others, are void
-	Mentions []Mention
+	File    string // key of the raw file
+	Broken  bool   // the file broke off: all its records, in this batch and others, are void
+	Records []URLRecord
 }
 
 func init() {
 	beam.RegisterCoder(reflect.TypeFor[Batch](), encodeBatch, decodeBatch)
 }
 
-var errBatch = errors.New("decoding a batch of mentions: the bytes are cut short")
+var errBatch = errors.New("decoding a batch of URL records: the bytes are cut short")
 
 func encodeBatch(b Batch) []byte {
 	size := len(b.File) + 16
-	for _, m := range b.Mentions {
+	for _, m := range b.Records {
 		size += len(m.Host) + len(m.Label) + 12
 	}
 	out := make([]byte, 0, size)
@@ -54,8 +54,8 @@ func encodeBatch(b Batch) []byte {
 		broken = 1
 	}
 	out = binary.AppendUvarint(out, broken)
-	out = binary.AppendUvarint(out, uint64(len(b.Mentions)))
-	for _, m := range b.Mentions {
+	out = binary.AppendUvarint(out, uint64(len(b.Records)))
+	for _, m := range b.Records {
 		out = appendString(out, m.Host)
 		out = appendString(out, m.Label)
 		out = binary.AppendUvarint(out, uint64(m.Index))
@@ -63,7 +63,7 @@ func encodeBatch(b Batch) []byte {
 	return out
 }
 
-// decodeBatch makes one string of a whole batch, of which the mentions' are
+// decodeBatch makes one string of a whole batch, of which the records' are
 // parts: an allocation for each would cost more than all the rest.
 func decodeBatch(in []byte) (Batch, error) {
 	r := reader{rest: string(in)}
@@ -72,9 +72,9 @@ func decodeBatch(in []byte) (Batch, error) {
 	if n > uint64(len(r.rest)) {
 		return Batch{}, errBatch
 	}
-	b.Mentions = make([]Mention, n)
-	for i := range b.Mentions {
-		b.Mentions[i] = Mention{Host: r.string(), Label: r.string(), Index: int(r.uint())}
+	b.Records = make([]URLRecord, n)
+	for i := range b.Records {
+		b.Records[i] = URLRecord{Host: r.string(), Label: r.string(), Index: int(r.uint())}
 	}
 	if r.short {
 		return Batch{}, errBatch

@@ -11,21 +11,21 @@ import (
 func TestBatchRoundTrip(t *testing.T) {
 	many := Batch{File: "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"}
 	for n := range 2000 {
-		many.Mentions = append(many.Mentions, Mention{Host: strings.Repeat("h", n%70) + ".com", Label: []string{"gov:sg", "com:sg"}[n%2], Index: n * n})
+		many.Records = append(many.Records, URLRecord{Host: strings.Repeat("h", n%70) + ".com", Label: []string{"gov:sg", "com:sg"}[n%2], Index: n * n})
 	}
 	for _, b := range []Batch{
 		{},
 		{File: "only a file"},
-		{File: "f", Mentions: []Mention{{}}},
-		{File: "f", Mentions: []Mention{{Host: "xn--9n2bp8q.com", Label: "other:kr", Index: math.MaxInt}}},
-		{File: "f\x00\xff", Mentions: []Mention{{Host: "a", Label: ""}, {Host: "", Label: "b", Index: 1}}},
+		{File: "f", Records: []URLRecord{{}}},
+		{File: "f", Records: []URLRecord{{Host: "xn--9n2bp8q.com", Label: "other:kr", Index: math.MaxInt}}},
+		{File: "f\x00\xff", Records: []URLRecord{{Host: "a", Label: ""}, {Host: "", Label: "b", Index: 1}}},
 		many,
 	} {
 		got, err := decodeBatch(encodeBatch(b))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.File != b.File || !slices.Equal(got.Mentions, b.Mentions) {
+		if got.File != b.File || !slices.Equal(got.Records, b.Records) {
 			t.Errorf("%+v came back as %+v", b, got)
 		}
 	}
@@ -33,7 +33,7 @@ func TestBatchRoundTrip(t *testing.T) {
 
 // Every field of a Batch crosses the shuffle.
 func TestBatchFieldsSurvive(t *testing.T) {
-	b := Batch{File: "f", Mentions: []Mention{{"h", "l", 7}}}
+	b := Batch{File: "f", Records: []URLRecord{{"h", "l", 7}}}
 	v := reflect.ValueOf(&b).Elem()
 	for i := range v.NumField() {
 		if f := v.Field(i); f.Kind() == reflect.Bool {
@@ -47,7 +47,7 @@ func TestBatchFieldsSurvive(t *testing.T) {
 }
 
 func TestDecodeBatchCutShort(t *testing.T) {
-	whole := encodeBatch(Batch{File: "file", Mentions: []Mention{{"a.com", "com:sg", 3}, {"b.com", "com:sg", 300}}})
+	whole := encodeBatch(Batch{File: "file", Records: []URLRecord{{"a.com", "com:sg", 3}, {"b.com", "com:sg", 300}}})
 	for n := range whole {
 		if b, err := decodeBatch(whole[:n]); err == nil {
 			t.Errorf("%d of %d bytes decode as %+v", n, len(whole), b)
@@ -58,7 +58,7 @@ func TestDecodeBatchCutShort(t *testing.T) {
 func FuzzDecodeBatch(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
-	f.Add(encodeBatch(Batch{File: "file", Mentions: []Mention{{"a.com", "com:sg", 3}, {"b.com", "gov:sg", 300}}}))
+	f.Add(encodeBatch(Batch{File: "file", Records: []URLRecord{{"a.com", "com:sg", 3}, {"b.com", "gov:sg", 300}}}))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		b, err := decodeBatch(in)
 		if err != nil {

@@ -79,7 +79,7 @@ func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Con
 	name := fmt.Sprintf("%s/%d/%d", ledger.LanesOf(w.cfg.Job), of, n)
 	within, release, err = w.Lease(ctx, lease.InStore(w.Store), ttl, false, func() {
 		w.mu.Lock()
-		w.letterTally.Count(ledger.LanesLost, 1)
+		w.untaken.Count(ledger.LanesLost, 1)
 		w.mu.Unlock()
 	}, name)
 	if err != nil || within == nil {

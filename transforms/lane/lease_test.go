@@ -111,7 +111,7 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 			t.Errorf("%d visits begun, %d cut, after %v; want 1, 1, within a heartbeat", begun, cut, time.Since(begin))
 		}
 		release()
-		if n := w.letterTally.Counts[ledger.LanesLost]; n != 1 {
+		if n := w.untaken.Counts[ledger.LanesLost]; n != 1 {
 			t.Errorf("%s is %d, want 1", ledger.LanesLost, n)
 		}
 	})

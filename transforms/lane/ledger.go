@@ -8,16 +8,16 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// letters remembers which dead letters the job has, so that a success only
-// takes one away where there is one.
-type letters struct {
+// deadLetters remembers which dead letters the job has, so that a success only
+// removes one where there is one.
+type deadLetters struct {
 	sync.Mutex
 	read bool
 	ids  map[string]bool
 }
 
-func (w *Worker) knownLetters(ctx context.Context) error {
-	if w.letters.read {
+func (w *Worker) knownDeadLetters(ctx context.Context) error {
+	if w.deadLetters.read {
 		return nil
 	}
 	ids := map[string]bool{}
@@ -27,7 +27,7 @@ func (w *Worker) knownLetters(ctx context.Context) error {
 		}
 		ids[id] = true
 	}
-	w.letters.ids, w.letters.read = ids, true
+	w.deadLetters.ids, w.deadLetters.read = ids, true
 	return nil
 }
 
@@ -39,35 +39,35 @@ func (w *Worker) DeadLetter(ctx context.Context, d ledger.DeadLetter) error {
 	var t ledger.Tally
 	t.DeadLetter(d.Kind)
 	w.mu.Lock()
-	w.letterTally.Add(t)
+	w.untaken.Add(t)
 	w.count(t)
 	w.mu.Unlock()
-	w.letters.Lock()
-	defer w.letters.Unlock()
-	if w.letters.read {
-		w.letters.ids[d.ID()] = true
+	w.deadLetters.Lock()
+	defer w.deadLetters.Unlock()
+	if w.deadLetters.read {
+		w.deadLetters.ids[d.ID()] = true
 	}
 	return nil
 }
 
-// Forgive takes the dead letter of an input away after a success.
-func (w *Worker) Forgive(ctx context.Context, d ledger.DeadLetter) error {
-	w.letters.Lock()
-	defer w.letters.Unlock()
-	if err := w.knownLetters(ctx); err != nil {
+// Resolve removes the dead letter of an input after a success.
+func (w *Worker) Resolve(ctx context.Context, d ledger.DeadLetter) error {
+	w.deadLetters.Lock()
+	defer w.deadLetters.Unlock()
+	if err := w.knownDeadLetters(ctx); err != nil {
 		return fmt.Errorf("listing dead letters: %w", err)
 	}
-	if len(w.letters.ids) == 0 { // nearly always: spares every success its hash
+	if len(w.deadLetters.ids) == 0 { // nearly always: spares every success its hash
 		return nil
 	}
 	id := d.ID()
-	if !w.letters.ids[id] {
+	if !w.deadLetters.ids[id] {
 		return nil
 	}
 	if err := ledger.Remove(ctx, w.Store, d.Job, id); err != nil {
 		return err
 	}
-	delete(w.letters.ids, id)
+	delete(w.deadLetters.ids, id)
 	return nil
 }
 

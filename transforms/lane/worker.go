@@ -1,5 +1,6 @@
-// Package lane is the road that every job shares: mentions in batches, hosts
-// hashed to lanes, and in each lane a bounded pool of visits. See design.md.
+// Package lane is what the pipelines of all jobs share: URL records in batches,
+// hosts hashed to lanes, and in each lane a bounded pool of visits. See
+// docs/architecture.md.
 package lane
 
 import (
@@ -37,7 +38,7 @@ type Config struct {
 }
 
 // Worker is what the lanes of one run share inside one operating-system
-// process: clients, limits, and the hand on the switch.
+// process: clients, limits, and the control of the run: pause, resume, cancel.
 type Worker struct {
 	Store store.Store
 	Web   *web.Client
@@ -56,20 +57,20 @@ type Worker struct {
 	endLog   func() error // of a process that keeps a part of the run's log
 	users    int          // DoFns that have it, under the lock of workers
 
-	letters letters
-	sql     struct {
+	deadLetters deadLetters
+	sql         struct {
 		sync.Mutex
 		open *db.DB
 	}
 
-	mu          sync.Mutex
-	taken       ledger.Tally // what Take has handed out
-	shown       ledger.Tally // requests and store calls that progress objects have
-	live        ledger.Tally // what was counted, for the progress line
-	unsaid      ledger.Tally // of it, what no progress object has yet
-	letterTally ledger.Tally // dead letters and the process's own troubles, not yet taken
-	active      int          // lanes at work here
-	waits       []string     // for what visits wait long, in words
+	mu        sync.Mutex
+	taken     ledger.Tally // what Take has handed out
+	shown     ledger.Tally // requests and store calls that progress objects have
+	live      ledger.Tally // what was counted, for the progress line
+	unwritten ledger.Tally // of it, what no progress object has yet
+	untaken   ledger.Tally // dead letters and the process's own troubles, not yet taken
+	active    int          // lanes at work here
+	waits     []string     // for what visits wait long, in words
 }
 
 var workers = struct {
@@ -182,7 +183,7 @@ func (w *Worker) DB(ctx context.Context, dsn string, migrate func(context.Contex
 }
 
 // watch polls the control object, so that a run obeys `runs cancel` and
-// `runs pause` wherever its workers are (once a process, design.md Stopping).
+// `runs pause` wherever its workers are, once a process.
 func (w *Worker) watch() {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
@@ -221,7 +222,7 @@ func (w *Worker) Stop(cause error) {
 			w.cause.Store(&cause)
 			w.Log.Error("worker_stopped", "error", ledger.Redact(cause.Error()))
 			w.mu.Lock()
-			w.letterTally.Count(ledger.WorkersStopped, 1)
+			w.untaken.Count(ledger.WorkersStopped, 1)
 			w.mu.Unlock()
 		}
 		close(w.stopping)
@@ -297,7 +298,7 @@ func (w *Worker) Count(t ledger.Tally) {
 
 func (w *Worker) count(t ledger.Tally) {
 	w.live.Add(t)
-	w.unsaid.Add(t)
+	w.unwritten.Add(t)
 }
 
 // Waits shows, in the progress of the lanes, a long wait of a visit until it is
@@ -339,8 +340,8 @@ func (w *Worker) Take() ledger.Tally {
 	now := w.exchanges()
 	part := now.Minus(w.taken)
 	w.taken = now
-	part.Add(w.letterTally)
-	w.letterTally = ledger.Tally{}
+	part.Add(w.untaken)
+	w.untaken = ledger.Tally{}
 	return part
 }
 
@@ -351,8 +352,8 @@ func (w *Worker) unshown() ledger.Tally {
 	defer w.mu.Unlock()
 	now := w.exchanges()
 	part := now.Minus(w.shown)
-	part.Add(w.unsaid)
-	w.shown, w.unsaid = now, ledger.Tally{}
+	part.Add(w.unwritten)
+	w.shown, w.unwritten = now, ledger.Tally{}
 	return part
 }
 

@@ -106,18 +106,18 @@ func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func(ledg
 	}
 	var t ledger.Tally
 	t.Count("files_listed", 1)
-	letter := ledger.DeadLetter{Job: Job, RunID: fn.Config.Lane.RunID, Stage: "copy", Kind: "copy_failed", Input: ledger.Input{File: key}}
+	dead := ledger.DeadLetter{Job: Job, RunID: fn.Config.Lane.RunID, Stage: "copy", Kind: "copy_failed", Input: ledger.Input{File: key}}
 	done, err := CopyFile(ctx, fn.Worker.Store, key, fn.Config.DeleteVerified)
 	switch {
 	case err != nil:
 		fn.Worker.Log.Error("migration_failed", "file_path", key, "error", ledger.Redact(err.Error()))
-		letter.Error, letter.Retryable = err.Error(), store.Retryable(err)
-		if err := fn.Worker.DeadLetter(ctx, letter); err != nil {
+		dead.Error, dead.Retryable = err.Error(), store.Retryable(err)
+		if err := fn.Worker.DeadLetter(ctx, dead); err != nil {
 			return err
 		}
 		t.Count("files_bad", 1)
 	default:
-		if err := fn.Worker.Forgive(ctx, letter); err != nil {
+		if err := fn.Worker.Resolve(ctx, dead); err != nil {
 			return err
 		}
 		fn.Worker.Log.Info("file_migrated", "file_path", key, "copied", done.Copied, "deleted", done.Deleted)

@@ -62,20 +62,20 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	log.Info("file_processor_start")
 	batches := make([]lane.Batch, max(fn.Config.Lanes, 1))
 	flush := func(n int) {
-		if len(batches[n].Mentions) > 0 {
+		if len(batches[n].Records) > 0 {
 			emitBatch(n, batches[n])
 			batches[n] = lane.Batch{}
 		}
 	}
 	var x Extraction
 	err := store.Retry(ctx, func() (err error) {
-		x, err = ExtractFile(ctx, fn.Worker.Store, f.Key, fn.Worker.Log, func(m lane.Mention) error {
+		x, err = ExtractFile(ctx, fn.Worker.Store, f.Key, fn.Worker.Log, func(m lane.URLRecord) error {
 			n := lane.Of(m.Host, len(batches))
 			if batches[n].File == "" {
 				batches[n] = lane.Batch{File: f.Key} // it grows by use: most files touch few of many lanes
 			}
-			batches[n].Mentions = append(batches[n].Mentions, m)
-			if len(batches[n].Mentions) == maxBatch {
+			batches[n].Records = append(batches[n].Records, m)
+			if len(batches[n].Records) == maxBatch {
 				flush(n)
 			}
 			return nil
@@ -109,10 +109,10 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 		if err := fn.Worker.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_records", false, x.BadIndices, err)); err != nil {
 			return err
 		}
-	} else if err := fn.Worker.Forgive(ctx, fileDeadLetter(fn.Config, f.Key, "bad_records", false, nil, nil)); err != nil {
+	} else if err := fn.Worker.Resolve(ctx, fileDeadLetter(fn.Config, f.Key, "bad_records", false, nil, nil)); err != nil {
 		return err
 	}
-	if err := fn.Worker.Forgive(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", false, nil, nil)); err != nil {
+	if err := fn.Worker.Resolve(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", false, nil, nil)); err != nil {
 		return err
 	}
 	emitRead(f.Key, Read{ETag: x.ETag, Domains: x.Domains})
@@ -137,7 +137,7 @@ var errNoPartition = errors.New("the file has no Hive partition in its path")
 // in order. A URL record's strings keep the whole record of the file in memory:
 // copy what is kept for long. Errors are the store's (see store.Retryable) or a
 // *rawfile.Error.
-func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logger, visit func(lane.Mention) error) (Extraction, error) {
+func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logger, visit func(lane.URLRecord) error) (Extraction, error) {
 	var x Extraction
 	raw, ok := hive.ParseRaw(key)
 	if !ok {
@@ -189,7 +189,7 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 			return nil // again
 		}
 		x.Domains++
-		return visit(lane.Mention{Host: d.Registrable, Label: d.ID[:len(d.ID)-len(d.Registrable)-1], Index: r.Index})
+		return visit(lane.URLRecord{Host: d.Registrable, Label: d.ID[:len(d.ID)-len(d.Registrable)-1], Index: r.Index})
 	})
 	if err != nil {
 		return x, fmt.Errorf("reading %s: %w", key, err)

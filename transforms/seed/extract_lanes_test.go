@@ -14,7 +14,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// A file that touches many lanes takes memory for its mentions, not for the
+// A file that touches many lanes takes memory for its records, not for the
 // lanes: 16,000 of them took 625 MiB.
 func TestExtractOverManyLanes(t *testing.T) {
 	const lanes = 16_000
@@ -33,10 +33,10 @@ func TestExtractOverManyLanes(t *testing.T) {
 
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	mentions := 0
-	err = fn.ProcessElement(t.Context(), File{Key: key}, func(string, Read) {}, func(_ int, b lane.Batch) { mentions += len(b.Mentions) }, func(ledger.Tally) {})
+	batched := 0
+	err = fn.ProcessElement(t.Context(), File{Key: key}, func(string, Read) {}, func(_ int, b lane.Batch) { batched += len(b.Records) }, func(ledger.Tally) {})
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
-	require.Equal(t, lanes, mentions)
+	require.Equal(t, lanes, batched)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20))
 }

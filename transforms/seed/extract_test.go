@@ -29,16 +29,16 @@ func TestExtractFile(t *testing.T) {
 		{"normalized_domain":"no-url.com"},
 		{"raw_url":"https://b.site.com/x","domain_id":"nonsense"},
 		7]}`), store.PutOptions{}))
-	var got []lane.Mention
-	x, err := seed.ExtractFile(t.Context(), s, key, slog.New(slog.DiscardHandler), func(m lane.Mention) error { got = append(got, m); return nil })
+	var got []lane.URLRecord
+	x, err := seed.ExtractFile(t.Context(), s, key, slog.New(slog.DiscardHandler), func(m lane.URLRecord) error { got = append(got, m); return nil })
 	must(t, err)
-	want := []lane.Mention{
+	want := []lane.URLRecord{
 		{Host: "moe.gov.sg", Label: "gov:sg", Index: 0},
 		{Host: "site.com", Label: "other:kr", Index: 3}, // a valid domain_id is kept
 		{Host: "site.com", Label: "com:sg", Index: 4},   // another id of the same host
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("mentions %+v, want %+v", got, want)
+		t.Errorf("records %+v, want %+v", got, want)
 	}
 	o, err := s.Head(t.Context(), key)
 	must(t, err)
@@ -59,7 +59,7 @@ func TestExtractFileErrors(t *testing.T) {
 		"raw_0004.json": {``, rawfile.ErrTruncated},
 	} {
 		must(t, s.Put(t.Context(), day+name, strings.NewReader(tt.body), store.PutOptions{}))
-		_, err := seed.ExtractFile(t.Context(), s, day+name, slog.New(slog.DiscardHandler), func(lane.Mention) error { return nil })
+		_, err := seed.ExtractFile(t.Context(), s, day+name, slog.New(slog.DiscardHandler), func(lane.URLRecord) error { return nil })
 		if !errors.Is(err, tt.want) || store.Retryable(err) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%q: %v, want %v, which is final and names the file", tt.body, err, tt.want)
 		}
@@ -84,10 +84,10 @@ func TestExtractFileLong(t *testing.T) {
 	}()
 	must(t, s.Put(t.Context(), key, r, store.PutOptions{}))
 	n := 0
-	x, err := seed.ExtractFile(t.Context(), s, key, slog.New(slog.DiscardHandler), func(lane.Mention) error { n++; return nil })
+	x, err := seed.ExtractFile(t.Context(), s, key, slog.New(slog.DiscardHandler), func(lane.URLRecord) error { n++; return nil })
 	must(t, err)
 	if n != 1 || x.Domains != 1 || x.Records != 50_000 {
-		t.Errorf("%d mentions, %+v", n, x)
+		t.Errorf("%d records, %+v", n, x)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestBadFile(t *testing.T) {
 	bad, good := day+"raw_0001.json", day+"raw_0002.json"
 	// kind-urlset-1 is named by both, kind-urlset-2 by the broken file alone.
 	whole := rawFile("https://kind-urlset-1.com", "https://kind-urlset-2.com")
-	// Long enough for mentions to be on their way to the lanes before the break.
+	// Long enough for records to be on their way to the lanes before the break.
 	urls := []string{"https://kind-urlset-1.com", "https://kind-urlset-2.com"}
 	for n := range 2000 {
 		urls = append(urls, fmt.Sprintf("https://kind-no-sitemap-%d.com", n))

@@ -71,7 +71,7 @@ func (t *hostTable) add(b lane.Batch) error {
 	if b.Broken {
 		t.files[file].broken = true
 	}
-	for _, m := range b.Mentions {
+	for _, m := range b.Records {
 		label, ok := t.label[m.Label]
 		if !ok {
 			label = int16(len(t.labels))

@@ -155,8 +155,8 @@ func (j *job) run() ledger.Tally {
 // graph is pipeline.Seed, which cannot be imported: its package holds the whole program.
 func graph(s beam.Scope, cfg seed.Config) {
 	files, listed := seed.List(s, cfg)
-	read, mentions, extracted := seed.Extract(s, cfg, files)
-	visited, network, collected := seed.Visit(s, cfg, mentions)
+	read, records, extracted := seed.Extract(s, cfg, files)
+	visited, network, collected := seed.Visit(s, cfg, records)
 	completed := seed.Complete(s, cfg, read, visited, network)
 	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
 }

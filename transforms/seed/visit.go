@@ -202,7 +202,7 @@ func (l *laneRun) keep(ctx context.Context, r *result, q *request, got findings)
 // run's dead letter about it holds any more. The dead letter is removed first: nobody
 // looks at a marked domain again, so one that stayed would stay for good.
 func markDone(ctx context.Context, w *lane.Worker, cfg Config, key, id, name string) error {
-	if err := w.Forgive(ctx, domainDeadLetter(cfg, key, id, name)); err != nil {
+	if err := w.Resolve(ctx, domainDeadLetter(cfg, key, id, name)); err != nil {
 		return fmt.Errorf("removing the dead letter of an earlier failure: %w", err)
 	}
 	if err := store.Retry(ctx, func() error {

@@ -159,7 +159,7 @@ func (fn *countHosts) ProcessElement(_ int, batches func(*lane.Batch) bool, emit
 	hosts := map[string]int{}
 	var batch lane.Batch
 	for batches(&batch) {
-		for _, m := range batch.Mentions {
+		for _, m := range batch.Records {
 			hosts[m.Host]++
 		}
 	}

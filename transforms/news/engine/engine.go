@@ -59,8 +59,8 @@ type Engine struct {
 	MaxCrawlDelay time.Duration
 
 	Control polite.Control
-	// DeadLetter keeps what could not be done; Forgive takes it away after a success.
-	DeadLetter, Forgive func(context.Context, ledger.DeadLetter) error
+	// DeadLetter keeps what could not be done; Resolve takes it away after a success.
+	DeadLetter, Resolve func(context.Context, ledger.DeadLetter) error
 	// Count takes what was done since its last call, while a provider is at work.
 	Count func(ledger.Tally)
 	Now   func() time.Time
@@ -387,7 +387,7 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	default:
 		v.result.Empty++
 	}
-	return v.Forgive(ctx, letter)
+	return v.Resolve(ctx, letter)
 }
 
 // Bounds of what a page says of its article, in bytes; its text has one of its own.

@@ -92,7 +92,7 @@ func (w *world) engine() *engine.Engine {
 			w.letters = append(w.letters, d)
 			return nil
 		},
-		Forgive: func(context.Context, ledger.DeadLetter) error { return nil },
+		Resolve: func(context.Context, ledger.DeadLetter) error { return nil },
 		Now: func() time.Time {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -206,7 +206,7 @@ func TestPoliteness(t *testing.T) {
 		assert.Equal(t, "robots_unreachable", j.deadLetters()[0].Kind)
 		assert.EqualValues(t, 1, total.Counts["failed_orchestrator"])
 	})
-	t.Run("a site that asks for too long a pause is left", func(t *testing.T) {
+	t.Run("a site that asks for too long a Crawl-delay is abandoned", func(t *testing.T) {
 		j := newJob(t, "", webtest.Options{}, "matter")
 		j.matter.Robots("User-agent: *\nCrawl-delay: 60\n")
 		j.run()
@@ -214,7 +214,7 @@ func TestPoliteness(t *testing.T) {
 		assert.Equal(t, "crawl_delay", j.deadLetters()[0].Kind)
 	})
 	for _, status := range []int{429, 503} {
-		t.Run(fmt.Sprintf("a site that asks by a %d to be left alone for long is left, and gone on with by the next run", status), func(t *testing.T) {
+		t.Run(fmt.Sprintf("a site whose %d asks for a long pause is abandoned, and resumed by the next run", status), func(t *testing.T) {
 			j := newJob(t, "", webtest.Options{}, "matter", "gadgets")
 			j.small(2, 10)
 			j.matter.Fail(j.matter.DetailPath(12), 1, status, "3600")

@@ -602,6 +602,26 @@ func TestLongRetryAfter(t *testing.T) {
 			t.Errorf("sitemap %+v, want the host's own with 3 URLs", s)
 		}
 	})
+	t.Run("a foreign host of two domains", func(t *testing.T) {
+		j := newJob(t, webtest.Options{})
+		j.web.Handle("cdn.com", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { busy(w) }))
+		var urls []string
+		for _, name := range []string{"one.com", "two.com"} {
+			j.web.Handle(name, pages(map[string]string{"/robots.txt": "Sitemap: https://cdn.com/" + name + "\n", "/sitemap.xml": urlset(3)}))
+			urls = append(urls, "https://"+name)
+		}
+		raw := day + "raw_0001.json"
+		j.put(raw, rawFile(urls...))
+		j.run()
+		if got := j.asked("cdn.com"); len(got) != 1 {
+			t.Errorf("cdn.com got the requests %q, want one: it asked for an hour's pause", got)
+		}
+		for _, name := range []string{"one.com", "two.com"} {
+			if s := j.metadata(raw, name).Sitemap; s.URLCount == nil || *s.URLCount != 3 {
+				t.Errorf("%s: sitemap %+v, want the host's own with 3 URLs", name, s)
+			}
+		}
+	})
 }
 
 // Each format's name in the metadata; a JSON feed is neither RSS nor Atom.

@@ -17,7 +17,7 @@ import (
 )
 
 // A lister with a MaxCall stays in its call until a file is due, comes back so
-// that the runner's watermark passes what it found, and ends when it is told to.
+// that the runner's watermark passes what it found, and ends with the run.
 func TestListerStaysInItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every, maxCall = 10 * time.Second, time.Minute
@@ -70,7 +70,7 @@ func TestListerStaysInItsCall(t *testing.T) {
 
 		time.AfterFunc(time.Second, func() { w.Stop(nil) })
 		if again, took := call(); again.ShouldResume() || took != time.Second || !tracker.IsDone() {
-			t.Errorf("told to stop after a second the lister ended after %v, resumes: %t", took, again.ShouldResume())
+			t.Errorf("stopped after a second the lister ended after %v, resumes: %t", took, again.ShouldResume())
 		}
 	})
 }

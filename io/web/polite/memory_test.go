@@ -123,6 +123,20 @@ func TestGapAfterAKill(t *testing.T) {
 	}
 }
 
+// Without delay nothing is kept from one process to the next either.
+func TestNoGapAfterAKillWithoutDelay(t *testing.T) {
+	w := newWorld(t, nil)
+	p := policies()["docs"]
+	p.NoDelay = true
+	first, memory := remembering(w.client(p))
+	require.Equal(t, "404", get(t, first, "https://a.example/x"))
+	next := w.client(p)
+	next.Memory = memory
+	clear(memory.robots)
+	get(t, next, "https://a.example/x")
+	require.Equal(t, []string{"0s a.example/robots.txt", "0s a.example/x", "0s a.example/robots.txt", "0s a.example/x"}, w.requests())
+}
+
 // A robots.txt that fails is not kept; one that lets the crawl go on slowly holds
 // as long as the client.
 func TestFailureIsNotKept(t *testing.T) {

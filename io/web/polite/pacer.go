@@ -325,7 +325,11 @@ func (c *Client) remember(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading when %s may be asked: %w", name, err)
 	}
-	c.Pacer.expect(name, next, c.maxRetryAfter(), c.Policy.Gap)
+	gap := c.Policy.Gap
+	if c.Policy.NoDelay {
+		gap = Range{}
+	}
+	c.Pacer.expect(name, next, c.maxRetryAfter(), gap)
 	if c.known == nil {
 		c.known = map[string]bool{}
 	}

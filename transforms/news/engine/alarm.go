@@ -8,20 +8,23 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 )
 
-const (
-	// leastPages are the pages of a run that say something about a layout.
-	leastPages = 5
-	// mostFailures is the part of a run's pages whose parsing may fail.
-	mostFailures = 0.3
-	// fall is how far a field's rate may be under its own past.
-	fall = 0.3
-	// barrenRuns in a row without an article, or without a new one for staleTime,
-	// are not a publisher's quiet days.
-	barrenRuns = 3
-	staleTime  = 7 * 24 * time.Hour
+// minPages are the pages of a run that say something about a layout.
+const minPages = 5
+
+// What raises an alert of a publisher.
+var (
+	// parseFailures is the share of a run's pages that could not be read.
+	parseFailures = alert.Threshold{Limit: 0.3, Unit: alert.Share, Breaks: alert.Above}
+	// fieldLoss is how far the share of pages with a field is under that of the past.
+	fieldLoss = alert.Threshold{Limit: 0.3, Unit: alert.Share, Breaks: alert.Above}
+	// barrenRuns in a row without an article, or as many without a new one since
+	// staleTime, are not a publisher's quiet days.
+	barrenRuns = alert.Threshold{Limit: 3, Unit: alert.Count, Breaks: alert.AtLeast}
+	staleTime  = alert.Threshold{Limit: 7 * 24 * 60 * 60, Unit: alert.Seconds, Breaks: alert.AtLeast}
 )
 
 // examine notes how well the pages could be read and raises alerts.
@@ -55,13 +58,13 @@ func (v *visit) examine(ctx context.Context) error {
 func (v *visit) missing(y raw.Yield) string {
 	id := v.p.ID()
 	switch {
-	case y.Barren >= barrenRuns:
+	case barrenRuns.Broken(float64(y.Barren)):
 		return fmt.Sprintf("provider %s: no article in %d runs in a row: %s", id, y.Barren, v.why())
 	case y.Barren > 0 && v.result.State == Ran && y.NewAt.IsZero():
 		return fmt.Sprintf("provider %s: no article yet: %s", id, v.why())
 	case y.Barren > 0 && len(v.result.Limits) > 0:
 		return fmt.Sprintf("provider %s: no article in this run: %s", id, v.why())
-	case y.Stale >= barrenRuns && !y.NewAt.IsZero() && v.Now().Sub(y.NewAt) >= staleTime:
+	case barrenRuns.Broken(float64(y.Stale)) && !y.NewAt.IsZero() && staleTime.Broken(v.Now().Sub(y.NewAt).Seconds()):
 		return fmt.Sprintf("provider %s: no new article since %s, in %d runs; do its sitemaps still name the newest?", id, y.NewAt.UTC().Format(time.DateOnly), y.Stale)
 	}
 	return ""
@@ -96,10 +99,10 @@ func (v *visit) why() string {
 
 // alerts says in words what went wrong with a provider's pages.
 func alerts(id string, now, before raw.Health) (out []string) {
-	if now.Parsed < leastPages {
+	if now.Parsed < minPages {
 		return nil
 	}
-	if rate := float64(now.Failed) / float64(now.Parsed); rate > mostFailures {
+	if rate := float64(now.Failed) / float64(now.Parsed); parseFailures.Broken(rate) {
 		out = append(out, fmt.Sprintf("provider %s: %.0f%% of %d pages could not be read", id, 100*rate, now.Parsed))
 	}
 	for _, f := range []struct {
@@ -107,13 +110,13 @@ func alerts(id string, now, before raw.Health) (out []string) {
 		now, was int
 	}{{"title", now.Titled, before.Titled}, {"body", now.Bodied, before.Bodied}, {"date", now.Dated, before.Dated}} {
 		is := float64(f.now) / float64(now.Parsed)
-		if before.Parsed < leastPages {
+		if before.Parsed < minPages {
 			if f.now == 0 {
 				out = append(out, fmt.Sprintf("provider %s: no page has a %s; do its selectors fit?", id, f.name))
 			}
 			continue
 		}
-		if was := float64(f.was) / float64(before.Parsed); is < was-fall {
+		if was := float64(f.was) / float64(before.Parsed); fieldLoss.Broken(was - is) {
 			out = append(out, fmt.Sprintf("provider %s: field %s was found on %.0f%% of %d pages, before on %.0f%%; has it a new layout?", id, f.name, 100*is, now.Parsed, 100*was))
 		}
 	}

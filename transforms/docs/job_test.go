@@ -72,7 +72,7 @@ func newJob(t testing.TB, dsn string, o webtest.Options) *job {
 	return j
 }
 
-// openDB opens a database beside the job, with its tables.
+// openDB opens a database of the job's, with its tables.
 func openDB(t *testing.T, dsn string) *db.DB {
 	t.Helper()
 	d, err := db.Open(t.Context(), dsn)

@@ -47,7 +47,7 @@ func wantBrowser(t *testing.T) string {
 	return at
 }
 
-// A page that is empty without its scripts: rendered, with the crawl's manners
+// A page that is empty without its scripts: rendered, with the crawl's politeness
 // for everything the page asks for, and nothing asked for elsewhere.
 func TestRendered(t *testing.T) {
 	w := newRendered(t)

@@ -268,7 +268,7 @@ func (r Report) WriteText(w io.Writer) error {
 // reportKey is where the store has a run's report by provider.
 func reportKey(runID string) string { return "runs/" + runID + "/providers.json" }
 
-// WriteReport keeps the report by provider beside the run's own.
+// WriteReport keeps the report by provider next to the run's own.
 func WriteReport(ctx context.Context, s store.Store, runID string, r Report) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

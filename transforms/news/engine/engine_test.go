@@ -208,7 +208,7 @@ func TestEveryPublisherTwice(t *testing.T) {
 }
 
 // The pauses are those of the configuration, by our clock and by the server's.
-func TestManners(t *testing.T) {
+func TestPauses(t *testing.T) {
 	w := once(t)
 	w.run(mk.Provider{})
 	require.Len(t, w.slept, 11, "before every request but the first")
@@ -267,7 +267,7 @@ func TestRobots(t *testing.T) {
 	assert.GreaterOrEqual(t, slices.Max(w.slept), 7*time.Second-time.Second/2, "Crawl-delay is longer than ours")
 }
 
-// A host that asks for more time than is given it is left alone.
+// A host that asks for a longer pause than is waited for is abandoned.
 func TestLongPauses(t *testing.T) {
 	for _, tt := range []struct {
 		name, robots, busy string

@@ -128,10 +128,19 @@ func (j *job) try(cfg Config) (_ ledger.Tally, cause error) {
 	p, s := beam.NewPipelineWithRoot()
 	// pipeline.Catalog, which cannot be imported: its package holds the whole program.
 	lane.Total(s, cfg.Lane, Visit(s, cfg, Sites(s, cfg)))
-	_, err = beam.Run(context.Background(), j.runner, p)
+	result, err := beam.Run(context.Background(), j.runner, p)
 	require.NoError(j.t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
 	total, err := ledger.ReadTotal(context.Background(), j.store, cfg.Lane.RunID)
 	require.NoError(j.t, err)
+	shown := ledger.Counts{} // by the runner's console
+	for _, c := range result.Metrics().AllMetrics().Counters() {
+		if c.Namespace() == "lanes" {
+			shown[c.Name()] += c.Result()
+		}
+	}
+	for _, name := range ledger.JobCounts(Job) {
+		require.Equal(j.t, total.Counts[name], shown[name], name)
+	}
 	return total, w.Cause()
 }
 

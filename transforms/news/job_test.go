@@ -85,11 +85,22 @@ func (w *world) run() (ledger.Tally, []engine.Result) {
 	// pipeline.News, which cannot be imported: its package holds the whole program.
 	providers, listed := List(s, cfg)
 	lane.Total(s, cfg.Lane, listed, Visit(s, cfg, providers))
-	_, err = beam.Run(context.Background(), w.runner, p)
+	result, err := beam.Run(context.Background(), w.runner, p)
 	require.NoError(w.t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
 	require.NoError(w.t, worker.Cause())
 	total, err := ledger.ReadTotal(context.Background(), w.store, cfg.Lane.RunID)
 	require.NoError(w.t, err)
+	shown := ledger.Counts{} // by the runner's console
+	for _, c := range result.Metrics().AllMetrics().Counters() {
+		if c.Namespace() == "lanes" {
+			shown[c.Name()] += c.Result()
+		}
+	}
+	for _, name := range ledger.JobCounts(Job) {
+		if name != "articles_expired" { // those are List's
+			require.Equal(w.t, total.Counts[name], shown[name], name)
+		}
+	}
 	rows, err := Results(context.Background(), w.store, cfg.Lane.RunID)
 	require.NoError(w.t, err)
 	return total, rows

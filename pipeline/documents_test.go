@@ -163,3 +163,39 @@ func TestPlainWords(t *testing.T) {
 		}
 	}
 }
+
+// elsewhere are citations of documents that a reader of this repository does not
+// have. What comes shortly before a match, and names a public standard or
+// another project, excuses it.
+var elsewhere = []struct{ citation, excuse *regexp.Regexp }{
+	{regexp.MustCompile(`(?i)\b(sections?|appendix) (\d+(\.\d+)*|[A-E]\b)`),
+		regexp.MustCompile(`RFC|WAI-ARIA|OpenAPI|CommonMark|Atom|WHATWG|Unicode|UTS|W3C|ISO|its manual|proc\(5\)|[a-z]+\(\d\)`)},
+	{regexp.MustCompile(`(?i)\bissue #?\d+`), regexp.MustCompile(`[\w.-]+/[\w.-]+ $|\bits $|"$`)},
+	{regexp.MustCompile(`\bCPA-\d+`), nil},
+	{regexp.MustCompile(`(?i)\bthe design\b|\bdesign (document|\d)`), nil},
+	{regexp.MustCompile(`(?i)\bthe seed's\b|\bthe seed on\b|\bseed, section`), nil},
+	{regexp.MustCompile(`(?i)\bthe (mission|requirement)\b`), nil},
+	{regexp.MustCompile(`\bspec/\w`), nil},
+	{regexp.MustCompile(`(^|[^/\w\[(-]|[^\]]\()(docs|catalog|news|seed|cli|server|engines|design|next|style)\.md\b`), nil}, // a link is no citation
+}
+
+var nextLine = regexp.MustCompile(`\n\s*(//|--|#)?[ \t]*`)
+
+// TestNothingIsCitedFromElsewhere holds that code and pages say a rule
+// themselves, or cite a page of docs/, an RFC or a public standard.
+func TestNothingIsCitedFromElsewhere(t *testing.T) {
+	for name, text := range texts(t, ".go", ".md", ".sql", ".yaml", ".yml", ".html", ".js") {
+		if name == "pipeline/documents_test.go" || strings.Contains(name, "/testdata/") || strings.Contains(name, "/migrations/") {
+			continue // a migration that was shipped stays as it is, its comments too
+		}
+		text = nextLine.ReplaceAllString(text, " ") // a citation may be broken over two lines
+		for _, e := range elsewhere {
+			for _, at := range e.citation.FindAllStringIndex(text, -1) {
+				if e.excuse != nil && e.excuse.MatchString(text[max(0, at[0]-100):at[0]]) {
+					continue
+				}
+				t.Errorf("%s cites a document that is not in the repository; say the rule itself:\n…%s…", name, text[max(0, at[0]-60):min(len(text), at[1]+40)])
+			}
+		}
+	}
+}

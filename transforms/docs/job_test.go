@@ -112,11 +112,29 @@ func (j *job) try(runner string) (id string, cause error) {
 	hosts, listed := List(s, cfg)
 	visited, crawled := Visit(s, cfg, hosts)
 	lane.Total(s, cfg.Lane, listed, crawled, Conclude(s, cfg, visited))
-	_, err := beam.Run(j.t.Context(), runner, p)
+	result, err := beam.Run(j.t.Context(), runner, p)
 	if w, ok := lane.Find(cfg.Lane.RunID); ok {
 		cause = w.Cause()
 	}
-	return cfg.Lane.RunID, errors.Join(err, cause, lane.Close(cfg.Lane.RunID))
+	err = errors.Join(err, cause, lane.Close(cfg.Lane.RunID))
+	if err != nil {
+		return cfg.Lane.RunID, err
+	}
+	total, err := ledger.ReadTotal(j.t.Context(), j.store, cfg.Lane.RunID)
+	// By the runner's console; prism may lose what one of two bundles counted.
+	space := map[string]string{"direct": "lanes", "prism": "total"}[runner]
+	shown := ledger.Counts{}
+	for _, c := range result.Metrics().AllMetrics().Counters() {
+		if c.Namespace() == space {
+			shown[c.Name()] += c.Result()
+		}
+	}
+	for _, name := range ledger.JobCounts(Job) {
+		if strings.HasPrefix(name, "pages_") {
+			require.Equal(j.t, total.Counts[name], shown[name], name)
+		}
+	}
+	return cfg.Lane.RunID, err
 }
 
 // each request's host and path, how often.

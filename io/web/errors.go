@@ -44,9 +44,6 @@ func (e *Error) Error() string { return fmt.Sprintf("fetching %s: %s: %v", e.URL
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// retryable reports whether the same request may fare better a moment later.
-func (e *Error) retryable() bool { return e.Kind == KindTimeout || e.Kind == KindReset }
-
 // proxyError is a proxy's refusal of CONNECT.
 type proxyError struct{ status int }
 

@@ -94,7 +94,7 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 	if err := o.place(); err != nil {
 		return err
 	}
-	if err := o.Options.Check(); err != nil {
+	if err := o.Check(); err != nil {
 		return err
 	}
 	if err := o.checkReport(); err != nil {

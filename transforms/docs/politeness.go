@@ -261,7 +261,7 @@ func (c *crawl) robots(ctx context.Context, u *url.URL) (*polite.Rules, error) {
 func unreachable(err error) error {
 	var robots *polite.RobotsError
 	if errors.As(err, &robots) {
-		return fmt.Errorf("%w: its robots.txt: %v", errUnreachable, robots.Err)
+		return fmt.Errorf("%w: its robots.txt: %w", errUnreachable, robots.Err)
 	}
 	return err
 }

@@ -45,7 +45,7 @@ type crawl struct {
 	cfg    Config
 	w      *lane.Worker
 	db     *db.DB
-	clock  clock
+	clock  polite.Clock
 	policy policy.Policy
 	runID  string
 	part   part
@@ -78,9 +78,9 @@ type page struct {
 	moved              bool // for good, as its redirect says
 }
 
-func newCrawl(cfg Config, w *lane.Worker, d *db.DB, c clock, p policy.Policy, in part) *crawl {
+func newCrawl(cfg Config, w *lane.Worker, d *db.DB, c polite.Clock, p policy.Policy, in part) *crawl {
 	v := &crawl{cfg: cfg, w: w, db: d, clock: c, policy: p, runID: cfg.Lane.RunID, part: in, tally: w.Count,
-		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: c.now(), timeout: pageTimeout}
+		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: c.Now(), timeout: pageTimeout}
 	v.client = v.newClient()
 	for _, raw := range p.SeedURLs {
 		if u, err := canonical.Address(nil, raw, p.KeepQueryParams); err == nil {
@@ -350,7 +350,7 @@ func (c *crawl) visit(ctx context.Context, p *page) error {
 // claim counts a page against the limits when it is first asked for.
 func (c *crawl) claim(ctx context.Context, p *page) error {
 	err := c.db.Tx(ctx, func(tx *sql.Tx) error {
-		now := db.Micros(c.clock.now())
+		now := db.Micros(c.clock.Now())
 		if !p.counted {
 			if n, err := changed(tx.ExecContext(ctx, `UPDATE runs SET requested = requested + 1, active_at = $1 WHERE session = $2 AND provider = $3 AND requested < $4`,
 				now, c.part.session, c.policy.ProviderID, c.policy.MaxPages)); err != nil || n == 0 {
@@ -594,7 +594,7 @@ func (c *crawl) follow(ctx context.Context, ch *chain, location string, forGood 
 // says whether this session has asked for it already.
 func (c *crawl) target(ctx context.Context, to link, depth int) (p *page, taken bool, err error) {
 	err = c.db.Tx(ctx, func(tx *sql.Tx) error {
-		now := db.Micros(c.clock.now())
+		now := db.Micros(c.clock.Now())
 		if err := c.queue(ctx, tx, []link{to}, depth); err != nil {
 			return err
 		}
@@ -624,7 +624,7 @@ func (c *crawl) target(ctx context.Context, to link, depth int) (p *page, taken 
 func (c *crawl) leave(ctx context.Context, tx *sql.Tx, state State, reason string) error {
 	var finished int64
 	if state == Done {
-		finished = db.Micros(c.clock.now())
+		finished = db.Micros(c.clock.Now())
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE runs SET state = $1, reason = $2, finished_at = $3 WHERE session = $4 AND provider = $5`,
 		state, reason, finished, c.part.session, c.policy.ProviderID)

@@ -126,20 +126,3 @@ func Migrate(ctx context.Context, d *db.DB) error {
 	}
 	return d.Migrate(ctx, Job, files)
 }
-
-// clock is the time that the crawl goes by. Tests turn it.
-type clock struct {
-	now   func() time.Time
-	sleep func(context.Context, time.Duration) error
-}
-
-var systemClock = clock{now: time.Now, sleep: func(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}}

@@ -42,11 +42,11 @@ func Explain(ctx context.Context, cfg Config, raw string) ([]Explanation, error)
 	if err := d.Setup(ctx); err != nil {
 		return nil, errors.Join(err, d.Teardown())
 	}
-	found, err := explain(ctx, cfg, d.Worker, d.db, systemClock, raw)
+	found, err := explain(ctx, cfg, d.Worker, d.db, polite.SystemClock, raw)
 	return found, errors.Join(err, d.Teardown())
 }
 
-func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, now clock, raw string) ([]Explanation, error) {
+func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, now polite.Clock, raw string) ([]Explanation, error) {
 	off, err := disabled(ctx, d)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ type explainer struct {
 	cfg    Config
 	w      *lane.Worker
 	db     *db.DB
-	clock  clock
+	clock  polite.Clock
 	policy policy.Policy
 	off    bool
 	raw    string
@@ -219,7 +219,7 @@ func Shown(text string) string {
 // budgets reports what is left of the budgets.
 func (x *explainer) budgets(ctx context.Context) error {
 	var hour, day int64
-	minute := x.clock.now().Unix() / 60
+	minute := x.clock.Now().Unix() / 60
 	if err := x.db.QueryRowContext(ctx, `SELECT COALESCE(SUM(CASE WHEN minute >= $1 THEN requests ELSE 0 END), 0), COALESCE(SUM(requests), 0) FROM docs_budget WHERE minute >= $2`,
 		minute-60, minute-24*60).Scan(&hour, &day); err != nil {
 		return err

@@ -94,7 +94,7 @@ func (c *crawl) queue(ctx context.Context, tx *sql.Tx, links []link, depth int) 
 		n, err := changed(tx.ExecContext(ctx, `INSERT INTO pages (provider, key, address, status, depth, session, seq, discovered_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 			ON CONFLICT (provider, key) DO UPDATE SET address = excluded.address, status = excluded.status, reason = '', depth = excluded.depth,
 				session = excluded.session, seq = excluded.seq, counted = 0, retries = 0, http_status = 0 WHERE pages.session <> excluded.session`,
-			c.policy.ProviderID, l.key, l.address, Queued, depth, c.part.session, c.part.queued, db.Micros(c.clock.now())))
+			c.policy.ProviderID, l.key, l.address, Queued, depth, c.part.session, c.part.queued, db.Micros(c.clock.Now())))
 		if err != nil {
 			return fmt.Errorf("queueing %s: %w", l.address, err)
 		}
@@ -144,7 +144,7 @@ func (c *crawl) advance(ctx context.Context, do func(*sql.Tx) error) error {
 
 // note writes the part's figures.
 func (c *crawl) note(ctx context.Context, tx *sql.Tx) error {
-	now := c.clock.now()
+	now := c.clock.Now()
 	c.part.stats.Active += now.Sub(c.marked).Microseconds()
 	c.marked = now
 	b, err := json.Marshal(c.part.stats)
@@ -319,7 +319,7 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 // write brings the rows of a page up to date; those of its content where that
 // was handed over.
 func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind string, sections []chunk.Change, handed bool) error {
-	id, p, now := c.policy.ProviderID, ch.now, db.Micros(c.clock.now())
+	id, p, now := c.policy.ProviderID, ch.now, db.Micros(c.clock.Now())
 	exec := func(query string, args ...any) error {
 		_, err := tx.ExecContext(ctx, query, args...)
 		return err

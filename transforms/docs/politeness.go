@@ -224,7 +224,7 @@ func (m memory) KeepRobots(ctx context.Context, origin string, a polite.RobotsAn
 func (c *crawl) newClient() *polite.Client {
 	p := politeness(c.cfg, c.policy.Delay())
 	p.WaitForBudget = c.waitForBudget
-	return &polite.Client{Web: c.w.Web, Pacer: &polite.Pacer{Clock: polite.Clock{Now: c.clock.now, Sleep: c.clock.sleep}}, Policy: p,
+	return &polite.Client{Web: c.w.Web, Pacer: &polite.Pacer{Clock: c.clock}, Policy: p,
 		Memory: memory{c.cfg, c.db}, Control: c.w, Log: c.w.Log}
 }
 
@@ -238,13 +238,13 @@ func (c *crawl) waitForBudget(ctx context.Context, host string, until time.Time,
 		if err := c.advance(ctx, func(*sql.Tx) error { return nil }); err != nil {
 			return err
 		}
-		began := c.clock.now()
+		began := c.clock.Now()
 		left := until.Sub(began)
 		if left <= 0 {
 			return nil
 		}
 		err := wait(min(left, time.Minute))
-		c.part.stats.Waited += c.clock.now().Sub(began).Microseconds()
+		c.part.stats.Waited += c.clock.Now().Sub(began).Microseconds()
 		if err != nil {
 			return err
 		}

@@ -188,7 +188,7 @@ func (r *renderer) render(ctx context.Context, u *url.URL, body []byte, contentT
 		err = chromedp.Do(within, chromedp.Navigate(u.String()))
 	}
 	for err == nil && (pending.Load() > 0 || time.Since(time.Unix(0, last.Load())) < renderQuiet) {
-		err = systemClock.sleep(within, 50*time.Millisecond)
+		err = polite.SystemClock.Sleep(within, 50*time.Millisecond)
 	}
 	if err == nil {
 		var units int // of UTF-16, so that what is too long need not be fetched

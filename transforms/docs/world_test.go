@@ -20,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -43,8 +44,8 @@ func (c *turned) turn(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-func (c *turned) clock() clock {
-	return clock{now: c.now, sleep: func(ctx context.Context, d time.Duration) error { c.turn(d); return ctx.Err() }}
+func (c *turned) clock() polite.Clock {
+	return polite.Clock{Now: c.now, Sleep: func(ctx context.Context, d time.Duration) error { c.turn(d); return ctx.Err() }}
 }
 
 // asked is a request as the site saw it, at the turned clock's time.
@@ -205,8 +206,8 @@ func (w *world) try(ctx context.Context) (State, string, error) {
 	in, err := enter(w.t.Context(), w.db, w.session, w.policy.ProviderID, cfg.Lane.RunID, w.time.now())
 	require.NoError(w.t, err)
 	c := w.time.clock()
-	sleep := c.sleep
-	c.sleep = func(ctx context.Context, d time.Duration) error {
+	sleep := c.Sleep
+	c.Sleep = func(ctx context.Context, d time.Duration) error {
 		if w.waits != nil {
 			w.waits()
 		}

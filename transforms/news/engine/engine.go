@@ -63,8 +63,7 @@ type Engine struct {
 	DeadLetter, Resolve func(context.Context, ledger.DeadLetter) error
 	// Count takes what was done since its last call, while a provider is at work.
 	Count func(ledger.Tally)
-	Now   func() time.Time
-	Sleep func(context.Context, time.Duration) error
+	polite.Clock
 }
 
 // State is how a provider's part of a run ended.

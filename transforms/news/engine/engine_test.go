@@ -93,23 +93,24 @@ func (w *world) engine() *engine.Engine {
 			return nil
 		},
 		Resolve: func(context.Context, ledger.DeadLetter) error { return nil },
-		Now: func() time.Time {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return w.now
-		},
 		Count: func(t ledger.Tally) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.counted.Add(t)
 		},
-		Sleep: func(_ context.Context, d time.Duration) error {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.slept = append(w.slept, d)
-			w.now = w.now.Add(d)
-			return nil
-		}}
+		Clock: polite.Clock{
+			Now: func() time.Time {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				return w.now
+			},
+			Sleep: func(_ context.Context, d time.Duration) error {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.slept = append(w.slept, d)
+				w.now = w.now.Add(d)
+				return nil
+			}}}
 }
 
 func (w *world) run(p provider.Provider) engine.Result {

@@ -35,7 +35,7 @@ func (v *visit) newClient() *polite.Client {
 				return nil
 			}},
 	}
-	return &polite.Client{Web: v.Web, Pacer: &polite.Pacer{Clock: polite.Clock{Now: v.Now, Sleep: v.Sleep}}, Policy: p, Memory: memory{v: v}, Control: v.Control}
+	return &polite.Client{Web: v.Web, Pacer: &polite.Pacer{Clock: v.Clock}, Policy: p, Memory: memory{v: v}, Control: v.Control}
 }
 
 // retry tries what may pass up to three times, a gap apart.

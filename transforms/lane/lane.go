@@ -32,7 +32,7 @@ type Lane struct {
 }
 
 // RunLane does the work of lane n of so many, which has that many hosts: it
-// acquires the lane's lease, shares the limits out anew, keeps the progress, and
+// acquires the lane's lease, shares the limits out again, keeps the progress, and
 // emits the lane's tally. Under the context that work gets nothing is sent or
 // written without the lease. work is not called when the run was stopped while
 // this waited for the lease.

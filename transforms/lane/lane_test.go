@@ -34,16 +34,12 @@ func bundle(t *testing.T) (context.Context, func() ledger.Counts) {
 // in the end in the lane's tally, once.
 func TestLaneCountsWhileAHostIsAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := leasing(t, memory(t), "r1")
-		client, err := web.New(web.Config{})
-		require.NoError(t, err)
-		defer client.Close()
-		w.Web = client
+		w := crawling(t)
 		ctx, counters := bundle(t)
 		var saved atomic.Int64
 		var total ledger.Tally
 		merged := 0
-		err = w.RunLane(ctx, 2, 16, 1, func(t ledger.Tally) { total = t }, func(within context.Context, l *Lane) error {
+		err := w.RunLane(ctx, 2, 16, 1, func(t ledger.Tally) { total = t }, func(within context.Context, l *Lane) error {
 			l.Sample = func() ledger.Counts { return ledger.Counts{"saved": saved.Load()} }
 			Drain(within, l, 1, upTo(1), func(ctx context.Context, _ int) error {
 				for i := range 10 {

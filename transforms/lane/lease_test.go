@@ -31,6 +31,19 @@ func leasing(t *testing.T, s store.Store, run string) *Worker {
 	return w
 }
 
+// crawling is a worker of run r1 on a store of its own, with a client of the web.
+func crawling(t *testing.T) *Worker {
+	t.Helper()
+	w := leasing(t, memory(t), "r1")
+	client, err := web.New(web.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	w.Web = client
+	return w
+}
+
 var memories atomic.Int64
 
 func memory(t *testing.T) store.Store {

@@ -19,11 +19,7 @@ import (
 // longer, and in a pause.
 func TestProgressEveryFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := leasing(t, memory(t), "r1")
-		client, err := web.New(web.Config{})
-		require.NoError(t, err)
-		defer client.Close()
-		w.Web = client
+		w := crawling(t)
 		begin := time.Now()
 		time.AfterFunc(8*time.Second, func() { w.paused.Store(true) })
 		time.AfterFunc(40*time.Second, func() { w.paused.Store(false) })
@@ -79,11 +75,7 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 // dead letters are in the next progress, once among lanes side by side.
 func TestProgressShowsWorkInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := leasing(t, memory(t), "r1")
-		client, err := web.New(web.Config{})
-		require.NoError(t, err)
-		defer client.Close()
-		w.Web = client
+		w := crawling(t)
 		w.Emit(func(ledger.Tally) {}, ledger.Tally{Counts: ledger.Counts{"files_listed": 7}})
 		first, second := w.beginLane(t.Context(), 0, 1), w.beginLane(t.Context(), 1, 1)
 		seen := func() (sum ledger.Tally) {
@@ -118,11 +110,7 @@ func TestProgressShowsWorkInHand(t *testing.T) {
 // A long wait is among what a run says while it lasts, once for all lanes.
 func TestProgressShowsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := leasing(t, memory(t), "r1")
-		client, err := web.New(web.Config{})
-		require.NoError(t, err)
-		defer client.Close()
-		w.Web = client
+		w := crawling(t)
 		first, second := w.beginLane(t.Context(), 0, 1), w.beginLane(t.Context(), 1, 1)
 		run := ledger.Run{RunID: "r1", Job: "docs", State: ledger.Running, StartedAt: time.Now()}
 		said := func() []string {

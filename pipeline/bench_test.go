@@ -47,9 +47,9 @@ var (
 
 const benchRaw = "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"
 
-// The peer is the same work without Beam, a ledger, manners or a parser:
-// goroutines that share a plain http.Client. It is this test program again,
-// started as a child so that both sides' CPU is a whole process's.
+// The peer does the same work without Beam, a ledger, politeness or a parser:
+// goroutines that share a plain http.Client. It is this test program, started
+// as a child process, so that for both sides the CPU of a process is measured.
 const (
 	peerWeb         = "SEED_BENCH_PEER_WEB"
 	peerStore       = "SEED_BENCH_PEER_STORE"
@@ -65,14 +65,15 @@ func init() {
 		os.Exit(0)
 	}
 	beam.RegisterDoFn(reflect.TypeFor[countHosts]())
-	beam.RegisterDoFn(reflect.TypeFor[someBatches]())
+	beam.RegisterDoFn(reflect.TypeFor[makeBatches]())
 	beam.RegisterType(reflect.TypeFor[lane.Batch]())
 }
 
-// peer fetches robots.txt, then the sitemap it names of each domain, with the
-// headers and the transport's settings of io/web, and writes the same four
-// objects with the same options through the same directory store: so the same
-// temporary files, fsyncs, renames and sidecars. field.same holds it to that.
+// peer fetches, for each domain, robots.txt and then the sitemap that it names,
+// with the headers and transport settings of io/web. It writes the same four
+// objects with the same options through the same directory store, so it makes
+// the same temporary files, fsyncs, renames and sidecars. comparison.same checks
+// that the objects are the same.
 func peer() error {
 	ctx := context.Background()
 	s, err := store.Open(ctx, os.Getenv(peerStore))
@@ -184,7 +185,7 @@ func peerGet(client *http.Client, url, accept string) ([]byte, error) {
 	}
 	req.Header.Set("User-Agent", "Newsfork-SeedEngine/1.0")
 	req.Header.Set("Accept", accept)
-	req.Header.Set("Accept-Encoding", "gzip, deflate, br, zstd") // which this web's urlsets make no use of
+	req.Header.Set("Accept-Encoding", "gzip, deflate, br, zstd") // the simulated web sends urlsets uncompressed
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
@@ -199,9 +200,9 @@ func peerGet(client *http.Client, url, accept string) ([]byte, error) {
 	return body, nil
 }
 
-// field is where a benchmark takes place: the program, and a simulated web in
-// this process that answers both sides alike.
-type field struct {
+// comparison is the set-up of a benchmark: the program, and a simulated web in
+// this process that answers both sides in the same way.
+type comparison struct {
 	b       *testing.B
 	dir     string
 	program string
@@ -211,7 +212,7 @@ type field struct {
 }
 
 var buildProgram = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "seed-bench-") // small, and left to the system: no benchmark knows that it is the last
+	dir, err := os.MkdirTemp("", "seed-bench-") // never removed: no benchmark knows that it is the last; it is small
 	if err != nil {
 		return "", err
 	}
@@ -222,17 +223,17 @@ var buildProgram = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-// newField takes a folder that outlives it. No run's store is removed before
-// the last run has ended: ext4 passes over inodes that were deleted within the
-// last half minute, one by one, and a run after a large removal was seen to take
-// four times the kernel's CPU.
-func newField(b *testing.B, dir string, latency time.Duration) *field {
+// newComparison puts the stores of its runs into dir, which must exist until the
+// last run has ended. No store is removed between two runs: ext4 steps over
+// inodes that were deleted within the last half minute, one by one, and a run
+// after a large removal was seen to take four times the kernel's CPU.
+func newComparison(b *testing.B, dir string, latency time.Duration) *comparison {
 	b.Helper()
 	program, err := buildProgram()
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &field{b: b, dir: dir, program: program, web: webtest.New(webtest.Options{Seed: 1, Latency: latency, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})}
+	f := &comparison{b: b, dir: dir, program: program, web: webtest.New(webtest.Options{Seed: 1, Latency: latency, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})}
 	if err := f.web.Start(); err != nil {
 		b.Fatal(err)
 	}
@@ -248,16 +249,16 @@ func newField(b *testing.B, dir string, latency time.Duration) *field {
 	return f
 }
 
-// cost is what one child took.
+// cost is the time and memory that one child process used.
 type cost struct {
 	wall, cpu time.Duration
 	first     time.Duration // from start to the web's first request
 	rss       int64         // peak, bytes
 }
 
-// run lays out a new store of so many domains, lets the peer ("plain") or the
-// program on a runner work through it, and checks that it did.
-func (f *field) run(side string, domains, concurrency int) cost {
+// run writes a new store with that many domains, lets the peer ("plain") or the
+// program on a runner process it, and checks that all domains were done.
+func (f *comparison) run(side string, domains, concurrency int) cost {
 	f.b.Helper()
 	dir, err := os.MkdirTemp(f.dir, "store-")
 	if err != nil {
@@ -280,7 +281,7 @@ func (f *field) run(side string, domains, concurrency int) cost {
 	}
 	requests := f.web.Requests()
 	if len(requests) != 2*domains {
-		f.b.Fatalf("%s asked %d times for %d domains, want twice each", side, len(requests), domains)
+		f.b.Fatalf("%s sent %d requests for %d domains, want two for each", side, len(requests), domains)
 	}
 	marks, err := filepath.Glob(filepath.Join(dir, "processing", "*", "*", "*", "*", "*"+hive.Success))
 	if err != nil || len(marks) != domains {
@@ -297,9 +298,9 @@ func (f *field) run(side string, domains, concurrency int) cost {
 	return cost{wall: wall, cpu: p.UserTime() + p.SystemTime(), first: first.Sub(start), rss: p.SysUsage().(*syscall.Rusage).Maxrss * 1024}
 }
 
-// same fails the benchmark where a side does not write what the first one
-// wrote, but for times.
-func (f *field) same(side, domain string) {
+// same fails the benchmark when a side does not write what the first one wrote.
+// Times may differ.
+func (f *comparison) same(side, domain string) {
 	f.b.Helper()
 	objects := map[string]string{}
 	entries, err := os.ReadDir(domain)
@@ -323,7 +324,7 @@ func (f *field) same(side, domain string) {
 
 var times = regexp.MustCompile(`("(?:collected_at|fetched_at|response_ms)": )[^,\n]*`)
 
-// writeRaw writes a raw file of the domains from, from+1, ….
+// writeRaw writes a raw file with the n domains from, from+1, ….
 func writeRaw(b *testing.B, path string, from, n int) {
 	b.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -352,16 +353,17 @@ func median[T time.Duration | float64 | int64](values []T) T {
 	return values[len(values)/2]
 }
 
-// BenchmarkSeed holds the whole program, from its start to its exit, against
-// a plain pool of goroutines that fetches and writes the same. The sides take
-// turns; a ratio is the median of those of the rounds, as neighbours in time
-// share the machine's mood. The goal is ≥0.95 of the speed at ≤1.15 of the CPU.
+// BenchmarkSeed compares the whole program, from its start to its exit, with a
+// plain pool of goroutines that fetches and writes the same. The sides take
+// turns, and a ratio is the median of the rounds' ratios: runs that follow each
+// other see the same load of the machine. The goal is ≥0.95 of the speed at
+// ≤1.15 of the CPU.
 func BenchmarkSeed(b *testing.B) {
 	sides, dir := []string{"plain", "direct", "prism"}, b.TempDir()
 	for _, latency := range []time.Duration{0, 50 * time.Millisecond} {
 		for _, concurrency := range []int{64, 256} {
 			b.Run(fmt.Sprintf("latency=%v/concurrency=%d", latency, concurrency), func(b *testing.B) {
-				f := newField(b, dir, latency)
+				f := newComparison(b, dir, latency)
 				f.run("plain", *benchDomains, concurrency) // the web signs its certificates at the first handshake
 				b.ResetTimer()
 				took := map[string][]cost{}
@@ -393,13 +395,13 @@ func BenchmarkSeed(b *testing.B) {
 	}
 }
 
-// BenchmarkSeedFirstRequest is how long a user of a small input waits until
-// the web hears of the program. The goal is 1 s.
+// BenchmarkSeedFirstRequest measures the time from the program's start to its
+// first request, with a small input. The goal is 1 s.
 func BenchmarkSeedFirstRequest(b *testing.B) {
 	dir := b.TempDir()
 	for _, runner := range []string{"direct", "prism"} {
 		b.Run(runner, func(b *testing.B) {
-			f := newField(b, dir, 0)
+			f := newComparison(b, dir, 0)
 			f.run("plain", 10, 10)
 			b.ResetTimer()
 			var first []time.Duration
@@ -416,14 +418,14 @@ func BenchmarkSeedFirstRequest(b *testing.B) {
 }
 
 // BenchmarkSeedSize shows whether a domain's cost stays flat as inputs grow,
-// and the peak of resident memory. The peer stands beside it because the file
-// system's own cost grows with the folders in it. -most-domains=100000 takes
-// minutes; TMPDIR on a memory file system leaves the disk out.
+// and the peak of resident memory. The peer runs too, because the file system's
+// own cost grows with the number of folders in it. -most-domains=100000 takes
+// minutes; with TMPDIR on a memory file system the disk plays no part.
 func BenchmarkSeedSize(b *testing.B) {
 	dir := b.TempDir()
 	for _, domains := range []int{1000, *benchMost} {
 		b.Run(fmt.Sprintf("domains=%d", domains), func(b *testing.B) {
-			f := newField(b, dir, 0)
+			f := newComparison(b, dir, 0)
 			for range b.N {
 				plain, prism := f.run("plain", domains, 64), f.run("prism", domains, 64)
 				b.ReportMetric(0, "ns/op")
@@ -438,15 +440,15 @@ func BenchmarkSeedSize(b *testing.B) {
 
 const (
 	groupedFiles = 2
-	groupedHosts = 500_000 // in each file the same ones: a million mentions
+	groupedHosts = 500_000 // the same ones in each file: a million URL records
 )
 
-// BenchmarkGrouping moves a million mentions of half a million hosts to their
-// lane, where they are merged by host. "extract" begins with the raw files:
-// JSON, identities, duplicates within a file. "shuffle" begins with batches
-// that are ready, and so shows the runner's part.
+// BenchmarkGrouping moves a million URL records of half a million hosts to their
+// lane, where they are merged by host. "extract" begins with the raw files, so
+// it also parses JSON, works out domain ids and drops duplicates within a file.
+// "shuffle" begins with finished batches, so it shows the runner's part alone.
 func BenchmarkGrouping(b *testing.B) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // prism tells of every stage
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // prism logs every stage
 	beamlog.SetLogger(mute{})
 	beam.Init()
 	dir := b.TempDir()
@@ -463,7 +465,7 @@ func BenchmarkGrouping(b *testing.B) {
 					}
 				}
 				b.ReportMetric(0, "ns/op")
-				b.ReportMetric(median(speed), "mentions/s")
+				b.ReportMetric(median(speed), "records/s")
 			})
 		}
 	}
@@ -473,14 +475,14 @@ func group(b *testing.B, runner, from, dir string) time.Duration {
 	b.Helper()
 	cfg := seed.Config{Lanes: 1, Lane: lane.Config{Job: seed.Job, RunID: ledger.NewRunID(time.Now()), Store: dir, Slots: 1, LogFormat: "json", LogLevel: slog.LevelError}}
 	p, s := beam.NewPipelineWithRoot()
-	var mentions beam.PCollection
+	var records beam.PCollection
 	if from == "extract" {
 		files, _ := seed.List(s, cfg)
-		_, mentions, _ = seed.Extract(s, cfg, files)
+		_, records, _ = seed.Extract(s, cfg, files)
 	} else {
-		mentions = beam.ParDo(s, &someBatches{Files: groupedFiles, Hosts: groupedHosts}, beam.Impulse(s))
+		records = beam.ParDo(s, &makeBatches{Files: groupedFiles, Hosts: groupedHosts}, beam.Impulse(s))
 	}
-	merged := beam.ParDo(s, &countHosts{Want: groupedHosts}, beam.GroupByKey(s, mentions))
+	merged := beam.ParDo(s, &countHosts{Want: groupedHosts}, beam.GroupByKey(s, records))
 	beam.GroupByKey(s, beam.AddFixedKey(s, merged)) // as in the job: prism 2.77 spins a core while a stage without an output works
 	start := time.Now()
 	if _, err := beam.Run(b.Context(), runner, p); err != nil {
@@ -493,11 +495,11 @@ func group(b *testing.B, runner, from, dir string) time.Duration {
 	return took
 }
 
-// someBatches emits what Extract would of Files that name the same Hosts.
-type someBatches struct{ Files, Hosts int }
+// makeBatches emits what Extract would emit for so many Files that name the same Hosts.
+type makeBatches struct{ Files, Hosts int }
 
-func (fn *someBatches) ProcessElement(_ []byte, emit func(int, lane.Batch)) {
-	const size = 1024 // seed's own
+func (fn *makeBatches) ProcessElement(_ []byte, emit func(int, lane.Batch)) {
+	const size = 1024 // as in transforms/seed
 	for file := range fn.Files {
 		for from := 0; from < fn.Hosts; from += size {
 			batch := lane.Batch{File: "file-" + strconv.Itoa(file), Records: make([]lane.URLRecord, 0, size)}
@@ -509,8 +511,8 @@ func (fn *someBatches) ProcessElement(_ []byte, emit func(int, lane.Batch)) {
 	}
 }
 
-// countHosts merges a lane's mentions by host, as the visits do, and panics
-// where it finds other than Want hosts with a mention of each file.
+// countHosts merges a lane's URL records by host, as the visits do. It panics
+// unless there are Want hosts, each with one URL record of each file.
 type countHosts struct{ Want int }
 
 func (fn *countHosts) ProcessElement(_ int, batches func(*lane.Batch) bool, emit func(int64)) {
@@ -523,7 +525,7 @@ func (fn *countHosts) ProcessElement(_ int, batches func(*lane.Batch) bool, emit
 	}
 	for h, n := range hosts {
 		if n != groupedFiles {
-			panic(fmt.Sprintf("%s was mentioned %d times, want %d", h, n, groupedFiles))
+			panic(fmt.Sprintf("%s was named %d times, want %d", h, n, groupedFiles))
 		}
 	}
 	if len(hosts) != fn.Want {

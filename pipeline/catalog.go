@@ -109,7 +109,7 @@ func (c *catalogOptions) check(o *Common) error {
 	return c.load(o.Web == "demo")
 }
 
-// load reads the sites.
+// load reads the sites' files.
 func (c *catalogOptions) load(demo bool) error {
 	c.loaded = nil
 	from := []fs.FS{sites.Files}
@@ -138,7 +138,7 @@ func (c *catalogOptions) load(demo bool) error {
 	return nil
 }
 
-// config is what the workers get of the options.
+// config makes the workers' configuration from the options.
 func (c *catalogOptions) config(o Common, l lane.Config) catalog.Config {
 	if o.Web == "demo" {
 		l.Web.HostDelay = 0
@@ -157,7 +157,7 @@ func (c *catalogOptions) instead() *Action {
 	return &Action{Do: c.printHistory}
 }
 
-// printHistory prints what products had before.
+// printHistory prints the earlier values of products.
 func (c *catalogOptions) printHistory(ctx context.Context, o Common, _ store.Store, stdout io.Writer) error {
 	of := c.History.session
 	if file, missing := db.Missing(o.DB); missing {
@@ -191,8 +191,8 @@ func (c *catalogOptions) printHistory(ctx context.Context, o Common, _ store.Sto
 	return err
 }
 
-// inWords are alerts by the beginning of the count that stands for them; what
-// follows it is the site, or the site and a field.
+// inWords are the texts of alerts. A count whose name begins with count raises
+// the alert; the rest of the name is the site, or the site and a field.
 var inWords = []struct{ count, text string }{
 	{catalog.NeverMatched, "field {field} is on none of the pages; is its selector right?"},
 	{catalog.Unreadable, "field {field} cannot be read on {n} pages; the dead letters of kind unreadable_field say why"},
@@ -200,7 +200,7 @@ var inWords = []struct{ count, text string }{
 	{catalog.ListShrunk, "its list no longer names more than half of the products, so none was called gone; is all of it read?"},
 }
 
-// extendCatalog says in words what is wrong with a site's file.
+// extendCatalog adds alerts that say what is wrong with a site's file.
 func extendCatalog(ctx context.Context, s store.Store, report *ledger.Report) error {
 	for name, n := range report.Counts {
 		for _, w := range inWords {

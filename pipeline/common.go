@@ -10,11 +10,11 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 )
 
-// Common are the options that every job may use. The values of a job's own flags
-// are with the job.
+// Common are the options that every job may use. A Job has the values of its
+// own flags.
 type Common struct {
 	Job                      string // its name
-	Store, DB                string // DB: of jobs that keep their state in one
+	Store, DB                string // DB: only for jobs that keep their state in a database
 	Country, Category, Date  string
 	Force                    bool
 	Lanes, Concurrency       int
@@ -42,16 +42,16 @@ func (c *Common) WebConfig() web.Config {
 		Concurrency: c.Concurrency, Rate: c.Rate, ConnectTo: c.ConnectTo, AllowPrivate: c.AllowPrivate}
 }
 
-// Filtered says that the run is about a part of the bucket.
+// Filtered reports whether the run reads only a part of the bucket.
 func (c *Common) Filtered() bool { return c.Country != "" || c.Category != "" || c.Date != "" }
 
-// Wants says whether the filters let a partition through.
+// Wants reports whether a partition passes the filters.
 func (c *Common) Wants(p hive.Partition) bool {
 	return (c.Country == "" || p.Country == c.Country) && (c.Category == "" || p.Category == c.Category) && (c.Date == "" || p.Date == c.Date)
 }
 
-// FilterHash names the part of the bucket that a run is about, so that a
-// forced run that was killed is resumed by the same command only.
+// FilterHash identifies the part of the bucket that a run reads, so that only the
+// same command resumes a forced run that was killed.
 func (c *Common) FilterHash() string {
 	sum := sha256.Sum256([]byte(c.Country + "\x00" + c.Category + "\x00" + c.Date))
 	return hex.EncodeToString(sum[:8])

@@ -14,7 +14,7 @@ func (j Job) StartDemo(c Common, client *web.Config) (end func() error, err erro
 	return startDemo(c, j.Demo, client)
 }
 
-// startDemo lays a job's sites out, if it has some.
+// startDemo adds a job's own sites to the simulated web, if it has some.
 func startDemo(c Common, sites func(*webtest.Web), client *web.Config) (end func() error, err error) {
 	if c.Web != "demo" {
 		return func() error { return nil }, nil

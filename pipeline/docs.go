@@ -28,8 +28,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// Docs is the docs job's graph: crawling policies become chunks, and a report
-// of what changed.
+// Docs is the docs job's graph: it crawls the providers of the policies, cuts
+// their pages into chunks, and reports what changed.
 func Docs(s beam.Scope, cfg docs.Config) {
 	hosts, listed := docs.List(s, cfg)
 	visited, crawled := docs.Visit(s, cfg, hosts)
@@ -37,7 +37,7 @@ func Docs(s beam.Scope, cfg docs.Config) {
 	lane.Total(s, cfg.Lane, listed, crawled, concluded)
 }
 
-// providerLeaseTTL is how long a killed run's providers wait for the next run, unless
+// providerLeaseTTL is how long the providers of a killed run stay leased, unless
 // --lease-ttl is shorter.
 const providerLeaseTTL = 15 * time.Second
 
@@ -59,7 +59,7 @@ type docsOptions struct {
 	alerts alert.Thresholds
 }
 
-// latest is a flag that may be given without a value: the latest session then.
+// latest is a flag that may be given without a value; it then means the latest session.
 type latest struct {
 	given   bool
 	session string
@@ -159,7 +159,7 @@ func (d *docsOptions) check(c *Common) error {
 	return nil
 }
 
-// knowsAgain refuses to hand over again what would not be crawled.
+// knowsAgain refuses a --handoff-again=PROVIDER whose provider this run would not crawl.
 func (d *docsOptions) knowsAgain() error {
 	id := d.Again.session
 	if id == "" {
@@ -179,7 +179,7 @@ func (d *docsOptions) knowsAgain() error {
 	return noProvider("handoff-again", id, known)
 }
 
-// again is what the workers get of --handoff-again.
+// again returns the value of --handoff-again for the workers.
 func (d *docsOptions) again() string {
 	if d.Again.given {
 		return cmp.Or(d.Again.session, docs.AgainAll)
@@ -189,7 +189,7 @@ func (d *docsOptions) again() string {
 
 func (d *docsOptions) demo(w *webtest.Web) { docsim.Install(w.Handle, d.Edition) }
 
-// prepare refuses a provider that nobody knows, before anything is made.
+// prepare refuses an unknown provider before anything is created.
 func (d *docsOptions) prepare(ctx context.Context, c *Common) error {
 	for flag, id := range map[string]string{"purge-provider": d.Purge, "enable-provider": d.Enable} {
 		if err := d.knowsProvider(ctx, c, flag, id); err != nil {
@@ -221,7 +221,7 @@ func writeDocs(ctx context.Context, s store.Store, runID string, stdout io.Write
 	return r.WriteText(stdout)
 }
 
-// config is what the workers get of the options.
+// config makes the workers' configuration from the options.
 func (d *docsOptions) config(c Common, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
 	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Fallback: d.Fallback, Again: d.again(),
@@ -230,7 +230,7 @@ func (d *docsOptions) config(c Common, l lane.Config) docs.Config {
 }
 
 // knowsProvider refuses a provider that has no policy and left nothing in the
-// database, before anything is made: a misspelt id would else look purged.
+// database: a misspelt id would otherwise look like a purged provider.
 func (d *docsOptions) knowsProvider(ctx context.Context, c *Common, flag, id string) error {
 	var known []string
 	for _, p := range d.loaded {
@@ -261,11 +261,11 @@ func noProvider(flag, id string, known []string) error {
 	return usage.Errorf("--%s=%s: there is no such provider; known are %s", flag, id, strings.Join(slices.Compact(known), ", "))
 }
 
-// extendDocs adds a row a provider and the session's alerts to the run report.
+// extendDocs adds a row for each provider and the session's alerts to the run report.
 func extendDocs(ctx context.Context, s store.Store, report *ledger.Report) error {
 	r, err := docs.ReadReport(ctx, s, report.RunID)
 	if errors.Is(err, store.ErrNotExist) {
-		return nil // cut short before its end
+		return nil // the run was interrupted before the session's report was written
 	}
 	if err != nil {
 		return err
@@ -280,13 +280,13 @@ func extendDocs(ctx context.Context, s store.Store, report *ledger.Report) error
 	return nil
 }
 
-// look does what needs the database and the store alone.
+// look runs the actions that need only the database and the store.
 func (d *docsOptions) look(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
 	base, err := db.Open(ctx, c.DB)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = base.Close() }() // every write has been committed
+	defer func() { _ = base.Close() }() // every write is committed by then
 	if err := docs.Migrate(ctx, base); err != nil {
 		return err
 	}
@@ -338,7 +338,7 @@ func (d *docsOptions) purge(ctx context.Context, base *db.DB, s store.Store, std
 	if p.DeletionList != "" {
 		fmt.Fprintf(&b, "%d chunks are to be deleted from the embeddings too: %s\n", p.Chunks, p.DeletionList)
 	}
-	fmt.Fprintf(&b, "it is not crawled again before --enable-provider=%s\n", id)
+	fmt.Fprintf(&b, "it is not crawled again until --enable-provider=%s is given\n", id)
 	_, err := io.WriteString(stdout, b.String())
 	return errors.Join(purged, err)
 }

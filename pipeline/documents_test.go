@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// texts gives the texts of the module's files with one of the endings, by their
-// paths from its root.
+// texts returns the contents of the module's files that have one of the endings,
+// by path from the module's root.
 func texts(t *testing.T, endings ...string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -43,8 +43,8 @@ func texts(t *testing.T, endings ...string) map[string]string {
 	return files
 }
 
-// documents are the pages that people read. Markdown under a package's testdata
-// is what a test expects.
+// documents returns the pages that people read. Markdown in a package's testdata
+// folder is not one of them: it is what a test expects.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	pages := texts(t, ".md")
@@ -74,8 +74,8 @@ func anchor(text string) string {
 	return strings.ReplaceAll(notAnchor.ReplaceAllString(strings.ToLower(text), ""), " ", "-")
 }
 
-// TestDocumentsNameWhatExists finds links, tests, files and folders that pages
-// name and that are not there, or no longer.
+// TestDocumentsNameWhatExists checks that the links, tests, files and folders
+// that the pages name exist.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	var tests strings.Builder
 	for _, text := range texts(t, "_test.go") {
@@ -151,7 +151,7 @@ var unwelcome = []struct {
 	{regexp.MustCompile(`(?i)\bvacat(e|es|ed|ing)\b`), "evict"},
 }
 
-// TestPlainWords keeps a private dialect out of the pages.
+// TestPlainWords keeps the words of a private dialect out of the pages.
 func TestPlainWords(t *testing.T) {
 	for name, text := range documents(t) {
 		for i, line := range strings.Split(text, "\n") {
@@ -164,9 +164,9 @@ func TestPlainWords(t *testing.T) {
 	}
 }
 
-// elsewhere are citations of documents that a reader of this repository does not
-// have. What comes shortly before a match, and names a public standard or
-// another project, excuses it.
+// elsewhere are patterns of citations of documents that a reader of this
+// repository does not have. A match is allowed when the text shortly before it
+// matches excuse: it names a public standard or another project.
 var elsewhere = []struct{ citation, excuse *regexp.Regexp }{
 	{regexp.MustCompile(`(?i)\b(sections?|appendix) (\d+(\.\d+)*|[A-E]\b)`),
 		regexp.MustCompile(`RFC|WAI-ARIA|OpenAPI|CommonMark|Atom|WHATWG|Unicode|UTS|W3C|ISO|its manual|proc\(5\)|[a-z]+\(\d\)`)},
@@ -181,14 +181,14 @@ var elsewhere = []struct{ citation, excuse *regexp.Regexp }{
 
 var nextLine = regexp.MustCompile(`\n\s*(//|--|#)?[ \t]*`)
 
-// TestNothingIsCitedFromElsewhere holds that code and pages say a rule
+// TestNothingIsCitedFromElsewhere checks that code and pages state a rule
 // themselves, or cite a page of docs/, an RFC or a public standard.
 func TestNothingIsCitedFromElsewhere(t *testing.T) {
 	for name, text := range texts(t, ".go", ".md", ".sql", ".yaml", ".yml", ".html", ".js") {
 		if name == "pipeline/documents_test.go" || strings.Contains(name, "/testdata/") || strings.Contains(name, "/migrations/") {
-			continue // a migration that was shipped stays as it is, its comments too
+			continue // a shipped migration never changes, not even its comments
 		}
-		text = nextLine.ReplaceAllString(text, " ") // a citation may be broken over two lines
+		text = nextLine.ReplaceAllString(text, " ") // a citation may span two lines
 		for _, e := range elsewhere {
 			for _, at := range e.citation.FindAllStringIndex(text, -1) {
 				if e.excuse != nil && e.excuse.MatchString(text[max(0, at[0]-100):at[0]]) {

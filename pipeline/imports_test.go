@@ -16,8 +16,8 @@ import (
 
 const module = "github.com/newsfork/seed-engine"
 
-// jobFolder is the folder of transforms/ of the job that dir belongs to; "" for
-// what jobs share.
+// jobFolder returns the job's folder in transforms/ to which dir belongs; "" for
+// a package that the jobs share.
 func jobFolder(dir string) string {
 	parts := strings.Split(dir, "/")
 	if len(parts) < 2 || parts[0] != "transforms" || parts[1] == "lane" || parts[1] == "parse" {
@@ -26,7 +26,7 @@ func jobFolder(dir string) string {
 	return path.Join(parts[:2]...)
 }
 
-// isDemo says that dir has the simulated sites of a job for --web=demo.
+// isDemo reports whether dir has the simulated sites of a job for --web=demo.
 func isDemo(dir string) bool { return jobFolder(dir) != "" && strings.HasSuffix(dir, "sim") }
 
 // impure are the packages of transforms/ that use Beam, io/, the clock or files,
@@ -55,8 +55,8 @@ func isPure(dir string) bool {
 	return under(dir, "transforms") && dir != jobFolder(dir) && !isDemo(dir) && !slices.Contains(impure, dir) || slices.Contains(pureIO, dir)
 }
 
-// breach says which rule it breaks that the package in folder dir imports
-// imported, and why there is that rule; "" when it breaks none.
+// breach returns the rule that is broken when the package in folder dir imports
+// imported, with the reason for the rule; "" when no rule is broken.
 func breach(dir, imported string) string {
 	ours, isOurs := strings.CutPrefix(imported, module+"/")
 	if isPure(dir) {
@@ -64,7 +64,7 @@ func breach(dir, imported string) string {
 		case isOurs && !isPure(ours):
 			return "a pure package imports only pure packages: it is tested by tables and used by every job, so it must not bring a store, a client or Beam along"
 		case slices.Contains(pureStd, imported), slices.ContainsFunc(pureModules, func(m string) bool { return under(imported, m) }):
-			return "a pure package has no Beam, no network, no files and no log: it returns what happened, and its caller tells"
+			return "a pure package has no Beam, no network, no files and no log: it returns what happened, and its caller logs it"
 		}
 	}
 	if under(dir, "server") && under(imported, "github.com/apache/beam") {
@@ -161,7 +161,7 @@ func TestImportRules(t *testing.T) {
 	}
 	for _, want := range []string{"cmd/pipeline", "pipeline/cli", "pipeline/launch", "pipeline", "pipeline/usage", "transforms/seed", "io/web/robots", "io/store/hive", "io/web/webtest"} {
 		if !packages[want] {
-			t.Errorf("no package in %s: was it moved? then these rules guard nothing", want)
+			t.Errorf("no package in %s: was it moved? then these rules check nothing", want)
 		}
 	}
 }
@@ -202,8 +202,8 @@ func fileBreaches(t *testing.T, file, dir string) []string {
 	return out
 }
 
-// sniffsOnly says that a file takes nothing of net/http but what reads bytes
-// by the WHATWG's rules.
+// sniffsOnly reports whether a file uses nothing of net/http but the detection of
+// content types by the WHATWG's rules, which only reads bytes.
 func sniffsOnly(f *ast.File) bool {
 	only := true
 	ast.Inspect(f, func(n ast.Node) bool {

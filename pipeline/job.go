@@ -30,82 +30,82 @@ var Jobs = []func() Job{seedJob, docsJob, catalogJob, newsJob, migrateJob}
 // Job is one of the program's jobs, and the values that one command line gives
 // to the job's own flags.
 type Job struct {
-	ledger.Job // what servers and reports know of it
+	ledger.Job // the part that servers and reports use
 	// Shared are the common flags that mean something to this job, but not to
-	// every job. On the command line of another job they are refused, as the
-	// job's own flags are: --dry-run in front of a seed run would else be a run.
+	// every job. The command line of another job refuses them, as it refuses this
+	// job's own flags: a seed run with --dry-run would otherwise be a real run.
 	Shared []string
-	// OfOneRun are the job's own flags that say what one run does: a server does
-	// not take them for all its runs.
+	// OfOneRun are the job's own flags that say what one run does: a server
+	// refuses them as options of all its runs.
 	OfOneRun []string
-	// Defaults are the job's where they differ from the flags' own.
+	// Defaults are the defaults of this job that differ from the flags' own.
 	Defaults map[string]string
 	// SQL says that the job keeps its state in --db.
 	SQL bool
-	// Input are the objects of the store that the job reads; nil: none.
+	// Input describes the objects of the store that the job reads; nil: none.
 	Input *Input
 
-	// Define adds the flags that this job alone has; nil: none.
+	// Define adds the flags that only this job has; nil: none.
 	Define func(*flag.FlagSet)
-	// Check refuses what the job cannot run with, from the options alone; nil: nothing.
+	// Check refuses options with which the job cannot run; nil: nothing.
 	Check func(*Common) error
-	// Instead is what the job's flags ask for in place of a run; nil: only runs.
+	// Instead returns what the job's flags ask for in place of a run; nil: only runs.
 	Instead func() *Action
-	// Prepare refuses what cannot be run before anything is made, Accept once the
-	// store is open; nil: nothing.
+	// Prepare and Accept refuse what cannot be run: Prepare before anything is
+	// created, Accept when the store is open; nil: nothing.
 	Prepare func(context.Context, *Common) error
 	Accept  func(context.Context, store.Store, *Common) error
-	// Demo lays the job's simulated sites out for --web=demo, and DemoNotice says
-	// what is different with them; nil: the seed job's are there.
+	// Demo adds the job's simulated sites to the simulated web, for --web=demo.
+	// DemoNotice says what is different with them; nil: the seed job's sites.
 	Demo       func(*webtest.Web)
 	DemoNotice string
 
-	// Config is what the workers get: all of it, for they have none of the
-	// launcher's flags, files or environment. Build makes the graph of it.
+	// Config makes the complete configuration of the workers: they see none of
+	// the launcher's flags, files or environment. Build makes the graph from it.
 	Config func(c Common, l lane.Config, forceID string) any
 	Build  func(s beam.Scope, config any)
-	// Watch is how the job takes new files as they come; nil: it does not.
+	// Watch is how the job watches for new files; nil: it cannot.
 	Watch *Watch
 
 	// Counts and Unit are what the live line shows: a counter of the report, and its name.
 	Counts, Unit string
-	// Live are more counters that the live line shows, each with a word for it.
+	// Live are more counters that the live line shows, each with its label.
 	Live [][2]string
-	// NotDone counts what a complete run left for the next one, to which --strict
-	// objects; "": nothing.
+	// NotDone is the counter of what a complete run left for the next one. With
+	// --strict such a run fails; "": no counter.
 	NotDone string
-	// Failure is why a run that came to its end has failed all the same, by its
-	// counts; nil: it has not.
+	// Failure says by the counts why a run that reached its end has failed all
+	// the same; nil: it has not.
 	Failure func(ledger.Counts) error
-	// Extend adds to the run report what only this job has, Write prints more
-	// than the report's table; nil: nothing.
+	// Extend adds this job's own part to the run report. Write prints more than
+	// the report's table; nil: nothing.
 	Extend func(context.Context, store.Store, *ledger.Report) error
 	Write  func(ctx context.Context, s store.Store, runID string, stdout io.Writer) error
-	// Reopen lets the next run do a dead letter's input again; nil: by its .success.
+	// Reopen lets the next run do the input of dead letters again; nil: by removing its .success.
 	Reopen func(context.Context, Common, store.Store, []ledger.DeadLetter) error
 }
 
-// Action is what is done in place of a run.
+// Action is something to do in place of a run.
 type Action struct {
 	Preview bool // it prints what a run would do, and touches nothing
 	Do      func(ctx context.Context, c Common, s store.Store, stdout io.Writer) error
 }
 
-// Watch is how a job takes new files as they come: a batch for what is new, or
-// one unbounded graph.
+// Watch is how a job watches for new files: with a batch run for the new ones,
+// or with one unbounded graph.
 type Watch struct {
 	Tracker func(Common) Tracker
 	// Config is Job.Config for a batch of these files.
 	Config func(c Common, l lane.Config, files []string) any
-	// Stream is the unbounded graph. hold is how long its lister may stay in one call.
-	Stream func(s beam.Scope, c Common, l lane.Config, hold time.Duration)
+	// Stream is the unbounded graph. maxCall is the longest time that one call of its lister may take.
+	Stream func(s beam.Scope, c Common, l lane.Config, maxCall time.Duration)
 }
 
 // Tracker finds the files that are new or changed.
 type Tracker struct {
-	// List lists the store once. due then gives the names of the files that a
-	// batch should take, so many at most.
-	List func(ctx context.Context, s store.Store) (due func(now time.Time, most int) []string, err error)
+	// List lists the store once. due then returns the names of the files that a
+	// batch should read, at most that many.
+	List func(ctx context.Context, s store.Store) (due func(now time.Time, maxFiles int) []string, err error)
 	// Pause is how long to wait before the next listing.
 	Pause func() time.Duration
 }
@@ -119,7 +119,7 @@ var partitioned = []string{"country", "category", "date"}
 // forceField is --force in a request to a server.
 var forceField = ledger.Field{Name: "force", Label: "Do again what is done", Flag: "force", Kind: "yes", Wrong: "write true or false"}
 
-// All are the jobs, each with flags of its own that nothing has set yet.
+// All returns the jobs, each with its own flags, which nothing has set yet.
 func All() []Job {
 	var all []Job
 	for _, make := range Jobs {
@@ -128,7 +128,7 @@ func All() []Job {
 	return all
 }
 
-// Names are the jobs' names.
+// Names returns the jobs' names.
 func Names() []string {
 	var names []string
 	for _, j := range All() {
@@ -137,12 +137,12 @@ func Names() []string {
 	return names
 }
 
-// NoJob says that there is no job of that name.
+// NoJob is the error for the name of a job that does not exist.
 func NoJob(name string) error {
 	return usage.Errorf("--job=%s: there is no such job; use %s", name, usage.Or(Names()))
 }
 
-// Descriptions are the jobs for those who do not run them.
+// Descriptions describes the jobs for those that do not run them, such as servers.
 func Descriptions() []ledger.Job {
 	var all []ledger.Job
 	for _, j := range All() {
@@ -151,10 +151,10 @@ func Descriptions() []ledger.Job {
 	return all
 }
 
-// Named is the job of that name.
+// Named returns the job of that name.
 func Named(name string) (Job, bool) { return Find(All(), name) }
 
-// Find is the job of that name among all.
+// Find returns the job of that name among all.
 func Find(all []Job, name string) (Job, bool) {
 	i := slices.IndexFunc(all, func(j Job) bool { return j.Name == name })
 	if i < 0 {
@@ -163,10 +163,10 @@ func Find(all []Job, name string) (Job, bool) {
 	return all[i], true
 }
 
-// Flags are the flags that mean something to this job, but not to every job.
+// Flags returns the flags that mean something to this job, but not to every job.
 func (j Job) Flags() []string {
 	f := flag.NewFlagSet(j.Name, flag.ContinueOnError)
-	if fresh, ok := Named(j.Name); ok && fresh.Define != nil { // to define a flag sets its value
+	if fresh, ok := Named(j.Name); ok && fresh.Define != nil { // defining a flag sets its value
 		fresh.Define(f)
 	}
 	out := slices.Clone(j.Shared)
@@ -174,7 +174,7 @@ func (j Job) Flags() []string {
 	return out
 }
 
-// Foreign are the flags that mean something to other jobs only.
+// Foreign returns the flags that mean something to other jobs only.
 func (j Job) Foreign() []string {
 	own := j.Flags()
 	var out []string
@@ -188,8 +188,8 @@ func (j Job) Foreign() []string {
 	return out
 }
 
-// Filters names what a forced run is about, so that one that was killed is
-// resumed by the same command only.
+// Filters identifies the input of a forced run, so that only the same command
+// resumes a forced run that was killed.
 func (j Job) Filters(c Common) string {
 	if j.Input == nil {
 		return j.Name
@@ -197,20 +197,20 @@ func (j Job) Filters(c Common) string {
 	return c.FilterHash()
 }
 
-// Input are the objects that a job reads.
+// Input describes the objects that a job reads.
 type Input struct {
-	Name string // of one of them, for a person
-	List string // how a person sees which there are
+	Name string // what a person calls one of them
+	List string // tells a person how to see which ones exist
 	Read func(key string) (hive.Raw, bool)
 }
 
-// NoMatch says that the filters let none through.
+// NoMatch is the error for filters that no object matches.
 func (in *Input) NoMatch(c *Common) error {
 	return usage.Errorf("no %s matches --country=%q --category=%q --date=%q; %s", in.Name, c.Country, c.Category, c.Date, in.List)
 }
 
-// SampleMatches looks for the filters in the sample bucket and in an earlier
-// copy of it, before a copy is made.
+// SampleMatches refuses filters that match nothing in the sample bucket, nor in
+// an earlier copy of it, before a copy is made.
 func (in *Input) SampleMatches(c *Common) error {
 	bucket, err := fs.Sub(testdata.Bucket, "bucket")
 	if err != nil {
@@ -243,8 +243,8 @@ func (in *Input) SampleMatches(c *Common) error {
 	return in.NoMatch(c)
 }
 
-// LiveText is what the live line says of a run so far. It is short, for a line
-// that is wider than the terminal cannot be written over.
+// LiveText returns the live line's text for a run so far. It is short, because a
+// line that is wider than the terminal cannot be overwritten.
 func (j Job) LiveText(t ledger.Tally) string {
 	if len(j.Live) == 0 {
 		return fmt.Sprintf("%d %s", t.Counts[j.Counts], j.Unit)

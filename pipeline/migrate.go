@@ -63,7 +63,7 @@ func (o *migrateOptions) instead() *Action {
 	return &Action{Preview: true, Do: o.preview}
 }
 
-// preview prints what would be copied, and what stands in its way.
+// preview prints what would be copied, and what prevents a copy.
 func (o *migrateOptions) preview(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
 	var there, conflicts, misnamed int
 	var unwritten error

@@ -158,7 +158,7 @@ func (n *newsOptions) instead() *Action {
 	return &Action{Do: n.purge}
 }
 
-// config is what the workers get of the options.
+// config makes the workers' configuration from the options.
 func (n *newsOptions) config(c Common, l lane.Config) news.Config {
 	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
 	l.Web = cfg.Web(l.Web)
@@ -171,7 +171,7 @@ func (n *newsOptions) purge(ctx context.Context, c Common, s store.Store, stdout
 	if err != nil {
 		return err
 	}
-	defer func() { _ = d.Close() }() // every write has been committed
+	defer func() { _ = d.Close() }() // every write is committed by then
 	if err := raw.Migrate(ctx, d); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (n *newsOptions) purge(ctx context.Context, c Common, s store.Store, stdout
 	return err
 }
 
-// extendNews adds a row a provider and their alerts to the run report.
+// extendNews adds a row for each publisher, and their alerts, to the run report.
 func extendNews(ctx context.Context, s store.Store, report *ledger.Report) error {
 	rows, err := news.Results(ctx, s, report.RunID)
 	if err != nil {

@@ -25,8 +25,8 @@ func enabled(t *testing.T, n newsOptions) (ids []string) {
 	return ids
 }
 
-// Who tries a publisher of their own does not crawl the program's, unless they
-// name them.
+// With a --publishers directory, the publishers shipped with the program are
+// crawled only when the settings enable them by name.
 func TestPublishersOfADirectory(t *testing.T) {
 	dir := t.TempDir()
 	for name, id := range map[string]string{"a.yaml": "a", "b.yml": "b"} {

@@ -23,19 +23,19 @@ import (
 // Seed is the seed job's graph: raw research files become domain metadata.
 func Seed(s beam.Scope, cfg seed.Config) {
 	files, listed := seed.List(s, cfg)
-	read, mentions, extracted := seed.Extract(s, cfg, files)
-	visited, network, collected := seed.Visit(s, cfg, mentions)
+	read, records, extracted := seed.Extract(s, cfg, files)
+	visited, network, collected := seed.Visit(s, cfg, records)
 	completed := seed.Complete(s, cfg, read, visited, network)
 	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
 }
 
-// SeedStream is the seed job as one unbounded graph: Seed's own stages behind
-// a lister that looks again at that interval, until the control object stops it.
-// hold is how long the lister may stay in one call.
-func SeedStream(s beam.Scope, cfg seed.Config, every, hold time.Duration) {
-	files, listed := seed.Stream(s, cfg, every, hold)
-	read, mentions, extracted := seed.Extract(s, cfg, files)
-	visited, network, collected := seed.Visit(s, cfg, mentions)
+// SeedStream is the seed job as one unbounded graph: the stages of Seed after a
+// lister that lists the bucket again at each interval, until the control object
+// stops it. maxCall is the longest time that one call of the lister may take.
+func SeedStream(s beam.Scope, cfg seed.Config, every, maxCall time.Duration) {
+	files, listed := seed.Stream(s, cfg, every, maxCall)
+	read, records, extracted := seed.Extract(s, cfg, files)
+	visited, network, collected := seed.Visit(s, cfg, records)
 	completed := seed.Complete(s, cfg, read, visited, network)
 	lane.Total(s, cfg.Lane, listed, extracted, collected, completed)
 }
@@ -105,10 +105,10 @@ func (o *seedOptions) watch() *Watch {
 			cfg.Lane, cfg.Files = l, files
 			return cfg
 		},
-		Stream: func(s beam.Scope, c Common, l lane.Config, hold time.Duration) {
+		Stream: func(s beam.Scope, c Common, l lane.Config, maxCall time.Duration) {
 			cfg := o.config(c)
 			cfg.Lane = l
-			SeedStream(s, cfg, c.Watch, hold)
+			SeedStream(s, cfg, c.Watch, maxCall)
 		},
 	}
 }
@@ -135,7 +135,7 @@ func (o *seedOptions) check(c *Common) error {
 	case !(o.OutageThreshold >= 0 && o.OutageThreshold <= 1):
 		return usage.Errorf("--outage-threshold=%g: use a share from 0 (off) to 1", o.OutageThreshold)
 	case c.Watch > 0 && o.Until != "":
-		return usage.Errorf("--watch and --until=%s: a look around ends by itself; leave one of them out", o.Until)
+		return usage.Errorf("--watch and --until=%s: a preview ends by itself; leave one of them out", o.Until)
 	}
 	return nil
 }
@@ -149,8 +149,8 @@ func (o *seedOptions) config(c Common) seed.Config {
 	}
 }
 
-// acceptRaw refuses a store without a raw file, and filters under which it holds
-// none: nothing would be done. A watch may wait for the first one.
+// acceptRaw refuses a store without a raw file, and filters that no raw file
+// matches: nothing would be done. A watch may wait for the first one.
 func acceptRaw(ctx context.Context, s store.Store, c *Common) error {
 	memory := strings.HasPrefix(c.Store, "mem://")
 	if c.Watch > 0 && !c.Filtered() && !memory {
@@ -170,7 +170,7 @@ func acceptRaw(ctx context.Context, s store.Store, c *Common) error {
 	case c.Filtered():
 		return seedJob().Input.NoMatch(c)
 	}
-	return usage.Errorf("--store=%s holds no raw file (datasets/country=CC/category=NAME/date=YYYY-MM-DD/raw_NNNN.json), so there is nothing to do: is it the right store, and is it mounted?", c.Store)
+	return usage.Errorf("--store=%s has no raw file (datasets/country=CC/category=NAME/date=YYYY-MM-DD/raw_NNNN.json), so there is nothing to do: is it the right store, and is it mounted?", c.Store)
 }
 
 func (o *seedOptions) instead() *Action {

@@ -21,7 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/catalog"
 )
 
-// What the catalog job does unless it is told otherwise (pauses, queues and pools), and what it refuses before a request is sent.
+// The defaults of the catalog job (pauses, queues and pools), and what it refuses before a request is sent.
 func TestCatalogOptions(t *testing.T) {
 	emptyEnv(t)
 	resetBeam(t)
@@ -29,14 +29,14 @@ func TestCatalogOptions(t *testing.T) {
 	o, err := parseOptions(base, io.Discard)
 	require.NoError(t, err)
 	assert.Equal(t, time.Second, o.HostDelay)
-	c := told(o).(catalog.Config)
+	c := workerConfig(o).(catalog.Config)
 	assert.Equal(t, []int{2, 1, 8, 2, 1, 64, 0}, []int{c.ListFetchers, c.ListParsers, c.DetailFetchers, c.DetailParsers, c.Savers, c.QueueLength, c.StopAfterKnown})
 	require.Len(t, c.Sites, 1)
 	assert.Equal(t, "matter", c.Sites[0].Name)
 
 	o, err = parseOptions(append(base, "--web=demo", "--list-fetchers=3", "--list-parsers=4", "--detail-fetchers=5", "--detail-parsers=6", "--savers=7", "--queue-length=1"), io.Discard)
 	require.NoError(t, err)
-	c = told(o).(catalog.Config)
+	c = workerConfig(o).(catalog.Config)
 	assert.Equal(t, []int{3, 4, 5, 6, 7, 1}, []int{c.ListFetchers, c.ListParsers, c.DetailFetchers, c.DetailParsers, c.Savers, c.QueueLength})
 	assert.Len(t, c.Sites, 2, "the simulated shop too")
 
@@ -54,8 +54,8 @@ func TestCatalogOptions(t *testing.T) {
 	}
 }
 
-// --lease-ttl is the sites' and providers' too; docs and catalog wait for a
-// killed worker's no longer than they say themselves.
+// --lease-ttl also limits the leases of sites and providers; docs and catalog
+// have a limit of their own, and the shorter one counts.
 func TestLeaseTTL(t *testing.T) {
 	emptyEnv(t)
 	resetBeam(t)
@@ -72,11 +72,11 @@ func TestLeaseTTL(t *testing.T) {
 	} {
 		o, err := parseOptions(append(strings.Fields(args), "--store=mem://b", "--web=demo"), io.Discard)
 		require.NoError(t, err)
-		assert.EqualValues(t, want, reflect.ValueOf(told(o)).FieldByName("LeaseTTL").Int(), args)
+		assert.EqualValues(t, want, reflect.ValueOf(workerConfig(o)).FieldByName("LeaseTTL").Int(), args)
 	}
 }
 
-// catalogRun gives the program on a site whose pages the test lays out.
+// catalogRun returns a function that runs the program on a site with these pages.
 func catalogRun(t *testing.T, pages map[string]string, file string) (run func(args ...string) (code int, report ledger.Report, stdout, stderr string)) {
 	t.Helper()
 	emptyEnv(t)
@@ -109,8 +109,8 @@ func catalogRun(t *testing.T, pages map[string]string, file string) (run func(ar
 	}
 }
 
-// A catalog that could not be crawled has failed, and says why; what a run
-// changed can be looked up.
+// A run that could not crawl its catalog fails and says why. --history shows
+// what a run changed.
 func TestCatalogThatFails(t *testing.T) {
 	pages := map[string]string{"/robots.txt": ""}
 	run := catalogRun(t, pages, `{name: shop, list: {url: "http://shop.example/list", product_link: {selector: a}}, key: id,

@@ -25,7 +25,7 @@ var (
 // defaultStore is where the sample bucket is copied to.
 const defaultStore = "out"
 
-// check refuses what cannot be run. line are the flags of the command line.
+// check refuses options with which nothing can run. line has the flags of the command line.
 func (o *Options) check(line []string, stderr io.Writer) error {
 	j, known := pipeline.Find(o.Jobs, o.Job)
 	switch {
@@ -85,7 +85,7 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 			return usage.Errorf("--log-level=%s: use debug, info, warn or error", o.LogLevel)
 		}
 	}
-	// Empty, from a script's unset variable, would mean the sample, or a whole run.
+	// An empty value, from a script's unset variable, would mean the sample, or a whole run.
 	for name, advice := range map[string]string{"store": "name a bucket, or leave it out for the sample", "until": "use list or extract, or leave it out"} {
 		if slices.Contains(line, name) && o.Flags.Lookup(name).Value.String() == "" {
 			return usage.Errorf("--%s= is empty; %s", name, advice)
@@ -124,7 +124,7 @@ func (o *Options) checkForeign(j pipeline.Job, line []string) error {
 	return nil
 }
 
-// fillIn gives the options that nothing has given a value that depends on others.
+// fillIn sets the options that were not given and whose value depends on others.
 func (o *Options) fillIn(terminal bool) {
 	if o.LogFormat == "" {
 		o.LogFormat = "json"
@@ -146,7 +146,7 @@ func (o *Options) fillIn(terminal bool) {
 	}
 }
 
-// place fills in which store is meant.
+// place works out the store.
 func (o *Options) place() error {
 	if o.Env != "" && !slices.Contains([]string{"dev", "staging", "prod"}, o.Env) {
 		return usage.Errorf("--env=%s: use dev, staging or prod", o.Env)
@@ -161,14 +161,14 @@ func (o *Options) place() error {
 		o.Store = "mem://default"
 	case strings.Contains(o.Store, "{env}"):
 		if o.Env == "" {
-			return usage.Errorf("--store=%s: nothing fills {env}; add --env=dev, staging or prod", o.Store)
+			return usage.Errorf("--store=%s: {env} has no value; add --env=dev, staging or prod", o.Store)
 		}
 		o.Store = strings.ReplaceAll(o.Store, "{env}", o.Env)
 	}
 	return o.placeDB()
 }
 
-// placeDB fills in which database is meant.
+// placeDB works out the database.
 func (o *Options) placeDB() error {
 	if !o.Target().SQL {
 		return nil
@@ -176,7 +176,7 @@ func (o *Options) placeDB() error {
 	switch {
 	case strings.Contains(o.DB, "{env}"):
 		if o.Env == "" {
-			return usage.Errorf("--db: nothing fills {env}; add --env=dev, staging or prod")
+			return usage.Errorf("--db: {env} has no value; add --env=dev, staging or prod")
 		}
 		o.DB = strings.ReplaceAll(o.DB, "{env}", o.Env)
 	case o.DB == "" && !launch.LocalStore(o.Store):
@@ -206,21 +206,21 @@ func (o *Options) placeDB() error {
 		return usage.Errorf("--db=%s is seen by this machine only, and %s has workers elsewhere; use postgres://", o.DB, o.Runner)
 	}
 	if _, password := u.User.Password(); password && o.DB != os.Getenv("SEED_DB") {
-		return usage.Errorf("--db holds a password, and %s shows options to whoever may see the job; leave it out, and set SEED_DB or PGPASSFILE in the workers' environment", o.Runner)
-	} else if password { // the workers have their own
+		return usage.Errorf("--db has a password in it, and %s shows the options to everybody who may see the job; leave the password out, and set SEED_DB or PGPASSFILE in the workers' environment", o.Runner)
+	} else if password { // the workers take theirs from their own environment
 		u.User = url.User(u.User.Username())
 		o.DB = u.String()
 	}
 	return nil
 }
 
-// checkReport finds out before the run whether its report has a place.
+// checkReport checks before the run that its report can be written.
 func (o *Options) checkReport() error {
 	switch {
 	case o.Report == "":
 		return nil
 	case o.Preview():
-		return usage.Errorf("--report=%s: what only prints what would be done makes no report; leave --report out", o.Report)
+		return usage.Errorf("--report=%s: a preview makes no report; leave --report out", o.Report)
 	case o.Report == "-":
 		return nil
 	}
@@ -228,7 +228,7 @@ func (o *Options) checkReport() error {
 		return usage.Errorf("--report=%s is a directory; name a file, or - for standard output", o.Report)
 	}
 	if info, err := os.Stat(filepath.Dir(o.Report)); err != nil || !info.IsDir() {
-		return usage.Errorf("--report=%s: there is no directory %s; make it first", o.Report, filepath.Dir(o.Report))
+		return usage.Errorf("--report=%s: there is no directory %s; create it first", o.Report, filepath.Dir(o.Report))
 	}
 	return nil
 }

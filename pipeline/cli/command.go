@@ -20,11 +20,11 @@ const (
 	ExitOK          = 0
 	ExitFailed      = 1
 	ExitUsage       = 2
-	ExitStrict      = 4 // complete, but with dead letters, under --strict
+	ExitStrict      = 4 // with --strict: complete, but with dead letters
 	ExitInterrupted = 130
 )
 
-// Main is the program: it runs the command that args name and gives the exit code.
+// Main is the program: it runs the command that args name and returns the exit code.
 func Main(args []string, stdout, stderr io.Writer) int {
 	words := lastWords()
 	err := dispatch(context.Background(), args, printable.Writer(stdout), stderr)
@@ -32,8 +32,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return Exit("pipeline", err, stderr)
 }
 
-// Exit writes how a program ended, in one line and without secrets, and gives
-// its exit code.
+// Exit writes in one line, without secrets, how a program ended, and returns its
+// exit code.
 func Exit(program string, err error, stderr io.Writer) int {
 	if err == nil {
 		return ExitOK

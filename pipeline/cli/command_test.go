@@ -22,8 +22,8 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/launch"
 )
 
-// inner names the variable that turns this test binary into the program: a
-// run has its own process, as for a user.
+// inner names the environment variable that turns this test binary into the
+// program, so that a run has its own process, as for a user.
 const inner = "PIPELINE_TEST_ARGS"
 
 func TestProgram(t *testing.T) {
@@ -78,7 +78,7 @@ func here(t *testing.T, args string) answer {
 	return answer{code, stdout.String(), stderr.String()}
 }
 
-// smallBucket has three hosts that answer at once, and bad records if asked.
+// smallBucket makes a bucket with three hosts that answer at once and, if bad, bad records.
 func smallBucket(t *testing.T, bad bool) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,12 +102,12 @@ func report(t *testing.T, b []byte) ledger.Report {
 		t.Fatalf("%v in:\n%s", err, b)
 	}
 	if d.More() {
-		t.Fatalf("more than the report is there:\n%s", b)
+		t.Fatalf("there is more than the report:\n%s", b)
 	}
 	return r
 }
 
-// A run that failed says why wherever it is shown.
+// Wherever a failed run is shown, its reason is shown.
 func TestRunsSayWhy(t *testing.T) {
 	dir := t.TempDir()
 	s, err := store.Open(t.Context(), dir)
@@ -130,7 +130,7 @@ func TestRunsSayWhy(t *testing.T) {
 	}
 }
 
-// A crawl's dead letters are listed by what they are about, and are not put back
+// A crawl's dead letters are listed by their subject. They cannot be replayed
 // into a database that no run has ever used.
 func TestDeadLettersOfACatalog(t *testing.T) {
 	emptyEnv(t)
@@ -211,13 +211,13 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// TestOneRun goes through a run and what can be asked of it afterwards.
+// TestOneRun runs a job, and then every command that shows or controls the run.
 func TestOneRun(t *testing.T) {
 	t.Parallel()
 	dir := smallBucket(t, true)
 	const run = "--store=b --web=demo --host-delay=1ms "
 	a := start(t, dir, run+"--report=- --runner=prism")
-	if a.code != ExitOK { // bad records are a dead letter, which fails no run
+	if a.code != ExitOK { // bad records are a dead letter, which does not fail a run
 		t.Fatalf("exit %d: %s", a.code, a.stderr)
 	}
 	for d := json.NewDecoder(strings.NewReader(a.stderr)); d.More(); {
@@ -271,16 +271,16 @@ func TestOneRun(t *testing.T) {
 		t.Errorf("runs cancel of an ended run: exit %d: %s", over.code, over.stderr)
 	}
 
-	told, err := store.Open(t.Context(), filepath.Join(dir, "b"))
+	bucket, err := store.Open(t.Context(), filepath.Join(dir, "b"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(ledger.Start(t.Context(), told, ledger.Run{RunID: "told", Job: "seed"}),
-		ledger.WriteControl(t.Context(), told, "told", ledger.Control{Action: ledger.ActionCancel}), told.Close()); err != nil {
+	if err := errors.Join(ledger.Start(t.Context(), bucket, ledger.Run{RunID: "cancelled", Job: "seed"}),
+		ledger.WriteControl(t.Context(), bucket, "cancelled", ledger.Control{Action: ledger.ActionCancel}), bucket.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for verb, code := range map[string]int{"pause": ExitUsage, "resume": ExitUsage, "cancel": ExitOK} {
-		if a := start(t, dir, "runs "+verb+" told --store=b"); a.code != code || code == ExitUsage && !strings.Contains(a.stderr, "run told: it was cancelled, which cannot be undone") {
+		if a := start(t, dir, "runs "+verb+" cancelled --store=b"); a.code != code || code == ExitUsage && !strings.Contains(a.stderr, "run cancelled: it was cancelled, which cannot be undone") {
 			t.Errorf("runs %s after a cancel: exit %d, want %d: %s", verb, a.code, code, a.stderr)
 		}
 	}
@@ -296,7 +296,7 @@ func TestOneRun(t *testing.T) {
 	if err := json.Unmarshal([]byte(one.stdout), &d); err != nil || d.Attempts != 2 || d.RunID != forced.RunID || d.Input.Key+d.Input.File == "" {
 		t.Errorf("dead-letters show: %v, %+v", err, d)
 	}
-	// A person opens the input again, and the next run reads it.
+	// A person replays the dead letter, and the next run reads its input again.
 	mark := filepath.Join(dir, "b", d.Input.File+".success")
 	if _, err := os.Stat(mark); err != nil {
 		t.Fatalf("the raw file is not done: %v", err)
@@ -319,8 +319,7 @@ func TestOneRun(t *testing.T) {
 	}
 }
 
-// TestPreviews: what only prints what would be done leaves nothing behind, not
-// even the copy of the sample.
+// TestPreviews: a preview creates no file, not even the copy of the sample.
 func TestPreviews(t *testing.T) {
 	emptyEnv(t)
 	t.Chdir(t.TempDir())
@@ -340,8 +339,8 @@ func TestPreviews(t *testing.T) {
 	f("--job=migrate", "would copy 1 files")
 }
 
-// TestFailingStore: a store that is there but fails is exit code 1, one that
-// says no is 2.
+// TestFailingStore: the exit code is 1 when a store exists but fails, and 2 when
+// it refuses access.
 func TestFailingStore(t *testing.T) {
 	emptyEnv(t)
 	t.Chdir(t.TempDir())
@@ -373,7 +372,7 @@ func TestFailingStore(t *testing.T) {
 	}
 }
 
-// TestUnreadableStore runs the program as somebody who has no rights.
+// TestUnreadableStore runs the program as a user who may not read the store.
 func TestUnreadableStore(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "b/datasets/x"), "")
@@ -392,7 +391,7 @@ func TestUnreadableStore(t *testing.T) {
 		unreadable(t, a)
 		return
 	}
-	// Root may read everything: a copy of the binary runs as nobody.
+	// Root may read everything, so a copy of the binary runs as the user nobody.
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -423,7 +422,7 @@ func unreadable(t *testing.T, a answer) {
 	}
 }
 
-// TestBrokenLetter: one dead letter that cannot be read hides no other.
+// TestBrokenLetter: a dead letter that cannot be read does not hide the others.
 func TestBrokenLetter(t *testing.T) {
 	emptyEnv(t)
 	t.Chdir(t.TempDir())
@@ -458,7 +457,7 @@ func TestSecretsInErrors(t *testing.T) {
 	}
 }
 
-// A scheduler shows the last line of what a program says.
+// Schedulers show the last line of a program's output.
 func TestExitSaysOneLine(t *testing.T) {
 	var stderr bytes.Buffer
 	if code := Exit("pipeline", errors.New("[3:1] unknown field\n   1 | store: x\n>  3 | stor: y\n"), &stderr); code != ExitFailed {
@@ -469,8 +468,8 @@ func TestExitSaysOneLine(t *testing.T) {
 	}
 }
 
-// TestTerminal shows what strangers wrote into the store without letting it
-// reach the terminal as it is.
+// TestTerminal: text of strangers in the store never reaches the terminal
+// unescaped.
 func TestTerminal(t *testing.T) {
 	dir := t.TempDir()
 	evil := "\x1b]0;owned\x07 \u202egnp.exe \u009b2J\nSECOND\tcell"
@@ -497,7 +496,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// Under --strict a run that left something has an exit code of its own.
+// With --strict a run that left something undone has its own exit code.
 func TestExitOfStrict(t *testing.T) {
 	for says, err := range map[string]error{
 		"pipeline: the run is complete, but some providers are not done: their rows of the report say why; the next run tries them again\n": launch.ErrNotDone,

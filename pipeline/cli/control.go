@@ -24,19 +24,19 @@ import (
 
 const runsUsage = `pipeline runs [list]              the runs of a store, newest first
 pipeline runs show ID             state, lanes and report of one run as JSON
-pipeline runs log ID              what the run and its workers said, as JSON lines
+pipeline runs log ID              the log of the run and its workers, as JSON lines
 pipeline runs cancel|pause|resume ID
-                                  works on a run anywhere, through the store alone
+controls a run on any machine, through the store
 pipeline runs purge --older-than=90d [--job=JOB]
                                   removes runs that ended before that, with their reports and logs,
-                                  and dead letters that failed last before that
+                                  and dead letters whose last failure was before that
 `
 
 const deadLettersUsage = `pipeline dead-letters [list] [--job=NAME] [--run=ID]
                                   of all jobs, unless one is named
 pipeline dead-letters show ID [--job=NAME]
 pipeline dead-letters replay [ID …] [--job=NAME] [--run=ID]
-                                  opens their inputs again; the jobs' next runs do them
+                                  lets the next runs of their jobs try again
 `
 
 const controlFlags = `
@@ -46,10 +46,10 @@ const controlFlags = `
   --config=FILE  YAML file with flags; SEED_STORE, SEED_ENV … go before it
 `
 
-// idForm is how the ledger names runs and dead letters.
+// idForm matches the ids of runs and dead letters.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
-// words splits a sub-command's words from its flags, in any order.
+// words separates a sub-command's words from its flags, which may come in any order.
 func words(f *flag.FlagSet, args []string) ([]string, error) {
 	var out []string
 	for {
@@ -63,11 +63,11 @@ func words(f *flag.FlagSet, args []string) ([]string, error) {
 	}
 }
 
-// controlOptions are the options of a sub-command: the store, where it comes
-// from, and what else is named.
+// controlOptions reads the options of a sub-command: those that name the store,
+// and the flags in more.
 func controlOptions(f *flag.FlagSet, args []string, more ...string) (o Options, w []string, err error) {
 	newFlags(&o)
-	o.Job = "" // none is named, until one is
+	o.Job = "" // all jobs, unless --job names one
 	launch.AddBeamFlags(o.Flags)
 	f.SetOutput(io.Discard)
 	for _, name := range append(more, "store", "env", "config") {
@@ -84,7 +84,7 @@ func controlOptions(f *flag.FlagSet, args []string, more ...string) (o Options, 
 	if err := o.place(); err != nil {
 		return o, nil, err
 	}
-	o.Sample = false // what is not there yet has no runs
+	o.Sample = false // a store that does not exist yet has no runs
 	return o, w, nil
 }
 
@@ -148,14 +148,14 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(stdout, "asked run %s to %s; its workers look every two seconds\n", run.RunID, verb)
+		_, err = fmt.Fprintf(stdout, "asked run %s to %s; its workers check every two seconds\n", run.RunID, verb)
 		return err
 	}
 	report, err := ledger.ReportSoFar(ctx, s, run, time.Now())
 	if err != nil {
 		return err
 	}
-	if j, _ := pipeline.Named(run.Job); run.Async && j.Extend != nil { // no launcher has done it
+	if j, _ := pipeline.Named(run.Job); run.Async && j.Extend != nil { // the launcher did not wait for the end, so it has not extended the report
 		if err := j.Extend(ctx, s, &report); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func listRuns(ctx context.Context, s store.Store, stdout io.Writer) error {
 	return t.Flush()
 }
 
-// purgeRuns removes old runs, as a server with a retention does by itself.
+// purgeRuns removes old runs. A server with a retention does the same by itself.
 func purgeRuns(ctx context.Context, o Options, older, job string, stdout, stderr io.Writer) error {
 	age, err := days(older)
 	if err != nil {
@@ -206,7 +206,7 @@ func purgeRuns(ctx context.Context, o Options, older, job string, stdout, stderr
 	return err
 }
 
-// days reads 90d, or a duration as flags have it.
+// days parses 90d, or a duration in Go's form.
 func days(text string) (time.Duration, error) {
 	if n, ok := strings.CutSuffix(text, "d"); ok {
 		d, err := strconv.ParseUint(n, 10, 16)
@@ -222,7 +222,7 @@ func days(text string) (time.Duration, error) {
 	return age, err
 }
 
-// cut keeps a table readable; show has the whole text.
+// cut shortens a text for a table; the show commands print all of it.
 func cut(text string) string {
 	if r := []rune(text); len(r) > 100 {
 		return string(r[:100]) + "…"
@@ -233,7 +233,7 @@ func cut(text string) string {
 func showLog(ctx context.Context, s store.Store, run ledger.Run, stdout io.Writer) error {
 	b, err := ledger.ReadLog(ctx, s, run.RunID)
 	if errors.Is(err, store.ErrNotExist) {
-		return usage.Errorf("run %s has no log: it ended before it said anything, or it is older than logs are kept", run.RunID)
+		return usage.Errorf("run %s has no log: it ended before it wrote one, or its log was removed because of its age", run.RunID)
 	}
 	if err != nil {
 		return err
@@ -242,8 +242,8 @@ func showLog(ctx context.Context, s store.Store, run ledger.Run, stdout io.Write
 	return err
 }
 
-// row writes one line of a table. What is in the store may have been written
-// by others: a cell cannot end the line, or begin another cell.
+// row writes one line of a table. The store may contain text of strangers: no
+// cell can end the line or begin another cell.
 func row(t io.Writer, cells ...string) error {
 	for i := range cells {
 		cells[i] = printable.Line(cells[i])
@@ -312,7 +312,7 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	var broken error
 	for _, j := range of {
 		for d, err := range ledger.ListDeadLetters(ctx, s, j.Name, *run) {
-			if err != nil { // one that cannot be read does not end the list
+			if err != nil { // a dead letter that cannot be read does not end the list
 				broken = errors.Join(broken, err)
 				continue
 			}
@@ -325,7 +325,7 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	return errors.Join(t.Flush(), broken)
 }
 
-// noDeadLetter says that there is no dead letter of these ids.
+// noDeadLetter is the error for ids that no dead letter has.
 func noDeadLetter(o Options, ids string) error {
 	if o.Job != "" {
 		ids += " of job " + o.Job

@@ -12,8 +12,9 @@ import (
 
 const onDataflow = "--runner=dataflow --project=p --region=r --staging_location=gs://b/s --store=gs://b "
 
-// However many workers and threads are asked for, those at work keep --rate and
-// --concurrency together, each with one request in flight, or sent, at least.
+// However many workers and threads are requested, all of them together keep
+// --rate and --concurrency. Each one sends at least one request at a time, so
+// their number is limited.
 func TestSlotsUnderTheLimits(t *testing.T) {
 	emptyEnv(t)
 	const onFlink = "--runner=flink --endpoint=localhost:8099 --store=s3://b --environment_type=EXTERNAL --parallelism=16 "

@@ -13,7 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
-var errHelp = errors.New("help asked for")
+var errHelp = errors.New("help requested")
 
 func help(args []string, w io.Writer) error {
 	topic := ""
@@ -65,7 +65,7 @@ func help(args []string, w io.Writer) error {
 	return err
 }
 
-// topics are what help knows of.
+// topics are the jobs and commands that help explains.
 func topics() []string {
 	return append(pipeline.Names(), "runs", "dead-letters", "snapshot", "version")
 }

@@ -17,9 +17,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
-// layers fills in, under the flags that are given already, what the
-// environment says, and under that what the file says. A variable that is
-// empty says nothing.
+// layers sets the flags that were not given: from the environment, or else from
+// the file. An empty variable counts as not set.
 func (o *Options) layers(given map[string]bool) error {
 	var err error
 	o.Flags.VisitAll(func(g *flag.Flag) {
@@ -43,7 +42,7 @@ func (o *Options) layers(given map[string]bool) error {
 // name, and the reason.
 var badValue = regexp.MustCompile(`(?s)^invalid (?:boolean )?value "(.*)" for (?:flag )?-(\S+): (.*)$`)
 
-// wanted says what a flag's value looks like; the flag package says "parse error".
+// wanted says what a flag's value must look like, where package flag only says "parse error".
 func wanted(f *flag.FlagSet, name string, err error) error {
 	g, ok := f.Lookup(name).Value.(flag.Getter)
 	if !ok || !strings.Contains(err.Error(), "parse error") {
@@ -60,7 +59,7 @@ func wanted(f *flag.FlagSet, name string, err error) error {
 	return err
 }
 
-// jobDefaults fills in what nothing above has given.
+// jobDefaults sets the job's own defaults for flags that nothing has set.
 func (o *Options) jobDefaults(given map[string]bool) error {
 	j := o.Target()
 	for name, v := range j.Defaults {
@@ -79,7 +78,7 @@ func (o *Options) file(given map[string]bool) error {
 	if err != nil {
 		return usage.Errorf("reading --config: %w", err)
 	}
-	// Nodes keep a value as it is written: a category 007 stays that.
+	// Nodes keep a value as it is written: a category 007 stays 007.
 	var values map[string]ast.Node
 	if err := yamltext.Decode(b, &values); err != nil {
 		return usage.Errorf("--config=%s is no YAML mapping of flags' names to values: %w", o.Config, err)

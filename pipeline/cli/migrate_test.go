@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The dry run says what the migration would meet.
+// The dry run prints what the migration would do with each file, and why.
 func TestMigrationDryRun(t *testing.T) {
 	dir := t.TempDir()
 	const old, now = "b/research/datasets/country=sg/category=news/", "b/datasets/country=sg/category=news/date=2026-01-28/"

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The wrong folder, or one that is not mounted, is no run that is done.
+// With the wrong folder, or one that is not mounted, a run fails instead of ending as done.
 func TestStoreWithoutRawFiles(t *testing.T) {
 	for _, args := range [][]string{{}, {"--until=list"}} {
 		dir := t.TempDir()
@@ -18,7 +18,7 @@ func TestStoreWithoutRawFiles(t *testing.T) {
 		var stderr bytes.Buffer
 		code := Main(append([]string{"--store=" + dir, "--runner=direct", "--web=demo"}, args...), io.Discard, &stderr)
 		require.Equal(t, 2, code, stderr.String())
-		require.Contains(t, stderr.String(), "holds no raw file")
+		require.Contains(t, stderr.String(), "has no raw file")
 		left, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Len(t, left, 1, "nothing is touched")

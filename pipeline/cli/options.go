@@ -14,13 +14,13 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
-// Options are what a user says about a run, from flags, environment and file.
+// Options are all options of a run, from flags, environment and file.
 type Options struct {
 	launch.Options
 	Env, Config string
 }
 
-// newFlags are the flags of every job, with their defaults in o.
+// newFlags defines the flags of all jobs, and sets their defaults in o.
 func newFlags(o *Options) *flag.FlagSet {
 	f := flag.NewFlagSet("pipeline", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -87,7 +87,7 @@ func parseOptions(args []string, stderr io.Writer) (Options, error) {
 	if err := o.jobDefaults(given); err != nil {
 		return o, err
 	}
-	if o.Streaming && !given["runner"] { // the one of this process that has unbounded graphs
+	if o.Streaming && !given["runner"] { // of the runners in this process, prism alone runs unbounded graphs
 		o.Runner = "prism"
 	}
 	return o, o.check(line, stderr)

@@ -18,8 +18,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
-// resetBeam gives Beam's own flags, which belong to the process, their values
-// back when the test ends.
+// resetBeam restores Beam's own flags, which are global to the process, when the
+// test ends.
 func resetBeam(t *testing.T) {
 	t.Helper()
 	type kept struct {
@@ -36,14 +36,14 @@ func resetBeam(t *testing.T) {
 		for _, k := range all {
 			if k.f.Value.String() != k.v {
 				if err := k.f.Value.Set(k.v); err != nil {
-					t.Errorf("giving --%s its value back: %v", k.f.Name, err)
+					t.Errorf("restoring --%s: %v", k.f.Name, err)
 				}
 			}
 		}
 	})
 }
 
-// emptyEnv takes away what the caller's environment says about options.
+// emptyEnv removes the options from the environment of the test.
 func emptyEnv(t *testing.T) {
 	t.Helper()
 	for _, e := range os.Environ() {
@@ -88,7 +88,7 @@ func TestPrecedence(t *testing.T) {
 		Lanes, Concurrency             int
 		Parallelism                    string
 	}
-	collect := told(o).(seed.Config).Collect
+	collect := workerConfig(o).(seed.Config).Collect
 	got := values{o.Country, o.Category, o.Date, o.Store, o.Force, collect.Feeds, collect.Homepage, o.HostDelay, collect.RobotsCache, o.Rate, o.Lanes, o.Concurrency, o.Flags.Lookup("parallelism").Value.String()}
 	want := values{"no", "007", "2026-01-28", "mem://file", false, false, false, 3 * time.Second, 24 * time.Hour, 0.5, 5, 64, "4"}
 	if got != want {
@@ -135,8 +135,8 @@ func TestDefaults(t *testing.T) {
 	f("--runner=dataflow --project=p --region=r --staging_location=gs://b/s --dry_run --store=gs://b", func(o Options) bool { return o.Flags.Lookup("dry_run").Value.String() == "true" })
 }
 
-// TestRefusals: each is exit code 2 and one line that names the culprit and
-// says what to do, with nothing made where it ran and no request sent.
+// TestRefusals: wrong usage ends with exit code 2 and one line, which names what
+// is wrong and says what to do. No file is created and no request is sent.
 func TestRefusals(t *testing.T) {
 	emptyEnv(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -155,8 +155,8 @@ func TestRefusals(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	// What a refused command would have done is told by a directory that stays
-	// as it is and by a server that nobody asks.
+	// A refused command has done nothing: the directory stays as it was, and the
+	// server gets no request.
 	f := func(args, culprit, advice string) {
 		t.Helper()
 		t.Run(args, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestRefusals(t *testing.T) {
 	f("--connect-to=:443", "--connect-to=:443", "host:port")
 	f("--connect-to=localhost:https", "--connect-to=localhost:https", "host:port")
 	f("--force=maybe", "force", "help")
-	f("--report=no/such/r.json", "no/such", "make it first")
+	f("--report=no/such/r.json", "no/such", "create it first")
 	f("--report=b", "--report=b", "name a file")
 	f("--report=- --until=list --store=b", "--report=-", "leave --report out")
 	// flags of the other job

@@ -15,7 +15,7 @@ import (
 
 const readme = "../../README.md"
 
-// Not -update, as elsewhere: Beam's Dataflow runner has a flag of that name.
+// Its name is not -update, as in other packages, because Beam's Dataflow runner has a flag of that name.
 var updateReadme = flag.Bool("update-readme", false, "write the README's table of flags and server/testdata/jobs.json")
 
 const (
@@ -23,7 +23,7 @@ const (
 	flagsEnd   = "<!-- end of flags -->"
 )
 
-// flagTable is every flag of ours, as Markdown.
+// flagTable returns a Markdown table of all flags of this program.
 func flagTable() string {
 	var b strings.Builder
 	b.WriteString("| flag | default | meaning |\n| --- | --- | --- |\n")
@@ -72,8 +72,8 @@ func TestReadmeFlags(t *testing.T) {
 	}
 }
 
-// TestJobsOfTheServer holds the file by which the server's tests know the jobs
-// against the list of jobs.
+// TestJobsOfTheServer compares the file from which the server's tests know the
+// jobs with the list of jobs.
 func TestJobsOfTheServer(t *testing.T) {
 	const file = "../../server/testdata/jobs.json"
 	var want bytes.Buffer

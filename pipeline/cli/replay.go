@@ -13,8 +13,8 @@ import (
 	"github.com/newsfork/seed-engine/pipeline"
 )
 
-// replay opens the inputs of the jobs' dead letters again. The letters stay
-// until a run succeeds with them.
+// replay lets the next runs try the inputs of the jobs' dead letters again. The
+// dead letters stay until a run succeeds with their inputs.
 func replay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, run string, ids []string, stdout io.Writer) error {
 	letters := make([][]ledger.DeadLetter, len(of))
 	options := make([]Options, len(of))
@@ -63,7 +63,7 @@ func replay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, ru
 	return nil
 }
 
-// unmark takes away the .success of what the letters are about.
+// unmark removes the .success of the dead letters' inputs.
 func unmark(ctx context.Context, _ pipeline.Common, s store.Store, letters []ledger.DeadLetter) error {
 	for _, d := range letters {
 		for _, key := range []string{d.Input.Key, d.Input.File} {

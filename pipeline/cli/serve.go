@@ -22,15 +22,15 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// LastWordsVariable names the environment variable with the number of an open
-// file, into which a process that a server started writes why it failed: also
-// when its run had not begun, and when it crashes.
+// LastWordsVariable is an environment variable with the number of an open file.
+// A process that a server started writes into this file why it failed, even
+// when its run has not begun yet or the process crashes.
 const LastWordsVariable = "SEED_LAST_WORDS"
 
 type lastWordsFile struct{ file *os.File }
 
-// lastWords takes the server's file; the processes that this one starts do not
-// get it.
+// lastWords opens the server's file. The processes that this one starts do not
+// inherit it.
 func lastWords() lastWordsFile {
 	fd, err := strconv.Atoi(os.Getenv(LastWordsVariable))
 	if err != nil || fd < 3 || os.Unsetenv(LastWordsVariable) != nil {
@@ -38,7 +38,7 @@ func lastWords() lastWordsFile {
 	}
 	syscall.CloseOnExec(fd)
 	f := os.NewFile(uintptr(fd), "last words")
-	_ = debug.SetCrashOutput(f, debug.CrashOptions{}) // without it a crash is on standard error alone
+	_ = debug.SetCrashOutput(f, debug.CrashOptions{}) // if this fails, a crash is reported on standard error alone
 	return lastWordsFile{f}
 }
 
@@ -49,8 +49,8 @@ func (w lastWordsFile) say(err error) {
 	_, _ = w.file.WriteString(ledger.Why(errors.New(usage.OneLine(err)))) // standard error has it too
 }
 
-// ofOneRun are the flags that say what one run does: each start of a run has
-// its own.
+// ofOneRun returns the flags that say what one run does; each start of a run
+// gives its own.
 func ofOneRun(all []pipeline.Job) []string {
 	names := []string{"job", "country", "category", "date", "force", "report", "progress", "config", "watch", "streaming"}
 	for _, j := range all {
@@ -59,10 +59,10 @@ func ofOneRun(all []pipeline.Job) []string {
 	return names
 }
 
-// Serve reads the options that all runs of a server share: flags in args,
-// then the environment, then file, which has flags' values by their names. The
-// environ gives a run in a child process the same options; as a flag, one would
-// be refused by the jobs that have none of that name.
+// Serve reads the options that all runs of a server share: flags in args, then
+// the environment, then file, which has values of flags by name. environ passes
+// these options to a run in a child process. They are not passed as flags,
+// because a job refuses the flags of other jobs.
 func Serve(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (s store.Store, environ []string, log *slog.Logger, err error) {
 	bad := func(err error) (store.Store, []string, *slog.Logger, error) { return nil, nil, nil, err }
 	var o Options
@@ -75,13 +75,13 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 		return bad(usage.Errorf("%w; `pipeline help` lists the flags", err))
 	}
 	if o.Flags.NArg() > 0 {
-		return bad(usage.Errorf("%q: a server takes flags alone", o.Flags.Arg(0)))
+		return bad(usage.Errorf("%q: a server takes only flags", o.Flags.Arg(0)))
 	}
 	given := map[string]bool{}
 	o.Flags.Visit(func(g *flag.Flag) { given[g.Name] = true })
 	for _, name := range ofOneRun(o.Jobs) {
 		if _, inFile := file[name]; given[name] || inFile {
-			return bad(usage.Errorf("--%s is for one run; say it when a run is started", name))
+			return bad(usage.Errorf("--%s is for one run; give it when a run is started", name))
 		}
 	}
 	if err := o.layers(given); err != nil {
@@ -99,13 +99,13 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 		}
 		given[name] = true
 	}
-	// What no run could begin with is refused now. Flags of other jobs than seed
-	// are checked by the runs that they are for.
+	// Options with which no run could begin are refused now. The flags of jobs
+	// other than seed are checked by the runs of those jobs.
 	if err := o.check(nil, stderr); err != nil {
 		return bad(err)
 	}
 	if strings.HasPrefix(o.Store, "mem://") {
-		return bad(usage.Errorf("--store=%s: each run is a process of its own and would see an empty one; use a directory or a bucket", o.Store))
+		return bad(usage.Errorf("--store=%s: each run is a process of its own and would see an empty store; use a directory or a bucket", o.Store))
 	}
 	given["store"] = true
 	given["log-format"] = true
@@ -119,7 +119,7 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 	return s, environ, log, err
 }
 
-// variable is the environment variable of a flag.
+// variable returns the name of a flag's environment variable.
 func variable(flag string) string {
 	return "SEED_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

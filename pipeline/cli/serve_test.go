@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestServe settles what the runs of a server share.
+// TestServe checks the options that all runs of a server share.
 func TestServe(t *testing.T) {
 	t.Setenv("SEED_RATE", "7")
 	dir := t.TempDir()
@@ -29,7 +29,7 @@ func TestServe(t *testing.T) {
 		{nil, map[string]string{"surprise": "x"}, "unknown key"},
 		{nil, map[string]string{"lanes": "x"}, "no value for"},
 		{[]string{"--store=mem://x"}, nil, "each run is a process of its own"},
-		{[]string{"runs"}, nil, "flags alone"},
+		{[]string{"runs"}, nil, "only flags"},
 		{[]string{"--store=" + dir + "/none"}, nil, "--store"},
 		{[]string{"--runner=drect"}, nil, "there is no such runner"},
 		{[]string{"--concurrency=0"}, nil, "use 1 to 10000"},

@@ -15,19 +15,19 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 )
 
-// snapshotUsage is what the command takes.
+// snapshotUsage shows the command's arguments.
 const snapshotUsage = "snapshot --provider=ID --url=ADDRESS --page=SAVED.html [--dir=DIR] [--name=NAME] [--content-type=HEADER] [--publishers=DIR]"
 
-// snapshotCommand makes a provider's snapshot of a saved page: the page as it
-// is, and next to it as JSON what the provider reads from it.
+// snapshotCommand makes a provider's snapshot of a saved page: the page as it is,
+// and a JSON file with what the provider reads from it.
 func snapshotCommand(_ context.Context, args []string, stdout io.Writer) error {
 	f := flag.NewFlagSet("snapshot", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	id := f.String("provider", "", "the provider's id")
 	address := f.String("url", "", "the page's address")
-	page := f.String("page", "", "the saved page, bytes as they came")
-	dir := f.String("dir", "", "where the snapshot goes")
-	name := f.String("name", "", "its name without ending")
+	page := f.String("page", "", "the saved page, with its original bytes")
+	dir := f.String("dir", "", "folder of the snapshot")
+	name := f.String("name", "", "the snapshot's name without its extension")
 	contentType := f.String("content-type", "", "the Content-Type header that came with the page")
 	yamls := f.String("publishers", "", "directory with declarative publishers")
 	if err := f.Parse(args); err != nil {
@@ -70,7 +70,7 @@ func snapshotCommand(_ context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	at := filepath.Join(*dir, *name)
-	_, err = fmt.Fprintf(stdout, "wrote %s.html and %s.json; read what it says before you rely on it:\n  title      %s\n  published  %s\n  body       %d characters\n",
+	_, err = fmt.Fprintf(stdout, "wrote %s.html and %s.json; check them before you rely on them:\n  title      %s\n  published  %s\n  body       %d characters\n",
 		at, at, s.Article.Title, s.Article.Published, len([]rune(s.Article.Body)))
 	return err
 }

@@ -22,13 +22,13 @@ import (
 
 func init() { beam.RegisterDoFn(reflect.TypeFor[greetFn]()) }
 
-// toyConfig is what the toy job's workers are told.
+// toyConfig is the configuration of the toy job's workers.
 type toyConfig struct {
 	Lane     lane.Config
 	Greeting string
 }
 
-// greetFn is the toy job: it greets, and counts that.
+// greetFn is the toy job: it counts greetings.
 type greetFn struct {
 	lane.DoFn
 	Config toyConfig
@@ -43,7 +43,7 @@ func (fn *greetFn) ProcessElement(_ []byte, emit func(ledger.Tally)) {
 	fn.Worker.Emit(emit, t)
 }
 
-// toyJob is a job as somebody adds one: this value, and a line in pipeline.Jobs.
+// toyJob is what somebody adds for a new job: this value, and a line in pipeline.Jobs.
 func toyJob() pipeline.Job {
 	greeting := ""
 	return pipeline.Job{Job: ledger.Job{Name: "toy", Title: "Toy"}, Shared: []string{"lanes"},
@@ -67,7 +67,7 @@ func toyJob() pipeline.Job {
 	}
 }
 
-// A job is added by one value and one line: then it is wherever jobs are.
+// A job that is added by one value and one line appears everywhere.
 func TestToyJob(t *testing.T) {
 	emptyEnv(t)
 	before := pipeline.Jobs
@@ -104,7 +104,7 @@ func TestToyJob(t *testing.T) {
 		require.Contains(t, environ, "SEED_GREETING=hi")
 	})
 	t.Run("description", func(t *testing.T) {
-		require.Contains(t, pipeline.Descriptions(), toyJob().Job, "what cmd/server is handed")
+		require.Contains(t, pipeline.Descriptions(), toyJob().Job, "the jobs that cmd/server gets")
 	})
 	t.Run("run", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "report.json")

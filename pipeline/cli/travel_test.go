@@ -22,11 +22,11 @@ import (
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
-// told is what the workers of a job are told of the options: the whole of it,
-// for they have none of the launcher's flags, files or environment.
-func told(o Options) any { return o.Target().Config(o.Common, o.LaneConfig(), "") }
+// workerConfig returns all that the workers of a job learn of the options: they
+// see none of the launcher's flags, files or environment.
+func workerConfig(o Options) any { return o.Target().Config(o.Common, o.LaneConfig(), "") }
 
-// own are the flags that the launcher alone needs.
+// own are the flags that only the launcher needs, each with the reason.
 var own = map[string]string{
 	"job": "chooses the graph", "runner": "is where the graph goes", "env": "is filled into --store and --db", "config": "is read into the others",
 	"until": "runs no graph", "dry-run": "runs no graph", "explain": "runs no graph", "diff": "runs no graph", "history": "runs no graph", "purge-provider": "runs no graph",
@@ -36,8 +36,8 @@ var own = map[string]string{
 	"web": "the simulated web lives in the launcher", "demo-edition": "of the simulated web", "demo-changes": "of the simulated web",
 }
 
-// Every flag is either the launcher's own, and then nothing of it travels, or
-// it changes what the workers of its jobs are told.
+// Every flag is either the launcher's own, and then no worker sees its value, or
+// it changes the configuration of the workers of its jobs.
 func TestOptionsTravel(t *testing.T) {
 	emptyEnv(t)
 	dir := t.TempDir()
@@ -76,12 +76,12 @@ func TestOptionsTravel(t *testing.T) {
 			resetBeam(t)
 			o, err := parseOptions(append(slices.Clone(base), args...), io.Discard)
 			require.NoError(t, err)
-			b, err := json.Marshal(told(o))
+			b, err := json.Marshal(workerConfig(o))
 			require.NoError(t, err)
 			return o, string(b)
 		}
 		o, plain := encoded()
-		t.Run(j.Name, func(t *testing.T) { wholly(t, reflect.TypeOf(told(o)), j.Name, map[reflect.Type]bool{}) })
+		t.Run(j.Name, func(t *testing.T) { wholly(t, reflect.TypeOf(workerConfig(o)), j.Name, map[reflect.Type]bool{}) })
 		newFlags(new(Options)).VisitAll(func(f *flag.Flag) {
 			t.Run(j.Name+" "+f.Name, func(t *testing.T) {
 				switch why, launcher := own[f.Name]; {
@@ -93,7 +93,7 @@ func TestOptionsTravel(t *testing.T) {
 				case f.Name == "force" && j.Name == seed.Job:
 					return // by the id of the forced run
 				}
-				require.Contains(t, values, f.Name, "a new flag: say in this test what of it travels")
+				require.Contains(t, values, f.Name, "a new flag: say in this test what the workers see of it")
 				_, text := encoded("--" + f.Name + "=" + values[f.Name])
 				require.NotEqual(t, plain, text)
 				require.NotContains(t, text, dir, "a path of the launcher's machine says nothing to a worker")
@@ -102,7 +102,7 @@ func TestOptionsTravel(t *testing.T) {
 	}
 }
 
-// A database's password stays at home, also when the launcher's SEED_DB has it.
+// No worker is sent a database's password, even when the launcher's SEED_DB has one.
 func TestPasswordsStayAtHome(t *testing.T) {
 	emptyEnv(t)
 	t.Setenv("SEED_DB", "postgres://seed:dbPassw0rd@db.example/seed")
@@ -117,14 +117,14 @@ func TestPasswordsStayAtHome(t *testing.T) {
 		}
 		o, err := parseOptions(args, io.Discard)
 		require.NoError(t, err)
-		b, err := json.Marshal(told(o))
+		b, err := json.Marshal(workerConfig(o))
 		require.NoError(t, err)
 		require.Contains(t, string(b), "postgres://seed@db.example/seed")
 		require.NotContains(t, string(b), "dbPassw0rd")
 	}
 }
 
-// wholly holds that JSON, in which DoFns travel, keeps every field of a type.
+// wholly checks that JSON, which carries DoFns to the workers, keeps every field of a type.
 func wholly(t *testing.T, typ reflect.Type, at string, seen map[reflect.Type]bool) {
 	t.Helper()
 	if seen[typ] || typ.Implements(reflect.TypeFor[json.Marshaler]()) || typ.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {

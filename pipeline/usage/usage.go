@@ -1,5 +1,5 @@
-// Package usage is about wrong usage, apart from what failed: it is found before
-// anything is touched, and has an exit code of its own.
+// Package usage has the errors of wrong usage. They are found before anything is
+// touched, and they have their own exit code, apart from failures.
 package usage
 
 import (
@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// Error is bad usage.
+// Error is an error of wrong usage.
 type Error struct{ err error }
 
 // Error implements error.
 func (e *Error) Error() string { return e.err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
 
 // Usage marks the error for packages that do not import this one (package server).
 func (e *Error) Usage() {}
 
-// Errorf is fmt.Errorf for bad usage.
+// Errorf is fmt.Errorf for wrong usage.
 func Errorf(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
 
-// Is says that an error is bad usage, also of a package with a type of its own.
+// Is reports whether an error is wrong usage, also when its type is of another package.
 func Is(err error) bool {
 	var usage interface{ Usage() }
 	return errors.As(err, &usage)
 }
 
-// Or joins words for a person: "a, b or c".
+// Or joins words into "a, b or c".
 func Or(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -38,8 +38,9 @@ func Or(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// OneLine is a message as scripts and schedulers want it; the runners' and the
-// YAML library's span several, and joined errors have a line each.
+// OneLine puts an error's message on one line, for scripts and schedulers.
+// Messages of runners and of the YAML library have several lines, and joined
+// errors have one line each.
 func OneLine(err error) string {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		var each, lines []string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What the client costs: Get and a bare transport, on the same server.
+// BenchmarkGet compares Get with a bare transport on the same server.
 func BenchmarkGet(b *testing.B) {
 	page := make([]byte, 2000)
 	s := serve(b, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(page) })

@@ -1,7 +1,7 @@
-// Package web is the HTTP client of all jobs: it keeps to the public internet,
-// bounds what it reads and how much is in flight, and names failures from a small
-// closed set. Jobs send their requests through package polite, which obeys
-// robots.txt and paces them.
+// Package web is the HTTP client of all jobs. It connects to public addresses
+// only, limits the size of answers and the number of requests in flight, and gives
+// each failure one of a few kinds. Jobs send their requests through package polite,
+// which obeys robots.txt and paces them.
 package web
 
 import (
@@ -25,7 +25,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// What a zero field of Config or Request stands for.
+// Defaults for the zero fields of Config and Request.
 const (
 	DefaultUserAgent     = "Newsfork-SeedEngine/1.0"
 	DefaultMaxCrawlDelay = 30 * time.Second
@@ -35,27 +35,27 @@ const (
 	DefaultMaxBytes      = 10 << 20
 )
 
-// idleLimit is below the five seconds after which much server software (Apache,
-// Node.js) closes an idle connection: a request that crosses the closing on its way
-// is lost.
+// idleLimit is less than the five seconds after which Apache, Node.js and other
+// servers close an idle connection. A request that is sent while the server closes
+// the connection is lost.
 const idleLimit = 4 * time.Second
 
-// Config is how a process behaves on the web. It travels as JSON in a DoFn's field.
+// Config configures a Client. It travels as JSON in a DoFn's field.
 type Config struct {
 	UserAgent     string        // DefaultUserAgent when empty
 	HostDelay     time.Duration // the gap of the jobs' polite.Policy; the client itself does not pause
-	MaxCrawlDelay time.Duration // the longest Crawl-delay or Retry-After that the jobs' policies obey; 0: DefaultMaxCrawlDelay
+	MaxCrawlDelay time.Duration // the longest Crawl-delay or Retry-After that the jobs' policies wait for; 0: DefaultMaxCrawlDelay
 	Concurrency   int           // requests in flight in the process; 0: DefaultConcurrency
 	Rate          float64       // starts of requests a second in the process; 0: no limit
-	ConnectTo     string        // host:port every connection goes to, whatever the URL; the names are still checked, and so are certificates
-	Resolver      string        // host:port of the name server asked in place of the system's; with ConnectTo it stands for a simulated internet's, see New
-	AllowPrivate  bool          // lifts the address guard, its ports and names too
-	RootCAs       []byte        // PEM certificates trusted besides the system's
-	Offline       bool          // nothing will be asked for: New does without certificate authorities
+	ConnectTo     string        // host:port that every connection goes to, whatever the URL; the guard still checks names, and TLS checks certificates
+	Resolver      string        // host:port of a name server to use instead of the system's; with ConnectTo it is a simulated internet's, see New
+	AllowPrivate  bool          // switches the address guard off, with its checks of ports and names
+	RootCAs       []byte        // PEM certificates to trust, in addition to the system's
+	Offline       bool          // no request will be sent: New does not require certificate authorities
 	RetryBackoff  time.Duration // the pause before a first retry in the jobs' policies; 0: DefaultRetryBackoff
 }
 
-// Validate says what is wrong with the configuration, in words for its user.
+// Validate returns an error that tells the user what is wrong with the configuration.
 func (cfg Config) Validate() error {
 	switch {
 	case cfg.HostDelay < 0:
@@ -91,21 +91,21 @@ func (cfg Config) Validate() error {
 type Request struct {
 	URL          string
 	Accept       string
-	Timeout      time.Duration // of a whole exchange: redirects, body; not the waiting for one's turn. Each try has it anew. 0: DefaultTimeout
-	MaxBytes     int64         // of the body, after decompression; more is left unread. 0: DefaultMaxBytes
-	MaxRedirects int           // 301, 302, 303, 307, 308 followed; one more is KindRedirect; below 0 a redirect is the answer, for the caller to follow
-	Header       http.Header   // more headers; Authorization and Cookie do not follow to another host
-	// Allow, when set, is asked before each redirect hop; its error ends the
-	// exchange as KindBlocked and can be found in it by errors.Is.
+	Timeout      time.Duration // for one try, with its redirects and body, without the time waiting in Turn, Ready and for the limits. 0: DefaultTimeout
+	MaxBytes     int64         // of the body, after decompression; the rest is not read. 0: DefaultMaxBytes
+	MaxRedirects int           // how many redirects (301, 302, 303, 307, 308) are followed; one more is KindRedirect. Below 0 Get returns the redirect itself
+	Header       http.Header   // more headers; Authorization and Cookie are not sent to another host
+	// Allow, when set, is called before each redirect is followed. Its error ends the
+	// exchange with KindBlocked and is wrapped in Get's error.
 	Allow func(u *url.URL) error
 	// Turn, when set, is called before each request, redirects too, and waits until
-	// the request may be sent.
-	// Its error keeps the request from being sent and can be found in Get's. end is
-	// called when the answer is read, with nil where there is none.
+	// the request may be sent. If it fails, the request is not sent, and Get's error
+	// wraps its error. Get calls end when the answer has been read, with nil if there
+	// is no answer.
 	Turn func(ctx context.Context, u *url.URL) (end func(*Response), err error)
-	// Ready, when set, is called when the turn of a request has come, before it
-	// is sent; redirects too. It may wait: Timeout begins after it. A
-	// ctx that it ends keeps the request from being sent.
+	// Ready, when set, is called just before each request is sent, redirects too.
+	// It may wait: Timeout begins after it. If it cancels ctx, the request is not
+	// sent.
 	Ready func()
 }
 
@@ -116,10 +116,10 @@ type Response struct {
 	Body      []byte        // decoded
 	Truncated bool          // the body was cut at MaxBytes, or its compression ends early or is broken
 	FinalURL  string        // after redirects
-	Elapsed   time.Duration // from sending to the body's end, all hops, without waiting for turns
+	Elapsed   time.Duration // from sending to the end of the body, for all redirects, without the time waiting to send
 }
 
-// Stats counts since New.
+// Stats are a Client's counters since New.
 type Stats struct {
 	Requests int64            // sent, redirect hops and retries too
 	Bytes    int64            // of bodies, as received
@@ -128,13 +128,13 @@ type Stats struct {
 	Failures map[string]int64 // Gets that ended in an Error, by Kind
 }
 
-// Client is the process's only way to the web: its limits hold over all that
-// share it. It is safe for concurrent use.
+// Client sends HTTP requests. A process has one, so that its limits apply to all
+// requests of the process. It is safe for concurrent use.
 type Client struct {
-	// Allow, when set, is asked before each request is sent; redirects and retries
-	// too: when its turn has come, when it may wait, and when its connection has
-	// been made, when it may not. Its error keeps the request from being sent. Set
-	// it before the first one.
+	// Allow, when set, is called before each request is sent, redirects and retries
+	// too: with wait once the request's turn has come, and without wait, so that it
+	// must not block, once the connection is open. If it returns an error, the
+	// request is not sent. Set it before the first request.
 	Allow func(ctx context.Context, wait bool) error
 
 	cfg       Config
@@ -157,12 +157,12 @@ type proxyKey struct{}
 
 // New makes a client. Proxies come from HTTPS_PROXY, HTTP_PROXY and NO_PROXY
 // (not with ConnectTo), the certificate authorities from SSL_CERT_FILE where it is set.
-// Through a proxy it is the proxy that resolves names, so there the guard sees
-// names and literal addresses only.
+// A proxy resolves names itself, so behind one the guard checks names and literal
+// addresses only.
 //
-// With Resolver and ConnectTo both, a name is looked up, and connected at its
-// own address and ConnectTo's port; that address must be a loopback one. So
-// hosts of a simulated internet can be missing or refuse connections.
+// With both Resolver and ConnectTo, the client looks a name up and connects to its
+// address, which must be a loopback one, at ConnectTo's port. So hosts of a
+// simulated internet can be missing or refuse connections.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("web client: %w", err)
@@ -201,7 +201,7 @@ func New(cfg Config) (*Client, error) {
 			return nil, fmt.Errorf("web client: reading the system's certificates: %w", err)
 		}
 		if !roots.AppendCertsFromPEM(cfg.RootCAs) {
-			return nil, errors.New("web client: RootCAs holds no PEM certificate")
+			return nil, errors.New("web client: RootCAs contains no PEM certificate")
 		}
 		tlsConfig.RootCAs = roots
 	}
@@ -220,8 +220,8 @@ func New(cfg Config) (*Client, error) {
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		switch {
 		case cfg.ConnectTo != "" && cfg.Resolver != "":
-			host, _, _ := net.SplitHostPort(addr)          // net/http made it
-			_, port, _ := net.SplitHostPort(cfg.ConnectTo) // Validate has seen it
+			host, _, _ := net.SplitHostPort(addr)          // made by net/http, so it is valid
+			_, port, _ := net.SplitHostPort(cfg.ConnectTo) // checked by Validate
 			if _, err := netip.ParseAddr(host); err != nil {
 				host = strings.TrimSuffix(host, ".") + "." // no search list
 			}
@@ -266,9 +266,9 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// checkAuthorities says what is wrong with the machine's certificate authorities.
-// Without any, or with a file of them that crypto/x509 silently cannot read, every
-// site would fail by TLS, and a crawl would take that for the sites' own fault.
+// checkAuthorities returns an error if the machine has no usable certificate
+// authorities. crypto/x509 silently ignores a file that it cannot read. Then TLS
+// would fail for every site, and a crawl would blame the sites.
 func checkAuthorities(system func() (*x509.CertPool, error)) error {
 	if file := os.Getenv("SSL_CERT_FILE"); file != "" {
 		text, err := os.ReadFile(file)
@@ -276,7 +276,7 @@ func checkAuthorities(system func() (*x509.CertPool, error)) error {
 			return fmt.Errorf("SSL_CERT_FILE: reading the certificate authorities: %w", err)
 		}
 		if !x509.NewCertPool().AppendCertsFromPEM(text) {
-			return fmt.Errorf("SSL_CERT_FILE=%s holds no PEM certificate", file)
+			return fmt.Errorf("SSL_CERT_FILE=%s contains no PEM certificate", file)
 		}
 	}
 	pool, err := system()
@@ -289,23 +289,23 @@ func checkAuthorities(system func() (*x509.CertPool, error)) error {
 	return nil
 }
 
-// Close lets go of idle connections.
+// Close closes the idle connections.
 func (c *Client) Close() { c.idle() }
 
-// SetLimits changes what the process may do: requests in flight (at least 1)
-// and starts a second (0: no limit). What is in flight stays.
+// SetLimits changes the number of requests in flight (at least 1) and the requests
+// started a second (0: no limit). Requests in flight are not interrupted.
 func (c *Client) SetLimits(concurrency int, rate float64) {
 	c.slots.resize(max(1, concurrency))
 	c.pace.set(rate)
 }
 
-// Retried counts a further try that the caller makes by a Get or Try of its own.
+// Retried counts a retry. The caller makes the retry itself, by Get or Try.
 func (c *Client) Retried() { c.retries.Add(1) }
 
-// Failed counts a request whose last Try ended in an error of kind k.
+// Failed counts a request whose last Try failed with kind k.
 func (c *Client) Failed(k Kind) { c.failures[slices.Index(kinds[:], k)].Add(1) }
 
-// Stats returns the counters as they are.
+// Stats returns the current counters.
 func (c *Client) Stats() Stats {
 	s := Stats{
 		Requests: c.requests.Load(),
@@ -327,7 +327,7 @@ func (c *Client) Stats() Stats {
 	return s
 }
 
-// Get is Try, and counts its failure.
+// Get calls Try and counts its failure.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	resp, err := c.Try(ctx, r)
 	var failure *Error
@@ -337,9 +337,9 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	return resp, err
 }
 
-// Try fetches r.URL. Every failure is an *Error but three: when ctx is done, the
-// error wraps ctx.Err(), and where Client.Allow or r.Turn keeps it from being sent,
-// theirs. Whether it counts as a failure is the caller's to say, see Failed.
+// Try fetches r.URL. Its error is an *Error, except that it wraps ctx.Err() when ctx
+// is done, and the error of Client.Allow or r.Turn when that prevented the request.
+// The caller decides whether it counts as a failure, see Failed.
 func (c *Client) Try(ctx context.Context, r Request) (*Response, error) {
 	if r.Timeout <= 0 {
 		r.Timeout = DefaultTimeout

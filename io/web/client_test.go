@@ -162,8 +162,8 @@ func TestSecretsStayWithTheirHost(t *testing.T) {
 	}
 }
 
-// What Ready ends is never sent, though a connection is open and waits for it;
-// else Ready is called for each request that is.
+// A request whose context Ready cancels is never sent, even over an open
+// connection. Ready is called for each request that is sent.
 func TestReady(t *testing.T) {
 	var asked atomic.Int64
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -230,7 +230,7 @@ func TestKinds(t *testing.T) {
 		{"http://" + raw(""), KindReset},
 		{"http://" + raw("SSH-2.0-OpenSSH\r\n\r\n"), KindReset},
 		{"https://" + raw("HTTP/1.1 400 Bad Request\r\n\r\n"), KindTLS},
-		{secure.URL, KindTLS}, // an authority nobody knows
+		{secure.URL, KindTLS}, // an unknown authority
 		{"ftp://example.com/", KindBlocked},
 	} {
 		_, err := client(t, Config{AllowPrivate: true}).Get(t.Context(), Request{URL: tt.url})
@@ -292,13 +292,13 @@ func fakeDNS(t *testing.T, c *Client, addrs ...string) {
 	}
 }
 
-// A name that leads to a good address when it is checked and to a forbidden
-// one when it is dialled: what counts is the address dialled.
+// A name has an allowed address when it is checked and a forbidden one when it is
+// dialled: the guard refuses the address that is dialled.
 func TestRebinding(t *testing.T) {
 	var asked atomic.Int64
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
-		w.Header().Set("Connection", "close") // so each request resolves anew
+		w.Header().Set("Connection", "close") // so that each request resolves the name again
 	})
 	port := s.URL[strings.LastIndexByte(s.URL, ':'):]
 	c := client(t, Config{})
@@ -412,7 +412,7 @@ func TestAuthorities(t *testing.T) {
 	if err := os.WriteFile(garbage, []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for file, want := range map[string]string{filepath.Join(dir, "none.pem"): "no such file", garbage: "holds no PEM certificate", dir: "is a directory"} {
+	for file, want := range map[string]string{filepath.Join(dir, "none.pem"): "no such file", garbage: "contains no PEM certificate", dir: "is a directory"} {
 		t.Setenv("SSL_CERT_FILE", file)
 		if _, err := New(Config{}); err == nil || !strings.Contains(err.Error(), "SSL_CERT_FILE") || !strings.Contains(err.Error(), want) {
 			t.Errorf("SSL_CERT_FILE=%s: %v, want %q", file, err, want)
@@ -427,8 +427,8 @@ func TestAuthorities(t *testing.T) {
 	}
 }
 
-// Allow is asked before each request, redirects too. What it refuses
-// is not sent, and is no failure of the site's.
+// Allow is called before each request, redirects too. A request that it refuses is
+// not sent and is not counted as a failure of the site.
 func TestAllow(t *testing.T) {
 	var got []string
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -467,8 +467,8 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// A process that is suspended while it connects sends nothing when it wakes up,
-// before it is allowed to again.
+// A process that was suspended while it connected sends nothing after it wakes up
+// until Allow permits it.
 func TestAllowedWhenTheConnectionIsMade(t *testing.T) {
 	var got []string
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.URL.Path) })
@@ -506,8 +506,8 @@ func TestAllowedWhenTheConnectionIsMade(t *testing.T) {
 	}
 }
 
-// late answers when its request's time is over: so may a Transport, with what
-// a server said to the end of the connection.
+// late returns an answer after its request's timeout, as a Transport may when the
+// connection is closed.
 type late struct{}
 
 func (late) RoundTrip(r *http.Request) (*http.Response, error) {

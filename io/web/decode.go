@@ -21,19 +21,19 @@ import (
 const acceptEncoding = "gzip, deflate, br, zstd"
 
 const (
-	// maxCodings bounds a chain like "gzip, gzip": longer ones are attacks.
+	// maxCodings limits a chain like "gzip, gzip": longer ones are attacks.
 	maxCodings = 3
-	// maxReplay is how far a decoder may read without a byte of output before
-	// the raw bytes cannot be had back.
+	// maxReplay is how many bytes replay keeps. A decoder that read more without any
+	// output cannot be undone.
 	maxReplay = 64 << 10
 )
 
-// A codec is a pool of one format's decoders: they are large.
+// A codec is a pool of one format's decoders, which are large.
 type codec struct {
 	pool  sync.Pool
 	fresh func(*bufio.Reader) (io.Reader, error)
 	reset func(io.Reader, *bufio.Reader) error
-	// mark tells by the first bytes that the body is of this format, nil when
+	// mark reports whether the first bytes are this format's magic number; nil when
 	// the format has none.
 	mark func([]byte) bool
 }
@@ -61,8 +61,8 @@ var (
 	}
 	zstdCodec = &codec{
 		fresh: func(r *bufio.Reader) (io.Reader, error) {
-			// 8 MiB is the largest window of HTTP (RFC 9659); without concurrency
-			// a decoder has no goroutines and may be left to the collector.
+			// 8 MiB is the largest window of HTTP (RFC 9659). Without concurrency
+			// a decoder has no goroutines, so it needs no Close.
 			return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
 		},
 		reset: func(d io.Reader, r *bufio.Reader) error { return d.(*zstd.Decoder).Reset(r) },
@@ -73,19 +73,19 @@ var (
 	}
 )
 
-// decoder undoes one Content-Encoding. Where the header is wrong it gives the
-// bytes as they came.
+// decoder decodes one Content-Encoding. If the header is wrong, it returns the
+// bytes unchanged.
 type decoder struct {
 	codec  *codec
-	dec    io.Reader // nil: src goes through as it is
+	dec    io.Reader // nil: src is passed on unchanged
 	src    *bufio.Reader
-	replay *replay // what was read before the first output, nil when there is no way back
+	replay *replay // what was read before the first output; nil when the format is certain
 	out    bool
 	marked bool
 }
 
-// newDecoder undoes the codings of a Content-Encoding header (RFC 9110, 8.4)
-// on body, and says if there are any. Call free when done with the reader.
+// newDecoder decodes body by a Content-Encoding header (RFC 9110, 8.4). coded
+// reports whether the header names a coding. Call free when done with the reader.
 func newDecoder(body io.Reader, header []string) (r io.Reader, coded bool, free func()) {
 	var names []string
 	for name := range strings.SplitSeq(strings.ToLower(strings.Join(header, ",")), ",") {
@@ -101,7 +101,7 @@ func newDecoder(body io.Reader, header []string) (r io.Reader, coded bool, free 
 	for _, name := range slices.Backward(names) { // the last was applied last
 		d := open(r, name)
 		if d == nil {
-			break // no coding we know: "utf-8", "none", …
+			break // not a coding: "utf-8", "none", …
 		}
 		layers = append(layers, d)
 		r = d
@@ -143,18 +143,18 @@ func (d *decoder) free() {
 	sources.Put(d.src)
 }
 
-// start looks at the first bytes and sets the decoder up.
+// start reads the first bytes and chooses the decoder.
 func (d *decoder) start() error {
 	head, err := d.src.Peek(512)
 	if len(head) == 0 {
 		return err // an empty body, whatever the header says
 	}
 	if d.codec == zlibCodec && !zlibCodec.mark(head) {
-		d.codec = flateCodec // "deflate" means zlib, and half of the servers send it bare
+		d.codec = flateCodec // "deflate" means zlib, but many servers send raw deflate
 	}
 	if d.codec.mark != nil {
 		if d.marked = d.codec.mark(head); !d.marked {
-			return nil // as it is
+			return nil // not compressed
 		}
 	} else if isText(head) {
 		return nil
@@ -197,7 +197,7 @@ func (d *decoder) Read(p []byte) (int, error) {
 		}
 		n, err = d.dec.Read(p)
 		if n == 0 && err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) && d.replay != nil && d.replay.err == nil && !d.replay.over {
-			// Never was of this format: begin again, as it came.
+			// It is not of this format: start again with the unchanged bytes.
 			rest := io.MultiReader(bytes.NewReader(d.replay.kept), d.src)
 			d.codec.pool.Put(d.dec)
 			d.dec, d.replay = nil, nil
@@ -213,17 +213,18 @@ func (d *decoder) Read(p []byte) (int, error) {
 		}
 	}
 	if d.out && errors.Is(err, gzip.ErrHeader) {
-		return n, io.EOF // padding behind the last gzip member, which everybody ignores
+		return n, io.EOF // padding after the last gzip member, which every client ignores
 	}
 	return n, err
 }
 
-// replay keeps what a decoder read, until it proved itself.
+// replay keeps the bytes that a decoder read, until the decoder's first output shows
+// that the format is right.
 type replay struct {
 	src  *bufio.Reader
 	kept []byte
 	over bool  // nothing is kept any more
-	err  error // of src, but for its end
+	err  error // of src, except io.EOF
 }
 
 func (r *replay) Read(p []byte) (int, error) {
@@ -239,9 +240,9 @@ func (r *replay) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isText reports that head is plain text beyond doubt: eight bytes or more of
-// UTF-8 without control characters. Compressed bytes look so once in 2,000
-// times at that length and practically never beyond.
+// isText reports whether head is certainly plain text: eight bytes or more of
+// UTF-8 without control characters. Of compressed data one in 2,000 looks like that
+// in its first eight bytes, and practically none does in more.
 func isText(head []byte) bool {
 	if len(head) < 8 {
 		return false
@@ -260,24 +261,24 @@ func isText(head []byte) bool {
 	return false
 }
 
-// buffers are for reading bodies whose length nobody knows.
+// buffers are for reading bodies of unknown length.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 16<<10); return &b }}
 
 // keepBuffer is the largest buffer that goes back to the pool.
 const keepBuffer = 256 << 10
 
-// readBody reads r to its end or to limit bytes; cut says that there was more.
-// With an error it returns what came before it.
+// readBody reads r to its end or to limit bytes; cut reports that there was more.
+// With an error it also returns the bytes before it.
 func readBody(r io.Reader, limit int64) (body []byte, cut bool, err error) {
 	pooled := buffers.Get().(*[]byte)
 	buf := (*pooled)[:0]
-	for int64(len(buf)) <= limit { // one byte more, to know
+	for int64(len(buf)) <= limit { // one byte more, to see whether there is more
 		if len(buf) == cap(buf) {
 			buf = slices.Grow(buf, cap(buf))
 		}
-		room := min(int64(cap(buf)-len(buf)), limit+1-int64(len(buf)))
+		free := min(int64(cap(buf)-len(buf)), limit+1-int64(len(buf)))
 		var n int
-		n, err = r.Read(buf[len(buf) : len(buf)+int(room)])
+		n, err = r.Read(buf[len(buf) : len(buf)+int(free)])
 		buf = buf[:len(buf)+n]
 		if err != nil {
 			break
@@ -289,10 +290,10 @@ func readBody(r io.Reader, limit int64) (body []byte, cut bool, err error) {
 	if int64(len(buf)) > limit {
 		buf, cut, err = buf[:limit], true, nil
 	} else if err != nil && int64(len(buf)) == limit && limit > 0 {
-		cut, err = true, nil // all that was wanted is here
+		cut, err = true, nil // limit bytes were read before the error
 	}
 	if cap(buf) > keepBuffer {
-		return buf, cut, err // its own memory from now on
+		return buf, cut, err // the caller owns this buffer; it does not go back to the pool
 	}
 	body = bytes.Clone(buf)
 	*pooled = buf

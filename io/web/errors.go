@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Kind says why an exchange brought no usable response. The set is closed:
-// reports, metrics and metadata share it. An HTTP status is never a Kind.
+// Kind says why an exchange had no usable response. There are no other kinds:
+// reports, metrics and metadata use these. An HTTP status is never a Kind.
 type Kind string
 
 const (
@@ -20,18 +20,18 @@ const (
 	KindConnect  Kind = "connect"   // refused, unreachable, no route, or the proxy could not connect
 	KindTLS      Kind = "tls"       // handshake or certificate
 	KindTimeout  Kind = "timeout"   // Request.Timeout is over
-	KindReset    Kind = "reset"     // the connection broke, or what came is not HTTP
-	KindBlocked  Kind = "blocked"   // the address guard or Request.Allow said no
+	KindReset    Kind = "reset"     // the connection broke, or the answer is not HTTP
+	KindBlocked  Kind = "blocked"   // the address guard or Request.Allow refused it
 	KindRedirect Kind = "redirect"  // too many redirects, a loop, an unusable Location
-	KindTooLarge Kind = "too_large" // the response headers passed 256 KiB; a long body is cut, not refused
+	KindTooLarge Kind = "too_large" // the response headers are over 256 KiB; a long body is cut, not refused
 )
 
 var kinds = [...]Kind{KindDNS, KindConnect, KindTLS, KindTimeout, KindReset, KindBlocked, KindRedirect, KindTooLarge}
 
-// Kinds are all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind { return slices.Clone(kinds[:]) }
 
-// Error is what Get returns for everything but the caller's own cancellation.
+// Error is the error of Get and Try, unless the caller prevented the request.
 type Error struct {
 	Kind   Kind
 	URL    string // of the hop that failed, without user and password
@@ -41,18 +41,18 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("fetching %s: %s: %v", e.URL, e.Kind, e.Err) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// proxyError is a proxy's refusal of CONNECT.
+// proxyError is a proxy's answer to CONNECT other than 200.
 type proxyError struct{ status int }
 
 func (e *proxyError) Error() string {
 	return fmt.Sprintf("the proxy answered CONNECT with status %d", e.status)
 }
 
-// classify names the cause of a transport error. What nothing else explains
-// is a connection that broke or spoke no HTTP: KindReset.
+// classify returns the kind of a transport error. An unknown error is KindReset:
+// the connection broke or did not speak HTTP.
 func classify(err error) Kind {
 	var (
 		blocked *blockedError
@@ -97,7 +97,7 @@ func isTLS(err error) bool {
 		errors.As(err, &unknown) || errors.As(err, &name) {
 		return true
 	}
-	// Most handshake errors of crypto/tls have no type; all begin like this.
+	// Most handshake errors of crypto/tls have no type, but all have such a prefix.
 	msg := err.Error()
 	return strings.Contains(msg, "tls: ") || strings.Contains(msg, "x509: ") ||
 		strings.Contains(msg, "HTTP response to HTTPS client")

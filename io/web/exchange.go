@@ -87,10 +87,11 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 	}
 }
 
-// sentOnce goes with an empty body. A Transport sends a GET again by itself, at
-// once and uncounted, when a connection that it used before breaks; only one
-// with a body that it cannot have again is left to us. The encoding keeps it
-// from looking into the body first; nothing of either gets onto the wire.
+// sentOnce keeps the Transport from retrying. When a reused connection breaks, a
+// Transport sends a GET again at once, without our pause and our counters, unless
+// the request has a body that cannot be rewound. So each request has an empty body
+// of that sort; this encoding keeps the Transport from reading it first. Neither
+// is sent.
 var sentOnce = []string{"identity"}
 
 // notAllowed is the error of Client.Allow or Request.Turn.
@@ -113,14 +114,13 @@ func (c *Client) header(r Request) http.Header {
 	return h
 }
 
-// Site names what is asked at one pace: a host, with and without www. and over
-// both schemes, as that is one server nearly always, and a pause that
-// robots.txt asks for on one is meant for the other. A port other than 80 and
-// 443 is another site.
+// Site names the unit of pacing: a host, with and without www., over both schemes.
+// That is nearly always one server, and a Crawl-delay in one robots.txt is meant
+// for the other too. A port other than 80 and 443 is another site.
 func Site(u *url.URL) string {
 	host, err := asciiHost(u.Hostname())
 	if err != nil {
-		host = u.Hostname() // never asked
+		host = u.Hostname() // the guard refuses it later
 	}
 	host = strings.TrimSuffix(host, ".")
 	if bare, ok := strings.CutPrefix(host, "www."); ok && strings.Contains(bare, ".") { // www.com is no host of a "com"
@@ -132,8 +132,8 @@ func Site(u *url.URL) string {
 	return host
 }
 
-// hop sends one request when it is its turn, and reads the answer. It takes the
-// time it needed off left. The error is the transport's, ctx's, or *notAllowed.
+// hop sends one request when it is its turn, and reads the answer. It subtracts the
+// time it needed from left. The error is the transport's, ctx's, or *notAllowed.
 func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration) (resp *Response, err error) {
 	if r.Turn != nil {
 		end, err := r.Turn(ctx, u)
@@ -146,7 +146,7 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 		return nil, err
 	}
 	defer c.slots.release()
-	for first := true; first || !c.allowed(ctx); first = false { // others may have waited too: each keeps the pace
+	for first := true; first || !c.allowed(ctx); first = false { // after a wait all waiting requests could start at once: pace them again
 		if err := c.waitAllowed(ctx); err != nil {
 			return nil, err
 		}
@@ -215,7 +215,6 @@ func checkWrites(conn net.Conn, check func() error) {
 	}
 }
 
-// send sends one request and reads the answer.
 func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, *left)
 	defer cancel()
@@ -263,7 +262,7 @@ func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Req
 	}
 	defer func() { _ = answer.Body.Close() }() // of a reader: nothing is lost with its error
 	if ctx.Err() != nil {
-		// A Transport may still give what a server said to the end of the connection.
+		// When the connection is closed, a Transport may still return an answer.
 		return nil, ctx.Err()
 	}
 	if answer.StatusCode < len(c.byStatus) {
@@ -273,14 +272,14 @@ func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Req
 	wire := &wire{body: answer.Body, left: math.MaxInt64}
 	defer func() { c.bytes.Add(wire.n) }()
 	if redirects(resp.Status) && answer.Header.Get("Location") != "" {
-		// So much, to use the connection again; a failure shows in the next hop.
+		// A short body is read so that the connection can be reused; a failure shows in the next hop.
 		_, _ = io.CopyN(io.Discard, wire, 2<<10)
 		return resp, nil
 	}
 	body, coded, free := newDecoder(wire, answer.Header["Content-Encoding"])
 	defer free()
 	if coded {
-		wire.left = r.MaxBytes + 64<<10 // compression that makes it longer is none
+		wire.left = r.MaxBytes + 64<<10 // compression does not make a body longer by more
 		answer.Header.Del("Content-Encoding")
 		answer.Header.Del("Content-Length")
 	}
@@ -288,14 +287,14 @@ func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Req
 	switch {
 	case wire.err != nil && !resp.Truncated:
 		return nil, orDone(ctx, fmt.Errorf("reading the body: %w", wire.err))
-	case err != nil: // the compression is broken: keep what came out
+	case err != nil: // the compression is broken: keep what was decoded
 		resp.Truncated = true
 	}
 	return resp, nil
 }
 
-// orDone is ctx's error when ctx is done, as what the network says then is
-// only its echo.
+// orDone returns ctx's error when ctx is done, because that caused the network
+// error.
 func orDone(ctx context.Context, err error) error {
 	if ctx.Err() != nil && classify(err) != KindBlocked {
 		return ctx.Err()
@@ -303,8 +302,8 @@ func orDone(ctx context.Context, err error) error {
 	return err
 }
 
-// wire counts a body as it comes, ends it after left bytes, and remembers if
-// the network broke, which a decoder above may report as something else.
+// wire counts the received bytes of a body, ends it after left bytes, and remembers
+// a network error, which the decoder that reads it may report as something else.
 type wire struct {
 	body io.Reader
 	left int64

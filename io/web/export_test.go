@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// SetTransport makes a client ask t in place of the network.
+// SetTransport makes a client send its requests through t instead of the network.
 func SetTransport(c *Client, t http.RoundTripper) { c.transport = t }
 
 // SetDial makes a client connect by dial.

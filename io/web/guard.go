@@ -20,20 +20,20 @@ type blockedError struct{ what, why string }
 
 func (e *blockedError) Error() string { return e.what + " is refused: " + e.why }
 
-// guard keeps the crawler on the public internet: raw files, robots.txt,
+// guard allows connections to the public internet only. Raw files, robots.txt,
 // sitemaps and redirects are written by strangers, who must not be able to
-// point it at this machine, its network or its cloud's metadata service.
+// direct the crawler to this machine, its network or its cloud's metadata service.
 type guard struct {
-	private bool                    // everything goes, for tests and intranets
-	anyPort bool                    // ports other than 80 and 443 too
+	private bool                    // allow everything, for tests and intranets
+	anyPort bool                    // allow ports other than 80 and 443
 	refuse  func(netip.Addr) string // why an address is refused, "" when it is not
-	nat64   *nat64                  // this network's prefixes; nil: the well-known one alone
-	own     *ownAddresses           // this machine's; nil: not looked at
+	nat64   *nat64                  // this network's prefixes; nil: only the well-known one
+	own     *ownAddresses           // this machine's; nil: not checked
 }
 
 // url checks scheme, port, name and literal addresses of u, and rewrites its
-// host to the form that is dialled (lower case, ASCII), so that nothing is
-// checked in one spelling and used in another.
+// host to the form that is dialled (lower case, ASCII), so that the spelling that
+// was checked is the one that is used.
 func (g *guard) url(u *url.URL) error {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return &blockedError{strconv.Quote(u.Scheme), "only http and https URLs are fetched"}
@@ -111,8 +111,8 @@ func (g *guard) why(a netip.Addr) string {
 	return ""
 }
 
-// ownAddresses are what this machine's interfaces have: what listens on a
-// public one may trust what comes from the machine itself.
+// ownAddresses are the addresses of this machine's interfaces. A service on a
+// public one may trust requests that come from the machine itself.
 type ownAddresses struct {
 	list func() ([]net.Addr, error)
 
@@ -131,7 +131,7 @@ func (o *ownAddresses) contains(a netip.Addr) bool {
 	defer o.mu.Unlock()
 	if now := time.Now(); !now.Before(o.until) {
 		o.until = now.Add(ownKeep)
-		if addrs, err := o.list(); err == nil { // else those of before hold
+		if addrs, err := o.list(); err == nil { // else the old list stays
 			o.have = map[netip.Addr]bool{}
 			for _, each := range addrs {
 				if p, err := netip.ParsePrefix(each.String()); err == nil && !p.Addr().IsLoopback() {
@@ -143,8 +143,8 @@ func (o *ownAddresses) contains(a netip.Addr) bool {
 	return o.have[a.Unmap().WithZone("")]
 }
 
-// control is a net.Dialer.Control: it sees the address that is about to be
-// connected, whatever the name resolved to before.
+// control is a net.Dialer.Control. It checks the address that is about to be
+// connected to, because a name may resolve to another address than before.
 func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -153,8 +153,8 @@ func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	return g.addr(ap.Addr())
 }
 
-// loopbackOnly is a net.Dialer.Control for a simulated internet, which lives on
-// this machine: whatever its names lead to, nothing leaves it.
+// loopbackOnly is a net.Dialer.Control for a simulated internet, which runs on
+// this machine. It refuses every address that is not a loopback one.
 func loopbackOnly(_, address string, _ syscall.RawConn) error {
 	if ap, err := netip.ParseAddrPort(address); err != nil || !ap.Addr().IsLoopback() {
 		return &blockedError{address, "not on the simulated internet"}
@@ -162,8 +162,8 @@ func loopbackOnly(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// asciiHost is host as net/http would send it. Names that are ASCII stay as
-// they are but for case: underscores are wrong and common.
+// asciiHost is host as net/http would send it. ASCII names are only made lower case
+// and not checked as host names: underscores are invalid but common.
 func asciiHost(host string) (string, error) {
 	if host == "" {
 		return "", &blockedError{"the URL", "it has no host"}
@@ -201,8 +201,9 @@ func refuseName(name string) string {
 }
 
 // looseIPv4 reads IPv4 as inet_aton and the WHATWG URL standard do: one to four
-// parts, decimal, octal (0…) or hexadecimal (0x…), the last filling what is
-// left. number tells that host ends in a number, so it can only be an address.
+// parts, each decimal, octal (0…) or hexadecimal (0x…); the last part fills all
+// remaining bytes. number reports that host ends in a number, so that it can only
+// be an address.
 func looseIPv4(host string) (a netip.Addr, number, ok bool) {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	if _, err := parseNumber(last); err != nil && !errors.Is(err, strconv.ErrRange) && !allDigits(last) {
@@ -236,7 +237,7 @@ func looseIPv4(host string) (a netip.Addr, number, ok bool) {
 func parseNumber(s string) (uint64, error) {
 	switch {
 	case s == "0x" || s == "0X":
-		return 0, nil // so says WHATWG
+		return 0, nil // by the WHATWG URL standard
 	case len(s) > 1 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X'):
 		return strconv.ParseUint(s[2:], 16, 64)
 	case len(s) > 1 && s[0] == '0':
@@ -301,7 +302,7 @@ type specialBlock struct {
 	why string
 }
 
-// globalIPv6 is all that IANA has given out as global unicast.
+// globalIPv6 is the only block that IANA assigns global unicast addresses from.
 var globalIPv6 = netip.MustParsePrefix("2000::/3")
 
 // refuseAddr says why a is not an address of the public internet, "" if it is.

@@ -164,9 +164,9 @@ func why(t *testing.T, err error) string {
 	return b.why
 }
 
-// What counts of an address for the network's NAT64 gateway is the IPv4 address
-// in it, whatever the prefix's length; a prefix is what DNS64 makes of a known
-// address.
+// Of an address of the network's NAT64 gateway, the guard checks the IPv4 address
+// inside it, for each prefix length. The prefix is learned from the address that
+// DNS64 makes of a known one.
 func TestNAT64(t *testing.T) {
 	for _, tt := range []struct{ known, public, private string }{
 		{"64:ff9b::192.0.0.170", "64:ff9b::8.8.8.8", "64:ff9b::10.0.0.1"},
@@ -202,8 +202,8 @@ func TestNAT64(t *testing.T) {
 	}
 }
 
-// What cannot be a prefix of the network's is not believed, and where the
-// resolver fails it is asked again a minute later.
+// A prefix that the network cannot have is ignored. After a failure the resolver is
+// asked again a minute later.
 func TestNAT64Unknown(t *testing.T) {
 	for _, known := range []string{"192.0.0.170", "::ffff:192.0.0.170", "2a00:1450:64::8.8.8.8", "2a00:1450:c000:aa:c000:aa::", "fd00:64::192.0.0.170"} {
 		g := guard{refuse: refuseAddr, nat64: &nat64{lookup: func(context.Context, string, string) ([]netip.Addr, error) {
@@ -243,7 +243,7 @@ func TestNAT64Unknown(t *testing.T) {
 	})
 }
 
-// What this machine's interfaces have is refused, also behind NAT64.
+// The addresses of this machine's interfaces are refused, also behind NAT64.
 func TestOwnAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		have := []net.Addr{&net.IPNet{IP: net.ParseIP("8.8.4.4"), Mask: net.CIDRMask(24, 32)}, &net.IPNet{IP: net.ParseIP("2606:4700::1"), Mask: net.CIDRMask(64, 128)},

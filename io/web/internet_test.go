@@ -31,7 +31,7 @@ func internet(t *testing.T) (w *webtest.Web, resolver string) {
 	return w, resolver
 }
 
-// Each way to fail below HTTP, by its kind's host and its name in reports.
+// Each kind of failure below HTTP has its own name in reports.
 func TestSimulatedFailures(t *testing.T) {
 	w, resolver := internet(t)
 	c := client(t, Config{ConnectTo: w.Addr(), Resolver: resolver, RootCAs: w.CAPEM(), RetryBackoff: time.Millisecond})
@@ -64,7 +64,7 @@ func TestSimulatedFailures(t *testing.T) {
 	for _, host := range []string{"urlset-1.com", "rebind-1.com", "tls-refused-1.com"} {
 		scheme := "https://"
 		if host == "tls-refused-1.com" {
-			scheme = "http://" // it has no TLS, and that is all that is wrong
+			scheme = "http://" // only its TLS fails
 		}
 		if r, err := c.Get(t.Context(), Request{URL: scheme + host + "/robots.txt"}); err != nil || r.Status != 200 {
 			t.Errorf("%s: %+v, %v", host, r, err)
@@ -98,7 +98,7 @@ func TestConnectThroughProxy(t *testing.T) {
 	get("http://urlset-1.com/robots.txt", "# robots.txt of urlset-1.com\n", "GET http urlset-1.com")
 	get("https://redirect-www-1.com/robots.txt", "# robots.txt of www.redirect-www-1.com\n",
 		"CONNECT http redirect-www-1.com", "GET https redirect-www-1.com", "CONNECT http www.redirect-www-1.com", "GET https www.redirect-www-1.com")
-	// The certificate is still the site's, and the guard still at its place.
+	// Through a proxy the site's certificate is still verified, and the guard still works.
 	for u, want := range map[string]Kind{"https://tls-wrong-name-1.com/": KindTLS, "https://10.0.0.1/": KindBlocked, "https://redirect-private-1.com/robots.txt": KindBlocked} {
 		_, err := c.Get(t.Context(), Request{URL: u, MaxRedirects: 5})
 		wantKind(t, err, want)
@@ -108,7 +108,7 @@ func TestConnectThroughProxy(t *testing.T) {
 	}
 	_, err := c.Get(t.Context(), Request{URL: "https://urlset-2.com/"})
 	if e := wantKind(t, err, KindConnect); e != nil && strings.Contains(e.Error(), "secret") {
-		t.Errorf("%v tells the proxy's password", e)
+		t.Errorf("%v shows the proxy's password", e)
 	}
 }
 

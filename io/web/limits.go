@@ -9,12 +9,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// slots is a semaphore, first come first served, whose size changes live.
+// slots is a first-come, first-served semaphore whose size can change while it is
+// in use.
 type slots struct {
 	mu      sync.Mutex
 	limit   int
 	used    int
-	waiting list.List // of chan struct{}, closed when the slot is given
+	waiting list.List // of chan struct{}, closed when the waiter has its slot
 }
 
 func (s *slots) acquire(ctx context.Context) error {
@@ -36,7 +37,7 @@ func (s *slots) acquire(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-given: // just now: pass it on
+	case <-given: // the slot came at the same moment: pass it on
 		s.used--
 		s.give()
 	default:
@@ -66,8 +67,9 @@ func (s *slots) give() {
 	}
 }
 
-// pace spaces the starts of requests. One waits at a time, so a new rate holds
-// for all who come after, and wakes the one who waits.
+// pace limits how many requests start a second. Only one caller at a time waits for
+// the limiter, so set must wake only that one, and the new rate applies to all
+// others.
 type pace struct {
 	tokens *rate.Limiter
 	turn   chan struct{}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// site is a transport that answers from a function, on the bubble's clock.
+// site is a transport that answers from a function, by the synctest bubble's clock.
 type site func(n int, r *http.Request) (status int, took time.Duration, h http.Header)
 
 type event struct {
@@ -21,7 +21,7 @@ type event struct {
 	start, end time.Duration
 }
 
-// fakeWeb makes c ask s in place of the network, and returns its log.
+// fakeWeb makes c send its requests to s instead of the network, and returns its log.
 func fakeWeb(c *Client, s site) func() []event {
 	var (
 		mu     sync.Mutex

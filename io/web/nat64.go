@@ -14,37 +14,37 @@ var (
 	// wellKnownNAT64 is the prefix that every network may use to reach IPv4
 	// addresses from IPv6 (RFC 6052, 2.1).
 	wellKnownNAT64 = netip.MustParsePrefix("64:ff9b::/96")
-	// localNAT64 is for prefixes that a network chooses for itself (RFC 8215):
-	// where in an address the IPv4 address stands, only that network knows.
+	// localNAT64 is for prefixes that a network chooses for itself (RFC 8215). Only
+	// that network knows where in an address the IPv4 address is.
 	localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
 )
 
 const (
-	nat64Within = 3 * time.Second // for one question, at the first IPv6 connection
-	nat64Keep   = time.Hour
-	nat64Again  = time.Minute // after a failure
+	nat64Timeout = 3 * time.Second // for one lookup, at the first IPv6 connection
+	nat64Keep    = time.Hour
+	nat64Retry   = time.Minute // after a failure
 )
 
-// nat64 knows the prefixes by which this network reaches IPv4 addresses from
-// IPv6. Of such an address the IPv4 address in it counts: that is what the
-// network's gateway connects to.
+// nat64 finds the prefixes by which this network reaches IPv4 addresses from IPv6.
+// For such an address the guard checks the IPv4 address inside it, which is what
+// the network's gateway connects to.
 type nat64 struct {
 	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	mu    sync.Mutex
 	found []netip.Prefix
-	until time.Time // it holds so long
+	until time.Time // found is valid until then
 }
 
-// embedded is the IPv4 address that the gateway would connect to for a, false
-// where a is no address for it.
+// embedded is the IPv4 address that the gateway would connect to for a, false when
+// a is not a NAT64 address.
 func (n *nat64) embedded(a netip.Addr) (netip.Addr, bool) {
 	switch {
 	case a.Zone() != "":
 		return a, false
 	case wellKnownNAT64.Contains(a):
 		return embeddedIPv4(a, wellKnownNAT64.Bits()), true
-	case n == nil || !localNAT64.Contains(a) && !globalIPv6.Contains(a): // a prefix among private addresses is not believed
+	case n == nil || !localNAT64.Contains(a) && !globalIPv6.Contains(a): // the resolver is not trusted to name a private prefix
 		return a, false
 	}
 	for _, p := range n.prefixes() {
@@ -55,20 +55,21 @@ func (n *nat64) embedded(a netip.Addr) (netip.Addr, bool) {
 	return a, false
 }
 
-// prefixes asks the resolver now and then: a name with two known A records and
-// no AAAA record has one only where DNS64 makes it (RFC 7050).
+// prefixes returns the network's prefixes and asks the resolver when they are too
+// old. ipv4only.arpa has two known A records and no AAAA record, so an AAAA answer
+// was made by the network's DNS64 (RFC 7050).
 func (n *nat64) prefixes() []netip.Prefix {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if time.Now().Before(n.until) {
 		return n.found
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), nat64Within)
+	ctx, cancel := context.WithTimeout(context.Background(), nat64Timeout)
 	defer cancel()
 	addrs, err := n.lookup(ctx, "ip6", "ipv4only.arpa.")
 	var none *net.DNSError
 	if err != nil && (!errors.As(err, &none) || !none.IsNotFound) {
-		n.until = time.Now().Add(nat64Again) // what was found before holds
+		n.until = time.Now().Add(nat64Retry) // until then the old prefixes stay
 		return n.found
 	}
 	n.found, n.until = nil, time.Now().Add(nat64Keep)
@@ -80,8 +81,8 @@ func (n *nat64) prefixes() []netip.Prefix {
 	return n.found
 }
 
-// nat64Prefix finds the prefix in what DNS64 made of 192.0.0.170 or 192.0.0.171
-// (RFC 7050, 3). One that could be of two lengths is none.
+// nat64Prefix finds the prefix of an address that DNS64 made from 192.0.0.170 or
+// 192.0.0.171 (RFC 7050, 3). It returns false when two prefix lengths are possible.
 func nat64Prefix(a netip.Addr) (found netip.Prefix, ok bool) {
 	if !a.Is6() || a.Is4In6() {
 		return found, false
@@ -103,7 +104,7 @@ func nat64Prefix(a netip.Addr) (found netip.Prefix, ok bool) {
 	return found, ok
 }
 
-// embeddedIPv4 is the IPv4 address behind a prefix of so many bits; the ninth
+// embeddedIPv4 is the IPv4 address after a prefix of the given length; the ninth
 // byte is never part of it (RFC 6052, 2.2).
 func embeddedIPv4(a netip.Addr, bits int) netip.Addr {
 	var v4 [4]byte

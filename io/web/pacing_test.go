@@ -22,7 +22,7 @@ import (
 
 const sec = time.Second
 
-// answer is what a host says to its n-th request, and how long it takes to.
+// answer is a host's answer to a request, and how long the host needs for it.
 type answer struct {
 	status int
 	took   time.Duration
@@ -30,33 +30,34 @@ type answer struct {
 	body   string
 }
 
-// asked is a request as its host saw it, on the bubble's clock.
-type asked struct {
+// request is a request as its host saw it, by the synctest bubble's clock.
+type request struct {
 	host, path string
 	start, end time.Duration
 }
 
-// asking is a polite client and the web that it asks: a function, in place of the
-// network. Its clock is the bubble's.
-type asking struct {
+// testClient is a polite client with a function instead of the network. Its clock is
+// the synctest bubble's.
+type testClient struct {
 	*polite.Client
 	t *testing.T
 
 	mu     sync.Mutex
 	n      int
-	log    []asked
+	log    []request
 	origin time.Time
 }
 
-// newAsking asks of, the network where it is nil.
-func newAsking(t *testing.T, cfg web.Config, gap time.Duration, of func(n int, r *http.Request) answer) *asking {
+// newTestClient makes a client whose requests of answers; if of is nil, the network
+// does. n counts the requests from 0.
+func newTestClient(t *testing.T, cfg web.Config, gap time.Duration, of func(n int, r *http.Request) answer) *testClient {
 	t.Helper()
 	c, err := web.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	a := &asking{t: t, origin: time.Now(), Client: &polite.Client{Web: c, Pacer: &polite.Pacer{}, Policy: polite.Policy{
+	a := &testClient{t: t, origin: time.Now(), Client: &polite.Client{Web: c, Pacer: &polite.Pacer{}, Policy: polite.Policy{
 		Gap: polite.Range{Min: gap}, MaxCrawlDelay: 10 * sec, MaxRetryAfter: 20 * sec,
 		Robots: polite.Robots{Agent: "TestBot", MaxRedirects: 5, For: func(*url.URL) *url.URL { return nil }}}}}
 	if of == nil {
@@ -75,7 +76,7 @@ func newAsking(t *testing.T, cfg web.Config, gap time.Duration, of func(n int, r
 			return nil, r.Context().Err()
 		}
 		a.mu.Lock()
-		a.log = append(a.log, asked{r.URL.Host, r.URL.Path, start, time.Since(a.origin)})
+		a.log = append(a.log, request{r.URL.Host, r.URL.Path, start, time.Since(a.origin)})
 		a.mu.Unlock()
 		if says.header == nil {
 			says.header = http.Header{}
@@ -89,12 +90,12 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// again is another visit of the same process.
-func (a *asking) again() *polite.Client {
+// again makes the client of another visit in the same process.
+func (a *testClient) again() *polite.Client {
 	return &polite.Client{Web: a.Web, Pacer: a.Pacer, Policy: a.Policy}
 }
 
-func (a *asking) get(c *polite.Client, urls ...string) {
+func (a *testClient) get(c *polite.Client, urls ...string) {
 	a.t.Helper()
 	for _, u := range urls {
 		if _, err := c.Get(a.t.Context(), polite.Request{URL: u, MaxRedirects: 5}); err != nil {
@@ -103,7 +104,7 @@ func (a *asking) get(c *polite.Client, urls ...string) {
 	}
 }
 
-func (a *asking) started(want ...time.Duration) {
+func (a *testClient) started(want ...time.Duration) {
 	a.t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,11 +122,11 @@ func after(d time.Duration) func(int, *http.Request) answer {
 	return func(int, *http.Request) answer { return answer{status: 200, took: d} }
 }
 
-// One request at a time a host, under all of its names, and a gap from the end of
-// one to the start of the next.
+// A site gets one request at a time, under all of its names, with a gap from the end
+// of one to the start of the next.
 func TestGapFromTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAsking(t, web.Config{}, sec, after(2*sec))
+		a := newTestClient(t, web.Config{}, sec, after(2*sec))
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() { a.get(a.Client, "https://a.example/", "http://www.a.example./") })
@@ -146,14 +147,14 @@ func TestGapFromTheEnd(t *testing.T) {
 	})
 }
 
-// A robots.txt is asked for at the apex and served by www.: its Crawl-delay holds
-// for both, over both schemes, through redirects from one to the other, and for
-// all visits of the process, also after a while. Another port and another name have
-// their own pace. A delay beyond the limit is cut for those who have not read it.
+// robots.txt is requested from the apex, which redirects to www. Its Crawl-delay
+// applies to both names, over both schemes, to redirects between them and to all
+// visits of the process, also a minute later. Another port or name is paced
+// separately. A delay over the limit is shortened for clients that have not read it.
 func TestCrawlDelayOfTheSite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delay := "3"
-		a := newAsking(t, web.Config{AllowPrivate: true}, sec, func(_ int, r *http.Request) answer {
+		a := newTestClient(t, web.Config{AllowPrivate: true}, sec, func(_ int, r *http.Request) answer {
 			switch {
 			case r.URL.Host == "a.example":
 				return answer{status: 301, header: http.Header{"Location": {"https://www.a.example" + r.URL.Path}}}
@@ -193,10 +194,10 @@ func TestCrawlDelayOfTheSite(t *testing.T) {
 	})
 }
 
-// A host's Retry-After keeps everybody off it, and nobody off others.
+// A host's Retry-After stops all requests to it, and none to other hosts.
 func TestRetryAfterKeepsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAsking(t, web.Config{}, 0, func(n int, _ *http.Request) answer {
+		a := newTestClient(t, web.Config{}, 0, func(n int, _ *http.Request) answer {
 			switch n {
 			case 0:
 				return answer{status: 429, header: http.Header{"Retry-After": {"7"}}, body: "x"}
@@ -220,10 +221,10 @@ func TestRetryAfterKeepsOff(t *testing.T) {
 	})
 }
 
-// A pause that ends after the caller's deadline is not begun.
+// A pause that would end after the caller's deadline does not begin.
 func TestPauseBeyondTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAsking(t, web.Config{}, 0, func(int, *http.Request) answer {
+		a := newTestClient(t, web.Config{}, 0, func(int, *http.Request) answer {
 			return answer{status: 429, header: http.Header{"Retry-After": {"20"}}}
 		})
 		a.Policy.Retry = func(polite.Attempt) (time.Duration, bool) { return 0, true }
@@ -237,11 +238,11 @@ func TestPauseBeyondTheDeadline(t *testing.T) {
 	})
 }
 
-// Each try has the whole timeout; waits between them are drawn around a doubled
-// pause. One failure is counted.
+// Each try has the whole timeout. The pauses between tries double, with a random
+// part. One failure is counted.
 func TestTimeoutOfATry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAsking(t, web.Config{}, 0, func(n int, _ *http.Request) answer {
+		a := newTestClient(t, web.Config{}, 0, func(n int, _ *http.Request) answer {
 			if n < 2 {
 				return answer{status: 200, took: time.Hour}
 			}
@@ -268,10 +269,10 @@ func TestTimeoutOfATry(t *testing.T) {
 	})
 }
 
-// The timeout counts what hosts take, over all hops, and no waiting.
+// The timeout is for the time that hosts need, over all redirects, without waiting.
 func TestTimeoutWithoutGaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAsking(t, web.Config{}, 20*sec, func(_ int, r *http.Request) answer {
+		a := newTestClient(t, web.Config{}, 20*sec, func(_ int, r *http.Request) answer {
 			if r.URL.Path == "/" {
 				return answer{status: 301, took: sec, header: http.Header{"Location": {"/b"}}}
 			}
@@ -290,11 +291,11 @@ func TestTimeoutWithoutGaps(t *testing.T) {
 	})
 }
 
-// A caller that gives up while it waits for a turn or a slot leaves nothing stuck,
-// and is no failure.
+// A caller that is cancelled while it waits for a turn or a slot blocks nobody and
+// is not counted as a failure.
 func TestCallerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAsking(t, web.Config{Concurrency: 1}, sec, after(10*sec))
+		a := newTestClient(t, web.Config{Concurrency: 1}, sec, after(10*sec))
 		var wg sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
 		for _, u := range []string{"http://a.example/", "http://a.example/", "http://b.example/"} {
@@ -319,10 +320,10 @@ func TestCallerGivesUp(t *testing.T) {
 	})
 }
 
-// Who waits for a site's gap has none of the process's slots.
+// A request that waits for a site's gap uses none of the process's slots.
 func TestGapTakesNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAsking(t, web.Config{Concurrency: 1}, time.Minute, after(sec))
+		a := newTestClient(t, web.Config{Concurrency: 1}, time.Minute, after(sec))
 		var wg sync.WaitGroup
 		wg.Go(func() { a.get(a.Client, "http://a.example/", "http://a.example/") })
 		time.Sleep(2 * sec)
@@ -332,10 +333,10 @@ func TestGapTakesNoSlot(t *testing.T) {
 	})
 }
 
-// A process remembers the sites that are in use or in their gap, and no others.
+// A Pacer remembers only the sites that are in use or in their gap.
 func TestSitesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAsking(t, web.Config{}, sec, after(0))
+		a := newTestClient(t, web.Config{}, sec, after(0))
 		for i := range 5_000 {
 			a.get(a.again(), fmt.Sprintf("http://h%d.example/", i))
 			time.Sleep(10 * time.Millisecond) // so about 100 are in their gap
@@ -346,12 +347,12 @@ func TestSitesAreForgotten(t *testing.T) {
 	})
 }
 
-// Client.Allow is asked before each try.
+// Client.Allow is called before each try.
 func TestAllowBeforeEachTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		no := errors.New("not now")
 		for allowed := range 3 {
-			a := newAsking(t, web.Config{}, 0, func(int, *http.Request) answer { return answer{status: 503} })
+			a := newTestClient(t, web.Config{}, 0, func(int, *http.Request) answer { return answer{status: 503} })
 			a.Policy.Retry = func(at polite.Attempt) (time.Duration, bool) { return 1, at.Retries < 1 }
 			asked := 0
 			a.Web.Allow = func(_ context.Context, wait bool) error {
@@ -375,8 +376,8 @@ func TestAllowBeforeEachTry(t *testing.T) {
 	})
 }
 
-// A server that closes each connection after its first answer, without saying
-// so: what it reads is what was counted, at the host's pace, and nothing else.
+// A server closes each connection after its first answer without announcing it. It
+// gets only requests that are counted and paced.
 func TestBrokenReuse(t *testing.T) {
 	for _, tt := range []struct {
 		retries int
@@ -389,7 +390,7 @@ func TestBrokenReuse(t *testing.T) {
 			var mu sync.Mutex
 			var at []time.Duration
 			var paths []string
-			a := newAsking(t, web.Config{}, sec, nil)
+			a := newTestClient(t, web.Config{}, sec, nil)
 			web.SetDial(a.Web, func(context.Context, string, string) (net.Conn, error) {
 				ours, theirs := net.Pipe()
 				go func() {

@@ -8,14 +8,15 @@ import (
 )
 
 // ParseRetryAfter reads a Retry-After header (RFC 9110, 10.2.3): seconds, or a
-// date, which counts from now and is 0 when it is past. False when h is neither.
+// date. It returns the time from now until the date, 0 for a past date, and false
+// when h is neither.
 func ParseRetryAfter(h string, now time.Time) (time.Duration, bool) {
 	h = strings.TrimSpace(h)
 	if allDigits(h) {
-		const most = int64(1<<63-1) / int64(time.Second)
+		const maxSeconds = int64(1<<63-1) / int64(time.Second)
 		s, err := strconv.ParseInt(h, 10, 64)
-		if err != nil || s > most {
-			s = most // more digits than fit are a long time too
+		if err != nil || s > maxSeconds {
+			s = maxSeconds
 		}
 		return time.Duration(s) * time.Second, true
 	}

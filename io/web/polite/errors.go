@@ -8,7 +8,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 )
 
-// Why a request was not sent, though nothing is wrong with its host.
+// Reasons for not sending a request that have nothing to do with its host.
 var (
 	ErrStopped = errors.New("the run was stopped")
 	ErrBudget  = errors.New("the day's budget of requests is used up")
@@ -25,14 +25,14 @@ func (e *DisallowedError) Error() string {
 	return fmt.Sprintf("robots.txt line %d: %s", e.Line, e.Rule)
 }
 
-// AbandonedError says that a site is not asked any more, and why.
+// AbandonedError says that a site is sent no more requests, and why.
 type AbandonedError struct {
 	Site       string
-	URL        string        // of the answer, empty where an earlier run had it
-	Status     int           // of the answer; 0 with a Crawl-delay
+	URL        string        // of the answer; empty if an earlier run got it
+	Status     int           // of the answer; 0 if a Crawl-delay is the reason
 	Pause      time.Duration // that the answer asks for, 0 for none
-	CrawlDelay time.Duration // that robots.txt asks for, 0 where it is not the reason
-	Until      time.Time     // zero: as long as this client is
+	CrawlDelay time.Duration // that robots.txt asks for, 0 if it is not the reason
+	Until      time.Time     // zero: as long as this client is used
 }
 
 func (e *AbandonedError) Error() string {
@@ -47,18 +47,18 @@ func (e *AbandonedError) Error() string {
 	return fmt.Sprintf("%s asked for a pause until %s", e.Site, e.Until.UTC().Format(time.RFC3339))
 }
 
-// RobotsError says that a robots.txt could not be had, so that nothing may be
-// asked for that it might forbid (RFC 9309 section 2.3.1.4). It does not unwrap: a
-// *web.Error in Get's error is always the request's own.
+// RobotsError says that a robots.txt could not be fetched. Then every URL that it
+// could forbid counts as forbidden (RFC 9309 section 2.3.1.4). It does not unwrap, so
+// a *web.Error in Get's error is always the failure of the request itself.
 type RobotsError struct {
 	URL    string
-	Status int        // of the answer, 0 without one
-	Err    *web.Error // where there was none
+	Status int        // of the answer, 0 if there was none
+	Err    *web.Error // if there was no answer
 }
 
 func (e *RobotsError) Error() string {
 	if e.Err == nil {
-		return fmt.Sprintf("robots.txt cannot be had: %s answers with status %d", e.URL, e.Status)
+		return fmt.Sprintf("robots.txt cannot be fetched: %s answers with status %d", e.URL, e.Status)
 	}
-	return fmt.Sprintf("robots.txt cannot be had: %v", e.Err)
+	return fmt.Sprintf("robots.txt cannot be fetched: %v", e.Err)
 }

@@ -16,17 +16,19 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
 
-// notes is a Memory of one process after another.
-type notes struct {
+// testMemory is a Memory that several clients use in turn, like the processes of a job.
+type testMemory struct {
 	next   map[string]time.Time
 	robots map[string]polite.RobotsAnswer
 	count  int
 	hour   int // of the budget; 0: none
 }
 
-func (n *notes) Next(_ context.Context, site string) (time.Time, error) { return n.next[site], nil }
+func (n *testMemory) Next(_ context.Context, site string) (time.Time, error) {
+	return n.next[site], nil
+}
 
-func (n *notes) Requested(_ context.Context, site string, now, next time.Time) (time.Duration, error) {
+func (n *testMemory) Requested(_ context.Context, site string, now, next time.Time) (time.Duration, error) {
 	if n.hour > 0 && n.count == n.hour {
 		n.count = 0
 		return begin.Add(time.Hour).Sub(now), nil
@@ -38,25 +40,25 @@ func (n *notes) Requested(_ context.Context, site string, now, next time.Time) (
 	return 0, nil
 }
 
-func (n *notes) Paused(_ context.Context, site string, until time.Time) error {
+func (n *testMemory) Paused(_ context.Context, site string, until time.Time) error {
 	n.next[site] = until
 	return nil
 }
 
-func (n *notes) Robots(_ context.Context, origin string, now time.Time) (*polite.RobotsAnswer, error) {
+func (n *testMemory) Robots(_ context.Context, origin string, now time.Time) (*polite.RobotsAnswer, error) {
 	if a, ok := n.robots[origin]; ok && now.Sub(a.FetchedAt) < 24*time.Hour {
 		return &a, nil
 	}
 	return nil, nil
 }
 
-func (n *notes) KeepRobots(_ context.Context, origin string, a polite.RobotsAnswer) error {
+func (n *testMemory) KeepRobots(_ context.Context, origin string, a polite.RobotsAnswer) error {
 	n.robots[origin] = a
 	return nil
 }
 
-func remembering(c *polite.Client) (*polite.Client, *notes) {
-	n := &notes{next: map[string]time.Time{}, robots: map[string]polite.RobotsAnswer{}}
+func withMemory(c *polite.Client) (*polite.Client, *testMemory) {
+	n := &testMemory{next: map[string]time.Time{}, robots: map[string]polite.RobotsAnswer{}}
 	c.Memory = n
 	return c, n
 }
@@ -66,15 +68,15 @@ func get(t *testing.T, c *polite.Client, at string) string {
 	return outcome(c.Get(t.Context(), polite.Request{URL: at, MaxRedirects: 5}))
 }
 
-// What a killed process knew holds for the next one: the gap of its last request,
-// the pause that a host asked for, and robots.txt until it is a day old.
+// The process after a killed one keeps the gap of its last request, the pause that a
+// host asked for, and robots.txt until it is a day old.
 func TestMemory(t *testing.T) {
 	w := newWorld(t, map[string][]http.HandlerFunc{
-		"a.example/robots.txt": list(says(200, "User-agent: *\nDisallow: /no\nCrawl-delay: 5\n")),
-		"a.example/x":          list(says(200, ""), says(429, "", "Retry-After", "1200"), says(200, ""))})
+		"a.example/robots.txt": list(respond(200, "User-agent: *\nDisallow: /no\nCrawl-delay: 5\n")),
+		"a.example/x":          list(respond(200, ""), respond(429, "", "Retry-After", "1200"), respond(200, ""))})
 	p := policies()["docs"]
 	p.Robots.TTL = 24 * time.Hour
-	first, memory := remembering(w.client(p))
+	first, memory := withMemory(w.client(p))
 	require.Equal(t, "200", get(t, first, "https://a.example/x"))
 	require.Equal(t, []string{"0s a.example/robots.txt", "5s a.example/x"}, w.requests())
 
@@ -87,23 +89,23 @@ func TestMemory(t *testing.T) {
 	third := w.client(p)
 	third.Memory = memory
 	require.Equal(t, "a.example asked for a pause until 2026-03-02T09:20:10Z", get(t, third, "https://a.example/x"))
-	w.clock.turn(15 * time.Minute) // what is left is within ten minutes
+	w.clock.advance(15 * time.Minute) // less than ten minutes are left
 	require.Equal(t, "200", get(t, third, "https://a.example/x"))
 	require.Equal(t, []string{"20m10s a.example/x"}, w.requests())
 
-	w.clock.turn(24 * time.Hour)
+	w.clock.advance(24 * time.Hour)
 	fourth := w.client(p)
 	fourth.Memory = memory
 	require.Equal(t, "200", get(t, fourth, "https://a.example/x"))
 	require.Equal(t, []string{"24h20m10s a.example/robots.txt", "24h20m15s a.example/x"}, w.requests(), "robots.txt is too old")
 }
 
-// A process may be killed long after its request's turn came, and before anybody
-// knew of the answer: the next process keeps a whole gap from its own start.
+// A process may be killed long after it sent its request, before it recorded the
+// answer. So the next process waits for a whole gap from its own start.
 func TestGapAfterAKill(t *testing.T) {
 	w := newWorld(t, nil)
 	p := policies()["docs"]
-	first, memory := remembering(w.client(p))
+	first, memory := withMemory(w.client(p))
 	require.Equal(t, "404", get(t, first, "https://a.example/x"))
 	require.Equal(t, []string{"0s a.example/robots.txt", "1s a.example/x"}, w.requests())
 	for _, tt := range []struct {
@@ -114,7 +116,7 @@ func TestGapAfterAKill(t *testing.T) {
 		{59 * time.Second, "1m3.9s a.example/robots.txt"},
 		{5 * time.Minute, "6m4.9s a.example/robots.txt"}, // any request ended long ago
 	} {
-		w.clock.turn(tt.passed)
+		w.clock.advance(tt.passed)
 		next := w.client(p)
 		next.Memory = memory
 		clear(memory.robots)
@@ -123,12 +125,12 @@ func TestGapAfterAKill(t *testing.T) {
 	}
 }
 
-// Without delay nothing is kept from one process to the next either.
+// With NoDelay, no gap is kept from one process to the next.
 func TestNoGapAfterAKillWithoutDelay(t *testing.T) {
 	w := newWorld(t, nil)
 	p := policies()["docs"]
 	p.NoDelay = true
-	first, memory := remembering(w.client(p))
+	first, memory := withMemory(w.client(p))
 	require.Equal(t, "404", get(t, first, "https://a.example/x"))
 	next := w.client(p)
 	next.Memory = memory
@@ -137,50 +139,50 @@ func TestNoGapAfterAKillWithoutDelay(t *testing.T) {
 	require.Equal(t, []string{"0s a.example/robots.txt", "0s a.example/x", "0s a.example/robots.txt", "0s a.example/x"}, w.requests())
 }
 
-// A robots.txt that fails is not kept; one that lets the crawl go on slowly holds
-// as long as the client.
+// A failure of robots.txt is not kept in Memory. With AllowSlowly it lasts as long
+// as the client.
 func TestFailureIsNotKept(t *testing.T) {
-	w := newWorld(t, map[string][]http.HandlerFunc{"a.example/robots.txt": list(says(500, ""))})
-	c, memory := remembering(w.client(policies()["docs"]))
+	w := newWorld(t, map[string][]http.HandlerFunc{"a.example/robots.txt": list(respond(500, ""))})
+	c, memory := withMemory(w.client(policies()["docs"]))
 	require.Equal(t, "404", get(t, c, "https://a.example/x"))
 	require.Equal(t, "404", get(t, c, "https://a.example/x"))
 	require.Empty(t, memory.robots)
 	require.Equal(t, []string{"0s a.example/robots.txt", "2s a.example/x", "4s a.example/x"}, w.requests())
 }
 
-// The hour's budget is waited for, in the way that the policy names; the day's
-// ends the crawl before anything is sent.
+// A request waits for the hour's budget through Policy.WaitForBudget. A used-up
+// day's budget fails before anything is sent.
 func TestBudget(t *testing.T) {
 	w := newWorld(t, nil)
 	p := policies()["docs"]
-	var told []string
+	var waits []string
 	p.WaitForBudget = func(_ context.Context, site string, until time.Time, wait func(time.Duration) error) error {
-		told = append(told, site+" "+until.Sub(begin).String())
+		waits = append(waits, site+" "+until.Sub(begin).String())
 		return wait(until.Sub(w.clock.now()))
 	}
-	c, memory := remembering(w.client(p))
+	c, memory := withMemory(w.client(p))
 	memory.hour = 3
 	for range 3 {
 		require.Equal(t, "404", get(t, c, "https://a.example/x"))
 	}
 	require.Equal(t, []string{"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x", "1h0m0s a.example/x"}, w.requests())
-	require.Equal(t, []string{"a.example 1h0m0s"}, told)
-	w.clock.turn(2 * time.Hour)
+	require.Equal(t, []string{"a.example 1h0m0s"}, waits)
+	w.clock.advance(2 * time.Hour)
 	require.Equal(t, polite.ErrBudget.Error(), get(t, c, "https://a.example/x"))
 	require.Empty(t, w.requests())
 }
 
-// hand is a Control.
-type hand struct {
-	stop chan struct{}
-	asks func() // in each Proceed
+// testControl is a Control.
+type testControl struct {
+	stop      chan struct{}
+	onProceed func() // called by each Proceed
 }
 
-func (h *hand) Stopping() <-chan struct{} { return h.stop }
+func (h *testControl) Stopping() <-chan struct{} { return h.stop }
 
-func (h *hand) Proceed(context.Context) bool {
-	if h.asks != nil {
-		h.asks()
+func (h *testControl) Proceed(context.Context) bool {
+	if h.onProceed != nil {
+		h.onProceed()
 	}
 	select {
 	case <-h.stop:
@@ -190,17 +192,17 @@ func (h *hand) Proceed(context.Context) bool {
 	}
 }
 
-// A stop ends a pause at once, and nothing is sent after it; not even what has
-// got its turn.
+// A stop ends a pause at once. No request is sent after it, not even one that has
+// its turn.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := web.New(web.Config{Offline: true})
 		require.NoError(t, err)
 		defer client.Close()
-		control := &hand{stop: make(chan struct{})}
+		control := &testControl{stop: make(chan struct{})}
 		p := policies()["docs"]
 		p.Robots.For = func(*url.URL) *url.URL { return nil }
-		c, memory := remembering(&polite.Client{Web: client, Pacer: &polite.Pacer{}, Policy: p, Control: control})
+		c, memory := withMemory(&polite.Client{Web: client, Pacer: &polite.Pacer{}, Policy: p, Control: control})
 		memory.next["a.example"] = time.Now().Add(5 * time.Minute)
 		begun := time.Now()
 		time.AfterFunc(time.Minute, func() { close(control.stop) })
@@ -209,13 +211,13 @@ func TestStop(t *testing.T) {
 		require.Zero(t, client.Stats().Requests)
 	})
 	w := newWorld(t, nil)
-	control := &hand{stop: make(chan struct{})}
+	control := &testControl{stop: make(chan struct{})}
 	p := policies()["docs"]
 	p.Robots.For = func(*url.URL) *url.URL { return nil }
 	c := w.client(p)
 	c.Control = control
 	n := 0
-	control.asks = func() { // once before the turn, once when it is there
+	control.onProceed = func() { // called before the wait for the turn and after it
 		if n++; n == 2 {
 			close(control.stop)
 		}
@@ -224,8 +226,8 @@ func TestStop(t *testing.T) {
 	require.Empty(t, w.requests())
 }
 
-// One request at a time a site, whoever asks it; a parallel one does not wait, and
-// the next one keeps its gap after it.
+// A site gets one request at a time from all clients. A parallel request does not
+// wait, and the next request keeps a gap after it.
 func TestTurns(t *testing.T) {
 	var mu sync.Mutex
 	at, most := 0, 0
@@ -283,9 +285,9 @@ func TestTurns(t *testing.T) {
 	require.Equal(t, 200*time.Millisecond, w.clock.now().Sub(before))
 }
 
-// Gaps are drawn over the range, above what robots.txt asks for.
+// Gaps are drawn from the part of the range above the Crawl-delay.
 func TestGap(t *testing.T) {
-	w := newWorld(t, map[string][]http.HandlerFunc{"a.example/robots.txt": list(says(200, "User-agent: *\nCrawl-delay: 3\n"))})
+	w := newWorld(t, map[string][]http.HandlerFunc{"a.example/robots.txt": list(respond(200, "User-agent: *\nCrawl-delay: 3\n"))})
 	p := policies()["docs"]
 	p.Gap = polite.Range{Min: 2 * sec, Max: 4 * sec}
 	c := w.client(p)
@@ -304,10 +306,10 @@ func TestGap(t *testing.T) {
 	require.Equal(t, before, w.clock.now())
 }
 
-// A pause that an answer asks for begins with it: another client that waits for
-// the site's turn waits for the pause too.
+// A pause begins with the answer that asks for it: another client that waits for its
+// turn at the site waits for the pause too.
 func TestPauseBeginsWithTheAnswer(t *testing.T) {
-	w := newWorld(t, map[string][]http.HandlerFunc{"a.example/x": list(says(429, "", "Retry-After", "20"), says(200, ""))})
+	w := newWorld(t, map[string][]http.HandlerFunc{"a.example/x": list(respond(429, "", "Retry-After", "20"), respond(200, ""))})
 	p := policies()["seed"]
 	p.Robots.For = func(*url.URL) *url.URL { return nil }
 	c, other := w.client(p), w.client(p)

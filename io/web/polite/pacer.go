@@ -12,23 +12,23 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 )
 
-// Range is what a pause is drawn from.
+// Range is a range of pauses.
 type Range struct{ Min, Max time.Duration }
 
-// Draw is uniform in the part of the range that is not under the least; a least
-// above the range is the pause itself.
-func (r Range) Draw(least time.Duration) time.Duration {
-	least = max(least, r.Min)
-	return least + rand.N(max(r.Max-least, 0)+1)
+// Draw returns a random pause of the range that is at least minimum. If minimum is
+// above the range, it returns minimum.
+func (r Range) Draw(minimum time.Duration) time.Duration {
+	minimum = max(minimum, r.Min)
+	return minimum + rand.N(max(r.Max-minimum, 0)+1)
 }
 
-// Clock is the time that pauses go by. Tests turn it.
+// Clock is the clock for pauses. Tests replace it.
 type Clock struct {
 	Now   func() time.Time
-	Sleep func(context.Context, time.Duration) error // ends early with the context's error
+	Sleep func(context.Context, time.Duration) error // returns the context's error when that is done first
 }
 
-// SystemClock is the machine's.
+// SystemClock is the machine's clock.
 var SystemClock = Clock{Now: time.Now, Sleep: func(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -41,17 +41,17 @@ var SystemClock = Clock{Now: time.Now, Sleep: func(ctx context.Context, d time.D
 }}
 
 const (
-	// delayMemory is how long a site's Crawl-delay outlives its last request:
-	// forgetting it with the gap would let a site that was not asked for a while be
-	// asked at the usual pace.
+	// delayMemory is how long a site's Crawl-delay is remembered after its last
+	// request. If it were forgotten with the gap, the next request to the site would
+	// be followed by the usual gap only.
 	delayMemory = 10 * time.Minute
 	minSweep    = 256
 )
 
-// Pacer gives out turns: one request at a time a site (web.Site), and a gap
-// between the end of one and the start of the next. From the end, because a host
-// that needs a second an answer would otherwise never get a pause. The zero value
-// goes by the system's clock.
+// Pacer keeps requests to a site (web.Site) apart: one request at a time, with a gap
+// between the end of one and the start of the next. It counts from the end because
+// a host that needs a second for an answer would otherwise never get a pause. The
+// zero value uses the system's clock.
 type Pacer struct {
 	Clock Clock
 
@@ -60,17 +60,17 @@ type Pacer struct {
 	sweepAt int
 }
 
-// site is guarded by Pacer.mu, but for its turn.
+// site is guarded by Pacer.mu, except turn.
 type site struct {
-	turn   chan struct{} // holds a token while a request is under way
-	users  int           // having the turn or waiting for it
+	turn   chan struct{} // has a token while a request is in flight
+	users  int           // how many have the turn or wait for it
 	ended  time.Time     // when the last answer was read
-	next   time.Time     // its gap is over
-	paused time.Time     // nothing before this: the host asked for it, or a retry waits
+	next   time.Time     // when the gap is over
+	paused time.Time     // no request before this: the host asked for a pause, or a retry waits
 	delays map[string]time.Duration
 }
 
-// delay is the longest that an origin of the site asks for.
+// delay is the longest Crawl-delay of the site's origins.
 func (s *site) delay() (d time.Duration) {
 	for _, of := range s.delays {
 		d = max(d, of)
@@ -99,9 +99,7 @@ func (p *Pacer) sleep(ctx context.Context, d time.Duration) error {
 	return p.Clock.Sleep(ctx, d)
 }
 
-// enter finds or makes a site for one that asks it, and now and then drops those
-// that are done with: when the map has doubled, so it costs a constant a request
-// and the map stays near the number of sites that are in use or in their gap.
+// enter returns a site for one more user, who must call leave.
 func (p *Pacer) enter(name string) *site {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +108,10 @@ func (p *Pacer) enter(name string) *site {
 	return s
 }
 
-// site is called with mu locked.
+// site returns a site and makes it if there is none. Each time the map has doubled,
+// it drops the sites that may be forgotten. So that costs a constant time a request,
+// and the map stays about as large as the number of sites in use or in their gap. It
+// is called with mu locked.
 func (p *Pacer) site(name string) *site {
 	if s := p.sites[name]; s != nil {
 		return s
@@ -140,12 +141,12 @@ func (p *Pacer) leave(name string, s *site) {
 	}
 }
 
-// over reports that forgetting the site changes nothing.
+// over reports whether the site may be forgotten.
 func (s *site) over(now time.Time) bool {
 	return s.users == 0 && !now.Before(s.next) && !now.Before(s.paused) && (s.delay() == 0 || now.Sub(s.ended) >= delayMemory)
 }
 
-// pause keeps everybody off a site for at least d from now, and says until when.
+// pause stops all requests to a site for at least d from now, and returns until when.
 func (p *Pacer) pause(name string, d time.Duration) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,22 +157,21 @@ func (p *Pacer) pause(name string, d time.Duration) time.Time {
 	return s.paused
 }
 
-// maxOpen is the longest that a request of a killed process may have been under
-// way when its process ended.
+// maxOpen is how long a request that a killed process had sent may stay in flight.
 const maxOpen = time.Minute
 
-// expect takes over when an earlier process said that a site may be asked: after
-// the gap of its last request, or after a pause where that is longer than a gap
-// and a pause that are waited for. That gap began when the request was sent. Its
-// answer may have come, or the request have reached the site, as late as now, so
-// a whole gap from now is kept too where the earlier process may have been killed
-// with a request under way.
-func (p *Pacer) expect(name string, next time.Time, most time.Duration, gap Range) {
+// expect applies the time next that an earlier process stored: when the site may be
+// sent a request, after the gap of its last request or after a pause. It is a pause
+// if it is later than maxPause and a gap explain. A stored gap began when the request
+// was sent, but if the earlier process was killed then, the site may have received or
+// answered the request as late as now. So after a recent request a whole gap from now
+// is waited for too.
+func (p *Pacer) expect(name string, next time.Time, maxPause time.Duration, gap Range) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.site(name)
 	until := &s.next
-	if next.Sub(p.now()) > most+2*max(s.delay(), gap.Min, gap.Max) {
+	if next.Sub(p.now()) > maxPause+2*max(s.delay(), gap.Min, gap.Max) {
 		until = &s.paused
 	}
 	if next.After(*until) {
@@ -184,7 +184,7 @@ func (p *Pacer) expect(name string, next time.Time, most time.Duration, gap Rang
 	}
 }
 
-// paused is until when a site asked for a pause.
+// paused returns the end of a site's pause, zero if it has none.
 func (p *Pacer) paused(name string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,8 +194,8 @@ func (p *Pacer) paused(name string) time.Time {
 	return time.Time{}
 }
 
-// setDelay sets the least pause that an origin asks for at a site. It holds from
-// the end of the site's last request.
+// setDelay sets the Crawl-delay of one of a site's origins. It applies from the end
+// of the site's last request.
 func (p *Pacer) setDelay(name, origin string, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,7 +207,7 @@ func (p *Pacer) setDelay(name, origin string, d time.Duration) {
 	}
 	s := p.site(name)
 	s.delays[origin] = d
-	if s.ended.IsZero() { // its last request is forgotten, or was another process's
+	if s.ended.IsZero() { // the last request is unknown: forgotten, or another process sent it
 		s.ended = p.now()
 	}
 	if next := s.ended.Add(d); next.After(s.next) {
@@ -215,9 +215,9 @@ func (p *Pacer) setDelay(name, origin string, d time.Duration) {
 	}
 }
 
-// turn waits until a request may be sent to u, and counts it. end is called when
-// its answer is read, nil where there is none; it gives the pause that the answer
-// asks for, below 0 for none, which has begun.
+// turn waits until a request may be sent to u, and counts it. The caller calls end
+// when it has read the answer, with nil if there is none. end starts the pause that
+// the answer asks for and returns its length, below 0 for none.
 func (c *Client) turn(ctx context.Context, u *url.URL, parallel bool) (end func(*web.Response) time.Duration, err error) {
 	p, name := c.Pacer, web.Site(u)
 	s := p.enter(name)
@@ -287,7 +287,7 @@ func (c *Client) await(ctx context.Context, u *url.URL, s *site, parallel bool) 
 			if err := c.wait(ctx, wait); err != nil {
 				return 0, err
 			}
-			continue // others may have been told of a longer pause meanwhile
+			continue // another request may have been answered with a longer pause meanwhile
 		}
 		gap = 0
 		if !c.Policy.NoDelay {
@@ -314,7 +314,8 @@ func (c *Client) await(ctx context.Context, u *url.URL, s *site, parallel bool) 
 	}
 }
 
-// remember learns once when an earlier process said that a site may be asked.
+// remember applies, once a site, the time of its next request that an earlier
+// process stored.
 func (c *Client) remember(ctx context.Context, name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,7 +324,7 @@ func (c *Client) remember(ctx context.Context, name string) error {
 	}
 	next, err := c.memory().Next(ctx, name)
 	if err != nil {
-		return fmt.Errorf("reading when %s may be asked: %w", name, err)
+		return fmt.Errorf("reading the time of the next request to %s: %w", name, err)
 	}
 	gap := c.Policy.Gap
 	if c.Policy.NoDelay {
@@ -337,7 +338,7 @@ func (c *Client) remember(ctx context.Context, name string) error {
 	return nil
 }
 
-// wait sleeps, until the run is stopped.
+// wait sleeps for d, or until the run is stopped.
 func (c *Client) wait(ctx context.Context, d time.Duration) error {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -356,8 +357,8 @@ func (c *Client) wait(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// pause keeps everybody off the site of u for d, also in runs to come, and
-// abandons it where that is longer than a run waits.
+// pause stops all requests to the site of u for d, also of later runs. It returns an
+// *AbandonedError if a run does not wait that long.
 func (c *Client) pause(ctx context.Context, u *url.URL, d time.Duration, a Attempt) (*AbandonedError, error) {
 	if d <= 0 {
 		return nil, nil
@@ -365,7 +366,7 @@ func (c *Client) pause(ctx context.Context, u *url.URL, d time.Duration, a Attem
 	name := web.Site(u)
 	until := c.Pacer.pause(name, c.scaled(d))
 	if err := c.memory().Paused(ctx, name, until); err != nil {
-		return nil, fmt.Errorf("keeping off %s: %w", name, err)
+		return nil, fmt.Errorf("storing the pause of %s: %w", name, err)
 	}
 	if c.scaled(d) <= c.maxRetryAfter() {
 		return nil, nil

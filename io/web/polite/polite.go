@@ -1,12 +1,12 @@
-// Package polite asks hosts on behalf of a job. It is the one way from a job to
-// the web: it obeys robots.txt, pauses between two requests to a site, waits when
-// a host asks for it, repeats what may pass, checks where redirects lead, and
-// abandons a host that asks for more time than a run has.
+// Package polite sends a job's requests to hosts. All requests of all jobs go
+// through it. It obeys robots.txt, pauses between two requests to a site, waits when
+// a host asks for a pause, retries failures that may pass, checks redirects, and
+// abandons a host that asks for a longer pause than a run waits for.
 //
-// What the jobs do differently is a Policy; what must outlive the process is a
-// Memory. When a site may be asked next is kept in a Pacer, which all clients of
-// a process share that may ask the same sites. Underneath is a web.Client: one
-// exchange, with its limits of the process and its address guard.
+// A Policy says how a job treats hosts. A Memory keeps what must outlive the
+// process. A Pacer knows when a site may be sent its next request; all clients of a
+// process that may use the same sites share one. The requests themselves are sent
+// by a web.Client, with the limits of the process and the address guard.
 package polite
 
 import (
@@ -34,58 +34,59 @@ type Policy struct {
 	// more is abandoned. 0: any is obeyed.
 	MaxCrawlDelay time.Duration
 	// MaxRetryAfter is the longest pause that is waited for when an answer asks for
-	// it; past it the site is abandoned until then. 0: DefaultMaxRetryAfter.
+	// it. A site that asks for a longer one is abandoned until the pause is over.
+	// 0: DefaultMaxRetryAfter.
 	MaxRetryAfter time.Duration
-	// PauseOn says in answers of which statuses a Retry-After is obeyed. nil: 429
-	// and 503.
+	// PauseOn reports whether Retry-After is obeyed in an answer with this status.
+	// nil: 429 and 503.
 	PauseOn func(status int) bool
-	// Abandon says after which statuses nothing more is asked of a site. nil: none.
+	// Abandon reports whether a site is abandoned after this status. nil: never.
 	Abandon func(status int) bool
-	// Retry says what is tried once more. nil: nothing.
+	// Retry decides which requests are retried. nil: none.
 	Retry  Retry
 	Robots Robots
-	// WaitForBudget, when set, is called where Memory says that the site must wait
-	// until then for its budget. It waits by calling wait once or often, and ends
-	// with wait's error, if any. nil: one wait.
+	// WaitForBudget, when set, is called when Memory says that the site's budget is
+	// used up until the given time. It waits by calling wait once or more often, and
+	// returns wait's error, if any. nil: one wait.
 	WaitForBudget func(ctx context.Context, site string, until time.Time, wait func(time.Duration) error) error
-	// NoDelay is for simulated sites alone: no gaps, and other pauses a thousandth.
+	// NoDelay is only for simulated sites: no gaps, and a thousandth of other pauses.
 	NoDelay bool
 }
 
 // Control is how a run is paused and stopped.
 type Control interface {
-	// Proceed waits while the run is paused and says whether to go on.
+	// Proceed waits while the run is paused. It returns false when the run stops.
 	Proceed(context.Context) bool
-	// Stopping is closed when nothing new may begin.
+	// Stopping is closed when the run stops: no new request may be sent.
 	Stopping() <-chan struct{}
 }
 
-// Memory keeps what must outlive the process. The site is web.Site's, the origin
-// a scheme and a host. None is the one that keeps nothing.
+// Memory keeps what must outlive the process. A site is named by web.Site, an origin
+// is a scheme and a host. None is a Memory that keeps nothing.
 type Memory interface {
-	// Next is when the site may be asked, zero where that is not known.
+	// Next returns when the site may be sent its next request, zero if unknown.
 	Next(ctx context.Context, site string) (time.Time, error)
 	// Requested is called before each request and counts it. next is when the site
-	// may be asked again should the process die meanwhile. A wait over 0 means that
-	// nothing was counted, as the budget has room only after it; ErrBudget, that
-	// there is none in this run.
+	// may be sent another request if the process dies before this one ends. When the
+	// budget is used up, nothing is counted: wait, over 0, is the time until the
+	// budget allows a request, and ErrBudget means that it allows none in this run.
 	Requested(ctx context.Context, site string, now, next time.Time) (wait time.Duration, err error)
-	// Paused keeps that nobody may ask the site before until.
+	// Paused keeps that no process may send the site a request before until.
 	Paused(ctx context.Context, site string, until time.Time) error
-	// Robots is the answer kept for an origin's robots.txt, nil where there is none
-	// that still holds.
+	// Robots returns the answer kept for an origin's robots.txt, nil if there is none
+	// or it is too old.
 	Robots(ctx context.Context, origin string, now time.Time) (*RobotsAnswer, error)
-	// KeepRobots is offered each answer that was no failure.
+	// KeepRobots is called with each answer that is not a failure and may keep it.
 	KeepRobots(ctx context.Context, origin string, a RobotsAnswer) error
 }
 
-// None is a Memory that keeps nothing. Others embed it for what they do not keep.
+// None is a Memory that keeps nothing. Memories that keep only a part embed it.
 type None struct{}
 
-// Next knows of no site.
+// Next knows no site.
 func (None) Next(context.Context, string) (time.Time, error) { return time.Time{}, nil }
 
-// Requested has no budget.
+// Requested always allows the request.
 func (None) Requested(context.Context, string, time.Time, time.Time) (time.Duration, error) {
 	return 0, nil
 }
@@ -93,15 +94,15 @@ func (None) Requested(context.Context, string, time.Time, time.Time) (time.Durat
 // Paused keeps nothing.
 func (None) Paused(context.Context, string, time.Time) error { return nil }
 
-// Robots has none.
+// Robots knows no answer.
 func (None) Robots(context.Context, string, time.Time) (*RobotsAnswer, error) { return nil, nil }
 
 // KeepRobots keeps nothing.
 func (None) KeepRobots(context.Context, string, RobotsAnswer) error { return nil }
 
-// Client asks hosts by one policy: those of a provider, of a catalog's site, of a
-// domain's visit. It remembers their robots.txt and which of them it has
-// abandoned, and is dropped with the visit. It is safe for concurrent use once
+// Client sends requests by one policy to the hosts of one visit: of a provider, of a
+// catalog site, of a domain. It remembers their robots.txt and which of them it has
+// abandoned, and is not used after the visit. It is safe for concurrent use once
 // its fields are set.
 type Client struct {
 	Web     *web.Client
@@ -109,15 +110,15 @@ type Client struct {
 	Policy  Policy
 	Memory  Memory       // nil: None
 	Control Control      // nil: nothing stops it but a context
-	Log     *slog.Logger // of robots.txt; nil: none
+	Log     *slog.Logger // for events about robots.txt; nil: none
 
 	mu        sync.Mutex
 	abandoned map[string]*AbandonedError // by site
-	known     map[string]bool            // sites that Memory was asked for
+	known     map[string]bool            // sites whose Memory.Next was read
 
 	robotsMu sync.Mutex // one robots.txt at a time
 	rules    map[string]*Rules
-	lost     map[string]error // by origin: why its robots.txt could not be had
+	denied   map[string]error // by origin: why its robots.txt could not be fetched, if the policy then denies everything
 }
 
 // Request is one GET with its redirects and retries.
@@ -125,40 +126,40 @@ type Request struct {
 	URL          string
 	Accept       string
 	Header       http.Header
-	Timeout      time.Duration // of a try, as in web.Request
+	Timeout      time.Duration // for one try, as in web.Request
 	MaxBytes     int64
-	MaxRedirects int // below 0 a redirect is the answer
-	// Scope, when set, is asked before each redirect is followed. Its error ends
-	// the request as web.KindBlocked and is found in it by errors.Is.
+	MaxRedirects int // as in web.Request: below 0 Get returns the redirect itself
+	// Scope, when set, is called before each redirect is followed. Its error ends
+	// the request with web.KindBlocked and is wrapped in Get's error.
 	Scope func(u *url.URL) error
-	// Invited is a request for what robots.txt itself names, a sitemap: its rules
-	// are not checked.
+	// Invited sends the request without checking robots.txt: for robots.txt itself
+	// and for the sitemaps that it names.
 	Invited bool
-	// Parallel sends the request without waiting for the site's turn and gap, next
-	// to others: for a user who wants that. Redirects and retries wait.
+	// Parallel sends the request without waiting for the site's turn and gap, for
+	// jobs whose configuration allows it. Redirects and retries wait.
 	Parallel bool
-	// Once is a request that is not tried again.
+	// Once is a request that is not retried.
 	Once bool
-	// Retries were made before, by a process that was killed.
+	// Retries is how many retries a killed process has already made.
 	Retries int
-	// OnRetry, when set, is called before the pause ahead of a further try, also
-	// where the site is abandoned over it. Its error ends the request.
+	// OnRetry, when set, is called before the pause that precedes a retry, even if
+	// the site is then abandoned because of that pause. Its error ends the request.
 	OnRetry func(ctx context.Context, a Attempt, wait time.Duration) error
 }
 
-// Get fetches r.URL when it may. The answer is given whatever its status. The
-// errors are a closed set:
+// Get fetches r.URL when the site may be sent a request. It returns an answer of
+// any status. Its error is one of these:
 //
-//   - *DisallowedError: robots.txt forbids r.URL. (Where it forbids what a redirect
-//     leads to, it is inside a *web.Error of web.KindBlocked.)
-//   - *AbandonedError: the site is not asked any more. Where it is this request's
-//     answer that said so, the answer is given too.
-//   - *RobotsError: robots.txt could not be had and the policy denies what it may forbid.
+//   - *DisallowedError: robots.txt forbids r.URL. (If it forbids the target of a
+//     redirect, the error is wrapped in a *web.Error of web.KindBlocked.)
+//   - *AbandonedError: the site is sent no more requests. If the answer to this
+//     request is the reason, Get returns the answer too.
+//   - *RobotsError: robots.txt could not be fetched, and then the policy denies everything.
 //   - ErrStopped, ErrBudget
 //   - *web.Error: there is no answer
-//   - those of ctx, of Memory, of web.Client.Allow and of OnRetry
+//   - the errors of ctx, of Memory, of web.Client.Allow and of OnRetry
 func (c *Client) Get(ctx context.Context, r Request) (*web.Response, error) {
-	if u, err := url.Parse(r.URL); err == nil && !r.Invited { // else the web client says what is wrong with it
+	if u, err := url.Parse(r.URL); err == nil && !r.Invited { // the web client reports a bad URL
 		if err := c.Allowed(ctx, u); err != nil {
 			return nil, err
 		}
@@ -219,24 +220,24 @@ func (c *Client) repeat(ctx context.Context, r Request, retry Retry) (*web.Respo
 	}
 }
 
-// tried is what a try brought.
-type tried struct {
+// try is the result of sending a request once.
+type try struct {
 	resp       *web.Response
-	at         *url.URL      // of the last hop
-	retryAfter time.Duration // as Attempt's
+	at         *url.URL      // the last one requested: r.URL, or where the redirects led
+	retryAfter time.Duration // as Attempt.RetryAfter
 }
 
-// try sends a request once. A stop keeps it from being sent until the moment that
-// it is; what is sent goes on.
-func (c *Client) try(ctx context.Context, r Request) (tried, error) {
-	t := tried{retryAfter: -1}
-	t.at, _ = url.Parse(r.URL) // nil: the web client refuses it
+// try sends a request once. If the run stops before the request is sent, it is not
+// sent; a request that was sent is not interrupted.
+func (c *Client) try(ctx context.Context, r Request) (try, error) {
+	t := try{retryAfter: -1}
+	t.at, _ = url.Parse(r.URL) // nil: the web client refuses the URL
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
-		mu      sync.Mutex
-		sent    bool
-		through error // what is no failure of the exchange
+		mu       sync.Mutex
+		sent     bool
+		callback error // of the callbacks below, when it is not a failure of the exchange
 	)
 	if c.Control != nil {
 		go func() {
@@ -265,7 +266,7 @@ func (c *Client) try(ctx context.Context, r Request) (tried, error) {
 			err := c.Allowed(ctx, u)
 			var no *DisallowedError
 			if err != nil && !errors.As(err, &no) {
-				through = err
+				callback = err
 			}
 			return err
 		},
@@ -274,7 +275,7 @@ func (c *Client) try(ctx context.Context, r Request) (tried, error) {
 			hop++
 			end, err := c.turn(ctx, u, r.Parallel && hop == 1)
 			if err != nil {
-				through = err
+				callback = err
 				return nil, err
 			}
 			return func(resp *web.Response) { t.retryAfter = end(resp) }, nil
@@ -294,15 +295,15 @@ func (c *Client) try(ctx context.Context, r Request) (tried, error) {
 		return t, nil
 	case ctx.Err() != nil:
 		return t, fmt.Errorf("fetching %s: %w", r.URL, ctx.Err())
-	case through != nil:
-		return t, through
+	case callback != nil:
+		return t, callback
 	case errors.Is(context.Cause(within), ErrStopped):
 		return t, ErrStopped
 	}
 	return t, err
 }
 
-// abandon remembers that a site is not asked any more by this client.
+// abandon remembers that this client sends a site no more requests.
 func (c *Client) abandon(e *AbandonedError) *AbandonedError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -313,8 +314,9 @@ func (c *Client) abandon(e *AbandonedError) *AbandonedError {
 	return e
 }
 
-// Abandoned says why the site of u is not asked by this client any more; nil where
-// it is. A pause that it asked for is over some time.
+// Abandoned returns why this client sends the site of u no more requests, nil if it
+// still does. A site that asked for a long pause is abandoned until the rest of the
+// pause is short enough to wait for.
 func (c *Client) Abandoned(u *url.URL) *AbandonedError {
 	site := web.Site(u)
 	c.mu.Lock()
@@ -350,7 +352,7 @@ func (c *Client) maxRetryAfter() time.Duration {
 	return DefaultMaxRetryAfter
 }
 
-// scaled is a pause as it is waited.
+// scaled is how long a pause of d really takes.
 func (c *Client) scaled(d time.Duration) time.Duration {
 	if c.Policy.NoDelay {
 		return d / 1000

@@ -21,19 +21,19 @@ import (
 
 const sec = time.Second
 
-// turned is a clock that moves when somebody sleeps, and then only.
-type turned struct {
+// fakeClock is a clock that advances only when somebody sleeps.
+type fakeClock struct {
 	mu sync.Mutex
 	at time.Time
 }
 
-func (c *turned) now() time.Time {
+func (c *fakeClock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at
 }
 
-func (c *turned) turn(d time.Duration) {
+func (c *fakeClock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = c.at.Add(d)
@@ -41,11 +41,11 @@ func (c *turned) turn(d time.Duration) {
 
 var begin = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// world is a simulated web and what it was asked for, by the turned clock.
+// world is a simulated web with a log of its requests by the fake clock.
 type world struct {
 	t     *testing.T
 	sim   *webtest.Web
-	clock *turned
+	clock *fakeClock
 
 	mu      sync.Mutex
 	log     []string // "3s host/path"
@@ -54,7 +54,7 @@ type world struct {
 
 func newWorld(t *testing.T, answers map[string][]http.HandlerFunc) *world {
 	t.Helper()
-	w := &world{t: t, sim: webtest.New(webtest.Options{}), clock: &turned{at: begin}, answers: answers}
+	w := &world{t: t, sim: webtest.New(webtest.Options{}), clock: &fakeClock{at: begin}, answers: answers}
 	require.NoError(t, w.sim.Start())
 	t.Cleanup(func() { require.NoError(t, w.sim.Close()) })
 	hosts := map[string]bool{"a.example": true, "www.a.example": true, "b.example": true}
@@ -64,7 +64,8 @@ func newWorld(t *testing.T, answers map[string][]http.HandlerFunc) *world {
 	return w
 }
 
-// serve answers with one of a path's answers after another, the last for ever.
+// serve answers the requests for a path with its answers in order, and repeats the
+// last one.
 func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	at := r.Host + r.URL.RequestURI()
 	w.mu.Lock()
@@ -96,13 +97,13 @@ func (w *world) client(p polite.Policy) *polite.Client {
 	w.t.Cleanup(c.Close)
 	return &polite.Client{Web: c, Policy: p, Pacer: &polite.Pacer{Clock: polite.Clock{Now: w.clock.now, Sleep: func(ctx context.Context, d time.Duration) error {
 		if ctx.Err() == nil {
-			w.clock.turn(d)
+			w.clock.advance(d)
 		}
 		return ctx.Err()
 	}}}}
 }
 
-func says(status int, body string, header ...string) http.HandlerFunc {
+func respond(status int, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(header); i += 2 {
 			w.Header().Set(header[i], header[i+1])
@@ -116,8 +117,8 @@ func breaks(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 func list(of ...http.HandlerFunc) []http.HandlerFunc { return of }
 
-// The four jobs' policies, as their specifications have them. Gaps are not drawn,
-// so that times can be compared.
+// policies are the four jobs' policies, with fixed gaps so that times can be
+// compared.
 func policies() map[string]polite.Policy {
 	again := func(tries int, wait func(n int) time.Duration, may func(polite.Attempt) bool) polite.Retry {
 		return func(a polite.Attempt) (time.Duration, bool) {
@@ -177,8 +178,8 @@ func policies() map[string]polite.Policy {
 	}
 }
 
-// Each row is a site, and what each job's requests to it come to and when they
-// arrive there.
+// Each row is a site. It says, for each job, the results of its requests and when
+// they arrive.
 func TestPolicies(t *testing.T) {
 	type rows map[string][]string
 	const page = "https://a.example/x"
@@ -193,12 +194,12 @@ func TestPolicies(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		answers map[string][]http.HandlerFunc
-		gets    []string // page, where empty
-		want    rows     // what the gets came to
+		gets    []string // nil: page
+		want    rows     // the results of the gets
 		log     rows
 	}{
-		{name: "what robots.txt forbids is not asked for",
-			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(says(200, "User-agent: *\nAllow: /\n\nUser-agent: testbot\nDisallow: /x\n"))},
+		{name: "robots.txt forbids the page",
+			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(respond(200, "User-agent: *\nAllow: /\n\nUser-agent: testbot\nDisallow: /x\n"))},
 			want:    each([]string{"robots.txt line 5: Disallow: /x"}),
 			log:     each([]string{"0s a.example/robots.txt"})},
 		{name: "no robots.txt",
@@ -209,32 +210,32 @@ func TestPolicies(t *testing.T) {
 				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x"},
 				"news":    {"0s a.example/robots.txt", "2s a.example/x", "4s a.example/x"}}},
 		{name: "robots.txt answers 503",
-			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(says(503, ""))},
+			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(respond(503, ""))},
 			want: rows{"seed": {"404", "404"}, "docs": {"404", "404"},
-				"catalog": {"robots.txt cannot be had: https://a.example/robots.txt answers with status 503", "robots.txt cannot be had: https://a.example/robots.txt answers with status 503"},
-				"news":    {"robots.txt cannot be had: https://a.example/robots.txt answers with status 503", "robots.txt cannot be had: https://a.example/robots.txt answers with status 503"}},
+				"catalog": {"robots.txt cannot be fetched: https://a.example/robots.txt answers with status 503", "robots.txt cannot be fetched: https://a.example/robots.txt answers with status 503"},
+				"news":    {"robots.txt cannot be fetched: https://a.example/robots.txt answers with status 503", "robots.txt cannot be fetched: https://a.example/robots.txt answers with status 503"}},
 			gets: []string{page, page},
 			log: rows{
 				"seed":    {"0s a.example/robots.txt", "500ms a.example/robots.txt", "700ms a.example/x", "900ms a.example/x"},
 				"docs":    {"0s a.example/robots.txt", "2s a.example/x", "4s a.example/x"},
 				"catalog": {"0s a.example/robots.txt", "1s a.example/robots.txt", "2s a.example/robots.txt"},
 				"news":    {"0s a.example/robots.txt", "2s a.example/robots.txt", "4s a.example/robots.txt"}}},
-		{name: "robots.txt does not come",
+		{name: "the request for robots.txt fails",
 			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(breaks)},
-			want: rows{"seed": {"404"}, "docs": {"robots.txt cannot be had: reset"},
-				"catalog": {"robots.txt cannot be had: reset"}, "news": {"robots.txt cannot be had: reset"}},
+			want: rows{"seed": {"404"}, "docs": {"robots.txt cannot be fetched: reset"},
+				"catalog": {"robots.txt cannot be fetched: reset"}, "news": {"robots.txt cannot be fetched: reset"}},
 			log: rows{
 				"seed":    {"0s a.example/robots.txt", "500ms a.example/robots.txt", "700ms a.example/x"},
 				"docs":    {"0s a.example/robots.txt", "30s a.example/robots.txt"},
 				"catalog": {"0s a.example/robots.txt", "1s a.example/robots.txt", "2s a.example/robots.txt"},
 				"news":    {"0s a.example/robots.txt", "2s a.example/robots.txt", "4s a.example/robots.txt"}}},
 		{name: "Crawl-delay, also of www.",
-			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(says(200, "User-agent: *\nCrawl-delay: 7\n"))},
+			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(respond(200, "User-agent: *\nCrawl-delay: 7\n"))},
 			gets:    []string{page, page},
 			want:    each([]string{"404", "404"}),
 			log:     each([]string{"0s a.example/robots.txt", "7s a.example/x", "14s a.example/x"})},
 		{name: "Crawl-delay beyond the limit",
-			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(says(200, "User-agent: *\nCrawl-delay: 31\n"))},
+			answers: map[string][]http.HandlerFunc{"a.example/robots.txt": list(respond(200, "User-agent: *\nCrawl-delay: 31\n"))},
 			gets:    []string{page, page},
 			want: rows{"docs": {"404", "404"},
 				"seed":    {"the robots.txt of a.example asks for 31s between two requests, which is more than this run waits", "the robots.txt of a.example asks for 31s between two requests, which is more than this run waits"},
@@ -242,8 +243,8 @@ func TestPolicies(t *testing.T) {
 				"news":    {"the robots.txt of a.example asks for 31s between two requests, which is more than this run waits", "the robots.txt of a.example asks for 31s between two requests, which is more than this run waits"}},
 			log: rows{"docs": {"0s a.example/robots.txt", "31s a.example/x", "1m2s a.example/x"},
 				"seed": {"0s a.example/robots.txt"}, "catalog": {"0s a.example/robots.txt"}, "news": {"0s a.example/robots.txt"}}},
-		{name: "503, then well",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(503, ""), says(200, "x"))},
+		{name: "503, then 200",
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(503, ""), respond(200, "x"))},
 			want:    rows{"seed": {"200"}, "docs": {"200"}, "catalog": {"503"}, "news": {"200"}},
 			log: rows{
 				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "700ms a.example/x"},
@@ -251,7 +252,7 @@ func TestPolicies(t *testing.T) {
 				"catalog": {"0s a.example/robots.txt", "1s a.example/x"}, // its queue tries again
 				"news":    {"0s a.example/robots.txt", "2s a.example/x", "4s a.example/x"}}},
 		{name: "429 with a Retry-After",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(429, "", "Retry-After", "20"), says(200, "x"))},
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(429, "", "Retry-After", "20"), respond(200, "x"))},
 			gets:    []string{page, page},
 			want:    rows{"seed": {"200", "200"}, "docs": {"200", "200"}, "catalog": {"429", "200"}, "news": {"429, it answered 429 for https://a.example/x and asks for a pause of 20s", "it answered 429 for https://a.example/x and asks for a pause of 20s"}},
 			log: rows{
@@ -260,7 +261,7 @@ func TestPolicies(t *testing.T) {
 				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "21s a.example/x"},
 				"news":    {"0s a.example/robots.txt", "2s a.example/x"}}},
 		{name: "503 with a Retry-After as a date",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(503, "", "Retry-After", begin.Add(25*sec).Format(http.TimeFormat)), says(200, "x"))},
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(503, "", "Retry-After", begin.Add(25*sec).Format(http.TimeFormat)), respond(200, "x"))},
 			gets:    []string{page, page},
 			want:    rows{"seed": {"200", "200"}, "docs": {"200", "200"}, "catalog": {"503", "200"}, "news": {"200", "200"}},
 			log: rows{
@@ -269,14 +270,14 @@ func TestPolicies(t *testing.T) {
 				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "25s a.example/x"},
 				"news":    {"0s a.example/robots.txt", "2s a.example/x", "25s a.example/x", "27s a.example/x"}}},
 		{name: "a Retry-After beyond every limit",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(503, "", "Retry-After", "3600"), says(200, "x"))},
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(503, "", "Retry-After", "3600"), respond(200, "x"))},
 			gets:    []string{page, page, "https://www.a.example/y"},
 			want: each([]string{"503, it answered 503 for https://a.example/x and asks for a pause of 1h0m0s",
 				"a.example asked for a pause until AFTER", "a.example asked for a pause until AFTER"}),
 			log: rows{"seed": {"0s a.example/robots.txt", "200ms a.example/x"}, "docs": {"0s a.example/robots.txt", "1s a.example/x"},
 				"catalog": {"0s a.example/robots.txt", "1s a.example/x"}, "news": {"0s a.example/robots.txt", "2s a.example/x"}}},
 		{name: "403",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(403, ""))},
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(403, ""))},
 			gets:    []string{page, page},
 			want:    rows{"seed": {"403", "403"}, "docs": {"403", "403"}, "catalog": {"403", "403"}, "news": {"403, it answered 403 for https://a.example/x", "it answered 403 for https://a.example/x"}},
 			log: rows{
@@ -284,11 +285,11 @@ func TestPolicies(t *testing.T) {
 				"docs":    {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x"},
 				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x"},
 				"news":    {"0s a.example/robots.txt", "2s a.example/x"}}},
-		{name: "a redirect keeps the pace, and robots.txt of where it leads is asked first",
+		{name: "redirects are paced, and the target's robots.txt is fetched first",
 			answers: map[string][]http.HandlerFunc{
-				"a.example/x":          list(says(302, "", "Location", "/y")),
-				"a.example/y":          list(says(302, "", "Location", "https://b.example/z")),
-				"b.example/robots.txt": list(says(200, "User-agent: *\nDisallow: /z\n"))},
+				"a.example/x":          list(respond(302, "", "Location", "/y")),
+				"a.example/y":          list(respond(302, "", "Location", "https://b.example/z")),
+				"b.example/robots.txt": list(respond(200, "User-agent: *\nDisallow: /z\n"))},
 			want: each([]string{"blocked: robots.txt line 2: Disallow: /z"}),
 			log: rows{
 				"seed":    {"0s a.example/robots.txt", "200ms a.example/x", "400ms a.example/y", "400ms b.example/robots.txt"},
@@ -296,12 +297,12 @@ func TestPolicies(t *testing.T) {
 				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "2s a.example/y", "2s b.example/robots.txt"},
 				"news":    {"0s a.example/robots.txt", "2s a.example/x", "4s a.example/y", "4s b.example/robots.txt"}}},
 		{name: "a redirect out of scope",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(302, "", "Location", "/out"))},
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(302, "", "Location", "/out"))},
 			want:    each([]string{"blocked: out of scope"}),
 			log: rows{"seed": {"0s a.example/robots.txt", "200ms a.example/x"}, "docs": {"0s a.example/robots.txt", "1s a.example/x"},
 				"catalog": {"0s a.example/robots.txt", "1s a.example/x"}, "news": {"0s a.example/robots.txt", "2s a.example/x"}}},
-		{name: "a circle of redirects",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(says(302, "", "Location", "/x"))},
+		{name: "a redirect loop",
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(302, "", "Location", "/x"))},
 			want:    each([]string{"redirect"}),
 			log: rows{"seed": {"0s a.example/robots.txt", "200ms a.example/x"}, "docs": {"0s a.example/robots.txt", "1s a.example/x"},
 				"catalog": {"0s a.example/robots.txt", "1s a.example/x"}, "news": {"0s a.example/robots.txt", "2s a.example/x"}}},
@@ -342,8 +343,8 @@ func until(w *world, log []string) string {
 	return begin.Add(d + time.Hour).UTC().Format(time.RFC3339)
 }
 
-// outcome is a Get's result in words: its status, then its error; of the web
-// client's errors the kind, and what Scope or robots.txt said.
+// outcome is a Get's result as text: its status, then its error. Of a *web.Error it
+// is the kind, and the error of Scope or robots.txt.
 func outcome(resp *web.Response, err error) string {
 	var parts []string
 	if resp != nil {
@@ -354,7 +355,7 @@ func outcome(resp *web.Response, err error) string {
 	switch {
 	case err == nil:
 	case errors.As(err, &robots) && robots.Err != nil:
-		parts = append(parts, "robots.txt cannot be had: "+string(robots.Err.Kind))
+		parts = append(parts, "robots.txt cannot be fetched: "+string(robots.Err.Kind))
 	case errors.As(err, &failure) && failure.Kind == web.KindBlocked:
 		parts = append(parts, "blocked: "+failure.Err.Error())
 	case errors.As(err, &failure):

@@ -7,12 +7,12 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 )
 
-// Attempt is a try of a request: with an answer, or with a failure below HTTP.
+// Attempt is one try of a request. It has either a Response or a Failure.
 type Attempt struct {
-	Response   *web.Response // nil with a Failure
+	Response   *web.Response
 	Failure    *web.Error
-	Retries    int           // tries before it
-	RetryAfter time.Duration // that a 429 or 503 asks for; below 0: none
+	Retries    int           // tries before this one
+	RetryAfter time.Duration // the pause that the answer asks for; below 0: none
 }
 
 // Status is the answer's; 0 for a failure.
@@ -31,12 +31,12 @@ func (a Attempt) Kind() web.Kind {
 	return a.Failure.Kind
 }
 
-// Retry says whether a request is tried once more after an attempt, and how long
-// its site waits before that. A longer Retry-After of the answer prevails.
+// Retry decides whether a request is retried after an attempt, and how long its site
+// gets no request before that. A longer Retry-After of the answer takes precedence.
 type Retry func(Attempt) (wait time.Duration, again bool)
 
-// Backoff is first for the first retry and twice as much for each further one, a
-// quarter more or less. retries are those made before.
+// Backoff is a random pause before a retry, within 25 % of a value that starts at
+// first and doubles with each retry made before.
 func Backoff(first time.Duration, retries int) time.Duration {
 	d := first << min(retries, 10)
 	return d*3/4 + rand.N(d/2+1)

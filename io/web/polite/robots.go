@@ -19,33 +19,33 @@ type Robots struct {
 	Timeout      time.Duration
 	MaxBytes     int64 // RFC 9309 section 2.5 asks for 500 KiB at least
 	MaxRedirects int
-	// For says at which origin the robots.txt is that rules u; nil, that none does.
-	// A nil For is u's own origin, as RFC 9309 has it.
+	// For returns the origin whose robots.txt applies to u; nil if none does. If For
+	// is nil, it is u's own origin, as RFC 9309 demands.
 	For func(u *url.URL) *url.URL
-	// TTL is how long an answer holds. 0: as long as the client.
+	// TTL is how long an answer is used. 0: as long as the client.
 	TTL time.Duration
-	// Retry is Policy.Retry for robots.txt. nil: it is tried once.
+	// Retry is Policy.Retry for robots.txt. nil: no retries.
 	Retry Retry
-	// OnFailure says what an answer other than 2xx means, or, with status 0, a
-	// failure below HTTP. nil: what RFC 9309 says, see Standard.
+	// OnFailure decides what an answer other than 2xx means, or, with status 0, a
+	// request without an answer. nil: Standard.
 	OnFailure func(status int, kind web.Kind) Verdict
-	// SlowGap is the least gap after AllowSlowly.
+	// SlowGap is the minimum gap after AllowSlowly.
 	SlowGap time.Duration
 }
 
-// Verdict is what may be asked for where there is no robots.txt to read.
+// Verdict is what a crawler may fetch from a host whose robots.txt it cannot read.
 type Verdict int
 
 // The verdicts.
 const (
 	Deny        Verdict = iota // nothing
 	Allow                      // everything
-	AllowSlowly                // everything, at Robots.SlowGap at least; the answer is not kept
+	AllowSlowly                // everything, with gaps of at least Robots.SlowGap; the answer is not kept
 )
 
-// Standard is RFC 9309 sections 2.3.1.2 to 2.3.1.4: where there is no robots.txt,
-// or too many redirects lead to it, everything is allowed; where it cannot be
-// reached, nothing is.
+// Standard is RFC 9309 sections 2.3.1.2 to 2.3.1.4: everything is allowed if there is
+// no robots.txt or it is behind too many redirects; nothing is allowed if it cannot
+// be reached.
 func Standard(status int, kind web.Kind) Verdict {
 	if status >= 300 && status < 500 && status != 429 || kind == web.KindRedirect {
 		return Allow
@@ -55,28 +55,28 @@ func Standard(status int, kind web.Kind) Verdict {
 
 // RobotsAnswer is an answer for robots.txt as a Memory keeps it.
 type RobotsAnswer struct {
-	URL       string // that was asked for
-	FinalURL  string // after redirects; empty where there was no answer
+	URL       string // that was requested
+	FinalURL  string // after redirects; empty if there was no answer
 	Status    int
-	Kind      web.Kind // with status 0: why there was no answer
+	Kind      web.Kind // why there was no answer
 	Body      []byte   // of a 2xx
 	Truncated bool
 	FetchedAt time.Time
 	Elapsed   time.Duration
 }
 
-// Rules are what a robots.txt says to this crawler.
+// Rules are the rules of a robots.txt for this crawler.
 type Rules struct {
 	RobotsAnswer
-	File  *robots.File  // without rules where there is no robots.txt
+	File  *robots.File  // without rules if there is no robots.txt
 	Delay time.Duration // Crawl-delay, 0 for none
 	Slow  bool          // AllowSlowly
-	Kept  bool          // the answer is Memory's
+	Kept  bool          // the answer comes from Memory
 
 	agent string
 }
 
-// Check gives a *DisallowedError where u may not be asked for.
+// Check returns a *DisallowedError if the rules forbid u.
 func (r *Rules) Check(u *url.URL) error {
 	line, text, ok := r.File.Rule(r.agent, u.String())
 	if ok {
@@ -85,11 +85,11 @@ func (r *Rules) Check(u *url.URL) error {
 	return &DisallowedError{URL: u.String(), Line: line, Rule: untrusted.Line(text, maxRule)}
 }
 
-// maxRule bounds what is shown of a line of robots.txt, in bytes.
+// maxRule is how many bytes of a robots.txt line an error shows.
 const maxRule = 500
 
-// Allowed asks the robots.txt that rules u, fetching it where need be. Its errors
-// are those of Robots and *DisallowedError.
+// Allowed checks u against the robots.txt that applies to it, and fetches it if
+// needed. Its errors are those of Robots and *DisallowedError.
 func (c *Client) Allowed(ctx context.Context, u *url.URL) error {
 	r, err := c.Robots(ctx, u)
 	if err != nil || r == nil {
@@ -98,10 +98,10 @@ func (c *Client) Allowed(ctx context.Context, u *url.URL) error {
 	return r.Check(u)
 }
 
-// Robots gives the rules for u: those that are known and not too old, or fresh
-// ones; nil where no robots.txt rules u. Its errors are Get's but for
-// *DisallowedError. With an *AbandonedError that the answer itself was the reason
-// for, by its status, Retry-After or Crawl-delay, the rules are given too.
+// Robots returns the rules for u, nil if no robots.txt applies to u. It fetches the
+// robots.txt if it is not known or too old. Its errors are Get's except
+// *DisallowedError. If the answer itself is the reason for an *AbandonedError, by its
+// status, Retry-After or Crawl-delay, Robots returns the rules too.
 func (c *Client) Robots(ctx context.Context, u *url.URL) (*Rules, error) {
 	of := u
 	if c.Policy.Robots.For != nil {
@@ -119,7 +119,7 @@ func (c *Client) Robots(ctx context.Context, u *url.URL) (*Rules, error) {
 	}
 	kept, err := c.memory().Robots(ctx, origin, now)
 	if err != nil {
-		return nil, fmt.Errorf("reading the robots.txt kept of %s: %w", origin, err)
+		return nil, fmt.Errorf("reading the stored robots.txt of %s: %w", origin, err)
 	}
 	if kept != nil {
 		kept.URL = origin + "/robots.txt"
@@ -127,7 +127,7 @@ func (c *Client) Robots(ctx context.Context, u *url.URL) (*Rules, error) {
 		r.Kept = true
 		return r, c.obey(origin, r)
 	}
-	if err := c.lost[origin]; err != nil {
+	if err := c.denied[origin]; err != nil {
 		return nil, err
 	}
 	at := &url.URL{Scheme: of.Scheme, Host: of.Host, Path: "/robots.txt"}
@@ -174,10 +174,10 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 	}
 	if verdict == Deny && abandoned == nil {
 		err := &RobotsError{URL: at.String(), Status: a.Status, Err: failure}
-		if c.lost == nil {
-			c.lost = map[string]error{}
+		if c.denied == nil {
+			c.denied = map[string]error{}
 		}
-		c.lost[origin] = err // each of its pages would be a wait for the same
+		c.denied[origin] = err // so that its other pages do not try robots.txt again
 		return nil, err
 	}
 	r := c.read(a, verdict == AllowSlowly)
@@ -192,7 +192,7 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 	}
 	if !r.Slow {
 		if err := c.memory().KeepRobots(ctx, origin, a); err != nil {
-			return nil, fmt.Errorf("keeping the robots.txt of %s: %w", origin, err)
+			return nil, fmt.Errorf("storing the robots.txt of %s: %w", origin, err)
 		}
 	}
 	return r, c.obey(origin, r)
@@ -207,8 +207,9 @@ func (c *Client) read(a RobotsAnswer, slow bool) *Rules {
 	return r
 }
 
-// obey takes over an origin's rules: its site's pace, or that it is abandoned,
-// which holds where its robots.txt was asked for and where a redirect led.
+// obey applies an origin's rules: it sets the site's delay or abandons the site. Both
+// apply to the site that robots.txt was requested from and to the one that answered,
+// if it was redirected.
 func (c *Client) obey(origin string, r *Rules) error {
 	if c.rules == nil {
 		c.rules = map[string]*Rules{}
@@ -234,7 +235,7 @@ func (c *Client) obey(origin string, r *Rules) error {
 		if !c.Policy.NoDelay {
 			pace := delay
 			if most > 0 {
-				pace = min(pace, most) // for others, until they read it themselves
+				pace = min(pace, most) // for other clients, until they read robots.txt themselves
 			}
 			c.Pacer.setDelay(name, origin, pace)
 		}

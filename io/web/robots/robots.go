@@ -287,7 +287,7 @@ func parseDelay(value string) (time.Duration, bool) {
 
 func absoluteHTTP(s string) bool {
 	u, err := url.Parse(s)
-	// A zone (RFC 6874) is the name of a network card of the machine itself.
+	// A zone (RFC 6874) names a network interface of this machine.
 	return err == nil && u.Hostname() != "" && !strings.Contains(u.Hostname(), "%") && (u.Scheme == "http" || u.Scheme == "https")
 }
 

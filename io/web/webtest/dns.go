@@ -40,7 +40,7 @@ func (w *Web) serveDNS(conn *net.UDPConn) {
 			return
 		}
 		if err != nil {
-			continue // an ICMP answer to an earlier reply: its client has left
+			continue // an ICMP error for an earlier reply: its client is gone
 		}
 		if reply, err := w.resolve(buf[:n]); err == nil {
 			// DNS expects lost datagrams: the client sends its query again.

@@ -61,7 +61,7 @@ func (w *Web) append(e LoggedRequest, counted bool) {
 		w.inFlight--
 	}
 	if limit := w.logLimit(); limit > 0 {
-		// Cutting at twice the limit makes dropping cost one copy in a limit's worth of requests.
+		// Cutting at twice the limit costs one copy for each limit's number of requests.
 		if len(w.log) >= 2*limit {
 			w.log = append(w.log[:0], w.log[len(w.log)-limit:]...)
 		}
@@ -88,7 +88,7 @@ type exchange struct {
 	web     *Web
 	entry   LoggedRequest
 	length  int64 // the declared Content-Length, -1 when there is none
-	aborted bool  // the response was left out or cut off on purpose
+	aborted bool  // the response was omitted or cut off on purpose
 	done    bool
 }
 

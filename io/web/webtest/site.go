@@ -100,7 +100,7 @@ func (w *Web) serve(rw http.ResponseWriter, r *http.Request) {
 	write(x, r, a)
 }
 
-// misbehave does what the kind does to every path, and reports whether the request is complete with that.
+// misbehave does what the kind does to every path. It reports whether that ended the request.
 func (w *Web) misbehave(x *exchange, r *http.Request, kind Kind) bool {
 	switch kind {
 	case KindReset:
@@ -153,7 +153,7 @@ func (x *exchange) reset() {
 	if t, ok := raw.(*tls.Conn); ok {
 		raw = t.NetConn()
 	}
-	x.finish() // the log must know it before the client does
+	x.finish() // the log must contain it before the client sees the reset
 	raw.(*conn).reset()
 }
 
@@ -166,7 +166,7 @@ func (w *Web) tunnel(x *exchange) {
 		write(x, &http.Request{Method: http.MethodConnect}, failure(http.StatusBadGateway))
 		return
 	}
-	defer func() { _ = inner.Close() }() // both ends are done with it
+	defer func() { _ = inner.Close() }() // nothing is buffered
 	outer, sent, err := http.NewResponseController(x.ResponseWriter).Hijack()
 	if err != nil {
 		x.abort()

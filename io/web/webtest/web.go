@@ -181,7 +181,7 @@ func (w *Web) Close() error {
 	w.cancel()
 	if w.ln != nil && !again {
 		_ = w.ln.Close()
-		// The raw connections first: closing a tls.Conn would wait to send its alert to a client that does not read.
+		// The raw connections first: closing a tls.Conn waits until its alert is sent, and a client may not read.
 		for _, c := range open {
 			_ = c.Close()
 		}

@@ -235,7 +235,7 @@ func (v *visit) robots(ctx context.Context) (err error) {
 	var abandoned *polite.AbandonedError
 	switch {
 	case errors.As(err, &no) && no.Err == nil:
-		return &errStop{Skipped, fmt.Sprintf("robots.txt cannot be had: status %d", no.Status)}
+		return &errStop{Skipped, fmt.Sprintf("robots.txt cannot be fetched: status %d", no.Status)}
 	case errors.As(err, &no):
 		return &errStop{Skipped, no.Error()}
 	case errors.As(err, &abandoned) && abandoned.CrawlDelay > 0:

@@ -253,7 +253,7 @@ func TestRobots(t *testing.T) {
 	site.Answer("/robots.txt", 503)
 	r := w.run(mk.Provider{})
 	assert.Equal(t, engine.Skipped, r.State)
-	assert.Equal(t, "robots.txt cannot be had: status 503", r.Reason)
+	assert.Equal(t, "robots.txt cannot be fetched: status 503", r.Reason)
 	assert.Equal(t, []string{"/robots.txt", "/robots.txt", "/robots.txt"}, w.paths(), "tried again, and nothing else asked for")
 
 	site.Answer("/robots.txt", 0)
@@ -340,7 +340,7 @@ func TestRobotsBreaksOff(t *testing.T) {
 	}))
 	r := w.run(mk.Provider{})
 	assert.Equal(t, engine.Skipped, r.State)
-	assert.Contains(t, r.Reason, "robots.txt cannot be had: ")
+	assert.Contains(t, r.Reason, "robots.txt cannot be fetched: ")
 	assert.Equal(t, 3, asked)
 }
 
@@ -359,7 +359,7 @@ func TestRobotsTimesOut(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, e.Web.Stats().Retries, "as the report has them")
 	assert.Equal(t, engine.Skipped, r.State)
-	assert.Regexp(t, "^robots.txt cannot be had: .*timeout", r.Reason)
+	assert.Regexp(t, "^robots.txt cannot be fetched: .*timeout", r.Reason)
 	assert.Equal(t, counts{}, countsOf(r))
 	assert.Len(t, w.slept, 2, "three tries")
 	assert.Empty(t, w.letters)

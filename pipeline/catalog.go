@@ -47,7 +47,9 @@ type catalogOptions struct {
 func catalogJob() Job {
 	o := &catalogOptions{}
 	return Job{
-		Job: ledger.Job{Name: catalog.Job, Title: "Catalog", Path: "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
+		Job: ledger.Job{Name: catalog.Job, Title: "Catalog", Counts: catalog.Counts(),
+			Purpose: ledger.Purpose{Sites: catalog.SitesCrawled, SitesFailed: catalog.SitesFailed, SitesHeld: catalog.SitesHeld},
+			Path:    "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
 			Fields: []ledger.Field{
 				{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", Wrong: "use 1 to 1000000"}, forceField}},
 		Shared: slices.Concat(crawling, []string{"db", "force"}), SQL: true,
@@ -64,7 +66,7 @@ func catalogJob() Job {
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests are turned off for them",
 		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
 		Build:      func(s beam.Scope, config any) { Catalog(s, config.(catalog.Config)) },
-		Counts:     "products_saved", Unit: "products",
+		LiveCount:  "products_saved", Unit: "products",
 		Live: [][2]string{{"list_pages_fetched", "lists"}, {"product_urls_found", "found"}, {"detail_pages_fetched", "fetched"},
 			{"products_saved", "saved"}, {"failed_tasks", "failed"}},
 		Extend: extendCatalog,

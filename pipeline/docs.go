@@ -83,7 +83,7 @@ func (l *latest) Set(v string) error {
 func docsJob() Job {
 	o := &docsOptions{}
 	return Job{
-		Job: ledger.Job{Name: docs.Job, Title: "Docs", Path: "/api/v1/docs/runs", Done: "pages_fetched", Alerts: alert.Rules(), OwnAlerts: true,
+		Job: ledger.Job{Name: docs.Job, Title: "Docs", Counts: docs.Counts(), Path: "/api/v1/docs/runs", Done: "pages_fetched", Alerts: alert.Rules(), OwnAlerts: true,
 			Fields: []ledger.Field{
 				{Name: "fallback", Label: "Crawl context7's providers too", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
 				{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", Wrong: "use 1 to 1000000"}}},
@@ -94,7 +94,7 @@ func docsJob() Job {
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them",
 		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
 		Build:      func(s beam.Scope, config any) { Docs(s, config.(docs.Config)) },
-		Counts:     "pages_fetched", Unit: "pages", NotDone: docs.ProvidersNotDone,
+		LiveCount:  "pages_fetched", Unit: "pages", NotDone: docs.ProvidersNotDone,
 		Extend: extendDocs, Write: writeDocs,
 		// A page that failed is requested again in every session.
 		Reopen: func(context.Context, Common, store.Store, []ledger.DeadLetter) error { return nil },

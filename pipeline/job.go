@@ -67,8 +67,8 @@ type Job struct {
 	// Watch is how the job watches for new files; nil: it cannot.
 	Watch *Watch
 
-	// Counts and Unit are what the live line shows: a counter of the report, and its name.
-	Counts, Unit string
+	// LiveCount and Unit are what the live line shows: a counter of the report, and its name.
+	LiveCount, Unit string
 	// Live are more counters that the live line shows, each with its label.
 	Live [][2]string
 	// NotDone is the counter of what a complete run left for the next one. With
@@ -247,7 +247,7 @@ func (in *Input) SampleMatches(c *Common) error {
 // line that is wider than the terminal cannot be overwritten.
 func (j Job) LiveText(t ledger.Tally) string {
 	if len(j.Live) == 0 {
-		return fmt.Sprintf("%d %s", t.Counts[j.Counts], j.Unit)
+		return fmt.Sprintf("%d %s", t.Counts[j.LiveCount], j.Unit)
 	}
 	var b strings.Builder
 	for i, c := range j.Live {

@@ -27,16 +27,17 @@ var legacyFile = &Input{Name: "legacy file", List: "a dry run without filters sh
 
 func migrateJob() Job {
 	o := &migrateOptions{}
-	return Job{Job: ledger.Job{Name: migrate.Job, Title: "Migrate"}, Shared: partitioned, Input: legacyFile,
+	return Job{Job: ledger.Job{Name: migrate.Job, Title: "Migrate", Counts: migrate.Counts(), Purpose: ledger.Purpose{Kept: "files_verified", Refused: "copy_failed"}},
+		Shared: partitioned, Input: legacyFile,
 		OfOneRun: []string{"dry-run", "delete-verified"},
 		Define: func(f *flag.FlagSet) {
 			f.BoolVar(&o.DryRun, "dry-run", true, "migrate: only print what would be copied; --dry-run=false copies")
 			f.BoolVar(&o.DeleteVerified, "delete-verified", false, "migrate: remove an old file after its copy is verified")
 		},
 		Accept: o.accept, Instead: o.instead,
-		Config: func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
-		Build:  func(s beam.Scope, config any) { Migrate(s, config.(migrate.Config)) },
-		Counts: "files_listed", Unit: "files",
+		Config:    func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
+		Build:     func(s beam.Scope, config any) { Migrate(s, config.(migrate.Config)) },
+		LiveCount: "files_listed", Unit: "files",
 	}
 }
 

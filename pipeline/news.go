@@ -52,7 +52,7 @@ func newsJob() Job {
 	// host-delay is not among them: the job's pauses are delaySeconds.
 	crawls := slices.DeleteFunc(slices.Clone(crawling), func(f string) bool { return f == "host-delay" })
 	return Job{
-		Job:    ledger.Job{Name: news.Job, Title: "News", Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules()},
+		Job:    ledger.Job{Name: news.Job, Title: "News", Counts: news.Counts(), Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules()},
 		Shared: append(crawls, "db"), SQL: true,
 		Defaults: map[string]string{"concurrency": "1"},
 		OfOneRun: []string{"reparse", "purge-expired", "as-of"},
@@ -61,7 +61,7 @@ func newsJob() Job {
 		DemoNotice: "Demo: simulated publishers (demo data); pauses between requests are turned off for them",
 		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
 		Build:      func(s beam.Scope, config any) { News(s, config.(news.Config)) },
-		Counts:     "articles_fetched", Unit: "articles",
+		LiveCount:  "articles_fetched", Unit: "articles",
 		Extend: extendNews,
 		// An article that failed is requested again while the sitemap has it.
 		Reopen: func(context.Context, Common, store.Store, []ledger.DeadLetter) error { return nil },

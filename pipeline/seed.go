@@ -53,7 +53,8 @@ type seedOptions struct {
 func seedJob() Job {
 	o := &seedOptions{}
 	return Job{
-		Job: ledger.Job{Name: seed.Job, Title: "Seed", Path: "/api/v1/seeds/orchestrate", Done: "domains_collected", Failed: "domains_failed",
+		Job: ledger.Job{Name: seed.Job, Title: "Seed", Counts: seed.Counts(), Purpose: ledger.Purpose{Kept: "domains_collected", Refused: "store_failed"},
+			Path: "/api/v1/seeds/orchestrate", Done: "domains_collected", Failed: "domains_failed",
 			Alerts: []string{"failure_rate", "duration", "retry_rate"}, // most sites have no sitemap, so a 404 is nothing unusual
 			Fields: []ledger.Field{
 				{Name: "country", Label: "Country", Hint: "two lower-case letters, such as sg", Flag: "country", Kind: "text", Pattern: `[a-z]{2}`, Wrong: "a country is two lower-case letters, such as sg"},
@@ -70,9 +71,9 @@ func seedJob() Job {
 			cfg.Lane, cfg.ForceID = l, forceID
 			return cfg
 		},
-		Build:  func(s beam.Scope, config any) { Seed(s, config.(seed.Config)) },
-		Watch:  o.watch(),
-		Counts: "domains_unique", Unit: "domains",
+		Build:     func(s beam.Scope, config any) { Seed(s, config.(seed.Config)) },
+		Watch:     o.watch(),
+		LiveCount: "domains_unique", Unit: "domains",
 		Failure: func(counts ledger.Counts) error {
 			switch {
 			case counts[ledger.OutageTLS] > 0:

@@ -43,7 +43,7 @@ func BenchmarkStatusPage(b *testing.B) {
 		require.NoError(b, ledger.Start(b.Context(), s, run))
 		run, err := ledger.SetState(b.Context(), s, run.RunID, ledger.Done, run.StartedAt.Add(time.Minute))
 		require.NoError(b, err)
-		require.NoError(b, ledger.WriteReport(b.Context(), s, ledger.BuildReport(run, sampleTally(), run.FinishedAt)))
+		require.NoError(b, ledger.WriteReport(b.Context(), s, ledger.BuildReport(testJob(run.Job), run, sampleTally(), run.FinishedAt)))
 	}
 	server, err := New(Settings{Jobs: testJobs(), Store: s, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)

@@ -101,7 +101,7 @@ func newBoard(s store.Store, log *slog.Logger, known jobList) *board {
 }
 
 func (b *board) newEntry(r ledger.Run) *entry {
-	j, _ := b.jobs.started().named(r.Job)
+	j, _ := b.jobs.named(r.Job)
 	return &entry{job: j, Run: r}
 }
 
@@ -147,7 +147,7 @@ func (b *board) started(r ledger.Run) {
 	defer b.mu.Unlock()
 	r.State = ledger.Running
 	e := b.newEntry(r)
-	e.Starting, e.Report = true, ledger.BuildReport(r, ledger.Tally{}, r.StartedAt)
+	e.Starting, e.Report = true, ledger.BuildReport(e.job.Job, r, ledger.Tally{}, r.StartedAt)
 	b.byID[r.RunID] = e
 	b.nextAt = time.Time{}
 	b.show()
@@ -332,7 +332,7 @@ func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now ti
 		e.Unsaid = errors.Is(err, store.ErrNotExist) && r.Async
 	}
 	if errors.Is(err, store.ErrNotExist) {
-		e.Report, err = ledger.ReportSoFar(ctx, b.store, r, now)
+		e.Report, err = ledger.ReportSoFar(ctx, b.store, e.job.Job, r, now)
 	}
 	if err != nil {
 		return &entry{Run: r, Broken: true}, nil // the listing continues; the command line says what is wrong

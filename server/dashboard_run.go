@@ -16,7 +16,6 @@ import (
 // runView is the page of one run.
 type runView struct {
 	*entry
-	What      job
 	Hosts     int64
 	HostsDone int64
 	Share     float64 // percent
@@ -136,7 +135,6 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 
 func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 	v := runView{entry: e}
-	v.What = e.job
 	for _, l := range e.Report.Lanes {
 		v.Hosts += l.Hosts
 		v.HostsDone += l.HostsDone
@@ -148,7 +146,7 @@ func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 	r := e.Report
 	v.Statuses = bars(r.HTTP.ByStatus, statusClass, true)
 	v.Failures = bars(r.HTTP.Failures, func(string) string { return "bad" }, true)
-	named := ledger.JobCounts(e.Run.Job)
+	named := slices.Clone(e.job.Counts)
 	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
 		if !slices.Contains(named, name) {
 			named = append(named, name)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,9 +29,15 @@ func testJobs() []ledger.Job {
 	return all
 }
 
+// testJob is the one of that name.
+func testJob(name string) ledger.Job {
+	j, _ := knownJobs(testJobs()).named(name)
+	return j.Job
+}
+
 // A job of the list is wherever the server shows or starts jobs.
 func TestToyJob(t *testing.T) {
-	all := append(testJobs(), ledger.Job{Name: "toy", Title: "Toy", Path: "/api/v1/toy/runs", Done: "greetings", Alerts: []string{"duration"}, Fields: []ledger.Field{
+	all := append(testJobs(), ledger.Job{Name: "toy", Title: "Toy", Path: "/api/v1/toy/runs", Done: "greetings", Counts: []string{"greetings", "silences"}, Alerts: []string{"duration"}, Fields: []ledger.Field{
 		{Name: "greeting", Label: "What it says", Flag: "greeting", Kind: "text", Pattern: "[a-z]+", Wrong: "say it in small letters"},
 		{Name: "times", Label: "How often", Flag: "times", Kind: "number", Wrong: "use 1 to 1000000"}}})
 	_, err := ParseConfig([]byte("alerts: {toy: {duration: 1h}}\nschedules: [{name: hourly, job: toy, cron: '0 * * * *', options: {greeting: hi}}]\n"), all)
@@ -47,6 +54,11 @@ func TestToyJob(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.do("GET", "/api/v1/runs?job=toy", "").code)
 	require.Equal(t, http.StatusOK, w.do("GET", "/api/v1/dead-letters?job=toy", "").code)
 	require.Contains(t, w.do("GET", "/api/v1/runs?job=tic", "").body, "news or toy")
+
+	const active = "20260302-100000-000-cccccccc"
+	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: active, Job: "toy", StartedAt: time.Now()}))
+	require.Equal(t, map[string]any{"greetings": 0.0, "silences": 0.0}, w.do("GET", "/api/v1/runs/"+active, "").json(t)["counts"])
+	require.Regexp(t, `(?s)greetings.*silences`, w.do("GET", "/runs/"+active, "", "Accept", "text/html").body)
 
 	var doc struct {
 		Paths map[string]map[string]struct {

@@ -54,6 +54,7 @@ type runner struct {
 	environ []string
 	stderr  *os.File
 	log     *slog.Logger
+	jobs    jobList
 	started func(ledger.Run) // tells of a run that is being started
 
 	starting sync.Mutex // one look and start at a time
@@ -248,7 +249,8 @@ func (r *runner) end(ctx context.Context, run ledger.Run, why, waited error) {
 	case errors.Is(err, store.ErrNotExist):
 		why = fmt.Errorf("the run did not begin: %w", why)
 		run.State, run.FinishedAt, run.Error = ledger.Failed, time.Now(), ledger.Why(why)
-		report := ledger.BuildReport(run, ledger.Tally{}, run.FinishedAt)
+		j, _ := r.jobs.named(run.Job)
+		report := ledger.BuildReport(j.Job, run, ledger.Tally{}, run.FinishedAt)
 		if err = ledger.Start(ctx, r.store, run); err == nil {
 			err = ledger.WriteReport(ctx, r.store, report) // first: what is over is read once
 		}

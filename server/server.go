@@ -103,7 +103,7 @@ func New(set Settings) (*Server, error) {
 		return nil, err
 	}
 	s.board = newBoard(set.Store, set.Log, s.jobs)
-	s.runner = &runner{store: set.Store, program: set.Program, environ: set.Environ, stderr: set.Stderr, log: set.Log,
+	s.runner = &runner{store: set.Store, program: set.Program, environ: set.Environ, stderr: set.Stderr, log: set.Log, jobs: s.jobs,
 		started: s.board.started, children: map[string]*child{}}
 	s.plans = &scheduler{store: set.Store, log: set.Log, start: s.start, all: set.Config.Schedules,
 		seen: map[string]time.Time{}, last: map[string]tick{}, open: map[string]bool{},

@@ -81,7 +81,7 @@ func playPipeline(args []string) int {
 		return 1
 	}
 	if os.Getenv(asChild) == "async" {
-		if err := errors.Join(ledger.Detach(ctx, s, id, "job-1", false), l.Release(ctx)); err != nil {
+		if err := errors.Join(ledger.Detach(ctx, s, id, "job-1", false, ledger.Purpose{}), l.Release(ctx)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -105,7 +105,7 @@ func playPipeline(args []string) int {
 	tally := sampleTally()
 	run, err = ledger.SetState(ctx, s, id, state, time.Now())
 	if err == nil {
-		err = ledger.WriteReport(ctx, s, ledger.BuildReport(run, tally, time.Now(), ledger.Progress{Lane: 0, Hosts: 40, HostsDone: 40, Finished: true, UpdatedAt: time.Now()}))
+		err = ledger.WriteReport(ctx, s, ledger.BuildReport(testJob(run.Job), run, tally, time.Now(), ledger.Progress{Lane: 0, Hosts: 40, HostsDone: 40, Finished: true, UpdatedAt: time.Now()}))
 	}
 	if err = errors.Join(err, l.Release(ctx)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -126,7 +126,7 @@ func playShow(ctx context.Context, s store.Store, id string) int {
 	run, err := ledger.Load(ctx, s, id)
 	if err == nil {
 		var report ledger.Report
-		if report, err = ledger.ReportSoFar(ctx, s, run, time.Now()); err == nil {
+		if report, err = ledger.ReportSoFar(ctx, s, testJob(run.Job), run, time.Now()); err == nil {
 			report.Alerts = append(report.Alerts, "what the job adds")
 			err = report.WriteJSON(os.Stdout)
 		}
@@ -320,7 +320,7 @@ func (w *world) put(id, job string, state ledger.State, started time.Time, took 
 	require.NoError(w.t, ledger.Start(w.t.Context(), w.store, ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: started}))
 	run, err := ledger.SetState(w.t.Context(), w.store, id, state, started.Add(took))
 	require.NoError(w.t, err)
-	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, ledger.BuildReport(run, tally, started.Add(took), ledger.Progress{Hosts: 40, HostsDone: 40, Finished: true})))
+	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, ledger.BuildReport(testJob(run.Job), run, tally, started.Add(took), ledger.Progress{Hosts: 40, HostsDone: 40, Finished: true})))
 }
 
 func TestTrigger(t *testing.T) {
@@ -512,7 +512,7 @@ func TestCrash(t *testing.T) {
 			run, err := ledger.Load(t.Context(), w.store, id)
 			require.NoError(t, err)
 			assert.Equal(t, why, run.Error)
-			report, err := ledger.ReportSoFar(t.Context(), w.store, run, time.Now())
+			report, err := ledger.ReportSoFar(t.Context(), w.store, testJob(run.Job), run, time.Now())
 			require.NoError(t, err)
 			assert.Equal(t, why, report.Error)
 			assert.Equal(t, http.StatusNotFound, w.do("GET", "/api/v1/runs/"+id+"/log", "").code)
@@ -679,7 +679,7 @@ func TestReportAfterState(t *testing.T) {
 	w.tick(t.Context(), at.Add(time.Second))
 	require.Equal(t, "done", w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"])
 	require.True(t, w.board.runs()[0].Awaited)
-	require.NoError(t, ledger.WriteReport(t.Context(), w.store, ledger.BuildReport(run, failing(90), at.Add(time.Second))))
+	require.NoError(t, ledger.WriteReport(t.Context(), w.store, ledger.BuildReport(testJob(run.Job), run, failing(90), at.Add(time.Second))))
 	for i := range 20 {
 		w.tick(t.Context(), at.Add(time.Duration(i)*time.Second))
 	}

@@ -522,7 +522,7 @@ func (w *world) ends(id, job string, state ledger.State, why error, at time.Time
 	require.NoError(w.t, ledger.Start(w.t.Context(), w.store, ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: at}))
 	run, err := ledger.Finish(w.t.Context(), w.store, id, state, why, at.Add(time.Minute))
 	require.NoError(w.t, err)
-	r := ledger.BuildReport(run, tally, at.Add(time.Minute))
+	r := ledger.BuildReport(testJob(run.Job), run, tally, at.Add(time.Minute))
 	r.Providers, r.Alerts = rows, alerts
 	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, r))
 }
@@ -580,7 +580,7 @@ func TestAlertsOfRuns(t *testing.T) {
 
 	// One that is going is judged by its duration.
 	seed, _ := knownJobs(testJobs()).named("seed")
-	going := ledger.BuildReport(ledger.Run{RunID: "r", Job: "seed", State: ledger.Running, StartedAt: at}, failing(90), at.Add(3*time.Hour+5*time.Minute))
+	going := ledger.BuildReport(testJob("seed"), ledger.Run{RunID: "r", Job: "seed", State: ledger.Running, StartedAt: at}, failing(90), at.Add(3*time.Hour+5*time.Minute))
 	var broken []string
 	for _, f := range judge(seed, w.alarm.limits["seed"], going) {
 		if f.broken {

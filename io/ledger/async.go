@@ -27,15 +27,16 @@ func (e *AtWorkError) Error() string {
 
 // Detach notes that a run continues without its launcher, as the runner's job of
 // that id. Nobody writes its state from then on: Load reads its end from its
-// total, which the last stage of the graph writes, and its control object. The
-// total of an unbounded run comes in parts, so only a cancel ends it.
-func Detach(ctx context.Context, s store.Store, id, runnerJob string, unbounded bool) error {
+// total, which the last stage of the graph writes, and its control object, and
+// judges the total by the job's purpose. The total of an unbounded run comes in
+// parts, so only a cancel ends it.
+func Detach(ctx context.Context, s store.Store, id, runnerJob string, unbounded bool, p Purpose) error {
 	key := runKey(id, "state.json")
 	r, err := load(ctx, s, key, decodeRun)
 	if err != nil {
 		return err
 	}
-	r.Async, r.Unbounded, r.RunnerJob = true, unbounded, runnerJob
+	r.Async, r.Unbounded, r.RunnerJob, r.Purpose = true, unbounded, runnerJob, p
 	return save(ctx, s, key, r)
 }
 
@@ -84,7 +85,7 @@ func asynchronous(ctx context.Context, s store.Store, r Run, c Control) (Run, er
 	case ended && t.Counts[LanesLost] > 0:
 		return over(Failed, t.WrittenAt, errors.New("lanes lost their leases; the same command does what they left"))
 	case ended:
-		if err := t.Unmet(ctx, s, r.Job, r.RunID); err != nil {
+		if err := r.Purpose.Unmet(ctx, s, r, t.Tally); err != nil {
 			return over(Failed, t.WrittenAt, err)
 		}
 		return over(Done, t.WrittenAt, nil)

@@ -31,6 +31,7 @@ func TestAsynchronousRun(t *testing.T) {
 		"come to its end":                    {total: total("x"), after: time.Hour, want: Done},
 		"our network was down":               {total: total(Outage), want: Failed},
 		"a worker stopped it":                {total: total(WorkersStopped), control: cancel, want: Failed},
+		"kept nothing":                       {total: &Tally{Counts: Counts{"domains_collected": 3}, DeadLetters: Counts{"refused": 1}}, want: Failed},
 		"a lane was lost":                    {total: total(LanesLost), want: Failed},
 		"cancelled, and reported":            {total: total(LanesLost), control: cancel, want: Cancelled},
 		"told to stop":                       {control: cancel, after: cancelTakes, want: Running},
@@ -49,7 +50,7 @@ func TestAsynchronousRun(t *testing.T) {
 				_, err = ForceID(ctx, s, "seed", "other", true)
 				require.NoError(t, err)
 				require.NoError(t, Start(ctx, s, Run{RunID: "r1", Job: "seed", StartedAt: time.Now(), ForceID: force}))
-				require.NoError(t, Detach(ctx, s, "r1", "2026-11-21_x", c.unbounded))
+				require.NoError(t, Detach(ctx, s, "r1", "2026-11-21_x", c.unbounded, Purpose{Kept: "kept", Refused: "refused"}))
 				require.NoError(t, WriteProgress(ctx, s, "r1", 0, Progress{Tally: Tally{Counts: Counts{"domains_collected": 2}}}))
 				at := time.Now()
 				if c.control.Action != "" {
@@ -77,7 +78,7 @@ func TestAsynchronousRun(t *testing.T) {
 					require.Equal(t, c.want, r.State)
 					require.Equal(t, finished, r.FinishedAt)
 					require.Equal(t, "2026-11-21_x", r.RunnerJob)
-					report, err := ReportSoFar(ctx, s, r, time.Now())
+					report, err := ReportSoFar(ctx, s, Job{}, r, time.Now())
 					require.NoError(t, err)
 					require.Equal(t, c.want, report.State)
 					require.Equal(t, collected, report.Counts["domains_collected"])
@@ -127,7 +128,7 @@ func TestSettledStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := storetest.NewMemory(), t.Context()
 		require.NoError(t, Start(ctx, s, Run{RunID: "r1", Job: "seed", StartedAt: time.Now()}))
-		require.NoError(t, Detach(ctx, s, "r1", "j", false))
+		require.NoError(t, Detach(ctx, s, "r1", "j", false, Purpose{}))
 		require.NoError(t, WriteTotal(ctx, s, "r1", Tally{}))
 		require.NoError(t, CloseAbandoned(ctx, s, "seed", time.Now()))
 		require.NoError(t, WriteControl(ctx, s, "r1", Control{Action: ActionCancel, At: time.Now()}))

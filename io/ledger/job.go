@@ -4,6 +4,11 @@ package ledger
 // plain data, without the job's code.
 type Job struct {
 	Name, Title string
+	// Counts names what its report always counts, even at 0, in the order in which a
+	// person reads them.
+	Counts []string
+	// Purpose says which of its complete runs have failed all the same.
+	Purpose Purpose
 	// Path is the API's of the request that starts a run; "" where only the command
 	// line starts one.
 	Path   string

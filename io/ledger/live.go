@@ -9,10 +9,10 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// ReportSoFar gives the report of a run that is over, and while it has none one
+// ReportSoFar gives the report of a job's run that is over, and while it has none one
 // made of its total, or of what its lanes have said so far; its alerts are then
 // what it waits for.
-func ReportSoFar(ctx context.Context, s store.Store, run Run, now time.Time) (Report, error) {
+func ReportSoFar(ctx context.Context, s store.Store, j Job, run Run, now time.Time) (Report, error) {
 	report, err := ReadReport(ctx, s, run.RunID)
 	if err == nil || !errors.Is(err, store.ErrNotExist) {
 		return report, err
@@ -31,7 +31,7 @@ func ReportSoFar(ctx context.Context, s store.Store, run Run, now time.Time) (Re
 	}
 	delete(sum.Counts, Outage)
 	delete(sum.Counts, OutageTLS)
-	report = BuildReport(run, sum, now, lanes...)
+	report = BuildReport(j, run, sum, now, lanes...)
 	for _, l := range lanes {
 		for _, wait := range l.Waits { // lanes of one process say the same
 			if !l.Finished && run.FinishedAt.IsZero() && !slices.Contains(report.Alerts, wait) {

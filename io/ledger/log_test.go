@@ -71,7 +71,7 @@ func TestWhy(t *testing.T) {
 	const want = `opening postgres://REDACTED@h/d: \u001b[31mrefused`
 	again, err := Load(ctx, s, "r1")
 	must(t, err)
-	if run.Error != want || again.Error != want || BuildReport(again, Tally{}, day).Error != want {
+	if run.Error != want || again.Error != want || BuildReport(aJob(), again, Tally{}, day).Error != want {
 		t.Errorf("kept %q, loaded %q, want %q", run.Error, again.Error, want)
 	}
 	if got := Why(errors.New(strings.Repeat("한", 5000))); len(got) > maxError+8 {

@@ -15,27 +15,6 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// jobCounts names the counts of each job's report, in the order in which a
-// person reads them (spec: the command line, "Run report").
-var jobCounts = map[string][]string{
-	"seed": {"files_listed", "files_ignored", "files_skipped", "files_read", "files_bad", "records", "records_bad",
-		"domains_unique", "domains_already_done", "domains_collected", "domains_failed", "robots_found", "sitemaps_found", "dead_letters"},
-	"migrate": {"files_listed", "files_copied", "files_verified", "files_deleted", "files_bad", "dead_letters"},
-	"docs": {"providers", "providers_not_done", "pages_fetched", "pages_new", "pages_updated", "pages_unchanged", "pages_deleted", "pages_skipped",
-		"pages_blocked", "chunks"},
-	"catalog": {"list_pages_fetched", "product_urls_found", "detail_pages_fetched", "products_saved", "failed_tasks",
-		"products_new", "products_changed", "products_unchanged", "products_gone", "sites", "sites_failed", "sites_held"},
-	"news": {"providers_run", "providers_skipped", "providers_stopped", "articles_found", "articles_fetched", "articles_inserted",
-		"articles_changed", "articles_same", "articles_empty", "articles_expired"},
-}
-
-// JobCounts names the counts that a job's report always has, even at 0, in
-// reading order; none for other jobs.
-func JobCounts(job string) []string { return slices.Clone(jobCounts[job]) }
-
-// SeedCounts is JobCounts of the seed job.
-func SeedCounts() []string { return JobCounts("seed") }
-
 // failures is the fetcher's closed set of errors below HTTP.
 var failures = []string{"dns", "connect", "tls", "timeout", "reset", "blocked", "redirect", "too_large"}
 
@@ -80,9 +59,9 @@ type Report struct {
 	Providers   any            `json:"providers,omitempty"` // the docs job's rows, one a provider
 }
 
-// BuildReport makes the report of a run from the sum of what its lanes did.
-// now is the end of the duration of a run that is not over.
-func BuildReport(r Run, t Tally, now time.Time, lanes ...Progress) Report {
+// BuildReport makes the report of a run of a job from the sum of what its lanes
+// did. now is the end of the duration of a run that is not over.
+func BuildReport(j Job, r Run, t Tally, now time.Time, lanes ...Progress) Report {
 	var sum Tally // a copy, so that the report shares nothing
 	sum.Add(t)
 	rep := Report{
@@ -108,7 +87,7 @@ func BuildReport(r Run, t Tally, now time.Time, lanes ...Progress) Report {
 			*c = Counts{}
 		}
 	}
-	for _, k := range jobCounts[r.Job] {
+	for _, k := range j.Counts {
 		rep.Counts[k] += 0
 	}
 	for _, k := range failures {
@@ -183,8 +162,8 @@ func Rows[T any](r Report) []T {
 	return rows
 }
 
-// WriteTable writes the report for a person at a terminal.
-func (r *Report) WriteTable(w io.Writer) error {
+// WriteTable writes the report for a person at a terminal, the counts named first.
+func (r *Report) WriteTable(w io.Writer, named []string) error {
 	t := table{w: w}
 	t.print(fmt.Sprintf("Run %s: %s\n  %s on %s, started %s, took %s\n", r.RunID, r.State,
 		r.Job, r.Runner, r.StartedAt.UTC().Format(time.RFC3339), seconds(r.Duration)))
@@ -193,7 +172,6 @@ func (r *Report) WriteTable(w io.Writer) error {
 	}
 
 	t.section("Counts")
-	named := jobCounts[r.Job]
 	for _, k := range named {
 		t.number(k, r.Counts[k])
 	}

@@ -51,6 +51,7 @@ type Run struct {
 	Async      bool           `json:"async,omitempty"`    // nobody waits for it, see Detach
 	Unbounded  bool           `json:"unbounded,omitempty"`
 	RunnerJob  string         `json:"runner_job,omitempty"` // the runner's own id of it
+	Purpose    Purpose        `json:"purpose,omitzero"`     // its job's, of an asynchronous run
 
 	inferred bool // its end was read from what its workers left, and its state object does not say so yet
 }

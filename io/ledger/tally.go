@@ -62,7 +62,7 @@ func (h HTTP) Unanswered() (n int64) {
 // ready; adding is commutative and associative, so that lanes, workers and
 // Combine stages may sum in any order.
 type Tally struct {
-	Counts      Counts    `json:"counts,omitempty"` // by the names of JobCounts
+	Counts      Counts    `json:"counts,omitempty"` // by the names of Job.Counts, and more
 	HTTP        HTTP      `json:"http"`
 	Store       Counts    `json:"store,omitempty"`        // calls by kind
 	Timings     Histogram `json:"timings"`                // time a domain

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"path"
@@ -51,74 +50,6 @@ const (
 	LanesLost      = "lanes_lost"      // lanes whose worker could not renew its lease
 	WorkersStopped = "workers_stopped" // processes that stopped the run for a reason of their own
 )
-
-// purpose is what a job's runs are for: when a run that came to its end missed
-// it, which dead letters say why, and how the error is made of those.
-type purpose struct {
-	missed func(Tally) bool
-	why    func(DeadLetter) bool
-	enough int // so many of them are read, 0: all
-	tell   func(whys []error) error
-}
-
-var purposes = map[string]purpose{
-	"seed":    toKeep("domains_collected", "store_failed"),
-	"migrate": toKeep("files_verified", "copy_failed"),
-	"catalog": {
-		// A site on hold brings nothing until a person has mended its file.
-		missed: func(t Tally) bool {
-			return t.Counts["sites_held"] > 0 || t.Counts["sites"] > 0 && t.Counts["sites_failed"] == t.Counts["sites"]
-		},
-		why: func(d DeadLetter) bool { return d.Input.Source != "" && d.Input.URL == "" },
-		tell: func(whys []error) error {
-			if len(whys) == 0 {
-				return errors.New("no site could be crawled, or one is on hold: see the run's dead letters")
-			}
-			return errors.Join(whys...)
-		},
-	},
-}
-
-// toKeep is the purpose of a job that counts what it kept under a name, and
-// leaves dead letters of a kind for what its store refused: to keep something.
-func toKeep(kept, refused string) purpose {
-	return purpose{
-		missed: func(t Tally) bool { return t.DeadLetters[refused] > 0 && t.Counts[kept] == 0 },
-		why:    func(d DeadLetter) bool { return d.Kind == refused },
-		enough: 1,
-		tell: func(whys []error) error {
-			reason := errors.New("see `dead-letters list`")
-			if len(whys) > 0 {
-				reason = fmt.Errorf("one of the reasons: %w", whys[0])
-			}
-			return fmt.Errorf("nothing that the run brought could be kept (%w): see to the store, and run the same command again, which does what is missing", reason)
-		},
-	}
-}
-
-// Unmet is why a run that came to its end has failed all the same: it did not do
-// what its job is for. It is nil where the run did.
-func (t Tally) Unmet(ctx context.Context, s store.Store, job, runID string) error {
-	p, ok := purposes[job]
-	if !ok || !p.missed(t) {
-		return nil
-	}
-	var whys []error
-	for d, err := range ListDeadLetters(ctx, s, job, runID) {
-		switch {
-		case err != nil:
-			whys = append(whys, err)
-		case p.why(d) && d.Input.Source != "":
-			whys = append(whys, fmt.Errorf("%s: %s", d.Input.Source, d.Error))
-		case p.why(d):
-			whys = append(whys, errors.New(d.Error))
-		}
-		if p.enough > 0 && len(whys) == p.enough {
-			break
-		}
-	}
-	return p.tell(whys)
-}
 
 // Minus is what was added to o to make t, of what only sums: timings, which have
 // a maximum, and dead letters are not in it.

@@ -151,11 +151,12 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 		_, err = fmt.Fprintf(stdout, "asked run %s to %s; its workers check every two seconds\n", run.RunID, verb)
 		return err
 	}
-	report, err := ledger.ReportSoFar(ctx, s, run, time.Now())
+	j, _ := pipeline.Named(run.Job)
+	report, err := ledger.ReportSoFar(ctx, s, j.Job, run, time.Now())
 	if err != nil {
 		return err
 	}
-	if j, _ := pipeline.Named(run.Job); run.Async && j.Extend != nil { // the launcher did not wait for the end, so it has not extended the report
+	if run.Async && j.Extend != nil { // the launcher did not wait for the end, so it has not extended the report
 		if err := j.Extend(ctx, s, &report); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"io"
 	"os"
@@ -39,14 +40,19 @@ func (fn *greetFn) Setup(ctx context.Context) error { return fn.Open(ctx, fn.Con
 
 func (fn *greetFn) ProcessElement(_ []byte, emit func(ledger.Tally)) {
 	var t ledger.Tally
-	t.Count("greetings", int64(len(fn.Config.Greeting)))
+	if fn.Config.Greeting == "nobody" {
+		t.DeadLetter("deaf")
+	} else {
+		t.Count("greetings", int64(len(fn.Config.Greeting)))
+	}
 	fn.Worker.Emit(emit, t)
 }
 
 // toyJob is what somebody adds for a new job: this value, and a line in pipeline.Jobs.
 func toyJob() pipeline.Job {
 	greeting := ""
-	return pipeline.Job{Job: ledger.Job{Name: "toy", Title: "Toy"}, Shared: []string{"lanes"},
+	return pipeline.Job{Job: ledger.Job{Name: "toy", Title: "Toy", Counts: []string{"greetings", "silences"}, Purpose: ledger.Purpose{Kept: "greetings", Refused: "deaf"}},
+		Shared: []string{"lanes"},
 		Define: func(f *flag.FlagSet) { f.StringVar(&greeting, "greeting", "hello", "what the toy says") },
 		Check: func(*pipeline.Common) error {
 			if greeting == "" {
@@ -59,7 +65,7 @@ func toyJob() pipeline.Job {
 			cfg := config.(toyConfig)
 			lane.Total(s, cfg.Lane, beam.ParDo(s, &greetFn{Config: cfg}, beam.Impulse(s)))
 		},
-		Counts: "greetings", Unit: "greetings",
+		LiveCount: "greetings", Unit: "greetings",
 		Extend: func(_ context.Context, _ store.Store, r *ledger.Report) error {
 			r.Alerts = append(r.Alerts, "the toy says "+greeting)
 			return nil
@@ -119,9 +125,19 @@ func TestToyJob(t *testing.T) {
 		require.EqualValues(t, len("good day"), r.Counts["greetings"])
 		require.Equal(t, "good day", r.Options["greeting"])
 		require.Equal(t, []string{"the toy says good day"}, r.Alerts)
-		require.Contains(t, a.stdout, "greetings", "the table")
+		require.Contains(t, r.Counts, "silences", "a count of the job is there at 0")
+		require.Regexp(t, `Counts\n +greetings +8\n +silences +0\n`, a.stdout, "the table")
 		require.Regexp(t, r.RunID+`\s+toy\s+direct\s+done`, here(t, "runs --store="+dir).stdout)
 		require.Equal(t, ExitOK, here(t, "dead-letters --job=toy --store="+dir).code)
+		var shown ledger.Report
+		require.NoError(t, json.Unmarshal([]byte(here(t, "runs show "+r.RunID+" --store="+dir).stdout), &shown))
+		require.Equal(t, r.Counts, shown.Counts)
 		require.Equal(t, "8 greetings", toyJob().LiveText(ledger.Tally{Counts: r.Counts}))
+	})
+	t.Run("purpose", func(t *testing.T) {
+		t.Setenv("SEED_GREETING", "nobody")
+		a := here(t, "--job=toy --runner=direct --store="+dir)
+		require.Equal(t, ExitFailed, a.code)
+		require.Contains(t, a.stderr, "nothing that the run brought could be kept")
 	})
 }

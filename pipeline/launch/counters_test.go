@@ -58,7 +58,7 @@ func TestCounters(t *testing.T) {
 			require.NoError(t, err)
 			want := maps.Clone(total.Counts)
 			require.Greater(t, want["domains_collected"], int64(10))
-			require.Subset(t, ledger.SeedCounts(), []string{"domains_collected", "robots_found"}) // the names are the report's
+			require.Subset(t, seed.Counts(), []string{"domains_collected", "robots_found"}) // the names are the report's
 			want["http_requests"], want["http_bytes"], want["http_retries"] = total.HTTP.Requests, total.HTTP.Bytes, total.HTTP.Retries
 			require.Equal(t, want, got["total"])
 			require.EqualValues(t, len(sim.Requests()), got["total"]["http_requests"], "by the web's own log")

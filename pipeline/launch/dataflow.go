@@ -275,7 +275,7 @@ func (s *sameName) Log(ctx context.Context, sev beamlog.Severity, depth int, msg
 
 // detach leaves a submitted run to its workers.
 func (r *run) detach(ctx context.Context, id, runnerJob string) error {
-	if err := ledger.Detach(ctx, r.store, id, runnerJob, r.o.Streaming); err != nil {
+	if err := ledger.Detach(ctx, r.store, id, runnerJob, r.o.Streaming, r.o.Target().Purpose); err != nil {
 		return fmt.Errorf("the job was submitted (%s), but its run could not be left to it: %w", runnerJob, err)
 	}
 	return notice(r.o, r.stderr, "run_submitted", fmt.Sprintf("run %s was submitted to Dataflow as job %s; `runs show %s` shows its progress, `runs cancel %s` stops it", id, runnerJob, id, id),

@@ -29,7 +29,7 @@ func newProgressLine(o Options, stderr io.Writer) *progressLine {
 func (p *progressLine) update(t ledger.Tally) {
 	if p.bar != nil {
 		p.bar.Describe(p.job.LiveText(t))
-		_ = p.bar.Set64(t.Counts[p.job.Counts]) // a terminal that is gone stops no run
+		_ = p.bar.Set64(t.Counts[p.job.LiveCount]) // a terminal that is gone stops no run
 	}
 }
 

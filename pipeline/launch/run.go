@@ -385,7 +385,7 @@ func (r *run) conclude(ctx context.Context, record ledger.Run, out outcome) (*le
 		}
 		err = errors.Join(cause, fmt.Errorf("how the run ended is not in the store: %w", err))
 		record.Error = ledger.Why(err)
-		report := ledger.BuildReport(record, out.live, time.Now())
+		report := ledger.BuildReport(o.Target().Job, record, out.live, time.Now())
 		return &report, out.live, err
 	}
 	lanes, err := ledger.Progresses(ctx, s, record.RunID)
@@ -412,7 +412,7 @@ func (r *run) conclude(ctx context.Context, record ledger.Run, out outcome) (*le
 		return fail(err)
 	}
 	record.State, record.FinishedAt = state, time.Now()
-	report := ledger.BuildReport(record, total, record.FinishedAt, lanes...)
+	report := ledger.BuildReport(o.Target().Job, record, total, record.FinishedAt, lanes...)
 	if j := o.Target(); j.Extend != nil {
 		if err := j.Extend(ctx, s, &report); err != nil {
 			result = errors.Join(result, fmt.Errorf("the run's report is not whole: %w", err))
@@ -488,7 +488,7 @@ func (r *run) verdict(ctx context.Context, record ledger.Run, e ending) (ledger.
 	case e.total.Counts[ledger.LanesLost] > 0:
 		return ledger.Failed, errLanesLost
 	}
-	if err := e.total.Unmet(ctx, r.store, record.Job, record.RunID); err != nil {
+	if err := r.o.Target().Purpose.Unmet(ctx, r.store, record, e.total); err != nil {
 		return ledger.Failed, err
 	}
 	return ledger.Done, nil
@@ -519,7 +519,7 @@ func writeReport(o Options, r ledger.Report, stdout, stderr io.Writer) error {
 			return fmt.Errorf("writing --report: %w", err)
 		}
 	}
-	if err := r.WriteTable(stdout); err != nil {
+	if err := r.WriteTable(stdout, o.Target().Job.Counts); err != nil {
 		return err
 	}
 	key := path.Join("runs", r.RunID, "report.json")

@@ -46,7 +46,7 @@ func TestFailedRunSaysWhy(t *testing.T) {
 			t.Errorf("%s: %v, %s because of %q, want %q", c.id, err, r.State, r.Error, c.want)
 		}
 		var table bytes.Buffer
-		if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), c.want) {
+		if err := r.WriteTable(&table, nil); err != nil || !strings.Contains(table.String(), c.want) {
 			t.Errorf("the table of %s (%v):\n%s", c.id, err, table.String())
 		}
 		if kept, err := ledger.Load(t.Context(), s, c.id); err != nil || kept.Error != c.want {

@@ -234,7 +234,7 @@ func (w *watcher) finish(ctx context.Context, record ledger.Run, result error, s
 	if err != nil {
 		return errors.Join(result, err)
 	}
-	report := ledger.BuildReport(record, w.total, time.Now())
+	report := ledger.BuildReport(w.o.Target().Job, record, w.total, time.Now())
 	return errors.Join(result, ledger.WriteReport(ctx, w.store, report), writeReport(w.o, report, stdout, w.stderr))
 }
 

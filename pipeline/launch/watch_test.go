@@ -31,7 +31,7 @@ func TestBesideAnAsynchronousRun(t *testing.T) {
 		s, err := store.Open(ctx, "mem://beside-async")
 		require.NoError(t, err)
 		require.NoError(t, ledger.Start(ctx, s, ledger.Run{RunID: "r1", Job: "seed", StartedAt: time.Now()}))
-		require.NoError(t, ledger.Detach(ctx, s, "r1", "job-1", false))
+		require.NoError(t, ledger.Detach(ctx, s, "r1", "job-1", false, ledger.Purpose{}))
 		var said bytes.Buffer
 		begin := func(watch time.Duration) (*run, chan error) {
 			r := &run{store: s, job: "seed", stderr: &said, signals: make(chan os.Signal, 1), lostLease: make(chan struct{}),
@@ -292,7 +292,7 @@ func TestWatchShowsWhatItDoes(t *testing.T) {
 		w.setCurrent(batch)
 		w.show(ctx, batch)
 		w.show(ctx, "w-b000000") // which has ended meanwhile, and is in the total
-		r, err := ledger.ReportSoFar(ctx, s, record, time.Now())
+		r, err := ledger.ReportSoFar(ctx, s, ledger.Job{}, record, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

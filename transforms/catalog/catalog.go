@@ -26,6 +26,13 @@ import (
 // Job is the name of this job in the ledger, in dead letters and in leases.
 const Job = "catalog"
 
+// Counts names what the job's report always counts, in the order in which a person
+// reads them.
+func Counts() []string {
+	return []string{"list_pages_fetched", "product_urls_found", "detail_pages_fetched", "products_saved", "failed_tasks",
+		"products_new", "products_changed", "products_unchanged", "products_gone", SitesCrawled, SitesFailed, SitesHeld}
+}
+
 // DefaultLeaseTTL is how long a killed worker's site waits for the next one.
 const DefaultLeaseTTL = 15 * time.Second
 

@@ -142,7 +142,7 @@ func (j *job) try(cfg Config) (_ ledger.Tally, cause error) {
 			shown[c.Name()] += c.Result()
 		}
 	}
-	for _, name := range ledger.JobCounts(Job) {
+	for _, name := range Counts() {
 		require.Equal(j.t, total.Counts[name], shown[name], name)
 	}
 	return total, w.Cause()
@@ -196,7 +196,7 @@ func counted(total ledger.Tally, names ...string) map[string]int64 {
 	return out
 }
 
-func reported(total ledger.Tally) map[string]int64 { return counted(total, ledger.JobCounts(Job)...) }
+func reported(total ledger.Tally) map[string]int64 { return counted(total, Counts()...) }
 
 // each runs a test on both databases and both local runners.
 func each(t *testing.T, test func(t *testing.T, dsn, runner string)) {

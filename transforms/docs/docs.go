@@ -20,6 +20,13 @@ import (
 // Job is the name of this job in the ledger and in dead letters.
 const Job = "docs"
 
+// Counts names what the job's report always counts, in the order in which a person
+// reads them.
+func Counts() []string {
+	return []string{"providers", "providers_not_done", "pages_fetched", "pages_new", "pages_updated", "pages_unchanged", "pages_deleted", "pages_skipped",
+		"pages_blocked", "chunks"}
+}
+
 // UserAgent is how the crawler names itself.
 const UserAgent = "APIIntelBot/1.0 (+https://api-intel.vercel.app/bot)"
 

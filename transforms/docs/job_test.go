@@ -129,7 +129,7 @@ func (j *job) try(runner string) (id string, cause error) {
 			shown[c.Name()] += c.Result()
 		}
 	}
-	for _, name := range ledger.JobCounts(Job) {
+	for _, name := range Counts() {
 		if strings.HasPrefix(name, "pages_") {
 			require.Equal(j.t, total.Counts[name], shown[name], name)
 		}

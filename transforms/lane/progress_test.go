@@ -115,7 +115,7 @@ func TestProgressShowsWaits(t *testing.T) {
 		run := ledger.Run{RunID: "r1", Job: "docs", State: ledger.Running, StartedAt: time.Now()}
 		said := func() []string {
 			time.Sleep(progressEvery + time.Second)
-			r, err := ledger.ReportSoFar(t.Context(), w.Store, run, time.Now())
+			r, err := ledger.ReportSoFar(t.Context(), w.Store, ledger.Job{}, run, time.Now())
 			require.NoError(t, err)
 			return r.Alerts
 		}

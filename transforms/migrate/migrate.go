@@ -29,6 +29,12 @@ func init() {
 // Job is the name of this job in the ledger.
 const Job = "migrate"
 
+// Counts names what the job's report always counts, in the order in which a person
+// reads them.
+func Counts() []string {
+	return []string{"files_listed", "files_copied", "files_verified", "files_deleted", "files_bad", "dead_letters"}
+}
+
 // Config is what the job's DoFns carry to the workers.
 type Config struct {
 	Lane                    lane.Config

@@ -100,7 +100,7 @@ func (w *world) run() (ledger.Tally, []engine.Result) {
 			shown[c.Name()] += c.Result()
 		}
 	}
-	for _, name := range ledger.JobCounts(Job) {
+	for _, name := range Counts() {
 		if name != "articles_expired" { // those are List's
 			require.Equal(w.t, total.Counts[name], shown[name], name)
 		}
@@ -112,7 +112,7 @@ func (w *world) run() (ledger.Tally, []engine.Result) {
 
 func reported(total ledger.Tally) map[string]int64 {
 	out := map[string]int64{}
-	for _, n := range ledger.JobCounts(Job) {
+	for _, n := range Counts() {
 		if total.Counts[n] != 0 {
 			out[n] = total.Counts[n]
 		}

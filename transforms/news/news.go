@@ -32,6 +32,13 @@ import (
 // Job is the name of this job in the ledger, in dead letters and in leases.
 const Job = "news"
 
+// Counts names what the job's report always counts, in the order in which a person
+// reads them.
+func Counts() []string {
+	return []string{"providers_run", "providers_skipped", "providers_stopped", "articles_found", "articles_fetched", "articles_inserted",
+		"articles_changed", "articles_same", "articles_empty", "articles_expired"}
+}
+
 // Registered are the publishers that are Go code: a new one is its folder and a
 // line here.
 func Registered() []provider.Provider {

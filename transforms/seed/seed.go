@@ -17,6 +17,13 @@ import (
 // Job is the name of this job in the ledger and in dead letters.
 const Job = "seed"
 
+// Counts names what the job's report always counts, in the order in which a person
+// reads them.
+func Counts() []string {
+	return []string{"files_listed", "files_ignored", "files_skipped", "files_read", "files_bad", "records", "records_bad",
+		"domains_unique", "domains_already_done", "domains_collected", "domains_failed", "robots_found", "sitemaps_found", "dead_letters"}
+}
+
 // Config is what the job's DoFns carry to the workers.
 type Config struct {
 	Lane  lane.Config

@@ -13,32 +13,35 @@ func TestUnmet(t *testing.T) {
 	refused := func(job, kind string, in Input) DeadLetter {
 		return DeadLetter{Job: job, RunID: "r1", Stage: "s", Kind: kind, Input: in, Error: "disk full"}
 	}
+	toKeep := Purpose{Kept: "kept", Refused: "refused"}
+	sites := Purpose{Sites: "sites", SitesFailed: "sites_failed", SitesHeld: "sites_held"}
 	for _, c := range []struct {
 		name, job string
+		purpose   Purpose
 		tally     Tally
 		letters   []DeadLetter
 		want      string // of the error
 	}{
-		{"a run that kept something", "seed", Tally{Counts: Counts{"domains_collected": 1}, DeadLetters: Counts{"store_failed": 9}}, nil, ""},
-		{"a run that had nothing to do", "seed", Tally{}, nil, ""},
-		{"a run that kept nothing", "seed", Tally{DeadLetters: Counts{"store_failed": 2}},
-			[]DeadLetter{refused("seed", "store_failed", Input{DomainID: "a"}), refused("seed", "store_failed", Input{DomainID: "b"}), refused("seed", "fetch_failed", Input{DomainID: "c"})},
+		{"a run that kept something", "seed", toKeep, Tally{Counts: Counts{"kept": 1}, DeadLetters: Counts{"refused": 9}}, nil, ""},
+		{"a run that had nothing to do", "seed", toKeep, Tally{}, nil, ""},
+		{"a run that kept nothing", "seed", toKeep, Tally{DeadLetters: Counts{"refused": 2}},
+			[]DeadLetter{refused("seed", "refused", Input{DomainID: "a"}), refused("seed", "refused", Input{DomainID: "b"}), refused("seed", "fetch_failed", Input{DomainID: "c"})},
 			"nothing that the run brought could be kept (one of the reasons: disk full): see to the store, and run the same command again, which does what is missing"},
-		{"one whose dead letters are gone", "migrate", Tally{DeadLetters: Counts{"copy_failed": 1}}, nil,
+		{"one whose dead letters are gone", "migrate", toKeep, Tally{DeadLetters: Counts{"refused": 1}}, nil,
 			"nothing that the run brought could be kept (see `dead-letters list`): see to the store, and run the same command again, which does what is missing"},
-		{"every site failed", "catalog", Tally{Counts: Counts{"sites": 2, "sites_failed": 2}},
+		{"every site failed", "catalog", sites, Tally{Counts: Counts{"sites": 2, "sites_failed": 2}},
 			[]DeadLetter{refused("catalog", "list", Input{Source: "a"}), refused("catalog", "list", Input{Source: "b"}), refused("catalog", "page", Input{Source: "c", URL: "https://c.example/"})},
 			"b: disk full\na: disk full"},
-		{"one site of two failed", "catalog", Tally{Counts: Counts{"sites": 2, "sites_failed": 1}}, nil, ""},
-		{"a site on hold", "catalog", Tally{Counts: Counts{"sites": 2, "sites_held": 1}}, nil, "no site could be crawled, or one is on hold: see the run's dead letters"},
-		{"docs has partial runs", "docs", Tally{DeadLetters: Counts{"store_failed": 1}}, nil, ""},
+		{"one site of two failed", "catalog", sites, Tally{Counts: Counts{"sites": 2, "sites_failed": 1}}, nil, ""},
+		{"a site on hold", "catalog", sites, Tally{Counts: Counts{"sites": 2, "sites_held": 1}}, nil, "no site could be crawled, or one is on hold: see the run's dead letters"},
+		{"docs has partial runs", "docs", Purpose{}, Tally{DeadLetters: Counts{"refused": 1}}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := storetest.NewMemory()
 			for _, d := range c.letters {
 				require.NoError(t, Put(t.Context(), s, d))
 			}
-			err := c.tally.Unmet(t.Context(), s, c.job, "r1")
+			err := c.purpose.Unmet(t.Context(), s, Run{RunID: "r1", Job: c.job}, c.tally)
 			if c.want == "" {
 				require.NoError(t, err)
 				return

@@ -20,8 +20,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
-// What the runner's console shows has the report's names and numbers, which
-// are those of the simulated web's own log.
+// The counters in the runner's console have the report's names and numbers, and
+// they agree with the simulated web's own log.
 func TestCounters(t *testing.T) {
 	t.Cleanup(func() { *jobopts.Endpoint, *jobopts.EnvironmentType = "", "" }) // prism's runner sets them
 	beamlog.SetLogger(quiet{})
@@ -53,7 +53,7 @@ func TestCounters(t *testing.T) {
 			}
 			s, err := store.Open(t.Context(), dir)
 			require.NoError(t, err)
-			defer func() { _ = s.Close() }() // only read from
+			defer func() { _ = s.Close() }() // only read
 			total, err := ledger.ReadTotal(t.Context(), s, l.RunID)
 			require.NoError(t, err)
 			want := maps.Clone(total.Counts)
@@ -61,7 +61,7 @@ func TestCounters(t *testing.T) {
 			require.Subset(t, seed.Counts(), []string{"domains_collected", "robots_found"}) // the names are the report's
 			want["http_requests"], want["http_bytes"], want["http_retries"] = total.HTTP.Requests, total.HTTP.Bytes, total.HTTP.Retries
 			require.Equal(t, want, got["total"])
-			require.EqualValues(t, len(sim.Requests()), got["total"]["http_requests"], "by the web's own log")
+			require.EqualValues(t, len(sim.Requests()), got["total"]["http_requests"], "as in the simulated web's own log")
 			if runner == "prism" { // 2.77 may lose what one of several bundles counted
 				return
 			}

@@ -33,27 +33,27 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// dataflowThreads is how many lanes a Dataflow worker has at once where the
-// user says nothing else.
+// dataflowThreads is the default number of lanes that a Dataflow worker runs at
+// the same time.
 const dataflowThreads = 4
 
-// dataflowShape is how many workers a job has on Dataflow and how many lanes
-// each of them has at once. A lane has a request in flight at least, and so
-// has a worker, so the limits of the whole job bound both.
+// dataflowShape returns how many workers a job has on Dataflow and how many lanes
+// each of them runs at the same time. Each lane may have one request in flight,
+// so the limits of the whole job bound both numbers.
 func (o *Options) dataflowShape() (workers, threads int) {
-	number := func(name string, or int) int {
+	number := func(name string, otherwise int) int {
 		n, err := strconv.Atoi(o.beam(name))
 		if err != nil || n < 1 {
-			return or
+			return otherwise
 		}
 		return n
 	}
-	most := o.mostSlots()
-	workers = min(number("num_workers", 1), most)
-	return workers, min(number("number_of_worker_harness_threads", dataflowThreads), most/workers)
+	slots := o.maxSlots()
+	workers = min(number("num_workers", 1), slots)
+	return workers, min(number("number_of_worker_harness_threads", dataflowThreads), slots/workers)
 }
 
-// checkDataflow refuses a job whose limits or whose end could not be kept.
+// checkDataflow refuses a job that could not keep its limits, or whose end could not be observed.
 func (o *Options) checkDataflow() error {
 	for _, name := range []string{"num_workers", "number_of_worker_harness_threads"} {
 		if n, err := strconv.Atoi(o.beam(name)); err != nil || n < 0 || n > 10_000 {
@@ -83,14 +83,14 @@ func (o *Options) checkDataflow() error {
 }
 
 func init() {
-	// A path of this machine says nothing to a worker, and the job is read by others.
+	// A path of this machine means nothing to a worker, and other people can read the job.
 	for _, name := range []string{"worker_binary", "dry_run", "number_of_worker_harness_threads", "autoscaling_algorithm"} {
 		dataflow.DontUseFlagAsPipelineOption(name)
 	}
 }
 
-// reachDataflow checks what Dataflow needs before anything is touched; a dry
-// run of Beam's needs none of it.
+// reachDataflow checks what Dataflow needs before anything is touched. A dry run
+// needs none of it.
 func (o *Options) reachDataflow(ctx context.Context) error {
 	if o.beamDryRun() {
 		return nil
@@ -114,7 +114,7 @@ const (
 	buildWorker = "run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker"
 )
 
-// workerSource checks that there is a worker, or what it is built from.
+// workerSource checks that there is a program for the workers, or the source to build it from.
 func (o *Options) workerSource(ctx context.Context) error {
 	if o.beam("worker_binary") != "" {
 		return nil
@@ -127,20 +127,20 @@ func (o *Options) workerSource(ctx context.Context) error {
 		return nil
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		return usage.Errorf("--runner=dataflow needs a static worker; this program is not static, and there is no Go toolchain here to build one: where there is, %s", buildWorker)
+		return usage.Errorf("--runner=dataflow needs a static worker; this program is not static, and there is no Go toolchain here to build one: on a machine that has one, %s", buildWorker)
 	}
 	look := exec.CommandContext(ctx, "go", "list", program)
-	look.Env = append(os.Environ(), "GOPROXY=off", "GOTOOLCHAIN=local") // it must be here, not be fetched
+	look.Env = append(os.Environ(), "GOPROXY=off", "GOTOOLCHAIN=local") // nothing is downloaded
 	if said, err := look.CombinedOutput(); err != nil {
 		return usage.Errorf("--runner=dataflow needs a static worker; this program is not static, and there is no source tree of it in this directory to build one from: %s (go list: %s)", buildWorker, said)
 	}
 	return nil
 }
 
-// async says that the program ends when the job is submitted.
+// async reports whether the program ends when the job is submitted.
 func (o *Options) async() bool { return o.beam("async") == "true" }
 
-// checkAsync refuses what needs somebody who waits.
+// checkAsync refuses options for which the program must wait for the run's end.
 func (o *Options) checkAsync() error {
 	switch {
 	case !o.async():
@@ -157,15 +157,15 @@ func (o *Options) checkAsync() error {
 	return nil
 }
 
-// submit hands the job to Dataflow and gives its id there.
+// submit submits the job to Dataflow and returns its id there.
 func submit(ctx context.Context, o Options, p *beam.Pipeline) (id string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
+			err = fmt.Errorf("runner %s stopped unexpectedly: %v", o.Runner, v)
 		}
 	}()
 	before := *jobopts.Async
-	*jobopts.Async = true // Beam's own wait ends at the first answer that is an error
+	*jobopts.Async = true // because Beam itself stops waiting at the first error of the API
 	defer func() { *jobopts.Async = before }()
 	same := &sameName{}
 	beamlog.SetLogger(same)
@@ -191,7 +191,7 @@ func runDataflow(ctx context.Context, o Options, p *beam.Pipeline) error {
 		return stillThere(id, err)
 	}
 	return awaitDataflow(ctx, o, id, func(ctx context.Context) (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, dataflowLook)
+		ctx, cancel := context.WithTimeout(ctx, dataflowPoll)
 		defer cancel()
 		job, err := client.Projects.Locations.Jobs.Get(o.beam("project"), o.beam("region"), id).Context(ctx).Do()
 		if err != nil {
@@ -201,42 +201,42 @@ func runDataflow(ctx context.Context, o Options, p *beam.Pipeline) error {
 	})
 }
 
-// stillThere is an error about a job that was not seen to end.
+// stillThere is the error for a job whose end was not observed.
 func stillThere(id string, err error) error {
 	return fmt.Errorf("asking Dataflow about job %s: %w; the job may still run there: look at its console before the next run", id, err)
 }
 
 const (
-	dataflowLook  = 30 * time.Second // between two looks at a job
-	dataflowAgain = time.Second      // after one that failed, doubled up to dataflowLook
+	dataflowPoll  = 30 * time.Second // between two requests of a job's state
+	dataflowRetry = time.Second      // after a request that failed; doubled up to dataflowPoll
 )
 
-// awaitDataflow waits for a job's end. The job continues whether its launcher
-// gets an answer or not, so a fault that passes is waited out.
+// awaitDataflow waits for a job's end. The job runs whether its launcher gets an
+// answer or not, so temporary errors are retried without end.
 func awaitDataflow(ctx context.Context, o Options, id string, state func(context.Context) (string, error)) error {
 	log := lane.Logger(o.LogFormat, o.Level()).With("job_id", id)
-	said, again := "", dataflowAgain
+	logged, retry := "", dataflowRetry
 	for {
 		now, err := state(ctx)
-		pause := dataflowLook
+		pause := dataflowPoll
 		switch {
-		case err != nil && (ctx.Err() != nil || !passing(err)):
+		case err != nil && (ctx.Err() != nil || !temporary(err)):
 			return stillThere(id, err)
 		case err != nil:
-			if text := ledger.Redact(err.Error()); text != said {
-				said = text
+			if text := ledger.Redact(err.Error()); text != logged {
+				logged = text
 				log.Warn("dataflow_does_not_answer", "error", text, "why", "the job continues; its state is requested again until there is an answer")
 			}
-			pause, again = again, min(2*again, dataflowLook)
+			pause, retry = retry, min(2*retry, dataflowPoll)
 		case now == "JOB_STATE_FAILED":
 			return fmt.Errorf("job %s failed at Dataflow; its log there says why", id)
 		case slices.Contains([]string{"JOB_STATE_DONE", "JOB_STATE_CANCELLED", "JOB_STATE_DRAINED", "JOB_STATE_UPDATED"}, now):
-			return nil // the store says whether it was complete
+			return nil // the store knows whether the run was complete
 		default:
-			if said != "" {
+			if logged != "" {
 				log.Info("dataflow_answers_again", "state", now)
 			}
-			said, again = "", dataflowAgain
+			logged, retry = "", dataflowRetry
 		}
 		t := time.NewTimer(pause)
 		select {
@@ -248,9 +248,9 @@ func awaitDataflow(ctx context.Context, o Options, id string, state func(context
 	}
 }
 
-// passing says that a call of Google's API may succeed when it is made again:
-// all but what the API refused.
-func passing(err error) bool {
+// temporary reports whether a call of Google's API may succeed when it is made
+// again: any error but a refusal by the API.
+func temporary(err error) bool {
 	var refused *googleapi.Error
 	if !errors.As(err, &refused) {
 		return true
@@ -258,8 +258,8 @@ func passing(err error) bool {
 	return refused.Code >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests}, refused.Code)
 }
 
-// sameName sees that Beam gave us another job of the same name for ours, which
-// an asynchronous submission does, and says in its log alone.
+// sameName notices when Beam returns another job of the same name instead of
+// ours. An asynchronous submission does that, and says so only in its log.
 type sameName struct {
 	quiet
 	seen atomic.Bool
@@ -273,30 +273,30 @@ func (s *sameName) Log(ctx context.Context, sev beamlog.Severity, depth int, msg
 	s.quiet.Log(ctx, sev, depth+1, msg)
 }
 
-// detach leaves a submitted run to its workers.
+// detach records in the ledger that the run continues without this process.
 func (r *run) detach(ctx context.Context, id, runnerJob string) error {
 	if err := ledger.Detach(ctx, r.store, id, runnerJob, r.o.Streaming, r.o.Target().Purpose); err != nil {
-		return fmt.Errorf("the job was submitted (%s), but its run could not be left to it: %w", runnerJob, err)
+		return fmt.Errorf("the job was submitted (%s), but the store does not record that its run continues there: %w", runnerJob, err)
 	}
 	return notice(r.o, r.stderr, "run_submitted", fmt.Sprintf("run %s was submitted to Dataflow as job %s; `runs show %s` shows its progress, `runs cancel %s` stops it", id, runnerJob, id, id),
 		"run_id", id, "job_id", runnerJob)
 }
 
-// beamDryRun says that Beam prints the Dataflow job and sends nothing.
+// beamDryRun reports whether Beam only prints the Dataflow job and sends nothing.
 func (o *Options) beamDryRun() bool {
 	return o.Runner == "dataflow" && o.beam("dry_run") == "true" && !o.Preview()
 }
 
-// printDataflow prints the job that a run would submit, as JSON: no network, no
-// lease, nothing written.
+// printDataflow prints the job that a run would submit, as JSON. It uses no
+// network and no lease, and writes nothing.
 func printDataflow(ctx context.Context, o Options, stdout io.Writer, build graph) error {
 	if !beam.Initialized() {
 		beam.Init()
 	}
 	out := &jobPrinter{to: stdout}
 	beamlog.SetLogger(out)
-	// Beam asks Google about the buckets, also in a dry run, and warns where it
-	// has no credentials for that.
+	// Even in a dry run Beam asks Google about the buckets, and warns when it
+	// has no credentials.
 	if err := errors.Join(os.Unsetenv("STORAGE_EMULATOR_HOST"), os.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(os.DevNull, "none"))); err != nil {
 		return err
 	}
@@ -311,13 +311,12 @@ func printDataflow(ctx context.Context, o Options, stdout io.Writer, build graph
 		return err
 	}
 	if out.jobs == 0 && out.err == nil {
-		return errors.New("printing the job: Beam gave none")
+		return errors.New("printing the job: Beam printed none")
 	}
 	return out.err
 }
 
-// jobPrinter prints the job out of what Beam logs in a dry run: the one
-// message that is JSON.
+// jobPrinter prints the one message that Beam logs as JSON in a dry run: the job.
 type jobPrinter struct {
 	to   io.Writer
 	jobs int
@@ -334,11 +333,11 @@ func (p *jobPrinter) Log(_ context.Context, _ beamlog.Severity, _ int, msg strin
 	p.err = errors.Join(p.err, err)
 }
 
-// dataflowWorkers fixes the number of workers and of their lanes: one lane
-// cannot be split, and the limits are shared out over these.
+// dataflowWorkers fixes the number of workers and of their lanes, because the
+// limits are shared out over them and a lane cannot be split.
 func (o *Options) dataflowWorkers() error {
 	workers, threads := o.dataflowShape()
-	if n, _ := strconv.Atoi(o.beam("num_workers")); n > workers && !o.beamDryRun() { // somebody pays for them, or waits for them
+	if n, _ := strconv.Atoi(o.beam("num_workers")); n > workers && !o.beamDryRun() {
 		lane.Logger(o.LogFormat, o.Level()).Warn("workers_capped", "num_workers", workers, "asked_for", n, "why", "each worker has a request in flight at least; raise --concurrency, or --rate, for more")
 	}
 	for name, value := range map[string]string{"autoscaling_algorithm": "NONE", "num_workers": strconv.Itoa(workers), "number_of_worker_harness_threads": strconv.Itoa(threads)} {
@@ -349,8 +348,8 @@ func (o *Options) dataflowWorkers() error {
 	return nil
 }
 
-// dataflowWorker fills in the flags that the user left out. The worker is this
-// program, static, as Beam's container wants it.
+// dataflowWorker sets the flags that the user left out. The worker is this
+// program, statically linked, because Beam's container needs that.
 func (o *Options) dataflowWorker(ctx context.Context, dir string) error {
 	if o.Runner != "dataflow" {
 		return nil
@@ -370,20 +369,20 @@ func (o *Options) dataflowWorker(ctx context.Context, dir string) error {
 		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", self, program)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("building a static worker; mend what the compiler says, or where it works %s: %w: %s", buildWorker, err, out)
+			return fmt.Errorf("building a static worker: correct what the compiler reports, or, on a machine where it works, %s: %w: %s", buildWorker, err, out)
 		}
 	}
 	return flag.Set("worker_binary", self)
 }
 
-// static says whether a program is one for Linux on amd64 that needs no
-// library of the machine it runs on.
+// static reports whether a program is for Linux on amd64 and needs no library of
+// the machine on which it runs.
 func static(path string) bool {
 	f, err := elf.Open(path)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = f.Close() }() // only read from
+	defer func() { _ = f.Close() }() // only read
 	libs, err := f.ImportedLibraries()
 	return f.Machine == elf.EM_X86_64 && len(libs) == 0 && (err == nil || errors.Is(err, elf.ErrNoSymbols))
 }

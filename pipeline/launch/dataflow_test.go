@@ -20,10 +20,10 @@ import (
 	"github.com/newsfork/seed-engine/pipeline"
 )
 
-// parsed are the options of a command line, of which nothing is checked.
+// parsed returns the options of a command line, unchecked.
 func parsed(t *testing.T, args string) Options {
 	t.Helper()
-	flag.CommandLine.VisitAll(func(f *flag.Flag) { // Beam's own belong to the process
+	flag.CommandLine.VisitAll(func(f *flag.Flag) { // Beam's own flags are global to the process
 		if was := f.Value.String(); !strings.HasPrefix(f.Name, "test.") {
 			t.Cleanup(func() {
 				if f.Value.String() != was {
@@ -44,8 +44,9 @@ func parsed(t *testing.T, args string) Options {
 
 const onDataflow = "--runner=dataflow --project=p --region=r --staging_location=gs://b/s "
 
-// However many workers and threads are asked for, those at work keep --rate and
-// --concurrency together, each with one request in flight, or sent, at least.
+// However many workers and threads are requested, all of them together keep
+// --rate and --concurrency. Each one sends at least one request at a time, so
+// their number is limited.
 func TestDataflowUnderTheLimits(t *testing.T) {
 	for _, c := range []struct {
 		args                  string
@@ -64,11 +65,11 @@ func TestDataflowUnderTheLimits(t *testing.T) {
 		t.Run(c.args, func(t *testing.T) {
 			o := parsed(t, c.args)
 			require.Equal(t, c.all, o.Slots())
-			require.LessOrEqual(t, c.workers*c.threads, o.mostSlots())
+			require.LessOrEqual(t, c.workers*c.threads, o.maxSlots())
 			require.NoError(t, o.dataflowWorkers())
 			require.Equal(t, []string{fmt.Sprint(c.workers), fmt.Sprint(c.threads), "NONE"},
-				[]string{o.beam("num_workers"), o.beam("number_of_worker_harness_threads"), o.beam("autoscaling_algorithm")}, "what Dataflow is asked for")
-			require.Equal(t, c.all, o.Slots(), "it stays so")
+				[]string{o.beam("num_workers"), o.beam("number_of_worker_harness_threads"), o.beam("autoscaling_algorithm")}, "the numbers that Dataflow gets")
+			require.Equal(t, c.all, o.Slots(), "the number of slots does not change")
 		})
 	}
 }
@@ -85,8 +86,8 @@ func TestRemedyOfFlinksErrors(t *testing.T) {
 	}
 }
 
-// A fault of Dataflow's API is waited out, for the job goes on; what the API
-// refuses is not.
+// A temporary error of Dataflow's API does not end the wait, because the job
+// continues. A refusal ends it.
 func TestAwaitDataflow(t *testing.T) {
 	unavailable, forbidden := &googleapi.Error{Code: 503}, &googleapi.Error{Code: 403, Message: "no right to look"}
 	type answer struct {

@@ -22,7 +22,7 @@ func (s ignoring) PutIfAbsent(ctx context.Context, key string, body io.Reader, o
 	return s.Put(ctx, key, body, o)
 }
 
-// On a store where two runs could have one lease nothing is begun: exit code 2.
+// On a store where two runs could have the same lease no run begins: exit code 2.
 func TestStoreThatIgnoresConditionsIsBadUsage(t *testing.T) {
 	s := ignoring{storetest.NewMemory()}
 	o := Options{Runner: "direct", Common: pipeline.Common{Job: "seed", LogFormat: "json", LeaseTTL: 30e9}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}

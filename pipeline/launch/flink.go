@@ -20,20 +20,20 @@ import (
 )
 
 var (
-	errCutShort  = errors.New("the runner ended the job before it was complete (was it cancelled there?): what was done is kept, the same command goes on from there")
+	errCutShort  = errors.New("the runner ended the job before it was complete (was it cancelled there?): what was done is kept, and the same command resumes from there")
 	errLanesLost = errors.New("a worker could not renew the lease of its lane in time and stopped sending; run the same command again")
 )
 
-// viaJobServer says that the runner is reached through Beam's job service.
+// viaJobServer reports whether the runner is reached through Beam's job service.
 func (o *Options) viaJobServer() bool {
 	return o.Remote() && o.Runner != "dataflow"
 }
 
-// leases says that workers can outlive this process, so that each lane needs a
-// lease of its own.
+// leases reports whether workers can outlive this process, so that each lane
+// needs its own lease.
 func (o *Options) leases() bool { return o.Remote() }
 
-// checkFlink refuses what Beam would take for a job in Docker, or wait for.
+// checkFlink refuses options with which Beam would run the workers in Docker, or wait for ever.
 func (o *Options) checkFlink() error {
 	if !o.viaJobServer() {
 		return nil
@@ -46,11 +46,11 @@ func (o *Options) checkFlink() error {
 		return usage.Errorf("--environment_type=%s: use PROCESS, LOOPBACK, EXTERNAL or DOCKER", o.beam("environment_type"))
 	}
 	n, err := strconv.Atoi(o.beam("parallelism"))
-	if err == nil && n == -1 && o.Runner != "flink" { // Flink gets 1; others take what the cluster has
+	if err == nil && n == -1 && o.Runner != "flink" { // Flink gets 1; other runners use the whole cluster
 		return usage.Errorf("--runner=%s needs --parallelism: how many tasks the cluster runs at once (Spark: executors × cores of each, or the N of local[N]); --rate and --concurrency are shared out over them, and too small a number exceeds both", o.Runner)
 	}
-	if err == nil && n > o.mostSlots() && o.Runner != "flink" && n <= 10_000 {
-		return usage.Errorf("--parallelism=%d: each task has a request in flight at least, so --concurrency or --rate would be exceeded; raise them, or use %d and give %s as many cores", n, o.mostSlots(), o.Runner)
+	if err == nil && n > o.maxSlots() && o.Runner != "flink" && n <= 10_000 {
+		return usage.Errorf("--parallelism=%d: each task has at least one request in flight, so --concurrency or --rate would be exceeded; raise them, or use %d and give %s as many cores", n, o.maxSlots(), o.Runner)
 	}
 	if err != nil || n < -1 || n == 0 || n > 10_000 {
 		return usage.Errorf("--parallelism=%s: use 1 to 10000", o.beam("parallelism"))
@@ -58,7 +58,7 @@ func (o *Options) checkFlink() error {
 	return nil
 }
 
-// setParallelism says it always, for Flink takes 1 from a job that does not.
+// setParallelism always sets --parallelism, because Flink uses 1 for a job that does not set it.
 func (o *Options) setParallelism() error {
 	if !o.viaJobServer() {
 		return nil
@@ -66,12 +66,12 @@ func (o *Options) setParallelism() error {
 	return flag.Set("parallelism", strconv.Itoa(o.Slots()))
 }
 
-// execute runs the pipeline to its end. The SDK panics where a server that is
-// gone should be an error.
+// execute runs the pipeline to its end. The SDK panics when a server is gone;
+// execute returns an error.
 func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("runner %s broke off: %v", o.Runner, v)
+			err = fmt.Errorf("runner %s stopped unexpectedly: %v", o.Runner, v)
 		}
 	}()
 	if err := startPrism(ctx, o.Runner); err != nil {
@@ -92,14 +92,14 @@ func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
 	} else {
 		_, err = beam.Run(ctx, o.Runner, p)
 	}
-	if err != nil { // a lost worker is a stack of Java's names
-		err = fmt.Errorf("%w%s; the job server's log says more; what was done is kept, the same command goes on from there", ofWorker(err), o.remedy(err))
+	if err != nil { // the error of a lost worker is a Java stack trace
+		err = fmt.Errorf("%w%s; the job server's log says more; what was done is kept, and the same command resumes from there", ofWorker(err), o.remedy(err))
 	}
 	return err
 }
 
-// remedy is what to do about an error of Flink's that names its cause by a
-// class of Java, or not at all.
+// remedy says what to do about an error of Flink that names its cause by a Java
+// class, or not at all.
 func (o *Options) remedy(err error) string {
 	has := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(err.Error(), p) })
@@ -108,13 +108,13 @@ func (o *Options) remedy(err error) string {
 	case has("Insufficient number of network buffers"):
 		return "; raise taskmanager.memory.network.min and .max in Flink's configuration (192m ran with --parallelism=4), or lower --parallelism"
 	case has("NoResourceAvailableException", "TimeoutException", "Slot request bulk is not fulfillable"):
-		return fmt.Sprintf("; has the cluster %d free task slots, as --parallelism asks for? Flink waits for them for slot.request.timeout, five minutes, and ends without saying so: add slots, or lower --parallelism", o.Slots())
+		return fmt.Sprintf("; has the cluster %d free task slots, as --parallelism requires? Flink waits five minutes for them (slot.request.timeout) and then ends without a reason: add slots, or lower --parallelism", o.Slots())
 	}
 	return ""
 }
 
-// ofWorker is what a worker said, where a runner's error quotes it: the rest of
-// that is Beam's plan of the stage.
+// ofWorker returns the worker's own error when a runner's error quotes it. The
+// rest of the runner's text is Beam's plan of the stage.
 func ofWorker(err error) error {
 	if err == nil {
 		return nil
@@ -126,20 +126,20 @@ func ofWorker(err error) error {
 	return err
 }
 
-// stopWithin is how long after the first Ctrl-C the program may still end in order.
+// stopWithin is how long the program may take to end in order after the first Ctrl-C.
 func (o *Options) stopWithin() time.Duration {
 	switch {
 	case o.Runner == "dataflow":
-		return 3 * time.Minute // its state is looked at every 30 seconds
+		return 3 * time.Minute // its state is requested every 30 seconds
 	case o.Remote():
-		return 20 * time.Second // workers look at the control object every two seconds
+		return 20 * time.Second // workers read the control object every two seconds
 	case o.Streaming:
-		return 10 * time.Second // the lister looks every two seconds
+		return 10 * time.Second // the lister reads it every two seconds
 	}
 	return stopWithin
 }
 
-// stopWorkers makes the workers of a run begin nothing new, wherever they are.
+// stopWorkers tells the workers of a run, wherever they are, to begin nothing new.
 func (r *run) stopWorkers(ctx context.Context, runID string) {
 	if w, ok := lane.Find(runID); ok {
 		w.Stop(nil)
@@ -152,8 +152,8 @@ func (r *run) stopWorkers(ctx context.Context, runID string) {
 	}
 }
 
-// soFar is what is known of a run that was cut short: by this process, or by
-// the last progress of lanes elsewhere.
+// soFar returns what is known of an interrupted run: the counts of this process,
+// or the last progress of lanes elsewhere.
 func (r *run) soFar(out outcome, lanes []ledger.Progress) ledger.Tally {
 	if !r.o.Elsewhere() {
 		return out.live

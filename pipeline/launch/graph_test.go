@@ -29,14 +29,14 @@ import (
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
-// localRunners are the two that work in this process.
+// localRunners are the two runners that work in this process.
 var localRunners = []string{"direct", "prism"}
 
-// TestSeedGraph runs the sample's raw files, with good hosts in place of the
-// sample's own, on both local runners and with one lane and several: all must
-// leave the same objects and the same figures.
+// TestSeedGraph runs the sample's raw files on both local runners, with one lane
+// and with several: all must leave the same objects and the same counts. All
+// hosts of the sample are replaced by hosts that answer.
 func TestSeedGraph(t *testing.T) {
-	// Prism's runner sets these two for the whole process.
+	// Prism's runner sets these two flags for the whole process.
 	t.Cleanup(func() {
 		*jobopts.Endpoint, *jobopts.EnvironmentType = "", ""
 	})
@@ -90,7 +90,7 @@ func TestSeedGraph(t *testing.T) {
 	}
 	want, ok := results["direct, 1 lanes"]
 	if !ok || len(want.objects) < 50 || want.counts["domains_collected"] < 10 || want.counts["files_completed"] == 0 {
-		t.Fatalf("the sample gave %d objects, %v", len(want.objects), want.counts)
+		t.Fatalf("the sample produced %d objects, %v", len(want.objects), want.counts)
 	}
 	for label, got := range results {
 		if !maps.Equal(got.counts, want.counts) {
@@ -98,7 +98,7 @@ func TestSeedGraph(t *testing.T) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(want.objects)) {
 			if got.objects[key] != want.objects[key] {
-				t.Errorf("%s: %s holds\n%s\nwant\n%s", label, key, got.objects[key], want.objects[key])
+				t.Errorf("%s: %s is\n%s\nwant\n%s", label, key, got.objects[key], want.objects[key])
 			}
 		}
 		for key := range got.objects {
@@ -109,7 +109,7 @@ func TestSeedGraph(t *testing.T) {
 	}
 }
 
-// sample lays the sample's raw files out under dir.
+// sample copies the sample's raw files to dir.
 func sample(t *testing.T, dir string) {
 	t.Helper()
 	err := fs.WalkDir(testdata.Bucket, "bucket", func(p string, d fs.DirEntry, err error) error {
@@ -128,7 +128,7 @@ func sample(t *testing.T, dir string) {
 	}
 }
 
-// objects are what a run leaves beside its ledger, without times and the run's own name.
+// objects returns what a run leaves in the store apart from its ledger, without times and the run's own id.
 func objects(t *testing.T, s store.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}

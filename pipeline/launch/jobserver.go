@@ -20,13 +20,14 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 )
 
-// streamOptions are what a job server gets with an unbounded job. Beam's own
-// runner sends the embedded part alone, and with Flink's defaults each stage
-// holds its elements back for ten seconds. Names: FlinkPipelineOptions.java.
+// streamOptions are the options that a job server gets with an unbounded job.
+// Beam's own runner sends only the embedded part. With Flink's defaults each
+// stage would then delay its elements by ten seconds. The names of the options
+// are in FlinkPipelineOptions.java.
 //
-// There are no checkpoints: they would wait for each long lane, and all that
-// must not be lost is in the store. A job that Flink starts again begins with
-// the files that are open.
+// There are no checkpoints: they would wait for each long lane, and everything
+// that must survive is in the store. A job that Flink restarts begins with the
+// open files.
 type streamOptions struct {
 	runtime.RawOptionsWrapper
 
@@ -36,14 +37,14 @@ type streamOptions struct {
 	RetryMillis  int64 `json:"beam:option:execution_retry_delay:v1"`
 }
 
-// asStream are the options of a job that has no end.
+// asStream returns the options of a job without an end.
 func asStream(raw runtime.RawOptionsWrapper) streamOptions {
 	return streamOptions{RawOptionsWrapper: raw, Streaming: true, BundleMillis: 100, Retries: 3, RetryMillis: 1000}
 }
 
-// submitStream runs an unbounded graph on a job server until it ends: what
-// Beam's universal runner does for a bounded one, with the options that it
-// does not send.
+// submitStream runs an unbounded graph on a job server until it ends. It does
+// what Beam's universal runner does for a bounded graph, with options that this
+// runner does not send.
 func submitStream(ctx context.Context, p *beam.Pipeline) (err error) {
 	edges, _, err := p.Build()
 	if err != nil {
@@ -58,7 +59,7 @@ func submitStream(ctx context.Context, p *beam.Pipeline) (err error) {
 		}
 		defer func() { _ = pool.Stop(ctx) }() // the process ends with them
 		config = pool.EnvironmentConfig
-		binary = filepath.Join(os.TempDir(), "no-worker") // which is staged, and never started
+		binary = filepath.Join(os.TempDir(), "no-worker") // it is staged, and never started
 		if err := os.WriteFile(binary, nil, 0o600); err != nil {
 			return err
 		}
@@ -84,7 +85,7 @@ func submitStream(ctx context.Context, p *beam.Pipeline) (err error) {
 	if err != nil {
 		return fmt.Errorf("connecting to the job server: %w", err)
 	}
-	defer func() { _ = cc.Close() }() // everything was answered
+	defer func() { _ = cc.Close() }() // every call was answered
 	client := jobpb.NewJobServiceClient(cc)
 	hooks.SerializeHooksToOptions()
 	beam.PipelineOptions.LoadOptionsFromFlags(nil)

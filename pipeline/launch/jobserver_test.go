@@ -8,8 +8,8 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime"
 )
 
-// What a stream says to a job server goes under Beam's names, beside what
-// Beam's own runner says.
+// The options of a stream have Beam's names, and are sent together with those
+// that Beam's own runner sends.
 func TestStreamOptions(t *testing.T) {
 	text, err := json.Marshal(asStream(runtime.RawOptionsWrapper{Parallelism: 4}))
 	if err != nil {

@@ -32,7 +32,7 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.Close() }() // every write has been confirmed by its own call
+	defer func() { _ = s.Close() }() // every write was confirmed by its own call
 	if j.Accept != nil && !o.beamDryRun() {
 		if err := j.Accept(ctx, s, &o.Common); err != nil {
 			return err
@@ -49,7 +49,7 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 	if o.Watch > 0 && o.Streaming {
 		return stream(ctx, s, o, stdout, stderr)
 	}
-	if o.Watch > 0 && !o.beamDryRun() { // each batch is a job of the same form
+	if o.Watch > 0 && !o.beamDryRun() { // a dry run prints the graph, which is the same for each batch
 		return watch(ctx, s, o, stdout, stderr)
 	}
 	runID := ""
@@ -63,8 +63,8 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 	return errors.Join(err, j.Write(ctx, s, runID, stdout))
 }
 
-// takePassword moves a DSN's password into this process's environment: the
-// configuration travels, and may be seen, where the runner likes.
+// takePassword moves a DSN's password into this process's environment: a runner
+// may send the configuration anywhere, and show it to anybody.
 func takePassword(dsn string) (string, error) {
 	if !strings.HasPrefix(dsn, "postgres") {
 		return dsn, nil
@@ -81,10 +81,10 @@ func takePassword(dsn string) (string, error) {
 	return u.String(), os.Setenv("PGPASSWORD", password)
 }
 
-// graph builds the job of one run.
+// graph builds the pipeline of one run.
 type graph func(s beam.Scope, l lane.Config, forceID string)
 
-// runGraph brackets one run of a job's graph with everything around it.
+// runGraph runs a job's graph once, from the lease to the report.
 func runGraph(ctx context.Context, s store.Store, o Options, stdout, stderr io.Writer, build graph) (err error) {
 	if o.beamDryRun() {
 		return printDataflow(ctx, o, stdout, build)
@@ -101,18 +101,18 @@ func runGraph(ctx context.Context, s store.Store, o Options, stdout, stderr io.W
 	return errors.Join(err, writeReport(o, *report, stdout, stderr))
 }
 
-// flinkHold is long, for Beam's job servers before apache/beam#39191 keep a
-// state for each time that a lister comes back. (They ask no lister to split.)
-const flinkHold = 10 * time.Minute
+// flinkMaxCall is long, because Beam's job servers before apache/beam#39191 keep
+// some state for each call of a lister that ended. (They never split a lister.)
+const flinkMaxCall = 10 * time.Minute
 
 // stream runs the unbounded graph until it is stopped.
 func stream(ctx context.Context, s store.Store, o Options, stdout, stderr io.Writer) error {
-	hold := time.Duration(0)
+	maxCall := time.Duration(0)
 	if o.viaJobServer() {
-		hold = flinkHold
+		maxCall = flinkMaxCall
 	}
 	return runGraph(ctx, s, o, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
 		l.Leases, l.Running = true, true
-		o.Target().Watch.Stream(scope, o.Common, l, hold)
+		o.Target().Watch.Stream(scope, o.Common, l, maxCall)
 	})
 }

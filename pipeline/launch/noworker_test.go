@@ -18,7 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// A run that waits for workers says so, until one has begun.
+// A run that waits for workers logs that, until a worker has begun.
 func TestNoWorkerYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()

@@ -16,14 +16,14 @@ import (
 	"github.com/newsfork/seed-engine/testdata"
 )
 
-// OpenStore opens the user's store. One that is not there, or may not be
-// read, is bad usage; any other trouble is the store's.
+// OpenStore opens the user's store. A store that does not exist, or may not be
+// read, is wrong usage; any other error is the store's own.
 func OpenStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, error) {
-	if o.beamDryRun() { // the job comes from the options alone
+	if o.beamDryRun() { // the printed job depends on the options alone
 		return store.Open(ctx, "mem://dry-run")
 	}
 	if _, err := os.Stat(o.Store); o.Sample && o.Preview() && errors.Is(err, fs.ErrNotExist) {
-		return memorySample(ctx) // what only looks leaves no ./out
+		return memorySample(ctx) // a preview creates no ./out
 	}
 	if o.Sample {
 		if err := copySample(o.Store); err != nil {
@@ -65,7 +65,7 @@ func readable(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-// memorySample is the sample bucket without a copy of it on disk.
+// memorySample is the sample bucket in memory, without a copy on disk.
 func memorySample(ctx context.Context) (store.Store, error) {
 	s, err := store.Open(ctx, "mem://sample")
 	if err != nil {
@@ -83,7 +83,7 @@ func memorySample(ctx context.Context) (store.Store, error) {
 	})
 }
 
-// copySample lays the sample bucket out under dir; what is there stays.
+// copySample copies the sample bucket to dir; files that exist stay as they are.
 func copySample(dir string) error {
 	return fs.WalkDir(testdata.Bucket, "bucket", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -104,7 +104,7 @@ func copySample(dir string) error {
 	})
 }
 
-// LocalStore says that a store is seen by this machine only.
+// LocalStore reports whether only this machine can reach a store.
 func LocalStore(s string) bool {
 	scheme, _, ok := strings.Cut(s, "://")
 	return !ok || scheme == "file" || scheme == "mem"

@@ -1,6 +1,6 @@
-// Package launch brings one run from its lease to its report: it opens the store,
-// holds the job's lease, gives the graph to a Beam runner, watches what becomes
-// of it, and writes how it ended. It also starts Beam's workers.
+// Package launch takes one run from its lease to its report: it opens the store,
+// acquires and renews the job's lease, submits the graph to a Beam runner, waits
+// for its end, and writes how it ended. It also starts Beam's workers.
 package launch
 
 import (
@@ -14,26 +14,26 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// Options are what a run is started with.
+// Options are the options of a run.
 type Options struct {
 	pipeline.Common
 	Runner           string
 	Strict           bool
 	Report, Progress string
 	SharedFilesystem bool
-	Sample           bool           // the store is the sample bucket's copy
-	Fresh            bool           // the store is the default directory, made when it is not there
-	Jobs             []pipeline.Job // with the values that were given to their flags
-	Flags            *flag.FlagSet  // all of them, Beam's too
+	Sample           bool           // the store is a copy of the sample bucket
+	Fresh            bool           // the store is the default directory, which is created if needed
+	Jobs             []pipeline.Job // with the values of their flags
+	Flags            *flag.FlagSet  // all flags, Beam's too
 }
 
-// Target is the job that is run.
+// Target returns the job that is run.
 func (o *Options) Target() pipeline.Job {
 	j, _ := pipeline.Find(o.Jobs, o.Job) // checked with the other options
 	return j
 }
 
-// action is what the flags ask for in place of a run; nil: a run.
+// action returns what the flags ask for in place of a run; nil: a run.
 func (o *Options) action() *pipeline.Action {
 	if j := o.Target(); j.Instead != nil {
 		return j.Instead()
@@ -41,20 +41,20 @@ func (o *Options) action() *pipeline.Action {
 	return nil
 }
 
-// Preview says that the program only prints what a run would do.
+// Preview reports whether the program only prints what a run would do.
 func (o *Options) Preview() bool {
 	a := o.action()
 	return a != nil && a.Preview
 }
 
-// LaneConfig is what the workers of every job get of the options.
+// LaneConfig is the part of the options that the workers of every job get.
 func (o *Options) LaneConfig() lane.Config {
 	return lane.Config{Job: o.Job, Store: o.Store, Slots: o.Slots(), Web: o.WebConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
 		Leases: o.leases(), LeaseTTL: o.LeaseTTL}
 }
 
-// Public are the options that a report may show: what the user set, without
-// anything that could be a secret.
+// Public returns the options that a report may show: those that the user set,
+// without anything that could be a secret.
 func (o *Options) Public() map[string]any {
 	out := map[string]any{}
 	o.Flags.Visit(func(f *flag.Flag) {
@@ -65,8 +65,9 @@ func (o *Options) Public() map[string]any {
 	return out
 }
 
-// AddBeamFlags lets f take Beam's own flags under their names. Their values go
-// to flag.CommandLine, which the SDK copies into the job; ours never do.
+// AddBeamFlags adds Beam's own flags to f, under their names. Their values go to
+// flag.CommandLine, which the SDK copies into the job. The values of this
+// program's flags never go there.
 func AddBeamFlags(f *flag.FlagSet) {
 	flag.CommandLine.VisitAll(func(b *flag.Flag) {
 		if f.Lookup(b.Name) == nil && !strings.HasPrefix(b.Name, "test.") {
@@ -75,7 +76,7 @@ func AddBeamFlags(f *flag.FlagSet) {
 	})
 }
 
-// beamFlag hands a value on to Beam's own flag set, marked there as given.
+// beamFlag passes a value on to Beam's own flag set, where it counts as given.
 type beamFlag struct{ of *flag.Flag }
 
 // String implements flag.Value.
@@ -89,13 +90,13 @@ func (b *beamFlag) String() string {
 // Set implements flag.Value.
 func (b *beamFlag) Set(v string) error { return flag.CommandLine.Set(b.of.Name, v) }
 
-// IsBoolFlag lets a boolean flag of Beam's be given without a value.
+// IsBoolFlag lets a boolean flag of Beam be given without a value.
 func (b *beamFlag) IsBoolFlag() bool {
 	v, ok := b.of.Value.(interface{ IsBoolFlag() bool })
 	return ok && v.IsBoolFlag()
 }
 
-// beam is the value of a flag of Beam's.
+// beam returns the value of one of Beam's flags.
 func (o *Options) beam(name string) string {
 	if f := o.Flags.Lookup(name); f != nil {
 		return f.Value.String()

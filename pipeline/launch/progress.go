@@ -29,7 +29,7 @@ func newProgressLine(o Options, stderr io.Writer) *progressLine {
 func (p *progressLine) update(t ledger.Tally) {
 	if p.bar != nil {
 		p.bar.Describe(p.job.LiveText(t))
-		_ = p.bar.Set64(t.Counts[p.job.LiveCount]) // a terminal that is gone stops no run
+		_ = p.bar.Set64(t.Counts[p.job.LiveCount]) // a terminal that is gone does not stop a run
 	}
 }
 
@@ -39,7 +39,7 @@ func (p *progressLine) end() {
 	}
 }
 
-// IsTerminal says that a person may read along.
+// IsTerminal reports whether w is a terminal, so that a person may read along.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

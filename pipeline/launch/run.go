@@ -8,58 +8,54 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// grace is how long requests in flight may continue after a stop; the process
-// ends within stopWithin whatever they do.
+// grace is how long requests in flight may continue after a stop. The process
+// ends within stopWithin in any case.
 const (
 	grace      = 2500 * time.Millisecond
 	stopWithin = 4 * time.Second
 )
 
-// RunIDVariable names the environment variable that gives a run its id: a
+// RunIDVariable names the environment variable with the id of a run: a
 // server knows the id before the run has begun.
 const RunIDVariable = "SEED_RUN_ID"
 
 // ErrInterrupted ends a run that a signal or a cancel stopped.
-var ErrInterrupted = errors.New("interrupted: what was done is kept, the same command goes on from there")
+var ErrInterrupted = errors.New("interrupted: what was done is kept, and the same command resumes from there")
 
-// ErrStrict ends a complete run with dead letters under --strict.
+// ErrStrict ends a complete run that left dead letters, with --strict.
 var ErrStrict = errors.New("the run is complete, but it left dead letters: see `dead-letters list`")
 
-// ErrNotDone ends a complete run that left providers paused, unreachable or
-// out of budget under --strict.
+// ErrNotDone ends a complete run that left providers paused, unreachable or out
+// of budget, with --strict.
 var ErrNotDone = errors.New("the run is complete, but some providers are not done: their rows of the report say why; the next run tries them again")
 
-// run is what the program holds while it works, for one run or, watching,
-// for many: the job's lease, the signals, the simulated web if asked for.
+// run is the state of the program while it works, for one run or for all batches
+// of a watch: the job's lease, the signals, the simulated web of --web=demo.
 type run struct {
 	store   store.Store
 	o       Options
 	job     string
-	id      string // of the run; of the whole watch
+	id      string // of the run, or of the whole watch
 	cfg     lane.Config
 	lease   *lease.Lease
 	signals chan os.Signal
-	stop    chan struct{} // closed when a watch's control object says cancel; nil for one run
+	stop    chan struct{} // closed when a watch is cancelled by its control object; nil for one run
 	stderr  io.Writer
-	undo    []func() error
+	undo    []func() error // what close calls, the last one first
 
 	mu        sync.Mutex
 	current   string // the id of the run that is at work
@@ -67,7 +63,7 @@ type run struct {
 	lostLease chan struct{} // closed when lost is set
 }
 
-// start acquires the job's lease and tidies up behind a killed run.
+// start acquires the job's lease, and cleans up after killed runs.
 func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *run, err error) {
 	r = &run{store: s, o: o, job: o.Job, id: ledger.NewRunID(time.Now()), signals: make(chan os.Signal, 2), stderr: stderr, lostLease: make(chan struct{})}
 	if id := os.Getenv(RunIDVariable); id != "" {
@@ -96,7 +92,7 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 	r.undo = append(r.undo, endDemo)
 	r.undo = append(r.undo, sweep(ctx, s))
 	if !beam.Initialized() {
-		beam.Init() // first: it sets up logging of its own
+		beam.Init() // before quietBeam, because it sets up its own logging
 	}
 	quietBeam(r.log(r.id))
 	return r, r.interruptible(ctx, func(ctx context.Context) error {
@@ -108,14 +104,14 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 	})
 }
 
-// log is the log of one run.
+// log returns the log of one run.
 func (r *run) log(runID string) *slog.Logger {
 	cfg := r.o.LaneConfig()
 	cfg.RunID = runID
 	return lane.RunLogger(cfg)
 }
 
-// await gives what comes, or what ends the run before that.
+// await returns a value from c, or the reason why the run ends before one comes.
 func await[T any](ctx context.Context, r *run, c <-chan T) (got T, err error) {
 	select {
 	case got = <-c:
@@ -131,8 +127,8 @@ func await[T any](ctx context.Context, r *run, c <-chan T) (got T, err error) {
 	return got, err
 }
 
-// interruptible does what can take minutes before a run begins; what ends the
-// run ends it.
+// interruptible does work that can take minutes before a run begins, and stops it
+// when the run ends.
 func (r *run) interruptible(ctx context.Context, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -144,15 +140,16 @@ func (r *run) interruptible(ctx context.Context, work func(context.Context) erro
 	err, ended := await(ctx, r, done)
 	if ended != nil {
 		cancel()
-		for range done { // what ended the run counts, and not what that made of the work
+		for range done { // the reason for the end is returned, not the error of the interrupted work
 		}
 		return ended
 	}
 	return err
 }
 
-// sweep removes what killed runs left half written, in parallel to the run: to walk a
-// directory of a million domains takes minutes. It ends with the run at the latest.
+// sweep removes half-written files of killed runs. It works in parallel to the
+// run, because walking a directory of a million domains takes minutes. It ends
+// with the run at the latest.
 func sweep(ctx context.Context, s store.Store) (end func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
@@ -169,20 +166,7 @@ func sweep(ctx context.Context, s store.Store) (end func() error) {
 	}
 }
 
-// loseLease stops the run that is at work.
-func (r *run) loseLease(lost error) {
-	lost = lostLease(lost)
-	r.mu.Lock()
-	r.lost = lost
-	id := r.current
-	r.mu.Unlock()
-	close(r.lostLease)
-	if w, ok := lane.Find(id); ok {
-		w.Stop(lost)
-	}
-}
-
-// close undoes what start did, last things first.
+// close undoes what start did, in reverse order.
 func (r *run) close() error {
 	var err error
 	for _, undo := range slices.Backward(r.undo) {
@@ -192,7 +176,7 @@ func (r *run) close() error {
 	return err
 }
 
-// once runs the graph once. Without a report the run did not get that far.
+// once runs the graph once. The report is nil when the run ended before there was one.
 func (r *run) once(ctx context.Context, id string, build graph) (*ledger.Report, ledger.Tally, error) {
 	o, s := r.o, r.store
 	run := ledger.Run{RunID: id, Job: r.job, Runner: o.Runner, StartedAt: time.Now(), Options: o.Public()}
@@ -221,7 +205,7 @@ func (r *run) once(ctx context.Context, id string, build graph) (*ledger.Report,
 	}
 	report, total, err := r.inLedger(ctx, run, build)
 	r.logEnd(id, report, err)
-	// The log is for those who look later: without its last lines the run is no other.
+	// The log is for people who look later: without its last lines the run's result is the same.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), logWithin)
 	defer cancel()
 	if err := endLog(last); err != nil {
@@ -233,7 +217,7 @@ func (r *run) once(ctx context.Context, id string, build graph) (*ledger.Report,
 // logWithin bounds the last write of a run's log.
 const logWithin = 5 * time.Second
 
-// logEnd writes into the run's log how it ended, and to a reader of JSON logs.
+// logEnd writes how the run ended into its log, and into a JSON log on standard error.
 func (r *run) logEnd(id string, report *ledger.Report, err error) {
 	cfg := r.o.LaneConfig()
 	cfg.RunID = id
@@ -251,7 +235,7 @@ func (r *run) logEnd(id string, report *ledger.Report, err error) {
 	}
 }
 
-// inLedger runs the graph of a run that the ledger has.
+// inLedger runs the graph of a run that is in the ledger.
 func (r *run) inLedger(ctx context.Context, run ledger.Run, build graph) (*ledger.Report, ledger.Tally, error) {
 	o, id := r.o, run.RunID
 	r.setCurrent(id)
@@ -281,23 +265,16 @@ func (r *run) inLedger(ctx context.Context, run ledger.Run, build graph) (*ledge
 	return r.conclude(ctx, run, ended)
 }
 
-// outcome is how a run's pipeline ended.
-type outcome struct {
-	err         error
-	interrupted bool
-	live        ledger.Tally // what this process counted, for a run cut short
-}
-
-// wait lets the pipeline end, or a signal or the loss of the lease end it.
+// wait waits for the end of the pipeline, and ends it after a signal or the loss of the lease.
 func (r *run) wait(ctx context.Context, done <-chan error, show *progressLine, runID string) outcome {
 	var out outcome
 	var deadline <-chan time.Time
 	lost := r.lostLease
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	var look <-chan time.Time
+	var workersDue <-chan time.Time
 	if r.o.Elsewhere() {
-		look = time.After(workersWithin)
+		workersDue = time.After(workersWithin)
 	}
 	live := func() {
 		if w, ok := lane.Find(runID); ok {
@@ -312,19 +289,19 @@ func (r *run) wait(ctx context.Context, done <-chan error, show *progressLine, r
 		case <-tick.C:
 			live()
 			show.update(out.live)
-		case <-look:
-			if look = nil; r.noWorkerYet(ctx, runID) {
-				look = time.After(workersWithin)
+		case <-workersDue:
+			if workersDue = nil; r.noWorkerYet(ctx, runID) {
+				workersDue = time.After(workersWithin)
 			}
 		case <-r.signals:
-			if out.interrupted { // the second one: at once
+			if out.interrupted { // the second signal ends the run at once
 				live()
 				return out
 			}
 			out.interrupted = true
 			deadline = time.After(r.o.stopWithin())
 			r.stopWorkers(ctx, runID)
-		case <-lost: // a worker of this process was stopped with it
+		case <-lost: // loseLease has stopped a worker of this process
 			lost = nil
 			if r.o.Remote() {
 				deadline = time.After(r.o.stopWithin())
@@ -337,12 +314,12 @@ func (r *run) wait(ctx context.Context, done <-chan error, show *progressLine, r
 	}
 }
 
-// workersWithin is how long workers elsewhere usually need before one has kept the
-// first lines of its log.
+// workersWithin is how long it usually takes until a worker elsewhere has written
+// the first lines of its log to the store.
 const workersWithin = 45 * time.Second
 
-// noWorkerYet says that no worker has begun: a runner that waits for free slots
-// says nothing itself.
+// noWorkerYet reports whether no worker has begun, and then logs a warning: a
+// runner that waits for free slots gives no sign of it.
 func (r *run) noWorkerYet(ctx context.Context, runID string) bool {
 	seen, err := ledger.WorkerLogged(ctx, r.store, runID)
 	switch {
@@ -353,221 +330,4 @@ func (r *run) noWorkerYet(ctx context.Context, runID string) bool {
 			"no worker has begun; if the cluster has fewer free slots than --parallelism the runner waits for them: lower it, add workers, or look at the runner's own page")
 	}
 	return !seen
-}
-
-// leaseKept says at a run's end whether the job's lease was ours all the time. One
-// that was interrupted does not wait for long to learn it.
-func (r *run) leaseKept(ctx context.Context, interrupted bool) error {
-	if interrupted {
-		within, cancel := context.WithTimeout(ctx, grace)
-		defer cancel()
-		ctx = within
-	}
-	err := r.awaitLease(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.New("it could not be learnt in time whether this run still had its lease")
-	}
-	return err
-}
-
-// conclude writes the run's last state and its report.
-func (r *run) conclude(ctx context.Context, record ledger.Run, out outcome) (*ledger.Report, ledger.Tally, error) {
-	s, o := r.store, r.o
-	cause := r.leaseKept(ctx, out.interrupted)
-	if w, ok := lane.Find(record.RunID); ok && cause == nil {
-		cause = w.Cause()
-	}
-	// A store that is gone does not take how the run ended; the user has it all the same.
-	fail := func(err error) (*ledger.Report, ledger.Tally, error) {
-		record.State, record.FinishedAt = ledger.Failed, time.Now().UTC()
-		if out.interrupted {
-			record.State, cause = ledger.Interrupted, errors.Join(cause, ErrInterrupted)
-		}
-		err = errors.Join(cause, fmt.Errorf("how the run ended is not in the store: %w", err))
-		record.Error = ledger.Why(err)
-		report := ledger.BuildReport(o.Target().Job, record, out.live, time.Now())
-		return &report, out.live, err
-	}
-	lanes, err := ledger.Progresses(ctx, s, record.RunID)
-	if err != nil {
-		return fail(err)
-	}
-	total, err := ledger.ReadTotal(ctx, s, record.RunID)
-	cut := errors.Is(err, store.ErrNotExist)
-	if cut {
-		total, err = r.soFar(out, lanes), nil
-	}
-	if err != nil {
-		return fail(err)
-	}
-	control, err := ledger.ReadControl(ctx, s, record.RunID)
-	if err != nil {
-		return fail(err)
-	}
-	cause = r.failure(cause, total)
-	delete(total.Counts, ledger.Outage)
-	delete(total.Counts, ledger.OutageTLS)
-	state, result := r.verdict(ctx, record, ending{out, cause, total, control.Action == ledger.ActionCancel, cut})
-	if err := store.Sync(ctx, s); err != nil { // first: a run that is done is kept
-		return fail(err)
-	}
-	record.State, record.FinishedAt = state, time.Now()
-	report := ledger.BuildReport(o.Target().Job, record, total, record.FinishedAt, lanes...)
-	if j := o.Target(); j.Extend != nil {
-		if err := j.Extend(ctx, s, &report); err != nil {
-			result = errors.Join(result, fmt.Errorf("the run's report is not whole: %w", err))
-			state = ledger.Failed
-		}
-	}
-	why := result
-	if state == ledger.Cancelled {
-		why = nil
-	}
-	kept, err := ledger.Finish(ctx, s, record.RunID, state, why, record.FinishedAt)
-	if err != nil {
-		return fail(err)
-	}
-	report.State, report.Error = kept.State, kept.Error
-	if err := ledger.WriteReport(ctx, s, report); err != nil {
-		return fail(err)
-	}
-	if state == ledger.Done && o.Force {
-		if err := ledger.ClearForce(ctx, s, record.Job, record.ForceID); err != nil {
-			return fail(err)
-		}
-	}
-	if err := lane.Close(record.RunID); err != nil && result == nil {
-		result = err
-	}
-	if result == nil && o.Strict {
-		result = leftOver(o.Target(), total.Counts)
-	}
-	return &report, total, result
-}
-
-// failure is why a run has failed whatever its runner says: what is known
-// already, or what its counts say.
-func (r *run) failure(known error, total ledger.Tally) error {
-	if known != nil {
-		return known
-	}
-	if f := r.o.Target().Failure; f != nil {
-		if err := f(total.Counts); err != nil {
-			return err
-		}
-	}
-	if total.Counts[ledger.WorkersStopped] > 0 {
-		return errWorkerStopped
-	}
-	return nil
-}
-
-// ending is all that says how a run ended.
-type ending struct {
-	outcome
-	failure   error
-	total     ledger.Tally
-	cancelled bool // by its control object
-	cut       bool // it left no total
-}
-
-// verdict is a run's last state, and the error with which the program ends: the
-// first reason that holds.
-func (r *run) verdict(ctx context.Context, record ledger.Run, e ending) (ledger.State, error) {
-	switch {
-	case e.failure != nil:
-		return ledger.Failed, e.failure
-	case e.interrupted:
-		return ledger.Interrupted, ErrInterrupted
-	case e.cancelled:
-		return ledger.Cancelled, ErrInterrupted
-	case e.err != nil:
-		return ledger.Failed, fmt.Errorf("the pipeline stopped: %w", e.err)
-	case e.cut:
-		return ledger.Failed, errCutShort
-	case e.total.Counts[ledger.LanesLost] > 0:
-		return ledger.Failed, errLanesLost
-	}
-	if err := r.o.Target().Purpose.Unmet(ctx, r.store, record, e.total); err != nil {
-		return ledger.Failed, err
-	}
-	return ledger.Done, nil
-}
-
-// leftOver says what a complete run left for a person or for the next run.
-func leftOver(j pipeline.Job, counts ledger.Counts) error {
-	switch {
-	case counts["dead_letters"] > 0:
-		return ErrStrict
-	case j.NotDone != "" && counts[j.NotDone] > 0:
-		return ErrNotDone
-	}
-	return nil
-}
-
-func writeReport(o Options, r ledger.Report, stdout, stderr io.Writer) error {
-	switch o.Report {
-	case "-":
-		return r.WriteJSON(stdout)
-	case "":
-	default:
-		f, err := os.Create(o.Report)
-		if err != nil {
-			return fmt.Errorf("writing --report: %w", err)
-		}
-		if err := errors.Join(r.WriteJSON(f), f.Close()); err != nil {
-			return fmt.Errorf("writing --report: %w", err)
-		}
-	}
-	if err := r.WriteTable(stdout, o.Target().Job.Counts); err != nil {
-		return err
-	}
-	key := path.Join("runs", r.RunID, "report.json")
-	return notice(o, stderr, "run_reported", "report: "+key, "run_id", r.RunID, "state", r.State, "key", key)
-}
-
-// notice writes a line for a person, or an event into JSON logs: their lines
-// must all be JSON.
-func notice(o Options, stderr io.Writer, event, line string, args ...any) error {
-	if o.LogFormat == "json" {
-		lane.Logger(o.LogFormat, o.Level()).Info(event, args...)
-		return nil
-	}
-	_, err := fmt.Fprintln(stderr, printable.Line(line))
-	return err
-}
-
-// quietBeam keeps the runner's own chatter off the user's log: errors stay, in
-// the form of that log.
-func quietBeam(log *slog.Logger) {
-	slog.SetDefault(slog.New(&errorsOnly{log.Handler()}))
-	lane.TakeLibraryLines(log) // after SetDefault, which takes them too and would drop them
-	beamlog.SetLogger(quiet{})
-}
-
-// errorsOnly lets a library's errors through.
-type errorsOnly struct{ slog.Handler }
-
-// Enabled implements slog.Handler.
-func (h *errorsOnly) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= slog.LevelError && h.Handler.Enabled(ctx, l)
-}
-
-// WithAttrs implements slog.Handler.
-func (h *errorsOnly) WithAttrs(a []slog.Attr) slog.Handler {
-	return &errorsOnly{h.Handler.WithAttrs(a)}
-}
-
-// WithGroup implements slog.Handler.
-func (h *errorsOnly) WithGroup(name string) slog.Handler {
-	return &errorsOnly{h.Handler.WithGroup(name)}
-}
-
-type quiet struct{}
-
-// Log implements Beam's log.Logger.
-func (quiet) Log(_ context.Context, sev beamlog.Severity, _ int, msg string) {
-	if sev >= beamlog.SevError && !slices.Contains([]string{"", "EOF"}, msg) {
-		slog.Error(msg)
-	}
 }

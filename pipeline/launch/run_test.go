@@ -20,7 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs"
 )
 
-// A run that failed says why wherever it is shown.
+// Wherever a failed run is shown, its reason is shown.
 func TestFailedRunSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	s, err := store.Open(t.Context(), dir)
@@ -55,7 +55,7 @@ func TestFailedRunSaysWhy(t *testing.T) {
 	}
 }
 
-// A store that is gone at the end takes no report; the user has it all the same.
+// The user gets the report even when the store is gone at the run's end.
 func TestConcludeWithoutTheStore(t *testing.T) {
 	dir := t.TempDir()
 	s, err := store.Open(t.Context(), dir)
@@ -72,14 +72,14 @@ func TestConcludeWithoutTheStore(t *testing.T) {
 	x := &run{store: s, job: "seed"}
 	r, _, err := x.conclude(t.Context(), record, outcome{live: live})
 	if err == nil || r == nil || r.State != ledger.Failed || r.Counts["domains_collected"] != 7 || r.RunID != record.RunID {
-		t.Errorf("report %+v, error %v; want a failed run's with what it did, and the store's error", r, err)
+		t.Errorf("report %+v, error %v; want the report of a failed run with its counts, and the store's error", r, err)
 	}
 	if _, _, err := x.conclude(t.Context(), record, outcome{live: live, interrupted: true}); !errors.Is(err, ErrInterrupted) {
-		t.Errorf("an interrupted run: %v, want the exit code of one", err)
+		t.Errorf("an interrupted run: %v, want ErrInterrupted", err)
 	}
 }
 
-// recorded is a store that notes in which order it was written to and synced.
+// recorded is a store that records the order of its writes and syncs.
 type recorded struct {
 	store.Store
 	syncErr error
@@ -96,8 +96,8 @@ func (r *recorded) Put(ctx context.Context, key string, body io.Reader, o store.
 	return r.Store.Put(ctx, key, body, o)
 }
 
-// What a run wrote survives a power cut before the run is called done: its store
-// is synced first, and where that fails the run has failed.
+// A run is done only when its results would survive a power cut: its store is
+// synced first, and when that fails the run has failed.
 func TestStoreIsSyncedBeforeDone(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -116,7 +116,7 @@ func TestStoreIsSyncedBeforeDone(t *testing.T) {
 			require.ErrorIs(t, err, c.syncErr)
 			require.Equal(t, c.want, report.State)
 			require.NotEmpty(t, r.calls)
-			require.Equal(t, "sync", r.calls[0], "nothing that says that the run is over is written before: %q", r.calls)
+			require.Equal(t, "sync", r.calls[0], "nothing that says that the run has ended is written before the sync: %q", r.calls)
 			kept, err := ledger.Load(t.Context(), s, "r1")
 			require.NoError(t, err)
 			require.Equal(t, c.want == ledger.Done, kept.State == ledger.Done)
@@ -125,8 +125,8 @@ func TestStoreIsSyncedBeforeDone(t *testing.T) {
 	}
 }
 
-// Under --strict a docs run whose providers are not all done ends like one with
-// dead letters.
+// With --strict a docs run that left providers undone ends like one with dead
+// letters.
 func TestLeftOver(t *testing.T) {
 	job, ok := pipeline.Named(docs.Job)
 	require.True(t, ok)

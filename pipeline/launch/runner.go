@@ -21,16 +21,16 @@ import (
 // remote are the runners whose workers are not in this process.
 var remote = []string{"flink", "dataflow", "spark", "universal"}
 
-// Remote says that the runner's workers are not threads of this process.
+// Remote reports whether the runner's workers are processes of their own.
 func (o *Options) Remote() bool { return slices.Contains(remote, o.Runner) }
 
-var errWorkerStopped = errors.New("a worker stopped the run; its log (worker_stopped) says why; what was done is kept, the same command goes on from there")
+var errWorkerStopped = errors.New("a worker stopped the run; its log (worker_stopped) says why; what was done is kept, and the same command resumes from there")
 
 // Runners are the Beam runners that --runner takes.
 var Runners = append([]string{"direct", "prism"}, remote...)
 
-// Check refuses a runner without what it needs to start or to see the store, and
-// a watch that it cannot do.
+// Check refuses options with which the runner could not start or reach the store,
+// and a watch that the runner or the job cannot do.
 func (o *Options) Check() error {
 	if err := o.checkRunner(); err != nil {
 		return err
@@ -40,10 +40,10 @@ func (o *Options) Check() error {
 
 func (o *Options) checkRunner() error {
 	if o.Runner != "dataflow" && o.beam("dry_run") == "true" {
-		return usage.Errorf("--dry_run prints Dataflow's job, and %s runs it all the same; to look around use --until=list or --until=extract", o.Runner)
+		return usage.Errorf("--dry_run prints Dataflow's job, but with %s it would be run; for a preview use --until=list or --until=extract", o.Runner)
 	}
 	if o.beamDryRun() && o.action() != nil {
-		return usage.Errorf("--dry_run prints the job of a run, and what is asked for here starts none; leave --dry_run out")
+		return usage.Errorf("--dry_run prints the job of a run, and these options start no run; leave --dry_run out")
 	}
 	if err := o.checkAsync(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (o *Options) checkRunner() error {
 	return usage.Errorf("--store=%s is seen by this machine only, and %s has workers elsewhere; use s3://, r2:// or gs://, or --shared-filesystem when every worker mounts it", o.Store, o.Runner)
 }
 
-// checkHere refuses what would lead a runner of this process elsewhere.
+// checkHere refuses options of runners elsewhere when the runner is in this process.
 func (o *Options) checkHere() (err error) {
 	o.Flags.Visit(func(f *flag.Flag) {
 		switch v := f.Value.String(); {
@@ -96,7 +96,7 @@ func (o *Options) checkHere() (err error) {
 	return err
 }
 
-// startPrism starts prism where it is the runner: once for all runs of the
+// startPrism starts prism when it is the runner, once for all runs of the
 // process. Beam itself would start one that listens on every interface.
 func startPrism(ctx context.Context, runner string) (err error) {
 	if runner != "prism" || *jobopts.Endpoint != "" {
@@ -108,7 +108,7 @@ func startPrism(ctx context.Context, runner string) (err error) {
 	return err
 }
 
-// Reach checks that the runner's job server answers: the SDK itself would wait
+// Reach checks that the runner's job server answers. The SDK itself would wait
 // for two minutes.
 func (o *Options) Reach(ctx context.Context) error {
 	if !o.Remote() || o.Preview() {
@@ -125,19 +125,19 @@ func (o *Options) Reach(ctx context.Context) error {
 	return c.Close()
 }
 
-// HostPort says that s has the form host:port.
+// HostPort reports whether s has the form host:port.
 func HostPort(s string) bool {
 	host, port, err := net.SplitHostPort(s)
 	n, perr := strconv.Atoi(port)
 	return err == nil && perr == nil && host != "" && n > 0 && n < 65536
 }
 
-// Elsewhere says that the workers are not in this process.
+// Elsewhere reports whether the workers are outside of this process.
 func (o *Options) Elsewhere() bool {
 	return o.Remote() && (o.Runner == "dataflow" || !strings.EqualFold(o.beam("environment_type"), "loopback"))
 }
 
-// Slots is how many lanes can be at work at once in the whole job.
+// Slots returns how many lanes the whole job can run at the same time.
 func (o *Options) Slots() int {
 	switch {
 	case !o.Remote():
@@ -147,16 +147,16 @@ func (o *Options) Slots() int {
 		return workers * threads
 	}
 	n, err := strconv.Atoi(o.beam("parallelism"))
-	if err != nil { // a runner without that flag
+	if err != nil { // the runner has no such flag
 		return 1
 	}
-	return min(max(n, 1), o.mostSlots())
+	return min(max(n, 1), o.maxSlots())
 }
 
-// mostSlots bounds Slots by the limits of the whole job, which are shared out
-// over them: a lane has one request in flight at least, and may send its first
-// one at once.
-func (o *Options) mostSlots() int {
+// maxSlots is the most slots that the limits of the whole job allow. The limits
+// are shared out over the slots, and each slot needs at least one request in
+// flight and one request a second.
+func (o *Options) maxSlots() int {
 	most := o.Concurrency
 	if o.Rate > 0 {
 		most = min(most, int(o.Rate))

@@ -14,13 +14,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// setupErrors is the hook by which a worker's trouble before its first element
-// (a store or a database that it cannot open) ends a job at once.
+// setupErrors is the hook that makes a failed Setup (a store or a database that
+// cannot be opened) end a job at once.
 //
-// A Go worker connects to the runner's data service when it begins to read, and
+// A Go worker connects to the runner's data service when it begins to read.
 // Beam's job servers wait three minutes for that (GrpcDataService.java) before
-// they look at what the worker answered. One whose Setup fails reads nothing:
-// so it connects when it is about to answer that.
+// they look at the worker's answer. A worker whose Setup fails never reads, so
+// the hook connects just before that answer is sent.
 const setupErrors = "newsfork-setup-errors"
 
 func init() {
@@ -30,7 +30,7 @@ func init() {
 var dataConnected sync.Once
 
 func setupFailed(ctx context.Context, req *fnpb.InstructionRequest, resp *fnpb.InstructionResponse) (err error) {
-	control := bootArg(os.Args[1:], "control_endpoint") // without it the worker is in the launcher's process
+	control := bootArg(os.Args[1:], "control_endpoint") // missing when the worker is in the launcher's process
 	bundle := req.GetProcessBundle().GetProcessBundleDescriptorId()
 	if bundle == "" || control == "" || !strings.Contains(resp.GetError(), "while executing Up for") {
 		return nil
@@ -46,7 +46,7 @@ func connectData(ctx context.Context, control, bundle string) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the runner: %w", err)
 	}
-	defer func() { _ = cc.Close() }() // it has answered
+	defer func() { _ = cc.Close() }() // the call was answered
 	d, err := fnpb.NewBeamFnControlClient(cc).GetProcessBundleDescriptor(ctx, &fnpb.GetProcessBundleDescriptorRequest{ProcessBundleDescriptorId: bundle})
 	if err != nil {
 		return fmt.Errorf("asking the runner for bundle %s: %w", bundle, err)
@@ -57,7 +57,7 @@ func connectData(ctx context.Context, control, bundle string) error {
 		}
 		var port fnpb.RemoteGrpcPort
 		if err := proto.Unmarshal(t.GetSpec().GetPayload(), &port); err != nil {
-			return fmt.Errorf("reading where bundle %s comes from: %w", bundle, err)
+			return fmt.Errorf("reading the source of bundle %s: %w", bundle, err)
 		}
 		data, err := grpcx.Dial(ctx, port.GetApiServiceDescriptor().GetUrl(), 10*time.Second)
 		if err != nil {

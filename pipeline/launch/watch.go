@@ -11,7 +11,6 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
-	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline"
@@ -20,18 +19,18 @@ import (
 )
 
 const (
-	// batchFiles raw files at most go into one batch, so that memory does not
-	// grow with what has piled up.
-	batchFiles = 1000
-	// batchesKept are the batches of a watch whose runs stay in the ledger.
-	batchesKept = 100
-	// showEvery is how often a watch shows how far its batch is.
-	showEvery = 6 * time.Second
-	// controlLook is how often the watch's own control object is read.
-	controlLook = 2 * time.Second
+	// maxBatchFiles is the most raw files of one batch. It bounds the memory of a
+	// batch when many files wait.
+	maxBatchFiles = 1000
+	// maxBatches is how many batches of a watch stay in the ledger.
+	maxBatches = 100
+	// progressInterval is the time between two updates of a watch's progress.
+	progressInterval = 6 * time.Second
+	// controlInterval is the time between two readings of the watch's own control object.
+	controlInterval = 2 * time.Second
 )
 
-// checkWatch refuses what a watch cannot do.
+// checkWatch refuses options with which a watch cannot run.
 func (o *Options) checkWatch() error {
 	switch {
 	case o.Watch == 0 && o.Streaming:
@@ -43,25 +42,26 @@ func (o *Options) checkWatch() error {
 	case o.Target().Watch == nil:
 		return usage.Errorf("--watch is for --job=seed: it waits for raw files; start --job=%s by a schedule", o.Job)
 	case o.Force:
-		return usage.Errorf("--watch and --force: a watch would do everything again at each look; force one run without --watch")
+		return usage.Errorf("--watch and --force: a watch would do everything again at each poll; force one run without --watch")
 	case o.Streaming && o.Runner == "direct":
 		return usage.Errorf("--streaming: Beam's direct runner has no unbounded graphs (it loses elements); use --runner=prism, flink or dataflow, or leave --streaming out")
 	}
 	return nil
 }
 
-// watcher is a watch at work: a loop of batch runs under one lease.
+// watcher is a loop of batch runs under one lease.
 type watcher struct {
 	*run
 	tracker pipeline.Tracker
 	batches int
-	counted sync.Mutex // of total
+	counted sync.Mutex // guards total
 	total   ledger.Tally
 	paused  atomic.Bool
 }
 
-// watch stays and takes new raw files as they come: it lists, runs the batch graph over what is new or changed, and waits. The
-// watch is a run of its own in the ledger; each batch is another.
+// watch reads new raw files as they come: it lists the bucket, runs the graph
+// over the files that are new or changed, waits, and begins again. In the ledger
+// the watch is a run, and each of its batches is another run.
 func watch(ctx context.Context, s store.Store, o Options, stdout, stderr io.Writer) (err error) {
 	r, err := start(ctx, s, o, stderr)
 	if err != nil {
@@ -74,9 +74,9 @@ func watch(ctx context.Context, s store.Store, o Options, stdout, stderr io.Writ
 	}
 	r.stop = make(chan struct{})
 	w := &watcher{run: r, tracker: o.Target().Watch.Tracker(o.Common)}
-	following, done := context.WithCancel(ctx)
+	controlled, done := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	go func() { defer close(ended); w.control(following) }()
+	go func() { defer close(ended); w.control(controlled) }()
 	result := w.loop(ctx)
 	done()
 	<-ended
@@ -86,7 +86,7 @@ func watch(ctx context.Context, s store.Store, o Options, stdout, stderr io.Writ
 // errWatchCancelled ends a watch that its control object stopped.
 var errWatchCancelled = fmt.Errorf("cancelled: %w", ErrInterrupted)
 
-// loop ends with ErrInterrupted, or with what makes going on senseless.
+// loop polls until the watch is interrupted or cancelled, loses its lease, or cannot write its notices.
 func (w *watcher) loop(ctx context.Context) error {
 	for {
 		pause := w.o.Watch
@@ -102,7 +102,7 @@ func (w *watcher) loop(ctx context.Context) error {
 				return err
 			case w.leaseLost() != nil:
 				return w.leaseLost()
-			case err != nil: // the files stay open: the tracker gives them again
+			case err != nil: // the files stay open: the tracker returns them again
 				if nerr := notice(w.o, w.stderr, "batch_failed", "watching continues after: "+ledger.Redact(err.Error()), "error", ledger.Redact(err.Error())); nerr != nil {
 					return nerr
 				}
@@ -125,7 +125,7 @@ func (w *watcher) poll(ctx context.Context) error {
 	if err != nil || w.paused.Load() {
 		return err
 	}
-	files := due(time.Now(), batchFiles)
+	files := due(time.Now(), maxBatchFiles)
 	if len(files) == 0 {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (w *watcher) poll(ctx context.Context) error {
 	w.total.Add(total)
 	w.counted.Unlock()
 	w.show(ctx, "")
-	if old := w.batches - batchesKept; old > 0 {
+	if old := w.batches - maxBatches; old > 0 {
 		err = errors.Join(err, ledger.Forget(ctx, w.store, w.batch(old)))
 	}
 	if report == nil {
@@ -152,11 +152,11 @@ func (w *watcher) poll(ctx context.Context) error {
 		"domains_collected", report.Counts["domains_collected"]))
 }
 
-// show writes what the watch has done so far as its own progress: the batches
-// that ended, and of the one at work what its lanes say. It is for those who
-// look on: a store that does not take it stops nothing.
+// show writes the watch's own progress: the sum of the batches that ended and of
+// the lanes of the batch at work. Progress is only for people who look on, so an
+// error of the store does not stop the watch.
 func (w *watcher) show(ctx context.Context, batch string) {
-	w.counted.Lock() // until it is written: what was counted before a batch's end must not come after
+	w.counted.Lock() // until it is written: an older progress must not overwrite a newer one
 	defer w.counted.Unlock()
 	if w.running() != batch {
 		return
@@ -180,10 +180,10 @@ func (w *watcher) show(ctx context.Context, batch string) {
 
 func (w *watcher) batch(n int) string { return fmt.Sprintf("%s-b%06d", w.id, n) }
 
-// control does what the watch's control object asks for, also to the batch that
-// is at work, or begins later.
+// control obeys the watch's control object, and copies its action to the control
+// object of the batch that is at work, or that begins later.
 func (w *watcher) control(ctx context.Context) {
-	tick := time.NewTicker(controlLook)
+	tick := time.NewTicker(controlInterval)
 	defer tick.Stop()
 	shown := time.Now()
 	for batch, sent, stopped := "", ledger.ActionRun, false; ; {
@@ -192,13 +192,13 @@ func (w *watcher) control(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if id := w.running(); id != "" && time.Since(shown) >= showEvery {
+		if id := w.running(); id != "" && time.Since(shown) >= progressInterval {
 			w.show(ctx, id)
 			shown = time.Now()
 		}
 		c, err := ledger.ReadControl(ctx, w.store, w.id)
 		if err != nil {
-			continue // a store that does not answer is tried again
+			continue // read again at the next tick
 		}
 		w.paused.Store(c.Action == ledger.ActionPause)
 		if id := w.running(); id != batch {
@@ -224,7 +224,7 @@ func (w *watcher) finish(ctx context.Context, record ledger.Run, result error, s
 		state = ledger.Interrupted
 	}
 	if w.leaseLost() != nil {
-		return result // the next watcher has closed this run
+		return result // the next watcher closed this run
 	}
 	why := result
 	if state == ledger.Cancelled {
@@ -238,86 +238,6 @@ func (w *watcher) finish(ctx context.Context, record ledger.Run, result error, s
 	return errors.Join(result, ledger.WriteReport(ctx, w.store, report), writeReport(w.o, report, stdout, w.stderr))
 }
 
-// acquire acquires the job's lease and closes what a killed run left as running.
-// A watcher waits while another run is at work.
-func (r *run) acquire(ctx context.Context, holder lease.Holder) error {
-	for said := ""; ; {
-		err := r.tryAcquire(ctx, holder)
-		who, over := r.busy(ctx, err)
-		if r.o.Watch == 0 || who == "" || r.leaseLost() != nil {
-			return err
-		}
-		if who != said {
-			if err := notice(r.o, r.stderr, "standing_by", "waiting: "+err.Error(), "holder", who); err != nil {
-				return err
-			}
-			said = who
-		}
-		if err := r.waitForOther(ctx, over); err != nil {
-			return err
-		}
-	}
-}
-
-// tryAcquire leaves nothing behind where it cannot acquire the lease.
-func (r *run) tryAcquire(ctx context.Context, holder lease.Holder) error {
-	l, err := lease.Acquire(ctx, lease.InStore(r.store), r.job, holder, r.o.LeaseTTL)
-	if err != nil {
-		return err
-	}
-	log := ledger.LeaseEvents(r.log(r.id))
-	_, release := l.Keep(ctx, func(e lease.Event) {
-		log(e)
-		if e.Kind == lease.Lost {
-			r.loseLease(e.Err)
-		}
-	})
-	now := time.Now()
-	if err := ledger.CloseHolder(ctx, r.store, l.Before(), now); err != nil {
-		return errors.Join(err, release())
-	}
-	if err := ledger.CloseAbandoned(ctx, r.store, r.job, now); err != nil {
-		return errors.Join(err, release())
-	}
-	r.lease, r.undo = l, append(r.undo, release)
-	return nil
-}
-
-// busy reads from the error who is at work, and how to see whether
-// that is over without a try of one's own; who is "" where it is something else.
-func (r *run) busy(ctx context.Context, err error) (who string, over func() bool) {
-	var taken *lease.HeldError
-	var async *ledger.AtWorkError
-	switch {
-	case errors.As(err, &taken):
-		return taken.Holder.String(), func() bool { return true }
-	case errors.As(err, &async): // it has no lease that others could see
-		return "run " + async.Run.RunID, func() bool {
-			other, err := ledger.Load(ctx, r.store, async.Run.RunID)
-			return err != nil || other.State.Over()
-		}
-	}
-	return "", nil
-}
-
-// waitForOther waits until it is time for another try.
-func (r *run) waitForOther(ctx context.Context, over func() bool) error {
-	t := time.NewTicker(min(r.o.Watch, r.o.LeaseTTL/3))
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			if over() {
-				return nil
-			}
-		case <-r.signals:
-			return ErrInterrupted
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 func (r *run) setCurrent(id string) {
 	r.mu.Lock()
 	r.current = id
@@ -328,29 +248,4 @@ func (r *run) running() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.current
-}
-
-// leaseLost says whether the job's lease is lost.
-func (r *run) leaseLost() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.lost
-}
-
-// awaitLease waits while it is not known whether the job's lease is still ours, as
-// after a store that did not answer, or when this process was suspended.
-func (r *run) awaitLease(ctx context.Context) error {
-	if r.lease == nil {
-		return r.leaseLost()
-	}
-	if err := r.lease.Await(ctx); errors.Is(err, lease.ErrLost) {
-		return lostLease(err)
-	} else if err != nil {
-		return err
-	}
-	return nil
-}
-
-func lostLease(err error) error {
-	return fmt.Errorf("this run lost its lease, another may be at work: %w", err)
 }

@@ -23,28 +23,28 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// An asynchronous run holds no lease. A second run is refused all the same, and
-// a watcher stands by until it has ended, without the lease in its hands.
-func TestBesideAnAsynchronousRun(t *testing.T) {
+// An asynchronous run has no lease. A second run is refused all the same, and a
+// watcher waits until the first run has ended, without acquiring the lease.
+func TestSecondRunNextToAnAsynchronousOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		s, err := store.Open(ctx, "mem://beside-async")
+		s, err := store.Open(ctx, "mem://asynchronous")
 		require.NoError(t, err)
 		require.NoError(t, ledger.Start(ctx, s, ledger.Run{RunID: "r1", Job: "seed", StartedAt: time.Now()}))
 		require.NoError(t, ledger.Detach(ctx, s, "r1", "job-1", false, ledger.Purpose{}))
-		var said bytes.Buffer
+		var stderr bytes.Buffer
 		begin := func(watch time.Duration) (*run, chan error) {
-			r := &run{store: s, job: "seed", stderr: &said, signals: make(chan os.Signal, 1), lostLease: make(chan struct{}),
+			r := &run{store: s, job: "seed", stderr: &stderr, signals: make(chan os.Signal, 1), lostLease: make(chan struct{}),
 				o: Options{Common: pipeline.Common{Watch: watch, LeaseTTL: 30 * time.Second, LogFormat: "text"}}}
-			taken := make(chan error, 1)
-			go func() { taken <- r.acquire(ctx, lease.Holder{RunID: "w1", Job: "seed"}) }()
+			acquired := make(chan error, 1)
+			go func() { acquired <- r.acquire(ctx, lease.Holder{RunID: "w1", Job: "seed"}) }()
 			synctest.Wait()
-			return r, taken
+			return r, acquired
 		}
 		free := func() bool {
-			_, held, err := lease.HolderUnder(ctx, s, "seed")
+			_, leased, err := lease.HolderUnder(ctx, s, "seed")
 			require.NoError(t, err)
-			return !held
+			return !leased
 		}
 
 		_, second := begin(0)
@@ -54,17 +54,17 @@ func TestBesideAnAsynchronousRun(t *testing.T) {
 		require.True(t, free())
 
 		interrupted, watcher := begin(time.Minute)
-		require.Regexp(t, "^waiting: run r1 was submitted with --async at .*runs cancel r1.*\n$", said.String())
+		require.Regexp(t, "^waiting: run r1 was submitted with --async at .*runs cancel r1.*\n$", stderr.String())
 		interrupted.signals <- syscall.SIGTERM
 		require.ErrorIs(t, <-watcher, ErrInterrupted)
 
-		said.Reset()
+		stderr.Reset()
 		r, watcher := begin(time.Minute)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		require.Empty(t, watcher)
 		require.True(t, free())
-		require.Equal(t, 1, bytes.Count(said.Bytes(), []byte("\n")), "%s", &said)
+		require.Equal(t, 1, bytes.Count(stderr.Bytes(), []byte("\n")), "%s", &stderr)
 		require.NoError(t, ledger.WriteTotal(ctx, s, "r1", ledger.Tally{}))
 		ended := time.Now()
 		require.NoError(t, <-watcher)
@@ -78,48 +78,48 @@ func TestBesideAnAsynchronousRun(t *testing.T) {
 	})
 }
 
-// What is asked of a watch is asked of the batch that is at work, also of one
-// that begins after it was asked, and again when the store did not take it.
-func TestWatchSteersItsBatches(t *testing.T) {
+// A watch copies each control action to the batch at work, also to a batch that
+// begins later, and tries again when the store refuses the write.
+func TestWatchControlsItsBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		inner, err := store.Open(ctx, t.TempDir())
 		require.NoError(t, err)
 		s := &refusing{Store: inner}
 		w := &watcher{run: &run{store: s, id: "w1", stop: make(chan struct{})}}
-		following, done := context.WithCancel(ctx)
+		controlled, done := context.WithCancel(ctx)
 		ended := make(chan struct{})
-		go func() { defer close(ended); w.control(following) }()
-		ask := func(a ledger.Action) {
+		go func() { defer close(ended); w.control(controlled) }()
+		act := func(a ledger.Action) {
 			t.Helper()
 			require.NoError(t, ledger.WriteControl(ctx, inner, "w1", ledger.Control{Action: a, At: time.Now()}))
-			time.Sleep(controlLook)
+			time.Sleep(controlInterval)
 			synctest.Wait()
 		}
 		batch := func(id string, want ledger.Action) {
 			t.Helper()
 			w.setCurrent(id)
-			time.Sleep(controlLook)
+			time.Sleep(controlInterval)
 			synctest.Wait()
 			c, err := ledger.ReadControl(ctx, inner, id)
 			require.NoError(t, err)
 			require.Equal(t, want, c.Action, id)
 		}
 		batch("w1-b1", ledger.ActionRun)
-		ask(ledger.ActionPause)
+		act(ledger.ActionPause)
 		require.True(t, w.paused.Load())
 		batch("w1-b1", ledger.ActionPause)
 		batch("w1-b2", ledger.ActionPause)
 		s.refuses.Store(true)
-		ask(ledger.ActionRun)
+		act(ledger.ActionRun)
 		require.False(t, w.paused.Load())
 		batch("w1-b2", ledger.ActionPause)
 		s.refuses.Store(false)
-		time.Sleep(time.Minute) // the ledger's own tries too
+		time.Sleep(time.Minute) // longer than the ledger's own retries
 		batch("w1-b2", ledger.ActionRun)
 		batch("w1-b3", ledger.ActionRun)
 		w.setCurrent("")
-		ask(ledger.ActionCancel)
+		act(ledger.ActionCancel)
 		<-w.stop
 		batch("w1-b4", ledger.ActionCancel)
 		done()
@@ -127,7 +127,7 @@ func TestWatchSteersItsBatches(t *testing.T) {
 	})
 }
 
-// refusing is a store that takes nothing.
+// refusing is a store that refuses writes.
 type refusing struct {
 	store.Store
 	refuses atomic.Bool
@@ -140,7 +140,7 @@ func (s *refusing) Put(ctx context.Context, key string, r io.Reader, o store.Put
 	return s.Store.Put(ctx, key, r, o)
 }
 
-// What ends a watch ends it in the middle of a listing, too.
+// A watch can end in the middle of a listing.
 func TestWatchEndsWhileItLists(t *testing.T) {
 	seed, _ := pipeline.Named("seed")
 	for name, c := range map[string]struct {
@@ -163,17 +163,17 @@ func TestWatchEndsWhileItLists(t *testing.T) {
 				case err := <-result:
 					require.ErrorIs(t, err, c.want)
 				default:
-					t.Fatal("it goes on listing")
+					t.Fatal("it is still listing")
 				}
 			})
 		})
 	}
 }
 
-// So does Ctrl-C a run that waits for the workers of an earlier one.
+// Ctrl-C ends a run that waits for the workers of an earlier run.
 func TestInterruptedBeforeTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := store.Open(t.Context(), "mem://vacated")
+		s, err := store.Open(t.Context(), "mem://interrupted")
 		require.NoError(t, err)
 		worker, err := lease.Acquire(t.Context(), lease.InStore(s), ledger.LanesOf("seed")+"/16/3", lease.Holder{Host: "vm", RunID: "r0"}, time.Minute)
 		require.NoError(t, err)
@@ -194,12 +194,12 @@ func TestInterruptedBeforeTheRun(t *testing.T) {
 		require.Len(t, result, 1)
 		require.ErrorIs(t, <-result, ErrInterrupted)
 		_, err = ledger.Load(t.Context(), s, "r1")
-		require.ErrorIs(t, err, store.ErrNotExist, "it has not begun")
+		require.ErrorIs(t, err, store.ErrNotExist, "the run has not begun")
 	})
 }
 
-// A launcher that lost its lease tells the workers elsewhere, and fails for that.
-func TestLeaseLostBesideWorkersElsewhere(t *testing.T) {
+// A launcher that lost its lease stops the workers elsewhere, and its run fails.
+func TestLeaseLostWithWorkersElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		s, err := store.Open(ctx, "mem://lease-lost")
@@ -209,7 +209,7 @@ func TestLeaseLostBesideWorkersElsewhere(t *testing.T) {
 		record := ledger.Run{RunID: "r1", Job: "seed", Runner: "flink", StartedAt: time.Now()}
 		require.NoError(t, ledger.Start(ctx, s, record))
 		done := make(chan error, 1)
-		go func() { // the job ends when its workers have read that it must, or by itself
+		go func() { // the job ends when its workers have read the cancellation, or by itself
 			for range 600 {
 				time.Sleep(time.Second)
 				if c, err := ledger.ReadControl(ctx, s, "r1"); err != nil || c.Action == ledger.ActionCancel {
@@ -229,8 +229,8 @@ func TestLeaseLostBesideWorkersElsewhere(t *testing.T) {
 	})
 }
 
-// One that was asleep for longer says that its run is done when nobody took its
-// lease over meanwhile, and else that it has failed.
+// A launcher that was suspended for longer than its lease lasts reports its run as
+// done when nobody took the lease over meanwhile, and as failed otherwise.
 func TestLeaseLostAsleep(t *testing.T) {
 	for state, taken := range map[ledger.State]bool{ledger.Done: false, ledger.Failed: true} {
 		t.Run(string(state), func(t *testing.T) { asleep(t, state, taken) })
@@ -259,7 +259,7 @@ func asleep(t *testing.T, state ledger.State, taken bool) {
 	})
 }
 
-// endless is a store whose listing does not come to its end.
+// endless is a store whose listing never ends.
 type endless struct{ store.Store }
 
 func (endless) List(ctx context.Context, _ string) iter.Seq2[store.Object, error] {
@@ -269,8 +269,8 @@ func (endless) List(ctx context.Context, _ string) iter.Seq2[store.Object, error
 	}
 }
 
-// TestWatchShowsWhatItDoes adds the batch that is at work to those that ended:
-// a watch's own run had no figures before it ended.
+// The progress of a watch is the sum of the batches that ended and of the batch
+// at work.
 func TestWatchShowsWhatItDoes(t *testing.T) {
 	ctx := t.Context()
 	s, err := store.Open(ctx, t.TempDir())
@@ -291,7 +291,7 @@ func TestWatchShowsWhatItDoes(t *testing.T) {
 	for batch, want := range map[string][4]int64{"": {3, 40, 30, 90}, "w-b000001": {3, 40, 34, 102}} {
 		w.setCurrent(batch)
 		w.show(ctx, batch)
-		w.show(ctx, "w-b000000") // which has ended meanwhile, and is in the total
+		w.show(ctx, "w-b000000") // a batch that has ended, so it is in the total already
 		r, err := ledger.ReportSoFar(ctx, s, ledger.Job{}, record, time.Now())
 		if err != nil {
 			t.Fatal(err)

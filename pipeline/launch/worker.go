@@ -27,8 +27,8 @@ import (
 //
 //   - with --id and --provision_endpoint (Beam's container contract,
 //     https://s.apache.org/beam-fn-api-container-contract): the command of
-//     --environment_type=PROCESS. Beam's own boot program would stage a copy of
-//     this binary for each job and leave it behind; so the program boots itself.
+//     --environment_type=PROCESS. Beam's own boot program would leave a staged
+//     copy of this binary behind for each job, so the program boots itself.
 //   - with --worker=true: after booting, and by the boot program of Beam's container.
 //
 // A worker has no flags, files or environment of the launcher: options come in
@@ -47,11 +47,11 @@ func Worker(args []string, stderr io.Writer) {
 	default:
 		return
 	}
-	_, _ = fmt.Fprintf(stderr, "worker: %v\n", err) // there is nobody else to tell
+	_, _ = fmt.Fprintf(stderr, "worker: %v\n", err) // there is no log yet
 	os.Exit(1)
 }
 
-// bootArg is the value of one of the container contract's flags, "" without it.
+// bootArg returns the value of one of the container contract's flags, "" without it.
 func bootArg(args []string, name string) string {
 	for i, a := range args {
 		if v, ok := strings.CutPrefix(strings.TrimLeft(a, "-"), name+"="); ok && strings.HasPrefix(a, "-") {
@@ -64,17 +64,17 @@ func bootArg(args []string, name string) string {
 	return ""
 }
 
-// provisionWithin is how long a runner may take to say what its worker is for.
+// provisionWithin is how long a runner may take to send a worker its options.
 const provisionWithin = time.Minute
 
-// boot asks the runner what to do and becomes the worker: the same process, so
-// that the runner can end it.
+// boot gets the worker's options from the runner and becomes the worker by an
+// exec: it stays the same process, so that the runner can end it.
 func boot(id, endpoint string, args []string) error {
 	ctx, cancel := context.WithTimeout(grpcx.WriteWorkerID(context.Background(), id), provisionWithin)
 	defer cancel()
 	info, err := tools.ProvisionInfo(ctx, endpoint)
 	if err != nil {
-		return fmt.Errorf("asking the runner at %s what to do: %w", endpoint, err)
+		return fmt.Errorf("getting the worker's options from the runner at %s: %w", endpoint, err)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -102,8 +102,8 @@ func boot(id, endpoint string, args []string) error {
 	return fmt.Errorf("starting the worker: %w", syscall.Exec(self, append([]string{self}, as...), env))
 }
 
-// workerArgs are the harness's flags; what the runner provisions goes before
-// what it gave on the command line, as in Beam's own boot program.
+// workerArgs returns the flags of Beam's harness. As in Beam's own boot program,
+// what the runner provisions overrides what it gave on the command line.
 func workerArgs(id string, info *fnpb.ProvisionInfo, args []string) ([]string, error) {
 	out := []string{"--worker=true", "--id=" + id}
 	for _, e := range []struct{ name, url string }{{"logging_endpoint", info.GetLoggingEndpoint().GetUrl()}, {"control_endpoint", info.GetControlEndpoint().GetUrl()}} {
@@ -118,7 +118,7 @@ func workerArgs(id string, info *fnpb.ProvisionInfo, args []string) ([]string, e
 	return out, nil
 }
 
-// unnamedFile keeps text in a file that outlives an exec and nothing else.
+// unnamedFile writes text to a file without a name that lives as long as the process, also after an exec.
 func unnamedFile(text string) (string, error) {
 	f, err := os.CreateTemp("", "beam-options-")
 	if err != nil {
@@ -137,9 +137,9 @@ func unnamedFile(text string) (string, error) {
 	return fmt.Sprintf("/dev/fd/%d", fd), nil
 }
 
-// workerSetup gives Beam what it would else compile, copy or leave behind for
-// a job's workers, and a folder of its own for its temporary files: Beam makes
-// one for each job and keeps it. undo takes all of it back.
+// workerSetup prepares the workers of a job, so that Beam compiles and copies no
+// program itself. It also gives Beam a temporary folder of its own, because Beam
+// never removes its temporary files. undo removes all of it.
 func (o *Options) workerSetup(ctx context.Context) (undo func() error, err error) {
 	dir, err := os.MkdirTemp("", "newsfork-run-")
 	if err != nil {
@@ -161,9 +161,8 @@ func (o *Options) workerSetup(ctx context.Context) (undo func() error, err error
 	return undo, nil
 }
 
-// processWorker fills in the flags of --environment_type=PROCESS that the user
-// left out: workers run this very program, where it lies, so there is nothing
-// to stage.
+// processWorker sets the flags of --environment_type=PROCESS that the user left
+// out: workers run this program in its place, so nothing needs to be staged.
 func (o *Options) processWorker(dir string) error {
 	if !o.Remote() || o.Runner == "dataflow" || !strings.EqualFold(o.beam("environment_type"), "process") {
 		return nil

@@ -206,7 +206,7 @@ func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger
 	if err != nil && ctx.Err() == nil {
 		// A publisher cannot fail a visit: this is the database, the store, or a bug.
 		fn.Worker.Log.Error("provider_failed", "provider", r.Provider, "error", ledger.Redact(err.Error()))
-		fn.Worker.Stop(fmt.Errorf("crawling %s: %w; what was done is kept, the same command goes on from there", r.Provider, err))
+		fn.Worker.Stop(fmt.Errorf("crawling %s: %w; what was done is kept, and the same command resumes from there", r.Provider, err))
 	}
 	if err != nil {
 		r.State, r.Reason = engine.Cut, err.Error()

@@ -290,7 +290,7 @@ func TestStreamOutlivesThreeWorkers(t *testing.T) {
 	if code := watch.Wait(t, 2*time.Minute); code != 1 {
 		t.Errorf("exit code %d after the fourth kill, want 1:\n%s", code, rig.Tail(watch.Output(t)))
 	}
-	if out := watch.Output(t); !strings.HasSuffix(out, "; the job server's log says more; what was done is kept, the same command goes on from there\n") {
+	if out := watch.Output(t); !strings.HasSuffix(out, "; the job server's log says more; what was done is kept, and the same command resumes from there\n") {
 		t.Errorf("it does not say what to do:\n%s", rig.Tail(out))
 	}
 	if r := rig.LastReport(t, dir); r.State != "failed" {

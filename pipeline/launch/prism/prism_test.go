@@ -17,8 +17,8 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/sockets"
 )
 
-// A job runs on the prism that was started, and no socket of the process is
-// open to others.
+// A job runs on the prism that was started, and no other machine can reach a
+// socket of the process.
 func TestStart(t *testing.T) {
 	if !beam.Initialized() {
 		beam.Init()
@@ -56,7 +56,7 @@ func TestStart(t *testing.T) {
 	p, s := beam.NewPipelineWithRoot()
 	passert.Equals(s, beam.Create(s, 1, 2, 3), 3, 2)
 	_, err = beam.Run(t.Context(), "prism", p)
-	require.Error(t, err, "what the jobs before asserted was looked at")
+	require.Error(t, err, "a passert that fails makes the job fail")
 }
 
 // slog's first handler writes by package log, which must not write to that handler.
@@ -65,7 +65,7 @@ func TestStartUnderTheFirstHandler(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What connected before the exchange is cut off, and nobody reads it.
+// A connection that was made before the socket was replaced is cut off, and nothing is read from it.
 func TestEarlyConnection(t *testing.T) {
 	l, err := net.Listen("tcp", ":0")
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
-// runs is `pipeline runs` with these words; it must end well.
+// runs calls `pipeline runs` with these words, which must succeed.
 func runs(t *testing.T, dir string, words ...string) string {
 	t.Helper()
 	out, err := exec.Command(rig.Program, append(append([]string{"runs"}, words...), "--store="+dir)...).CombinedOutput()
@@ -40,7 +40,7 @@ func newest(t *testing.T, dir string) (id, state string) {
 }
 
 // stoppedInTime checks that no request began later than five seconds after the
-// command, except those of visits: a visit under way may finish its host.
+// command, except those of visits in flight, which may be completed.
 func stoppedInTime(t *testing.T, w rig.Web, asked time.Time) {
 	t.Helper()
 	begun := map[string]bool{}
@@ -48,7 +48,7 @@ func stoppedInTime(t *testing.T, w rig.Web, asked time.Time) {
 		if r.Start.Before(asked.Add(5 * time.Second)) {
 			begun[strings.TrimPrefix(r.Host, "www.")] = true
 		} else if !begun[strings.TrimPrefix(r.Host, "www.")] {
-			t.Errorf("%s was begun %v after it was asked to stop", r.Host, r.Start.Sub(asked))
+			t.Errorf("a visit of %s began %v after the stop", r.Host, r.Start.Sub(asked))
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestCancel(t *testing.T) {
 				t.Errorf("runs cancel says %q", out)
 			}
 			code := c.Wait(t, 30*time.Second)
-			// Two seconds until the workers look, and the grace of what is in flight.
+			// Two seconds until the workers read the control object, and the grace of the requests in flight.
 			if took := time.Since(begin); code != 130 || took > 10*time.Second {
 				t.Errorf("exit code %d after %v, want 130 within 10 s\n%s", code, took, rig.Tail(c.Output(t)))
 			}
@@ -91,7 +91,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// batchID is that of a batch of a watch.
+// batchID matches the id of a batch of a watch.
 var batchID = regexp.MustCompile(`-b[0-9]{6}$`)
 
 func TestPauseAndResume(t *testing.T) {
@@ -129,7 +129,7 @@ func TestPauseAndResume(t *testing.T) {
 				t.Errorf("the run is %s (%v), want paused", r.State, err)
 			}
 			runs(t, dir, "resume", id)
-			rig.Eventually(t, "the paused run to go on", 5*time.Second, func() bool { return len(w.Requests()) > n })
+			rig.Eventually(t, "the paused run to resume", 5*time.Second, func() bool { return len(w.Requests()) > n })
 			code := 0
 			if strings.Contains(way, "watch") {
 				code = 130
@@ -144,7 +144,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// The real program behind a proxy, with its own CA: no --connect-to.
+// The real program works behind a proxy with its own CA, without --connect-to.
 func TestProxyFromTheEnvironment(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7})
 	b := generate(30, steadyKinds)
@@ -168,7 +168,7 @@ func TestProxyFromTheEnvironment(t *testing.T) {
 		}
 	}
 	if tunnels < 20 {
-		t.Errorf("%d tunnels were asked for, want one for each https host", tunnels)
+		t.Errorf("%d tunnels were requested, want one for each https host", tunnels)
 	}
 	// With another CA every certificate is refused.
 	other := rig.StartWeb(t, webtest.Options{Seed: 8})
@@ -191,7 +191,7 @@ func collected(t *testing.T, dir, domain string) (m metadata.Domain) {
 	return m
 }
 
-// The bundled demo has a name server and hosts that are not there.
+// The demo has a name server, and hosts that do not exist.
 func TestDemoOutages(t *testing.T) {
 	want := map[string]string{"no-such-host-1.com": "dns", "refused-1.com": "connect", "hang-1.com": "timeout", "reset-1.com": "reset", "tls-wrong-name-1.com": "tls", "urlset-1.com": ""}
 	var records []string

@@ -1,8 +1,8 @@
 //go:build e2e
 
 // The end-to-end tests run the real program as a child process against a
-// simulated web in this one, so that they can kill it, see its exit code, and
-// read from the server's log what it asked for.
+// simulated web in this process. So they can kill it, see its exit code, and read
+// its requests from the web's log.
 package e2etest
 
 import (
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(rig.Main(m))
 }
 
-// args are those of a run on the direct runner, where a test says no other.
+// args returns the arguments of a run, on the direct runner unless more names another.
 func args(w rig.Web, storeURL string, more ...string) []string {
 	return w.Args(storeURL, append([]string{"--runner=direct"}, more...)...)
 }
@@ -42,7 +42,7 @@ func startChild(t testing.TB, cmd *exec.Cmd, ca string) *rig.Child {
 	return rig.Start(t, cmd)
 }
 
-// run runs the program to its end and demands exit code 0.
+// run runs the program to its end, and fails unless the exit code is 0.
 func run(t testing.TB, w rig.Web, storeURL string, more ...string) *rig.Child {
 	t.Helper()
 	return w.Run(t, storeURL, append([]string{"--runner=direct"}, more...)...)
@@ -51,20 +51,20 @@ func run(t testing.TB, w rig.Web, storeURL string, more ...string) *rig.Child {
 // bucket is a generated input.
 type bucket struct {
 	files   map[string]string
-	domains map[string][]string // registrable domain → marks of every partition that asks
+	domains map[string][]string // registrable domain → its marks in all partitions that name it
 	inFile  map[string][]string // raw file → marks of its domains
 }
 
-// steadyKinds give the same response at any time and any number of times, and
-// cost no time-out.
+// steadyKinds are kinds of hosts that always give the same response, and that
+// never make the client wait for a time-out.
 var steadyKinds = []string{"urlset", "index", "sitemap-gz", "rss", "atom", "text", "namespaced", "utf16", "wrong-type", "no-sitemap-line",
 	"no-sitemap", "soft404", "euckr", "gzip", "br", "zstd", "no-robots", "robots-403", "robots-500", "robots-with-foreign-sitemap",
 	"robots-bad-sitemap-lines", "disallow-all", "redirect-www", "redirect-http", "redirect-short", "redirect-loop", "redirect-private",
 	"tls-refused", "tls-wrong-name"}
 
-// generate spreads domains over files and partitions, each in one to four of
-// them and some twice in one, with a bad record, a truncated file and a domain
-// under two authorities.
+// generate makes a bucket. Each domain is in one to four of its files and
+// partitions, some of them twice in one file. There are also a bad record, a
+// truncated file, and a domain under two authorities.
 func generate(domains int, kinds []string) bucket {
 	b := bucket{files: map[string]string{}, domains: map[string][]string{}, inFile: map[string][]string{}}
 	paths := []string{
@@ -109,8 +109,8 @@ func generate(domains int, kinds []string) bucket {
 	return b
 }
 
-// marks returns the completion marks in a store that are valid: all, or those of the
-// forced run that is going on.
+// marks returns the valid completion marks in a store: all of them, or those of
+// the forced run that has not ended yet.
 func marks(t testing.TB, url string, forced bool) map[string]bool {
 	t.Helper()
 	s := rig.Open(t, url)
@@ -127,7 +127,7 @@ func marks(t testing.TB, url string, forced bool) map[string]bool {
 			id = f.ID
 		}
 		if id == "" {
-			return nil // not begun, or complete: the next one begins anew
+			return nil // there is no forced run, or it is complete: the next one starts from the beginning
 		}
 	}
 	out := map[string]bool{}

@@ -21,13 +21,13 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
-// moment is when a run is killed.
+// moment is the time at which a run is killed.
 type moment struct {
 	after   float64       // share of the requests of an uninterrupted run
-	then    time.Duration // and so long after that
+	then    time.Duration // additional time after that
 	runner  string
 	forced  bool
-	another bool // kill the second try as well, a little later
+	another bool // the second try is killed too, a little later
 }
 
 func (m moment) String() string {
@@ -69,7 +69,7 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 	run(t, w, reference)
 	want := rig.Objects(t, reference)
 	requests := len(w.Requests())
-	done := map[string]string{} // the input of a forced run: a bucket that is complete
+	done := map[string]string{} // the input of a forced run: a complete bucket
 	for k, v := range want {
 		done[k] = v
 	}
@@ -94,9 +94,9 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 					return len(w.Requests()) >= until || c.Ended()
 				})
 				time.Sleep(m.then)
-				_ = c.Cmd.Process.Kill() // it may be through already
+				_ = c.Cmd.Process.Kill() // it may have ended already
 				c.Wait(t, 10*time.Second)
-				time.Sleep(50 * time.Millisecond) // what it sent last may still be on its way into the server
+				time.Sleep(50 * time.Millisecond) // its last request may still be on the way to the server
 			}
 			at := time.Now()
 			marked := marks(t, url, m.forced)
@@ -135,11 +135,11 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 		})
 	}
 	if checked == 0 {
-		t.Error("no kill came between two domains: the moments prove nothing")
+		t.Error("no kill came between two domains, so the test proves nothing")
 	}
 }
 
-// slowWeb keeps a run busy until release is called: its hosts answer then.
+// slowWeb keeps a run busy: its hosts answer only after release is called.
 func slowWeb(t *testing.T) (w rig.Web, release func()) {
 	t.Helper()
 	w = rig.StartWeb(t, webtest.Options{Seed: 7})
@@ -163,7 +163,7 @@ func slowWeb(t *testing.T) (w rig.Web, release func()) {
 	return w, release
 }
 
-// gated is a bucket with hosts of slowWeb among others.
+// gated returns a bucket with hosts of slowWeb and others.
 func gated() bucket {
 	b := generate(20, steadyKinds)
 	var records []string
@@ -207,7 +207,7 @@ func TestChildOfAKilledLauncherKeepsItsLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // it has ended, or it must
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // it may have ended already
 	if err := launcher.Cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestChildOfAKilledLauncherKeepsItsLease(t *testing.T) {
 	w.ResetLog()
 	run(t, w, dir)
 	if n := len(w.Requests()); n != 0 {
-		t.Errorf("a run after the child's end asked %d times", n)
+		t.Errorf("a run after the child's end sent %d requests", n)
 	}
 }
 

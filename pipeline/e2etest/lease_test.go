@@ -16,7 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
-// versions are the objects of a store with their versions, but those of runs.
+// versions returns the objects of a store, except those under runs/, with their versions.
 func versions(t *testing.T, url string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -65,7 +65,7 @@ func TestSuspendedPastItsLease(t *testing.T) {
 	}
 }
 
-// No other run took over the lease of a suspended process: it continues.
+// A suspended process continues when no other run took over its lease.
 func TestSuspendedAlone(t *testing.T) {
 	b := generate(60, steadyKinds)
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 10 * time.Millisecond})
@@ -84,8 +84,9 @@ func TestSuspendedAlone(t *testing.T) {
 	rig.Same(t, rig.Objects(t, dir), uninterrupted(t, w, b))
 }
 
-// A run waits for a store that does not answer for longer than the lease lasts; it
-// continues when the store answers again, loses nothing, and sends no request meanwhile.
+// A run waits for a store that does not answer for longer than the lease lasts. It
+// sends no request meanwhile, continues when the store answers again, and loses
+// nothing.
 func TestStoreAnswersLate(t *testing.T) {
 	s3 := storetest.StartVersity(t)
 	proxy := startStallingProxy(t, strings.TrimPrefix(s3.Endpoint, "http://"))
@@ -104,7 +105,7 @@ func TestStoreAnswersLate(t *testing.T) {
 	before := len(w.Requests())
 	time.Sleep(3 * time.Second)
 	if n := len(w.Requests()) - before; n != 0 {
-		t.Errorf("%d requests were sent while it was not known whose the lease was", n)
+		t.Errorf("%d requests were sent while it was unknown who had the lease", n)
 	}
 	proxy.release()
 	if code := c.Wait(t, time.Minute); code != 0 || !strings.Contains(c.Output(t), "lease_unsure") || !strings.Contains(c.Output(t), "lease_renewed") {

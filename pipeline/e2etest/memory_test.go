@@ -76,7 +76,7 @@ func rawFile(t *testing.T, dir, name string, n int, record func(i int) string) i
 	return info.Size()
 }
 
-// Reading a file of 1 GB needs no more memory than one of 10 MB.
+// Reading a file of 1 GB needs as little memory as reading one of 10 MB.
 func TestMemoryOfABigFile(t *testing.T) {
 	dir := rig.Directory(t, nil)
 	const records, distinct = 5_000_000, 20_000
@@ -97,8 +97,8 @@ func TestMemoryOfABigFile(t *testing.T) {
 	}
 }
 
-// The memory of a run while it visits its domains: with every URL record read
-// and merged, it is stopped at its first visits.
+// The memory of a run after all URL records were read and merged: the run is
+// stopped at its first visits.
 func TestMemoryOfManyDomains(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 1, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})
 	dir := rig.Directory(t, nil)
@@ -107,7 +107,7 @@ func TestMemoryOfManyDomains(t *testing.T) {
 	for _, run := range []struct {
 		runner, lanes string
 		domains       int
-		most          int64 // bytes, 0 for a run that is only compared
+		maxRSS        int64 // bytes, 0 for a run that is only compared
 	}{
 		{"direct", "1", 1000, 400 << 20},
 		{"prism", "1", 1000, 400 << 20},
@@ -119,12 +119,12 @@ func TestMemoryOfManyDomains(t *testing.T) {
 		{"direct", "16", 1_000_000, 0},
 	} {
 		const inOne = 100_000
-		for laid < run.domains { // raw files pile up; the runs before have marked none
+		for laid < run.domains { // each run adds raw files; no earlier run has marked one as done
 			n := min(inOne, run.domains-laid)
 			rawFile(t, dir, fmt.Sprintf("raw_%04d.json", 1+laid), n, func(i int) string { return fmt.Sprintf(`{"raw_url":"https://site-%d.com/"}`, laid+i) })
 			laid += n
 		}
-		if run.most == 0 { // the garbage would hide what is held
+		if run.maxRSS == 0 { // garbage would hide the memory in use
 			t.Setenv("GOGC", "20")
 		}
 		w.ResetLog()
@@ -138,11 +138,11 @@ func TestMemoryOfManyDomains(t *testing.T) {
 		}
 		peak[run.runner+run.lanes] = c.PeakRSS()
 		t.Logf("%s, %d domains, %s lanes: peak RSS %d MB", run.runner, run.domains, run.lanes, c.PeakRSS()>>20)
-		if run.most > 0 && c.PeakRSS() > run.most {
-			t.Errorf("%s, %d domains, %s lanes: peak RSS %d MB, want under %d", run.runner, run.domains, run.lanes, c.PeakRSS()>>20, run.most>>20)
+		if run.maxRSS > 0 && c.PeakRSS() > run.maxRSS {
+			t.Errorf("%s, %d domains, %s lanes: peak RSS %d MB, want under %d", run.runner, run.domains, run.lanes, c.PeakRSS()>>20, run.maxRSS>>20)
 		}
 	}
 	if one, many := peak["direct1"], peak["direct16"]; many >= one {
-		t.Errorf("16 lanes hold %d MB, one holds %d: want less", many>>20, one>>20)
+		t.Errorf("peak RSS %d MB with 16 lanes, %d MB with one: want less with 16", many>>20, one>>20)
 	}
 }

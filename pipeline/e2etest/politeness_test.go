@@ -22,9 +22,9 @@ import (
 
 const agent = "Newsfork-SeedEngine/1.0"
 
-// politenessKinds are the steady ones and those that ask for a second try. Not
-// among them: kinds whose answer is cut off, for the server sees their end
-// later than the client does.
+// politenessKinds are the steady kinds of hosts and those that make the client
+// try again. Kinds whose answer is cut off are left out, because the server sees
+// the end of such an answer later than the client does.
 var politenessKinds = append(slices.Clone(steadyKinds), "robots-503-then-ok", "rate-limited", "always-503", "reset", "reset-once",
 	"index", "many-sitemaps", "big-urlset")
 
@@ -34,14 +34,14 @@ func TestPoliteness(t *testing.T) {
 		delay time.Duration
 		args  []string
 		most  int // requests in flight
-		rate  int // requests a second, 0: not looked at
+		rate  int // requests a second, 0: not checked
 	}{
 		{"direct", 50 * time.Millisecond, []string{"--concurrency=8"}, 8, 0},
 		{"sixteen lanes on prism", 50 * time.Millisecond, []string{"--runner=prism", "--lanes=16", "--concurrency=4"}, 4, 0},
 		{"rate", 5 * time.Millisecond, []string{"--rate=60"}, 64, 60},
 		{"rate over sixteen lanes on prism", 5 * time.Millisecond, []string{"--runner=prism", "--lanes=16", "--rate=60"}, 64, 60},
-		{"everything asked for", 20 * time.Millisecond, []string{"--feeds", "--homepage", "--follow-index"}, 64, 0},
-		{"side by side", 20 * time.Millisecond, []string{"--parallel-fetch", "--concurrency=8"}, 8, 0},
+		{"everything on", 20 * time.Millisecond, []string{"--feeds", "--homepage", "--follow-index"}, 64, 0},
+		{"in parallel", 20 * time.Millisecond, []string{"--parallel-fetch", "--concurrency=8"}, 8, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := rig.StartWeb(t, webtest.Options{Seed: 3, Latency: 3 * time.Millisecond})
@@ -108,7 +108,7 @@ func pausesKept(t *testing.T, log []webtest.LoggedRequest, delay time.Duration, 
 		slices.SortFunc(rs, func(a, b webtest.LoggedRequest) int { return a.Start.Compare(b.Start) })
 		for i, r := range rs[1:] {
 			if parallel && (r.Path == "/robots.txt" || strings.HasPrefix(r.Path, "/sitemap.xml")) {
-				continue // robots.txt and the default sitemap go side by side
+				continue // robots.txt and the default sitemap are requested in parallel
 			}
 			if r.Method == "" || rs[i].Method == "" {
 				continue // a handshake that failed is a part of its request
@@ -120,8 +120,9 @@ func pausesKept(t *testing.T, log []webtest.LoggedRequest, delay time.Duration, 
 	}
 }
 
-// rateKept checks that no second has more requests than the rate; one more because
-// the window's both ends count, a few for the way to the server.
+// rateKept checks that no second has more requests than the rate. It allows one
+// more, because both ends of the window count, and a few for delays on the way
+// to the server.
 func rateKept(t *testing.T, log []webtest.LoggedRequest, rate int) {
 	t.Helper()
 	var starts []time.Time
@@ -159,7 +160,7 @@ func robotsObeyed(t *testing.T, w rig.Web, log []webtest.LoggedRequest) {
 			named[r.Host] = sitemapsNamedBy(t, w, r.Host)
 		}
 		if !slices.Contains(named[r.Host], r.Scheme+"://"+r.Host+r.Path) {
-			t.Errorf("%s forbids everything and was asked for %s; it names %v", r.Host, r.Path, named[r.Host])
+			t.Errorf("%s forbids everything and got a request for %s; it names %v", r.Host, r.Path, named[r.Host])
 		}
 	}
 }
@@ -199,9 +200,9 @@ func TestCrawlDelayIsObeyed(t *testing.T) {
 		asked[r.Host]++
 	}
 	if asked["crawl-delay-1.com"] < 2 {
-		t.Errorf("crawl-delay-1.com was asked %d times, want more than robots.txt", asked["crawl-delay-1.com"])
+		t.Errorf("crawl-delay-1.com got %d requests, want more than the one for robots.txt", asked["crawl-delay-1.com"])
 	}
 	if n := asked["crawl-delay-long-2.com"]; n != 1 {
-		t.Errorf("crawl-delay-long-2.com asks for a longer pause than we wait and was asked %d times, want once", n)
+		t.Errorf("crawl-delay-long-2.com asks for a longer pause than the program waits, and got %d requests, want 1", n)
 	}
 }

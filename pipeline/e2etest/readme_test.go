@@ -20,37 +20,37 @@ const notRun = "<!-- not run by the tests: "
 
 // readmeBlock is one ```sh block of the README.
 type readmeBlock struct {
-	line    int
-	script  string
-	leftOut string
+	line   int
+	script string
+	notRun string
 }
 
 func readmeBlocks(text string) []readmeBlock {
 	var (
-		out     []readmeBlock
-		leftOut string
-		open    *readmeBlock
+		out    []readmeBlock
+		reason string
+		open   *readmeBlock
 	)
 	for i, line := range strings.Split(text, "\n") {
 		switch {
 		case open != nil && line == "```":
 			out = append(out, *open)
-			open, leftOut = nil, ""
+			open, reason = nil, ""
 		case open != nil:
 			open.script += line + "\n"
 		case line == "```sh":
-			open = &readmeBlock{line: i + 1, leftOut: leftOut}
+			open = &readmeBlock{line: i + 1, notRun: reason}
 		case strings.HasPrefix(line, notRun):
-			leftOut = strings.TrimSuffix(strings.TrimPrefix(line, notRun), " -->")
+			reason = strings.TrimSuffix(strings.TrimPrefix(line, notRun), " -->")
 		case line != "":
-			leftOut = ""
+			reason = ""
 		}
 	}
 	return out
 }
 
 // TestReadmeCommands runs the README's commands unchanged, one block after
-// another, in a copy of the module: what a new user does on the first day.
+// another, in a copy of the module, as a new user does on the first day.
 func TestReadmeCommands(t *testing.T) {
 	raw, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -59,8 +59,8 @@ func TestReadmeCommands(t *testing.T) {
 	root := copyModule(t)
 	ran := 0
 	for _, b := range readmeBlocks(string(raw)) {
-		if b.leftOut != "" {
-			t.Logf("README.md:%d left out: %s", b.line, b.leftOut)
+		if b.notRun != "" {
+			t.Logf("README.md:%d left out: %s", b.line, b.notRun)
 			continue
 		}
 		ran++
@@ -85,7 +85,7 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// copyModule copies what a clone would hold, so that commands can write there.
+// copyModule copies the files that a clone would have, so that commands can write there.
 func copyModule(t *testing.T) string {
 	t.Helper()
 	to := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/sockets"
 )
 
-// Unless a flag says so, no run, watch or server listens where others than this
-// machine reach it. With the default runner a run listens nowhere at all.
+// Unless a flag says so, no run, watch or server listens where other machines can
+// reach it. With the default runner a run does not listen at all.
 func TestSockets(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 5 * time.Millisecond})
 	catalog, docs, news := rig.Catalog(w), rig.Docs(t, w), rig.News(t, w)
@@ -67,7 +67,7 @@ func TestSockets(t *testing.T) {
 	})
 }
 
-// local fails on sockets that others reach, and when there are fewer than least.
+// local fails if other machines can reach a socket, or if there are fewer than least.
 func local(t *testing.T, found []sockets.Socket, least int) {
 	t.Helper()
 	if len(found) < least {
@@ -75,7 +75,7 @@ func local(t *testing.T, found []sockets.Socket, least int) {
 	}
 	for _, s := range found {
 		if s.Open() {
-			t.Errorf("it listens on %s, which others reach", s)
+			t.Errorf("it listens on %s, which other machines can reach", s)
 		}
 	}
 }

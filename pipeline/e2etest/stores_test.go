@@ -60,8 +60,8 @@ func TestEveryStoreAndRunnerGivesTheSameObjects(t *testing.T) {
 	}
 	for _, runner := range []string{"direct", "prism"} {
 		t.Run("memory, "+runner, func(t *testing.T) {
-			// A memory store is gone with its process, so a copy of this test's
-			// binary runs the job in its own and copies the result out.
+			// A memory store ends with its process, so a copy of this test's
+			// binary runs the job in its own process and copies the result to a directory.
 			dir := rig.Directory(t, b.files)
 			cmd := exec.Command(os.Args[0], append([]string{"-test.run=^TestInMemory$", "-test.count=1", "--"}, args(w, "mem://bucket", "--runner="+runner)...)...)
 			cmd.Env = append(os.Environ(), memoryFrom+"="+dir, "SSL_CERT_FILE="+w.CA)
@@ -73,13 +73,13 @@ func TestEveryStoreAndRunnerGivesTheSameObjects(t *testing.T) {
 	}
 }
 
-// memoryFrom names, for a child, the directory whose objects it runs on.
+// memoryFrom is the environment variable that names, for a child, the directory with its input.
 const memoryFrom = "SEED_E2E_MEMORY_FROM"
 
 func TestInMemory(t *testing.T) {
 	dir := os.Getenv(memoryFrom)
 	if dir == "" {
-		return // it is the child of TestEveryStoreAndRunnerGivesTheSameObjects alone
+		return // only for the child of TestEveryStoreAndRunnerGivesTheSameObjects
 	}
 	copyObjects(t, rig.Open(t, "mem://bucket"), rig.Open(t, dir))
 	_, args, _ := strings.Cut(strings.Join(os.Args, "\x00"), "\x00--\x00")
@@ -167,10 +167,10 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 	}
 	const victim = "index-2.com"
 	f := &faultyProxy{refuse: "/" + victim + "/domain_metadata.json", proxy: &httputil.ReverseProxy{
-		Transport: &http.Transport{DisableCompression: true}, // a header more would break the signature
+		Transport: &http.Transport{DisableCompression: true}, // another header would break the signature
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			r.Out.Host = r.In.Host // it is signed
+			r.Out.Host = r.In.Host // the host is signed
 		},
 	}}
 	front := newServer(t, f)
@@ -186,7 +186,7 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 			f.on.Store(false)
 			t.Logf("%d faults, exit code %d", f.faults.Load(), code)
 			if f.faults.Load() == 0 {
-				t.Error("no call failed: the test proves nothing")
+				t.Error("no call failed, so the test proves nothing")
 			}
 			if code != 0 && code != 1 {
 				t.Errorf("exit code %d\n%s", code, rig.Tail(c.Output(t)))
@@ -218,7 +218,7 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 			run(t, w, before, "--runner="+runner)
 			rig.Same(t, rig.Objects(t, behind), want)
 			if left := deadLetterKeys(t, behind, "store_failed"); len(left) != 0 {
-				t.Errorf("dead letters stay after the success: %v", left)
+				t.Errorf("dead letters remain after the success: %v", left)
 			}
 		})
 	}

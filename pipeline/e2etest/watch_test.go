@@ -20,10 +20,10 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
-// interval is the watches'.
+// interval is the interval of the watches.
 const interval = 2 * time.Second
 
-// ways are how a store can be watched in one process.
+// ways are the ways to watch a store in one process.
 var ways = []string{"direct", "prism", "prism --streaming"}
 
 func watch(t *testing.T, w rig.Web, dir, way string, more ...string) *rig.Child {
@@ -32,7 +32,7 @@ func watch(t *testing.T, w rig.Web, dir, way string, more ...string) *rig.Child 
 	return start(t, w, dir, append(args, more...)...)
 }
 
-// batches are a store's batches that have a report, by their runs' ids.
+// batches returns the reports of a store's batches, by run id.
 func batches(t *testing.T, dir string) map[string]ledger.Report {
 	t.Helper()
 	s := rig.Open(t, dir)
@@ -54,7 +54,7 @@ func batches(t *testing.T, dir string) map[string]ledger.Report {
 	return out
 }
 
-// there says whether a store has an object.
+// there reports whether a store has an object.
 func there(t *testing.T, s store.Store, key string) func() bool {
 	return func() bool { _, err := s.Head(t.Context(), key); return err == nil }
 }
@@ -71,7 +71,7 @@ func raw(t *testing.T, dir string, n int, domains ...string) string {
 	return key
 }
 
-// interrupt is Ctrl-C, and how it must end.
+// interrupt sends Ctrl-C and checks how the program ends.
 func interrupt(t *testing.T, c *rig.Child) {
 	t.Helper()
 	begin := time.Now()
@@ -85,7 +85,8 @@ func interrupt(t *testing.T, c *rig.Child) {
 }
 
 // A file that cannot be read stays open, and is tried again after pauses that
-// double. One that appears meanwhile is read without it within two intervals.
+// double each time. A file that appears meanwhile is read alone, within two
+// intervals.
 func TestWatch(t *testing.T) {
 	for _, runner := range []string{"direct", "prism"} {
 		t.Run(runner, func(t *testing.T) {
@@ -108,7 +109,7 @@ func TestWatch(t *testing.T) {
 				if i == 0 {
 					continue
 				}
-				// The next look comes an interval after the last one's end, so a
+				// The next poll begins an interval after the end of the last one, so a
 				// pause can only be longer.
 				if gap, least := r.StartedAt.Sub(tries[ids[i-1]].StartedAt), interval<<i; gap < least-interval/4 {
 					t.Errorf("try %d of the open file %v after the one before, want %v", i+1, gap, least)
@@ -145,7 +146,7 @@ type logged struct {
 	FilePath string `json:"file_path"`
 }
 
-// events are those of its JSON log about a file, so far.
+// events returns the lines of the program's log, so far, with this event and file.
 func events(t *testing.T, c *rig.Child, event, file string) (out []logged) {
 	t.Helper()
 	for line := range strings.Lines(c.Output(t)) {
@@ -157,8 +158,8 @@ func events(t *testing.T, c *rig.Child, event, file string) (out []logged) {
 	return out
 }
 
-// One unbounded graph does what the loop does: with a file that cannot be read,
-// with those that appear, are replaced or are written while it looks.
+// One unbounded graph does what the loop does, with a file that cannot be read
+// and with files that appear, are replaced or are being written.
 func TestWatchStreaming(t *testing.T) {
 	for _, by := range []string{"Ctrl-C", "runs cancel"} {
 		t.Run(by, func(t *testing.T) {
@@ -217,7 +218,7 @@ func TestWatchStreaming(t *testing.T) {
 				t.Fatalf("the watch ended:\n%s", rig.Tail(c.Output(t)))
 			}
 			if bad := events(t, c, "file_processing_failed", grown); len(bad) > 0 {
-				t.Errorf("the growing file was read before it was whole: %v", bad)
+				t.Errorf("the growing file was read before it was complete: %v", bad)
 			}
 			if _, err := s.Head(t.Context(), broken+".success"); err == nil {
 				t.Error("the broken file has its .success")
@@ -258,7 +259,7 @@ func TestWatchStreaming(t *testing.T) {
 	}
 }
 
-// Ctrl-C in the middle of a batch lets the hosts in flight end.
+// After Ctrl-C in the middle of a batch the visits in flight are completed.
 func TestWatchDrains(t *testing.T) {
 	for _, way := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -277,7 +278,7 @@ func TestWatchDrains(t *testing.T) {
 			}
 			marked := marks(t, dir, false)
 			if len(marked) <= before {
-				t.Errorf("%d marks before Ctrl-C and %d after it: no host in flight came to its end", before, len(marked))
+				t.Errorf("%d marks before Ctrl-C and %d after it: no visit in flight was completed", before, len(marked))
 			}
 			for _, asks := range b.domains {
 				if slices.ContainsFunc(asks, func(m string) bool { return marked[m] }) {
@@ -304,8 +305,8 @@ func TestWatchDrains(t *testing.T) {
 	}
 }
 
-// The second watcher of a store waits for the leader, and continues its work when
-// that is killed.
+// The second watcher of a store waits for the first one, and continues its work
+// when the first is killed.
 func TestSecondWatcherTakesOver(t *testing.T) {
 	for _, way := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -345,7 +346,7 @@ func TestSecondWatcherTakesOver(t *testing.T) {
 				t.Fatalf("the second watcher ended:\n%s", rig.Tail(second.Output(t)))
 			}
 			if len(w.Requests()) <= asked {
-				t.Error("the second watcher asked for nothing: the kill proves nothing")
+				t.Error("the second watcher sent no request, so the test proves nothing")
 			}
 			if r, err := ledger.Load(t.Context(), s, id); err != nil || !r.State.Over() {
 				t.Errorf("the killed watch %q is %v (%v), want its run closed", id, r.State, err)
@@ -357,8 +358,8 @@ func TestSecondWatcherTakesOver(t *testing.T) {
 	}
 }
 
-// A watch's memory does not grow with the files it has taken: its peak after a
-// thousand small ones is near that after the first hundred.
+// A watch's memory does not grow with the number of files that it has read: its
+// peak after a thousand small files is near its peak after the first hundred.
 func TestWatchMemory(t *testing.T) {
 	const step, files = 100, 1000
 	for _, way := range ways {
@@ -393,7 +394,7 @@ func TestWatchMemory(t *testing.T) {
 	}
 }
 
-// peakSoFar is the largest resident set of a child at work, in bytes.
+// peakSoFar returns the largest resident set of a running child, in bytes.
 func peakSoFar(t *testing.T, c *rig.Child) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Cmd.Process.Pid))

@@ -20,7 +20,7 @@ const (
 )
 
 func main() {
-	dir := flag.String("dir", "testdata", "the folder that holds bucket/ and README.md")
+	dir := flag.String("dir", "testdata", "the folder with bucket/ and README.md")
 	flag.Parse()
 	if err := run(*dir); err != nil {
 		fmt.Fprintln(os.Stderr, "samplebucket:", err)

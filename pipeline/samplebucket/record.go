@@ -36,7 +36,7 @@ type engine struct {
 	Version string `json:"version"`
 }
 
-// shape says which fields a file's ordinary records carry.
+// shape says which fields a file's ordinary records have.
 type shape int
 
 const (

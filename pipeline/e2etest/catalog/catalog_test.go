@@ -44,7 +44,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// place is a simulated register, a store and a database.
+// place is a simulated site, a store and a database.
 type place struct {
 	t         *testing.T
 	web       *webtest.Web
@@ -67,7 +67,7 @@ func newPlace(t *testing.T, dsn string, latency time.Duration, pages, perPage in
 	return p
 }
 
-// child is the program at work.
+// child is a process of the program.
 type child struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -141,8 +141,8 @@ func (p *place) until(n int) {
 	require.Eventually(p.t, func() bool { return p.requests() >= n }, time.Minute, 2*time.Millisecond)
 }
 
-// Killed with SIGKILL again and again: the same command resumes, and in the
-// end each product was saved once.
+// After each of several kills the same command resumes the crawl, and at the end
+// each product was saved once.
 func TestKilledAndResumed(t *testing.T) {
 	for name, dsn := range map[string]func() string{"direct": func() string { return "" }, "prism": func() string { return dbtest.Postgres(t) }} {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestKilledAndResumed(t *testing.T) {
 	}
 }
 
-// Ctrl-C with fifty requests in flight that are never answered.
+// Ctrl-C ends a run that has fifty requests in flight, none of which is ever answered.
 func TestInterruptOnAHangingSite(t *testing.T) {
 	p := newPlace(t, "", 0, 10, 12)
 	p.site.Hang("*")
@@ -195,7 +195,7 @@ func TestInterruptOnAHangingSite(t *testing.T) {
 
 var runID = regexp.MustCompile(`\d{8}-\d{6}-\d{3}-[0-9a-f]{8}`)
 
-// Paused for ten seconds, resumed, and cancelled from another process.
+// A run is paused for ten seconds, resumed, and cancelled from another process.
 func TestPauseResumeCancel(t *testing.T) {
 	p := newPlace(t, "", 50*time.Millisecond, 40, 12)
 	c := p.start("--detail-fetchers=2", "--list-fetchers=1")

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
 
-// closedNetwork replaces all the network that a program may find by its
-// environment, and counts the connections.
+// closedNetwork points everything in the environment that leads to a network to
+// a listener that only counts the connections.
 func closedNetwork(t *testing.T) (env []string, requested *atomic.Int64) {
 	t.Helper()
 	requested = new(atomic.Int64)
@@ -38,7 +38,7 @@ func closedNetwork(t *testing.T) (env []string, requested *atomic.Int64) {
 	return []string{"HTTP_PROXY=" + s.URL, "HTTPS_PROXY=" + s.URL, "NO_PROXY=", "STORAGE_EMULATOR_HOST=" + at, "GCE_METADATA_HOST=" + at}, requested
 }
 
-// emptyHome is a place to run in: all that the program writes would be there.
+// emptyHome is a folder and an environment in which all that the program writes would appear.
 func emptyHome(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -106,8 +106,8 @@ func TestMissing(t *testing.T) {
 		"region":      {without("region"), "pipeline: --runner=dataflow needs --region; add --region=europe-west1\n"},
 		"staging":     {without("staging_location"), "pipeline: --runner=dataflow needs --staging_location; add --staging_location=gs://bucket/staging\n"},
 		"local store": {flags("./out"), "pipeline: --store=./out is seen by this machine only, and dataflow has workers elsewhere; use s3://, r2:// or gs://\n"},
-		"runner":      {append(flags("gs://raw"), "--runner=prism", "--dry_run"), "pipeline: --dry_run prints Dataflow's job, and prism runs it all the same; to look around use --until=list or --until=extract\n"},
-		"run":         {append(flags("gs://raw"), "--dry_run", "--job=news", "--db=postgres://seed@db.example/seed", "--purge-expired"), "pipeline: --dry_run prints the job of a run, and what is asked for here starts none; leave --dry_run out\n"},
+		"runner":      {append(flags("gs://raw"), "--runner=prism", "--dry_run"), "pipeline: --dry_run prints Dataflow's job, but with prism it would be run; for a preview use --until=list or --until=extract\n"},
+		"run":         {append(flags("gs://raw"), "--dry_run", "--job=news", "--db=postgres://seed@db.example/seed", "--purge-expired"), "pipeline: --dry_run prints the job of a run, and these options start no run; leave --dry_run out\n"},
 		"credentials": {flags("gs://raw"), "pipeline: --runner=dataflow needs Google credentials: set GOOGLE_APPLICATION_CREDENTIALS to a service account's file, or run `gcloud auth application-default login`: "},
 	} {
 		t.Run(name, func(t *testing.T) {

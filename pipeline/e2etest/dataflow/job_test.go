@@ -21,7 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
-// secrets are in the launcher's environment, and must not leave it.
+// secrets are in the launcher's environment and must not appear anywhere else.
 var secrets = map[string]string{
 	"AWS_ACCESS_KEY_ID":     "AKIAQ7XSECRETID0QQQQ",
 	"AWS_SECRET_ACCESS_KEY": "vErY5ecretAccessKey0123456789abcdefQQQQ",
@@ -30,7 +30,7 @@ var secrets = map[string]string{
 	"SEED_DB":               "postgres://seed:dbPassw0rdQQQQ@db.example/seed",
 }
 
-// environ is the launcher's environment: little, and all the secrets.
+// environ returns a small environment for the launcher, with all secrets.
 func environ(more ...string) []string {
 	env := append([]string{"PATH=" + os.Getenv("PATH")}, more...)
 	for k, v := range secrets {
@@ -59,7 +59,7 @@ type sdkOptions struct {
 	} `json:"beam:option:go_options:v1"`
 }
 
-// strictly decodes JSON that has no other fields and nothing after it.
+// strictly decodes JSON and refuses unknown fields and anything after it.
 func strictly(t testing.TB, b []byte, v any) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -68,14 +68,14 @@ func strictly(t testing.TB, b []byte, v any) {
 	require.False(t, d.More(), "more than one document: %s", b)
 }
 
-// flags ask for a job that differs from Beam's defaults wherever it can.
+// flags returns flags that differ from Beam's defaults wherever possible.
 func flags(store string) []string {
 	return []string{"--runner=dataflow", "--project=demo-project", "--region=europe-west1", "--staging_location=gs://staging/at", "--store=" + store,
 		"--job_name=seed-nightly", "--num_workers=3", "--worker_machine_type=n2-standard-2", "--sdk_container_image=gcr.io/demo-project/seed:1",
 		"--service_account_email=seed@demo-project.iam.gserviceaccount.com", "--no_use_public_ips", `--labels={"team":"crawl"}`}
 }
 
-// form is where one job differs from another.
+// form is what may differ between two jobs.
 type form struct {
 	streaming        bool
 	workers, threads int64
@@ -120,14 +120,14 @@ func checkJob(t testing.TB, body []byte, f form) (worker, pipeline, pipelineSHA2
 	}, compact(t, job))
 	assert.Equal(t, "europe-west1", sdk.Options.Region)
 	assert.Equal(t, experiments, sdk.Options.Experiments)
-	// What the workers get of the launcher's flags: nothing.
+	// The workers get none of the launcher's flags.
 	assert.Equal(t, map[string]string{"experiments": strings.Join(experiments, ","), "hooks": `{"default_remote_logging":null}`, "hookOrder": `["default_remote_logging"]`}, sdk.Go.Options)
 	discreet(t, body)
 	return worker, pipeline, pipelineSHA256
 }
 
-// compact is the job without what checkJob looks at apart, and without spaces
-// in what the API keeps as raw JSON.
+// compact returns the job without the parts that checkJob checks separately, and
+// without spaces in the parts that the API keeps as raw JSON.
 func compact(t testing.TB, job df.Job) df.Job {
 	t.Helper()
 	e := *job.Environment
@@ -143,8 +143,8 @@ func compact(t testing.TB, job df.Job) df.Job {
 
 var encoded = regexp.MustCompile(`[A-Za-z0-9+/]{24,}={0,2}`)
 
-// unwrapped is text with all that is Base64 inside it, at whatever byte that
-// begins: DoFns travel so.
+// unwrapped returns text followed by the decoded form of all Base64 in it, at
+// whatever byte that begins: DoFns are sent as Base64.
 func unwrapped(text []byte) []byte {
 	out := slices.Clone(text)
 	for _, run := range encoded.FindAll(text, -1) {
@@ -161,7 +161,7 @@ func unwrapped(text []byte) []byte {
 	return out
 }
 
-// discreet checks that no secret and no path of this machine is in text.
+// discreet checks that text has no secret and no path of this machine.
 func discreet(t testing.TB, text []byte) {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -14,9 +14,9 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
-// The jobs with a database are submitted as the seed job is, and their staged
-// pipelines leave what a local run does. The launcher does not know the
-// database's password: the workers have it in their own environment.
+// The jobs with a database are submitted like the seed job, and their staged
+// pipelines leave the same results as a local run. The launcher does not know
+// the database's password: the workers have it in their own environment.
 func TestJobs(t *testing.T) {
 	for name, c := range map[string]struct {
 		job     func(rig.Web) rig.Job
@@ -53,7 +53,7 @@ func TestJobs(t *testing.T) {
 
 			got := rig.LastReport(t, w.bucket)
 			assert.Equal(t, "done", got.State)
-			assert.EqualValues(t, len(w.web.Requests()), got.HTTP.Requests, "by the web's own log")
+			assert.EqualValues(t, len(w.web.Requests()), got.HTTP.Requests, "as in the simulated web's own log")
 			j.Same(t, here, there)
 		})
 	}

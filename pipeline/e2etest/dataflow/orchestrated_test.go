@@ -16,8 +16,8 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
-// Through the server, runs are submitted with --async: their processes end at
-// once, and the server follows the runs, controls them and sees their ends.
+// A server submits runs with --async: their processes end at once, and the server
+// follows the runs, controls them and sees their ends.
 func TestOrchestratedAsync(t *testing.T) {
 	w := newWorld(t)
 	given, _ := otherWorker(t)

@@ -69,7 +69,7 @@ func startAPI(t *testing.T, run func(job []byte) error) *api {
 	mux.HandleFunc("GET "+jobs+"/job-1", a.state)
 	mux.HandleFunc("GET "+jobs+"/job-1/metrics", a.answer(`{"metrics":[]}`))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		t.Errorf("the API was asked for %s %s", r.Method, r.URL)
+		t.Errorf("unexpected request to the API: %s %s", r.Method, r.URL)
 		http.NotFound(w, r)
 	})
 	a.Server = httptest.NewServer(mux)
@@ -79,7 +79,7 @@ func startAPI(t *testing.T, run func(job []byte) error) *api {
 
 func (a *api) token(w http.ResponseWriter, r *http.Request) {
 	if got := r.FormValue("grant_type"); got != "urn:ietf:params:oauth:grant-type:jwt-bearer" || strings.Count(r.FormValue("assertion"), ".") != 2 {
-		a.t.Errorf("a token was asked for by %q", got)
+		a.t.Errorf("unexpected request for a token: %q", got)
 	}
 	a.mu.Lock()
 	a.tokens++
@@ -117,9 +117,9 @@ func (a *api) create(w http.ResponseWriter, r *http.Request) {
 	a.answer(`{"id":"job-1","name":"seed-nightly","currentState":"JOB_STATE_PENDING"}`)(w, r)
 }
 
-// state answers when the job has ended: Beam would wait half a minute before
-// it asks again.
-// Its first answer says nothing of the job, and must not end the launcher.
+// state answers when the job has ended, because Beam would wait half a minute
+// before its next request. Its first answer is an error, which must not end the
+// launcher.
 func (a *api) state(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	first := !a.requested
@@ -137,7 +137,7 @@ func (a *api) state(w http.ResponseWriter, r *http.Request) {
 	a.answer(`{"id":"job-1","currentState":"`+state+`"}`)(w, r)
 }
 
-// environ is the launcher's environment with a service account whose tokens
+// environ returns the launcher's environment with a service account whose tokens
 // come from the fake.
 func (a *api) environ(home []string) []string {
 	a.t.Helper()
@@ -153,8 +153,8 @@ func (a *api) environ(home []string) []string {
 	return environ(append(home, "STORAGE_EMULATOR_HOST="+os.Getenv("STORAGE_EMULATOR_HOST"), "GOOGLE_APPLICATION_CREDENTIALS="+path)...)
 }
 
-// otherWorker is a program that runs as the one under test and is not the
-// same: what is staged must be what --worker_binary names.
+// otherWorker makes a program that works like the one under test but has other
+// bytes: the program that --worker_binary names must be staged.
 func otherWorker(t *testing.T) (path string, content []byte) {
 	t.Helper()
 	content, err := os.ReadFile(rig.Program)
@@ -223,7 +223,7 @@ func onPrism(ctx context.Context, p *pipepb.Pipeline, worker []byte, dir string)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = server.Close() }() // everything was answered
+	defer func() { _ = server.Close() }() // every call was answered
 	client := jobpb.NewJobServiceClient(server)
 	options, err := tools.OptionsToProto(runtime.RawOptionsWrapper{Experiments: []string{"beam_fn_api"}})
 	if err != nil {
@@ -240,8 +240,8 @@ func onPrism(ctx context.Context, p *pipepb.Pipeline, worker []byte, dir string)
 	return runnerlib.WaitForCompletion(ctx, client, id)
 }
 
-// world is all that a submission meets: a bucket with raw files, a staging
-// bucket, the simulated web, and what a local run makes of those files.
+// world is the surroundings of a submission: a bucket with raw files, a staging
+// bucket, the simulated web, and the results of a local run of those files.
 type world struct {
 	bucket, reference string
 	web               rig.Web
@@ -266,7 +266,7 @@ func emptyWorld(t *testing.T) world {
 	w := world{bucket: "gs://" + storetest.StartGCS(t)}
 	gcs, err := storage.NewClient(t.Context())
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = gcs.Close() }) // every write has been confirmed
+	t.Cleanup(func() { _ = gcs.Close() }) // every write was confirmed
 	require.NoError(t, gcs.Bucket("staging").Create(t.Context(), "demo-project", nil))
 	w.web = rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
 	t.Setenv("SSL_CERT_FILE", w.web.CA) // the workers' own environment
@@ -289,7 +289,7 @@ func (w world) launch(t *testing.T, a *api, more ...string) *rig.Child {
 	return rig.Start(t, cmd)
 }
 
-// runs is the program's own command on the world's store.
+// runs calls the program's own command "runs" on the world's store.
 func (w world) runs(t *testing.T, words ...string) string {
 	t.Helper()
 	cmd := exec.Command(rig.Program, append(append([]string{"runs"}, words...), "--store="+w.bucket)...)
@@ -316,11 +316,11 @@ func (w world) complete(t *testing.T, got rig.Report) {
 	rig.OneAtATime(t, w.web.Requests())
 	assert.Equal(t, rig.LastReport(t, w.reference).Counted(), got.Counted())
 	assert.EqualValues(t, 50, got.Counts["domains_collected"])
-	assert.EqualValues(t, len(w.web.Requests()), got.HTTP.Requests, "by the web's own log")
+	assert.EqualValues(t, len(w.web.Requests()), got.HTTP.Requests, "as in the simulated web's own log")
 }
 
-// runStaged does with a job what the service does: it runs the staged pipeline
-// with the staged worker, both read from the staging bucket.
+// runStaged runs a job as the service does: with the pipeline and the worker
+// from the staging bucket.
 func runStaged(t *testing.T, within time.Duration) func(body []byte) error {
 	return func(body []byte) error {
 		var j struct {
@@ -340,7 +340,7 @@ func runStaged(t *testing.T, within time.Duration) func(body []byte) error {
 	}
 }
 
-// The staging bucket is looked for before a run begins.
+// A missing staging bucket is found before a run begins.
 func TestNoStagingBucket(t *testing.T) {
 	bucket := "gs://" + storetest.StartGCS(t)
 	a := startAPI(t, func([]byte) error { return errors.New("nothing should be submitted") })
@@ -393,8 +393,8 @@ func unbounded(p *pipepb.Pipeline) (n int) {
 	return n
 }
 
-// --watch --streaming is submitted as one streaming job, which takes a raw file
-// that comes while it is at work, and ends by the control object.
+// --watch --streaming is submitted as one streaming job. It reads a raw file that
+// appears while it runs, and the control object ends it.
 func TestStreaming(t *testing.T) {
 	w := newWorld(t)
 	given, content := otherWorker(t)
@@ -433,7 +433,7 @@ func TestStreaming(t *testing.T) {
 	assert.Equal(t, []string{id, "cancelled"}, []string{got.RunID, got.State})
 	rig.Same(t, rig.Objects(t, w.bucket), rig.Objects(t, w.reference))
 	rig.OneAtATime(t, w.web.Requests())
-	assert.EqualValues(t, len(w.web.Requests()), got.HTTP.Requests, "by the web's own log")
+	assert.EqualValues(t, len(w.web.Requests()), got.HTTP.Requests, "as in the simulated web's own log")
 }
 
 // goEnviron is what the go command needs, in a home that has nothing.
@@ -446,9 +446,9 @@ func goEnviron(t *testing.T) []string {
 	return []string{"GOCACHE=" + at[0], "GOMODCACHE=" + at[1], "GOFLAGS=-mod=readonly", "GOTELEMETRY=off", "XDG_CONFIG_HOME=" + t.TempDir()}
 }
 
-// With --async the program ends when the job is submitted, and the run is read
-// from what its workers leave. Here the launcher, which is not static, has
-// built them in its source tree.
+// With --async the program ends when the job is submitted, and the state of the
+// run comes from what its workers write. In this test the launcher is not static,
+// so it builds a static worker from its source tree.
 func TestAsync(t *testing.T) {
 	w := newWorld(t)
 	begin, ran := make(chan struct{}), make(chan error, 1)
@@ -486,7 +486,7 @@ func TestAsync(t *testing.T) {
 	assert.Empty(t, libs, "the worker is static")
 	assert.NotContains(t, string(built), source+"/")
 
-	// While it runs, no other run begins, and a watcher waits for the leader.
+	// While it runs, no other run begins, and a watcher waits for its end.
 	other := w.submit(t, a, "--async")
 	assert.Equal(t, 1, other.Wait(t, time.Minute))
 	assert.Regexp(t, `pipeline: starting the run: run `+id+` was submitted with --async at .* and has not ended: wait until .*runs show .*runs cancel `+id, other.Output(t))
@@ -517,8 +517,8 @@ func TestAsync(t *testing.T) {
 	assert.Zero(t, rig.LastReport(t, w.bucket).Counts["domains_collected"])
 }
 
-// --watch alone submits a job for each batch: here for the files that are there,
-// and for one that comes.
+// --watch alone submits a job for each batch: here one for the first files, and
+// one for a file that appears later.
 func TestWatch(t *testing.T) {
 	w := newWorld(t)
 	given, _ := otherWorker(t)
@@ -587,7 +587,7 @@ func TestAsyncStreaming(t *testing.T) {
 	w.runs(t, "cancel", id)
 	require.NoError(t, <-ran)
 	rig.Eventually(t, "the run to be over", time.Minute, func() bool { return show().State == "cancelled" })
-	assert.EqualValues(t, len(w.web.Requests()), show().HTTP.Requests, "by the web's own log")
+	assert.EqualValues(t, len(w.web.Requests()), show().HTTP.Requests, "as in the simulated web's own log")
 	rig.Same(t, rig.Objects(t, w.bucket), rig.Objects(t, w.reference))
 	rig.OneAtATime(t, w.web.Requests())
 	w.web.Run(t, w.bucket, "--runner=prism") // the next run begins
@@ -607,7 +607,7 @@ func TestAsyncCancel(t *testing.T) {
 	assert.Contains(t, again.Output(t), "it was cancelled, and its workers may still be at it; try again in half a minute")
 	rig.Eventually(t, "the run to be over", 30*time.Second, func() bool { _, state := w.newest(t); return state == "cancelled" })
 
-	// Dataflow still has the job: what Beam would take for ours is another's.
+	// Dataflow still has that job: Beam would take it for the new one.
 	a.mu.Lock()
 	a.other = true
 	a.mu.Unlock()
@@ -620,8 +620,8 @@ func TestAsyncCancel(t *testing.T) {
 	w.complete(t, rig.LastReport(t, w.bucket))
 }
 
-// An installed program that is not static says what its workers need, before
-// anything is written.
+// A program that is not static refuses to start on Dataflow before anything is
+// written, and says what its workers need.
 func TestNoWorker(t *testing.T) {
 	w := newWorld(t)
 	a := startAPI(t, func([]byte) error { return errors.New("nothing should be submitted") })
@@ -632,7 +632,7 @@ func TestNoWorker(t *testing.T) {
 		want      string
 	}{
 		"no source tree": {nowhere, os.Getenv("PATH"), nil, "pipeline: --runner=dataflow needs a static worker; this program is not static, and there is no source tree of it in this directory to build one from: run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker (go list: "},
-		"no toolchain":   {"../../..", nowhere, nil, "pipeline: --runner=dataflow needs a static worker; this program is not static, and there is no Go toolchain here to build one: where there is, run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker\n"},
+		"no toolchain":   {"../../..", nowhere, nil, "pipeline: --runner=dataflow needs a static worker; this program is not static, and there is no Go toolchain here to build one: on a machine that has one, run `CGO_ENABLED=0 GOOS=linux GOARCH=amd64 go build -o worker ./cmd/pipeline` in the source tree of this version and give --worker_binary=worker\n"},
 		"no such worker": {nowhere, nowhere, []string{"--worker_binary=/nowhere/worker"}, "pipeline: --worker_binary: stat /nowhere/worker: no such file or directory\n"},
 		"no file":        {nowhere, nowhere, []string{"--worker_binary=/"}, "pipeline: --worker_binary=/ is no file; name the program that the workers run\n"},
 	} {

@@ -57,7 +57,7 @@ func child(t *testing.T, ca string, args ...string) (*exec.Cmd, func() string) {
 	cmd.Stdout, cmd.Stderr = out, out
 	require.NoError(t, cmd.Start())
 	require.NoError(t, out.Close())
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, or it must
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended already
 	return cmd, func() string {
 		b, err := os.ReadFile(out.Name())
 		require.NoError(t, err)
@@ -85,7 +85,7 @@ func run(t *testing.T, ca string, args ...string) (int, string) {
 	return cmd.ProcessState.ExitCode(), output()
 }
 
-// world is four of the fifteen providers at the least delay there is.
+// world has four of the fifteen providers, with the shortest allowed delay.
 type world struct {
 	*webtest.Web
 	ca, policies string
@@ -114,8 +114,8 @@ func (w world) args(store, dsn string) []string {
 	return []string{"--store=" + store, "--db=" + dsn, "--policies=" + w.policies, "--fallback", "--connect-to=" + w.Addr(), "--lease-ttl=3s"}
 }
 
-// content is what a crawl left: pages with status, depth and content, and the
-// ids of their chunks.
+// content returns the results of a crawl: pages with status, depth and content,
+// and the ids of their chunks.
 func content(t *testing.T, dsn string) []string {
 	t.Helper()
 	d, err := db.Open(t.Context(), dsn)
@@ -137,9 +137,9 @@ func content(t *testing.T, dsn string) []string {
 	return out
 }
 
-// A crawl that is killed three times leaves what an uninterrupted one leaves.
-// No page is requested twice, except one whose response the kill cut off, and a
-// host gets its pause also from one process to the next.
+// A crawl that is killed three times leaves the same results as an uninterrupted
+// one. No page is requested twice, except one whose response the kill cut off,
+// and the pause between two requests to a host is kept between processes too.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	reference := dbtest.SQLite(t)
@@ -180,7 +180,7 @@ func TestKilled(t *testing.T) {
 			for page, n := range asked {
 				if n > 1 {
 					again++
-					require.True(t, inFlight[page], "%s was asked for %d times", page, n)
+					require.True(t, inFlight[page], "%s was requested %d times", page, n)
 				}
 			}
 			require.LessOrEqual(t, again, 9, "three hosts at three kills")
@@ -196,14 +196,14 @@ func TestInterrupted(t *testing.T) {
 	cmd, output := child(t, w.ca, w.args(store, dsn)...)
 	require.Eventually(t, func() bool { return len(w.Requests()) >= 12 }, time.Minute, time.Millisecond, "%s", output())
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
-	_ = cmd.Wait() // its exit code says how
+	_ = cmd.Wait() // its exit code is checked below
 	require.Equal(t, 130, cmd.ProcessState.ExitCode(), output())
 	code, out := run(t, w.ca, w.args(store, dsn)...)
 	require.Equal(t, 0, code, out)
 	asked := map[string]int{}
 	for _, r := range w.Requests() {
 		asked[r.Host+r.Path]++
-		require.Equal(t, "APIIntelBot/1.0 (+https://api-intel.vercel.app/bot)", r.UserAgent, "the name that robots.txt is read for")
+		require.Equal(t, "APIIntelBot/1.0 (+https://api-intel.vercel.app/bot)", r.UserAgent, "the name that is looked up in robots.txt")
 	}
 	for page, n := range asked {
 		require.Equal(t, 1, n, page)
@@ -211,8 +211,8 @@ func TestInterrupted(t *testing.T) {
 	require.Len(t, asked, 4*12)
 }
 
-// The demo, as the README has it: a first crawl, one without changes, a week
-// later, and the commands around it.
+// The demo of the README: a first crawl, a crawl without changes, a crawl a week
+// later, and the other commands.
 func TestDemo(t *testing.T) {
 	store, dsn := t.TempDir(), dbtest.SQLite(t)
 	demo := func(more ...string) string {
@@ -256,9 +256,9 @@ func TestDemo(t *testing.T) {
 	require.Equal(t, 15, strings.Count(out, "name=mean_response"), out)
 }
 
-// A misspelt provider is refused before anything is made; one whose policy is
-// gone but whose rows are there is known all the same.
-func TestPurgeOfNobody(t *testing.T) {
+// A misspelt provider is refused before anything is created. A provider without
+// a policy is known while it has rows in the database.
+func TestPurgeOfAnUnknownProvider(t *testing.T) {
 	few := t.TempDir()
 	for _, id := range []string{"pinecone", "qdrant"} {
 		text, err := policies.Files.ReadFile(id + ".yaml")
@@ -298,7 +298,7 @@ func TestPurgeOfNobody(t *testing.T) {
 	}
 }
 
-// Bad usage is reported in one line before anything is touched.
+// Wrong usage is reported in one line before anything is touched.
 func TestRefused(t *testing.T) {
 	bad := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bad, "a.yaml"), []byte("provider_id: a\nseed_urls: [https://a.example/]\nallowed_path_patterns: [/**]\nmax_page: 3\n"), 0o600))

@@ -38,9 +38,9 @@ func init() {
 	beam.RegisterDoFn(reflect.TypeFor[sumHosts]())
 }
 
-// BenchmarkSeed compares the job on Flink, its workers in the program's own
-// process, with prism: in domains a second from the first request on, as
-// what a cluster takes to start is paid once. The goal is ≥0.85.
+// BenchmarkSeed compares the job on Flink, with the workers in the program's own
+// process, with prism. It measures domains a second from the first request on,
+// because a cluster starts only once. The goal is ≥0.85.
 func BenchmarkSeed(b *testing.B) {
 	const latency, concurrency, lanes = 50 * time.Millisecond, 256, 32
 	w := rig.StartWeb(b, webtest.Options{Seed: 1, Latency: latency, Mix: map[webtest.Kind]int{webtest.KindURLSet: 1}})
@@ -53,7 +53,7 @@ func BenchmarkSeed(b *testing.B) {
 		w.Run(b, dir, append(args, "--host-delay=0", fmt.Sprintf("--concurrency=%d", concurrency))...)
 		log := w.Requests()
 		if len(log) != 2**benchDomains {
-			b.Fatalf("%v asked %d times for %d domains, want twice each", args, len(log), *benchDomains)
+			b.Fatalf("%v sent %d requests for %d domains, want two for each", args, len(log), *benchDomains)
 		}
 		from, to := log[0].Start, log[0].End
 		for _, r := range log {
@@ -86,16 +86,16 @@ func BenchmarkSeed(b *testing.B) {
 
 const (
 	groupedFiles = 2
-	groupedHosts = 500_000 // in each file the same ones: a million URL records
+	groupedHosts = 500_000 // the same ones in each file: a million URL records
 )
 
 // BenchmarkGrouping moves a million URL records from raw files to their lanes,
-// where they are merged by host. Start-up is in it: "empty" is what a job that
-// finds no file takes.
+// where they are merged by host. Start-up is included: "empty" is the time of a
+// job that finds no file.
 func BenchmarkGrouping(b *testing.B) {
 	s := startServer(b, rig.StartWeb(b, webtest.Options{}))
 	beam.Init()
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // prism tells of every stage
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // prism logs every stage
 	beamlog.SetLogger(mute{})
 	empty := rig.Directory(b, nil)
 	full := rig.Directory(b, map[string]string{
@@ -104,7 +104,7 @@ func BenchmarkGrouping(b *testing.B) {
 	})
 	for _, runner := range []string{"direct", "prism", "flink"} {
 		b.Run(runner, func(b *testing.B) {
-			if runner == "flink" { // last, for prism would look at them too
+			if runner == "flink" { // last, because prism would read Flink's flags too
 				for name, value := range map[string]string{"endpoint": s.endpoint, "environment_type": "LOOPBACK", "parallelism": "2"} {
 					if err := flag.Set(name, value); err != nil {
 						b.Fatal(err)
@@ -136,8 +136,8 @@ func group(b *testing.B, runner, dir string, want int64) time.Duration {
 	}
 	p, s := beam.NewPipelineWithRoot()
 	files, _ := seed.List(s, cfg)
-	_, mentions, _ := seed.Extract(s, cfg, files)
-	hosts := beam.ParDo(s, &countHosts{}, beam.GroupByKey(s, mentions))
+	_, records, _ := seed.Extract(s, cfg, files)
+	hosts := beam.ParDo(s, &countHosts{}, beam.GroupByKey(s, records))
 	sum := beam.ParDo(s, &sumHosts{Want: want}, beam.GroupByKey(s, beam.AddFixedKey(s, hosts)))
 	beam.GroupByKey(s, beam.AddFixedKey(s, sum)) // as in the job: prism 2.77 spins a core while a stage without an output works
 	start := time.Now()
@@ -151,8 +151,8 @@ func group(b *testing.B, runner, dir string, want int64) time.Duration {
 	return took
 }
 
-// countHosts merges a lane's URL records by host, as the visits do, and panics
-// where a host was not named by each file.
+// countHosts merges a lane's URL records by host, as the visits do. It panics
+// when a file has no URL record of a host.
 type countHosts struct{}
 
 func (fn *countHosts) ProcessElement(_ int, batches func(*lane.Batch) bool, emit func(int64)) {
@@ -165,13 +165,13 @@ func (fn *countHosts) ProcessElement(_ int, batches func(*lane.Batch) bool, emit
 	}
 	for h, n := range hosts {
 		if n != groupedFiles {
-			panic(fmt.Sprintf("%s was mentioned %d times, want %d", h, n, groupedFiles))
+			panic(fmt.Sprintf("%s was named %d times, want %d", h, n, groupedFiles))
 		}
 	}
 	emit(int64(len(hosts)))
 }
 
-// sumHosts panics where the lanes have other than Want hosts together.
+// sumHosts panics unless the lanes together have Want hosts.
 type sumHosts struct{ Want int64 }
 
 func (fn *sumHosts) ProcessElement(_ int, lanes func(*int64) bool, emit func(int64)) {
@@ -185,7 +185,7 @@ func (fn *sumHosts) ProcessElement(_ int, lanes func(*int64) bool, emit func(int
 	emit(sum)
 }
 
-// benchRaw is a raw file of so many domains.
+// benchRaw returns a raw file of n domains.
 func benchRaw(n int) string {
 	var s strings.Builder
 	s.WriteString(`{"records":[`)
@@ -199,13 +199,13 @@ func benchRaw(n int) string {
 	return s.String()
 }
 
-// peak is the job server's largest resident set so far in MiB.
+// peak returns the job server's largest resident set so far, in MiB.
 func (s server) peak(b *testing.B) float64 {
 	f, err := os.Open(filepath.Join("/proc", fmt.Sprint(s.Cmd.Process.Pid), "status"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = f.Close() }() // only read from
+	defer func() { _ = f.Close() }() // only read
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		var kib float64

@@ -89,7 +89,7 @@ func TestLimitsHoldOverAllLanes(t *testing.T) {
 		log := w.Requests()
 		slices.SortFunc(log, func(a, b webtest.LoggedRequest) int { return a.Start.Compare(b.Start) })
 		log = slices.DeleteFunc(log, func(r webtest.LoggedRequest) bool { return r.Method == "" })
-		// In any two seconds as many as the rate gives, and a few that start late.
+		// In any two seconds there are as many requests as the rate allows, and a few that started late.
 		for i := range log {
 			n := 0
 			for _, r := range log[i:] {
@@ -104,7 +104,7 @@ func TestLimitsHoldOverAllLanes(t *testing.T) {
 	})
 }
 
-// TestKilled kills a part of the whole in the middle and runs again at once.
+// TestKilled kills one of the processes in the middle of a run and starts the run again at once.
 func TestKilled(t *testing.T) {
 	files := rig.Bucket(160)
 	for _, victim := range []string{"worker", "job server", "launcher"} {
@@ -156,8 +156,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A launcher that was asleep for longer than its lease finds that the next run
-// has taken over, also from its workers, and ends.
+// A launcher that was suspended for longer than its lease lasts ends, because the
+// next run has taken over its lease and the leases of its workers.
 func TestSuspendedLauncher(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 100 * time.Millisecond})
 	files := rig.Bucket(160)
@@ -173,7 +173,7 @@ func TestSuspendedLauncher(t *testing.T) {
 	if err := first.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(5 * time.Second) // it is asleep
+	time.Sleep(5 * time.Second) // while it is suspended
 	second := w.Start(t, dir, args...)
 	rig.Eventually(t, "the second run", time.Minute, func() bool { return second.Ended() || runID(t, dir) != id })
 	if err := first.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
@@ -215,15 +215,15 @@ func TestInterruptAndControl(t *testing.T) {
 			}
 			for _, r := range w.Requests() {
 				if late := r.Start.Sub(at); late > 5*time.Second {
-					t.Errorf("%s was asked %v after the stop", r.Host, late)
+					t.Errorf("%s got a request %v after the stop", r.Host, late)
 				}
 			}
 		})
 	}
 }
 
-// A worker that cannot open its store ends the run at once and says why, where
-// Beam's job server would wait three minutes for it to read.
+// A worker that cannot open its store ends the run at once and says why. Without
+// the hook, Beam's job server would wait three minutes for the worker to read.
 func TestWorkerWithoutItsStore(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7})
 	s := startServer(t, w)
@@ -242,7 +242,7 @@ func TestWorkerWithoutItsStore(t *testing.T) {
 	}
 }
 
-// runID is the newest run's.
+// runID returns the id of the newest run.
 func runID(t *testing.T, dir string) string {
 	t.Helper()
 	id := ""

@@ -11,8 +11,8 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
-// The jobs with a database leave there what they leave on prism: with workers
-// that take its password from their own environment, on two slots.
+// The jobs with a database leave the same rows there as on prism. They run on two
+// slots, and the workers have the password in their own environment.
 
 func TestCatalog(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
@@ -29,8 +29,8 @@ func TestNews(t *testing.T) {
 	sameAsPrism(t, w, rig.News(t, w))
 }
 
-// sameAsPrism runs a job on prism and on Flink in parallel, each with a database
-// and a store of its own.
+// sameAsPrism runs a job on prism and on Flink in parallel, each with its own
+// database and store.
 func sameAsPrism(t *testing.T, w rig.Web, j rig.Job) {
 	t.Helper()
 	there := rig.Left{Store: rig.Directory(t, nil), DSN: dbtest.Postgres(t)}

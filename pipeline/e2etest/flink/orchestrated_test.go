@@ -14,8 +14,8 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
-// TestOrchestrated triggers, steers and loses runs on Flink through the server,
-// whose own program is launcher and worker too.
+// TestOrchestrated starts, controls and fails runs on Flink through the server,
+// whose program is also the launcher and the worker.
 func TestOrchestrated(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 100 * time.Millisecond})
 	files := rig.Bucket(80)
@@ -53,7 +53,7 @@ func TestOrchestrated(t *testing.T) {
 	o.Call("POST", "/api/v1/runs/"+id+"/cancel", "", http.StatusAccepted)
 	o.Reaches(id, "cancelled")
 
-	// A server that ends leaves the run on the cluster at work; the next one finds it.
+	// When a server ends, the run on the cluster continues; the next server finds it.
 	rig.Eventually(t, "a free job", time.Minute, func() bool {
 		resp, err := http.Post(o.URL+"/api/v1/seeds/orchestrate", "", strings.NewReader(`{"force":true}`))
 		if err != nil {
@@ -77,7 +77,7 @@ func TestOrchestrated(t *testing.T) {
 	o = w.StartOrchestrator(t, nil, dir, s.args("PROCESS", 2, "--lease-ttl=6s", "--concurrency=8")...)
 	o.Reaches(id, "done")
 
-	// Without a job server a run fails and says so; the server lives.
+	// Without a job server a run fails with that reason, and the server survives.
 	s.Kill(t)
 	id = o.Trigger(`{"force":true}`)
 	if r := o.Reaches(id, "failed"); !strings.HasPrefix(r.Error, "the run did not begin: ") || !strings.Contains(r.Error, "no job server of flink answers there") {

@@ -20,10 +20,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
 
-// copyDependencies is Maven's goal that lays a project's jars out in a folder.
+// copyDependencies is Maven's goal that copies a project's jars to a folder.
 const copyDependencies = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
-// jars downloads the job server once a test process; Maven's own cache keeps it.
+// jars downloads the job server once for each test process, or takes it from Maven's own cache.
 var jars = sync.OnceValues(func() (string, error) {
 	if _, err := exec.LookPath("java"); err != nil {
 		return "", fmt.Errorf("the Flink job server needs Java 17: %w", err)
@@ -38,7 +38,7 @@ var jars = sync.OnceValues(func() (string, error) {
 	}
 	lib := filepath.Join(dir, "lib")
 	var out []byte
-	for range 2 { // a registry may hiccup
+	for range 2 { // a download may fail once
 		out, err = exec.Command("mvn", "-q", "-B", "-f", pom, copyDependencies, "-DincludeScope=runtime", "-DoutputDirectory="+lib).CombinedOutput()
 		if err == nil {
 			return lib, nil
@@ -53,8 +53,8 @@ type server struct {
 	endpoint string
 }
 
-// startServer starts one whose worker processes know the web's CA, as an
-// operator's would, and env: a worker has nothing of the launcher's environment.
+// startServer starts a server whose environment has the web's CA and env, as an
+// operator would set it: workers do not see the launcher's environment.
 func startServer(t testing.TB, w rig.Web, env ...string) server {
 	t.Helper()
 	lib, err := jars()
@@ -87,13 +87,13 @@ func startServer(t testing.TB, w rig.Web, env ...string) server {
 	return s
 }
 
-// args are the program's for this server.
+// args returns the program's arguments for this server.
 func (s server) args(environment string, parallelism int, more ...string) []string {
 	return append([]string{"--runner=flink", "--endpoint=" + s.endpoint, "--environment_type=" + environment, fmt.Sprintf("--parallelism=%d", parallelism),
 		"--shared-filesystem"}, more...)
 }
 
-// workers are the program's processes that the server started.
+// workers returns the processes of the program that the server started.
 func (s server) workers(t testing.TB) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")

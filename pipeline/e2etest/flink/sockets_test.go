@@ -21,7 +21,7 @@ func TestSockets(t *testing.T) {
 	}
 	for _, one := range found {
 		if one.Open() {
-			t.Errorf("it listens on %s, which others reach", one)
+			t.Errorf("it listens on %s, which other machines can reach", one)
 		}
 	}
 	if code := c.Wait(t, time.Minute); code != 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
-// interval is the watches'.
+// interval is the interval of the watches.
 const interval = 4 * time.Second
 
 // A raw file that appears while the program watches.
@@ -27,7 +27,7 @@ const (
 	inIt    = `{"records":[{"raw_url":"https://urlset-1001.com/"},{"raw_url":"https://euckr-1002.com/"},{"raw_url":"https://no-robots-1003.com/"}]}`
 )
 
-// marked says whether all these raw files have their .success.
+// marked reports whether all these raw files have their .success.
 func marked(t *testing.T, s store.Store, keys ...string) func() bool {
 	return func() bool {
 		for _, key := range keys {
@@ -39,7 +39,7 @@ func marked(t *testing.T, s store.Store, keys ...string) func() bool {
 	}
 }
 
-// first are the raw files of a bucket that can be read.
+// first returns the raw files of a bucket that can be read.
 func first(files map[string]string) (keys []string) {
 	for key, body := range files {
 		if json.Valid([]byte(body)) {
@@ -76,7 +76,7 @@ func control(t *testing.T, dir, verb string) {
 	}
 }
 
-// stop ends a watch as a person would, and says which state that gives.
+// stop ends a watch as a person would, and checks the state of its run.
 func stop(t *testing.T, c *rig.Child, dir, by string) {
 	t.Helper()
 	state := "interrupted"
@@ -114,7 +114,7 @@ func TestWatch(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Batches tried the broken file meanwhile, each at most some seconds long.
+				// Meanwhile batches tried the broken file; each takes at most some seconds.
 				taken = taken || strings.Contains(r.RunID, "-b0") && r.StartedAt.After(begin) && r.StartedAt.Sub(begin) <= 2*interval+10*time.Second
 			}
 			if !taken {
@@ -127,8 +127,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// newFile waits until a watch has done the first files, puts another one, waits
-// until that is done too, and returns the time at which it came.
+// newFile waits until a watch has done the first files, adds another file, waits
+// until that is done too, and returns the time at which it was added.
 func newFile(t *testing.T, watch *rig.Child, dir string, files map[string]string) time.Time {
 	t.Helper()
 	objects := rig.Open(t, dir)
@@ -208,7 +208,7 @@ func TestStreamPause(t *testing.T) {
 	}
 	paused(8*time.Second, nil)
 	if marked(t, objects, first(files)...)() {
-		t.Fatal("all files are done at the pause: it proves nothing")
+		t.Fatal("all files are done at the pause, so the test proves nothing")
 	}
 	control(t, dir, "resume")
 	rig.Eventually(t, "the first files' .success", 2*time.Minute, func() bool { return watch.Ended() || marked(t, objects, first(files)...)() })
@@ -230,7 +230,7 @@ func TestStreamPause(t *testing.T) {
 	rig.Eventually(t, "no Flink job and no worker is left", 30*time.Second, func() bool { return s.running(t) == 0 && len(s.workers(t)) == 0 })
 }
 
-// Flink starts a stream again whose worker was killed, and nothing is lost.
+// Flink restarts a stream whose worker was killed, and nothing is lost.
 func TestStreamOutlivesItsWorker(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 60 * time.Millisecond})
 	files := rig.Bucket(120)
@@ -261,7 +261,7 @@ func TestStreamOutlivesItsWorker(t *testing.T) {
 	rig.Eventually(t, "no Flink job and no worker is left", 30*time.Second, func() bool { return s.running(t) == 0 && len(s.workers(t)) == 0 })
 }
 
-// It does so three times. Then the program ends, and the same command resumes.
+// Flink restarts the stream three times. Then the program ends, and the same command resumes.
 func TestStreamOutlivesThreeWorkers(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 200 * time.Millisecond})
 	files := rig.Bucket(160)
@@ -303,7 +303,7 @@ func TestStreamOutlivesThreeWorkers(t *testing.T) {
 	rig.OneAtATime(t, w.Requests())
 }
 
-// reads are the times at which a program's log says that it read a raw file.
+// reads returns the times at which the program read a raw file, by its log.
 func reads(log, file string) (at []time.Time) {
 	lines := bufio.NewScanner(strings.NewReader(log))
 	for lines.Scan() {

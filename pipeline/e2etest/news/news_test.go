@@ -27,8 +27,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
 
-// world is four simulated publishers, two of them declared by the YAML files
-// that ship.
+// world has four simulated publishers, two of them declared by the YAML files
+// that ship with the program.
 type world struct {
 	rig.Web
 	sites      map[string]*newssim.Site
@@ -45,7 +45,7 @@ func newWorld(t *testing.T) world {
 	return w
 }
 
-// start starts the job at a tenth of its pauses, unless env says otherwise.
+// start starts the job with a tenth of its usual pauses, unless env says otherwise.
 func (w world) start(t *testing.T, store, dsn string, env []string, more ...string) *rig.Child {
 	t.Helper()
 	cmd := exec.Command(rig.Program, append([]string{"--job=news", "--runner=direct", "--store=" + store, "--db=" + dsn, "--publishers=" + w.publishers,
@@ -61,7 +61,7 @@ func (w world) run(t *testing.T, store, dsn string, env []string, more ...string
 	return c.Output(t)
 }
 
-// content is what a crawl left: articles without their times.
+// content returns the articles of a crawl, without their times.
 func content(t *testing.T, dsn string) []string {
 	t.Helper()
 	d, err := db.Open(t.Context(), dsn)
@@ -110,7 +110,7 @@ func TestKilled(t *testing.T) {
 				again += n - 1
 			}
 			assert.Len(t, asked, 40)
-			assert.LessOrEqual(t, again, 3, "one article a kill")
+			assert.LessOrEqual(t, again, 3, "one article for each kill")
 			assert.Equal(t, 1, w.MaxInFlight(), "one provider, and one request, at a time")
 		})
 	}
@@ -135,8 +135,8 @@ func TestPauses(t *testing.T) {
 	assert.Equal(t, 8, gaps)
 }
 
-// The demo, as the README has it: a first run, one that fetches nothing, kept
-// pages read again, and what is past its time.
+// The demo of the README: a first run, a run that fetches nothing, a run that
+// reads the stored pages again, and the removal of expired articles.
 func TestDemo(t *testing.T) {
 	store, dsn := t.TempDir(), dbtest.SQLite(t)
 	command := func(more ...string) string {
@@ -172,7 +172,7 @@ func TestDemo(t *testing.T) {
 	assert.Equal(t, ledger.Counts{"providers_run": 4, "articles_found": 48}, counts(), "what was purged does not come back")
 }
 
-// Bad usage is reported in one line before anything is touched.
+// Wrong usage is reported in one line before anything is touched.
 func TestRefused(t *testing.T) {
 	bad := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bad, "a.yaml"), []byte("id: a\nselector: x\n"), 0o600))

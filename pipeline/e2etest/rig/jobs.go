@@ -24,25 +24,25 @@ import (
 type Job struct {
 	Args    []string // of the program
 	Env     []string // of the launcher
-	Least   int      // rows that the first query gives
-	Queries []string // of what the run leaves in its database
+	MinRows int      // of the first query
+	Queries []string // for the results in the run's database
 }
 
-// Catalog lays the catalog's sites out.
+// Catalog adds the catalog's sites to the simulated web.
 func Catalog(w Web) Job {
 	w.Handle(catalogsim.MatterHost, catalogsim.NewMatter(4, 12))
-	return Job{Least: 48, Args: []string{"--job=catalog", "--host-delay=0s"},
+	return Job{MinRows: 48, Args: []string{"--job=catalog", "--host-delay=0s"},
 		Queries: []string{`SELECT site || ' ' || product_key || ' ' || url || ' ' || detail || ' ' || content_hash FROM catalog_products`}}
 }
 
-// Docs lays the documentation sites out, of which two are crawled.
+// Docs adds the documentation sites to the simulated web; two of them are crawled.
 func Docs(t testing.TB, w Web) Job {
 	t.Helper()
 	docsim.Install(w.Handle, 1)
 	dir := t.TempDir()
 	for _, name := range []string{"openai.yaml", "pinecone.yaml"} {
 		text, err := policies.Files.ReadFile(name)
-		if err == nil { // five pages, at the least pause there is
+		if err == nil { // five pages, with the shortest allowed pause
 			text = regexp.MustCompile(`request_delay_ms: \d+`).ReplaceAll(text, []byte("request_delay_ms: 1000"))
 			text = regexp.MustCompile(`max_pages: \d+`).ReplaceAll(text, []byte("max_pages: 5"))
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
@@ -51,17 +51,17 @@ func Docs(t testing.TB, w Web) Job {
 			t.Fatal(err)
 		}
 	}
-	return Job{Least: 10, Args: []string{"--job=docs", "--fallback", "--policies=" + dir},
+	return Job{MinRows: 10, Args: []string{"--job=docs", "--fallback", "--policies=" + dir},
 		Queries: []string{`SELECT key || ' ' || status || ' ' || depth || ' ' || content_hash FROM pages`, `SELECT key || ' ' || id FROM chunks`,
 			`SELECT provider || ' ' || state || ' ' || reason || ' ' || requested FROM runs`, `SELECT kind || ' ' || key FROM docs_changes`}}
 }
 
-// News lays the publishers' sites out.
+// News adds the publishers' sites to the simulated web.
 func News(t testing.TB, w Web) Job {
 	t.Helper()
 	newssim.Install(w.Handle, time.Now())
 	root, err := filepath.Abs(".")
-	for err == nil && filepath.Dir(root) != root { // the module's, wherever in it the test is
+	for err == nil && filepath.Dir(root) != root { // finds the module's root, wherever in it the test is
 		if _, missing := os.Stat(filepath.Join(root, "go.mod")); missing == nil {
 			break
 		}
@@ -71,7 +71,7 @@ func News(t testing.TB, w Web) Job {
 		t.Fatal(err)
 	}
 	publishers := filepath.Join(root, "transforms", "news", "publishers")
-	return Job{Least: 40, Args: []string{"--job=news", "--publishers=" + publishers, "--concurrency=4"}, Env: []string{"NEWS_DELAY_SECONDS=0.2", "NEWS_PROVIDERS_MK_ENABLED=true", "NEWS_PROVIDERS_HANKYUNG_ENABLED=true"},
+	return Job{MinRows: 40, Args: []string{"--job=news", "--publishers=" + publishers, "--concurrency=4"}, Env: []string{"NEWS_DELAY_SECONDS=0.2", "NEWS_PROVIDERS_MK_ENABLED=true", "NEWS_PROVIDERS_HANKYUNG_ENABLED=true"},
 		Queries: []string{`SELECT source || ' ' || canonical_url || ' ' || external_id || ' ' || title || ' ' || content_hash FROM news_articles`}}
 }
 
@@ -83,16 +83,16 @@ func (j Job) Start(t testing.TB, w Web, store, dsn string, more ...string) *Chil
 	return Start(t, cmd)
 }
 
-// Left is where a run was: its store and its database.
+// Left is what a run leaves: its store and its database.
 type Left struct{ Store, DSN string }
 
-// Same compares what two runs left in their databases, and what their reports count.
+// Same compares the databases of two runs, and the counts of their reports.
 func (j Job) Same(t testing.TB, got, want Left) {
 	t.Helper()
 	for i, q := range j.Queries {
 		g, w := rows(t, got.DSN, q), rows(t, want.DSN, q)
-		if i == 0 && len(w) < j.Least {
-			t.Errorf("%d rows to compare with, want %d", len(w), j.Least)
+		if i == 0 && len(w) < j.MinRows {
+			t.Errorf("%d rows to compare with, want %d", len(w), j.MinRows)
 		}
 		if !slices.Equal(g, w) {
 			t.Errorf("%s:\n got %q\nwant %q", q, g, w)
@@ -104,7 +104,7 @@ func (j Job) Same(t testing.TB, got, want Left) {
 	}
 }
 
-// rows are a query's, in order.
+// rows returns the rows of a query, sorted.
 func rows(t testing.TB, dsn, query string) (out []string) {
 	t.Helper()
 	d, err := db.Open(t.Context(), dsn)

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Orchestrator is cmd/server at work.
+// Orchestrator is a process of cmd/server.
 type Orchestrator struct {
 	*Child
 	t   *testing.T
@@ -57,7 +57,7 @@ func (w Web) StartOrchestrator(t *testing.T, environ []string, store string, mor
 	return o
 }
 
-// OrchestratedRun is what the tests look at in an answer about a run.
+// OrchestratedRun is the part of an answer about a run that the tests check.
 type OrchestratedRun struct {
 	RunID  string `json:"run_id"`
 	Runner string `json:"runner"`
@@ -68,7 +68,7 @@ type OrchestratedRun struct {
 	} `json:"lanes"`
 }
 
-// Call sends a request, demands that answer's code, and reads the answer.
+// Call sends a request, checks the status of the answer, and decodes the answer.
 func (o Orchestrator) Call(method, path, body string, want int) (r OrchestratedRun) {
 	o.t.Helper()
 	req, err := http.NewRequest(method, o.URL+path, strings.NewReader(body))
@@ -101,7 +101,7 @@ func (o Orchestrator) Reaches(id, state string) OrchestratedRun {
 	o.t.Helper()
 	var r OrchestratedRun
 	Eventually(o.t, "run "+id+" is "+state, 3*time.Minute, func() bool {
-		time.Sleep(100 * time.Millisecond) // the server is not what is looked at
+		time.Sleep(100 * time.Millisecond) // between two requests to the server
 		r = o.Call("GET", "/api/v1/runs/"+id, "", http.StatusOK)
 		if slices.Contains([]string{"done", "failed", "cancelled", "interrupted"}, r.State) && r.State != state {
 			o.t.Fatalf("run %s is %s, want %s (%q):\n%s", id, r.State, state, r.Error, Tail(o.Output(o.t)))
@@ -111,7 +111,7 @@ func (o Orchestrator) Reaches(id, state string) OrchestratedRun {
 	return r
 }
 
-// Said counts an event in the server's log, and its runs'.
+// Said counts an event in the log of the server and of its runs.
 func (o Orchestrator) Said(event string) int {
 	o.t.Helper()
 	return strings.Count(o.Output(o.t), `"event":"`+event+`"`)

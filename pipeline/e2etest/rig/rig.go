@@ -48,7 +48,7 @@ func Main(m *testing.M, env ...string) int {
 	return m.Run()
 }
 
-// Missing ends a test that needs what this machine lacks: in CI it fails.
+// Missing skips a test that needs something that this machine lacks, or fails it on CI.
 func Missing(t testing.TB, why error) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -82,7 +82,7 @@ func StartWeb(t testing.TB, o webtest.Options) Web {
 	return Web{w, ca}
 }
 
-// Args are the program's for a run on a store against the web.
+// Args returns the program's arguments for a run on a store against the web.
 func (w Web) Args(storeURL string, more ...string) []string {
 	return append([]string{"--connect-to=" + w.Addr(), "--store=" + storeURL, "--host-delay=5ms", "--progress=off", "--log-level=warn", "--log-format=json"}, more...)
 }
@@ -95,7 +95,7 @@ func (w Web) Start(t testing.TB, storeURL string, more ...string) *Child {
 	return Start(t, cmd)
 }
 
-// Run runs the program to its end and demands exit code 0.
+// Run runs the program to its end, and fails unless the exit code is 0.
 func (w Web) Run(t testing.TB, storeURL string, more ...string) *Child {
 	t.Helper()
 	c := w.Start(t, storeURL, more...)
@@ -105,18 +105,18 @@ func (w Web) Run(t testing.TB, storeURL string, more ...string) *Child {
 	return c
 }
 
-// Child is a program at work.
+// Child is a process of a program.
 type Child struct {
 	Cmd    *exec.Cmd
 	out    string // file with standard output and error
 	exited chan struct{}
 }
 
-// Start starts a command whose output goes to a file; the test's end kills it
-// with its children.
+// Start starts a command whose output goes to a file. At the test's end it is
+// killed with its children.
 func Start(t testing.TB, cmd *exec.Cmd) *Child {
 	t.Helper()
-	out, err := os.CreateTemp(t.TempDir(), "out") // no pipe: a child of the child must not keep Wait from ending
+	out, err := os.CreateTemp(t.TempDir(), "out") // not a pipe: Wait would wait for children of the child too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,18 +127,18 @@ func Start(t testing.TB, cmd *exec.Cmd) *Child {
 	}
 	c := &Child{Cmd: cmd, out: out.Name(), exited: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // the exit code tells
+		_ = cmd.Wait() // callers look at the exit code
 		_ = out.Close()
 		close(c.exited)
 	}()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it has ended, or it must
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
 		<-c.exited
 	})
 	return c
 }
 
-// Ended says whether the program has ended.
+// Ended reports whether the program has ended.
 func (c *Child) Ended() bool {
 	select {
 	case <-c.exited:
@@ -178,7 +178,7 @@ func (c *Child) PeakRSS() int64 {
 	return c.Cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * 1024
 }
 
-// Output is what the program has written so far.
+// Output returns what the program has written so far.
 func (c *Child) Output(t testing.TB) string {
 	t.Helper()
 	b, err := os.ReadFile(c.out)
@@ -188,10 +188,10 @@ func (c *Child) Output(t testing.TB) string {
 	return string(b)
 }
 
-// Tail is the end of a long text.
+// Tail returns the end of a long text.
 func Tail(s string) string { return s[max(0, len(s)-6000):] }
 
-// Eventually waits for real processes to get somewhere.
+// Eventually waits until real processes make ok true.
 func Eventually(t testing.TB, what string, limit time.Duration, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
@@ -201,8 +201,8 @@ func Eventually(t testing.TB, what string, limit time.Duration, ok func() bool) 
 	}
 }
 
-// Bucket gives raw files in three partitions that name domains, some of them
-// in two files, of kinds that give the same response at any time.
+// Bucket returns raw files in three partitions. Their domains, of which some are
+// in two files, give the same responses at any time.
 func Bucket(domains int) map[string]string {
 	kinds := []string{"urlset", "index", "sitemap-gz", "no-sitemap", "no-robots", "robots-403", "robots-500", "redirect-www", "euckr", "disallow-all"}
 	paths := []string{"datasets/country=sg/category=news/date=2026-01-28/raw_0001.json", "datasets/country=sg/category=news/date=2026-01-28/raw_0002.json",
@@ -230,11 +230,11 @@ func Open(t testing.TB, url string) store.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() }) // every write has been confirmed
+	t.Cleanup(func() { _ = s.Close() }) // every write was confirmed
 	return s
 }
 
-// Put lays objects out in a store.
+// Put writes objects to a store.
 func Put(t testing.TB, url string, files map[string]string) {
 	t.Helper()
 	s := Open(t, url)
@@ -270,8 +270,8 @@ func Get(t testing.TB, s store.Store, key string) []byte {
 	return b
 }
 
-// Objects reads what a run leaves for its users: everything but the ledger's
-// and the server's own state, without times and what differs with the try.
+// Objects reads the results of a run: all objects except the state of the ledger
+// and of the server, without times and other values that differ between tries.
 func Objects(t testing.TB, url string) map[string]string {
 	t.Helper()
 	s := Open(t, url)
@@ -331,9 +331,9 @@ func Same(t testing.TB, got, want map[string]string) {
 		if inGot && inWant && g == w {
 			continue
 		}
-		t.Errorf("%s (there: %t, wanted: %t):\n got %.400q\nwant %.400q", key, inGot, inWant, g, w)
+		t.Errorf("%s (exists: %t, wanted: %t):\n got %.400q\nwant %.400q", key, inGot, inWant, g, w)
 		if differ++; differ == 5 {
-			t.Fatal("and maybe more")
+			t.Fatal("there may be more differences")
 		}
 	}
 	if len(want) == 0 {
@@ -341,7 +341,7 @@ func Same(t testing.TB, got, want map[string]string) {
 	}
 }
 
-// Report is what the tests look at in a run report.
+// Report is the part of a run report that the tests check.
 type Report struct {
 	RunID  string           `json:"run_id"`
 	State  string           `json:"state"`
@@ -354,7 +354,7 @@ type Report struct {
 	} `json:"lanes"`
 }
 
-// Counted are the counts that are not 0.
+// Counted returns the counts that are not 0.
 func (r Report) Counted() map[string]int64 {
 	c := maps.Clone(r.Counts)
 	maps.DeleteFunc(c, func(_ string, n int64) bool { return n == 0 })
@@ -395,18 +395,18 @@ func OneAtATime(t testing.TB, log []webtest.LoggedRequest) {
 		slices.SortFunc(rs, func(a, b webtest.LoggedRequest) int { return a.Start.Compare(b.Start) })
 		for i, r := range rs[1:] {
 			if r.Start.Before(rs[i].End) {
-				t.Errorf("%s was asked for %s while %s was under way", host, r.Path, rs[i].Path)
+				t.Errorf("%s got a request for %s while %s was in flight", host, r.Path, rs[i].Path)
 			}
 		}
 	}
 }
 
-// Sockets returns the sockets that the program and its children have open to
-// others' packets, at any time until it is done.
+// Sockets returns all sockets that receive data from others and that the program
+// or its children have open at any time until done.
 func (c *Child) Sockets(t testing.TB, done func() bool) (all []sockets.Socket) {
 	t.Helper()
 	seen := map[sockets.Socket]bool{}
-	Eventually(t, "what the sockets are looked at for", 3*time.Minute, func() bool {
+	Eventually(t, "the work during which the sockets are observed", 3*time.Minute, func() bool {
 		over := c.Ended() || done()
 		found, err := sockets.Of(c.Cmd.Process.Pid)
 		if err != nil {

@@ -53,9 +53,9 @@ func axe(t *testing.T) string {
 
 var widths = map[string]int64{"desktop": 1280, "phone": 390}
 
-// TestPages looks at every page at two widths: axe-core finds nothing against
-// it, nothing is wider than the screen, and a picture is taken. SCREENSHOTS
-// names a folder to keep the pictures in.
+// TestPages opens every page at two widths: axe-core finds no violation, nothing
+// is wider than the screen, and a screenshot is taken. SCREENSHOTS names a folder
+// in which to keep the screenshots.
 func TestPages(t *testing.T) {
 	source := axe(t)
 	config := filepath.Join(t.TempDir(), "server.yaml")
@@ -80,7 +80,7 @@ func TestPages(t *testing.T) {
 		for device, width := range widths {
 			t.Run(page.name+"-"+device, func(t *testing.T) {
 				do(t, ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(r.url+page.path), chromedp.WaitVisible("h1"))
-				assert.LessOrEqual(t, value(t, ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth")), width, "the page scrolls sideways")
+				assert.LessOrEqual(t, value(t, ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth")), width, "the page scrolls horizontally")
 				value(t, ctx, chromedp.Evaluate[int](source+";0"))
 				found := value(t, ctx, chromedp.Evaluate[string](`axe.run().then(r => JSON.stringify(r.violations.map(v => ({id: v.id, help: v.help, nodes: v.nodes.map(n => n.html)}))))`, chromedp.EvalAwaitPromise))
 				assert.Equal(t, "[]", found)
@@ -118,8 +118,8 @@ func waitFor(t *testing.T, ctx context.Context, expression string) {
 	})
 }
 
-// TestLive sees a page change without being loaded again, starts a run by
-// keyboard, and pauses and cancels it.
+// TestLive checks that a page updates itself without being loaded again. It
+// starts a run by keyboard, and pauses and cancels it.
 func TestLive(t *testing.T) {
 	r := start(t, t.TempDir())
 	ctx := browser(t)
@@ -131,7 +131,7 @@ func TestLive(t *testing.T) {
 	waitFor(t, ctx, `document.querySelector('[data-live=runs] .state').textContent === "done"`)
 	assert.True(t, value(t, ctx, chromedp.Evaluate[bool]("window.same === true")), "it was not loaded again")
 
-	eventually(t, "a run started by keyboard", time.Minute, func() bool { // the run before may hold its lease a moment longer
+	eventually(t, "a run started by keyboard", time.Minute, func() bool { // the lease of the run before may be released a moment later
 		do(t, ctx, chromedp.Navigate(r.url+"/"), chromedp.Focus("#seed-force"), chromedp.KeyEvent(" "), chromedp.KeyEvent("\r"))
 		waitFor(t, ctx, `document.querySelector("h1") !== null && document.querySelector("h1").textContent !== "Runs"`)
 		return strings.HasPrefix(value(t, ctx, chromedp.Title()), "Run ")

@@ -71,9 +71,9 @@ func start(t *testing.T, dir string, more ...string) *running {
 	require.NoError(t, r.cmd.Start())
 	t.Cleanup(func() {
 		r.cancelAll()
-		_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may be dead on purpose
+		_ = r.cmd.Process.Signal(syscall.SIGTERM) // some tests have killed it
 		_ = r.cmd.Wait()
-		eventually(t, "all leases given back", time.Minute, r.quiet)
+		eventually(t, "all leases released", time.Minute, r.quiet)
 		_ = log.Close()
 		if t.Failed() {
 			b, _ := os.ReadFile(r.log)
@@ -91,13 +91,13 @@ func start(t *testing.T, dir string, more ...string) *running {
 	return r
 }
 
-// cancelAll lets no run outlive its test.
+// cancelAll cancels all runs, so that none outlives its test.
 func (r *running) cancelAll() {
 	over := map[string]bool{"done": true, "failed": true, "cancelled": true, "interrupted": true}
 	eventually(r.t, "the ends of all runs", time.Minute, func() bool {
 		resp, err := http.Get(r.url + "/api/v1/runs")
 		if err != nil {
-			return true // this server was killed, and another one asked
+			return true // this server was killed, and another one cancelled its runs
 		}
 		var list struct {
 			Runs []struct {
@@ -121,9 +121,9 @@ func (r *running) cancelAll() {
 	})
 }
 
-// quiet reports whether there is no lease: then no process writes into the folder.
+// quiet reports whether all leases are released: then no process writes into the folder.
 func (r *running) quiet() bool {
-	held := false
+	leased := false
 	leases := filepath.Join(r.dir, "out", "lease")
 	if _, err := os.Stat(leases); errors.Is(err, fs.ErrNotExist) {
 		return true // its store is elsewhere
@@ -133,10 +133,10 @@ func (r *running) quiet() bool {
 			return err
 		}
 		b, err := os.ReadFile(name)
-		held = held || !bytes.Contains(b, []byte(`"released": true`))
+		leased = leased || !bytes.Contains(b, []byte(`"released": true`))
 		return err
 	})
-	return !held && err == nil
+	return !leased && err == nil
 }
 
 func eventually(t *testing.T, what string, limit time.Duration, ok func() bool) {
@@ -180,7 +180,7 @@ func (r *running) state(id string) string {
 	return v["state"].(string)
 }
 
-// TestDemo is the first five minutes of a new user.
+// TestDemo does what a new user does in the first five minutes.
 func TestDemo(t *testing.T) {
 	r := start(t, t.TempDir())
 	id := r.trigger(`{"country":"sg"}`)
@@ -198,7 +198,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestKilled kills the server in the middle of a run: the run continues, and the
+// TestKilled kills the server in the middle of a run. The run continues, and the
 // next server finds it and can stop it.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
@@ -225,7 +225,7 @@ func TestKilled(t *testing.T) {
 	eventually(t, "the run's end", time.Minute, func() bool { return second.state(id) == "cancelled" })
 }
 
-// TestRunKilled kills a run: the server lives and closes it.
+// TestRunKilled kills a run: the server survives and closes the run.
 func TestRunKilled(t *testing.T) {
 	r := start(t, t.TempDir())
 	id := r.trigger(`{"force":true}`)
@@ -264,11 +264,11 @@ func run(t *testing.T, env []string, args ...string) (int, string) {
 	}
 	left, err := os.ReadDir(cmd.Dir)
 	require.NoError(t, err)
-	require.Empty(t, left, "something was made: %v", args)
+	require.Empty(t, left, "files were created: %v", args)
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// TestExitCodes ends the server in each way there is.
+// TestExitCodes ends the server in every way in which it can end.
 func TestExitCodes(t *testing.T) {
 	dir := t.TempDir()
 	dataflow := []string{"--store=gs://bucket", "--runner=dataflow", "--project=p", "--region=europe-west1"}
@@ -298,8 +298,9 @@ func TestExitCodes(t *testing.T) {
 	require.NoError(t, first.cmd.Wait(), "0 after a signal")
 }
 
-// TestDataflowWithoutCredentials starts a run on Dataflow where nobody signed
-// in: the run fails and says so, its words are in the log, and the server lives.
+// TestDataflowWithoutCredentials starts a run on Dataflow without credentials:
+// the run fails with that reason, the log has its message, and the server
+// survives.
 func TestDataflowWithoutCredentials(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none.json"))
 	dir := t.TempDir()
@@ -316,7 +317,7 @@ func TestDataflowWithoutCredentials(t *testing.T) {
 	assert.Equal(t, http.StatusOK, code)
 }
 
-// tool finds a program; without it the test is skipped, and on CI it fails.
+// tool finds a program. Without it the test is skipped, or fails on CI.
 func tool(t *testing.T, names ...string) string {
 	t.Helper()
 	for _, name := range names {
@@ -333,8 +334,8 @@ func tool(t *testing.T, names ...string) string {
 
 const schemathesis = "schemathesis==4.32.5"
 
-// TestSchemathesis lets schemathesis make requests of its own from the
-// description and compare the answers with it.
+// TestSchemathesis lets schemathesis make requests from the API's description and
+// compare the answers with it.
 func TestSchemathesis(t *testing.T) {
 	python := tool(t, "python3")
 	venv := t.TempDir()

@@ -1,4 +1,4 @@
-// Package sockets tells tests which sockets of a process others can reach.
+// Package sockets finds the sockets of a process that other machines can reach.
 package sockets
 
 import (
@@ -16,21 +16,21 @@ import (
 	"strings"
 )
 
-// Socket is one that receives data from anybody: a TCP socket that listens, or a
-// UDP socket that is not connected.
+// Socket is a socket that receives data from anybody: a TCP socket that listens,
+// or a UDP socket that is not connected.
 type Socket struct {
 	Net  string // tcp, tcp6, udp or udp6
 	Addr netip.AddrPort
 }
 
-// String is the socket as messages show it.
+// String returns the socket's network and address.
 func (s Socket) String() string { return s.Net + " " + s.Addr.String() }
 
-// Open says that others than this machine reach the socket.
+// Open reports whether other machines can reach the socket.
 func (s Socket) Open() bool { return !s.Addr.Addr().Unmap().IsLoopback() }
 
 // Of returns the sockets of a process and of its descendants, from Linux's /proc.
-// A process that ends meanwhile has none.
+// A process that ends meanwhile counts as one without sockets.
 func Of(pid int) ([]Socket, error) {
 	tree, err := descendants(pid)
 	if err != nil {
@@ -53,7 +53,7 @@ func Of(pid int) ([]Socket, error) {
 	return out, nil
 }
 
-// gone says that a process ended while it was looked at.
+// gone reports whether an error means that the process has ended.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) }
 
 func descendants(pid int) ([]int, error) {
@@ -70,7 +70,7 @@ func descendants(pid int) ([]int, error) {
 		if err != nil {
 			continue // it ended
 		}
-		_, rest, _ := strings.Cut(string(text), ") ") // the name before may hold anything
+		_, rest, _ := strings.Cut(string(text), ") ") // the program's name before it may have any characters
 		fields := strings.Fields(rest)
 		if len(fields) < 2 {
 			continue
@@ -108,7 +108,7 @@ func inodes(pid int) (map[string]bool, error) {
 	return out, nil
 }
 
-// table reads the sockets in a state out of a table of the kernel's.
+// table reads the sockets in one state from a table of the kernel.
 func table(name, network, state string, owned map[string]bool) ([]Socket, error) {
 	f, err := os.Open(name)
 	if gone(err) {
@@ -117,7 +117,7 @@ func table(name, network, state string, owned map[string]bool) ([]Socket, error)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // only read from
+	defer func() { _ = f.Close() }() // only read
 	var out []Socket
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
@@ -137,8 +137,8 @@ func table(name, network, state string, owned map[string]bool) ([]Socket, error)
 	return out, nil
 }
 
-// address reads the kernel's form: words of the machine's own byte order in
-// hexadecimal, a colon, the port.
+// address parses the kernel's form of an address: words in the machine's byte
+// order in hexadecimal, a colon, the port.
 func address(text string) (netip.AddrPort, error) {
 	host, port, _ := strings.Cut(text, ":")
 	b, err := hex.DecodeString(host)

@@ -331,6 +331,7 @@ func TestSuspended(t *testing.T) {
 				l.place = suspended
 				var h heard
 				within, release := l.Keep(ctx, h.tell)
+				synctest.Wait() // the heartbeat sleeps while the machine does
 				if taken {
 					s.M["lease/l/000002"] = `{"holder":{"host":"c"},"token":"x","expires_at":"2100-01-01T00:00:00Z"}`
 				}

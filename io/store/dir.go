@@ -2,9 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,12 +13,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
 const (
-	// reservedDir at the root of a directory store contains what files cannot:
-	// content types and metadata.
+	// reservedDir at the root of a directory store contains the sidecars.
 	reservedDir = ".store"
 	// tempPrefix begins the names of files that are being written.
 	tempPrefix = ".store-tmp-"
@@ -39,7 +36,12 @@ type dir struct {
 	root string
 	info fs.FileInfo // of the root at the time it was opened
 
-	syncFileSystem func(root string) error // tests replace it
+	commits  groupCommit
+	sidecars atomic.Bool // some object may have a sidecar
+
+	// Tests replace these.
+	syncFileSystem func(root string) error
+	setXattr       func(f *os.File, name string, value []byte) error
 }
 
 func openDir(root string) (*dir, error) {
@@ -57,7 +59,10 @@ func openDir(root string) (*dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: finding the directory: %w", err)
 	}
-	return &dir{root: abs, info: info, syncFileSystem: syncFileSystem}, nil
+	d := &dir{root: abs, info: info, syncFileSystem: syncFileSystem, setXattr: setXattr}
+	_, err = os.Lstat(filepath.Join(abs, reservedDir))
+	d.sidecars.Store(!hasXattrs(abs) || !errors.Is(err, fs.ErrNotExist))
+	return d, nil
 }
 
 // ErrGone means that a directory store is no longer where it was opened.
@@ -237,7 +242,7 @@ func (d *dir) Head(ctx context.Context, key string) (Object, error) {
 		return Object{}, fmt.Errorf("describing %q: %w", key, ErrNotExist)
 	}
 	o := object(key, info)
-	side, err := d.readSidecar(key)
+	side, err := d.readAttributes(path, key)
 	if err != nil {
 		return Object{}, fmt.Errorf("describing %q: %w", key, err)
 	}
@@ -283,72 +288,93 @@ func (d *dir) PutIfAbsent(ctx context.Context, key string, body io.Reader, o Put
 // is incomplete. The folder is not synced (see Sync): after a power cut the object
 // can be absent, and its work is done again. An empty object has no data to sync.
 func (d *dir) put(ctx context.Context, key string, body io.Reader, o PutOptions, ifAbsent bool) error {
-	path, err := d.path(key)
-	if err != nil {
-		return err
-	}
-	if o, err = o.withDefaults(key); err != nil {
-		return err
-	}
 	if err := d.checkRoot(); err != nil {
 		return fmt.Errorf("writing %q: %w", key, err)
 	}
-	if ifAbsent { // avoids writing the file in vain; the link below decides
-		if _, err := os.Lstat(path); err == nil {
+	if ifAbsent { // avoids writing the file in vain; the link of publish decides
+		if path, err := d.path(key); err != nil {
+			return err
+		} else if _, err := os.Lstat(path); err == nil {
 			return fmt.Errorf("writing %q: %w", key, ErrExist)
 		}
 	}
-	temp, err := writeTemp(ctx, path, body)
+	t, err := d.createTemp(ctx, key, body, o)
 	if err != nil {
-		return fileError("writing", key, err)
+		return err
 	}
-	if err := checkAllowed(ctx); err != nil {
-		return fileError("writing", key, errors.Join(err, os.Remove(temp)))
+	if t.size > 0 {
+		err = t.file.Sync()
 	}
-	if ifAbsent {
-		// Link fails where the name is taken; a rename would replace it.
-		err = errors.Join(os.Link(temp, path), os.Remove(temp))
-		if err == nil {
-			err = d.setSidecar(key, o)
-		}
-		return fileError("writing", key, err)
-	}
-	// The sidecar is written first: no reader sees new content with the old type.
-	if err = d.setSidecar(key, o); err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		return fileError("writing", key, errors.Join(err, os.Remove(temp)))
-	}
-	return nil
+	return d.publish(ctx, t, err, ifAbsent)
 }
 
-// writeTemp writes body to a new temporary file in the folder of path, and creates
+// temp is the temporary file of an object that has its content and not its name yet.
+type temp struct {
+	key     string
+	path    string // of the object
+	file    *os.File
+	size    int64
+	sidecar attributes // what the file itself cannot store
+}
+
+// createTemp writes body to a new temporary file in the folder of key, and creates
 // that folder when it is absent. After a failure it leaves no file.
-func writeTemp(ctx context.Context, path string, body io.Reader) (string, error) {
-	temp := filepath.Join(filepath.Dir(path), tempPrefix+strconv.FormatUint(rand.Uint64(), 36))
-	open := func() (*os.File, error) { return os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode) }
+func (d *dir) createTemp(ctx context.Context, key string, body io.Reader, o PutOptions) (temp, error) {
+	path, err := d.path(key)
+	if err != nil {
+		return temp{}, err
+	}
+	if o, err = o.withDefaults(key); err != nil {
+		return temp{}, err
+	}
+	folder := filepath.Dir(path)
+	name := filepath.Join(folder, tempPrefix+strconv.FormatUint(rand.Uint64(), 36))
+	open := func() (*os.File, error) { return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode) }
 	f, err := open()
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
-			return "", err
+		if err := os.MkdirAll(folder, dirMode); err != nil {
+			return temp{}, fileError("writing", key, err)
 		}
 		f, err = open()
 	}
 	if err != nil {
-		return "", err
+		return temp{}, fileError("writing", key, err)
 	}
-	n, err := io.Copy(f, cancellable{ctx, body})
+	size, err := io.Copy(f, cancellable{ctx, body})
 	if err == nil {
 		err = ctx.Err()
 	}
-	if err == nil && n > 0 {
-		err = f.Sync()
+	if err != nil {
+		return temp{}, fileError("writing", key, errors.Join(err, f.Close(), os.Remove(name)))
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(temp))
+	return temp{key, path, f, size, d.setAttributes(f, attributesOf(key, o))}, nil
+}
+
+// publish gives a temporary file the name of its object. Where synced, the result
+// of the file's sync, is an error, it removes the file.
+func (d *dir) publish(ctx context.Context, t temp, synced error, ifAbsent bool) error {
+	err := errors.Join(synced, t.file.Close())
+	if err == nil {
+		err = checkAllowed(ctx)
 	}
-	return temp, nil
+	if err == nil && ifAbsent {
+		// Link fails where the name is taken; a rename would replace it.
+		if err = errors.Join(os.Link(t.file.Name(), t.path), os.Remove(t.file.Name())); err == nil {
+			err = d.setSidecar(t.key, t.sidecar)
+		}
+		return fileError("writing", t.key, err)
+	}
+	// The sidecar is written first: no reader sees new content with the old type.
+	if err == nil {
+		err = d.setSidecar(t.key, t.sidecar)
+	}
+	if err == nil {
+		err = os.Rename(t.file.Name(), t.path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(t.file.Name()))
+	}
+	return fileError("writing", t.key, err)
 }
 
 // cancellable ends a copy when ctx is done.
@@ -382,87 +408,13 @@ func (d *dir) Delete(ctx context.Context, key string) error {
 	if err != nil && !errors.Is(err, ErrNotExist) {
 		return err
 	}
-	if err := d.setSidecar(key, PutOptions{}); err != nil {
+	if err := d.setSidecar(key, attributes{}); err != nil {
 		return fmt.Errorf("deleting %q: %w", key, err)
 	}
 	return nil
 }
 
 func (d *dir) Close() error { return nil }
-
-// sidecar is a JSON file with what the file of an object cannot hold.
-type sidecar struct {
-	Key         string            `json:"key"`
-	ContentType string            `json:"content_type,omitempty"`
-	Metadata    map[string]string `json:"metadata,omitempty"`
-}
-
-// sidecarPath is a hash of the key: the key itself could be a folder of another.
-func (d *dir) sidecarPath(key string) string {
-	sum := sha256.Sum256([]byte(key))
-	name := hex.EncodeToString(sum[:])
-	return filepath.Join(d.root, reservedDir, "meta", name[:2], name[2:]+".json")
-}
-
-// setSidecar writes o to the sidecar, or removes the sidecar where o is what the
-// key implies. It does not sync: see readSidecar.
-func (d *dir) setSidecar(key string, o PutOptions) error {
-	s := sidecar{Key: key, ContentType: o.ContentType, Metadata: o.Metadata}
-	if s.ContentType == defaultContentType(key) {
-		s.ContentType = ""
-	}
-	path := d.sidecarPath(key)
-	if s.ContentType == "" && len(s.Metadata) == 0 {
-		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil // the usual case; unlike Remove, Lstat locks no folder
-		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing old metadata: %w", err)
-		}
-		return nil
-	}
-	data, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("encoding metadata: %w", err)
-	}
-	// The temporary file is in the same folder, not in one folder for all: writers
-	// would wait for that folder's lock, and a rename between folders locks the
-	// whole file system.
-	temp := filepath.Join(filepath.Dir(path), tempPrefix+strconv.FormatUint(rand.Uint64(), 36))
-	err = os.WriteFile(temp, data, fileMode)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(path), dirMode); err == nil {
-			err = os.WriteFile(temp, data, fileMode)
-		}
-	}
-	if err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		if rm := os.Remove(temp); rm != nil && !errors.Is(rm, fs.ErrNotExist) {
-			err = errors.Join(err, rm)
-		}
-		return fmt.Errorf("writing metadata: %w", err)
-	}
-	return nil
-}
-
-// readSidecar returns the zero value where there is no sidecar. An empty file,
-// which a power cut can leave because sidecars are not synced, counts as absent:
-// the object itself is complete.
-func (d *dir) readSidecar(key string) (s sidecar, err error) {
-	data, err := os.ReadFile(d.sidecarPath(key))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
-		return s, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &s)
-	}
-	if err != nil {
-		return s, fmt.Errorf("reading metadata: %w", err)
-	}
-	return s, nil
-}
 
 // fileError adds the key to err. A file where the key has a folder is reported as
 // an absent object.

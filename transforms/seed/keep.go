@@ -36,30 +36,30 @@ func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, q reque
 		return &invalidError{err}
 	}
 	dir := q.in.DomainDir(name) + "/"
+	var items []store.Item
 	for file, contentType := range evidenceTypes {
 		if file == "homepage.html" && !cfg.Collect.Homepage {
 			continue
 		}
-		body, ok := f.evidence[file]
-		if !ok && fresh {
-			continue
-		}
-		if !ok { // an earlier, killed try may have left one
+		if body, ok := f.evidence[file]; ok {
+			items = append(items, store.Item{Key: dir + file, Body: body, Options: store.PutOptions{ContentType: contentType}})
+		} else if !fresh { // an earlier, killed try may have left one
 			if err := store.Retry(ctx, func() error { return w.Store.Delete(ctx, dir+file) }); err != nil {
 				return fmt.Errorf("removing old evidence %s: %w", dir+file, err)
 			}
-			continue
-		}
-		if err := put(ctx, w.Store, dir+file, body, store.PutOptions{ContentType: contentType}); err != nil {
-			w.Log.Warn("evidence_file_save_failed", "domain_id", q.id, "key", dir+file, "error", ledger.Redact(err.Error()))
 		}
 	}
-	if err := put(ctx, w.Store, metadataKey(q.in, name), doc, store.PutOptions{ContentType: "application/json", Metadata: map[string]string{
+	evidence := len(items)
+	items = append(items, store.Item{Key: metadataKey(q.in, name), Body: doc, Options: store.PutOptions{ContentType: "application/json", Metadata: map[string]string{
 		"domain_id": q.id, "registrable_domain": name, "country": q.in.Country, "category": q.in.Category, "date": q.in.Date,
-	}}); err != nil {
-		return err
+	}}})
+	errs := store.PutAll(ctx, w.Store, items)
+	for i, err := range errs[:evidence] {
+		if err != nil {
+			w.Log.Warn("evidence_file_save_failed", "domain_id", q.id, "key", items[i].Key, "error", ledger.Redact(err.Error()))
+		}
 	}
-	return nil
+	return errs[evidence]
 }
 
 func put(ctx context.Context, s store.Store, key string, body []byte, o store.PutOptions) error {

@@ -114,7 +114,11 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	todo := 0
 	for i := range r.requests {
 		q := &r.requests[i]
-		done, err := cfg.marked(ctx, w.Store, metadataKey(q.in, h.name))
+		var done bool
+		var err error
+		if !l.fresh(ctx, q.in) {
+			done, err = cfg.marked(ctx, w.Store, metadataKey(q.in, h.name))
+		}
 		switch {
 		case ctx.Err() != nil:
 			r.cut = true

@@ -1,0 +1,236 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func content(t *testing.T, s Store, key string) string {
+	t.Helper()
+	r, err := s.Open(t.Context(), key)
+	require.NoError(t, err)
+	defer r.Close()
+	var b bytes.Buffer
+	_, err = b.ReadFrom(r)
+	require.NoError(t, err)
+	return b.String()
+}
+
+// Each item is written, or has its own error; none of the others suffers from it.
+func TestPutAll(t *testing.T) {
+	allow := func(context.Context, bool) error { return nil }
+	for _, name := range []string{"directory", "memory", "wrapped"} {
+		t.Run(name, func(t *testing.T) {
+			calls := new(Calls)
+			url := t.TempDir()
+			if name == "memory" {
+				url = "mem://" + t.Name()
+			}
+			s, err := Open(t.Context(), url)
+			require.NoError(t, err)
+			if name == "wrapped" {
+				s = Guarded(Counted(s, calls), allow)
+			}
+			errs := PutAll(t.Context(), s, []Item{
+				{Key: "d/robots.txt", Body: []byte("User-agent: *")},
+				{Key: "../outside", Body: []byte("x")},
+				{Key: "d/a.json", Body: []byte("{}"), Options: PutOptions{ContentType: "application/ld+json", Metadata: map[string]string{"Category": "news"}}},
+				{Key: "d/empty"},
+			})
+			require.ErrorIs(t, errs[1], ErrKey)
+			require.Equal(t, []error{nil, errs[1], nil, nil}, errs)
+			require.Equal(t, "User-agent: *", content(t, s, "d/robots.txt"))
+			require.Empty(t, content(t, s, "d/empty"))
+			o, err := s.Head(t.Context(), "d/a.json")
+			require.NoError(t, err)
+			require.Equal(t, "application/ld+json", o.ContentType)
+			require.Equal(t, map[string]string{"category": "news"}, o.Metadata)
+			if name == "wrapped" {
+				require.EqualValues(t, 4, calls.Snapshot()["put"])
+			}
+		})
+	}
+}
+
+// The lease is asked again before each item gets its name. What was not allowed is
+// tried again, and leaves no temporary file.
+func TestPutAllNotAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		d, err := openDir(root)
+		require.NoError(t, err)
+		lost := errors.New("the lease was lost")
+		asked := 0
+		s := Guarded(d, func(_ context.Context, wait bool) error {
+			if asked++; asked > 2 { // the group may begin, and its first item be named
+				return lost
+			}
+			return nil
+		})
+		errs := PutAll(t.Context(), s, []Item{{Key: "a", Body: []byte("1")}, {Key: "b", Body: []byte("2")}})
+		require.NoError(t, errs[0])
+		require.ErrorIs(t, errs[1], lost)
+		files, err := os.ReadDir(root)
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		require.Equal(t, "a", files[0].Name())
+	})
+}
+
+// Items have their names only after a sync of their data: one sync of the file
+// system for all who wait at that time.
+func TestGroupCommit(t *testing.T) {
+	if !canSyncFileSystem {
+		t.Log("this system syncs each file by itself")
+		return
+	}
+	root := t.TempDir()
+	d, err := openDir(root)
+	require.NoError(t, err)
+	const writers = 20
+	var syncs atomic.Int64
+	first, release := make(chan struct{}), make(chan struct{})
+	d.syncFileSystem = func(string) error {
+		if syncs.Add(1) == 1 {
+			close(first)
+			<-release
+		}
+		return nil
+	}
+	put := func(i int) {
+		for j, err := range PutAll(t.Context(), d, []Item{{Key: fmt.Sprintf("%d/a", i), Body: []byte("a")}, {Key: fmt.Sprintf("%d/b", i), Body: []byte("b")}}) {
+			if err != nil {
+				t.Errorf("writer %d, item %d: %v", i, j, err)
+			}
+		}
+	}
+	named := func() int {
+		names, err := filepath.Glob(filepath.Join(root, "*", "[ab]"))
+		require.NoError(t, err)
+		return len(names)
+	}
+	waiting := func() int {
+		d.commits.mu.Lock()
+		defer d.commits.mu.Unlock()
+		if d.commits.next == nil {
+			return 0
+		}
+		return len(d.commits.next.files)
+	}
+	until := func(done func() bool) {
+		for !done() {
+			select {
+			case <-t.Context().Done():
+				t.Fatal("the test was ended")
+			default:
+			}
+		}
+	}
+	var all sync.WaitGroup
+	d.commits.running.Lock() // as if a sync were running: two writers share the next
+	all.Go(func() { put(0) })
+	all.Go(func() { put(1) })
+	until(func() bool { return waiting() == 4 })
+	require.Zero(t, named())
+	d.commits.running.Unlock()
+	<-first
+	for i := 2; i < writers; i++ {
+		all.Go(func() { put(i) })
+	}
+	until(func() bool { return waiting() == 2*(writers-2) })
+	require.Zero(t, named(), "no item has its name before its sync")
+	close(release)
+	all.Wait()
+	require.EqualValues(t, 2, syncs.Load())
+	require.Equal(t, 2*writers, named())
+}
+
+// A sync that failed leaves nothing behind for any of those who shared it.
+func TestGroupCommitFails(t *testing.T) {
+	if !canSyncFileSystem {
+		t.Log("this system syncs each file by itself")
+		return
+	}
+	root := t.TempDir()
+	d, err := openDir(root)
+	require.NoError(t, err)
+	full := errors.New("no space left on device")
+	d.syncFileSystem = func(string) error { return full }
+	var all sync.WaitGroup
+	d.commits.running.Lock()
+	for i := range 3 {
+		all.Go(func() {
+			for _, err := range PutAll(t.Context(), d, []Item{{Key: fmt.Sprint(i), Body: []byte("x")}}) {
+				if !errors.Is(err, full) {
+					t.Errorf("error %v, want %v", err, full)
+				}
+			}
+		})
+	}
+	for done := false; !done; {
+		d.commits.mu.Lock()
+		done = d.commits.next != nil && len(d.commits.next.files) == 3
+		d.commits.mu.Unlock()
+	}
+	d.commits.running.Unlock()
+	all.Wait()
+	files, err := os.ReadDir(root)
+	require.NoError(t, err)
+	require.Empty(t, files)
+}
+
+// Where files have no attributes, sidecars have them; an object that is written
+// again on a file system that has them loses its sidecar.
+func TestAttributesWithoutXattrs(t *testing.T) {
+	root := t.TempDir()
+	md := map[string]string{"domain_id": "gov:sg:moh.gov.sg"}
+	open := func(xattrs bool) *dir {
+		d, err := openDir(root)
+		require.NoError(t, err)
+		if !xattrs {
+			d.setXattr = func(*os.File, string, []byte) error { return errors.ErrUnsupported }
+		}
+		return d
+	}
+	put := func(d *dir, o PutOptions) {
+		require.NoError(t, d.Put(t.Context(), "a/x.html", strings.NewReader("<html>"), o))
+	}
+	head := func(d *dir) Object {
+		o, err := d.Head(t.Context(), "a/x.html")
+		require.NoError(t, err)
+		return o
+	}
+	sidecars := func() int {
+		names, err := filepath.Glob(filepath.Join(root, reservedDir, "meta", "*", "*.json"))
+		require.NoError(t, err)
+		return len(names)
+	}
+	without := open(false)
+	put(without, PutOptions{ContentType: "text/html", Metadata: md})
+	require.Equal(t, 1, sidecars())
+	for _, d := range []*dir{without, open(true)} {
+		require.Equal(t, "text/html", head(d).ContentType)
+		require.Equal(t, md, head(d).Metadata)
+	}
+	with := open(true)
+	put(with, PutOptions{Metadata: map[string]string{"domain_id": "other"}})
+	require.Equal(t, "other", head(with).Metadata["domain_id"])
+	require.Equal(t, "application/octet-stream", head(with).ContentType)
+	put(with, PutOptions{})
+	require.Empty(t, head(with).Metadata)
+	require.Empty(t, head(open(true)).Metadata)
+	if hasXattrs(root) {
+		require.Zero(t, sidecars())
+	}
+}

@@ -188,9 +188,16 @@ func TestCrawlDelayOfTheSite(t *testing.T) {
 		if !errors.As(err, &abandoned) || abandoned.CrawlDelay != time.Hour {
 			t.Errorf("%v, want an abandoned site", err)
 		}
-		a.get(a.Client, "https://www.a.example/g")
+		if _, err := a.Get(t.Context(), polite.Request{URL: "https://www.a.example/g"}); !errors.As(err, &abandoned) || abandoned.CrawlDelay != time.Hour {
+			t.Errorf("%v, want an abandoned site: another client knows", err)
+		}
 		begun += 3 * sec
-		a.started(begun+3*sec, begun+6*sec, begun+16*sec) // robots.txt, twice; at the limit
+		a.started(begun+3*sec, begun+6*sec) // robots.txt, twice
+		_, err = reads().Get(t.Context(), polite.Request{URL: "https://a.example/h"})
+		if !errors.As(err, &abandoned) {
+			t.Errorf("%v, want an abandoned site", err)
+		}
+		a.started(begun+3*sec, begun+6*sec, begun+16*sec, begun+26*sec) // robots.txt again, at the limit
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/andybalholm/cascadia"
 
+	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/catalog/value"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
@@ -114,13 +115,13 @@ func ParseSite(text []byte) (Site, error) {
 	return s, err
 }
 
-// Host is the site's host name, by which it falls into a lane.
+// Host is the site's web.Site, by which it falls into a lane.
 func (s Site) Host() string {
 	u, err := url.Parse(s.List.URL)
 	if err != nil {
 		return s.Name
 	}
-	return u.Hostname()
+	return web.Site(u)
 }
 
 // reader is a site ready to read pages.

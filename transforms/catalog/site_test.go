@@ -29,6 +29,8 @@ func TestParseSite(t *testing.T) {
 	s, err := ParseSite([]byte(good))
 	require.NoError(t, err)
 	assert.Equal(t, "shop.example", s.Host())
+	s.List.URL = "http://www.shop.example:80/other"
+	assert.Equal(t, "shop.example", s.Host(), "one lane for all of its names")
 	for _, tt := range []struct{ from, to, want string }{
 		{"name: shop", "name: Shop!", `name "Shop!"`},
 		{"name: shop", "nome: shop", "nome"},

@@ -78,9 +78,9 @@ type page struct {
 	moved              bool // for good, as its redirect says
 }
 
-func newCrawl(cfg Config, w *lane.Worker, d *db.DB, c polite.Clock, p policy.Policy, in part) *crawl {
-	v := &crawl{cfg: cfg, w: w, db: d, clock: c, policy: p, runID: cfg.Lane.RunID, part: in, tally: w.Count,
-		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: c.Now(), timeout: pageTimeout}
+func newCrawl(cfg Config, w *lane.Worker, d *db.DB, p policy.Policy, in part) *crawl {
+	v := &crawl{cfg: cfg, w: w, db: d, clock: w.Pacer.Clock, policy: p, runID: cfg.Lane.RunID, part: in, tally: w.Count,
+		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: w.Pacer.Clock.Now(), timeout: pageTimeout}
 	v.client = v.newClient()
 	for _, raw := range p.SeedURLs {
 		if u, err := canonical.Address(nil, raw, p.KeepQueryParams); err == nil {

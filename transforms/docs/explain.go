@@ -42,11 +42,11 @@ func Explain(ctx context.Context, cfg Config, raw string) ([]Explanation, error)
 	if err := d.Setup(ctx); err != nil {
 		return nil, errors.Join(err, d.Teardown())
 	}
-	found, err := explain(ctx, cfg, d.Worker, d.db, polite.SystemClock, raw)
+	found, err := explain(ctx, cfg, d.Worker, d.db, raw)
 	return found, errors.Join(err, d.Teardown())
 }
 
-func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, now polite.Clock, raw string) ([]Explanation, error) {
+func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, raw string) ([]Explanation, error) {
 	off, err := disabled(ctx, d)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, now poli
 			continue
 		}
 		e := Explanation{Provider: p.ProviderID}
-		x := explainer{cfg: cfg, w: w, db: d, clock: now, policy: p, off: off[p.ProviderID], raw: raw, e: &e}
+		x := explainer{cfg: cfg, w: w, db: d, policy: p, off: off[p.ProviderID], raw: raw, e: &e}
 		if err := x.run(ctx); err != nil {
 			return nil, fmt.Errorf("explaining %s for %s: %w", raw, p.ProviderID, err)
 		}
@@ -78,7 +78,6 @@ type explainer struct {
 	cfg    Config
 	w      *lane.Worker
 	db     *db.DB
-	clock  polite.Clock
 	policy policy.Policy
 	off    bool
 	raw    string
@@ -100,7 +99,7 @@ func (x *explainer) run(ctx context.Context) error {
 	} else {
 		x.say("provider", false, "channel %s, tos %s", p.Channel, p.Terms)
 	}
-	c := newCrawl(x.cfg, x.w, x.db, x.clock, p, part{})
+	c := newCrawl(x.cfg, x.w, x.db, p, part{})
 	seed := false
 	for _, raw := range p.SeedURLs {
 		s, _ := c.link(nil, raw, true)
@@ -219,7 +218,7 @@ func Shown(text string) string {
 // budgets reports what is left of the budgets.
 func (x *explainer) budgets(ctx context.Context) error {
 	var hour, day int64
-	minute := x.clock.Now().Unix() / 60
+	minute := x.w.Pacer.Clock.Now().Unix() / 60
 	if err := x.db.QueryRowContext(ctx, `SELECT COALESCE(SUM(CASE WHEN minute >= $1 THEN requests ELSE 0 END), 0), COALESCE(SUM(requests), 0) FROM docs_budget WHERE minute >= $2`,
 		minute-60, minute-24*60).Scan(&hour, &day); err != nil {
 		return err

@@ -224,7 +224,7 @@ func (m memory) KeepRobots(ctx context.Context, origin string, a polite.RobotsAn
 func (c *crawl) newClient() *polite.Client {
 	p := politeness(c.cfg, c.policy.Delay())
 	p.WaitForBudget = c.waitForBudget
-	return &polite.Client{Web: c.w.Web, Pacer: &polite.Pacer{Clock: c.clock}, Policy: p,
+	return &polite.Client{Web: c.w.Web, Pacer: &c.w.Pacer, Policy: p,
 		Memory: memory{c.cfg, c.db}, Control: c.w, Log: c.w.Log}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -1059,6 +1060,7 @@ func TestExplain(t *testing.T) {
 		worker, err := lane.Open(t.Context(), cfg.Lane)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, lane.Close("explain")) }()
+		worker.Pacer.Clock = w.time.clock()
 		for _, tt := range []struct{ url, rule, says string }{
 			{"https://docs.example.com/docs", "", ""},
 			{"http://www.docs.example.com/docs/x?utm_source=a#b", "", ""},
@@ -1070,7 +1072,7 @@ func TestExplain(t *testing.T) {
 			{"https://other.example/docs", "host", "no policy has a seed on it; pages of other hosts are never asked for"},
 			{"ftp://docs.example.com/docs", "scheme", ""},
 		} {
-			found, err := explain(t.Context(), cfg, worker, d, w.time.clock(), tt.url)
+			found, err := explain(t.Context(), cfg, worker, d, tt.url)
 			require.NoError(t, err)
 			require.Len(t, found, 1)
 			require.Equal(t, tt.rule == "", found[0].Taken, tt.url)
@@ -1095,12 +1097,49 @@ func TestExplain(t *testing.T) {
 		// Who does not want to be visited is not asked for that either.
 		w.time.turn(25 * time.Hour) // what is kept of robots.txt is too old
 		cfg.Policies[0].Terms = policy.Prohibited
-		found, err := explain(t.Context(), cfg, worker, d, w.time.clock(), "https://docs.example.com/docs")
+		found, err := explain(t.Context(), cfg, worker, d, "https://docs.example.com/docs")
 		require.NoError(t, err)
 		require.False(t, found[0].Taken)
 		require.Contains(t, found[0].String(), "not asked, as the provider is not to be visited")
 		require.Empty(t, w.log())
 	})
+}
+
+// Two providers of one host that are crawled at once keep one pause between all of
+// their requests.
+func TestTwoProvidersOnOneHost(t *testing.T) {
+	d, err := db.Open(t.Context(), dbtest.SQLite(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, d.Close()) })
+	w := newWorld(t, d)
+	w.set("/docs", doc("A page", "/docs/a", "/docs/b"))
+	w.set("/docs/a", doc("Another page"))
+	w.set("/docs/b", doc("A third page"))
+	cfg := w.cfg
+	cfg.Lane.RunID = "two"
+	worker, err := lane.Open(t.Context(), cfg.Lane)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, lane.Close("two")) }()
+	worker.Pacer.Clock = w.time.clock()
+	var runs sync.WaitGroup
+	for _, id := range []string{"p", "q"} {
+		p := w.policy
+		p.ProviderID, p.RequestDelayMS = id, 4500
+		in, err := enter(t.Context(), w.db, w.session, p.ProviderID, cfg.Lane.RunID, w.time.now())
+		require.NoError(t, err)
+		c := newCrawl(cfg, worker, w.db, p, in)
+		runs.Go(func() {
+			state, _, err := c.run(t.Context())
+			assert.NoError(t, err)
+			assert.Equal(t, Done, state)
+		})
+	}
+	runs.Wait()
+	log := w.log()
+	require.GreaterOrEqual(t, len(log), 7) // one robots.txt, where the second finds it in the database
+	for i := 1; i < len(log); i++ {
+		require.GreaterOrEqual(t, log[i].at.Sub(log[i-1].at), 3*time.Second, "%d: %s", i, log[i].path)
+	}
 }
 
 // The client's own pauses are off, its limits are the job's.

@@ -17,7 +17,6 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
-	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -242,7 +241,7 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 		fn.Worker.Log.Info("provider_done_before", "provider", p.ProviderID, "session", session)
 		return Done, "", nil
 	}
-	c := newCrawl(fn.Config, fn.Worker, fn.db, polite.SystemClock, p, in)
+	c := newCrawl(fn.Config, fn.Worker, fn.db, p, in)
 	c.tally = count
 	fn.Worker.Log.Info("provider_started", "provider", p.ProviderID, "host", p.Host(), "fresh", in.fresh)
 	state, reason, err := c.run(ctx)

@@ -213,7 +213,8 @@ func (w *world) try(ctx context.Context) (State, string, error) {
 		}
 		return sleep(ctx, d)
 	}
-	w.crawl = newCrawl(cfg, worker, w.db, c, w.policy, in)
+	worker.Pacer.Clock = c
+	w.crawl = newCrawl(cfg, worker, w.db, w.policy, in)
 	w.crawl.timeout = cmp.Or(w.timeout, w.crawl.timeout)
 	clear(w.moves)
 	w.crawl.moved = func(key string, from, to Status) {

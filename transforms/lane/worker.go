@@ -42,7 +42,7 @@ type Config struct {
 type Worker struct {
 	Store store.Store
 	Web   *web.Client
-	Pacer polite.Pacer // turns at hosts, of all visits that this process makes
+	Pacer polite.Pacer // turns at hosts, of all visits that this process makes; its clock is theirs
 	Log   *slog.Logger
 
 	cfg      Config
@@ -100,7 +100,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 		_ = s.Close()
 		return nil, fmt.Errorf("opening the worker's web client: %w", err)
 	}
-	w := &Worker{cfg: cfg, Web: client, calls: new(store.Calls), stopping: make(chan struct{}), endLog: func() error { return nil }}
+	w := &Worker{cfg: cfg, Web: client, Pacer: polite.Pacer{Clock: polite.SystemClock}, calls: new(store.Calls), stopping: make(chan struct{}), endLog: func() error { return nil }}
 	runLeases.Lock()
 	w.lease = runLeases.of[cfg.RunID]
 	runLeases.Unlock()

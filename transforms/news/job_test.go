@@ -156,3 +156,22 @@ func TestJob(t *testing.T) {
 		}
 	}
 }
+
+// at is a publisher with a base URL.
+type at struct {
+	provider.Provider
+	url string
+}
+
+func (p at) ID() string      { return "p" }
+func (p at) BaseURL() string { return p.url }
+
+// Publishers of one server fall into one lane, the others in turn.
+func TestLanesByServer(t *testing.T) {
+	lanes := map[string]int{}
+	var got []int
+	for _, url := range []string{"https://a.example/", "https://www.b.example/", "http://www.a.example/news", "https://c.example/", "https://b.example/"} {
+		got = append(got, turn(lanes, at{url: url}, 2))
+	}
+	require.Equal(t, []int{0, 1, 0, 0, 1}, got)
+}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,7 +21,6 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 	"github.com/newsfork/seed-engine/transforms/news/hankyung"
@@ -130,17 +130,31 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, s
 	if err != nil {
 		return err
 	}
-	n := 0
+	lanes := map[string]int{}
 	for _, p := range all {
 		if !fn.Config.Settings.Enabled(p.ID()) {
 			fn.Worker.Log.Info("provider_disabled", "provider", p.ID())
 			continue
 		}
-		emit(n%fn.Config.lanes(), p.ID())
-		n++
+		emit(turn(lanes, p, fn.Config.lanes()), p.ID())
 	}
 	fn.Worker.Emit(emitTally, ledger.Tally{Counts: map[string]int64{"articles_expired": expired}})
 	return nil
+}
+
+// turn deals the lanes out, by web.Site: publishers of one server are one worker's,
+// which keeps the pauses there.
+func turn(lanes map[string]int, p provider.Provider, of int) int {
+	site := p.ID()
+	if u, err := url.Parse(p.BaseURL()); err == nil { // else its visit says what is wrong with it
+		site = web.Site(u)
+	}
+	n, known := lanes[site]
+	if !known {
+		n = len(lanes) % of
+		lanes[site] = n
+	}
+	return n
 }
 
 // Purge removes articles and evidence that are past their time, and says how
@@ -197,7 +211,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
 		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, MaxCrawlDelay: fn.Config.Lane.Web.MaxCrawlDelay,
-		Control: fn.Worker, DeadLetter: fn.Worker.DeadLetter, Resolve: fn.Worker.Resolve, Clock: polite.SystemClock}
+		Control: fn.Worker, DeadLetter: fn.Worker.DeadLetter, Resolve: fn.Worker.Resolve, Pacer: &fn.Worker.Pacer}
 }
 
 // ended keeps a provider's row for the report, and gives what is to be counted

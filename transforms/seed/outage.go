@@ -115,7 +115,8 @@ func probe(ctx context.Context, w *lane.Worker, cfg Config, host string) bool {
 	c := collector{cfg: cfg, w: w, name: host}
 	c.client = c.newClient()
 	f := c.get(ctx, polite.Request{URL: "https://" + host + "/robots.txt", Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects, Invited: true, Once: true})
-	return !slices.Contains(outageBy, f.kind)
+	asked := f.kind != abandonedByCrawlDelay && f.kind != abandonedByRetryAfter
+	return asked && !slices.Contains(outageBy, f.kind)
 }
 
 // answeredBefore looks in the store for a few hosts that answered an earlier

@@ -321,3 +321,36 @@ func TestPauseBeginsWithTheAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"0s a.example/x", "20s a.example/y"}, w.requests()[:2])
 }
+
+// What one client learns of a site holds for all that share its Pacer: the longest
+// gap, a Crawl-delay, and that it is longer than a run waits. Without a Pacer that
+// they share, each would keep its own.
+func TestClientsOfOneSite(t *testing.T) {
+	w := newWorld(t, map[string][]http.HandlerFunc{"www.a.example/robots.txt": list(respond(200, "User-agent: *\nCrawl-delay: 7\n"), respond(200, "User-agent: *\nCrawl-delay: 3600\n"))})
+	p := policies()["catalog"] // 1 s
+	unruled := p
+	unruled.Robots.For = func(*url.URL) *url.URL { return nil }
+	slow := unruled
+	slow.Gap = polite.Range{Min: 4 * sec}
+	first, second, reader := w.client(unruled), w.client(slow), w.client(p)
+	second.Pacer, reader.Pacer = first.Pacer, first.Pacer
+	for range 2 {
+		require.Equal(t, "404", get(t, first, "https://a.example/x"))
+	}
+	for _, c := range []*polite.Client{second, first, second} {
+		require.Equal(t, "404", get(t, c, "https://www.a.example/y"))
+	}
+	require.Equal(t, []string{"0s a.example/x", "1s a.example/x", "5s www.a.example/y", "9s www.a.example/y", "13s www.a.example/y"}, w.requests())
+	w.clock.advance(2 * sec) // the first one's gap is over, the second one's is not
+	require.Equal(t, "404", get(t, first, "https://a.example/x"))
+	require.Equal(t, "404", get(t, reader, "https://www.a.example/x"))
+	require.Equal(t, "404", get(t, first, "https://a.example/x"))
+	require.Equal(t, []string{"17s a.example/x", "21s www.a.example/robots.txt", "28s www.a.example/x", "35s a.example/x"}, w.requests())
+
+	other := w.client(p)
+	other.Pacer = first.Pacer
+	long := "the robots.txt of a.example asks for 1h0m0s between two requests, which is more than this run waits"
+	require.Equal(t, long, get(t, other, "https://www.a.example/x"))
+	require.Equal(t, long, get(t, first, "https://a.example/x"))
+	require.Equal(t, []string{"42s www.a.example/robots.txt"}, w.requests())
+}

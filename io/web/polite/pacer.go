@@ -58,6 +58,7 @@ type Pacer struct {
 	mu      sync.Mutex
 	sites   map[string]*site
 	sweepAt int
+	longest time.Duration // gap of all clients
 }
 
 // site is guarded by Pacer.mu, except turn.
@@ -67,6 +68,7 @@ type site struct {
 	ended  time.Time     // when the last answer was read
 	next   time.Time     // when the gap is over
 	paused time.Time     // no request before this: the host asked for a pause, or a retry waits
+	gap    Range         // the longest of the clients that sent it requests
 	delays map[string]time.Duration
 }
 
@@ -122,7 +124,7 @@ func (p *Pacer) site(name string) *site {
 	if len(p.sites) >= p.sweepAt {
 		now := p.now()
 		for n, s := range p.sites {
-			if s.over(now) {
+			if s.over(now, p.longest) {
 				delete(p.sites, n)
 			}
 		}
@@ -136,14 +138,16 @@ func (p *Pacer) site(name string) *site {
 func (p *Pacer) leave(name string, s *site) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.users--; s.over(p.now()) {
+	if s.users--; s.over(p.now(), p.longest) {
 		delete(p.sites, name)
 	}
 }
 
-// over reports whether the site may be forgotten.
-func (s *site) over(now time.Time) bool {
-	return s.users == 0 && !now.Before(s.next) && !now.Before(s.paused) && (s.delay() == 0 || now.Sub(s.ended) >= delayMemory)
+// over reports whether the site may be forgotten, whichever client asks it next:
+// longest is the longest gap of all clients.
+func (s *site) over(now time.Time, longest time.Duration) bool {
+	since := now.Sub(s.ended)
+	return s.users == 0 && !now.Before(s.next) && !now.Before(s.paused) && since >= longest && (s.delay() == 0 || since >= delayMemory)
 }
 
 // pause stops all requests to a site for at least d from now, and returns until when.
@@ -162,23 +166,28 @@ const maxOpen = time.Minute
 
 // expect applies the time next that an earlier process stored: when the site may be
 // sent a request, after the gap of its last request or after a pause. It is a pause
-// if it is later than maxPause and a gap explain. A stored gap began when the request
-// was sent, but if the earlier process was killed then, the site may have received or
-// answered the request as late as now. So after a recent request a whole gap from now
-// is waited for too.
-func (p *Pacer) expect(name string, next time.Time, maxPause time.Duration, gap Range) {
+// if it is later than maxRetryAfter and a gap explain. A stored gap began when the
+// request was sent, but if the earlier process was killed then, the site may have
+// received or answered the request as late as now. So after a recent request a whole
+// gap from now is waited for too, unless this process sent the site's last request.
+func (c *Client) expect(name string, next time.Time) {
+	p, gap := c.Pacer, c.Policy.Gap
+	if c.Policy.NoDelay {
+		gap = Range{}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.site(name)
+	s, now := p.site(name), p.now()
+	delay := c.delay(s)
 	until := &s.next
-	if next.Sub(p.now()) > maxPause+2*max(s.delay(), gap.Min, gap.Max) {
+	if next.Sub(now) > c.maxRetryAfter()+2*max(delay, gap.Min, gap.Max) {
 		until = &s.paused
 	}
 	if next.After(*until) {
 		*until = next
 	}
-	if now := p.now(); !next.IsZero() && now.Sub(next) < maxOpen {
-		if whole := now.Add(gap.Draw(s.delay())); whole.After(s.next) {
+	if s.ended.IsZero() && !next.IsZero() && now.Sub(next) < maxOpen {
+		if whole := now.Add(gap.Draw(delay)); whole.After(s.next) {
 			s.next = whole
 		}
 	}
@@ -195,8 +204,8 @@ func (p *Pacer) paused(name string) time.Time {
 }
 
 // setDelay sets the Crawl-delay of one of a site's origins. It applies from the end
-// of the site's last request.
-func (p *Pacer) setDelay(name, origin string, d time.Duration) {
+// of the site's last request, up to maxDelay for a request for robots.txt.
+func (p *Pacer) setDelay(name, origin string, d, maxDelay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if d <= 0 {
@@ -210,7 +219,7 @@ func (p *Pacer) setDelay(name, origin string, d time.Duration) {
 	if s.ended.IsZero() { // the last request is unknown: forgotten, or another process sent it
 		s.ended = p.now()
 	}
-	if next := s.ended.Add(d); next.After(s.next) {
+	if next := s.ended.Add(min(d, maxDelay)); next.After(s.next) {
 		s.next = next
 	}
 }
@@ -218,11 +227,11 @@ func (p *Pacer) setDelay(name, origin string, d time.Duration) {
 // turn waits until a request may be sent to u, and counts it. The caller calls end
 // when it has read the answer, with nil if there is none. end starts the pause that
 // the answer asks for and returns its length, below 0 for none.
-func (c *Client) turn(ctx context.Context, u *url.URL, parallel bool) (end func(*web.Response) time.Duration, err error) {
+func (c *Client) turn(ctx context.Context, u *url.URL, r Request) (end func(*web.Response) time.Duration, err error) {
 	p, name := c.Pacer, web.Site(u)
 	s := p.enter(name)
 	free := func() { p.leave(name, s) }
-	if !parallel {
+	if !r.Parallel {
 		select {
 		case s.turn <- struct{}{}:
 		case <-ctx.Done():
@@ -234,7 +243,7 @@ func (c *Client) turn(ctx context.Context, u *url.URL, parallel bool) (end func(
 			p.leave(name, s)
 		}
 	}
-	gap, err := c.await(ctx, u, s, parallel)
+	gap, err := c.await(ctx, u, s, r)
 	if err != nil {
 		free()
 		return nil, err
@@ -245,7 +254,7 @@ func (c *Client) turn(ctx context.Context, u *url.URL, parallel bool) (end func(
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		now := p.now()
-		s.ended, s.next = now, now.Add(max(gap, s.delay()))
+		s.ended, s.next = now, now.Add(max(gap, c.delay(s)))
 		if resp != nil && c.pausesOn(resp.Status) {
 			if d, ok := web.ParseRetryAfter(resp.Header.Get("Retry-After"), now); ok {
 				after = d
@@ -258,13 +267,48 @@ func (c *Client) turn(ctx context.Context, u *url.URL, parallel bool) (end func(
 	}, nil
 }
 
+// delay is the Crawl-delay of a site as this client keeps it, called with
+// Pacer.mu locked. It asks for robots.txt alone where the site wants a longer one
+// than the policy obeys.
+func (c *Client) delay(s *site) time.Duration {
+	d := s.delay()
+	if most := c.Policy.MaxCrawlDelay; most > 0 {
+		d = min(d, most)
+	}
+	return d
+}
+
+// widen lengthens the gap of a site to this client's. It holds from the end of
+// the site's last request, whichever client made that.
+func (c *Client) widen(s *site) {
+	if c.Policy.NoDelay {
+		return
+	}
+	p, own := c.Pacer, c.Policy.Gap
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.longest = max(p.longest, own.Min, own.Max)
+	wide := Range{Min: max(s.gap.Min, own.Min), Max: max(s.gap.Max, own.Max)}
+	if wide == s.gap {
+		return
+	}
+	s.gap = wide
+	if s.ended.IsZero() {
+		return
+	}
+	if next := s.ended.Add(wide.Draw(c.delay(s))); next.After(s.next) {
+		s.next = next
+	}
+}
+
 // await waits for the gap, the pauses and the budget of a site, and draws the gap
 // that follows.
-func (c *Client) await(ctx context.Context, u *url.URL, s *site, parallel bool) (gap time.Duration, err error) {
+func (c *Client) await(ctx context.Context, u *url.URL, s *site, r Request) (gap time.Duration, err error) {
 	p, name := c.Pacer, web.Site(u)
 	if err := c.remember(ctx, name); err != nil {
 		return 0, err
 	}
+	c.widen(s)
 	for {
 		if c.Control != nil && !c.Control.Proceed(ctx) {
 			if ctx.Err() != nil {
@@ -278,11 +322,14 @@ func (c *Client) await(ctx context.Context, u *url.URL, s *site, parallel bool) 
 		p.mu.Lock()
 		now := p.now()
 		wait := s.paused.Sub(now)
-		if !parallel {
+		if !r.Parallel {
 			wait = max(wait, s.next.Sub(now))
 		}
-		delay := s.delay()
+		asks, delay, gaps := s.delay(), c.delay(s), s.gap
 		p.mu.Unlock()
+		if delay < asks && !r.robots {
+			return 0, c.abandon(&AbandonedError{Site: name, CrawlDelay: asks})
+		}
 		if wait > 0 {
 			if err := c.wait(ctx, wait); err != nil {
 				return 0, err
@@ -291,7 +338,7 @@ func (c *Client) await(ctx context.Context, u *url.URL, s *site, parallel bool) 
 		}
 		gap = 0
 		if !c.Policy.NoDelay {
-			gap = c.Policy.Gap.Draw(delay)
+			gap = gaps.Draw(delay)
 		}
 		wait, err := c.memory().Requested(ctx, name, now, now.Add(gap))
 		switch {
@@ -326,11 +373,7 @@ func (c *Client) remember(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading the time of the next request to %s: %w", name, err)
 	}
-	gap := c.Policy.Gap
-	if c.Policy.NoDelay {
-		gap = Range{}
-	}
-	c.Pacer.expect(name, next, c.maxRetryAfter(), gap)
+	c.expect(name, next)
 	if c.known == nil {
 		c.known = map[string]bool{}
 	}

@@ -102,7 +102,8 @@ func (None) KeepRobots(context.Context, string, RobotsAnswer) error { return nil
 
 // Client sends requests by one policy to the hosts of one visit: of a provider, of a
 // catalog site, of a domain. It remembers their robots.txt and which of them it has
-// abandoned, and is not used after the visit. It is safe for concurrent use once
+// abandoned, and is not used after the visit. The gaps, Crawl-delays and pauses that
+// it learns apply to all clients of its Pacer. It is safe for concurrent use once
 // its fields are set.
 type Client struct {
 	Web     *web.Client
@@ -145,6 +146,8 @@ type Request struct {
 	// OnRetry, when set, is called before the pause that precedes a retry, even if
 	// the site is then abandoned because of that pause. Its error ends the request.
 	OnRetry func(ctx context.Context, a Attempt, wait time.Duration) error
+
+	robots bool // for robots.txt
 }
 
 // Get fetches r.URL when the site may be sent a request. It returns an answer of
@@ -273,7 +276,9 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 		Turn: func(ctx context.Context, u *url.URL) (func(*web.Response), error) {
 			t.at = u
 			hop++
-			end, err := c.turn(ctx, u, r.Parallel && hop == 1)
+			this := r
+			this.Parallel = r.Parallel && hop == 1
+			end, err := c.turn(ctx, u, this)
 			if err != nil {
 				callback = err
 				return nil, err

@@ -1,6 +1,7 @@
 package polite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,7 +137,7 @@ func (c *Client) Robots(ctx context.Context, u *url.URL) (*Rules, error) {
 
 func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*Rules, error) {
 	p := c.Policy.Robots
-	resp, err := c.repeat(ctx, Request{URL: at.String(), Accept: p.Accept, Timeout: p.Timeout, MaxBytes: p.MaxBytes, MaxRedirects: p.MaxRedirects, Invited: true,
+	resp, err := c.repeat(ctx, Request{URL: at.String(), Accept: p.Accept, Timeout: p.Timeout, MaxBytes: p.MaxBytes, MaxRedirects: p.MaxRedirects, Invited: true, robots: true,
 		OnRetry: func(_ context.Context, a Attempt, _ time.Duration) error {
 			if c.Log != nil {
 				c.Log.Warn("robots_retry", "url", at.String(), "retries", a.Retries+1)
@@ -233,11 +234,7 @@ func (c *Client) obey(origin string, r *Rules) error {
 			}
 		}
 		if !c.Policy.NoDelay {
-			pace := delay
-			if most > 0 {
-				pace = min(pace, most) // for other clients, until they read robots.txt themselves
-			}
-			c.Pacer.setDelay(name, origin, pace)
+			c.Pacer.setDelay(name, origin, delay, cmp.Or(most, delay))
 		}
 	}
 	if abandoned != nil {

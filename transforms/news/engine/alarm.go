@@ -33,13 +33,13 @@ func (v *visit) examine(ctx context.Context) error {
 		return nil
 	}
 	h := v.result.Health
-	before, err := raw.Note(ctx, v.DB, v.p.ID(), v.RunID, h, v.Now())
+	before, err := raw.Note(ctx, v.DB, v.p.ID(), v.RunID, h, v.now())
 	if err != nil {
 		return err
 	}
 	v.result.Alerts = alerts(v.p.ID(), h, before)
 	if v.held && v.result.State != Cut {
-		y, err := raw.NoteYield(ctx, v.DB, v.p.ID(), v.RunID, v.there, v.result.Inserted, v.Now())
+		y, err := raw.NoteYield(ctx, v.DB, v.p.ID(), v.RunID, v.there, v.result.Inserted, v.now())
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (v *visit) missing(y raw.Yield) string {
 		return fmt.Sprintf("provider %s: no article yet: %s", id, v.why())
 	case y.Barren > 0 && len(v.result.Limits) > 0:
 		return fmt.Sprintf("provider %s: no article in this run: %s", id, v.why())
-	case barrenRuns.Broken(float64(y.Stale)) && !y.NewAt.IsZero() && staleTime.Broken(v.Now().Sub(y.NewAt).Seconds()):
+	case barrenRuns.Broken(float64(y.Stale)) && !y.NewAt.IsZero() && staleTime.Broken(v.now().Sub(y.NewAt).Seconds()):
 		return fmt.Sprintf("provider %s: no new article since %s, in %d runs; do its sitemaps still name the newest?", id, y.NewAt.UTC().Format(time.DateOnly), y.Stale)
 	}
 	return ""

@@ -69,7 +69,7 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		return nil, &errStop{Skipped, "robots.txt names no sitemap and there are no sitemapHints: add them to the configuration"}
 	}
 	if len(roots) > maxSitemaps {
-		arrange(roots, v.policy.Zone, v.Now())
+		arrange(roots, v.policy.Zone, v.now())
 	}
 	var found []candidate
 	seen := map[string]int{}
@@ -105,7 +105,7 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		}
 		read++
 		enough = nth(found, v.Config.MaxArticlesPerProvider)
-		arrange(children, v.policy.Zone, v.Now())
+		arrange(children, v.policy.Zone, v.now())
 		queue = append(children, queue...)
 		if next.depth == 0 {
 			slices.SortStableFunc(queue, nearer)
@@ -222,7 +222,7 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 // in the sitemap than ours. Those that were refused before come last: one that is
 // refused every time must not keep the others from being asked for.
 func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, error) {
-	oldest := v.Now().Add(-v.Config.Retention())
+	oldest := v.now().Add(-v.Config.Retention())
 	var out, last []candidate
 	for _, c := range found[:min(len(found), v.Config.MaxArticlesPerProvider)] {
 		if !c.when().IsZero() && c.when().Before(oldest) {

@@ -63,8 +63,12 @@ type Engine struct {
 	DeadLetter, Resolve func(context.Context, ledger.DeadLetter) error
 	// Count takes what was done since its last call, while a provider is at work.
 	Count func(ledger.Tally)
-	polite.Clock
+	// Pacer gives the turns at hosts, to all providers that may ask the same ones. Its
+	// clock is the engine's.
+	Pacer *polite.Pacer
 }
+
+func (e *Engine) now() time.Time { return e.Pacer.Clock.Now() }
 
 // State is how a provider's part of a run ended.
 type State string
@@ -284,7 +288,7 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 		return v.failed(ctx, letter, err)
 	}
 	v.result.Fetched++
-	now := v.Now()
+	now := v.now()
 	e := raw.Evidence{Source: v.p.ID(), URL: r.FinalURL, Asked: address, ContentType: r.Header.Get("Content-Type"), FetchedAt: now, SitemapAt: c.at, News: c.news, HTML: r.Body}
 	if v.KeepHTML {
 		if err := raw.Keep(ctx, v.Store, c.canonical, e); err != nil {
@@ -321,7 +325,7 @@ func (v *visit) isArticle(final string) error {
 // refused remembers that an article was asked for in vain, so that it is asked
 // for after the others next time.
 func (v *visit) refused(ctx context.Context, canonical string, sitemapAt time.Time) error {
-	return raw.Refuse(ctx, v.DB, raw.Row{Source: v.p.ID(), Canonical: canonical, SitemapAt: sitemapAt}, v.Now())
+	return raw.Refuse(ctx, v.DB, raw.Row{Source: v.p.ID(), Canonical: canonical, SitemapAt: sitemapAt}, v.now())
 }
 
 // save reads a page and keeps the article.
@@ -466,7 +470,7 @@ func (v *visit) reparse(ctx context.Context) error {
 		if !v.Control.Proceed(ctx) {
 			return &errStop{Cut, "the run was stopped"}
 		}
-		if !e.FetchedAt.Add(v.Config.Retention()).After(v.Now()) {
+		if !e.FetchedAt.Add(v.Config.Retention()).After(v.now()) {
 			continue
 		}
 		letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Parse", Kind: "parse_failed", Input: ledger.Input{URL: e.URL, Source: v.p.ID()}}

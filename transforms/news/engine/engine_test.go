@@ -98,7 +98,7 @@ func (w *world) engine() *engine.Engine {
 			defer w.mu.Unlock()
 			w.counted.Add(t)
 		},
-		Clock: polite.Clock{
+		Pacer: &polite.Pacer{Clock: polite.Clock{
 			Now: func() time.Time {
 				w.mu.Lock()
 				defer w.mu.Unlock()
@@ -110,7 +110,7 @@ func (w *world) engine() *engine.Engine {
 				w.slept = append(w.slept, d)
 				w.now = w.now.Add(d)
 				return nil
-			}}}
+			}}}}
 }
 
 func (w *world) run(p provider.Provider) engine.Result {
@@ -234,7 +234,7 @@ func TestPauses(t *testing.T) {
 	w.cfg.DelaySeconds, w.cfg.MaxArticlesPerProvider = 0.1, 4
 	w.sim.ResetLog()
 	e := w.engine()
-	e.Now, e.Sleep = time.Now, polite.SystemClock.Sleep
+	e.Pacer.Clock = polite.SystemClock
 	w.now = time.Now()
 	_, err = e.Run(t.Context(), hankyung.Provider{}) // its articles of a past day are old now
 	require.NoError(t, err)
@@ -243,6 +243,39 @@ func TestPauses(t *testing.T) {
 	for i := 1; i < len(log); i++ {
 		gap := log[i].Start.Sub(log[i-1].End)
 		assert.GreaterOrEqual(t, gap, 49*time.Millisecond, "between %s and %s", log[i-1].Path, log[i].Path)
+	}
+}
+
+// twin is another publisher on the same host.
+type twin struct{ mk.Provider }
+
+func (twin) ID() string { return "twin" }
+
+// Two publishers of one host that are crawled at once keep one pause between all
+// of their requests.
+func TestTwoPublishersOnOneHost(t *testing.T) {
+	w := once(t)
+	var arrivals []time.Time
+	site := w.sites[newssim.MK]
+	w.sim.Handle(newssim.MK, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		arrivals = append(arrivals, w.now)
+		w.mu.Unlock()
+		site.ServeHTTP(rw, r)
+	}))
+	e := w.engine()
+	var runs sync.WaitGroup
+	for _, p := range []provider.Provider{mk.Provider{}, twin{}} {
+		runs.Go(func() {
+			r, err := e.Run(t.Context(), p)
+			assert.NoError(t, err)
+			assert.Equal(t, int64(10), r.Fetched)
+		})
+	}
+	runs.Wait()
+	require.Len(t, arrivals, 2*12)
+	for i := 1; i < len(arrivals); i++ {
+		assert.GreaterOrEqual(t, arrivals[i].Sub(arrivals[i-1]), time.Second, "request %d", i)
 	}
 }
 
@@ -413,7 +446,7 @@ func TestRedirectsArePaced(t *testing.T) {
 	e := w.engine()
 	e.MaxCrawlDelay = time.Second
 	since := time.Now()
-	e.Now, e.Sleep = func() time.Time { return begin.Add(time.Since(since)) }, polite.SystemClock.Sleep
+	e.Pacer.Clock.Now, e.Pacer.Clock.Sleep = func() time.Time { return begin.Add(time.Since(since)) }, polite.SystemClock.Sleep
 	_, err := e.Run(t.Context(), mk.Provider{})
 	require.NoError(t, err)
 	log := w.sim.Requests()
@@ -625,8 +658,8 @@ func TestLeaseLastsAsLongAsTheRun(t *testing.T) {
 	e.LeaseTTL = 300 * time.Millisecond
 	var other engine.Result
 	var err error
-	sleep, pauses := e.Sleep, 0
-	e.Sleep = func(ctx context.Context, d time.Duration) error {
+	sleep, pauses := e.Pacer.Clock.Sleep, 0
+	e.Pacer.Clock.Sleep = func(ctx context.Context, d time.Duration) error {
 		if pauses++; pauses == 3 {
 			within, cancel := context.WithTimeout(ctx, 20*time.Second)
 			defer cancel()
@@ -653,8 +686,8 @@ func TestLostLeaseEndsTheVisit(t *testing.T) {
 	e := w.engine()
 	e.LeaseTTL = 300 * time.Millisecond
 	pauses, sent := 0, 0
-	sleep := e.Sleep
-	e.Sleep = func(ctx context.Context, d time.Duration) error {
+	sleep := e.Pacer.Clock.Sleep
+	e.Pacer.Clock.Sleep = func(ctx context.Context, d time.Duration) error {
 		if pauses++; pauses != 3 {
 			return sleep(ctx, d)
 		}
@@ -722,8 +755,8 @@ func TestCountsArticleByArticle(t *testing.T) {
 	w := newWorld(t, d)
 	e := w.engine()
 	var inserted []int64
-	sleep := e.Sleep
-	e.Sleep = func(ctx context.Context, d time.Duration) error {
+	sleep := e.Pacer.Clock.Sleep
+	e.Pacer.Clock.Sleep = func(ctx context.Context, d time.Duration) error {
 		w.mu.Lock()
 		inserted = append(inserted, w.counted.Counts["articles_inserted"])
 		w.mu.Unlock()

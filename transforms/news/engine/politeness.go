@@ -35,7 +35,7 @@ func (v *visit) newClient() *polite.Client {
 				return nil
 			}},
 	}
-	return &polite.Client{Web: v.Web, Pacer: &polite.Pacer{Clock: v.Clock}, Policy: p, Memory: memory{v: v}, Control: v.Control}
+	return &polite.Client{Web: v.Web, Pacer: v.Pacer, Policy: p, Memory: memory{v: v}, Control: v.Control}
 }
 
 // retry tries what may pass up to three times, a gap apart.
@@ -68,7 +68,7 @@ func (m memory) Next(ctx context.Context, site string) (time.Time, error) {
 	if err != nil || last.IsZero() || m.v.NoDelay {
 		return time.Time{}, err
 	}
-	if now := m.v.Now(); last.After(now) { // another machine's clock
+	if now := m.v.now(); last.After(now) { // another machine's clock
 		last = now
 	}
 	return last.Add(m.v.client.Policy.Gap.Draw(0)), nil

@@ -8,14 +8,14 @@ import (
 
 // block is a heading, a fenced code block, or lines up to an empty one.
 type block struct {
-	path    []string // the headings above it; a heading's own is its last
-	anchors []string // theirs, "" for those without
+	path    []string // the headings above it; for a heading, itself too, as the last
+	anchors []string // the fragments of the headings in path, "" for one without
 	text    string   // without the empty lines around it
 	heading bool
-	fence   string // of a code block: its opening line, else ""
+	fence   string // for a code block its opening line, else ""
 }
 
-// introduces reports whether a block only leads to the next one: "The fields are:".
+// introduces reports whether a block only introduces the next one, such as "The fields are:".
 func (b block) introduces() bool {
 	text := strings.TrimRight(b.text, "*_~ ")
 	return b.fence == "" && (strings.HasSuffix(text, ":") || strings.HasSuffix(text, "："))
@@ -51,7 +51,7 @@ func scan(markdown string, anchors []string) []block {
 			for len(depths) > 0 && depths[len(depths)-1] >= depth {
 				depths = depths[:len(depths)-1]
 			}
-			// A path is shared by blocks; growing it must not change theirs.
+			// Blocks share a path, so appending to it must not change theirs.
 			path = append(path[:len(depths):len(depths)], text)
 			anchor := ""
 			if len(anchors) > 0 {
@@ -67,7 +67,7 @@ func scan(markdown string, anchors []string) []block {
 			continue
 		}
 		if f := opens(l); f != "" {
-			// A fence behind a list's marker begins the block of that item.
+			// A fence after a list's marker begins the block of that item.
 			if strings.HasPrefix(strings.TrimLeft(l, " "), f) {
 				flush()
 			}
@@ -79,8 +79,9 @@ func scan(markdown string, anchors []string) []block {
 	return blocks
 }
 
-// MaxHeading is how many characters of a heading are in a path. Every chunk below a
-// heading repeats it, so without a limit a page could grow without bound.
+// MaxHeading is the most characters of a heading in a path. Every chunk below a
+// heading repeats it, so without this limit a page's chunks could be far larger
+// than the page.
 const MaxHeading = 200
 
 // headingOf reads an ATX heading (CommonMark 0.31 section 4.2) at the margin; its
@@ -98,8 +99,8 @@ func headingOf(l string) (depth int, text string) {
 
 var unmark = strings.NewReplacer("`", "", "**", "", `\`, "")
 
-// opens is the fence that a line opens, behind markers of quotes and lists; ""
-// for other lines.
+// opens returns the fence that a line opens, which may follow markers of quotes
+// and lists; "" for other lines.
 func opens(l string) string {
 	l = strings.TrimLeft(l, " >-0123456789.")
 	for _, c := range []string{"`", "~"} {
@@ -115,11 +116,11 @@ func closes(l, fence string) bool {
 	return len(l) >= len(fence) && strings.Trim(l, fence[:1]) == ""
 }
 
-// Block is a paragraph, list, table, code block or heading of a page: what is
-// stored of it is its path and the hash of its text.
+// Block is a paragraph, list, table, code block or heading of a page, as it is
+// stored: its path and the hash of its text.
 type Block struct {
-	Path []string `json:"path,omitempty"` // the headings above it, outermost first; a heading's own is its last
-	Hash string   `json:"hash"`           // of its text with single spaces; 16 hexadecimal digits
+	Path []string `json:"path,omitempty"` // the headings above it, outermost first; for a heading, itself too, as the last
+	Hash string   `json:"hash"`           // of its text with single spaces, 16 hexadecimal digits
 }
 
 // Blocks lists the blocks of Markdown in order.

@@ -12,7 +12,7 @@ import (
 
 // Limits bound a chunk's size, in tokens of cl100k_base.
 type Limits struct {
-	Max int // no chunk has more; at least 20
+	Max int // no chunk has more; Max is 20 or more
 	Min int // chunks with fewer are merged with a neighbour where the sum stays within Max
 }
 
@@ -25,17 +25,17 @@ const MaxPreview = 500
 
 // Chunk is a piece of a page.
 type Chunk struct {
-	// ID is made of the page's key, the text, and which of the page's equal texts
-	// this is: the same text has the same id in every run, wherever it moves.
-	// 32 hexadecimal digits.
+	// ID is a hash of the page's key, the text, and the number of the text among
+	// equal texts of the page. So a text keeps its id in every run, wherever it
+	// moves. It has 32 hexadecimal digits.
 	ID string `json:"id"`
 	// Ordinal counts a page's chunks from 0.
 	Ordinal int `json:"ordinal"`
-	// Path is the headings that all of the chunk is below, outermost first; its own
-	// text begins with the last of them where a section begins with it.
+	// Path has the headings above all of the chunk, outermost first. When a section
+	// begins with the chunk, the text begins with the last heading of Path.
 	Path []string `json:"path,omitempty"`
-	// Anchor is the fragment that leads a browser to the chunk's section of the
-	// page, without "#"; "" where the page has none there.
+	// Anchor is the URL fragment of the chunk's section, without "#"; "" when the
+	// page has none there.
 	Anchor string `json:"anchor,omitempty"`
 	// Tokens is the length of Text in tokens of cl100k_base.
 	Tokens int `json:"tokens"`
@@ -44,27 +44,26 @@ type Chunk struct {
 	Text string `json:"text"`
 }
 
-// Preview is the beginning of the text, at most MaxPreview characters.
+// Preview returns the beginning of the text, at most MaxPreview characters.
 func (c Chunk) Preview() string { return first(c.Text, MaxPreview) }
 
-// first is the beginning of text, at most so many characters.
-func first(text string, most int) string {
-	n := 0
+// first returns the first characters of text, at most n.
+func first(text string, n int) string {
 	for i := range text {
-		if n == most {
+		if n == 0 {
 			return text[:i]
 		}
-		n++
+		n--
 	}
 	return text
 }
 
-// Split cuts a page's Markdown by its headings. page is the page's key; it only
-// enters the ids. anchors are the fragments of the headings, in order; those
-// that are missing are "". Together the chunks have all words of the text, in order. Code
-// is cut between lines only, in fences of its own, and a table between rows,
-// under its head; a line is cut only where it alone is over the limit, at the
-// ends of sentences or words where it can be.
+// Split cuts a page's Markdown by its headings. page is the page's key, which is
+// only used for the ids. anchors are the fragments of the headings, in order; ""
+// for a heading without one. Together the chunks have all words of the text, in
+// order. Code is cut between lines, and each piece has its own fence. A table is
+// cut between rows, and each piece has the head. A line is cut only when it alone
+// is over the limit, at the end of a sentence or a word if possible.
 func Split(page, markdown string, anchors []string, l Limits) []Chunk {
 	s := splitter{limits: l}
 	s.sections(scan(markdown, anchors))
@@ -99,81 +98,101 @@ func draftOf(b block, text string) draft {
 }
 
 type splitter struct {
-	limits Limits
-	drafts []draft
+	limits  Limits
+	drafts  []draft // finished, except that merge may join them
+	current draft   // takes blocks until it is full
+	lead    lead
+}
+
+// lead is the headings and introductions that wait for the block after them.
+type lead struct {
+	draft
+	heading, introduced bool // what it contains
 }
 
 // sections makes drafts of the blocks: a new one at each heading and at the
 // limit. A heading stays with what is below it, and an introduction with what
 // it introduces.
 func (s *splitter) sections(blocks []block) {
-	var d draft
-	end := func() {
-		if d.text == "" {
-			return
-		}
-		for _, text := range s.fit(d.text) {
-			s.drafts = append(s.drafts, draft{path: d.path, anchors: d.anchors, text: text, tokens: Tokens(text)})
-		}
-		d = draft{}
-	}
-	put := func(next draft, begins bool) {
-		// Joining two texts can change the number of tokens by one.
-		if d.text != "" && (begins || d.tokens+next.tokens+1 > s.limits.Max) {
-			end()
-		}
-		if d.text == "" {
-			d = next
-			return
-		}
-		d.text += "\n\n" + next.text
-		d.tokens += next.tokens + 1
-	}
-	var lead draft // headings and introductions, kept for the block after them
-	heading, introduced := false, false
-	flush := func() {
-		if lead.text != "" {
-			put(lead, heading)
-		}
-		lead, heading, introduced = draft{}, false, false
-	}
 	for _, b := range blocks {
-		if b.heading && lead.text != "" && (len(b.path) <= len(lead.path) || shared(b.path, lead.path) < len(lead.path)) {
-			flush() // that heading has no text
+		if s.lead.text != "" && (b.heading && !below(b.path, s.lead.path) || s.lead.tokens+1 > s.limits.Max/2) {
+			s.flush()
 		}
-		tokens := count(b.text, s.limits.Max)
-		if lead.text != "" && lead.tokens+1 > s.limits.Max/2 {
-			flush()
-		}
-		if (b.heading || b.introduces()) && tokens <= s.limits.Max/2 {
-			if lead.text == "" {
-				lead = draftOf(b, b.text)
-			} else {
-				lead.text += "\n\n" + b.text
-				lead.tokens += tokens + 1
-				if !introduced { // the chunk is of the place where its first words are
-					lead.path, lead.anchors = b.path, b.anchors
-				}
-			}
-			heading, introduced = heading || b.heading, introduced || !b.heading
+		if tokens := count(b.text, s.limits.Max); (b.heading || b.introduces()) && tokens <= s.limits.Max/2 {
+			s.addToLead(b, tokens)
 			continue
 		}
-		for i, text := range s.pieces(b, lead) {
+		for i, text := range s.pieces(b, s.lead.draft) {
 			next := draftOf(b, text)
-			if i == 0 && introduced {
-				next.path, next.anchors = lead.path, lead.anchors
+			if i == 0 && s.lead.introduced {
+				next.path, next.anchors = s.lead.path, s.lead.anchors
 			}
-			put(next, heading && i == 0)
+			s.put(next, s.lead.heading && i == 0)
 		}
-		lead, heading, introduced = draft{}, false, false
+		s.lead = lead{}
 	}
-	flush()
-	end()
+	s.flush()
+	s.finish()
 }
 
-// merge joins each draft that is too small with a neighbour, where both fit into
-// one: with the one it shares most headings with, since the path of both
-// together is what they share.
+// addToLead keeps a heading or an introduction for the block after it.
+func (s *splitter) addToLead(b block, tokens int) {
+	l := &s.lead
+	if l.text == "" {
+		l.draft = draftOf(b, b.text)
+	} else {
+		l.text += "\n\n" + b.text
+		l.tokens += tokens + 1
+		if !l.introduced { // a draft has the path of its first words
+			l.path, l.anchors = b.path, b.anchors
+		}
+	}
+	l.heading, l.introduced = l.heading || b.heading, l.introduced || !b.heading
+}
+
+// flush makes text of the lead, because no block follows that belongs to it.
+func (s *splitter) flush() {
+	if s.lead.text != "" {
+		s.put(s.lead.draft, s.lead.heading)
+	}
+	s.lead = lead{}
+}
+
+// put adds text to the current draft, or begins another one with it.
+func (s *splitter) put(next draft, begins bool) {
+	d := &s.current
+	// Joining two texts can change the number of tokens by one.
+	if d.text != "" && (begins || d.tokens+next.tokens+1 > s.limits.Max) {
+		s.finish()
+	}
+	if d.text == "" {
+		*d = next
+		return
+	}
+	d.text += "\n\n" + next.text
+	d.tokens += next.tokens + 1
+}
+
+// finish ends the current draft.
+func (s *splitter) finish() {
+	d := s.current
+	if d.text == "" {
+		return
+	}
+	for _, text := range s.fit(d.text) {
+		s.drafts = append(s.drafts, draft{path: d.path, anchors: d.anchors, text: text, tokens: Tokens(text)})
+	}
+	s.current = draft{}
+}
+
+// below reports whether the path of a heading is below another heading's.
+func below(path, other []string) bool {
+	return len(path) > len(other) && shared(path, other) == len(other)
+}
+
+// merge joins each draft that is too small with a neighbour, if both together are
+// within the limit. The path of joined drafts is what their paths share, so it
+// prefers the neighbour with which the draft shares more headings.
 func (s *splitter) merge() {
 	var merged []draft
 	for i, d := range s.drafts {
@@ -215,7 +234,7 @@ func (s *splitter) joined(a, b draft) draft {
 	return draft{path: a.path[:n:n], anchors: a.anchors[:n:n], text: text, tokens: tokens}
 }
 
-// shared is how many headings two paths have in common, from the outermost.
+// shared returns how many headings two paths have in common, from the outermost on.
 func shared(a, b []string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -224,8 +243,8 @@ func shared(a, b []string) int {
 	return n
 }
 
-// fit returns the text, halved until each part is within the limit, because the sums
-// of tokens are not always exact.
+// fit halves a text until each part is within the limit: the sums of tokens are
+// not always exact.
 func (s *splitter) fit(text string) []string {
 	if Tokens(text) <= s.limits.Max {
 		return []string{text}
@@ -247,13 +266,14 @@ func (s *splitter) fit(text string) []string {
 	return parts
 }
 
-// pieces are a block's text behind what leads to it, cut where that is over the
-// limit. Where no piece of the block fits behind the lead, the lead is a piece of its own.
+// pieces returns the lead and a block's text, cut into pieces within the limit. The
+// first piece begins with the lead. If no part of the block fits in there, the lead
+// is a piece of its own.
 func (s *splitter) pieces(b block, lead draft) []string {
-	before, room := "", s.limits.Max
-	first := room // of the first piece
+	before, limit := "", s.limits.Max
+	first := limit // of the first piece
 	if lead.text != "" {
-		before, first = lead.text+"\n\n", room-lead.tokens-1
+		before, first = lead.text+"\n\n", limit-lead.tokens-1
 	}
 	if count(b.text, first) <= first {
 		return []string{before + b.text}
@@ -261,7 +281,7 @@ func (s *splitter) pieces(b block, lead draft) []string {
 	lines := strings.Split(b.text, "\n")
 	var head, foot string
 	code := b.fence != ""
-	whole := code // its lines are cut only where one alone is over the limit
+	whole := code // a line is cut only when it alone is over the limit
 	switch {
 	case code && lines[0] == b.fence && len(lines) > 1:
 		head = lines[0] + "\n"
@@ -276,10 +296,10 @@ func (s *splitter) pieces(b block, lead draft) []string {
 		lines = lines[2:]
 		whole = true
 	}
-	// One token more for each end that may part where the texts meet.
+	// Joining head, lines and foot can add a token at each of the two joints.
 	ends := Tokens(head) + Tokens(foot) + 2
-	if room -= ends; head != "" && room < s.limits.Max/2 {
-		head, foot, room, ends = "", "", s.limits.Max, 0
+	if limit -= ends; head != "" && limit < s.limits.Max/2 {
+		head, foot, limit, ends = "", "", s.limits.Max, 0
 		lines = strings.Split(b.text, "\n")
 	}
 	first -= ends
@@ -289,20 +309,20 @@ func (s *splitter) pieces(b block, lead draft) []string {
 	end := func() {
 		if text := strings.Trim(strings.Join(piece, "\n"), "\n"); strings.TrimSpace(text) != "" {
 			pieces = append(pieces, before+head+text+foot)
-			before, left = "", room
+			before, left = "", limit
 		}
 		piece, sum = nil, 0
 	}
 	alone := func() {
 		pieces = append(pieces, lead.text)
-		before, left = "", room
+		before, left = "", limit
 	}
 	for _, l := range lines {
-		tokens := count(l, room) + 1
+		tokens := count(l, limit) + 1
 		if sum+tokens > left {
 			end()
 		}
-		if before != "" && tokens > left && (left < s.limits.Max/4 || whole && tokens <= room) {
+		if before != "" && tokens > left && (left < s.limits.Max/4 || whole && tokens <= limit) {
 			alone()
 		}
 		if tokens <= left {
@@ -325,8 +345,8 @@ func (s *splitter) pieces(b block, lead draft) []string {
 	return pieces
 }
 
-// cut parts the beginning of a line, of at most limit tokens, from the rest: of
-// prose at the end of a sentence, else of a word, else of a character.
+// cut cuts a line after at most limit tokens. It cuts prose at the end of a
+// sentence if possible, else of a word, else of a character.
 func cut(l string, limit int, code bool) (part, rest string) {
 	n := prefix(l, limit)
 	if n < len(l) {
@@ -342,12 +362,12 @@ func cut(l string, limit int, code bool) (part, rest string) {
 	return part, rest
 }
 
-// prefix is the length of the longest beginning of s, in whole characters, that
-// is known to have at most limit tokens.
+// prefix returns the length of the longest beginning of s, in whole characters,
+// that certainly has at most limit tokens.
 func prefix(s string, limit int) int {
 	count, n := 0, 0
 	for n < len(s) {
-		// A word longer than this is cut, or a line of one word would be counted
+		// A longer word is cut: otherwise a line of one word would be counted
 		// again for each of its parts.
 		end := min(len(s), n+limit)
 		for end < len(s) && !utf8.RuneStart(s[end]) {
@@ -375,7 +395,7 @@ func prefix(s string, limit int) int {
 	return n
 }
 
-// lastSentence is the end of the last whole sentence in s, 0 for none.
+// lastSentence returns the end of the last whole sentence in s, 0 for none.
 func lastSentence(s string) int {
 	best := 0
 	for _, end := range []string{". ", "? ", "! ", "。", "！", "？"} {

@@ -13,8 +13,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 )
 
-// TestTokens holds the scanner to the library's own counting, and both to counts
-// that tiktoken and bpe-openai give.
+// TestTokens compares the scanner with the library's own counting, and both with
+// counts of tiktoken and bpe-openai.
 func TestTokens(t *testing.T) {
 	library := codec.NewCl100kBase()
 	f := func(text string, want int) {
@@ -37,18 +37,18 @@ func TestTokens(t *testing.T) {
 	} {
 		f(s, -1)
 	}
-	// Space between line ends is one word; the library makes two of it.
+	// Space between line ends is one word here, and two in the library.
 	for text, want := range map[string]int{"\n \n": 1, "0\n \n": 2, " \n \n": 1, "\n\n \n\n x": 3, "00000000\n \n": 4} {
 		if got := chunk.Tokens(text); got != want {
 			t.Errorf("%q: %d tokens, want %d", text, got, want)
 		}
 	}
 	if got, low := chunk.Tokens(strings.Repeat(" \n", 1<<18)), 1<<10; got < low {
-		t.Errorf("a run of space has %d tokens, want %d at least", got, low)
+		t.Errorf("a run of space has %d tokens, want at least %d", got, low)
 	}
 }
 
-// A small chunk joins its neighbour where both together have Max tokens and no fewer.
+// A small chunk joins its neighbour when both together have exactly Max tokens, but not when they have more.
 func TestMergeToTheLimit(t *testing.T) {
 	first, second := "## A\n\n"+strings.Repeat("word ", 30)+"end.", "## B\n\nmore words."
 	l := chunk.Limits{Max: chunk.Tokens(first) + chunk.Tokens(second), Min: 20}
@@ -68,7 +68,7 @@ func FuzzTokens(f *testing.F) {
 	f.Add(" \u00a0\t'Ll x'rE")
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 200 || !utf8.ValidString(text) || strings.ContainsAny(text, "ſ\x7f") || spaceBetweenLineEnds.MatchString(text) {
-			return // the folding of ſ into s is left out, and see TestTokens
+			return // these differ on purpose: the folding of ſ into s, and the cases in TestTokens
 		}
 		want, err := library.Count(text)
 		if err != nil {
@@ -109,7 +109,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestTogether is about what stands in one chunk, and under which headings.
+// TestTogether checks what is in one chunk, and under which headings.
 func TestTogether(t *testing.T) {
 	long := words(60) // over 50 tokens
 	half := words(110)
@@ -225,7 +225,7 @@ func TestCode(t *testing.T) {
 	if !slices.Equal(lines, code) {
 		t.Errorf("%d lines of code, want %d as they were", len(lines), len(code))
 	}
-	// A single line over the limit is cut inside, and nothing of it is lost.
+	// A line that alone is over the limit is cut, and nothing of it is lost.
 	chunks = chunk.Split("p", "```\nshort\n"+strings.Repeat("x1 ", 2000)+"\nlast\n```", nil, chunk.Default)
 	sum := 0
 	for _, c := range chunks {
@@ -275,7 +275,7 @@ func TestProse(t *testing.T) {
 	}
 }
 
-// TestLongWords holds lines that once took quadratic time.
+// TestLongWords has lines for which simpler code takes quadratic time.
 func TestLongWords(t *testing.T) {
 	for _, text := range []string{strings.Repeat("a", 1<<17), strings.Repeat("=", 1<<17), strings.Repeat("한", 1<<15), "```\n" + strings.Repeat("x", 1<<17) + "\n```"} {
 		letters := 0
@@ -367,7 +367,7 @@ func FuzzSplit(f *testing.F) {
 			}
 			all.WriteString(c.Text)
 		}
-		// Nothing is lost: the letters come in order, between what is repeated.
+		// Nothing is lost: all letters are there in order, with repeated heads between them.
 		rest := all.String()
 		for _, r := range markdown {
 			if r <= ' ' || r == '\u0085' || r == '\u00a0' || r >= '\u1680' && r < '\u3001' {

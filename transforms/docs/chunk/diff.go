@@ -23,7 +23,7 @@ type Change struct {
 	Removed int `json:"removed,omitempty"`
 }
 
-// section is the blocks below one heading, up to the next.
+// section has the blocks below one heading, up to the next.
 type section struct {
 	path   []string
 	hashes []string
@@ -37,7 +37,7 @@ func Diff(before, after []Block) []Change {
 	old, oldOrder := group(before)
 	current, order := group(after)
 	var changes []Change
-	var kept []int // the places in before of the sections that after has too
+	var kept []int // the indexes in before of the sections that after has too
 	at := make(map[string]int)
 	for i, key := range oldOrder {
 		at[key] = i
@@ -69,7 +69,7 @@ func Diff(before, after []Block) []Change {
 	return changes
 }
 
-// group gathers blocks by section; keys are in order.
+// group groups blocks by section; order has the keys in order.
 func group(blocks []Block) (sections map[string]*section, order []string) {
 	sections = make(map[string]*section)
 	seen := make(map[string]int)
@@ -88,11 +88,12 @@ func group(blocks []Block) (sections map[string]*section, order []string) {
 	return sections, order
 }
 
-// maxCells bounds the table of differ.
+// maxCells is the maximum size of the table in differ.
 const maxCells = 1 << 22
 
-// differ is how many of b's hashes are new and how many of a's are gone, by their
-// longest common subsequence; of very long lists, by how often each is there.
+// differ returns how many hashes of b are new and how many of a are gone. It uses
+// the longest common subsequence, or, for very long lists, the number of times that
+// each hash occurs.
 func differ(a, b []string) (added, removed int) {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
@@ -130,8 +131,8 @@ func differ(a, b []string) (added, removed int) {
 	return len(b) - row[len(b)], len(a) - row[len(b)]
 }
 
-// increasing is the members of a longest increasing subsequence: the sections
-// that stayed in order while the others moved.
+// increasing returns the members of a longest increasing subsequence: the sections
+// that stayed in order. The others moved.
 func increasing(places []int) map[int]bool {
 	var tails []int                    // indexes into places
 	before := make([]int, len(places)) // the index before each in its sequence

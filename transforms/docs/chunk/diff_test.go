@@ -29,7 +29,7 @@ func TestDiff(t *testing.T) {
 		`[{"path":["T","D"],"kind":"added","added":2},{"kind":"removed","removed":1},{"path":["T","B"],"kind":"removed","removed":2}]`)
 }
 
-// A page of headings and little else costs time and memory by its size only.
+// For a page with little else than headings, time and memory grow only with its size.
 func TestDiffOfManyHeadings(t *testing.T) {
 	blocks := chunk.Blocks(strings.Repeat("## a\n\n## b\n\n", 50_000))
 	var before, after runtime.MemStats
@@ -44,7 +44,7 @@ func TestDiffOfManyHeadings(t *testing.T) {
 	}
 }
 
-// A heading without end is repeated with everything below it, so its beginning stands for it.
+// A path has only the beginning of a very long heading, because every chunk below repeats it.
 func TestLongHeading(t *testing.T) {
 	const page = "# %s\n\nwords"
 	long := fmt.Sprintf(page, strings.Repeat("한", chunk.MaxHeading+1))

@@ -5,15 +5,15 @@ import (
 	"unicode"
 )
 
-// Quality sums figures over the pages of a provider that show whether its selectors
-// and paths are right. The zero value is ready to use; one goroutine at a time may
-// use it.
+// Quality sums figures over the pages of a provider. They show whether its
+// selectors and paths are right. The zero value is ready to use. It is not safe
+// for concurrent use.
 type Quality struct {
 	Pages, Chunks, Tokens int
 	Empty                 int // chunks with headings only
-	Duplicate             int // chunks with the text of an earlier one of any page
-	Small                 int // chunks under Default.Min, which fit into no neighbour
-	MinPage, MaxPage      int // fewest and most chunks of a page that has any
+	Duplicate             int // chunks with the text of an earlier chunk of any page
+	Small                 int // chunks under Default.Min, which could not be joined with a neighbour
+	MinPage, MaxPage      int // fewest and most chunks of a page that has chunks
 
 	seen map[string]struct{}
 }
@@ -84,7 +84,7 @@ type Figure struct {
 	WhatToDo string  `json:"what_to_do"`
 }
 
-// Outside lists the figures out of range; none where no page was counted.
+// Outside lists the figures out of range; none if no page was counted.
 func (q *Quality) Outside() []Figure {
 	if q.Pages == 0 {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// encoding is cl100k_base: the library's vocabulary and pair merging behind a
-// scanner of this package, because its regular expression takes quadratic time on runs
-// of space and most of the time on all else.
+// encoding is cl100k_base: a scanner of this package, and the library's vocabulary
+// and pair merging. The library's own scanner is a regular expression, which takes
+// quadratic time on runs of space, and most of the time on all other text.
 type encoding struct {
 	codec *codec.Codec
 	whole map[string]struct{} // the words that are one token
@@ -30,16 +30,16 @@ var cl100k = sync.OnceValue(func() *encoding {
 	return e
 })
 
-// vocabulary is how many tokens cl100k_base has, without the special ones.
+// vocabulary is the number of tokens of cl100k_base, without the special ones.
 const vocabulary = 100_256
 
-// maxSpace is the longest run of space, in bytes, that is counted token by
-// token; of longer ones each byte counts as a token, which is never too few.
-// Of other runs of mixed space the library may count a token too many.
+// maxSpace is the longest run of space, in bytes, that is counted token by token.
+// In a longer run each byte counts as a token, which is never too few. In other runs
+// of mixed space the library may count one token too many.
 const maxSpace = 256
 
-// Tokens is how many tokens of cl100k_base text has. Special tokens are read as
-// the text they are.
+// Tokens returns the number of tokens of cl100k_base in text. Special tokens count
+// as ordinary text.
 func Tokens(text string) int {
 	e := cl100k()
 	count := 0
@@ -64,11 +64,11 @@ func Tokens(text string) int {
 	return count
 }
 
-// maxToken is no less than the longest token of cl100k_base, in bytes.
+// maxToken is at least the length of the longest token of cl100k_base, in bytes.
 const maxToken = 256
 
-// count is Tokens, or any number over limit where text certainly has more: merging
-// the pairs of a word of megabytes takes seconds.
+// count returns Tokens(text), or any number over limit when text certainly has more
+// tokens: merging the pairs of a word of megabytes would take seconds.
 func count(text string, limit int) int {
 	if len(text) > maxToken*limit {
 		return limit + 1
@@ -76,8 +76,8 @@ func count(text string, limit int) int {
 	return Tokens(text)
 }
 
-// wordLength is the length of the piece that cl100k_base's pattern cuts off the
-// front of s. Its alternatives, in order:
+// wordLength returns the length of the first match of cl100k_base's pattern in s.
+// The pattern's alternatives, in order:
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)
 //	[^\r\n\p{L}\p{N}]?\p{L}+
@@ -132,7 +132,7 @@ func wordLength(s string) int {
 
 func mark(r rune) bool { return !unicode.IsSpace(r) && !unicode.IsLetter(r) && !unicode.IsNumber(r) }
 
-// span is the length of the runes in is that s begins with.
+// span returns the length of the beginning of s whose runes satisfy is.
 func span(s string, is func(rune) bool) int {
 	for i, r := range s {
 		if !is(r) {

@@ -13,9 +13,9 @@ import (
 // maxAnchor is the maximum length of a fragment in bytes.
 const maxAnchor = 200
 
-// anchor is the fragment that leads to a heading: where its permalink points, or
-// the id of the heading, of something in it, of the empty anchor before it, or
-// of the section that it begins.
+// anchor returns the fragment of a heading: the target of its permalink, or the id
+// of the heading, of something in it, of the empty anchor before it, or of the
+// section that it begins.
 func anchor(h *html.Node) string {
 	var inside string
 	for c := range h.Descendants() {
@@ -60,7 +60,7 @@ func anchor(h *html.Node) string {
 	return ""
 }
 
-// name is what a fragment calls an element, "" for none.
+// name returns the name by which a fragment can refer to an element, "" for none.
 func name(n *html.Node) string {
 	if id := attr(n, "id"); usable(id) {
 		return id

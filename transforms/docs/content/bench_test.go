@@ -7,9 +7,9 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 )
 
-// BenchmarkExtract reads the pages of docs_pages from bytes to Markdown and
-// links, as a crawl does. trafilatura 2.3.1 reads 14 of these pages in a second of
-// CPU time on the machine where this reads 300.
+// BenchmarkExtract turns the pages of docs_pages from bytes into Markdown and
+// links, as a crawl does. In a second of CPU time on one machine this reads 300 of
+// these pages, and trafilatura 2.3.1 reads 14.
 func BenchmarkExtract(b *testing.B) {
 	pages := docsPages(b)
 	size := 0
@@ -40,7 +40,7 @@ func BenchmarkSplit(b *testing.B) {
 		texts = append(texts, page.Markdown)
 		size += len(page.Markdown)
 	}
-	chunk.Tokens("") // the vocabulary is made once a process
+	chunk.Tokens("") // the vocabulary is built once for each process
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
 	for b.Loop() {

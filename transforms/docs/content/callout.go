@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// kinds are the names of callouts in classes, labels and first words,
-// and how they are shown.
+// kinds maps the names of callouts in classes, labels and first words to the words
+// that are written.
 var kinds = map[string]string{
 	"note": "Note", "notice": "Note", "info": "Info", "information": "Info", "tip": "Tip", "hint": "Hint",
 	"important": "Important", "attention": "Attention", "warning": "Warning", "warn": "Warning", "caution": "Caution",
@@ -21,14 +21,14 @@ var kinds = map[string]string{
 // text, in addition to the kinds of callouts.
 var asides = words(`admonition callout footnote footnotes endnote endnotes sidenote marginnote annotation`)
 
-// names are the words of an element's classes and role: "starlight-aside--tip"
+// names returns the words of an element's classes and role: "starlight-aside--tip"
 // has three.
 func names(n *html.Node) []string {
 	return strings.FieldsFunc(strings.ToLower(attr(n, "class")+" "+attr(n, "role")), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
 // belongs reports whether an aside is part of the text around it: a callout or
-// a note, and no part of the site's frame.
+// a note, and not part of the site's frame.
 func belongs(aside *html.Node) bool {
 	for _, word := range names(aside) {
 		if asides[word] || kinds[word] != "" {
@@ -38,8 +38,8 @@ func belongs(aside *html.Node) bool {
 	return kinds[strings.ToLower(strings.TrimSpace(attr(aside, "aria-label")))] != ""
 }
 
-// callout is the kind of a callout whose words do not begin with one; "" for all
-// other elements.
+// callout returns the kind of a callout whose text does not begin with its kind; ""
+// for all other elements.
 func (w *writer) callout(n *html.Node) string {
 	if n.DataAtom != atom.Aside && n.DataAtom != atom.Div && n.DataAtom != atom.Section && n.DataAtom != atom.Blockquote {
 		return ""
@@ -62,7 +62,7 @@ func (w *writer) callout(n *html.Node) string {
 	return kind
 }
 
-// firstWord is the first word that is written of an element.
+// firstWord returns the first word of an element's text that is written.
 func (w *writer) firstWord(n *html.Node) (word string, some bool) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
@@ -79,12 +79,12 @@ func (w *writer) firstWord(n *html.Node) (word string, some bool) {
 	return "", false
 }
 
-// unraised are superscripts that mean the same as ordinary text.
+// unraised are superscripts with the same meaning as ordinary text.
 var unraised = words(`st nd rd th er re ère ème tm sm`)
 
-// superOrSubscript writes a superscript or subscript so that 10⁶ does not become 106: the
-// text behind mark, in parentheses unless it is one word. A reference to a
-// footnote is its sign in brackets.
+// superOrSubscript writes a superscript or subscript so that 10⁶ does not become
+// 106: it writes mark and then the text, in parentheses unless it is one word. A
+// reference to a footnote is written as its sign in brackets.
 func (w *writer) superOrSubscript(n *html.Node, mark byte) {
 	text := line(n)
 	switch {
@@ -102,7 +102,7 @@ func (w *writer) superOrSubscript(n *html.Node, mark byte) {
 	}
 }
 
-// refers reports whether a superscript is, contains or is in a link into the page.
+// refers reports whether a superscript is, contains or is in a link to a place in the page.
 func refers(n *html.Node) bool {
 	isRef := func(n *html.Node) bool { return n.DataAtom == atom.A && strings.HasPrefix(attr(n, "href"), "#") }
 	if n.Parent != nil && isRef(n.Parent) {
@@ -116,8 +116,8 @@ func refers(n *html.Node) bool {
 	return false
 }
 
-// signature writes a term that declares a function, class or option in a
-// generator's markup as the code that it is; it is on one line.
+// signature writes a term that declares a function, class or option in the markup
+// of a site generator as code on one line.
 func (w *writer) signature(n *html.Node) {
 	var b strings.Builder
 	w.declaration(&b, n)

@@ -65,12 +65,12 @@ func TestSignatures(t *testing.T) {
 	require.Equal(t, "`async b(x=1, *args) → list[T]`\n\nDoes it.\n\nA *term*\n\nIts words.", markdownOf(t, "<main>"+dt+"</main>"))
 }
 
-// A list that follows a paragraph is no part of it.
+// A list that follows a paragraph is a block of its own.
 func TestListStandsApart(t *testing.T) {
 	require.Equal(t, "Before.\n\n1. One\n2. Two", markdownOf(t, "<main><div><p>Before.</p></div><section><ol><li><p>One</p></li><li><p>Two</p></li></ol></section></main>"))
 }
 
-// Boxes named like the content are no content.
+// Boxes with the class name of the main content are not the main content.
 func TestBoxes(t *testing.T) {
 	prose := strings.Repeat("Words about the command, and what it does. ", 10)
 	listing := `<div class="listingblock"><div class="content"><pre>$ command</pre></div></div>`
@@ -82,7 +82,7 @@ func TestBoxes(t *testing.T) {
 	}
 }
 
-// Marks of nested quotes on each line may not make a page many times larger.
+// The marks of nested quotes on each line must not make a page many times larger.
 func TestMarkdownIsBounded(t *testing.T) {
 	for name, page := range map[string]string{
 		"quotes": strings.Repeat("<blockquote>", 20) + strings.Repeat("a<br>\n", 500_000),

@@ -48,11 +48,11 @@ func docsPages(tb testing.TB) []docsPage {
 	return pages
 }
 
-// Floors on docs_pages, as parts of one: they may only rise. Behind each what
-// trafilatura 2.3.1 reaches.
+// Minimum scores on docs_pages, from 0 to 1. They may only rise. The comments give
+// the scores of trafilatura 2.3.1.
 const (
 	minHeadings   = 1     // 0.738: level and text
-	minFirstLines = 1     // 0.986: a code block's first line is in a code block
+	minFirstLines = 1     // 0.986: the first line of each code block is in a code block
 	minCodeLines  = 0.998 // lines in code blocks, page by page
 	minMustHave   = 1     // 0.973
 	minMustNot    = 1     // 0.964
@@ -65,7 +65,7 @@ var (
 	marks   = strings.NewReplacer("`", "", "*", "", "|", " ", `\`, "")
 )
 
-// plainText is Markdown's text on one line, without its marks.
+// plainText returns the text of Markdown on one line, without its marks.
 func plainText(markdown string) string {
 	var lines []string
 	code := false
@@ -84,15 +84,15 @@ func plainText(markdown string) string {
 	return words(strings.Join(lines, " "))
 }
 
-// words sets one space between words and takes marks out.
+// words writes one space between words and removes marks.
 func words(s string) string {
 	return strings.Join(strings.FieldsFunc(marks.Replace(s), func(r rune) bool { return r <= ' ' || r == '\u00a0' || r == '\u200b' }), " ")
 }
 
-// squeeze takes out all space and the marks that words takes out.
+// squeeze removes all space and the marks that words removes.
 func squeeze(s string) string { return strings.ReplaceAll(words(s), " ", "") }
 
-// codeLines are the lines in Markdown's fences that are not empty.
+// codeLines returns the lines in Markdown's fences that are not empty.
 func codeLines(markdown string) []string {
 	var lines []string
 	fence, quoted := "", false
@@ -145,7 +145,7 @@ func (s *score) add(ok bool, what string) {
 	}
 }
 
-func (s *score) hold(t *testing.T, name string, floor float64) {
+func (s *score) atLeast(t *testing.T, name string, floor float64) {
 	t.Helper()
 	got := float64(s.right) / float64(s.all)
 	t.Logf("%-12s %.4f (%d of %d), floor %.3f", name, got, s.right, s.all, floor)
@@ -179,9 +179,9 @@ func TestDocsPages(t *testing.T) {
 		want := 0
 		for n, c := range p.Code {
 			if n > 0 && c == p.Code[n-1] {
-				continue // mdBook sets a pre into a pre, and the row counts both
+				continue // mdBook nests a pre in a pre, and the row counts both
 			}
-			line := squeeze(content.MaskEmails(c.First)) // cut at some length
+			line := squeeze(content.MaskEmails(c.First)) // the row may have only its beginning
 			first.add(slices.ContainsFunc(lines, func(l string) bool { return l == line || len(line) > 80 && strings.HasPrefix(l, line) }), p.ID+" "+c.First)
 			want += c.Lines
 		}
@@ -209,13 +209,13 @@ func TestDocsPages(t *testing.T) {
 			t.Errorf("%s: login %v, empty %v", p.ID, page.Login, page.Empty)
 		}
 	}
-	heads.hold(t, "headings", minHeadings)
-	first.hold(t, "first lines", minFirstLines)
-	code.hold(t, "code lines", minCodeLines)
-	have.hold(t, "must have", minMustHave)
-	not.hold(t, "must not", minMustNot)
-	tables.hold(t, "tables", minTables)
-	titles.hold(t, "titles", minTitles)
+	heads.atLeast(t, "headings", minHeadings)
+	first.atLeast(t, "first lines", minFirstLines)
+	code.atLeast(t, "code lines", minCodeLines)
+	have.atLeast(t, "must have", minMustHave)
+	not.atLeast(t, "must not", minMustNot)
+	tables.atLeast(t, "tables", minTables)
+	titles.atLeast(t, "titles", minTitles)
 }
 
 var base = func() *url.URL {

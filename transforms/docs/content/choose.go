@@ -4,8 +4,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// choose returns that match of a selector which has at least half of the text of all
-// matches. Where none has, the page is a list, and choose returns all.
+// choose returns the match of a selector that has at least half of the text of all
+// matches. If there is none, the page is a list, and choose returns all matches.
 func (s *survey) choose(matches []*html.Node) []*html.Node {
 	if len(matches) < 2 {
 		return matches
@@ -44,8 +44,8 @@ func (s *survey) isCard(roots []*html.Node, i int) bool {
 	return false
 }
 
-// minRest is how many bytes of text next to the match of a class or id are too few to
-// matter.
+// minRest is the number of bytes of text next to the match of a class or id from
+// which on that text matters.
 const minRest = 200
 
 // areBoxes reports whether the matches of a class or id leave out most of the text

@@ -9,14 +9,14 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 )
 
-// maxDangling is how many chunks of the shared pages may end with an
-// introduction to what is in the next one: those whose next block has no room
-// with it. It may only fall.
+// maxDangling is how many chunks of the shared pages may end with an introduction
+// to what is in the next chunk, because both together are over the limit. It may
+// only fall.
 const maxDangling = 1
 
-// TestChunksOfDocsPages cuts the field's own pages: no chunk over the limit, no
-// line of code cut but where it alone is over it, no heading in a chunk that is
-// not below the chunk's path.
+// TestChunksOfDocsPages cuts real pages. No chunk is over the limit, a line of code
+// is cut only when it alone is over the limit, and each heading in a chunk is below
+// the chunk's path.
 func TestChunksOfDocsPages(t *testing.T) {
 	var q chunk.Quality
 	dangling, anchored := 0, 0
@@ -49,7 +49,7 @@ func TestChunksOfDocsPages(t *testing.T) {
 				paths = paths[1:]
 				n := min(len(heading), len(c.Path))
 				if !slices.Equal(heading[:n], c.Path[:n]) {
-					t.Errorf("%s: chunk %d of %q holds the heading %q", p.ID, c.Ordinal, c.Path, heading)
+					t.Errorf("%s: chunk %d of %q has the heading %q", p.ID, c.Ordinal, c.Path, heading)
 				}
 			}
 		}
@@ -65,7 +65,7 @@ func TestChunksOfDocsPages(t *testing.T) {
 	}
 }
 
-// headingPaths are the paths of Markdown's headings, each with its own text last.
+// headingPaths returns the paths of Markdown's headings, each with the heading itself as the last.
 func headingPaths(markdown string) [][]string {
 	var all [][]string
 	var last []string

@@ -40,8 +40,8 @@ func words(list string) map[string]bool {
 	return m
 }
 
-// drops reports whether an element is left out with all that is in it. A header
-// is not: it keeps its headings.
+// drops reports whether an element is left out with all that is in it. A header is
+// not left out, because its headings are kept.
 func (c clutter) drops(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Script, atom.Style, atom.Noscript, atom.Iframe, atom.Object, atom.Embed, atom.Template,
@@ -74,7 +74,7 @@ func (c clutter) drops(n *html.Node) bool {
 				return true
 			}
 		case "hidden":
-			// The panels of tabs but the first are hidden until they are chosen.
+			// All panels of tabs except the first are hidden until they are chosen.
 			if a.Val != "until-found" && attr(n, "role") != "tabpanel" {
 				return true
 			}
@@ -94,15 +94,15 @@ var frames = words(`header page-header site-header hd masthead top-bar topbar
 	footer page-footer site-footer ft
 	nav navbar navigation menu main-menu sidebar side-bar leftnav left-nav toc table-of-contents breadcrumb breadcrumbs`)
 
-// framing finds below root, a page without semantic elements, what is part of the
-// site's frame: by its id, or because it shows nothing but links.
+// framing finds the elements of the site's frame below root, on a page without
+// semantic elements: by their ids, or because they show only links.
 func framing(root *html.Node) map[*html.Node]struct{} {
 	found := make(map[*html.Node]struct{})
 	frame(root, found)
 	return found
 }
 
-// frame counts the links below n and says whether all words there are in links.
+// frame counts the links below n and reports whether all words there are in links.
 func frame(n *html.Node, found map[*html.Node]struct{}) (links int, only bool) {
 	only = true
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -140,7 +140,7 @@ func hasWords(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 
-// prose is the length in bytes of the text below n that is neither in links nor dropped.
+// prose returns the length in bytes of the text below n that is neither in links nor dropped.
 func (c clutter) prose(n *html.Node) int {
 	sum := 0
 	for k := n.FirstChild; k != nil; k = k.NextSibling {

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// pre writes a code block: every line as it is, in a fence longer than any in it.
+// pre writes a code block: its lines unchanged, in a fence longer than any in them.
 func (w *writer) pre(n *html.Node) {
 	var c coder
 	c.clutter = w.clutter
 	c.children(n)
 	text := strings.TrimRight(c.b.String(), " \t\n")
-	for { // empty lines before the first; its indentation stays
+	for { // removes empty lines at the beginning, but not the indentation of the first line
 		l, rest, found := strings.Cut(text, "\n")
 		if !found || strings.TrimSpace(l) != "" {
 			break
@@ -33,7 +33,7 @@ func (w *writer) pre(n *html.Node) {
 	}
 	fence := strings.Repeat("`", longest+1)
 	w.block()
-	w.writeOwed()
+	w.writePending()
 	w.out = append(append(w.out, fence...), language(n)...)
 	for l := range strings.SplitSeq(text+"\n"+fence, "\n") {
 		w.out = append(w.out, '\n')
@@ -110,7 +110,7 @@ func (c *coder) element(n *html.Node) {
 	}
 	switch n.DataAtom {
 	case atom.Div, atom.P, atom.Li, atom.Tr, atom.Ol, atom.Ul, atom.Table:
-		// Each block has its own line, also an empty one.
+		// Each block has its own line, even if it is empty.
 		if prev := n.PrevSibling; prev != nil && prev.Type == html.ElementNode && prev.DataAtom == n.DataAtom && n.DataAtom != atom.Table && blank(prev) && !endsInBreak(prev) {
 			c.write("\n")
 		}
@@ -125,7 +125,7 @@ func (c *coder) element(n *html.Node) {
 	}
 	if prev := n.PrevSibling; prev != nil && prev.Type == html.ElementNode &&
 		(isLine && prev.DataAtom == n.DataAtom || n.DataAtom == atom.Code && prev.DataAtom == atom.Code) {
-		// The element of a line directly after that of another; Docusaurus has a br in each.
+		// Two elements of lines follow each other; Docusaurus has a br in each.
 		if !endsInBreak(prev) {
 			c.write("\n")
 		}
@@ -133,7 +133,7 @@ func (c *coder) element(n *html.Node) {
 	c.children(n)
 }
 
-// class reports whether an element is a line of the code, or no code at all.
+// class reports whether an element is a line of the code, and whether it is no code at all.
 func (c *coder) class(n *html.Node) (isLine, dropped bool) {
 	switch n.DataAtom {
 	case atom.Button, atom.Script, atom.Style, atom.Svg, atom.Input, atom.Textarea, atom.Template:
@@ -189,7 +189,7 @@ func (w *writer) code(n *html.Node) {
 	}
 }
 
-// inline writes text, which is on one line, in as many backticks as it needs.
+// inline writes a line of text in as many backticks as it needs.
 func (w *writer) inline(text string) {
 	if text == "" {
 		return
@@ -200,7 +200,7 @@ func (w *writer) inline(text string) {
 	w.begin()
 	w.fresh = false
 	if !strings.Contains(text, "`") {
-		if w.codeEnd > 0 && w.codeEnd == len(w.out) { // code at code is one
+		if w.codeEnd > 0 && w.codeEnd == len(w.out) { // adjacent code is joined
 			w.out = w.out[:len(w.out)-1]
 		} else {
 			w.out = append(w.out, '`')
@@ -224,7 +224,7 @@ func (w *writer) inline(text string) {
 	w.out = append(append(w.out, text...), fence...)
 }
 
-// ticks are the lengths of the runs of backticks in text.
+// ticks returns the lengths of the runs of backticks in text.
 func ticks(text string) map[int]bool {
 	runs := make(map[int]bool)
 	for {
@@ -239,11 +239,11 @@ func ticks(text string) map[int]bool {
 	}
 }
 
-// noLanguage are the names that say that code has none.
+// noLanguage are the names that mean "no language".
 var noLanguage = words("default none text txt plain plaintext plain-text no-highlight nohighlight auto undefined null output")
 
-// language is the hint that a code block's element, its code element or what
-// wraps it has in its class, "" for none.
+// language returns the language that a code block's element, its code element or
+// an element around it names in its class, "" for none.
 func language(pre *html.Node) string {
 	listing := strings.Contains(attr(pre, "class"), "programlisting")
 	for c := range pre.Descendants() {
@@ -266,7 +266,7 @@ func language(pre *html.Node) string {
 				return named(l)
 			}
 		default:
-			if !strings.Contains(n.Data, "-") { // no element of the site's own
+			if !strings.Contains(n.Data, "-") { // not an element of the site's own
 				return ""
 			}
 			if l := hint(n, false); l != "" {
@@ -284,8 +284,8 @@ func named(l string) string {
 	return l
 }
 
-// hint reads a language from classes and data attributes; own says that the
-// element is the code's, where short forms mean a language too.
+// hint reads a language from classes and data attributes. own says that the element
+// is the code's own, in which short forms mean a language too.
 func hint(n *html.Node, own bool) string {
 	for _, key := range []string{"data-lang", "data-language", "language", "syntax"} {
 		if l := languageName(attr(n, key)); l != "" {

@@ -13,22 +13,22 @@ import (
 	"github.com/andybalholm/cascadia"
 )
 
-// Options is what a provider's policy and the fetch say about a page.
+// Options are what a provider's policy and the fetch say about a page.
 type Options struct {
 	// Base is the page's address, for links; nil leaves Page.Links empty.
 	Base *url.URL
 	// Content is the CSS selector of the main content (custom_selectors.content),
 	// "" for none.
 	Content string
-	// Remove are CSS selectors of elements to drop besides the clutter of all sites
+	// Remove are CSS selectors of elements to drop, in addition to the clutter of all sites
 	// (custom_selectors.remove).
 	Remove []string
-	// Keep are the query parameters that choose a page (keep_query_params), for
-	// the addresses in Page.Links.
+	// Keep are the query parameters that select a page (keep_query_params), for the
+	// addresses in Page.Links.
 	Keep []string
 }
 
-// Check says which selector is malformed, nil where none is.
+// Check returns an error for a malformed selector.
 func (o Options) Check() error {
 	_, _, err := o.selectors()
 	return err
@@ -52,26 +52,26 @@ func (o Options) selectors() (content cascadia.Matcher, remove []cascadia.Matche
 
 // Page is what is extracted from a document.
 type Page struct {
-	// Title is the page's title element, else its first heading, on one line, at
-	// most MaxTitle characters, e-mail addresses masked; "" where it has neither.
+	// Title is the page's title element, else its first heading, "" if it has
+	// neither: one line of at most MaxTitle characters, e-mail addresses masked.
 	Title string
 	// Markdown is the main content, UTF-8, with e-mail addresses masked.
 	Markdown string
-	// Anchors are the fragments that lead a browser to the Markdown's headings, in
+	// Anchors are the URL fragments of the Markdown's headings, in
 	// order, without "#"; "" for a heading that has none. Nil for documents that
 	// are not HTML.
 	Anchors []string
 	// Links are the addresses (canonical.Resolve) that the whole page links to,
 	// in order, without repetition, at most MaxLinks.
 	Links []string
-	// Selector is the one that found the main content: the policy's, one of
+	// Selector is the selector that found the main content: the policy's, one of
 	// candidates, "body", or "" for documents that are not HTML.
 	Selector string
-	// Login says that the page is a login form and nothing else: it is skipped.
+	// Login means that the page is only a login form. It is skipped.
 	Login bool
-	// Empty says that there is no main content.
+	// Empty means that there is no main content.
 	Empty bool
-	// Script says that the page is a shell for scripts to fill (spa_rendering).
+	// Script means that the page is a shell that scripts fill (spa_rendering).
 	Script bool
 }
 
@@ -81,7 +81,7 @@ const MaxLinks = 10_000
 // MaxTitle is the maximum length of a title in characters: it is stored with each chunk.
 const MaxTitle = 300
 
-// shortTitle makes a title of a line of text.
+// shortTitle makes a title from a line of text.
 func shortTitle(text string) string {
 	text = MaskEmails(text)
 	n := 0
@@ -93,11 +93,11 @@ func shortTitle(text string) string {
 	return text
 }
 
-// ErrTooDeep says that a page's elements are nested over 512 deep, which no author
+// ErrTooDeep means that a page's elements are nested over 512 deep, which no author
 // does on purpose. The page is skipped.
 var ErrTooDeep = errors.New("the page's elements are nested too deep")
 
-// Read calls Extract, ExtractText or ExtractOpenAPI, by form. A text that looks
+// Read calls Extract, ExtractText or ExtractOpenAPI, depending on form. A text that looks
 // like an OpenAPI description but is not one is read as text.
 func Read(form Form, body []byte, contentType string, o Options) (Page, error) {
 	switch form {

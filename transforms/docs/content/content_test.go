@@ -22,7 +22,7 @@ func extract(t *testing.T, page string, o content.Options) content.Page {
 
 // TestOrder checks the order of the selectors: the policy's own, then candidates.
 func TestOrder(t *testing.T) {
-	const filler = " and some more words, so that it is no card beside the main part of the page"
+	const filler = " and some more words, so that it is no card next to the main part of the page"
 	f := func(page, own, selector, text string) {
 		t.Helper()
 		got := extract(t, "<!DOCTYPE html><title>t</title><body>"+page, content.Options{Content: own})
@@ -40,7 +40,7 @@ func TestOrder(t *testing.T) {
 	f("<div>frame<div class=markdown-body>b</div></div>", "", ".markdown-body", "b")
 	f("<div>plain</div><nav>n</nav><footer>f</footer><header>h</header><aside>a</aside>", "", "body", "plain")
 
-	// What a rule of general meaning adds to it.
+	// The rules in choose change the order.
 	f("<article></article><main>m</main>", "", "main", "m")                                                                 // nothing in it
 	f("<aside><article>teaser</article></aside><main>m</main>", "", "main", "m")                                            // of the frame
 	f("<article>small</article><article>big"+filler+"</article>", "", "article", "big"+filler)                              // the one with most of the text
@@ -49,7 +49,7 @@ func TestOrder(t *testing.T) {
 	f("<h1>Title</h1><main>text</main>", "", "main", "# Title\n\ntext")
 }
 
-// TestClutter has each element, class and role that is dropped.
+// TestClutter checks each element, class and role that is dropped.
 func TestClutter(t *testing.T) {
 	for _, tag := range strings.Fields("script style noscript iframe object nav header footer aside") {
 		got := extract(t, "<main>text<"+tag+">clutter</"+tag+"></main>", content.Options{})
@@ -89,7 +89,7 @@ func TestTitle(t *testing.T) {
 	}
 }
 
-// The ways in which generators name a block's language and write its lines.
+// The ways in which site generators name a block's language and write its lines.
 func TestCodeForms(t *testing.T) {
 	for page, want := range map[string]string{
 		`<pre class="brush: java; gutter: false">x</pre>`:                                                      "```java\nx\n```",
@@ -171,7 +171,7 @@ func TestHostile(t *testing.T) {
 	got := extract(t, b.String(), content.Options{Base: base})
 	require.Len(t, got.Links, content.MaxLinks)
 
-	// What once took time or room beyond all measure.
+	// Pages for which simpler code takes far too much time or memory.
 	for _, page := range []string{
 		"<p>" + strings.Repeat("_", 1<<19),
 		"<pre>" + strings.Repeat("`", 1<<19) + "</pre><code>" + strings.Repeat("`a", 1<<18),
@@ -203,7 +203,7 @@ func TestMaskEmails(t *testing.T) {
 		"a@b.com@c.com x@y.com.Then":              "[email]@c.com [email].Then",
 		"user_name@example.com":                   "[email]",
 		"none":                                    "none",
-		// In the marks that a page's elements become.
+		// With the marks into which a page's elements are turned.
 		"john**@**example.com":                  "[email]",
 		"john**@example.com** now":              "[email] now",
 		"**john**@example.com":                  "[email]",
@@ -216,13 +216,13 @@ func TestMaskEmails(t *testing.T) {
 		`john\\@example.com`:                    "[email]",
 		"_john@example.com_":                    "_[email]_",
 		"2*3 @ x.com, *@example.com":            "2*3 @ x.com, *@example.com",
-		// With the at sign written otherwise.
+		// With the at sign written in other ways.
 		"mailto:john%40example.com?subject=x":         "mailto:[email]?subject=x",
 		"curl https://john%40example.com:pw@a.b.com/": "curl https://[email]:[email]/",
 		"john&#64;example.com john&#x40;example.com":  "[email] [email]",
 		"john&commat;example.com john＠example.com":    "[email] [email]",
 		"100%40 and &#64; and ＠":                      "100%40 and &#64; and ＠",
-		// In other letters than ASCII's.
+		// With letters outside of ASCII.
 		"홍길동@example.com":           "[email]",
 		"메일은john@example.com으로":     "메일은[email]으로",
 		"jörg.müller@example.de":    "[email]",
@@ -231,12 +231,12 @@ func TestMaskEmails(t *testing.T) {
 		"문의@한국 담당자@회사":              "문의@한국 담당자@회사",
 	} {
 		require.Equal(t, want, content.MaskEmails(text))
-		require.Equal(t, want, content.MaskEmails(want), "masked once more")
+		require.Equal(t, want, content.MaskEmails(want), "masking twice changes nothing")
 	}
 }
 
-// What looks like the beginning of an address again and again is read in time
-// that grows with its length.
+// A text with very many beginnings of addresses is read in time that grows linearly
+// with its length.
 func TestMaskEmailsInTime(t *testing.T) {
 	for _, s := range []string{"%40", "a%40", "@", "a@", "a@b", "a@b.", "a@*", "*@", "＠", "&#64;", "a@b.com", "가@", "@가"} {
 		start := time.Now()
@@ -261,7 +261,7 @@ func TestExtractText(t *testing.T) {
 	require.Equal(t, content.Page{Empty: true}, p)
 }
 
-// A text that shows the beginning of a description is none, and is kept as it is.
+// A text that quotes the beginning of an OpenAPI description is kept as text.
 func TestTextAboutOpenAPI(t *testing.T) {
 	for _, text := range []string{
 		"# Specs\n\nWrite:\n\n```yaml\nopenapi: 3.1.0\ninfo:\n  title: x\n```",
@@ -277,7 +277,7 @@ func TestTextAboutOpenAPI(t *testing.T) {
 	}
 }
 
-// TestKind has the form for each content type, then wrong content types.
+// TestKind checks the form for each content type, and for wrong content types.
 func TestKind(t *testing.T) {
 	const page, openapi = "<!DOCTYPE html><html><p>x", `{"info":{"a":[1]},"openapi":"3.0.0","paths":{}}`
 	const png, zip, pdf = "\x89PNG\x0d\x0a\x1a\x0a\x00\x00", "PK\x03\x04\x00\x00", "%PDF-1.7\n"

@@ -14,8 +14,8 @@ import (
 )
 
 // Extract reads an HTML page. contentType is the Content-Type header, for its
-// charset. Broken HTML is read as browsers read it; the error is ErrTooDeep, a
-// malformed selector, or a body whose encoding cannot be decoded.
+// charset. Broken HTML is read as browsers read it. The errors are ErrTooDeep, a
+// malformed selector, and a body whose encoding cannot be decoded.
 func Extract(body []byte, contentType string, o Options) (Page, error) {
 	content, remove, err := o.selectors()
 	if err != nil {
@@ -79,9 +79,9 @@ func (s *survey) page() Page {
 	return p
 }
 
-// render writes the roots as a page's Markdown. bounded says that they are the content
-// and not the whole body, loose that they were found by a class or id. The page's h1 is put
-// before content that lacks one.
+// render writes the roots as a page's Markdown. bounded means that they are the
+// content and not the whole body, loose that they were found by a class or id.
+// Content without an h1 begins with the page's h1.
 func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
 	w := writer{clutter: s.clutter, bounded: bounded, markBytes: s.size/2 + 64<<10}
 	if s.h1 != nil && bounded {
@@ -104,8 +104,8 @@ func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
 	p.Markdown, p.Anchors = w.String(), w.anchors
 }
 
-// login reports whether a page is a login form and nothing else: it has a field for a
-// password, or a title that says login, and no more text than such a form.
+// login reports whether a page is only a login form: it has a password field, or a
+// title that says login, and not more text than such a form.
 func (s *survey) login(p Page, letters int) bool {
 	if strings.Contains(p.Markdown, "```") {
 		return false
@@ -123,7 +123,7 @@ func (s *survey) login(p Page, letters int) bool {
 	return false
 }
 
-// firstHeading is the text of the first heading of Markdown, "" for none.
+// firstHeading returns the text of the first heading of Markdown, "" for none.
 func firstHeading(markdown string) string {
 	for l := range strings.SplitSeq(markdown, "\n") {
 		if strings.HasPrefix(l, "```") {
@@ -136,8 +136,8 @@ func firstHeading(markdown string) string {
 	return ""
 }
 
-// ExtractText reads a plain text document, which is kept as it is but for line
-// ends, e-mail addresses, and the space at its ends; in Markdown links become text.
+// ExtractText reads a plain text document. It is kept as it is, except line ends,
+// e-mail addresses and the space at both ends. In Markdown, links become text.
 func ExtractText(body []byte, contentType string) (Page, error) {
 	text, _, err := charset.Decode(body, contentType)
 	if err != nil {

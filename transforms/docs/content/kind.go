@@ -22,12 +22,11 @@ const (
 	Excluded Form = ""
 )
 
-// Kind decides by the Content-Type header, and by the bytes where the header
-// is wrong or missing, how a body is read, and returns its media type for the log.
-// Bytes that cannot be what the header says count before it: an image, archive or
-// PDF sent as text/html is excluded; HTML sent as plain text, as an octet stream
-// or without a header is read as HTML. JSON is collected where it describes an
-// API at its top level, YAML of a text or YAML type likewise.
+// Kind decides how a body is read, by the Content-Type header, or by the bytes when
+// the header is wrong or missing. It also returns the media type, for the log. An
+// image, archive or PDF sent as text/html is excluded. HTML sent as plain text, as
+// an octet stream or without a header is read as HTML. JSON is collected if it
+// describes an API at its top level, and so is YAML of a text or YAML type.
 func Kind(header string, body []byte) (form Form, media string) {
 	media, _, err := mime.ParseMediaType(header)
 	if err != nil {

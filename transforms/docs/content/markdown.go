@@ -10,8 +10,8 @@ import (
 )
 
 // writer turns a tree into Markdown (CommonMark 0.31 with GFM's tables) in one
-// walk: text is written to out at once; space, breaks and marks are kept back until
-// text follows, so that nothing empty is ever written.
+// walk. Text is written to out at once. Space, breaks and marks are written only
+// when text follows, so that nothing empty is ever written.
 type writer struct {
 	clutter clutter
 	bounded bool                    // the root is the content, so a header in it is not the site's
@@ -20,14 +20,15 @@ type writer struct {
 	out    []byte
 	levels []level // the lists and quotes around the current place, outermost first
 	gap    gap
-	space  bool   // a space is kept back
+	space  bool   // a space is pending
 	fresh  bool   // the line has only markers so far
-	lead   string // the mark of a heading, kept back
+	lead   string // the pending mark of a heading
 	anchor string // of that heading
 	marks  []mark
 
-	// Where the last closing mark and the last inline code ended: when the same mark
-	// opens there, the closing one is removed, so that <b>a</b><b>b</b> is one.
+	// The ends of the last closing mark and of the last inline code in out. When the
+	// same mark opens there, the closing mark is removed, so that <b>a</b><b>b</b>
+	// becomes one.
 	closed    int
 	closeMark string
 	codeEnd   int
@@ -37,9 +38,9 @@ type writer struct {
 
 	cell    bool // in a table's cell: no breaks, bars escaped
 	heading bool
-	buttons bool // the heading's words are in buttons
-	tight   bool // in a list whose items are one line each
-	newList bool // the next block starts a list, before which there is a blank line even in a tight one
+	buttons bool // all words of the heading are in buttons
+	tight   bool // in a list whose items have one line each
+	newList bool // the next block starts a list; there is a blank line before it, even in a tight list
 }
 
 // gap is the break before the next text.
@@ -65,7 +66,7 @@ type mark struct {
 	written bool
 }
 
-// String is the Markdown, without white space at its ends.
+// String returns the Markdown, without white space at its ends.
 func (w *writer) String() string { return string(bytes.Trim(w.out, "\n ")) }
 
 // block ends a block.
@@ -82,7 +83,7 @@ func (w *writer) block() {
 	}
 }
 
-// suspend closes the open marks before a break; they open again after it.
+// suspend closes the open marks before a break. They open again after it.
 func (w *writer) suspend() {
 	for i := len(w.marks) - 1; i >= 0; i-- {
 		if w.marks[i].written {
@@ -92,10 +93,10 @@ func (w *writer) suspend() {
 	}
 }
 
-// begin writes what was kept back, before text is written: breaks with the markers of
+// begin writes what is pending, before text is written: breaks with the markers of
 // lists and quotes, a space, a heading's lead, opening marks.
 func (w *writer) begin() {
-	w.writeOwed()
+	w.writePending()
 	for i := range w.marks {
 		m := &w.marks[i]
 		if m.written {
@@ -110,7 +111,7 @@ func (w *writer) begin() {
 	}
 }
 
-func (w *writer) writeOwed() {
+func (w *writer) writePending() {
 	switch {
 	case len(w.out) == 0 || w.gap == newLine || w.gap == blankLine:
 		if len(w.out) > 0 {
@@ -176,8 +177,8 @@ func (w *writer) text(s string) {
 	}
 }
 
-// blankAt is the length of the space or zero-width character s begins with, 0
-// for others.
+// blankAt returns the length of the space or zero-width character with which s
+// begins, 0 for none.
 func blankAt(s string) int {
 	switch s[0] {
 	case ' ', '\t', '\n', '\r', '\f', '\v':
@@ -210,7 +211,7 @@ func (w *writer) word(s string, from, to int) {
 	if w.fresh && !w.cell {
 		forced = lineStart(word)
 	} else if w.heading && strings.Trim(word, "#") == "" {
-		forced = 0 // else it closes the heading
+		forced = 0 // without a backslash it would close the heading
 	}
 	plain := 0
 	for i := 0; i < len(word); i++ {
@@ -257,7 +258,7 @@ func (w *writer) escapes(s string, from, to, i int, forced bool) bool {
 // are no emphasis.
 func within(word string, i int) bool {
 	inside := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-	// As in __init__; a long run of underscores is no name.
+	// As in __init__. A long run of underscores is not part of a name.
 	from, to := i, i+1
 	for from > 0 && word[from-1] == '_' && i-from < 4 {
 		from--

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the goldens")
 
-// TestGoldens renders each testdata/*.html: rule-*.html for the rules of rendering,
-// page-*.html for invented pages in the style of common generators.
+// TestGoldens renders each testdata/*.html: rule-*.html check the rules of
+// rendering, page-*.html are invented pages in the style of common generators.
 func TestGoldens(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.html")
 	require.NoError(t, err)
@@ -51,8 +51,9 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// minStructure is how many of the Markdown cases that concern our rules have the
-// structure their source expects, links and images apart; it may only rise.
+// minStructure is how many of the Markdown cases for the rules of this package must
+// have the structure that their source expects, links and images aside. It may only
+// rise.
 const minStructure = 123
 
 func TestMarkdownCases(t *testing.T) {
@@ -85,8 +86,8 @@ var (
 	between  = regexp.MustCompile(` ?(</?(?:p|h[1-6]|ul|ol|li|pre|blockquote|table|tr|td|br|hr)>) ?`)
 )
 
-// structure is what a CommonMark parser makes of Markdown, as tags and text:
-// links are their text, images their alternative text as "[이미지:…]".
+// structure returns what a CommonMark parser reads from Markdown, as tags and text.
+// A link is its text, an image its alternative text as "[이미지:…]".
 func structure(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -123,6 +124,6 @@ func structure(t *testing.T, text string) string {
 	walk(root)
 	s := spaces.ReplaceAllString(out.String(), " ")
 	s = between.ReplaceAllString(s, "$1")
-	// Whether a list is tight is a matter of dialect.
+	// Dialects differ in whether a list is tight.
 	return strings.TrimSpace(strings.NewReplacer("<li><p>", "<li>", "</p></li>", "</li>", "</p><ul>", "<ul>", "</p><ol>", "<ol>", "<p></p>", "").Replace(s))
 }

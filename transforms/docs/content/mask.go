@@ -14,9 +14,9 @@ import (
 const masked = "[email]"
 
 // MaskEmails replaces the e-mail addresses in text by "[email]": personal data is
-// not stored. It finds also those whose at sign is escaped as in URLs and HTML, and
-// those with Markdown's marks in them: john**@example.com**. An address ends in an
-// existing top-level domain; git@host: is a repository's address and stays.
+// not stored. It also finds addresses whose at sign is escaped as in URLs and HTML,
+// and addresses with Markdown's marks in them: john**@example.com**. An address ends
+// in an existing top-level domain. git@host: is a repository's address and stays.
 func MaskEmails(text string) string {
 	var b strings.Builder
 	done := 0
@@ -33,7 +33,7 @@ func MaskEmails(text string) string {
 			at += sign
 			continue
 		}
-		var open string // what is marked only from here on
+		var open string // the marks that the address opens and that stay open after it
 		for _, m := range openMarks(text[start:end]) {
 			switch {
 			case strings.HasPrefix(text[end:], m):
@@ -56,7 +56,7 @@ func MaskEmails(text string) string {
 	return b.String()
 }
 
-// atSign is the length of the at sign that s begins with, however it is written.
+// atSign returns the length of the at sign with which s begins, in any of its forms.
 func atSign(s string) int {
 	switch s[0] {
 	case '@':
@@ -71,16 +71,16 @@ func atSign(s string) int {
 	return 0
 }
 
-// The longest parts of an address, in bytes, with room for marks in them (RFC
-// 5321 section 4.5.3.1).
+// The maximum lengths of the parts of an address, in bytes: those of RFC 5321
+// section 4.5.3.1, and some bytes more for marks.
 const (
 	maxLocal  = 128
 	maxDomain = 320
 )
 
-// localStart is where the local part begins that s ends in, len(s) for none.
-// Letters of other scripts than the Latin belong to it only where no others do:
-// Korean sets no space before an address.
+// localStart returns where the local part at the end of s begins, len(s) for none.
+// Letters of other scripts than Latin belong to it only if it has no Latin letters:
+// in Korean there is no space before an address.
 func localStart(s string) int {
 	start, least := len(s), max(0, len(s)-maxLocal)
 	found := false
@@ -106,8 +106,8 @@ func localStart(s string) int {
 	return start
 }
 
-// domainEnd is the length of the domain that s begins with and that could take
-// mail, 0 for none.
+// domainEnd returns the length of the domain with which s begins, if it could
+// receive mail; 0 for none.
 func domainEnd(s string) int {
 	if n := domainOf(s, host); n > 0 {
 		return n
@@ -129,7 +129,7 @@ func domainOf(s string, in func(rune) bool) int {
 		if address(string(name)) {
 			return ends[len(name)-1]
 		}
-		// Nor has "a@b.kr로", where the particle is no part of the address.
+		// Neither has "a@b.kr로", in which the particle is not part of the address.
 		last := len(name) - 1
 		if dot := lastDot(name); dot >= 0 && dot < last && name[dot+1] < utf8.RuneSelf && name[last] >= utf8.RuneSelf {
 			name = name[:dot+1+slices.IndexFunc(name[dot+1:], func(r rune) bool { return r >= utf8.RuneSelf })]
@@ -149,11 +149,11 @@ func lastDot(name []rune) int {
 	return -1
 }
 
-// markup are the characters of Markdown's marks that may be inside an address
-// that a page shows in parts.
+// markup reports whether a character belongs to Markdown's marks, which may be
+// inside an address that a page shows in parts.
 func markup(r rune) bool { return r == '*' || r == '`' || r == '~' || r == '\\' }
 
-// openMarks are the marks in s that are not closed in it.
+// openMarks returns the marks in s that are not closed in it.
 func openMarks(s string) (open []string) {
 	for i := 0; i < len(s); {
 		n := len(s[i:]) - len(strings.TrimLeft(s[i:], s[i:i+1]))
@@ -172,7 +172,7 @@ func openMarks(s string) (open []string) {
 	return open
 }
 
-// local are the characters in use before the @; RFC 5322 allows more.
+// local reports whether a character is in use before the @; RFC 5322 allows more.
 func local(r rune) bool {
 	return r < utf8.RuneSelf && (letter(byte(r)) || '0' <= r && r <= '9' || strings.IndexByte("._%+-'", byte(r)) >= 0) || r >= utf8.RuneSelf && unicode.Is(unicode.Latin, r)
 }
@@ -181,7 +181,7 @@ func host(r rune) bool {
 	return r < utf8.RuneSelf && (letter(byte(r)) || '0' <= r && r <= '9' || r == '.' || r == '-')
 }
 
-// address reports whether a domain could take mail: its top-level name exists.
+// address reports whether a domain could receive mail: its top-level domain exists.
 func address(domain string) bool {
 	dot := strings.LastIndexByte(domain, '.')
 	if dot <= 0 || dot == len(domain)-1 || strings.Contains(domain, "..") {

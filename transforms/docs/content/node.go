@@ -43,7 +43,7 @@ func hasAttr(n *html.Node, key string) bool {
 	return false
 }
 
-// line is the text below n on one line.
+// line returns the text below n on one line.
 func line(n *html.Node) string {
 	var b strings.Builder
 	for c := range n.Descendants() {
@@ -63,8 +63,8 @@ func blank(n *html.Node) bool {
 	return true
 }
 
-// space are the characters that HTML and people read as space, and those that
-// have no width.
+// space reports whether a character is space for HTML or for people, or has no
+// width.
 func space(r rune) bool {
 	switch r {
 	case ' ', '\t', '\n', '\r', '\f', '\v', '\u00a0', '\u202f', '\u2028', '\u2029':

@@ -13,12 +13,12 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
 )
 
-// ErrNotOpenAPI says that a document is not an OpenAPI or Swagger description, or
-// one that cannot be read: the page is skipped.
+// ErrNotOpenAPI means that a document is not an OpenAPI or Swagger description, or
+// cannot be read as one. The page is skipped.
 var ErrNotOpenAPI = errors.New("not an OpenAPI or Swagger description")
 
-// maxOpenAPI is the maximum length of a rendered description in bytes: with
-// references a small one can repeat the same text in each operation.
+// maxOpenAPI is the maximum length of a rendered description in bytes: by references
+// a small description can repeat the same text in each operation.
 const maxOpenAPI = 16 << 20
 
 // maxSteps bounds the number of references and schemas read, for the same reason.
@@ -63,7 +63,7 @@ var yamlVersion = regexp.MustCompile(`(?m)^["']?(openapi|swagger)["']?[ \t]*:[ \
 type api struct {
 	root  object
 	b     strings.Builder
-	index map[*member]map[string]any // the members of large objects, by the first member
+	index map[*member]map[string]any // the members of large objects; the key is an object's first member
 
 	written  map[string]bool // named schemas of errors that were rendered
 	examples int             // bytes of examples rendered

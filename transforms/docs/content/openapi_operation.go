@@ -110,7 +110,7 @@ func (a *api) responses(op any) {
 				continue
 			}
 			a.heading(4, "Status "+oneLine(r.key))
-			once := !strings.HasPrefix(r.key, "2") // the errors of all operations are mostly the same
+			once := !strings.HasPrefix(r.key, "2") // most operations have the same errors
 			if schema != nil {
 				a.body(schema, once)
 				for _, e := range members(v, "examples") { // Swagger 2.0
@@ -172,8 +172,7 @@ func (a *api) contents(content object) {
 	}
 }
 
-// media writes what a body is in one of its media types: the schema and its
-// examples.
+// media writes the schema and the examples of a body in one of its media types.
 func (a *api) media(c member, once bool) {
 	fmt.Fprintf(&a.b, "`%s`\n\n", oneLine(c.key))
 	if a.body(at(c.value, "schema"), once) {
@@ -188,8 +187,8 @@ func (a *api) media(c member, once bool) {
 	}
 }
 
-// body writes a schema; once says that one with a name is written where it comes
-// first, and only named from there on.
+// body writes a schema. once means that a schema with a name is written the first
+// time, and only named after that.
 func (a *api) body(schema any, once bool) (named bool) {
 	ref := str(schema, "$ref")
 	if once && ref != "" {
@@ -203,16 +202,16 @@ func (a *api) body(schema any, once bool) (named bool) {
 	return false
 }
 
-// maxInline, maxExample and maxExamples are how many bytes an example in a table,
-// one below it, and all of a description may have. A longer one is named only.
+// The maximum sizes in bytes of an example in a table, of an example below it, and
+// of all examples of a description. For a longer example only its size is written.
 const (
 	maxInline   = 200
 	maxExample  = 16 << 10
 	maxExamples = 4 << 20
 )
 
-// valuesOf are the examples that a parameter, media type or schema gives: one, a
-// list, or a map of objects that hold one.
+// valuesOf returns the examples of a parameter, media type or schema, which has one
+// example, a list, or a map of objects with one example each.
 func (a *api) valuesOf(v any) []member {
 	if e := at(v, "example"); e != nil {
 		return []member{{"", e}}
@@ -237,7 +236,7 @@ func (a *api) example(media string, value any) {
 	}
 	if !isText {
 		indented, err := json.MarshalIndent(value, "", "  ")
-		if err != nil { // text that is no UTF-8
+		if err != nil { // the text is not UTF-8
 			return
 		}
 		text = string(indented)

@@ -10,8 +10,8 @@ func (a *api) heading(depth int, text string) {
 	fmt.Fprintf(&a.b, "%s %s\n\n", strings.Repeat("#", depth), text)
 }
 
-// prose writes a description, which is Markdown: its headings below depth, its
-// links as text.
+// prose writes a description, which is Markdown, with its headings below depth and
+// its links as text.
 func (a *api) prose(markdown string, depth int) {
 	if markdown == "" {
 		return
@@ -64,7 +64,7 @@ func unlink(l string) string {
 	return l
 }
 
-// unlinked is Markdown with unlink's lines, but for those of code.
+// unlinked applies unlink to the lines of Markdown, except those of code.
 func unlinked(markdown string) string {
 	lines := strings.Split(markdown, "\n")
 	fence := ""
@@ -85,7 +85,7 @@ func unlinked(markdown string) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// cellText is Markdown for a table's cell.
+// cellText returns a text as Markdown for a table's cell.
 func (a *api) cellText(s string) string {
 	if a.cells += len(s); a.tooLong() {
 		return ""

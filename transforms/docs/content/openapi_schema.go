@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// schema writes the properties of a schema, those of objects in it to the third
-// level, as a table.
+// schema writes the properties of a schema as a table, with the properties of
+// objects in it down to the third level.
 func (a *api) schema(s any) {
 	var rows [][]string
 	a.properties(s, "", 0, &rows)
@@ -40,7 +40,7 @@ func (a *api) properties(s any, prefix string, depth int, rows *[][]string) {
 		}
 	}
 	if items := at(s, "items"); items != nil {
-		if !strings.HasSuffix(prefix, strings.Repeat("[].", maxArrays)) { // else perhaps an array of itself
+		if !strings.HasSuffix(prefix, strings.Repeat("[].", maxArrays)) { // deeper it may be an array of itself
 			a.properties(items, prefix+"[].", depth, rows)
 		}
 		return
@@ -106,8 +106,8 @@ func (a *api) typeOf(s any, depth int) string {
 	return a.cellText(t)
 }
 
-// resolve follows a local reference; others, and those that lead in circles,
-// are nil.
+// resolve follows a local reference. It returns nil for other references, and for
+// references that lead in circles.
 func (a *api) resolve(v any) any {
 	if a.steps++; a.tooLong() {
 		return nil
@@ -133,7 +133,7 @@ func (a *api) resolve(v any) any {
 	return nil
 }
 
-// member is at with an index, for objects with many look-ups.
+// member returns the same as at; it uses an index, for objects with many look-ups.
 func (a *api) member(v any, key string) any {
 	o, ok := v.(object)
 	if !ok || len(o) < 32 {

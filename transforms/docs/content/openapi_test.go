@@ -58,7 +58,7 @@ func TestExtractOpenAPI(t *testing.T) {
 	}
 }
 
-// TestOpenAPIBounds holds references that unfold without end.
+// TestOpenAPIBounds has references that expand without end.
 func TestOpenAPIBounds(t *testing.T) {
 	circle := `{"openapi":"3.0.0","paths":{"/a":{"get":{"parameters":[{"$ref":"#/p"}],"responses":{"200":{"$ref":"#/r"}}}}},"p":{"$ref":"#/q"},"q":{"$ref":"#/p"},"r":{"$ref":"#/r"}}`
 	p, err := content.ExtractOpenAPI([]byte(circle))
@@ -71,8 +71,8 @@ func TestOpenAPIBounds(t *testing.T) {
 	require.ErrorContains(t, err, "expand")
 }
 
-// TestHostileOpenAPI holds that a small description that means a large one, or
-// that a parser takes long over, costs little.
+// TestHostileOpenAPI: a small description costs little, even one that expands to a
+// large description or is slow to parse.
 func TestHostileOpenAPI(t *testing.T) {
 	of := func(schema, more string) string {
 		return `{"openapi":"3.0.0","paths":{"/a":{"get":{"responses":{"200":{"content":{"x":{"schema":{"$ref":"#/s"}}}}}}}},"s":` + schema + more + `}`
@@ -120,8 +120,8 @@ func TestHostileOpenAPI(t *testing.T) {
 	}
 }
 
-// A description of the size and the shapes of OpenAI's: examples that stand
-// behind aliases and leave brackets open, empty texts, keys given twice.
+// A description with the size and the oddities of OpenAI's: examples behind aliases
+// with open brackets, empty texts, duplicate keys.
 func TestLargeYAML(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("openapi: 3.1.0\ninfo:\n  title: Big\n  version: 2.0\n  description: |\n\npaths:\n")
@@ -140,7 +140,7 @@ func TestLargeYAML(t *testing.T) {
 	require.Equal(t, 1500, strings.Count(p.Markdown, "## POST /things/"))
 }
 
-// TestOpenAPISays checks what a description says in addition to its operations' names.
+// TestOpenAPISays checks what is written of a description in addition to its operations' names.
 func TestOpenAPISays(t *testing.T) {
 	const description = `openapi: 3.1.0
 info: {title: Orders}

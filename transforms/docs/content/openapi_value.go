@@ -13,8 +13,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
-// object is a mapping in document order, member by member; values are object,
-// []any, string (numbers too), bool or nil.
+// object is a mapping in document order. Values are object, []any, string, number,
+// bool or nil.
 type object []member
 
 type member struct {
@@ -148,7 +148,7 @@ func ordered(v any) any {
 	return v
 }
 
-// at is the value under a chain of keys, nil where there is none.
+// at returns the value under a chain of keys, nil if there is none.
 func at(v any, keys ...string) any {
 	for _, key := range keys {
 		o, ok := v.(object)

@@ -78,7 +78,7 @@ func (w *writer) container(n *html.Node) {
 	w.block()
 }
 
-// phrase renders an element within a line. Of links only the text is kept.
+// phrase renders an element within a line. Only the text of a link is kept.
 func (w *writer) phrase(n *html.Node) {
 	switch n.DataAtom {
 	case atom.Code, atom.Kbd, atom.Samp, atom.Tt:
@@ -114,7 +114,7 @@ func (w *writer) phrase(n *html.Node) {
 	}
 }
 
-// header keeps only the headings of a header, and nothing of the site's header.
+// header keeps only the headings of a header, and nothing of the site's own header.
 func (w *writer) header(n *html.Node) {
 	if !w.bounded {
 		scoped := false
@@ -180,9 +180,9 @@ func (w *writer) nested(n *html.Node, l level) {
 	w.block()
 }
 
-// maxLevels is the maximum depth of marks for lists and quotes: each line has the
-// marks of all that are around it, so that a hostile page could grow a thousandfold.
-// The page's size bounds all marks together (markBytes).
+// maxLevels is the maximum depth of marks for lists and quotes. Each line has the
+// marks of all levels around it, so without a limit a hostile page could grow a
+// thousandfold. The page's size bounds all marks together (markBytes).
 const maxLevels = 16
 
 func (w *writer) push(l level) {
@@ -214,7 +214,7 @@ func (w *writer) list(n *html.Node) {
 		}
 		l := level{first: marker, rest: strings.Repeat(" ", len(marker))}
 		if c.DataAtom == atom.Ul || c.DataAtom == atom.Ol {
-			l.first = l.rest // a list in a list belongs to the item before it
+			l.first = l.rest // a list directly in a list belongs to the item before it
 		} else {
 			number++
 		}
@@ -336,14 +336,14 @@ func (w *writer) rule() {
 		return
 	}
 	w.block()
-	w.writeOwed()
+	w.writePending()
 	w.out = append(w.out, "---"...)
 	w.fresh = false
 	w.block()
 }
 
 // permalink reports whether a link is the anchor that site generators put next to a
-// heading: it points into a page and shows a symbol or nothing.
+// heading: it points to a place in a page and shows a symbol or nothing.
 func permalink(n *html.Node) bool {
 	if !strings.Contains(attr(n, "href"), "#") {
 		return false

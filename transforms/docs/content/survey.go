@@ -11,7 +11,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
-// survey collects in one walk what Extract needs to know of a page.
+// survey collects in one walk what Extract needs to know about a page.
 type survey struct {
 	size    int // bytes of the page
 	options Options
@@ -24,13 +24,13 @@ type survey struct {
 	links []string
 
 	title     string
-	h1        *html.Node // the first outside of the site's frame
+	h1        *html.Node // the first h1 outside of the site's frame
 	body      *html.Node
 	own       []*html.Node                  // matches of the policy's selector
 	found     [len(candidates)][]*html.Node // outermost matches
 	password  bool
 	scripts   int
-	shell     bool // an element that scripts fill, or a note that scripts are needed
+	shell     bool // there is an element that scripts fill, or a note that scripts are needed
 	candidate [len(candidates)]bool
 	inOwn     bool
 }
@@ -88,13 +88,13 @@ func (s *survey) walk(n *html.Node, position int) {
 				s.h1 = c
 			}
 		case atom.Article, atom.Main, atom.Section:
-			here &^= inHeader // a header in it is the content's, not the site's
+			here &^= inHeader // a header in it is the content's own, not the site's
 		}
 		s.visit(c, here)
 	}
 }
 
-// noscript notes whether a noscript element says that the page needs scripts.
+// noscript checks whether a noscript element says that the page needs scripts.
 func (s *survey) noscript(n *html.Node) {
 	if t := n.FirstChild; t != nil && t.Type == html.TextNode && strings.Contains(strings.ToLower(t.Data), "javascript") {
 		s.shell = true

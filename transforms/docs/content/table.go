@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// table writes a table of plain cells as GFM's, another one as text: a row with
-// spanning cells on one line, cells with blocks as these blocks.
+// table writes a table of plain cells as a GFM table, and any other table as text:
+// a row with spanning cells on one line, and cells with blocks as these blocks.
 func (w *writer) table(n *html.Node) {
 	if w.cell || w.heading {
 		w.space = true
@@ -40,8 +40,8 @@ func (w *writer) table(n *html.Node) {
 	w.block()
 }
 
-// scanned is a table's rows of cells, without those of tables in it.
-type scanned struct {
+// cellTable has a table's rows of cells, without those of tables in it.
+type cellTable struct {
 	caption *html.Node
 	rows    [][]*html.Node
 	head    bool // the first row is headings
@@ -55,13 +55,13 @@ type scanned struct {
 // among many short ones would make it grow without bound.
 const maxPadding = 1000
 
-func scanTable(n *html.Node) *scanned {
-	t := new(scanned)
+func scanTable(n *html.Node) *cellTable {
+	t := new(cellTable)
 	t.scan(n, false)
 	return t
 }
 
-func (t *scanned) scan(n *html.Node, head bool) {
+func (t *cellTable) scan(n *html.Node, head bool) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch c.DataAtom {
 		case atom.Caption:
@@ -76,7 +76,7 @@ func (t *scanned) scan(n *html.Node, head bool) {
 	}
 }
 
-func (t *scanned) row(tr *html.Node, head bool) {
+func (t *cellTable) row(tr *html.Node, head bool) {
 	var row []*html.Node
 	headings, text := 0, false
 	for c := tr.FirstChild; c != nil; c = c.NextSibling {
@@ -117,7 +117,7 @@ func span(n *html.Node, key string) bool {
 }
 
 // numbered reports whether a table is code next to its line numbers.
-func (t *scanned) numbered() bool {
+func (t *cellTable) numbered() bool {
 	if len(t.rows) != 1 || len(t.rows[0]) != 2 {
 		return false
 	}
@@ -133,7 +133,7 @@ func (t *scanned) numbered() bool {
 	return false
 }
 
-func (w *writer) grid(t *scanned) {
+func (w *writer) grid(t *cellTable) {
 	if !t.head {
 		w.row(nil, t.width)
 		w.delimiter(t.width)
@@ -147,7 +147,7 @@ func (w *writer) grid(t *scanned) {
 }
 
 func (w *writer) row(cells []*html.Node, width int) {
-	w.writeOwed()
+	w.writePending()
 	w.out = append(w.out, '|')
 	for i := range width {
 		w.out = append(w.out, ' ')
@@ -161,7 +161,7 @@ func (w *writer) row(cells []*html.Node, width int) {
 }
 
 func (w *writer) delimiter(width int) {
-	w.writeOwed()
+	w.writePending()
 	w.out = append(append(w.out, '|'), strings.Repeat(" --- |", width)...)
 	w.fresh = false
 	w.gap = newLine
@@ -181,7 +181,7 @@ func (w *writer) inCell(n *html.Node) {
 }
 
 // flat writes a table that is no grid as text.
-func (w *writer) flat(t *scanned) {
+func (w *writer) flat(t *cellTable) {
 	for _, row := range t.rows {
 		blocks := false
 		for _, cell := range row {
@@ -200,7 +200,7 @@ func (w *writer) flat(t *scanned) {
 			w.block()
 			continue
 		}
-		w.writeOwed()
+		w.writePending()
 		for i, cell := range row {
 			if i > 0 {
 				w.out = append(w.out, " | "...)

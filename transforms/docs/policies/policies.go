@@ -1,10 +1,10 @@
 // Package policies has the crawling policies that ship with the program: 15
-// providers of documentation, a YAML file each.
+// providers of documentation, one YAML file each.
 package policies
 
 import "embed"
 
-// Files holds the policies at its root.
+// Files has the policies at its root.
 //
 //go:embed *.yaml
 var Files embed.FS

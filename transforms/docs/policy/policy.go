@@ -68,14 +68,14 @@ type Policy struct {
 		Content string   `yaml:"content"`
 		Remove  []string `yaml:"remove"`
 	} `yaml:"custom_selectors"`
-	SitemapURL   string `yaml:"sitemap_url"` // its entries join at depth 1
+	SitemapURL   string `yaml:"sitemap_url"` // its entries have depth 1
 	SPARendering bool   `yaml:"spa_rendering"`
 
 	Channel   Channel `yaml:"channel"`     // Crawl where it is empty
 	Terms     Terms   `yaml:"tos"`         // Unknown where it is empty
 	TermsDate string  `yaml:"tos_checked"` // the day on which the terms were read, YYYY-MM-DD
 	Category  string  `yaml:"category"`    // a group of providers, for people
-	// KeepQueryParams are the query parameters that choose a page, so they stay in
+	// KeepQueryParams are the query parameters that select a page, so they stay in
 	// its key.
 	KeepQueryParams []string `yaml:"keep_query_params"`
 	// AllowPersonal are the names in PersonalBlocks whose paths are not blocked.

@@ -97,8 +97,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Every fault of every file is told at once.
-func TestLoadTellsAll(t *testing.T) {
+// All faults of all files are reported at once.
+func TestLoadReportsAll(t *testing.T) {
 	_, err := policy.Load(fstest.MapFS{
 		"a.yaml":    {Data: []byte(least + "max_depth: 9\nmax_pages: 0\n")},
 		"b.yml":     {Data: []byte(least + "x: 1\n")},
@@ -114,17 +114,17 @@ func TestLoadTellsAll(t *testing.T) {
 	require.ErrorContains(t, err, "reading the policies")
 }
 
-// What may hold personal data is out until a policy lifts it by name.
+// Paths that may have personal data are blocked until a policy allows them by name.
 func TestPersonalBlocks(t *testing.T) {
 	open := "provider_id: a\nseed_urls: [https://a.example/]\nallowed_path_patterns: ['/**']\nblocked_path_patterns: [/own/**]\n"
 	p, err := policy.Parse("a.yaml", []byte(open))
 	require.NoError(t, err)
-	lifted, err := policy.Parse("a.yaml", []byte(open+"allow_personal: [blog, users]\n"))
+	allowed, err := policy.Parse("a.yaml", []byte(open+"allow_personal: [blog, users]\n"))
 	require.NoError(t, err)
 	for _, tt := range []struct {
-		path         string
-		block        string // the default block's name, "own" for the policy's
-		in, ifLifted bool
+		path          string
+		block         string // the default block's name, "own" for the policy's
+		in, ifAllowed bool
 	}{
 		{"/docs/api", "", true, true},
 		{"/docs/api/users", "", true, true}, // an API's users are no persons
@@ -144,7 +144,7 @@ func TestPersonalBlocks(t *testing.T) {
 		} else {
 			require.Equal(t, tt.block, p.Personal(pattern), tt.path)
 		}
-		require.Equal(t, tt.ifLifted, lifted.Scope().In(tt.path), tt.path)
+		require.Equal(t, tt.ifAllowed, allowed.Scope().In(tt.path), tt.path)
 	}
 }
 

@@ -16,32 +16,33 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// alertsKey is the object in which firing alerts and unsent messages outlive
-// the server.
+// alertsKey is the object that keeps firing alerts and unsent messages when the
+// server ends.
 const alertsKey = "alerts/state.json"
 
 // alertState is the object alertsKey.
 type alertState struct {
 	Firing map[string]breach `json:"firing"`
-	// Seen are the runs that were judged after their end, but for those that
-	// ended until Floor: those were all. Runs come to be known out of order.
+	// Seen are the ended runs that were judged, with the times of their ends. Runs that
+	// ended until Floor were all judged and are not listed. The server may see runs
+	// out of the order in which they ended.
 	Seen   map[string]time.Time `json:"seen"`
 	Floor  time.Time            `json:"floor"`
-	Ticks  map[string]time.Time `json:"ticks"`  // of each schedule, the last that was judged
-	Outbox []string             `json:"outbox"` // messages that the webhook has not taken yet
+	Ticks  map[string]time.Time `json:"ticks"`  // the last judged tick of each schedule
+	Outbox []string             `json:"outbox"` // messages that are not yet sent
 }
 
-// outOfOrder is how late a run may become known after others that ended later.
-const outOfOrder = time.Hour
+// maxLateness is how long after its end the server may first see a run.
+const maxLateness = time.Hour
 
-// alarm judges runs, and tells of a breach once and of its end once.
+// alarm judges runs. It announces each breach once, and once that it is over.
 type alarm struct {
-	store  store.Store
-	log    *slog.Logger
-	jobs   jobList
-	limits map[string]alert.Thresholds
-	plans  *scheduler
-	hook   *webhook
+	store     store.Store
+	log       *slog.Logger
+	jobs      jobList
+	limits    map[string]alert.Thresholds
+	scheduler *scheduler
+	hook      *webhook
 
 	mu     sync.Mutex
 	loaded bool
@@ -51,7 +52,7 @@ type alarm struct {
 	tries  int
 }
 
-// maxOutbox messages wait for a webhook that does not answer.
+// maxOutbox is how many messages are kept while the webhook does not answer.
 const maxOutbox = 100
 
 func (a *alarm) firing() []breach {
@@ -64,7 +65,7 @@ func (a *alarm) firing() []breach {
 	return out
 }
 
-// load reads what an earlier server left.
+// load reads the state that the last leader wrote.
 func (a *alarm) load(ctx context.Context) (changed bool, err error) {
 	var fresh alertState
 	err = getJSON(ctx, a.store, alertsKey, &fresh)
@@ -81,17 +82,16 @@ func (a *alarm) load(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// forget makes the next tick read the state again: another server may have
-// written it.
-func (a *alarm) forget() {
+// invalidate makes the next tick read the state again, because another server may
+// have written it.
+func (a *alarm) invalidate() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.loaded = false
 }
 
-// tick judges what has happened since the last one: runs that ended, in that
-// order, runs that are going, and ticks of schedules. Only the leading server
-// calls it.
+// tick judges the runs that have ended since the last tick, in the order of their
+// ends, then the active runs, then the ticks of schedules. Only the leader calls it.
 func (a *alarm) tick(ctx context.Context, runs []*entry, now time.Time) (changed bool, err error) {
 	a.mu.Lock()
 	loaded := a.loaded
@@ -101,22 +101,22 @@ func (a *alarm) tick(ctx context.Context, runs []*entry, now time.Time) (changed
 			return false, err
 		}
 	}
-	a.baseline(runs)
-	for _, e := range a.fresh(runs, now) {
-		changed = a.judged(e, now) || changed
+	a.markOldRuns(runs)
+	for _, e := range a.unjudged(runs, now) {
+		changed = a.judgeRun(e, now) || changed
 	}
 	for _, e := range runs {
 		if e.Active() && !e.Starting {
-			changed = a.judged(e, now) || changed
+			changed = a.judgeRun(e, now) || changed
 		}
 	}
 	ticked, err := a.judgeTicks(ctx, now)
 	return changed || ticked, errors.Join(err, a.save(ctx), a.send(ctx, now))
 }
 
-// baseline leaves out what ended before the store had its first server, but for
-// the run of each job that ended last.
-func (a *alarm) baseline(runs []*entry) {
+// markOldRuns marks the runs that ended before the store had its first server as
+// judged, except the last run of each job.
+func (a *alarm) markOldRuns(runs []*entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.state.Seen != nil {
@@ -138,15 +138,15 @@ func (a *alarm) baseline(runs []*entry) {
 	}
 }
 
-// fresh are the runs that are over and not judged, by their ends.
-func (a *alarm) fresh(runs []*entry, now time.Time) []*entry {
+// unjudged are the ended runs that were not judged, in the order of their ends.
+func (a *alarm) unjudged(runs []*entry, now time.Time) []*entry {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var out []*entry
 	for _, e := range runs {
 		_, seen := a.state.Seen[e.Run.RunID]
-		late := now.Sub(e.Run.FinishedAt) > 5*reportWithin // its report may never come
-		if e.Broken || e.Starting || !e.Run.State.Over() || seen || !e.Run.FinishedAt.After(a.state.Floor) || (e.Awaited || e.Unsaid) && !late {
+		late := now.Sub(e.Run.FinishedAt) > 5*maxReportDelay // its report may never come
+		if e.Broken || e.Starting || !e.Run.State.Over() || seen || !e.Run.FinishedAt.After(a.state.Floor) || (e.ReportPending || e.ReportMissing) && !late {
 			continue
 		}
 		out = append(out, e)
@@ -157,9 +157,9 @@ func (a *alarm) fresh(runs []*entry, now time.Time) []*entry {
 	return out
 }
 
-// judged compares one run with the alerts that fire. Anything can raise an
-// alert that judge finds broken; only a run that is done can end one.
-func (a *alarm) judged(e *entry, now time.Time) (changed bool) {
+// judgeRun raises and ends alerts by one run. Any run can raise an alert; only a run
+// that is done can end one.
+func (a *alarm) judgeRun(e *entry, now time.Time) (changed bool) {
 	j, ok := a.jobs.named(e.Run.Job)
 	if !ok {
 		return false // migrate
@@ -169,19 +169,19 @@ func (a *alarm) judged(e *entry, now time.Time) (changed bool) {
 	r := e.Report
 	r.State, r.Error = e.Run.State, e.Error()
 	all := judge(j, a.limits[j.Name], r)
-	if r.State == ledger.Done && len(ledger.Rows[alert.Row](r)) == 0 { // what a job without rows no longer says is over
+	if r.State == ledger.Done && len(ledger.Rows[alert.Row](r)) == 0 { // a job without rows reports only what is wrong, so an alert that it does not repeat is over
 		for key, b := range a.state.Firing {
 			if b.Job == j.Name && b.Rule == "quality" && !slices.ContainsFunc(all, func(f finding) bool { return f.key() == key }) {
-				all = append(all, finding{breach{Job: b.Job, Rule: b.Rule, Provider: b.Provider, RunID: r.RunID, Text: noQuality}, false})
+				all = append(all, finding{breach{Job: b.Job, Rule: b.Rule, Provider: b.Provider, RunID: r.RunID, Text: noComplaint}, false})
 			}
 		}
 	}
 	for _, f := range all {
-		changed = a.found(f, r.State == ledger.Done, now) || changed
+		changed = a.apply(f, r.State == ledger.Done, now) || changed
 	}
 	if r.State.Over() {
 		a.state.Seen[e.Run.RunID], a.dirty = e.Run.FinishedAt, true
-		if floor := e.Run.FinishedAt.Add(-outOfOrder); floor.After(a.state.Floor) {
+		if floor := e.Run.FinishedAt.Add(-maxLateness); floor.After(a.state.Floor) {
 			a.state.Floor = floor
 			maps.DeleteFunc(a.state.Seen, func(_ string, at time.Time) bool { return !at.After(floor) })
 		}
@@ -189,9 +189,9 @@ func (a *alarm) judged(e *entry, now time.Time) (changed bool) {
 	return changed
 }
 
-// found raises an alert, or ends one; the caller holds mu. A run that fails for
-// another reason than the one before is news.
-func (a *alarm) found(f finding, ends bool, now time.Time) (changed bool) {
+// apply raises or ends the alert of a finding. A run that fails for another reason
+// than the one before raises its alert again. The caller holds mu.
+func (a *alarm) apply(f finding, ends bool, now time.Time) (changed bool) {
 	key := f.key()
 	old, fires := a.state.Firing[key]
 	f.Since = now.UTC()
@@ -201,10 +201,10 @@ func (a *alarm) found(f finding, ends bool, now time.Time) (changed bool) {
 	switch {
 	case f.broken && (!fires || f.Rule == "run_failed" && f.Text != old.Text):
 		a.state.Firing[key] = f.breach
-		a.tell("alert_raised", "ALERT", f.breach)
+		a.announce("alert_raised", "ALERT", f.breach)
 	case !f.broken && fires && ends:
 		delete(a.state.Firing, key)
-		a.tell("alert_over", "OVER", f.breach)
+		a.announce("alert_over", "OVER", f.breach)
 	default:
 		return false
 	}

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// judgeTicks tells of ticks that were missed, or whose run did not start.
+// judgeTicks raises alerts for ticks that were missed or whose run did not start.
 func (a *alarm) judgeTicks(ctx context.Context, now time.Time) (changed bool, err error) {
-	plans := a.plans.plans(now)
+	plans := a.scheduler.views(now)
 	a.mu.Lock()
 	for key, b := range a.state.Firing {
-		if b.Rule == "schedule" && !slices.ContainsFunc(plans, func(p plan) bool { return p.Name == b.Provider }) {
+		if b.Rule == "schedule" && !slices.ContainsFunc(plans, func(p scheduleView) bool { return p.Name == b.Provider }) {
 			delete(a.state.Firing, key)
 			b.Text, changed, a.dirty = "there is no such schedule any more", true, true
-			a.tell("alert_over", "OVER", b)
+			a.announce("alert_over", "OVER", b)
 		}
 	}
 	a.mu.Unlock()
@@ -28,13 +28,13 @@ func (a *alarm) judgeTicks(ctx context.Context, now time.Time) (changed bool, er
 			continue
 		}
 		ticks := []tick{p.Last}
-		if known { // of an unknown schedule only the newest counts
-			if ticks, err = a.plans.since(ctx, p.Name, after); err != nil {
+		if known { // of a new schedule only the last tick is judged
+			if ticks, err = a.scheduler.since(ctx, p.Name, after); err != nil {
 				return changed, err
 			}
 		}
 		a.mu.Lock()
-		raised := false // now: that it is over already needs no second message
+		raised := false // in this call: if the alert is over by a later tick, that needs no second message
 		for _, t := range ticks {
 			if t.Outcome == "claimed" {
 				break // its run is being started
@@ -54,7 +54,7 @@ func (a *alarm) judgeTicks(ctx context.Context, now time.Time) (changed bool, er
 	return changed, nil
 }
 
-func (a *alarm) judgeTick(p plan, t tick, now time.Time) bool {
+func (a *alarm) judgeTick(p scheduleView, t tick, now time.Time) bool {
 	f := finding{breach{Job: p.Job, Rule: "schedule", Provider: p.Name, RunID: t.RunID}, true}
 	at := p.Local(t.At)
 	switch t.Outcome {
@@ -70,5 +70,5 @@ func (a *alarm) judgeTick(p plan, t tick, now time.Time) bool {
 	default:
 		return false
 	}
-	return a.found(f, true, now)
+	return a.apply(f, true, now)
 }

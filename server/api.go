@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	troubleText  = "the server could not do this; its log says why"
-	tooLargeText = "the body is larger than 64 KiB"
+	internalErrorText = "the server could not do this; its log says why"
+	tooLargeText      = "the body is larger than 64 KiB"
 )
 
 var errNoRun = errors.New("there is no such run; GET /api/v1/runs lists them")
 
-// route is one of the API's. The pages are not described in openapi.json.
+// route is a route of the API or of the pages. openapi.json describes the API's.
 type route struct {
 	pattern string // of http.ServeMux
 	handle  http.HandlerFunc
@@ -70,7 +70,7 @@ type failure struct {
 	RunID string `json:"run_id,omitempty"`
 }
 
-type startedRun struct {
+type startResponse struct {
 	RunID string `json:"run_id"`
 }
 
@@ -79,14 +79,14 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, code int, v any)
 	b, err := json.Marshal(v)
 	if err != nil {
 		s.log.Error("answer_not_encoded", "path", r.URL.Path, "error", err)
-		code, b = http.StatusInternalServerError, []byte(`{"error":"`+troubleText+`"}`)
+		code, b = http.StatusInternalServerError, []byte(`{"error":"`+internalErrorText+`"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_, _ = w.Write(append(b, '\n')) // a client that is gone needs no answer
 }
 
-// refuse tells a program in JSON, and a person on a page, what is wrong.
+// refuse answers with an error message: a page to a browser, JSON to a program.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, message string) {
 	if wantsPage(r) && s.pages != nil {
 		s.pages.write(w, r, code, "error", message)
@@ -95,8 +95,9 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, messag
 	s.answer(w, r, code, failure{Error: message})
 }
 
-// fail answers for an error. Only what was written for the sender is told;
-// the rest, which may hold paths and keys, goes to the log.
+// fail answers a request that failed with err. The sender gets only messages that
+// were written for senders. Other errors may contain paths and keys, so they go to
+// the log.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var bad *badRequest
 	var active *activeError
@@ -127,29 +128,29 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &body):
 		w.Header().Set("Connection", "close")
 		s.refuse(w, r, http.StatusBadRequest, "the body ended too early")
-	case r.Context().Err() != nil: // the one who asked has gone
+	case r.Context().Err() != nil: // the client has closed the connection
 		s.log.Debug("client_gone", "method", r.Method, "path", r.URL.Path)
 		s.refuse(w, r, http.StatusRequestTimeout, "the connection was closed")
 	case errors.Is(err, errNotJSON):
 		s.refuse(w, r, http.StatusUnsupportedMediaType, errNotJSON.Error())
-	case errors.Is(err, errNoLetter):
-		s.refuse(w, r, http.StatusNotFound, errNoLetter.Error())
+	case errors.Is(err, errNoDeadLetter):
+		s.refuse(w, r, http.StatusNotFound, errNoDeadLetter.Error())
 	case errors.Is(err, errNoRun):
 		s.refuse(w, r, http.StatusNotFound, errNoRun.Error())
 	case errors.Is(err, errNoLog):
 		s.refuse(w, r, http.StatusNotFound, errNoLog.Error())
 	default:
 		s.log.Error("request_failed", "method", r.Method, "path", r.URL.Path, "error", ledger.Redact(err.Error()))
-		s.refuse(w, r, http.StatusInternalServerError, troubleText)
+		s.refuse(w, r, http.StatusInternalServerError, internalErrorText)
 	}
 }
 
 var errNotJSON = errors.New("send the body as JSON, with the header Content-Type: application/json")
 
-// jsonBody reads a request's body, which is JSON or empty. A program may leave
-// its type out, or let it be the one of curl -d: no page of another site can
-// send such a request without the browser's marks (Origin, Sec-Fetch-Site),
-// and what has them must say that it is JSON, which no form can.
+// jsonBody reads a request's body, which must be JSON or empty. A program may omit
+// Content-Type, or send the one that curl -d sends. A browser adds Origin or
+// Sec-Fetch-Site; such a request must be sent as JSON, which a form on another site
+// cannot do.
 func jsonBody(r *http.Request) ([]byte, error) {
 	b, err := io.ReadAll(r.Body)
 	if err != nil || len(bytes.TrimSpace(b)) == 0 {
@@ -181,7 +182,7 @@ func (s *Server) trigger(j job) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Location", "/api/v1/runs/"+id)
-		s.answer(w, r, http.StatusAccepted, startedRun{id})
+		s.answer(w, r, http.StatusAccepted, startResponse{id})
 	}
 }
 

@@ -18,11 +18,11 @@ type deadLetter struct {
 
 type deadLetterList struct {
 	DeadLetters []deadLetter `json:"dead_letters"`
-	More        bool         `json:"more"`       // there are more than these
-	Unreadable  int          `json:"unreadable"` // objects that are no dead letters
+	More        bool         `json:"more"`       // there are more
+	Unreadable  int          `json:"unreadable"` // objects that cannot be read as dead letters
 }
 
-// maxDeadLetters of a run are listed: a person reads them.
+// maxDeadLetters is how many dead letters are listed.
 const maxDeadLetters = 500
 
 func (s *Server) deadLettersOf(ctx context.Context, run ledger.Run) (deadLetterList, error) {
@@ -32,7 +32,7 @@ func (s *Server) deadLettersOf(ctx context.Context, run ledger.Run) (deadLetterL
 	return s.findDeadLetters(ctx, run.Job, run.RunID)
 }
 
-// findDeadLetters gives the open dead letters of a job and a run, of all where empty.
+// findDeadLetters returns the open dead letters of a job and a run; empty means all.
 func (s *Server) findDeadLetters(ctx context.Context, job, runID string) (deadLetterList, error) {
 	list := deadLetterList{DeadLetters: []deadLetter{}}
 	for d, err := range ledger.ListDeadLetters(ctx, s.store, job, runID) {
@@ -52,8 +52,8 @@ func (s *Server) findDeadLetters(ctx context.Context, job, runID string) (deadLe
 	return list, nil
 }
 
-// jobOfDeadLetters is the job that a query names, "" for all of them where it names none.
-func (s *Server) jobOfDeadLetters(r *http.Request) (string, error) {
+// deadLetterJob is the job that a query names, "" for all jobs.
+func (s *Server) deadLetterJob(r *http.Request) (string, error) {
 	q := r.URL.Query()
 	job := q.Get("job")
 	if q.Has("job") && !slices.Contains(s.jobs.names(), job) {
@@ -63,7 +63,7 @@ func (s *Server) jobOfDeadLetters(r *http.Request) (string, error) {
 }
 
 func (s *Server) listDeadLetters(w http.ResponseWriter, r *http.Request) {
-	job, err := s.jobOfDeadLetters(r)
+	job, err := s.deadLetterJob(r)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -90,7 +90,7 @@ func (s *Server) deadLetters(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, http.StatusOK, list)
 }
 
-type replayed struct {
+type replayResponse struct {
 	RunID    string `json:"run_id"`
 	Replayed int    `json:"replayed"`
 	Todo     string `json:"todo"`
@@ -117,40 +117,41 @@ func (s *Server) replayDeadLetters(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.answer(w, r, http.StatusOK, replayed{e.Run.RunID, n, "start a run of job " + e.Run.Job + ": it does them again"})
+	s.answer(w, r, http.StatusOK, replayResponse{e.Run.RunID, n, "start a run of job " + e.Run.Job + ": it tries them again"})
 }
 
-// replayIDs are the ids that a body names; none means all of the run's.
+// replayIDs are the ids that a body names; none means all of the run.
 func replayIDs(body []byte) ([]string, error) {
 	if len(body) == 0 {
 		return nil, nil
 	}
-	var said map[string]*[]string
-	if err := json.Unmarshal(body, &said); err != nil || said == nil {
-		return nil, refuse(`the body is no JSON object with ids; write {"ids": ["…"]}, or {} for all`)
+	var given map[string]*[]string
+	if err := json.Unmarshal(body, &given); err != nil || given == nil {
+		return nil, refuse(`the body is not a JSON object with ids; write {"ids": ["…"]}, or {} for all`)
 	}
-	for name, ids := range said {
+	for name, ids := range given {
 		switch {
 		case name != "ids":
-			return nil, refuse("unknown field %q; this takes ids", clip(name))
+			return nil, refuse("unknown field %q; the only field is ids", clip(name))
 		case ids == nil || len(*ids) == 0:
 			return nil, refuse("ids: name one or more, or leave it out for all")
 		}
 	}
-	if said["ids"] == nil {
+	if given["ids"] == nil {
 		return nil, nil
 	}
-	for _, id := range *said["ids"] {
-		if !idForm.MatchString(id) {
-			return nil, refuse("ids: that is no dead letter's id")
+	for _, id := range *given["ids"] {
+		if !idPattern.MatchString(id) {
+			return nil, refuse("ids: that is not a dead letter's id")
 		}
 	}
-	return *said["ids"], nil
+	return *given["ids"], nil
 }
 
-var errNoLetter = errors.New("this run has no such dead letter; GET its dead-letters lists them")
+var errNoDeadLetter = errors.New("this run has no such dead letter; GET its dead-letters lists them")
 
-// replay opens the inputs of a run's dead letters again, all or those named.
+// replay lets the next run try the inputs of a run's dead letters again: of those
+// named, or of all.
 func (s *Server) replay(ctx context.Context, e *entry, ids []string) (int, error) {
 	if e.Run.Job == "" {
 		return 0, errNoRun
@@ -163,7 +164,7 @@ func (s *Server) replay(ctx context.Context, e *entry, ids []string) (int, error
 	}
 	for _, id := range ids {
 		if !there[id] {
-			return 0, errNoLetter
+			return 0, errNoDeadLetter
 		}
 	}
 	n := len(ids)

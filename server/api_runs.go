@@ -26,10 +26,10 @@ type runRow struct {
 	Options    map[string]any `json:"options"`
 }
 
-// runPage is one run with all that is known of it.
-type runPage struct {
+// runDetail is a run with its report.
+type runDetail struct {
 	ledger.Report
-	State string `json:"state"` // in the list's words
+	State string `json:"state"` // as in runRow
 }
 
 func (e *entry) row() runRow {
@@ -45,7 +45,7 @@ func (e *entry) row() runRow {
 
 type runList struct {
 	Runs []runRow `json:"runs"`
-	Next string   `json:"next,omitempty"` // the before of the next page
+	Next string   `json:"next,omitempty"` // the parameter before of the next page
 }
 
 const defaultLimit, maxLimit = 50, 1000
@@ -66,8 +66,8 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, refuse("job: use %s", s.jobs.started().or()))
 		return
 	}
-	if q.Has("before") && !idForm.MatchString(before) {
-		s.fail(w, r, refuse("before: that is no run's id"))
+	if q.Has("before") && !idPattern.MatchString(before) {
+		s.fail(w, r, refuse("before: that is not a run's id"))
 		return
 	}
 	list := runList{Runs: []runRow{}}
@@ -84,13 +84,13 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, http.StatusOK, list)
 }
 
-// idForm is how the ledger names runs and dead letters.
-var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+// idPattern matches the ids of runs and dead letters.
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
-// run finds the run that the path names; what cannot be an id is no run.
+// run finds the run that the path names.
 func (s *Server) run(r *http.Request) (*entry, error) {
 	id := r.PathValue("id")
-	if !idForm.MatchString(id) {
+	if !idPattern.MatchString(id) {
 		return nil, errNoRun
 	}
 	e, err := s.board.find(r.Context(), id, s.now())
@@ -106,16 +106,16 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	page := runPage{e.Report, e.State()}
+	page := runDetail{e.Report, e.State()}
 	page.Error = e.Error()
 	s.answer(w, r, http.StatusOK, page)
 }
 
-// Error is why the run failed or was interrupted; the report of a run may have
-// been written before its end was.
+// Error is why the run failed or was interrupted. Either the run or its report may
+// lack it.
 func (e *entry) Error() string { return cmp.Or(e.Run.Error, e.Report.Error) }
 
-var errNoLog = errors.New("this run has no log: it ended before it said anything, or it is older than logs are kept")
+var errNoLog = errors.New("this run has no log: it ended before it logged anything, or its log was removed because of its age")
 
 func (s *Server) runLog(w http.ResponseWriter, r *http.Request) {
 	e, err := s.run(r)
@@ -131,16 +131,17 @@ func (s *Server) runLog(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8") // a browser shows it
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8") // so that a browser shows it
 	_, _ = w.Write(b)                                           // a client that is gone needs no answer
 }
 
-type controlled struct {
+type controlResponse struct {
 	RunID  string `json:"run_id"`
 	Action string `json:"action"`
 }
 
-// control asks a run to do something. Its workers look every two seconds.
+// control pauses, resumes or cancels a run. Its workers read the control object
+// every two seconds.
 func (s *Server) control(action ledger.Action) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		e, err := s.run(r)
@@ -148,20 +149,20 @@ func (s *Server) control(action ledger.Action) http.HandlerFunc {
 			s.fail(w, r, err)
 			return
 		}
-		if err := s.steer(r.Context(), e, action); err != nil {
+		if err := s.setControl(r.Context(), e, action); err != nil {
 			s.fail(w, r, err)
 			return
 		}
-		s.answer(w, r, http.StatusAccepted, controlled{e.Run.RunID, string(action)})
+		s.answer(w, r, http.StatusAccepted, controlResponse{e.Run.RunID, string(action)})
 	}
 }
 
-// overError says that nothing can be asked of a run any more.
+// overError says that a run is over and cannot be controlled.
 type overError struct{ runID, state string }
 
 func (e *overError) Error() string { return "run " + e.runID + " is over (" + e.state + ")" }
 
-func (s *Server) steer(ctx context.Context, e *entry, action ledger.Action) error {
+func (s *Server) setControl(ctx context.Context, e *entry, action ledger.Action) error {
 	if !e.Active() {
 		return &overError{e.Run.RunID, e.State()}
 	}
@@ -173,5 +174,5 @@ func (s *Server) steer(ctx context.Context, e *entry, action ledger.Action) erro
 		return err
 	}
 	s.log.Info("run_asked", "run_id", e.Run.RunID, "action", action)
-	return s.board.again(ctx, e, s.now())
+	return s.board.refreshRun(ctx, e, s.now())
 }

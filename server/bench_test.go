@@ -32,7 +32,7 @@ import (
 
 // BenchmarkStatusPage reads the status page of a store with 1,000 runs, 32
 // clients at once, while the board changes four times a
-// second, more often than it does at work; and a static file of
+// second, more often than in practice; and a static file of
 // the same size from net/http's file server. It prints both 99th percentiles.
 func BenchmarkStatusPage(b *testing.B) {
 	s, err := store.Open(b.Context(), b.TempDir())
@@ -48,7 +48,7 @@ func BenchmarkStatusPage(b *testing.B) {
 	server, err := New(Settings{Jobs: testJobs(), Store: s, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
 	begin := time.Now()
-	require.NoError(b, server.board.look(b.Context(), time.Now()))
+	require.NoError(b, server.board.refresh(b.Context(), time.Now()))
 	b.ReportMetric(time.Since(begin).Seconds()*1000, "ms-to-read-1000-runs")
 	web := httptest.NewServer(server.handler)
 	defer web.Close()
@@ -89,15 +89,14 @@ var (
 	watchedRounds  = flag.Int("rounds", 5, "rounds of BenchmarkWatched")
 )
 
-// BenchmarkWatched runs the seed job by the real program with no server at all,
-// and under one whose dashboard nobody, one browser and eight browsers watch:
-// each holds a stream of events and reads its page anew at each, as live.js
-// does. All of it shares this machine's processors, the browsers and the
-// simulated web too. The figures are medians over rounds, in each of which every
-// side runs once; the loss is of the pairs of a round: of a watched server beside
-// one that nobody watches, and of that beside none. What the server itself
-// takes of the machine's processors is printed besides: it bounds the loss where
-// other work on the machine hides it.
+// BenchmarkWatched runs the seed job by the real program without a server, and under
+// a server whose dashboard is open in no, one and eight browsers. Each browser reads
+// an event stream and loads its page again at each event, as live.js does. The
+// browsers and the simulated web use the same processors. The figures are medians
+// over rounds; in each round every variant runs once. The loss is computed from
+// pairs of a round: a watched server against an unwatched one, and that against no
+// server. The server's own share of processor time is printed too: it is an upper
+// bound for the loss when other load on the machine hides it.
 func BenchmarkWatched(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "server")
 	out, err := exec.Command("go", "build", "-o", program, "github.com/newsfork/seed-engine/cmd/server").CombinedOutput()
@@ -108,7 +107,7 @@ func BenchmarkWatched(b *testing.B) {
 	}{{"alone", -1}, {"unwatched", 0}, {"one", 1}, {"eight", 8}}
 	rates, taken := make([][]float64, len(sides)), make([][]float64, len(sides))
 	for round := range *watchedRounds {
-		for i := range sides { // each side goes first in turn
+		for i := range sides { // each variant is the first one in some rounds
 			n := (round + i) % len(sides)
 			rate, share := watchedRun(b, program, sides[n].watchers)
 			rates[n], taken[n] = append(rates[n], rate), append(taken[n], share)
@@ -121,7 +120,7 @@ func BenchmarkWatched(b *testing.B) {
 			continue
 		}
 		var loss []float64
-		than := min(n-1, 1) // a server than none; a watched one than one that nobody looks at
+		than := min(n-1, 1) // a server against none; a watched one against an unwatched one
 		for r, v := range rates[n] {
 			loss = append(loss, 100*(1-v/rates[than][r]))
 		}
@@ -135,14 +134,14 @@ func middle(v []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// watchedRun runs the job once on a store of its own. It gives its domains a
-// second, and what the server took of all processors' time meanwhile, in percent.
+// watchedRun runs the job once on its own store. It returns domains a second, and the
+// server's share of all processor time, in percent.
 func watchedRun(b *testing.B, program string, watchers int) (rate, share float64) {
-	// A port of its own for each run: closed connections keep theirs for a minute.
+	// Each run has its own port, because closed connections keep theirs for a minute.
 	web := webtest.New(webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
 	require.NoError(b, web.Start())
 	defer func() { require.NoError(b, web.Close()) }()
-	dir, err := os.MkdirTemp(b.TempDir(), "") // TMPDIR=/dev/shm keeps the disk's moods out of the figures
+	dir, err := os.MkdirTemp(b.TempDir(), "") // with TMPDIR=/dev/shm the disk does not disturb the figures
 	require.NoError(b, err)
 	defer func() { require.NoError(b, os.RemoveAll(dir)) }()
 	ca := filepath.Join(b.TempDir(), "ca.pem")
@@ -184,7 +183,7 @@ func watchedRun(b *testing.B, program string, watchers int) (rate, share float64
 	used, begin := processorTime(b, server.Process.Pid), time.Now()
 	resp, err := http.Post(at+"/api/v1/seeds/orchestrate", "", nil)
 	require.NoError(b, err)
-	var started startedRun
+	var started startResponse
 	require.NoError(b, errors.Join(json.NewDecoder(resp.Body).Decode(&started), resp.Body.Close()))
 	looking, away := context.WithCancel(b.Context())
 	var looks atomic.Int64
@@ -204,7 +203,7 @@ func watchedRun(b *testing.B, program string, watchers int) (rate, share float64
 	return rate, share
 }
 
-// processorTime is what a process has used of the processors (proc_pid_stat(5)).
+// processorTime is the processor time of a process (proc_pid_stat(5)).
 func processorTime(b *testing.B, pid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	require.NoError(b, err)
@@ -233,7 +232,7 @@ func domainsPerSecond(b *testing.B, s store.Store) float64 {
 	return float64(r.Counts["domains_collected"]) / r.Duration
 }
 
-// watch is a browser at one page: it gives how often it read it.
+// watch acts as a browser at one page and returns how often it loaded the page.
 func watch(ctx context.Context, b *testing.B, at, page string) (looks int64) {
 	get := func(url string) *http.Response {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

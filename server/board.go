@@ -20,35 +20,35 @@ import (
 )
 
 const (
-	// kept runs are on the board; older ones are in the store alone.
-	kept = 1000
-	// A look at the store takes at most one part in lookShare of the time.
-	lookShare   = 20
-	lookActive  = 2 * time.Second  // at the runs that are not over
-	lookNew     = 10 * time.Second // for runs that others started
-	lookAll     = 5 * time.Minute  // for runs that were purged
-	lookBack    = 10 * time.Minute // ids sort by their servers' clocks: a new one may stand behind a known one
-	keepSamples = 240
-	saveSamples = 15 * time.Second
-	// reportWithin is how long after its end a run's report is waited for: it is
+	// maxEntries is how many runs are on the board; older ones are only in the store.
+	maxEntries = 1000
+	// Reading the store takes at most one part in refreshShare of the time.
+	refreshShare   = 20
+	activeInterval = 2 * time.Second  // for runs that are not over
+	newInterval    = 10 * time.Second // for runs that others started
+	fullInterval   = 5 * time.Minute  // for runs that were purged
+	maxClockSkew   = 10 * time.Minute // between servers: run ids sort by the clock of their server, so a new id may sort before a known one
+	maxSamples     = 240
+	saveInterval   = 15 * time.Second
+	// maxReportDelay is how long after its end a run's report is expected. It is
 	// written after the state. A killed run has none.
-	reportWithin = time.Minute
+	maxReportDelay = time.Minute
 )
 
-// entry is what the board knows of a run. It is not changed once it is shown.
+// entry is what the board knows about a run. It is replaced, not changed.
 type entry struct {
-	job      job // zero where the server does not know it
-	Run      ledger.Run
-	Report   ledger.Report
-	Control  ledger.Action // what an active run is asked to do
-	Starting bool          // it is not in the ledger yet
-	Broken   bool          // its state cannot be read
-	Awaited  bool          // it is over, and its report is yet to come
-	Unsaid   bool          // it is over, and nobody waited for it who could write a report
-	Samples  []sample
+	job           job // zero if the server does not know it
+	Run           ledger.Run
+	Report        ledger.Report
+	Control       ledger.Action // the last control request to an active run
+	Starting      bool          // it is not in the ledger yet
+	Broken        bool          // its state cannot be read
+	ReportPending bool          // the run is over and its report may still come
+	ReportMissing bool          // an asynchronous run is over and has no report: no launcher waited for it
+	Samples       []sample
 }
 
-// State is the run's state in a word.
+// State is the run's state as one word.
 func (e *entry) State() string {
 	switch {
 	case e.Broken:
@@ -63,10 +63,10 @@ func (e *entry) State() string {
 	return string(e.Run.State)
 }
 
-// Active says that the run is not over.
+// Active reports whether the run is not over.
 func (e *entry) Active() bool { return !e.Broken && (e.Starting || !e.Run.State.Over()) }
 
-// sample is how far a run was at one time.
+// sample is a run's progress at one time.
 type sample struct {
 	At       time.Time `json:"at"`
 	Done     int64     `json:"done"` // hosts, of all lanes
@@ -74,20 +74,20 @@ type sample struct {
 	Failures int64     `json:"failures"` // requests failed below HTTP
 }
 
-// board holds the newest runs in memory, so that a thousand people who look
-// at the dashboard cost the store nothing.
+// board has the newest runs in memory, so that the number of people at the
+// dashboard does not change the number of store requests.
 type board struct {
 	store store.Store
 	log   *slog.Logger
 	jobs  jobList
 
-	mu     sync.Mutex // of what follows, and of entries' replacement
-	byID   map[string]*entry
-	saved  map[string]time.Time // of each active run's samples
-	newAt  time.Time            // when to look for new runs
-	allAt  time.Time
-	nextAt time.Time // when to look at the active ones
-	okAt   time.Time // the store answered
+	mu         sync.Mutex // of the fields below, and of replacing entries
+	byID       map[string]*entry
+	saved      map[string]time.Time // when each active run's samples were last saved
+	newAt      time.Time            // when to read new runs
+	allAt      time.Time
+	nextAt     time.Time // when to read the active runs
+	answeredAt time.Time // when the store last answered
 
 	shown   atomic.Pointer[[]*entry] // newest first
 	version atomic.Int64
@@ -105,28 +105,28 @@ func (b *board) newEntry(r ledger.Run) *entry {
 	return &entry{job: j, Run: r}
 }
 
-// runs are the board's entries, newest first; not to be changed.
+// runs are the board's entries, newest first. The caller must not change them.
 func (b *board) runs() []*entry { return *b.shown.Load() }
 
-// change wakes those who wait for the next version.
+// change shows the entries as a new version.
 func (b *board) change() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.show()
 }
 
-// show makes the entries visible; the caller holds mu.
+// show publishes the entries as a new version. The caller holds mu.
 func (b *board) show() {
 	all := make([]*entry, 0, len(b.byID))
 	for _, e := range b.byID {
 		all = append(all, e)
 	}
 	slices.SortFunc(all, func(x, y *entry) int { return strings.Compare(y.Run.RunID, x.Run.RunID) })
-	if len(all) > kept {
-		for _, old := range all[kept:] {
+	if len(all) > maxEntries {
+		for _, old := range all[maxEntries:] {
 			delete(b.byID, old.Run.RunID)
 		}
-		all = all[:kept]
+		all = all[:maxEntries]
 	}
 	b.shown.Store(&all)
 	b.version.Add(1)
@@ -141,7 +141,7 @@ func (b *board) next() <-chan struct{} {
 	return b.changed
 }
 
-// started puts a run on the board that this server starts.
+// started adds a run that this server starts.
 func (b *board) started(r ledger.Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,8 +153,8 @@ func (b *board) started(r ledger.Run) {
 	b.show()
 }
 
-// find gives one run, from the store if the board has it no more; the error
-// matches store.ErrNotExist when there is none.
+// find returns a run, from the store if it is not on the board. The error matches
+// store.ErrNotExist when there is none.
 func (b *board) find(ctx context.Context, id string, now time.Time) (*entry, error) {
 	b.mu.Lock()
 	e := b.byID[id]
@@ -165,25 +165,25 @@ func (b *board) find(ctx context.Context, id string, now time.Time) (*entry, err
 	return b.read(ctx, id, nil, now)
 }
 
-// ready says whether the store has answered of late.
+// ready reports whether the store has answered within the last minute.
 func (b *board) ready(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.okAt.IsZero() && now.Sub(b.okAt) < time.Minute
+	return !b.answeredAt.IsZero() && now.Sub(b.answeredAt) < time.Minute
 }
 
-// look brings the board up to date with the store, as far as it is time for it.
-func (b *board) look(ctx context.Context, now time.Time) error {
+// refresh reads from the store what is due.
+func (b *board) refresh(ctx context.Context, now time.Time) error {
 	b.mu.Lock()
 	news, all, active := !now.Before(b.newAt), !now.Before(b.allAt), !now.Before(b.nextAt)
 	b.mu.Unlock()
 	begin := time.Now()
 	var err error
 	if news {
-		err = b.lookForNew(ctx, all, now)
+		err = b.refreshNew(ctx, all, now)
 	}
 	if active && err == nil {
-		err = b.lookAtActive(ctx, now)
+		err = b.refreshActive(ctx, now)
 	}
 	if !news && !active {
 		return nil
@@ -192,23 +192,23 @@ func (b *board) look(ctx context.Context, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if active {
-		b.nextAt = now.Add(max(lookActive, lookShare*took))
+		b.nextAt = now.Add(max(activeInterval, refreshShare*took))
 	}
 	if news {
-		b.newAt = now.Add(max(lookNew, lookShare*took))
+		b.newAt = now.Add(max(newInterval, refreshShare*took))
 	}
 	if err == nil {
-		b.okAt = now
+		b.answeredAt = now
 		if all {
-			b.allAt = now.Add(lookAll)
+			b.allAt = now.Add(fullInterval)
 		}
 	}
 	return err
 }
 
-// lookForNew reads the runs that are not on the board yet; with all also
-// forgets those that are gone from the store.
-func (b *board) lookForNew(ctx context.Context, all bool, now time.Time) error {
+// refreshNew reads the runs that are not on the board. With all it lists every run
+// and removes those that are gone from the store.
+func (b *board) refreshNew(ctx context.Context, all bool, now time.Time) error {
 	there := map[string]bool{}
 	var fresh []ledger.Run
 	var broken []string
@@ -226,8 +226,8 @@ func (b *board) lookForNew(ctx context.Context, all bool, now time.Time) error {
 		if known == nil && err == nil {
 			fresh = append(fresh, r)
 		}
-		old := known != nil && known.Run.StartedAt.Before(now.Add(-lookBack))
-		if !all && old || len(there) >= kept {
+		old := known != nil && known.Run.StartedAt.Before(now.Add(-maxClockSkew))
+		if !all && old || len(there) >= maxEntries {
 			break
 		}
 	}
@@ -256,7 +256,7 @@ func (b *board) lookForNew(ctx context.Context, all bool, now time.Time) error {
 			changed = true
 		}
 	}
-	if all && len(there) < kept {
+	if all && len(there) < maxEntries {
 		for id, e := range b.byID {
 			if !there[id] && !e.Starting {
 				delete(b.byID, id)
@@ -264,16 +264,16 @@ func (b *board) lookForNew(ctx context.Context, all bool, now time.Time) error {
 			}
 		}
 	}
-	if changed || b.okAt.IsZero() {
+	if changed || b.answeredAt.IsZero() {
 		b.show()
 	}
 	return nil
 }
 
-// lookAtActive reads the runs again that were not over.
-func (b *board) lookAtActive(ctx context.Context, now time.Time) error {
+// refreshActive reads again the runs that were not over or had no report yet.
+func (b *board) refreshActive(ctx context.Context, now time.Time) error {
 	for _, e := range b.runs() {
-		if !e.Active() && !e.Awaited && !e.Unsaid {
+		if !e.Active() && !e.ReportPending && !e.ReportMissing {
 			continue
 		}
 		fresh, err := b.read(ctx, e.Run.RunID, e, now)
@@ -292,14 +292,14 @@ func (b *board) lookAtActive(ctx context.Context, now time.Time) error {
 		b.show()
 		b.mu.Unlock()
 		if fresh != nil {
-			b.keepSamples(ctx, fresh, now)
+			b.saveSamples(ctx, fresh, now)
 		}
 	}
 	return nil
 }
 
-// again reads a run at once, after something was asked of it.
-func (b *board) again(ctx context.Context, e *entry, now time.Time) error {
+// refreshRun reads a run at once, after a control request to it.
+func (b *board) refreshRun(ctx context.Context, e *entry, now time.Time) error {
 	fresh, err := b.read(ctx, e.Run.RunID, e, now)
 	if errors.Is(err, store.ErrNotExist) {
 		return nil // it is being started
@@ -322,20 +322,20 @@ func (b *board) read(ctx context.Context, id string, before *entry, now time.Tim
 	return b.entryOf(ctx, r, before, now)
 }
 
-// entryOf reads all of a run but its state.
+// entryOf reads a run's report, samples and control object.
 func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now time.Time) (*entry, error) {
 	e := b.newEntry(r)
 	err := store.ErrNotExist
 	if r.State.Over() {
 		e.Report, err = ledger.ReadReport(ctx, b.store, r.RunID)
-		e.Awaited = errors.Is(err, store.ErrNotExist) && now.Sub(r.FinishedAt) < reportWithin
-		e.Unsaid = errors.Is(err, store.ErrNotExist) && r.Async
+		e.ReportPending = errors.Is(err, store.ErrNotExist) && now.Sub(r.FinishedAt) < maxReportDelay
+		e.ReportMissing = errors.Is(err, store.ErrNotExist) && r.Async
 	}
 	if errors.Is(err, store.ErrNotExist) {
 		e.Report, err = ledger.ReportSoFar(ctx, b.store, e.job.Job, r, now)
 	}
 	if err != nil {
-		return &entry{Run: r, Broken: true}, nil // the listing continues; the command line says what is wrong
+		return &entry{Run: r, Broken: true}, nil // one unreadable run does not stop the others; the command line says what is wrong with it
 	}
 	if before != nil && !before.Starting {
 		e.Samples = before.Samples
@@ -356,8 +356,8 @@ func (b *board) entryOf(ctx context.Context, r ledger.Run, before *entry, now ti
 	return e, nil
 }
 
-// addSample notes how far a run is, if that has changed; of too many samples
-// every other one goes.
+// addSample adds a sample if the run has made progress. When there are too many, it
+// removes every other one.
 func addSample(all []sample, r ledger.Report, now time.Time) []sample {
 	s := sample{At: now.UTC(), Requests: r.HTTP.Requests, Failures: r.HTTP.Unanswered()}
 	for _, l := range r.Lanes {
@@ -367,7 +367,7 @@ func addSample(all []sample, r ledger.Report, now time.Time) []sample {
 		return all
 	}
 	all = append(slices.Clip(slices.Clone(all)), s)
-	if len(all) <= keepSamples {
+	if len(all) <= maxSamples {
 		return all
 	}
 	var half []sample
@@ -381,11 +381,11 @@ func addSample(all []sample, r ledger.Report, now time.Time) []sample {
 
 func samplesKey(id string) string { return "runs/" + id + "/samples.json" }
 
-// keepSamples writes an active run's samples now and then, so that its chart
-// outlives the server. They are for those who watch: the log says when they
-// cannot be kept, and the run continues.
-func (b *board) keepSamples(ctx context.Context, e *entry, now time.Time) {
-	if last, ok := b.saved[e.Run.RunID]; ok && e.Active() && now.Sub(last) < saveSamples {
+// saveSamples writes an active run's samples every saveInterval, so that its chart
+// is still there after a restart of the server. A failure is only logged: the
+// samples are not important enough to stop anything.
+func (b *board) saveSamples(ctx context.Context, e *entry, now time.Time) {
+	if last, ok := b.saved[e.Run.RunID]; ok && e.Active() && now.Sub(last) < saveInterval {
 		return
 	}
 	b.saved[e.Run.RunID] = now
@@ -403,7 +403,7 @@ func readSamples(ctx context.Context, s store.Store, id string) ([]sample, error
 	return all, err
 }
 
-// maxObject bounds what is read of one of the server's own objects.
+// maxObject is how many bytes are read of one of the server's own objects.
 const maxObject = 16 << 20
 
 func getJSON(ctx context.Context, s store.Store, key string, v any) error {

@@ -12,9 +12,9 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// A chart is an SVG picture that stands in the page: no script draws it. Its
-// colours are classes of style.css. What it shows is also in its label, and in
-// a table next to it, for those who do not see it.
+// A chart is an SVG picture in the page; no script draws it. Its colours are classes
+// of style.css. For people who cannot see it, its label and a table next to it have
+// the same information.
 
 const (
 	chartWidth, chartHeight = 640.0, 180.0
@@ -22,7 +22,7 @@ const (
 	marginTop, marginBottom = 10.0, 26.0
 )
 
-// niceTop is a round number that is not below v.
+// niceTop is a round number that is at least v.
 func niceTop(v float64) float64 {
 	if v <= 0 {
 		return 1
@@ -155,7 +155,7 @@ func columnChart(title string, columns []column) template.HTML {
 		}
 	}
 	fmt.Fprintf(&b, `<text class="tick" x="%g" y="%g">%s</text>`, marginLeft, chartHeight-8, template.HTMLEscapeString(columns[0].label))
-	if n := len(columns); n > 4 { // else the two would lie over each other
+	if n := len(columns); n > 4 { // with fewer columns the two labels would overlap
 		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%g" text-anchor="end">%s</text>`, marginLeft+width*float64(n), chartHeight-8, template.HTMLEscapeString(columns[n-1].label))
 	}
 	b.WriteString("</svg>")
@@ -175,7 +175,7 @@ func (b bar) Draw() template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="10"/><rect class="%s" width="%.2f" height="10"/></svg>`, b.Class, b.Share)) //nolint:gosec // numbers and a class of ours
 }
 
-// bars are counts as rows; without are left out at 0.
+// bars are counts as rows.
 func bars(counts ledger.Counts, class func(name string) string, skipZero bool) []bar {
 	sum := total(counts)
 	var out []bar

@@ -10,14 +10,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // schedules name time zones, and an image from scratch has none
+	_ "time/tzdata" // for schedules' time zones: a minimal image has no zone files
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
-// DefaultListen is where the server listens unless told otherwise.
+// DefaultListen is the default address that the server listens on.
 const DefaultListen = "127.0.0.1:8787"
 
 // Config is the server's YAML file. Secrets (the token, the webhook) are in
@@ -32,7 +32,7 @@ type Config struct {
 	jobs      jobList
 	flags     map[string]string           // Flags as text
 	limits    map[string]alert.Thresholds // Alerts over the defaults, by job
-	runFlags  map[string][]string         // of each run of a job, so that its report goes by Alerts too
+	runFlags  map[string][]string         // flags for each run of a job, which give Alerts to the run's own report
 }
 
 // Schedule starts a job's runs by a cron expression.
@@ -56,13 +56,14 @@ type Reports struct {
 
 // Retention says how long runs and dead letters are kept.
 type Retention struct {
-	Days *int `yaml:"days"` // after their end, or last failure; nil for defaultRetention, 0 for ever
+	Days *int `yaml:"days"` // after a run's end or a dead letter's last failure; nil for defaultRetention, 0 for ever
 }
 
 // defaultRetention is in days.
 const defaultRetention = 90
 
-// before gives the time before which everything is removed; false: nothing is.
+// before is the time before which runs and dead letters are removed; false if none
+// are.
 func (r Retention) before(now time.Time) (time.Time, bool) {
 	days := defaultRetention
 	if r.Days != nil {
@@ -71,19 +72,19 @@ func (r Retention) before(now time.Time) (time.Time, bool) {
 	return now.AddDate(0, 0, -days), days > 0
 }
 
-var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// ParseConfig reads and checks the YAML file of a server that knows these jobs;
-// empty is the default.
+// ParseConfig reads and checks the text of a configuration file; an empty one means
+// the defaults.
 func ParseConfig(b []byte, known []ledger.Job) (Config, error) {
 	c := Config{jobs: knownJobs(known)}
 	if err := yamltext.Strict(b, &c); err != nil {
-		return c, fmt.Errorf("the file is no configuration of the server: %w", err)
+		return c, fmt.Errorf("reading the server's configuration: %w", err)
 	}
 	return c, c.check()
 }
 
-// FlagTexts are the flags of every run as the command line writes them.
+// FlagTexts are the flags of every run, with their values as text.
 func (c *Config) FlagTexts() map[string]string { return c.flags }
 
 func (c *Config) check() error {
@@ -112,7 +113,7 @@ func (c *Config) check() error {
 			return fmt.Errorf("schedules: %q: %w", s.Name, err)
 		}
 		if names[s.Name] {
-			return fmt.Errorf("schedules: two are named %q; each needs a name of its own", s.Name)
+			return fmt.Errorf("schedules: two are named %q; names must be unique", s.Name)
 		}
 		names[s.Name] = true
 	}
@@ -136,7 +137,7 @@ func (c *Config) check() error {
 }
 
 func (s *Schedule) check(known jobList) error {
-	if !nameForm.MatchString(s.Name) {
+	if !namePattern.MatchString(s.Name) {
 		return errors.New("its name must be lower-case letters, digits, _ and -")
 	}
 	j, ok := known.named(s.Job)
@@ -153,7 +154,7 @@ func (s *Schedule) check(known jobList) error {
 	values := map[string]string{}
 	for name, v := range s.Options {
 		if !slices.ContainsFunc(j.Fields, func(f ledger.Field) bool { return f.Name == name }) {
-			return fmt.Errorf("unknown option %q; %s takes %s", name, j.Name, j.fieldNames())
+			return fmt.Errorf("unknown option %q; options of %s: %s", name, j.Name, j.fieldNames())
 		}
 		if values[name], err = scalar(v); err != nil {
 			return fmt.Errorf("option %s %w", name, err)
@@ -168,15 +169,14 @@ func (s *Schedule) next(after time.Time) (time.Time, error) {
 	return s.ticks.next(after)
 }
 
-// minimumSamples is how many requests or items a rate must be of before a
-// person is told of it.
-const minimumSamples = 20
+// minSamples is how many requests or items a rate needs before it can raise an alert.
+const minSamples = 20
 
-// thresholds are the defaults of rules with what a person set over them; given
-// is that as --alerts takes it, but for what a run's own report has no rule for.
+// thresholds are the default thresholds of rules, replaced by those in set. given are
+// the replaced ones that a run's own report has a rule for, as a value of --alerts.
 func thresholds(rules []string, set map[string]any) (limits alert.Thresholds, given string, err error) {
 	limits = alert.Defaults(rules...)
-	limits[alert.MinimumSamples] = minimumSamples
+	limits[alert.MinimumSamples] = minSamples
 	var forRun []string
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if set[name] == nil {
@@ -204,7 +204,7 @@ func zone(name string) (*time.Location, error) {
 	return z, nil
 }
 
-// scalar is the text of a YAML value that is a single one.
+// scalar is the text of a YAML scalar.
 func scalar(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
@@ -214,10 +214,10 @@ func scalar(v any) (string, error) {
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64), nil
 	}
-	return "", errors.New("has no single value")
+	return "", errors.New("must be a single value")
 }
 
-// loopback says whether an address is this machine's own only.
+// loopback reports whether an address can be reached from this machine only.
 func loopback(listen string) (bool, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {

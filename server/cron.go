@@ -9,27 +9,26 @@ import (
 	"github.com/adhocore/gronx"
 )
 
-// cron is when a schedule ticks: an expression, read on the clock of a zone.
+// cron is a cron expression in a time zone.
 //
-// A clock that is put forward skips times. A tick at one of them comes at the
-// moment of the jump, so that a daily job has its run that day. A clock that is
-// put back shows times twice. A tick then comes the first time alone, unless
-// the expression names every hour: such a schedule goes by the hours that pass,
-// and has none more or less.
+// When clocks go forward, they skip some times. A tick at a skipped time comes at the
+// moment of the change, so that a daily job still has its run that day. When clocks go
+// back, they show some times twice. Such a tick comes only the first time. If the
+// expression has every hour, ticks are neither added nor repeated: one comes in each
+// hour that passes.
 type cron struct {
 	expr   string
 	zone   *time.Location
-	hourly bool // every hour is named
+	hourly bool // the expression has every hour
 }
 
-// aroundJump is longer than any clock was ever put forward or back.
-const aroundJump = 26 * time.Hour
+// maxJump is longer than any change of clocks.
+const maxJump = 26 * time.Hour
 
-// parseCron refuses what a crontab has no line for, and what never comes. now
-// is where the search for the first tick begins.
+// parseCron parses a crontab expression. It refuses one that has no tick after now.
 func parseCron(expr string, zone *time.Location, now time.Time) (cron, error) {
 	fields := strings.Fields(expr)
-	wrong := fmt.Errorf("%q is no cron expression; write minute hour day month weekday, such as 15 3 * * *", expr)
+	wrong := fmt.Errorf("%q is not a cron expression; write minute hour day month weekday, such as 15 3 * * *", expr)
 	if len(fields) != 5 && (len(fields) != 1 || !strings.HasPrefix(expr, "@") || strings.EqualFold(expr, "@everysecond")) {
 		return cron{}, wrong
 	}
@@ -51,16 +50,16 @@ func parseCron(expr string, zone *time.Location, now time.Time) (cron, error) {
 // next is the first tick after a time.
 func (c *cron) next(after time.Time) (time.Time, error) {
 	least, most := offset(after, c.zone), offset(after, c.zone)
-	for _, near := range []time.Duration{-aroundJump, aroundJump} {
+	for _, near := range []time.Duration{-maxJump, maxJump} {
 		o := offset(after.Add(near), c.zone)
 		least, most = min(least, o), max(most, o)
 	}
 	jump := most - least
 	var best time.Time
-	for wall := onClock(after, c.zone).Add(-jump); ; {
+	for wall := wallTime(after, c.zone).Add(-jump); ; {
 		next, err := gronx.NextTickAfter(c.expr, wall, false)
 		switch {
-		case !best.IsZero() && (err != nil || next.After(onClock(best, c.zone).Add(jump))):
+		case !best.IsZero() && (err != nil || next.After(wallTime(best, c.zone).Add(jump))):
 			return best, nil
 		case err != nil:
 			return time.Time{}, err
@@ -77,20 +76,21 @@ func (c *cron) next(after time.Time) (time.Time, error) {
 	}
 }
 
-// offset is how far a zone's clock is before UTC.
+// offset is how far a zone's clock is ahead of UTC.
 func offset(t time.Time, zone *time.Location) time.Duration {
 	_, s := t.In(zone).Zone()
 	return time.Duration(s) * time.Second
 }
 
-// onClock is what a zone's clock shows, as a time that never jumps.
-func onClock(t time.Time, zone *time.Location) time.Time {
+// wallTime is the time that a zone's clock shows, as a UTC time, which has no jumps.
+func wallTime(t time.Time, zone *time.Location) time.Time {
 	return t.UTC().Add(offset(t, zone))
 }
 
-// at are the times of the ticks for what the clock shows.
+// at are the times at which a tick comes for a time that the clock shows: none, one
+// or two.
 func (c *cron) at(wall time.Time) []time.Time {
-	before, later := offset(wall.Add(-aroundJump), c.zone), offset(wall.Add(aroundJump), c.zone)
+	before, later := offset(wall.Add(-maxJump), c.zone), offset(wall.Add(maxJump), c.zone)
 	var times []time.Time
 	for _, o := range slices.Compact([]time.Duration{before, later}) {
 		if t := wall.Add(-o); offset(t, c.zone) == o {

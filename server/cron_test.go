@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClockChanges lets schedules tick through the nights in which clocks are
-// put forward or back.
+// TestClockChanges has the ticks of schedules in the nights when clocks go forward or
+// back.
 func TestClockChanges(t *testing.T) {
 	for _, c := range []struct {
 		name, cron, zone, from, to string
@@ -53,7 +53,7 @@ func TestClockChanges(t *testing.T) {
 				require.Less(t, len(got), 20)
 			}
 			assert.Equal(t, c.want, got)
-			// Whatever the second at which one looks, the next tick is the same.
+			// The next tick is the same from each second of a minute.
 			for i, want := range c.want[1:] {
 				last, err := time.Parse(time.RFC3339, c.want[i])
 				require.NoError(t, err)
@@ -72,8 +72,8 @@ func TestClockChanges(t *testing.T) {
 func TestCronRefuses(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for expr, says := range map[string]string{
-		"* * * * * *": "no cron expression", "0 15 3 * * *": "no cron expression", "15 3 * * * 2026": "no cron expression", "@everysecond": "no cron expression",
-		"15 3 * *": "no cron expression", "": "no cron expression", "nightly": "no cron expression", "@nightly": "no cron expression", "61 * * * *": "no cron expression",
+		"* * * * * *": "is not a cron expression", "0 15 3 * * *": "is not a cron expression", "15 3 * * * 2026": "is not a cron expression", "@everysecond": "is not a cron expression",
+		"15 3 * *": "is not a cron expression", "": "is not a cron expression", "nightly": "is not a cron expression", "@nightly": "is not a cron expression", "61 * * * *": "is not a cron expression",
 		"0 0 31 2 *": "never comes", "0 0 30 2 *": "never comes", "0 0 31 4,6,9,11 *": "never comes",
 	} {
 		_, err := parseCron(expr, time.UTC, now)

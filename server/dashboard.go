@@ -22,29 +22,29 @@ import (
 //go:embed page
 var files embed.FS
 
-// pages is the dashboard: HTML from templates, which works without a script.
+// pages is the dashboard: HTML pages that work without scripts.
 type pages struct {
 	server    *Server
 	templates map[string]*template.Template
 
 	mu      sync.Mutex
-	version int64 // of the board that the rendered pages show
-	ready   map[string]*rendered
+	version int64 // of the board that the shared pages show
+	shared  map[string]*sharedPage
 }
 
-// rendered is a page that is rendered once for all who ask.
-type rendered struct {
+// sharedPage is a page that is rendered once for all requests.
+type sharedPage struct {
 	once sync.Once
 	b    []byte
 	err  error
 }
 
-// view is what every page has.
+// view is the data of every page.
 type view struct {
 	Title   string
 	Section string // of the navigation
 	Message string
-	Live    bool // events make it reload
+	Live    bool // it reloads at each event
 	Token   bool
 	Alerts  []breach
 	Data    any
@@ -58,10 +58,10 @@ var funcs = template.FuncMap{
 		return t.UTC().Format("2006-01-02 15:04:05")
 	},
 	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"took":  took,
+	"took":  formatSeconds,
 	"words": words,
-	"num":   grouped,
-	"size":  size,
+	"num":   formatCount,
+	"size":  formatBytes,
 	"cut": func(text string) string {
 		if r := []rune(text); len(r) > 90 {
 			return string(r[:90]) + "…"
@@ -78,7 +78,7 @@ var funcs = template.FuncMap{
 
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
-	for _, name := range []string{"front", "run", "letters", "schedules", "reports", "error", "login"} {
+	for _, name := range []string{"front", "run", "dead-letters", "schedules", "reports", "error", "login"} {
 		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/"+name+".html"))
 	}
 	return p
@@ -90,11 +90,11 @@ func (p *pages) routes() []route {
 		{"GET /{$}", p.list},
 		{"POST /runs", p.start},
 		{"GET /runs/{id}", p.run},
-		{"POST /runs/{id}/cancel", p.steer(ledger.ActionCancel)},
-		{"POST /runs/{id}/pause", p.steer(ledger.ActionPause)},
-		{"POST /runs/{id}/resume", p.steer(ledger.ActionRun)},
+		{"POST /runs/{id}/cancel", p.setControl(ledger.ActionCancel)},
+		{"POST /runs/{id}/pause", p.setControl(ledger.ActionPause)},
+		{"POST /runs/{id}/resume", p.setControl(ledger.ActionRun)},
 		{"POST /runs/{id}/dead-letters/replay", p.replay},
-		{"GET /dead-letters", p.letters},
+		{"GET /dead-letters", p.deadLetters},
 		{"GET /schedules", p.schedules},
 		{"GET /reports", p.reports},
 		{"GET /login", func(w http.ResponseWriter, r *http.Request) { p.write(w, r, http.StatusOK, "login", "") }},
@@ -118,7 +118,7 @@ func asset(name, kind string) http.HandlerFunc {
 	}
 }
 
-// render makes a page whole before a byte of it is sent.
+// render renders a page completely, so that an error can still change the answer.
 func (p *pages) render(name string, v view) ([]byte, error) {
 	var b bytes.Buffer
 	if err := p.templates[name].ExecuteTemplate(&b, "layout", v); err != nil {
@@ -130,14 +130,14 @@ func (p *pages) render(name string, v view) ([]byte, error) {
 func (p *pages) send(w http.ResponseWriter, r *http.Request, b []byte, err error) {
 	if err != nil {
 		p.server.log.Error("page_not_rendered", "path", r.URL.Path, "error", err)
-		http.Error(w, troubleText, http.StatusInternalServerError)
+		http.Error(w, internalErrorText, http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(b) // a client that is gone needs no answer
 }
 
-// write sends a page that is a message.
+// write sends a page with a message.
 func (p *pages) write(w http.ResponseWriter, r *http.Request, code int, name, message string) {
 	titles := map[string]string{"error": "That did not work", "login": "Sign in"}
 	b, err := p.render(name, view{Title: titles[name], Message: message})
@@ -152,69 +152,69 @@ func (p *pages) view(title, section string, data any) view {
 	return view{Title: title, Section: section, Live: true, Token: p.server.token != "", Alerts: p.server.alarm.firing(), Data: data}
 }
 
-// frontPage is the list of runs and what stands around it.
+// frontPage is the data of the status page.
 type frontPage struct {
-	Jobs    []jobForm
-	Active  []*entry
-	Runs    []*entry
-	Job     string // the one filtered by
-	Before  string
-	Next    string
-	Plans   []plan
-	Work    template.HTML
-	Answers template.HTML
-	Fails   template.HTML
-	Charted []*entry // oldest first, as the table says what the charts show
+	Jobs      []jobForm
+	Active    []*entry
+	Runs      []*entry
+	Job       string // the one filtered by
+	Before    string
+	Next      string
+	Schedules []scheduleView
+	Work      template.HTML
+	Answers   template.HTML
+	Fails     template.HTML
+	Charted   []*entry // the runs in the charts, oldest first
 }
 
 type jobForm struct {
 	job
-	Busy string // a run of it that is active
+	Busy string // the id of its active run
 }
 
 const (
-	perPage = 50
-	charted = 30
+	perPage    = 50
+	maxCharted = 30
 )
 
 // list is the status page.
 func (p *pages) list(w http.ResponseWriter, r *http.Request) {
 	name, before := r.URL.Query().Get("job"), r.URL.Query().Get("before")
-	if _, ok := p.server.jobs.started().named(name); name != "" && !ok || before != "" && !idForm.MatchString(before) {
+	if _, ok := p.server.jobs.started().named(name); name != "" && !ok || before != "" && !idPattern.MatchString(before) {
 		p.server.fail(w, r, refuse("there is no such list of runs"))
 		return
 	}
-	b, err := p.shared("front "+name+" "+before, func() ([]byte, error) {
+	b, err := p.renderShared("front "+name+" "+before, func() ([]byte, error) {
 		return p.render("front", p.view("Runs", "runs", p.frontPage(name, before)))
 	})
 	p.send(w, r, b, err)
 }
 
-// keptPages are kept in memory; people look at few.
-const keptPages = 100
+// maxSharedPages is how many rendered pages are kept in memory.
+const maxSharedPages = 100
 
-// shared renders a page once for each state of the board: those who ask for it
-// meanwhile wait, and share it.
-func (p *pages) shared(key string, render func() ([]byte, error)) ([]byte, error) {
+// renderShared renders a page once for each version of the board. Concurrent requests
+// wait for it and share it.
+func (p *pages) renderShared(key string, render func() ([]byte, error)) ([]byte, error) {
 	p.mu.Lock()
 	version := p.server.board.version.Load()
-	if p.version != version || len(p.ready) > keptPages {
-		p.version, p.ready = version, map[string]*rendered{}
+	if p.version != version || len(p.shared) > maxSharedPages {
+		p.version, p.shared = version, map[string]*sharedPage{}
 	}
-	r := p.ready[key]
+	r := p.shared[key]
 	if r == nil {
-		r = &rendered{}
-		p.ready[key] = r
+		r = &sharedPage{}
+		p.shared[key] = r
 	}
 	p.mu.Unlock()
 	r.once.Do(func() {
-		r.err = errors.New("rendering the page broke off") // should render panic
+		r.err = errors.New("rendering the page panicked") // replaced unless render panics
 		r.b, r.err = render()
 	})
-	if r.err != nil { // the next one tries again
+	if r.err != nil { // the next request tries again
 		p.mu.Lock()
-		if p.ready[key] == r {
-			delete(p.ready, key)
+		if p.shared[key] == r {
+			delete(p.shared, key)
 		}
 		p.mu.Unlock()
 	}
@@ -222,7 +222,7 @@ func (p *pages) shared(key string, render func() ([]byte, error)) ([]byte, error
 }
 
 func (p *pages) frontPage(name, before string) frontPage {
-	f := frontPage{Job: name, Before: before, Plans: p.server.plans.plans(p.server.now())}
+	f := frontPage{Job: name, Before: before, Schedules: p.server.scheduler.views(p.server.now())}
 	busy := map[string]string{}
 	var shown []*entry
 	for _, e := range p.server.board.runs() {
@@ -238,7 +238,7 @@ func (p *pages) frontPage(name, before string) frontPage {
 		f.Jobs = append(f.Jobs, jobForm{j, busy[j.Name]})
 	}
 	for _, e := range shown {
-		if len(f.Charted) < charted && !e.Active() && !e.Broken {
+		if len(f.Charted) < maxCharted && !e.Active() && !e.Broken {
 			f.Charted = append(f.Charted, e)
 		}
 		if before != "" && e.Run.RunID >= before {
@@ -269,7 +269,7 @@ func (p *pages) frontPage(name, before string) frontPage {
 // start starts a run from the form of a job.
 func (p *pages) start(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
-		p.server.fail(w, r, asRefusal(err))
+		p.server.fail(w, r, formError(err))
 		return
 	}
 	j, ok := p.server.jobs.started().named(r.PostForm.Get("job"))
@@ -291,19 +291,19 @@ func (p *pages) start(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) schedules(w http.ResponseWriter, r *http.Request) {
-	b, err := p.render("schedules", p.view("Schedules", "schedules", p.server.plans.plans(p.server.now())))
+	b, err := p.render("schedules", p.view("Schedules", "schedules", p.server.scheduler.views(p.server.now())))
 	p.send(w, r, b, err)
 }
 
-// lettersPage is the list of all open dead letters.
-type lettersPage struct {
+// deadLettersPage is the data of the page of all open dead letters.
+type deadLettersPage struct {
 	deadLetterList
 	Job  string // the one filtered by
 	Jobs []string
 }
 
-func (p *pages) letters(w http.ResponseWriter, r *http.Request) {
-	job, err := p.server.jobOfDeadLetters(r)
+func (p *pages) deadLetters(w http.ResponseWriter, r *http.Request) {
+	job, err := p.server.deadLetterJob(r)
 	if err != nil {
 		p.server.fail(w, r, err)
 		return
@@ -313,25 +313,25 @@ func (p *pages) letters(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, err)
 		return
 	}
-	v := p.view("Dead letters", "letters", lettersPage{list, job, p.server.jobs.names()})
-	v.Live = false // each look reads them all
-	b, err := p.render("letters", v)
+	v := p.view("Dead letters", "dead-letters", deadLettersPage{list, job, p.server.jobs.names()})
+	v.Live = false // each load of the page reads all dead letters from the store
+	b, err := p.render("dead-letters", v)
 	p.send(w, r, b, err)
 }
 
-// took writes seconds for a person.
-func took(s float64) string {
+// formatSeconds writes seconds like 1m30s.
+func formatSeconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	return d.Round(cmp.Or(map[bool]time.Duration{true: 100 * time.Millisecond}[d < time.Minute], time.Second)).String()
 }
 
-// grouped writes 1234567 as 1,234,567.
-func grouped(n int64) string { return english.Sprintf("%d", n) }
+// formatCount writes 1234567 as 1,234,567.
+func formatCount(n int64) string { return english.Sprintf("%d", n) }
 
 var english = message.NewPrinter(language.English)
 
-// size writes bytes in the unit that suits them.
-func size(n int64) string {
+// formatBytes writes bytes in a suitable unit.
+func formatBytes(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
 	}

@@ -35,15 +35,15 @@ func (p *pages) reports(w http.ResponseWriter, r *http.Request) {
 	p.send(w, r, b, err)
 }
 
-// Good is the row's count of what came out well.
+// Good is the job's main count, with its name.
 func (r reportRow) Good() string {
 	if r.What.Done == "" {
 		return "–"
 	}
-	return grouped(r.Counts[r.What.Done]) + " " + words(r.What.Done)
+	return formatCount(r.Counts[r.What.Done]) + " " + words(r.What.Done)
 }
 
-// States are the row's runs in words.
+// States are the numbers of runs by state, as text.
 func (r reportRow) States() string {
 	var out []string
 	for _, state := range slices.Sorted(maps.Keys(r.Runs)) {
@@ -52,5 +52,5 @@ func (r reportRow) States() string {
 	return strings.Join(out, ", ")
 }
 
-// Letters is how many dead letters there were.
-func (r reportRow) Letters() int64 { return total(r.DeadLetters) }
+// DeadLetterCount is how many dead letters there were.
+func (r reportRow) DeadLetterCount() int64 { return total(r.DeadLetters) }

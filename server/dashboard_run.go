@@ -13,7 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// runView is the page of one run.
+// runView is the data of a run's page.
 type runView struct {
 	*entry
 	Hosts     int64
@@ -25,7 +25,7 @@ type runView struct {
 	Counts    []bar
 	Statuses  []bar
 	Failures  []bar
-	Letters   deadLetterList
+	Open      deadLetterList
 	Providers table
 	Options   []option
 	Replayed  string
@@ -44,10 +44,10 @@ type cell struct {
 	Number bool
 }
 
-// firstColumns are those that a person looks for; others follow by name.
+// firstColumns come first in a table; the others follow in alphabetical order.
 var firstColumns = []string{"provider", "site", "name", "state", "reason", "total_pages", "new", "updated", "unchanged", "deleted", "failed", "requests"}
 
-// providers makes a table of the single values of a report's rows.
+// providers makes a table of a report's rows, with the columns that have single values.
 func providers(r ledger.Report) table {
 	rows := ledger.Rows[map[string]any](r)
 	named := map[string]bool{}
@@ -95,12 +95,12 @@ func (e *entry) PerSecond() float64 {
 // Failed are the run's requests that got no answer.
 func (e *entry) Failed() int64 { return e.Report.HTTP.Unanswered() }
 
-// Done is the count of what came out well, with its name.
+// Done is the job's main count, with its name.
 func (e *entry) Done() string {
 	if e.job.Done == "" {
 		return ""
 	}
-	return grouped(e.Report.Counts[e.job.Done]) + " " + words(e.job.Done)
+	return formatCount(e.Report.Counts[e.job.Done]) + " " + words(e.job.Done)
 }
 
 func (p *pages) run(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +109,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, err)
 		return
 	}
-	ctx := context.WithoutCancel(r.Context()) // others may wait for the same page
+	ctx := context.WithoutCancel(r.Context()) // other requests may wait for the same page
 	render := func() ([]byte, error) {
 		v, err := p.runView(ctx, e)
 		if err != nil {
@@ -122,7 +122,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 	}
 	var b []byte
 	if e.Active() && r.URL.RawQuery == "" { // pages that reload
-		b, err = p.shared("run "+e.Run.RunID, render)
+		b, err = p.renderShared("run "+e.Run.RunID, render)
 	} else {
 		b, err = render()
 	}
@@ -160,31 +160,31 @@ func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 	}
 	v.Providers = providers(r)
 	var err error
-	v.Letters, err = p.server.deadLettersOf(ctx, e.Run)
+	v.Open, err = p.server.deadLettersOf(ctx, e.Run)
 	return v, err
 }
 
-// LettersText says how many dead letters the run left, and what became of them.
-func (v runView) LettersText() string {
-	left, open := total(v.Report.DeadLetters), int64(len(v.Letters.DeadLetters))
+// DeadLettersText says how many dead letters the run left, and how many are open.
+func (v runView) DeadLettersText() string {
+	left, open := total(v.Report.DeadLetters), int64(len(v.Open.DeadLetters))
 	switch {
-	case v.Letters.More:
-		return fmt.Sprintf("It left %s.", grouped(max(left, open)))
+	case v.Open.More:
+		return fmt.Sprintf("It left %s.", formatCount(max(left, open)))
 	case open >= left && open > 0:
-		return fmt.Sprintf("It left %s, all of them open.", grouped(open))
+		return fmt.Sprintf("It left %s, all of them open.", formatCount(open))
 	case open > 0:
-		return fmt.Sprintf("It left %s; %s of them are open, the rest was done since, or counted twice.", grouped(left), grouped(open))
+		return fmt.Sprintf("It left %s; %s of them are open, the rest were resolved since, or counted twice.", formatCount(left), formatCount(open))
 	case left > 0:
-		return fmt.Sprintf("It left %s; none of them is open any more.", grouped(left))
+		return fmt.Sprintf("It left %s; none of them is open any more.", formatCount(left))
 	}
 	return "It left none."
 }
 
-func (p *pages) steer(action ledger.Action) http.HandlerFunc {
+func (p *pages) setControl(action ledger.Action) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		e, err := p.server.run(r)
 		if err == nil {
-			err = p.server.steer(r.Context(), e, action)
+			err = p.server.setControl(r.Context(), e, action)
 		}
 		if err != nil {
 			p.server.fail(w, r, err)
@@ -201,13 +201,13 @@ func (p *pages) replay(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := r.ParseForm(); err != nil {
-		p.server.fail(w, r, asRefusal(err))
+		p.server.fail(w, r, formError(err))
 		return
 	}
 	ids := r.PostForm["id"]
 	for _, id := range ids {
-		if !idForm.MatchString(id) {
-			p.server.fail(w, r, refuse("that is no dead letter's id"))
+		if !idPattern.MatchString(id) {
+			p.server.fail(w, r, refuse("that is not a dead letter's id"))
 			return
 		}
 	}

@@ -7,25 +7,25 @@ import (
 )
 
 const (
-	// calm is the least time between two events: a page reloads at each.
-	calm      = time.Second
-	heartbeat = 15 * time.Second
+	// minEventGap is the minimum time between two events, because a page reloads at each.
+	minEventGap = time.Second
+	heartbeat   = 15 * time.Second
 )
 
-// events tells a page by server-sent events (WHATWG HTML, 9.2) that what it
-// shows has changed; its script then asks for it.
+// events sends a page a server-sent event (WHATWG HTML, 9.2) when the board has
+// changed. The page's script then loads the page again.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if s.streams.Add(1) > maxStreams {
 		s.streams.Add(-1)
 		w.Header().Set("Retry-After", "30")
-		s.refuse(w, r, http.StatusServiceUnavailable, "too many pages wait for events; this one still works by loading it again")
+		s.refuse(w, r, http.StatusServiceUnavailable, "too many pages wait for events; reload this one to update it")
 		return
 	}
 	defer s.streams.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	c := http.NewResponseController(w)
-	say := func(text string) bool {
-		_ = c.SetWriteDeadline(time.Now().Add(slowHeader)) // without deadlines a write to a dead peer ends later
+	send := func(text string) bool {
+		_ = c.SetWriteDeadline(time.Now().Add(headerTimeout)) // without deadlines a write to a dead client only ends later
 		if _, err := fmt.Fprint(w, text); err != nil {
 			return false
 		}
@@ -36,13 +36,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	<-pause.C
-	for next := s.board.next(); say(fmt.Sprintf("event: change\ndata: %d\n\n", s.board.version.Load())); {
+	for next := s.board.next(); send(fmt.Sprintf("event: change\ndata: %d\n\n", s.board.version.Load())); {
 		for changed := false; !changed; {
 			select {
 			case <-next:
 				changed = true
 			case <-beat.C:
-				if !say(": still here\n\n") {
+				if !send(": still here\n\n") {
 					return
 				}
 			case <-r.Context().Done():
@@ -51,7 +51,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		pause.Reset(calm)
+		pause.Reset(minEventGap)
 		select {
 		case <-pause.C:
 		case <-r.Context().Done():

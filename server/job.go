@@ -16,10 +16,10 @@ import (
 // job is one of the jobs that the server knows.
 type job struct{ ledger.Job }
 
-// field is one thing that a request for a run may say.
+// field is one option of a request that starts a run.
 type field ledger.Field
 
-// jobList are the jobs that the server knows, those too that it does not start.
+// jobList are the jobs that the server knows, including those that it does not start.
 type jobList []job
 
 func knownJobs(all []ledger.Job) jobList {
@@ -30,7 +30,7 @@ func knownJobs(all []ledger.Job) jobList {
 	return out
 }
 
-// started are the jobs that the server starts.
+// started are the jobs that the server can start.
 func (l jobList) started() jobList {
 	return slices.DeleteFunc(slices.Clone(l), func(j job) bool { return j.Path == "" })
 }
@@ -51,7 +51,7 @@ func (l jobList) names() []string {
 	return names
 }
 
-// or is the list for a person: "a, b or c".
+// or is the list as text: "a, b or c".
 func (l jobList) or() string {
 	names := l.names()
 	if len(names) < 2 {
@@ -61,7 +61,7 @@ func (l jobList) or() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// failures are how many of a run's items failed, and of how many.
+// failures is how many of a run's items failed, and how many items there were.
 func (j job) failures(r ledger.Report) (failed, of int64) {
 	if j.Failed == "" {
 		return r.HTTP.Unanswered() + r.HTTP.Class('5'), r.HTTP.Requests
@@ -69,27 +69,27 @@ func (j job) failures(r ledger.Report) (failed, of int64) {
 	return r.Counts[j.Failed], r.Counts[j.Failed] + r.Counts[j.Done]
 }
 
-// badRequest is a request that is refused with a message for its sender.
+// badRequest is the reason for refusing a request, as its sender sees it.
 type badRequest struct{ message string }
 
 func (e *badRequest) Error() string { return e.message }
 
 func refuse(format string, args ...any) error { return &badRequest{fmt.Sprintf(format, args...)} }
 
-// flags turns the JSON body of a request into flags of the command line.
+// flags translates the JSON body of a request to command-line flags.
 func (j job) flags(body []byte) ([]string, error) {
 	if len(body) == 0 {
 		return nil, nil
 	}
-	var said map[string]json.RawMessage
-	if err := json.Unmarshal(body, &said); err != nil || said == nil {
-		return nil, refuse("the body is no JSON object; write %s", j.example())
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(body, &given); err != nil || given == nil {
+		return nil, refuse("the body is not a JSON object; write %s", j.example())
 	}
 	values := map[string]string{}
-	for name, raw := range said {
+	for name, raw := range given {
 		i := slices.IndexFunc(j.Fields, func(f ledger.Field) bool { return f.Name == name })
 		if i < 0 {
-			return nil, refuse("unknown field %q; this takes %s", clip(name), j.fieldNames())
+			return nil, refuse("unknown field %q; known fields: %s", clip(name), j.fieldNames())
 		}
 		v, ok := field(j.Fields[i]).decode(raw)
 		if !ok {
@@ -100,14 +100,14 @@ func (j job) flags(body []byte) ([]string, error) {
 	return j.flagsOf(values)
 }
 
-// decode takes a JSON value of the field's own type only.
+// decode returns a JSON value as text, false if it has not the field's type.
 func (f field) decode(raw json.RawMessage) (string, bool) {
 	switch f.Kind {
 	case "yes":
 		s := string(raw)
 		return s, s == "true" || s == "false"
 	case "number":
-		var n *float64 // to JSON 1, 1.0 and 1e0 are one number
+		var n *float64 // in JSON 1, 1.0 and 1e0 are the same number
 		if err := json.Unmarshal(raw, &n); err != nil || n == nil || *n != math.Trunc(*n) {
 			return "", false
 		}
@@ -127,12 +127,12 @@ func (f field) decode(raw json.RawMessage) (string, bool) {
 	return *s, true
 }
 
-// flagsOf checks values by their fields' names and makes flags of them.
+// flagsOf checks the values, by field name, and translates them to flags.
 func (j job) flagsOf(values map[string]string) ([]string, error) {
 	var out []string
 	for _, f := range j.Fields {
-		v, said := values[f.Name]
-		if !said {
+		v, given := values[f.Name]
+		if !given {
 			continue
 		}
 		if err := field(f).check(v); err != nil {
@@ -182,7 +182,7 @@ func (j job) example() string {
 	return "{}"
 }
 
-// clip shortens what a stranger wrote before it is repeated to them.
+// clip shortens a sender's text for an error message.
 func clip(s string) string {
 	if r := []rune(s); len(r) > 40 {
 		return string(r[:40]) + "…"

@@ -13,8 +13,8 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// knownToCommand are the jobs as cmd/server hands them over, written by
-// `make golden`: a test of the server links no job. TestJobsOfTheServer in
+// knownToCommand are the jobs that cmd/server passes, written by `make golden`,
+// because tests of the server do not link the jobs. TestJobsOfTheServer in
 // pipeline/cli compares the file with the list of jobs.
 //
 //go:embed testdata/jobs.json
@@ -35,7 +35,7 @@ func testJob(name string) ledger.Job {
 	return j.Job
 }
 
-// A job of the list is wherever the server shows or starts jobs.
+// A job of the list appears wherever the server shows or starts jobs.
 func TestToyJob(t *testing.T) {
 	all := append(testJobs(), ledger.Job{Name: "toy", Title: "Toy", Path: "/api/v1/toy/runs", Done: "greetings", Counts: []string{"greetings", "silences"}, Alerts: []string{"duration"}, Fields: []ledger.Field{
 		{Name: "greeting", Label: "What it says", Flag: "greeting", Kind: "text", Pattern: "[a-z]+", Wrong: "say it in small letters"},

@@ -17,23 +17,23 @@ type breach struct {
 	Rule     string    `json:"rule"`
 	Provider string    `json:"provider,omitempty"`
 	Since    time.Time `json:"since"`
-	RunID    string    `json:"run_id"` // in which it began
+	RunID    string    `json:"run_id"` // of the run that raised it
 	Text     string    `json:"text"`
 }
 
 func (b breach) key() string { return strings.Join([]string{b.Job, b.Rule, b.Provider}, "/") }
 
-// finding is what was looked at, and whether it raises an alert.
+// finding is a rule that was checked, and whether it is broken.
 type finding struct {
 	breach
 	broken bool
 }
 
-// noQuality is what is said where a run has no complaint any more.
-const noQuality = "nothing is amiss any more"
+// noComplaint is the text of a finding that ends a quality alert.
+const noComplaint = "nothing is wrong any more"
 
-// judge gives what people are told of a run: figures by the job's thresholds,
-// the run's own end, and what its report says of its providers.
+// judge checks a run: its end, its figures against the job's thresholds, and what its
+// report says about its providers.
 func judge(j job, limits alert.Thresholds, r ledger.Report) []finding {
 	var out []finding
 	find := func(rule, provider string, broken bool, text string) {
@@ -41,18 +41,18 @@ func judge(j job, limits alert.Thresholds, r ledger.Report) []finding {
 	}
 	switch r.State {
 	case ledger.Failed, ledger.Interrupted:
-		find("run_failed", "", true, string(r.State)+": "+cmp.Or(r.Error, "it left no reason; see its log"))
+		find("run_failed", "", true, string(r.State)+": "+cmp.Or(r.Error, "it gave no reason; see its log"))
 	case ledger.Done:
 		find("run_failed", "", false, "a run is done")
 	}
 	if r.State.Over() {
-		reported(r, find)
+		judgeReport(r, find)
 	}
 	failed, of := j.failures(r)
 	figures := limits.OfRun(r, failed, of)
 	if r.State == ledger.Done {
 		for _, row := range ledger.Rows[alert.Row](r) {
-			if !row.Stopped() { // what stopped it is told below
+			if !row.Stopped() { // judgeReport has a finding for it
 				figures = append(figures, limits.OfRow(row)...)
 			}
 		}
@@ -63,13 +63,13 @@ func judge(j job, limits alert.Thresholds, r ledger.Report) []finding {
 	return out
 }
 
-// reported finds what a run's report says of its providers, or of its sites.
-func reported(r ledger.Report, find func(rule, provider string, broken bool, text string)) {
+// judgeReport finds what a run's report says about its providers or sites.
+func judgeReport(r ledger.Report, find func(rule, provider string, broken bool, text string)) {
 	rows := ledger.Rows[alert.Row](r)
 	for _, p := range rows {
 		find("provider", p.Provider, p.Stopped(), strings.TrimSuffix(fmt.Sprintf("it was %s: %s", cmp.Or(p.State, "crawled"), p.Reason), ": "))
-		said := slices.Concat(p.Alerts, p.Warnings)
-		find("quality", p.Provider, len(said) > 0, cmp.Or(strings.Join(said, "; "), noQuality))
+		complaints := slices.Concat(p.Alerts, p.Warnings)
+		find("quality", p.Provider, len(complaints) > 0, cmp.Or(strings.Join(complaints, "; "), noComplaint))
 	}
 	if rows != nil {
 		return

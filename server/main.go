@@ -17,38 +17,38 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// usageError is bad usage, found before anything is started.
+// usageError is a wrong flag, file or value. It is found before anything starts.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// Usage tells the program's exit code.
+// Usage marks the error for the program's exit code.
 func (e *usageError) Usage() {}
 
-// Settle settles the options that all runs share (cli.Serve): flags, and
-// flags' values from the configuration file.
-type Settle func(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (store.Store, []string, *slog.Logger, error)
+// ReadOptions reads the options that all runs share, from args and from the flags in
+// the configuration file. It returns the store, the environment for the runs, and
+// the log. cli.Serve passes it.
+type ReadOptions func(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (store.Store, []string, *slog.Logger, error)
 
 const usage = `server [flags]
 
 Starts the server: dashboard, API, schedules and alerts. Its own flags:
   --listen=HOST:PORT  where it listens (default ` + DefaultListen + `); beyond loopback
-                      the environment must hold a token in ` + TokenVariable + `
+                      the environment must have a token in ` + TokenVariable + `
   --config=FILE       YAML: listen, flags, schedules, alerts, reports
   --pipeline=FILE     the pipeline program (default: the file pipeline next to this one,
                       else this program itself)
 All other flags are those of ` + "`pipeline help`" + ` and apply to every run: --store, --db,
---runner, --web, --env, --concurrency … A webhook for alerts and reports is named by
-` + WebhookVariable + ` in the environment.
+--runner, --web, --env, --concurrency … To send alerts and reports to a webhook, put
+its URL into ` + WebhookVariable + ` in the environment.
 `
 
-// Main starts the server that args describe and works until a signal ends it.
-// asPipeline is the first argument with which this very program is the
-// pipeline.
-func Main(args []string, asPipeline string, settle Settle, jobs []ledger.Job) (err error) {
+// Main starts the server that args describe and serves until a signal ends it.
+// asPipeline is the first argument that makes this program the pipeline program.
+func Main(args []string, asPipeline string, readOptions ReadOptions, jobs []ledger.Job) (err error) {
 	own := map[string]string{"listen": "", "config": "", "pipeline": ""}
-	rest, err := take(args, own)
+	rest, err := extractFlags(args, own)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -69,7 +69,7 @@ func Main(args []string, asPipeline string, settle Settle, jobs []ledger.Job) (e
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s, environ, log, err := settle(ctx, rest, config.FlagTexts(), os.Stderr)
+	s, environ, log, err := readOptions(ctx, rest, config.FlagTexts(), os.Stderr)
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,9 @@ func Main(args []string, asPipeline string, settle Settle, jobs []ledger.Job) (e
 	return server.Serve(ctx)
 }
 
-// take takes the values of flags out of args, in the forms of package flag.
-func take(args []string, flags map[string]string) (rest []string, err error) {
+// extractFlags sets the values of flags from args, in the forms of package flag, and
+// returns the other args.
+func extractFlags(args []string, flags map[string]string) (rest []string, err error) {
 	for i := 0; i < len(args); i++ {
 		name, value, has := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
 		if _, ours := flags[name]; !ours || !strings.HasPrefix(args[i], "-") {
@@ -104,8 +105,8 @@ func take(args []string, flags map[string]string) (rest []string, err error) {
 	return rest, nil
 }
 
-// findPipeline gives the pipeline program: the one named, the one next to this
-// program, else this program itself.
+// findPipeline returns the command of the pipeline program: the named one, else the
+// one next to this program, else this program itself.
 func findPipeline(named, asPipeline string) ([]string, error) {
 	if named != "" {
 		info, err := os.Stat(named)
@@ -113,7 +114,7 @@ func findPipeline(named, asPipeline string) ([]string, error) {
 			return nil, fmt.Errorf("--pipeline: %w", err)
 		}
 		if info.IsDir() || info.Mode()&0o111 == 0 {
-			return nil, fmt.Errorf("--pipeline=%s is no program", named)
+			return nil, fmt.Errorf("--pipeline=%s is not an executable file", named)
 		}
 		abs, err := filepath.Abs(named)
 		return []string{abs}, err

@@ -22,16 +22,16 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// TestFlags takes the server's own flags out of the line and leaves the rest to
-// the runs.
+// TestFlags extracts the server's own flags from the command line; the others are
+// for the runs.
 func TestFlags(t *testing.T) {
 	own := map[string]string{"listen": "", "config": "", "pipeline": ""}
-	rest, err := take([]string{"--listen=127.0.0.1:1", "-config", "c.yaml", "--store=s3://b", "--pipeline", "p", "--force", "listen"}, own)
+	rest, err := extractFlags([]string{"--listen=127.0.0.1:1", "-config", "c.yaml", "--store=s3://b", "--pipeline", "p", "--force", "listen"}, own)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"--store=s3://b", "--force", "listen"}, rest)
 	assert.Equal(t, map[string]string{"listen": "127.0.0.1:1", "config": "c.yaml", "pipeline": "p"}, own)
 	for _, line := range []string{"--config=", "--listen"} {
-		_, err := take([]string{line}, map[string]string{"config": "", "listen": ""})
+		_, err := extractFlags([]string{line}, map[string]string{"config": "", "listen": ""})
 		assert.Error(t, err, line)
 	}
 
@@ -53,7 +53,7 @@ func TestFlags(t *testing.T) {
 	assert.Equal(t, []string{self, "pipeline"}, found, "the program is the pipeline too")
 }
 
-// TestBadUsage refuses what no server could begin with; nothing is listened on.
+// TestBadUsage has command lines that the server refuses before it listens.
 func TestBadUsage(t *testing.T) {
 	settled := false
 	settle := func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, error) {
@@ -70,7 +70,7 @@ func TestBadUsage(t *testing.T) {
 	}{
 		{[]string{"--config=" + bad}, `unknown field "schedule"`, false},
 		{[]string{"--config=" + bad + "x"}, "reading --config", false},
-		{[]string{"--pipeline=" + bad}, "is no program", false},
+		{[]string{"--pipeline=" + bad}, "is not an executable file", false},
 		{[]string{"--listen=8787"}, "write host:port", true},
 		{[]string{"--listen=0.0.0.0:8787"}, "a token is needed", true},
 	} {
@@ -88,13 +88,13 @@ func TestBadUsage(t *testing.T) {
 	assert.ErrorIs(t, err, refused)
 }
 
-// TestBusy keeps the number of requests at work at its bound: one more waits,
-// gets a place that becomes free, or is told to come again.
+// TestBusy sends more requests than are handled at a time: one more waits until a
+// slot is free, or is answered with 503.
 func TestBusy(t *testing.T) {
 	w := newWorld(t, "done")
 	synctest.Test(t, func(t *testing.T) {
 		leave := make(chan struct{})
-		h := w.bounded(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { <-leave }))
+		h := w.limit(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { <-leave }))
 		ask := func() chan *httptest.ResponseRecorder {
 			answered := make(chan *httptest.ResponseRecorder, 1)
 			go func() {
@@ -104,7 +104,7 @@ func TestBusy(t *testing.T) {
 			}()
 			return answered
 		}
-		for range atOnce {
+		for range maxConcurrent {
 			ask()
 		}
 		synctest.Wait()
@@ -116,7 +116,7 @@ func TestBusy(t *testing.T) {
 		}()
 		time.Sleep(maxWait / 2)
 		cancel()
-		<-gone // one that gave up waits no longer
+		<-gone // a cancelled request no longer waits
 		begin := time.Now()
 		rec := <-late
 		assert.Equal(t, maxWait/2, time.Since(begin))
@@ -125,15 +125,15 @@ func TestBusy(t *testing.T) {
 		lucky := ask()
 		time.Sleep(maxWait / 2)
 		leave <- struct{}{}
-		synctest.Wait() // it has the place now
+		synctest.Wait() // it has the slot now
 		leave <- struct{}{}
 		close(leave)
 		assert.Equal(t, http.StatusOK, (<-lucky).Code)
 	})
 }
 
-// TestTooManyStreams answers one stream more than there may be, and frees a
-// place when one ends.
+// TestTooManyStreams refuses an event stream over the limit, and accepts one after
+// another has ended.
 func TestTooManyStreams(t *testing.T) {
 	w := newWorld(t, "done")
 	w.streams.Store(maxStreams)
@@ -146,8 +146,8 @@ func TestTooManyStreams(t *testing.T) {
 	assert.EqualValues(t, maxStreams-1, w.streams.Load())
 }
 
-// TestDocumentNamesAll holds docs/server.md against the program: each metric,
-// alert, flag and variable.
+// TestDocumentNamesAll checks that docs/server.md names each metric, alert, flag and
+// variable of the program.
 func TestDocumentNamesAll(t *testing.T) {
 	b, err := os.ReadFile("../docs/server.md")
 	require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestDocumentNamesAll(t *testing.T) {
 	w.metrics.starts.WithLabelValues("seed").Inc()
 	w.metrics.ticks.WithLabelValues("hourly", "started").Inc()
 	w.metrics.webhook.WithLabelValues("sent").Inc()
-	w.metrics.trouble.WithLabelValues("board").Inc()
+	w.metrics.errors.WithLabelValues("board").Inc()
 	w.alarm.state.Firing = map[string]breach{"x": {Job: "seed", Rule: "duration"}}
 	w.do("GET", "/", "")
 	names := map[string]bool{}

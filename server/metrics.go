@@ -11,16 +11,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics are what Prometheus reads at /metrics. docs/server.md names them all.
+// metrics are the metrics at /metrics. docs/server.md lists them.
 type metrics struct {
 	http.Handler
-	registry *prometheus.Registry
-	starts   *prometheus.CounterVec
-	ticks    *prometheus.CounterVec
-	webhook  *prometheus.CounterVec
-	trouble  *prometheus.CounterVec
-	wrong    *prometheus.CounterVec
-	requests *prometheus.HistogramVec
+	registry    *prometheus.Registry
+	starts      *prometheus.CounterVec
+	ticks       *prometheus.CounterVec
+	webhook     *prometheus.CounterVec
+	errors      *prometheus.CounterVec
+	wrongTokens *prometheus.CounterVec
+	requests    *prometheus.HistogramVec
 }
 
 func newMetrics(s *Server) *metrics {
@@ -28,22 +28,22 @@ func newMetrics(s *Server) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		starts:   counter("seed_engine_runs_started_total", "Runs that this server started.", "job"),
-		ticks:    counter("seed_engine_schedule_ticks_total", "Ticks of schedules that this server took, by outcome: started, active (a run was in the way), failed or missed.", "schedule", "outcome"),
-		webhook:  counter("seed_engine_webhook_messages_total", "Messages given to the webhook, by outcome: sent or failed.", "outcome"),
-		trouble:  counter("seed_engine_server_errors_total", "Periodic work that failed and is tried again, by what: board, sessions, schedules, alerts, reports or retention.", "work"),
-		wrong:    counter("seed_engine_wrong_tokens_total", "Requests with a wrong token, by way: header or form.", "way"),
+		registry:    prometheus.NewRegistry(),
+		starts:      counter("seed_engine_runs_started_total", "Runs that this server started.", "job"),
+		ticks:       counter("seed_engine_schedule_ticks_total", "Ticks of schedules that this server handled, by outcome: started, active (another run of the job was active), failed or missed.", "schedule", "outcome"),
+		webhook:     counter("seed_engine_webhook_messages_total", "Messages posted to the webhook, by outcome: sent or failed.", "outcome"),
+		errors:      counter("seed_engine_server_errors_total", "Periodic work that failed and is tried again, by work: board, sessions, schedules, alerts, reports or retention.", "work"),
+		wrongTokens: counter("seed_engine_wrong_tokens_total", "Requests with a wrong token, by way: header or form.", "way"),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seed_engine_http_request_duration_seconds",
 			Help: "Time to answer a request to this server, by method and status code; event streams are left out.", Buckets: prometheus.DefBuckets}, []string{"method", "code"}),
 	}
-	m.registry.MustRegister(m.starts, m.ticks, m.webhook, m.trouble, m.wrong, m.requests, &ledgerCollector{s},
+	m.registry.MustRegister(m.starts, m.ticks, m.webhook, m.errors, m.wrongTokens, m.requests, &ledgerCollector{s},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.Handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return m
 }
 
-// ledgerCollector reads the board when Prometheus asks.
+// ledgerCollector reads the board at each scrape.
 type ledgerCollector struct{ s *Server }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -57,7 +57,7 @@ var (
 	failuresDesc  = desc("seed_engine_run_request_failures", "Requests of each job's newest run that failed below HTTP, by reason.", "job", "reason")
 	durationDesc  = desc("seed_engine_run_duration_seconds", "How long each job's newest run took, or takes so far.", "job")
 	startDesc     = desc("seed_engine_run_start_timestamp_seconds", "When each job's newest run began.", "job")
-	successDesc   = desc("seed_engine_run_success_timestamp_seconds", "When the latest run of each job ended that was complete.", "job")
+	successDesc   = desc("seed_engine_run_success_timestamp_seconds", "When the latest complete run of each job ended.", "job")
 	alertsDesc    = desc("seed_engine_alerts_firing", "Alerts that fire, by job and rule.", "job", "alert")
 	leaderDesc    = desc("seed_engine_server_leader", "1 when this server judges alerts and writes reports for all servers on the store.")
 )
@@ -121,8 +121,8 @@ func (c *ledgerCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(leaderDesc, leads)
 }
 
-// measured times the answers.
-func (m *metrics) measured(h http.Handler) http.Handler {
+// measure records how long answers take.
+func (m *metrics) measure(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/events" {
 			h.ServeHTTP(w, r)
@@ -135,13 +135,13 @@ func (m *metrics) measured(h http.Handler) http.Handler {
 		switch method {
 		case http.MethodGet, http.MethodHead, http.MethodPost:
 		default:
-			method = "other" // a stranger may send any word
+			method = "other" // a client may send any word
 		}
 		m.requests.WithLabelValues(method, strconv.Itoa(seen.code)).Observe(time.Since(begin).Seconds())
 	})
 }
 
-// statusWriter remembers the status.
+// statusWriter records the status.
 type statusWriter struct {
 	http.ResponseWriter
 	code int

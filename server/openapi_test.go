@@ -81,7 +81,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = log.Write([]byte(`{"event":"run_ended"}` + "\n"))
 	require.NoError(t, errors.Join(err, log.Flush(t.Context())))
-	require.NoError(t, w.board.look(t.Context(), time.Now()))
+	require.NoError(t, w.board.refresh(t.Context(), time.Now()))
 	over, none := "/api/v1/runs/20260302-100000-000-aaaaaaaa", "/api/v1/runs/none"
 	id := w.do("POST", "/api/v1/docs/runs", "").json(t)["run_id"].(string)
 	for _, c := range []struct {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tell logs an alert and puts its message up for the webhook; the caller holds mu.
-func (a *alarm) tell(event, word string, b breach) {
+// announce logs an alert and queues its message for the webhook. The caller holds mu.
+func (a *alarm) announce(event, word string, b breach) {
 	a.log.Warn(event, "job", b.Job, "alert", b.Rule, "provider", b.Provider, "run_id", b.RunID, "text", b.Text)
 	if a.hook == nil {
 		return
@@ -22,11 +22,11 @@ func (a *alarm) tell(event, word string, b breach) {
 	if b.RunID != "" {
 		text += ". Run " + b.RunID
 	}
-	a.post(text)
+	a.enqueueLocked(text)
 }
 
-// post puts a message up for the webhook; the caller holds mu.
-func (a *alarm) post(text string) {
+// enqueueLocked queues a message for the webhook. The caller holds mu.
+func (a *alarm) enqueueLocked(text string) {
 	a.state.Outbox, a.dirty = append(a.state.Outbox, text), true
 	if drop := len(a.state.Outbox) - maxOutbox; drop > 0 {
 		a.log.Error("webhook_messages_dropped", "count", drop)
@@ -34,12 +34,12 @@ func (a *alarm) post(text string) {
 	}
 }
 
-// say is post for others.
-func (a *alarm) say(text string) {
+// enqueue queues a message for the webhook, if there is one.
+func (a *alarm) enqueue(text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.hook != nil {
-		a.post(text)
+		a.enqueueLocked(text)
 	}
 }
 
@@ -56,8 +56,8 @@ func (a *alarm) save(ctx context.Context) error {
 	return nil
 }
 
-// send gives the webhook what waits for it, in order. One that does not answer
-// is tried again, after growing pauses.
+// send sends the queued messages to the webhook, in order. After a failure it tries
+// again, with growing pauses.
 func (a *alarm) send(ctx context.Context, now time.Time) error {
 	a.mu.Lock()
 	waiting := slices.Clone(a.state.Outbox)

@@ -21,24 +21,25 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// runIDVariable gives a child process the id of its run (launch.RunIDVariable;
-// that package brings Beam along, this one does without).
+// runIDVariable tells a child process the id of its run. It is
+// launch.RunIDVariable, which cannot be imported: that package links Beam.
 const runIDVariable = "SEED_RUN_ID"
 
-// lastWordsVariable gives it a file for why it failed (cli.LastWordsVariable).
+// lastWordsVariable names the file descriptor to which a child process writes why
+// it failed. It is cli.LastWordsVariable.
 const lastWordsVariable = "SEED_LAST_WORDS"
 
-// Secrets of the server that no run needs.
+// Secrets of the server, which are not passed to runs.
 const (
 	TokenVariable   = "SEED_SERVER_TOKEN"
 	WebhookVariable = "SEED_WEBHOOK_URL"
 )
 
-// startTTL is the life of the lease under which a run is started: from the look
-// whether another is active until the run has a lease of its own.
-const startTTL = 30 * time.Second
+// startLeaseTTL is the time to live of the lease for starting a run. The server has
+// that lease from its check for an active run until the run has its own lease.
+const startLeaseTTL = 30 * time.Second
 
-// activeError says that a run whose files could overlap is active.
+// activeError says that another run of the job is active.
 type activeError struct{ RunID string }
 
 func (e *activeError) Error() string {
@@ -46,69 +47,70 @@ func (e *activeError) Error() string {
 }
 
 // runner starts runs as child processes. A child has a process group of its
-// own and no pipe to the server: a signal or a crash of one does not reach the
-// other. What a run is and does is in the store.
+// own and no pipe to the server, so that a signal or crash of one does not reach the
+// other. All that is known about a run is in the store.
 type runner struct {
 	store   store.Store
-	program []string // the pipeline program and what comes before its flags
+	program []string // the pipeline program and its first arguments
 	environ []string
 	stderr  *os.File
 	log     *slog.Logger
 	jobs    jobList
-	started func(ledger.Run) // tells of a run that is being started
+	onStart func(ledger.Run) // called for each run that is started
 
-	starting sync.Mutex // one look and start at a time
+	starting sync.Mutex // one start at a time
 	mu       sync.Mutex
 	children map[string]*child // by job
-	closed   bool              // the store may be gone
+	closed   bool              // the store may be closed
 
-	ending    sync.WaitGroup // children whose end is being written
-	following sync.WaitGroup
+	recordings sync.WaitGroup // of recordEnd
+	keepers    sync.WaitGroup // of keepStartLease
 }
 
 type child struct {
 	run   ledger.Run
-	ended chan struct{} // closed when the process has
+	ended chan struct{} // closed when the process has ended
 }
 
-// errBegun says that the run of this id has begun before, here or elsewhere.
-var errBegun = errors.New("this run has begun before")
+// errAlreadyStarted says that the run of this id was started before, by this server
+// or another one.
+var errAlreadyStarted = errors.New("this run was started before")
 
-// start starts a run with flags of its own. A run of one id begins once.
+// start starts a run with its flags. It never starts two runs of one id.
 func (r *runner) start(ctx context.Context, run ledger.Run, flags []string, by string) error {
 	r.starting.Lock()
 	defer r.starting.Unlock()
-	run.Options = public(flags)
+	run.Options = optionsFromFlags(flags)
 	start, err := r.reserve(ctx, run)
 	if err != nil {
 		return err
 	}
 	var c *child
-	if err = r.fresh(ctx, run.RunID); err == nil { // it may have come and gone already
+	if err = r.checkNotStarted(ctx, run.RunID); err == nil { // another server may have started it, and it may be over
 		c, err = r.launch(ctx, run, flags)
 	}
 	if err != nil {
 		return errors.Join(err, start.Release(context.WithoutCancel(ctx)))
 	}
 	r.log.Info("orchestrator_start", "run_id", run.RunID, "job", run.Job, "options", run.Options, "by", by)
-	r.following.Go(func() { r.follow(context.WithoutCancel(ctx), c, start) })
+	r.keepers.Go(func() { r.keepStartLease(context.WithoutCancel(ctx), c, start) })
 	return nil
 }
 
-// fresh gives errBegun for a run that is in the ledger.
-func (r *runner) fresh(ctx context.Context, id string) error {
+// checkNotStarted returns errAlreadyStarted for a run that is in the ledger.
+func (r *runner) checkNotStarted(ctx context.Context, id string) error {
 	_, err := ledger.Load(ctx, r.store, id)
 	switch {
 	case err == nil:
-		return errBegun
+		return errAlreadyStarted
 	case errors.Is(err, store.ErrNotExist):
 		return nil
 	}
 	return err
 }
 
-// reserve acquires the lease under which a run of the job may be started, unless
-// one is active. A run that is over may take a moment to give its leases back.
+// reserve acquires the lease for starting a run of the job, or returns an activeError.
+// If the active run is over, reserve waits a moment for it to release its leases.
 func (r *runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, error) {
 	holder := lease.CurrentHolder()
 	holder.RunID, holder.Job = run.RunID, run.Job
@@ -120,8 +122,8 @@ func (r *runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, err
 			return nil, err
 		}
 		if id == "" {
-			// From here on until the run has its own lease, no other server starts one.
-			start, err := lease.Acquire(ctx, lease.InStore(r.store), "start/"+run.Job, holder, startTTL)
+			// With this lease no other server starts a run of the job.
+			start, err := lease.Acquire(ctx, lease.InStore(r.store), "start/"+run.Job, holder, startLeaseTTL)
 			var held *lease.HeldError
 			if errors.As(err, &held) {
 				id = held.Holder.RunID
@@ -129,7 +131,7 @@ func (r *runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, err
 				return nil, err
 			} else if id, err = r.active(ctx, run.Job); err == nil && id == "" {
 				return start, nil
-			} else if err = errors.Join(err, start.Release(ctx)); err != nil { // one began between the two looks
+			} else if err = errors.Join(err, start.Release(ctx)); err != nil { // a run began between the two checks
 				return nil, err
 			}
 		}
@@ -153,8 +155,9 @@ func (r *runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, err
 	}
 }
 
-// active is the run of a job that is being started, holds the job's lease or
-// continues without its launcher, whoever started it; "" when there is none.
+// active is the id of the job's active run, whoever started it; "" when there is
+// none. A run is active while it is being started, while it has the job's lease, and
+// while it continues without its launcher.
 func (r *runner) active(ctx context.Context, job string) (string, error) {
 	r.mu.Lock()
 	c := r.children[job]
@@ -176,39 +179,39 @@ func (r *runner) command(args ...string) *exec.Cmd {
 	})
 	cmd.Env = append(cmd.Env, r.environ...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Stderr = r.stderr // the file itself: it outlives the server
+	cmd.Stderr = r.stderr // an *os.File, not a pipe: the child can write to it after the server has ended
 	return cmd
 }
 
 func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*child, error) {
 	cmd := r.command(append([]string{"--job=" + run.Job}, flags...)...)
-	words, err := unnamedFile()
+	lastWords, err := unnamedFile()
 	if err != nil {
-		return nil, fmt.Errorf("making a file for the last words of a run: %w", err)
+		return nil, fmt.Errorf("making a file for a run's last error message: %w", err)
 	}
-	cmd.ExtraFiles = []*os.File{words} // the child's number 3
+	cmd.ExtraFiles = []*os.File{lastWords} // the child's file descriptor 3
 	cmd.Env = append(cmd.Env, runIDVariable+"="+run.RunID, lastWordsVariable+"=3")
 	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting the pipeline program; name it by --pipeline: %w", err), words.Close())
+		return nil, errors.Join(fmt.Errorf("starting the pipeline program; name it by --pipeline: %w", err), lastWords.Close())
 	}
 	c := &child{run: run, ended: make(chan struct{})}
 	r.mu.Lock()
 	r.children[run.Job] = c
 	r.mu.Unlock()
-	r.started(run)
+	r.onStart(run)
 	go func() {
 		defer close(c.ended)
 		err := cmd.Wait()
-		why := howEnded(cmd.ProcessState, words)
+		why := howEnded(cmd.ProcessState, lastWords)
 		r.mu.Lock()
-		if r.closed { // what it left is for the next server
+		if r.closed { // the next server records its end
 			r.mu.Unlock()
 			return
 		}
-		r.ending.Add(1)
+		r.recordings.Add(1)
 		r.mu.Unlock()
-		defer r.ending.Done()
-		r.end(context.WithoutCancel(ctx), c.run, why, err)
+		defer r.recordings.Done()
+		r.recordEnd(context.WithoutCancel(ctx), c.run, why, err)
 		r.mu.Lock()
 		delete(r.children, run.Job)
 		r.mu.Unlock()
@@ -216,16 +219,16 @@ func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 	return c, nil
 }
 
-// follow keeps the starting lease until the run is in the ledger or has ended.
-func (r *runner) follow(ctx context.Context, c *child, start *lease.Lease) {
+// keepStartLease keeps the start lease until the run is in the ledger or has ended.
+func (r *runner) keepStartLease(ctx context.Context, c *child, start *lease.Lease) {
 	_, release := start.Keep(ctx, ledger.LeaseEvents(r.log.With("run_id", c.run.RunID)))
-	look := time.NewTicker(250 * time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(250 * time.Millisecond)
+	defer poll.Stop()
 	for begun := false; !begun; {
 		select {
 		case <-c.ended:
 			begun = true
-		case <-look.C:
+		case <-poll.C:
 			_, err := ledger.Load(ctx, r.store, c.run.RunID)
 			begun = err == nil
 		}
@@ -235,8 +238,8 @@ func (r *runner) follow(ctx context.Context, c *child, start *lease.Lease) {
 	}
 }
 
-// end leaves in the ledger how a child ended that could not do so itself.
-func (r *runner) end(ctx context.Context, run ledger.Run, why, waited error) {
+// recordEnd writes to the ledger how a run ended, if its process could not.
+func (r *runner) recordEnd(ctx context.Context, run ledger.Run, why, waited error) {
 	level := slog.LevelInfo
 	if waited != nil {
 		level = slog.LevelWarn
@@ -252,7 +255,7 @@ func (r *runner) end(ctx context.Context, run ledger.Run, why, waited error) {
 		j, _ := r.jobs.named(run.Job)
 		report := ledger.BuildReport(j.Job, run, ledger.Tally{}, run.FinishedAt)
 		if err = ledger.Start(ctx, r.store, run); err == nil {
-			err = ledger.WriteReport(ctx, r.store, report) // first: what is over is read once
+			err = ledger.WriteReport(ctx, r.store, report) // before the state: the board reads the report when the run is over
 		}
 		if err == nil {
 			_, err = ledger.Finish(ctx, r.store, run.RunID, ledger.Failed, why, run.FinishedAt)
@@ -263,7 +266,8 @@ func (r *runner) end(ctx context.Context, run ledger.Run, why, waited error) {
 	}
 }
 
-// unnamedFile is a file that goes with the last process that has it open.
+// unnamedFile opens a temporary file without a name. It disappears with the last
+// process that has it open.
 func unnamedFile() (*os.File, error) {
 	f, err := os.CreateTemp("", "seed-run-")
 	if err != nil {
@@ -275,37 +279,37 @@ func unnamedFile() (*os.File, error) {
 	return f, nil
 }
 
-// maxWords are read of what a child wrote last: the stacks of a crash follow
-// the line that says why.
-const maxWords = 8 << 10
+// maxLastWords is how many bytes of a child's last error message are read. In a crash
+// the reason comes first, before the stacks.
+const maxLastWords = 8 << 10
 
-// howEnded says how a child ended, in its own words where it had some.
-func howEnded(state *os.ProcessState, words *os.File) error {
+// howEnded says how a child ended, with its last error message if it wrote one.
+func howEnded(state *os.ProcessState, lastWords *os.File) error {
 	how := state.String() // exit status 2; signal: killed
-	said, err := io.ReadAll(io.NewSectionReader(words, 0, maxWords))
-	err = errors.Join(err, words.Close())
-	text, _, _ := strings.Cut(string(said), "\n\ngoroutine ")
+	b, err := io.ReadAll(io.NewSectionReader(lastWords, 0, maxLastWords))
+	err = errors.Join(err, lastWords.Close())
+	text, _, _ := strings.Cut(string(b), "\n\ngoroutine ")
 	text = strings.TrimSpace(text)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s; what it said last cannot be read: %w", how, err)
+		return fmt.Errorf("%s; reading its last error message: %w", how, err)
 	case text == "" && state.Success():
 		return errors.New(how)
 	case text == "" && state.ExitCode() < 0:
-		return fmt.Errorf("%s: it was killed before it could say why; where nobody did that, look for the kernel's out-of-memory message", how)
+		return fmt.Errorf("%s: it ended without an error message; if nobody killed it, look for the kernel's out-of-memory message", how)
 	case text == "":
-		return fmt.Errorf("%s; it said nothing, its log may tell more", how)
+		return fmt.Errorf("%s; it left no error message, see its log", how)
 	}
 	return fmt.Errorf("%s (%s)", text, how)
 }
 
-// closeAbandoned marks the runs of a job that a killed process left as
-// running: the one of that id, if any, for that reason. While a process has the
-// job's lease it does nothing.
+// closeAbandoned marks as interrupted the runs of a job that a killed process left
+// in the state running: first the one of that id, if any, with that reason. It does
+// nothing while a process has the job's lease.
 func (r *runner) closeAbandoned(ctx context.Context, job, id string, why error) error {
 	holder := lease.CurrentHolder()
 	holder.Job = job
-	l, err := lease.Acquire(ctx, lease.InStore(r.store), job, holder, startTTL)
+	l, err := lease.Acquire(ctx, lease.InStore(r.store), job, holder, startLeaseTTL)
 	var held *lease.HeldError
 	if errors.As(err, &held) {
 		return nil
@@ -322,23 +326,23 @@ func (r *runner) closeAbandoned(ctx context.Context, job, id string, why error) 
 	return errors.Join(ledger.CloseHolder(ctx, r.store, l.Before(), now), ledger.CloseAbandoned(ctx, r.store, job, now), l.Release(ctx))
 }
 
-// replay opens the inputs of a run's dead letters again, by the program that
-// knows each job's way of doing so.
+// replay lets the next run try the inputs of a run's dead letters again. The
+// pipeline program does it, because it depends on the job.
 func (r *runner) replay(ctx context.Context, run ledger.Run, ids []string) error {
 	cmd := r.command(append([]string{"dead-letters", "replay", "--job=" + run.Job, "--run=" + run.RunID}, ids...)...)
-	if err := toItsEnd(ctx, cmd); err != nil {
+	if err := runCommand(ctx, cmd); err != nil {
 		return fmt.Errorf("replaying the dead letters of run %s: %w", run.RunID, err)
 	}
 	return nil
 }
 
-// report writes the report of an asynchronous run that has ended down: nobody
-// waited for it. It is made by the program, which knows what each job adds.
+// report writes the report of an asynchronous run that has ended, because no launcher
+// waited for it. The pipeline program makes it, because it depends on the job.
 func (r *runner) report(ctx context.Context, id string) error {
 	cmd := r.command("runs", "show", id)
 	var text bytes.Buffer
 	cmd.Stdout = &text
-	if err := toItsEnd(ctx, cmd); err != nil {
+	if err := runCommand(ctx, cmd); err != nil {
 		return fmt.Errorf("reading how run %s ended: %w", id, err)
 	}
 	var report ledger.Report
@@ -348,8 +352,8 @@ func (r *runner) report(ctx context.Context, id string) error {
 	return ledger.WriteReport(ctx, r.store, report)
 }
 
-// toItsEnd runs a command of the program that is no run.
-func toItsEnd(ctx context.Context, cmd *exec.Cmd) error {
+// runCommand runs a command of the pipeline program that is not a run.
+func runCommand(ctx context.Context, cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting the pipeline program; name it by --pipeline: %w", err)
 	}
@@ -363,14 +367,14 @@ func toItsEnd(ctx context.Context, cmd *exec.Cmd) error {
 	}
 }
 
-// close waits until what has ended is written, and leaves what ends from now on
-// to the next server.
+// close waits until the ends of runs that have ended are recorded. The next server
+// records those of runs that end later.
 func (r *runner) close(ctx context.Context) {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
 	written := make(chan struct{})
-	go func() { r.ending.Wait(); close(written) }()
+	go func() { r.recordings.Wait(); close(written) }()
 	select {
 	case <-written:
 	case <-ctx.Done():
@@ -389,8 +393,8 @@ func (r *runner) live() []string {
 	return ids
 }
 
-// public are the flags as a run's options are kept.
-func public(flags []string) map[string]any {
+// optionsFromFlags are the flags in the form of a run's options.
+func optionsFromFlags(flags []string) map[string]any {
 	out := map[string]any{}
 	for _, f := range flags {
 		name, value, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")

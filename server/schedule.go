@@ -16,59 +16,59 @@ import (
 )
 
 const (
-	// late is how late a tick may still start a run; past it, it was missed:
-	// the server was down, or asleep.
-	late = 2 * time.Minute
-	// orphaned is how long a claimed tick may be without its run before another
-	// server starts that: the claimer has died, or is very slow.
-	orphaned = startTTL
-	// keptTicks of a schedule stay in the store.
-	keptTicks = 100
-	// openTicks are looked at for claims that nobody finished.
-	openTicks = 5
-	tickForm  = "20060102T150405Z"
-	// countMissed bounds the counting of missed ticks.
-	countMissed = 10_000
+	// maxLate is how late a tick may still start a run. After that it counts as missed:
+	// the server was down or suspended.
+	maxLate = 2 * time.Minute
+	// claimTimeout is how long after a claim another server starts the tick's run, if it
+	// has not started: the server that claimed the tick has died or is very slow.
+	claimTimeout = startLeaseTTL
+	// maxTicks is how many ticks of a schedule are kept in the store.
+	maxTicks = 100
+	// maxOpenTicks is how many of the newest ticks are checked for unfinished claims.
+	maxOpenTicks = 5
+	tickLayout   = "20060102T150405Z"
+	// maxMissed is the largest number of missed ticks that is counted.
+	maxMissed = 10_000
 )
 
-// tick is one time of a schedule: the object schedules/{name}/{time}.json. Of
-// several servers the one that creates it has the tick, so that no schedule
-// starts twice. A claim names its run before that begins: should the server die
-// in between, another one starts the run of that very id, which can begin once
-// only, however late the first server wakes up.
+// tick is one due time of a schedule: the object schedules/{name}/{time}.json. The
+// server that creates the object has claimed the tick and starts its run. The claim
+// contains the run's id. If that server dies before the run starts, another one
+// starts a run with the same id. A run of one id can start only once, even if the
+// first server resumes later.
 type tick struct {
 	At        time.Time `json:"at"`
 	Outcome   string    `json:"outcome"`             // claimed, started, active, failed or missed
 	ClaimedAt time.Time `json:"claimed_at,omitzero"` // by the claimer's clock
-	RunID     string    `json:"run_id,omitempty"`    // to be started, that was, or that was in the way
-	Missed    int       `json:"missed,omitempty"`    // ticks up to this one
+	RunID     string    `json:"run_id,omitempty"`    // of the tick's run, or of the active run that prevented it
+	Missed    int       `json:"missed,omitempty"`    // how many ticks, this one included
 	Error     string    `json:"error,omitempty"`     // why the run did not start
-	Token     string    `json:"token,omitempty"`     // tells our own write from another's when the answer got lost
+	Token     string    `json:"token,omitempty"`     // identifies this server's write if the answer to it was lost
 }
 
-// scheduler starts runs at their times.
+// scheduler starts the runs of schedules.
 type scheduler struct {
 	store store.Store
 	log   *slog.Logger
 	start func(ctx context.Context, run ledger.Run, flags []string, by string) error
 	count func(schedule, outcome string)
 
-	all []Schedule
+	schedules []Schedule
 
 	mu   sync.Mutex
-	seen map[string]time.Time // up to where each schedule is done with
+	seen map[string]time.Time // the last time up to which each schedule's ticks were handled
 	last map[string]tick
 	open map[string]bool // schedules with a tick that is claimed and not closed
 }
 
-// plan is a schedule as the dashboard shows it.
-type plan struct {
+// scheduleView is a schedule as the dashboard shows it.
+type scheduleView struct {
 	Schedule
 	Next time.Time
 	Last tick
 }
 
-// Local writes a time in the schedule's own zone.
+// Local formats a time in the schedule's time zone.
 func (s *Schedule) Local(t time.Time) string {
 	if t.IsZero() {
 		return "–"
@@ -76,24 +76,24 @@ func (s *Schedule) Local(t time.Time) string {
 	return t.In(s.zone).Format("2006-01-02 15:04 MST")
 }
 
-func (s *scheduler) plans(now time.Time) []plan {
+func (s *scheduler) views(now time.Time) []scheduleView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []plan
-	for _, sc := range s.all {
+	var out []scheduleView
+	for _, sc := range s.schedules {
 		next, err := sc.next(now)
 		if err != nil {
 			next = time.Time{}
 		}
-		out = append(out, plan{Schedule: sc, Next: next, Last: s.last[sc.Name]})
+		out = append(out, scheduleView{Schedule: sc, Next: next, Last: s.last[sc.Name]})
 	}
 	return out
 }
 
-// tick does what is due at now.
+// tick handles the ticks that are due.
 func (s *scheduler) tick(ctx context.Context, now time.Time) (changed bool, err error) {
-	for _, sc := range s.all {
-		did, serr := s.one(ctx, sc, now)
+	for _, sc := range s.schedules {
+		did, serr := s.tickSchedule(ctx, sc, now)
 		changed = changed || did
 		if serr != nil {
 			err = errors.Join(err, fmt.Errorf("schedule %s: %w", sc.Name, serr))
@@ -102,7 +102,7 @@ func (s *scheduler) tick(ctx context.Context, now time.Time) (changed bool, err 
 	return changed, err
 }
 
-func (s *scheduler) one(ctx context.Context, sc Schedule, now time.Time) (bool, error) {
+func (s *scheduler) tickSchedule(ctx context.Context, sc Schedule, now time.Time) (bool, error) {
 	s.mu.Lock()
 	seen, ok := s.seen[sc.Name]
 	s.mu.Unlock()
@@ -115,8 +115,8 @@ func (s *scheduler) one(ctx context.Context, sc Schedule, now time.Time) (bool, 
 		if seen.IsZero() {
 			seen = now
 		}
-		s.note(sc.Name, seen, newest)
-		s.leaveOpen(sc.Name, true)
+		s.remember(sc.Name, seen, newest)
+		s.setOpen(sc.Name, true)
 	}
 	refreshed, err := s.closeOpen(ctx, sc, now)
 	if err != nil {
@@ -124,8 +124,8 @@ func (s *scheduler) one(ctx context.Context, sc Schedule, now time.Time) (bool, 
 	}
 	var missed []time.Time
 	var due time.Time
-	for at, err := sc.next(seen); err == nil && !at.After(now) && len(missed) < countMissed; at, err = sc.next(at) {
-		if now.Sub(at) > late {
+	for at, err := sc.next(seen); err == nil && !at.After(now) && len(missed) < maxMissed; at, err = sc.next(at) {
+		if now.Sub(at) > maxLate {
 			missed = append(missed, at)
 		} else {
 			due = at
@@ -145,7 +145,7 @@ func (s *scheduler) one(ctx context.Context, sc Schedule, now time.Time) (bool, 
 	if due.IsZero() {
 		if len(missed) > 0 {
 			newest, err := s.newest(ctx, sc.Name)
-			s.note(sc.Name, seen, newest)
+			s.remember(sc.Name, seen, newest)
 			if err != nil {
 				return true, err
 			}
@@ -155,28 +155,28 @@ func (s *scheduler) one(ctx context.Context, sc Schedule, now time.Time) (bool, 
 	return true, s.fire(ctx, sc, due.UTC(), now)
 }
 
-// fire claims a tick and starts its run, if no other server does.
+// fire claims a tick and starts its run, unless another server has claimed it.
 func (s *scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) error {
 	t := tick{At: due, Outcome: "claimed", ClaimedAt: now.UTC(), RunID: ledger.NewRunID(now)}
 	won, err := s.claim(ctx, sc.Name, t)
 	if err != nil {
-		return err // the tick is tried again, until it is late
+		return err // the tick is tried again, until it is too late
 	}
-	s.leaveOpen(sc.Name, true)
+	s.setOpen(sc.Name, true)
 	if !won {
 		newest, err := s.newest(ctx, sc.Name)
-		s.note(sc.Name, due, newest)
+		s.remember(sc.Name, due, newest)
 		return err
 	}
-	s.note(sc.Name, due, t)
+	s.remember(sc.Name, due, t)
 	if _, err := s.closeTick(ctx, sc, t, now); err != nil {
 		return err
 	}
 	return s.sweep(ctx, sc.Name)
 }
 
-// closeOpen looks how claimed ticks went on, and closes those that their
-// claimers left. It reads nothing while no tick is open.
+// closeOpen reads what became of claimed ticks, and closes those whose claim has
+// timed out. It reads nothing while no tick is open.
 func (s *scheduler) closeOpen(ctx context.Context, sc Schedule, now time.Time) (changed bool, err error) {
 	s.mu.Lock()
 	open, last := s.open[sc.Name], s.last[sc.Name]
@@ -189,12 +189,12 @@ func (s *scheduler) closeOpen(ctx context.Context, sc Schedule, now time.Time) (
 		return false, err
 	}
 	open = false
-	for _, key := range keys[max(0, len(keys)-openTicks):] {
+	for _, key := range keys[max(0, len(keys)-maxOpenTicks):] {
 		var t tick
 		if err := getJSON(ctx, s.store, key, &t); err != nil {
 			return changed, err
 		}
-		if t.Outcome == "claimed" && now.Sub(t.ClaimedAt) >= orphaned {
+		if t.Outcome == "claimed" && now.Sub(t.ClaimedAt) >= claimTimeout {
 			if t, err = s.closeTick(ctx, sc, t, now); err != nil {
 				return changed, err
 			}
@@ -211,15 +211,15 @@ func (s *scheduler) closeOpen(ctx context.Context, sc Schedule, now time.Time) (
 	return changed, nil
 }
 
-// closeTick starts the run that a claimed tick names, or finds that it has begun,
-// and writes down how it went. A tick whose run another server is starting at
-// this moment stays claimed.
+// closeTick starts the run of a claimed tick, unless it has started, and writes the
+// outcome to the tick. While another server is starting the run, the tick stays
+// claimed.
 func (s *scheduler) closeTick(ctx context.Context, sc Schedule, t tick, now time.Time) (tick, error) {
 	claimed := t
 	err := s.begin(ctx, sc, t, now)
 	var active *activeError
 	switch {
-	case err == nil, errors.Is(err, errBegun):
+	case err == nil, errors.Is(err, errAlreadyStarted):
 		t.Outcome = "started"
 	case errors.As(err, &active) && active.RunID == t.RunID:
 		return claimed, nil
@@ -228,7 +228,7 @@ func (s *scheduler) closeTick(ctx context.Context, sc Schedule, t tick, now time
 		s.log.Warn("schedule_overlaps", "schedule", sc.Name, "at", t.At, "active_run_id", active.RunID)
 	case errors.Is(err, errLate):
 		t.Outcome, t.RunID, t.Missed = "missed", "", 1
-		s.log.Warn("schedule_ticks_missed", "schedule", sc.Name, "count", 1, "first", t.At, "last", t.At, "why", "the server that had it ended before its run began")
+		s.log.Warn("schedule_ticks_missed", "schedule", sc.Name, "count", 1, "first", t.At, "last", t.At, "why", "the server that claimed it ended before its run started")
 	case ctx.Err() != nil:
 		return claimed, err // the next server closes it
 	default:
@@ -247,31 +247,31 @@ func (s *scheduler) closeTick(ctx context.Context, sc Schedule, t tick, now time
 	return t, nil
 }
 
-// errLate says that a tick's time is over and its run has not begun.
+// errLate says that a tick is too late to start its run.
 var errLate = errors.New("it is too late for this tick's run")
 
 // begin starts the run of a claimed tick.
 func (s *scheduler) begin(ctx context.Context, sc Schedule, t tick, now time.Time) error {
-	if now.Sub(t.At) <= late {
+	if now.Sub(t.At) <= maxLate {
 		return s.start(ctx, ledger.Run{RunID: t.RunID, Job: sc.Job, StartedAt: now}, sc.flags, "schedule "+sc.Name)
 	}
 	_, err := ledger.Load(ctx, s.store, t.RunID)
 	switch {
 	case err == nil:
-		return errBegun
+		return errAlreadyStarted
 	case errors.Is(err, store.ErrNotExist):
 		return errLate
 	}
 	return err
 }
 
-func (s *scheduler) leaveOpen(name string, open bool) {
+func (s *scheduler) setOpen(name string, open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[name] = open
 }
 
-func (s *scheduler) note(name string, seen time.Time, last tick) {
+func (s *scheduler) remember(name string, seen time.Time, last tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen[name] = seen
@@ -283,10 +283,10 @@ func (s *scheduler) note(name string, seen time.Time, last tick) {
 func tickPrefix(name string) string { return "schedules/" + name + "/" }
 
 func tickKey(name string, at time.Time) string {
-	return tickPrefix(name) + at.UTC().Format(tickForm) + ".json"
+	return tickPrefix(name) + at.UTC().Format(tickLayout) + ".json"
 }
 
-// claim creates a tick's object; won is false when another server has.
+// claim creates a tick's object. won is false when another server created it.
 func (s *scheduler) claim(ctx context.Context, name string, t tick) (won bool, err error) {
 	t.Token = rand.Text()
 	key := tickKey(name, t.At)
@@ -294,7 +294,7 @@ func (s *scheduler) claim(ctx context.Context, name string, t tick) (won bool, e
 	if !errors.Is(err, store.ErrExist) {
 		return err == nil, err
 	}
-	// A repeated request may have met what its first try wrote.
+	// The object may be from our own first try, whose answer was lost.
 	var there tick
 	if err := getJSON(ctx, s.store, key, &there); err != nil {
 		return false, err
@@ -337,7 +337,7 @@ func (s *scheduler) keys(ctx context.Context, name string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", tickPrefix(name), err)
 		}
-		if _, err := time.Parse(tickForm, strings.TrimSuffix(path.Base(o.Key), ".json")); err == nil {
+		if _, err := time.Parse(tickLayout, strings.TrimSuffix(path.Base(o.Key), ".json")); err == nil {
 			keys = append(keys, o.Key)
 		}
 	}
@@ -349,7 +349,7 @@ func (s *scheduler) sweep(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	for len(keys) > keptTicks {
+	for len(keys) > maxTicks {
 		if err := store.Retry(ctx, func() error { return s.store.Delete(ctx, keys[0]) }); err != nil {
 			return fmt.Errorf("removing an old tick: %w", err)
 		}

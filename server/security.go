@@ -20,29 +20,30 @@ import (
 
 const (
 	maxBody = 64 << 10
-	// atOnce requests are worked on; more wait, at most maxWait.
-	atOnce     = 64
-	maxWait    = 20 * time.Second
-	maxStreams = 2000
-	// Those who are not signed in yet have few places of their own, and must be quick.
-	strangersAtOnce   = 8
-	strangersPatience = 2 * time.Second
-	strangersBody     = 5 * time.Second
-	// wrongTokenTakes is how long the answer to a wrong token takes. It holds no place.
-	wrongTokenTakes = time.Second
+	// maxConcurrent requests are handled at a time; more wait, at most maxWait.
+	maxConcurrent = 64
+	maxWait       = 20 * time.Second
+	maxStreams    = 2000
+	// Requests to the public paths that are limited (the login form) have few slots of
+	// their own and shorter timeouts, so that strangers cannot use up the others.
+	maxAnonymous         = 8
+	maxAnonymousWait     = 2 * time.Second
+	anonymousBodyTimeout = 5 * time.Second
+	// wrongTokenDelay is the delay of the answer to a wrong token.
+	wrongTokenDelay = time.Second
 )
 
-// open paths need no token: probes have none, the page to sign in neither.
-var open = map[string]bool{"/healthz": true, "/readyz": true, "/login": true, "/style.css": true, "/live.js": true}
+// publicPaths need no token: probes have none, and the login page asks for it.
+var publicPaths = map[string]bool{"/healthz": true, "/readyz": true, "/login": true, "/style.css": true, "/live.js": true}
 
-// placeless requests wait for nobody: probes and files are answered from
-// memory, and a page that waits for events does nothing meanwhile.
-func placeless(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && (open[r.URL.Path] || r.URL.Path == "/events")
+// unlimited requests need no slot: probes and files are answered from memory, and an
+// event stream mostly waits.
+func unlimited(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && (publicPaths[r.URL.Path] || r.URL.Path == "/events")
 }
 
-// headers of every answer. Scripts and styles come from this server's own
-// files only.
+// headers are set in every answer. They allow scripts and styles only from this
+// server's own files.
 var headers = map[string]string{
 	"Content-Security-Policy":      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	"X-Content-Type-Options":       "nosniff",
@@ -54,18 +55,18 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// protect is everything around the handlers.
+// protect wraps the handlers with all checks and limits.
 func (s *Server) protect(h http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, http.StatusForbidden, "another site sent this; do it from this server's own pages, or from a program that sends no Origin header")
+		s.refuse(w, r, http.StatusForbidden, "this request comes from another site; use this server's own pages, or a program that sends no Origin header")
 	}))
-	h = s.bounded(h)
+	h = s.limit(h)
 	h = cross.Handler(h)
-	h = s.authorized(h)
-	h = s.addressed(h)
-	h = s.recovered(h)
-	return s.metrics.measured(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h = s.requireToken(h)
+	h = s.checkHost(h)
+	h = s.recoverPanics(h)
+	return s.metrics.measure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
 			w.Header().Set(name, value)
 		}
@@ -73,8 +74,8 @@ func (s *Server) protect(h http.Handler) http.Handler {
 	}))
 }
 
-// recovered answers for a handler that panicked, and lets the server live.
-func (s *Server) recovered(h http.Handler) http.Handler {
+// recoverPanics answers with status 500 if a handler panics.
+func (s *Server) recoverPanics(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			p := recover()
@@ -85,16 +86,16 @@ func (s *Server) recovered(h http.Handler) http.Handler {
 				panic(p)
 			}
 			s.log.Error("handler_panicked", "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			s.refuse(w, r, http.StatusInternalServerError, troubleText)
+			s.refuse(w, r, http.StatusInternalServerError, internalErrorText)
 		}()
 		h.ServeHTTP(w, r)
 	})
 }
 
-// addressed refuses, where no token guards the server, a request that names it
-// by another name than loopback's: a web page whose name was made to lead here
-// (DNS rebinding) would else be of one origin with the server.
-func (s *Server) addressed(h http.Handler) http.Handler {
+// checkHost refuses, on a server without a token, requests whose Host is not a
+// loopback name. Otherwise a web page whose name resolves to this machine (DNS
+// rebinding) would have the same origin as the server.
+func (s *Server) checkHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if name, _, err := net.SplitHostPort(host); err == nil {
@@ -102,7 +103,7 @@ func (s *Server) addressed(h http.Handler) http.Handler {
 		}
 		ip := net.ParseIP(strings.Trim(host, "[]"))
 		if s.local && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			s.refuse(w, r, http.StatusMisdirectedRequest, "this server answers to 127.0.0.1 and localhost only; set "+TokenVariable+" to serve other names")
+			s.refuse(w, r, http.StatusMisdirectedRequest, "this server answers requests to 127.0.0.1 and localhost only; set "+TokenVariable+" to serve other names")
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -111,15 +112,15 @@ func (s *Server) addressed(h http.Handler) http.Handler {
 
 const sessionCookie = "seed_session"
 
-// equal takes the same time whatever the difference.
+// equal compares in constant time.
 func equal(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// knows says whether a request bears the token or a session of it, and whether
-// it bears a token that is wrong.
-func (s *Server) knows(r *http.Request) (known, wrong bool) {
+// authenticate reports whether a request has the token or a valid session, and
+// whether it has a wrong token.
+func (s *Server) authenticate(r *http.Request) (known, wrong bool) {
 	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		known = equal(given, s.token)
 		return known, !known
@@ -132,13 +133,14 @@ func (s *Server) knows(r *http.Request) (known, wrong bool) {
 	return known, false
 }
 
-// wrongToken counts a wrong token and lets its sender wait. way is how it came.
+// wrongToken counts a wrong token, logs it and delays the answer. way is header or
+// form.
 func (s *Server) wrongToken(r *http.Request, way string) {
-	s.metrics.wrong.WithLabelValues(way).Inc()
-	if n := s.wrong.since(s.now()); n > 0 {
+	s.metrics.wrongTokens.WithLabelValues(way).Inc()
+	if n := s.wrongTokens.add(s.now()); n > 0 {
 		s.log.Warn("wrong_token", "way", way, "from", r.RemoteAddr, "count", n)
 	}
-	wait := time.NewTimer(s.wrongTakes)
+	wait := time.NewTimer(s.wrongTokenDelay)
 	defer wait.Stop()
 	select {
 	case <-wait.C:
@@ -146,35 +148,35 @@ func (s *Server) wrongToken(r *http.Request, way string) {
 	}
 }
 
-// tries counts what is told of once a minute.
-type tries struct {
-	mu     sync.Mutex
-	n      int
-	toldAt time.Time
+// wrongTokenCounter counts wrong tokens, to log them at most once a minute.
+type wrongTokenCounter struct {
+	mu       sync.Mutex
+	n        int
+	loggedAt time.Time
 }
 
-// since counts one more and gives how many there were since it last told of
-// them, 0 when that was less than a minute ago.
-func (t *tries) since(now time.Time) int {
+// add counts a wrong token. It returns how many there were since the last log line,
+// 0 if that was less than a minute ago.
+func (t *wrongTokenCounter) add(now time.Time) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.n++
-	if now.Sub(t.toldAt) < time.Minute {
+	if now.Sub(t.loggedAt) < time.Minute {
 		return 0
 	}
 	n := t.n
-	t.n, t.toldAt = 0, now
+	t.n, t.loggedAt = 0, now
 	return n
 }
 
-// authorized wants the token, where there is one.
-func (s *Server) authorized(h http.Handler) http.Handler {
+// requireToken refuses requests without the token, if the server has one.
+func (s *Server) requireToken(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.token == "" || open[r.URL.Path] {
+		if s.token == "" || publicPaths[r.URL.Path] {
 			h.ServeHTTP(w, r)
 			return
 		}
-		known, wrong := s.knows(r)
+		known, wrong := s.authenticate(r)
 		if wrong {
 			s.wrongToken(r, "header")
 		}
@@ -190,10 +192,10 @@ func (s *Server) authorized(h http.Handler) http.Handler {
 	})
 }
 
-// signIn gives a browser a session for the token.
+// signIn starts a session if the form has the token.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
-		s.fail(w, r, asRefusal(err))
+		s.fail(w, r, formError(err))
 		return
 	}
 	if s.token == "" || !equal(r.PostForm.Get("token"), s.token) {
@@ -215,7 +217,7 @@ func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, value string,
 // signOut ends the session of a browser, or all sessions of the server.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
-		s.fail(w, r, asRefusal(err))
+		s.fail(w, r, formError(err))
 		return
 	}
 	var err error
@@ -232,8 +234,8 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// readBody reads a request's body before it takes a place, so that a sender who
-// takes its time holds nothing that others wait for.
+// readBody reads a request's body before the request gets a slot, so that a slow
+// sender does not use a slot.
 func readBody(w http.ResponseWriter, r *http.Request, within time.Duration) error {
 	c := http.NewResponseController(w)
 	if r.Body != nil && r.Body != http.NoBody {
@@ -244,20 +246,21 @@ func readBody(w http.ResponseWriter, r *http.Request, within time.Duration) erro
 		}
 		r.Body = io.NopCloser(bytes.NewReader(b))
 	}
-	_ = c.SetReadDeadline(time.Time{}) // it would end long answers, which hold nothing to read
+	_ = c.SetReadDeadline(time.Time{}) // it would also end long answers
 	return nil
 }
 
-// bounded keeps bodies small and the number of requests at work bounded.
-func (s *Server) bounded(h http.Handler) http.Handler {
-	places, strangers := make(chan struct{}, atOnce), make(chan struct{}, strangersAtOnce)
+// limit limits the size of bodies and the number of requests that are handled at a
+// time.
+func (s *Server) limit(h http.Handler) http.Handler {
+	known, anonymous := make(chan struct{}, maxConcurrent), make(chan struct{}, maxAnonymous)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > maxBody {
 			w.Header().Set("Connection", "close")
 			s.refuse(w, r, http.StatusRequestEntityTooLarge, tooLargeText)
 			return
 		}
-		if placeless(r) {
+		if unlimited(r) {
 			if r.Body == nil || r.Body == http.NoBody {
 				_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // event streams stay open for hours
 			}
@@ -265,9 +268,9 @@ func (s *Server) bounded(h http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		mine, longest, within := places, maxWait, slowBody
-		if open[r.URL.Path] {
-			mine, longest, within = strangers, strangersPatience, s.strangersBody
+		slots, longest, within := known, maxWait, bodyTimeout
+		if publicPaths[r.URL.Path] {
+			slots, longest, within = anonymous, maxAnonymousWait, s.anonymousBodyTimeout
 		}
 		if err := readBody(w, r, within); err != nil {
 			s.fail(w, r, &bodyError{err})
@@ -276,8 +279,8 @@ func (s *Server) bounded(h http.Handler) http.Handler {
 		wait := time.NewTimer(longest)
 		defer wait.Stop()
 		select {
-		case mine <- struct{}{}:
-			defer func() { <-mine }()
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
 			h.ServeHTTP(w, r)
 		case <-wait.C:
 			w.Header().Set("Retry-After", "5")
@@ -287,16 +290,15 @@ func (s *Server) bounded(h http.Handler) http.Handler {
 	})
 }
 
-// wantsPage tells a browser from a program.
+// wantsPage reports whether a request comes from a browser, not a program.
 func wantsPage(r *http.Request) bool {
 	return !strings.HasPrefix(r.URL.Path, "/api/") && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// safe is a text without what could be a secret, for messages that name what a
-// stranger sent.
+// safe removes what could be a secret from a text that the sender chose.
 func safe(text string) string { return ledger.Redact(strings.ToValidUTF8(text, "")) }
 
-// formValues are a form's fields that were filled in.
+// formValues are the fields of a form that are not empty.
 func formValues(v url.Values, j job) map[string]string {
 	out := map[string]string{}
 	for _, f := range j.Fields {
@@ -307,15 +309,14 @@ func formValues(v url.Values, j job) map[string]string {
 	return out
 }
 
-// bodyError is a request's body that did not come as announced.
+// bodyError is an error of reading a request's body.
 type bodyError struct{ err error }
 
 func (e *bodyError) Error() string { return e.err.Error() }
 func (e *bodyError) Unwrap() error { return e.err }
 
-// asRefusal is what a form's sender is told when it cannot be read: that it
-// was too large, or that it is no form.
-func asRefusal(err error) error {
+// formError is the error for the sender of a form that cannot be parsed.
+func formError(err error) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return err

@@ -141,7 +141,7 @@ func TestLargeBody(t *testing.T) {
 	for _, path := range []string{"/api/v1/seeds/orchestrate", "/api/v1/runs/x/cancel", "/runs", "/login"} {
 		assert.Equal(t, http.StatusRequestEntityTooLarge, w.do("POST", path, large).code, path)
 	}
-	// One that does not say its length.
+	// A body of unknown length.
 	at := serve(t, w)
 	r, err := http.NewRequest("POST", at+"/api/v1/seeds/orchestrate", io.MultiReader(strings.NewReader(large)))
 	require.NoError(t, err)
@@ -168,7 +168,7 @@ func serve(t *testing.T, w *world) string {
 	return "http://" + l.Addr().String()
 }
 
-// pipes listens without a network, so that a bubble's clock can be turned.
+// pipes listens without a network, for use in a synctest bubble.
 type pipes struct {
 	conns chan net.Conn
 	ended chan struct{}
@@ -233,12 +233,12 @@ func TestSlowHeaders(t *testing.T) {
 		rest, err := io.ReadAll(c)
 		require.NoError(t, err)
 		assert.Empty(t, rest)
-		assert.Equal(t, slowHeader, time.Since(begin), "the server ends the connection")
+		assert.Equal(t, headerTimeout, time.Since(begin), "the server ends the connection")
 	})
 }
 
-// TestSlowClientAtTheEnd ends the server while a client takes its time: it is
-// not waited for long, and the lead is released all the same.
+// TestSlowClientAtTheEnd stops the server while a client is slow. The server does not
+// wait long for it, and still releases the leader's lease.
 func TestSlowClientAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l, end := servePipes(t)
@@ -246,7 +246,7 @@ func TestSlowClientAtTheEnd(t *testing.T) {
 		require.True(t, w.leading.Load())
 		c := l.send(t, "POST /api/v1/seeds/orchestrate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n{")
 		defer func() { _ = c.Close() }()
-		synctest.Wait() // by now the request is at work
+		synctest.Wait() // now the request is being handled
 		begin := time.Now()
 		end()
 		require.Equal(t, 5*time.Second, time.Since(begin))
@@ -324,7 +324,7 @@ func TestEvents(t *testing.T) {
 	assert.NotEqual(t, first, next())
 }
 
-// brokenStore fails with all that an answer must not tell.
+// brokenStore fails with an error text that no answer may contain.
 type brokenStore struct{ store.Store }
 
 var errInside = errors.New("open /srv/secret/bucket-name/runs/x.json: https://user:pass@s3.example/bucket-name?X-Amz-Signature=abc")
@@ -365,13 +365,13 @@ func TestErrorsTellNothing(t *testing.T) {
 	assert.NotContains(t, a.body, "secret")
 }
 
-// TestNoProgram has no pipeline program to start: that is the server's trouble,
-// and not a run that nobody knows.
+// TestNoProgram has no pipeline program: the answer is a server error, not "no such
+// run".
 func TestNoProgram(t *testing.T) {
 	w := newWorld(t, "done", func(s *Settings) { s.Program = []string{t.TempDir() + "/none"} })
 	a := w.do("POST", "/api/v1/seeds/orchestrate", "{}")
 	assert.Equal(t, http.StatusInternalServerError, a.code, a.body)
-	assert.Contains(t, a.body, troubleText)
+	assert.Contains(t, a.body, internalErrorText)
 	assert.Contains(t, w.log.String(), "starting the pipeline program; name it by --pipeline")
 	assert.Equal(t, http.StatusNotFound, w.do("GET", "/api/v1/runs/none", "").code)
 	id, err := w.runner.active(t.Context(), "seed")
@@ -410,19 +410,19 @@ func serving(t *testing.T, w *world) (address string, stop func()) {
 	return l.Addr().String(), func() { cancel(); require.NoError(t, <-served) }
 }
 
-// TestSlowBodies lets strangers send more slow bodies than there are places:
-// everybody else is answered meanwhile, and they are told that they were slow.
+// TestSlowBodies sends more slow bodies to the login form than there are slots. Other
+// requests are answered meanwhile, and the slow ones get status 408.
 func TestSlowBodies(t *testing.T) {
 	w := newWorld(t, "done", beyond)
 	address, stop := serving(t, w)
 	var slow []net.Conn
-	for range atOnce + strangersAtOnce + 1 {
+	for range maxConcurrent + maxAnonymous + 1 {
 		slow = append(slow, slowly(t, address, "POST /login HTTP/1.1\r\nHost: x"))
 	}
-	for range atOnce {
+	for range maxConcurrent {
 		slow = append(slow, slowly(t, address, "POST /api/v1/seeds/orchestrate HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token))
 	}
-	client := &http.Client{Timeout: strangersBody - time.Second}
+	client := &http.Client{Timeout: anonymousBodyTimeout - time.Second}
 	for _, path := range []string{"/healthz", "/style.css", "/login", "/api/v1/runs", "/"} {
 		req, err := http.NewRequest("GET", "http://"+address+path, nil)
 		require.NoError(t, err)
@@ -444,7 +444,7 @@ func TestSlowBodies(t *testing.T) {
 	stop()
 
 	strict := newWorld(t, "done", beyond)
-	strict.strangersBody = time.Millisecond
+	strict.anonymousBodyTimeout = time.Millisecond
 	address, stop = serving(t, strict)
 	answer, err := http.ReadResponse(bufio.NewReader(slowly(t, address, "POST /login HTTP/1.1\r\nHost: x")), nil)
 	require.NoError(t, err)
@@ -455,7 +455,7 @@ func TestSlowBodies(t *testing.T) {
 	assert.NotContains(t, w.log.String(), "level=ERROR")
 }
 
-// TestClientFaults answers for bodies that break off, without an error in the log.
+// TestClientFaults sends incomplete bodies, which are not errors in the log.
 func TestClientFaults(t *testing.T) {
 	w := newWorld(t, "done", beyond)
 	for _, c := range []struct {
@@ -481,10 +481,10 @@ func TestClientFaults(t *testing.T) {
 	assert.NotContains(t, w.log.String(), "level=ERROR")
 }
 
-// TestWrongTokens are slow to be answered, hold no place, and are counted.
+// TestWrongTokens are answered slowly, use no slots, and are counted.
 func TestWrongTokens(t *testing.T) {
 	w := newWorld(t, "done", beyond)
-	w.wrongTakes = wrongTokenTakes
+	w.wrongTokenDelay = wrongTokenDelay
 	synctest.Test(t, func(t *testing.T) {
 		w.now = time.Now
 		ask := func(auth string) *httptest.ResponseRecorder {
@@ -496,23 +496,23 @@ func TestWrongTokens(t *testing.T) {
 		}
 		begin := time.Now()
 		var wg sync.WaitGroup
-		for range 10 * atOnce {
+		for range 10 * maxConcurrent {
 			wg.Go(func() { assert.Equal(t, 401, ask("wrong").Code) })
 		}
 		synctest.Wait()
 		assert.Equal(t, 200, ask(token).Code, "the right one waits for nobody")
 		assert.Zero(t, time.Since(begin))
 		wg.Wait()
-		assert.Equal(t, wrongTokenTakes, time.Since(begin))
+		assert.Equal(t, wrongTokenDelay, time.Since(begin))
 		assert.Equal(t, 1, strings.Count(w.log.String(), "wrong_token"), "told of once a minute")
 		r := httptest.NewRequest("POST", "http://x/login", strings.NewReader("token=wrong"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		w.handler.ServeHTTP(httptest.NewRecorder(), r)
-		assert.Equal(t, 2*wrongTokenTakes, time.Since(begin))
+		assert.Equal(t, 2*wrongTokenDelay, time.Since(begin))
 	})
-	said := w.do("GET", "/metrics", "", "Authorization", "Bearer "+token).body
-	assert.Contains(t, said, `seed_engine_wrong_tokens_total{way="header"} 640`)
-	assert.Contains(t, said, `seed_engine_wrong_tokens_total{way="form"} 1`)
+	text := w.do("GET", "/metrics", "", "Authorization", "Bearer "+token).body
+	assert.Contains(t, text, `seed_engine_wrong_tokens_total{way="header"} 640`)
+	assert.Contains(t, text, `seed_engine_wrong_tokens_total{way="form"} 1`)
 }
 
 // TestSessionsEnd signs browsers out, on every server of the store.

@@ -1,11 +1,11 @@
-// Package server is the server that operators live in: it starts runs by
-// HTTP or cron, shows them move, stops them, tells when they go wrong, and
-// keeps daily and weekly reports.
+// Package server is the server for operators: it starts runs by HTTP or cron,
+// shows their progress, pauses and cancels them, raises alerts, and writes daily and
+// weekly reports.
 //
 // It does none of a run's work. Each run is a child process of the pipeline
-// program, and what it is and does is in the store's ledger (io/ledger), so
-// that a server can be killed and started again, and several can look at one
-// store. The package is free of Beam, which keeps its tests quick to link.
+// program, and all that is known about it is in the store's ledger (io/ledger). So
+// a server can be killed and restarted, and several servers can share one store.
+// The package does not link Beam, so its tests build fast.
 package server
 
 import (
@@ -28,43 +28,43 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// Settings are what a server is made of.
+// Settings configure a server.
 type Settings struct {
-	Jobs    []ledger.Job // as Config's were, where it was read
+	Jobs    []ledger.Job // the same as ParseConfig or ReadConfig got
 	Config  Config
 	Store   store.Store
-	Program []string // the pipeline program's file, and what comes before its flags
+	Program []string // the pipeline program's file and first arguments
 	Environ []string // of each run, added to the server's own
-	Token   string   // "" asks for none: on loopback only
+	Token   string   // "" for none, which is allowed on loopback only
 	Webhook string   // URL that messages are posted to; "" for none
 	Log     *slog.Logger
 	Stderr  *os.File // where runs write their logs
 }
 
-// Server is one of them.
+// Server is a server of the dashboard, the API and the schedules.
 type Server struct {
-	jobs    jobList
-	openAPI []byte
-	store   store.Store
-	log     *slog.Logger
-	config  Config
-	token   string
-	local   bool // on loopback without a token
-	board   *board
-	runner  *runner
-	plans   *scheduler
-	alarm   *alarm
-	reports *summaries
-	metrics *metrics
-	pages   *pages
-	handler http.Handler
-	now     func() time.Time
-	streams atomic.Int64
+	jobs      jobList
+	openAPI   []byte
+	store     store.Store
+	log       *slog.Logger
+	config    Config
+	token     string
+	local     bool // on loopback without a token
+	board     *board
+	runner    *runner
+	scheduler *scheduler
+	alarm     *alarm
+	reports   *summaries
+	metrics   *metrics
+	pages     *pages
+	handler   http.Handler
+	now       func() time.Time
+	streams   atomic.Int64
 
-	sessions      *sessions
-	wrong         tries
-	wrongTakes    time.Duration
-	strangersBody time.Duration
+	sessions             *sessions
+	wrongTokens          wrongTokenCounter
+	wrongTokenDelay      time.Duration
+	anonymousBodyTimeout time.Duration
 
 	leader  *lease.Lease
 	leading atomic.Bool
@@ -87,13 +87,13 @@ func New(set Settings) (*Server, error) {
 	}
 	switch {
 	case !local && set.Token == "":
-		return nil, fmt.Errorf("--listen=%s is reached from other machines, and then a token is needed: set %s (32 random letters, such as `openssl rand -hex 16` writes), or listen on %s",
+		return nil, fmt.Errorf("--listen=%s can be reached from other machines, so a token is needed: set %s (32 random letters, as `openssl rand -hex 16` prints), or listen on %s",
 			set.Config.Listen, TokenVariable, DefaultListen)
 	case set.Token != "" && len(set.Token) < 16:
-		return nil, fmt.Errorf("%s is shorter than 16 letters: that can be guessed; `openssl rand -hex 16` writes a good one", TokenVariable)
+		return nil, fmt.Errorf("%s is shorter than 16 letters and could be guessed; `openssl rand -hex 16` prints a good one", TokenVariable)
 	}
 	s := &Server{jobs: set.Config.jobs, store: set.Store, log: set.Log, config: set.Config, token: set.Token, local: local && set.Token == "",
-		now: time.Now, closing: make(chan struct{}), sessions: &sessions{store: set.Store, token: set.Token}, wrongTakes: wrongTokenTakes, strangersBody: strangersBody}
+		now: time.Now, closing: make(chan struct{}), sessions: &sessions{store: set.Store, token: set.Token}, wrongTokenDelay: wrongTokenDelay, anonymousBodyTimeout: anonymousBodyTimeout}
 	if s.openAPI, err = describe(s.jobs); err != nil {
 		return nil, err
 	}
@@ -104,12 +104,12 @@ func New(set Settings) (*Server, error) {
 	}
 	s.board = newBoard(set.Store, set.Log, s.jobs)
 	s.runner = &runner{store: set.Store, program: set.Program, environ: set.Environ, stderr: set.Stderr, log: set.Log, jobs: s.jobs,
-		started: s.board.started, children: map[string]*child{}}
-	s.plans = &scheduler{store: set.Store, log: set.Log, start: s.start, all: set.Config.Schedules,
+		onStart: s.board.started, children: map[string]*child{}}
+	s.scheduler = &scheduler{store: set.Store, log: set.Log, start: s.start, schedules: set.Config.Schedules,
 		seen: map[string]time.Time{}, last: map[string]tick{}, open: map[string]bool{},
 		count: func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }}
-	s.alarm = &alarm{store: set.Store, log: set.Log, jobs: s.jobs.started(), limits: set.Config.limits, plans: s.plans, hook: hook}
-	s.reports = &summaries{store: set.Store, zone: set.Config.Reports.zone, say: s.alarm.say, jobs: s.jobs.started(), byKey: map[string]Summary{}}
+	s.alarm = &alarm{store: set.Store, log: set.Log, jobs: s.jobs.started(), limits: set.Config.limits, scheduler: s.scheduler, hook: hook}
+	s.reports = &summaries{store: set.Store, zone: set.Config.Reports.zone, post: s.alarm.enqueue, jobs: s.jobs.started(), byKey: map[string]Summary{}}
 	s.pages = newPages(s)
 	s.handler = s.protect(s.routes())
 	return s, nil
@@ -124,7 +124,7 @@ func (s *Server) start(ctx context.Context, run ledger.Run, flags []string, by s
 	return err
 }
 
-// startNow starts a run that somebody asked for and gives its id.
+// startNow starts a run with a new id and returns the id.
 func (s *Server) startNow(ctx context.Context, job string, flags []string, by string) (string, error) {
 	run := ledger.Run{RunID: ledger.NewRunID(s.now()), Job: job, StartedAt: s.now()}
 	return run.RunID, s.start(ctx, run, flags, by)
@@ -133,26 +133,26 @@ func (s *Server) startNow(ctx context.Context, job string, flags []string, by st
 const (
 	maxHeader      = 16 << 10
 	maxConnections = 4096
-	slowHeader     = 5 * time.Second
-	slowBody       = 15 * time.Second
-	slowAnswer     = 3 * time.Minute // a replay of many dead letters takes time
-	beat           = time.Second
-	leadTTL        = 30 * time.Second
+	headerTimeout  = 5 * time.Second
+	bodyTimeout    = 15 * time.Second
+	answerTimeout  = 3 * time.Minute // a replay of many dead letters takes time
+	tickInterval   = time.Second
+	leaderTTL      = 30 * time.Second
 )
 
-// Serve listens and works until ctx ends. Runs continue: they are processes of
-// their own.
+// Serve listens and works until ctx ends. Runs continue after that: they are
+// processes of their own.
 func (s *Server) Serve(ctx context.Context) error {
 	l, err := net.Listen("tcp", s.config.Listen)
 	if err != nil {
-		return fmt.Errorf("listening: %w; is another server there? --listen names another address", err)
+		return fmt.Errorf("listening: %w; if another program uses the address, choose another one by --listen", err)
 	}
 	return s.serve(ctx, l)
 }
 
 func (s *Server) serve(ctx context.Context, l net.Listener) error {
-	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: slowHeader, ReadTimeout: slowBody, WriteTimeout: slowAnswer, IdleTimeout: time.Minute,
-		MaxHeaderBytes: maxHeader} // its ErrorLog is package log, whose lines are events of ours
+	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout, IdleTimeout: time.Minute,
+		MaxHeaderBytes: maxHeader} // its ErrorLog is package log, which writes to our log
 	s.log.Info("server_listens", "address", "http://"+l.Addr().String(), "token", s.token != "")
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	worked := make(chan struct{})
@@ -172,7 +172,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	}
 	stop()
 	<-worked
-	if s.leader != nil { // with time of its own: slow clients may have used up theirs
+	if s.leader != nil { // with its own timeout: slow clients may have used up the other
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		err = errors.Join(err, s.leader.Release(release))
@@ -186,9 +186,9 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// work does what is due, each second, until ctx ends.
+// work calls tick every second until ctx ends.
 func (s *Server) work(ctx context.Context) {
-	t := time.NewTicker(beat)
+	t := time.NewTicker(tickInterval)
 	defer t.Stop()
 	for {
 		s.tick(ctx, s.now())
@@ -200,26 +200,27 @@ func (s *Server) work(ctx context.Context) {
 	}
 }
 
-// tick does what is due at now. What fails is tried again at the next one.
+// tick does all periodic work that is due. Work that fails is tried again at the next
+// tick.
 func (s *Server) tick(ctx context.Context, now time.Time) {
-	tell := func(what string, err error) {
+	report := func(what string, err error) {
 		if err != nil && ctx.Err() == nil {
-			s.metrics.trouble.WithLabelValues(what).Inc()
+			s.metrics.errors.WithLabelValues(what).Inc()
 			s.log.Error("work_failed", "what", what, "error", ledger.Redact(err.Error()))
 		}
 	}
-	tell("board", s.board.look(ctx, now))
-	tell("sessions", s.sessions.tick(ctx, now))
-	changed, err := s.plans.tick(ctx, now)
-	tell("schedules", err)
-	s.leading.Store(s.board.ready(now) && s.leads(ctx, now))
+	report("board", s.board.refresh(ctx, now))
+	report("sessions", s.sessions.tick(ctx, now))
+	changed, err := s.scheduler.tick(ctx, now)
+	report("schedules", err)
+	s.leading.Store(s.board.ready(now) && s.tryLead(ctx, now))
 	if s.leading.Load() {
 		alerts, err := s.alarm.tick(ctx, s.board.runs(), now)
-		tell("alerts", err)
+		report("alerts", err)
 		sums, err := s.reports.tick(ctx, s.board.runs(), now)
-		tell("reports", err)
+		report("reports", err)
 		changed = changed || alerts || sums
-		tell("retention", s.retain(ctx, now))
+		report("retention", s.purge(ctx, now))
 	}
 	if changed {
 		s.board.change()
@@ -228,54 +229,55 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 
 const (
 	purgeEvery = 6 * time.Hour
-	// purgeFor is how long one pass may keep the server's other work waiting.
-	purgeFor   = 5 * time.Second
-	purgeAgain = time.Minute // after a pass that did not come to the end
+	// maxPurge limits one pass, because the server's other work waits for it.
+	maxPurge   = 5 * time.Second
+	purgeRetry = time.Minute // after a pass that was cut off
 )
 
-// retain removes runs and dead letters that are older than they are kept.
-func (s *Server) retain(ctx context.Context, now time.Time) error {
+// purge removes the runs and dead letters that are older than the retention time.
+func (s *Server) purge(ctx context.Context, now time.Time) error {
 	before, on := s.config.Retention.before(now)
 	if !on || now.Before(s.purgeAt) {
 		return nil
 	}
 	s.purgeAt = now.Add(purgeEvery)
-	within, cancel := context.WithTimeout(ctx, purgeFor)
+	within, cancel := context.WithTimeout(ctx, maxPurge)
 	defer cancel()
 	p, err := ledger.Purge(within, s.store, "", before)
 	if p != (ledger.Purged{}) {
 		s.log.Info("runs_removed", "runs", p.Runs, "dead_letters", p.DeadLetters, "older_than", before.UTC())
 	}
 	if within.Err() != nil && ctx.Err() == nil {
-		s.purgeAt, err = now.Add(purgeAgain), nil
+		s.purgeAt, err = now.Add(purgeRetry), nil
 	}
 	return err
 }
 
-// leads says whether this server is the one that judges, reports and tidies up
-// for all servers on the store.
-func (s *Server) leads(ctx context.Context, now time.Time) bool {
+// tryLead acquires or renews the leader's lease and reports whether this server is the
+// leader. Of all servers on the store, only the leader raises alerts, writes reports
+// and closes dead runs.
+func (s *Server) tryLead(ctx context.Context, now time.Time) bool {
 	due := !now.Before(s.leadAt)
 	switch {
 	case s.leader != nil && !s.leader.Lost():
 		if !due {
 			return s.leader.Held()
 		}
-		s.leadAt = now.Add(leadTTL / 3)
+		s.leadAt = now.Add(leaderTTL / 3)
 		if err := s.leader.Renew(ctx); err != nil {
 			s.log.Warn("lead_not_renewed", "error", ledger.Redact(err.Error()))
 			return s.leader.Held()
 		}
-		s.tidy(ctx)
+		s.closeDeadRuns(ctx)
 		return true
 	case !due:
 		return false
 	}
-	s.leadAt, s.leader = now.Add(leadTTL/3), nil
-	l, err := lease.Acquire(ctx, lease.InStore(s.store), "server", lease.CurrentHolder(), leadTTL)
+	s.leadAt, s.leader = now.Add(leaderTTL/3), nil
+	l, err := lease.Acquire(ctx, lease.InStore(s.store), "server", lease.CurrentHolder(), leaderTTL)
 	var held *lease.HeldError
 	if errors.As(err, &held) {
-		s.follow(ctx)
+		s.loadLeaderState(ctx)
 		return false
 	}
 	if err != nil {
@@ -283,13 +285,13 @@ func (s *Server) leads(ctx context.Context, now time.Time) bool {
 		return false
 	}
 	s.leader = l
-	s.alarm.forget()
-	s.tidy(ctx)
+	s.alarm.invalidate()
+	s.closeDeadRuns(ctx)
 	return true
 }
 
-// follow reads what the leading server has found, to show it.
-func (s *Server) follow(ctx context.Context) {
+// loadLeaderState reads the leader's alerts and reports, to show them.
+func (s *Server) loadLeaderState(ctx context.Context) {
 	changed, err := s.alarm.load(ctx)
 	err = errors.Join(err, s.reports.load(ctx))
 	if err != nil {
@@ -300,11 +302,11 @@ func (s *Server) follow(ctx context.Context) {
 	}
 }
 
-// tidy closes runs whose processes are gone: killed while no server was there.
-// Of those that nobody waited for it writes the reports.
-func (s *Server) tidy(ctx context.Context) {
+// closeDeadRuns closes runs whose processes were killed while no server watched
+// them, and writes the reports of asynchronous runs that have ended.
+func (s *Server) closeDeadRuns(ctx context.Context) {
 	for _, e := range s.board.runs() {
-		if !e.Unsaid {
+		if !e.ReportMissing {
 			continue
 		}
 		if err := s.runner.report(ctx, e.Run.RunID); err != nil {
@@ -328,7 +330,7 @@ func (s *Server) tidy(ctx context.Context) {
 	}
 }
 
-// ReadConfig reads the YAML file at path; "" gives the defaults.
+// ReadConfig reads the YAML file at path; "" means the defaults.
 func ReadConfig(path string, known []ledger.Job) (Config, error) {
 	if path == "" {
 		return ParseConfig(nil, known)

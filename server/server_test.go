@@ -27,8 +27,8 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// asChild makes the test binary play the pipeline program: the runner starts it
-// as it would start the real one.
+// asChild makes the test binary act as the pipeline program: the runner starts it
+// like the real one.
 const asChild = "SEED_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// playPipeline does what the pipeline does as far as the server sees it: it
-// takes the lease, is in the ledger, obeys its control object, and reports.
+// playPipeline does what the server sees of a pipeline: it acquires the lease, writes
+// to the ledger, obeys its control object, and writes a report.
 func playPipeline(args []string) int {
 	ctx := context.Background()
 	s, err := store.Open(ctx, os.Getenv("SEED_STORE"))
@@ -94,7 +94,7 @@ func playPipeline(args []string) int {
 			state, code = ledger.Cancelled, 130
 			break
 		}
-		time.Sleep(20 * time.Millisecond) // a process of its own: nothing to turn its clock with
+		time.Sleep(20 * time.Millisecond) // in another process, where the clock cannot be faked
 	}
 	if os.Getenv(asChild) == "crash" {
 		if err := debug.SetCrashOutput(os.NewFile(3, "last words"), debug.CrashOptions{}); err != nil {
@@ -121,7 +121,7 @@ func playReplay(ctx context.Context, s store.Store, args []string) int {
 	return 0
 }
 
-// playShow adds to the report what its job alone knows.
+// playShow adds a job's own fields to the report.
 func playShow(ctx context.Context, s store.Store, id string) int {
 	run, err := ledger.Load(ctx, s, id)
 	if err == nil {
@@ -193,7 +193,7 @@ func worldAt(t *testing.T, dir, mode string, change ...func(*Settings)) *world {
 	}
 	server, err := New(set)
 	require.NoError(t, err)
-	server.wrongTakes = 0
+	server.wrongTokenDelay = 0
 	w := &world{server, t, dir, log}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -220,7 +220,7 @@ func (w *world) waitForChildren() {
 			w.t.Errorf("run %s does not end", c.run.RunID)
 		}
 	}
-	w.runner.following.Wait()
+	w.runner.keepers.Wait()
 }
 
 // ended waits for a run's process.
@@ -239,19 +239,19 @@ func (w *world) ended(job string) {
 	}
 }
 
-// until looks at the board until what is hoped for is there.
+// until refreshes the board until a condition holds.
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for now := time.Now(); ; now = now.Add(20 * time.Second) {
-		require.NoError(w.t, w.board.look(context.Background(), now))
+		require.NoError(w.t, w.board.refresh(context.Background(), now))
 		if ok() {
 			return
 		}
 		if time.Now().After(deadline) {
 			w.t.Fatalf("%s: not within 30 s", what)
 		}
-		time.Sleep(10 * time.Millisecond) // for another process
+		time.Sleep(10 * time.Millisecond) // another process needs the time
 	}
 }
 
@@ -314,7 +314,7 @@ func (w *world) do(method, path, body string, header ...string) answer {
 	return answer{rec.Code, rec.Result().Header, string(b)}
 }
 
-// put lays a run that is over into the store.
+// put stores a run that is over.
 func (w *world) put(id, job string, state ledger.State, started time.Time, took time.Duration, tally ledger.Tally) {
 	w.t.Helper()
 	require.NoError(w.t, ledger.Start(w.t.Context(), w.store, ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: started}))
@@ -345,7 +345,7 @@ func TestTrigger(t *testing.T) {
 func TestTriggerRefuses(t *testing.T) {
 	w := newWorld(t, "done")
 	for _, c := range []struct{ path, body, says string }{
-		{"/api/v1/seeds/orchestrate", `{"land":"sg"}`, `unknown field \"land\"; this takes country, category, date, force`},
+		{"/api/v1/seeds/orchestrate", `{"land":"sg"}`, `unknown field \"land\"; known fields: country, category, date, force`},
 		{"/api/v1/seeds/orchestrate", `{"country":"SG"}`, "country: a country is two lower-case letters, such as sg"},
 		{"/api/v1/seeds/orchestrate", `{"country":""}`, "country: a country is"},
 		{"/api/v1/seeds/orchestrate", `{"country":null}`, "country: a country is"},
@@ -356,14 +356,14 @@ func TestTriggerRefuses(t *testing.T) {
 		{"/api/v1/seeds/orchestrate", `{"outage_threshold":-0.1}`, "outage_threshold: use a share"},
 		{"/api/v1/seeds/orchestrate", `{"outage_threshold":"0"}`, "outage_threshold: use a share"},
 		{"/api/v1/seeds/orchestrate", `{"outage_threshold":null}`, "outage_threshold: use a share"},
-		{"/api/v1/seeds/orchestrate", `[]`, "no JSON object"},
-		{"/api/v1/seeds/orchestrate", `null `, "no JSON object"},
+		{"/api/v1/seeds/orchestrate", `[]`, "is not a JSON object"},
+		{"/api/v1/seeds/orchestrate", `null `, "is not a JSON object"},
 		{"/api/v1/docs/runs", `{"session_max_pages":0}`, "session_max_pages: use 1"},
 		{"/api/v1/docs/runs", `{"country":"sg"}`, "unknown field"},
 		{"/api/v1/catalog/runs", `{"stop_after_known":1e9}`, "stop_after_known: "},
 		{"/api/v1/catalog/runs", `{"stop_after_known":null}`, "stop_after_known: "},
 		{"/api/v1/catalog/runs", `{"stop_after_known":1.5}`, "stop_after_known: "},
-		{"/api/v1/news/runs", `{"x":1}`, "this takes none"},
+		{"/api/v1/news/runs", `{"x":1}`, "known fields: none"},
 	} {
 		a := w.do("POST", c.path, c.body)
 		assert.Equal(t, http.StatusBadRequest, a.code, c.body)
@@ -380,7 +380,7 @@ func TestBodies(t *testing.T) {
 	const form, plain = "application/x-www-form-urlencoded", "text/plain"
 	for _, c := range []struct {
 		name, body, kind string
-		code             int // of a trigger
+		code             int // of a request that starts a run
 		header           []string
 	}{
 		{"curl -X POST", "", "", 202, nil},
@@ -505,7 +505,7 @@ func TestCrash(t *testing.T) {
 			w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == state })
 			why := map[string]string{"crash": "panic: crashed on purpose (exit status 2)",
 				"refuse": "the run did not begin: --country=XX: two lower-case letters, password=REDACTED (exit status 2)",
-				"mute":   "the run did not begin: exit status 3; it said nothing, its log may tell more"}[mode]
+				"mute":   "the run did not begin: exit status 3; it left no error message, see its log"}[mode]
 			assert.Equal(t, why, w.do("GET", "/api/v1/runs/"+id, "").json(t)["error"])
 			assert.Equal(t, why, w.do("GET", "/api/v1/runs", "").json(t)["runs"].([]any)[0].(map[string]any)["error"])
 			assert.Contains(t, w.do("GET", "/runs/"+id, "", "Accept", "text/html").body, html.EscapeString(why))
@@ -522,8 +522,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// An asynchronous run's process ends when the run is submitted. The run goes on
-// all the same, is in the way of the next, can be steered, and its end is seen.
+// An asynchronous run's process ends when the run is submitted. The run continues,
+// prevents another run of the job, can be controlled, and its end is noticed.
 func TestAsynchronous(t *testing.T) {
 	w := newWorld(t, "async")
 	trigger := func(want int) string {
@@ -539,7 +539,7 @@ func TestAsynchronous(t *testing.T) {
 	}
 	id := trigger(http.StatusAccepted)
 	w.ended("seed")
-	for _, state := range []string{"running", "running"} { // the leading server tidies up meanwhile
+	for _, state := range []string{"running", "running"} { // the leader closes dead runs meanwhile
 		at(id, state)
 		w.tick(t.Context(), time.Now())
 	}
@@ -555,7 +555,7 @@ func TestAsynchronous(t *testing.T) {
 	at(id, "running")
 	require.NoError(t, ledger.WriteTotal(t.Context(), w.store, id, sampleTally()))
 	at(id, "done")
-	w.tick(t.Context(), time.Now().Add(leadTTL/3))
+	w.tick(t.Context(), time.Now().Add(leaderTTL/3))
 	w.until("its report", func() bool { return len(show(id)["alerts"].([]any)) == 1 })
 	assert.Equal(t, 38.0, show(id)["counts"].(map[string]any)["domains_collected"])
 	assert.Equal(t, http.StatusConflict, w.do("POST", "/api/v1/runs/"+id+"/cancel", "").code, "it is over")
@@ -580,8 +580,8 @@ func TestSecretsStayHere(t *testing.T) {
 	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
 }
 
-// TestRestart leaves a run to a second server, and one whose process died while
-// there was no server.
+// TestRestart starts a second server, which finds an active run of the first one and
+// a run whose process died while there was no server.
 func TestRestart(t *testing.T) {
 	w := newWorld(t, "wait")
 	id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
@@ -649,7 +649,7 @@ func TestListPages(t *testing.T) {
 		}
 		w.put(fmt.Sprintf("20260128-09000%d-000-0a1b2c3d", i), job, ledger.Done, at.Add(time.Duration(i)*time.Second), time.Minute, sampleTally())
 	}
-	require.NoError(t, w.board.look(t.Context(), time.Now()))
+	require.NoError(t, w.board.refresh(t.Context(), time.Now()))
 	ids := func(path string) (out []string, next any) {
 		v := w.do("GET", path, "").json(t)
 		for _, r := range v["runs"].([]any) {
@@ -667,8 +667,8 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-// TestReportAfterState looks at a run between its last two writes: the report is
-// waited for, and the alerts with it; a killed run's for a minute only.
+// TestReportAfterState reads a run between its last two writes. The board and the
+// alerts wait for the report, but for a killed run's only a minute.
 func TestReportAfterState(t *testing.T) {
 	w := newWorld(t, "done")
 	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
@@ -678,7 +678,7 @@ func TestReportAfterState(t *testing.T) {
 	require.NoError(t, err)
 	w.tick(t.Context(), at.Add(time.Second))
 	require.Equal(t, "done", w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"])
-	require.True(t, w.board.runs()[0].Awaited)
+	require.True(t, w.board.runs()[0].ReportPending)
 	require.NoError(t, ledger.WriteReport(t.Context(), w.store, ledger.BuildReport(testJob(run.Job), run, failing(90), at.Add(time.Second))))
 	for i := range 20 {
 		w.tick(t.Context(), at.Add(time.Duration(i)*time.Second))
@@ -693,7 +693,7 @@ func TestReportAfterState(t *testing.T) {
 	require.NoError(t, err)
 	turn(w, at.Add(time.Hour), 2*time.Minute, time.Second)
 	require.Equal(t, killed, w.board.runs()[0].Run.RunID)
-	assert.False(t, w.board.runs()[0].Awaited)
+	assert.False(t, w.board.runs()[0].ReportPending)
 	assert.Contains(t, w.alarm.state.Seen, killed)
 	require.Len(t, w.alarm.firing(), 2)
 	assert.Equal(t, "run_failed", w.alarm.firing()[0].Rule)
@@ -713,14 +713,14 @@ func (c *countingStore) List(ctx context.Context, prefix string) iter.Seq2[store
 	return c.Store.List(ctx, prefix)
 }
 
-// TestManyWatchOneRun lets many look at the page of a run at work: the store is
-// asked once for each state of the board, not for each of them.
+// TestManyWatchOneRun requests the page of an active run many times. The store is read
+// once for each version of the board.
 func TestManyWatchOneRun(t *testing.T) {
 	counting := &countingStore{lists: map[string]int{}}
 	w := newWorld(t, "done", func(s *Settings) { counting.Store, s.Store = s.Store, counting })
 	id := ledger.NewRunID(time.Now())
 	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: id, Job: "seed", Runner: "prism", StartedAt: time.Now()}))
-	require.NoError(t, w.board.look(t.Context(), time.Now()))
+	require.NoError(t, w.board.refresh(t.Context(), time.Now()))
 	letters := "dead-letters/seed/"
 	for look := range 3 {
 		clear(counting.lists)
@@ -742,7 +742,7 @@ func TestManyWatchOneRun(t *testing.T) {
 	}
 }
 
-// TestProvidersTable shows the rows of any job.
+// TestProvidersTable shows the rows of a job's report.
 func TestProvidersTable(t *testing.T) {
 	r := ledger.Report{Providers: []map[string]any{
 		{"provider": "mk", "state": "done", "articles": 12345.0, "alerts": []string{"x"}, "parse_failure_rate": 0.125},
@@ -758,7 +758,7 @@ func TestProvidersTable(t *testing.T) {
 	assert.Empty(t, providers(ledger.Report{}).Rows)
 }
 
-// TestChart draws what a run did between two looks at it.
+// TestChart draws what a run did between two samples.
 func TestChart(t *testing.T) {
 	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	samples := []sample{{At: at}, {At: at.Add(10 * time.Second), Done: 50}, {At: at.Add(20 * time.Second), Done: 150}}
@@ -780,7 +780,7 @@ func TestChart(t *testing.T) {
 	assert.Contains(t, next.do("GET", "/runs/"+id, "").body, "Requests a second: from 0 to", "the chart outlives the server")
 }
 
-// The page shows times of hosts where a host was timed: news times none.
+// The page shows the time for a host only if hosts were timed: news times none.
 func TestPageShowsTimesThatThereAre(t *testing.T) {
 	w := newWorld(t, "done")
 	timed, none := sampleTally(), sampleTally()

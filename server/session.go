@@ -20,24 +20,25 @@ import (
 const (
 	// sessionAge is how long a browser stays signed in.
 	sessionAge = 7 * 24 * time.Hour
-	// lookEnded is how often a server reads which sessions others have ended.
-	lookEnded = 30 * time.Second
-	// endedPrefix has an object for each session that was ended and is not over
-	// by its age, and one for each time that all were: all-{milliseconds}.
+	// endedInterval is how often a server reads which sessions other servers ended.
+	endedInterval = 30 * time.Second
+	// endedPrefix has an object for each session that was ended before its age ends it,
+	// and an object all-{milliseconds} for each time that all sessions were ended.
 	endedPrefix = "sessions/ended/"
 	endedAll    = "all-"
 )
 
-// sessions are those of people who gave the token. A cookie proves by itself,
-// under the token as key, that it is one: "id.began.proof". So it holds on each
-// server of the store and after a restart, and a new token ends all.
+// sessions are the sessions of browsers whose users gave the token. A cookie is
+// "id.began.proof", where the proof is an HMAC with the token as key. So it is valid
+// on each server of the store and after a restart, and a new token ends all
+// sessions.
 type sessions struct {
 	store store.Store
 	token string
 
 	mu        sync.Mutex
 	ended     map[string]bool
-	notBefore time.Time // sessions that began until then are over
+	notBefore time.Time // sessions that began until then have ended
 	nextAt    time.Time
 }
 
@@ -52,7 +53,7 @@ func (s *sessions) begin(now time.Time) (cookie string) {
 	return id + "." + began + "." + s.proof(id, began)
 }
 
-// read gives the id of the session that a cookie proves, and whether it continues.
+// read returns the id of a cookie's session, and whether the session is valid.
 func (s *sessions) read(cookie string, now time.Time) (id string, ok bool) {
 	id, rest, _ := strings.Cut(cookie, ".")
 	began, proof, _ := strings.Cut(rest, ".")
@@ -115,12 +116,13 @@ func (s *sessions) note(name string) {
 	}
 }
 
-// tick reads what other servers have ended, and removes what is over by its age.
+// tick reads which sessions other servers ended, and removes objects of sessions that
+// their age has ended.
 func (s *sessions) tick(ctx context.Context, now time.Time) error {
 	if s.token == "" || now.Before(s.nextAt) {
 		return nil
 	}
-	s.nextAt = now.Add(lookEnded)
+	s.nextAt = now.Add(endedInterval)
 	var old []string
 	for o, err := range s.store.List(ctx, endedPrefix) {
 		if err != nil {

@@ -24,7 +24,7 @@ type Summary struct {
 	Kind string                `json:"kind"` // daily or weekly
 	Name string                `json:"name"` // 2026-11-20, or 2026-W47 (ISO 8601)
 	From time.Time             `json:"from"`
-	To   time.Time             `json:"to"` // not in it
+	To   time.Time             `json:"to"` // exclusive
 	Jobs map[string]JobSummary `json:"jobs"`
 }
 
@@ -45,14 +45,14 @@ type period struct {
 
 func (p period) key() string { return summariesPrefix + p.kind + "/" + p.name + ".json" }
 
-// catchUp are the days, and the weeks, whose reports are made up for after the
-// server was down.
+// How many days and weeks back reports are written after the server was down.
 const (
 	catchUpDays  = 7
 	catchUpWeeks = 2
 )
 
-// periods are the ones before now, oldest first. A week begins on Monday.
+// periods are the last days and weeks before now, oldest first. A week begins on
+// Monday.
 func periods(now time.Time, zone *time.Location) []period {
 	now = now.In(zone)
 	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, zone)
@@ -74,12 +74,12 @@ func periods(now time.Time, zone *time.Location) []period {
 type summaries struct {
 	store store.Store
 	zone  *time.Location
-	say   func(text string)
+	post  func(text string)
 	jobs  jobList
 
 	mu    sync.Mutex
 	byKey map[string]Summary
-	until time.Time // nothing is due before
+	until time.Time // no summary is due before
 	read  bool
 }
 
@@ -94,7 +94,7 @@ func (s *summaries) all() []Summary {
 	return out
 }
 
-// keptSummaries are read from the store, of each kind.
+// keptSummaries is how many summaries of each kind are read from the store.
 const keptSummaries = 60
 
 // load reads the newest summaries.
@@ -124,8 +124,8 @@ func (s *summaries) load(ctx context.Context) error {
 	return nil
 }
 
-// tick writes the summaries that are due and not there yet. The one who
-// creates a summary tells of it.
+// tick writes the summaries that are due and missing. The server that creates a
+// summary posts it to the webhook.
 func (s *summaries) tick(ctx context.Context, runs []*entry, now time.Time) (changed bool, err error) {
 	s.mu.Lock()
 	soon, read := now.Before(s.until), s.read
@@ -155,8 +155,8 @@ func (s *summaries) tick(ctx context.Context, runs []*entry, now time.Time) (cha
 			}
 		case err != nil:
 			return changed, err
-		case len(sum.Jobs) > 0: // a day on which nothing ran is no news
-			s.say(sum.Text(s.jobs))
+		case len(sum.Jobs) > 0: // no message for a day without runs
+			s.post(sum.Text(s.jobs))
 		}
 		s.mu.Lock()
 		s.byKey[p.key()] = sum
@@ -224,5 +224,5 @@ func total(c ledger.Counts) int64 {
 	return n
 }
 
-// words writes domains_collected as a person would.
+// words writes a name like domains_collected with spaces.
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }

@@ -26,7 +26,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// slack receives what the webhook sends.
+// slack receives the webhook's messages.
 type slack struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -66,7 +66,7 @@ func (s *slack) breakDown(yes bool) {
 	s.fail = yes
 }
 
-// turn lets the server work through a span of its clock.
+// turn advances the clock step by step and lets the server tick.
 func turn(w *world, from time.Time, span, step time.Duration) time.Time {
 	w.t.Helper()
 	for at := from; at.Before(from.Add(span)); at = at.Add(step) {
@@ -97,7 +97,7 @@ func TestAlertOnceAndOver(t *testing.T) {
 	require.Len(t, s.messages(), 1, "it still fires: no news")
 
 	next := worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
-	w.leader = nil // killed: its lease is a dead process's, were it another one
+	w.leader = nil // as if it had been killed
 	require.NoError(t, store.Retry(t.Context(), func() error { return dropLease(t, w.store) }))
 	at = turn(next, at, time.Hour, 40*time.Second)
 	require.Len(t, s.messages(), 1, "nor for a server that was started again")
@@ -189,26 +189,25 @@ func TestThresholdsOfConfig(t *testing.T) {
 		"alerts: {docs: {error_rate: 20}}":                                                             "use a share from 0 to 1",
 		"alerts: {seed: {duration: long}}":                                                             "use a duration",
 		"alerts: {seed: {failure: 1}}":                                                                 "failure",
-		"schedules: [{name: a, job: seed, cron: '61 * * * *'}]":                                        "no cron expression",
-		"schedules: [{name: a, job: seed, cron: nightly}]":                                             "no cron expression",
+		"schedules: [{name: a, job: seed, cron: '61 * * * *'}]":                                        "is not a cron expression",
+		"schedules: [{name: a, job: seed, cron: nightly}]":                                             "is not a cron expression",
 		"schedules: [{name: a, job: sow, cron: '1 * * * *'}]":                                          "no job",
 		"schedules: [{name: 'A b', job: seed, cron: '1 * * * *'}]":                                     "its name must be",
 		"schedules: [{name: a, job: seed, cron: '1 * * * *', timezone: Nowhere}]":                      "timezone",
 		"schedules: [{name: a, job: seed, cron: '1 * * * *', options: {land: x}}]":                     "unknown option",
 		"schedules: [{name: a, job: seed, cron: '1 * * * *', options: {country: SG}}]":                 "country",
 		"schedules: [{name: a, job: seed, cron: '1 * * * *'},{name: a, job: docs, cron: '1 * * * *'}]": "two are named",
-		"flags: {store: [a]}":                                                                          "no single value",
+		"flags: {store: [a]}":                                                                          "must be a single value",
 		"surprise: 1":                                                                                  "surprise",
-		"[":                                                                                            "no configuration",
+		"[":                                                                                            "the server's configuration",
 	} {
 		_, err := ParseConfig([]byte(text), testJobs())
 		assert.ErrorContains(t, err, says, text)
 	}
 }
 
-// TestDocsReportGoesByConfig gives the docs job what the config says of its
-// alerts, so that its own report says the same as the server; other jobs judge
-// nothing themselves.
+// TestDocsReportGoesByConfig passes the configured thresholds to the docs job, so that
+// its own report agrees with the server. Other jobs do not judge themselves.
 func TestDocsReportGoesByConfig(t *testing.T) {
 	w := newWorld(t, "done", scheduled(t, "alerts: {docs: {success_rate: 0.8, duration: 6h, pages_change: 2, mean_response: 0s, failure_rate: 0.5, minimum_samples: 5}, seed: {duration: 1h}}"))
 	for path, want := range map[string]string{
@@ -271,7 +270,7 @@ func TestScheduleOverlapAndMissed(t *testing.T) {
 	w := newWorld(t, "wait", scheduled(t, hourly))
 	at := time.Date(2026, 3, 2, 9, 59, 59, 0, time.UTC)
 	for _, now := range []time.Time{at, at.Add(time.Second), at.Add(time.Hour), at.Add(time.Hour + time.Second)} {
-		_, err := w.plans.tick(t.Context(), now)
+		_, err := w.scheduler.tick(t.Context(), now)
 		require.NoError(t, err)
 	}
 	assert.Equal(t, []string{"20260302T100000Z started", "20260302T110000Z active"}, w.ticks(), "no overlap with itself")
@@ -279,64 +278,63 @@ func TestScheduleOverlapAndMissed(t *testing.T) {
 
 	// Down from 11:00 to 15:30, then started again.
 	next := worldAt(t, w.dir, "wait", scheduled(t, hourly))
-	_, err := next.plans.tick(t.Context(), at.Add(5*time.Hour+30*time.Minute))
+	_, err := next.scheduler.tick(t.Context(), at.Add(5*time.Hour+30*time.Minute))
 	require.NoError(t, err)
 	assert.Equal(t, "20260302T150000Z missed", next.ticks()[2])
 	assert.Contains(t, next.log.String(), "msg=schedule_ticks_missed schedule=hourly count=4")
-	_, err = next.plans.tick(t.Context(), at.Add(5*time.Hour+31*time.Minute))
+	_, err = next.scheduler.tick(t.Context(), at.Add(5*time.Hour+31*time.Minute))
 	require.NoError(t, err)
 	assert.Equal(t, 1, strings.Count(next.log.String(), "schedule_ticks_missed"))
 }
 
-// die is a server's end between the claim of a tick and the start of its run.
+// die ends a server between its claim of a tick and the start of the run.
 func die(t *testing.T, w *world, now time.Time) {
 	t.Helper()
-	w.plans.start = func(context.Context, ledger.Run, []string, string) error { runtime.Goexit(); return nil }
+	w.scheduler.start = func(context.Context, ledger.Run, []string, string) error { runtime.Goexit(); return nil }
 	dead := make(chan struct{})
 	go func() {
 		defer close(dead)
-		_, _ = w.plans.tick(t.Context(), now) // it does not come back
+		_, _ = w.scheduler.tick(t.Context(), now) // the dead server has not finished this tick
 		t.Error("the server lives on")
 	}()
 	<-dead
 }
 
-// TestTickOfADeadServer lets a server die between taking a tick and starting its
-// run: whoever is there starts the run that the claim names, after half a
-// minute, and once.
+// TestTickOfADeadServer lets a server die between claiming a tick and starting its
+// run. Half a minute later another server starts the run that the claim names, once.
 func TestTickOfADeadServer(t *testing.T) {
 	tick := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name        string
-		restarted   bool // by a server that was not there when the tick came
+		restarted   bool // by a server that started after the tick
 		foundAfter  time.Duration
 		wantAfter   time.Duration
 		want, wrote string
 	}{
-		{"another server", false, 0, orphaned, "20260302T100000Z started", "orchestrator_start"},
-		{"the restarted one", true, 2 * time.Second, orphaned, "20260302T100000Z started", "orchestrator_start"},
+		{"another server", false, 0, claimTimeout, "20260302T100000Z started", "orchestrator_start"},
+		{"the restarted one", true, 2 * time.Second, claimTimeout, "20260302T100000Z started", "orchestrator_start"},
 		{"restarted a minute later", true, time.Minute, time.Minute, "20260302T100000Z started", "orchestrator_start"},
-		{"restarted too late", true, late + time.Second, late + time.Second, "20260302T100000Z missed", "schedule_ticks_missed"},
+		{"restarted too late", true, maxLate + time.Second, maxLate + time.Second, "20260302T100000Z missed", "schedule_ticks_missed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newWorld(t, "done", scheduled(t, hourly))
 			b := worldAt(t, a.dir, "done", scheduled(t, hourly))
-			_, err := a.plans.tick(t.Context(), tick.Add(-time.Second))
+			_, err := a.scheduler.tick(t.Context(), tick.Add(-time.Second))
 			require.NoError(t, err)
 			if !c.restarted {
-				_, err = b.plans.tick(t.Context(), tick.Add(-time.Second))
+				_, err = b.scheduler.tick(t.Context(), tick.Add(-time.Second))
 				require.NoError(t, err)
 			}
 			die(t, a, tick)
 			claim := a.lastTick()
 			require.Equal(t, "claimed", claim.Outcome)
 			for after := c.foundAfter; after < c.wantAfter; after += time.Second {
-				_, err := b.plans.tick(t.Context(), tick.Add(after))
+				_, err := b.scheduler.tick(t.Context(), tick.Add(after))
 				require.NoError(t, err)
 				require.Equal(t, "claimed", b.lastTick().Outcome, "after %s the claim is young", after)
 			}
 			for after := c.wantAfter; after < c.wantAfter+5*time.Second; after += time.Second {
-				_, err := b.plans.tick(t.Context(), tick.Add(after))
+				_, err := b.scheduler.tick(t.Context(), tick.Add(after))
 				require.NoError(t, err)
 				require.Equal(t, []string{c.want}, b.ticks())
 				b.ended("seed")
@@ -359,13 +357,13 @@ func TestTickOfADeadServer(t *testing.T) {
 
 func (w *world) lastTick() tick {
 	w.t.Helper()
-	k, err := w.plans.newest(w.t.Context(), "hourly")
+	k, err := w.scheduler.newest(w.t.Context(), "hourly")
 	require.NoError(w.t, err)
 	return k
 }
 
-// TestTickOfASlowServer takes a tick over from a server that is only slow: when
-// it wakes up, the run has begun, and it starts none.
+// TestTickOfASlowServer takes a tick over from a server that is only slow. When that
+// server resumes, the run has begun, and it starts none.
 func TestTickOfASlowServer(t *testing.T) {
 	at := time.Date(2026, 3, 2, 9, 59, 59, 0, time.UTC)
 	for _, mode := range []string{"done", "wait"} {
@@ -373,23 +371,23 @@ func TestTickOfASlowServer(t *testing.T) {
 			a := newWorld(t, mode, scheduled(t, hourly))
 			b := worldAt(t, a.dir, mode, scheduled(t, hourly))
 			for _, w := range []*world{a, b} {
-				_, err := w.plans.tick(t.Context(), at)
+				_, err := w.scheduler.tick(t.Context(), at)
 				require.NoError(t, err)
 			}
-			start, claimed, wake := a.plans.start, make(chan struct{}), make(chan struct{})
-			a.plans.start = func(ctx context.Context, run ledger.Run, flags []string, by string) error {
+			start, claimed, wake := a.scheduler.start, make(chan struct{}), make(chan struct{})
+			a.scheduler.start = func(ctx context.Context, run ledger.Run, flags []string, by string) error {
 				close(claimed)
 				<-wake
 				return start(ctx, run, flags, by)
 			}
 			ended := make(chan error, 1)
 			go func() {
-				_, err := a.plans.tick(t.Context(), at.Add(time.Second))
+				_, err := a.scheduler.tick(t.Context(), at.Add(time.Second))
 				ended <- err
 			}()
 			<-claimed
-			for _, after := range []time.Duration{time.Second, time.Second + orphaned} {
-				_, err := b.plans.tick(t.Context(), at.Add(after))
+			for _, after := range []time.Duration{time.Second, time.Second + claimTimeout} {
+				_, err := b.scheduler.tick(t.Context(), at.Add(after))
 				require.NoError(t, err)
 			}
 			require.Equal(t, []string{"20260302T100000Z started"}, b.ticks())
@@ -412,8 +410,8 @@ func TestTickOfASlowServer(t *testing.T) {
 	}
 }
 
-// TestTickBehindAStartingRun leaves a tick claimed while its run is being
-// started elsewhere, and settles it by what became of that.
+// TestTickBehindAStartingRun keeps a tick claimed while another server is starting its
+// run, and then records the outcome.
 func TestTickBehindAStartingRun(t *testing.T) {
 	w := newWorld(t, "done", scheduled(t, hourly))
 	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
@@ -423,12 +421,12 @@ func TestTickBehindAStartingRun(t *testing.T) {
 	start, err := lease.Acquire(t.Context(), lease.InStore(w.store), "start/seed", holder, time.Minute)
 	require.NoError(t, err)
 	for range 3 {
-		_, err = w.plans.tick(t.Context(), at.Add(time.Minute))
+		_, err = w.scheduler.tick(t.Context(), at.Add(time.Minute))
 		require.NoError(t, err)
 		require.Equal(t, []string{"20260302T100000Z claimed"}, w.ticks())
 	}
 	require.NoError(t, start.Release(t.Context()))
-	_, err = w.plans.tick(t.Context(), at.Add(time.Minute+time.Second))
+	_, err = w.scheduler.tick(t.Context(), at.Add(time.Minute+time.Second))
 	require.NoError(t, err)
 	require.Equal(t, []string{"20260302T100000Z started"}, w.ticks())
 	w.ended("seed")
@@ -491,7 +489,7 @@ func TestMetrics(t *testing.T) {
 	w.metrics.starts.WithLabelValues("seed").Inc()
 	w.metrics.ticks.WithLabelValues("hourly", "started").Inc()
 	w.metrics.webhook.WithLabelValues("sent").Inc()
-	w.metrics.trouble.WithLabelValues("board").Inc()
+	w.metrics.errors.WithLabelValues("board").Inc()
 	text := w.do("GET", "/metrics", "").body
 	problems, err := promlint.New(strings.NewReader(w.do("GET", "/metrics", "").body)).Lint()
 	require.NoError(t, err)
@@ -507,16 +505,16 @@ func TestMetrics(t *testing.T) {
 func TestHundredTicksAreKept(t *testing.T) {
 	w := newWorld(t, "refuse", scheduled(t, hourly))
 	at := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
-	for i := range keptTicks + 5 {
+	for i := range maxTicks + 5 {
 		require.NoError(t, putJSON(t.Context(), w.store.Put, tickKey("hourly", at.Add(time.Duration(i)*time.Hour)), tick{At: at}))
 	}
-	require.NoError(t, w.plans.sweep(t.Context(), "hourly"))
+	require.NoError(t, w.scheduler.sweep(t.Context(), "hourly"))
 	left := w.ticks()
-	require.Len(t, left, keptTicks)
-	assert.Equal(t, fmt.Sprintf("%s ", at.Add(5*time.Hour).Format(tickForm)), left[0])
+	require.Len(t, left, maxTicks)
+	assert.Equal(t, fmt.Sprintf("%s ", at.Add(5*time.Hour).Format(tickLayout)), left[0])
 }
 
-// ends puts a run into the store that ended by an error, or by none.
+// ends stores a run that has ended, with an error or without.
 func (w *world) ends(id, job string, state ledger.State, why error, at time.Time, tally ledger.Tally, rows any, alerts ...string) {
 	w.t.Helper()
 	require.NoError(w.t, ledger.Start(w.t.Context(), w.store, ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: at}))
@@ -527,7 +525,7 @@ func (w *world) ends(id, job string, state ledger.State, why error, at time.Time
 	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, r))
 }
 
-// told gives the messages since the last call, without what names the run.
+// told returns the messages since the last call, without the run's id.
 func (s *slack) told() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -540,8 +538,8 @@ func (s *slack) told() []string {
 	return out
 }
 
-// TestAlertsOfRuns tells of runs that failed, once for each reason, and judges
-// rates of whole runs alone.
+// TestAlertsOfRuns raises an alert for failed runs, once for each reason, and judges
+// rates only of complete runs.
 func TestAlertsOfRuns(t *testing.T) {
 	s := newSlack(t)
 	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
@@ -570,15 +568,15 @@ func TestAlertsOfRuns(t *testing.T) {
 	then("nor when all of it failed", ledger.Cancelled, nil, failing(90))
 	then("all is well", ledger.Done, nil, failing(1), "[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)")
 	then("just over the limit", ledger.Done, nil, ledger.Tally{Counts: ledger.Counts{"domains_failed": 20001, "domains_collected": 79999}}, "[ALERT] seed, failure rate: 20.001 % of the work failed (limit 20 %)")
-	then("a crash", ledger.Interrupted, nil, ledger.Tally{}, "[ALERT] seed, run failed: interrupted: it left no reason; see its log")
+	then("a crash", ledger.Interrupted, nil, ledger.Tally{}, "[ALERT] seed, run failed: interrupted: it gave no reason; see its log")
 
-	// Two that end between two looks are both judged, in the order of their ends.
+	// Two runs that end between two ticks are both judged, in the order of their ends.
 	w.ends("20260302-120002-000-aaaaaaaa", "seed", ledger.Done, nil, at, failing(1), nil)
 	w.ends("20260302-120001-000-aaaaaaaa", "seed", ledger.Failed, down, at.Add(time.Second), ledger.Tally{}, nil)
 	at = turn(w, at.Add(2*time.Minute), 5*time.Minute, 20*time.Second)
 	assert.Equal(t, []string{"[OVER] seed, run failed: a run is done", "[OVER] seed, failure rate: 1.0 % of the work failed (limit 20 %)", "[ALERT] seed, run failed: failed: the store is down"}, s.told())
 
-	// One that is going is judged by its duration.
+	// An active run is judged by its duration.
 	seed, _ := knownJobs(testJobs()).named("seed")
 	going := ledger.BuildReport(testJob("seed"), ledger.Run{RunID: "r", Job: "seed", State: ledger.Running, StartedAt: at}, failing(90), at.Add(3*time.Hour+5*time.Minute))
 	var broken []string
@@ -589,7 +587,7 @@ func TestAlertsOfRuns(t *testing.T) {
 	}
 	assert.Equal(t, []string{"duration: the run has taken 3 h 5 min (limit 3 h)"}, broken)
 
-	// A server that comes later tells nothing of what is past, but how the newest went.
+	// A new server announces nothing about old runs, except about the newest one.
 	require.NoError(t, dropLease(t, w.store))
 	require.NoError(t, w.store.Delete(t.Context(), alertsKey))
 	next := worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
@@ -597,8 +595,8 @@ func TestAlertsOfRuns(t *testing.T) {
 	assert.Equal(t, []string{"[ALERT] seed, run failed: failed: the store is down"}, s.told())
 }
 
-// TestAlertsOfProviders tells of publishers, providers and sites that were
-// skipped or stopped, or whose pages are read no more.
+// TestAlertsOfProviders raises alerts for publishers, providers and sites that were
+// skipped or stopped, or whose pages can no longer be parsed.
 func TestAlertsOfProviders(t *testing.T) {
 	s := newSlack(t)
 	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
@@ -624,15 +622,15 @@ func TestAlertsOfProviders(t *testing.T) {
 	then("news", []any{row("mk", "stopped", "it answered 429"), row("bbc", "run", "", "bbc: no article for three runs")}, nil,
 		"[ALERT] news / bbc, quality: bbc: no article for three runs")
 	then("news", []any{row("mk", "run", ""), row("bbc", "run", "")}, nil,
-		"[OVER] news / mk, provider: it was run", "[OVER] news / bbc, quality: nothing is amiss any more")
+		"[OVER] news / mk, provider: it was run", "[OVER] news / bbc, quality: nothing is wrong any more")
 	then("docs", []any{row("stripe", "held", "until tomorrow"), row("go", "done", "unreachable"), row("git", "done", "max_pages"), row("aws", "open", "")}, nil,
 		"[ALERT] docs / stripe, provider: it was held: until tomorrow", "[ALERT] docs / go, provider: it was done: unreachable")
 	then("catalog", nil, []string{"site shop: field price no longer matches"}, "[ALERT] catalog / shop, quality: field price no longer matches")
-	then("catalog", nil, nil, "[OVER] catalog / shop, quality: nothing is amiss any more")
+	then("catalog", nil, nil, "[OVER] catalog / shop, quality: nothing is wrong any more")
 }
 
-// TestAlertsOfSchedules tells of ticks that were missed, and of runs that did
-// not start, once, and when they start again.
+// TestAlertsOfSchedules announces once that ticks were missed or that a run did not
+// start, and once that runs start again.
 func TestAlertsOfSchedules(t *testing.T) {
 	s := newSlack(t)
 	hook := func(set *Settings) { set.Webhook = s.URL }
@@ -640,7 +638,7 @@ func TestAlertsOfSchedules(t *testing.T) {
 	w := newWorld(t, "done", seoul, hook)
 	at := time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
 	started := func(context.Context, ledger.Run, []string, string) error { return nil }
-	w.plans.start = started
+	w.scheduler.start = started
 	w.now = func() time.Time { return at }
 	at = turn(w, at, time.Hour, 20*time.Second)
 	assert.Empty(t, s.told(), "what starts is no news")
@@ -652,21 +650,21 @@ func TestAlertsOfSchedules(t *testing.T) {
 	assert.Contains(t, page, "2026-03-02 23:00 KST", "the last tick, on the schedule's own clock")
 	assert.Contains(t, page, "2026-03-03 00:00 KST", "and the next")
 
-	// Another server takes over, and tells nothing twice.
+	// Another server takes over and announces nothing twice.
 	require.NoError(t, dropLease(t, w.store))
 	next := worldAt(t, w.dir, "done", seoul, hook)
 	next.now = w.now
-	next.plans.start = started
+	next.scheduler.start = started
 	at = turn(next, at, 5*time.Minute, 20*time.Second)
 	assert.Empty(t, s.told())
 	at = turn(next, at, time.Hour, 20*time.Second)
 	assert.Equal(t, []string{"[OVER] seed / hourly, schedule: the run of 2026-03-03 00:00 KST has started"}, s.told())
-	next.plans.start = func(context.Context, ledger.Run, []string, string) error { return errors.New("no such program") }
+	next.scheduler.start = func(context.Context, ledger.Run, []string, string) error { return errors.New("no such program") }
 	at = turn(next, at, 2*time.Hour, 20*time.Second)
 	assert.Equal(t, []string{"[ALERT] seed / hourly, schedule: the run of 2026-03-03 01:00 KST did not start: no such program"}, s.told())
 
-	// Missed and made good in one look: one message.
-	next.plans.start = started
+	// A missed tick and a started one in the same tick of the server: one message.
+	next.scheduler.start = started
 	at = turn(next, at, time.Hour, 20*time.Second)
 	require.Len(t, s.told(), 1)
 	at = time.Date(2026, 3, 2, 21, 0, 30, 0, time.UTC)
@@ -674,7 +672,7 @@ func TestAlertsOfSchedules(t *testing.T) {
 	assert.Len(t, s.told(), 1)
 	assert.Empty(t, next.alarm.firing())
 
-	// A schedule that is gone fires no more.
+	// The alert of a removed schedule ends.
 	at = at.Add(5*time.Hour + 30*time.Minute)
 	at = turn(next, at, time.Minute, 20*time.Second)
 	require.Len(t, s.told(), 1)
@@ -684,8 +682,8 @@ func TestAlertsOfSchedules(t *testing.T) {
 	assert.Equal(t, []string{"[OVER] seed / hourly, schedule: there is no such schedule any more"}, s.told())
 }
 
-// TestRetention removes runs that ended long ago, with all that they left, and
-// dead letters that failed last long ago.
+// TestRetention removes runs that ended long ago, with all of their objects, and dead
+// letters whose last failure was long ago.
 func TestRetention(t *testing.T) {
 	for yaml, want := range map[string][]string{
 		"":                        {"20260101-100000-000-aaaaaaaa", "20260301-100000-000-aaaaaaaa"},
@@ -716,8 +714,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestDeadLettersStay shows a run's dead letters on its page also when a later
-// run has failed on them again, and all that are open in one list.
+// TestDeadLettersStay shows a run's dead letters on its page, also when a later run
+// has failed with the same inputs, and all open ones in one list.
 func TestDeadLettersStay(t *testing.T) {
 	w := newWorld(t, "done")
 	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
@@ -734,7 +732,7 @@ func TestDeadLettersStay(t *testing.T) {
 	file("seed", "again.json", first)
 	again := file("seed", "again.json", second)
 	file("news", "other.json", "20260302-120000-000-cccccccc")
-	require.NoError(t, w.board.look(t.Context(), at.Add(2*time.Hour)))
+	require.NoError(t, w.board.refresh(t.Context(), at.Add(2*time.Hour)))
 	inputs := func(path string) (out []string) {
 		for _, d := range w.do("GET", path, "").json(t)["dead_letters"].([]any) {
 			out = append(out, d.(map[string]any)["input"].(map[string]any)["file"].(string))

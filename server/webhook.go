@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// webhook posts messages as Slack's incoming webhooks take them:
-// {"text": "…"} (api.slack.com/messaging/webhooks).
+// webhook posts messages in the format of Slack's incoming webhooks: {"text": "…"}
+// (api.slack.com/messaging/webhooks).
 type webhook struct {
 	url    string // a secret: whoever has it can post
 	client *http.Client
@@ -26,7 +26,7 @@ func newWebhook(raw string, count func(string)) (*webhook, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%s is no http or https URL", WebhookVariable)
+		return nil, fmt.Errorf("%s is not an http or https URL", WebhookVariable)
 	}
 	return &webhook{url: raw, count: count, client: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse

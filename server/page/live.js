@@ -1,18 +1,17 @@
-// Loads the page anew when the server says that it changed, and puts the parts
-// marked data-live into place. Without this script the page works the same,
-// by loading it again.
+// Loads the page again when the server says that it has changed, and replaces the
+// parts marked data-live. Without this script a user reloads the page by hand.
 "use strict";
 
-const said = document.getElementById("live");
-let asking = false;
+const liveStatus = document.getElementById("live");
+let loading = false;
 let again = false;
 
 async function refresh() {
-  if (asking) {
+  if (loading) {
     again = true;
     return;
   }
-  asking = true;
+  loading = true;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (!answer.ok) return;
@@ -27,7 +26,7 @@ async function refresh() {
       if (focused && document.getElementById(focused)) document.getElementById(focused).focus();
     }
   } finally {
-    asking = false;
+    loading = false;
     if (again) {
       again = false;
       refresh();
@@ -37,6 +36,6 @@ async function refresh() {
 
 const events = new EventSource("/events");
 events.addEventListener("change", refresh);
-events.addEventListener("open", () => (said.textContent = "Live"));
-events.addEventListener("error", () => (said.textContent = "Not live: the server does not answer"));
+events.addEventListener("open", () => (liveStatus.textContent = "Live"));
+events.addEventListener("error", () => (liveStatus.textContent = "Not live: the server does not answer"));
 addEventListener("pagehide", () => events.close());

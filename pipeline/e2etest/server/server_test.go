@@ -293,7 +293,7 @@ func TestExitCodes(t *testing.T) {
 	first := start(t, t.TempDir())
 	code, out := run(t, nil, "--listen="+strings.TrimPrefix(first.url, "http://"), "--store="+dir)
 	assert.Equal(t, 1, code, out)
-	assert.Contains(t, out, "is another server there?")
+	assert.Contains(t, out, "if another program uses the address")
 	require.NoError(t, first.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, first.cmd.Wait(), "0 after a signal")
 }

@@ -12,9 +12,10 @@ func BenchmarkGet(b *testing.B) {
 	s := serve(b, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(page) })
 	b.Run("client", func(b *testing.B) {
 		c := client(b, Config{AllowPrivate: true, Concurrency: 64})
+		var conns Conns
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := c.Get(b.Context(), Request{URL: s.URL}); err != nil {
+			if _, err := c.Get(b.Context(), Request{URL: s.URL, Conns: &conns}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -35,11 +35,6 @@ const (
 	DefaultMaxBytes      = 10 << 20
 )
 
-// idleLimit is less than the five seconds after which Apache, Node.js and other
-// servers close an idle connection. A request that is sent while the server closes
-// the connection is lost.
-const idleLimit = 4 * time.Second
-
 // Config configures a Client. It travels as JSON in a DoFn's field.
 type Config struct {
 	UserAgent     string        // DefaultUserAgent when empty
@@ -107,6 +102,9 @@ type Request struct {
 	// It may wait: Timeout begins after it. If it cancels ctx, the request is not
 	// sent.
 	Ready func()
+	// Conns, when set, keep the connections for the visit's next requests; else they
+	// are closed when this one has ended.
+	Conns *Conns
 }
 
 // Response is the answer, whatever its status.
@@ -140,9 +138,10 @@ type Client struct {
 	cfg       Config
 	guard     guard
 	proxy     func(*url.URL) (*url.URL, error) // nil without proxies
-	transport http.RoundTripper
+	transport *http.Transport                  // how connections are made; it keeps none
+	connect   func(context.Context, target) (clientConn, error)
 	resolver  *net.Resolver // the guarded dialer's
-	idle      func()
+	idle      idleConns
 
 	slots slots
 	pace  *pace
@@ -152,8 +151,13 @@ type Client struct {
 	failures                 [len(kinds)]atomic.Int64
 }
 
-// proxyKey carries a request's proxy to the transport and its dialer.
-type proxyKey struct{}
+// route goes with a context to the transport and its dialer.
+type route struct {
+	via  *url.URL     // the proxy, nil for none
+	conn *checkedConn // what was dialled
+}
+
+type routeKey struct{}
 
 // New makes a client. Proxies come from HTTPS_PROXY, HTTP_PROXY and NO_PROXY
 // (not with ConnectTo), the certificate authorities from SSL_CERT_FILE where it is set.
@@ -184,7 +188,7 @@ func New(cfg Config) (*Client, error) {
 		return c.resolver.LookupNetIP(ctx, network, host)
 	}}
 	c.guard.own = &ownAddresses{list: net.InterfaceAddrs}
-	c.slots.limit = cfg.Concurrency
+	c.slots.limit, c.idle.limit = cfg.Concurrency, maxIdlePerSlot*cfg.Concurrency
 	if env := httpproxy.FromEnvironment(); cfg.ConnectTo == "" && (env.HTTPProxy != "" || env.HTTPSProxy != "") {
 		c.proxy = env.ProxyFunc()
 	}
@@ -228,18 +232,20 @@ func New(cfg Config) (*Client, error) {
 			return simulated.DialContext(ctx, network, net.JoinHostPort(host, port))
 		case cfg.ConnectTo != "":
 			return unguarded.DialContext(ctx, network, cfg.ConnectTo)
-		case ctx.Value(proxyKey{}) != nil:
+		case ctx.Value(routeKey{}).(*route).via != nil:
 			return unguarded.DialContext(ctx, network, addr)
 		}
 		return guarded.DialContext(ctx, network, addr)
 	}
-	transport := &http.Transport{
+	c.transport = &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
 			if err != nil {
 				return nil, err
 			}
-			return &checkedConn{Conn: conn}, nil
+			checked := &checkedConn{Conn: conn}
+			ctx.Value(routeKey{}).(*route).conn = checked
+			return checked, nil
 		},
 		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, r *http.Response) error {
 			if r.StatusCode != http.StatusOK {
@@ -250,19 +256,23 @@ func New(cfg Config) (*Client, error) {
 		TLSClientConfig:        tlsConfig,
 		Protocols:              &onlyHTTP1,
 		DisableCompression:     true, // decoded here, with more formats and a cap
-		MaxIdleConns:           cfg.Concurrency,
-		MaxIdleConnsPerHost:    8, // for requests in parallel; else one is enough
-		IdleConnTimeout:        idleLimit,
 		MaxResponseHeaderBytes: 256 << 10,
 		WriteBufferSize:        1 << 10, // a GET and its headers
 	}
 	if c.proxy != nil {
-		transport.Proxy = func(r *http.Request) (*url.URL, error) {
-			via, _ := r.Context().Value(proxyKey{}).(*url.URL)
-			return via, nil
+		c.transport.Proxy = func(r *http.Request) (*url.URL, error) {
+			return r.Context().Value(routeKey{}).(*route).via, nil
 		}
 	}
-	c.transport, c.idle = transport, transport.CloseIdleConnections
+	// Not by RoundTrip: it keeps something of each connection that could not be made,
+	// and connections by host, whoever asked.
+	c.connect = func(ctx context.Context, to target) (clientConn, error) {
+		made, err := c.transport.NewClientConn(ctx, to.scheme, to.addr)
+		if err != nil {
+			return nil, err
+		}
+		return made, nil
+	}
 	return c, nil
 }
 
@@ -289,13 +299,14 @@ func checkAuthorities(system func() (*x509.CertPool, error)) error {
 	return nil
 }
 
-// Close closes the idle connections.
-func (c *Client) Close() { c.idle() }
+// Close closes the idle connections of all visits.
+func (c *Client) Close() { c.idle.resize(0) }
 
 // SetLimits changes the number of requests in flight (at least 1) and the requests
 // started a second (0: no limit). Requests in flight are not interrupted.
 func (c *Client) SetLimits(concurrency int, rate float64) {
 	c.slots.resize(max(1, concurrency))
+	c.idle.resize(maxIdlePerSlot * max(1, concurrency))
 	c.pace.set(rate)
 }
 

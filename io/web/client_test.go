@@ -353,7 +353,7 @@ func TestConnectToVerifiesTheName(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.TLS.ServerName) }))
 	t.Cleanup(s.Close)
 	c := client(t, Config{ConnectTo: s.Listener.Addr().String()})
-	c.transport.(*http.Transport).TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
+	c.transport.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
 	r, err := c.Get(t.Context(), Request{URL: "https://example.com/"}) // the name in httptest's certificate
 	if err != nil || string(r.Body) != "example.com" {
 		t.Errorf("%+v, %v", r, err)
@@ -484,9 +484,10 @@ func TestAllowedWhenTheConnectionIsMade(t *testing.T) {
 		}
 		return err
 	}
+	var conns Conns
 	get := func(path string, allow ...error) error {
 		asked, got, answers = nil, nil, allow
-		_, err := c.Get(t.Context(), Request{URL: s.URL + path})
+		_, err := c.Get(t.Context(), Request{URL: s.URL + path, Conns: &conns})
 		return err
 	}
 	for _, path := range []string{"/a", "/b"} { // over a new connection, and over the one that is there
@@ -517,7 +518,7 @@ func (late) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestLateAnswer(t *testing.T) {
 	c := client(t, Config{})
-	c.transport = late{}
+	SetTransport(c, late{})
 	_, err := c.Get(t.Context(), Request{URL: "https://example.com/", Timeout: time.Millisecond})
 	wantKind(t, err, KindTimeout)
 }

@@ -2,14 +2,12 @@ package web
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
@@ -30,6 +28,10 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 		seen   []string
 		status int
 	)
+	if r.Conns == nil {
+		r.Conns = new(Conns)
+		defer r.Conns.Close()
+	}
 	fail := func(kind Kind, err error) error {
 		return &Error{Kind: kind, URL: u.String(), Status: status, Err: err}
 	}
@@ -86,13 +88,6 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 		u = next
 	}
 }
-
-// sentOnce keeps the Transport from retrying. When a reused connection breaks, a
-// Transport sends a GET again at once, without our pause and our counters, unless
-// the request has a body that cannot be rewound. So each request has an empty body
-// of that sort; this encoding keeps the Transport from reading it first. Neither
-// is sent.
-var sentOnce = []string{"identity"}
 
 // notAllowed is the error of Client.Allow or Request.Turn.
 type notAllowed struct{ error }
@@ -205,16 +200,7 @@ func (c *checkedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// checkWrites sets what a connection calls before each write from now on.
-func checkWrites(conn net.Conn, check func() error) {
-	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn()
-	}
-	if c, ok := conn.(*checkedConn); ok {
-		c.check.Store(&check)
-	}
-}
-
+// send sends one request and reads the answer.
 func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, *left)
 	defer cancel()
@@ -225,31 +211,31 @@ func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Req
 			*left -= time.Since(start)
 		}
 	}()
-	if c.Allow != nil {
-		outer := ctx
-		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-			checkWrites(info.Conn, func() error {
-				if !c.allowed(outer) { // the process may have been suspended since it began to connect
-					refused.Store(true)
-					return errNotSent
-				}
-				return nil
-			})
-		}})
-	}
+	var via *url.URL
 	if c.proxy != nil {
-		via, err := c.proxy(u)
-		if err != nil {
+		var err error
+		if via, err = c.proxy(u); err != nil {
 			return nil, fmt.Errorf("reading the proxy's address: %w", err)
 		}
-		if via != nil {
-			ctx = context.WithValue(ctx, proxyKey{}, via)
-		}
 	}
-	req := (&http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(strings.NewReader("")), TransferEncoding: sentOnce}).WithContext(ctx)
 	c.requests.Add(1)
-	answer, err := c.transport.RoundTrip(req)
+	conn, err := c.connection(ctx, r.Conns, u, via)
+	if err != nil {
+		return nil, orDone(ctx, err)
+	}
+	defer c.release(r.Conns, conn)
+	if c.Allow != nil && conn.raw != nil {
+		check := func() error {
+			if !c.allowed(ctx) { // the process may have been suspended since it began to connect
+				refused.Store(true)
+				return errNotSent
+			}
+			return nil
+		}
+		conn.raw.check.Store(&check)
+	}
+	req := (&http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	answer, err := conn.RoundTrip(req)
 	if refused.Load() {
 		c.requests.Add(-1)
 		if err == nil {

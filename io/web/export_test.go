@@ -7,9 +7,18 @@ import (
 )
 
 // SetTransport makes a client send its requests through t instead of the network.
-func SetTransport(c *Client, t http.RoundTripper) { c.transport = t }
+func SetTransport(c *Client, t http.RoundTripper) {
+	c.connect = func(context.Context, target) (clientConn, error) { return fakeConn{t}, nil }
+}
+
+// fakeConn is for one request.
+type fakeConn struct{ http.RoundTripper }
+
+func (fakeConn) Available() int { return 0 }
+func (fakeConn) Err() error     { return nil }
+func (fakeConn) Close() error   { return nil }
 
 // SetDial makes a client connect by dial.
 func SetDial(c *Client, dial func(ctx context.Context, network, addr string) (net.Conn, error)) {
-	c.transport.(*http.Transport).DialContext = dial
+	c.transport.DialContext = dial
 }

@@ -78,10 +78,11 @@ func TestConnectThroughProxy(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://user:secret@"+w.Addr())
 	t.Setenv("NO_PROXY", "")
 	c := client(t, Config{RootCAs: w.CAPEM()})
+	var conns Conns
 	get := func(u, body string, asked ...string) {
 		t.Helper()
 		w.ResetLog()
-		r, err := c.Get(t.Context(), Request{URL: u, MaxRedirects: 5})
+		r, err := c.Get(t.Context(), Request{URL: u, MaxRedirects: 5, Conns: &conns})
 		if err != nil || r.Status != 200 || !strings.Contains(string(r.Body), body) {
 			t.Errorf("%s: %+v, %v; want %q", u, r, err, body)
 		}

@@ -29,7 +29,7 @@ func fakeWeb(c *Client, s site) func() []event {
 		n      int
 		origin = time.Now()
 	)
-	c.transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+	SetTransport(c, roundTrip(func(r *http.Request) (*http.Response, error) {
 		mu.Lock()
 		i := n
 		n++
@@ -48,7 +48,7 @@ func fakeWeb(c *Client, s site) func() []event {
 			h = http.Header{}
 		}
 		return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(bytes.NewReader([]byte("x"))), ContentLength: 1}, nil
-	})
+	}))
 	return func() []event { mu.Lock(); defer mu.Unlock(); return slices.Clone(log) }
 }
 

@@ -65,6 +65,7 @@ func (v *visit) run(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	defer v.client.Close()
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	go func() {

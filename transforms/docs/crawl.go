@@ -116,6 +116,7 @@ func (c *crawl) answered(ctx context.Context) error {
 // run asks for the provider's pages until none is left, a limit is reached, or
 // the run or the host says stop. It gives the state that the part is left in.
 func (c *crawl) run(ctx context.Context) (State, string, error) {
+	defer c.client.Close()
 	err := c.load(ctx)
 	if err == nil && c.policy.SPARendering {
 		if c.renderer, err = newRenderer(ctx, c); err == nil {

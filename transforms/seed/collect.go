@@ -69,6 +69,7 @@ type collector struct {
 func (c *collector) collect(ctx context.Context, name string, requests []request) (findings, error) {
 	c.name = name
 	c.client = c.newClient()
+	defer c.client.Close()
 	log := c.w.Log.With("registrable_domain", name)
 	for _, q := range requests {
 		if q.state == unfinished {

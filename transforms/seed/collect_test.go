@@ -675,6 +675,31 @@ func TestParallelFetch(t *testing.T) {
 	}
 }
 
+// A visit keeps its connection while it waits for the host's gap, however many
+// others are waiting: a TLS handshake costs more than the rest of an exchange.
+func TestOneHandshakeForEachHost(t *testing.T) {
+	j := newJob(t, webtest.Options{Mix: map[webtest.Kind]int{webtest.KindURLSet: 4, webtest.KindNoSitemap: 2, webtest.KindIndex: 1,
+		webtest.KindGzip: 2, webtest.KindBrotli: 2, webtest.KindZstd: 2, webtest.KindDeflate: 1, webtest.KindRedirectWWW: 2}})
+	j.cfg.Lane.Web.Concurrency, j.cfg.Lane.Web.HostDelay = 4, 50*time.Millisecond
+	var urls []string
+	for n := range 64 {
+		urls = append(urls, fmt.Sprintf("https://site-of-%d.com/", n+1))
+	}
+	j.put(day+"raw_0001.json", rawFile(urls...))
+	j.run()
+	hosts := map[string]bool{}
+	requests := j.web.Requests()
+	for _, r := range requests {
+		hosts[r.Host] = true
+	}
+	if len(hosts) < len(urls) {
+		t.Fatalf("%d hosts were asked, want %d at least", len(hosts), len(urls))
+	}
+	if n, _ := j.web.Handshakes(); float64(n) > 1.1*float64(len(hosts)) {
+		t.Errorf("%d TLS handshakes for %d requests to %d hosts", n, len(requests), len(hosts))
+	}
+}
+
 func TestRobotsCache(t *testing.T) {
 	var status atomic.Int64
 	var asked atomic.Int64

@@ -114,6 +114,7 @@ func down(ctx context.Context, w *lane.Worker, cfg Config, n Network, failed map
 func probe(ctx context.Context, w *lane.Worker, cfg Config, host string) bool {
 	c := collector{cfg: cfg, w: w, name: host}
 	c.client = c.newClient()
+	defer c.client.Close()
 	f := c.get(ctx, polite.Request{URL: "https://" + host + "/robots.txt", Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects, Invited: true, Once: true})
 	asked := f.kind != abandonedByCrawlDelay && f.kind != abandonedByRetryAfter
 	return asked && !slices.Contains(outageBy, f.kind)

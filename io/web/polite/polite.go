@@ -102,9 +102,9 @@ func (None) KeepRobots(context.Context, string, RobotsAnswer) error { return nil
 
 // Client sends requests by one policy to the hosts of one visit: of a provider, of a
 // catalog site, of a domain. It remembers their robots.txt and which of them it has
-// abandoned, and is not used after the visit. The gaps, Crawl-delays and pauses that
-// it learns apply to all clients of its Pacer. It is safe for concurrent use once
-// its fields are set.
+// abandoned, and keeps connections to them until Close, which ends the visit. The
+// gaps, Crawl-delays and pauses that it learns apply to all clients of its Pacer. It
+// is safe for concurrent use once its fields are set.
 type Client struct {
 	Web     *web.Client
 	Pacer   *Pacer
@@ -112,6 +112,8 @@ type Client struct {
 	Memory  Memory       // nil: None
 	Control Control      // nil: nothing stops it but a context
 	Log     *slog.Logger // for events about robots.txt; nil: none
+
+	conns web.Conns
 
 	mu        sync.Mutex
 	abandoned map[string]*AbandonedError // by site
@@ -121,6 +123,9 @@ type Client struct {
 	rules    map[string]*Rules
 	denied   map[string]error // by origin: why its robots.txt could not be fetched, if the policy then denies everything
 }
+
+// Close closes the client's connections.
+func (c *Client) Close() { c.conns.Close() }
 
 // Request is one GET with its redirects and retries.
 type Request struct {
@@ -256,7 +261,7 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 		}()
 	}
 	hop := 0
-	resp, err := c.Web.Try(within, web.Request{URL: r.URL, Accept: r.Accept, Header: r.Header, Timeout: r.Timeout, MaxBytes: r.MaxBytes, MaxRedirects: r.MaxRedirects,
+	resp, err := c.Web.Try(within, web.Request{URL: r.URL, Accept: r.Accept, Header: r.Header, Timeout: r.Timeout, MaxBytes: r.MaxBytes, MaxRedirects: r.MaxRedirects, Conns: &c.conns,
 		Allow: func(u *url.URL) error {
 			if r.Scope != nil {
 				if err := r.Scope(u); err != nil {

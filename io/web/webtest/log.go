@@ -1,6 +1,7 @@
 package webtest
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -30,11 +31,29 @@ func (w *Web) Requests() []LoggedRequest {
 	return slices.Clone(w.log[max(0, len(w.log)-w.logLimit()):])
 }
 
-// ResetLog forgets the requests so far and sets MaxInFlight back to 0. What was written to Options.Log stays.
+// ResetLog forgets the requests and handshakes so far and sets MaxInFlight back to 0. What was written to Options.Log stays.
 func (w *Web) ResetLog() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log, w.maxInFlight = nil, w.inFlight
+	w.handshakes, w.resumed = 0, 0
+}
+
+// Handshakes are the TLS handshakes that were completed, and how many of them resumed an earlier session.
+func (w *Web) Handshakes() (all, resumed int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.handshakes, w.resumed
+}
+
+func (w *Web) countHandshake(s tls.ConnectionState) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.handshakes++
+	if s.DidResume {
+		w.resumed++
+	}
+	return nil
 }
 
 // MaxInFlight is the largest number of requests that were served at the same time.

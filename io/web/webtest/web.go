@@ -77,6 +77,8 @@ type Web struct {
 	inFlight    int
 	maxInFlight int
 	cached      int
+	handshakes  int
+	resumed     int
 
 	logMu  sync.Mutex
 	logErr error
@@ -133,6 +135,7 @@ func (w *Web) Start() error {
 		NextProtos:         []string{"http/1.1"},
 		GetConfigForClient: w.onClientHello,
 		GetCertificate:     w.certificate,
+		VerifyConnection:   w.countHandshake,
 	}
 	w.srv = &http.Server{
 		Handler:      http.HandlerFunc(w.serve),

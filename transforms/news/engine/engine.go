@@ -210,6 +210,7 @@ func (v *visit) crawl(ctx context.Context) error {
 		return &errStop{Skipped, "its base URL: " + err.Error()}
 	}
 	v.client = v.newClient()
+	defer v.client.Close()
 	if err := v.robots(ctx); err != nil {
 		return err
 	}

@@ -1,0 +1,207 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A crawl of a million names meets hundreds of thousands that lead nowhere: none of
+// them may leave anything behind.
+func TestNothingIsKeptOfDeadHosts(t *testing.T) {
+	c := client(t, Config{})
+	n := 0
+	SetDial(c, func(_ context.Context, _, addr string) (net.Conn, error) {
+		if n++; n%2 == 0 {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: addr, IsNotFound: true}}
+		}
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	})
+	const hosts = 20_000
+	ask := func(from int) (heap uint64) {
+		for i := range hosts {
+			_, err := c.Get(t.Context(), Request{URL: fmt.Sprintf("https://dead-%d.example/robots.txt", from+i)})
+			var failure *Error
+			if !errors.As(err, &failure) || failure.Kind != KindDNS && failure.Kind != KindConnect {
+				t.Fatal(err)
+			}
+		}
+		runtime.GC()
+		runtime.GC() // the first may leave what pools keep
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := ask(0) // buffers and tables that a client has once
+	after := ask(hosts)
+	if each := (float64(after) - float64(before)) / hosts; each > 50 {
+		t.Errorf("each dead host leaves %.0f bytes", each)
+	}
+}
+
+// lines is a network in which each connection answers the requests that are sent
+// over it. It counts the connections.
+type lines struct {
+	mu     sync.Mutex
+	opened int
+	open   int
+}
+
+func (l *lines) dial(answer func(w io.Writer, r *http.Request)) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		l.mu.Lock()
+		l.opened++
+		l.open++
+		l.mu.Unlock()
+		go func() {
+			defer func() {
+				_ = theirs.Close()
+				l.mu.Lock()
+				l.open--
+				l.mu.Unlock()
+			}()
+			in := bufio.NewReader(theirs)
+			for {
+				r, err := http.ReadRequest(in)
+				if err != nil {
+					return
+				}
+				answer(theirs, r)
+			}
+		}()
+		return ours, nil
+	}
+}
+
+func (l *lines) want(t *testing.T, what string, opened, open int) {
+	t.Helper()
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.opened != opened || l.open != open {
+		t.Errorf("%s: %d connections were made and %d are open, want %d and %d", what, l.opened, l.open, opened, open)
+	}
+}
+
+func ok(w io.Writer, _ *http.Request) {
+	_, _ = io.WriteString(w, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+}
+
+func TestConns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lines
+		c := client(t, Config{})
+		SetDial(c, l.dial(ok))
+		get := func(v *Conns, u string) {
+			t.Helper()
+			if r, err := c.Get(t.Context(), Request{URL: u, Conns: v}); err != nil || string(r.Body) != "ok" {
+				t.Errorf("%s: %+v, %v", u, r, err)
+			}
+		}
+		get(nil, "http://a.example/")
+		l.want(t, "a request of its own", 1, 0)
+
+		var v, other Conns
+		get(&v, "http://a.example/1")
+		time.Sleep(maxIdle - 1)
+		get(&v, "http://a.example/2")
+		l.want(t, "two requests of a visit", 2, 1)
+		get(&other, "http://a.example/")
+		l.want(t, "another visit of the same host", 3, 2)
+		get(&v, "http://b.example/")
+		get(&v, "http://a.example:80/3")
+		get(&v, "http://b.example/2")
+		l.want(t, "another host", 4, 3)
+		time.Sleep(maxIdle)
+		l.want(t, "nothing for a while", 4, 0)
+		get(&v, "http://a.example/4")
+		l.want(t, "a request after a while", 5, 1)
+		v.Close()
+		l.want(t, "the visit's end", 5, 0)
+		get(&v, "http://a.example/5")
+		l.want(t, "a request after the visit's end", 6, 0)
+
+		get(&other, "http://a.example/")
+		c.Close()
+		l.want(t, "the client's end", 7, 0)
+	})
+}
+
+// A connection whose answer was not read to the end, or that the server closes, is
+// not used again.
+func TestConnsThatCannotBeKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lines
+		c := client(t, Config{})
+		SetDial(c, l.dial(func(w io.Writer, r *http.Request) {
+			switch r.URL.Path {
+			case "/close":
+				_, _ = io.WriteString(w, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+			case "/silently":
+				ok(w, r)
+				_ = w.(net.Conn).Close()
+			case "/more":
+				ok(w, r)
+				_, _ = io.WriteString(w, "HTTP/1.1 200 OK\r\n")
+			case "/cut":
+				_, _ = io.WriteString(w, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+				for range 9 {
+					_, _ = io.WriteString(w, "x") // it fails where nobody reads
+				}
+			}
+		}))
+		var v Conns
+		for i, path := range []string{"/close", "/silently", "/more", "/cut"} {
+			most := int64(0)
+			if path == "/cut" {
+				most = 1
+			}
+			if _, err := c.Get(t.Context(), Request{URL: "http://a.example" + path, Conns: &v, MaxBytes: most}); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+			l.want(t, path, i+1, 0)
+		}
+	})
+}
+
+// However many hosts a visit is led to, and however many visits there are: the idle
+// connections are bounded, and the one that was idle longest goes first.
+func TestConnsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lines
+		c := client(t, Config{Concurrency: 4})
+		SetDial(c, l.dial(ok))
+		get := func(v *Conns, n int) {
+			t.Helper()
+			if _, err := c.Get(t.Context(), Request{URL: fmt.Sprintf("http://host-%d.example/", n), Conns: v}); err != nil {
+				t.Error(err)
+			}
+		}
+		var first Conns
+		for n := range maxVisitIdle + 2 {
+			get(&first, n)
+		}
+		l.want(t, "one visit", maxVisitIdle+2, maxVisitIdle)
+		get(&first, 2)
+		l.want(t, "one visit, a host that is kept", maxVisitIdle+2, maxVisitIdle)
+		get(&first, 1)
+		l.want(t, "one visit, a host that is not", maxVisitIdle+3, maxVisitIdle)
+		for range 4 * maxIdlePerSlot {
+			get(new(Conns), 0)
+		}
+		l.want(t, "many visits", maxVisitIdle+3+4*maxIdlePerSlot, 4*maxIdlePerSlot)
+		c.SetLimits(1, 0)
+		l.want(t, "fewer requests in flight", maxVisitIdle+3+4*maxIdlePerSlot, maxIdlePerSlot)
+		c.Close()
+	})
+}

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -48,8 +47,9 @@ func catalogJob() Job {
 	o := &catalogOptions{}
 	return Job{
 		Job: ledger.Job{Name: catalog.Job, Title: "Catalog", Counts: catalog.Counts(),
-			Purpose: ledger.Purpose{Sites: catalog.SitesCrawled, SitesFailed: catalog.SitesFailed, SitesHeld: catalog.SitesHeld},
-			Path:    "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
+			Warnings: catalog.Warnings(),
+			Purpose:  ledger.Purpose{Sites: catalog.SitesCrawled, SitesFailed: catalog.SitesFailed, SitesHeld: catalog.SitesHeld},
+			Path:     "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
 			Fields: []ledger.Field{
 				{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", Wrong: "use 1 to 1000000"}, forceField}},
 		Shared: slices.Concat(crawling, []string{"db", "force"}), SQL: true,
@@ -193,28 +193,8 @@ func (c *catalogOptions) printHistory(ctx context.Context, o Common, _ store.Sto
 	return err
 }
 
-// inWords are the texts of alerts. A count whose name begins with count raises
-// the alert; the rest of the name is the site, or the site and a field.
-var inWords = []struct{ count, text string }{
-	{catalog.NeverMatched, "field {field} is on none of the pages; is its selector right?"},
-	{catalog.Unreadable, "field {field} cannot be read on {n} pages; the dead letters of kind unreadable_field say why"},
-	{catalog.Collided, "{n} pages have the key of another page with other values; the dead letters of kind key_collision name them"},
-	{catalog.ListShrunk, "its list no longer names more than half of the products, so none was called gone; is all of it read?"},
-}
-
 // extendCatalog adds alerts that say what is wrong with a site's file.
 func extendCatalog(ctx context.Context, s store.Store, report *ledger.Report) error {
-	for name, n := range report.Counts {
-		for _, w := range inWords {
-			of, ok := strings.CutPrefix(name, w.count)
-			if !ok {
-				continue
-			}
-			site, field, _ := strings.Cut(of, ".")
-			report.Alerts = append(report.Alerts, "site "+site+": "+strings.NewReplacer("{field}", field, "{n}", strconv.FormatInt(n, 10)).Replace(w.text))
-			delete(report.Counts, name)
-		}
-	}
 	if report.Counts[catalog.SitesFailed] > 0 {
 		for d, err := range ledger.ListDeadLetters(ctx, s, catalog.Job, report.RunID) {
 			if err != nil {

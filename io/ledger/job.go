@@ -7,6 +7,9 @@ type Job struct {
 	// Counts names what its report always counts, even at 0, in the order in which a
 	// person reads them.
 	Counts []string
+	// Warnings are the kinds of warnings that its runs count, each in the words of an
+	// alert: {source}, {field} and {n} stand for what the warning says.
+	Warnings map[string]string
 	// Purpose says which of its complete runs have failed all the same.
 	Purpose Purpose
 	// Path is the API's of the request that starts a run; "" where only the command

@@ -93,6 +93,9 @@ func BuildReport(j Job, r Run, t Tally, now time.Time, lanes ...Progress) Report
 	for _, k := range failures {
 		rep.HTTP.Failures[k] += 0
 	}
+	for _, w := range sum.Warnings {
+		rep.Alerts = append(rep.Alerts, j.inWords(w))
+	}
 	rep.Timings = Timings{
 		Domains: t.Timings.Count,
 		Mean:    round(t.Timings.Mean()), P50: round(t.Timings.Quantile(0.50)), P95: round(t.Timings.Quantile(0.95)),

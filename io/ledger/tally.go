@@ -67,6 +67,7 @@ type Tally struct {
 	Store       Counts    `json:"store,omitempty"`        // calls by kind
 	Timings     Histogram `json:"timings"`                // time a domain
 	DeadLetters Counts    `json:"dead_letters,omitempty"` // by kind
+	Warnings    []Warning `json:"warnings,omitempty"`     // in order
 }
 
 // Count adds n to one of the counts.
@@ -76,6 +77,11 @@ func (t *Tally) Count(name string, n int64) { t.Counts.add(Counts{name: n}) }
 func (t *Tally) DeadLetter(kind string) {
 	t.DeadLetters.add(Counts{kind: 1})
 	t.Count("dead_letters", 1)
+}
+
+// Warn counts one warning; field is "" where it is about the source as a whole.
+func (t *Tally) Warn(kind, source, field string, n int64) {
+	t.Warnings = addWarnings(t.Warnings, []Warning{{kind, source, field, n}})
 }
 
 // Add adds o to t; o is not changed and shares nothing with t afterwards.
@@ -89,6 +95,7 @@ func (t *Tally) Add(o Tally) {
 	t.Store.add(o.Store)
 	t.Timings.add(o.Timings)
 	t.DeadLetters.add(o.DeadLetters)
+	t.Warnings = addWarnings(t.Warnings, o.Warnings)
 }
 
 // MarshalBinary and UnmarshalBinary are the codec of a Tally between workers:

@@ -52,7 +52,7 @@ const (
 )
 
 // Minus is what was added to o to make t, of what only sums: timings, which have
-// a maximum, and dead letters are not in it.
+// a maximum, dead letters and warnings are not in it.
 func (t Tally) Minus(o Tally) Tally {
 	return Tally{
 		Counts: t.Counts.Minus(o.Counts),

@@ -168,6 +168,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 		visit := func(ctx context.Context, s Site) error {
 			v, err := newVisit(fn.Config, fn.Worker, fn.db, s, stats[s.Name])
 			if err == nil {
+				v.count = l.Count
 				err = v.run(ctx)
 			}
 			return fn.ended(ctx, s, stats[s.Name], err)
@@ -193,7 +194,7 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 		if fn.Worker.Stopped() {
 			return nil
 		}
-		stats.warned(SitesCrawled, 1)
+		stats.site(SitesCrawled)
 		if err := fn.Worker.Resolve(ctx, d); err != nil {
 			fn.Worker.Log.Warn("dead_letter_stays", "site", s.Name, "error", ledger.Redact(err.Error()))
 		}
@@ -206,14 +207,14 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 	if !errors.As(err, &f) && !errors.As(err, &panicked) {
 		return fmt.Errorf("crawling %s: %w; what was done is kept, and the same command resumes there", s.Name, err)
 	}
-	stats.warned(SitesCrawled, 1)
-	stats.warned(SitesFailed, 1)
+	stats.site(SitesCrawled)
+	stats.site(SitesFailed)
 	if f != nil {
 		d.Kind, d.Retryable = f.kind, !f.final
 		if f.kind == "layout_break" || f.kind == "key_collisions" {
-			stats.warned(SitesHeld, 1)
+			stats.site(SitesHeld)
 		}
 	}
-	stats.fail("Orchestrator")
+	stats.fail("failed_orchestrator")
 	return fn.Worker.DeadLetter(ctx, d)
 }

@@ -11,7 +11,7 @@ import (
 // productDetailFetcher fetches products' pages:
 // FetchProductDetailPage → ParseProductDetailHtml.
 func (v *visit) productDetailFetcher() *stage {
-	return &stage{name: "ProductDetailFetcher", input: KindFetchProductDetailPage, size: v.cfg.DetailFetchers, commit: v.commitRemoved,
+	return &stage{name: "ProductDetailFetcher", fails: "failed_product_detail_fetcher", input: KindFetchProductDetailPage, size: v.cfg.DetailFetchers, commit: v.commitRemoved,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(FetchProductDetailPage)
 			text, err := v.fetch(ctx, t.ProductURL)
@@ -63,7 +63,7 @@ func (v *visit) commitRemoved(ctx context.Context, results []result) error {
 
 // productDetailParser reads products' pages: ParseProductDetailHtml → SaveProduct.
 func (v *visit) productDetailParser() *stage {
-	return &stage{name: "ProductDetailParser", input: KindParseProductDetailHtml, size: v.cfg.DetailParsers,
+	return &stage{name: "ProductDetailParser", fails: "failed_product_detail_parser", input: KindParseProductDetailHtml, size: v.cfg.DetailParsers,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(ParseProductDetailHtml)
 			end, err := budget.Begin(ctx, len(t.HTMLContent))

@@ -16,6 +16,7 @@ import (
 // stage is one kind of task with its queue and its pool of workers.
 type stage struct {
 	name  string // of its workers
+	fails string // the count of its failed tasks
 	input Kind
 	size  int // of the pool
 	batch int // tasks that a worker takes at once when so many wait; 0: one
@@ -330,7 +331,7 @@ func (e *engine) retryOrEnd(ctx context.Context, s *stage, r *result) bool {
 			err = e.journal.end(ctx, t)
 		}
 		if err == nil {
-			e.state.Stats.fail(s.name)
+			e.state.Stats.fail(s.fails)
 		}
 	} else {
 		err = e.journal.retry(ctx, t, e.now().Add(e.backoff(t.Tries)))

@@ -145,7 +145,7 @@ func empty(sizes [5]int, fan, last int, m *memory, saw func(Task)) []*stage {
 	kinds := []Kind{KindFetchListPage, KindParseListPageHtml, KindFetchProductDetailPage, KindParseProductDetailHtml, KindSaveProduct}
 	var plan []*stage
 	for i, kind := range kinds {
-		plan = append(plan, &stage{name: string(kind), input: kind, size: sizes[i], work: func(_ context.Context, t Task) ([]Task, error) {
+		plan = append(plan, &stage{name: string(kind), fails: string(kind), input: kind, size: sizes[i], work: func(_ context.Context, t Task) ([]Task, error) {
 			saw(t)
 			return work[i](t)
 		}})
@@ -218,7 +218,7 @@ func TestRetryThenDeadLetter(t *testing.T) {
 			entry{Kind: KindFetchProductDetailPage, URL: "panics"}, entry{Kind: KindFetchProductDetailPage, URL: "well"})
 		var tried []string
 		begin := time.Now()
-		s := &stage{name: "ProductDetailFetcher", input: KindFetchProductDetailPage, work: func(_ context.Context, task Task) ([]Task, error) {
+		s := &stage{name: "ProductDetailFetcher", fails: "failed_product_detail_fetcher", input: KindFetchProductDetailPage, work: func(_ context.Context, task Task) ([]Task, error) {
 			f := task.(FetchProductDetailPage)
 			tried = append(tried, fmt.Sprint(f.ProductURL, " ", time.Since(begin).Seconds()))
 			switch {
@@ -232,7 +232,7 @@ func TestRetryThenDeadLetter(t *testing.T) {
 			return nil, nil
 		}}
 		e := testEngine([]*stage{s}, 1, newHand(), m)
-		e.state.Stats.fail("an earlier stage")
+		e.state.Stats.fail("failed_list_page_parser")
 		type deadLetter struct {
 			entry entry
 			kind  string
@@ -255,7 +255,7 @@ func TestRetryThenDeadLetter(t *testing.T) {
 		}
 		assert.Equal(t, []deadLetter{{product("final", 1), "http_404", true}, {product("panics", 1), "panic", true}, {product("gone", 3), "failed", false}}, deadLetters)
 		assert.Equal(t, []entry{product("final", 1), product("panics", 1), product("gone", 3)}, m.buried)
-		assert.Equal(t, CrawlingStats{FailedTasks: 4, Failed: map[string]int64{"ProductDetailFetcher": 3, "an earlier stage": 1}, Warnings: map[string]int64{}}, e.state.Stats.Snapshot())
+		assert.Equal(t, CrawlingStats{FailedTasks: 4, Failed: map[string]int64{"failed_product_detail_fetcher": 3, "failed_list_page_parser": 1}, Sites: map[string]int64{}}, e.state.Stats.Snapshot())
 	})
 }
 
@@ -341,7 +341,7 @@ func withImages(s *stage) *stage {
 }
 
 func imageFetcher(got *[]string) *stage {
-	return &stage{name: "ImageFetcher", input: "FetchImage", size: 1,
+	return &stage{name: "ImageFetcher", fails: "failed_image_fetcher", input: "FetchImage", size: 1,
 		work: func(_ context.Context, t Task) ([]Task, error) {
 			*got = append(*got, t.(FetchImage).URL)
 			return nil, nil

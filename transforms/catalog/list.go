@@ -10,7 +10,7 @@ import (
 
 // listPageFetcher fetches list pages: FetchListPage → ParseListPageHtml.
 func (v *visit) listPageFetcher() *stage {
-	return &stage{name: "ListPageFetcher", input: KindFetchListPage, size: v.cfg.ListFetchers, commit: v.commitSkipped,
+	return &stage{name: "ListPageFetcher", fails: "failed_list_page_fetcher", input: KindFetchListPage, size: v.cfg.ListFetchers, commit: v.commitSkipped,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(FetchListPage)
 			if v.known.past(t.Page) {
@@ -44,7 +44,7 @@ const maxParseBatch = 16
 // listPageParser finds the products on list pages:
 // ParseListPageHtml → FetchProductDetailPage, one for each of them.
 func (v *visit) listPageParser() *stage {
-	return &stage{name: "ListPageParser", input: KindParseListPageHtml, size: v.cfg.ListParsers, batch: maxParseBatch, commit: v.commitLists,
+	return &stage{name: "ListPageParser", fails: "failed_list_page_parser", input: KindParseListPageHtml, size: v.cfg.ListParsers, batch: maxParseBatch, commit: v.commitLists,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(ParseListPageHtml)
 			end, err := budget.Begin(ctx, len(t.HTMLContent))

@@ -20,7 +20,7 @@ const maxSaveBatch = 128
 
 // dbSaver writes products to the database: SaveProduct → nothing.
 func (v *visit) dbSaver() *stage {
-	return &stage{name: "DbSaver", input: KindSaveProduct, size: v.cfg.Savers, batch: maxSaveBatch, commit: v.commitProducts,
+	return &stage{name: "DbSaver", fails: "failed_db_saver", input: KindSaveProduct, size: v.cfg.Savers, batch: maxSaveBatch, commit: v.commitProducts,
 		work: func(context.Context, Task) ([]Task, error) { return nil, nil }}
 }
 
@@ -51,7 +51,7 @@ func (v *visit) commitProducts(ctx context.Context, results []result) error {
 		return fmt.Errorf("saving %d products: %w", len(products), err)
 	}
 	v.state.Stats.saved(done)
-	v.state.Stats.warned(Collided+v.reader.site.Name, int64(len(done.collided)))
+	v.warn(collided, "", len(done.collided))
 	for _, p := range products {
 		if results[at[p.from.URL]].err != nil {
 			continue
@@ -110,7 +110,7 @@ func (v *visit) unreadable(ctx context.Context, p product) error {
 		if l.why != "" {
 			d.Stage, d.Kind, d.Error = "ProductDetailParser", "unreadable_field", l.String()
 			v.log.Warn("field_unreadable", "field", l.field, "url", p.url, "error", ledger.Redact(l.why))
-			v.state.Stats.warned(Unreadable+v.reader.site.Name+"."+l.field, 1)
+			v.warn(unreadable, l.field, 1)
 			return v.w.DeadLetter(ctx, d)
 		}
 	}

@@ -77,8 +77,8 @@ type CrawlingStats struct {
 
 	ProductsNew, ProductsChanged, ProductsUnchanged int64
 	ProductsGone, ProductsAgain                     int64
-	Failed                                          map[string]int64 // failed tasks by stage
-	Warnings                                        map[string]int64 // by their names as counts
+	Failed                                          map[string]int64 // failed tasks, by the counts of their stages
+	Sites                                           map[string]int64 // crawled sites, by their names as counts
 }
 
 // Stats counts a crawl, live. At the end of a crawl that was not stopped
@@ -89,9 +89,9 @@ type Stats struct {
 	listPagesFetched, productURLsFound, detailPagesFetched, productsSaved, failedTasks atomic.Int64
 	productsNew, productsChanged, productsUnchanged, productsGone, productsAgain       atomic.Int64
 
-	mu       sync.Mutex
-	failed   map[string]int64
-	warnings map[string]int64
+	mu     sync.Mutex
+	failed map[string]int64
+	sites  map[string]int64
 }
 
 // Snapshot reads the counters.
@@ -100,12 +100,12 @@ func (s *Stats) Snapshot() CrawlingStats {
 		ListPagesFetched: s.listPagesFetched.Load(), ProductURLsFound: s.productURLsFound.Load(), DetailPagesFetched: s.detailPagesFetched.Load(),
 		ProductsSaved: s.productsSaved.Load(), FailedTasks: s.failedTasks.Load(),
 		ProductsNew: s.productsNew.Load(), ProductsChanged: s.productsChanged.Load(),
-		ProductsUnchanged: s.productsUnchanged.Load(), ProductsGone: s.productsGone.Load(), ProductsAgain: s.productsAgain.Load(), Failed: map[string]int64{}, Warnings: map[string]int64{},
+		ProductsUnchanged: s.productsUnchanged.Load(), ProductsGone: s.productsGone.Load(), ProductsAgain: s.productsAgain.Load(), Failed: map[string]int64{}, Sites: map[string]int64{},
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.Copy(c.Failed, s.failed)
-	maps.Copy(c.Warnings, s.warnings)
+	maps.Copy(c.Sites, s.sites)
 	return c
 }
 
@@ -118,36 +118,44 @@ func (s *Stats) saved(o outcome) {
 	s.productsAgain.Add(int64(o.again))
 }
 
-func (s *Stats) warned(name string, n int64) {
-	if n == 0 {
-		return
-	}
+// site counts this site under one of the counts of sites.
+func (s *Stats) site(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.warnings == nil {
-		s.warnings = map[string]int64{}
+	if s.sites == nil {
+		s.sites = map[string]int64{}
 	}
-	s.warnings[name] += n
+	s.sites[name]++
 }
 
-func (s *Stats) fail(stage string) {
+// fail counts a failed task, also under the count of its stage.
+func (s *Stats) fail(count string) {
 	s.failedTasks.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed == nil {
 		s.failed = map[string]int64{}
 	}
-	s.failed[stage]++
+	s.failed[count]++
 }
 
-// Counts that stand for an alert in words. The first two end in the site and the
-// field, with a dot between; the others in the site.
+// Kinds of warnings; their source is the site. The first two are of one field.
 const (
-	NeverMatched = "field_never_matched."
-	Unreadable   = "field_unreadable."
-	Collided     = "keys_collided."
-	ListShrunk   = "list_shrunk."
+	neverMatched = "field_never_matched"
+	unreadable   = "field_unreadable"
+	collided     = "keys_collided"
+	listShrunk   = "list_shrunk"
 )
+
+// Warnings are the job's kinds of warnings, in the words of an alert.
+func Warnings() map[string]string {
+	return map[string]string{
+		neverMatched: "site {source}: field {field} is on none of the pages; is its selector right?",
+		unreadable:   "site {source}: field {field} cannot be read on {n} pages; the dead letters of kind unreadable_field say why",
+		collided:     "site {source}: {n} pages have the key of another page with other values; the dead letters of kind key_collision name them",
+		listShrunk:   "site {source}: its list no longer names more than half of the products, so none was called gone; is all of it read?",
+	}
+}
 
 // Counts of sites.
 const (
@@ -166,26 +174,7 @@ func (c CrawlingStats) counts() map[string]int64 {
 	if c.ProductsAgain > 0 {
 		m["products_again"] = c.ProductsAgain
 	}
-	for stage, n := range c.Failed {
-		m["failed_"+snake(stage)] = n
-	}
-	for name, n := range c.Warnings {
-		m[name] = n
-	}
+	maps.Copy(m, c.Failed)
+	maps.Copy(m, c.Sites)
 	return m
-}
-
-func snake(s string) string {
-	var b []byte
-	for i := range len(s) {
-		c := s[i]
-		if 'A' <= c && c <= 'Z' {
-			if i > 0 {
-				b = append(b, '_')
-			}
-			c += 'a' - 'A'
-		}
-		b = append(b, c)
-	}
-	return string(b)
 }

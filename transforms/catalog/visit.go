@@ -37,6 +37,7 @@ type visit struct {
 	lastPage highest
 	partial  atomic.Bool // a list page was read that does not name all; see journal.markPartial
 	layout   *layout
+	count    func(ledger.Tally) // of the lane
 
 	parallel bool // the host has no pause between requests: its pages are fetched in parallel
 
@@ -50,7 +51,7 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 		return nil, fmt.Errorf("site %s: %w", s.Name, err)
 	}
 	v := &visit{cfg: cfg, w: w, log: w.Log.With("site", s.Name), clock: time.Now, reader: r, journal: &rows{db: d, site: s.Name},
-		control: newSiteControl(w), layout: &layout{}, known: streak{first: r.firstPage(), want: cfg.StopAfterKnown}}
+		control: newSiteControl(w), layout: &layout{}, count: w.Count, known: streak{first: r.firstPage(), want: cfg.StopAfterKnown}}
 	v.state, v.client = &SharedState{Control: v.control, Stats: stats}, v.newClient()
 	if r.last == nil {
 		v.lastPage.raise(r.firstPage() + r.pages() - 1)
@@ -123,15 +124,14 @@ func (v *visit) close(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stats, site := v.state.Stats, v.reader.site.Name
-	stats.productsGone.Add(c.gone)
+	v.state.Stats.productsGone.Add(c.gone)
 	if c.shrunk {
 		v.log.Warn("list_shrunk", "reason", "the list no longer names most of the products; none was called gone")
-		stats.warned(ListShrunk+site, 1)
+		v.warn(listShrunk, "", 1)
 	}
 	for _, field := range v.layout.never() {
 		v.log.Warn("field_never_matched", "field", field)
-		stats.warned(NeverMatched+site+"."+field, 1)
+		v.warn(neverMatched, field, 1)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -142,6 +142,17 @@ func (v *visit) close(ctx context.Context) error {
 		return &failure{kind: "no_products", err: errors.New("no list page that could be read leads to a product: see the dead letters of its list pages")}
 	}
 	return nil
+}
+
+// warn counts what a person should see of the site; field is "" where it is about
+// the site as a whole.
+func (v *visit) warn(kind, field string, n int) {
+	if n == 0 {
+		return
+	}
+	var t ledger.Tally
+	t.Warn(kind, v.reader.site.Name, field, int64(n))
+	v.count(t)
 }
 
 // lease makes sure that no other run is at this site, and waits for one that is.

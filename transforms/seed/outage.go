@@ -20,12 +20,9 @@ const (
 	maxProbeKeys  = 20_000 // of the store, among which those hosts are looked for
 )
 
-// unreachableBy are the failures of a host that did not answer, and outageBy
-// those of them that our own machine can be the reason of.
-var (
-	outageBy      = []web.Kind{web.KindDNS, web.KindConnect, web.KindTLS, web.KindTimeout}
-	unreachableBy = append(slices.Clone(outageBy), web.KindReset)
-)
+// outageBy are the failures of a host that did not answer of which our own machine
+// can be the reason.
+var outageBy = []web.Kind{web.KindDNS, web.KindConnect, web.KindTLS, web.KindTimeout}
 
 // Network is how the visits of a part of the run ended, below HTTP.
 type Network struct {

@@ -341,6 +341,12 @@ func (l *laneRun) markAll() {
 	l.unmarked = nil
 }
 
+// unreachableBy are the counts of hosts that did not answer, by why.
+var unreachableBy = map[web.Kind]string{
+	web.KindDNS: "hosts_unreachable_dns", web.KindConnect: "hosts_unreachable_connect", web.KindTLS: "hosts_unreachable_tls",
+	web.KindTimeout: "hosts_unreachable_timeout", web.KindReset: "hosts_unreachable_reset",
+}
+
 // count adds a visit to the lane's figures and to its files' outcomes.
 func (l *laneRun) count(r result) {
 	part := ledger.Tally{Counts: map[string]int64{}}
@@ -364,9 +370,9 @@ func (l *laneRun) count(r result) {
 	}
 	if r.fetched {
 		part.Counts["hosts_visited"]++
-		if slices.Contains(unreachableBy, r.network) {
+		if by, ok := unreachableBy[r.network]; ok {
 			part.Counts["hosts_unreachable"]++
-			part.Counts["hosts_unreachable_"+string(r.network)]++
+			part.Counts[by]++
 		}
 		part.Timings.Observe(r.elapsed)
 	}

@@ -1,0 +1,52 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Warning counts how often a run saw the same thing amiss at one source.
+type Warning struct {
+	Kind   string `json:"kind"`            // of Job.Warnings
+	Source string `json:"source"`          // as in a dead letter's Input
+	Field  string `json:"field,omitempty"` // of what the source gives
+	Count  int64  `json:"count"`
+}
+
+// maxWarnings bounds the warnings of a tally. Of more, the first ones by kind,
+// source and field stay: so the sum is the same in whatever order it is made.
+const maxWarnings = 1000
+
+func (w Warning) compare(o Warning) int {
+	return cmp.Or(strings.Compare(w.Kind, o.Kind), strings.Compare(w.Source, o.Source), strings.Compare(w.Field, o.Field))
+}
+
+// addWarnings sums warnings that are in order; it changes neither.
+func addWarnings(a, b []Warning) []Warning {
+	if len(b) == 0 {
+		return a
+	}
+	all := slices.Concat(a, b)
+	slices.SortStableFunc(all, Warning.compare)
+	sum := all[:0]
+	for _, w := range all {
+		if last := len(sum) - 1; last >= 0 && sum[last].compare(w) == 0 {
+			sum[last].Count += w.Count
+			continue
+		}
+		sum = append(sum, w)
+	}
+	return sum[:min(len(sum), maxWarnings)]
+}
+
+// inWords is a warning for a person.
+func (j Job) inWords(w Warning) string {
+	text, ok := j.Warnings[w.Kind]
+	if !ok {
+		return fmt.Sprintf("%s: %s %s, %d times", w.Source, w.Kind, w.Field, w.Count)
+	}
+	return strings.NewReplacer("{source}", w.Source, "{field}", w.Field, "{n}", strconv.FormatInt(w.Count, 10)).Replace(text)
+}

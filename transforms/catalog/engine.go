@@ -158,7 +158,7 @@ func (e *engine) feed(ctx context.Context) (complete bool, err error) {
 		select {
 		case <-e.wake:
 		case <-at:
-		case <-e.state.Control.Stopping():
+		case <-e.state.Control.Stopping().Done():
 		case <-ctx.Done():
 		}
 		if timer != nil {
@@ -186,7 +186,7 @@ func (e *engine) send(ctx context.Context, to int, t Task) bool {
 	select {
 	case q <- t:
 		return true
-	case <-e.state.Control.Stopping():
+	case <-e.state.Control.Stopping().Done():
 	case <-ctx.Done():
 	}
 	return false
@@ -194,7 +194,7 @@ func (e *engine) send(ctx context.Context, to int, t Task) bool {
 
 // worker is one of a stage's pool.
 func (e *engine) worker(ctx context.Context, n int, idle <-chan struct{}) {
-	s, stopping := e.stages[n], e.state.Control.Stopping()
+	s, stopping := e.stages[n], e.state.Control.Stopping().Done()
 	results := make([]result, 0, max(s.batch, 1))
 	for {
 		var t Task

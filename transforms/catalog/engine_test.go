@@ -64,14 +64,20 @@ func (m *memory) end(_ context.Context, e entry) error {
 
 // hand is a switch for tests.
 type hand struct {
-	stop   chan struct{}
+	stopping context.Context
+	stop     func()
+
 	mu     sync.Mutex
 	paused chan struct{} // closed when the pause ends; nil: none
 }
 
-func newHand() *hand { return &hand{stop: make(chan struct{})} }
+func newHand() *hand {
+	h := &hand{}
+	h.stopping, h.stop = context.WithCancel(context.Background())
+	return h
+}
 
-func (h *hand) Stopping() <-chan struct{} { return h.stop }
+func (h *hand) Stopping() context.Context { return h.stopping }
 
 func (h *hand) Proceed(ctx context.Context) bool {
 	h.mu.Lock()
@@ -80,16 +86,11 @@ func (h *hand) Proceed(ctx context.Context) bool {
 	if p != nil {
 		select {
 		case <-p:
-		case <-h.stop:
+		case <-h.stopping.Done():
 		case <-ctx.Done():
 		}
 	}
-	select {
-	case <-h.stop:
-		return false
-	default:
-		return ctx.Err() == nil
-	}
+	return h.stopping.Err() == nil && ctx.Err() == nil
 }
 
 func (h *hand) pause() (resume func()) {
@@ -273,7 +274,7 @@ func TestStopBeginsNothingNew(t *testing.T) {
 		}
 		e := testEngine(plan, 4, h, m)
 		var atStop int64
-		time.AfterFunc(20500*time.Millisecond, func() { atStop = begun.Load(); close(h.stop) })
+		time.AfterFunc(20500*time.Millisecond, func() { atStop = begun.Load(); h.stop() })
 		begin := time.Now()
 		complete, err := e.run(t.Context())
 		assert.NoError(t, err)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -16,8 +17,8 @@ type SharedState struct {
 
 // Control pauses and stops a crawl; *lane.Worker is one.
 type Control interface {
-	// Stopping is closed once nothing new may begin.
-	Stopping() <-chan struct{}
+	// Stopping ends once nothing new may begin.
+	Stopping() context.Context
 	// Proceed waits while the crawl is paused and says whether a task may begin.
 	Proceed(ctx context.Context) bool
 }
@@ -26,45 +27,28 @@ type Control interface {
 // next run resumes it.
 type siteControl struct {
 	Control  // the run's
-	stopping chan struct{}
-
-	mu  sync.Mutex
-	off bool
-	why error // of a site that was stopped alone
+	stopping context.Context
+	stop     context.CancelCauseFunc // with why the site is stopped alone
 }
 
 func newSiteControl(of Control) *siteControl {
-	return &siteControl{Control: of, stopping: make(chan struct{})}
+	s := &siteControl{Control: of}
+	s.stopping, s.stop = context.WithCancelCause(of.Stopping())
+	return s
 }
 
-func (s *siteControl) Stopping() <-chan struct{} { return s.stopping }
+func (s *siteControl) Stopping() context.Context { return s.stopping }
 
 func (s *siteControl) Proceed(ctx context.Context) bool {
-	if !s.Control.Proceed(ctx) {
-		return false
-	}
-	select {
-	case <-s.stopping:
-		return false
-	default:
-		return true
-	}
+	return s.Control.Proceed(ctx) && s.stopping.Err() == nil
 }
 
-// stop is final; why is nil where the run stops.
-func (s *siteControl) stop(why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.off {
-		s.off, s.why = true, why
-		close(s.stopping)
-	}
-}
-
+// cause is why the site was stopped alone.
 func (s *siteControl) cause() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.why
+	if why := context.Cause(s.stopping); !errors.Is(why, context.Canceled) { // that of the run
+		return why
+	}
+	return nil
 }
 
 // CrawlingStats is the state of a crawl's counters at one moment.

@@ -69,21 +69,8 @@ func (v *visit) run(ctx context.Context) error {
 	defer v.client.Close()
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
-	go func() {
-		select {
-		case <-v.w.Stopping():
-			v.control.stop(nil)
-		case <-ctx.Done():
-		}
-	}()
-	go func() {
-		select {
-		case <-v.control.Stopping():
-			defer time.AfterFunc(maxInFlight, cut).Stop()
-			<-ctx.Done()
-		case <-ctx.Done():
-		}
-	}()
+	defer v.control.stop(nil)
+	defer context.AfterFunc(v.control.Stopping(), func() { time.AfterFunc(maxInFlight, cut) })()
 	if err := v.readRobots(ctx); err != nil {
 		if errors.Is(err, errStopped) {
 			return nil

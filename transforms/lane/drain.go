@@ -75,7 +75,7 @@ func Drain[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], vis
 			end(r)
 		case <-tick.C:
 			l.sample()
-		case <-w.Stopping():
+		case <-w.stopping.Done():
 			more = false
 		case <-ctx.Done():
 			more = false

@@ -18,7 +18,8 @@ import (
 
 // idle is a worker without store and web: what Drain needs of one.
 func idle(t *testing.T, grace time.Duration) *Worker {
-	w := &Worker{cfg: Config{Grace: grace}, stopping: make(chan struct{}), Log: Logger("json", 12)}
+	w := &Worker{cfg: Config{Grace: grace}, Log: Logger("json", 12)}
+	w.stopping, w.noMore = context.WithCancel(context.Background())
 	w.ctx, w.cancel = context.WithCancel(t.Context())
 	t.Cleanup(w.cancel)
 	return w

@@ -94,7 +94,7 @@ func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Con
 // lost, when set, is called when the lease is lost, before within ends.
 func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(), names ...string) (within context.Context, release func(), err error) {
 	l, err := lease.Acquire(ctx, p, names[0], w.holder(), ttl, lease.Or(names[1:]...), lease.EvictIf(ledger.Gone(w.Store)),
-		lease.Wait(lease.Waiting{Proceed: w.Proceed, Stopping: w.Stopping(), Waits: ledger.LeaseWaits(w.Log), GiveUp: giveUp}))
+		lease.Wait(lease.Waiting{Proceed: w.Proceed, Stopping: w.stopping.Done(), Waits: ledger.LeaseWaits(w.Log), GiveUp: giveUp}))
 	if err != nil || l == nil {
 		return nil, func() {}, err
 	}

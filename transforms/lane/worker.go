@@ -51,7 +51,8 @@ type Worker struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	stopOnce sync.Once
-	stopping chan struct{}
+	stopping context.Context // ended when nothing new may begin
+	noMore   context.CancelFunc
 	paused   atomic.Bool
 	cause    atomic.Pointer[error]
 	endLog   func() error // of a process that keeps a part of the run's log
@@ -100,7 +101,8 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 		_ = s.Close()
 		return nil, fmt.Errorf("opening the worker's web client: %w", err)
 	}
-	w := &Worker{cfg: cfg, Web: client, Pacer: polite.Pacer{Clock: polite.SystemClock}, calls: new(store.Calls), stopping: make(chan struct{}), endLog: func() error { return nil }}
+	w := &Worker{cfg: cfg, Web: client, Pacer: polite.Pacer{Clock: polite.SystemClock}, calls: new(store.Calls), endLog: func() error { return nil }}
+	w.stopping, w.noMore = context.WithCancel(context.WithoutCancel(ctx))
 	runLeases.Lock()
 	w.lease = runLeases.of[cfg.RunID]
 	runLeases.Unlock()
@@ -225,7 +227,7 @@ func (w *Worker) Stop(cause error) {
 			w.untaken.Count(ledger.WorkersStopped, 1)
 			w.mu.Unlock()
 		}
-		close(w.stopping)
+		w.noMore()
 		if errors.Is(cause, lease.ErrLost) {
 			w.cancel()
 			return
@@ -242,18 +244,11 @@ func (w *Worker) Cause() error {
 	return nil
 }
 
-// Stopping is closed once nothing new may begin.
-func (w *Worker) Stopping() <-chan struct{} { return w.stopping }
+// Stopping ends once nothing new may begin.
+func (w *Worker) Stopping() context.Context { return w.stopping }
 
 // Stopped says whether nothing new may begin.
-func (w *Worker) Stopped() bool {
-	select {
-	case <-w.stopping:
-		return true
-	default:
-		return false
-	}
-}
+func (w *Worker) Stopped() bool { return w.stopping.Err() != nil }
 
 // Proceed waits while the run is paused and says whether a new item may begin.
 func (w *Worker) Proceed(ctx context.Context) bool {
@@ -261,7 +256,7 @@ func (w *Worker) Proceed(ctx context.Context) bool {
 		t := time.NewTimer(200 * time.Millisecond)
 		select {
 		case <-t.C:
-		case <-w.stopping:
+		case <-w.stopping.Done():
 		case <-ctx.Done():
 		}
 		t.Stop()

@@ -184,7 +184,7 @@ func (fn *pollFn) wait(ctx context.Context, l *lister, pause time.Duration) {
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-fn.Worker.Stopping():
+	case <-fn.Worker.Stopping().Done():
 	case <-ctx.Done():
 	}
 }

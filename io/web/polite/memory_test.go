@@ -174,22 +174,24 @@ func TestBudget(t *testing.T) {
 
 // testControl is a Control.
 type testControl struct {
-	stop      chan struct{}
+	stopping  context.Context
+	stop      func()
 	onProceed func() // called by each Proceed
 }
 
-func (h *testControl) Stopping() <-chan struct{} { return h.stop }
+func newControl() *testControl {
+	h := &testControl{}
+	h.stopping, h.stop = context.WithCancel(context.Background())
+	return h
+}
+
+func (h *testControl) Stopping() context.Context { return h.stopping }
 
 func (h *testControl) Proceed(context.Context) bool {
 	if h.onProceed != nil {
 		h.onProceed()
 	}
-	select {
-	case <-h.stop:
-		return false
-	default:
-		return true
-	}
+	return h.stopping.Err() == nil
 }
 
 // A stop ends a pause at once. No request is sent after it, not even one that has
@@ -199,19 +201,19 @@ func TestStop(t *testing.T) {
 		client, err := web.New(web.Config{Offline: true})
 		require.NoError(t, err)
 		defer client.Close()
-		control := &testControl{stop: make(chan struct{})}
+		control := newControl()
 		p := policies()["docs"]
 		p.Robots.For = func(*url.URL) *url.URL { return nil }
 		c, memory := withMemory(&polite.Client{Web: client, Pacer: &polite.Pacer{}, Policy: p, Control: control})
 		memory.next["a.example"] = time.Now().Add(5 * time.Minute)
 		begun := time.Now()
-		time.AfterFunc(time.Minute, func() { close(control.stop) })
+		time.AfterFunc(time.Minute, control.stop)
 		require.Equal(t, polite.ErrStopped.Error(), get(t, c, "https://a.example/x"))
 		require.Equal(t, time.Minute, time.Since(begun))
 		require.Zero(t, client.Stats().Requests)
 	})
 	w := newWorld(t, nil)
-	control := &testControl{stop: make(chan struct{})}
+	control := newControl()
 	p := policies()["docs"]
 	p.Robots.For = func(*url.URL) *url.URL { return nil }
 	c := w.client(p)
@@ -219,7 +221,7 @@ func TestStop(t *testing.T) {
 	n := 0
 	control.onProceed = func() { // called before the wait for the turn and after it
 		if n++; n == 2 {
-			close(control.stop)
+			control.stop()
 		}
 	}
 	require.Equal(t, polite.ErrStopped.Error(), get(t, c, "https://a.example/x"))

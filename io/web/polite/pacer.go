@@ -386,13 +386,7 @@ func (c *Client) wait(ctx context.Context, d time.Duration) error {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if c.Control != nil {
-		go func() {
-			select {
-			case <-c.Control.Stopping():
-				cancel(ErrStopped)
-			case <-within.Done():
-			}
-		}()
+		defer context.AfterFunc(c.Control.Stopping(), func() { cancel(ErrStopped) })()
 	}
 	if err := c.Pacer.sleep(within, d); err != nil {
 		return context.Cause(within)

@@ -58,7 +58,7 @@ type Control interface {
 	// Proceed waits while the run is paused. It returns false when the run stops.
 	Proceed(context.Context) bool
 	// Stopping is closed when the run stops: no new request may be sent.
-	Stopping() <-chan struct{}
+	Stopping() context.Context
 }
 
 // Memory keeps what must outlive the process. A site is named by web.Site, an origin
@@ -242,24 +242,9 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 	t.at, _ = url.Parse(r.URL) // nil: the web client refuses the URL
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var (
-		mu       sync.Mutex
-		sent     bool
-		callback error // of the callbacks below, when it is not a failure of the exchange
-	)
-	if c.Control != nil {
-		go func() {
-			select {
-			case <-c.Control.Stopping():
-				mu.Lock()
-				defer mu.Unlock()
-				if !sent {
-					cancel(ErrStopped)
-				}
-			case <-within.Done():
-			}
-		}()
-	}
+	listening := func() bool { return true } // ends the listening for a stop; false: it came
+	defer func() { listening() }()
+	var callback error // of the callbacks below, when it is not a failure of the exchange
 	hop := 0
 	resp, err := c.Web.Try(within, web.Request{URL: r.URL, Accept: r.Accept, Header: r.Header, Timeout: r.Timeout, MaxBytes: r.MaxBytes, MaxRedirects: r.MaxRedirects, Conns: &c.conns,
 		Allow: func(u *url.URL) error {
@@ -281,6 +266,9 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 		Turn: func(ctx context.Context, u *url.URL) (func(*web.Response), error) {
 			t.at = u
 			hop++
+			if c.Control != nil {
+				listening = context.AfterFunc(c.Control.Stopping(), func() { cancel(ErrStopped) })
+			}
 			this := r
 			this.Parallel = r.Parallel && hop == 1
 			end, err := c.turn(ctx, u, this)
@@ -291,13 +279,9 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 			return func(resp *web.Response) { t.retryAfter = end(resp) }, nil
 		},
 		Ready: func() {
-			if c.Control != nil && !c.Control.Proceed(within) {
+			if c.Control != nil && (!c.Control.Proceed(within) || !listening()) {
 				cancel(ErrStopped)
-				return
 			}
-			mu.Lock()
-			sent = true
-			mu.Unlock()
 		}})
 	t.resp = resp
 	switch {

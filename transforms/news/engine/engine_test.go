@@ -72,7 +72,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 type goesOn struct{}
 
 func (goesOn) Proceed(ctx context.Context) bool { return ctx.Err() == nil }
-func (goesOn) Stopping() <-chan struct{}        { return nil }
+func (goesOn) Stopping() context.Context        { return context.Background() }
 
 func (w *world) engine() *engine.Engine {
 	w.t.Helper()

@@ -275,24 +275,21 @@ func TestPoliteness(t *testing.T) {
 			j.small(4, 20) // half a second without the pause
 			j.matter.Fail(j.matter.DetailPath(75), 1, status, "1")
 			j.run()
-			var held time.Time
-			late := 0
-			for _, r := range j.web.Requests() {
-				if r.Status == status {
-					held = r.End
-				}
-			}
-			require.False(t, held.IsZero())
-			for _, r := range j.web.Requests() {
-				since := r.Start.Sub(held)
-				if since > 150*time.Millisecond && since < 950*time.Millisecond {
-					t.Errorf("%s was asked for %v after the %d", r.Path, since, status)
-				}
-				if since >= 950*time.Millisecond {
+			log := j.web.Requests()
+			failed := slices.IndexFunc(log, func(r webtest.LoggedRequest) bool { return r.Status == status })
+			require.GreaterOrEqual(t, failed, 0)
+			inFlight, late := 0, 0
+			for _, r := range log {
+				switch since := r.Start.Sub(log[failed].End); {
+				case since >= 950*time.Millisecond:
 					late++
+				case since > 0:
+					inFlight++
 				}
 			}
-			assert.Positive(t, late)
+			// Ten fetchers may each have sent a request before the client read the answer.
+			assert.LessOrEqual(t, inFlight, 20)
+			assert.Greater(t, late, 30)
 		})
 	}
 	t.Run("the HTTP semaphore bounds all fetchers", func(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package catalogsim adds simulated product registers and shops to the
-// simulated internet, for tests and for the catalog job's --web=demo. All of it
+// simulated web, for tests and for the catalog job's --web=demo. All of it
 // is demo data: the products, companies and certificates do not exist.
 package catalogsim
 
@@ -63,7 +63,7 @@ func NewMatter(pages, perPage int) *Site {
 	return newSite(pages, perPage, MatterHost, matterList, matterDetail)
 }
 
-// NewGadgets is a shop whose list pages lead on by next links.
+// NewGadgets is a shop whose list pages have a link to the next page.
 func NewGadgets(pages, perPage int) *Site {
 	return newSite(pages, perPage, GadgetsHost, gadgetsList, gadgetsDetail)
 }
@@ -74,8 +74,8 @@ func newSite(pages, perPage int, host string, list func(*Site, int, int) string,
 	return s
 }
 
-// SetPages changes how many list pages there are. Products are numbered from
-// the last page's end, so that new ones come first, as in a real list.
+// SetPages changes the number of list pages. Products are numbered from the end of
+// the last page, so that new ones come first, as in a real list.
 func (s *Site) SetPages(n int) { s.pages.Store(int64(n)) }
 
 // Change changes the firmware version, or price, of every tenth product.
@@ -101,14 +101,14 @@ func (s *Site) Hang(path string) {
 	s.rules[path] = &rule{times: -1, hang: true}
 }
 
-// Mend ends Fail and Hang.
+// Mend undoes Fail and Hang.
 func (s *Site) Mend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rules = map[string]*rule{}
 }
 
-// DetailPath is the path of product n, from 1, the oldest.
+// DetailPath returns the path of product n; the oldest is product 1.
 func (s *Site) DetailPath(n int) string {
 	if s.host == MatterHost {
 		return fmt.Sprintf("/csa_product/demo-product-%05d/", n)
@@ -116,7 +116,7 @@ func (s *Site) DetailPath(n int) string {
 	return fmt.Sprintf("/shop/item/%d", n)
 }
 
-// ListPath is the path and query of a list page.
+// ListPath returns the path and query of a list page.
 func (s *Site) ListPath(page int) string {
 	if s.host == MatterHost {
 		return fmt.Sprintf("/csa-iot_products/page/%d/?p_keywords=&p_type%%5B%%5D=14&p_program_type%%5B%%5D=1049&p_certificate=&p_family=&p_firmware_ver=", page)
@@ -127,7 +127,7 @@ func (s *Site) ListPath(page int) string {
 	return fmt.Sprintf("/shop/more?after=%d", (page-1)*s.perPage)
 }
 
-// products is how many there are.
+// products returns the number of products.
 func (s *Site) products() int { return int(s.pages.Load()) * s.perPage }
 
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -243,7 +243,7 @@ var (
 	first     = time.Date(2022, 11, 4, 0, 0, 0, 0, time.UTC)
 )
 
-// revision is how often product n has changed.
+// revision returns how often product n has changed.
 func (s *Site) revision(n int) int64 {
 	if n%10 == 0 {
 		return s.version.Load()

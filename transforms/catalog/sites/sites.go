@@ -4,8 +4,8 @@ package sites
 
 import "embed"
 
-// Files holds the real sites at its root and the simulated ones, which exist
-// only under --web=demo, in demo.
+// Files has the real sites at its root, and in demo the simulated ones, which exist
+// only with --web=demo.
 //
 //go:embed *.yaml demo/*.yaml
 var Files embed.FS

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// order is that of the parts of a date in digits.
+// order is the order of day, month and year in a date of digits.
 type order int
 
 const (
@@ -20,7 +20,7 @@ const (
 	yearFirst
 )
 
-// orderOf is the order of a short date, by CLDR.
+// orderOf returns the order in short dates, by CLDR.
 func orderOf(base, region string) order {
 	switch region {
 	case "US", "PH", "PW", "GU", "PR":
@@ -28,7 +28,7 @@ func orderOf(base, region string) order {
 	case "KR", "KP", "JP", "CN", "TW", "HU", "LT", "MN", "IR":
 		return yearFirst
 	case "CA":
-		return unknownOrder // each of the three is in use
+		return unknownOrder // all three are in use
 	}
 	if base == "ko" || base == "ja" || base == "zh" {
 		return yearFirst
@@ -45,8 +45,8 @@ var (
 	instants   = []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z0700", time.RFC1123Z, time.RFC1123}
 )
 
-// Date reads the only date of a text, as YYYY-MM-DD. A moment with its own
-// offset from UTC counts for the day in zone, or, where zone is nil, for its own day.
+// Date reads the only date in a text and returns it as YYYY-MM-DD. A time with an
+// offset from UTC is converted to its day in zone, if zone is not nil.
 func Date(text string, l Locale, zone *time.Location) (string, error) {
 	s := strings.TrimSpace(digits(text))
 	for _, layout := range instants {
@@ -64,11 +64,11 @@ func Date(text string, l Locale, zone *time.Location) (string, error) {
 	slices.Sort(all)
 	switch all = slices.Compact(all); len(all) {
 	case 0:
-		return "", fmt.Errorf("%q holds no date", text)
+		return "", fmt.Errorf("%q has no date", text)
 	case 1:
 		return all[0], nil
 	}
-	return "", fmt.Errorf("%q holds several dates: choose one by a regexp", text)
+	return "", fmt.Errorf("%q has several dates: choose one by a regexp", text)
 }
 
 func dates(s string, l Locale) (all []string, err error) {
@@ -80,7 +80,7 @@ func dates(s string, l Locale) (all []string, err error) {
 		}
 		all = append(all, t.Format(time.DateOnly))
 	}
-	// each form is looked for in what the forms before it have left
+	// each form is searched in the text that the forms before it did not match
 	take := func(form *regexp.Regexp, read func(m []string) bool) {
 		s = form.ReplaceAllStringFunc(s, func(whole string) string {
 			if read(form.FindStringSubmatch(whole)) {
@@ -144,13 +144,13 @@ func dates(s string, l Locale) (all []string, err error) {
 
 // number3 returns the numbers of three texts of digits.
 func number3(a, b, c string) (x, y, z int) {
-	x, _ = strconv.Atoi(a) // four digits at most
+	x, _ = strconv.Atoi(a) // at most four digits
 	y, _ = strconv.Atoi(b)
 	z, _ = strconv.Atoi(c)
 	return x, y, z
 }
 
-// monthOf returns the month of that name, in English or in the language, 0 for none.
+// monthOf returns the month of a name in English or in the language, 0 for none.
 func monthOf(name, lang string) int {
 	name = strings.ToLower(name)
 	for _, lang := range []string{"en", lang} {
@@ -166,7 +166,7 @@ func monthOf(name, lang string) int {
 	return 0
 }
 
-// months are the names of the months by language; a shorter form is a name's beginning.
+// months are the names of the months by language; a short form is the beginning of a name.
 var months = map[string]string{
 	"en": "january february march april may june july august september/sept october november december",
 	"de": "januar/jänner februar/feber märz/mrz april mai juni juli august september/sept oktober november dezember",

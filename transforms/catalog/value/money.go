@@ -26,8 +26,8 @@ func ParseCurrency(s string) error {
 	return nil
 }
 
-// signs are the signs of currencies, longer ones first.
-// A sign of several currencies needs a default.
+// signs are the signs of currencies, longer ones first. For a sign of several
+// currencies a text needs a default currency.
 var signs = []struct {
 	text string
 	of   []string
@@ -49,8 +49,8 @@ var words = map[string][]string{
 
 var word = regexp.MustCompile(`\p{L}+`)
 
-// currencies returns the currencies that a text without its number may mean; nil
-// where it names none.
+// currencies returns the currencies that a text, without its number, may mean; nil
+// if it names none.
 func currencies(s string) (of []string, rest string) {
 	meet := func(more []string) {
 		if of == nil {
@@ -79,14 +79,15 @@ func currencies(s string) (of []string, rest string) {
 	return of, rest
 }
 
-// currencyOnly says whether a text names a currency and nothing else, or is empty.
+// currencyOnly reports whether a text is empty or names only a currency.
 func currencyOnly(s string) bool {
 	_, rest := currencies(s)
 	return strings.Trim(rest, " .") == ""
 }
 
-// Money reads the only amount of a text: "€ 3.299,00", "US$5", "12,- kr". other is
-// the currency where the text names none, or a sign of several that it is among.
+// Money reads the only amount in a text: "€ 3.299,00", "US$5", "12,- kr". other is
+// the currency of a text that names none, or whose sign stands for several
+// currencies of which other is one.
 func Money(text string, l Locale, other string) (Amount, error) {
 	n, err := find(text)
 	if err != nil {

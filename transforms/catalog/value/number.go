@@ -1,5 +1,5 @@
 // Package value reads numbers, amounts of money and dates as people write them.
-// A text with two readings is an error, which says how to choose between them.
+// A text that can be read in two ways is an error, which says how to choose one.
 package value
 
 import (
@@ -18,13 +18,13 @@ import (
 	"golang.org/x/text/number"
 )
 
-// Locale is how numbers and dates are written in a language and region. The zero value is
-// unknown: then a text must have one reading only.
+// Locale says how numbers and dates are written in a language and region. The zero
+// value is the unknown locale: then a text must have only one possible reading.
 type Locale struct {
 	name    string
-	decimal rune // 0: not known
+	decimal rune // 0: unknown
 	order   order
-	months  string // language whose names of months count besides the English ones
+	months  string // language whose names of months are known, in addition to English
 }
 
 // ParseLocale reads a BCP 47 tag such as de-CH; "" is the unknown locale.
@@ -48,10 +48,10 @@ func ParseLocale(s string) (Locale, error) {
 	return l, nil
 }
 
-// plain is a number as programs write it.
+// plain matches a number as programs write it.
 var plain = regexp.MustCompile(`^[-+]?\d+\.?\d*[eE][-+]?\d+$`)
 
-// Number reads the only number of a text: "€ 3.299,00", "2,5 kg", "1'299.00".
+// Number reads the only number in a text: "€ 3.299,00", "2,5 kg", "1'299.00".
 func Number(text string, l Locale) (float64, error) {
 	if s := strings.TrimSpace(text); plain.MatchString(s) {
 		if f, err := strconv.ParseFloat(s, 64); err == nil {
@@ -65,7 +65,7 @@ func Number(text string, l Locale) (float64, error) {
 	return n.float(text, l)
 }
 
-// Integer reads the only whole number of a text: decimal, or hexadecimal with 0x.
+// Integer reads the only whole number in a text: decimal, or hexadecimal with 0x.
 func Integer(text string, l Locale) (int64, error) {
 	s := strings.TrimSpace(text)
 	if hex, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok {
@@ -79,7 +79,7 @@ func Integer(text string, l Locale) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	// A whole number has no decimal sign, unless the locale says that this is one.
+	// A whole number has no decimal sign, unless the locale's decimal sign is in the text.
 	if l.decimal == 0 && !n.spaced() {
 		l.decimal = noSign
 	}
@@ -97,18 +97,18 @@ func Integer(text string, l Locale) (int64, error) {
 	return i, nil
 }
 
-// noSign is the decimal sign of numbers that have none.
+// noSign stands for the decimal sign of a number that has none.
 const noSign = utf8.MaxRune
 
-// found is a number in a text.
-type found struct {
+// numeral is a number in a text.
+type numeral struct {
 	sign          string // "" or "-"
 	text          string // digits and signs between them
 	before, after string // the text around it
 }
 
-// Signs between the digits of a number. White space is one: pages write spaces
-// that do not break as ordinary ones too.
+// Signs between the digits of a number. White space is one of them, because pages
+// also write ordinary spaces where non-breaking ones belong.
 const (
 	spaces      = " _'’ʼ\u00a0\u2009\u202f"
 	decimals    = ".,٫"
@@ -133,21 +133,21 @@ func digits(s string) string {
 }
 
 // find returns the only number of a text.
-func find(text string) (found, error) {
+func find(text string) (numeral, error) {
 	s := digits(text)
 	all := numbers.FindAllStringIndex(s, -1)
 	switch {
 	case len(all) == 0:
-		return found{}, fmt.Errorf("%q holds no number", text)
+		return numeral{}, fmt.Errorf("%q has no number", text)
 	case len(all) > 1:
-		return found{}, fmt.Errorf("%q holds several numbers: choose one by a regexp", text)
+		return numeral{}, fmt.Errorf("%q has several numbers: choose one by a regexp", text)
 	}
-	n := found{text: s[all[0][0]:all[0][1]], before: s[:all[0][0]], after: s[all[0][1]:]}
+	n := numeral{text: s[all[0][0]:all[0][1]], before: s[:all[0][0]], after: s[all[0][1]:]}
 	if strings.ContainsFunc(n.before+n.after, func(r rune) bool { return unicode.Is(unicode.No, r) && r != '²' && r != '³' }) {
-		return found{}, fmt.Errorf("%q has a fraction or a number of another form", text)
+		return numeral{}, fmt.Errorf("%q has a fraction or a number of another form", text)
 	}
 	if multiplier.MatchString(n.after) {
-		return found{}, fmt.Errorf("%q gives its number in thousands or more, which is not multiplied: read it as text", text)
+		return numeral{}, fmt.Errorf("%q gives its number in thousands or millions, which is not supported: read it as text", text)
 	}
 	head := n.before
 	if rest, ok := cutLast(head, ".,"); ok && (rest == "" || !isWord(last(rest))) {
@@ -156,7 +156,7 @@ func find(text string) (found, error) {
 	if rest, ok := cutLast(head, "-−–"); ok {
 		switch {
 		case rest != "" && isWord(last(rest)):
-			return found{}, fmt.Errorf("the digits of %q belong to a word: choose them by a regexp", text)
+			return numeral{}, fmt.Errorf("the digits of %q belong to a word: choose them by a regexp", text)
 		default:
 			n.sign = "-"
 		}
@@ -168,11 +168,11 @@ func find(text string) (found, error) {
 	if head != "" && isWord(last(head)) {
 		word := head[strings.LastIndexFunc(head, func(r rune) bool { return !isWord(r) })+1:]
 		if !currencyOnly(word) {
-			return found{}, fmt.Errorf("the digits of %q belong to a word: choose them by a regexp", text)
+			return numeral{}, fmt.Errorf("the digits of %q belong to a word: choose them by a regexp", text)
 		}
 	}
 	if rest := strings.TrimLeft(n.after, "-−–—"); rest != n.after && strings.TrimSpace(rest) == "" {
-		return found{}, fmt.Errorf("%q ends in a dash: it may be negative or the beginning of a range", text)
+		return numeral{}, fmt.Errorf("%q ends in a dash: it may be negative or the beginning of a range", text)
 	}
 	return n, nil
 }
@@ -192,9 +192,9 @@ func cutLast(s, signs string) (rest string, ok bool) {
 	return s[:len(s)-n], true
 }
 
-func (n found) spaced() bool { return strings.ContainsAny(n.text, spaces) }
+func (n numeral) spaced() bool { return strings.ContainsAny(n.text, spaces) }
 
-func (n found) float(text string, l Locale) (float64, error) {
+func (n numeral) float(text string, l Locale) (float64, error) {
 	whole, fraction, err := n.split(l)
 	if err != nil {
 		return 0, fmt.Errorf("%q: %w", text, err)
@@ -209,7 +209,7 @@ func (n found) float(text string, l Locale) (float64, error) {
 var errGroups = errors.New("its digits are not in groups of three")
 
 // split returns a number's digits before and after its decimal sign.
-func (n found) split(l Locale) (whole, fraction string, err error) {
+func (n numeral) split(l Locale) (whole, fraction string, err error) {
 	sign := l.decimal
 	if sign == 0 {
 		if sign, err = n.decide(); err != nil {
@@ -233,8 +233,8 @@ func (n found) split(l Locale) (whole, fraction string, err error) {
 	return whole, fraction, err
 }
 
-// decide finds the decimal sign of a number by itself.
-func (n found) decide() (rune, error) {
+// decide finds the decimal sign of a number without a locale.
+func (n numeral) decide() (rune, error) {
 	var signs []rune // . and , in their order
 	for _, r := range n.text {
 		switch {
@@ -267,7 +267,7 @@ func (n found) decide() (rune, error) {
 	return end, nil
 }
 
-// ungroup removes the signs between groups of digits, where the groups are
+// ungroup removes the signs between groups of digits, if the groups are
 // of three, or as in India: 12,34,567.
 func ungroup(s string) (string, error) {
 	groups := strings.FieldsFunc(s, func(r rune) bool { return r < '0' || r > '9' })

@@ -233,7 +233,7 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 			v.result.Forbidden++
 			continue
 		}
-		known, err := raw.Remembered(ctx, v.DB, v.p.ID(), c.canonical)
+		known, err := raw.Lookup(ctx, v.DB, v.p.ID(), c.canonical)
 		if err != nil {
 			return nil, err
 		}

@@ -290,7 +290,7 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	}
 	v.result.Fetched++
 	now := v.now()
-	e := raw.Evidence{Source: v.p.ID(), URL: r.FinalURL, Asked: address, ContentType: r.Header.Get("Content-Type"), FetchedAt: now, SitemapAt: c.at, News: c.news, HTML: r.Body}
+	e := raw.Evidence{Source: v.p.ID(), URL: r.FinalURL, Requested: address, ContentType: r.Header.Get("Content-Type"), FetchedAt: now, SitemapAt: c.at, News: c.news, HTML: r.Body}
 	if v.KeepHTML {
 		if err := raw.Keep(ctx, v.Store, c.canonical, e); err != nil {
 			return err
@@ -421,7 +421,7 @@ func clean(a provider.Article) provider.Article {
 
 // addresses are an article's own, and its identity by the one that its sitemap has.
 func (v *visit) addresses(e raw.Evidence) (u *url.URL, asked string, err error) {
-	sitemaps, err := url.Parse(cmp.Or(e.Asked, e.URL))
+	sitemaps, err := url.Parse(cmp.Or(e.Requested, e.URL))
 	if err == nil {
 		u, err = url.Parse(e.URL)
 	}

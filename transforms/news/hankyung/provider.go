@@ -1,5 +1,5 @@
 // Package hankyung is 한국경제 (The Korea Economic Daily, hankyung.com) as a news
-// provider: this file the facade, parser.go its pages, policy.go its addresses.
+// provider: this file implements provider.Provider, parser.go reads its pages, policy.go its addresses.
 package hankyung
 
 import (
@@ -30,8 +30,8 @@ func (Provider) ParseArticle(page []byte, contentType string, u *url.URL) (provi
 	return provider.Read(page, contentType, rules, press, externalID(u))
 }
 
-// Policy implements provider.Provider. Its articles move between sections, the
-// number stays.
+// Policy implements provider.Provider. An article may move to another section, but
+// it keeps its number.
 func (Provider) Policy() provider.Policy {
 	return provider.Policy{Unique: provider.ByExternalID, Keep: []string{}, Zone: provider.Seoul}
 }

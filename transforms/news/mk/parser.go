@@ -7,7 +7,7 @@ import (
 
 const press = "매일경제"
 
-// rules are of the present layout and the one before it.
+// rules are for the present layout and for the one before it.
 var rules = article.MustCompile(article.Rules{
 	Body:      ".news_cnt_detail_wrap, #article_body, .art_txt",
 	Published: ".time_area .registration dd, .lasttime",

@@ -1,5 +1,5 @@
 // Package mk is 매일경제 (Maeil Business Newspaper, mk.co.kr) as a news provider:
-// this file the facade, parser.go its pages, policy.go its addresses.
+// this file implements provider.Provider, parser.go reads its pages, policy.go its addresses.
 package mk
 
 import (

@@ -1,4 +1,4 @@
-// Package newssim adds simulated news publishers to the simulated internet,
+// Package newssim adds simulated news publishers to the simulated web,
 // for tests and for the news job's --web=demo. All of it is demo data: the
 // articles and the reporters do not exist. Two have the
 // addresses and the page layout of real publishers.
@@ -20,15 +20,15 @@ const (
 	MK       = "www.mk.co.kr"               // EUC-KR; robots.txt names a sitemap
 	Hankyung = "www.hankyung.com"           // a sitemap index with news sitemaps
 	Economy  = "economy.demo-press.example" // declarative; JSON-LD; its sitemap is a hint
-	Local    = "local.demo-press.example"   // declarative; nothing but blocks of text and a visible date
+	Local    = "local.demo-press.example"   // declarative; only blocks of text and a visible date
 	Articles = 12                           // of each publisher, by default
 	kst      = "+09:00"
 )
 
 var seoul = time.FixedZone("KST", 9*60*60)
 
-// Install adds the four publishers. Their newest articles are of the day
-// of now, so that runs of one day find the same.
+// Install adds the four publishers. Their newest articles are from the day of now,
+// so that all runs of one day find the same articles.
 func Install(handle func(host string, h http.Handler), now time.Time) map[string]*Site {
 	day := now.In(seoul)
 	day = time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, seoul)
@@ -50,7 +50,7 @@ func Install(handle func(host string, h http.Handler), now time.Time) map[string
 type style struct {
 	robots   string // "" for a 404
 	euckr    bool
-	path     string // of an article, %s for its number
+	path     string // of an article, with %s for its number
 	page     func(*Site, int) string
 	sitemaps func(*Site) map[string]string
 }
@@ -76,7 +76,7 @@ func (s *Site) Publish(n int) {
 	s.articles += n
 }
 
-// Edit changes the title of article n, from 1, and the date of its sitemap entry.
+// Edit changes the title of article n, counted from 1, and the date of its sitemap entry.
 func (s *Site) Edit(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,20 +97,20 @@ func (s *Site) Robots(text string) {
 	s.robots = text
 }
 
-// Break changes the layout: pages lose their dates and the name of their text's element.
+// Break changes the layout: pages lose their dates and the name of the element with their text.
 func (s *Site) Break(broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = broken
 }
 
-// Path is the path, with its query, of article n.
+// Path returns the path and query of article n.
 func (s *Site) Path(n int) string { return fmt.Sprintf(s.path, s.number(n)) }
 
-// number is an article's: the day and a serial.
+// number returns an article's number: the day and a serial number.
 func (s *Site) number(n int) string { return s.day.Format("20060102") + fmt.Sprintf("%04d", n) }
 
-// published is when article n came out: later numbers later.
+// published returns when article n was published: a higher number is later.
 func (s *Site) published(n int) time.Time {
 	return s.day.Add(-time.Hour).Add(time.Duration(n-Articles) * 37 * time.Minute)
 }
@@ -127,7 +127,7 @@ func (s *Site) title(n int) string {
 	return t
 }
 
-// paragraphs are an article's text; no two articles have the same.
+// paragraphs returns an article's text; no two articles have the same text.
 func (s *Site) paragraphs(n int) []string {
 	return []string{
 		fmt.Sprintf("한국은행 금융통화위원회가 데모 %d차 회의에서 기준금리를 연 3.50%%로 동결했다고 %s의 시범 자료가 전했다.", n, s.host),
@@ -178,7 +178,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(out) // it fails only when the client has closed the connection
 }
 
-// article is the number of the article at a path, 0 for none.
+// article returns the number of the article at a path, 0 for none.
 func (s *Site) article(at string) int {
 	at, _, _ = strings.Cut(at, "&utm_")
 	at, _, _ = strings.Cut(at, "?utm_")

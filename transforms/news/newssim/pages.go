@@ -39,7 +39,7 @@ func hankyungPage(s *Site, n int) string {
 <div class="copyright">ⓒ 한경닷컴, 무단전재 및 재배포 금지</div></body></html>`
 }
 
-// economyPage says all in JSON-LD and Open Graph.
+// economyPage has all metadata in JSON-LD and Open Graph.
 func economyPage(s *Site, n int) string {
 	ld := fmt.Sprintf(`<script type="application/ld+json">{"@context":"https://schema.org","@graph":[{"@type":"WebPage","name":"x"},{"@type":"NewsArticle","headline":"%s","datePublished":"%s","dateModified":"%s","author":[{"@type":"Person","name":"홍길동"}]}]}</script>`,
 		s.title(n), s.published(n).Format(time.RFC3339), s.modified(n).Format(time.RFC3339))

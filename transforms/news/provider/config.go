@@ -14,8 +14,8 @@ import (
 // Config is the news job's configuration file.
 type Config struct {
 	UserAgent              string             `yaml:"userAgent"`              // "" for the program's own
-	DelaySeconds           float64            `yaml:"delaySeconds"`           // between two requests to a host, on average: a pause is drawn from half of it to one and a half
-	MaxArticlesPerProvider int                `yaml:"maxArticlesPerProvider"` // the newest of the sitemap
+	DelaySeconds           float64            `yaml:"delaySeconds"`           // average pause between two requests to a host; each pause is random, from half of it to one and a half
+	MaxArticlesPerProvider int                `yaml:"maxArticlesPerProvider"` // only the newest of the sitemap
 	RawTextMaxLength       int                `yaml:"rawTextMaxLength"`       // characters
 	RawRetentionDays       int                `yaml:"rawRetentionDays"`
 	Providers              map[string]Toggles `yaml:"providers"`
@@ -33,7 +33,7 @@ func Defaults() Config {
 	return Config{DelaySeconds: 2, MaxArticlesPerProvider: 10, RawTextMaxLength: 2000, RawRetentionDays: 30}
 }
 
-// Retention is how long an article is stored.
+// Retention returns how long an article is stored.
 func (c Config) Retention() time.Duration { return time.Duration(c.RawRetentionDays) * 24 * time.Hour }
 
 // Enabled reports whether a provider is crawled.
@@ -42,8 +42,8 @@ func (c Config) Enabled(id string) bool {
 	return t.Enabled == nil || *t.Enabled
 }
 
-// Without returns the configuration with each of providers disabled, unless it sets
-// the provider's enabled itself.
+// Without returns the configuration with these providers disabled, except those
+// whose enabled it sets itself.
 func (c Config) Without(providers []Provider) Config {
 	off, all := false, maps.Clone(c.Providers)
 	for _, p := range providers {
@@ -66,7 +66,7 @@ const EnvPrefix = "NEWS_"
 // environ ("NAME=value"), which override it: NEWS_USER_AGENT, NEWS_DELAY_SECONDS,
 // NEWS_MAX_ARTICLES_PER_PROVIDER, NEWS_RAW_TEXT_MAX_LENGTH, NEWS_RAW_RETENTION_DAYS,
 // NEWS_PROVIDERS_{ID}_ENABLED and NEWS_PROVIDERS_{ID}_SITEMAP_HINTS (separated by
-// commas), the id in capitals with _ for -. Unknown keys, unknown NEWS_ variables
+// commas), with the id in capitals and _ for -. Unknown keys, unknown NEWS_ variables
 // and providers that are not in ids are errors.
 func ReadConfig(text []byte, environ []string, ids []string) (Config, error) {
 	c := Defaults()

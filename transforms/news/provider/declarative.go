@@ -15,18 +15,18 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
-// Declaration is a publisher as a YAML file: no code. Only id, press, baseUrl
-// and articleUrl must be there; the default extractor does the rest.
+// Declaration is a publisher as a YAML file, without code. Only id, press, baseUrl
+// and articleUrl are required; the default extractor does the rest.
 type Declaration struct {
 	ID           string   `yaml:"id"`
 	Press        string   `yaml:"press"`
 	BaseURL      string   `yaml:"baseUrl"`
 	SitemapHints []string `yaml:"sitemapHints"`
 	ArticleURL   string   `yaml:"articleUrl"` // regular expression over an address's path and query, on the host of baseUrl
-	ExcludeURL   string   `yaml:"excludeUrl"` // the addresses among those that are no articles
+	ExcludeURL   string   `yaml:"excludeUrl"` // addresses that match articleUrl but are no articles
 	ExternalID   string   `yaml:"externalId"` // regular expression over an address's path and query; its first group is the id
 	Unique       Unique   `yaml:"unique"`     // url (default), external_id, title_published
-	KeepQuery    []string `yaml:"keepQuery"`  // query parameters that choose a page; default: all that do not track visitors
+	KeepQuery    []string `yaml:"keepQuery"`  // query parameters that select a page; default: all that do not track visitors
 	Zone         string   `yaml:"zone"`       // IANA name of the time zone; default Asia/Seoul
 
 	// The page's parts, as article.Rules has them.
@@ -37,8 +37,8 @@ type Declaration struct {
 	Drop      []string `yaml:"drop"`
 }
 
-// ReadDeclarations reads every YAML file of files, by name. An error names the
-// file, the key and what is wrong with it; unknown keys are refused.
+// ReadDeclarations reads every YAML file of files, sorted by name. An error names
+// the file, the key and what is wrong with it. Unknown keys are refused.
 func ReadDeclarations(files fs.FS) ([]Provider, error) {
 	names, err := yamltext.Files(files)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package provider is for adding news publishers: the interface that the engine
-// needs, publishers that are one YAML file, and tests by snapshots of their pages.
-// A provider knows its publisher's pages and addresses; it never sends a request,
+// Package provider has what is needed to add a news publisher: the interface that the engine
+// uses, publishers that are one YAML file, and tests with snapshots of pages.
+// A provider knows its publisher's pages and addresses. It never sends a request,
 // stores, or looks for duplicates. It is pure: no network, no clock, no logging.
 package provider
 
@@ -21,14 +21,14 @@ import (
 type Provider interface {
 	// ID is the key of its rows and reports: lower-case letters, digits, '-' and '_'.
 	ID() string
-	// BaseURL is where its robots.txt is: https://host.
+	// BaseURL is the address of the host with its robots.txt: https://host.
 	BaseURL() string
 	// SitemapHints are sitemaps to read when robots.txt names none.
 	SitemapHints() []string
 	// IsArticleURL reports whether an address of a sitemap is an article.
 	IsArticleURL(u *url.URL) bool
-	// ParseArticle reads an article's page; contentType is the HTTP header's. It fails
-	// on a page that cannot be read; a page without text is no error.
+	// ParseArticle reads an article's page; contentType is the HTTP header. It fails
+	// when the page cannot be read. A page without text is no error.
 	ParseArticle(page []byte, contentType string, u *url.URL) (Article, error)
 	// Policy has the publisher's settings for the engine.
 	Policy() Policy
@@ -37,7 +37,7 @@ type Provider interface {
 // Article is what a provider reads from a page.
 type Article struct {
 	article.Article
-	// ExternalID is the publisher's own id of the article, where it has one.
+	// ExternalID is the publisher's own id of the article, if it has one.
 	ExternalID string `json:"external_id,omitempty"`
 	// Press is the publisher's name.
 	Press string `json:"press"`
@@ -66,14 +66,14 @@ const (
 // Policy has a publisher's settings for the engine.
 type Policy struct {
 	Unique Unique
-	// Keep are the query parameters that choose a page; "*", the default, stands for
-	// all that do not track visitors.
+	// Keep are the query parameters that select a page; "*", the default, means all
+	// that do not track visitors.
 	Keep []string
-	// Zone is the time zone of its times without an offset.
+	// Zone is the time zone of times that have no offset.
 	Zone *time.Location
 }
 
-// Canonical is an address's identity under a policy (canonical.Key).
+// Canonical returns an address's identity under a policy (canonical.Key).
 func (p Policy) Canonical(u *url.URL) (string, error) {
 	keep := p.Keep
 	if keep == nil {
@@ -82,7 +82,7 @@ func (p Policy) Canonical(u *url.URL) (string, error) {
 	return canonical.Key(u, keep)
 }
 
-// Hosts reports whether u is on the host of base; www. does not count.
+// Hosts reports whether u is on the host of base, ignoring www.
 func Hosts(base string, u *url.URL) bool {
 	b, err := url.Parse(base)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && canonical.Host(b) == canonical.Host(u)

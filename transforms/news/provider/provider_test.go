@@ -101,11 +101,11 @@ func TestConfig(t *testing.T) {
 	c, err = provider.ReadConfig([]byte("userAgent: DemoBot\ndelaySeconds: 3.5\nrawRetentionDays: 7\nproviders:\n  mk:\n    enabled: false\n    sitemapHints: [https://a.example/s.xml]\n"),
 		[]string{"PATH=x", "NEWS_RAW_RETENTION_DAYS=9", "NEWS_PROVIDERS_MK_ENABLED=true", "NEWS_PROVIDERS_DEMO_LOCAL_ENABLED=false", "NEWS_PROVIDERS_DEMO_LOCAL_SITEMAP_HINTS=https://b.example/1,https://b.example/2", "NEWS_USER_AGENT="}, ids)
 	require.NoError(t, err)
-	assert.Equal(t, "DemoBot", c.UserAgent, "an empty variable says nothing")
-	assert.Equal(t, 9, c.RawRetentionDays, "the environment is above the file")
+	assert.Equal(t, "DemoBot", c.UserAgent, "an empty variable counts as not set")
+	assert.Equal(t, 9, c.RawRetentionDays, "the environment overrides the file")
 	assert.True(t, c.Enabled("mk"))
 	assert.False(t, c.Enabled("demo-local"))
-	assert.Equal(t, []string{"https://a.example/s.xml"}, c.Providers["mk"].SitemapHints, "what the environment does not say stays")
+	assert.Equal(t, []string{"https://a.example/s.xml"}, c.Providers["mk"].SitemapHints, "values that the environment does not set stay")
 	assert.Equal(t, []string{"https://b.example/1", "https://b.example/2"}, c.Providers["demo-local"].SitemapHints)
 
 	for text, want := range map[string]string{
@@ -127,7 +127,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A snapshot shows field by field what a change of layout, or of a parser, did.
+// A snapshot shows field by field what a change of a layout, or of a parser, changed.
 func TestSnapshot(t *testing.T) {
 	p := declared(t, yaml)
 	dir := t.TempDir()
@@ -155,7 +155,7 @@ func TestSnapshot(t *testing.T) {
 	require.NoError(t, err)
 	d, err = provider.Verify(other, dir, false)
 	require.NoError(t, err)
-	assert.Empty(t, d, "-update makes what is read now the expectation")
+	assert.Empty(t, d, "-update writes what is read now into the snapshot")
 	after, err := os.ReadFile(filepath.Join(dir, "one.html"))
 	require.NoError(t, err)
 	assert.Equal(t, page, after)
@@ -173,7 +173,7 @@ func TestCompareEveryField(t *testing.T) {
 	assert.Equal(t, []string{"title", "body, line 1 of 1 (now 1)", "published", "modified", "authors", "language", "canonical", "section", "paywalled", "external_id", "press"}, fields)
 }
 
-// A publisher's file comes from people: whatever is in it, it is read or refused.
+// Whatever a publisher's file contains, it is read or refused.
 func FuzzDeclared(f *testing.F) {
 	f.Add([]byte(yaml))
 	f.Add([]byte("id: [\n"))

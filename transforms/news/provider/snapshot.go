@@ -17,7 +17,7 @@ import (
 // NAME.html with its bytes unchanged, and NAME.json.
 type Snapshot struct {
 	URL         string  `json:"url"`
-	ContentType string  `json:"content_type,omitempty"` // the HTTP header's
+	ContentType string  `json:"content_type,omitempty"` // the HTTP header
 	Article     Article `json:"article"`
 }
 
@@ -28,7 +28,7 @@ func Take(p Provider, page []byte, contentType, rawURL string) (Snapshot, error)
 		return Snapshot{}, fmt.Errorf("taking a snapshot: %q is no address of a page", rawURL)
 	}
 	if !p.IsArticleURL(u) {
-		return Snapshot{}, fmt.Errorf("taking a snapshot: for %s %s is no article: mend its URL policy, or give the article's own address", p.ID(), rawURL)
+		return Snapshot{}, fmt.Errorf("taking a snapshot: for %s %s is no article: correct its URL policy, or give the article's own address", p.ID(), rawURL)
 	}
 	a, err := p.ParseArticle(page, contentType, u)
 	if err != nil {
@@ -112,7 +112,7 @@ func Verify(p Provider, dir string, update bool) (map[string][]Difference, error
 	return all, nil
 }
 
-// Compare returns the fields in which two articles differ; of a body the lines.
+// Compare returns the fields in which two articles differ; for the body, the first line that differs.
 func Compare(want, got Article) []Difference {
 	var out []Difference
 	var fields func(w, g reflect.Value)
@@ -124,7 +124,7 @@ func Compare(want, got Article) []Difference {
 				continue
 			}
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			// Times are the same when their texts are: a zone is part of what was read.
+			// Times are compared as texts: the time zone is part of what was read.
 			a, b := text(w.Field(i).Interface()), text(g.Field(i).Interface())
 			if a == b {
 				continue
@@ -140,7 +140,7 @@ func Compare(want, got Article) []Difference {
 	return out
 }
 
-// text is a value as its JSON has it, a string without quotes.
+// text returns a value as in its JSON, a string without quotes.
 func text(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -152,7 +152,7 @@ func text(v any) string {
 	return string(b)
 }
 
-// lines returns the first line in which two bodies differ, and their lengths.
+// lines returns the first line in which two bodies differ, with their lengths.
 func lines(want, got string) []Difference {
 	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range max(len(a), len(b)) {
@@ -170,7 +170,7 @@ func lines(want, got string) []Difference {
 	return nil
 }
 
-// String is the difference as text, a line for each field.
+// String returns the difference as text.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s\n    - %s\n    + %s", d.Field, d.Want, d.Got)
 }

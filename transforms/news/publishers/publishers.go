@@ -1,10 +1,10 @@
 // Package publishers has the declarative publishers of the news job that
-// ship with the program, one YAML file each. All are simulated ones so far.
+// ship with the program, one YAML file each. So far all of them are simulated.
 package publishers
 
 import "embed"
 
-// Files holds them at its root.
+// Files has them at its root.
 //
 //go:embed *.yaml
 var Files embed.FS

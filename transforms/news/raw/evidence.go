@@ -19,13 +19,13 @@ import (
 type Evidence struct {
 	Source      string    `json:"source"`
 	URL         string    `json:"url"`             // after redirects
-	Asked       string    `json:"asked,omitempty"` // the sitemap's; "" in older evidence, whose URL it is
+	Requested   string    `json:"asked,omitempty"` // as in the sitemap; "" in older evidence, where it was the same as URL
 	ContentType string    `json:"content_type"`
 	FetchedAt   time.Time `json:"fetched_at"`
 	SitemapAt   time.Time `json:"sitemap_at,omitzero"`
-	// News is what the sitemap's news extension said, for what the page leaves out.
+	// News is from the sitemap's news extension, for what the page does not say.
 	News sitemap.News `json:"news,omitzero"`
-	HTML []byte       `json:"html"` // undecoded; base64 in JSON
+	HTML []byte       `json:"html"` // as received; base64 in JSON
 }
 
 const evidencePrefix = "evidence/news/"
@@ -44,7 +44,7 @@ func Keep(ctx context.Context, s store.Store, canonical string, e Evidence) erro
 	if err := store.Retry(ctx, func() error {
 		return s.Put(ctx, key, bytes.NewReader(b.Bytes()), store.PutOptions{ContentType: "application/gzip"})
 	}); err != nil {
-		return fmt.Errorf("keeping evidence: %w", err)
+		return fmt.Errorf("writing evidence: %w", err)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func readEvidence(ctx context.Context, s store.Store, key string) (e Evidence, e
 		if err != nil {
 			return err
 		}
-		defer func() { _ = body.Close() }() // it was only read: its error does not matter
+		defer func() { _ = body.Close() }() // only read
 		z, err := gzip.NewReader(body)
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func readEvidence(ctx context.Context, s store.Store, key string) (e Evidence, e
 	return e, nil
 }
 
-// Sweep removes the evidence of days that ended before a time and returns the number.
+// Sweep removes the evidence of days that ended before a time, and returns how many objects it removed.
 func Sweep(ctx context.Context, s store.Store, before time.Time) (n int64, err error) {
 	for o, err := range s.List(ctx, evidencePrefix) {
 		if err != nil {

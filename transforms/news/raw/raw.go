@@ -1,5 +1,5 @@
 // Package raw stores news articles in SQL until their retention ends: one row for
-// each article, by the key that its provider's policy names.
+// each article, under the key that its provider's policy names.
 package raw
 
 import (
@@ -41,9 +41,9 @@ const (
 	Inserted Outcome = "inserted"
 	Changed  Outcome = "changed"
 	Same     Outcome = "same"
-	// Paywalled is an article whose page does not show its text: nothing was saved.
+	// Paywalled: the page does not show the article's text, so nothing was saved.
 	Paywalled Outcome = "paywalled"
-	Purged    Outcome = "purged" // it was stored before, and its retention has ended: nothing was saved
+	Purged    Outcome = "purged" // its retention has ended, so nothing was saved
 )
 
 // Row is an article to store.
@@ -51,9 +51,9 @@ type Row struct {
 	Source    string
 	Unique    provider.Unique
 	URL       string // as it was fetched
-	Canonical string // its identity (Policy.Canonical)
+	Canonical string // the address's identity (Policy.Canonical)
 	Article   provider.Article
-	SitemapAt time.Time // the sitemap's date; zero: it had none
+	SitemapAt time.Time // the sitemap's date; zero: none
 }
 
 // Limits bound what is stored of an article.
@@ -62,13 +62,13 @@ type Limits struct {
 	Retention     time.Duration
 }
 
-// Hash is the form of an address that stays after Purge.
+// Hash returns the hash of an address, which stays after Purge.
 func Hash(canonical string) string {
 	sum := sha256.Sum256([]byte(canonical))
 	return hex.EncodeToString(sum[:])
 }
 
-// Cut is the first n characters of a text.
+// Cut returns the first n characters of a text.
 func Cut(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -82,8 +82,8 @@ func Cut(s string, n int) string {
 	return s
 }
 
-// key is the unique key of a row: its policy's, or the next one where the
-// article lacks what that needs.
+// key returns the unique key of a row: that of its policy, or the next one if the
+// article lacks a value for it.
 func (r Row) key() provider.Unique {
 	by := r.Unique
 	if by == provider.ByExternalID && r.Article.ExternalID == "" {
@@ -102,10 +102,10 @@ var conflicts = map[provider.Unique]string{
 	provider.ByTitlePublished: "(source, title_hash, published_at) WHERE unique_by = 'title_published'",
 }
 
-// Save stores an article, cut to its limits, and records its address. An
-// existing article is updated where a reader would see the difference; its
-// expires_at never changes. Of an article with an empty body only the address is recorded: the outcome
-// is "". Two runs may save the same article at once.
+// Save stores an article, cut to its limits, and records its address. An existing
+// article is updated if a reader would see the difference; its expires_at never
+// changes. For an article with an empty body only the address is recorded, and the
+// outcome is "". Two runs may save the same article at the same time.
 func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Outcome, err error) {
 	a := r.Article
 	text := Cut(a.Body, l.TextMaxLength)
@@ -146,8 +146,8 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 			return remember(ctx, tx, r, "empty", now)
 		}
 		var id, had string
-		// Where an address does not decide, it still finds an article whose title
-		// or time changed; an external id is surer than any address.
+		// Even if the address is not the key, it finds an article whose title
+		// or time changed. An external id is more reliable than any address.
 		err = tx.QueryRowContext(ctx, `SELECT id, content_hash FROM news_articles
 			WHERE source = $1 AND (`+where+` OR unique_by <> 'external_id' AND canonical_url = $2)
 			ORDER BY CASE WHEN `+where+` THEN 0 ELSE 1 END LIMIT 1`, args...).Scan(&id, &had)
@@ -193,7 +193,7 @@ func remember(ctx context.Context, tx *sql.Tx, r Row, state string, now time.Tim
 	return err
 }
 
-// Refuse records a request that the site refused. A stored version of the
+// Refuse records that the site refused a request. A stored version of the
 // article stays.
 func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time) error {
 	at := int64(0)
@@ -207,23 +207,23 @@ func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("remembering a refusal: %w", err)
+		return fmt.Errorf("recording a refusal: %w", err)
 	}
 	return nil
 }
 
-// Known is what is recorded of an address.
+// Known is what is recorded about an address.
 type Known struct {
 	State     string    // stored, empty, paywalled, refused, purged; "" for nothing
 	SitemapAt time.Time // zero: the sitemap had no date
 	Refusals  int       // in a row
 }
 
-// maxRefusals is how often an address that was never kept is asked for in vain.
+// maxRefusals is how often an address may be refused before it is not requested again, if it was never stored.
 const maxRefusals = 3
 
-// Fresh reports whether there is a reason to fetch the address again: the sitemap's date,
-// or a refusal that may have been temporary.
+// Fresh reports whether there is a reason to fetch the address again: the sitemap's
+// date, or a refusal that may have been temporary.
 func (k Known) Fresh(sitemapAt time.Time) bool {
 	switch k.State {
 	case "":
@@ -236,8 +236,8 @@ func (k Known) Fresh(sitemapAt time.Time) bool {
 	return sitemapAt.After(k.SitemapAt)
 }
 
-// Remembered returns what is recorded of an address.
-func Remembered(ctx context.Context, d *db.DB, source, canonical string) (Known, error) {
+// Lookup returns what is recorded about an address.
+func Lookup(ctx context.Context, d *db.DB, source, canonical string) (Known, error) {
 	var k Known
 	var at int64
 	err := d.QueryRowContext(ctx, `SELECT state, sitemap_at, refusals FROM news_urls WHERE source = $1 AND url_hash = $2`, source, Hash(canonical)).Scan(&k.State, &at, &k.Refusals)
@@ -253,7 +253,7 @@ func Remembered(ctx context.Context, d *db.DB, source, canonical string) (Known,
 	return k, nil
 }
 
-// LastFetch is when a provider's pages were last fetched, zero for never.
+// LastFetch returns when a page of a provider was last fetched, zero for never.
 func LastFetch(ctx context.Context, d *db.DB, source string) (time.Time, error) {
 	var at int64
 	if err := d.QueryRowContext(ctx, `SELECT COALESCE(MAX(fetched_at), 0) FROM news_urls WHERE source = $1`, source).Scan(&at); err != nil {
@@ -265,7 +265,7 @@ func LastFetch(ctx context.Context, d *db.DB, source string) (time.Time, error) 
 	return db.Time(at), nil
 }
 
-// Purge removes the articles whose retention has ended and returns the number. A hash of
+// Purge removes the articles whose retention has ended, and returns their number. A hash of
 // their addresses stays.
 func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
@@ -274,7 +274,7 @@ func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = rows.Close() }() // its error is rows.Err's
+		defer func() { _ = rows.Close() }() // rows.Err has its error
 		var gone [][2]string
 		for rows.Next() {
 			var r [2]string
@@ -296,21 +296,21 @@ func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
 		return nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("removing articles whose time is over: %w", err)
+		return 0, fmt.Errorf("removing expired articles: %w", err)
 	}
 	return n, nil
 }
 
-// Health is how well a provider's pages could be read in a run.
+// Health counts how well a provider's pages could be read in a run.
 type Health struct {
-	Parsed int `json:"parsed"` // pages that came
-	Failed int `json:"failed"` // of them not read at all
+	Parsed int `json:"parsed"` // pages that were received
+	Failed int `json:"failed"` // of them, pages that could not be read at all
 	Titled int `json:"titled"`
 	Bodied int `json:"bodied"`
 	Dated  int `json:"dated"`
 }
 
-// past is how many runs alarms look back over.
+// past is the number of earlier runs with which alarms compare.
 const past = 10
 
 // Note stores a run's health and returns the sum of the provider's earlier runs.
@@ -330,13 +330,12 @@ func Note(ctx context.Context, d *db.DB, source, runID string, h Health, now tim
 		return err
 	})
 	if err != nil {
-		return Health{}, fmt.Errorf("noting how well %s could be read: %w", source, err)
+		return Health{}, fmt.Errorf("recording how well the pages of %s could be read: %w", source, err)
 	}
 	return before, nil
 }
 
-// Alias records another address of a saved article: the one in
-// the sitemap.
+// Alias records another address of a saved article: the one in the sitemap.
 func Alias(ctx context.Context, d *db.DB, r Row, canonical string, out Outcome, now time.Time) error {
 	state := "stored"
 	switch out {
@@ -348,7 +347,7 @@ func Alias(ctx context.Context, d *db.DB, r Row, canonical string, out Outcome, 
 	r.Canonical = canonical
 	err := d.Tx(ctx, func(tx *sql.Tx) error { return remember(ctx, tx, r, state, now) })
 	if err != nil {
-		return fmt.Errorf("remembering an address: %w", err)
+		return fmt.Errorf("recording an address: %w", err)
 	}
 	return nil
 }

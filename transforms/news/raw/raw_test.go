@@ -56,7 +56,7 @@ func each(t *testing.T, test func(t *testing.T, d *db.DB)) {
 	})
 }
 
-// The three keys: what makes a second row, and what changes the first.
+// For each of the three keys: which article is a second row, and which one changes the first.
 func TestSaveByKey(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		for _, c := range []struct {
@@ -101,8 +101,8 @@ func TestLimits(t *testing.T) {
 		out, err = raw.Save(t.Context(), d, row(provider.ByURL, "https://a/2", "", "Empty", ""), limits, now)
 		require.NoError(t, err)
 		assert.Empty(t, out)
-		assert.Len(t, all(t, d), 1, "an empty body is not kept")
-		k, err := raw.Remembered(t.Context(), d, "demo", "https://a/2")
+		assert.Len(t, all(t, d), 1, "an article with an empty body is not stored")
+		k, err := raw.Lookup(t.Context(), d, "demo", "https://a/2")
 		require.NoError(t, err)
 		assert.Equal(t, "empty", k.State)
 	})
@@ -118,9 +118,9 @@ func TestPurge(t *testing.T) {
 		due := now.Add(limits.Retention + time.Hour)
 		n, err := raw.Purge(t.Context(), d, due)
 		require.NoError(t, err)
-		assert.Equal(t, int64(2), n, "at its hour an article's time is over")
+		assert.Equal(t, int64(2), n, "an article expires exactly at its time")
 		assert.Len(t, all(t, d), 1)
-		k, err := raw.Remembered(t.Context(), d, "demo", "https://a/0")
+		k, err := raw.Lookup(t.Context(), d, "demo", "https://a/0")
 		require.NoError(t, err)
 		assert.False(t, k.Fresh(due.Add(time.Hour)), "not even when the sitemap has a new date")
 		out, err := raw.Save(t.Context(), d, row(provider.ByURL, "https://a/0", "", "0", "b"), limits, due)
@@ -130,7 +130,7 @@ func TestPurge(t *testing.T) {
 	})
 }
 
-// Two runs save the same articles at once: one row each, one insertion each.
+// Two runs save the same articles at the same time: each has one row and is counted once as inserted.
 func TestTwoRunsAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		const articles = 12
@@ -160,7 +160,7 @@ func TestTwoRunsAtOnce(t *testing.T) {
 }
 
 // The database itself refuses a second row of a key, whoever writes it.
-func TestTheDatabaseHoldsTheKeys(t *testing.T) {
+func TestTheDatabaseEnforcesTheKeys(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		insert := `INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at)
 			VALUES ($1, 's', '', $2, '', 'u', 'e', '', 't', '', '[]', '', 1, '', 1, 1, 1)`
@@ -202,7 +202,7 @@ func TestEvidence(t *testing.T) {
 	var urls []string
 	for e, err := range raw.Kept(t.Context(), s, "demo") {
 		require.NoError(t, err)
-		assert.Equal(t, []byte("\xb0\xa1"), e.HTML, "bytes as they came")
+		assert.Equal(t, []byte("\xb0\xa1"), e.HTML, "the original bytes")
 		urls = append(urls, e.URL)
 	}
 	assert.Equal(t, []string{"https://a/1", "https://a/2"}, urls)

@@ -10,11 +10,11 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 )
 
-// Yield is for how many runs a publisher has brought no article.
+// Yield says for how many runs a publisher has brought no article, or no new one.
 type Yield struct {
-	Barren int       // runs in a row without an article that is there, this one too
-	Stale  int       // runs in a row without a new one
-	NewAt  time.Time // when the last new one came; zero: never
+	Barren int       // runs in a row after which none of the newest articles was stored, this one included
+	Stale  int       // runs in a row without a new article, this one included
+	NewAt  time.Time // when the last new article was stored; zero: never
 }
 
 // NoteYield counts a run: whether its newest articles are stored, from this run or
@@ -49,7 +49,7 @@ func NoteYield(ctx context.Context, d *db.DB, source, runID string, there bool, 
 		return err
 	})
 	if err != nil {
-		return Yield{}, fmt.Errorf("noting what %s brought: %w", source, err)
+		return Yield{}, fmt.Errorf("recording what %s brought: %w", source, err)
 	}
 	return y, nil
 }

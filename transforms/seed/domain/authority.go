@@ -6,13 +6,13 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// The one table of authorities.
+// The table of authorities.
 //
 // Source: the second-level names in the ICANN section of the public suffix
 // list (https://publicsuffix.org/list/, which cites each registry's own page),
-// read with the meaning that the registry gives them. byLabel holds names that
-// mean the same under every country; bySuffix those that mean it only there,
-// and, as "", those that look like one and are not.
+// with the meaning that the registry gives them. byLabel has the names that mean the
+// same under every country. bySuffix has the names with a meaning only there, and,
+// as "", names that look like those of byLabel but have another meaning.
 var (
 	byLabel = map[string]string{
 		"gov": "gov", "gob": "gov", "gouv": "gov", "govt": "gov", "gub": "gov", "mil": "gov",
@@ -43,9 +43,9 @@ var (
 	})
 )
 
-// Authority returns the kind of authority behind a registrable domain: gov,
-// edu, org, com or other. It reads the public suffix from the right, so that
-// ac.gov.br (Acre) is a government's and k12.ma.us a school's.
+// Authority returns the kind of authority that owns a registrable domain: gov, edu,
+// org, com or other. It reads the public suffix from the right, so that ac.gov.br
+// (Acre) belongs to a government and k12.ma.us to a school.
 func Authority(registrable string) string {
 	suffix, _ := publicsuffix.PublicSuffix(registrable)
 	return authorityOf(suffix)
@@ -66,7 +66,7 @@ func authorityOf(suffix string) string {
 	return "other"
 }
 
-// fold turns the table round and its IDN entries into the form hosts have here.
+// fold inverts the table, and converts IDN entries to ASCII as in hosts.
 func fold(table map[string][]string) map[string]string {
 	folded := make(map[string]string)
 	for authority, suffixes := range table {

@@ -1,5 +1,5 @@
 // Package domain derives the identity of a URL's domain: the registrable domain, the
-// kind of authority behind it and the domain_id, which is the key of a domain in the
+// kind of authority that owns it, and the domain_id, which is the key of a domain in the
 // whole project.
 //
 // The package is pure: no network, no clock, no logging. It returns its corrections
@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// Why a domain could not be derived. They are wrapped with the text that was
-// refused; compare with errors.Is. A second attempt gives the same error.
+// The reasons why a domain could not be derived. They are wrapped with the refused
+// text; compare with errors.Is. A second attempt returns the same error.
 var (
 	ErrNoHost      = errors.New("no host in the URL")
 	ErrBadHost     = errors.New("not a valid host name")
@@ -37,8 +37,8 @@ type Domain struct {
 	ID          string `json:"domain_id"`          // authority:cc:registrable_domain
 }
 
-// MarshalJSON adds domain_hash, which is computed only here: most domains are
-// dropped as duplicates before they are written.
+// MarshalJSON adds domain_hash. It is computed only here, because most domains are
+// duplicates and never written.
 func (d Domain) MarshalJSON() ([]byte, error) {
 	type plain Domain
 	return json.Marshal(struct {
@@ -76,11 +76,11 @@ func FromURL(rawURL, country string) (Domain, error) {
 	return derive(rawURL, host, cc)
 }
 
-// FromRecord derives the identity of a raw record. A valid domain_id is kept, its
-// own cc included; a normalized_domain that disagrees with it is replaced by a derived one;
-// without a valid domain_id the domain is derived from rawURL and the
-// partition's country. Notes say what was corrected, nil when nothing was. It
-// fails only when no domain can be derived, with the sentinels of this package.
+// FromRecord derives the identity of a raw record. A valid domain_id is kept with
+// its own cc, and a normalized_domain that disagrees with it is replaced by a
+// derived one. Without a valid domain_id the domain is derived from rawURL and the
+// partition's country. Notes say what was corrected; nil: nothing. It fails only
+// when no domain can be derived, with the sentinels of this package.
 func FromRecord(rawURL, normalizedDomain, domainID, country string) (Domain, []Note, error) {
 	host, hostErr := hostOf(rawURL)
 	if errors.Is(hostErr, errEmptyURL) { // raw_url is the only required field
@@ -150,7 +150,7 @@ func derive(rawURL, host, cc string) (Domain, error) {
 
 // Hostname returns rawURL's host in the form in which records are compared: lower
 // case, IDN in ASCII (UTS 46), no port, no trailing dot, without one leading www.,
-// unless what is left is a public suffix. The errors are those of FromURL.
+// unless the rest is a public suffix. The errors are those of FromURL.
 func Hostname(rawURL string) (string, error) {
 	host, err := hostOf(rawURL)
 	if err != nil {
@@ -193,7 +193,7 @@ func ValidID(id string) bool {
 	return ok
 }
 
-// Hash is the domain_hash of a domain_id: SHA-256 in lower-case hex.
+// Hash returns the domain_hash of a domain_id: SHA-256 in lower-case hexadecimal.
 func Hash(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])
@@ -213,7 +213,7 @@ func splitID(id string) (authority, cc, host, suffix string, ok bool) {
 		return
 	}
 	cc, host = rest[:2], rest[3:]
-	if !canonical(host) { // also keeps the IDN tables out of the common case
+	if !canonical(host) { // the common case does not need the IDN tables
 		folded, err := foldHost(host)
 		if err != nil || folded != host {
 			return
@@ -225,7 +225,7 @@ func splitID(id string) (authority, cc, host, suffix string, ok bool) {
 
 func lowerLetter(c byte) bool { return 'a' <= c && c <= 'z' }
 
-// upperPairs has AA, AB … ZZ, so that a country costs no allocation.
+// upperPairs has AA, AB … ZZ, so that upper case needs no allocation.
 var upperPairs = func() string {
 	var b strings.Builder
 	for i := 'A'; i <= 'Z'; i++ {

@@ -220,7 +220,7 @@ func TestAuthority(t *testing.T) {
 	f("other", "example.net", "example.kr", "x.ac", "x.co", "x.co.it", "x.or.it", "x.go.it", "x.co.us", "a.github.io", "who.int", "x.re.kr")
 }
 
-// The table may only name what the public suffix list has.
+// The table has only names of the public suffix list.
 func TestAuthorityTableIsOnTheList(t *testing.T) {
 	for suffix := range bySuffix {
 		if got, icann := publicsuffix.PublicSuffix("x." + suffix); got != suffix || !icann {
@@ -262,9 +262,9 @@ func readCases(t *testing.T) [][]string {
 }
 
 func TestPublicSuffixListCases(t *testing.T) {
-	// Where our rules ask for something else than the row, row by row.
+	// The rows with another result by the rules of this package, and why.
 	differs := map[string]string{
-		"example.example all":     "an unlisted top-level name is refused, the list's tests let it stand",
+		"example.example all":     "an unlisted top-level name is refused here and allowed by the list's tests",
 		"b.example.example all":   "the same",
 		"a.b.example.example all": "the same",
 	}
@@ -281,20 +281,20 @@ func TestPublicSuffixListCases(t *testing.T) {
 		}
 		if reason, named := differs[host+" "+section]; named {
 			if got == want {
-				t.Errorf("%s: agrees now, take it off the list (%s)", host, reason)
+				t.Errorf("%s: agrees now, remove it from the exceptions (%s)", host, reason)
 			}
 			continue
 		}
-		// A public suffix of two or more labels stands for itself here; the list's tests say null.
+		// A public suffix of two or more labels is a registrable domain here; the list's tests say null.
 		if want == "null" && err == nil {
 			if suffix, _ := publicsuffix.PublicSuffix(got); suffix == got && strings.Contains(got, ".") {
 				continue
 			}
 		}
-		// An icann row leaves the private section out, we use both: below a private suffix ours is the longer.
+		// An icann row ignores the private section, and this package uses both: below a private suffix its result is longer.
 		if _, icann := publicsuffix.PublicSuffix(got); section == "icann" && !icann && err == nil {
 			if got != want && !strings.HasSuffix(got, "."+want) {
-				t.Errorf("%s: got %s, which does not lie in %s", host, got, want)
+				t.Errorf("%s: got %s, which is not in %s", host, got, want)
 			}
 			continue
 		}

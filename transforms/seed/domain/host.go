@@ -12,7 +12,7 @@ import (
 
 var errEmptyURL = fmt.Errorf("the URL is empty: %w", ErrNoHost)
 
-// hostOf finds the host in what people write into raw_url and folds it. It
+// hostOf finds the host in what people write into raw_url, in canonical form. It
 // reads more than RFC 3986 allows, much as a browser's address line does:
 // spaces around, a missing scheme, back-slashes, a port, user info.
 //
@@ -99,7 +99,7 @@ func isHTTP(scheme string) bool {
 	return strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
 }
 
-// isPort reports whether s begins with a port that ends where an authority does.
+// isPort reports whether s begins with a port, followed by the end of an authority.
 func isPort(s string) bool {
 	n, port := 0, 0
 	for ; n < len(s) && '0' <= s[n] && s[n] <= '9'; n++ {
@@ -175,7 +175,7 @@ func canonical(host string) bool {
 }
 
 // validHost checks the lengths of RFC 1035 (2.3.4) and the letters of RFC 1123
-// (2.1). An underscore is allowed: hosts below a domain do carry them.
+// (2.1). An underscore is allowed, because hosts below a domain have them.
 func validHost(host string) bool {
 	if len(host) > 253 {
 		return false
@@ -220,8 +220,8 @@ func registrableOf(host string) (registrable, suffix string, err error) {
 		return "", "", fmt.Errorf("host %.200q: %w", host, ErrSingleLabel)
 	}
 	suffix, icann := publicsuffix.PublicSuffix(host)
-	// The flag is false too for a node that is only the parent of private
-	// rules (amazonaws.com): then the top-level domain alone is looked up.
+	// The flag is also false for a node that is only the parent of private
+	// rules (amazonaws.com); then only the top-level domain is looked up.
 	if !icann && strings.IndexByte(suffix, '.') < 0 {
 		if _, icann = publicsuffix.PublicSuffix(host[lastDot+1:]); !icann {
 			return "", "", fmt.Errorf("host %.200q: %w", host, ErrUnlisted)
@@ -261,13 +261,13 @@ func registrableLabels(host string) bool {
 }
 
 // withoutWWW removes one leading www. from a host unless the rest is a public
-// suffix. registrable and suffix are of a domain that host need not be in.
+// suffix. registrable and suffix belong to a domain that may not contain host.
 func withoutWWW(host, registrable, suffix string) string {
 	rest, found := strings.CutPrefix(host, "www.")
 	switch {
 	case !found:
 		return host
-	case rest == registrable && suffix != registrable: // nearly always
+	case rest == registrable && suffix != registrable: // the common case
 		return rest
 	}
 	if own, _, err := registrableOf(host); err == nil && own == host {

@@ -15,7 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Domain is what was collected of one registrable domain for one partition.
+// Domain is what was collected about one registrable domain for one partition.
 // Times are RFC 3339 in UTC, see Timestamp; lengths are in bytes as stored.
 type Domain struct {
 	DomainID          string    `json:"domain_id"`
@@ -44,8 +44,8 @@ type Robots struct {
 	ResponseMS    *int64   `json:"response_ms,omitempty"`
 }
 
-// Sitemap is the first sitemap that answered, or the first candidate with 404,
-// or with 0 where no candidate answered at all.
+// Sitemap is the first sitemap that was received, or the first candidate with status 404,
+// or with 0 if there was no response at all.
 type Sitemap struct {
 	StatusCode    int    `json:"status_code"`
 	ContentLength int64  `json:"content_length"`
@@ -61,7 +61,7 @@ type Sitemap struct {
 	ResponseMS    *int64 `json:"response_ms,omitempty"`
 }
 
-// Source is the record that this partition has the domain from.
+// Source is the record from which this partition has the domain.
 type Source struct {
 	RawFilePath string `json:"raw_file_path"`
 	RecordIndex *int   `json:"record_index,omitempty"` // from 0
@@ -132,11 +132,10 @@ var compiled = sync.OnceValue(func() *jsonschema.Schema {
 	return c.MustCompile(name)
 })
 
-// Error has the fields that break the schema. A retry would break it
-// again.
+// Error has the fields that break the schema. A retry would fail in the same way.
 type Error struct {
 	Fields []Field
-	Err    error // the validator's own
+	Err    error // the validator's own error
 }
 
 // Field is one broken place.
@@ -162,11 +161,11 @@ func Validate(d Domain) error {
 	if usual(d) {
 		return nil
 	}
-	return judge(d)
+	return validateBySchema(d)
 }
 
-// judge validates with the schema itself.
-func judge(d Domain) error {
+// validateBySchema validates with the schema itself.
+func validateBySchema(d Domain) error {
 	text, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("writing the metadata of %s: %w", d.DomainID, err)

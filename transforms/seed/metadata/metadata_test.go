@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write the goldens anew")
+var update = flag.Bool("update", false, "write the goldens")
 
 func ptr[T any](v T) *T { return &v }
 
@@ -101,7 +101,7 @@ func TestValidateNamesTheField(t *testing.T) {
 	}
 }
 
-// Our struct and the schema name the same fields, and unknown ones are refused.
+// The struct and the schema have the same fields, and unknown fields are refused.
 func TestSchemaIsClosed(t *testing.T) {
 	var value map[string]any
 	text, err := Marshal(full())

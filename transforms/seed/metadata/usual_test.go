@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// most is what a visit without trouble and extras writes, every field set.
+// most is what an ordinary visit writes, with every field set.
 func most() Domain {
 	d := full()
 	d.Feeds, d.Homepage, d.Robots.Error, d.Sitemap.Error = nil, nil, "", ""
@@ -16,13 +16,13 @@ func most() Domain {
 func TestUsualTakesTheUsual(t *testing.T) {
 	for name, d := range map[string]Domain{"least": least(), "most": most()} {
 		if !usual(d) {
-			t.Errorf("%s goes the long way", name)
+			t.Errorf("%s is left to the schema", name)
 		}
 	}
 }
 
-// Every field, also one that is added tomorrow, is spoiled in turn: what usual
-// takes the schema takes.
+// Every field, also one that is added later, gets invalid values in turn: whatever
+// usual accepts, the schema accepts.
 func TestUsualIsStricterThanTheSchema(t *testing.T) {
 	odd := []any{
 		"", " ", "x", "A1", "sg", "mil:sg:a.sg", "gov:sg:a", "gov:sg:a.sg\n", "/relative", "//host/", "http:", "https:a%zz", "https://a b/", "https://a/%zz", "https://[::1", "https://a:x/",
@@ -45,7 +45,7 @@ func TestUsualIsStricterThanTheSchema(t *testing.T) {
 			if spoil(v, o) {
 				spoiled++
 				if usual(*d) {
-					if err := judge(*d); err != nil {
+					if err := validateBySchema(*d); err != nil {
 						t.Errorf("%s = %#v is usual, and %v", path, o, err)
 					}
 				}
@@ -56,11 +56,11 @@ func TestUsualIsStricterThanTheSchema(t *testing.T) {
 	d := most()
 	walk(reflect.ValueOf(&d).Elem(), "Domain", &d)
 	if spoiled < 300 {
-		t.Errorf("only %d ways of spoiling were tried", spoiled)
+		t.Errorf("only %d invalid values were tried", spoiled)
 	}
 }
 
-// spoil puts o into v, or into all below it that can hold it, and says if something can.
+// spoil sets v, or all values below it of o's type, to o, and reports whether there was one.
 func spoil(v reflect.Value, o any) bool {
 	if o == nil {
 		v.SetZero()
@@ -104,7 +104,7 @@ func FuzzUsualIsStricterThanTheSchema(f *testing.F) {
 			Source:  &Source{RawFilePath: url, RecordIndex: &status},
 		}
 		if usual(d) {
-			if err := judge(d); err != nil {
+			if err := validateBySchema(d); err != nil {
 				t.Error(err)
 			}
 		}

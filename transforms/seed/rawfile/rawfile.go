@@ -2,7 +2,7 @@
 // and records, in any order, one record at a time. Memory does not grow with
 // the file, only with its longest record.
 //
-// What it accepts beyond the schema, because such files exist: a byte order
+// Beyond the schema it accepts the following, because such files exist: a byte order
 // mark, unknown fields, duplicate keys (the last one wins, except that records
 // may be there only once: the first was already visited), invalid UTF-8 (replaced
 // by U+FFFD), null for an optional field (as if absent).
@@ -23,8 +23,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// What is wrong with a file, for errors.Is. A second attempt gives the same
-// error; an error of the reader itself is none of these and may be transient.
+// What is wrong with a file, for errors.Is. A second attempt returns the same error.
+// An error of the reader itself is none of these, and may be temporary.
 var (
 	ErrTruncated = errors.New("the file is empty or ends in the middle")
 	ErrBadJSON   = errors.New("the file is not valid JSON")
@@ -41,7 +41,7 @@ var (
 type Error struct {
 	Kind   error // ErrTruncated, ErrBadJSON or ErrNoRecords
 	Offset int64 // in bytes from the file's beginning
-	Err    error // the decoder's words, nil for ErrNoRecords
+	Err    error // the decoder's error, nil for ErrNoRecords
 }
 
 func (e *Error) Error() string {
@@ -49,7 +49,7 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("%v (byte %d)", e.Kind, e.Offset)
 	}
 	why := strings.TrimPrefix(e.Err.Error(), "jsontext: ")
-	if syntax := (*jsontext.SyntacticError)(nil); errors.As(e.Err, &syntax) { // its own words have an offset too, in the file without a byte order mark
+	if syntax := (*jsontext.SyntacticError)(nil); errors.As(e.Err, &syntax) { // its text has an offset too, counted without the byte order mark
 		why = strings.TrimPrefix(syntax.Err.Error(), "jsontext: ")
 		if syntax.JSONPointer != "" {
 			why += fmt.Sprintf(" within %q", string(syntax.JSONPointer))
@@ -58,8 +58,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%v (byte %d): %s", e.Kind, e.Offset, why)
 }
 
-// mistaken names the format that a file's first bytes show in place of UTF-8
-// text, and what to do, nil where they show none.
+// mistaken returns an error that names the format of a file that is not UTF-8 text,
+// by its first bytes, and says what to do; nil if they show no such format.
 func mistaken(head []byte) error {
 	for _, m := range []struct{ begins, is string }{
 		{"\xff\xfe", "it is UTF-16: save it as UTF-8"},
@@ -84,8 +84,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// Meta is what the file says about itself, which its path may contradict, and
-// the number of records that were really there.
+// Meta is what the file says about itself, which its path may contradict, and the
+// number of records that it really has.
 type Meta struct {
 	Country, Category, DatasetID string
 	RecordCount                  int64 // meta.record_count, when HasCount
@@ -102,9 +102,10 @@ type Record struct {
 }
 
 // Read calls visit for each record of r in order. The strings of a Record
-// share one allocation: clone those that are kept for long. It returns an *Error when the file is broken, after
-// visiting the records before the break; a wrapped error of r when reading
-// failed; visit's error, unchanged, when that stopped it.
+// share one allocation: clone those that are kept for long. It returns an *Error
+// when the file is broken, after visiting the records before the break; a wrapped
+// error of r when reading failed; and the error of visit, unchanged, when visit
+// failed.
 func Read(r io.Reader, visit func(Record) error) (Meta, error) {
 	src := &source{r: r}
 	in := bufio.NewReaderSize(src, 64<<10)
@@ -143,7 +144,7 @@ func Read(r io.Reader, visit func(Record) error) (Meta, error) {
 	return f.meta, &Error{Kind: ErrBadJSON, Offset: offset, Err: err}
 }
 
-// source keeps the reader's own failure, so that it is never mistaken for a
+// source keeps the reader's own error, so that it is never mistaken for a
 // fault of the file.
 type source struct {
 	r   io.Reader
@@ -172,7 +173,7 @@ func (f *file) read() error {
 		if _, err := f.dec.ReadToken(); err != nil {
 			return err
 		}
-		return ErrNoRecords // an array or a scalar at the top
+		return ErrNoRecords // the file is an array or a scalar
 	}
 	found := false
 	err := f.object(func(name []byte) error {
@@ -205,8 +206,8 @@ func (f *file) read() error {
 	return nil
 }
 
-// object calls member for each name of the object that comes next; member
-// reads or skips the value. name is valid until then.
+// object calls member for each name of the next object; member reads or skips the
+// value. name is valid until then.
 func (f *file) object(member func(name []byte) error) error {
 	if _, err := f.dec.ReadToken(); err != nil {
 		return err
@@ -246,7 +247,7 @@ func (f *file) readMeta() error {
 	})
 }
 
-// text reads a string; any other value is as if absent.
+// text reads a string; any other value counts as absent.
 func (f *file) text() (string, error) {
 	if f.dec.PeekKind() != '"' {
 		return "", f.dec.SkipValue()
@@ -258,7 +259,7 @@ func (f *file) text() (string, error) {
 	return string(f.unquote(value)), nil
 }
 
-// count reads a whole number from 0; any other value is as if absent.
+// count reads a whole number of 0 or more; any other value counts as absent.
 func (f *file) count() (n int64, ok bool, err error) {
 	if f.dec.PeekKind() != '0' {
 		return 0, false, f.dec.SkipValue()
@@ -298,8 +299,8 @@ func (f *file) readRecords() error {
 // which the research service writes them.
 var optional = [...]string{"normalized_domain", "domain_id", "source_type", "discovery_method", "confidence", "content_hints", "liveness_status"}
 
-// readRecord has the decoder check a record as one value, which costs half of
-// reading each token, and then walks over the valid value.
+// readRecord lets the decoder check a record as one value, which takes half the time
+// of reading each token, and then walks over the valid value.
 func (f *file) readRecord() (Record, error) {
 	value, err := f.dec.ReadValue()
 	if err != nil {
@@ -341,7 +342,7 @@ func (f *file) readRecord() (Record, error) {
 				valid = true
 			}
 		case "confidence":
-			n, numErr := strconv.ParseFloat(string(p.s), 64) // of valid JSON it takes numbers only
+			n, numErr := strconv.ParseFloat(string(p.s), 64) // in valid JSON it accepts only numbers
 			field, valid = 4, numErr == nil && 0 <= n && n <= 1
 		case "content_hints":
 			field, valid = 5, onlyTexts(p.s)
@@ -368,7 +369,7 @@ func (f *file) readRecord() (Record, error) {
 	return record, nil
 }
 
-// record puts the three strings into one allocation.
+// record makes a Record whose three strings share one allocation.
 func (f *file) record(texts [3]part) Record {
 	f.texts = f.texts[:0]
 	var end [3]int
@@ -405,7 +406,7 @@ type part struct {
 	plain bool
 }
 
-// more goes to the next name or value, if there is one.
+// more moves to the next name or value, if there is one.
 func (w *walk) more() bool {
 	for c := w.s[w.at]; c <= ' ' || c == ',' || c == ':'; c = w.s[w.at] {
 		w.at++
@@ -441,17 +442,17 @@ func (w *walk) next() part {
 	return part{s[from:at], plain}
 }
 
-// afterString is where the string that begins at s[at] has ended, and whether
-// it is ASCII without an escape. It sees every string of the file and so takes
-// eight bytes at a time.
+// afterString returns where the string that begins at s[at] has ended, and whether
+// it is ASCII without an escape. It reads every string of the file, so for speed it
+// reads eight bytes at a time.
 func afterString(s []byte, at int) (end int, plain bool) {
 	const ones = 0x0101010101010101
 	at++
 	for ; at+8 <= len(s); at += 8 {
 		x := binary.LittleEndian.Uint64(s[at:])
-		quote, escape := x^'"'*ones, x^'\\'*ones // a byte is 0 where one was
+		quote, escape := x^'"'*ones, x^'\\'*ones // the byte of a quote or an escape becomes 0
 		if stop := (x | (quote-ones)&^quote | (escape-ones)&^escape) & (0x80 * ones); stop != 0 {
-			at += bits.TrailingZeros64(stop) / 8 // the lowest is exact
+			at += bits.TrailingZeros64(stop) / 8 // the lowest set bit is exact
 			break
 		}
 	}
@@ -466,7 +467,7 @@ func afterString(s []byte, at int) (end int, plain bool) {
 	return at + 1, plain
 }
 
-// contents are what a string says, valid until the next call; nil of another value.
+// contents returns a string's text, valid until the next call; nil for another value.
 func (f *file) contents(p part) []byte {
 	switch {
 	case p.plain:
@@ -477,8 +478,8 @@ func (f *file) contents(p part) []byte {
 	return nil
 }
 
-// unquote is for a string that the decoder let pass. What AppendUnquote could
-// still say of it is that its UTF-8 is invalid, and that is replaced.
+// unquote decodes a string that the decoder accepted. The only error that
+// AppendUnquote can still return is invalid UTF-8, which it has replaced.
 func (f *file) unquote(quoted []byte) []byte {
 	f.scratch, _ = jsontext.AppendUnquote(f.scratch[:0], quoted)
 	return f.scratch

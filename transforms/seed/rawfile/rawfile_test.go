@@ -50,7 +50,7 @@ func TestRead(t *testing.T) {
 		{"escapes", `{"rec\u006frds":[{"raw\u005furl":"https:\/\/a.sg\/"}]}`, one, Meta{Records: 1}},
 		{"invalid UTF-8", "{\"records\":[{\"raw_url\":\"https://a.sg/\xff\",\"\xfe\":1}]}", []Record{{RawURL: "https://a.sg/\ufffd"}}, Meta{Records: 1}},
 		{"null before the array", `{"records":null,"records":[{"raw_url":"https://a.sg/"}]}`, one, Meta{Records: 1}},
-		{"bad records go on", `{"records":[1,"https://a.sg",null,[{"raw_url":"x"}],{},{"raw_url":""},{"raw_url":3},{"raw_url":null},{"raw_url":"https://a.sg/"}]}`,
+		{"reading continues after bad records", `{"records":[1,"https://a.sg",null,[{"raw_url":"x"}],{},{"raw_url":""},{"raw_url":3},{"raw_url":null},{"raw_url":"https://a.sg/"}]}`,
 			[]Record{{Err: ErrNotObject}, {Index: 1, Err: ErrNotObject}, {Index: 2, Err: ErrNotObject}, {Index: 3, Err: ErrNotObject}, {Index: 4, Err: ErrNoURL},
 				{Index: 5, Err: ErrNoURL}, {Index: 6, Err: ErrNoURL}, {Index: 7, Err: ErrNoURL}, {Index: 8, RawURL: "https://a.sg/"}}, Meta{Records: 9}},
 		{"all optional fields wrong", `{"records":[{"raw_url":"https://a.sg/","liveness_status":"zombie","content_hints":["a",1],"confidence":1.01,
@@ -111,7 +111,7 @@ func TestReadBrokenFiles(t *testing.T) {
 	}
 }
 
-// A person reads the error in a dead letter.
+// The text of an error says what to do, because people read it in a dead letter.
 func TestBrokenFilesInWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"\xff\xfe{\x00}\x00":      "the file is not valid JSON (byte 0): it is UTF-16: save it as UTF-8",
@@ -234,8 +234,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// BenchmarkRead stands beside the standard library's decoder, which reads the
-// same records one at a time. The goal is 300 MB/s on one core (-cpu=1).
+// BenchmarkRead compares Read with the standard library's decoder, which also reads
+// the records one at a time. The goal is 300 MB/s on one core (-cpu=1).
 func BenchmarkRead(b *testing.B) {
 	text := generate(20 << 20)
 	b.Run("ours", func(b *testing.B) {

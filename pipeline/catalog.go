@@ -51,7 +51,7 @@ func catalogJob() Job {
 			Purpose:  ledger.Purpose{Sites: catalog.SitesCrawled, SitesFailed: catalog.SitesFailed, SitesHeld: catalog.SitesHeld},
 			Path:     "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
 			Fields: []ledger.Field{
-				{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", Wrong: "use 1 to 1000000"}, forceField}},
+				{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", Wrong: "use 1 to 1000000"}, forceField("")}},
 		Shared: slices.Concat(crawling, []string{"db", "force"}), SQL: true,
 		Defaults: map[string]string{"host-delay": "1s"},
 		OfOneRun: []string{"history"},

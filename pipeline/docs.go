@@ -85,7 +85,7 @@ func docsJob() Job {
 	return Job{
 		Job: ledger.Job{Name: docs.Job, Title: "Docs", Counts: docs.Counts(), Path: "/api/v1/docs/runs", Done: "pages_fetched", Alerts: alert.Rules(), OwnAlerts: true,
 			Fields: []ledger.Field{
-				{Name: "fallback", Label: "Crawl context7's providers too", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
+				{Name: "fallback", Label: "Crawl context7's providers too", About: "Crawl the providers whose main channel is context7 too.", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
 				{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", Wrong: "use 1 to 1000000"}}},
 		Shared: []string{"lanes", "web", "connect-to", "allow-private", "db"}, SQL: true,
 		OfOneRun: []string{"purge-provider", "enable-provider", "explain", "diff"},

@@ -117,7 +117,9 @@ var crawling = []string{"lanes", "concurrency", "rate", "host-delay", "max-crawl
 var partitioned = []string{"country", "category", "date"}
 
 // forceField is --force in a request to a server.
-var forceField = ledger.Field{Name: "force", Label: "Do again what is done", Flag: "force", Kind: "yes", Wrong: "write true or false"}
+func forceField(about string) ledger.Field {
+	return ledger.Field{Name: "force", Label: "Do again what is done", About: about, Flag: "force", Kind: "yes", Wrong: "write true or false"}
+}
 
 // All returns the jobs, each with its own flags, which nothing has set yet.
 func All() []Job {

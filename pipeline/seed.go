@@ -54,14 +54,16 @@ func seedJob() Job {
 	o := &seedOptions{}
 	return Job{
 		Job: ledger.Job{Name: seed.Job, Title: "Seed", Counts: seed.Counts(), Purpose: ledger.Purpose{Kept: "domains_collected", Refused: "store_failed"},
-			Path: "/api/v1/seeds/orchestrate", Done: "domains_collected", Failed: "domains_failed",
+			Path: "/api/v1/seeds/orchestrate", Operation: "orchestrateSeeds", Done: "domains_collected", Failed: "domains_failed",
 			Alerts: []string{"failure_rate", "duration", "retry_rate"}, // most sites have no sitemap, so a 404 is nothing unusual
 			Fields: []ledger.Field{
-				{Name: "country", Label: "Country", Hint: "two lower-case letters, such as sg", Flag: "country", Kind: "text", Pattern: `[a-z]{2}`, Wrong: "a country is two lower-case letters, such as sg"},
-				{Name: "category", Label: "Category", Hint: "such as news", Flag: "category", Kind: "text", Pattern: `[a-z0-9_\-]{1,64}`, Wrong: "a category is up to 64 lower-case letters, digits, _ and -"},
-				{Name: "date", Label: "Date", Hint: "YYYY-MM-DD", Flag: "date", Kind: "day", Pattern: `[0-9]{4}-[0-9]{2}-[0-9]{2}`, Wrong: "that is no day; write YYYY-MM-DD"},
-				forceField,
-				{Name: "outage_threshold", Label: "Outage threshold", Hint: "share of failing domains that stops the run, such as 0.95; 0: never", Flag: "outage-threshold", Kind: "share", Wrong: "use a share from 0 (off) to 1"}}},
+				{Name: "country", Label: "Country", About: "ISO 3166-1 alpha-2, lower case.", Example: "sg", Hint: "two lower-case letters, such as sg", Flag: "country", Kind: "text", Pattern: `[a-z]{2}`, Wrong: "a country is two lower-case letters, such as sg"},
+				{Name: "category", Label: "Category", Example: "news", Hint: "such as news", Flag: "category", Kind: "text", Pattern: `[a-z0-9_\-]{1,64}`, Wrong: "a category is up to 64 lower-case letters, digits, _ and -"},
+				{Name: "date", Label: "Date", Example: "2026-01-28", Hint: "YYYY-MM-DD", Flag: "date", Kind: "day", Pattern: `[0-9]{4}-[0-9]{2}-[0-9]{2}`, Wrong: "that is no day; write YYYY-MM-DD"},
+				forceField("Do again what has its .success."),
+				{Name: "outage_threshold", Label: "Outage threshold",
+					About: "Share of the last 200 domains (of at least 20) failing below HTTP from which on the run stops, as the server's own network is down; 0: never. 0.95 where it is left out.",
+					Hint:  "share of failing domains that stops the run, such as 0.95; 0: never", Flag: "outage-threshold", Kind: "share", Wrong: "use a share from 0 (off) to 1"}}},
 		Shared:   slices.Concat(crawling, partitioned, []string{"force", "watch", "streaming"}),
 		OfOneRun: []string{"until"},
 		Define:   o.define, Check: o.check, Instead: o.instead, Accept: acceptRaw,

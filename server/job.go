@@ -176,8 +176,10 @@ func (j job) fieldNames() string {
 }
 
 func (j job) example() string {
-	if len(j.Fields) > 0 && j.Fields[0].Name == "country" {
-		return `{"country": "sg"}, or {} for all`
+	for _, f := range j.Fields {
+		if f.Example != nil {
+			return fmt.Sprintf("{%q: %q}, or {} for all", f.Name, f.Example)
+		}
 	}
 	return "{}"
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -8,43 +9,36 @@ import (
 	"strings"
 )
 
+// apiBase is the API's description without the jobs: components.pathItems.StartRun
+// is what the requests that start a run have in common.
+//
 //go:embed openapi.json
-var openAPI []byte
+var apiBase []byte
 
-// describe is the API's description with every job that the server starts: one
-// that openapi.json does not have is described by its fields, and else as the
-// news job is, whose request has none.
+// describe is the API's description with every job that the server starts.
 func describe(known jobList) ([]byte, error) {
 	var doc map[string]any
-	if err := json.Unmarshal(openAPI, &doc); err != nil {
+	if err := json.Unmarshal(apiBase, &doc); err != nil {
 		return nil, fmt.Errorf("reading openapi.json: %w", err)
 	}
-	paths, schemas := doc["paths"].(map[string]any), doc["components"].(map[string]any)["schemas"].(map[string]any)
-	changed := false
+	paths, components := doc["paths"].(map[string]any), doc["components"].(map[string]any)
+	schemas, starting := components["schemas"].(map[string]any), components["pathItems"].(map[string]any)["StartRun"].(map[string]any)["post"].(map[string]any)
+	delete(components, "pathItems")
 	for _, j := range known.started() {
-		if paths[j.Path] != nil {
-			continue
-		}
-		changed = true
-		schema := requestName("news")
-		text, err := json.Marshal(paths["/api/v1/news/runs"])
-		if err != nil {
-			return nil, err
-		}
-		of := strings.NewReplacer("startNews", "start"+strings.TrimSuffix(requestName(j.Name), "Request"), "the news job", "the "+j.Name+" job", schema, requestName(j.Name))
-		var path any
-		if err := json.Unmarshal([]byte(of.Replace(string(text))), &path); err != nil {
-			return nil, fmt.Errorf("describing the %s job: %w", j.Name, err)
-		}
-		paths[j.Path] = path
-		properties := map[string]any{}
+		name := strings.ToUpper(j.Name[:1]) + j.Name[1:]
+		properties, example := map[string]any{}, map[string]any{}
 		for _, f := range j.Fields {
 			properties[f.Name] = field(f).schema()
+			if f.Example != nil {
+				example[f.Name] = f.Example
+			}
 		}
-		schemas[requestName(j.Name)] = map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
-	}
-	if !changed {
-		return openAPI, nil
+		schemas[name+"Request"] = map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+		post := maps.Clone(starting)
+		post["operationId"], post["summary"] = cmp.Or(j.Operation, "start"+name), "Start a run of the "+j.Name+" job"
+		post["requestBody"] = map[string]any{"required": false, "content": map[string]any{"application/json": map[string]any{
+			"schema": map[string]any{"$ref": "#/components/schemas/" + name + "Request"}, "example": example}}}
+		paths[j.Path] = map[string]any{"post": post}
 	}
 	for path, names := range map[string][]string{"/api/v1/runs": known.started().names(), "/api/v1/dead-letters": known.names()} {
 		for _, p := range paths[path].(map[string]any)["get"].(map[string]any)["parameters"].([]any) {
@@ -56,11 +50,9 @@ func describe(known jobList) ([]byte, error) {
 	return json.MarshalIndent(doc, "", " ")
 }
 
-// requestName is the name of the schema of a job's request.
-func requestName(job string) string { return strings.ToUpper(job[:1]) + job[1:] + "Request" }
-
+// schema describes the field's values.
 func (f field) schema() map[string]any {
-	s := map[string]any{"description": f.Label}
+	s := map[string]any{"description": cmp.Or(f.About, f.Label)}
 	if f.Pattern != "" {
 		s["pattern"] = "^(?:" + f.Pattern + ")$"
 	}

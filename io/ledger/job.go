@@ -16,6 +16,9 @@ type Job struct {
 	// line starts one.
 	Path   string
 	Fields []Field
+	// Operation is the id of that request in the API's description; "": start and the
+	// job's name.
+	Operation string
 	// Done is the count of what came out well, Failed of what did not; "" where only
 	// requests fail.
 	Done, Failed string
@@ -28,6 +31,8 @@ type Job struct {
 // Field is one thing that a request for a run may say.
 type Field struct {
 	Name, Label, Hint string
+	About             string // in the API's description; "": the label
+	Example           any    // of a value, there and where a request is refused; nil: none
 	Flag              string // of the command line
 	Kind              string // text, day, yes, number (from 1 to 1000000) or share (from 0 to 1)
 	Pattern           string // of the whole of a text, as a regular expression; "": any

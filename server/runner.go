@@ -124,7 +124,7 @@ func (r *runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, err
 		if id == "" {
 			// With this lease no other server starts a run of the job.
 			start, err := lease.Acquire(ctx, lease.InStore(r.store), "start/"+run.Job, holder, startLeaseTTL)
-			var held *lease.HeldError
+			var held *lease.InUseError
 			if errors.As(err, &held) {
 				id = held.Holder.RunID
 			} else if err != nil {
@@ -165,7 +165,7 @@ func (r *runner) active(ctx context.Context, job string) (string, error) {
 	if c != nil {
 		return c.run.RunID, nil
 	}
-	holder, held, err := lease.HolderUnder(ctx, r.store, job)
+	holder, held, err := lease.ActiveHolder(ctx, r.store, job)
 	if err != nil || held {
 		return holder.RunID, err
 	}
@@ -310,7 +310,7 @@ func (r *runner) closeAbandoned(ctx context.Context, job, id string, why error) 
 	holder := lease.CurrentHolder()
 	holder.Job = job
 	l, err := lease.Acquire(ctx, lease.InStore(r.store), job, holder, startLeaseTTL)
-	var held *lease.HeldError
+	var held *lease.InUseError
 	if errors.As(err, &held) {
 		return nil
 	}
@@ -323,7 +323,7 @@ func (r *runner) closeAbandoned(ctx context.Context, job, id string, why error) 
 			return errors.Join(err, l.Release(ctx))
 		}
 	}
-	return errors.Join(ledger.CloseHolder(ctx, r.store, l.Before(), now), ledger.CloseAbandoned(ctx, r.store, job, now), l.Release(ctx))
+	return errors.Join(ledger.CloseHolder(ctx, r.store, l.Previous(), now), ledger.CloseAbandoned(ctx, r.store, job, now), l.Release(ctx))
 }
 
 // replay lets the next run try the inputs of a run's dead letters again. The

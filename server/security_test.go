@@ -250,7 +250,7 @@ func TestSlowClientAtTheEnd(t *testing.T) {
 		begin := time.Now()
 		end()
 		require.Equal(t, 5*time.Second, time.Since(begin))
-		_, held, err := lease.HolderUnder(t.Context(), w.store, "server")
+		_, held, err := lease.ActiveHolder(t.Context(), w.store, "server")
 		require.NoError(t, err)
 		require.False(t, held, "another server can lead at once")
 	})

@@ -261,12 +261,12 @@ func (s *Server) tryLead(ctx context.Context, now time.Time) bool {
 	switch {
 	case s.leader != nil && !s.leader.Lost():
 		if !due {
-			return s.leader.Held()
+			return s.leader.Valid()
 		}
 		s.leadAt = now.Add(leaderTTL / 3)
 		if err := s.leader.Renew(ctx); err != nil {
 			s.log.Warn("lead_not_renewed", "error", ledger.Redact(err.Error()))
-			return s.leader.Held()
+			return s.leader.Valid()
 		}
 		s.closeDeadRuns(ctx)
 		return true
@@ -275,7 +275,7 @@ func (s *Server) tryLead(ctx context.Context, now time.Time) bool {
 	}
 	s.leadAt, s.leader = now.Add(leaderTTL/3), nil
 	l, err := lease.Acquire(ctx, lease.InStore(s.store), "server", lease.CurrentHolder(), leaderTTL)
-	var held *lease.HeldError
+	var held *lease.InUseError
 	if errors.As(err, &held) {
 		s.loadLeaderState(ctx)
 		return false

@@ -10,26 +10,26 @@ import (
 	"syscall"
 )
 
-// Holder says which process holds a lease, exactly enough for another process
-// on the same machine to see that it is gone.
+// Holder identifies the process that has a lease, so exactly that another process
+// on the same machine can see that it has ended.
 type Holder struct {
 	Host         string `json:"host"`
 	PID          int    `json:"pid"`
 	BootID       string `json:"boot_id,omitempty"`       // of the running kernel; empty where there is no /proc
 	ProcessStart uint64 `json:"process_start,omitempty"` // clock ticks after boot, proc_pid_stat(5) field 22
 	PIDNamespace string `json:"pid_namespace,omitempty"` // the PID means something only inside it
-	RunID        string `json:"run_id,omitempty"`        // filled by the caller
-	Job          string `json:"job,omitempty"`           // filled by the caller
+	RunID        string `json:"run_id,omitempty"`        // set by the caller
+	Job          string `json:"job,omitempty"`           // set by the caller
 }
 
-// CurrentHolder describes this process; the caller adds RunID and Job. Where
-// there is no /proc the identity of the process stays empty, and its leases
-// end by expiry only.
+// CurrentHolder describes this process; the caller sets RunID and Job. Without
+// /proc the process cannot be identified, and then its leases only end by release or
+// expiry.
 func CurrentHolder() Holder { return holderAt("/proc") }
 
 func holderAt(proc string) Holder {
 	h := Holder{PID: os.Getpid()}
-	// A nameless host only makes messages poorer and take-over slower.
+	// Without the host's name a message says less and a take-over is slower.
 	h.Host, _ = os.Hostname()
 	start, _, err := processStat(proc, strconv.Itoa(h.PID))
 	if err != nil {
@@ -48,7 +48,7 @@ func holderAt(proc string) Holder {
 }
 
 // processStat reads start time and state letter of a process. The command name
-// in field 2 may hold anything, so fields are counted from its closing bracket.
+// in field 2 may contain anything, so fields are counted from its closing bracket.
 func processStat(proc, pid string) (start uint64, state string, err error) {
 	b, err := os.ReadFile(filepath.Join(proc, pid, "stat"))
 	if err != nil {
@@ -66,9 +66,9 @@ func parseStat(line string) (start uint64, state string, err error) {
 	return start, fields[0], err
 }
 
-// dead reports whether h is surely gone, as seen from self: the same machine,
-// boot and pid namespace, and no such process any more. Whenever that cannot
-// be told the answer is no, and expiry decides.
+// dead reports whether the process of h has certainly ended: it is of the same
+// machine, boot and pid namespace as self, and there is no such process any more. In
+// all other cases it returns false, and the lease has to expire.
 func (h Holder) dead(self Holder, proc string) bool {
 	if self.BootID == "" || self.PIDNamespace == "" ||
 		h.Host != self.Host || h.BootID != self.BootID || h.PIDNamespace != self.PIDNamespace || h.PID <= 0 {
@@ -77,10 +77,10 @@ func (h Holder) dead(self Holder, proc string) bool {
 	start, state, err := processStat(proc, strconv.Itoa(h.PID))
 	switch {
 	case err == nil:
-		// A zombie has ended; only its parent has not noticed.
+		// A zombie has ended; its parent has not waited for it yet.
 		return start != h.ProcessStart || state == "Z" || state == "X"
 	case errors.Is(err, os.ErrNotExist):
-		// With hidepid other users' processes are not in /proc though they live.
+		// With the mount option hidepid, /proc does not show other users' processes.
 		return gone(h.PID)
 	default:
 		return false
@@ -102,7 +102,6 @@ func gone(pid int) bool {
 		return false
 	}
 	err = p.Signal(syscall.Signal(0))
-	// Releasing frees a descriptor; it cannot change the answer.
-	_ = p.Release()
+	_ = p.Release() // it only frees a descriptor
 	return errors.Is(err, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH)
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 )
 
-// Event is what happened to a lease under a heartbeat.
+// Event is a change of a lease that Keep renews.
 type Event struct {
 	Lease *Lease
 	Kind  EventKind
-	Err   error         // why the latest renewal did not succeed
-	For   time.Duration // Renewed: how long it was unsure
+	Err   error         // why the last renewal failed
+	For   time.Duration // of Renewed: how long the lease was unsure
 }
 
 // EventKind is one of Unsure, Renewed, Lost.
@@ -23,55 +23,55 @@ type EventKind string
 
 // The kinds of events, as the log names them.
 const (
-	Unsure  EventKind = "lease_unsure"  // from now on nothing is sent or written
-	Renewed EventKind = "lease_renewed" // after it was unsure
+	Unsure  EventKind = "lease_unsure"  // requests and writes wait from now on
+	Renewed EventKind = "lease_renewed" // it is sure again
 	Lost    EventKind = "lease_lost"    // the work must stop at once
 )
 
-// releaseWithin is how long releasing a kept lease may take.
-const releaseWithin = 10 * time.Second
+// releaseTimeout is how long releasing a kept lease may take.
+const releaseTimeout = 10 * time.Second
 
-// Keep renews the lease every third of its time to live until release is called
-// or ctx ends. The work is done under within: it ends, with a cause that matches
-// ErrLost, when the lease is lost, and Check on it waits while the lease is
-// unsure. tell is told of each event, before within ends.
+// Keep renews the lease each time a third of its time to live has passed, until the
+// caller calls release or ctx ends. The caller works under the context within: when
+// the lease is lost it ends, with a cause that matches ErrLost, and while the lease is
+// unsure Check on it waits. onEvent is called for each event, before within ends.
 //
-// release waits for the heartbeat to end, so tell must not call it; then it
-// releases the lease as Release does, within ten seconds and also when ctx has
-// ended. After its error the lease expires by itself.
-func (l *Lease) Keep(ctx context.Context, tell func(Event)) (within context.Context, release func() error) {
+// release waits until the renewals have ended, so onEvent must not call it. Then it
+// calls Release, with a timeout of ten seconds and also when ctx has ended. If it
+// fails, the lease expires by itself.
+func (l *Lease) Keep(ctx context.Context, onEvent func(Event)) (within context.Context, release func() error) {
 	work, lose := context.WithCancelCause(ctx)
 	beating, stop := context.WithCancel(exempt(ctx))
 	l.mu.Lock()
 	l.kept = true
 	l.onLost = func(err error) {
-		tell(Event{Lease: l, Kind: Lost, Err: err})
+		onEvent(Event{Lease: l, Kind: Lost, Err: err})
 		lose(err)
 	}
 	l.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l.beat(beating, tell)
+		l.beat(beating, onEvent)
 	}()
 	return With(work, l), func() error {
 		stop()
 		<-done
 		lose(context.Canceled)
-		within, end := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
+		within, end := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer end()
 		return l.Release(within)
 	}
 }
 
-// beat ends with ctx, or when the lease is lost.
-func (l *Lease) beat(ctx context.Context, tell func(Event)) {
+// beat renews the lease until ctx ends or the lease is lost.
+func (l *Lease) beat(ctx context.Context, onEvent func(Event)) {
 	var since time.Time // when it became unsure
-	var last error      // why the latest renewal did not succeed
+	var last error      // why the last renewal failed
 	defer func() {
 		l.mu.Lock()
 		l.kept = false
-		l.wake()
+		l.wakeWaiters()
 		l.mu.Unlock()
 	}()
 	for {
@@ -85,19 +85,19 @@ func (l *Lease) beat(ctx context.Context, tell func(Event)) {
 		if ctx.Err() != nil {
 			return
 		}
-		if since.IsZero() && !l.Held() {
+		if since.IsZero() && !l.Valid() {
 			since = l.place.now()
-			tell(Event{Lease: l, Kind: Unsure, Err: last})
+			onEvent(Event{Lease: l, Kind: Unsure, Err: last})
 		}
 		within, cancel := context.WithTimeout(ctx, l.untilUnsure())
 		err := l.Renew(within)
 		cancel()
-		held := l.Held()
+		held := l.Valid()
 		switch {
 		case ctx.Err() != nil, errors.Is(err, ErrLost):
 			return
 		case err == nil && held && !since.IsZero():
-			tell(Event{Lease: l, Kind: Renewed, For: l.place.now().Sub(since), Err: last})
+			onEvent(Event{Lease: l, Kind: Renewed, For: l.place.now().Sub(since), Err: last})
 			since = time.Time{}
 		case !since.IsZero() && l.place.now().Sub(since) > l.maxUnsure():
 			_ = l.lose(fmt.Errorf("it could not be renewed for %v: %w", l.maxUnsure(), errors.Join(err, last)))
@@ -109,33 +109,35 @@ func (l *Lease) beat(ctx context.Context, tell func(Event)) {
 	}
 }
 
-// nudged tells of work that found the lease unsure before the heartbeat did.
+// nudged gets a value when Await or a fence needs a renewal at once. It is nil while
+// the lease is unsure, because then the heartbeat renews often anyway.
 func (l *Lease) nudged(sure bool) <-chan struct{} {
 	if !sure {
 		return nil
 	}
-	return l.nudge
+	return l.wakeHeartbeat
 }
 
 // untilNext is how long to wait for the next renewal.
 func (l *Lease) untilNext() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.held() {
+	if !l.valid() {
 		return min(time.Second, l.ttl/6)
 	}
-	return min(l.ttl/3, max(l.sure.Sub(l.place.now()), time.Millisecond))
+	return min(l.ttl/3, max(l.validUntil.Sub(l.place.now()), time.Millisecond))
 }
 
-// untilUnsure bounds one renewal: it ends when the lease becomes unsure, so that
-// this is noticed and reported; one that is made then has a time to live.
+// untilUnsure is the timeout of one renewal. A renewal that is too slow ends when the
+// lease becomes unsure, so that this is reported. One that begins when the lease is
+// unsure may take a whole time to live.
 func (l *Lease) untilUnsure() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.held() {
+	if !l.valid() {
 		return l.ttl
 	}
-	return max(l.sure.Sub(l.place.now()), time.Millisecond)
+	return max(l.validUntil.Sub(l.place.now()), time.Millisecond)
 }
 
 type (
@@ -143,15 +145,15 @@ type (
 	exemptKey struct{}
 )
 
-// under is a lease of a context, and those of the contexts around it.
+// under is a lease of a context, and the leases of the contexts around it.
 type under struct {
 	lease *Lease
 	outer *under
 }
 
-// With gives a context for work that needs the lease. Keep does so itself. What
-// is written under it to the database that has the lease is refused there when
-// another process has acquired the lease meanwhile.
+// With returns a context for work that needs the lease. Keep calls it. The database
+// that has the lease's record refuses writes with that context when another process
+// has acquired the lease.
 func With(ctx context.Context, l *Lease) context.Context {
 	outer, _ := ctx.Value(underKey{}).(*under)
 	ctx = context.WithValue(ctx, underKey{}, &under{l, outer})
@@ -161,9 +163,9 @@ func With(ctx context.Context, l *Lease) context.Context {
 	return ctx
 }
 
-// fence checks in a transaction that the lease is still ours, and keeps it so
-// until the commit. Its error matches ErrLost; the heartbeat then finds the loss
-// and ends the work.
+// fence checks in a transaction that we still have the lease, and prevents others
+// from acquiring it until the commit. Its error matches ErrLost; it also makes the
+// heartbeat renew, which then finds the loss and ends the work.
 func (l *Lease) fence(ctx context.Context, p inDB, tx *sql.Tx) error {
 	l.mu.Lock()
 	body := l.body
@@ -176,42 +178,43 @@ func (l *Lease) fence(ctx context.Context, p inDB, tx *sql.Tx) error {
 		return nil
 	}
 	select {
-	case l.nudge <- struct{}{}:
+	case l.wakeHeartbeat <- struct{}{}:
 	default:
 	}
 	return fmt.Errorf("lease %s: %w: %w", l.name, ErrLost, errTakenOver)
 }
 
-// exempt gives a context for the work on leases themselves.
+// exempt returns a context for requests and writes about the leases themselves, which
+// need no lease.
 func exempt(ctx context.Context) context.Context {
 	return context.WithValue(db.WithoutFences(ctx), exemptKey{}, true)
 }
 
-// Check is to be called before each request and each write. It returns nil when
-// all leases that ctx was made under, and those given, are surely ours; while one
-// is unsure it waits. Its error matches ErrLost, or is ctx's.
+// Check must be called before each request and each write. It returns nil when we
+// surely have all leases of ctx (With, Keep) and the given ones. While one is unsure,
+// it waits. Its error matches ErrLost, or is ctx's.
 func Check(ctx context.Context, more ...*Lease) error {
 	for {
 		if err := each(ctx, more, func(l *Lease) error { return l.Await(ctx) }); err != nil {
 			return err
 		}
-		if Sure(ctx, more...) { // the first may have become unsure while the second was waited for
+		if Sure(ctx, more...) { // one may have become unsure while Check waited for another
 			return nil
 		}
 	}
 }
 
-// Sure is Check that does not wait.
+// Sure is like Check but does not wait.
 func Sure(ctx context.Context, more ...*Lease) bool {
 	return each(ctx, more, func(l *Lease) error {
-		if !l.Held() {
+		if !l.Valid() {
 			return ErrLost
 		}
 		return nil
 	}) == nil
 }
 
-// Allow is Check and Sure as a database asks for them, see db.DB.
+// Allow combines Check and Sure in the form of db.DB.Allow and web.Client.Allow.
 func Allow(more ...*Lease) func(ctx context.Context, wait bool) error {
 	return func(ctx context.Context, wait bool) error {
 		switch {

@@ -1,19 +1,20 @@
 // Package lease gives the right to do one piece of work to one process at a
-// time, over processes and machines. There is one protocol; a lease is kept in
-// a store (InStore) or in a database (InDB).
+// time, across processes and machines. There is one protocol with two places for
+// the records of leases: a store (InStore) and a database (InDB).
 //
-// A holding has an epoch. Acquiring, and taking over what expired or whose
-// holder is dead, creates the next epoch, which only one of several racing
-// processes can do. A holder renews its epoch every third of the time to live
-// (Keep). From five sixths of it on without a renewal it is unsure whether the
-// lease is still its own: it must send and write nothing then (Await, Check).
-// It resumes when it could create the next epoch itself, for then nobody else
-// had the lease in between. When another process had it, or the place of the
-// leases does not answer for ten times the time to live, the lease is lost.
+// Each acquisition of a lease creates its next epoch, also when a process takes over
+// a lease that has expired or whose holder is dead. Of several processes that try to
+// create the same epoch, only one succeeds. The holder renews its epoch each time a
+// third of the time to live has passed (Keep). When five sixths have passed without
+// a renewal, the holder is unsure whether it still has the lease. Then it must not
+// send or write anything (Await, Check). It resumes when it has created the next epoch
+// itself, because then no other process had the lease in between. The lease is lost
+// when another process has acquired it, or when the place of the leases does not
+// answer for ten times the time to live.
 //
-// What is written to a database under a lease that it has is fenced: each
-// transaction checks the lease's token before it commits (With). A store cannot
-// tell who writes an object, so there only Check keeps a late write back.
+// Transactions on the database that has a lease's record are fenced: each one checks
+// the lease's token before it commits (With). A store cannot tell who writes an
+// object, so there only Check prevents a late write.
 package lease
 
 import (
@@ -26,12 +27,12 @@ import (
 	"time"
 )
 
-// ErrLost means that a lease is no longer ours: another process took it over,
-// or it could not be renewed for long. The work under it must stop at once.
+// ErrLost means that we no longer have a lease: another process took it over, or it
+// could not be renewed for too long. The work under it must stop at once.
 var ErrLost = errors.New("lease lost")
 
-// HeldError means that a living process has the lease: wait, or cancel its run.
-type HeldError struct {
+// InUseError means that a living process has the lease: wait, or cancel its run.
+type InUseError struct {
 	Name       string
 	Holder     Holder
 	AcquiredAt time.Time
@@ -39,7 +40,7 @@ type HeldError struct {
 	Epoch      int64
 }
 
-func (e *HeldError) Error() string {
+func (e *InUseError) Error() string {
 	todo := "wait until it ends"
 	if e.Holder.RunID != "" {
 		todo += ", or stop it with `runs cancel " + e.Holder.RunID + "`"
@@ -48,29 +49,30 @@ func (e *HeldError) Error() string {
 		e.AcquiredAt.UTC().Format(time.RFC3339), e.ExpiresAt.UTC().Format(time.RFC3339), todo)
 }
 
-// record is what is kept of the newest holding of a lease.
+// record is the stored state of a lease's newest epoch.
 type record struct {
 	Holder     Holder    `json:"holder"`
-	Token      string    `json:"token"` // tells our own write from another's
+	Token      string    `json:"token"` // identifies the acquisition
 	AcquiredAt time.Time `json:"acquired_at"`
 	ExpiresAt  time.Time `json:"expires_at"`
 	Released   bool      `json:"released"`
 }
 
-// alive reports whether the lease may still be worked under.
+// alive reports whether the holder still has the lease.
 func (r record) alive(now time.Time, self Holder, proc string) bool {
 	return !r.Released && now.Before(r.ExpiresAt) && !r.Holder.dead(self, proc)
 }
 
 // Place is where leases are kept.
 type Place interface {
-	// newest gives the newest holding; epoch 0 when the lease is new.
+	// newest returns the newest epoch and its record; epoch 0 when the lease is new.
 	newest(ctx context.Context, name string) (epoch int64, r record, err error)
-	// acquire creates the epoch after before as r, unless there is another one by
-	// now, or before has been renewed: then acquired is false.
+	// acquire creates the epoch after the given one, with the record r. acquired is
+	// false when that epoch exists by now, or when before, the record of the given
+	// epoch, was renewed meanwhile.
 	acquire(ctx context.Context, name string, epoch int64, before, r record) (acquired bool, err error)
-	// renew replaces our own record of an epoch; ours is false when it is
-	// somebody else's, or was released or overtaken.
+	// renew replaces our own record of an epoch. ours is false when the record is of
+	// another process, was released, or has a newer epoch after it.
 	renew(ctx context.Context, name string, epoch int64, r record) (ours bool, err error)
 	now() time.Time
 }
@@ -82,44 +84,45 @@ type Lease struct {
 	name  string
 	ttl   time.Duration
 
-	earlier  Holder     // who had it last
+	previous Holder     // the last holder before us
 	renewing sync.Mutex // one Renew or Release at a time
 
-	mu      sync.Mutex
-	epoch   int64
-	body    record
-	sure    time.Time // until when it is surely ours, by both clocks
-	lost    error
-	kept    bool          // a heartbeat renews it
-	changed chan struct{} // closed and replaced at each renewal and when it is lost
-	nudge   chan struct{} // to the heartbeat: it is unsure
-	onLost  func(error)   // set by Keep
-	ended   chan struct{} // closed when it is lost and onLost is through
+	mu            sync.Mutex
+	epoch         int64
+	body          record
+	validUntil    time.Time // by both clocks, see valid
+	lost          error
+	kept          bool          // a heartbeat (Keep) renews it
+	changed       chan struct{} // closed and replaced at each renewal and when it is lost
+	wakeHeartbeat chan struct{} // makes the heartbeat renew at once
+	onLost        func(error)   // set by Keep
+	ended         chan struct{} // closed when it is lost and onLost has returned
 }
 
-// Acquire acquires the lease name for ttl. A lease that is released, expired, or
-// whose holder died on this machine is acquired at once. When a living process
-// has it the error is a *HeldError, unless an option says to wait or to evict.
+// Acquire acquires the lease name for ttl. It acquires at once a lease that is
+// released or expired, or whose holder died on this machine. When a living process
+// has the lease, the error is an *InUseError, unless an option says to wait or to
+// evict.
 //
-// Expiry compares the clocks of two hosts, so ttl must be well over the skew
-// between them (seconds, where clocks are synchronised).
+// Expiry compares the clocks of two machines, so ttl must be much longer than the
+// difference between them (seconds, where clocks are synchronised).
 func Acquire(ctx context.Context, p Place, name string, holder Holder, ttl time.Duration, options ...Option) (*Lease, error) {
 	r := request{place: p, names: []string{name}, holder: holder, ttl: ttl, proc: "/proc"}
 	for _, o := range options {
 		o(&r)
 	}
 	if r.wait != nil {
-		return r.await(ctx)
+		return r.acquireWaiting(ctx)
 	}
-	return r.first(ctx)
+	return r.acquireFirst(ctx)
 }
 
-// tries bounds how often once looks again after another process moved first.
-// Each further look needs yet another take-over within milliseconds.
-const tries = 16
+// maxTries is how often tryAcquire reads the lease again after another process was
+// faster. Each further try needs another take-over within milliseconds.
+const maxTries = 16
 
-// once acquires one of the leases, or says who has it.
-func (q request) once(ctx context.Context, name string) (*Lease, error) {
+// tryAcquire acquires a lease, or returns an *InUseError.
+func (q request) tryAcquire(ctx context.Context, name string) (*Lease, error) {
 	p, ttl := q.place, q.ttl
 	if name == "" || strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") {
 		return nil, fmt.Errorf("acquiring a lease: %q is not a lease name", name)
@@ -128,18 +131,18 @@ func (q request) once(ctx context.Context, name string) (*Lease, error) {
 		return nil, fmt.Errorf("acquiring lease %s: its time to live is %v, want more than 0", name, ttl)
 	}
 	self := holderAt(q.proc)
-	l := &Lease{place: p, name: name, ttl: ttl, body: record{Holder: q.holder, Token: rand.Text()}, changed: make(chan struct{}), nudge: make(chan struct{}, 1), ended: make(chan struct{})}
+	l := &Lease{place: p, name: name, ttl: ttl, body: record{Holder: q.holder, Token: rand.Text()}, changed: make(chan struct{}), wakeHeartbeat: make(chan struct{}, 1), ended: make(chan struct{})}
 	first := true
-	for range tries {
+	for range maxTries {
 		epoch, newest, err := p.newest(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("acquiring lease %s: %w", name, err)
 		}
 		if epoch > 0 && newest.Token != l.body.Token {
 			if newest.alive(p.now(), self, q.proc) && !q.isGone(ctx, newest.Holder) {
-				return nil, &HeldError{Name: name, Holder: newest.Holder, AcquiredAt: newest.AcquiredAt, ExpiresAt: newest.ExpiresAt, Epoch: epoch}
+				return nil, &InUseError{Name: name, Holder: newest.Holder, AcquiredAt: newest.AcquiredAt, ExpiresAt: newest.ExpiresAt, Epoch: epoch}
 			}
-			l.earlier = newest.Holder
+			l.previous = newest.Holder
 		}
 		now := p.now()
 		body := l.body
@@ -155,50 +158,50 @@ func (q request) once(ctx context.Context, name string) (*Lease, error) {
 		if !acquired {
 			continue
 		}
-		l.epoch, l.sure = epoch+1, now.Add(l.margin())
-		if l.Held() { // else the answer came late, and another process may be at it: see once more
+		l.epoch, l.validUntil = epoch+1, now.Add(l.margin())
+		if l.Valid() { // a late answer means that another process may have taken it over: try again
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("acquiring lease %s: %d times another process was faster, or the answer took longer than its time to live of %v; try again", name, tries, ttl)
+	return nil, fmt.Errorf("acquiring lease %s: %d times another process was faster, or the answer took longer than its time to live of %v; try again", name, maxTries, ttl)
 }
 
-// margin is how long after a renewal we are sure of the lease: somewhat shorter
-// than its time to live, for clocks differ and a request under way needs time
-// to stop.
+// margin is how long after a renewal we are sure that we have the lease. It is shorter
+// than the time to live, because clocks differ and a request in flight needs time to
+// stop.
 func (l *Lease) margin() time.Duration { return l.ttl - l.ttl/6 }
 
-// maxUnsure is how long an unsure holder waits for the place of the leases to
-// answer before it gives the lease up.
+// maxUnsure is how long an unsure holder tries to renew the lease before it counts as
+// lost.
 func (l *Lease) maxUnsure() time.Duration { return 10 * l.ttl }
 
-// Before is who had the lease last; empty when it is new.
-func (l *Lease) Before() Holder { return l.earlier }
+// Previous is the last holder before us; empty when the lease is new.
+func (l *Lease) Previous() Holder { return l.previous }
 
 // Name is the lease's name.
 func (l *Lease) Name() string { return l.name }
 
-// Epoch is the number of this holding: higher than that of every earlier one.
+// Epoch is the number of this acquisition: higher than that of every earlier one.
 func (l *Lease) Epoch() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.epoch
 }
 
-// Held reports whether the lease is surely ours now. It is cheap, and time
-// alone makes it false: when it was not renewed, also because the process or
-// the machine was suspended.
-func (l *Lease) Held() bool {
+// Valid reports whether we surely have the lease now. It is cheap: it only compares
+// times. It becomes false when the lease was not renewed in time, also because the
+// process or the machine was suspended.
+func (l *Lease) Valid() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.held()
+	return l.valid()
 }
 
-// held compares by the monotonic clock, which a step of the wall clock leaves
-// alone, and by the wall clock, which continues while a machine is suspended.
-func (l *Lease) held() bool {
+// valid compares both clocks: the monotonic clock, which changes of the wall clock
+// do not affect, and the wall clock, which continues while a machine is suspended.
+func (l *Lease) valid() bool {
 	now := l.place.now()
-	return l.lost == nil && now.Before(l.sure) && now.Round(0).Before(l.sure.Round(0))
+	return l.lost == nil && now.Before(l.validUntil) && now.Round(0).Before(l.validUntil.Round(0))
 }
 
 // Lost reports whether the lease is lost for good, or released.
@@ -210,8 +213,8 @@ func (l *Lease) loss() error {
 	return l.lost
 }
 
-// lose ends the lease for good. Await reports it to nobody before the work under it
-// was ended: else its failures would look like the work's own.
+// lose ends the lease for good. Await returns only after onLost has ended the work,
+// because otherwise failures of the work would look like its own.
 func (l *Lease) lose(why error) error {
 	l.mu.Lock()
 	if l.lost != nil {
@@ -229,8 +232,8 @@ func (l *Lease) lose(why error) error {
 	return err
 }
 
-// wake tells those who wait in Await; mu is held.
-func (l *Lease) wake() {
+// wakeWaiters wakes the callers that wait in Await. The caller holds mu.
+func (l *Lease) wakeWaiters() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -240,8 +243,8 @@ var (
 	errReleased  = errors.New("it was released")
 )
 
-// Renew makes the lease last its time to live from now on. The error matches
-// ErrLost when it is lost for good; after any other it may be tried again.
+// Renew extends the lease to its time to live from now. The error matches ErrLost
+// when the lease is lost for good; after any other error the caller may try again.
 func (l *Lease) Renew(ctx context.Context) error {
 	l.renewing.Lock()
 	defer l.renewing.Unlock()
@@ -250,7 +253,7 @@ func (l *Lease) Renew(ctx context.Context) error {
 	}
 	ctx = exempt(ctx)
 	l.mu.Lock()
-	body, epoch, sure, held := l.body, l.epoch, l.sure, l.held()
+	body, epoch, sure, held := l.body, l.epoch, l.validUntil, l.valid()
 	l.mu.Unlock()
 	now := l.place.now()
 	body.ExpiresAt = now.Add(l.ttl).UTC()
@@ -264,17 +267,17 @@ func (l *Lease) Renew(ctx context.Context) error {
 	if !ours {
 		return l.lose(errTakenOver)
 	}
-	// Had the write come in after the old expiry, another process might have
-	// read the old record and be taking over now.
+	// If the write arrived after the old expiry, another process may have read the old
+	// record and may be taking over now.
 	if after := l.place.now(); !after.Before(sure) || !after.Round(0).Before(sure.Round(0)) {
 		return l.reclaim(ctx, body)
 	}
-	l.renewed(epoch, body, now)
+	l.setRenewed(epoch, body, now)
 	return nil
 }
 
-// reclaim takes over our own lease after it was not renewed in time: when that
-// works nobody else had it.
+// reclaim creates the next epoch of our own lease, after it was not renewed in time.
+// If that succeeds, no other process had the lease.
 func (l *Lease) reclaim(ctx context.Context, body record) error {
 	epoch, newest, err := l.place.newest(ctx, l.name)
 	switch {
@@ -290,26 +293,26 @@ func (l *Lease) reclaim(ctx context.Context, body record) error {
 		return fmt.Errorf("renewing lease %s: %w", l.name, err)
 	}
 	if !acquired {
-		return fmt.Errorf("renewing lease %s: it changed meanwhile", l.name) // the next try sees by whom
+		return fmt.Errorf("renewing lease %s: it changed meanwhile", l.name) // the next try sees who changed it
 	}
-	l.renewed(epoch+1, body, now)
+	l.setRenewed(epoch+1, body, now)
 	return nil
 }
 
-func (l *Lease) renewed(epoch int64, body record, at time.Time) {
+func (l *Lease) setRenewed(epoch int64, body record, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.epoch, l.body, l.sure = epoch, body, at.Add(l.margin())
-	l.wake()
+	l.epoch, l.body, l.validUntil = epoch, body, at.Add(l.margin())
+	l.wakeWaiters()
 }
 
-// Await returns nil when the lease is surely ours. While that is not known it
+// Await returns nil when we surely have the lease. While that is not known, it
 // waits. Its error matches ErrLost, or is ctx's.
 func (l *Lease) Await(ctx context.Context) error {
-	var unsure time.Time // since when, by our own renewals
+	var unsure time.Time // since when, if we renew the lease here
 	for {
 		l.mu.Lock()
-		held, lost, kept, changed := l.held(), l.lost, l.kept, l.changed
+		held, lost, kept, changed := l.valid(), l.lost, l.kept, l.changed
 		l.mu.Unlock()
 		switch {
 		case lost != nil:
@@ -322,7 +325,7 @@ func (l *Lease) Await(ctx context.Context) error {
 		}
 		if kept {
 			select {
-			case l.nudge <- struct{}{}:
+			case l.wakeHeartbeat <- struct{}{}:
 			default:
 			}
 			select {
@@ -357,15 +360,15 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Release releases the lease, so that the next process need not wait for it
-// to expire. Releasing a lost lease does nothing to its new holder.
+// Release releases the lease, so that the next process need not wait for it to
+// expire. Releasing a lost lease does not affect its new holder.
 func (l *Lease) Release(ctx context.Context) error {
 	l.renewing.Lock()
 	defer l.renewing.Unlock()
 	l.mu.Lock()
 	body, epoch, lost := l.body, l.epoch, l.lost
 	l.mu.Unlock()
-	_ = l.lose(errReleased) // it says how a lease that was lost before was lost
+	_ = l.lose(errReleased) // its error matters only to a lease that was already lost
 	if errors.Is(lost, errReleased) || errors.Is(lost, errTakenOver) {
 		return nil
 	}

@@ -23,7 +23,7 @@ type inDB struct{ db *db.DB }
 
 func (p inDB) now() time.Time { return p.db.Now() }
 
-// identity is what the column holder has: JSON. Before it had it was a run's id.
+// identity is the JSON in the column holder. Rows of old versions have a run's id there.
 type identity struct {
 	Holder
 	Token string `json:"token"`
@@ -57,14 +57,14 @@ func (p inDB) newest(ctx context.Context, name string) (epoch int64, r record, e
 
 func (p inDB) acquire(ctx context.Context, name string, epoch int64, before, r record) (bool, error) {
 	if epoch == 0 {
-		return p.one(ctx, `INSERT INTO leases (name, holder, epoch, acquired_at, expires_at) VALUES ($1, $2, 1, $3, $4) ON CONFLICT (name) DO NOTHING`,
+		return p.changesRow(ctx, `INSERT INTO leases (name, holder, epoch, acquired_at, expires_at) VALUES ($1, $2, 1, $3, $4) ON CONFLICT (name) DO NOTHING`,
 			name, r.identity(), db.Micros(r.AcquiredAt), db.Micros(r.ExpiresAt))
 	}
 	expires := db.Micros(before.ExpiresAt)
 	if before.Released {
 		expires = 0
 	}
-	return p.one(ctx, `UPDATE leases SET holder = $1, epoch = epoch + 1, acquired_at = $2, expires_at = $3 WHERE name = $4 AND epoch = $5 AND expires_at = $6`,
+	return p.changesRow(ctx, `UPDATE leases SET holder = $1, epoch = epoch + 1, acquired_at = $2, expires_at = $3 WHERE name = $4 AND epoch = $5 AND expires_at = $6`,
 		r.identity(), db.Micros(r.AcquiredAt), db.Micros(r.ExpiresAt), name, epoch, expires)
 }
 
@@ -73,11 +73,11 @@ func (p inDB) renew(ctx context.Context, name string, epoch int64, r record) (bo
 	if r.Released {
 		expires = 0
 	}
-	return p.one(ctx, `UPDATE leases SET expires_at = $1 WHERE name = $2 AND epoch = $3 AND holder = $4 AND expires_at > 0`, expires, name, epoch, r.identity())
+	return p.changesRow(ctx, `UPDATE leases SET expires_at = $1 WHERE name = $2 AND epoch = $3 AND holder = $4 AND expires_at > 0`, expires, name, epoch, r.identity())
 }
 
-// lock reports whether a lease is ours, and keeps others from acquiring it until
-// the transaction ends: by a lock of its row, or because SQLite has one writer.
+// lock reports whether we have a lease, and prevents others from acquiring it until
+// the transaction ends: PostgreSQL locks its row, SQLite has only one writer.
 func (p inDB) lock(ctx context.Context, tx *sql.Tx, name string, r record) (ours bool, err error) {
 	query := `SELECT 1 FROM leases WHERE name = $1 AND holder = $2 AND expires_at > 0`
 	if p.db.Dialect == db.Postgres {
@@ -91,8 +91,8 @@ func (p inDB) lock(ctx context.Context, tx *sql.Tx, name string, r record) (ours
 	return err == nil, err
 }
 
-// one runs a statement and reports whether it changed a row.
-func (p inDB) one(ctx context.Context, statement string, args ...any) (changed bool, err error) {
+// changesRow runs a statement and reports whether it changed a row.
+func (p inDB) changesRow(ctx context.Context, statement string, args ...any) (changed bool, err error) {
 	err = p.db.Tx(ctx, func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, statement, args...)
 		if err != nil {
@@ -105,8 +105,8 @@ func (p inDB) one(ctx context.Context, statement string, args ...any) (changed b
 	return changed, err
 }
 
-// prepare makes the table. Its version is kept under the name that the package
-// db had for it.
+// prepare creates the table. The name of its migrations is "db", because they were
+// once in package db.
 func (p inDB) prepare(ctx context.Context) error {
 	return p.db.Once("leases", func() error {
 		files, err := fs.Sub(migrations, "migrations")

@@ -35,19 +35,19 @@ func TestInDB(t *testing.T) {
 		require.NoError(t, err, "another name is free")
 
 		_, err = lease.Acquire(ctx, p, "site/matter", run("b"), ttl)
-		var held *lease.HeldError
+		var held *lease.InUseError
 		require.ErrorAs(t, err, &held)
-		assert.Equal(t, lease.HeldError{Name: "site/matter", Holder: run("a"), AcquiredAt: now, ExpiresAt: now.Add(ttl), Epoch: 1}, *held)
+		assert.Equal(t, lease.InUseError{Name: "site/matter", Holder: run("a"), AcquiredAt: now, ExpiresAt: now.Add(ttl), Epoch: 1}, *held)
 
 		now = now.Add(40 * time.Second)
-		assert.True(t, a.Held())
+		assert.True(t, a.Valid())
 		require.NoError(t, a.Renew(ctx))
 		now = now.Add(40 * time.Second)
 		_, err = lease.Acquire(ctx, p, "site/matter", run("b"), ttl)
 		require.ErrorAs(t, err, &held, "it was renewed")
 
 		now = now.Add(15 * time.Second)
-		assert.False(t, a.Held(), "it must stop before another may take it")
+		assert.False(t, a.Valid(), "it must stop before another may take it")
 		_, err = lease.Acquire(ctx, p, "site/matter", run("b"), ttl)
 		require.ErrorAs(t, err, &held)
 		require.NoError(t, a.Renew(ctx), "nobody took it")
@@ -56,15 +56,15 @@ func TestInDB(t *testing.T) {
 		b, err := lease.Acquire(ctx, p, "site/matter", run("b"), ttl)
 		require.NoError(t, err)
 		assert.EqualValues(t, 3, b.Epoch())
-		assert.Equal(t, run("a"), b.Before())
+		assert.Equal(t, run("a"), b.Previous())
 		assert.ErrorIs(t, a.Renew(ctx), lease.ErrLost)
 		assert.True(t, a.Lost())
 		require.NoError(t, a.Release(ctx), "of a lost lease")
-		assert.True(t, b.Held())
+		assert.True(t, b.Valid())
 		require.NoError(t, b.Renew(ctx), "the release of a lost lease took it away")
 
 		require.NoError(t, b.Release(ctx))
-		assert.False(t, b.Held())
+		assert.False(t, b.Valid())
 		assert.ErrorIs(t, b.Renew(ctx), lease.ErrLost)
 		c, err := lease.Acquire(ctx, p, "site/matter", run("a"), ttl)
 		require.NoError(t, err, "it was given back")
@@ -72,7 +72,7 @@ func TestInDB(t *testing.T) {
 	})
 }
 
-// evict knows that a run is dead.
+// evict makes Acquire treat a run as dead.
 func evict(id string) lease.Option {
 	return lease.EvictIf(func(_ context.Context, h lease.Holder) bool { return h.RunID == id })
 }
@@ -82,7 +82,7 @@ func TestEvict(t *testing.T) {
 		p := lease.InDB(d)
 		dead, err := lease.Acquire(t.Context(), p, "x", run("dead"), time.Hour)
 		require.NoError(t, err)
-		var held *lease.HeldError
+		var held *lease.InUseError
 		_, err = lease.Acquire(t.Context(), p, "x", run("next"), time.Hour)
 		require.ErrorAs(t, err, &held)
 		next, err := lease.Acquire(t.Context(), p, "x", run("next"), time.Hour, evict("dead"))
@@ -90,11 +90,11 @@ func TestEvict(t *testing.T) {
 		assert.ErrorIs(t, dead.Renew(t.Context()), lease.ErrLost)
 		_, err = lease.Acquire(t.Context(), p, "x", run("third"), time.Hour, evict("dead"))
 		require.ErrorAs(t, err, &held, "that holding is over: the next one lives")
-		assert.True(t, next.Held())
+		assert.True(t, next.Valid())
 	})
 }
 
-// The process of a holder on this machine is gone: nobody waits for its lease to expire.
+// The lease of a dead process on this machine is taken over at once.
 func TestDeadProcessInDB(t *testing.T) {
 	child := exec.Command(os.Args[0], "-test.run=^$")
 	require.NoError(t, child.Run())
@@ -108,14 +108,14 @@ func TestDeadProcessInDB(t *testing.T) {
 		require.NoError(t, err)
 		next, err := lease.Acquire(t.Context(), lease.InDB(d), "x", lease.CurrentHolder(), time.Hour)
 		require.NoError(t, err)
-		assert.Equal(t, holder, next.Before())
+		assert.Equal(t, holder, next.Previous())
 		_, err = lease.Acquire(t.Context(), lease.InDB(d), "x", run("third"), time.Hour)
-		var held *lease.HeldError
+		var held *lease.InUseError
 		require.ErrorAs(t, err, &held, "this process lives")
 	})
 }
 
-// A row of an earlier version has a run's id where its holder is now.
+// Rows of old versions have a run's id in the column holder.
 func TestHolderOfAnEarlierVersion(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, err := lease.Acquire(t.Context(), lease.InDB(d), "x", run("a"), time.Hour)
@@ -123,14 +123,14 @@ func TestHolderOfAnEarlierVersion(t *testing.T) {
 		_, err = d.ExecContext(t.Context(), `UPDATE leases SET holder = '20261121-143524-123-9f3a1c2e'`)
 		require.NoError(t, err)
 		_, err = lease.Acquire(t.Context(), lease.InDB(d), "x", run("b"), time.Hour)
-		var held *lease.HeldError
+		var held *lease.InUseError
 		require.ErrorAs(t, err, &held)
 		assert.Equal(t, "20261121-143524-123-9f3a1c2e", held.Holder.RunID)
 		assert.ErrorIs(t, a.Renew(t.Context()), lease.ErrLost)
 	})
 }
 
-// A holder whose clock stood still (a suspended machine) learns it at its next renewal.
+// A holder whose machine was suspended finds at its next renewal that the lease is lost.
 func TestTakenOverUnnoticed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -141,7 +141,7 @@ func TestTakenOverUnnoticed(t *testing.T) {
 		_, err = lease.Acquire(t.Context(), lease.InDB(d), "x", run("b"), time.Minute)
 		require.NoError(t, err)
 		now = now.Add(-time.Hour)
-		assert.True(t, a.Held())
+		assert.True(t, a.Valid())
 		assert.ErrorIs(t, a.Renew(t.Context()), lease.ErrLost)
 		assert.True(t, a.Lost())
 	})
@@ -155,7 +155,7 @@ func TestRaceInDB(t *testing.T) {
 		for i := range holders {
 			all.Go(func() {
 				_, err := lease.Acquire(t.Context(), lease.InDB(d), "x", run(fmt.Sprint(i)), time.Minute)
-				var held *lease.HeldError
+				var held *lease.InUseError
 				if err == nil {
 					won <- fmt.Sprint(i)
 				} else if !errors.As(err, &held) {
@@ -168,7 +168,7 @@ func TestRaceInDB(t *testing.T) {
 	})
 }
 
-// A transaction that began under a lease that it lost since is taken back.
+// A transaction is rolled back if its lease was lost after it began.
 func TestNothingIsCommittedWithoutALease(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		now := time.Now()
@@ -217,8 +217,8 @@ func TestKeepInDB(t *testing.T) {
 	})
 }
 
-// What is written under a lease that another process has acquired is refused by
-// the database, also where this process does not know yet that it lost the lease.
+// The database refuses writes under a lease that another process has acquired, also
+// when this process does not know that yet.
 func TestFence(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		p := lease.InDB(d)
@@ -227,7 +227,7 @@ func TestFence(t *testing.T) {
 		lost := make(chan error, 1)
 		within, release := a.Keep(t.Context(), func(e lease.Event) { lost <- e.Err })
 		defer func() { assert.NoError(t, release()) }()
-		under := lease.With(t.Context(), a) // the loss does not end it
+		under := lease.With(t.Context(), a) // a loss does not end this context
 		_, err = d.ExecContext(under, `CREATE TABLE kept (n INTEGER)`)
 		require.NoError(t, err)
 		insert := func(tx *sql.Tx) error {
@@ -238,12 +238,12 @@ func TestFence(t *testing.T) {
 		require.NoError(t, a.Renew(t.Context()))
 		require.NoError(t, d.Tx(under, insert), "after a renewal")
 
-		var held *lease.HeldError
+		var held *lease.InUseError
 		_, err = lease.Acquire(t.Context(), p, "x", run("b"), time.Hour, evict("z"))
 		require.ErrorAs(t, err, &held)
 		_, err = lease.Acquire(t.Context(), p, "x", run("b"), time.Hour, evict("a"))
 		require.NoError(t, err)
-		require.True(t, a.Held(), "by its own clock")
+		require.True(t, a.Valid(), "by its own clock")
 		require.ErrorIs(t, d.Tx(under, insert), lease.ErrLost)
 		_, err = d.ExecContext(under, `DELETE FROM kept`)
 		require.ErrorIs(t, err, lease.ErrLost)
@@ -257,8 +257,8 @@ func TestFence(t *testing.T) {
 	})
 }
 
-// A take-over waits for a transaction that was checked, and one that was made
-// while a transaction was at work takes that back.
+// A take-over waits for a transaction that has checked the lease. A transaction that
+// checks it after a take-over is rolled back.
 func TestFenceInPostgres(t *testing.T) {
 	d, err := db.Open(t.Context(), dbtest.Postgres(t))
 	require.NoError(t, err)
@@ -280,7 +280,7 @@ func TestFenceInPostgres(t *testing.T) {
 	assert.Equal(t, 2, tries, "it was made again under the renewed lease")
 	require.ErrorIs(t, d.Tx(within, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(within, `INSERT INTO kept VALUES (2)`)
-		var held *lease.HeldError
+		var held *lease.InUseError
 		if _, taken := lease.Acquire(t.Context(), p, "x", run("b"), time.Hour, evict("a")); !errors.As(taken, &held) { // at the second try b has it
 			err = errors.Join(err, taken)
 		}

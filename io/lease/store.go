@@ -25,8 +25,8 @@ const prefix = "lease/"
 
 func key(name string, epoch int64) string { return fmt.Sprintf("%s%s/%06d", prefix, name, epoch) }
 
-// maxObject bounds what is read of a lease, so that a foreign object in its
-// place cannot fill the memory.
+// maxObject is how many bytes of a lease are read, so that another object at its key
+// cannot fill the memory.
 const maxObject = 1 << 20
 
 func (p inStore) load(ctx context.Context, key string) (record, error) {
@@ -86,14 +86,15 @@ func (p inStore) acquire(ctx context.Context, name string, before int64, _, r re
 	if err != nil {
 		return false, err
 	}
-	// Between listing and creating, this epoch may have been used, overtaken
-	// and cleared away. The newest epoch is never cleared, so it shows.
+	// Between our listing and our creating, other processes may have created this epoch
+	// and newer ones and deleted this one. The newest epoch is never deleted, so a
+	// listing shows it.
 	epochs, err := p.epochs(ctx, name)
 	if err != nil {
 		return false, err
 	}
 	if len(epochs) == 0 || epochs[len(epochs)-1] < epoch {
-		return false, nil // someone deleted it by hand
+		return false, nil // somebody deleted it by hand
 	}
 	if epochs[len(epochs)-1] > epoch {
 		return false, store.Remove(ctx, p.store, key(name, epoch))
@@ -125,7 +126,7 @@ func (p inStore) renew(ctx context.Context, name string, epoch int64, r record) 
 		return false, err
 	}
 	if len(epochs) > 0 && epochs[len(epochs)-1] > epoch {
-		// The write above may have brought back an epoch already cleared away.
+		// The write above may have created a deleted epoch again.
 		return false, store.Remove(ctx, p.store, key(name, epoch))
 	}
 	return true, nil
@@ -141,7 +142,7 @@ func (p inStore) epochs(ctx context.Context, name string) ([]int64, error) {
 			if err != nil {
 				return fmt.Errorf("listing %s: %w", under, err)
 			}
-			// Leases may be nested by name; theirs have more segments.
+			// A lease's name may begin with another's name; its keys have more segments.
 			if n, err := strconv.ParseInt(strings.TrimPrefix(o.Key, under), 10, 64); err == nil && n > 0 && o.Key == key(name, n) {
 				epochs = append(epochs, n)
 			}
@@ -152,9 +153,9 @@ func (p inStore) epochs(ctx context.Context, name string) ([]int64, error) {
 	return epochs, err
 }
 
-// HolderUnder gives the holder of a lease in a store that is alive and whose
-// name lies under a prefix; held is false when there is none.
-func HolderUnder(ctx context.Context, s store.Store, name string) (holder Holder, held bool, err error) {
+// ActiveHolder returns the living holder of one of the leases in a store whose names
+// begin with name and a slash, or are name. found is false when there is none.
+func ActiveHolder(ctx context.Context, s store.Store, name string) (holder Holder, found bool, err error) {
 	p := inStore{s}
 	newest := map[string]string{} // key by name: keys come in the order of their epochs
 	for o, err := range s.List(ctx, prefix+name+"/") {
@@ -168,7 +169,7 @@ func HolderUnder(ctx context.Context, s store.Store, name string) (holder Holder
 		r, err := p.load(ctx, key)
 		switch {
 		case errors.Is(err, store.ErrNotExist):
-			continue // taken over since the listing, by a run that is under way
+			continue // taken over since the listing
 		case err != nil:
 			return Holder{}, false, err
 		case r.alive(p.now(), self, "/proc"):

@@ -42,9 +42,9 @@ func TestLeaseIsHeldUntilItExpires(t *testing.T) {
 		a, err := Acquire(ctx, InStore(s), "run/seed", other, ttl)
 		must(t, err)
 		_, err = Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl)
-		var held *HeldError
+		var held *InUseError
 		if !errors.As(err, &held) {
-			t.Fatalf("a second acquire: %v, want a HeldError", err)
+			t.Fatalf("a second acquire: %v, want a InUseError", err)
 		}
 		if held.Holder != other || !held.ExpiresAt.Equal(time.Now().Add(ttl)) {
 			t.Errorf("held: %+v", held)
@@ -56,19 +56,19 @@ func TestLeaseIsHeldUntilItExpires(t *testing.T) {
 
 		time.Sleep(ttl - 1)
 		if _, err = Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl); !errors.As(err, &held) {
-			t.Errorf("just before expiry: %v, want a HeldError", err)
+			t.Errorf("just before expiry: %v, want a InUseError", err)
 		}
 		time.Sleep(time.Nanosecond)
 		b, err := Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl)
 		must(t, err)
-		if b.Epoch() != 2 || !b.Held() || a.Held() {
-			t.Errorf("epoch %d, b held %v, a held %v; want 2, true, false", b.Epoch(), b.Held(), a.Held())
+		if b.Epoch() != 2 || !b.Valid() || a.Valid() {
+			t.Errorf("epoch %d, b held %v, a held %v; want 2, true, false", b.Epoch(), b.Valid(), a.Valid())
 		}
 		wantKeys(t, s, "lease/run/seed/000002")
 		if err := a.Renew(ctx); !errors.Is(err, ErrLost) {
 			t.Errorf("renewing a lost lease: %v, want ErrLost", err)
 		}
-		must(t, a.Release(ctx)) // must not touch b's
+		must(t, a.Release(ctx)) // must not change b's
 		wantKeys(t, s, "lease/run/seed/000002")
 		must(t, b.Renew(ctx))
 	})
@@ -87,8 +87,8 @@ func TestRenewSeesAHigherEpoch(t *testing.T) {
 	})
 }
 
-// Another process may have read the old record before a late renewal was
-// written: only the next epoch tells.
+// Another process may have read the old record before a late renewal was written.
+// Only creating the next epoch shows who has the lease.
 func TestLateRenewalIsATakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := storetest.NewMemory(), t.Context()
@@ -100,15 +100,15 @@ func TestLateRenewalIsATakeOver(t *testing.T) {
 			}
 		}
 		must(t, a.Renew(ctx))
-		if !a.Held() || a.Epoch() != 2 {
-			t.Errorf("held %v in epoch %d, want true in 2", a.Held(), a.Epoch())
+		if !a.Valid() || a.Epoch() != 2 {
+			t.Errorf("held %v in epoch %d, want true in 2", a.Valid(), a.Epoch())
 		}
 		wantKeys(t, s, "lease/l/000002")
 	})
 }
 
-// A store that ignores the condition of a create lets two processes write one
-// epoch: the first learns it at its next renewal.
+// In a store that ignores If-None-Match two processes can write the same epoch. The
+// first one finds that at its next renewal.
 func TestRenewSeesAnotherToken(t *testing.T) {
 	s, ctx := storetest.NewMemory(), t.Context()
 	a, err := Acquire(ctx, InStore(s), "l", other, ttl)
@@ -164,8 +164,8 @@ func TestNestedLeasesAreApart(t *testing.T) {
 	})
 }
 
-// A process that lists, then sleeps while others come and go, must not believe
-// in the epoch it could still create.
+// A process lists the epochs and is then suspended, while others acquire and release
+// the lease. Then it can still create an old epoch, but does not have the lease.
 func TestStaleEpochIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := storetest.NewMemory(), t.Context()
@@ -177,16 +177,16 @@ func TestStaleEpochIsGivenUp(t *testing.T) {
 			}
 		}
 		_, err := Acquire(ctx, InStore(s), "l", Holder{}, ttl)
-		var held *HeldError
+		var held *InUseError
 		if !errors.As(err, &held) {
-			t.Errorf("acquire: %v, want a HeldError", err)
+			t.Errorf("acquire: %v, want a InUseError", err)
 		}
 		wantKeys(t, s, "lease/l/000003")
 	})
 }
 
-// A store client that repeats a create whose answer was lost is told that the
-// object exists: it is our own.
+// A store client repeats a create whose answer was lost, and gets "exists": the object
+// is our own.
 func TestOwnCreateIsRecognised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()
@@ -221,7 +221,7 @@ func TestRacingAcquirersHaveOneWinner(t *testing.T) {
 			wg.Wait()
 			won := 0
 			for _, err := range errs {
-				var held *HeldError
+				var held *InUseError
 				switch {
 				case err == nil:
 					won++
@@ -274,9 +274,9 @@ func TestKeep(t *testing.T) {
 		must(t, err)
 		var h heard
 		within, release := l.Keep(ctx, h.tell)
-		time.Sleep(10*ttl + ttl/6) // between two beats, so that none races with what follows
+		time.Sleep(10*ttl + ttl/6) // between two renewals, so that none races with the next lines
 		must(t, Check(within))
-		// One failed beat is made up for.
+		// The lease survives one failed renewal.
 		down := errors.New("store is down")
 		s.Fail(down)
 		time.Sleep(ttl / 3)
@@ -285,12 +285,12 @@ func TestKeep(t *testing.T) {
 		must(t, Check(within))
 		wantKinds(t, &h)
 
-		// A store that is down for longer holds the work up, and it goes on.
+		// While the store is down for longer the work waits; then it resumes.
 		s.Fail(down)
 		began := time.Now()
 		time.Sleep(ttl)
-		if Sure(within) || l.Held() || l.Lost() {
-			t.Errorf("sure %v, held %v, lost %v; want false", Sure(within), l.Held(), l.Lost())
+		if Sure(within) || l.Valid() || l.Lost() {
+			t.Errorf("sure %v, held %v, lost %v; want false", Sure(within), l.Valid(), l.Lost())
 		}
 		time.AfterFunc(ttl, func() { s.Fail(nil) })
 		must(t, Check(within))
@@ -303,7 +303,7 @@ func TestKeep(t *testing.T) {
 			t.Errorf("told %+v", h.events)
 		}
 
-		// Not for ever.
+		// But it does not wait for ever.
 		s.Fail(down)
 		time.Sleep(12 * ttl)
 		synctest.Wait()
@@ -318,8 +318,8 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// A process that was suspended past its lease sends and writes nothing when it
-// wakes up, before it knows whether another one has it now.
+// A process that was suspended until its lease expired sends and writes nothing when
+// it resumes, before it knows whether another process has the lease.
 func TestSuspended(t *testing.T) {
 	for name, taken := range map[string]bool{"taken over": true, "not taken over": false} {
 		t.Run(name, func(t *testing.T) {
@@ -358,7 +358,7 @@ func TestSuspended(t *testing.T) {
 	}
 }
 
-// asleep is a machine whose clocks moved on while nothing ran.
+// asleep advances the clocks of a machine while nothing runs.
 type asleep struct {
 	Place
 	by time.Duration
@@ -370,13 +370,13 @@ func (p *asleep) now() time.Time { return p.Place.now().Add(p.by) }
 func TestWallClockCounts(t *testing.T) {
 	l, err := Acquire(t.Context(), InStore(storetest.NewMemory()), "l", other, ttl)
 	must(t, err)
-	wall := l.sure
-	l.sure = l.sure.Round(0).Add(-ttl) // the wall clock's part is over
-	if l.Held() {
+	wall := l.validUntil
+	l.validUntil = l.validUntil.Round(0).Add(-ttl) // the wall clock's part is over
+	if l.Valid() {
 		t.Error("held although the wall clock says that it expired")
 	}
-	l.sure = wall
-	if !l.Held() {
+	l.validUntil = wall
+	if !l.Valid() {
 		t.Error("not held")
 	}
 }
@@ -460,7 +460,7 @@ func TestDeadHolder(t *testing.T) {
 		if taken := err == nil; taken != c.dead {
 			t.Errorf("%s: taken over is %v (%v), want %v", name, taken, err, c.dead)
 		}
-		if _, err = (request{place: InStore(s), holder: self, ttl: time.Hour, proc: t.TempDir()}).once(t.Context(), "l"); err == nil {
+		if _, err = (request{place: InStore(s), holder: self, ttl: time.Hour, proc: t.TempDir()}).tryAcquire(t.Context(), "l"); err == nil {
 			t.Errorf("%s: taken over without /proc, want to wait for expiry", name)
 		}
 	}

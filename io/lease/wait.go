@@ -9,7 +9,7 @@ import (
 // Option says what Acquire does when a living process has the lease.
 type Option func(*request)
 
-// request is what Acquire is called for.
+// request has the arguments of Acquire.
 type request struct {
 	place  Place
 	names  []string // one of these
@@ -17,61 +17,61 @@ type request struct {
 	ttl    time.Duration
 	proc   string
 	gone   func(context.Context, Holder) bool
-	wait   *Waiting
+	wait   *WaitPolicy
 }
 
-// Or names further leases: Acquire acquires the first that is free.
+// Or names more leases: Acquire acquires the first one that is free.
 func Or(names ...string) Option { return func(q *request) { q.names = append(q.names, names...) } }
 
-// EvictIf evicts a holder that gone knows to be dead although its process cannot
-// be looked at.
+// EvictIf evicts a holder if gone reports that it is dead. It is for holders whose
+// process cannot be seen from here.
 func EvictIf(gone func(context.Context, Holder) bool) Option {
 	return func(q *request) { q.gone = gone }
 }
 
-// Wait makes Acquire wait for the lease; it returns nil, and no error, when
-// Proceed ended the wait.
-func Wait(w Waiting) Option { return func(q *request) { q.wait = &w } }
+// Wait makes Acquire wait for the lease. When Proceed ends the wait, Acquire returns
+// no lease and no error.
+func Wait(w WaitPolicy) Option { return func(q *request) { q.wait = &w } }
 
-// Waiting is how Acquire waits.
-type Waiting struct {
-	// Proceed says whether to wait on, and may itself wait; Stopping, when set, is
-	// closed once it will not.
+// WaitPolicy says how Acquire waits.
+type WaitPolicy struct {
+	// Proceed reports whether to keep waiting. It may itself wait, while the run is
+	// paused. Stopping, when set, is closed when Proceed would return false.
 	Proceed  func(context.Context) bool
 	Stopping <-chan struct{}
-	// Waits is told once of each holder that is waited for, but not where a run
-	// waits for one of several leases that it shares out among its own.
-	Waits func(*HeldError)
-	// GiveUp ends the wait for a holder that is seen to live, because it renews its
-	// lease: then the error is its *HeldError.
+	// OnWait is called once for each holder that Acquire waits for, except when Acquire
+	// waits for one of several leases and the holder is of the same run.
+	OnWait func(*InUseError)
+	// GiveUp ends the wait, with the *InUseError, when the holder renews its lease: then
+	// the holder is alive.
 	GiveUp bool
 }
 
-// maxLook is how often a lease that another process has is looked at again.
-const maxLook = time.Second
+// maxPoll is the maximum time between two tries to acquire a lease.
+const maxPoll = time.Second
 
 func (q request) isGone(ctx context.Context, h Holder) bool { return q.gone != nil && q.gone(ctx, h) }
 
-// first acquires the first of the leases that is free.
-func (q request) first(ctx context.Context) (l *Lease, err error) {
+// acquireFirst acquires the first of the leases that is free.
+func (q request) acquireFirst(ctx context.Context) (l *Lease, err error) {
 	for _, name := range q.names {
-		var held *HeldError
-		if l, err = q.once(ctx, name); err == nil || !errors.As(err, &held) {
+		var held *InUseError
+		if l, err = q.tryAcquire(ctx, name); err == nil || !errors.As(err, &held) {
 			return l, err
 		}
 	}
 	return nil, err
 }
 
-func (q request) await(ctx context.Context) (*Lease, error) {
-	seen := map[string]*HeldError{}
+func (q request) acquireWaiting(ctx context.Context) (*Lease, error) {
+	seen := map[string]*InUseError{}
 	for {
 		if !q.wait.Proceed(ctx) {
 			return nil, ctx.Err()
 		}
 		for _, name := range q.names {
-			l, err := q.once(ctx, name)
-			var held *HeldError
+			l, err := q.tryAcquire(ctx, name)
+			var held *InUseError
 			if err == nil || !errors.As(err, &held) {
 				return l, err
 			}
@@ -81,13 +81,13 @@ func (q request) await(ctx context.Context) (*Lease, error) {
 				seen[name] = held
 				own := len(q.names) > 1 && held.Holder.RunID == q.holder.RunID
 				if !own && (len(q.names) == 1 || before == nil) {
-					q.wait.Waits(held)
+					q.wait.OnWait(held)
 				}
 			case q.wait.GiveUp && held.ExpiresAt.After(before.ExpiresAt):
 				return nil, err
 			}
 		}
-		t := time.NewTimer(min(maxLook, q.ttl/5))
+		t := time.NewTimer(min(maxPoll, q.ttl/5))
 		select {
 		case <-t.C:
 		case <-q.wait.Stopping:

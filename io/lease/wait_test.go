@@ -9,8 +9,8 @@ import (
 	"github.com/newsfork/seed-engine/io/store/storetest"
 )
 
-// What a run shares out among its own is waited for without a word; another
-// run's lease, and one lease alone, are told.
+// OnWait is not called for one of several leases that the same run has, but for
+// another run's lease, and when Acquire waits for a single lease.
 func TestWaitTells(t *testing.T) {
 	run := func(id string) Holder { return Holder{Host: "elsewhere", PID: 1, RunID: id} }
 	for name, c := range map[string]struct {
@@ -30,7 +30,7 @@ func TestWaitTells(t *testing.T) {
 					must(t, err)
 				}
 				var told []string
-				w := Waiting{Proceed: func(context.Context) bool { return true }, Waits: func(e *HeldError) { told = append(told, e.Name) }}
+				w := WaitPolicy{Proceed: func(context.Context) bool { return true }, OnWait: func(e *InUseError) { told = append(told, e.Name) }}
 				l, err := Acquire(ctx, InStore(s), c.leases[0], run("r1"), ttl, Or(c.leases[1:]...), Wait(w))
 				must(t, err)
 				if l == nil || !slices.Equal(told, c.told) {

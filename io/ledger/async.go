@@ -93,7 +93,7 @@ func asynchronous(ctx context.Context, s store.Store, r Run, c Control) (Run, er
 		r.State = Paused
 	case c.Action == ActionCancel && time.Since(c.At) > cancelTakes:
 		// A worker that starts now reads that it must stop; those at work have the lease of a lane.
-		if _, held, err := lease.HolderUnder(ctx, s, LanesOf(r.Job)); err != nil || held {
+		if _, held, err := lease.ActiveHolder(ctx, s, LanesOf(r.Job)); err != nil || held {
 			return r, err
 		}
 		return over(Cancelled, c.At.Add(cancelTakes), nil)

@@ -28,8 +28,8 @@ func LeaseEvents(log *slog.Logger) func(lease.Event) {
 }
 
 // LeaseWaits tells the log whom a lease is waited for.
-func LeaseWaits(log *slog.Logger) func(*lease.HeldError) {
-	return func(held *lease.HeldError) {
+func LeaseWaits(log *slog.Logger) func(*lease.InUseError) {
+	return func(held *lease.InUseError) {
 		log.Warn("lease_waits", "lease", held.Name, "holder", held.Holder.String(), "until", held.ExpiresAt)
 	}
 }

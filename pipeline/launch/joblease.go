@@ -46,7 +46,7 @@ func (r *run) tryAcquire(ctx context.Context, holder lease.Holder) error {
 		}
 	})
 	now := time.Now()
-	if err := ledger.CloseHolder(ctx, r.store, l.Before(), now); err != nil {
+	if err := ledger.CloseHolder(ctx, r.store, l.Previous(), now); err != nil {
 		return errors.Join(err, release())
 	}
 	if err := ledger.CloseAbandoned(ctx, r.store, r.job, now); err != nil {
@@ -59,7 +59,7 @@ func (r *run) tryAcquire(ctx context.Context, holder lease.Holder) error {
 // busy returns the other run that an error of tryAcquire names, and a function
 // that reports whether it is worth trying again. who is "" for any other error.
 func (r *run) busy(ctx context.Context, err error) (who string, over func() bool) {
-	var taken *lease.HeldError
+	var taken *lease.InUseError
 	var async *ledger.AtWorkError
 	switch {
 	case errors.As(err, &taken):

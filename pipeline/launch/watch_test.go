@@ -42,7 +42,7 @@ func TestSecondRunNextToAnAsynchronousOne(t *testing.T) {
 			return r, acquired
 		}
 		free := func() bool {
-			_, leased, err := lease.HolderUnder(ctx, s, "seed")
+			_, leased, err := lease.ActiveHolder(ctx, s, "seed")
 			require.NoError(t, err)
 			return !leased
 		}

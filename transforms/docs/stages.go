@@ -202,7 +202,7 @@ func (s Stats) since(o Stats) Stats {
 func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy, count func(ledger.Tally)) (State, string, error) {
 	ttl, place := cmp.Or(fn.Config.LeaseTTL, leaseTTL), lease.InDB(fn.db)
 	ctx, release, err := fn.Worker.Lease(ctx, place, ttl, true, nil, "docs/provider/"+p.ProviderID)
-	var held *lease.HeldError
+	var held *lease.InUseError
 	if errors.As(err, &held) {
 		fn.Worker.Log.Warn("provider_busy", "lease", held.Name, "holder", held.Holder.String())
 		return Open, "", nil

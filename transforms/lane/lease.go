@@ -90,11 +90,11 @@ func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Con
 
 // Lease acquires one of the leases that names list and renews it, as acquireLane does.
 // It waits, and with giveUp only for a holder that is not seen to live; else the
-// error is a *lease.HeldError. within is nil when the run was stopped meanwhile.
+// error is a *lease.InUseError. within is nil when the run was stopped meanwhile.
 // lost, when set, is called when the lease is lost, before within ends.
 func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(), names ...string) (within context.Context, release func(), err error) {
 	l, err := lease.Acquire(ctx, p, names[0], w.holder(), ttl, lease.Or(names[1:]...), lease.EvictIf(ledger.Gone(w.Store)),
-		lease.Wait(lease.Waiting{Proceed: w.Proceed, Stopping: w.stopping.Done(), Waits: ledger.LeaseWaits(w.Log), GiveUp: giveUp}))
+		lease.Wait(lease.WaitPolicy{Proceed: w.Proceed, Stopping: w.stopping.Done(), OnWait: ledger.LeaseWaits(w.Log), GiveUp: giveUp}))
 	if err != nil || l == nil {
 		return nil, func() {}, err
 	}
@@ -118,7 +118,7 @@ func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, gi
 // whose workers are elsewhere. waits is called once, with a holder, if it must wait.
 func WaitForLanes(ctx context.Context, s store.Store, job string, waits func(lease.Holder)) error {
 	for said := false; ; {
-		holder, held, err := lease.HolderUnder(ctx, s, ledger.LanesOf(job))
+		holder, held, err := lease.ActiveHolder(ctx, s, ledger.LanesOf(job))
 		if err != nil {
 			return fmt.Errorf("looking for lanes of an earlier run: %w", err)
 		}

@@ -179,8 +179,8 @@ func (v *visit) count() {
 // hold takes the provider's lease: two runs never crawl one publisher together.
 func (v *visit) hold(ctx context.Context) (within context.Context, release func(), err error) {
 	l, err := lease.Acquire(ctx, lease.InDB(v.DB), v.Job+"/provider/"+v.p.ID(), v.holder(), cmp.Or(v.LeaseTTL, leaseTTL), lease.EvictIf(ledger.Gone(v.Store)),
-		lease.Wait(lease.Waiting{Proceed: v.Control.Proceed, Waits: ledger.LeaseWaits(v.log), GiveUp: true}))
-	var held *lease.HeldError
+		lease.Wait(lease.WaitPolicy{Proceed: v.Control.Proceed, OnWait: ledger.LeaseWaits(v.log), GiveUp: true}))
+	var held *lease.InUseError
 	switch {
 	case errors.As(err, &held):
 		return nil, nil, &errStop{Skipped, "another run is at work on it: " + held.Holder.String()}

@@ -22,6 +22,7 @@ type Common struct {
 	HostDelay, MaxCrawlDelay time.Duration
 	Web, ConnectTo           string
 	AllowPrivate             bool
+	PostQuantum              bool
 	LeaseTTL                 time.Duration
 	LogFormat, LogLevel      string
 	Watch                    time.Duration
@@ -39,7 +40,7 @@ func (c *Common) Level() slog.Level {
 // WebConfig is the HTTP client's configuration, before a job adapts it.
 func (c *Common) WebConfig() web.Config {
 	return web.Config{UserAgent: "Newsfork-SeedEngine/1.0", HostDelay: c.HostDelay, MaxCrawlDelay: c.MaxCrawlDelay,
-		Concurrency: c.Concurrency, Rate: c.Rate, ConnectTo: c.ConnectTo, AllowPrivate: c.AllowPrivate}
+		Concurrency: c.Concurrency, Rate: c.Rate, ConnectTo: c.ConnectTo, AllowPrivate: c.AllowPrivate, PostQuantum: c.PostQuantum}
 }
 
 // Filtered reports whether the run reads only a part of the bucket.

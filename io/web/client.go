@@ -45,6 +45,7 @@ type Config struct {
 	ConnectTo     string        // host:port that every connection goes to, whatever the URL; the guard still checks names, and TLS checks certificates
 	Resolver      string        // host:port of a name server to use instead of the system's; with ConnectTo it is a simulated internet's, see New
 	AllowPrivate  bool          // switches the address guard off, with its checks of ports and names
+	PostQuantum   bool          // offers hybrid key exchanges (ML-KEM with a curve) besides the curves
 	RootCAs       []byte        // PEM certificates to trust, in addition to the system's
 	Offline       bool          // no request will be sent: New does not require certificate authorities
 	RetryBackoff  time.Duration // the pause before a first retry in the jobs' policies; 0: DefaultRetryBackoff
@@ -193,7 +194,10 @@ func New(cfg Config) (*Client, error) {
 		c.proxy = env.ProxyFunc()
 	}
 
-	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(maxSessions)}
+	if !cfg.PostQuantum {
+		tlsConfig.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
+	}
 	if len(cfg.RootCAs) == 0 && !cfg.Offline {
 		if err := checkAuthorities(x509.SystemCertPool); err != nil {
 			return nil, fmt.Errorf("web client: %w", err)

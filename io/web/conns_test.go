@@ -3,12 +3,16 @@ package web
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -204,4 +208,47 @@ func TestConnsAreBounded(t *testing.T) {
 		l.want(t, "fewer requests in flight", maxVisitIdle+3+4*maxIdlePerSlot, maxIdlePerSlot)
 		c.Close()
 	})
+}
+
+// A host that closes the connection after each answer, and that another visit meets
+// too: only the first handshake is a whole one.
+func TestSessionsAreResumed(t *testing.T) {
+	w, _ := internet(t)
+	closing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
+	w.Handle("a.example", closing)
+	w.Handle("b.example", closing)
+	c := client(t, Config{ConnectTo: w.Addr(), RootCAs: w.CAPEM()})
+	for i, want := range []struct {
+		host    string
+		resumed int
+	}{{"a.example", 0}, {"a.example", 1}, {"b.example", 1}, {"a.example", 2}, {"b.example", 3}} {
+		if _, err := c.Get(t.Context(), Request{URL: "https://" + want.host + "/", Conns: new(Conns)}); err != nil {
+			t.Fatal(err)
+		}
+		if all, resumed := w.Handshakes(); all != i+1 || resumed != want.resumed {
+			t.Errorf("request %d: %d handshakes, %d resumed; want %d and %d", i+1, all, resumed, i+1, want.resumed)
+		}
+	}
+}
+
+func TestKeyExchange(t *testing.T) {
+	var offered []tls.CurveID
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s.TLS = &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		offered = hello.SupportedCurves
+		return nil, nil
+	}}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	roots := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	classic := []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
+	for _, hybrid := range []bool{false, true} {
+		c := client(t, Config{ConnectTo: s.Listener.Addr().String(), RootCAs: roots, PostQuantum: hybrid})
+		if _, err := c.Get(t.Context(), Request{URL: "https://example.com/"}); err != nil { // the name in httptest's certificate
+			t.Fatal(err)
+		}
+		if !hybrid && !slices.Equal(offered, classic) || slices.Contains(offered, tls.X25519MLKEM768) != hybrid {
+			t.Errorf("PostQuantum %v: %v are offered", hybrid, offered)
+		}
+	}
 }

@@ -41,6 +41,7 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.StringVar(&o.Web, "web", "live", "live, or demo: the simulated web that is part of the program, offline")
 	f.StringVar(&o.ConnectTo, "connect-to", "", "host:port that every request is sent to instead of the URL's own")
 	f.BoolVar(&o.AllowPrivate, "allow-private", false, "allow requests to loopback and private addresses")
+	f.BoolVar(&o.PostQuantum, "post-quantum", false, "offer sites post-quantum key exchange (ML-KEM) too; costs CPU")
 	f.StringVar(&o.Report, "report", "", "also write the JSON report to this file, or - for standard output")
 	f.StringVar(&o.LogFormat, "log-format", "", "text or json, to standard error (default: text on a terminal, else json)")
 	f.StringVar(&o.LogLevel, "log-level", "", "debug, info, warn or error (default: warn on a terminal, else info)")

@@ -9,8 +9,8 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 )
 
-// Of says in which of n lanes a host lies. Every record of a host falls into
-// the same lane, so that one worker alone visits it.
+// Of returns the lane, of n, to which a host belongs. Every record of a host is in
+// the same lane, so that only one worker visits the host.
 func Of(host string, n int) int {
 	if n <= 1 {
 		return 0
@@ -20,19 +20,19 @@ func Of(host string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// URLRecord is a line of a raw file: the host that it names, and how.
+// URLRecord is a record of a raw file: the host that it names, and where the record is.
 type URLRecord struct {
 	Host  string // registrable domain
-	Label string // what stands before the host in its id, "gov:sg"
+	Label string // the part before the host in the domain id, such as "gov:sg"
 	Index int    // position of the record in its file, from 0
 }
 
-// Batch holds URL records of one file that fall into one lane. One that was decoded
-// stays whole in memory as long as any string of its Records does: clone what is
-// kept. Batches cross the shuffle, for what a runner costs is by the element.
+// Batch has URL records of one file that belong to one lane. Records cross the
+// shuffle in batches because a runner's cost is per element. All strings of a
+// decoded batch share its memory: clone those that are kept.
 type Batch struct {
 	File    string // key of the raw file
-	Broken  bool   // the file broke off: all its records, in this batch and others, are void
+	Broken  bool   // the file ends in the middle: all its records, in this batch and others, are void
 	Records []URLRecord
 }
 
@@ -63,8 +63,9 @@ func encodeBatch(b Batch) []byte {
 	return out
 }
 
-// decodeBatch makes one string of a whole batch, of which the records' are
-// parts: an allocation for each would cost more than all the rest.
+// decodeBatch makes one string of the whole batch; the strings of the records are
+// parts of it. One allocation for each string would take more time than all the
+// rest.
 func decodeBatch(in []byte) (Batch, error) {
 	r := reader{rest: string(in)}
 	b := Batch{File: r.string(), Broken: r.uint() == 1}
@@ -91,7 +92,7 @@ type reader struct {
 	short bool
 }
 
-// uint is binary.Uvarint of a string.
+// uint is binary.Uvarint for a string.
 func (r *reader) uint() uint64 {
 	var v uint64
 	for i := 0; i < len(r.rest) && i < binary.MaxVarintLen64; i++ {

@@ -71,8 +71,8 @@ func FuzzDecodeBatch(f *testing.F) {
 	})
 }
 
-// The lanes of hosts are part of the job's memory between runs and workers:
-// two workers of one run must agree, also when one is of the next version.
+// The lane of a host never changes: two workers of one run must agree, even if one
+// has another version of the program.
 func TestOfIsStable(t *testing.T) {
 	for host, want := range map[string][3]int{
 		"moe.gov.sg":      {0, 0, 62},

@@ -2,14 +2,14 @@ package lane
 
 import "context"
 
-// DoFn is what every DoFn of a job embeds: the process's worker of the run, from
-// Setup to Teardown. A job's DoFns share one struct that embeds this one, has the
-// job's configuration, and calls Open in its Setup.
+// DoFn is embedded by every DoFn of a job. It has the process's worker of the run,
+// from Setup to Teardown. A job's DoFns share one struct that embeds this one, has
+// the job's configuration, and calls Open in its Setup.
 type DoFn struct {
 	Worker *Worker `json:"-"` // each process has its own
 }
 
-// Open opens the process's worker, or joins the DoFns that have it.
+// Open opens the process's worker, or shares it when another DoFn has opened it.
 func (d *DoFn) Open(ctx context.Context, cfg Config) error {
 	workers.Lock()
 	defer workers.Unlock()
@@ -22,10 +22,10 @@ func (d *DoFn) Open(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// Teardown closes the worker with the last DoFn that has it. In the launcher's
-// process the worker stays, for the launcher reads from it how the run ended and
-// calls Close. Beam's direct runner calls Teardown, and the Go harness of version
-// 2.77 does not: there the worker ends with its process.
+// Teardown closes the worker after the last DoFn that uses it. In the launcher's
+// process the worker stays open, because the launcher reads from it how the run
+// ended, and then calls Close. Beam's direct runner calls Teardown; the Go harness
+// of version 2.77 does not, so there the worker ends with its process.
 func (d *DoFn) Teardown() error {
 	w := d.Worker
 	if w == nil { // Setup failed

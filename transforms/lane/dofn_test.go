@@ -10,8 +10,8 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 )
 
-// The DoFns of a process share the run's worker, and the last one that is torn
-// down closes it; the launcher's own worker waits for the launcher.
+// The DoFns of a process share the run's worker, and the Teardown of the last one
+// closes it. In the launcher's process it stays open until the launcher calls Close.
 func TestTeardownClosesTheWorker(t *testing.T) {
 	for name, c := range map[string]struct {
 		leases, launcher bool
@@ -34,7 +34,7 @@ func TestTeardownClosesTheWorker(t *testing.T) {
 			w := first.Worker
 			require.Same(t, w, second.Worker)
 			require.NoError(t, errors.Join(first.Teardown(), first.Teardown(), failed.Teardown()))
-			require.NoError(t, w.ctx.Err(), "another DoFn has it")
+			require.NoError(t, w.ctx.Err(), "another DoFn uses it")
 			require.NoError(t, second.Teardown())
 			_, open := Find(cfg.RunID)
 			require.Equal(t, c.closed, !open)

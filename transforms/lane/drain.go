@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// PanicError is what a visit's panic becomes: one host's trouble, never the lane's.
+// PanicError is the error of a visit that panicked. It fails one host, never the lane.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -17,11 +17,11 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("a bug: panic in a visit: %v", e.Value) }
 
-// Drain runs visit over items with at most n at once and hands each result to
-// merge in the caller's own goroutine, while the pool still runs: Beam's emit
-// functions and counters may be called there and nowhere else. When the
-// worker is told to stop, no further item is begun; those not begun are not merged.
-// Meanwhile the lane's figures are kept up to date, each item being a host.
+// Drain calls visit for each item, at most n at the same time, and merge for each
+// result. It calls merge in the caller's own goroutine while other visits still run:
+// only there may Beam's emit functions and counters be called. When the worker is
+// stopped, no further item is begun, and items that were not begun are not merged.
+// Each item counts as a host in the lane's progress.
 func Drain[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R)) {
 	w := l.w
 	ctx, cancel := w.Context(ctx)
@@ -61,7 +61,7 @@ func Drain[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], vis
 	for more && (waiting == n || w.Proceed(ctx)) {
 		offer := work
 		switch waiting {
-		case n: // so that nothing is begun between a look at the pause and the end of a visit
+		case n: // otherwise a visit could begin between the check for a pause and the end of another visit
 			offer = nil
 		case started: // a small lane never starts more goroutines than it has hosts
 			start()

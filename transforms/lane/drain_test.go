@@ -16,7 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web/webtest"
 )
 
-// idle is a worker without store and web: what Drain needs of one.
+// idle makes a worker without store and web, which is enough for Drain.
 func idle(t *testing.T, grace time.Duration) *Worker {
 	w := &Worker{cfg: Config{Grace: grace}, Log: Logger("json", 12)}
 	w.stopping, w.noMore = context.WithCancel(context.Background())
@@ -60,7 +60,7 @@ func TestDrainRunsNAtOnce(t *testing.T) {
 			_ = pause(ctx, time.Second)
 			now.Add(-1)
 			return i
-		}, noFailure(t), func(i int) { merged += i }) // unguarded: the race detector sees another goroutine
+		}, noFailure(t), func(i int) { merged += i }) // without a lock: the race detector would see another goroutine
 		if most.Load() != 4 || merged != 190 || time.Since(begin) != 5*time.Second {
 			t.Errorf("%d at once, sum %d, %v; want 4, 190, 5s", most.Load(), merged, time.Since(begin))
 		}
@@ -73,7 +73,7 @@ func TestDrainOfNothing(t *testing.T) {
 	})
 }
 
-// A result is merged while others are still under way.
+// A result is merged while other visits are still running.
 func TestDrainMergesWhileThePoolRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -135,7 +135,7 @@ func TestDrainStops(t *testing.T) {
 					return 0
 				}, noFailure(t), func(int) { merged++ })
 				if begun.Load() != 3 || merged != 3 {
-					t.Errorf("%d begun, %d merged; want 3 of each: nothing new begins, all that began are merged", begun.Load(), merged)
+					t.Errorf("%d begun, %d merged; want 3 of each: nothing new begins, and all visits that began are merged", begun.Load(), merged)
 				}
 				if (cut.Load() == 3) != tt.cut || time.Since(begin) != tt.end {
 					t.Errorf("%d cut, ended after %v, want cut %v, after %v", cut.Load(), time.Since(begin), tt.cut, tt.end)
@@ -155,7 +155,7 @@ func TestDrainEndsWithItsContext(t *testing.T) {
 		merged := 0
 		Drain(ctx, &Lane{w: idle(t, time.Minute), ctx: t.Context()}, 2, upTo(100), func(ctx context.Context, _ int) int { _ = pause(ctx, 2*time.Second); return 0 }, noFailure(t), func(int) { merged++ })
 		if merged != 6 {
-			t.Errorf("%d merged, want the 4 that ended and the 2 that were cut", merged)
+			t.Errorf("%d merged, want the 4 that ended and the 2 that were cut off", merged)
 		}
 	})
 }
@@ -169,7 +169,7 @@ func TestPause(t *testing.T) {
 		merged := 0
 		Drain(t.Context(), &Lane{w: w, ctx: t.Context()}, 1, upTo(3), func(ctx context.Context, _ int) int {
 			if at := time.Since(begin); at > time.Second && at < time.Minute {
-				t.Errorf("one began %v after the start, in the pause", at)
+				t.Errorf("a visit began %v after the start, during the pause", at)
 			}
 			_ = pause(ctx, 2*time.Second)
 			return 0
@@ -180,7 +180,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// A process takes its share of the job's limits by the lanes that are at work in it.
+// A process's share of the job's limits depends on the number of lanes at work in it.
 func TestLimitsShare(t *testing.T) {
 	sim := webtest.New(webtest.Options{Latency: 50 * time.Millisecond})
 	if err := sim.Start(); err != nil {
@@ -203,7 +203,7 @@ func TestLimitsShare(t *testing.T) {
 		want  int // requests in flight
 	}{
 		{+1, 2}, {+1, 4}, {-1, 2},
-		{+4, 8}, // five lanes on four slots: no more than the whole
+		{+4, 8}, // five lanes on four slots: not more than the whole limit
 	} {
 		w.lanes(step.lanes)
 		sim.ResetLog()

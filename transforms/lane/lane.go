@@ -9,19 +9,19 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// Lane is one lane at work, in one ProcessElement call. What its visits count is
-// at once in the live figures, and in the end in the run's total; while it works,
-// one writer keeps its progress in the ledger.
+// Lane is a lane at work, in one ProcessElement call. The counts of its visits are
+// in the live figures at once, and in the run's total at the end. While it works, one
+// goroutine writes its progress to the ledger.
 type Lane struct {
-	// Sample, when set, gives what the visits have counted by themselves so far.
-	// Drain counts what it has grown by.
+	// Sample, when set, returns what the visits have counted by themselves so far.
+	// Drain adds its growth to the lane's counts.
 	Sample func() ledger.Counts
 
 	w       *Worker
-	ctx     context.Context // of the ProcessElement call, whose counters Beam's are
+	ctx     context.Context // of the ProcessElement call; Beam's counters need it
 	number  int
 	sampled ledger.Counts
-	shown   ledger.Counts // of sum, what Beam's counters have
+	shown   ledger.Counts // the part of sum that Beam's counters have
 	shownAt time.Time
 	stop    context.CancelFunc
 	stopped chan struct{}
@@ -31,11 +31,11 @@ type Lane struct {
 	progress ledger.Progress
 }
 
-// RunLane does the work of lane n of so many, which has that many hosts: it
-// acquires the lane's lease, shares the limits out again, keeps the progress, and
-// emits the lane's tally. Under the context that work gets nothing is sent or
-// written without the lease. work is not called when the run was stopped while
-// this waited for the lease.
+// RunLane does the work of lane n of of lanes, which has that many hosts: it acquires
+// the lane's lease, adjusts the process's share of the limits, writes the progress,
+// and emits the lane's tally. With the context that work gets, nothing is sent or
+// written without the lease. work is not called if the run was stopped while RunLane
+// waited for the lease.
 func (w *Worker) RunLane(ctx context.Context, n, of, hosts int, emit func(ledger.Tally), work func(context.Context, *Lane) error) error {
 	within, release, acquired, err := w.acquireLane(ctx, n, of)
 	if err != nil {
@@ -71,12 +71,12 @@ const (
 	progressEvery = 5 * time.Second
 	// sampleEvery is how often Drain samples, for the progress line.
 	sampleEvery = 200 * time.Millisecond
-	// countersEvery is how often Beam's counters grow: for each host it would cost.
+	// countersEvery is how often Beam's counters are updated: after each host it would cost time.
 	countersEvery = time.Second
 )
 
-// beginLane begins the lane's progress. Every five seconds it is written, also
-// while one host keeps the lane waiting and in a pause, until end.
+// beginLane begins the lane's progress. Until end it is written every five seconds,
+// even while the lane waits for one host, and during a pause.
 func (w *Worker) beginLane(ctx context.Context, n, hosts int) *Lane {
 	within, stop := context.WithCancel(w.ctx)
 	l := &Lane{w: w, ctx: ctx, number: n, stop: stop, stopped: make(chan struct{}), shownAt: time.Now(), progress: ledger.Progress{Hosts: int64(hosts)}}
@@ -107,15 +107,15 @@ func (l *Lane) end() {
 	l.write(l.ctx)
 }
 
-// hostDone notes one host more.
+// hostDone counts one more host.
 func (l *Lane) hostDone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.progress.HostsDone++
 }
 
-// sample counts what the visits have counted by themselves, and shows Beam what
-// the lane has. As show it is for the goroutine of the ProcessElement call.
+// sample adds what the visits have counted by themselves, and updates Beam's
+// counters. Only the goroutine of the ProcessElement call may call sample and show.
 func (l *Lane) sample() {
 	if l.Sample != nil {
 		now := l.Sample()
@@ -136,8 +136,8 @@ func (l *Lane) show() {
 	l.shown, l.shownAt = now, time.Now()
 }
 
-// write puts the figures into the ledger. They are for those who watch: where
-// they cannot be written, the lane works on and the log has a warning.
+// write writes the progress to the ledger. It is only for people who watch, so an
+// error is a warning in the log and does not stop the lane.
 func (l *Lane) write(ctx context.Context) {
 	l.mu.Lock()
 	l.progress.Tally.Add(l.w.unshown())

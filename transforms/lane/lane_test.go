@@ -15,7 +15,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 )
 
-// bundle is the context of a ProcessElement call, and what Beam's counters are in it.
+// bundle returns the context of a ProcessElement call, and a function that reads its Beam counters.
 func bundle(t *testing.T) (context.Context, func() ledger.Counts) {
 	ctx := metrics.SetPTransformID(metrics.SetBundleID(t.Context(), "b"), "visit")
 	return ctx, func() ledger.Counts {
@@ -30,8 +30,8 @@ func bundle(t *testing.T) (context.Context, func() ledger.Counts) {
 }
 
 // What a host's visit counts, itself or by a sample, is in the live figures, in
-// Beam's counters and in the lane's progress while the host is still at work, and
-// in the end in the lane's tally, once.
+// Beam's counters and in the lane's progress while the visit still runs. At the end
+// it is in the lane's tally, once.
 func TestLaneCountsWhileAHostIsAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crawling(t)
@@ -80,8 +80,8 @@ func TestLaneCountsWhileAHostIsAtWork(t *testing.T) {
 	})
 }
 
-// A lane whose run is stopped while it waits for its lease does no work, and
-// still emits a tally; one whose work fails ends its progress and frees its lease.
+// A lane whose run is stopped while it waits for its lease does no work, but still
+// emits a tally. A lane whose work fails ends its progress and releases its lease.
 func TestRunLaneWithoutWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
@@ -103,7 +103,7 @@ func TestRunLaneWithoutWork(t *testing.T) {
 			return failure
 		})
 		require.ErrorIs(t, err, failure)
-		require.Equal(t, 1, emitted, "what failed is done again")
+		require.Equal(t, 1, emitted, "a lane whose work failed emits nothing, because it is done again")
 		require.Zero(t, first.active)
 		begin := time.Now()
 		require.NoError(t, third.RunLane(t.Context(), 0, 1, 1, emit, func(context.Context, *Lane) error { return nil }))

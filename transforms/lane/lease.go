@@ -11,11 +11,11 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// DefaultLeaseTTL is how long a lane's lease outlives its worker where the
-// run says nothing else.
+// DefaultLeaseTTL is how long a lane's lease lasts after its worker was killed,
+// unless the run sets another time.
 const DefaultLeaseTTL = 30 * time.Second
 
-// lanesPoll is how often WaitForLanes looks again.
+// lanesPoll is the time between two checks of WaitForLanes.
 const lanesPoll = time.Second
 
 var runLeases = struct {
@@ -23,8 +23,8 @@ var runLeases = struct {
 	of map[string]*lease.Lease
 }{of: map[string]*lease.Lease{}}
 
-// Under says that this process has the lease of a run, so that its worker here
-// sends and writes nothing without it. Close ends that.
+// Under registers the run's lease, which this process has, so that the run's worker
+// in this process sends and writes nothing without it. Close removes it.
 func Under(runID string, l *lease.Lease) {
 	runLeases.Lock()
 	defer runLeases.Unlock()
@@ -35,7 +35,7 @@ func Under(runID string, l *lease.Lease) {
 	runLeases.of[runID] = l
 }
 
-// allowed waits until everything that is done under ctx has its leases.
+// allowed checks, or waits, that the leases of ctx and of the run are still this process's.
 func (w *Worker) allowed(ctx context.Context, wait bool) error {
 	var of []*lease.Lease
 	if w.lease != nil {
@@ -60,14 +60,14 @@ func (w *Worker) holder() lease.Holder {
 	return h
 }
 
-// acquireLane acquires the lease of lane n of so many, and waits while a worker
-// of an earlier run, or of an earlier try of this one, still has it: a killed
-// launcher leaves its workers at work. Under the context it returns nothing is
-// sent or written without the lease, and it ends when that is lost. acquired is
-// false when the run was stopped meanwhile.
+// acquireLane acquires the lease of lane n of of lanes. It waits while a worker of an
+// earlier run, or of an earlier try of this run, still has it, because the workers of
+// a killed launcher continue. With the context that it returns, nothing is sent or
+// written without the lease, and the context ends when the lease is lost. acquired is
+// false if the run was stopped meanwhile.
 //
-// Where all lanes live and die with the launcher the run's own lease is enough,
-// and acquireLane costs nothing.
+// If all lanes are in the launcher's process, the run's own lease is enough, and
+// acquireLane does nothing.
 func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Context, release func(), acquired bool, err error) {
 	if !w.cfg.Leases {
 		return ctx, func() {}, true, nil
@@ -88,19 +88,20 @@ func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Con
 	return within, release, true, nil
 }
 
-// Lease acquires one of the leases that names list and renews it, as acquireLane does.
-// It waits, and with giveUp only for a holder that is not seen to live; else the
-// error is a *lease.InUseError. within is nil when the run was stopped meanwhile.
-// lost, when set, is called when the lease is lost, before within ends.
+// Lease acquires one of the leases in names and renews it, as acquireLane does. It
+// waits for a holder; with giveUp it waits only for a holder that shows no sign of
+// life, and returns a *lease.InUseError for any other. within is nil if the run was
+// stopped meanwhile. lost, if not nil, is called when the lease is lost, before
+// within ends.
 func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(), names ...string) (within context.Context, release func(), err error) {
 	l, err := lease.Acquire(ctx, p, names[0], w.holder(), ttl, lease.Or(names[1:]...), lease.EvictIf(ledger.Gone(w.Store)),
 		lease.Wait(lease.WaitPolicy{Proceed: w.Proceed, Stopping: w.stopping.Done(), OnWait: ledger.LeaseWaits(w.Log), GiveUp: giveUp}))
 	if err != nil || l == nil {
 		return nil, func() {}, err
 	}
-	tell := ledger.LeaseEvents(w.Log)
+	logEvent := ledger.LeaseEvents(w.Log)
 	within, free := l.Keep(ctx, func(e lease.Event) {
-		tell(e)
+		logEvent(e)
 		if e.Kind == lease.Lost && lost != nil {
 			lost()
 		}
@@ -112,22 +113,23 @@ func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, gi
 	}, nil
 }
 
-// WaitForLanes waits until no worker of an earlier run of the job has the lease of
-// a lane: with another number of lanes a host lies in a lane of another name.
-// The launcher, which has the job's own lease, calls it before it submits a job
-// whose workers are elsewhere. waits is called once, with a holder, if it must wait.
+// WaitForLanes waits until no worker of an earlier run of the job has the lease of a
+// lane. If that run had another number of lanes, its leases have other names, so the
+// leases of the new lanes would not protect the hosts. The launcher, which has the
+// job's own lease, calls it before it submits a job whose workers are elsewhere.
+// waits is called once, with a holder, if WaitForLanes has to wait.
 func WaitForLanes(ctx context.Context, s store.Store, job string, waits func(lease.Holder)) error {
-	for said := false; ; {
-		holder, held, err := lease.ActiveHolder(ctx, s, ledger.LanesOf(job))
+	for announced := false; ; {
+		holder, found, err := lease.ActiveHolder(ctx, s, ledger.LanesOf(job))
 		if err != nil {
 			return fmt.Errorf("looking for lanes of an earlier run: %w", err)
 		}
-		if !held {
+		if !found {
 			return nil
 		}
-		if !said {
+		if !announced {
 			waits(holder)
-			said = true
+			announced = true
 		}
 		t := time.NewTimer(lanesPoll)
 		select {

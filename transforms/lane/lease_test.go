@@ -20,7 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 )
 
-// leasing is a worker of a run whose workers are elsewhere.
+// leasing makes a worker of a run whose workers are elsewhere.
 func leasing(t *testing.T, s store.Store, run string) *Worker {
 	t.Helper()
 	w := idle(t, 0)
@@ -31,7 +31,7 @@ func leasing(t *testing.T, s store.Store, run string) *Worker {
 	return w
 }
 
-// crawling is a worker of run r1 on a store of its own, with a client of the web.
+// crawling makes a worker of run r1 with its own store, and with a client of the web.
 func crawling(t *testing.T) *Worker {
 	t.Helper()
 	w := leasing(t, memory(t), "r1")
@@ -48,7 +48,7 @@ var memories atomic.Int64
 
 func memory(t *testing.T) store.Store {
 	t.Helper()
-	// A memory store is the process's: with -count the next round must not find what this one left.
+	// A memory store lives as long as the process: with -count the next round must not find the objects of this one.
 	s, err := store.Open(t.Context(), fmt.Sprintf("mem://%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), memories.Add(1)))
 	if err != nil {
 		t.Fatal(err)
@@ -60,22 +60,22 @@ func TestAcquireLaneWaitsForTheOtherWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
 		begin := time.Now()
-		_, release, held, err := leasing(t, s, "first").acquireLane(t.Context(), 3, 16)
-		if err != nil || !held {
-			t.Fatal(held, err)
+		_, release, acquired, err := leasing(t, s, "first").acquireLane(t.Context(), 3, 16)
+		if err != nil || !acquired {
+			t.Fatal(acquired, err)
 		}
-		time.AfterFunc(100*time.Second, release) // its heartbeat outlasts the time to live
-		if _, free, held, err := leasing(t, s, "second").acquireLane(t.Context(), 4, 16); err != nil || !held || time.Since(begin) > 0 {
-			t.Fatalf("another lane: held %v, %v after %v", held, err, time.Since(begin))
+		time.AfterFunc(100*time.Second, release) // it is renewed for longer than its time to live
+		if _, free, acquired, err := leasing(t, s, "second").acquireLane(t.Context(), 4, 16); err != nil || !acquired || time.Since(begin) > 0 {
+			t.Fatalf("another lane: acquired %v, %v after %v", acquired, err, time.Since(begin))
 		} else {
 			free()
 		}
-		_, free, held, err := leasing(t, s, "second").acquireLane(t.Context(), 3, 16)
-		if err != nil || !held {
-			t.Fatal(held, err)
+		_, free, acquired, err := leasing(t, s, "second").acquireLane(t.Context(), 3, 16)
+		if err != nil || !acquired {
+			t.Fatal(acquired, err)
 		}
 		if took := time.Since(begin); took < 100*time.Second || took > 102*time.Second {
-			t.Errorf("the second worker had the lane after %v, want soon after the first gave it back at 100s", took)
+			t.Errorf("the second worker had the lane after %v, want soon after the first released it at 100s", took)
 		}
 		free()
 	})
@@ -92,9 +92,9 @@ func TestAcquireLaneIsGivenUpOnAStop(t *testing.T) {
 		w := leasing(t, s, "second")
 		time.AfterFunc(5*time.Second, func() { w.Stop(nil) })
 		begin := time.Now()
-		_, _, held, err := w.acquireLane(t.Context(), 0, 1)
-		if held || err != nil || time.Since(begin) != 5*time.Second {
-			t.Errorf("held %v, %v after %v; want false at the stop after 5s", held, err, time.Since(begin))
+		_, _, acquired, err := w.acquireLane(t.Context(), 0, 1)
+		if acquired || err != nil || time.Since(begin) != 5*time.Second {
+			t.Errorf("acquired %v, %v after %v; want false at the stop after 5s", acquired, err, time.Since(begin))
 		}
 	})
 }
@@ -103,9 +103,9 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
 		w := leasing(t, s, "first")
-		within, release, held, err := w.acquireLane(t.Context(), 0, 1)
-		if err != nil || !held {
-			t.Fatal(held, err)
+		within, release, acquired, err := w.acquireLane(t.Context(), 0, 1)
+		if err != nil || !acquired {
+			t.Fatal(acquired, err)
 		}
 		body := `{"holder":{"host":"another"},"token":"x","expires_at":"2100-01-01T00:00:00Z"}`
 		if err := s.Put(t.Context(), "lease/lanes/seed/1/0/000002", strings.NewReader(body), store.PutOptions{}); err != nil {
@@ -133,10 +133,10 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 func TestAcquireLaneCostsNothingInOneProcess(t *testing.T) {
 	w := leasing(t, memory(t), "only")
 	w.cfg.Leases = false
-	_, release, held, err := w.acquireLane(t.Context(), 0, 1)
+	_, release, acquired, err := w.acquireLane(t.Context(), 0, 1)
 	release()
-	if err != nil || !held {
-		t.Error(held, err)
+	if err != nil || !acquired {
+		t.Error(acquired, err)
 	}
 	for kind, n := range w.calls.Snapshot() {
 		if n > 0 {
@@ -168,13 +168,14 @@ func TestWaitForLanes(t *testing.T) {
 		}
 		wait()
 		if took := time.Since(begin); took < 22*time.Second || took > 24*time.Second || fmt.Sprint(waited) != "[old]" {
-			t.Errorf("waited %v for %v, want 22s for one run, told once", took, waited)
+			t.Errorf("waited %v for %v, want 22s for one run, announced once", took, waited)
 		}
 	})
 }
 
-// A process that was suspended past its run's lease sends and writes nothing until
-// it knows that nobody took it over, and nothing at all when somebody did.
+// A process that was suspended for longer than its run's lease lasts sends and writes
+// nothing until it knows that nobody took the lease over, and nothing at all if
+// somebody did.
 func TestNothingIsSentOrWrittenWithoutTheRunsLease(t *testing.T) {
 	for name, taken := range map[string]bool{"taken over": true, "not taken over": false} {
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// deadLetters remembers which dead letters the job has, so that a success only
-// removes one where there is one.
+// deadLetters has the ids of the job's dead letters, so that a success sends a
+// removal to the store only if there is a dead letter to remove.
 type deadLetters struct {
 	sync.Mutex
 	read bool
@@ -31,10 +31,10 @@ func (w *Worker) knownDeadLetters(ctx context.Context) error {
 	return nil
 }
 
-// DeadLetter keeps what could not be done for a person and counts it.
+// DeadLetter writes a dead letter and counts it.
 func (w *Worker) DeadLetter(ctx context.Context, d ledger.DeadLetter) error {
 	if err := ledger.Put(ctx, w.Store, d); err != nil {
-		return fmt.Errorf("keeping a dead letter (%s): %w", d.Kind, err)
+		return fmt.Errorf("writing a dead letter (%s): %w", d.Kind, err)
 	}
 	var t ledger.Tally
 	t.DeadLetter(d.Kind)
@@ -57,7 +57,7 @@ func (w *Worker) Resolve(ctx context.Context, d ledger.DeadLetter) error {
 	if err := w.knownDeadLetters(ctx); err != nil {
 		return fmt.Errorf("listing dead letters: %w", err)
 	}
-	if len(w.deadLetters.ids) == 0 { // nearly always: spares every success its hash
+	if len(w.deadLetters.ids) == 0 { // the common case: no id needs to be computed
 		return nil
 	}
 	id := d.ID()
@@ -71,7 +71,7 @@ func (w *Worker) Resolve(ctx context.Context, d ledger.DeadLetter) error {
 	return nil
 }
 
-// Total writes the run's sum into the ledger.
+// Total writes the run's total to the ledger.
 func (w *Worker) Total(ctx context.Context, t ledger.Tally) error {
 	if err := ledger.WriteTotal(ctx, w.Store, w.cfg.RunID, t); err != nil {
 		return fmt.Errorf("writing the run's total: %w", err)

@@ -15,8 +15,8 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// Logger writes structured events to standard error, and in a worker process to
-// its runner. The message is the event's name, under the key "event".
+// Logger writes structured events to standard error, or from a worker process to its
+// runner. The message is the event's name, under the key "event".
 func Logger(format string, level slog.Level) *slog.Logger {
 	var to io.Writer = os.Stderr
 	if toRunner.Load() {
@@ -31,13 +31,13 @@ func Logger(format string, level slog.Level) *slog.Logger {
 
 var toRunner atomic.Bool
 
-// LogToRunner sends what Logger's loggers write to the runner, by Beam's logging
-// service, in place of standard error. It is for worker processes: some runners
-// have no reader for their standard error.
+// LogToRunner makes all loggers write to the runner, through Beam's logging service,
+// instead of standard error. It is for worker processes: some runners do not read
+// their standard error.
 func LogToRunner() { toRunner.Store(true) }
 
-// runnerLog takes one event a call, as slog's handlers write them. Beam writes
-// what the runner does not take to standard error.
+// runnerLog expects one event in each call of Write, as slog's handlers do. What the
+// runner does not accept, Beam writes to standard error.
 type runnerLog struct{}
 
 // Write implements io.Writer.
@@ -62,12 +62,12 @@ func handlerOptions(level slog.Level) *slog.HandlerOptions {
 	}}
 }
 
-// maxLibraryLine bounds a library's line: net/http quotes what a stranger sent.
+// maxLibraryLine is the maximum length of a library's line: net/http quotes what strangers sent.
 const maxLibraryLine = 1 << 10
 
-// TakeLibraryLines makes events of the lines that libraries write by package
-// log, so that each line of a JSON log is JSON: net/http, client and server,
-// has no other way to tell of a connection that it gives up.
+// TakeLibraryLines turns the lines that libraries write with package log into events,
+// so that each line of a JSON log is JSON. The client and server of net/http have no
+// other way to report a connection that they abandon.
 func TakeLibraryLines(l *slog.Logger) {
 	log.SetFlags(0)
 	log.SetPrefix("")

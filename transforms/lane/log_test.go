@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// takeLines collects what the log holds of the libraries' lines.
+// takeLines collects the libraries' lines from the log.
 func takeLines(t *testing.T) func() []string {
 	t.Helper()
 	flags, out := log.Flags(), log.Writer()
@@ -49,8 +49,8 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// net/http tells by package log what came on an idle connection; a server's
-// tells so that a handler panicked.
+// net/http reports with package log what it received on an idle connection, and that
+// a server's handler panicked.
 func TestLibraryLinesAreEvents(t *testing.T) {
 	lines := takeLines(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestLibraryLinesAreBounded(t *testing.T) {
 	require.Equal(t, []string{strings.Repeat("x", maxLibraryLine) + "…", "a \ufffd token=REDACTED"}, lines())
 }
 
-// captured is Beam's log as a runner gets it.
+// captured has the lines of Beam's log that a runner would get.
 type captured []string
 
 func (c *captured) Log(_ context.Context, s beamlog.Severity, _ int, msg string) {

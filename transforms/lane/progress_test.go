@@ -15,8 +15,8 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 )
 
-// Every five seconds a lane says how far it is: also while one host takes
-// longer, and in a pause.
+// A lane writes its progress every five seconds, even while one host takes longer,
+// and during a pause.
 func TestProgressEveryFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crawling(t)
@@ -40,7 +40,7 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 			time.AfterFunc(time.Duration(s)*time.Second, look)
 		}
 		l := w.beginLane(t.Context(), 3, 4)
-		// One host of two seconds, then one of twelve, into the pause; two when it is over.
+		// One host takes two seconds; the next takes twelve, into the pause; two more follow the pause.
 		Drain(t.Context(), l, 1, upTo(4), func(ctx context.Context, i int) int {
 			_ = pause(ctx, []time.Duration{2, 12, 3, 7}[i]*time.Second)
 			return i
@@ -62,7 +62,7 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 		}
 		require.EqualValues(t, 1, seen[6*time.Second].HostsDone)
 		require.EqualValues(t, 1, seen[6*time.Second].Tally.Counts["hosts"])
-		require.EqualValues(t, 2, seen[36*time.Second].HostsDone, "in the pause")
+		require.EqualValues(t, 2, seen[36*time.Second].HostsDone, "during the pause")
 		last := seen[end]
 		require.True(t, last.Finished)
 		require.EqualValues(t, 4, last.HostsDone)
@@ -71,9 +71,10 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 	})
 }
 
-// What a visit counts in its midst, what a stage without lanes counted and the
-// dead letters are in the next progress, once among lanes side by side.
-func TestProgressShowsWorkInHand(t *testing.T) {
+// The next progress has what a visit has counted so far, what a stage without lanes
+// has counted, and the dead letters. With several lanes at work each count is in the
+// progress of one lane only.
+func TestProgressShowsUnfinishedWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crawling(t)
 		w.Emit(func(ledger.Tally) {}, ledger.Tally{Counts: ledger.Counts{"files_listed": 7}})
@@ -98,7 +99,7 @@ func TestProgressShowsWorkInHand(t *testing.T) {
 		require.Equal(t, ledger.Counts{"x": 1}, now.DeadLetters)
 		var sum ledger.Tally
 		sum.Count("pages", 3)
-		w.emitCounted(func(ledger.Tally) {}, sum) // it was counted already
+		w.emitCounted(func(ledger.Tally) {}, sum) // this was counted before
 		first.end()
 		second.end()
 		all, err := ledger.Progresses(t.Context(), w.Store, "r1")
@@ -107,7 +108,7 @@ func TestProgressShowsWorkInHand(t *testing.T) {
 	})
 }
 
-// A long wait is among what a run says while it lasts, once for all lanes.
+// The progress of a run shows a long wait while it lasts, once for all lanes.
 func TestProgressShowsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := crawling(t)
@@ -126,12 +127,12 @@ func TestProgressShowsWaits(t *testing.T) {
 		require.Equal(t, []string{"b waits until one"}, said())
 		first.end()
 		second.end()
-		require.Empty(t, said(), "a lane that ended waits for nothing")
+		require.Empty(t, said(), "a lane that ended shows no waits")
 		also()
 	})
 }
 
-// slow is a store whose first write comes late.
+// slow is a store whose first write takes long.
 type slow struct {
 	store.Store
 	once sync.Once
@@ -142,7 +143,7 @@ func (s *slow) Put(_ context.Context, key string, body io.Reader, o store.PutOpt
 	return s.Store.Put(context.Background(), key, body, o)
 }
 
-// A lane that ends while a write is under way leaves its last figures.
+// A lane that ends while a write is in progress leaves its last figures.
 func TestProgressEndIsLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := leasing(t, &slow{Store: memory(t)}, "r1")
@@ -161,8 +162,8 @@ func TestProgressEndIsLast(t *testing.T) {
 	})
 }
 
-// The report of a run that is cut short is made of what is live: its dead
-// letters are among it, also those that a stage has taken to its total.
+// The report of an interrupted run is made from the live figures. They include the
+// dead letters, also those that a stage has already added to its own total.
 func TestLiveHasDeadLetters(t *testing.T) {
 	w := leasing(t, memory(t), "r1")
 	client, err := web.New(web.Config{})

@@ -13,8 +13,8 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// RunLogger is Logger for one run: each line says of which run and job it is,
-// and is kept in the store too where this process keeps the run's log.
+// RunLogger is Logger for one run: each line has the run's id and job. If this
+// process keeps the run's log, the lines are also written to the store.
 func RunLogger(cfg Config) *slog.Logger {
 	h := Logger(cfg.LogFormat, cfg.LogLevel).Handler()
 	if k := kept(cfg.RunID); k != nil {
@@ -24,7 +24,7 @@ func RunLogger(cfg Config) *slog.Logger {
 	return slog.New(h).With("run_id", cfg.RunID, "job", cfg.Job)
 }
 
-// KeptLogger writes into the run's log in the store alone.
+// KeptLogger writes only to the run's log in the store.
 func KeptLogger(cfg Config) *slog.Logger {
 	k := kept(cfg.RunID)
 	if k == nil {
@@ -33,8 +33,8 @@ func KeptLogger(cfg Config) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(k.log, handlerOptions(slog.LevelInfo))).With("run_id", cfg.RunID, "job", cfg.Job)
 }
 
-// keptHandler leaves lines out that tell of nothing amiss once the log has
-// grown: they would push out those that do.
+// keptHandler drops lines below warnings when the log has become long, so that there
+// is space left for warnings and errors.
 type keptHandler struct {
 	slog.Handler
 	k *keptLog
@@ -64,8 +64,8 @@ func (h *keptHandler) WithGroup(name string) slog.Handler {
 	return &keptHandler{h.Handler.WithGroup(name), h.k}
 }
 
-// logEvery is how often the new lines of a run's log go to the store; errors
-// do not wait so long.
+// logEvery is how often the new lines of a run's log are written to the store. Errors
+// are written sooner.
 const logEvery = 15 * time.Second
 
 type keptLog struct {
@@ -91,10 +91,9 @@ func kept(runID string) *keptLog {
 	return keptLogs.byRun[runID]
 }
 
-// KeepLog keeps the log of a run in the store until the function that it gives
-// is called, which writes the last lines. process is "" for the launcher. Of
-// one run a process keeps one log: a second call gives a function that does
-// nothing.
+// KeepLog writes the log of a run to the store until end is called, which writes the
+// last lines. process is "" for the launcher. A process keeps the log of a run only
+// once: the end of a second call does nothing.
 func KeepLog(ctx context.Context, s store.Store, runID, process string) (end func(context.Context) error, err error) {
 	l, err := ledger.NewLog(s, runID, process)
 	if err != nil {
@@ -117,13 +116,13 @@ func KeepLog(ctx context.Context, s store.Store, runID, process string) (end fun
 			select {
 			case <-tick.C:
 			case <-k.wake:
-				if !wait(ctx, time.Second) { // errors come in swarms
+				if !wait(ctx, time.Second) { // one error is often followed by more
 					return
 				}
 			case <-ctx.Done():
 				return
 			}
-			_ = l.Flush(ctx) // tried again; the last one's error is told
+			_ = l.Flush(ctx) // tried again later; end returns the error of the last one
 		}
 	}()
 	return func(ctx context.Context) error {
@@ -133,7 +132,7 @@ func KeepLog(ctx context.Context, s store.Store, runID, process string) (end fun
 		delete(keptLogs.byRun, runID)
 		keptLogs.Unlock()
 		if err := l.Flush(ctx); err != nil {
-			return fmt.Errorf("keeping the run's log: %w", err)
+			return fmt.Errorf("writing the run's log: %w", err)
 		}
 		return nil
 	}, nil
@@ -152,7 +151,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// processName tells the processes of one run apart.
+// processName returns a name that is different in each process of a run.
 func processName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -161,8 +160,8 @@ func processName() string {
 	return notInName.ReplaceAllString(fmt.Sprintf("%.60s-%d", host, os.Getpid()), "-")
 }
 
-// keepOwnLog keeps what a worker says whose run was launched by another
-// process. It ends with the worker.
+// keepOwnLog keeps the log of a worker whose run was launched by another process. It
+// ends with the worker.
 func (w *Worker) keepOwnLog(ctx context.Context) error {
 	end, err := KeepLog(ctx, w.Store, w.cfg.RunID, processName())
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// TestRunLog keeps what a run says in the store: errors within a second, the
-// rest by and by, the last lines at the end, each with its run and job; and
-// what tells of trouble when there is no room for the rest.
+// TestRunLog: a run's log is in the store, errors within a second, other lines within
+// logEvery, the last lines at the end. Each line has its run and job. When the log is
+// full, it still has the warnings and errors.
 func TestRunLog(t *testing.T) {
 	s := memory(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestRunLog(t *testing.T) {
 		}
 		log.Error("nobody keeps this")
 		if strings.Contains(read(), "nobody") {
-			t.Error("a log that has ended goes on")
+			t.Error("a log that has ended still gets lines")
 		}
 	})
 }

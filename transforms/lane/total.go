@@ -20,8 +20,8 @@ func init() {
 
 func decodeTally(b []byte) (t ledger.Tally, err error) { return t, t.UnmarshalBinary(b) }
 
-// Total sums what the stages counted into the run's ledger, where the launcher
-// and `runs show` read it.
+// Total sums the tallies of the stages and writes the sum to the ledger, where the
+// launcher and `runs show` read it.
 //
 // In: the tallies of all stages.
 func Total(s beam.Scope, cfg Config, tallies ...beam.PCollection) {
@@ -30,7 +30,7 @@ func Total(s beam.Scope, cfg Config, tallies ...beam.PCollection) {
 	beam.ParDo0(s, &totalFn{Config: cfg}, beam.CombinePerKey(s, addTallies, all))
 }
 
-// addTallies changes neither: Beam may have given them to others, too.
+// addTallies changes neither argument: Beam may have passed them to other functions too.
 func addTallies(a, b ledger.Tally) ledger.Tally {
 	var sum ledger.Tally
 	sum.Add(a)
@@ -46,8 +46,9 @@ type totalFn struct {
 // Setup implements Beam's.
 func (fn *totalFn) Setup(ctx context.Context) error { return fn.Open(ctx, fn.Config) }
 
-// ProcessElement has the key because runners do what has one key in turn: a
-// run that goes on adds each window's sum to what it read.
+// ProcessElement writes the total. All sums have the same key, because runners
+// process the elements of one key one after another, and the sum of each window of
+// an unbounded run is added to the total before it.
 func (fn *totalFn) ProcessElement(ctx context.Context, _ int, sum ledger.Tally) error {
 	sum = addTallies(sum, fn.Worker.Take())
 	count(ctx, "total", sum.Counts)
@@ -63,22 +64,22 @@ func (fn *totalFn) ProcessElement(ctx context.Context, _ int, sum ledger.Tally) 
 }
 
 // count adds to Beam's counters under the report's own names, for the runner's
-// console. Only a ProcessElement goroutine may call it: their store is not safe
-// for others.
+// console. Only a ProcessElement goroutine may call it: Beam's counters are not safe
+// in other goroutines.
 func count(ctx context.Context, space string, counts ledger.Counts) {
 	for name, n := range counts {
 		beam.NewCounter(space, name).Inc(ctx, n)
 	}
 }
 
-// Emit counts a stage's figures and sends them on, with the requests and store
-// calls that this process made since the last Emit.
+// Emit counts a stage's tally and emits it, with the requests and store calls that
+// this process made since the last Emit.
 func (w *Worker) Emit(emit func(ledger.Tally), t ledger.Tally) {
 	w.Count(t)
 	w.emitCounted(emit, t)
 }
 
-// emitCounted is Emit of figures that were counted while the work was done.
+// emitCounted is Emit for a tally that was counted while the work was done.
 func (w *Worker) emitCounted(emit func(ledger.Tally), t ledger.Tally) {
 	emit(addTallies(t, w.Take()))
 }

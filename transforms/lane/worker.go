@@ -1,4 +1,4 @@
-// Package lane is what the pipelines of all jobs share: URL records in batches,
+// Package lane has what the pipelines of all jobs share: URL records in batches,
 // hosts hashed to lanes, and in each lane a bounded pool of visits. See
 // docs/architecture.md.
 package lane
@@ -21,24 +21,23 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
 
-// Config is what a worker must know to open its end of a run. It travels in
-// DoFn fields, so it holds no secret: credentials come from each worker's own
-// environment.
+// Config is what a worker must know about a run. It is sent to workers in DoFn
+// fields, so it has no secrets: credentials come from each worker's own environment.
 type Config struct {
 	Job, RunID string
 	Store      string        // URL of the bucket
-	Slots      int           // of the whole job: 1 where everything runs in one process
-	Web        web.Config    // limits in it are the whole job's
-	Grace      time.Duration // how long visits in flight may go on after a stop
+	Slots      int           // of the whole job: 1 if everything runs in one process
+	Web        web.Config    // with the limits of the whole job
+	Grace      time.Duration // how long visits in flight may continue after a stop
 	LogFormat  string        // "text" or "json"
 	LogLevel   slog.Level
-	Leases     bool          // workers can outlive the launcher: each lane has a lease of its own
+	Leases     bool          // workers can outlive the launcher, so each lane has its own lease
 	LeaseTTL   time.Duration // of a lane's lease; 0 for DefaultLeaseTTL
-	Running    bool          // the graph is unbounded: its totals come in parts
+	Running    bool          // the graph is unbounded, so its total is written in parts
 }
 
-// Worker is what the lanes of one run share inside one operating-system
-// process: clients, limits, and the control of the run: pause, resume, cancel.
+// Worker is what the lanes of one run share in one process: clients, limits, and the
+// control of the run (pause, resume, cancel).
 type Worker struct {
 	Store store.Store
 	Web   *web.Client
@@ -46,7 +45,7 @@ type Worker struct {
 	Log   *slog.Logger
 
 	cfg      Config
-	lease    *lease.Lease // the run's, where this process has it
+	lease    *lease.Lease // the run's, if this process has it
 	calls    *store.Calls
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -56,7 +55,7 @@ type Worker struct {
 	paused   atomic.Bool
 	cause    atomic.Pointer[error]
 	endLog   func() error // of a process that keeps a part of the run's log
-	users    int          // DoFns that have it, under the lock of workers
+	users    int          // number of DoFns that use it, guarded by the lock of workers
 
 	deadLetters deadLetters
 	sql         struct {
@@ -65,13 +64,13 @@ type Worker struct {
 	}
 
 	mu        sync.Mutex
-	taken     ledger.Tally // what Take has handed out
+	taken     ledger.Tally // what Take has returned
 	shown     ledger.Tally // requests and store calls that progress objects have
 	live      ledger.Tally // what was counted, for the progress line
-	unwritten ledger.Tally // of it, what no progress object has yet
-	untaken   ledger.Tally // dead letters and the process's own troubles, not yet taken
+	unwritten ledger.Tally // the part of live that no progress object has yet
+	untaken   ledger.Tally // dead letters and failures of this process that Take has not returned yet
 	active    int          // lanes at work here
-	waits     []string     // for what visits wait long, in words
+	waits     []string     // descriptions of the long waits of visits
 }
 
 var workers = struct {
@@ -79,7 +78,7 @@ var workers = struct {
 	open map[string]*Worker
 }{open: map[string]*Worker{}}
 
-// Open gives the process's worker of a run, made at the first call. Errors say
+// Open returns the process's worker of a run; the first call makes it. Errors say
 // which part could not be opened.
 func Open(ctx context.Context, cfg Config) (*Worker, error) {
 	workers.Lock()
@@ -87,7 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Worker, error) {
 	return open(ctx, cfg)
 }
 
-// open is Open, under the lock of workers.
+// open is Open for callers that have locked workers.
 func open(ctx context.Context, cfg Config) (*Worker, error) {
 	if w, ok := workers.open[cfg.RunID]; ok {
 		return w, nil
@@ -109,14 +108,14 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	w.Store = store.Guarded(store.Counted(s, w.calls), w.allowed)
 	client.Allow = w.allowed
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if cfg.Leases { // this process may have been started for a run that is over
+	if cfg.Leases { // this process may have been started for a run that has ended
 		if err := w.obey(ctx); err != nil {
 			w.cancel()
 			client.Close()
-			return nil, errors.Join(fmt.Errorf("reading what the run is asked to do: %w", err), s.Close())
+			return nil, errors.Join(fmt.Errorf("reading the run's control object: %w", err), s.Close())
 		}
 	}
-	if cfg.Leases { // the launcher keeps the log of this process only where they are one
+	if cfg.Leases { // the launcher keeps only the log of its own process
 		if err := w.keepOwnLog(ctx); err != nil {
 			w.cancel()
 			client.Close()
@@ -130,7 +129,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	return w, nil
 }
 
-// Find gives the worker of a run if this process has one.
+// Find returns the worker of a run if this process has one.
 func Find(runID string) (*Worker, bool) {
 	workers.Lock()
 	defer workers.Unlock()
@@ -138,8 +137,8 @@ func Find(runID string) (*Worker, bool) {
 	return w, ok
 }
 
-// Close ends the process's worker of a run; the launcher calls it when the
-// pipeline has ended.
+// Close closes the process's worker of a run. The launcher calls it when the pipeline
+// has ended.
 func Close(runID string) error {
 	workers.Lock()
 	w, ok := workers.open[runID]
@@ -164,8 +163,8 @@ func (w *Worker) close() error {
 	return errors.Join(err, w.Store.Close())
 }
 
-// DB gives the process's database of the run, opened and brought up to date by
-// migrate at the first call. dsn has no password: see db.OfWorker. Close closes it.
+// DB returns the process's database of the run. The first call opens it and brings it
+// up to date with migrate. dsn has no password: see db.OfWorker. Close closes it.
 func (w *Worker) DB(ctx context.Context, dsn string, migrate func(context.Context, *db.DB) error) (*db.DB, error) {
 	w.sql.Lock()
 	defer w.sql.Unlock()
@@ -184,8 +183,8 @@ func (w *Worker) DB(ctx context.Context, dsn string, migrate func(context.Contex
 	return d, nil
 }
 
-// watch polls the control object, so that a run obeys `runs cancel` and
-// `runs pause` wherever its workers are, once a process.
+// watch polls the control object, so that a run obeys `runs cancel` and `runs pause`
+// wherever its workers are.
 func (w *Worker) watch() {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
@@ -201,7 +200,7 @@ func (w *Worker) watch() {
 	}
 }
 
-// obey does what the control object asks for.
+// obey reads the control object and does what it says.
 func (w *Worker) obey(ctx context.Context) error {
 	c, err := ledger.ReadControl(ctx, w.Store, w.cfg.RunID)
 	if err != nil {
@@ -214,10 +213,10 @@ func (w *Worker) obey(ctx context.Context) error {
 	return nil
 }
 
-// Stop lets nothing new begin; what is in flight may end within the grace
-// time and is cut after it; at once when the cause is a lost lease, for another
-// process may be at the same work. A cause marks the run as failed by it: here by
-// Cause, elsewhere by the count that reaches the run's total.
+// Stop lets nothing new begin. Visits in flight may end within the grace time, and
+// are then cut off; after a lost lease they are cut off at once, because another
+// process may do the same work. With a cause the run fails: the launcher learns it
+// from Cause in its own process, and otherwise from a count in the run's total.
 func (w *Worker) Stop(cause error) {
 	w.stopOnce.Do(func() {
 		if cause != nil {
@@ -236,7 +235,7 @@ func (w *Worker) Stop(cause error) {
 	})
 }
 
-// Cause is the error that stopped the worker, nil when there was none.
+// Cause returns the error that stopped the worker, nil if there was none.
 func (w *Worker) Cause() error {
 	if p := w.cause.Load(); p != nil {
 		return *p
@@ -247,10 +246,10 @@ func (w *Worker) Cause() error {
 // Stopping ends once nothing new may begin.
 func (w *Worker) Stopping() context.Context { return w.stopping }
 
-// Stopped says whether nothing new may begin.
+// Stopped reports whether nothing new may begin.
 func (w *Worker) Stopped() bool { return w.stopping.Err() != nil }
 
-// Proceed waits while the run is paused and says whether a new item may begin.
+// Proceed waits while the run is paused, and reports whether a new item may begin.
 func (w *Worker) Proceed(ctx context.Context) bool {
 	for w.paused.Load() && !w.Stopped() && ctx.Err() == nil {
 		t := time.NewTimer(200 * time.Millisecond)
@@ -264,15 +263,15 @@ func (w *Worker) Proceed(ctx context.Context) bool {
 	return !w.Stopped() && ctx.Err() == nil
 }
 
-// Context is ctx, ended as well when the worker's grace time is over.
+// Context returns ctx, which also ends when the worker's grace time is over.
 func (w *Worker) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	unhook := context.AfterFunc(w.ctx, cancel)
 	return ctx, func() { unhook(); cancel() }
 }
 
-// lanes changes the number of lanes at work here. The limits are the whole job's:
-// this process takes its share by its lanes.
+// lanes changes the number of lanes at work in this process. The limits are those of
+// the whole job, and the process's share of them depends on the number of its lanes.
 func (w *Worker) lanes(by int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -282,9 +281,9 @@ func (w *Worker) lanes(by int) {
 	w.Web.SetLimits(max(int(float64(w.cfg.Web.Concurrency)*share), 1), w.cfg.Web.Rate*share)
 }
 
-// Count adds to the live figures: those of the progress line and, with the next
-// write of a lane's progress, of the run's page. A host that takes hours is seen
-// at work when its visit counts as it goes. Any goroutine may call it.
+// Count adds to the live figures: those of the progress line and, with the next write
+// of a lane's progress, those of the run's page. A visit that takes hours calls it
+// while it works, so that its work is seen. Any goroutine may call it.
 func (w *Worker) Count(t ledger.Tally) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -296,8 +295,8 @@ func (w *Worker) count(t ledger.Tally) {
 	w.unwritten.Add(t)
 }
 
-// Waits shows, in the progress of the lanes, a long wait of a visit until it is
-// over: what says who waits, for what, and until when.
+// Waits shows a long wait of a visit in the progress of the lanes until over is
+// called. what says who waits, for what, and until when.
 func (w *Worker) Waits(what string) (over func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -317,7 +316,7 @@ func (w *Worker) waiting() []string {
 	return slices.Clone(w.waits)
 }
 
-// Live is what this process has counted so far.
+// Live returns what this process has counted so far.
 func (w *Worker) Live() ledger.Tally {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -327,8 +326,8 @@ func (w *Worker) Live() ledger.Tally {
 	return t
 }
 
-// Take gives the requests and store calls that no earlier Take gave: each
-// stage of the process takes its part, and together they are exact.
+// Take returns the requests and store calls since the last Take. Each stage of the
+// process takes a part, and together the parts are exact.
 func (w *Worker) Take() ledger.Tally {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -340,8 +339,8 @@ func (w *Worker) Take() ledger.Tally {
 	return part
 }
 
-// unshown gives what was counted, the requests and the store calls that no
-// lane's progress has yet: lanes side by side share them, and their sum is exact.
+// unshown returns the counts, requests and store calls that no lane's progress has
+// yet. Lanes at work at the same time share them, and the sum of all is exact.
 func (w *Worker) unshown() ledger.Tally {
 	w.mu.Lock()
 	defer w.mu.Unlock()

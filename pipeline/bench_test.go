@@ -2,18 +2,12 @@ package pipeline_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,12 +25,10 @@ import (
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
-	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
 var (
@@ -47,159 +39,6 @@ var (
 
 const benchRaw = "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"
 
-// The peer does the same work without Beam, a ledger, politeness or a parser:
-// goroutines that share a plain http.Client. It is this test program, started
-// as a child process, so that for both sides the CPU of a process is measured.
-const (
-	peerWeb         = "SEED_BENCH_PEER_WEB"
-	peerStore       = "SEED_BENCH_PEER_STORE"
-	peerConcurrency = "SEED_BENCH_PEER_CONCURRENCY"
-)
-
-func init() {
-	if os.Getenv(peerWeb) != "" { // before any test's own start-up
-		if err := peer(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	beam.RegisterDoFn(reflect.TypeFor[countHosts]())
-	beam.RegisterDoFn(reflect.TypeFor[makeBatches]())
-	beam.RegisterType(reflect.TypeFor[lane.Batch]())
-}
-
-// peer fetches, for each domain, robots.txt and then the sitemap that it names,
-// with the headers and transport settings of io/web. It writes the same four
-// objects with the same options through the same directory store, so it makes
-// the same temporary files, fsyncs, renames and sidecars. comparison.same checks
-// that the objects are the same.
-func peer() error {
-	ctx := context.Background()
-	s, err := store.Open(ctx, os.Getenv(peerStore))
-	if err != nil {
-		return err
-	}
-	concurrency, err := strconv.Atoi(os.Getenv(peerConcurrency))
-	if err != nil {
-		return err
-	}
-	raw, err := s.Open(ctx, benchRaw)
-	if err != nil {
-		return err
-	}
-	var in struct {
-		Records []struct {
-			RawURL string `json:"raw_url"`
-		} `json:"records"`
-	}
-	if err := errors.Join(json.NewDecoder(raw).Decode(&in), raw.Close()); err != nil {
-		return err
-	}
-	var onlyHTTP1 http.Protocols
-	onlyHTTP1.SetHTTP1(true)
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1}
-	client := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{
-		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, network, os.Getenv(peerWeb))
-		},
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, Protocols: &onlyHTTP1, DisableCompression: true,
-		MaxIdleConns: concurrency, MaxIdleConnsPerHost: 1, IdleConnTimeout: 15 * time.Second, WriteBufferSize: 1 << 10,
-	}}
-	type record struct {
-		name  string
-		index int
-	}
-	work := make(chan record)
-	failed := make(chan error, concurrency)
-	var pool sync.WaitGroup
-	for range concurrency {
-		pool.Go(func() {
-			for r := range work {
-				if err := peerVisit(ctx, client, s, r.name, r.index); err != nil {
-					failed <- fmt.Errorf("%s: %w", r.name, err)
-					return
-				}
-			}
-		})
-	}
-	for i, r := range in.Records {
-		select {
-		case work <- record{strings.TrimSuffix(strings.TrimPrefix(r.RawURL, "https://"), "/"), i}:
-		case err := <-failed:
-			return err
-		}
-	}
-	close(work)
-	pool.Wait()
-	select {
-	case err := <-failed:
-		return err
-	default:
-		return s.Close()
-	}
-}
-
-func peerVisit(ctx context.Context, client *http.Client, s store.Store, name string, index int) error {
-	raw, _ := hive.ParseRaw(benchRaw)
-	dir := raw.Partition.DomainDir(name) + "/"
-	put := func(file, contentType string, body []byte, md map[string]string) error {
-		return s.Put(ctx, dir+file, bytes.NewReader(body), store.PutOptions{ContentType: contentType, Metadata: md})
-	}
-	start := time.Now()
-	robots, err := peerGet(client, "https://"+name+"/robots.txt", "text/plain, */*")
-	if err != nil {
-		return err
-	}
-	middle := time.Now()
-	_, at, _ := strings.Cut(string(robots), "Sitemap: ")
-	at = strings.TrimSpace(at)
-	sitemap, err := peerGet(client, at, "application/xml, text/xml, */*")
-	if err != nil {
-		return err
-	}
-	end := time.Now()
-	took := []int64{middle.Sub(start).Milliseconds(), end.Sub(middle).Milliseconds()}
-	now, urls := metadata.Timestamp(end), int64(bytes.Count(sitemap, []byte("<url>")))
-	doc, err := metadata.Marshal(metadata.Domain{
-		DomainID: "com:sg:" + name, RegistrableDomain: name, Country: "SG", Category: "news", CollectedAt: now,
-		Robots:  metadata.Robots{StatusCode: 200, ContentLength: int64(len(robots)), Exists: true, FetchedAt: metadata.Timestamp(middle), SitemapURLs: []string{at}, ResponseMS: &took[0]},
-		Sitemap: metadata.Sitemap{StatusCode: 200, ContentLength: int64(len(sitemap)), Exists: true, FetchedAt: now, URLCount: &urls, URL: at, Kind: "urlset", ResponseMS: &took[1]},
-		Source:  &metadata.Source{RawFilePath: benchRaw, RecordIndex: &index},
-	})
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		put("robots.txt", "text/plain", robots, nil),
-		put("sitemap.xml", "application/xml", sitemap, nil),
-		put("domain_metadata.json", "application/json", doc, map[string]string{
-			"domain_id": "com:sg:" + name, "registrable_domain": name, "country": "sg", "category": "news", "date": "2026-01-28"}),
-		put("domain_metadata.json"+hive.Success, "text/plain", nil, nil))
-}
-
-func peerGet(client *http.Client, url, accept string) ([]byte, error) {
-	req, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("User-Agent", "Newsfork-SeedEngine/1.0")
-	req.Header.Set("Accept", accept)
-	req.Header.Set("Accept-Encoding", "gzip, deflate, br, zstd") // the simulated web sends urlsets uncompressed
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	body, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: status %d", url, resp.StatusCode)
-	}
-	return body, nil
-}
-
 // comparison is the set-up of a benchmark: the program, and a simulated web in
 // this process that answers both sides in the same way.
 type comparison struct {
@@ -209,6 +48,12 @@ type comparison struct {
 	web     *webtest.Web
 	ca      string
 	objects map[string]string // of one domain, as the first run wrote them
+}
+
+func init() {
+	beam.RegisterDoFn(reflect.TypeFor[countHosts]())
+	beam.RegisterDoFn(reflect.TypeFor[makeBatches]())
+	beam.RegisterType(reflect.TypeFor[lane.Batch]())
 }
 
 var buildProgram = sync.OnceValues(func() (string, error) {
@@ -256,21 +101,22 @@ type cost struct {
 	rss       int64         // peak, bytes
 }
 
-// run writes a new store with that many domains, lets the peer ("plain") or the
-// program on a runner process it, and checks that all domains were done.
-func (f *comparison) run(side string, domains, concurrency int) cost {
+// run writes a new store with that many domains, lets a bare pool ("durable" or
+// "plain") or the program on a runner process it, and checks that all domains were
+// done. delay is the pause between two requests to one host.
+func (f *comparison) run(side string, domains, concurrency int, delay time.Duration) cost {
 	f.b.Helper()
 	dir, err := os.MkdirTemp(f.dir, "store-")
 	if err != nil {
 		f.b.Fatal(err)
 	}
 	writeRaw(f.b, filepath.Join(dir, filepath.FromSlash(benchRaw)), 0, domains)
-	cmd := exec.Command(f.program, "--runner="+side, "--store="+dir, "--connect-to="+f.web.Addr(), "--host-delay=0",
+	cmd := exec.Command(f.program, "--runner="+side, "--store="+dir, "--connect-to="+f.web.Addr(), "--host-delay="+delay.String(),
 		"--concurrency="+strconv.Itoa(concurrency), "--progress=off", "--log-level=warn")
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+f.ca)
-	if side == "plain" {
+	if slices.Contains(pools, side) {
 		cmd.Path, cmd.Args = os.Args[0], os.Args[:1]
-		cmd.Env = append(cmd.Env, peerWeb+"="+f.web.Addr(), peerStore+"="+dir, peerConcurrency+"="+strconv.Itoa(concurrency))
+		cmd.Env = append(cmd.Env, poolSettings+"="+pool{Web: f.web.Addr(), Dir: dir, Concurrency: concurrency, Delay: delay, Durable: side == "durable"}.String())
 	}
 	f.web.ResetLog()
 	start := time.Now()
@@ -353,44 +199,58 @@ func median[T time.Duration | float64 | int64](values []T) T {
 	return values[len(values)/2]
 }
 
-// BenchmarkSeed compares the whole program, from its start to its exit, with a
-// plain pool of goroutines that fetches and writes the same. The sides take
+// BenchmarkSeed compares the whole program, from its start to its exit, with the
+// two bare pools: "durable" syncs what it writes, "plain" only writes. The sides take
 // turns, and a ratio is the median of the rounds' ratios: runs that follow each
-// other see the same load of the machine. The goal is ≥0.95 of the speed at
-// ≤1.15 of the CPU.
+// other see the same load of the machine. The goal is ≤1.05 of the durable pool's
+// time at ≤1.10 of its CPU, and ≤1.10 at ≤1.25 of the plain one's.
 func BenchmarkSeed(b *testing.B) {
-	sides, dir := []string{"plain", "direct", "prism"}, b.TempDir()
+	sides, dir := []string{"durable", "plain", "direct", "prism"}, b.TempDir()
 	for _, latency := range []time.Duration{0, 50 * time.Millisecond} {
 		for _, concurrency := range []int{64, 256} {
 			b.Run(fmt.Sprintf("latency=%v/concurrency=%d", latency, concurrency), func(b *testing.B) {
-				f := newComparison(b, dir, latency)
-				f.run("plain", *benchDomains, concurrency) // the web signs its certificates at the first handshake
-				b.ResetTimer()
-				took := map[string][]cost{}
-				for range b.N {
-					for round := range *benchRounds {
-						for i := range sides {
-							side := sides[(i+round)%len(sides)]
-							took[side] = append(took[side], f.run(side, *benchDomains, concurrency))
-						}
-					}
-				}
-				b.ReportMetric(0, "ns/op")
-				for _, side := range sides {
-					var speed, ratio, cpu []float64
-					for i, c := range took[side] {
-						plain := took["plain"][i]
-						speed = append(speed, float64(*benchDomains)/c.wall.Seconds())
-						ratio = append(ratio, plain.wall.Seconds()/c.wall.Seconds())
-						cpu = append(cpu, c.cpu.Seconds()/plain.cpu.Seconds())
-					}
-					b.ReportMetric(median(speed), side+"-domains/s")
-					if side != "plain" {
-						b.ReportMetric(median(ratio), side+"/plain-speed")
-						b.ReportMetric(median(cpu), side+"/plain-cpu")
-					}
-				}
+				compare(b, newComparison(b, dir, latency), sides, *benchDomains, concurrency, 0)
 			})
+		}
+	}
+	b.Run("latency=50ms/concurrency=64/host-delay=200ms", func(b *testing.B) {
+		compare(b, newComparison(b, dir, 50*time.Millisecond), sides, *benchDomains, 64, 200*time.Millisecond)
+	})
+}
+
+func compare(b *testing.B, f *comparison, sides []string, domains, concurrency int, delay time.Duration) {
+	b.Helper()
+	f.run("plain", domains, concurrency, delay) // the web signs its certificates at the first handshake
+	b.ResetTimer()
+	took := map[string][]cost{}
+	for range b.N {
+		for round := range *benchRounds {
+			for i := range sides {
+				side := sides[(i+round)%len(sides)]
+				took[side] = append(took[side], f.run(side, domains, concurrency, delay))
+			}
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for _, side := range sides {
+		var speed, rss []float64
+		for _, c := range took[side] {
+			speed = append(speed, float64(domains)/c.wall.Seconds())
+			rss = append(rss, float64(c.rss)/(1<<20))
+		}
+		b.ReportMetric(median(speed), side+"-domains/s")
+		b.ReportMetric(median(rss), side+"-peak-MiB")
+		for _, pool := range pools {
+			var wall, cpu []float64
+			for i, c := range took[side] {
+				bare := took[pool][i]
+				wall = append(wall, c.wall.Seconds()/bare.wall.Seconds())
+				cpu = append(cpu, c.cpu.Seconds()/bare.cpu.Seconds())
+			}
+			if !slices.Contains(pools, side) {
+				b.ReportMetric(median(wall), side+"/"+pool+"-wall")
+				b.ReportMetric(median(cpu), side+"/"+pool+"-cpu")
+			}
 		}
 	}
 }
@@ -402,12 +262,12 @@ func BenchmarkSeedFirstRequest(b *testing.B) {
 	for _, runner := range []string{"direct", "prism"} {
 		b.Run(runner, func(b *testing.B) {
 			f := newComparison(b, dir, 0)
-			f.run("plain", 10, 10)
+			f.run("plain", 10, 10, 0)
 			b.ResetTimer()
 			var first []time.Duration
 			for range b.N {
 				for range 2**benchRounds + 1 {
-					first = append(first, f.run(runner, 10, 64).first)
+					first = append(first, f.run(runner, 10, 64, 0).first)
 				}
 			}
 			b.ReportMetric(0, "ns/op")
@@ -417,23 +277,15 @@ func BenchmarkSeedFirstRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkSeedSize shows whether a domain's cost stays flat as inputs grow,
-// and the peak of resident memory. The peer runs too, because the file system's
+// BenchmarkSeedSize shows whether the ratios and a domain's cost stay flat as inputs
+// grow, and the peak of resident memory. The pools run too, because the file system's
 // own cost grows with the number of folders in it. -most-domains=100000 takes
 // minutes; with TMPDIR on a memory file system the disk plays no part.
 func BenchmarkSeedSize(b *testing.B) {
 	dir := b.TempDir()
 	for _, domains := range []int{1000, *benchMost} {
 		b.Run(fmt.Sprintf("domains=%d", domains), func(b *testing.B) {
-			f := newComparison(b, dir, 0)
-			for range b.N {
-				plain, prism := f.run("plain", domains, 64), f.run("prism", domains, 64)
-				b.ReportMetric(0, "ns/op")
-				b.ReportMetric(float64(prism.rss)/(1<<20), "prism-peak-MiB")
-				b.ReportMetric(prism.cpu.Seconds()*1e6/float64(domains), "prism-cpu-µs/domain")
-				b.ReportMetric(plain.cpu.Seconds()*1e6/float64(domains), "plain-cpu-µs/domain")
-				b.ReportMetric(float64(domains)/prism.wall.Seconds(), "prism-domains/s")
-			}
+			compare(b, newComparison(b, dir, 0), []string{"durable", "plain", "direct", "prism"}, domains, 64, 0)
 		})
 	}
 }

@@ -38,6 +38,12 @@ type Job struct {
 	// OfOneRun are the job's own flags that say what one run does: a server
 	// refuses them as options of all its runs.
 	OfOneRun []string
+	// Preview names, for a person, the flags with which the job only says what a run
+	// would do; "": there are none.
+	Preview string
+	// NotEmpty is the advice for each of the job's own flags that is refused when the
+	// command line gives it an empty value, as a script's unset variable does.
+	NotEmpty map[string]string
 	// Defaults are the defaults of this job that differ from the flags' own.
 	Defaults map[string]string
 	// SQL says that the job keeps its state in --db.

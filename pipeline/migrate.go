@@ -30,6 +30,7 @@ func migrateJob() Job {
 	return Job{Job: ledger.Job{Name: migrate.Job, Title: "Migrate", Counts: migrate.Counts(), Purpose: ledger.Purpose{Kept: "files_verified", Refused: "copy_failed"}},
 		Shared: partitioned, Input: legacyFile,
 		OfOneRun: []string{"dry-run", "delete-verified"},
+		Preview:  "--dry-run",
 		Define: func(f *flag.FlagSet) {
 			f.BoolVar(&o.DryRun, "dry-run", true, "migrate: only print what would be copied; --dry-run=false copies")
 			f.BoolVar(&o.DeleteVerified, "delete-verified", false, "migrate: remove an old file after its copy is verified")

@@ -66,6 +66,8 @@ func seedJob() Job {
 					Hint:  "share of failing domains that stops the run, such as 0.95; 0: never", Flag: "outage-threshold", Kind: "share", Wrong: "use a share from 0 (off) to 1"}}},
 		Shared:   slices.Concat(crawling, partitioned, []string{"force", "watch", "streaming"}),
 		OfOneRun: []string{"until"},
+		Preview:  "--until=list or --until=extract",
+		NotEmpty: map[string]string{"until": "use list or extract, or leave it out"},
 		Define:   o.define, Check: o.check, Instead: o.instead, Accept: acceptRaw,
 		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
 		Config: func(c Common, l lane.Config, forceID string) any {

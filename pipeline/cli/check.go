@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"net/url"
 	"os"
@@ -86,7 +87,9 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 		}
 	}
 	// An empty value, from a script's unset variable, would mean the sample, or a whole run.
-	for name, advice := range map[string]string{"store": "name a bucket, or leave it out for the sample", "until": "use list or extract, or leave it out"} {
+	notEmpty := map[string]string{"store": "name a bucket, or leave it out for the sample"}
+	maps.Copy(notEmpty, j.NotEmpty)
+	for name, advice := range notEmpty {
 		if slices.Contains(line, name) && o.Flags.Lookup(name).Value.String() == "" {
 			return usage.Errorf("--%s= is empty; %s", name, advice)
 		}
@@ -116,8 +119,10 @@ func (o *Options) checkForeign(j pipeline.Job, line []string) error {
 		if !slices.Contains(line, name) {
 			continue
 		}
-		if name == "dry-run" {
-			return usage.Errorf("--dry-run is for --job=migrate; for a dry run of %s use --until=list or --until=extract", o.Job)
+		for _, other := range pipeline.All() {
+			if other.Preview == "--"+name && j.Preview != "" {
+				return usage.Errorf("--%s is for --job=%s; for a dry run of %s use %s", name, other.Name, o.Job, j.Preview)
+			}
 		}
 		return usage.Errorf("--%s means nothing to --job=%s; leave it out, `help %s` lists what there is", name, o.Job, o.Job)
 	}

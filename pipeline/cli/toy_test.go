@@ -57,11 +57,12 @@ func toyJob() pipeline.Job {
 		Shared: []string{"lanes"},
 		Define: func(f *flag.FlagSet) { f.StringVar(&greeting, "greeting", "hello", "what the toy says") },
 		Check: func(*pipeline.Common) error {
-			if greeting == "" {
-				return usage.Errorf("--greeting= is empty; say something")
+			if greeting == "rude" {
+				return usage.Errorf("--greeting=%s: be polite", greeting)
 			}
 			return nil
 		},
+		Preview: "--greeting=quiet", NotEmpty: map[string]string{"greeting": "say something"},
 		Config: func(_ pipeline.Common, l lane.Config, _ string) any { return toyConfig{l, greeting} },
 		Build: func(s beam.Scope, config any) {
 			cfg := config.(toyConfig)
@@ -98,6 +99,9 @@ func TestToyJob(t *testing.T) {
 			"--greeting=hi --store=" + dir:                        "--greeting means nothing to --job=seed",
 			"--job=toy --robots-cache=1h --store=" + dir:          "--robots-cache means nothing to --job=toy",
 			"--job=toy --greeting= --store=" + dir:                "--greeting= is empty; say something",
+			"--job=toy --greeting=rude --store=" + dir:            "--greeting=rude: be polite",
+			"--job=toy --dry-run --store=" + dir:                  "--dry-run is for --job=migrate; for a dry run of toy use --greeting=quiet",
+			"--job=docs --dry-run --store=" + dir:                 "--dry-run means nothing to --job=docs",
 			"--job=toy --watch=1m --store=" + dir:                 "--watch means nothing to --job=toy",
 			"dead-letters --job=tic --store=" + dir:               "migrate or toy",
 			"runs purge --older-than=1d --job=tic --store=" + dir: "migrate or toy",

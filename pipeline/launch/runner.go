@@ -40,7 +40,11 @@ func (o *Options) Check() error {
 
 func (o *Options) checkRunner() error {
 	if o.Runner != "dataflow" && o.beam("dry_run") == "true" {
-		return usage.Errorf("--dry_run prints Dataflow's job, but with %s it would be run; for a preview use --until=list or --until=extract", o.Runner)
+		instead := "leave it out"
+		if preview := o.Target().Preview; preview != "" {
+			instead = "for a preview use " + preview
+		}
+		return usage.Errorf("--dry_run prints Dataflow's job, but with %s it would be run; %s", o.Runner, instead)
 	}
 	if o.beamDryRun() && o.action() != nil {
 		return usage.Errorf("--dry_run prints the job of a run, and these options start no run; leave --dry_run out")

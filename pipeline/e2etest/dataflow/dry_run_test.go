@@ -107,6 +107,7 @@ func TestMissing(t *testing.T) {
 		"staging":     {without("staging_location"), "pipeline: --runner=dataflow needs --staging_location; add --staging_location=gs://bucket/staging\n"},
 		"local store": {flags("./out"), "pipeline: --store=./out is seen by this machine only, and dataflow has workers elsewhere; use s3://, r2:// or gs://\n"},
 		"runner":      {append(flags("gs://raw"), "--runner=prism", "--dry_run"), "pipeline: --dry_run prints Dataflow's job, but with prism it would be run; for a preview use --until=list or --until=extract\n"},
+		"no preview":  {append(flags("gs://raw"), "--job=news", "--runner=prism", "--dry_run"), "pipeline: --dry_run prints Dataflow's job, but with prism it would be run; leave it out\n"},
 		"run":         {append(flags("gs://raw"), "--dry_run", "--job=news", "--db=postgres://seed@db.example/seed", "--purge-expired"), "pipeline: --dry_run prints the job of a run, and these options start no run; leave --dry_run out\n"},
 		"credentials": {flags("gs://raw"), "pipeline: --runner=dataflow needs Google credentials: set GOOGLE_APPLICATION_CREDENTIALS to a service account's file, or run `gcloud auth application-default login`: "},
 	} {

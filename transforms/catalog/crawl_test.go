@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -237,9 +238,15 @@ func TestPoliteness(t *testing.T) {
 			saved := total.Counts["products_saved"]
 			assert.Less(t, saved, int64(48+20))
 			assert.GreaterOrEqual(t, saved, int64(48), "the other site is crawled")
+			before := len(j.asked(catalogsim.MatterHost))
+			saved += j.run().Counts["products_saved"]
+			assert.Len(t, j.asked(catalogsim.MatterHost), before, "the pause outlives the run")
+			require.Len(t, j.deadLetters(), 1)
+			_, err := j.db.ExecContext(t.Context(), `UPDATE catalog_hosts SET next_at = $1`, db.Micros(time.Now())) // an hour later
+			require.NoError(t, err)
 			again := j.run()
 			assert.Empty(t, j.deadLetters())
-			assert.EqualValues(t, 48+48+20, saved+again.Counts["products_saved"], "the other site is crawled twice, this one once")
+			assert.EqualValues(t, 48+48+48+20, saved+again.Counts["products_saved"], "the other site is crawled three times, this one once")
 		})
 	}
 	t.Run("a robots.txt whose answer asks for a long pause is requested once", func(t *testing.T) {
@@ -375,6 +382,58 @@ func TestKilledRunIsResumed(t *testing.T) {
 			assert.Zero(t, j.left())
 			if twice := int64(len(j.asked(catalogsim.MatterHost))) - 2 - 6 - 48; twice > inFlight {
 				t.Errorf("%d pages fetched twice", twice)
+			}
+		}
+	})
+}
+
+// Wherever a run is killed, the next one keeps the pause that the killed one owed
+// the host: by the host's own clock, which only pauses move.
+func TestPauseOutlivesAKill(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for killedAt := range 4 { // its pause
+			dsn := dbtest.SQLite(t)
+			if d.Dialect == db.Postgres {
+				dsn = dbtest.Postgres(t)
+			}
+			j := newJob(t, dsn, webtest.Options{}, "matter")
+			j.small(1, 3)
+			j.matter.Robots("User-agent: *\nCrawl-delay: 4\n")
+			j.cfg.Lane.Web.HostDelay = time.Second
+			var mu sync.Mutex
+			now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+			var arrivals []time.Time
+			j.web.Handle(catalogsim.MatterHost, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				arrivals = append(arrivals, now)
+				mu.Unlock()
+				j.matter.ServeHTTP(rw, r)
+			}))
+			run := func(killedAt int) error {
+				v, w := j.visit(j.config(), "matter")
+				ctx, kill := context.WithCancel(t.Context())
+				defer kill()
+				pauses := 0
+				w.Pacer.Clock = polite.Clock{Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }, Sleep: func(ctx context.Context, d time.Duration) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if pauses++; pauses > killedAt {
+						kill()
+						return context.Canceled
+					}
+					now = now.Add(d)
+					return nil
+				}}
+				return v.run(ctx)
+			}
+			if err := run(killedAt); err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+			}
+			require.Len(t, arrivals, 1+killedAt)
+			require.NoError(t, run(100))
+			require.Len(t, j.products("matter"), 3)
+			for i := 1; i < len(arrivals); i++ {
+				assert.GreaterOrEqual(t, arrivals[i].Sub(arrivals[i-1]), 4*time.Second, "killed in pause %d: request %d", killedAt, i)
 			}
 		}
 	})

@@ -30,7 +30,7 @@ var errUnreachable = errors.New("its robots.txt cannot be reached, so nothing ma
 // robots.txt, that of the list's host, rules the site with and without www.
 func (v *visit) newClient() *polite.Client {
 	cfg := v.cfg.Lane.Web
-	return &polite.Client{Web: v.w.Web, Pacer: &v.w.Pacer, Control: v.control, Policy: polite.Policy{
+	return &polite.Client{Web: v.w.Web, Pacer: &v.w.Pacer, Control: v.control, Memory: polite.InDB{DB: v.journal.db, Table: "catalog_hosts"}, Policy: polite.Policy{
 		Gap:           polite.Range{Min: cfg.HostDelay, Max: cfg.HostDelay},
 		MaxCrawlDelay: v.maxPause(),
 		MaxRetryAfter: v.maxPause(),

@@ -132,29 +132,8 @@ func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 // memory keeps in the database, for all workers and runs, when a host may be
 // asked, what its robots.txt says, and the requests of the last hour and day.
 type memory struct {
+	polite.InDB
 	cfg Config
-	db  *db.DB
-}
-
-func (m memory) Next(ctx context.Context, host string) (time.Time, error) {
-	var micros int64
-	err := m.db.QueryRowContext(ctx, `SELECT next_at FROM docs_hosts WHERE host = $1`, host).Scan(&micros)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return time.Time{}, err
-	}
-	return db.Time(micros), nil
-}
-
-func (m memory) Paused(ctx context.Context, host string, until time.Time) error {
-	return setNext(ctx, m.db, host, until)
-}
-
-func setNext(ctx context.Context, on interface {
-	ExecContext(context.Context, string, ...any) (sql.Result, error)
-}, host string, at time.Time) error {
-	_, err := on.ExecContext(ctx, `INSERT INTO docs_hosts (host, next_at) VALUES ($1, $2) ON CONFLICT (host) DO UPDATE SET next_at = excluded.next_at`,
-		host, db.Micros(at)+1) // rounded up: never too early
-	return err
 }
 
 // Requested takes one request off the budgets of the last hour and the last day,
@@ -162,7 +141,7 @@ func setNext(ctx context.Context, on interface {
 // all of it is out of the window.
 func (m memory) Requested(ctx context.Context, host string, now, next time.Time) (wait time.Duration, err error) {
 	minute := now.Unix() / 60
-	err = m.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = m.DB.Tx(ctx, func(tx *sql.Tx) error {
 		wait = 0
 		if !m.cfg.NoDelay {
 			var hour, day, oldest int64
@@ -185,7 +164,7 @@ func (m memory) Requested(ctx context.Context, host string, now, next time.Time)
 		if _, err := tx.ExecContext(ctx, `INSERT INTO docs_budget (minute, requests) VALUES ($1, 1) ON CONFLICT (minute) DO UPDATE SET requests = docs_budget.requests + 1`, minute); err != nil {
 			return err
 		}
-		return setNext(ctx, tx, host, next)
+		return m.Set(ctx, tx, host, next)
 	})
 	return wait, err
 }
@@ -196,7 +175,7 @@ func (m memory) Robots(ctx context.Context, origin string, now time.Time) (*poli
 		body    string
 		fetched int64
 	)
-	err := m.db.QueryRowContext(ctx, `SELECT status, body, fetched_at FROM docs_robots WHERE origin = $1 AND fetched_at > $2`, origin, db.Micros(now.Add(-robotsCache))).Scan(&a.Status, &body, &fetched)
+	err := m.DB.QueryRowContext(ctx, `SELECT status, body, fetched_at FROM docs_robots WHERE origin = $1 AND fetched_at > $2`, origin, db.Micros(now.Add(-robotsCache))).Scan(&a.Status, &body, &fetched)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
@@ -214,7 +193,7 @@ func (m memory) KeepRobots(ctx context.Context, origin string, a polite.RobotsAn
 	if a.Kind == web.KindRedirect {
 		a.Status = http.StatusNotFound // RFC 9309 section 2.3.1.2: as if there were none
 	}
-	_, err := m.db.ExecContext(ctx, `INSERT INTO docs_robots (origin, status, body, fetched_at) VALUES ($1, $2, $3, $4)
+	_, err := m.DB.ExecContext(ctx, `INSERT INTO docs_robots (origin, status, body, fetched_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (origin) DO UPDATE SET status = excluded.status, body = excluded.body, fetched_at = excluded.fetched_at`,
 		origin, a.Status, clean(comments.ReplaceAllString(string(a.Body), "")), db.Micros(a.FetchedAt))
 	return err
@@ -225,7 +204,7 @@ func (c *crawl) newClient() *polite.Client {
 	p := politeness(c.cfg, c.policy.Delay())
 	p.WaitForBudget = c.waitForBudget
 	return &polite.Client{Web: c.w.Web, Pacer: &c.w.Pacer, Policy: p,
-		Memory: memory{c.cfg, c.db}, Control: c.w, Log: c.w.Log}
+		Memory: memory{polite.InDB{DB: c.db, Table: "docs_hosts"}, c.cfg}, Control: c.w, Log: c.w.Log}
 }
 
 // waitForBudget waits for the hour's budget. The figures have what was waited, to

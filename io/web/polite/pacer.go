@@ -204,15 +204,16 @@ func (p *Pacer) paused(name string) time.Time {
 }
 
 // setDelay sets the Crawl-delay of one of a site's origins. It applies from the end
-// of the site's last request, up to maxDelay for a request for robots.txt.
-func (p *Pacer) setDelay(name, origin string, d, maxDelay time.Duration) {
+// of the site's last request, up to maxDelay for a request for robots.txt. It
+// returns when the site may be sent the next request.
+func (p *Pacer) setDelay(name, origin string, d, maxDelay time.Duration) (next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if d <= 0 {
 		if s := p.sites[name]; s != nil {
 			delete(s.delays, origin)
 		}
-		return
+		return time.Time{}
 	}
 	s := p.site(name)
 	s.delays[origin] = d
@@ -222,6 +223,10 @@ func (p *Pacer) setDelay(name, origin string, d, maxDelay time.Duration) {
 	if next := s.ended.Add(min(d, maxDelay)); next.After(s.next) {
 		s.next = next
 	}
+	if s.paused.After(s.next) {
+		return s.paused
+	}
+	return s.next
 }
 
 // turn waits until a request may be sent to u, and counts it. The caller calls end

@@ -71,7 +71,8 @@ type Memory interface {
 	// budget is used up, nothing is counted: wait, over 0, is the time until the
 	// budget allows a request, and ErrBudget means that it allows none in this run.
 	Requested(ctx context.Context, site string, now, next time.Time) (wait time.Duration, err error)
-	// Paused keeps that no process may send the site a request before until.
+	// Paused keeps that no process may send the site a request before until: after a
+	// pause, or after a gap that robots.txt lengthened.
 	Paused(ctx context.Context, site string, until time.Time) error
 	// Robots returns the answer kept for an origin's robots.txt, nil if there is none
 	// or it is too old.
@@ -192,6 +193,9 @@ func (c *Client) repeat(ctx context.Context, r Request, retry Retry) (*web.Respo
 		}
 		a := Attempt{Retries: retries, RetryAfter: t.retryAfter, Response: t.resp, Failure: failure}
 		if failure == nil && c.Policy.Abandon != nil && c.Policy.Abandon(t.resp.Status) {
+			if _, err := c.pause(ctx, t.at, max(t.retryAfter, 0), a); err != nil {
+				return nil, err
+			}
 			return t.resp, c.abandon(&AbandonedError{Site: web.Site(t.at), URL: t.at.String(), Status: t.resp.Status, Pause: max(t.retryAfter, 0)})
 		}
 		var wait time.Duration

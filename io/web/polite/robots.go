@@ -126,7 +126,7 @@ func (c *Client) Robots(ctx context.Context, u *url.URL) (*Rules, error) {
 		kept.URL = origin + "/robots.txt"
 		r := c.read(*kept, false)
 		r.Kept = true
-		return r, c.obey(origin, r)
+		return r, c.obey(ctx, origin, r)
 	}
 	if err := c.denied[origin]; err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 			return nil, fmt.Errorf("storing the robots.txt of %s: %w", origin, err)
 		}
 	}
-	return r, c.obey(origin, r)
+	return r, c.obey(ctx, origin, r)
 }
 
 func (c *Client) read(a RobotsAnswer, slow bool) *Rules {
@@ -211,7 +211,7 @@ func (c *Client) read(a RobotsAnswer, slow bool) *Rules {
 // obey applies an origin's rules: it sets the site's delay or abandons the site. Both
 // apply to the site that robots.txt was requested from and to the one that answered,
 // if it was redirected.
-func (c *Client) obey(origin string, r *Rules) error {
+func (c *Client) obey(ctx context.Context, origin string, r *Rules) error {
 	if c.rules == nil {
 		c.rules = map[string]*Rules{}
 	}
@@ -233,8 +233,18 @@ func (c *Client) obey(origin string, r *Rules) error {
 				abandoned = e
 			}
 		}
-		if !c.Policy.NoDelay {
-			c.Pacer.setDelay(name, origin, delay, cmp.Or(most, delay))
+		if c.Policy.NoDelay {
+			continue
+		}
+		if err := c.remember(ctx, name); err != nil { // else a longer pause would be overwritten
+			return err
+		}
+		next := c.Pacer.setDelay(name, origin, delay, cmp.Or(most, delay))
+		if delay <= 0 {
+			continue
+		}
+		if err := c.memory().Paused(ctx, name, next); err != nil {
+			return fmt.Errorf("keeping the Crawl-delay of %s: %w", name, err)
 		}
 	}
 	if abandoned != nil {

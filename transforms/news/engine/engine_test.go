@@ -529,6 +529,56 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// Wherever a run is killed, the next one keeps the pause that the killed one owed
+// the host; and a pause that the host asked for, whose run it ended.
+func TestPauseOutlivesTheRun(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		site := w.sites[newssim.MK]
+		site.Robots("User-agent: *\nCrawl-delay: 20\nSitemap: https://www.mk.co.kr/sitemap/latest-articles/\n")
+		var arrivals []time.Time
+		refuse := false
+		w.sim.Handle(newssim.MK, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			w.mu.Lock()
+			arrivals = append(arrivals, w.now)
+			w.mu.Unlock()
+			if refuse && r.URL.Path != "/robots.txt" {
+				rw.Header().Set("Retry-After", "3600")
+				rw.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			site.ServeHTTP(rw, r)
+		}))
+		for killedAt := range 4 { // its pause
+			e := w.engine()
+			ctx, kill := context.WithCancel(t.Context())
+			sleep, pauses := e.Pacer.Clock.Sleep, 0
+			e.Pacer.Clock.Sleep = func(ctx context.Context, d time.Duration) error {
+				if pauses++; pauses > killedAt {
+					kill()
+					return context.Canceled
+				}
+				return sleep(ctx, d)
+			}
+			_, err := e.Run(ctx, mk.Provider{})
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		assert.Equal(t, int64(9), w.run(mk.Provider{}).Fetched)
+		for i := 1; i < len(arrivals); i++ {
+			assert.GreaterOrEqual(t, arrivals[i].Sub(arrivals[i-1]), 20*time.Second, "request %d", i)
+		}
+
+		refuse = true
+		assert.Equal(t, engine.Stopped, w.run(mk.Provider{}).State)
+		before := len(arrivals)
+		r := w.run(mk.Provider{})
+		assert.NotEqual(t, engine.Ran, r.State, r.Reason)
+		assert.Len(t, arrivals, before, "nothing is sent within the hour")
+		w.now = w.now.Add(time.Hour)
+		refuse = false
+		assert.Equal(t, engine.Ran, w.run(mk.Provider{}).State)
+	})
+}
+
 // One article's trouble is its own.
 func TestArticleFailures(t *testing.T) {
 	w := once(t)

@@ -12,7 +12,6 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
-	"github.com/newsfork/seed-engine/transforms/news/raw"
 )
 
 // newClient is the provider's way to the web. Pauses are drawn from half of the
@@ -35,7 +34,7 @@ func (v *visit) newClient() *polite.Client {
 				return nil
 			}},
 	}
-	return &polite.Client{Web: v.Web, Pacer: v.Pacer, Policy: p, Memory: memory{v: v}, Control: v.Control}
+	return &polite.Client{Web: v.Web, Pacer: v.Pacer, Policy: p, Memory: polite.InDB{DB: v.DB, Table: "news_hosts"}, Control: v.Control}
 }
 
 // retry tries what may pass up to three times, a gap apart.
@@ -51,27 +50,6 @@ func withoutRobots(status int, _ web.Kind) polite.Verdict {
 		return polite.Allow
 	}
 	return polite.Deny
-}
-
-// memory is what the database knows of the last run: when it fetched an article.
-// So the gap holds also after a run that was cut off a moment ago.
-type memory struct {
-	polite.None
-	v *visit
-}
-
-func (m memory) Next(ctx context.Context, site string) (time.Time, error) {
-	if site != web.Site(m.v.base) {
-		return time.Time{}, nil
-	}
-	last, err := raw.LastFetch(ctx, m.v.DB, m.v.p.ID())
-	if err != nil || last.IsZero() || m.v.NoDelay {
-		return time.Time{}, err
-	}
-	if now := m.v.now(); last.After(now) { // another machine's clock
-		last = now
-	}
-	return last.Add(m.v.client.Policy.Gap.Draw(0)), nil
 }
 
 // get sends a request. What ends the provider is an *errStop: 403, 429, or a pause

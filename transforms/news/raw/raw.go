@@ -253,18 +253,6 @@ func Lookup(ctx context.Context, d *db.DB, source, canonical string) (Known, err
 	return k, nil
 }
 
-// LastFetch returns when a page of a provider was last fetched, zero for never.
-func LastFetch(ctx context.Context, d *db.DB, source string) (time.Time, error) {
-	var at int64
-	if err := d.QueryRowContext(ctx, `SELECT COALESCE(MAX(fetched_at), 0) FROM news_urls WHERE source = $1`, source).Scan(&at); err != nil {
-		return time.Time{}, fmt.Errorf("looking up the last fetch from %s: %w", source, err)
-	}
-	if at == 0 {
-		return time.Time{}, nil
-	}
-	return db.Time(at), nil
-}
-
 // Purge removes the articles whose retention has ended, and returns their number. A hash of
 // their addresses stays.
 func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {

@@ -155,10 +155,7 @@ func (q request) sitemap() *answer {
 		}
 		return ok(plainType, b)
 	case KindIndex:
-		if a := q.index(); a != nil {
-			return a
-		}
-		return nil
+		return q.index()
 	case KindManySitemaps:
 		if n, isNumbered := numbered(q.path, "/sitemap-", ".xml"); isNumbered && n > manyAbsent && n <= manySitemapLines {
 			return ok(xmlType, q.urlset(n))
@@ -172,12 +169,15 @@ func (q request) sitemap() *answer {
 			return ok(xmlType, q.urlset(0))
 		}
 	}
-	if q.path != "/sitemap.xml" {
+	if q.path != "/sitemap.xml" || q.kind == KindManySitemaps {
 		return nil
 	}
+	return q.sitemapXML()
+}
+
+// sitemapXML is the answer for /sitemap.xml.
+func (q request) sitemapXML() *answer {
 	switch q.kind {
-	case KindManySitemaps:
-		return nil
 	case KindSitemapGz:
 		return ok(xmlType, gzipped(q.urlset(0)))
 	case KindRSS:

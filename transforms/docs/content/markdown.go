@@ -236,11 +236,11 @@ func (w *writer) escapes(s string, from, to, i int, forced bool) bool {
 	case '`':
 		return true
 	case '*':
-		return forced || len(word) > 1 || from > 0 && blankAt(s[from-1:]) == 0 || to < len(s) && blankAt(s[to:]) == 0
+		return forced || len(word) > 1 || !blankAround(s, from, to)
 	case '_':
 		return forced || len(word) > 1 && !within(word, i)
 	case '<':
-		return i+1 < len(word) && (strings.IndexByte("/!?", word[i+1]) >= 0 || letter(word[i+1]))
+		return startsTag(word[i+1:])
 	case '&':
 		entity := word[i:min(len(word), i+12)]
 		return html.UnescapeString(entity) != entity
@@ -252,6 +252,17 @@ func (w *writer) escapes(s string, from, to, i int, forced bool) bool {
 		return w.cell
 	}
 	return forced
+}
+
+// blankAround reports whether s[from:to] has white space, or nothing, on both sides.
+func blankAround(s string, from, to int) bool {
+	return (from == 0 || blankAt(s[from-1:]) > 0) && (to == len(s) || blankAt(s[to:]) > 0)
+}
+
+// startsTag reports whether a "<" before s would start a tag, a comment or a processing
+// instruction.
+func startsTag(s string) bool {
+	return s != "" && (strings.IndexByte("/!?", s[0]) >= 0 || letter(s[0]))
 }
 
 // within reports whether the underscores around i are between letters, where they

@@ -40,58 +40,41 @@ func Resolve(base *url.URL, href string, keep []string) (string, error) {
 	case s[0] == '#':
 		return "", ErrFragment
 	}
-	scheme, rest := splitScheme(s)
-	switch {
-	case scheme == "" && (base == nil || base.Host == ""):
-		return "", fmt.Errorf("link %.200q is relative and its page has no address: %w", href, ErrURL)
-	case scheme == "" && base.Scheme != "http" && base.Scheme != "https":
-		return "", fmt.Errorf("link %.200q: %w", href, ErrScheme)
-	case scheme == "":
-		scheme = base.Scheme
-	case scheme != "http" && scheme != "https":
-		return "", fmt.Errorf("link %.200q: %w", href, ErrScheme)
-	case base == nil || base.Scheme != scheme || len(rest) > 1 && slash(rest[0]) && slash(rest[1]):
-		rest = "//" + strings.TrimLeft(rest, `/\`)
+	scheme, rest, err := schemeOf(base, href, s)
+	if err != nil {
+		return "", err
 	}
 	rest, _, _ = strings.Cut(rest, "#")
-	rest, query, hasQuery := strings.Cut(rest, "?")
+	path, query, hasQuery := strings.Cut(rest, "?")
 
 	var host string
-	var err error
-	if len(rest) > 1 && slash(rest[0]) && slash(rest[1]) {
-		rest = strings.TrimLeft(rest, `/\`)
-		end := strings.IndexAny(rest, `/\`)
+	if twoSlashes(path) {
+		path = strings.TrimLeft(path, `/\`)
+		end := strings.IndexAny(path, `/\`)
 		if end < 0 {
-			end = len(rest)
+			end = len(path)
 		}
-		if host, err = authority(scheme, rest[:end]); err != nil {
+		if host, err = authority(scheme, path[:end]); err != nil {
 			return "", fmt.Errorf("link %.200q: %w", href, err)
 		}
-		rest = rest[end:]
+		path = path[end:]
 	} else {
 		host = base.Host
-		switch {
-		case rest == "":
-			rest = base.EscapedPath()
-			if !hasQuery {
-				query = base.RawQuery
-			}
-		case !slash(rest[0]):
-			dir := base.EscapedPath()
-			rest = dir[:strings.LastIndexByte(dir, '/')+1] + rest
+		if path == "" && !hasQuery {
+			query = base.RawQuery
 		}
+		path = againstBase(base, path)
 	}
+
 	var b strings.Builder
-	b.Grow(len(scheme) + len(host) + len(rest) + len(query) + 8)
+	b.Grow(len(scheme) + len(host) + len(path) + len(query) + 8)
 	b.WriteString(scheme)
 	b.WriteString("://")
 	b.WriteString(host)
-	if !strings.HasPrefix(rest, "/") {
-		if rest == "" || !slash(rest[0]) {
-			rest = "/" + rest
-		}
+	if path == "" || !slash(path[0]) {
+		path = "/" + path
 	}
-	writePath(&b, rest)
+	writePath(&b, path)
 	if query = withoutTracking(query, keep); query != "" {
 		b.WriteByte('?')
 		encode(&b, query, "\"#<>'")
@@ -99,9 +82,42 @@ func Resolve(base *url.URL, href string, keep []string) (string, error) {
 	return b.String(), nil
 }
 
+// schemeOf returns the scheme of the URL that a link leads to, and the rest of the link,
+// which begins with two slashes if it has a host. s is href without white space.
+func schemeOf(base *url.URL, href, s string) (scheme, rest string, err error) {
+	scheme, rest = splitScheme(s)
+	switch {
+	case scheme == "" && (base == nil || base.Host == ""):
+		return "", "", fmt.Errorf("link %.200q is relative and its page has no address: %w", href, ErrURL)
+	case scheme == "" && base.Scheme != "http" && base.Scheme != "https":
+		return "", "", fmt.Errorf("link %.200q: %w", href, ErrScheme)
+	case scheme == "":
+		return base.Scheme, rest, nil
+	case scheme != "http" && scheme != "https":
+		return "", "", fmt.Errorf("link %.200q: %w", href, ErrScheme)
+	case base == nil || base.Scheme != scheme || twoSlashes(rest):
+		return scheme, "//" + strings.TrimLeft(rest, `/\`), nil
+	}
+	return scheme, rest, nil // "https:page" is relative to a base with that scheme
+}
+
+// againstBase resolves a link's path, without a host, against that of its page.
+func againstBase(base *url.URL, path string) string {
+	switch {
+	case path == "":
+		return base.EscapedPath()
+	case slash(path[0]):
+		return path
+	}
+	dir := base.EscapedPath()
+	return dir[:strings.LastIndexByte(dir, '/')+1] + path
+}
+
 var lineEnds = strings.NewReplacer("\t", "", "\r", "", "\n", "")
 
 func slash(c byte) bool { return c == '/' || c == '\\' }
+
+func twoSlashes(s string) bool { return len(s) > 1 && slash(s[0]) && slash(s[1]) }
 
 // splitScheme cuts off the scheme, lower case, "" where there is none.
 func splitScheme(s string) (scheme, rest string) {

@@ -310,34 +310,54 @@ func mostlyUTF8(body []byte) bool {
 
 // korean949 recognises CP949, the superset of EUC-KR that WHATWG calls euc-kr. Korean
 // text is mostly Hangul syllables, which have lead bytes B0–C8 with trail bytes
-// from A1; bytes of Western text seldom pair up at all, and Chinese and Japanese
-// text pairs up outside that block about as often as inside.
+// from A1. Bytes of Western text are seldom pairs of CP949 at all, and Chinese and
+// Japanese text has pairs outside that block about as often as inside.
 func korean949(body []byte) bool {
-	hangul, other, broken := 0, 0, 0
+	var counts [symbol949 + 1]int
 	for i := 0; i < len(body); i++ {
-		lead := body[i]
-		if lead < 0x80 {
+		if body[i] < 0x80 {
 			continue
 		}
 		if i+1 == len(body) {
 			break // an incomplete character
 		}
-		trail := body[i+1]
-		switch {
-		case lead >= 0xb0 && lead <= 0xc8 && trail >= 0xa1 && trail != 0xff:
-			hangul++
-		case (lead == 0xa4 || lead == 0xa5) && trail >= 0xa1 && trail != 0xff:
-			other++ // lone letters; the kana of Japanese EUC
-		case lead >= 0xa1 && lead <= 0xaf && trail >= 0xa1 && trail != 0xff:
-			// Punctuation and symbols say nothing about the language.
-		case lead >= 0xca && lead <= 0xfd && trail >= 0xa1 && trail != 0xff,
-			lead >= 0x81 && lead <= 0xc6 && (trail >= 'A' && trail <= 'Z' || trail >= 'a' && trail <= 'z' || trail >= 0x81 && trail <= 0xa0):
-			other++
-		default:
-			broken++
-			continue
+		kind := classify949(body[i], body[i+1])
+		counts[kind]++
+		if kind != invalid949 {
+			i++
 		}
-		i++
 	}
-	return hangul >= 4*other && hangul >= 50*broken && hangul > 2
+	hangul := counts[hangul949]
+	return hangul >= 4*counts[other949] && hangul >= 50*counts[invalid949] && hangul > 2
+}
+
+// pair949 is the kind of a lead byte and a trail byte in CP949.
+type pair949 int
+
+const (
+	invalid949 pair949 = iota
+	hangul949          // a common Hangul syllable
+	other949           // a rare syllable, a single letter, a Chinese character
+	symbol949          // punctuation, which says nothing about the language
+)
+
+func classify949(lead, trail byte) pair949 {
+	if trail >= 0xa1 && trail != 0xff { // the block of EUC-KR
+		switch {
+		case lead >= 0xb0 && lead <= 0xc8:
+			return hangul949
+		case lead == 0xa4 || lead == 0xa5: // single letters; the kana of Japanese EUC
+			return other949
+		case lead >= 0xa1 && lead <= 0xaf:
+			return symbol949
+		case lead >= 0xca && lead <= 0xfd:
+			return other949
+		}
+		return invalid949
+	}
+	extended := trail >= 'A' && trail <= 'Z' || trail >= 'a' && trail <= 'z' || trail >= 0x81 && trail <= 0xa0
+	if extended && lead >= 0x81 && lead <= 0xc6 {
+		return other949
+	}
+	return invalid949
 }

@@ -84,19 +84,17 @@ func (s *scanner) skip(from int, end string) bool {
 // skipDeclaration skips <!DOCTYPE …> with its internal subset.
 func (s *scanner) skipDeclaration() bool {
 	depth := 0
-	var quote byte
 	for i := s.pos; i < len(s.text); i++ {
-		c := s.text[i]
-		switch {
-		case quote != 0:
-			if c == quote {
-				quote = 0
+		switch s.text[i] {
+		case '"', '\'':
+			n := quotedLength(s.text[i:])
+			if n < 0 {
+				return false
 			}
-		case c == '"' || c == '\'':
-			quote = c
-		case c == '<':
+			i += n - 1
+		case '<':
 			depth++
-		case c == '>':
+		case '>':
 			if depth--; depth == 0 {
 				s.pos = i + 1
 				return true
@@ -106,24 +104,32 @@ func (s *scanner) skipDeclaration() bool {
 	return false
 }
 
+// quotedLength is the length of the quoted string that s begins with, -1 where it has
+// no end.
+func quotedLength(s string) int {
+	n := strings.IndexByte(s[1:], s[0])
+	if n < 0 {
+		return -1
+	}
+	return n + 2
+}
+
 // tag reads a start or end tag. A '<' before its end means that the tag is
 // incomplete; it is read as text.
 func (s *scanner) tag(rest string) bool {
-	var quote byte
 	for i := 1; i < len(rest); i++ {
-		c := rest[i]
-		switch {
-		case quote != 0:
-			if c == quote {
-				quote = 0
+		switch rest[i] {
+		case '"', '\'':
+			n := quotedLength(rest[i:])
+			if n < 0 {
+				return false
 			}
-		case c == '"' || c == '\'':
-			quote = c
-		case c == '<':
+			i += n - 1
+		case '<':
 			s.token = token{kind: charData, text: rest[:i]}
 			s.pos += i
 			return true
-		case c == '>':
+		case '>':
 			s.pos += i + 1
 			s.token = readTag(rest[1:i])
 			return true

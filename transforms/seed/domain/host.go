@@ -28,52 +28,71 @@ func hostOf(rawURL string) (string, error) {
 			return "", errEmptyURL
 		}
 	}
-	authority, hasScheme := s, false
-	switch scheme := schemeLen(s); {
-	case strings.HasPrefix(s, "//"):
-		authority = s[2:]
-	case scheme > 0 && strings.HasPrefix(s[scheme:], "://"):
-		authority, hasScheme = s[scheme+3:], true
-	case scheme > 0 && isHTTP(s[:scheme]) && !isPort(s[scheme+1:]): // http:/host, http:\\host
-		authority, hasScheme = strings.TrimLeft(s[scheme+1:], `/\`), true
-	case scheme > 0 && !isPort(s[scheme+1:]):
+	authority, marked, ok := splitAuthority(s)
+	if !ok {
 		return "", fmt.Errorf("URL %.200q: %w", rawURL, ErrNoHost)
 	}
-	for i := 0; i < len(authority); i++ {
-		if c := authority[i]; c == '/' || c == '\\' || c == '?' || c == '#' {
-			authority = authority[:i]
-			break
-		}
-	}
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-		if !hasScheme && !strings.HasPrefix(s, "//") {
+		if !marked {
 			return "", fmt.Errorf("URL %.200q looks like an e-mail address: %w", rawURL, ErrNoHost)
 		}
 		authority = authority[at+1:]
 	}
-	if authority == "" {
+	host, err := withoutPort(authority)
+	if err != nil {
+		return "", err
+	}
+	if host == "" {
 		return "", fmt.Errorf("URL %.200q: %w", rawURL, ErrNoHost)
 	}
-	if authority[0] == '[' {
+	return foldHost(host)
+}
+
+// splitAuthority is the part of a URL that has the user info, the host and the port.
+// marked reports that a scheme or two slashes precede it; ok is false for a scheme
+// that has no host.
+func splitAuthority(s string) (authority string, marked, ok bool) {
+	switch scheme := schemeLen(s); {
+	case strings.HasPrefix(s, "//"):
+		authority, marked = s[2:], true
+	case scheme > 0 && strings.HasPrefix(s[scheme:], "://"):
+		authority, marked = s[scheme+3:], true
+	case scheme > 0 && isHTTP(s[:scheme]) && !isPort(s[scheme+1:]): // http:/host, http:\\host
+		authority, marked = strings.TrimLeft(s[scheme+1:], `/\`), true
+	case scheme > 0 && !isPort(s[scheme+1:]):
+		return "", false, false
+	default:
+		authority = s
+	}
+	for i := 0; i < len(authority); i++ {
+		if c := authority[i]; c == '/' || c == '\\' || c == '?' || c == '#' {
+			return authority[:i], marked, true
+		}
+	}
+	return authority, marked, true
+}
+
+// withoutPort is the host of an authority without user info. It refuses addresses in
+// brackets and invalid ports.
+func withoutPort(authority string) (string, error) {
+	if strings.HasPrefix(authority, "[") {
 		inside, _, closed := strings.Cut(authority[1:], "]")
 		if _, err := netip.ParseAddr(inside); closed && err == nil {
 			return "", fmt.Errorf("host %.200q: %w", authority, ErrIP)
 		}
 		return "", fmt.Errorf("host %.200q: %w", authority, ErrBadHost)
 	}
-	if colon := strings.IndexByte(authority, ':'); colon >= 0 {
-		if !isPort(authority[colon+1:]) && colon+1 != len(authority) {
-			if _, err := netip.ParseAddr(authority); err == nil {
-				return "", fmt.Errorf("host %.200q: %w", authority, ErrIP)
-			}
-			return "", fmt.Errorf("host %.200q, its port: %w", authority, ErrBadHost)
-		}
-		authority = authority[:colon]
+	colon := strings.IndexByte(authority, ':')
+	switch {
+	case colon < 0:
+		return authority, nil
+	case isPort(authority[colon+1:]) || colon+1 == len(authority):
+		return authority[:colon], nil
 	}
-	if authority == "" {
-		return "", fmt.Errorf("URL %.200q: %w", rawURL, ErrNoHost)
+	if _, err := netip.ParseAddr(authority); err == nil {
+		return "", fmt.Errorf("host %.200q: %w", authority, ErrIP)
 	}
-	return foldHost(authority)
+	return "", fmt.Errorf("host %.200q, its port: %w", authority, ErrBadHost)
 }
 
 // plain reports whether a byte is visible ASCII.

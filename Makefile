@@ -7,13 +7,13 @@ FUZZTIME    = 20s
 GOTEST      = go test
 PLATFORMS   = linux/amd64 linux/arm64
 
-# Packages where goroutines meet.
+# Packages with concurrent code.
 CONCURRENT = ./transforms/lane ./transforms/seed ./transforms/catalog ./transforms/docs ./transforms/news/... ./transforms/parse/budget ./io/web ./io/web/polite ./io/lease ./io/ledger/... ./io/store ./io/db/... ./server
 
-# Tests write thousands of small files and sync each; on a disk that is half of
-# their time, and its queue disturbs those that measure time. So test and race keep
-# the tests' files in memory, where a folder there has 4 GB free and may run
-# programs. What go builds stays on the disk.
+# Tests write and sync thousands of small files. On a disk that takes half of their
+# time and disturbs tests that measure time. So test and race keep the tests' files
+# in memory, if /dev/shm has 4 GB free and can run programs. The files that go builds
+# stay on the disk.
 MEMORY = $(shell f=$$(mktemp /dev/shm/XXXXXX 2>/dev/null) && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt 4000000 ] && \
   echo exit >$$f && chmod +x $$f && sh -c $$f 2>/dev/null && echo /dev/shm; rm -f "$$f")
 test race: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
@@ -28,11 +28,11 @@ test: ## everything that needs no other process: about two minutes
 	go vet ./...
 	$(GOTEST) ./...
 
-race: ## the packages where goroutines meet, under the race detector
+race: ## the packages with concurrent code, under the race detector
 	$(GOTEST) -race $(CONCURRENT)
 
 e2e: ## the slow real parts too: whole runs, kills, and the README's own commands
-	@# The longest first, so that the rest fills the other processor.
+	@# The longest one first, while the others run on the other processor.
 	$(GOTEST) -tags e2e -timeout 25m ./pipeline/e2etest/flink ./pipeline/e2etest/...
 
 bench: ## benchmarks only
@@ -52,22 +52,22 @@ vet: ## go vet and staticcheck: quicker to build than all linters
 lint: ## all linters of .golangci.yml; building them takes minutes, once
 	go run $(GOLANGCI) run ./...
 
-vuln: ## known vulnerabilities in what is linked, where their database can be reached
+vuln: ## known vulnerabilities in the linked modules, if their database can be reached
 	@out=$$(go run $(GOVULNCHECK) ./cmd/... 2>&1); code=$$?; printf '%s\n' "$$out"; \
 	if [ $$code -ne 0 ] && printf '%s\n' "$$out" | grep -q '^govulncheck: fetching vulnerabilities:'; then \
 	  echo 'NOT CHECKED: the database of vulnerabilities cannot be reached from here'; exit 0; fi; exit $$code
 
-golden: ## write the expected outputs anew; read the diff before committing it
+golden: ## write the expected outputs again; read the diff before committing it
 	go test ./pipeline/cli -count=1 -run 'TestReadmeFlags|TestJobsOfTheServer' -update-readme
 	@grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 	  go test "$$dir" -count=1 -update </dev/null || exit 1; \
 	done
 
-notice: ## write NOTICE from what the programs link
+notice: ## write NOTICE from the modules that the programs link
 	go test ./release -count=1 -run TestNotice -update
 
 release: ## the programs of PLATFORMS, stripped, with NOTICE and bills of materials, in dist/
-	@test -z "$$(git status --porcelain)" || { echo 'commit first: a release is made from a commit, whose version it carries' >&2; exit 1; }
+	@test -z "$$(git status --porcelain)" || { echo 'commit first: a release has the version of its commit' >&2; exit 1; }
 	rm -rf dist && mkdir dist
 	@set -e; for platform in $(PLATFORMS); do \
 	  name=seed-engine-$$(echo $$platform | tr / -); mkdir dist/$$name; cp LICENSE NOTICE README.md CHANGELOG.md dist/$$name; \
@@ -79,7 +79,7 @@ release: ## the programs of PLATFORMS, stripped, with NOTICE and bills of materi
 	done
 	cd dist && sha256sum *.tar.gz | tee SHA256SUMS
 
-release-twice: ## make the release in two clones, with build caches of their own, and compare the bytes
+release-twice: ## make the release in two clones with separate build caches, and compare the bytes
 	@set -e; dir=$$(mktemp -d); trap 'chmod -R u+w '$$dir'; rm -rf '$$dir EXIT; \
 	for clone in one two; do \
 	  git clone -q . $$dir/$$clone; \

@@ -83,7 +83,7 @@ func (o *migrateOptions) preview(ctx context.Context, c Common, s store.Store, s
 		if err != nil {
 			return err
 		}
-		place, err := migrate.Look(ctx, s, r)
+		place, err := migrate.Inspect(ctx, s, r)
 		if err != nil {
 			return err
 		}

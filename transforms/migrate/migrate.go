@@ -29,26 +29,25 @@ func init() {
 // Job is the name of this job in the ledger.
 const Job = "migrate"
 
-// Counts names what the job's report always counts, in the order in which a person
-// reads them.
+// Counts names the counts that the job's report always has, in the order of display.
 func Counts() []string {
 	return []string{"files_listed", "files_copied", "files_verified", "files_deleted", "files_bad", "dead_letters"}
 }
 
-// Config is what the job's DoFns carry to the workers.
+// Config has the job's options; its DoFns take it to the workers.
 type Config struct {
 	Lane                    lane.Config
 	Country, Category, Date string
 	DeleteVerified          bool // remove an old file once its copy is verified
 }
 
-// doFn is what the job's DoFns share.
+// doFn is embedded in the job's DoFns.
 type doFn struct {
 	lane.DoFn
 	Config Config
 }
 
-// Setup implements Beam's.
+// Setup is called by Beam.
 func (d *doFn) Setup(ctx context.Context) error { return d.Open(ctx, d.Config.Lane) }
 
 // Files yields the legacy raw files that pass the filters. It calls ignored with
@@ -96,11 +95,11 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(string
 	return nil
 }
 
-// Copy copies each file to its new place and verifies it.
+// Copy copies each file to its new key and verifies the copy.
 // In: keys of legacy files. Out: tallies.
 func Copy(s beam.Scope, cfg Config, keys beam.PCollection) beam.PCollection {
 	s = s.Scope("migrate.Copy")
-	none := beam.Create(s, ledger.Tally{}) // the run has a total also where there is nothing to copy
+	none := beam.Create(s, ledger.Tally{}) // so that the run has a total also when there is nothing to copy
 	return beam.Flatten(s, none, beam.ParDo(s, &copyFn{doFn{Config: cfg}}, beam.Reshuffle(s, keys)))
 }
 
@@ -139,21 +138,21 @@ func (fn *copyFn) ProcessElement(ctx context.Context, key string, emit func(ledg
 	return nil
 }
 
-// Misnamed is what to tell of a key that Files ignored.
-const Misnamed = "looks like a raw file; those of the legacy layout are named YYYY-MM-DD_NNNN.json under country=/category=, of a day in the calendar"
+// Misnamed is the message for a key that Files ignored.
+const Misnamed = "looks like a raw file; raw files of the legacy layout are named YYYY-MM-DD_NNNN.json under country=/category=, with a valid date"
 
-// Place is what lies where a legacy file would be copied to.
-type Place int
+// TargetState is the state of the key that a legacy file would be copied to.
+type TargetState int
 
-// The places.
+// The states.
 const (
-	Free     Place = iota // it would be copied
-	Same                  // its copy is there
-	Conflict              // something else is there: the migration would leave both and say ErrDiffers
+	Free     TargetState = iota // it does not exist: the file would be copied
+	Same                        // it is a copy of the file
+	Conflict                    // it has other content: CopyFile would return ErrDiffers
 )
 
-// Look says what CopyFile would meet, and changes nothing.
-func Look(ctx context.Context, s store.Store, r hive.Raw) (Place, error) {
+// Inspect returns the state of a file's new key. It changes nothing.
+func Inspect(ctx context.Context, s store.Store, r hive.Raw) (TargetState, error) {
 	var there, old store.Object
 	err := store.Retry(ctx, func() (err error) { there, err = s.Head(ctx, r.NewKey()); return err })
 	if errors.Is(err, store.ErrNotExist) {
@@ -163,7 +162,7 @@ func Look(ctx context.Context, s store.Store, r hive.Raw) (Place, error) {
 		err = store.Retry(ctx, func() (err error) { old, err = s.Head(ctx, r.Key); return err })
 	}
 	if err != nil {
-		return Free, fmt.Errorf("looking at %s and its new place: %w", r.Key, err)
+		return Free, fmt.Errorf("comparing %s with its new key: %w", r.Key, err)
 	}
 	if there.Size != old.Size {
 		return Conflict, nil
@@ -182,19 +181,19 @@ func Look(ctx context.Context, s store.Store, r hive.Raw) (Place, error) {
 	return Same, nil
 }
 
-// Done says what CopyFile did beyond verifying.
-type Done struct{ Copied, Deleted bool }
+// Outcome is what CopyFile did, besides verifying.
+type Outcome struct{ Copied, Deleted bool }
 
-// ErrDiffers means that the new place holds something else; the old file stays.
-var ErrDiffers = errors.New("the new place holds another content; compare the two and remove one by hand")
+// ErrDiffers means that the new key has other content. The old file is kept.
+var ErrDiffers = errors.New("the new key has other content; compare the two objects and remove one by hand")
 
-// CopyFile copies one legacy file to its new place, create-only, and verifies
-// the copy by size and SHA-256 before an old file may be removed.
-func CopyFile(ctx context.Context, s store.Store, key string, deleteVerified bool) (Done, error) {
-	var done Done
+// CopyFile copies a legacy file to its new key, unless that exists, and verifies the
+// copy by size and SHA-256. With deleteVerified it then deletes the old file.
+func CopyFile(ctx context.Context, s store.Store, key string, deleteVerified bool) (Outcome, error) {
+	var done Outcome
 	r, ok := hive.ParseLegacy(key)
 	if !ok {
-		return done, fmt.Errorf("%s is no raw file of the legacy layout", key)
+		return done, fmt.Errorf("%s is not a raw file of the legacy layout", key)
 	}
 	to := r.NewKey()
 	err := store.Retry(ctx, func() error {
@@ -202,7 +201,7 @@ func CopyFile(ctx context.Context, s store.Store, key string, deleteVerified boo
 		if err != nil {
 			return fmt.Errorf("opening %s: %w", key, err)
 		}
-		defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+		defer func() { _ = body.Close() }() // it was only read: its error does not matter
 		return s.PutIfAbsent(ctx, to, body, store.PutOptions{ContentType: "application/json"})
 	})
 	switch {
@@ -243,7 +242,7 @@ func digest(ctx context.Context, s store.Store, key string) (sum, error) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+		defer func() { _ = body.Close() }() // it was only read: its error does not matter
 		h := sha256.New()
 		n, err := io.Copy(h, body)
 		out = sum{n, [sha256.Size]byte(h.Sum(nil))}

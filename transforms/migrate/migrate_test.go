@@ -40,7 +40,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// bucket is a memory store of its own, and its URL.
+// bucket returns a new memory store and its URL.
 func bucket(t *testing.T, objects map[string]string) (store.Store, string) {
 	t.Helper()
 	at := "mem://migrate-" + strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
@@ -52,8 +52,8 @@ func bucket(t *testing.T, objects map[string]string) (store.Store, string) {
 	return s, at
 }
 
-// holds are the keys under the two roots with what they hold.
-func holds(t *testing.T, s store.Store) map[string]string {
+// contents are the keys under the two roots with their contents.
+func contents(t *testing.T, s store.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, root := range []string{"datasets/", "research/"} {
@@ -72,11 +72,11 @@ func holds(t *testing.T, s store.Store) map[string]string {
 func equal(t *testing.T, got, want map[string]string) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Errorf("the bucket holds %v, want %v", got, want)
+		t.Errorf("the bucket contents %v, want %v", got, want)
 	}
 	for k, v := range want {
 		if got[k] != v {
-			t.Errorf("%s holds %q, want %q", k, got[k], v)
+			t.Errorf("%s contents %q, want %q", k, got[k], v)
 		}
 	}
 }
@@ -86,16 +86,16 @@ func TestCopyFile(t *testing.T) {
 		name          string
 		before, after map[string]string
 		remove        bool
-		done          migrate.Done
+		done          migrate.Outcome
 		err           error
 	}{
-		{"copies", map[string]string{legacy: "a"}, map[string]string{legacy: "a", placed: "a"}, false, migrate.Done{Copied: true}, nil},
-		{"removes what it verified", map[string]string{legacy: "a"}, map[string]string{placed: "a"}, true, migrate.Done{Copied: true, Deleted: true}, nil},
-		{"was copied before", map[string]string{legacy: "a", placed: "a"}, map[string]string{legacy: "a", placed: "a"}, false, migrate.Done{}, nil},
-		{"was copied before, is removed now", map[string]string{legacy: "a", placed: "a"}, map[string]string{placed: "a"}, true, migrate.Done{Deleted: true}, nil},
-		{"same size, another content", map[string]string{legacy: "a", placed: "b"}, map[string]string{legacy: "a", placed: "b"}, true, migrate.Done{}, migrate.ErrDiffers},
-		{"another size", map[string]string{legacy: "a", placed: "ab"}, map[string]string{legacy: "a", placed: "ab"}, true, migrate.Done{}, migrate.ErrDiffers},
-		{"is not there", map[string]string{}, map[string]string{}, true, migrate.Done{}, store.ErrNotExist},
+		{"copies", map[string]string{legacy: "a"}, map[string]string{legacy: "a", placed: "a"}, false, migrate.Outcome{Copied: true}, nil},
+		{"removes what it verified", map[string]string{legacy: "a"}, map[string]string{placed: "a"}, true, migrate.Outcome{Copied: true, Deleted: true}, nil},
+		{"was copied before", map[string]string{legacy: "a", placed: "a"}, map[string]string{legacy: "a", placed: "a"}, false, migrate.Outcome{}, nil},
+		{"was copied before, is removed now", map[string]string{legacy: "a", placed: "a"}, map[string]string{placed: "a"}, true, migrate.Outcome{Deleted: true}, nil},
+		{"same size, another content", map[string]string{legacy: "a", placed: "b"}, map[string]string{legacy: "a", placed: "b"}, true, migrate.Outcome{}, migrate.ErrDiffers},
+		{"another size", map[string]string{legacy: "a", placed: "ab"}, map[string]string{legacy: "a", placed: "ab"}, true, migrate.Outcome{}, migrate.ErrDiffers},
+		{"is not there", map[string]string{}, map[string]string{}, true, migrate.Outcome{}, store.ErrNotExist},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -104,14 +104,14 @@ func TestCopyFile(t *testing.T) {
 			if done != tt.done || !errors.Is(err, tt.err) {
 				t.Errorf("%+v, %v; want %+v, %v", done, err, tt.done, tt.err)
 			}
-			equal(t, holds(t, s), tt.after)
+			equal(t, contents(t, s), tt.after)
 		})
 	}
 	s, _ := bucket(t, map[string]string{placed: "a"})
-	if _, err := migrate.CopyFile(t.Context(), s, placed, true); err == nil || !strings.Contains(err.Error(), "no raw file of the legacy layout") {
+	if _, err := migrate.CopyFile(t.Context(), s, placed, true); err == nil || !strings.Contains(err.Error(), "not a raw file of the legacy layout") {
 		t.Error("a file of the new layout is taken for a legacy one")
 	}
-	equal(t, holds(t, s), map[string]string{placed: "a"})
+	equal(t, contents(t, s), map[string]string{placed: "a"})
 }
 
 func TestFiles(t *testing.T) {
@@ -141,7 +141,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// The whole graph: one file that differs becomes a dead letter and the others go on.
+// The whole graph: a file whose new key has other content becomes a dead letter; the others are copied.
 func TestMigrate(t *testing.T) {
 	second, secondPlaced := strings.Replace(legacy, "_0001", "_0002", 1), strings.Replace(placed, "_0001", "_0002", 1)
 	s, at := bucket(t, map[string]string{legacy: "a", second: "b", secondPlaced: "other"})
@@ -167,21 +167,21 @@ func TestMigrate(t *testing.T) {
 	if c["files_listed"] != 2 || c["files_copied"] != 1 || c["files_verified"] != 1 || c["files_deleted"] != 1 || c["files_bad"] != 1 {
 		t.Errorf("counts %v", c)
 	}
-	equal(t, holds(t, s), map[string]string{placed: "a", second: "b", secondPlaced: "other"})
+	equal(t, contents(t, s), map[string]string{placed: "a", second: "b", secondPlaced: "other"})
 	if l := letters(); len(l) != 1 || l[0].Kind != "copy_failed" || l[0].Input.File != second || l[0].Retryable {
 		t.Errorf("dead letters %+v", l)
 	}
-	// A person removes one of the two: the next run does the rest, and the letter goes.
+	// A person removes one of the two: the next run copies the file and resolves the dead letter.
 	must(t, s.Delete(t.Context(), secondPlaced))
 	c = run("2").Counts
 	if c["files_copied"] != 1 || c["files_bad"] != 0 {
 		t.Errorf("counts %v", c)
 	}
-	equal(t, holds(t, s), map[string]string{placed: "a", secondPlaced: "b"})
+	equal(t, contents(t, s), map[string]string{placed: "a", secondPlaced: "b"})
 	if l := letters(); len(l) != 0 {
 		t.Errorf("dead letters %+v", l)
 	}
-	// And once more: nothing is left to do, and the run is complete all the same.
+	// A third run has nothing to do and is complete.
 	if c := run("3").Counts; len(c) != 0 {
 		t.Errorf("counts %v", c)
 	}

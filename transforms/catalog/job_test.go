@@ -11,9 +11,6 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
-	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -26,16 +23,10 @@ import (
 	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
 	"github.com/newsfork/seed-engine/transforms/catalog/sites"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/lane/lanetest"
 )
 
-func TestMain(m *testing.M) {
-	beamlog.SetLogger(silent{})
-	ptest.Main(m)
-}
-
-type silent struct{}
-
-func (silent) Log(context.Context, beamlog.Severity, int, string) {}
+func TestMain(m *testing.M) { lanetest.Main(m) }
 
 // job is a bucket, a simulated web, a database and a configuration: what one
 // command of the catalog job meets.
@@ -132,16 +123,7 @@ func (j *job) try(cfg Config) (_ ledger.Tally, cause error) {
 	require.NoError(j.t, errors.Join(err, lane.Close(cfg.Lane.RunID)))
 	total, err := ledger.ReadTotal(context.Background(), j.store, cfg.Lane.RunID)
 	require.NoError(j.t, err)
-	// By the runner's console. Prism 2.77 loses what a bundle counted when another
-	// one ends before it has learnt the counters' short ids (metricsStore keeps one
-	// payload a short id); the total's counters come from one bundle.
-	space := map[string]string{"direct": "lanes", "prism": "total"}[j.runner]
-	shown := ledger.Counts{}
-	for _, c := range result.Metrics().AllMetrics().Counters() {
-		if c.Namespace() == space {
-			shown[c.Name()] += c.Result()
-		}
-	}
+	shown := lanetest.Shown(j.runner, result)
 	for _, name := range Counts() {
 		require.Equal(j.t, total.Counts[name], shown[name], name)
 	}

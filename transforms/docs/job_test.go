@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,10 +15,7 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
-	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -32,16 +28,10 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/lane/lanetest"
 )
 
-func TestMain(m *testing.M) {
-	beamlog.SetLogger(silent{})
-	ptest.Main(m)
-}
-
-type silent struct{}
-
-func (silent) Log(context.Context, beamlog.Severity, int, string) {}
+func TestMain(m *testing.M) { lanetest.Main(m) }
 
 // job is a store, a database and the fifteen simulated sites.
 type job struct {
@@ -121,14 +111,7 @@ func (j *job) try(runner string) (id string, cause error) {
 		return cfg.Lane.RunID, err
 	}
 	total, err := ledger.ReadTotal(j.t.Context(), j.store, cfg.Lane.RunID)
-	// By the runner's console; prism may lose what one of two bundles counted.
-	space := map[string]string{"direct": "lanes", "prism": "total"}[runner]
-	shown := ledger.Counts{}
-	for _, c := range result.Metrics().AllMetrics().Counters() {
-		if c.Namespace() == space {
-			shown[c.Name()] += c.Result()
-		}
-	}
+	shown := lanetest.Shown(runner, result)
 	for _, name := range Counts() {
 		if strings.HasPrefix(name, "pages_") {
 			require.Equal(j.t, total.Counts[name], shown[name], name)

@@ -1,7 +1,6 @@
 package migrate_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"slices"
@@ -9,24 +8,15 @@ import (
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
-	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/lane/lanetest"
 	"github.com/newsfork/seed-engine/transforms/migrate"
 )
 
-func TestMain(m *testing.M) {
-	beamlog.SetLogger(silent{})
-	ptest.Main(m)
-}
-
-type silent struct{}
-
-func (silent) Log(context.Context, beamlog.Severity, int, string) {}
+func TestMain(m *testing.M) { lanetest.Main(m) }
 
 const (
 	legacy = "research/datasets/country=sg/category=news/2026-01-28_0001.json"

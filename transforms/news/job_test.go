@@ -10,9 +10,6 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
-	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -23,20 +20,14 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/lane/lanetest"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 	"github.com/newsfork/seed-engine/transforms/news/newssim"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/publishers"
 )
 
-func TestMain(m *testing.M) {
-	beamlog.SetLogger(silent{})
-	ptest.Main(m)
-}
-
-type silent struct{}
-
-func (silent) Log(context.Context, beamlog.Severity, int, string) {}
+func TestMain(m *testing.M) { lanetest.Main(m) }
 
 // world is a bucket, a simulated web, a database and a configuration: what one
 // command of the news job meets.
@@ -90,16 +81,7 @@ func (w *world) run() (ledger.Tally, []engine.Result) {
 	require.NoError(w.t, worker.Cause())
 	total, err := ledger.ReadTotal(context.Background(), w.store, cfg.Lane.RunID)
 	require.NoError(w.t, err)
-	// By the runner's console. Prism 2.77 loses what a bundle counted when another
-	// one ends before it has learnt the counters' short ids (metricsStore keeps one
-	// payload a short id); the total's counters come from one bundle.
-	space := map[string]string{"direct": "lanes", "prism": "total"}[w.runner]
-	shown := ledger.Counts{}
-	for _, c := range result.Metrics().AllMetrics().Counters() {
-		if c.Namespace() == space {
-			shown[c.Name()] += c.Result()
-		}
-	}
+	shown := lanetest.Shown(w.runner, result)
 	for _, name := range Counts() {
 		if name != "articles_expired" { // those are List's
 			require.Equal(w.t, total.Counts[name], shown[name], name)

@@ -15,9 +15,6 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
-	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -25,18 +22,12 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/lane/lanetest"
 	"github.com/newsfork/seed-engine/transforms/seed"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
-func TestMain(m *testing.M) {
-	beamlog.SetLogger(silent{})
-	ptest.Main(m)
-}
-
-type silent struct{}
-
-func (silent) Log(context.Context, beamlog.Severity, int, string) {}
+func TestMain(m *testing.M) { lanetest.Main(m) }
 
 // job is a bucket, a simulated web and a configuration: what one command of
 // the seed job meets. Its store is a directory, so that a test can spoil a key

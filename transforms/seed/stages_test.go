@@ -16,11 +16,11 @@ import (
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/lane/lanetest"
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
 func init() {
-	register.Function2x0(countsText)
 	register.Function1x1(fileText)
 	register.Function2x1(readText)
 	register.Function3x0(batchText)
@@ -32,13 +32,7 @@ func init() {
 	register.Emitter1[string]()
 }
 
-// What stages emit, as text that passert compares; store calls and times are left out.
-func countsText(t ledger.Tally, emit func(string)) {
-	for name, n := range t.Counts {
-		emit(fmt.Sprintf("%s %d", name, n))
-	}
-}
-
+// What stages emit, as text that passert compares.
 func fileText(f seed.File) string { return fmt.Sprintf("%s %d", f.Key, f.Size) }
 
 func readText(key string, r seed.Read) string { return fmt.Sprintf("%s %d", key, r.Domains) }
@@ -100,7 +94,7 @@ func TestListStage(t *testing.T) {
 	j.stage(func(s beam.Scope, cfg seed.Config) {
 		files, tallies := seed.List(s, cfg)
 		passert.Equals(s, beam.ParDo(s, fileText, files), fmt.Sprintf("%sraw_0001.json %d", day, len(raw)))
-		passert.Equals(s, beam.ParDo(s, countsText, tallies), "files_listed 2", "files_ignored 2", "files_skipped 1")
+		passert.Equals(s, lanetest.Counts(s, tallies), "files_listed 2", "files_ignored 2", "files_skipped 1")
 	})
 }
 
@@ -121,7 +115,7 @@ func TestExtractStage(t *testing.T) {
 		read, records, tallies := seed.Extract(s, cfg, beam.CreateList(s, []seed.File{{Key: whole}, {Key: broken}}))
 		passert.Equals(s, beam.ParDo(s, readText, read), whole+" 2")
 		passert.Equals(s, beam.ParDo(s, batchText, records), want...)
-		passert.Equals(s, beam.ParDo(s, countsText, tallies), "files_read 1", "records 4", "records_bad 1", "files_bad 1", "dead_letters 1", "dead_letters 1")
+		passert.Equals(s, lanetest.Counts(s, tallies), "files_read 1", "records 4", "records_bad 1", "files_bad 1", "dead_letters 1", "dead_letters 1")
 	})
 }
 
@@ -133,7 +127,7 @@ func TestVisitStage(t *testing.T) {
 		outcomes, network, tallies := seed.Visit(s, cfg, batches)
 		passert.Equals(s, beam.ParDo(s, outcomeText, outcomes), one+" 1 0", two+" 1 0")
 		passert.Equals(s, beam.ParDo(s, networkText, network), "1 visits, 0 failed")
-		passert.Equals(s, beam.ParDo(s, countsText, tallies), "domains_unique 1", "domains_collected 1", "hosts_visited 1", "metadata_written 1",
+		passert.Equals(s, lanetest.Counts(s, tallies), "domains_unique 1", "domains_collected 1", "hosts_visited 1", "metadata_written 1",
 			"robots_found 1", "sitemaps_found 1")
 	})
 	for _, r := range j.web.Requests() {
@@ -157,7 +151,7 @@ func TestCompleteStage(t *testing.T) {
 		read := beam.ParDo(s, readOfText, beam.Create(s, whole+" "+tags[0]+" xx", part+" "+tags[1]+" xx", replaced+" another x"))
 		outcomes := beam.ParDo(s, outcomeOfText, beam.Create(s, whole+" x", whole+" x", part+" x", replaced+" x", unread+" x"))
 		tallies := seed.Complete(s, cfg, read, outcomes, beam.CreateList(s, []seed.Network{{Visits: 3}}))
-		passert.Equals(s, beam.ParDo(s, countsText, tallies), "files_completed 1", "files_open 1", "files_open 1", "files_open 1")
+		passert.Equals(s, lanetest.Counts(s, tallies), "files_completed 1", "files_open 1", "files_open 1", "files_open 1")
 	})
 	var marked []string
 	for o, err := range j.store.List(t.Context(), day) {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -340,7 +341,9 @@ func (d *dir) createTemp(ctx context.Context, key string, body io.Reader, o PutO
 	if err != nil {
 		return temp{}, fileError("writing", key, err)
 	}
-	size, err := io.Copy(f, cancellable{ctx, body})
+	buffer := copyBuffers.Get().(*[copySize]byte)
+	size, err := io.CopyBuffer(struct{ io.Writer }{f}, cancellable{ctx, body}, buffer[:]) // File.ReadFrom makes a buffer for each copy
+	copyBuffers.Put(buffer)
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -376,6 +379,10 @@ func (d *dir) publish(ctx context.Context, t temp, synced error, ifAbsent bool) 
 	}
 	return fileError("writing", t.key, err)
 }
+
+const copySize = 32 << 10
+
+var copyBuffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 
 // cancellable ends a copy when ctx is done.
 type cancellable struct {

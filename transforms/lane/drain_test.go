@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 )
@@ -176,6 +177,29 @@ func TestPause(t *testing.T) {
 		}, noFailure(t), func(int) { merged++ })
 		if took := time.Since(begin); merged != 3 || took < time.Minute+2*time.Second || took > time.Minute+5*time.Second {
 			t.Errorf("%d merged after %v", merged, took)
+		}
+	})
+}
+
+// What the ledger asks of a run reaches its worker at the next poll.
+func TestControlIsPolled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := idle(t, time.Second)
+		w.cfg.RunID, w.Store = "run", memory(t)
+		go w.watch()
+		for _, action := range []ledger.Action{ledger.ActionPause, ledger.ActionRun, ledger.ActionCancel} {
+			time.Sleep(time.Minute)
+			if err := ledger.WriteControl(t.Context(), w.Store, "run", ledger.Control{Action: action}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if got, want := w.paused.Load(), action == ledger.ActionPause; got != want {
+				t.Errorf("asked to %s, the worker is paused: %t, want %t", action, got, want)
+			}
+			if got, want := w.Stopped(), action == ledger.ActionCancel; got != want {
+				t.Errorf("asked to %s, the worker is stopped: %t, want %t", action, got, want)
+			}
 		}
 	})
 }

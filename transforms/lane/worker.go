@@ -109,7 +109,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	client.Allow = w.allowed
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if cfg.Leases { // this process may have been started for a run that has ended
-		if err := w.obey(ctx); err != nil {
+		if err := w.Obey(ctx); err != nil {
 			w.cancel()
 			client.Close()
 			return nil, errors.Join(fmt.Errorf("reading the run's control object: %w", err), s.Close())
@@ -194,14 +194,15 @@ func (w *Worker) watch() {
 			return
 		case <-tick.C:
 		}
-		if err := w.obey(w.ctx); err != nil {
+		if err := w.Obey(w.ctx); err != nil {
 			w.Log.Warn("control_unreadable", "error", ledger.Redact(err.Error()))
 		}
 	}
 }
 
-// obey reads the control object and does what it says.
-func (w *Worker) obey(ctx context.Context) error {
+// Obey reads the control object now, without waiting for the next poll, and does
+// what it says.
+func (w *Worker) Obey(ctx context.Context) error {
 	c, err := ledger.ReadControl(ctx, w.Store, w.cfg.RunID)
 	if err != nil {
 		return err

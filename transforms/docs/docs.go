@@ -1,6 +1,5 @@
-// Package docs crawls the documentation of API providers: which providers are
-// crawled, how their pages are fetched, read, cut into chunks and stored, and what
-// changed since the last crawl.
+// Package docs crawls the documentation of API providers: it fetches their pages,
+// cuts them into chunks, stores them, and reports what changed since the last crawl.
 package docs
 
 import (
@@ -27,10 +26,10 @@ func Counts() []string {
 		"pages_blocked", "chunks"}
 }
 
-// UserAgent is how the crawler names itself.
+// UserAgent is the crawler's User-Agent.
 const UserAgent = "APIIntelBot/1.0 (+https://api-intel.vercel.app/bot)"
 
-// productToken is the crawler's name in what pages and sites say to crawlers.
+// productToken is the crawler's name in rules of sites and pages for crawlers.
 const productToken = "APIIntelBot"
 
 // The limits of requests and pages, over all workers and runs together.
@@ -51,30 +50,30 @@ const (
 	pageTimeout = 30 * time.Second
 	robotsCache = 24 * time.Hour
 
-	// leaseTTL is how long a killed worker's provider waits for the next one.
+	// leaseTTL is how long the lease of a provider lasts after its worker was killed.
 	leaseTTL = 15 * time.Second
 	// resumeWithin is how long after its last activity an interrupted session is
 	// resumed; after that its pages are too old to be skipped.
 	resumeWithin = 72 * time.Hour
-	// maxQueued bounds the frontier of a provider in a session: pages that
-	// lead to ever more pages must not fill the database.
+	// maxQueued is the maximum size of a provider's frontier in a session: pages with
+	// ever more links must not fill the database.
 	maxQueued = 10_000
-	// maxOutline bounds in bytes what is kept of one page for each of its blocks
-	// and chunks: its headings and its title, which they repeat, and their hashes.
+	// maxOutline is the maximum size in bytes of what is stored for all blocks and
+	// chunks of one page in addition to their text: headings, title and hashes.
 	maxOutline = 16 << 20
-	// maxLinks bounds what is kept of one page's links.
+	// maxLinks is the maximum number of links stored for one page.
 	maxLinks = 2_000
 )
 
-// Config is what the job's DoFns carry to the workers. The database's password
-// is not in it: each worker has its own environment.
+// Config is the configuration that the job's DoFns bring to the workers. It has no
+// password of the database: each worker has its own environment.
 type Config struct {
 	Lane     lane.Config
 	Lanes    int    // at most MaxHosts
 	DB       string // DSN without password; see db.OfWorker
 	Policies []policy.Policy
 	Fallback bool // crawl context7 providers too
-	// Again is a provider whose hand-off is made again, or AgainAll. One provider
+	// Again is a provider whose hand-off is made again, or AgainAll. A single provider
 	// is crawled alone.
 	Again string
 
@@ -88,13 +87,13 @@ type Config struct {
 	// UnsandboxedBrowser lets the browser of spa_rendering run without its sandbox.
 	UnsandboxedBrowser bool
 
-	// NoDelay leaves out gaps and budgets, and makes other pauses a thousandth. For
-	// simulated sites only: demo, benchmarks and tests.
+	// NoDelay turns gaps and budgets off and divides other pauses by a thousand. It is for
+	// simulated sites only, in the demo, benchmarks and tests.
 	NoDelay bool
 }
 
-// Web is the client's configuration for this job, which has a name of its own on
-// the web whatever the program calls itself. Its pauses are politeness's.
+// Web adapts the client's configuration for this job: it has its own User-Agent, and
+// package polite makes its pauses.
 func Web(c web.Config) web.Config {
 	c.UserAgent = UserAgent
 	c.Concurrency = MaxHosts
@@ -102,13 +101,13 @@ func Web(c web.Config) web.Config {
 	return c
 }
 
-// Crawled says whether a provider takes part in a run by its policy, and why not.
+// Crawled reports whether a provider is crawled by its policy, and if not, why.
 func (c Config) Crawled(p policy.Policy) (reason string, crawled bool) {
 	switch {
 	case p.Terms == policy.Prohibited:
 		return "its terms of service prohibit crawling (tos: prohibited)", false
 	case p.Channel == policy.Context7 && !c.Fallback:
-		return "its main channel is context7; --fallback crawls it all the same", false
+		return "its main channel is context7; --fallback crawls it too", false
 	}
 	return "", true
 }
@@ -116,10 +115,10 @@ func (c Config) Crawled(p policy.Policy) (reason string, crawled bool) {
 // AgainAll stands for every provider in Config.Again.
 const AgainAll = "*"
 
-// again says whether a provider's hand-off is made again in this run.
+// again reports whether a provider's hand-off is made again in this run.
 func (c Config) again(provider string) bool { return c.Again == AgainAll || c.Again == provider }
 
-// alone says whether a provider is left out as another one is crawled alone.
+// alone reports whether a provider is left out because another one is crawled alone.
 func (c Config) alone(provider string) bool { return c.Again != "" && !c.again(provider) }
 
 //go:embed migrations/*.sql

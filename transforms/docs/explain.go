@@ -17,26 +17,26 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
-// maxShown is how much of a page's text a person is shown.
+// maxShown is how many characters of a page's text are shown to a person.
 const maxShown = 200
 
-// Finding is one rule's word on a URL.
+// Finding is what one rule says about a URL.
 type Finding struct {
 	Rule string
 	Says string
-	Stop bool // it keeps the URL from being asked for
+	Stop bool // because of it the URL is not requested
 }
 
-// Explanation is why one provider's crawl would take a URL, or not.
+// Explanation says why one provider's crawl would request a URL, or not.
 type Explanation struct {
 	Provider string
-	Taken    bool
+	Accepted bool
 	Findings []Finding
 }
 
-// Explain asks each rule about a URL, for every provider whose host it is on,
-// or for the link alone where there is none. It fetches nothing but robots.txt,
-// and that only where the other rules let the URL pass.
+// Explain applies each rule to a URL, for every provider whose host it is on, or
+// returns one explanation without a provider if there is none. It fetches only
+// robots.txt, and only if the other rules accept the URL.
 func Explain(ctx context.Context, cfg Config, raw string) ([]Explanation, error) {
 	d := doFn{Config: cfg}
 	if err := d.Setup(ctx); err != nil {
@@ -67,7 +67,7 @@ func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, raw stri
 	if len(out) > 0 {
 		return out, nil
 	}
-	f := Finding{Rule: "host", Says: "no policy has a seed on it; pages of other hosts are never asked for", Stop: true}
+	f := Finding{Rule: "host", Says: "no policy has a seed on it; pages of other hosts are never requested", Stop: true}
 	if uerr != nil {
 		f = Finding{Rule: "scheme", Says: uerr.Error(), Stop: true}
 	}
@@ -86,16 +86,16 @@ type explainer struct {
 
 func (x *explainer) say(rule string, stop bool, format string, args ...any) {
 	x.e.Findings = append(x.e.Findings, Finding{rule, fmt.Sprintf(format, args...), stop})
-	x.e.Taken = x.e.Taken && !stop
+	x.e.Accepted = x.e.Accepted && !stop
 }
 
 func (x *explainer) run(ctx context.Context) error {
-	x.e.Taken = true
+	x.e.Accepted = true
 	p := x.policy
 	if reason, ok := x.cfg.Crawled(p); !ok {
 		x.say("provider", true, "%s", reason)
 	} else if x.off {
-		x.say("provider", true, "it was purged; --enable-provider=%s lets it be crawled again", p.ProviderID)
+		x.say("provider", true, "it was purged; use --enable-provider=%s to crawl it again", p.ProviderID)
 	} else {
 		x.say("provider", false, "channel %s, tos %s", p.Channel, p.Terms)
 	}
@@ -107,7 +107,7 @@ func (x *explainer) run(ctx context.Context) error {
 		seed = seed || s.key == l.key
 	}
 	l, why := c.link(nil, x.raw, seed)
-	x.say("address", false, "asked for as %s", l.address)
+	x.say("address", false, "requested as %s", l.address)
 	x.say("key", false, "known as %s", l.key)
 	pattern, _ := c.scope.Rule(canonical.Path(l.key))
 	switch {
@@ -126,11 +126,11 @@ func (x *explainer) run(ctx context.Context) error {
 		return err
 	}
 	if why != "" {
-		x.say("robots", false, "not asked, as the pattern decides")
+		x.say("robots", false, "not fetched, because the pattern decides")
 		return nil
 	}
 	if x.off || p.Terms == policy.Prohibited {
-		x.say("robots", false, "not asked, as the provider is not to be visited")
+		x.say("robots", false, "not fetched, because the provider is not crawled")
 		return nil
 	}
 	u, err := url.Parse(l.address)
@@ -157,20 +157,20 @@ func (x *explainer) run(ctx context.Context) error {
 		if n > 0 {
 			x.say("robots", false, "allowed by robots.txt line %d: %s", n, text)
 		} else {
-			x.say("robots", false, "no line of robots.txt (status %d) speaks of it", r.Status)
+			x.say("robots", false, "no line of robots.txt (status %d) applies", r.Status)
 		}
 	}
 	return nil
 }
 
-// known reports what the database has of the page.
+// known reports what the database has about the page.
 func (x *explainer) known(ctx context.Context, l link) error {
 	var blocked int64
 	if err := x.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM blocked_urls WHERE provider = $1 AND key = $2`, x.policy.ProviderID, l.key).Scan(&blocked); err != nil {
 		return err
 	}
 	if blocked > 0 {
-		x.say("known", true, "it answered 403 and is never asked for again (blocked_urls)")
+		x.say("known", true, "it answered 403 and is never requested again (blocked_urls)")
 	}
 	var (
 		status, reason, title, hash string
@@ -206,7 +206,7 @@ func prefixed(before, s, after string) string {
 	return before + s + after
 }
 
-// Shown is as much of a text as a person is shown: at most 200 characters on one line.
+// Shown returns the beginning of a text for a person: at most 200 characters on one line.
 func Shown(text string) string {
 	r := []rune(strings.Join(strings.Fields(text), " "))
 	if len(r) > maxShown {
@@ -215,7 +215,7 @@ func Shown(text string) string {
 	return string(r)
 }
 
-// budgets reports what is left of the budgets.
+// budgets reports how much of the budgets is used.
 func (x *explainer) budgets(ctx context.Context) error {
 	var hour, day int64
 	minute := x.w.Pacer.Clock.Now().Unix() / 60
@@ -228,12 +228,12 @@ func (x *explainer) budgets(ctx context.Context) error {
 	return nil
 }
 
-// String is the explanation for a terminal.
+// String returns the explanation for a terminal.
 func (e Explanation) String() string {
 	var b strings.Builder
-	verdict := "would be asked for"
-	if !e.Taken {
-		verdict = "would not be asked for"
+	verdict := "would be requested"
+	if !e.Accepted {
+		verdict = "would not be requested"
 	}
 	fmt.Fprintf(&b, "%s: %s\n", cmp.Or(e.Provider, "no provider"), verdict)
 	for _, f := range e.Findings {

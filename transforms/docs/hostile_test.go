@@ -42,7 +42,7 @@ func TestHostileText(t *testing.T) {
 		state, reason := w.run()
 		assert.Equal(t, Done, state, reason)
 		assert.Equal(t, Indexed, w.row("/docs").Status)
-		assert.Equal(t, row{Status: Failed, Reason: "the database refused what it says", Depth: 1, HTTP: 200}, w.row("/docs/a"))
+		assert.Equal(t, row{Status: Failed, Reason: "the database refused its content", Depth: 1, HTTP: 200}, w.row("/docs/a"))
 		assert.Equal(t, Indexed, w.row("/docs/b").Status)
 		assert.Equal(t, []string{""}, w.strings(`SELECT etag || last_modified FROM pages WHERE key LIKE '%/docs/b'`))
 		assert.Equal(t, Indexed, w.row("/docs/c%00%FF").Status)

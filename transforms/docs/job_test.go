@@ -263,7 +263,7 @@ func TestHandOffAgain(t *testing.T) {
 			body, err := j.store.Open(t.Context(), key)
 			require.NoError(t, err)
 			for d := json.NewDecoder(body); d.More(); {
-				var h handed
+				var h handOffLine
 				require.NoError(t, d.Decode(&h))
 				require.Equal(t, "upsert", h.Op)
 				out[h.ID] = h.Text

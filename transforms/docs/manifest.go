@@ -11,45 +11,44 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// manifests is where the store has the manifest of each session.
+// manifests is the prefix of the keys of the sessions' manifests.
 const manifests = "handoff/manifests/docs/"
 
-// Manifest says that a session has ended and what it handed over. It is written
-// after everything else of the session: once it is there, nothing is added to
-// what it lists.
+// Manifest says that a session has ended, and lists what it handed over. It is written
+// after everything else of the session, so nothing is added to the list later.
 type Manifest struct {
-	Session     string       `json:"session"`
-	CompletedAt time.Time    `json:"completed_at"`
-	Complete    bool         `json:"complete"` // every provider is done
-	Providers   []HandedOver `json:"providers"`
+	Session     string            `json:"session"`
+	CompletedAt time.Time         `json:"completed_at"`
+	Complete    bool              `json:"complete"` // every provider is done
+	Providers   []ProviderHandOff `json:"providers"`
 }
 
-// HandedOver is what a session handed over of a provider.
-type HandedOver struct {
-	Provider string         `json:"provider"`
-	State    State          `json:"state"`
-	Reason   string         `json:"reason,omitempty"`
-	Again    bool           `json:"again"`   // all pages, not only those that changed
-	Objects  []HandedObject `json:"objects"` // by key
+// ProviderHandOff is what a session handed over for a provider.
+type ProviderHandOff struct {
+	Provider string          `json:"provider"`
+	State    State           `json:"state"`
+	Reason   string          `json:"reason,omitempty"`
+	Again    bool            `json:"again"`   // all pages, not only those that changed
+	Objects  []HandOffObject `json:"objects"` // by key
 }
 
-// HandedObject is one object of the hand-off.
-type HandedObject struct {
+// HandOffObject is one object of the hand-off.
+type HandOffObject struct {
 	Key  string `json:"key"`
 	Size int64  `json:"size"`
 }
 
-// sessionPrefix is where the store has what a session hands over of a provider.
+// sessionPrefix is the prefix of the keys of what a session hands over for a provider.
 func sessionPrefix(provider, session string) string { return handOffPrefix(provider) + session + "/" }
 
-// parts are a session's providers, by id, without their objects.
-func parts(ctx context.Context, d *db.DB, session string) (out []HandedOver, err error) {
+// parts returns a session's providers, sorted by id, without their objects.
+func parts(ctx context.Context, d *db.DB, session string) (out []ProviderHandOff, err error) {
 	rows, err := d.QueryContext(ctx, `SELECT provider, state, reason, stats FROM runs WHERE session = $1 ORDER BY provider`, session)
 	if err != nil {
-		return nil, fmt.Errorf("reading how the providers of session %s stand: %w", session, err)
+		return nil, fmt.Errorf("reading the states of the providers of session %s: %w", session, err)
 	}
 	err = each(rows, func() error {
-		h, text := HandedOver{Objects: []HandedObject{}}, ""
+		h, text := ProviderHandOff{Objects: []HandOffObject{}}, ""
 		if err := rows.Scan(&h.Provider, &h.State, &h.Reason, &text); err != nil {
 			return err
 		}
@@ -63,7 +62,7 @@ func parts(ctx context.Context, d *db.DB, session string) (out []HandedOver, err
 }
 
 // writeManifest ends a session's hand-off.
-func writeManifest(ctx context.Context, s store.Store, session string, parts []HandedOver, now time.Time) error {
+func writeManifest(ctx context.Context, s store.Store, session string, parts []ProviderHandOff, now time.Time) error {
 	m := Manifest{Session: session, CompletedAt: now.UTC(), Complete: true, Providers: parts}
 	for i, p := range parts {
 		m.Complete = m.Complete && p.State == Done
@@ -71,7 +70,7 @@ func writeManifest(ctx context.Context, s store.Store, session string, parts []H
 			if err != nil {
 				return fmt.Errorf("listing what session %s handed over: %w", session, err)
 			}
-			parts[i].Objects = append(parts[i].Objects, HandedObject{o.Key, o.Size})
+			parts[i].Objects = append(parts[i].Objects, HandOffObject{o.Key, o.Size})
 		}
 	}
 	b, err := json.MarshalIndent(m, "", "  ")

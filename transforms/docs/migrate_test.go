@@ -53,7 +53,7 @@ func TestShippedMigrationsStay(t *testing.T) {
 // read a query's columns, so each moment has a query of its own.
 func dump(t *testing.T, w *world, moment string) map[string][]string {
 	t.Helper()
-	tables := append([]string{"docs_sessions", "docs_providers", "docs_hosts", "docs_robots", "docs_budget"}, provided...)
+	tables := append([]string{"docs_sessions", "docs_providers", "docs_hosts", "docs_robots", "docs_budget"}, providerTables...)
 	out := map[string][]string{}
 	for _, table := range tables {
 		rows, err := w.db.QueryContext(t.Context(), `SELECT * FROM `+table+` /* `+moment+` */`)

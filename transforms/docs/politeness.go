@@ -20,24 +20,24 @@ const (
 	minGap         = time.Second     // between two requests, whatever the policy says
 	robotsErrorGap = 2 * time.Second // while robots.txt answers 5xx
 
-	// maxRetryAfter is the longest pause that a host may ask for and still be
-	// waited for; a longer one ends its provider for this run.
+	// maxRetryAfter is the longest pause that the crawl waits when a host asks for it.
+	// A longer one ends the provider's crawl for this run.
 	maxRetryAfter = 10 * time.Minute
-	// defaultRetryAfter is waited where a 429 names no time.
+	// defaultRetryAfter is the wait after a 429 that names no time.
 	defaultRetryAfter = time.Minute
 )
 
-// errUnreachable ends a provider's crawl before its frontier does.
+// errUnreachable ends a provider's crawl because its site cannot be reached.
 var errUnreachable = errors.New("it cannot be reached")
 
-// ends says whether an error ends the provider's crawl for this run.
+// ends reports whether an error ends the provider's crawl for this run.
 func ends(err error) bool {
 	var abandoned *polite.AbandonedError
 	return errors.Is(err, polite.ErrStopped) || errors.Is(err, polite.ErrBudget) || errors.Is(err, errUnreachable) || errors.As(err, &abandoned)
 }
 
-// politeness is how a provider with this delay is asked: with a pause that is
-// uniform in two to four thirds of the delay.
+// politeness is the policy for a provider with this delay. A pause is random, uniform
+// from two thirds to four thirds of the delay.
 func politeness(cfg Config, delay time.Duration) polite.Policy {
 	return polite.Policy{
 		Gap:           polite.Range{Min: max(delay*2/3, minGap), Max: delay * 4 / 3},
@@ -49,8 +49,8 @@ func politeness(cfg Config, delay time.Duration) polite.Policy {
 	}
 }
 
-// withoutRobots goes on slowly while robots.txt fails with a status, where RFC
-// 9309 section 2.3.1.4 would stop: the crawl's own rule.
+// withoutRobots continues slowly while robots.txt fails with a status. This is the
+// crawl's own rule: by RFC 9309 section 2.3.1.4 it would stop.
 func withoutRobots(status int, kind web.Kind) polite.Verdict {
 	switch {
 	case status >= 500 || status == http.StatusTooManyRequests:
@@ -61,8 +61,8 @@ func withoutRobots(status int, kind web.Kind) polite.Verdict {
 	return polite.Allow
 }
 
-// retry is the table of backoffs for a page. An answer that breaks off counts as
-// none.
+// retry applies the table of backoffs to a page. An answer that ends early counts as
+// no answer.
 func retry(a polite.Attempt) (wait time.Duration, again bool) {
 	switch {
 	case a.Failure != nil && !transient(a.Failure.Kind):
@@ -73,8 +73,8 @@ func retry(a polite.Attempt) (wait time.Duration, again bool) {
 	return backoff(a.Response.Status, a.Retries, a.RetryAfter)
 }
 
-// retryRobots is the same but for 5xx, which is not tried again: the crawl goes
-// on, slowly.
+// retryRobots is the same for robots.txt, except that a 5xx is not tried again: the
+// crawl continues slowly.
 func retryRobots(a polite.Attempt) (wait time.Duration, again bool) {
 	if a.Status() >= 500 {
 		return 0, false
@@ -82,7 +82,7 @@ func retryRobots(a polite.Attempt) (wait time.Duration, again bool) {
 	return retry(a)
 }
 
-// brokenOff says that a page's body ended early, not at the limit.
+// brokenOff reports whether a page's body ended early, before the limit.
 func brokenOff(r *web.Response) bool {
 	return r.Status/100 == 2 && r.Truncated && len(r.Body) < maxPage
 }
@@ -98,13 +98,13 @@ var backoffs = map[int][]time.Duration{
 	504: {30 * time.Second, time.Minute},
 }
 
-// backoff says how long to wait before an exchange is tried once more after it
-// ended in status (0: below HTTP) and had so many retries already; false when
-// there is no further try. after is the answer's Retry-After, below 0 for none:
-// it replaces a 429's own wait and can only lengthen the others.
+// backoff returns how long to wait before the next try, after that many retries and a
+// last answer with this status (0: no HTTP answer); false: there is no further try.
+// after is the answer's Retry-After, below 0 for none. It replaces the wait of a 429,
+// and can only lengthen the others.
 func backoff(status, retries int, after time.Duration) (wait time.Duration, again bool) {
 	if status == 501 || status > 504 {
-		status = 500 // all other 5xx are treated alike
+		status = 500 // all other 5xx have the same backoff
 	}
 	waits := backoffs[status]
 	if retries >= len(waits) {
@@ -117,8 +117,8 @@ func backoff(status, retries int, after time.Duration) (wait time.Duration, agai
 	return wait, true
 }
 
-// transient says whether an exchange that failed below HTTP may fare better
-// later: the table's rows of DNS, connection and time-out.
+// transient reports whether an exchange that failed below HTTP may succeed later: after
+// errors of DNS and connections, and time-outs.
 func transient(k web.Kind) bool {
 	switch k {
 	case web.KindDNS, web.KindConnect, web.KindTimeout, web.KindReset, web.KindTLS:
@@ -129,16 +129,16 @@ func transient(k web.Kind) bool {
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// memory keeps in the database, for all workers and runs, when a host may be
-// asked, what its robots.txt says, and the requests of the last hour and day.
+// memory is kept in the database, for all workers and runs: the time of the next
+// request to each host, robots.txt, and the requests of the last hour and day.
 type memory struct {
 	polite.InDB
 	cfg Config
 }
 
-// Requested takes one request off the budgets of the last hour and the last day,
-// which are counted over all workers and runs, by minutes: a minute counts until
-// all of it is out of the window.
+// Requested counts one request against the budgets of the last hour and the last day,
+// over all workers and runs. Requests are counted by minute: a minute counts until all
+// of it is outside of the window.
 func (m memory) Requested(ctx context.Context, host string, now, next time.Time) (wait time.Duration, err error) {
 	minute := now.Unix() / 60
 	err = m.DB.Tx(ctx, func(tx *sql.Tx) error {
@@ -186,7 +186,7 @@ func (m memory) Robots(ctx context.Context, origin string, now time.Time) (*poli
 	return &a, nil
 }
 
-// comments of a robots.txt name people; they are not kept.
+// comments in a robots.txt may name people, so they are not stored.
 var comments = regexp.MustCompile(`#[^\r\n]*`)
 
 func (m memory) KeepRobots(ctx context.Context, origin string, a polite.RobotsAnswer) error {
@@ -199,7 +199,7 @@ func (m memory) KeepRobots(ctx context.Context, origin string, a polite.RobotsAn
 	return err
 }
 
-// newClient is the provider's way to the web.
+// newClient makes the client for all requests of the provider's crawl.
 func (c *crawl) newClient() *polite.Client {
 	p := politeness(c.cfg, c.policy.Delay())
 	p.WaitForBudget = c.waitForBudget
@@ -207,8 +207,8 @@ func (c *crawl) newClient() *polite.Client {
 		Memory: memory{polite.InDB{DB: c.db, Table: "docs_hosts"}, c.cfg}, Control: c.w, Log: c.w.Log}
 }
 
-// waitForBudget waits for the hour's budget. The figures have what was waited, to
-// the minute, also when the process dies in it.
+// waitForBudget waits for the hour's budget. It counts the wait minute by minute, so
+// that the count is right even if the process dies meanwhile.
 func (c *crawl) waitForBudget(ctx context.Context, host string, until time.Time, wait func(time.Duration) error) error {
 	at, provider := until.UTC().Format(time.RFC3339), c.policy.ProviderID
 	c.w.Log.Warn("hour_budget_used_up", "provider", provider, "host", host, "until", at)
@@ -230,13 +230,13 @@ func (c *crawl) waitForBudget(ctx context.Context, host string, until time.Time,
 	}
 }
 
-// robots gives the rules of u's origin.
+// robots returns the rules of u's origin.
 func (c *crawl) robots(ctx context.Context, u *url.URL) (*polite.Rules, error) {
 	r, err := c.client.Robots(ctx, u)
 	return r, unreachable(err)
 }
 
-// unreachable names a robots.txt that cannot be had.
+// unreachable turns an error about a robots.txt that cannot be fetched into errUnreachable.
 func unreachable(err error) error {
 	var robots *polite.RobotsError
 	if errors.As(err, &robots) {

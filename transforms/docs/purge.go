@@ -18,8 +18,8 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// Purged says what a purge removed.
-type Purged struct {
+// PurgeResult says what a purge removed.
+type PurgeResult struct {
 	Provider     string           `json:"provider"`
 	Rows         map[string]int64 `json:"rows"` // by table
 	Objects      int64            `json:"objects"`
@@ -28,39 +28,38 @@ type Purged struct {
 	DeletionList string           `json:"deletion_list"` // its key in the store
 }
 
-// provided are the tables with rows of a provider.
-var provided = []string{"pages", "links", "chunks", "docs_blocks", "docs_changes", "blocked_urls", "runs"}
+// providerTables are the tables with rows of a provider.
+var providerTables = []string{"pages", "links", "chunks", "docs_blocks", "docs_changes", "blocked_urls", "runs"}
 
-// Purge removes everything that a provider left behind and disables it until
-// Enable. The ids of its chunks go
-// to a deletion list in the store, for the side that keeps the embeddings. A
-// run that crawls the provider makes it fail: stop that first. ErrNotErased says
-// that all is done but the last step: deleted text may still be read from the
-// database's files; a second call does that step alone.
-func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time) (Purged, error) {
+// Purge removes everything that the crawls of a provider left, and disables it until
+// Enable. The ids of its chunks are written to a deletion list in the store, for the
+// system that stores the embeddings. Purge fails while a run crawls the provider: stop
+// the run first. ErrNotErased means that only the last step is missing: deleted text
+// can still be read from the database's files. A second call repeats that step.
+func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time) (PurgeResult, error) {
 	p, err := purge(ctx, d, s, provider, now)
 	if err != nil {
 		return p, fmt.Errorf("purging %s: %w", provider, err)
 	}
-	if err := d.Erase(ctx, append(slices.Clone(provided), "docs_robots")...); err != nil {
+	if err := d.Erase(ctx, append(slices.Clone(providerTables), "docs_robots")...); err != nil {
 		return p, fmt.Errorf("purging %s: %w: %w", provider, ErrNotErased, err)
 	}
 	return p, nil
 }
 
-// purge removes what is a provider's, under its lease.
-func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time) (Purged, error) {
-	p := Purged{Provider: provider, Rows: map[string]int64{}, DeletionList: fmt.Sprintf("handoff/docs/deletions/%s-%s.jsonl", provider, now.UTC().Format("20060102T150405Z"))}
+// purge removes what belongs to a provider, under its lease.
+func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time) (PurgeResult, error) {
+	p := PurgeResult{Provider: provider, Rows: map[string]int64{}, DeletionList: fmt.Sprintf("handoff/docs/deletions/%s-%s.jsonl", provider, now.UTC().Format("20060102T150405Z"))}
 	holder := lease.CurrentHolder()
 	holder.Job = Job
 	l, err := lease.Acquire(ctx, lease.InDB(d), "docs/provider/"+provider, holder, time.Minute)
 	if err != nil {
 		return p, err
 	}
-	ctx, release := l.Keep(ctx, func(lease.Event) {}) // ctx ends with it, and says so
-	defer func() { _ = release() }()                  // it expires by itself
+	ctx, release := l.Keep(ctx, func(lease.Event) {}) // ctx ends when the lease is lost
+	defer func() { _ = release() }()                  // otherwise it expires
 
-	// The list first: after the rows nobody knows the ids any more.
+	// The list is written first: without the rows the ids are unknown.
 	if err := p.list(ctx, d, s); err != nil {
 		return p, err
 	}
@@ -69,7 +68,7 @@ func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 		if err := p.forgetRobots(ctx, tx); err != nil {
 			return err
 		}
-		for _, table := range provided {
+		for _, table := range providerTables {
 			n, err := changed(tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE provider = $1`, provider))
 			if err != nil {
 				return err
@@ -108,13 +107,13 @@ func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 	return p, nil
 }
 
-// ErrNotErased says that a purge removed everything, but could not rewrite the
-// database's files, which may still hold the deleted text in their free parts.
+// ErrNotErased means that a purge removed everything, but could not rewrite the
+// database's files, which may still have the deleted text in their free parts.
 var ErrNotErased = errors.New("its rows are removed, but their text may still be in free parts of the database's files; purge it again when no run is using the database")
 
-// forgetRobots removes the robots.txt of the origins that pages were asked for
-// at. When those may be asked again stays: they asked for that pause.
-func (p *Purged) forgetRobots(ctx context.Context, tx *sql.Tx) error {
+// forgetRobots removes the robots.txt of the origins from which pages were requested.
+// The times of the next requests to those hosts stay, because the hosts asked for them.
+func (p *PurgeResult) forgetRobots(ctx context.Context, tx *sql.Tx) error {
 	rows, err := tx.QueryContext(ctx, `SELECT address FROM pages WHERE provider = $1`, p.Provider)
 	if err != nil {
 		return err
@@ -143,9 +142,8 @@ func (p *Purged) forgetRobots(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// list writes the deletion list. A purge that is done again adds to nothing:
-// where there are no chunks any more there is no list.
-func (p *Purged) list(ctx context.Context, d *db.DB, s store.Store) error {
+// list writes the deletion list, if there are chunks: a second purge writes none.
+func (p *PurgeResult) list(ctx context.Context, d *db.DB, s store.Store) error {
 	rows, err := d.QueryContext(ctx, `SELECT c.id, p.address FROM chunks c JOIN pages p ON p.provider = c.provider AND p.key = c.key WHERE c.provider = $1 ORDER BY c.key, c.ordinal`, p.Provider)
 	if err != nil {
 		return err
@@ -153,7 +151,7 @@ func (p *Purged) list(ctx context.Context, d *db.DB, s store.Store) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	if err := each(rows, func() error {
-		h := handed{Op: "delete", Provider: p.Provider}
+		h := handOffLine{Op: "delete", Provider: p.Provider}
 		if err := rows.Scan(&h.ID, &h.URL); err != nil {
 			return err
 		}
@@ -171,8 +169,8 @@ func (p *Purged) list(ctx context.Context, d *db.DB, s store.Store) error {
 	})
 }
 
-// Providers are those that the database has something of, by id. It changes
-// nothing, and a database without the job's tables has none.
+// Providers returns the ids of the providers that have rows in the database, sorted.
+// It changes nothing. A database without the job's tables has none.
 func Providers(ctx context.Context, d *db.DB) ([]string, error) {
 	there := `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'docs_providers'`
 	if d.Dialect == db.Postgres {
@@ -186,12 +184,12 @@ func Providers(ctx context.Context, d *db.DB) ([]string, error) {
 		return nil, nil
 	}
 	query := `SELECT id FROM docs_providers`
-	for _, table := range provided {
+	for _, table := range providerTables {
 		query += ` UNION SELECT provider FROM ` + table
 	}
 	rows, err := d.QueryContext(ctx, query+` ORDER BY 1`)
 	if err != nil {
-		return nil, fmt.Errorf("reading which providers there are: %w", err)
+		return nil, fmt.Errorf("reading the ids of the providers: %w", err)
 	}
 	var ids []string
 	err = each(rows, func() error {
@@ -203,7 +201,7 @@ func Providers(ctx context.Context, d *db.DB) ([]string, error) {
 	return ids, err
 }
 
-// Enable lets a purged provider be crawled again; false where it was not disabled.
+// Enable lets a purged provider be crawled again; false: it was not disabled.
 func Enable(ctx context.Context, d *db.DB, provider string) (bool, error) {
 	n, err := changed(d.ExecContext(ctx, `UPDATE docs_providers SET disabled_at = 0 WHERE id = $1 AND disabled_at > 0`, provider))
 	if err != nil {
@@ -212,7 +210,7 @@ func Enable(ctx context.Context, d *db.DB, provider string) (bool, error) {
 	return n > 0, nil
 }
 
-// PageChange is a page that a session found changed.
+// PageChange is a change of a page that a session found.
 type PageChange struct {
 	Provider string    `json:"provider"`
 	Key      string    `json:"key"`
@@ -221,7 +219,7 @@ type PageChange struct {
 	Sections []Section `json:"sections"`
 }
 
-// Section is a part of a page, by its headings, that changed.
+// Section is a section of a page that changed, named by its headings.
 type Section struct {
 	Path    []string `json:"path,omitempty"`
 	Kind    string   `json:"kind"` // added, removed, changed, moved
@@ -229,12 +227,12 @@ type Section struct {
 	Removed int      `json:"removed,omitempty"`
 }
 
-// ErrNoSession says that nothing was crawled yet, or not under that name.
+// ErrNoSession means that there is no session with that name, or none at all.
 var ErrNoSession = errors.New("there is no such session")
 
-// Changes lists what a session found changed, by provider and page; of the
-// latest session where its name is empty. A page's text is not kept: its
-// sections are told by their headings.
+// Changes lists the changes that a session found, by provider and page; "" means the
+// latest session. The text of pages is not stored, so a section is named by its
+// headings.
 func Changes(ctx context.Context, d *db.DB, session string) (name string, out []PageChange, err error) {
 	err = d.QueryRowContext(ctx, `SELECT id FROM docs_sessions WHERE id = $1 OR $1 = '' ORDER BY started_at DESC, id DESC LIMIT 1`, session).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {

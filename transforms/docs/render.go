@@ -24,23 +24,22 @@ import (
 )
 
 const (
-	renderTimeout = 2 * time.Minute // with the pauses between what the page asks for
+	renderTimeout = 2 * time.Minute // including the pauses between the page's requests
 	renderQuiet   = 500 * time.Millisecond
 	maxParts      = 64       // requests of one page
-	maxPartBytes  = 32 << 20 // kept of a provider's scripts and data
+	maxPartBytes  = 32 << 20 // of a provider's scripts and data, kept in memory
 )
 
-// ErrNoBrowser says that a policy asks for rendering where there is nothing to
-// render with.
+// ErrNoBrowser means that a policy needs rendering and there is no browser.
 var ErrNoBrowser = errors.New("spa_rendering: true needs Chromium or Chrome in PATH; install it (apt-get install chromium) or turn spa_rendering off")
 
 var errRenderedLarge = errors.New("longer than 5 MB once its scripts have run")
 
-// ErrSandbox says that the browser would run strangers' scripts as root with
-// nothing around them.
+// ErrSandbox means that the browser would run strangers' scripts as root without a
+// sandbox.
 var ErrSandbox = errors.New("spa_rendering: true runs the scripts of strangers' pages, and Chromium has no sandbox as root: run as another user, or allow it by --allow-unsandboxed-browser")
 
-// Browser finds the browser that pages are rendered with, or reports ErrNoBrowser
+// Browser finds the browser for rendering pages, or returns ErrNoBrowser
 // or ErrSandbox.
 func Browser(unsandboxed bool) (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
@@ -58,19 +57,19 @@ func sandboxed(uid int, unsandboxed bool) error {
 	return nil
 }
 
-// browserOptions start the browser at a path with a home folder and an
-// environment of its own: the process's has keys, and a page's scripts must not
-// be one fault of the browser away from them.
+// browserOptions start the browser at a path with its own home folder and environment.
+// The process's environment has keys, and a fault of the browser must not give them to
+// a page's scripts.
 func browserOptions(at, home string, unsandboxed bool) []chromedp.ExecAllocatorOption {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(at), chromedp.UserAgent(UserAgent),
 		chromedp.NoInheritEnv, chromedp.Env("PATH="+os.Getenv("PATH"), "HOME="+home, "TMPDIR="+home, "LANG=C.UTF-8"),
 		chromedp.UserDataDir(filepath.Join(home, "profile")),
-		// Where nothing listens: what is not answered here must not go out.
+		// A proxy where nothing listens: a request that is not intercepted must not leave the machine.
 		chromedp.ProxyServer("http://127.0.0.1:1"), chromedp.Flag("proxy-bypass-list", "<-loopback>"),
-		// WebRTC knows no HTTP proxy: its datagrams go to any host and port that a page names. The switch with
+		// WebRTC ignores the HTTP proxy: it sends datagrams to any host and port that a page names. The switch with
 		// "force-" before it does not stop them.
 		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),
-		// The last looks for screens to cast to, by multicast.
+		// The last one would search for cast devices by multicast.
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,MediaRouter"))
 	if unsandboxed {
 		options = append(options, chromedp.NoSandbox)
@@ -78,9 +77,9 @@ func browserOptions(at, home string, unsandboxed bool) []chromedp.ExecAllocatorO
 	return options
 }
 
-// renderer is a headless browser that has no network of its own: every request
-// of a page comes to us, and is answered, with the crawl's politeness, where it is
-// a GET for a script or data of the page's own host; anything else fails.
+// renderer is a headless browser without a network. Every request of a page is
+// intercepted. A GET for a script or data of the page's own host is answered through
+// the crawl's polite client; everything else fails.
 type renderer struct {
 	c      *crawl
 	ctx    context.Context // of the browser
@@ -91,7 +90,7 @@ type renderer struct {
 	bytes int
 }
 
-// asset is an answer to what a page asked for.
+// asset is the answer to a request of a page.
 type asset struct {
 	status int
 	kind   string
@@ -118,12 +117,12 @@ func newRenderer(ctx context.Context, c *crawl) (*renderer, error) {
 	}
 	if err := chromedp.Do(browser); err != nil {
 		end()
-		return nil, fmt.Errorf("starting %s: %w; where it says that no sandbox is usable, --allow-unsandboxed-browser does without", at, err)
+		return nil, fmt.Errorf("starting %s: %w; if it says that no sandbox is usable, --allow-unsandboxed-browser runs it without one", at, err)
 	}
 	return &renderer{c: c, ctx: browser, cancel: end, parts: map[string]asset{}}, nil
 }
 
-// render gives a page as it is once its scripts have run.
+// render returns a page's HTML after its scripts have run.
 func (r *renderer) render(ctx context.Context, u *url.URL, body []byte, contentType string) (string, error) {
 	tab, end := chromedp.NewContext(r.ctx)
 	defer end()
@@ -132,7 +131,7 @@ func (r *renderer) render(ctx context.Context, u *url.URL, body []byte, contentT
 	var (
 		asked   sync.WaitGroup
 		pending atomic.Int64
-		last    atomic.Int64 // when something was asked or answered, in nanoseconds
+		last    atomic.Int64 // time of the last request or answer, in nanoseconds
 		n       atomic.Int64
 		failure atomic.Pointer[error]
 	)
@@ -140,7 +139,7 @@ func (r *renderer) render(ctx context.Context, u *url.URL, body []byte, contentT
 	touch()
 	err := chromedp.Listen(tab, func(ev any) {
 		if _, ok := ev.(*cdpage.EventJavascriptDialogOpening); ok {
-			asked.Go(func() { // nobody is there to answer, and the page waits; it may be gone by now
+			asked.Go(func() { // the page waits for an answer; it may have ended meanwhile
 				_, _ = chromedp.Call(tab, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{})
 			})
 			return
@@ -181,7 +180,7 @@ func (r *renderer) render(ctx context.Context, u *url.URL, body []byte, contentT
 	if err != nil {
 		return "", fmt.Errorf("rendering %s: %w", u, err)
 	}
-	within, cancel := context.WithTimeout(tab, renderTimeout) // after the tab's first use, or it would end the browser
+	within, cancel := context.WithTimeout(tab, renderTimeout) // made after the tab's first use, because otherwise its end would end the browser
 	defer cancel()
 	out := ""
 	if _, err = chromedp.Call(within, fetch.Enable, fetch.EnableParams{}); err == nil {
@@ -191,7 +190,7 @@ func (r *renderer) render(ctx context.Context, u *url.URL, body []byte, contentT
 		err = polite.SystemClock.Sleep(within, 50*time.Millisecond)
 	}
 	if err == nil {
-		var units int // of UTF-16, so that what is too long need not be fetched
+		var units int // of UTF-16; too long a page is not copied from the browser
 		if units, err = chromedp.Run(within, chromedp.Evaluate[int]("document.documentElement.outerHTML.length")); units > maxPage {
 			err = errRenderedLarge
 		}
@@ -205,7 +204,7 @@ func (r *renderer) render(ctx context.Context, u *url.URL, body []byte, contentT
 	end()
 	asked.Wait()
 	if p := failure.Load(); p != nil {
-		err = *p // what the crawl itself must know of: it was stopped, or its budget is used up
+		err = *p // an error for the whole crawl: it was stopped, or its budget is used up
 	}
 	if err != nil {
 		return "", fmt.Errorf("rendering %s: %w", u, err)
@@ -213,12 +212,12 @@ func (r *renderer) render(ctx context.Context, u *url.URL, body []byte, contentT
 	return "<!doctype html>" + out, nil
 }
 
-// part answers what a page asks for besides itself. The error ends the crawl.
+// part answers a request of a page for another resource. The error ends the crawl.
 func (r *renderer) part(ctx context.Context, page *url.URL, asked *fetch.EventRequestPaused) (answer asset, refused bool, err error) {
 	switch asked.ResourceType {
 	case network.ResourceTypeScript, network.ResourceTypeXHR, network.ResourceTypeFetch:
 	default:
-		return asset{}, true, nil // what only changes the looks
+		return asset{}, true, nil // it only changes the page's appearance
 	}
 	u, perr := url.Parse(asked.Request.URL)
 	if perr != nil || asked.Request.Method != http.MethodGet || u.Scheme != page.Scheme || canonical.Host(u) != r.c.host {
@@ -235,8 +234,8 @@ func (r *renderer) part(ctx context.Context, page *url.URL, asked *fetch.EventRe
 	var no *polite.DisallowedError
 	switch {
 	case err == nil && !resp.Truncated && resp.Status/100 == 2:
-	case err == nil, errors.As(err, &no), r.c.costsPage(u, err), errors.As(err, &failure):
-		return asset{}, true, nil // the page goes on without it, as it would in a reader's browser
+	case err == nil, errors.As(err, &no), r.c.failsPageOnly(u, err), errors.As(err, &failure):
+		return asset{}, true, nil // the page works without it, as in a reader's browser
 	default:
 		return asset{}, true, err
 	}

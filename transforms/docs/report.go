@@ -16,8 +16,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
-// ProviderReport is a provider's row of the run report: what changed, with the
-// figures that alerts and quality warnings go by. Rates are percentages.
+// ProviderReport is a provider's row of the run report: what changed, and the figures
+// for alerts and quality warnings. Rates are percentages.
 type ProviderReport struct {
 	Provider        string    `json:"provider"`
 	Name            string    `json:"name"`
@@ -33,7 +33,7 @@ type ProviderReport struct {
 	Skipped         int64     `json:"skipped"`
 	Failed          int64     `json:"failed"`
 	Blocked         int64     `json:"blocked"`
-	NotReached      int64     `json:"not_reached"` // with content, not asked in this session: not known to be gone
+	NotReached      int64     `json:"not_reached"` // with content, not requested in this session, so they may be gone
 	Chunks          int64     `json:"chunks"`
 	ChangeRate      float64   `json:"change_rate"`
 	SuccessRate     float64   `json:"success_rate"`
@@ -44,7 +44,7 @@ type ProviderReport struct {
 	Duration        float64   `json:"duration_s"` // at work, over all runs of the session
 	WaitedForBudget float64   `json:"waited_for_budget_s"`
 	Requests        int64     `json:"requests"`
-	Warnings        []string  `json:"warnings"` // of the quality of its chunks, in words
+	Warnings        []string  `json:"warnings"` // texts about the quality of its chunks
 }
 
 // Alert is a threshold that was passed, in the units of the rows: rates in
@@ -57,7 +57,7 @@ type Alert struct {
 	Text     string  `json:"text"`
 }
 
-// alertOf tells a finding of a provider, or of the session where about is "".
+// alertOf makes an alert of a finding about a provider, or about the session if about is "".
 func alertOf(about string, f alert.Finding) Alert {
 	in := map[alert.Unit]float64{alert.Share: 100, alert.Seconds: 1000}[f.Unit]
 	text := about + ": " + f.Text
@@ -67,12 +67,12 @@ func alertOf(about string, f alert.Finding) Alert {
 	return Alert{Name: f.Rule, Provider: f.Provider, Value: in * f.Value, Limit: in * f.Limit, Text: text}
 }
 
-// Report is what a session did so far.
+// Report is what a session has done so far.
 type Report struct {
 	Session   string           `json:"session"`
 	StartedAt time.Time        `json:"started_at"`
 	Complete  bool             `json:"complete"`
-	Duration  float64          `json:"duration_s"` // at work, without waiting for budgets and for a run to go on
+	Duration  float64          `json:"duration_s"` // at work, without waits for budgets and time between two runs
 	Providers []ProviderReport `json:"providers"`
 	Alerts    []Alert          `json:"alerts"`
 }
@@ -106,7 +106,7 @@ func BuildReport(ctx context.Context, d *db.DB, policies []policy.Policy, sessio
 		r.Providers = append(r.Providers, *row)
 		r.Alerts = append(r.Alerts, row.alerts(stats, limits)...)
 	}
-	// MaxHosts are crawled side by side; the wall clock would count the night
+	// MaxHosts hosts are crawled at the same time. Wall-clock time would include the night
 	// between a kill and the next run.
 	for _, p := range r.Providers {
 		r.Duration = max(r.Duration, p.Duration)
@@ -117,7 +117,7 @@ func BuildReport(ctx context.Context, d *db.DB, policies []policy.Policy, sessio
 	return r, nil
 }
 
-// buildRow is nil where the session has no part of the provider.
+// buildRow returns nil if the provider has no part in the session.
 func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*ProviderReport, Stats, error) {
 	row := ProviderReport{Provider: p.ProviderID, Name: p.Label(), Warnings: []string{}}
 	var s Stats
@@ -172,7 +172,7 @@ func seconds(micros int64) float64 {
 	return math.Round(float64(max(0, micros))/1000) / 1000
 }
 
-// qualityOf looks at all chunks that a provider has now.
+// qualityOf computes the quality of all chunks that a provider has now.
 func qualityOf(ctx context.Context, d *db.DB, provider string) (chunk.Quality, error) {
 	var q chunk.Quality
 	rows, err := d.QueryContext(ctx, `SELECT key, id, ordinal, tokens, hash, preview FROM chunks WHERE provider = $1 ORDER BY key, ordinal`, provider)
@@ -202,7 +202,7 @@ func qualityOf(ctx context.Context, d *db.DB, provider string) (chunk.Quality, e
 	return q, nil
 }
 
-// alerts are the thresholds that the provider passed.
+// alerts returns alerts for the thresholds that the provider exceeds.
 func (r ProviderReport) alerts(s Stats, limits alert.Thresholds) (out []Alert) {
 	row := alert.Row{Provider: r.Provider, State: string(r.State), Reason: r.Reason, TotalPages: r.TotalPages, PreviousPages: r.PreviousPages, Requests: s.Requests,
 		SuccessRate: &r.SuccessRate, ErrorRate: r.ErrorRate, RetryRate: r.RetryRate, EmptyRate: r.EmptyRate, AvgResponseMS: r.AvgResponseMS}
@@ -214,7 +214,7 @@ func (r ProviderReport) alerts(s Stats, limits alert.Thresholds) (out []Alert) {
 	return out
 }
 
-// sessionAlerts are those of the whole session: how long it took, without
+// sessionAlerts returns the alerts about the whole session: how long it took, without
 // waiting for budgets.
 func sessionAlerts(r Report, limits alert.Thresholds) (out []Alert) {
 	if f, _ := limits.Judge(alert.Figure{Rule: "duration", Value: r.Duration, Text: "the session took %s"}); f.Raised {
@@ -223,7 +223,7 @@ func sessionAlerts(r Report, limits alert.Thresholds) (out []Alert) {
 	return out
 }
 
-// Text is the provider's block of the log.
+// Text returns the provider's block of the text report.
 func (r ProviderReport) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s] [CRAWL_REPORT] Provider: %s\n", r.FinishedAt.UTC().Format(time.DateTime), r.Name)
@@ -265,10 +265,10 @@ func (r Report) WriteText(w io.Writer) error {
 	return nil
 }
 
-// reportKey is where the store has a run's report by provider.
+// reportKey is the key of a run's report by provider.
 func reportKey(runID string) string { return "runs/" + runID + "/providers.json" }
 
-// WriteReport keeps the report by provider next to the run's own.
+// WriteReport writes the report by provider next to the run's own report.
 func WriteReport(ctx context.Context, s store.Store, runID string, r Report) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -283,7 +283,7 @@ func WriteReport(ctx context.Context, s store.Store, runID string, r Report) err
 }
 
 // ReadReport reads what WriteReport wrote; the error matches store.ErrNotExist
-// where a run did not come to its end.
+// if the run did not reach its end.
 func ReadReport(ctx context.Context, s store.Store, runID string) (Report, error) {
 	var r Report
 	err := store.Retry(ctx, func() error {
@@ -291,7 +291,7 @@ func ReadReport(ctx context.Context, s store.Store, runID string) (Report, error
 		if err != nil {
 			return err
 		}
-		defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+		defer func() { _ = body.Close() }() // only read
 		r = Report{}
 		return json.NewDecoder(body).Decode(&r)
 	})

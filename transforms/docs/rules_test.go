@@ -247,7 +247,7 @@ func TestRedirects(t *testing.T) {
 		{"to what robots.txt forbids", map[string]http.HandlerFunc{"/docs/a": to("/docs/secret")}, "User-agent: *\nDisallow: /docs/secret\n",
 			[]string{"/docs/a"}, map[string]Status{"/docs/a": Blocked}, "redirects to https://docs.example.com/docs/secret: robots.txt line 2: Disallow: /docs/secret"},
 		{"back to the seed", map[string]http.HandlerFunc{"/docs/a": to("/docs")}, "",
-			[]string{"/docs/a"}, map[string]Status{"/docs/a": Skipped, "/docs": Indexed}, "redirects to https://docs.example.com/docs, which this session has asked for"},
+			[]string{"/docs/a"}, map[string]Status{"/docs/a": Skipped, "/docs": Indexed}, "redirects to https://docs.example.com/docs, which this session has already requested"},
 		{"in a circle", map[string]http.HandlerFunc{"/docs/a": to("/docs/b"), "/docs/b": to("/docs/a")}, "",
 			[]string{"/docs/a", "/docs/b"}, map[string]Status{"/docs/a": Skipped}, ""},
 		{"to a page that is 404", map[string]http.HandlerFunc{"/docs/a": to("/docs/none")}, "",
@@ -318,7 +318,7 @@ func TestMovedPages(t *testing.T) {
 		w.run()
 		for path, want := range map[string]row{
 			"/docs/a": {Status: Skipped, Reason: "redirects to https://docs.example.com/docs/new", Depth: 1},
-			"/docs/b": {Status: Skipped, Reason: "redirects to https://docs.example.com/docs, which this session has asked for", Depth: 1},
+			"/docs/b": {Status: Skipped, Reason: "redirects to https://docs.example.com/docs, which this session has already requested", Depth: 1},
 			"/docs/c": {Status: Skipped, Reason: "redirects to https://docs.example.com/docs/while", Depth: 1, Content: true},
 			"/docs/d": {Status: Skipped, Reason: "redirects to https://docs.example.com/docs/none", Depth: 1},
 			"/docs/e": {Status: Skipped, Reason: "redirects to https://docs.example.com/docs/e3", Depth: 1},
@@ -431,7 +431,7 @@ func TestForbidden(t *testing.T) {
 		w.set("/docs/a", status(403))
 		w.run()
 		require.Equal(t, []string{"https://docs.example.com/docs/a 403"}, w.strings(`SELECT key || ' ' || http_status FROM blocked_urls`))
-		require.Equal(t, row{Status: Failed, Reason: "403: never asked again", Depth: 1, HTTP: 403}, w.row("/docs/a"))
+		require.Equal(t, row{Status: Failed, Reason: "403: never requested again", Depth: 1, HTTP: 403}, w.row("/docs/a"))
 		require.Equal(t, []int64{1, 1}, []int64{w.crawl.part.stats.Blocked, w.crawl.part.stats.Deleted})
 		w.paths()
 		w.newSession()
@@ -782,7 +782,7 @@ func TestPurge(t *testing.T) {
 		require.Empty(t, w.strings(`SELECT origin FROM docs_robots`))
 		require.Equal(t, []string{host}, w.strings(`SELECT host FROM docs_hosts`), "when it may be asked again still holds")
 		require.Equal(t, []int64{2, 1, 2}, []int64{p.Objects, p.DeadLetters, p.Chunks})
-		for _, table := range provided {
+		for _, table := range providerTables {
 			require.Equal(t, []string{"0"}, w.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM `+table), table)
 		}
 		var listed []string
@@ -857,7 +857,7 @@ func TestNotForTheIndex(t *testing.T) {
 			"/docs/tagged":   {Skipped, "it asks not to be indexed (noindex)", 1, 200, false},
 			"/docs/v1/a":     {Skipped, "a copy of https://" + host + "/docs/latest/a, as its rel=canonical says", 1, 200, false},
 			"/docs/latest/a": {Indexed, "", 1, 200, true}, // in the copy's place, not a level below it
-			"/docs/old-name": {Skipped, "leads on to /docs/new-name by itself", 1, 200, false},
+			"/docs/old-name": {Skipped, "redirects to /docs/new-name by itself", 1, 200, false},
 			"/docs/new-name": {Indexed, "", 1, 200, true},
 			"/docs/js":       {Skipped, "says only that it redirects", 1, 200, false},
 			"/docs/turn":     {Skipped, "a copy of https://" + host + "/docs/turn/back, as its rel=canonical says", 1, 200, false},
@@ -1068,14 +1068,14 @@ func TestExplain(t *testing.T) {
 			{"https://docs.example.com/docs/old/1", "pattern", "the blocked path pattern /docs/old/**"},
 			{"https://docs.example.com/docs/blog/1", "pattern", `the personal-data block "blog" (/*/{blog,blogs}/**)`},
 			{"https://docs.example.com/pricing", "pattern", "no allowed path pattern matches"},
-			{"https://docs.example.com/docs/no", "known", "it answered 403 and is never asked for again (blocked_urls)"},
-			{"https://other.example/docs", "host", "no policy has a seed on it; pages of other hosts are never asked for"},
+			{"https://docs.example.com/docs/no", "known", "it answered 403 and is never requested again (blocked_urls)"},
+			{"https://other.example/docs", "host", "no policy has a seed on it; pages of other hosts are never requested"},
 			{"ftp://docs.example.com/docs", "scheme", ""},
 		} {
 			found, err := explain(t.Context(), cfg, worker, d, tt.url)
 			require.NoError(t, err)
 			require.Len(t, found, 1)
-			require.Equal(t, tt.rule == "", found[0].Taken, tt.url)
+			require.Equal(t, tt.rule == "", found[0].Accepted, tt.url)
 			var stops []string
 			for _, f := range found[0].Findings {
 				if f.Stop {
@@ -1099,8 +1099,8 @@ func TestExplain(t *testing.T) {
 		cfg.Policies[0].Terms = policy.Prohibited
 		found, err := explain(t.Context(), cfg, worker, d, "https://docs.example.com/docs")
 		require.NoError(t, err)
-		require.False(t, found[0].Taken)
-		require.Contains(t, found[0].String(), "not asked, as the provider is not to be visited")
+		require.False(t, found[0].Accepted)
+		require.Contains(t, found[0].String(), "not fetched, because the provider is not crawled")
 		require.Empty(t, w.log())
 	})
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 )
 
-// State is where a provider's part of a session stands.
+// State is the state of a provider's part of a session.
 type State string
 
-// The states of a provider's part. Only Done says that there is nothing left to
-// ask; what the others lack is asked for in the next session.
+// The states of a provider's part. Only Done means that there is nothing left to
+// request; after the others the next session requests the rest.
 const (
-	Open        State = "open"          // under way, or broken off: the next run continues it
+	Open        State = "open"          // at work, or interrupted: the next run continues it
 	Held        State = "held"          // the host asks for a pause of more than ten minutes: a later run continues it
 	OutOfBudget State = "out_of_budget" // the day's requests or the session's pages are used up: a later run continues it
-	Unreachable State = "unreachable"   // its robots.txt, or none of its seeds, could be fetched: the next session begins it again
-	Done        State = "done"          // nothing is left, or its own max_pages was reached
+	Unreachable State = "unreachable"   // its robots.txt or all of its seeds could not be fetched: the next session begins it again
+	Done        State = "done"          // nothing is left, or its own max_pages is reached
 )
 
 // beginSession resumes the session that an earlier run left open, or begins one that is named after the run.
@@ -38,7 +38,7 @@ func beginSession(ctx context.Context, d *db.DB, runID string, now time.Time) (i
 			return err
 		}
 		id, resumed = runID, false
-		// What is older is not resumed.
+		// An older session is not resumed.
 		if _, err := tx.ExecContext(ctx, `UPDATE docs_sessions SET finished_at = active_at WHERE finished_at = 0`); err != nil {
 			return err
 		}
@@ -60,9 +60,9 @@ func endSession(ctx context.Context, d *db.DB, id string, now time.Time) error {
 	return nil
 }
 
-// Stats are what a provider's crawl counted in a session.
+// Stats are the counts of a provider's crawl in a session.
 type Stats struct {
-	Requests  int64 `json:"requests"`  // for pages, retries too; a chain of redirects is one
+	Requests  int64 `json:"requests"`  // for pages, with retries; a chain of redirects is one
 	Succeeded int64 `json:"succeeded"` // 200 and 304
 	Errors    int64 `json:"errors"`    // 4xx and 5xx
 	Retries   int64 `json:"retries"`
@@ -77,17 +77,17 @@ type Stats struct {
 	Skipped   int64 `json:"skipped"`
 	Failed    int64 `json:"failed"`
 	Blocked   int64 `json:"blocked"` // robots.txt and 403
-	Read      int64 `json:"read"`    // pages whose content was looked for
-	Empty     int64 `json:"empty"`   // and not found
+	Read      int64 `json:"read"`    // pages that were searched for content
+	Empty     int64 `json:"empty"`   // of them, pages without content
 	Chunks    int64 `json:"chunks"`  // written
 
 	Again bool `json:"again,omitempty"` // the hand-off of all pages is made again
 
-	Active int64 `json:"active_us"` // at work
-	Waited int64 `json:"waited_us"` // of that, for the hour's budget
+	Active int64 `json:"active_us"` // time at work
+	Waited int64 `json:"waited_us"` // the part of it spent waiting for the hour's budget
 }
 
-// part is a provider's row of runs.
+// part is a provider's part of a session: its row in the table runs.
 type part struct {
 	session   string
 	state     State
@@ -95,11 +95,12 @@ type part struct {
 	requested int64
 	queued    int64
 	stats     Stats
-	fresh     bool // nothing was done in it yet
+	fresh     bool // nothing has been done in it yet
 }
 
-// enter gives the provider's part of the session, made or continued. A part that
-// an earlier session left held or out of budget moves to this one with its frontier.
+// enter returns the provider's part of the session; it creates the part or continues
+// it. A part that is held or out of budget in an earlier session moves to this session
+// with its frontier.
 func enter(ctx context.Context, d *db.DB, session, provider, runID string, now time.Time) (part, error) {
 	var p part
 	err := d.Tx(ctx, func(tx *sql.Tx) error {
@@ -136,20 +137,20 @@ func enter(ctx context.Context, d *db.DB, session, provider, runID string, now t
 			return err
 		}
 		if err := json.Unmarshal([]byte(stats), &p.stats); err != nil {
-			return fmt.Errorf("its figures: %w", err)
+			return fmt.Errorf("its counts: %w", err)
 		}
 		if p.state == Done {
 			return nil
 		}
 		p.fresh = p.queued == 0
-		if p.state == Unreachable { // its seeds, if it came to them
+		if p.state == Unreachable { // its seeds may have failed; they are requested again
 			if _, err := tx.ExecContext(ctx, `UPDATE pages SET status = $1, retries = 0 WHERE provider = $2 AND session = $3 AND depth = 0 AND status = $4`,
 				Queued, provider, session, Failed); err != nil {
 				return err
 			}
 		}
-		// What was in the middle of something when its worker died begins again;
-		// the tries that it had used up stay used up.
+		// A page whose worker was killed while it worked on it begins again,
+		// without the tries that it has used up.
 		if _, err := tx.ExecContext(ctx, `UPDATE pages SET status = $1 WHERE provider = $2 AND session = $3 AND status IN ($4, $5, $6, $7, $8, $9, $10)`,
 			Queued, provider, session, RobotsCheck, Fetching, Redirecting, RateLimited, Retry, Parsing, Extracting); err != nil {
 			return err
@@ -159,14 +160,14 @@ func enter(ctx context.Context, d *db.DB, session, provider, runID string, now t
 		return err
 	})
 	if err != nil {
-		return part{}, fmt.Errorf("beginning with %s: %w", provider, err)
+		return part{}, fmt.Errorf("opening the part of %s: %w", provider, err)
 	}
 	return p, nil
 }
 
-// handOffAgain makes a part fetch all pages of the provider without conditions,
-// those that it has fetched too. Texts are not kept, so there is no other way
-// to hand them over again.
+// handOffAgain makes a part fetch all pages of the provider without conditions, also
+// those that it has fetched already. The text of pages is not stored, so this is the
+// only way to hand it over again.
 func handOffAgain(ctx context.Context, d *db.DB, p *part, provider string) error {
 	now := *p
 	now.state, now.stats.Again = Open, true
@@ -189,7 +190,7 @@ func handOffAgain(ctx context.Context, d *db.DB, p *part, provider string) error
 	return nil
 }
 
-// disabled says which providers were purged and not enabled again.
+// disabled returns the providers that were purged and not enabled again.
 func disabled(ctx context.Context, d *db.DB) (map[string]bool, error) {
 	rows, err := d.QueryContext(ctx, `SELECT id FROM docs_providers WHERE disabled_at > 0`)
 	if err != nil {
@@ -207,7 +208,7 @@ func disabled(ctx context.Context, d *db.DB) (map[string]bool, error) {
 
 // each reads rows to their end.
 func each(rows *sql.Rows, one func() error) error {
-	defer func() { _ = rows.Close() }() // its error is rows.Err's
+	defer func() { _ = rows.Close() }() // rows.Err has its error
 	for rows.Next() {
 		if err := one(); err != nil {
 			return fmt.Errorf("reading a row: %w", err)

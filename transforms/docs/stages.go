@@ -26,29 +26,29 @@ func init() {
 	beam.RegisterDoFn(reflect.TypeFor[visitFn]())
 	beam.RegisterDoFn(reflect.TypeFor[reportFn]())
 	register.Emitter2[int, Host]()
-	register.Emitter2[string, Visited]()
+	register.Emitter2[string, Outcome]()
 	register.Iter1[Host]()
-	register.Iter1[Visited]()
+	register.Iter1[Outcome]()
 }
 
-// Host is the providers that one host serves: they are crawled one after another.
+// Host has the providers on one host, which are crawled one after another.
 type Host struct {
 	Name      string
 	Session   string
 	Providers []string
 }
 
-// Visited is what became of a provider in this run.
-type Visited struct {
+// Outcome is what became of a provider in this run.
+type Outcome struct {
 	Provider string
 	State    string
 	Reason   string
 }
 
-// List opens the session and says which providers are crawled in it.
+// List opens the session and chooses the providers that are crawled in it.
 //
-// Out: the hosts by lane (int, Host), dealt out so that no lane has two more
-// than another; tallies.
+// Out: the hosts by lane (int, Host), spread so that the numbers of hosts of two lanes
+// differ by at most one; tallies.
 func List(s beam.Scope, cfg Config) (hosts, tallies beam.PCollection) {
 	s = s.Scope("docs.List")
 	return beam.ParDo2(s, &listFn{doFn{Config: cfg}}, beam.Impulse(s))
@@ -56,7 +56,7 @@ func List(s beam.Scope, cfg Config) (hosts, tallies beam.PCollection) {
 
 type listFn struct{ doFn }
 
-// doFn is what the job's DoFns share.
+// doFn is the part that the job's DoFns share.
 type doFn struct {
 	lane.DoFn
 	Config Config
@@ -125,12 +125,12 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 	return nil
 }
 
-// lanes is at least one and at most one for each host that may be asked at once.
+// lanes returns a number from one to MaxHosts.
 func (c Config) lanes() int { return min(max(c.Lanes, 1), MaxHosts) }
 
-// Visit crawls each provider, one request at a time a host.
+// Visit crawls each provider, with one request at a time to a host.
 //
-// In: the hosts by lane. Out: how each provider's part stands, under the
+// In: the hosts by lane. Out: the outcome of each provider, under the
 // session's id; tallies.
 func Visit(s beam.Scope, cfg Config, hosts beam.PCollection) (visited, tallies beam.PCollection) {
 	s = s.Scope("docs.Visit")
@@ -139,46 +139,46 @@ func Visit(s beam.Scope, cfg Config, hosts beam.PCollection) (visited, tallies b
 
 type visitFn struct{ doFn }
 
-type outcome struct {
-	host    Host
-	visited []Visited
+type hostOutcome struct {
+	host      Host
+	providers []Outcome
 }
 
-func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host) bool, emit func(string, Visited), emitTally func(ledger.Tally)) error {
+func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*Host) bool, emit func(string, Outcome), emitTally func(ledger.Tally)) error {
 	var hosts []Host
 	for h := (Host{}); values(&h); h = (Host{}) {
 		hosts = append(hosts, h)
 	}
 	err := fn.Worker.RunLane(ctx, n, fn.Config.lanes(), len(hosts), emitTally, func(within context.Context, l *lane.Lane) error {
-		visit := func(ctx context.Context, h Host) outcome { return fn.visit(ctx, h, l.Count) }
-		lane.Drain(within, l, max(1, MaxHosts/fn.Config.lanes()), slices.Values(hosts), visit, fn.failed, func(o outcome) {
-			for _, v := range o.visited {
+		visit := func(ctx context.Context, h Host) hostOutcome { return fn.visit(ctx, h, l.Count) }
+		lane.Drain(within, l, max(1, MaxHosts/fn.Config.lanes()), slices.Values(hosts), visit, fn.failed, func(o hostOutcome) {
+			for _, v := range o.providers {
 				emit(o.host.Session, v)
 			}
 		})
 		return nil
 	})
-	for _, h := range hosts { // so that the report comes even where nothing was visited
-		emit(h.Session, Visited{})
+	for _, h := range hosts { // an empty outcome, so that there is a report even if nothing was visited
+		emit(h.Session, Outcome{})
 		break
 	}
 	return err
 }
 
-func (fn *visitFn) failed(h Host, err error) outcome {
+func (fn *visitFn) failed(h Host, err error) hostOutcome {
 	fn.Worker.Stop(fmt.Errorf("crawling %s: %w", h.Name, err))
-	return outcome{host: h}
+	return hostOutcome{host: h}
 }
 
-// visit crawls a host's providers, and counts page by page.
-func (fn *visitFn) visit(ctx context.Context, h Host, count func(ledger.Tally)) outcome {
-	out := outcome{host: h}
+// visit crawls a host's providers, and counts after each page.
+func (fn *visitFn) visit(ctx context.Context, h Host, count func(ledger.Tally)) hostOutcome {
+	out := hostOutcome{host: h}
 	for _, id := range h.Providers {
 		i := slices.IndexFunc(fn.Config.Policies, func(p policy.Policy) bool { return p.ProviderID == id })
 		state, reason, err := fn.provider(ctx, h.Session, fn.Config.Policies[i], count)
-		out.visited = append(out.visited, Visited{Provider: id, State: string(state), Reason: reason})
+		out.providers = append(out.providers, Outcome{Provider: id, State: string(state), Reason: reason})
 		if err != nil && ctx.Err() == nil {
-			// Pages cannot fail a visit: this is the database, the store, or a bug.
+			// A page cannot fail a visit: this is an error of the database, the store, or a bug.
 			fn.Worker.Log.Error("provider_failed", "provider", id, "error", ledger.Redact(err.Error()))
 			fn.Worker.Stop(fmt.Errorf("crawling %s: %w", id, err))
 			break
@@ -187,7 +187,7 @@ func (fn *visitFn) visit(ctx context.Context, h Host, count func(ledger.Tally)) 
 	return out
 }
 
-// counts are the report's, by its names.
+// counts returns the counts under the report's names.
 func (s Stats) counts() map[string]int64 {
 	return map[string]int64{"pages_fetched": s.Fetched, "pages_new": s.New, "pages_updated": s.Updated, "pages_unchanged": s.Unchanged,
 		"pages_deleted": s.Deleted, "pages_skipped": s.Skipped, "pages_failed": s.Failed, "pages_blocked": s.Blocked, "chunks": s.Chunks}
@@ -249,23 +249,23 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 	return state, reason, err
 }
 
-// ProvidersNotDone counts the providers that were left held, out of budget or
-// unreachable.
+// ProvidersNotDone is the counter of the providers that were held, out of budget or
+// unreachable at the end.
 const ProvidersNotDone = "providers_not_done"
 
 var errNobody = errors.New("none of the providers could be reached")
 
-// keepsOpen says whether the session is to be continued for this provider. One
-// that is held, unreachable or used the session's pages up is crawled again in the
-// next session, which crawls all others too.
-func (v Visited) keepsOpen() bool {
+// keepsOpen reports whether the session must be continued for this provider. A provider
+// that is held, unreachable, or has used up the session's pages is crawled again in the
+// next session, together with all others.
+func (v Outcome) keepsOpen() bool {
 	return State(v.State) == Open || State(v.State) == OutOfBudget && v.Reason != reasonSessionMax
 }
 
-// Conclude ends the session when no provider of this run is left open in it,
-// reports on each, and keeps the report in the store.
+// Conclude ends the session if no provider of this run is still open in it, and writes
+// the report by provider to the store.
 //
-// In: how each provider's part stands, under the session's id. Out: tallies.
+// In: the outcome of each provider, under the session's id. Out: tallies.
 func Conclude(s beam.Scope, cfg Config, visited beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("docs.Conclude")
 	return beam.ParDo(s, &reportFn{doFn{Config: cfg}}, beam.GroupByKey(s, visited))
@@ -273,11 +273,11 @@ func Conclude(s beam.Scope, cfg Config, visited beam.PCollection) (tallies beam.
 
 type reportFn struct{ doFn }
 
-func (fn *reportFn) ProcessElement(ctx context.Context, session string, values func(*Visited) bool, emitTally func(ledger.Tally)) error {
+func (fn *reportFn) ProcessElement(ctx context.Context, session string, values func(*Outcome) bool, emitTally func(ledger.Tally)) error {
 	open := false
 	seen, unreachable := map[string]bool{}, []string{}
 	tally := ledger.Tally{Counts: map[string]int64{}}
-	for v := (Visited{}); values(&v); v = (Visited{}) {
+	for v := (Outcome{}); values(&v); v = (Outcome{}) {
 		if v.Provider == "" {
 			continue
 		}
@@ -308,9 +308,9 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 	if err != nil {
 		return err
 	}
-	for _, p := range parts { // of providers that this run leaves out, too
+	for _, p := range parts { // also of providers that this run leaves out
 		known := slices.ContainsFunc(fn.Config.Policies, func(o policy.Policy) bool { return o.ProviderID == p.Provider })
-		open = open || known && !off[p.Provider] && Visited{p.Provider, string(p.State), p.Reason}.keepsOpen()
+		open = open || known && !off[p.Provider] && Outcome{p.Provider, string(p.State), p.Reason}.keepsOpen()
 	}
 	if !open {
 		if err := writeManifest(ctx, fn.Worker.Store, session, parts, time.Now()); err != nil {

@@ -2,11 +2,11 @@ package docs
 
 import "fmt"
 
-// Status is where a page stands.
+// Status is the state of a page.
 type Status string
 
-// The states. A page rests in queued, retry, rate_limited and the ends; the
-// others last as long as the work at hand.
+// The states of a page. It can stay in queued, retry, rate_limited and the final
+// states; it passes through the others while it is worked on.
 const (
 	Queued      Status = "queued"
 	RobotsCheck Status = "robots_check"
@@ -19,16 +19,16 @@ const (
 
 	Blocked     Status = "blocked" // robots.txt
 	Failed      Status = "failed"  // 403, other errors, retries and redirects used up
-	Skipped     Status = "skipped" // no content, not a page, login, leads elsewhere
+	Skipped     Status = "skipped" // no content, not a page, login, redirects or is a copy
 	Indexed     Status = "indexed"
 	NotModified Status = "not_modified" // 304: as indexed
 	Deleted     Status = "deleted"      // 404, 410
 	TooLarge    Status = "too_large"
 )
 
-// transitions are what may follow a status. A redirect's target is checked again,
-// so it may be refused there; the robots.txt of an origin that is not the
-// provider's own may be out of reach, which fails the page alone.
+// transitions has the states that may follow each state. The target of a redirect is
+// checked too, so it may be refused. The robots.txt of an origin that is not the
+// provider's own may be unreachable, which fails only the page.
 var transitions = map[Status][]Status{
 	"":          {Queued},
 	Queued:      {RobotsCheck},
@@ -41,7 +41,7 @@ var transitions = map[Status][]Status{
 	Extracting:  {Indexed, Skipped},
 }
 
-// move is the state after s, or the error that there is no such arrow.
+// move returns the state to, or an error if it may not follow s.
 func (s Status) move(to Status) (Status, error) {
 	for _, next := range transitions[s] {
 		if next == to {
@@ -51,5 +51,5 @@ func (s Status) move(to Status) (Status, error) {
 	return s, fmt.Errorf("a bug: a page cannot go from %s to %s", s, to)
 }
 
-// end says that nothing comes after s in a session.
+// end reports whether s is a final state of a page in a session.
 func (s Status) end() bool { return s != "" && len(transitions[s]) == 0 }

@@ -288,7 +288,7 @@ func (w *world) strings(query string, args ...any) []string {
 }
 
 // handed reads the lines of the hand-off, in no order.
-func (w *world) handed() (out []handed) {
+func (w *world) handed() (out []handOffLine) {
 	w.t.Helper()
 	s, err := store.Open(w.t.Context(), w.dir)
 	require.NoError(w.t, err)
@@ -299,13 +299,13 @@ func (w *world) handed() (out []handed) {
 		body, err := s.Open(w.t.Context(), o.Key)
 		require.NoError(w.t, err)
 		for dec := json.NewDecoder(body); dec.More(); {
-			var h handed
+			var h handOffLine
 			require.NoError(w.t, dec.Decode(&h))
 			out = append(out, h)
 		}
 		require.NoError(w.t, body.Close())
 	}
-	slices.SortFunc(out, func(a, b handed) int { return strings.Compare(a.Op+a.URL+a.ID, b.Op+b.URL+b.ID) })
+	slices.SortFunc(out, func(a, b handOffLine) int { return strings.Compare(a.Op+a.URL+a.ID, b.Op+b.URL+b.ID) })
 	return out
 }
 

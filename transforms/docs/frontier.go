@@ -1,0 +1,207 @@
+package docs
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+)
+
+// link is a page that may be visited: its key, and the address that is fetched.
+type link struct{ key, address string }
+
+// link returns the page to which an href leads, and why it is not visited, "" if it
+// is. A seed need not match an allowed pattern.
+func (c *crawl) link(base *url.URL, href string, seed bool) (l link, why string) {
+	u, err := canonical.Address(base, href, c.policy.KeepQueryParams)
+	if err != nil {
+		return link{}, err.Error()
+	}
+	key, err := canonical.Key(u, c.policy.KeepQueryParams)
+	if err != nil {
+		return link{}, err.Error()
+	}
+	l = link{key, u.String()}
+	if err := cmp.Or(untrusted.Key(l.key), untrusted.Key(l.address)); err != nil {
+		return l, "its address: " + err.Error()
+	}
+	if content.MaskEmails(l.address) != l.address {
+		return l, "an e-mail address is part of it"
+	}
+	if host := canonical.Host(u); host != c.host {
+		return l, "another host: " + host
+	}
+	pattern, in := c.scope.Rule(canonical.Path(key))
+	switch {
+	case in, seed && pattern == "":
+		return l, ""
+	case pattern == "":
+		return l, "no allowed path pattern matches"
+	case c.policy.Personal(pattern) != "":
+		return l, fmt.Sprintf("the personal-data block %q (%s)", c.policy.Personal(pattern), pattern)
+	}
+	return l, "the blocked path pattern " + pattern
+}
+
+// queue adds pages that are new to the session at the end of their depth.
+func (c *crawl) queue(ctx context.Context, tx *sql.Tx, links []link, depth int) error {
+	if depth > c.policy.MaxDepth {
+		return nil
+	}
+	for _, l := range links {
+		if c.seen[l.key] || c.forbidden[l.key] {
+			continue
+		}
+		if len(c.seen) >= maxQueued {
+			return nil
+		}
+		n, err := changed(tx.ExecContext(ctx, `INSERT INTO pages (provider, key, address, status, depth, session, seq, discovered_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+			ON CONFLICT (provider, key) DO UPDATE SET address = excluded.address, status = excluded.status, reason = '', depth = excluded.depth,
+				session = excluded.session, seq = excluded.seq, counted = 0, retries = 0, http_status = 0 WHERE pages.session <> excluded.session`,
+			c.policy.ProviderID, l.key, l.address, Queued, depth, c.part.session, c.part.queued, db.Micros(c.clock.Now())))
+		if err != nil {
+			return fmt.Errorf("queueing %s: %w", l.address, err)
+		}
+		c.part.queued += n
+	}
+	return nil
+}
+
+// remember marks pages as seen after a transaction has queued them.
+func (c *crawl) remember(links []link, depth int) {
+	if depth > c.policy.MaxDepth {
+		return
+	}
+	for _, l := range links {
+		if len(c.seen) < maxQueued {
+			c.seen[l.key] = true
+		}
+	}
+}
+
+// adopt queues a page of an earlier session with its stored content.
+func (c *crawl) adopt(ctx context.Context, tx *sql.Tx, p *page) error {
+	_, err := tx.ExecContext(ctx, `UPDATE pages SET status = $1, reason = '', session = $2, seq = $3, counted = 0, retries = 0, http_status = 0 WHERE provider = $4 AND key = $5`,
+		Queued, c.part.session, c.part.queued, c.policy.ProviderID, p.key)
+	c.part.queued++
+	return err
+}
+
+// load reads which pages of the provider the session already has.
+func (c *crawl) load(ctx context.Context) error {
+	known := func(into map[string]bool, query string, args ...any) error {
+		rows, err := c.db.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		return each(rows, func() error {
+			var key string
+			err := rows.Scan(&key)
+			into[key] = true
+			return err
+		})
+	}
+	if err := errors.Join(
+		known(c.seen, `SELECT key FROM pages WHERE provider = $1 AND session = $2`, c.policy.ProviderID, c.part.session),
+		known(c.forbidden, `SELECT key FROM blocked_urls WHERE provider = $1`, c.policy.ProviderID)); err != nil {
+		return fmt.Errorf("reading the frontier of %s: %w", c.policy.ProviderID, err)
+	}
+	return nil
+}
+
+// seed queues the seeds and, at depth 1, the pages of the sitemap.
+func (c *crawl) seed(ctx context.Context) error {
+	var seeds []link
+	for _, raw := range c.policy.SeedURLs {
+		if l, why := c.link(nil, raw, true); why == "" {
+			seeds = append(seeds, l)
+		} else {
+			c.w.Log.Warn("seed_refused", "provider", c.policy.ProviderID, "url", raw, "reason", why)
+		}
+	}
+	var listed []link
+	if c.policy.SitemapURL != "" {
+		var err error
+		if listed, err = c.sitemap(ctx); err != nil {
+			return err
+		}
+	}
+	err := c.advance(ctx, func(tx *sql.Tx) error {
+		if err := c.queue(ctx, tx, seeds, 0); err != nil {
+			return err
+		}
+		return c.queue(ctx, tx, listed, 1)
+	})
+	if err != nil {
+		return fmt.Errorf("queueing the seeds of %s: %w", c.policy.ProviderID, err)
+	}
+	c.remember(seeds, 0)
+	c.remember(listed, 1)
+	return nil
+}
+
+const pageColumns = `key, address, depth, status, counted, retries, etag, last_modified, content_hash, read_by, fetched_at`
+
+func scanPage(row interface{ Scan(...any) error }) (*page, error) {
+	var p page
+	var counted int
+	err := row.Scan(&p.key, &p.address, &p.depth, &p.status, &counted, &p.retries, &p.etag, &p.lastModified, &p.contentHash, &p.readBy, &p.fetchedAt)
+	p.counted = counted != 0
+	return &p, err
+}
+
+// next returns the first page of the queue, nil when it is empty. The order is breadth
+// first, and within a depth by discovery.
+func (c *crawl) next(ctx context.Context) (*page, error) {
+	p, err := scanPage(c.db.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM pages
+		WHERE provider = $1 AND session = $2 AND status = $3 ORDER BY depth, seq LIMIT 1`, c.policy.ProviderID, c.part.session, Queued))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the next page of %s: %w", c.policy.ProviderID, err)
+	}
+	return p, nil
+}
+
+// recheck queues one page of an earlier crawl to which no link led in this one, so
+// that a page is found to be gone even if all links to it are gone too. Pages that
+// the policy no longer allows are dropped without a request.
+func (c *crawl) recheck(ctx context.Context) (*page, error) {
+	for {
+		p, err := scanPage(c.db.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM pages
+			WHERE provider = $1 AND session <> $2 AND content_hash <> '' ORDER BY depth, seq, key LIMIT 1`, c.policy.ProviderID, c.part.session))
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("looking for pages that were not reached: %w", err)
+		}
+		l, why := c.link(nil, p.address, p.depth == 0)
+		if why == "" && c.forbidden[p.key] {
+			why = "it answered 403 before"
+		}
+		if why == "" && l.key != p.key {
+			why = "its key is now " + l.key
+		}
+		if err := c.advance(ctx, func(tx *sql.Tx) error { return c.adopt(ctx, tx, p) }); err != nil {
+			return nil, fmt.Errorf("queueing %s again: %w", p.address, err)
+		}
+		c.seen[p.key] = true
+		if why == "" {
+			p.status, p.counted, p.retries = Queued, false, 0
+			return p, nil
+		}
+		c.w.Log.Warn("page_dropped", "provider", c.policy.ProviderID, "url", p.address, "reason", why)
+		if err := c.close(ctx, &chain{page: p, now: p}, ending{status: Deleted, reason: why, gone: true}); err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package docs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// handOffLine is a line of the hand-off for the embedding step.
+type handOffLine struct {
+	Op       string   `json:"op"` // upsert, delete
+	ID       string   `json:"id"`
+	Provider string   `json:"provider"`
+	URL      string   `json:"url"`
+	Title    string   `json:"title,omitempty"`
+	Path     []string `json:"path,omitempty"`
+	Anchor   string   `json:"anchor,omitempty"`
+	Ordinal  int      `json:"ordinal"`
+	Tokens   int      `json:"tokens,omitempty"`
+	Hash     string   `json:"hash,omitempty"`
+	Text     string   `json:"text,omitempty"`
+}
+
+// handOffPrefix is the prefix of the keys of a provider's hand-off.
+func handOffPrefix(provider string) string { return "handoff/docs/" + provider + "/" }
+
+// handOff writes what the embedding step must do for a page that changed. The object's
+// key depends on the page and the session, so a second try writes the same object.
+func (c *crawl) handOff(ctx context.Context, p *page, r *pageContent, old []string) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	now := map[string]bool{}
+	if r != nil {
+		for _, k := range r.chunks {
+			now[k.ID] = true
+			if err := e.Encode(handOffLine{"upsert", k.ID, c.policy.ProviderID, p.address, r.title, k.Path, k.Anchor, k.Ordinal, k.Tokens, k.Hash, k.Text}); err != nil {
+				return fmt.Errorf("encoding a chunk: %w", err)
+			}
+		}
+	}
+	for _, id := range old {
+		if !now[id] {
+			if err := e.Encode(handOffLine{Op: "delete", ID: id, Provider: c.policy.ProviderID, URL: p.address}); err != nil {
+				return fmt.Errorf("encoding a deletion: %w", err)
+			}
+		}
+	}
+	sum := sha256.Sum256([]byte(p.key))
+	name := hex.EncodeToString(sum[:8])
+	if c.part.stats.Again {
+		name += "-again" // an earlier object of the session may have deletions
+	}
+	key := sessionPrefix(c.policy.ProviderID, c.part.session) + name + ".jsonl"
+	err := store.Retry(ctx, func() error {
+		return c.w.Store.Put(ctx, key, bytes.NewReader(b.Bytes()), store.PutOptions{ContentType: "application/x-ndjson"})
+	})
+	if err != nil {
+		return fmt.Errorf("writing the hand-off of %s: %w", p.address, err)
+	}
+	return nil
+}
+
+// SweepHandOff removes hand-off objects and manifests that are older than the
+// retention.
+func SweepHandOff(ctx context.Context, s store.Store, before time.Time) (removed int, err error) {
+	for _, prefix := range []string{"handoff/docs/", manifests} {
+		for o, err := range s.List(ctx, prefix) {
+			if err != nil {
+				return removed, fmt.Errorf("listing the hand-off: %w", err)
+			}
+			if o.ModTime.Before(before) {
+				if err := store.Retry(ctx, func() error { return s.Delete(ctx, o.Key) }); err != nil {
+					return removed, fmt.Errorf("removing %s: %w", o.Key, err)
+				}
+				removed++
+			}
+		}
+	}
+	return removed, nil
+}

@@ -1,0 +1,231 @@
+package docs
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/transforms/docs/chunk"
+	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/budget"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
+)
+
+// contentVersion changes when the program makes other content from the same page than
+// before. Otherwise a 304 would keep the content of an older version.
+const contentVersion = "3"
+
+// readBy identifies what turns a page into content: this program's version and the
+// policy's selectors.
+func readBy(p policy.Policy) string {
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{contentVersion, p.CustomSelectors.Content, fmt.Sprint(p.SPARendering)}, p.CustomSelectors.Remove...), "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// pageContent is what was read from a page.
+type pageContent struct {
+	title  string
+	hash   string
+	chunks []chunk.Chunk
+	blocks []chunk.Block
+}
+
+// outline returns the size in bytes of everything but the text.
+func (r *pageContent) outline() (size int) {
+	add := func(path []string) {
+		size += 2 * sha256.Size
+		for _, heading := range path {
+			size += len(heading)
+		}
+	}
+	for _, b := range r.blocks {
+		add(b.Path)
+	}
+	for _, k := range r.chunks {
+		add(k.Path)
+		size += len(r.title)
+	}
+	return size
+}
+
+// index reads a page's content and its links, and stores them.
+func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error {
+	skipped := ending{status: Skipped, http: resp.Status, resp: resp}
+	skip := func(reason string) error {
+		skipped.reason = reason
+		c.w.Log.Info("page_skipped", "provider", c.policy.ProviderID, "url", ch.at.String(), "reason", reason)
+		return c.end(ctx, ch, skipped)
+	}
+	contentType := resp.Header.Get("Content-Type")
+	form, media := content.Kind(contentType, resp.Body)
+	if form == content.Excluded {
+		return skip("not collected: " + media)
+	}
+	if err := c.move(ch, Parsing); err != nil {
+		return err
+	}
+	body := resp.Body
+	if c.renderer != nil && form == content.HTML {
+		rendered, err := c.renderer.render(ctx, ch.at, body, contentType)
+		switch {
+		case err != nil && (ctx.Err() != nil || ends(err)):
+			return err
+		case err != nil:
+			return skip(ledger.Redact(err.Error()))
+		}
+		body, contentType = []byte(rendered), "text/html; charset=utf-8"
+	}
+	end, err := budget.Begin(ctx, len(body))
+	if err != nil {
+		return err
+	}
+	pg, r, err := c.read(form, body, contentType, ch)
+	end()
+	switch {
+	case err != nil:
+		if derr := c.w.DeadLetter(ctx, c.deadLetter(ch.page, "page_unreadable", err.Error())); derr != nil {
+			return derr
+		}
+		skipped.deadLetter = true
+		return skip(ledger.Redact(err.Error()))
+	case pg.Login:
+		skipped.gone = true
+		return skip("a login form")
+	}
+	var page []byte
+	if form == content.HTML {
+		page = body
+	}
+	head := pagehead.Read(resp.Header, page, contentType, productToken)
+	links := c.links(ch, pg, head)
+	onward, why, err := c.elsewhere(ctx, ch, pg, head)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		skipped.gone, skipped.links, skipped.onward = true, links, onward
+		return skip(why)
+	}
+	if r == nil {
+		skipped.empty = true
+		if pg.Script {
+			return skip("no content without scripts; spa_rendering: true renders the page")
+		}
+		return skip("no content")
+	}
+	if err := c.move(ch, Extracting); err != nil {
+		return err
+	}
+	return c.end(ctx, ch, ending{status: Indexed, http: resp.Status, resp: resp, read: r, links: links})
+}
+
+// links returns the pages to which a page links, none if it tells crawlers not to
+// follow its links.
+func (c *crawl) links(ch *chain, pg content.Page, head pagehead.Head) (out []link) {
+	if head.NoFollow {
+		return nil
+	}
+	has := map[string]bool{}
+	for _, href := range pg.Links {
+		if l, why := c.link(ch.at, href, false); why == "" && !has[l.key] && len(out) < maxLinks {
+			has[l.key] = true
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// maxStub is the maximum size in bytes of a page that only says that it redirects.
+const maxStub = 400
+
+// elsewhere returns why a page itself says that its content should not be indexed, ""
+// if it should be: it says noindex, it redirects, or it is a copy of a page that the
+// crawl may visit. onward are the pages that are requested instead.
+func (c *crawl) elsewhere(ctx context.Context, ch *chain, pg content.Page, head pagehead.Head) (onward []link, why string, err error) {
+	if to, no := c.link(ch.at, head.Refresh, false); head.Refresh != "" && to.key != ch.now.key {
+		if no == "" {
+			onward = append(onward, to)
+		}
+		return onward, fmt.Sprintf("redirects to %.500s by itself", head.Refresh), nil
+	}
+	if strings.HasPrefix(strings.ToLower(pg.Title), "redirecting") && len(pg.Markdown) <= maxStub {
+		return nil, "says only that it redirects", nil
+	}
+	to, no := c.link(ch.at, head.Canonical, false)
+	if head.Canonical != "" && no == "" {
+		copied, err := c.copyOf(ctx, ch, to)
+		if err != nil {
+			return nil, "", err
+		}
+		if copied {
+			return []link{to}, "a copy of " + to.key + ", as its rel=canonical says", nil
+		}
+	}
+	if head.NoIndex {
+		return nil, "it asks not to be indexed (noindex)", nil
+	}
+	return nil, "", nil
+}
+
+// copyOf reports whether a page may be skipped for the page that it names as its
+// original. It may not if the original redirected here, is known to have no content,
+// or differs by a query that the policy keeps. It may not either if the original is the
+// site's front page, which is named by mistake when all pages share one head.
+func (c *crawl) copyOf(ctx context.Context, ch *chain, of link) (bool, error) {
+	if slices.ContainsFunc(append(slices.Clone(ch.passed), ch.page, ch.now), func(p *page) bool { return p.key == of.key }) || c.forbidden[of.key] {
+		return false, nil
+	}
+	ours, _, _ := strings.Cut(ch.now.key, "?")
+	theirs, _, _ := strings.Cut(of.key, "?")
+	if ours == theirs || canonical.Path(of.key) == "/" {
+		return false, nil
+	}
+	var status Status
+	var hash string
+	err := c.db.QueryRowContext(ctx, `SELECT status, content_hash FROM pages WHERE provider = $1 AND key = $2`, c.policy.ProviderID, of.key).Scan(&status, &hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking for %s: %w", of.key, err)
+	}
+	return hash != "" || !status.end(), nil
+}
+
+// read extracts the content of a body; nil if there is none. A bug that a page
+// triggers fails only that page.
+func (c *crawl) read(form content.Form, body []byte, contentType string, ch *chain) (pg content.Page, r *pageContent, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.w.Log.Error("page_panic", "url", ch.at.String(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			err = fmt.Errorf("a bug: panic while reading the page: %v", v)
+		}
+	}()
+	pg, err = content.Read(form, body, contentType, content.Options{Base: ch.at, Content: c.policy.CustomSelectors.Content, Remove: c.policy.CustomSelectors.Remove, Keep: c.policy.KeepQueryParams})
+	if err != nil || pg.Login || pg.Empty {
+		return pg, nil, err
+	}
+	r = &pageContent{title: pg.Title, chunks: chunk.Split(ch.now.key, pg.Markdown, pg.Anchors, chunk.Default), blocks: chunk.Blocks(pg.Markdown)}
+	if len(r.chunks) == 0 {
+		return pg, nil, nil
+	}
+	if r.outline() > maxOutline {
+		return pg, nil, fmt.Errorf("its headings, repeated with each of its %d blocks, are over %d MB", len(r.blocks), maxOutline>>20)
+	}
+	h := sha256.New()
+	for _, b := range r.blocks {
+		_, _ = h.Write([]byte(strings.Join(b.Path, "\x00") + "\x01" + b.Hash + "\x02")) // a hash.Hash never fails
+	}
+	r.hash = hex.EncodeToString(h.Sum(nil))
+	return pg, r, nil
+}

@@ -1,0 +1,100 @@
+package docs
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/web"
+)
+
+func isRedirect(r *web.Response) bool {
+	return r.Status/100 == 3 && r.Status != http.StatusNotModified && r.Header.Get("Location") != ""
+}
+
+// follow moves the chain to the target of a redirect, if that may be visited.
+func (c *crawl) follow(ctx context.Context, ch *chain, location string, permanent bool) (again bool, err error) {
+	if err := c.move(ch, Redirecting); err != nil {
+		return false, err
+	}
+	s := &c.part.stats
+	if ch.hops++; ch.hops > maxRedirects {
+		s.Requests++
+		return false, c.end(ctx, ch, ending{status: Failed, reason: fmt.Sprintf("more than %d redirects", maxRedirects)})
+	}
+	to, why := c.link(ch.at, location, false)
+	u, perr := url.Parse(to.address)
+	if why == "" && perr != nil {
+		why = perr.Error()
+	}
+	if why == "" && to.key != ch.page.key && c.forbidden[to.key] {
+		why = "it answered 403 before"
+	}
+	if why != "" {
+		s.Requests++
+		return false, c.end(ctx, ch, ending{status: Skipped, reason: fmt.Sprintf("redirects to %.500s: %s", location, why)})
+	}
+	r, err := c.robots(ctx, u)
+	if c.failsPageOnly(u, err) {
+		s.Requests++
+		return false, c.fail(ctx, ch, 0, fmt.Sprintf("redirects to %s: %s", to.address, err))
+	}
+	if err != nil {
+		return false, err
+	}
+	if no := r.Check(u); no != nil {
+		s.Requests++
+		return false, c.end(ctx, ch, ending{status: Blocked, reason: fmt.Sprintf("redirects to %s: %s", to.address, no)})
+	}
+	if to.key != ch.now.key {
+		target, taken, err := c.target(ctx, to, ch.page.depth)
+		if err != nil {
+			return false, err
+		}
+		if taken {
+			s.Requests++
+			return false, c.end(ctx, ch, ending{status: Skipped, reason: "redirects to " + to.key + ", which this session has already requested", gone: permanent})
+		}
+		ch.now.moved = permanent
+		if ch.now != ch.page {
+			ch.passed = append(ch.passed, ch.now)
+		}
+		ch.now = target
+	}
+	ch.at = u
+	return true, c.move(ch, Fetching)
+}
+
+// target claims the page to which a redirect leads, without counting it. taken means
+// that this session has requested it already.
+func (c *crawl) target(ctx context.Context, to link, depth int) (p *page, taken bool, err error) {
+	err = c.db.Tx(ctx, func(tx *sql.Tx) error {
+		now := db.Micros(c.clock.Now())
+		if err := c.queue(ctx, tx, []link{to}, depth); err != nil {
+			return err
+		}
+		var err error
+		p, err = scanPage(tx.QueryRowContext(ctx, `SELECT `+pageColumns+` FROM pages WHERE provider = $1 AND key = $2`, c.policy.ProviderID, to.key))
+		if errors.Is(err, sql.ErrNoRows) { // the frontier is full
+			taken = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if taken = p.status != Queued || p.counted; taken {
+			return nil
+		}
+		p.status, p.counted = Fetching, true
+		_, err = tx.ExecContext(ctx, `UPDATE pages SET status = $1, counted = 1, requested_at = $2 WHERE provider = $3 AND key = $4`, Fetching, now, c.policy.ProviderID, to.key)
+		return err
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("claiming %s: %w", to.address, err)
+	}
+	return p, taken, nil
+}

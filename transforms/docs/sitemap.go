@@ -1,0 +1,83 @@
+package docs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
+)
+
+// maxSitemaps is the maximum number of sitemaps that are read for one index.
+const maxSitemaps = 50
+
+// sitemap lists the pages of the policy's sitemap. A sitemap that cannot be read is
+// logged and skipped, because links lead to the pages too.
+func (c *crawl) sitemap(ctx context.Context) ([]link, error) {
+	var out []link
+	has := map[string]bool{}
+	queue := []string{c.policy.SitemapURL}
+	for n := 0; len(queue) > 0 && n < maxSitemaps && len(out) < maxQueued; n++ {
+		at := queue[0]
+		queue = queue[1:]
+		body, why, err := c.sitemapBody(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		if why == "" {
+			result, err := sitemap.Parse(body, maxSitemaps)
+			switch {
+			case err != nil:
+				why = err.Error()
+			case result.Kind == sitemap.Index:
+				queue = append(queue, result.Children...)
+			default:
+				_, _ = sitemap.Scan(body, func(e sitemap.Entry) bool { // Parse has read all of it
+					if l, no := c.link(nil, e.Loc, false); no == "" && !has[l.key] {
+						has[l.key] = true
+						out = append(out, l)
+					}
+					return len(out) < maxQueued
+				})
+			}
+		}
+		if why != "" {
+			c.w.Log.Warn("sitemap_unreadable", "provider", c.policy.ProviderID, "url", at, "reason", ledger.Redact(why))
+			continue
+		}
+	}
+	return out, nil
+}
+
+func (c *crawl) sitemapBody(ctx context.Context, at string) (body []byte, why string, err error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return nil, "no URL", nil
+	}
+	if canonical.Host(u) != c.host {
+		return nil, "on another host", nil
+	}
+	resp, err := c.client.Get(ctx, polite.Request{URL: at, Accept: "application/xml, text/xml, text/plain;q=0.8, */*;q=0.5", Timeout: pageTimeout, MaxBytes: 10 * maxPage, MaxRedirects: -1, Once: true})
+	err = unreachable(err)
+	var failure *web.Error
+	var no *polite.DisallowedError
+	switch {
+	case resp == nil && (errors.As(err, &no) || c.failsPageOnly(u, err) || errors.As(err, &failure)):
+		return nil, err.Error(), nil
+	case err != nil:
+		return nil, "", err
+	case resp.Status != http.StatusOK:
+		return nil, "status " + fmt.Sprint(resp.Status), nil
+	}
+	body, _, _, err = sitemap.Unpack(resp.Body, 10*maxPage)
+	if err != nil {
+		return nil, err.Error(), nil
+	}
+	return body, "", nil
+}

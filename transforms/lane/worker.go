@@ -39,10 +39,11 @@ type Config struct {
 // Worker is what the lanes of one run share in one process: clients, limits, and the
 // control of the run (pause, resume, cancel).
 type Worker struct {
-	Store store.Store
-	Web   *web.Client
-	Pacer polite.Pacer // turns at hosts, of all visits that this process makes; its clock is theirs
-	Log   *slog.Logger
+	Store  store.Store
+	Web    *web.Client
+	Pacer  polite.Pacer // turns at hosts, of all visits that this process makes; its clock is theirs
+	Pauses Pauses       // at hosts, for a job without a database; see LoadPauses
+	Log    *slog.Logger
 
 	cfg      Config
 	lease    *lease.Lease // the run's, if this process has it
@@ -101,6 +102,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 		return nil, fmt.Errorf("opening the worker's web client: %w", err)
 	}
 	w := &Worker{cfg: cfg, Web: client, Pacer: polite.Pacer{Clock: polite.SystemClock}, calls: new(store.Calls), endLog: func() error { return nil }}
+	w.Pauses.w = w
 	w.stopping, w.noMore = context.WithCancel(context.WithoutCancel(ctx))
 	runLeases.Lock()
 	w.lease = runLeases.of[cfg.RunID]

@@ -26,7 +26,7 @@ func (c *collector) newClient() *polite.Client {
 	cfg := c.cfg.Lane.Web
 	maxPause := max(c.cfg.Collect.MaxCrawlDelay, 1) // 0 waits for none
 	own := &url.URL{Scheme: "https", Host: c.name}
-	client := &polite.Client{Web: c.w.Web, Pacer: &c.w.Pacer, Policy: polite.Policy{
+	client := &polite.Client{Web: c.w.Web, Pacer: &c.w.Pacer, Memory: &c.w.Pauses, Policy: polite.Policy{
 		Gap:           polite.Range{Min: cfg.HostDelay, Max: cfg.HostDelay},
 		MaxCrawlDelay: maxPause,
 		MaxRetryAfter: maxPause,
@@ -41,7 +41,7 @@ func (c *collector) newClient() *polite.Client {
 			}},
 	}}
 	if c.cfg.Collect.RobotsCache > 0 {
-		client.Memory = robotsCache{w: c.w, name: c.name, age: c.cfg.Collect.RobotsCache, writeOnly: c.cfg.ForceID != ""}
+		client.Memory = robotsCache{Pauses: &c.w.Pauses, w: c.w, name: c.name, age: c.cfg.Collect.RobotsCache, writeOnly: c.cfg.ForceID != ""}
 	}
 	return client
 }
@@ -161,7 +161,7 @@ func site(at string) string {
 // robotsCache is the Memory of --robots-cache: a domain's robots.txt, for other
 // partitions and later runs.
 type robotsCache struct {
-	polite.None
+	*lane.Pauses
 	w         *lane.Worker
 	name      string
 	age       time.Duration // the oldest that counts

@@ -49,7 +49,12 @@ type doFn struct {
 }
 
 // Setup implements Beam's.
-func (d *doFn) Setup(ctx context.Context) error { return d.Open(ctx, d.Config.Lane) }
+func (d *doFn) Setup(ctx context.Context) error {
+	if err := d.Open(ctx, d.Config.Lane); err != nil {
+		return err
+	}
+	return d.Worker.LoadPauses(ctx)
+}
 
 // Collect says what is collected of a domain.
 type Collect struct {

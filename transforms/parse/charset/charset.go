@@ -5,6 +5,7 @@ package charset
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -272,15 +273,27 @@ func looksUTF8(body []byte) (valid, foreign bool) {
 			break
 		}
 	}
-	if !utf8.Valid(body[:end]) {
-		return false, false
+	if ascii(body[:end]) {
+		return end == len(body), false
 	}
-	for _, c := range body[:end] {
-		if c >= utf8.RuneSelf {
-			return true, true
+	valid = utf8.Valid(body[:end])
+	return valid, valid
+}
+
+// ascii looks at eight bytes at once: bodies of tens of megabytes are often all ASCII.
+func ascii(body []byte) bool {
+	const high = 0x8080808080808080
+	for ; len(body) >= 8; body = body[8:] {
+		if binary.LittleEndian.Uint64(body)&high != 0 {
+			return false
 		}
 	}
-	return end == len(body), false
+	for _, c := range body {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // guess names the encoding of a body that nothing declares.

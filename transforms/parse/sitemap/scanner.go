@@ -66,7 +66,7 @@ func (s *scanner) next() bool {
 				return false
 			}
 		default:
-			return s.tag(rest)
+			return s.tag()
 		}
 	}
 	return false
@@ -114,28 +114,96 @@ func quotedLength(s string) int {
 	return n + 2
 }
 
-// tag reads a start or end tag. A '<' before its end means that the tag is
-// incomplete; it is read as text.
-func (s *scanner) tag(rest string) bool {
-	for i := 1; i < len(rest); i++ {
-		switch rest[i] {
-		case '"', '\'':
-			n := quotedLength(rest[i:])
+// skipTags moves past character data and past the tags whose local name begins neither
+// with a nor with b. It stops in front of everything else, which next reads: other tags,
+// comments, CDATA, declarations, a tag without an end. A caller that only counts a's
+// and b's elements saves most tokens.
+func (s *scanner) skipTags(a, b byte) {
+	text := s.text
+	for {
+		n := strings.IndexByte(text[s.pos:], '<')
+		if n < 0 {
+			s.pos = len(text)
+			return
+		}
+		s.pos += n
+		i := s.pos + 1
+		if i < len(text) && text[i] == '/' {
+			i++
+		}
+		local, colon := i, false
+		for i < len(text) && tagClass[text[i]] <= nameColon {
+			if text[i] == ':' && !colon {
+				local, colon = i+1, true
+			}
+			i++
+		}
+		if i == len(text) || tagClass[text[i]] == quote { // a quote can be part of a name
+			return
+		}
+		if c := text[local]; c == a || c == b || c == '!' || c == '?' {
+			return
+		}
+		if text[i] != '>' {
+			if i = tagEnd(text, i); i < 0 {
+				return
+			}
+			if text[i] == '<' {
+				s.pos = i
+				continue
+			}
+		}
+		s.pos = i + 1
+	}
+}
+
+// What a byte means inside a tag.
+const (
+	nameByte = iota
+	nameColon
+	space
+	quote
+	angle
+)
+
+var tagClass = [256]byte{
+	':': nameColon, ' ': space, '\t': space, '\r': space, '\n': space,
+	'"': quote, '\'': quote, '<': angle, '>': angle,
+}
+
+// tagEnd finds the first angle bracket outside quotes at or after i; it is -1 where
+// there is none.
+func tagEnd(text string, i int) int {
+	for ; i < len(text); i++ {
+		switch tagClass[text[i]] {
+		case angle:
+			return i
+		case quote:
+			n := quotedLength(text[i:])
 			if n < 0 {
-				return false
+				return -1
 			}
 			i += n - 1
-		case '<':
-			s.token = token{kind: charData, text: rest[:i]}
-			s.pos += i
-			return true
-		case '>':
-			s.pos += i + 1
-			s.token = readTag(rest[1:i])
-			return true
 		}
 	}
-	return false
+	return -1
+}
+
+// tag reads a start or end tag. A '<' before its end means that the tag is
+// incomplete; it is read as text.
+func (s *scanner) tag() bool {
+	i := tagEnd(s.text, s.pos+1)
+	if i < 0 {
+		return false
+	}
+	if s.text[i] == '<' {
+		s.token = token{kind: charData, text: s.text[s.pos:i]}
+		s.pos = i
+		return true
+	}
+	s.token = readTag(s.text[s.pos+1 : i])
+	s.pos = i + 1
+	return true
 }
 
 func readTag(inner string) token {
@@ -147,13 +215,13 @@ func readTag(inner string) token {
 	}
 	name := inner
 	colon := -1
-	for i := range len(inner) { // faster than strings.IndexAny for names so short
-		c := inner[i]
-		if c == ' ' || c == '\t' || c == '\r' || c == '\n' {
+	for i := range len(inner) {
+		class := tagClass[inner[i]]
+		if class == space {
 			name, t.text = inner[:i], inner[i:]
 			break
 		}
-		if c == ':' && colon < 0 {
+		if class == nameColon && colon < 0 {
 			colon = i
 		}
 	}

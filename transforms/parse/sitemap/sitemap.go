@@ -148,7 +148,7 @@ func scanText(text string, r *Result, visit func(Kind, Entry) bool) error {
 func scanXML(text string, r *Result, visit func(Kind, Entry) bool) error {
 	x := xmlReader{scanner: scanner{text: text}, result: r, visit: visit}
 	unpackedInPart := r.Truncated
-	for x.next() {
+	for x.advance() {
 		t := &x.token
 		switch {
 		case t.kind == startTag && r.Kind == "":
@@ -170,9 +170,7 @@ func scanXML(text string, r *Result, visit func(Kind, Entry) bool) error {
 		case !x.inEntry:
 		case t.kind == endTag && t.local == x.entryName && t.prefix == x.entryPrefix:
 			x.end()
-		case x.visit == nil:
-			// Only counting.
-		default:
+		case x.visit != nil:
 			x.inside(t)
 		}
 	}
@@ -191,6 +189,7 @@ type xmlReader struct {
 
 	rootPrefix, rootName   string
 	entryPrefix, entryName string
+	entryStart, entryEnd   string // the tags of an entry that has the root's prefix and no attributes
 
 	entry     Entry
 	inEntry   bool
@@ -215,7 +214,36 @@ func (x *xmlReader) root(t *token) bool {
 		return false
 	}
 	x.rootPrefix, x.rootName = t.prefix, t.local
+	name := x.entryName
+	if t.prefix != "" {
+		name = t.prefix + ":" + name
+	}
+	x.entryStart, x.entryEnd = "<"+name+">", "</"+name+">"
 	return true
+}
+
+// advance reads the next token, where entries are only counted the next that may begin
+// or end an entry or the root. It counts entries without attributes itself, because
+// to compare their tags costs less than to take them apart.
+func (x *xmlReader) advance() bool {
+	if x.visit != nil || x.result.Kind == "" {
+		return x.next()
+	}
+	for {
+		x.skipTags(x.entryName[0], x.rootName[0])
+		rest := x.text[x.pos:]
+		switch {
+		case strings.HasPrefix(rest, x.entryStart):
+			x.result.Count++
+			x.inEntry, x.entryPrefix = true, x.rootPrefix
+			x.pos += len(x.entryStart)
+		case x.inEntry && strings.HasPrefix(rest, x.entryEnd) && x.entryPrefix == x.rootPrefix:
+			x.inEntry = false
+			x.pos += len(x.entryEnd)
+		default:
+			return x.next()
+		}
+	}
 }
 
 // begin starts an entry.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,7 @@ func TestCases(t *testing.T) {
 		var urls []string
 		r, err := sitemap.Scan(body, func(e sitemap.Entry) bool { urls = append(urls, e.Loc); return true })
 		parsed, _ := sitemap.Parse(body, 100)
+		countsAlike(t, body)
 		if c.Kind == "broken" {
 			if !errors.Is(err, sitemap.ErrNotSitemap) {
 				t.Errorf("%s: %v, want ErrNotSitemap", c.ID, err)
@@ -70,6 +72,7 @@ func TestCases(t *testing.T) {
 func TestParse(t *testing.T) {
 	f := func(body string, kind sitemap.Kind, count int, truncated bool) {
 		t.Helper()
+		countsAlike(t, []byte(body))
 		r, err := sitemap.Parse([]byte(body), 10)
 		if errors.Is(err, sitemap.ErrNotSitemap) != (kind == "") || r.Kind != kind || r.Count != count || r.Truncated != truncated {
 			t.Errorf("%.200q: %+v (%v), want %s %d truncated %v", body, r, err, kind, count, truncated)
@@ -97,6 +100,54 @@ func TestParse(t *testing.T) {
 	f(packed, sitemap.URLSet, 2, false)
 	f(packed[:len(packed)-9], sitemap.URLSet, 2, true)
 	f("\x1f\x8b\x08", "", 0, true)
+}
+
+// countsAlike compares three ways through a document: only counting, which skips what
+// cannot matter; counting after the first entries were read; reading every entry.
+func countsAlike(t testing.TB, body []byte) {
+	t.Helper()
+	counted, countErr := sitemap.Parse(body, 0)
+	mixed, mixedErr := sitemap.Parse(body, 2)
+	visited := 0
+	read, readErr := sitemap.Scan(body, func(sitemap.Entry) bool { visited++; return true })
+	mixed.Children = nil
+	if !reflect.DeepEqual(counted, read) || !reflect.DeepEqual(mixed, read) || (countErr == nil) != (readErr == nil) || (mixedErr == nil) != (readErr == nil) ||
+		readErr == nil && visited != read.Count {
+		t.Errorf("%.300q: counted %+v (%v), after two children %+v (%v), read %+v (%v) with %d visits", body, counted, countErr, mixed, mixedErr, read, readErr, visited)
+	}
+}
+
+// Counting skips tags by their first letter; what else begins or looks like them must
+// not change the count.
+func TestCountingSkipsNothingThatCounts(t *testing.T) {
+	f := func(count int, truncated bool, parts ...string) {
+		t.Helper()
+		for _, root := range []string{"urlset", "s:urlset"} {
+			body := "<" + root + ">" + strings.Join(parts, "")
+			r, err := sitemap.Parse([]byte(body), 0)
+			if err != nil || r.Count != count || r.Truncated != truncated {
+				t.Errorf("%q: %+v (%v), want %d, truncated %v", body, r, err, count, truncated)
+			}
+			countsAlike(t, []byte(body))
+		}
+	}
+	const end = "</urlset></s:urlset>"
+	f(1, false, "<url></url>", end)
+	f(1, false, "<url\t></url\n>", end)
+	f(2, false, "<x:url/><y:url a='1'/>", end)
+	f(1, false, "<urls/><ur/><url-x/><url.y/><url/>", end)
+	f(1, false, `<a b="<url>"/><a b='>' c="</urlset>"><x:url/>`, end)
+	f(1, false, "<!-- <url> --><![CDATA[<url>]]><?x <url> ?><!D [<url>]><z:url>", end)
+	f(2, false, "<a<url/><a b<url/>", end)
+	f(1, false, `<a"b":url/>`, end)
+	f(0, false, `<a":url"/><:a/><:/></></ x></a:b:url>`, end)
+	f(1, false, "<url><loc>a</loc></urls><z:url/></url>", end)
+	f(2, false, "<url></url><z:url/>", end)
+	f(0, true, "<a b='<url/>", end)
+	f(1, true, "<url/><a")
+	f(1, true, "<url/><")
+	f(1, true, "<url/></")
+	f(1, true, "<url/><x:")
 }
 
 func TestScan(t *testing.T) {
@@ -196,6 +247,7 @@ func BenchmarkParse(b *testing.B) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("<?xml?><!DOCTYPE a [<!ENTITY b 'c'>]><a:urlset><a:url><loc>&b;<![CDATA[x]]></loc></a:url></a:urlset>"))
 	f.Add([]byte("<feed><entry><link href='x'/></entry></feed>"))
+	f.Add([]byte("<s:urlset><s:url a='>'><s:loc>x</s:loc></s:url><x:url/><![CDATA[<url>]]><a<url></a></s:urlset>"))
 	f.Add([]byte("http://a.example/\n"))
 	f.Add([]byte("\x1f\x8b\x08\x00"))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -203,10 +255,6 @@ func FuzzParse(f *testing.F) {
 		if (err == nil) != (r.Kind != "") || err != nil && r.Count != 0 || len(r.Children) > min(2, r.Count) {
 			t.Errorf("%+v with %v", r, err)
 		}
-		visited := 0
-		s, err := sitemap.Scan(body, func(sitemap.Entry) bool { visited++; return true })
-		if s.Count != r.Count || err == nil && visited != s.Count {
-			t.Errorf("visited %d, counted %d and %d (%v)", visited, s.Count, r.Count, err)
-		}
+		countsAlike(t, body)
 	})
 }

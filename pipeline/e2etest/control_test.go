@@ -108,7 +108,7 @@ func TestPauseAndResume(t *testing.T) {
 			}
 			w.ResetLog()
 			dir := rig.Directory(t, b.files)
-			c := start(t, w, dir, append(strings.Fields("--runner="+way), "--concurrency=2", "--rate=30")...)
+			c := start(t, w, dir, append(strings.Fields("--runner="+way), "--concurrency=2", "--rate=15")...)
 			rig.Eventually(t, "the first requests", 20*time.Second, func() bool { return len(w.Requests()) >= 10 })
 			id, _ := newest(t, dir)
 			id = batchID.ReplaceAllString(id, "") // the watch's own

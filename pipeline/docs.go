@@ -133,7 +133,7 @@ func (d *docsOptions) check(c *Common) error {
 		return usage.Errorf("--demo-edition=%d: use 1 or 2", d.Edition)
 	}
 	var err error
-	if d.alerts, err = alert.Parse(d.Alerts, alert.OfPages()...); err != nil {
+	if d.alerts, err = alert.Parse(d.Alerts, alert.PageRules()...); err != nil {
 		return usage.Errorf("--alerts: %w", err)
 	}
 	var files fs.FS = policies.Files

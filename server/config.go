@@ -189,7 +189,7 @@ func thresholds(rules []string, set map[string]any) (limits alert.Thresholds, gi
 		if err := limits.Set(name, text); err != nil {
 			return nil, "", err
 		}
-		if slices.Contains(alert.OfPages(), name) {
+		if slices.Contains(alert.PageRules(), name) {
 			forRun = append(forRun, name+"="+text)
 		}
 	}

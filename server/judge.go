@@ -49,11 +49,11 @@ func judge(j job, limits alert.Thresholds, r ledger.Report) []finding {
 		judgeReport(r, find)
 	}
 	failed, of := j.failures(r)
-	figures := limits.OfRun(r, failed, of)
+	figures := limits.JudgeRun(r, failed, of)
 	if r.State == ledger.Done {
 		for _, row := range ledger.Rows[alert.Row](r) {
 			if !row.Stopped() { // judgeReport has a finding for it
-				figures = append(figures, limits.OfRow(row)...)
+				figures = append(figures, limits.JudgeRow(row)...)
 			}
 		}
 	}

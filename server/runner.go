@@ -169,7 +169,7 @@ func (r *runner) active(ctx context.Context, job string) (string, error) {
 	if err != nil || held {
 		return holder.RunID, err
 	}
-	return ledger.AsyncAtWork(ctx, r.store, job)
+	return ledger.ActiveAsync(ctx, r.store, job)
 }
 
 func (r *runner) command(args ...string) *exec.Cmd {
@@ -221,7 +221,7 @@ func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 
 // keepStartLease keeps the start lease until the run is in the ledger or has ended.
 func (r *runner) keepStartLease(ctx context.Context, c *child, start *lease.Lease) {
-	_, release := start.Keep(ctx, ledger.LeaseEvents(r.log.With("run_id", c.run.RunID)))
+	_, release := start.Keep(ctx, ledger.LogLeaseEvent(r.log.With("run_id", c.run.RunID)))
 	poll := time.NewTicker(250 * time.Millisecond)
 	defer poll.Stop()
 	for begun := false; !begun; {
@@ -244,14 +244,14 @@ func (r *runner) recordEnd(ctx context.Context, run ledger.Run, why, waited erro
 	if waited != nil {
 		level = slog.LevelWarn
 	}
-	r.log.Log(ctx, level, "run_process_ended", "run_id", run.RunID, "job", run.Job, "how", ledger.Why(why))
+	r.log.Log(ctx, level, "run_process_ended", "run_id", run.RunID, "job", run.Job, "how", ledger.ErrorText(why))
 	at, err := ledger.Load(ctx, r.store, run.RunID)
 	switch {
 	case err == nil && !at.State.Over() && !at.Async:
 		err = r.closeAbandoned(ctx, run.Job, run.RunID, why)
 	case errors.Is(err, store.ErrNotExist):
 		why = fmt.Errorf("the run did not begin: %w", why)
-		run.State, run.FinishedAt, run.Error = ledger.Failed, time.Now(), ledger.Why(why)
+		run.State, run.FinishedAt, run.Error = ledger.Failed, time.Now(), ledger.ErrorText(why)
 		j, _ := r.jobs.named(run.Job)
 		report := ledger.BuildReport(j.Job, run, ledger.Tally{}, run.FinishedAt)
 		if err = ledger.Start(ctx, r.store, run); err == nil {

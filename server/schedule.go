@@ -232,7 +232,7 @@ func (s *scheduler) closeTick(ctx context.Context, sc Schedule, t tick, now time
 	case ctx.Err() != nil:
 		return claimed, err // the next server closes it
 	default:
-		t.Outcome, t.Error = "failed", ledger.Why(err)
+		t.Outcome, t.Error = "failed", ledger.ErrorText(err)
 		s.log.Error("schedule_failed", "schedule", sc.Name, "at", t.At, "error", ledger.Redact(err.Error()))
 	}
 	s.count(sc.Name, t.Outcome)

@@ -244,7 +244,7 @@ func (s *Server) purge(ctx context.Context, now time.Time) error {
 	within, cancel := context.WithTimeout(ctx, maxPurge)
 	defer cancel()
 	p, err := ledger.Purge(within, s.store, "", before)
-	if p != (ledger.Purged{}) {
+	if p != (ledger.PurgeResult{}) {
 		s.log.Info("runs_removed", "runs", p.Runs, "dead_letters", p.DeadLetters, "older_than", before.UTC())
 	}
 	if within.Err() != nil && ctx.Err() == nil {

@@ -29,7 +29,7 @@ func TestCloseAbandoned(t *testing.T) {
 		got[r.RunID] = r.State
 	}
 	require.Equal(t, map[string]State{"1-old": Running, "2-done": Done, "3-killed": Interrupted, "4-docs": Running, "5-killed": Interrupted}, got)
-	// Workers that outlived their launcher read that their run is over.
+	// Workers that outlived their launcher read that their run was cancelled.
 	for id, want := range map[string]Action{"1-old": ActionRun, "2-done": ActionRun, "3-killed": ActionCancel, "4-docs": ActionRun, "5-killed": ActionCancel} {
 		c, err := ReadControl(ctx, s, id)
 		require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/newsfork/seed-engine/io/store/storetest"
 )
 
-// Nobody waits for an asynchronous run: how it stands is read from what its
-// workers leave, and the next run writes it down.
+// An asynchronous run has no launcher: Load finds its state in what its workers wrote,
+// and the next run writes it to the state object.
 func TestAsynchronousRun(t *testing.T) {
 	cancel, pause := Control{Action: ActionCancel}, Control{Action: ActionPause}
 	total := func(name string) *Tally { return &Tally{Counts: Counts{"domains_collected": 3, name: 1}} }
@@ -22,7 +22,7 @@ func TestAsynchronousRun(t *testing.T) {
 		control   Control
 		total     *Tally
 		after     time.Duration // since the control object and the total were written
-		held      bool          // by a worker: one of its lanes
+		held      bool          // a worker has the lease of a lane
 		want      State
 		finished  time.Duration // after the total, the control object
 	}{
@@ -34,11 +34,11 @@ func TestAsynchronousRun(t *testing.T) {
 		"kept nothing":                       {total: &Tally{Counts: Counts{"domains_collected": 3}, DeadLetters: Counts{"refused": 1}}, want: Failed},
 		"a lane was lost":                    {total: total(LanesLost), want: Failed},
 		"cancelled, and reported":            {total: total(LanesLost), control: cancel, want: Cancelled},
-		"told to stop":                       {control: cancel, after: cancelTakes, want: Running},
-		"told to stop, nobody there":         {control: cancel, after: cancelTakes + 1, want: Cancelled, finished: cancelTakes},
+		"told to stop":                       {control: cancel, after: cancelDelay, want: Running},
+		"told to stop, nobody there":         {control: cancel, after: cancelDelay + 1, want: Cancelled, finished: cancelDelay},
 		"told to stop, still at work":        {control: cancel, after: time.Minute, held: true, want: Running},
 		"endless, with a part of its total":  {unbounded: true, total: total("x"), want: Running},
-		"endless, cancelled":                 {unbounded: true, total: total("x"), control: cancel, after: time.Minute, want: Cancelled, finished: cancelTakes},
+		"endless, cancelled":                 {unbounded: true, total: total("x"), control: cancel, after: time.Minute, want: Cancelled, finished: cancelDelay},
 		"endless, cancelled, still at work":  {unbounded: true, total: total("x"), control: cancel, after: time.Minute, held: true, want: Running},
 		"endless, paused, a part of a total": {unbounded: true, total: total("x"), control: pause, want: Paused},
 	} {
@@ -57,7 +57,7 @@ func TestAsynchronousRun(t *testing.T) {
 					c.control.At = at
 					require.NoError(t, WriteControl(ctx, s, "r1", c.control))
 				}
-				collected := int64(2) // as far as the lanes have said
+				collected := int64(2) // by the progress of the lanes
 				if c.total != nil {
 					require.NoError(t, WriteTotal(ctx, s, "r1", *c.total))
 					collected = 3
@@ -87,10 +87,10 @@ func TestAsynchronousRun(t *testing.T) {
 				check()
 				require.Contains(t, s.M["runs/r1/state.json"], `"state": "running"`, "who only looks writes nothing")
 
-				atWork, err := AsyncAtWork(ctx, s, "seed")
+				atWork, err := ActiveAsync(ctx, s, "seed")
 				require.NoError(t, err)
 				require.Equal(t, map[bool]string{false: "r1"}[c.want.Over()], atWork)
-				atWork, err = AsyncAtWork(ctx, s, "docs")
+				atWork, err = ActiveAsync(ctx, s, "docs")
 				require.NoError(t, err)
 				require.Empty(t, atWork, "another job's")
 
@@ -100,7 +100,7 @@ func TestAsynchronousRun(t *testing.T) {
 					func() error { return CloseAbandoned(ctx, s, "seed", time.Now()) },
 				} {
 					err := closing()
-					var busy *AtWorkError
+					var busy *NotEndedError
 					if require.Equal(t, !c.want.Over(), errors.As(err, &busy), "%v", err); busy != nil {
 						require.Equal(t, "r1", busy.Run.RunID)
 						require.Equal(t, c.control.Action == ActionCancel, busy.Cancelled)
@@ -122,9 +122,9 @@ func TestAsynchronousRun(t *testing.T) {
 	}
 }
 
-// What the workers of an asynchronous run have left stays readable after it
-// was settled, and a control object in between changes nothing any more.
-func TestSettledStays(t *testing.T) {
+// After the next run has closed an asynchronous run, its end stays, and a later control
+// object does not change it.
+func TestClosedAsyncRunStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := storetest.NewMemory(), t.Context()
 		require.NoError(t, Start(ctx, s, Run{RunID: "r1", Job: "seed", StartedAt: time.Now()}))

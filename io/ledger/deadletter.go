@@ -16,24 +16,24 @@ import (
 	"github.com/newsfork/seed-engine/io/untrusted"
 )
 
-// Input refers to what a dead letter is about: enough to do it again, never a
-// page's text.
+// Input identifies what failed, well enough to try it again. It never has a page's
+// text.
 type Input struct {
-	File     string `json:"file,omitempty"`    // key of the raw file that named it
+	File     string `json:"file,omitempty"`    // key of the raw file that it comes from
 	Index    *int   `json:"index,omitempty"`   // of the record in that file, from 0
 	Indices  []int  `json:"indices,omitempty"` // of all bad records of that file
 	URL      string `json:"url,omitempty"`
-	Key      string `json:"key,omitempty"` // of the object or the folder that was to be written
+	Key      string `json:"key,omitempty"` // of the object or folder that could not be written
 	DomainID string `json:"domain_id,omitempty"`
 	Source   string `json:"source,omitempty"` // provider or site of the docs, catalog and news jobs
 }
 
-// DeadLetter is something that could not be done and is kept for a person: the
-// object dead-letters/{job}/{id}.json.
+// DeadLetter is a failure that is recorded for a person: the object
+// dead-letters/{job}/{id}.json.
 type DeadLetter struct {
 	Job       string    `json:"job"`
-	RunID     string    `json:"run_id"`                    // of the latest failure
-	Earlier   []string  `json:"earlier_run_ids,omitempty"` // of other runs that failed on it, newest last
+	RunID     string    `json:"run_id"`                    // of the last failure
+	Earlier   []string  `json:"earlier_run_ids,omitempty"` // of other runs that failed with the same input, newest last
 	Stage     string    `json:"stage"`
 	Kind      string    `json:"kind"` // bad_records, bad_file, invalid_metadata, store_failed, …
 	Retryable bool      `json:"retryable"`
@@ -44,12 +44,11 @@ type DeadLetter struct {
 	Error     string    `json:"error"` // redacted
 }
 
-// ID is the stable id of a dead letter. It comes from the job and the input, so
-// that a second failure of the same thing, even by another kind, updates the
-// first, and a success can find it. Only bad_records stands apart: a file may
-// have bad records and be done. The file and the index where a thing was named
-// count only when nothing names the thing itself, for another file may name it
-// next time.
+// ID is the stable id of a dead letter. It depends on the job and the input only, so
+// that a second failure of the same input, even of another kind, updates the dead
+// letter, and a success can find it. Only bad_records has its own ids, because a file
+// with bad records can be complete. File and index are used only if the input has no
+// key, URL or domain id, because the next time another file may have the same input.
 func (d DeadLetter) ID() string {
 	class := "input"
 	if d.Kind == "bad_records" {
@@ -77,12 +76,12 @@ func decodeDeadLetter(b []byte) (DeadLetter, error) {
 	return d, nil
 }
 
-// Of says that a run failed on it.
-func (d DeadLetter) Of(runID string) bool {
+// FailedIn reports whether a run failed with this input.
+func (d DeadLetter) FailedIn(runID string) bool {
 	return d.RunID == runID || slices.Contains(d.Earlier, runID)
 }
 
-// maxEarlier runs are remembered of a dead letter that no run gets done.
+// maxEarlier is how many earlier runs a dead letter lists.
 const maxEarlier = 50
 
 const deadLettersPrefix = "dead-letters/"
@@ -94,10 +93,10 @@ func deadLetterKey(job, id string) (string, error) {
 	return deadLettersPrefix + job + "/" + id + ".json", nil
 }
 
-// Put writes a dead letter. One that is there for the same input is brought up
-// to date: it keeps its first time and counts one attempt more. LastAt is the
-// time of the failure; the zero time means now. Two processes that fail on one
-// input in the same instant may count one attempt together.
+// Put writes a dead letter. It updates an existing one for the same input, which keeps
+// the time of its first failure and counts one attempt more. LastAt is the time of the
+// failure; the zero time means now. Two processes that fail with the same input at the
+// same moment may count one attempt together.
 func Put(ctx context.Context, s store.Store, d DeadLetter) error {
 	key, err := deadLetterKey(d.Job, d.ID())
 	if err != nil {
@@ -118,8 +117,8 @@ func Put(ctx context.Context, s store.Store, d DeadLetter) error {
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		return err
 	}
-	// One that cannot be read any more is replaced: the failure at hand is
-	// worth more than a count of earlier ones.
+	// An unreadable one is replaced: the new failure is worth more than the count of
+	// earlier ones.
 	if old, bad := decodeDeadLetter(b); err == nil && bad == nil {
 		d.FirstAt, d.Attempts = old.FirstAt, old.Attempts+1
 		runs := slices.DeleteFunc(append(old.Earlier, old.RunID), func(id string) bool { return id == d.RunID || id == "" })
@@ -138,8 +137,7 @@ func Get(ctx context.Context, s store.Store, job, id string) (DeadLetter, error)
 	return load(ctx, s, key, decodeDeadLetter)
 }
 
-// Remove removes a dead letter, as any later success does. None there is no
-// error.
+// Remove removes a dead letter. An absent one is no error.
 func Remove(ctx context.Context, s store.Store, job, id string) error {
 	key, err := deadLetterKey(job, id)
 	if err != nil {
@@ -148,9 +146,9 @@ func Remove(ctx context.Context, s store.Store, job, id string) error {
 	return remove(ctx, s, key)
 }
 
-// ListDeadLetters yields the dead letters of a job (all jobs when empty) on which
-// a run failed (any when empty), in key order. A broken one is
-// yielded as an error that names it, and the listing continues.
+// ListDeadLetters yields the dead letters of a job (all jobs when empty) with failures
+// in a run (any run when empty), in key order. For an unreadable one it yields an
+// error that names it, and continues.
 func ListDeadLetters(ctx context.Context, s store.Store, job, runID string) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
 		for o, err := range deadLetterKeys(ctx, s, job) {
@@ -162,7 +160,7 @@ func ListDeadLetters(ctx context.Context, s store.Store, job, runID string) iter
 			if errors.Is(err, store.ErrNotExist) {
 				continue // removed since the listing
 			}
-			if err == nil && runID != "" && !d.Of(runID) {
+			if err == nil && runID != "" && !d.FailedIn(runID) {
 				continue
 			}
 			if !yield(d, err) {

@@ -9,22 +9,22 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// ForcedBy is the metadata key under which a marker carries the id of the
-// forced run that wrote it. In a forced run only markers with its own id count.
-const ForcedBy = "forced-by"
+// ForcedByKey is the metadata key for the id of the forced run that wrote a marker. In
+// a forced run only markers with its own id count.
+const ForcedByKey = "forced-by"
 
-type force struct {
+type forcedRun struct {
 	ID        string    `json:"id"`
 	StartedAt time.Time `json:"started_at"`
 }
 
-func decodeForce(b []byte) (force, error) {
-	var f force
+func decodeForce(b []byte) (forcedRun, error) {
+	var f forcedRun
 	if err := parse("forced run", b, &f); err != nil {
-		return force{}, err
+		return forcedRun{}, err
 	}
 	if !name.MatchString(f.ID) {
-		return force{}, fmt.Errorf("not a forced run: id is %q", f.ID)
+		return forcedRun{}, fmt.Errorf("not a forced run: id is %q", f.ID)
 	}
 	return f, nil
 }
@@ -38,10 +38,10 @@ func forceKey(job, filterHash string) (string, error) {
 	return forcePrefix + job + "/" + filterHash + ".json", nil
 }
 
-// ForceID returns the id of the forced run of a job with the filters of that
-// hash. One that was interrupted is adopted, which is what makes it go on
-// rather than begin again. Where there is none it is begun when start is set;
-// otherwise the id is empty.
+// ForceID returns the id of the forced run of a job with the filters of that hash. If
+// an earlier forced run was interrupted, it is that run's id, so that the work resumes
+// instead of starting again. If there is none, ForceID creates one when start is set,
+// and else returns "".
 func ForceID(ctx context.Context, s store.Store, job, filterHash string, start bool) (string, error) {
 	key, err := forceKey(job, filterHash)
 	if err != nil {
@@ -55,7 +55,7 @@ func ForceID(ctx context.Context, s store.Store, job, filterHash string, start b
 		return "", nil
 	}
 	now := time.Now().UTC()
-	f = force{ID: NewRunID(now), StartedAt: now}
+	f = forcedRun{ID: NewRunID(now), StartedAt: now}
 	err = create(ctx, s, key, f)
 	if errors.Is(err, store.ErrExist) {
 		f, err = load(ctx, s, key, decodeForce)
@@ -66,8 +66,8 @@ func ForceID(ctx context.Context, s store.Store, job, filterHash string, start b
 	return f.ID, nil
 }
 
-// ClearForce ends the forced run of that id: call it when the run is complete,
-// so that the next forced one does everything again.
+// ClearForce ends the forced run of that id. The caller calls it when the run is
+// complete, so that the next forced run does everything again.
 func ClearForce(ctx context.Context, s store.Store, job, id string) error {
 	if err := checkName("job", job); err != nil {
 		return fmt.Errorf("ending a forced run: %w", err)

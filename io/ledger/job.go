@@ -1,34 +1,34 @@
 package ledger
 
-// Job is what those must know of a job who do not run it, such as a server:
-// plain data, without the job's code.
+// Job describes a job for programs that do not run it, such as the server. It is plain
+// data, without the job's code.
 type Job struct {
 	Name, Title string
-	// Counts names what its report always counts, even at 0, in the order in which a
-	// person reads them.
+	// Counts names the counts that its report always has, even at 0, in the order in
+	// which they are shown.
 	Counts []string
-	// Warnings are the kinds of warnings that its runs count, each in the words of an
-	// alert: {source}, {field} and {n} stand for what the warning says.
+	// Warnings has, by kind, the texts of the warnings that its runs count. {source},
+	// {field} and {n} are replaced by the warning's values.
 	Warnings map[string]string
-	// Purpose says which of its complete runs have failed all the same.
+	// Purpose says which of its complete runs count as failed.
 	Purpose Purpose
-	// Path is the API's of the request that starts a run; "" where only the command
-	// line starts one.
+	// Path is the API path of the request that starts a run; "" if only the command line
+	// can start one.
 	Path   string
 	Fields []Field
-	// Operation is the id of that request in the API's description; "": start and the
-	// job's name.
+	// Operation is the id of that request in the API's description; "" means "start" and
+	// the job's name.
 	Operation string
-	// Done is the count of what came out well, Failed of what did not; "" where only
+	// Done names the count of successful items, Failed that of failed ones; "" if only
 	// requests fail.
 	Done, Failed string
-	// Alerts are the rules that judge its runs unless the configuration says otherwise.
+	// Alerts are the rules that judge its runs by default.
 	Alerts []string
-	// OwnAlerts says that its runs judge themselves by the same rules (--alerts).
+	// OwnAlerts says that its runs also judge themselves by these rules (--alerts).
 	OwnAlerts bool
 }
 
-// Field is one thing that a request for a run may say.
+// Field is one option of a request that starts a run.
 type Field struct {
 	Name, Label, Hint string
 	About             string // in the API's description; "": the label
@@ -36,5 +36,5 @@ type Field struct {
 	Flag              string // of the command line
 	Kind              string // text, day, yes, number (from 1 to 1000000) or share (from 0 to 1)
 	Pattern           string // of the whole of a text, as a regular expression; "": any
-	Wrong             string // what is said of a bad value
+	Wrong             string // the error message for a bad value
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// LeaseEvents tells the log what happens to a lease under a heartbeat.
-func LeaseEvents(log *slog.Logger) func(lease.Event) {
+// LogLeaseEvent returns a function that logs the events of a kept lease.
+func LogLeaseEvent(log *slog.Logger) func(lease.Event) {
 	return func(e lease.Event) {
 		args := []any{"lease", e.Lease.Name()}
 		if e.Err != nil {
@@ -27,17 +27,17 @@ func LeaseEvents(log *slog.Logger) func(lease.Event) {
 	}
 }
 
-// LeaseWaits tells the log whom a lease is waited for.
-func LeaseWaits(log *slog.Logger) func(*lease.InUseError) {
-	return func(held *lease.InUseError) {
-		log.Warn("lease_waits", "lease", held.Name, "holder", held.Holder.String(), "until", held.ExpiresAt)
+// LogLeaseWait returns a function that logs which holder a lease is waited for.
+func LogLeaseWait(log *slog.Logger) func(*lease.InUseError) {
+	return func(e *lease.InUseError) {
+		log.Warn("lease_waits", "lease", e.Name, "holder", e.Holder.String(), "until", e.ExpiresAt)
 	}
 }
 
-// Gone says of a lease's holder whether the run was closed, by the next run of
-// its job, whose workers live and die with their launcher. Workers elsewhere can
-// outlive it: their leases expire.
-func Gone(s store.Store) func(context.Context, lease.Holder) bool {
+// RunClosed returns a function that reports whether a holder's run was closed, by
+// another run of its job, and its workers ended with it. It is false for workers
+// outside their launcher, which can outlive it: their leases expire.
+func RunClosed(s store.Store) func(context.Context, lease.Holder) bool {
 	return func(ctx context.Context, h lease.Holder) bool {
 		if h.RunID == "" {
 			return false

@@ -1,17 +1,17 @@
-// Package ledger keeps what a run must remember outside every worker: leases,
-// run state, control, lane progress, reports, dead letters and forced-run ids.
+// Package ledger keeps the records of runs outside every worker: state, control, lane
+// progress, reports, logs, dead letters and forced-run ids.
 //
-// All of it is small JSON objects in the store, so any process on any host can
-// look at a run, stop it, or resume where a killed one left off:
+// All of them are small JSON objects in the store, so any process on any machine can
+// show a run, stop it, or resume the work of a killed one:
 //
-//	lease/{name}/{epoch}              who may do a piece of work
+//	lease/{name}/{epoch}              who may do a piece of work (package lease)
 //	runs/{run_id}/state.json          what a run is and how it ended
-//	runs/{run_id}/control.json        what it is asked to do
-//	runs/{run_id}/lanes/{n}.json      how far each lane is
+//	runs/{run_id}/control.json        whether it shall pause, resume or cancel
+//	runs/{run_id}/lanes/{n}.json      the progress of each lane
 //	runs/{run_id}/total.json          the sum of what its stages counted
 //	runs/{run_id}/report.json         the run report
-//	runs/{run_id}/log, log.1          its log, the newest lines and those before
-//	dead-letters/{job}/{id}.json      what a person must look at
+//	runs/{run_id}/log, log.1          its log, the newest lines and the ones before
+//	dead-letters/{job}/{id}.json      a failure that a person should see
 //	force/{job}/{filters}.json        a forced run that is not complete
 package ledger
 
@@ -24,12 +24,12 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// maxObject bounds what is read of one ledger object, so that a foreign object
-// in its place cannot fill the memory.
+// maxObject is how many bytes of an object are read, so that another object at its key
+// cannot fill the memory.
 const maxObject = 64 << 20
 
-// name is what a run id, a job or a filter hash may look like: one path
-// segment, so that a name given by a person cannot leave its folder.
+// name matches run ids, jobs and filter hashes. They are one path segment, so that a
+// name from a user cannot leave its folder.
 var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
 func checkName(what, s string) error {
@@ -59,8 +59,7 @@ func load[T any](ctx context.Context, s store.Store, key string, decode func([]b
 	return v, nil
 }
 
-// parse decodes JSON that others may have written: what names the thing that
-// was expected, for the error.
+// parse decodes JSON that may be wrong. what names the expected thing in the error.
 func parse(what string, b []byte, v any) error {
 	if err := json.Unmarshal(b, v); err != nil {
 		return fmt.Errorf("not a %s: %w", what, err)
@@ -70,7 +69,7 @@ func parse(what string, b []byte, v any) error {
 
 var asJSON = store.PutOptions{ContentType: "application/json"}
 
-// save writes v as one JSON object, over whatever is there.
+// save writes v as one JSON object and replaces an existing one.
 func save(ctx context.Context, s store.Store, key string, v any) error {
 	b, err := encode(key, v)
 	if err != nil {
@@ -79,8 +78,8 @@ func save(ctx context.Context, s store.Store, key string, v any) error {
 	return store.Write(ctx, s, key, b, asJSON)
 }
 
-// create writes v as one JSON object; the error matches store.ErrExist when
-// there is another one. v must tell its writer from any other.
+// create writes v as one JSON object. The error matches store.ErrExist when another
+// one exists. v must differ between writers.
 func create(ctx context.Context, s store.Store, key string, v any) error {
 	b, err := encode(key, v)
 	if err != nil {

@@ -233,7 +233,7 @@ func TestReportGoldens(t *testing.T) {
 	}
 }
 
-// A report has every key that its readers rely on, whatever happened.
+// A report always has every key that its readers rely on.
 func TestEmptyReportHasAllKeys(t *testing.T) {
 	r := aRun("r1")
 	r.State = Running
@@ -264,7 +264,7 @@ func TestEmptyReportHasAllKeys(t *testing.T) {
 	}
 }
 
-// Times are written where a domain was timed, and only there.
+// A table has timings only if a domain was timed.
 func TestTimesOnlyWhereThereAreSome(t *testing.T) {
 	r := aRun("r1")
 	r.State, r.FinishedAt = Done, r.StartedAt.Add(24*time.Hour)
@@ -285,12 +285,12 @@ func TestTimesOnlyWhereThereAreSome(t *testing.T) {
 
 func TestGroupedAndSize(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
-		if got := grouped(n); got != want {
+		if got := formatCount(n); got != want {
 			t.Errorf("grouped(%d) = %s, want %s", n, got, want)
 		}
 	}
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 5 << 40: "5.0 TiB", 5 << 50: "5120.0 TiB"} {
-		if got := size(n); got != want {
+		if got := formatBytes(n); got != want {
 			t.Errorf("size(%d) = %s, want %s", n, got, want)
 		}
 	}
@@ -342,7 +342,7 @@ func TestDeadLetterID(t *testing.T) {
 	if r := (Input{URL: Redact(u.URL)}); id("x", u) != id("x", r) {
 		t.Error("the id changes when the URL is redacted")
 	}
-	// It names objects that are in stores already.
+	// The id must not change: stores have objects with such names.
 	if got, want := id("bad_file", file), "2007bcd1cbb6e8e482108030"; got != want {
 		t.Errorf("id %s, want %s", got, want)
 	}
@@ -489,7 +489,7 @@ func TestPurge(t *testing.T) {
 	s.M["runs/zz/state.json"] = "{"
 
 	got, err := Purge(ctx, s, "seed", cut)
-	if want := (Purged{Runs: 1, DeadLetters: 1}); got != want {
+	if want := (PurgeResult{Runs: 1, DeadLetters: 1}); got != want {
 		t.Errorf("purged %+v, want %+v", got, want)
 	}
 	if err == nil || !strings.Contains(err.Error(), "runs/zz/state.json") {
@@ -499,8 +499,8 @@ func TestPurge(t *testing.T) {
 		"runs/going/lanes/0.json", "runs/going/state.json", "runs/new/lanes/0.json", "runs/new/state.json", "runs/zz/state.json")
 }
 
-// Whatever stands in the store in place of our objects gives an error or a
-// value that can be written and read again, and never a panic.
+// Any bytes at the key of an object give an error, or a value that can be written and
+// read again; never a panic.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{"", "{", "[]", "null", `{"run_id":"r1","state":"done","finished_at":"x"}`,
 		`{"run_id":"r1","job":"seed","state":"done","started_at":"2026-01-28T09:30:00Z"}`,
@@ -572,8 +572,8 @@ func wantKeys(t *testing.T, s *storetest.Memory, want ...string) {
 	}
 }
 
-// A store that does a create and loses its answer is asked again, and then says
-// that the object exists: it is our own.
+// A store creates an object and its answer is lost. The retry gets "exists": the object
+// is our own.
 func TestLostAnswerOfACreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, answer := range []error{store.ErrExist, io.ErrUnexpectedEOF, &net.OpError{Op: "read", Err: syscall.ECONNRESET}} {
@@ -586,7 +586,7 @@ func TestLostAnswerOfACreate(t *testing.T) {
 				return answer
 			}
 			err := Start(ctx, s, aRun("r1"))
-			if final := errors.Is(answer, io.ErrUnexpectedEOF); final != (err != nil) { // not one to try again
+			if final := errors.Is(answer, io.ErrUnexpectedEOF); final != (err != nil) { // a final error
 				t.Errorf("start after %v: %v", answer, err)
 			}
 			s = storetest.NewMemory()

@@ -9,9 +9,9 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// ReportSoFar gives the report of a job's run that is over, and while it has none one
-// made of its total, or of what its lanes have said so far; its alerts are then
-// what it waits for.
+// ReportSoFar returns the report of a job's run. If the run has none yet, it makes one
+// from the run's total or from the progress of its lanes; then its alerts are what the
+// run waits for.
 func ReportSoFar(ctx context.Context, s store.Store, j Job, run Run, now time.Time) (Report, error) {
 	report, err := ReadReport(ctx, s, run.RunID)
 	if err == nil || !errors.Is(err, store.ErrNotExist) {

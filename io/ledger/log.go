@@ -11,28 +11,27 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// logPart bounds one object of a run's log. Two are kept, the newest lines in
-// the one named "log".
-const logPart = 512 << 10
+// maxLogPart is the maximum size of one object of a run's log. Two are kept; the one
+// named "log" has the newest lines.
+const maxLogPart = 512 << 10
 
-// Log keeps the log of a run in the store. What is written to it waits in
-// memory until Flush.
+// Log keeps the log of a run in the store. Lines are kept in memory until Flush.
 type Log struct {
 	store store.Store
 	key   string
 
-	mu      sync.Mutex
-	now     []byte
-	before  []byte
-	written int64 // bytes ever
-	dirty   bool
-	turned  bool // before is not in the store yet
+	mu       sync.Mutex
+	current  []byte
+	previous []byte
+	written  int64 // bytes ever
+	dirty    bool
+	rotated  bool // before is not in the store yet
 
 	flushing sync.Mutex
 }
 
-// NewLog begins a run's log. A process elsewhere that has a part in the run
-// names itself, and its lines are kept next to the launcher's; "" is the launcher.
+// NewLog begins a run's log. process names a worker outside the launcher, whose lines
+// are kept in its own objects; "" is the launcher.
 func NewLog(s store.Store, runID, process string) (*Log, error) {
 	if err := checkName("run id", runID); err != nil {
 		return nil, fmt.Errorf("keeping the log of a run: %w", err)
@@ -47,8 +46,8 @@ func NewLog(s store.Store, runID, process string) (*Log, error) {
 	return &Log{store: s, key: key}, nil
 }
 
-// WorkerLogged says whether a process besides the launcher has kept a line of the
-// run's log, which each does within a quarter of a minute of its first.
+// WorkerLogged reports whether a worker outside the launcher has written to the run's
+// log. A worker flushes its first line within 15 seconds.
 func WorkerLogged(ctx context.Context, s store.Store, runID string) (bool, error) {
 	for _, err := range s.List(ctx, runKey(runID, "log-")) {
 		if err != nil {
@@ -59,34 +58,34 @@ func WorkerLogged(ctx context.Context, s store.Store, runID string) (bool, error
 	return false, nil
 }
 
-// Write takes one line.
+// Write adds one line.
 func (l *Log) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.now)+len(line) > logPart {
-		l.before, l.now, l.turned = l.now, nil, true
+	if len(l.current)+len(line) > maxLogPart {
+		l.previous, l.current, l.rotated = l.current, nil, true
 	}
-	l.now = append(l.now, line[:min(len(line), logPart)]...)
+	l.current = append(l.current, line[:min(len(line), maxLogPart)]...)
 	l.written += int64(len(line))
 	l.dirty = true
 	return len(line), nil
 }
 
-// Crowded says that as much as one object may have has been written: lines that
-// only report progress should give way to those that tell of trouble.
-func (l *Log) Crowded() bool {
+// NearlyFull reports that three quarters of one object's maximum size was written. From
+// then on lines about progress should be omitted, to leave space for errors.
+func (l *Log) NearlyFull() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.written > logPart*3/4
+	return l.written > maxLogPart*3/4
 }
 
-// Flush writes what is new into the store.
+// Flush writes new lines to the store.
 func (l *Log) Flush(ctx context.Context) error {
 	l.flushing.Lock()
 	defer l.flushing.Unlock()
 	l.mu.Lock()
-	now, before, dirty, turned := bytes.Clone(l.now), l.before, l.dirty, l.turned
-	l.dirty, l.turned = false, false
+	now, before, dirty, turned := bytes.Clone(l.current), l.previous, l.dirty, l.rotated
+	l.dirty, l.rotated = false, false
 	l.mu.Unlock()
 	if !dirty {
 		return nil
@@ -100,7 +99,7 @@ func (l *Log) Flush(ctx context.Context) error {
 	}
 	if err != nil {
 		l.mu.Lock()
-		l.dirty, l.turned = true, l.turned || turned
+		l.dirty, l.rotated = true, l.rotated || turned
 		l.mu.Unlock()
 	}
 	return err
@@ -116,12 +115,12 @@ func (l *Log) put(ctx context.Context, key string, b []byte) error {
 	return nil
 }
 
-// maxLog bounds what ReadLog gives: a run on a cluster has a log a process.
+// maxLog is the maximum size of ReadLog's result: on a cluster each process has a log.
 const maxLog = 8 << 20
 
-// ReadLog gives the kept lines of a run's log, one JSON object each, oldest
-// first in each process's part. The error matches store.ErrNotExist when there
-// are none.
+// ReadLog returns the kept lines of a run's log, each a JSON object, process after
+// process, the oldest line first. The error matches store.ErrNotExist when there are
+// none.
 func ReadLog(ctx context.Context, s store.Store, runID string) ([]byte, error) {
 	if err := checkName("run id", runID); err != nil {
 		return nil, fmt.Errorf("reading the log of a run: %w", err)

@@ -39,7 +39,7 @@ func TestLog(t *testing.T) {
 	must(t, l.Flush(ctx))
 	got, err := ReadLog(ctx, s, "r1")
 	must(t, err)
-	if len(got) > 2*logPart || len(got) < logPart {
+	if len(got) > 2*maxLogPart || len(got) < maxLogPart {
 		t.Errorf("%d bytes are kept of %d, want between one part and two", len(got), lines*len(line(0)))
 	}
 	kept := strings.SplitAfter(strings.TrimSuffix(string(got), "\n"), "\n")
@@ -48,7 +48,7 @@ func TestLog(t *testing.T) {
 			t.Fatalf("line %d of %d is %.30s, want %.30s: the newest, in order, whole", i, len(kept), kept[i], want)
 		}
 	}
-	if !l.Crowded() {
+	if !l.NearlyFull() {
 		t.Error("three megabytes are no crowd")
 	}
 	other, err := NewLog(s, "r1", "host-7")
@@ -74,7 +74,7 @@ func TestWhy(t *testing.T) {
 	if run.Error != want || again.Error != want || BuildReport(aJob(), again, Tally{}, day).Error != want {
 		t.Errorf("kept %q, loaded %q, want %q", run.Error, again.Error, want)
 	}
-	if got := Why(errors.New(strings.Repeat("한", 5000))); len(got) > maxError+8 {
+	if got := ErrorText(errors.New(strings.Repeat("한", 5000))); len(got) > maxError+8 {
 		t.Errorf("%d bytes are kept of an error", len(got))
 	}
 	must(t, Start(ctx, s, aRun("r2")))

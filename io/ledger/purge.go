@@ -9,25 +9,25 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// Purged says what Purge removed.
-type Purged struct {
+// PurgeResult is how many runs and dead letters Purge removed.
+type PurgeResult struct {
 	Runs        int
 	DeadLetters int
 }
 
 // Purge removes the runs of a job (all jobs when empty) that ended before
-// olderThan, and its dead letters whose latest failure was before it. Runs that
-// are not over stay, and so does whatever cannot be read: it is named in the
-// error while the rest is purged.
-func Purge(ctx context.Context, s store.Store, job string, olderThan time.Time) (Purged, error) {
-	var p Purged
+// olderThan, and its dead letters whose last failure was before it. It keeps runs that
+// are not over and objects that cannot be read. The error names the unreadable
+// objects; the others are still purged.
+func Purge(ctx context.Context, s store.Store, job string, olderThan time.Time) (PurgeResult, error) {
+	var p PurgeResult
 	var broken []error
 	ids, err := runIDs(ctx, s)
 	if err != nil {
 		return p, err
 	}
 	for _, id := range ids {
-		if begunAfter(id, olderThan) { // what has begun since cannot have ended before
+		if startedAfter(id, olderThan) { // then it cannot have ended before olderThan
 			continue
 		}
 		r, err := Load(ctx, s, id)
@@ -76,7 +76,7 @@ func Purge(ctx context.Context, s store.Store, job string, olderThan time.Time) 
 	return p, errors.Join(broken...)
 }
 
-// Forget removes one run; it must be over.
+// Forget removes one run, which must be over.
 func Forget(ctx context.Context, s store.Store, id string) error {
 	if err := checkName("run id", id); err != nil {
 		return fmt.Errorf("forgetting a run: %w", err)
@@ -84,8 +84,7 @@ func Forget(ctx context.Context, s store.Store, id string) error {
 	return purgeRun(ctx, s, id)
 }
 
-// purgeRun removes the state last, so that a purge cut short is taken up by the
-// next one.
+// purgeRun removes the state last, so that the next purge completes an interrupted one.
 func purgeRun(ctx context.Context, s store.Store, id string) error {
 	state := runKey(id, "state.json")
 	for o, err := range s.List(ctx, runKey(id, "")) {

@@ -8,23 +8,23 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// Purpose is what a job's runs are for, by the names of their counts. A run that
-// came to its end and missed it has failed. The zero value is missed by none.
+// Purpose says, by the names of a job's counts, what its runs must achieve. A run that
+// came to its end without it has failed. Every run fulfils the zero value.
 type Purpose struct {
-	// Kept counts what a run keeps. A run that kept nothing missed its purpose where
-	// it left dead letters of the kind Refused: of what its store did not take.
+	// Kept counts what a run stores. A run that stored nothing has failed if it left dead
+	// letters of the kind Refused, which are for results that the store refused.
 	Kept    string `json:"kept,omitempty"`
 	Refused string `json:"refused,omitempty"`
-	// Sites counts the sites that a run crawls. It missed its purpose where all are
-	// among SitesFailed, and where one is among SitesHeld: that one brings nothing
-	// until a person has mended its file.
+	// Sites counts the sites that a run crawls. A run has failed if all of them are in
+	// SitesFailed, or if one is in SitesHeld: such a site cannot be crawled until a
+	// person has corrected its file.
 	Sites       string `json:"sites,omitempty"`
 	SitesFailed string `json:"sites_failed,omitempty"`
 	SitesHeld   string `json:"sites_held,omitempty"`
 }
 
-// Unmet is why a run that came to its end has failed all the same: it did not do
-// what its job is for. It is nil where the run did.
+// Unmet returns why a run that came to its end has failed: it did not fulfil its
+// purpose. It returns nil if the run did.
 func (p Purpose) Unmet(ctx context.Context, s store.Store, r Run, t Tally) error {
 	switch {
 	case p.Kept != "" && t.DeadLetters[p.Refused] > 0 && t.Counts[p.Kept] == 0:
@@ -33,7 +33,7 @@ func (p Purpose) Unmet(ctx context.Context, s store.Store, r Run, t Tally) error
 		if len(whys) > 0 {
 			reason = fmt.Errorf("one of the reasons: %w", whys[0])
 		}
-		return fmt.Errorf("nothing that the run brought could be kept (%w): see to the store, and run the same command again, which does what is missing", reason)
+		return fmt.Errorf("the store refused everything that the run collected (%w): repair the store and run the same command again, which does the rest", reason)
 	case p.Sites != "" && (t.Counts[p.SitesHeld] > 0 || t.Counts[p.Sites] > 0 && t.Counts[p.SitesFailed] == t.Counts[p.Sites]):
 		whys := whyFailed(ctx, s, r, 0, func(d DeadLetter) bool { return d.Input.Source != "" && d.Input.URL == "" })
 		if len(whys) == 0 {
@@ -44,7 +44,8 @@ func (p Purpose) Unmet(ctx context.Context, s store.Store, r Run, t Tally) error
 	return nil
 }
 
-// whyFailed reads the errors of a run's dead letters, so many at most; 0: all.
+// whyFailed reads the errors of a run's dead letters that of selects: at most most of
+// them, or all if most is 0.
 func whyFailed(ctx context.Context, s store.Store, r Run, most int, of func(DeadLetter) bool) (whys []error) {
 	for d, err := range ListDeadLetters(ctx, s, r.Job, r.RunID) {
 		switch {

@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestUnmet gives the reason why a run failed that came to its end without what
-// its job is for.
+// TestUnmet has the reasons why runs that came to their end failed.
 func TestUnmet(t *testing.T) {
 	refused := func(job, kind string, in Input) DeadLetter {
 		return DeadLetter{Job: job, RunID: "r1", Stage: "s", Kind: kind, Input: in, Error: "disk full"}
@@ -20,15 +19,15 @@ func TestUnmet(t *testing.T) {
 		purpose   Purpose
 		tally     Tally
 		letters   []DeadLetter
-		want      string // of the error
+		want      string // the error
 	}{
 		{"a run that kept something", "seed", toKeep, Tally{Counts: Counts{"kept": 1}, DeadLetters: Counts{"refused": 9}}, nil, ""},
 		{"a run that had nothing to do", "seed", toKeep, Tally{}, nil, ""},
 		{"a run that kept nothing", "seed", toKeep, Tally{DeadLetters: Counts{"refused": 2}},
 			[]DeadLetter{refused("seed", "refused", Input{DomainID: "a"}), refused("seed", "refused", Input{DomainID: "b"}), refused("seed", "fetch_failed", Input{DomainID: "c"})},
-			"nothing that the run brought could be kept (one of the reasons: disk full): see to the store, and run the same command again, which does what is missing"},
+			"the store refused everything that the run collected (one of the reasons: disk full): repair the store and run the same command again, which does the rest"},
 		{"one whose dead letters are gone", "migrate", toKeep, Tally{DeadLetters: Counts{"refused": 1}}, nil,
-			"nothing that the run brought could be kept (see `dead-letters list`): see to the store, and run the same command again, which does what is missing"},
+			"the store refused everything that the run collected (see `dead-letters list`): repair the store and run the same command again, which does the rest"},
 		{"every site failed", "catalog", sites, Tally{Counts: Counts{"sites": 2, "sites_failed": 2}},
 			[]DeadLetter{refused("catalog", "list", Input{Source: "a"}), refused("catalog", "list", Input{Source: "b"}), refused("catalog", "page", Input{Source: "c", URL: "https://c.example/"})},
 			"b: disk full\na: disk full"},

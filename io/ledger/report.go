@@ -15,12 +15,12 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// failures is the fetcher's closed set of errors below HTTP.
+// failures are the kinds of errors below HTTP, as in package web.
 var failures = []string{"dns", "connect", "tls", "timeout", "reset", "blocked", "redirect", "too_large"}
 
-// Timings tell how long one domain took, in seconds.
+// Timings say how long one domain took, in seconds.
 type Timings struct {
-	Domains       int64   `json:"domains"` // measured ones
+	Domains       int64   `json:"domains"` // how many were measured
 	Mean          float64 `json:"mean_s"`
 	P50           float64 `json:"p50_s"`
 	P95           float64 `json:"p95_s"`
@@ -28,7 +28,7 @@ type Timings struct {
 	DomainsPerSec float64 `json:"domains_per_s"` // over the whole run
 }
 
-// LaneReport is what the report keeps of a lane's progress.
+// LaneReport is a lane's progress in the report.
 type LaneReport struct {
 	Lane      int       `json:"lane"`
 	Hosts     int64     `json:"hosts"`
@@ -45,8 +45,8 @@ type Report struct {
 	Runner      string         `json:"runner"`
 	State       State          `json:"state"`
 	StartedAt   time.Time      `json:"started_at"`
-	FinishedAt  *time.Time     `json:"finished_at"`     // null while the run is at work
-	Duration    float64        `json:"duration_s"`      // so far, while it is at work
+	FinishedAt  *time.Time     `json:"finished_at"`     // null while the run is active
+	Duration    float64        `json:"duration_s"`      // so far, while the run is active
 	Error       string         `json:"error,omitempty"` // why it failed or was interrupted
 	Options     map[string]any `json:"options"`
 	Counts      Counts         `json:"counts"`
@@ -54,13 +54,13 @@ type Report struct {
 	Store       Counts         `json:"store"` // calls by kind
 	Timings     Timings        `json:"timings"`
 	DeadLetters Counts         `json:"dead_letters"` // by kind
-	Alerts      []string       `json:"alerts"`       // in words, for a person
+	Alerts      []string       `json:"alerts"`       // texts for a person
 	Lanes       []LaneReport   `json:"lanes"`
-	Providers   any            `json:"providers,omitempty"` // the docs job's rows, one a provider
+	Providers   any            `json:"providers,omitempty"` // the job's own rows, one for each provider
 }
 
-// BuildReport makes the report of a run of a job from the sum of what its lanes
-// did. now is the end of the duration of a run that is not over.
+// BuildReport makes the report of a job's run from the sum of its lanes' tallies. The
+// duration of a run that is not over ends at now.
 func BuildReport(j Job, r Run, t Tally, now time.Time, lanes ...Progress) Report {
 	var sum Tally // a copy, so that the report shares nothing
 	sum.Add(t)
@@ -110,7 +110,7 @@ func BuildReport(j Job, r Run, t Tally, now time.Time, lanes ...Progress) Report
 	return rep
 }
 
-// round keeps milliseconds.
+// round rounds to milliseconds.
 func round(s float64) float64 { return math.Round(s*1000) / 1000 }
 
 func decodeReport(b []byte) (Report, error) {
@@ -141,7 +141,7 @@ func ReadReport(ctx context.Context, s store.Store, runID string) (Report, error
 	return load(ctx, s, runKey(runID, "report.json"), decodeReport)
 }
 
-// WriteJSON writes the report as it is kept in the store.
+// WriteJSON writes the report in the form that the store has.
 func (r *Report) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -151,8 +151,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return nil
 }
 
-// Rows decodes a report's rows by provider, which are of the job's own type, to
-// one that has what the caller looks for; nil where the report has none of that kind.
+// Rows decodes a report's rows, which have the job's own type, to the type T with the
+// fields that the caller needs. It returns nil if the report has no such rows.
 func Rows[T any](r Report) []T {
 	b, err := json.Marshal(r.Providers)
 	if err != nil {
@@ -165,11 +165,11 @@ func Rows[T any](r Report) []T {
 	return rows
 }
 
-// WriteTable writes the report for a person at a terminal, the counts named first.
+// WriteTable writes the report for a terminal, with the named counts first.
 func (r *Report) WriteTable(w io.Writer, named []string) error {
 	t := table{w: w}
 	t.print(fmt.Sprintf("Run %s: %s\n  %s on %s, started %s, took %s\n", r.RunID, r.State,
-		r.Job, r.Runner, r.StartedAt.UTC().Format(time.RFC3339), seconds(r.Duration)))
+		r.Job, r.Runner, r.StartedAt.UTC().Format(time.RFC3339), formatSeconds(r.Duration)))
 	if r.Error != "" {
 		t.print("  " + r.Error + "\n")
 	}
@@ -183,7 +183,7 @@ func (r *Report) WriteTable(w io.Writer, named []string) error {
 	t.section("Requests")
 	t.number("requests", r.HTTP.Requests)
 	t.number("retries", r.HTTP.Retries)
-	t.row("received", size(r.HTTP.Bytes))
+	t.row("received", formatBytes(r.HTTP.Bytes))
 	for _, k := range sortedKeys(r.HTTP.ByStatus) {
 		t.number("status "+k, r.HTTP.ByStatus[k])
 	}
@@ -194,9 +194,9 @@ func (r *Report) WriteTable(w io.Writer, named []string) error {
 	}
 	if r.Timings.Domains > 0 { // only the seed job times domains
 		t.section("Time a domain")
-		t.row("mean", seconds(r.Timings.Mean))
-		t.row("p50", seconds(r.Timings.P50))
-		t.row("p95", seconds(r.Timings.P95))
+		t.row("mean", formatSeconds(r.Timings.Mean))
+		t.row("p50", formatSeconds(r.Timings.P50))
+		t.row("p95", formatSeconds(r.Timings.P95))
 		t.row("domains per second", fmt.Sprintf("%.1f", r.Timings.DomainsPerSec))
 	}
 
@@ -220,7 +220,7 @@ func (r *Report) WriteTable(w io.Writer, named []string) error {
 	return nil
 }
 
-// table writes two columns, the same in every section, and remembers the first
+// table writes two columns, equally wide in every section, and remembers the first
 // error.
 type table struct {
 	w   io.Writer
@@ -237,12 +237,12 @@ func (t *table) section(title string) { t.print("\n" + title + "\n") }
 
 func (t *table) row(label, value string) { t.print(fmt.Sprintf("  %-22s %14s\n", label, value)) }
 
-func (t *table) number(label string, n int64) { t.row(label, grouped(n)) }
+func (t *table) number(label string, n int64) { t.row(label, formatCount(n)) }
 
-// counts writes the counts by name, but for those named.
-func (t *table) counts(c Counts, but ...string) {
+// counts writes the counts by name, without the excluded ones.
+func (t *table) counts(c Counts, exclude ...string) {
 	for _, k := range sortedKeys(c) {
-		if slices.Contains(but, k) {
+		if slices.Contains(exclude, k) {
 			continue
 		}
 		t.number(k, c[k])
@@ -252,17 +252,17 @@ func (t *table) counts(c Counts, but ...string) {
 	}
 }
 
-// meanings are of counts that seem not to add up.
+// meanings explain counts that seem not to add up.
 var meanings = map[string]string{
-	"hosts_visited":     "each once, however many domains (authority, country) it stands for",
+	"hosts_visited":     "each host once, even if several domains (authority, country) have it",
 	"hosts_unreachable": "did not answer; they are among the collected domains",
-	"metadata_written":  "one for each partition that names a domain",
+	"metadata_written":  "one for each partition that has the domain",
 }
 
 func sortedKeys(c Counts) []string { return slices.Sorted(maps.Keys(c)) }
 
-// grouped writes 1234567 as 1,234,567.
-func grouped(n int64) string {
+// formatCount writes 1234567 as 1,234,567.
+func formatCount(n int64) string {
 	s := fmt.Sprint(n)
 	sign := ""
 	if strings.HasPrefix(s, "-") {
@@ -274,8 +274,8 @@ func grouped(n int64) string {
 	return sign + s
 }
 
-// size writes bytes in the unit that suits them.
-func size(n int64) string {
+// formatBytes writes bytes in a suitable unit.
+func formatBytes(n int64) string {
 	units := []string{"KiB", "MiB", "GiB", "TiB"}
 	f, unit := float64(n), "B"
 	for _, u := range units {
@@ -290,8 +290,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %s", f, unit)
 }
 
-// seconds writes a duration given in seconds.
-func seconds(s float64) string {
+// formatSeconds writes a duration given in seconds.
+func formatSeconds(s float64) string {
 	d := time.Duration(s * float64(time.Second)).Round(time.Millisecond)
 	if d >= time.Minute {
 		d = d.Round(time.Second)

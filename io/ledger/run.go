@@ -17,10 +17,10 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// State is where a run stands.
+// State is the state of a run.
 type State string
 
-// The states of a run. Running and Paused are the ones it can leave.
+// The states of a run. Only Running and Paused can change.
 const (
 	Running     State = "running"
 	Paused      State = "paused"
@@ -37,7 +37,7 @@ func (s State) valid() bool {
 	return slices.Contains([]State{Running, Paused, Done, Failed, Cancelled, Interrupted}, s)
 }
 
-// Run is what is known of one run: the object runs/{run_id}/state.json.
+// Run is one run: the object runs/{run_id}/state.json.
 type Run struct {
 	RunID      string         `json:"run_id"`
 	Job        string         `json:"job"`
@@ -45,15 +45,15 @@ type Run struct {
 	State      State          `json:"state"`
 	StartedAt  time.Time      `json:"started_at"`
 	FinishedAt time.Time      `json:"finished_at,omitzero"`
-	Error      string         `json:"error,omitempty"`    // why it failed or was interrupted, see Why
+	Error      string         `json:"error,omitempty"`    // why it failed or was interrupted, see ErrorText
 	Options    map[string]any `json:"options,omitempty"`  // public ones only: never a credential
 	ForceID    string         `json:"force_id,omitempty"` // of a forced run, see ForceID
-	Async      bool           `json:"async,omitempty"`    // nobody waits for it, see Detach
+	Async      bool           `json:"async,omitempty"`    // it continues without its launcher, see Detach
 	Unbounded  bool           `json:"unbounded,omitempty"`
 	RunnerJob  string         `json:"runner_job,omitempty"` // the runner's own id of it
 	Purpose    Purpose        `json:"purpose,omitzero"`     // its job's, of an asynchronous run
 
-	inferred bool // its end was read from what its workers left, and its state object does not say so yet
+	inferred bool // its end was found in its total or control object and is not yet in its state object
 }
 
 func decodeRun(b []byte) (Run, error) {
@@ -70,8 +70,8 @@ func decodeRun(b []byte) (Run, error) {
 	return r, nil
 }
 
-// NewRunID returns a unique id that sorts by time (to the millisecond) and may
-// stand in a key, a file name and a URL: 20261121-143524-123-9f3a1c2e.
+// NewRunID returns a unique id that sorts by time (to the millisecond) and is valid in
+// a key, a file name and a URL: 20261121-143524-123-9f3a1c2e.
 func NewRunID(now time.Time) string {
 	var b [4]byte
 	rand.Read(b[:]) // never fails, by its contract
@@ -82,7 +82,7 @@ const runsPrefix = "runs/"
 
 func runKey(id, rest string) string { return runsPrefix + id + "/" + rest }
 
-// Start records a new run as running. The error matches store.ErrExist when
+// Start records a new run in the state running. The error matches store.ErrExist when
 // there is a run of that id.
 func Start(ctx context.Context, s store.Store, r Run) error {
 	if err := errors.Join(checkName("run id", r.RunID), checkName("job", r.Job)); err != nil {
@@ -101,7 +101,7 @@ func Load(ctx context.Context, s store.Store, id string) (Run, error) {
 	if err != nil || r.State != Running {
 		return r, err
 	}
-	// Workers obey the control object without a word to the state object.
+	// Workers obey the control object and do not change the state object.
 	c, err := ReadControl(ctx, s, id)
 	if err != nil {
 		return r, err
@@ -115,13 +115,13 @@ func Load(ctx context.Context, s store.Store, id string) (Run, error) {
 	return r, nil
 }
 
-// SetState moves a run to a state, noting now as its end when that is one in
-// which a run is over. Only the process that has the run's lease calls it.
+// SetState sets a run's state. If the run is over in that state, now is its end. Only
+// the process that has the run's lease calls it.
 func SetState(ctx context.Context, s store.Store, id string, state State, now time.Time) (Run, error) {
 	return Finish(ctx, s, id, state, nil, now)
 }
 
-// Finish is SetState with the error that ended the run, nil where none did.
+// Finish is SetState with the error that ended the run, nil if none did.
 func Finish(ctx context.Context, s store.Store, id string, state State, why error, now time.Time) (Run, error) {
 	if !state.valid() {
 		return Run{}, fmt.Errorf("setting the state of run %s: there is no state %q", id, state)
@@ -130,16 +130,16 @@ func Finish(ctx context.Context, s store.Store, id string, state State, why erro
 	if err != nil {
 		return Run{}, err
 	}
-	r.State, r.FinishedAt, r.Error = state, time.Time{}, Why(why)
+	r.State, r.FinishedAt, r.Error = state, time.Time{}, ErrorText(why)
 	if state.Over() {
 		r.FinishedAt = now.UTC()
 	}
 	return r, save(ctx, s, runKey(id, "state.json"), r)
 }
 
-// List yields the runs, newest first. It lists the keys once and reads a run's
-// state only when it is asked for, so looking at the latest few stays cheap. A
-// broken state is yielded as an error with the run's id, and the listing continues.
+// List yields the runs, newest first. It lists the keys once and reads each state only
+// when it yields it, so reading only the newest runs is cheap. For an unreadable state
+// it yields an error with the run's id, and continues.
 func List(ctx context.Context, s store.Store) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		ids, err := runIDs(ctx, s)
@@ -178,21 +178,21 @@ func runIDs(ctx context.Context, s store.Store) ([]string, error) {
 	return ids, nil
 }
 
-// begunAfter says that an id of NewRunID's was made after a time.
-func begunAfter(id string, t time.Time) bool {
+// startedAfter reports whether NewRunID made an id after a time.
+func startedAfter(id string, t time.Time) bool {
 	at, err := time.Parse("20060102-150405", id[:min(len(id), len("20060102-150405"))])
 	return err == nil && at.After(t)
 }
 
-// Progress is how far one lane is: the object runs/{run_id}/lanes/{n}.json,
-// written by the worker that has the lane.
+// Progress is the progress of one lane: the object runs/{run_id}/lanes/{n}.json, which
+// the lane's worker writes.
 type Progress struct {
 	Lane      int       `json:"lane"`
 	Hosts     int64     `json:"hosts"`      // in this lane
-	HostsDone int64     `json:"hosts_done"` // finished, well or badly
+	HostsDone int64     `json:"hosts_done"` // finished, with success or without
 	Finished  bool      `json:"finished"`   // the lane has ended
 	UpdatedAt time.Time `json:"updated_at"`
-	Waits     []string  `json:"waits,omitempty"` // for what its process waits long, in words
+	Waits     []string  `json:"waits,omitempty"` // texts: what its process is waiting for, if it takes long
 	Tally     Tally     `json:"tally"`           // of this lane so far
 }
 
@@ -232,24 +232,24 @@ func Progresses(ctx context.Context, s store.Store, runID string) ([]Progress, e
 	return all, nil
 }
 
-// Action is what a run is asked to do.
+// Action is a control request to a run.
 type Action string
 
 // The actions of the control object.
 const (
 	ActionRun    Action = "run"    // resume; also when there is no control object
-	ActionPause  Action = "pause"  // begin nothing new until it is resumed
-	ActionCancel Action = "cancel" // begin nothing new, end what is in flight, report
+	ActionPause  Action = "pause"  // begin nothing new until resumed
+	ActionCancel Action = "cancel" // begin nothing new, finish what is in flight, report
 )
 
 func (a Action) valid() bool { return a == ActionRun || a == ActionPause || a == ActionCancel }
 
-// Control is the object runs/{run_id}/control.json, written by the command
-// line or the server and polled once a process.
+// Control is the object runs/{run_id}/control.json. The command line or the server
+// writes it, and each process of the run polls it.
 type Control struct {
 	Action Action    `json:"action"`
 	At     time.Time `json:"at,omitzero"`
-	By     string    `json:"by,omitempty"` // who asked
+	By     string    `json:"by,omitempty"` // who wrote it
 }
 
 func decodeControl(b []byte) (Control, error) {
@@ -263,7 +263,7 @@ func decodeControl(b []byte) (Control, error) {
 	return c, nil
 }
 
-// ReadControl returns what a run is asked to do: ActionRun when nobody asked.
+// ReadControl returns a run's control object; without one the action is ActionRun.
 func ReadControl(ctx context.Context, s store.Store, runID string) (Control, error) {
 	if err := checkName("run id", runID); err != nil {
 		return Control{}, fmt.Errorf("reading the control of a run: %w", err)
@@ -275,12 +275,12 @@ func ReadControl(ctx context.Context, s store.Store, runID string) (Control, err
 	return c, err
 }
 
-// ErrCancelled means that a run was cancelled. Were that undone, some of
-// its workers might have stopped and others not.
+// ErrCancelled means that a run was cancelled. A cancel cannot be undone, because some
+// of the workers may have stopped already.
 var ErrCancelled = errors.New("it was cancelled, which cannot be undone; start it again when it has ended")
 
-// WriteControl asks a run to do something. The error matches ErrCancelled for
-// anything but a cancel after a cancel.
+// WriteControl writes a run's control object. After a cancel, the error matches
+// ErrCancelled for any other action.
 func WriteControl(ctx context.Context, s store.Store, runID string, c Control) error {
 	if err := checkName("run id", runID); err != nil {
 		return fmt.Errorf("writing the control of a run: %w", err)
@@ -301,19 +301,19 @@ func WriteControl(ctx context.Context, s store.Store, runID string, c Control) e
 	return save(ctx, s, runKey(runID, "control.json"), c)
 }
 
-// CloseAbandoned marks the runs of a job that a killed launcher left as
-// running. Only the holder of the job's lease calls it, before its own Start:
-// nobody else can then be at work but workers that outlived their launcher,
-// which are cancelled by the control object. It looks at the newest runs and
-// stops at the first that had ended. The error matches *AtWorkError when an
-// asynchronous run is still at work, which needs no launcher.
+// CloseAbandoned marks as interrupted the runs of a job that a killed launcher left in
+// the state running. Only the holder of the job's lease calls it, before its own
+// Start. Then only workers that outlived their launcher can still be active, and the
+// control object cancels those. It reads the newest runs and stops at the first that
+// had ended. The error matches *NotEndedError when an asynchronous run is active, which
+// needs no launcher.
 func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Time) error {
 	for r, err := range List(ctx, s) {
 		switch {
 		case err != nil && r.RunID == "":
 			return err
 		case err != nil || r.Job != job:
-			continue // a broken state is for `runs` to show
+			continue // the command `runs` shows unreadable states
 		case r.State.Over() && !r.inferred:
 			return nil
 		}
@@ -324,8 +324,8 @@ func CloseAbandoned(ctx context.Context, s store.Store, job string, now time.Tim
 	return nil
 }
 
-// CloseHolder does the same for the run of a lease's earlier holder, however
-// many others have ended since it began: a watch has a run for each batch.
+// CloseHolder does the same for the run of a lease's previous holder. CloseAbandoned
+// may not reach it: a watch starts a run for each batch, and those have ended since.
 func CloseHolder(ctx context.Context, s store.Store, h lease.Holder, now time.Time) error {
 	if h.RunID == "" {
 		return nil
@@ -337,7 +337,7 @@ func CloseHolder(ctx context.Context, s store.Store, h lease.Holder, now time.Ti
 	return err
 }
 
-// Abandon does the same for one run, with what is known of its end.
+// Abandon does the same for one run, with the given reason.
 func Abandon(ctx context.Context, s store.Store, id string, why error, now time.Time) error {
 	r, err := Load(ctx, s, id)
 	if err != nil {
@@ -353,7 +353,7 @@ func closeRun(ctx context.Context, s store.Store, r Run, why error, now time.Tim
 	case r.State.Over():
 		return nil
 	case r.Async:
-		return atWork(ctx, s, r)
+		return notEnded(ctx, s, r)
 	}
 	if err := WriteControl(ctx, s, r.RunID, Control{Action: ActionCancel, At: now, By: "the next run"}); err != nil {
 		return err
@@ -362,5 +362,5 @@ func closeRun(ctx context.Context, s store.Store, r Run, why error, now time.Tim
 	return err
 }
 
-// errAbandoned is all that can be said of a run whose launcher is gone.
-var errAbandoned = errors.New("its process ended before it could say why: it was killed, or its machine went down; the job's next run resumes from there")
+// errAbandoned is the reason for a run whose launcher has disappeared.
+var errAbandoned = errors.New("its process ended without an error message: it was killed, or its machine went down; the job's next run resumes from there")

@@ -20,7 +20,7 @@ func (c *Counts) add(o Counts) {
 	}
 }
 
-// Minus has what differs in o, as much as c has more.
+// Minus returns c minus o, without the counts that are equal.
 func (c Counts) Minus(o Counts) Counts {
 	d := Counts{}
 	for k, n := range c {
@@ -37,7 +37,7 @@ type HTTP struct {
 	Bytes    int64  `json:"bytes"` // of bodies, as received
 	Retries  int64  `json:"retries"`
 	ByStatus Counts `json:"by_status"` // "200": n
-	Failures Counts `json:"failures"`  // by the fetcher's closed set
+	Failures Counts `json:"failures"`  // by the kinds of package web
 }
 
 // Class counts the answers whose status begins with a digit.
@@ -58,9 +58,9 @@ func (h HTTP) Unanswered() (n int64) {
 	return n
 }
 
-// Tally is the sum of everything that a run report needs. The zero value is
-// ready; adding is commutative and associative, so that lanes, workers and
-// Combine stages may sum in any order.
+// Tally is the sum of everything that a run report needs. The zero value is an empty
+// sum. Addition is commutative and associative, so that lanes, workers and Combine
+// stages may add in any order.
 type Tally struct {
 	Counts      Counts    `json:"counts,omitempty"` // by the names of Job.Counts, and more
 	HTTP        HTTP      `json:"http"`
@@ -79,7 +79,7 @@ func (t *Tally) DeadLetter(kind string) {
 	t.Count("dead_letters", 1)
 }
 
-// Warn counts one warning; field is "" where it is about the source as a whole.
+// Warn adds n to a warning; field is "" if the warning is about the whole source.
 func (t *Tally) Warn(kind, source, field string, n int64) {
 	t.Warnings = addWarnings(t.Warnings, []Warning{{kind, source, field, n}})
 }
@@ -98,8 +98,7 @@ func (t *Tally) Add(o Tally) {
 	t.Warnings = addWarnings(t.Warnings, o.Warnings)
 }
 
-// MarshalBinary and UnmarshalBinary are the codec of a Tally between workers:
-// its JSON.
+// MarshalBinary encodes the tally as JSON. Beam sends tallies between workers so.
 func (t Tally) MarshalBinary() ([]byte, error) { return json.Marshal(t) }
 
 // UnmarshalBinary is the inverse of MarshalBinary.
@@ -112,9 +111,9 @@ func (t *Tally) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// Histogram counts durations in fixed buckets, eight an octave from one
-// millisecond (each 9 % wide), so that histograms of all workers can be summed
-// and still give quantiles to within 5 %. The zero value is ready.
+// Histogram counts durations in fixed buckets: eight for each doubling, from one
+// millisecond on, each 9 % wide. So histograms of all workers can be added and give
+// quantiles to within 5 %. The zero value is empty.
 type Histogram struct {
 	Count   int64         `json:"count"`
 	Sum     float64       `json:"sum_s"`
@@ -172,7 +171,7 @@ func (h Histogram) Quantile(q float64) float64 {
 	return h.Max
 }
 
-// UnmarshalJSON refuses what Observe cannot have made.
+// UnmarshalJSON refuses buckets that Observe cannot have written.
 func (h *Histogram) UnmarshalJSON(b []byte) error {
 	type plain Histogram
 	var p plain

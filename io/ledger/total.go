@@ -32,8 +32,8 @@ func decodeTotal(b []byte) (total, error) {
 	return t, err
 }
 
-// ReadTotal reads what WriteTotal wrote; the error matches store.ErrNotExist
-// while the run has not come to its end.
+// ReadTotal reads what WriteTotal wrote. The error matches store.ErrNotExist until the
+// run's last stage has written it.
 func ReadTotal(ctx context.Context, s store.Store, runID string) (Tally, error) {
 	if err := checkName("run id", runID); err != nil {
 		return Tally{}, fmt.Errorf("reading the total of a run: %w", err)
@@ -42,8 +42,8 @@ func ReadTotal(ctx context.Context, s store.Store, runID string) (Tally, error) 
 	return t.Tally, err
 }
 
-// Counts in a total by which a run that came to its end is not a complete one.
-// The first two are for the launcher alone; a report keeps the others.
+// Counts in a total that make a run incomplete although it came to its end. The first
+// two are only for the launcher and are not in reports.
 const (
 	Outage         = "outage"          // files whose marks were not written: our own network was down
 	OutageTLS      = "outage_tls"      // of those, such that no certificate could be verified
@@ -51,8 +51,8 @@ const (
 	WorkersStopped = "workers_stopped" // processes that stopped the run for a reason of their own
 )
 
-// Minus is what was added to o to make t, of what only sums: timings, which have
-// a maximum, dead letters and warnings are not in it.
+// Minus returns what was added to o to make t, without timings, dead letters and
+// warnings.
 func (t Tally) Minus(o Tally) Tally {
 	return Tally{
 		Counts: t.Counts.Minus(o.Counts),

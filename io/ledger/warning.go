@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Warning counts how often a run saw the same thing amiss at one source.
+// Warning counts how often a run saw the same problem at one source.
 type Warning struct {
 	Kind   string `json:"kind"`            // of Job.Warnings
 	Source string `json:"source"`          // as in a dead letter's Input
@@ -16,15 +16,16 @@ type Warning struct {
 	Count  int64  `json:"count"`
 }
 
-// maxWarnings bounds the warnings of a tally. Of more, the first ones by kind,
-// source and field stay: so the sum is the same in whatever order it is made.
+// maxWarnings is the maximum number of warnings in a tally. If there are more, the
+// first ones by kind, source and field are kept, so that the result does not depend on
+// the order of addition.
 const maxWarnings = 1000
 
 func (w Warning) compare(o Warning) int {
 	return cmp.Or(strings.Compare(w.Kind, o.Kind), strings.Compare(w.Source, o.Source), strings.Compare(w.Field, o.Field))
 }
 
-// addWarnings sums warnings that are in order; it changes neither.
+// addWarnings adds two sorted lists of warnings. It changes neither.
 func addWarnings(a, b []Warning) []Warning {
 	if len(b) == 0 {
 		return a
@@ -42,7 +43,7 @@ func addWarnings(a, b []Warning) []Warning {
 	return sum[:min(len(sum), maxWarnings)]
 }
 
-// inWords is a warning for a person.
+// inWords is a warning as the text of an alert.
 func (j Job) inWords(w Warning) string {
 	text, ok := j.Warnings[w.Kind]
 	if !ok {

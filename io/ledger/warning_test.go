@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Warnings are summed by kind, source and field, in whatever order: as counts are.
+// Warnings are added by kind, source and field; the order does not matter.
 func TestWarnings(t *testing.T) {
 	one := func(kind, source, field string, n int64) (t Tally) {
 		t.Warn(kind, source, field, n)
@@ -42,7 +42,7 @@ func TestWarnings(t *testing.T) {
 	require.Empty(t, r.Counts, "a warning is no count")
 }
 
-// A tally has a bound, and which warnings stay is the same in whatever order.
+// A tally keeps a limited number of warnings, the same ones in any order of addition.
 func TestWarningsAreBounded(t *testing.T) {
 	var up, down Tally
 	for i := range 3 * maxWarnings {

@@ -19,7 +19,7 @@ func TestRunThatKeepsNothingFailed(t *testing.T) {
 	writeFile(t, inTheWay, "a file where the folder should be")
 	a := start(t, dir, args)
 	r := reportFile(t, dir)
-	if a.code != ExitFailed || r.State != ledger.Failed || !strings.Contains(a.stderr, "nothing that the run brought could be kept") || !strings.Contains(r.Error, "processing/") {
+	if a.code != ExitFailed || r.State != ledger.Failed || !strings.Contains(a.stderr, "the store refused everything that the run collected") || !strings.Contains(r.Error, "processing/") {
 		t.Fatalf("exit code %d, state %s, error %q, want a run that failed for its store:\n%s", a.code, r.State, r.Error, a.stderr)
 	}
 	if r.Counts["domains_failed"] != 3 || r.DeadLetters["store_failed"] != 3 {

@@ -46,7 +46,7 @@ func (w lastWordsFile) say(err error) {
 	if w.file == nil || err == nil {
 		return
 	}
-	_, _ = w.file.WriteString(ledger.Why(errors.New(usage.OneLine(err)))) // standard error has it too
+	_, _ = w.file.WriteString(ledger.ErrorText(errors.New(usage.OneLine(err)))) // standard error has it too
 }
 
 // ofOneRun returns the flags that say what one run does; each start of a run

@@ -144,6 +144,6 @@ func TestToyJob(t *testing.T) {
 		t.Setenv("SEED_GREETING", "nobody")
 		a := here(t, "--job=toy --runner=direct --store="+dir)
 		require.Equal(t, ExitFailed, a.code)
-		require.Contains(t, a.stderr, "nothing that the run brought could be kept")
+		require.Contains(t, a.stderr, "the store refused everything that the run collected")
 	})
 }

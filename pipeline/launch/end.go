@@ -51,7 +51,7 @@ func (r *run) conclude(ctx context.Context, record ledger.Run, out outcome) (*le
 			record.State, cause = ledger.Interrupted, errors.Join(cause, ErrInterrupted)
 		}
 		err = errors.Join(cause, fmt.Errorf("writing the run's end to the store: %w", err))
-		record.Error = ledger.Why(err)
+		record.Error = ledger.ErrorText(err)
 		report := ledger.BuildReport(o.Target().Job, record, out.live, time.Now())
 		return &report, out.live, err
 	}

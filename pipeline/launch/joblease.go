@@ -38,7 +38,7 @@ func (r *run) tryAcquire(ctx context.Context, holder lease.Holder) error {
 	if err != nil {
 		return err
 	}
-	log := ledger.LeaseEvents(r.log(r.id))
+	log := ledger.LogLeaseEvent(r.log(r.id))
 	_, release := l.Keep(ctx, func(e lease.Event) {
 		log(e)
 		if e.Kind == lease.Lost {
@@ -60,7 +60,7 @@ func (r *run) tryAcquire(ctx context.Context, holder lease.Holder) error {
 // that reports whether it is worth trying again. who is "" for any other error.
 func (r *run) busy(ctx context.Context, err error) (who string, over func() bool) {
 	var taken *lease.InUseError
-	var async *ledger.AtWorkError
+	var async *ledger.NotEndedError
 	switch {
 	case errors.As(err, &taken):
 		return taken.Holder.String(), func() bool { return true }

@@ -231,7 +231,7 @@ func (r *run) logEnd(id string, report *ledger.Report, err error) {
 	case report != nil:
 		log.Error("run_ended", "state", report.State, "error", report.Error)
 	case err != nil:
-		log.Error("run_ended", "error", ledger.Why(err))
+		log.Error("run_ended", "error", ledger.ErrorText(err))
 	}
 }
 

@@ -48,7 +48,7 @@ func TestSecondRunNextToAnAsynchronousOne(t *testing.T) {
 		}
 
 		_, second := begin(0)
-		var busy *ledger.AtWorkError
+		var busy *ledger.NotEndedError
 		require.ErrorAs(t, <-second, &busy)
 		require.Equal(t, "r1", busy.Run.RunID)
 		require.True(t, free())

@@ -138,7 +138,7 @@ CREATE TABLE docs_notes (id TEXT PRIMARY KEY);
 				w.run()
 				require.Equal(t, []string{"/docs", "/docs/a", "/docs/b", "/docs/c"}, w.paths())
 				require.Equal(t, []Status{NotModified, NotModified, Indexed}, []Status{w.row("/docs").Status, w.row("/docs/a").Status, w.row("/docs/b").Status})
-				r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.OfPages()...))
+				r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
 				require.NoError(t, err)
 				require.Equal(t, int64(4), r.Providers[0].TotalPages)
 

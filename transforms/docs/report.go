@@ -206,7 +206,7 @@ func qualityOf(ctx context.Context, d *db.DB, provider string) (chunk.Quality, e
 func (r ProviderReport) alerts(s Stats, limits alert.Thresholds) (out []Alert) {
 	row := alert.Row{Provider: r.Provider, State: string(r.State), Reason: r.Reason, TotalPages: r.TotalPages, PreviousPages: r.PreviousPages, Requests: s.Requests,
 		SuccessRate: &r.SuccessRate, ErrorRate: r.ErrorRate, RetryRate: r.RetryRate, EmptyRate: r.EmptyRate, AvgResponseMS: r.AvgResponseMS}
-	for _, f := range limits.OfRow(row) {
+	for _, f := range limits.JudgeRow(row) {
 		if f.Raised {
 			out = append(out, alertOf(r.Name, f))
 		}

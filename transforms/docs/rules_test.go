@@ -342,7 +342,7 @@ func TestMovedPages(t *testing.T) {
 			}
 		}
 		require.Equal(t, []string{"a", "b", "d", "e"}, deleted)
-		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.OfPages()...))
+		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
 		require.NoError(t, err)
 		require.Equal(t, []int64{7, 8}, []int64{r.Providers[0].TotalPages, r.Providers[0].PreviousPages})
 		require.Equal(t, []string{"7"}, w.strings(`SELECT CAST(COUNT(DISTINCT key) AS TEXT) FROM chunks`))
@@ -492,7 +492,7 @@ func TestSecondCrawl(t *testing.T) {
 		}
 		require.Equal(t, 5, deleted, "the chunks of a, b, c, d and lost as they were")
 
-		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.OfPages()...))
+		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
 		require.NoError(t, err)
 		row := r.Providers[0]
 		require.Equal(t, []int64{6, 8, 1, 2, 3, 0}, []int64{row.TotalPages, row.PreviousPages, row.New, row.Updated, row.Deleted, row.NotReached})
@@ -514,7 +514,7 @@ func TestGoneAndNotReached(t *testing.T) {
 		w.run()
 		require.Equal(t, int64(1), w.crawl.part.stats.Deleted)
 		require.Equal(t, row{Status: Queued, Depth: 1, Content: true}, w.row("/docs/b"))
-		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.OfPages()...))
+		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
 		require.NoError(t, err)
 		require.Equal(t, []int64{2, 1}, []int64{r.Providers[0].TotalPages, r.Providers[0].Deleted})
 		w.newSession()
@@ -980,7 +980,7 @@ func TestAlerts(t *testing.T) {
 	names := func(change func(*ProviderReport)) (out []string) {
 		r := fine
 		change(&r)
-		for _, a := range r.alerts(Stats{Requests: 10}, alert.Defaults(alert.OfPages()...)) {
+		for _, a := range r.alerts(Stats{Requests: 10}, alert.Defaults(alert.PageRules()...)) {
 			require.Equal(t, "p", a.Provider)
 			require.Contains(t, a.Text, "P: ")
 			out = append(out, a.Name)
@@ -1002,16 +1002,16 @@ func TestAlerts(t *testing.T) {
 	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages = 149 }))
 	require.Empty(t, names(func(r *ProviderReport) { r.TotalPages, r.PreviousPages = 5, 0 }), "a first crawl is no change")
 	down := ProviderReport{Provider: "p", Name: "P", State: Unreachable, TotalPages: 100, PreviousPages: 100}
-	require.Equal(t, []Alert{{Name: "success_rate", Provider: "p", Limit: 90, Text: "P: it cannot be reached"}}, down.alerts(Stats{}, alert.Defaults(alert.OfPages()...)))
+	require.Equal(t, []Alert{{Name: "success_rate", Provider: "p", Limit: 90, Text: "P: it cannot be reached"}}, down.alerts(Stats{}, alert.Defaults(alert.PageRules()...)))
 	require.Empty(t, down.alerts(Stats{}, alert.Thresholds{}), "turned off")
-	require.Empty(t, sessionAlerts(Report{Duration: 3 * 3600}, alert.Defaults(alert.OfPages()...)))
-	require.Equal(t, "duration", sessionAlerts(Report{Duration: 3*3600 + 1}, alert.Defaults(alert.OfPages()...))[0].Name)
+	require.Empty(t, sessionAlerts(Report{Duration: 3 * 3600}, alert.Defaults(alert.PageRules()...)))
+	require.Equal(t, "duration", sessionAlerts(Report{Duration: 3*3600 + 1}, alert.Defaults(alert.PageRules()...))[0].Name)
 }
 
 // The thresholds are settings, and the report goes by them; 0 turns an alert off.
 func TestThresholds(t *testing.T) {
 	bad := ProviderReport{Provider: "p", State: Done, TotalPages: 10, PreviousPages: 100, ErrorRate: 100, AvgResponseMS: 1e6, EmptyRate: 100, RetryRate: 100, Duration: 1e6}
-	require.Len(t, bad.alerts(Stats{Requests: 10}, alert.Defaults(alert.OfPages()...)), 6)
+	require.Len(t, bad.alerts(Stats{Requests: 10}, alert.Defaults(alert.PageRules()...)), 6)
 	require.Empty(t, bad.alerts(Stats{Requests: 10}, alert.Thresholds{}), "0 turns an alert off")
 	require.Empty(t, sessionAlerts(Report{Duration: 1e6}, alert.Thresholds{}))
 	require.Len(t, ProviderReport{AvgResponseMS: 1}.alerts(Stats{}, alert.Thresholds{"mean_response": 500e-6}), 1)

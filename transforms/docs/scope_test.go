@@ -208,7 +208,7 @@ func TestQualityWarnings(t *testing.T) {
 			w.set(path, same())
 		}
 		w.run()
-		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.OfPages()...))
+		r, err := BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
 		require.NoError(t, err)
 		warnings := r.Providers[0].Warnings
 		require.Len(t, warnings, 2)

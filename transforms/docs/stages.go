@@ -322,7 +322,7 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 	}
 	limits := fn.Config.Alerts
 	if limits == nil {
-		limits = alert.Defaults(alert.OfPages()...)
+		limits = alert.Defaults(alert.PageRules()...)
 	}
 	r, err := BuildReport(ctx, fn.db, fn.Config.Policies, session, limits)
 	if err != nil {

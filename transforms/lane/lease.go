@@ -94,12 +94,12 @@ func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Con
 // stopped meanwhile. lost, if not nil, is called when the lease is lost, before
 // within ends.
 func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(), names ...string) (within context.Context, release func(), err error) {
-	l, err := lease.Acquire(ctx, p, names[0], w.holder(), ttl, lease.Or(names[1:]...), lease.EvictIf(ledger.Gone(w.Store)),
-		lease.Wait(lease.WaitPolicy{Proceed: w.Proceed, Stopping: w.stopping.Done(), OnWait: ledger.LeaseWaits(w.Log), GiveUp: giveUp}))
+	l, err := lease.Acquire(ctx, p, names[0], w.holder(), ttl, lease.Or(names[1:]...), lease.EvictIf(ledger.RunClosed(w.Store)),
+		lease.Wait(lease.WaitPolicy{Proceed: w.Proceed, Stopping: w.stopping.Done(), OnWait: ledger.LogLeaseWait(w.Log), GiveUp: giveUp}))
 	if err != nil || l == nil {
 		return nil, func() {}, err
 	}
-	logEvent := ledger.LeaseEvents(w.Log)
+	logEvent := ledger.LogLeaseEvent(w.Log)
 	within, free := l.Keep(ctx, func(e lease.Event) {
 		logEvent(e)
 		if e.Kind == lease.Lost && lost != nil {

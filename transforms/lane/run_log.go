@@ -42,7 +42,7 @@ type keptHandler struct {
 
 // Enabled implements slog.Handler.
 func (h *keptHandler) Enabled(ctx context.Context, l slog.Level) bool {
-	return h.Handler.Enabled(ctx, l) && (l >= slog.LevelWarn || !h.k.log.Crowded())
+	return h.Handler.Enabled(ctx, l) && (l >= slog.LevelWarn || !h.k.log.NearlyFull())
 }
 
 // Handle implements slog.Handler.

@@ -71,7 +71,7 @@ type Collect struct {
 func (c Config) marker() store.PutOptions {
 	o := store.PutOptions{ContentType: "text/plain"}
 	if c.ForceID != "" {
-		o.Metadata = map[string]string{ledger.ForcedBy: c.ForceID}
+		o.Metadata = map[string]string{ledger.ForcedByKey: c.ForceID}
 	}
 	return o
 }
@@ -80,7 +80,7 @@ func (c Config) marker() store.PutOptions {
 // only its own are. (The mark names its run because a store's times are too
 // coarse to say which of two marks of one second is younger.)
 func (c Config) counts(mark store.Object) bool {
-	return c.ForceID == "" || mark.Metadata[ledger.ForcedBy] == c.ForceID
+	return c.ForceID == "" || mark.Metadata[ledger.ForcedByKey] == c.ForceID
 }
 
 func (c Config) marked(ctx context.Context, s store.Store, key string) (bool, error) {

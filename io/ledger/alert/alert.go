@@ -1,6 +1,6 @@
-// Package alert judges the figures of a run by thresholds: for the run's own
-// report, and for the server that tells people. There is one set of rules, and a
-// figure has one unit: a share from 0 to 1, seconds, or a count.
+// Package alert compares the figures of a run with thresholds, for the run's own
+// report and for the server. Both use the same rules. Each figure has one unit: a
+// share from 0 to 1, seconds, or a count.
 package alert
 
 import (
@@ -23,46 +23,46 @@ const (
 	Count   Unit = "count"
 )
 
-// Breaks says on which side of its limit a figure raises an alert.
-type Breaks string
+// Direction says on which side of its limit a figure raises an alert.
+type Direction string
 
-// The sides.
+// The directions.
 const (
-	Above   Breaks = "above"
-	Below   Breaks = "below"
-	AtLeast Breaks = "at least" // in either direction, where a figure has a sign
+	Above   Direction = "above"
+	Below   Direction = "below"
+	AtLeast Direction = "at least" // compares the figure without its sign
 )
 
 // Threshold is the limit of one figure.
 type Threshold struct {
-	Limit  float64 // in Unit; 0 turns the alert off
-	Unit   Unit
-	Breaks Breaks
+	Limit     float64 // in Unit; 0 turns the alert off
+	Unit      Unit
+	Direction Direction
 }
 
-// Broken says that a figure raises the alert. Differences below a billionth are
-// those of the arithmetic.
+// Broken reports whether a figure raises the alert. It ignores differences below a
+// billionth, which come from floating-point arithmetic.
 func (t Threshold) Broken(figure float64) bool {
 	const fine = 1e9
 	figure, limit := math.Round(fine*figure), math.Round(fine*t.Limit)
 	switch {
 	case t.Limit == 0:
 		return false
-	case t.Breaks == Below:
+	case t.Direction == Below:
 		return figure < limit
-	case t.Breaks == AtLeast:
+	case t.Direction == AtLeast:
 		return math.Abs(figure) >= limit
 	}
 	return figure > limit
 }
 
-// inWords writes a figure and the limit, with as many digits as tell them apart.
-func (t Threshold) inWords(figure float64) (f, limit string) {
+// format writes a figure and the limit, with enough digits to show that they differ.
+func (t Threshold) format(figure float64) (f, limit string) {
 	switch t.Unit {
 	case Share:
-		return percents(figure, t.Limit)
+		return formatShares(figure, t.Limit)
 	case Seconds:
-		return spans(figure, t.Limit)
+		return formatDurations(figure, t.Limit)
 	}
 	return strconv.FormatFloat(figure, 'f', -1, 64), strconv.FormatFloat(t.Limit, 'f', -1, 64)
 }
@@ -71,13 +71,13 @@ func (t Threshold) inWords(figure float64) (f, limit string) {
 type rule struct {
 	name string
 	Threshold
-	max     float64 // of its limit, for a share
-	sampled bool    // of requests or items: of too few of them it says nothing
+	max     float64 // the maximum of its limit, for a share
+	sampled bool    // a rate of requests or items, which needs MinimumSamples of them
 	text    string  // %s is the figure
 }
 
-// MinimumSamples is the name among Thresholds of how many requests or items a
-// rate must be of to be judged.
+// MinimumSamples is the name in Thresholds of the minimum number of requests or items
+// for a rate to be judged.
 const MinimumSamples = "minimum_samples"
 
 var rules = []rule{
@@ -107,15 +107,14 @@ func Rules() (names []string) {
 	return names
 }
 
-// OfPages are the rules for jobs that crawl pages: all but the rate of the work
-// that failed.
-func OfPages() []string { return Rules()[1:] }
+// PageRules are the rules for jobs that crawl pages: all except failure_rate.
+func PageRules() []string { return Rules()[1:] }
 
-// Thresholds are limits by the rules' names, in the rules' units; a rule that
-// is not in it is off.
+// Thresholds are limits by the names of rules, in the units of the rules. A rule that
+// is absent is off.
 type Thresholds map[string]float64
 
-// Defaults are the limits of rules that nobody has set.
+// Defaults are the default limits of rules.
 func Defaults(names ...string) Thresholds {
 	t := Thresholds{}
 	for _, name := range names {
@@ -126,8 +125,8 @@ func Defaults(names ...string) Thresholds {
 	return t
 }
 
-// Set reads the limit of a rule as a person writes it: a share as 0.2, a time as
-// 5s or 3h; 0 turns the alert off.
+// Set parses and sets the limit of a rule: a share like 0.2, a time like 5s or 3h; 0
+// turns the alert off.
 func (t Thresholds) Set(name, text string) error {
 	n, err := strconv.ParseFloat(text, 64)
 	r, ok := ruleNamed(name)
@@ -154,8 +153,8 @@ func (t Thresholds) Set(name, text string) error {
 	return nil
 }
 
-// Parse gives the limits of rules, with what a text sets of them, such as
-// success_rate=0.85,mean_response=3s, over the defaults.
+// Parse returns the limits of rules: the defaults, changed by a text such as
+// success_rate=0.85,mean_response=3s.
 func Parse(text string, names ...string) (Thresholds, error) {
 	t := Defaults(names...)
 	for part := range strings.SplitSeq(text, ",") {
@@ -175,16 +174,16 @@ func Parse(text string, names ...string) (Thresholds, error) {
 }
 
 func unknown(name string, names []string) error {
-	return fmt.Errorf("%q is no alert; there are %s", name, strings.Join(names, ", "))
+	return fmt.Errorf("%q is not an alert; use %s", name, strings.Join(names, ", "))
 }
 
-// Figure is a value to be judged by the rule of a name.
+// Figure is a value to be judged by a rule.
 type Figure struct {
 	Rule     string
 	Provider string // or site; "" for the whole run
 	Value    float64
-	Samples  int64  // of so many requests or items
-	Text     string // instead of the rule's; %s is the value
+	Samples  int64  // how many requests or items a rate is of
+	Text     string // replaces the rule's text; %s is the value
 }
 
 // Finding is a figure that was judged.
@@ -196,21 +195,21 @@ type Finding struct {
 	Text   string
 }
 
-// Judge compares a figure with its limit. judged is false where the rule is off,
-// and where there are too few samples: that is neither good nor bad.
+// Judge compares a figure with its limit. judged is false if the rule is off or if
+// there are too few samples, which is neither good nor bad.
 func (t Thresholds) Judge(f Figure) (finding Finding, judged bool) {
 	r, ok := ruleNamed(f.Rule)
 	r.Limit = t[f.Rule]
 	if !ok || r.Limit == 0 || r.sampled && float64(f.Samples) < t[MinimumSamples] {
 		return Finding{}, false
 	}
-	value, limit := r.inWords(f.Value)
+	value, limit := r.format(f.Value)
 	text := fmt.Sprintf(cmp.Or(f.Text, r.text), value) + " (limit " + limit + ")"
 	return Finding{f.Rule, f.Provider, f.Value, r.Threshold, r.Broken(f.Value), text}, true
 }
 
-// percents writes two shares, with as many digits as tell them apart.
-func percents(value, limit float64) (v, l string) {
+// formatShares writes two shares, with enough digits to show that they differ.
+func formatShares(value, limit float64) (v, l string) {
 	for digits := 1; ; digits++ {
 		v, l = strconv.FormatFloat(100*value, 'f', digits, 64)+" %", strconv.FormatFloat(100*limit, 'f', -1, 64)+" %"
 		if w := strconv.FormatFloat(100*limit, 'f', digits, 64) + " %"; v != w || value == limit || digits == 6 {
@@ -219,17 +218,17 @@ func percents(value, limit float64) (v, l string) {
 	}
 }
 
-// spans writes two times in seconds, each in the units that suit it.
-func spans(value, limit float64) (v, l string) {
-	v, l = span(value), span(limit)
+// formatDurations writes two times in seconds, each in suitable units.
+func formatDurations(value, limit float64) (v, l string) {
+	v, l = formatDuration(value), formatDuration(limit)
 	if v == l && value != limit {
 		v = time.Duration(value * float64(time.Second)).String()
 	}
 	return v, l
 }
 
-// span writes 11520 as 3 h 12 min.
-func span(s float64) string {
+// formatDuration writes 11520 as 3 h 12 min.
+func formatDuration(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	h, m := d/time.Hour, d%time.Hour/time.Minute
 	switch {

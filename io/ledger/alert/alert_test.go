@@ -9,7 +9,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// TestParse reads what a person sets over the defaults.
+// TestParse changes the defaults.
 func TestParse(t *testing.T) {
 	with := func(change func(Thresholds)) Thresholds {
 		want := Thresholds{"success_rate": 0.9, "pages_change": 0.5, "mean_response": 5, "error_rate": 0.2, "empty_rate": 0.1, "duration": 10800, "retry_rate": 0.15}
@@ -22,21 +22,21 @@ func TestParse(t *testing.T) {
 		"duration=6h, error_rate=0,mean_response=300ms": with(func(w Thresholds) { w["duration"], w["mean_response"] = 21600, 0.3; delete(w, "error_rate") }),
 		"pages_change=2,empty_rate=1,retry_rate=0.5,":   with(func(w Thresholds) { w["pages_change"], w["empty_rate"], w["retry_rate"] = 2, 1, 0.5 }),
 	} {
-		got, err := Parse(text, OfPages()...)
+		got, err := Parse(text, PageRules()...)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
-	for text, says := range map[string]string{"success=1": `"success" is no alert; there are success_rate`, "error_rate=20": "error_rate=20: use a share from 0 to 1", "error_rate=NaN": "use a share",
-		"retry_rate": "retry_rate=: use a share", "duration=3": "duration=3: use a duration", "mean_response=-1s": "use a duration", "=1": `"" is no alert`,
-		"failure_rate=0.5": `"failure_rate" is no alert`, "minimum_samples=5": `"minimum_samples" is no alert`, "pages_change=11": "from 0 to 10"} {
-		_, err := Parse(text, OfPages()...)
+	for text, says := range map[string]string{"success=1": `"success" is not an alert; use success_rate`, "error_rate=20": "error_rate=20: use a share from 0 to 1", "error_rate=NaN": "use a share",
+		"retry_rate": "retry_rate=: use a share", "duration=3": "duration=3: use a duration", "mean_response=-1s": "use a duration", "=1": `"" is not an alert`,
+		"failure_rate=0.5": `"failure_rate" is not an alert`, "minimum_samples=5": `"minimum_samples" is not an alert`, "pages_change=11": "from 0 to 10"} {
+		_, err := Parse(text, PageRules()...)
 		require.ErrorContains(t, err, says)
 	}
 	require.ErrorContains(t, Thresholds{}.Set(MinimumSamples, "0"), "minimum_samples=0: use 1 or more")
 }
 
-// TestJudge compares figures with their limits: at a limit, past it, and where
-// there is nothing to be said.
+// TestJudge compares figures with their limits: at a limit, over it, and where a rule
+// does not apply.
 func TestJudge(t *testing.T) {
 	limits := Defaults(Rules()...)
 	limits[MinimumSamples] = 20
@@ -75,17 +75,16 @@ func TestThreshold(t *testing.T) {
 	assert.True(t, runs.Broken(3))
 	assert.False(t, runs.Broken(2))
 	assert.False(t, Threshold{0, Share, Below}.Broken(-1), "off")
-	f, limit := runs.inWords(4)
+	f, limit := runs.format(4)
 	assert.Equal(t, []string{"4", "3"}, []string{f, limit})
 }
 
-// TestOfRow judges a provider by its row: each rule of its own, and by what it
-// is said when the provider could not be crawled.
-func TestOfRow(t *testing.T) {
-	limits := Defaults(OfPages()...)
+// TestJudgeRow judges providers by their rows, also those that could not be crawled.
+func TestJudgeRow(t *testing.T) {
+	limits := Defaults(PageRules()...)
 	full, half := 100.0, 50.0
 	raised := func(r Row) (out []string) {
-		for _, f := range limits.OfRow(r) {
+		for _, f := range limits.JudgeRow(r) {
 			assert.Equal(t, r.Provider, f.Provider)
 			if f.Raised {
 				out = append(out, f.Rule+": "+f.Text)
@@ -113,13 +112,13 @@ func TestOfRow(t *testing.T) {
 	assert.True(t, Row{State: "done", Reason: "unreachable"}.Stopped())
 }
 
-// TestOfRun judges rates of whole runs alone, and the duration of each.
-func TestOfRun(t *testing.T) {
+// TestJudgeRun judges the rates of complete runs only, and the duration of every run.
+func TestJudgeRun(t *testing.T) {
 	limits := Defaults(Rules()...)
 	r := ledger.Report{State: ledger.Running, Duration: 4 * 3600, HTTP: ledger.HTTP{Requests: 100, Retries: 50, ByStatus: ledger.Counts{"500": 100}}}
 	rules := func(state ledger.State) (out []string) {
 		r.State = state
-		for _, f := range limits.OfRun(r, 10, 10) {
+		for _, f := range limits.JudgeRun(r, 10, 10) {
 			if f.Raised {
 				out = append(out, f.Rule)
 			}
@@ -127,18 +126,18 @@ func TestOfRun(t *testing.T) {
 		return out
 	}
 	assert.Equal(t, []string{"duration"}, rules(ledger.Running))
-	assert.Equal(t, "the run has taken 4 h (limit 3 h)", limits.OfRun(ledger.Report{State: ledger.Running, Duration: 4 * 3600}, 0, 0)[0].Text)
+	assert.Equal(t, "the run has taken 4 h (limit 3 h)", limits.JudgeRun(ledger.Report{State: ledger.Running, Duration: 4 * 3600}, 0, 0)[0].Text)
 	assert.Equal(t, []string{"duration"}, rules(ledger.Interrupted))
 	assert.Equal(t, []string{"duration", "failure_rate", "success_rate", "error_rate", "retry_rate"}, rules(ledger.Done))
 }
 
 func TestUnits(t *testing.T) {
 	for s, want := range map[float64]string{0.12: "120 ms", 10: "10 s", 12.34: "12.3 s", 60: "1 min", 125: "2 min 5 s", 10800: "3 h", 11520: "3 h 12 min", 90000: "25 h"} {
-		assert.Equal(t, want, span(s))
+		assert.Equal(t, want, formatDuration(s))
 	}
-	v, l := spans(10800.25, 10800)
+	v, l := formatDurations(10800.25, 10800)
 	assert.Equal(t, []string{"3h0m0.25s", "3 h"}, []string{v, l}, "what differs does not look the same")
-	v, l = percents(0.2000001, 0.2)
+	v, l = formatShares(0.2000001, 0.2)
 	assert.NotEqual(t, v, l)
 	assert.Zero(t, share(1, 0))
 }

@@ -9,11 +9,10 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
-// OfRun judges a run by its report, its providers apart; failed is how many of
-// so many of its items failed. A run that has not ended is judged by its
-// duration alone, and so is one that did not come to its end: its rates are
-// those of a part.
-func (t Thresholds) OfRun(r ledger.Report, failed, of int64) []Finding {
+// JudgeRun judges a run by its report, without its providers; failed is how many of
+// its items failed, of is how many items it had. A run that is not done is judged only
+// by its duration, because its rates are those of a part.
+func (t Thresholds) JudgeRun(r ledger.Report, failed, of int64) []Finding {
 	took := ""
 	if !r.State.Over() {
 		took = "the run has taken %s"
@@ -32,7 +31,8 @@ func (t Thresholds) OfRun(r ledger.Report, failed, of int64) []Finding {
 	return t.judge(figures)
 }
 
-// Row is what alerts go by in a report's row of a provider, publisher or site.
+// Row has the fields of a report's row for a provider, publisher or site that alerts
+// need.
 type Row struct {
 	Provider      string   `json:"provider"`
 	State         string   `json:"state"`
@@ -57,13 +57,13 @@ var (
 	continued = []string{"cut", "open"}
 )
 
-// Stopped says that a provider was skipped, stopped or out of reach.
+// Stopped reports whether a provider was skipped, stopped or unreachable.
 func (r Row) Stopped() bool {
 	return !slices.Contains(complete, r.State) && !slices.Contains(continued, r.State) || strings.Contains(r.Reason, "unreachable")
 }
 
-// OfRow judges one provider.
-func (t Thresholds) OfRow(r Row) []Finding {
+// JudgeRow judges one provider.
+func (t Thresholds) JudgeRow(r Row) []Finding {
 	var out []Finding
 	var figures []Figure
 	success, on := t.Judge(Figure{Rule: "success_rate", Samples: math.MaxInt64})

@@ -604,7 +604,7 @@ func TestAsyncCancel(t *testing.T) {
 	w.runs(t, "cancel", id)
 	again := w.submit(t, a, "--async", "--worker_binary="+given)
 	assert.Equal(t, 1, again.Wait(t, time.Minute))
-	assert.Contains(t, again.Output(t), "it was cancelled, and its workers may still be at it; try again in half a minute")
+	assert.Contains(t, again.Output(t), "it was cancelled, and its workers may not have stopped yet; try again in half a minute")
 	rig.Eventually(t, "the run to be over", 30*time.Second, func() bool { _, state := w.newest(t); return state == "cancelled" })
 
 	// Dataflow still has that job: Beam would take it for the new one.

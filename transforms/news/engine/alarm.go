@@ -18,13 +18,13 @@ const minPages = 5
 // What raises an alert of a publisher.
 var (
 	// parseFailures is the share of a run's pages that could not be read.
-	parseFailures = alert.Threshold{Limit: 0.3, Unit: alert.Share, Breaks: alert.Above}
+	parseFailures = alert.Threshold{Limit: 0.3, Unit: alert.Share, Direction: alert.Above}
 	// fieldLoss is how far the share of pages with a field is under that of the past.
-	fieldLoss = alert.Threshold{Limit: 0.3, Unit: alert.Share, Breaks: alert.Above}
+	fieldLoss = alert.Threshold{Limit: 0.3, Unit: alert.Share, Direction: alert.Above}
 	// barrenRuns in a row without an article, or as many without a new one since
 	// staleTime, are not a publisher's quiet days.
-	barrenRuns = alert.Threshold{Limit: 3, Unit: alert.Count, Breaks: alert.AtLeast}
-	staleTime  = alert.Threshold{Limit: 7 * 24 * 60 * 60, Unit: alert.Seconds, Breaks: alert.AtLeast}
+	barrenRuns = alert.Threshold{Limit: 3, Unit: alert.Count, Direction: alert.AtLeast}
+	staleTime  = alert.Threshold{Limit: 7 * 24 * 60 * 60, Unit: alert.Seconds, Direction: alert.AtLeast}
 )
 
 // examine notes how well the pages could be read and raises alerts.

@@ -178,8 +178,8 @@ func (v *visit) count() {
 
 // hold takes the provider's lease: two runs never crawl one publisher together.
 func (v *visit) hold(ctx context.Context) (within context.Context, release func(), err error) {
-	l, err := lease.Acquire(ctx, lease.InDB(v.DB), v.Job+"/provider/"+v.p.ID(), v.holder(), cmp.Or(v.LeaseTTL, leaseTTL), lease.EvictIf(ledger.Gone(v.Store)),
-		lease.Wait(lease.WaitPolicy{Proceed: v.Control.Proceed, OnWait: ledger.LeaseWaits(v.log), GiveUp: true}))
+	l, err := lease.Acquire(ctx, lease.InDB(v.DB), v.Job+"/provider/"+v.p.ID(), v.holder(), cmp.Or(v.LeaseTTL, leaseTTL), lease.EvictIf(ledger.RunClosed(v.Store)),
+		lease.Wait(lease.WaitPolicy{Proceed: v.Control.Proceed, OnWait: ledger.LogLeaseWait(v.log), GiveUp: true}))
 	var held *lease.InUseError
 	switch {
 	case errors.As(err, &held):
@@ -189,7 +189,7 @@ func (v *visit) hold(ctx context.Context) (within context.Context, release func(
 	case l == nil:
 		return nil, nil, &errStop{Cut, "the run was stopped"}
 	}
-	within, giveBack := l.Keep(ctx, ledger.LeaseEvents(v.log))
+	within, giveBack := l.Keep(ctx, ledger.LogLeaseEvent(v.log))
 	return within, func() {
 		if err := giveBack(); err != nil { // it expires by itself
 			v.log.Warn("lease_not_released", "error", ledger.Redact(err.Error()))

@@ -7,16 +7,17 @@ import (
 	"github.com/newsfork/seed-engine/io/printable"
 )
 
-// Why is what is kept of the error that ended a run: one line, bounded, without
-// what could be a secret and without what a terminal would obey. "" for nil.
-func Why(err error) string {
+// ErrorText is an error as one line of limited length, without secrets and without
+// characters that control a terminal; "" for nil. The error that ended a run is stored
+// in this form.
+func ErrorText(err error) string {
 	if err == nil {
 		return ""
 	}
 	return bounded(printable.Line(Redact(strings.Join(strings.Fields(err.Error()), " "))))
 }
 
-// maxError bounds the error text kept, in bytes.
+// maxError is the maximum length of a stored error text, in bytes.
 const maxError = 2000
 
 func bounded(text string) string {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -36,10 +35,6 @@ var localRunners = []string{"direct", "prism"}
 // and with several: all must leave the same objects and the same counts. All
 // hosts of the sample are replaced by hosts that answer.
 func TestSeedGraph(t *testing.T) {
-	// Prism's runner sets these two flags for the whole process.
-	t.Cleanup(func() {
-		*jobopts.Endpoint, *jobopts.EnvironmentType = "", ""
-	})
 	beamlog.SetLogger(quiet{})
 	if !beam.Initialized() {
 		beam.Init()

@@ -12,9 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
-
-	"github.com/newsfork/seed-engine/pipeline/launch/prism"
+	"github.com/newsfork/seed-engine/io/prism"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
@@ -102,14 +100,11 @@ func (o *Options) checkHere() (err error) {
 
 // startPrism starts prism when it is the runner, once for all runs of the
 // process. Beam itself would start one that listens on every interface.
-func startPrism(ctx context.Context, runner string) (err error) {
-	if runner != "prism" || *jobopts.Endpoint != "" {
+func startPrism(ctx context.Context, runner string) error {
+	if runner != "prism" {
 		return nil
 	}
-	if *jobopts.Endpoint, err = prism.Start(ctx, slog.Default()); err == nil {
-		*jobopts.EnvironmentType = "loopback"
-	}
-	return err
+	return prism.Use(ctx, slog.Default())
 }
 
 // Reach checks that the runner's job server answers. The SDK itself would wait

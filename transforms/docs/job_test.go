@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -133,7 +132,6 @@ func (j *job) asked() map[string]int {
 // On both local runners, with one lane and with three, on both databases: the
 // fifteen providers, then again without a change, then with a week's changes.
 func TestJob(t *testing.T) {
-	t.Cleanup(func() { *jobopts.Endpoint, *jobopts.EnvironmentType = "", "" }) // prism's runner sets them for the process
 	for _, tt := range []struct {
 		runner string
 		lanes  int

@@ -2,6 +2,7 @@ package seed_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/sockets"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/lane/lanetest"
 	"github.com/newsfork/seed-engine/transforms/seed"
@@ -82,6 +84,21 @@ func (j *job) stage(build func(beam.Scope, seed.Config)) {
 	cfg.Lane.RunID, cfg.Lane.LogLevel = j.runID, 12
 	ptest.BuildAndRun(j.t, func(s beam.Scope) { build(s, cfg) })
 	must(j.t, lane.Close(j.runID))
+}
+
+// Anybody who reaches a prism can run commands, also the one of these tests.
+func TestPrismListensOnLoopback(t *testing.T) {
+	ptest.BuildAndRun(t, func(s beam.Scope) { passert.Equals(s, beam.Create(s, 1), 1) })
+	listening, err := sockets.Of(os.Getpid())
+	must(t, err)
+	if len(listening) == 0 {
+		t.Error("no socket found")
+	}
+	for _, s := range listening {
+		if s.Open() {
+			t.Errorf("%s is open to other machines", s)
+		}
+	}
 }
 
 func TestListStage(t *testing.T) {

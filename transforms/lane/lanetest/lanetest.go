@@ -4,6 +4,8 @@ package lanetest
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"os"
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -13,6 +15,7 @@ import (
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx" // registers the runners
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/prism"
 )
 
 func init() {
@@ -20,9 +23,14 @@ func init() {
 	register.Emitter1[string]()
 }
 
-// Main is the TestMain of a package that runs graphs: without the runners' own log.
+// Main is the TestMain of a package that runs graphs: without the runners' own
+// log, and with one prism, on loopback, for all its tests.
 func Main(m *testing.M) {
 	beamlog.SetLogger(silent{})
+	if err := prism.Use(context.Background(), slog.New(slog.DiscardHandler)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	ptest.Main(m)
 }
 

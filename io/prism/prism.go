@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 	"golang.org/x/sys/unix"
 )
@@ -46,6 +47,20 @@ func Start(ctx context.Context, log *slog.Logger) (endpoint string, err error) {
 		return "", errors.New("starting prism on loopback: this version of Beam does not say when it listens, and may listen on every interface; use --runner=direct")
 	}
 	return handler.endpoint, nil
+}
+
+// Use lets all runs of this process on the runner prism share one, which the first
+// call starts. Where Beam knows a job server already, it starts none.
+func Use(ctx context.Context, log *slog.Logger) error {
+	if *jobopts.Endpoint != "" {
+		return nil
+	}
+	endpoint, err := Start(ctx, log)
+	if err != nil {
+		return err
+	}
+	*jobopts.Endpoint, *jobopts.EnvironmentType = endpoint, "loopback"
+	return nil
 }
 
 // setDefault is slog.SetDefault without its effect on package log: slog's first

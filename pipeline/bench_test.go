@@ -96,9 +96,10 @@ func newComparison(b *testing.B, dir string, latency time.Duration) *comparison 
 
 // cost is the time and memory that one child process used.
 type cost struct {
-	wall, cpu time.Duration
-	first     time.Duration // from start to the web's first request
-	rss       int64         // peak, bytes
+	wall, cpu  time.Duration
+	first      time.Duration // from start to the web's first request
+	rss        int64         // peak, bytes
+	handshakes int           // of TLS
 }
 
 // run writes a new store with that many domains, lets a bare pool ("durable" or
@@ -141,7 +142,8 @@ func (f *comparison) run(side string, domains, concurrency int, delay time.Durat
 		}
 	}
 	p := cmd.ProcessState
-	return cost{wall: wall, cpu: p.UserTime() + p.SystemTime(), first: first.Sub(start), rss: p.SysUsage().(*syscall.Rusage).Maxrss * 1024}
+	handshakes, _ := f.web.Handshakes()
+	return cost{handshakes: handshakes, wall: wall, cpu: p.UserTime() + p.SystemTime(), first: first.Sub(start), rss: p.SysUsage().(*syscall.Rusage).Maxrss * 1024}
 }
 
 // same fails the benchmark when a side does not write what the first one wrote.
@@ -233,13 +235,15 @@ func compare(b *testing.B, f *comparison, sides []string, domains, concurrency i
 	}
 	b.ReportMetric(0, "ns/op")
 	for _, side := range sides {
-		var speed, rss []float64
+		var speed, rss, handshakes []float64
 		for _, c := range took[side] {
 			speed = append(speed, float64(domains)/c.wall.Seconds())
 			rss = append(rss, float64(c.rss)/(1<<20))
+			handshakes = append(handshakes, float64(c.handshakes)/float64(domains))
 		}
 		b.ReportMetric(median(speed), side+"-domains/s")
 		b.ReportMetric(median(rss), side+"-peak-MiB")
+		b.ReportMetric(median(handshakes), side+"-handshakes/domain")
 		for _, pool := range pools {
 			var wall, cpu []float64
 			for i, c := range took[side] {

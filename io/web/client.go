@@ -189,7 +189,7 @@ func New(cfg Config) (*Client, error) {
 		return c.resolver.LookupNetIP(ctx, network, host)
 	}}
 	c.guard.own = &ownAddresses{list: net.InterfaceAddrs}
-	c.slots.limit, c.idle.limit = cfg.Concurrency, maxIdlePerSlot*cfg.Concurrency
+	c.slots.limit, c.idle.limit = cfg.Concurrency, maxIdleConns(cfg.Concurrency, maxFiles())
 	if env := httpproxy.FromEnvironment(); cfg.ConnectTo == "" && (env.HTTPProxy != "" || env.HTTPSProxy != "") {
 		c.proxy = env.ProxyFunc()
 	}
@@ -310,7 +310,7 @@ func (c *Client) Close() { c.idle.resize(0) }
 // started a second (0: no limit). Requests in flight are not interrupted.
 func (c *Client) SetLimits(concurrency int, rate float64) {
 	c.slots.resize(max(1, concurrency))
-	c.idle.resize(maxIdlePerSlot * max(1, concurrency))
+	c.idle.resize(maxIdleConns(max(1, concurrency), maxFiles()))
 	c.pace.set(rate)
 }
 

@@ -21,10 +21,10 @@ const (
 	// maxVisitIdle bounds the idle connections of a visit, which a site may redirect
 	// to any number of hosts. More than one to a host are for requests in parallel.
 	maxVisitIdle = 8
-	// maxIdlePerSlot times the requests that may be in flight bounds the idle
+	// maxIdlePerRequest times the requests that may be in flight bounds the idle
 	// connections of the process. A lane has four times as many visits at work, as
 	// most of them wait for their host's gap.
-	maxIdlePerSlot = 4
+	maxIdlePerRequest = 4
 	// maxSessions bounds the TLS sessions that are remembered, for hosts that close
 	// the connection after each answer or that many visits meet.
 	maxSessions = 256
@@ -68,7 +68,7 @@ type conn struct {
 	// Of an idle one:
 	visit *Conns
 	place *list.Element
-	since time.Time // without the monotonic clock, which stands while the machine sleeps
+	since time.Time
 	timer *time.Timer
 }
 
@@ -150,7 +150,8 @@ func (i *idleConns) take(v *Conns, to target) *conn {
 			continue
 		}
 		i.remove(k)
-		if k.Err() == nil && time.Now().Round(0).Sub(k.since) < maxIdle {
+		// By the wall clock: the monotonic one stands while the machine is suspended.
+		if k.Err() == nil && time.Now().Round(0).Sub(k.since.Round(0)) < maxIdle {
 			return k
 		}
 		go k.close()
@@ -166,7 +167,7 @@ func (i *idleConns) keep(v *Conns, k *conn) (superfluous *conn) {
 	if v.closed.Load() {
 		return k
 	}
-	k.visit, k.since, k.place = v, time.Now().Round(0), i.all.PushBack(k)
+	k.visit, k.since, k.place = v, time.Now(), i.all.PushBack(k)
 	v.idle = append(v.idle, k)
 	if k.timer == nil {
 		k.timer = time.AfterFunc(maxIdle, func() { i.expire(k) })
@@ -196,7 +197,7 @@ func (i *idleConns) remove(k *conn) {
 // expire closes k where nobody took it in time.
 func (i *idleConns) expire(k *conn) {
 	i.mu.Lock()
-	over := k.visit != nil && time.Now().Round(0).Sub(k.since) >= maxIdle
+	over := k.visit != nil && time.Since(k.since) >= maxIdle // else it was taken in this moment
 	if over {
 		i.remove(k)
 	}
@@ -205,6 +206,11 @@ func (i *idleConns) expire(k *conn) {
 		k.close()
 	}
 }
+
+// maxIdleConns is how many idle connections a process may have that sends so many
+// requests at once. Half of its files at most: it would take the failure to open one
+// more for a site's.
+func maxIdleConns(requests, files int) int { return min(maxIdlePerRequest*requests, files/2) }
 
 func (i *idleConns) resize(limit int) {
 	i.mu.Lock()

@@ -200,12 +200,12 @@ func TestConnsAreBounded(t *testing.T) {
 		l.want(t, "one visit, a host that is kept", maxVisitIdle+2, maxVisitIdle)
 		get(&first, 1)
 		l.want(t, "one visit, a host that is not", maxVisitIdle+3, maxVisitIdle)
-		for range 4 * maxIdlePerSlot {
+		for range 4 * maxIdlePerRequest {
 			get(new(Conns), 0)
 		}
-		l.want(t, "many visits", maxVisitIdle+3+4*maxIdlePerSlot, 4*maxIdlePerSlot)
+		l.want(t, "many visits", maxVisitIdle+3+4*maxIdlePerRequest, 4*maxIdlePerRequest)
 		c.SetLimits(1, 0)
-		l.want(t, "fewer requests in flight", maxVisitIdle+3+4*maxIdlePerSlot, maxIdlePerSlot)
+		l.want(t, "fewer requests in flight", maxVisitIdle+3+4*maxIdlePerRequest, maxIdlePerRequest)
 		c.Close()
 	})
 }
@@ -250,5 +250,16 @@ func TestKeyExchange(t *testing.T) {
 		if !hybrid && !slices.Equal(offered, classic) || slices.Contains(offered, tls.X25519MLKEM768) != hybrid {
 			t.Errorf("PostQuantum %v: %v are offered", hybrid, offered)
 		}
+	}
+}
+
+func TestIdleConnsLeaveFiles(t *testing.T) {
+	for _, tt := range []struct{ requests, files, want int }{{64, 1 << 20, 256}, {1, 1 << 20, 4}, {1000, 4096, 2048}, {10_000, 65_536, 32_768}} {
+		if got := maxIdleConns(tt.requests, tt.files); got != tt.want {
+			t.Errorf("%d requests in flight and %d files: %d idle connections, want %d", tt.requests, tt.files, got, tt.want)
+		}
+	}
+	if n := maxFiles(); n < 256 {
+		t.Errorf("this process may have %d files open", n)
 	}
 }

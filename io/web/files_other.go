@@ -1,0 +1,5 @@
+//go:build !unix
+
+package web
+
+func maxFiles() int { return 1 << 20 }

@@ -17,8 +17,9 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
 
-// minKeptPause is the shortest pause that Pauses keeps. Retries wait less.
-const minKeptPause = time.Second
+// minKeptPause is the shortest pause that Pauses keeps. Retries wait less, and a
+// Crawl-delay of one second is what is left of it when it was read.
+const minKeptPause = 700 * time.Millisecond
 
 // Pauses is a polite.Memory in the store, for a job that visits so many hosts that
 // none may cost a store call. Only pauses that a host asked for are written, while

@@ -91,10 +91,16 @@ type draft struct {
 	path, anchors []string // the same length
 	text          string
 	tokens        int
+	counted       bool // tokens is Tokens(text), not a sum of parts
 }
 
-func draftOf(b block, text string) draft {
-	return draft{path: b.path, anchors: b.anchors, text: text, tokens: Tokens(text)}
+// draftOf makes a draft of a piece of a block. tokens is the result of count for the
+// whole block.
+func draftOf(b block, text string, tokens, limit int) draft {
+	if text != b.text || tokens > limit {
+		tokens = Tokens(text)
+	}
+	return draft{path: b.path, anchors: b.anchors, text: text, tokens: tokens, counted: true}
 }
 
 type splitter struct {
@@ -118,12 +124,13 @@ func (s *splitter) sections(blocks []block) {
 		if s.lead.text != "" && (b.heading && !below(b.path, s.lead.path) || s.lead.tokens+1 > s.limits.Max/2) {
 			s.flush()
 		}
-		if tokens := count(b.text, s.limits.Max); (b.heading || b.introduces()) && tokens <= s.limits.Max/2 {
+		tokens := count(b.text, s.limits.Max)
+		if (b.heading || b.introduces()) && tokens <= s.limits.Max/2 {
 			s.addToLead(b, tokens)
 			continue
 		}
-		for i, text := range s.pieces(b, s.lead.draft) {
-			next := draftOf(b, text)
+		for i, text := range s.pieces(b, tokens, s.lead.draft) {
+			next := draftOf(b, text, tokens, s.limits.Max)
 			if i == 0 && s.lead.introduced {
 				next.path, next.anchors = s.lead.path, s.lead.anchors
 			}
@@ -139,10 +146,11 @@ func (s *splitter) sections(blocks []block) {
 func (s *splitter) addToLead(b block, tokens int) {
 	l := &s.lead
 	if l.text == "" {
-		l.draft = draftOf(b, b.text)
+		l.draft = draftOf(b, b.text, tokens, s.limits.Max)
 	} else {
 		l.text += "\n\n" + b.text
 		l.tokens += tokens + 1
+		l.counted = false
 		if !l.introduced { // a draft has the path of its first words
 			l.path, l.anchors = b.path, b.anchors
 		}
@@ -171,6 +179,7 @@ func (s *splitter) put(next draft, begins bool) {
 	}
 	d.text += "\n\n" + next.text
 	d.tokens += next.tokens + 1
+	d.counted = false
 }
 
 // finish ends the current draft.
@@ -179,9 +188,7 @@ func (s *splitter) finish() {
 	if d.text == "" {
 		return
 	}
-	for _, text := range s.fit(d.text) {
-		s.drafts = append(s.drafts, draft{path: d.path, anchors: d.anchors, text: text, tokens: Tokens(text)})
-	}
+	s.fit(d)
 	s.current = draft{}
 }
 
@@ -243,11 +250,16 @@ func shared(a, b []string) int {
 	return n
 }
 
-// fit halves a text until each part is within the limit: the sums of tokens are
-// not always exact.
-func (s *splitter) fit(text string) []string {
-	if Tokens(text) <= s.limits.Max {
-		return []string{text}
+// fit finishes a draft. It halves the text until each part is within the limit: the
+// sums of tokens are not always exact.
+func (s *splitter) fit(d draft) {
+	text := d.text
+	if !d.counted {
+		d.tokens, d.counted = Tokens(text), true
+	}
+	if d.tokens <= s.limits.Max {
+		s.drafts = append(s.drafts, d)
+		return
 	}
 	at := len(text) / 2
 	if n := strings.LastIndexByte(text[:at], '\n'); n > 0 {
@@ -257,25 +269,23 @@ func (s *splitter) fit(text string) []string {
 			at--
 		}
 	}
-	var parts []string
 	for _, part := range []string{text[:at], text[at:]} {
 		if part = strings.Trim(part, "\n"); part != "" {
-			parts = append(parts, s.fit(part)...)
+			s.fit(draft{path: d.path, anchors: d.anchors, text: part})
 		}
 	}
-	return parts
 }
 
 // pieces returns the lead and a block's text, cut into pieces within the limit. The
 // first piece begins with the lead. If no part of the block fits in there, the lead
-// is a piece of its own.
-func (s *splitter) pieces(b block, lead draft) []string {
+// is a piece of its own. tokens is the result of count for the block.
+func (s *splitter) pieces(b block, tokens int, lead draft) []string {
 	before, limit := "", s.limits.Max
 	first := limit // of the first piece
 	if lead.text != "" {
 		before, first = lead.text+"\n\n", limit-lead.tokens-1
 	}
-	if count(b.text, first) <= first {
+	if tokens <= first {
 		return []string{before + b.text}
 	}
 	lines := strings.Split(b.text, "\n")

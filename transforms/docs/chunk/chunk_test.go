@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -46,6 +47,34 @@ func TestTokens(t *testing.T) {
 	if got, low := chunk.Tokens(strings.Repeat(" \n", 1<<18)), 1<<10; got < low {
 		t.Errorf("a run of space has %d tokens, want at least %d", got, low)
 	}
+}
+
+// A word of several tokens is remembered and counts the same each time, also where
+// others of the same hash replace it, and for goroutines that count at the same time.
+func TestTokensAgain(t *testing.T) {
+	library := codec.NewCl100kBase()
+	want := make([]int, 11_000)
+	for i := range want {
+		n, err := library.Count(fmt.Sprintf("wörtlich%cxqz", rune(0xac00+i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[i] = n
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 3 {
+				for i := range want {
+					if got := chunk.Tokens(fmt.Sprintf("wörtlich%cxqz", rune(0xac00+i))); got != want[i] {
+						t.Errorf("word %d: %d tokens, want %d", i, got, want[i])
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A small chunk joins its neighbour when both together have exactly Max tokens, but not when they have more.

@@ -2,8 +2,11 @@ package chunk
 
 import (
 	"fmt"
+	"hash/maphash"
+	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,11 +18,13 @@ import (
 // quadratic time on runs of space, and most of the time on all other text.
 type encoding struct {
 	codec *codec.Codec
-	whole map[string]struct{} // the words that are one token
+	whole map[string]struct{}                // the words that are one token
+	known [1 << 14]atomic.Pointer[knownWord] // words of several tokens, by their hash; a later word replaces an earlier one
+	seed  maphash.Seed
 }
 
 var cl100k = sync.OnceValue(func() *encoding {
-	e := &encoding{codec: codec.NewCl100kBase(), whole: make(map[string]struct{}, vocabulary)}
+	e := &encoding{codec: codec.NewCl100kBase(), seed: maphash.MakeSeed(), whole: make(map[string]struct{}, vocabulary)}
 	for id := range uint(vocabulary) {
 		word, err := e.codec.Decode([]uint{id})
 		if err != nil {
@@ -40,10 +45,13 @@ const maxSpace = 256
 
 // Tokens returns the number of tokens of cl100k_base in text. Special tokens count
 // as ordinary text.
-func Tokens(text string) int {
+func Tokens(text string) int { return tokensTo(text, math.MaxInt) }
+
+// tokensTo is Tokens, but it stops counting over limit.
+func tokensTo(text string, limit int) int {
 	e := cl100k()
 	count := 0
-	for text != "" {
+	for text != "" && count <= limit {
 		n := wordLength(text)
 		word := text[:n]
 		text = text[n:]
@@ -55,25 +63,48 @@ func Tokens(text string) int {
 			count += n
 			continue
 		}
-		tokens, err := e.codec.Count(word)
-		if err != nil || strings.IndexByte(word, 0x7f) >= 0 { // the library ignores DEL
-			tokens = n
-		}
-		count += tokens
+		count += e.parts(word)
 	}
 	return count
+}
+
+// parts returns the number of tokens of a word that is not one token. The library
+// merges its pairs, which takes a hundred times as long as to look it up, and pages
+// of one site have many such words in common.
+func (e *encoding) parts(word string) int {
+	slot := &e.known[maphash.String(e.seed, word)%uint64(len(e.known))]
+	if k := slot.Load(); k != nil && k.word == word {
+		return k.tokens
+	}
+	tokens, err := e.codec.Count(word)
+	if err != nil || strings.IndexByte(word, 0x7f) >= 0 { // the library ignores DEL
+		tokens = len(word)
+	}
+	if len(word) <= maxKnown {
+		slot.Store(&knownWord{strings.Clone(word), tokens})
+	}
+	return tokens
+}
+
+// maxKnown is the length in bytes of the longest word that is remembered. With the
+// length of encoding.known it bounds the memory to 2 MiB.
+const maxKnown = 64
+
+type knownWord struct {
+	word   string
+	tokens int
 }
 
 // maxToken is at least the length of the longest token of cl100k_base, in bytes.
 const maxToken = 256
 
-// count returns Tokens(text), or any number over limit when text certainly has more
-// tokens: merging the pairs of a word of megabytes would take seconds.
+// count returns Tokens(text), or any number over limit when text has more tokens:
+// merging the pairs of a word of megabytes would take seconds.
 func count(text string, limit int) int {
 	if len(text) > maxToken*limit {
 		return limit + 1
 	}
-	return Tokens(text)
+	return tokensTo(text, limit)
 }
 
 // wordLength returns the length of the first match of cl100k_base's pattern in s.
@@ -92,11 +123,11 @@ func wordLength(s string) int {
 	}
 	r, size := utf8.DecodeRuneInString(s)
 	if unicode.IsLetter(r) {
-		return size + span(s[size:], unicode.IsLetter)
+		return size + letters(s[size:])
 	}
 	number := unicode.IsNumber(r)
 	if !number && r != '\r' && r != '\n' {
-		if n := span(s[size:], unicode.IsLetter); n > 0 {
+		if n := letters(s[size:]); n > 0 {
 			return size + n
 		}
 	}
@@ -128,6 +159,18 @@ func wordLength(s string) int {
 		}
 	}
 	return max(run, size)
+}
+
+// letters returns the length of the letters that s begins with.
+func letters(s string) int {
+	n := 0
+	for n < len(s) && (s[n]|0x20)-'a' < 26 {
+		n++
+	}
+	if n < len(s) && s[n] >= utf8.RuneSelf {
+		n += span(s[n:], unicode.IsLetter)
+	}
+	return n
 }
 
 func mark(r rune) bool { return !unicode.IsSpace(r) && !unicode.IsLetter(r) && !unicode.IsNumber(r) }

@@ -124,9 +124,9 @@ func (r *runner) reserve(ctx context.Context, run ledger.Run) (*lease.Lease, err
 		if id == "" {
 			// With this lease no other server starts a run of the job.
 			start, err := lease.Acquire(ctx, lease.InStore(r.store), "start/"+run.Job, holder, startLeaseTTL)
-			var held *lease.InUseError
-			if errors.As(err, &held) {
-				id = held.Holder.RunID
+			var inUse *lease.InUseError
+			if errors.As(err, &inUse) {
+				id = inUse.Holder.RunID
 			} else if err != nil {
 				return nil, err
 			} else if id, err = r.active(ctx, run.Job); err == nil && id == "" {
@@ -165,8 +165,8 @@ func (r *runner) active(ctx context.Context, job string) (string, error) {
 	if c != nil {
 		return c.run.RunID, nil
 	}
-	holder, held, err := lease.ActiveHolder(ctx, r.store, job)
-	if err != nil || held {
+	holder, inUse, err := lease.ActiveHolder(ctx, r.store, job)
+	if err != nil || inUse {
 		return holder.RunID, err
 	}
 	return ledger.ActiveAsync(ctx, r.store, job)
@@ -310,8 +310,8 @@ func (r *runner) closeAbandoned(ctx context.Context, job, id string, why error) 
 	holder := lease.CurrentHolder()
 	holder.Job = job
 	l, err := lease.Acquire(ctx, lease.InStore(r.store), job, holder, startLeaseTTL)
-	var held *lease.InUseError
-	if errors.As(err, &held) {
+	var inUse *lease.InUseError
+	if errors.As(err, &inUse) {
 		return nil
 	}
 	if err != nil {

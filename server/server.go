@@ -275,8 +275,8 @@ func (s *Server) tryLead(ctx context.Context, now time.Time) bool {
 	}
 	s.leadAt, s.leader = now.Add(leaderTTL/3), nil
 	l, err := lease.Acquire(ctx, lease.InStore(s.store), "server", lease.CurrentHolder(), leaderTTL)
-	var held *lease.InUseError
-	if errors.As(err, &held) {
+	var inUse *lease.InUseError
+	if errors.As(err, &inUse) {
 		s.loadLeaderState(ctx)
 		return false
 	}

@@ -330,7 +330,7 @@ func TestTrigger(t *testing.T) {
 	id, _ := a.json(t)["run_id"].(string)
 	assert.Regexp(t, `^[0-9]{8}-[0-9]{6}-[0-9]{3}-[0-9a-f]{8}$`, id)
 	assert.Equal(t, "/api/v1/runs/"+id, a.header.Get("Location"))
-	assert.Equal(t, http.StatusOK, w.do("GET", "/api/v1/runs/"+id, "").code, "a run is there as soon as its id is told")
+	assert.Equal(t, http.StatusOK, w.do("GET", "/api/v1/runs/"+id, "").code, "a run is there as soon as its id is known")
 	w.ended("seed")
 	w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
 	run := w.do("GET", "/api/v1/runs/"+id, "").json(t)
@@ -451,7 +451,7 @@ func TestOverlap(t *testing.T) {
 
 	assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+first+"/cancel", "").code)
 	w.ended("seed")
-	assert.Equal(t, http.StatusAccepted, other.do("POST", "/api/v1/seeds/orchestrate", `{}`).code, "what has ended is in nobody's way")
+	assert.Equal(t, http.StatusAccepted, other.do("POST", "/api/v1/seeds/orchestrate", `{}`).code, "a run that has ended prevents no other")
 }
 
 func TestRaceOfTwoServers(t *testing.T) {

@@ -92,18 +92,18 @@ func (l *Lease) beat(ctx context.Context, onEvent func(Event)) {
 		within, cancel := context.WithTimeout(ctx, l.untilUnsure())
 		err := l.Renew(within)
 		cancel()
-		held := l.Valid()
+		valid := l.Valid()
 		switch {
 		case ctx.Err() != nil, errors.Is(err, ErrLost):
 			return
-		case err == nil && held && !since.IsZero():
+		case err == nil && valid && !since.IsZero():
 			onEvent(Event{Lease: l, Kind: Renewed, For: l.place.now().Sub(since), Err: last})
 			since = time.Time{}
 		case !since.IsZero() && l.place.now().Sub(since) > l.maxUnsure():
 			_ = l.lose(fmt.Errorf("it could not be renewed for %v: %w", l.maxUnsure(), errors.Join(err, last)))
 			return
 		}
-		if last = err; err == nil && held {
+		if last = err; err == nil && valid {
 			last = nil
 		}
 	}

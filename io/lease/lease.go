@@ -253,11 +253,11 @@ func (l *Lease) Renew(ctx context.Context) error {
 	}
 	ctx = exempt(ctx)
 	l.mu.Lock()
-	body, epoch, sure, held := l.body, l.epoch, l.validUntil, l.valid()
+	body, epoch, sure, valid := l.body, l.epoch, l.validUntil, l.valid()
 	l.mu.Unlock()
 	now := l.place.now()
 	body.ExpiresAt = now.Add(l.ttl).UTC()
-	if !held {
+	if !valid {
 		return l.reclaim(ctx, body)
 	}
 	ours, err := l.place.renew(ctx, l.name, epoch, body)
@@ -312,13 +312,13 @@ func (l *Lease) Await(ctx context.Context) error {
 	var unsure time.Time // since when, if we renew the lease here
 	for {
 		l.mu.Lock()
-		held, lost, kept, changed := l.valid(), l.lost, l.kept, l.changed
+		valid, lost, kept, changed := l.valid(), l.lost, l.kept, l.changed
 		l.mu.Unlock()
 		switch {
 		case lost != nil:
 			<-l.ended
 			return lost
-		case held:
+		case valid:
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -35,21 +35,21 @@ func TestInDB(t *testing.T) {
 		require.NoError(t, err, "another name is free")
 
 		_, err = lease.Acquire(ctx, p, "site/matter", run("b"), ttl)
-		var held *lease.InUseError
-		require.ErrorAs(t, err, &held)
-		assert.Equal(t, lease.InUseError{Name: "site/matter", Holder: run("a"), AcquiredAt: now, ExpiresAt: now.Add(ttl), Epoch: 1}, *held)
+		var inUse *lease.InUseError
+		require.ErrorAs(t, err, &inUse)
+		assert.Equal(t, lease.InUseError{Name: "site/matter", Holder: run("a"), AcquiredAt: now, ExpiresAt: now.Add(ttl), Epoch: 1}, *inUse)
 
 		now = now.Add(40 * time.Second)
 		assert.True(t, a.Valid())
 		require.NoError(t, a.Renew(ctx))
 		now = now.Add(40 * time.Second)
 		_, err = lease.Acquire(ctx, p, "site/matter", run("b"), ttl)
-		require.ErrorAs(t, err, &held, "it was renewed")
+		require.ErrorAs(t, err, &inUse, "it was renewed")
 
 		now = now.Add(15 * time.Second)
 		assert.False(t, a.Valid(), "it must stop before another may take it")
 		_, err = lease.Acquire(ctx, p, "site/matter", run("b"), ttl)
-		require.ErrorAs(t, err, &held)
+		require.ErrorAs(t, err, &inUse)
 		require.NoError(t, a.Renew(ctx), "nobody took it")
 		assert.EqualValues(t, 2, a.Epoch())
 		now = now.Add(time.Minute)
@@ -82,14 +82,14 @@ func TestEvict(t *testing.T) {
 		p := lease.InDB(d)
 		dead, err := lease.Acquire(t.Context(), p, "x", run("dead"), time.Hour)
 		require.NoError(t, err)
-		var held *lease.InUseError
+		var inUse *lease.InUseError
 		_, err = lease.Acquire(t.Context(), p, "x", run("next"), time.Hour)
-		require.ErrorAs(t, err, &held)
+		require.ErrorAs(t, err, &inUse)
 		next, err := lease.Acquire(t.Context(), p, "x", run("next"), time.Hour, evict("dead"))
 		require.NoError(t, err)
 		assert.ErrorIs(t, dead.Renew(t.Context()), lease.ErrLost)
 		_, err = lease.Acquire(t.Context(), p, "x", run("third"), time.Hour, evict("dead"))
-		require.ErrorAs(t, err, &held, "that holding is over: the next one lives")
+		require.ErrorAs(t, err, &inUse, "that holding is over: the next one lives")
 		assert.True(t, next.Valid())
 	})
 }
@@ -110,8 +110,8 @@ func TestDeadProcessInDB(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, holder, next.Previous())
 		_, err = lease.Acquire(t.Context(), lease.InDB(d), "x", run("third"), time.Hour)
-		var held *lease.InUseError
-		require.ErrorAs(t, err, &held, "this process lives")
+		var inUse *lease.InUseError
+		require.ErrorAs(t, err, &inUse, "this process lives")
 	})
 }
 
@@ -123,9 +123,9 @@ func TestHolderOfAnEarlierVersion(t *testing.T) {
 		_, err = d.ExecContext(t.Context(), `UPDATE leases SET holder = '20261121-143524-123-9f3a1c2e'`)
 		require.NoError(t, err)
 		_, err = lease.Acquire(t.Context(), lease.InDB(d), "x", run("b"), time.Hour)
-		var held *lease.InUseError
-		require.ErrorAs(t, err, &held)
-		assert.Equal(t, "20261121-143524-123-9f3a1c2e", held.Holder.RunID)
+		var inUse *lease.InUseError
+		require.ErrorAs(t, err, &inUse)
+		assert.Equal(t, "20261121-143524-123-9f3a1c2e", inUse.Holder.RunID)
 		assert.ErrorIs(t, a.Renew(t.Context()), lease.ErrLost)
 	})
 }
@@ -155,10 +155,10 @@ func TestRaceInDB(t *testing.T) {
 		for i := range holders {
 			all.Go(func() {
 				_, err := lease.Acquire(t.Context(), lease.InDB(d), "x", run(fmt.Sprint(i)), time.Minute)
-				var held *lease.InUseError
+				var inUse *lease.InUseError
 				if err == nil {
 					won <- fmt.Sprint(i)
-				} else if !errors.As(err, &held) {
+				} else if !errors.As(err, &inUse) {
 					t.Errorf("taking: %v", err)
 				}
 			})
@@ -238,9 +238,9 @@ func TestFence(t *testing.T) {
 		require.NoError(t, a.Renew(t.Context()))
 		require.NoError(t, d.Tx(under, insert), "after a renewal")
 
-		var held *lease.InUseError
+		var inUse *lease.InUseError
 		_, err = lease.Acquire(t.Context(), p, "x", run("b"), time.Hour, evict("z"))
-		require.ErrorAs(t, err, &held)
+		require.ErrorAs(t, err, &inUse)
 		_, err = lease.Acquire(t.Context(), p, "x", run("b"), time.Hour, evict("a"))
 		require.NoError(t, err)
 		require.True(t, a.Valid(), "by its own clock")
@@ -280,8 +280,8 @@ func TestFenceInPostgres(t *testing.T) {
 	assert.Equal(t, 2, tries, "it was made again under the renewed lease")
 	require.ErrorIs(t, d.Tx(within, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(within, `INSERT INTO kept VALUES (2)`)
-		var held *lease.InUseError
-		if _, taken := lease.Acquire(t.Context(), p, "x", run("b"), time.Hour, evict("a")); !errors.As(taken, &held) { // at the second try b has it
+		var inUse *lease.InUseError
+		if _, taken := lease.Acquire(t.Context(), p, "x", run("b"), time.Hour, evict("a")); !errors.As(taken, &inUse) { // at the second try b has it
 			err = errors.Join(err, taken)
 		}
 		return err

@@ -42,12 +42,12 @@ func TestLeaseIsHeldUntilItExpires(t *testing.T) {
 		a, err := Acquire(ctx, InStore(s), "run/seed", other, ttl)
 		must(t, err)
 		_, err = Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl)
-		var held *InUseError
-		if !errors.As(err, &held) {
+		var inUse *InUseError
+		if !errors.As(err, &inUse) {
 			t.Fatalf("a second acquire: %v, want a InUseError", err)
 		}
-		if held.Holder != other || !held.ExpiresAt.Equal(time.Now().Add(ttl)) {
-			t.Errorf("held: %+v", held)
+		if inUse.Holder != other || !inUse.ExpiresAt.Equal(time.Now().Add(ttl)) {
+			t.Errorf("in use: %+v", inUse)
 		}
 		const want = "lease run/seed is held by run run-b (host b, pid 7) since 2000-01-01T00:00:00Z until 2000-01-01T00:00:30Z: wait until it ends, or stop it with `runs cancel run-b`"
 		if err.Error() != want {
@@ -55,14 +55,14 @@ func TestLeaseIsHeldUntilItExpires(t *testing.T) {
 		}
 
 		time.Sleep(ttl - 1)
-		if _, err = Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl); !errors.As(err, &held) {
+		if _, err = Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl); !errors.As(err, &inUse) {
 			t.Errorf("just before expiry: %v, want a InUseError", err)
 		}
 		time.Sleep(time.Nanosecond)
 		b, err := Acquire(ctx, InStore(s), "run/seed", CurrentHolder(), ttl)
 		must(t, err)
 		if b.Epoch() != 2 || !b.Valid() || a.Valid() {
-			t.Errorf("epoch %d, b held %v, a held %v; want 2, true, false", b.Epoch(), b.Valid(), a.Valid())
+			t.Errorf("epoch %d, b valid %v, a valid %v; want 2, true, false", b.Epoch(), b.Valid(), a.Valid())
 		}
 		wantKeys(t, s, "lease/run/seed/000002")
 		if err := a.Renew(ctx); !errors.Is(err, ErrLost) {
@@ -101,7 +101,7 @@ func TestLateRenewalIsATakeOver(t *testing.T) {
 		}
 		must(t, a.Renew(ctx))
 		if !a.Valid() || a.Epoch() != 2 {
-			t.Errorf("held %v in epoch %d, want true in 2", a.Valid(), a.Epoch())
+			t.Errorf("valid %v in epoch %d, want true in 2", a.Valid(), a.Epoch())
 		}
 		wantKeys(t, s, "lease/l/000002")
 	})
@@ -177,8 +177,8 @@ func TestStaleEpochIsGivenUp(t *testing.T) {
 			}
 		}
 		_, err := Acquire(ctx, InStore(s), "l", Holder{}, ttl)
-		var held *InUseError
-		if !errors.As(err, &held) {
+		var inUse *InUseError
+		if !errors.As(err, &inUse) {
 			t.Errorf("acquire: %v, want a InUseError", err)
 		}
 		wantKeys(t, s, "lease/l/000003")
@@ -221,11 +221,11 @@ func TestRacingAcquirersHaveOneWinner(t *testing.T) {
 			wg.Wait()
 			won := 0
 			for _, err := range errs {
-				var held *InUseError
+				var inUse *InUseError
 				switch {
 				case err == nil:
 					won++
-				case !errors.As(err, &held):
+				case !errors.As(err, &inUse):
 					t.Fatal(err)
 				}
 			}
@@ -263,7 +263,7 @@ func (h *heard) kinds() (kinds []EventKind) {
 func wantKinds(t *testing.T, h *heard, want ...EventKind) {
 	t.Helper()
 	if got := h.kinds(); !slices.Equal(got, want) {
-		t.Errorf("told %v, want %v", got, want)
+		t.Errorf("events %v, want %v", got, want)
 	}
 }
 
@@ -290,7 +290,7 @@ func TestKeep(t *testing.T) {
 		began := time.Now()
 		time.Sleep(ttl)
 		if Sure(within) || l.Valid() || l.Lost() {
-			t.Errorf("sure %v, held %v, lost %v; want false", Sure(within), l.Valid(), l.Lost())
+			t.Errorf("sure %v, valid %v, lost %v; want false", Sure(within), l.Valid(), l.Lost())
 		}
 		time.AfterFunc(ttl, func() { s.Fail(nil) })
 		must(t, Check(within))
@@ -300,7 +300,7 @@ func TestKeep(t *testing.T) {
 		synctest.Wait()
 		wantKinds(t, &h, Unsure, Renewed)
 		if !errors.Is(h.events[0].Err, down) || h.events[1].For < ttl {
-			t.Errorf("told %+v", h.events)
+			t.Errorf("events %+v", h.events)
 		}
 
 		// But it does not wait for ever.
@@ -373,11 +373,11 @@ func TestWallClockCounts(t *testing.T) {
 	wall := l.validUntil
 	l.validUntil = l.validUntil.Round(0).Add(-ttl) // the wall clock's part is over
 	if l.Valid() {
-		t.Error("held although the wall clock says that it expired")
+		t.Error("valid although the wall clock says that it expired")
 	}
 	l.validUntil = wall
 	if !l.Valid() {
-		t.Error("not held")
+		t.Error("not inUse")
 	}
 }
 
@@ -406,7 +406,7 @@ func TestKeepStops(t *testing.T) {
 		s, ctx := storetest.NewMemory(), t.Context()
 		l, err := Acquire(ctx, InStore(s), "l", other, ttl)
 		must(t, err)
-		_, release := l.Keep(ctx, func(e Event) { t.Errorf("told %v", e) })
+		_, release := l.Keep(ctx, func(e Event) { t.Errorf("events %v", e) })
 		time.Sleep(ttl)
 		must(t, release())
 		before := s.M["lease/l/000001"]

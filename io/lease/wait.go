@@ -55,8 +55,8 @@ func (q request) isGone(ctx context.Context, h Holder) bool { return q.gone != n
 // acquireFirst acquires the first of the leases that is free.
 func (q request) acquireFirst(ctx context.Context) (l *Lease, err error) {
 	for _, name := range q.names {
-		var held *InUseError
-		if l, err = q.tryAcquire(ctx, name); err == nil || !errors.As(err, &held) {
+		var inUse *InUseError
+		if l, err = q.tryAcquire(ctx, name); err == nil || !errors.As(err, &inUse) {
 			return l, err
 		}
 	}
@@ -71,19 +71,19 @@ func (q request) acquireWaiting(ctx context.Context) (*Lease, error) {
 		}
 		for _, name := range q.names {
 			l, err := q.tryAcquire(ctx, name)
-			var held *InUseError
-			if err == nil || !errors.As(err, &held) {
+			var inUse *InUseError
+			if err == nil || !errors.As(err, &inUse) {
 				return l, err
 			}
 			before := seen[name]
 			switch {
-			case before == nil || before.Epoch != held.Epoch:
-				seen[name] = held
-				own := len(q.names) > 1 && held.Holder.RunID == q.holder.RunID
+			case before == nil || before.Epoch != inUse.Epoch:
+				seen[name] = inUse
+				own := len(q.names) > 1 && inUse.Holder.RunID == q.holder.RunID
 				if !own && (len(q.names) == 1 || before == nil) {
-					q.wait.OnWait(held)
+					q.wait.OnWait(inUse)
 				}
-			case q.wait.GiveUp && held.ExpiresAt.After(before.ExpiresAt):
+			case q.wait.GiveUp && inUse.ExpiresAt.After(before.ExpiresAt):
 				return nil, err
 			}
 		}

@@ -16,7 +16,7 @@ func TestWaitTells(t *testing.T) {
 	for name, c := range map[string]struct {
 		holder string
 		leases []string
-		told   []string
+		waited []string
 	}{
 		"a slot of its own":     {"r1", []string{"slot/0", "slot/1"}, nil},
 		"another run's slot":    {"r0", []string{"slot/0", "slot/1"}, []string{"slot/0", "slot/1"}},
@@ -29,12 +29,12 @@ func TestWaitTells(t *testing.T) {
 					_, err := Acquire(ctx, InStore(s), l, run(c.holder), ttl)
 					must(t, err)
 				}
-				var told []string
-				w := WaitPolicy{Proceed: func(context.Context) bool { return true }, OnWait: func(e *InUseError) { told = append(told, e.Name) }}
+				var waited []string
+				w := WaitPolicy{Proceed: func(context.Context) bool { return true }, OnWait: func(e *InUseError) { waited = append(waited, e.Name) }}
 				l, err := Acquire(ctx, InStore(s), c.leases[0], run("r1"), ttl, Or(c.leases[1:]...), Wait(w))
 				must(t, err)
-				if l == nil || !slices.Equal(told, c.told) {
-					t.Errorf("lease %v, told %q, want %q", l, told, c.told)
+				if l == nil || !slices.Equal(waited, c.waited) {
+					t.Errorf("lease %v, waited %q, want %q", l, waited, c.waited)
 				}
 			})
 		})

@@ -22,7 +22,7 @@ func TestAsynchronousRun(t *testing.T) {
 		control   Control
 		total     *Tally
 		after     time.Duration // since the control object and the total were written
-		held      bool          // a worker has the lease of a lane
+		working   bool          // a worker has the lease of a lane
 		want      State
 		finished  time.Duration // after the total, the control object
 	}{
@@ -34,12 +34,12 @@ func TestAsynchronousRun(t *testing.T) {
 		"kept nothing":                       {total: &Tally{Counts: Counts{"domains_collected": 3}, DeadLetters: Counts{"refused": 1}}, want: Failed},
 		"a lane was lost":                    {total: total(LanesLost), want: Failed},
 		"cancelled, and reported":            {total: total(LanesLost), control: cancel, want: Cancelled},
-		"told to stop":                       {control: cancel, after: cancelDelay, want: Running},
-		"told to stop, nobody there":         {control: cancel, after: cancelDelay + 1, want: Cancelled, finished: cancelDelay},
-		"told to stop, still at work":        {control: cancel, after: time.Minute, held: true, want: Running},
+		"cancelled":                          {control: cancel, after: cancelDelay, want: Running},
+		"cancelled, no worker left":          {control: cancel, after: cancelDelay + 1, want: Cancelled, finished: cancelDelay},
+		"told to stop, still at work":        {control: cancel, after: time.Minute, working: true, want: Running},
 		"endless, with a part of its total":  {unbounded: true, total: total("x"), want: Running},
 		"endless, cancelled":                 {unbounded: true, total: total("x"), control: cancel, after: time.Minute, want: Cancelled, finished: cancelDelay},
-		"endless, cancelled, still at work":  {unbounded: true, total: total("x"), control: cancel, after: time.Minute, held: true, want: Running},
+		"endless, cancelled, still at work":  {unbounded: true, total: total("x"), control: cancel, after: time.Minute, working: true, want: Running},
 		"endless, paused, a part of a total": {unbounded: true, total: total("x"), control: pause, want: Paused},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAsynchronousRun(t *testing.T) {
 					collected = 3
 				}
 				time.Sleep(c.after)
-				if c.held {
+				if c.working {
 					_, err := lease.Acquire(ctx, lease.InStore(s), LanesOf("seed")+"/16/3", lease.Holder{Host: "vm", RunID: "r1"}, time.Hour)
 					require.NoError(t, err)
 				}

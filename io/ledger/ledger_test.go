@@ -296,7 +296,7 @@ func TestGroupedAndSize(t *testing.T) {
 	}
 }
 
-func letter(kind, run string) DeadLetter {
+func testDeadLetter(kind, run string) DeadLetter {
 	i := 4
 	return DeadLetter{Job: "seed", RunID: run, Stage: "collect", Kind: kind, Retryable: true, LastAt: day,
 		Input: Input{File: "datasets/raw_0001.json", Index: &i, Key: "processing/a", DomainID: "com:sg:a.com"}, Error: "writing https://u:p@h/x: broken"}
@@ -304,9 +304,9 @@ func letter(kind, run string) DeadLetter {
 
 func TestDeadLetterIsUpdatedNotDoubled(t *testing.T) {
 	s, ctx := storetest.NewMemory(), t.Context()
-	first := letter("store_failed", "r1")
+	first := testDeadLetter("store_failed", "r1")
 	must(t, Put(ctx, s, first))
-	second := letter("invalid_metadata", "r2")
+	second := testDeadLetter("invalid_metadata", "r2")
 	second.LastAt, second.Error, second.Input.File = day.Add(time.Hour), "something else", "datasets/raw_0009.json"
 	must(t, Put(ctx, s, second))
 	got, err := Get(ctx, s, "seed", first.ID())
@@ -350,7 +350,7 @@ func TestDeadLetterID(t *testing.T) {
 
 func TestPutRedactsAndCuts(t *testing.T) {
 	s, ctx := storetest.NewMemory(), t.Context()
-	d := letter("store_failed", "r1")
+	d := testDeadLetter("store_failed", "r1")
 	d.Error += strings.Repeat("é", 3000)
 	must(t, Put(ctx, s, d))
 	got, err := Get(ctx, s, "seed", d.ID())
@@ -362,7 +362,7 @@ func TestPutRedactsAndCuts(t *testing.T) {
 
 func TestPutReplacesABrokenOne(t *testing.T) {
 	s, ctx := storetest.NewMemory(), t.Context()
-	d := letter("store_failed", "r1")
+	d := testDeadLetter("store_failed", "r1")
 	s.M["dead-letters/seed/"+d.ID()+".json"] = "{"
 	must(t, Put(ctx, s, d))
 	got, err := Get(ctx, s, "seed", d.ID())
@@ -378,7 +378,7 @@ func TestPutReplacesABrokenOne(t *testing.T) {
 func TestListDeadLetters(t *testing.T) {
 	s, ctx := storetest.NewMemory(), t.Context()
 	for i, job := range []string{"docs", "seed", "seed", "seeds"} {
-		d := letter("store_failed", "r"+string(rune('1'+i)))
+		d := testDeadLetter("store_failed", "r"+string(rune('1'+i)))
 		d.Job, d.Input.Key = job, "k"+d.RunID
 		must(t, Put(ctx, s, d))
 	}
@@ -482,7 +482,7 @@ func TestPurge(t *testing.T) {
 	finish("new", "seed", Done, cut)
 	finish("going", "seed", Running, day)
 	finish("docs", "docs", Failed, day)
-	old, fresh := letter("store_failed", "old"), letter("store_failed", "new")
+	old, fresh := testDeadLetter("store_failed", "old"), testDeadLetter("store_failed", "new")
 	fresh.Input.Key, fresh.LastAt = "processing/b", cut
 	must(t, Put(ctx, s, old))
 	must(t, Put(ctx, s, fresh))

@@ -15,11 +15,11 @@ func TestUnmet(t *testing.T) {
 	toKeep := Purpose{Kept: "kept", Refused: "refused"}
 	sites := Purpose{Sites: "sites", SitesFailed: "sites_failed", SitesHeld: "sites_held"}
 	for _, c := range []struct {
-		name, job string
-		purpose   Purpose
-		tally     Tally
-		letters   []DeadLetter
-		want      string // the error
+		name, job   string
+		purpose     Purpose
+		tally       Tally
+		deadLetters []DeadLetter
+		want        string // the error
 	}{
 		{"a run that kept something", "seed", toKeep, Tally{Counts: Counts{"kept": 1}, DeadLetters: Counts{"refused": 9}}, nil, ""},
 		{"a run that had nothing to do", "seed", toKeep, Tally{}, nil, ""},
@@ -37,7 +37,7 @@ func TestUnmet(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := storetest.NewMemory()
-			for _, d := range c.letters {
+			for _, d := range c.deadLetters {
 				require.NoError(t, Put(t.Context(), s, d))
 			}
 			err := c.purpose.Unmet(t.Context(), s, Run{RunID: "r1", Job: c.job}, c.tally)

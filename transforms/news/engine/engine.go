@@ -180,10 +180,10 @@ func (v *visit) count() {
 func (v *visit) hold(ctx context.Context) (within context.Context, release func(), err error) {
 	l, err := lease.Acquire(ctx, lease.InDB(v.DB), v.Job+"/provider/"+v.p.ID(), v.holder(), cmp.Or(v.LeaseTTL, leaseTTL), lease.EvictIf(ledger.RunClosed(v.Store)),
 		lease.Wait(lease.WaitPolicy{Proceed: v.Control.Proceed, OnWait: ledger.LogLeaseWait(v.log), GiveUp: true}))
-	var held *lease.InUseError
+	var inUse *lease.InUseError
 	switch {
-	case errors.As(err, &held):
-		return nil, nil, &errStop{Skipped, "another run is at work on it: " + held.Holder.String()}
+	case errors.As(err, &inUse):
+		return nil, nil, &errStop{Skipped, "another run is at work on it: " + inUse.Holder.String()}
 	case err != nil:
 		return nil, nil, err
 	case l == nil:

@@ -52,6 +52,35 @@ func TestNothingIsKeptOfDeadHosts(t *testing.T) {
 	}
 }
 
+// A host that does not answer is no longer dialled when its request has ended: else a
+// process would have many more dials under way than requests.
+func TestDialEndsWithItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := client(t, Config{})
+		var ended []time.Duration
+		start := time.Now()
+		SetDial(c, func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if deadline, ok := ctx.Deadline(); ok {
+				t.Errorf("the dialer knows of a deadline in %v", time.Until(deadline))
+			}
+			<-ctx.Done()
+			ended = append(ended, time.Since(start))
+			return nil, ctx.Err()
+		})
+		_, err := c.Get(t.Context(), Request{URL: "http://a.example/", Timeout: time.Second})
+		wantKind(t, err, KindTimeout)
+		within, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if _, err := c.Get(within, Request{URL: "http://a.example/"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want that it was cancelled", err)
+		}
+		synctest.Wait()
+		if want := []time.Duration{time.Second, 2 * time.Second}; !slices.Equal(ended, want) {
+			t.Errorf("the dials ended at %v, want %v", ended, want)
+		}
+	})
+}
+
 // lines is a network in which each connection answers the requests that are sent
 // over it. It counts the connections.
 type lines struct {

@@ -186,6 +186,11 @@ func fileBreaches(t *testing.T, file, dir string) []string {
 			out = append(out, fmt.Sprintf("%s imports %s: %s", set.Position(im.Pos()), imported, why))
 		}
 	}
+	if under(dir, "transforms") || under(dir, "pipeline") || under(dir, "cmd") {
+		for _, sel := range sends(f, under(dir, "transforms") && !isDemo(dir)) {
+			out = append(out, fmt.Sprintf("%s: %s: a job sends its requests through io/web/polite, which obeys robots.txt and paces them", set.Position(sel.Pos()), sel.Sel.Name))
+		}
+	}
 	if !isPure(dir) {
 		return out
 	}
@@ -200,6 +205,55 @@ func fileBreaches(t *testing.T, file, dir string) []string {
 		return true
 	})
 	return out
+}
+
+// sends returns where a file sends an HTTP request other than by package polite: by
+// the web client, which visits have as a field Web, or, if strict, by net/http or net.
+func sends(f *ast.File, strict bool) (out []*ast.SelectorExpr) {
+	own := map[string][]string{
+		"http": {"Get", "Head", "Post", "PostForm", "Client", "DefaultClient", "Transport", "DefaultTransport", "NewRequest", "NewRequestWithContext"},
+		"net":  {"Dial", "DialTimeout", "Dialer", "DialTCP"},
+		"tls":  {"Dial", "Dialer"},
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		switch x := sel.X.(type) {
+		case *ast.Ident:
+			if strict && slices.Contains(own[x.Name], sel.Sel.Name) {
+				out = append(out, sel)
+			}
+		case *ast.SelectorExpr:
+			if x.Sel.Name == "Web" && slices.Contains([]string{"Get", "Try"}, sel.Sel.Name) {
+				out = append(out, sel)
+			}
+		}
+		return true
+	})
+	return out
+}
+
+func TestSends(t *testing.T) {
+	for source, broken := range map[string]bool{
+		`w.Web.Get(ctx, r)`:           true,
+		`c.w.Web.Try(ctx, r)`:         true,
+		`http.Get(at)`:                true,
+		`http.DefaultClient.Do(r)`:    true,
+		`net.Dial("tcp", at)`:         true,
+		`c.client.Get(ctx, r)`:        false,
+		`resp.Header.Get("Location")`: false,
+		`c.Web.Retried()`:             false,
+	} {
+		f, err := parser.ParseFile(token.NewFileSet(), "a.go", "package a\n\nfunc f() { "+source+" }\n", parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(sends(f, true)) > 0; got != broken {
+			t.Errorf("%s: broken %t, want %t", source, got, broken)
+		}
+	}
 }
 
 // sniffsOnly reports whether a file uses nothing of net/http but the detection of

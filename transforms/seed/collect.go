@@ -28,14 +28,14 @@ const (
 	maxCandidates = 20
 	maxRedirects  = 5
 
-	maxLogged = 500 // bytes of a stranger's text in a log line
+	maxLogged = 500 // bytes of a site's text in a log line
 
 	acceptRobots  = "text/plain, */*"
 	acceptSitemap = "application/xml, text/xml, */*"
 	acceptHTML    = "text/html, application/xhtml+xml, */*"
 )
 
-// They are variables for the tests alone, which do not wait that long.
+// These are variables only for the tests, which do not wait that long.
 var (
 	robotsTimeout  = 10 * time.Second
 	sitemapTimeout = 15 * time.Second
@@ -43,16 +43,16 @@ var (
 
 var usualSitemaps = []string{"/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xml"}
 
-// findings are what a visit learned of one registrable domain, before it is
-// written to each partition that requests it.
+// findings are what a visit found out about one registrable domain. They are written
+// to each partition that requests the domain.
 type findings struct {
 	metadata metadata.Domain   // without id, country, category and source
-	evidence map[string][]byte // by file name; a name that is absent is removed
-	network  web.Kind          // of robots.txt's failure below HTTP, empty for none
+	evidence map[string][]byte // by file name; a file that is not in it is removed from the store
+	network  web.Kind          // why robots.txt failed below HTTP, empty for no failure
 	sum      ledger.Tally
 }
 
-// collector is one visit.
+// collector is the visit of one domain.
 type collector struct {
 	cfg    Config
 	w      *lane.Worker
@@ -61,11 +61,11 @@ type collector struct {
 	rules  *robots.File
 
 	mu        sync.Mutex
-	abandoned map[string]web.Kind // hosts that ask for a longer pause than we wait, and by what
+	abandoned map[string]web.Kind // hosts that ask for too long a pause, and how they ask for it
 }
 
-// collect fetches a domain's robots.txt and sitemap. The only error is the
-// context's: whatever a site does is a finding.
+// collect fetches a domain's robots.txt and sitemap. Its only error is that of the
+// context: whatever a site does is a finding.
 func (c *collector) collect(ctx context.Context, name string, requests []request) (findings, error) {
 	c.name = name
 	c.client = c.newClient()
@@ -147,9 +147,9 @@ type exchange struct {
 	result sitemap.Result
 }
 
-// outcome is the status and the failure as the metadata has them. The metadata's
-// schema ends at status 599, so a status that HTTP does not have, such as
-// LinkedIn's 999, is a failure of that name.
+// outcome returns the status and the failure as they are written to the metadata. The
+// schema allows statuses up to 599, so a higher one, such as LinkedIn's 999, is a
+// failure with its own name.
 func (f exchange) outcome() (status int, failure string) {
 	if f.status > 599 {
 		return 0, metadata.StatusOutside(f.status)
@@ -157,7 +157,7 @@ func (f exchange) outcome() (status int, failure string) {
 	return f.status, string(f.kind)
 }
 
-// milliseconds is how long the exchange took, nil when it brought nothing.
+// milliseconds returns how long the exchange took, nil if there was no response.
 func (f exchange) milliseconds() *int64 {
 	if f.elapsed <= 0 {
 		return nil
@@ -181,9 +181,9 @@ func (c *collector) robotsMetadata(f exchange) metadata.Robots {
 	return m
 }
 
-// candidates are the sitemap addresses of a domain in the order they are
-// tried. A usual path that robots.txt disallows is not tried; one that
-// robots.txt itself names may be fetched.
+// candidates returns the sitemap addresses of a domain in the order in which they are
+// tried. A usual path that robots.txt disallows is not tried, unless robots.txt itself
+// names it.
 func (c *collector) candidates(named []string) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -207,7 +207,7 @@ func (c *collector) candidates(named []string) []string {
 	return out
 }
 
-// address is the same for all spellings of a URL.
+// address returns the same text for all spellings of a URL.
 func address(at string) string {
 	if u, err := canonical.Resolve(nil, at, []string{"*"}); err == nil {
 		return u
@@ -242,7 +242,7 @@ func (c *collector) findSitemap(ctx context.Context, early chan exchange, named 
 			parallel = &f
 		}
 		var f exchange
-		if parallel != nil && (at == parallel.url || at == parallel.final) { // robots.txt may name where the usual path redirects to
+		if parallel != nil && (at == parallel.url || at == parallel.final) { // robots.txt may name the target of the usual path's redirect
 			f = *parallel
 			f.url = at
 		} else {
@@ -265,7 +265,7 @@ func (c *collector) findSitemap(ctx context.Context, early chan exchange, named 
 		kind, answered = disallowed, network == ""
 	}
 	if answered {
-		first.status = 404 // whatever the answer was; where nobody answered there is no status
+		first.status = 404 // whatever the answers were; without any answer there is no status
 	}
 	first.kind = kind
 	return first
@@ -282,13 +282,13 @@ func (c *collector) sitemap(ctx context.Context, at string, parallel bool) excha
 		return f
 	}
 	size := len(f.body)
-	if bytes.HasPrefix(f.body, []byte{0x1f, 0x8b}) { // what it unpacks to is not known before
+	if bytes.HasPrefix(f.body, []byte{0x1f, 0x8b}) { // its unpacked size is unknown before
 		size = maxSitemap
 	}
 	end, err := budget.Begin(ctx, size)
 	if err != nil {
 		f.body = nil
-		return f // the run stops: nothing of this visit is kept
+		return f // the run stops, so nothing of this visit is stored
 	}
 	defer end()
 	if body, unpacked, cut, err := sitemap.Unpack(f.body, maxSitemap); err == nil && unpacked {
@@ -298,7 +298,7 @@ func (c *collector) sitemap(ctx context.Context, at string, parallel bool) excha
 		return f
 	}
 	result, err := sitemap.Parse(f.body, c.cfg.Collect.MaxChildSitemaps)
-	// A document that ends before its root does is broken, unless it was cut here.
+	// A document that ends before its root element is broken, unless the download was cut off at the limit.
 	f.parsed, f.result = err == nil && (f.truncated || !result.Truncated), result
 	return f
 }
@@ -317,7 +317,7 @@ func (c *collector) sitemapMetadata(f exchange) metadata.Sitemap {
 	return m
 }
 
-// followIndex reads an index's children, breadth first, and sums what they hold.
+// followIndex reads an index's children, breadth first, and adds up their counts.
 func (c *collector) followIndex(ctx context.Context, index exchange, m *metadata.Sitemap) {
 	queue, seen := slices.Clone(index.result.Children), map[string]bool{address(index.url): true}
 	var read, total int64
@@ -342,7 +342,7 @@ func (c *collector) followIndex(ctx context.Context, index exchange, m *metadata
 	m.ChildCount, m.TotalURLCount = &read, &total
 }
 
-// invalidError is metadata that its schema refuses. It needs a person.
+// invalidError means that metadata breaks its schema, which a person must look at.
 type invalidError struct{ err error }
 
 func (e *invalidError) Error() string { return fmt.Sprintf("invalid domain metadata: %v", e.err) }

@@ -17,7 +17,7 @@ import (
 func init() {
 	beam.RegisterDoFn(reflect.TypeFor[completeFn]())
 	beam.RegisterDoFn(reflect.TypeFor[outageFn]())
-	register.Iter1[Read]()
+	register.Iter1[FileSummary]()
 	register.Iter1[FileOutcome]()
 	register.Iter1[UndecidedFile]()
 	register.Iter1[Network]()
@@ -27,23 +27,22 @@ func init() {
 // UndecidedFile is a raw file with domains that wait for the outage guard.
 type UndecidedFile struct {
 	Key      string
-	Whole    bool // it was read to its end
-	Read     Read
+	Whole    bool // the file was read to its end
+	Summary  FileSummary
 	Finished int64
 	Unmarked []UnmarkedDomain
 }
 
-// Complete writes the .success of each raw file whose domains are all done,
-// and only then.
+// Complete writes the .success of each raw file whose domains are all done.
 //
-// In: what was read and the lanes' outcomes, by file, and how the network was.
+// In: the summaries and the lanes' outcomes, by file, and the state of the network.
 // Out: tallies.
 //
-// Files with unmarked domains wait for the network of all lanes. Leaving them
-// open for the next run would not do: a lane with fewer than outageVisits domains
-// cannot tell an outage on its own, in the next run no more than in this one, so
-// a single dead site would keep its file open for good. The network comes by a
-// grouping, not as a side input, which Flink's batch runner waited for forever.
+// Files with unmarked domains wait for the network of all lanes. They cannot be left
+// open for the next run: a lane with fewer than outageVisits domains can never
+// recognise an outage by itself, so a single dead site would keep its file open for
+// ever. The network arrives by a grouping: Flink's batch runner waited for ever for a
+// side input.
 func Complete(s beam.Scope, cfg Config, read, outcomes, network beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("seed.Complete")
 	undecided, completed := beam.ParDo2(s, &completeFn{doFn{Config: cfg}}, beam.CoGroupByKey(s, read, outcomes))
@@ -53,9 +52,9 @@ func Complete(s beam.Scope, cfg Config, read, outcomes, network beam.PCollection
 
 type completeFn struct{ doFn }
 
-func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func(*Read) bool, outcomes func(*FileOutcome) bool, emitUndecided func(int, UndecidedFile), emitTally func(ledger.Tally)) error {
+func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func(*FileSummary) bool, outcomes func(*FileOutcome) bool, emitUndecided func(int, UndecidedFile), emitTally func(ledger.Tally)) error {
 	f := UndecidedFile{Key: key}
-	f.Whole = reads(&f.Read)
+	f.Whole = reads(&f.Summary)
 	var o FileOutcome
 	for outcomes(&o) {
 		f.Finished += o.Finished
@@ -72,15 +71,15 @@ func (fn *completeFn) ProcessElement(ctx context.Context, key string, reads func
 // complete marks a file that is done, and counts it.
 func (fn *completeFn) complete(ctx context.Context, f UndecidedFile) map[string]int64 {
 	defer workEnded(fn.Config.Lane.RunID, f.Key)
-	if !f.Whole || f.Finished != f.Read.Domains {
-		fn.Worker.Log.Warn("file_left_open", "file_path", f.Key, "domains", f.Read.Domains, "finished", f.Finished, "held", len(f.Unmarked))
+	if !f.Whole || f.Finished != f.Summary.Domains {
+		fn.Worker.Log.Warn("file_left_open", "file_path", f.Key, "domains", f.Summary.Domains, "finished", f.Finished, "held", len(f.Unmarked))
 		return map[string]int64{"files_open": 1}
 	}
-	done, err := fn.finish(ctx, f.Key, f.Read)
+	done, err := fn.finish(ctx, f.Key, f.Summary)
 	if err != nil {
 		fn.Worker.Log.Error("success_write_failed", "key", f.Key+hive.Success, "error", err.Error())
 	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotExist) { // a file that was removed meanwhile needs nobody
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrNotExist) { // a file that was removed meanwhile needs no dead letter
 		d := fileDeadLetter(fn.Config, f.Key, "store_failed", true, nil, err)
 		d.Stage = "complete"
 		if err := fn.Worker.DeadLetter(ctx, d); err != nil {
@@ -93,7 +92,7 @@ func (fn *completeFn) complete(ctx context.Context, f UndecidedFile) map[string]
 	return map[string]int64{"files_completed": 1}
 }
 
-// outageFn decides over the domains that their lanes left unmarked.
+// outageFn decides about the domains that their lanes left unmarked.
 type outageFn struct{ completeFn }
 
 func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*UndecidedFile) bool, network func(*Network) bool, emitTally func(ledger.Tally)) error {
@@ -115,7 +114,7 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 	var sum ledger.Tally
 	for _, f := range undecided {
 		if outage {
-			all.outageCounts(&sum) // the launcher ends the run with its cause
+			all.outageCounts(&sum) // with these counts the launcher fails the run
 		} else {
 			f.Finished += fn.mark(ctx, f.Unmarked)
 		}
@@ -125,7 +124,7 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 	return nil
 }
 
-// mark writes the marks of domains, and gives how many it could write.
+// mark writes the marks of domains, and returns how many it has written.
 func (fn *outageFn) mark(ctx context.Context, domains []UnmarkedDomain) (marked int64) {
 	w := fn.Worker
 	for _, d := range domains {
@@ -138,13 +137,13 @@ func (fn *outageFn) mark(ctx context.Context, domains []UnmarkedDomain) (marked 
 	return marked
 }
 
-// finish marks a raw file, unless it is no longer the version that was read.
-func (fn *completeFn) finish(ctx context.Context, key string, read Read) (bool, error) {
+// finish marks a raw file, unless the file has changed since it was read.
+func (fn *completeFn) finish(ctx context.Context, key string, read FileSummary) (bool, error) {
 	done := false
 	err := store.Retry(ctx, func() error {
 		o, err := fn.Worker.Store.Head(ctx, key)
 		if err != nil {
-			return fmt.Errorf("looking at %s once more: %w", key, err)
+			return fmt.Errorf("checking the version of %s: %w", key, err)
 		}
 		if o.ETag != read.ETag {
 			fn.Worker.Log.Warn("file_replaced", "file_path", key)

@@ -11,8 +11,8 @@ func fileDeadLetter(cfg Config, key, kind string, retryable bool, indices []int,
 	return d
 }
 
-// domainDeadLetter is about the metadata object key of a domain; what else a
-// person wants to know of it (kind, file, index, error) the caller adds.
+// domainDeadLetter makes a dead letter about the metadata object key of a domain. The
+// caller adds kind, file, index and error.
 func domainDeadLetter(cfg Config, key, id, name string) ledger.DeadLetter {
 	return ledger.DeadLetter{Job: Job, RunID: cfg.Lane.RunID,
 		Input: ledger.Input{DomainID: id, Key: key, URL: "https://" + name + "/"}}

@@ -22,31 +22,32 @@ import (
 
 func init() {
 	beam.RegisterDoFn(reflect.TypeFor[extractFn]())
-	register.Emitter2[string, Read]()
+	register.Emitter2[string, FileSummary]()
 	register.Emitter2[int, lane.Batch]()
 }
 
-// Read says that a raw file was read to its end.
-type Read struct {
+// FileSummary says that a raw file was read to its end.
+type FileSummary struct {
 	ETag    string // of the version that was read
 	Domains int64  // distinct domain ids in it
 }
 
 const (
-	// maxBatch URL records cross the shuffle as one element.
+	// maxBatch is the maximum number of URL records in one element of the shuffle.
 	maxBatch = 1024
-	// maxBadIndices bad records of a file are named in its dead letter; more are only counted.
+	// maxBadIndices is how many bad records of a file its dead letter names; more are only counted.
 	maxBadIndices = 1000
 )
 
 // Extract reads the raw files record by record and removes duplicates within each.
 //
-// In: the open files. Out: what was read to its end, by file (string, Read);
+// In: the open files. Out: a summary of each file that was read to its end (string, FileSummary);
 // the URL records by lane (int, lane.Batch); tallies.
 //
-// A file that breaks off voids what it named by a batch in each lane. A lane
-// reads all of its batches before it visits a host. (A side input would do
-// the same, but prism 2.77 spins a core while a stage that has one works.)
+// A file that ends in the middle sends a batch with Broken to each lane, which voids
+// its records. A lane reads all of its batches before it visits a host. (A side input
+// would do the same, but prism 2.77 keeps a core busy while a stage with a side input
+// works.)
 func Extract(s beam.Scope, cfg Config, files beam.PCollection) (read, records, tallies beam.PCollection) {
 	s = s.Scope("seed.Extract")
 	return beam.ParDo3(s, &extractFn{doFn{Config: cfg}}, beam.Reshuffle(s, files))
@@ -54,7 +55,7 @@ func Extract(s beam.Scope, cfg Config, files beam.PCollection) (read, records, t
 
 type extractFn struct{ doFn }
 
-func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(string, Read), emitBatch func(int, lane.Batch), emitTally func(ledger.Tally)) error {
+func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(string, FileSummary), emitBatch func(int, lane.Batch), emitTally func(ledger.Tally)) error {
 	if !fn.Worker.Proceed(ctx) {
 		return nil
 	}
@@ -72,7 +73,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 		x, err = ExtractFile(ctx, fn.Worker.Store, f.Key, fn.Worker.Log, func(m lane.URLRecord) error {
 			n := lane.Of(m.Host, len(batches))
 			if batches[n].File == "" {
-				batches[n] = lane.Batch{File: f.Key} // it grows by use: most files touch few of many lanes
+				batches[n] = lane.Batch{File: f.Key} // without a capacity: most files have records in few of many lanes
 			}
 			batches[n].Records = append(batches[n].Records, m)
 			if len(batches[n].Records) == maxBatch {
@@ -105,7 +106,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	counts["files_read"] = 1
 	log.Info("domains_extracted", "total_records", x.Records, "unique_domains", x.Domains, "bad_records", x.Bad)
 	if x.Bad > 0 {
-		err := fmt.Errorf("%d of %d records name no domain; the first: %w", x.Bad, x.Records, x.FirstBad)
+		err := fmt.Errorf("%d of %d records name no domain; the first one: %w", x.Bad, x.Records, x.FirstBad)
 		if err := fn.Worker.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_records", false, x.BadIndices, err)); err != nil {
 			return err
 		}
@@ -115,13 +116,13 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	if err := fn.Worker.Resolve(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", false, nil, nil)); err != nil {
 		return err
 	}
-	emitRead(f.Key, Read{ETag: x.ETag, Domains: x.Domains})
+	emitRead(f.Key, FileSummary{ETag: x.ETag, Domains: x.Domains})
 	log.Info("file_processing_complete", "domains_sent", x.Domains)
 	fn.Worker.Emit(emitTally, tally(counts))
 	return nil
 }
 
-// Extraction is what reading a raw file gave.
+// Extraction is the result of reading a raw file.
 type Extraction struct {
 	ETag       string
 	Records    int64
@@ -135,7 +136,7 @@ var errNoPartition = errors.New("the file has no Hive partition in its path")
 
 // ExtractFile reads one raw file and passes each distinct domain id to visit once,
 // in order. A URL record's strings keep the whole record of the file in memory:
-// copy what is kept for long. Errors are the store's (see store.Retryable) or a
+// copy those that are kept for long. Errors are those of the store (see store.Retryable) or a
 // *rawfile.Error.
 func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logger, visit func(lane.URLRecord) error) (Extraction, error) {
 	var x Extraction
@@ -145,14 +146,14 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 	}
 	o, err := s.Head(ctx, key)
 	if err != nil {
-		return x, fmt.Errorf("looking at %s: %w", key, err)
+		return x, fmt.Errorf("reading the version of %s: %w", key, err)
 	}
 	x.ETag = o.ETag
 	body, err := s.Open(ctx, key)
 	if err != nil {
 		return x, fmt.Errorf("opening %s: %w", key, err)
 	}
-	defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+	defer func() { _ = body.Close() }() // only read
 
 	log = log.With("file_path", key)
 	// 128 bits with two secret seeds: flat, no pointers for the collector to
@@ -186,7 +187,7 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 		}
 		seen[[2]uint64{maphash.String(seeds[0], d.ID), maphash.String(seeds[1], d.ID)}] = struct{}{}
 		if int64(len(seen)) == x.Domains {
-			return nil // again
+			return nil // a duplicate
 		}
 		x.Domains++
 		return visit(lane.URLRecord{Host: d.Registrable, Label: d.ID[:len(d.ID)-len(d.Registrable)-1], Index: r.Index})

@@ -34,7 +34,7 @@ func TestExtractOverManyLanes(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	batched := 0
-	err = fn.ProcessElement(t.Context(), File{Key: key}, func(string, Read) {}, func(_ int, b lane.Batch) { batched += len(b.Records) }, func(ledger.Tally) {})
+	err = fn.ProcessElement(t.Context(), File{Key: key}, func(string, FileSummary) {}, func(_ int, b lane.Batch) { batched += len(b.Records) }, func(ledger.Tally) {})
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
 	require.Equal(t, lanes, batched)

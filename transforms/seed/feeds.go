@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	maxFeeds    = 10 // addresses that are tried at one domain
+	maxFeeds    = 10 // addresses that are tried for one domain
 	maxHomepage = 5 << 20
 )
 
 var usualFeeds = []string{"/feed", "/rss.xml", "/atom.xml", "/feed.xml", "/rss"}
 
-// homepageAndFeeds collects what --homepage and --feeds ask for. Both obey
+// homepageAndFeeds collects the homepage and the feeds, for --homepage and --feeds. Both obey
 // robots.txt.
 func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best exchange) {
 	home := "https://" + c.name + "/"
@@ -59,8 +59,8 @@ func (c *collector) mayFetch(at string) bool {
 	return c.rules.Allowed(c.cfg.Lane.Web.UserAgent, at)
 }
 
-// feeds fetches the addresses where a domain may have feeds, and keeps those that
-// answer with one.
+// feeds fetches the addresses where a domain may have feeds, and returns the feeds that
+// it finds.
 func (c *collector) feeds(ctx context.Context, page exchange, named []string, best exchange) []metadata.Feed {
 	var out []metadata.Feed
 	for _, u := range c.feedAddresses(ctx, page, named, best) {
@@ -84,7 +84,7 @@ func (c *collector) feeds(ctx context.Context, page exchange, named []string, be
 		parsed, err := feed.Parse(got.body)
 		end()
 		if err != nil || parsed.Kind == feed.JSON {
-			continue // a page that is no RSS or Atom is no finding
+			continue // not RSS or Atom
 		}
 		kind := parsed.Kind
 		if kind == feed.RDF {
@@ -97,8 +97,8 @@ func (c *collector) feeds(ctx context.Context, page exchange, named []string, be
 	return out
 }
 
-// feedAddresses are those that robots.txt names, those that the homepage links
-// to, and the usual paths, in this order; none that robots.txt disallows.
+// feedAddresses returns the feeds that robots.txt names, the feeds to which the homepage
+// links, and the usual paths, in this order, without those that robots.txt disallows.
 func (c *collector) feedAddresses(ctx context.Context, page exchange, named []string, best exchange) (at []string) {
 	add := func(u string) {
 		if !slices.Contains(at, u) && len(at) < maxFeeds && c.mayFetch(u) {
@@ -112,8 +112,8 @@ func (c *collector) feedAddresses(ctx context.Context, page exchange, named []st
 			}
 		}
 	}
-	// Where the homepage redirects to is where the site lives: the usual paths
-	// of the bare name would lead to the same feeds a second time.
+	// The target of the homepage's redirect is the site's own host: the usual paths
+	// of the other host would lead to the same feeds again.
 	base := &url.URL{Scheme: "https", Host: c.name, Path: "/"}
 	if final, err := url.Parse(page.final); err == nil && page.ok() && c.sameHost(page.final) {
 		base = final
@@ -121,7 +121,7 @@ func (c *collector) feedAddresses(ctx context.Context, page exchange, named []st
 	if page.ok() {
 		end, err := budget.Begin(ctx, len(page.body))
 		if err != nil {
-			return nil // the run stops: nothing of this visit is kept
+			return nil // the run stops, so nothing of this visit is stored
 		}
 		for _, u := range feed.Discover(page.body, base) {
 			add(u)

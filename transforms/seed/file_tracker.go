@@ -2,13 +2,13 @@ package seed
 
 import "time"
 
-// FileTracker remembers which open raw files a watch has seen, so that each is
-// read when it is whole and not again at every poll. It holds open files only.
+// FileTracker remembers which open raw files a watch has seen, so that each file is
+// read when it is complete, and not again at every poll. It has only open files.
 type FileTracker struct {
 	Interval time.Duration // between two polls
-	// AwaitEnd says that Ended is called for each file that was due. Until then
-	// the file is not due again, except after a long while: a file whose worker was
-	// lost must not wait for ever.
+	// AwaitEnd means that Ended is called for each file that was due. Until then the
+	// file is not due again, except after a long time: a file whose worker was lost
+	// must not wait for ever.
 	AwaitEnd bool
 
 	files map[string]trackedFile
@@ -22,18 +22,17 @@ type trackedFile struct {
 }
 
 const (
-	// maxPause is the longest pause between two tries of a file that stays open as it is.
+	// maxPause is the longest pause between two tries of an unchanged open file.
 	maxPause = time.Hour
-	// minAwait is how long, at least, the end of the work on a file is awaited.
+	// minAwait is the shortest time for which the end of the work on a file is awaited.
 	minAwait = 10 * time.Minute
 )
 
-// Due gives those of the open files that are to be read now, at most so many.
-// What is there at the first poll is read at once. A file that appears or is
-// replaced later is read when a second poll finds it unchanged, for it may be
-// half written at the first. One that stays open is tried again after a pause
-// that doubles.
-func (t *FileTracker) Due(open []File, now time.Time, most int) []File {
+// Due returns the open files that must be read now, at most n. Files of the first poll
+// are due at once. A file that appears or changes later may be half-written when it is
+// first seen, so it is due when the next poll finds it unchanged. A file that stays
+// open is due again after a pause that doubles each time.
+func (t *FileTracker) Due(open []File, now time.Time, n int) []File {
 	seen := make(map[string]trackedFile, len(open))
 	var due []File
 	for _, f := range open {
@@ -41,11 +40,11 @@ func (t *FileTracker) Due(open []File, now time.Time, most int) []File {
 		switch {
 		case known && s.etag == f.ETag:
 		case t.began:
-			s = trackedFile{etag: f.ETag, next: now.Add(1)} // at any later poll
+			s = trackedFile{etag: f.ETag, next: now.Add(1)} // due at the next poll
 		default:
 			s = trackedFile{etag: f.ETag, next: now}
 		}
-		if !now.Before(s.next) && len(due) < most {
+		if !now.Before(s.next) && len(due) < n {
 			due = append(due, f)
 			s.tries++
 			s.next = now.Add(t.between(s.tries))
@@ -63,7 +62,7 @@ func (t *FileTracker) between(tries int) time.Duration {
 	return max(min(t.Interval<<min(tries, 16), maxPause), t.Interval)
 }
 
-// Ended says that the work on a file has ended: if it is still open, its pause
+// Ended records that the work on a file has ended. If the file is still open, its pause
 // begins.
 func (t *FileTracker) Ended(key string, now time.Time) {
 	if s, ok := t.files[key]; ok && s.tries > 0 {
@@ -72,8 +71,8 @@ func (t *FileTracker) Ended(key string, now time.Time) {
 	}
 }
 
-// Pause is how long to wait for the next poll: half an interval while files
-// that have just appeared wait for their second poll.
+// Pause returns how long to wait for the next poll: half an interval while new files
+// wait for their second poll.
 func (t *FileTracker) Pause() time.Duration {
 	for _, s := range t.files {
 		if s.tries == 0 {

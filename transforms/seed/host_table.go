@@ -10,7 +10,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// hostTable is what a lane has to visit: its hosts, and which files name them.
+// hostTable is what a lane has to visit: its hosts, and the files that name them.
 type hostTable struct {
 	files  []tableFile
 	byKey  map[string]int32
@@ -42,9 +42,9 @@ func newHostTable() *hostTable {
 	return &hostTable{byKey: map[string]int32{}, label: map[string]int16{}, byName: map[string]int32{}}
 }
 
-// dropBroken removes what broken files named, once all batches are read.
+// dropBroken removes the records of broken files, after all batches were read.
 func (t *hostTable) dropBroken() {
-	t.byName = nil // no host is added any more
+	t.byName = nil // no more hosts are added
 	if !slices.ContainsFunc(t.files, func(f tableFile) bool { return f.broken }) {
 		return
 	}
@@ -62,7 +62,7 @@ func (t *hostTable) add(b lane.Batch) error {
 	if !ok {
 		raw, ok := hive.ParseRaw(b.File)
 		if !ok {
-			return fmt.Errorf("a batch names %q, which is no raw file", b.File)
+			return fmt.Errorf("a batch has the file %q, which is no raw file", b.File)
 		}
 		file = int32(len(t.files))
 		t.files = append(t.files, tableFile{key: b.File, in: raw.Partition})
@@ -86,7 +86,7 @@ func (t *hostTable) add(b lane.Batch) error {
 		}
 		h := &t.hosts[at]
 		r := hostRecord{file, label, m.Index}
-		// A file that was read again after a store's failure names its domains twice.
+		// A file that was read again after an error of the store has its records twice.
 		if i := slices.IndexFunc(h.records, func(o hostRecord) bool { return o.file == file && o.label == label }); i >= 0 {
 			h.records[i].index = min(h.records[i].index, r.index)
 			continue
@@ -96,30 +96,29 @@ func (t *hostTable) add(b lane.Batch) error {
 	return nil
 }
 
-// request is the need of one partition for a host, by the first record there.
+// request is the need of one partition for a host. Its values are those of the first record.
 type request struct {
 	in       hive.Partition
 	id       string // domain id of the first record
 	file     string
 	index    int
 	state    state
-	unmarked bool // stored, but the outage guard has not let its mark be written
+	unmarked bool // stored, but the outage guard has not decided whether its mark may be written
 }
 
-// state is how far a partition's request for a host is. States are in the order
-// in which a report prefers them: of a domain id with several, the highest one
-// is counted, so that no failure hides behind a success.
+// state is the state of a partition's request for a host. For a domain id with several
+// requests the highest state is counted, so that a success does not hide a failure.
 type state int
 
 const (
 	alreadyDone  state = iota // by an earlier run or try
 	collected                 // by this run
-	deadLettered              // it waits for a person
-	unfinished                // the files that name it stay open
+	deadLettered              // it has a dead letter
+	unfinished                // the files that request it stay open
 )
 
-// requests groups a host's records by partition; the first record of a
-// partition, by path, then index, speaks for it.
+// requests groups a host's records by partition. A request has the values of the first
+// record of its partition, by path and then index.
 func (t *hostTable) requests(h host) []request {
 	records := slices.Clone(h.records)
 	slices.SortFunc(records, func(a, b hostRecord) int {

@@ -18,11 +18,11 @@ var evidenceTypes = map[string]string{
 	"homepage.html": "text/html",
 }
 
-// validate is a variable for the tests alone.
+// validate is a variable only for the tests.
 var validate = metadata.Validate
 
-// store writes what was found to one partition: the evidence, then the metadata
-// that speaks of it. The mark is written last, by the caller.
+// store writes the findings to one partition: the evidence, and then the metadata that
+// describes it. The caller writes the mark, last.
 func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, q request, name string, fresh bool) error {
 	index := q.index
 	m := f.metadata
@@ -43,7 +43,7 @@ func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, q reque
 		}
 		if body, ok := f.evidence[file]; ok {
 			items = append(items, store.Item{Key: dir + file, Body: body, Options: store.PutOptions{ContentType: contentType}})
-		} else if !fresh { // an earlier, killed try may have left one
+		} else if !fresh { // an earlier try that was killed may have left it
 			if err := store.Retry(ctx, func() error { return w.Store.Delete(ctx, dir+file) }); err != nil {
 				return fmt.Errorf("removing old evidence %s: %w", dir+file, err)
 			}

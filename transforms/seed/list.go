@@ -24,25 +24,25 @@ func init() {
 	register.Emitter1[File]()
 }
 
-// File is a raw file to be read.
+// File is a raw file to read.
 type File struct {
 	Key  string
 	ETag string
 	Size int64
 }
 
-// Listing is what the bucket holds for a run.
+// Listing is what a run finds in the bucket.
 type Listing struct {
 	Files    []File   // open ones, by partition, then sequence number
 	Listed   int64    // raw files that match the filters
 	Ignored  int64    // objects that are no raw files
 	Skipped  int64    // raw files that have their .success
-	Done     []string // their names
-	NearMiss []string
+	Done     []string // the keys of those with their .success
+	NearMiss []string // keys of objects that only look like raw files
 }
 
-// ListRaw lists the raw files that match the filters. It holds a page of the
-// listing and the matched names, never the whole listing.
+// ListRaw lists the raw files that match the filters. It keeps a page of the
+// listing and the matching keys in memory, never the whole listing.
 func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 	var l Listing
 	type match struct {
@@ -66,7 +66,7 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 		switch {
 		case ok && cfg.admits(raw):
 			found = append(found, match{raw, o})
-		case ok: // another partition's, behind a filter that the prefix could not express
+		case ok: // of another partition: the prefix of the listing cannot express all filters
 		default:
 			l.Ignored++
 			if hive.NearMiss(o.Key) {
@@ -80,7 +80,7 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 			cmp.Compare(a.raw.Sequence, b.raw.Sequence),
 			strings.Compare(a.raw.Key, b.raw.Key))
 	})
-	if cfg.ForceID != "" { // which run wrote a mark is not in a listing
+	if cfg.ForceID != "" { // a listing does not say which run wrote a mark
 		if err := cfg.keepOwn(ctx, s, done); err != nil {
 			return l, err
 		}
@@ -100,18 +100,18 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 // maxMarkReads is how many marks are read at the same time.
 const maxMarkReads = 16
 
-// keepOwn removes from done the files whose mark is of another run than this forced one.
+// keepOwn removes the files whose mark was not written by this forced run from done.
 func (c Config) keepOwn(ctx context.Context, s store.Store, done map[string]bool) error {
 	var reads errgroup.Group
 	reads.SetLimit(maxMarkReads)
 	var mu sync.Mutex
 	for key := range maps.Clone(done) {
 		reads.Go(func() error {
-			holds, err := c.marked(ctx, s, key)
+			marked, err := c.marked(ctx, s, key)
 			if err != nil {
 				return fmt.Errorf("reading the mark of %s: %w", key, err)
 			}
-			if !holds {
+			if !marked {
 				mu.Lock()
 				delete(done, key)
 				mu.Unlock()

@@ -12,26 +12,25 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// Limits of the outage guard, besides Config.OutageThreshold.
+// Limits of the outage guard, in addition to Config.OutageThreshold.
 const (
-	outageWindow  = 200    // last visits that are judged while a lane works
-	outageVisits  = 20     // fewer say nothing about our own network
+	outageWindow  = 200    // number of the latest visits that are judged while a lane works
+	outageVisits  = 20     // fewer visits say nothing about this machine's network
 	maxProbeHosts = 5      // hosts that are probed before a run ends with an outage
-	maxProbeKeys  = 20_000 // of the store, among which those hosts are looked for
+	maxProbeKeys  = 20_000 // objects of the store that are searched for such hosts
 )
 
-// outageBy are the failures of a host that did not answer of which our own machine
-// can be the reason.
+// outageBy are the failures to reach a host that can be caused by this machine.
 var outageBy = []web.Kind{web.KindDNS, web.KindConnect, web.KindTLS, web.KindTimeout}
 
-// Network is how the visits of a part of the run ended, below HTTP.
+// Network says how the visits of a part of the run ended, below HTTP.
 type Network struct {
 	Visits   int64
-	Failed   int64 // by a kind of outageBy
-	TLS      int64 // of those, by certificate or handshake
-	Done     int64 // hosts that an earlier run had done
-	Answered []string
-	Down     bool // by the lane's own judgement
+	Failed   int64    // by one of outageBy
+	TLS      int64    // of those, by certificate or handshake
+	Done     int64    // hosts that an earlier run has done
+	Answered []string // some hosts that answered
+	Down     bool     // the lane itself has found an outage
 }
 
 func (n *Network) add(o Network) {
@@ -44,7 +43,7 @@ func (n *Network) add(o Network) {
 	n.Down = n.Down || o.Down
 }
 
-// networkOf is the network as one visit saw it.
+// networkOf returns the network as one visit saw it.
 func networkOf(name string, failure web.Kind) Network {
 	n := Network{Visits: 1}
 	switch {
@@ -59,12 +58,12 @@ func networkOf(name string, failure web.Kind) Network {
 	return n
 }
 
-// suspect says whether failures have the share of an outage.
+// suspect reports whether the share of failures is that of an outage.
 func (n Network) suspect(threshold float64) bool {
 	return threshold > 0 && n.Visits >= outageVisits && float64(n.Failed) >= threshold*float64(n.Visits)
 }
 
-// cause is the error that a run ends with in an outage.
+// cause returns the error with which a run ends in an outage.
 func (n Network) cause() error {
 	if 2*n.TLS > n.Failed {
 		return ErrOutageTLS
@@ -72,16 +71,16 @@ func (n Network) cause() error {
 	return ErrOutage
 }
 
-// What stops a run whose own network is down.
+// The errors that stop a run whose own network is down.
 var (
 	ErrOutage    = errors.New("nearly every one of the last visits failed by DNS, connect, TLS or time-out, and no host that answered before answers a probe: this machine's network looks down; nothing was marked for those domains, so check the network and run the same command again; if it works and those sites really are gone, --outage-threshold=0 records them")
 	ErrOutageTLS = errors.New("nearly every one of the last visits failed by TLS, and no host that answered before answers a probe: this machine cannot verify certificates, as behind a proxy that inspects connections and whose certificate authority is not installed; nothing was marked for those domains, so name a file of the authorities in SSL_CERT_FILE and run the same command again; if those sites really are broken, --outage-threshold=0 records them")
 )
 
-// down judges a network that failed in an outage's share. It requests the
-// robots.txt of hosts that answered before, and one answer shows that the network
-// works. Where no such host is known, what earlier runs have done counts as good.
-// failed are the hosts that did not answer just now.
+// down decides whether a suspect network is really down. It requests the robots.txt of
+// hosts that answered before: one answer shows that the network works. If no such host
+// is known, hosts that earlier runs have done count as answers. failed are the hosts
+// that have just failed.
 func down(ctx context.Context, w *lane.Worker, cfg Config, n Network, failed map[string]bool) bool {
 	if !n.suspect(cfg.OutageThreshold) {
 		return false
@@ -117,9 +116,9 @@ func probe(ctx context.Context, w *lane.Worker, cfg Config, host string) bool {
 	return asked && !slices.Contains(outageBy, f.kind)
 }
 
-// answeredBefore looks in the store for a few hosts that answered an earlier
-// visit: those with a robots.txt as evidence. A listing that fails gives fewer:
-// they are only to show that the network works.
+// answeredBefore finds a few hosts in the store that answered an earlier visit: those
+// with a robots.txt as evidence. An error of the listing only makes them fewer, which is
+// harmless: they only serve as probes.
 func answeredBefore(ctx context.Context, w *lane.Worker, failed map[string]bool) (hosts []string) {
 	seen := 0
 	for o, err := range w.Store.List(ctx, "processing/") {
@@ -142,16 +141,16 @@ func (n Network) outageCounts(sum *ledger.Tally) {
 	}
 }
 
-// window is the network of a lane's last outageWindow visits.
+// window is the network of a lane's latest outageWindow visits.
 type window struct {
 	last [outageWindow]Network // a ring
 	next int
 	now  Network
 }
 
-// add enters a visit and gives the window's figures.
+// add adds a visit and returns the window's network.
 func (w *window) add(v Network) Network {
-	v.Answered = nil // the lane remembers who did
+	v.Answered = nil // the lane has its own list
 	old := w.last[w.next]
 	w.now.Visits += v.Visits - old.Visits
 	w.now.Failed += v.Failed - old.Failed

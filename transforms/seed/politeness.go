@@ -19,9 +19,9 @@ import (
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
 
-// newClient makes the requests of one visit. Only the homepage and feeds ask what
-// robots.txt allows, and only at the domain itself: a robots.txt and the sitemaps
-// are for every crawler to read.
+// newClient makes the client for the requests of one visit. Only requests for the
+// homepage and feeds are checked against robots.txt, and only on the domain itself: every
+// crawler may read robots.txt and sitemaps.
 func (c *collector) newClient() *polite.Client {
 	cfg := c.cfg.Lane.Web
 	maxPause := max(c.cfg.Collect.MaxCrawlDelay, 1) // 0 waits for none
@@ -46,7 +46,7 @@ func (c *collector) newClient() *polite.Client {
 	return client
 }
 
-// retry tries once more what may pass in a moment.
+// retry tries once more after a failure that may be temporary.
 func (c *collector) retry(a polite.Attempt) (wait time.Duration, again bool) {
 	kinds, statuses := []web.Kind{web.KindTimeout, web.KindReset}, []int{429, 502, 503, 504}
 	again = a.Retries == 0 && (slices.Contains(kinds, a.Kind()) || slices.Contains(statuses, a.Status()))
@@ -56,7 +56,7 @@ func (c *collector) retry(a polite.Attempt) (wait time.Duration, again bool) {
 	return polite.Backoff(cmp.Or(c.cfg.Lane.Web.RetryBackoff, web.DefaultRetryBackoff), a.Retries), again
 }
 
-// get makes a request whose address robots.txt does not rule, or allows.
+// get makes a request that robots.txt allows, or does not apply to.
 func (c *collector) get(ctx context.Context, r polite.Request) exchange {
 	resp, err := c.client.Get(ctx, r)
 	f := exchange{url: r.URL, at: time.Now()}
@@ -104,7 +104,7 @@ func (c *collector) robots(ctx context.Context) exchange {
 		if rules == nil {
 			f.kind = why
 		}
-		if pause.CrawlDelay > 0 && f.final != "" { // it holds where a redirect led too
+		if pause.CrawlDelay > 0 && f.final != "" { // it applies to the target of a redirect too
 			c.abandonAt(f.final, why)
 		}
 	default: // the context's
@@ -113,15 +113,15 @@ func (c *collector) robots(ctx context.Context) exchange {
 	return f
 }
 
-// Why a host gets no request. The metadata has these words where a failure
-// below HTTP would stand.
+// The reasons why a host gets no request. The metadata has these words in place of a
+// failure below HTTP.
 const (
 	abandonedByCrawlDelay web.Kind = metadata.CrawlDelay
 	abandonedByRetryAfter web.Kind = metadata.RetryAfter
 	disallowed            web.Kind = metadata.Disallowed
 )
 
-// abandon ends this visit's requests to a host, and gives the word for it.
+// abandon ends this visit's requests to a host, and returns the reason.
 func (c *collector) abandon(e *polite.AbandonedError) (why web.Kind) {
 	why = abandonedByRetryAfter
 	if e.CrawlDelay > 0 {
@@ -142,14 +142,14 @@ func (c *collector) abandonAt(at string, why web.Kind) {
 	c.abandoned[site(at)] = why
 }
 
-// abandonedFor says why the host of at gets no further request, "" when it does.
+// abandonedFor returns why the host of at gets no more requests, "" if it does.
 func (c *collector) abandonedFor(at string) web.Kind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.abandoned[site(at)]
 }
 
-// site is what web.Site says of a URL, "" for one that is none.
+// site returns web.Site of a URL, "" for a text that is no URL.
 func site(at string) string {
 	u, err := url.Parse(at)
 	if err != nil {
@@ -164,7 +164,7 @@ type robotsCache struct {
 	*lane.Pauses
 	w         *lane.Worker
 	name      string
-	age       time.Duration // the oldest that counts
+	age       time.Duration // the maximum age of an entry
 	writeOnly bool          // a forced run fetches it again
 }
 
@@ -191,7 +191,7 @@ func (m robotsCache) Robots(ctx context.Context, _ string, now time.Time) (*poli
 		}
 		return nil, nil
 	}
-	defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+	defer func() { _ = body.Close() }() // only read
 	var a cachedRobots
 	if err := json.NewDecoder(io.LimitReader(body, 4*maxRobots)).Decode(&a); err != nil {
 		m.w.Log.Warn("robots_cache_unreadable", "registrable_domain", m.name, "error", err.Error())

@@ -24,7 +24,7 @@ func Counts() []string {
 		"domains_unique", "domains_already_done", "domains_collected", "domains_failed", "robots_found", "sitemaps_found", "dead_letters"}
 }
 
-// Config is what the job's DoFns carry to the workers.
+// Config is the configuration that the job's DoFns bring to the workers.
 type Config struct {
 	Lane  lane.Config
 	Lanes int
@@ -32,8 +32,8 @@ type Config struct {
 	Country, Category, Date string   // filters, empty for all
 	Files                   []string // only these raw files, for a replay; empty for all
 
-	// ForceID names a forced run and the killed tries that it resumes: only a
-	// mark that carries it counts as done. Empty when the run is not forced.
+	// ForceID identifies a forced run and the killed tries that it resumes: only marks
+	// with this id count as done. Empty if the run is not forced.
 	ForceID string
 
 	Collect Collect
@@ -42,7 +42,7 @@ type Config struct {
 	OutageThreshold float64
 }
 
-// doFn is what the job's DoFns share.
+// doFn is the part that the job's DoFns share.
 type doFn struct {
 	lane.DoFn
 	Config Config
@@ -56,7 +56,7 @@ func (d *doFn) Setup(ctx context.Context) error {
 	return d.Worker.LoadPauses(ctx)
 }
 
-// Collect says what is collected of a domain.
+// Collect says what is collected about a domain.
 type Collect struct {
 	MaxCrawlDelay    time.Duration // a host that asks for a longer pause is abandoned
 	FollowIndex      bool
@@ -67,7 +67,7 @@ type Collect struct {
 	RobotsCache      time.Duration // how long a robots.txt may be reused; 0 for never
 }
 
-// marker is how this run writes a completion mark.
+// marker returns the options with which this run writes a completion mark.
 func (c Config) marker() store.PutOptions {
 	o := store.PutOptions{ContentType: "text/plain"}
 	if c.ForceID != "" {
@@ -76,9 +76,9 @@ func (c Config) marker() store.PutOptions {
 	return o
 }
 
-// counts says whether a completion mark is valid for this run: in a forced run
-// only its own are. (The mark names its run because a store's times are too
-// coarse to say which of two marks of one second is younger.)
+// counts reports whether a completion mark is valid for this run: in a forced run only
+// its own marks are. (A mark has its run's id because the times of stores are too coarse
+// to order two marks of one second.)
 func (c Config) counts(mark store.Object) bool {
 	return c.ForceID == "" || mark.Metadata[ledger.ForcedByKey] == c.ForceID
 }
@@ -89,17 +89,17 @@ func (c Config) marked(ctx context.Context, s store.Store, key string) (bool, er
 
 func tally(counts map[string]int64) ledger.Tally { return ledger.Tally{Counts: counts} }
 
-// pool is how many hosts a lane visits at the same time. Most of them wait for
-// their host's gap while others send; the client's own limit is on requests.
-// With a slow rate only few are visited at a time, so that they end one after
-// another and a stop loses little of what was fetched.
+// pool is how many hosts a lane visits at the same time. Most visits wait for the gap of
+// their host while others send; the number of requests is limited by the client. With a
+// low rate only few hosts are visited at the same time, so that each visit ends soon and
+// a stop loses little of what was fetched.
 func (c Config) pool() int {
 	n := c.Lane.Web.Concurrency
 	if c.Lane.Web.HostDelay > 0 {
 		n *= 4
 	}
 	if r := c.Lane.Web.Rate; r > 0 {
-		n = min(n, int(math.Ceil(4*r))) // four requests a visit, a second each
+		n = min(n, int(math.Ceil(4*r))) // a visit makes about four requests of a second each
 	}
 	return n
 }

@@ -37,7 +37,7 @@ func init() {
 // What stages emit, as text that passert compares.
 func fileText(f seed.File) string { return fmt.Sprintf("%s %d", f.Key, f.Size) }
 
-func readText(key string, r seed.Read) string { return fmt.Sprintf("%s %d", key, r.Domains) }
+func readText(key string, r seed.FileSummary) string { return fmt.Sprintf("%s %d", key, r.Domains) }
 
 func batchText(n int, b lane.Batch, emit func(string)) {
 	if b.Broken {
@@ -65,9 +65,9 @@ func batchOfText(line string) (int, lane.Batch) {
 	return 0, lane.Batch{File: file, Records: []lane.URLRecord{{Host: host, Label: "com:sg"}}}
 }
 
-func readOfText(line string) (string, seed.Read) {
+func readOfText(line string) (string, seed.FileSummary) {
 	f := strings.Fields(line)
-	return f[0], seed.Read{ETag: f[1], Domains: int64(len(f[2]))}
+	return f[0], seed.FileSummary{ETag: f[1], Domains: int64(len(f[2]))}
 }
 
 func outcomeOfText(line string) (string, seed.FileOutcome) {

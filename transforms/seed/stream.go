@@ -23,15 +23,16 @@ func init() {
 	register.Emitter2[beam.EventTime, ledger.Tally]()
 }
 
-// Stream lists the bucket's raw files again and again, until the run stops. (fileio.MatchContinuously never offers a file that stayed open
-// again, and periodic.Impulse cannot be drained.)
+// Stream lists the bucket's raw files again and again, until the run stops. (Beam's
+// fileio.MatchContinuously never returns a file a second time, so a file that stayed open
+// would not be tried again, and periodic.Impulse cannot be drained.)
 //
-// Out: the files that are due (File) and ledger.Tally, unbounded. What
-// one poll finds lies in a window of its own, which ends with the poll: every
-// grouping behind it closes at once, as in a batch run over those files.
+// Out: the files that are due (File) and ledger.Tally, unbounded. The files of one poll
+// are in a window of their own, which ends with the poll. So every grouping after it
+// closes at once, as in a batch run over those files.
 //
-// Between two polls the lister goes back to the runner, or, with maxCall, stays
-// in its call until a file is due, for so long at most.
+// Between two polls the lister returns to the runner. With maxCall it stays in its call
+// until a file is due, at most for that time.
 func Stream(s beam.Scope, cfg Config, every, maxCall time.Duration) (files, tallies beam.PCollection) {
 	s = s.Scope("seed.Stream")
 	files, tallies = beam.ParDo2(s, &pollFn{doFn: doFn{Config: cfg}, Every: every, MaxCall: maxCall}, beam.Impulse(s))
@@ -40,22 +41,22 @@ func Stream(s beam.Scope, cfg Config, every, maxCall time.Duration) (files, tall
 }
 
 const (
-	// pollWindow is the finest that Beam's timestamps tell apart.
+	// pollWindow is the resolution of Beam's timestamps.
 	pollWindow = time.Millisecond
-	// maxStopWait is the longest time between two looks at whether the run stops.
+	// maxStopWait is the longest time between two checks whether the run stops.
 	maxStopWait = 2 * time.Second
-	// maxPollFiles are read of one poll at most.
+	// maxPollFiles is the maximum number of files that one poll emits.
 	maxPollFiles = 1000
 )
 
-// lister is the memory of a stream's lister. It is the process's, for a runner
+// lister is the state of a stream's lister. It belongs to the process, because a runner
 // may resume the lister in another instance of its DoFn.
 type lister struct {
 	sync.Mutex
 	FileTracker
 	next time.Time // when it polls again
-	turn int       // of the last call: one whose job was started again has nobody to emit to
-	over time.Time // the watermark: polls from now on are not before it
+	turn int       // number of the latest call; an older call belongs to a job that was restarted, and may not emit
+	over time.Time // the watermark: later polls are not before it
 }
 
 var listers = struct {
@@ -74,8 +75,8 @@ func listerOf(run string) *lister {
 	return l
 }
 
-// workEnded reports to a stream's lister, where this process has it, that the work
-// on a file has ended.
+// workEnded reports to a stream's lister, if it is in this process, that the work on a
+// file has ended.
 func workEnded(run, key string) {
 	listers.Lock()
 	l, ok := listers.of[run]
@@ -90,10 +91,10 @@ func workEnded(run, key string) {
 type pollFn struct {
 	doFn
 	Every   time.Duration
-	MaxCall time.Duration // how long a call lasts at most while no file is due
+	MaxCall time.Duration // the longest time that a call lasts while no file is due
 }
 
-// CreateInitialRestriction counts the polls: there is no last one.
+// CreateInitialRestriction returns the numbers of the polls: there is no last one.
 func (fn *pollFn) CreateInitialRestriction([]byte) offsetrange.Restriction {
 	return offsetrange.Restriction{Start: 0, End: math.MaxInt64}
 }
@@ -102,12 +103,12 @@ func (fn *pollFn) CreateTracker(r offsetrange.Restriction) *sdf.LockRTracker {
 	return sdf.NewLockRTracker(&oneLister{offsetrange.NewTracker(r)})
 }
 
-// oneLister is a tracker that a runner cannot share out. Prism splits a call
-// that takes long, and each part would have a watermark of its own: what the one
-// emits is late, and dropped, by that of the other.
+// oneLister is a tracker that a runner cannot split. Prism splits long calls. Each part
+// would have its own watermark, and what one part emits would be late, and dropped, by
+// the watermark of the other.
 type oneLister struct{ *offsetrange.Tracker }
 
-// TrySplit returns the rest when the lister pauses, and never a part of it.
+// TrySplit returns all the rest when the lister pauses, and never a part of it.
 func (t *oneLister) TrySplit(fraction float64) (primary, residual any, err error) {
 	if fraction > 0 {
 		return t.GetRestriction(), nil, nil
@@ -119,7 +120,7 @@ func (fn *pollFn) SplitRestriction(_ []byte, r offsetrange.Restriction) []offset
 	return []offsetrange.Restriction{r}
 }
 
-// RestrictionSize is that of a poll: the work to come has no size.
+// RestrictionSize returns the size of one poll, because the number of polls is unknown.
 func (fn *pollFn) RestrictionSize([]byte, offsetrange.Restriction) float64 { return 1 }
 
 // TruncateRestriction ends the listing when a runner drains the job.
@@ -140,14 +141,14 @@ func (fn *pollFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 	l := listerOf(fn.Config.Lane.RunID)
 	l.Lock()
 	defer l.Unlock()
-	if r.Start == 0 { // the job begins, maybe again: what was under way is lost
+	if r.Start == 0 { // the job begins or was restarted: work in progress is lost
 		l.FileTracker, l.next = FileTracker{Interval: fn.Every, AwaitEnd: true}, time.Time{}
 	}
 	l.turn++
 	turn, until := l.turn, time.Now().Add(fn.MaxCall)
 	for {
 		if l.turn != turn || !fn.proceed(ctx, l) {
-			rt.TryClaim(r.End - 1) // what is left of it is done
+			rt.TryClaim(r.End - 1) // marks the rest as done
 			return sdf.StopProcessing(), ctx.Err()
 		}
 		now, found := time.Now(), 0
@@ -163,14 +164,14 @@ func (fn *pollFn) ProcessElement(ctx context.Context, we *sdf.ManualWatermarkEst
 		}
 		we.UpdateWatermark(l.over)
 		if found > 0 || !now.Before(until) {
-			// Between two calls Flink lets the watermark go, if they are a second apart.
+			// Flink advances the watermark only between two calls that are a second apart.
 			return sdf.ResumeProcessingIn(max(min(time.Until(l.next), maxStopWait), min(fn.MaxCall, time.Second))), nil
 		}
 		fn.wait(ctx, l, min(time.Until(l.next), time.Until(until)))
 	}
 }
 
-// proceed is the worker's, without the lister's lock while the run is paused.
+// proceed is Worker.Proceed; it unlocks the lister while the run is paused.
 func (fn *pollFn) proceed(ctx context.Context, l *lister) bool {
 	l.Unlock()
 	defer l.Lock()
@@ -189,8 +190,8 @@ func (fn *pollFn) wait(ctx context.Context, l *lister, pause time.Duration) {
 	}
 }
 
-// poll lists once and gives the number of files that are due. A store that does
-// not answer is listed again at the next poll.
+// poll lists once and returns the number of files that are due. After an error of the
+// store the next poll lists again.
 func (fn *pollFn) poll(ctx context.Context, l *lister, now time.Time, emit func(beam.EventTime, File), emitTally func(beam.EventTime, ledger.Tally)) (int, error) {
 	listing, err := ListRaw(ctx, fn.Worker.Store, fn.Config)
 	if err != nil {
@@ -204,8 +205,8 @@ func (fn *pollFn) poll(ctx context.Context, l *lister, now time.Time, emit func(
 	if len(due) == 0 {
 		return 0, nil
 	}
-	// Flink's runner cuts watermarks down to whole seconds, so a poll takes the
-	// rest of its second. What has the watermark's own time is late for prism's.
+	// Flink's runner truncates watermarks to whole seconds, so a poll takes the
+	// rest of its second. For prism an element with the watermark's own time is late.
 	if !now.After(l.over) {
 		now = l.over.Add(pollWindow)
 	}

@@ -30,24 +30,24 @@ func init() {
 
 // FileOutcome is what a lane did for one raw file.
 type FileOutcome struct {
-	Finished int64            // distinct domain ids that are done or wait for a person
-	Unmarked []UnmarkedDomain // one for each domain id that the lane could not decide on
+	Finished int64            // distinct domain ids that are done or have a dead letter
+	Unmarked []UnmarkedDomain // one for each domain id that the lane could not decide about
 }
 
-// UnmarkedDomain is a domain whose metadata is stored without its completion
-// mark: it failed below HTTP, and its lane had too few visits to know an outage
-// of our own network from a dead site.
+// UnmarkedDomain is a domain whose metadata is stored without its completion mark: it
+// failed below HTTP, and its lane had too few visits to tell an outage of this machine's
+// network from a dead site.
 type UnmarkedDomain struct {
 	Key  string // of the metadata
 	ID   string // domain id
 	Host string
 }
 
-// Visit merges each lane's URL records by host, which is the deduplication across
-// files, and collects every host that some partition still lacks.
+// Visit merges each lane's URL records by host, which removes duplicates across files,
+// and visits every host that some partition still needs.
 //
 // In: URL records by lane; those of broken files are dropped.
-// Out: what was done for each file, how the network was, tallies.
+// Out: outcomes by file, the state of the network, tallies.
 func Visit(s beam.Scope, cfg Config, records beam.PCollection) (outcomes, network, tallies beam.PCollection) {
 	s = s.Scope("seed.Visit")
 	return beam.ParDo3(s, &visitFn{doFn{Config: cfg}}, beam.GroupByKey(s, records))
@@ -76,11 +76,11 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 		emitNetwork(l.network)
 		return nil
 	}
-	// Where the run is stopped before the lane begins, its files stay open.
+	// If the run is stopped before the lane begins, its files stay open.
 	return fn.Worker.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), emitTally, work)
 }
 
-// laneRun is one lane at work. Its fields are touched from the ProcessElement goroutine only.
+// laneRun is one lane at work. Only the ProcessElement goroutine may use its fields.
 type laneRun struct {
 	ctx      context.Context // of the ProcessElement call
 	fn       *visitFn
@@ -89,21 +89,21 @@ type laneRun struct {
 	files    []FileOutcome
 	network  Network
 	window   window
-	unmarked []result // that the outage guard has to decide on
+	unmarked []result // visits about which the outage guard has to decide
 
-	partitions struct { // of the visits, which run in parallel
+	partitions struct { // used by the visits, which run in parallel
 		sync.Mutex
 		fresh map[hive.Partition]bool
 	}
 }
 
-// result is what a visit of a host came to.
+// result is the result of a visit of a host.
 type result struct {
 	host     host
 	requests []request
 	fetched  bool
 	network  web.Kind // why the host did not answer, empty for none
-	cut      bool     // by the stop: what is open is no failure
+	cut      bool     // the stop cut the visit off, so open requests are not failures
 	elapsed  time.Duration
 	sum      ledger.Tally
 }
@@ -138,7 +138,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	begin := time.Now()
 	c := collector{cfg: cfg, w: w}
 	got, err := c.collect(ctx, h.name, r.requests)
-	if err != nil { // nothing is stored, nothing is marked
+	if err != nil { // nothing is stored or marked
 		r.cut = true
 		return r
 	}
@@ -154,8 +154,8 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	return r
 }
 
-// fresh says that nothing lay in a partition before this lane wrote there, so
-// that no killed or earlier try can have left evidence.
+// fresh reports whether a partition was empty before this lane wrote to it, so that no
+// earlier try can have left evidence there.
 func (l *laneRun) fresh(ctx context.Context, p hive.Partition) bool {
 	l.partitions.Lock()
 	defer l.partitions.Unlock()
@@ -163,7 +163,7 @@ func (l *laneRun) fresh(ctx context.Context, p hive.Partition) bool {
 		return was
 	}
 	fresh := true
-	for range l.fn.Worker.Store.List(ctx, path.Dir(p.DomainDir("any"))+"/") { //nolint:errcheck // an error counts as an object: evidence is removed then that may not be there
+	for range l.fn.Worker.Store.List(ctx, path.Dir(p.DomainDir("any"))+"/") { //nolint:errcheck // after an error the partition counts as not empty, so evidence is removed that may not exist
 		fresh = false
 		break
 	}
@@ -174,7 +174,7 @@ func (l *laneRun) fresh(ctx context.Context, p hive.Partition) bool {
 	return fresh
 }
 
-// keep writes what was collected to one partition, the mark last.
+// keep writes the findings to one partition, the mark last.
 func (l *laneRun) keep(ctx context.Context, r *result, q *request, got findings) {
 	w, cfg := l.fn.Worker, l.fn.Config
 	d := requestDeadLetter(cfg, *q, r.host.name)
@@ -202,9 +202,9 @@ func (l *laneRun) keep(ctx context.Context, r *result, q *request, got findings)
 	q.state = collected
 }
 
-// markDone says that a partition's metadata object key is whole, and that no older
-// run's dead letter about it holds any more. The dead letter is removed first: nobody
-// looks at a marked domain again, so one that stayed would stay for good.
+// markDone writes the completion mark of a partition's metadata object key, and removes
+// a dead letter of an earlier run about it. The dead letter is removed first: a marked
+// domain is not processed again, so otherwise the dead letter could stay for ever.
 func markDone(ctx context.Context, w *lane.Worker, cfg Config, key, id, name string) error {
 	if err := w.Resolve(ctx, domainDeadLetter(cfg, key, id, name)); err != nil {
 		return fmt.Errorf("removing the dead letter of an earlier failure: %w", err)
@@ -224,7 +224,7 @@ func (l *laneRun) mark(ctx context.Context, q request, name string) error {
 func (l *laneRun) storeFailed(ctx context.Context, r *result, q *request, err error) {
 	w := l.fn.Worker
 	if ctx.Err() != nil {
-		return // stopped in the middle: open, and no failure
+		return // the stop interrupted it: the request stays open, and is not a failure
 	}
 	w.Log.Error("store_failed", "domain_id", q.id, "error", ledger.Redact(err.Error()))
 	d := requestDeadLetter(l.fn.Config, *q, r.host.name)
@@ -232,9 +232,9 @@ func (l *laneRun) storeFailed(ctx context.Context, r *result, q *request, err er
 	l.deadLetter(ctx, d)
 }
 
-// deadLetter says whether a dead letter is kept. A store that does not even take
-// that, for a reason that does not pass, ends the run. One that does not answer
-// may come back; the run's lease gives it its time.
+// deadLetter reports whether a dead letter was written. If the store refuses even that,
+// for a permanent reason, the run ends. A store that does not answer may answer later;
+// the run's lease limits the wait.
 func (l *laneRun) deadLetter(ctx context.Context, d ledger.DeadLetter) bool {
 	err := l.fn.Worker.DeadLetter(ctx, d)
 	if err == nil {
@@ -250,8 +250,8 @@ func (l *laneRun) deadLetter(ctx context.Context, d ledger.DeadLetter) bool {
 	return false
 }
 
-// ErrStore stops a run that would ask sites for what it cannot keep.
-var ErrStore = errors.New("the store takes neither results nor dead letters: see to its space and permissions, and run the same command again, which resumes there")
+// ErrStore stops a run that would request pages that it cannot store.
+var ErrStore = errors.New("the store accepts neither results nor dead letters: check its space and permissions, and run the same command again, which resumes from there")
 
 func (l *laneRun) failed(h host, err error) result {
 	r := result{host: h, requests: l.table.requests(h)}
@@ -262,7 +262,7 @@ func (l *laneRun) failed(h host, err error) result {
 	return r
 }
 
-// merge counts a visit, and passes its failure through the outage guard.
+// merge counts a visit, and applies the outage guard to its failure.
 func (l *laneRun) merge(r result) {
 	if !r.fetched {
 		if !r.cut && !slices.ContainsFunc(r.requests, func(q request) bool { return q.state != alreadyDone }) {
@@ -293,11 +293,11 @@ func (l *laneRun) merge(r result) {
 		l.fn.Worker.Stop(now.cause())
 		return
 	}
-	l.window = window{} // the next judgement is a window from now
+	l.window = window{} // the next check is after a whole window
 	l.markAll()
 }
 
-// isDown judges this process's network, which the run stops for.
+// isDown reports whether this process's network is down, and then stops the run.
 func (l *laneRun) isDown(ctx context.Context, n Network) bool {
 	ctx, cancel := l.fn.Worker.Context(ctx)
 	defer cancel()
@@ -308,8 +308,8 @@ func (l *laneRun) isDown(ctx context.Context, n Network) bool {
 	return down(ctx, l.fn.Worker, l.fn.Config, n, failed) && ctx.Err() == nil
 }
 
-// judge decides at the lane's end over what is still without a mark. A lane with
-// too few visits to say passes it on to Complete, which sees those of all lanes.
+// judge decides at the lane's end about visits that are still without a mark. A lane with
+// too few visits leaves the decision to Complete, which sees the visits of all lanes.
 func (l *laneRun) judge(ctx context.Context) {
 	if n := l.network; len(l.unmarked) > 0 && n.Visits >= outageVisits && !n.Down && !l.fn.Worker.Stopped() {
 		if l.network.Down = l.isDown(ctx, n); !l.network.Down {
@@ -322,7 +322,7 @@ func (l *laneRun) judge(ctx context.Context) {
 	l.unmarked = nil
 }
 
-// markAll writes the marks that the outage guard has kept back.
+// markAll writes the marks that the outage guard has delayed.
 func (l *laneRun) markAll() {
 	for _, r := range l.unmarked {
 		for i := range r.requests {
@@ -341,13 +341,13 @@ func (l *laneRun) markAll() {
 	l.unmarked = nil
 }
 
-// unreachableBy are the counts of hosts that did not answer, by why.
+// unreachableBy are the counts of unreachable hosts, by reason.
 var unreachableBy = map[web.Kind]string{
 	web.KindDNS: "hosts_unreachable_dns", web.KindConnect: "hosts_unreachable_connect", web.KindTLS: "hosts_unreachable_tls",
 	web.KindTimeout: "hosts_unreachable_timeout", web.KindReset: "hosts_unreachable_reset",
 }
 
-// count adds a visit to the lane's figures and to its files' outcomes.
+// count adds a visit to the lane's counts and to its files' outcomes.
 func (l *laneRun) count(r result) {
 	part := ledger.Tally{Counts: map[string]int64{}}
 	for _, s := range l.fileOutcomes(r) {
@@ -379,8 +379,8 @@ func (l *laneRun) count(r result) {
 	l.lane.Count(part)
 }
 
-// fileOutcomes adds a visit to the outcomes of the files that name its host,
-// and gives the state of each of the host's domain ids.
+// fileOutcomes adds a visit to the outcomes of the files that name its host, and returns
+// the state of each of the host's domain ids.
 func (l *laneRun) fileOutcomes(r result) map[string]state {
 	ids := map[string]state{}
 	for _, rec := range r.host.records {

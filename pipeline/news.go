@@ -198,7 +198,7 @@ func extendNews(ctx context.Context, s store.Store, report *ledger.Report) error
 	}
 	for _, r := range rows {
 		if r.State == engine.Skipped || r.State == engine.Stopped {
-			report.Alerts = append(report.Alerts, fmt.Sprintf("provider %s was %s: %s", r.Provider, r.State, cmp.Or(r.Reason, "no reason was kept")))
+			report.Alerts = append(report.Alerts, fmt.Sprintf("provider %s was %s: %s", r.Provider, r.State, cmp.Or(r.Reason, "no reason is known")))
 		}
 		report.Alerts = append(report.Alerts, r.Alerts...)
 	}

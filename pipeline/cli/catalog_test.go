@@ -141,7 +141,7 @@ func TestCatalogThatFails(t *testing.T) {
 	code, report, _, stderr = run()
 	assert.Equal(t, ExitFailed, code)
 	assert.Contains(t, stderr, "3 product pages in a row lack a field that they should have")
-	assert.Contains(t, stderr, "mend fields.price in the site's file")
+	assert.Contains(t, stderr, "correct fields.price in the site's file")
 	assert.Equal(t, ledger.Failed, report.State)
 	assert.EqualValues(t, 1, report.Counts["sites_held"])
 

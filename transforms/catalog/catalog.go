@@ -1,6 +1,6 @@
-// Package catalog has the catalog job's stages. Inside a lane each site is crawled
-// by an engine of its own: list pages, product pages and products are tasks, and
-// each kind of task has a queue and a pool of workers.
+// Package catalog has the catalog job's stages. In a lane each site is crawled by its own
+// engine: list pages, product pages and products are tasks, and each kind of task has a
+// queue and a pool of workers.
 package catalog
 
 import (
@@ -33,27 +33,27 @@ func Counts() []string {
 		"products_new", "products_changed", "products_unchanged", "products_gone", SitesCrawled, SitesFailed, SitesHeld}
 }
 
-// DefaultLeaseTTL is how long a killed worker's site waits for the next one.
+// DefaultLeaseTTL is how long the lease of a site lasts after its worker was killed.
 const DefaultLeaseTTL = 15 * time.Second
 
-// maxSites is how many sites a lane crawls at the same time: they are different
-// hosts, and the client limits the requests of all.
+// maxSites is how many sites a lane crawls at the same time. They are on different hosts,
+// and the client limits the requests of all.
 const maxSites = 8
 
-// Config is what the job's DoFns carry to the workers. The database's password
-// is not in it: each worker has its own environment.
+// Config is the configuration that the job's DoFns bring to the workers. It has no
+// password of the database: each worker has its own environment.
 type Config struct {
 	Lane  lane.Config
 	Lanes int
 	DB    string // DSN without password; see db.OfWorker
 	Sites []Site
 
-	// The pools' sizes, and the length of the queue before each of them.
+	// The sizes of the pools, and the length of the queue of each pool.
 	ListFetchers, ListParsers, DetailFetchers, DetailParsers, Savers int
 	QueueLength                                                      int
 
-	StopAfterKnown int           // pages without a new product that end a list; 0: none do
-	Restart        bool          // do not resume what a stopped run left
+	StopAfterKnown int           // a list ends after this many pages without a new product; 0: it is read to its end
+	Restart        bool          // do not resume an interrupted crawl
 	LeaseTTL       time.Duration // of a site; 0 for DefaultLeaseTTL
 }
 
@@ -89,7 +89,7 @@ func Reopen(ctx context.Context, d *db.DB, dead []ledger.DeadLetter) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("opening the inputs of dead letters: %w", err)
+		return fmt.Errorf("reopening the inputs of dead letters: %w", err)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (fn *listFn) ProcessElement(_ context.Context, _ []byte, emit func(int, Sit
 // In: sites by lane. Out: tallies.
 func Visit(s beam.Scope, cfg Config, sites beam.PCollection) (tallies beam.PCollection) {
 	s = s.Scope("catalog.Visit")
-	cfg.Sites = nil // they come as elements
+	cfg.Sites = nil // the stage gets them as elements
 	return beam.ParDo(s, &visitFn{Config: cfg}, beam.GroupByKey(s, sites))
 }
 
@@ -183,8 +183,8 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, sites func(*Site) 
 	})
 }
 
-// ended keeps a dead letter for a site that could not be crawled. The error it
-// returns is one that ends the run.
+// ended writes a dead letter for a site that could not be crawled. An error that it
+// returns ends the run.
 func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -205,7 +205,7 @@ func (fn *visitFn) ended(ctx context.Context, s Site, stats *Stats, err error) e
 	var f *failure
 	var panicked *lane.PanicError
 	if !errors.As(err, &f) && !errors.As(err, &panicked) {
-		return fmt.Errorf("crawling %s: %w; what was done is kept, and the same command resumes there", s.Name, err)
+		return fmt.Errorf("crawling %s: %w; what was done is kept, and the same command resumes from there", s.Name, err)
 	}
 	stats.site(SitesCrawled)
 	stats.site(SitesFailed)

@@ -34,14 +34,14 @@ func (v *visit) productDetailFetcher() *stage {
 		}}
 }
 
-// removed says whether a page no longer exists.
+// removed reports whether an error means that a page no longer exists.
 func removed(err error) bool {
 	var f *failure
 	return errors.As(err, &f) && (f.kind == "http_404" || f.kind == "http_410")
 }
 
-// commitRemoved ends the products whose pages no longer exist. A page
-// that never was there stays a failure: the list leads to nowhere.
+// commitRemoved marks the products whose pages no longer exist as gone. A page that never
+// existed stays a failure: the list has a wrong link.
 func (v *visit) commitRemoved(ctx context.Context, results []result) error {
 	for i := range results {
 		r := &results[i]
@@ -50,7 +50,7 @@ func (v *visit) commitRemoved(ctx context.Context, results []result) error {
 		}
 		known, err := v.journal.markGone(ctx, r.task.entry(), v.clock())
 		if err != nil {
-			return fmt.Errorf("noting that a product is gone: %w", err)
+			return fmt.Errorf("marking a product as gone: %w", err)
 		}
 		if known {
 			r.err = nil
@@ -79,7 +79,7 @@ func (v *visit) productDetailParser() *stage {
 			if broken := v.layout.observe(seen); broken != nil {
 				return nil, v.stopSite(broken)
 			}
-			// The same page would be read the same way: another try needs another page or another file.
+			// Another try would read the same page in the same way: the page or the site's file must change first.
 			switch {
 			case errors.Is(err, errNoKey):
 				return nil, &failure{kind: "missing_key", final: true, err: err}
@@ -90,7 +90,7 @@ func (v *visit) productDetailParser() *stage {
 		}}
 }
 
-// stopSite ends this run's crawl of the site. What is queued waits for the next run.
+// stopSite ends this run's crawl of the site. Queued tasks wait for the next run.
 func (v *visit) stopSite(why error) error {
 	v.control.stop(why)
 	return errStopped

@@ -15,72 +15,73 @@ import (
 
 // stage is one kind of task with its queue and its pool of workers.
 type stage struct {
-	name  string // of its workers
-	fails string // the count of its failed tasks
+	name  string // the name of its workers
+	fails string // the name of the count of its failed tasks
 	input Kind
-	size  int // of the pool
-	batch int // tasks that a worker takes at once when so many wait; 0: one
+	size  int // number of workers in the pool
+	batch int // maximum number of tasks that a worker takes at once; 0: one
 
-	// work does one task and gives those that come of it.
+	// work does one task and returns the tasks that follow from it.
 	work func(ctx context.Context, t Task) ([]Task, error)
-	// commit, when set, writes to the journal what a worker's tasks brought, before
-	// any of it moves on. It may remove what is not new, and fail tasks.
+	// commit, if set, writes the results of a worker's tasks to the journal before they
+	// are sent on. It may remove results that are not new, and fail tasks.
 	commit func(ctx context.Context, results []result) error
 	queue  chan Task
 }
 
-// result is a task that was worked on.
+// result is the result of a task.
 type result struct {
 	task  Task
-	found []Task
+	found []Task // the tasks that follow from it
 	err   error
 }
 
-// failure is why a task was not done.
+// failure is the reason why a task failed.
 type failure struct {
 	kind  string // of the dead letter
-	final bool   // another try would end the same
+	final bool   // another try would fail in the same way
 	err   error
 }
 
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// errStopped ends a task that a stop kept from being done: it is neither done nor
-// failed, and stays in the journal.
+// errStopped ends a task that was stopped: it is neither done nor failed, and stays in
+// the journal.
 var errStopped = errors.New("stopped before it was done")
 
-// journal remembers tasks until they are done, so that a later run resumes a
-// killed crawl.
+// journal stores tasks until they are done, so that a later run can resume a killed
+// crawl.
 type journal interface {
-	// due gives up to n tasks that wait and may begin now, and marks them as
-	// begun. next is when the first of the others may, zero when none waits.
+	// due returns up to n waiting tasks that may begin now, and marks them as begun. next
+	// is when the first of the other tasks may begin, zero if none waits.
 	due(ctx context.Context, now time.Time, n int) (tasks []entry, next time.Time, err error)
-	// retry lets a task wait until at for its next try.
+	// retry makes a task wait for its next try until at.
 	retry(ctx context.Context, e entry, at time.Time) error
-	// end ends a task that is not tried again.
+	// end removes a task that is done or is not tried again.
 	end(ctx context.Context, e entry) error
 }
 
-// engine owns the queues and the pools of a crawl, feeds them from the journal,
-// and knows when all is done.
+// engine has the queues and the pools of a crawl, moves tasks from the journal to them,
+// and knows when all tasks are done.
 //
-// It cannot deadlock, at any size of queues and pools: workers send only to
-// later stages, and wait for room there; the last stage sends nothing, so it
-// always makes room, and so on up. What leads back (a next page, a retry) goes
-// through the journal, which only the engine's own loop feeds from.
+// It cannot deadlock, whatever the sizes of queues and pools. Workers send only to later
+// stages, and wait while their queues are full. The last stage sends nothing, so it always
+// empties its queue, and therefore so does the stage before it, and so on. Tasks for
+// earlier stages (a next page, a retry) go through the journal, which only the engine's
+// own loop reads.
 type engine struct {
 	stages  []*stage
 	state   *SharedState
 	journal journal
-	// deadLetter keeps a task that failed for good, before the journal ends it.
+	// deadLetter writes a dead letter for a task that is not tried again, before the journal ends it.
 	deadLetter func(ctx context.Context, e entry, stage string, f *failure) error
-	// backoff is how long a task waits for its next try after so many.
+	// backoff returns how long a task waits after that many tries.
 	backoff func(tries int) time.Duration
 	now     func() time.Time
 
 	pending atomic.Int64  // tasks in queues and at workers
-	wake    chan struct{} // has a token when feed has to read the journal
+	wake    chan struct{} // has a token when feed must read the journal
 	fatal   atomic.Pointer[error]
 	cancel  context.CancelFunc
 }
@@ -91,7 +92,7 @@ const maxTries = 3
 // maxFeed is how many tasks feed reads from the journal at once.
 const maxFeed = 256
 
-// newEngine makes queues of a length for a plan of stages.
+// newEngine makes an engine with these stages and this length of queues.
 func newEngine(plan []*stage, length int, state *SharedState, j journal) *engine {
 	e := &engine{stages: plan, state: state, journal: j, wake: make(chan struct{}, 1), now: time.Now}
 	for _, s := range plan {
@@ -101,9 +102,9 @@ func newEngine(plan []*stage, length int, state *SharedState, j journal) *engine
 	return e
 }
 
-// run works until every queue is empty, every worker idle and nothing waits
-// (true), or until Control or ctx ends it (false). The error is the
-// journal's: without one the crawl cannot go on.
+// run works until all queues are empty, all workers are idle and no task waits (true), or
+// until Control or ctx ends it (false). The error is an error of the journal, without
+// which the crawl cannot continue.
 func (e *engine) run(ctx context.Context) (complete bool, err error) {
 	ctx, e.cancel = context.WithCancel(ctx)
 	defer e.cancel()
@@ -129,13 +130,13 @@ func (e *engine) feed(ctx context.Context) (complete bool, err error) {
 		if !e.state.Control.Proceed(ctx) {
 			return false, nil
 		}
-		idle := e.pending.Load() == 0 // before reading: by then the journal has what workers left for it
+		idle := e.pending.Load() == 0 // before the journal is read, because then it has all that the workers wrote
 		tasks, next, err := e.journal.due(ctx, e.now(), maxFeed)
 		if err != nil {
 			if ctx.Err() != nil {
 				return false, nil
 			}
-			return false, fmt.Errorf("looking for tasks: %w", err)
+			return false, fmt.Errorf("reading tasks: %w", err)
 		}
 		if len(tasks) > 0 {
 			e.pending.Add(int64(len(tasks)))
@@ -167,7 +168,7 @@ func (e *engine) feed(ctx context.Context) (complete bool, err error) {
 	}
 }
 
-// wakeUp lets feed read the journal.
+// wakeUp makes feed read the journal.
 func (e *engine) wakeUp() {
 	select {
 	case e.wake <- struct{}{}:
@@ -175,7 +176,7 @@ func (e *engine) wakeUp() {
 	}
 }
 
-// send puts a task into a stage's queue, and waits for room.
+// send puts a task into a stage's queue, and waits while the queue is full.
 func (e *engine) send(ctx context.Context, to int, t Task) bool {
 	q := e.stages[to].queue
 	select {
@@ -192,7 +193,7 @@ func (e *engine) send(ctx context.Context, to int, t Task) bool {
 	return false
 }
 
-// worker is one of a stage's pool.
+// worker is one worker of a stage's pool.
 func (e *engine) worker(ctx context.Context, n int, idle <-chan struct{}) {
 	s, stopping := e.stages[n], e.state.Control.Stopping().Done()
 	results := make([]result, 0, max(s.batch, 1))
@@ -212,7 +213,7 @@ func (e *engine) worker(ctx context.Context, n int, idle <-chan struct{}) {
 			}
 		}
 		if !e.state.Control.Proceed(ctx) {
-			return // the journal has it
+			return // the task stays in the journal
 		}
 		results = append(results[:0], e.one(ctx, s, t))
 	more:
@@ -230,7 +231,7 @@ func (e *engine) worker(ctx context.Context, n int, idle <-chan struct{}) {
 	}
 }
 
-// one does one task; a panic is that task's failure.
+// one does one task. A panic fails only that task.
 func (e *engine) one(ctx context.Context, s *stage, t Task) (r result) {
 	r.task = t
 	defer func() {
@@ -242,8 +243,8 @@ func (e *engine) one(ctx context.Context, s *stage, t Task) (r result) {
 	return r
 }
 
-// after is the stage behind stage n that takes tasks of a kind, 0 where there is
-// none: what leads back waits in the journal for feed.
+// after returns the stage after stage n that does tasks of a kind, 0 if there is none: a
+// task for an earlier stage waits in the journal for feed.
 func (e *engine) after(n int, k Kind) int {
 	for i := n + 1; i < len(e.stages); i++ {
 		if e.stages[i].input == k {
@@ -253,13 +254,13 @@ func (e *engine) after(n int, k Kind) int {
 	return 0
 }
 
-// forward commits what a worker did and sends on what came of it. It is false
-// when the worker has to end.
+// forward commits the results of a worker and sends the following tasks on. It returns
+// false if the worker must end.
 func (e *engine) forward(ctx context.Context, n int, results []result) bool {
 	s := e.stages[n]
 	if s.commit != nil {
 		if err := s.commitEach(ctx, results); errors.Is(err, errStopped) {
-			return false // the journal has them
+			return false // the tasks stay in the journal
 		} else if err != nil {
 			e.fail(ctx, fmt.Errorf("%s: %w", s.name, err))
 			return false
@@ -280,7 +281,7 @@ func (e *engine) forward(ctx context.Context, n int, results []result) bool {
 			}
 		}
 		if ahead > 1 {
-			e.pending.Add(int64(ahead - 1)) // before the first of them is done
+			e.pending.Add(int64(ahead - 1)) // before the first one can be done
 		}
 		for _, t := range r.found {
 			if to := e.after(n, t.Kind()); to > 0 && !e.send(ctx, to, t) {
@@ -288,15 +289,15 @@ func (e *engine) forward(ctx context.Context, n int, results []result) bool {
 			}
 		}
 		if ahead == 0 && e.pending.Add(-1) == 0 || ahead < len(r.found) {
-			e.wakeUp() // all is done, or some wait in the journal
+			e.wakeUp() // all tasks are done, or some wait in the journal
 		}
-		*r = result{} // a page's text must not outlive its task
+		*r = result{} // frees the page's text
 	}
 	return true
 }
 
-// commitEach commits a batch. Where the database refuses what one of its pages
-// says, each is committed alone, and only those that are refused have failed.
+// commitEach commits a batch. If the database refuses the text of one of its pages, each
+// result is committed alone, so that only the refused ones fail.
 func (s *stage) commitEach(ctx context.Context, results []result) error {
 	err := s.commit(ctx, results)
 	switch {
@@ -314,10 +315,10 @@ func (s *stage) commitEach(ctx context.Context, results []result) error {
 	return nil
 }
 
-// retryOrEnd lets a failed task wait for its next try, or ends it after the last.
+// retryOrEnd makes a failed task wait for its next try, or ends it after the last try.
 func (e *engine) retryOrEnd(ctx context.Context, s *stage, r *result) bool {
 	if errors.Is(r.err, errStopped) || ctx.Err() != nil {
-		return false // stopped: the journal has it
+		return false // stopped: the task stays in the journal
 	}
 	var f *failure
 	if !errors.As(r.err, &f) {
@@ -337,7 +338,7 @@ func (e *engine) retryOrEnd(ctx context.Context, s *stage, r *result) bool {
 		err = e.journal.retry(ctx, t, e.now().Add(e.backoff(t.Tries)))
 	}
 	if err != nil {
-		e.fail(ctx, fmt.Errorf("%s: after %w: keeping the task: %w", s.name, r.err, err))
+		e.fail(ctx, fmt.Errorf("%s: after %w: writing the task: %w", s.name, r.err, err))
 		return false
 	}
 	e.pending.Add(-1)
@@ -345,7 +346,7 @@ func (e *engine) retryOrEnd(ctx context.Context, s *stage, r *result) bool {
 	return true
 }
 
-// fail ends the crawl: what its tasks brought can no longer be kept.
+// fail ends the crawl because results can no longer be stored.
 func (e *engine) fail(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		e.fatal.CompareAndSwap(nil, &err)

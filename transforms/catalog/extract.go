@@ -20,14 +20,14 @@ const (
 	maxField = 64 << 10 // bytes of a field's text
 )
 
-// errNoKey is a product's page that does not say which product it is of.
+// errNoKey means that a product's page does not identify its product.
 var errNoKey = errors.New("the page does not have the key field")
 
-// listPage is what a list page says.
+// listPage is what was read from a list page.
 type listPage struct {
 	products []string // absolute, each once, in the page's order
-	foreign  int      // links left out: of another host, no HTTP, or too long
-	last     int      // number of the last page, 0 when it is not said
+	foreign  int      // number of ignored links: to another host, not HTTP, or too long
+	last     int      // number of the last page, 0 if the page does not show it
 	next     string
 }
 
@@ -69,7 +69,7 @@ func (r *reader) readList(address, text string) (listPage, error) {
 	return p, nil
 }
 
-// follow makes a link of the site's own host absolute.
+// follow makes a link absolute, if it is on the site's own host.
 func (r *reader) follow(base *url.URL, href string) (string, bool) {
 	u, err := base.Parse(strings.TrimSpace(href))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || !sameHost(u, r.base) {
@@ -86,7 +86,7 @@ func sameHost(a, b *url.URL) bool {
 
 var baseElement = cascadia.MustCompile("base[href]")
 
-// baseOf is what the page's links are relative to (HTML, 4.2.3).
+// baseOf returns the base address of the page's links (HTML, 4.2.3).
 func baseOf(root *html.Node, at *url.URL) *url.URL {
 	n := cascadia.Query(root, baseElement)
 	if n == nil {
@@ -105,7 +105,7 @@ func baseOf(root *html.Node, at *url.URL) *url.URL {
 // lack is a field that a page does not have.
 type lack struct {
 	field string
-	why   string // it is there and cannot be read; "": it is not there
+	why   string // why it cannot be read; "": the page does not have it
 }
 
 func (l lack) String() string {
@@ -155,7 +155,7 @@ func (r *reader) readDetail(address, text string) (ProductDetail, error) {
 	return p, nil
 }
 
-// read gives a field's value; nil where the page does not have it.
+// read returns a field's value; nil if the page does not have it.
 func (f fieldReader) read(root *html.Node, base *url.URL) (any, error) {
 	if f.Type == "list" {
 		if all := f.all(root); len(all) > 0 {
@@ -174,7 +174,7 @@ func (f fieldReader) read(root *html.Node, base *url.URL) (any, error) {
 	return v, nil
 }
 
-// typed turns a text into a field's type.
+// typed converts a text to a field's type.
 func (f fieldReader) typed(s string, base *url.URL) (any, error) {
 	switch f.Type {
 	case "integer":
@@ -207,7 +207,7 @@ func (f fieldReader) typed(s string, base *url.URL) (any, error) {
 	return s, nil
 }
 
-// first is the first non-empty text that the finder finds.
+// first returns the first non-empty text that the finder finds.
 func (f finder) first(root *html.Node) (string, bool) {
 	for n := range root.Descendants() {
 		if !f.group.Match(n) {

@@ -21,23 +21,23 @@ var ErrNoProduct = errors.New("the database has no product of it")
 type Product struct {
 	Site, Key, URL, State string
 	FirstSeen, LastSeen   time.Time
-	ChangedAt, GoneAt     time.Time                  // GoneAt is zero where it is not gone
+	ChangedAt, GoneAt     time.Time                  // GoneAt is zero if it is not gone
 	Fields                map[string]json.RawMessage // by name
-	Kept                  map[string]time.Time       // fields with an earlier page's value, since when
+	Kept                  map[string]time.Time       // fields that the page no longer has, and since when; their values are older
 }
 
-// Change is a value that became another one; nil stands for none.
+// Change is a change of a value; nil means no value.
 type Change struct {
 	Site, Key, Field, RunID string
 	At                      time.Time
 	Was, Became             *string // JSON
 }
 
-// maxChanges bounds what History gives.
+// maxChanges is the maximum number of changes that History returns.
 const maxChanges = 1000
 
-// History gives the latest changes, newest first: of all sites, of one, or of
-// one product, which it gives too.
+// History returns the latest changes, newest first: of all sites, of one site, or of one
+// product. In the last case it returns the product too.
 func History(ctx context.Context, d *db.DB, site, key string) (p *Product, changes []Change, err error) {
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		p, changes = nil, nil
@@ -68,7 +68,7 @@ func History(ctx context.Context, d *db.DB, site, key string) (p *Product, chang
 	return p, changes, nil
 }
 
-// look reads a product; without a key it says only whether the site has one.
+// look reads a product; without a key it only checks that the site has one.
 func look(ctx context.Context, tx *sql.Tx, site, key string) (*Product, error) {
 	p := &Product{Site: site}
 	var first, last, changed, gone int64

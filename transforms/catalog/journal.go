@@ -3,10 +3,8 @@ package catalog
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,20 +13,20 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 )
 
-// The states of a row of catalog_tasks. Queries have the first as a literal, by
-// which the planner finds the index of the waiting tasks.
+// The states of a row of catalog_tasks. Queries have the first one as a literal, because
+// only then the planner uses the index of the waiting tasks.
 const (
-	waiting = 0 // for the orchestrator
+	waiting = 0 // for feed
 	begun   = 1 // in a queue or at a worker of this run
-	done    = 2 // or failed for good
+	done    = 2 // done, or failed for the last time
 )
 
 // rows is the journal of one site's crawl, in the database. Each change is one
-// transaction, so a killed process leaves each task either done or to be done.
+// transaction, so after a kill each task is either done or not done.
 type rows struct {
 	db     *db.DB
 	site   string
-	number int64 // of the crawl that is open
+	number int64 // of the open crawl
 }
 
 // The states of a product, by the latest crawl.
@@ -39,9 +37,8 @@ const (
 	stateGone      = "gone"
 )
 
-// begin begins a crawl with its first pages, or resumes one that was stopped:
-// what had begun there begins again. pending is how many products of it are
-// still to be fetched.
+// begin begins a crawl with its first pages, or resumes an interrupted one: tasks that had
+// begun begin again. pending is how many products must still be fetched.
 func (j *rows) begin(ctx context.Context, seeds []entry, now time.Time, restart bool) (resumed bool, pending int64, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		resumed, pending = false, 0
@@ -55,7 +52,7 @@ func (j *rows) begin(ctx context.Context, seeds []entry, now time.Time, restart 
 				return err
 			}
 		} else {
-			keep := waiting // of an earlier crawl only what a replay has reopened
+			keep := waiting // of an earlier crawl only tasks that a replay has reopened
 			if restart {
 				keep = -1
 			}
@@ -81,7 +78,7 @@ func (j *rows) begin(ctx context.Context, seeds []entry, now time.Time, restart 
 	return resumed, pending, nil
 }
 
-// add adds list pages that the crawl does not have.
+// add adds list pages that the crawl does not have yet.
 func (j *rows) add(ctx context.Context, pages []entry) error {
 	return j.db.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := j.insert(ctx, tx, pages)
@@ -89,19 +86,19 @@ func (j *rows) add(ctx context.Context, pages []entry) error {
 	})
 }
 
-// crawlEnd is what a crawl comes to at its end.
+// crawlEnd has the figures of a crawl at its end.
 type crawlEnd struct {
-	listed int64 // product pages that its lists named
-	gone   int64 // products that they no longer name
-	shrunk bool  // so many that the list is to be doubted: none was marked as gone
+	listed int64 // product pages in its lists
+	gone   int64 // products that are no longer in its lists
+	shrunk bool  // so many are missing that the list seems incomplete, so none was marked as gone
 }
 
-// maxGone is how many products may vanish from a list at once, unless they are
-// no more than half of all.
+// maxGone is how many products may vanish from a list at once. More may vanish if they
+// are at most half of all products.
 const maxGone = 10
 
-// markPartial notes that the crawl does not read the list to its end, so that
-// products which it does not name may still exist.
+// markPartial records that the crawl does not read all of the list, so that products
+// which it does not find may still exist.
 func (j *rows) markPartial(ctx context.Context) error {
 	return j.db.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = 1 WHERE site = $1`, j.site)
@@ -112,8 +109,8 @@ func (j *rows) markPartial(ctx context.Context) error {
 const unlisted = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND seen_in < $2
 	AND NOT EXISTS (SELECT 1 FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage')`
 
-// close ends a complete crawl. Products that a list read to its end no longer
-// names are gone.
+// close ends a complete crawl. If all of the list was read, products that are no longer
+// in it are gone.
 func (j *rows) close(ctx context.Context, now time.Time) (c crawlEnd, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		c = crawlEnd{}
@@ -151,8 +148,8 @@ func (j *rows) close(ctx context.Context, now time.Time) (c crawlEnd, err error)
 	return c, nil
 }
 
-// markGone ends the task of a product page that no longer exists, and says whether
-// the page was a product's: then the product's state is gone.
+// markGone ends the task of a product page that no longer exists. known means that it was
+// the page of a stored product, whose state is now gone.
 func (j *rows) markGone(ctx context.Context, e entry, now time.Time) (known bool, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		var n int64
@@ -174,7 +171,7 @@ func (j *rows) markGone(ctx context.Context, e entry, now time.Time) (known bool
 func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, next time.Time, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		tasks, next = nil, time.Time{}
-		// What has begun is finished first: products before list pages, then the lists in order.
+		// Products come before list pages, and list pages in their order, so that work in progress is completed first.
 		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, not_before FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
 			ORDER BY kind DESC, page, url LIMIT $3`, j.site, db.Micros(now), n)
 		if err != nil {
@@ -231,9 +228,9 @@ func (j *rows) end(ctx context.Context, e entry) error {
 	return j.db.Tx(ctx, func(tx *sql.Tx) error { return j.set(ctx, tx, []entry{e}, done) })
 }
 
-// endLists ends list pages and begins what they led to: products at once, further
-// list pages by way of feed. fresh are the products that this crawl had not met
-// before; known, which withKnown adds, those that the database had before.
+// endLists ends list pages and begins the tasks that follow from them: products at once,
+// and more list pages through feed. fresh are the products that are new to this crawl;
+// known, only with withKnown, are those that the database had before.
 func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool) (fresh, known map[string]bool, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		fresh, known = map[string]bool{}, map[string]bool{}
@@ -283,8 +280,8 @@ func (j *rows) known(ctx context.Context, tx *sql.Tx, found []entry, known map[s
 	return nil
 }
 
-// chunk is how many rows one statement input: SQLite looks a parameter's name
-// up among all of the statement's, so longer ones cost more a row.
+// chunk is how many rows one statement has: SQLite searches the names of all parameters
+// of a statement, so a longer statement takes more time for each row.
 const chunk = 50
 
 // places writes "$2, $3, …" for n values from number first on.
@@ -299,8 +296,8 @@ func places(first, n int) string {
 	return string(b)
 }
 
-// insert adds tasks that the crawl does not have, and gives the addresses of
-// the products among them.
+// insert adds tasks that the crawl does not have yet, and returns the addresses of the
+// products among them.
 func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (products []string, err error) {
 	for _, kind := range []Kind{KindFetchListPage, KindFetchProductDetailPage} {
 		state := waiting
@@ -363,168 +360,4 @@ func (j *rows) set(ctx context.Context, tx *sql.Tx, tasks []entry, state int) er
 		}
 	}
 	return nil
-}
-
-// outcome is what saving products came to.
-type outcome struct {
-	saved, added, changed, unchanged int
-	again                            int // pages of products that another page has given already
-	collided                         []collision
-}
-
-// collision is a product that was not saved: another page of this crawl has its
-// key, and other values.
-type collision struct {
-	product
-	other string // address of that page
-}
-
-// save writes products and ends the tasks of those that it wrote. judge, when set,
-// gets them and what the database has of them before anything is written; its
-// error undoes everything.
-func (j *rows) save(ctx context.Context, products []product, now time.Time, runID string, judge func([]product, map[string]storedProduct) error) (o outcome, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		o = outcome{}
-		before, err := j.stored(ctx, tx, products)
-		if err != nil {
-			return err
-		}
-		if judge != nil {
-			if err := judge(products, before); err != nil {
-				return err
-			}
-		}
-		var from []entry
-		var changes []change
-		write := map[string]pendingWrite{}
-		for _, p := range products {
-			old, had := before[p.key]
-			mine, written := write[p.key]
-			if written {
-				old = mine.storedProduct
-			}
-			row, changed, state, err := p.merge(before[p.key], had, db.Micros(now), j.number)
-			if err != nil {
-				return err
-			}
-			if (had || written) && old.crawl == j.number && old.url != p.url {
-				if old.hash != row.hash {
-					o.collided = append(o.collided, collision{p, old.url})
-					continue
-				}
-				o.again++
-			} else {
-				if !written {
-					o.saved++
-				}
-				write[p.key] = pendingWrite{row, state, changed}
-			}
-			from = append(from, p.from)
-		}
-		for _, w := range write {
-			changes = append(changes, w.changes...)
-			switch w.state {
-			case stateNew:
-				o.added++
-			case stateChanged:
-				o.changed++
-			default:
-				o.unchanged++
-			}
-		}
-		keys := slices.Sorted(maps.Keys(write)) // in one order: two writers do not lock each other out
-		for part := range slices.Chunk(keys, chunk) {
-			if err := j.upsert(ctx, tx, part, write); err != nil {
-				return err
-			}
-		}
-		for part := range slices.Chunk(changes, chunk) {
-			if err := j.remember(ctx, tx, part, runID); err != nil {
-				return err
-			}
-		}
-		return j.set(ctx, tx, from, done)
-	})
-	return o, err
-}
-
-// pendingWrite is a product as it is to be written.
-type pendingWrite struct {
-	storedProduct
-	state   string
-	changes []change
-}
-
-// stored reads what the database has of products, by key.
-func (j *rows) stored(ctx context.Context, tx *sql.Tx, products []product) (map[string]storedProduct, error) {
-	out := make(map[string]storedProduct, len(products))
-	for part := range slices.Chunk(products, chunk) {
-		args := []any{j.site}
-		for _, p := range part {
-			args = append(args, p.key)
-		}
-		got, err := tx.QueryContext(ctx, `SELECT product_key, url, content_hash, first_seen, last_seen, changed_at, seen_in, detail, kept FROM catalog_products
-			WHERE site = $1 AND product_key IN (`+places(2, len(part))+`)`, args...)
-		if err != nil {
-			return nil, err
-		}
-		for got.Next() {
-			var s storedProduct
-			var key, detail, kept string
-			err := got.Scan(&key, &s.url, &s.hash, &s.first, &s.last, &s.changed, &s.crawl, &detail, &kept)
-			if err == nil {
-				err = errors.Join(json.Unmarshal([]byte(detail), &s.fields), json.Unmarshal([]byte(kept), &s.kept))
-			}
-			if err != nil {
-				return nil, joinClose(fmt.Errorf("reading product %s: %w", key, err), got)
-			}
-			out[key] = s
-		}
-		if err := joinClose(got.Err(), got); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func (j *rows) upsert(ctx context.Context, tx *sql.Tx, keys []string, write map[string]pendingWrite) error {
-	var b strings.Builder
-	b.WriteString(`INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at, seen_in, state, kept, gone_at) VALUES `)
-	args := []any{j.site}
-	for i, key := range keys {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		w := write[key]
-		detail, err := w.detail()
-		if err != nil {
-			return err
-		}
-		kept, err := json.Marshal(w.kept)
-		if err != nil {
-			return fmt.Errorf("encoding the product: %w", err)
-		}
-		fmt.Fprintf(&b, "($1, %s, 0)", places(len(args)+1, 10))
-		args = append(args, key, w.url, detail, w.hash, w.first, w.last, w.changed, w.crawl, w.state, string(kept))
-	}
-	b.WriteString(` ON CONFLICT (site, product_key) DO UPDATE SET url = excluded.url, detail = excluded.detail, content_hash = excluded.content_hash,
-		last_seen = excluded.last_seen, changed_at = excluded.changed_at, seen_in = excluded.seen_in, state = excluded.state, kept = excluded.kept, gone_at = 0`)
-	_, err := tx.ExecContext(ctx, b.String(), args...)
-	return err
-}
-
-// remember keeps the values that products no longer have.
-func (j *rows) remember(ctx context.Context, tx *sql.Tx, changes []change, runID string) error {
-	var b strings.Builder
-	b.WriteString(`INSERT INTO catalog_changes (site, run_id, product_key, changed_at, field, was, became) VALUES `)
-	args := []any{j.site, runID}
-	for i, c := range changes {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "($1, $2, %s)", places(len(args)+1, 5))
-		args = append(args, c.key, c.at, c.field, c.was, c.became)
-	}
-	_, err := tx.ExecContext(ctx, b.String(), args...)
-	return err
 }

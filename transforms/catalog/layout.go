@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	// minBreak pages in a row without a field are a layout break where no page
-	// of the crawl had it, or where their products had it before.
+	// minBreak pages in a row without a field are a layout break if no page
+	// of the crawl had it, or if their products had it before.
 	minBreak = 3
-	// minAnyBreak pages in a row without a field are one in any case.
+	// minAnyBreak pages in a row without a field are always a layout break.
 	minAnyBreak = 10
-	// minCollisions pages with the key of another page, and no fewer than one in
-	// three, say that the key field does not tell products apart.
+	// minCollisions pages with the key of another page, if they are at least a third of
+	// all pages, mean that the key field does not distinguish products.
 	minCollisions = 10
-	// minNeverMatched pages without a field, and none with it, are worth an alert.
+	// minNeverMatched pages without a field, and none with it, raise an alert.
 	minNeverMatched = 3
 )
 
-// What is observed of a page besides its fields.
+// What is observed on a page in addition to its fields.
 const (
 	aspectKey  = "\x00key"
-	aspectPage = "\x00page" // it exists
+	aspectPage = "\x00page" // the page exists
 )
 
-// layout notices that a site's pages are no longer read as its file says.
+// layout detects that a site's pages can no longer be read as its file says.
 type layout struct {
 	mu       sync.Mutex
 	aspects  map[string]aspect
@@ -34,32 +34,32 @@ type layout struct {
 	collided int
 }
 
-// aspect is one field over the pages of a crawl.
+// aspect has the figures of one field over the pages of a crawl.
 type aspect struct {
-	pages int // that were read
-	had   int // of them
-	row   int // pages in a row that lack it though they should have it
-	drops int // of the row: their products had it before
+	pages int // number of pages that were read
+	had   int // how many of them had it
+	row   int // pages in a row that lack it but should have it
+	drops int // how many pages of the row had it in an earlier crawl
 }
 
-// observation is what one page says of one field.
+// observation says whether one page has one field.
 type observation struct {
 	aspect   string
 	has      bool
-	expected bool // it should have it
-	drop     bool // its product had it before
+	expected bool // the page should have it
+	drop     bool // the product had it before
 	url, why string
 }
 
-// observe adds what pages say. The error is a layout break.
+// observe adds observations. The error is a layout break.
 func (l *layout) observe(all ...observation) error {
 	seen, err := l.judge(all)
 	l.commit(seen)
 	return err
 }
 
-// judge gives what the aspects come to with what pages say, for commit. The error
-// is a layout break, and then nothing of these pages is to be saved.
+// judge returns the aspects with these observations added, for commit. The error is a
+// layout break, and then nothing of these pages may be saved.
 func (l *layout) judge(all []observation) (seen map[string]aspect, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,8 +88,8 @@ func (l *layout) judge(all []observation) (seen map[string]aspect, err error) {
 	return seen, nil
 }
 
-// commit keeps what judge gave. Parallel workers may overwrite a page's
-// observation of each other, which moves a break by a page.
+// commit stores the aspects that judge returned. Parallel workers may overwrite an
+// observation of each other, which detects a break one page later.
 func (l *layout) commit(seen map[string]aspect) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,21 +101,21 @@ func (l *layout) commit(seen map[string]aspect) {
 
 func broken(s observation, a aspect) error {
 	f := &failure{kind: "layout_break", final: true}
-	const nothing = "nothing was saved over"
+	const nothing = "nothing was overwritten"
 	switch s.aspect {
 	case aspectKey:
-		f.err = fmt.Errorf("%d product pages in a row do not give the key (the last is %s: %s); %s; mend the key's field in the site's file and start the same command again", a.row, s.url, s.why, nothing)
+		f.err = fmt.Errorf("%d product pages in a row do not have the key (the last is %s: %s); %s; correct the key's field in the site's file and start the same command again", a.row, s.url, s.why, nothing)
 	case aspectPage:
-		f.err = fmt.Errorf("%d product pages in a row are not there (the last is %s: %s); see whether the site has moved them, mend list.product_link in its file, and start the same command again", a.row, s.url, s.why)
+		f.err = fmt.Errorf("%d product pages in a row do not exist (the last is %s: %s); check whether the site has moved them, correct list.product_link in its file, and start the same command again", a.row, s.url, s.why)
 	default:
-		f.err = fmt.Errorf("%d product pages in a row lack a field that they should have (the last is %s: %s); %s; mend fields.%s in the site's file, or make it optional, or volatile where products lose it, and start the same command again",
+		f.err = fmt.Errorf("%d product pages in a row lack a field that they should have (the last is %s: %s); %s; correct fields.%s in the site's file, or make it optional, or volatile if products lose it, and start the same command again",
 			a.row, s.url, s.why, nothing, s.aspect)
 	}
 	return f
 }
 
-// keys adds how many pages were saved, and how many could not be as their key
-// is that of another page.
+// keys adds how many pages were saved, and how many were not saved because of a key
+// collision.
 func (l *layout) keys(saved, collided int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,10 +124,10 @@ func (l *layout) keys(saved, collided int) error {
 		return nil
 	}
 	return &failure{kind: "key_collisions", final: true, err: fmt.Errorf(
-		"%d of %d product pages have the key of another page with other values, so the key field does not tell products apart; choose another in the site's file and start the same command again", l.collided, l.collided+l.saved)}
+		"%d of %d product pages have the key of another page with other values, so the key field does not distinguish products; choose another in the site's file and start the same command again", l.collided, l.collided+l.saved)}
 }
 
-// never gives the fields that no page of the crawl had.
+// never returns the fields that no page of the crawl had.
 func (l *layout) never() (fields []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -27,8 +27,8 @@ func (v *visit) listPageFetcher() *stage {
 		}}
 }
 
-// commitSkipped ends the list pages that were not fetched, as they lie past the
-// stop of --stop-after-known.
+// commitSkipped ends the list pages that were not fetched because --stop-after-known has
+// ended the list before them.
 func (v *visit) commitSkipped(ctx context.Context, results []result) error {
 	for _, r := range results {
 		if r.err == nil && len(r.found) == 0 {
@@ -64,7 +64,7 @@ func (v *visit) listPageParser() *stage {
 				found = append(found, FetchProductDetailPage{ProductURL: link})
 			}
 			if len(found) == 0 {
-				// A list page without products is the end of the list, or not a list page any more.
+				// A list page without products is the end of the list, or it is no longer a list page.
 				v.log.Warn("list_page_without_products", "url", t.from.URL)
 				if t.Page == v.reader.firstPage() {
 					return nil, &failure{kind: "no_products", final: true, err: fmt.Errorf("the first list page has no product link (%s)", v.reader.site.List.ProductLink.Selector)}
@@ -80,8 +80,8 @@ func (v *visit) listPageParser() *stage {
 		}}
 }
 
-// leavesMore says that there may be products which the list's pages did not
-// name: the crawl ends before the list does, or a page in its midst is empty.
+// leavesMore reports whether there may be products that the crawl's list pages do not
+// show: the crawl ends before the list does, or a page in the middle is empty.
 func (r *reader) leavesMore(page int, p listPage) bool {
 	end, empty := r.firstPage()+r.pages()-1, len(p.products) == 0
 	switch {
@@ -93,7 +93,7 @@ func (r *reader) leavesMore(page int, p listPage) bool {
 	return r.numbered && page == end && !empty
 }
 
-// more are the list pages that a list page leads to.
+// more returns the list pages that follow from a list page.
 func (v *visit) more(page int, p listPage) []entry {
 	r := v.reader
 	switch {
@@ -105,17 +105,17 @@ func (v *visit) more(page int, p listPage) []entry {
 		v.lastPage.raise(p.last)
 		return r.numberedPages(page+1, min(page+1, v.lastPage.get()))
 	case r.last != nil:
-		// The last page moves while the list is read: each page may show more.
+		// The number of the last page may grow while the list is read.
 		return r.numberedPages(v.lastPage.raise(p.last), p.last)
 	}
 	return nil
 }
 
-// inOrder says that numbered pages are read one after the other: only so can
-// the list end at a page without anything new before those after it were requested.
+// inOrder reports whether numbered pages are read one after the other. Only then can the
+// list end at a page without new products before later pages are requested.
 func (v *visit) inOrder() bool { return v.cfg.StopAfterKnown > 0 && v.reader.numbered }
 
-// seeds are the list pages that a crawl begins with.
+// seeds returns the list pages with which a crawl begins.
 func (v *visit) seeds() []entry {
 	all := v.reader.seeds()
 	if v.inOrder() {
@@ -124,8 +124,8 @@ func (v *visit) seeds() []entry {
 	return all
 }
 
-// commitLists puts what list pages led to into the journal and leaves, of what
-// they found, the products that no page had named before.
+// commitLists writes the tasks that follow from list pages to the journal, and keeps in
+// the results only the products that no earlier page had.
 func (v *visit) commitLists(ctx context.Context, results []result) error {
 	var pages []listResult
 	for i := range results {
@@ -157,14 +157,14 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 		for i, t := range p.result.found {
 			e := p.found[i]
 			if e.Kind == KindFetchListPage {
-				kept = append(kept, t) // it tells the engine to read the journal
+				kept = append(kept, t) // makes the engine read the journal
 				continue
 			}
 			if !known[e.URL] {
 				news++
 			}
 			if fresh[e.URL] {
-				delete(fresh, e.URL) // two pages of this batch may name it
+				delete(fresh, e.URL) // two pages of this batch may have it
 				kept = append(kept, t)
 				v.state.Stats.productURLsFound.Add(1)
 			}
@@ -178,20 +178,20 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 	return nil
 }
 
-// listResult is what a list page that was read leads to.
+// listResult has the tasks that follow from a list page.
 type listResult struct {
 	from   entry
 	found  []entry
 	result *result
 }
 
-// highest is the largest number said so far.
+// highest is the highest number so far.
 type highest struct {
 	mu sync.Mutex
 	n  int
 }
 
-// raise sets n where it is larger, and gives the number after the old one.
+// raise sets n if it is higher, and returns the number after the old one.
 func (h *highest) raise(n int) (first int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,17 +206,17 @@ func (h *highest) get() int {
 	return h.n
 }
 
-// streak finds where a list begins to hold nothing new (--stop-after-known).
-// Pages are read in parallel, so it counts by their numbers, not by time.
+// streak finds the page from which on a list has nothing new (--stop-after-known). Pages
+// are read in parallel, so it counts by their numbers, not by time.
 type streak struct {
-	first, want int // number of the first page; pages without a new product that end it, 0: none do
+	first, want int // number of the first page; number of pages without a new product that end the list, 0: it does not end
 
 	mu   sync.Mutex
 	seen map[int]bool // by page: it has a new product
-	end  int          // pages from here on are skipped; 0: none are
+	end  int          // pages from this number on are skipped; 0: none
 }
 
-// page notes a page, and says whether it is the one that ends the list.
+// page records a page, and reports whether it ends the list.
 func (s *streak) page(n int, news bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +244,7 @@ func (s *streak) page(n int, news bool) bool {
 	}
 }
 
-// past says whether the list ended before page n.
+// past reports whether the list ended before page n.
 func (s *streak) past(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,8 +1,8 @@
 package catalog
 
-// plan is the crawl of one site, stage by stage. A stage is added with a file of
-// its own and a line here; where it wraps an earlier stage's work, that stage
-// leads to it (TestAddingAStage).
+// plan returns the stages of a site's crawl. A new stage needs its own file and a line
+// here. It may wrap the work of an earlier stage, which then leads to it
+// (TestAddingAStage).
 func (v *visit) plan() []*stage {
 	return []*stage{
 		v.listPageFetcher(),

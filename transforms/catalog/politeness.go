@@ -21,13 +21,13 @@ const (
 	acceptHTML   = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
 )
 
-// errUnreachable is a site whose robots.txt fails: RFC 9309 section 2.3.1.4
-// disallows everything then.
+// errUnreachable means that a site's robots.txt fails: RFC 9309 section 2.3.1.4
+// then disallows everything.
 var errUnreachable = errors.New("its robots.txt cannot be reached, so nothing may be fetched")
 
-// newClient requests the pages of one site. A page is not tried again at once:
-// the journal keeps it for a later try, which a later run can make too. One
-// robots.txt, that of the list's host, rules the site with and without www.
+// newClient makes the client for the pages of one site. It does not retry a page: the
+// journal schedules the next try, which may be made by a later run. One robots.txt, that
+// of the list's host, applies to the site with and without www.
 func (v *visit) newClient() *polite.Client {
 	cfg := v.cfg.Lane.Web
 	return &polite.Client{Web: v.w.Web, Pacer: &v.w.Pacer, Control: v.control, Memory: polite.InDB{DB: v.journal.db, Table: "catalog_hosts"}, Policy: polite.Policy{
@@ -40,20 +40,20 @@ func (v *visit) newClient() *polite.Client {
 	}}
 }
 
-// maxPause is the longest Crawl-delay or Retry-After that is waited for.
+// maxPause is the longest Crawl-delay or Retry-After that the crawl waits.
 func (v *visit) maxPause() time.Duration {
 	return cmp.Or(v.cfg.Lane.Web.MaxCrawlDelay, web.DefaultMaxCrawlDelay)
 }
 
-// mayPass says whether a page that is answered so may be had later.
+// mayPass reports whether a page that was answered with this status may be available later.
 func mayPass(status int) bool { return status == 408 || status == 429 || status >= 500 }
 
-// backoff is how long a request waits for its next try, after so many.
+// backoff returns how long a request waits after that many tries.
 func (v *visit) backoff(tries int) time.Duration {
 	return polite.Backoff(cmp.Or(v.cfg.Lane.Web.RetryBackoff, web.DefaultRetryBackoff), tries-1)
 }
 
-// retryRobots tries a robots.txt again that neither answers nor is absent.
+// retryRobots tries a robots.txt again, unless it was received or is absent.
 func (v *visit) retryRobots(a polite.Attempt) (wait time.Duration, again bool) {
 	if s := a.Status(); s > 0 && (s < 300 || withoutRobots(s, "") == polite.Allow) {
 		return 0, false
@@ -61,8 +61,8 @@ func (v *visit) retryRobots(a polite.Attempt) (wait time.Duration, again bool) {
 	return v.backoff(a.Retries + 1), a.Retries+1 < maxTries
 }
 
-// withoutRobots allows everything where there is no robots.txt (RFC 9309 section
-// 2.3.1.3), and nothing where it cannot be reached.
+// withoutRobots allows everything if there is no robots.txt (RFC 9309 section
+// 2.3.1.3), and nothing if it cannot be reached.
 func withoutRobots(status int, _ web.Kind) polite.Verdict {
 	if status >= 300 && status < 500 && status != 429 {
 		return polite.Allow
@@ -70,7 +70,7 @@ func withoutRobots(status int, _ web.Kind) polite.Verdict {
 	return polite.Deny
 }
 
-// readRobots fetches the site's robots.txt. Its error is why nothing may be fetched.
+// readRobots fetches the site's robots.txt. Its error says why nothing may be fetched.
 func (v *visit) readRobots(ctx context.Context) error {
 	rules, err := v.client.Robots(ctx, v.reader.base)
 	var abandoned *polite.AbandonedError
@@ -89,15 +89,15 @@ func (v *visit) readRobots(ctx context.Context) error {
 	return unlessStopped(ctx, err)
 }
 
-// abandoned is why this run's crawl of the site ends.
+// abandoned returns the reason why this run's crawl of the site ends.
 func (v *visit) abandoned(e *polite.AbandonedError) error {
 	if e.CrawlDelay > 0 {
 		return &failure{kind: "crawl_delay", final: true, err: fmt.Errorf("it asks for %v between two requests, more than --max-crawl-delay (%v)", e.CrawlDelay, v.maxPause())}
 	}
-	return &failure{kind: "retry_after", err: fmt.Errorf("%w; the next run resumes there", e)}
+	return &failure{kind: "retry_after", err: fmt.Errorf("%w; the next run resumes from there", e)}
 }
 
-// unlessStopped is errStopped for a request that a stop kept from being sent, or cut off.
+// unlessStopped returns errStopped for a request that was not sent, or was cut off, because of a stop.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, polite.ErrStopped) {
 		return errStopped
@@ -105,7 +105,7 @@ func unlessStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// fetch gives the text of a page.
+// fetch returns the text of a page.
 func (v *visit) fetch(ctx context.Context, at string) (string, error) {
 	resp, err := v.client.Get(ctx, polite.Request{URL: at, Accept: acceptHTML, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Parallel: v.parallel, Scope: v.scope})
 	var abandoned *polite.AbandonedError
@@ -138,7 +138,7 @@ func (v *visit) fetch(ctx context.Context, at string) (string, error) {
 	return text, nil
 }
 
-// scope keeps redirects at the site.
+// scope refuses redirects to other hosts.
 func (v *visit) scope(u *url.URL) error {
 	if !sameHost(u, v.reader.base) {
 		return fmt.Errorf("it redirects to another host, %s", u.Host)

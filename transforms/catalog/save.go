@@ -24,8 +24,8 @@ func (v *visit) dbSaver() *stage {
 		work: func(context.Context, Task) ([]Task, error) { return nil, nil }}
 }
 
-// commitProducts writes what a saver received in one transaction, together with the
-// end of their tasks: no product is saved twice, and none is lost.
+// commitProducts writes a saver's products and ends their tasks in one transaction, so
+// that no product is saved twice and none is lost.
 func (v *visit) commitProducts(ctx context.Context, results []result) error {
 	products := make([]product, 0, len(results))
 	at := map[string]int{} // by the address of the page
@@ -66,7 +66,7 @@ func (v *visit) commitProducts(ctx context.Context, results []result) error {
 	return nil
 }
 
-// save writes products, and calls failed for one whose key is that of another page.
+// save writes products, and calls failed for each product whose key another page has.
 func (v *visit) save(ctx context.Context, products []product, failed func(product, error)) (outcome, error) {
 	var seen map[string]aspect
 	done, err := v.journal.save(ctx, products, v.clock(), v.cfg.Lane.RunID, func(products []product, before map[string]storedProduct) (err error) {
@@ -78,12 +78,12 @@ func (v *visit) save(ctx context.Context, products []product, failed func(produc
 	}
 	v.layout.commit(seen)
 	for _, c := range done.collided {
-		failed(c.product, &failure{kind: "key_collision", final: true, err: fmt.Errorf("it gives the key %q, as %s does in this crawl with other values: is %s the right key field?", c.key, c.other, v.reader.site.Key)})
+		failed(c.product, &failure{kind: "key_collision", final: true, err: fmt.Errorf("it has the key %q, which %s has in this crawl with other values: is %s the right key field?", c.key, c.other, v.reader.site.Key)})
 	}
 	return done, nil
 }
 
-// observations are what pages say of the site's fields.
+// observations returns which of the site's fields the pages have.
 func (v *visit) observations(products []product, before map[string]storedProduct) (all []observation) {
 	for _, p := range products {
 		for _, f := range v.reader.fields {
@@ -102,8 +102,8 @@ func (v *visit) observations(products []product, before map[string]storedProduct
 	return all
 }
 
-// unreadable keeps a dead letter for a product that was saved without a value
-// that its page has; of a product without such a value it resolves the dead letter.
+// unreadable writes a dead letter for a product that was saved without a value that its
+// page has, and resolves it when the product has all its values.
 func (v *visit) unreadable(ctx context.Context, p product) error {
 	d := v.deadLetterOf(p.from)
 	for _, l := range p.lacks {
@@ -118,12 +118,12 @@ func (v *visit) unreadable(ctx context.Context, p product) error {
 	return nil
 }
 
-// product is what a page says of a product, ready to be saved.
+// product is a product as its page shows it, ready to be saved.
 type product struct {
 	key, url string
 	fields   map[string]json.RawMessage
 	lacks    []lack
-	volatile map[string]bool // fields that a product may lose again
+	volatile map[string]bool // fields whose value is removed when the page no longer has it
 	from     entry
 }
 
@@ -147,23 +147,23 @@ func (r *reader) asProduct(p ProductDetail, from entry) (product, error) {
 	return out, nil
 }
 
-// storedProduct is a product as the database has it.
+// storedProduct is a product in the database.
 type storedProduct struct {
 	url, hash                   string
 	fields                      map[string]json.RawMessage
-	kept                        map[string]int64 // fields with an earlier page's value, since when
+	kept                        map[string]int64 // fields that the page no longer has, and since when
 	first, last, changed, crawl int64
 }
 
-// change is a value that became another one.
+// change is a change of a value.
 type change struct {
 	key, field  string
 	at          int64
 	was, became *string // JSON; nil: none
 }
 
-// merge gives what is stored of a product after a page of it was read: what the
-// page says, and of what it lacks the value that was there before.
+// merge returns what is stored of a product after its page was read: the values of the
+// page, and the old values of fields that the page lacks.
 func (p product) merge(old storedProduct, had bool, now, crawl int64) (row storedProduct, changes []change, state string, err error) {
 	row = storedProduct{url: p.url, fields: maps.Clone(p.fields), kept: map[string]int64{}, first: now, last: now, changed: now, crawl: crawl}
 	for _, l := range p.lacks {
@@ -178,7 +178,7 @@ func (p product) merge(old storedProduct, had bool, now, crawl int64) (row store
 	if err != nil {
 		return storedProduct{}, nil, "", err
 	}
-	sum := sha256.Sum256([]byte(detail)) // of the fields only: the same product under another address has not changed
+	sum := sha256.Sum256([]byte(detail)) // of the fields only: a new address does not change the product
 	row.hash = hex.EncodeToString(sum[:])
 	if !had {
 		return row, nil, stateNew, nil
@@ -187,7 +187,7 @@ func (p product) merge(old storedProduct, had bool, now, crawl int64) (row store
 	if row.hash == old.hash {
 		return row, nil, stateUnchanged, nil
 	}
-	row.changed = max(now, old.changed+1) // each change has a time of its own, whatever the clock says
+	row.changed = max(now, old.changed+1) // each change has a different time, even if the clock does not advance
 	row.last = max(row.last, row.changed)
 	for _, name := range slices.Sorted(maps.Keys(union(old.fields, row.fields))) {
 		was, became := old.fields[name], row.fields[name]

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // a site's zone is known on every machine
+	_ "time/tzdata" // time zones are then known on every machine
 
 	"github.com/andybalholm/cascadia"
 
@@ -21,34 +21,34 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
-// Site says where a shop's or a register's products are and how their pages are
-// read: one YAML file.
+// Site is the YAML file of a shop or register: it says where the products are and how
+// their pages are read.
 type Site struct {
 	Name     string           `yaml:"name"`     // of its rows in the database: letters, digits, '-' and '_'
 	Locale   string           `yaml:"locale"`   // how it writes numbers and dates: a BCP 47 tag such as de-DE
-	TimeZone string           `yaml:"timezone"` // whose days its dates are, such as Asia/Seoul
+	TimeZone string           `yaml:"timezone"` // of its dates, such as Asia/Seoul
 	Currency string           `yaml:"currency"` // of its prices: an ISO 4217 code
 	List     List             `yaml:"list"`
-	Key      string           `yaml:"key"` // the field that tells products apart
+	Key      string           `yaml:"key"` // the field that is different for each product
 	Fields   map[string]Field `yaml:"fields"`
 }
 
-// List says how the pages of a product list follow each other: by number up to
-// the last page that the site names, by number up to pages, or by next links.
+// List says how the pages of a product list are found: by number up to the last page that
+// the site shows, by number up to pages, or by next links.
 type List struct {
-	URL         string  `yaml:"url"`        // {page} stands for the number; without it, of the first page
-	FirstPage   *int    `yaml:"first_page"` // number of the first page; 1
-	Pages       int     `yaml:"pages"`      // most pages; 50, or 10,000 where the site says how far it goes
+	URL         string  `yaml:"url"`        // {page} stands for the page's number; without it, the URL of the first page
+	FirstPage   *int    `yaml:"first_page"` // number of the first page; default 1
+	Pages       int     `yaml:"pages"`      // maximum number of pages; default 50, or 10,000 with last_page or next_link
 	ProductLink Select  `yaml:"product_link"`
-	LastPage    *Select `yaml:"last_page"` // the largest number that it finds counts
+	LastPage    *Select `yaml:"last_page"` // finds the number of the last page: the largest number counts
 	NextLink    *Select `yaml:"next_link"`
 }
 
 // Select finds a text in a page.
 type Select struct {
-	Selector  string `yaml:"selector"`  // CSS, with :contains("text") and :matches(regexp) besides
-	Attribute string `yaml:"attribute"` // its value instead of the element's text
-	Regexp    string `yaml:"regexp"`    // the part that counts: its first group, or all of it
+	Selector  string `yaml:"selector"`  // CSS, and also :contains("text") and :matches(regexp)
+	Attribute string `yaml:"attribute"` // an attribute whose value is used instead of the element's text
+	Regexp    string `yaml:"regexp"`    // matches the part of the text that is used: its first group, or all of it
 }
 
 // Field is one property of a product.
@@ -57,13 +57,13 @@ type Field struct {
 	Attribute string `yaml:"attribute"`
 	Regexp    string `yaml:"regexp"`
 	Type      string `yaml:"type"`     // one of fieldTypes
-	Locale    string `yaml:"locale"`   // where it is not the site's
-	Currency  string `yaml:"currency"` // where it is not the site's
+	Locale    string `yaml:"locale"`   // if it is not the site's
+	Currency  string `yaml:"currency"` // if it is not the site's
 	Optional  bool   `yaml:"optional"` // many products lack it
-	Volatile  bool   `yaml:"volatile"` // a product may lose it again: without it the saved value goes
+	Volatile  bool   `yaml:"volatile"` // the saved value is removed when the page no longer has it
 }
 
-// What a list without these says of itself.
+// The default and the maximum of List.Pages.
 const (
 	defaultPages = 50
 	maxListPages = 10_000
@@ -75,7 +75,7 @@ var (
 	fieldTypes = []string{"", "text", "integer", "number", "money", "date", "boolean", "url", "list"}
 )
 
-// ReadSites reads every *.yaml of files, by name. An error names the file, the
+// ReadSites reads every *.yaml of files, sorted by name. An error names the file, the
 // key and what is wrong with it.
 func ReadSites(files fs.FS) ([]Site, error) {
 	names, err := yamltext.Files(files)
@@ -97,7 +97,7 @@ func ReadSites(files fs.FS) ([]Site, error) {
 			return nil, fmt.Errorf("reading site %s: %w", path.Base(name), err)
 		}
 		if other, taken := from[s.Name]; taken {
-			return nil, fmt.Errorf("reading site %s: name %s is that of %s too", path.Base(name), s.Name, other)
+			return nil, fmt.Errorf("reading site %s: name %s is also the name of %s", path.Base(name), s.Name, other)
 		}
 		from[s.Name] = name
 		sites = append(sites, s)
@@ -105,7 +105,7 @@ func ReadSites(files fs.FS) ([]Site, error) {
 	return sites, nil
 }
 
-// ParseSite reads one site and checks it as far as that goes without its pages.
+// ParseSite reads one site and checks what can be checked without its pages.
 func ParseSite(text []byte) (Site, error) {
 	var s Site
 	if err := yamltext.Strict(text, &s); err != nil {
@@ -115,7 +115,7 @@ func ParseSite(text []byte) (Site, error) {
 	return s, err
 }
 
-// Host is the site's web.Site, by which it falls into a lane.
+// Host returns the site's web.Site, which determines its lane.
 func (s Site) Host() string {
 	u, err := url.Parse(s.List.URL)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s Site) Host() string {
 	return web.Site(u)
 }
 
-// reader is a site ready to read pages.
+// reader reads the pages of a site.
 type reader struct {
 	site     Site
 	base     *url.URL
@@ -141,10 +141,10 @@ type fieldReader struct {
 	Field
 	finder
 	locale value.Locale
-	zone   *time.Location // nil: of each text's own
+	zone   *time.Location // nil: the zone in each text
 }
 
-// finder is a Select that was understood.
+// finder is a compiled Select.
 type finder struct {
 	group     cascadia.SelectorGroup
 	attribute string
@@ -165,7 +165,7 @@ func (s Site) compile() (*reader, error) {
 	r := &reader{site: s, base: u, numbered: strings.Contains(s.List.URL, "{page}")}
 	switch {
 	case s.List.NextLink != nil && (s.List.LastPage != nil || r.numbered):
-		return nil, errors.New("list: next_link goes without last_page and without {page} in url")
+		return nil, errors.New("list: next_link cannot be used with last_page or with {page} in url")
 	case s.List.LastPage != nil && !r.numbered:
 		return nil, errors.New("list: last_page needs {page} in url")
 	case s.List.Pages < 0 || s.List.Pages > maxListPages:
@@ -204,12 +204,12 @@ func (s Site) compile() (*reader, error) {
 func (r *reader) compileFields() error {
 	s := r.site
 	if len(s.Fields) == 0 {
-		return errors.New("fields: a product has none")
+		return errors.New("fields: there is none; name at least the key's field")
 	}
 	key, ok := s.Fields[s.Key]
 	switch {
 	case s.Key == "":
-		return errors.New("key: name the field that tells products apart")
+		return errors.New("key: name the field that is different for each product")
 	case !ok:
 		return fmt.Errorf("key %q: there is no such field", s.Key)
 	case key.Optional || key.Volatile:
@@ -282,7 +282,7 @@ func (r *reader) firstPage() int {
 	return 1
 }
 
-// pages is the most list pages of a crawl.
+// pages returns the maximum number of list pages of a crawl.
 func (r *reader) pages() int {
 	switch {
 	case r.site.List.Pages > 0:
@@ -295,12 +295,12 @@ func (r *reader) pages() int {
 	return defaultPages
 }
 
-// listURL is the address of a numbered page.
+// listURL returns the address of a numbered page.
 func (r *reader) listURL(page int) string {
 	return strings.ReplaceAll(r.site.List.URL, "{page}", strconv.Itoa(page))
 }
 
-// seeds are the list pages that are known before any was read.
+// seeds returns the list pages that are known before any page is read.
 func (r *reader) seeds() []entry {
 	n := 1
 	if r.last == nil && r.next == nil {
@@ -309,7 +309,7 @@ func (r *reader) seeds() []entry {
 	return r.numberedPages(r.firstPage(), r.firstPage()+n-1)
 }
 
-// numberedPages are the list pages from first to last.
+// numberedPages returns the list pages from first to last.
 func (r *reader) numberedPages(first, last int) []entry {
 	last = min(last, r.firstPage()+r.pages()-1)
 	var out []entry

@@ -47,7 +47,7 @@ func TestParseSite(t *testing.T) {
 		{"selector: .price", "selector: '.price['", "fields.price.selector"},
 		{"selector: .price", "selector: .price, regexp: '('", "fields.price.regexp"},
 		{"selector: .price", "selector: .price, selectr: x", "selectr"},
-		{"list:\n", "list:\n  next_link: {selector: a}\n", "next_link goes without"},
+		{"list:\n", "list:\n  next_link: {selector: a}\n", "next_link cannot be used with"},
 		{"list:\n", "list:\n  pages: 20000\n", "list.pages 20000"},
 		{"/p/{page}", "/p/", ""},
 	} {
@@ -66,7 +66,7 @@ func TestReadSites(t *testing.T) {
 	_, err := ReadSites(fstest.MapFS{})
 	assert.ErrorContains(t, err, "no *.yaml")
 	_, err = ReadSites(fstest.MapFS{"a.yaml": file(good), "b.yaml": file(good)})
-	assert.ErrorContains(t, err, "reading site b.yaml: name shop is that of a.yaml too")
+	assert.ErrorContains(t, err, "reading site b.yaml: name shop is also the name of a.yaml")
 	_, err = ReadSites(fstest.MapFS{"a.yaml": file("name: [")})
 	assert.ErrorContains(t, err, "reading site a.yaml: parsing YAML")
 

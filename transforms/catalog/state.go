@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// SharedState is what all workers of a crawl share. The limit on requests in
-// flight is the web client's, which all fetchers of a process share.
+// SharedState is what all workers of a crawl share. Requests in flight are limited by the
+// web client, which all fetchers of a process share.
 type SharedState struct {
 	Control Control
 	Stats   *Stats
@@ -19,16 +19,16 @@ type SharedState struct {
 type Control interface {
 	// Stopping ends once nothing new may begin.
 	Stopping() context.Context
-	// Proceed waits while the crawl is paused and says whether a task may begin.
+	// Proceed waits while the crawl is paused, and reports whether a task may begin.
 	Proceed(ctx context.Context) bool
 }
 
-// siteControl stops one site's crawl with its run's, or alone. In both cases the
+// siteControl stops one site's crawl, together with the run or alone. In both cases the
 // next run resumes it.
 type siteControl struct {
-	Control  // the run's
+	Control  // of the run
 	stopping context.Context
-	stop     context.CancelCauseFunc // with why the site is stopped alone
+	stop     context.CancelCauseFunc // stops only this site, with the reason
 }
 
 func newSiteControl(of Control) *siteControl {
@@ -43,15 +43,15 @@ func (s *siteControl) Proceed(ctx context.Context) bool {
 	return s.Control.Proceed(ctx) && s.stopping.Err() == nil
 }
 
-// cause is why the site was stopped alone.
+// cause returns the reason why only this site was stopped.
 func (s *siteControl) cause() error {
-	if why := context.Cause(s.stopping); !errors.Is(why, context.Canceled) { // that of the run
+	if why := context.Cause(s.stopping); !errors.Is(why, context.Canceled) { // the run's own stop has no other cause
 		return why
 	}
 	return nil
 }
 
-// CrawlingStats is the state of a crawl's counters at one moment.
+// CrawlingStats is a snapshot of a crawl's counters.
 type CrawlingStats struct {
 	ListPagesFetched   int64
 	ProductURLsFound   int64
@@ -65,7 +65,7 @@ type CrawlingStats struct {
 	Sites                                           map[string]int64 // crawled sites, by their names as counts
 }
 
-// Stats counts a crawl, live. At the end of a crawl that was not stopped
+// Stats has the counters of a running crawl. At the end of a crawl that was not stopped
 // ProductURLsFound = DetailPagesFetched + removed pages + those that failed at ProductDetailFetcher, and
 // DetailPagesFetched = ProductsSaved + ProductsAgain + those that failed at ProductDetailParser and DbSaver.
 // ProductsGone are the removed pages and the products that the list no longer names.
@@ -93,7 +93,7 @@ func (s *Stats) Snapshot() CrawlingStats {
 	return c
 }
 
-// saved counts products that were written.
+// saved counts saved products.
 func (s *Stats) saved(o outcome) {
 	s.productsSaved.Add(int64(o.saved))
 	s.productsNew.Add(int64(o.added))
@@ -112,7 +112,7 @@ func (s *Stats) site(name string) {
 	s.sites[name]++
 }
 
-// fail counts a failed task, also under the count of its stage.
+// fail counts a failed task, in total and under the count of its stage.
 func (s *Stats) fail(count string) {
 	s.failedTasks.Add(1)
 	s.mu.Lock()
@@ -131,24 +131,24 @@ const (
 	listShrunk   = "list_shrunk"
 )
 
-// Warnings are the job's kinds of warnings, in the words of an alert.
+// Warnings returns the texts of alerts for the job's kinds of warnings.
 func Warnings() map[string]string {
 	return map[string]string{
 		neverMatched: "site {source}: field {field} is on none of the pages; is its selector right?",
 		unreadable:   "site {source}: field {field} cannot be read on {n} pages; the dead letters of kind unreadable_field say why",
 		collided:     "site {source}: {n} pages have the key of another page with other values; the dead letters of kind key_collision name them",
-		listShrunk:   "site {source}: its list no longer names more than half of the products, so none was called gone; is all of it read?",
+		listShrunk:   "site {source}: its list no longer names more than half of the products, so none was marked as gone; is all of it read?",
 	}
 }
 
 // Counts of sites.
 const (
 	SitesCrawled = "sites"
-	SitesFailed  = "sites_failed" // that were not crawled to their end
-	SitesHeld    = "sites_held"   // of them, those whose pages are no longer read as their files say
+	SitesFailed  = "sites_failed" // sites that were not crawled to their end
+	SitesHeld    = "sites_held"   // of them, those whose pages can no longer be read as their files say
 )
 
-// counts are the report's, by its names.
+// counts returns the counts under the report's names.
 func (c CrawlingStats) counts() map[string]int64 {
 	m := map[string]int64{
 		"list_pages_fetched": c.ListPagesFetched, "product_urls_found": c.ProductURLsFound, "detail_pages_fetched": c.DetailPagesFetched,

@@ -3,7 +3,7 @@ package catalog
 // Kind names a kind of task.
 type Kind string
 
-// The closed set of tasks.
+// All kinds of tasks.
 const (
 	KindFetchListPage          Kind = "FetchListPage"
 	KindParseListPageHtml      Kind = "ParseListPageHtml"
@@ -12,24 +12,24 @@ const (
 	KindSaveProduct            Kind = "SaveProduct"
 )
 
-// Task is one action of the crawler, on its own and done by one worker.
+// Task is one action of the crawler, which one worker does.
 type Task interface {
 	Kind() Kind
-	// entry is the task that the journal keeps and that is done again when this
-	// one fails: the page that has to be fetched, never its text.
+	// entry returns the task as the journal stores it, for another try after a failure:
+	// the page to fetch, never its text.
 	entry() entry
 }
 
-// entry is a task as the journal keeps it.
+// entry is a task as the journal stores it.
 type entry struct {
 	Kind    Kind
 	URL     string
 	Page    int  // of the list, 0 for a product
-	Tries   int  // that failed before
-	Fetched bool // this run has fetched it before, so it is counted
+	Tries   int  // number of failed tries
+	Fetched bool // this run has fetched it before, so it is counted already
 }
 
-// task is the entry as its stage takes it.
+// task returns the task of an entry.
 func (e entry) task() Task {
 	if e.Kind == KindFetchListPage {
 		return FetchListPage{Page: e.Page, URL: e.URL, tries: e.Tries, fetched: e.Fetched}
@@ -72,7 +72,7 @@ type SaveProduct struct {
 	from          FetchProductDetailPage
 }
 
-// ProductDetail is what a product's page says.
+// ProductDetail is what was read from a product's page.
 type ProductDetail struct {
 	URL    string
 	Key    string         // unique at its site

@@ -17,8 +17,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// maxInFlight is how long requests in flight last after a stop, so that also on a
-// busy machine the process ends within two seconds.
+// maxInFlight is how long requests in flight may last after a stop, so that the process
+// ends within two seconds even on a busy machine.
 const maxInFlight = time.Second
 
 // visit is one site's crawl.
@@ -35,9 +35,9 @@ type visit struct {
 
 	known    streak
 	lastPage highest
-	partial  atomic.Bool // a list page was read that does not name all; see journal.markPartial
+	partial  atomic.Bool // the crawl does not see all products; see rows.markPartial
 	layout   *layout
-	count    func(ledger.Tally) // of the lane
+	count    func(ledger.Tally) // adds to the lane's counts
 
 	parallel bool // the host has no pause between requests: its pages are fetched in parallel
 
@@ -59,7 +59,7 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 	return v, nil
 }
 
-// run crawls the site: from its first page, or from where a stopped run ended.
+// run crawls the site from its first page, or resumes an interrupted crawl.
 func (v *visit) run(ctx context.Context) error {
 	ctx, release, ok, err := v.lease(ctx)
 	if err != nil || !ok {
@@ -90,7 +90,7 @@ func (v *visit) run(ctx context.Context) error {
 	v.log.Info("crawl_start", "resumed", resumed, "products_taken_over", pending)
 	e := newEngine(v.plan(), v.cfg.QueueLength, v.state, v.journal)
 	e.deadLetter, e.now = v.deadLetter, v.clock
-	e.backoff = func(tries int) time.Duration { // called once before each further try
+	e.backoff = func(tries int) time.Duration { // called once before each retry
 		v.w.Web.Retried()
 		return v.backoff(tries)
 	}
@@ -113,7 +113,7 @@ func (v *visit) close(ctx context.Context) error {
 	}
 	v.state.Stats.productsGone.Add(c.gone)
 	if c.shrunk {
-		v.log.Warn("list_shrunk", "reason", "the list no longer names most of the products; none was called gone")
+		v.log.Warn("list_shrunk", "reason", "the list no longer names most of the products; none was marked as gone")
 		v.warn(listShrunk, "", 1)
 	}
 	for _, field := range v.layout.never() {
@@ -131,8 +131,7 @@ func (v *visit) close(ctx context.Context) error {
 	return nil
 }
 
-// warn counts what a person should see of the site; field is "" where it is about
-// the site as a whole.
+// warn counts a warning about the site, or about a field if field is not "".
 func (v *visit) warn(kind, field string, n int) {
 	if n == 0 {
 		return
@@ -142,14 +141,14 @@ func (v *visit) warn(kind, field string, n int) {
 	v.count(t)
 }
 
-// lease makes sure that no other run is at this site, and waits for one that is.
+// lease acquires the site's lease, and waits while another run has it.
 func (v *visit) lease(ctx context.Context) (_ context.Context, release func(), ok bool, err error) {
 	ttl := cmp.Or(v.cfg.LeaseTTL, DefaultLeaseTTL)
 	within, release, err := v.w.Lease(ctx, lease.InDB(v.journal.db), ttl, false, nil, Job+"/"+v.reader.site.Name)
 	return within, release, within != nil, err
 }
 
-// deadLetterOf is the dead letter of a task: what is needed to do it again, never the page's text.
+// deadLetterOf makes the dead letter of a task: what is needed to do it again, never the page's text.
 func (v *visit) deadLetterOf(e entry) ledger.DeadLetter {
 	d := ledger.DeadLetter{Job: Job, RunID: v.cfg.Lane.RunID, Input: ledger.Input{Source: v.reader.site.Name, URL: e.URL}}
 	if e.Kind == KindFetchListPage {
@@ -158,7 +157,7 @@ func (v *visit) deadLetterOf(e entry) ledger.DeadLetter {
 	return d
 }
 
-// deadLetter keeps a task that failed for good, for a person.
+// deadLetter writes a dead letter for a task that is not tried again.
 func (v *visit) deadLetter(ctx context.Context, e entry, stage string, f *failure) error {
 	d := v.deadLetterOf(e)
 	d.Stage, d.Kind, d.Retryable, d.Error = stage, f.kind, !f.final, f.Error()
@@ -171,7 +170,7 @@ func (v *visit) deadLetter(ctx context.Context, e entry, stage string, f *failur
 	return v.w.DeadLetter(ctx, d)
 }
 
-// listUnread notes that a list page could not be read.
+// listUnread records that a list page could not be read.
 func (v *visit) listUnread(ctx context.Context, e entry, f *failure) error {
 	if e.Page == v.reader.firstPage() {
 		v.mu.Lock()

@@ -1,6 +1,6 @@
-// Package news has the stages of the news job: which publishers are crawled, and
-// each of them under the run's limits. Package engine crawls one publisher; the
-// publishers are in folders of their own and in YAML files.
+// Package news has the stages of the news job: they choose the publishers and crawl them
+// within the run's limits. Package engine crawls one publisher. Each publisher has its
+// own folder or YAML file.
 package news
 
 import (
@@ -39,7 +39,7 @@ func Counts() []string {
 		"articles_changed", "articles_same", "articles_empty", "articles_expired"}
 }
 
-// Registered are the publishers that are Go code: a new one is its folder and a
+// Registered returns the publishers that are Go code. A new one needs its folder and a
 // line here.
 func Registered() []provider.Provider {
 	return []provider.Provider{
@@ -48,15 +48,15 @@ func Registered() []provider.Provider {
 	}
 }
 
-// Config is what the job's DoFns carry to the workers. The database's password
-// is not in it: each worker has its own environment.
+// Config is the configuration that the job's DoFns bring to the workers. It has no
+// password of the database: each worker has its own environment.
 type Config struct {
 	Lane        lane.Config
 	Lanes       int
 	DB          string // DSN without password; see db.OfWorker
-	Concurrency int    // providers at once; 0: 1
+	Concurrency int    // providers at the same time; 0: 1
 	Settings    provider.Config
-	Publishers  []string // the declarative ones, each its YAML text
+	Publishers  []string // YAML texts of the declarative publishers
 
 	KeepHTML bool
 	Reparse  bool
@@ -64,7 +64,7 @@ type Config struct {
 	LeaseTTL time.Duration
 }
 
-// Providers are the publishers of a configuration, enabled or not.
+// Providers returns the publishers of a configuration, enabled or not.
 func (c Config) Providers() ([]provider.Provider, error) {
 	all := Registered()
 	for _, text := range c.Publishers {
@@ -77,15 +77,15 @@ func (c Config) Providers() ([]provider.Provider, error) {
 	return all, provider.Check(all)
 }
 
-// Web is the client's configuration for this job.
+// Web adapts the client's configuration for this job.
 func (c Config) Web(w web.Config) web.Config {
 	w.UserAgent = cmp.Or(c.Settings.UserAgent, w.UserAgent, web.DefaultUserAgent)
 	w.Concurrency = max(c.Concurrency, 1)
 	return w
 }
 
-// lanes is at most one for each provider that may be asked at once: providers
-// of two lanes are crawled side by side.
+// lanes returns the number of lanes. It is at most Concurrency, because providers in
+// different lanes are crawled at the same time.
 func (c Config) lanes() int { return min(max(c.Lanes, 1), max(c.Concurrency, 1)) }
 
 func init() {
@@ -95,7 +95,7 @@ func init() {
 	register.Iter1[string]()
 }
 
-// doFn is what the job's DoFns share.
+// doFn is the part that the job's DoFns share.
 type doFn struct {
 	lane.DoFn
 	Config Config
@@ -111,7 +111,7 @@ func (d *doFn) Setup(ctx context.Context) (err error) {
 	return err
 }
 
-// List removes what is past its time, and says which providers are crawled.
+// List removes expired articles, and chooses the providers that are crawled.
 //
 // Out: ids of providers by lane (int, string); tallies.
 func List(s beam.Scope, cfg Config) (providers, tallies beam.PCollection) {
@@ -142,11 +142,11 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, s
 	return nil
 }
 
-// turn deals the lanes out, by web.Site: publishers of one server are one worker's,
-// which keeps the pauses there.
+// turn returns the lane of a provider. Providers with the same web.Site get the same lane,
+// so that one worker keeps the pauses there; others get the lanes in turn.
 func turn(lanes map[string]int, p provider.Provider, of int) int {
 	site := p.ID()
-	if u, err := url.Parse(p.BaseURL()); err == nil { // else its visit says what is wrong with it
+	if u, err := url.Parse(p.BaseURL()); err == nil { // an error is reported by its visit
 		site = web.Site(u)
 	}
 	n, known := lanes[site]
@@ -157,8 +157,7 @@ func turn(lanes map[string]int, p provider.Provider, of int) int {
 	return n
 }
 
-// Purge removes articles and evidence that are past their time, and says how
-// many articles.
+// Purge removes expired articles and evidence, and returns the number of articles.
 func Purge(ctx context.Context, d *db.DB, s store.Store, c provider.Config, now time.Time) (int64, error) {
 	n, err := raw.Purge(ctx, d, now)
 	if err != nil {
@@ -170,7 +169,7 @@ func Purge(ctx context.Context, d *db.DB, s store.Store, c provider.Config, now 
 	return n, nil
 }
 
-// Visit crawls each lane's providers, as many at once as the configuration says.
+// Visit crawls each lane's providers, as many at the same time as the configuration says.
 //
 // In: ids of providers by lane. Out: tallies.
 func Visit(s beam.Scope, cfg Config, providers beam.PCollection) (tallies beam.PCollection) {
@@ -199,7 +198,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 			r, err := e.Run(ctx, all[i])
 			return fn.ended(ctx, r, err)
 		}
-		failed := func(id string, err error) ledger.Tally { // a bug of the engine's: this provider's trouble only
+		failed := func(id string, err error) ledger.Tally { // a bug of the engine fails only this provider
 			return fn.ended(ctx, engine.Result{Provider: id, State: engine.Cut, Reason: err.Error(), Alerts: []string{fmt.Sprintf("provider %s: %v", id, err)}}, nil)
 		}
 		at := max(1, max(fn.Config.Concurrency, 1)/fn.Config.lanes())
@@ -214,11 +213,11 @@ func (fn *visitFn) engine() *engine.Engine {
 		Control: fn.Worker, DeadLetter: fn.Worker.DeadLetter, Resolve: fn.Worker.Resolve, Pacer: &fn.Worker.Pacer}
 }
 
-// ended keeps a provider's row for the report, and gives what is to be counted
-// of it: its articles were counted one by one.
+// ended writes a provider's row for the report, and returns the counts of the provider
+// itself: its articles are counted already.
 func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger.Tally {
 	if err != nil && ctx.Err() == nil {
-		// A publisher cannot fail a visit: this is the database, the store, or a bug.
+		// A publisher cannot fail a visit: this is an error of the database, the store, or a bug.
 		fn.Worker.Log.Error("provider_failed", "provider", r.Provider, "error", ledger.Redact(err.Error()))
 		fn.Worker.Stop(fmt.Errorf("crawling %s: %w; what was done is kept, and the same command resumes from there", r.Provider, err))
 	}
@@ -256,7 +255,7 @@ func writeResult(ctx context.Context, s store.Store, runID string, r engine.Resu
 	return nil
 }
 
-// Results are the rows of a run's providers, by id.
+// Results returns the rows of a run's providers, sorted by id.
 func Results(ctx context.Context, s store.Store, runID string) (out []engine.Result, err error) {
 	for o, err := range s.List(ctx, rowsPrefix(runID)) {
 		if err != nil {
@@ -268,7 +267,7 @@ func Results(ctx context.Context, s store.Store, runID string) (out []engine.Res
 			if err != nil {
 				return err
 			}
-			defer func() { _ = body.Close() }() // a reader: nothing is lost with its error
+			defer func() { _ = body.Close() }() // only read
 			r = engine.Result{}
 			return json.NewDecoder(body).Decode(&r)
 		}); err != nil {

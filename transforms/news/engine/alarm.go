@@ -12,24 +12,24 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 )
 
-// minPages are the pages of a run that say something about a layout.
+// minPages is the minimum number of pages of a run for a statement about a layout.
 const minPages = 5
 
-// What raises an alert of a publisher.
+// The thresholds of the alerts about a publisher.
 var (
 	// parseFailures is the share of a run's pages that could not be read.
 	parseFailures = alert.Threshold{Limit: 0.3, Unit: alert.Share, Direction: alert.Above}
-	// fieldLoss is how far the share of pages with a field is under that of the past.
+	// fieldLoss is how much the share of pages with a field is below that of earlier runs.
 	fieldLoss = alert.Threshold{Limit: 0.3, Unit: alert.Share, Direction: alert.Above}
-	// barrenRuns in a row without an article, or as many without a new one since
-	// staleTime, are not a publisher's quiet days.
+	// barrenRuns is how many runs in a row may bring no article, or no new one for
+	// staleTime. More runs are not just quiet days of a publisher.
 	barrenRuns = alert.Threshold{Limit: 3, Unit: alert.Count, Direction: alert.AtLeast}
 	staleTime  = alert.Threshold{Limit: 7 * 24 * 60 * 60, Unit: alert.Seconds, Direction: alert.AtLeast}
 )
 
-// examine notes how well the pages could be read and raises alerts.
+// examine records how well the pages could be read, and raises alerts.
 func (v *visit) examine(ctx context.Context) error {
-	if v.Reparse { // says nothing about the publisher of today
+	if v.Reparse { // old pages say nothing about the publisher's present pages
 		return nil
 	}
 	h := v.result.Health
@@ -38,8 +38,8 @@ func (v *visit) examine(ctx context.Context) error {
 		return err
 	}
 	v.result.Alerts = alerts(v.p.ID(), h, before)
-	if v.held && v.result.State != Cut {
-		y, err := raw.NoteYield(ctx, v.DB, v.p.ID(), v.RunID, v.there, v.result.Inserted, v.now())
+	if v.leased && v.result.State != Cut {
+		y, err := raw.NoteYield(ctx, v.DB, v.p.ID(), v.RunID, v.stored, v.result.Inserted, v.now())
 		if err != nil {
 			return err
 		}
@@ -53,8 +53,8 @@ func (v *visit) examine(ctx context.Context) error {
 	return nil
 }
 
-// missing says in words that a publisher brings nothing, and why; "" where it
-// does, or may again.
+// missing returns the text of an alert that a publisher brings no articles, and why; ""
+// if there is no such alert.
 func (v *visit) missing(y raw.Yield) string {
 	id := v.p.ID()
 	switch {
@@ -70,17 +70,17 @@ func (v *visit) missing(y raw.Yield) string {
 	return ""
 }
 
-// why says what became of what the sitemaps name.
+// why says what became of the articles in the sitemaps.
 func (v *visit) why() string {
 	r := v.result
 	var said []string
 	switch {
 	case r.State != Ran:
-		said = append(said, cmp.Or(r.Reason, "no reason was kept"))
+		said = append(said, cmp.Or(r.Reason, "no reason is known"))
 	case v.listed == 0:
 		said = append(said, "its sitemaps name no address")
 	case r.Found == 0:
-		said = append(said, fmt.Sprintf("articleUrl takes none of the %d addresses in its sitemaps, such as %s", v.listed, ledger.Redact(v.other)))
+		said = append(said, fmt.Sprintf("articleUrl matches none of the %d addresses in its sitemaps, such as %s", v.listed, ledger.Redact(v.other)))
 	default:
 		said = append(said, fmt.Sprintf("its sitemaps name %d articles; of the newest ones", r.Found))
 		var of []string
@@ -92,12 +92,12 @@ func (v *visit) why() string {
 				of = append(of, fmt.Sprintf("%d %s", c.n, c.what))
 			}
 		}
-		said[0] += " " + cmp.Or(strings.Join(of, ", "), "none could be kept in earlier runs")
+		said[0] += " " + cmp.Or(strings.Join(of, ", "), "none could be stored in earlier runs")
 	}
 	return strings.Join(append(said, r.Limits...), "; ")
 }
 
-// alerts says in words what went wrong with a provider's pages.
+// alerts returns the texts of alerts about a provider's pages.
 func alerts(id string, now, before raw.Health) (out []string) {
 	if now.Parsed < minPages {
 		return nil
@@ -112,12 +112,12 @@ func alerts(id string, now, before raw.Health) (out []string) {
 		is := float64(f.now) / float64(now.Parsed)
 		if before.Parsed < minPages {
 			if f.now == 0 {
-				out = append(out, fmt.Sprintf("provider %s: no page has a %s; do its selectors fit?", id, f.name))
+				out = append(out, fmt.Sprintf("provider %s: no page has a %s; are its selectors right?", id, f.name))
 			}
 			continue
 		}
 		if was := float64(f.was) / float64(before.Parsed); fieldLoss.Broken(was - is) {
-			out = append(out, fmt.Sprintf("provider %s: field %s was found on %.0f%% of %d pages, before on %.0f%%; has it a new layout?", id, f.name, 100*is, now.Parsed, 100*was))
+			out = append(out, fmt.Sprintf("provider %s: field %s was found on %.0f%% of %d pages, in earlier runs on %.0f%%; has its layout changed?", id, f.name, 100*is, now.Parsed, 100*was))
 		}
 	}
 	return out

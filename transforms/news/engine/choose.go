@@ -17,18 +17,18 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
-// candidate is an article that a sitemap names.
+// candidate is an article in a sitemap.
 type candidate struct {
 	url       *url.URL
 	canonical string
 	published time.Time // by the news extension
 	modified  time.Time // lastmod
-	at        time.Time // the later of both: newer than ours, it is fetched again
+	at        time.Time // the later of both; if it is newer than the stored one, the article is fetched again
 	news      sitemap.News
 	order     int
 }
 
-// when is what recency goes by.
+// when returns the time by which candidates are sorted.
 func (c candidate) when() time.Time {
 	if !c.published.IsZero() {
 		return c.published
@@ -36,7 +36,7 @@ func (c candidate) when() time.Time {
 	return c.modified
 }
 
-// newer orders by publication, then lastmod, then place in the sitemaps.
+// newer orders by publication, then lastmod, then position in the sitemaps.
 func newer(a, b candidate) int {
 	if c := b.when().Compare(a.when()); c != 0 {
 		return c
@@ -47,7 +47,7 @@ func newer(a, b candidate) int {
 	return a.order - b.order
 }
 
-// roots are the sitemaps to begin with: robots.txt's, else the hints.
+// roots returns the first sitemaps: those in robots.txt, or else the hints.
 func (v *visit) roots() []string {
 	if named := v.rules.File.Sitemaps(); len(named) > 0 {
 		return named
@@ -58,8 +58,8 @@ func (v *visit) roots() []string {
 	return v.p.SitemapHints()
 }
 
-// candidates reads the sitemaps, the newest of an index first, until what is
-// left cannot be newer than what was found, and gives the articles, newest first.
+// candidates reads the sitemaps, the newest of an index first, until the others cannot
+// have newer articles than those found. It returns the articles, newest first.
 func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 	var roots, queue []child
 	for _, address := range v.roots() {
@@ -74,7 +74,7 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 	var found []candidate
 	seen := map[string]int{}
 	asked := map[string]bool{}
-	var enough time.Time // as many as are wanted are as new as this; zero: they are fewer
+	var enough time.Time // the wanted number of articles is at least as new as this; zero: there are fewer
 	needless := func(c child) bool {
 		return asked[c.address] || c.depth > 0 && !c.at.IsZero() && !enough.IsZero() && !enough.Before(c.at)
 	}
@@ -82,8 +82,8 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 	var lastErr error
 	for len(roots)+len(queue) > 0 && len(asked) < maxSitemaps {
 		from := &queue
-		// Every root before any child, for one index must not keep the other roots
-		// from being read; but half of the requests are for children.
+		// Every root is read before any child, because one index must not keep the other roots
+		// from being read. But half of the requests are for children.
 		if len(roots) > 0 && (len(queue) == 0 || len(asked) < maxSitemaps/2) {
 			from = &roots
 		}
@@ -98,7 +98,7 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		if errors.As(err, &stop) || ctx.Err() != nil {
 			return nil, err
 		}
-		if err != nil { // one sitemap's trouble; others may be good
+		if err != nil { // the other sitemaps may be readable
 			lastErr = err
 			v.log.Warn("sitemap_failed", "url", ledger.Redact(next.address), "error", ledger.Redact(err.Error()))
 			continue
@@ -115,13 +115,13 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps can be read: %v", lastErr)}
 	}
 	if left := slices.DeleteFunc(append(roots, queue...), needless); len(left) > 0 {
-		v.limit(fmt.Sprintf("%d sitemaps were read, the most in a run; %d more were left out, such as %.200s", maxSitemaps, len(left), ledger.Redact(left[0].address)))
+		v.limit(fmt.Sprintf("%d sitemaps were read, the maximum for a run; %d more were left out, such as %.200s", maxSitemaps, len(left), ledger.Redact(left[0].address)))
 	}
 	slices.SortStableFunc(found, newer)
 	return found, nil
 }
 
-// nth is the time of the n-th newest, zero where there are fewer.
+// nth returns the time of the n-th newest candidate, zero if there are fewer.
 func nth(found []candidate, n int) time.Time {
 	if len(found) < n {
 		return time.Time{}
@@ -134,7 +134,7 @@ func nth(found []candidate, n int) time.Time {
 	return times[n-1]
 }
 
-// limit says once what was left out at a limit.
+// limit records once what was left out because of a limit.
 func (v *visit) limit(text string) {
 	if !slices.Contains(v.result.Limits, text) {
 		v.result.Limits = append(v.result.Limits, text)
@@ -142,7 +142,7 @@ func (v *visit) limit(text string) {
 	}
 }
 
-// sitemap reads one sitemap into found, and gives the children of an index.
+// sitemap reads one sitemap into found, and returns the children of an index.
 func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found *[]candidate) ([]child, error) {
 	base, err := url.Parse(c.address)
 	if err != nil {
@@ -167,11 +167,11 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 	case len(entries) >= maxEntries:
 		v.limit(fmt.Sprintf("a sitemap was read up to its address number %d: %.200s", maxEntries, ledger.Redact(c.address)))
 	case r.Truncated:
-		v.limit(fmt.Sprintf("a sitemap was read up to its first %d MiB, or breaks off: %.200s", maxSitemap>>20, ledger.Redact(c.address)))
+		v.limit(fmt.Sprintf("a sitemap was read up to its first %d MiB, or ends early: %.200s", maxSitemap>>20, ledger.Redact(c.address)))
 	}
 	var children []child
 	for _, e := range entries {
-		at, _ := article.ParseTime(e.LastMod, v.policy.Zone) // zero where it says none
+		at, _ := article.ParseTime(e.LastMod, v.policy.Zone) // zero if there is none
 		if read.Kind == sitemap.Index {
 			u, err := canonical.Address(base, e.Loc, []string{"*"})
 			switch {
@@ -200,7 +200,7 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 			continue
 		}
 		one := candidate{url: u, canonical: key, modified: at, news: e.News, order: len(*found)}
-		one.published, _ = article.ParseTime(e.News.PublicationDate, v.policy.Zone) // likewise
+		one.published, _ = article.ParseTime(e.News.PublicationDate, v.policy.Zone) // also zero if there is none
 		one.at = one.modified
 		if one.published.After(one.at) {
 			one.at = one.published
@@ -218,9 +218,9 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 	return children, nil
 }
 
-// choose takes the newest articles, and of these those that are new, or newer
-// in the sitemap than ours. Those that were refused before come last: one that is
-// refused every time must not keep the others from being asked for.
+// choose returns those of the newest articles that are new, or newer in the sitemap than
+// the stored version. Articles that were refused before come last: one that is refused
+// every time must not keep the others from being requested.
 func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, error) {
 	oldest := v.now().Add(-v.Config.Retention())
 	var out, last []candidate
@@ -238,7 +238,7 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 			return nil, err
 		}
 		if known.State == "stored" {
-			v.there = true
+			v.stored = true
 		}
 		switch {
 		case !known.Fresh(c.at):

@@ -1,6 +1,6 @@
-// Package engine crawls one news provider: robots.txt, sitemaps, the newest
-// articles, one request at a time. It knows no publisher's pages; a provider
-// knows nothing of HTTP, storage and duplicates.
+// Package engine crawls one news provider: robots.txt, sitemaps, and the newest
+// articles, with one request at a time. It knows nothing about the pages of publishers,
+// and a provider knows nothing about HTTP, storage and duplicates.
 package engine
 
 import (
@@ -50,34 +50,34 @@ type Engine struct {
 	DB         *db.DB
 	Log        *slog.Logger
 	KeepHTML   bool // keep each article's page in the store
-	Reparse    bool // read the kept pages again, and fetch nothing
+	Reparse    bool // read the stored pages again, and fetch nothing
 	NoDelay    bool // no pauses: for simulated sites only
 	LeaseTTL   time.Duration
 	Timeout    time.Duration // of one try of a request; 0: 20 s
-	// MaxCrawlDelay is the longest Crawl-delay or Retry-After that is waited for;
-	// past it the provider is abandoned for this run. 0: web.DefaultMaxCrawlDelay.
+	// MaxCrawlDelay is the longest Crawl-delay or Retry-After that the engine waits;
+	// with a longer one the provider is abandoned for this run. 0: web.DefaultMaxCrawlDelay.
 	MaxCrawlDelay time.Duration
 
 	Control polite.Control
-	// DeadLetter keeps what could not be done; Resolve takes it away after a success.
+	// DeadLetter writes a dead letter; Resolve removes it after a success.
 	DeadLetter, Resolve func(context.Context, ledger.DeadLetter) error
-	// Count takes what was done since its last call, while a provider is at work.
+	// Count is called with the counts since its last call, while a provider is crawled.
 	Count func(ledger.Tally)
-	// Pacer gives the turns at hosts, to all providers that may ask the same ones. Its
+	// Pacer makes the pauses between requests to a host, for all providers. Its
 	// clock is the engine's.
 	Pacer *polite.Pacer
 }
 
 func (e *Engine) now() time.Time { return e.Pacer.Clock.Now() }
 
-// State is how a provider's part of a run ended.
+// State says how a provider's part of a run ended.
 type State string
 
 // The states of a provider.
 const (
 	Ran     State = "run"     // to its end
-	Skipped State = "skipped" // nothing of it was asked for, or only its robots.txt
-	Stopped State = "stopped" // it said 403 or 429, or asked for a long pause
+	Skipped State = "skipped" // nothing was requested, or only its robots.txt
+	Stopped State = "stopped" // it answered 403 or 429, or asked for a long pause
 	Cut     State = "cut"     // the run was stopped
 )
 
@@ -94,22 +94,22 @@ type Result struct {
 	Changed   int64      `json:"articles_changed"`
 	Same      int64      `json:"articles_same"`
 	Empty     int64      `json:"articles_empty"`
-	Paywalled int64      `json:"articles_paywalled"` // the page shows readers without a subscription a part or a note
+	Paywalled int64      `json:"articles_paywalled"` // the page shows only a part of the text to readers without a subscription
 	Failed    int64      `json:"articles_failed"`
 	Forbidden int64      `json:"articles_forbidden"` // by robots.txt
 	Health    raw.Health `json:"health"`
-	// Limits say what was left out because there was more of it than is read in a run.
+	// Limits say what was left out because a run reads no more.
 	Limits []string `json:"limits,omitempty"`
 	Alerts []string `json:"alerts,omitempty"`
 }
 
-// Tally is the result's counts.
+// Tally returns the result's counts.
 func (r Result) Tally() ledger.Tally {
 	return ledger.Tally{Counts: ledger.Counts{"articles_found": r.Found, "articles_fetched": r.Fetched, "articles_inserted": r.Inserted,
 		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden}}
 }
 
-// errStop ends a provider: its reason is for the report.
+// errStop ends the crawl of a provider. The report has its reason.
 type errStop struct {
 	state  State
 	reason string
@@ -117,16 +117,16 @@ type errStop struct {
 
 func (e *errStop) Error() string { return e.reason }
 
-// Run crawls one provider, or reads its kept pages again. The error is one that
-// no provider is to blame for: the database, the store, or ctx.
+// Run crawls one provider, or reads its stored pages again. The error is never the
+// provider's: it is an error of the database or the store, or that of ctx.
 func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 	v := &visit{Engine: e, p: p, policy: p.Policy(), log: e.Log.With("provider", p.ID()), result: Result{Provider: p.ID(), State: Ran}}
 	if v.policy.Zone == nil {
 		v.policy.Zone = time.UTC
 	}
 	defer v.count()
-	within, release, err := v.hold(ctx)
-	if v.held = err == nil; v.held {
+	within, release, err := v.acquire(ctx)
+	if v.leased = err == nil; v.leased {
 		err = func() error {
 			defer release() // also when the engine panics
 			if e.Reparse {
@@ -153,31 +153,31 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 // visit is one provider's part of a run.
 type visit struct {
 	*Engine
-	p      provider.Provider
-	policy provider.Policy
-	log    *slog.Logger
-	base   *url.URL
-	client *polite.Client
-	rules  *polite.Rules
-	result Result
-	told   ledger.Tally // of the result, what was counted
+	p       provider.Provider
+	policy  provider.Policy
+	log     *slog.Logger
+	base    *url.URL
+	client  *polite.Client
+	rules   *polite.Rules
+	result  Result
+	counted ledger.Tally // the part of the result that was passed to Count
 
-	held   bool   // the lease was ours
+	leased bool   // this run had the lease
 	listed int    // addresses in the sitemaps
-	other  string // the first of them that is no article's
-	old    int    // of the newest, those past the retention
-	there  bool   // one of the newest is kept
+	other  string // the first of them that is no article
+	old    int    // how many of the newest articles are older than the retention
+	stored bool   // at least one of the newest articles is stored
 }
 
-// count tells what the result has more than at the last call.
+// count passes the counts since its last call to Count.
 func (v *visit) count() {
 	now := v.result.Tally()
-	v.Count(now.Minus(v.told))
-	v.told = now
+	v.Count(now.Minus(v.counted))
+	v.counted = now
 }
 
-// hold takes the provider's lease: two runs never crawl one publisher together.
-func (v *visit) hold(ctx context.Context) (within context.Context, release func(), err error) {
+// acquire acquires the provider's lease: two runs never crawl one publisher at the same time.
+func (v *visit) acquire(ctx context.Context) (within context.Context, release func(), err error) {
 	l, err := lease.Acquire(ctx, lease.InDB(v.DB), v.Job+"/provider/"+v.p.ID(), v.holder(), cmp.Or(v.LeaseTTL, leaseTTL), lease.EvictIf(ledger.RunClosed(v.Store)),
 		lease.Wait(lease.WaitPolicy{Proceed: v.Control.Proceed, OnWait: ledger.LogLeaseWait(v.log), GiveUp: true}))
 	var inUse *lease.InUseError
@@ -189,9 +189,9 @@ func (v *visit) hold(ctx context.Context) (within context.Context, release func(
 	case l == nil:
 		return nil, nil, &errStop{Cut, "the run was stopped"}
 	}
-	within, giveBack := l.Keep(ctx, ledger.LogLeaseEvent(v.log))
+	within, free := l.Keep(ctx, ledger.LogLeaseEvent(v.log))
 	return within, func() {
-		if err := giveBack(); err != nil { // it expires by itself
+		if err := free(); err != nil { // then it expires
 			v.log.Warn("lease_not_released", "error", ledger.Redact(err.Error()))
 		}
 	}, nil
@@ -233,7 +233,7 @@ func (v *visit) crawl(ctx context.Context) error {
 	return nil
 }
 
-// robots reads the publisher's robots.txt. One that cannot be had is no licence.
+// robots reads the publisher's robots.txt. If it cannot be fetched, nothing is allowed.
 func (v *visit) robots(ctx context.Context) (err error) {
 	v.rules, err = v.client.Robots(ctx, v.base)
 	var no *polite.RobotsError
@@ -249,13 +249,13 @@ func (v *visit) robots(ctx context.Context) (err error) {
 	return v.ended(ctx, err)
 }
 
-// article fetches, reads and keeps one article. Its own trouble is no error.
+// article fetches, reads and stores one article. A failure of the article is not an error.
 func (v *visit) article(ctx context.Context, c candidate) error {
 	address := c.url.String()
 	letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Fetch", Kind: "article_failed", Input: ledger.Input{URL: address, Source: v.p.ID()}}
 	r, err := v.get(ctx, polite.Request{URL: address, Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage, Scope: func(u *url.URL) error {
 		if !provider.Hosts(v.p.BaseURL(), u) || v.rules.Check(u) != nil {
-			return errors.New("it leads to where the provider may not be followed")
+			return errors.New("it redirects to an address that may not be requested")
 		}
 		return nil
 	}})
@@ -299,7 +299,7 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	return v.save(ctx, e, letter)
 }
 
-// failed keeps one article's trouble for a person; the others go on.
+// failed writes a dead letter for one article; the crawl of the others continues.
 func (v *visit) failed(ctx context.Context, letter ledger.DeadLetter, err error) error {
 	v.result.Failed++
 	letter.Error = err.Error()
@@ -307,15 +307,15 @@ func (v *visit) failed(ctx context.Context, letter ledger.DeadLetter, err error)
 	return v.DeadLetter(ctx, letter)
 }
 
-// isArticle says why the page that redirects end at is no article of this
-// provider: publishers send visitors of removed articles to their homepage.
+// isArticle returns an error if the target of redirects is not an article of this
+// provider: publishers redirect removed articles to their homepage.
 func (v *visit) isArticle(final string) error {
 	u, err := url.Parse(final)
 	if err == nil {
 		err = untrusted.Key(final)
 	}
 	if err == nil && !v.p.IsArticleURL(u) {
-		err = errors.New("which is no article's address; if it is one, let articleUrl take it")
+		err = errors.New("which is not an article's address; if it is one, change articleUrl")
 	}
 	if err != nil {
 		return fmt.Errorf("it redirects to %.200s: %w", final, err)
@@ -323,13 +323,13 @@ func (v *visit) isArticle(final string) error {
 	return nil
 }
 
-// refused remembers that an article was asked for in vain, so that it is asked
-// for after the others next time.
+// refused records that the request for an article was refused, so that the article is
+// requested after the others next time.
 func (v *visit) refused(ctx context.Context, canonical string, sitemapAt time.Time) error {
 	return raw.Refuse(ctx, v.DB, raw.Row{Source: v.p.ID(), Canonical: canonical, SitemapAt: sitemapAt}, v.now())
 }
 
-// save reads a page and keeps the article.
+// save reads a page and stores the article.
 func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLetter) error {
 	u, asked, err := v.addresses(e)
 	var a provider.Article
@@ -359,13 +359,13 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	a.Title, a.Language = cmp.Or(a.Title, e.News.Title), cmp.Or(a.Language, e.News.Language)
 	a = clean(a)
 	if a.Published.IsZero() {
-		a.Published, _ = article.ParseTime(e.News.PublicationDate, v.policy.Zone) // zero where it says none
+		a.Published, _ = article.ParseTime(e.News.PublicationDate, v.policy.Zone) // zero if there is none
 	}
 	canonical := v.canonical(u, a.Canonical)
 	limits := raw.Limits{TextMaxLength: v.Config.RawTextMaxLength, Retention: v.Config.Retention()}
 	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt}
 	out, err := raw.Save(ctx, v.DB, row, limits, e.FetchedAt)
-	if err == nil && asked != canonical { // the sitemap's name for it is to be known too
+	if err == nil && asked != canonical { // the address in the sitemap is recorded too
 		err = raw.Alias(ctx, v.DB, row, asked, out, e.FetchedAt)
 	}
 	if db.Rejected(err) {
@@ -378,13 +378,13 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	switch out {
 	case raw.Inserted:
 		v.result.Inserted++
-		v.there = true
+		v.stored = true
 	case raw.Changed:
 		v.result.Changed++
-		v.there = true
+		v.stored = true
 	case raw.Same:
 		v.result.Same++
-		v.there = true
+		v.stored = true
 	case raw.Paywalled:
 		v.result.Paywalled++
 	case raw.Purged:
@@ -394,14 +394,14 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	return v.Resolve(ctx, letter)
 }
 
-// Bounds of what a page says of its article, in bytes; its text has one of its own.
+// The maximum sizes of an article's metadata in bytes. Its text has its own limit.
 const (
 	maxTitle   = 2000
 	maxName    = 200 // of an author, a section, a language
 	maxAuthors = 50
 )
 
-// clean makes what a page says fit to be kept.
+// clean makes the text of a page safe to store.
 func clean(a provider.Article) provider.Article {
 	a.Title = untrusted.Line(a.Title, maxTitle)
 	a.Body = untrusted.Text(a.Body, 0)
@@ -414,12 +414,12 @@ func clean(a provider.Article) provider.Article {
 	}
 	a.Authors = authors
 	if untrusted.Key(a.ExternalID) != nil {
-		a.ExternalID = "" // the next key of its policy holds
+		a.ExternalID = "" // the next key of its policy is used
 	}
 	return a
 }
 
-// addresses are an article's own, and its identity by the one that its sitemap has.
+// addresses returns an article's own address, and its identity by the address in the sitemap.
 func (v *visit) addresses(e raw.Evidence) (u *url.URL, asked string, err error) {
 	sitemaps, err := url.Parse(cmp.Or(e.Requested, e.URL))
 	if err == nil {
@@ -437,7 +437,7 @@ func (v *visit) addresses(e raw.Evidence) (u *url.URL, asked string, err error) 
 	return u, asked, nil
 }
 
-// parse lets the provider read a page; a panic in it is that page's trouble.
+// parse lets the provider read a page. A panic fails only that page.
 func (v *visit) parse(e raw.Evidence, u *url.URL) (a provider.Article, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -448,8 +448,8 @@ func (v *visit) parse(e raw.Evidence, u *url.URL) (a provider.Article, err error
 	return v.p.ParseArticle(e.HTML, e.ContentType, u)
 }
 
-// canonical is an article's identity: what its page says of itself, where that
-// is an article of this provider, else its address.
+// canonical returns an article's identity: the canonical address in its page, if that is
+// an article of this provider, or else its own address.
 func (v *visit) canonical(u *url.URL, said string) string {
 	if said != "" {
 		if c, err := u.Parse(said); err == nil && v.p.IsArticleURL(c) {
@@ -458,11 +458,11 @@ func (v *visit) canonical(u *url.URL, said string) string {
 			}
 		}
 	}
-	key, _ := v.policy.Canonical(u) // addresses has tried it
+	key, _ := v.policy.Canonical(u) // addresses has checked that there is no error
 	return key
 }
 
-// reparse reads the kept pages again.
+// reparse reads the stored pages again.
 func (v *visit) reparse(ctx context.Context) error {
 	for e, err := range raw.Kept(ctx, v.Store, v.p.ID()) {
 		if err != nil {
@@ -483,8 +483,8 @@ func (v *visit) reparse(ctx context.Context) error {
 	return nil
 }
 
-// isPage says whether an answer can be read as a page: HTML, XHTML, or text,
-// which servers without a better guess call HTML.
+// isPage reports whether an answer can be read as a page: HTML, XHTML, or text, because
+// some servers send HTML as text.
 func isPage(r *web.Response) bool {
 	kind := cmp.Or(r.Header.Get("Content-Type"), http.DetectContentType(r.Body))
 	kind, _, _ = strings.Cut(strings.ToLower(kind), ";")

@@ -418,7 +418,7 @@ func TestRedirects(t *testing.T) {
 	assert.Equal(t, 1, w.count("url LIKE '%"+site.Path(12)+"%'"))
 	for _, l := range w.letters {
 		assert.Equal(t, "blocked", l.Kind)
-		assert.Contains(t, l.Error, "it leads to where the provider may not be followed")
+		assert.Contains(t, l.Error, "it redirects to an address that may not be requested")
 	}
 	for _, r := range w.sim.Requests() {
 		assert.Equal(t, newssim.MK, r.Host)
@@ -664,7 +664,7 @@ func TestFieldAlarm(t *testing.T) {
 	site.Break(true)
 	site.Publish(8)
 	r := w.run(p)
-	assert.Equal(t, []string{"provider demo-economy: field date was found on 0% of 8 pages, before on 100%; has it a new layout?"}, r.Alerts)
+	assert.Equal(t, []string{"provider demo-economy: field date was found on 0% of 8 pages, in earlier runs on 100%; has its layout changed?"}, r.Alerts)
 
 	r = w.run(failing{})
 	assert.Equal(t, "provider mk: 100% of 10 pages could not be read", r.Alerts[0])
@@ -769,7 +769,7 @@ func TestNewsSitemapFillsIn(t *testing.T) {
 	w.sites[newssim.Hankyung].Break(true)
 	r := w.run(hankyung.Provider{})
 	assert.Equal(t, counts{Found: 12, Fetched: 10, Inserted: 10}, countsOf(r))
-	assert.Equal(t, []string{"provider hankyung: no page has a date; do its selectors fit?"}, r.Alerts)
+	assert.Equal(t, []string{"provider hankyung: no page has a date; are its selectors right?"}, r.Alerts)
 	var published int64
 	require.NoError(t, w.db.QueryRowContext(t.Context(), `SELECT published_at FROM news_articles WHERE external_id = '202603020012'`).Scan(&published))
 	assert.Equal(t, "2026-03-01T23:00:00+09:00", db.Time(published).In(provider.Seoul).Format(time.RFC3339))

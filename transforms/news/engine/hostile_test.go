@@ -137,7 +137,7 @@ func TestFinalAddress(t *testing.T) {
 	assert.Equal(t, 1, w.count(`url = 'https://www.mk.co.kr`+moved+`' AND canonical_url = 'https://mk.co.kr/news/stock/11000001'`))
 	require.Len(t, w.letters, 1)
 	assert.Equal(t, "not_an_article", w.letters[0].Kind)
-	assert.Equal(t, "it redirects to https://www.mk.co.kr/: which is no article's address; if it is one, let articleUrl take it", w.letters[0].Error)
+	assert.Equal(t, "it redirects to https://www.mk.co.kr/: which is not an article's address; if it is one, change articleUrl", w.letters[0].Error)
 	assert.Equal(t, counts{Found: 2, Failed: 1}, countsOf(w.run(mk.Provider{})), "by the address of the sitemap it is known")
 }
 

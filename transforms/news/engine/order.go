@@ -13,15 +13,14 @@ import (
 type child struct {
 	address string
 	at      time.Time // lastmod, or the end of the time that its name says; zero: neither
-	place   int       // of those without a time: how near the newest end
+	place   int       // for those without a time: the distance from the newest end
 	depth   int
 }
 
-// arrange puts the sitemaps of one index, or the roots, into the order in which
-// they are read: the newest first. Without lastmod a date in the name counts,
-// where most of them have one. Without that the last is taken for the newest,
-// for indexes grow at their end; the first comes second, in case this one grows
-// at its beginning.
+// arrange sorts the sitemaps of one index, or the roots, in the order in which they are
+// read: the newest first. Without lastmod, dates in the names count if most names have
+// one. Without those, the last is taken as the newest, because most indexes grow at
+// their end, and the first comes second, in case the index grows at its beginning.
 func arrange(children []child, zone *time.Location, now time.Time) {
 	undated := 0
 	named := map[int]time.Time{}
@@ -51,7 +50,7 @@ func arrange(children []child, zone *time.Location, now time.Time) {
 	slices.SortStableFunc(children, nearer)
 }
 
-// nearer orders by time, then by place.
+// nearer orders by time, then by distance from the newest end.
 func nearer(a, b child) int {
 	return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.place, b.place))
 }
@@ -60,7 +59,7 @@ func nearer(a, b child) int {
 // 2026-11-22, /2026/11/, ?yyyy=2026&mm=11.
 var period = regexp.MustCompile(`(?:^|\D)((?:19|20)\d\d)(?:(?:[-_/.]|&\w+=)?(0[1-9]|1[0-2])(?:(?:[-_/.]|&\w+=)?(0[1-9]|[12]\d|3[01]))?|(?:[-_/.]|&\w+=)([1-9])(?:(?:[-_/.]|&\w+=)(\d{1,2}))?)?(?:\D|$)`)
 
-// periodEnd is the end of the time that a sitemap's name says that it is of.
+// periodEnd returns the end of the period in a sitemap's name.
 func periodEnd(address string, zone *time.Location, now time.Time) (end time.Time, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -87,8 +86,8 @@ func periodEnd(address string, zone *time.Location, now time.Time) (end time.Tim
 	return end, ok
 }
 
-// number is 0 for an empty text.
+// number returns the value of digits, 0 for an empty text.
 func number(digits string) int {
-	n, _ := strconv.Atoi(digits) // the expression has let digits through alone
+	n, _ := strconv.Atoi(digits) // the expression matches only digits
 	return n
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 )
 
-// newClient is the provider's way to the web. Pauses are drawn from half of the
-// configured delay to one and a half, which is one to three seconds by default.
+// newClient makes the client for all requests of a provider's crawl. A pause is random,
+// from half of the configured delay to one and a half: one to three seconds by default.
 func (v *visit) newClient() *polite.Client {
 	d := time.Duration(v.Config.DelaySeconds * float64(time.Second))
 	maxPause := cmp.Or(v.MaxCrawlDelay, web.DefaultMaxCrawlDelay)
@@ -37,14 +37,14 @@ func (v *visit) newClient() *polite.Client {
 	return &polite.Client{Web: v.Web, Pacer: v.Pacer, Policy: p, Memory: polite.InDB{DB: v.DB, Table: "news_hosts"}, Control: v.Control}
 }
 
-// retry tries what may pass up to three times, a gap apart.
+// retry makes up to three tries after failures that may be temporary, with a gap between them.
 func retry(a polite.Attempt) (wait time.Duration, again bool) {
 	may := a.Status() >= 500 || a.Kind() == web.KindTimeout || a.Kind() == web.KindReset
 	return 0, may && a.Retries+1 < tries
 }
 
-// withoutRobots allows everything where there is no robots.txt (RFC 9309 section
-// 2.3.1.3), and nothing where it cannot be had, also by too many redirects.
+// withoutRobots allows everything if there is no robots.txt (RFC 9309 section 2.3.1.3),
+// and nothing if it cannot be fetched, also because of too many redirects.
 func withoutRobots(status int, _ web.Kind) polite.Verdict {
 	if status >= 400 && status < 500 {
 		return polite.Allow
@@ -52,7 +52,7 @@ func withoutRobots(status int, _ web.Kind) polite.Verdict {
 	return polite.Deny
 }
 
-// get sends a request. What ends the provider is an *errStop: 403, 429, or a pause
+// get sends a request. An *errStop ends the crawl of the provider: after 403, 429, or a pause
 // longer than a run waits.
 func (v *visit) get(ctx context.Context, r polite.Request) (*web.Response, error) {
 	r.Timeout, r.MaxRedirects = cmp.Or(v.Timeout, timeout), 5

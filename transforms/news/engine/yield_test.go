@@ -100,7 +100,7 @@ func TestLimitIsSaid(t *testing.T) {
 	r := w.run(mk.Provider{})
 	assert.Zero(t, r.Inserted)
 	require.Len(t, r.Limits, 1)
-	assert.Contains(t, r.Limits[0], "20 sitemaps were read, the most in a run; 41 more were left out, such as https://www.mk.co.kr/part-")
+	assert.Contains(t, r.Limits[0], "20 sitemaps were read, the maximum for a run; 41 more were left out, such as https://www.mk.co.kr/part-")
 	require.Len(t, r.Alerts, 1)
 	assert.Contains(t, r.Alerts[0], "provider mk: no article yet: its sitemaps name 57 articles; of the newest ones 10 are older than the retention; 20 sitemaps were read")
 }
@@ -128,7 +128,7 @@ func TestNothingComes(t *testing.T) {
 			return w.run(mk.Provider{}).Alerts
 		}
 		old := "/news/economy/11000001 " + begin.AddDate(-1, 0, 0).Format(time.RFC3339)
-		assert.Equal(t, []string{"provider mk: no article yet: articleUrl takes none of the 2 addresses in its sitemaps, such as https://www.mk.co.kr/a"}, alerts(named, "/a", "/b"))
+		assert.Equal(t, []string{"provider mk: no article yet: articleUrl matches none of the 2 addresses in its sitemaps, such as https://www.mk.co.kr/a"}, alerts(named, "/a", "/b"))
 		assert.Equal(t, []string{"provider mk: no article yet: its sitemaps name no address"}, alerts(named))
 		assert.Equal(t, []string{"provider mk: no article in 3 runs in a row: its sitemaps name 1 articles; of the newest ones 1 are older than the retention"}, alerts(named, old))
 

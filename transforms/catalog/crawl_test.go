@@ -18,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -403,11 +404,11 @@ func TestPauseOutlivesAKill(t *testing.T) {
 			j.matter.Robots("User-agent: *\nCrawl-delay: 4\n")
 			j.cfg.Lane.Web.HostDelay = time.Second
 			var mu sync.Mutex
-			now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+			clock := politetest.At(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
 			var arrivals []time.Time
 			j.web.Handle(catalogsim.MatterHost, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				mu.Lock()
-				arrivals = append(arrivals, now)
+				arrivals = append(arrivals, clock.Now())
 				mu.Unlock()
 				j.matter.ServeHTTP(rw, r)
 			}))
@@ -416,14 +417,14 @@ func TestPauseOutlivesAKill(t *testing.T) {
 				ctx, kill := context.WithCancel(t.Context())
 				defer kill()
 				pauses := 0
-				w.Pacer.Clock = polite.Clock{Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }, Sleep: func(ctx context.Context, d time.Duration) error {
+				w.Pacer.Clock = polite.Clock{Now: clock.Now, Sleep: func(_ context.Context, d time.Duration) error {
 					mu.Lock()
 					defer mu.Unlock()
 					if pauses++; pauses > killedAt {
 						kill()
 						return context.Canceled
 					}
-					now = now.Add(d)
+					clock.Advance(d)
 					return nil
 				}}
 				return v.run(ctx)

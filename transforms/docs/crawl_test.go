@@ -18,6 +18,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 )
 
 // Near pages first, in the order of discovery; each page
@@ -343,7 +344,7 @@ func TestBackoffTable(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				tt := rows()[i] // its answers count, so each database has its own
 				w := newWorld(t, d)
-				w.time.at = now
+				w.time = politetest.At(now)
 				w.set("/docs", doc("seed", "/docs/x", "/docs/y"))
 				w.set("/docs/x", tt.answer)
 				w.set("/docs/y", doc("y"))
@@ -528,15 +529,15 @@ func TestLongRetryAfter(t *testing.T) {
 		require.Equal(t, []string{"/docs", "/docs/x"}, w.paths())
 		require.Equal(t, RateLimited, w.row("/docs/x").Status)
 
-		w.time.turn(30 * time.Minute)
+		w.time.Advance(30 * time.Minute)
 		state, _ = w.run()
 		require.Equal(t, Held, state)
 		require.Empty(t, w.log(), "half of the time is not enough")
 
 		// Within ten minutes of the end the run waits, also in a new session.
 		w.newSession()
-		end := w.time.now().Add(30 * time.Minute)
-		w.time.turn(25 * time.Minute)
+		end := w.time.Now().Add(30 * time.Minute)
+		w.time.Advance(25 * time.Minute)
 		state, _ = w.run()
 		require.Equal(t, Done, state)
 		log := w.log()

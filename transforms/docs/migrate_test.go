@@ -130,7 +130,7 @@ CREATE TABLE docs_notes (id TEXT PRIMARY KEY);
 				// The crawl goes on where the older program stopped: what it has is not asked for.
 				w.paths()
 				w.set("/docs/b", doc("b"))
-				w.time.turn(time.Hour)
+				w.time.Advance(time.Hour)
 				state, _ = w.run()
 				require.Equal(t, Done, state)
 				require.Equal(t, []string{"/docs/b", "/docs/c"}, w.paths())

@@ -48,11 +48,11 @@ func TestRobots(t *testing.T) {
 		require.Equal(t, "queued robots_check blocked", strings.Trim(fmt.Sprint(w.moves["https://"+host+"/docs/secret/x"]), "[]"))
 
 		w.newSession()
-		w.time.turn(23 * time.Hour)
+		w.time.Advance(23 * time.Hour)
 		w.run()
 		require.Equal(t, 0, asks(), "kept for 24 hours, also for the next process")
 		w.newSession()
-		w.time.turn(time.Hour)
+		w.time.Advance(time.Hour)
 		w.set("/robots.txt", status(404))
 		w.run()
 		require.Equal(t, 1, asks())
@@ -161,7 +161,7 @@ func TestNoSeedAnswers(t *testing.T) {
 				require.Equal(t, Unreachable, state)
 				require.Equal(t, "it cannot be reached: none of its 1 seeds could be fetched", reason)
 				w.set("/docs", doc("seed"))
-				w.time.turn(time.Hour)
+				w.time.Advance(time.Hour)
 				state, _ = w.run() // the same session, continued
 				require.Equal(t, Done, state)
 				require.Equal(t, Indexed, w.row("/docs").Status)
@@ -201,7 +201,7 @@ func TestBudgets(t *testing.T) {
 		state, _ = w.run()
 		require.Equal(t, OutOfBudget, state)
 		require.Empty(t, w.log())
-		w.time.turn(24*time.Hour + 2*time.Minute) // a minute counts until all of it is over
+		w.time.Advance(24*time.Hour + 2*time.Minute) // a minute counts until all of it is over
 		state, _ = w.run()
 		require.Equal(t, Done, state)
 		second := w.log()
@@ -689,7 +689,7 @@ func killedAnywhere(t *testing.T, d *db.DB, noDelay bool) {
 				}
 			}
 			w.mu.Lock()
-			w.requests = append(w.requests, asked{w.time.now(), r.URL.RequestURI(), r.Header.Clone()})
+			w.requests = append(w.requests, asked{w.time.Now(), r.URL.RequestURI(), r.Header.Clone()})
 			answer := w.answers[r.URL.RequestURI()]
 			w.mu.Unlock()
 			if answer == nil {
@@ -776,7 +776,7 @@ func TestPurge(t *testing.T) {
 		require.NotEmpty(t, ids)
 		s, err := store.Open(t.Context(), w.dir)
 		require.NoError(t, err)
-		p, err := Purge(t.Context(), d, s, "p", w.time.now())
+		p, err := Purge(t.Context(), d, s, "p", w.time.Now())
 		require.NoError(t, err)
 		require.Equal(t, map[string]int64{"pages": 4, "links": 3, "chunks": 2, "docs_blocks": 2, "docs_changes": 2, "blocked_urls": 1, "runs": 1, "docs_robots": 1}, p.Rows)
 		require.Empty(t, w.strings(`SELECT origin FROM docs_robots`))
@@ -935,7 +935,7 @@ func TestPurgeErases(t *testing.T) {
 	s, err := store.Open(t.Context(), w.dir)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	_, err = Purge(t.Context(), d, s, "p", w.time.now())
+	_, err = Purge(t.Context(), d, s, "p", w.time.Now())
 	require.NoError(t, err)
 	require.NotContains(t, file(), "zanzibar")
 
@@ -949,11 +949,11 @@ func TestPurgeErases(t *testing.T) {
 	reading, err := other.QueryContext(t.Context(), `SELECT key FROM pages`)
 	require.NoError(t, err)
 	require.True(t, reading.Next())
-	_, err = Purge(t.Context(), d, s, "p", w.time.now())
+	_, err = Purge(t.Context(), d, s, "p", w.time.Now())
 	require.ErrorIs(t, err, ErrNotErased)
 	require.Equal(t, []string{"0"}, w.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM pages`))
 	require.NoError(t, reading.Close())
-	_, err = Purge(t.Context(), d, s, "p", w.time.now())
+	_, err = Purge(t.Context(), d, s, "p", w.time.Now())
 	require.NoError(t, err)
 	require.NotContains(t, file(), "zanzibar")
 }
@@ -1060,7 +1060,7 @@ func TestExplain(t *testing.T) {
 		worker, err := lane.Open(t.Context(), cfg.Lane)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, lane.Close("explain")) }()
-		worker.Pacer.Clock = w.time.clock()
+		worker.Pacer.Clock = w.time.Polite()
 		for _, tt := range []struct{ url, rule, says string }{
 			{"https://docs.example.com/docs", "", ""},
 			{"http://www.docs.example.com/docs/x?utm_source=a#b", "", ""},
@@ -1095,7 +1095,7 @@ func TestExplain(t *testing.T) {
 		}
 
 		// Who does not want to be visited is not asked for that either.
-		w.time.turn(25 * time.Hour) // what is kept of robots.txt is too old
+		w.time.Advance(25 * time.Hour) // what is kept of robots.txt is too old
 		cfg.Policies[0].Terms = policy.Prohibited
 		found, err := explain(t.Context(), cfg, worker, d, "https://docs.example.com/docs")
 		require.NoError(t, err)
@@ -1120,12 +1120,12 @@ func TestTwoProvidersOnOneHost(t *testing.T) {
 	worker, err := lane.Open(t.Context(), cfg.Lane)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, lane.Close("two")) }()
-	worker.Pacer.Clock = w.time.clock()
+	worker.Pacer.Clock = w.time.Polite()
 	var runs sync.WaitGroup
 	for _, id := range []string{"p", "q"} {
 		p := w.policy
 		p.ProviderID, p.RequestDelayMS = id, 4500
-		in, err := enter(t.Context(), w.db, w.session, p.ProviderID, cfg.Lane.RunID, w.time.now())
+		in, err := enter(t.Context(), w.db, w.session, p.ProviderID, cfg.Lane.RunID, w.time.Now())
 		require.NoError(t, err)
 		c := newCrawl(cfg, worker, w.db, p, in)
 		runs.Go(func() {
@@ -1198,12 +1198,12 @@ func TestWaitForBudgetIsShownAndKept(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(text), &s))
 			return s
 		}
-		begun := w.time.now()
+		begun := w.time.Now()
 		var shown []string
 		var half Stats
 		var worked time.Duration
 		w.waits = func() {
-			now := w.time.now()
+			now := w.time.Now()
 			if half.Waited > 0 || now.Sub(begun) < 30*time.Minute {
 				return
 			}
@@ -1244,7 +1244,7 @@ func TestCountsPageByPage(t *testing.T) {
 		require.Equal(t, OutOfBudget, state)
 		require.Equal(t, []int64{1, 2}, fetched)
 		require.EqualValues(t, 3, w.live.Counts["pages_new"])
-		w.time.turn(25 * time.Hour)
+		w.time.Advance(25 * time.Hour)
 		state, _ = w.run()
 		require.Equal(t, Done, state)
 		require.Equal(t, []int64{1, 2, 0, 1, 2}, fetched)

@@ -20,48 +20,26 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// turned is a clock that moves when somebody sleeps, and then only.
-type turned struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *turned) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *turned) turn(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
-func (c *turned) clock() polite.Clock {
-	return polite.Clock{Now: c.now, Sleep: func(ctx context.Context, d time.Duration) error { c.turn(d); return ctx.Err() }}
-}
-
-// asked is a request as the site saw it, at the turned clock's time.
+// asked is a request as the site saw it, at the test clock's time.
 type asked struct {
 	at     time.Time
 	path   string
 	header http.Header
 }
 
-// world is a site, a database and a crawler on a turned clock.
+// world is a site, a database and a crawler on a test clock.
 type world struct {
 	t       *testing.T
 	sim     *webtest.Web
 	db      *db.DB
 	dir     string
-	time    *turned
+	time    *politetest.Clock
 	cfg     Config
 	policy  policy.Policy
 	session string
@@ -89,7 +67,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 func newWorldOn(t *testing.T, d *db.DB) *world {
 	t.Helper()
 	w := &world{t: t, db: d, dir: t.TempDir(), sim: webtest.New(webtest.Options{}), answers: map[string]http.HandlerFunc{},
-		time: &turned{at: time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC)}, moves: map[string][]Status{}}
+		time: politetest.At(time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC)), moves: map[string][]Status{}}
 	require.NoError(t, w.sim.Start())
 	t.Cleanup(func() { require.NoError(t, w.sim.Close()) })
 	w.handle(host)
@@ -106,7 +84,7 @@ func (w *world) handle(host string) {
 	w.sim.Handle(host, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		uri := r.URL.RequestURI()
 		w.mu.Lock()
-		w.requests = append(w.requests, asked{w.time.now(), uri, r.Header.Clone()})
+		w.requests = append(w.requests, asked{w.time.Now(), uri, r.Header.Clone()})
 		answer := w.answers[uri]
 		w.mu.Unlock()
 		if answer == nil {
@@ -178,11 +156,11 @@ func (w *world) set(path string, h http.HandlerFunc) {
 func (w *world) newSession() {
 	w.t.Helper()
 	if w.session != "" {
-		require.NoError(w.t, endSession(w.t.Context(), w.db, w.session, w.time.now()))
+		require.NoError(w.t, endSession(w.t.Context(), w.db, w.session, w.time.Now()))
 	}
 	w.runs++
 	var err error
-	w.session, _, err = beginSession(w.t.Context(), w.db, fmt.Sprintf("run-%d", w.runs), w.time.now())
+	w.session, _, err = beginSession(w.t.Context(), w.db, fmt.Sprintf("run-%d", w.runs), w.time.Now())
 	require.NoError(w.t, err)
 }
 
@@ -203,9 +181,9 @@ func (w *world) try(ctx context.Context) (State, string, error) {
 	worker, err := lane.Open(w.t.Context(), cfg.Lane)
 	require.NoError(w.t, err)
 	defer func() { require.NoError(w.t, lane.Close(cfg.Lane.RunID)) }()
-	in, err := enter(w.t.Context(), w.db, w.session, w.policy.ProviderID, cfg.Lane.RunID, w.time.now())
+	in, err := enter(w.t.Context(), w.db, w.session, w.policy.ProviderID, cfg.Lane.RunID, w.time.Now())
 	require.NoError(w.t, err)
-	c := w.time.clock()
+	c := w.time.Polite()
 	sleep := c.Sleep
 	c.Sleep = func(ctx context.Context, d time.Duration) error {
 		if w.waits != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -27,14 +28,14 @@ func TestPauseOutlivesAKill(t *testing.T) {
 	sim := webtest.New(webtest.Options{})
 	var (
 		mu       sync.Mutex
-		now      = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+		clock    = politetest.At(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
 		arrivals = map[string][]time.Time{}
 		refuse   bool
 	)
 	for host, robots := range map[string]string{"slow.com": "User-agent: *\nCrawl-delay: 4\n", "quick.com": ""} {
 		sim.Handle(host, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			mu.Lock()
-			arrivals[host] = append(arrivals[host], now)
+			arrivals[host] = append(arrivals[host], clock.Now())
 			mu.Unlock()
 			if refuse {
 				rw.Header().Set("Retry-After", "20")
@@ -58,14 +59,14 @@ func TestPauseOutlivesAKill(t *testing.T) {
 		ctx, kill := context.WithCancel(t.Context())
 		defer kill()
 		pauses := 0
-		w.Pacer.Clock = polite.Clock{Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }, Sleep: func(ctx context.Context, d time.Duration) error {
+		w.Pacer.Clock = polite.Clock{Now: clock.Now, Sleep: func(_ context.Context, d time.Duration) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if pauses++; pauses > killedAt {
 				kill()
 				return context.Canceled
 			}
-			now = now.Add(d)
+			clock.Advance(d)
 			return nil
 		}}
 		fn := doFn{Config: cfg}
@@ -114,7 +115,7 @@ func TestPauseOutlivesAKill(t *testing.T) {
 	process("whole", "quick.com", 100)
 	require.GreaterOrEqual(t, arrivals["quick.com"][n].Sub(arrivals["quick.com"][n-1]), 20*time.Second, "Retry-After")
 
-	now = now.Add(time.Minute)
+	clock.Advance(time.Minute)
 	process("last", "quick.com", 100)
 	require.Empty(t, objects(), "a pause that is over is removed")
 }

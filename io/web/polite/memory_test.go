@@ -89,11 +89,11 @@ func TestMemory(t *testing.T) {
 	third := w.client(p)
 	third.Memory = memory
 	require.Equal(t, "a.example asked for a pause until 2026-03-02T09:20:10Z", get(t, third, "https://a.example/x"))
-	w.clock.advance(15 * time.Minute) // less than ten minutes are left
+	w.clock.Advance(15 * time.Minute) // less than ten minutes are left
 	require.Equal(t, "200", get(t, third, "https://a.example/x"))
 	require.Equal(t, []string{"20m10s a.example/x"}, w.requests())
 
-	w.clock.advance(24 * time.Hour)
+	w.clock.Advance(24 * time.Hour)
 	fourth := w.client(p)
 	fourth.Memory = memory
 	require.Equal(t, "200", get(t, fourth, "https://a.example/x"))
@@ -116,7 +116,7 @@ func TestGapAfterAKill(t *testing.T) {
 		{59 * time.Second, "1m3.9s a.example/robots.txt"},
 		{5 * time.Minute, "6m4.9s a.example/robots.txt"}, // any request ended long ago
 	} {
-		w.clock.advance(tt.passed)
+		w.clock.Advance(tt.passed)
 		next := w.client(p)
 		next.Memory = memory
 		clear(memory.robots)
@@ -158,7 +158,7 @@ func TestBudget(t *testing.T) {
 	var waits []string
 	p.WaitForBudget = func(_ context.Context, site string, until time.Time, wait func(time.Duration) error) error {
 		waits = append(waits, site+" "+until.Sub(begin).String())
-		return wait(until.Sub(w.clock.now()))
+		return wait(until.Sub(w.clock.Now()))
 	}
 	c, memory := withMemory(w.client(p))
 	memory.hour = 3
@@ -167,7 +167,7 @@ func TestBudget(t *testing.T) {
 	}
 	require.Equal(t, []string{"0s a.example/robots.txt", "1s a.example/x", "2s a.example/x", "1h0m0s a.example/x"}, w.requests())
 	require.Equal(t, []string{"a.example 1h0m0s"}, waits)
-	w.clock.advance(2 * time.Hour)
+	w.clock.Advance(2 * time.Hour)
 	require.Equal(t, polite.ErrBudget.Error(), get(t, c, "https://a.example/x"))
 	require.Empty(t, w.requests())
 }
@@ -271,7 +271,7 @@ func TestTurns(t *testing.T) {
 	}
 	wg.Wait()
 	require.Equal(t, 1, most)
-	require.Equal(t, 5*200*time.Millisecond, w.clock.now().Sub(begin))
+	require.Equal(t, 5*200*time.Millisecond, w.clock.Now().Sub(begin))
 	for range 2 {
 		wg.Go(func() {
 			if _, err := c.Get(t.Context(), polite.Request{URL: "https://a.example/both", Parallel: true}); err != nil {
@@ -282,9 +282,9 @@ func TestTurns(t *testing.T) {
 	wg.Wait()
 	require.Equal(t, 2, most)
 	w.requests()
-	before := w.clock.now()
+	before := w.clock.Now()
 	require.Equal(t, "200", get(t, c, "https://a.example/1"))
-	require.Equal(t, 200*time.Millisecond, w.clock.now().Sub(before))
+	require.Equal(t, 200*time.Millisecond, w.clock.Now().Sub(before))
 }
 
 // Gaps are drawn from the part of the range above the Crawl-delay.
@@ -295,17 +295,17 @@ func TestGap(t *testing.T) {
 	c := w.client(p)
 	drawn := map[time.Duration]bool{}
 	for range 20 {
-		before := w.clock.now()
+		before := w.clock.Now()
 		require.Equal(t, "404", get(t, c, "https://a.example/x"))
-		gap := w.clock.now().Sub(before)
+		gap := w.clock.Now().Sub(before)
 		require.True(t, gap >= 3*sec && gap <= 4*sec, "%v", gap)
 		drawn[gap] = true
 	}
 	require.Greater(t, len(drawn), 10)
 	p.NoDelay = true
-	before := w.clock.now()
+	before := w.clock.Now()
 	require.Equal(t, "404", get(t, w.client(p), "https://a.example/x"))
-	require.Equal(t, before, w.clock.now())
+	require.Equal(t, before, w.clock.Now())
 }
 
 // A pause begins with the answer that asks for it: another client that waits for its
@@ -343,7 +343,7 @@ func TestClientsOfOneSite(t *testing.T) {
 		require.Equal(t, "404", get(t, c, "https://www.a.example/y"))
 	}
 	require.Equal(t, []string{"0s a.example/x", "1s a.example/x", "5s www.a.example/y", "9s www.a.example/y", "13s www.a.example/y"}, w.requests())
-	w.clock.advance(2 * sec) // the first one's gap is over, the second one's is not
+	w.clock.Advance(2 * sec) // the first one's gap is over, the second one's is not
 	require.Equal(t, "404", get(t, first, "https://a.example/x"))
 	require.Equal(t, "404", get(t, reader, "https://www.a.example/x"))
 	require.Equal(t, "404", get(t, first, "https://a.example/x"))

@@ -1,7 +1,6 @@
 package polite_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,28 +15,11 @@ import (
 
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 )
 
 const sec = time.Second
-
-// fakeClock is a clock that advances only when somebody sleeps.
-type fakeClock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *fakeClock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *fakeClock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
 
 var begin = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
@@ -45,7 +27,7 @@ var begin = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 type world struct {
 	t     *testing.T
 	sim   *webtest.Web
-	clock *fakeClock
+	clock *politetest.Clock
 
 	mu      sync.Mutex
 	log     []string // "3s host/path"
@@ -54,7 +36,7 @@ type world struct {
 
 func newWorld(t *testing.T, answers map[string][]http.HandlerFunc) *world {
 	t.Helper()
-	w := &world{t: t, sim: webtest.New(webtest.Options{}), clock: &fakeClock{at: begin}, answers: answers}
+	w := &world{t: t, sim: webtest.New(webtest.Options{}), clock: politetest.At(begin), answers: answers}
 	require.NoError(t, w.sim.Start())
 	t.Cleanup(func() { require.NoError(t, w.sim.Close()) })
 	hosts := map[string]bool{"a.example": true, "www.a.example": true, "b.example": true}
@@ -69,7 +51,7 @@ func newWorld(t *testing.T, answers map[string][]http.HandlerFunc) *world {
 func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	at := r.Host + r.URL.RequestURI()
 	w.mu.Lock()
-	w.log = append(w.log, fmt.Sprint(w.clock.now().Sub(begin))+" "+at)
+	w.log = append(w.log, fmt.Sprint(w.clock.Now().Sub(begin))+" "+at)
 	all := w.answers[at]
 	if len(all) > 1 {
 		w.answers[at] = all[1:]
@@ -95,12 +77,7 @@ func (w *world) client(p polite.Policy) *polite.Client {
 	c, err := web.New(web.Config{ConnectTo: w.sim.Addr(), RootCAs: w.sim.CAPEM()})
 	require.NoError(w.t, err)
 	w.t.Cleanup(c.Close)
-	return &polite.Client{Web: c, Policy: p, Pacer: &polite.Pacer{Clock: polite.Clock{Now: w.clock.now, Sleep: func(ctx context.Context, d time.Duration) error {
-		if ctx.Err() == nil {
-			w.clock.advance(d)
-		}
-		return ctx.Err()
-	}}}}
+	return &polite.Client{Web: c, Policy: p, Pacer: &polite.Pacer{Clock: w.clock.Polite()}}
 }
 
 func respond(status int, body string, header ...string) http.HandlerFunc {

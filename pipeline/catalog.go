@@ -165,14 +165,11 @@ func (c *catalogOptions) printHistory(ctx context.Context, o Common, _ store.Sto
 	if file, missing := db.Missing(o.DB); missing {
 		return usage.Errorf("--history: no run has used %s: add the --db of the runs that saved the products", file)
 	}
-	d, err := db.Open(ctx, o.DB)
+	d, err := openDB(ctx, o.DB, catalog.Migrate)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = d.Close() }() // it is only read from
-	if err := catalog.Migrate(ctx, d); err != nil {
-		return err
-	}
 	site, key, _ := strings.Cut(of, "/")
 	product, changes, err := catalog.History(ctx, d, site, key)
 	if errors.Is(err, catalog.ErrNoProduct) {
@@ -214,12 +211,9 @@ func reopenCatalog(ctx context.Context, o Common, _ store.Store, letters []ledge
 	if file, missing := db.Missing(o.DB); missing {
 		return usage.Errorf("no run has used %s: add the --db of the runs that left these dead letters", file)
 	}
-	d, err := db.Open(ctx, o.DB)
+	d, err := openDB(ctx, o.DB, catalog.Migrate)
 	if err != nil {
 		return err
-	}
-	if err := catalog.Migrate(ctx, d); err != nil {
-		return errors.Join(err, d.Close())
 	}
 	return errors.Join(catalog.Reopen(ctx, d, letters), d.Close())
 }

@@ -1,11 +1,14 @@
 package pipeline
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web"
 )
@@ -56,4 +59,17 @@ func (c *Common) Wants(p hive.Partition) bool {
 func (c *Common) FilterHash() string {
 	sum := sha256.Sum256([]byte(c.Country + "\x00" + c.Category + "\x00" + c.Date))
 	return hex.EncodeToString(sum[:8])
+}
+
+// openDB opens a job's database for what is done in place of a run, and brings its
+// tables up to date.
+func openDB(ctx context.Context, dsn string, migrate func(context.Context, *db.DB) error) (*db.DB, error) {
+	d, err := db.Open(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	if err := migrate(ctx, d); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
 }

@@ -282,14 +282,11 @@ func extendDocs(ctx context.Context, s store.Store, report *ledger.Report) error
 
 // look runs the actions that need only the database and the store.
 func (d *docsOptions) look(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
-	base, err := db.Open(ctx, c.DB)
+	base, err := openDB(ctx, c.DB, docs.Migrate)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = base.Close() }() // every write is committed by then
-	if err := docs.Migrate(ctx, base); err != nil {
-		return err
-	}
 	switch {
 	case d.Enable != "":
 		was, err := docs.Enable(ctx, base, d.Enable)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
-	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
@@ -167,14 +166,11 @@ func (n *newsOptions) config(c Common, l lane.Config) news.Config {
 }
 
 func (n *newsOptions) purge(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
-	d, err := db.Open(ctx, c.DB)
+	d, err := openDB(ctx, c.DB, raw.Migrate)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = d.Close() }() // every write is committed by then
-	if err := raw.Migrate(ctx, d); err != nil {
-		return err
-	}
 	at := n.asOf
 	if at.IsZero() {
 		at = time.Now()

@@ -377,7 +377,7 @@ func TestWallClockCounts(t *testing.T) {
 	}
 	l.validUntil = wall
 	if !l.Valid() {
-		t.Error("not inUse")
+		t.Error("not valid")
 	}
 }
 

@@ -111,7 +111,7 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// Elsewhere a date of three short numbers is not the year's first.
+// Outside East Asia a date of three short numbers does not begin with the year.
 func TestShortYear(t *testing.T) {
 	at, ok := article.ParseTime("26.11.22 13:05", time.UTC)
 	assert.False(t, ok, "%v", at)
@@ -120,8 +120,8 @@ func TestShortYear(t *testing.T) {
 	assert.Equal(t, "2026-11-22T13:05:00Z", at.Format(time.RFC3339))
 }
 
-// Of several visible times the publication's counts, in whatever order they
-// stand and however they are marked up.
+// Of several visible times the publication's counts, in any order and with any
+// markup.
 func TestVisibleTimes(t *testing.T) {
 	for _, body := range []string{
 		`<p>수정 2026.11.22 14:00 입력 2026.11.22 09:15</p>`,
@@ -145,7 +145,8 @@ func TestVisibleTimes(t *testing.T) {
 	assert.Equal(t, "2026-11-22T09:15:00+09:00", got.Published.In(seoul).Format(time.RFC3339), "a publisher's selector")
 }
 
-// Lines about advertisements, reporters and copyright go; sentences about them stay.
+// Lines of advertisements, reporters and copyright are removed; sentences about them
+// are kept.
 func TestCleaning(t *testing.T) {
 	lines := []struct {
 		text string
@@ -219,8 +220,8 @@ func TestMetadata(t *testing.T) {
 	assert.Equal(t, "2024-05-03T06:00:00Z", got.Modified.UTC().Format(time.RFC3339))
 }
 
-// What the page's markup says of its being free; a note that asks to subscribe is
-// no article.
+// Paywalled comes from the page's markup; a note that asks to subscribe is not an
+// article.
 func TestPaywalled(t *testing.T) {
 	for said, want := range map[string]bool{
 		`{"@type":"NewsArticle","isAccessibleForFree":false}`:                                                                 true,
@@ -247,8 +248,8 @@ func TestRulesAreChecked(t *testing.T) {
 	}
 }
 
-// What is not closed, nested without end, or no HTML at all, is read somehow
-// and quickly.
+// Unclosed or deeply nested elements and text that is not HTML are read quickly and
+// without a panic.
 func FuzzExtract(f *testing.F) {
 	f.Add([]byte(`<script type="application/ld+json">{"@type":"NewsArticle"`))
 	f.Add([]byte(`<article><p>` + prose + `<!-- <script></article>`))
@@ -258,14 +259,15 @@ func FuzzExtract(f *testing.F) {
 	f.Fuzz(extract)
 }
 
-// pieces are what pages are made of: tags of every kind that the reader tells
-// apart, and text of several lengths.
+// pieces are parts of pages: tags of every kind that the reader distinguishes, and
+// text of several lengths.
 var pieces = strings.Split(`<a href=x>|</a>|<x-y>|</x-y>|<p>|</p>|<div>|</div>|<span>|</span>|<br>|<li>|</li>|<ul>|</ul>|<table>|<tr>|<td>|</td>|</table>|<h2>|</h2>|<article>|</article>|<main>|`+
 	`<section class="related-news">|</section>|<div class="article-body">|<div id="content" itemprop="articleBody">|<time datetime="2024-05-03">|</time>|<blockquote>|<address>|</address>|<details>|<center>|<dl>|<dt>|<dd>|`+
 	`<svg>|<math>|<mi>|<foreignObject>|<template>|<select>|<form>|<button>|<script>|</script>|<!--|-->|<title>|</title>|<meta property="og:description" content="A word. ">|<plaintext>|<b>|<i>|</b>|<frameset>|`+
 	`A word. | 금리 동결했다. |수정 |입력 |Updated: |2026.11.22 09:15|26.11.22 13:05 |2026년 11월 22일 오후 1시 5분|<dd class="date-modified">|The first paragraph of the demo article is long enough to count as prose, and ends as sentences do.|&nbsp;|`+"\v|\x00|\n", "|")
 
-// Pages of such pieces in every order: mutated text alone hardly ever makes a tag.
+// Pages are made of pieces in any order, because mutated text alone hardly ever has
+// a tag.
 func FuzzPieces(f *testing.F) {
 	f.Add([]byte("\x00\x02\x03\x01"))
 	f.Add([]byte("\x16\x04\x39\x05\x04\x00\x38\x01\x39\x05\x17"))
@@ -294,7 +296,7 @@ func extract(t *testing.T, page []byte) {
 	}
 }
 
-// Nesting that no author writes costs no more than the page is long.
+// The time for extreme nesting is proportional to the length of the page.
 func TestHostilePages(t *testing.T) {
 	for name, page := range map[string]string{
 		"spans in spans":  strings.Repeat(strings.Repeat("<span>", 400)+"x"+strings.Repeat("</span>", 400), 800),

@@ -14,10 +14,10 @@ import (
 )
 
 // BenchmarkExtract reads the scrapinghub pages on one core. cpu-pages/s is by
-// the process's CPU time, as time.process_time counts it for trafilatura: on a
-// busy machine the wall's clock says nothing. Beside it, in the same minutes on
-// the same core, trafilatura 2.3.1 read 24 to 27 a second, this 445 to 500 (goal:
-// 15 times as many).
+// the process's CPU time, as time.process_time counts it for trafilatura, because on
+// a busy machine the wall clock says nothing. On the same core at the same time,
+// trafilatura 2.3.1 read 24 to 27 pages a second and this package 445 to 500 (goal: 15
+// times as many).
 func BenchmarkExtract(b *testing.B) {
 	var pages [][]byte
 	size := 0
@@ -41,9 +41,9 @@ func BenchmarkExtract(b *testing.B) {
 	b.ReportMetric(float64(b.N*len(pages))/(cpu(b)-before).Seconds(), "cpu-pages/s")
 }
 
-// How deep a page's elements are nested does not multiply what reading it costs:
-// four times the parser's own work is more than any of these needs, and less than
-// each needed when it was looked below every element anew.
+// The cost of reading a page does not grow with its nesting depth. The limit is four
+// times the parser's own work: these pages need less, and a reader that searches again
+// below every element needs more.
 func TestDeepPagesCostWhatLongOnesDo(t *testing.T) {
 	const sentence = "Some words of prose that are long enough to be a sentence, as in a paragraph. "
 	for name, page := range map[string]struct {
@@ -58,7 +58,7 @@ func TestDeepPagesCostWhatLongOnesDo(t *testing.T) {
 		text := `<!doctype html><title>A title</title><meta property="og:description" content="A description that is long enough to be looked for in the page's own text."><body>` +
 			strings.Repeat(one, 400_000/len(one))
 		least := 1e9
-		for range 3 { // the collector's work falls where it likes
+		for range 3 { // garbage collection may disturb one round
 			before := cpu(t)
 			if _, err := html.Parse(strings.NewReader(text)); err != nil {
 				t.Fatal(err)

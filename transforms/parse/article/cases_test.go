@@ -81,8 +81,8 @@ func f1(got, want string) float64 {
 	return 2 * p * r / (p + r)
 }
 
-// Floors by source, as parts of one: they may only rise. Beside them what
-// trafilatura 2.3.1 reaches by the same measure on the same pages.
+// Floors by source, as shares: they may only rise. The comments have the result of
+// trafilatura 2.3.1 by the same measure on the same pages.
 var floors = map[string]struct{ f1, day float64 }{
 	"aeb":         {0.972, 0},     // 0.974; the floor: 0.96
 	"fundus":      {0.966, 0.974}, // 0.953; 0.95, day 0.97
@@ -116,7 +116,7 @@ func TestCases(t *testing.T) {
 				s.sameDay++
 			}
 		}
-		if dir := os.Getenv("ARTICLE_OUT"); dir != "" { // to look at what is wrong: diff the pairs
+		if dir := os.Getenv("ARTICLE_OUT"); dir != "" { // to see what is wrong: diff the pairs
 			name := fmt.Sprintf("%s/%.3f-%s", dir, f, strings.ReplaceAll(row.ID, "/", "-"))
 			require.NoError(t, os.WriteFile(name+".got", []byte(got.Body+"\n"), 0o644))
 			require.NoError(t, os.WriteFile(name+".want", []byte(strings.ReplaceAll(row.Expect.Body, "\n\n", "\n")+"\n"), 0o644))
@@ -162,7 +162,7 @@ func TestKoreanCases(t *testing.T) {
 	}
 }
 
-// EUC-KR and CP949, said in the page or not: title and text come out right.
+// Title and text of pages in EUC-KR and CP949 are right, declared or not.
 func TestKoreanCharsets(t *testing.T) {
 	type row struct {
 		ID, File, Title string

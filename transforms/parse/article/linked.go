@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// jsonLD is what the page's JSON-LD (schema.org) says of its article.
+// jsonLD is what the page's JSON-LD (schema.org) says about its article.
 type jsonLD struct {
 	headline, body, section, description string
 	published, modified                  string

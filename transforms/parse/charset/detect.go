@@ -37,7 +37,7 @@ func detect(body []byte) string {
 	best, name := leastConfidence, "windows-1252"
 	for _, f := range found {
 		n := detected[f.Charset]
-		// Of equals the first in the alphabet: the detector gives them in any order.
+		// Of encodings with equal confidence the first by name, because the detector's order is random.
 		if n != "" && (f.Confidence > best || f.Confidence == best && n < name && name != "windows-1252") && reads(sample, n) {
 			best, name = f.Confidence, n
 		}
@@ -69,8 +69,8 @@ func escapes(body []byte) bool {
 	return bytes.Contains(body, []byte("\x1b$B")) || bytes.Contains(body, []byte("\x1b$@"))
 }
 
-// detected are the encodings that the detector may decide on, by its names. Texts of other
-// alphabets are decided by then.
+// detected are the encodings that the detector may choose, by its names for them. Texts
+// of other alphabets were recognised before.
 var detected = map[string]string{
 	"Big5": "big5", "EUC-JP": "euc-jp", "EUC-KR": "euc-kr", "GB18030": "gb18030", "GB-18030": "gb18030", "Shift_JIS": "shift_jis",
 	"ISO-8859-1": "windows-1252", "windows-1252": "windows-1252", "ISO-8859-2": "iso-8859-2", "windows-1250": "windows-1250",
@@ -125,8 +125,7 @@ func foreign(text []byte) bool {
 	return false
 }
 
-// A script is an alphabet besides the Latin one and the encodings of a byte a
-// letter that it is written in on the web.
+// A script is an alphabet other than Latin, with its single-byte encodings on the web.
 type script struct {
 	table  *unicode.RangeTable
 	common string // the letters that make up about two thirds of a text
@@ -161,8 +160,8 @@ func page(name string, of *charmap.Charmap) codePage {
 // any other does.
 const leastFit = 0.5
 
-// alphabet names the encoding in which the sample is text of an alphabet besides
-// the Latin one, "" where none fits.
+// alphabet names the encoding in which the sample is text of a non-Latin alphabet, ""
+// where none fits.
 func alphabet(sample []byte) string {
 	words := slices.DeleteFunc(bytes.FieldsFunc(sample, separates), func(w []byte) bool { return !foreign(w) })
 	best, name := leastFit, ""

@@ -292,3 +292,33 @@ func TestIdleConnsLeaveFiles(t *testing.T) {
 		t.Errorf("this process may have %d files open", n)
 	}
 }
+
+// closing is a connection that cannot take another request, and has not said so yet.
+type closing struct {
+	http.RoundTripper
+	closed *int
+}
+
+func (closing) Available() int { return 0 }
+func (closing) Err() error     { return nil }
+func (c closing) Close() error { *c.closed++; return nil }
+
+func TestBusyConnectionIsNotKept(t *testing.T) {
+	c := client(t, Config{})
+	made, closed := 0, 0
+	c.connect = func(context.Context, target) (clientConn, error) {
+		made++
+		return closing{roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody}, nil
+		}), &closed}, nil
+	}
+	var v Conns
+	for range 2 {
+		if _, err := c.Get(t.Context(), Request{URL: "http://a.example/", Conns: &v}); err != nil {
+			t.Error(err)
+		}
+	}
+	if made != 2 || closed != 2 {
+		t.Errorf("%d connections were made and %d closed, want 2 of each", made, closed)
+	}
+}

@@ -21,6 +21,10 @@ func MaskEmails(text string) string {
 	var b strings.Builder
 	done := 0
 	for at := 0; at < len(text); {
+		if !signByte[text[at]] {
+			at++
+			continue
+		}
 		sign := atSign(text[at:])
 		if sign == 0 {
 			at++
@@ -55,6 +59,9 @@ func MaskEmails(text string) string {
 	b.WriteString(text[done:])
 	return b.String()
 }
+
+// signByte has the bytes with which an at sign begins, in any of its forms.
+var signByte = [256]bool{'@': true, '%': true, '&': true, 0xef: true} // 0xef begins ＠
 
 // atSign returns the length of the at sign with which s begins, in any of its forms.
 func atSign(s string) int {

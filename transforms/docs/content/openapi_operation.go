@@ -1,6 +1,7 @@
 package content
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -155,7 +156,7 @@ func (a *api) describe(p, schema any) string {
 		}
 	}
 	for _, e := range append(a.valuesOf(p), a.valuesOf(resolved)...) {
-		if text, err := json.Marshal(e.value); err == nil && len(text) <= maxInline {
+		if text := appendJSON(nil, e.value); len(text) <= maxInline {
 			parts = append(parts, "Example `"+strings.Trim(string(text), `"`)+"`.")
 			break
 		}
@@ -235,11 +236,11 @@ func (a *api) example(media string, value any) {
 		language = "json"
 	}
 	if !isText {
-		indented, err := json.MarshalIndent(value, "", "  ")
-		if err != nil { // the text is not UTF-8
+		var indented bytes.Buffer
+		if json.Indent(&indented, appendJSON(nil, value), "", "  ") != nil {
 			return
 		}
-		text = string(indented)
+		text = indented.String()
 	}
 	a.examples += len(text)
 	if len(text) > maxExample || a.examples > maxExamples {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 func (a *api) heading(depth int, text string) {
@@ -43,6 +44,9 @@ var (
 // unlink replaces the links in a line of Markdown by their text and the images by
 // their alternative text, as in pages. Text in backticks is code and stays.
 func unlink(l string) string {
+	if !strings.Contains(l, "](") {
+		return l
+	}
 	for _, kind := range []struct {
 		found *regexp.Regexp
 		text  string
@@ -83,21 +87,44 @@ func unlinked(markdown string) string {
 	return strings.Join(lines, "\n")
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine returns a text with single spaces.
+func oneLine(s string) string {
+	last := byte(' ')
+	for i := range len(s) {
+		c := s[i]
+		if c >= utf8.RuneSelf || c < ' ' || c == ' ' && last == ' ' {
+			return strings.Join(strings.Fields(s), " ")
+		}
+		last = c
+	}
+	return strings.TrimSuffix(s, " ")
+}
 
 // cellText returns a text as Markdown for a table's cell.
 func (a *api) cellText(s string) string {
 	if a.cells += len(s); a.tooLong() {
 		return ""
 	}
-	s = inlineLink.ReplaceAllString(inlineImage.ReplaceAllString(oneLine(s), "[이미지: $1]"), "$1")
+	if s = oneLine(s); strings.Contains(s, "](") {
+		s = inlineLink.ReplaceAllString(inlineImage.ReplaceAllString(s, "[이미지: $1]"), "$1")
+	}
 	return strings.ReplaceAll(s, "|", `\|`)
 }
 
 func (a *api) table(head []string, rows [][]string) {
-	a.b.WriteString("| " + strings.Join(head, " | ") + " |\n|" + strings.Repeat(" --- |", len(head)) + "\n")
+	a.row(head)
+	a.b.WriteString("|" + strings.Repeat(" --- |", len(head)) + "\n")
 	for _, r := range rows {
-		a.b.WriteString("| " + strings.Join(r, " | ") + " |\n")
+		a.row(r)
 	}
 	a.b.WriteByte('\n')
+}
+
+func (a *api) row(cells []string) {
+	for _, c := range cells {
+		a.b.WriteString("| ")
+		a.b.WriteString(c)
+		a.b.WriteByte(' ')
+	}
+	a.b.WriteString("|\n")
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -53,30 +55,48 @@ func readObject(text string) (object, error) {
 // number is a JSON number as written.
 type number string
 
-// MarshalJSON implements json.Marshaler.
-func (n number) MarshalJSON() ([]byte, error) { return []byte(n), nil }
-
-// MarshalJSON writes the members in their order.
-func (o object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
+// appendJSON writes a value as encoding/json does, an object's members in their order.
+func appendJSON(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case object:
+		b = append(b, '{')
+		for i, m := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendString(b, m.key), ':')
+			b = appendJSON(b, m.value)
 		}
-		for j, part := range []any{m.key, m.value} {
-			text, err := json.Marshal(part)
-			if err != nil {
-				return nil, err
+		return append(b, '}')
+	case []any:
+		b = append(b, '[')
+		for i, e := range v {
+			if i > 0 {
+				b = append(b, ',')
 			}
-			if j > 0 {
-				b.WriteByte(':')
-			}
-			b.Write(text)
+			b = appendJSON(b, e)
+		}
+		return append(b, ']')
+	case string:
+		return appendString(b, v)
+	case number:
+		return append(b, v...)
+	case bool:
+		return strconv.AppendBool(b, v)
+	}
+	return append(b, "null"...)
+}
+
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == 0x7f {
+			quoted, _ := json.Marshal(s) // a string has no error
+			return append(b, quoted...)
 		}
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
 }
 
 // maxDepth bounds the nesting of a description.

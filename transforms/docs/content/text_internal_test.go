@@ -1,0 +1,35 @@
+package content
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// What is written without the library is what the library writes.
+func FuzzText(f *testing.F) {
+	for _, s := range []string{"", " ", "a", "a b", " a", "a ", "a  b", "a\tb", "\"\\", "<&>", "\x7f", "한글\u2028\u00a0x", "\xff", "a\x1fb"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		want, err := json.Marshal(s)
+		if got := appendString(nil, s); err != nil || string(got) != string(want) {
+			t.Errorf("%q is written %s, want %s (%v)", s, got, want, err)
+		}
+		if got, want := oneLine(s), strings.Join(strings.Fields(s), " "); got != want {
+			t.Errorf("%q in one line is %q, want %q", s, got, want)
+		}
+	})
+}
+
+func TestAppendJSON(t *testing.T) {
+	const text = `{"z":[],"a":{},"a":[1.50,-0,1e9,"x",true,false,null,{"<":"\u00e9"}]}`
+	v, err := readObject(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"z":[],"a":{},"a":[1.50,-0,1e9,"x",true,false,null,{"\u003c":"é"}]}`
+	if got := string(appendJSON(nil, v)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -110,7 +110,9 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 					}
 				}
 			}
-			run(t, w, url, args...)
+			if out := run(t, w, url, args...).Output(t); strings.Contains(out, "lease_waits") {
+				t.Error("the run waited for the lease of a dead process, which is taken over at once")
+			}
 			for domain, asks := range b.domains {
 				all := true
 				for _, mark := range asks {

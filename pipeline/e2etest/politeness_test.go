@@ -98,6 +98,12 @@ func pausesKept(t *testing.T, log []webtest.LoggedRequest, delay time.Duration, 
 	t.Helper()
 	byHost := map[string][]webtest.LoggedRequest{}
 	for _, r := range log {
+		// The default sitemap that is requested in parallel with robots.txt waits for
+		// nobody, and a client that gets no processor learns of its end late: the others
+		// are compared with one another. (The gap after it is package polite's test.)
+		if parallel && strings.HasPrefix(r.Path, "/sitemap.xml") {
+			continue
+		}
 		byHost[r.Host] = append(byHost[r.Host], r)
 	}
 	for host, rs := range byHost {
@@ -107,9 +113,6 @@ func pausesKept(t *testing.T, log []webtest.LoggedRequest, delay time.Duration, 
 		}
 		slices.SortFunc(rs, func(a, b webtest.LoggedRequest) int { return a.Start.Compare(b.Start) })
 		for i, r := range rs[1:] {
-			if parallel && (r.Path == "/robots.txt" || strings.HasPrefix(r.Path, "/sitemap.xml")) {
-				continue // robots.txt and the default sitemap are requested in parallel
-			}
 			if r.Method == "" || rs[i].Method == "" {
 				continue // a handshake that failed is a part of its request
 			}

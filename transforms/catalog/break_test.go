@@ -100,8 +100,8 @@ func eachDB(t *testing.T, test func(t *testing.T, dsn string)) {
 	})
 }
 
-// A field that stops matching: nothing is saved over, the site is held after a
-// few pages, and the run after the mend goes on.
+// When a field stops matching, nothing is overwritten, the site's crawl stops after a few
+// pages, and the run after the correction resumes it.
 func TestLayoutBreakErasesNothing(t *testing.T) {
 	eachDB(t, func(t *testing.T, dsn string) {
 		for name, broken := range map[string]func(i int) string{
@@ -161,8 +161,8 @@ func TestLayoutBreakErasesNothing(t *testing.T) {
 	})
 }
 
-// One page that lacks a value does not erase it, and says so; a volatile value
-// goes. What changed can be looked up.
+// A page that lacks a value does not erase the stored one, which is then shown as an
+// earlier value. A volatile value is removed. The changes can be looked up.
 func TestMissingValueStaysAndChangesAreKept(t *testing.T) {
 	eachDB(t, func(t *testing.T, dsn string) {
 		s := newShop(t, dsn, shopFile)
@@ -208,8 +208,8 @@ func TestMissingValueStaysAndChangesAreKept(t *testing.T) {
 	})
 }
 
-// Two pages with one key: the first stays, the second is a dead letter. Where
-// most pages share keys the site is held.
+// Of two pages with one key the first is saved, and the second has a dead letter. If most
+// pages share keys, the site's crawl stops.
 func TestKeysThatCollide(t *testing.T) {
 	eachDB(t, func(t *testing.T, dsn string) {
 		s := newShop(t, dsn, shopFile)
@@ -243,8 +243,8 @@ func TestKeysThatCollide(t *testing.T) {
 	})
 }
 
-// Products that a site takes away are gone, which is a state and no dead letter,
-// and they come back; a list that shrinks at once is doubted.
+// Products that a site removes are gone, which is a state and not a dead letter, and they
+// can come back. A list that suddenly shrinks is not trusted.
 func TestGoneProducts(t *testing.T) {
 	eachDB(t, func(t *testing.T, dsn string) {
 		s := newShop(t, dsn, shopFile)
@@ -318,7 +318,7 @@ func TestFieldThatNeverMatches(t *testing.T) {
 	assert.Equal(t, []ledger.Warning{{Kind: "field_never_matched", Source: "shop", Field: "label", Count: 1}}, total.Warnings)
 }
 
-// A lane's progress has what the site was asked, as in every job.
+// A lane's progress has the number of requests, as in every job.
 func TestProgressHasRequests(t *testing.T) {
 	s := newShop(t, "", shopFile)
 	s.lay(5, whole)

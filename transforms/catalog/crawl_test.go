@@ -118,8 +118,8 @@ func TestEachWorkerAlone(t *testing.T) {
 	assert.Contains(t, j.products("matter"), "CSA1600006MAT00006-24")
 }
 
-// Failures of every stage: the counters stay exact, and what failed for good is
-// a dead letter that a replay does again.
+// After failures of every stage the counters are exact, and each task that failed for the
+// last time has a dead letter that can be replayed.
 func TestFailuresRetriesAndReplay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		dsn := dbtest.SQLite(t)
@@ -174,7 +174,7 @@ func TestFailuresRetriesAndReplay(t *testing.T) {
 	})
 }
 
-// A page that is not there (404), and never was a product's, is final at once.
+// A 404 of a page that never was a product's is a final failure at once.
 func TestPageThatNeverWas(t *testing.T) {
 	j := newJob(t, "", webtest.Options{}, "matter")
 	j.small(1, 3)
@@ -442,7 +442,7 @@ func TestPauseOutlivesAKill(t *testing.T) {
 	})
 }
 
-// Two runs at once: the second waits for the site, and does nothing twice.
+// Of two runs at the same time the second waits for the site, and does nothing twice.
 func TestOneRunASite(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	j := newJob(t, "", webtest.Options{Latency: time.Millisecond}, "matter")

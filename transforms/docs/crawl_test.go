@@ -91,7 +91,7 @@ func TestMaxPagesExactly(t *testing.T) {
 	})
 }
 
-// The session's limit holds over providers.
+// The session's limit counts the pages of all providers.
 func TestSessionMaxPages(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
@@ -205,7 +205,7 @@ func gaps(log []asked) (out []time.Duration) {
 	return out
 }
 
-// A Crawl-delay of one origin of a site holds for the others too.
+// A Crawl-delay of one origin of a site applies to the others too.
 func TestDelayOfASite(t *testing.T) {
 	d, err := db.Open(t.Context(), dbtest.SQLite(t))
 	require.NoError(t, err)
@@ -298,9 +298,8 @@ func breaking(w http.ResponseWriter, _ *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// Status by status: what is answered, after which waits it is asked
-// again, and where the page ends. The waits are those of the table, to which a
-// pause between two requests may not be added.
+// For each status: the waits before the next tries, and the final status of the page. The
+// waits are those of the table; the pause between two requests is not added to them.
 func TestBackoffTable(t *testing.T) {
 	s, m := time.Second, time.Minute
 	now := time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC)
@@ -516,8 +515,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// A Retry-After over ten minutes ends the provider for this run; the next run
-// goes on where it stopped, and not before the time has come.
+// A Retry-After over ten minutes ends the provider for this run. The next run resumes the
+// crawl, but not before that time.
 func TestLongRetryAfter(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)

@@ -188,7 +188,7 @@ func (j *job) files() (keys []string) {
 	return keys
 }
 
-// Two runs at once, with stores of their own but one database, never visit one
+// Two runs at the same time, with different stores and one database, never visit one
 // provider together, and never more than three hosts.
 func TestTwoRunsAtOnce(t *testing.T) {
 	j := newJob(t, dbtest.Postgres(t), webtest.Options{Latency: 10 * time.Millisecond})
@@ -222,8 +222,8 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	}
 }
 
-// A provider that is prohibited, or context7 without --fallback, or purged, is
-// never asked; two providers of one host are crawled one after another.
+// A provider that is prohibited, or context7 without --fallback, or purged, gets no
+// request. Two providers on one host are crawled one after another.
 func TestLeftOut(t *testing.T) {
 	j := newJob(t, dbtest.SQLite(t), webtest.Options{Latency: 2 * time.Millisecond})
 	j.cfg.Fallback = false
@@ -250,8 +250,8 @@ func TestLeftOut(t *testing.T) {
 	require.Len(t, r.Providers, 1)
 }
 
-// A hand-off whose objects are gone is made again: of one provider alone, with
-// every page asked for, nothing counted as changed, and a manifest written last.
+// A hand-off whose objects are gone is made again for one provider: all of its pages are
+// requested, none is counted as changed, and the manifest is written last.
 func TestHandOffAgain(t *testing.T) {
 	j := newJob(t, dbtest.SQLite(t), webtest.Options{Latency: 2 * time.Millisecond})
 	j.cfg.Fallback = false
@@ -348,10 +348,9 @@ func TestHandOffAgain(t *testing.T) {
 	require.ErrorContains(t, j.fails(), "the hand-off of toss-payments cannot be made again: it was purged and not enabled again")
 }
 
-// A provider that cannot be reached is not done and does not keep the session
-// open: the next run asks it again with all others. Where none can be reached
-// the run has failed. A provider that is purged while the run is at work, before
-// its turn, is not crawled.
+// A provider that cannot be reached is not done, but does not keep the session open: the
+// next run crawls it again with all others. If no provider can be reached, the run has
+// failed. A provider that is purged during the run, before its turn, is not crawled.
 func TestNotDone(t *testing.T) {
 	j := newJob(t, dbtest.SQLite(t), webtest.Options{Latency: 2 * time.Millisecond})
 	j.cfg.Fallback, j.cfg.Lanes = false, 1

@@ -79,10 +79,9 @@ func dump(t *testing.T, w *world, moment string) map[string][]string {
 	return out
 }
 
-// A database of an older program, in the middle of its work, goes forward: its
-// rows are kept, and the crawl goes on with them. Each state in which a database
-// can be is taken: after the first step, the second, and so on; the last of them
-// is this program's, for which a step is made up, as a later program will have it.
+// A database of an older version of the program is migrated in the middle of a crawl: its
+// rows are kept, and the crawl resumes with them. This is tested for the database after
+// each migration. For the newest one the test adds a migration, as a later version will.
 func TestMigrateFromOlder(t *testing.T) {
 	all := steps(t)
 	names := slices.Sorted(maps.Keys(all))

@@ -47,8 +47,8 @@ func wantBrowser(t *testing.T) string {
 	return at
 }
 
-// A page that is empty without its scripts: rendered, with the crawl's politeness
-// for everything the page asks for, and nothing asked for elsewhere.
+// A page that is empty without its scripts is rendered. The page's requests are made with
+// the crawl's politeness, and none goes to another host.
 func TestRendered(t *testing.T) {
 	w := newRendered(t)
 	shell := html(`<!doctype html><html><head><title>App</title><link rel="stylesheet" href="/app.css"></head><body><div id="root"></div><img src="/logo.png">
@@ -84,7 +84,7 @@ func TestRendered(t *testing.T) {
 	}
 }
 
-// A page that asks its reader something is read all the same.
+// A page that opens a dialog is rendered too.
 func TestRenderedDialogs(t *testing.T) {
 	w := newRendered(t)
 	w.set("/docs", html(`<!doctype html><html><body><div id="root"></div><script>
@@ -97,7 +97,7 @@ func TestRenderedDialogs(t *testing.T) {
 	require.Less(t, time.Since(start), renderTimeout/2)
 }
 
-// The limit of a page's size holds for what its scripts make of it too.
+// The limit of a page's size also applies after its scripts have run.
 func TestRenderedTooLarge(t *testing.T) {
 	w := newRendered(t)
 	w.set("/docs", html(`<!doctype html><html><body><main id="root"></main><script>
@@ -200,7 +200,7 @@ func children(t *testing.T, pid int) (out []int) {
 	return out
 }
 
-// As root the browser has no sandbox, which a run has to be told to do without.
+// As root the browser has no sandbox, so rendering must be allowed by a flag.
 func TestSandbox(t *testing.T) {
 	require.ErrorIs(t, sandboxed(0, false), ErrSandbox)
 	require.NoError(t, sandboxed(0, true))

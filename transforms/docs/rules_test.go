@@ -27,8 +27,8 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// What robots.txt forbids is not asked for; its rules hold for 24
-// hours, over runs; where there is none everything is allowed.
+// What robots.txt forbids is not requested. Its rules are kept for 24 hours, also for
+// later runs. Without a robots.txt everything is allowed.
 func TestRobots(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
@@ -176,8 +176,9 @@ func TestNoSeedAnswers(t *testing.T) {
 	})
 }
 
-// 1,000 requests an hour and 10,000 a day, over processes: the hour
-// waits, the day ends the run and another goes on.
+// The budgets of 1,000 requests an hour and 10,000 a day count all processes. When the
+// hour's budget is used up, the run waits; when the day's is, the run ends, and a later
+// run continues.
 func TestBudgets(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
@@ -218,8 +219,8 @@ func TestBudgets(t *testing.T) {
 	})
 }
 
-// At most 3 redirects, each target checked again, the final page's key
-// is what is stored, and no page is asked for twice.
+// At most 3 redirects are followed, and each target is checked. The page is stored under
+// the final key, and no page is requested twice.
 func TestRedirects(t *testing.T) {
 	to := func(location string) http.HandlerFunc { return status(302, "Location", location) }
 	for _, tt := range []struct {
@@ -290,8 +291,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// What moved for good, or leads to what is gone, is not kept under its old key
-// besides; what moved for a while is.
+// A page that has moved permanently, or redirects to a page that is gone, is not kept under
+// its old key. A page that has moved temporarily is.
 func TestMovedPages(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		to := func(code int, location string) http.HandlerFunc { return status(code, "Location", location) }
@@ -349,8 +350,8 @@ func TestMovedPages(t *testing.T) {
 	})
 }
 
-// What is behind a login now is no public page any more, so
-// what was kept of it goes; what is only broken or empty today stays.
+// A page that is now behind a login is no longer public, so its stored content is removed.
+// The content of a page that is only broken or empty today stays.
 func TestBehindLogin(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
@@ -377,9 +378,9 @@ func TestBehindLogin(t *testing.T) {
 	})
 }
 
-// A dead letter goes when there is nothing left to look at: the page is had, or
-// is known not to be one.
-func TestLettersEnd(t *testing.T) {
+// A dead letter is removed when there is nothing left to look at: the page was fetched, or
+// is known not to be a page.
+func TestDeadLettersEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
 		want   int
@@ -420,7 +421,7 @@ func TestLettersEnd(t *testing.T) {
 	}
 }
 
-// A 403 is for good.
+// A page that answered 403 is never requested again.
 func TestForbidden(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
@@ -441,9 +442,9 @@ func TestForbidden(t *testing.T) {
 	})
 }
 
-// 304 keeps a page and its links, so that the crawl goes on behind it; 404 and
-// 410 take away what was there; a page that nothing leads to any more is asked
-// for once, to see whether it is gone.
+// A 304 keeps a page and its links, so that the crawl continues with them. 404 and 410
+// remove the stored content. A page to which no link leads any more is requested once, to
+// see whether it is gone.
 func TestSecondCrawl(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
@@ -525,7 +526,7 @@ func TestGoneAndNotReached(t *testing.T) {
 	})
 }
 
-// What the policy no longer takes goes without a request.
+// Pages that the policy no longer allows are removed without a request.
 func TestPolicyNarrowed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
@@ -541,8 +542,8 @@ func TestPolicyNarrowed(t *testing.T) {
 	})
 }
 
-// What is sent, and its conditions, which hold only for content
-// that the same selectors made.
+// The headers of a request. It is conditional only if the stored content was made with the
+// same selectors.
 func TestHeaders(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
@@ -654,8 +655,8 @@ func TestNothingPersonalIsKept(t *testing.T) {
 	})
 }
 
-// Kill it anywhere and run again: the result is the same and no page is asked
-// for twice, but for the one whose answer was on its way.
+// Wherever a crawl is killed, the next run has the same result, and requests no page twice
+// except one whose answer the kill cut off.
 func TestKilledAnywhere(t *testing.T) {
 	for name, noDelay := range map[string]bool{"with pauses": false, "no delay": true} {
 		t.Run(name, func(t *testing.T) {
@@ -1008,7 +1009,7 @@ func TestAlerts(t *testing.T) {
 	require.Equal(t, "duration", sessionAlerts(Report{Duration: 3*3600 + 1}, alert.Defaults(alert.PageRules()...))[0].Name)
 }
 
-// The thresholds are settings, and the report goes by them; 0 turns an alert off.
+// The report uses the thresholds of the settings; 0 turns an alert off.
 func TestThresholds(t *testing.T) {
 	bad := ProviderReport{Provider: "p", State: Done, TotalPages: 10, PreviousPages: 100, ErrorRate: 100, AvgResponseMS: 1e6, EmptyRate: 100, RetryRate: 100, Duration: 1e6}
 	require.Len(t, bad.alerts(Stats{Requests: 10}, alert.Defaults(alert.PageRules()...)), 6)
@@ -1017,7 +1018,7 @@ func TestThresholds(t *testing.T) {
 	require.Len(t, ProviderReport{AvgResponseMS: 1}.alerts(Stats{}, alert.Thresholds{"mean_response": 500e-6}), 1)
 }
 
-// A session is gone on with after a kill, and not after three days.
+// A session is resumed after a kill, but not after three days.
 func TestSession(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		require.NoError(t, Migrate(t.Context(), d))
@@ -1105,7 +1106,7 @@ func TestExplain(t *testing.T) {
 	})
 }
 
-// Two providers of one host that are crawled at once keep one pause between all of
+// Two providers on one host that are crawled at the same time keep one pause between all of
 // their requests.
 func TestTwoProvidersOnOneHost(t *testing.T) {
 	d, err := db.Open(t.Context(), dbtest.SQLite(t))

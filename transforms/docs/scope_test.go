@@ -20,7 +20,7 @@ import (
 )
 
 // Scope: seed URLs need no pattern but may be blocked; X/** is X too, in
-// both lists; block goes first; what may hold personal data is out until lifted.
+// both lists; blocked patterns come first; paths that may have personal data are blocked until allowed.
 func TestScope(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -37,8 +37,8 @@ type want struct {
 
 func host(k webtest.Kind) string { return "kind-" + strings.ReplaceAll(string(k), "_", "-") + "-1.com" }
 
-// The apex sends everything to another host, which serves the robots.txt: its
-// Crawl-delay holds between all that is asked of both.
+// The domain redirects everything to another host, which serves the robots.txt. Its
+// Crawl-delay applies to all requests to both hosts.
 func TestCrawlDelayBehindARedirect(t *testing.T) {
 	const delay = 50 * time.Millisecond
 	for _, at := range []string{"www.moved.com", "moved.org"} {
@@ -140,7 +140,7 @@ func TestCollect(t *testing.T) {
 		}},
 		want{kind: webtest.KindRedirectHTTP, status: 200, sitemap: 200, at: "http://" + host(webtest.KindRedirectHTTP) + "/sitemap.xml", form: "urlset", count: -1},
 		want{kind: webtest.KindRedirectPrivate, status: 302, robotsError: "blocked", sitemap: 404, at: "/sitemap.xml", count: -2, sitemapErr: "blocked"},
-		// Both of its sitemaps are 1 GiB: 10 MiB are kept, and count what they hold.
+		// Both of its sitemaps have 1 GiB: 10 MiB are kept, and their URLs are counted.
 		want{kind: webtest.KindGzipBomb, status: 200, sitemap: 200, at: "/sitemap.xml.gz", form: "urlset", count: 1, check: func(t *testing.T, m metadata.Domain) {
 			if !m.Sitemap.Truncated || m.Sitemap.ContentLength != 10*mib {
 				t.Errorf("bomb: %+v", m.Sitemap)
@@ -386,7 +386,7 @@ func TestFollowIndex(t *testing.T) {
 	}
 }
 
-// Two spellings of one address are asked for once.
+// Two spellings of one address are requested once.
 func TestSpellings(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	j.cfg.Collect.FollowIndex = true
@@ -540,8 +540,8 @@ func TestRobotsOutsideTheSchema(t *testing.T) {
 	}
 }
 
-// A host that asks for a longer pause than is waited gets no further
-// request: neither a retry nor any other of the visit.
+// A host that asks for too long a pause gets no more requests in this visit, not even a
+// retry.
 func TestLongRetryAfter(t *testing.T) {
 	busy := func(w http.ResponseWriter) {
 		w.Header().Set("Retry-After", "3600")
@@ -752,8 +752,8 @@ func TestRobotsCache(t *testing.T) {
 	visit("switched off", 6, "# answer 6\n")
 }
 
-// A sitemap that the site breaks off is no sitemap: the next candidate may be
-// whole. One that was cut here counts what it holds.
+// A sitemap that ends in the middle does not count: the next candidate may be complete. For
+// one that was cut off at the limit, the URLs before the cut are counted.
 func TestBrokenSitemap(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	j.web.Handle("broken.com", pages(map[string]string{"/sitemap.xml": strings.TrimSuffix(urlset(3), "</urlset>"), "/sitemap_index.xml": urlset(5)}))

@@ -67,10 +67,9 @@ func TestFileMarkFails(t *testing.T) {
 	}
 }
 
-// A store that takes neither a result nor its dead letter, and will not a moment
-// later (a full disk, a permission that ended), ends the run: what else it asked
-// of sites would be lost.
-func TestStoreTakesNothing(t *testing.T) {
+// A store that permanently refuses results and dead letters (a full disk, a revoked
+// permission) ends the run, because all later requests would be in vain.
+func TestStoreRefusesEverything(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	j.cfg.Lane.Web.Concurrency = 1
 	raw, names := j.hosts(200)
@@ -101,7 +100,7 @@ func TestEvidenceIsBestEffort(t *testing.T) {
 	}
 }
 
-// Evidence of an earlier, killed try goes where this one has none.
+// Evidence of an earlier try that was killed is removed if this try has none.
 func TestOldEvidenceIsRemoved(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	raw := day + "raw_0001.json"
@@ -206,7 +205,7 @@ func TestForcedRunDoesAllOnce(t *testing.T) {
 	}
 }
 
-// door stands before the simulated web and can be shut: then connections are refused.
+// door is in front of the simulated web. When it is shut, connections are refused.
 type door struct {
 	t    *testing.T
 	to   string
@@ -292,10 +291,9 @@ func TestOutageOfAll(t *testing.T) {
 	}
 }
 
-// A mark that the guard held back and let go takes the dead letter of an
-// earlier run's store failure with it, whether Complete lets it go, the lane at
-// its end, or the window that cleared.
-func TestLateMarkTakesBackItsDeadLetter(t *testing.T) {
+// A mark that the outage guard has delayed resolves the dead letter of an earlier run,
+// whether Complete writes it, the lane at its end, or the lane when the window is clear.
+func TestDelayedMarkResolvesItsDeadLetter(t *testing.T) {
 	for who, others := range map[string]int{"Complete": 10, "the lane": 30, "the window": 220} {
 		j := newJob(t, webtest.Options{})
 		dead, raw, more := "kind-no-such-host-1.com", day+"raw_0001.json", day+"raw_0002.json"

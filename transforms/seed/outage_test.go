@@ -44,7 +44,7 @@ func TestFewDeadDomainsAreNoOutage(t *testing.T) {
 	}
 }
 
-// A run that was stopped before its last, dead domains ends when it goes on.
+// A run that was stopped before its last domains, which are dead, ends when it is resumed.
 func TestDeadRestIsNoOutage(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	raw, names := j.hosts(60)
@@ -80,7 +80,7 @@ func TestProbeOfAnEarlierRun(t *testing.T) {
 	}
 }
 
-// A whole window of dead domains does not stop the run while others answer.
+// A whole window of dead domains does not stop the run while other domains answer.
 func TestProbeBeforeTheRunIsStopped(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	j.hosts(3)
@@ -90,8 +90,8 @@ func TestProbeBeforeTheRunIsStopped(t *testing.T) {
 	j.isDone(j.run().Counts["outage"], other, dead)
 }
 
-// The network goes down in a run that goes on: what is done already does not
-// hide it, for those hosts do not answer either.
+// The network goes down in a resumed run. Hosts that are done already do not hide the
+// outage, because they do not answer either.
 func TestOutageAfterAFinishedPart(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	raw, names := j.hosts(60)
@@ -158,7 +158,7 @@ func TestNobodyAnswered(t *testing.T) {
 	}
 }
 
-// Every word that an error field can hold is one that its schema knows.
+// The schema knows every word that an error field can have.
 func TestErrorWords(t *testing.T) {
 	j := newJob(t, webtest.Options{})
 	raw := day + "raw_0001.json"

@@ -279,7 +279,7 @@ func TestTwoPublishersOnOneHost(t *testing.T) {
 	}
 }
 
-// robots.txt that cannot be had skips the provider; a missing one has no rules.
+// A robots.txt that cannot be fetched skips the provider; a missing one has no rules.
 func TestRobots(t *testing.T) {
 	w := once(t)
 	site := w.sites[newssim.MK]
@@ -301,7 +301,7 @@ func TestRobots(t *testing.T) {
 	assert.GreaterOrEqual(t, slices.Max(w.slept), 7*time.Second-time.Second/2, "Crawl-delay is longer than ours")
 }
 
-// A host that asks for a longer pause than is waited for is abandoned.
+// A host that asks for too long a pause is abandoned.
 func TestLongPauses(t *testing.T) {
 	for _, tt := range []struct {
 		name, robots, busy string
@@ -362,7 +362,7 @@ func TestNotAPage(t *testing.T) {
 	}
 }
 
-// A robots.txt whose connection breaks is one that cannot be had.
+// A robots.txt whose connection breaks counts as one that cannot be fetched.
 func TestRobotsBreaksOff(t *testing.T) {
 	w := once(t)
 	asked := 0
@@ -377,8 +377,8 @@ func TestRobotsBreaksOff(t *testing.T) {
 	assert.Equal(t, 3, asked)
 }
 
-// So is one that does not come: it is asked for three times, with the pauses
-// between, and no page is.
+// So does one that never arrives: it is requested three times, with pauses between the
+// tries, and no page is requested.
 func TestRobotsTimesOut(t *testing.T) {
 	w := once(t)
 	w.sim.Handle(newssim.MK, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -511,7 +511,7 @@ func TestRecency(t *testing.T) {
 	assert.Equal(t, counts{Found: 7}, countsOf(r), "articles older than the retention are passed over")
 }
 
-// 403 and 429 end one provider at once, wherever they come, and no other.
+// A 403 or 429 for any request ends this provider at once, and no other.
 func TestStop(t *testing.T) {
 	for _, status := range []int{403, 429} {
 		w := once(t)
@@ -529,8 +529,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// Wherever a run is killed, the next one keeps the pause that the killed one owed
-// the host; and a pause that the host asked for, whose run it ended.
+// Wherever a run is killed, the next run keeps the pause after its last request, and also a
+// pause that the host asked for and that ended the run.
 func TestPauseOutlivesTheRun(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		site := w.sites[newssim.MK]
@@ -676,7 +676,7 @@ func (failing) ParseArticle([]byte, string, *url.URL) (provider.Article, error) 
 	return provider.Article{}, errors.New("demo")
 }
 
-// Two runs at once never crawl one publisher together, and keep each article once.
+// Two runs never crawl one publisher at the same time, and store each article once.
 func TestTwoRunsAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		var runs sync.WaitGroup
@@ -700,8 +700,8 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	})
 }
 
-// A run that has a publisher keeps it for as long as it is there: another one
-// waits for its lease, sees it renewed, and leaves. Afterwards the lease is given back.
+// A run keeps the lease of a publisher as long as it crawls it: another run waits for the
+// lease, sees that it is renewed, and gives up. At the end the lease is released.
 func TestLeaseLastsAsLongAsTheRun(t *testing.T) {
 	w := once(t)
 	e := w.engine()

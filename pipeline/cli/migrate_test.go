@@ -30,8 +30,8 @@ func TestMigrationDryRun(t *testing.T) {
 		return ""
 	}
 	for of, says := range map[string]string{
-		"-28_0001.json": "raw_0001.json", "-28_0002.json": "is there already", "-28_0003.json": "holds another content", "-28_0004.json": "holds another content",
-		"02-30_0001.json": "a day in the calendar", "would copy": "would copy 1 files", "conflict with": "1 are there already, 2 conflict with another file, 1 are misnamed",
+		"-28_0001.json": "raw_0001.json", "-28_0002.json": "is there already", "-28_0003.json": "the new key has other content", "-28_0004.json": "the new key has other content",
+		"02-30_0001.json": "with a valid date", "would copy": "would copy 1 files", "conflict with": "1 are there already, 2 conflict with another file, 1 are misnamed",
 	} {
 		if !strings.Contains(line(of), says) {
 			t.Errorf("of %s it says %q, want %q", of, line(of), says)

@@ -68,7 +68,7 @@ func TestUnreachableIsCounted(t *testing.T) {
 			t.Errorf("%s is %d, want %d", name, c[name], want)
 		}
 	}
-	for _, words := range []string{"hosts_unreachable", "hosts_unreachable_dns", "did not answer", "one for each partition", "each once"} {
+	for _, words := range []string{"hosts_unreachable", "hosts_unreachable_dns", "did not answer", "one for each partition", "each host once"} {
 		if !strings.Contains(a.stdout, words) {
 			t.Errorf("the table says nothing of %q:\n%s", words, a.stdout)
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
@@ -239,6 +240,17 @@ func line(n *html.Node) string {
 func collapse(s string) string {
 	s = strings.TrimSpace(s)
 	space := true
+	for i := 0; ; i++ { // most texts are ASCII with single spaces
+		if i == len(s) {
+			return s
+		}
+		c := s[i]
+		if c >= utf8.RuneSelf || c < ' ' || c == ' ' && space {
+			break
+		}
+		space = c == ' '
+	}
+	space = true
 	for i, c := range s {
 		is := unicode.IsSpace(c)
 		if is && (space || c != ' ' || i == 0) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/transforms/parse/article"
 )
@@ -265,6 +266,20 @@ var pieces = strings.Split(`<a href=x>|</a>|<x-y>|</x-y>|<p>|</p>|<div>|</div>|<
 	`<section class="related-news">|</section>|<div class="article-body">|<div id="content" itemprop="articleBody">|<time datetime="2024-05-03">|</time>|<blockquote>|<address>|</address>|<details>|<center>|<dl>|<dt>|<dd>|`+
 	`<svg>|<math>|<mi>|<foreignObject>|<template>|<select>|<form>|<button>|<script>|</script>|<!--|-->|<title>|</title>|<meta property="og:description" content="A word. ">|<plaintext>|<b>|<i>|</b>|<frameset>|`+
 	`A word. | 금리 동결했다. |수정 |입력 |Updated: |2026.11.22 09:15|26.11.22 13:05 |2026년 11월 22일 오후 1시 5분|<dd class="date-modified">|The first paragraph of the demo article is long enough to count as prose, and ends as sentences do.|&nbsp;|`+"\v|\x00|\n", "|")
+
+// Text has single spaces, however the space was written.
+func FuzzText(f *testing.F) {
+	for _, s := range []string{"", " ", "a", "a b", "a  b", " a ", "a\tb", "a\u00a0b", "한글 한글", "한글  a", "a\u3000", "a\x1fb", "\xff \xff"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		n := &html.Node{Type: html.ElementNode, Data: "p"}
+		n.AppendChild(&html.Node{Type: html.TextNode, Data: s})
+		if got, want := article.Text(n), strings.Join(strings.Fields(s), " "); got != want {
+			t.Errorf("%q is %q, want %q", s, got, want)
+		}
+	})
+}
 
 // Pages are made of pieces in any order, because mutated text alone hardly ever has
 // a tag.

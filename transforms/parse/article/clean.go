@@ -61,10 +61,13 @@ func boilerplate(l string) bool {
 	if n > shortLine {
 		return false
 	}
-	if n <= 60 && advertisement.MatchString(l) || invitation.MatchString(l) {
+	if n <= 60 && advertisement.MatchString(l) {
 		return true
 	}
-	// A cheap search for a word that each expression needs comes first: most lines have none.
+	// A cheap search for what each expression needs comes first: most lines have none.
+	if (l[0] >= utf8.RuneSelf || strings.IndexByte("RALBS", l[0]) >= 0 && strings.ContainsAny(l, ":|")) && invitation.MatchString(l) {
+		return true
+	}
 	if (strings.ContainsAny(l, "ⓒ©(") || strings.Contains(l, "opyright") || strings.Contains(l, "OPYRIGHT") || strings.Contains(l, "eserved") || strings.Contains(l, "ESERVED") ||
 		strings.Contains(l, "무단") || strings.Contains(l, "재배포")) && copyrightLine.MatchString(l) {
 		return true

@@ -234,7 +234,10 @@ func (w *writer) flush(heading bool) {
 		parts = breaks.Split(s, -1)
 	}
 	for _, l := range parts {
-		l = collapse(strings.Map(dropInvisible, l))
+		if strings.ContainsFunc(l, beyondASCII) {
+			l = strings.Map(dropInvisible, l)
+		}
+		l = collapse(l)
 		if l == "" {
 			continue
 		}
@@ -267,6 +270,8 @@ func (w *writer) drops(line string, heading bool, links int) bool {
 	}
 	return false
 }
+
+func beyondASCII(c rune) bool { return c >= utf8.RuneSelf }
 
 // dropInvisible removes characters without width; it is for strings.Map.
 func dropInvisible(c rune) rune {

@@ -30,7 +30,10 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane/lanetest"
 )
 
-func TestMain(m *testing.M) { lanetest.Main(m) }
+func TestMain(m *testing.M) {
+	go readBrowser()
+	lanetest.Main(m)
+}
 
 // job is a store, a database and the fifteen simulated sites.
 type job struct {

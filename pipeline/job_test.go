@@ -14,7 +14,7 @@ func TestLiveText(t *testing.T) {
 	counts := ledger.Tally{Counts: map[string]int64{"list_pages_fetched": 50, "product_urls_found": 600, "detail_pages_fetched": 210, "products_saved": 198, "failed_tasks": 2, "domains_unique": 7}}
 	assert.Equal(t, "lists 50, found 600, fetched 210, saved 198, failed 2", catalogJob().LiveText(counts))
 	assert.Equal(t, "7 domains", seedJob().LiveText(counts))
-	names := catalogJob().Job.Counts
+	names := catalogJob().Counts
 	for _, c := range catalogJob().Live {
 		assert.Contains(t, names, c[0])
 	}

@@ -186,7 +186,7 @@ func writeReport(o Options, r ledger.Report, stdout, stderr io.Writer) error {
 			return fmt.Errorf("writing --report: %w", err)
 		}
 	}
-	if err := r.WriteTable(stdout, o.Target().Job.Counts); err != nil {
+	if err := r.WriteTable(stdout, o.Target().Counts); err != nil {
 		return err
 	}
 	key := path.Join("runs", r.RunID, "report.json")

@@ -29,17 +29,54 @@ const defaultStore = "out"
 // check refuses options with which nothing can run. line has the flags of the command line.
 func (o *Options) check(line []string, stderr io.Writer) error {
 	j, known := pipeline.Find(o.Jobs, o.Job)
-	switch {
-	case !known:
+	if !known {
 		return pipeline.NoJob(o.Job)
-	case !slices.Contains(launch.Runners, o.Runner):
-		return usage.Errorf("--runner=%s: there is no such runner; use one of %s", o.Runner, strings.Join(launch.Runners, ", "))
+	}
+	o.WorkersElsewhere = o.Elsewhere()
+	for _, check := range []func() error{
+		o.checkFilters, o.checkLimits, o.checkOutput, o.checkWeb,
+		func() error {
+			if j.Check == nil {
+				return nil
+			}
+			return j.Check(&o.Common)
+		},
+		func() error { return o.checkForeign(j, line) },
+		func() error { return o.checkEmpty(j, line) },
+		o.place, o.Check, o.checkReport,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	if in := j.Input; o.Sample && o.Filtered() && in != nil {
+		if err := in.SampleMatches(&o.Common); err != nil {
+			return err
+		}
+	}
+	o.fillIn(launch.IsTerminal(stderr))
+	return nil
+}
+
+func (o *Options) checkFilters() error {
+	switch {
 	case o.Country != "" && !countryForm.MatchString(o.Country):
 		return usage.Errorf("--country=%s: a country is two lower-case letters, such as sg", o.Country)
 	case o.Category != "" && !categoryForm.MatchString(o.Category):
 		return usage.Errorf("--category=%s: a category is lower-case letters, digits, _ and -", o.Category)
-	case o.Web != "live" && o.Web != "demo":
-		return usage.Errorf("--web=%s: use live or demo", o.Web)
+	}
+	if o.Date != "" {
+		if d, err := time.Parse(time.DateOnly, o.Date); err != nil || d.Format(time.DateOnly) != o.Date {
+			return usage.Errorf("--date=%s: that is no day; write YYYY-MM-DD", o.Date)
+		}
+	}
+	return nil
+}
+
+func (o *Options) checkLimits() error {
+	switch {
+	case !slices.Contains(launch.Runners, o.Runner):
+		return usage.Errorf("--runner=%s: there is no such runner; use one of %s", o.Runner, strings.Join(launch.Runners, ", "))
 	case o.Lanes < 0 || o.Lanes > 100_000:
 		return usage.Errorf("--lanes=%d: use 1 to 100000", o.Lanes)
 	case o.Concurrency < 1 || o.Concurrency > 10_000:
@@ -52,33 +89,16 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 		return usage.Errorf("--max-crawl-delay=%s: use more than 0, such as 30s", o.MaxCrawlDelay)
 	case o.LeaseTTL < time.Second:
 		return usage.Errorf("--lease-ttl=%s: use 1s or more", o.LeaseTTL)
+	}
+	return nil
+}
+
+func (o *Options) checkOutput() error {
+	switch {
 	case o.Progress != "auto" && o.Progress != "off":
 		return usage.Errorf("--progress=%s: use auto or off", o.Progress)
 	case o.LogFormat != "" && o.LogFormat != "text" && o.LogFormat != "json":
 		return usage.Errorf("--log-format=%s: use text or json", o.LogFormat)
-	case o.Web == "demo" && o.Elsewhere():
-		return usage.Errorf("--web=demo lives in this process, and %s has workers elsewhere; use --runner=direct or prism", o.Runner)
-	case o.Web == "demo" && o.ConnectTo != "":
-		return usage.Errorf("--web=demo and --connect-to both say where requests go; give one")
-	}
-	o.WorkersElsewhere = o.Elsewhere()
-	if j.Check != nil {
-		if err := j.Check(&o.Common); err != nil {
-			return err
-		}
-	}
-	if err := o.checkForeign(j, line); err != nil {
-		return err
-	}
-	if o.Date != "" {
-		if d, err := time.Parse(time.DateOnly, o.Date); err != nil || d.Format(time.DateOnly) != o.Date {
-			return usage.Errorf("--date=%s: that is no day; write YYYY-MM-DD", o.Date)
-		}
-	}
-	if o.ConnectTo != "" {
-		if !launch.HostPort(o.ConnectTo) {
-			return usage.Errorf("--connect-to=%s: write host:port", o.ConnectTo)
-		}
 	}
 	if o.LogLevel != "" {
 		var l slog.Level
@@ -86,7 +106,26 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 			return usage.Errorf("--log-level=%s: use debug, info, warn or error", o.LogLevel)
 		}
 	}
-	// An empty value, from a script's unset variable, would mean the sample, or a whole run.
+	return nil
+}
+
+func (o *Options) checkWeb() error {
+	switch {
+	case o.Web != "live" && o.Web != "demo":
+		return usage.Errorf("--web=%s: use live or demo", o.Web)
+	case o.Web == "demo" && o.Elsewhere():
+		return usage.Errorf("--web=demo lives in this process, and %s has workers elsewhere; use --runner=direct or prism", o.Runner)
+	case o.Web == "demo" && o.ConnectTo != "":
+		return usage.Errorf("--web=demo and --connect-to both say where requests go; give one")
+	case o.ConnectTo != "" && !launch.HostPort(o.ConnectTo):
+		return usage.Errorf("--connect-to=%s: write host:port", o.ConnectTo)
+	}
+	return nil
+}
+
+// checkEmpty refuses an empty value, from a script's unset variable, where it would
+// mean the sample, or a whole run.
+func (o *Options) checkEmpty(j pipeline.Job, line []string) error {
 	notEmpty := map[string]string{"store": "name a bucket, or leave it out for the sample"}
 	maps.Copy(notEmpty, j.NotEmpty)
 	for name, advice := range notEmpty {
@@ -94,21 +133,6 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 			return usage.Errorf("--%s= is empty; %s", name, advice)
 		}
 	}
-	if err := o.place(); err != nil {
-		return err
-	}
-	if err := o.Check(); err != nil {
-		return err
-	}
-	if err := o.checkReport(); err != nil {
-		return err
-	}
-	if in := j.Input; o.Sample && o.Filtered() && in != nil {
-		if err := in.SampleMatches(&o.Common); err != nil {
-			return err
-		}
-	}
-	o.fillIn(launch.IsTerminal(stderr))
 	return nil
 }
 

@@ -111,9 +111,8 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if *older+*of != "" {
 		return usage.Errorf("--older-than and --job are for runs purge")
 	}
-	actions := map[string]ledger.Action{"cancel": ledger.ActionCancel, "pause": ledger.ActionPause, "resume": ledger.ActionRun}
-	action, control := actions[verb]
-	if (verb == "list" && len(w) > 1) || (verb != "list" && len(w) != 2) || (verb != "list" && verb != "show" && verb != "log" && !control) {
+	_, controls := actions[verb]
+	if (verb == "list" && len(w) > 1) || (verb != "list" && len(w) != 2) || (verb != "list" && verb != "show" && verb != "log" && !controls) {
 		return usage.Errorf("runs %s: write runs list, runs purge, or runs show|log|cancel|pause|resume ID; see `help runs`", strings.Join(w, " "))
 	}
 	if len(w) > 1 && !idForm.MatchString(w[1]) {
@@ -134,23 +133,34 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	if verb == "log" {
+	switch verb {
+	case "log":
 		return showLog(ctx, s, run, stdout)
+	case "show":
+		return showRun(ctx, s, run, stdout)
 	}
-	if control {
-		if run.State.Over() {
-			return usage.Errorf("run %s is over (%s)", run.RunID, run.State)
-		}
-		err := ledger.WriteControl(ctx, s, run.RunID, ledger.Control{Action: action, At: time.Now(), By: "command line"})
-		if errors.Is(err, ledger.ErrCancelled) {
-			return usage.Errorf("%w", err)
-		}
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(stdout, "asked run %s to %s; its workers check every two seconds\n", run.RunID, verb)
+	return control(ctx, s, run, verb, stdout)
+}
+
+// actions are the verbs of `runs` that control a run.
+var actions = map[string]ledger.Action{"cancel": ledger.ActionCancel, "pause": ledger.ActionPause, "resume": ledger.ActionRun}
+
+func control(ctx context.Context, s store.Store, run ledger.Run, verb string, stdout io.Writer) error {
+	if run.State.Over() {
+		return usage.Errorf("run %s is over (%s)", run.RunID, run.State)
+	}
+	err := ledger.WriteControl(ctx, s, run.RunID, ledger.Control{Action: actions[verb], At: time.Now(), By: "command line"})
+	if errors.Is(err, ledger.ErrCancelled) {
+		return usage.Errorf("%w", err)
+	}
+	if err != nil {
 		return err
 	}
+	_, err = fmt.Fprintf(stdout, "asked run %s to %s; its workers check every two seconds\n", run.RunID, verb)
+	return err
+}
+
+func showRun(ctx context.Context, s store.Store, run ledger.Run, stdout io.Writer) error {
 	j, _ := pipeline.Named(run.Job)
 	report, err := ledger.ReportSoFar(ctx, s, j.Job, run, time.Now())
 	if err != nil {
@@ -290,29 +300,37 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	defer func() { _ = s.Close() }()
 	switch verb {
 	case "show":
-		for _, j := range of {
-			d, err := ledger.Get(ctx, s, j.Name, w[0])
-			if errors.Is(err, store.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			e := json.NewEncoder(stdout)
-			e.SetIndent("", "  ")
-			return e.Encode(d)
-		}
-		return noDeadLetter(o, w[0])
+		return showDeadLetter(ctx, s, o, of, w[0], stdout)
 	case "replay":
 		return replay(ctx, s, o, of, *run, w, stdout)
 	}
+	return listDeadLetters(ctx, s, of, *run, stdout)
+}
+
+func showDeadLetter(ctx context.Context, s store.Store, o Options, of []pipeline.Job, id string, stdout io.Writer) error {
+	for _, j := range of {
+		d, err := ledger.Get(ctx, s, j.Name, id)
+		if errors.Is(err, store.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(d)
+	}
+	return noDeadLetter(o, id)
+}
+
+func listDeadLetters(ctx context.Context, s store.Store, of []pipeline.Job, run string, stdout io.Writer) error {
 	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	if _, err := fmt.Fprintln(t, "ID\tJOB\tKIND\tTRIES\tLAST\tINPUT\tERROR"); err != nil {
 		return err
 	}
 	var broken error
 	for _, j := range of {
-		for d, err := range ledger.ListDeadLetters(ctx, s, j.Name, *run) {
+		for d, err := range ledger.ListDeadLetters(ctx, s, j.Name, run) {
 			if err != nil { // a dead letter that cannot be read does not end the list
 				broken = errors.Join(broken, err)
 				continue

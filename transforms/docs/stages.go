@@ -274,43 +274,20 @@ func Conclude(s beam.Scope, cfg Config, visited beam.PCollection) (tallies beam.
 type reportFn struct{ doFn }
 
 func (fn *reportFn) ProcessElement(ctx context.Context, session string, values func(*Outcome) bool, emitTally func(ledger.Tally)) error {
-	open := false
-	seen, unreachable := map[string]bool{}, []string{}
-	tally := ledger.Tally{Counts: map[string]int64{}}
+	outcomes := map[string]Outcome{} // by provider
 	for v := (Outcome{}); values(&v); v = (Outcome{}) {
-		if v.Provider == "" {
-			continue
-		}
-		seen[v.Provider] = true
-		open = open || v.keepsOpen()
-		switch State(v.State) {
-		case Unreachable:
-			unreachable = append(unreachable, v.Provider+": "+v.Reason)
-			tally.Count(ProvidersNotDone, 1)
-		case Held, OutOfBudget:
-			tally.Count(ProvidersNotDone, 1)
+		if v.Provider != "" {
+			outcomes[v.Provider] = v
 		}
 	}
-	if len(seen) > 0 && len(unreachable) == len(seen) {
-		slices.Sort(unreachable)
-		fn.Worker.Stop(fmt.Errorf("%w: %s; look at this machine's network and at the policies' seed_urls", errNobody, strings.Join(unreachable[:min(3, len(unreachable))], "; ")))
-	}
-	off, err := disabled(ctx, fn.db)
-	if err != nil {
-		return err
-	}
-	for _, p := range fn.Config.Policies {
-		if _, ok := fn.Config.Crawled(p); ok && !off[p.ProviderID] && !fn.Config.alone(p.ProviderID) && !seen[p.ProviderID] {
-			open = true
-		}
-	}
+	tally := fn.count(outcomes)
 	parts, err := parts(ctx, fn.db, session)
 	if err != nil {
 		return err
 	}
-	for _, p := range parts { // also of providers that this run leaves out
-		known := slices.ContainsFunc(fn.Config.Policies, func(o policy.Policy) bool { return o.ProviderID == p.Provider })
-		open = open || known && !off[p.Provider] && Outcome{p.Provider, string(p.State), p.Reason}.keepsOpen()
+	open, err := fn.staysOpen(ctx, outcomes, parts)
+	if err != nil {
+		return err
 	}
 	if !open {
 		if err := writeManifest(ctx, fn.Worker.Store, session, parts, time.Now()); err != nil {
@@ -342,4 +319,53 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 	}
 	fn.Worker.Emit(emitTally, tally)
 	return nil
+}
+
+// count stops the run as failed where it reached no provider at all.
+func (fn *reportFn) count(outcomes map[string]Outcome) ledger.Tally {
+	tally := ledger.Tally{Counts: map[string]int64{}}
+	var unreachable []string
+	for _, o := range outcomes {
+		switch State(o.State) {
+		case Unreachable:
+			unreachable = append(unreachable, o.Provider+": "+o.Reason)
+			tally.Count(ProvidersNotDone, 1)
+		case Held, OutOfBudget:
+			tally.Count(ProvidersNotDone, 1)
+		}
+	}
+	if len(outcomes) > 0 && len(unreachable) == len(outcomes) {
+		slices.Sort(unreachable)
+		fn.Worker.Stop(fmt.Errorf("%w: %s; look at this machine's network and at the policies' seed_urls", errNobody, strings.Join(unreachable[:min(3, len(unreachable))], "; ")))
+	}
+	return tally
+}
+
+// staysOpen says whether the session has a provider that a later run has to crawl:
+// one of this run that is not done, one that this run did not come to, or one of an
+// earlier run of the session.
+func (fn *reportFn) staysOpen(ctx context.Context, outcomes map[string]Outcome, parts []ProviderHandOff) (bool, error) {
+	off, err := disabled(ctx, fn.db)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range outcomes {
+		if o.keepsOpen() {
+			return true, nil
+		}
+	}
+	known := map[string]bool{}
+	for _, p := range fn.Config.Policies {
+		known[p.ProviderID] = true
+		_, visited := outcomes[p.ProviderID]
+		if _, ok := fn.Config.Crawled(p); ok && !off[p.ProviderID] && !fn.Config.alone(p.ProviderID) && !visited {
+			return true, nil
+		}
+	}
+	for _, p := range parts {
+		if known[p.Provider] && !off[p.Provider] && (Outcome{p.Provider, string(p.State), p.Reason}).keepsOpen() {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -55,18 +55,18 @@ func TestFlags(t *testing.T) {
 
 // TestBadUsage has command lines that the server refuses before it listens.
 func TestBadUsage(t *testing.T) {
-	settled := false
-	settle := func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, error) {
-		settled = true
+	optionsRead := false
+	readOptions := func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, error) {
+		optionsRead = true
 		s, err := store.Open(t.Context(), t.TempDir())
 		return s, nil, slog.New(slog.DiscardHandler), err
 	}
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	require.NoError(t, os.WriteFile(bad, []byte("schedule: []\n"), 0o600))
 	for _, c := range []struct {
-		args    []string
-		says    string
-		settled bool
+		args        []string
+		says        string
+		optionsRead bool
 	}{
 		{[]string{"--config=" + bad}, `unknown field "schedule"`, false},
 		{[]string{"--config=" + bad + "x"}, "reading --config", false},
@@ -74,12 +74,12 @@ func TestBadUsage(t *testing.T) {
 		{[]string{"--listen=8787"}, "write host:port", true},
 		{[]string{"--listen=0.0.0.0:8787"}, "a token is needed", true},
 	} {
-		settled = false
-		err := Main(c.args, "pipeline", settle, testJobs())
+		optionsRead = false
+		err := Main(c.args, "pipeline", readOptions, testJobs())
 		var usage interface{ Usage() }
 		require.ErrorAs(t, err, &usage, "%v", c.args)
 		assert.ErrorContains(t, err, c.says)
-		assert.Equal(t, c.settled, settled)
+		assert.Equal(t, c.optionsRead, optionsRead)
 	}
 	refused := errors.New("refused")
 	err := Main(nil, "pipeline", func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, error) {

@@ -338,12 +338,12 @@ func TestSQLitePaths(t *testing.T) {
 		assert.FileExists(t, filepath.Join(dir, file))
 	}
 	t.Chdir(dir)
-	d, err := db.Open(t.Context(), "sqlite://beside.db")
+	d, err := db.Open(t.Context(), "sqlite://other.db")
 	require.NoError(t, err)
 	_, err = d.ExecContext(t.Context(), `CREATE TABLE t (x TEXT)`)
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
-	assert.FileExists(t, filepath.Join(dir, "beside.db"))
+	assert.FileExists(t, filepath.Join(dir, "other.db"))
 }
 
 func TestMemory(t *testing.T) {
@@ -468,7 +468,7 @@ func TestDeletedIsErased(t *testing.T) {
 	})
 }
 
-// A SQLite database is its user's alone, with the files beside it.
+// A SQLite database is its user's alone, with the files next to it.
 func TestSQLiteIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	d, err := db.Open(t.Context(), "sqlite://"+path)

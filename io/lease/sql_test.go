@@ -67,7 +67,7 @@ func TestInDB(t *testing.T) {
 		assert.False(t, b.Valid())
 		assert.ErrorIs(t, b.Renew(ctx), lease.ErrLost)
 		c, err := lease.Acquire(ctx, p, "site/matter", run("a"), ttl)
-		require.NoError(t, err, "it was given back")
+		require.NoError(t, err, "it was released")
 		assert.EqualValues(t, 4, c.Epoch())
 	})
 }

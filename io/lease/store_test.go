@@ -295,7 +295,7 @@ func TestKeep(t *testing.T) {
 		time.AfterFunc(ttl, func() { s.Fail(nil) })
 		must(t, Check(within))
 		if waited := time.Since(began); waited < 2*ttl || waited > 2*ttl+2*time.Second {
-			t.Errorf("the work went on after %v, want soon after %v", waited, 2*ttl)
+			t.Errorf("the work continued after %v, want soon after %v", waited, 2*ttl)
 		}
 		synctest.Wait()
 		wantKinds(t, &h, Unsure, Renewed)

@@ -448,7 +448,7 @@ func TestForceID(t *testing.T) {
 	}
 	for _, start := range []bool{true, false} {
 		if id, err := ForceID(ctx, s, "seed", "abc", start); err != nil || id != first {
-			t.Errorf("going on (start %v): %q (%v), want %q", start, id, err, first)
+			t.Errorf("resuming (start %v): %q (%v), want %q", start, id, err, first)
 		}
 	}
 	other, err := ForceID(ctx, s, "seed", "def", true)

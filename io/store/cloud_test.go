@@ -17,7 +17,7 @@ import (
 func TestEndpointWithoutKeys(t *testing.T) {
 	for _, e := range os.Environ() {
 		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "AWS_") {
-			t.Setenv(name, "") // given back at the end
+			t.Setenv(name, "") // restored at the end
 			require.NoError(t, os.Unsetenv(name))
 		}
 	}

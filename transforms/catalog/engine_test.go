@@ -361,7 +361,7 @@ func TestAddingAStage(t *testing.T) {
 	assert.Equal(t, []string{"1/0.jpg", "1/1.jpg", "1/2.jpg"}, images)
 }
 
-// Without its journal a crawl cannot go on.
+// Without its journal a crawl cannot continue.
 func TestJournalFailureEndsTheCrawl(t *testing.T) {
 	m := &memory{}
 	m.add(time.Time{}, entry{Kind: KindFetchListPage, Page: 1})

@@ -126,7 +126,7 @@ CREATE TABLE docs_notes (id TEXT PRIMARY KEY);
 					require.Equal(t, []string{"none"}, w.strings(`SELECT DISTINCT note FROM pages`))
 				}
 
-				// The crawl goes on where the older program stopped: what it has is not asked for.
+				// The crawl resumes where the older program stopped: what it has is not asked for.
 				w.paths()
 				w.set("/docs/b", doc("b"))
 				w.time.Advance(time.Hour)

@@ -919,7 +919,7 @@ func TestPurgeErases(t *testing.T) {
 	w.set("/docs", doc("zanzibar", links...))
 	w.run()
 	w.newSession()
-	w.set("/docs", doc("zanzibar anew", links...))
+	w.set("/docs", doc("zanzibar again", links...))
 	w.run()
 	other, err := db.Open(t.Context(), dsn)
 	require.NoError(t, err)

@@ -525,7 +525,7 @@ func TestStop(t *testing.T) {
 
 		site.Answer(site.Path(11), 0)
 		r = w.run(mk.Provider{})
-		assert.Equal(t, counts{Found: 12, Fetched: 9, Inserted: 9}, countsOf(r), "the next run goes on")
+		assert.Equal(t, counts{Found: 12, Fetched: 9, Inserted: 9}, countsOf(r), "the next run resumes")
 	}
 }
 

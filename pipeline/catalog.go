@@ -143,7 +143,7 @@ func (c *catalogOptions) load(demo bool) error {
 // config makes the workers' configuration from the options.
 func (c *catalogOptions) config(o Common, l lane.Config) catalog.Config {
 	if o.Web == "demo" {
-		l.Web.HostDelay = 0
+		l.Polite.HostDelay = 0
 	}
 	if c.Contact != "" {
 		l.Web.UserAgent += " (+" + c.Contact + ")"

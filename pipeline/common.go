@@ -11,6 +11,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 )
 
 // Common are the options that every job may use. A Job has the values of its
@@ -42,8 +43,13 @@ func (c *Common) Level() slog.Level {
 
 // WebConfig is the HTTP client's configuration, before a job adapts it.
 func (c *Common) WebConfig() web.Config {
-	return web.Config{UserAgent: "Newsfork-SeedEngine/1.0", HostDelay: c.HostDelay, MaxCrawlDelay: c.MaxCrawlDelay,
+	return web.Config{UserAgent: "Newsfork-SeedEngine/1.0",
 		Concurrency: c.Concurrency, Rate: c.Rate, ConnectTo: c.ConnectTo, AllowPrivate: c.AllowPrivate, PostQuantum: c.PostQuantum}
+}
+
+// PoliteConfig is what the jobs' policies take from the options.
+func (c *Common) PoliteConfig() polite.Config {
+	return polite.Config{HostDelay: c.HostDelay, MaxPause: c.MaxCrawlDelay}
 }
 
 // Filtered reports whether the run reads only a part of the bucket.

@@ -27,39 +27,28 @@ import (
 
 // Defaults for the zero fields of Config and Request.
 const (
-	DefaultUserAgent     = "Newsfork-SeedEngine/1.0"
-	DefaultMaxCrawlDelay = 30 * time.Second
-	DefaultConcurrency   = 64
-	DefaultRetryBackoff  = 500 * time.Millisecond
-	DefaultTimeout       = 30 * time.Second
-	DefaultMaxBytes      = 10 << 20
+	DefaultUserAgent   = "Newsfork-SeedEngine/1.0"
+	DefaultConcurrency = 64
+	DefaultTimeout     = 30 * time.Second
+	DefaultMaxBytes    = 10 << 20
 )
 
 // Config configures a Client. It travels as JSON in a DoFn's field.
 type Config struct {
-	UserAgent     string        // DefaultUserAgent when empty
-	HostDelay     time.Duration // the gap of the jobs' polite.Policy; the client itself does not pause
-	MaxCrawlDelay time.Duration // the longest Crawl-delay or Retry-After that the jobs' policies wait for; 0: DefaultMaxCrawlDelay
-	Concurrency   int           // requests in flight in the process; 0: DefaultConcurrency
-	Rate          float64       // starts of requests a second in the process; 0: no limit
-	ConnectTo     string        // host:port that every connection goes to, whatever the URL; the guard still checks names, and TLS checks certificates
-	Resolver      string        // host:port of a name server to use instead of the system's; with ConnectTo it is a simulated internet's, see New
-	AllowPrivate  bool          // switches the address guard off, with its checks of ports and names
-	PostQuantum   bool          // offers hybrid key exchanges (ML-KEM with a curve) besides the curves
-	RootCAs       []byte        // PEM certificates to trust, in addition to the system's
-	Offline       bool          // no request will be sent: New does not require certificate authorities
-	RetryBackoff  time.Duration // the pause before a first retry in the jobs' policies; 0: DefaultRetryBackoff
+	UserAgent    string  // DefaultUserAgent when empty
+	Concurrency  int     // requests in flight in the process; 0: DefaultConcurrency
+	Rate         float64 // starts of requests a second in the process; 0: no limit
+	ConnectTo    string  // host:port that every connection goes to, whatever the URL; the guard still checks names, and TLS checks certificates
+	Resolver     string  // host:port of a name server to use instead of the system's; with ConnectTo it is a simulated internet's, see New
+	AllowPrivate bool    // switches the address guard off, with its checks of ports and names
+	PostQuantum  bool    // offers hybrid key exchanges (ML-KEM with a curve) besides the curves
+	RootCAs      []byte  // PEM certificates to trust, in addition to the system's
+	Offline      bool    // no request will be sent: New does not require certificate authorities
 }
 
 // Validate returns an error that tells the user what is wrong with the configuration.
 func (cfg Config) Validate() error {
 	switch {
-	case cfg.HostDelay < 0:
-		return fmt.Errorf("host delay %v: use 0 or more", cfg.HostDelay)
-	case cfg.MaxCrawlDelay < 0:
-		return fmt.Errorf("longest crawl delay %v: use 0 (for %v) or more", cfg.MaxCrawlDelay, DefaultMaxCrawlDelay)
-	case cfg.RetryBackoff < 0:
-		return fmt.Errorf("retry backoff %v: use 0 (for %v) or more", cfg.RetryBackoff, DefaultRetryBackoff)
 	case cfg.Concurrency < 0:
 		return fmt.Errorf("concurrency %d: use 0 (for %d) or more", cfg.Concurrency, DefaultConcurrency)
 	case cfg.Rate < 0 || math.IsNaN(cfg.Rate) || math.IsInf(cfg.Rate, 0):

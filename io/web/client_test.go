@@ -76,7 +76,7 @@ func TestGet(t *testing.T) {
 			w.Header().Set("X", strings.Repeat("x", 300<<10))
 		}
 	})
-	c := client(t, Config{UserAgent: "Test/1", ConnectTo: s.Listener.Addr().String(), RetryBackoff: 1})
+	c := client(t, Config{UserAgent: "Test/1", ConnectTo: s.Listener.Addr().String()})
 	const base = "http://site.example"
 	ask := func(path string, r Request) (*Response, error) {
 		r.URL = base + path
@@ -363,7 +363,7 @@ func TestConnectToVerifiesTheName(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	for _, cfg := range []Config{{HostDelay: -1}, {MaxCrawlDelay: -1}, {RetryBackoff: -1}, {Concurrency: -1}, {Rate: -1}, {ConnectTo: "x"}, {ConnectTo: ":1"}, {UserAgent: "a\nb"}} {
+	for _, cfg := range []Config{{Concurrency: -1}, {Rate: -1}, {ConnectTo: "x"}, {ConnectTo: ":1"}, {UserAgent: "a\nb"}} {
 		if err := cfg.Validate(); err == nil {
 			t.Errorf("%+v: no error", cfg)
 		}

@@ -34,7 +34,7 @@ func internet(t *testing.T) (w *webtest.Web, resolver string) {
 // Each kind of failure below HTTP has its own name in reports.
 func TestSimulatedFailures(t *testing.T) {
 	w, resolver := internet(t)
-	c := client(t, Config{ConnectTo: w.Addr(), Resolver: resolver, RootCAs: w.CAPEM(), RetryBackoff: time.Millisecond})
+	c := client(t, Config{ConnectTo: w.Addr(), Resolver: resolver, RootCAs: w.CAPEM()})
 	for _, tt := range []struct {
 		url  string
 		want Kind

@@ -49,7 +49,7 @@ func (o *Options) Preview() bool {
 
 // LaneConfig is the part of the options that the workers of every job get.
 func (o *Options) LaneConfig() lane.Config {
-	return lane.Config{Job: o.Job, Store: o.Store, Slots: o.Slots(), Web: o.WebConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
+	return lane.Config{Job: o.Job, Store: o.Store, Slots: o.Slots(), Web: o.WebConfig(), Polite: o.PoliteConfig(), Grace: grace, LogFormat: o.LogFormat, LogLevel: o.Level(),
 		Leases: o.leases(), LeaseTTL: o.LeaseTTL}
 }
 

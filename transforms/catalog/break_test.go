@@ -42,7 +42,7 @@ func newShop(t *testing.T, dsn, file string) *shop {
 	site, err := ParseSite([]byte(file))
 	require.NoError(t, err)
 	s.cfg.Sites = []Site{site}
-	s.cfg.DetailFetchers, s.cfg.Lane.Web.HostDelay = 1, time.Millisecond // one page after the other
+	s.cfg.DetailFetchers, s.cfg.Lane.Polite.HostDelay = 1, time.Millisecond // one page after the other
 	s.web.Handle("shop.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		text, ok := s.pages[r.URL.RequestURI()]

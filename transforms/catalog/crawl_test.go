@@ -221,7 +221,7 @@ func TestPoliteness(t *testing.T) {
 			j := newJob(t, "", webtest.Options{}, "matter", "gadgets")
 			j.small(2, 10)
 			j.matter.Fail(j.matter.DetailPath(12), 1, status, "3600")
-			j.cfg.Lane.Web.HostDelay = 5 * time.Millisecond // one at a time
+			j.cfg.Lane.Polite.HostDelay = 5 * time.Millisecond // one at a time
 			total := j.run()
 			var late []string
 			for i, r := range j.web.Requests() {
@@ -260,7 +260,7 @@ func TestPoliteness(t *testing.T) {
 		assert.Equal(t, "retry_after", j.deadLetters()[0].Kind)
 	})
 	for name, ask := range map[string]func(j *job){
-		"a pause of ours": func(j *job) { j.cfg.Lane.Web.HostDelay = 30 * time.Millisecond },
+		"a pause of ours": func(j *job) { j.cfg.Lane.Polite.HostDelay = 30 * time.Millisecond },
 		"its Crawl-delay": func(j *job) { j.matter.Robots("User-agent: *\nCrawl-delay: 0.03\n") },
 	} {
 		t.Run("one request at a time with "+name, func(t *testing.T) {
@@ -402,7 +402,7 @@ func TestPauseOutlivesAKill(t *testing.T) {
 			j := newJob(t, dsn, webtest.Options{}, "matter")
 			j.small(1, 3)
 			j.matter.Robots("User-agent: *\nCrawl-delay: 4\n")
-			j.cfg.Lane.Web.HostDelay = time.Second
+			j.cfg.Lane.Polite.HostDelay = time.Second
 			var mu sync.Mutex
 			clock := politetest.At(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
 			var arrivals []time.Time
@@ -519,7 +519,7 @@ func TestCancelOnAHangingSite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t, "", webtest.Options{}, "matter")
 			j.small(10, 12)
-			j.cfg.DetailFetchers, j.cfg.ListFetchers, j.cfg.Lane.Web.HostDelay = 50, 1, delay
+			j.cfg.DetailFetchers, j.cfg.ListFetchers, j.cfg.Lane.Polite.HostDelay = 50, 1, delay
 			want := 50
 			if delay > 0 {
 				want = 1
@@ -543,7 +543,7 @@ func TestCancelOnAHangingSite(t *testing.T) {
 			assert.Positive(t, j.left())
 
 			j.matter.Mend()
-			j.cfg.Lane.Web.HostDelay = 0
+			j.cfg.Lane.Polite.HostDelay = 0
 			total := j.run()
 			assert.Len(t, j.products("matter"), 120)
 			assert.EqualValues(t, total.Counts["product_urls_found"], total.Counts["products_saved"])
@@ -557,7 +557,7 @@ func TestPauseThroughTheLedger(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	j := newJob(t, "", webtest.Options{Latency: 20 * time.Millisecond}, "matter")
 	j.small(5, 12)
-	j.cfg.DetailFetchers, j.cfg.ListFetchers, j.cfg.Lane.Web.HostDelay = 2, 1, 5*time.Millisecond
+	j.cfg.DetailFetchers, j.cfg.ListFetchers, j.cfg.Lane.Polite.HostDelay = 2, 1, 5*time.Millisecond
 	cfg := j.config()
 	v, w := j.visit(cfg, "matter")
 	ended := make(chan error)

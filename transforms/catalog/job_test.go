@@ -19,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
 	"github.com/newsfork/seed-engine/transforms/catalog/sites"
@@ -86,9 +87,9 @@ func newJob(t testing.TB, dsn string, o webtest.Options, names ...string) *job {
 	require.NoError(t, Migrate(t.Context(), j.db))
 	j.cfg = Config{
 		Lanes: 1, DB: dsn, ListFetchers: 2, ListParsers: 1, DetailFetchers: 8, DetailParsers: 2, Savers: 1, QueueLength: 16, LeaseTTL: 5 * time.Second,
-		Lane: lane.Config{Job: Job, Store: dir, Slots: 1, LogFormat: "json", LogLevel: 100, Grace: 2 * time.Second, Web: web.Config{
-			UserAgent: web.DefaultUserAgent, Concurrency: 64, RetryBackoff: time.Millisecond, MaxCrawlDelay: 5 * time.Second,
-			ConnectTo: j.web.Addr(), RootCAs: j.web.CAPEM()}},
+		Lane: lane.Config{Job: Job, Store: dir, Slots: 1, LogFormat: "json", LogLevel: 100, Grace: 2 * time.Second,
+			Polite: polite.Config{RetryBackoff: time.Millisecond, MaxPause: 5 * time.Second}, Web: web.Config{UserAgent: web.DefaultUserAgent, Concurrency: 64,
+				ConnectTo: j.web.Addr(), RootCAs: j.web.CAPEM()}},
 	}
 	for _, n := range names {
 		j.cfg.Sites = append(j.cfg.Sites, site(t, n))

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,20 +28,15 @@ var errUnreachable = errors.New("its robots.txt cannot be reached, so nothing ma
 // journal schedules the next try, which may be made by a later run. One robots.txt, that
 // of the list's host, applies to the site with and without www.
 func (v *visit) newClient() *polite.Client {
-	cfg := v.cfg.Lane.Web
+	cfg, pause := v.cfg.Lane.Web, v.cfg.Lane.Polite
 	return &polite.Client{Web: v.w.Web, Pacer: &v.w.Pacer, Control: v.control, Memory: polite.InDB{DB: v.journal.db, Table: "catalog_hosts"}, Policy: polite.Policy{
-		Gap:           polite.Range{Min: cfg.HostDelay, Max: cfg.HostDelay},
-		MaxCrawlDelay: v.maxPause(),
-		MaxRetryAfter: v.maxPause(),
+		Gap:           polite.Range{Min: pause.HostDelay, Max: pause.HostDelay},
+		MaxCrawlDelay: pause.Longest(),
+		MaxRetryAfter: pause.Longest(),
 		PauseOn:       mayPass,
 		Robots: polite.Robots{Agent: cfg.UserAgent, Accept: "text/plain, */*", Timeout: pageTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects,
 			For: func(*url.URL) *url.URL { return v.reader.base }, Retry: v.retryRobots, OnFailure: withoutRobots},
 	}}
-}
-
-// maxPause is the longest Crawl-delay or Retry-After that the crawl waits.
-func (v *visit) maxPause() time.Duration {
-	return cmp.Or(v.cfg.Lane.Web.MaxCrawlDelay, web.DefaultMaxCrawlDelay)
 }
 
 // mayPass reports whether a page that was answered with this status may be available later.
@@ -50,7 +44,7 @@ func mayPass(status int) bool { return status == 408 || status == 429 || status 
 
 // backoff returns how long a request waits after that many tries.
 func (v *visit) backoff(tries int) time.Duration {
-	return polite.Backoff(cmp.Or(v.cfg.Lane.Web.RetryBackoff, web.DefaultRetryBackoff), tries-1)
+	return v.cfg.Lane.Polite.Backoff(tries - 1)
 }
 
 // retryRobots tries a robots.txt again, unless it was received or is absent.
@@ -77,7 +71,7 @@ func (v *visit) readRobots(ctx context.Context) error {
 	var unread *polite.RobotsError
 	switch {
 	case err == nil:
-		v.parallel = v.cfg.Lane.Web.HostDelay <= 0 && rules.Delay <= 0
+		v.parallel = v.cfg.Lane.Polite.HostDelay <= 0 && rules.Delay <= 0
 		return nil
 	case errors.As(err, &abandoned):
 		return v.abandoned(abandoned)
@@ -92,7 +86,7 @@ func (v *visit) readRobots(ctx context.Context) error {
 // abandoned returns the reason why this run's crawl of the site ends.
 func (v *visit) abandoned(e *polite.AbandonedError) error {
 	if e.CrawlDelay > 0 {
-		return &failure{kind: "crawl_delay", final: true, err: fmt.Errorf("it asks for %v between two requests, more than --max-crawl-delay (%v)", e.CrawlDelay, v.maxPause())}
+		return &failure{kind: "crawl_delay", final: true, err: fmt.Errorf("it asks for %v between two requests, more than --max-crawl-delay (%v)", e.CrawlDelay, v.cfg.Lane.Polite.Longest())}
 	}
 	return &failure{kind: "retry_after", err: fmt.Errorf("%w; the next run resumes from there", e)}
 }

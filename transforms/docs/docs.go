@@ -97,7 +97,6 @@ type Config struct {
 func Web(c web.Config) web.Config {
 	c.UserAgent = UserAgent
 	c.Concurrency = MaxHosts
-	c.HostDelay, c.MaxCrawlDelay = 0, 0
 	return c
 }
 

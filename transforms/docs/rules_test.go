@@ -1143,9 +1143,9 @@ func TestTwoProvidersOnOneHost(t *testing.T) {
 	}
 }
 
-// The client's own pauses are off, its limits are the job's.
+// The client's limits are the job's.
 func TestWeb(t *testing.T) {
-	require.Equal(t, web.Config{UserAgent: UserAgent, Concurrency: 3}, Web(web.Config{UserAgent: "the program's own", Concurrency: 64, HostDelay: time.Second}))
+	require.Equal(t, web.Config{UserAgent: UserAgent, Concurrency: 3}, Web(web.Config{UserAgent: "the program's own", Concurrency: 64}))
 }
 
 // Which providers a run crawls.

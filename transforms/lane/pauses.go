@@ -55,7 +55,7 @@ func (w *Worker) LoadPauses(ctx context.Context) error {
 		return nil
 	}
 	now := w.Pacer.Clock.Now()
-	p.begun, p.earlier, p.written = now.Add(w.cfg.Web.HostDelay), map[string]time.Time{}, map[string]time.Time{}
+	p.begun, p.earlier, p.written = now.Add(w.cfg.Polite.HostDelay), map[string]time.Time{}, map[string]time.Time{}
 	for o, err := range w.Store.List(ctx, p.prefix()) {
 		if err != nil {
 			return fmt.Errorf("listing the pauses of an earlier run: %w", err)
@@ -120,7 +120,7 @@ func (p *Pauses) Next(_ context.Context, site string) (time.Time, error) {
 
 // Requested implements polite.Memory: it keeps a gap that robots.txt lengthened.
 func (p *Pauses) Requested(ctx context.Context, site string, now, next time.Time) (wait time.Duration, err error) {
-	if next.Sub(now) > p.w.cfg.Web.HostDelay {
+	if next.Sub(now) > p.w.cfg.Polite.HostDelay {
 		return 0, p.Paused(ctx, site, next)
 	}
 	return 0, nil

@@ -25,9 +25,10 @@ import (
 // fields, so it has no secrets: credentials come from each worker's own environment.
 type Config struct {
 	Job, RunID string
-	Store      string        // URL of the bucket
-	Slots      int           // of the whole job: 1 if everything runs in one process
-	Web        web.Config    // with the limits of the whole job
+	Store      string     // URL of the bucket
+	Slots      int        // of the whole job: 1 if everything runs in one process
+	Web        web.Config // with the limits of the whole job
+	Polite     polite.Config
 	Grace      time.Duration // how long visits in flight may continue after a stop
 	LogFormat  string        // "text" or "json"
 	LogLevel   slog.Level
@@ -91,6 +92,9 @@ func Open(ctx context.Context, cfg Config) (*Worker, error) {
 func open(ctx context.Context, cfg Config) (*Worker, error) {
 	if w, ok := workers.open[cfg.RunID]; ok {
 		return w, nil
+	}
+	if err := cfg.Polite.Validate(); err != nil {
+		return nil, err
 	}
 	s, err := store.Open(ctx, cfg.Store)
 	if err != nil {

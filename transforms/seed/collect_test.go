@@ -44,7 +44,7 @@ func TestCrawlDelayBehindARedirect(t *testing.T) {
 	for _, at := range []string{"www.moved.com", "moved.org"} {
 		t.Run(at, func(t *testing.T) {
 			j := newJob(t, webtest.Options{})
-			j.cfg.Lane.Web.MaxCrawlDelay = time.Second
+			j.cfg.Lane.Polite.MaxPause = time.Second
 			j.web.Handle("moved.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "https://"+at+r.URL.Path, http.StatusMovedPermanently)
 			}))
@@ -680,7 +680,7 @@ func TestParallelFetch(t *testing.T) {
 func TestOneHandshakeForEachHost(t *testing.T) {
 	j := newJob(t, webtest.Options{Mix: map[webtest.Kind]int{webtest.KindURLSet: 4, webtest.KindNoSitemap: 2, webtest.KindIndex: 1,
 		webtest.KindGzip: 2, webtest.KindBrotli: 2, webtest.KindZstd: 2, webtest.KindDeflate: 1, webtest.KindRedirectWWW: 2}})
-	j.cfg.Lane.Web.Concurrency, j.cfg.Lane.Web.HostDelay = 4, 50*time.Millisecond
+	j.cfg.Lane.Web.Concurrency, j.cfg.Lane.Polite.HostDelay = 4, 50*time.Millisecond
 	var urls []string
 	for n := range 64 {
 		urls = append(urls, fmt.Sprintf("https://site-of-%d.com/", n+1))

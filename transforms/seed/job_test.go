@@ -20,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/lane/lanetest"
@@ -60,8 +61,8 @@ func newJob(t *testing.T, o webtest.Options) *job {
 		Lanes:           1,
 		OutageThreshold: 0.95,
 		Collect:         seed.Collect{MaxCrawlDelay: 30 * time.Second, MaxChildSitemaps: 50},
-		Lane: lane.Config{Job: seed.Job, Store: j.dir, Slots: 1, LogFormat: "json", Web: web.Config{
-			UserAgent: web.DefaultUserAgent, Concurrency: 16, MaxCrawlDelay: time.Millisecond, RetryBackoff: time.Millisecond,
+		Lane: lane.Config{Job: seed.Job, Store: j.dir, Slots: 1, LogFormat: "json", Polite: polite.Config{MaxPause: time.Millisecond, RetryBackoff: time.Millisecond}, Web: web.Config{
+			UserAgent: web.DefaultUserAgent, Concurrency: 16,
 			ConnectTo: j.web.Addr(), Resolver: names, RootCAs: j.web.CAPEM()}},
 	}
 	return j

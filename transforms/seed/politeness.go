@@ -1,7 +1,6 @@
 package seed
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,11 +22,11 @@ import (
 // homepage and feeds are checked against robots.txt, and only on the domain itself: every
 // crawler may read robots.txt and sitemaps.
 func (c *collector) newClient() *polite.Client {
-	cfg := c.cfg.Lane.Web
+	cfg, delay := c.cfg.Lane.Web, c.cfg.Lane.Polite.HostDelay
 	maxPause := max(c.cfg.Collect.MaxCrawlDelay, 1) // 0 waits for none
 	own := &url.URL{Scheme: "https", Host: c.name}
 	client := &polite.Client{Web: c.w.Web, Pacer: &c.w.Pacer, Memory: &c.w.Pauses, Policy: polite.Policy{
-		Gap:           polite.Range{Min: cfg.HostDelay, Max: cfg.HostDelay},
+		Gap:           polite.Range{Min: delay, Max: delay},
 		MaxCrawlDelay: maxPause,
 		MaxRetryAfter: maxPause,
 		Retry:         c.retry,
@@ -53,7 +52,7 @@ func (c *collector) retry(a polite.Attempt) (wait time.Duration, again bool) {
 	if a.RetryAfter > 0 {
 		return 0, again // the host says how long
 	}
-	return polite.Backoff(cmp.Or(c.cfg.Lane.Web.RetryBackoff, web.DefaultRetryBackoff), a.Retries), again
+	return c.cfg.Lane.Polite.Backoff(a.Retries), again
 }
 
 // get makes a request that robots.txt allows, or does not apply to.

@@ -95,7 +95,7 @@ func tally(counts map[string]int64) ledger.Tally { return ledger.Tally{Counts: c
 // a stop loses little of what was fetched.
 func (c Config) pool() int {
 	n := c.Lane.Web.Concurrency
-	if c.Lane.Web.HostDelay > 0 {
+	if c.Lane.Polite.HostDelay > 0 {
 		n *= 4
 	}
 	if r := c.Lane.Web.Rate; r > 0 {

@@ -23,7 +23,7 @@ import (
 )
 
 // DefaultMaxRetryAfter stands for a zero Policy.MaxRetryAfter.
-const DefaultMaxRetryAfter = web.DefaultMaxCrawlDelay
+const DefaultMaxRetryAfter = DefaultMaxPause
 
 // Policy is how a job treats hosts.
 type Policy struct {

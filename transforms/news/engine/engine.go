@@ -55,7 +55,7 @@ type Engine struct {
 	LeaseTTL   time.Duration
 	Timeout    time.Duration // of one try of a request; 0: 20 s
 	// MaxCrawlDelay is the longest Crawl-delay or Retry-After that the engine waits;
-	// with a longer one the provider is abandoned for this run. 0: web.DefaultMaxCrawlDelay.
+	// with a longer one the provider is abandoned for this run. 0: polite.DefaultMaxPause.
 	MaxCrawlDelay time.Duration
 
 	Control polite.Control

@@ -18,7 +18,7 @@ import (
 // from half of the configured delay to one and a half: one to three seconds by default.
 func (v *visit) newClient() *polite.Client {
 	d := time.Duration(v.Config.DelaySeconds * float64(time.Second))
-	maxPause := cmp.Or(v.MaxCrawlDelay, web.DefaultMaxCrawlDelay)
+	maxPause := cmp.Or(v.MaxCrawlDelay, polite.DefaultMaxPause)
 	p := polite.Policy{
 		Gap:           polite.Range{Min: d / 2, Max: d * 3 / 2},
 		MaxCrawlDelay: maxPause,

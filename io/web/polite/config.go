@@ -1,0 +1,42 @@
+package polite
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// Defaults for the zero fields of Config.
+const (
+	DefaultMaxPause     = 30 * time.Second
+	DefaultRetryBackoff = 500 * time.Millisecond
+)
+
+// Config is what the policies of several jobs take from a run's options. It travels as
+// JSON in a DoFn's field.
+type Config struct {
+	HostDelay    time.Duration // the gap between two requests to a host
+	MaxPause     time.Duration // the longest Crawl-delay or Retry-After that is waited for; 0: DefaultMaxPause
+	RetryBackoff time.Duration // the pause before a first retry; 0: DefaultRetryBackoff
+}
+
+// Validate returns an error that tells the user what is wrong with the configuration.
+func (c Config) Validate() error {
+	switch {
+	case c.HostDelay < 0:
+		return fmt.Errorf("host delay %v: use 0 or more", c.HostDelay)
+	case c.MaxPause < 0:
+		return fmt.Errorf("longest pause %v: use 0 (for %v) or more", c.MaxPause, DefaultMaxPause)
+	case c.RetryBackoff < 0:
+		return fmt.Errorf("retry backoff %v: use 0 (for %v) or more", c.RetryBackoff, DefaultRetryBackoff)
+	}
+	return nil
+}
+
+// Longest is MaxPause, or its default.
+func (c Config) Longest() time.Duration { return cmp.Or(c.MaxPause, DefaultMaxPause) }
+
+// Backoff is the pause before a retry, after that many retries.
+func (c Config) Backoff(retries int) time.Duration {
+	return Backoff(cmp.Or(c.RetryBackoff, DefaultRetryBackoff), retries)
+}

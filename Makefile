@@ -29,7 +29,7 @@ test: ## everything that needs no other process: about two minutes
 	$(GOTEST) ./...
 
 race: ## the packages with concurrent code, under the race detector
-	$(GOTEST) -race $(CONCURRENT)
+	$(GOTEST) -race -timeout 30m $(CONCURRENT)
 
 e2e: ## the slow real parts too: whole runs, kills, and the README's own commands
 	@# The longest one first, while the others run on the other processor.

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"path"
 	"strconv"
 	"strings"
@@ -93,12 +92,7 @@ func (s *sessions) endAll(ctx context.Context, now time.Time) error {
 }
 
 func (s *sessions) mark(ctx context.Context, name string) error {
-	key := endedPrefix + name
-	err := store.Retry(ctx, func() error { return s.store.Put(ctx, key, io.Reader(strings.NewReader("")), store.PutOptions{}) })
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", key, err)
-	}
-	return nil
+	return store.Write(ctx, s.store, endedPrefix+name, nil, store.PutOptions{})
 }
 
 // note remembers an ended session by its object's name; the caller holds mu.

@@ -106,13 +106,7 @@ func (l *Log) Flush(ctx context.Context) error {
 }
 
 func (l *Log) put(ctx context.Context, key string, b []byte) error {
-	err := store.Retry(ctx, func() error {
-		return l.store.Put(ctx, key, bytes.NewReader(b), store.PutOptions{ContentType: "text/plain; charset=utf-8"})
-	})
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", key, err)
-	}
-	return nil
+	return store.Write(ctx, l.store, key, b, store.PutOptions{ContentType: "text/plain; charset=utf-8"})
 }
 
 // maxLog is the maximum size of ReadLog's result: on a cluster each process has a log.

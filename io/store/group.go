@@ -33,11 +33,7 @@ func PutAll(ctx context.Context, s Store, items []Item) []error {
 		if errs[i] == nil || !errors.Is(errs[i], errors.ErrUnsupported) && !Retryable(errs[i]) {
 			continue
 		}
-		if err := Retry(ctx, func() error { return s.Put(ctx, item.Key, bytes.NewReader(item.Body), item.Options) }); err != nil {
-			errs[i] = fmt.Errorf("writing %s: %w", item.Key, err)
-		} else {
-			errs[i] = nil
-		}
+		errs[i] = Write(ctx, s, item.Key, item.Body, item.Options)
 	}
 	return errs
 }

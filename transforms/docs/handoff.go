@@ -58,10 +58,7 @@ func (c *crawl) handOff(ctx context.Context, p *page, r *pageContent, old []stri
 		name += "-again" // an earlier object of the session may have deletions
 	}
 	key := sessionPrefix(c.policy.ProviderID, c.part.session) + name + ".jsonl"
-	err := store.Retry(ctx, func() error {
-		return c.w.Store.Put(ctx, key, bytes.NewReader(b.Bytes()), store.PutOptions{ContentType: "application/x-ndjson"})
-	})
-	if err != nil {
+	if err := store.Write(ctx, c.w.Store, key, b.Bytes(), store.PutOptions{ContentType: "application/x-ndjson"}); err != nil {
 		return fmt.Errorf("writing the hand-off of %s: %w", p.address, err)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -77,9 +76,7 @@ func writeManifest(ctx context.Context, s store.Store, session string, parts []P
 	if err != nil {
 		return fmt.Errorf("encoding the manifest of session %s: %w", session, err)
 	}
-	if err := store.Retry(ctx, func() error {
-		return s.Put(ctx, manifests+session+".json", bytes.NewReader(append(b, '\n')), store.PutOptions{ContentType: "application/json"})
-	}); err != nil {
+	if err := store.Write(ctx, s, manifests+session+".json", append(b, '\n'), store.PutOptions{ContentType: "application/json"}); err != nil {
 		return fmt.Errorf("writing the manifest of session %s: %w", session, err)
 	}
 	return nil

@@ -164,9 +164,7 @@ func (p *PurgeResult) list(ctx context.Context, d *db.DB, s store.Store) error {
 		p.DeletionList = ""
 		return nil
 	}
-	return store.Retry(ctx, func() error {
-		return s.Put(ctx, p.DeletionList, bytes.NewReader(b.Bytes()), store.PutOptions{ContentType: "application/x-ndjson"})
-	})
+	return store.Write(ctx, s, p.DeletionList, b.Bytes(), store.PutOptions{ContentType: "application/x-ndjson"})
 }
 
 // Providers returns the ids of the providers that have rows in the database, sorted.

@@ -274,9 +274,7 @@ func WriteReport(ctx context.Context, s store.Store, runID string, r Report) err
 	if err != nil {
 		return fmt.Errorf("encoding the report by provider: %w", err)
 	}
-	if err := store.Retry(ctx, func() error {
-		return s.Put(ctx, reportKey(runID), strings.NewReader(string(b)+"\n"), store.PutOptions{})
-	}); err != nil {
+	if err := store.Write(ctx, s, reportKey(runID), append(b, '\n'), store.PutOptions{}); err != nil {
 		return fmt.Errorf("writing the report by provider: %w", err)
 	}
 	return nil

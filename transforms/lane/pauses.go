@@ -148,9 +148,7 @@ func (p *Pauses) Paused(ctx context.Context, site string, until time.Time) error
 	}
 	doc, err := json.Marshal(pauseObject{until})
 	if err == nil {
-		err = store.Retry(ctx, func() error {
-			return p.w.Store.Put(ctx, p.key(site), strings.NewReader(string(doc)), store.PutOptions{ContentType: "application/json"})
-		})
+		err = store.Write(ctx, p.w.Store, p.key(site), doc, store.PutOptions{ContentType: "application/json"})
 	}
 	if err != nil && ctx.Err() == nil {
 		p.w.Log.Warn("pause_not_written", "site", site, "error", ledger.Redact(err.Error()))

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -249,7 +248,7 @@ func writeResult(ctx context.Context, s store.Store, runID string, r engine.Resu
 		return fmt.Errorf("encoding a provider's row: %w", err)
 	}
 	key := rowsPrefix(runID) + r.Provider + ".json"
-	if err := store.Retry(ctx, func() error { return s.Put(ctx, key, strings.NewReader(string(b)+"\n"), store.PutOptions{}) }); err != nil {
+	if err := store.Write(ctx, s, key, append(b, '\n'), store.PutOptions{}); err != nil {
 		return fmt.Errorf("writing a provider's row: %w", err)
 	}
 	return nil

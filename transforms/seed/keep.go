@@ -44,7 +44,7 @@ func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, q reque
 		if body, ok := f.evidence[file]; ok {
 			items = append(items, store.Item{Key: dir + file, Body: body, Options: store.PutOptions{ContentType: contentType}})
 		} else if !fresh { // an earlier try that was killed may have left it
-			if err := store.Retry(ctx, func() error { return w.Store.Delete(ctx, dir+file) }); err != nil {
+			if err := store.Remove(ctx, w.Store, dir+file); err != nil {
 				return fmt.Errorf("removing old evidence %s: %w", dir+file, err)
 			}
 		}
@@ -60,13 +60,6 @@ func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, q reque
 		}
 	}
 	return errs[evidence]
-}
-
-func put(ctx context.Context, s store.Store, key string, body []byte, o store.PutOptions) error {
-	if err := store.Retry(ctx, func() error { return s.Put(ctx, key, bytes.NewReader(body), o) }); err != nil {
-		return fmt.Errorf("writing %s: %w", key, err)
-	}
-	return nil
 }
 
 func upper(cc string) string { return string(bytes.ToUpper([]byte(cc))) }

@@ -209,7 +209,7 @@ func (m robotsCache) KeepRobots(ctx context.Context, _ string, a polite.RobotsAn
 	}
 	doc, err := json.Marshal(cachedRobots{FetchedAt: a.FetchedAt, Status: a.Status, FinalURL: a.FinalURL, Truncated: a.Truncated, Body: a.Body})
 	if err == nil {
-		err = put(ctx, m.w.Store, m.key(), doc, store.PutOptions{ContentType: "application/json"})
+		err = store.Write(ctx, m.w.Store, m.key(), doc, store.PutOptions{ContentType: "application/json"})
 	}
 	if err != nil {
 		m.w.Log.Warn("robots_cache_unwritten", "registrable_domain", m.name, "error", ledger.Redact(err.Error()))

@@ -7,7 +7,6 @@ import (
 	"path"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -209,12 +208,7 @@ func markDone(ctx context.Context, w *lane.Worker, cfg Config, key, id, name str
 	if err := w.Resolve(ctx, domainDeadLetter(cfg, key, id, name)); err != nil {
 		return fmt.Errorf("removing the dead letter of an earlier failure: %w", err)
 	}
-	if err := store.Retry(ctx, func() error {
-		return w.Store.Put(ctx, key+hive.Success, strings.NewReader(""), cfg.marker())
-	}); err != nil {
-		return fmt.Errorf("writing %s: %w", key+hive.Success, err)
-	}
-	return nil
+	return store.Write(ctx, w.Store, key+hive.Success, nil, cfg.marker())
 }
 
 func (l *laneRun) mark(ctx context.Context, q request, name string) error {

@@ -41,9 +41,7 @@ func Keep(ctx context.Context, s store.Store, canonical string, e Evidence) erro
 		return fmt.Errorf("packing evidence: %w", err)
 	}
 	key := evidencePrefix + e.Source + "/" + e.FetchedAt.UTC().Format(time.DateOnly) + "/" + Hash(canonical) + ".json.gz"
-	if err := store.Retry(ctx, func() error {
-		return s.Put(ctx, key, bytes.NewReader(b.Bytes()), store.PutOptions{ContentType: "application/gzip"})
-	}); err != nil {
+	if err := store.Write(ctx, s, key, b.Bytes(), store.PutOptions{ContentType: "application/gzip"}); err != nil {
 		return fmt.Errorf("writing evidence: %w", err)
 	}
 	return nil

@@ -90,10 +90,7 @@ type laneRun struct {
 	window   window
 	unmarked []result // visits about which the outage guard has to decide
 
-	partitions struct { // used by the visits, which run in parallel
-		sync.Mutex
-		fresh map[hive.Partition]bool
-	}
+	partitions sync.Map // hive.Partition to func() bool, see fresh; used by the visits, which run in parallel
 }
 
 // result is the result of a visit of a host.
@@ -154,23 +151,16 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 }
 
 // fresh reports whether a partition was empty before this lane wrote to it, so that no
-// earlier try can have left evidence there.
+// earlier try can have left evidence there. Only visits to that partition wait for its
+// listing.
 func (l *laneRun) fresh(ctx context.Context, p hive.Partition) bool {
-	l.partitions.Lock()
-	defer l.partitions.Unlock()
-	if was, known := l.partitions.fresh[p]; known {
-		return was
-	}
-	fresh := true
-	for range l.fn.Worker.Store.List(ctx, path.Dir(p.DomainDir("any"))+"/") { //nolint:errcheck // after an error the partition counts as not empty, so evidence is removed that may not exist
-		fresh = false
-		break
-	}
-	if l.partitions.fresh == nil {
-		l.partitions.fresh = map[hive.Partition]bool{}
-	}
-	l.partitions.fresh[p] = fresh
-	return fresh
+	once, _ := l.partitions.LoadOrStore(p, sync.OnceValue(func() bool {
+		for range l.fn.Worker.Store.List(ctx, path.Dir(p.DomainDir("any"))+"/") { //nolint:errcheck // after an error the partition counts as not empty, so evidence is removed that may not exist
+			return false
+		}
+		return true
+	}))
+	return once.(func() bool)()
 }
 
 // keep writes the findings to one partition, the mark last.

@@ -243,11 +243,11 @@ func (d *dir) Head(ctx context.Context, key string) (Object, error) {
 		return Object{}, fmt.Errorf("describing %q: %w", key, ErrNotExist)
 	}
 	o := object(key, info)
-	side, err := d.readAttributes(path, key)
+	a, err := d.readAttributes(path, key)
 	if err != nil {
 		return Object{}, fmt.Errorf("describing %q: %w", key, err)
 	}
-	o.ContentType, o.Metadata = side.ContentType, side.Metadata
+	o.ContentType, o.Metadata = a.ContentType, a.Metadata
 	if o.ContentType == "" {
 		o.ContentType = defaultContentType(key)
 	}

@@ -77,10 +77,13 @@ func (s *guarded) putAll(ctx context.Context, items []Item) (errs []error) {
 // putAll writes the temporary files of all items, syncs them together, and renames
 // each one. Before the sync no item has its name.
 func (d *dir) putAll(ctx context.Context, items []Item) []error {
-	if err := d.checkRoot(); err != nil {
-		return same(items, fmt.Errorf("writing %q and others: %w", items[0].Key, err))
-	}
 	errs := make([]error, len(items))
+	if err := d.checkRoot(); err != nil {
+		for i, item := range items {
+			errs[i] = fmt.Errorf("writing %q: %w", item.Key, err)
+		}
+		return errs
+	}
 	temps := make([]temp, len(items))
 	var unsynced []*os.File
 	for i, item := range items {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+func openTestDir(t *testing.T) *dir {
+	t.Helper()
+	d, err := openDir(t.TempDir())
+	require.NoError(t, err)
+	return d
+}
 
 func content(t *testing.T, s Store, key string) string {
 	t.Helper()
@@ -67,9 +75,7 @@ func TestPutAll(t *testing.T) {
 // tried again, and leaves no temporary file.
 func TestPutAllNotAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		root := t.TempDir()
-		d, err := openDir(root)
-		require.NoError(t, err)
+		d := openTestDir(t)
 		lost := errors.New("the lease was lost")
 		asked := 0
 		s := Guarded(d, func(_ context.Context, wait bool) error {
@@ -81,23 +87,32 @@ func TestPutAllNotAllowed(t *testing.T) {
 		errs := PutAll(t.Context(), s, []Item{{Key: "a", Body: []byte("1")}, {Key: "b", Body: []byte("2")}})
 		require.NoError(t, errs[0])
 		require.ErrorIs(t, errs[1], lost)
-		files, err := os.ReadDir(root)
+		files, err := os.ReadDir(d.root)
 		require.NoError(t, err)
 		require.Len(t, files, 1)
 		require.Equal(t, "a", files[0].Name())
 	})
 }
 
+// waitFor returns when so many files wait for the next sync.
+func (g *groupCommit) waitFor(files int) {
+	for waiting := -1; waiting != files; runtime.Gosched() {
+		g.mu.Lock()
+		waiting = 0
+		if g.next != nil {
+			waiting = len(g.next.files)
+		}
+		g.mu.Unlock()
+	}
+}
+
 // Items have their names only after a sync of their data: one sync of the file
 // system for all who wait at that time.
 func TestGroupCommit(t *testing.T) {
 	if !canSyncFileSystem {
-		t.Log("this system syncs each file by itself")
-		return
+		t.Skip("this system syncs each file by itself")
 	}
-	root := t.TempDir()
-	d, err := openDir(root)
-	require.NoError(t, err)
+	d := openTestDir(t)
 	const writers = 20
 	var syncs atomic.Int64
 	first, release := make(chan struct{}), make(chan struct{})
@@ -116,39 +131,22 @@ func TestGroupCommit(t *testing.T) {
 		}
 	}
 	named := func() int {
-		names, err := filepath.Glob(filepath.Join(root, "*", "[ab]"))
+		names, err := filepath.Glob(filepath.Join(d.root, "*", "[ab]"))
 		require.NoError(t, err)
 		return len(names)
-	}
-	waiting := func() int {
-		d.commits.mu.Lock()
-		defer d.commits.mu.Unlock()
-		if d.commits.next == nil {
-			return 0
-		}
-		return len(d.commits.next.files)
-	}
-	until := func(done func() bool) {
-		for !done() {
-			select {
-			case <-t.Context().Done():
-				t.Fatal("the test was ended")
-			default:
-			}
-		}
 	}
 	var all sync.WaitGroup
 	d.commits.running.Lock() // as if a sync were running: two writers share the next
 	all.Go(func() { put(0) })
 	all.Go(func() { put(1) })
-	until(func() bool { return waiting() == 4 })
+	d.commits.waitFor(4)
 	require.Zero(t, named())
 	d.commits.running.Unlock()
 	<-first
 	for i := 2; i < writers; i++ {
 		all.Go(func() { put(i) })
 	}
-	until(func() bool { return waiting() == 2*(writers-2) })
+	d.commits.waitFor(2 * (writers - 2))
 	require.Zero(t, named(), "no item has its name before its sync")
 	close(release)
 	all.Wait()
@@ -159,12 +157,9 @@ func TestGroupCommit(t *testing.T) {
 // A sync that failed leaves nothing behind for any of those who shared it.
 func TestGroupCommitFails(t *testing.T) {
 	if !canSyncFileSystem {
-		t.Log("this system syncs each file by itself")
-		return
+		t.Skip("this system syncs each file by itself")
 	}
-	root := t.TempDir()
-	d, err := openDir(root)
-	require.NoError(t, err)
+	d := openTestDir(t)
 	full := errors.New("no space left on device")
 	d.syncFileSystem = func(string) error { return full }
 	var all sync.WaitGroup
@@ -178,16 +173,23 @@ func TestGroupCommitFails(t *testing.T) {
 			}
 		})
 	}
-	for done := false; !done; {
-		d.commits.mu.Lock()
-		done = d.commits.next != nil && len(d.commits.next.files) == 3
-		d.commits.mu.Unlock()
-	}
+	d.commits.waitFor(3)
 	d.commits.running.Unlock()
 	all.Wait()
-	files, err := os.ReadDir(root)
+	files, err := os.ReadDir(d.root)
 	require.NoError(t, err)
 	require.Empty(t, files)
+}
+
+// Where the directory is gone, each item's error names that item.
+func TestPutAllWithoutDirectory(t *testing.T) {
+	d := openTestDir(t)
+	require.NoError(t, os.Remove(d.root))
+	require.Empty(t, d.putAll(t.Context(), nil))
+	for i, err := range PutAll(t.Context(), d, []Item{{Key: "k0"}, {Key: "k1"}}) {
+		require.ErrorIs(t, err, ErrGone)
+		require.ErrorContains(t, err, fmt.Sprintf("\"k%d\"", i))
+	}
 }
 
 // Where files have no attributes, sidecars have them; an object that is written

@@ -64,7 +64,8 @@ func (w *Worker) LoadPauses(ctx context.Context) error {
 		if err != nil {
 			continue // not ours
 		}
-		until, err := p.read(ctx, o.Key)
+		var until time.Time
+		err = store.Retry(ctx, func() (err error) { until, err = p.read(ctx, o.Key); return err })
 		switch {
 		case errors.Is(err, store.ErrNotExist): // another worker removed it
 		case err != nil:

@@ -17,7 +17,6 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
@@ -416,17 +415,7 @@ func TestPauseOutlivesAKill(t *testing.T) {
 				v, w := j.visit(j.config(), "matter")
 				ctx, kill := context.WithCancel(t.Context())
 				defer kill()
-				pauses := 0
-				w.Pacer.Clock = polite.Clock{Now: clock.Now, Sleep: func(_ context.Context, d time.Duration) error {
-					mu.Lock()
-					defer mu.Unlock()
-					if pauses++; pauses > killedAt {
-						kill()
-						return context.Canceled
-					}
-					clock.Advance(d)
-					return nil
-				}}
+				w.Pacer.Clock = politetest.Killed(clock.Polite(), killedAt, kill)
 				return v.run(ctx)
 			}
 			if err := run(killedAt); err != nil {

@@ -58,17 +58,7 @@ func TestPauseOutlivesAKill(t *testing.T) {
 		defer func() { require.NoError(t, lane.Close(id)) }()
 		ctx, kill := context.WithCancel(t.Context())
 		defer kill()
-		pauses := 0
-		w.Pacer.Clock = polite.Clock{Now: clock.Now, Sleep: func(_ context.Context, d time.Duration) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if pauses++; pauses > killedAt {
-				kill()
-				return context.Canceled
-			}
-			clock.Advance(d)
-			return nil
-		}}
+		w.Pacer.Clock = politetest.Killed(clock.Polite(), killedAt, kill)
 		fn := doFn{Config: cfg}
 		require.NoError(t, fn.Setup(t.Context()))
 		before := w.Live().Store

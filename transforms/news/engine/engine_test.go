@@ -24,6 +24,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 	"github.com/newsfork/seed-engine/transforms/news/hankyung"
@@ -551,14 +552,7 @@ func TestPauseOutlivesTheRun(t *testing.T) {
 		for killedAt := range 4 { // its pause
 			e := w.engine()
 			ctx, kill := context.WithCancel(t.Context())
-			sleep, pauses := e.Pacer.Clock.Sleep, 0
-			e.Pacer.Clock.Sleep = func(ctx context.Context, d time.Duration) error {
-				if pauses++; pauses > killedAt {
-					kill()
-					return context.Canceled
-				}
-				return sleep(ctx, d)
-			}
+			e.Pacer.Clock = politetest.Killed(e.Pacer.Clock, killedAt, kill)
 			_, err := e.Run(ctx, mk.Provider{})
 			require.ErrorIs(t, err, context.Canceled)
 		}

@@ -4,6 +4,7 @@ package politetest
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/web/polite"
@@ -40,5 +41,18 @@ func (c *Clock) Polite() polite.Clock {
 			c.Advance(d)
 		}
 		return ctx.Err()
+	}}
+}
+
+// Killed returns a clock by which a process is killed in the pause after some whole
+// ones: kill is called there, and nobody sleeps from then on.
+func Killed(c polite.Clock, after int, kill context.CancelFunc) polite.Clock {
+	var pauses atomic.Int64
+	return polite.Clock{Now: c.Now, Sleep: func(ctx context.Context, d time.Duration) error {
+		if pauses.Add(1) > int64(after) {
+			kill()
+			return context.Canceled
+		}
+		return c.Sleep(ctx, d)
 	}}
 }

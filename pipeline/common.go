@@ -43,7 +43,7 @@ func (c *Common) Level() slog.Level {
 
 // WebConfig is the HTTP client's configuration, before a job adapts it.
 func (c *Common) WebConfig() web.Config {
-	return web.Config{UserAgent: "Newsfork-SeedEngine/1.0",
+	return web.Config{UserAgent: web.DefaultUserAgent,
 		Concurrency: c.Concurrency, Rate: c.Rate, ConnectTo: c.ConnectTo, AllowPrivate: c.AllowPrivate, PostQuantum: c.PostQuantum}
 }
 

@@ -149,7 +149,7 @@ func (o *seedOptions) config(c Common) seed.Config {
 	return seed.Config{
 		Lanes: c.Lanes, Country: c.Country, Category: c.Category, Date: c.Date, OutageThreshold: o.OutageThreshold,
 		Lane: lane.Config{LogFormat: c.LogFormat, LogLevel: c.Level()},
-		Collect: seed.Collect{MaxCrawlDelay: c.MaxCrawlDelay, FollowIndex: o.FollowIndex, MaxChildSitemaps: o.MaxChildSitemaps,
+		Collect: seed.Collect{FollowIndex: o.FollowIndex, MaxChildSitemaps: o.MaxChildSitemaps,
 			Feeds: o.Feeds, Homepage: o.Homepage, ParallelFetch: o.Parallel, RobotsCache: o.RobotsCache},
 	}
 }

@@ -34,10 +34,10 @@ func TestCounters(t *testing.T) {
 			sim := webtest.New(webtest.Options{Mix: map[webtest.Kind]int{webtest.KindURLSet: 3, webtest.KindNoSitemap: 1, webtest.KindNoRobots: 1}})
 			require.NoError(t, sim.Start())
 			defer func() { require.NoError(t, sim.Close()) }()
-			l := lane.Config{Job: seed.Job, RunID: ledger.NewRunID(time.Now()), Store: dir, Slots: 1, LogFormat: "json", LogLevel: 12, Polite: polite.Config{MaxPause: time.Millisecond, RetryBackoff: time.Millisecond}, Web: web.Config{
+			l := lane.Config{Job: seed.Job, RunID: ledger.NewRunID(time.Now()), Store: dir, Slots: 1, LogFormat: "json", LogLevel: 12, Polite: polite.Config{MaxPause: time.Second, RetryBackoff: time.Millisecond}, Web: web.Config{
 				Concurrency: 32, ConnectTo: sim.Addr(), RootCAs: sim.CAPEM()}}
 			p, scope := beam.NewPipelineWithRoot()
-			pipeline.Seed(scope, seed.Config{Lane: l, Lanes: 4, OutageThreshold: 0.95, Collect: seed.Collect{MaxCrawlDelay: time.Second, MaxChildSitemaps: 10}})
+			pipeline.Seed(scope, seed.Config{Lane: l, Lanes: 4, OutageThreshold: 0.95, Collect: seed.Collect{MaxChildSitemaps: 10}})
 			require.NoError(t, startPrism(t.Context(), runner))
 			result, err := beam.Run(t.Context(), runner, p)
 			require.NoError(t, errors.Join(err, lane.Close(l.RunID)))

@@ -60,10 +60,10 @@ func TestSeedGraph(t *testing.T) {
 						t.Error(err)
 					}
 				}()
-				l := lane.Config{Job: seed.Job, RunID: ledger.NewRunID(time.Now()), Store: dir, Slots: 1, LogFormat: "json", LogLevel: 12, Polite: polite.Config{MaxPause: time.Millisecond, RetryBackoff: time.Millisecond}, Web: web.Config{
+				l := lane.Config{Job: seed.Job, RunID: ledger.NewRunID(time.Now()), Store: dir, Slots: 1, LogFormat: "json", LogLevel: 12, Polite: polite.Config{MaxPause: time.Second, RetryBackoff: time.Millisecond}, Web: web.Config{
 					Concurrency: 32, ConnectTo: sim.Addr(), RootCAs: sim.CAPEM()}}
 				p, scope := beam.NewPipelineWithRoot()
-				pipeline.Seed(scope, seed.Config{Lane: l, Lanes: lanes, OutageThreshold: 0.95, Collect: seed.Collect{MaxCrawlDelay: time.Second, MaxChildSitemaps: 10}})
+				pipeline.Seed(scope, seed.Config{Lane: l, Lanes: lanes, OutageThreshold: 0.95, Collect: seed.Collect{MaxChildSitemaps: 10}})
 				if err := startPrism(t.Context(), name); err != nil {
 					t.Fatal(err)
 				}

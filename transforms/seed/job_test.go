@@ -60,8 +60,8 @@ func newJob(t *testing.T, o webtest.Options) *job {
 	j.cfg = seed.Config{
 		Lanes:           1,
 		OutageThreshold: 0.95,
-		Collect:         seed.Collect{MaxCrawlDelay: 30 * time.Second, MaxChildSitemaps: 50},
-		Lane: lane.Config{Job: seed.Job, Store: j.dir, Slots: 1, LogFormat: "json", Polite: polite.Config{MaxPause: time.Millisecond, RetryBackoff: time.Millisecond}, Web: web.Config{
+		Collect:         seed.Collect{MaxChildSitemaps: 50},
+		Lane: lane.Config{Job: seed.Job, Store: j.dir, Slots: 1, LogFormat: "json", Polite: polite.Config{RetryBackoff: time.Millisecond}, Web: web.Config{
 			UserAgent: web.DefaultUserAgent, Concurrency: 16,
 			ConnectTo: j.web.Addr(), Resolver: names, RootCAs: j.web.CAPEM()}},
 	}

@@ -51,8 +51,7 @@ func TestPauseOutlivesAKill(t *testing.T) {
 	// process visits a host and gives its store calls; it is killed in a pause.
 	process := func(id, host string, killedAt int) int64 {
 		cfg := Config{Lane: lane.Config{Job: Job, RunID: id, Store: dir, Slots: 1, LogFormat: "json", LogLevel: 100,
-			Polite: polite.Config{HostDelay: 200 * time.Millisecond, RetryBackoff: 500 * time.Millisecond}, Web: web.Config{ConnectTo: sim.Addr(), RootCAs: sim.CAPEM()}},
-			Collect: Collect{MaxCrawlDelay: 30 * time.Second}}
+			Polite: polite.Config{HostDelay: 200 * time.Millisecond, RetryBackoff: 500 * time.Millisecond}, Web: web.Config{ConnectTo: sim.Addr(), RootCAs: sim.CAPEM()}}}
 		w, err := lane.Open(t.Context(), cfg.Lane)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, lane.Close(id)) }()

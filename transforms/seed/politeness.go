@@ -22,13 +22,12 @@ import (
 // homepage and feeds are checked against robots.txt, and only on the domain itself: every
 // crawler may read robots.txt and sitemaps.
 func (c *collector) newClient() *polite.Client {
-	cfg, delay := c.cfg.Lane.Web, c.cfg.Lane.Polite.HostDelay
-	maxPause := max(c.cfg.Collect.MaxCrawlDelay, 1) // 0 waits for none
+	cfg, pause := c.cfg.Lane.Web, c.cfg.Lane.Polite
 	own := &url.URL{Scheme: "https", Host: c.name}
 	client := &polite.Client{Web: c.w.Web, Pacer: &c.w.Pacer, Memory: &c.w.Pauses, Policy: polite.Policy{
-		Gap:           polite.Range{Min: delay, Max: delay},
-		MaxCrawlDelay: maxPause,
-		MaxRetryAfter: maxPause,
+		Gap:           polite.Range{Min: pause.HostDelay, Max: pause.HostDelay},
+		MaxCrawlDelay: pause.Longest(),
+		MaxRetryAfter: pause.Longest(),
 		Retry:         c.retry,
 		Robots: polite.Robots{Agent: cfg.UserAgent, Accept: acceptRobots, Timeout: robotsTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects,
 			Retry: c.retry, OnFailure: func(int, web.Kind) polite.Verdict { return polite.Allow },

@@ -58,7 +58,6 @@ func (d *doFn) Setup(ctx context.Context) error {
 
 // Collect says what is collected about a domain.
 type Collect struct {
-	MaxCrawlDelay    time.Duration // a host that asks for a longer pause is abandoned
 	FollowIndex      bool
 	MaxChildSitemaps int
 	Feeds            bool

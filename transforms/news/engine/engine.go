@@ -54,9 +54,10 @@ type Engine struct {
 	NoDelay    bool // no pauses: for simulated sites only
 	LeaseTTL   time.Duration
 	Timeout    time.Duration // of one try of a request; 0: 20 s
-	// MaxCrawlDelay is the longest Crawl-delay or Retry-After that the engine waits;
-	// with a longer one the provider is abandoned for this run. 0: polite.DefaultMaxPause.
-	MaxCrawlDelay time.Duration
+	// Polite has the longest Crawl-delay or Retry-After that the engine waits; with a
+	// longer one the provider is abandoned for this run. The gap between two requests is
+	// Config's.
+	Polite polite.Config
 
 	Control polite.Control
 	// DeadLetter writes a dead letter; Resolve removes it after a success.
@@ -244,7 +245,7 @@ func (v *visit) robots(ctx context.Context) (err error) {
 	case errors.As(err, &no):
 		return &errStop{Skipped, no.Error()}
 	case errors.As(err, &abandoned) && abandoned.CrawlDelay > 0:
-		return &errStop{Skipped, fmt.Sprintf("robots.txt asks for %v between two requests, more than --max-crawl-delay (%v)", abandoned.CrawlDelay, v.client.Policy.MaxCrawlDelay)}
+		return &errStop{Skipped, fmt.Sprintf("robots.txt asks for %v between two requests, more than --max-crawl-delay (%v)", abandoned.CrawlDelay, v.Polite.Longest())}
 	}
 	return v.ended(ctx, err)
 }

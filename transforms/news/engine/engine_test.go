@@ -327,7 +327,7 @@ func TestLongPauses(t *testing.T) {
 				_, _ = rw.Write([]byte(tt.robots))
 			}))
 			e := w.engine()
-			e.MaxCrawlDelay = 30 * time.Second
+			e.Polite.MaxPause = 30 * time.Second
 			r, err := e.Run(t.Context(), mk.Provider{})
 			require.NoError(t, err)
 			assert.Equal(t, tt.state, r.State)
@@ -445,7 +445,7 @@ func TestRedirectsArePaced(t *testing.T) {
 	}))
 	w.cfg.DelaySeconds = 0.02
 	e := w.engine()
-	e.MaxCrawlDelay = time.Second
+	e.Polite.MaxPause = time.Second
 	since := time.Now()
 	e.Pacer.Clock.Now, e.Pacer.Clock.Sleep = func() time.Time { return begin.Add(time.Since(since)) }, polite.SystemClock.Sleep
 	_, err := e.Run(t.Context(), mk.Provider{})

@@ -18,11 +18,10 @@ import (
 // from half of the configured delay to one and a half: one to three seconds by default.
 func (v *visit) newClient() *polite.Client {
 	d := time.Duration(v.Config.DelaySeconds * float64(time.Second))
-	maxPause := cmp.Or(v.MaxCrawlDelay, polite.DefaultMaxPause)
 	p := polite.Policy{
 		Gap:           polite.Range{Min: d / 2, Max: d * 3 / 2},
-		MaxCrawlDelay: maxPause,
-		MaxRetryAfter: maxPause,
+		MaxCrawlDelay: v.Polite.Longest(),
+		MaxRetryAfter: v.Polite.Longest(),
 		Abandon:       func(status int) bool { return status == http.StatusForbidden || status == http.StatusTooManyRequests },
 		Retry:         retry,
 		NoDelay:       v.NoDelay,

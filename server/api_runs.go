@@ -108,6 +108,10 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) {
 	}
 	page := runDetail{e.Report, e.State()}
 	page.Error = e.Error()
+	if page.Workers, err = ledger.ReadWorkers(r.Context(), s.store, e.Run.RunID); err != nil {
+		s.fail(w, r, err)
+		return
+	}
 	s.answer(w, r, http.StatusOK, page)
 }
 

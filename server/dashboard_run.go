@@ -2,11 +2,13 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"golang.org/x/text/number"
 
@@ -28,8 +30,45 @@ type runView struct {
 	Open      deadLetterList
 	Providers table
 	Options   []option
+	Workers   []workerLine
 	Replayed  string
 }
+
+// workerLine is a warning or an error of one of the run's processes.
+type workerLine struct {
+	Worker, Event, Level string
+	Time                 time.Time
+	More                 string // what else the line has
+}
+
+// workerLinesOf returns the newest lines of all processes, the newest first.
+func workerLinesOf(workers []ledger.WorkerLines) (lines []workerLine) {
+	for _, w := range workers {
+		for _, raw := range w.Lines {
+			l := workerLine{Worker: w.Worker}
+			var fields map[string]any
+			if err := json.Unmarshal(raw, &fields); err != nil {
+				l.More = string(raw)
+			}
+			at, _ := fields["time"].(string)
+			l.Time, _ = time.Parse(time.RFC3339Nano, at) // without a time it is the oldest
+			l.Level, _ = fields["level"].(string)
+			l.Event, _ = fields["event"].(string)
+			for _, name := range []string{"time", "level", "event", "run_id", "job"} {
+				delete(fields, name)
+			}
+			for _, name := range slices.Sorted(maps.Keys(fields)) {
+				l.More += fmt.Sprintf("%s=%v ", name, fields[name])
+			}
+			lines = append(lines, l)
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b workerLine) int { return b.Time.Compare(a.Time) })
+	return lines[:min(len(lines), maxWorkerLines)]
+}
+
+// maxWorkerLines is how many lines of workers a run's page shows; the API has all.
+const maxWorkerLines = 100
 
 type option struct{ Name, Value string }
 
@@ -159,7 +198,11 @@ func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 		v.Options = append(v.Options, option{name, fmt.Sprint(e.Run.Options[name])})
 	}
 	v.Providers = providers(r)
-	var err error
+	workers, err := ledger.ReadWorkers(ctx, p.server.store, e.Run.RunID)
+	if err != nil {
+		return v, err
+	}
+	v.Workers = workerLinesOf(workers)
 	v.Open, err = p.server.deadLettersOf(ctx, e.Run)
 	return v, err
 }

@@ -90,6 +90,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = log.Write([]byte(`{"event":"run_ended"}` + "\n"))
 	require.NoError(t, errors.Join(err, log.Flush(t.Context())))
+	warnings, err := ledger.NewWorkerLog(w.store, "20260302-100000-000-aaaaaaaa", "host-7")
+	require.NoError(t, err)
+	_, err = warnings.Write([]byte(`{"time":"2026-03-02T10:00:01Z","level":"WARN","event":"lease_unsure","error":"<b>"}` + "\n"))
+	require.NoError(t, errors.Join(err, warnings.Flush(t.Context())))
 	require.NoError(t, w.board.refresh(t.Context(), time.Now()))
 	over, none := "/api/v1/runs/20260302-100000-000-aaaaaaaa", "/api/v1/runs/none"
 	id := w.do("POST", "/api/v1/docs/runs", "").json(t)["run_id"].(string)
@@ -137,6 +141,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(a.body), &v))
 		assert.NoError(t, schemaOf(t, c.described, strings.ToLower(c.method), c.code).Validate(v), "%s %s: %s", c.method, c.path, a.body)
 	}
+	warned := w.do("GET", over, "").json(t)["workers"]
+	assert.Equal(t, []any{map[string]any{"worker": "host-7", "lines": []any{map[string]any{"time": "2026-03-02T10:00:01Z", "level": "WARN", "event": "lease_unsure", "error": "<b>"}}}}, warned)
+	page := w.do("GET", "/runs/20260302-100000-000-aaaaaaaa", "", "Accept", "text/html").body
+	assert.Regexp(t, `(?s)Warnings of workers.*lease unsure.*WARN.*host-7.*error=&lt;b&gt;`, page)
 	kept := w.do("GET", over+"/log", "")
 	assert.Equal(t, `{"event":"run_ended"}`+"\n", kept.body)
 	assert.Equal(t, "text/plain; charset=utf-8", kept.header.Get("Content-Type"))

@@ -730,7 +730,7 @@ func TestManyWatchOneRun(t *testing.T) {
 			all.Go(func() { pages[i] = w.do("GET", "/runs/"+id, "").body })
 		}
 		all.Wait()
-		assert.Equal(t, map[string]int{letters: 1}, counting.lists)
+		assert.Equal(t, map[string]int{letters: 1, "runs/" + id + "/workers/": 1}, counting.lists)
 		for _, page := range pages {
 			assert.Contains(t, page, id)
 			if look == 1 {

@@ -111,7 +111,7 @@ func Put(ctx context.Context, s store.Store, d DeadLetter) error {
 	d.LastAt = d.LastAt.UTC()
 	d.FirstAt, d.Attempts = d.LastAt, 1
 	d.Input.URL = Redact(d.Input.URL)
-	d.Error = bounded(untrusted.Text(Redact(d.Error), 0))
+	d.Error = bounded(untrusted.Text(Redact(d.Error), 0), maxError)
 
 	b, err := read(ctx, s, key)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {

@@ -14,17 +14,23 @@ func ErrorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	return bounded(printable.Line(Redact(strings.Join(strings.Fields(err.Error()), " "))))
+	return oneLine(err.Error(), maxError)
 }
 
 // maxError is the maximum length of a stored error text, in bytes.
 const maxError = 2000
 
-func bounded(text string) string {
-	if len(text) <= maxError {
+// oneLine is a text as one line of at most max bytes, without secrets and without
+// characters that control a terminal.
+func oneLine(text string, max int) string {
+	return bounded(printable.Line(Redact(strings.Join(strings.Fields(text), " "))), max)
+}
+
+func bounded(text string, max int) string {
+	if len(text) <= max {
 		return text
 	}
-	cut := maxError
+	cut := max
 	for !utf8.RuneStart(text[cut]) {
 		cut--
 	}

@@ -57,6 +57,7 @@ type Report struct {
 	Alerts      []string       `json:"alerts"`       // texts for a person
 	Lanes       []LaneReport   `json:"lanes"`
 	Providers   any            `json:"providers,omitempty"` // the job's own rows, one for each provider
+	Workers     []WorkerLines  `json:"workers,omitempty"`   // only where a run is shown, not in its object
 }
 
 // BuildReport makes the report of a job's run from the sum of its lanes' tallies. The

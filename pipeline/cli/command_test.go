@@ -257,6 +257,9 @@ func TestOneRun(t *testing.T) {
 	if got := report(t, []byte(show.stdout)); show.code != ExitOK || got.RunID != r.RunID || got.State != ledger.Done {
 		t.Errorf("runs show: exit %d: %+v %s", show.code, got, show.stderr)
 	}
+	if want := `"event": "domain_extraction_failed"`; !strings.Contains(show.stdout, `"worker": "launcher"`) || !strings.Contains(show.stdout, want) {
+		t.Errorf("runs show has no warnings of workers, want %s:\n%s", want, show.stdout)
+	}
 	kept := start(t, dir, "runs log --store=b "+r.RunID)
 	if kept.code != ExitOK || !strings.Contains(kept.stdout, `"event":"run_ended"`) || !strings.Contains(kept.stdout, `"event":"domain_extraction_failed"`) {
 		t.Errorf("runs log: exit %d:\n%s%s", kept.code, kept.stdout, kept.stderr)

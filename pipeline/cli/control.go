@@ -23,7 +23,8 @@ import (
 )
 
 const runsUsage = `pipeline runs [list]              the runs of a store, newest first
-pipeline runs show ID             state, lanes and report of one run as JSON
+pipeline runs show ID             state, lanes and report of one run as JSON, with the newest
+                                  warnings and errors of its workers
 pipeline runs log ID              the log of the run and its workers, as JSON lines
 pipeline runs cancel|pause|resume ID
 controls a run on any machine, through the store
@@ -170,6 +171,9 @@ func showRun(ctx context.Context, s store.Store, run ledger.Run, stdout io.Write
 		if err := j.Extend(ctx, s, &report); err != nil {
 			return err
 		}
+	}
+	if report.Workers, err = ledger.ReadWorkers(ctx, s, run.RunID); err != nil {
+		return err
 	}
 	return report.WriteJSON(stdout)
 }

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,7 +20,7 @@ func RunLogger(cfg Config) *slog.Logger {
 	h := Logger(cfg.LogFormat, cfg.LogLevel).Handler()
 	if k := kept(cfg.RunID); k != nil {
 		json := slog.NewJSONHandler(k.log, handlerOptions(min(cfg.LogLevel, slog.LevelInfo)))
-		h = slog.NewMultiHandler(h, &keptHandler{json, k})
+		h = slog.NewMultiHandler(h, &keptHandler{json, k}, slog.NewJSONHandler(k.warnings, warningOptions()))
 	}
 	return slog.New(h).With("run_id", cfg.RunID, "job", cfg.Job)
 }
@@ -30,7 +31,16 @@ func KeptLogger(cfg Config) *slog.Logger {
 	if k == nil {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewJSONHandler(k.log, handlerOptions(slog.LevelInfo))).With("run_id", cfg.RunID, "job", cfg.Job)
+	h := slog.NewMultiHandler(slog.NewJSONHandler(k.log, handlerOptions(slog.LevelInfo)), slog.NewJSONHandler(k.warnings, warningOptions()))
+	return slog.New(h).With("run_id", cfg.RunID, "job", cfg.Job)
+}
+
+// warningOptions are those of a handler that writes to a ledger.WorkerLog.
+func warningOptions() *slog.HandlerOptions {
+	o := handlerOptions(slog.LevelWarn)
+	rename := o.ReplaceAttr
+	o.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr { return ledger.CleanAttr(groups, rename(groups, a)) }
+	return o
 }
 
 // keptHandler drops lines below warnings when the log has become long, so that there
@@ -69,8 +79,13 @@ func (h *keptHandler) WithGroup(name string) slog.Handler {
 const logEvery = 15 * time.Second
 
 type keptLog struct {
-	log  *ledger.Log
-	wake chan struct{}
+	log      *ledger.Log
+	warnings *ledger.WorkerLog
+	wake     chan struct{}
+}
+
+func (k *keptLog) flush(ctx context.Context) error {
+	return errors.Join(k.log.Flush(ctx), k.warnings.Flush(ctx))
 }
 
 func (k *keptLog) soon() {
@@ -91,15 +106,19 @@ func kept(runID string) *keptLog {
 	return keptLogs.byRun[runID]
 }
 
-// KeepLog writes the log of a run to the store until end is called, which writes the
-// last lines. process is "" for the launcher. A process keeps the log of a run only
+// KeepLog writes the log of a run, and its warnings once more by themselves, to the
+// store until end is called, which writes the last lines. process is "" for the launcher. A process keeps the log of a run only
 // once: the end of a second call does nothing.
 func KeepLog(ctx context.Context, s store.Store, runID, process string) (end func(context.Context) error, err error) {
 	l, err := ledger.NewLog(s, runID, process)
 	if err != nil {
 		return nil, err
 	}
-	k := &keptLog{l, make(chan struct{}, 1)}
+	warnings, err := ledger.NewWorkerLog(s, runID, process)
+	if err != nil {
+		return nil, err
+	}
+	k := &keptLog{l, warnings, make(chan struct{}, 1)}
 	keptLogs.Lock()
 	defer keptLogs.Unlock()
 	if keptLogs.byRun[runID] != nil {
@@ -122,7 +141,7 @@ func KeepLog(ctx context.Context, s store.Store, runID, process string) (end fun
 			case <-ctx.Done():
 				return
 			}
-			_ = l.Flush(ctx) // tried again later; end returns the error of the last one
+			_ = k.flush(ctx) // tried again later; end returns the error of the last one
 		}
 	}()
 	return func(ctx context.Context) error {
@@ -131,7 +150,7 @@ func KeepLog(ctx context.Context, s store.Store, runID, process string) (end fun
 		keptLogs.Lock()
 		delete(keptLogs.byRun, runID)
 		keptLogs.Unlock()
-		if err := l.Flush(ctx); err != nil {
+		if err := k.flush(ctx); err != nil {
 			return fmt.Errorf("writing the run's log: %w", err)
 		}
 		return nil
@@ -166,6 +185,10 @@ func (w *Worker) keepOwnLog(ctx context.Context) error {
 	end, err := KeepLog(ctx, w.Store, w.cfg.RunID, processName())
 	if err != nil {
 		return err
+	}
+	if k := kept(w.cfg.RunID); k != nil { // so that the launcher sees soon that a worker has begun
+		RunLogger(w.cfg).Info("worker_opened", "process", processName())
+		k.soon()
 	}
 	w.endLog = func() error {
 		within, cancel := context.WithTimeout(context.Background(), 5*time.Second)

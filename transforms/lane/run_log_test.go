@@ -50,7 +50,7 @@ func TestRunLog(t *testing.T) {
 		for range 20000 {
 			log.Info("calm", "pad", strings.Repeat("x", 200))
 		}
-		log.With("domain", "a.example").WithGroup("g").Warn("last words")
+		log.With("domain", "a.example").WithGroup("g").Warn("last words", "error", errors.New("token=abc"))
 		if err := end(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -67,6 +67,15 @@ func TestRunLog(t *testing.T) {
 			}
 			if err := json.Unmarshal([]byte(l), &v); err != nil || v.RunID != "r1" || v.Job != "seed" {
 				t.Fatalf("%q: %v", l, err)
+			}
+		}
+		warned, err := ledger.ReadWorkers(ctx, s, "r1")
+		if err != nil || len(warned) != 1 || len(warned[0].Lines) != 2 {
+			t.Fatalf("warnings: %v, %v", warned, err)
+		}
+		for i, want := range []string{`"level":"ERROR","event":"trouble","run_id":"r1","job":"seed"}`, `"level":"WARN","event":"last words","run_id":"r1","job":"seed","domain":"a.example","g":{"error":"token=REDACTED"}}`} {
+			if got := string(warned[0].Lines[i]); !strings.HasSuffix(got, want) {
+				t.Errorf("warning %d is %s, want …%s", i, got, want)
 			}
 		}
 		log.Error("nobody keeps this")

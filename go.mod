@@ -19,6 +19,7 @@ require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // raw files, token by token
 	github.com/goccy/go-yaml v1.19.2 // YAML files that people write
 	github.com/gogs/chardet v0.0.0-20211120154057-b7413eaefb8f // undeclared character sets
+	github.com/google/uuid v1.6.0 // warc: ids of records
 	github.com/jackc/pgx/v5 v5.12.0 // db: PostgreSQL
 	github.com/klauspost/compress v1.20.3 // web: gzip, deflate and zstd answers
 	github.com/pressly/goose/v3 v3.27.1 // db: migrations
@@ -99,7 +100,6 @@ require (
 	github.com/google/pprof v0.0.0-20260802141513-ef3492d7dac3 // indirect
 	github.com/google/renameio/v2 v2.0.0 // indirect
 	github.com/google/s2a-go v0.1.11 // indirect
-	github.com/google/uuid v1.6.0 // indirect
 	github.com/google/wire v0.7.0 // indirect
 	github.com/googleapis/enterprise-certificate-proxy v0.3.23 // indirect
 	github.com/googleapis/gax-go/v2 v2.26.2 // indirect

@@ -1,0 +1,127 @@
+package warc
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/textproto"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// Limits of a record that is read.
+const (
+	maxHead  = 1 << 20
+	maxBlock = 64 << 20
+)
+
+// Record is one record of a file.
+type Record struct {
+	Type   string
+	Header textproto.MIMEHeader // its named fields
+	Block  []byte
+}
+
+// Records yields the records of a file in their order. It ends after an error.
+func Records(r io.Reader) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		in := bufio.NewReader(r)
+		for {
+			if _, err := in.Peek(1); err == io.EOF {
+				return
+			}
+			rec, err := read(in)
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Read reads a record from its gzip member.
+func Read(member []byte) (Record, error) { return read(bufio.NewReader(bytes.NewReader(member))) }
+
+// read reads one gzip member, and nothing of the next one.
+func read(in *bufio.Reader) (Record, error) {
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return Record{}, fmt.Errorf("reading a WARC record: %w", err)
+	}
+	z.Multistream(false)
+	rec, err := parse(z)
+	if err != nil {
+		return Record{}, fmt.Errorf("reading a WARC record: %w", err)
+	}
+	return rec, nil
+}
+
+func parse(r io.Reader) (Record, error) {
+	limited := &io.LimitedReader{R: r, N: maxHead}
+	text := textproto.NewReader(bufio.NewReader(limited))
+	first, err := text.ReadLine()
+	if err != nil {
+		return Record{}, noEOF(err)
+	}
+	if first != version && first != "WARC/1.0" {
+		return Record{}, fmt.Errorf("it begins with %.20q, not with %s", first, version)
+	}
+	header, err := text.ReadMIMEHeader()
+	if err != nil {
+		return Record{}, noEOF(err)
+	}
+	size, err := strconv.ParseInt(header.Get("Content-Length"), 10, 64)
+	if err != nil || size < 0 || size > maxBlock {
+		return Record{}, fmt.Errorf("its Content-Length is %.20q, want 0 to %d", header.Get("Content-Length"), maxBlock)
+	}
+	const end = "\r\n\r\n"
+	limited.N = max(size+int64(len(end))+1-int64(text.R.Buffered()), 0)
+	var rest bytes.Buffer // grows with what is there, not with what Content-Length says
+	if _, err := rest.ReadFrom(text.R); err != nil {
+		return Record{}, err
+	}
+	block, ok := strings.CutSuffix(rest.String(), end)
+	if !ok || int64(len(block)) != size {
+		return Record{}, fmt.Errorf("its block is not the %d bytes of its Content-Length", size)
+	}
+	rec := Record{Type: header.Get("Warc-Type"), Header: header, Block: []byte(block)}
+	if err := check("block", header.Get("Warc-Block-Digest"), rec.Block); err != nil {
+		return Record{}, err
+	}
+	return rec, nil
+}
+
+// Body returns the body of a response record.
+func (r Record) Body() ([]byte, error) {
+	if r.Type != TypeResponse {
+		return nil, fmt.Errorf("reading a WARC record: one of type %.20q has no response", r.Type)
+	}
+	head, body, ok := bytes.Cut(r.Block, []byte("\r\n\r\n"))
+	if !ok || !bytes.HasPrefix(head, []byte("HTTP/")) {
+		return nil, errors.New("reading a WARC record: its block is no HTTP response")
+	}
+	if err := check("payload", r.Header.Get("Warc-Payload-Digest"), body); err != nil {
+		return nil, fmt.Errorf("reading a WARC record: %w", err)
+	}
+	return body, nil
+}
+
+// check compares bytes with the digest in a record, if it is of the kind that this
+// package writes.
+func check(what, want string, b []byte) error {
+	if strings.HasPrefix(want, "sha1:") && want != digest(b) {
+		return fmt.Errorf("the digest of its %s is %s, and it says %.60q", what, digest(b), want)
+	}
+	return nil
+}
+
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

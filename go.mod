@@ -22,6 +22,7 @@ require (
 	github.com/google/uuid v1.6.0 // warc: ids of records
 	github.com/jackc/pgx/v5 v5.12.0 // db: PostgreSQL
 	github.com/klauspost/compress v1.20.3 // web: gzip, deflate and zstd answers
+	github.com/parquet-go/parquet-go v0.32.0 // seed: rows of packed results
 	github.com/pressly/goose/v3 v3.27.1 // db: migrations
 	github.com/prometheus/client_golang v1.25.0 // /metrics
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // metadata is checked before it is written
@@ -119,6 +120,9 @@ require (
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/image-spec v1.1.1 // indirect
+	github.com/parquet-go/bitpack v1.0.0 // indirect
+	github.com/parquet-go/jsonlite v1.0.0 // indirect
+	github.com/pierrec/lz4/v4 v4.1.26 // indirect
 	github.com/pkg/xattr v0.4.12 // indirect
 	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
@@ -129,6 +133,7 @@ require (
 	github.com/sergi/go-diff v1.1.0 // indirect
 	github.com/sethvargo/go-retry v0.3.0 // indirect
 	github.com/spiffe/go-spiffe/v2 v2.8.1 // indirect
+	github.com/twpayne/go-geom v1.6.1 // indirect
 	go.opencensus.io v0.24.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/detectors/gcp v1.46.0 // indirect

@@ -1,0 +1,412 @@
+// Package segment keeps results in few large objects instead of several small ones
+// for each result.
+//
+// A lane has a folder with a log: numbered entries, each created only if its number is
+// free. Its writer first appends a begin. Then it writes the files of a segment, and
+// appends a commit that names them with their SHA-256. Only the commit makes a segment
+// exist; files that no commit names are swept by the next writer.
+//
+// A writer that has lost its lane cannot commit: the next one has appended a begin, so
+// its number is not free any more, or its entry is not the newest one.
+package segment
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"golang.org/x/sync/errgroup"
+)
+
+// ErrTakenOver means that another process writes to this lane now.
+var ErrTakenOver = errors.New("another process has taken the lane over")
+
+// Commit is an entry of a log. It makes a segment exist.
+type Commit struct {
+	Key string `json:"-"`
+
+	Begin    bool      `json:"begin,omitempty"` // it only says that Writer writes from here on
+	Writer   string    `json:"writer"`
+	RunID    string    `json:"run_id"`
+	At       time.Time `json:"at"`
+	ForcedBy string    `json:"forced_by,omitempty"` // id of the forced run
+	Files    []File    `json:"files,omitempty"`
+	Done     []Done    `json:"done,omitempty"`
+	Replaces []string  `json:"replaces,omitempty"` // keys of the commits whose results this one has
+}
+
+// File is an object of a segment.
+type File struct {
+	Key    string `json:"key"`
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+	Count  int64  `json:"count"` // of its records or rows
+}
+
+// Done names the results of one partition in a segment.
+type Done struct {
+	Country  string   `json:"country"`
+	Category string   `json:"category"`
+	Date     string   `json:"date"`
+	Names    []string `json:"names"`
+}
+
+// File returns the file of a commit whose key has this ending.
+func (c Commit) File(ending string) (File, bool) {
+	i := slices.IndexFunc(c.Files, func(f File) bool { return strings.HasSuffix(f.Key, ending) })
+	if i < 0 {
+		return File{}, false
+	}
+	return c.Files[i], true
+}
+
+// maxEntry is the size of the largest entry, and maxFile that of the largest file of a
+// segment, that is read.
+const (
+	maxEntry = 64 << 20
+	maxFile  = 1 << 30
+)
+
+// Read reads a file of a commit, and compares its SHA-256.
+func Read(ctx context.Context, s store.Store, f File) ([]byte, error) {
+	b, err := store.ReadAll(ctx, s, f.Key, min(f.Size, maxFile))
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != f.SHA256 {
+		return nil, fmt.Errorf("reading %s: its bytes are not those that were committed, by their SHA-256; restore it from a copy, or remove its commit, so that its domains are visited again", f.Key)
+	}
+	return b, nil
+}
+
+// Lane returns the folder of lane n of of under root.
+func Lane(root string, n, of int) string { return fmt.Sprintf("%slane-%05d-of-%05d/", root, n, of) }
+
+// parseKey returns the folder of a key, and the number of an entry, -1 for another object.
+func parseKey(key string) (dir string, number int64) {
+	dir, name := path.Split(key)
+	digits, ok := strings.CutSuffix(name, ".json")
+	if n, err := strconv.ParseInt(digits, 10, 64); ok && err == nil && len(digits) == 8 {
+		return dir, n
+	}
+	return dir, -1
+}
+
+// shared reports whether lane n of of and the lane of a folder under root can have a
+// host in common. (A lane is a hash modulo the number of lanes.) Of another kind of
+// folder that is not known.
+func shared(root, dir string, n, of int) bool {
+	var m, om int
+	if _, err := fmt.Sscanf(strings.TrimPrefix(dir, root), "lane-%05d-of-%05d/", &m, &om); err != nil || om < 1 {
+		return true
+	}
+	a, b := of, om
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return n%a == m%a
+}
+
+// folder is what a lane's folder has.
+type folder struct {
+	entries map[int64]Commit // by number
+	others  []string         // keys of other objects
+}
+
+// valid returns the commits in their order, and the keys of entries that mean nothing:
+// they were written by a process that had lost its lane, or another commit replaces
+// them. (A begin stays: it keeps its number from a process that lost its lane.)
+func (f folder) valid() (commits []Commit, void []string) {
+	writer, replaced := "", map[string]bool{}
+	numbers := slices.Sorted(maps.Keys(f.entries))
+	for _, n := range numbers {
+		c := f.entries[n]
+		switch {
+		case c.Begin:
+			writer = c.Writer
+		case c.Writer != writer:
+			void = append(void, c.Key)
+		default:
+			commits = append(commits, c)
+			for _, key := range c.Replaces {
+				replaced[key] = true
+			}
+		}
+	}
+	commits = slices.DeleteFunc(commits, func(c Commit) bool {
+		if replaced[c.Key] {
+			void = append(void, c.Key)
+		}
+		return replaced[c.Key]
+	})
+	return commits, void
+}
+
+// reads is how many entries are read at the same time.
+const reads = 16
+
+// read lists the folders under prefix that admit wants, and reads their entries.
+func read(ctx context.Context, s store.Store, prefix string, admit func(dir string) bool) (map[string]*folder, error) {
+	folders := map[string]*folder{}
+	var mu sync.Mutex
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(reads)
+	for o, err := range s.List(ctx, prefix) {
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("listing %s: %w", prefix, err), group.Wait())
+		}
+		dir, number := parseKey(o.Key)
+		if !admit(dir) {
+			continue
+		}
+		f := folders[dir]
+		if f == nil {
+			f = &folder{entries: map[int64]Commit{}}
+			folders[dir] = f
+		}
+		if number < 0 {
+			f.others = append(f.others, o.Key)
+			continue
+		}
+		group.Go(func() error {
+			c, err := readEntry(within, s, o.Key)
+			if errors.Is(err, store.ErrNotExist) {
+				return nil // swept since the listing
+			}
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				f.entries[number] = c
+			}
+			return err
+		})
+	}
+	return folders, group.Wait()
+}
+
+func readEntry(ctx context.Context, s store.Store, key string) (Commit, error) {
+	b, err := store.ReadAll(ctx, s, key, maxEntry)
+	if err != nil {
+		return Commit{}, err
+	}
+	c, err := decode(b)
+	if err != nil {
+		return Commit{}, fmt.Errorf("reading %s: %w", key, err)
+	}
+	c.Key = key
+	return c, nil
+}
+
+var errEntry = errors.New("it is no commit of packed results; move it out of the store")
+
+func decode(b []byte) (c Commit, err error) {
+	if err := json.Unmarshal(b, &c); err != nil {
+		return Commit{}, fmt.Errorf("%w: %w", errEntry, err)
+	}
+	if c.Writer == "" || !c.Begin && len(c.Files) == 0 {
+		return Commit{}, errEntry
+	}
+	return c, nil
+}
+
+// Commits returns all commits under root, the oldest first.
+func Commits(ctx context.Context, s store.Store, root string) ([]Commit, error) {
+	folders, err := read(ctx, s, root, func(string) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	var all []Commit
+	for _, dir := range slices.Sorted(maps.Keys(folders)) {
+		commits, _ := folders[dir].valid()
+		all = append(all, commits...)
+	}
+	slices.SortStableFunc(all, func(a, b Commit) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Key, b.Key)) })
+	return all, nil
+}
+
+// Log is a lane's log, for its one writer.
+type Log struct {
+	s     store.Store
+	dir   string
+	next  int64
+	begin Commit
+}
+
+// Open begins to write to the lane's folder dir under root. It returns the commits that
+// can have results of lane n of of: those of this folder, and those of other lanes with
+// hosts in common, because an earlier run may have had another number of lanes. Open
+// then sweeps what is left in the folder without a commit. The caller must have the
+// lane's lease.
+func Open(ctx context.Context, s store.Store, root string, n, of int, runID string) (*Log, []Commit, error) {
+	return open(ctx, s, root, Lane(root, n, of), func(dir string) bool { return shared(root, dir, n, of) }, runID)
+}
+
+// OpenFolder is Open for a folder by itself.
+func OpenFolder(ctx context.Context, s store.Store, dir, runID string) (*Log, []Commit, error) {
+	return open(ctx, s, dir, dir, func(d string) bool { return d == dir }, runID)
+}
+
+func open(ctx context.Context, s store.Store, prefix, dir string, admit func(dir string) bool, runID string) (*Log, []Commit, error) {
+	folders, err := read(ctx, s, prefix, admit)
+	if err != nil {
+		return nil, nil, err
+	}
+	own := folders[dir]
+	if own == nil {
+		own = &folder{entries: map[int64]Commit{}}
+		folders[dir] = own
+	}
+	l := &Log{s: s, dir: dir, begin: Commit{Begin: true, Writer: rand.Text(), RunID: runID, At: time.Now().UTC()}}
+	for number := range own.entries {
+		l.next = max(l.next, number+1)
+	}
+	for {
+		number := l.next
+		c, err := l.append(ctx, l.begin)
+		if err == nil {
+			own.entries[number] = c
+			break
+		}
+		if !errors.Is(err, ErrTakenOver) {
+			return nil, nil, err
+		}
+		other, err := readEntry(ctx, s, l.key(number)) // of a process that is a moment ahead
+		if errors.Is(err, store.ErrNotExist) {
+			continue // and that another one has swept
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		own.entries[number] = other
+		l.next++
+	}
+	var all []Commit
+	for _, d := range slices.Sorted(maps.Keys(folders)) {
+		commits, void := folders[d].valid()
+		all = append(all, commits...)
+		if d != dir {
+			continue
+		}
+		if err := sweep(ctx, s, commits, append(void, own.others...)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return l, all, nil
+}
+
+// sweep removes those of keys that no commit names.
+func sweep(ctx context.Context, s store.Store, commits []Commit, keys []string) error {
+	named := map[string]bool{}
+	for _, c := range commits {
+		for _, f := range c.Files {
+			named[f.Key] = true
+		}
+	}
+	for _, key := range keys {
+		if named[key] {
+			continue
+		}
+		if err := store.Remove(ctx, s, key); err != nil {
+			return fmt.Errorf("sweeping packed results without a commit: %w", err)
+		}
+	}
+	return nil
+}
+
+func (l *Log) key(number int64) string { return fmt.Sprintf("%s%08d.json", l.dir, number) }
+
+// append creates the next entry.
+func (l *Log) append(ctx context.Context, c Commit) (Commit, error) {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return Commit{}, fmt.Errorf("writing a commit: %w", err)
+	}
+	if int64(len(body)) > maxEntry {
+		return Commit{}, fmt.Errorf("writing a commit: it has %d bytes, want at most %d", len(body), maxEntry)
+	}
+	for {
+		key := l.key(l.next)
+		err := store.Create(ctx, l.s, key, body, store.PutOptions{})
+		if err == nil {
+			l.next++
+			c.Key = key
+			return c, l.newest(ctx, c.Key)
+		}
+		if !errors.Is(err, store.ErrExist) {
+			return Commit{}, err
+		}
+		there, readErr := readEntry(ctx, l.s, key)
+		switch {
+		case errors.Is(readErr, store.ErrNotExist):
+			continue // swept since
+		case readErr != nil:
+			return Commit{}, errors.Join(err, readErr)
+		case there.Writer != l.begin.Writer:
+			return Commit{}, fmt.Errorf("creating %s: %w: run %s", key, ErrTakenOver, there.RunID)
+		}
+		l.next++ // an earlier attempt of ours that seemed to fail
+	}
+}
+
+// newest checks that an entry is the log's newest one. Replaced commits are removed, so
+// a number that is free may be an old one.
+func (l *Log) newest(ctx context.Context, key string) error {
+	for o, err := range l.s.List(ctx, l.dir) {
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", l.dir, err)
+		}
+		if _, number := parseKey(o.Key); number >= l.next {
+			return fmt.Errorf("%s is newer than %s: %w", o.Key, key, ErrTakenOver)
+		}
+	}
+	return nil
+}
+
+// Part is a file of a segment before it is written.
+type Part struct {
+	Ending string // of its name, such as .parquet
+	Body   []byte
+	Count  int64
+}
+
+// Commit writes the parts of a segment and then the commit c, which needs only what
+// says more about it. The error matches ErrTakenOver if another process writes to the
+// lane now. After any other error the segment may be committed again.
+func (l *Log) Commit(ctx context.Context, c Commit, parts ...Part) (Commit, error) {
+	c.Writer, c.RunID, c.At = l.begin.Writer, l.begin.RunID, time.Now().UTC()
+	var items []store.Item
+	name := fmt.Sprintf("%s%08d-%s", l.dir, l.next, rand.Text()) // never that of an attempt whose end is not known
+	for _, p := range parts {
+		sum := sha256.Sum256(p.Body)
+		f := File{Key: name + p.Ending, SHA256: hex.EncodeToString(sum[:]), Size: int64(len(p.Body)), Count: p.Count}
+		c.Files = append(c.Files, f)
+		items = append(items, store.Item{Key: f.Key, Body: p.Body})
+	}
+	if err := errors.Join(store.PutAll(ctx, l.s, items)...); err != nil {
+		return Commit{}, err
+	}
+	return l.append(ctx, c)
+}
+
+// Remove removes the files and the entry of a commit that another one replaces.
+func (l *Log) Remove(ctx context.Context, c Commit) error {
+	for _, f := range c.Files {
+		if err := store.Remove(ctx, l.s, f.Key); err != nil {
+			return err
+		}
+	}
+	return store.Remove(ctx, l.s, c.Key)
+}

@@ -1,0 +1,117 @@
+// Package table is the Parquet form of domains: a row for each domain and partition.
+package table
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
+	"github.com/parquet-go/parquet-go"
+)
+
+// Row is what was collected about one domain for one partition. Document is all of it,
+// byte for byte the domain_metadata.json; the other columns are there to be queried.
+type Row struct {
+	DomainID          string    `parquet:"domain_id"`
+	RegistrableDomain string    `parquet:"registrable_domain"`
+	Country           string    `parquet:"country,dict"` // the partition's, lower case
+	Category          string    `parquet:"category,dict"`
+	Date              string    `parquet:"date,dict"`
+	CollectedAt       time.Time `parquet:"collected_at,timestamp(millisecond)"`
+	RawFilePath       string    `parquet:"raw_file_path,dict"`
+	RecordIndex       int64     `parquet:"record_index"`
+
+	RobotsStatus  int32    `parquet:"robots_status"`
+	RobotsExists  bool     `parquet:"robots_exists"`
+	RobotsError   string   `parquet:"robots_error,dict"`
+	SitemapURLs   []string `parquet:"robots_sitemap_urls,list"`
+	SitemapURL    string   `parquet:"sitemap_url"`
+	SitemapStatus int32    `parquet:"sitemap_status"`
+	SitemapExists bool     `parquet:"sitemap_exists"`
+	SitemapError  string   `parquet:"sitemap_error,dict"`
+	SitemapKind   string   `parquet:"sitemap_kind,dict"`
+	URLCount      *int64   `parquet:"sitemap_url_count,optional"`
+
+	Document string     `parquet:"document"`
+	Evidence []Evidence `parquet:"evidence,list"`
+	ForcedBy string     `parquet:"forced_by,dict"` // id of the forced run, empty for none
+}
+
+// Evidence is where a file of evidence is: one gzip member of the WARC file that has the
+// name of the Parquet file.
+type Evidence struct {
+	File   string `parquet:"file,dict"` // robots.txt, sitemap.xml or homepage.html
+	Offset int64  `parquet:"offset"`
+	Length int64  `parquet:"length"`
+}
+
+// New makes the row of a domain in a partition, without evidence.
+func New(p hive.Partition, m metadata.Domain, document []byte) (Row, error) {
+	at, err := time.Parse(time.RFC3339, m.CollectedAt)
+	if err != nil {
+		return Row{}, fmt.Errorf("the row of %s: %w", m.DomainID, err)
+	}
+	r := Row{
+		DomainID: m.DomainID, RegistrableDomain: m.RegistrableDomain, Country: p.Country, Category: p.Category, Date: p.Date, CollectedAt: at,
+		RobotsStatus: int32(m.Robots.StatusCode), RobotsExists: m.Robots.Exists, RobotsError: m.Robots.Error, SitemapURLs: m.Robots.SitemapURLs,
+		SitemapURL: m.Sitemap.URL, SitemapStatus: int32(m.Sitemap.StatusCode), SitemapExists: m.Sitemap.Exists, SitemapError: m.Sitemap.Error,
+		SitemapKind: m.Sitemap.Kind, URLCount: m.Sitemap.URLCount, Document: string(document), RecordIndex: -1,
+	}
+	if m.Source != nil {
+		r.RawFilePath = m.Source.RawFilePath
+		if m.Source.RecordIndex != nil {
+			r.RecordIndex = int64(*m.Source.RecordIndex)
+		}
+	}
+	return r, nil
+}
+
+// Partition is the partition of a row.
+func (r Row) Partition() hive.Partition {
+	return hive.Partition{Country: r.Country, Category: r.Category, Date: r.Date}
+}
+
+// Encode returns the Parquet file of rows.
+func Encode(rows []Row) ([]byte, error) {
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[Row](&b, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("seed-engine", "", ""))
+	if _, err := w.Write(rows); err != nil {
+		return nil, fmt.Errorf("writing Parquet: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("writing Parquet: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// Decode returns the rows of a Parquet file that Encode wrote.
+func Decode(b []byte) (rows []Row, err error) {
+	defer func() {
+		if v := recover(); v != nil { // the library's way with some broken files
+			err = fmt.Errorf("reading Parquet: %v", v)
+		}
+	}()
+	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return nil, fmt.Errorf("reading Parquet: %w", err)
+	}
+	r := parquet.NewGenericReader[Row](f)
+	defer func() { _ = r.Close() }() // only read
+	page := make([]Row, 256)
+	for {
+		n, err := r.Read(page)
+		rows = append(rows, page[:n]...)
+		clear(page)
+		switch {
+		case err == io.EOF:
+			return rows, nil
+		case err != nil:
+			return nil, fmt.Errorf("reading Parquet: %w", err)
+		case n == 0:
+			return nil, fmt.Errorf("reading Parquet: %w", io.ErrNoProgress)
+		}
+	}
+}

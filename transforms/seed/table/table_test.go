@@ -1,0 +1,62 @@
+package table
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
+	"github.com/stretchr/testify/require"
+)
+
+func rows(t testing.TB, n int) (all []Row) {
+	t.Helper()
+	p := hive.Partition{Country: "sg", Category: "news", Date: "2026-01-28"}
+	for i := range n {
+		count, index := int64(i), i
+		m := metadata.Domain{DomainID: fmt.Sprintf("gov:sg:%d.sg", i), RegistrableDomain: fmt.Sprintf("%d.sg", i), Country: "SG", Category: "news", CollectedAt: "2026-01-28T00:30:00.120Z",
+			Robots:  metadata.Robots{StatusCode: 200, Exists: true, SitemapURLs: []string{"https://a.sg/1", "https://a.sg/2"}},
+			Sitemap: metadata.Sitemap{StatusCode: 404, URL: "https://a.sg/1", Error: "dns", Kind: "urlset", URLCount: &count},
+			Source:  &metadata.Source{RawFilePath: "datasets/x", RecordIndex: &index}}
+		r, err := New(p, m, fmt.Appendf(nil, `{"domain_id": %d}`, i))
+		require.NoError(t, err)
+		r.Evidence = []Evidence{{"robots.txt", int64(i), 7}, {"sitemap.xml", int64(i) + 7, 8}}
+		all = append(all, r)
+	}
+	return all
+}
+
+func TestRows(t *testing.T) {
+	want := rows(t, 1000)
+	want[3].URLCount, want[3].SitemapURLs, want[3].Evidence = nil, nil, nil
+	require.Equal(t, hive.Partition{Country: "sg", Category: "news", Date: "2026-01-28"}, want[0].Partition())
+	b, err := Encode(want)
+	require.NoError(t, err)
+	got, err := Decode(b)
+	require.NoError(t, err)
+	for i := range got { // an empty list comes back as none, or none as empty
+		if len(got[i].Evidence) == 0 {
+			got[i].Evidence = nil
+		}
+		if len(got[i].SitemapURLs) == 0 {
+			got[i].SitemapURLs = nil
+		}
+		got[i].CollectedAt = got[i].CollectedAt.UTC()
+	}
+	require.Equal(t, want, got)
+
+	none, err := New(hive.Partition{}, metadata.Domain{CollectedAt: "2026-01-28T00:30:00.120Z"}, nil)
+	require.NoError(t, err)
+	require.EqualValues(t, -1, none.RecordIndex)
+	_, err = New(hive.Partition{}, metadata.Domain{DomainID: "gov:sg:a.sg", CollectedAt: "yesterday"}, nil)
+	require.ErrorContains(t, err, "gov:sg:a.sg")
+}
+
+func TestBroken(t *testing.T) {
+	b, err := Encode(rows(t, 10))
+	require.NoError(t, err)
+	for _, broken := range [][]byte{nil, []byte("PAR1"), b[:len(b)-1], b[1:], append([]byte("PAR1"), b[len(b)-100:]...)} {
+		_, err := Decode(broken)
+		require.ErrorContains(t, err, "reading Parquet")
+	}
+}

@@ -147,18 +147,25 @@ func (r *run) interruptible(ctx context.Context, work func(context.Context) erro
 	return err
 }
 
+// sweepAfter is how long a run works before sweep begins: for a run that has little
+// to do, walking the store would take longer than its work.
+const sweepAfter = time.Minute
+
 // sweep removes half-written files of killed runs. It works in parallel to the
 // run, because walking a directory of a million domains takes minutes. It ends
 // with the run at the latest.
 func sweep(ctx context.Context, s store.Store) (end func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() {
+	begin := time.AfterFunc(sweepAfter, func() {
 		_, err := store.SweepTemp(ctx, s, time.Now().Add(-time.Hour))
 		done <- err
-	}()
+	})
 	return func() error {
 		cancel()
+		if begin.Stop() {
+			return nil
+		}
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			return err
 		}

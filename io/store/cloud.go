@@ -37,6 +37,7 @@ type cloud struct {
 	bucket     *blob.Bucket
 	prefix     string // empty, or ends with "/"
 	bufferSize int    // blob.WriterOptions.BufferSize
+	local      bool   // in this process's memory
 	probed     probe
 	close      func() error
 }
@@ -165,7 +166,7 @@ func openMemory(name string) *cloud {
 		b = memblob.OpenBucket(nil)
 		memory.buckets[name] = b
 	}
-	return &cloud{bucket: b, close: func() error { return nil }}
+	return &cloud{bucket: b, local: true, close: func() error { return nil }}
 }
 
 // page is one page of a listing; next is empty after the last.

@@ -35,7 +35,8 @@ type host struct {
 type hostRecord struct {
 	file  int32
 	label int16
-	index int // of the record in its file
+	mark  mark // of the host in the file's partition
+	index int  // of the record in its file
 }
 
 func newHostTable() *hostTable {
@@ -85,7 +86,7 @@ func (t *hostTable) add(b lane.Batch) error {
 			t.byName[t.hosts[at].name] = at
 		}
 		h := &t.hosts[at]
-		r := hostRecord{file, label, m.Index}
+		r := hostRecord{file: file, label: label, index: m.Index}
 		// A file that was read again after an error of the store has its records twice.
 		if i := slices.IndexFunc(h.records, func(o hostRecord) bool { return o.file == file && o.label == label }); i >= 0 {
 			h.records[i].index = min(h.records[i].index, r.index)
@@ -102,6 +103,7 @@ type request struct {
 	id       string // domain id of the first record
 	file     string
 	index    int
+	mark     mark
 	state    state
 	unmarked bool // stored, but the outage guard has not decided whether its mark may be written
 }
@@ -128,8 +130,22 @@ func (t *hostTable) requests(h host) []request {
 	for _, r := range records {
 		f := t.files[r.file]
 		if !slices.ContainsFunc(out, func(q request) bool { return q.in == f.in }) {
-			out = append(out, request{in: f.in, id: t.labels[r.label] + ":" + h.name, file: f.key, index: r.index, state: unfinished})
+			out = append(out, request{in: f.in, id: t.labels[r.label] + ":" + h.name, file: f.key, index: r.index, mark: r.mark, state: unfinished})
 		}
 	}
 	return out
+}
+
+// byPartition returns the hosts that each partition requests, as indices.
+func (t *hostTable) byPartition() map[hive.Partition][]int32 {
+	by := map[hive.Partition][]int32{}
+	for i, h := range t.hosts {
+		for _, r := range h.records {
+			in := t.files[r.file].in
+			if of := by[in]; len(of) == 0 || of[len(of)-1] != int32(i) {
+				by[in] = append(of, int32(i))
+			}
+		}
+	}
+	return by
 }

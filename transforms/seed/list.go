@@ -55,7 +55,7 @@ func ListRaw(ctx context.Context, s store.Store, cfg Config) (Listing, error) {
 		if err != nil {
 			return l, fmt.Errorf("listing raw files: %w", err)
 		}
-		if raw, of, ok := mark(o.Key); ok {
+		if raw, of, ok := markOf(o.Key); ok {
 			if cfg.admits(raw) {
 				done[of] = true
 			}
@@ -122,7 +122,7 @@ func (c Config) keepOwn(ctx context.Context, s store.Store, done map[string]bool
 	return reads.Wait()
 }
 
-func mark(key string) (hive.Raw, string, bool) {
+func markOf(key string) (hive.Raw, string, bool) {
 	of, ok := strings.CutSuffix(key, hive.Success)
 	if !ok {
 		return hive.Raw{}, "", false

@@ -65,6 +65,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 	table.dropBroken()
 	work := func(within context.Context, at *lane.Lane) error {
 		l := laneRun{ctx: ctx, fn: fn, lane: at, table: table, files: make([]FileOutcome, len(table.files))}
+		l.listMarks(within)
 		lane.Drain(within, at, fn.Config.pool(), slices.Values(table.hosts), l.visit, l.failed, l.merge)
 		l.judge(within)
 		for i, o := range l.files {
@@ -110,9 +111,9 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	todo := 0
 	for i := range r.requests {
 		q := &r.requests[i]
-		var done bool
+		done := q.mark == markPresent
 		var err error
-		if !l.fresh(ctx, q.in) {
+		if q.mark == markUnknown && !l.fresh(ctx, q.in) {
 			done, err = cfg.marked(ctx, w.Store, metadataKey(q.in, h.name))
 		}
 		switch {

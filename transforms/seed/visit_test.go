@@ -50,3 +50,28 @@ func TestFreshListsEachPartitionByItself(t *testing.T) {
 	write(news)
 	require.True(t, l.fresh(t.Context(), news))
 }
+
+func TestSplitByPrefix(t *testing.T) {
+	tests := []struct {
+		names string
+		most  int
+		want  string
+	}{
+		{"a ab abc b", 4, "a ab abc b"},
+		{"a ab abc b", 3, "a ab abc|b"},
+		{"a ab abc b", 1, "a|ab|abc|b"},
+		{"site-1 site-10 site-11 site-2 site-30", 3, "site-1 site-10 site-11|site-2|site-30"},
+	}
+	for _, tt := range tests {
+		names := strings.Fields(tt.names)
+		var hosts []int32
+		for i := range names {
+			hosts = append(hosts, int32(i))
+		}
+		var got []string
+		for _, part := range splitByPrefix(hosts, func(h int32) string { return names[h] }, 0, tt.most) {
+			got = append(got, strings.Join(names[part[0]:part[len(part)-1]+1], " "))
+		}
+		require.Equal(t, tt.want, strings.Join(got, "|"))
+	}
+}

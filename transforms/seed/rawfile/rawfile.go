@@ -11,12 +11,10 @@ package rawfile
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"math/bits"
 	"strconv"
 	"strings"
 
@@ -120,14 +118,12 @@ func Read(r io.Reader, visit func(Record) error) (Meta, error) {
 			return Meta{}, fmt.Errorf("reading the raw file: %w", err)
 		}
 	}
-	f := &file{
-		dec:   jsontext.NewDecoder(in, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
-		visit: visit,
-	}
+	f := &file{in: in, visit: visit}
+	f.decode(in, bom)
 	err := f.read()
-	offset := bom + f.dec.InputOffset()
+	offset := f.from + f.dec.InputOffset()
 	if syntax := (*jsontext.SyntacticError)(nil); errors.As(err, &syntax) {
-		offset = bom + syntax.ByteOffset
+		offset = f.from + syntax.ByteOffset
 	}
 	switch {
 	case err == nil:
@@ -145,13 +141,16 @@ func Read(r io.Reader, visit func(Record) error) (Meta, error) {
 }
 
 // source keeps the reader's own error, so that it is never mistaken for a
-// fault of the file.
+// fault of the file, and returns it again.
 type source struct {
 	r   io.Reader
 	err error
 }
 
 func (s *source) Read(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
 	n, err := s.r.Read(p)
 	if err != nil && err != io.EOF {
 		s.err = err
@@ -160,12 +159,20 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 type file struct {
+	in      io.Reader
 	dec     *jsontext.Decoder
+	from    int64 // where the decoder's input begins in the file
 	visit   func(Record) error
 	stopped bool // by visit
 	meta    Meta
 	scratch []byte // of unquote
 	texts   []byte // of record
+}
+
+// decode lets the decoder read r, which begins at an offset in the file.
+func (f *file) decode(r io.Reader, from int64) {
+	f.dec = jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	f.from = from
 }
 
 func (f *file) read() error {
@@ -275,15 +282,29 @@ func (f *file) count() (n int64, ok bool, err error) {
 	return int64(x), true, nil
 }
 
+// readRecords reads the array of records. The scanner reads it, at twice the
+// decoder's speed, up to its end or to what is wrong with it. From there on the decoder reads.
 func (f *file) readRecords() error {
 	if _, err := f.dec.ReadToken(); err != nil {
 		return err
 	}
-	for f.dec.PeekKind() != ']' {
-		record, err := f.readRecord()
-		if err != nil {
-			return err
+	w := window{r: f.in, s: f.dec.UnreadBuffer()}
+	from := f.from + f.dec.InputOffset()
+	for {
+		c := scanner{s: w.s}
+		more, ok := c.next(']', f.meta.Records == 0)
+		var record Record
+		if ok && more {
+			record, ok = f.readRecord(&c)
 		}
+		if !ok && c.cut && w.grow() {
+			continue
+		}
+		if !ok || !more {
+			break
+		}
+		w.s = w.s[c.at:]
+		from += int64(c.at)
 		record.Index = int(f.meta.Records)
 		f.meta.Records++
 		if err := f.visit(record); err != nil {
@@ -291,7 +312,45 @@ func (f *file) readRecords() error {
 			return err
 		}
 	}
-	_, err := f.dec.ReadToken()
+	return f.endRecords(w.s, from)
+}
+
+// endRecords lets the decoder read the rest of the array of records, which begins with rest at
+// an offset in the file: its end, or a record with a mistake, which the decoder describes.
+func (f *file) endRecords(rest []byte, from int64) error {
+	before, tokens := `{"records":[`, 3
+	if f.meta.Records > 0 {
+		before, tokens = before+`""`, tokens+1 // in place of the records before
+	}
+	f.decode(io.MultiReader(bytes.NewReader(append([]byte(before), rest...)), f.in), from-int64(len(before)))
+	for range tokens {
+		if _, err := f.dec.ReadToken(); err != nil {
+			return err
+		}
+	}
+	if f.dec.PeekKind() == ']' {
+		_, err := f.dec.ReadToken()
+		return err
+	}
+	if _, err := f.dec.ReadValue(); err != nil {
+		return f.numbered(err)
+	}
+	return io.ErrUnexpectedEOF // a number at the end of the file, which may have had more digits
+}
+
+// numbered corrects the record's number in an error of endRecords.
+func (f *file) numbered(err error) error {
+	syntax := (*jsontext.SyntacticError)(nil)
+	if !errors.As(err, &syntax) || f.meta.Records == 0 {
+		return err
+	}
+	number, field, _ := strings.Cut(strings.TrimPrefix(string(syntax.JSONPointer), "/records/"), "/")
+	if n, numErr := strconv.ParseInt(number, 10, 64); numErr == nil {
+		syntax.JSONPointer = jsontext.Pointer(fmt.Sprintf("/records/%d", n+f.meta.Records-1))
+		if field != "" {
+			syntax.JSONPointer += jsontext.Pointer("/" + field)
+		}
+	}
 	return err
 }
 
@@ -299,23 +358,28 @@ func (f *file) readRecords() error {
 // which the research service writes them.
 var optional = [...]string{"normalized_domain", "domain_id", "source_type", "discovery_method", "confidence", "content_hints", "liveness_status"}
 
-// readRecord lets the decoder check a record as one value, which takes half the time
-// of reading each token, and then walks over the valid value.
-func (f *file) readRecord() (Record, error) {
-	value, err := f.dec.ReadValue()
-	if err != nil {
-		return Record{}, err
-	}
-	if value[0] != '{' {
-		return Record{Err: ErrNotObject}, nil
+// readRecord reads the next element of records.
+func (f *file) readRecord(c *scanner) (record Record, ok bool) {
+	if c.peek() != '{' {
+		_, ok := c.value(0)
+		return Record{Err: ErrNotObject}, ok
 	}
 	var texts [3]part             // raw_url, normalized_domain, domain_id
 	var wrong [len(optional)]bool // by field, because a later duplicate can be valid
-	w := walk{s: value, at: 1}
-	for w.more() {
-		name := f.contents(w.next())
-		w.more()
-		p := w.next()
+	c.at++
+	for first := true; ; first = false {
+		more, ok := c.next('}', first)
+		if !ok {
+			return Record{}, false
+		}
+		if !more {
+			break
+		}
+		quoted, p, ok := c.member(1)
+		if !ok {
+			return Record{}, false
+		}
+		name := f.contents(quoted)
 		kind := p.s[0]
 		var field int
 		var valid bool
@@ -357,7 +421,7 @@ func (f *file) readRecord() (Record, error) {
 		}
 		wrong[field] = !valid && kind != 'n' // null means an absent field
 	}
-	record := f.record(texts)
+	record = f.record(texts)
 	if record.RawURL == "" {
 		record.Err = ErrNoURL
 	}
@@ -366,7 +430,7 @@ func (f *file) readRecord() (Record, error) {
 			record.Problems = append(record.Problems, optional[field])
 		}
 	}
-	return record, nil
+	return record, true
 }
 
 // record makes a Record whose three strings share one allocation.
@@ -381,90 +445,20 @@ func (f *file) record(texts [3]part) Record {
 	return Record{RawURL: all[:end[0]], NormalizedDomain: all[end[0]:end[1]], DomainID: all[end[1]:]}
 }
 
-// onlyTexts reports whether a value is an array of strings only.
+// onlyTexts reports whether a valid value is an array of strings only.
 func onlyTexts(value []byte) bool {
 	if value[0] != '[' {
 		return false
 	}
-	for w := (walk{s: value, at: 1}); w.more(); {
-		if w.next().s[0] != '"' {
+	c := scanner{s: value, at: 1}
+	for first := true; ; first = false {
+		if more, _ := c.next(']', first); !more {
+			return true
+		}
+		if p, _ := c.value(0); p.s[0] != '"' {
 			return false
 		}
 	}
-	return true
-}
-
-// walk goes over the members of an object or array that is known to be valid.
-type walk struct {
-	s  []byte
-	at int
-}
-
-// part is a name or value; plain is a string without escapes.
-type part struct {
-	s     []byte
-	plain bool
-}
-
-// more moves to the next name or value, if there is one.
-func (w *walk) more() bool {
-	for c := w.s[w.at]; c <= ' ' || c == ',' || c == ':'; c = w.s[w.at] {
-		w.at++
-	}
-	return w.s[w.at] != '}' && w.s[w.at] != ']'
-}
-
-func (w *walk) next() part {
-	s, from, plain := w.s, w.at, false
-	at := from
-	switch s[at] {
-	case '"':
-		at, plain = afterString(s, at)
-	case '[', '{':
-		for depth := 1; depth > 0; {
-			switch at++; s[at] {
-			case '[', '{':
-				depth++
-			case ']', '}':
-				depth--
-			case '"':
-				at, _ = afterString(s, at)
-				at--
-			}
-		}
-		at++
-	default:
-		for c := s[at]; c > ' ' && c != ',' && c != ']' && c != '}'; c = s[at] {
-			at++
-		}
-	}
-	w.at = at
-	return part{s[from:at], plain}
-}
-
-// afterString returns where the string that begins at s[at] has ended, and whether
-// it is ASCII without an escape. It reads every string of the file, so for speed it
-// reads eight bytes at a time.
-func afterString(s []byte, at int) (end int, plain bool) {
-	const ones = 0x0101010101010101
-	at++
-	for ; at+8 <= len(s); at += 8 {
-		x := binary.LittleEndian.Uint64(s[at:])
-		quote, escape := x^'"'*ones, x^'\\'*ones // the byte of a quote or an escape becomes 0
-		if stop := (x | (quote-ones)&^quote | (escape-ones)&^escape) & (0x80 * ones); stop != 0 {
-			at += bits.TrailingZeros64(stop) / 8 // the lowest set bit is exact
-			break
-		}
-	}
-	for plain = true; s[at] != '"'; at++ {
-		if s[at] == '\\' {
-			at++
-			plain = false
-		} else if s[at] >= 0x80 {
-			plain = false
-		}
-	}
-	return at + 1, plain
 }
 
 // contents returns a string's text, valid until the next call; nil for another value.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 func readAll(r io.Reader) (records []Record, meta Meta, err error) {
@@ -83,6 +85,8 @@ func TestReadBrokenFiles(t *testing.T) {
 		{"only a byte order mark", "\ufeff", ErrTruncated, 3, 0},
 		{"only space", " \n", ErrTruncated, -1, 0},
 		{"cut in a record", `{"records":[{"raw_url":"https://a.sg/"},{"raw_url":"ht`, ErrTruncated, -1, 1},
+		{"cut in a number", `{"records":[{"raw_url":"https://a.sg/"},12`, ErrTruncated, 42, 1},
+		{"a record of the greatest depth, and one beyond", `{"records":[` + nested(9998) + `,` + nested(9999) + `]}`, ErrBadJSON, -1, 1},
 		{"cut after records", `{"records":[{"raw_url":"https://a.sg/"}]`, ErrTruncated, 40, 1},
 		{"cut in meta", `{"records":[{"raw_url":"https://a.sg/"}],"meta":{"country":"S`, ErrTruncated, -1, 1},
 		{"not JSON", `<html>`, ErrBadJSON, 0, 0},
@@ -111,17 +115,23 @@ func TestReadBrokenFiles(t *testing.T) {
 	}
 }
 
+func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+
 // The text of an error says what to do, because people read it in a dead letter.
 func TestBrokenFilesInWords(t *testing.T) {
 	for text, want := range map[string]string{
-		"\xff\xfe{\x00}\x00":      "the file is not valid JSON (byte 0): it is UTF-16: save it as UTF-8",
-		"\x00{\x00}":              "the file is not valid JSON (byte 0): it is UTF-16: save it as UTF-8",
-		"\x1f\x8b\x08":            "the file is not valid JSON (byte 0): it is compressed by gzip: unpack it",
-		"PK\x03\x04":              "the file is not valid JSON (byte 0): it is a ZIP archive: unpack it",
-		"<html>":                  "the file is not valid JSON (byte 0): invalid character '<' at start of value",
-		`{"records":[{"raw_u`:     `the file is empty or ends in the middle (byte 19): unexpected EOF within "/records/0"`,
-		"\ufeff{\"records\":[x]}": "the file is not valid JSON (byte 15): invalid character 'x' at start of value within \"/records/0\"",
-		`{"records":[{"a" 1}]}`:   `the file is not valid JSON (byte 17): invalid character '1' after object name (expecting ':') within "/records/0/a"`,
+		"\xff\xfe{\x00}\x00":                       "the file is not valid JSON (byte 0): it is UTF-16: save it as UTF-8",
+		"\x00{\x00}":                               "the file is not valid JSON (byte 0): it is UTF-16: save it as UTF-8",
+		"\x1f\x8b\x08":                             "the file is not valid JSON (byte 0): it is compressed by gzip: unpack it",
+		"PK\x03\x04":                               "the file is not valid JSON (byte 0): it is a ZIP archive: unpack it",
+		"<html>":                                   "the file is not valid JSON (byte 0): invalid character '<' at start of value",
+		`{"records":[{"raw_u`:                      `the file is empty or ends in the middle (byte 19): unexpected EOF within "/records/0"`,
+		"\ufeff{\"records\":[x]}":                  "the file is not valid JSON (byte 15): invalid character 'x' at start of value within \"/records/0\"",
+		`{"records":[{"a" 1}]}`:                    `the file is not valid JSON (byte 17): invalid character '1' after object name (expecting ':') within "/records/0/a"`,
+		`{"records":[{},1,{"a":[0,x]}]}`:           `the file is not valid JSON (byte 25): invalid character 'x' at start of value within "/records/2/a/1"`,
+		`{"records":[{},1 {}]}`:                    `the file is not valid JSON (byte 17): invalid character '{' after array element (expecting ',' or ']') within "/records"`,
+		`{"records":[{}e5]}`:                       `the file is not valid JSON (byte 14): invalid character 'e' after array element (expecting ',' or ']') within "/records"`,
+		`{"records":[{}],"meta":{"records":[01]}}`: `the file is not valid JSON (byte 36): invalid character '1' after array element (expecting ',' or ']') within "/meta/records"`,
 	} {
 		_, _, err := readAll(strings.NewReader(text))
 		if err == nil || err.Error() != want {
@@ -234,38 +244,24 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// BenchmarkRead compares Read with the standard library's decoder, which also reads
-// the records one at a time. The goal is 300 MB/s on one core (-cpu=1).
-func BenchmarkRead(b *testing.B) {
-	text := generate(20 << 20)
-	b.Run("ours", func(b *testing.B) {
-		b.SetBytes(int64(len(text)))
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := Read(bytes.NewReader(text), func(r Record) error { return r.Err }); err != nil {
-				b.Fatal(err)
-			}
+// The scanner accepts what the decoder accepts, also byte by byte, and ends where it ends.
+func FuzzScanner(f *testing.F) {
+	for _, value := range []string{`{"a":[1,-0.5e+7,{}],"b\u00e9":null}`, `["\ud800\"",true,false]`, `"12345678\n"`, "\"\x00", "\"\xff\"", `[1,]`, `{"a"}`, `01`, `-`, `1.`, `1e`, `tru`, `"\x"`} {
+		f.Add([]byte(value))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		text = append(text, ' ') // the end of a number
+		c := scanner{s: text}
+		_, ok := c.value(-2) // nothing is around it
+		d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		value, err := d.ReadValue()
+		if ok != (err == nil) || ok && c.at != int(d.InputOffset()) {
+			t.Fatalf("the scanner: %v up to %d; the decoder: %q, %v", ok, c.at, value, err)
 		}
-	})
-	b.Run("encoding-json", func(b *testing.B) {
-		b.SetBytes(int64(len(text)))
-		for b.Loop() {
-			d := json.NewDecoder(bytes.NewReader(text))
-			// The records are the first array.
-			for t, err := d.Token(); t != json.Delim('['); t, err = d.Token() {
-				if err != nil {
-					b.Fatal(err)
-				}
-			}
-			for d.More() {
-				var r struct {
-					RawURL           string `json:"raw_url"`
-					NormalizedDomain string `json:"normalized_domain"`
-					DomainID         string `json:"domain_id"`
-				}
-				if err := d.Decode(&r); err != nil {
-					b.Fatal(err)
-				}
+		for cut := 0; ok && cut < min(c.at, 300); cut++ {
+			c := scanner{s: text[:cut]}
+			if _, whole := c.value(0); whole || !c.cut {
+				t.Fatalf("%q is cut: %v, %v", text[:cut], whole, c.cut)
 			}
 		}
 	})

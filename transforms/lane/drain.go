@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"runtime/debug"
-	"sync"
 	"time"
 )
 
@@ -23,11 +22,25 @@ func (e *PanicError) Error() string { return fmt.Sprintf("a bug: panic in a visi
 // stopped, no further item is begun, and items that were not begun are not merged.
 // Each item counts as a host in the lane's progress.
 func Drain[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R)) {
-	w := l.w
-	ctx, cancel := w.Context(ctx)
-	defer cancel()
-	work, done := make(chan T), make(chan R, n)
-	var pool sync.WaitGroup
+	begin(ctx, l, n, items, visit, failed, merge)
+	l.bundle.merge(func() bool { return l.visits == 0 })
+	l.sample()
+}
+
+// Begin is Drain for a lane that may overlap the next one of its bundle: it returns when
+// the last item has begun, and the bundle calls end when all results are merged. n is
+// the maximum of the whole bundle. It must be the last call of the lane's work.
+func Begin[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R), end func()) {
+	l.atEnd = end
+	begin(ctx, l, n, items, visit, failed, merge)
+}
+
+func begin[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R)) {
+	b, w := l.bundle, l.w
+	ctx, l.cancel = w.Context(ctx)
+	if b.work == nil {
+		b.work, b.merges = make(chan func() func()), make(chan func(), n)
+	}
 	one := func(item T) (r R) {
 		defer func() {
 			if v := recover(); v != nil {
@@ -36,62 +49,48 @@ func Drain[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], vis
 		}()
 		return visit(ctx, item)
 	}
-	started := 0
-	start := func() {
-		started++
-		pool.Go(func() {
-			for item := range work {
-				done <- one(item)
+	run := func(item T) func() func() {
+		return func() func() {
+			r := one(item)
+			return func() {
+				b.visits--
+				l.visits--
+				merge(r)
+				l.hostDone()
+				l.endIfDone()
 			}
-		})
+		}
 	}
 
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
-	defer l.sample()
-	end := func(r R) {
-		merge(r)
-		l.hostDone()
-	}
-
 	next, stop := iter.Pull(items)
 	defer stop()
 	item, more := next()
-	waiting := 0
-	for more && (waiting == n || w.Proceed(ctx)) {
-		offer := work
-		switch waiting {
+	visitNext := run(item)
+	for more && (b.visits == n || w.Proceed(ctx)) {
+		offer := b.work
+		switch b.visits {
 		case n: // otherwise a visit could begin between the check for a pause and the end of another visit
 			offer = nil
-		case started: // a small lane never starts more goroutines than it has hosts
-			start()
+		case b.goroutines: // a small lane never starts more goroutines than it has hosts
+			b.startOne()
 		}
 		select {
-		case offer <- item:
-			waiting++
-			item, more = next()
-		case r := <-done:
-			waiting--
-			end(r)
+		case offer <- visitNext:
+			b.visits++
+			l.visits++
+			if item, more = next(); more {
+				visitNext = run(item)
+			}
+		case merge := <-b.merges:
+			merge()
 		case <-tick.C:
-			l.sample()
+			b.sample()
 		case <-w.stopping.Done():
 			more = false
 		case <-ctx.Done():
 			more = false
-		}
-	}
-	close(work)
-	go func() { pool.Wait(); close(done) }()
-	for {
-		select {
-		case r, more := <-done:
-			if !more {
-				return
-			}
-			end(r)
-		case <-tick.C:
-			l.sample()
 		}
 	}
 }

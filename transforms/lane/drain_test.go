@@ -26,6 +26,13 @@ func idle(t *testing.T, grace time.Duration) *Worker {
 	return w
 }
 
+// alone makes a lane that is alone in its bundle.
+func alone(t *testing.T, w *Worker) *Lane {
+	l := &Lane{w: w, ctx: t.Context(), bundle: w.NewBundle(false)}
+	t.Cleanup(l.bundle.abandon)
+	return l
+}
+
 func upTo(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := range n {
@@ -54,7 +61,7 @@ func TestDrainRunsNAtOnce(t *testing.T) {
 		var now, most atomic.Int64
 		begin := time.Now()
 		merged := 0
-		Drain(t.Context(), &Lane{w: idle(t, 0), ctx: t.Context()}, 4, upTo(20), func(ctx context.Context, i int) int {
+		Drain(t.Context(), alone(t, idle(t, 0)), 4, upTo(20), func(ctx context.Context, i int) int {
 			if n := now.Add(1); n > most.Load() {
 				most.Store(n)
 			}
@@ -70,7 +77,7 @@ func TestDrainRunsNAtOnce(t *testing.T) {
 
 func TestDrainOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		Drain(t.Context(), &Lane{w: idle(t, 0), ctx: t.Context()}, 4, upTo(0), func(context.Context, int) int { return 0 }, noFailure(t), func(int) { t.Error("merged") })
+		Drain(t.Context(), alone(t, idle(t, 0)), 4, upTo(0), func(context.Context, int) int { return 0 }, noFailure(t), func(int) { t.Error("merged") })
 	})
 }
 
@@ -79,7 +86,7 @@ func TestDrainMergesWhileThePoolRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		var at []time.Duration
-		Drain(t.Context(), &Lane{w: idle(t, 0), ctx: t.Context()}, 2, upTo(4), func(ctx context.Context, i int) int {
+		Drain(t.Context(), alone(t, idle(t, 0)), 2, upTo(4), func(ctx context.Context, i int) int {
 			_ = pause(ctx, []time.Duration{time.Hour, 1, 2, 3}[i])
 			return i
 		}, noFailure(t), func(int) { at = append(at, time.Since(begin)) })
@@ -92,7 +99,7 @@ func TestDrainMergesWhileThePoolRuns(t *testing.T) {
 func TestDrainPanicIsOneFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
-		Drain(t.Context(), &Lane{w: idle(t, 0), ctx: t.Context()}, 1, upTo(3), func(_ context.Context, i int) string {
+		Drain(t.Context(), alone(t, idle(t, 0)), 1, upTo(3), func(_ context.Context, i int) string {
 			if i == 1 {
 				panic("boom")
 			}
@@ -128,7 +135,7 @@ func TestDrainStops(t *testing.T) {
 				begin := time.Now()
 				var begun, cut atomic.Int64
 				merged := 0
-				Drain(t.Context(), &Lane{w: w, ctx: t.Context()}, 3, upTo(100), func(ctx context.Context, _ int) int {
+				Drain(t.Context(), alone(t, w), 3, upTo(100), func(ctx context.Context, _ int) int {
 					begun.Add(1)
 					if pause(ctx, 10*time.Second) != nil {
 						cut.Add(1)
@@ -154,7 +161,7 @@ func TestDrainEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		merged := 0
-		Drain(ctx, &Lane{w: idle(t, time.Minute), ctx: t.Context()}, 2, upTo(100), func(ctx context.Context, _ int) int { _ = pause(ctx, 2*time.Second); return 0 }, noFailure(t), func(int) { merged++ })
+		Drain(ctx, alone(t, idle(t, time.Minute)), 2, upTo(100), func(ctx context.Context, _ int) int { _ = pause(ctx, 2*time.Second); return 0 }, noFailure(t), func(int) { merged++ })
 		if merged != 6 {
 			t.Errorf("%d merged, want the 4 that ended and the 2 that were cut off", merged)
 		}
@@ -168,7 +175,7 @@ func TestPause(t *testing.T) {
 		time.AfterFunc(time.Second, func() { w.paused.Store(true) })
 		time.AfterFunc(time.Minute, func() { w.paused.Store(false) })
 		merged := 0
-		Drain(t.Context(), &Lane{w: w, ctx: t.Context()}, 1, upTo(3), func(ctx context.Context, _ int) int {
+		Drain(t.Context(), alone(t, w), 1, upTo(3), func(ctx context.Context, _ int) int {
 			if at := time.Since(begin); at > time.Second && at < time.Minute {
 				t.Errorf("a visit began %v after the start, during the pause", at)
 			}

@@ -23,39 +23,21 @@ type Lane struct {
 	sampled ledger.Counts
 	shown   ledger.Counts // the part of sum that Beam's counters have
 	shownAt time.Time
-	stop    context.CancelFunc
+	stop    context.CancelFunc // ends the writing of progress
 	stopped chan struct{}
+
+	// What the bundle knows of its lane.
+	bundle  *Bundle
+	release func() // its lease
+	emit    func(ledger.Tally)
+	visits  int                // begun and not merged
+	begun   bool               // no more visits will begin
+	cancel  context.CancelFunc // cuts its visits off; nil before the first
+	atEnd   func()             // given to Begin
 
 	mu       sync.Mutex
 	sum      ledger.Tally
 	progress ledger.Progress
-}
-
-// RunLane does the work of lane n of of lanes, which has that many hosts: it acquires
-// the lane's lease, adjusts the process's share of the limits, writes the progress,
-// and emits the lane's tally. With the context that work gets, nothing is sent or
-// written without the lease. work is not called if the run was stopped while RunLane
-// waited for the lease.
-func (w *Worker) RunLane(ctx context.Context, n, of, hosts int, emit func(ledger.Tally), work func(context.Context, *Lane) error) error {
-	within, release, acquired, err := w.acquireLane(ctx, n, of)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if !acquired {
-		w.emitCounted(emit, ledger.Tally{})
-		return nil
-	}
-	w.lanes(+1)
-	defer w.lanes(-1)
-	l := w.beginLane(ctx, n, hosts)
-	defer l.stop()
-	if err := work(within, l); err != nil {
-		return err
-	}
-	l.end()
-	w.emitCounted(emit, l.sum)
-	return nil
 }
 
 // Count adds to what the lane has counted. Any goroutine may call it.
@@ -94,6 +76,20 @@ func (w *Worker) beginLane(ctx context.Context, n, hosts int) *Lane {
 		}
 	}()
 	return l
+}
+
+// endIfDone ends a lane whose visits have all been merged, and emits its tally.
+func (l *Lane) endIfDone() {
+	if !l.begun || l.visits > 0 {
+		return
+	}
+	if l.atEnd != nil {
+		l.atEnd()
+	}
+	l.sample()
+	l.end()
+	l.w.emitCounted(l.emit, l.sum)
+	l.bundle.closed(l)
 }
 
 // end writes the lane's last figures.

@@ -113,7 +113,7 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 		}
 		begin := time.Now()
 		begun, cut := 0, 0
-		Drain(within, &Lane{w: w, ctx: t.Context()}, 1, upTo(10), func(ctx context.Context, _ int) error { return pause(ctx, time.Minute) },
+		Drain(within, alone(t, w), 1, upTo(10), func(ctx context.Context, _ int) error { return pause(ctx, time.Minute) },
 			func(_ int, err error) error { return err }, func(err error) {
 				begun++
 				if err != nil {

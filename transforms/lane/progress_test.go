@@ -40,6 +40,7 @@ func TestProgressEveryFiveSeconds(t *testing.T) {
 			time.AfterFunc(time.Duration(s)*time.Second, look)
 		}
 		l := w.beginLane(t.Context(), 3, 4)
+		l.bundle = alone(t, w).bundle
 		// One host takes two seconds; the next takes twelve, into the pause; two more follow the pause.
 		Drain(t.Context(), l, 1, upTo(4), func(ctx context.Context, i int) int {
 			_ = pause(ctx, []time.Duration{2, 12, 3, 7}[i]*time.Second)

@@ -49,10 +49,22 @@ type UnmarkedDomain struct {
 // Out: outcomes by file, the state of the network, tallies.
 func Visit(s beam.Scope, cfg Config, records beam.PCollection) (outcomes, network, tallies beam.PCollection) {
 	s = s.Scope("seed.Visit")
-	return beam.ParDo3(s, &visitFn{doFn{Config: cfg}}, beam.GroupByKey(s, records))
+	return beam.ParDo3(s, &visitFn{doFn: doFn{Config: cfg}}, beam.GroupByKey(s, records))
 }
 
-type visitFn struct{ doFn }
+type visitFn struct {
+	doFn
+	bundle *lane.Bundle
+	out    visitOutput
+}
+
+// visitOutput is the emit functions of the call that Beam makes just now. A lane may end
+// in a later call than the one that began it.
+type visitOutput struct {
+	file    func(string, FileOutcome)
+	network func(Network)
+	tally   func(ledger.Tally)
+}
 
 func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane.Batch) bool, emit func(string, FileOutcome), emitNetwork func(Network), emitTally func(ledger.Tally)) error {
 	table := newHostTable()
@@ -63,21 +75,29 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 		}
 	}
 	table.dropBroken()
-	work := func(within context.Context, at *lane.Lane) error {
-		l := laneRun{ctx: ctx, fn: fn, lane: at, table: table, files: make([]FileOutcome, len(table.files))}
-		l.listMarks(within)
-		lane.Drain(within, at, fn.Config.pool(), slices.Values(table.hosts), l.visit, l.failed, l.merge)
-		l.judge(within)
-		for i, o := range l.files {
-			if !table.files[i].broken {
-				emit(table.files[i].key, o)
-			}
-		}
-		emitNetwork(l.network)
-		return nil
+	fn.out = visitOutput{emit, emitNetwork, emitTally}
+	if fn.bundle == nil {
+		fn.bundle = fn.Worker.NewBundle(!fn.Config.Lane.Running) // what FinishBundle emits is in no window of a stream
 	}
 	// If the run is stopped before the lane begins, its files stay open.
-	return fn.Worker.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), emitTally, work)
+	return fn.bundle.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), func(t ledger.Tally) { fn.out.tally(t) }, func(within context.Context, at *lane.Lane) error {
+		l := laneRun{ctx: ctx, fn: fn, lane: at, table: table, files: make([]FileOutcome, len(table.files))}
+		l.listMarks(within)
+		lane.Begin(within, at, fn.Config.pool(), slices.Values(table.hosts), l.visit, l.failed, l.merge, func() { l.end(within) })
+		table.hosts = nil // the visits that still run have theirs
+		return nil
+	})
+}
+
+// FinishBundle waits for the last visits of all lanes.
+func (fn *visitFn) FinishBundle(emit func(string, FileOutcome), emitNetwork func(Network), emitTally func(ledger.Tally)) error {
+	fn.out = visitOutput{emit, emitNetwork, emitTally}
+	b := fn.bundle
+	fn.bundle = nil
+	if b == nil {
+		return nil
+	}
+	return b.Finish()
 }
 
 // laneRun is one lane at work. Only the ProcessElement goroutine may use its fields.
@@ -103,6 +123,17 @@ type result struct {
 	cut      bool     // the stop cut the visit off, so open requests are not failures
 	elapsed  time.Duration
 	sum      ledger.Tally
+}
+
+// end emits what the lane did.
+func (l *laneRun) end(ctx context.Context) {
+	l.judge(ctx)
+	for i, o := range l.files {
+		if !l.table.files[i].broken {
+			l.fn.out.file(l.table.files[i].key, o)
+		}
+	}
+	l.fn.out.network(l.network)
 }
 
 func (l *laneRun) visit(ctx context.Context, h host) result {

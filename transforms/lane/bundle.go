@@ -1,0 +1,190 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+// Bundle is the lanes that one process works at for one bundle of Beam's. The last hosts
+// of a lane may be slow; a lane of an overlapping bundle begins while they are still
+// visited, so that they do not idle the worker.
+//
+// Its functions are called only from the goroutine of Beam's calls. Results of visits are
+// merged there too, because Beam's emit functions and counters are not safe elsewhere.
+type Bundle struct {
+	w          *Worker
+	overlap    bool
+	lanes      []*Lane // that have not ended, oldest first
+	work       chan func() (merge func())
+	merges     chan func()
+	pool       sync.WaitGroup
+	goroutines int
+	visits     int // begun and not merged
+	unattended *time.Timer
+}
+
+const (
+	// maxOpenLanes is how many lanes of a bundle may be open: each has its host table in
+	// memory, and writes its progress.
+	maxOpenLanes = 32
+	// maxUnattended is how long a runner may leave an overlapping bundle with open lanes
+	// alone. Beam does not tell a DoFn that its bundle was given up, and the lanes' leases
+	// would be renewed for ever.
+	maxUnattended = 5 * time.Minute
+)
+
+var errUnattended = errors.New("the runner gave the bundle up and came back to it later, when its lanes were closed; the runner tries it again")
+
+// NewBundle returns a bundle without lanes. In one that overlaps, RunLane returns when
+// the last visit of a lane that uses Begin has begun, and Finish must be called.
+func (w *Worker) NewBundle(overlap bool) *Bundle { return &Bundle{w: w, overlap: overlap} }
+
+// RunLane runs one lane, alone: see Bundle.RunLane.
+func (w *Worker) RunLane(ctx context.Context, n, of, hosts int, emit func(ledger.Tally), work func(context.Context, *Lane) error) error {
+	b := w.NewBundle(false)
+	if err := b.RunLane(ctx, n, of, hosts, emit, work); err != nil {
+		return err
+	}
+	return b.Finish()
+}
+
+// RunLane does the work of lane n of of lanes, which has that many hosts: it acquires
+// the lane's lease, adjusts the process's share of the limits, writes the progress,
+// and emits the lane's tally. With the context that work gets, nothing is sent or
+// written without the lease. work is not called if the run was stopped while RunLane
+// waited for the lease. After an error all lanes of the bundle are closed, and the
+// runner must do the whole bundle again.
+func (b *Bundle) RunLane(ctx context.Context, n, of, hosts int, emit func(ledger.Tally), work func(context.Context, *Lane) error) error {
+	if err := b.attend(); err != nil {
+		return err
+	}
+	complete := false
+	defer func() {
+		if !complete { // an error, or a panic of an emit function
+			b.abandon()
+		}
+	}()
+	b.merge(func() bool { return len(b.lanes) < maxOpenLanes })
+	within, release, acquired, err := b.w.acquireLane(ctx, n, of)
+	if err != nil {
+		return err
+	}
+	if !acquired {
+		b.w.emitCounted(emit, ledger.Tally{})
+	} else {
+		l := b.open(ctx, n, hosts, emit, release)
+		if err := work(within, l); err != nil {
+			return err
+		}
+		l.begun = true
+		l.endIfDone()
+	}
+	if !b.overlap {
+		b.merge(func() bool { return len(b.lanes) == 0 })
+	}
+	if len(b.lanes) > 0 {
+		b.unattended = time.AfterFunc(maxUnattended, b.abandon)
+	}
+	complete = true
+	return nil
+}
+
+// Finish waits until all lanes have ended.
+func (b *Bundle) Finish() error {
+	if err := b.attend(); err != nil {
+		return err
+	}
+	defer b.abandon() // of no lane, unless an emit function panics
+	b.merge(func() bool { return len(b.lanes) == 0 })
+	return nil
+}
+
+// attend takes the bundle back from the timer that abandons it.
+func (b *Bundle) attend() error {
+	if b.unattended != nil && !b.unattended.Stop() {
+		return errUnattended
+	}
+	b.unattended = nil
+	return nil
+}
+
+// open adds a lane to the bundle.
+func (b *Bundle) open(ctx context.Context, n, hosts int, emit func(ledger.Tally), release func()) *Lane {
+	if len(b.lanes) == 0 {
+		b.w.lanes(+1) // lanes that overlap are one lane's work
+	}
+	l := b.w.beginLane(ctx, n, hosts)
+	l.bundle, l.release, l.emit = b, release, emit
+	b.lanes = append(b.lanes, l)
+	return l
+}
+
+// closed removes a lane from the bundle.
+func (b *Bundle) closed(l *Lane) {
+	l.stop()
+	if l.cancel != nil {
+		l.cancel()
+	}
+	l.release()
+	b.lanes = slices.DeleteFunc(b.lanes, func(o *Lane) bool { return o == l })
+	if len(b.lanes) == 0 {
+		b.w.lanes(-1)
+	}
+}
+
+// abandon cuts off all visits, ends the pool and closes all lanes. The lanes emit nothing.
+func (b *Bundle) abandon() {
+	for _, l := range b.lanes {
+		l.stop()
+		if l.cancel != nil {
+			l.cancel()
+		}
+	}
+	if b.work != nil {
+		close(b.work)
+		b.work = nil
+	}
+	b.pool.Wait() // their results stay in merges
+	for len(b.lanes) > 0 {
+		b.closed(b.lanes[0])
+	}
+}
+
+// merge merges results of visits until done reports true.
+func (b *Bundle) merge(done func() bool) {
+	if done() {
+		return
+	}
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case merge := <-b.merges:
+			merge()
+		case <-tick.C:
+			b.sample()
+		}
+	}
+}
+
+func (b *Bundle) sample() {
+	for _, l := range b.lanes {
+		l.sample()
+	}
+}
+
+// startOne adds a goroutine to the pool.
+func (b *Bundle) startOne() {
+	b.goroutines++
+	work := b.work
+	b.pool.Go(func() {
+		for visit := range work {
+			b.merges <- visit()
+		}
+	})
+}

@@ -8,6 +8,7 @@
 //	runs/{run_id}/state.json          what a run is and how it ended
 //	runs/{run_id}/control.json        whether it shall pause, resume or cancel
 //	runs/{run_id}/lanes/{n}.json      the progress of each lane
+//	runs/{run_id}/alive/{process}     how many lanes each worker process has at work
 //	runs/{run_id}/total.json          the sum of what its stages counted
 //	runs/{run_id}/report.json         the run report
 //	runs/{run_id}/log, log.1          its log, the newest lines and the ones before

@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
-	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/io/web/webtest"
 )
 
 // idle makes a worker without store and web, which is enough for Drain.
@@ -209,46 +206,4 @@ func TestControlIsPolled(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A process's share of the job's limits depends on the number of lanes at work in it.
-func TestLimitsShare(t *testing.T) {
-	sim := webtest.New(webtest.Options{Latency: 50 * time.Millisecond})
-	if err := sim.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := sim.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	cfg := web.Config{Concurrency: 8, ConnectTo: sim.Addr(), RootCAs: sim.CAPEM()}
-	client, err := web.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	w := &Worker{Web: client, cfg: Config{Slots: 4, Web: cfg}}
-	for _, step := range []struct {
-		lanes int
-		want  int // requests in flight
-	}{
-		{+1, 2}, {+1, 4}, {-1, 2},
-		{+4, 8}, // five lanes on four slots: not more than the whole limit
-	} {
-		w.lanes(step.lanes)
-		sim.ResetLog()
-		var all sync.WaitGroup
-		for n := range 16 {
-			all.Go(func() {
-				if _, err := client.Get(t.Context(), web.Request{URL: fmt.Sprintf("http://kind-urlset-%d.com/", n)}); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		if got := sim.MaxInFlight(); got != step.want {
-			t.Errorf("%d lanes on 4 slots: %d requests in flight, want %d of 8", w.active, got, step.want)
-		}
-	}
 }

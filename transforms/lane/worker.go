@@ -5,6 +5,7 @@ package lane
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,7 +27,7 @@ import (
 type Config struct {
 	Job, RunID string
 	Store      string     // URL of the bucket
-	Slots      int        // of the whole job: 1 if everything runs in one process
+	Slots      int        // of the whole job: 1 if everything runs in one process; see share
 	Web        web.Config // with the limits of the whole job
 	Polite     polite.Config
 	Grace      time.Duration // how long visits in flight may continue after a stop
@@ -59,6 +60,7 @@ type Worker struct {
 	endLog   func() error // of a process that keeps a part of the run's log
 	users    int          // number of DoFns that use it, guarded by the lock of workers
 
+	shares      shares
 	deadLetters deadLetters
 	sql         struct {
 		sync.Mutex
@@ -132,6 +134,9 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	TakeLibraryLines(w.Log)
 	workers.open[cfg.RunID] = w
 	go w.watch()
+	if cfg.Leases {
+		w.shareLimits(processName()+"-"+rand.Text(), heartbeat) // in containers the host and the process id can be the same
+	}
 	return w, nil
 }
 
@@ -159,6 +164,7 @@ func Close(runID string) error {
 
 func (w *Worker) close() error {
 	w.cancel()
+	w.shares.beats.Wait()
 	w.Web.Close()
 	w.sql.Lock()
 	defer w.sql.Unlock()
@@ -277,15 +283,19 @@ func (w *Worker) Context(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { unhook(); cancel() }
 }
 
-// lanes changes the number of lanes at work in this process. The limits are those of
-// the whole job, and the process's share of them depends on the number of its lanes.
+// lanes changes the number of lanes at work in this process. Where the run has other
+// processes, shareLimits tells them.
 func (w *Worker) lanes(by int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.active += by
-	slots := max(w.cfg.Slots, 1)
-	share := min(float64(max(w.active, 1))/float64(slots), 1)
-	w.Web.SetLimits(max(int(float64(w.cfg.Web.Concurrency)*share), 1), w.cfg.Web.Rate*share)
+	w.shares.peak = max(w.shares.peak, w.active)
+	if by > 0 && w.shares.told == 0 {
+		select {
+		case w.shares.begun <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // Count adds to the live figures: those of the progress line and, with the next write

@@ -25,6 +25,7 @@ import (
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/scratch"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -57,7 +58,7 @@ func init() {
 }
 
 var buildProgram = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "seed-bench-") // never removed: no benchmark knows that it is the last; it is small
+	dir, _, err := scratch.Dir("seed-bench-") // no benchmark knows that it is the last: the next process removes it
 	if err != nil {
 		return "", err
 	}

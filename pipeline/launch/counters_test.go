@@ -30,6 +30,7 @@ func TestCounters(t *testing.T) {
 	for _, runner := range localRunners {
 		t.Run(runner, func(t *testing.T) {
 			dir := t.TempDir()
+			t.Setenv("TMPDIR", t.TempDir()) // for what Beam leaves behind
 			sample(t, dir)
 			sim := webtest.New(webtest.Options{Mix: map[webtest.Kind]int{webtest.KindURLSet: 3, webtest.KindNoSitemap: 1, webtest.KindNoRobots: 1}})
 			require.NoError(t, sim.Start())

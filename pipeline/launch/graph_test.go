@@ -50,6 +50,7 @@ func TestSeedGraph(t *testing.T) {
 			label := fmt.Sprintf("%s, %d lanes", name, lanes)
 			t.Run(label, func(t *testing.T) {
 				dir := t.TempDir()
+				t.Setenv("TMPDIR", t.TempDir()) // for what Beam leaves behind
 				sample(t, dir)
 				sim := webtest.New(webtest.Options{Mix: map[webtest.Kind]int{webtest.KindURLSet: 3, webtest.KindNoSitemap: 1, webtest.KindNoRobots: 1}})
 				if err := sim.Start(); err != nil {

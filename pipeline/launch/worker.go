@@ -19,6 +19,7 @@ import (
 	fnpb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/fnexecution_v1"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 
+	"github.com/newsfork/seed-engine/io/scratch"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -141,19 +142,19 @@ func unnamedFile(text string) (string, error) {
 // program itself. It also gives Beam a temporary folder of its own, because Beam
 // never removes its temporary files. undo removes all of it.
 func (o *Options) workerSetup(ctx context.Context) (undo func() error, err error) {
-	dir, err := os.MkdirTemp("", "newsfork-run-")
+	dir, remove, err := scratch.Dir("newsfork-run-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for Beam's temporary files: %w", err)
 	}
 	old, had := os.LookupEnv("TMPDIR")
 	if err := os.Setenv("TMPDIR", dir); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, remove())
 	}
 	undo = func() error {
 		if had {
-			return errors.Join(os.Setenv("TMPDIR", old), os.RemoveAll(dir))
+			return errors.Join(os.Setenv("TMPDIR", old), remove())
 		}
-		return errors.Join(os.Unsetenv("TMPDIR"), os.RemoveAll(dir))
+		return errors.Join(os.Unsetenv("TMPDIR"), remove())
 	}
 	if err := errors.Join(o.processWorker(dir), o.dataflowWorker(ctx, dir), o.setParallelism()); err != nil {
 		return nil, errors.Join(err, undo())

@@ -18,6 +18,7 @@ import (
 	cdpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"github.com/newsfork/seed-engine/io/scratch"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
@@ -102,7 +103,7 @@ func newRenderer(ctx context.Context, c *crawl) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	home, err := os.MkdirTemp("", "newsfork-browser-")
+	home, remove, err := scratch.Dir("browser-") // short: the path of the browser's socket may have 107 bytes
 	if err != nil {
 		return nil, fmt.Errorf("making the browser's home folder: %w", err)
 	}
@@ -111,7 +112,7 @@ func newRenderer(ctx context.Context, c *crawl) (*renderer, error) {
 	end := func() {
 		endBrowser()
 		endAlloc()
-		if err := os.RemoveAll(home); err != nil {
+		if err := remove(); err != nil {
 			c.w.Log.Warn("browser_home_stays", "error", err.Error())
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/scratch"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -127,7 +128,10 @@ func TestRenderedWebRTC(t *testing.T) {
 	// gather waits until the page has what it names, and gives the number of its candidates.
 	gather := func(t *testing.T, sent net.PacketConn, until string, more ...chromedp.ExecAllocatorOption) int {
 		// The switch lets the test do without a network: WebRTC leaves loopback out otherwise.
-		options := append(browserOptions(at, t.TempDir(), os.Geteuid() == 0), chromedp.Flag("allow-loopback-in-peer-connection", true))
+		home, remove, err := scratch.Dir("browser-")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, remove()) })
+		options := append(browserOptions(at, home, os.Geteuid() == 0), chromedp.Flag("allow-loopback-in-peer-connection", true))
 		alloc, endAlloc := chromedp.NewExecAllocator(t.Context(), append(options, more...)...)
 		t.Cleanup(endAlloc)
 		tab, end := chromedp.NewContext(alloc)

@@ -3,6 +3,7 @@ package lanetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/prism"
+	"github.com/newsfork/seed-engine/io/scratch"
 )
 
 func init() {
@@ -24,14 +26,29 @@ func init() {
 }
 
 // Main is the TestMain of a package that runs graphs: without the runners' own
-// log, and with one prism, on loopback, for all its tests.
+// log, with one prism, on loopback, for all its tests, and with a folder for temporary
+// files that is removed at the end: Beam removes none of its own.
 func Main(m *testing.M) {
-	beamlog.SetLogger(silent{})
-	if err := prism.Use(context.Background(), slog.New(slog.DiscardHandler)); err != nil {
+	code, err := run(m)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		code = 1
 	}
-	ptest.Main(m)
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	beamlog.SetLogger(silent{})
+	tmp, remove, err := scratch.Dir("test-") // short: the path of the browser's socket may have 107 bytes
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = remove() }() // PostgreSQL may still end in there; what stays, a later process removes
+	// PostgreSQL refuses to run as root: its own user must get to its folder.
+	if err := errors.Join(os.Chmod(tmp, 0o711), os.Setenv("TMPDIR", tmp), prism.Use(context.Background(), slog.New(slog.DiscardHandler))); err != nil {
+		return 0, err
+	}
+	return ptest.MainRet(m), nil
 }
 
 type silent struct{}

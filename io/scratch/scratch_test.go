@@ -1,0 +1,65 @@
+package scratch
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// makeIn makes this program a process that makes a folder there and is killed.
+const makeIn = "SCRATCH_TEST_MAKE_IN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(makeIn) == "" {
+		os.Exit(m.Run())
+	}
+	dir, _, err := Dir("run-")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "left"), nil, 0o600)
+	}
+	if err == nil {
+		var self *os.Process
+		if self, err = os.FindProcess(os.Getpid()); err == nil {
+			err = self.Kill()
+		}
+	}
+	panic(err)
+}
+
+func names(t *testing.T) (names []string) {
+	t.Helper()
+	all, err := os.ReadDir(os.TempDir())
+	require.NoError(t, err)
+	for _, e := range all {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// What a killed process left is removed by the next one; the folder of a living process
+// stays, and so does what looks like one but has another name or no lock.
+func TestSweep(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	require.NoError(t, os.MkdirAll(filepath.Join(tmp, "run-unlocked", "x"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(tmp, "other-1"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(tmp, "other-1", lockName), nil, 0o600))
+	living, remove, err := Dir("run-")
+	require.NoError(t, err)
+
+	killed := exec.Command(os.Args[0])
+	killed.Env = append(os.Environ(), makeIn+"="+tmp)
+	out, err := killed.CombinedOutput()
+	require.EqualError(t, err, "signal: killed", "%s", out)
+	require.Len(t, names(t), 4)
+
+	_, removeSecond, err := Dir("run-")
+	require.NoError(t, err)
+	require.NoError(t, removeSecond())
+	require.ElementsMatch(t, []string{filepath.Base(living), "run-unlocked", "other-1"}, names(t))
+	require.NoError(t, remove())
+	require.ElementsMatch(t, []string{"run-unlocked", "other-1"}, names(t))
+}

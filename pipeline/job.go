@@ -58,7 +58,8 @@ type Job struct {
 	// Instead returns what the job's flags ask for in place of a run; nil: only runs.
 	Instead func() *Action
 	// Prepare and Accept refuse what cannot be run: Prepare before anything is
-	// created, Accept when the store is open; nil: nothing.
+	// created, Accept when the store is open; nil: nothing. Accept may set what
+	// follows from the input: see Common.LanesByInput.
 	Prepare func(context.Context, *Common) error
 	Accept  func(context.Context, store.Store, *Common) error
 	// Demo adds the job's simulated sites to the simulated web, for --web=demo.

@@ -68,7 +68,7 @@ func seedJob() Job {
 		OfOneRun: []string{"until"},
 		Preview:  "--until=list or --until=extract",
 		NotEmpty: map[string]string{"until": "use list or extract, or leave it out"},
-		Define:   o.define, Check: o.check, Instead: o.instead, Accept: acceptRaw,
+		Define:   o.define, Check: o.check, Instead: o.instead, Accept: o.accept,
 		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
 		Config: func(c Common, l lane.Config, forceID string) any {
 			cfg := o.config(c)
@@ -154,9 +154,9 @@ func (o *seedOptions) config(c Common) seed.Config {
 	}
 }
 
-// acceptRaw refuses a store without a raw file, and filters that no raw file
+// accept refuses a store without a raw file, and filters that no raw file
 // matches: nothing would be done. A watch may wait for the first one.
-func acceptRaw(ctx context.Context, s store.Store, c *Common) error {
+func (o *seedOptions) accept(ctx context.Context, s store.Store, c *Common) error {
 	memory := strings.HasPrefix(c.Store, "mem://")
 	if c.Watch > 0 && !c.Filtered() && !memory {
 		return nil
@@ -166,7 +166,7 @@ func acceptRaw(ctx context.Context, s store.Store, c *Common) error {
 			return fmt.Errorf("listing the store: %w", err)
 		}
 		if r, ok := hive.ParseRaw(ob.Key); ok && c.Wants(r.Partition) {
-			return nil
+			return o.raiseLanes(ctx, s, c)
 		}
 	}
 	switch {
@@ -176,6 +176,31 @@ func acceptRaw(ctx context.Context, s store.Store, c *Common) error {
 		return seedJob().Input.NoMatch(c)
 	}
 	return usage.Errorf("--store=%s has no raw file (datasets/country=CC/category=NAME/date=YYYY-MM-DD/raw_NNNN.json), so there is nothing to do: is it the right store, and is it mounted?", c.Store)
+}
+
+const (
+	// laneBytes is how much of the raw files makes a lane of some thousand hosts: minutes of
+	// work, so that a lost worker costs no more.
+	laneBytes = 1 << 20
+	// maxLanesByInput limits what each worker keeps by lane while it reads raw files.
+	maxLanesByInput = 1 << 16
+)
+
+// raiseLanes makes the lanes of a run on a cluster small when its input is large.
+func (o *seedOptions) raiseLanes(ctx context.Context, s store.Store, c *Common) error {
+	if !c.LanesByInput || c.Watch > 0 {
+		return nil
+	}
+	l, err := seed.ListRaw(ctx, s, o.config(*c))
+	if err != nil {
+		return err
+	}
+	var size int64
+	for _, f := range l.Files {
+		size += f.Size
+	}
+	c.Lanes = max(c.Lanes, int(min((size+laneBytes-1)/laneBytes, maxLanesByInput)))
+	return nil
 }
 
 func (o *seedOptions) instead() *Action {

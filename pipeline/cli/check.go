@@ -170,7 +170,7 @@ func (o *Options) fillIn(terminal bool) {
 	if o.Lanes == 0 {
 		o.Lanes = 1
 		if o.Remote() {
-			o.Lanes = 16 * o.Slots()
+			o.Lanes, o.LanesByInput = 16*o.Slots(), true
 		}
 	}
 }

@@ -32,28 +32,27 @@ type FileSummary struct {
 	Domains int64  // distinct domain ids in it
 }
 
-const (
-	// maxBatch is the maximum number of URL records in one element of the shuffle.
-	maxBatch = 1024
-	// maxBadIndices is how many bad records of a file its dead letter names; more are only counted.
-	maxBadIndices = 1000
-)
+// maxBadIndices is how many bad records of a file its dead letter names; more are only counted.
+const maxBadIndices = 1000
 
 // Extract reads the raw files record by record and removes duplicates within each.
 //
 // In: the open files. Out: a summary of each file that was read to its end (string, FileSummary);
 // the URL records by lane (int, lane.Batch); tallies.
 //
-// A file that ends in the middle sends a batch with Broken to each lane, which voids
-// its records. A lane reads all of its batches before it visits a host. (A side input
+// A file that ends in the middle sends a batch with Broken to each lane that has some of
+// its records, which voids them. A lane reads all of its batches before it visits a host. (A side input
 // would do the same, but prism 2.77 keeps a core busy while a stage with a side input
 // works.)
 func Extract(s beam.Scope, cfg Config, files beam.PCollection) (read, records, tallies beam.PCollection) {
 	s = s.Scope("seed.Extract")
-	return beam.ParDo3(s, &extractFn{doFn{Config: cfg}}, beam.Reshuffle(s, files))
+	return beam.ParDo3(s, &extractFn{doFn: doFn{Config: cfg}}, beam.Reshuffle(s, files))
 }
 
-type extractFn struct{ doFn }
+type extractFn struct {
+	doFn
+	batches batches
+}
 
 func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(string, FileSummary), emitBatch func(int, lane.Batch), emitTally func(ledger.Tally)) error {
 	if !fn.Worker.Proceed(ctx) {
@@ -61,24 +60,11 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 	}
 	log := fn.Worker.Log.With("file_path", f.Key)
 	log.Info("file_processor_start")
-	batches := make([]lane.Batch, max(fn.Config.Lanes, 1))
-	flush := func(n int) {
-		if len(batches[n].Records) > 0 {
-			emitBatch(n, batches[n])
-			batches[n] = lane.Batch{}
-		}
-	}
+	out := fn.batches.to(f.Key, max(fn.Config.Lanes, 1), emitBatch)
 	var x Extraction
 	err := store.Retry(ctx, func() (err error) {
 		x, err = ExtractFile(ctx, fn.Worker.Store, f.Key, fn.Worker.Log, func(m lane.URLRecord) error {
-			n := lane.Of(m.Host, len(batches))
-			if batches[n].File == "" {
-				batches[n] = lane.Batch{File: f.Key} // without a capacity: most files have records in few of many lanes
-			}
-			batches[n].Records = append(batches[n].Records, m)
-			if len(batches[n].Records) == maxBatch {
-				flush(n)
-			}
+			out.add(m)
 			return nil
 		})
 		return err
@@ -89,9 +75,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 			return ctx.Err()
 		}
 		log.Error("file_processing_failed", "error", ledger.Redact(err.Error()))
-		for n := range batches {
-			emitBatch(n, lane.Batch{File: f.Key, Broken: true})
-		}
+		out.void()
 		workEnded(fn.Config.Lane.RunID, f.Key)
 		counts = map[string]int64{"files_bad": 1}
 		if err := fn.Worker.DeadLetter(ctx, fileDeadLetter(fn.Config, f.Key, "bad_file", store.Retryable(err), nil, err)); err != nil {
@@ -100,9 +84,7 @@ func (fn *extractFn) ProcessElement(ctx context.Context, f File, emitRead func(s
 		fn.Worker.Emit(emitTally, tally(counts))
 		return nil
 	}
-	for n := range batches {
-		flush(n)
-	}
+	out.flush()
 	counts["files_read"] = 1
 	log.Info("domains_extracted", "total_records", x.Records, "unique_domains", x.Domains, "bad_records", x.Bad)
 	if x.Bad > 0 {

@@ -27,7 +27,7 @@ func TestExtractOverManyLanes(t *testing.T) {
 	s, err := store.Open(t.Context(), cfg.Lane.Store)
 	require.NoError(t, err)
 	require.NoError(t, s.Put(t.Context(), key, strings.NewReader(`{"records":[`+strings.Join(records, ",")+`]}`), store.PutOptions{}))
-	fn := &extractFn{doFn{Config: cfg}}
+	fn := &extractFn{doFn: doFn{Config: cfg}}
 	require.NoError(t, fn.Setup(t.Context()))
 	defer func() { require.NoError(t, lane.Close(cfg.Lane.RunID)) }()
 
@@ -39,4 +39,51 @@ func TestExtractOverManyLanes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, lanes, batched)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20))
+}
+
+// What waits for a full batch is limited in bytes over all lanes, however many there
+// are; each record is emitted once, to its lane.
+func TestBatchesAreLimitedOverAllLanes(t *testing.T) {
+	const lanes, hosts = 50_000, 400_000
+	var b batches
+	emitted := map[string]int{}
+	out := b.to("f", lanes, func(n int, batch lane.Batch) {
+		require.Equal(t, "f", batch.File)
+		for _, r := range batch.Records {
+			require.Equal(t, n, lane.Of(r.Host, lanes))
+			emitted[r.Host]++
+		}
+	})
+	for i := range hosts {
+		out.add(lane.URLRecord{Host: fmt.Sprintf("host-%d.example", i), Label: "com:sg", Index: i})
+		require.LessOrEqual(t, out.size, maxBuffered)
+	}
+	require.NotEmpty(t, emitted, "the limit was reached")
+	out.flush()
+	require.Len(t, emitted, hosts)
+	require.Zero(t, out.size)
+	for host, n := range emitted {
+		require.Equal(t, 1, n, host)
+	}
+}
+
+// A file that ends in the middle voids its records only in the lanes that have some.
+func TestVoidedLanes(t *testing.T) {
+	var b batches
+	voided := map[int]bool{}
+	emit := func(n int, batch lane.Batch) {
+		if batch.Broken {
+			voided[n] = true
+		}
+	}
+	out := b.to("f", 1000, emit)
+	host := func(i int) string { return fmt.Sprintf("host-%d.example", i) }
+	out.add(lane.URLRecord{Host: host(1)})
+	out.flush()
+	out.add(lane.URLRecord{Host: host(2)}) // still here
+	out.void()
+	require.Equal(t, map[int]bool{lane.Of(host(1), 1000): true}, voided)
+	clear(voided)
+	b.to("g", 1000, emit).void()
+	require.Empty(t, voided, "what was emitted of the file before is nothing to this one")
 }

@@ -120,7 +120,7 @@ func (c *scanner) literal(want string) bool {
 	return string(rest[:n]) == want
 }
 
-// number reads a number. At the end of s it is cut, because it may go on.
+// number reads a number. At the end of s it is cut, because it may continue.
 func (c *scanner) number() bool {
 	if c.byteAt() == '-' {
 		c.at++

@@ -1,0 +1,40 @@
+package pipeline
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// On a cluster a lane has at most a MiB of the raw files that are open, unless the user
+// gave a number of lanes.
+func TestLanesByInput(t *testing.T) {
+	const url = "mem://lanes-by-input"
+	s, err := store.Open(t.Context(), url)
+	require.NoError(t, err)
+	const day = "datasets/country=sg/category=news/date=2026-01-28/"
+	for _, f := range []struct {
+		name string
+		size int
+	}{{"raw_0001.json", 40 << 20}, {"raw_0002.json", 10<<20 + 1}, {"raw_0003.json", 30 << 20}, {"raw_0003.json.success", 0}} {
+		require.NoError(t, store.Write(t.Context(), s, day+f.name, bytes.Repeat([]byte(" "), f.size), store.PutOptions{}))
+	}
+	for _, tt := range []struct {
+		name string
+		c    Common
+		want int
+	}{
+		{"by the open files", Common{Lanes: 32, LanesByInput: true}, 51},
+		{"never fewer than the slots need", Common{Lanes: 64, LanesByInput: true}, 64},
+		{"as the user said", Common{Lanes: 7}, 7},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.c.Store = url
+			require.NoError(t, seedJob().Accept(t.Context(), s, &tt.c))
+			require.Equal(t, tt.want, tt.c.Lanes)
+		})
+	}
+}

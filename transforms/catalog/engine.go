@@ -20,6 +20,9 @@ type stage struct {
 	input Kind
 	size  int // number of workers in the pool
 	batch int // maximum number of tasks that a worker takes at once; 0: one
+	// linger is how long a worker waits for a full batch, from its first task on, while
+	// tasks are under way that could join it. 0: it takes what is in the queue.
+	linger time.Duration
 
 	// work does one task and returns the tasks that follow from it.
 	work func(ctx context.Context, t Task) ([]Task, error)
@@ -215,20 +218,43 @@ func (e *engine) worker(ctx context.Context, n int, idle <-chan struct{}) {
 		if !e.state.Control.Proceed(ctx) {
 			return // the task stays in the journal
 		}
-		results = append(results[:0], e.one(ctx, s, t))
-	more:
-		for len(results) < s.batch {
-			select {
-			case t = <-s.queue:
-				results = append(results, e.one(ctx, s, t))
-			default:
-				break more
-			}
-		}
+		results = e.gather(ctx, s, append(results[:0], e.one(ctx, s, t)))
 		if !e.forward(ctx, n, results) {
 			return
 		}
 	}
+}
+
+// gather does more tasks of a stage's queue, until the batch of results is full.
+func (e *engine) gather(ctx context.Context, s *stage, results []result) []result {
+	var late <-chan time.Time
+	for len(results) < s.batch {
+		select {
+		case t := <-s.queue:
+			results = append(results, e.one(ctx, s, t))
+			continue
+		default:
+		}
+		if s.linger <= 0 || e.pending.Load() <= int64(len(results)) { // no other task is under way
+			return results
+		}
+		if late == nil {
+			timer := time.NewTimer(s.linger)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case t := <-s.queue:
+			results = append(results, e.one(ctx, s, t))
+		case <-late:
+			return results
+		case <-e.state.Control.Stopping().Done():
+			return results
+		case <-ctx.Done():
+			return results
+		}
+	}
+	return results
 }
 
 // one does one task. A panic fails only that task.

@@ -211,6 +211,41 @@ func TestBackPressureReachesTheFirstStage(t *testing.T) {
 	})
 }
 
+// A saver waits for a full batch, but only while tasks are under way that could join it,
+// and not after a stop.
+func TestBatchIsGathered(t *testing.T) {
+	run := func(t *testing.T, tasks int, stopAt time.Duration) (batches []string, complete bool) {
+		synctest.Test(t, func(t *testing.T) {
+			m, h, begin := &memory{}, newHand(), time.Now()
+			for page := range tasks {
+				m.add(time.Time{}, entry{Kind: KindFetchListPage, Page: page})
+			}
+			fetch := &stage{input: KindFetchListPage, work: func(context.Context, Task) ([]Task, error) {
+				time.Sleep(10 * time.Millisecond)
+				return []Task{SaveProduct{}}, nil
+			}}
+			save := &stage{input: KindSaveProduct, batch: 5, linger: 35 * time.Millisecond, work: func(context.Context, Task) ([]Task, error) { return nil, nil },
+				commit: func(_ context.Context, results []result) error {
+					batches = append(batches, fmt.Sprint(len(results), " at ", time.Since(begin).Milliseconds()))
+					return nil
+				}}
+			if stopAt > 0 {
+				time.AfterFunc(stopAt, h.stop)
+			}
+			var err error
+			complete, err = testEngine([]*stage{fetch, save}, 1, h, m).run(t.Context())
+			require.NoError(t, err)
+		})
+		return batches, complete
+	}
+	batches, complete := run(t, 9, 0)
+	assert.Equal(t, []string{"4 at 45", "4 at 85", "1 at 90"}, batches, "a late one does not wait for what cannot come")
+	assert.True(t, complete)
+	batches, complete = run(t, 9, 62*time.Millisecond)
+	assert.Equal(t, []string{"4 at 45", "2 at 62"}, batches, "what was read before the stop is saved at once")
+	assert.False(t, complete)
+}
+
 // The retry queue: three tries with growing waits, then the dead letter.
 func TestRetryThenDeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -482,3 +482,47 @@ func TestSQLiteIsPrivate(t *testing.T) {
 		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), suffix)
 	}
 }
+
+func TestInsertRows(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		ctx := t.Context()
+		require.NoError(t, d.Migrate(ctx, "shop", fstest.MapFS{"00001_shops.sql": {Data: []byte("-- +goose Up\nCREATE TABLE shops (name TEXT NOT NULL PRIMARY KEY, floors INTEGER NOT NULL, note TEXT);\n")}}))
+		insert := func(end string, rows ...[]any) error {
+			return d.Tx(ctx, func(tx *sql.Tx) error {
+				return d.InsertRows(ctx, tx, "shops", []string{"floors", "name", "note"}, rows, end)
+			})
+		}
+		list := func(names ...string) (found []string) {
+			rows, err := d.QueryContext(ctx, `SELECT name, floors, coalesce(note, '-') FROM shops WHERE name `+d.AnyOf(1)+` ORDER BY name`, d.List(names))
+			require.NoError(t, err)
+			defer rows.Close()
+			for rows.Next() {
+				var name, note string
+				var floors int64
+				require.NoError(t, rows.Scan(&name, &floors, &note))
+				found = append(found, fmt.Sprint(name, " ", floors, " ", note))
+			}
+			require.NoError(t, rows.Err())
+			return found
+		}
+		note := `"<&>{},\` + "\u2028'"
+		require.NoError(t, insert(""))
+		require.NoError(t, insert("", []any{int64(1), "a,{}", (*string)(nil)}, []any{int64(2), note, &note}, []any{int64(3), "c", "x"}))
+		assert.Equal(t, []string{note + " 2 " + note, "a,{} 1 -"}, list("a,{}", note, "none"))
+		assert.Empty(t, list())
+
+		require.NoError(t, insert("ON CONFLICT (name) DO UPDATE SET floors = excluded.floors", []any{int64(9), "c", "y"}, []any{int64(4), "d", "z"}))
+		assert.Equal(t, []string{"c 9 x", "d 4 z"}, list("c", "d"))
+		err := insert("", []any{int64(5), "e", "z"}, []any{int64(5), "d", "z"})
+		require.Error(t, err)
+		assert.True(t, db.Rejected(err))
+		assert.Empty(t, list("e"), "all or none")
+
+		ended, cancel := context.WithCancel(ctx)
+		assert.ErrorIs(t, d.Tx(ctx, func(tx *sql.Tx) error {
+			cancel()
+			return d.InsertRows(ended, tx, "shops", []string{"floors", "name", "note"}, [][]any{{int64(1), "f", "g"}}, "")
+		}), context.Canceled)
+		assert.Empty(t, list("f"))
+	})
+}

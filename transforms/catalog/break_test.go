@@ -208,6 +208,27 @@ func TestMissingValueStaysAndChangesAreKept(t *testing.T) {
 	})
 }
 
+// A saver gathers products only while the pages are what the site's file says.
+func TestSaverDoesNotGatherDoubtfulPages(t *testing.T) {
+	v := &visit{layout: &layout{}}
+	batch := func(whole, lacking int) (results []result) {
+		for i := range whole + lacking {
+			var p ProductDetail
+			if i >= whole {
+				p.lacks = []lack{{field: "price"}}
+			}
+			results = append(results, result{task: SaveProduct{ProductDetail: p}})
+		}
+		return results
+	}
+	assert.True(t, v.enough(batch(1, 0)), "the first product")
+	require.NoError(t, v.layout.keys(20, 0))
+	assert.False(t, v.enough(batch(19, 0)))
+	assert.True(t, v.enough(batch(20, 0)))
+	assert.False(t, v.enough(batch(5, minBreak-1)))
+	assert.True(t, v.enough(batch(5, minBreak)))
+}
+
 // Of two pages with one key the first is saved, and the second has a dead letter. If most
 // pages share keys, the site's crawl stops.
 func TestKeysThatCollide(t *testing.T) {

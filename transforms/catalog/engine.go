@@ -23,6 +23,8 @@ type stage struct {
 	// linger is how long a worker waits for a full batch, from its first task on, while
 	// tasks are under way that could join it. 0: it takes what is in the queue.
 	linger time.Duration
+	// enough, if set, reports whether a worker that waits must commit what it has.
+	enough func(results []result) bool
 
 	// work does one task and returns the tasks that follow from it.
 	work func(ctx context.Context, t Task) ([]Task, error)
@@ -235,7 +237,10 @@ func (e *engine) gather(ctx context.Context, s *stage, results []result) []resul
 			continue
 		default:
 		}
-		if s.linger <= 0 || e.pending.Load() <= int64(len(results)) { // no other task is under way
+		switch {
+		case s.linger <= 0,
+			e.pending.Load() <= int64(len(results)), // no other task is under way
+			s.enough != nil && s.enough(results):
 			return results
 		}
 		if late == nil {

@@ -5,9 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -27,6 +25,16 @@ type rows struct {
 	db     *db.DB
 	site   string
 	number int64 // of the open crawl
+
+	mu sync.Mutex // one transaction at a time; see tx
+}
+
+// tx runs a transaction. Two of one site at a time would not be faster: they write the
+// same parts of the same tables, so PostgreSQL refuses one of them, and it is run again.
+func (j *rows) tx(ctx context.Context, do func(*sql.Tx) error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.db.Tx(ctx, do)
 }
 
 // The states of a product, by the latest crawl.
@@ -40,7 +48,7 @@ const (
 // begin begins a crawl with its first pages, or resumes an interrupted one: tasks that had
 // begun begin again. pending is how many products must still be fetched.
 func (j *rows) begin(ctx context.Context, seeds []entry, now time.Time, restart bool) (resumed bool, pending int64, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = j.tx(ctx, func(tx *sql.Tx) error {
 		resumed, pending = false, 0
 		var unfinished int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_crawls WHERE site = $1 AND finished_at = 0`, j.site).Scan(&unfinished); err != nil {
@@ -80,7 +88,7 @@ func (j *rows) begin(ctx context.Context, seeds []entry, now time.Time, restart 
 
 // add adds list pages that the crawl does not have yet.
 func (j *rows) add(ctx context.Context, pages []entry) error {
-	return j.db.Tx(ctx, func(tx *sql.Tx) error {
+	return j.tx(ctx, func(tx *sql.Tx) error {
 		_, err := j.insert(ctx, tx, pages)
 		return err
 	})
@@ -100,7 +108,7 @@ const maxGone = 10
 // markPartial records that the crawl does not read all of the list, so that products
 // which it does not find may still exist.
 func (j *rows) markPartial(ctx context.Context) error {
-	return j.db.Tx(ctx, func(tx *sql.Tx) error {
+	return j.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = 1 WHERE site = $1`, j.site)
 		return err
 	})
@@ -112,7 +120,7 @@ const unlisted = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND
 // close ends a complete crawl. If all of the list was read, products that are no longer
 // in it are gone.
 func (j *rows) close(ctx context.Context, now time.Time) (c crawlEnd, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = j.tx(ctx, func(tx *sql.Tx) error {
 		c = crawlEnd{}
 		var partial int
 		var all, missing int64
@@ -151,7 +159,7 @@ func (j *rows) close(ctx context.Context, now time.Time) (c crawlEnd, err error)
 // markGone ends the task of a product page that no longer exists. known means that it was
 // the page of a stored product, whose state is now gone.
 func (j *rows) markGone(ctx context.Context, e entry, now time.Time) (known bool, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = j.tx(ctx, func(tx *sql.Tx) error {
 		var n int64
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND url = $2`, j.site, e.URL).Scan(&n); err != nil {
 			return err
@@ -169,7 +177,7 @@ func (j *rows) markGone(ctx context.Context, e entry, now time.Time) (known bool
 
 // due implements journal.
 func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, next time.Time, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = j.tx(ctx, func(tx *sql.Tx) error {
 		tasks, next = nil, time.Time{}
 		// Products come before list pages, and list pages in their order, so that work in progress is completed first.
 		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, not_before FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
@@ -212,7 +220,7 @@ func joinClose(err error, r *sql.Rows) error {
 
 // retry implements journal.
 func (j *rows) retry(ctx context.Context, e entry, at time.Time) error {
-	return j.db.Tx(ctx, func(tx *sql.Tx) error {
+	return j.tx(ctx, func(tx *sql.Tx) error {
 		fetched := 0
 		if e.Fetched {
 			fetched = 1
@@ -225,14 +233,14 @@ func (j *rows) retry(ctx context.Context, e entry, at time.Time) error {
 
 // end implements journal.
 func (j *rows) end(ctx context.Context, e entry) error {
-	return j.db.Tx(ctx, func(tx *sql.Tx) error { return j.set(ctx, tx, []entry{e}, done) })
+	return j.tx(ctx, func(tx *sql.Tx) error { return j.set(ctx, tx, []entry{e}, done) })
 }
 
 // endLists ends list pages and begins the tasks that follow from them: products at once,
 // and more list pages through feed. fresh are the products that are new to this crawl;
 // known, only with withKnown, are those that the database had before.
 func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool) (fresh, known map[string]bool, err error) {
-	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
+	err = j.tx(ctx, func(tx *sql.Tx) error {
 		fresh, known = map[string]bool{}, map[string]bool{}
 		var from, found []entry
 		for _, p := range pages {
@@ -256,88 +264,76 @@ func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool)
 	return fresh, known, err
 }
 
+// known adds the products' addresses that the database has to known.
 func (j *rows) known(ctx context.Context, tx *sql.Tx, found []entry, known map[string]bool) error {
-	for part := range slices.Chunk(found, chunk) {
-		args := []any{j.site}
-		for _, e := range part {
-			args = append(args, e.URL)
-		}
-		got, err := tx.QueryContext(ctx, `SELECT url FROM catalog_products WHERE site = $1 AND url IN (`+places(2, len(part))+`)`, args...)
-		if err != nil {
-			return err
-		}
-		for got.Next() {
-			var url string
-			if err := got.Scan(&url); err != nil {
-				return joinClose(err, got)
-			}
-			known[url] = true
-		}
-		if err := joinClose(got.Err(), got); err != nil {
-			return err
-		}
-	}
-	return nil
+	return j.urls(ctx, tx, `SELECT url FROM catalog_products WHERE site = $1 AND url `+j.db.AnyOf(2), known, j.site, j.db.List(urlsOf(found)))
 }
 
-// chunk is how many rows one statement has: SQLite searches the names of all parameters
-// of a statement, so a longer statement takes more time for each row.
-const chunk = 50
-
-// places writes "$2, $3, …" for n values from number first on.
-func places(first, n int) string {
-	b := make([]byte, 0, 6*n)
-	for i := range n {
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		b = strconv.AppendInt(append(b, '$'), int64(first+i), 10)
+// urls adds the addresses that a query returns to a set.
+func (j *rows) urls(ctx context.Context, tx *sql.Tx, query string, set map[string]bool, args ...any) error {
+	got, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
 	}
-	return string(b)
+	for got.Next() {
+		var url string
+		if err := got.Scan(&url); err != nil {
+			return joinClose(err, got)
+		}
+		set[url] = true
+	}
+	return joinClose(got.Err(), got)
+}
+
+func urlsOf(tasks []entry) []string {
+	urls := make([]string, len(tasks))
+	for i, e := range tasks {
+		urls[i] = e.URL
+	}
+	return urls
+}
+
+// kinds are the kinds of tasks in the journal.
+var kinds = []Kind{KindFetchListPage, KindFetchProductDetailPage}
+
+func ofKind(tasks []entry, kind Kind) (own []entry) {
+	for _, e := range tasks {
+		if e.Kind == kind {
+			own = append(own, e)
+		}
+	}
+	return own
 }
 
 // insert adds tasks that the crawl does not have yet, and returns the addresses of the
 // products among them.
 func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (products []string, err error) {
-	for _, kind := range []Kind{KindFetchListPage, KindFetchProductDetailPage} {
+	for _, kind := range kinds {
+		own := ofKind(tasks, kind)
+		if len(own) == 0 {
+			continue
+		}
 		state := waiting
 		if kind == KindFetchProductDetailPage {
 			state = begun
 		}
-		var own []entry
-		for _, e := range tasks {
-			if e.Kind == kind {
-				own = append(own, e)
+		there := map[string]bool{}
+		if err := j.urls(ctx, tx, `SELECT url FROM catalog_tasks WHERE site = $1 AND kind = $2 AND url `+j.db.AnyOf(3), there, j.site, kind, j.db.List(urlsOf(own))); err != nil {
+			return nil, err
+		}
+		var add [][]any
+		for _, e := range own {
+			if there[e.URL] {
+				continue
+			}
+			there[e.URL] = true
+			add = append(add, []any{e.URL, j.site, string(kind), int64(e.Page), int64(state), int64(0), int64(0), int64(0)})
+			if kind == KindFetchProductDetailPage {
+				products = append(products, e.URL)
 			}
 		}
-		for part := range slices.Chunk(own, chunk) {
-			var b strings.Builder
-			b.WriteString(`INSERT INTO catalog_tasks (site, kind, state, url, page, tries, fetched, not_before) VALUES `)
-			args := []any{j.site, kind, state}
-			for i, e := range part {
-				if i > 0 {
-					b.WriteString(", ")
-				}
-				fmt.Fprintf(&b, "($1, $2, $3, %s, 0, 0, 0)", places(len(args)+1, 2))
-				args = append(args, e.URL, e.Page)
-			}
-			b.WriteString(` ON CONFLICT DO NOTHING RETURNING url`)
-			got, err := tx.QueryContext(ctx, b.String(), args...)
-			if err != nil {
-				return nil, err
-			}
-			for got.Next() {
-				var url string
-				if err := got.Scan(&url); err != nil {
-					return nil, joinClose(err, got)
-				}
-				if kind == KindFetchProductDetailPage {
-					products = append(products, url)
-				}
-			}
-			if err := joinClose(got.Err(), got); err != nil {
-				return nil, err
-			}
+		if err := j.db.InsertRows(ctx, tx, "catalog_tasks", []string{"url", "site", "kind", "page", "state", "tries", "fetched", "not_before"}, add, ""); err != nil {
+			return nil, err
 		}
 	}
 	return products, nil
@@ -345,18 +341,13 @@ func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (products 
 
 // set moves tasks of one or both kinds to a state.
 func (j *rows) set(ctx context.Context, tx *sql.Tx, tasks []entry, state int) error {
-	for _, kind := range []Kind{KindFetchListPage, KindFetchProductDetailPage} {
-		var urls []any
-		for _, e := range tasks {
-			if e.Kind == kind {
-				urls = append(urls, e.URL)
-			}
+	for _, kind := range kinds {
+		own := ofKind(tasks, kind)
+		if len(own) == 0 {
+			continue
 		}
-		for part := range slices.Chunk(urls, chunk) {
-			args := append([]any{state, j.site, kind}, part...)
-			if _, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1 WHERE site = $2 AND kind = $3 AND url IN (`+places(4, len(part))+`)`, args...); err != nil {
-				return err
-			}
+		if _, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1 WHERE site = $2 AND kind = $3 AND url `+j.db.AnyOf(4), state, j.site, kind, j.db.List(urlsOf(own))); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -127,6 +127,13 @@ func (l *layout) keys(saved, collided int) error {
 		"%d of %d product pages have the key of another page with other values, so the key field does not distinguish products; choose another in the site's file and start the same command again", l.collided, l.collided+l.saved)}
 }
 
+// savedPages returns how many pages were saved.
+func (l *layout) savedPages() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.saved
+}
+
 // never returns the fields that no page of the crawl had.
 func (l *layout) never() (fields []string) {
 	l.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -26,8 +27,24 @@ const (
 
 // dbSaver writes products to the database: SaveProduct → nothing.
 func (v *visit) dbSaver() *stage {
-	return &stage{name: "DbSaver", fails: "failed_db_saver", input: KindSaveProduct, size: v.cfg.Savers, batch: maxSaveBatch, linger: saveLinger, commit: v.commitProducts,
+	return &stage{name: "DbSaver", fails: "failed_db_saver", input: KindSaveProduct, size: v.cfg.Savers, batch: maxSaveBatch, linger: saveLinger, enough: v.enough, commit: v.commitProducts,
 		work: func(context.Context, Task) ([]Task, error) { return nil, nil }}
+}
+
+// enough reports whether products must be saved now, so that a crawl whose pages are not
+// what the site's file says stops after few pages: no more are gathered than were saved
+// before, and no more than minBreak that lack a field.
+func (v *visit) enough(results []result) bool {
+	if len(results) >= v.layout.savedPages() {
+		return true
+	}
+	lack := 0
+	for i := range results {
+		if len(results[i].task.(SaveProduct).ProductDetail.lacks) > 0 {
+			lack++
+		}
+	}
+	return lack >= minBreak
 }
 
 // commitProducts writes a saver's products and ends their tasks in one transaction, so
@@ -156,6 +173,7 @@ func (r *reader) asProduct(p ProductDetail, from entry) (product, error) {
 // storedProduct is a product in the database.
 type storedProduct struct {
 	url, hash                   string
+	detail                      string // JSON of fields
 	fields                      map[string]json.RawMessage
 	kept                        map[string]int64 // fields that the page no longer has, and since when
 	first, last, changed, crawl int64
@@ -170,7 +188,7 @@ type change struct {
 
 // merge returns what is stored of a product after its page was read: the values of the
 // page, and the old values of fields that the page lacks.
-func (p product) merge(old storedProduct, had bool, now, crawl int64) (row storedProduct, changes []change, state string, err error) {
+func (p product) merge(old storedProduct, had bool, now, crawl int64) (row storedProduct, changes []change, state string) {
 	row = storedProduct{url: p.url, fields: maps.Clone(p.fields), kept: map[string]int64{}, first: now, last: now, changed: now, crawl: crawl}
 	for _, l := range p.lacks {
 		v, was := old.fields[l.field]
@@ -180,18 +198,15 @@ func (p product) merge(old storedProduct, had bool, now, crawl int64) (row store
 		row.fields[l.field] = v
 		row.kept[l.field] = cmp.Or(old.kept[l.field], now)
 	}
-	detail, err := row.detail()
-	if err != nil {
-		return storedProduct{}, nil, "", err
-	}
-	sum := sha256.Sum256([]byte(detail)) // of the fields only: a new address does not change the product
+	row.detail = encode(row.fields)
+	sum := sha256.Sum256([]byte(row.detail)) // of the fields only: a new address does not change the product
 	row.hash = hex.EncodeToString(sum[:])
 	if !had {
-		return row, nil, stateNew, nil
+		return row, nil, stateNew
 	}
 	row.first, row.last, row.changed = old.first, max(now, old.last), old.changed
 	if row.hash == old.hash {
-		return row, nil, stateUnchanged, nil
+		return row, nil, stateUnchanged
 	}
 	row.changed = max(now, old.changed+1) // each change has a different time, even if the clock does not advance
 	row.last = max(row.last, row.changed)
@@ -201,7 +216,7 @@ func (p product) merge(old storedProduct, had bool, now, crawl int64) (row store
 			changes = append(changes, change{key: p.key, field: name, at: row.changed, was: text(was), became: text(became)})
 		}
 	}
-	return row, changes, stateChanged, nil
+	return row, changes, stateChanged
 }
 
 func union(a, b map[string]json.RawMessage) map[string]json.RawMessage {
@@ -221,10 +236,16 @@ func text(v json.RawMessage) *string {
 	return &s
 }
 
-func (s storedProduct) detail() (string, error) {
-	b, err := json.Marshal(s.fields) // keys come out sorted
-	if err != nil {
-		return "", fmt.Errorf("encoding the product: %w", err)
+// encode returns the JSON of fields, as json.Marshal would. Their names are plain and
+// their values are JSON of json.Marshal already, which would check each byte again.
+func encode(fields map[string]json.RawMessage) string {
+	b := []byte{'{'}
+	for i, name := range slices.Sorted(maps.Keys(fields)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(strconv.AppendQuote(b, name), ':')
+		b = append(b, fields[name]...)
 	}
-	return string(b), nil
+	return string(append(b, '}'))
 }

@@ -518,6 +518,14 @@ func TestInsertRows(t *testing.T) {
 		assert.True(t, db.Rejected(err))
 		assert.Empty(t, list("e"), "all or none")
 
+		var added []string
+		require.NoError(t, d.Tx(ctx, func(tx *sql.Tx) error {
+			added = nil
+			return d.InsertNew(ctx, tx, "shops", []string{"name", "floors"}, [][]any{{"d", int64(7)}, {"x", int64(7)}, {"y", int64(7)}, {"x", int64(8)}}, func(name string) { added = append(added, name) })
+		}))
+		assert.Equal(t, []string{"x", "y"}, added)
+		assert.Equal(t, []string{"d 4 z", "x 7 -", "y 7 -"}, list("d", "x", "y"))
+
 		ended, cancel := context.WithCancel(ctx)
 		assert.ErrorIs(t, d.Tx(ctx, func(tx *sql.Tx) error {
 			cancel()

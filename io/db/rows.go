@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,38 +21,87 @@ func (d *DB) InsertRows(ctx context.Context, tx *sql.Tx, table string, columns [
 	if len(rows) == 0 {
 		return nil
 	}
-	into := `INSERT INTO ` + table + ` (` + strings.Join(columns, ", ") + `) `
-	sources := make([]string, len(columns))
 	if d.Dialect == Postgres {
-		arrays := make([]any, len(columns))
-		for c := range columns {
-			var kind string
-			arrays[c], kind = columnOf(rows, c)
-			sources[c] = "$" + strconv.Itoa(c+1) + "::" + kind
-		}
-		_, err := tx.ExecContext(ctx, into+`SELECT * FROM unnest(`+strings.Join(sources, ", ")+`) `+end, arrays...)
+		statement, arrays := unnest(table, columns, rows)
+		_, err := tx.ExecContext(ctx, statement+end, arrays...)
 		return err
 	}
-	for c := range columns {
-		sources[c] = "$" + strconv.Itoa(c+1)
+	return eachRow(ctx, tx, table, columns, rows, end, func([]any) {})
+}
+
+// InsertNew inserts the rows that a table does not have yet, and calls added with the first
+// value of each of them, which is a text.
+func (d *DB) InsertNew(ctx context.Context, tx *sql.Tx, table string, columns []string, rows [][]any, added func(first string)) error {
+	const end = `ON CONFLICT DO NOTHING`
+	if len(rows) == 0 {
+		return nil
 	}
-	statement, err := tx.PrepareContext(ctx, into+`VALUES (`+strings.Join(sources, ", ")+`) `+end)
+	if d.Dialect == SQLite {
+		return eachRow(ctx, tx, table, columns, rows, end, func(row []any) { added(row[0].(string)) })
+	}
+	statement, arrays := unnest(table, columns, rows)
+	got, err := tx.QueryContext(ctx, statement+end+` RETURNING `+columns[0], arrays...)
 	if err != nil {
 		return err
 	}
+	for got.Next() {
+		var first string
+		if err = got.Scan(&first); err != nil {
+			break
+		}
+		added(first)
+	}
+	return errors.Join(err, got.Err(), got.Close())
+}
+
+func into(table string, columns []string) string {
+	return `INSERT INTO ` + table + ` (` + strings.Join(columns, ", ") + `) `
+}
+
+// unnest returns the beginning of PostgreSQL's statement, and its parameters.
+func unnest(table string, columns []string, rows [][]any) (statement string, arrays []any) {
+	sources := make([]string, len(columns))
+	for c := range columns {
+		array, kind := columnOf(rows, c)
+		sources[c] = "$" + strconv.Itoa(c+1) + "::" + kind
+		arrays = append(arrays, array)
+	}
+	return into(table, columns) + `SELECT * FROM unnest(` + strings.Join(sources, ", ") + `) `, arrays
+}
+
+// eachRow runs SQLite's statement for each row, and calls wrote for those that it inserted or changed.
+func eachRow(ctx context.Context, tx *sql.Tx, table string, columns []string, rows [][]any, end string, wrote func(row []any)) (err error) {
+	values := make([]string, len(columns))
+	for c := range columns {
+		values[c] = "$" + strconv.Itoa(c+1)
+	}
+	statement, err := tx.PrepareContext(ctx, into(table, columns)+`VALUES (`+strings.Join(values, ", ")+`) `+end)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := statement.Close(); err == nil {
+			err = cerr
+		}
+	}()
 	within := context.WithoutCancel(ctx) // for each statement with one that can end, the driver starts a goroutine
 	for _, row := range rows {
-		if err = ctx.Err(); err != nil {
-			break
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		if _, err = statement.ExecContext(within, row...); err != nil {
-			break
+		result, err := statement.ExecContext(within, row...)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			wrote(row)
 		}
 	}
-	if cerr := statement.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return nil
 }
 
 // columnOf returns the values of a column, and the type of their array in PostgreSQL.

@@ -266,12 +266,7 @@ func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool)
 
 // known adds the products' addresses that the database has to known.
 func (j *rows) known(ctx context.Context, tx *sql.Tx, found []entry, known map[string]bool) error {
-	return j.urls(ctx, tx, `SELECT url FROM catalog_products WHERE site = $1 AND url `+j.db.AnyOf(2), known, j.site, j.db.List(urlsOf(found)))
-}
-
-// urls adds the addresses that a query returns to a set.
-func (j *rows) urls(ctx context.Context, tx *sql.Tx, query string, set map[string]bool, args ...any) error {
-	got, err := tx.QueryContext(ctx, query, args...)
+	got, err := tx.QueryContext(ctx, `SELECT url FROM catalog_products WHERE site = $1 AND url `+j.db.AnyOf(2), j.site, j.db.List(urlsOf(found)))
 	if err != nil {
 		return err
 	}
@@ -280,7 +275,7 @@ func (j *rows) urls(ctx context.Context, tx *sql.Tx, query string, set map[strin
 		if err := got.Scan(&url); err != nil {
 			return joinClose(err, got)
 		}
-		set[url] = true
+		known[url] = true
 	}
 	return joinClose(got.Err(), got)
 }
@@ -317,22 +312,16 @@ func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (products 
 		if kind == KindFetchProductDetailPage {
 			state = begun
 		}
-		there := map[string]bool{}
-		if err := j.urls(ctx, tx, `SELECT url FROM catalog_tasks WHERE site = $1 AND kind = $2 AND url `+j.db.AnyOf(3), there, j.site, kind, j.db.List(urlsOf(own))); err != nil {
-			return nil, err
+		all := make([][]any, len(own))
+		for i, e := range own {
+			all[i] = []any{e.URL, j.site, string(kind), int64(e.Page), int64(state), int64(0), int64(0), int64(0)}
 		}
-		var add [][]any
-		for _, e := range own {
-			if there[e.URL] {
-				continue
-			}
-			there[e.URL] = true
-			add = append(add, []any{e.URL, j.site, string(kind), int64(e.Page), int64(state), int64(0), int64(0), int64(0)})
+		err := j.db.InsertNew(ctx, tx, "catalog_tasks", []string{"url", "site", "kind", "page", "state", "tries", "fetched", "not_before"}, all, func(url string) {
 			if kind == KindFetchProductDetailPage {
-				products = append(products, e.URL)
+				products = append(products, url)
 			}
-		}
-		if err := j.db.InsertRows(ctx, tx, "catalog_tasks", []string{"url", "site", "kind", "page", "state", "tries", "fetched", "not_before"}, add, ""); err != nil {
+		})
+		if err != nil {
 			return nil, err
 		}
 	}

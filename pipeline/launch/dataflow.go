@@ -8,22 +8,17 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	beamlog "github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/dataflow"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/dataflow/dataflowlib"
-	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
 	"google.golang.org/api/transport"
 
@@ -178,84 +173,6 @@ func submit(ctx context.Context, o Options, p *beam.Pipeline) (id string, err er
 		return "", fmt.Errorf("a job %s is at work at Dataflow already (%s), and this run was not submitted: wait until that has ended there, or give another --job_name", o.beam("job_name"), result.JobID())
 	}
 	return result.JobID(), nil
-}
-
-// runDataflow runs the pipeline on Dataflow until its job has ended there.
-func runDataflow(ctx context.Context, o Options, p *beam.Pipeline) error {
-	id, err := submit(ctx, o, p)
-	if err != nil {
-		return err
-	}
-	client, err := dataflowlib.NewClient(ctx, o.beam("dataflow_endpoint"))
-	if err != nil {
-		return stillThere(id, err)
-	}
-	return awaitDataflow(ctx, o, id, func(ctx context.Context) (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, dataflowPoll)
-		defer cancel()
-		job, err := client.Projects.Locations.Jobs.Get(o.beam("project"), o.beam("region"), id).Context(ctx).Do()
-		if err != nil {
-			return "", err
-		}
-		return job.CurrentState, nil
-	})
-}
-
-// stillThere is the error for a job whose end was not observed.
-func stillThere(id string, err error) error {
-	return fmt.Errorf("asking Dataflow about job %s: %w; the job may still run there: look at its console before the next run", id, err)
-}
-
-const (
-	dataflowPoll  = 30 * time.Second // between two requests of a job's state
-	dataflowRetry = time.Second      // after a request that failed; doubled up to dataflowPoll
-)
-
-// awaitDataflow waits for a job's end. The job runs whether its launcher gets an
-// answer or not, so temporary errors are retried without end.
-func awaitDataflow(ctx context.Context, o Options, id string, state func(context.Context) (string, error)) error {
-	log := lane.Logger(o.LogFormat, o.Level()).With("job_id", id)
-	logged, retry := "", dataflowRetry
-	for {
-		now, err := state(ctx)
-		pause := dataflowPoll
-		switch {
-		case err != nil && (ctx.Err() != nil || !temporary(err)):
-			return stillThere(id, err)
-		case err != nil:
-			if text := ledger.Redact(err.Error()); text != logged {
-				logged = text
-				log.Warn("dataflow_does_not_answer", "error", text, "why", "the job continues; its state is requested again until there is an answer")
-			}
-			pause, retry = retry, min(2*retry, dataflowPoll)
-		case now == "JOB_STATE_FAILED":
-			return fmt.Errorf("job %s failed at Dataflow; its log there says why", id)
-		case slices.Contains([]string{"JOB_STATE_DONE", "JOB_STATE_CANCELLED", "JOB_STATE_DRAINED", "JOB_STATE_UPDATED"}, now):
-			return nil // the store knows whether the run was complete
-		default:
-			if logged != "" {
-				log.Info("dataflow_answers_again", "state", now)
-			}
-			logged, retry = "", dataflowRetry
-		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return stillThere(id, ctx.Err())
-		}
-	}
-}
-
-// temporary reports whether a call of Google's API may succeed when it is made
-// again: any error but a refusal by the API.
-func temporary(err error) bool {
-	var refused *googleapi.Error
-	if !errors.As(err, &refused) {
-		return true
-	}
-	return refused.Code >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests}, refused.Code)
 }
 
 // sameName notices when Beam returns another job of the same name instead of

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -17,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/api/googleapi"
 
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/newsfork/seed-engine/pipeline"
 )
 
@@ -112,11 +115,11 @@ func TestAwaitDataflow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin, asked := time.Now(), 0
-				err := awaitDataflow(t.Context(), Options{Common: pipeline.Common{LogFormat: "json", LogLevel: "error"}}, "job-1", func(context.Context) (string, error) {
+				err := awaitDataflow(t.Context(), Options{Common: pipeline.Common{LogFormat: "json", LogLevel: "error"}}, dataflowJob{id: "job-1", cancelledAt: never, state: func(context.Context) (string, error) {
 					a := c.answers[asked]
 					asked++
 					return a.state, a.err
-				})
+				}})
 				if c.err == "" {
 					require.NoError(t, err)
 				} else {
@@ -128,9 +131,87 @@ func TestAwaitDataflow(t *testing.T) {
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := awaitDataflow(ctx, Options{Common: pipeline.Common{LogFormat: "json", LogLevel: "error"}}, "job-1", func(context.Context) (string, error) {
+	err := awaitDataflow(ctx, Options{Common: pipeline.Common{LogFormat: "json", LogLevel: "error"}}, dataflowJob{id: "job-1", cancelledAt: never, state: func(context.Context) (string, error) {
 		cancel()
 		return "JOB_STATE_RUNNING", nil
-	})
+	}})
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+func never(context.Context) (time.Time, error) { return time.Time{}, nil }
+
+// After half an hour without an answer the program ends, and the run continues: its
+// state is read from the store from then on, as that of a run with --async.
+func TestDataflowIsSilent(t *testing.T) {
+	for args, want := range map[string]string{"": "", "--strict": "Dataflow gave no answer about job job-1 for 30m0s.*503.*the run continues there, so --report and --strict have no result: `runs show r1`"} {
+		t.Run(args, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, s := t.Context(), storetest.NewMemory()
+				o := Options{Common: pipeline.Common{Job: "seed", LogFormat: "text", LogLevel: "error"}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+				o.Strict = args != ""
+				begin, asked := time.Now(), 0
+				err := awaitDataflow(ctx, o, dataflowJob{id: "job-1", cancelledAt: never, state: func(context.Context) (string, error) {
+					if asked++; asked == 1 {
+						return "JOB_STATE_RUNNING", nil
+					}
+					return "", &googleapi.Error{Code: 503}
+				}})
+				var silent *silentError
+				require.ErrorAs(t, err, &silent)
+				require.InDelta(t, (30 * time.Minute).Seconds(), time.Since(begin).Seconds(), 31)
+
+				require.NoError(t, ledger.Start(ctx, s, ledger.Run{RunID: "r1", Job: "seed", Runner: "dataflow", StartedAt: begin}))
+				var stderr bytes.Buffer
+				r := &run{store: s, o: o, job: "seed", id: "r1", stderr: &stderr}
+				if err := r.leave(ctx, "r1", silent); want == "" {
+					require.NoError(t, err)
+					require.Regexp(t, "no answer about job job-1 for 30m0s.*; run r1 continues there: `runs show r1`", stderr.String())
+				} else {
+					require.Regexp(t, want, err)
+				}
+				kept, err := ledger.Load(ctx, s, "r1")
+				require.NoError(t, err)
+				require.Equal(t, []any{ledger.Running, true, "job-1"}, []any{kept.State, kept.Async, kept.RunnerJob})
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // a watch waits for its batch without end
+		asked := 0
+		o := Options{Common: pipeline.Common{LogFormat: "json", LogLevel: "error"}}
+		o.Watch = time.Minute
+		require.NoError(t, awaitDataflow(t.Context(), o, dataflowJob{id: "job-1", cancelledAt: never, state: func(context.Context) (string, error) {
+			if asked++; asked < 1000 {
+				return "", io.ErrUnexpectedEOF
+			}
+			return "JOB_STATE_DONE", nil
+		}}))
+	})
+}
+
+// A job that is still there after its run was cancelled is cancelled at Dataflow, once.
+func TestCancelAtDataflow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin, asked := time.Now(), []time.Duration{}
+		err := awaitDataflow(t.Context(), Options{Common: pipeline.Common{LogFormat: "json", LogLevel: "error"}}, dataflowJob{id: "job-1",
+			state: func(context.Context) (string, error) {
+				if time.Since(begin) < 5*time.Minute {
+					return "JOB_STATE_PENDING", nil
+				}
+				return "JOB_STATE_CANCELLED", nil
+			},
+			cancelledAt: func(context.Context) (time.Time, error) {
+				if time.Since(begin) < time.Minute {
+					return time.Time{}, nil
+				}
+				return begin.Add(time.Minute), nil
+			},
+			cancel: func(context.Context) error {
+				if asked = append(asked, time.Since(begin)); len(asked) == 1 {
+					return &googleapi.Error{Code: 503} // it is tried again
+				}
+				return nil
+			}})
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{150 * time.Second, 180 * time.Second}, asked)
+	})
 }

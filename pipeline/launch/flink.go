@@ -77,9 +77,6 @@ func execute(ctx context.Context, o Options, p *beam.Pipeline) (err error) {
 	if err := startPrism(ctx, o.Runner); err != nil {
 		return err
 	}
-	if o.Runner == "dataflow" && !o.beamDryRun() {
-		return runDataflow(ctx, o, p)
-	}
 	if !o.viaJobServer() {
 		_, err = beam.Run(ctx, o.Runner, p)
 		return ofWorker(err)
@@ -107,6 +104,7 @@ func (o *Options) remedy(err error) string {
 	switch {
 	case has("Insufficient number of network buffers"):
 		return "; raise taskmanager.memory.network.min and .max in Flink's configuration (192m ran with --parallelism=4), or lower --parallelism"
+	case has("Heartbeat of TaskManager"): // a TimeoutException too: it was lost
 	case has("NoResourceAvailableException", "TimeoutException", "Slot request bulk is not fulfillable"):
 		return fmt.Sprintf("; has the cluster %d free task slots, as --parallelism requires? Flink waits five minutes for them (slot.request.timeout) and then ends without a reason: add slots, or lower --parallelism", o.Slots())
 	}
@@ -121,10 +119,13 @@ func ofWorker(err error) error {
 	}
 	_, said, ok := strings.Cut(err.Error(), "caused by:\nDoFn[")
 	if _, cause, found := strings.Cut(said, "] failed:\n"); ok && found {
-		return errors.New("a worker says: " + cause)
+		return errors.New(workerSays + cause)
 	}
 	return err
 }
+
+// workerSays begins an error that a worker gave itself.
+const workerSays = "a worker says: "
 
 // stopWithin is how long the program may take to end in order after the first Ctrl-C.
 func (o *Options) stopWithin() time.Duration {

@@ -256,7 +256,7 @@ func (r *run) inLedger(ctx context.Context, run ledger.Run, build graph) (*ledge
 	runnerJob, async := "", o.async()
 	go func() {
 		if !async {
-			done <- execute(ctx, o, p)
+			done <- r.execute(ctx, id, p)
 			return
 		}
 		var err error
@@ -268,6 +268,9 @@ func (r *run) inLedger(ctx context.Context, run ledger.Run, build graph) (*ledge
 	show.end()
 	if async && ended.err == nil && !ended.interrupted && r.leaseLost() == nil {
 		return nil, ledger.Tally{}, r.detach(ctx, id, runnerJob)
+	}
+	if silent := (*silentError)(nil); errors.As(ended.err, &silent) && !ended.interrupted && r.leaseLost() == nil {
+		return nil, ledger.Tally{}, r.leave(ctx, id, silent)
 	}
 	return r.conclude(ctx, run, ended)
 }
@@ -281,7 +284,7 @@ func (r *run) wait(ctx context.Context, done <-chan error, show *progressLine, r
 	defer tick.Stop()
 	var workersDue <-chan time.Time
 	if r.o.Elsewhere() {
-		workersDue = time.After(workersWithin)
+		workersDue = time.After(r.o.workersWithin())
 	}
 	live := func() {
 		if w, ok := lane.Find(runID); ok {
@@ -298,7 +301,7 @@ func (r *run) wait(ctx context.Context, done <-chan error, show *progressLine, r
 			show.update(out.live)
 		case <-workersDue:
 			if workersDue = nil; r.noWorkerYet(ctx, runID) {
-				workersDue = time.After(workersWithin)
+				workersDue = time.After(workersAgain)
 			}
 		case <-r.signals:
 			if out.interrupted { // the second signal ends the run at once
@@ -321,9 +324,17 @@ func (r *run) wait(ctx context.Context, done <-chan error, show *progressLine, r
 	}
 }
 
+// workersAgain is the time between two warnings that no worker has begun.
+const workersAgain = 45 * time.Second
+
 // workersWithin is how long it usually takes until a worker elsewhere has written
-// the first lines of its log to the store.
-const workersWithin = 45 * time.Second
+// the first line of its log to the store.
+func (o *Options) workersWithin() time.Duration {
+	if o.Runner == "dataflow" { // it starts machines first
+		return workersAgain
+	}
+	return 20 * time.Second
+}
 
 // noWorkerYet reports whether no worker has begun, and then logs a warning: a
 // runner that waits for free slots gives no sign of it.

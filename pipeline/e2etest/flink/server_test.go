@@ -57,6 +57,12 @@ type server struct {
 // operator would set it: workers do not see the launcher's environment.
 func startServer(t testing.TB, w rig.Web, env ...string) server {
 	t.Helper()
+	return startServerFor(t, w, "[local]", env...)
+}
+
+// startServerFor starts a server that submits to the cluster at master.
+func startServerFor(t testing.TB, w rig.Web, master string, env ...string) server {
+	t.Helper()
 	lib, err := jars()
 	if err != nil {
 		rig.Missing(t, err)
@@ -74,7 +80,7 @@ func startServer(t testing.TB, w rig.Web, env ...string) server {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("java", "@"+opens, "-Xmx512m", "-Djava.io.tmpdir="+t.TempDir(), "-cp", filepath.Join(lib, "*"),
-		"org.apache.beam.runners.flink.FlinkJobServerDriver", "--flink-master=[local]", "--job-host=localhost", "--job-port="+port,
+		"org.apache.beam.runners.flink.FlinkJobServerDriver", "--flink-master="+master, "--job-host=localhost", "--job-port="+port,
 		"--artifact-port=0", "--expansion-port=-1", "--artifacts-dir="+t.TempDir())
 	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA), env...)
 	s := server{rig.Start(t, cmd), "localhost:" + port}

@@ -48,10 +48,12 @@ func TestSlotsUnderTheLimits(t *testing.T) {
 func TestDataflowRefusals(t *testing.T) {
 	emptyEnv(t)
 	for args, want := range map[string][]string{
-		onDataflow + "--autoscaling_algorithm=THROUGHPUT_BASED":                                                       {"--autoscaling_algorithm=THROUGHPUT_BASED", "--num_workers"},
+		onDataflow + "--autoscaling_algorithm=BASIC":                                                                  {"--autoscaling_algorithm=BASIC", "NONE or THROUGHPUT_BASED"},
+		onDataflow + "--autoscaling_algorithm=NONE --max_num_workers=5":                                               {"--max_num_workers=5", "leave one of them out"},
+		onDataflow + "--num_workers=6 --max_num_workers=5":                                                            {"--num_workers=6", "--max_num_workers=5"},
 		onDataflow + "--template_location=gs://b/t":                                                                   {"--template_location", "leave it out"},
 		onDataflow + "--update":                                                                                       {"--update", "runs cancel ID"},
-		onDataflow + "--max_num_workers=5":                                                                            {"--max_num_workers=5", "--num_workers"},
+		onDataflow + "--max_num_workers=-1":                                                                           {"--max_num_workers=-1", "1 to 10000"},
 		onDataflow + "--num_workers=-1":                                                                               {"--num_workers=-1", "1 to 10000"},
 		onDataflow + "--number_of_worker_harness_threads=20000":                                                       {"--number_of_worker_harness_threads=20000", "1 to 10000"},
 		onDataflow + "--worker_binary=/nowhere":                                                                       {"--worker_binary", "/nowhere"},

@@ -32,10 +32,10 @@ import (
 // the same time.
 const dataflowThreads = 4
 
-// dataflowShape returns how many workers a job has on Dataflow and how many lanes
-// each of them runs at the same time. Each lane may have one request in flight,
-// so the limits of the whole job bound both numbers.
-func (o *Options) dataflowShape() (workers, threads int) {
+// dataflowShape returns with how many workers a job begins on Dataflow, how many it
+// may have, and how many lanes each of them runs at the same time. Each worker may have
+// one request in flight for each lane, so the limits of the whole job bound the numbers.
+func (o *Options) dataflowShape() (workers, most, threads int) {
 	number := func(name string, otherwise int) int {
 		n, err := strconv.Atoi(o.beam(name))
 		if err != nil || n < 1 {
@@ -45,24 +45,40 @@ func (o *Options) dataflowShape() (workers, threads int) {
 	}
 	slots := o.maxSlots()
 	workers = min(number("num_workers", 1), slots)
-	return workers, min(number("number_of_worker_harness_threads", dataflowThreads), slots/workers)
+	threads = min(number("number_of_worker_harness_threads", dataflowThreads), slots/workers)
+	if !o.autoscales() {
+		return workers, workers, threads
+	}
+	most = min(number("max_num_workers", max(slots/threads, workers)), slots)
+	return workers, most, min(threads, slots/most)
+}
+
+// autoscales reports whether Dataflow may add and remove workers.
+func (o *Options) autoscales() bool {
+	most := o.beam("max_num_workers")
+	return o.beam("autoscaling_algorithm") == "THROUGHPUT_BASED" || most != "" && most != "0"
 }
 
 // checkDataflow refuses a job that could not keep its limits, or whose end could not be observed.
 func (o *Options) checkDataflow() error {
-	for _, name := range []string{"num_workers", "number_of_worker_harness_threads"} {
+	for _, name := range []string{"num_workers", "max_num_workers", "number_of_worker_harness_threads"} {
 		if n, err := strconv.Atoi(o.beam(name)); err != nil || n < 0 || n > 10_000 {
 			return usage.Errorf("--%s=%s: use 1 to 10000", name, o.beam(name))
 		}
 	}
-	if v := o.beam("autoscaling_algorithm"); v != "" && v != "NONE" {
-		return usage.Errorf("--autoscaling_algorithm=%s: --rate and --concurrency are shared out over a fixed number of workers; leave it out and give --num_workers", v)
+	algorithm, most := o.beam("autoscaling_algorithm"), o.beam("max_num_workers")
+	if !slices.Contains([]string{"", "NONE", "THROUGHPUT_BASED"}, algorithm) {
+		return usage.Errorf("--autoscaling_algorithm=%s: use NONE or THROUGHPUT_BASED", algorithm)
+	}
+	if algorithm == "NONE" && o.autoscales() {
+		return usage.Errorf("--max_num_workers=%s: --autoscaling_algorithm=NONE fixes the number of workers; leave one of them out", most)
+	}
+	begin, _ := strconv.Atoi(o.beam("num_workers"))
+	if n, _ := strconv.Atoi(most); n > 0 && begin > n {
+		return usage.Errorf("--num_workers=%d is more than --max_num_workers=%d; lower the first, or raise the second", begin, n)
 	}
 	if o.beam("update") == "true" {
 		return usage.Errorf("--update: the job that replaces another would be a second run, without the lease of the first; leave it out, and end the old run first with `runs cancel ID`")
-	}
-	if v := o.beam("max_num_workers"); v != "" && v != "0" {
-		return usage.Errorf("--max_num_workers=%s: the number of workers is fixed, because --rate and --concurrency are shared out over them; leave it out and give --num_workers", v)
 	}
 	if o.beam("template_location") != "" {
 		return usage.Errorf("--template_location: a job that is started from a template has no run of its own in the store; leave it out and start each run by this command")
@@ -250,14 +266,20 @@ func (p *jobPrinter) Log(_ context.Context, _ beamlog.Severity, _ int, msg strin
 	p.err = errors.Join(p.err, err)
 }
 
-// dataflowWorkers fixes the number of workers and of their lanes, because the
-// limits are shared out over them and a lane cannot be split.
+// dataflowWorkers sets the number of workers and of their lanes. The number of workers
+// is fixed unless the user lets Dataflow change it, because each one costs money.
 func (o *Options) dataflowWorkers() error {
-	workers, threads := o.dataflowShape()
-	if n, _ := strconv.Atoi(o.beam("num_workers")); n > workers && !o.beamDryRun() {
-		lane.Logger(o.LogFormat, o.Level()).Warn("workers_capped", "num_workers", workers, "asked_for", n, "why", "each worker has a request in flight at least; raise --concurrency, or --rate, for more")
+	workers, most, threads := o.dataflowShape()
+	set := map[string]string{"autoscaling_algorithm": "NONE", "num_workers": strconv.Itoa(workers), "number_of_worker_harness_threads": strconv.Itoa(threads)}
+	asked := "num_workers"
+	if o.autoscales() {
+		asked = "max_num_workers"
+		set["autoscaling_algorithm"], set[asked] = "THROUGHPUT_BASED", strconv.Itoa(most)
 	}
-	for name, value := range map[string]string{"autoscaling_algorithm": "NONE", "num_workers": strconv.Itoa(workers), "number_of_worker_harness_threads": strconv.Itoa(threads)} {
+	if n, _ := strconv.Atoi(o.beam(asked)); n > most && !o.beamDryRun() {
+		lane.Logger(o.LogFormat, o.Level()).Warn("workers_capped", asked, most, "asked_for", n, "why", "each worker has a request in flight at least; raise --concurrency, or --rate, for more")
+	}
+	for name, value := range set {
 		if err := flag.Set(name, value); err != nil {
 			return err
 		}

@@ -77,6 +77,36 @@ func TestDataflowUnderTheLimits(t *testing.T) {
 	}
 }
 
+// With autoscaling Dataflow may have as many workers as the limits allow, and not
+// more, because each sends at least one request at a time.
+func TestDataflowAutoscales(t *testing.T) {
+	for _, c := range []struct {
+		args                        string
+		workers, most, threads, all int
+	}{
+		{onDataflow + "--autoscaling_algorithm=THROUGHPUT_BASED", 1, 16, 4, 64},
+		{onDataflow + "--max_num_workers=5", 1, 5, 4, 20},
+		{onDataflow + "--autoscaling_algorithm=THROUGHPUT_BASED --max_num_workers=5 --num_workers=2", 2, 5, 4, 20},
+		{onDataflow + "--max_num_workers=32 --num_workers=4", 4, 32, 2, 64},
+		{onDataflow + "--max_num_workers=100", 1, 64, 1, 64},
+		{onDataflow + "--max_num_workers=100 --concurrency=1000", 1, 100, 4, 400},
+		{onDataflow + "--autoscaling_algorithm=THROUGHPUT_BASED --num_workers=100", 64, 64, 1, 64},
+		{onDataflow + "--autoscaling_algorithm=THROUGHPUT_BASED --number_of_worker_harness_threads=1 --concurrency=10", 1, 10, 1, 10},
+		{onDataflow + "--max_num_workers=8 --rate=0.2", 1, 1, 1, 1},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			o := parsed(t, c.args)
+			require.NoError(t, o.checkDataflow())
+			require.Equal(t, c.all, o.Slots())
+			require.LessOrEqual(t, c.most*c.threads, o.maxSlots())
+			require.NoError(t, o.dataflowWorkers())
+			require.Equal(t, []string{fmt.Sprint(c.workers), fmt.Sprint(c.most), fmt.Sprint(c.threads), "THROUGHPUT_BASED"},
+				[]string{o.beam("num_workers"), o.beam("max_num_workers"), o.beam("number_of_worker_harness_threads"), o.beam("autoscaling_algorithm")}, "what Dataflow gets")
+			require.Equal(t, c.all, o.Slots(), "the number of slots does not change")
+		})
+	}
+}
+
 func TestRemedyOfFlinksErrors(t *testing.T) {
 	o := parsed(t, "--runner=flink --endpoint=localhost:8099 --environment_type=EXTERNAL --parallelism=16")
 	for said, want := range map[string]string{

@@ -47,7 +47,7 @@ func (o *Options) checkFlink() error {
 	}
 	n, err := strconv.Atoi(o.beam("parallelism"))
 	if err == nil && n == -1 && o.Runner != "flink" { // Flink gets 1; other runners use the whole cluster
-		return usage.Errorf("--runner=%s needs --parallelism: how many tasks the cluster runs at once (Spark: executors × cores of each, or the N of local[N]); --rate and --concurrency are shared out over them, and too small a number exceeds both", o.Runner)
+		return usage.Errorf("--runner=%s needs --parallelism: how many tasks the cluster runs at once (Spark: executors × cores of each, or the N of local[N]); the number of lanes follows it", o.Runner)
 	}
 	if err == nil && n > o.maxSlots() && o.Runner != "flink" && n <= 10_000 {
 		return usage.Errorf("--parallelism=%d: each task has at least one request in flight, so --concurrency or --rate would be exceeded; raise them, or use %d and give %s as many cores", n, o.maxSlots(), o.Runner)

@@ -142,8 +142,8 @@ func (o *Options) Slots() int {
 	case !o.Remote():
 		return 1
 	case o.Runner == "dataflow":
-		workers, threads := o.dataflowShape()
-		return workers * threads
+		_, most, threads := o.dataflowShape()
+		return most * threads
 	}
 	n, err := strconv.Atoi(o.beam("parallelism"))
 	if err != nil { // the runner has no such flag
@@ -152,9 +152,8 @@ func (o *Options) Slots() int {
 	return min(max(n, 1), o.maxSlots())
 }
 
-// maxSlots is the most slots that the limits of the whole job allow. The limits
-// are shared out over the slots, and each slot needs at least one request in
-// flight and one request a second.
+// maxSlots is the most slots that the limits of the whole job allow: one request in
+// flight and one request a second for each.
 func (o *Options) maxSlots() int {
 	most := o.Concurrency
 	if o.Rate > 0 {

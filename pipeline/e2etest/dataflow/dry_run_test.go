@@ -70,6 +70,7 @@ func TestDryRun(t *testing.T) {
 		"news by one": {[]string{"--job=news", db}, 1, 1}, // its --concurrency is 1
 		"few slots":   {[]string{"--concurrency=7"}, 3, 2},
 		"slow":        {[]string{"--rate=2.5"}, 2, 1},
+		"autoscaling": {[]string{"--max_num_workers=32"}, 3, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			network, requested := closedNetwork(t)
@@ -79,7 +80,11 @@ func TestDryRun(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			require.NoError(t, cmd.Run(), "%s%s", &stdout, &stderr)
-			checkJob(t, stdout.Bytes(), form{streaming: name == "stream", workers: c.workers, threads: c.threads})
+			f := form{streaming: name == "stream", workers: c.workers, threads: c.threads}
+			if name == "autoscaling" {
+				f.most = 32
+			}
+			checkJob(t, stdout.Bytes(), f)
 			assert.Empty(t, stderr.String())
 			assert.Zero(t, requested.Load(), "connections")
 			requireEmpty(t, dir)

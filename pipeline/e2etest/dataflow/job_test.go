@@ -79,6 +79,7 @@ func flags(store string) []string {
 type form struct {
 	streaming        bool
 	workers, threads int64
+	most             int64 // workers that Dataflow may start; 0 without autoscaling
 	workerSHA256     string
 }
 
@@ -102,6 +103,10 @@ func checkJob(t testing.TB, body []byte, f form) (worker, pipeline, pipelineSHA2
 	require.Len(t, job.Environment.WorkerPools[0].SdkHarnessContainerImages, 1)
 	capabilities := job.Environment.WorkerPools[0].SdkHarnessContainerImages[0].Capabilities
 	assert.Contains(t, capabilities, "beam:protocol:multi_core_bundle_processing:v1")
+	scaling := &df.AutoscalingSettings{Algorithm: "AUTOSCALING_ALGORITHM_NONE"}
+	if f.most > 0 {
+		scaling = &df.AutoscalingSettings{Algorithm: "AUTOSCALING_ALGORITHM_BASIC", MaxNumWorkers: f.most}
+	}
 	assert.Equal(t, df.Job{
 		ProjectId: "demo-project", Name: "seed-nightly", Type: "JOB_TYPE_" + kind, Labels: map[string]string{"team": "crawl"},
 		Environment: &df.Environment{
@@ -111,7 +116,7 @@ func checkJob(t testing.TB, body []byte, f form) (worker, pipeline, pipelineSHA2
 			Version:           []byte(`{"job_type":"FNAPI_` + kind + `","major":"6"}`),
 			WorkerPools: []*df.WorkerPool{{
 				Kind: "harness", NumWorkers: f.workers, NumThreadsPerWorker: f.threads, MachineType: "n2-standard-2", IpConfiguration: "WORKER_IP_PRIVATE",
-				AutoscalingSettings:         &df.AutoscalingSettings{Algorithm: "AUTOSCALING_ALGORITHM_NONE"},
+				AutoscalingSettings:         scaling,
 				WorkerHarnessContainerImage: "gcr.io/demo-project/seed:1",
 				Packages:                    []*df.Package{{Name: "worker", Location: worker, Sha256: f.workerSHA256}},
 				SdkHarnessContainerImages:   []*df.SdkHarnessContainerImage{{ContainerImage: "gcr.io/demo-project/seed:1", EnvironmentId: "go", Capabilities: capabilities}},

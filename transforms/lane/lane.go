@@ -16,6 +16,9 @@ type Lane struct {
 	// Sample, when set, returns what the visits have counted by themselves so far.
 	// Drain adds its growth to the lane's counts.
 	Sample func() ledger.Counts
+	// Tick, when set, is called several times a second while visits run, in the goroutine
+	// that merges their results.
+	Tick func()
 
 	w       *Worker
 	ctx     context.Context // of the ProcessElement call; Beam's counters need it
@@ -113,6 +116,9 @@ func (l *Lane) hostDone() {
 // sample adds what the visits have counted by themselves, and updates Beam's
 // counters. Only the goroutine of the ProcessElement call may call sample and show.
 func (l *Lane) sample() {
+	if l.Tick != nil {
+		l.Tick()
+	}
 	if l.Sample != nil {
 		now := l.Sample()
 		l.Count(ledger.Tally{Counts: now.Minus(l.sampled)})

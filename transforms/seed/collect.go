@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -46,9 +47,9 @@ var usualSitemaps = []string{"/sitemap.xml", "/sitemap_index.xml", "/sitemaps.xm
 // findings are what a visit found out about one registrable domain. They are written
 // to each partition that requests the domain.
 type findings struct {
-	metadata metadata.Domain   // without id, country, category and source
-	evidence map[string][]byte // by file name; a file that is not in it is removed from the store
-	network  web.Kind          // why robots.txt failed below HTTP, empty for no failure
+	metadata metadata.Domain     // without id, country, category and source
+	evidence map[string]exchange // by file name; a file that is not in it is removed from the store
+	network  web.Kind            // why robots.txt failed below HTTP, empty for no failure
 	sum      ledger.Tally
 }
 
@@ -78,7 +79,7 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 		}
 	}
 	log.Info("domain_collector_start")
-	f := findings{evidence: map[string][]byte{}, sum: ledger.Tally{Counts: map[string]int64{}}}
+	f := findings{evidence: map[string]exchange{}, sum: ledger.Tally{Counts: map[string]int64{}}}
 
 	var early chan exchange
 	if c.cfg.Collect.ParallelFetch {
@@ -91,7 +92,7 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 	}
 	f.metadata.Robots = c.robotsMetadata(r)
 	if f.metadata.Robots.Exists {
-		f.evidence["robots.txt"] = r.body
+		f.evidence["robots.txt"] = r
 		f.sum.Count("robots_found", 1)
 		f.metadata.Robots.SitemapURLs = c.rules.Sitemaps()
 	}
@@ -113,7 +114,7 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 	}
 	f.metadata.Sitemap = c.sitemapMetadata(best)
 	if f.metadata.Sitemap.Exists {
-		f.evidence["sitemap.xml"] = best.body
+		f.evidence["sitemap.xml"] = best
 		f.sum.Count("sitemaps_found", 1)
 	}
 	if c.cfg.Collect.FollowIndex && best.parsed && best.result.Kind == sitemap.Index {
@@ -137,7 +138,9 @@ type exchange struct {
 	url       string
 	status    int
 	kind      web.Kind // failure below HTTP
+	header    http.Header
 	body      []byte
+	unpacked  bool // the body that was received was gzip by itself
 	truncated bool
 	final     string
 	at        time.Time
@@ -292,7 +295,7 @@ func (c *collector) sitemap(ctx context.Context, at string, parallel bool) excha
 	}
 	defer end()
 	if body, unpacked, cut, err := sitemap.Unpack(f.body, maxSitemap); err == nil && unpacked {
-		f.body, f.truncated = body, f.truncated || cut
+		f.body, f.truncated, f.unpacked = body, f.truncated || cut, true
 	}
 	if len(f.body) == 0 {
 		return f

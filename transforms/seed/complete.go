@@ -111,11 +111,19 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 		}
 	}
 	outage := all.Down || len(undecided) > 0 && down(ctx, w, cfg, all, failed)
+	packed := true
+	if !outage && cfg.Layout.packs() {
+		if err := packLate(ctx, w, cfg, undecided); err != nil {
+			w.Log.Error("success_write_failed", "key", late, "error", ledger.Redact(err.Error()))
+			packed = false
+		}
+	}
 	var sum ledger.Tally
 	for _, f := range undecided {
-		if outage {
+		switch {
+		case outage:
 			all.outageCounts(&sum) // with these counts the launcher fails the run
-		} else {
+		case packed:
 			f.Finished += fn.mark(ctx, f.Unmarked)
 		}
 		sum.Add(tally(fn.complete(ctx, f)))
@@ -127,6 +135,9 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 // mark writes the marks of domains, and returns how many it has written.
 func (fn *outageFn) mark(ctx context.Context, domains []UnmarkedDomain) (marked int64) {
 	w := fn.Worker
+	if !fn.Config.Layout.objects() {
+		return int64(len(domains)) // their commit is the mark
+	}
 	for _, d := range domains {
 		if err := markDone(ctx, w, fn.Config, d.Key, d.ID, d.Host); err != nil {
 			w.Log.Error("success_write_failed", "key", d.Key+hive.Success, "error", ledger.Redact(err.Error()))

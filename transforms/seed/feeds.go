@@ -44,7 +44,7 @@ func (c *collector) homepageAndFeeds(ctx context.Context, f *findings, best exch
 		m.Truncated, m.ResponseMS = page.truncated, page.milliseconds()
 		if m.Exists {
 			m.FetchedAt = metadata.Timestamp(page.at)
-			f.evidence["homepage.html"] = page.body
+			f.evidence["homepage.html"] = page
 		} else {
 			m.ContentLength = 0
 		}

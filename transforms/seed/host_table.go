@@ -8,6 +8,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
 
 // hostTable is what a lane has to visit: its hosts, and the files that name them.
@@ -105,7 +106,8 @@ type request struct {
 	index    int
 	mark     mark
 	state    state
-	unmarked bool // stored, but the outage guard has not decided whether its mark may be written
+	unmarked bool       // stored, but the outage guard has not decided whether its mark may be written
+	row      *table.Row // that is not in a segment yet
 }
 
 // state is the state of a partition's request for a host. For a domain id with several

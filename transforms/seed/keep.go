@@ -21,28 +21,32 @@ var evidenceTypes = map[string]string{
 // validate is a variable only for the tests.
 var validate = metadata.Validate
 
-// store writes the findings to one partition: the evidence, and then the metadata that
-// describes it. The caller writes the mark, last.
-func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, q request, name string, fresh bool) error {
+// document returns the findings as the metadata of one partition.
+func (f findings) document(q request) (m metadata.Domain, doc []byte, err error) {
 	index := q.index
-	m := f.metadata
+	m = f.metadata
 	m.DomainID, m.Country, m.Category = q.id, upper(q.in.Country), q.in.Category
 	m.Source = &metadata.Source{RawFilePath: q.file, RecordIndex: &index}
 	if err := validate(m); err != nil {
-		return &invalidError{err}
+		return m, nil, &invalidError{err}
 	}
-	doc, err := metadata.Marshal(m)
-	if err != nil {
-		return &invalidError{err}
+	if doc, err = metadata.Marshal(m); err != nil {
+		return m, nil, &invalidError{err}
 	}
+	return m, doc, nil
+}
+
+// store writes the findings to one partition: the evidence, and then the metadata that
+// describes it. The caller writes the mark, last.
+func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, q request, name string, doc []byte, fresh bool) error {
 	dir := q.in.DomainDir(name) + "/"
 	var items []store.Item
 	for file, contentType := range evidenceTypes {
 		if file == "homepage.html" && !cfg.Collect.Homepage {
 			continue
 		}
-		if body, ok := f.evidence[file]; ok {
-			items = append(items, store.Item{Key: dir + file, Body: body, Options: store.PutOptions{ContentType: contentType}})
+		if got, ok := f.evidence[file]; ok {
+			items = append(items, store.Item{Key: dir + file, Body: got.body, Options: store.PutOptions{ContentType: contentType}})
 		} else if !fresh { // an earlier try that was killed may have left it
 			if err := store.Remove(ctx, w.Store, dir+file); err != nil {
 				return fmt.Errorf("removing old evidence %s: %w", dir+file, err)

@@ -59,7 +59,7 @@ func (c *collector) get(ctx context.Context, r polite.Request) exchange {
 	resp, err := c.client.Get(ctx, r)
 	f := exchange{url: r.URL, at: time.Now()}
 	if resp != nil {
-		f.status, f.body, f.truncated, f.final, f.elapsed = resp.Status, resp.Body, resp.Truncated, resp.FinalURL, resp.Elapsed
+		f.status, f.header, f.body, f.truncated, f.final, f.elapsed = resp.Status, resp.Header, resp.Body, resp.Truncated, resp.FinalURL, resp.Elapsed
 	}
 	var failure *web.Error
 	var pause *polite.AbandonedError
@@ -92,7 +92,7 @@ func (c *collector) robots(ctx context.Context) exchange {
 	c.rules = robots.Parse(nil)
 	if rules != nil {
 		c.rules = rules.File
-		f = exchange{url: rules.URL, status: rules.Status, kind: rules.Kind, body: rules.Body, truncated: rules.Truncated, final: rules.FinalURL, at: rules.FetchedAt, elapsed: rules.Elapsed}
+		f = exchange{url: rules.URL, status: rules.Status, kind: rules.Kind, header: rules.Header, body: rules.Body, truncated: rules.Truncated, final: rules.FinalURL, at: rules.FetchedAt, elapsed: rules.Elapsed}
 	}
 	var pause *polite.AbandonedError
 	switch {

@@ -37,6 +37,7 @@ type Config struct {
 	ForceID string
 
 	Collect Collect
+	Layout  Layout // empty for Objects
 	// OutageThreshold is the share of a window of visits (0–1) from which on
 	// failures below HTTP mean that our own network is down; 0 turns the guard off.
 	OutageThreshold float64

@@ -15,6 +15,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -40,6 +41,7 @@ type UnmarkedDomain struct {
 	Key  string // of the metadata
 	ID   string // domain id
 	Host string
+	Row  []byte // as JSON, if results are packed
 }
 
 // Visit merges each lane's URL records by host, which removes duplicates across files,
@@ -54,8 +56,9 @@ func Visit(s beam.Scope, cfg Config, records beam.PCollection) (outcomes, networ
 
 type visitFn struct {
 	doFn
-	bundle *lane.Bundle
-	out    visitOutput
+	bundle  *lane.Bundle
+	out     visitOutput
+	earlier *segment.Index // packed results of runs with another number of lanes
 }
 
 // visitOutput is the emit functions of the call that Beam makes just now. A lane may end
@@ -81,8 +84,15 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 	}
 	// If the run is stopped before the lane begins, its files stay open.
 	return fn.bundle.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), func(t ledger.Tally) { fn.out.tally(t) }, func(within context.Context, at *lane.Lane) error {
-		l := laneRun{ctx: ctx, fn: fn, lane: at, table: table, files: make([]FileOutcome, len(table.files))}
-		l.listMarks(within)
+		l := laneRun{ctx: ctx, within: within, fn: fn, lane: at, table: table, files: make([]FileOutcome, len(table.files))}
+		if fn.Config.Layout.packs() {
+			if err := l.openPacked(within, n); err != nil {
+				return err
+			}
+			at.Tick = l.flushFull
+		} else {
+			l.listMarks(within)
+		}
 		lane.Begin(within, at, fn.Config.pool(), slices.Values(table.hosts), l.visit, l.failed, l.merge, func() { l.end(within) })
 		table.hosts = nil // the visits that still run have theirs
 		return nil
@@ -103,6 +113,7 @@ func (fn *visitFn) FinishBundle(emit func(string, FileOutcome), emitNetwork func
 // laneRun is one lane at work. Only the ProcessElement goroutine may use its fields.
 type laneRun struct {
 	ctx      context.Context // of the ProcessElement call
+	within   context.Context // under the lane's lease
 	fn       *visitFn
 	lane     *lane.Lane
 	table    *hostTable
@@ -110,6 +121,7 @@ type laneRun struct {
 	network  Network
 	window   window
 	unmarked []result // visits about which the outage guard has to decide
+	packer   *packer  // nil if results are not packed
 
 	partitions sync.Map // hive.Partition to func() bool, see fresh; used by the visits, which run in parallel
 }
@@ -123,11 +135,13 @@ type result struct {
 	cut      bool     // the stop cut the visit off, so open requests are not failures
 	elapsed  time.Duration
 	sum      ledger.Tally
+	evidence evidence // if results are packed
 }
 
 // end emits what the lane did.
 func (l *laneRun) end(ctx context.Context) {
 	l.judge(ctx)
+	l.flush()
 	for i, o := range l.files {
 		if !l.table.files[i].broken {
 			l.fn.out.file(l.table.files[i].key, o)
@@ -177,6 +191,9 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 			l.keep(ctx, &r, q, got)
 		}
 	}
+	if cfg.Layout.packs() {
+		l.pack(&r, got)
+	}
 	r.elapsed, r.cut = time.Since(begin), ctx.Err() != nil
 	r.sum.Add(got.sum)
 	return r
@@ -199,7 +216,10 @@ func (l *laneRun) fresh(ctx context.Context, p hive.Partition) bool {
 func (l *laneRun) keep(ctx context.Context, r *result, q *request, got findings) {
 	w, cfg := l.fn.Worker, l.fn.Config
 	d := requestDeadLetter(cfg, *q, r.host.name)
-	err := got.store(ctx, w, cfg, *q, r.host.name, l.fresh(ctx, q.in))
+	row, doc, err := rowOf(cfg, *q, got)
+	if err == nil && cfg.Layout.objects() {
+		err = got.store(ctx, w, cfg, *q, r.host.name, doc, l.fresh(ctx, q.in))
+	}
 	var invalid *invalidError
 	switch {
 	case errors.As(err, &invalid):
@@ -211,6 +231,9 @@ func (l *laneRun) keep(ctx context.Context, r *result, q *request, got findings)
 	case err != nil:
 		l.storeFailed(ctx, r, q, err)
 		return
+	}
+	if cfg.Layout.packs() {
+		q.row = &row
 	}
 	if cfg.OutageThreshold > 0 && slices.Contains(outageBy, r.network) {
 		q.state, q.unmarked = collected, true
@@ -234,6 +257,9 @@ func markDone(ctx context.Context, w *lane.Worker, cfg Config, key, id, name str
 }
 
 func (l *laneRun) mark(ctx context.Context, q request, name string) error {
+	if !l.fn.Config.Layout.objects() {
+		return nil // its segment's commit is the mark
+	}
 	return markDone(ctx, l.fn.Worker, l.fn.Config, metadataKey(q.in, name), q.id, name)
 }
 
@@ -292,7 +318,7 @@ func (l *laneRun) merge(r result) {
 	l.network.add(one)
 	now := l.window.add(one)
 	if one.Failed == 0 || cfg.OutageThreshold <= 0 {
-		l.count(r)
+		l.done(r)
 	} else {
 		l.unmarked = append(l.unmarked, r)
 	}
@@ -352,7 +378,7 @@ func (l *laneRun) markAll() {
 				l.storeFailed(l.ctx, &r, q, err)
 			}
 		}
-		l.count(r)
+		l.done(r)
 	}
 	l.unmarked = nil
 }
@@ -408,7 +434,7 @@ func (l *laneRun) fileOutcomes(r result) map[string]state {
 		}
 		switch o := &l.files[rec.file]; {
 		case q.unmarked:
-			o.Unmarked = append(o.Unmarked, UnmarkedDomain{Key: metadataKey(f.in, r.host.name), ID: q.id, Host: r.host.name})
+			o.Unmarked = append(o.Unmarked, UnmarkedDomain{Key: metadataKey(f.in, r.host.name), ID: q.id, Host: r.host.name, Row: q.rowJSON()})
 		case q.state != unfinished:
 			o.Finished++
 		}

@@ -11,7 +11,6 @@
 package segment
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -19,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -155,34 +155,39 @@ func (f folder) valid() (commits []Commit, void []string) {
 	return commits, void
 }
 
+// maxTries is how often an entry is tried to be created under the next number.
+const maxTries = 100
+
 // reads is how many entries are read at the same time.
 const reads = 16
 
-// read lists the folders under prefix that admit wants, and reads their entries.
-func read(ctx context.Context, s store.Store, prefix string, admit func(dir string) bool) (map[string]*folder, error) {
-	folders := map[string]*folder{}
+// list returns the keys of the objects under prefix, by folder.
+func list(ctx context.Context, s store.Store, prefix string) (map[string][]string, error) {
+	folders := map[string][]string{}
+	for o, err := range s.List(ctx, prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", prefix, err)
+		}
+		dir, _ := parseKey(o.Key)
+		folders[dir] = append(folders[dir], o.Key)
+	}
+	return folders, nil
+}
+
+// read reads the entries of a folder that has these keys.
+func read(ctx context.Context, s store.Store, keys []string) (folder, error) {
+	f := folder{entries: map[int64]Commit{}}
 	var mu sync.Mutex
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(reads)
-	for o, err := range s.List(ctx, prefix) {
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("listing %s: %w", prefix, err), group.Wait())
-		}
-		dir, number := parseKey(o.Key)
-		if !admit(dir) {
-			continue
-		}
-		f := folders[dir]
-		if f == nil {
-			f = &folder{entries: map[int64]Commit{}}
-			folders[dir] = f
-		}
+	for _, key := range keys {
+		_, number := parseKey(key)
 		if number < 0 {
-			f.others = append(f.others, o.Key)
+			f.others = append(f.others, key)
 			continue
 		}
 		group.Go(func() error {
-			c, err := readEntry(within, s, o.Key)
+			c, err := readEntry(within, s, key)
 			if errors.Is(err, store.ErrNotExist) {
 				return nil // swept since the listing
 			}
@@ -194,7 +199,7 @@ func read(ctx context.Context, s store.Store, prefix string, admit func(dir stri
 			return err
 		})
 	}
-	return folders, group.Wait()
+	return f, group.Wait()
 }
 
 func readEntry(ctx context.Context, s store.Store, key string) (Commit, error) {
@@ -222,19 +227,48 @@ func decode(b []byte) (c Commit, err error) {
 	return c, nil
 }
 
-// Commits returns all commits under root, the oldest first.
-func Commits(ctx context.Context, s store.Store, root string) ([]Commit, error) {
-	folders, err := read(ctx, s, root, func(string) bool { return true })
-	if err != nil {
-		return nil, err
+// Index is what a store has under a root when a run begins.
+type Index struct {
+	s       store.Store
+	root    string
+	folders map[string][]string // their keys
+}
+
+// List lists the folders of all lanes under root.
+func List(ctx context.Context, s store.Store, root string) (*Index, error) {
+	folders, err := list(ctx, s, root)
+	return &Index{s, root, folders}, err
+}
+
+// Folders returns the folders of lanes, sorted.
+func (x *Index) Folders() []string { return slices.Sorted(maps.Keys(x.folders)) }
+
+// commits yields the commits of the folders that admit wants.
+func (x *Index) commits(ctx context.Context, admit func(dir string) bool) iter.Seq2[Commit, error] {
+	return func(yield func(Commit, error) bool) {
+		for _, dir := range x.Folders() {
+			if !admit(dir) {
+				continue
+			}
+			f, err := read(ctx, x.s, x.folders[dir])
+			if err != nil {
+				yield(Commit{}, err)
+				return
+			}
+			commits, _ := f.valid()
+			for _, c := range commits {
+				if !yield(c, nil) {
+					return
+				}
+			}
+		}
 	}
-	var all []Commit
-	for _, dir := range slices.Sorted(maps.Keys(folders)) {
-		commits, _ := folders[dir].valid()
-		all = append(all, commits...)
-	}
-	slices.SortStableFunc(all, func(a, b Commit) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Key, b.Key)) })
-	return all, nil
+}
+
+// Commits yields all commits, by folder and then from the oldest on. It ends after an
+// error.
+func (x *Index) Commits(ctx context.Context) iter.Seq2[Commit, error] {
+	return x.commits(ctx, func(string) bool { return true })
 }
 
 // Log is a lane's log, for its one writer.
@@ -245,66 +279,62 @@ type Log struct {
 	begin Commit
 }
 
-// Open begins to write to the lane's folder dir under root. It returns the commits that
-// can have results of lane n of of: those of this folder, and those of other lanes with
+// Open begins to write to the folder of lane n of of. It calls each for every commit that
+// can have results of the lane: those of this folder, and those of other lanes with
 // hosts in common, because an earlier run may have had another number of lanes. Open
 // then sweeps what is left in the folder without a commit. The caller must have the
 // lane's lease.
-func Open(ctx context.Context, s store.Store, root string, n, of int, runID string) (*Log, []Commit, error) {
-	return open(ctx, s, root, Lane(root, n, of), func(dir string) bool { return shared(root, dir, n, of) }, runID)
+func (x *Index) Open(ctx context.Context, n, of int, runID string, each func(Commit)) (*Log, error) {
+	dir := Lane(x.root, n, of)
+	for c, err := range x.commits(ctx, func(d string) bool { return d != dir && shared(x.root, d, n, of) }) {
+		if err != nil {
+			return nil, err
+		}
+		each(c)
+	}
+	return Open(ctx, x.s, dir, runID, each)
 }
 
-// OpenFolder is Open for a folder by itself.
-func OpenFolder(ctx context.Context, s store.Store, dir, runID string) (*Log, []Commit, error) {
-	return open(ctx, s, dir, dir, func(d string) bool { return d == dir }, runID)
-}
-
-func open(ctx context.Context, s store.Store, prefix, dir string, admit func(dir string) bool, runID string) (*Log, []Commit, error) {
-	folders, err := read(ctx, s, prefix, admit)
-	if err != nil {
-		return nil, nil, err
-	}
-	own := folders[dir]
-	if own == nil {
-		own = &folder{entries: map[int64]Commit{}}
-		folders[dir] = own
-	}
+// Open is Index.Open for a folder by itself.
+func Open(ctx context.Context, s store.Store, dir, runID string, each func(Commit)) (*Log, error) {
 	l := &Log{s: s, dir: dir, begin: Commit{Begin: true, Writer: rand.Text(), RunID: runID, At: time.Now().UTC()}}
-	for number := range own.entries {
+	listed, err := list(ctx, s, dir)
+	if err != nil {
+		return nil, err
+	}
+	f, err := read(ctx, s, listed[dir])
+	if err != nil {
+		return nil, err
+	}
+	for number := range f.entries {
 		l.next = max(l.next, number+1)
 	}
-	for {
+	opened := false
+	for try := 0; !opened; try++ {
 		number := l.next
 		c, err := l.append(ctx, l.begin)
 		if err == nil {
-			own.entries[number] = c
-			break
+			f.entries[number], opened = c, true
+			continue
 		}
-		if !errors.Is(err, ErrTakenOver) {
-			return nil, nil, err
+		if !errors.Is(err, ErrTakenOver) || try == maxTries {
+			return nil, err
 		}
 		other, err := readEntry(ctx, s, l.key(number)) // of a process that is a moment ahead
 		if errors.Is(err, store.ErrNotExist) {
 			continue // and that another one has swept
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		own.entries[number] = other
-		l.next++
+		f.entries[number] = other
+		l.next = number + 1
 	}
-	var all []Commit
-	for _, d := range slices.Sorted(maps.Keys(folders)) {
-		commits, void := folders[d].valid()
-		all = append(all, commits...)
-		if d != dir {
-			continue
-		}
-		if err := sweep(ctx, s, commits, append(void, own.others...)); err != nil {
-			return nil, nil, err
-		}
+	commits, void := f.valid()
+	for _, c := range commits {
+		each(c)
 	}
-	return l, all, nil
+	return l, sweep(ctx, s, commits, append(void, f.others...))
 }
 
 // sweep removes those of keys that no commit names.
@@ -326,6 +356,9 @@ func sweep(ctx context.Context, s store.Store, commits []Commit, keys []string) 
 	return nil
 }
 
+// Folder is the folder of the log.
+func (l *Log) Folder() string { return l.dir }
+
 func (l *Log) key(number int64) string { return fmt.Sprintf("%s%08d.json", l.dir, number) }
 
 // append creates the next entry.
@@ -337,7 +370,7 @@ func (l *Log) append(ctx context.Context, c Commit) (Commit, error) {
 	if int64(len(body)) > maxEntry {
 		return Commit{}, fmt.Errorf("writing a commit: it has %d bytes, want at most %d", len(body), maxEntry)
 	}
-	for {
+	for range maxTries {
 		key := l.key(l.next)
 		err := store.Create(ctx, l.s, key, body, store.PutOptions{})
 		if err == nil {
@@ -359,6 +392,7 @@ func (l *Log) append(ctx context.Context, c Commit) (Commit, error) {
 		}
 		l.next++ // an earlier attempt of ours that seemed to fail
 	}
+	return Commit{}, fmt.Errorf("creating %s: it is there and cannot be read; look at what is in its place", l.key(l.next))
 }
 
 // newest checks that an entry is the log's newest one. Replaced commits are removed, so

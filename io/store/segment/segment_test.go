@@ -23,7 +23,10 @@ func newStore(t *testing.T) store.Store {
 
 func mustOpen(t *testing.T, s store.Store, n, of int) (*Log, []Commit) {
 	t.Helper()
-	l, commits, err := Open(t.Context(), s, root, n, of, "run")
+	x, err := List(t.Context(), s, root)
+	require.NoError(t, err)
+	var commits []Commit
+	l, err := x.Open(t.Context(), n, of, "run", func(c Commit) { commits = append(commits, c) })
 	require.NoError(t, err)
 	return l, commits
 }
@@ -59,8 +62,13 @@ func names(commits []Commit) (all []string) {
 
 func listed(t *testing.T, s store.Store) []string {
 	t.Helper()
-	all, err := Commits(t.Context(), s, root)
+	x, err := List(t.Context(), s, root)
 	require.NoError(t, err)
+	var all []Commit
+	for c, err := range x.Commits(t.Context()) {
+		require.NoError(t, err)
+		all = append(all, c)
+	}
 	return names(all)
 }
 
@@ -207,8 +215,7 @@ func TestReplaced(t *testing.T) {
 	require.Equal(t, []string{"kept.sg", "a.sg", "b.sg"}, listed(t, s))
 	require.NoError(t, l.Remove(t.Context(), a))
 	require.Equal(t, []string{"kept.sg", "a.sg", "b.sg"}, listed(t, s))
-	_, commits, err := OpenFolder(t.Context(), s, Lane(root, 0, 1), "run")
-	require.NoError(t, err)
+	_, commits := mustOpen(t, s, 0, 1)
 	require.Equal(t, []string{"kept.sg", "a.sg", "b.sg"}, names(commits))
 	for _, gone := range []string{b.Key, b.Files[0].Key, b.Files[1].Key, a.Files[0].Key} {
 		_, err := s.Head(t.Context(), gone)
@@ -226,7 +233,7 @@ func TestRace(t *testing.T) {
 	failed := make(chan error, racers)
 	for range racers {
 		go func() {
-			l, _, err := Open(context.Background(), s, root, 0, 1, "run")
+			l, err := Open(context.Background(), s, Lane(root, 0, 1), "run", func(Commit) {})
 			failed <- err
 			opened <- l
 		}()
@@ -253,7 +260,7 @@ func TestNoCommit(t *testing.T) {
 	for _, text := range []string{`{}`, `[]`, `{"writer":"A"}`, `{"writer":"A","files":[]}`, `null`, ``} {
 		s := newStore(t)
 		require.NoError(t, store.Write(t.Context(), s, root+"lane-00000-of-00001/00000000.json", []byte(text), store.PutOptions{}))
-		_, _, err := Open(t.Context(), s, root, 0, 1, "run")
+		_, err := Open(t.Context(), s, Lane(root, 0, 1), "run", func(Commit) {})
 		require.ErrorIs(t, err, errEntry, text)
 		require.ErrorContains(t, err, "00000000.json")
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -59,8 +60,9 @@ type RobotsAnswer struct {
 	URL       string // that was requested
 	FinalURL  string // after redirects; empty if there was no answer
 	Status    int
-	Kind      web.Kind // why there was no answer
-	Body      []byte   // of a 2xx
+	Kind      web.Kind    // why there was no answer
+	Header    http.Header // of the answer; nil if it comes from Memory
+	Body      []byte      // of a 2xx
 	Truncated bool
 	FetchedAt time.Time
 	Elapsed   time.Duration
@@ -150,7 +152,7 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 	switch {
 	case resp != nil:
 		errors.As(err, &abandoned)
-		a.FinalURL, a.Status, a.Truncated, a.Elapsed = resp.FinalURL, resp.Status, resp.Truncated, resp.Elapsed
+		a.FinalURL, a.Status, a.Header, a.Truncated, a.Elapsed = resp.FinalURL, resp.Status, resp.Header, resp.Truncated, resp.Elapsed
 	case errors.As(err, &failure):
 		a.Kind = failure.Kind
 		if failure.Kind == web.KindRedirect || failure.Kind == web.KindBlocked {

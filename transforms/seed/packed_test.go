@@ -1,0 +1,208 @@
+package seed_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/store/segment"
+	"github.com/newsfork/seed-engine/io/warc"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/table"
+)
+
+// objects are the keys under a prefix.
+func (j *job) objects(prefix string) (keys []string) {
+	j.t.Helper()
+	for o, err := range j.store.List(j.t.Context(), prefix) {
+		must(j.t, err)
+		keys = append(keys, o.Key)
+	}
+	return keys
+}
+
+// commits are all commits of packed results.
+func (j *job) commits() (all []segment.Commit) {
+	j.t.Helper()
+	x, err := segment.List(j.t.Context(), j.store, seed.PackedRoot)
+	must(j.t, err)
+	for c, err := range x.Commits(j.t.Context()) {
+		must(j.t, err)
+		all = append(all, c)
+	}
+	return all
+}
+
+// rows are the rows of all commits, with the bodies of their evidence by file.
+func (j *job) rows() (rows []table.Row, evidence []map[string]string) {
+	j.t.Helper()
+	for _, c := range j.commits() {
+		f, ok := c.File(".parquet")
+		require.True(j.t, ok)
+		b, err := segment.Read(j.t.Context(), j.store, f)
+		must(j.t, err)
+		got, err := table.Decode(b)
+		must(j.t, err)
+		require.Len(j.t, got, int(f.Count))
+		var records []byte
+		if f, ok := c.File(".warc.gz"); ok {
+			records, err = segment.Read(j.t.Context(), j.store, f)
+			must(j.t, err)
+		}
+		for _, r := range got {
+			bodies := map[string]string{}
+			for _, e := range r.Evidence {
+				rec, err := warc.Read(records[e.Offset : e.Offset+e.Length])
+				must(j.t, err)
+				body, err := rec.Body()
+				must(j.t, err)
+				bodies[e.File] = string(body)
+			}
+			rows, evidence = append(rows, r), append(evidence, bodies)
+		}
+	}
+	return rows, evidence
+}
+
+const otherDay = "datasets/country=sg/category=policy/date=2026-01-29/"
+
+// packedJob is a job with two files that share a domain.
+func packedJob(t *testing.T) *job {
+	j := newJob(t, webtest.Options{Seed: 7})
+	j.put(day+"raw_0001.json", rawFile("https://urlset-1.com/", "https://index-2.com/", "https://no-robots-3.com/", "https://sitemap-gz-4.com/"))
+	j.put(otherDay+"raw_0001.json", rawFile("https://urlset-1.com/x", "https://gzip-5.com/"))
+	j.cfg.Layout = seed.Packed
+	return j
+}
+
+func TestPacked(t *testing.T) {
+	j := packedJob(t)
+	total := j.run()
+	require.EqualValues(t, 5, total.Counts["domains_collected"])
+	require.EqualValues(t, 6, total.Counts["metadata_written"])
+	require.EqualValues(t, 2, total.Counts["files_completed"])
+	require.Empty(t, j.objects("processing/"))
+	require.True(t, j.exists(day+"raw_0001.json.success"))
+	require.Len(t, j.commits(), 1)
+
+	rows, evidence := j.rows()
+	require.Len(t, rows, 6)
+	shared := map[int64]int{}
+	o := newJob(t, webtest.Options{Seed: 7})
+	for _, key := range []string{day, otherDay} {
+		o.put(key+"raw_0001.json", string(j.read(key+"raw_0001.json")))
+	}
+	o.run()
+	for i, r := range rows {
+		dir := r.Partition().DomainDir(r.RegistrableDomain) + "/"
+		if r.RegistrableDomain == "urlset-1.com" {
+			shared[r.Evidence[0].Offset]++
+		}
+		for _, file := range []string{"robots.txt", "sitemap.xml"} {
+			body, ok := evidence[i][file]
+			require.Equal(t, o.exists(dir+file), ok, dir+file)
+			if ok {
+				require.Equal(t, string(o.read(dir+file)), body)
+			}
+		}
+		require.Contains(t, r.Document, fmt.Sprintf("%q", r.DomainID))
+	}
+	require.Len(t, shared, 1, "evidence of one visit is kept once")
+
+	j.web.ResetLog()
+	must(t, j.store.Delete(t.Context(), day+"raw_0001.json.success"))
+	j.cfg.Lanes = 3 // resumed with another number of lanes
+	again := j.run()
+	require.Empty(t, j.web.Requests())
+	require.EqualValues(t, 4, again.Counts["domains_already_done"])
+	require.True(t, j.exists(day+"raw_0001.json.success"))
+}
+
+// A forced run does everything again, once.
+func TestPackedForced(t *testing.T) {
+	j := packedJob(t)
+	j.run()
+	j.cfg.ForceID = "f1"
+	j.web.ResetLog()
+	j.run()
+	first := len(j.web.Requests())
+	require.NotZero(t, first)
+	must(t, j.store.Delete(t.Context(), day+"raw_0001.json.success"))
+	j.run()
+	require.Len(t, j.web.Requests(), first)
+	rows, _ := j.rows()
+	require.Len(t, rows, 12)
+}
+
+// A segment that cannot be written leaves its domains open, with one dead letter.
+func TestPackedStoreFailed(t *testing.T) {
+	j := packedJob(t)
+	mend := j.spoil("packed/seed/lane-00000-of-00001/00000001.json")
+	total := j.run()
+	require.EqualValues(t, 5, total.Counts["domains_failed"])
+	require.Zero(t, total.Counts["domains_collected"])
+	require.Len(t, j.deadLetters(), 1)
+	require.False(t, j.exists(day+"raw_0001.json.success"))
+	mend()
+	require.EqualValues(t, 5, j.run().Counts["domains_collected"])
+	require.Empty(t, j.deadLetters())
+	require.True(t, j.exists(day+"raw_0001.json.success"))
+	require.Len(t, j.objects("packed/"), 5, "two begins, and a segment; what the first run left is swept")
+}
+
+// Sites that do not answer wait for the outage guard; Complete commits those of a small lane.
+func TestPackedUnreachable(t *testing.T) {
+	j := newJob(t, webtest.Options{Seed: 7})
+	j.put(day+"raw_0001.json", rawFile("https://urlset-1.com/", "https://tls-refused-2.com/"))
+	j.put(day+"raw_0002.json", rawFile("https://tls-refused-2.com/"))
+	j.cfg.Layout = seed.Packed
+	j.run()
+	require.True(t, j.exists(day+"raw_0001.json.success"))
+	rows, _ := j.rows()
+	require.Len(t, rows, 2)
+	j.web.ResetLog()
+	must(t, j.store.Delete(t.Context(), day+"raw_0001.json.success"))
+	j.run()
+	require.Empty(t, j.web.Requests())
+}
+
+// With both layouts a domain is done when both have it.
+func TestBothLayouts(t *testing.T) {
+	j := packedJob(t)
+	j.cfg.Layout = seed.Both
+	j.run()
+	require.True(t, j.done(day+"raw_0001.json", "index-2.com"))
+	require.Len(t, j.commits(), 1)
+	for _, missing := range []string{"packed/", "processing/"} {
+		for _, key := range j.objects(missing) {
+			must(t, j.store.Delete(t.Context(), key))
+		}
+		must(t, j.store.Delete(t.Context(), day+"raw_0001.json.success"))
+		j.web.ResetLog()
+		require.EqualValues(t, 4, j.run().Counts["domains_collected"], missing)
+	}
+}
+
+// A thousand domains cost few calls of the store.
+func TestPackedStoreCalls(t *testing.T) {
+	j := newJob(t, webtest.Options{Seed: 7})
+	var urls []string
+	for i := range 1000 {
+		urls = append(urls, fmt.Sprintf("https://text-%d.com/", i))
+	}
+	j.put(day+"raw_0001.json", rawFile(urls...))
+	j.cfg.Layout = seed.Packed
+	total := j.run()
+	require.EqualValues(t, 1000, total.Counts["domains_collected"])
+	var calls int64
+	var text []string
+	for kind, n := range total.Store {
+		calls += n
+		text = append(text, fmt.Sprint(kind, " ", n))
+	}
+	t.Log(strings.Join(text, ", "))
+	require.LessOrEqual(t, calls, int64(60))
+}

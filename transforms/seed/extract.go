@@ -117,9 +117,7 @@ type Extraction struct {
 var errNoPartition = errors.New("the file has no Hive partition in its path")
 
 // ExtractFile reads one raw file and passes each distinct domain id to visit once,
-// in order. A URL record's strings keep the whole record of the file in memory:
-// copy those that are kept for long. Errors are those of the store (see store.Retryable) or a
-// *rawfile.Error.
+// in order. Errors are those of the store (see store.Retryable) or a *rawfile.Error.
 func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logger, visit func(lane.URLRecord) error) (Extraction, error) {
 	var x Extraction
 	raw, ok := hive.ParseRaw(key)
@@ -141,6 +139,7 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 	// 128 bits with two secret seeds: flat, no pointers for the collector to
 	// follow, and collision-free in practice.
 	seen, seeds := map[[2]uint64]struct{}{}, [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+	names, labels := new(strings.Builder), map[string]string{}
 	meta, err := rawfile.Read(body, func(r rawfile.Record) error {
 		x.Records++
 		if err := ctx.Err(); err != nil {
@@ -172,7 +171,12 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 			return nil // a duplicate
 		}
 		x.Domains++
-		return visit(lane.URLRecord{Host: d.Registrable, Label: d.ID[:len(d.ID)-len(d.Registrable)-1], Index: r.Index})
+		label, known := labels[d.ID[:len(d.ID)-len(d.Registrable)-1]]
+		if !known {
+			label = strings.Clone(d.ID[:len(d.ID)-len(d.Registrable)-1])
+			labels[label] = label
+		}
+		return visit(lane.URLRecord{Host: pack(&names, d.Registrable), Label: label, Index: r.Index})
 	})
 	if err != nil {
 		return x, fmt.Errorf("reading %s: %w", key, err)
@@ -187,4 +191,20 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 		log.Warn("record_count_mismatch", "meta", meta.RecordCount, "records", x.Records)
 	}
 	return x, nil
+}
+
+// packed is how many bytes of strings pack keeps together.
+const packed = 4 << 10
+
+// pack copies s behind the strings packed before. A runner may keep the URL records of
+// all files: s itself would keep the whole record of its file in memory, and strings of
+// their own take more room.
+func pack(to **strings.Builder, s string) string {
+	if (*to).Cap()-(*to).Len() < len(s) {
+		*to = new(strings.Builder)
+		(*to).Grow(max(packed, len(s)))
+	}
+	from := (*to).Len()
+	(*to).WriteString(s)
+	return (*to).String()[from:]
 }

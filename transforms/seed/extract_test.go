@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -231,5 +232,40 @@ func TestDedupeAcrossFiles(t *testing.T) {
 	}
 	if c := total.Counts; c["domains_already_done"] == 0 || c["files_skipped"] != 2 || len(j.events("domain_already_processed")) == 0 {
 		t.Errorf("counts %v", c)
+	}
+}
+
+// URL records that are kept do not keep the records of the file in memory.
+func TestURLRecordsAreSmall(t *testing.T) {
+	const records = 10_000
+	var file strings.Builder
+	file.WriteString(`{"records":[`)
+	for i := range records {
+		if i > 0 {
+			file.WriteString(",")
+		}
+		fmt.Fprintf(&file, `{"raw_url":"https://site-%d.com/%s","domain_id":"com:sg:site-%[1]d.com"}`, i, strings.Repeat("x", 1000))
+	}
+	file.WriteString("]}")
+	s := memory(t)
+	key := day + "raw_0001.json"
+	must(t, s.Put(t.Context(), key, strings.NewReader(file.String()), store.PutOptions{}))
+	used := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	kept := make([]lane.URLRecord, 0, records)
+	before := used()
+	_, err := seed.ExtractFile(t.Context(), s, key, slog.New(slog.DiscardHandler), func(m lane.URLRecord) error { kept = append(kept, m); return nil })
+	must(t, err)
+	if grown := int(used()) - int(before); grown > 100*records {
+		t.Errorf("%d URL records keep %d bytes", records, grown)
+	}
+	for i, m := range kept {
+		if want := (lane.URLRecord{Host: fmt.Sprintf("site-%d.com", i), Label: "com:sg", Index: i}); m != want {
+			t.Fatalf("record %d is %+v, want %+v", i, m, want)
+		}
 	}
 }

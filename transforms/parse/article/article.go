@@ -70,12 +70,12 @@ type Page struct {
 // Parse reads an HTML page. contentType is the Content-Type header, for its
 // charset. The error is ErrTooDeep or a body whose encoding cannot be decoded.
 func Parse(body []byte, contentType string) (*Page, error) {
-	text, _, err := charset.Decode(body, contentType)
+	text, _, err := charset.Bytes(body, contentType)
 	if err != nil {
 		return nil, fmt.Errorf("reading the page: %w", err)
 	}
-	text, scripts := strip(text)
-	root, err := html.Parse(strings.NewReader(text))
+	kept, scripts := strip(text)
+	root, err := html.Parse(&kept)
 	if err != nil {
 		return nil, errors.Join(ErrTooDeep, fmt.Errorf("parsing the page: %w", err))
 	}
@@ -239,24 +239,41 @@ func line(n *html.Node) string {
 // collapse writes every run of space as one, and none at the ends.
 func collapse(s string) string {
 	s = strings.TrimSpace(s)
-	space := true
-	for i := 0; ; i++ { // most texts are ASCII with single spaces
-		if i == len(s) {
-			return s
-		}
-		c := s[i]
-		if c >= utf8.RuneSelf || c < ' ' || c == ' ' && space {
-			break
-		}
-		space = c == ' '
-	}
-	space = true
-	for i, c := range s {
-		is := unicode.IsSpace(c)
-		if is && (space || c != ' ' || i == 0) {
-			return strings.Join(strings.Fields(s), " ")
+	space := false
+	for _, c := range s { // most texts need no change
+		is := isSpace(c)
+		if is && (space || c != ' ') {
+			return squeeze(s)
 		}
 		space = is
 	}
-	return s // most texts need no change
+	return s
+}
+
+// squeeze is collapse for a text that needs a change.
+func squeeze(s string) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	from := 0 // where the word begins
+	word := func(end int) {
+		if end > from {
+			if b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(s[from:end])
+		}
+	}
+	for i, c := range s {
+		if isSpace(c) {
+			word(i)
+			from = i + utf8.RuneLen(c)
+		}
+	}
+	word(len(s))
+	return b.String()
+}
+
+// isSpace is unicode.IsSpace, quicker for letters: the last space in Unicode is U+3000.
+func isSpace(c rune) bool {
+	return c <= ' ' && unicode.IsSpace(c) || c > '~' && c <= '\u3000' && unicode.IsSpace(c)
 }

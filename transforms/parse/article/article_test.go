@@ -211,6 +211,20 @@ func TestBody(t *testing.T) {
 	}
 }
 
+// Space that only tags separate is one node of the tree, and still separates words.
+func TestSpaceBetweenTags(t *testing.T) {
+	p, err := article.Parse([]byte("<body> <div>\n <div>\n\t<b>one</b> <i> <u>two</u></i> <!-- x --> <svg> </svg>\n</div>\n</div>\n<p>three <em> </em> four</p> five <script></script>six</body>"), "")
+	require.NoError(t, err)
+	var texts []string
+	for n := range p.Root.Descendants() {
+		if n.Type == html.TextNode {
+			texts = append(texts, n.Data)
+		}
+	}
+	assert.Equal(t, []string{" ", "one", " ", "two", " ", "three ", " four", " five six"}, texts)
+	assert.Equal(t, "one two three four five six", article.Text(p.Root))
+}
+
 func TestMetadata(t *testing.T) {
 	got := read(t, `<html lang="ko"><head><link rel=stylesheet href=/a.css><LINK REL="CANONICAL" HREF="https://demo.example/a/1"><meta property="article:section" content="경제">
 		<script type="application/ld+json">{"@type":"NewsArticle","author":[{"@type":"Person","name":"홍길동"},{"name":"홍길동"},{"name":"임꺽정"}],"dateModified":"2024-05-03T15:00:00+09:00"}</script></head><body></body></html>`, article.Rules{})

@@ -26,7 +26,7 @@ func (p *Page) bodyBy(c *Compiled, title string) string {
 			}
 		}
 		r.bySelector = true
-		if text := clean(r.text(roots), c.drop); text != "" {
+		if text := cleanLines(r.write(roots), c.drop); text != "" {
 			return text
 		}
 		r.bySelector = false
@@ -36,7 +36,7 @@ func (p *Page) bodyBy(c *Compiled, title string) string {
 	if lede := p.lede(roots[0], r); lede != "" && !slices.ContainsFunc(lines[:min(3, len(lines))], func(l textLine) bool { return strings.Contains(fold(l.text), fold(lede)) }) {
 		lines = slices.Insert(lines, 0, textLine{text: lede})
 	}
-	text := clean(joinLines(lines), c.drop)
+	text := cleanLines(lines, c.drop)
 	if own := clean(stripTags(p.ld.body), c.drop); utf8.RuneCountInString(text)*2 < utf8.RuneCountInString(own) {
 		return own // the page is filled by scripts
 	}

@@ -26,13 +26,21 @@ const shortLine = 160
 // clean removes the lines of advertisements, reporters' addresses and
 // copyright, and those that a publisher's expressions match.
 func clean(text string, drop []*regexp.Regexp) string {
-	var kept []string
+	var lines []textLine
 	for l := range strings.SplitSeq(text, "\n") {
-		l = collapse(l)
-		if l == "" || boilerplate(l) {
-			continue
+		if l = collapse(l); l != "" {
+			lines = append(lines, textLine{text: l})
 		}
-		if matches(drop, l) {
+	}
+	return cleanLines(lines, drop)
+}
+
+// cleanLines is clean for lines without needless space. It returns them as one text.
+func cleanLines(lines []textLine, drop []*regexp.Regexp) string {
+	var b strings.Builder
+	for _, line := range lines {
+		l := line.text
+		if boilerplate(l) || matches(drop, l) {
 			continue
 		}
 		// A reporter's address at a paragraph's end.
@@ -41,9 +49,12 @@ func clean(text string, drop []*regexp.Regexp) string {
 				l = strings.TrimSpace(l[:i[0]])
 			}
 		}
-		kept = append(kept, l)
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(l)
 	}
-	return strings.Join(kept, "\n")
+	return b.String()
 }
 
 func matches(all []*regexp.Regexp, l string) bool {
@@ -57,14 +68,17 @@ func matches(all []*regexp.Regexp, l string) bool {
 
 // boilerplate reports whether a line is about the article but not part of it.
 func boilerplate(l string) bool {
+	if len(l) > utf8.UTFMax*shortLine {
+		return false
+	}
 	n := utf8.RuneCountInString(l)
 	if n > shortLine {
 		return false
 	}
-	if n <= 60 && advertisement.MatchString(l) {
+	// A cheap search for what each expression needs comes first: most lines have none.
+	if n <= 60 && strings.IndexByte(".,?!;\"'0123456789", l[len(l)-1]) < 0 && advertisement.MatchString(l) {
 		return true
 	}
-	// A cheap search for what each expression needs comes first: most lines have none.
 	if (l[0] >= utf8.RuneSelf || strings.IndexByte("RALBS", l[0]) >= 0 && strings.ContainsAny(l, ":|")) && invitation.MatchString(l) {
 		return true
 	}

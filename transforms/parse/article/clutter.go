@@ -54,43 +54,40 @@ func (r *reader) isClutter(n *html.Node) bool {
 	return false
 }
 
-// clutterName reports whether a class or id contains one of clutterWords. Words end at hyphens, underscores, digits and capitals.
+// clutterName reports whether a class or id contains one of clutterWords. Words end at
+// everything but a letter of ASCII, and where a capital follows a small letter.
 func clutterName(val string) bool {
-	start := -1
-	prev := rune(0)
-	check := func(w string) bool {
-		var buf [24]byte
-		if len(w) > len(buf) || len(w) < 2 {
-			return false
-		}
-		for i := range len(w) {
-			c := w[i]
-			if 'A' <= c && c <= 'Z' {
-				c += 'a' - 'A'
+	for i := 0; i < len(val); {
+		begin := i
+		small := false
+		for i < len(val) {
+			c := val[i]
+			if 'a' <= c && c <= 'z' {
+				small = true
+			} else if small || c < 'A' || c > 'Z' {
+				break
 			}
-			buf[i] = c
+			i++
 		}
-		return clutterWords[string(buf[:len(w)])]
+		if i == begin {
+			i++
+		} else if clutterWord(val[begin:i]) {
+			return true
+		}
 	}
-	for i, c := range val {
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-		switch {
-		case !letter:
-			if start >= 0 && check(val[start:i]) {
-				return true
-			}
-			start = -1
-		case start < 0:
-			start = i
-		case 'A' <= c && c <= 'Z' && 'a' <= prev && prev <= 'z':
-			if check(val[start:i]) {
-				return true
-			}
-			start = i
-		}
-		prev = c
+	return false
+}
+
+// clutterWord reports whether a word of ASCII letters is one of clutterWords.
+func clutterWord(w string) bool {
+	var buf [24]byte
+	if len(w) > len(buf) || clutterLengths[w[0]|0x20]&(1<<len(w)) == 0 {
+		return false
 	}
-	return start >= 0 && check(val[start:])
+	for i := range len(w) {
+		buf[i] = w[i] | 0x20
+	}
+	return clutterWords[string(buf[:len(w)])]
 }
 
 // surelyClutter reports whether an element is clutter even if it has most of the text.
@@ -124,3 +121,12 @@ var clutterWords = words(`ad ads adv advert adverts advertisement advertising ad
 	copyright disclaimer login register search hidden hide noprint print screenreader sronly offscreen visuallyhidden
 	rating ratings vote votes poll banner masthead toc feedback report correction corrections
 	embed embedded player video videoplayer audio audioplayer factbox infobox`)
+
+// clutterLengths has, by the first letter, a bit for each length of a word in clutterWords. Most
+// names are none of them, and most are recognised by that alone.
+var clutterLengths = func() (bits [256]uint32) {
+	for w := range clutterWords {
+		bits[w[0]] |= 1 << len(w)
+	}
+	return bits
+}()

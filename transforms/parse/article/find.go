@@ -17,6 +17,7 @@ type reader struct {
 	blocks     map[*html.Node]bool // contains blocks
 	proseWidth map[*html.Node]int  // width of the prose below an element
 	out        map[*html.Node]bool // left out because of their names
+	leftOut    []*html.Node        // the same in the order of the page
 	kept       map[*html.Node]bool // with names of clutter, but most of the page
 }
 
@@ -81,7 +82,7 @@ func (r *reader) weighAgain(body *html.Node) (total int) {
 	total = r.weigh(body)
 	for range maxKept {
 		var most *html.Node
-		for n := range r.out {
+		for _, n := range r.leftOut {
 			if !r.kept[n] && r.proseWidth[n] > total && !surelyClutter(n) && (most == nil || r.proseWidth[n] > r.proseWidth[most]) {
 				most = n
 			}
@@ -95,6 +96,7 @@ func (r *reader) weighAgain(body *html.Node) (total int) {
 		r.kept[most] = true
 		clear(r.proseWidth)
 		clear(r.out)
+		r.leftOut = r.leftOut[:0]
 		total = r.weigh(body)
 	}
 	return total

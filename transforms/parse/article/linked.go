@@ -1,6 +1,7 @@
 package article
 
 import (
+	"bytes"
 	"encoding/json"
 	"html"
 	"slices"
@@ -21,7 +22,7 @@ var articleTypes = []string{"NewsArticle", "Article", "ReportageNewsArticle", "A
 
 // readLinked reads the article out of a page's JSON-LD. Scripts that are not JSON
 // are ignored: many pages have some.
-func readLinked(scripts []string) jsonLD {
+func readLinked(scripts [][]byte) jsonLD {
 	o := ldObjects{rank: len(articleTypes)}
 	for _, s := range scripts {
 		if v, ok := parseScript(s); ok {
@@ -61,14 +62,20 @@ func readLinked(scripts []string) jsonLD {
 
 // parseScript parses a script, also one in a comment or CDATA section, or with line
 // ends in its strings, which is a common mistake.
-func parseScript(s string) (v any, ok bool) {
-	s = strings.TrimSpace(s)
-	s = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(s, "<!--"), "<![CDATA["), "]]>")
-	s = strings.TrimRight(strings.TrimSpace(strings.TrimSuffix(s, "-->")), "; \n")
-	if json.Unmarshal([]byte(s), &v) == nil {
+func parseScript(s []byte) (v any, ok bool) {
+	s = bytes.TrimSpace(s)
+	s = bytes.TrimSuffix(bytes.TrimPrefix(bytes.TrimPrefix(s, []byte("<!--")), []byte("<![CDATA[")), []byte("]]>"))
+	s = bytes.TrimRight(bytes.TrimSpace(bytes.TrimSuffix(s, []byte("-->"))), "; \n")
+	if json.Unmarshal(s, &v) == nil {
 		return v, true
 	}
-	err := json.Unmarshal([]byte(strings.NewReplacer("\n", " ", "\r", " ", "\t", " ").Replace(s)), &v)
+	oneLine := bytes.Map(func(c rune) rune {
+		if c == '\n' || c == '\r' || c == '\t' {
+			return ' '
+		}
+		return c
+	}, s)
+	err := json.Unmarshal(oneLine, &v)
 	return v, err == nil
 }
 

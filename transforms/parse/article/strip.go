@@ -1,39 +1,84 @@
 package article
 
-import "strings"
+import (
+	"bytes"
+	"io"
+)
 
 // raw are the elements that contain nothing of the article, and no element of their own
 // kind; they are most of a page's bytes.
 var raw = [...]string{"script", "style", "svg", "noscript", "iframe", "template", "nav", "select", "button", "picture", "video", "img", "link"}
 
+// rawByLetter are the names in raw by their first letter.
+var rawByLetter = func() (by [256][]string) {
+	for _, name := range raw {
+		by[name[0]] = append(by[name[0]], name)
+	}
+	return by
+}()
+
+// pieces reads the parts of a page that strip keeps, one after another, without putting
+// them together.
+type pieces [][]byte
+
+func (p *pieces) Read(b []byte) (n int, err error) {
+	for n < len(b) && len(*p) > 0 {
+		k := copy(b[n:], (*p)[0])
+		n += k
+		if (*p)[0] = (*p)[0][k:]; len((*p)[0]) == 0 {
+			*p = (*p)[1:]
+		}
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
 // strip removes from a page what no reader sees, before the parser makes a tree
 // of it, and returns the scripts with JSON-LD. That halves the time for a page.
 // An element without an end stays. Publishers' selectors do not
-// see what strip removes.
-func strip(text string) (page string, jsonLD []string) {
-	var b strings.Builder
+// see what strip removes. Of space that only tags separate, the first is kept: it
+// separates words as well as all of it, and each would be a node of the tree.
+func strip(text []byte) (page pieces, jsonLD [][]byte) {
 	done := 0
+	remove := func(from, to int) {
+		page = append(page, text[done:from])
+		done = to
+	}
+	spaced := false           // since the last space there were only tags
 	open := map[string]bool{} // elements without an end in the rest of the page: searched for once
 	for at := 0; at < len(text); {
-		i := strings.IndexByte(text[at:], '<')
+		i := bytes.IndexByte(text[at:], '<')
 		if i < 0 {
 			break
 		}
 		at += i
+		begin := at // of the space before the tag
+		for begin > done && blank(text[begin-1]) {
+			begin--
+		}
+		switch between := begin > 0 && text[begin-1] == '>'; {
+		case begin == at:
+			spaced = spaced && between
+		case spaced && between:
+			remove(begin, at)
+		default:
+			spaced = true
+		}
 		rest := text[at:]
-		if strings.HasPrefix(rest, "<!--") {
+		if bytes.HasPrefix(rest, []byte("<!--")) {
 			end := -1
 			if !open["--"] {
-				end = strings.Index(rest[2:], "-->")
+				end = bytes.Index(rest[2:], []byte("-->"))
 			}
 			if end < 0 {
 				open["--"] = true
 				at += 4
 				continue
 			}
-			b.WriteString(text[done:at])
-			at += 2 + end + 3
-			done = at
+			remove(at, at+2+end+3)
+			at = done
 			continue
 		}
 		name := rawName(rest)
@@ -41,15 +86,14 @@ func strip(text string) (page string, jsonLD []string) {
 			at++
 			continue
 		}
-		tag := strings.IndexByte(rest, '>') + 1
+		tag := bytes.IndexByte(rest, '>') + 1
 		if tag == 0 {
 			break
 		}
 		if name == "img" || name == "link" { // they have no end
-			wanted := name == "link" && strings.Contains(strings.ToLower(rest[:tag]), "canonical")
-			if !wanted && strings.Count(rest[:tag], `"`)%2 == 0 && strings.Count(rest[:tag], "'")%2 == 0 { // else the > may be in an attribute's value
-				b.WriteString(text[done:at])
-				done = at + tag
+			wanted := name == "link" && bytes.Contains(bytes.ToLower(rest[:tag]), []byte("canonical"))
+			if !wanted && bytes.Count(rest[:tag], []byte{'"'})%2 == 0 && bytes.Count(rest[:tag], []byte{'\''})%2 == 0 { // else the > may be in an attribute's value
+				remove(at, at+tag)
 			}
 			at += tag
 			continue
@@ -60,43 +104,53 @@ func strip(text string) (page string, jsonLD []string) {
 			at += tag
 			continue
 		}
-		if name == "script" && strings.Contains(rest[:tag], "ld+json") {
+		if name == "script" && bytes.Contains(rest[:tag], []byte("ld+json")) {
 			jsonLD = append(jsonLD, rest[tag:tag+end])
 		}
-		if done == 0 {
-			b.Grow(len(text) / 2)
+		remove(at, at+tag+end+len("</>")+len(name))
+		if !spaced {
+			page = append(page, []byte{' '})
+			spaced = true
 		}
-		b.WriteString(text[done:at])
-		b.WriteByte(' ')
-		at += tag + end + len("</>") + len(name)
-		done = at
+		at = done
 	}
-	if done == 0 {
-		return text, jsonLD
-	}
-	b.WriteString(text[done:])
-	return b.String(), jsonLD
+	return append(page, text[done:]), jsonLD
 }
 
+func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+
 // rawName is the raw element that begins here, "" for none.
-func rawName(s string) string {
-	for _, name := range raw {
-		if len(s) > len(name)+1 && s[1]|0x20 == name[0] && strings.EqualFold(s[1:1+len(name)], name) && strings.IndexByte(" \t\r\n\f>/", s[1+len(name)]) >= 0 {
+func rawName(s []byte) string {
+	if len(s) < 2 {
+		return ""
+	}
+	for _, name := range rawByLetter[s[1]|0x20] {
+		if len(s) > len(name)+1 && equalFold(s[1:1+len(name)], name) && bytes.IndexByte([]byte(" \t\r\n\f>/"), s[1+len(name)]) >= 0 {
 			return name
 		}
 	}
 	return ""
 }
 
+// equalFold reports whether a word is name, in lower or upper case. name is ASCII letters.
+func equalFold(word []byte, name string) bool {
+	for i := range len(name) {
+		if word[i]|0x20 != name[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // closing is where "</name>" begins in s, in upper or lower case, -1 for nowhere.
-func closing(s, name string) int {
+func closing(s []byte, name string) int {
 	for at := 0; ; {
-		i := strings.Index(s[at:], "</")
+		i := bytes.Index(s[at:], []byte("</"))
 		if i < 0 {
 			return -1
 		}
 		at += i
-		if len(s) >= at+3+len(name) && strings.EqualFold(s[at+2:at+2+len(name)], name) && s[at+2+len(name)] == '>' {
+		if len(s) >= at+3+len(name) && equalFold(s[at+2:at+2+len(name)], name) && s[at+2+len(name)] == '>' {
 			return at
 		}
 		at += 2

@@ -2,6 +2,7 @@ package article
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -19,13 +20,15 @@ func (r *reader) weigh(n *html.Node) int {
 			if neverText(c) {
 				continue
 			}
-			if r.inline(c) && !r.isClutter(c) {
+			clutter := r.isClutter(c)
+			if !clutter && r.inline(c) {
 				direct += prose(c)
 				continue
 			}
 			m := r.weigh(c)
-			if r.isClutter(c) {
+			if clutter {
 				r.out[c] = true
+				r.leftOut = append(r.leftOut, c)
 				continue
 			}
 			sum += m
@@ -73,17 +76,30 @@ func prose(n *html.Node) int {
 // twice, because it says more than a letter of an alphabet.
 func width(s string) int {
 	sum, space := 0, true
-	for _, c := range s {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
 		switch {
-		case c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\u00a0':
+		case c == ' ' || c == '\n' || c == '\t' || c == '\r':
 			if !space {
 				sum++
 			}
 			space = true
-		case c >= 0x2e80:
-			sum += 2
+		case c < utf8.RuneSelf:
+			sum++
 			space = false
 		default:
+			r, n := utf8.DecodeRuneInString(s[i:])
+			i += n - 1
+			switch {
+			case r == '\u00a0':
+				if !space {
+					sum++
+				}
+				space = true
+				continue
+			case r >= 0x2e80:
+				sum++
+			}
 			sum++
 			space = false
 		}

@@ -31,12 +31,22 @@ const prescan = 8 << 10
 // where the bytes are clearly UTF-8. Unknown encodings are ignored.
 // Invalid bytes become U+FFFD; that is no error.
 func Decode(body []byte, contentType string) (text string, name string, err error) {
+	decoded, name, err := Bytes(body, contentType)
+	return string(decoded), name, err
+}
+
+// Bytes is Decode for a caller that reads bytes. A body that is UTF-8 already is not
+// copied: text is then part of body.
+func Bytes(body []byte, contentType string) (text []byte, name string, err error) {
 	name, mark := BOM(body)
 	if name == "" {
 		name = FromContentType(contentType)
 	}
+	whole := false // the body is known to be UTF-8
 	if name == "" {
-		if valid, foreign := looksUTF8(body); valid && foreign {
+		valid, foreign, end := looksUTF8(body)
+		whole = valid && end == len(body)
+		if valid && foreign {
 			name = "utf-8"
 		} else if name = Declared(body); name == "" {
 			name = guess(body, valid)
@@ -44,17 +54,17 @@ func Decode(body []byte, contentType string) (text string, name string, err erro
 	}
 	body = body[mark:]
 	if name == "utf-8" {
-		if utf8.Valid(body) { // many times as fast as looking for what to replace
-			return string(body), name, nil
+		if whole || utf8.Valid(body) { // many times as fast as looking for what to replace
+			return body, name, nil
 		}
-		return strings.ToValidUTF8(string(body), "\ufffd"), name, nil
+		return bytes.ToValidUTF8(body, []byte("\ufffd")), name, nil
 	}
 	enc, _ := lookup(name)
 	decoded, err := enc.NewDecoder().Bytes(body)
 	if err != nil {
-		return "", name, fmt.Errorf("decoding %s: %w", name, err)
+		return nil, name, fmt.Errorf("decoding %s: %w", name, err)
 	}
-	return string(decoded), name, nil
+	return decoded, name, nil
 }
 
 // BOM names the encoding of the byte order mark that body begins with and the
@@ -263,10 +273,10 @@ func contentCharset(content string) string {
 	return s
 }
 
-// looksUTF8 reports whether body is UTF-8, and whether it has anything outside
+// looksUTF8 reports whether body is UTF-8 up to end, and whether it has anything outside
 // ASCII. The last character may be incomplete, as a size limit leaves it.
-func looksUTF8(body []byte) (valid, foreign bool) {
-	end := len(body)
+func looksUTF8(body []byte) (valid, foreign bool, end int) {
+	end = len(body)
 	for i := max(0, end-utf8.UTFMax+1); i < end; i++ {
 		if utf8.RuneStart(body[i]) && !utf8.FullRune(body[i:]) {
 			end = i
@@ -274,10 +284,10 @@ func looksUTF8(body []byte) (valid, foreign bool) {
 		}
 	}
 	if ascii(body[:end]) {
-		return end == len(body), false
+		return end == len(body), false, end
 	}
 	valid = utf8.Valid(body[:end])
-	return valid, valid
+	return valid, valid, end
 }
 
 // ascii looks at eight bytes at once: bodies of tens of megabytes are often all ASCII.

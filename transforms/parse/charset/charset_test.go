@@ -85,3 +85,23 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A page that is UTF-8 is not copied.
+func TestBytesShares(t *testing.T) {
+	for _, c := range []struct {
+		body   string
+		shared bool
+	}{{"<p>text</p>", true}, {"<p>한국어</p>", true}, {"\ufeff<p>한국어</p>", true}, {"<p>한국어\xff</p>", false}} {
+		body := []byte(c.body)
+		text, _, err := charset.Bytes(body, "text/html; charset=utf-8")
+		if err != nil || len(text) == 0 {
+			t.Fatalf("%q: %q, %v", c.body, text, err)
+		}
+		if shared := &text[len(text)-1] == &body[len(body)-1]; shared != c.shared {
+			t.Errorf("%q: shared %v", c.body, shared)
+		}
+		if want, _, _ := charset.Decode(body, "text/html; charset=utf-8"); string(text) != want {
+			t.Errorf("%q: %q, want %q", c.body, text, want)
+		}
+	}
+}

@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/seed"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
@@ -40,30 +42,34 @@ func host(k webtest.Kind) string { return "kind-" + strings.ReplaceAll(string(k)
 // The domain redirects everything to another host, which serves the robots.txt. Its
 // Crawl-delay applies to all requests to both hosts.
 func TestCrawlDelayBehindARedirect(t *testing.T) {
-	const delay = 50 * time.Millisecond
+	const delay = 4 * time.Second
 	for _, at := range []string{"www.moved.com", "moved.org"} {
 		t.Run(at, func(t *testing.T) {
 			j := newJob(t, webtest.Options{})
-			j.cfg.Lane.Polite.MaxPause = time.Second
-			j.web.Handle("moved.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			j.clock = politetest.At(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
+			var mu sync.Mutex
+			last, n := map[string]time.Time{}, 0
+			handle := func(host string, h http.Handler) {
+				j.web.Handle(host, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					mu.Lock()
+					now, site := j.clock.Now(), strings.TrimPrefix(host, "www.")
+					if r.URL.Path != "/robots.txt" {
+						n++
+						if gap := now.Sub(last[site]); gap < delay {
+							t.Errorf("%s%s came %v after the one before", host, r.URL.Path, gap)
+						}
+					}
+					last[site] = now
+					mu.Unlock()
+					h.ServeHTTP(w, r)
+				}))
+			}
+			handle("moved.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "https://"+at+r.URL.Path, http.StatusMovedPermanently)
 			}))
-			j.web.Handle(at, pages(map[string]string{"/robots.txt": "User-agent: *\nCrawl-delay: 0.05\nSitemap: https://" + at + "/a.xml\nSitemap: https://" + at + "/b.xml\n"}))
+			handle(at, pages(map[string]string{"/robots.txt": "User-agent: *\nCrawl-delay: 4\nSitemap: https://" + at + "/a.xml\nSitemap: https://" + at + "/b.xml\n"}))
 			j.put(day+"raw_0001.json", rawFile("https://moved.com"))
 			j.run()
-			ended, n := map[string]time.Time{}, 0
-			for _, r := range j.web.Requests() {
-				if r.Path == "/robots.txt" {
-					ended[r.Host], ended["www.moved.com"] = r.End, r.End
-					continue
-				}
-				n++
-				site := strings.TrimPrefix(r.Host, "www.")
-				if gap := r.Start.Sub(ended[site]); gap < delay {
-					t.Errorf("%s%s came %v after the one before", r.Host, r.Path, gap)
-				}
-				ended[site] = r.End
-			}
 			if n != 2+2*3 { // the named ones, and the usual ones by way of the apex
 				t.Errorf("%d requests after robots.txt, want 8", n)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/io/web/polite/politetest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/lane/lanetest"
@@ -44,6 +45,7 @@ type job struct {
 	log   []map[string]any              // of the last run
 	cause error                         // that stopped the last run
 	wrap  func(store.Store) store.Store // what the worker has in place of its store
+	clock *politetest.Clock             // of its pauses; nil: the system's
 }
 
 func newJob(t *testing.T, o webtest.Options) *job {
@@ -120,6 +122,9 @@ func (j *job) run() ledger.Tally {
 	must(j.t, err)
 	if j.wrap != nil {
 		w.Store = j.wrap(w.Store)
+	}
+	if j.clock != nil {
+		w.Pacer.Clock = j.clock.Polite()
 	}
 	p, s := beam.NewPipelineWithRoot()
 	graph(s, cfg)

@@ -3,6 +3,7 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/newsfork/seed-engine/pipeline/cli"
@@ -20,10 +21,8 @@ const (
 	limitedPercent = 300
 )
 
-// ballast counts as in use. It is never touched, so it has addresses and no memory.
-var ballast []byte
-
 func main() {
+	var ballast []byte // counts as in use; it is never touched, so it has addresses and no memory
 	switch {
 	case os.Getenv("GOGC") != "":
 	case os.Getenv("GOMEMLIMIT") != "":
@@ -33,5 +32,7 @@ func main() {
 		debug.SetGCPercent(gcPercent)
 	}
 	launch.Worker(os.Args[1:], os.Stderr)
-	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr))
+	code := cli.Main(os.Args[1:], os.Stdout, os.Stderr)
+	runtime.KeepAlive(ballast)
+	os.Exit(code)
 }

@@ -5,7 +5,6 @@ package catalog
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,28 +20,11 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
 )
 
-// program is the binary under test.
-var program string
-
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "catalog-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	program = filepath.Join(dir, "pipeline")
-	if out, err := exec.Command("go", "build", "-o", program, "../../../cmd/pipeline").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
 
 // place is a simulated site, a store and a database.
 type place struct {
@@ -79,7 +61,7 @@ type child struct {
 func (p *place) start(args ...string) *child {
 	p.t.Helper()
 	c := &child{t: p.t, report: filepath.Join(p.t.TempDir(), "report.json"), exited: make(chan struct{})}
-	c.cmd = exec.Command(program, append([]string{"--job=catalog", "--store=" + p.store, "--db=" + p.dsn, "--connect-to=" + p.web.Addr(),
+	c.cmd = exec.Command(rig.Program, append([]string{"--job=catalog", "--store=" + p.store, "--db=" + p.dsn, "--connect-to=" + p.web.Addr(),
 		"--host-delay=0", "--progress=off", "--log-level=error", "--runner=direct", "--report=" + c.report}, args...)...)
 	c.cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+p.ca)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
@@ -119,7 +101,7 @@ func (p *place) countsOf(c *child) map[string]int64 {
 
 func (p *place) tool(args ...string) string {
 	p.t.Helper()
-	cmd := exec.Command(program, append(args, "--store="+p.store)...)
+	cmd := exec.Command(rig.Program, append(args, "--store="+p.store)...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(p.t, err, "%s", out)
 	return string(out)

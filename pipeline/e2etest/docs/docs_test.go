@@ -5,7 +5,6 @@ package docs
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -22,37 +21,19 @@ import (
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 	"github.com/newsfork/seed-engine/transforms/docs/docsim"
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
 )
 
-var program string
-
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "docs-e2e-")
-	if err == nil {
-		program = filepath.Join(dir, "pipeline")
-		var out []byte
-		if out, err = exec.Command("go", "build", "-o", program, "github.com/newsfork/seed-engine/cmd/pipeline").CombinedOutput(); err != nil {
-			err = fmt.Errorf("building the program: %w\n%s", err, out)
-		}
-	}
-	code := 1
-	if err == nil {
-		code = m.Run()
-	} else {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
 
 // child starts the program with its output in a file.
 func child(t *testing.T, ca string, args ...string) (*exec.Cmd, func() string) {
 	t.Helper()
 	out, err := os.CreateTemp(t.TempDir(), "out")
 	require.NoError(t, err)
-	cmd := exec.Command(program, append([]string{"--job=docs", "--runner=direct", "--log-level=warn"}, args...)...)
+	cmd := exec.Command(rig.Program, append([]string{"--job=docs", "--runner=direct", "--log-level=warn"}, args...)...)
 	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+ca)
 	cmd.Stdout, cmd.Stderr = out, out
 	require.NoError(t, cmd.Start())

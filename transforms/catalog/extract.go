@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/io/untrusted"
@@ -33,7 +32,7 @@ type listPage struct {
 
 // readList reads a list page that was found at address.
 func (r *reader) readList(address, text string) (listPage, error) {
-	root, err := html.Parse(strings.NewReader(text))
+	read, err := parsePage(text)
 	if err != nil {
 		return listPage{}, fmt.Errorf("parsing the page: %w", err)
 	}
@@ -41,10 +40,10 @@ func (r *reader) readList(address, text string) (listPage, error) {
 	if err != nil {
 		return listPage{}, fmt.Errorf("parsing the page's address: %w", err)
 	}
-	base := baseOf(root, at)
+	base := read.base(at)
 	var p listPage
 	seen := map[string]bool{}
-	for _, href := range r.product.all(root) {
+	for _, href := range r.product.all(read) {
 		link, ok := r.follow(base, href)
 		switch {
 		case !ok:
@@ -55,14 +54,14 @@ func (r *reader) readList(address, text string) (listPage, error) {
 		}
 	}
 	if r.last != nil {
-		for _, s := range r.last.all(root) {
+		for _, s := range r.last.all(read) {
 			if n, err := strconv.Atoi(strings.NewReplacer(",", "", ".", "", " ", "").Replace(s)); err == nil {
 				p.last = max(p.last, n)
 			}
 		}
 	}
 	if r.next != nil {
-		if href, ok := r.next.first(root); ok {
+		if href, ok := r.next.first(read); ok {
 			p.next, _ = r.follow(base, href)
 		}
 	}
@@ -84,19 +83,20 @@ func sameHost(a, b *url.URL) bool {
 	return strings.EqualFold(strings.TrimPrefix(a.Host, "www."), strings.TrimPrefix(b.Host, "www."))
 }
 
-var baseElement = cascadia.MustCompile("base[href]")
-
-// baseOf returns the base address of the page's links (HTML, 4.2.3).
-func baseOf(root *html.Node, at *url.URL) *url.URL {
-	n := cascadia.Query(root, baseElement)
-	if n == nil {
-		return at
-	}
-	for _, a := range n.Attr {
-		if a.Key == "href" {
+// base returns the base address of the page's links (HTML, 4.2.3).
+func (p *page) base(at *url.URL) *url.URL {
+	for _, n := range p.nodes {
+		if n.Type != html.ElementNode || n.Data != "base" {
+			continue
+		}
+		for _, a := range n.Attr {
+			if a.Key != "href" {
+				continue
+			}
 			if u, err := at.Parse(strings.TrimSpace(a.Val)); err == nil {
 				return u
 			}
+			return at
 		}
 	}
 	return at
@@ -117,7 +117,7 @@ func (l lack) String() string {
 
 // readDetail reads a product's page.
 func (r *reader) readDetail(address, text string) (ProductDetail, error) {
-	root, err := html.Parse(strings.NewReader(text))
+	read, err := parsePage(text)
 	if err != nil {
 		return ProductDetail{}, fmt.Errorf("parsing the page: %w", err)
 	}
@@ -125,11 +125,11 @@ func (r *reader) readDetail(address, text string) (ProductDetail, error) {
 	if err != nil {
 		return ProductDetail{}, fmt.Errorf("parsing the page's address: %w", err)
 	}
-	base := baseOf(root, at)
+	base := read.base(at)
 	p := ProductDetail{URL: address, Fields: make(map[string]any, len(r.fields))}
 	noKey := fmt.Errorf("%w %s", errNoKey, r.site.Key)
 	for _, f := range r.fields {
-		v, err := f.read(root, base)
+		v, err := f.read(read, base)
 		if err != nil || v == nil {
 			l := lack{field: f.name}
 			if err != nil {
@@ -156,14 +156,14 @@ func (r *reader) readDetail(address, text string) (ProductDetail, error) {
 }
 
 // read returns a field's value; nil if the page does not have it.
-func (f fieldReader) read(root *html.Node, base *url.URL) (any, error) {
+func (f fieldReader) read(p *page, base *url.URL) (any, error) {
 	if f.Type == "list" {
-		if all := f.all(root); len(all) > 0 {
+		if all := f.all(p); len(all) > 0 {
 			return all, nil
 		}
 		return nil, nil
 	}
-	s, ok := f.first(root)
+	s, ok := f.first(p)
 	if !ok {
 		return nil, nil
 	}
@@ -208,8 +208,8 @@ func (f fieldReader) typed(s string, base *url.URL) (any, error) {
 }
 
 // first returns the first non-empty text that the finder finds.
-func (f finder) first(root *html.Node) (string, bool) {
-	for n := range root.Descendants() {
+func (f finder) first(p *page) (string, bool) {
+	for _, n := range p.candidates(f) {
 		if !f.group.Match(n) {
 			continue
 		}
@@ -220,9 +220,12 @@ func (f finder) first(root *html.Node) (string, bool) {
 	return "", false
 }
 
-func (f finder) all(root *html.Node) []string {
+func (f finder) all(p *page) []string {
 	var out []string
-	for _, n := range cascadia.QueryAll(root, f.group) {
+	for _, n := range p.candidates(f) {
+		if !f.group.Match(n) {
+			continue
+		}
 		if s, ok := f.text(n); ok {
 			out = append(out, s)
 		}

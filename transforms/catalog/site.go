@@ -147,6 +147,7 @@ type fieldReader struct {
 // finder is a compiled Select.
 type finder struct {
 	group     cascadia.SelectorGroup
+	classes   []string // see classesOf
 	attribute string
 	part      *regexp.Regexp
 }
@@ -266,7 +267,7 @@ func (s Select) compile(where string) (finder, error) {
 	if err != nil {
 		return finder{}, fmt.Errorf("%s.selector %q: %w", where, s.Selector, err)
 	}
-	f := finder{group: group, attribute: strings.ToLower(s.Attribute)}
+	f := finder{group: group, classes: classesOf(s.Selector, group), attribute: strings.ToLower(s.Attribute)}
 	if s.Regexp != "" {
 		if f.part, err = regexp.Compile(s.Regexp); err != nil {
 			return finder{}, fmt.Errorf("%s.regexp: %w", where, err)

@@ -48,6 +48,8 @@ type seedOptions struct {
 	Feeds, Homepage, Parallel bool
 	RobotsCache               time.Duration
 	OutageThreshold           float64
+	Layout                    string
+	SegmentAge                time.Duration
 }
 
 func seedJob() Job {
@@ -67,7 +69,7 @@ func seedJob() Job {
 		Shared:   slices.Concat(crawling, partitioned, []string{"force", "watch", "streaming"}),
 		OfOneRun: []string{"until"},
 		Preview:  "--until=list or --until=extract",
-		NotEmpty: map[string]string{"until": "use list or extract, or leave it out"},
+		NotEmpty: map[string]string{"until": "use list or extract, or leave it out", "layout": "use objects, packed or both"},
 		Define:   o.define, Check: o.check, Instead: o.instead, Accept: o.accept,
 		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
 		Config: func(c Common, l lane.Config, forceID string) any {
@@ -125,6 +127,8 @@ func (o *seedOptions) define(f *flag.FlagSet) {
 	f.BoolVar(&o.Feeds, "feeds", false, "look for RSS and Atom feeds")
 	f.BoolVar(&o.Homepage, "homepage", false, "store the homepage's HTML as evidence")
 	f.BoolVar(&o.Parallel, "parallel-fetch", false, "fetch robots.txt and the default sitemap in parallel")
+	f.StringVar(&o.Layout, "layout", string(seed.Objects), "how results are kept: objects (some for each domain), packed (thousands of domains in one WARC and one Parquet file; see docs/packed.md) or both")
+	f.DurationVar(&o.SegmentAge, "segment-age", seed.SegmentAge, "packed results are committed at least this often; a killed run repeats at most what came since")
 	f.DurationVar(&o.RobotsCache, "robots-cache", 0, "reuse a robots.txt of an earlier partition or run for this long, e.g. 24h; 0: off")
 	f.Float64Var(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains (at least 20) without an HTTP answer from which on our own network counts as down; 0: never")
 }
@@ -133,6 +137,12 @@ func (o *seedOptions) check(c *Common) error {
 	switch {
 	case o.Until != "" && o.Until != "list" && o.Until != "extract":
 		return usage.Errorf("--until=%s: use list or extract", o.Until)
+	case !slices.Contains([]seed.Layout{seed.Objects, seed.Packed, seed.Both}, seed.Layout(o.Layout)):
+		return usage.Errorf("--layout=%s: use objects, packed or both", o.Layout)
+	case o.SegmentAge <= 0:
+		return usage.Errorf("--segment-age=%s: use more than 0, such as 30s", o.SegmentAge)
+	case c.Streaming && o.Layout != string(seed.Objects):
+		return usage.Errorf("--layout=%s does not go with --streaming, where windows of one lane overlap; use --watch without it", o.Layout)
 	case o.RobotsCache < 0:
 		return usage.Errorf("--robots-cache=%s: use 0 (off) or more, such as 24h", o.RobotsCache)
 	case o.MaxChildSitemaps < 1:
@@ -147,7 +157,7 @@ func (o *seedOptions) check(c *Common) error {
 
 func (o *seedOptions) config(c Common) seed.Config {
 	return seed.Config{
-		Lanes: c.Lanes, Country: c.Country, Category: c.Category, Date: c.Date, OutageThreshold: o.OutageThreshold,
+		Layout: seed.Layout(o.Layout), SegmentAge: o.SegmentAge, Lanes: c.Lanes, Country: c.Country, Category: c.Category, Date: c.Date, OutageThreshold: o.OutageThreshold,
 		Lane: lane.Config{LogFormat: c.LogFormat, LogLevel: c.Level()},
 		Collect: seed.Collect{FollowIndex: o.FollowIndex, MaxChildSitemaps: o.MaxChildSitemaps,
 			Feeds: o.Feeds, Homepage: o.Homepage, ParallelFetch: o.Parallel, RobotsCache: o.RobotsCache},

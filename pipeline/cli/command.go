@@ -61,6 +61,8 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return deadLettersCommand(ctx, args[1:], stdout, stderr)
 		case "snapshot":
 			return snapshotCommand(ctx, args[1:], stdout)
+		case "materialize", "compact":
+			return packedCommand(ctx, args[0], args[1:], stdout, stderr)
 		case "version":
 			if len(args) > 1 {
 				return usage.Errorf("version takes nothing after it, not %q", args[1])

@@ -37,6 +37,9 @@ func help(args []string, w io.Writer) error {
 	case "dead-letters":
 		_, err := fmt.Fprint(w, deadLettersUsage, controlFlags)
 		return err
+	case "materialize", "compact":
+		_, err := fmt.Fprint(w, packedUsage, controlFlags)
+		return err
 	case "snapshot":
 		_, err := fmt.Fprintln(w, "pipeline "+snapshotUsage+"\n\nmakes a news provider's snapshot of a saved page: the page, and what the provider reads from it as JSON. See docs/add-a-publisher.md.")
 		return err
@@ -67,12 +70,13 @@ func help(args []string, w io.Writer) error {
 
 // topics are the jobs and commands that help explains.
 func topics() []string {
-	return append(pipeline.Names(), "runs", "dead-letters", "snapshot", "version")
+	return append(pipeline.Names(), "runs", "dead-letters", "materialize", "compact", "snapshot", "version")
 }
 
 const programUsage = `pipeline [--job=%s] [flags]                  runs a job
 pipeline runs [list|show|cancel|pause|resume] [ID]     shows runs and controls them
 pipeline dead-letters [list|show|replay] [ID]          failures that a person should see
+pipeline materialize|compact                           packed results of the seed job
 pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for a publisher's tests
 pipeline version
 pipeline help [%s]

@@ -246,6 +246,12 @@ func TestRefusals(t *testing.T) {
 	f("--delete-verified", "--delete-verified", "leave it out")
 	f("--job=migrate --feeds", "--feeds", "help migrate")
 	f("--job=migrate --until=list", "--until", "help migrate")
+	// layouts
+	f("--layout=zip", "--layout=zip", "objects, packed or both")
+	f("--layout=", "layout", "objects, packed or both")
+	f("--layout=packed --segment-age=0s", "--segment-age=0s", "such as 30s")
+	f("--layout=both --store=b --watch=1m --streaming", "--layout=both", "--streaming")
+	f("compact all", "compact", "help compact")
 	// configuration files
 	f("--config=none.yaml", "none.yaml", "no such file")
 	f("--config=unknown.yaml", `"cuntry"`, "help")

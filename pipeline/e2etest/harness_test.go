@@ -15,7 +15,9 @@ import (
 	"testing"
 
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
 func TestMain(m *testing.M) {
@@ -149,6 +151,22 @@ func marks(t testing.TB, url string, forced bool) map[string]bool {
 				}
 			}
 			out[o.Key] = true
+		}
+	}
+	packed, err := segment.List(t.Context(), s, seed.PackedRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c, err := range packed.Commits(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range c.Done {
+			for _, name := range d.Names {
+				if !forced || c.ForcedBy == id {
+					out[hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date}.DomainDir(name)+"/domain_metadata.json.success"] = true
+				}
+			}
 		}
 	}
 	return out

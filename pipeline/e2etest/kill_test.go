@@ -28,10 +28,11 @@ type moment struct {
 	runner  string
 	forced  bool
 	another bool // the second try is killed too, a little later
+	packed  bool // in segments
 }
 
 func (m moment) String() string {
-	return fmt.Sprintf("%s_%.0f%%_%v_forced=%t_twice=%t", m.runner, m.after*100, m.then, m.forced, m.another)
+	return fmt.Sprintf("%s_%.0f%%_%v_forced=%t_twice=%t_packed=%t", m.runner, m.after*100, m.then, m.forced, m.another, m.packed)
 }
 
 func TestKilledRunEndsAsAnUninterruptedOne(t *testing.T) {
@@ -45,6 +46,10 @@ func TestKilledRunEndsAsAnUninterruptedOne(t *testing.T) {
 			m.after, m.then = 1, time.Duration((i-23)*8)*time.Millisecond
 		}
 		moments = append(moments, m)
+		if i%2 == i/4%2 { // half of them, of both runners
+			m.packed = true
+			moments = append(moments, m)
+		}
 	}
 	b := generate(90, steadyKinds)
 	killing(t, b, moments, func(t *testing.T, files map[string]string) string { return rig.Directory(t, files) })
@@ -53,8 +58,9 @@ func TestKilledRunEndsAsAnUninterruptedOne(t *testing.T) {
 func TestKilledRunEndsAsAnUninterruptedOneOnS3(t *testing.T) {
 	s3 := storetest.StartVersity(t)
 	n := 0
-	moments := []moment{{0, 40 * time.Millisecond, "direct", false, false}, {.1, 0, "prism", false, false}, {.3, 0, "direct", true, false},
-		{.6, 0, "direct", false, true}, {.9, 0, "prism", true, false}, {1, 10 * time.Millisecond, "direct", false, false}, {1, 60 * time.Millisecond, "prism", false, false}}
+	moments := []moment{{0, 40 * time.Millisecond, "direct", false, false, false}, {.1, 0, "prism", false, false, false}, {.3, 0, "direct", true, false, false},
+		{.6, 0, "direct", false, true, false}, {.9, 0, "prism", true, false, false}, {1, 10 * time.Millisecond, "direct", false, false, false}, {1, 60 * time.Millisecond, "prism", false, false, false},
+		{.5, 0, "direct", false, false, true}, {.9, 0, "prism", true, true, true}, {1, 10 * time.Millisecond, "direct", false, false, true}}
 	killing(t, generate(40, steadyKinds), moments, func(t *testing.T, files map[string]string) string {
 		n++
 		url := "s3://" + s3.Bucket + "/s" + strconv.Itoa(n) + "?endpoint=" + s3.Endpoint + "&region=us-east-1"
@@ -80,6 +86,9 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 			args := []string{"--runner=" + m.runner}
 			if m.forced {
 				files, args = done, append(args, "--force")
+			}
+			if m.packed {
+				args = append(args, packed...)
 			}
 			url := lay(t, files)
 			kills := 1
@@ -128,6 +137,9 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 					}
 				}
 			}
+			if m.packed {
+				materialize(t, url)
+			}
 			rig.Same(t, rig.Objects(t, url), want)
 			w.ResetLog()
 			run(t, w, url, "--runner="+m.runner)
@@ -138,6 +150,18 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 	}
 	if checked == 0 {
 		t.Error("no kill came between two domains, so the test proves nothing")
+	}
+}
+
+// packed are the arguments of a run whose results are in segments, several of them.
+var packed = []string{"--layout=packed", "--segment-age=20ms"}
+
+// materialize makes objects of packed results.
+func materialize(t *testing.T, url string) {
+	t.Helper()
+	c := rig.Start(t, exec.Command(rig.Program, "materialize", "--store="+url))
+	if code := c.Wait(t, time.Minute); code != 0 {
+		t.Fatalf("materialize: exit code %d\n%s", code, rig.Tail(c.Output(t)))
 	}
 }
 

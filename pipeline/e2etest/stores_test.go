@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -174,26 +175,32 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 		},
 	}}
 	front := newServer(t, f)
-	for _, runner := range []string{"direct", "prism"} {
-		t.Run(runner, func(t *testing.T) {
-			behind := "s3://" + s3.Bucket + "/" + runner + "?endpoint=" + s3.Endpoint + "&region=us-east-1"
-			before := "s3://" + s3.Bucket + "/" + runner + "?endpoint=" + front + "&region=us-east-1"
+	for _, c := range []struct {
+		runner string
+		args   []string
+	}{{"direct", nil}, {"prism", nil}, {"direct", packed}} {
+		runner := c.runner
+		t.Run(strings.Join(append([]string{runner}, c.args...), " "), func(t *testing.T) {
+			name := runner + strconv.Itoa(len(c.args))
+			behind := "s3://" + s3.Bucket + "/" + name + "?endpoint=" + s3.Endpoint + "&region=us-east-1"
+			before := "s3://" + s3.Bucket + "/" + name + "?endpoint=" + front + "&region=us-east-1"
+			args := append([]string{"--runner=" + runner}, c.args...)
 			rig.Put(t, behind, b.files)
 			f.on.Store(true)
 			f.faults.Store(0)
-			c := start(t, w, before, "--runner="+runner)
-			code := c.Wait(t, 3*time.Minute)
+			child := start(t, w, before, args...)
+			code := child.Wait(t, 3*time.Minute)
 			f.on.Store(false)
 			t.Logf("%d faults, exit code %d", f.faults.Load(), code)
 			if f.faults.Load() == 0 {
 				t.Error("no call failed, so the test proves nothing")
 			}
 			if code != 0 && code != 1 {
-				t.Errorf("exit code %d\n%s", code, rig.Tail(c.Output(t)))
+				t.Errorf("exit code %d\n%s", code, rig.Tail(child.Output(t)))
 			}
 			marked := marks(t, behind, false)
 			deadLettered := deadLetterKeys(t, behind, "store_failed")
-			if code == 0 {
+			if code == 0 && c.args == nil { // a segment that failed has one dead letter, until the lane's next one
 				for domain, asks := range b.domains {
 					for _, mark := range asks {
 						key := strings.TrimSuffix(mark, ".success")
@@ -215,7 +222,10 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 					}
 				}
 			}
-			run(t, w, before, "--runner="+runner)
+			run(t, w, before, args...)
+			if c.args != nil {
+				materialize(t, behind)
+			}
 			rig.Same(t, rig.Objects(t, behind), want)
 			if left := deadLetterKeys(t, behind, "store_failed"); len(left) != 0 {
 				t.Errorf("dead letters remain after the success: %v", left)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed/metadata"
 )
@@ -54,9 +55,7 @@ func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, q reque
 		}
 	}
 	evidence := len(items)
-	items = append(items, store.Item{Key: metadataKey(q.in, name), Body: doc, Options: store.PutOptions{ContentType: "application/json", Metadata: map[string]string{
-		"domain_id": q.id, "registrable_domain": name, "country": q.in.Country, "category": q.in.Category, "date": q.in.Date,
-	}}})
+	items = append(items, store.Item{Key: metadataKey(q.in, name), Body: doc, Options: metadataOptions(q.in, q.id, name)})
 	errs := store.PutAll(ctx, w.Store, items)
 	for i, err := range errs[:evidence] {
 		if err != nil {
@@ -64,6 +63,13 @@ func (f findings) store(ctx context.Context, w *lane.Worker, cfg Config, q reque
 		}
 	}
 	return errs[evidence]
+}
+
+// metadataOptions are those with which a domain's metadata is written.
+func metadataOptions(p hive.Partition, id, name string) store.PutOptions {
+	return store.PutOptions{ContentType: "application/json", Metadata: map[string]string{
+		"domain_id": id, "registrable_domain": name, "country": p.Country, "category": p.Category, "date": p.Date,
+	}}
 }
 
 func upper(cc string) string { return string(bytes.ToUpper([]byte(cc))) }

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,13 +43,15 @@ const (
 func (l Layout) packs() bool   { return l == Packed || l == Both }
 func (l Layout) objects() bool { return l != Packed }
 
-// A segment is committed when it has this much, or is this old. They are variables only
-// for the tests.
-var (
+// A segment is committed when it has this much, or is as old as Config.SegmentAge.
+const (
 	segmentBytes = 128 << 20 // of evidence and documents, before compression
 	segmentRows  = 10_000
-	segmentAge   = 30 * time.Second
 )
+
+// SegmentAge is how old a segment is when it is committed, unless the run sets another
+// time.
+const SegmentAge = 30 * time.Second
 
 // rowOf makes the row of a request, without its evidence.
 func rowOf(cfg Config, q request, got findings) (row table.Row, doc []byte, err error) {
@@ -138,8 +141,8 @@ func (p *pending) add(e evidence, rows ...table.Row) error {
 	return nil
 }
 
-func (p *pending) full() bool {
-	return p.size >= segmentBytes || len(p.rows) >= segmentRows || len(p.rows) > 0 && time.Since(p.began) >= segmentAge
+func (p *pending) full(age time.Duration) bool {
+	return p.size >= segmentBytes || len(p.rows) >= segmentRows || len(p.rows) > 0 && time.Since(p.began) >= cmp.Or(age, SegmentAge)
 }
 
 // commit writes the segment, and its commit last.
@@ -292,7 +295,7 @@ func (l *laneRun) done(r result) {
 
 // flushFull commits the segment if it is large or old enough.
 func (l *laneRun) flushFull() {
-	if l.packer != nil && l.packer.pending.full() {
+	if l.packer != nil && l.packer.pending.full(l.fn.Config.SegmentAge) {
 		l.flush()
 	}
 }

@@ -2,6 +2,7 @@ package seed_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -205,4 +206,85 @@ func TestPackedStoreCalls(t *testing.T) {
 	}
 	t.Log(strings.Join(text, ", "))
 	require.LessOrEqual(t, calls, int64(60))
+}
+
+// files are the objects of the objects' layout, without times.
+func (j *job) files() map[string]string {
+	all := map[string]string{}
+	for _, key := range j.objects("processing/") {
+		body := string(j.read(key))
+		if strings.HasSuffix(key, ".json") {
+			body = times.ReplaceAllString(body, "T")
+		}
+		all[key] = body
+	}
+	return all
+}
+
+var times = regexp.MustCompile(`"(collected_at|fetched_at|response_ms)": ("[^"]*"|[0-9]+)`)
+
+func TestMaterialize(t *testing.T) {
+	o := packedJob(t)
+	o.cfg.Layout = seed.Objects
+	o.run()
+	j := packedJob(t)
+	j.run()
+	m, err := seed.Materialize(t.Context(), j.store)
+	must(t, err)
+	require.Equal(t, seed.Materialized{Segments: 1, Written: 6}, m)
+	require.Equal(t, o.files(), j.files())
+	rows, _ := j.rows()
+	require.Equal(t, rows[0].Document, string(j.read(rows[0].Partition().DomainDir(rows[0].RegistrableDomain)+"/domain_metadata.json")))
+	must(t, j.store.Delete(t.Context(), out(day+"raw_0001.json", "index-2.com", "domain_metadata.json.success")))
+	m, err = seed.Materialize(t.Context(), j.store)
+	must(t, err)
+	require.Equal(t, seed.Materialized{Segments: 1, Written: 1, There: 5}, m)
+
+	// A run with objects has nothing left to do.
+	must(t, j.store.Delete(t.Context(), day+"raw_0001.json.success"))
+	j.cfg.Layout = seed.Objects
+	j.web.ResetLog()
+	j.run()
+	require.Empty(t, j.web.Requests())
+
+	j.cfg.Layout, j.cfg.ForceID = seed.Packed, "f1"
+	j.run()
+	m, err = seed.Materialize(t.Context(), j.store)
+	must(t, err)
+	require.Equal(t, seed.Materialized{Segments: 2, Written: 6}, m)
+	require.Equal(t, o.files(), j.files())
+}
+
+func TestCompact(t *testing.T) {
+	j := packedJob(t)
+	j.run()
+	j.put(day+"raw_0002.json", rawFile("https://urlset-1.com/y", "https://text-6.com/", "https://rss-7.com/"))
+	j.run()
+	require.Len(t, j.commits(), 2)
+	rows, evidence := j.rows()
+	c, err := seed.Compact(t.Context(), j.store, "compact")
+	must(t, err)
+	require.Equal(t, seed.Compacted{Replaced: 2, By: 1}, c)
+	require.Len(t, j.commits(), 1)
+	require.Len(t, j.objects("packed/"), 6, "three begins, and a segment")
+	after, evidenceAfter := j.rows()
+	require.Equal(t, evidence, evidenceAfter)
+	for i := range rows {
+		require.Equal(t, rows[i].Document, after[i].Document)
+	}
+	again, err := seed.Compact(t.Context(), j.store, "compact")
+	must(t, err)
+	require.Zero(t, again)
+
+	j.cfg.ForceID = "f1"
+	j.run()
+	c, err = seed.Compact(t.Context(), j.store, "compact")
+	must(t, err)
+	require.Equal(t, seed.Compacted{Replaced: 1, Dropped: 8}, c)
+	after, _ = j.rows()
+	require.Len(t, after, 8)
+	must(t, j.store.Delete(t.Context(), day+"raw_0001.json.success"))
+	j.web.ResetLog()
+	j.run()
+	require.Empty(t, j.web.Requests())
 }

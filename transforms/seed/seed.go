@@ -38,6 +38,8 @@ type Config struct {
 
 	Collect Collect
 	Layout  Layout // empty for Objects
+	// SegmentAge is how old a segment may become before it is committed; 0 for SegmentAge.
+	SegmentAge time.Duration
 	// OutageThreshold is the share of a window of visits (0–1) from which on
 	// failures below HTTP mean that our own network is down; 0 turns the guard off.
 	OutageThreshold float64

@@ -435,12 +435,16 @@ func (l *Log) Commit(ctx context.Context, c Commit, parts ...Part) (Commit, erro
 	return l.append(ctx, c)
 }
 
-// Remove removes the files and the entry of a commit that another one replaces.
+// Remove removes a commit whose results are in others, its entry first: a commit whose
+// files are gone could not be read.
 func (l *Log) Remove(ctx context.Context, c Commit) error {
+	if err := store.Remove(ctx, l.s, c.Key); err != nil {
+		return err
+	}
 	for _, f := range c.Files {
 		if err := store.Remove(ctx, l.s, f.Key); err != nil {
 			return err
 		}
 	}
-	return store.Remove(ctx, l.s, c.Key)
+	return nil
 }

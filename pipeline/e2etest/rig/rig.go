@@ -271,7 +271,7 @@ func Get(t testing.TB, s store.Store, key string) []byte {
 }
 
 // Objects reads the results of a run: all objects except the state of the ledger,
-// of pauses and of the server, without times and other values that differ between tries.
+// of pauses and of the server, and packed results, which materialize makes objects of, without times and other values that differ between tries.
 func Objects(t testing.TB, url string) map[string]string {
 	t.Helper()
 	s := Open(t, url)
@@ -280,7 +280,7 @@ func Objects(t testing.TB, url string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if root, _, _ := strings.Cut(o.Key, "/"); slices.Contains([]string{"runs", "lease", "pauses", "schedules", "reports", "alerts"}, root) {
+		if root, _, _ := strings.Cut(o.Key, "/"); slices.Contains([]string{"runs", "lease", "pauses", "schedules", "reports", "alerts", "packed"}, root) {
 			continue
 		}
 		body := Get(t, s, o.Key)

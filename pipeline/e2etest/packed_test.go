@@ -1,0 +1,102 @@
+//go:build e2e
+
+package e2etest
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/newsfork/seed-engine/io/store/segment"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+// readers are programs of others that read the formats of packed results.
+var readers = []string{"warcio==1.7.5", "duckdb==1.4.2", "pyarrow==22.0.0"}
+
+// readAll prints what they find in a folder.
+const readAll = `
+import glob, json, subprocess, sys
+import duckdb, pyarrow.parquet as pq
+from warcio.archiveiterator import ArchiveIterator
+root = sys.argv[1]
+warcs, tables = sorted(glob.glob(root + "/*/*.warc.gz")), sorted(glob.glob(root + "/*/*.parquet"))
+records = responses = 0
+for path in warcs:
+    with open(path, "rb") as f:
+        it = ArchiveIterator(f, check_digests="raise")
+        for r in it:
+            body = r.content_stream().read()
+            records += 1
+            if r.rec_type == "response":
+                responses += 1
+                assert r.http_headers.get_statuscode() == "200", r.http_headers
+                assert r.rec_headers.get_header("WARC-Target-URI").startswith("http"), r.rec_headers
+                assert len(body) == int(r.http_headers.get_header("Content-Length")), r.rec_headers
+subprocess.run([sys.executable, "-m", "warcio.cli", "check"] + warcs, check=True, stdout=subprocess.DEVNULL)
+count, domains, pieces, missing = duckdb.sql("select count(*), count(distinct registrable_domain), sum(len(evidence)), count(*) filter (where json_extract_string(document, '$.domain_id') <> domain_id) from read_parquet(%r)" % tables).fetchone()
+rows = [r for t in tables for r in pq.read_table(t).to_pylist()]
+assert all(r["sitemap_exists"] == any(e["file"] == "sitemap.xml" for e in r["evidence"]) for r in rows)
+print(json.dumps({"Records": records, "Responses": responses, "DuckDB": count, "Domains": domains, "Pieces": int(pieces), "Wrong": missing, "PyArrow": len(rows)}))
+`
+
+// Programs of others read packed results, and count the same.
+func TestOthersReadPackedResults(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		rig.Missing(t, err)
+	}
+	venv := t.TempDir()
+	for _, args := range [][]string{{python, "-m", "venv", venv}, append([]string{filepath.Join(venv, "bin", "pip"), "-q", "install"}, readers...)} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	w := rig.StartWeb(t, webtest.Options{Seed: 5})
+	b := generate(60, steadyKinds)
+	dir := rig.Directory(t, b.files)
+	run(t, w, dir, packed...)
+	x, err := segment.List(t.Context(), rig.Open(t, dir), seed.PackedRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type counts struct{ Records, Responses, DuckDB, Domains, Pieces, Wrong, PyArrow int64 }
+	var want, got counts
+	names := map[string]bool{}
+	for c, err := range x.Commits(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, ok := c.File(".warc.gz"); ok {
+			want.Records += f.Count
+			want.Responses += f.Count - 1 // the first one says who wrote the file
+		}
+		f, _ := c.File(".parquet")
+		want.DuckDB += f.Count
+		for _, d := range c.Done {
+			want.PyArrow += int64(len(d.Names))
+			for _, n := range d.Names {
+				names[n] = true
+			}
+		}
+	}
+	want.Domains = int64(len(names))
+	cmd := exec.Command(filepath.Join(venv, "bin", "python"), "-c", readAll, filepath.Join(dir, seed.PackedRoot))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got.Pieces < got.Responses {
+		t.Errorf("the rows name %d pieces of evidence, and there are %d", got.Pieces, got.Responses)
+	}
+	want.Pieces = got.Pieces // of a domain of several partitions each row names them
+	if got != want || want.Domains != 60 || want.Responses == 0 {
+		t.Errorf("others count %+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,152 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/segment"
+	"github.com/newsfork/seed-engine/transforms/seed/table"
+)
+
+// Compacted says what Compact did.
+type Compacted struct {
+	Replaced int64 // segments
+	By       int64 // segments
+	Dropped  int64 // rows of domains that a later run visited again
+}
+
+// Compact merges small segments of each lane, and drops the rows of domains that were
+// visited again. It may be killed anywhere: a merged segment's commit names those that
+// it replaces, so no domain is lost or there twice. The caller must have the job's lease.
+func Compact(ctx context.Context, s store.Store, runID string) (done Compacted, err error) {
+	commits, err := packedCommits(ctx, s)
+	if err != nil {
+		return done, err
+	}
+	newest := newestCommits(commits)
+	x, err := segment.List(ctx, s, PackedRoot)
+	if err != nil {
+		return done, err
+	}
+	for _, dir := range x.Folders() {
+		var own []segment.Commit
+		log, err := segment.Open(ctx, s, dir, runID, func(c segment.Commit) { own = append(own, c) })
+		if err != nil {
+			return done, err
+		}
+		m := merger{log: log, s: s, newest: newest, done: &done}
+		for _, c := range own {
+			if err := m.add(ctx, c); err != nil {
+				return done, err
+			}
+		}
+		if err := m.flush(ctx); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// merger merges segments of one folder.
+type merger struct {
+	log     *segment.Log
+	s       store.Store
+	newest  map[visited]string
+	done    *Compacted
+	pending pending
+	of      []segment.Commit // the segments in pending
+	dropped int64
+}
+
+// small reports whether a segment is worth merging.
+func small(c segment.Commit) bool {
+	var size, rows int64
+	for _, f := range c.Files {
+		size += f.Size
+	}
+	if f, ok := c.File(rowsFile); ok {
+		rows = f.Count
+	}
+	return size < segmentBytes/2 && rows < segmentRows/2
+}
+
+func (m *merger) add(ctx context.Context, c segment.Commit) error {
+	if !small(c) {
+		return nil
+	}
+	if len(m.of) > 0 && m.of[0].ForcedBy != c.ForcedBy {
+		if err := m.flush(ctx); err != nil {
+			return err
+		}
+	}
+	rows, records, err := readSegment(ctx, m.s, c)
+	if err != nil {
+		return err
+	}
+	all := len(rows)
+	rows = slices.DeleteFunc(rows, func(r table.Row) bool { return m.newest[visitedAs(r.Partition(), r.RegistrableDomain)] != c.Key })
+	m.dropped += int64(all - len(rows))
+	for len(rows) > 0 {
+		same := 1 // the rows of one visit follow each other and have the same evidence
+		for same < len(rows) && len(rows[0].Evidence) > 0 && slices.Equal(rows[same].Evidence, rows[0].Evidence) {
+			same++
+		}
+		e, err := copyEvidence(records, rows[0].Evidence)
+		if err != nil {
+			return fmt.Errorf("the evidence of %s: %w", rows[0].DomainID, err)
+		}
+		if err := m.pending.add(e, rows[:same]...); err != nil {
+			return err
+		}
+		rows = rows[same:]
+	}
+	m.of = append(m.of, c)
+	if m.pending.size >= segmentBytes || len(m.pending.rows) >= segmentRows {
+		return m.flush(ctx)
+	}
+	return nil
+}
+
+// copyEvidence takes records out of a WARC file as they are.
+func copyEvidence(records []byte, at []table.Evidence) (e evidence, err error) {
+	for _, a := range at {
+		b, err := member(records, a)
+		if err != nil {
+			return evidence{}, err
+		}
+		e.at = append(e.at, table.Evidence{File: a.File, Offset: int64(len(e.records)), Length: a.Length})
+		e.records = append(e.records, b...)
+	}
+	e.size = len(e.records)
+	return e, nil
+}
+
+// flush commits the merged segment, if that changes something, and removes those that
+// it replaces.
+func (m *merger) flush(ctx context.Context) error {
+	of, p, dropped := m.of, m.pending, m.dropped
+	m.of, m.pending, m.dropped = nil, pending{}, 0
+	if len(of) < 2 && dropped == 0 {
+		return nil
+	}
+	if len(p.rows) > 0 {
+		c := segment.Commit{ForcedBy: of[0].ForcedBy}
+		for _, o := range of {
+			c.Replaces = append(c.Replaces, o.Key)
+		}
+		if err := p.commit(ctx, m.log, c); err != nil {
+			return err
+		}
+		m.done.By++
+	}
+	for _, o := range of { // their rows are all in the new one, or visited again since
+		if err := m.log.Remove(ctx, o); err != nil {
+			return err
+		}
+		m.done.Replaced++
+	}
+	m.done.Dropped += dropped
+	return nil
+}

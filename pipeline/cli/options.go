@@ -50,6 +50,7 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.DurationVar(&o.LeaseTTL, "lease-ttl", 30*time.Second, "how long a run's lease lasts after its holder was killed on another machine")
 	f.DurationVar(&o.Watch, "watch", 0, "keep running and read new raw files as they come; the interval between two polls, e.g. 1m")
 	f.BoolVar(&o.Streaming, "streaming", false, "with --watch: one streaming pipeline (prism, Flink, Dataflow) instead of a batch run for each poll")
+	f.StringVar(&o.FlinkREST, "flink-rest", "", "host:port of Flink's JobManager, to warn of too few slots or network buffers")
 	f.BoolVar(&o.SharedFilesystem, "shared-filesystem", false, "all workers see the store's directory under the same path")
 	f.StringVar(&o.DB, "db", "", "database of docs, catalog and news: sqlite:///path or postgres://… (default: a SQLite file next to a directory store)")
 	o.Jobs, o.Flags = pipeline.All(), f

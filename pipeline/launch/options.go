@@ -21,6 +21,7 @@ type Options struct {
 	Strict           bool
 	Report, Progress string
 	SharedFilesystem bool
+	FlinkREST        string         // host:port of the JobManager
 	Sample           bool           // the store is a copy of the sample bucket
 	Fresh            bool           // the store is the default directory, which is created if needed
 	Jobs             []pipeline.Job // with the values of their flags

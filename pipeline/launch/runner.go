@@ -14,6 +14,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/prism"
 	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
 // remote are the runners whose workers are not in this process.
@@ -47,7 +48,7 @@ func (o *Options) checkRunner() error {
 	if o.beamDryRun() && o.action() != nil {
 		return usage.Errorf("--dry_run prints the job of a run, and these options start no run; leave --dry_run out")
 	}
-	if err := o.checkAsync(); err != nil {
+	if err := errors.Join(o.checkAsync(), o.checkFlinkREST()); err != nil {
 		return err
 	}
 	if !o.Remote() {
@@ -121,7 +122,7 @@ func (o *Options) Reach(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--endpoint=%s: no job server of %s answers there; start it, or correct the address: %w", o.beam("endpoint"), o.Runner, err)
 	}
-	return c.Close()
+	return errors.Join(c.Close(), o.lookAtFlink(ctx, lane.Logger(o.LogFormat, o.Level())))
 }
 
 // HostPort reports whether s has the form host:port.

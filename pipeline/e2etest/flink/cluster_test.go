@@ -121,7 +121,7 @@ func TestLostTaskManager(t *testing.T) {
 	victim := c.taskManager(t, "tm1")
 	c.taskManager(t, "tm2")
 	s := startServerFor(t, w, c.rest)
-	rig.Eventually(t, "two TaskManagers", time.Minute, func() bool { all, _ := c.slots(); return victim.Ended() || all == 4 })
+	rig.Eventually(t, "two TaskManagers", 3*time.Minute, func() bool { all, _ := c.slots(); return victim.Ended() || all == 4 })
 	if victim.Ended() {
 		t.Fatalf("the TaskManager ended:\n%s", rig.Tail(victim.Output(t)))
 	}
@@ -129,7 +129,7 @@ func TestLostTaskManager(t *testing.T) {
 	dir := rig.Directory(t, files)
 	const atOnce = 8
 	run := w.Start(t, dir, s.args("PROCESS", 4, fmt.Sprintf("--concurrency=%d", atOnce), "--lease-ttl=6s")...)
-	rig.Eventually(t, "the run in the middle", 2*time.Minute, func() bool { return run.Ended() || len(w.Requests()) > 80 })
+	rig.Eventually(t, "the run in the middle", 4*time.Minute, func() bool { return run.Ended() || len(w.Requests()) > 80 })
 	if run.Ended() {
 		t.Fatalf("the run ended:\n%s", rig.Tail(run.Output(t)))
 	}

@@ -37,4 +37,10 @@ func TestLanesByInput(t *testing.T) {
 			require.Equal(t, tt.want, tt.c.Lanes)
 		})
 	}
+	t.Run("packed, a power of two", func(t *testing.T) {
+		c := Common{Lanes: 32, LanesByInput: true, Store: url}
+		o := seedOptions{Layout: "packed"}
+		require.NoError(t, o.accept(t.Context(), s, &c))
+		require.Equal(t, 64, c.Lanes)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -210,6 +211,11 @@ func (o *seedOptions) raiseLanes(ctx context.Context, s store.Store, c *Common) 
 		size += f.Size
 	}
 	c.Lanes = max(c.Lanes, int(min((size+laneBytes-1)/laneBytes, maxLanesByInput)))
+	if slices.Contains([]seed.Layout{seed.Packed, seed.Both}, seed.Layout(o.Layout)) {
+		// A lane reads the commits of every earlier lane with which it can share a host: of
+		// two powers of two these are few, of two other numbers they can be all.
+		c.Lanes = 1 << bits.Len(uint(c.Lanes-1))
+	}
 	return nil
 }
 

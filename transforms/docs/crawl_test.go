@@ -25,6 +25,7 @@ import (
 // once; nothing out of scope; no deeper than max_depth. Also where there are no
 // pauses.
 func TestBreadthFirst(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.policy.MaxDepth = 2
@@ -52,6 +53,7 @@ func TestBreadthFirst(t *testing.T) {
 // max_pages 200 is 200 requests, never 201. Retries, redirect hops
 // and robots.txt do not count.
 func TestMaxPages(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.cfg.HourBudget = 5000
@@ -79,6 +81,7 @@ func TestMaxPages(t *testing.T) {
 
 // A frontier of exactly max_pages reaches no limit.
 func TestMaxPagesExactly(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.policy.MaxPages = 3
@@ -93,6 +96,7 @@ func TestMaxPagesExactly(t *testing.T) {
 
 // The session's limit counts the pages of all providers.
 func TestSessionMaxPages(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.cfg.SessionMaxPages = 3
@@ -115,6 +119,7 @@ func TestSessionMaxPages(t *testing.T) {
 // in the sitemap's order, and is crawled like a link of the seed; the sitemap
 // itself is no page.
 func TestSitemap(t *testing.T) {
+	t.Parallel()
 	urlset := func(locs ...string) http.HandlerFunc {
 		var b strings.Builder
 		for _, l := range locs {
@@ -207,6 +212,7 @@ func gaps(log []asked) (out []time.Duration) {
 
 // A Crawl-delay of one origin of a site applies to the others too.
 func TestDelayOfASite(t *testing.T) {
+	t.Parallel()
 	d, err := db.Open(t.Context(), dbtest.SQLite(t))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.Close()) }()
@@ -233,6 +239,7 @@ func TestDelayOfASite(t *testing.T) {
 // A random pause around the policy's delay, robots.txt
 // included, and who may lengthen it.
 func TestDelay(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name        string
 		delay       int
@@ -301,6 +308,7 @@ func breaking(w http.ResponseWriter, _ *http.Request) {
 // For each status: the waits before the next tries, and the final status of the page. The
 // waits are those of the table; the pause between two requests is not added to them.
 func TestBackoffTable(t *testing.T) {
+	t.Parallel()
 	s, m := time.Second, time.Minute
 	now := time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC)
 	type backoffRow struct {
@@ -438,6 +446,7 @@ func (n *names) look() (at [4]byte, ok bool) {
 // an address that refuses, a page that does not answer in time. Each is tried
 // once more after 30 seconds and then passed over.
 func TestBelowHTTP(t *testing.T) {
+	t.Parallel()
 	require.Equal(t, 30*time.Second, pageTimeout)
 	silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	for _, tt := range []struct {
@@ -518,6 +527,7 @@ func TestBackoff(t *testing.T) {
 // A Retry-After over ten minutes ends the provider for this run. The next run resumes the
 // crawl, but not before that time.
 func TestLongRetryAfter(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/docs", doc("seed", "/docs/x", "/docs/y"))

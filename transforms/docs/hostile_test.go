@@ -19,6 +19,7 @@ import (
 // What pages say never gets to the database as it came, and what it refuses all
 // the same is that page's dead letter.
 func TestHostileText(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		refuse := `ALTER TABLE pages ADD CHECK (title NOT LIKE '%refuse me%')`

@@ -135,12 +135,14 @@ func (j *job) asked() map[string]int {
 // On both local runners, with one lane and with three, on both databases: the
 // fifteen providers, then again without a change, then with a week's changes.
 func TestJob(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		runner string
 		lanes  int
 		dsn    func(testing.TB) string
 	}{{"direct", 1, dbtest.SQLite}, {"prism", 1, dbtest.Postgres}, {"prism", 3, dbtest.SQLite}, {"direct", 3, dbtest.Postgres}} {
 		t.Run(fmt.Sprintf("%s, %d lanes", tt.runner, tt.lanes), func(t *testing.T) {
+			t.Parallel()
 			j := newJob(t, tt.dsn(t), webtest.Options{Latency: 2 * time.Millisecond})
 			j.cfg.Lanes = tt.lanes
 			_, total := j.run(tt.runner)
@@ -194,6 +196,7 @@ func (j *job) files() (keys []string) {
 // Two runs at the same time, with different stores and one database, never visit one
 // provider together, and never more than three hosts.
 func TestTwoRunsAtOnce(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, dbtest.Postgres(t), webtest.Options{Latency: 10 * time.Millisecond})
 	other := &job{t: t, dir: t.TempDir(), sim: j.sim, cfg: j.cfg, runs: 100}
 	var err error
@@ -228,6 +231,7 @@ func TestTwoRunsAtOnce(t *testing.T) {
 // A provider that is prohibited, or context7 without --fallback, or purged, gets no
 // request. Two providers on one host are crawled one after another.
 func TestLeftOut(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, dbtest.SQLite(t), webtest.Options{Latency: 2 * time.Millisecond})
 	j.cfg.Fallback = false
 	for i := range j.cfg.Policies {
@@ -256,6 +260,7 @@ func TestLeftOut(t *testing.T) {
 // A hand-off whose objects are gone is made again for one provider: all of its pages are
 // requested, none is counted as changed, and the manifest is written last.
 func TestHandOffAgain(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, dbtest.SQLite(t), webtest.Options{Latency: 2 * time.Millisecond})
 	j.cfg.Fallback = false
 	lines := func() map[string]string { // by chunk id
@@ -355,6 +360,7 @@ func TestHandOffAgain(t *testing.T) {
 // next run crawls it again with all others. If no provider can be reached, the run has
 // failed. A provider that is purged during the run, before its turn, is not crawled.
 func TestNotDone(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, dbtest.SQLite(t), webtest.Options{Latency: 2 * time.Millisecond})
 	j.cfg.Fallback, j.cfg.Lanes = false, 1
 	ids := map[string]string{} // host by provider
@@ -413,6 +419,7 @@ func TestNotDone(t *testing.T) {
 
 // Migrations go forward from nothing, twice is once, and a file that is there stays.
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	at := filepath.Join(t.TempDir(), "x.db")
 	d := openDB(t, "sqlite://"+at)
 	_, err := d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('p', 1)`)

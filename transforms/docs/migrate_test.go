@@ -83,6 +83,7 @@ func dump(t *testing.T, w *world, moment string) map[string][]string {
 // rows are kept, and the crawl resumes with them. This is tested for the database after
 // each migration. For the newest one the test adds a migration, as a later version will.
 func TestMigrateFromOlder(t *testing.T) {
+	t.Parallel()
 	all := steps(t)
 	names := slices.Sorted(maps.Keys(all))
 	later := maps.Clone(all)

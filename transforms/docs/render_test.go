@@ -64,6 +64,7 @@ func wantBrowser(t *testing.T) string {
 // A page that is empty without its scripts is rendered. The page's requests are made with
 // the crawl's politeness, and none goes to another host.
 func TestRendered(t *testing.T) {
+	t.Parallel()
 	w := newRendered(t)
 	shell := html(`<!doctype html><html><head><title>App</title><link rel="stylesheet" href="/app.css"></head><body><div id="root"></div><img src="/logo.png">
 		<script src="https://elsewhere.example/track.js"></script><script src="/app.js"></script></body></html>`)
@@ -100,6 +101,7 @@ func TestRendered(t *testing.T) {
 
 // A page that opens a dialog is rendered too.
 func TestRenderedDialogs(t *testing.T) {
+	t.Parallel()
 	w := newRendered(t)
 	w.set("/docs", html(`<!doctype html><html><body><div id="root"></div><script>
 		alert("Welcome"); let said = String(confirm("Cookies?")) + prompt("Name?");
@@ -113,6 +115,7 @@ func TestRenderedDialogs(t *testing.T) {
 
 // The limit of a page's size also applies after its scripts have run.
 func TestRenderedTooLarge(t *testing.T) {
+	t.Parallel()
 	w := newRendered(t)
 	w.set("/docs", html(`<!doctype html><html><body><main id="root"></main><script>
 		document.getElementById("root").textContent = "many words ".repeat(1 << 19);</script></body></html>`))
@@ -124,6 +127,7 @@ func TestRenderedTooLarge(t *testing.T) {
 // when the browser is started without that switch, so the listener is where it
 // would reach it.
 func TestRenderedWebRTC(t *testing.T) {
+	t.Parallel()
 	at := wantBrowser(t)
 	// gather waits until the page has what it names, and gives the number of its candidates.
 	gather := func(t *testing.T, sent net.PacketConn, until string, more ...chromedp.ExecAllocatorOption) int {
@@ -219,6 +223,7 @@ func children(t *testing.T, pid int) (out []int) {
 
 // As root the browser has no sandbox, so rendering must be allowed by a flag.
 func TestSandbox(t *testing.T) {
+	t.Parallel()
 	require.ErrorIs(t, sandboxed(0, false), ErrSandbox)
 	require.NoError(t, sandboxed(0, true))
 	require.NoError(t, sandboxed(1000, false))

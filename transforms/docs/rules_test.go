@@ -30,6 +30,7 @@ import (
 // What robots.txt forbids is not requested. Its rules are kept for 24 hours, also for
 // later runs. Without a robots.txt everything is allowed.
 func TestRobots(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/robots.txt", text("User-agent: *\nDisallow: /docs/every\n\nUser-agent: APIIntelBot\nDisallow: /docs/secret\nAllow: /docs/secret/open\n"))
@@ -62,6 +63,7 @@ func TestRobots(t *testing.T) {
 
 // What does not answer at all is left for another day.
 func TestRobotsUnreachable(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/robots.txt", breaking)
@@ -88,6 +90,7 @@ func TestRobotsUnreachable(t *testing.T) {
 // An origin that is not the provider's own, by a link or by a redirect, costs
 // its pages only, and is tried once a run: the rest of the provider is crawled.
 func TestSideOrigins(t *testing.T) {
+	t.Parallel()
 	const www = "www." + host
 	for name, side := range map[string]http.HandlerFunc{
 		"dead":                  nil, // no robots.txt: the connection breaks
@@ -151,6 +154,7 @@ func TestSideOrigins(t *testing.T) {
 // A seed that leads to a dead origin, or answers by errors alone, leaves a
 // provider of which nothing is known.
 func TestNoSeedAnswers(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{"500": status(500), "elsewhere": status(301, "Location", "https://www."+host+"/docs")} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -180,6 +184,7 @@ func TestNoSeedAnswers(t *testing.T) {
 // hour's budget is used up, the run waits; when the day's is, the run ends, and a later
 // run continues.
 func TestBudgets(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.cfg.HourBudget, w.cfg.DayBudget = 5, 8
@@ -222,6 +227,7 @@ func TestBudgets(t *testing.T) {
 // At most 3 redirects are followed, and each target is checked. The page is stored under
 // the final key, and no page is requested twice.
 func TestRedirects(t *testing.T) {
+	t.Parallel()
 	to := func(location string) http.HandlerFunc { return status(302, "Location", location) }
 	for _, tt := range []struct {
 		name    string
@@ -294,6 +300,7 @@ func TestRedirects(t *testing.T) {
 // A page that has moved permanently, or redirects to a page that is gone, is not kept under
 // its old key. A page that has moved temporarily is.
 func TestMovedPages(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		to := func(code int, location string) http.HandlerFunc { return status(code, "Location", location) }
 		w := newWorld(t, d)
@@ -353,6 +360,7 @@ func TestMovedPages(t *testing.T) {
 // A page that is now behind a login is no longer public, so its stored content is removed.
 // The content of a page that is only broken or empty today stays.
 func TestBehindLogin(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/docs", doc("seed", "/docs/a", "/docs/b", "/docs/c"))
@@ -381,6 +389,7 @@ func TestBehindLogin(t *testing.T) {
 // A dead letter is removed when there is nothing left to look at: the page was fetched, or
 // is known not to be a page.
 func TestDeadLettersEnd(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
 		want   int
@@ -423,6 +432,7 @@ func TestDeadLettersEnd(t *testing.T) {
 
 // A page that answered 403 is never requested again.
 func TestForbidden(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/docs", doc("seed", "/docs/a"))
@@ -446,6 +456,7 @@ func TestForbidden(t *testing.T) {
 // remove the stored content. A page to which no link leads any more is requested once, to
 // see whether it is gone.
 func TestSecondCrawl(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/docs", tagged(`"s"`, doc("seed", "/docs/a", "/docs/b", "/docs/c", "/docs/d")))
@@ -503,6 +514,7 @@ func TestSecondCrawl(t *testing.T) {
 
 // A page gone and back is new; a page behind max_pages is not gone.
 func TestGoneAndNotReached(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/docs", doc("seed", "/docs/a", "/docs/b"))
@@ -528,6 +540,7 @@ func TestGoneAndNotReached(t *testing.T) {
 
 // Pages that the policy no longer allows are removed without a request.
 func TestPolicyNarrowed(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/docs", doc("seed", "/docs/a"))
@@ -545,6 +558,7 @@ func TestPolicyNarrowed(t *testing.T) {
 // The headers of a request. It is conditional only if the stored content was made with the
 // same selectors.
 func TestHeaders(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		dated := func(rw http.ResponseWriter, r *http.Request) {
@@ -574,6 +588,7 @@ func TestHeaders(t *testing.T) {
 
 // What is read, and what is left.
 func TestWhatIsRead(t *testing.T) {
+	t.Parallel()
 	as := func(kind, body string) http.HandlerFunc {
 		return func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Content-Type", kind)
@@ -626,6 +641,7 @@ func TestWhatIsRead(t *testing.T) {
 // No e-mail address is stored, no text of a page in the database
 // but previews of at most 500 characters, all of it in the hand-off.
 func TestNothingPersonalIsKept(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/docs", html(`<html><head><title>Ask jane.doe@mail.com</title></head><body><main><h1>Write to jane.doe@mail.com</h1><p>Or to <a href="mailto:support@corp.io">support@corp.io</a>.</p>
@@ -658,6 +674,7 @@ func TestNothingPersonalIsKept(t *testing.T) {
 // Wherever a crawl is killed, the next run has the same result, and requests no page twice
 // except one whose answer the kill cut off.
 func TestKilledAnywhere(t *testing.T) {
+	t.Parallel()
 	for name, noDelay := range map[string]bool{"with pauses": false, "no delay": true} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) { killedAnywhere(t, d, noDelay) })
@@ -719,6 +736,7 @@ func killedAnywhere(t *testing.T, d *db.DB, noDelay bool) {
 
 // A retry that a kill interrupted has used up its tries.
 func TestRetriesOutliveTheProcess(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/docs", status(503))
@@ -766,6 +784,7 @@ func TestTransitions(t *testing.T) {
 
 // A purge takes everything and leaves a list of the chunks' ids.
 func TestPurge(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/docs", doc("seed", "/docs/a", "/docs/bad", "/docs/no"))
@@ -819,6 +838,7 @@ func TestPurge(t *testing.T) {
 // sends its readers on is not handed to the embedding step; what was handed on
 // of it before is taken back, and the pages that it leads to are crawled.
 func TestNotForTheIndex(t *testing.T) {
+	t.Parallel()
 	head := func(head string, h http.HandlerFunc) http.HandlerFunc {
 		return func(rw http.ResponseWriter, r *http.Request) {
 			rec := httptest.NewRecorder()
@@ -904,6 +924,7 @@ func TestNotForTheIndex(t *testing.T) {
 // Nothing that a page said can be read from the database's file once its
 // provider is purged, also where another process has the file open.
 func TestPurgeErases(t *testing.T) {
+	t.Parallel()
 	dsn := dbtest.SQLite(t)
 	d, err := db.Open(t.Context(), dsn)
 	require.NoError(t, err)
@@ -1020,6 +1041,7 @@ func TestThresholds(t *testing.T) {
 
 // A session is resumed after a kill, but not after three days.
 func TestSession(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		require.NoError(t, Migrate(t.Context(), d))
 		now := time.Date(2026, 2, 23, 3, 0, 0, 0, time.UTC)
@@ -1048,6 +1070,7 @@ func TestSession(t *testing.T) {
 
 // --explain names the rule that decides, and fetches robots.txt at most.
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.set("/robots.txt", text("User-agent: *\nDisallow: /docs/secret\n"))
@@ -1109,6 +1132,7 @@ func TestExplain(t *testing.T) {
 // Two providers on one host that are crawled at the same time keep one pause between all of
 // their requests.
 func TestTwoProvidersOnOneHost(t *testing.T) {
+	t.Parallel()
 	d, err := db.Open(t.Context(), dbtest.SQLite(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, d.Close()) })
@@ -1170,6 +1194,7 @@ func TestCrawled(t *testing.T) {
 
 // The hand-off says where on its page each chunk is.
 func TestHandOffPlace(t *testing.T) {
+	t.Parallel()
 	d, err := db.Open(t.Context(), dbtest.SQLite(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
@@ -1187,6 +1212,7 @@ func TestHandOffPlace(t *testing.T) {
 // A wait for the hour's budget is shown while it lasts, and what was waited and
 // worked before it is kept when the process dies in it.
 func TestWaitForBudgetIsShownAndKept(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.cfg.HourBudget, w.cfg.DayBudget = 3, 100
@@ -1228,6 +1254,7 @@ func TestWaitForBudgetIsShownAndKept(t *testing.T) {
 // A provider counts page by page, not at its end, and what an earlier run of the
 // session counted is not counted again.
 func TestCountsPageByPage(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.cfg.DayBudget = 4

@@ -22,6 +22,7 @@ import (
 // Scope: seed URLs need no pattern but may be blocked; X/** is X too, in
 // both lists; blocked patterns come first; paths that may have personal data are blocked until allowed.
 func TestScope(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		change func(*policy.Policy)
@@ -54,6 +55,7 @@ func TestScope(t *testing.T) {
 
 // A query parameter that the policy keeps makes pages of its values.
 func TestKeptQuery(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, keep := range []bool{false, true} {
 			w := newWorld(t, d)
@@ -83,6 +85,7 @@ func TestKeptQuery(t *testing.T) {
 // A page made to do harm costs itself: its neighbours are crawled, and neither
 // what is read nor what is kept of it grows with it.
 func TestHostilePages(t *testing.T) {
+	t.Parallel()
 	var sent atomic.Int64
 	for _, tt := range []struct {
 		name   string
@@ -152,6 +155,7 @@ func TestHostilePages(t *testing.T) {
 
 // A link too long for a database's index is no page, and stops nothing.
 func TestLongLinks(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		noise := func(n int) string { // nothing that compresses
@@ -174,6 +178,7 @@ func TestLongLinks(t *testing.T) {
 // Pages without end, each of which leads to the next, stop at the depth; side by
 // side they stop at max_pages.
 func TestEndlessCalendar(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.policy.MaxPages = 12
@@ -199,6 +204,7 @@ func TestEndlessCalendar(t *testing.T) {
 // Figures out of range become warnings that name the provider and
 // its selector.
 func TestQualityWarnings(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.policy.CustomSelectors.Content = "main"

@@ -103,6 +103,7 @@ func eachDB(t *testing.T, test func(t *testing.T, dsn string)) {
 // When a field stops matching, nothing is overwritten, the site's crawl stops after a few
 // pages, and the run after the correction resumes it.
 func TestLayoutBreakErasesNothing(t *testing.T) {
+	t.Parallel()
 	eachDB(t, func(t *testing.T, dsn string) {
 		for name, broken := range map[string]func(i int) string{
 			"a required field": func(i int) string { return strings.ReplaceAll(whole(i), "class=price", "class=cost") + "<!-- -->" },
@@ -164,6 +165,7 @@ func TestLayoutBreakErasesNothing(t *testing.T) {
 // A page that lacks a value does not erase the stored one, which is then shown as an
 // earlier value. A volatile value is removed. The changes can be looked up.
 func TestMissingValueStaysAndChangesAreKept(t *testing.T) {
+	t.Parallel()
 	eachDB(t, func(t *testing.T, dsn string) {
 		s := newShop(t, dsn, shopFile)
 		s.lay(8, whole)
@@ -232,6 +234,7 @@ func TestSaverDoesNotGatherDoubtfulPages(t *testing.T) {
 // Of two pages with one key the first is saved, and the second has a dead letter. If most
 // pages share keys, the site's crawl stops.
 func TestKeysThatCollide(t *testing.T) {
+	t.Parallel()
 	eachDB(t, func(t *testing.T, dsn string) {
 		s := newShop(t, dsn, shopFile)
 		s.lay(8, func(i int) string {
@@ -267,6 +270,7 @@ func TestKeysThatCollide(t *testing.T) {
 // Products that a site removes are gone, which is a state and not a dead letter, and they
 // can come back. A list that suddenly shrinks is not trusted.
 func TestGoneProducts(t *testing.T) {
+	t.Parallel()
 	eachDB(t, func(t *testing.T, dsn string) {
 		s := newShop(t, dsn, shopFile)
 		state := func(key string) string {
@@ -310,6 +314,7 @@ func TestGoneProducts(t *testing.T) {
 
 // A site whose list cannot be read has failed.
 func TestListThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	for name, lay := range map[string]func(s *shop){
 		"the only list page answers 404":            func(s *shop) { delete(s.pages, "/") },
 		"the first list page names no product":      func(s *shop) { s.pages["/"] = "<p>Welcome to our new shop" },
@@ -332,6 +337,7 @@ func TestListThatCannotBeRead(t *testing.T) {
 }
 
 func TestFieldThatNeverMatches(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, "", shopFile)
 	s.lay(5, func(i int) string { return strings.ReplaceAll(whole(i), "class=label", "class=tag") })
 	total := s.run()
@@ -341,6 +347,7 @@ func TestFieldThatNeverMatches(t *testing.T) {
 
 // A lane's progress has the number of requests, as in every job.
 func TestProgressHasRequests(t *testing.T) {
+	t.Parallel()
 	s := newShop(t, "", shopFile)
 	s.lay(5, whole)
 	cfg := s.config()

@@ -52,6 +52,7 @@ func (j *job) asked(host string) (paths []string) {
 
 // Each worker alone, with an in-memory queue at each end.
 func TestEachWorkerAlone(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, "", webtest.Options{}, "matter")
 	j.small(3, 2)
 	v, _ := j.visit(j.config(), "matter")
@@ -120,6 +121,7 @@ func TestEachWorkerAlone(t *testing.T) {
 // After failures of every stage the counters are exact, and each task that failed for the
 // last time has a dead letter that can be replayed.
 func TestFailuresRetriesAndReplay(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		dsn := dbtest.SQLite(t)
 		if d.Dialect == db.Postgres {
@@ -175,6 +177,7 @@ func TestFailuresRetriesAndReplay(t *testing.T) {
 
 // A 404 of a page that never was a product's is a final failure at once.
 func TestPageThatNeverWas(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, "", webtest.Options{}, "matter")
 	j.small(1, 3)
 	j.matter.Fail(j.matter.DetailPath(2), -1, 404, "")
@@ -348,6 +351,7 @@ func TestStopAfterKnown(t *testing.T) {
 // A run that is killed anywhere is resumed: nothing is lost, nothing is
 // saved twice, and only what was in flight is fetched twice.
 func TestKilledRunIsResumed(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, after := range []int{1, 5, 20, 45} {
 			dsn := dbtest.SQLite(t)
@@ -406,6 +410,7 @@ func arrivalsAt(j *job) (clock *politetest.Clock, arrivals *[]time.Time) {
 // Wherever a run is killed, the next one keeps the pause that the killed one owed
 // the host: by the host's own clock, which only pauses move.
 func TestPauseOutlivesAKill(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for killedAt := range 4 { // its pause
 			dsn := dbtest.SQLite(t)
@@ -455,6 +460,7 @@ func TestOneRunASite(t *testing.T) {
 
 // The upsert itself, without a lease: two writers over the same keys.
 func TestUpsertByTwoAtOnce(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		require.NoError(t, Migrate(t.Context(), d))
 		j := &rows{db: d, site: "s"}

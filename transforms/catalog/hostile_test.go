@@ -27,6 +27,7 @@ fields:
 // What pages say never gets to the database as it came, and what it refuses all
 // the same is that product's dead letter; the others of its batch are saved.
 func TestHostilePages(t *testing.T) {
+	t.Parallel()
 	for name, dsn := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			j := newJob(t, dsn(t), webtest.Options{})

@@ -184,12 +184,17 @@ func reported(total ledger.Tally) map[string]int64 { return counted(total, Count
 // each runs a test on both databases and both local runners.
 func each(t *testing.T, test func(t *testing.T, dsn, runner string)) {
 	for _, runner := range []string{"direct", "prism"} {
-		t.Run(runner+"/sqlite", func(t *testing.T) { test(t, dbtest.SQLite(t), runner) })
-		t.Run(runner+"/postgres", func(t *testing.T) { test(t, dbtest.Postgres(t), runner) })
+		for name, database := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+			t.Run(runner+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				test(t, database(t), runner)
+			})
+		}
 	}
 }
 
 func TestWholeSite(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, dsn, runner string) {
 		j := newJob(t, dsn, webtest.Options{}, "matter", "gadgets")
 		j.runner = runner

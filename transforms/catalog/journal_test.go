@@ -70,6 +70,7 @@ func TestPostgresReadsFewRowsForATask(t *testing.T) {
 
 // A database that an older program began keeps what waits in it.
 func TestMigrateKeepsWaitingTasks(t *testing.T) {
+	t.Parallel()
 	text, err := migrations.ReadFile("migrations/00001_catalog.sql")
 	require.NoError(t, err)
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -25,16 +24,6 @@ type rows struct {
 	db     *db.DB
 	site   string
 	number int64 // of the open crawl
-
-	mu sync.Mutex // one transaction at a time; see tx
-}
-
-// tx runs a transaction. Two of one site at a time would not be faster: they write the
-// same parts of the same tables, so PostgreSQL refuses one of them, and it is run again.
-func (j *rows) tx(ctx context.Context, do func(*sql.Tx) error) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.db.Tx(ctx, do)
 }
 
 // The states of a product, by the latest crawl.
@@ -48,7 +37,7 @@ const (
 // begin begins a crawl with its first pages, or resumes an interrupted one: tasks that had
 // begun begin again. pending is how many products must still be fetched.
 func (j *rows) begin(ctx context.Context, seeds []entry, now time.Time, restart bool) (resumed bool, pending int64, err error) {
-	err = j.tx(ctx, func(tx *sql.Tx) error {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		resumed, pending = false, 0
 		var unfinished int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_crawls WHERE site = $1 AND finished_at = 0`, j.site).Scan(&unfinished); err != nil {
@@ -88,7 +77,7 @@ func (j *rows) begin(ctx context.Context, seeds []entry, now time.Time, restart 
 
 // add adds list pages that the crawl does not have yet.
 func (j *rows) add(ctx context.Context, pages []entry) error {
-	return j.tx(ctx, func(tx *sql.Tx) error {
+	return j.db.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := j.insert(ctx, tx, pages)
 		return err
 	})
@@ -108,7 +97,7 @@ const maxGone = 10
 // markPartial records that the crawl does not read all of the list, so that products
 // which it does not find may still exist.
 func (j *rows) markPartial(ctx context.Context) error {
-	return j.tx(ctx, func(tx *sql.Tx) error {
+	return j.db.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = 1 WHERE site = $1`, j.site)
 		return err
 	})
@@ -120,7 +109,7 @@ const unlisted = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND
 // close ends a complete crawl. If all of the list was read, products that are no longer
 // in it are gone.
 func (j *rows) close(ctx context.Context, now time.Time) (c crawlEnd, err error) {
-	err = j.tx(ctx, func(tx *sql.Tx) error {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		c = crawlEnd{}
 		var partial int
 		var all, missing int64
@@ -159,7 +148,7 @@ func (j *rows) close(ctx context.Context, now time.Time) (c crawlEnd, err error)
 // markGone ends the task of a product page that no longer exists. known means that it was
 // the page of a stored product, whose state is now gone.
 func (j *rows) markGone(ctx context.Context, e entry, now time.Time) (known bool, err error) {
-	err = j.tx(ctx, func(tx *sql.Tx) error {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		var n int64
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND url = $2`, j.site, e.URL).Scan(&n); err != nil {
 			return err
@@ -177,7 +166,7 @@ func (j *rows) markGone(ctx context.Context, e entry, now time.Time) (known bool
 
 // due implements journal.
 func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, next time.Time, err error) {
-	err = j.tx(ctx, func(tx *sql.Tx) error {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		tasks, next = nil, time.Time{}
 		// Products come before list pages, and list pages in their order, so that work in progress is completed first.
 		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, not_before FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
@@ -220,7 +209,7 @@ func joinClose(err error, r *sql.Rows) error {
 
 // retry implements journal.
 func (j *rows) retry(ctx context.Context, e entry, at time.Time) error {
-	return j.tx(ctx, func(tx *sql.Tx) error {
+	return j.db.Tx(ctx, func(tx *sql.Tx) error {
 		fetched := 0
 		if e.Fetched {
 			fetched = 1
@@ -233,14 +222,14 @@ func (j *rows) retry(ctx context.Context, e entry, at time.Time) error {
 
 // end implements journal.
 func (j *rows) end(ctx context.Context, e entry) error {
-	return j.tx(ctx, func(tx *sql.Tx) error { return j.set(ctx, tx, []entry{e}, done) })
+	return j.db.Tx(ctx, func(tx *sql.Tx) error { return j.set(ctx, tx, []entry{e}, done) })
 }
 
 // endLists ends list pages and begins the tasks that follow from them: products at once,
 // and more list pages through feed. fresh are the products that are new to this crawl;
 // known, only with withKnown, are those that the database had before.
 func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool) (fresh, known map[string]bool, err error) {
-	err = j.tx(ctx, func(tx *sql.Tx) error {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		fresh, known = map[string]bool{}, map[string]bool{}
 		var from, found []entry
 		for _, p := range pages {

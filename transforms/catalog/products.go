@@ -30,7 +30,7 @@ type collision struct {
 // save writes products and ends their tasks. Before anything is written, judge, if set,
 // gets the products and their stored versions; its error cancels everything.
 func (j *rows) save(ctx context.Context, products []product, now time.Time, runID string, judge func([]product, map[string]storedProduct) error) (o outcome, err error) {
-	err = j.tx(ctx, func(tx *sql.Tx) error {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		o = outcome{}
 		before, err := j.stored(ctx, tx, products)
 		if err != nil {

@@ -25,8 +25,8 @@ run: ## the seed job on the sample bucket, against the simulated web
 	go run ./cmd/pipeline --runner=direct --web=demo
 
 test: ## everything that needs no other process: about two minutes
-	go vet ./...
-	$(GOTEST) ./...
+	@# Four packages at a time: their tests wait for real servers more than they compute.
+	$(GOTEST) -p 4 ./...
 
 race: ## the packages with concurrent code, under the race detector
 	$(GOTEST) -race -timeout 30m $(CONCURRENT)

@@ -68,9 +68,12 @@ func help(args []string, w io.Writer) error {
 	return err
 }
 
+// commands are what the first word may be, besides help.
+var commands = []string{"runs", "dead-letters", "materialize", "compact", "snapshot", "version"}
+
 // topics are the jobs and commands that help explains.
 func topics() []string {
-	return append(pipeline.Names(), "runs", "dead-letters", "materialize", "compact", "snapshot", "version")
+	return append(pipeline.Names(), commands...)
 }
 
 const programUsage = `pipeline [--job=%s] [flags]                  runs a job

@@ -78,7 +78,7 @@ func parseOptions(args []string, stderr io.Writer) (Options, error) {
 		return o, usage.Errorf("%s; `help` lists the flags", err)
 	}
 	if f.NArg() > 0 {
-		return o, usage.Errorf("%q is no command; use runs, dead-letters, version, help, or flags alone", f.Arg(0))
+		return o, usage.Errorf("%q is no command; use %s, help, or flags alone", f.Arg(0), strings.Join(commands, ", "))
 	}
 	given := map[string]bool{}
 	f.Visit(func(g *flag.Flag) { given[g.Name] = true })

@@ -2,31 +2,19 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"net/http"
 	"net/url"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 
-	"cloud.google.com/go/storage"
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"github.com/aws/smithy-go"
-	"github.com/aws/smithy-go/logging"
 	"gocloud.dev/blob"
-	"gocloud.dev/blob/gcsblob"
 	"gocloud.dev/blob/memblob"
-	"gocloud.dev/blob/s3blob"
 	"gocloud.dev/gcerrors"
 )
 
@@ -34,123 +22,42 @@ import (
 // drivers escape only those with a literal "__0x", and unescape them again. All
 // others are sent unchanged.
 type cloud struct {
-	bucket     *blob.Bucket
-	prefix     string // empty, or ends with "/"
-	bufferSize int    // blob.WriterOptions.BufferSize
-	local      bool   // in this process's memory
-	probed     probe
-	close      func() error
+	bucket Bucket
+	prefix string // empty, or ends with "/"
+	local  bool   // in this process's memory
+	probed probe
+}
+
+// Bucket is a bucket of gocloud.dev/blob, with what that package does not tell about it.
+type Bucket struct {
+	Blob       *blob.Bucket
+	BufferSize int                            // blob.WriterOptions.BufferSize
+	ETag       func(as func(any) bool) string // of an object that was described or listed, by its As function; empty for none
+	Absent     func(error) bool               // whether an error says that there is no such bucket
+	Close      func() error
+}
+
+var drivers = map[string]func(context.Context, *url.URL) (Bucket, error){}
+
+// Register makes Open know the URLs of a scheme. It is called by an init function: programs
+// link the services that they import, as package io/store/bucket.
+func Register(scheme string, open func(context.Context, *url.URL) (Bucket, error)) {
+	drivers[scheme] = open
 }
 
 func openCloud(ctx context.Context, u *url.URL) (*cloud, error) {
-	switch u.Scheme {
-	case "s3":
-		return openS3(ctx, u.Host, u.Query().Get("endpoint"), u.Query().Get("region"))
-	case "r2":
-		return openR2(ctx, u.Host)
-	case "gs":
-		return openGCS(ctx, u.Host)
-	case "mem":
+	if u.Scheme == "mem" {
 		return openMemory(u.Host), nil
 	}
-	return nil, fmt.Errorf("the scheme %q is unknown; use a directory, file://, s3://, r2://, gs:// or mem://", u.Scheme)
-}
-
-func openS3(ctx context.Context, bucket, endpoint, region string) (*cloud, error) {
-	if e, err := url.Parse(endpoint); err != nil || (endpoint != "" && (e.User != nil || e.Host == "" || (e.Scheme != "http" && e.Scheme != "https"))) {
-		return nil, errors.New("the endpoint must be a URL like https://host:port, without credentials")
+	open, ok := drivers[u.Scheme]
+	if !ok {
+		return nil, fmt.Errorf("the scheme %q is unknown; use a directory, file://, s3://, r2://, gs:// or mem://", u.Scheme)
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, func(o *config.LoadOptions) error {
-		o.Region = region
-		o.Logger = logging.Nop{} // the errors say the same
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the AWS configuration: %w", err)
-	}
-	if endpoint != "" {
-		if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-			return nil, missingKeysError(ctx, endpoint, err)
-		}
-	}
-	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
-		if endpoint != "" {
-			o.BaseEndpoint = aws.String(endpoint)
-		}
-		// Retry is the one place that tries again.
-		o.Retryer = aws.NopRetryer{}
-		if o.BaseEndpoint == nil {
-			return
-		}
-		// Not Amazon: bucket names are not host names there, and not every server
-		// knows the checksums that the SDK adds since 2025.
-		o.UsePathStyle = true
-		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
-		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
-		if o.Region == "" {
-			o.Region = "us-east-1"
-		}
-	})
-	o := client.Options()
-	if o.Region == "" {
-		return nil, errors.New("the region is not known; set AWS_REGION or add ?region=NAME")
-	}
-	b, err := s3blob.OpenBucket(ctx, client, bucket, &s3blob.Options{RequestChecksumCalculation: o.RequestChecksumCalculation})
+	b, err := open(ctx, u)
 	if err != nil {
 		return nil, err
 	}
-	return &cloud{bucket: b, close: b.Close}, nil
-}
-
-// missingKeysError says whether the endpoint is down or only the keys for it are
-// missing. The SDK's own error does neither: the SDK looks for keys before it
-// connects, and at last asks the metadata service of an Amazon machine.
-func missingKeysError(ctx context.Context, endpoint string, why error) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, endpoint, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("the endpoint %s does not answer, and there are no keys for it (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY): %w", endpoint, err)
-	}
-	_ = resp.Body.Close() // only whether it answers matters
-	var metadata *smithy.OperationError
-	if errors.As(why, &metadata) && strings.EqualFold(metadata.ServiceID, "ec2imds") {
-		return fmt.Errorf("there are no keys for the endpoint %s; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE", endpoint)
-	}
-	return fmt.Errorf("finding the keys for the endpoint %s: %w", endpoint, why)
-}
-
-// openR2 is openS3 at Cloudflare's address: region auto, path style, checksums
-// only where they are required (developers.cloudflare.com/r2/api/s3/api).
-func openR2(ctx context.Context, bucket string) (*cloud, error) {
-	endpoint := os.Getenv("R2_ENDPOINT")
-	if endpoint == "" {
-		account := os.Getenv("R2_ACCOUNT_ID")
-		if account == "" {
-			return nil, errors.New("set R2_ACCOUNT_ID (or R2_ENDPOINT), and the R2 token as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
-		}
-		endpoint = "https://" + account + ".r2.cloudflarestorage.com"
-	}
-	return openS3(ctx, bucket, endpoint, "auto")
-}
-
-func openGCS(ctx context.Context, bucket string) (*cloud, error) {
-	client, err := storage.NewClient(ctx, storage.WithJSONReads())
-	if err != nil {
-		return nil, fmt.Errorf("finding Google credentials (set GOOGLE_APPLICATION_CREDENTIALS, or run gcloud auth application-default login): %w", err)
-	}
-	client.SetRetry(storage.WithPolicy(storage.RetryNever)) // Retry is the one place that tries again
-	b, err := gcsblob.OpenBucket(ctx, nil, bucket, &gcsblob.Options{Client: client})
-	if err != nil {
-		return nil, errors.Join(err, client.Close())
-	}
-	// A negative size sends a body in one request; the default would allocate a
-	// buffer of 16 MiB for each of thousands of small objects.
-	return &cloud{bucket: b, bufferSize: -1, close: func() error { return errors.Join(b.Close(), client.Close()) }}, nil
+	return &cloud{bucket: b}, nil
 }
 
 var memory = struct {
@@ -166,7 +73,8 @@ func openMemory(name string) *cloud {
 		b = memblob.OpenBucket(nil)
 		memory.buckets[name] = b
 	}
-	return &cloud{bucket: b, local: true, close: func() error { return nil }}
+	return &cloud{local: true, bucket: Bucket{Blob: b, ETag: func(func(any) bool) string { return "" }, Absent: func(error) bool { return false },
+		Close: func() error { return nil }}}
 }
 
 // page is one page of a listing; next is empty after the last.
@@ -175,7 +83,7 @@ func (c *cloud) page(ctx context.Context, prefix string, token []byte, size int)
 		token = blob.FirstPageToken
 	}
 	err = Retry(ctx, func() error {
-		objects, next, err = c.bucket.ListPage(ctx, token, size, &blob.ListOptions{Prefix: c.prefix + prefix})
+		objects, next, err = c.bucket.Blob.ListPage(ctx, token, size, &blob.ListOptions{Prefix: c.prefix + prefix})
 		return err
 	})
 	return objects, next, err
@@ -205,42 +113,26 @@ func (c *cloud) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 
 // toObject takes the ETag from the service's own response: gocloud's type has none.
 func (c *cloud) toObject(l *blob.ListObject) Object {
-	o := Object{Key: l.Key, Size: l.Size, ModTime: l.ModTime, ETag: hex.EncodeToString(l.MD5)}
-	var amazon types.Object
-	var google storage.ObjectAttrs
-	switch {
-	case l.As(&amazon):
-		o.ETag = strings.Trim(aws.ToString(amazon.ETag), `"`)
-	case l.As(&google):
-		o.ETag = generation(&google)
-	}
+	o := Object{Key: l.Key, Size: l.Size, ModTime: l.ModTime, ETag: c.etag(l.MD5, l.As)}
 	o.Key = strings.TrimPrefix(o.Key, c.prefix)
 	return o
 }
 
-// generation serves as the ETag of a GCS object: GCS's own ETag changes with the
-// metadata too.
-func generation(o *storage.ObjectAttrs) string { return strconv.FormatInt(o.Generation, 10) }
+func (c *cloud) etag(md5 []byte, as func(any) bool) string {
+	return cmp.Or(c.bucket.ETag(as), hex.EncodeToString(md5))
+}
 
 func (c *cloud) Head(ctx context.Context, key string) (Object, error) {
 	if err := checkKey(key); err != nil {
 		return Object{}, err
 	}
-	a, err := c.bucket.Attributes(ctx, c.prefix+key)
+	a, err := c.bucket.Blob.Attributes(ctx, c.prefix+key)
 	if err != nil {
-		return Object{}, keyError("describing", key, err)
+		return Object{}, c.keyError("describing", key, err)
 	}
-	o := Object{Key: key, Size: a.Size, ModTime: a.ModTime, ETag: hex.EncodeToString(a.MD5), ContentType: a.ContentType}
+	o := Object{Key: key, Size: a.Size, ModTime: a.ModTime, ETag: c.etag(a.MD5, a.As), ContentType: a.ContentType}
 	if len(a.Metadata) > 0 {
 		o.Metadata = a.Metadata
-	}
-	var amazon s3.HeadObjectOutput
-	var google storage.ObjectAttrs
-	switch {
-	case a.As(&amazon):
-		o.ETag = strings.Trim(aws.ToString(amazon.ETag), `"`)
-	case a.As(&google):
-		o.ETag = generation(&google)
 	}
 	return o, nil
 }
@@ -249,9 +141,9 @@ func (c *cloud) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
 	}
-	r, err := c.bucket.NewReader(ctx, c.prefix+key, nil)
+	r, err := c.bucket.Blob.NewReader(ctx, c.prefix+key, nil)
 	if err != nil {
-		return nil, keyError("opening", key, err)
+		return nil, c.keyError("opening", key, err)
 	}
 	return &body{r, key}, nil
 }
@@ -309,8 +201,8 @@ func (c *cloud) put(ctx context.Context, key string, body io.Reader, o PutOption
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	src := &cancellingBody{r: body, cancel: cancel}
-	err = c.bucket.Upload(ctx, c.prefix+key, io.MultiReader(bytes.NewReader(head), src), &blob.WriterOptions{
-		ContentType: o.ContentType, Metadata: o.Metadata, IfNotExist: ifAbsent, BufferSize: c.bufferSize,
+	err = c.bucket.Blob.Upload(ctx, c.prefix+key, io.MultiReader(bytes.NewReader(head), src), &blob.WriterOptions{
+		ContentType: o.ContentType, Metadata: o.Metadata, IfNotExist: ifAbsent, BufferSize: c.bucket.BufferSize,
 	})
 	if src.err != nil {
 		return fmt.Errorf("writing %q: reading the body: %w", key, src.err)
@@ -319,7 +211,7 @@ func (c *cloud) put(ctx context.Context, key string, body io.Reader, o PutOption
 		if ifAbsent && gcerrors.Code(err) == gcerrors.FailedPrecondition {
 			return fmt.Errorf("writing %q: %w", key, ErrExist)
 		}
-		return keyError("writing", key, err)
+		return c.keyError("writing", key, err)
 	}
 	return nil
 }
@@ -346,24 +238,22 @@ func (c *cloud) Delete(ctx context.Context, key string) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	if err := keyError("deleting", key, c.bucket.Delete(ctx, c.prefix+key)); err != nil && !errors.Is(err, ErrNotExist) {
+	if err := c.keyError("deleting", key, c.bucket.Blob.Delete(ctx, c.prefix+key)); err != nil && !errors.Is(err, ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-func (c *cloud) Close() error { return c.close() }
+func (c *cloud) Close() error { return c.bucket.Close() }
 
 // keyError adds the operation and the key to err. A missing bucket is not reported
 // as a missing object: the run must not mistake it for an empty store.
-func keyError(doing, key string, err error) error {
+func (c *cloud) keyError(doing, key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var noBucket *types.NoSuchBucket
-	gone := errors.As(err, &noBucket) || errors.Is(err, storage.ErrBucketNotExist)
 	// gcsblob calls a 403 "not found" as well.
-	if gcerrors.Code(err) == gcerrors.NotFound && !gone && httpStatus(err) != 403 {
+	if gcerrors.Code(err) == gcerrors.NotFound && !c.bucket.Absent(err) && httpStatus(err) != 403 {
 		return fmt.Errorf("%s %q: %w", doing, key, ErrNotExist)
 	}
 	return fmt.Errorf("%s %q: %w", doing, key, err)

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"gocloud.dev/gcerrors"
 	"google.golang.org/api/googleapi"
 )
@@ -45,12 +43,12 @@ func Retryable(err error) bool {
 	if transientCode(err) || errors.Is(err, errConnectionBroken) || errors.Is(err, errNotAllowedNow) {
 		return true
 	}
-	var send *smithyhttp.RequestSendError
+	var send interface{ ConnectionError() bool } // of the AWS SDK
 	var op *net.OpError
 	var u *url.Error
 	var timeout interface{ Timeout() bool }
 	switch {
-	case errors.As(err, &timeout) && timeout.Timeout(), errors.As(err, &send), errors.As(err, &op):
+	case errors.As(err, &timeout) && timeout.Timeout(), errors.As(err, &send) && send.ConnectionError(), errors.As(err, &op):
 		return true
 	case errors.As(err, &u):
 		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
@@ -68,7 +66,7 @@ func Retryable(err error) bool {
 }
 
 func httpStatus(err error) int {
-	var aws *smithyhttp.ResponseError
+	var aws interface{ HTTPStatusCode() int }
 	var google *googleapi.Error
 	switch {
 	case errors.As(err, &aws):
@@ -82,7 +80,7 @@ func httpStatus(err error) int {
 // transientCode reports whether err has an S3 error code that is transient although
 // its status is 400 or 409 (Amazon S3 API Reference, Error responses).
 func transientCode(err error) bool {
-	var api smithy.APIError
+	var api interface{ ErrorCode() string } // of the AWS SDK
 	if !errors.As(err, &api) {
 		return false
 	}

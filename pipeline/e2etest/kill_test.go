@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/io/store/storetest"
+	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
@@ -56,7 +56,7 @@ func TestKilledRunEndsAsAnUninterruptedOne(t *testing.T) {
 }
 
 func TestKilledRunEndsAsAnUninterruptedOneOnS3(t *testing.T) {
-	s3 := storetest.StartVersity(t)
+	s3 := buckettest.StartVersity(t)
 	n := 0
 	moments := []moment{{0, 40 * time.Millisecond, "direct", false, false, false}, {.1, 0, "prism", false, false, false}, {.3, 0, "direct", true, false, false},
 		{.6, 0, "direct", false, true, false}, {.9, 0, "prism", true, false, false}, {1, 10 * time.Millisecond, "direct", false, false, false}, {1, 60 * time.Millisecond, "prism", false, false, false},

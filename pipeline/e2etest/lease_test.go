@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/newsfork/seed-engine/io/store/storetest"
+	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
@@ -88,7 +88,7 @@ func TestSuspendedAlone(t *testing.T) {
 // sends no request meanwhile, continues when the store answers again, and loses
 // nothing.
 func TestStoreAnswersLate(t *testing.T) {
-	s3 := storetest.StartVersity(t)
+	s3 := buckettest.StartVersity(t)
 	proxy := startStallingProxy(t, strings.TrimPrefix(s3.Endpoint, "http://"))
 	b := generate(60, steadyKinds)
 	url := "s3://" + s3.Bucket + "/late?endpoint=http://" + proxy.addr + "&region=us-east-1"

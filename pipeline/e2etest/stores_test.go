@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/io/store/storetest"
+	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/cli"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
@@ -28,8 +28,8 @@ import (
 func TestEveryStoreAndRunnerGivesTheSameObjects(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 5})
 	b := generate(40, steadyKinds)
-	s3 := storetest.StartVersity(t)
-	gcs := storetest.StartGCS(t)
+	s3 := buckettest.StartVersity(t)
+	gcs := buckettest.StartGCS(t)
 	want := uninterrupted(t, w, b)
 	for _, c := range []struct{ name, url, args string }{
 		{"directory, prism", "", "--runner=prism"},
@@ -161,7 +161,7 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 5})
 	b := generate(40, steadyKinds)
 	want := uninterrupted(t, w, b)
-	s3 := storetest.StartVersity(t)
+	s3 := buckettest.StartVersity(t)
 	target, err := url.Parse(s3.Endpoint)
 	if err != nil {
 		t.Fatal(err)

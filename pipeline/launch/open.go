@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/io/store"
+	_ "github.com/newsfork/seed-engine/io/store/bucket" // s3://, r2:// and gs://
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/testdata"
 )

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/io/store/storetest"
 	"github.com/stretchr/testify/require"
 )
@@ -32,7 +33,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestS3(t *testing.T) {
-	s3 := storetest.StartVersity(t)
+	s3 := buckettest.StartVersity(t)
 	prefix := 0
 	storetest.Run(t, func() store.Store {
 		prefix++ // each test has a part of the bucket for itself
@@ -41,7 +42,7 @@ func TestS3(t *testing.T) {
 }
 
 func TestR2(t *testing.T) {
-	s3 := storetest.StartVersity(t)
+	s3 := buckettest.StartVersity(t)
 	t.Setenv("R2_ENDPOINT", s3.Endpoint)
 	t.Setenv("AWS_REGION", "ignored")
 	s, err := store.Open(t.Context(), "r2://"+s3.Bucket)
@@ -51,7 +52,7 @@ func TestR2(t *testing.T) {
 }
 
 func TestGCS(t *testing.T) {
-	bucket := storetest.StartGCS(t)
+	bucket := buckettest.StartGCS(t)
 	prefix := 0
 	storetest.Run(t, func() store.Store {
 		prefix++
@@ -60,8 +61,8 @@ func TestGCS(t *testing.T) {
 }
 
 func TestMissingBucket(t *testing.T) {
-	s3 := storetest.StartVersity(t)
-	storetest.StartGCS(t)
+	s3 := buckettest.StartVersity(t)
+	buckettest.StartGCS(t)
 	for _, url := range []string{"s3://no-such-bucket?region=us-east-1&endpoint=" + s3.Endpoint, "gs://no-such-bucket"} {
 		_, err := store.Open(t.Context(), url)
 		require.ErrorContains(t, err, "the bucket must exist", url)

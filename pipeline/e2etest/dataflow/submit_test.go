@@ -39,7 +39,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/prism"
 	"github.com/newsfork/seed-engine/io/store"
-	"github.com/newsfork/seed-engine/io/store/storetest"
+	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
@@ -263,7 +263,7 @@ func newWorld(t *testing.T) world {
 // emptyWorld has no raw files and no reference.
 func emptyWorld(t *testing.T) world {
 	t.Helper()
-	w := world{bucket: "gs://" + storetest.StartGCS(t)}
+	w := world{bucket: "gs://" + buckettest.StartGCS(t)}
 	gcs, err := storage.NewClient(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = gcs.Close() }) // every write was confirmed
@@ -342,7 +342,7 @@ func runStaged(t *testing.T, within time.Duration) func(body []byte) error {
 
 // A missing staging bucket is found before a run begins.
 func TestNoStagingBucket(t *testing.T) {
-	bucket := "gs://" + storetest.StartGCS(t)
+	bucket := "gs://" + buckettest.StartGCS(t)
 	a := startAPI(t, func([]byte) error { return errors.New("nothing should be submitted") })
 	dir, home := emptyHome(t)
 	cmd := exec.Command(rig.Program, append(flags(bucket), "--dataflow_endpoint="+a.URL+"/")...)

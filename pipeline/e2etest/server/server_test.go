@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/newsfork/seed-engine/io/store/storetest"
+	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 )
 
 // program is the server under test: one binary, which is the pipeline too.
@@ -304,7 +304,7 @@ func TestExitCodes(t *testing.T) {
 func TestDataflowWithoutCredentials(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none.json"))
 	dir := t.TempDir()
-	bucket := "gs://" + storetest.StartGCS(t)
+	bucket := "gs://" + buckettest.StartGCS(t)
 	r := start(t, dir, "--web=live", "--store="+bucket, "--runner=dataflow", "--project=p", "--region=europe-west1", "--staging_location="+bucket+"/staging")
 	id := r.trigger(`{}`)
 	eventually(t, "the run's end", time.Minute, func() bool { return r.state(id) == "failed" })

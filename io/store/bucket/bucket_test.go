@@ -1,4 +1,4 @@
-package store_test
+package bucket
 
 import (
 	"net/http"
@@ -44,4 +44,17 @@ func TestEndpointWithoutKeys(t *testing.T) {
 	_, err = store.Open(t.Context(), "r2://bucket")
 	require.ErrorContains(t, err, "the endpoint "+dead.URL+" does not answer")
 	require.NotContains(t, err.Error(), "IMDS")
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Setenv("R2_ENDPOINT", "")
+	t.Setenv("R2_ACCOUNT_ID", "")
+	for url, want := range map[string]string{
+		"s3://b?endpoint=http://k:hunter2@h": "without credentials",
+		"r2://b":                             "R2_ACCOUNT_ID",
+	} {
+		_, err := store.Open(t.Context(), url)
+		require.ErrorContains(t, err, want, url)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
 }

@@ -1,4 +1,4 @@
-package store
+package bucket
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/newsfork/seed-engine/io/store"
 )
 
 // oldS3 is the part of an S3 server that creating objects needs. It honours
@@ -51,16 +53,16 @@ func (s *oldS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestExclusive(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	for ignores, want := range map[bool]error{true: ErrNotExclusive, false: nil} {
+	for ignores, want := range map[bool]error{true: store.ErrNotExclusive, false: nil} {
 		old := &oldS3{ignores: ignores, objects: map[string]string{}}
 		server := httptest.NewServer(old)
 		defer server.Close()
-		s, err := Open(t.Context(), "s3://bucket?endpoint="+server.URL)
+		s, err := store.Open(t.Context(), "s3://bucket?endpoint="+server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if err := Exclusive(t.Context(), Counted(s, new(Calls))); !errors.Is(err, want) {
+			if err := store.Exclusive(t.Context(), store.Counted(s, new(store.Calls))); !errors.Is(err, want) {
 				t.Errorf("ignores If-None-Match %v: %v, want %v", ignores, err, want)
 			}
 		}
@@ -72,9 +74,9 @@ func TestExclusive(t *testing.T) {
 		}
 		// The response to an earlier attempt did not arrive: the object is this
 		// writer's, or another's.
-		for there, want := range map[string]error{"mine\n": nil, "another's\n": ErrExist} {
+		for there, want := range map[string]error{"mine\n": nil, "another's\n": store.ErrExist} {
 			old.objects["/bucket/a"] = there
-			if err := Create(t.Context(), s, "a", []byte("mine\n"), PutOptions{}); !ignores && !errors.Is(err, want) {
+			if err := store.Create(t.Context(), s, "a", []byte("mine\n"), store.PutOptions{}); !ignores && !errors.Is(err, want) {
 				t.Errorf("creating what is there as %q: %v, want %v", strings.TrimSpace(there), err, want)
 			}
 		}

@@ -1,4 +1,5 @@
-package storetest
+// Package buckettest starts the servers of buckets that tests run against.
+package buckettest
 
 import (
 	"bytes"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/fsouza/fake-gcs-server/fakestorage"
 	"golang.org/x/sys/unix"
+
+	_ "github.com/newsfork/seed-engine/io/store/bucket" // so that the tests can open them
 )
 
 // VersityVersion is the S3 gateway that the suite runs against.

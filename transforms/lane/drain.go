@@ -22,20 +22,22 @@ func (e *PanicError) Error() string { return fmt.Sprintf("a bug: panic in a visi
 // stopped, no further item is begun, and items that were not begun are not merged.
 // Each item counts as a host in the lane's progress.
 func Drain[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R)) {
-	begin(ctx, l, n, items, visit, failed, merge)
+	begin(ctx, l, n, func() int { return n }, items, visit, failed, merge)
 	l.bundle.merge(func() bool { return l.visits == 0 })
 	l.sample()
 }
 
 // Begin is Drain for a lane that may overlap the next one of its bundle: it returns when
 // the last item has begun, and the bundle calls end when all results are merged. n is
-// the maximum of the whole bundle. It must be the last call of the lane's work.
+// the maximum of the whole job, of which this process takes its part. Begin must be the
+// last call of the lane's work.
 func Begin[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R), end func()) {
 	l.atEnd = end
-	begin(ctx, l, n, items, visit, failed, merge)
+	begin(ctx, l, n, func() int { return l.w.visitsAtOnce(n) }, items, visit, failed, merge)
 }
 
-func begin[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R)) {
+// begin begins the items. limit is how many visits the bundle may have at the moment, at most n.
+func begin[T, R any](ctx context.Context, l *Lane, n int, limit func() int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R)) {
 	b, w := l.bundle, l.w
 	ctx, l.cancel = w.Context(ctx)
 	if b.work == nil {
@@ -68,12 +70,12 @@ func begin[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], vis
 	defer stop()
 	item, more := next()
 	visitNext := run(item)
-	for more && (b.visits == n || w.Proceed(ctx)) {
+	for more && (b.visits >= limit() || w.Proceed(ctx)) {
 		offer := b.work
-		switch b.visits {
-		case n: // otherwise a visit could begin between the check for a pause and the end of another visit
+		switch {
+		case b.visits >= limit(): // otherwise a visit could begin between the check for a pause and the end of another visit
 			offer = nil
-		case b.goroutines: // a small lane never starts more goroutines than it has hosts
+		case b.visits == b.goroutines: // a small lane never starts more goroutines than it has hosts
 			b.startOne()
 		}
 		select {

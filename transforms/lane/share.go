@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -219,6 +220,20 @@ func (w *Worker) shareUnknown() {
 	s := &w.shares
 	s.told, s.used, s.lanes = 0, 0, nil
 	w.limit()
+}
+
+// visitsAtOnce is how many visits each lane at work here may have, if the whole job may
+// have n: as large a part as this process has of the requests in flight. More would not
+// be faster, and after a pause or a kill they are the visits that still end, or are
+// made again.
+func (w *Worker) visitsAtOnce(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	part := 1.0
+	if whole := w.cfg.Web.Concurrency; w.shares.process != "" && whole > 0 {
+		part = float64(w.shares.now.inFlight) / float64(whole)
+	}
+	return max(1, min(n, int(math.Ceil(float64(n)*part/float64(max(w.active, 1))))))
 }
 
 // limit sets the limits of what is known. The caller has locked w.mu.

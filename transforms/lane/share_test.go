@@ -441,3 +441,26 @@ func TestLimitsShare(t *testing.T) {
 		sends(alone)
 	}
 }
+
+// A lane has its part of the visits that the whole job may have at the same time.
+func TestVisitsAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		process  string
+		inFlight int
+		active   int
+		want     int
+	}{
+		{"", 0, 1, 40}, // one process has all
+		{"", 0, 2, 20}, // its lanes share them
+		{"a", 10, 1, 40},
+		{"a", 5, 1, 20},
+		{"a", 5, 2, 10},
+		{"a", 1, 3, 2},
+		{"a", 1, 100, 1},
+		{"a", 10, 0, 40},
+	} {
+		w := &Worker{cfg: Config{Web: web.Config{Concurrency: 10}}, active: c.active}
+		w.shares.process, w.shares.now.inFlight = c.process, c.inFlight
+		require.Equal(t, c.want, w.visitsAtOnce(40), "%+v", c)
+	}
+}

@@ -23,7 +23,9 @@ func TestOrchestrated(t *testing.T) {
 	w.Run(t, reference, "--runner=prism")
 	w.ResetLog()
 	s := startServer(t, w)
-	o := w.StartOrchestrator(t, nil, dir, s.args("PROCESS", 2, "--lease-ttl=6s", "--concurrency=8")...)
+	// The rate lets a run last for ten seconds, so that a pause and a cancel, which workers see
+	// within two, come before its end.
+	o := w.StartOrchestrator(t, nil, dir, s.args("PROCESS", 2, "--lease-ttl=6s", "--concurrency=4", "--rate=20")...)
 
 	id := o.Trigger(`{}`)
 	if busy := o.Call("POST", "/api/v1/seeds/orchestrate", `{"country":"kr"}`, http.StatusConflict); busy.RunID != id {
@@ -74,7 +76,7 @@ func TestOrchestrated(t *testing.T) {
 	if code := o.Wait(t, time.Minute); code != 0 {
 		t.Errorf("the server's exit code is %d, want 0:\n%s", code, rig.Tail(o.Output(t)))
 	}
-	o = w.StartOrchestrator(t, nil, dir, s.args("PROCESS", 2, "--lease-ttl=6s", "--concurrency=8")...)
+	o = w.StartOrchestrator(t, nil, dir, s.args("PROCESS", 2, "--lease-ttl=6s", "--concurrency=4", "--rate=20")...)
 	o.Reaches(id, "done")
 
 	// Without a job server a run fails with that reason, and the server survives.

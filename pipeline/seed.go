@@ -211,7 +211,7 @@ func (o *seedOptions) raiseLanes(ctx context.Context, s store.Store, c *Common) 
 		size += f.Size
 	}
 	c.Lanes = max(c.Lanes, int(min((size+laneBytes-1)/laneBytes, maxLanesByInput)))
-	if slices.Contains([]seed.Layout{seed.Packed, seed.Both}, seed.Layout(o.Layout)) {
+	if seed.Layout(o.Layout).Packs() {
 		// A lane reads the commits of every earlier lane with which it can share a host: of
 		// two powers of two these are few, of two other numbers they can be all.
 		c.Lanes = 1 << bits.Len(uint(c.Lanes-1))

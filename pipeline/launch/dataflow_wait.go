@@ -80,9 +80,8 @@ const (
 
 // awaitDataflow waits for a job's end. The job runs whether its launcher gets an
 // answer or not, so temporary errors are retried for dataflowSilence, and without end
-// in a watch. A job that is
-// still there dataflowCancel after its run was cancelled is cancelled at Dataflow: it
-// may have no worker yet that could read the control object.
+// in a watch. A job that is still there dataflowCancel after its run was cancelled is
+// cancelled at Dataflow: it may have no worker yet that could read the control object.
 func awaitDataflow(ctx context.Context, o Options, j dataflowJob) error {
 	log := lane.Logger(o.LogFormat, o.Level()).With("job_id", j.id)
 	logged, retry := "", dataflowRetry

@@ -107,8 +107,9 @@ func kept(runID string) *keptLog {
 }
 
 // KeepLog writes the log of a run, and its warnings once more by themselves, to the
-// store until end is called, which writes the last lines. process is "" for the launcher. A process keeps the log of a run only
-// once: the end of a second call does nothing.
+// store until end is called, which writes the last lines. process is "" for the
+// launcher. A process keeps the log of a run only once: the end of a second call does
+// nothing.
 func KeepLog(ctx context.Context, s store.Store, runID, process string) (end func(context.Context) error, err error) {
 	l, err := ledger.NewLog(s, runID, process)
 	if err != nil {

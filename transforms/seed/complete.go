@@ -112,7 +112,7 @@ func (fn *outageFn) ProcessElement(ctx context.Context, _ int, files func(*Undec
 	}
 	outage := all.Down || len(undecided) > 0 && down(ctx, w, cfg, all, failed)
 	packed := true
-	if !outage && cfg.Layout.packs() {
+	if !outage && cfg.Layout.Packs() {
 		if err := packLate(ctx, w, cfg, undecided); err != nil {
 			w.Log.Error("success_write_failed", "key", late, "error", ledger.Redact(err.Error()))
 			packed = false

@@ -40,7 +40,8 @@ const (
 	rowsFile = ".parquet"
 )
 
-func (l Layout) packs() bool   { return l == Packed || l == Both }
+// Packs reports whether results are kept in segments, alone or besides objects.
+func (l Layout) Packs() bool   { return l == Packed || l == Both }
 func (l Layout) objects() bool { return l != Packed }
 
 // A segment is committed when it has this much, or is as old as Config.SegmentAge.
@@ -56,7 +57,7 @@ const SegmentAge = 30 * time.Second
 // rowOf makes the row of a request, without its evidence.
 func rowOf(cfg Config, q request, got findings) (row table.Row, doc []byte, err error) {
 	m, doc, err := got.document(q)
-	if err != nil || !cfg.Layout.packs() {
+	if err != nil || !cfg.Layout.Packs() {
 		return row, doc, err
 	}
 	if row, err = table.New(q.in, m, doc); err != nil {

@@ -85,7 +85,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 	// If the run is stopped before the lane begins, its files stay open.
 	return fn.bundle.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), func(t ledger.Tally) { fn.out.tally(t) }, func(within context.Context, at *lane.Lane) error {
 		l := laneRun{ctx: ctx, within: within, fn: fn, lane: at, table: table, files: make([]FileOutcome, len(table.files))}
-		if fn.Config.Layout.packs() {
+		if fn.Config.Layout.Packs() {
 			if err := l.openPacked(within, n); err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 		} else {
 			l.listMarks(within)
 		}
-		lane.Begin(within, at, fn.Config.pool(), slices.Values(table.hosts), l.visit, l.failed, l.merge, func() { l.end(within) })
+		lane.Begin(within, at, fn.Config.pool(), slices.Values(table.hosts), l.visit, l.failed, l.merge, l.end)
 		table.hosts = nil // the visits that still run have theirs
 		return nil
 	})
@@ -139,8 +139,8 @@ type result struct {
 }
 
 // end emits what the lane did.
-func (l *laneRun) end(ctx context.Context) {
-	l.judge(ctx)
+func (l *laneRun) end() {
+	l.judge(l.within)
 	l.flush()
 	for i, o := range l.files {
 		if !l.table.files[i].broken {
@@ -191,7 +191,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 			l.keep(ctx, &r, q, got)
 		}
 	}
-	if cfg.Layout.packs() {
+	if cfg.Layout.Packs() {
 		l.pack(&r, got)
 	}
 	r.elapsed, r.cut = time.Since(begin), ctx.Err() != nil
@@ -232,7 +232,7 @@ func (l *laneRun) keep(ctx context.Context, r *result, q *request, got findings)
 		l.storeFailed(ctx, r, q, err)
 		return
 	}
-	if cfg.Layout.packs() {
+	if cfg.Layout.Packs() {
 		q.row = &row
 	}
 	if cfg.OutageThreshold > 0 && slices.Contains(outageBy, r.network) {

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -112,8 +113,13 @@ type Child struct {
 	exited chan struct{}
 }
 
+// killGroup kills a process group when its input ends, which the end of this process
+// does too.
+const killGroup = `cat >/dev/null; kill -s KILL -- -"$0" 2>/dev/null`
+
 // Start starts a command whose output goes to a file. At the test's end it is
-// killed with its children.
+// killed with its children, also when the test process ends without its cleanup: by
+// a timeout, a panic or a signal.
 func Start(t testing.TB, cmd *exec.Cmd) *Child {
 	t.Helper()
 	out, err := os.CreateTemp(t.TempDir(), "out") // not a pipe: Wait would wait for children of the child too
@@ -131,8 +137,16 @@ func Start(t testing.TB, cmd *exec.Cmd) *Child {
 		_ = out.Close()
 		close(c.exited)
 	}()
+	reaper := exec.Command("sh", "-c", killGroup, strconv.Itoa(cmd.Process.Pid))
+	reaper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for the test alone
+	in, err := reaper.StdinPipe()
+	if err := errors.Join(err, reaper.Start()); err != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
+		_ = in.Close()
+		_ = reaper.Wait() // the group may have ended already
 		<-c.exited
 	})
 	return c
@@ -152,6 +166,15 @@ func (c *Child) Ended() bool {
 func (c *Child) Kill(t testing.TB) {
 	t.Helper()
 	if err := c.Cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	<-c.exited
+}
+
+// KillAll kills the process and its children, as a machine that is lost does.
+func (c *Child) KillAll(t testing.TB) {
+	t.Helper()
+	if err := syscall.Kill(-c.Cmd.Process.Pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-c.exited

@@ -87,7 +87,7 @@ func docsJob() Job {
 			Fields: []ledger.Field{
 				{Name: "fallback", Label: "Crawl context7's providers too", About: "Crawl the providers whose main channel is context7 too.", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
 				{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", Wrong: "use 1 to 1000000"}}},
-		Shared: []string{"lanes", "web", "connect-to", "allow-private", "post-quantum", "db"}, SQL: true,
+		Shared: []string{"lanes", "web", "connect-to", "allow-private", "post-quantum", "db"}, SQL: true, Agent: docs.UserAgent,
 		OfOneRun: []string{"purge-provider", "enable-provider", "explain", "diff"},
 		Define:   o.define, Check: o.check, Prepare: o.prepare, Instead: o.instead,
 		Demo:       o.demo,

@@ -46,6 +46,8 @@ type Job struct {
 	NotEmpty map[string]string
 	// Defaults are the defaults of this job that differ from the flags' own.
 	Defaults map[string]string
+	// Agent is the job's User-Agent; "": the program's own.
+	Agent string
 	// SQL says that the job keeps its state in --db.
 	SQL bool
 	// Input describes the objects of the store that the job reads; nil: none.

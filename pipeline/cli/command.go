@@ -20,6 +20,7 @@ const (
 	ExitOK          = 0
 	ExitFailed      = 1
 	ExitUsage       = 2
+	ExitDisallowed  = 3 // robots: the site's robots.txt disallows the URL
 	ExitStrict      = 4 // with --strict: complete, but with dead letters
 	ExitInterrupted = 130
 )
@@ -44,6 +45,8 @@ func Exit(program string, err error, stderr io.Writer) int {
 	switch {
 	case usage.Is(err):
 		return ExitUsage
+	case errors.Is(err, errDisallowed):
+		return ExitDisallowed
 	case errors.Is(err, launch.ErrInterrupted):
 		return ExitInterrupted
 	case errors.Is(err, launch.ErrStrict), errors.Is(err, launch.ErrNotDone):
@@ -63,6 +66,8 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return snapshotCommand(ctx, args[1:], stdout)
 		case "materialize", "compact":
 			return packedCommand(ctx, args[0], args[1:], stdout, stderr)
+		case "robots":
+			return robotsCommand(ctx, args[1:], stdout)
 		case "version":
 			if len(args) > 1 {
 				return usage.Errorf("version takes nothing after it, not %q", args[1])

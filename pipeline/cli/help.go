@@ -43,6 +43,9 @@ func help(args []string, w io.Writer) error {
 	case "snapshot":
 		_, err := fmt.Fprintln(w, "pipeline "+snapshotUsage+"\n\nmakes a news provider's snapshot of a saved page: the page, and what the provider reads from it as JSON. See docs/add-a-publisher.md.")
 		return err
+	case "robots":
+		_, err := fmt.Fprint(w, robotsUsage)
+		return err
 	case "version":
 		_, err := fmt.Fprintln(w, "pipeline version    prints the program's version")
 		return err
@@ -69,7 +72,7 @@ func help(args []string, w io.Writer) error {
 }
 
 // commands are what the first word may be, besides help.
-var commands = []string{"runs", "dead-letters", "materialize", "compact", "snapshot", "version"}
+var commands = []string{"runs", "dead-letters", "materialize", "compact", "snapshot", "robots", "version"}
 
 // topics are the jobs and commands that help explains.
 func topics() []string {
@@ -81,6 +84,7 @@ pipeline runs [list|show|cancel|pause|resume] [ID]     shows runs and controls t
 pipeline dead-letters [list|show|replay] [ID]          failures that a person should see
 pipeline materialize|compact                           packed results of the seed job
 pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for a publisher's tests
+pipeline robots URL                                     may this crawler fetch it, by which line
 pipeline version
 pipeline help [%s]
 

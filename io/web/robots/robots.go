@@ -27,9 +27,12 @@ type File struct {
 // that the memory for a hostile file is proportional to its length.
 type index struct {
 	blocks  []block
-	byToken map[string][]int
+	byToken map[string][]member
 	closed  bool // the next user-agent line opens a new block
 }
+
+// member is a user-agent line of a block.
+type member struct{ block, line int }
 
 type block struct {
 	rules    []rule
@@ -59,8 +62,8 @@ func Parse(body []byte) *File {
 		key, value := splitRecord(line)
 		switch key {
 		case "user-agent":
-			f.rules.userAgent(value)
-			f.delays.userAgent(value)
+			f.rules.userAgent(value, number)
+			f.delays.userAgent(value, number)
 		case "allow", "disallow":
 			// The first rule ends the run of user-agent lines. Other records do
 			// not: RFC 9309 section 2.2.4 forbids them to interfere.
@@ -118,8 +121,8 @@ func (f *File) Rule(agent, rawURLOrPath string) (line int, text string, allowed 
 	target := normalize(path, false)
 	allowed = true
 	longest := -1
-	for _, i := range f.rules.lookup(agent) {
-		for _, r := range f.rules.blocks[i].rules {
+	for _, m := range f.rules.lookup(agent) {
+		for _, r := range f.rules.blocks[m.block].rules {
 			n := r.pattern.length
 			if n < longest || n == longest && (allowed || !r.allow) {
 				continue
@@ -132,6 +135,24 @@ func (f *File) Rule(agent, rawURLOrPath string) (line int, text string, allowed 
 	return line, text, allowed
 }
 
+// Group names the group whose rules hold for agent: its own product token in lower
+// case, "*", or "" where no group is for it. lines are the numbers of the user-agent
+// lines that address it, one in each part of the file with rules for it.
+func (f *File) Group(agent string) (token string, lines []int) {
+	members := f.rules.lookup(agent)
+	if len(members) == 0 {
+		return "", nil
+	}
+	token = anyAgent
+	if own := productToken(agent); len(f.rules.byToken[own]) > 0 {
+		token = own
+	}
+	for _, m := range members {
+		lines = append(lines, m.line)
+	}
+	return token, lines
+}
+
 // CrawlDelay is the minimum pause between two requests of agent by the file's
 // Crawl-delay records, and whether there is one. The record is an extension outside
 // RFC 9309. Of several for one agent the longest counts; the delay of the "*"
@@ -139,8 +160,8 @@ func (f *File) Rule(agent, rawURLOrPath string) (line int, text string, allowed 
 func (f *File) CrawlDelay(agent string) (time.Duration, bool) {
 	var longest time.Duration
 	var found bool
-	for _, i := range f.delays.lookup(agent) {
-		if b := f.delays.blocks[i]; b.hasDelay {
+	for _, m := range f.delays.lookup(agent) {
+		if b := f.delays.blocks[m.block]; b.hasDelay {
 			longest, found = max(longest, b.delay), true
 		}
 	}
@@ -155,10 +176,10 @@ func (f *File) Sitemaps() []string { return f.sitemaps }
 // InvalidSitemaps returns the other values of Sitemap records, for the log.
 func (f *File) InvalidSitemaps() []string { return f.invalidSitemaps }
 
-func newIndex() index { return index{byToken: make(map[string][]int), closed: true} }
+func newIndex() index { return index{byToken: make(map[string][]member), closed: true} }
 
 // userAgent adds a user-agent line to the current block, or begins a new block.
-func (x *index) userAgent(value string) {
+func (x *index) userAgent(value string, line int) {
 	if x.closed {
 		x.blocks = append(x.blocks, block{})
 		x.closed = false
@@ -171,10 +192,10 @@ func (x *index) userAgent(value string) {
 		return // no crawler matches this group, but its rules belong to no other group
 	}
 	current := len(x.blocks) - 1
-	if blocks := x.byToken[token]; len(blocks) > 0 && blocks[len(blocks)-1] == current {
+	if blocks := x.byToken[token]; len(blocks) > 0 && blocks[len(blocks)-1].block == current {
 		return
 	}
-	x.byToken[token] = append(x.byToken[token], current)
+	x.byToken[token] = append(x.byToken[token], member{current, line})
 }
 
 // last is the block that new records belong to, nil before any user-agent line.
@@ -186,7 +207,7 @@ func (x *index) last() *block {
 }
 
 // lookup merges the groups of one product token (RFC 9309 section 2.2.1).
-func (x *index) lookup(agent string) []int {
+func (x *index) lookup(agent string) []member {
 	if blocks, ok := x.byToken[productToken(agent)]; ok {
 		return blocks
 	}

@@ -83,6 +83,20 @@ func TestLargeFile(t *testing.T) {
 	}
 }
 
+func TestGroup(t *testing.T) {
+	f := func(body, agent, token string, lines ...int) {
+		t.Helper()
+		if got, at := robots.Parse([]byte(body)).Group(agent); got != token || !slices.Equal(at, lines) {
+			t.Errorf("%q for %q: group %q in lines %v, want %q in %v", body, agent, got, at, token, lines)
+		}
+	}
+	f("", "bot", "")
+	f("user-agent: other\ndisallow: /", "bot", "")
+	f("user-agent: *\ndisallow: /", "bot", "*", 1)
+	f("user-agent: *\ndisallow: /\n\nuser-agent: a\nuser-agent: BOT/2\ndisallow: /a\nuser-agent: bot\nallow: /", "Bot/1.0 (+x)", "bot", 5, 7)
+	f("user-agent: *\nallow: /", "", "*", 1)
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("user-agent: *\ndisallow: /*a*$\ncrawl-delay: 1e3\nsitemap: http://x/"), "bot", "/a%2")
 	f.Add([]byte("\xef\xbbuseragent x\rallow /%"), "", "http://")
@@ -91,6 +105,9 @@ func FuzzParse(f *testing.F) {
 		line, text, allowed := file.Rule(agent, target)
 		if line == 0 && (!allowed || text != "") {
 			t.Errorf("allowed %v because of %q in line 0", allowed, text)
+		}
+		if token, lines := file.Group(agent); (token == "") != (len(lines) == 0) || line > 0 && lines == nil {
+			t.Errorf("group %q in lines %v, and a rule in line %d", token, lines, line)
 		}
 		if d, ok := file.CrawlDelay(agent); d < 0 || !ok && d != 0 {
 			t.Errorf("crawl delay %v %v", d, ok)

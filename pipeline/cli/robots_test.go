@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/pipeline"
+)
+
+// pipeline robots says by which line of which group a URL is allowed or not, and its
+// exit code says the same to scripts.
+func TestRobotsCommand(t *testing.T) {
+	emptyEnv(t)
+	got := here(t, "robots --web=demo https://kind-crawl-delay-1.com/admin/public/x")
+	assert.Equal(t, ExitOK, got.code, got.stderr)
+	assert.Equal(t, `allowed      https://kind-crawl-delay-1.com/admin/public/x
+agent        Newsfork-SeedEngine/1.0
+by           line 6: Allow: /admin/public/
+group        User-agent: * (line 2)
+crawl delay  1s
+robots.txt   https://kind-crawl-delay-1.com/robots.txt
+sitemap      https://kind-crawl-delay-1.com/sitemap.xml
+`, got.stdout)
+
+	for args, want := range map[string]pipeline.RobotsAnswer{
+		"https://kind-urlset-1.com/search?q=1":                     {Line: 4, Rule: "Disallow: /search?", Group: "*", GroupLines: []int{2}, Agent: "Newsfork-SeedEngine/1.0", Status: 200},
+		"--agent=badbot https://kind-urlset-1.com/":                {Line: 8, Rule: "Disallow: /", Group: "badbot", GroupLines: []int{7}, Agent: "badbot", Status: 200},
+		"--job=docs https://kind-urlset-1.com/a":                   {Allowed: true, Group: "*", GroupLines: []int{2}, Agent: "APIIntelBot/1.0 (+https://api-intel.vercel.app/bot)", Status: 200},
+		"https://kind-no-robots-1.com/a":                           {Allowed: true, Agent: "Newsfork-SeedEngine/1.0", Status: 404},
+		"https://kind-crawl-delay-long-1.com/admin/":               {Line: 4, Rule: "Disallow: /admin/", Group: "*", GroupLines: []int{2}, Agent: "Newsfork-SeedEngine/1.0", Status: 200, CrawlDelay: 60},
+		"https://me:secret@kind-urlset-1.com/a?utm_source=x#there": {Allowed: true, Group: "*", GroupLines: []int{2}, Agent: "Newsfork-SeedEngine/1.0", Status: 200},
+	} {
+		got := here(t, "robots --json --web=demo "+args)
+		var a pipeline.RobotsAnswer
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &a), got.stderr)
+		code := ExitOK
+		if !want.Allowed {
+			code = ExitDisallowed
+			assert.Contains(t, got.stderr, "robots.txt disallows the URL (line ", args)
+		}
+		assert.Equal(t, code, got.code, args)
+		assert.NotContains(t, got.stdout, "secret")
+		a.URL, a.RobotsURL, a.Sitemaps = "", "", nil
+		assert.Equal(t, want, a, args)
+	}
+}
+
+// What cannot be answered is an error, and never looks like an allowed or a disallowed URL.
+func TestRobotsCommandFails(t *testing.T) {
+	emptyEnv(t)
+	for args, want := range map[string]struct {
+		code int
+		says string
+	}{
+		"robots":                            {ExitUsage, "robots takes one URL"},
+		"robots example.org":                {ExitUsage, "write it with its scheme"},
+		"robots ftp://example.org/":         {ExitUsage, "write an http or https URL"},
+		"robots --job=x https://a.example/": {ExitUsage, "there is no such job"},
+		"robots --web=demo --host-delay=0s https://kind-robots-500-1.com/":       {ExitFailed, "answers with status 500"},
+		"robots --web=demo https://kind-redirect-private-1.com/":                 {ExitFailed, "robots.txt cannot be fetched"},
+		"robots --web=demo https://kind-no-such-host-1.com/":                     {ExitFailed, "robots.txt cannot be fetched"},
+		"robots https://127.0.0.1/":                                              {ExitFailed, "robots.txt cannot be fetched"},
+		"robots --web=demo --connect-to=127.0.0.1:1 https://a.example/":          {ExitUsage, "give one"},
+		"robots --web=demo https://kind-urlset-1.com/ https://a.example/ --json": {ExitUsage, "robots takes one URL"},
+	} {
+		got := here(t, args)
+		assert.Equal(t, want.code, got.code, args)
+		assert.Contains(t, got.stderr, want.says, args)
+		assert.Empty(t, got.stdout, args)
+	}
+}

@@ -1,0 +1,105 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+)
+
+// RobotsAnswer is what a site's robots.txt says about one URL.
+type RobotsAnswer struct {
+	URL     string `json:"url"`
+	Agent   string `json:"agent"`
+	Allowed bool   `json:"allowed"`
+	// Line and Rule are the number and text of the line that decides; 0 and "": no
+	// line applies.
+	Line int    `json:"line,omitempty"`
+	Rule string `json:"rule,omitempty"`
+	// Group is the product token of the group that holds for the agent: its own, "*",
+	// or "" for none. GroupLines are its user-agent lines.
+	Group      string `json:"group,omitempty"`
+	GroupLines []int  `json:"group_lines,omitempty"`
+
+	CrawlDelay float64  `json:"crawl_delay_s"`
+	Sitemaps   []string `json:"sitemaps"`
+	RobotsURL  string   `json:"robots_url"`
+	FinalURL   string   `json:"final_url,omitempty"` // after redirects
+	Truncated  bool     `json:"truncated,omitempty"` // only its beginning was read
+	Status     int      `json:"status,omitempty"`    // 0: no answer that counts, such as too many redirects
+}
+
+// maxRobotsLine is how many bytes of a line of robots.txt are shown.
+const maxRobotsLine = 500
+
+// AskRobots fetches the robots.txt of a URL's host, and nothing else, and reports what
+// it says about the URL to agent. "" is the job's own name. The request is sent under
+// the job's own User-Agent in any case. It fails where robots.txt cannot be fetched.
+func (j Job) AskRobots(ctx context.Context, c Common, agent, raw string) (a RobotsAnswer, err error) {
+	given, err := url.Parse(raw)
+	if err != nil || given.Host == "" {
+		return a, usage.Errorf("%q is no URL of a web page; write it with its scheme, such as https://example.org/page", raw)
+	}
+	u, err := canonical.Address(nil, raw, nil)
+	if err != nil {
+		return a, usage.Errorf("%w; write an http or https URL, such as https://example.org/page", err)
+	}
+	u.RawQuery = given.RawQuery // rules about tracking parameters are common
+	cfg := c.WebConfig()
+	if j.Agent != "" {
+		cfg.UserAgent = j.Agent
+	}
+	if agent == "" {
+		agent = cfg.UserAgent
+	}
+	end, err := j.StartDemo(c, &cfg)
+	if err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	client, err := web.New(cfg)
+	if err != nil {
+		return a, err
+	}
+	defer client.Close()
+	ask := &polite.Client{Web: client, Pacer: &polite.Pacer{Clock: polite.SystemClock}, Policy: robotsPolicy(c, agent)}
+	defer ask.Close()
+	rules, err := ask.Robots(ctx, u)
+	var abandoned *polite.AbandonedError // a long Crawl-delay is a part of the answer
+	if err != nil && (rules == nil || !errors.As(err, &abandoned) || abandoned.CrawlDelay == 0) {
+		return a, fmt.Errorf("asking for %s: %w; while a site does not answer for its robots.txt, no job fetches its pages (docs: slowly, after a 5xx): try again later", u, err)
+	}
+	a = RobotsAnswer{URL: u.String(), Agent: agent, CrawlDelay: rules.Delay.Seconds(), RobotsURL: rules.URL, Status: rules.Status, Truncated: rules.Truncated,
+		Sitemaps: slices.Concat([]string{}, rules.File.Sitemaps())}
+	if rules.FinalURL != rules.URL {
+		a.FinalURL = rules.FinalURL
+	}
+	a.Line, a.Rule, a.Allowed = rules.File.Rule(agent, u.String())
+	a.Rule = untrusted.Line(a.Rule, maxRobotsLine)
+	a.Group, a.GroupLines = rules.File.Group(agent)
+	return a, nil
+}
+
+// robotsPolicy is how a single robots.txt is asked for: as RFC 9309 says, with one
+// retry.
+func robotsPolicy(c Common, agent string) polite.Policy {
+	const maxBytes, timeout = 1 << 20, 15 * time.Second
+	pause := c.PoliteConfig()
+	return polite.Policy{
+		Gap:           polite.Range{Min: pause.HostDelay, Max: pause.HostDelay},
+		MaxCrawlDelay: pause.Longest(), MaxRetryAfter: pause.Longest(),
+		Robots: polite.Robots{Agent: agent, Accept: "text/plain, */*;q=0.8", Timeout: timeout, MaxBytes: maxBytes, MaxRedirects: 5,
+			Retry: func(a polite.Attempt) (time.Duration, bool) {
+				s := a.Status()
+				return pause.Backoff(a.Retries), a.Retries == 0 && (s == 0 && a.Kind() != web.KindRedirect && a.Kind() != web.KindBlocked || s == 429 || s >= 500)
+			}},
+	}
+}

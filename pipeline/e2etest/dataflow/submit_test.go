@@ -199,8 +199,8 @@ func checkPipeline(t *testing.T, model []byte, worker, workerSHA256, store strin
 	return &p
 }
 
-// onPrism runs a staged pipeline with the staged worker as a process.
-func onPrism(ctx context.Context, p *pipepb.Pipeline, worker []byte, dir string) error {
+// onPrism runs a staged pipeline with the staged worker as that many processes.
+func onPrism(ctx context.Context, p *pipepb.Pipeline, worker []byte, processes int, dir string) error {
 	binary, command := filepath.Join(dir, "worker"), filepath.Join(dir, "start")
 	if err := os.WriteFile(binary, worker, 0o755); err != nil {
 		return err
@@ -209,12 +209,23 @@ func onPrism(ctx context.Context, p *pipepb.Pipeline, worker []byte, dir string)
 	if err := os.WriteFile(command, []byte("#!/bin/sh\neval exec "+binary+" \"$@\"\n"), 0o755); err != nil {
 		return err
 	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	env := p.Components.Environments["go"]
 	payload, err := proto.Marshal(&pipepb.ProcessPayload{Command: command})
 	if err != nil {
 		return err
 	}
-	env := p.Components.Environments["go"]
 	env.Urn, env.Payload, env.Dependencies = "beam:env:process:v1", payload, nil
+	var several *workers
+	if processes > 1 {
+		if several, err = startWorkers(ctx, binary, processes); err != nil {
+			return err
+		}
+		if env.Urn, env.Payload, err = several.environment(); err != nil {
+			return err
+		}
+	}
 	endpoint, err := prism.Start(ctx, slog.Default())
 	if err != nil {
 		return err
@@ -237,7 +248,11 @@ func onPrism(ctx context.Context, p *pipepb.Pipeline, worker []byte, dir string)
 	if err != nil {
 		return err
 	}
-	return runnerlib.WaitForCompletion(ctx, client, id)
+	err = runnerlib.WaitForCompletion(ctx, client, id)
+	if several != nil {
+		err = errors.Join(err, several.err())
+	}
+	return err
 }
 
 // world is the surroundings of a submission: a bucket with raw files, a staging
@@ -249,10 +264,12 @@ type world struct {
 	home              []string
 }
 
-func newWorld(t *testing.T) world {
+func newWorld(t *testing.T) world { return worldOf(t, 40, 2*time.Millisecond) }
+
+func worldOf(t *testing.T, domains int, latency time.Duration) world {
 	t.Helper()
-	w := emptyWorld(t)
-	files := rig.Bucket(40)
+	w := slowWorld(t, latency)
+	files := rig.Bucket(domains)
 	w.reference = rig.Directory(t, files)
 	w.web.Run(t, w.reference, "--runner=prism")
 	rig.Put(t, w.bucket, files)
@@ -261,14 +278,16 @@ func newWorld(t *testing.T) world {
 }
 
 // emptyWorld has no raw files and no reference.
-func emptyWorld(t *testing.T) world {
+func emptyWorld(t *testing.T) world { return slowWorld(t, 2*time.Millisecond) }
+
+func slowWorld(t *testing.T, latency time.Duration) world {
 	t.Helper()
 	w := world{bucket: "gs://" + buckettest.StartGCS(t)}
 	gcs, err := storage.NewClient(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = gcs.Close() }) // every write was confirmed
 	require.NoError(t, gcs.Bucket("staging").Create(t.Context(), "demo-project", nil))
-	w.web = rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
+	w.web = rig.StartWeb(t, webtest.Options{Seed: 7, Latency: latency})
 	t.Setenv("SSL_CERT_FILE", w.web.CA) // the workers' own environment
 	w.dir, w.home = emptyHome(t)
 	return w
@@ -322,6 +341,11 @@ func (w world) complete(t *testing.T, got rig.Report) {
 // runStaged runs a job as the service does: with the pipeline and the worker
 // from the staging bucket.
 func runStaged(t *testing.T, within time.Duration) func(body []byte) error {
+	return runStagedOn(t, 1, within)
+}
+
+// runStagedOn is runStaged with that many worker processes.
+func runStagedOn(t *testing.T, processes int, within time.Duration) func(body []byte) error {
 	return func(body []byte) error {
 		var j struct {
 			Environment struct{ SdkPipelineOptions sdkOptions }
@@ -336,7 +360,7 @@ func runStaged(t *testing.T, within time.Duration) func(body []byte) error {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
-		return onPrism(ctx, &p, staged(t, strings.TrimSuffix(model, "model")+"worker"), t.TempDir())
+		return onPrism(ctx, &p, staged(t, strings.TrimSuffix(model, "model")+"worker"), processes, t.TempDir())
 	}
 }
 

@@ -70,14 +70,15 @@ func (b *Bundle) RunLane(ctx context.Context, n, of, hosts int, emit func(ledger
 		}
 	}()
 	b.merge(func() bool { return len(b.lanes) < maxOpenLanes })
-	within, release, acquired, err := b.w.acquireLane(ctx, n, of)
+	within, release, again, err := b.w.acquireLane(ctx, n, of)
 	if err != nil {
 		return err
 	}
-	if !acquired {
+	if within == nil {
 		b.w.emitCounted(emit, ledger.Tally{})
 	} else {
 		l := b.open(ctx, n, hosts, emit, release)
+		l.Again = again
 		if err := work(within, l); err != nil {
 			return err
 		}

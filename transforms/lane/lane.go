@@ -19,6 +19,10 @@ type Lane struct {
 	// Tick, when set, is called several times a second while visits run, in the goroutine
 	// that merges their results.
 	Tick func()
+	// Again says that this run has worked at the lane before: its worker was lost or
+	// its bundle failed, or in a stream more work came. So what this process learnt of
+	// the lane's hosts from the store before may be out of date.
+	Again bool
 
 	w       *Worker
 	ctx     context.Context // of the ProcessElement call; Beam's counters need it

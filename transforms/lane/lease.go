@@ -63,29 +63,29 @@ func (w *Worker) holder() lease.Holder {
 // acquireLane acquires the lease of lane n of of lanes. It waits while a worker of an
 // earlier run, or of an earlier try of this run, still has it, because the workers of
 // a killed launcher continue. With the context that it returns, nothing is sent or
-// written without the lease, and the context ends when the lease is lost. acquired is
-// false if the run was stopped meanwhile.
+// written without the lease, and the context ends when the lease is lost. within is nil
+// if the run was stopped meanwhile. again reports whether the run has worked at the lane
+// before, here or in another process.
 //
 // If all lanes are in the launcher's process, the run's own lease is enough, and
-// acquireLane does nothing.
-func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Context, release func(), acquired bool, err error) {
+// acquireLane acquires none.
+func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Context, release func(), again bool, err error) {
 	if !w.cfg.Leases {
-		return ctx, func() {}, true, nil
+		_, again = w.worked.LoadOrStore(n, nil)
+		return ctx, func() {}, again, nil
 	}
 	ttl := w.cfg.LeaseTTL
 	if ttl <= 0 {
 		ttl = DefaultLeaseTTL
 	}
 	name := fmt.Sprintf("%s/%d/%d", ledger.LanesOf(w.cfg.Job), of, n)
-	within, release, err = w.Lease(ctx, lease.InStore(w.Store), ttl, false, func() {
+	within, release, previous, err := w.acquire(ctx, lease.InStore(w.Store), ttl, false, func() {
 		w.mu.Lock()
 		w.untaken.Count(ledger.LanesLost, 1)
 		w.mu.Unlock()
 	}, name)
-	if err != nil || within == nil {
-		return ctx, func() {}, false, err
-	}
-	return within, release, true, nil
+	// Earlier runs have no lane any more: the launcher has waited (WaitForLanes).
+	return within, release, previous.RunID == w.cfg.RunID, err
 }
 
 // Lease acquires one of the leases in names and renews it, as acquireLane does. It
@@ -94,10 +94,16 @@ func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Con
 // stopped meanwhile. lost, if not nil, is called when the lease is lost, before
 // within ends.
 func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(), names ...string) (within context.Context, release func(), err error) {
+	within, release, _, err = w.acquire(ctx, p, ttl, giveUp, lost, names...)
+	return within, release, err
+}
+
+// acquire is Lease, and says who had the lease before.
+func (w *Worker) acquire(ctx context.Context, p lease.Place, ttl time.Duration, giveUp bool, lost func(), names ...string) (within context.Context, release func(), previous lease.Holder, err error) {
 	l, err := lease.Acquire(ctx, p, names[0], w.holder(), ttl, lease.Or(names[1:]...), lease.EvictIf(ledger.RunClosed(w.Store)),
 		lease.Wait(lease.WaitPolicy{Proceed: w.Proceed, Stopping: w.stopping.Done(), OnWait: ledger.LogLeaseWait(w.Log), GiveUp: giveUp}))
 	if err != nil || l == nil {
-		return nil, func() {}, err
+		return nil, func() {}, lease.Holder{}, err
 	}
 	logEvent := ledger.LogLeaseEvent(w.Log)
 	within, free := l.Keep(ctx, func(e lease.Event) {
@@ -110,7 +116,7 @@ func (w *Worker) Lease(ctx context.Context, p lease.Place, ttl time.Duration, gi
 		if err := free(); err != nil { // it expires by itself
 			w.Log.Warn("lease_not_released", "lease", l.Name(), "error", ledger.Redact(err.Error()))
 		}
-	}, nil
+	}, l.Previous(), nil
 }
 
 // WaitForLanes waits until no worker of an earlier run of the job has the lease of a

@@ -60,24 +60,64 @@ func TestAcquireLaneWaitsForTheOtherWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
 		begin := time.Now()
-		_, release, acquired, err := leasing(t, s, "first").acquireLane(t.Context(), 3, 16)
-		if err != nil || !acquired {
-			t.Fatal(acquired, err)
+		within, release, again, err := leasing(t, s, "first").acquireLane(t.Context(), 3, 16)
+		if err != nil || within == nil || again {
+			t.Fatal(within, again, err)
 		}
 		time.AfterFunc(100*time.Second, release) // it is renewed for longer than its time to live
-		if _, free, acquired, err := leasing(t, s, "second").acquireLane(t.Context(), 4, 16); err != nil || !acquired || time.Since(begin) > 0 {
-			t.Fatalf("another lane: acquired %v, %v after %v", acquired, err, time.Since(begin))
+		if within, free, _, err := leasing(t, s, "second").acquireLane(t.Context(), 4, 16); err != nil || within == nil || time.Since(begin) > 0 {
+			t.Fatalf("another lane: acquired %v, %v after %v", within != nil, err, time.Since(begin))
 		} else {
 			free()
 		}
-		_, free, acquired, err := leasing(t, s, "second").acquireLane(t.Context(), 3, 16)
-		if err != nil || !acquired {
-			t.Fatal(acquired, err)
+		within, free, again, err := leasing(t, s, "second").acquireLane(t.Context(), 3, 16)
+		if err != nil || within == nil || again {
+			t.Fatal(within, again, err)
 		}
 		if took := time.Since(begin); took < 100*time.Second || took > 102*time.Second {
 			t.Errorf("the second worker had the lane after %v, want soon after the first released it at 100s", took)
 		}
 		free()
+	})
+}
+
+// A lane begins again if this run had it before: in this process or in another one, and
+// whether that one released it or was killed. Other runs and other lanes do not count.
+func TestAcquireLaneAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory(t)
+		at := func(run string, n int, killed bool) (again bool) {
+			w := leasing(t, s, run)
+			within, release, again, err := w.acquireLane(t.Context(), n, 16)
+			if err != nil || within == nil {
+				t.Fatal(within, err)
+			}
+			if killed {
+				body := fmt.Sprintf(`{"holder":{"host":"another","run_id":%q},"token":"x","expires_at":%q}`, run, time.Now().Add(10*time.Second).Format(time.RFC3339))
+				if err := s.Put(t.Context(), fmt.Sprintf("lease/lanes/seed/16/%d/000009", n), strings.NewReader(body), store.PutOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			release()
+			return again
+		}
+		for i, step := range []struct {
+			run    string
+			lane   int
+			killed bool
+			want   bool
+		}{
+			{"first", 3, false, false},
+			{"second", 3, false, false},
+			{"second", 4, true, false},
+			{"second", 3, false, true},
+			{"second", 4, false, true},
+			{"third", 4, false, false},
+		} {
+			if got := at(step.run, step.lane, step.killed); got != step.want {
+				t.Errorf("step %d: again is %v", i, got)
+			}
+		}
 	})
 }
 
@@ -92,9 +132,9 @@ func TestAcquireLaneIsGivenUpOnAStop(t *testing.T) {
 		w := leasing(t, s, "second")
 		time.AfterFunc(5*time.Second, func() { w.Stop(nil) })
 		begin := time.Now()
-		_, _, acquired, err := w.acquireLane(t.Context(), 0, 1)
-		if acquired || err != nil || time.Since(begin) != 5*time.Second {
-			t.Errorf("acquired %v, %v after %v; want false at the stop after 5s", acquired, err, time.Since(begin))
+		within, _, _, err := w.acquireLane(t.Context(), 0, 1)
+		if within != nil || err != nil || time.Since(begin) != 5*time.Second {
+			t.Errorf("acquired %v, %v after %v; want false at the stop after 5s", within != nil, err, time.Since(begin))
 		}
 	})
 }
@@ -103,9 +143,9 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory(t)
 		w := leasing(t, s, "first")
-		within, release, acquired, err := w.acquireLane(t.Context(), 0, 1)
-		if err != nil || !acquired {
-			t.Fatal(acquired, err)
+		within, release, _, err := w.acquireLane(t.Context(), 0, 1)
+		if err != nil || within == nil {
+			t.Fatal(within, err)
 		}
 		body := `{"holder":{"host":"another"},"token":"x","expires_at":"2100-01-01T00:00:00Z"}`
 		if err := s.Put(t.Context(), "lease/lanes/seed/1/0/000002", strings.NewReader(body), store.PutOptions{}); err != nil {
@@ -133,10 +173,12 @@ func TestLostLaneSendsNothingMore(t *testing.T) {
 func TestAcquireLaneCostsNothingInOneProcess(t *testing.T) {
 	w := leasing(t, memory(t), "only")
 	w.cfg.Leases = false
-	_, release, acquired, err := w.acquireLane(t.Context(), 0, 1)
-	release()
-	if err != nil || !acquired {
-		t.Error(acquired, err)
+	for _, want := range []bool{false, true} {
+		within, release, again, err := w.acquireLane(t.Context(), 0, 1)
+		release()
+		if err != nil || within == nil || again != want {
+			t.Error(within, again, err)
+		}
 	}
 	for kind, n := range w.calls.Snapshot() {
 		if n > 0 {

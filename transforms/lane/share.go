@@ -236,6 +236,22 @@ func (w *Worker) visitsAtOnce(n int) int {
 	return max(1, min(n, int(math.Ceil(float64(n)*part/float64(max(w.active, 1))))))
 }
 
+// Part is this process's part of the lanes at work everywhere: about the part of all
+// lanes that it works at. While others are not known it is that of one slot.
+func (w *Worker) Part() float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := &w.shares
+	all := 0
+	for _, n := range s.lanes {
+		all += n
+	}
+	if s.process != "" && all > 0 {
+		return float64(s.lanes[s.process]) / float64(all)
+	}
+	return 1 / float64(max(w.cfg.Slots, 1))
+}
+
 // limit sets the limits of what is known. The caller has locked w.mu.
 func (w *Worker) limit() {
 	s := &w.shares

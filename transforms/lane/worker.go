@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -60,6 +61,8 @@ type Worker struct {
 	endLog   func() error // of a process that keeps a part of the run's log
 	users    int          // number of DoFns that use it, guarded by the lock of workers
 
+	shared      sync.Map // see Shared
+	worked      sync.Map // numbers of the lanes that began here, if lanes have no leases
 	shares      shares
 	deadLetters deadLetters
 	sql         struct {
@@ -173,6 +176,13 @@ func (w *Worker) close() error {
 		err = errors.Join(err, w.sql.open.Close())
 	}
 	return errors.Join(err, w.Store.Close())
+}
+
+// Shared returns the value of type T that all lanes of the run share in this process.
+// The first call makes it, empty.
+func Shared[T any](w *Worker) *T {
+	v, _ := w.shared.LoadOrStore(reflect.TypeFor[T](), new(T))
+	return v.(*T)
 }
 
 // DB returns the process's database of the run. The first call opens it and brings it

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -84,7 +82,10 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 	}
 	// If the run is stopped before the lane begins, its files stay open.
 	return fn.bundle.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), func(t ledger.Tally) { fn.out.tally(t) }, func(within context.Context, at *lane.Lane) error {
-		l := laneRun{ctx: ctx, within: within, fn: fn, lane: at, table: table, files: make([]FileOutcome, len(table.files))}
+		l := laneRun{ctx: ctx, within: within, fn: fn, lane: at, table: table, files: make([]FileOutcome, len(table.files)), listed: new(listings)}
+		if !fn.Config.Lane.Running { // in a stream a listing is soon out of date
+			l.listed, l.again = lane.Shared[listings](fn.Worker), at.Again
+		}
 		if fn.Config.Layout.Packs() {
 			if err := l.openPacked(within, n); err != nil {
 				return err
@@ -122,8 +123,8 @@ type laneRun struct {
 	window   window
 	unmarked []result // visits about which the outage guard has to decide
 	packer   *packer  // nil if results are not packed
-
-	partitions sync.Map // hive.Partition to func() bool, see fresh; used by the visits, which run in parallel
+	listed   *listings
+	again    bool // listed may be older than what this run found out about the lane's hosts
 }
 
 // result is the result of a visit of a host.
@@ -199,17 +200,10 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 	return r
 }
 
-// fresh reports whether a partition was empty before this lane wrote to it, so that no
-// earlier try can have left evidence there. Only visits to that partition wait for its
-// listing.
+// fresh reports whether a partition was empty before the run wrote to it, so that no
+// earlier visit of the lane's hosts can have left evidence there.
 func (l *laneRun) fresh(ctx context.Context, p hive.Partition) bool {
-	once, _ := l.partitions.LoadOrStore(p, sync.OnceValue(func() bool {
-		for range l.fn.Worker.Store.List(ctx, path.Dir(p.DomainDir("any"))+"/") { //nolint:errcheck // after an error the partition counts as not empty, so evidence is removed that may not exist
-			return false
-		}
-		return true
-	}))
-	return once.(func() bool)()
+	return !l.again && l.listed.of(p).fresh(ctx, l.fn.Worker.Store)
 }
 
 // keep writes the findings to one partition, the mark last.
@@ -443,5 +437,7 @@ func (l *laneRun) fileOutcomes(r result) map[string]state {
 }
 
 func metadataKey(p hive.Partition, registrable string) string {
-	return p.DomainDir(registrable) + "/domain_metadata.json"
+	return p.DomainDir(registrable) + "/" + metadataName
 }
+
+const metadataName = "domain_metadata.json"

@@ -40,7 +40,7 @@ func TestFreshListsEachPartitionByItself(t *testing.T) {
 	}
 	write(policy)
 	slow := &slowListing{Store: mem, under: "processing/country=sg/category=news/", begun: make(chan struct{}), release: make(chan struct{})}
-	l := &laneRun{fn: &visitFn{doFn: doFn{DoFn: lane.DoFn{Worker: &lane.Worker{Store: slow}}}}}
+	l := &laneRun{listed: new(listings), fn: &visitFn{doFn: doFn{DoFn: lane.DoFn{Worker: &lane.Worker{Store: slow}}}}}
 	answer := make(chan bool)
 	go func() { answer <- l.fresh(t.Context(), news) }()
 	<-slow.begun
@@ -51,27 +51,38 @@ func TestFreshListsEachPartitionByItself(t *testing.T) {
 	require.True(t, l.fresh(t.Context(), news))
 }
 
-func TestSplitByPrefix(t *testing.T) {
+// Ranges have at most so many of the names that they were planned with, and a name that
+// was not among them has a range, too.
+func TestNameRanges(t *testing.T) {
 	tests := []struct {
 		names string
 		most  int
 		want  string
+		other string // name/beginning of its range
 	}{
-		{"a ab abc b", 4, "a ab abc b"},
-		{"a ab abc b", 3, "a ab abc|b"},
-		{"a ab abc b", 1, "a|ab|abc|b"},
-		{"site-1 site-10 site-11 site-2 site-30", 3, "site-1 site-10 site-11|site-2|site-30"},
+		{"a/ ab/ abc/ b/", 4, "a/ ab/ abc/ b/", "x/:"},
+		{"a/ ab/ abc/ b/", 3, "a/ ab/ abc/|b/", "x/:x"},
+		{"a/ ab/ abc/ b/", 1, "a/|ab/|abc/|b/", "abx/:abx"},
+		{"site-1/ site-10/ site-11/ site-2/ site-30/", 3, "site-1/ site-10/ site-11/|site-2/|site-30/", "sitter/:sitt"},
+		{"a/ a/ a/", 1, "a/ a/ a/", "a/:a/"},
 	}
 	for _, tt := range tests {
+		l := new(listings).of(hive.Partition{})
+		l.split = map[string]bool{}
 		names := strings.Fields(tt.names)
-		var hosts []int32
-		for i := range names {
-			hosts = append(hosts, int32(i))
+		l.splitAt(names, 0, tt.most)
+		var got strings.Builder
+		for i, name := range names {
+			switch {
+			case i > 0 && l.rangeOf(name) == l.rangeOf(names[i-1]):
+				got.WriteByte(' ')
+			case i > 0:
+				got.WriteByte('|')
+			}
+			got.WriteString(name)
 		}
-		var got []string
-		for _, part := range splitByPrefix(hosts, func(h int32) string { return names[h] }, 0, tt.most) {
-			got = append(got, strings.Join(names[part[0]:part[len(part)-1]+1], " "))
-		}
-		require.Equal(t, tt.want, strings.Join(got, "|"))
+		require.Equal(t, tt.want, got.String())
+		other, begin, _ := strings.Cut(tt.other, ":")
+		require.Equal(t, begin, l.rangeOf(other).begin)
 	}
 }

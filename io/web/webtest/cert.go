@@ -16,6 +16,8 @@ import (
 	"time"
 )
 
+const maxCerts = 10_000
+
 // authority signs a certificate for any name, with one key for all leaves: making a key a host would cost more than the
 // handshake.
 type authority struct {
@@ -24,7 +26,7 @@ type authority struct {
 	leaf   *ecdsa.PrivateKey
 	pem    []byte
 	serial atomic.Int64
-	certs  sync.Map // name → *tls.Certificate
+	certs  sync.Map // name → *tls.Certificate, of the latest maxCerts names or fewer
 }
 
 func newAuthority() (*authority, error) {
@@ -72,6 +74,9 @@ func (a *authority) certificate(name string) (*tls.Certificate, error) {
 	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, &a.leaf.PublicKey, a.key)
 	if err != nil {
 		return nil, fmt.Errorf("signing a certificate for %s: %w", name, err)
+	}
+	if t.SerialNumber.Int64()%maxCerts == 0 { // a crawl of ten million names asks each of them for a short time
+		a.certs.Clear()
 	}
 	c, _ := a.certs.LoadOrStore(name, &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.leaf})
 	return c.(*tls.Certificate), nil

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"syscall"
 	"time"
 
@@ -15,12 +16,19 @@ import (
 	"google.golang.org/api/googleapi"
 )
 
-// Retries is how often Retry tries again after the first attempt.
-const Retries = 3
+const (
+	// Retries is how often Retry tries again after a call that failed.
+	Retries = 3
+	// throttledRetries is the same after a call that was refused because there are too
+	// many. That says nothing against the call, and a bucket stays so until there are fewer
+	// calls, or until it has grown: so there are more tries, over about a minute.
+	throttledRetries = 10
 
-// The waits before the retries are 200 ms, 400 ms and 800 ms, each longer or
-// shorter by up to a half at random, so that workers do not retry in step.
-const firstWait = 200 * time.Millisecond
+	// The waits before the retries are 200 ms, 400 ms and so on, each longer or
+	// shorter by up to a half at random, so that workers do not retry in step.
+	firstWait = 200 * time.Millisecond
+	maxWait   = 10 * time.Second
+)
 
 // Retryable reports whether the same call can succeed later: after a 5xx,
 // throttling, a timeout, a connection that was reset or could not be made, or a
@@ -65,6 +73,19 @@ func Retryable(err error) bool {
 	return false
 }
 
+// throttled reports whether a call was refused because there are too many.
+func throttled(err error) bool {
+	if httpStatus(err) == http.StatusTooManyRequests {
+		return true
+	}
+	var api interface{ ErrorCode() string } // of the AWS SDK
+	return errors.As(err, &api) && slices.Contains(throttlingCodes, api.ErrorCode())
+}
+
+// throttlingCodes are S3's (Amazon S3 API Reference, Error responses). ServiceUnavailable
+// is also what the SDK makes of the answer 503 to a HEAD, which has no body.
+var throttlingCodes = []string{"SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "ServiceUnavailable"}
+
 func httpStatus(err error) int {
 	var aws interface{ HTTPStatusCode() int }
 	var google *googleapi.Error
@@ -85,24 +106,30 @@ func transientCode(err error) bool {
 		return false
 	}
 	switch api.ErrorCode() {
-	case "RequestTimeout", "ConditionalRequestConflict", "OperationAborted", "SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "InternalError", "ServiceUnavailable":
+	case "RequestTimeout", "ConditionalRequestConflict", "OperationAborted", "InternalError":
 		return true
 	}
-	return false
+	return slices.Contains(throttlingCodes, api.ErrorCode())
 }
 
 // errConnectionBroken marks a failure of the connection while a body was read. By
 // itself io.ErrUnexpectedEOF is not enough: a truncated JSON file gives it too.
 var errConnectionBroken = errors.New("the connection broke while reading")
 
-// Retry runs op, and up to Retries times more with growing waits while its
-// error is Retryable and ctx is not done. It returns the last error. op must
-// start from the beginning each time: a body to Put has to be rewound.
+// Retry runs op again, with growing waits, while its error is Retryable and ctx is not
+// done: up to Retries times after failures, and for longer where there are too many
+// calls. It returns the last error. op must start from the beginning each time: a body
+// to Put has to be rewound.
 func Retry(ctx context.Context, op func() error) error {
 	wait := firstWait
-	for try := 0; ; try++ {
+	for failed, refused := 0, 0; ; {
 		err := op()
-		if err == nil || try == Retries || !Retryable(err) || ctx.Err() != nil {
+		if throttled(err) {
+			refused++
+		} else {
+			failed++
+		}
+		if err == nil || failed > Retries || refused > throttledRetries || !Retryable(err) || ctx.Err() != nil {
 			return err
 		}
 		timer := time.NewTimer(wait/2 + rand.N(wait))
@@ -112,6 +139,6 @@ func Retry(ctx context.Context, op func() error) error {
 			timer.Stop()
 			return err
 		}
-		wait *= 2
+		wait = min(2*wait, maxWait)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/api/googleapi"
@@ -61,6 +62,16 @@ func TestRetry(t *testing.T) {
 		require.ErrorIs(t, err, ErrNotExist)
 		require.Equal(t, 1, tries)
 		require.Zero(t, took)
+		slow := &smithy.GenericAPIError{Code: "SlowDown"}
+		for _, throttled := range []error{slow, status(429), &googleapi.Error{Code: 429}} {
+			tries, took, err = run(t.Context(), throttled)
+			require.ErrorIs(t, err, throttled)
+			require.Equal(t, 1+throttledRetries, tries)
+			require.True(t, took >= 25*time.Second && took <= 80*time.Second, "%v", took)
+		}
+		tries, _, err = run(t.Context(), slow, status(500), slow, slow, status(500), slow, slow, status(500), nil)
+		require.NoError(t, err)
+		require.Equal(t, 9, tries)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		tries, took, _ = run(ctx, status(500))

@@ -16,10 +16,10 @@ CONCURRENT = ./transforms/lane ./transforms/seed ./transforms/catalog ./transfor
 # stay on the disk.
 MEMORY = $(shell f=$$(mktemp /dev/shm/XXXXXX 2>/dev/null) && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt 4000000 ] && \
   echo exit >$$f && chmod +x $$f && sh -c $$f 2>/dev/null && echo /dev/shm; rm -f "$$f")
-test race: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
-test race: export TMPDIR := $(or $(MEMORY),$(TMPDIR),/tmp)
+test race scale: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
+test race scale: export TMPDIR := $(or $(MEMORY),$(TMPDIR),/tmp)
 
-.PHONY: run test race e2e bench fuzz lint vet vuln golden notice release release-twice
+.PHONY: run test race e2e bench scale fuzz lint vet vuln golden notice release release-twice
 
 run: ## the seed job on the sample bucket, against the simulated web
 	go run ./cmd/pipeline --runner=direct --web=demo
@@ -38,6 +38,11 @@ e2e: ## the slow real parts too: whole runs, kills, and the README's own command
 bench: ## benchmarks only
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 	go test -tags e2e -run '^$$' -bench . -timeout 30m ./pipeline/e2etest/flink
+
+# Hours on two cores. The nightly one is SCALE=dead/packed=10000000.
+SCALE = mixed/objects=10000,mixed/packed=10000,mixed/packed=100000,dead/packed=1000000,mixed/packed=1000000
+scale: ## what runs of SCALE hosts cost, in a table; see docs/scale.md
+	$(GOTEST) -tags e2e ./pipeline/e2etest -run 'TestScale$$' -count=1 -v -timeout 24h -scale=$(SCALE)
 
 fuzz: ## FUZZTIME for each fuzz target; of it at most 1 s to shorten one input, not the default minute
 	@grep -r --include='*_test.go' -o '^func Fuzz[A-Za-z0-9_]*' . | sort | while IFS=: read -r file func; do \

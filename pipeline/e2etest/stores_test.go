@@ -167,13 +167,7 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	const victim = "index-2.com"
-	f := &faultyProxy{refuse: "/" + victim + "/domain_metadata.json", proxy: &httputil.ReverseProxy{
-		Transport: &http.Transport{DisableCompression: true}, // another header would break the signature
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
-			r.Out.Host = r.In.Host // the host is signed
-		},
-	}}
+	f := &faultyProxy{refuse: "/" + victim + "/domain_metadata.json", proxy: signedProxy(target)}
 	front := newServer(t, f)
 	for _, c := range []struct {
 		runner string

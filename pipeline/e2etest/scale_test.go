@@ -1,0 +1,289 @@
+//go:build e2e
+
+package e2etest
+
+import (
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/store/segment"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+var scaleRuns = flag.String("scale", "", "runs of TestScale, such as mixed/objects=10000,mixed/packed=100000,dead/packed=1000000: the web, the layout, the hosts")
+
+// scaleName is the name of host i. What the host is follows from a hash of its name.
+func scaleName(i int) string { return "host-" + strconv.Itoa(i) + ".com" }
+
+// scaleKind is a kind of host in the mixed web, and what a visit finds there.
+type scaleKind struct {
+	kind            webtest.Kind
+	weight          int
+	robots, sitemap bool
+}
+
+// About a sixth of all names in lists of domains answers nothing.
+var scaleKinds = []scaleKind{
+	{webtest.KindURLSet, 400, true, true}, {webtest.KindIndex, 140, true, true}, {webtest.KindGzip, 80, true, true},
+	{webtest.KindNoRobots, 60, false, true}, {webtest.KindNoSitemap, 60, true, false}, {webtest.KindRedirectWWW, 60, true, true},
+	{webtest.KindRobots403, 20, false, true}, {webtest.KindDisallowAll, 10, true, true}, {webtest.KindSitemapGz, 20, true, true},
+	{webtest.KindTLSRefused, 50, false, false}, {webtest.KindRefused, 100, false, false},
+}
+
+// predict counts what the hash function says about hosts 0 … n-1.
+func predict(w rig.Web, web string, n int) map[string]int64 {
+	count := map[string]int64{"domains_unique": int64(n), "records": int64(n), "domains_collected": int64(n)}
+	if web == "dead" { // that a host is dead is a result, too
+		return count
+	}
+	by := map[webtest.Kind]scaleKind{}
+	for _, k := range scaleKinds {
+		by[k.kind] = k
+	}
+	for i := range n {
+		k := by[w.KindOf(scaleName(i))]
+		for name, is := range map[string]bool{"robots_found": k.robots, "sitemaps_found": k.sitemap} {
+			if is {
+				count[name]++
+			}
+		}
+	}
+	return count
+}
+
+// putNames writes raw files with the names of n hosts, one file after another.
+func putNames(t testing.TB, s store.Store, n int) {
+	t.Helper()
+	const inOne = 100_000
+	for from := 0; from < n; from += inOne {
+		var b strings.Builder
+		b.WriteString(`{"records":[`)
+		for i := from; i < min(n, from+inOne); i++ {
+			if i > from {
+				b.WriteString(",\n")
+			}
+			fmt.Fprintf(&b, `{"raw_url":"https://%s/"}`, scaleName(i))
+		}
+		b.WriteString("]}")
+		key := fmt.Sprintf("datasets/country=sg/category=news/date=2026-01-28/raw_%04d.json", 1+from/inOne)
+		if err := s.Put(t.Context(), key, strings.NewReader(b.String()), store.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// reopen removes the marks of the raw files.
+func reopen(t testing.TB, s store.Store) {
+	t.Helper()
+	var keys []string
+	for o, err := range s.List(t.Context(), "datasets/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(o.Key, hive.Success) {
+			keys = append(keys, o.Key)
+		}
+	}
+	if len(keys) == 0 {
+		t.Error("no raw file was complete")
+	}
+	for _, key := range keys {
+		if err := s.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// committed counts the domains in the commits of packed results, and fails if one is
+// there twice or is none of hosts 0 … n-1.
+func committed(t testing.TB, s store.Store, n int) (count int64) {
+	t.Helper()
+	packed, err := segment.List(t.Context(), s, seed.PackedRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make([]bool, n)
+	for c, err := range packed.Commits(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range c.Done {
+			for _, name := range d.Names {
+				i, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(name, "host-"), ".com"))
+				if err != nil || i >= n || seen[i] {
+					t.Fatalf("%s was committed: is it there twice? (%v)", name, err)
+				}
+				seen[i] = true
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// scaleRig is the simulated web, the metered store, and where a run's figures go.
+type scaleRig struct {
+	web   rig.Web
+	meter *meteredStore
+	s3    buckettest.S3
+	front string
+	table strings.Builder
+	// Of the last run:
+	calls, refused int64
+}
+
+func startScale(t *testing.T, puts, gets float64) *scaleRig {
+	t.Helper()
+	mix := map[webtest.Kind]int{}
+	for _, k := range scaleKinds {
+		mix[k.kind] = k.weight
+	}
+	r := &scaleRig{web: rig.StartWeb(t, webtest.Options{Seed: 17, Mix: mix, LogLimit: -1}), s3: buckettest.StartVersity(t)}
+	target, err := url.Parse(r.s3.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.meter = newMetered(target, puts, gets)
+	r.front = newServer(t, r.meter)
+	r.table.WriteString("\n| run | wall | domains/s | CPU a domain | peak RSS | " + billedPut + " | " + billedGet + " | " + billedNone + " | calls a 1,000 domains | refused |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	return r
+}
+
+func (r *scaleRig) url(endpoint, name string) string {
+	return "s3://" + r.s3.Bucket + "/" + name + "?endpoint=" + endpoint + "&region=us-east-1"
+}
+
+// run runs the program on hosts 0 … n-1 with the store's folder name.
+func (r *scaleRig) run(t *testing.T, title, name, web string, n int, args ...string) rig.Report {
+	t.Helper()
+	args = append([]string{"--concurrency=256", "--runner=direct"}, args...)
+	cmd := exec.Command(rig.Program, r.web.Args(r.url(r.front, name), args...)...)
+	if web == "dead" {
+		cmd.Args = append(cmd.Args, "--connect-to=127.0.0.1:1", "--outage-threshold=0")
+	}
+	cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+r.web.CA)
+	r.meter.taken()
+	begin := time.Now()
+	c := rig.Start(t, cmd)
+	peak := make(chan string)
+	go func() { peak <- peakRSS(c) }()
+	code := c.Wait(t, 12*time.Hour)
+	wall := time.Since(begin)
+	if code != 0 {
+		t.Fatalf("%s: exit code %d\n%s", title, code, rig.Tail(c.Output(t)))
+	}
+	calls, refused := r.meter.taken()
+	r.calls, r.refused = calls[billedPut]+calls[billedGet]+calls[billedNone], refused
+	p := c.Cmd.ProcessState
+	fmt.Fprintf(&r.table, "| %s | %.1f s | %.0f | %.2f ms | %s MB | %d | %d | %d | %.1f | %d |\n", title, wall.Seconds(), float64(n)/wall.Seconds(),
+		float64((p.UserTime()+p.SystemTime()).Microseconds())/1000/float64(n), <-peak, calls[billedPut], calls[billedGet], calls[billedNone], 1000*float64(r.calls)/float64(n), refused)
+	return rig.LastReport(t, r.url(r.s3.Endpoint, name))
+}
+
+// peakRSS follows the program to its end, and returns the largest resident set in MB.
+// What the kernel reports of a process that has ended is no smaller than its parent
+// was, which here is the simulated web.
+func peakRSS(c *rig.Child) string {
+	peak := 0
+	for ; !c.Ended(); time.Sleep(50 * time.Millisecond) {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Cmd.Process.Pid))
+		if err != nil {
+			continue // it is just ending
+		}
+		_, text, _ := strings.Cut(string(status), "VmHWM:")
+		text, _, _ = strings.Cut(text, "kB")
+		kB, err := strconv.Atoi(strings.TrimSpace(text))
+		if err == nil {
+			peak = max(peak, kB)
+		}
+	}
+	if peak == 0 {
+		return "?"
+	}
+	return strconv.Itoa(peak >> 10)
+}
+
+// TestScale runs the seed job on hosts that a hash function makes up, and on a bucket
+// that counts calls. It prints what that costs; no limit depends on time.
+func TestScale(t *testing.T) {
+	runs := *scaleRuns
+	if runs == "" {
+		runs = "mixed/packed=2000,dead/packed=2000"
+	}
+	r := startScale(t, s3Puts, s3Gets)
+	defer func() { t.Log(r.table.String()) }()
+	for _, run := range strings.Split(runs, ",") {
+		title, hosts, _ := strings.Cut(run, "=")
+		web, layout, _ := strings.Cut(title, "/")
+		n, err := strconv.Atoi(hosts)
+		if err != nil || web != "mixed" && web != "dead" {
+			t.Fatalf("-scale has %q, want such as mixed/packed=2000", run)
+		}
+		name := strings.ReplaceAll(run, "/", "-")
+		behind := rig.Open(t, r.url(r.s3.Endpoint, name))
+		putNames(t, behind, n)
+		report := r.run(t, run, name, web, n, "--layout="+layout)
+		want := predict(r.web, web, n)
+		for _, count := range []string{"records", "domains_unique", "domains_collected", "domains_failed", "robots_found", "sitemaps_found"} {
+			if report.Counts[count] != want[count] {
+				t.Errorf("%s: %s %d, want %d", run, count, report.Counts[count], want[count])
+			}
+		}
+		if layout == "packed" {
+			if perThousand := 1000 * float64(r.calls) / float64(n); perThousand > 60 {
+				t.Errorf("%s: %.1f store calls a thousand domains, want at most 60", run, perThousand)
+			}
+			if c := committed(t, behind, n); c != int64(n) {
+				t.Errorf("%s: %d domains were committed", run, c)
+			}
+		}
+		reopen(t, behind)
+		report = r.run(t, run+", resumed", name, web, n, "--layout="+layout)
+		if report.Counts["domains_already_done"] != int64(n) || report.HTTP.Requests != 0 {
+			t.Errorf("%s, resumed: %d domains already done, %d requests", run, report.Counts["domains_already_done"], report.HTTP.Requests)
+		}
+	}
+}
+
+// A bucket that refuses most calls because there are too many takes longer, and nothing
+// is lost.
+func TestThrottledBucket(t *testing.T) {
+	r := startScale(t, 50, 50)
+	const n = 100
+	var want map[string]string
+	for _, layout := range []string{"packed", "objects"} {
+		behind := r.url(r.s3.Endpoint, layout)
+		putNames(t, rig.Open(t, behind), n)
+		report, refused := r.run(t, layout, layout, "mixed", n, "--layout="+layout), r.refused
+		for name, n := range predict(r.web, "mixed", n) {
+			if report.Counts[name] != n {
+				t.Errorf("%s: %s %d, want %d", layout, name, report.Counts[name], n)
+			}
+		}
+		if letters := report.Counts["dead_letters"]; letters != 0 {
+			t.Errorf("%s: %d dead letters", layout, letters)
+		}
+		if layout == "packed" {
+			materialize(t, behind)
+			want = rig.Objects(t, behind)
+			continue
+		}
+		if refused == 0 {
+			t.Error("no call was refused, so the test proves nothing")
+		}
+		rig.Same(t, rig.Objects(t, behind), want)
+	}
+	t.Log(r.table.String())
+}

@@ -24,6 +24,10 @@ type Common struct {
 	Lanes, Concurrency       int
 	Rate                     float64
 	HostDelay, MaxCrawlDelay time.Duration
+	ServerDelay              time.Duration
+	CDNRate                  float64
+	CDNNetworks              string       // a file
+	CDNs                     []polite.CDN // what it says; nil without a file
 	Web, ConnectTo           string
 	AllowPrivate             bool
 	PostQuantum              bool
@@ -50,7 +54,8 @@ func (c *Common) WebConfig() web.Config {
 
 // PoliteConfig is what the jobs' policies take from the options.
 func (c *Common) PoliteConfig() polite.Config {
-	return polite.Config{HostDelay: c.HostDelay, MaxPause: c.MaxCrawlDelay}
+	return polite.Config{HostDelay: c.HostDelay, MaxPause: c.MaxCrawlDelay,
+		Servers: polite.Servers{Delay: c.ServerDelay, CDNs: c.CDNs, Rate: c.CDNRate}}
 }
 
 // Filtered reports whether the run reads only a part of the bucket.

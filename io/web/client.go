@@ -86,8 +86,13 @@ type Request struct {
 	// Turn, when set, is called before each request, redirects too, and waits until
 	// the request may be sent. If it fails, the request is not sent, and Get's error
 	// wraps its error. Get calls end when the answer has been read, with nil if there
-	// is no answer.
-	Turn func(ctx context.Context, u *url.URL) (end func(*Response), err error)
+	// is no answer, and with the time that the exchange took without waiting.
+	//
+	// server looks the host's name up and returns the address of the server that the
+	// request will be sent to, and to no other. It is invalid if there is none, or if a
+	// proxy is asked. If that server cannot be reached and the host has another, Turn is
+	// called again. Without a call of server any address of the host is used.
+	Turn func(ctx context.Context, u *url.URL, server func(context.Context) netip.Addr) (end func(r *Response, took time.Duration), err error)
 	// Ready, when set, is called just before each request is sent, redirects too.
 	// It may wait: Timeout begins after it. If it cancels ctx, the request is not
 	// sent.
@@ -130,7 +135,9 @@ type Client struct {
 	proxy     func(*url.URL) (*url.URL, error) // nil without proxies
 	transport *http.Transport                  // how connections are made; it keeps none
 	connect   func(context.Context, target) (clientConn, error)
+	dial      func(ctx context.Context, network, addr string) (net.Conn, error)
 	resolver  *net.Resolver // the guarded dialer's
+	lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	idle      idleConns
 
 	slots slots
@@ -143,8 +150,10 @@ type Client struct {
 
 // route goes with a context to the transport and its dialer.
 type route struct {
-	via  *url.URL     // the proxy, nil for none
-	conn *checkedConn // what was dialled
+	via     *url.URL      // the proxy, nil for none
+	ip      netip.Addr    // the address to dial, invalid for any of the host's
+	timeout time.Duration // of the dialler, 0 for its own
+	conn    *checkedConn  // what was dialled
 }
 
 type routeKey struct{}
@@ -174,8 +183,9 @@ func New(cfg Config) (*Client, error) {
 
 		resolver: &net.Resolver{},
 	}
+	c.lookup = c.resolver.LookupNetIP
 	c.guard.nat64 = &nat64{lookup: func(ctx context.Context, network, host string) ([]netip.Addr, error) {
-		return c.resolver.LookupNetIP(ctx, network, host)
+		return c.lookup(ctx, network, host)
 	}}
 	c.guard.own = &ownAddresses{list: net.InterfaceAddrs}
 	c.slots.limit, c.idle.limit = cfg.Concurrency, maxIdleConns(cfg.Concurrency, maxFiles())
@@ -214,7 +224,8 @@ func New(cfg Config) (*Client, error) {
 	}
 	var onlyHTTP1 http.Protocols // for two or three requests a host, HTTP/2 costs more than it saves
 	onlyHTTP1.SetHTTP1(true)
-	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+	c.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		r := ctx.Value(routeKey{}).(*route)
 		switch {
 		case cfg.ConnectTo != "" && cfg.Resolver != "":
 			host, _, _ := net.SplitHostPort(addr)          // made by net/http, so it is valid
@@ -223,22 +234,32 @@ func New(cfg Config) (*Client, error) {
 				host = strings.TrimSuffix(host, ".") + "." // no search list
 			}
 			return simulated.DialContext(ctx, network, net.JoinHostPort(host, port))
+		case cfg.ConnectTo != "" && r.ip.IsValid():
+			return unguarded.DialContext(ctx, network, withHost(cfg.ConnectTo, r.ip))
 		case cfg.ConnectTo != "":
 			return unguarded.DialContext(ctx, network, cfg.ConnectTo)
-		case ctx.Value(routeKey{}).(*route).via != nil:
+		case r.via != nil:
 			return unguarded.DialContext(ctx, network, addr)
 		}
 		return guarded.DialContext(ctx, network, addr)
 	}
 	c.transport = &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := dial(ctx, network, addr)
+			r := ctx.Value(routeKey{}).(*route)
+			if r.ip.IsValid() {
+				addr = withHost(addr, r.ip)
+			}
+			if r.timeout > 0 {
+				within, cancel := context.WithTimeout(ctx, r.timeout)
+				defer cancel()
+				ctx = within
+			}
+			conn, err := c.dial(ctx, network, addr)
 			if err != nil {
 				return nil, err
 			}
-			checked := &checkedConn{Conn: conn}
-			ctx.Value(routeKey{}).(*route).conn = checked
-			return checked, nil
+			r.conn = &checkedConn{Conn: conn}
+			return r.conn, nil
 		},
 		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, r *http.Response) error {
 			if r.StatusCode != http.StatusOK {
@@ -267,6 +288,12 @@ func New(cfg Config) (*Client, error) {
 		return made, nil
 	}
 	return c, nil
+}
+
+// withHost replaces the host of a host:port.
+func withHost(addr string, host netip.Addr) string {
+	_, port, _ := net.SplitHostPort(addr) // made by net/http, or checked by Validate
+	return net.JoinHostPort(host.String(), port)
 }
 
 // checkAuthorities returns an error if the machine has no usable certificate

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"sync"
@@ -38,6 +39,9 @@ type Conns struct {
 	of     atomic.Pointer[idleConns]
 	closed atomic.Bool
 	idle   []*conn // the one that was used last at the end; guarded by of.mu
+
+	mu    sync.Mutex
+	known map[string]addresses // by the name that was looked up
 }
 
 // Close closes the connections that are idle; those in use are closed when their
@@ -83,7 +87,10 @@ type clientConn interface {
 func (k *conn) close() { _ = k.Close() } // nothing is under way that could be lost
 
 // target is what a connection leads to.
-type target struct{ scheme, addr, proxy string }
+type target struct {
+	scheme, addr, proxy string
+	ip                  netip.Addr // invalid: any of the host's
+}
 
 func targetOf(u, via *url.URL) target {
 	port := u.Port()
@@ -101,20 +108,34 @@ func targetOf(u, via *url.URL) target {
 	return t
 }
 
-// connection gives an idle connection of the visit, or makes one.
-func (c *Client) connection(ctx context.Context, v *Conns, u, via *url.URL) (*conn, error) {
+// connection gives an idle connection of the visit, or makes one. If at is not nil, it
+// leads to the first of these addresses.
+func (c *Client) connection(ctx context.Context, v *Conns, u, via *url.URL, at *addresses) (*conn, error) {
 	to := targetOf(u, via)
+	others := 0
+	if at != nil {
+		if at.err != nil {
+			return nil, at.err
+		}
+		to.ip, others = at.first(), len(at.list)-1
+	}
 	if k := c.idle.take(v, to); k != nil {
 		return k, nil
 	}
 	// The dialer must not know when ctx ends: it would share the time out over a
 	// name's addresses, and give errors of its own when it is over.
-	r := &route{via: via}
+	r := &route{via: via, ip: to.ip}
+	if until, ok := ctx.Deadline(); ok && others > 0 {
+		r.timeout = time.Until(until) / time.Duration(others+1)
+	}
 	within, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), routeKey{}, r))
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 	made, err := c.connect(within, to)
 	if err != nil {
+		if others > 0 && r.conn == nil && ctx.Err() == nil {
+			return nil, otherAddress{err}
+		}
 		return nil, err
 	}
 	return &conn{clientConn: made, raw: r.conn, to: to}, nil

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 		header = c.header(r)
 		seen   []string
 		status int
+		others int // addresses of u's host that could not be reached
 	)
 	if r.Conns == nil {
 		r.Conns = new(Conns)
@@ -40,6 +42,12 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 			return nil, fail(KindBlocked, err)
 		}
 		resp, err := c.hop(ctx, u, header, r, &left)
+		var other otherAddress
+		if errors.As(err, &other) && ctx.Err() == nil && others < maxAddresses-1 {
+			others++
+			c.requests.Add(-1) // it was not sent
+			continue
+		}
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("fetching %s: %w", u, ctx.Err())
@@ -85,7 +93,7 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 				header.Del(secret)
 			}
 		}
-		u = next
+		u, others = next, 0
 	}
 }
 
@@ -130,12 +138,27 @@ func Site(u *url.URL) string {
 // hop sends one request when it is its turn, and reads the answer. It subtracts the
 // time it needed from left. The error is the transport's, ctx's, or *notAllowed.
 func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration) (resp *Response, err error) {
+	var via *url.URL
+	if c.proxy != nil {
+		if via, err = c.proxy(u); err != nil {
+			return nil, fmt.Errorf("reading the proxy's address: %w", err)
+		}
+	}
+	var at *addresses
 	if r.Turn != nil {
-		end, err := r.Turn(ctx, u)
+		before := *left
+		end, err := r.Turn(ctx, u, func(ctx context.Context) netip.Addr {
+			if via != nil {
+				return netip.Addr{}
+			}
+			found := c.addresses(ctx, r.Conns, u)
+			at = &found
+			return c.server(found.first())
+		})
 		if err != nil {
 			return nil, &notAllowed{err}
 		}
-		defer func() { end(resp) }()
+		defer func() { end(resp, before-*left) }()
 	}
 	if err := c.slots.acquire(ctx); err != nil {
 		return nil, err
@@ -156,7 +179,7 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 		}
 	}
 	for {
-		resp, err := c.send(ctx, u, header, r, left)
+		resp, err := c.send(ctx, u, via, at, header, r, left)
 		if !errors.Is(err, errNotSent) || ctx.Err() != nil {
 			return resp, err
 		}
@@ -201,7 +224,7 @@ func (c *checkedConn) Write(p []byte) (int, error) {
 }
 
 // send sends one request and reads the answer.
-func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Request, left *time.Duration) (*Response, error) {
+func (c *Client) send(ctx context.Context, u, via *url.URL, at *addresses, header http.Header, r Request, left *time.Duration) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, *left)
 	defer cancel()
 	start := time.Now()
@@ -211,15 +234,12 @@ func (c *Client) send(ctx context.Context, u *url.URL, header http.Header, r Req
 			*left -= time.Since(start)
 		}
 	}()
-	var via *url.URL
-	if c.proxy != nil {
-		var err error
-		if via, err = c.proxy(u); err != nil {
-			return nil, fmt.Errorf("reading the proxy's address: %w", err)
-		}
-	}
 	c.requests.Add(1)
-	conn, err := c.connection(ctx, r.Conns, u, via)
+	conn, err := c.connection(ctx, r.Conns, u, via, at)
+	var other otherAddress
+	if errors.As(err, &other) {
+		r.Conns.know(c.lookupName(u), addresses{list: at.list[1:], until: time.Now().Add(addressAge)})
+	}
 	if err != nil {
 		return nil, orDone(ctx, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 )
 
 // SetTransport makes a client send its requests through t instead of the network.
@@ -20,5 +21,10 @@ func (fakeConn) Close() error   { return nil }
 
 // SetDial makes a client connect by dial.
 func SetDial(c *Client, dial func(ctx context.Context, network, addr string) (net.Conn, error)) {
-	c.transport.DialContext = dial
+	c.dial = dial
+}
+
+// SetLookup makes a client look names up by lookup.
+func SetLookup(c *Client, lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)) {
+	c.lookup = lookup
 }

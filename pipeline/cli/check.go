@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -34,7 +35,7 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 	}
 	o.WorkersElsewhere = o.Elsewhere()
 	for _, check := range []func() error{
-		o.checkFilters, o.checkLimits, o.checkOutput, o.checkWeb,
+		o.checkFilters, o.checkLimits, o.checkOutput, o.checkWeb, o.readNetworks,
 		func() error {
 			if j.Check == nil {
 				return nil
@@ -87,8 +88,27 @@ func (o *Options) checkLimits() error {
 		return usage.Errorf("--host-delay=%s: use 0 or more, such as 200ms", o.HostDelay)
 	case o.MaxCrawlDelay <= 0:
 		return usage.Errorf("--max-crawl-delay=%s: use more than 0, such as 30s", o.MaxCrawlDelay)
+	case o.ServerDelay < 0:
+		return usage.Errorf("--server-delay=%s: use 0 (off) or more, such as 1s", o.ServerDelay)
+	case o.CDNRate <= 0 || math.IsNaN(o.CDNRate) || math.IsInf(o.CDNRate, 0):
+		return usage.Errorf("--cdn-rate=%g: use requests a second, more than 0", o.CDNRate)
 	case o.LeaseTTL < time.Second:
 		return usage.Errorf("--lease-ttl=%s: use 1s or more", o.LeaseTTL)
+	}
+	return nil
+}
+
+// readNetworks reads the file of --cdn-networks, which workers do not have.
+func (o *Options) readNetworks() error {
+	if o.CDNNetworks == "" {
+		return nil
+	}
+	text, err := os.ReadFile(o.CDNNetworks)
+	if err != nil {
+		return usage.Errorf("--cdn-networks: %w", err)
+	}
+	if o.CDNs, err = polite.ParseCDNs(string(text)); err != nil {
+		return usage.Errorf("--cdn-networks=%s: %w", o.CDNNetworks, err)
 	}
 	return nil
 }

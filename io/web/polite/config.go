@@ -3,6 +3,7 @@ package polite
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type Config struct {
 	HostDelay    time.Duration // the gap between two requests to a host
 	MaxPause     time.Duration // the longest Crawl-delay or Retry-After that is waited for; 0: DefaultMaxPause
 	RetryBackoff time.Duration // the pause before a first retry; 0: DefaultRetryBackoff
+	Servers      Servers
 }
 
 // Validate returns an error that tells the user what is wrong with the configuration.
@@ -29,6 +31,10 @@ func (c Config) Validate() error {
 		return fmt.Errorf("longest pause %v: use 0 (for %v) or more", c.MaxPause, DefaultMaxPause)
 	case c.RetryBackoff < 0:
 		return fmt.Errorf("retry backoff %v: use 0 (for %v) or more", c.RetryBackoff, DefaultRetryBackoff)
+	case c.Servers.Delay < 0:
+		return fmt.Errorf("server delay %v: use 0 (off) or more", c.Servers.Delay)
+	case c.Servers.Rate < 0 || math.IsNaN(c.Servers.Rate) || math.IsInf(c.Servers.Rate, 0):
+		return fmt.Errorf("rate of a CDN %v: use requests a second, or 0 for %d", c.Servers.Rate, DefaultCDNRate)
 	}
 	return nil
 }

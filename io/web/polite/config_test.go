@@ -1,6 +1,7 @@
 package polite_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 )
 
 func TestConfig(t *testing.T) {
-	for _, c := range []polite.Config{{HostDelay: -1}, {MaxPause: -1}, {RetryBackoff: -1}} {
+	for _, c := range []polite.Config{{HostDelay: -1}, {MaxPause: -1}, {RetryBackoff: -1}, {Servers: polite.Servers{Delay: -1}}, {Servers: polite.Servers{Rate: -1}}, {Servers: polite.Servers{Rate: math.NaN()}}} {
 		if err := c.Validate(); err == nil {
 			t.Errorf("%+v: no error", c)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"net/url"
 	"sync"
 	"time"
@@ -53,7 +54,8 @@ const (
 // a host that needs a second for an answer would otherwise never get a pause. The
 // zero value uses the system's clock.
 type Pacer struct {
-	Clock Clock
+	Clock   Clock
+	Servers Servers
 
 	mu      sync.Mutex
 	sites   map[string]*site
@@ -229,10 +231,10 @@ func (p *Pacer) setDelay(name, origin string, d, maxDelay time.Duration) (next t
 	return s.next
 }
 
-// turn waits until a request may be sent to u, and counts it. The caller calls end
-// when it has read the answer, with nil if there is none. end starts the pause that
-// the answer asks for and returns its length, below 0 for none.
-func (c *Client) turn(ctx context.Context, u *url.URL, r Request) (end func(*web.Response) time.Duration, err error) {
+// turn waits until a request may be sent to u, and counts it. server looks its server
+// up. The caller calls end when it has read the answer, with nil if there is none. end
+// starts the pause that the answer asks for and returns its length, below 0 for none.
+func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(context.Context) netip.Addr) (end func(*web.Response) time.Duration, err error) {
 	p, name := c.Pacer, web.Site(u)
 	s := p.enter(name)
 	free := func() { p.leave(name, s) }
@@ -248,18 +250,20 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request) (end func(*web
 			p.leave(name, s)
 		}
 	}
-	gap, err := c.await(ctx, u, s, r)
+	gap, at, err := c.await(ctx, u, s, r, server)
 	if err != nil {
 		free()
 		return nil, err
 	}
 	return func(resp *web.Response) time.Duration {
 		defer free()
+		defer at.leave()
 		after := time.Duration(-1)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		now := p.now()
 		s.ended, s.next = now, now.Add(max(gap, c.delay(s)))
+		at.end(now)
 		if resp != nil && c.pausesOn(resp.Status) {
 			if d, ok := web.ParseRetryAfter(resp.Header.Get("Retry-After"), now); ok {
 				after = d
@@ -306,64 +310,101 @@ func (c *Client) widen(s *site) {
 	}
 }
 
-// await waits for the gap, the pauses and the budget of a site, and draws the gap
-// that follows.
-func (c *Client) await(ctx context.Context, u *url.URL, s *site, r Request) (gap time.Duration, err error) {
+// await waits until a site and its server may be asked, within the site's budget. It
+// draws the gap that follows.
+func (c *Client) await(ctx context.Context, u *url.URL, s *site, r Request, server func(context.Context) netip.Addr) (gap time.Duration, at *serverTurn, err error) {
 	p, name := c.Pacer, web.Site(u)
 	if err := c.remember(ctx, name); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	c.widen(s)
 	for {
-		if c.Control != nil && !c.Control.Proceed(ctx) {
-			if ctx.Err() != nil {
-				return 0, context.Cause(ctx)
-			}
-			return 0, ErrStopped
-		}
-		if e := c.Abandoned(u); e != nil {
-			return 0, e
+		at, err := c.ready(ctx, u, s, r, server)
+		if err != nil {
+			return 0, nil, err
 		}
 		p.mu.Lock()
-		now := p.now()
-		wait := s.paused.Sub(now)
-		if !r.Parallel {
-			wait = max(wait, s.next.Sub(now))
-		}
-		asks, delay, gaps := s.delay(), c.delay(s), s.gap
-		p.mu.Unlock()
-		if delay < asks && !r.robots {
-			return 0, c.abandon(&AbandonedError{Site: name, CrawlDelay: asks})
-		}
-		if wait > 0 {
-			if err := c.wait(ctx, wait); err != nil {
-				return 0, err
-			}
-			continue // another request may have been answered with a longer pause meanwhile
-		}
-		gap = 0
+		now, gap := p.now(), time.Duration(0)
 		if !c.Policy.NoDelay {
-			gap = gaps.Draw(delay)
+			gap = s.gap.Draw(c.delay(s))
 		}
+		p.mu.Unlock()
 		wait, err := c.memory().Requested(ctx, name, now, now.Add(gap))
-		switch {
-		case errors.Is(err, ErrBudget):
-			return 0, err
-		case err != nil:
-			return 0, fmt.Errorf("counting a request to %s: %w", name, err)
-		case wait <= 0:
-			return gap, nil
+		if err == nil && wait <= 0 {
+			return gap, at, nil
 		}
-		each := func(d time.Duration) error { return c.wait(ctx, d) }
-		if c.Policy.WaitForBudget == nil {
-			err = each(wait)
-		} else {
-			err = c.Policy.WaitForBudget(ctx, name, now.Add(wait), each)
+		at.leave()
+		switch {
+		case err == nil:
+			err = c.waitForBudget(ctx, name, now, wait)
+		case !errors.Is(err, ErrBudget):
+			err = fmt.Errorf("counting a request to %s: %w", name, err)
 		}
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
+}
+
+// ready waits for the gap and the pauses of a site, and then for the turn of its server,
+// which other sites use while this one waits.
+func (c *Client) ready(ctx context.Context, u *url.URL, s *site, r Request, server func(context.Context) netip.Addr) (at *serverTurn, err error) {
+	for {
+		wait, err := c.mayAsk(ctx, u, s, r)
+		switch {
+		case err != nil:
+		case wait > 0:
+			err = c.wait(ctx, wait) // another request may have been answered with a longer pause meanwhile
+		case c.Pacer.Servers.Delay <= 0:
+			return nil, nil
+		default:
+			if at, err = c.enterServer(ctx, server(ctx)); err != nil {
+				break
+			}
+			if wait, err = c.mayAsk(ctx, u, s, r); err == nil && wait <= 0 { // it may have been told to pause meanwhile, or the run to stop
+				return at, nil
+			}
+			at.leave()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// mayAsk returns how long a site may not be asked yet, or why it is not asked at all.
+func (c *Client) mayAsk(ctx context.Context, u *url.URL, s *site, r Request) (wait time.Duration, err error) {
+	if c.Control != nil && !c.Control.Proceed(ctx) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return 0, ErrStopped
+	}
+	if e := c.Abandoned(u); e != nil {
+		return 0, e
+	}
+	p := c.Pacer
+	p.mu.Lock()
+	now := p.now()
+	wait = s.paused.Sub(now)
+	if !r.Parallel {
+		wait = max(wait, s.next.Sub(now))
+	}
+	asks, delay := s.delay(), c.delay(s)
+	p.mu.Unlock()
+	if delay < asks && !r.robots {
+		return 0, c.abandon(&AbandonedError{Site: web.Site(u), CrawlDelay: asks})
+	}
+	return wait, nil
+}
+
+// waitForBudget waits until the budget of a site allows a request again.
+func (c *Client) waitForBudget(ctx context.Context, name string, now time.Time, wait time.Duration) error {
+	each := func(d time.Duration) error { return c.wait(ctx, d) }
+	if c.Policy.WaitForBudget == nil {
+		return each(wait)
+	}
+	return c.Policy.WaitForBudget(ctx, name, now.Add(wait), each)
 }
 
 // remember applies, once a site, the time of its next request that an earlier

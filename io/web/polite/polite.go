@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"sync"
 	"time"
@@ -267,7 +268,7 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 			}
 			return err
 		},
-		Turn: func(ctx context.Context, u *url.URL) (func(*web.Response), error) {
+		Turn: func(ctx context.Context, u *url.URL, server func(context.Context) netip.Addr) (func(*web.Response, time.Duration), error) {
 			t.at = u
 			hop++
 			if c.Control != nil {
@@ -275,12 +276,12 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 			}
 			this := r
 			this.Parallel = r.Parallel && hop == 1
-			end, err := c.turn(ctx, u, this)
+			end, err := c.turn(ctx, u, this, server)
 			if err != nil {
 				callback = err
 				return nil, err
 			}
-			return func(resp *web.Response) { t.retryAfter = end(resp) }, nil
+			return func(resp *web.Response, _ time.Duration) { t.retryAfter = end(resp) }, nil
 		},
 		Ready: func() {
 			if c.Control != nil && (!c.Control.Proceed(within) || !listening()) {

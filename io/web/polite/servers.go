@@ -1,0 +1,171 @@
+package polite
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	_ "embed" // for cdns.txt
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Servers says how requests to one server are kept apart, whatever the names in their
+// URLs: thousands of sites of a hosting company can be on one machine.
+type Servers struct {
+	// Delay is the pause from the end of one request to a server to the start of the
+	// next; a server gets one request at a time. 0: servers are not told apart.
+	Delay time.Duration
+	// CDNs are the networks whose addresses stand before the servers of many sites. nil:
+	// DefaultCDNs.
+	CDNs []CDN
+	// Rate is how many requests a second such a network gets, in place of Delay. 0:
+	// DefaultCDNRate.
+	Rate float64
+}
+
+// CDN is a network with servers for unrelated sites, such as a content delivery network.
+type CDN struct {
+	Name     string
+	Prefixes []netip.Prefix
+}
+
+// DefaultCDNRate stands for a zero Servers.Rate.
+const DefaultCDNRate = 50
+
+//go:embed cdns.txt
+var cdns string
+
+// DefaultCDNs returns the networks of cdns.txt.
+var DefaultCDNs = sync.OnceValue(func() []CDN {
+	all, err := ParseCDNs(cdns)
+	if err != nil {
+		panic(err) // TestDefaultCDNs parses it
+	}
+	return all
+})
+
+// ParseCDNs reads a list of networks: on each line a name and a prefix, such as
+// "example 192.0.2.0/24". What follows a # is ignored.
+func ParseCDNs(text string) ([]CDN, error) {
+	all := []CDN{}
+	lines := bufio.NewScanner(strings.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line, _, _ := strings.Cut(lines.Text(), "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if len(words) != 2 {
+			return nil, fmt.Errorf("line %d: write a name and a prefix, such as: example 192.0.2.0/24", n)
+		}
+		prefix, err := netip.ParsePrefix(words[1])
+		if err != nil || prefix != prefix.Masked() || prefix.Addr().Is4In6() {
+			return nil, fmt.Errorf("line %d: %q is no prefix, such as 192.0.2.0/24", n, words[1])
+		}
+		i := slices.IndexFunc(all, func(c CDN) bool { return c.Name == words[0] })
+		if i < 0 {
+			i, all = len(all), append(all, CDN{Name: words[0]})
+		}
+		all[i].Prefixes = append(all[i].Prefixes, prefix)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("reading the networks: %w", err)
+	}
+	return all, nil
+}
+
+// serverIPv6Bits is the part of an IPv6 address that tells servers apart: a network
+// gives each machine a /64 (RFC 6177, RFC 7934), and many hosters give each name on it
+// an address of its own.
+const serverIPv6Bits = 64
+
+// key names the server at an address, or its network, which is given a rate. Names of
+// sites have no space.
+func (s Servers) key(a netip.Addr) (name string, rated bool) {
+	all := s.CDNs
+	if all == nil {
+		all = DefaultCDNs()
+	}
+	for _, c := range all {
+		for _, p := range c.Prefixes {
+			if p.Contains(a) {
+				return "network " + c.Name, true
+			}
+		}
+	}
+	if a.Is6() {
+		return "server " + netip.PrefixFrom(a, serverIPv6Bits).Masked().String(), false
+	}
+	return "server " + a.String(), false
+}
+
+// serverTurn is the right to send a server a request. A nil one is for a server that is
+// not known.
+type serverTurn struct {
+	c    *Client
+	name string
+	s    *site
+}
+
+// enterServer waits for the turn of the server at a. For a network with a rate it waits
+// for one of the times at which the network gets a request.
+func (c *Client) enterServer(ctx context.Context, a netip.Addr) (*serverTurn, error) {
+	p := c.Pacer
+	if !a.IsValid() {
+		return nil, nil
+	}
+	name, rated := p.Servers.key(a)
+	s := p.enter(name)
+	if rated {
+		defer p.leave(name, s)
+		p.mu.Lock()
+		now := p.now()
+		if now.After(s.next) {
+			s.next = now
+		}
+		wait := s.next.Sub(now)
+		s.next = s.next.Add(c.scaled(time.Duration(float64(time.Second) / cmp.Or(p.Servers.Rate, DefaultCDNRate))))
+		p.mu.Unlock()
+		if wait <= 0 {
+			return nil, nil
+		}
+		return nil, c.wait(ctx, wait)
+	}
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		p.leave(name, s)
+		return nil, context.Cause(ctx)
+	}
+	t := &serverTurn{c, name, s}
+	p.mu.Lock()
+	wait := s.next.Sub(p.now())
+	p.mu.Unlock()
+	if wait > 0 {
+		if err := c.wait(ctx, wait); err != nil {
+			t.leave()
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// leave gives the turn to another request.
+func (t *serverTurn) leave() {
+	if t != nil {
+		<-t.s.turn
+		t.c.Pacer.leave(t.name, t.s)
+	}
+}
+
+// end begins the server's pause; its request was answered. It is called with Pacer.mu
+// locked.
+func (t *serverTurn) end(now time.Time) {
+	if t != nil {
+		t.s.ended, t.s.next = now, now.Add(t.c.scaled(t.c.Pacer.Servers.Delay))
+	}
+}

@@ -1,0 +1,147 @@
+package polite_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/web/polite"
+)
+
+// What the server sees of names on one address: one request at a time, and a pause from
+// the end of each to the start of the next, also where requests are parallel, are
+// retried, or follow a redirect.
+func TestTurnsAtAServer(t *testing.T) {
+	var mu sync.Mutex
+	at, most := 0, 0
+	var ended time.Time
+	var w *world
+	short := 0
+	serve := func(answer http.HandlerFunc) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			at++
+			most = max(most, at)
+			if !ended.IsZero() && w.clock.Now().Sub(ended) < 5*sec {
+				short++
+			}
+			mu.Unlock()
+			runtime.Gosched()
+			mu.Lock()
+			at--
+			ended = w.clock.Now()
+			mu.Unlock()
+			answer(rw, r)
+		}
+	}
+	ok := serve(respond(200, ""))
+	w = newWorld(t, map[string][]http.HandlerFunc{
+		"a.example/": list(ok), "b.example/": list(ok), "www.a.example/": list(ok),
+		"a.example/to-b": list(serve(respond(301, "", "Location", "https://b.example/"))),
+		"b.example/busy": list(serve(respond(503, "", "Retry-After", "2")), ok),
+	})
+	p := policies()["seed"]
+	p.Robots.For = func(*url.URL) *url.URL { return nil }
+	c := w.client(p)
+	c.Pacer.Servers.Delay = 5 * sec
+	var wg sync.WaitGroup
+	for i, u := range []string{"a.example/", "b.example/", "www.a.example/", "a.example/to-b", "b.example/busy", "a.example/", "b.example/"} {
+		wg.Go(func() {
+			visit := &polite.Client{Web: c.Web, Pacer: c.Pacer, Policy: p}
+			defer visit.Close()
+			resp, err := visit.Get(t.Context(), polite.Request{URL: "https://" + u, MaxRedirects: 2, Parallel: i%2 == 0})
+			if err != nil || resp.Status != 200 {
+				t.Errorf("%s: %+v, %v", u, resp, err)
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 1, most)
+	require.Zero(t, short)
+	require.Len(t, w.requests(), 9)
+}
+
+// A stop does not wait for a server's pause, and leaves its turn to nobody.
+func TestStopAtAServer(t *testing.T) {
+	w := newWorld(t, map[string][]http.HandlerFunc{"a.example/": list(respond(200, "")), "b.example/": list(respond(200, ""))})
+	p := policies()["seed"]
+	p.Robots.For = func(*url.URL) *url.URL { return nil }
+	c := w.client(p)
+	c.Pacer.Servers.Delay = time.Hour
+	c.Pacer.Clock = polite.Clock{Now: w.clock.Now} // a real pause
+	require.Equal(t, "200", get(t, c, "https://a.example/"))
+	control := newControl()
+	waiting := &polite.Client{Web: c.Web, Pacer: c.Pacer, Policy: p, Control: control}
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			_, err := waiting.Get(t.Context(), polite.Request{URL: "https://b.example/"})
+			require.ErrorIs(t, err, polite.ErrStopped)
+		})
+	}
+	control.stop()
+	wg.Wait()
+	w.clock.Advance(time.Hour)
+	require.Equal(t, "200", get(t, c, "https://b.example/"))
+	require.Len(t, w.requests(), 2)
+}
+
+func TestParseCDNs(t *testing.T) {
+	got, err := polite.ParseCDNs("# all\nx 192.0.2.0/24 # one\n\n y\t2001:db8::/32\nx 198.51.100.7/32")
+	require.NoError(t, err)
+	require.Equal(t, []polite.CDN{
+		{Name: "x", Prefixes: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.7/32")}},
+		{Name: "y", Prefixes: []netip.Prefix{netip.MustParsePrefix("2001:db8::/32")}}}, got)
+	got, err = polite.ParseCDNs("")
+	require.NoError(t, err)
+	require.NotNil(t, got, "no networks, and not the default ones")
+	require.Empty(t, got)
+	for text, want := range map[string]string{"x": "line 1", "\nx 192.0.2.0/24 y": "line 2", "x 192.0.2.1": "192.0.2.1", "x 192.0.2.1/24": "192.0.2.1/24", "x ::ffff:192.0.2.0/120": "prefix"} {
+		_, err := polite.ParseCDNs(text)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestDefaultCDNs(t *testing.T) {
+	of := func(a string) (name string) {
+		for _, c := range polite.DefaultCDNs() {
+			for _, p := range c.Prefixes {
+				if p.Contains(netip.MustParseAddr(a)) {
+					require.Empty(t, name, a)
+					name = c.Name
+				}
+			}
+		}
+		return name
+	}
+	for a, want := range map[string]string{"104.16.132.229": "cloudflare", "2606:4700::6810:84e5": "cloudflare", "151.101.1.69": "fastly", "185.199.108.153": "github",
+		"13.224.0.1": "cloudfront", "23.32.0.1": "akamai", "142.250.74.36": "google", "93.184.215.14": "", "127.0.0.1": "", "8.8.8.8": ""} {
+		require.Equal(t, want, of(a), a)
+	}
+}
+
+func FuzzParseCDNs(f *testing.F) {
+	f.Add("x 192.0.2.0/24\n# none\ny 2001:db8::/32")
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := polite.ParseCDNs(text)
+		if err != nil {
+			return
+		}
+		again := ""
+		for _, c := range all {
+			for _, p := range c.Prefixes {
+				again += fmt.Sprintln(c.Name, p)
+			}
+		}
+		same, err := polite.ParseCDNs(again)
+		require.NoError(t, err)
+		require.Equal(t, all, same)
+	})
+}

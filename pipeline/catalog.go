@@ -34,10 +34,11 @@ func Catalog(s beam.Scope, cfg catalog.Config) {
 
 // catalogOptions are the catalog job's own flags.
 type catalogOptions struct {
-	Sites, Contact                                                   string
+	Sites, Site, Contact                                             string
 	ListFetchers, ListParsers, DetailFetchers, DetailParsers, Savers int
 	QueueLength, StopAfterKnown                                      int
 	DemoEdition                                                      int
+	Try                                                              string
 	History                                                          latest
 
 	loaded []catalog.Site
@@ -50,19 +51,14 @@ func catalogJob() Job {
 			Warnings: catalog.Warnings(),
 			Purpose:  ledger.Purpose{Sites: catalog.SitesCrawled, SitesFailed: catalog.SitesFailed, SitesHeld: catalog.SitesHeld},
 			Path:     "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
-			Fields: []ledger.Field{
+			Fields: []ledger.Field{namesField("site", "Only these sites", "names of sites"),
 				{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", Wrong: "use 1 to 1000000"}, forceField("")}},
 		Shared: slices.Concat(crawling, []string{"db", "force"}), SQL: true,
 		Defaults: map[string]string{"host-delay": "1s"},
-		OfOneRun: []string{"history"},
+		NotEmpty: map[string]string{"site": "name sites, or leave it out for all"},
+		OfOneRun: []string{"history", "try"},
 		Define:   o.define, Check: o.check, Instead: o.instead,
-		Demo: func(w *webtest.Web) {
-			matter, gadgets := catalogsim.Install(w.Handle)
-			for range o.DemoEdition {
-				matter.Change()
-				gadgets.Change()
-			}
-		},
+		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests are turned off for them",
 		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
 		Build:      func(s beam.Scope, config any) { Catalog(s, config.(catalog.Config)) },
@@ -74,8 +70,19 @@ func catalogJob() Job {
 	}
 }
 
+// demo adds the simulated sites.
+func (c *catalogOptions) demo(w *webtest.Web) {
+	matter, gadgets := catalogsim.Install(w.Handle)
+	for range c.DemoEdition {
+		matter.Change()
+		gadgets.Change()
+	}
+}
+
 func (c *catalogOptions) define(f *flag.FlagSet) {
 	f.StringVar(&c.Sites, "sites", "", "directory with one YAML file for each site (default: those shipped with the program; with --web=demo also the simulated ones)")
+	f.StringVar(&c.Site, "site", "", "only these sites, by name, separated by commas; with --try: one site, or the YAML file of one")
+	f.StringVar(&c.Try, "try", "", "fetch this page alone, print what its site's file reads from it and what nearly matches, and save nothing")
 	f.StringVar(&c.Contact, "contact", "", "URL or mail address for owners of sites who have a question; it becomes part of the User-Agent; needed for real sites")
 	f.IntVar(&c.ListFetchers, "list-fetchers", 2, "workers that fetch list pages, for each site")
 	f.IntVar(&c.ListParsers, "list-parsers", 1, "workers that read list pages, for each site")
@@ -99,6 +106,8 @@ func (c *catalogOptions) check(o *Common) error {
 		}
 	}
 	switch {
+	case c.History.given && c.Try != "":
+		return usage.Errorf("--history and --try: use one at a time")
 	case c.StopAfterKnown < 0:
 		return usage.Errorf("--stop-after-known=%d: use 0 or more", c.StopAfterKnown)
 	case c.DemoEdition < 0 || c.DemoEdition > 9:
@@ -123,6 +132,8 @@ func (c *catalogOptions) load(demo bool) error {
 			return usage.Errorf("--sites=%s is no directory; name the one with the YAML files", c.Sites)
 		}
 		from = []fs.FS{os.DirFS(c.Sites)}
+	case c.tryFile() != "":
+		return c.loadFile()
 	case demo:
 		more, err := fs.Sub(sites.Files, "demo")
 		if err != nil {
@@ -137,6 +148,26 @@ func (c *catalogOptions) load(demo bool) error {
 		}
 		c.loaded = append(c.loaded, read...)
 	}
+	return c.choose()
+}
+
+// choose drops the sites that --site does not name.
+func (c *catalogOptions) choose() error {
+	var known []string
+	for _, s := range c.loaded {
+		known = append(known, s.Name)
+	}
+	only, err := choose("site", c.Site, "site", known)
+	if err != nil || only == nil {
+		return err
+	}
+	if c.History.given {
+		return usage.Errorf("--history=SITE names the site itself; leave --site out")
+	}
+	if c.Try != "" && len(only) > 1 {
+		return usage.Errorf("--try reads a page of one site; name one with --site")
+	}
+	c.loaded = slices.DeleteFunc(c.loaded, func(s catalog.Site) bool { return !slices.Contains(only, s.Name) })
 	return nil
 }
 
@@ -153,10 +184,13 @@ func (c *catalogOptions) config(o Common, l lane.Config) catalog.Config {
 }
 
 func (c *catalogOptions) instead() *Action {
-	if !c.History.given {
-		return nil
+	switch {
+	case c.History.given:
+		return &Action{Do: c.printHistory}
+	case c.Try != "":
+		return &Action{Do: c.try}
 	}
-	return &Action{Do: c.printHistory}
+	return nil
 }
 
 // printHistory prints the earlier values of products.

@@ -21,6 +21,7 @@ type Common struct {
 	Store, DB                string // DB: only for jobs that keep their state in a database
 	Country, Category, Date  string
 	Force                    bool
+	URL                      string // one page in place of all that is configured
 	Lanes, Concurrency       int
 	Rate                     float64
 	HostDelay, MaxCrawlDelay time.Duration

@@ -51,11 +51,13 @@ type docsOptions struct {
 	Again           latest
 	Purge, Enable   string
 	Explain         string
+	Provider        string
 	Diff            latest
 	Alerts          string
 	Edition         int
 
 	loaded []policy.Policy
+	only   []string
 	alerts alert.Thresholds
 }
 
@@ -84,10 +86,11 @@ func docsJob() Job {
 	o := &docsOptions{}
 	return Job{
 		Job: ledger.Job{Name: docs.Job, Title: "Docs", Counts: docs.Counts(), Path: "/api/v1/docs/runs", Done: "pages_fetched", Alerts: alert.Rules(), OwnAlerts: true,
-			Fields: []ledger.Field{
+			Fields: []ledger.Field{namesField("provider", "Only these providers", "ids of providers"),
 				{Name: "fallback", Label: "Crawl context7's providers too", About: "Crawl the providers whose main channel is context7 too.", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
 				{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", Wrong: "use 1 to 1000000"}}},
 		Shared: []string{"lanes", "web", "connect-to", "allow-private", "post-quantum", "db"}, SQL: true, Agent: docs.UserAgent,
+		NotEmpty: map[string]string{"provider": "name providers, or leave it out for all"},
 		OfOneRun: []string{"purge-provider", "enable-provider", "explain", "diff"},
 		Define:   o.define, Check: o.check, Prepare: o.prepare, Instead: o.instead,
 		Demo:       o.demo,
@@ -103,6 +106,7 @@ func docsJob() Job {
 
 func (d *docsOptions) define(f *flag.FlagSet) {
 	f.StringVar(&d.Policies, "policies", "", "directory with one YAML policy for each provider (default: the fifteen shipped with the program)")
+	f.StringVar(&d.Provider, "provider", "", "only these providers, by id, separated by commas")
 	f.BoolVar(&d.Fallback, "fallback", false, "also crawl the providers whose main channel is context7")
 	f.IntVar(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "most pages in one session, all providers together")
 	f.DurationVar(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long to keep handoff/docs/ for the embedding step; below 0: for ever")
@@ -148,7 +152,7 @@ func (d *docsOptions) check(c *Common) error {
 	if d.loaded, err = policy.Load(files); err != nil {
 		return usage.Errorf("--policies: %s", usage.OneLine(err))
 	}
-	if err := d.knowsAgain(); err != nil {
+	if err := errors.Join(d.knowsAgain(), d.choose(given)); err != nil {
 		return err
 	}
 	for _, p := range d.loaded {
@@ -159,15 +163,43 @@ func (d *docsOptions) check(c *Common) error {
 	return nil
 }
 
+// choose reads --provider. given are the flags that ask for something in place of a run.
+func (d *docsOptions) choose(given []string) (err error) {
+	if d.only, err = choose("provider", d.Provider, "provider", d.known()); err != nil || d.only == nil {
+		return err
+	}
+	if d.Again.session != "" {
+		return usage.Errorf("--handoff-again=%s names the provider already; leave --provider out", d.Again.session)
+	}
+	if len(given) > 0 && !d.Diff.given && !d.Again.given {
+		return usage.Errorf("%s is not limited to providers; leave --provider out", given[0])
+	}
+	for _, p := range d.loaded {
+		if !slices.Contains(d.only, p.ProviderID) || len(given) > 0 && !d.Again.given {
+			continue
+		}
+		if reason, ok := (docs.Config{Fallback: d.Fallback}).Crawled(p); !ok {
+			return usage.Errorf("--provider=%s: %s", p.ProviderID, reason)
+		}
+	}
+	return nil
+}
+
+// known are the ids of the providers that have a policy.
+func (d *docsOptions) known() (ids []string) {
+	for _, p := range d.loaded {
+		ids = append(ids, p.ProviderID)
+	}
+	return ids
+}
+
 // knowsAgain refuses a --handoff-again=PROVIDER whose provider this run would not crawl.
 func (d *docsOptions) knowsAgain() error {
 	id := d.Again.session
 	if id == "" {
 		return nil
 	}
-	var known []string
 	for _, p := range d.loaded {
-		known = append(known, p.ProviderID)
 		if p.ProviderID != id {
 			continue
 		}
@@ -176,7 +208,7 @@ func (d *docsOptions) knowsAgain() error {
 		}
 		return nil
 	}
-	return noProvider("handoff-again", id, known)
+	return unknown("handoff-again", id, "provider", d.known())
 }
 
 // again returns the value of --handoff-again for the workers.
@@ -224,7 +256,7 @@ func writeDocs(ctx context.Context, s store.Store, runID string, stdout io.Write
 // config makes the workers' configuration from the options.
 func (d *docsOptions) config(c Common, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
-	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Fallback: d.Fallback, Again: d.again(),
+	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Only: d.only, Fallback: d.Fallback, Again: d.again(),
 		SessionMaxPages: d.SessionMaxPages, Retention: cmp.Or(d.Retention, 1), LeaseTTL: min(c.LeaseTTL, providerLeaseTTL), Alerts: d.alerts, NoDelay: c.Web == "demo",
 		UnsandboxedBrowser: d.Unsandboxed}
 }
@@ -232,15 +264,12 @@ func (d *docsOptions) config(c Common, l lane.Config) docs.Config {
 // knowsProvider refuses a provider that has no policy and left nothing in the
 // database: a misspelt id would otherwise look like a purged provider.
 func (d *docsOptions) knowsProvider(ctx context.Context, c *Common, flag, id string) error {
-	var known []string
-	for _, p := range d.loaded {
-		known = append(known, p.ProviderID)
-	}
+	known := d.known()
 	if id == "" || slices.Contains(known, id) {
 		return nil
 	}
 	if _, missing := db.Missing(c.DB); missing {
-		return noProvider(flag, id, known)
+		return unknown(flag, id, "provider", known)
 	}
 	base, err := db.Open(ctx, c.DB)
 	if err != nil {
@@ -253,12 +282,7 @@ func (d *docsOptions) knowsProvider(ctx context.Context, c *Common, flag, id str
 	if slices.Contains(kept, id) {
 		return nil
 	}
-	return noProvider(flag, id, append(known, kept...))
-}
-
-func noProvider(flag, id string, known []string) error {
-	slices.Sort(known)
-	return usage.Errorf("--%s=%s: there is no such provider; known are %s", flag, id, strings.Join(slices.Compact(known), ", "))
+	return unknown(flag, id, "provider", append(known, kept...))
 }
 
 // extendDocs adds a row for each provider and the session's alerts to the run report.
@@ -307,6 +331,9 @@ func (d *docsOptions) look(ctx context.Context, c Common, s store.Store, stdout 
 	}
 	if err != nil {
 		return err
+	}
+	if d.only != nil {
+		changes = slices.DeleteFunc(changes, func(c docs.PageChange) bool { return !slices.Contains(d.only, c.Provider) })
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "session %s: %d pages changed\n", session, len(changes))

@@ -130,6 +130,13 @@ func forceField(about string) ledger.Field {
 	return ledger.Field{Name: "force", Label: "Do again what is done", About: about, Flag: "force", Kind: "yes", Wrong: "write true or false"}
 }
 
+// namesField is the flag that chooses, from what is configured, what a run crawls, in a
+// request to a server.
+func namesField(name, label, what string) ledger.Field {
+	return ledger.Field{Name: name, Label: label, About: label + ": " + what + ", separated by commas.", Hint: what + ", separated by commas", Flag: name, Kind: "text",
+		Pattern: `[A-Za-z0-9_\-]{1,64}(,[A-Za-z0-9_\-]{1,64}){0,99}`, Wrong: "write " + what + ", separated by commas"}
+}
+
 // All returns the jobs, each with its own flags, which nothing has set yet.
 func All() []Job {
 	var all []Job

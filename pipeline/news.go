@@ -39,11 +39,13 @@ func News(s beam.Scope, cfg news.Config) {
 // newsOptions are the news job's own flags.
 type newsOptions struct {
 	Settings, Publishers     string
+	Publisher                string
 	KeepHTML, Reparse, Purge bool
 	AsOf                     string
 	loaded                   provider.Config
 	texts                    []string // of the declarative publishers
 	asOf                     time.Time
+	one                      *onePage // of --url
 }
 
 func newsJob() Job {
@@ -51,12 +53,14 @@ func newsJob() Job {
 	// host-delay is not among them: the job's pauses are delaySeconds.
 	crawls := slices.DeleteFunc(slices.Clone(crawling), func(f string) bool { return f == "host-delay" })
 	return Job{
-		Job:    ledger.Job{Name: news.Job, Title: "News", Counts: news.Counts(), Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules()},
-		Shared: append(crawls, "db"), SQL: true,
+		Job: ledger.Job{Name: news.Job, Title: "News", Counts: news.Counts(), Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
+			Fields: []ledger.Field{namesField("publisher", "Only these publishers", "ids of publishers")}},
+		Shared: append(crawls, "db", "url"), SQL: true,
 		Defaults: map[string]string{"concurrency": "1"},
-		OfOneRun: []string{"reparse", "purge-expired", "as-of"},
+		NotEmpty: map[string]string{"publisher": "name publishers, or leave it out for all"},
+		OfOneRun: []string{"reparse", "purge-expired", "as-of", "url"},
 		Define:   o.define, Check: o.check, Instead: o.instead,
-		Demo:       func(w *webtest.Web) { newssim.Install(w.Handle, time.Now()) },
+		Demo:       newsDemo,
 		DemoNotice: "Demo: simulated publishers (demo data); pauses between requests are turned off for them",
 		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
 		Build:      func(s beam.Scope, config any) { News(s, config.(news.Config)) },
@@ -67,9 +71,12 @@ func newsJob() Job {
 	}
 }
 
+func newsDemo(w *webtest.Web) { newssim.Install(w.Handle, time.Now()) }
+
 func (n *newsOptions) define(f *flag.FlagSet) {
 	f.StringVar(&n.Settings, "news-config", "", "YAML file with userAgent, delaySeconds, maxArticlesPerProvider, rawTextMaxLength, rawRetentionDays, providers; NEWS_… environment variables override it")
 	f.StringVar(&n.Publishers, "publishers", "", "directory with one YAML file for each publisher; of those shipped with the program only the ones that --news-config enables by name are crawled then")
+	f.StringVar(&n.Publisher, "publisher", "", "only these publishers, by id, separated by commas")
 	f.BoolVar(&n.KeepHTML, "keep-html", false, "store each article's whole page for as long as the article")
 	f.BoolVar(&n.Reparse, "reparse", false, "read the pages that --keep-html stored again, and fetch nothing")
 	f.BoolVar(&n.Purge, "purge-expired", false, "remove expired articles, and do nothing else")
@@ -82,6 +89,8 @@ func (n *newsOptions) check(c *Common) error {
 		return usage.Errorf("--purge-expired does nothing else: leave --reparse and --keep-html out")
 	case n.Reparse && n.KeepHTML:
 		return usage.Errorf("--reparse fetches nothing that --keep-html could keep: use one of them")
+	case n.Purge && n.Publisher != "":
+		return usage.Errorf("--purge-expired removes the expired articles of all publishers; leave --publisher out")
 	case n.AsOf != "" && !n.Purge:
 		return usage.Errorf("--as-of goes with --purge-expired")
 	}
@@ -91,7 +100,10 @@ func (n *newsOptions) check(c *Common) error {
 			return usage.Errorf("--as-of=%s: write a time like 2026-05-03T14:24:00+09:00", n.AsOf)
 		}
 	}
-	return n.load(c.Web == "demo")
+	if err := n.load(c.Web == "demo"); err != nil || c.URL == "" {
+		return err
+	}
+	return n.chooseOne(c)
 }
 
 // load reads the declarative publishers and the settings.
@@ -107,7 +119,7 @@ func (n *newsOptions) load(demo bool) error {
 	} else if demo {
 		from = append(from, publishers.Files)
 	}
-	n.texts = nil
+	n.texts, n.one = nil, nil
 	for _, files := range from {
 		names, err := yamltext.Files(files)
 		if err != nil {
@@ -147,14 +159,33 @@ func (n *newsOptions) load(demo bool) error {
 	if n.Publishers != "" {
 		n.loaded = n.loaded.Without(news.Registered())
 	}
+	return n.choose(all)
+}
+
+// choose disables the publishers that --publisher does not name.
+func (n *newsOptions) choose(all []provider.Provider) error {
+	var enabled []string
+	for _, p := range all {
+		if n.loaded.Enabled(p.ID()) {
+			enabled = append(enabled, p.ID())
+		}
+	}
+	only, err := choose("publisher", n.Publisher, "enabled publisher", enabled)
+	if err != nil || only == nil {
+		return err
+	}
+	n.loaded = n.loaded.Only(only, all)
 	return nil
 }
 
 func (n *newsOptions) instead() *Action {
-	if !n.Purge {
-		return nil
+	switch {
+	case n.Purge:
+		return &Action{Do: n.purge}
+	case n.one != nil:
+		return &Action{Do: n.printOne}
 	}
-	return &Action{Do: n.purge}
+	return nil
 }
 
 // config makes the workers' configuration from the options.

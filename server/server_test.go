@@ -363,7 +363,7 @@ func TestTriggerRefuses(t *testing.T) {
 		{"/api/v1/catalog/runs", `{"stop_after_known":1e9}`, "stop_after_known: "},
 		{"/api/v1/catalog/runs", `{"stop_after_known":null}`, "stop_after_known: "},
 		{"/api/v1/catalog/runs", `{"stop_after_known":1.5}`, "stop_after_known: "},
-		{"/api/v1/news/runs", `{"x":1}`, "known fields: none"},
+		{"/api/v1/news/runs", `{"x":1}`, "known fields: publisher"},
 	} {
 		a := w.do("POST", c.path, c.body)
 		assert.Equal(t, http.StatusBadRequest, a.code, c.body)

@@ -32,6 +32,7 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.StringVar(&o.Country, "country", "", "only this country, two lower-case letters")
 	f.StringVar(&o.Category, "category", "", "only this category")
 	f.StringVar(&o.Date, "date", "", "only this date, YYYY-MM-DD")
+	f.StringVar(&o.URL, "url", "", "docs: crawl this page, and with --depth those below it, without a policy file; news: print this article as JSON, and store nothing")
 	f.BoolVar(&o.Force, "force", false, "also do what has its .success")
 	f.BoolVar(&o.Strict, "strict", false, "exit with 4 when the run left dead letters, or providers that are not done")
 	f.IntVar(&o.Lanes, "lanes", 0, "number of lanes over which hosts are spread (default: 1 in one process; on a cluster 16 × the parallelism, and for seed at least one per MiB of raw files)")

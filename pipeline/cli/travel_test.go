@@ -34,6 +34,8 @@ var own = map[string]string{
 	"report": "is written by the launcher", "progress": "is shown by the launcher", "strict": "is about the exit code",
 	"watch": "is the launcher's loop, or the graph's own interval", "streaming": "chooses the graph", "shared-filesystem": "lets --store be a directory", "flink-rest": "is asked by the launcher",
 	"web": "the simulated web lives in the launcher", "demo-edition": "of the simulated web", "demo-changes": "of the simulated web",
+	"url": "is one page, which the launcher makes a policy or a publisher of", "try": "runs no graph",
+	"site": "chooses among the files that the launcher reads",
 }
 
 // Every flag is either the launcher's own, and then no worker sees its value, or
@@ -63,6 +65,7 @@ func TestOptionsTravel(t *testing.T) {
 		"sites": filepath.Join(copyOne("sites", sites.Files, "demo/"+first(sites.Files.ReadDir("demo"))), "demo"), "contact": "https://other.example/", "list-fetchers": "9", "list-parsers": "9",
 		"detail-fetchers": "9", "detail-parsers": "9", "savers": "9", "queue-length": "9", "stop-after-known": "9",
 		"news-config": filepath.Join(dir, "news.yaml"), "publishers": copyOne("publishers", publishers.Files, first(publishers.Files.ReadDir("."))), "keep-html": "true", "reparse": "true",
+		"provider": "toss-payments", "publisher": "mk",
 	}
 	for _, j := range pipeline.All() {
 		base := strings.Fields(onDataflow + "--job=" + j.Name)

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -73,6 +74,9 @@ type Config struct {
 	DB       string // DSN without password; see db.OfWorker
 	Policies []policy.Policy
 	Fallback bool // crawl context7 providers too
+	// Only are the providers that are crawled; nil: all. An unfinished session stays open
+	// for the others.
+	Only []string
 	// Again is a provider whose hand-off is made again, or AgainAll. A single provider
 	// is crawled alone.
 	Again string
@@ -117,8 +121,10 @@ const AgainAll = "*"
 // again reports whether a provider's hand-off is made again in this run.
 func (c Config) again(provider string) bool { return c.Again == AgainAll || c.Again == provider }
 
-// alone reports whether a provider is left out because another one is crawled alone.
-func (c Config) alone(provider string) bool { return c.Again != "" && !c.again(provider) }
+// leftOut reports whether a provider is left out because others were chosen.
+func (c Config) leftOut(provider string) bool {
+	return c.Again != "" && !c.again(provider) || c.Only != nil && !slices.Contains(c.Only, provider)
+}
 
 //go:embed migrations/*.sql
 var migrations embed.FS

@@ -96,11 +96,14 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 		if off[p.ProviderID] {
 			reason, ok = "it was purged and not enabled again", false
 		}
+		if cfg.leftOut(p.ProviderID) {
+			continue
+		}
 		if cfg.again(p.ProviderID) && !ok && cfg.Again != AgainAll {
 			return fmt.Errorf("the hand-off of %s cannot be made again: %s", p.ProviderID, reason)
 		}
-		if cfg.alone(p.ProviderID) {
-			continue
+		if cfg.Only != nil && !ok {
+			return fmt.Errorf("%s was chosen and cannot be crawled: %s", p.ProviderID, reason)
 		}
 		if !ok {
 			log.Info("provider_left_out", "provider", p.ProviderID, "reason", reason)
@@ -358,7 +361,7 @@ func (fn *reportFn) staysOpen(ctx context.Context, outcomes map[string]Outcome, 
 	for _, p := range fn.Config.Policies {
 		known[p.ProviderID] = true
 		_, visited := outcomes[p.ProviderID]
-		if _, ok := fn.Config.Crawled(p); ok && !off[p.ProviderID] && !fn.Config.alone(p.ProviderID) && !visited {
+		if _, ok := fn.Config.Crawled(p); ok && !off[p.ProviderID] && !fn.Config.leftOut(p.ProviderID) && !visited {
 			return true, nil
 		}
 	}

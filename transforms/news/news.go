@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -210,6 +211,17 @@ func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
 		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, Polite: fn.Config.Lane.Polite,
 		Control: fn.Worker, DeadLetter: fn.Worker.DeadLetter, Resolve: fn.Worker.Resolve, Pacer: &fn.Worker.Pacer}
+}
+
+// One fetches one article of a provider, and stores nothing of it.
+func One(ctx context.Context, cfg Config, p provider.Provider, address string) (one engine.One, err error) {
+	fn := visitFn{doFn{Config: cfg}}
+	err = fn.Setup(ctx)
+	defer func() { err = errors.Join(err, fn.Teardown()) }()
+	if err != nil {
+		return one, err
+	}
+	return fn.engine().One(ctx, p, address)
 }
 
 // ended writes a provider's row for the report, and returns the counts of the provider

@@ -118,13 +118,18 @@ type errStop struct {
 
 func (e *errStop) Error() string { return e.reason }
 
-// Run crawls one provider, or reads its stored pages again. The error is never the
-// provider's: it is an error of the database or the store, or that of ctx.
-func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
+func (e *Engine) visit(p provider.Provider) *visit {
 	v := &visit{Engine: e, p: p, policy: p.Policy(), log: e.Log.With("provider", p.ID()), result: Result{Provider: p.ID(), State: Ran}}
 	if v.policy.Zone == nil {
 		v.policy.Zone = time.UTC
 	}
+	return v
+}
+
+// Run crawls one provider, or reads its stored pages again. The error is never the
+// provider's: it is an error of the database or the store, or that of ctx.
+func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
+	v := e.visit(p)
 	defer v.count()
 	within, release, err := v.acquire(ctx)
 	if v.leased = err == nil; v.leased {
@@ -253,13 +258,9 @@ func (v *visit) robots(ctx context.Context) (err error) {
 // article fetches, reads and stores one article. A failure of the article is not an error.
 func (v *visit) article(ctx context.Context, c candidate) error {
 	address := c.url.String()
-	letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Fetch", Kind: "article_failed", Input: ledger.Input{URL: address, Source: v.p.ID()}}
-	r, err := v.get(ctx, polite.Request{URL: address, Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage, Scope: func(u *url.URL) error {
-		if !provider.Hosts(v.p.BaseURL(), u) || v.rules.Check(u) != nil {
-			return errors.New("it redirects to an address that may not be requested")
-		}
-		return nil
-	}})
+	letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Fetch", Input: ledger.Input{URL: address, Source: v.p.ID()}}
+	r, why, err := v.page(ctx, address)
+	letter.Kind, letter.Retryable = why.kind, why.retryable
 	var stop *errStop
 	if errors.As(err, &stop) && stop.state == Stopped {
 		if err := v.refused(ctx, c.canonical, c.at); err != nil {
@@ -269,24 +270,7 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	if stop != nil || ctx.Err() != nil {
 		return err
 	}
-	if err == nil && r.Status != http.StatusOK {
-		err = fmt.Errorf("status %d", r.Status)
-		letter.Kind, letter.Retryable = fmt.Sprintf("http_%d", r.Status), r.Status >= 500
-	}
-	if err == nil && !isPage(r) {
-		err = fmt.Errorf("it is no page but %.60q", r.Header.Get("Content-Type"))
-		letter.Kind = "not_html"
-	}
-	if err == nil && r.FinalURL != address {
-		if err = v.isArticle(r.FinalURL); err != nil {
-			letter.Kind = "not_an_article"
-		}
-	}
 	if err != nil {
-		var failed *web.Error
-		if errors.As(err, &failed) {
-			letter.Kind, letter.Retryable = string(failed.Kind), true
-		}
 		return v.failed(ctx, letter, err)
 	}
 	v.result.Fetched++
@@ -298,6 +282,39 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 		}
 	}
 	return v.save(ctx, e, letter)
+}
+
+// lost says of an article that could not be fetched which kind of failure it is, and
+// whether it may be available later.
+type lost struct {
+	kind      string
+	retryable bool
+}
+
+// page fetches the page of an article.
+func (v *visit) page(ctx context.Context, address string) (*web.Response, lost, error) {
+	r, err := v.get(ctx, polite.Request{URL: address, Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage, Scope: func(u *url.URL) error {
+		if !provider.Hosts(v.p.BaseURL(), u) || v.rules.Check(u) != nil {
+			return errors.New("it redirects to an address that may not be requested")
+		}
+		return nil
+	}})
+	why := lost{kind: "article_failed"}
+	var failed *web.Error
+	switch {
+	case errors.As(err, &failed):
+		why = lost{string(failed.Kind), true}
+	case err != nil:
+	case r.Status != http.StatusOK:
+		err, why = fmt.Errorf("status %d", r.Status), lost{fmt.Sprintf("http_%d", r.Status), r.Status >= 500}
+	case !isPage(r):
+		err, why = fmt.Errorf("it is no page but %.60q", r.Header.Get("Content-Type")), lost{kind: "not_html"}
+	case r.FinalURL != address:
+		if err = v.isArticle(r.FinalURL); err != nil {
+			why.kind = "not_an_article"
+		}
+	}
+	return r, why, err
 }
 
 // failed writes a dead letter for one article; the crawl of the others continues.

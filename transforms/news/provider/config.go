@@ -59,6 +59,23 @@ func (c Config) Without(providers []Provider) Config {
 	return c
 }
 
+// Only returns the configuration with all providers disabled that are not in ids.
+func (c Config) Only(ids []string, all []Provider) Config {
+	off := false
+	c.Providers = maps.Clone(c.Providers)
+	if c.Providers == nil {
+		c.Providers = map[string]Toggles{}
+	}
+	for _, p := range all {
+		if !slices.Contains(ids, p.ID()) {
+			t := c.Providers[p.ID()]
+			t.Enabled = &off
+			c.Providers[p.ID()] = t
+		}
+	}
+	return c
+}
+
 // EnvPrefix is the prefix of the environment variables of ReadConfig.
 const EnvPrefix = "NEWS_"
 

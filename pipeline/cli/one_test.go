@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/transforms/news/engine"
+	"github.com/newsfork/seed-engine/transforms/news/newssim"
+)
+
+// site writes a site's file for the simulated shop.
+func site(t *testing.T, fields string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`name: mine
+list:
+  url: https://gadgets.example/shop/
+  product_link: {selector: "ol.goods > li > h3 > a"}
+  next_link: {selector: "ul.pager li.next a"}
+key: sku
+fields:
+`+fields), 0o600))
+	return file
+}
+
+// --try prints what a site's file reads from one page: the values, the selectors that
+// match nothing, and what the page has in their place.
+func TestCatalogTry(t *testing.T) {
+	emptyEnv(t)
+	file := site(t, `  sku: {selector: "[itemprop=sku]", attribute: content}
+  title: {selector: "#Product header h2"}
+  price: {selector: ".prices"}
+  in_stock: {selector: "td.stock", type: integer}
+  rating: {selector: "p.stars", attribute: rating, optional: true}
+  size: {selector: h2, regexp: '\d+ cm', optional: true}
+`)
+	got := here(t, "--job=catalog --web=demo --store="+t.TempDir()+" --log-level=error --try=https://gadgets.example/shop/item/7 --site="+file)
+	assert.Equal(t, ExitOK, got.code, got.stderr)
+	assert.Equal(t, `https://gadgets.example/shop/item/7, read by the file of mine
+
+as a list page: 0 links to products, 0 other links ignored
+    list.product_link  no element matches the selector
+      selector ol.goods > li > h3 > a matches 0
+    list.next_link     no element matches the selector
+      selector ul.pager li.next a matches 0
+
+as a product's page: key G-0007
+  ✗ in_stock           "Yes" has no number
+      selector td.stock matches 1
+  ✗ price              no element matches the selector
+      selector .prices matches 0
+      near: .prices is not in the page, but .price is (1 element)
+    rating             the element has no attribute "rating"
+      selector p.stars matches 1
+      near: attribute class: stars
+      near: attribute data-rating: 3
+    size               the text does not match the regexp \d+ cm
+      selector h2 matches 1
+      near: text Gadget no. 7
+  ✓ sku                "G-0007"
+      selector [itemprop=sku] matches 1
+  ✗ title              no element matches the selector
+      selector #Product header h2 matches 0
+      near: h2 matches 1 element
+      near: #Product is not in the page, but #product is (1 element)
+`, got.stdout)
+
+	got = here(t, "--job=catalog --web=demo --store="+t.TempDir()+" --log-level=error --try=https://gadgets.example/shop/")
+	assert.Equal(t, ExitOK, got.code, got.stderr)
+	assert.Contains(t, got.stdout, "as a list page: 6 links to products")
+}
+
+// What --try cannot do says what to do, and sends nothing.
+func TestCatalogTryRefused(t *testing.T) {
+	emptyEnv(t)
+	file := site(t, "  sku: {selector: .nothing}\n")
+	for args, want := range map[string]struct {
+		code int
+		says string
+	}{
+		"--try=gadgets.example":                                         {ExitUsage, "write the URL of a page"},
+		"--try=https://other.example/x":                                 {ExitUsage, "no site's file has a list on that host"},
+		"--try=https://gadgets.example/x --site=gadgets,matter":         {ExitUsage, "name one with --site"},
+		"--try=https://gadgets.example/x --site=none.yaml":              {ExitUsage, "none.yaml"},
+		"--try=https://gadgets.example/x --history":                     {ExitUsage, "use one at a time"},
+		"--try=https://gadgets.example/shop/item/7 --site=" + file:      {ExitFailed, "has neither the key of a product (sku) nor links to products"},
+		"--try=https://gadgets.example/shop/item/999999 --site=" + file: {ExitFailed, "the site answers with status 404"},
+		"--web=live --try=https://gadgets.example/shop/item/7":          {ExitUsage, "add --contact=URL"},
+	} {
+		got := here(t, "--job=catalog --web=demo --log-level=error --store="+t.TempDir()+" "+args)
+		assert.Equal(t, want.code, got.code, "%s: %s", args, got.stderr)
+		assert.Contains(t, got.stderr, want.says, args)
+	}
+}
+
+// --url prints one article as JSON: by the publisher of its host, or by the default
+// extractor. Nothing is stored.
+func TestNewsURL(t *testing.T) {
+	emptyEnv(t)
+	sites := newssim.Install(func(string, http.Handler) {}, time.Now())
+	other := t.TempDir()
+	writeFile(t, filepath.Join(other, "a.yaml"), "id: other\npress: P\nbaseUrl: https://other.example\narticleUrl: x\n")
+	dir := t.TempDir()
+	base := "--job=news --web=demo --log-level=error --store=" + dir + " --url=https://" + newssim.Economy
+	for args, want := range map[string][]string{"": {"demo-economy", "데모 경제"}, " --publishers=" + other: {"url", newssim.Economy}} {
+		got := here(t, base+sites[newssim.Economy].Path(3)+args)
+		require.Equal(t, ExitOK, got.code, got.stderr)
+		var one engine.One
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &one), got.stdout)
+		assert.Equal(t, want, []string{one.Provider, one.Press})
+		assert.Equal(t, "https://"+newssim.Economy+sites[newssim.Economy].Path(3), one.URL)
+		assert.Equal(t, "데모 기사 3: 한국은행, 기준금리 3차 동결", one.Title)
+		assert.Contains(t, one.Body, "연 3.50%로 동결했다고")
+	}
+	settings := filepath.Join(t.TempDir(), "news.conf")
+	require.NoError(t, os.WriteFile(settings, []byte("rawTextMaxLength: 10\n"), 0o600))
+	got := here(t, base+sites[newssim.Economy].Path(3)+" --news-config="+settings)
+	assert.Contains(t, got.stdout, `"body": "한국은행 금융통화위",`)
+	assert.Contains(t, got.stdout, `"body_cut": true`)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left, "no run, no article")
+
+	for args, want := range map[string]struct {
+		code int
+		says string
+	}{
+		"/private/x --publishers=" + other:            {ExitFailed, "robots.txt line 2: Disallow: /private/"},
+		"/articles/1 --publishers=" + other:           {ExitFailed, "status 404"},
+		"/private/x":                                  {ExitUsage, "for demo-economy that is no article's address (articleUrl)"},
+		sites[newssim.Economy].Path(3) + " --reparse": {ExitUsage, "leave --purge-expired, --reparse, --keep-html and --publisher out"},
+	} {
+		got := here(t, base+args)
+		assert.Equal(t, want.code, got.code, "%s: %s", args, got.stderr)
+		assert.Contains(t, got.stderr, want.says)
+		assert.Empty(t, got.stdout)
+	}
+}

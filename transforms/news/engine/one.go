@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"unicode/utf8"
+
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/news/raw"
+)
+
+// One is one article as it was read. Nothing of it is stored.
+type One struct {
+	URL      string `json:"url"` // after redirects
+	Provider string `json:"provider"`
+	provider.Article
+	Cut bool `json:"body_cut,omitempty"` // the body is longer than rawTextMaxLength
+}
+
+// One fetches one article of a provider, as a crawl would, and reads it. A provider that
+// a run is crawling gets no request.
+func (e *Engine) One(ctx context.Context, p provider.Provider, address string) (One, error) {
+	v := e.visit(p)
+	within, release, err := v.acquire(ctx)
+	if err != nil {
+		return One{}, fmt.Errorf("reading %s: %w", address, err)
+	}
+	defer release()
+	if v.base, err = url.Parse(p.BaseURL()); err != nil {
+		return One{}, err
+	}
+	v.client = v.newClient()
+	defer v.client.Close()
+	if err := v.robots(within); err != nil {
+		return One{}, fmt.Errorf("reading %s: %w", address, err)
+	}
+	r, _, err := v.page(within, address)
+	if err != nil {
+		return One{}, fmt.Errorf("fetching %s: %w", address, err)
+	}
+	u, err := url.Parse(r.FinalURL)
+	if err != nil {
+		return One{}, fmt.Errorf("reading %s: %w", address, err)
+	}
+	a, err := v.parse(raw.Evidence{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body}, u)
+	switch a = clean(a); {
+	case err != nil:
+		return One{}, fmt.Errorf("reading %s: %w", address, err)
+	case a.Paywalled:
+		return One{}, fmt.Errorf("reading %s: %w", address, errPaywalled)
+	case a.Body == "":
+		return One{}, fmt.Errorf("reading %s: %w", address, errNoText)
+	}
+	most := cmp.Or(e.Config.RawTextMaxLength, provider.Defaults().RawTextMaxLength)
+	one := One{URL: r.FinalURL, Provider: p.ID(), Article: a, Cut: utf8.RuneCountInString(a.Body) > most}
+	one.Body = raw.Cut(a.Body, most)
+	return one, nil
+}
+
+var (
+	errPaywalled = errors.New("the page says that the article is not free, and shows only its beginning; such articles are not kept")
+	errNoText    = errors.New("no text of an article was found in the page; a publisher's file can name its selectors (docs/add-a-publisher.md)")
+)

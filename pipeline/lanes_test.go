@@ -9,8 +9,8 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// On a cluster a lane has at most a MiB of the raw files that are open, unless the user
-// gave a number of lanes.
+// On a cluster a lane has at most a MiB of the raw files that are open, in one process 4
+// MiB, unless the user gave a number of lanes.
 func TestLanesByInput(t *testing.T) {
 	const url = "mem://lanes-by-input"
 	s, err := store.Open(t.Context(), url)
@@ -30,6 +30,8 @@ func TestLanesByInput(t *testing.T) {
 		{"by the open files", Common{Lanes: 32, LanesByInput: true}, 51},
 		{"never fewer than the slots need", Common{Lanes: 64, LanesByInput: true}, 64},
 		{"as the user said", Common{Lanes: 7}, 7},
+		{"one, as the user said", Common{Lanes: 1}, 1},
+		{"in one process", Common{Lanes: 1, LanesByInput: true}, 13},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.c.Store = url
@@ -42,5 +44,8 @@ func TestLanesByInput(t *testing.T) {
 		o := seedOptions{Layout: "packed"}
 		require.NoError(t, o.accept(t.Context(), s, &c))
 		require.Equal(t, 64, c.Lanes)
+		c = Common{Lanes: 1, LanesByInput: true, Store: url}
+		require.NoError(t, o.accept(t.Context(), s, &c))
+		require.Equal(t, 16, c.Lanes)
 	})
 }

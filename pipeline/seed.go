@@ -195,9 +195,15 @@ const (
 	laneBytes = 1 << 20
 	// maxLanesByInput limits what each worker keeps by lane while it reads raw files.
 	maxLanesByInput = 1 << 16
+
+	// With direct more lanes save no time, but only the lanes at work have a host table,
+	// which is most of the memory of a million hosts. A run of some thousand hosts keeps
+	// its one lane, and the few store calls of one.
+	localLaneBytes = 4 << 20
+	maxLocalLanes  = 16
 )
 
-// raiseLanes makes the lanes of a run on a cluster small when its input is large.
+// raiseLanes makes the lanes of a run small when its input is large.
 func (o *seedOptions) raiseLanes(ctx context.Context, s store.Store, c *Common) error {
 	if !c.LanesByInput || c.Watch > 0 {
 		return nil
@@ -210,7 +216,11 @@ func (o *seedOptions) raiseLanes(ctx context.Context, s store.Store, c *Common) 
 	for _, f := range l.Files {
 		size += f.Size
 	}
-	c.Lanes = max(c.Lanes, int(min((size+laneBytes-1)/laneBytes, maxLanesByInput)))
+	each, most := int64(laneBytes), int64(maxLanesByInput)
+	if c.Lanes == 1 { // a cluster has some for each slot
+		each, most = localLaneBytes, maxLocalLanes
+	}
+	c.Lanes = max(c.Lanes, int(min((size+each-1)/each, most)))
 	if seed.Layout(o.Layout).Packs() {
 		// A lane reads the commits of every earlier lane with which it can share a host: of
 		// two powers of two these are few, of two other numbers they can be all.

@@ -188,7 +188,8 @@ func (o *Options) fillIn(terminal bool) {
 		}
 	}
 	if o.Lanes == 0 {
-		o.Lanes = 1
+		// prism keeps more for each lane than a smaller host table saves.
+		o.Lanes, o.LanesByInput = 1, o.Runner == "direct"
 		if o.Remote() {
 			o.Lanes, o.LanesByInput = 16*o.Slots(), true
 		}

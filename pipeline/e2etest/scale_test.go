@@ -187,7 +187,7 @@ func (r *scaleRig) run(t *testing.T, title, name, web string, n int, args ...str
 	calls, refused := r.meter.taken()
 	r.calls, r.refused = calls[billedPut]+calls[billedGet]+calls[billedNone], refused
 	p := c.Cmd.ProcessState
-	fmt.Fprintf(&r.table, "| %s | %.1f s | %.0f | %.2f ms | %s MB | %d | %d | %d | %.1f | %d |\n", title, wall.Seconds(), float64(n)/wall.Seconds(),
+	fmt.Fprintf(&r.table, "| %s | %.1f s | %.0f | %.3f ms | %s MB | %d | %d | %d | %.1f | %d |\n", title, wall.Seconds(), float64(n)/wall.Seconds(),
 		float64((p.UserTime()+p.SystemTime()).Microseconds())/1000/float64(n), <-peak, calls[billedPut], calls[billedGet], calls[billedNone], 1000*float64(r.calls)/float64(n), refused)
 	return rig.LastReport(t, r.url(r.s3.Endpoint, name))
 }

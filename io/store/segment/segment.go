@@ -7,7 +7,8 @@
 // exist; files that no commit names are swept by the next writer.
 //
 // A writer that has lost its lane cannot commit: the next one has appended a begin, so
-// its number is not free any more, or its entry is not the newest one.
+// its number is not free any more, or its entry is not the newest one. A begin names the
+// commits that are valid so far, so the begins before it are swept.
 package segment
 
 import (
@@ -39,6 +40,7 @@ type Commit struct {
 	Key string `json:"-"`
 
 	Begin    bool      `json:"begin,omitempty"` // it only says that Writer writes from here on
+	Keeps    []string  `json:"keeps,omitzero"`  // of a begin: the first files of the older commits, and only these stay valid
 	Writer   string    `json:"writer"`
 	RunID    string    `json:"run_id"`
 	At       time.Time `json:"at"`
@@ -127,23 +129,35 @@ type folder struct {
 }
 
 // valid returns the commits in their order, and the keys of entries that mean nothing:
-// they were written by a process that had lost its lane, or another commit replaces
-// them. (A begin stays: it keeps its number from a process that lost its lane.)
+// begins before the newest one, commits of a process that had lost its lane, and those
+// that another commit replaces.
 func (f folder) valid() (commits []Commit, void []string) {
-	writer, replaced := "", map[string]bool{}
 	numbers := slices.Sorted(maps.Keys(f.entries))
+	last, keeps := int64(-1), map[string]bool{}
+	for _, n := range numbers {
+		if c := f.entries[n]; c.Begin && c.Keeps != nil {
+			last = n
+		}
+	}
+	for _, key := range f.entries[last].Keeps {
+		keeps[key] = true
+	}
+	writer, replaced := "", map[string]bool{}
 	for _, n := range numbers {
 		c := f.entries[n]
 		switch {
 		case c.Begin:
 			writer = c.Writer
-		case c.Writer != writer:
-			void = append(void, c.Key)
-		default:
+			if n < last {
+				void = append(void, c.Key)
+			}
+		case n > last && c.Writer == writer, n < last && keeps[c.Files[0].Key]:
 			commits = append(commits, c)
 			for _, key := range c.Replaces {
 				replaced[key] = true
 			}
+		default:
+			void = append(void, c.Key)
 		}
 	}
 	commits = slices.DeleteFunc(commits, func(c Commit) bool {
@@ -312,6 +326,11 @@ func Open(ctx context.Context, s store.Store, dir, runID string, each func(Commi
 	opened := false
 	for try := 0; !opened; try++ {
 		number := l.next
+		l.begin.Keeps = []string{}
+		before, _ := f.valid()
+		for _, c := range before {
+			l.begin.Keeps = append(l.begin.Keeps, c.Files[0].Key)
+		}
 		c, err := l.append(ctx, l.begin)
 		if err == nil {
 			f.entries[number], opened = c, true

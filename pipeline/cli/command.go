@@ -64,7 +64,7 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return deadLettersCommand(ctx, args[1:], stdout, stderr)
 		case "snapshot":
 			return snapshotCommand(ctx, args[1:], stdout)
-		case "materialize", "compact":
+		case "materialize", "compact", "purge":
 			return packedCommand(ctx, args[0], args[1:], stdout, stderr)
 		case "robots":
 			return robotsCommand(ctx, args[1:], stdout)

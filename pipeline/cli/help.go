@@ -37,7 +37,7 @@ func help(args []string, w io.Writer) error {
 	case "dead-letters":
 		_, err := fmt.Fprint(w, deadLettersUsage, controlFlags)
 		return err
-	case "materialize", "compact":
+	case "materialize", "compact", "purge":
 		_, err := fmt.Fprint(w, packedUsage, controlFlags)
 		return err
 	case "snapshot":
@@ -72,7 +72,7 @@ func help(args []string, w io.Writer) error {
 }
 
 // commands are what the first word may be, besides help.
-var commands = []string{"runs", "dead-letters", "materialize", "compact", "snapshot", "robots", "version"}
+var commands = []string{"runs", "dead-letters", "materialize", "compact", "purge", "snapshot", "robots", "version"}
 
 // topics are the jobs and commands that help explains.
 func topics() []string {

@@ -257,6 +257,9 @@ func TestRefusals(t *testing.T) {
 	f("--layout=packed --segment-age=0s", "--segment-age=0s", "such as 30s")
 	f("--layout=both --store=b --watch=1m --streaming", "--layout=both", "--streaming")
 	f("compact all", "compact", "help compact")
+	f("purge --store=b", "purge", "registrable domains")
+	f("purge --store=b moh.gov.sg www.moh.gov.sg", "www.moh.gov.sg", "write moh.gov.sg")
+	f("purge --store=b gov.sg.", "gov.sg.", "domain")
 	// configuration files
 	f("--config=none.yaml", "none.yaml", "no such file")
 	f("--config=unknown.yaml", `"cuntry"`, "help")
@@ -306,7 +309,7 @@ func TestRefusals(t *testing.T) {
 	f("--runner=dataflow --project=p --region=r --staging_location=gs://b/s --store=b --environment_type=LOOPBACK", "--store=b", "use s3://")
 	// sub-commands
 	f("help nonsense", "nonsense", "use seed, ")
-	f("nonsense", "nonsense", "use runs, dead-letters, materialize, compact, snapshot, robots, version, help, or flags alone")
+	f("nonsense", "nonsense", "use runs, dead-letters, materialize, compact, purge, snapshot, robots, version, help, or flags alone")
 	f("help seed migrate", "seed migrate", "one word")
 	f("version 2", `"2"`, "nothing")
 	f("runs nonsense", "nonsense", "help runs")

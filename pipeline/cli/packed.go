@@ -16,24 +16,50 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/domain"
 )
 
 const packedUsage = `pipeline materialize              writes the objects of --layout=objects from packed results;
                                   a call that was cut off is resumed by the next one
 pipeline compact                  merges small segments of packed results
-                                  (see docs/packed.md; neither while a seed run works)
+pipeline purge DOMAIN...          removes all results of these registrable domains, packed or as objects;
+                                  a call that was cut off is finished by the next one
+                                  (see docs/packed.md; none of them while a seed run works)
 `
 
-// packedCommands work on the packed results of the seed job.
-var packedCommands = map[string]func(ctx context.Context, s store.Store, id string) (said string, err error){
-	"materialize": func(ctx context.Context, s store.Store, _ string) (string, error) {
+// packedCommands work on the results of the seed job. domains is empty but for purge.
+var packedCommands = map[string]func(ctx context.Context, s store.Store, id string, domains []string) (said string, err error){
+	"materialize": func(ctx context.Context, s store.Store, _ string, _ []string) (string, error) {
 		m, err := seed.Materialize(ctx, s)
 		return fmt.Sprintf("read %d segments: wrote the objects of %d domains, %d had theirs", m.Segments, m.Written, m.There), err
 	},
-	"compact": func(ctx context.Context, s store.Store, id string) (string, error) {
+	"compact": func(ctx context.Context, s store.Store, id string, _ []string) (string, error) {
 		c, err := seed.Compact(ctx, s, id)
 		return fmt.Sprintf("replaced %d segments by %d, and dropped %d rows of domains that were visited again", c.Replaced, c.By, c.Dropped), err
 	},
+	"purge": func(ctx context.Context, s store.Store, id string, domains []string) (string, error) {
+		p, err := seed.Purge(ctx, s, id, domains)
+		return fmt.Sprintf("removed %d packed results and %d objects of %d domains", p.Rows, p.Objects, len(domains)), err
+	},
+}
+
+// purgedDomains checks the domains that are to be purged: one that is misspelt, or that is
+// no registrable domain, would remove nothing.
+func purgedDomains(words []string) (names []string, err error) {
+	if len(words) == 0 {
+		return nil, usage.Errorf("purge needs registrable domains, such as `purge moh.gov.sg`; see `help purge`")
+	}
+	for _, word := range words {
+		name, err := domain.Registrable(word)
+		if err != nil {
+			return nil, usage.Errorf("purge: %q is no domain: %v", word, err)
+		}
+		if name != word {
+			return nil, usage.Errorf("purge: results are kept for registrable domains; write %s instead of %s", name, word)
+		}
+		names = append(names, name)
+	}
+	return names, nil
 }
 
 // packedCommand does one of packedCommands under the seed job's lease: no run may write
@@ -46,7 +72,12 @@ func packedCommand(ctx context.Context, verb string, args []string, stdout, stde
 	if err != nil {
 		return err
 	}
-	if len(w) > 0 {
+	var domains []string
+	if verb == "purge" {
+		if domains, err = purgedDomains(w); err != nil {
+			return err
+		}
+	} else if len(w) > 0 {
 		return usage.Errorf("%s takes nothing but flags, not %q; see `help %s`", verb, w[0], verb)
 	}
 	s, err := launch.OpenStore(ctx, &o.Options, stderr)
@@ -70,7 +101,7 @@ func packedCommand(ctx context.Context, verb string, args []string, stdout, stde
 	}); err != nil {
 		return err
 	}
-	said, err := packedCommands[verb](within, store.Guarded(s, lease.Allow(l)), ledger.NewRunID(time.Now()))
+	said, err := packedCommands[verb](within, store.Guarded(s, lease.Allow(l)), ledger.NewRunID(time.Now()), domains)
 	if err != nil {
 		return fmt.Errorf("%s (before it failed: %s): %w", verb, said, err)
 	}

@@ -36,8 +36,13 @@ func Compact(ctx context.Context, s store.Store, runID string) (done Compacted, 
 		if err != nil {
 			return done, err
 		}
-		m := merger{log: log, s: s, newest: newest, done: &done}
+		m := merger{log: log, s: s, done: &done, keep: func(r table.Row, c segment.Commit) bool {
+			return newest[visitedAs(r.Partition(), r.RegistrableDomain)] == c.Key
+		}}
 		for _, c := range own {
+			if !small(c) {
+				continue
+			}
 			if err := m.add(ctx, c); err != nil {
 				return done, err
 			}
@@ -53,7 +58,7 @@ func Compact(ctx context.Context, s store.Store, runID string) (done Compacted, 
 type merger struct {
 	log     *segment.Log
 	s       store.Store
-	newest  map[visited]string
+	keep    func(r table.Row, of segment.Commit) bool
 	done    *Compacted
 	pending pending
 	of      []segment.Commit // the segments in pending
@@ -73,9 +78,6 @@ func small(c segment.Commit) bool {
 }
 
 func (m *merger) add(ctx context.Context, c segment.Commit) error {
-	if !small(c) {
-		return nil
-	}
 	if len(m.of) > 0 && m.of[0].ForcedBy != c.ForcedBy {
 		if err := m.flush(ctx); err != nil {
 			return err
@@ -86,7 +88,7 @@ func (m *merger) add(ctx context.Context, c segment.Commit) error {
 		return err
 	}
 	all := len(rows)
-	rows = slices.DeleteFunc(rows, func(r table.Row) bool { return m.newest[visitedAs(r.Partition(), r.RegistrableDomain)] != c.Key })
+	rows = slices.DeleteFunc(rows, func(r table.Row) bool { return !m.keep(r, c) })
 	m.dropped += int64(all - len(rows))
 	for len(rows) > 0 {
 		same := 1 // the rows of one visit follow each other and have the same evidence

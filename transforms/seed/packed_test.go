@@ -1,14 +1,21 @@
 package seed_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/io/warc"
 	"github.com/newsfork/seed-engine/io/web/webtest"
@@ -291,4 +298,163 @@ func TestCompact(t *testing.T) {
 	j.web.ResetLog()
 	j.run()
 	require.Empty(t, j.web.Requests())
+}
+
+// faultyWrites is a store whose writes and removals fail from the nth on, as when the
+// process is killed there.
+type faultyWrites struct {
+	store.Store
+	left atomic.Int64
+}
+
+var errKilled = errors.New("killed")
+
+func (f *faultyWrites) step() error {
+	if f.left.Add(-1) < 0 {
+		return errKilled
+	}
+	return nil
+}
+
+func (f *faultyWrites) Put(ctx context.Context, key string, body io.Reader, o store.PutOptions) error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	return f.Store.Put(ctx, key, body, o)
+}
+
+func (f *faultyWrites) PutIfAbsent(ctx context.Context, key string, body io.Reader, o store.PutOptions) error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	return f.Store.PutIfAbsent(ctx, key, body, o)
+}
+
+func (f *faultyWrites) Delete(ctx context.Context, key string) error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	return f.Store.Delete(ctx, key)
+}
+
+// content is all domains of packed results, each with its document and evidence.
+func (j *job) content() map[string]string {
+	j.t.Helper()
+	all := map[string]string{}
+	rows, evidence := j.rows()
+	for i, r := range rows {
+		key := r.Partition().DomainDir(r.RegistrableDomain)
+		require.NotContains(j.t, all, key, "a domain is there twice")
+		all[key] = fmt.Sprint(r.Document, evidence[i])
+	}
+	return all
+}
+
+// threeSegments is a job with three segments, one of whose domains is in two partitions.
+func threeSegments(t *testing.T) *job {
+	j := packedJob(t)
+	j.run()
+	j.put(day+"raw_0002.json", rawFile("https://text-6.com/", "https://rss-7.com/"))
+	j.run()
+	j.put(day+"raw_0003.json", rawFile("https://urlset-8.com/", "https://urlset-9.com/"))
+	j.run()
+	require.Len(t, j.commits(), 3)
+	return j
+}
+
+// everywhere does something with a copy of a job's store again and again, each time
+// killed one write later, until it comes to its end.
+func everywhere(t *testing.T, j *job, do func(store.Store) error, check func(killedAt int, ended bool)) {
+	t.Helper()
+	dir, s := j.dir, j.store
+	defer func() { j.dir, j.store = dir, s }()
+	for n := 0; ; n++ {
+		j.dir = t.TempDir()
+		must(t, os.CopyFS(j.dir, os.DirFS(dir)))
+		var err error
+		j.store, err = store.Open(t.Context(), j.dir)
+		must(t, err)
+		faulty := &faultyWrites{Store: j.store}
+		faulty.left.Store(int64(n))
+		err = do(faulty)
+		if err != nil {
+			require.ErrorIs(t, err, errKilled)
+		}
+		check(n, err == nil)
+		must(t, j.store.Close())
+		if err == nil {
+			require.Greater(t, n, 5)
+			return
+		}
+	}
+}
+
+func TestCompactKilledAnywhere(t *testing.T) {
+	j := threeSegments(t)
+	want := j.content()
+	compact := func(s store.Store) error {
+		_, err := seed.Compact(t.Context(), s, "compact")
+		return err
+	}
+	everywhere(t, j, compact, func(n int, ended bool) {
+		require.Equal(t, want, j.content(), "killed at write %d", n)
+		must(t, compact(j.store))
+		require.Equal(t, want, j.content(), "after the next call, killed at write %d", n)
+		require.Len(t, j.objects("packed/"), 4, "a begin, and a segment")
+	})
+}
+
+// Nothing of a purged domain stays, and nothing of another one goes, wherever it is
+// killed.
+func TestPurgeKilledAnywhere(t *testing.T) {
+	j := threeSegments(t)
+	_, err := seed.Materialize(t.Context(), j.store)
+	must(t, err)
+	gone := []string{"urlset-1.com", "urlset-8.com", "urlset-9.com"}
+	of := func(all map[string]string, purged bool) map[string]string {
+		out := map[string]string{}
+		for key, text := range all {
+			if slices.ContainsFunc(gone, func(name string) bool { return strings.Contains(key, "/"+name) }) == purged {
+				out[key] = text
+			}
+		}
+		return out
+	}
+	packed, objects := j.content(), j.files()
+	require.Len(t, of(packed, true), 4)
+	require.NotEmpty(t, of(objects, true))
+	var did seed.Purged
+	purge := func(s store.Store) (err error) {
+		did, err = seed.Purge(t.Context(), s, "purge", gone)
+		return err
+	}
+	everywhere(t, j, purge, func(n int, ended bool) {
+		require.Equal(t, of(packed, false), of(j.content(), false), "killed at write %d", n)
+		require.Equal(t, of(objects, false), of(j.files(), false), "killed at write %d", n)
+		if ended {
+			require.Equal(t, seed.Purged{Rows: 4, Objects: int64(len(of(objects, true)))}, did)
+		} else {
+			must(t, purge(j.store))
+		}
+		require.Equal(t, of(packed, false), j.content(), "killed at write %d", n)
+		require.Equal(t, of(objects, false), j.files(), "killed at write %d", n)
+		require.Len(t, j.objects("packed/"), 7, "a begin, and two segments")
+	})
+}
+
+// A segment that is written again has no results of visits that a later run replaced.
+func TestPurgeAfterForced(t *testing.T) {
+	j := packedJob(t)
+	j.run()
+	j.cfg.ForceID = "f1"
+	j.run()
+	newer, _ := j.rows()
+	newer = newer[6:]
+	_, err := seed.Purge(t.Context(), j.store, "purge", []string{"gzip-5.com"})
+	must(t, err)
+	after, _ := j.rows()
+	require.Len(t, after, 5)
+	for _, r := range after {
+		require.True(t, slices.ContainsFunc(newer, func(n table.Row) bool { return n.Document == r.Document }), r.DomainID)
+	}
 }

@@ -26,6 +26,7 @@ type Common struct {
 	Rate                     float64
 	HostDelay, MaxCrawlDelay time.Duration
 	ServerDelay              time.Duration
+	AdaptiveDelay            float64
 	CDNRate                  float64
 	CDNNetworks              string       // a file
 	CDNs                     []polite.CDN // what it says; nil without a file
@@ -56,7 +57,7 @@ func (c *Common) WebConfig() web.Config {
 // PoliteConfig is what the jobs' policies take from the options.
 func (c *Common) PoliteConfig() polite.Config {
 	return polite.Config{HostDelay: c.HostDelay, MaxPause: c.MaxCrawlDelay,
-		Servers: polite.Servers{Delay: c.ServerDelay, CDNs: c.CDNs, Rate: c.CDNRate}}
+		Servers: polite.Servers{Delay: c.ServerDelay, CDNs: c.CDNs, Rate: c.CDNRate}, Adapt: c.AdaptiveDelay}
 }
 
 // Filtered reports whether the run reads only a part of the bucket.

@@ -88,6 +88,8 @@ func (o *Options) checkLimits() error {
 		return usage.Errorf("--host-delay=%s: use 0 or more, such as 200ms", o.HostDelay)
 	case o.MaxCrawlDelay <= 0:
 		return usage.Errorf("--max-crawl-delay=%s: use more than 0, such as 30s", o.MaxCrawlDelay)
+	case o.AdaptiveDelay < 0 || math.IsNaN(o.AdaptiveDelay) || math.IsInf(o.AdaptiveDelay, 0):
+		return usage.Errorf("--adaptive-delay=%g: use times the response time, such as 5, or 0 (off)", o.AdaptiveDelay)
 	case o.ServerDelay < 0:
 		return usage.Errorf("--server-delay=%s: use 0 (off) or more, such as 1s", o.ServerDelay)
 	case o.CDNRate <= 0 || math.IsNaN(o.CDNRate) || math.IsInf(o.CDNRate, 0):

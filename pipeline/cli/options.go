@@ -40,6 +40,7 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.Float64Var(&o.Rate, "rate", 0, "requests a second, all workers together; 0: no limit")
 	f.DurationVar(&o.HostDelay, "host-delay", 200*time.Millisecond, "pause between two requests to one host")
 	f.DurationVar(&o.MaxCrawlDelay, "max-crawl-delay", 30*time.Second, "longest Crawl-delay or Retry-After that is obeyed; a host that asks for more is abandoned for this run")
+	f.Float64Var(&o.AdaptiveDelay, "adaptive-delay", 0, "lengthen the pause between two requests to a host to so many times its response time, e.g. 5, and after each 429 and 503; 0: off")
 	f.DurationVar(&o.ServerDelay, "server-delay", 0, "pause between two requests to one server address, whatever the host names, one request at a time; 0: only hosts are told apart")
 	f.Float64Var(&o.CDNRate, "cdn-rate", polite.DefaultCDNRate, "with --server-delay: requests a second to each network whose addresses serve many unrelated sites, such as Cloudflare's, in place of that pause")
 	f.StringVar(&o.CDNNetworks, "cdn-networks", "", "file with these networks, a name and a prefix on each line (default: the list in io/web/polite/cdns.txt)")

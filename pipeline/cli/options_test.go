@@ -224,6 +224,7 @@ func TestRefusals(t *testing.T) {
 	f("--rate=Inf", "--rate=+Inf", "0 for no limit")
 	f("--host-delay=-1s", "--host-delay=-1s", "0 or more")
 	f("--host-delay=200", "host-delay", "help")
+	f("--adaptive-delay=-1", "--adaptive-delay=-1", "0 (off)")
 	f("--server-delay=-1s", "--server-delay=-1s", "0 (off) or more")
 	f("--cdn-rate=0", "--cdn-rate=0", "more than 0")
 	f("--cdn-networks=missing.txt", "--cdn-networks", "missing.txt")

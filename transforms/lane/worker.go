@@ -110,7 +110,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 		_ = s.Close()
 		return nil, fmt.Errorf("opening the worker's web client: %w", err)
 	}
-	w := &Worker{cfg: cfg, Web: client, Pacer: polite.Pacer{Clock: polite.SystemClock, Servers: cfg.Polite.Servers}, calls: new(store.Calls), endLog: func() error { return nil }}
+	w := &Worker{cfg: cfg, Web: client, Pacer: polite.Pacer{Clock: polite.SystemClock, Servers: cfg.Polite.Servers, Adapt: cfg.Polite.Adapt}, calls: new(store.Calls), endLog: func() error { return nil }}
 	w.Pauses.w = w
 	w.stopping, w.noMore = context.WithCancel(context.WithoutCancel(ctx))
 	runLeases.Lock()

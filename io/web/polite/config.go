@@ -20,6 +20,7 @@ type Config struct {
 	MaxPause     time.Duration // the longest Crawl-delay or Retry-After that is waited for; 0: DefaultMaxPause
 	RetryBackoff time.Duration // the pause before a first retry; 0: DefaultRetryBackoff
 	Servers      Servers
+	Adapt        float64 // see Pacer.Adapt
 }
 
 // Validate returns an error that tells the user what is wrong with the configuration.
@@ -31,6 +32,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("longest pause %v: use 0 (for %v) or more", c.MaxPause, DefaultMaxPause)
 	case c.RetryBackoff < 0:
 		return fmt.Errorf("retry backoff %v: use 0 (for %v) or more", c.RetryBackoff, DefaultRetryBackoff)
+	case c.Adapt < 0 || math.IsNaN(c.Adapt) || math.IsInf(c.Adapt, 0):
+		return fmt.Errorf("adaptive delay %v: use times the response time, or 0 (off)", c.Adapt)
 	case c.Servers.Delay < 0:
 		return fmt.Errorf("server delay %v: use 0 (off) or more", c.Servers.Delay)
 	case c.Servers.Rate < 0 || math.IsNaN(c.Servers.Rate) || math.IsInf(c.Servers.Rate, 0):

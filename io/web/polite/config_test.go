@@ -9,7 +9,7 @@ import (
 )
 
 func TestConfig(t *testing.T) {
-	for _, c := range []polite.Config{{HostDelay: -1}, {MaxPause: -1}, {RetryBackoff: -1}, {Servers: polite.Servers{Delay: -1}}, {Servers: polite.Servers{Rate: -1}}, {Servers: polite.Servers{Rate: math.NaN()}}} {
+	for _, c := range []polite.Config{{HostDelay: -1}, {MaxPause: -1}, {RetryBackoff: -1}, {Adapt: -1}, {Adapt: math.Inf(1)}, {Servers: polite.Servers{Delay: -1}}, {Servers: polite.Servers{Rate: -1}}, {Servers: polite.Servers{Rate: math.NaN()}}} {
 		if err := c.Validate(); err == nil {
 			t.Errorf("%+v: no error", c)
 		}

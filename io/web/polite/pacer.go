@@ -42,8 +42,8 @@ var SystemClock = Clock{Now: time.Now, Sleep: func(ctx context.Context, d time.D
 }}
 
 const (
-	// delayMemory is how long a site's Crawl-delay is remembered after its last
-	// request. If it were forgotten with the gap, the next request to the site would
+	// delayMemory is how long a site's Crawl-delay, and that it refused requests, is
+	// remembered after its last request. If it were forgotten with the gap, the next request to the site would
 	// be followed by the usual gap only.
 	delayMemory = 10 * time.Minute
 	minSweep    = 256
@@ -56,6 +56,9 @@ const (
 type Pacer struct {
 	Clock   Clock
 	Servers Servers
+	// Adapt lengthens the gap of a site to so many times its response time, and after
+	// each 429 and 503, up to the longest pause that its client waits for. 0: it does not.
+	Adapt float64
 
 	mu      sync.Mutex
 	sites   map[string]*site
@@ -72,6 +75,7 @@ type site struct {
 	paused time.Time     // no request before this: the host asked for a pause, or a retry waits
 	gap    Range         // the longest of the clients that sent it requests
 	delays map[string]time.Duration
+	load   load // kept if Pacer.Adapt is set
 }
 
 // delay is the longest Crawl-delay of the site's origins.
@@ -149,7 +153,7 @@ func (p *Pacer) leave(name string, s *site) {
 // longest is the longest gap of all clients.
 func (s *site) over(now time.Time, longest time.Duration) bool {
 	since := now.Sub(s.ended)
-	return s.users == 0 && !now.Before(s.next) && !now.Before(s.paused) && since >= longest && (s.delay() == 0 || since >= delayMemory)
+	return s.users == 0 && !now.Before(s.next) && !now.Before(s.paused) && since >= longest && (s.delay() == 0 && s.load.refused == 0 || since >= delayMemory)
 }
 
 // pause stops all requests to a site for at least d from now, and returns until when.
@@ -233,8 +237,9 @@ func (p *Pacer) setDelay(name, origin string, d, maxDelay time.Duration) (next t
 
 // turn waits until a request may be sent to u, and counts it. server looks its server
 // up. The caller calls end when it has read the answer, with nil if there is none. end
-// starts the pause that the answer asks for and returns its length, below 0 for none.
-func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(context.Context) netip.Addr) (end func(*web.Response) time.Duration, err error) {
+// starts the pause that the answer asks for and returns its length, below 0 for none. took
+// is the exchange's time without waiting.
+func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(context.Context) netip.Addr) (end func(r *web.Response, took time.Duration) time.Duration, err error) {
 	p, name := c.Pacer, web.Site(u)
 	s := p.enter(name)
 	free := func() { p.leave(name, s) }
@@ -255,14 +260,19 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(co
 		free()
 		return nil, err
 	}
-	return func(resp *web.Response) time.Duration {
+	return func(resp *web.Response, took time.Duration) time.Duration {
 		defer free()
 		defer at.leave()
 		after := time.Duration(-1)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		now := p.now()
-		s.ended, s.next = now, now.Add(max(gap, c.delay(s)))
+		gap = max(gap, c.delay(s))
+		if p.Adapt > 0 {
+			s.load.add(resp, took, gap, c.maxRetryAfter())
+			gap = max(gap, c.scaled(s.load.gap(p.Adapt, c.maxRetryAfter())))
+		}
+		s.ended, s.next = now, now.Add(gap)
 		at.end(now)
 		if resp != nil && c.pausesOn(resp.Status) {
 			if d, ok := web.ParseRetryAfter(resp.Header.Get("Retry-After"), now); ok {

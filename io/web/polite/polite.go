@@ -281,7 +281,7 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 				callback = err
 				return nil, err
 			}
-			return func(resp *web.Response, _ time.Duration) { t.retryAfter = end(resp) }, nil
+			return func(resp *web.Response, took time.Duration) { t.retryAfter = end(resp, took) }, nil
 		},
 		Ready: func() {
 			if c.Control != nil && (!c.Control.Proceed(within) || !listening()) {

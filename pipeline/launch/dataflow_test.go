@@ -3,11 +3,13 @@ package launch
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"syscall"
@@ -128,6 +130,12 @@ func TestAwaitDataflow(t *testing.T) {
 		err   error
 	}
 	running, done := answer{state: "JOB_STATE_RUNNING"}, answer{state: "JOB_STATE_DONE"}
+	var everyKind []answer
+	for _, err := range []error{&googleapi.Error{Code: 500}, &googleapi.Error{Code: 502}, &googleapi.Error{Code: 504}, &googleapi.Error{Code: 408},
+		&net.DNSError{Err: "no such host", IsNotFound: true}, &tls.CertificateVerificationError{Err: errors.New("expired")}, syscall.ECONNRESET,
+		context.DeadlineExceeded /* of one request */} {
+		everyKind = append(everyKind, answer{err: &url.Error{Op: "Get", URL: "https://dataflow.googleapis.com", Err: err}})
+	}
 	for name, c := range map[string]struct {
 		answers []answer
 		err     string
@@ -137,6 +145,10 @@ func TestAwaitDataflow(t *testing.T) {
 		"at first":        {[]answer{{err: unavailable}, done}, "", time.Second},
 		"no connection":   {[]answer{{err: io.ErrUnexpectedEOF}, {err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, done}, "", 3 * time.Second},
 		"too many":        {[]answer{{err: &googleapi.Error{Code: 429}}, done}, "", time.Second},
+		"every kind":      {append(everyKind, done), "", 121 * time.Second},
+		"unauthorized":    {[]answer{running, {err: &googleapi.Error{Code: 401}}}, "may still run there", 30 * time.Second},
+		"no such job":     {[]answer{running, {err: &googleapi.Error{Code: 404}}}, "may still run there", 30 * time.Second},
+		"bad request":     {[]answer{running, {err: &googleapi.Error{Code: 400}}}, "may still run there", 30 * time.Second},
 		"for minutes":     {append(slices.Repeat([]answer{{err: unavailable}}, 8), done), "", 121 * time.Second}, // 1 2 4 8 16 30 30 30
 		"refused":         {[]answer{running, {err: forbidden}}, "job-1.*no right to look.*may still run there", 30 * time.Second},
 		"failed":          {[]answer{running, {state: "JOB_STATE_FAILED"}}, "job-1 failed at Dataflow", 30 * time.Second},

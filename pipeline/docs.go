@@ -52,12 +52,18 @@ type docsOptions struct {
 	Purge, Enable   string
 	Explain         string
 	Provider        string
+	Depth           int
+	TermsRead       string
+	Markdown        string
 	Diff            latest
 	Alerts          string
 	Edition         int
 
 	loaded []policy.Policy
 	only   []string
+	page   *policy.Policy // of --url
+	source string         // the provider whose policy that one is of, "" for none
+	dsn    string         // of the database, for what is printed after the run
 	alerts alert.Thresholds
 }
 
@@ -89,16 +95,16 @@ func docsJob() Job {
 			Fields: []ledger.Field{namesField("provider", "Only these providers", "ids of providers"),
 				{Name: "fallback", Label: "Crawl context7's providers too", About: "Crawl the providers whose main channel is context7 too.", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
 				{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", Wrong: "use 1 to 1000000"}}},
-		Shared: []string{"lanes", "web", "connect-to", "allow-private", "post-quantum", "db"}, SQL: true, Agent: docs.UserAgent,
-		NotEmpty: map[string]string{"provider": "name providers, or leave it out for all"},
-		OfOneRun: []string{"purge-provider", "enable-provider", "explain", "diff"},
+		Shared: []string{"url", "lanes", "web", "connect-to", "allow-private", "post-quantum", "db"}, SQL: true, Agent: docs.UserAgent,
+		NotEmpty: map[string]string{"provider": "name providers, or leave it out for all", "markdown": "name a directory"},
+		OfOneRun: []string{"purge-provider", "enable-provider", "explain", "diff", "url", "depth", "tos-allowed", "markdown"},
 		Define:   o.define, Check: o.check, Prepare: o.prepare, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them",
 		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
 		Build:      func(s beam.Scope, config any) { Docs(s, config.(docs.Config)) },
 		LiveCount:  "pages_fetched", Unit: "pages", NotDone: docs.ProvidersNotDone,
-		Extend: extendDocs, Write: writeDocs,
+		Extend: extendDocs, Write: o.write,
 		// A page that failed is requested again in every session.
 		Reopen: func(context.Context, Common, store.Store, []ledger.DeadLetter) error { return nil },
 	}
@@ -107,6 +113,9 @@ func docsJob() Job {
 func (d *docsOptions) define(f *flag.FlagSet) {
 	f.StringVar(&d.Policies, "policies", "", "directory with one YAML policy for each provider (default: the fifteen shipped with the program)")
 	f.StringVar(&d.Provider, "provider", "", "only these providers, by id, separated by commas")
+	f.IntVar(&d.Depth, "depth", 0, "with --url: follow links to this depth, to pages below the URL, 1 to 5; 0: the page alone")
+	f.StringVar(&d.TermsRead, "tos-allowed", "", "with --url: the day, YYYY-MM-DD, on which you read the site's terms, which do not forbid crawling; --markdown then has whole pages")
+	f.StringVar(&d.Markdown, "markdown", "", "write pages into this directory as Markdown: those that are stored, without a crawl, or with --url those of its crawl; whole where the policy says tos: allowed, else 200 characters")
 	f.BoolVar(&d.Fallback, "fallback", false, "also crawl the providers whose main channel is context7")
 	f.IntVar(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "most pages in one session, all providers together")
 	f.DurationVar(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long to keep handoff/docs/ for the embedding step; below 0: for ever")
@@ -122,7 +131,8 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 
 func (d *docsOptions) check(c *Common) error {
 	var given []string
-	for name, is := range map[string]bool{"purge-provider": d.Purge != "", "enable-provider": d.Enable != "", "explain": d.Explain != "", "diff": d.Diff.given, "handoff-again": d.Again.given} {
+	for name, is := range map[string]bool{"purge-provider": d.Purge != "", "enable-provider": d.Enable != "", "explain": d.Explain != "", "diff": d.Diff.given, "handoff-again": d.Again.given,
+		"url": c.URL != "", "markdown": d.Markdown != "" && c.URL == ""} {
 		if is {
 			given = append(given, "--"+name)
 		}
@@ -152,7 +162,7 @@ func (d *docsOptions) check(c *Common) error {
 	if d.loaded, err = policy.Load(files); err != nil {
 		return usage.Errorf("--policies: %s", usage.OneLine(err))
 	}
-	if err := errors.Join(d.knowsAgain(), d.choose(given)); err != nil {
+	if err := errors.Join(d.knowsAgain(), d.choose(given), d.forURL(c)); err != nil {
 		return err
 	}
 	for _, p := range d.loaded {
@@ -165,6 +175,10 @@ func (d *docsOptions) check(c *Common) error {
 
 // choose reads --provider. given are the flags that ask for something in place of a run.
 func (d *docsOptions) choose(given []string) (err error) {
+	if slices.Contains(given, "--markdown") { // also of providers without a policy: prepare looks for them
+		d.only = slices.DeleteFunc(strings.Split(d.Provider, ","), func(id string) bool { return id == "" })
+		return nil
+	}
 	if d.only, err = choose("provider", d.Provider, "provider", d.known()); err != nil || d.only == nil {
 		return err
 	}
@@ -228,7 +242,15 @@ func (d *docsOptions) prepare(ctx context.Context, c *Common) error {
 			return err
 		}
 	}
-	return nil
+	if d.Markdown != "" {
+		for _, id := range d.only {
+			if err := d.knowsProvider(ctx, c, "provider", id); err != nil {
+				return err
+			}
+		}
+	}
+	d.dsn = c.DB
+	return d.notPurged(ctx)
 }
 
 func (d *docsOptions) instead() *Action {
@@ -237,6 +259,8 @@ func (d *docsOptions) instead() *Action {
 		return &Action{Do: d.look}
 	case d.Explain != "":
 		return &Action{Do: d.explain}
+	case d.Markdown != "" && d.page == nil:
+		return &Action{Do: d.printMarkdown}
 	}
 	return nil
 }

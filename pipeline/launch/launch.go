@@ -57,8 +57,11 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 		runID = l.RunID
 		j.Build(scope, j.Config(o.Common, l, forceID))
 	})
-	if j.Write == nil || runID == "" || o.Report == "-" {
+	if j.Write == nil || runID == "" {
 		return err
+	}
+	if o.Report == "-" { // nothing else is on standard output
+		stdout = io.Discard
 	}
 	return errors.Join(err, j.Write(ctx, s, runID, stdout))
 }

@@ -47,7 +47,7 @@ func Explain(ctx context.Context, cfg Config, raw string) ([]Explanation, error)
 }
 
 func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, raw string) ([]Explanation, error) {
-	off, err := disabled(ctx, d)
+	off, err := Disabled(ctx, d)
 	if err != nil {
 		return nil, err
 	}

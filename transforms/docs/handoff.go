@@ -3,8 +3,6 @@ package docs
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -52,10 +50,9 @@ func (c *crawl) handOff(ctx context.Context, p *page, r *pageContent, old []stri
 			}
 		}
 	}
-	sum := sha256.Sum256([]byte(p.key))
-	name := hex.EncodeToString(sum[:8])
+	name := handOffName(p.key)
 	if c.part.stats.Again {
-		name += "-again" // an earlier object of the session may have deletions
+		name += againSuffix // an earlier object of the session may have deletions
 	}
 	key := sessionPrefix(c.policy.ProviderID, c.part.session) + name + ".jsonl"
 	if err := store.Write(ctx, c.w.Store, key, b.Bytes(), store.PutOptions{ContentType: "application/x-ndjson"}); err != nil {

@@ -428,7 +428,7 @@ func TestMigrate(t *testing.T) {
 	_, err = os.Stat(at)
 	require.NoError(t, err)
 	d = openDB(t, "sqlite://"+at)
-	off, err := disabled(t.Context(), d)
+	off, err := Disabled(t.Context(), d)
 	require.NoError(t, err)
 	require.Equal(t, map[string]bool{"p": true}, off)
 }

@@ -812,7 +812,7 @@ func TestPurge(t *testing.T) {
 		}
 		slices.Sort(listed)
 		require.Equal(t, ids, listed)
-		off, err := disabled(t.Context(), d)
+		off, err := Disabled(t.Context(), d)
 		require.NoError(t, err)
 		require.Equal(t, map[string]bool{"p": true}, off)
 		was, err := Enable(t.Context(), d, "p")

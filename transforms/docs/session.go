@@ -190,8 +190,8 @@ func handOffAgain(ctx context.Context, d *db.DB, p *part, provider string) error
 	return nil
 }
 
-// disabled returns the providers that were purged and not enabled again.
-func disabled(ctx context.Context, d *db.DB) (map[string]bool, error) {
+// Disabled returns the providers that were purged and not enabled again.
+func Disabled(ctx context.Context, d *db.DB) (map[string]bool, error) {
 	rows, err := d.QueryContext(ctx, `SELECT id FROM docs_providers WHERE disabled_at > 0`)
 	if err != nil {
 		return nil, fmt.Errorf("reading which providers are disabled: %w", err)

@@ -85,7 +85,7 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 	if err != nil {
 		return err
 	}
-	off, err := disabled(ctx, fn.db)
+	off, err := Disabled(ctx, fn.db)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 		return Open, "", err
 	}
 	defer leave()
-	off, err := disabled(ctx, fn.db)
+	off, err := Disabled(ctx, fn.db)
 	if err != nil {
 		return Open, "", err
 	}
@@ -348,7 +348,7 @@ func (fn *reportFn) count(outcomes map[string]Outcome) ledger.Tally {
 // one of this run that is not done, one that this run did not come to, or one of an
 // earlier run of the session.
 func (fn *reportFn) staysOpen(ctx context.Context, outcomes map[string]Outcome, parts []ProviderHandOff) (bool, error) {
-	off, err := disabled(ctx, fn.db)
+	off, err := Disabled(ctx, fn.db)
 	if err != nil {
 		return false, err
 	}

@@ -4,14 +4,19 @@ package e2etest
 
 import (
 	"encoding/json"
+	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 	"github.com/newsfork/seed-engine/transforms/seed"
+	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
 
 // readers are programs of others that read the formats of packed results.
@@ -99,4 +104,90 @@ func TestOthersReadPackedResults(t *testing.T) {
 	if got != want || want.Domains != 60 || want.Responses == 0 {
 		t.Errorf("others count %+v, want %+v", got, want)
 	}
+}
+
+// documents returns the document of each domain in packed results, whose bytes are those
+// that were committed.
+func documents(t *testing.T, url string) map[string]string {
+	t.Helper()
+	s := rig.Open(t, url)
+	x, err := segment.List(t.Context(), s, seed.PackedRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for c, err := range x.Commits(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range c.Files {
+			b, err := segment.Read(t.Context(), s, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if of, _ := c.File(".parquet"); of.Key != f.Key {
+				continue
+			}
+			rows, err := table.Decode(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rows {
+				key := r.Partition().DomainDir(r.RegistrableDomain)
+				if _, twice := all[key]; twice {
+					t.Errorf("%s is there twice", key)
+				}
+				all[key] = r.Document
+			}
+		}
+	}
+	return all
+}
+
+// A compact that is killed, and killed again, loses and doubles nothing.
+func TestCompactKilled(t *testing.T) {
+	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 2 * time.Millisecond})
+	made := rig.Directory(t, generate(90, steadyKinds).files)
+	run(t, w, made, slices.Concat(packed, []string{"--segment-age=20ms"})...)
+	want := documents(t, made)
+	again := func(dir string) *rig.Child { return rig.Start(t, exec.Command(rig.Program, "compact", "--store="+dir)) }
+	copied := func() string {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(made)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	whole := copied()
+	begin := time.Now()
+	if code := again(whole).Wait(t, time.Minute); code != 0 {
+		t.Fatalf("compact ended with %d", code)
+	}
+	took := time.Since(begin)
+	killed := 0
+	for i := range 12 {
+		dir := copied()
+		for range 2 {
+			c := again(dir)
+			time.Sleep(took * time.Duration(i+1) / 12)
+			if !c.Ended() {
+				killed++
+			}
+			_ = c.Cmd.Process.Kill() // it may have ended already
+			c.Wait(t, 10*time.Second)
+			if got := documents(t, dir); !maps.Equal(got, want) {
+				t.Fatalf("after a kill at %d/12 there are %d domains, want the same %d", i+1, len(got), len(want))
+			}
+		}
+		if code := again(dir).Wait(t, time.Minute); code != 0 {
+			t.Fatalf("compact ended with %d", code)
+		}
+		if got := documents(t, dir); !maps.Equal(got, want) {
+			t.Fatalf("in the end there are %d domains, want the same %d", len(got), len(want))
+		}
+	}
+	if killed == 0 {
+		t.Error("no compact was killed while it worked")
+	}
+	t.Logf("%d killed of 24, %v each", killed, took)
 }

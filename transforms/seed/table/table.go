@@ -3,6 +3,8 @@ package table
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -91,9 +93,12 @@ func Encode(rows []Row) ([]byte, error) {
 func Decode(b []byte) (rows []Row, err error) {
 	defer func() {
 		if v := recover(); v != nil { // the library's way with some broken files
-			err = fmt.Errorf("reading Parquet: %v", v)
+			rows, err = nil, fmt.Errorf("reading Parquet: %v", v)
 		}
 	}()
+	if err := checkFooter(b); err != nil {
+		return nil, fmt.Errorf("reading Parquet: %w", err)
+	}
 	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		return nil, fmt.Errorf("reading Parquet: %w", err)
@@ -114,4 +119,17 @@ func Decode(b []byte) (rows []Row, err error) {
 			return nil, fmt.Errorf("reading Parquet: %w", io.ErrNoProgress)
 		}
 	}
+}
+
+// checkFooter checks the length that a file says its footer has: the library makes room
+// for it, up to 4 GiB, before it reads.
+func checkFooter(b []byte) error {
+	const magic, tail = "PAR1", 8 // the length and the magic number
+	if len(b) < len(magic)+tail || string(b[len(b)-len(magic):]) != magic {
+		return errors.New("it does not end as a Parquet file")
+	}
+	if n := binary.LittleEndian.Uint32(b[len(b)-tail:]); int64(n) > int64(len(b)-len(magic)-tail) {
+		return fmt.Errorf("it has %d bytes and its footer %d", len(b), n)
+	}
+	return nil
 }

@@ -1,7 +1,9 @@
 package table
 
 import (
+	"bytes"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/newsfork/seed-engine/io/store/hive"
@@ -59,4 +61,34 @@ func TestBroken(t *testing.T) {
 		_, err := Decode(broken)
 		require.ErrorContains(t, err, "reading Parquet")
 	}
+}
+
+// A file of strangers, or one that was damaged, gives rows or an error: no panic, and no
+// more memory than a file of its size can need.
+func FuzzDecode(f *testing.F) {
+	for _, of := range []int{0, 1, 300} {
+		b, err := Encode(rows(f, of))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		f.Add(b[:len(b)/2])
+		for i := 0; i < len(b); i += 1 + len(b)/40 {
+			c := bytes.Clone(b)
+			c[i] ^= 0x7f
+			f.Add(c)
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, err := Decode(b)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+			t.Errorf("%d bytes took %d MiB of memory, error %v", len(b), took>>20, err)
+		}
+		if err != nil && got != nil {
+			t.Error("rows and an error")
+		}
+	})
 }

@@ -47,7 +47,7 @@ func Exit(program string, err error, stderr io.Writer) int {
 		return ExitUsage
 	case errors.Is(err, errDisallowed):
 		return ExitDisallowed
-	case errors.Is(err, launch.ErrInterrupted):
+	case errors.Is(err, launch.ErrInterrupted), errors.Is(err, errExportInterrupted):
 		return ExitInterrupted
 	case errors.Is(err, launch.ErrStrict), errors.Is(err, launch.ErrNotDone):
 		return ExitStrict
@@ -62,6 +62,8 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return runsCommand(ctx, args[1:], stdout, stderr)
 		case "dead-letters":
 			return deadLettersCommand(ctx, args[1:], stdout, stderr)
+		case "export":
+			return exportCommand(ctx, args[1:], stdout, stderr)
 		case "snapshot":
 			return snapshotCommand(ctx, args[1:], stdout)
 		case "materialize", "compact", "purge":

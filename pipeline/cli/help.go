@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/export"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
@@ -39,6 +40,9 @@ func help(args []string, w io.Writer) error {
 		return err
 	case "materialize", "compact", "purge":
 		_, err := fmt.Fprint(w, packedUsage, controlFlags)
+		return err
+	case "export":
+		_, err := fmt.Fprintf(w, exportUsage+controlFlags, usage.Or(export.Names()))
 		return err
 	case "snapshot":
 		_, err := fmt.Fprintln(w, "pipeline "+snapshotUsage+"\n\nmakes a news provider's snapshot of a saved page: the page, and what the provider reads from it as JSON. See docs/add-a-publisher.md.")
@@ -72,7 +76,7 @@ func help(args []string, w io.Writer) error {
 }
 
 // commands are what the first word may be, besides help.
-var commands = []string{"runs", "dead-letters", "materialize", "compact", "purge", "snapshot", "robots", "version"}
+var commands = []string{"runs", "dead-letters", "export", "materialize", "compact", "purge", "snapshot", "robots", "version"}
 
 // topics are the jobs and commands that help explains.
 func topics() []string {
@@ -82,6 +86,7 @@ func topics() []string {
 const programUsage = `pipeline [--job=%s] [flags]                  runs a job
 pipeline runs [list|show|cancel|pause|resume] [ID]     shows runs and controls them
 pipeline dead-letters [list|show|replay] [ID]          failures that a person should see
+pipeline export --what=domains --to=FILE …             what the jobs found, as Parquet, JSON lines or CSV
 pipeline materialize|compact                           packed results of the seed job
 pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for a publisher's tests
 pipeline robots URL                                     may this crawler fetch it, by which line

@@ -34,3 +34,11 @@ func ShortTimeouts(t *testing.T, d time.Duration) {
 	robotsTimeout, sitemapTimeout = d, d
 	t.Cleanup(func() { robotsTimeout, sitemapTimeout = robots, sitemap })
 }
+
+// CompareAtOnce sets how many packed results are compared at a time.
+func CompareAtOnce(t *testing.T, n int64) {
+	t.Helper()
+	before := maxCompared
+	maxCompared = n
+	t.Cleanup(func() { maxCompared = before })
+}

@@ -225,7 +225,7 @@ func (r *nameRange) giveUp(names nameList) error {
 }
 
 // markName ends the key of a domain's mark.
-const markName = "/" + metadataName + hive.Success
+const markName = "/" + hive.Metadata + hive.Success
 
 // nameList is sorted names, each with a slash behind it.
 type nameList struct {

@@ -437,7 +437,5 @@ func (l *laneRun) fileOutcomes(r result) map[string]state {
 }
 
 func metadataKey(p hive.Partition, registrable string) string {
-	return p.DomainDir(registrable) + "/" + metadataName
+	return p.DomainDir(registrable) + "/" + hive.Metadata
 }
-
-const metadataName = "domain_metadata.json"

@@ -14,6 +14,13 @@ import (
 // that KEY and all that belongs to it is complete, and need not be done again.
 const Success = ".success"
 
+// Processing is the root of the domains' results, and Metadata the name of a domain's
+// metadata.
+const (
+	Processing = "processing/"
+	Metadata   = "domain_metadata.json"
+)
+
 // The two roots that raw files are listed under.
 const (
 	Datasets       = "datasets/"
@@ -42,6 +49,7 @@ var (
 	rawKey       = regexp.MustCompile(`^` + Datasets + partition + `date=` + date + `/raw_` + sequence + `\.json$`)
 	legacyKey    = regexp.MustCompile(`^` + LegacyDatasets + partition + date + `_` + sequence + `\.json$`)
 	nearMissName = regexp.MustCompile(`^raw[ _-]*[0-9]+([ _-]*\([0-9]+\))?\.jsonl?$|^[0-9]{4}-?[0-9]{2}-?[0-9]{2}[_-][0-9]+\.jsonl?$`)
+	markKey      = regexp.MustCompile(`^` + Processing + partition + `date=` + date + `/([a-z0-9._-]+)/` + regexp.QuoteMeta(Metadata+Success) + `$`)
 	unsafeRune   = regexp.MustCompile(`[^a-z0-9.-]`)
 )
 
@@ -97,7 +105,7 @@ func NearMiss(key string) bool {
 }
 
 // Prefix is the longest listing prefix that the filters allow under root,
-// which is Datasets or LegacyDatasets. It ends at the first empty filter; the
+// which is Datasets, LegacyDatasets or Processing. It ends at the first empty filter; the
 // caller compares the filters after that one with each key.
 func Prefix(root string, country, category, date string) string {
 	if country == "" {
@@ -125,5 +133,18 @@ func (p Partition) path() string {
 // without a slash at the end. Each character of the domain outside [a-z0-9.-]
 // becomes "_".
 func (p Partition) DomainDir(registrableDomain string) string {
-	return "processing/" + p.path() + "/" + unsafeRune.ReplaceAllString(registrableDomain, "_")
+	return Processing + p.path() + "/" + unsafeRune.ReplaceAllString(registrableDomain, "_")
+}
+
+// ParseMark parses the key of the completion mark of a domain's metadata; for any other
+// key it returns false. folder is the last element of the domain's DomainDir.
+func ParseMark(key string) (p Partition, folder string, ok bool) {
+	m := markKey.FindStringSubmatch(key)
+	if m == nil {
+		return Partition{}, "", false
+	}
+	if _, err := time.Parse(time.DateOnly, m[3]); err != nil {
+		return Partition{}, "", false
+	}
+	return Partition{m[1], m[2], m[3]}, m[4], true
 }

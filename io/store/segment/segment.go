@@ -188,8 +188,9 @@ func list(ctx context.Context, s store.Store, prefix string) (map[string][]strin
 	return folders, nil
 }
 
-// read reads the entries of a folder that has these keys.
-func read(ctx context.Context, s store.Store, keys []string) (folder, error) {
+// read reads the entries of a folder that has these keys; brief leaves the names of
+// results out.
+func read(ctx context.Context, s store.Store, keys []string, brief bool) (folder, error) {
 	f := folder{entries: map[int64]Commit{}}
 	var mu sync.Mutex
 	group, within := errgroup.WithContext(ctx)
@@ -206,6 +207,11 @@ func read(ctx context.Context, s store.Store, keys []string) (folder, error) {
 				return nil // swept since the listing
 			}
 			if err == nil {
+				for i := range c.Done {
+					if brief {
+						c.Done[i].Names = nil
+					}
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				f.entries[number] = c
@@ -246,12 +252,21 @@ type Index struct {
 	s       store.Store
 	root    string
 	folders map[string][]string // their keys
+	brief   bool                // without the names of results
 }
 
 // List lists the folders of all lanes under root.
 func List(ctx context.Context, s store.Store, root string) (*Index, error) {
 	folders, err := list(ctx, s, root)
-	return &Index{s, root, folders}, err
+	return &Index{s: s, root: root, folders: folders}, err
+}
+
+// WithoutNames returns an index whose commits say which partitions they have results of,
+// but not the results' names, which are most of a commit.
+func (x *Index) WithoutNames() *Index {
+	brief := *x
+	brief.brief = true
+	return &brief
 }
 
 // Folders returns the folders of lanes, sorted.
@@ -264,7 +279,7 @@ func (x *Index) commits(ctx context.Context, admit func(dir string) bool) iter.S
 			if !admit(dir) {
 				continue
 			}
-			f, err := read(ctx, x.s, x.folders[dir])
+			f, err := read(ctx, x.s, x.folders[dir], x.brief)
 			if err != nil {
 				yield(Commit{}, err)
 				return
@@ -316,7 +331,7 @@ func Open(ctx context.Context, s store.Store, dir, runID string, each func(Commi
 	if err != nil {
 		return nil, err
 	}
-	f, err := read(ctx, s, listed[dir])
+	f, err := read(ctx, s, listed[dir], false)
 	if err != nil {
 		return nil, err
 	}

@@ -14,29 +14,34 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// Row is what was collected about one domain for one partition. Document is all of it,
-// byte for byte the domain_metadata.json; the other columns are there to be queried.
+// Columns are what is queried about one domain in one partition, without what may be null:
+// parquet-go reads a null of an embedded struct as 0.
+type Columns struct {
+	DomainID          string    `parquet:"domain_id" doc:"authority:country:registrable domain"`
+	RegistrableDomain string    `parquet:"registrable_domain" doc:"the part of the host name that somebody registered"`
+	Country           string    `parquet:"country,dict" doc:"of the partition, two lower-case letters"`
+	Category          string    `parquet:"category,dict" doc:"of the partition"`
+	Date              string    `parquet:"date,dict" doc:"of the partition, YYYY-MM-DD"`
+	CollectedAt       time.Time `parquet:"collected_at,timestamp(millisecond)" doc:"when the domain was visited"`
+	RawFilePath       string    `parquet:"raw_file_path,dict" doc:"the raw file that names the domain"`
+	RecordIndex       int64     `parquet:"record_index" doc:"of the record in that file, from 0; -1: not known"`
+
+	RobotsStatus  int32    `parquet:"robots_status" doc:"HTTP status of robots.txt; 0: no answer"`
+	RobotsExists  bool     `parquet:"robots_exists" doc:"the site has a robots.txt"`
+	RobotsError   string   `parquet:"robots_error,dict" doc:"why there is no answer, see domain-metadata.md; empty: there is one"`
+	SitemapURLs   []string `parquet:"robots_sitemap_urls,list" doc:"sitemaps that robots.txt names"`
+	SitemapURL    string   `parquet:"sitemap_url" doc:"the sitemap that is described, or the first candidate"`
+	SitemapStatus int32    `parquet:"sitemap_status" doc:"its HTTP status; 404: no candidate is a sitemap; 0: no answer"`
+	SitemapExists bool     `parquet:"sitemap_exists" doc:"the site has a sitemap"`
+	SitemapError  string   `parquet:"sitemap_error,dict" doc:"why there is no answer; empty: there is one"`
+	SitemapKind   string   `parquet:"sitemap_kind,dict" doc:"urlset, index, rss, atom or text; empty: no sitemap"`
+}
+
+// Row is a row of packed results. Document is all of what was collected, byte for byte the
+// domain_metadata.json; the columns are there to be queried.
 type Row struct {
-	DomainID          string    `parquet:"domain_id"`
-	RegistrableDomain string    `parquet:"registrable_domain"`
-	Country           string    `parquet:"country,dict"` // the partition's, lower case
-	Category          string    `parquet:"category,dict"`
-	Date              string    `parquet:"date,dict"`
-	CollectedAt       time.Time `parquet:"collected_at,timestamp(millisecond)"`
-	RawFilePath       string    `parquet:"raw_file_path,dict"`
-	RecordIndex       int64     `parquet:"record_index"`
-
-	RobotsStatus  int32    `parquet:"robots_status"`
-	RobotsExists  bool     `parquet:"robots_exists"`
-	RobotsError   string   `parquet:"robots_error,dict"`
-	SitemapURLs   []string `parquet:"robots_sitemap_urls,list"`
-	SitemapURL    string   `parquet:"sitemap_url"`
-	SitemapStatus int32    `parquet:"sitemap_status"`
-	SitemapExists bool     `parquet:"sitemap_exists"`
-	SitemapError  string   `parquet:"sitemap_error,dict"`
-	SitemapKind   string   `parquet:"sitemap_kind,dict"`
-	URLCount      *int64   `parquet:"sitemap_url_count,optional"`
-
+	Columns
+	URLCount *int64     `parquet:"sitemap_url_count,optional"`
 	Document string     `parquet:"document"`
 	Evidence []Evidence `parquet:"evidence,list"`
 	ForcedBy string     `parquet:"forced_by,dict"` // id of the forced run, empty for none
@@ -52,23 +57,29 @@ type Evidence struct {
 
 // New makes the row of a domain in a partition, without evidence.
 func New(p hive.Partition, m metadata.Domain, document []byte) (Row, error) {
+	c, err := Query(p, m)
+	return Row{Columns: c, URLCount: m.Sitemap.URLCount, Document: string(document)}, err
+}
+
+// Query returns what is queried about a domain in a partition.
+func Query(p hive.Partition, m metadata.Domain) (Columns, error) {
 	at, err := time.Parse(time.RFC3339, m.CollectedAt)
 	if err != nil {
-		return Row{}, fmt.Errorf("the row of %s: %w", m.DomainID, err)
+		return Columns{}, fmt.Errorf("the row of %s: %w", m.DomainID, err)
 	}
-	r := Row{
+	c := Columns{
 		DomainID: m.DomainID, RegistrableDomain: m.RegistrableDomain, Country: p.Country, Category: p.Category, Date: p.Date, CollectedAt: at,
 		RobotsStatus: int32(m.Robots.StatusCode), RobotsExists: m.Robots.Exists, RobotsError: m.Robots.Error, SitemapURLs: m.Robots.SitemapURLs,
 		SitemapURL: m.Sitemap.URL, SitemapStatus: int32(m.Sitemap.StatusCode), SitemapExists: m.Sitemap.Exists, SitemapError: m.Sitemap.Error,
-		SitemapKind: m.Sitemap.Kind, URLCount: m.Sitemap.URLCount, Document: string(document), RecordIndex: -1,
+		SitemapKind: m.Sitemap.Kind, RecordIndex: -1,
 	}
 	if m.Source != nil {
-		r.RawFilePath = m.Source.RawFilePath
+		c.RawFilePath = m.Source.RawFilePath
 		if m.Source.RecordIndex != nil {
-			r.RecordIndex = int64(*m.Source.RecordIndex)
+			c.RecordIndex = int64(*m.Source.RecordIndex)
 		}
 	}
-	return r, nil
+	return c, nil
 }
 
 // Partition is the partition of a row.

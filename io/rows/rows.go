@@ -1,0 +1,144 @@
+// Package rows writes rows of one Go struct as Parquet, JSON lines or CSV, and says their
+// JSON Schema. The struct is the one place that names the columns: each field has a tag
+// parquet with the column's name and Parquet's options, and a tag doc with its meaning.
+package rows
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// JSON is a JSON value: Parquet's JSON type, a nested value in JSON lines, text in CSV.
+// It is never null: parquet-go loses optional values of this type.
+type JSON string
+
+// MarshalJSON implements json.Marshaler.
+func (j JSON) MarshalJSON() ([]byte, error) { return []byte(j), nil }
+
+// Kind is what the values of a column are.
+type Kind string
+
+// The kinds of columns.
+const (
+	Text    Kind = "text"
+	Integer Kind = "integer"
+	Boolean Kind = "boolean"
+	Time    Kind = "time" // RFC 3339 in UTC
+	Texts   Kind = "list of texts"
+	AnyJSON Kind = "JSON"
+)
+
+var kinds = map[reflect.Type]Kind{
+	reflect.TypeFor[string](): Text, reflect.TypeFor[int32](): Integer, reflect.TypeFor[int64](): Integer, reflect.TypeFor[bool](): Boolean,
+	reflect.TypeFor[time.Time](): Time, reflect.TypeFor[[]string](): Texts, reflect.TypeFor[JSON](): AnyJSON,
+}
+
+// Column is a column of a row's type.
+type Column struct {
+	Name     string
+	Kind     Kind
+	Optional bool // it may be null
+	Doc      string
+	index    []int
+}
+
+// Columns returns the columns of a struct, in their order. It panics for a struct that
+// this package cannot write.
+func Columns(row reflect.Type) (columns []Column) {
+	for _, f := range reflect.VisibleFields(row) {
+		if f.Anonymous {
+			continue
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+		of := f.Type
+		if of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		optional := slices.Contains(strings.Split(options, ","), "optional")
+		c := Column{Name: name, Kind: kinds[of], Optional: optional, Doc: f.Tag.Get("doc"), index: f.Index}
+		if c.Name == "" || c.Kind == "" || c.Doc == "" || optional != (of != f.Type) || optional && c.Kind == AnyJSON {
+			panic(fmt.Sprintf("rows: %s.%s (%s) needs a type that is known, a pointer if and only if it is optional, and the tags parquet and doc", row, f.Name, f.Type))
+		}
+		columns = append(columns, c)
+	}
+	return columns
+}
+
+// value returns a column's value, nil for null.
+func (c Column) value(row reflect.Value) any {
+	v := row.FieldByIndex(c.index)
+	if c.Optional {
+		if v.IsNil() {
+			return nil
+		}
+		v = v.Elem()
+	}
+	switch x := v.Interface().(type) {
+	case time.Time:
+		return x.UTC()
+	case []string:
+		if x == nil {
+			return []string{}
+		}
+		return x
+	default:
+		return x
+	}
+}
+
+// Schema returns the JSON Schema (2020-12) of a row as a JSON line has it.
+func Schema(row reflect.Type, title, about string) ([]byte, error) {
+	types := map[Kind]map[string]any{
+		Text: {"type": "string"}, Integer: {"type": "integer"}, Boolean: {"type": "boolean"}, AnyJSON: {},
+		Time: {"type": "string", "format": "date-time"}, Texts: {"type": "array", "items": map[string]any{"type": "string"}},
+	}
+	properties, required := ordered{}, []string{}
+	for _, c := range Columns(row) {
+		p := map[string]any{"description": c.Doc}
+		for k, v := range types[c.Kind] {
+			p[k] = v
+		}
+		if t, ok := p["type"]; ok && c.Optional {
+			p["type"] = []any{t, "null"}
+		}
+		properties = append(properties, pair{c.Name, p})
+		required = append(required, c.Name)
+	}
+	b, err := json.MarshalIndent(ordered{
+		{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", title}, {"description", about},
+		{"type", "object"}, {"additionalProperties", false}, {"required", required}, {"properties", properties},
+	}, "", "  ")
+	return append(b, '\n'), err
+}
+
+// ordered is a JSON object whose members keep their order.
+type ordered []pair
+
+type pair struct {
+	name  string
+	value any
+}
+
+// MarshalJSON implements json.Marshaler.
+func (o ordered) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, p := range o {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		name, err := json.Marshal(p.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(p.value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		b = append(append(append(b, name...), ':'), value...)
+	}
+	return append(b, '}'), nil
+}

@@ -1,0 +1,79 @@
+package export
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write docs/schemas and the tables of docs/export.md")
+
+const (
+	page      = "../../docs/export.md"
+	schemas   = "../../docs/schemas"
+	rowsBegin = "<!-- rows: written by `make golden` from the row types -->\n"
+	rowsEnd   = "<!-- end of rows -->"
+)
+
+// rowTables are the tables of all row types.
+func rowTables() string {
+	var b strings.Builder
+	b.WriteString("| `--what` | from | rows | filters | `--since` |\n| --- | --- | --- | --- | --- |\n")
+	for _, w := range All {
+		from := "the store"
+		if w.NeedsDB() {
+			from = "the database"
+		}
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s of `%s` | %s | `--%s` | %s |\n", w.Name, w.Name, from, w.Job, w.About, strings.Join(w.Filters, "`, `--"), w.Since)
+	}
+	for _, w := range All {
+		fmt.Fprintf(&b, "\n### %s\n\n%s Version %d, [schema](schemas/%s.schema.json).\n\n| column | kind | meaning |\n| --- | --- | --- |\n", w.Name, w.About, w.Version, w.Name)
+		for _, c := range w.Columns() {
+			kind := string(c.Kind)
+			if c.Optional {
+				kind += " or null"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.Name, kind, c.Doc)
+		}
+	}
+	return b.String()
+}
+
+func TestRowTables(t *testing.T) {
+	raw, err := os.ReadFile(page)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(raw), rowsBegin)
+	has, after, ok2 := strings.Cut(rest, rowsEnd)
+	require.True(t, ok && ok2, "docs/export.md has no tables of rows")
+	want := rowTables()
+	if *update && has != want {
+		require.NoError(t, os.WriteFile(page, []byte(before+rowsBegin+want+rowsEnd+after), 0o644))
+		return
+	}
+	require.Equal(t, want, has, "`make golden` writes it")
+}
+
+// The published schemas are those of the row types. Where this fails because a column is
+// gone or means something else, raise the version of the What.
+func TestSchemas(t *testing.T) {
+	for _, w := range All {
+		file := filepath.Join(schemas, w.Name+".schema.json")
+		want, err := w.Schema()
+		require.NoError(t, err)
+		if *update {
+			require.NoError(t, os.MkdirAll(schemas, 0o755))
+			require.NoError(t, os.WriteFile(file, want, 0o644))
+		}
+		has, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(has), "%s; `make golden` writes it", file)
+	}
+	files, err := filepath.Glob(filepath.Join(schemas, "*"))
+	require.NoError(t, err)
+	require.Len(t, files, len(All), "docs/schemas has a file of no row type")
+}

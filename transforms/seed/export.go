@@ -1,0 +1,208 @@
+package seed
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/rows"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/seed/table"
+)
+
+// Domain is what is known about one domain in one partition.
+type Domain struct {
+	table.Columns
+	URLCount *int64    `parquet:"sitemap_url_count,optional" doc:"elements of the sitemap; null: not known"`
+	Document rows.JSON `parquet:"document,json" doc:"all of the domain_metadata.json"`
+}
+
+// Feed is a sitemap, RSS or Atom feed of a domain that a run found.
+type Feed struct {
+	DomainID          string    `parquet:"domain_id" doc:"authority:country:registrable domain"`
+	RegistrableDomain string    `parquet:"registrable_domain" doc:"the part of the host name that somebody registered"`
+	Country           string    `parquet:"country,dict" doc:"of the partition, two lower-case letters"`
+	Category          string    `parquet:"category,dict" doc:"of the partition"`
+	Date              string    `parquet:"date,dict" doc:"of the partition, YYYY-MM-DD"`
+	CollectedAt       time.Time `parquet:"collected_at,timestamp(millisecond)" doc:"when the domain was visited"`
+	URL               string    `parquet:"url" doc:"its address"`
+	Source            string    `parquet:"source,dict" doc:"sitemap: the domain's sitemap; feed: found with --feeds; robots: robots.txt names it, and it was not read"`
+	Kind              string    `parquet:"kind,dict" doc:"urlset, index, rss, atom or text; empty: not known"`
+	StatusCode        *int64    `parquet:"status_code,optional" doc:"HTTP status, 0: no answer; null: it was not read"`
+	Items             *int64    `parquet:"items,optional" doc:"its URLs or entries; null: not known"`
+	Error             string    `parquet:"error,dict" doc:"why there is no answer; empty: there is one, or it was not read"`
+}
+
+// Outcome is what became of one domain in one partition in a run.
+type Outcome struct {
+	RunID             *string   `parquet:"run_id,optional,dict" doc:"the run; null: its record was removed or cannot be read"`
+	DomainID          string    `parquet:"domain_id" doc:"authority:country:registrable domain"`
+	RegistrableDomain string    `parquet:"registrable_domain" doc:"the part of the host name that somebody registered"`
+	Country           string    `parquet:"country,dict" doc:"of the partition, two lower-case letters"`
+	Category          string    `parquet:"category,dict" doc:"of the partition"`
+	Date              string    `parquet:"date,dict" doc:"of the partition, YYYY-MM-DD"`
+	At                time.Time `parquet:"at,timestamp(millisecond)" doc:"when"`
+	State             string    `parquet:"state,dict" doc:"collected; unreachable: stored, but robots.txt got no answer; failed: not stored"`
+	Reason            string    `parquet:"reason,dict" doc:"unreachable: the word of robots_error; failed: the kind of the dead letter; else empty"`
+	Message           string    `parquet:"message" doc:"failed: the error of the dead letter; else empty"`
+	RobotsStatus      *int64    `parquet:"robots_status,optional" doc:"HTTP status of robots.txt, 0: no answer; null: failed"`
+	SitemapStatus     *int64    `parquet:"sitemap_status,optional" doc:"HTTP status of the sitemap, 0: no answer; null: failed"`
+	RawFilePath       string    `parquet:"raw_file_path,dict" doc:"the raw file that names the domain"`
+}
+
+// The states of an Outcome.
+const (
+	outcomeCollected   = "collected"
+	outcomeUnreachable = "unreachable"
+	outcomeFailed      = "failed"
+)
+
+// Domains yields all domains that are done, in no order.
+func Domains(ctx context.Context, s store.Store, f Filter) iter.Seq2[Domain, error] {
+	return func(yield func(Domain, error) bool) {
+		for d, err := range results(ctx, s, f) {
+			if err != nil {
+				yield(Domain{}, err)
+				return
+			}
+			c, err := table.Query(d.in, d.metadata)
+			if !yield(Domain{c, d.metadata.Sitemap.URLCount, rows.JSON(d.document)}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Feeds yields the sitemaps and feeds of all domains that are done, each once a domain and
+// partition.
+func Feeds(ctx context.Context, s store.Store, f Filter) iter.Seq2[Feed, error] {
+	return func(yield func(Feed, error) bool) {
+		for d, err := range results(ctx, s, f) {
+			if err != nil {
+				yield(Feed{}, err)
+				return
+			}
+			for _, found := range d.feeds() {
+				if !yield(found, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (d stored) feeds() (all []Feed) {
+	m := d.metadata
+	add := func(url, source, kind, why string, status, items *int64) {
+		if url != "" && !slices.ContainsFunc(all, func(f Feed) bool { return f.URL == url }) {
+			all = append(all, Feed{m.DomainID, m.RegistrableDomain, d.in.Country, d.in.Category, d.in.Date, d.at, url, source, kind, status, items, why})
+		}
+	}
+	if m.Sitemap.Exists {
+		status := int64(m.Sitemap.StatusCode)
+		add(m.Sitemap.URL, "sitemap", m.Sitemap.Kind, m.Sitemap.Error, &status, m.Sitemap.URLCount)
+	}
+	for _, feed := range m.Feeds {
+		status := int64(feed.StatusCode)
+		add(feed.URL, "feed", feed.Kind, feed.Error, &status, feed.ItemCount)
+	}
+	for _, url := range m.Robots.SitemapURLs {
+		add(url, "robots", "", "", nil, nil)
+	}
+	return all
+}
+
+// Outcomes yields the domains that are done, with the run that visited them last, and then
+// those that could not be stored.
+func Outcomes(ctx context.Context, s store.Store, f Filter) iter.Seq2[Outcome, error] {
+	return func(yield func(Outcome, error) bool) {
+		runs, err := runsOf(ctx, s)
+		if err != nil {
+			yield(Outcome{}, err)
+			return
+		}
+		for d, err := range results(ctx, s, f) {
+			if err != nil {
+				yield(Outcome{}, err)
+				return
+			}
+			if o := d.outcome(); (f.Run == "" || runs.at(d.at) == f.Run) && !yield(o.in(runs.at(d.at)), nil) {
+				return
+			}
+		}
+		for d, err := range ledger.ListDeadLetters(ctx, s, Job, f.Run) {
+			if err != nil {
+				yield(Outcome{}, err)
+				return
+			}
+			o, ok := failedOutcome(d)
+			if ok && f.wants(hive.Partition{Country: o.Country, Category: o.Category, Date: o.Date}) && !o.At.Before(f.Since) && !yield(o.in(cmp.Or(f.Run, d.RunID)), nil) {
+				return
+			}
+		}
+	}
+}
+
+func (o Outcome) in(run string) Outcome {
+	if run != "" {
+		o.RunID = &run
+	}
+	return o
+}
+
+func (d stored) outcome() Outcome {
+	m := d.metadata
+	robots, sitemap := int64(m.Robots.StatusCode), int64(m.Sitemap.StatusCode)
+	o := Outcome{DomainID: m.DomainID, RegistrableDomain: m.RegistrableDomain, Country: d.in.Country, Category: d.in.Category, Date: d.in.Date, At: d.at,
+		State: outcomeCollected, RobotsStatus: &robots, SitemapStatus: &sitemap}
+	if m.Robots.StatusCode == 0 && !strings.HasPrefix(m.Robots.Error, "http_") {
+		o.State, o.Reason = outcomeUnreachable, m.Robots.Error
+	}
+	if m.Source != nil {
+		o.RawFilePath = m.Source.RawFilePath
+	}
+	return o
+}
+
+// failedOutcome is the outcome of a domain with a dead letter; others are of whole files
+// or lanes.
+func failedOutcome(d ledger.DeadLetter) (Outcome, bool) {
+	p, folder, ok := hive.ParseMark(d.Input.Key + hive.Success)
+	if !ok || d.Input.DomainID == "" {
+		return Outcome{}, false
+	}
+	name := d.Input.DomainID[strings.LastIndexByte(d.Input.DomainID, ':')+1:]
+	return Outcome{DomainID: d.Input.DomainID, RegistrableDomain: cmp.Or(name, folder), Country: p.Country, Category: p.Category, Date: p.Date, At: d.LastAt,
+		State: outcomeFailed, Reason: d.Kind, Message: d.Error, RawFilePath: d.Input.File}, true
+}
+
+// runTimes are the runs of the job, the latest first. The job's lease lets one run work at
+// a time, so the time of a visit says which run made it.
+type runTimes []ledger.Run
+
+func runsOf(ctx context.Context, s store.Store) (all runTimes, err error) {
+	for r, err := range ledger.List(ctx, s) {
+		switch {
+		case err != nil && r.RunID == "":
+			return nil, err
+		case err == nil && r.Job == Job: // a record that cannot be read is as one that was removed
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// at returns the id of the run that worked at a time, empty if none is known.
+func (all runTimes) at(t time.Time) string {
+	for _, r := range all {
+		if !t.Before(r.StartedAt.Truncate(time.Millisecond)) && (r.FinishedAt.IsZero() || !t.After(r.FinishedAt)) {
+			return r.RunID
+		}
+	}
+	return ""
+}

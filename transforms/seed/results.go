@@ -1,0 +1,247 @@
+package seed
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/store/segment"
+	"github.com/newsfork/seed-engine/transforms/seed/metadata"
+	"github.com/newsfork/seed-engine/transforms/seed/table"
+	"golang.org/x/sync/errgroup"
+)
+
+// Filter chooses results; an empty field chooses all.
+type Filter struct {
+	Country, Category, Date string
+	Since                   time.Time // collected then or later
+	Run                     string    // id of the run that collected them; Outcomes only
+}
+
+func (f Filter) wants(p hive.Partition) bool {
+	return (f.Country == "" || p.Country == f.Country) && (f.Category == "" || p.Category == f.Category) && (f.Date == "" || p.Date == f.Date)
+}
+
+// stored is a domain in a partition that is done.
+type stored struct {
+	in       hive.Partition
+	metadata metadata.Domain
+	at       time.Time // when it was collected
+	document []byte
+}
+
+func newStored(p hive.Partition, document []byte) (d stored, err error) {
+	d = stored{in: p, document: document}
+	if err = json.Unmarshal(document, &d.metadata); err == nil {
+		d.at, err = time.Parse(time.RFC3339, d.metadata.CollectedAt)
+	}
+	if err == nil && d.metadata.RegistrableDomain == "" {
+		err = errors.New("it names no domain")
+	}
+	if err != nil {
+		return d, fmt.Errorf("it is no domain metadata (%w); remove it and its mark, so that the next run visits the domain again", err)
+	}
+	return d, nil
+}
+
+// maxCompared is how many packed results are compared at a time. Tests replace it.
+var maxCompared int64 = 4_000_000
+
+// results yields each domain in a partition that is done, in both layouts, in no order. Of
+// several visits the newest counts. A run may be at work: what it finishes meanwhile may
+// be there or not. Memory does not grow with the results: packed results are
+// compared in several passes if they are many.
+func results(ctx context.Context, s store.Store, f Filter) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		commits, rows, err := packedFor(ctx, s, f)
+		if err != nil {
+			yield(stored{}, err)
+			return
+		}
+		passes := uint64(rows/maxCompared) + 1
+		for pass := range passes {
+			in := func(v visited) bool { return binary.BigEndian.Uint64(v[:])%passes == pass }
+			for d, err := range resultsOf(ctx, s, f, commits, in) {
+				if err == nil && d.at.Before(f.Since) {
+					continue
+				}
+				if !yield(d, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// packedFor returns the commits that can have results of the filter, without names, and
+// how many rows they have.
+func packedFor(ctx context.Context, s store.Store, f Filter) (commits []segment.Commit, rows int64, err error) {
+	x, err := segment.List(ctx, s, PackedRoot)
+	if err != nil {
+		return nil, 0, err
+	}
+	for c, err := range x.WithoutNames().Commits(ctx) {
+		if err != nil {
+			return nil, 0, err
+		}
+		wanted := func(d segment.Done) bool {
+			return f.wants(hive.Partition{Country: d.Country, Category: d.Category, Date: d.Date})
+		}
+		if file, ok := c.File(rowsFile); ok && slices.ContainsFunc(c.Done, wanted) {
+			commits, rows = append(commits, c), rows+file.Count
+		}
+	}
+	return commits, rows, nil
+}
+
+// given is the time of a visit that was yielded.
+const given = math.MaxInt64
+
+// resultsOf is results for the domains in in.
+func resultsOf(ctx context.Context, s store.Store, f Filter, commits []segment.Commit, in func(visited) bool) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		newest := map[visited]int64{} // of packed results, in milliseconds
+		packed := func(each func(visited, table.Row) bool) bool {
+			for _, c := range commits {
+				rows, err := rowsOf(ctx, s, c)
+				if err != nil {
+					yield(stored{}, err)
+					return false
+				}
+				for _, r := range rows {
+					if v := folderAs(r.Partition(), r.RegistrableDomain); in(v) && f.wants(r.Partition()) && !each(v, r) {
+						return false
+					}
+				}
+			}
+			return true
+		}
+		if !packed(func(v visited, r table.Row) bool {
+			newest[v] = max(newest[v], r.CollectedAt.UnixMilli())
+			return true
+		}) {
+			return
+		}
+		for d, err := range objectResults(ctx, s, f, in) {
+			if err != nil {
+				yield(d, err)
+				return
+			}
+			v := folderAs(d.in, d.metadata.RegistrableDomain)
+			if at, ok := newest[v]; ok {
+				if d.at.UnixMilli() < at {
+					continue
+				}
+				newest[v] = given
+			}
+			if !yield(d, nil) {
+				return
+			}
+		}
+		packed(func(v visited, r table.Row) bool {
+			if r.CollectedAt.UnixMilli() != newest[v] {
+				return true
+			}
+			newest[v] = given
+			d, err := newStored(r.Partition(), []byte(r.Document))
+			return yield(d, err) && err == nil
+		})
+	}
+}
+
+// folderAs identifies a domain in a partition by the name of its folder.
+func folderAs(p hive.Partition, name string) visited {
+	return visitedAs(p, path.Base(p.DomainDir(name)))
+}
+
+func rowsOf(ctx context.Context, s store.Store, c segment.Commit) ([]table.Row, error) {
+	file, _ := c.File(rowsFile)
+	b, err := segment.Read(ctx, s, file)
+	if errors.Is(err, store.ErrNotExist) {
+		return nil, fmt.Errorf("%w; if `compact` has just replaced it, try again", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := table.Decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file.Key, err)
+	}
+	return rows, nil
+}
+
+const (
+	// readTogether is how many objects are read at the same time.
+	readTogether = 64
+	// maxDocument is the size of the largest metadata that is read.
+	maxDocument = 16 << 20
+)
+
+// objectResults yields the domains that have their mark, by their keys' order.
+func objectResults(ctx context.Context, s store.Store, f Filter, in func(visited) bool) iter.Seq2[stored, error] {
+	type marked struct {
+		in  hive.Partition
+		key string
+	}
+	return func(yield func(stored, error) bool) {
+		var next []marked
+		flush := func() bool {
+			found := make([]*stored, len(next))
+			var reads errgroup.Group
+			for i, m := range next {
+				reads.Go(func() error {
+					b, err := store.ReadAll(ctx, s, m.key, maxDocument)
+					if errors.Is(err, store.ErrNotExist) {
+						return nil // removed since the listing
+					}
+					if err != nil {
+						return err
+					}
+					d, err := newStored(m.in, bytes.TrimSpace(b))
+					if err != nil {
+						return fmt.Errorf("reading %s: %w", m.key, err)
+					}
+					found[i] = &d
+					return nil
+				})
+			}
+			err := reads.Wait()
+			next = next[:0]
+			for _, d := range found {
+				if d != nil && !yield(*d, nil) {
+					return false
+				}
+			}
+			if err != nil {
+				yield(stored{}, err)
+			}
+			return err == nil
+		}
+		for o, err := range s.List(ctx, hive.Prefix(hive.Processing, f.Country, f.Category, f.Date)) {
+			if err != nil {
+				yield(stored{}, fmt.Errorf("listing the results: %w", err))
+				return
+			}
+			p, folder, ok := hive.ParseMark(o.Key)
+			if !ok || !f.wants(p) || !in(folderAs(p, folder)) {
+				continue
+			}
+			next = append(next, marked{p, strings.TrimSuffix(o.Key, hive.Success)})
+			if len(next) == readTogether && !flush() {
+				return
+			}
+		}
+		flush()
+	}
+}

@@ -27,6 +27,8 @@ const exportUsage = `pipeline export --what=WHAT --to=FILE [filters]
   --country=CC --category=NAME --date=YYYY-MM-DD
                  domains, feeds, outcomes: only these
   --run=ID       outcomes: of this run
+  --provider=ID,… --site=NAME,… --publisher=ID,…
+                 pages, chunks, links; products, product-history; articles: only of these
   --since=TIME   only what was collected or changed then or later: 2026-01-28, 2026-01-28T12:00:00Z,
                  7d or 36h ago
   --schema       prints the JSON Schema of WHAT's rows, and exports nothing
@@ -36,6 +38,7 @@ const exportUsage = `pipeline export --what=WHAT --to=FILE [filters]
 // exportFlags are the flags of export that no run has.
 type exportFlags struct {
 	what, to, format, run, since string
+	provider, site, publisher    string
 	schema                       bool
 }
 
@@ -45,6 +48,9 @@ func (e *exportFlags) define(f *flag.FlagSet) {
 	f.StringVar(&e.format, "format", "", "")
 	f.StringVar(&e.run, "run", "", "")
 	f.StringVar(&e.since, "since", "", "")
+	f.StringVar(&e.provider, "provider", "", "")
+	f.StringVar(&e.site, "site", "", "")
+	f.StringVar(&e.publisher, "publisher", "", "")
 	f.BoolVar(&e.schema, "schema", false, "")
 }
 
@@ -140,6 +146,9 @@ func (e *exportFlags) filter(f *flag.FlagSet, what export.What, o Options) (filt
 		return filter, usage.Errorf("%q is no run's id; `runs` lists them", e.run)
 	}
 	filter = export.Filter{Country: o.Country, Category: o.Category, Date: o.Date, Run: e.run}
+	for _, name := range strings.FieldsFunc(e.provider+","+e.site+","+e.publisher, func(r rune) bool { return r == ',' }) {
+		filter.Names = append(filter.Names, strings.TrimSpace(name))
+	}
 	filter.Since, err = since(e.since, time.Now())
 	return filter, err
 }

@@ -89,6 +89,8 @@ func TestExportRefusals(t *testing.T) {
 		"export --what=domains --country=kr --to=" + file + " --store=" + store:            "the store has country/category/date sg/news/2026-01-28",
 		"export --what=outcomes --run=20260128-x --to=" + file + " --store=" + store:       "there is no run 20260128-x",
 		"export --what=domains --to=" + file + " --store=" + filepath.Join(out, "nothing"): "--store",
+		"export --what=pages --to=" + file + " --store=" + store:                           "there is no database " + store + ".db; run --job=docs first",
+		"export --what=pages --site=a --to=" + file + " --store=" + store:                  "its filters are --provider, --since",
 	} {
 		a := here(t, args)
 		require.Equal(t, 2, a.code, "%s: %s", args, a.stderr)

@@ -19,6 +19,9 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/catalog"
+	"github.com/newsfork/seed-engine/transforms/docs"
+	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
@@ -79,8 +82,13 @@ func (w What) Schema() ([]byte, error) { return rows.Schema(w.row, w.Title(), w.
 
 // Write writes the rows to a file, and returns how many there were.
 func (w What) Write(ctx context.Context, src Source, f rows.Format, to io.Writer) (int64, error) {
+	if w.NeedsDB() {
+		if err := w.known(ctx, src); err != nil {
+			return 0, err
+		}
+	}
 	n, err := w.write(ctx, src, f, w.Title(), to)
-	if err == nil && n == 0 && w.known != nil {
+	if err == nil && n == 0 {
 		err = w.known(ctx, src)
 	}
 	return n, err
@@ -102,6 +110,12 @@ var All = []What{
 	ofSeed(What{Name: "domains", About: "What is known about each domain in each partition, when it is done.", Filters: partitioned}, seed.Domains),
 	ofSeed(What{Name: "feeds", About: "The sitemaps, RSS and Atom feeds of those domains.", Filters: partitioned}, seed.Feeds),
 	ofSeed(What{Name: "outcomes", About: "What became of each domain in a run: collected, unreachable or failed, and why.", Filters: append(slices.Clone(partitioned), "run")}, seed.Outcomes),
+	ofDocs(What{Name: "pages", About: "The pages of API documentation that the docs job found, and what became of each.", Since: "when the page changed or was deleted"}, docs.Pages),
+	ofDocs(What{Name: "chunks", About: "The chunks of those pages, with a preview of their text.", Since: "when their page changed"}, docs.Chunks),
+	ofDocs(What{Name: "links", About: "The links between those pages.", Since: "when the page that has the link changed"}, docs.Links),
+	ofCatalog(What{Name: "products", About: "The products of sites.", Since: "when the product changed or was gone"}, catalog.Products),
+	ofCatalog(What{Name: "product-history", About: "Each change of a value of those products.", Since: "when the value changed"}, catalog.Changes),
+	ofNews(What{Name: "articles", About: "The articles of publishers that have not expired.", Since: "when the article was fetched first, or changed"}, raw.Articles),
 }
 
 func ofSeed[T any](w What, read func(context.Context, store.Store, seed.Filter) iter.Seq2[T, error]) What {

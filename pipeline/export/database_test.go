@@ -1,0 +1,153 @@
+//go:build unix
+
+package export
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/rows"
+)
+
+var day = time.Date(2026, 1, 28, 9, 0, 0, 0, time.UTC)
+
+// filled is a database with some rows of every table that is exported.
+func filled(t *testing.T, d *db.DB) {
+	t.Helper()
+	d.Now = func() time.Time { return day.Add(24 * time.Hour) }
+	for _, w := range All {
+		if w.open != nil {
+			require.NoError(t, w.open(t.Context(), d))
+		}
+	}
+	at, later := db.Micros(day), db.Micros(day.Add(time.Hour))
+	for _, s := range []string{
+		`INSERT INTO runs (session, provider, run_id, state, started_at, active_at) VALUES ('s', 'acme', 'r', 'done', $1, $2), ('s', 'bolt', 'r', 'done', $1, $2)`,
+		`INSERT INTO pages (provider, key, address, status, depth, session, seq, http_status, content_hash, title, chunks, discovered_at, fetched_at, changed_at) VALUES
+			('acme', 'https://acme.example/a', 'https://acme.example/a', 'indexed', 0, 's', 0, 200, 'h', '=SUM(1)', 2, $1, $1, $1),
+			('acme', 'https://acme.example/b', 'https://acme.example/b?', 'indexed', 1, 's', 1, 200, 'h', 'B', 0, $1, $2, $2),
+			('bolt', 'https://bolt.example/', 'https://bolt.example/', 'queued', 0, 's', 0, 0, '', '', 0, $2, 0, 0)`,
+		`INSERT INTO chunks (provider, key, ordinal, id, heading, tokens, hash, preview) SELECT 'acme', 'https://acme.example/a', n, 'c' || n, '["A","§ 1"]', 7, 'h', 'text' FROM (SELECT 0 AS n UNION SELECT 1) AS two WHERE $1 < $2`,
+		`INSERT INTO links (provider, from_key, ordinal, to_key, to_address) SELECT 'acme', 'https://acme.example/a', 0, 'https://acme.example/b', 'https://acme.example/b?' WHERE $1 < $2`,
+		`INSERT INTO catalog_crawls (site, started_at, finished_at) VALUES ('gadgets', $1, $2), ('matter', $1, $2)`,
+		`INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at, state, gone_at) VALUES
+			('gadgets', 'g-1', 'https://gadgets.example/1', '{"price":{"amount":12.5,"currency":"EUR"}}', 'h', $1, $2, $2, 'changed', 0),
+			('matter', 'm-1', 'https://matter.example/1', '{}', 'h', $1, $1, $1, 'gone', $2)`,
+		`INSERT INTO catalog_changes (site, product_key, changed_at, field, was, became, run_id) VALUES ('gadgets', 'g-1', $1, 'price', NULL, '{"amount":10,"currency":"EUR"}', 'r'), ('gadgets', 'g-1', $2, 'price', '{"amount":10,"currency":"EUR"}', '{"amount":12.5,"currency":"EUR"}', 'r')`,
+		`INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at) VALUES
+			('1', 'daily', 'The Daily', 'url', 'https://daily.example/1', 'https://daily.example/1', '', 'One', 'h', 'Text', '["A. B."]', 'en', $1, 'h', $1, $1, $2 + 864000000000),
+			('2', 'daily', 'The Daily', 'url', 'https://daily.example/2', 'https://daily.example/2', '', 'Expired', 'h', 'Text', '[]', 'en', 0, 'h', $1, $1, $2)`,
+	} {
+		s = strings.NewReplacer("$1", fmt.Sprint(at), "$2", fmt.Sprint(later)).Replace(s)
+		_, err := d.ExecContext(t.Context(), s)
+		require.NoError(t, err, s)
+	}
+}
+
+// lines are the rows of an export as JSON lines.
+func lines(t *testing.T, name string, src Source) (all []map[string]any) {
+	t.Helper()
+	w, err := Named(name)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	n, err := w.Write(t.Context(), src, rows.JSONL, &b)
+	require.NoError(t, err)
+	text, err := w.Schema()
+	require.NoError(t, err)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	require.NoError(t, err)
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	require.NoError(t, c.AddResource("s.json", doc))
+	for d := json.NewDecoder(&b); d.More(); {
+		var row map[string]any
+		require.NoError(t, d.Decode(&row))
+		require.NoError(t, c.MustCompile("s.json").Validate(row))
+		all = append(all, row)
+	}
+	require.Len(t, all, int(n))
+	return all
+}
+
+// column returns the values of a column, each as text.
+func column(all []map[string]any, name string) (values []string) {
+	for _, row := range all {
+		values = append(values, fmt.Sprint(row[name]))
+	}
+	return values
+}
+
+func TestDatabaseRows(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		filled(t, d)
+		src := Source{DB: d}
+		pages := lines(t, "pages", src)
+		require.Equal(t, []string{"https://acme.example/a", "https://acme.example/b?", "https://bolt.example/"}, column(pages, "url"))
+		require.Equal(t, []string{"2026-01-28T09:00:00Z", "2026-01-28T10:00:00Z", "<nil>"}, column(pages, "changed_at"))
+		require.Equal(t, []string{"[A § 1]", "[A § 1]"}, column(lines(t, "chunks", src), "heading"))
+		require.Equal(t, []string{"https://acme.example/b?"}, column(lines(t, "links", src), "to_url"))
+		products := lines(t, "products", src)
+		require.Equal(t, []string{"g-1", "m-1"}, column(products, "product_key"))
+		require.Equal(t, map[string]any{"price": map[string]any{"amount": 12.5, "currency": "EUR"}}, products[0]["fields"])
+		require.Equal(t, []string{"<nil>", "2026-01-28T10:00:00Z"}, column(products, "gone_at"))
+		require.Equal(t, []string{"<nil>", `{"amount":10,"currency":"EUR"}`}, column(lines(t, "product-history", src), "was"))
+		require.Equal(t, []string{"One"}, column(lines(t, "articles", src), "title"), "an expired article is not exported")
+
+		src.Since = day.Add(time.Minute)
+		require.Equal(t, []string{"B"}, column(lines(t, "pages", src), "title"))
+		require.Empty(t, lines(t, "chunks", src))
+		require.Equal(t, []string{"g-1", "m-1"}, column(lines(t, "products", src), "product_key"))
+		require.Len(t, lines(t, "product-history", src), 1)
+		require.Empty(t, lines(t, "articles", src))
+
+		src = Source{DB: d, Filter: Filter{Names: []string{"bolt"}}}
+		require.Equal(t, []string{"queued"}, column(lines(t, "pages", src), "status"))
+		for name, want := range map[string]string{"pages": "use acme or bolt", "products": "use gadgets or matter", "articles": "use daily"} {
+			src.Names = []string{"nobody"}
+			w, err := Named(name)
+			require.NoError(t, err)
+			_, err = w.Write(t.Context(), src, rows.JSONL, io.Discard)
+			require.ErrorContains(t, err, want)
+		}
+	})
+}
+
+// An export sees one moment, also when a run writes while it reads.
+func TestExportSeesOneMoment(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		filled(t, d)
+		for i := range 5_000 {
+			_, err := d.ExecContext(t.Context(), `INSERT INTO links (provider, from_key, ordinal, to_key, to_address) VALUES ('acme', 'https://acme.example/b', $1, 'k', 'a')`, i)
+			require.NoError(t, err)
+		}
+		w, err := Named("links")
+		require.NoError(t, err)
+		wrote := false
+		n, err := w.Write(t.Context(), Source{DB: d}, rows.JSONL, writerFunc(func(b []byte) (int, error) {
+			if !wrote {
+				wrote = true
+				_, err := d.ExecContext(context.WithoutCancel(t.Context()), `DELETE FROM links`)
+				require.NoError(t, err)
+			}
+			return len(b), nil
+		}))
+		require.NoError(t, err)
+		require.True(t, wrote)
+		require.EqualValues(t, 5_001, n)
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

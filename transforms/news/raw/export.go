@@ -1,0 +1,64 @@
+package raw
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+)
+
+// Filter chooses articles; an empty field chooses all.
+type Filter struct {
+	Publishers []string
+	Since      time.Time // that changed then or later
+}
+
+// ArticleRow is an article as the database has it, until it expires.
+type ArticleRow struct {
+	ID           string     `parquet:"id" doc:"the article's id"`
+	Publisher    string     `parquet:"publisher,dict" doc:"id of the publisher"`
+	Press        string     `parquet:"press,dict" doc:"the publisher's name"`
+	URL          string     `parquet:"url" doc:"as it was fetched"`
+	CanonicalURL string     `parquet:"canonical_url" doc:"as the page names itself"`
+	ExternalID   string     `parquet:"external_id" doc:"the publisher's own id; empty: none"`
+	Title        string     `parquet:"title" doc:"its title"`
+	Text         string     `parquet:"text" doc:"its first 2,000 characters at most"`
+	Authors      []string   `parquet:"authors,list" doc:"names"`
+	Language     string     `parquet:"language,dict" doc:"its language; empty: not known"`
+	PublishedAt  *time.Time `parquet:"published_at,optional,timestamp(microsecond)" doc:"when it was published; null: not known"`
+	CollectedAt  time.Time  `parquet:"collected_at,timestamp(microsecond)" doc:"when it was first fetched"`
+	ChangedAt    time.Time  `parquet:"changed_at,timestamp(microsecond)" doc:"when its text became what it is"`
+	ExpiresAt    time.Time  `parquet:"expires_at,timestamp(microsecond)" doc:"when it is removed; remove your copy then too"`
+	ContentHash  string     `parquet:"content_hash" doc:"of what a reader sees"`
+}
+
+// Articles yields the articles that have not expired at a time.
+func Articles(ctx context.Context, d *db.DB, f Filter, now time.Time) iter.Seq2[ArticleRow, error] {
+	var since int64
+	if !f.Since.IsZero() {
+		since = db.Micros(f.Since)
+	}
+	return db.Select(ctx, d, func(r *sql.Rows) (a ArticleRow, err error) {
+		var authors string
+		var published, collected, changed, expires int64
+		if err := r.Scan(&a.ID, &a.Publisher, &a.Press, &a.URL, &a.CanonicalURL, &a.ExternalID, &a.Title, &a.Text, &authors, &a.Language, &published, &collected, &changed, &expires, &a.ContentHash); err != nil {
+			return a, err
+		}
+		if err := json.Unmarshal([]byte(authors), &a.Authors); err != nil {
+			return a, fmt.Errorf("the authors of article %s: %w", a.ID, err)
+		}
+		a.PublishedAt, a.CollectedAt, a.ChangedAt, a.ExpiresAt = db.OptionalTime(published), db.Time(collected), db.Time(changed), db.Time(expires)
+		return a, nil
+	}, `SELECT id, source, press, url, canonical_url, external_id, title, raw_text, authors, language, published_at, collected_at, changed_at, expires_at, content_hash
+		FROM news_articles WHERE (CAST($1 AS BIGINT) = 0 OR source `+d.AnyOf(2)+`) AND changed_at >= $3 AND expires_at > $4 ORDER BY source, collected_at, id`,
+		int64(len(f.Publishers)), d.List(f.Publishers), since, db.Micros(now))
+}
+
+// PublishersThere returns the ids of the publishers that the database knows.
+func PublishersThere(ctx context.Context, d *db.DB) ([]string, error) {
+	return db.Texts(ctx, d, `SELECT source FROM news_runs UNION SELECT source FROM news_articles ORDER BY source`)
+}

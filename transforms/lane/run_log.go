@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -171,14 +172,15 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// processName returns a name that is different in each process of a run.
-func processName() string {
+// processName returns a name that is different in each process of a run. In containers the
+// host's name and the process id can be the same, so a random part is in it.
+var processName = sync.OnceValue(func() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "host"
 	}
-	return notInName.ReplaceAllString(fmt.Sprintf("%.60s-%d", host, os.Getpid()), "-")
-}
+	return notInName.ReplaceAllString(fmt.Sprintf("%.60s-%d-%.8s", host, os.Getpid(), rand.Text()), "-")
+})
 
 // keepOwnLog keeps the log of a worker whose run was launched by another process. It
 // ends with the worker.

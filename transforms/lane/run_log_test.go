@@ -3,6 +3,9 @@ package lane
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -83,4 +86,15 @@ func TestRunLog(t *testing.T) {
 			t.Error("a log that has ended still gets lines")
 		}
 	})
+}
+
+// Two containers can give their processes the same host name and the same process id.
+func TestProcessName(t *testing.T) {
+	name := processName()
+	if !regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9_-]+-%d-[A-Z2-7]{8}$`, os.Getpid())).MatchString(name) {
+		t.Errorf("the process is called %s, want its host, its id and a random part", name)
+	}
+	if again := processName(); again != name {
+		t.Errorf("the process is called %s and %s", name, again)
+	}
 }

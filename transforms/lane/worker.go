@@ -5,7 +5,6 @@ package lane
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -138,7 +137,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	workers.open[cfg.RunID] = w
 	go w.watch()
 	if cfg.Leases {
-		w.shareLimits(processName()+"-"+rand.Text(), heartbeat) // in containers the host and the process id can be the same
+		w.shareLimits(processName(), heartbeat)
 	}
 	return w, nil
 }

@@ -4,91 +4,70 @@ package flink
 
 import (
 	"encoding/json"
-	"fmt"
-	"net"
+	"errors"
+	"maps"
 	"net/http"
 	"os"
-	"os/exec"
-	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
 // cluster is a standalone Flink cluster: one JobManager, and TaskManagers with two
-// slots each, in JVMs of their own. It comes from the jars of the job server.
+// slots each, in JVMs of their own. Its configuration and its commands are those of
+// docs/cluster.md, with free ports of loopback.
 type cluster struct {
-	dir, rest string
-	env       []string // of the TaskManagers, and of the workers that they start
+	t          testing.TB // at whose end the cluster ends; a subtest may start a TaskManager
+	page       rig.Page
+	dir, rest  string
+	endpoint   string // of the job server
+	localhost  *strings.Replacer
+	env        []string // of the TaskManagers, and of the workers that they start
+	jobManager *rig.Child
 }
 
-func startCluster(t testing.TB, w rig.Web) cluster {
-	t.Helper()
-	c := cluster{dir: t.TempDir(), env: append(os.Environ(), "SSL_CERT_FILE="+w.CA)}
-	var ports [3]string
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }() // all are different while they are chosen
-		_, ports[i], _ = net.SplitHostPort(l.Addr().String())
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.rest = "127.0.0.1:" + ports[1]
-	conf := strings.NewReplacer("RPC", ports[0], "REST", ports[1], "BLOB", ports[2], "TMP", c.dir).Replace(`jobmanager.rpc.address: 127.0.0.1
-jobmanager.rpc.port: RPC
-jobmanager.bind-host: 127.0.0.1
-jobmanager.memory.process.size: 900m
-rest.address: 127.0.0.1
-rest.port: REST
-rest.bind-address: 127.0.0.1
-blob.server.port: BLOB
-taskmanager.bind-host: 127.0.0.1
-taskmanager.host: 127.0.0.1
-taskmanager.numberOfTaskSlots: 2
-parallelism.default: 1
-io.tmp.dirs: TMP
-`)
-	if err := os.WriteFile(filepath.Join(c.dir, "flink-conf.yaml"), []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c.java(t, "-Xmx400m", "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint")
-	return c
-}
-
-// java starts one of the cluster's processes.
-func (c cluster) java(t testing.TB, heap, class string, args ...string) *rig.Child {
+func startCluster(t testing.TB, w rig.Web, env ...string) cluster {
 	t.Helper()
 	lib, err := jars()
 	if err != nil {
 		rig.Missing(t, err)
 	}
-	opens, err := filepath.Abs("testdata/java17.args")
+	page, err := rig.ReadPage("TestCluster")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("java", append([]string{"@" + opens, heap, "-XX:MaxDirectMemorySize=450m", "-XX:MaxMetaspaceSize=256m", "-Djava.io.tmpdir=" + c.dir,
-		"-cp", filepath.Join(lib, "*"), class, "--configDir", c.dir}, args...)...)
-	cmd.Env = c.env
-	return rig.Start(t, cmd)
+	ports := rig.FreePorts(t, 4)
+	c := cluster{t: t, page: page, dir: t.TempDir(), rest: "127.0.0.1:" + ports[1], endpoint: "localhost:" + ports[3],
+		localhost: strings.NewReplacer("10.0.0.1", "127.0.0.1", "6123", ports[0], "8081", ports[1], "6124", ports[2], "8099", ports[3])}
+	c.env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA, "ADDRESS=127.0.0.1", "JAVA_TOOL_OPTIONS=-Djava.io.tmpdir="+c.dir), env...)
+	conf := filepath.Join(c.dir, "conf")
+	err = errors.Join(os.Symlink(lib, filepath.Join(c.dir, "lib")), os.Symlink(filepath.Join(filepath.Dir(lib), "java17.args"), filepath.Join(c.dir, "java17.args")),
+		os.Mkdir(conf, 0o755), os.WriteFile(filepath.Join(conf, "flink-conf.yaml"), []byte(c.localhost.Replace(page["conf"])), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.jobManager = c.start("jobmanager")
+	return c
 }
 
-// taskManager starts one, with the memory options that Flink's scripts would compute.
-func (c cluster) taskManager(t testing.TB, name string) *rig.Child {
-	t.Helper()
-	args := []string{"-D", "taskmanager.resource-id=" + name}
-	for _, set := range []string{"framework.heap.size=64m", "task.heap.size=436m", "managed.size=160m", "framework.off-heap.size=128m", "task.off-heap.size=128m",
-		"network.min=192m", "network.max=192m", "jvm-metaspace.size=256m", "jvm-overhead.min=192m", "jvm-overhead.max=192m"} {
-		args = append(args, "-D", "taskmanager.memory."+set)
-	}
-	return c.java(t, "-Xmx500m", "org.apache.flink.runtime.taskexecutor.TaskManagerRunner", append(args, "-D", "taskmanager.cpu.cores=2")...)
+func (c cluster) start(block string) *rig.Child {
+	c.t.Helper()
+	return c.page.Start(c.t, block, c.dir, c.localhost, c.env...)
+}
+
+func (c cluster) taskManager() *rig.Child { return c.start("taskmanager") }
+
+func (c cluster) jobServer() server {
+	c.t.Helper()
+	s := server{c.start("jobserver"), c.endpoint}
+	s.ready(c.t)
+	return s
 }
 
 // slots returns how many task slots the cluster has, and how many are free.
@@ -108,88 +87,113 @@ func (c cluster) slots() (all, free int) {
 	return o.All, o.Free
 }
 
-// A TaskManager that is killed in the middle of a run costs the hosts that were under
-// way: the launcher submits the job again, another TaskManager takes the place, and
-// the run ends as done.
-func TestLostTaskManager(t *testing.T) {
+// TestCluster runs the jobs on one standalone cluster, and kills its processes.
+func TestCluster(t *testing.T) {
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 60 * time.Millisecond})
+	dsn := dbtest.Postgres(t)
+	begin := time.Now()
+	c := startCluster(t, w, "SEED_DB="+dsn)
+	managers := []*rig.Child{c.taskManager(), c.taskManager()}
+	s := c.jobServer()
 	files := rig.Bucket(160)
 	reference := rig.Directory(t, files)
-	w.Run(t, reference, "--runner=prism")
-	w.ResetLog()
-	begin := time.Now()
-	c := startCluster(t, w)
-	victim := c.taskManager(t, "tm1")
-	c.taskManager(t, "tm2")
-	s := startServerFor(t, w, c.rest)
-	rig.Eventually(t, "two TaskManagers", 3*time.Minute, func() bool { all, _ := c.slots(); return victim.Ended() || all == 4 })
-	if victim.Ended() {
-		t.Fatalf("the TaskManager ended:\n%s", rig.Tail(victim.Output(t)))
+	w.Run(t, reference, "--runner=prism", "--concurrency=64")
+	rig.Eventually(t, "two TaskManagers", 3*time.Minute, func() bool {
+		all, _ := c.slots()
+		return c.jobManager.Ended() || managers[0].Ended() || managers[1].Ended() || all == 4
+	})
+	for _, m := range append(managers, c.jobManager) {
+		if m.Ended() {
+			t.Fatalf("a process of the cluster ended:\n%s", rig.Tail(m.Output(t)))
+		}
+	}
+	if show := c.start("overview"); show.Wait(t, time.Minute) != 0 || !strings.Contains(show.Output(t), `"slots-total":4`) {
+		t.Errorf("the page's look at the cluster shows %s", show.Output(t))
 	}
 	t.Logf("%v: the cluster is ready", time.Since(begin))
-	dir := rig.Directory(t, files)
-	const atOnce = 8
-	run := w.Start(t, dir, s.args("PROCESS", 4, fmt.Sprintf("--concurrency=%d", atOnce), "--lease-ttl=6s", "--flink-rest="+c.rest)...)
-	rig.Eventually(t, "the run in the middle", 4*time.Minute, func() bool { return run.Ended() || len(w.Requests()) > 80 })
-	if run.Ended() {
-		t.Fatalf("the run ended:\n%s", rig.Tail(run.Output(t)))
-	}
-	if strings.Contains(run.Output(t), `"event":"few_`) {
-		t.Errorf("a cluster that has what the job needs is warned of:\n%s", rig.Tail(run.Output(t)))
-	}
-	if n := len(s.workers(t)); n != 2 {
-		t.Errorf("%d workers, want one for each TaskManager", n)
-	}
-	t.Logf("%v: a TaskManager is killed", time.Since(begin))
-	victim.Kill(t)
-	begun := len(w.Requests())
-	c.taskManager(t, "tm3")
-	rig.Eventually(t, "the job submitted again", 2*time.Minute, func() bool {
-		return run.Ended() || strings.Contains(run.Output(t), `"event":"job_restarts"`)
-	})
-	again, done := time.Now(), marks(t, dir)
-	if code := run.Wait(t, 4*time.Minute); code != 0 {
-		t.Fatalf("exit code %d, want 0:\n%s\n%s", code, rig.Tail(run.Output(t)), rig.Tail(s.Output(t)))
-	}
-	t.Logf("%v: the run has ended", time.Since(begin))
-	if !strings.Contains(run.Output(t), `"event":"job_restarts"`) {
-		t.Errorf("the log does not say that the job was submitted again:\n%s", rig.Tail(run.Output(t)))
-	}
-	if state := rig.LastReport(t, dir).State; state != "done" {
-		t.Errorf("the run is %s, want done", state)
-	}
-	rig.Same(t, rig.Objects(t, dir), rig.Objects(t, reference))
-	log := w.Requests()
-	rig.OneAtATime(t, log)
-	all, late := marks(t, dir), 0
-	for _, r := range log {
-		if r.Start.After(again) {
-			late++
-			if n := done[r.Host]; n > 0 && n == all[r.Host] {
-				t.Errorf("%s was done, and got a request for %s after the restart", r.Host, r.Path)
-			}
-		}
-	}
-	t.Logf("%d requests before the kill, %d of %d after the restart; %d of %d hosts were done", begun, late, len(log), len(done), len(all))
-	if late == 0 || len(done) == 0 {
-		t.Error("the restart proves nothing")
-	}
-	if len(log) <= begun {
-		t.Error("nothing was left after the kill: it proves nothing")
-	}
+	onCluster{c, s, w, files, reference}.run(t, dsn, managers)
 }
 
-// marks counts the partitions in which each host is done.
-func marks(t *testing.T, dir string) map[string]int {
-	t.Helper()
-	of := map[string]int{}
-	for o, err := range rig.Open(t, dir).List(t.Context(), "processing/") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if path.Base(o.Key) == "domain_metadata.json.success" {
-			of[path.Base(path.Dir(o.Key))]++
+// onCluster is what the tests on a cluster share.
+type onCluster struct {
+	cluster
+	s         server
+	w         rig.Web
+	files     map[string]string
+	reference string // the store of the seed job on prism
+}
+
+func (o onCluster) run(t *testing.T, dsn string, managers []*rig.Child) {
+	t.Run("four jobs", func(t *testing.T) { o.fourJobs(t, dsn, managers) })
+	t.Run("lost TaskManager", func(t *testing.T) { o.lostTaskManager(t, managers[0]) })
+	t.Run("lost launcher", func(t *testing.T) { o.lostLauncher(t) })
+	t.Run("restarted TaskManager under a stream", func(t *testing.T) { o.stream(t, managers[1]) })
+	t.Run("lost job server", func(t *testing.T) { o.lostJobServer(t) })
+}
+
+// fourJobs runs the four jobs, two at a time, and compares them with prism.
+func (o onCluster) fourJobs(t *testing.T, dsn string, managers []*rig.Child) {
+	o.w.ResetLog()
+	catalog, docs, news := rig.Catalog(o.w), rig.Docs(t, o.w), rig.News(t, o.w)
+	catalog.Args = append(catalog.Args, "--host-delay=20ms") // with a pause it sends one request at a time
+	catalog.Pause = 20 * time.Millisecond
+	jobs := []rig.Job{docs, catalog, news}
+	there, here := make([]rig.Left, len(jobs)), make([]rig.Left, len(jobs))
+	started := make([]*rig.Child, len(jobs))
+	otherDSN := dbtest.Postgres(t)
+	for i, j := range jobs {
+		there[i] = rig.Left{Store: rig.Directory(t, nil), DSN: otherDSN}
+		started[i] = j.Start(t, o.w, there[i].Store, there[i].DSN, "--runner=prism")
+	}
+	ended(t, started...)
+	for i, j := range jobs {
+		j.Polite(t, o.w.Requests())
+		here[i] = rig.Left{Store: rig.Directory(t, nil), DSN: dsn}
+	}
+
+	o.w.ResetLog()
+	begin := time.Now()
+	start := func(i int) *rig.Child {
+		return jobs[i].Start(t, o.w, here[i].Store, here[i].DSN, o.s.args("PROCESS", 2, "--flink-rest="+o.rest)...)
+	}
+	dir := rig.Directory(t, o.files)
+	ended(t, o.page.Submit(t, o.w, dir, o.localhost, "--concurrency=8", "--log-level=info"))
+	t.Logf("%v: seed", time.Since(begin))
+	started[0], started[1] = start(0), start(1)
+	ended(t, started[1])
+	started[2] = start(2)
+	ended(t, started[0], started[2])
+	t.Logf("%v", time.Since(begin))
+	log := o.w.Requests()
+	for i, j := range jobs {
+		j.Same(t, here[i], there[i])
+		j.Polite(t, log)
+		if state := rig.LastReport(t, here[i].Store).State; state != "done" {
+			t.Errorf("%v is %s, want done", j.Args, state)
 		}
 	}
-	return of
+	got, want := rig.LastReport(t, dir), rig.LastReport(t, o.reference)
+	if got.State != "done" || !maps.Equal(got.Counted(), want.Counted()) {
+		t.Errorf("the seed job is %s with %v, want done with %v", got.State, got.Counted(), want.Counted())
+	}
+	rig.Same(t, rig.Objects(t, dir), rig.Objects(t, o.reference))
+	log = slices.DeleteFunc(log, func(r webtest.LoggedRequest) bool {
+		return slices.ContainsFunc(jobs, func(j rig.Job) bool { return slices.Contains(j.Hosts, r.Host) })
+	})
+	if all := managers[0].Output(t) + managers[1].Output(t); !strings.Contains(all, `"event":"domain_collector_complete"`) {
+		t.Error("the TaskManagers' logs have nothing of their workers")
+	}
+	rig.PausesKept(t, log, seedPause, false)
+	rig.RobotsObeyed(t, o.w, log)
+	requestedOnce(t, log)
+}
+
+// ended waits for programs, which must end with 0.
+func ended(t *testing.T, programs ...*rig.Child) {
+	t.Helper()
+	for _, c := range programs {
+		if code := c.Wait(t, 6*time.Minute); code != 0 {
+			t.Fatalf("%v: exit code %d, want 0:\n%s", c.Cmd.Args, code, rig.Tail(c.Output(t)))
+		}
+	}
 }

@@ -5,7 +5,6 @@ package flink
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,31 +19,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(rig.Main(m)) }
 
-// copyDependencies is Maven's goal that copies a project's jars to a folder.
-const copyDependencies = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-
 // jars downloads the job server once for each test process, or takes it from Maven's own cache.
 var jars = sync.OnceValues(func() (string, error) {
-	if _, err := exec.LookPath("java"); err != nil {
-		return "", fmt.Errorf("the Flink job server needs Java 17: %w", err)
-	}
-	dir, err := os.MkdirTemp("", "flink-job-server-")
+	page, err := rig.ReadPage("TestCluster")
 	if err != nil {
 		return "", err
 	}
-	pom, err := filepath.Abs("testdata/pom.xml")
-	if err != nil {
-		return "", err
-	}
-	lib := filepath.Join(dir, "lib")
-	var out []byte
-	for range 2 { // a download may fail once
-		out, err = exec.Command("mvn", "-q", "-B", "-f", pom, copyDependencies, "-DincludeScope=runtime", "-DoutputDirectory="+lib).CombinedOutput()
-		if err == nil {
-			return lib, nil
-		}
-	}
-	return "", errors.Join(fmt.Errorf("downloading the Flink job server with Maven: %w\n%s", err, rig.Tail(string(out))), os.RemoveAll(dir))
+	dir, err := page.Jars()
+	return filepath.Join(dir, "lib"), err
 })
 
 // server is a Flink job server with a cluster inside it.
@@ -57,40 +39,32 @@ type server struct {
 // operator would set it: workers do not see the launcher's environment.
 func startServer(t testing.TB, w rig.Web, env ...string) server {
 	t.Helper()
-	return startServerFor(t, w, "[local]", env...)
-}
-
-// startServerFor starts a server that submits to the cluster at master.
-func startServerFor(t testing.TB, w rig.Web, master string, env ...string) server {
-	t.Helper()
 	lib, err := jars()
 	if err != nil {
 		rig.Missing(t, err)
 	}
-	l, err := net.Listen("tcp", "localhost:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err := errors.Join(err, l.Close()); err != nil {
-		t.Fatal(err)
-	}
+	port := rig.FreePorts(t, 1)[0]
 	opens, err := filepath.Abs("testdata/java17.args")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("java", "@"+opens, "-Xmx512m", "-Djava.io.tmpdir="+t.TempDir(), "-cp", filepath.Join(lib, "*"),
-		"org.apache.beam.runners.flink.FlinkJobServerDriver", "--flink-master="+master, "--job-host=localhost", "--job-port="+port,
+		"org.apache.beam.runners.flink.FlinkJobServerDriver", "--flink-master=[local]", "--job-host=localhost", "--job-port="+port,
 		"--artifact-port=0", "--expansion-port=-1", "--artifacts-dir="+t.TempDir())
 	cmd.Env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA), env...)
 	s := server{rig.Start(t, cmd), "localhost:" + port}
+	s.ready(t)
+	return s
+}
+
+func (s server) ready(t testing.TB) {
+	t.Helper()
 	rig.Eventually(t, "the job server ready", 3*time.Minute, func() bool {
 		return s.Ended() || strings.Contains(s.Output(t), "Job server now running")
 	})
 	if s.Ended() {
 		t.Fatalf("the job server ended:\n%s", rig.Tail(s.Output(t)))
 	}
-	return s
 }
 
 // args returns the program's arguments for this server.

@@ -5,6 +5,7 @@ package rig
 import (
 	"errors"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/catalog/catalogsim"
 	"github.com/newsfork/seed-engine/transforms/docs/docsim"
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
@@ -26,19 +28,51 @@ type Job struct {
 	Env     []string // of the launcher
 	MinRows int      // of the first query
 	Queries []string // for the results in the run's database
+	Hosts   []string // of its sites
+	Pause   time.Duration
+}
+
+// handle adds the job's sites to the simulated web.
+func (j *Job) handle(w Web) func(host string, h http.Handler) {
+	return func(host string, h http.Handler) {
+		j.Hosts = append(j.Hosts, host)
+		w.Handle(host, h)
+	}
+}
+
+// Polite checks from the web's side that the job's hosts got one request at a time,
+// with the pause between two, and none for the same URL twice.
+func (j Job) Polite(t testing.TB, log []webtest.LoggedRequest) {
+	t.Helper()
+	log = slices.DeleteFunc(slices.Clone(log), func(r webtest.LoggedRequest) bool { return r.Method == "" || !slices.Contains(j.Hosts, r.Host) })
+	if len(log) == 0 {
+		t.Error("no host of the job got a request")
+	}
+	PausesKept(t, log, j.Pause, false)
+	requested := map[string]bool{}
+	for _, r := range log {
+		if requested[r.Host+r.Path] {
+			t.Errorf("%s%s was requested again", r.Host, r.Path)
+		}
+		requested[r.Host+r.Path] = true
+	}
 }
 
 // Catalog adds the catalog's sites to the simulated web.
 func Catalog(w Web) Job {
-	w.Handle(catalogsim.MatterHost, catalogsim.NewMatter(4, 12))
-	return Job{MinRows: 48, Args: []string{"--job=catalog", "--host-delay=0s"},
+	j := Job{MinRows: 48, Args: []string{"--job=catalog", "--host-delay=0s"},
 		Queries: []string{`SELECT site || ' ' || product_key || ' ' || url || ' ' || detail || ' ' || content_hash FROM catalog_products`}}
+	j.handle(w)(catalogsim.MatterHost, catalogsim.NewMatter(4, 12))
+	return j
 }
 
 // Docs adds the documentation sites to the simulated web; two of them are crawled.
 func Docs(t testing.TB, w Web) Job {
 	t.Helper()
-	docsim.Install(w.Handle, 1)
+	j := Job{MinRows: 10, Pause: time.Second,
+		Queries: []string{`SELECT key || ' ' || status || ' ' || depth || ' ' || content_hash FROM pages`, `SELECT key || ' ' || id FROM chunks`,
+			`SELECT provider || ' ' || state || ' ' || reason || ' ' || requested FROM runs`, `SELECT kind || ' ' || key FROM docs_changes`}}
+	docsim.Install(j.handle(w), 1)
 	dir := t.TempDir()
 	for _, name := range []string{"openai.yaml", "pinecone.yaml"} {
 		text, err := policies.Files.ReadFile(name)
@@ -51,15 +85,17 @@ func Docs(t testing.TB, w Web) Job {
 			t.Fatal(err)
 		}
 	}
-	return Job{MinRows: 10, Args: []string{"--job=docs", "--fallback", "--policies=" + dir},
-		Queries: []string{`SELECT key || ' ' || status || ' ' || depth || ' ' || content_hash FROM pages`, `SELECT key || ' ' || id FROM chunks`,
-			`SELECT provider || ' ' || state || ' ' || reason || ' ' || requested FROM runs`, `SELECT kind || ' ' || key FROM docs_changes`}}
+	j.Args = []string{"--job=docs", "--fallback", "--policies=" + dir}
+	return j
 }
 
 // News adds the publishers' sites to the simulated web.
 func News(t testing.TB, w Web) Job {
 	t.Helper()
-	newssim.Install(w.Handle, time.Now())
+	j := Job{MinRows: 40, Pause: 100 * time.Millisecond, // half of the delay
+		Env:     []string{"NEWS_DELAY_SECONDS=0.2", "NEWS_PROVIDERS_MK_ENABLED=true", "NEWS_PROVIDERS_HANKYUNG_ENABLED=true"},
+		Queries: []string{`SELECT source || ' ' || canonical_url || ' ' || external_id || ' ' || title || ' ' || content_hash FROM news_articles`}}
+	newssim.Install(j.handle(w), time.Now())
 	root, err := filepath.Abs(".")
 	for err == nil && filepath.Dir(root) != root { // finds the module's root, wherever in it the test is
 		if _, missing := os.Stat(filepath.Join(root, "go.mod")); missing == nil {
@@ -71,8 +107,8 @@ func News(t testing.TB, w Web) Job {
 		t.Fatal(err)
 	}
 	publishers := filepath.Join(root, "transforms", "news", "publishers")
-	return Job{MinRows: 40, Args: []string{"--job=news", "--publishers=" + publishers, "--concurrency=4"}, Env: []string{"NEWS_DELAY_SECONDS=0.2", "NEWS_PROVIDERS_MK_ENABLED=true", "NEWS_PROVIDERS_HANKYUNG_ENABLED=true"},
-		Queries: []string{`SELECT source || ' ' || canonical_url || ' ' || external_id || ' ' || title || ' ' || content_hash FROM news_articles`}}
+	j.Args = []string{"--job=news", "--publishers=" + publishers, "--concurrency=4"}
+	return j
 }
 
 // Start starts a run of the job on a store and a database.

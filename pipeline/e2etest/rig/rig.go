@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,9 @@ import (
 // Program is the binary under test. Main builds it.
 var Program string
 
+// scratch is a folder that Main removes at the end.
+var scratch string
+
 // Main builds the program, with these variables in the compiler's environment,
 // runs the tests and returns the exit code.
 func Main(m *testing.M, env ...string) int {
@@ -36,6 +40,7 @@ func Main(m *testing.M, env ...string) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	scratch = dir
 	if Program = os.Getenv("SEED_E2E_PROGRAM"); Program != "" { // built before
 		return m.Run()
 	}
@@ -56,6 +61,29 @@ func Missing(t testing.TB, why error) {
 		t.Fatal(why)
 	}
 	t.Skip(why)
+}
+
+// FreePorts returns ports of loopback that nobody listens on.
+func FreePorts(t testing.TB, n int) []string {
+	t.Helper()
+	var ports []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { // all at the end, so that they differ
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, port)
+	}
+	return ports
 }
 
 // Web is a simulated web and the file with its CA.

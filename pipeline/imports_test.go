@@ -34,7 +34,7 @@ func isDemo(dir string) bool { return jobFolder(dir) != "" && strings.HasSuffix(
 var impure = []string{"transforms/lane", "transforms/lane/lanetest", "transforms/news/engine", "transforms/news/raw", "transforms/news/provider", "transforms/news/provider/providertest", "transforms/news/hankyung", "transforms/news/mk", "transforms/parse/cases", "transforms/parse/hostile"}
 
 // layers of pipeline/, the upper ones first: each may import those below it.
-var layers = []string{"pipeline/cli", "pipeline/launch", "pipeline/export", "pipeline", "pipeline/usage"}
+var layers = []string{"pipeline/cli", "pipeline/launch", "pipeline/export", "pipeline", "pipeline/estimate", "pipeline/usage"}
 
 // pureIO are the packages of io/ that only read and write text.
 var pureIO = []string{"io/store/hive", "io/untrusted", "io/web/robots"}

@@ -18,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/estimate"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/testdata"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -90,6 +91,10 @@ type Job struct {
 	// the report's table; nil: nothing.
 	Extend func(context.Context, store.Store, *ledger.Report) error
 	Write  func(ctx context.Context, s store.Store, runID string, stdout io.Writer) error
+	// Estimate says what a run will cost. Afterwards says it for what a run turned out to
+	// do. nil: as much as the last runs.
+	Estimate   func(context.Context, Common, store.Store, estimate.Past) (estimate.Estimate, error)
+	Afterwards func(ledger.Report, estimate.Past) estimate.Estimate
 	// Reopen lets the next run do the input of dead letters again; nil: by removing its .success.
 	Reopen func(context.Context, Common, store.Store, []ledger.DeadLetter) error
 }
@@ -118,6 +123,9 @@ type Tracker struct {
 	// Pause is how long to wait before the next listing.
 	Pause func() time.Duration
 }
+
+// costed are the flags of jobs of which --estimate says what a run will cost.
+var costed = []string{"estimate", "prices"}
 
 // crawling are the flags of jobs that send requests.
 var crawling = []string{"lanes", "concurrency", "rate", "host-delay", "max-crawl-delay", "adaptive-delay", "server-delay", "cdn-rate", "cdn-networks", "web", "connect-to", "allow-private", "post-quantum"}

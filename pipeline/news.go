@@ -55,10 +55,10 @@ func newsJob() Job {
 	return Job{
 		Job: ledger.Job{Name: news.Job, Title: "News", Counts: news.Counts(), Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
 			Fields: []ledger.Field{namesField("publisher", "Only these publishers", "ids of publishers")}},
-		Shared: append(crawls, "db", "url"), SQL: true,
+		Shared: slices.Concat(crawls, costed, []string{"db", "url"}), SQL: true,
 		Defaults: map[string]string{"concurrency": "1"},
 		NotEmpty: map[string]string{"publisher": "name publishers, or leave it out for all"},
-		OfOneRun: []string{"reparse", "purge-expired", "as-of", "url"},
+		OfOneRun: []string{"estimate", "reparse", "purge-expired", "as-of", "url"},
 		Define:   o.define, Check: o.check, Instead: o.instead,
 		Demo:       newsDemo,
 		DemoNotice: "Demo: simulated publishers (demo data); pauses between requests are turned off for them",

@@ -16,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/pipeline/estimate"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
@@ -67,8 +68,8 @@ func seedJob() Job {
 				{Name: "outage_threshold", Label: "Outage threshold",
 					About: "Share of the last 200 domains (of at least 20) failing below HTTP from which on the run stops, as the server's own network is down; 0: never. 0.95 where it is left out.",
 					Hint:  "share of failing domains that stops the run, such as 0.95; 0: never", Flag: "outage-threshold", Kind: "share", Wrong: "use a share from 0 (off) to 1"}}},
-		Shared:   slices.Concat(crawling, partitioned, []string{"force", "watch", "streaming"}),
-		OfOneRun: []string{"until"},
+		Shared:   slices.Concat(crawling, partitioned, []string{"force", "watch", "streaming"}, costed),
+		OfOneRun: []string{"until", "estimate"},
 		Preview:  "--until=list or --until=extract",
 		NotEmpty: map[string]string{"until": "use list or extract, or leave it out", "layout": "use objects, packed or both"},
 		Define:   o.define, Check: o.check, Instead: o.instead, Accept: o.accept,
@@ -81,6 +82,7 @@ func seedJob() Job {
 		Build:     func(s beam.Scope, config any) { Seed(s, config.(seed.Config)) },
 		Watch:     o.watch(),
 		LiveCount: "domains_unique", Unit: "domains",
+		Estimate: o.estimate, Afterwards: estimate.Afterwards,
 		Failure: func(counts ledger.Counts) error {
 			switch {
 			case counts[ledger.OutageTLS] > 0:

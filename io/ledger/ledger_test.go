@@ -285,12 +285,12 @@ func TestTimesOnlyWhereThereAreSome(t *testing.T) {
 
 func TestGroupedAndSize(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
-		if got := formatCount(n); got != want {
+		if got := FormatCount(n); got != want {
 			t.Errorf("grouped(%d) = %s, want %s", n, got, want)
 		}
 	}
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 5 << 40: "5.0 TiB", 5 << 50: "5120.0 TiB"} {
-		if got := formatBytes(n); got != want {
+		if got := FormatBytes(n); got != want {
 			t.Errorf("size(%d) = %s, want %s", n, got, want)
 		}
 	}

@@ -51,13 +51,15 @@ type Report struct {
 	Options     map[string]any `json:"options"`
 	Counts      Counts         `json:"counts"`
 	HTTP        HTTP           `json:"http"`
-	Store       Counts         `json:"store"` // calls by kind
+	Store       Counts         `json:"store"`                // calls by kind
+	StoreBytes  Traffic        `json:"store_bytes,omitzero"` // of objects
 	Timings     Timings        `json:"timings"`
 	DeadLetters Counts         `json:"dead_letters"` // by kind
 	Alerts      []string       `json:"alerts"`       // texts for a person
 	Lanes       []LaneReport   `json:"lanes"`
 	Providers   any            `json:"providers,omitempty"` // the job's own rows, one for each provider
-	Workers     []WorkerLines  `json:"workers,omitempty"`   // only where a run is shown, not in its object
+	Cost        *Cost          `json:"cost,omitempty"`
+	Workers     []WorkerLines  `json:"workers,omitempty"` // only where a run is shown, not in its object
 }
 
 // BuildReport makes the report of a job's run from the sum of its lanes' tallies. The
@@ -69,7 +71,7 @@ func BuildReport(j Job, r Run, t Tally, now time.Time, lanes ...Progress) Report
 		RunID: r.RunID, Job: r.Job, Runner: r.Runner, State: r.State, Error: r.Error,
 		StartedAt: r.StartedAt.UTC().Truncate(time.Millisecond),
 		Options:   maps.Clone(r.Options),
-		Counts:    sum.Counts, HTTP: sum.HTTP, Store: sum.Store, DeadLetters: sum.DeadLetters,
+		Counts:    sum.Counts, HTTP: sum.HTTP, Store: sum.Store, StoreBytes: sum.StoreBytes, DeadLetters: sum.DeadLetters,
 		Alerts: []string{}, Lanes: []LaneReport{},
 	}
 	end := now
@@ -184,7 +186,7 @@ func (r *Report) WriteTable(w io.Writer, named []string) error {
 	t.section("Requests")
 	t.number("requests", r.HTTP.Requests)
 	t.number("retries", r.HTTP.Retries)
-	t.row("received", formatBytes(r.HTTP.Bytes))
+	t.row("received", FormatBytes(r.HTTP.Bytes))
 	for _, k := range sortedKeys(r.HTTP.ByStatus) {
 		t.number("status "+k, r.HTTP.ByStatus[k])
 	}
@@ -208,6 +210,9 @@ func (r *Report) WriteTable(w io.Writer, named []string) error {
 	if len(r.Store) > 0 {
 		t.section("Store calls")
 		t.counts(r.Store)
+	}
+	if r.Cost != nil {
+		t.cost(*r.Cost)
 	}
 	if len(r.Alerts) > 0 {
 		t.print("\nAlerts\n")
@@ -238,7 +243,7 @@ func (t *table) section(title string) { t.print("\n" + title + "\n") }
 
 func (t *table) row(label, value string) { t.print(fmt.Sprintf("  %-22s %14s\n", label, value)) }
 
-func (t *table) number(label string, n int64) { t.row(label, formatCount(n)) }
+func (t *table) number(label string, n int64) { t.row(label, FormatCount(n)) }
 
 // counts writes the counts by name, without the excluded ones.
 func (t *table) counts(c Counts, exclude ...string) {
@@ -262,8 +267,8 @@ var meanings = map[string]string{
 
 func sortedKeys(c Counts) []string { return slices.Sorted(maps.Keys(c)) }
 
-// formatCount writes 1234567 as 1,234,567.
-func formatCount(n int64) string {
+// FormatCount writes 1234567 as 1,234,567.
+func FormatCount(n int64) string {
 	s := fmt.Sprint(n)
 	sign := ""
 	if strings.HasPrefix(s, "-") {
@@ -275,8 +280,8 @@ func formatCount(n int64) string {
 	return sign + s
 }
 
-// formatBytes writes bytes in a suitable unit.
-func formatBytes(n int64) string {
+// FormatBytes writes bytes in a suitable unit.
+func FormatBytes(n int64) string {
 	units := []string{"KiB", "MiB", "GiB", "TiB"}
 	f, unit := float64(n), "B"
 	for _, u := range units {

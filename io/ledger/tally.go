@@ -65,9 +65,16 @@ type Tally struct {
 	Counts      Counts    `json:"counts,omitempty"` // by the names of Job.Counts, and more
 	HTTP        HTTP      `json:"http"`
 	Store       Counts    `json:"store,omitempty"`        // calls by kind
+	StoreBytes  Traffic   `json:"store_bytes,omitzero"`   // of objects
 	Timings     Histogram `json:"timings"`                // time a domain
 	DeadLetters Counts    `json:"dead_letters,omitempty"` // by kind
 	Warnings    []Warning `json:"warnings,omitempty"`     // in order
+}
+
+// Traffic is how many bytes went to and came from a store.
+type Traffic struct {
+	Read    int64 `json:"read"`
+	Written int64 `json:"written"`
 }
 
 // Count adds n to one of the counts.
@@ -93,6 +100,8 @@ func (t *Tally) Add(o Tally) {
 	t.HTTP.ByStatus.add(o.HTTP.ByStatus)
 	t.HTTP.Failures.add(o.HTTP.Failures)
 	t.Store.add(o.Store)
+	t.StoreBytes.Read += o.StoreBytes.Read
+	t.StoreBytes.Written += o.StoreBytes.Written
 	t.Timings.add(o.Timings)
 	t.DeadLetters.add(o.DeadLetters)
 	t.Warnings = addWarnings(t.Warnings, o.Warnings)

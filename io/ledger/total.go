@@ -58,7 +58,8 @@ func (t Tally) Minus(o Tally) Tally {
 		Counts: t.Counts.Minus(o.Counts),
 		HTTP: HTTP{Requests: t.HTTP.Requests - o.HTTP.Requests, Bytes: t.HTTP.Bytes - o.HTTP.Bytes, Retries: t.HTTP.Retries - o.HTTP.Retries,
 			ByStatus: t.HTTP.ByStatus.Minus(o.HTTP.ByStatus), Failures: t.HTTP.Failures.Minus(o.HTTP.Failures)},
-		Store: t.Store.Minus(o.Store),
+		Store:      t.Store.Minus(o.Store),
+		StoreBytes: Traffic{Read: t.StoreBytes.Read - o.StoreBytes.Read, Written: t.StoreBytes.Written - o.StoreBytes.Written},
 	}
 }
 

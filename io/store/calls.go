@@ -11,6 +11,7 @@ import (
 // ready; it must not be copied.
 type Calls struct {
 	list, head, open, put, putIfAbsent, delete atomic.Int64
+	read, written                              atomic.Int64
 }
 
 // Snapshot returns the counts so far: list (in pages of 1000 objects), head, open,
@@ -25,6 +26,10 @@ func (c *Calls) Snapshot() map[string]int64 {
 		"delete":        c.delete.Load(),
 	}
 }
+
+// Bytes returns how many bytes of objects were read and written so far, also by calls
+// that failed later.
+func (c *Calls) Bytes() (read, written int64) { return c.read.Load(), c.written.Load() }
 
 // Counted returns s and counts its calls in c, also those that fail.
 func Counted(s Store, c *Calls) Store { return &counted{s, c} }
@@ -57,20 +62,42 @@ func (s *counted) Head(ctx context.Context, key string) (Object, error) {
 
 func (s *counted) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	s.calls.open.Add(1)
-	return s.Store.Open(ctx, key)
+	body, err := s.Store.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return countedBody{countedReader{body, &s.calls.read}, body}, nil
 }
 
 func (s *counted) Put(ctx context.Context, key string, body io.Reader, o PutOptions) error {
 	s.calls.put.Add(1)
-	return s.Store.Put(ctx, key, body, o)
+	return s.Store.Put(ctx, key, countedReader{body, &s.calls.written}, o)
 }
 
 func (s *counted) PutIfAbsent(ctx context.Context, key string, body io.Reader, o PutOptions) error {
 	s.calls.putIfAbsent.Add(1)
-	return s.Store.PutIfAbsent(ctx, key, body, o)
+	return s.Store.PutIfAbsent(ctx, key, countedReader{body, &s.calls.written}, o)
 }
 
 func (s *counted) Delete(ctx context.Context, key string) error {
 	s.calls.delete.Add(1)
 	return s.Store.Delete(ctx, key)
+}
+
+// countedReader adds the bytes that are read from it to n.
+type countedReader struct {
+	io.Reader
+	n *atomic.Int64
+}
+
+// Read implements io.Reader.
+func (r countedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.n.Add(int64(n))
+	return n, err
+}
+
+type countedBody struct {
+	countedReader
+	io.Closer
 }

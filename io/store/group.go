@@ -56,9 +56,10 @@ func same(items []Item, err error) []error {
 
 func (s *counted) putAll(ctx context.Context, items []Item) []error {
 	errs := putAll(ctx, s.Store, items)
-	for _, err := range errs {
+	for i, err := range errs {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			s.calls.put.Add(1)
+			s.calls.written.Add(int64(len(items[i].Body)))
 		}
 	}
 	return errs

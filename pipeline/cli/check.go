@@ -44,7 +44,7 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 		},
 		func() error { return o.checkForeign(j, line) },
 		func() error { return o.checkEmpty(j, line) },
-		o.place, o.Check, o.checkReport,
+		o.place, o.Check, o.CheckEstimate, o.checkReport,
 	} {
 		if err := check(); err != nil {
 			return err

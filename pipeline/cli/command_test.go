@@ -340,6 +340,7 @@ func TestPreviews(t *testing.T) {
 	f("--until=list --country=kr", "datasets/country=kr/")
 	f("--until=extract", "would visit up to")
 	f("--job=migrate", "would copy 1 files")
+	f("--estimate", "of these to visit")
 }
 
 // TestFailingStore: the exit code is 1 when a store exists but fails, and 2 when

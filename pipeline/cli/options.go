@@ -49,6 +49,8 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.BoolVar(&o.AllowPrivate, "allow-private", false, "allow requests to loopback and private addresses")
 	f.BoolVar(&o.PostQuantum, "post-quantum", false, "offer sites post-quantum key exchange (ML-KEM) too; costs CPU")
 	f.StringVar(&o.Report, "report", "", "also write the JSON report to this file, or - for standard output")
+	f.Var(&o.Estimate, "estimate", "print what a run will cost (requests, bytes, hours, calls to the store and their price), and change nothing; --estimate=json: for programs")
+	f.StringVar(&o.Prices, "prices", "", "YAML file with the store's prices, for --estimate and the report (default: public list prices of S3, R2 and GCS)")
 	f.StringVar(&o.LogFormat, "log-format", "", "text or json, to standard error (default: text on a terminal, else json)")
 	f.StringVar(&o.LogLevel, "log-level", "", "debug, info, warn or error (default: warn on a terminal, else info)")
 	f.StringVar(&o.Progress, "progress", "auto", "auto: a live line on a terminal; off")

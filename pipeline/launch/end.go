@@ -79,7 +79,11 @@ func (r *run) conclude(ctx context.Context, record ledger.Run, out outcome) (*le
 		return fail(err)
 	}
 	record.State, record.FinishedAt = state, time.Now()
+	total.Add(r.ownCalls())
 	report := ledger.BuildReport(o.Target().Job, record, total, record.FinishedAt, lanes...)
+	if r.past != nil {
+		report.Cost = r.cost(report, out.interrupted)
+	}
 	if j := o.Target(); j.Extend != nil {
 		if err := j.Extend(ctx, s, &report); err != nil {
 			result = errors.Join(result, fmt.Errorf("the run's report is incomplete: %w", err))

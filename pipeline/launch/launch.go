@@ -23,7 +23,7 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 	if o.DB, err = takePassword(o.DB); err != nil {
 		return err
 	}
-	if j.Prepare != nil {
+	if j.Prepare != nil && o.Estimate == "" {
 		if err := j.Prepare(ctx, &o.Common); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func OpenStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, 
 			return nil, err
 		}
 	}
-	if o.Fresh {
+	if o.Fresh && !o.Preview() {
 		if err := os.MkdirAll(o.Store, 0o755); err != nil {
 			return nil, usage.Errorf("--store: making ./%s: %w", o.Store, err)
 		}

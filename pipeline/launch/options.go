@@ -10,6 +10,7 @@ import (
 	// Beam's own flags are registered on flag.CommandLine by its packages.
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/x/beamx"
 
+	"github.com/newsfork/seed-engine/io/store/price"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -21,11 +22,15 @@ type Options struct {
 	Strict           bool
 	Report, Progress string
 	SharedFilesystem bool
-	FlinkREST        string         // host:port of the JobManager
+	FlinkREST        string // host:port of the JobManager
+	Estimate         EstimateForm
+	Prices           string         // file of price lists
 	Sample           bool           // the store is a copy of the sample bucket
 	Fresh            bool           // the store is the default directory, which is created if needed
 	Jobs             []pipeline.Job // with the values of their flags
 	Flags            *flag.FlagSet  // all flags, Beam's too
+
+	prices price.Lists // set by CheckEstimate
 }
 
 // Target returns the job that is run.
@@ -36,6 +41,9 @@ func (o *Options) Target() pipeline.Job {
 
 // action returns what the flags ask for in place of a run; nil: a run.
 func (o *Options) action() *pipeline.Action {
+	if o.Estimate != "" {
+		return &pipeline.Action{Preview: true, Do: o.estimate}
+	}
 	if j := o.Target(); j.Instead != nil {
 		return j.Instead()
 	}

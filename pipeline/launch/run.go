@@ -56,6 +56,9 @@ type run struct {
 	stop    chan struct{} // closed when a watch is cancelled by its control object; nil for one run
 	stderr  io.Writer
 	undo    []func() error // what close calls, the last one first
+	calls   store.Calls    // of this process outside its workers
+	told    ledger.Tally   // those that earlier batches' reports have
+	past    chan []ledger.Report
 
 	mu        sync.Mutex
 	current   string // the id of the run that is at work
@@ -65,7 +68,8 @@ type run struct {
 
 // start acquires the job's lease, and cleans up after killed runs.
 func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *run, err error) {
-	r = &run{store: s, o: o, job: o.Job, id: ledger.NewRunID(time.Now()), signals: make(chan os.Signal, 2), stderr: stderr, lostLease: make(chan struct{})}
+	r = &run{o: o, job: o.Job, id: ledger.NewRunID(time.Now()), signals: make(chan os.Signal, 2), stderr: stderr, lostLease: make(chan struct{})}
+	r.store = store.Counted(s, &r.calls)
 	if id := os.Getenv(RunIDVariable); id != "" {
 		r.id = id
 	}
@@ -90,7 +94,7 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 		return r, err
 	}
 	r.undo = append(r.undo, endDemo)
-	r.undo = append(r.undo, sweep(ctx, s))
+	r.undo = append(r.undo, sweep(ctx, r.store), r.readPast(ctx))
 	if !beam.Initialized() {
 		beam.Init() // before quietBeam, because it sets up its own logging
 	}
@@ -240,6 +244,17 @@ func (r *run) logEnd(id string, report *ledger.Report, err error) {
 	case err != nil:
 		log.Error("run_ended", "error", ledger.ErrorText(err))
 	}
+}
+
+// ownCalls returns the store calls of this process outside its workers that no report
+// has yet: for the lease, the run's state, its log and its control object.
+func (r *run) ownCalls() ledger.Tally {
+	var now ledger.Tally
+	now.Store = r.calls.Snapshot()
+	now.StoreBytes.Read, now.StoreBytes.Written = r.calls.Bytes()
+	part := now.Minus(r.told)
+	r.told = now
+	return part
 }
 
 // inLedger runs the graph of a run that is in the ledger.

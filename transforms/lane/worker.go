@@ -382,5 +382,6 @@ func (w *Worker) exchanges() ledger.Tally {
 	s := w.Web.Stats()
 	t.HTTP = ledger.HTTP{Requests: s.Requests, Bytes: s.Bytes, Retries: s.Retries, ByStatus: s.ByStatus, Failures: s.Failures}
 	t.Store = w.calls.Snapshot()
+	t.StoreBytes.Read, t.StoreBytes.Written = w.calls.Bytes()
 	return t
 }

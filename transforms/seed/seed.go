@@ -91,17 +91,21 @@ func (c Config) marked(ctx context.Context, s store.Store, key string) (bool, er
 
 func tally(counts map[string]int64) ledger.Tally { return ledger.Tally{Counts: counts} }
 
-// pool is how many hosts a lane visits at the same time. Most visits wait for the gap of
+// Visits is how many hosts a lane visits at the same time. Most visits wait for the gap of
 // their host while others send; the number of requests is limited by the client. With a
 // low rate only few hosts are visited at the same time, so that each visit ends soon and
 // a stop loses little of what was fetched.
-func (c Config) pool() int {
-	n := c.Lane.Web.Concurrency
-	if c.Lane.Polite.HostDelay > 0 {
+func Visits(concurrency int, hostDelay time.Duration, rate float64) int {
+	n := concurrency
+	if hostDelay > 0 {
 		n *= 4
 	}
-	if r := c.Lane.Web.Rate; r > 0 {
-		n = min(n, int(math.Ceil(4*r))) // a visit makes about four requests of a second each
+	if rate > 0 {
+		n = min(n, int(math.Ceil(4*rate))) // a visit makes about four requests of a second each
 	}
 	return n
+}
+
+func (c Config) pool() int {
+	return Visits(c.Lane.Web.Concurrency, c.Lane.Polite.HostDelay, c.Lane.Web.Rate)
 }

@@ -110,7 +110,7 @@ func Decode(b []byte) (rows []Row, err error) {
 	if err := checkFooter(b); err != nil {
 		return nil, fmt.Errorf("reading Parquet: %w", err)
 	}
-	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
+	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true)) // all rows are read in their order
 	if err != nil {
 		return nil, fmt.Errorf("reading Parquet: %w", err)
 	}

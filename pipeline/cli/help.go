@@ -41,6 +41,9 @@ func help(args []string, w io.Writer) error {
 	case "materialize", "compact", "purge":
 		_, err := fmt.Fprint(w, packedUsage, controlFlags)
 		return err
+	case "domains":
+		_, err := fmt.Fprint(w, domainsUsage, controlFlags)
+		return err
 	case "export":
 		_, err := fmt.Fprintf(w, exportUsage+controlFlags, usage.Or(export.Names()))
 		return err
@@ -76,7 +79,7 @@ func help(args []string, w io.Writer) error {
 }
 
 // commands are what the first word may be, besides help.
-var commands = []string{"runs", "dead-letters", "export", "materialize", "compact", "purge", "snapshot", "robots", "version"}
+var commands = []string{"runs", "dead-letters", "domains", "export", "materialize", "compact", "purge", "snapshot", "robots", "version"}
 
 // topics are the jobs and commands that help explains.
 func topics() []string {
@@ -86,6 +89,7 @@ func topics() []string {
 const programUsage = `pipeline [--job=%s] [flags]                  runs a job
 pipeline runs [list|show|cancel|pause|resume] [ID]     shows runs and controls them
 pipeline dead-letters [list|show|replay] [ID]          failures that a person should see
+pipeline domains [--failed|--index] [--run=last]        what became of each domain, and why
 pipeline export --what=domains --to=FILE …             what the jobs found, as Parquet, JSON lines or CSV
 pipeline materialize|compact                           packed results of the seed job
 pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for a publisher's tests

@@ -62,6 +62,9 @@ const (
 	outcomeFailed      = "failed"
 )
 
+// Failed reports whether the domain did not answer, or could not be stored.
+func (o Outcome) Failed() bool { return o.State != outcomeCollected }
+
 // Domains yields all domains that are done, in no order.
 func Domains(ctx context.Context, s store.Store, f Filter) iter.Seq2[Domain, error] {
 	return func(yield func(Domain, error) bool) {

@@ -48,8 +48,9 @@ assert all(r["sitemap_exists"] == any(e["file"] == "sitemap.xml" for e in r["evi
 print(json.dumps({"Records": records, "Responses": responses, "DuckDB": count, "Domains": domains, "Pieces": int(pieces), "Wrong": missing, "PyArrow": len(rows)}))
 `
 
-// Programs of others read packed results, and count the same.
-func TestOthersReadPackedResults(t *testing.T) {
+// readersPython returns a Python that has the readers.
+func readersPython(t *testing.T) string {
+	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		rig.Missing(t, err)
@@ -60,6 +61,12 @@ func TestOthersReadPackedResults(t *testing.T) {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
 	}
+	return filepath.Join(venv, "bin", "python")
+}
+
+// Programs of others read packed results and exports, and count the same.
+func TestOthersReadPackedResults(t *testing.T) {
+	python := readersPython(t)
 	w := rig.StartWeb(t, webtest.Options{Seed: 5})
 	b := generate(60, steadyKinds)
 	dir := rig.Directory(t, b.files)
@@ -89,7 +96,7 @@ func TestOthersReadPackedResults(t *testing.T) {
 		}
 	}
 	want.Domains = int64(len(names))
-	cmd := exec.Command(filepath.Join(venv, "bin", "python"), "-c", readAll, filepath.Join(dir, seed.PackedRoot))
+	cmd := exec.Command(python, "-c", readAll, filepath.Join(dir, seed.PackedRoot))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -101,6 +108,7 @@ func TestOthersReadPackedResults(t *testing.T) {
 		t.Errorf("the rows name %d pieces of evidence, and there are %d", got.Pieces, got.Responses)
 	}
 	want.Pieces = got.Pieces // of a domain of several partitions each row names them
+	readExports(t, python, dir)
 	if got != want || want.Domains != 60 || want.Responses == 0 {
 		t.Errorf("others count %+v, want %+v", got, want)
 	}

@@ -132,8 +132,8 @@ func Decode(b []byte) (rows []Row, err error) {
 	}
 }
 
-// checkFooter checks the length that a file says its footer has: the library makes room
-// for it, up to 4 GiB, before it reads.
+// checkFooter checks the length that a file says its footer has: the library allocates
+// memory for it, up to 4 GiB, before it reads.
 func checkFooter(b []byte) error {
 	const magic, tail = "PAR1", 8 // the length and the magic number
 	if len(b) < len(magic)+tail || string(b[len(b)-len(magic):]) != magic {

@@ -1,0 +1,94 @@
+//go:build e2e
+
+package e2etest
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+	"github.com/newsfork/seed-engine/pipeline/export"
+)
+
+// readExported reads each export in a folder with pyarrow and, in all formats, with
+// DuckDB. It compares their columns, counts and texts, runs the queries of a page, and
+// prints the counts.
+const readExported = `
+import json, re, sys
+import duckdb, pyarrow.parquet as pq
+root, page = sys.argv[1], sys.argv[2]
+counts = {}
+def text(value, csv):
+    value = "" if value is None else str(value)
+    return value[1:] if csv and value.startswith("'") else value
+for what in sys.argv[3:]:
+    file = root + "/" + what
+    rows = pq.read_table(file + ".parquet").to_pylist()
+    columns = list(rows[0])
+    tables = [duckdb.sql("SELECT * FROM " + f) for f in ("read_parquet('%s.parquet')" % file, "read_json('%s.jsonl', format = 'newline_delimited')" % file, "read_csv('%s.csv', all_varchar = true, header = true)" % file)]
+    texts = [c for c in columns if isinstance(rows[0][c], str) and c not in ("document", "fields", "kept")]
+    want = sorted([text(r[c], False) for c in texts] for r in rows)
+    for t in tables:
+        assert t.columns == columns, (what, t.columns, columns)
+        got = sorted([text(v, t is tables[2]) for v in r] for r in t.select(*['"%s"' % c for c in texts]).fetchall())
+        assert got == want, (what, [p for p in zip(got, want) if p[0] != p[1]][:3], len(got), len(want))
+    counts[what] = len(rows)
+duckdb.sql("SET file_search_path = '%s'" % root)
+queries = re.findall(r"` + "```" + `sql\n(.*?)` + "```" + `", open(page).read(), re.S)
+for q in queries:
+    found = duckdb.sql(q).fetch_arrow_table().num_rows
+    assert found > 0 or "rss" in q, q
+counts["queries"] = len(queries)
+print(json.dumps(counts))
+`
+
+// readExports runs the jobs that fill a database, exports all kinds of rows in all
+// formats, and compares what others read with what the program wrote.
+func readExports(t *testing.T, python, dir string) {
+	t.Helper()
+	program := rig.Program
+	for _, args := range [][]string{{"--job=catalog", "--demo-changes=1"}, {"--job=catalog", "--demo-changes=2"}, {"--job=news"}, {"--job=docs", "--provider=stripe", "--fallback"}} {
+		if out, err := exec.Command(program, append(args, "--web=demo", "--store="+dir)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, rig.Tail(string(out)))
+		}
+	}
+	to := t.TempDir()
+	want := map[string]string{}
+	for _, what := range export.Names() {
+		for _, format := range []string{"parquet", "jsonl", "csv"} {
+			out, err := exec.Command(program, "export", "--what="+what, "--format="+format, "--to="+to, "--store="+dir).CombinedOutput()
+			words := strings.Fields(string(out))
+			if err != nil || len(words) < 2 {
+				t.Fatalf("%s as %s: %v\n%s", what, format, err, out)
+			}
+			want[what] = words[1] // wrote N rows
+		}
+	}
+	page, err := filepath.Abs("../../docs/export.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(python, append([]string{"-c", readExported, to, page}, export.Names()...)...)
+	out, err := cmd.Output()
+	if err != nil {
+		if failed, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output returns it bare
+			out = failed.Stderr
+		}
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var got map[string]json.Number
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for what, n := range want {
+		if got[what].String() != n || n == "0" {
+			t.Errorf("others count %s rows of %s, the export wrote %s", got[what], what, n)
+		}
+	}
+	if got["queries"].String() != "6" {
+		t.Errorf("ran %s queries of docs/export.md, want 6", got["queries"])
+	}
+}

@@ -142,7 +142,7 @@ func forceField(about string) ledger.Field {
 // request to a server.
 func namesField(name, label, what string) ledger.Field {
 	return ledger.Field{Name: name, Label: label, About: label + ": " + what + ", separated by commas.", Hint: what + ", separated by commas", Flag: name, Kind: "text",
-		Pattern: `[A-Za-z0-9_\-]{1,64}(,[A-Za-z0-9_\-]{1,64}){0,99}`, Wrong: "write " + what + ", separated by commas"}
+		Pattern: `[A-Za-z0-9_\-]+(,[A-Za-z0-9_\-]+)*`, Wrong: "write " + what + ", separated by commas"}
 }
 
 // All returns the jobs, each with its own flags, which nothing has set yet.

@@ -342,6 +342,21 @@ func TestTrigger(t *testing.T) {
 	assert.Equal(t, id, list[0].(map[string]any)["run_id"])
 }
 
+func TestTriggerChooses(t *testing.T) {
+	w := newWorld(t, "done")
+	for path, c := range map[string][2]string{
+		"/api/v1/docs/runs":    {`{"provider":"toss-payments,stripe"}`, "--provider=toss-payments,stripe"},
+		"/api/v1/catalog/runs": {`{"site":"matter_2"}`, "--site=matter_2"},
+		"/api/v1/news/runs":    {`{"publisher":"a,b,c"}`, "--publisher=a,b,c"},
+	} {
+		a := w.do("POST", path, c[0])
+		require.Equal(t, http.StatusAccepted, a.code, a.body)
+		id := a.json(t)["run_id"].(string)
+		w.until("the run's end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "done" })
+		assert.Equal(t, map[string]any{"args": c[1]}, w.do("GET", "/api/v1/runs/"+id, "").json(t)["options"])
+	}
+}
+
 func TestTriggerRefuses(t *testing.T) {
 	w := newWorld(t, "done")
 	for _, c := range []struct{ path, body, says string }{
@@ -364,6 +379,9 @@ func TestTriggerRefuses(t *testing.T) {
 		{"/api/v1/catalog/runs", `{"stop_after_known":null}`, "stop_after_known: "},
 		{"/api/v1/catalog/runs", `{"stop_after_known":1.5}`, "stop_after_known: "},
 		{"/api/v1/news/runs", `{"x":1}`, "known fields: publisher"},
+		{"/api/v1/news/runs", `{"publisher":""}`, "publisher: write ids of publishers, separated by commas"},
+		{"/api/v1/docs/runs", `{"provider":"stripe,,toss"}`, "provider: write ids of providers"},
+		{"/api/v1/catalog/runs", `{"site":"shop --force"}`, "site: write names of sites"},
 	} {
 		a := w.do("POST", c.path, c.body)
 		assert.Equal(t, http.StatusBadRequest, a.code, c.body)

@@ -372,7 +372,10 @@ func (d *dir) publish(ctx context.Context, t temp, synced error, ifAbsent bool) 
 		err = d.setSidecar(t.key, t.sidecar)
 	}
 	if err == nil {
-		err = os.Rename(t.file.Name(), t.path)
+		err = checkAllowed(ctx) // again: a process may be suspended at any point before the rename
+	}
+	if err == nil {
+		err = rename(t.file.Name(), t.path)
 	}
 	if err != nil {
 		err = errors.Join(err, os.Remove(t.file.Name()))

@@ -5,6 +5,7 @@ package store
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"syscall"
 )
 
@@ -17,3 +18,16 @@ func inode(info fs.FileInfo) uint64 {
 }
 
 func isNotDir(err error) bool { return errors.Is(err, syscall.ENOTDIR) }
+
+// rename is one system call, right after the check that the write is still allowed:
+// os.Rename looks at the new name first, and a process may be suspended between the two.
+func rename(from, to string) error {
+	for {
+		if err := syscall.Rename(from, to); !errors.Is(err, syscall.EINTR) {
+			if err != nil {
+				return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+			}
+			return nil
+		}
+	}
+}

@@ -117,7 +117,7 @@ func (f *faultyProxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method == http.MethodPut && strings.Contains(r.URL.Path, f.refuse) {
 		f.faults.Add(1)
-		http.Error(rw, "refused", http.StatusServiceUnavailable)
+		http.Error(rw, "refused", http.StatusInternalServerError) // a 503 would be tried for a minute
 		return
 	}
 	kind := rand.IntN(40)

@@ -129,13 +129,14 @@ func pageFile(address string) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256([]byte(address))
-	parts := []string{strings.NewReplacer(":", "_", "[", "", "]", "").Replace(u.Host)}
+	host := strings.NewReplacer(":", "_", "[", "", "]", "").Replace(u.Host)
+	var parts []string
 	plain := u.RawQuery == ""
-	for part := range strings.SplitSeq(strings.Trim(u.EscapedPath(), "/"), "/") {
+	for i, part := range slices.Concat([]string{host}, strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")) {
 		if part == "" {
 			part = "index"
 		}
-		if !plainName.MatchString(part) || strings.HasSuffix(part, ".md") {
+		if !plainName.MatchString(part) || i > 0 && strings.HasSuffix(part, ".md") {
 			plain = false
 			part = strings.Map(func(r rune) rune {
 				if plainName.MatchString(string(r)) {

@@ -79,7 +79,7 @@ func TestPutAllNotAllowed(t *testing.T) {
 		lost := errors.New("the lease was lost")
 		asked := 0
 		s := Guarded(d, func(_ context.Context, wait bool) error {
-			if asked++; asked > 2 { // the group may begin, and its first item be named
+			if asked++; asked > 3 { // the group may begin, and its first item be named, before which is asked twice
 				return lost
 			}
 			return nil

@@ -83,8 +83,9 @@ func throttled(err error) bool {
 }
 
 // throttlingCodes are S3's (Amazon S3 API Reference, Error responses). ServiceUnavailable
-// is also what the SDK makes of the answer 503 to a HEAD, which has no body.
-var throttlingCodes = []string{"SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "ServiceUnavailable"}
+// is none of them: a server that is down says it too, and whoever waits for a command
+// shall hear of that soon.
+var throttlingCodes = []string{"SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded"}
 
 func httpStatus(err error) int {
 	var aws interface{ HTTPStatusCode() int }
@@ -106,7 +107,7 @@ func transientCode(err error) bool {
 		return false
 	}
 	switch api.ErrorCode() {
-	case "RequestTimeout", "ConditionalRequestConflict", "OperationAborted", "InternalError":
+	case "RequestTimeout", "ConditionalRequestConflict", "OperationAborted", "InternalError", "ServiceUnavailable":
 		return true
 	}
 	return slices.Contains(throttlingCodes, api.ErrorCode())

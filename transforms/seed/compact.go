@@ -21,37 +21,49 @@ type Compacted struct {
 // visited again. It may be killed anywhere: a merged segment's commit names those that
 // it replaces, so no domain is lost or there twice. The caller must have the job's lease.
 func Compact(ctx context.Context, s store.Store, runID string) (done Compacted, err error) {
+	all := func(table.Row) bool { return true }
+	together := func(ctx context.Context, m *merger, c segment.Commit) error { return m.add(ctx, c) }
+	err = rewrite(ctx, s, runID, &done, small, all, together)
+	return done, err
+}
+
+// rewrite gives the chosen segments of each lane to add, with a merger that keeps the rows
+// for which keep is true, without those of domains that were visited again: what it
+// writes is newer than every other segment.
+func rewrite(ctx context.Context, s store.Store, runID string, done *Compacted, chosen func(segment.Commit) bool, keep func(table.Row) bool,
+	add func(context.Context, *merger, segment.Commit) error) error {
 	commits, err := packedCommits(ctx, s)
 	if err != nil {
-		return done, err
+		return err
 	}
 	newest := newestCommits(commits)
 	x, err := segment.List(ctx, s, PackedRoot)
 	if err != nil {
-		return done, err
+		return err
 	}
 	for _, dir := range x.Folders() {
 		var own []segment.Commit
-		log, err := segment.Open(ctx, s, dir, runID, func(c segment.Commit) { own = append(own, c) })
+		log, err := segment.Open(ctx, s, dir, runID, func(c segment.Commit) {
+			if chosen(c) {
+				own = append(own, c)
+			}
+		})
 		if err != nil {
-			return done, err
+			return err
 		}
-		m := merger{log: log, s: s, done: &done, keep: func(r table.Row, c segment.Commit) bool {
-			return newest[visitedAs(r.Partition(), r.RegistrableDomain)] == c.Key
+		m := merger{log: log, s: s, done: done, keep: func(r table.Row, c segment.Commit) bool {
+			return keep(r) && newest[visitedAs(r.Partition(), r.RegistrableDomain)] == c.Key
 		}}
 		for _, c := range own {
-			if !small(c) {
-				continue
-			}
-			if err := m.add(ctx, c); err != nil {
-				return done, err
+			if err := add(ctx, &m, c); err != nil {
+				return err
 			}
 		}
 		if err := m.flush(ctx); err != nil {
-			return done, err
+			return err
 		}
 	}
-	return done, nil
+	return nil
 }
 
 // merger merges segments of one folder.

@@ -25,45 +25,27 @@ func Purge(ctx context.Context, s store.Store, runID string, domains []string) (
 	if done.Objects, err = purgeObjects(ctx, s, domains); err != nil {
 		return done, err
 	}
-	commits, err := packedCommits(ctx, s)
-	if err != nil {
-		return done, err
-	}
-	newest := newestCommits(commits)
-	x, err := segment.List(ctx, s, PackedRoot)
-	if err != nil {
-		return done, err
-	}
-	for _, dir := range x.Folders() {
-		var own []segment.Commit
-		log, err := segment.Open(ctx, s, dir, runID, func(c segment.Commit) {
-			if slices.ContainsFunc(c.Done, func(d segment.Done) bool {
-				return slices.ContainsFunc(d.Names, func(name string) bool { return slices.Contains(domains, name) })
-			}) {
-				own = append(own, c)
-			}
+	has := func(c segment.Commit) bool {
+		return slices.ContainsFunc(c.Done, func(d segment.Done) bool {
+			return slices.ContainsFunc(d.Names, func(name string) bool { return slices.Contains(domains, name) })
 		})
-		if err != nil {
-			return done, err
-		}
-		m := merger{log: log, s: s, done: new(Compacted), keep: func(r table.Row, c segment.Commit) bool {
-			if slices.Contains(domains, r.RegistrableDomain) {
-				done.Rows++
-				return false
-			}
-			// The new segment is the newest, so it must not have results of older visits.
-			return newest[visitedAs(r.Partition(), r.RegistrableDomain)] == c.Key
-		}}
-		for _, c := range own { // each by itself: their sizes stay as they are
-			if err := m.add(ctx, c); err != nil {
-				return done, err
-			}
-			if err := m.flush(ctx); err != nil {
-				return done, err
-			}
-		}
 	}
-	return done, nil
+	keep := func(r table.Row) bool {
+		purged := slices.Contains(domains, r.RegistrableDomain)
+		if purged {
+			done.Rows++
+		}
+		return !purged
+	}
+	// Each segment by itself: their sizes stay as they are.
+	apart := func(ctx context.Context, m *merger, c segment.Commit) error {
+		if err := m.add(ctx, c); err != nil {
+			return err
+		}
+		return m.flush(ctx)
+	}
+	err = rewrite(ctx, s, runID, new(Compacted), has, keep, apart)
+	return done, err
 }
 
 // purgeObjects removes what each partition that has raw files keeps of the domains.

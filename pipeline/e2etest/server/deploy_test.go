@@ -49,35 +49,31 @@ func TestUnit(t *testing.T) {
 	assert.NoError(t, err, "%s", out)
 }
 
+func passes(t *testing.T, program string, args ...string) {
+	t.Helper()
+	out, err := exec.Command(program, args...).CombinedOutput()
+	require.NoError(t, err, "%s %v:\n%s", program, args, out)
+}
+
 // TestContainerFiles lets linters read what cannot be run here.
 func TestContainerFiles(t *testing.T) {
 	npx := tool(t, "npx")
-	run := func(args ...string) {
-		t.Helper()
-		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
-		require.NoError(t, err, "%v:\n%s", args, out)
-	}
-	run(fromPyPI(t, "hadolint"), filepath.Join(deployed, "Dockerfile"))
+	passes(t, fromPyPI(t, "hadolint"), filepath.Join(deployed, "Dockerfile"))
 	manifests, err := filepath.Glob(filepath.Join(deployed, "kubernetes", "*.yaml"))
 	require.NoError(t, err)
 	require.Len(t, manifests, 2)
-	run(append([]string{fromPyPI(t, "kubernetes-validate"), "--strict"}, manifests...)...)
-	run(npx, "--yes", "dclint@3.1.0", "--quiet", filepath.Join(deployed, "compose.yaml"))
+	passes(t, fromPyPI(t, "kubernetes-validate"), append([]string{"--strict"}, manifests...)...)
+	passes(t, npx, "--yes", "dclint@3.1.0", "--quiet", filepath.Join(deployed, "compose.yaml"))
 }
 
 // TestPrometheusFiles lets promtool read the rules and run their tests, and read the
 // expressions of the dashboard as if they were rules.
 func TestPrometheusFiles(t *testing.T) {
 	promtool := tool(t, "promtool")
-	run := func(args ...string) {
-		t.Helper()
-		out, err := exec.Command(promtool, args...).CombinedOutput()
-		require.NoError(t, err, "%v:\n%s", args, out)
-	}
 	dir := filepath.Join(deployed, "prometheus")
-	run("check", "config", "--syntax-only", filepath.Join(dir, "scrape.yaml"))
-	run("check", "rules", filepath.Join(dir, "rules.yaml"))
-	run("test", "rules", filepath.Join(dir, "rules_test.yaml"))
+	passes(t, promtool, "check", "config", "--syntax-only", filepath.Join(dir, "scrape.yaml"))
+	passes(t, promtool, "check", "rules", filepath.Join(dir, "rules.yaml"))
+	passes(t, promtool, "test", "rules", filepath.Join(dir, "rules_test.yaml"))
 
 	b, err := os.ReadFile(filepath.Join(deployed, "grafana", "seed-engine.json"))
 	require.NoError(t, err)
@@ -105,7 +101,7 @@ func TestPrometheusFiles(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "dashboard.yaml")
 	require.NoError(t, os.WriteFile(file, b, 0o600))
-	run("check", "rules", file)
+	passes(t, promtool, "check", "rules", file)
 }
 
 // TestDeployedConfig starts no server but reads each configuration that

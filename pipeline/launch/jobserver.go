@@ -39,7 +39,7 @@ type streamOptions struct {
 
 // asStream returns the options of a job without an end.
 func asStream(raw runtime.RawOptionsWrapper) streamOptions {
-	return streamOptions{RawOptionsWrapper: raw, Streaming: true, BundleMillis: 100, Retries: 3, RetryMillis: 1000}
+	return streamOptions{RawOptionsWrapper: raw, Streaming: true, BundleMillis: 100, Retries: 3, RetryMillis: restartPause.Milliseconds()}
 }
 
 // submitStream runs an unbounded graph on a job server until it ends. It does

@@ -19,7 +19,7 @@ func TestStreamOptions(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]any{"streaming": true, "parallelism": 4., "max_bundle_time_mills": 100., "number_of_execution_retries": 3., "execution_retry_delay": 1000.} {
+	for name, want := range map[string]any{"streaming": true, "parallelism": 4., "max_bundle_time_mills": 100., "number_of_execution_retries": 3., "execution_retry_delay": 10000.} {
 		if v := got["beam:option:"+name+":v1"]; v != want {
 			t.Errorf("%s is %v, want %v, in %s", name, v, want, text)
 		}

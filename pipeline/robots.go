@@ -75,7 +75,7 @@ func (j Job) AskRobots(ctx context.Context, c Common, agent, raw string) (a Robo
 	rules, err := ask.Robots(ctx, u)
 	var abandoned *polite.AbandonedError // a long Crawl-delay is a part of the answer
 	if err != nil && (rules == nil || !errors.As(err, &abandoned) || abandoned.CrawlDelay == 0) {
-		return a, fmt.Errorf("asking for %s: %w; while a site does not answer for its robots.txt, no job fetches its pages (docs: slowly, after a 5xx): try again later", u, err)
+		return a, fmt.Errorf("asking for %s: %w; %s", u, err, whatNext(err))
 	}
 	a = RobotsAnswer{URL: u.String(), Agent: agent, CrawlDelay: rules.Delay.Seconds(), RobotsURL: rules.URL, Status: rules.Status, Truncated: rules.Truncated,
 		Sitemaps: slices.Concat([]string{}, rules.File.Sitemaps())}
@@ -86,6 +86,15 @@ func (j Job) AskRobots(ctx context.Context, c Common, agent, raw string) (a Robo
 	a.Rule = untrusted.Line(a.Rule, maxRobotsLine)
 	a.Group, a.GroupLines = rules.File.Group(agent)
 	return a, nil
+}
+
+// whatNext says what to do where robots.txt could not be fetched.
+func whatNext(err error) string {
+	var failed *polite.RobotsError
+	if errors.As(err, &failed) && failed.Err != nil && failed.Err.Kind == web.KindBlocked {
+		return "no job requests such an address, unless --allow-private is given"
+	}
+	return "while a site does not answer for its robots.txt, no job fetches its pages (docs: slowly, after a 5xx): try again later"
 }
 
 // robotsPolicy is how a single robots.txt is asked for: as RFC 9309 says, with one

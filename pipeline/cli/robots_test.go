@@ -62,7 +62,7 @@ func TestRobotsCommandFails(t *testing.T) {
 		"robots --web=demo --host-delay=0s https://kind-robots-500-1.com/":       {ExitFailed, "answers with status 500"},
 		"robots --web=demo https://kind-redirect-private-1.com/":                 {ExitFailed, "robots.txt cannot be fetched"},
 		"robots --web=demo https://kind-no-such-host-1.com/":                     {ExitFailed, "robots.txt cannot be fetched"},
-		"robots https://127.0.0.1/":                                              {ExitFailed, "robots.txt cannot be fetched"},
+		"robots https://127.0.0.1/":                                              {ExitFailed, "unless --allow-private is given"},
 		"robots --web=demo --connect-to=127.0.0.1:1 https://a.example/":          {ExitUsage, "give one"},
 		"robots --web=demo https://kind-urlset-1.com/ https://a.example/ --json": {ExitUsage, "robots takes one URL"},
 	} {

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime/debug"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parse/article"
+	"github.com/newsfork/seed-engine/transforms/parse/budget"
+)
+
+// save reads a page and stores the article.
+func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLetter) error {
+	u, asked, err := v.addresses(e)
+	var a provider.Article
+	if err == nil {
+		end, ended := budget.Begin(ctx, len(e.HTML))
+		if ended != nil {
+			return ended
+		}
+		a, err = v.parse(e, u)
+		end()
+	}
+	v.result.Health.Parsed++
+	if err != nil {
+		v.result.Health.Failed++
+		letter.Stage, letter.Kind, letter.Retryable = "Parse", "parse_failed", false
+		return v.failed(ctx, letter, err)
+	}
+	h := &v.result.Health
+	for _, f := range []struct {
+		has bool
+		n   *int
+	}{{a.Title != "", &h.Titled}, {a.Body != "", &h.Bodied}, {!a.Published.IsZero(), &h.Dated}} {
+		if f.has {
+			*f.n++
+		}
+	}
+	a.Title, a.Language = cmp.Or(a.Title, e.News.Title), cmp.Or(a.Language, e.News.Language)
+	a = clean(a)
+	if a.Published.IsZero() {
+		a.Published, _ = article.ParseTime(e.News.PublicationDate, v.policy.Zone) // zero if there is none
+	}
+	canonical := v.canonical(u, a.Canonical)
+	limits := raw.Limits{TextMaxLength: v.Config.RawTextMaxLength, Retention: v.Config.Retention()}
+	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt}
+	out, err := raw.Save(ctx, v.DB, row, limits, e.FetchedAt)
+	if err == nil && asked != canonical { // the address in the sitemap is recorded too
+		err = raw.Alias(ctx, v.DB, row, asked, out, e.FetchedAt)
+	}
+	if db.Rejected(err) {
+		letter.Stage, letter.Kind, letter.Retryable = "Save", "database_rejected", false
+		return errors.Join(v.refused(ctx, asked, e.SitemapAt), v.failed(ctx, letter, err))
+	}
+	if err != nil {
+		return err
+	}
+	switch out {
+	case raw.Inserted:
+		v.result.Inserted++
+		v.stored = true
+	case raw.Changed:
+		v.result.Changed++
+		v.stored = true
+	case raw.Same:
+		v.result.Same++
+		v.stored = true
+	case raw.Paywalled:
+		v.result.Paywalled++
+	case raw.Purged:
+	default:
+		v.result.Empty++
+	}
+	return v.Resolve(ctx, letter)
+}
+
+// The maximum sizes of an article's metadata in bytes. Its text has its own limit.
+const (
+	maxTitle   = 2000
+	maxName    = 200 // of an author, a section, a language
+	maxAuthors = 50
+)
+
+// clean makes the text of a page safe to store.
+func clean(a provider.Article) provider.Article {
+	a.Title = untrusted.Line(a.Title, maxTitle)
+	a.Body = untrusted.Text(a.Body, 0)
+	a.Language, a.Section, a.Press = untrusted.Line(a.Language, maxName), untrusted.Line(a.Section, maxName), untrusted.Line(a.Press, maxName)
+	var authors []string
+	for _, name := range a.Authors[:min(len(a.Authors), maxAuthors)] {
+		if name = untrusted.Line(name, maxName); name != "" {
+			authors = append(authors, name)
+		}
+	}
+	a.Authors = authors
+	if untrusted.Key(a.ExternalID) != nil {
+		a.ExternalID = "" // the next key of its policy is used
+	}
+	return a
+}
+
+// addresses returns an article's own address, and its identity by the address in the sitemap.
+func (v *visit) addresses(e raw.Evidence) (u *url.URL, asked string, err error) {
+	sitemaps, err := url.Parse(cmp.Or(e.Requested, e.URL))
+	if err == nil {
+		u, err = url.Parse(e.URL)
+	}
+	if err == nil {
+		asked, err = v.policy.Canonical(sitemaps)
+	}
+	if err == nil {
+		_, err = v.policy.Canonical(u)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("reading its address: %w", err)
+	}
+	return u, asked, nil
+}
+
+// parse lets the provider read a page. A panic fails only that page.
+func (v *visit) parse(e raw.Evidence, u *url.URL) (a provider.Article, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			v.log.Error("parser_panicked", "url", ledger.Redact(e.URL), "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("a bug in the parser of %s: %v", v.p.ID(), r)
+		}
+	}()
+	return v.p.ParseArticle(e.HTML, e.ContentType, u)
+}
+
+// canonical returns an article's identity: the canonical address in its page, if that is
+// an article of this provider, or else its own address.
+func (v *visit) canonical(u *url.URL, said string) string {
+	if said != "" {
+		if c, err := u.Parse(said); err == nil && v.p.IsArticleURL(c) {
+			if key, err := v.policy.Canonical(c); err == nil && untrusted.Key(key) == nil {
+				return key
+			}
+		}
+	}
+	key, _ := v.policy.Canonical(u) // addresses has checked that there is no error
+	return key
+}
+
+// reparse reads the stored pages again.
+func (v *visit) reparse(ctx context.Context) error {
+	for e, err := range raw.Kept(ctx, v.Store, v.p.ID()) {
+		if err != nil {
+			return err
+		}
+		if !v.Control.Proceed(ctx) {
+			return &errStop{Cut, "the run was stopped"}
+		}
+		if !e.FetchedAt.Add(v.Config.Retention()).After(v.now()) {
+			continue
+		}
+		letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Parse", Kind: "parse_failed", Input: ledger.Input{URL: e.URL, Source: v.p.ID()}}
+		if err := v.save(ctx, e, letter); err != nil {
+			return err
+		}
+		v.count()
+	}
+	return nil
+}

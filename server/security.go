@@ -34,7 +34,7 @@ const (
 )
 
 // publicPaths need no token: probes have none, and the login page asks for it.
-var publicPaths = map[string]bool{"/healthz": true, "/readyz": true, "/login": true, "/style.css": true, "/live.js": true}
+var publicPaths = map[string]bool{"/healthz": true, "/readyz": true, "/login": true, "/style.css": true, "/live.js": true, "/favicon.svg": true}
 
 // unlimited requests need no slot: probes and files are answered from memory, and an
 // event stream mostly waits.

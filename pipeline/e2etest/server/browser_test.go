@@ -51,10 +51,29 @@ func axe(t *testing.T) string {
 	return string(b)
 }
 
-var widths = map[string]int64{"desktop": 1280, "phone": 390}
+var widths = map[string]int64{"desktop": 1440, "phone": 390}
 
-// TestPages opens every page at two widths: axe-core finds no violation, nothing
-// is wider than the screen, and a screenshot is taken. SCREENSHOTS names a folder
+var themes = []string{"light", "dark"}
+
+// setTheme makes the browser say that its user prefers a theme.
+func setTheme(t *testing.T, ctx context.Context, theme string) {
+	t.Helper()
+	do(t, ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
+		return err
+	}))
+}
+
+// violations are what axe-core finds on the page, as JSON.
+func violations(t *testing.T, ctx context.Context, source string) string {
+	t.Helper()
+	value(t, ctx, chromedp.Evaluate[int](source+";0"))
+	return value(t, ctx, chromedp.Evaluate[string](`axe.run().then(r => JSON.stringify(r.violations.map(v => ({id: v.id, help: v.help, nodes: v.nodes.map(n => n.html)}))))`, chromedp.EvalAwaitPromise))
+}
+
+// TestPages opens every page at two widths, light and dark: axe-core finds no violation,
+// nothing is wider than the screen, and a screenshot is taken. SCREENSHOTS names a folder
 // in which to keep the screenshots.
 func TestPages(t *testing.T) {
 	source := axe(t)
@@ -81,12 +100,13 @@ func TestPages(t *testing.T) {
 			t.Run(page.name+"-"+device, func(t *testing.T) {
 				do(t, ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(r.url+page.path), chromedp.WaitVisible("h1"))
 				assert.LessOrEqual(t, value(t, ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth")), width, "the page scrolls horizontally")
-				value(t, ctx, chromedp.Evaluate[int](source+";0"))
-				found := value(t, ctx, chromedp.Evaluate[string](`axe.run().then(r => JSON.stringify(r.violations.map(v => ({id: v.id, help: v.help, nodes: v.nodes.map(n => n.html)}))))`, chromedp.EvalAwaitPromise))
-				assert.Equal(t, "[]", found)
-				picture := value(t, ctx, chromedp.FullScreenshot(100))
-				assert.NotEmpty(t, picture)
-				require.NoError(t, os.WriteFile(filepath.Join(keep, page.name+"-"+device+".png"), picture, 0o600))
+				for _, theme := range themes {
+					setTheme(t, ctx, theme)
+					assert.Equal(t, "[]", violations(t, ctx, source), theme)
+					picture := value(t, ctx, chromedp.FullScreenshot(100))
+					assert.NotEmpty(t, picture)
+					require.NoError(t, os.WriteFile(filepath.Join(keep, page.name+"-"+device+"-"+theme+".png"), picture, 0o600))
+				}
 			})
 		}
 	}

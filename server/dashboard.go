@@ -79,7 +79,7 @@ var funcs = template.FuncMap{
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
 	for _, name := range []string{"front", "run", "dead-letters", "schedules", "reports", "error", "login"} {
-		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/"+name+".html"))
+		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/"+name+".html"))
 	}
 	return p
 }

@@ -58,13 +58,14 @@ var (
 	durationDesc  = desc("seed_engine_run_duration_seconds", "How long each job's newest run took, or takes so far.", "job")
 	startDesc     = desc("seed_engine_run_start_timestamp_seconds", "When each job's newest run began.", "job")
 	successDesc   = desc("seed_engine_run_success_timestamp_seconds", "When the latest complete run of each job ended.", "job")
+	costDescs     = newCostDescs()
 	alertsDesc    = desc("seed_engine_alerts_firing", "Alerts that fire, by job and rule.", "job", "alert")
 	leaderDesc    = desc("seed_engine_server_leader", "1 when this server judges alerts and writes reports for all servers on the store.")
 )
 
 // Describe implements prometheus.Collector.
 func (c *ledgerCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{runsDesc, itemsDesc, responsesDesc, failuresDesc, durationDesc, startDesc, successDesc, alertsDesc, leaderDesc} {
+	for _, d := range append(costDescs.all(), runsDesc, itemsDesc, responsesDesc, failuresDesc, durationDesc, startDesc, successDesc, alertsDesc, leaderDesc) {
 		ch <- d
 	}
 }
@@ -75,7 +76,7 @@ func (c *ledgerCollector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	states := map[[2]string]int{}
-	newest, done := map[string]*entry{}, map[string]*entry{}
+	newest, done, priced := map[string]*entry{}, map[string]*entry{}, map[string]bool{}
 	for _, e := range c.s.board.runs() {
 		states[[2]string{e.Run.Job, e.State()}]++
 		if e.Broken {
@@ -86,6 +87,10 @@ func (c *ledgerCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		if e.State() == "done" && done[e.Run.Job] == nil {
 			done[e.Run.Job] = e
+		}
+		if e.Report.Cost != nil && !priced[e.Run.Job] {
+			priced[e.Run.Job] = true
+			costDescs.collect(e.Run.Job, *e.Report.Cost, gauge)
 		}
 	}
 	for k, n := range states {

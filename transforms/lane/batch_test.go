@@ -2,55 +2,101 @@ package lane
 
 import (
 	"math"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 )
 
-func TestBatchRoundTrip(t *testing.T) {
-	many := Batch{File: "datasets/country=sg/category=news/date=2026-01-28/raw_0001.json"}
-	for n := range 2000 {
-		many.Records = append(many.Records, URLRecord{Host: strings.Repeat("h", n%70) + ".com", Label: []string{"gov:sg", "com:sg"}[n%2], Index: n * n})
+// arrived is what a batch of records is on the other side of the shuffle.
+func arrived(t *testing.T, b Batch) (Batch, []URLRecord) {
+	t.Helper()
+	got, err := decodeBatch(encodeBatch(b))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, b := range []Batch{
+	records, err := got.Records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, records
+}
+
+func TestBatchRoundTrip(t *testing.T) {
+	var many []URLRecord
+	for n := range 2000 {
+		many = append(many, URLRecord{Host: strings.Repeat("h", n%70) + ".com", Label: []string{"gov:sg", "com:sg"}[n%2], Index: n * n})
+	}
+	for _, tt := range []struct {
+		file    string
+		records []URLRecord
+	}{
 		{},
-		{File: "only a file"},
-		{File: "f", Records: []URLRecord{{}}},
-		{File: "f", Records: []URLRecord{{Host: "xn--9n2bp8q.com", Label: "other:kr", Index: math.MaxInt}}},
-		{File: "f\x00\xff", Records: []URLRecord{{Host: "a", Label: ""}, {Host: "", Label: "b", Index: 1}}},
-		many,
+		{"only a file", nil},
+		{"f", []URLRecord{{}}},
+		{"f", []URLRecord{{Host: "xn--9n2bp8q.com", Label: "other:kr", Index: math.MaxInt}}},
+		{"f\x00\xff", []URLRecord{{Host: "a", Label: ""}, {Host: "", Label: "b", Index: 1}}},
+		{"backwards", []URLRecord{{Host: "b.com", Index: math.MaxInt}, {Host: "a.com"}, {Host: "c.com", Index: 5}}},
+		{"datasets/country=sg/category=news/date=2026-01-28/raw_0001.json", many},
 	} {
-		got, err := decodeBatch(encodeBatch(b))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.File != b.File || !slices.Equal(got.Records, b.Records) {
-			t.Errorf("%+v came back as %+v", b, got)
+		got, records := arrived(t, NewBatch(tt.file, tt.records))
+		if got.File != tt.file || got.Broken || !slices.Equal(records, tt.records) {
+			t.Errorf("%s, %+v came back as %+v, %+v", tt.file, tt.records, got, records)
 		}
 	}
 }
 
 // Every field of a Batch crosses the shuffle.
 func TestBatchFieldsSurvive(t *testing.T) {
-	b := Batch{File: "f", Records: []URLRecord{{"h", "l", 7}}}
+	b := NewBatch("f", []URLRecord{{"h", "l", 7}})
 	v := reflect.ValueOf(&b).Elem()
 	for i := range v.NumField() {
 		if f := v.Field(i); f.Kind() == reflect.Bool {
 			f.SetBool(true)
 		}
 	}
-	got, err := decodeBatch(encodeBatch(b))
-	if err != nil || !reflect.DeepEqual(got, b) {
-		t.Errorf("%+v came back as %+v, %v", b, got, err)
+	if got, _ := arrived(t, b); !reflect.DeepEqual(got, b) {
+		t.Errorf("%+v came back as %+v", b, got)
+	}
+}
+
+// A million records wait in memory until their lane begins, in prism several times.
+func TestBatchIsSmall(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var records []URLRecord
+	for n := range 1024 {
+		name := make([]byte, 6+random.IntN(12))
+		for i := range name {
+			name[i] = "eeeeeetttttaaaaooooiiiinnnnsssshhhrrrddllcumwfgypbvk-"[random.IntN(53)]
+		}
+		records = append(records, URLRecord{Host: string(name) + []string{".com", ".com.sg", ".org"}[random.IntN(3)], Label: "com:sg", Index: 16*n + random.IntN(16)})
+	}
+	b := NewBatch("f", records)
+	if bytes := len(encodeBatch(b)); bytes > 11*len(records) {
+		t.Errorf("a batch takes %.1f bytes a record, want at most 11", float64(bytes)/float64(len(records)))
 	}
 }
 
 func TestDecodeBatchCutShort(t *testing.T) {
-	whole := encodeBatch(Batch{File: "file", Records: []URLRecord{{"a.com", "com:sg", 3}, {"b.com", "com:sg", 300}}})
+	b := NewBatch("file", []URLRecord{{"a.com", "com:sg", 3}, {"b.com", "com:sg", 300}})
+	whole, head := encodeBatch(b), encodeBatch(Batch{File: "file"})
 	for n := range whole {
-		if b, err := decodeBatch(whole[:n]); err == nil {
-			t.Errorf("%d of %d bytes decode as %+v", n, len(whole), b)
+		got, err := decodeBatch(whole[:n])
+		if n == len(head) {
+			continue // a batch without records
+		}
+		if err == nil {
+			_, err = got.Records()
+		}
+		if err == nil {
+			t.Errorf("%d of %d bytes decode as %+v", n, len(whole), got)
+		}
+	}
+	text := appendRecords(nil, []URLRecord{{"a.com", "com:sg", 3}, {"b.com", "com:sg", 300}})
+	for n := range text {
+		if got, err := readRecords(string(text[:n])); err == nil {
+			t.Errorf("%d of %d bytes decode as %+v", n, len(text), got)
 		}
 	}
 }
@@ -58,7 +104,7 @@ func TestDecodeBatchCutShort(t *testing.T) {
 func FuzzDecodeBatch(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
-	f.Add(encodeBatch(Batch{File: "file", Records: []URLRecord{{"a.com", "com:sg", 3}, {"b.com", "gov:sg", 300}}}))
+	f.Add(encodeBatch(NewBatch("file", []URLRecord{{"a.com", "com:sg", 3}, {"b.com", "gov:sg", 300}})))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		b, err := decodeBatch(in)
 		if err != nil {
@@ -67,6 +113,23 @@ func FuzzDecodeBatch(f *testing.F) {
 		again, err := decodeBatch(encodeBatch(b))
 		if err != nil || !reflect.DeepEqual(again, b) {
 			t.Errorf("%+v came back as %+v, %v", b, again, err)
+		}
+		_, _ = b.Records() // a text that is no batch is an error, not a panic
+	})
+}
+
+func FuzzReadRecords(f *testing.F) {
+	f.Add("")
+	f.Add("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
+	f.Add(string(appendRecords(nil, []URLRecord{{"a.com", "com:sg", 3}, {"b.com", "gov:sg", 300}})))
+	f.Fuzz(func(t *testing.T, in string) {
+		records, err := readRecords(in)
+		if err != nil {
+			return
+		}
+		again, err := readRecords(string(appendRecords(nil, records)))
+		if err != nil || !slices.Equal(again, records) {
+			t.Errorf("%+v came back as %+v, %v", records, again, err)
 		}
 	})
 }

@@ -1,10 +1,6 @@
 package seed
 
-import (
-	"strings"
-
-	"github.com/newsfork/seed-engine/transforms/lane"
-)
+import "github.com/newsfork/seed-engine/transforms/lane"
 
 const (
 	// maxBatch is the maximum number of URL records in one element of the shuffle.
@@ -42,9 +38,6 @@ func (b *batches) to(file string, lanes int, emit func(int, lane.Batch)) *batche
 
 func (b *batches) add(r lane.URLRecord) {
 	n := lane.Of(r.Host, len(b.lanes))
-	if len(b.lanes) > 1 { // the strings keep the memory of their whole raw record, and with many lanes they wait for long
-		r.Host, r.Label = strings.Clone(r.Host), strings.Clone(r.Label)
-	}
 	b.size += len(r.Host) + len(r.Label) + recordSize
 	to := &b.lanes[n]
 	to.records = append(to.records, r) // without a capacity: most files have records in few of many lanes
@@ -70,7 +63,7 @@ func (b *batches) flushLane(n int) {
 	for _, r := range of.records {
 		b.size -= len(r.Host) + len(r.Label) + recordSize
 	}
-	b.emit(n, lane.Batch{File: b.file, Records: of.records})
+	b.emit(n, lane.NewBatch(b.file, of.records))
 	of.records, of.emitted = nil, true
 }
 

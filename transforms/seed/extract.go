@@ -196,9 +196,9 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 // packed is how many bytes of strings pack keeps together.
 const packed = 4 << 10
 
-// pack copies s behind the strings packed before. A runner may keep the URL records of
-// all files: s itself would keep the whole record of its file in memory, and strings of
-// their own take more memory.
+// pack copies s behind the strings packed before. URL records may wait for long until
+// their batch is full: s itself would keep the whole record of its file in memory, and
+// strings of their own take more memory.
 func pack(to **strings.Builder, s string) string {
 	if (*to).Cap()-(*to).Len() < len(s) {
 		*to = new(strings.Builder)

@@ -34,7 +34,11 @@ func TestExtractOverManyLanes(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	batched := 0
-	err = fn.ProcessElement(t.Context(), File{Key: key}, func(string, FileSummary) {}, func(_ int, b lane.Batch) { batched += len(b.Records) }, func(ledger.Tally) {})
+	err = fn.ProcessElement(t.Context(), File{Key: key}, func(string, FileSummary) {}, func(_ int, b lane.Batch) {
+		records, err := b.Records()
+		require.NoError(t, err)
+		batched += len(records)
+	}, func(ledger.Tally) {})
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
 	require.Equal(t, lanes, batched)
@@ -49,7 +53,9 @@ func TestBatchesAreLimitedOverAllLanes(t *testing.T) {
 	emitted := map[string]int{}
 	out := b.to("f", lanes, func(n int, batch lane.Batch) {
 		require.Equal(t, "f", batch.File)
-		for _, r := range batch.Records {
+		records, err := batch.Records()
+		require.NoError(t, err)
+		for _, r := range records {
 			require.Equal(t, n, lane.Of(r.Host, lanes))
 			emitted[r.Host]++
 		}

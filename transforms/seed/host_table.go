@@ -73,7 +73,11 @@ func (t *hostTable) add(b lane.Batch) error {
 	if b.Broken {
 		t.files[file].broken = true
 	}
-	for _, m := range b.Records {
+	records, err := b.Records()
+	if err != nil {
+		return err
+	}
+	for _, m := range records {
 		label, ok := t.label[m.Label]
 		if !ok {
 			label = int16(len(t.labels))
@@ -83,7 +87,7 @@ func (t *hostTable) add(b lane.Batch) error {
 		at, ok := t.byName[m.Host]
 		if !ok {
 			at = int32(len(t.hosts))
-			t.hosts = append(t.hosts, host{name: strings.Clone(m.Host)}) // see lane.Batch
+			t.hosts = append(t.hosts, host{name: strings.Clone(m.Host)}) // see Batch.Records
 			t.byName[t.hosts[at].name] = at
 		}
 		h := &t.hosts[at]

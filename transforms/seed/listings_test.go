@@ -43,7 +43,7 @@ func TestLaneAgain(t *testing.T) {
 	run := func(hosts []lane.URLRecord) (cost map[string]int64) {
 		before := calls.Snapshot()
 		var total ledger.Tally
-		todo := []lane.Batch{{File: raw, Records: hosts}}
+		todo := []lane.Batch{lane.NewBatch(raw, hosts)}
 		batches := func(b *lane.Batch) bool {
 			if len(todo) == 0 {
 				return false

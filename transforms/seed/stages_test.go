@@ -43,7 +43,11 @@ func batchText(n int, b lane.Batch, emit func(string)) {
 	if b.Broken {
 		emit(fmt.Sprintf("%d %s broken", n, b.File))
 	}
-	for _, r := range b.Records {
+	records, err := b.Records()
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range records {
 		emit(fmt.Sprintf("%d %s %s:%s %d", n, b.File, r.Label, r.Host, r.Index))
 	}
 }
@@ -62,7 +66,7 @@ func batchOfText(line string) (int, lane.Batch) {
 	if !ok {
 		return 0, lane.Batch{File: file, Broken: true}
 	}
-	return 0, lane.Batch{File: file, Records: []lane.URLRecord{{Host: host, Label: "com:sg"}}}
+	return 0, lane.NewBatch(file, []lane.URLRecord{{Host: host, Label: "com:sg"}})
 }
 
 func readOfText(line string) (string, seed.FileSummary) {

@@ -159,7 +159,11 @@ func (fn *countHosts) ProcessElement(_ int, batches func(*lane.Batch) bool, emit
 	hosts := map[string]int{}
 	var batch lane.Batch
 	for batches(&batch) {
-		for _, m := range batch.Records {
+		records, err := batch.Records()
+		if err != nil {
+			panic(err)
+		}
+		for _, m := range records {
 			hosts[m.Host]++
 		}
 	}

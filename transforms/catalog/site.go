@@ -22,45 +22,77 @@ import (
 )
 
 // Site is the YAML file of a shop or register: it says where the products are and how
-// their pages are read.
+// their pages are read. The comments and tags of the fields are the reference page of the
+// file and its JSON Schema (pipeline/reference).
 type Site struct {
-	Name     string           `yaml:"name"`     // of its rows in the database: letters, digits, '-' and '_'
-	Locale   string           `yaml:"locale"`   // how it writes numbers and dates: a BCP 47 tag such as de-DE
-	TimeZone string           `yaml:"timezone"` // of its dates, such as Asia/Seoul
-	Currency string           `yaml:"currency"` // of its prices: an ISO 4217 code
-	List     List             `yaml:"list"`
-	Key      string           `yaml:"key"` // the field that is different for each product
-	Fields   map[string]Field `yaml:"fields"`
+	// Name of the site in rows and reports.
+	Name string `yaml:"name" jsonschema:"required" pattern:"^[a-z0-9][a-z0-9_-]{0,63}$"`
+	// How the site writes numbers and dates: a BCP 47 tag such as de-DE. Without it only
+	// texts that can be read in one way alone have a value.
+	Locale string `yaml:"locale"`
+	// Which day a point in time belongs to, where a text gives time and offset: a name of
+	// the IANA database such as Asia/Seoul.
+	TimeZone string `yaml:"timezone"`
+	// Of prices without a currency, or with a sign that several currencies share: an
+	// ISO 4217 code.
+	Currency string `yaml:"currency" pattern:"^[A-Z]{3}$"`
+	// Where the list of products is.
+	List List `yaml:"list" jsonschema:"required"`
+	// The field that is different for each product. It cannot be optional or volatile,
+	// nor of the type list or money.
+	Key string `yaml:"key" jsonschema:"required" pattern:"^[a-z][a-z0-9_]{0,63}$"`
+	// The fields of a product by name: small letters, digits and _.
+	Fields map[string]Field `yaml:"fields" jsonschema:"required,minProperties=1" pattern:"^[a-z][a-z0-9_]{0,63}$"`
 }
 
 // List says how the pages of a product list are found: by number up to the last page that
 // the site shows, by number up to pages, or by next links.
 type List struct {
-	URL         string  `yaml:"url"`        // {page} stands for the page's number; without it, the URL of the first page
-	FirstPage   *int    `yaml:"first_page"` // number of the first page; default 1
-	Pages       int     `yaml:"pages"`      // maximum number of pages; default 50, or 10,000 with last_page or next_link
-	ProductLink Select  `yaml:"product_link"`
-	LastPage    *Select `yaml:"last_page"` // finds the number of the last page: the largest number counts
-	NextLink    *Select `yaml:"next_link"`
+	// {page} stands for the page's number. Without it, the URL of the first page.
+	URL string `yaml:"url" jsonschema:"required" pattern:"^https?://"`
+	// Number of the first page.
+	FirstPage *int `yaml:"first_page" jsonschema:"default=1"`
+	// How many list pages are read at most. Default 50, or 10000 with last_page or
+	// next_link; 1 for a url without {page}.
+	Pages int `yaml:"pages" jsonschema:"minimum=0,maximum=10000"`
+	// Finds the links to the products. The attribute is href unless it is named.
+	ProductLink Select `yaml:"product_link" jsonschema:"required"`
+	// Finds the number of the last page: the largest number counts. It needs {page} in url.
+	LastPage *Select `yaml:"last_page"`
+	// Finds the link to the next page. Not together with last_page or {page}.
+	NextLink *Select `yaml:"next_link"`
 }
 
 // Select finds a text in a page.
 type Select struct {
-	Selector  string `yaml:"selector"`  // CSS, and also :contains("text") and :matches(regexp)
-	Attribute string `yaml:"attribute"` // an attribute whose value is used instead of the element's text
-	Regexp    string `yaml:"regexp"`    // matches the part of the text that is used: its first group, or all of it
+	// CSS, and also :contains("text") and :matches(regexp).
+	Selector string `yaml:"selector" jsonschema:"required,minLength=1"`
+	// An attribute whose value is used instead of the element's text.
+	Attribute string `yaml:"attribute"`
+	// Matches the part of the text that is used: its first group, or all of it.
+	Regexp string `yaml:"regexp"`
 }
 
 // Field is one property of a product.
 type Field struct {
-	Selector  string `yaml:"selector"`
+	// CSS, and also :contains("text") and :matches(regexp). The first element that
+	// matches and has a text counts; with the type list, all of them.
+	Selector string `yaml:"selector" jsonschema:"required,minLength=1"`
+	// An attribute whose value is used instead of the element's text. With the type url
+	// it is href unless it is named.
 	Attribute string `yaml:"attribute"`
-	Regexp    string `yaml:"regexp"`
-	Type      string `yaml:"type"`     // one of fieldTypes
-	Locale    string `yaml:"locale"`   // if it is not the site's
-	Currency  string `yaml:"currency"` // if it is not the site's
-	Optional  bool   `yaml:"optional"` // many products lack it
-	Volatile  bool   `yaml:"volatile"` // the saved value is removed when the page no longer has it
+	// Matches the part of the text that is used: its first group, or all of it.
+	Regexp string `yaml:"regexp"`
+	// How the text is read.
+	Type string `yaml:"type" jsonschema:"enum=text,enum=integer,enum=number,enum=money,enum=date,enum=boolean,enum=url,enum=list,default=text"`
+	// How this field writes numbers and dates, if not as the site.
+	Locale string `yaml:"locale"`
+	// Of this field's prices, if not the site's.
+	Currency string `yaml:"currency" pattern:"^[A-Z]{3}$"`
+	// Many products lack the field.
+	Optional bool `yaml:"optional" jsonschema:"default=false"`
+	// The saved value is removed when the page no longer has it.
+	Volatile bool `yaml:"volatile" jsonschema:"default=false"`
 }
 
 // The default and the maximum of List.Pages.

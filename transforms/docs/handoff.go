@@ -10,19 +10,32 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 )
 
-// handOffLine is a line of the hand-off for the embedding step.
+// handOffLine is a line of the hand-off for the embedding step. The comments of its fields
+// are a page in docs/reference.
 type handOffLine struct {
-	Op       string   `json:"op"` // upsert, delete
-	ID       string   `json:"id"`
-	Provider string   `json:"provider"`
-	URL      string   `json:"url"`
-	Title    string   `json:"title,omitempty"`
-	Path     []string `json:"path,omitempty"`
-	Anchor   string   `json:"anchor,omitempty"`
-	Ordinal  int      `json:"ordinal"`
-	Tokens   int      `json:"tokens,omitempty"`
-	Hash     string   `json:"hash,omitempty"`
-	Text     string   `json:"text,omitempty"`
+	// upsert: the chunk is new or changed; delete: remove what has this id.
+	Op string `json:"op"`
+	// Id of the chunk: a hash of the page's key, the text, and the number of the text among
+	// equal texts of the page. So a text keeps its id wherever it moves.
+	ID string `json:"id"`
+	// Id of the provider.
+	Provider string `json:"provider"`
+	// The page's address.
+	URL string `json:"url"`
+	// The page's title.
+	Title string `json:"title,omitempty"`
+	// The headings above the chunk, outermost first.
+	Path []string `json:"path,omitempty"`
+	// The URL fragment of the chunk's section, without #.
+	Anchor string `json:"anchor,omitempty"`
+	// Its place in the page, from 0.
+	Ordinal int `json:"ordinal"`
+	// Its length in tokens of cl100k_base.
+	Tokens int `json:"tokens,omitempty"`
+	// SHA-256 of the text, in hexadecimal.
+	Hash string `json:"hash,omitempty"`
+	// The whole text, as Markdown.
+	Text string `json:"text,omitempty"`
 }
 
 // handOffPrefix is the prefix of the keys of a provider's hand-off.

@@ -14,27 +14,38 @@ import (
 const manifests = "handoff/manifests/docs/"
 
 // Manifest says that a session has ended, and lists what it handed over. It is written
-// after everything else of the session, so nothing is added to the list later.
+// after everything else of the session, so nothing is added to the list later. The
+// comments of the fields are a page in docs/reference.
 type Manifest struct {
-	Session     string            `json:"session"`
-	CompletedAt time.Time         `json:"completed_at"`
-	Complete    bool              `json:"complete"` // every provider is done
-	Providers   []ProviderHandOff `json:"providers"`
+	// Id of the session.
+	Session string `json:"session"`
+	// When it ended.
+	CompletedAt time.Time `json:"completed_at"`
+	// Every provider is done.
+	Complete  bool              `json:"complete"`
+	Providers []ProviderHandOff `json:"providers"`
 }
 
 // ProviderHandOff is what a session handed over for a provider.
 type ProviderHandOff struct {
-	Provider string          `json:"provider"`
-	State    State           `json:"state"`
-	Reason   string          `json:"reason,omitempty"`
-	Again    bool            `json:"again"`   // all pages, not only those that changed
-	Objects  []HandOffObject `json:"objects"` // by key
+	// Id of the provider.
+	Provider string `json:"provider"`
+	// done, open, out_of_budget, held or unreachable.
+	State State `json:"state"`
+	// Why it has this state; absent: none was needed.
+	Reason string `json:"reason,omitempty"`
+	// All pages were handed over, not only those that changed.
+	Again bool `json:"again"`
+	// What was handed over, by key.
+	Objects []HandOffObject `json:"objects"`
 }
 
 // HandOffObject is one object of the hand-off.
 type HandOffObject struct {
-	Key  string `json:"key"`
-	Size int64  `json:"size"`
+	// Key of the object in the store.
+	Key string `json:"key"`
+	// Its bytes.
+	Size int64 `json:"size"`
 }
 
 // sessionPrefix is the prefix of the keys of what a session hands over for a provider.

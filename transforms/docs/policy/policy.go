@@ -51,35 +51,57 @@ const (
 	Unknown Terms = "unknown"
 )
 
-// Policy is one provider's file.
+// Policy is one provider's file. The comments and tags of its fields are the
+// reference page of the file and its JSON Schema (pipeline/reference).
 type Policy struct {
-	// ProviderID identifies the provider and never changes: a UUID, or lower-case
-	// letters, digits and hyphens.
-	ProviderID string `yaml:"provider_id"`
-	Name       string `yaml:"name"` // for people; ProviderID where it is empty
-	// SeedURLs are the pages that a crawl starts from, all on one host.
-	SeedURLs            []string `yaml:"seed_urls"`
-	AllowedPathPatterns []string `yaml:"allowed_path_patterns"`
-	BlockedPathPatterns []string `yaml:"blocked_path_patterns"`
-	MaxDepth            int      `yaml:"max_depth"`        // 1 to 5
-	MaxPages            int      `yaml:"max_pages"`        // 1 to 500, of one session
-	RequestDelayMS      int      `yaml:"request_delay_ms"` // 1000 to 5000
-	CustomSelectors     struct {
-		Content string   `yaml:"content"`
-		Remove  []string `yaml:"remove"`
+	// Identifies the provider and never changes: a UUID, or lower-case letters, digits
+	// and hyphens.
+	ProviderID string `yaml:"provider_id" jsonschema:"required" pattern:"^[a-z0-9][a-z0-9-]{0,63}$"`
+	// The provider's name for people. Without it provider_id is shown.
+	Name string `yaml:"name"`
+	// The pages that a crawl starts from, all on one host. They are in scope unless a
+	// pattern blocks them.
+	SeedURLs []string `yaml:"seed_urls" jsonschema:"required,minItems=1" pattern:"^https?://"`
+	// Globs of the paths that are crawled: * and ? within a part of the path, ** over
+	// several, {a,b} and [a-z]. A path that no pattern matches is not crawled.
+	AllowedPathPatterns []string `yaml:"allowed_path_patterns" jsonschema:"required,minItems=1" pattern:"^[/*{]"`
+	// Globs of paths that are not crawled. They count before allowed_path_patterns.
+	BlockedPathPatterns []string `yaml:"blocked_path_patterns" pattern:"^[/*{]"`
+	// How many links a page may be away from a seed URL.
+	MaxDepth int `yaml:"max_depth" jsonschema:"minimum=1,maximum=5,default=3"`
+	// How many pages one session asks for at most.
+	MaxPages int `yaml:"max_pages" jsonschema:"minimum=1,maximum=500,default=200"`
+	// The average pause between two requests to the host, in milliseconds. Each pause is
+	// random, between two thirds and four thirds of it, at least 1000.
+	RequestDelayMS int `yaml:"request_delay_ms" jsonschema:"minimum=1000,maximum=5000,default=1500"`
+	// CSS selectors for pages whose content is not found by itself.
+	CustomSelectors struct {
+		// The element that has the content.
+		Content string `yaml:"content"`
+		// Elements to remove from the content.
+		Remove []string `yaml:"remove" jsonschema:"minLength=1"`
 	} `yaml:"custom_selectors"`
-	SitemapURL   string `yaml:"sitemap_url"` // its entries have depth 1
-	SPARendering bool   `yaml:"spa_rendering"`
+	// A sitemap whose entries are crawled too, as if a seed URL linked to them.
+	SitemapURL string `yaml:"sitemap_url" pattern:"^https?://"`
+	// Pages are made by scripts: render them with Chromium.
+	SPARendering bool `yaml:"spa_rendering" jsonschema:"default=false"`
 
-	Channel   Channel `yaml:"channel"`     // Crawl where it is empty
-	Terms     Terms   `yaml:"tos"`         // Unknown where it is empty
-	TermsDate string  `yaml:"tos_checked"` // the day on which the terms were read, YYYY-MM-DD
-	Category  string  `yaml:"category"`    // a group of providers, for people
-	// KeepQueryParams are the query parameters that select a page, so they stay in
-	// its key.
-	KeepQueryParams []string `yaml:"keep_query_params"`
-	// AllowPersonal are the names in PersonalBlocks whose paths are not blocked.
-	AllowPersonal []string `yaml:"allow_personal"`
+	// The main source of the provider's documents. A provider of context7 is crawled
+	// only with --fallback.
+	Channel Channel `yaml:"channel" jsonschema:"enum=crawl,enum=context7,default=crawl"`
+	// What the provider's terms of service say about crawling. A prohibited provider is
+	// never crawled. An unknown one is crawled with a warning, and people are shown at
+	// most 200 characters of its pages.
+	Terms Terms `yaml:"tos" jsonschema:"enum=allowed,enum=prohibited,enum=unknown,default=unknown"`
+	// The day on which the terms were read, YYYY-MM-DD. Required unless tos is unknown.
+	TermsDate string `yaml:"tos_checked" jsonschema:"format=date"`
+	// A group of providers, for people.
+	Category string `yaml:"category"`
+	// Query parameters that select a page. All others are removed from a page's key.
+	KeepQueryParams []string `yaml:"keep_query_params" jsonschema:"minLength=1"`
+	// Paths that may have personal data are blocked. These names lift the block of one
+	// kind of path each.
+	AllowPersonal []string `yaml:"allow_personal" jsonschema:"enum=blog,enum=community,enum=forum,enum=profile,enum=users"`
 }
 
 // PersonalBlocks are the paths that may have personal data. They are blocked unless

@@ -11,20 +11,31 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
-// Config is the news job's configuration file.
+// Config is the news job's configuration file. The comments and tags of the fields are
+// the reference page of the file and its JSON Schema (pipeline/reference).
 type Config struct {
-	UserAgent              string             `yaml:"userAgent"`              // "" for the program's own
-	DelaySeconds           float64            `yaml:"delaySeconds"`           // average pause between two requests to a host; each pause is random, from half of it to one and a half
-	MaxArticlesPerProvider int                `yaml:"maxArticlesPerProvider"` // only the newest of the sitemap
-	RawTextMaxLength       int                `yaml:"rawTextMaxLength"`       // characters
-	RawRetentionDays       int                `yaml:"rawRetentionDays"`
-	Providers              map[string]Toggles `yaml:"providers"`
+	// The user agent; without it the program's own.
+	UserAgent string `yaml:"userAgent"`
+	// Average pause between two requests to a host, in seconds. Each pause is random, from
+	// half of it to one and a half.
+	DelaySeconds float64 `yaml:"delaySeconds" jsonschema:"minimum=0.1,maximum=3600,default=2"`
+	// How many articles of a publisher a run fetches at most: the newest of its sitemap.
+	MaxArticlesPerProvider int `yaml:"maxArticlesPerProvider" jsonschema:"minimum=1,maximum=1000,default=10"`
+	// How many characters of an article's text are stored at most.
+	RawTextMaxLength int `yaml:"rawTextMaxLength" jsonschema:"minimum=1,default=2000"`
+	// How many days an article is stored.
+	RawRetentionDays int `yaml:"rawRetentionDays" jsonschema:"minimum=1,maximum=36500,default=30"`
+	// Settings of single publishers, by id.
+	Providers map[string]Toggles `yaml:"providers"`
 }
 
 // Toggles are an operator's settings of one provider.
 type Toggles struct {
-	Enabled      *bool    `yaml:"enabled"`      // default true
-	SitemapHints []string `yaml:"sitemapHints"` // in place of the provider's own
+	// Whether the publisher is crawled. Those shipped with the program are off when
+	// --publishers names a directory, unless this says true.
+	Enabled *bool `yaml:"enabled" jsonschema:"default=true"`
+	// Sitemaps in place of the publisher's own.
+	SitemapHints []string `yaml:"sitemapHints" pattern:"^https?://"`
 }
 
 // Defaults is the default configuration: pauses of one to three seconds, ten

@@ -16,25 +16,45 @@ import (
 )
 
 // Declaration is a publisher as a YAML file, without code. Only id, press, baseUrl
-// and articleUrl are required; the default extractor does the rest.
+// and articleUrl are required; the default extractor does the rest. The comments and
+// tags of the fields are the reference page of the file and its JSON Schema
+// (pipeline/reference).
 type Declaration struct {
-	ID           string   `yaml:"id"`
-	Press        string   `yaml:"press"`
-	BaseURL      string   `yaml:"baseUrl"`
-	SitemapHints []string `yaml:"sitemapHints"`
-	ArticleURL   string   `yaml:"articleUrl"` // regular expression over an address's path and query, on the host of baseUrl
-	ExcludeURL   string   `yaml:"excludeUrl"` // addresses that match articleUrl but are no articles
-	ExternalID   string   `yaml:"externalId"` // regular expression over an address's path and query; its first group is the id
-	Unique       Unique   `yaml:"unique"`     // url (default), external_id, title_published
-	KeepQuery    []string `yaml:"keepQuery"`  // query parameters that select a page; default: all that do not track visitors
-	Zone         string   `yaml:"zone"`       // IANA name of the time zone; default Asia/Seoul
+	// Name of the publisher in rows and reports.
+	ID string `yaml:"id" jsonschema:"required" pattern:"^[a-z0-9][a-z0-9_-]{0,63}$"`
+	// The publisher's name for readers. It is removed from the ends of titles.
+	Press string `yaml:"press" jsonschema:"required,minLength=1"`
+	// The publisher's site. robots.txt is read at the root of its host, whatever path
+	// this has, and articles are on this host.
+	BaseURL string `yaml:"baseUrl" jsonschema:"required" pattern:"^https?://"`
+	// Sitemaps to read when robots.txt names none. With neither, the publisher is skipped
+	// and the report says so.
+	SitemapHints []string `yaml:"sitemapHints" pattern:"^https?://"`
+	// Regular expression over a URL's path and query: which URLs are articles.
+	ArticleURL string `yaml:"articleUrl" jsonschema:"required,minLength=1"`
+	// Regular expression over path and query: URLs that articleUrl matches and that are
+	// no articles.
+	ExcludeURL string `yaml:"excludeUrl"`
+	// Regular expression over path and query. Its first group is the article's id.
+	ExternalID string `yaml:"externalId"`
+	// The key of the publisher's rows: external_id when URLs change (it needs
+	// externalId), title_published when nothing else is stable.
+	Unique Unique `yaml:"unique" jsonschema:"enum=url,enum=external_id,enum=title_published,default=url"`
+	// Query parameters that identify a page. Without it, all that do not track visitors.
+	KeepQuery []string `yaml:"keepQuery"`
+	// The time zone of times without an offset: a name of the IANA database.
+	Zone string `yaml:"zone" jsonschema:"default=Asia/Seoul"`
 
-	// The page's parts, as article.Rules has them.
-	Title     string   `yaml:"title"`
-	Body      string   `yaml:"body"`
-	Published string   `yaml:"published"`
-	Remove    []string `yaml:"remove"`
-	Drop      []string `yaml:"drop"`
+	// CSS selector of the title, tried before the defaults.
+	Title string `yaml:"title"`
+	// CSS selector of the body, tried before the defaults.
+	Body string `yaml:"body"`
+	// CSS selector of the time of publication, tried before the defaults.
+	Published string `yaml:"published"`
+	// CSS selectors of elements to remove from the body.
+	Remove []string `yaml:"remove"`
+	// Regular expressions. Lines of the body that match are removed.
+	Drop []string `yaml:"drop"`
 }
 
 // ReadDeclarations reads every YAML file of files, sorted by name. An error names

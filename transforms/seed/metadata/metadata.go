@@ -15,83 +15,131 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Domain is what was collected about one registrable domain for one partition.
-// Times are RFC 3339 in UTC, see Timestamp; lengths are in bytes as stored.
+// Domain is what was collected about one registrable domain for one partition. The
+// comments of its fields are a page in docs/reference.
 type Domain struct {
-	DomainID          string    `json:"domain_id"`
-	RegistrableDomain string    `json:"registrable_domain"`
-	Country           string    `json:"country"` // the partition's, upper case
-	Category          string    `json:"category"`
-	CollectedAt       string    `json:"collected_at"`
-	Robots            Robots    `json:"robots"`
-	Sitemap           Sitemap   `json:"sitemap"`
-	Source            *Source   `json:"source,omitempty"`
-	Feeds             []Feed    `json:"feeds,omitempty"`
-	Homepage          *Homepage `json:"homepage,omitempty"`
+	// authority:country:registrable domain. The authority is gov, edu, org, com or other.
+	DomainID string `json:"domain_id"`
+	// The part of the host name that somebody registered.
+	RegistrableDomain string `json:"registrable_domain"`
+	// Of the partition, two upper-case letters.
+	Country string `json:"country"`
+	// Of the partition.
+	Category string `json:"category"`
+	// When the domain was visited.
+	CollectedAt string    `json:"collected_at"`
+	Robots      Robots    `json:"robots"`
+	Sitemap     Sitemap   `json:"sitemap"`
+	Source      *Source   `json:"source,omitempty"`
+	Feeds       []Feed    `json:"feeds,omitempty"`
+	Homepage    *Homepage `json:"homepage,omitempty"`
 }
 
-// Robots is the response to /robots.txt. StatusCode 0 means that there was none.
+// Robots is the answer to /robots.txt.
 type Robots struct {
-	StatusCode    int      `json:"status_code"`
-	ContentLength int64    `json:"content_length"`
-	Exists        bool     `json:"exists"`               // 2xx with a body
-	FetchedAt     string   `json:"fetched_at,omitempty"` // only with a body
-	SitemapURLs   []string `json:"sitemap_urls,omitempty"`
-	Error         string   `json:"error,omitempty"` // of a closed set, see CrawlDelay
-	Truncated     bool     `json:"truncated,omitempty"`
-	FinalURL      string   `json:"final_url,omitempty"`
-	CrawlDelay    *float64 `json:"crawl_delay,omitempty"` // seconds
-	ResponseMS    *int64   `json:"response_ms,omitempty"`
+	// HTTP status of the answer; 0: there was none.
+	StatusCode int `json:"status_code"`
+	// Bytes of the body as stored.
+	ContentLength int64 `json:"content_length"`
+	// The site has a robots.txt: a status of 2xx with a body.
+	Exists bool `json:"exists"`
+	// When it was fetched; only with a body.
+	FetchedAt string `json:"fetched_at,omitempty"`
+	// The sitemaps that it names.
+	SitemapURLs []string `json:"sitemap_urls,omitempty"`
+	// Why there is no answer, or no status: see errors.
+	Error string `json:"error,omitempty"`
+	// The file is longer than what is stored.
+	Truncated bool `json:"truncated,omitempty"`
+	// The URL after redirects, when it is another one.
+	FinalURL string `json:"final_url,omitempty"`
+	// Seconds between two requests that its group for this crawler asks for.
+	CrawlDelay *float64 `json:"crawl_delay,omitempty"`
+	// Milliseconds from the request to the whole answer.
+	ResponseMS *int64 `json:"response_ms,omitempty"`
 }
 
-// Sitemap is the first sitemap that was received, or the first candidate with status 404,
-// or with 0 if there was no response at all.
+// Sitemap is the first sitemap that was received, or the first candidate.
 type Sitemap struct {
-	StatusCode    int    `json:"status_code"`
-	ContentLength int64  `json:"content_length"`
-	Exists        bool   `json:"exists"`
-	FetchedAt     string `json:"fetched_at,omitempty"`
-	URLCount      *int64 `json:"url_count,omitempty"` // absent when not parseable
-	URL           string `json:"url"`
-	Error         string `json:"error,omitempty"`
-	Kind          string `json:"kind,omitempty"` // urlset, index, rss, atom or text
-	Truncated     bool   `json:"truncated,omitempty"`
-	ChildCount    *int64 `json:"child_count,omitempty"`     // children of an index that were read
-	TotalURLCount *int64 `json:"total_url_count,omitempty"` // over those children
-	ResponseMS    *int64 `json:"response_ms,omitempty"`
+	// HTTP status of the sitemap that is described; 404: no candidate is a sitemap; 0: no
+	// candidate answered.
+	StatusCode int `json:"status_code"`
+	// Bytes of the body as stored.
+	ContentLength int64 `json:"content_length"`
+	// The site has a sitemap.
+	Exists bool `json:"exists"`
+	// When it was fetched; only with a body.
+	FetchedAt string `json:"fetched_at,omitempty"`
+	// Entries of the sitemap; absent when they cannot be counted.
+	URLCount *int64 `json:"url_count,omitempty"`
+	// Its address, or that of the first candidate.
+	URL string `json:"url"`
+	// Why there is no answer, or no status: see errors.
+	Error string `json:"error,omitempty"`
+	// urlset, index, rss, atom or text.
+	Kind string `json:"kind,omitempty"`
+	// The file is longer than what is stored.
+	Truncated bool `json:"truncated,omitempty"`
+	// Of an index: sitemaps that were read.
+	ChildCount *int64 `json:"child_count,omitempty"`
+	// Of an index: entries of the sitemaps that were read, together.
+	TotalURLCount *int64 `json:"total_url_count,omitempty"`
+	// Milliseconds from the request to the whole answer.
+	ResponseMS *int64 `json:"response_ms,omitempty"`
 }
 
 // Source is the record from which this partition has the domain.
 type Source struct {
+	// Key of the raw file.
 	RawFilePath string `json:"raw_file_path"`
-	RecordIndex *int   `json:"record_index,omitempty"` // from 0
+	// Number of the record in that file, from 0.
+	RecordIndex *int `json:"record_index,omitempty"`
 }
 
-// Feed is one RSS or Atom feed of the domain.
+// Feed is one RSS or Atom feed of the domain; only with --feeds.
 type Feed struct {
-	URL           string `json:"url"`
-	StatusCode    int    `json:"status_code"`
-	ContentLength int64  `json:"content_length"`
-	Exists        bool   `json:"exists"`
-	FetchedAt     string `json:"fetched_at,omitempty"`
-	Kind          string `json:"kind,omitempty"` // rss or atom
-	ItemCount     *int64 `json:"item_count,omitempty"`
-	Error         string `json:"error,omitempty"`
-	Truncated     bool   `json:"truncated,omitempty"`
-	ResponseMS    *int64 `json:"response_ms,omitempty"`
+	// Its address.
+	URL string `json:"url"`
+	// HTTP status of the answer; 0: there was none.
+	StatusCode int `json:"status_code"`
+	// Bytes of the body as stored.
+	ContentLength int64 `json:"content_length"`
+	// There is a feed at this address.
+	Exists bool `json:"exists"`
+	// When it was fetched.
+	FetchedAt string `json:"fetched_at,omitempty"`
+	// rss or atom.
+	Kind string `json:"kind,omitempty"`
+	// Its entries.
+	ItemCount *int64 `json:"item_count,omitempty"`
+	// Why there is no answer, or no status: see errors.
+	Error string `json:"error,omitempty"`
+	// The file is longer than what is stored.
+	Truncated bool `json:"truncated,omitempty"`
+	// Milliseconds from the request to the whole answer.
+	ResponseMS *int64 `json:"response_ms,omitempty"`
 }
 
-// Homepage is the response to a request for the domain's root page.
+// Homepage is the answer to a request for the domain's root page; only with --homepage.
 type Homepage struct {
-	URL           string `json:"url"`
-	StatusCode    int    `json:"status_code"`
-	ContentLength int64  `json:"content_length"`
-	Exists        bool   `json:"exists"`
-	FetchedAt     string `json:"fetched_at,omitempty"`
-	Error         string `json:"error,omitempty"`
-	Truncated     bool   `json:"truncated,omitempty"`
-	FinalURL      string `json:"final_url,omitempty"`
-	ResponseMS    *int64 `json:"response_ms,omitempty"`
+	// The root page's address.
+	URL string `json:"url"`
+	// HTTP status of the answer; 0: there was none.
+	StatusCode int `json:"status_code"`
+	// Bytes of the body as stored.
+	ContentLength int64 `json:"content_length"`
+	// There is a page: a status of 2xx with a body.
+	Exists bool `json:"exists"`
+	// When it was fetched; only with a body.
+	FetchedAt string `json:"fetched_at,omitempty"`
+	// Why there is no answer, or no status: see errors.
+	Error string `json:"error,omitempty"`
+	// The page is longer than what is stored.
+	Truncated bool `json:"truncated,omitempty"`
+	// The URL after redirects, when it is another one.
+	FinalURL string `json:"final_url,omitempty"`
+	// Milliseconds from the request to the whole answer.
+	ResponseMS *int64 `json:"response_ms,omitempty"`
 }
 
 const timestamp = "2006-01-02T15:04:05.000Z"

@@ -15,9 +15,16 @@ import (
 )
 
 // InStore keeps leases as objects lease/{name}/{epoch} of a store.
-func InStore(s store.Store) Place { return inStore{s} }
+func InStore(s store.Store) Place { return inStore{store: s} }
 
-type inStore struct{ store store.Store }
+// InStoreWhileHeld is InStore for leases with so many names that their objects must not
+// stay: Release removes a lease's object.
+func InStoreWhileHeld(s store.Store) Place { return inStore{store: s, removes: true} }
+
+type inStore struct {
+	store   store.Store
+	removes bool // the object of a released lease
+}
 
 func (inStore) now() time.Time { return time.Now() }
 
@@ -107,6 +114,10 @@ func (p inStore) acquire(ctx context.Context, name string, before int64, _, r re
 	return true, nil
 }
 
+// removeWithin is how long a lease must still last when its object is removed. Nobody may be
+// taking it over by its epoch meanwhile: without an object the epochs begin with 1 again.
+const removeWithin = 5 * time.Second
+
 func (p inStore) renew(ctx context.Context, name string, epoch int64, r record) (bool, error) {
 	there, err := p.load(ctx, key(name, epoch))
 	if errors.Is(err, store.ErrNotExist) {
@@ -117,6 +128,9 @@ func (p inStore) renew(ctx context.Context, name string, epoch int64, r record) 
 	}
 	if there.Token != r.Token || there.Released {
 		return false, nil
+	}
+	if r.Released && p.removes && p.now().Add(removeWithin).Before(r.ExpiresAt) {
+		return true, store.Remove(ctx, p.store, key(name, epoch))
 	}
 	if err := store.Write(ctx, p.store, key(name, epoch), encode(r), asJSON); err != nil {
 		return false, err
@@ -156,7 +170,7 @@ func (p inStore) epochs(ctx context.Context, name string) ([]int64, error) {
 // ActiveHolder returns the living holder of one of the leases in a store whose names
 // begin with name and a slash, or are name. found is false when there is none.
 func ActiveHolder(ctx context.Context, s store.Store, name string) (holder Holder, found bool, err error) {
-	p := inStore{s}
+	p := inStore{store: s}
 	newest := map[string]string{} // key by name: keys come in the order of their epochs
 	for o, err := range s.List(ctx, prefix+name+"/") {
 		if err != nil {

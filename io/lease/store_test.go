@@ -151,6 +151,34 @@ func TestReleasedLeaseIsTakenAtOnce(t *testing.T) {
 	})
 }
 
+// A lease of which nothing stays is acquired anew after its release; a release that comes
+// late removes nothing.
+func TestReleasedLeaseIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := storetest.NewMemory(), t.Context()
+		a, err := Acquire(ctx, InStoreWhileHeld(s), "l", other, ttl)
+		must(t, err)
+		must(t, a.Renew(ctx))
+		wantKeys(t, s, "lease/l/000001")
+		must(t, a.Release(ctx))
+		wantKeys(t, s)
+		b, err := Acquire(ctx, InStoreWhileHeld(s), "l", CurrentHolder(), ttl)
+		must(t, err)
+		if b.Previous() != (Holder{}) {
+			t.Errorf("the previous holder is %v, want none", b.Previous())
+		}
+		time.Sleep(ttl - removeWithin)
+		must(t, b.Release(ctx))
+		wantKeys(t, s, "lease/l/000001")
+		c, err := Acquire(ctx, InStoreWhileHeld(s), "l", other, ttl)
+		must(t, err)
+		must(t, b.Release(ctx))
+		wantKeys(t, s, "lease/l/000002")
+		must(t, c.Release(ctx))
+		wantKeys(t, s)
+	})
+}
+
 func TestNestedLeasesAreApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := storetest.NewMemory(), t.Context()

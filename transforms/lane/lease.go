@@ -60,6 +60,13 @@ func (w *Worker) holder() lease.Holder {
 	return h
 }
 
+func (w *Worker) leaseTTL() time.Duration {
+	if w.cfg.LeaseTTL <= 0 {
+		return DefaultLeaseTTL
+	}
+	return w.cfg.LeaseTTL
+}
+
 // acquireLane acquires the lease of lane n of of lanes. It waits while a worker of an
 // earlier run, or of an earlier try of this run, still has it, because the workers of
 // a killed launcher continue. With the context that it returns, nothing is sent or
@@ -74,12 +81,8 @@ func (w *Worker) acquireLane(ctx context.Context, n, of int) (within context.Con
 		_, again = w.worked.LoadOrStore(n, nil)
 		return ctx, func() {}, again, nil
 	}
-	ttl := w.cfg.LeaseTTL
-	if ttl <= 0 {
-		ttl = DefaultLeaseTTL
-	}
 	name := fmt.Sprintf("%s/%d/%d", ledger.LanesOf(w.cfg.Job), of, n)
-	within, release, previous, err := w.acquire(ctx, lease.InStore(w.Store), ttl, false, func() {
+	within, release, previous, err := w.acquire(ctx, lease.InStore(w.Store), w.leaseTTL(), false, func() {
 		w.mu.Lock()
 		w.untaken.Count(ledger.LanesLost, 1)
 		w.mu.Unlock()

@@ -63,6 +63,7 @@ type Worker struct {
 	shared      sync.Map // see Shared
 	worked      sync.Map // numbers of the lanes that began here, if lanes have no leases
 	shares      shares
+	servers     servers
 	deadLetters deadLetters
 	sql         struct {
 		sync.Mutex
@@ -138,6 +139,7 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 	go w.watch()
 	if cfg.Leases {
 		w.shareLimits(processName(), heartbeat)
+		w.shareServers()
 	}
 	return w, nil
 }
@@ -167,6 +169,7 @@ func Close(runID string) error {
 func (w *Worker) close() error {
 	w.cancel()
 	w.shares.beats.Wait()
+	w.releaseServers()
 	w.Web.Close()
 	w.sql.Lock()
 	defer w.sql.Unlock()

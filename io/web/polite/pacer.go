@@ -59,6 +59,13 @@ type Pacer struct {
 	// Adapt lengthens the gap of a site to so many times its response time, and after
 	// each 429 and 503, up to the longest pause that its client waits for. 0: it does not.
 	Adapt float64
+	// Hold, when set, waits until this process alone may send a server requests. free is
+	// called with the rest of the server's pause after each request; until the pause is
+	// over no other process gets the server. unknown says that another process may have
+	// sent the server a request just now.
+	Hold func(ctx context.Context, server string) (free func(rest time.Duration), unknown bool, err error)
+	// Part, when set, is this process's part of the rate of a network. nil: all of it.
+	Part func() float64
 
 	mu      sync.Mutex
 	sites   map[string]*site

@@ -109,6 +109,7 @@ type serverTurn struct {
 	c    *Client
 	name string
 	s    *site
+	free func(rest time.Duration) // of Pacer.Hold
 }
 
 // enterServer waits for the turn of the server at a. For a network with a rate it waits
@@ -128,7 +129,7 @@ func (c *Client) enterServer(ctx context.Context, a netip.Addr) (*serverTurn, er
 			s.next = now
 		}
 		wait := s.next.Sub(now)
-		s.next = s.next.Add(c.scaled(time.Duration(float64(time.Second) / cmp.Or(p.Servers.Rate, DefaultCDNRate))))
+		s.next = s.next.Add(c.scaled(time.Duration(float64(time.Second) / (cmp.Or(p.Servers.Rate, DefaultCDNRate) * p.part()))))
 		p.mu.Unlock()
 		if wait <= 0 {
 			return nil, nil
@@ -141,7 +142,20 @@ func (c *Client) enterServer(ctx context.Context, a netip.Addr) (*serverTurn, er
 		p.leave(name, s)
 		return nil, context.Cause(ctx)
 	}
-	t := &serverTurn{c, name, s}
+	t := &serverTurn{c, name, s, func(time.Duration) {}}
+	if p.Hold != nil {
+		free, unknown, err := p.Hold(ctx, name)
+		if err != nil {
+			t.leave()
+			return nil, err
+		}
+		t.free = free
+		if unknown {
+			p.mu.Lock()
+			t.end(p.now())
+			p.mu.Unlock()
+		}
+	}
 	p.mu.Lock()
 	wait := s.next.Sub(p.now())
 	p.mu.Unlock()
@@ -156,10 +170,23 @@ func (c *Client) enterServer(ctx context.Context, a netip.Addr) (*serverTurn, er
 
 // leave gives the turn to another request.
 func (t *serverTurn) leave() {
-	if t != nil {
-		<-t.s.turn
-		t.c.Pacer.leave(t.name, t.s)
+	if t == nil {
+		return
 	}
+	p := t.c.Pacer
+	p.mu.Lock()
+	rest := t.s.next.Sub(p.now())
+	p.mu.Unlock()
+	t.free(rest)
+	<-t.s.turn
+	p.leave(t.name, t.s)
+}
+
+func (p *Pacer) part() float64 {
+	if p.Part == nil {
+		return 1
+	}
+	return p.Part()
 }
 
 // end begins the server's pause; its request was answered. It is called with Pacer.mu

@@ -1,6 +1,7 @@
 package polite_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -49,23 +50,58 @@ func TestTurnsAtAServer(t *testing.T) {
 	})
 	p := policies()["seed"]
 	p.Robots.For = func(*url.URL) *url.URL { return nil }
+	crawl := func(clients ...*polite.Client) {
+		at, most, ended, short = 0, 0, time.Time{}, 0
+		var wg sync.WaitGroup
+		for i, u := range []string{"a.example/", "b.example/", "www.a.example/", "a.example/to-b", "b.example/busy", "a.example/", "b.example/"} {
+			c := clients[i%len(clients)]
+			wg.Go(func() {
+				visit := &polite.Client{Web: c.Web, Pacer: c.Pacer, Policy: p}
+				defer visit.Close()
+				resp, err := visit.Get(t.Context(), polite.Request{URL: "https://" + u, MaxRedirects: 2, Parallel: i%2 == 0})
+				if err != nil || resp.Status != 200 {
+					t.Errorf("%s: %+v, %v", u, resp, err)
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 1, most)
+		require.Zero(t, short)
+	}
 	c := w.client(p)
 	c.Pacer.Servers.Delay = 5 * sec
-	var wg sync.WaitGroup
-	for i, u := range []string{"a.example/", "b.example/", "www.a.example/", "a.example/to-b", "b.example/busy", "a.example/", "b.example/"} {
-		wg.Go(func() {
-			visit := &polite.Client{Web: c.Web, Pacer: c.Pacer, Policy: p}
-			defer visit.Close()
-			resp, err := visit.Get(t.Context(), polite.Request{URL: "https://" + u, MaxRedirects: 2, Parallel: i%2 == 0})
-			if err != nil || resp.Status != 200 {
-				t.Errorf("%s: %+v, %v", u, resp, err)
-			}
-		})
-	}
-	wg.Wait()
-	require.Equal(t, 1, most)
-	require.Zero(t, short)
+	crawl(c)
 	require.Len(t, w.requests(), 9)
+
+	// Of several processes one has the server at a time.
+	held, last := make(chan struct{}, 1), ""
+	process := func(name string) *polite.Client {
+		c := w.client(p)
+		c.Pacer.Servers.Delay = 5 * sec
+		c.Pacer.Hold = func(_ context.Context, server string) (func(time.Duration), bool, error) {
+			require.Equal(t, "server 127.0.0.1", server)
+			held <- struct{}{}
+			unknown := last != name
+			last = name
+			return func(rest time.Duration) { <-held }, unknown, nil
+		}
+		return c
+	}
+	crawl(process("one"), process("two"))
+	require.Len(t, w.requests(), 8) // b.example is busy once
+}
+
+// Each process sends a network its part of the network's rate.
+func TestPartOfANetworksRate(t *testing.T) {
+	w := newWorld(t, map[string][]http.HandlerFunc{"a.example/": list(respond(200, "")), "b.example/": list(respond(200, ""))})
+	p := policies()["seed"]
+	p.Robots.For = func(*url.URL) *url.URL { return nil }
+	c := w.client(p)
+	c.Pacer.Servers = polite.Servers{Delay: sec, CDNs: []polite.CDN{{Name: "here", Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}, Rate: 2}
+	c.Pacer.Part = func() float64 { return 0.1 }
+	require.Equal(t, "200", get(t, c, "https://a.example/"))
+	require.Equal(t, "200", get(t, c, "https://b.example/"))
+	require.Equal(t, []string{"0s a.example/", "5s b.example/"}, w.requests())
 }
 
 // A stop does not wait for a server's pause, and leaves its turn to nobody.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite"
 )
 
 // Dialect is the kind of database, for queries that cannot be the same on both.
@@ -188,10 +188,11 @@ func openSQLite(ctx context.Context, rest string) (*DB, error) {
 			return nil, fmt.Errorf("opening sqlite://%s: creating the file: %w", rest, err)
 		}
 	}
-	pool, err := sql.Open("sqlite", "file://"+file.EscapedPath()+"?"+options.Encode())
+	connector, err := sqlite.NewConnector("file://" + file.EscapedPath() + "?" + options.Encode())
 	if err != nil {
 		return nil, fmt.Errorf("opening sqlite://%s: %w", rest, err)
 	}
+	pool := sql.OpenDB(statements{connector})
 	// Idle connections stay open: a database in memory ends with its last one.
 	pool.SetMaxOpenConns(8)
 	pool.SetMaxIdleConns(8)

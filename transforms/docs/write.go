@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -265,17 +264,15 @@ func (c *crawl) writeContent(ctx context.Context, tx *sql.Tx, p *page, r *pageCo
 	if _, err := tx.ExecContext(ctx, `INSERT INTO docs_blocks (provider, key, blocks) VALUES ($1, $2, $3)`, id, p.key, clean(string(blocks))); err != nil {
 		return err
 	}
-	for _, k := range r.chunks {
+	rows := make([][]any, len(r.chunks))
+	for i, k := range r.chunks {
 		heading, err := json.Marshal(k.Path)
 		if err != nil {
 			return fmt.Errorf("encoding a heading: %w", err)
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO chunks (provider, key, ordinal, id, heading, tokens, hash, preview) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-			id, p.key, k.Ordinal, k.ID, clean(string(heading)), k.Tokens, k.Hash, clean(k.Preview())); err != nil {
-			return err
-		}
+		rows[i] = []any{id, p.key, int64(k.Ordinal), k.ID, clean(string(heading)), int64(k.Tokens), k.Hash, clean(k.Preview())}
 	}
-	return nil
+	return c.db.InsertRows(ctx, tx, "chunks", []string{"provider", "key", "ordinal", "id", "heading", "tokens", "hash", "preview"}, rows, "")
 }
 
 func (c *crawl) writeLinks(ctx context.Context, tx *sql.Tx, key string, links []link) error {
@@ -283,23 +280,12 @@ func (c *crawl) writeLinks(ctx context.Context, tx *sql.Tx, key string, links []
 	if _, err := tx.ExecContext(ctx, `DELETE FROM links WHERE provider = $1 AND from_key = $2`, id, key); err != nil {
 		return err
 	}
-	const columns = 5
-	for first := 0; first < len(links); first += 50 {
-		some := links[first:min(first+50, len(links))]
-		var q strings.Builder
-		q.WriteString(`INSERT INTO links (provider, from_key, ordinal, to_key, to_address) VALUES `)
-		args := make([]any, 0, columns*len(some))
-		for i, l := range some {
-			if i > 0 {
-				q.WriteByte(',')
-			}
-			n := columns * i
-			fmt.Fprintf(&q, "($%d,$%d,$%d,$%d,$%d)", n+1, n+2, n+3, n+4, n+5)
-			args = append(args, id, key, first+i, l.key, l.address)
-		}
-		if _, err := tx.ExecContext(ctx, q.String(), args...); err != nil {
-			return fmt.Errorf("writing links: %w", err)
-		}
+	rows := make([][]any, len(links))
+	for i, l := range links {
+		rows[i] = []any{id, key, int64(i), l.key, l.address}
+	}
+	if err := c.db.InsertRows(ctx, tx, "links", []string{"provider", "from_key", "ordinal", "to_key", "to_address"}, rows, ""); err != nil {
+		return fmt.Errorf("writing links: %w", err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -17,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +28,7 @@ import (
 	"github.com/newsfork/seed-engine/io/scratch"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/resident"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
@@ -122,7 +123,7 @@ func (f *comparison) run(side string, domains, concurrency int, delay time.Durat
 	}
 	f.web.ResetLog()
 	start := time.Now()
-	out, err := cmd.CombinedOutput()
+	out, rss, err := measured(cmd)
 	wall := time.Since(start)
 	if err != nil {
 		f.b.Fatalf("%s: %v\n%s", side, err, out[max(0, len(out)-2000):])
@@ -144,7 +145,20 @@ func (f *comparison) run(side string, domains, concurrency int, delay time.Durat
 	}
 	p := cmd.ProcessState
 	handshakes, _ := f.web.Handshakes()
-	return cost{handshakes: handshakes, wall: wall, cpu: p.UserTime() + p.SystemTime(), first: first.Sub(start), rss: p.SysUsage().(*syscall.Rusage).Maxrss * 1024}
+	return cost{handshakes: handshakes, wall: wall, cpu: p.UserTime() + p.SystemTime(), first: first.Sub(start), rss: rss}
+}
+
+// measured runs a program to its end, and returns its output and the peak of its
+// resident memory in bytes.
+func measured(cmd *exec.Cmd) (out []byte, rss int64, err error) {
+	var both bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &both, &both
+	if err := cmd.Start(); err != nil {
+		return nil, 0, err
+	}
+	peak := resident.Watch(cmd.Process.Pid)
+	err = cmd.Wait()
+	return both.Bytes(), peak(), err
 }
 
 // same fails the benchmark when a side does not write what the first one wrote.

@@ -45,7 +45,8 @@ func BenchmarkCatalog(b *testing.B) {
 					cmd := exec.Command(program, "--job=catalog", "--store="+b.TempDir(), "--db="+to, "--connect-to="+web.Addr(), "--host-delay=0s", "--progress=off", "--log-level=warn")
 					cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+ca)
 					before, start := ownCPU(b), time.Now()
-					if out, err := cmd.CombinedOutput(); err != nil {
+					out, peak, err := measured(cmd)
+					if err != nil {
 						b.Fatalf("%v\n%s", err, out[max(0, len(out)-2000):])
 					}
 					wall = append(wall, products/time.Since(start).Seconds())
@@ -55,7 +56,7 @@ func BenchmarkCatalog(b *testing.B) {
 					}
 					p := cmd.ProcessState
 					speed = append(speed, products/(p.UserTime()+p.SystemTime()).Seconds())
-					rss = append(rss, float64(p.SysUsage().(*syscall.Rusage).Maxrss)/1024)
+					rss = append(rss, float64(peak)/(1<<20))
 				}
 			}
 			b.ReportMetric(0, "ns/op")

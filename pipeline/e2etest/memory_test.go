@@ -39,12 +39,12 @@ func TestMemoryOfABigListing(t *testing.T) {
 	if code := c.Wait(t, 2*time.Minute); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, rig.Tail(c.Output(t)))
 	}
-	t.Logf("listing %d objects: %v, peak RSS %d MB", objects, time.Since(begin).Round(time.Millisecond), c.PeakRSS()>>20)
+	t.Logf("listing %d objects: %v, peak RSS %d MB", objects, time.Since(begin).Round(time.Millisecond), c.PeakRSS(t)>>20)
 	if out := c.Output(t); !strings.Contains(out, "would read 0 raw files (50000 listed, 50000 already processed") {
 		t.Errorf("the listing is wrong:\n%s", rig.Tail(out))
 	}
-	if c.PeakRSS() > 300<<20 {
-		t.Errorf("peak RSS %d MB, want at most 300", c.PeakRSS()>>20)
+	if c.PeakRSS(t) > 300<<20 {
+		t.Errorf("peak RSS %d MB, want at most 300", c.PeakRSS(t)>>20)
 	}
 }
 
@@ -88,12 +88,12 @@ func TestMemoryOfABigFile(t *testing.T) {
 	if code := c.Wait(t, 5*time.Minute); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, rig.Tail(c.Output(t)))
 	}
-	t.Logf("reading %d MB, %d records: %v, peak RSS %d MB", size>>20, records, time.Since(begin).Round(time.Millisecond), c.PeakRSS()>>20)
+	t.Logf("reading %d MB, %d records: %v, peak RSS %d MB", size>>20, records, time.Since(begin).Round(time.Millisecond), c.PeakRSS(t)>>20)
 	if out := c.Output(t); !strings.Contains(out, fmt.Sprintf("%d records, 0 bad, %d distinct domains", records, distinct)) {
 		t.Errorf("the extraction is wrong:\n%s", rig.Tail(out))
 	}
-	if c.PeakRSS() > 200<<20 {
-		t.Errorf("peak RSS %d MB of a file of %d MB, want at most 200", c.PeakRSS()>>20, size>>20)
+	if c.PeakRSS(t) > 200<<20 {
+		t.Errorf("peak RSS %d MB of a file of %d MB, want at most 200", c.PeakRSS(t)>>20, size>>20)
 	}
 }
 
@@ -136,10 +136,10 @@ func TestMemoryOfManyDomains(t *testing.T) {
 		if code := c.Wait(t, time.Minute); code != 130 {
 			t.Fatalf("exit code %d, want 130\n%s", code, rig.Tail(c.Output(t)))
 		}
-		peak[run.runner+run.lanes] = c.PeakRSS()
-		t.Logf("%s, %d domains, %s lanes: peak RSS %d MB", run.runner, run.domains, run.lanes, c.PeakRSS()>>20)
-		if run.maxRSS > 0 && c.PeakRSS() > run.maxRSS {
-			t.Errorf("%s, %d domains, %s lanes: peak RSS %d MB, want under %d", run.runner, run.domains, run.lanes, c.PeakRSS()>>20, run.maxRSS>>20)
+		peak[run.runner+run.lanes] = c.PeakRSS(t)
+		t.Logf("%s, %d domains, %s lanes: peak RSS %d MB", run.runner, run.domains, run.lanes, c.PeakRSS(t)>>20)
+		if run.maxRSS > 0 && c.PeakRSS(t) > run.maxRSS {
+			t.Errorf("%s, %d domains, %s lanes: peak RSS %d MB, want under %d", run.runner, run.domains, run.lanes, c.PeakRSS(t)>>20, run.maxRSS>>20)
 		}
 	}
 	if one, many := peak["direct1"], peak["direct16"]; many >= one {

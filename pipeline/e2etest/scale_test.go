@@ -3,6 +3,7 @@
 package e2etest
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"net/url"
@@ -22,7 +23,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/seed"
 )
 
-var scaleRuns = flag.String("scale", "", "runs of TestScale, such as mixed/objects=10000,mixed/packed=100000,dead/packed=1000000: the web, the layout, the hosts")
+var scaleRuns = flag.String("scale", "", "runs of TestScale, such as mixed/objects=10000,mixed/packed=100000,dead/packed/prism=1000000: the web, the layout, the runner if it is not direct, the hosts")
 
 // scaleName is the name of host i. What the host is follows from a hash of its name.
 func scaleName(i int) string { return "host-" + strconv.Itoa(i) + ".com" }
@@ -169,7 +170,7 @@ func (r *scaleRig) url(endpoint, name string) string {
 // run runs the program on hosts 0 … n-1 with the store's folder name.
 func (r *scaleRig) run(t *testing.T, title, name, web string, n int, args ...string) rig.Report {
 	t.Helper()
-	args = append([]string{"--concurrency=256", "--runner=direct"}, args...)
+	args = append([]string{"--concurrency=256"}, args...)
 	cmd := exec.Command(rig.Program, r.web.Args(r.url(r.front, name), args...)...)
 	if web == "dead" {
 		cmd.Args = append(cmd.Args, "--connect-to=127.0.0.1:1", "--outage-threshold=0")
@@ -178,8 +179,6 @@ func (r *scaleRig) run(t *testing.T, title, name, web string, n int, args ...str
 	r.meter.taken()
 	begin := time.Now()
 	c := rig.Start(t, cmd)
-	peak := make(chan string)
-	go func() { peak <- peakRSS(c) }()
 	code := c.Wait(t, 12*time.Hour)
 	r.wall = time.Since(begin)
 	if code != 0 {
@@ -188,32 +187,9 @@ func (r *scaleRig) run(t *testing.T, title, name, web string, n int, args ...str
 	calls, refused := r.meter.taken()
 	r.calls, r.refused = calls[billedPut]+calls[billedGet]+calls[billedNone], refused
 	p := c.Cmd.ProcessState
-	fmt.Fprintf(&r.table, "| %s | %.1f s | %.0f | %.3f ms | %s MB | %d | %d | %d | %.1f | %d |\n", title, r.wall.Seconds(), float64(n)/r.wall.Seconds(),
-		float64((p.UserTime()+p.SystemTime()).Microseconds())/1000/float64(n), <-peak, calls[billedPut], calls[billedGet], calls[billedNone], 1000*float64(r.calls)/float64(n), refused)
+	fmt.Fprintf(&r.table, "| %s | %.1f s | %.0f | %.3f ms | %d MB | %d | %d | %d | %.1f | %d |\n", title, r.wall.Seconds(), float64(n)/r.wall.Seconds(),
+		float64((p.UserTime()+p.SystemTime()).Microseconds())/1000/float64(n), c.PeakRSS(t)>>20, calls[billedPut], calls[billedGet], calls[billedNone], 1000*float64(r.calls)/float64(n), refused)
 	return rig.LastReport(t, r.url(r.s3.Endpoint, name))
-}
-
-// peakRSS follows the program to its end, and returns the largest resident set in MB.
-// What the kernel reports of a process that has ended is no smaller than its parent
-// was, which here is the simulated web.
-func peakRSS(c *rig.Child) string {
-	peak := 0
-	for ; !c.Ended(); time.Sleep(50 * time.Millisecond) {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Cmd.Process.Pid))
-		if err != nil {
-			continue // it is just ending
-		}
-		_, text, _ := strings.Cut(string(status), "VmHWM:")
-		text, _, _ = strings.Cut(text, "kB")
-		kB, err := strconv.Atoi(strings.TrimSpace(text))
-		if err == nil {
-			peak = max(peak, kB)
-		}
-	}
-	if peak == 0 {
-		return "?"
-	}
-	return strconv.Itoa(peak >> 10)
 }
 
 // TestScale runs the seed job on hosts that a hash function makes up, and on a bucket
@@ -228,6 +204,8 @@ func TestScale(t *testing.T) {
 	for _, run := range strings.Split(runs, ",") {
 		title, hosts, _ := strings.Cut(run, "=")
 		web, layout, _ := strings.Cut(title, "/")
+		layout, runner, _ := strings.Cut(layout, "/")
+		runner = cmp.Or(runner, "direct")
 		n, err := strconv.Atoi(hosts)
 		if err != nil || web != "mixed" && web != "dead" {
 			t.Fatalf("-scale has %q, want such as mixed/packed=2000", run)
@@ -235,7 +213,7 @@ func TestScale(t *testing.T) {
 		name := strings.ReplaceAll(run, "/", "-")
 		behind := rig.Open(t, r.url(r.s3.Endpoint, name))
 		putNames(t, behind, n)
-		report := r.run(t, run, name, web, n, "--layout="+layout)
+		report := r.run(t, run, name, web, n, "--layout="+layout, "--runner="+runner)
 		want := predict(r.web, web, n)
 		for _, count := range []string{"records", "domains_unique", "domains_collected", "domains_failed", "robots_found", "sitemaps_found"} {
 			if report.Counts[count] != want[count] {
@@ -252,7 +230,7 @@ func TestScale(t *testing.T) {
 			}
 		}
 		reopen(t, behind)
-		report = r.run(t, run+", resumed", name, web, n, "--layout="+layout)
+		report = r.run(t, run+", resumed", name, web, n, "--layout="+layout, "--runner="+runner)
 		if report.Counts["domains_already_done"] != int64(n) || report.HTTP.Requests != 0 {
 			t.Errorf("%s, resumed: %d domains already done, %d requests", run, report.Counts["domains_already_done"], report.HTTP.Requests)
 		}
@@ -268,7 +246,7 @@ func TestThrottledBucket(t *testing.T) {
 	for _, layout := range []string{"packed", "objects"} {
 		behind := r.url(r.s3.Endpoint, layout)
 		putNames(t, rig.Open(t, behind), n)
-		report, refused := r.run(t, layout, layout, "mixed", n, "--layout="+layout), r.refused
+		report, refused := r.run(t, layout, layout, "mixed", n, "--layout="+layout, "--runner=direct"), r.refused
 		for name, n := range predict(r.web, "mixed", n) {
 			if report.Counts[name] != n {
 				t.Errorf("%s: %s %d, want %d", layout, name, report.Counts[name], n)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/resident"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/sockets"
 )
 
@@ -139,6 +140,7 @@ type Child struct {
 	Cmd    *exec.Cmd
 	out    string // file with standard output and error
 	exited chan struct{}
+	peak   int64 // bytes of resident memory, once it has exited
 }
 
 // killGroup kills a process group when its input ends, which the end of this process
@@ -160,8 +162,10 @@ func Start(t testing.TB, cmd *exec.Cmd) *Child {
 		t.Fatal(err)
 	}
 	c := &Child{Cmd: cmd, out: out.Name(), exited: make(chan struct{})}
+	peak := resident.Watch(cmd.Process.Pid)
 	go func() {
 		_ = cmd.Wait() // callers look at the exit code
+		c.peak = peak()
 		_ = out.Close()
 		close(c.exited)
 	}()
@@ -225,8 +229,13 @@ func (c *Child) Wait(t testing.TB, limit time.Duration) int {
 }
 
 // PeakRSS is the largest resident set of a program that has ended, in bytes.
-func (c *Child) PeakRSS() int64 {
-	return c.Cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * 1024
+func (c *Child) PeakRSS(t testing.TB) int64 {
+	t.Helper()
+	<-c.exited
+	if c.peak == 0 {
+		t.Fatal("this system does not tell the memory of a process: /proc/PID/status is missing")
+	}
+	return c.peak
 }
 
 // Output returns what the program has written so far.

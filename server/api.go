@@ -50,7 +50,7 @@ func (s *Server) api() []route {
 	for _, j := range s.jobs.started() {
 		all = append(all, route{"POST " + j.Path, s.trigger(j)})
 	}
-	return all
+	return slices.Concat(all, s.scheduleRoutes())
 }
 
 func (s *Server) routes() http.Handler {
@@ -104,7 +104,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var over *overError
 	var large *http.MaxBytesError
 	var body *bodyError
+	var known *answerError
 	switch {
+	case errors.As(err, &known):
+		s.refuse(w, r, known.code, safe(known.message))
 	case errors.As(err, &bad):
 		s.refuse(w, r, http.StatusBadRequest, safe(bad.message))
 	case errors.As(err, &active):

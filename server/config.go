@@ -37,15 +37,16 @@ type Config struct {
 
 // Schedule starts a job's runs by a cron expression.
 type Schedule struct {
-	Name     string         `yaml:"name"`
-	Job      string         `yaml:"job"`
-	Cron     string         `yaml:"cron"`     // minute hour day-of-month month day-of-week
-	TimeZone string         `yaml:"timezone"` // IANA name; UTC when empty
-	Options  map[string]any `yaml:"options"`  // as in the request that starts a run
+	Name     string         `yaml:"name" json:"name"`
+	Job      string         `yaml:"job" json:"job"`
+	Cron     string         `yaml:"cron" json:"cron"`                   // minute hour day-of-month month day-of-week
+	TimeZone string         `yaml:"timezone" json:"timezone,omitempty"` // IANA name; UTC when empty
+	Options  map[string]any `yaml:"options" json:"options,omitempty"`   // as in the request that starts a run
 
-	flags []string
-	zone  *time.Location
-	ticks cron
+	values map[string]string // Options as text
+	flags  []string
+	zone   *time.Location
+	ticks  cron
 }
 
 // Reports says when a day and a week begin.
@@ -151,16 +152,16 @@ func (s *Schedule) check(known jobList) error {
 	if s.ticks, err = parseCron(s.Cron, s.zone, time.Now()); err != nil {
 		return err
 	}
-	values := map[string]string{}
+	s.values = map[string]string{}
 	for name, v := range s.Options {
 		if !slices.ContainsFunc(j.Fields, func(f ledger.Field) bool { return f.Name == name }) {
 			return fmt.Errorf("unknown option %q; options of %s: %s", name, j.Name, j.fieldNames())
 		}
-		if values[name], err = scalar(v); err != nil {
+		if s.values[name], err = scalar(v); err != nil {
 			return fmt.Errorf("option %s %w", name, err)
 		}
 	}
-	s.flags, err = j.flagsOf(values)
+	s.flags, err = j.flagsOf(s.values)
 	return err
 }
 

@@ -78,7 +78,7 @@ var funcs = template.FuncMap{
 
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
-	for _, name := range []string{"front", "run", "dead-letters", "schedules", "reports", "error", "login"} {
+	for _, name := range []string{"front", "run", "dead-letters", "schedules", "audit", "reports", "error", "login"} {
 		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/"+name+".html"))
 	}
 	return p
@@ -86,7 +86,7 @@ func newPages(s *Server) *pages {
 
 func (p *pages) routes() []route {
 	s := p.server
-	return []route{
+	return slices.Concat(p.scheduleRoutes(), []route{
 		{"GET /{$}", p.list},
 		{"POST /runs", p.start},
 		{"GET /runs/{id}", p.run},
@@ -95,7 +95,6 @@ func (p *pages) routes() []route {
 		{"POST /runs/{id}/resume", p.setControl(ledger.ActionRun)},
 		{"POST /runs/{id}/dead-letters/replay", p.replay},
 		{"GET /dead-letters", p.deadLetters},
-		{"GET /schedules", p.schedules},
 		{"GET /reports", p.reports},
 		{"GET /login", func(w http.ResponseWriter, r *http.Request) { p.write(w, r, http.StatusOK, "login", "") }},
 		{"POST /login", s.signIn},
@@ -104,7 +103,7 @@ func (p *pages) routes() []route {
 		{"GET /style.css", asset("style.css", "text/css; charset=utf-8")},
 		{"GET /favicon.svg", asset("favicon.svg", "image/svg+xml")},
 		{"GET /live.js", asset("live.js", "text/javascript; charset=utf-8")},
-	}
+	})
 }
 
 func asset(name, kind string) http.HandlerFunc {
@@ -289,11 +288,6 @@ func (p *pages) start(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(w, r, "/runs/"+id, http.StatusSeeOther)
-}
-
-func (p *pages) schedules(w http.ResponseWriter, r *http.Request) {
-	b, err := p.render("schedules", p.view("Schedules", "schedules", p.server.scheduler.views(p.server.now())))
-	p.send(w, r, b, err)
 }
 
 // deadLettersPage is the data of the page of all open dead letters.

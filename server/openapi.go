@@ -40,6 +40,7 @@ func describe(known jobList) ([]byte, error) {
 			"schema": map[string]any{"$ref": "#/components/schemas/" + name + "Request"}, "example": example}}}
 		paths[j.Path] = map[string]any{"post": post}
 	}
+	schemas["ScheduleRequest"] = scheduleSchema(known.started())
 	for path, names := range map[string][]string{"/api/v1/runs": known.started().names(), "/api/v1/dead-letters": known.names()} {
 		for _, p := range paths[path].(map[string]any)["get"].(map[string]any)["parameters"].([]any) {
 			if p, ok := p.(map[string]any); ok && p["name"] == "job" {
@@ -48,6 +49,20 @@ func describe(known jobList) ([]byte, error) {
 		}
 	}
 	return json.MarshalIndent(doc, "", " ")
+}
+
+// scheduleSchema describes a schedule's definition: each job has its own options.
+func scheduleSchema(known jobList) map[string]any {
+	var each []any
+	for _, j := range known {
+		name := strings.ToUpper(j.Name[:1]) + j.Name[1:]
+		each = append(each, map[string]any{"type": "object", "required": []string{"job", "cron"}, "additionalProperties": false, "properties": map[string]any{
+			"job":      map[string]any{"const": j.Name},
+			"cron":     map[string]any{"type": "string", "description": "minute hour day month weekday"},
+			"timezone": map[string]any{"type": "string", "description": "IANA name; UTC if it is left out"},
+			"options":  map[string]any{"$ref": "#/components/schemas/" + name + "Request"}}})
+	}
+	return map[string]any{"oneOf": each}
 }
 
 // schema describes the field's values.

@@ -53,9 +53,18 @@ type scheduler struct {
 	start func(ctx context.Context, run ledger.Run, flags []string, by string) error
 	count func(schedule, outcome string)
 
-	schedules []Schedule
+	file  []Schedule // those of the configuration file
+	jobs  jobList
+	audit *audit
 
-	mu   sync.Mutex
+	mu       sync.Mutex
+	plans    []plan
+	keptText string    // what was kept, as JSON
+	keptAt   time.Time // when to read it again
+	loaded   bool      // what was kept has been read
+	dates    map[string]map[string]backfillDate
+	retryAt  map[string]time.Time // when to continue a backfill, by its id
+
 	seen map[string]time.Time // the last time up to which each schedule's ticks were handled
 	last map[string]tick
 	open map[string]bool // schedules with a tick that is claimed and not closed
@@ -63,9 +72,11 @@ type scheduler struct {
 
 // scheduleView is a schedule as the dashboard shows it.
 type scheduleView struct {
-	Schedule
-	Next time.Time
-	Last tick
+	plan
+	Next     time.Time
+	Times    []time.Time // the next ones
+	Last     tick
+	Backfill *backfillView
 }
 
 // Local formats a time in the schedule's time zone.
@@ -80,29 +91,50 @@ func (s *scheduler) views(now time.Time) []scheduleView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []scheduleView
-	for _, sc := range s.schedules {
-		next, err := sc.next(now)
-		if err != nil {
-			next = time.Time{}
+	for _, p := range s.plans {
+		v := scheduleView{plan: p, Last: s.last[p.Name]}
+		if p.kept.Backfill != nil {
+			v.Backfill = p.kept.Backfill.view(s.dates[p.kept.Backfill.ID])
 		}
-		out = append(out, scheduleView{Schedule: sc, Next: next, Last: s.last[sc.Name]})
+		for at, err := now, error(nil); len(v.Times) < upcoming && !p.kept.Paused && p.Wrong == ""; v.Times = append(v.Times, at) {
+			if at, err = p.next(at); err != nil {
+				break
+			}
+		}
+		if len(v.Times) > 0 {
+			v.Next = v.Times[0]
+		}
+		out = append(out, v)
 	}
 	return out
 }
 
 // tick handles the ticks that are due.
 func (s *scheduler) tick(ctx context.Context, now time.Time) (changed bool, err error) {
-	for _, sc := range s.schedules {
-		did, serr := s.tickSchedule(ctx, sc, now)
+	if changed, err = s.refresh(ctx, now); err != nil && !s.known() {
+		return changed, err // a schedule may be paused
+	}
+	for _, p := range s.all() {
+		if p.Wrong != "" {
+			continue
+		}
+		did, serr := s.tickSchedule(ctx, p, now)
 		changed = changed || did
 		if serr != nil {
-			err = errors.Join(err, fmt.Errorf("schedule %s: %w", sc.Name, serr))
+			err = errors.Join(err, fmt.Errorf("schedule %s: %w", p.Name, serr))
 		}
 	}
 	return changed, err
 }
 
-func (s *scheduler) tickSchedule(ctx context.Context, sc Schedule, now time.Time) (bool, error) {
+// known reports whether this server has read which schedules were changed.
+func (s *scheduler) known() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.loaded
+}
+
+func (s *scheduler) tickSchedule(ctx context.Context, sc plan, now time.Time) (bool, error) {
 	s.mu.Lock()
 	seen, ok := s.seen[sc.Name]
 	s.mu.Unlock()
@@ -118,9 +150,16 @@ func (s *scheduler) tickSchedule(ctx context.Context, sc Schedule, now time.Time
 		s.remember(sc.Name, seen, newest)
 		s.setOpen(sc.Name, true)
 	}
-	refreshed, err := s.closeOpen(ctx, sc, now)
+	refreshed, err := s.closeOpen(ctx, sc.Schedule, now)
 	if err != nil {
 		return refreshed, err
+	}
+	if sc.kept.Paused {
+		s.remember(sc.Name, now, tick{})
+		return refreshed, nil
+	}
+	if sc.kept.From.After(seen) {
+		seen = sc.kept.From
 	}
 	var missed []time.Time
 	var due time.Time
@@ -152,7 +191,11 @@ func (s *scheduler) tickSchedule(ctx context.Context, sc Schedule, now time.Time
 		}
 		return refreshed || len(missed) > 0, nil
 	}
-	return true, s.fire(ctx, sc, due.UTC(), now)
+	if ok, err := s.unchanged(ctx, sc); err != nil || !ok { // paused or edited a moment ago
+		s.reread()
+		return true, err
+	}
+	return true, s.fire(ctx, sc.Schedule, due.UTC(), now)
 }
 
 // fire claims a tick and starts its run, unless another server has claimed it.

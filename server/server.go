@@ -53,6 +53,7 @@ type Server struct {
 	board     *board
 	runner    *runner
 	scheduler *scheduler
+	audit     *audit
 	alarm     *alarm
 	reports   *summaries
 	metrics   *metrics
@@ -102,10 +103,12 @@ func New(set Settings) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.audit = newAudit(set.Store)
 	s.board = newBoard(set.Store, set.Log, s.jobs)
 	s.runner = &runner{store: set.Store, program: set.Program, environ: set.Environ, stderr: set.Stderr, log: set.Log, jobs: s.jobs,
 		onStart: s.board.started, children: map[string]*child{}}
-	s.scheduler = &scheduler{store: set.Store, log: set.Log, start: s.start, schedules: set.Config.Schedules,
+	s.scheduler = &scheduler{store: set.Store, log: set.Log, start: s.start, file: set.Config.Schedules, jobs: s.jobs.started(), audit: s.audit,
+		dates: map[string]map[string]backfillDate{}, retryAt: map[string]time.Time{},
 		seen: map[string]time.Time{}, last: map[string]tick{}, open: map[string]bool{},
 		count: func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }}
 	s.alarm = &alarm{store: set.Store, log: set.Log, jobs: s.jobs.started(), limits: set.Config.limits, scheduler: s.scheduler, hook: hook}
@@ -219,7 +222,9 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 		report("alerts", err)
 		sums, err := s.reports.tick(ctx, s.board.runs(), now)
 		report("reports", err)
-		changed = changed || alerts || sums
+		filled, err := s.scheduler.tickBackfills(ctx, s.board.runs(), now)
+		report("backfills", err)
+		changed = changed || alerts || sums || filled
 		report("retention", s.purge(ctx, now))
 	}
 	if changed {
@@ -234,15 +239,19 @@ const (
 	purgeRetry = time.Minute // after a pass that was cut off
 )
 
-// purge removes the runs and dead letters that are older than the retention time.
+// purge removes the runs and dead letters that are older than the retention time, and
+// old audit lines.
 func (s *Server) purge(ctx context.Context, now time.Time) error {
-	before, on := s.config.Retention.before(now)
-	if !on || now.Before(s.purgeAt) {
+	if now.Before(s.purgeAt) {
 		return nil
 	}
 	s.purgeAt = now.Add(purgeEvery)
 	within, cancel := context.WithTimeout(ctx, maxPurge)
 	defer cancel()
+	before, on := s.config.Retention.before(now)
+	if err := s.audit.sweep(within); err != nil || !on {
+		return err
+	}
 	p, err := ledger.Purge(within, s.store, "", before)
 	if p != (ledger.PurgeResult{}) {
 		s.log.Info("runs_removed", "runs", p.Runs, "dead_letters", p.DeadLetters, "older_than", before.UTC())

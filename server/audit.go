@@ -1,0 +1,141 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+const (
+	// auditPrefix has an object for each audit line.
+	auditPrefix = "audit/"
+	// maxAudit is how many lines are kept; the leader removes older ones.
+	maxAudit = 1000
+	// auditShown is how many of the newest lines are shown.
+	auditShown  = 200
+	auditLayout = "20060102T150405.000000000Z"
+)
+
+// auditLine says who asked the server for what. It is written before the server does
+// it, so that nothing is done without a line. A request that is refused has none.
+type auditLine struct {
+	At     time.Time `json:"at"`
+	Who    string    `json:"who"`
+	Action string    `json:"action"` // such as schedule_pause
+	Target string    `json:"target"`
+	Detail string    `json:"detail,omitempty"`
+}
+
+// audit is the list of what people did.
+type audit struct {
+	store store.Store
+
+	mu   sync.Mutex
+	read map[string]auditLine // by key; lines never change
+}
+
+func newAudit(s store.Store) *audit { return &audit{store: s, read: map[string]auditLine{}} }
+
+func (a *audit) write(ctx context.Context, l auditLine) error {
+	l.At = l.At.UTC()
+	return putJSON(ctx, a.store.PutIfAbsent, auditPrefix+l.At.Format(auditLayout)+"-"+rand.Text()[:8]+".json", l)
+}
+
+func (a *audit) keys(ctx context.Context) ([]string, error) {
+	var keys []string
+	for o, err := range a.store.List(ctx, auditPrefix) {
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", auditPrefix, err)
+		}
+		keys = append(keys, o.Key)
+	}
+	return keys, nil
+}
+
+// newest are the newest lines, newest first.
+func (a *audit) newest(ctx context.Context, n int) ([]auditLine, error) {
+	keys, err := a.keys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys = keys[max(0, len(keys)-n):]
+	out := make([]auditLine, 0, len(keys))
+	kept := map[string]auditLine{}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, key := range slices.Backward(keys) {
+		l, known := a.read[key]
+		if !known {
+			if err := getJSON(ctx, a.store, key, &l); errors.Is(err, store.ErrNotExist) {
+				continue // removed since the listing
+			} else if err != nil {
+				return nil, err
+			}
+		}
+		kept[key] = l
+		out = append(out, l)
+	}
+	a.read = kept
+	return out, nil
+}
+
+// sweep removes the oldest lines over maxAudit.
+func (a *audit) sweep(ctx context.Context) error {
+	keys, err := a.keys(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys[:max(0, len(keys)-maxAudit)] {
+		if err := store.Retry(ctx, func() error { return a.store.Delete(ctx, key) }); err != nil {
+			return fmt.Errorf("removing an old audit line: %w", err)
+		}
+	}
+	return nil
+}
+
+// auditList is the answer of GET /api/v1/audit.
+type auditList struct {
+	Lines []auditLine `json:"lines"`
+}
+
+func (s *Server) listAudit(w http.ResponseWriter, r *http.Request) {
+	lines, err := s.audit.newest(r.Context(), auditShown)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.answer(w, r, http.StatusOK, auditList{lines})
+}
+
+func (p *pages) auditLines(w http.ResponseWriter, r *http.Request) {
+	lines, err := p.server.audit.newest(r.Context(), auditShown)
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	v := p.view("Audit", "audit", lines)
+	v.Live = false // each load of the page lists all lines in the store
+	b, err := p.render("audit", v)
+	p.send(w, r, b, err)
+}
+
+// who names the sender of a request in audit lines.
+func (s *Server) who(r *http.Request) string {
+	how := "browser"
+	switch {
+	case s.token == "":
+		how = "local"
+	case strings.HasPrefix(r.Header.Get("Authorization"), "Bearer "):
+		how = "token"
+	}
+	return how + " from " + cmp.Or(r.RemoteAddr, "an unknown address")
+}

@@ -1,0 +1,116 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
+)
+
+// schedulesPage is the data of the page of schedules.
+type schedulesPage struct {
+	Schedules []scheduleView
+	Jobs      jobList
+}
+
+// Dated reports whether the schedule's runs can have a date.
+func (p schedulesPage) Dated(name string) bool {
+	j, _ := p.Jobs.named(name)
+	return j.dateField() != ""
+}
+
+// Paused reports whether the schedule has no ticks at this time.
+func (p *plan) Paused() bool { return p.kept.Paused }
+
+// FileText is the file's definition, where another one counts.
+func (p *plan) FileText() string {
+	if p.Source() != "page_over_file" {
+		return ""
+	}
+	return p.file.summary()
+}
+
+// Filling reports whether a backfill is at work.
+func (v scheduleView) Filling() bool { return v.Backfill != nil && v.Backfill.State == "working" }
+
+// New is the definition that the form for a new schedule shows.
+func (p schedulesPage) New() *Schedule { return &Schedule{} }
+
+// OptionLines are the options as lines of YAML.
+func (s *Schedule) OptionLines() string {
+	return strings.ReplaceAll(strings.Trim(optionsText(s.Options), "{}"), ", ", "\n")
+}
+
+func (p *pages) scheduleRoutes() []route {
+	s := p.server
+	return []route{
+		{"GET /schedules", p.schedules},
+		{"POST /schedules", p.defineSchedule},
+		{"POST /schedules/{name}/pause", p.changeSchedule(s.pauseSchedule(true))},
+		{"POST /schedules/{name}/resume", p.changeSchedule(s.pauseSchedule(false))},
+		{"POST /schedules/{name}/remove", p.changeSchedule(s.scheduler.remove)},
+		{"POST /schedules/{name}/backfill/cancel", p.changeSchedule(s.scheduler.cancelBackfill)},
+		{"POST /schedules/{name}/backfill", p.backfillSchedule},
+		{"POST /schedules/{name}/run", p.runSchedule},
+		{"GET /audit", p.auditLines},
+	}
+}
+
+func (p *pages) schedules(w http.ResponseWriter, r *http.Request) {
+	views, err := p.server.scheduleViews(r.Context())
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	b, err := p.render("schedules", p.view("Schedules", "schedules", schedulesPage{views, p.server.jobs.started()}))
+	p.send(w, r, b, err)
+}
+
+// done answers a form: with the page to go to, or with what is wrong.
+func (p *pages) done(w http.ResponseWriter, r *http.Request, to string, err error) {
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+func (p *pages) changeSchedule(change func(ctx context.Context, name, who string, now time.Time) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		p.done(w, r, "/schedules", change(r.Context(), r.PathValue("name"), p.server.who(r), p.server.now()))
+	}
+}
+
+func (p *pages) defineSchedule(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil {
+		p.server.fail(w, r, formError(err))
+		return
+	}
+	get := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
+	def := Schedule{Name: get("name"), Job: get("job"), Cron: get("cron"), TimeZone: get("timezone")}
+	var err error
+	if text := r.PostForm.Get("options"); strings.TrimSpace(text) != "" {
+		if yerr := yamltext.Strict([]byte(text), &def.Options); yerr != nil {
+			err = refuse("options: write one in each line, such as country: sg")
+		}
+	}
+	if err == nil {
+		err = p.server.scheduler.define(r.Context(), def, p.server.who(r), p.server.now())
+	}
+	p.done(w, r, "/schedules", err)
+}
+
+func (p *pages) backfillSchedule(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil {
+		p.server.fail(w, r, formError(err))
+		return
+	}
+	p.done(w, r, "/schedules", p.server.scheduler.backfill(r.Context(), r.PathValue("name"), r.PostForm.Get("from"), r.PostForm.Get("to"), p.server.who(r), p.server.now()))
+}
+
+func (p *pages) runSchedule(w http.ResponseWriter, r *http.Request) {
+	id, err := p.server.runSchedule(r.Context(), r.PathValue("name"), p.server.who(r))
+	p.done(w, r, "/runs/"+id, err)
+}

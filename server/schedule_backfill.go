@@ -1,0 +1,353 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+const (
+	// maxDates is how many dates a backfill can have.
+	maxDates = 366
+	// backfillPause is the time between two tries to start a run while another one is
+	// active, or while another server starts it.
+	backfillPause = 10 * time.Second
+)
+
+// backfill is a range of dates, for each of which one run of a schedule's job is
+// started, one after another.
+type backfill struct {
+	ID        string    `json:"id"`
+	From      string    `json:"from"` // YYYY-MM-DD
+	To        string    `json:"to"`
+	By        string    `json:"by"`
+	At        time.Time `json:"at"`
+	Cancelled bool      `json:"cancelled,omitempty"`
+}
+
+// backfillDate is the object backfills/{schedule}/{id}/{date}.json. As with a tick,
+// the server that creates it has claimed the date, and it names the run. Only one run
+// of an id can start, so a date has one run even if its server dies.
+type backfillDate struct {
+	Date      string    `json:"date"`
+	RunID     string    `json:"run_id"`
+	ClaimedAt time.Time `json:"claimed_at"`
+	State     string    `json:"state,omitempty"` // of the run when it was over; not_started if it did not start
+	Error     string    `json:"error,omitempty"`
+	Token     string    `json:"token"`
+}
+
+const notStarted = "not_started"
+
+// backfillView is a backfill as it is shown.
+type backfillView struct {
+	From   string    `json:"from"`
+	To     string    `json:"to"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+	State  string    `json:"state"` // working, done, cancelled or stopped
+	Dates  int       `json:"dates"`
+	Done   int       `json:"done"`
+	Failed int       `json:"failed"`           // dates whose run was not done
+	RunID  string    `json:"run_id,omitempty"` // of the date at work
+	Date   string    `json:"date,omitempty"`
+	Error  string    `json:"error,omitempty"`
+}
+
+// dates are the days of the range, oldest first.
+func (b *backfill) dates() []string {
+	var out []string
+	from, ferr := time.Parse(time.DateOnly, b.From)
+	to, terr := time.Parse(time.DateOnly, b.To)
+	for at := from; ferr == nil && terr == nil && !at.After(to) && len(out) <= maxDates; at = at.AddDate(0, 0, 1) {
+		out = append(out, at.Format(time.DateOnly))
+	}
+	return out
+}
+
+// view sums up a backfill's dates.
+func (b *backfill) view(known map[string]backfillDate) *backfillView {
+	if b == nil {
+		return nil
+	}
+	dates := b.dates()
+	v := &backfillView{From: b.From, To: b.To, By: b.By, At: b.At, State: "working", Dates: len(dates)}
+	for _, date := range dates {
+		d := known[date]
+		switch d.State {
+		case "":
+			if d.RunID != "" {
+				v.RunID, v.Date = d.RunID, d.Date
+			}
+		case string(ledger.Done):
+			v.Done++
+		case notStarted:
+			v.State, v.Date, v.Error = "stopped", d.Date, d.Error
+		default:
+			v.Failed++
+		}
+	}
+	switch {
+	case v.State == "stopped":
+	case b.Cancelled:
+		v.State = "cancelled"
+	case v.Done+v.Failed == v.Dates:
+		v.State = "done"
+	}
+	return v
+}
+
+// viewOf sums up a backfill by the dates that this server knows.
+func (s *scheduler) viewOf(b *backfill) *backfillView {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return b.view(s.dates[b.ID])
+}
+
+// dateField is the option that is a date, "" if the job has none.
+func (j job) dateField() string {
+	for _, f := range j.Fields {
+		if f.Kind == "day" {
+			return f.Name
+		}
+	}
+	return ""
+}
+
+// backfill starts a backfill of a schedule.
+func (s *scheduler) backfill(ctx context.Context, name, from, to, who string, now time.Time) error {
+	b := backfill{ID: ledger.NewRunID(now), From: from, To: to, By: who, At: now.UTC()}
+	for _, date := range []string{from, to} {
+		if _, err := time.Parse(time.DateOnly, date); err != nil {
+			return refuse("from and to: write two days as YYYY-MM-DD")
+		}
+	}
+	if from > to {
+		return refuse("from and to: %s is after %s", from, to)
+	}
+	if len(b.dates()) > maxDates {
+		return refuse("from and to: a backfill has at most %d dates", maxDates)
+	}
+	return s.edit(ctx, name, now, func(p plan, exists bool) (*keptSchedule, auditLine, error) {
+		line := auditLine{Who: who, Action: "schedule_backfill", Detail: from + " to " + to}
+		if !exists {
+			return nil, line, errNoSchedule
+		}
+		j, _ := s.jobs.named(p.Job)
+		if j.dateField() == "" {
+			return nil, line, conflict("the job %s has no dates, so there is nothing to backfill; run it now instead", p.Job)
+		}
+		if p.Wrong != "" {
+			return nil, line, conflict("this schedule cannot run: %s", p.Wrong)
+		}
+		if p.kept.Backfill != nil {
+			known, err := s.readDates(ctx, name, p.kept.Backfill.ID)
+			if err != nil {
+				return nil, line, err
+			}
+			if p.kept.Backfill.view(known).State == "working" {
+				return nil, line, conflict("a backfill from %s to %s is at work; cancel it, or wait until it is done", p.kept.Backfill.From, p.kept.Backfill.To)
+			}
+		}
+		p.kept.Backfill = &b
+		return &p.kept, line, s.sweepBackfills(ctx, name)
+	})
+}
+
+// cancelBackfill starts no more runs of a backfill. The one at work goes on.
+func (s *scheduler) cancelBackfill(ctx context.Context, name, who string, now time.Time) error {
+	return s.edit(ctx, name, now, func(p plan, exists bool) (*keptSchedule, auditLine, error) {
+		line := auditLine{Who: who, Action: "schedule_backfill_cancel"}
+		if !exists {
+			return nil, line, errNoSchedule
+		}
+		if p.kept.Backfill == nil {
+			return nil, line, conflict("this schedule has no backfill")
+		}
+		line.Detail = p.kept.Backfill.From + " to " + p.kept.Backfill.To
+		stopped := *p.kept.Backfill
+		stopped.Cancelled = true
+		p.kept.Backfill = &stopped
+		return &p.kept, line, nil
+	})
+}
+
+func backfillPrefix(name string) string { return "backfills/" + name + "/" }
+
+func dateKey(name, id, date string) string { return backfillPrefix(name) + id + "/" + date + ".json" }
+
+// readDates reads the dates of a backfill that were begun, by date.
+func (s *scheduler) readDates(ctx context.Context, name, id string) (map[string]backfillDate, error) {
+	s.mu.Lock()
+	out := map[string]backfillDate{}
+	maps.Copy(out, s.dates[id])
+	s.mu.Unlock()
+	prefix := backfillPrefix(name) + id + "/"
+	for o, err := range s.store.List(ctx, prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", prefix, err)
+		}
+		date := strings.TrimSuffix(path.Base(o.Key), ".json")
+		if out[date].State != "" {
+			continue
+		}
+		var d backfillDate
+		if err := getJSON(ctx, s.store, o.Key, &d); err != nil {
+			return nil, err
+		}
+		out[date] = d
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dates[id] = out
+	return maps.Clone(out), nil
+}
+
+// tickBackfills continues the backfills. Only the leader calls it.
+func (s *scheduler) tickBackfills(ctx context.Context, runs []*entry, now time.Time) (changed bool, err error) {
+	for _, p := range s.all() {
+		b := p.kept.Backfill
+		s.mu.Lock()
+		due := b != nil && !now.Before(s.retryAt[b.ID])
+		s.mu.Unlock()
+		if !due || p.Wrong != "" {
+			continue
+		}
+		did, berr := s.continueBackfill(ctx, p, runs, now)
+		changed = changed || did
+		if berr != nil {
+			err = errors.Join(err, fmt.Errorf("backfill of %s: %w", p.Name, berr))
+		}
+	}
+	return changed, err
+}
+
+// waitBackfill lets a backfill rest.
+func (s *scheduler) waitBackfill(id string, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retryAt[id] = until
+}
+
+// continueBackfill records the end of the run at work and starts the next one.
+func (s *scheduler) continueBackfill(ctx context.Context, p plan, runs []*entry, now time.Time) (changed bool, err error) {
+	b := p.kept.Backfill
+	s.mu.Lock()
+	known := maps.Clone(s.dates[b.ID])
+	s.mu.Unlock()
+	if known == nil {
+		if known, err = s.readDates(ctx, p.Name, b.ID); err != nil {
+			return false, err
+		}
+	}
+	busy := slices.ContainsFunc(runs, func(e *entry) bool { return e.Run.Job == p.Job && e.Active() })
+	for _, date := range b.dates() {
+		d, begun := known[date]
+		switch {
+		case d.State == notStarted:
+			return changed, nil
+		case d.State != "":
+			continue
+		case begun:
+			i := slices.IndexFunc(runs, func(e *entry) bool { return e.Run.RunID == d.RunID })
+			if i < 0 {
+				return changed, s.startDate(ctx, p, d, now)
+			}
+			if runs[i].Active() || runs[i].Broken {
+				return changed, nil
+			}
+			d.State, d.Error, changed = string(runs[i].Run.State), runs[i].Error(), true
+			if err := s.putDate(ctx, p.Name, b.ID, d); err != nil {
+				return changed, err
+			}
+			continue
+		case b.Cancelled || busy:
+			return changed, nil
+		}
+		if ok, err := s.unchanged(ctx, p); err != nil || !ok {
+			s.reread()
+			return changed, err
+		}
+		d = backfillDate{Date: date, RunID: ledger.NewRunID(now), ClaimedAt: now.UTC(), Token: rand.Text()}
+		err := putJSON(ctx, s.store.PutIfAbsent, dateKey(p.Name, b.ID, date), d)
+		if errors.Is(err, store.ErrExist) { // by the leader before, or by ourselves if the answer was lost
+			_, err = s.readDates(ctx, p.Name, b.ID)
+			return changed, err
+		}
+		if err != nil {
+			return changed, err
+		}
+		s.rememberDate(b.ID, d)
+		return true, s.startDate(ctx, p, d, now)
+	}
+	s.waitBackfill(b.ID, now.Add(time.Minute)) // all dates are done
+	return changed, nil
+}
+
+// startDate starts the run of a claimed date, unless it has started.
+func (s *scheduler) startDate(ctx context.Context, p plan, d backfillDate, now time.Time) error {
+	s.waitBackfill(p.kept.Backfill.ID, now.Add(backfillPause))
+	j, _ := s.jobs.named(p.Job)
+	values := maps.Clone(p.values)
+	values[j.dateField()] = d.Date
+	flags, err := j.flagsOf(values)
+	if err == nil {
+		err = s.start(ctx, ledger.Run{RunID: d.RunID, Job: p.Job, StartedAt: now}, flags, "backfill of "+p.Name)
+	}
+	var active *activeError
+	switch {
+	case err == nil:
+		s.waitBackfill(p.kept.Backfill.ID, now) // the board shows the run
+		return nil
+	case errors.Is(err, errAlreadyStarted), errors.As(err, &active):
+		return nil // looked at again later
+	case ctx.Err() != nil:
+		return err
+	}
+	s.log.Error("backfill_stopped", "schedule", p.Name, "date", d.Date, "error", ledger.Redact(err.Error()))
+	d.State, d.Error = notStarted, ledger.ErrorText(err)
+	return s.putDate(ctx, p.Name, p.kept.Backfill.ID, d)
+}
+
+func (s *scheduler) putDate(ctx context.Context, name, id string, d backfillDate) error {
+	if err := putJSON(ctx, s.store.Put, dateKey(name, id, d.Date), d); err != nil {
+		return err
+	}
+	s.rememberDate(id, d)
+	return nil
+}
+
+func (s *scheduler) rememberDate(id string, d backfillDate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dates[id] == nil {
+		s.dates[id] = map[string]backfillDate{}
+	}
+	s.dates[id][d.Date] = d
+}
+
+// sweepBackfills removes the dates of a schedule's backfills.
+func (s *scheduler) sweepBackfills(ctx context.Context, name string) error {
+	var old []string
+	for o, err := range s.store.List(ctx, backfillPrefix(name)) {
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", backfillPrefix(name), err)
+		}
+		old = append(old, o.Key)
+	}
+	for _, key := range old {
+		if err := store.Retry(ctx, func() error { return s.store.Delete(ctx, key) }); err != nil {
+			return fmt.Errorf("removing a date of an old backfill: %w", err)
+		}
+	}
+	return nil
+}

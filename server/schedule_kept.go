@@ -1,0 +1,337 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/lease"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+const (
+	// keptPrefix has an object {name}.json for each schedule that people changed.
+	keptPrefix = "schedule-settings/"
+	// keptInterval is how often a server reads what was changed through other servers.
+	keptInterval = 10 * time.Second
+	// maxKept is how many schedules can be added to those of the file.
+	maxKept = 100
+	// editTTL is how long a change may keep others waiting when its server dies.
+	editTTL = 10 * time.Second
+	// upcoming is how many of the next times are shown.
+	upcoming = 5
+)
+
+// keptSchedule is what people changed of a schedule, by the page or the API.
+type keptSchedule struct {
+	// Definition replaces that of the file. It counts until the file's is changed: of two
+	// changes of one schedule the later one wins.
+	Definition *Schedule `json:"definition,omitempty"`
+	// Base is the file's definition at the time of that change, "" if the file had none.
+	Base     string    `json:"base,omitempty"`
+	Paused   bool      `json:"paused,omitempty"`
+	From     time.Time `json:"from,omitzero"` // earlier ticks do not count as missed
+	Backfill *backfill `json:"backfill,omitempty"`
+}
+
+// plan is a schedule with what people changed of it.
+type plan struct {
+	Schedule
+	kept keptSchedule
+	file *Schedule // the file's definition, nil if it has none
+	// Wrong is why the schedule cannot run: the kept definition does not fit this version of
+	// the program.
+	Wrong string
+}
+
+// Source says where the definition comes from: file, page, or page_over_file.
+func (p *plan) Source() string {
+	switch {
+	case p.kept.Definition == nil:
+		return "file"
+	case p.file == nil:
+		return "page"
+	}
+	return "page_over_file"
+}
+
+// text is a definition in a form that can be compared.
+func (s *Schedule) text() (string, error) {
+	if s == nil {
+		return "", nil
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return "", fmt.Errorf("encoding schedule %s: %w", s.Name, err)
+	}
+	return string(b), nil
+}
+
+// planOf joins the file's definition, nil if there is none, with what was kept. There
+// is no plan if neither has a definition.
+func (s *scheduler) planOf(name string, kept keptSchedule) (plan, bool) {
+	p := plan{kept: kept}
+	if i := slices.IndexFunc(s.file, func(f Schedule) bool { return f.Name == name }); i >= 0 {
+		p.file = &s.file[i]
+	}
+	base, err := p.file.text()
+	if err != nil || p.kept.Base != base {
+		p.kept.Definition = nil // the file was changed later
+	}
+	switch {
+	case p.kept.Definition != nil:
+		p.Schedule = *p.kept.Definition
+		if err := p.check(s.jobs); err != nil {
+			p.Wrong = ledger.ErrorText(err)
+		}
+	case p.file != nil:
+		p.Schedule = *p.file
+	default:
+		return p, false
+	}
+	return p, true
+}
+
+// named returns the plan of a schedule as this server knows it.
+func (s *scheduler) named(name string) (plan, error) {
+	for _, p := range s.all() {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return plan{}, errNoSchedule
+}
+
+// all are the schedules: those of the file in its order, then the others by name.
+func (s *scheduler) all() []plan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.plans)
+}
+
+// refresh reads what was kept, if it is time.
+func (s *scheduler) refresh(ctx context.Context, now time.Time) (changed bool, err error) {
+	s.mu.Lock()
+	due := !now.Before(s.keptAt)
+	before := s.keptText
+	s.mu.Unlock()
+	if !due {
+		return false, nil
+	}
+	kept := map[string]keptSchedule{}
+	for o, err := range s.store.List(ctx, keptPrefix) {
+		if err != nil {
+			return false, fmt.Errorf("listing %s: %w", keptPrefix, err)
+		}
+		name := strings.TrimSuffix(path.Base(o.Key), ".json")
+		k, err := s.readKept(ctx, name)
+		if err != nil {
+			return false, err
+		}
+		kept[name] = k
+	}
+	text, err := json.Marshal(kept)
+	if err != nil {
+		return false, fmt.Errorf("encoding schedules: %w", err)
+	}
+	var plans []plan
+	for _, f := range s.file {
+		p, _ := s.planOf(f.Name, kept[f.Name])
+		plans = append(plans, p)
+		delete(kept, f.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		if p, ok := s.planOf(name, kept[name]); ok {
+			plans = append(plans, p)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plans, s.keptText, s.keptAt, s.loaded = plans, string(text), now.Add(keptInterval), true
+	return before != s.keptText, nil
+}
+
+// reread makes the next refresh read what was kept.
+func (s *scheduler) reread() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keptAt = time.Time{}
+}
+
+func keptKey(name string) string { return keptPrefix + name + ".json" }
+
+// readKept reads what was kept of a schedule, which may be nothing.
+func (s *scheduler) readKept(ctx context.Context, name string) (keptSchedule, error) {
+	var k keptSchedule
+	err := getJSON(ctx, s.store, keptKey(name), &k)
+	if errors.Is(err, store.ErrNotExist) {
+		return k, nil
+	}
+	return k, err
+}
+
+// unchanged reports whether what was kept of a schedule is what this server knows.
+func (s *scheduler) unchanged(ctx context.Context, p plan) (bool, error) {
+	kept, err := s.readKept(ctx, p.Name)
+	if err != nil {
+		return false, err
+	}
+	fresh, ok := s.planOf(p.Name, kept)
+	now, err := json.Marshal(fresh.kept)
+	known, kerr := json.Marshal(p.kept)
+	return ok && string(now) == string(known), errors.Join(err, kerr)
+}
+
+// answerError is an error with the status of its answer, written for the sender.
+type answerError struct {
+	code    int
+	message string
+}
+
+func (e *answerError) Error() string { return e.message }
+
+func conflict(format string, args ...any) error {
+	return &answerError{http.StatusConflict, fmt.Sprintf(format, args...)}
+}
+
+var errNoSchedule = &answerError{http.StatusNotFound, "there is no such schedule; GET /api/v1/schedules lists them"}
+
+// edit changes what is kept of a schedule. change gets the newest state and returns
+// the new one, nil to remove it, and the audit line. Two servers never edit one
+// schedule at a time.
+func (s *scheduler) edit(ctx context.Context, name string, now time.Time, change func(p plan, exists bool) (*keptSchedule, auditLine, error)) (err error) {
+	if !namePattern.MatchString(name) {
+		return errNoSchedule
+	}
+	ctx = context.WithoutCancel(ctx)
+	l, err := lease.Acquire(ctx, lease.InStore(s.store), "schedule/"+name, lease.CurrentHolder(), editTTL)
+	var inUse *lease.InUseError
+	if errors.As(err, &inUse) {
+		return conflict("somebody else changes this schedule at this moment; try again in a few seconds")
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Release(ctx)) }()
+	kept, err := s.readKept(ctx, name)
+	if err != nil {
+		return err
+	}
+	p, exists := s.planOf(name, kept)
+	next, line, err := change(p, exists)
+	if err != nil {
+		return err
+	}
+	line.At, line.Target = now, name
+	if err := s.audit.write(ctx, line); err != nil {
+		return err
+	}
+	if next == nil {
+		err = store.Retry(ctx, func() error { return s.store.Delete(ctx, keptKey(name)) })
+	} else {
+		err = putJSON(ctx, s.store.Put, keptKey(name), next)
+	}
+	if err != nil {
+		return err
+	}
+	s.log.Info("schedule_changed", "schedule", name, "action", line.Action, "by", line.Who, "detail", line.Detail)
+	s.reread()
+	_, err = s.refresh(ctx, now)
+	return err
+}
+
+// pause stops the ticks of a schedule, or lets them come again.
+func (s *scheduler) pause(ctx context.Context, name, who string, yes bool, now time.Time) error {
+	return s.edit(ctx, name, now, func(p plan, exists bool) (*keptSchedule, auditLine, error) {
+		line := auditLine{Who: who, Action: map[bool]string{true: "schedule_pause", false: "schedule_resume"}[yes]}
+		switch {
+		case !exists:
+			return nil, line, errNoSchedule
+		case p.kept.Paused && !yes:
+			p.kept.From = now.UTC()
+		}
+		p.kept.Paused = yes
+		return &p.kept, line, nil
+	})
+}
+
+// define adds a schedule or replaces its definition.
+func (s *scheduler) define(ctx context.Context, def Schedule, who string, now time.Time) error {
+	if err := def.check(s.jobs); err != nil {
+		return refuse("%s", err)
+	}
+	return s.edit(ctx, def.Name, now, func(p plan, exists bool) (*keptSchedule, auditLine, error) {
+		line := auditLine{Who: who, Action: "schedule_edit", Detail: p.differences(def)}
+		if !exists {
+			line.Action, line.Detail = "schedule_add", def.summary()
+			if len(s.all()) >= len(s.file)+maxKept {
+				return nil, line, conflict("there are %d schedules already; remove some", len(s.all()))
+			}
+		}
+		if p.kept.Backfill != nil && p.Job != def.Job {
+			p.kept.Backfill = nil // its dates are those of another job
+		}
+		var err error
+		if p.kept.Base, err = p.file.text(); err != nil {
+			return nil, line, err
+		}
+		p.kept.Definition, p.kept.From = &def, now.UTC()
+		return &p.kept, line, nil
+	})
+}
+
+// remove removes a schedule that was added, or the change of one of the file.
+func (s *scheduler) remove(ctx context.Context, name, who string, now time.Time) error {
+	return s.edit(ctx, name, now, func(p plan, exists bool) (*keptSchedule, auditLine, error) {
+		line := auditLine{Who: who, Action: "schedule_remove"}
+		switch {
+		case !exists:
+			return nil, line, errNoSchedule
+		case p.file == nil:
+			return nil, line, s.sweepBackfills(ctx, name)
+		case p.kept.Definition == nil:
+			return nil, line, conflict("this schedule is in the server's --config file; remove it there, or pause it here")
+		}
+		line.Action, line.Detail = "schedule_revert", p.differences(*p.file)
+		p.kept.Definition, p.kept.Base, p.kept.From = nil, "", now.UTC()
+		return &p.kept, line, nil
+	})
+}
+
+// summary is a definition as text.
+func (s *Schedule) summary() string {
+	return fmt.Sprintf("job %s; cron %s; timezone %s; options %s", s.Job, s.Cron, cmp.Or(s.TimeZone, "UTC"), optionsText(s.Options))
+}
+
+// differences says what changes from one definition to another.
+func (s *Schedule) differences(to Schedule) string {
+	var out []string
+	for _, f := range [][3]string{{"job", s.Job, to.Job}, {"cron", s.Cron, to.Cron}, {"timezone", cmp.Or(s.TimeZone, "UTC"), cmp.Or(to.TimeZone, "UTC")}, {"options", optionsText(s.Options), optionsText(to.Options)}} {
+		if f[1] != f[2] {
+			out = append(out, f[0]+": "+f[1]+" → "+f[2])
+		}
+	}
+	return cmp.Or(strings.Join(out, "; "), "nothing changed")
+}
+
+// optionsText writes options as in a YAML file, one line.
+func optionsText(options map[string]any) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		text, err := scalar(options[name])
+		if err != nil {
+			text = "?"
+		}
+		out = append(out, name+": "+text)
+	}
+	return "{" + strings.Join(out, ", ") + "}"
+}

@@ -1,0 +1,346 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/lease"
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+// row is a schedule as the API shows it, nil if there is none.
+func (w *world) scheduleRow(name string) map[string]any {
+	w.t.Helper()
+	a := w.do("GET", "/api/v1/schedules", "")
+	require.Equal(w.t, http.StatusOK, a.code, a.body)
+	for _, row := range a.json(w.t)["schedules"].([]any) {
+		if row := row.(map[string]any); row["name"] == name {
+			return row
+		}
+	}
+	return nil
+}
+
+// asked are the audit lines, newest first, without times and senders.
+func (w *world) asked() (out []string) {
+	w.t.Helper()
+	for _, l := range w.do("GET", "/api/v1/audit", "").json(w.t)["lines"].([]any) {
+		l := l.(map[string]any)
+		line := fmt.Sprint(l["action"], " ", l["target"])
+		if l["detail"] != nil {
+			line += ": " + l["detail"].(string)
+		}
+		assert.Equal(w.t, "local from 192.0.2.1:1234", l["who"])
+		out = append(out, line)
+	}
+	return out
+}
+
+// at sets the clock of servers.
+func at(now time.Time, all ...*world) time.Time {
+	for _, w := range all {
+		w.now = func() time.Time { return now }
+	}
+	return now
+}
+
+// TestKeptSchedules changes a schedule of the file and adds another one, on one of
+// two servers. The later change wins, whether it is in the file or on the page.
+func TestKeptSchedules(t *testing.T) {
+	a := newWorld(t, "done", scheduled(t, hourly))
+	b := worldAt(t, a.dir, "done", scheduled(t, hourly))
+	now := at(time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC), a, b)
+	row := a.scheduleRow("hourly")
+	assert.Equal(t, "file", row["source"])
+	assert.Equal(t, []any{"2026-03-02T10:00:00Z", "2026-03-02T11:00:00Z", "2026-03-02T12:00:00Z", "2026-03-02T13:00:00Z", "2026-03-02T14:00:00Z"}, row["next"])
+
+	got := a.do("PUT", "/api/v1/schedules/hourly", `{"job":"seed","cron":"30 4 * * *","timezone":"Asia/Seoul","options":{"country":"kr"}}`)
+	require.Equal(t, http.StatusOK, got.code, got.body)
+	assert.Equal(t, "page_over_file", got.json(t)["source"])
+	at(now.Add(time.Second), b)
+	got = b.do("PUT", "/api/v1/schedules/extra", `{"job":"docs","cron":"0 18 * * 0"}`)
+	require.Equal(t, http.StatusOK, got.code, got.body)
+	for _, w := range []*world{a, b} {
+		at(now.Add(keptInterval+2*time.Second), w)
+		assert.Equal(t, map[string]any{"country": "kr"}, w.scheduleRow("hourly")["options"])
+		assert.Equal(t, "2026-03-02T19:30:00Z", w.scheduleRow("hourly")["next"].([]any)[0])
+		assert.Equal(t, "page", w.scheduleRow("extra")["source"])
+	}
+	assert.Equal(t, []string{"schedule_add extra: job docs; cron 0 18 * * 0; timezone UTC; options {}",
+		"schedule_edit hourly: cron: 0 * * * * → 30 4 * * *; timezone: UTC → Asia/Seoul; options: {country: sg, date: 2026-01-28} → {country: kr}"}, a.asked())
+	page := a.do("GET", "/schedules", "").body
+	assert.Contains(t, page, "the file says: job seed; cron 0 * * * *; timezone UTC; options {country: sg, date: 2026-01-28}")
+	assert.Contains(t, page, "2026-03-03 04:30 KST")
+	assert.Contains(t, a.do("GET", "/audit", "").body, "schedule edit")
+
+	// A server that starts with the same file obeys the page, one with a changed entry the file.
+	same := worldAt(t, a.dir, "done", scheduled(t, hourly))
+	assert.Equal(t, "page_over_file", same.scheduleRow("hourly")["source"])
+	later := worldAt(t, a.dir, "done", scheduled(t, "schedules: [{name: hourly, job: seed, cron: '5 * * * *'}, {name: extra, job: news, cron: '0 1 * * *'}]\n"))
+	assert.Equal(t, "5 * * * *", later.scheduleRow("hourly")["cron"])
+	assert.Equal(t, "news", later.scheduleRow("extra")["job"], "the file names it later than the page")
+
+	require.Equal(t, http.StatusOK, a.do("DELETE", "/api/v1/schedules/hourly", "").code)
+	assert.Equal(t, "file", a.scheduleRow("hourly")["source"])
+	assert.Equal(t, "removed", a.do("DELETE", "/api/v1/schedules/extra", "").json(t)["status"])
+	assert.Nil(t, a.scheduleRow("extra"))
+
+	for _, c := range []struct {
+		method, path, body string
+		code               int
+		says               string
+	}{
+		{"PUT", "/api/v1/schedules/x", `{"job":"seed","cron":"61 * * * *"}`, 400, "is not a cron expression"},
+		{"PUT", "/api/v1/schedules/x", `{"job":"sow","cron":"1 * * * *"}`, 400, "there is no job"},
+		{"PUT", "/api/v1/schedules/x", `{"job":"seed","cron":"1 * * * *","timezone":"Nowhere"}`, 400, "timezone"},
+		{"PUT", "/api/v1/schedules/x", `{"job":"seed","cron":"1 * * * *","options":{"country":"SG"}}`, 400, "country"},
+		{"PUT", "/api/v1/schedules/x", `{"job":"seed","cron":"1 * * * *","options":{"country":["sg"]}}`, 400, "must be a single value"},
+		{"PUT", "/api/v1/schedules/x", `{"job":"seed","cron":"1 * * * *","often":true}`, 400, "the body is not what is needed"},
+		{"PUT", "/api/v1/schedules/X", `{"job":"seed","cron":"1 * * * *"}`, 400, "its name must be"},
+		{"DELETE", "/api/v1/schedules/hourly", "", 409, "remove it there, or pause it here"},
+		{"DELETE", "/api/v1/schedules/extra", "", 404, "there is no such schedule"},
+		{"POST", "/api/v1/schedules/extra/run", "", 404, "there is no such schedule"},
+		{"POST", "/api/v1/schedules/extra/pause", "", 404, "there is no such schedule"},
+	} {
+		got := a.do(c.method, c.path, c.body)
+		assert.Equal(t, c.code, got.code, "%s %s %s: %s", c.method, c.path, c.body, got.body)
+		assert.Contains(t, got.body, c.says)
+	}
+}
+
+// A kept definition that this version of the program refuses does not run, and shows
+// why.
+func TestKeptScheduleThatIsWrong(t *testing.T) {
+	w := newWorld(t, "done")
+	require.NoError(t, putJSON(t.Context(), w.store.Put, keptKey("old"), keptSchedule{Definition: &Schedule{Name: "old", Job: "sow", Cron: "* * * * *"}}))
+	now := at(time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC), w)
+	turn(w, now, 3*time.Minute, 20*time.Second)
+	assert.Contains(t, w.scheduleRow("old")["error"], `there is no job "sow"`)
+	assert.Empty(t, w.scheduleRow("old")["next"])
+	assert.Empty(t, w.ticks())
+	assert.Contains(t, w.do("GET", "/schedules", "").body, "never: it cannot run")
+	assert.Equal(t, http.StatusConflict, w.do("POST", "/api/v1/schedules/old/run", "").code)
+}
+
+// TestPausedSchedule pauses a schedule through one of two servers: neither starts it,
+// also not at the moment of the pause, and what it would have started is not missed.
+func TestPausedSchedule(t *testing.T) {
+	a := newWorld(t, "done", scheduled(t, hourly))
+	b := worldAt(t, a.dir, "done", scheduled(t, hourly))
+	now := at(time.Date(2026, 3, 2, 9, 59, 50, 0, time.UTC), a, b)
+	for _, w := range []*world{a, b} {
+		w.tick(t.Context(), now) // they know it as it was
+	}
+	got := a.do("POST", "/api/v1/schedules/hourly/pause", "")
+	require.Equal(t, http.StatusOK, got.code, got.body)
+	assert.Equal(t, true, got.json(t)["paused"])
+	assert.Empty(t, got.json(t)["next"])
+	for now = now.Add(time.Second); now.Minute() != 30; now = now.Add(7 * time.Second) {
+		b.tick(t.Context(), now)
+		a.tick(t.Context(), now)
+	}
+	assert.Empty(t, a.ticks())
+	now = at(now.Add(3*time.Hour), a, b)
+	require.Equal(t, http.StatusOK, b.do("POST", "/api/v1/schedules/hourly/resume", "").code)
+	restarted := worldAt(t, a.dir, "done", scheduled(t, hourly))
+	for end := now.Add(31 * time.Minute); now.Before(end); now = now.Add(20 * time.Second) {
+		restarted.tick(t.Context(), now)
+		a.tick(t.Context(), now)
+	}
+	assert.Equal(t, []string{"20260302T140000Z started"}, a.ticks(), "none was missed")
+	assert.Equal(t, []string{"schedule_resume hourly", "schedule_pause hourly"}, a.asked())
+}
+
+// TestRunNow starts the run of a schedule with its options, also of a paused one, and
+// not while another run is active.
+func TestRunNow(t *testing.T) {
+	w := newWorld(t, "wait", scheduled(t, hourly))
+	require.Equal(t, http.StatusOK, w.do("POST", "/api/v1/schedules/hourly/pause", "").code)
+	got := w.do("POST", "/api/v1/schedules/hourly/run", "")
+	require.Equal(t, http.StatusAccepted, got.code, got.body)
+	id := got.json(t)["run_id"].(string)
+	assert.Equal(t, "/api/v1/runs/"+id, got.header.Get("Location"))
+	w.until("the run", func() bool { return len(w.board.runs()) == 1 && !w.board.runs()[0].Starting })
+	assert.Equal(t, "--country=sg --date=2026-01-28", w.board.runs()[0].Run.Options["args"])
+	got = w.do("POST", "/api/v1/schedules/hourly/run", "")
+	assert.Equal(t, http.StatusConflict, got.code)
+	assert.Equal(t, id, got.json(t)["run_id"])
+}
+
+// started is a scheduler's start that notes the runs and stores them as over.
+type started struct {
+	w     *world
+	flags []string
+	state ledger.State
+	err   error
+	lease *lease.Lease // of a run that is not over
+}
+
+func (s *started) start(_ context.Context, run ledger.Run, flags []string, _ string) error {
+	if s.err != nil {
+		return s.err
+	}
+	if err := s.w.runner.checkNotStarted(s.w.t.Context(), run.RunID); err != nil {
+		return err
+	}
+	s.flags = append(s.flags, fmt.Sprint(flags))
+	if s.state != "" {
+		s.w.put(run.RunID, run.Job, s.state, run.StartedAt, time.Minute, sampleTally())
+		return nil
+	}
+	holder := lease.CurrentHolder()
+	holder.RunID, holder.Job = run.RunID, run.Job
+	var err error
+	s.lease, err = lease.Acquire(s.w.t.Context(), lease.InStore(s.w.store), run.Job, holder, time.Hour)
+	require.NoError(s.w.t, err)
+	require.NoError(s.w.t, ledger.Start(s.w.t.Context(), s.w.store, run))
+	return nil
+}
+
+// TestBackfill starts one run for each date, one after another, on two servers of
+// which the leader dies at every step of the way.
+func TestBackfill(t *testing.T) {
+	w := newWorld(t, "done", scheduled(t, "schedules: [{name: hourly, job: seed, cron: '0 0 1 1 *', options: {country: sg, date: 2026-01-28}}, {name: weekly, job: docs, cron: '0 0 1 1 *'}]\n"))
+	runs := &started{w: w, state: ledger.Done}
+	w.scheduler.start = runs.start
+	now := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
+	got := w.do("POST", "/api/v1/schedules/hourly/backfill", `{"from":"2026-02-27","to":"2026-03-02"}`)
+	require.Equal(t, http.StatusOK, got.code, got.body)
+	assert.Equal(t, "working", got.json(t)["backfill"].(map[string]any)["state"])
+	assert.Equal(t, http.StatusConflict, w.do("POST", "/api/v1/schedules/hourly/backfill", `{"from":"2026-02-27","to":"2026-03-02"}`).code)
+
+	for i := range 4 { // each server dies after it has started one run
+		if i > 0 {
+			require.NoError(t, dropLease(t, w.store))
+			w = worldAt(t, w.dir, "done", scheduled(t, hourly))
+			w.scheduler.start = runs.start
+			runs.w = w
+		}
+		at(now, w)
+		if i == 2 {
+			runs.state = ledger.Failed
+		} else {
+			runs.state = ledger.Done
+		}
+		for end := now.Add(time.Minute); now.Before(end) && len(runs.flags) == i; now = now.Add(time.Second) {
+			w.tick(t.Context(), now)
+		}
+		require.Len(t, runs.flags, i+1)
+	}
+	now = turn(w, now, time.Minute, time.Second)
+	assert.Equal(t, []string{"[--country=sg --date=2026-02-27]", "[--country=sg --date=2026-02-28]", "[--country=sg --date=2026-03-01]", "[--country=sg --date=2026-03-02]"}, runs.flags)
+	at(now, w)
+	fill := w.scheduleRow("hourly")["backfill"].(map[string]any)
+	assert.Equal(t, []any{"done", 4.0, 3.0, 1.0}, []any{fill["state"], fill["dates"], fill["done"], fill["failed"]})
+	assert.Contains(t, w.do("GET", "/schedules", "").body, "2026-02-27 to 2026-03-02: done, 3 of 4 dates done, 1 failed")
+
+	// A run that does not start stops the next one; one at work is not followed by another
+	// after a cancel.
+	runs.err = errors.New("no such program")
+	require.Equal(t, http.StatusOK, w.do("POST", "/api/v1/schedules/hourly/backfill", `{"from":"2026-01-01","to":"2026-01-31"}`).code)
+	now = turn(w, now, time.Minute, time.Second)
+	at(now, w)
+	fill = w.scheduleRow("hourly")["backfill"].(map[string]any)
+	assert.Equal(t, []any{"stopped", "2026-01-01", "no such program"}, []any{fill["state"], fill["date"], fill["error"]})
+	runs.err, runs.state, runs.flags = nil, "", nil
+	require.Equal(t, http.StatusOK, w.do("POST", "/api/v1/schedules/hourly/backfill", `{"from":"2026-01-01","to":"2026-01-31"}`).code)
+	now = turn(w, now, time.Minute, time.Second)
+	require.Len(t, runs.flags, 1, "one run at a time")
+	at(now, w)
+	require.Equal(t, http.StatusOK, w.do("DELETE", "/api/v1/schedules/hourly/backfill", "").code)
+	id := w.scheduleRow("hourly")["backfill"].(map[string]any)["run_id"].(string)
+	_, err := ledger.SetState(t.Context(), w.store, id, ledger.Done, now)
+	require.NoError(t, errors.Join(err, runs.lease.Release(t.Context())))
+	now = turn(w, now, 3*time.Minute, time.Second)
+	at(now, w)
+	fill = w.scheduleRow("hourly")["backfill"].(map[string]any)
+	assert.Equal(t, []any{"cancelled", 1.0}, []any{fill["state"], fill["done"]})
+	require.Len(t, runs.flags, 1)
+	assert.Equal(t, "schedule_backfill_cancel hourly: 2026-01-01 to 2026-01-31", w.asked()[0])
+	var keys []string
+	for o, err := range w.store.List(t.Context(), "backfills/") {
+		require.NoError(t, err)
+		keys = append(keys, regexp.MustCompile(`/[^/]*/`).ReplaceAllString(o.Key, "/"))
+	}
+	assert.Len(t, keys, 1, "the dates of the backfills before are gone: %v", keys)
+}
+
+// TestBackfillRefused has ranges that are refused, and a job without dates.
+func TestBackfillRefused(t *testing.T) {
+	w := newWorld(t, "done", scheduled(t, "schedules: [{name: hourly, job: seed, cron: '0 * * * *'}, {name: weekly, job: docs, cron: '0 0 1 1 *'}]\n"))
+	for body, says := range map[string]string{
+		`{"from":"2026-02-27"}`:                                  "write two days as YYYY-MM-DD",
+		`{"from":"2026-02-30","to":"2026-03-01"}`:                "write two days as YYYY-MM-DD",
+		`{"from":"2026-03-02","to":"2026-03-01"}`:                "2026-03-02 is after 2026-03-01",
+		`{"from":"2025-03-01","to":"2026-03-02"}`:                "at most 366 dates",
+		`{"from":"0001-01-01","to":"9999-12-31"}`:                "at most 366 dates",
+		`{"from":"2026-03-01","to":"2026-03-02","country":"sg"}`: "the body is not what is needed",
+		`["2026-03-01"]`:                                         "the body is not what is needed",
+	} {
+		got := w.do("POST", "/api/v1/schedules/hourly/backfill", body)
+		assert.Equal(t, http.StatusBadRequest, got.code, body)
+		assert.Contains(t, got.body, says, body)
+	}
+	got := w.do("POST", "/api/v1/schedules/weekly/backfill", `{"from":"2026-03-01","to":"2026-03-02"}`)
+	assert.Equal(t, http.StatusConflict, got.code)
+	assert.Contains(t, got.body, "the job docs has no dates, so there is nothing to backfill; run it now instead")
+	assert.Equal(t, http.StatusConflict, w.do("DELETE", "/api/v1/schedules/hourly/backfill", "").code)
+	assert.Empty(t, w.asked(), "what is refused has no audit line")
+}
+
+// TestSchedulesOnThePage uses the forms of the page.
+func TestSchedulesOnThePage(t *testing.T) {
+	w := newWorld(t, "done", scheduled(t, hourly))
+	form := []string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html"}
+	for _, c := range []struct {
+		path, body string
+		code       int
+	}{
+		{"/schedules", "name=extra&job=seed&cron=0+4+*+*+*&timezone=Asia%2FSeoul&options=country%3A+kr%0Aforce%3A+true", 303},
+		{"/schedules", "name=extra&job=seed&cron=0+4+*+*+*&options=country", 400},
+		{"/schedules", "name=extra&job=seed&cron=never", 400},
+		{"/schedules/extra/pause", "", 303},
+		{"/schedules/extra/resume", "", 303},
+		{"/schedules/extra/backfill", "from=2026-03-01&to=2026-03-02", 303},
+		{"/schedules/extra/backfill", "from=2026-03-02&to=2026-03-01", 400},
+		{"/schedules/extra/backfill/cancel", "", 303},
+		{"/schedules/hourly/remove", "", 409},
+	} {
+		got := w.do("POST", c.path, c.body, form...)
+		assert.Equal(t, c.code, got.code, "%s %s: %s", c.path, c.body, got.body)
+	}
+	assert.Equal(t, map[string]any{"country": "kr", "force": true}, w.scheduleRow("extra")["options"])
+	page := w.do("GET", "/schedules", "").body
+	assert.Contains(t, page, "country: kr\nforce: true</textarea>")
+	assert.Equal(t, http.StatusSeeOther, w.do("POST", "/schedules/extra/remove", "", form...).code)
+	assert.Nil(t, w.scheduleRow("extra"))
+	got := w.do("POST", "/schedules/hourly/run", "", form...)
+	require.Equal(t, http.StatusSeeOther, got.code)
+	assert.Regexp(t, "^/runs/", got.header.Get("Location"))
+}
+
+// TestAudit keeps the newest lines only, newest first.
+func TestAudit(t *testing.T) {
+	w := newWorld(t, "done")
+	first := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	for i := range maxAudit + 3 {
+		require.NoError(t, w.audit.write(t.Context(), auditLine{At: first.Add(time.Duration(i) * time.Second), Who: "local", Action: "schedule_pause", Target: fmt.Sprint(i)}))
+	}
+	require.NoError(t, w.audit.sweep(t.Context()))
+	keys, err := w.audit.keys(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, keys, maxAudit)
+	lines, err := w.audit.newest(t.Context(), 2)
+	require.NoError(t, err)
+	assert.Equal(t, []string{fmt.Sprint(maxAudit + 2), fmt.Sprint(maxAudit + 1)}, []string{lines[0].Target, lines[1].Target})
+	assert.True(t, slices.IsSortedFunc(lines, func(a, b auditLine) int { return b.At.Compare(a.At) }))
+}

@@ -19,29 +19,46 @@ import (
 // Input identifies what failed, well enough to try it again. It never has a page's
 // text.
 type Input struct {
-	File     string `json:"file,omitempty"`    // key of the raw file that it comes from
-	Index    *int   `json:"index,omitempty"`   // of the record in that file, from 0
-	Indices  []int  `json:"indices,omitempty"` // of all bad records of that file
-	URL      string `json:"url,omitempty"`
-	Key      string `json:"key,omitempty"` // of the object or folder that could not be written
+	// Key of the raw file that it comes from.
+	File string `json:"file,omitempty"`
+	// Number of the record in that file, from 0.
+	Index *int `json:"index,omitempty"`
+	// Numbers of all bad records of that file.
+	Indices []int `json:"indices,omitempty"`
+	// The URL that failed.
+	URL string `json:"url,omitempty"`
+	// Key of the object or folder that could not be written.
+	Key string `json:"key,omitempty"`
+	// Id of the domain that failed.
 	DomainID string `json:"domain_id,omitempty"`
-	Source   string `json:"source,omitempty"` // provider or site of the docs, catalog and news jobs
+	// Provider, site or publisher of the docs, catalog and news jobs.
+	Source string `json:"source,omitempty"`
 }
 
 // DeadLetter is a failure that is recorded for a person: the object
-// dead-letters/{job}/{id}.json.
+// dead-letters/{job}/{id}.json. The comments of its fields are a page in docs/reference.
 type DeadLetter struct {
-	Job       string    `json:"job"`
-	RunID     string    `json:"run_id"`                    // of the last failure
-	Earlier   []string  `json:"earlier_run_ids,omitempty"` // of other runs that failed with the same input, newest last
-	Stage     string    `json:"stage"`
-	Kind      string    `json:"kind"` // bad_records, bad_file, invalid_metadata, store_failed, …
-	Retryable bool      `json:"retryable"`
-	Attempts  int       `json:"attempts"`
-	FirstAt   time.Time `json:"first_at"`
-	LastAt    time.Time `json:"last_at"`
-	Input     Input     `json:"input"`
-	Error     string    `json:"error"` // redacted
+	// The job that failed.
+	Job string `json:"job"`
+	// The run of the last failure.
+	RunID string `json:"run_id"`
+	// Other runs that failed with the same input, newest last.
+	Earlier []string `json:"earlier_run_ids,omitempty"`
+	// The part of the job that failed.
+	Stage string `json:"stage"`
+	// What failed, for programs.
+	Kind string `json:"kind"`
+	// Another try may succeed without a change.
+	Retryable bool `json:"retryable"`
+	// How often it failed.
+	Attempts int `json:"attempts"`
+	// The first failure.
+	FirstAt time.Time `json:"first_at"`
+	// The last failure.
+	LastAt time.Time `json:"last_at"`
+	Input  Input     `json:"input"`
+	// What happened, for people, without secrets.
+	Error string `json:"error"`
 }
 
 // ID is the stable id of a dead letter. It depends on the job and the input only, so

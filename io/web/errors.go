@@ -17,12 +17,12 @@ type Kind string
 
 const (
 	KindDNS      Kind = "dns"       // the name does not resolve
-	KindConnect  Kind = "connect"   // refused, unreachable, no route, or the proxy could not connect
-	KindTLS      Kind = "tls"       // handshake or certificate
-	KindTimeout  Kind = "timeout"   // Request.Timeout is over
+	KindConnect  Kind = "connect"   // refused, no route, or the proxy could not connect
+	KindTLS      Kind = "tls"       // the handshake failed, or the certificate is not trusted for that name
+	KindTimeout  Kind = "timeout"   // no complete answer in time
 	KindReset    Kind = "reset"     // the connection broke, or the answer is not HTTP
-	KindBlocked  Kind = "blocked"   // the address guard or Request.Allow refused it
-	KindRedirect Kind = "redirect"  // too many redirects, a loop, an unusable Location
+	KindBlocked  Kind = "blocked"   // a private address, or a redirect to a place that is not allowed
+	KindRedirect Kind = "redirect"  // too many redirects, a loop, or one that leads nowhere
 	KindTooLarge Kind = "too_large" // the response headers are over 256 KiB; a long body is cut, not refused
 )
 

@@ -47,7 +47,7 @@ type Robots struct {
 	FetchedAt string `json:"fetched_at,omitempty"`
 	// The sitemaps that it names.
 	SitemapURLs []string `json:"sitemap_urls,omitempty"`
-	// Why there is no answer, or no status: see errors.
+	// Why there is no answer, or no status: one of the words below.
 	Error string `json:"error,omitempty"`
 	// The file is longer than what is stored.
 	Truncated bool `json:"truncated,omitempty"`
@@ -74,7 +74,7 @@ type Sitemap struct {
 	URLCount *int64 `json:"url_count,omitempty"`
 	// Its address, or that of the first candidate.
 	URL string `json:"url"`
-	// Why there is no answer, or no status: see errors.
+	// Why there is no answer, or no status: one of the words below.
 	Error string `json:"error,omitempty"`
 	// urlset, index, rss, atom or text.
 	Kind string `json:"kind,omitempty"`
@@ -112,7 +112,7 @@ type Feed struct {
 	Kind string `json:"kind,omitempty"`
 	// Its entries.
 	ItemCount *int64 `json:"item_count,omitempty"`
-	// Why there is no answer, or no status: see errors.
+	// Why there is no answer, or no status: one of the words below.
 	Error string `json:"error,omitempty"`
 	// The file is longer than what is stored.
 	Truncated bool `json:"truncated,omitempty"`
@@ -132,7 +132,7 @@ type Homepage struct {
 	Exists bool `json:"exists"`
 	// When it was fetched; only with a body.
 	FetchedAt string `json:"fetched_at,omitempty"`
-	// Why there is no answer, or no status: see errors.
+	// Why there is no answer, or no status: one of the words below.
 	Error string `json:"error,omitempty"`
 	// The page is longer than what is stored.
 	Truncated bool `json:"truncated,omitempty"`

@@ -61,25 +61,18 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 		}
 		limit = n
 	}
-	name, before := q.Get("job"), q.Get("before")
-	if _, ok := s.jobs.started().named(name); q.Has("job") && !ok {
-		s.fail(w, r, refuse("job: use %s", s.jobs.started().or()))
-		return
-	}
-	if q.Has("before") && !idPattern.MatchString(before) {
-		s.fail(w, r, refuse("before: that is not a run's id"))
+	f, err := readRunFilter(q, s.jobs.started())
+	if err = cmp.Or(refuseEmpty(q, "job", "state", "from", "to", "text", "before"), err); err != nil {
+		s.fail(w, r, err)
 		return
 	}
 	list := runList{Runs: []runRow{}}
-	for _, e := range s.board.runs() {
-		if name != "" && e.Run.Job != name || before != "" && e.Run.RunID >= before {
-			continue
-		}
-		if len(list.Runs) == limit {
-			list.Next = list.Runs[limit-1].RunID
-			break
-		}
+	found, more := f.page(s.board.runs(), limit)
+	for _, e := range found {
 		list.Runs = append(list.Runs, e.row())
+	}
+	if more {
+		list.Next = found[limit-1].Run.RunID
 	}
 	s.answer(w, r, http.StatusOK, list)
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -78,7 +77,7 @@ var funcs = template.FuncMap{
 
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
-	for _, name := range []string{"front", "run", "dead-letters", "schedules", "audit", "reports", "error", "login"} {
+	for _, name := range []string{"front", "start", "runs", "confirm", "run", "dead-letters", "schedules", "audit", "reports", "error", "login"} {
 		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/"+name+".html"))
 	}
 	return p
@@ -87,9 +86,12 @@ func newPages(s *Server) *pages {
 func (p *pages) routes() []route {
 	s := p.server
 	return slices.Concat(p.scheduleRoutes(), []route{
-		{"GET /{$}", p.list},
+		{"GET /{$}", p.front},
+		{"GET /start", p.startForms},
+		{"GET /runs", p.runs},
 		{"POST /runs", p.start},
 		{"GET /runs/{id}", p.run},
+		{"GET /runs/{id}/cancel", p.confirmCancel},
 		{"POST /runs/{id}/cancel", p.setControl(ledger.ActionCancel)},
 		{"POST /runs/{id}/pause", p.setControl(ledger.ActionPause)},
 		{"POST /runs/{id}/resume", p.setControl(ledger.ActionRun)},
@@ -152,44 +154,6 @@ func (p *pages) view(title, section string, data any) view {
 	return view{Title: title, Section: section, Live: true, Token: p.server.token != "", Alerts: p.server.alarm.firing(), Data: data}
 }
 
-// frontPage is the data of the status page.
-type frontPage struct {
-	Jobs      []jobForm
-	Active    []*entry
-	Runs      []*entry
-	Job       string // the one filtered by
-	Before    string
-	Next      string
-	Schedules []scheduleView
-	Work      template.HTML
-	Answers   template.HTML
-	Fails     template.HTML
-	Charted   []*entry // the runs in the charts, oldest first
-}
-
-type jobForm struct {
-	job
-	Busy string // the id of its active run
-}
-
-const (
-	perPage    = 50
-	maxCharted = 30
-)
-
-// list is the status page.
-func (p *pages) list(w http.ResponseWriter, r *http.Request) {
-	name, before := r.URL.Query().Get("job"), r.URL.Query().Get("before")
-	if _, ok := p.server.jobs.started().named(name); name != "" && !ok || before != "" && !idPattern.MatchString(before) {
-		p.server.fail(w, r, refuse("there is no such list of runs"))
-		return
-	}
-	b, err := p.renderShared("front "+name+" "+before, func() ([]byte, error) {
-		return p.render("front", p.view("Runs", "runs", p.frontPage(name, before)))
-	})
-	p.send(w, r, b, err)
-}
-
 // maxSharedPages is how many rendered pages are kept in memory.
 const maxSharedPages = 100
 
@@ -219,75 +183,6 @@ func (p *pages) renderShared(key string, render func() ([]byte, error)) ([]byte,
 		p.mu.Unlock()
 	}
 	return r.b, r.err
-}
-
-func (p *pages) frontPage(name, before string) frontPage {
-	f := frontPage{Job: name, Before: before, Schedules: p.server.scheduler.views(p.server.now())}
-	busy := map[string]string{}
-	var shown []*entry
-	for _, e := range p.server.board.runs() {
-		if e.Active() {
-			f.Active = append(f.Active, e)
-			busy[e.Run.Job] = e.Run.RunID
-		}
-		if name == "" || e.Run.Job == name {
-			shown = append(shown, e)
-		}
-	}
-	for _, j := range p.server.jobs.started() {
-		f.Jobs = append(f.Jobs, jobForm{j, busy[j.Name]})
-	}
-	for _, e := range shown {
-		if len(f.Charted) < maxCharted && !e.Active() && !e.Broken {
-			f.Charted = append(f.Charted, e)
-		}
-		if before != "" && e.Run.RunID >= before {
-			continue
-		}
-		if len(f.Runs) == perPage {
-			f.Next = f.Runs[perPage-1].Run.RunID
-			break
-		}
-		f.Runs = append(f.Runs, e)
-	}
-	slices.Reverse(f.Charted)
-	var work, answers, fails []column
-	for _, e := range f.Charted {
-		label := e.Run.StartedAt.UTC().Format("01-02 15:04")
-		work = append(work, column{label, []part{{"good", e.PerSecond()}}})
-		r := e.Report
-		answers = append(answers, column{label, []part{{"good", float64(r.HTTP.Class('2'))}, {"calm", float64(r.HTTP.Class('3'))},
-			{"warn", float64(r.HTTP.Class('4'))}, {"bad", float64(r.HTTP.Class('5'))}}})
-		fails = append(fails, column{label, []part{{"bad", float64(r.HTTP.Unanswered())}}})
-	}
-	f.Work = columnChart("Requests a second", work)
-	f.Answers = columnChart("Answers by status", answers)
-	f.Fails = columnChart("Failed requests", fails)
-	return f
-}
-
-// start starts a run from the form of a job.
-func (p *pages) start(w http.ResponseWriter, r *http.Request) {
-	if err := r.ParseForm(); err != nil {
-		p.server.fail(w, r, formError(err))
-		return
-	}
-	j, ok := p.server.jobs.started().named(r.PostForm.Get("job"))
-	if !ok {
-		p.server.fail(w, r, refuse("there is no such job"))
-		return
-	}
-	flags, err := j.flagsOf(formValues(r.PostForm, j))
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	id, err := p.server.startNow(context.WithoutCancel(r.Context()), j.Name, flags, "dashboard")
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	http.Redirect(w, r, "/runs/"+id, http.StatusSeeOther)
 }
 
 // deadLettersPage is the data of the page of all open dead letters.

@@ -46,7 +46,7 @@ func TestToyJob(t *testing.T) {
 	require.ErrorContains(t, err, "use seed, docs, catalog, news or toy")
 
 	w := newWorld(t, "done", func(set *Settings) { set.Jobs = all })
-	require.Contains(t, w.do("GET", "/", "").body, `name="greeting"`)
+	require.Contains(t, w.do("GET", "/start", "").body, `name="greeting"`)
 	require.Equal(t, http.StatusBadRequest, w.do("POST", "/api/v1/toy/runs", `{"greeting": "HI"}`).code)
 	a := w.do("POST", "/api/v1/toy/runs", `{"greeting": "hi", "times": 2}`)
 	require.Equal(t, http.StatusAccepted, a.code, a.body)

@@ -127,7 +127,7 @@ func TestHeaders(t *testing.T) {
 		assert.Contains(t, csp, "frame-ancestors 'none'", path)
 		assert.NotContains(t, csp, "unsafe", path)
 	}
-	for _, name := range []string{"/", "/schedules", "/reports", "/login"} {
+	for _, name := range []string{"/", "/runs", "/start", "/schedules", "/reports", "/login"} {
 		page := w.do("GET", name, "", "Accept", "text/html").body
 		assert.NotContains(t, page, "<script>", "no script stands in a page")
 		assert.NotContains(t, page, " style=", "no style stands in a page")

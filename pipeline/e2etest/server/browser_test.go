@@ -93,7 +93,7 @@ func TestPages(t *testing.T) {
 		keep = t.TempDir()
 	}
 	for _, page := range []struct{ name, path string }{
-		{"front", "/"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"reports", "/reports"},
+		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"reports", "/reports"},
 		{"login", "/login"}, {"error", "/runs/none"},
 	} {
 		for device, width := range widths {
@@ -152,12 +152,13 @@ func TestLive(t *testing.T) {
 	assert.True(t, value(t, ctx, chromedp.Evaluate[bool]("window.same === true")), "it was not loaded again")
 
 	eventually(t, "a run started by keyboard", time.Minute, func() bool { // the lease of the run before may be released a moment later
-		do(t, ctx, chromedp.Navigate(r.url+"/"), chromedp.Focus("#seed-force"), chromedp.KeyEvent(" "), chromedp.KeyEvent("\r"))
-		waitFor(t, ctx, `document.querySelector("h1") !== null && document.querySelector("h1").textContent !== "Runs"`)
+		do(t, ctx, chromedp.Navigate(r.url+"/start"), chromedp.WaitVisible("#seed-force"), chromedp.Focus("#seed-force"), chromedp.KeyEvent(" "), chromedp.KeyEvent("\r"))
+		waitFor(t, ctx, `document.querySelector("h1") !== null && document.querySelector("h1").textContent !== "Start a run"`)
 		return strings.HasPrefix(value(t, ctx, chromedp.Title()), "Run ")
 	})
 	do(t, ctx, chromedp.WaitVisible("#pause"), chromedp.Focus("#pause"), chromedp.KeyEvent("\r"))
 	do(t, ctx, chromedp.WaitVisible("#resume"), chromedp.Focus("#cancel"), chromedp.KeyEvent("\r"))
+	do(t, ctx, chromedp.WaitVisible("#confirm"), chromedp.Focus("#confirm"), chromedp.KeyEvent("\r"))
 	waitFor(t, ctx, `document.querySelector('.state') !== null && document.querySelector('.state').textContent === "cancelled"`)
 }
 
@@ -169,7 +170,7 @@ func TestWithoutScript(t *testing.T) {
 		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		return err
 	}))
-	do(t, ctx, chromedp.Navigate(r.url+"/"), chromedp.WaitVisible("#seed-country"), chromedp.Focus("#seed-country"), chromedp.KeyEvent("sg\r"), chromedp.WaitVisible(".lead"))
+	do(t, ctx, chromedp.Navigate(r.url+"/start"), chromedp.WaitVisible("#seed-country"), chromedp.Focus("#seed-country"), chromedp.KeyEvent("sg\r"), chromedp.WaitVisible(".lead"))
 	id := strings.TrimPrefix(value(t, ctx, chromedp.Text("h1")), "Run ")
 	eventually(t, "the run's end", 2*time.Minute, func() bool { return r.state(id) == "done" })
 	do(t, ctx, chromedp.Reload(), chromedp.WaitVisible(".state-done"))

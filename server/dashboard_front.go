@@ -1,0 +1,189 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+// frontPage is the data of the first page: what runs now, what failed and why, what
+// comes next, and what is late.
+type frontPage struct {
+	Now        time.Time
+	Active     []*entry
+	Failed     []failedRun
+	MoreFailed int    // failed runs that are not shown
+	FailedURL  string // the list of runs since yesterday
+	Next       []nextTick
+	Late       []scheduleView
+	Days       []gridDay // newest first
+	Rows       []gridRow
+	Latest     []*entry
+}
+
+// failedRun is a run that failed or was interrupted.
+type failedRun struct {
+	*entry
+	Since *entry // the newest run of the job that was done after it, nil if there is none
+}
+
+// nextTick is the next time of a schedule.
+type nextTick struct {
+	scheduleView
+	In string // how long until then
+}
+
+// gridDay is a column of the grid.
+type gridDay struct{ Date, Label string }
+
+// gridRow is a job in the grid.
+type gridRow struct {
+	Job   string
+	Cells []gridCell
+}
+
+// gridCell counts the runs of a job that started on one day.
+type gridCell struct {
+	URL     string
+	Unknown bool // the board does not go back so far
+	Parts   []gridPart
+}
+
+// gridPart is how many runs have one kind of state.
+type gridPart struct {
+	Kind string // done, failed, cancelled or active: also the class of style.css
+	Sign string
+	N    int
+}
+
+const (
+	gridDays   = 21
+	maxFailed  = 10
+	shownLater = 5 // of next ticks and of latest runs
+)
+
+// front is the first page.
+func (p *pages) front(w http.ResponseWriter, r *http.Request) {
+	now := p.server.now()
+	key := "front " + now.UTC().Format("2006-01-02 15:04") // what is next, and what is late, depends on the time
+	b, err := p.renderShared(key, func() ([]byte, error) {
+		return p.render("front", p.view("Overview", "front", p.frontPage(now)))
+	})
+	p.send(w, r, b, err)
+}
+
+func (p *pages) frontPage(now time.Time) frontPage {
+	runs := p.server.board.runs()
+	today := now.UTC().Truncate(24 * time.Hour)
+	yesterday := today.AddDate(0, 0, -1)
+	f := frontPage{Now: now, Latest: runs[:min(len(runs), shownLater)],
+		FailedURL: runFilter{dayRange: dayRange{From: yesterday.Format(time.DateOnly)}}.URL("")}
+	done := map[string]*entry{}
+	for _, e := range runs {
+		switch {
+		case e.Active():
+			f.Active = append(f.Active, e)
+		case e.Run.State == ledger.Done && done[e.Run.Job] == nil:
+			done[e.Run.Job] = e
+		case e.failed() && !e.Run.FinishedAt.Before(yesterday):
+			if len(f.Failed) == maxFailed {
+				f.MoreFailed++
+				continue
+			}
+			f.Failed = append(f.Failed, failedRun{e, done[e.Run.Job]})
+		}
+	}
+	for _, s := range p.server.scheduler.views(now) {
+		if s.late() {
+			f.Late = append(f.Late, s)
+		}
+		if !s.Next.IsZero() {
+			f.Next = append(f.Next, nextTick{s, until(s.Next.Sub(now))})
+		}
+	}
+	slices.SortStableFunc(f.Next, func(a, b nextTick) int { return a.Next.Compare(b.Next) })
+	f.Next = f.Next[:min(len(f.Next), shownLater)]
+	f.grid(p.server.jobs.started(), runs, today)
+	return f
+}
+
+// failed reports whether the run ended without doing its work, and nobody asked for
+// that.
+func (e *entry) failed() bool {
+	return !e.Broken && (e.Run.State == ledger.Failed || e.Run.State == ledger.Interrupted)
+}
+
+// late reports whether the schedule's last tick started no run, or no tick can.
+func (v scheduleView) late() bool {
+	return v.Wrong != "" || !v.kept.Paused && slices.Contains([]string{"missed", "failed", "active"}, v.Last.Outcome)
+}
+
+// until writes a time to wait, rounded up to minutes.
+func until(d time.Duration) string {
+	m := int((d + time.Minute - 1) / time.Minute)
+	switch {
+	case m < 60:
+		return fmt.Sprintf("%d min", m)
+	case m < 48*60:
+		return fmt.Sprintf("%d h %d min", m/60, m%60)
+	}
+	return fmt.Sprintf("%d days", m/60/24)
+}
+
+// grid counts the runs of the last weeks by job and day.
+func (f *frontPage) grid(known jobList, runs []*entry, today time.Time) {
+	from := today.AddDate(0, 0, 1-gridDays)
+	counts := map[string]map[string]int{} // by job and day, then by kind
+	for _, e := range runs {
+		if e.Broken || e.Run.StartedAt.Before(from) {
+			continue
+		}
+		key := e.Run.Job + e.Run.StartedAt.UTC().Format(time.DateOnly)
+		if counts[key] == nil {
+			counts[key] = map[string]int{}
+		}
+		counts[key][e.kind()]++
+	}
+	var oldest time.Time // days before it may have runs that the board does not have
+	if len(runs) == maxEntries {
+		oldest = runs[maxEntries-1].Run.StartedAt
+	}
+	for n := range gridDays {
+		day := today.AddDate(0, 0, -n)
+		f.Days = append(f.Days, gridDay{day.Format(time.DateOnly), day.Format("2 Jan")})
+	}
+	for _, job := range known.names() {
+		row := gridRow{Job: job}
+		for n, day := range f.Days {
+			c := gridCell{Unknown: today.AddDate(0, 0, -n).Before(oldest)}
+			for _, kind := range []string{"active", "failed", "done", "cancelled"} {
+				if k := counts[job+day.Date][kind]; k > 0 {
+					c.Parts = append(c.Parts, gridPart{kind, signs[kind], k})
+				}
+			}
+			if len(c.Parts) > 0 {
+				c.URL = runFilter{Job: job, dayRange: dayRange{From: day.Date, To: day.Date}}.URL("")
+			}
+			row.Cells = append(row.Cells, c)
+		}
+		f.Rows = append(f.Rows, row)
+	}
+}
+
+// signs tell the kinds apart without colour.
+var signs = map[string]string{"done": "✓", "failed": "✗", "cancelled": "–", "active": "▶"}
+
+// kind is the run's state in the grid: done, failed, cancelled or active.
+func (e *entry) kind() string {
+	switch {
+	case e.Active():
+		return "active"
+	case e.failed():
+		return "failed"
+	}
+	return cmp.Or(map[ledger.State]string{ledger.Cancelled: "cancelled"}[e.Run.State], "done")
+}

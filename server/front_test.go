@@ -1,0 +1,205 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+// frontWorld has runs of two weeks before Wednesday, 4 March 2026.
+func frontWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, "done", func(set *Settings) {
+		c, err := ParseConfig([]byte("schedules: [{name: nightly, job: seed, cron: '0 3 * * *', timezone: Asia/Seoul}, {name: hourly, job: news, cron: '0 * * * *'}]"), testJobs())
+		require.NoError(t, err)
+		set.Config = c
+	})
+	w.now = func() time.Time { return time.Date(2026, 3, 4, 12, 30, 0, 0, time.UTC) }
+	put := func(at, job string, state ledger.State) {
+		started, err := time.Parse("2006-01-02 15:04", at)
+		require.NoError(t, err)
+		id := started.Format("20060102-150405") + "-000-0a1b2c3d"
+		require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: id, Job: job, StartedAt: started, Options: map[string]any{"country": "sg"}}))
+		run, err := ledger.Finish(t.Context(), w.store, id, state, map[bool]error{true: fmt.Errorf("the %s store refused <b>", job)}[state == ledger.Failed], started.Add(time.Minute))
+		require.NoError(t, err)
+		require.NoError(t, ledger.WriteReport(t.Context(), w.store, ledger.BuildReport(testJob(job), run, sampleTally(), run.FinishedAt)))
+	}
+	put("2026-02-20 10:00", "seed", ledger.Done)
+	put("2026-03-02 10:00", "news", ledger.Failed)
+	put("2026-03-03 10:00", "seed", ledger.Done)
+	put("2026-03-03 11:00", "seed", ledger.Failed)
+	put("2026-03-03 12:00", "docs", ledger.Interrupted)
+	put("2026-03-04 10:00", "docs", ledger.Done)
+	require.NoError(t, w.board.refresh(t.Context(), w.now()))
+	_, err := w.scheduler.refresh(t.Context(), w.now())
+	require.NoError(t, err)
+	return w
+}
+
+// section is the text of a part of a page, without tags.
+func section(t *testing.T, page, live string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, `data-live="`+live+`">`)
+	require.True(t, found, live)
+	part, _, _ := strings.Cut(rest, "</section>")
+	part = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(part, " ")
+	return strings.Join(strings.Fields(part), " ")
+}
+
+func TestFrontAnswers(t *testing.T) {
+	w := frontWorld(t)
+	page := w.do("GET", "/", "").body
+	assert.Equal(t, "Now No run is active.", section(t, page, "active"))
+	assert.Equal(t, "Failed since yesterday docs: 20260303-120000-000-0a1b2c3d interrupted It gave no reason; see its log. Since then 20260304-100000-000-0a1b2c3d was done. "+
+		"seed: 20260303-110000-000-0a1b2c3d failed the seed store refused &lt;b&gt; No later run of this job is done yet.", section(t, page, "failed"))
+	assert.Equal(t, "Next news in 30 min 2026-03-04 13:00 UTC, schedule hourly seed in 5 h 30 min 2026-03-05 03:00 KST, schedule nightly Nothing is late. All schedules", section(t, page, "next"))
+	w.scheduler.remember("nightly", w.now(), tick{At: time.Date(2026, 3, 3, 18, 0, 0, 0, time.UTC), Outcome: "missed", Missed: 2})
+	w.board.change()
+	assert.Contains(t, section(t, w.do("GET", "/", "").body, "next"), "Late seed, schedule nightly , 2026-03-04 03:00 KST: 2 missed: no server was running")
+	w.scheduler.plans[0].kept.Paused = true
+	w.board.change()
+	assert.Contains(t, section(t, w.do("GET", "/", "").body, "next"), "Nothing is late.", "a paused schedule is not late")
+}
+
+// Each number of the grid leads to the list of its runs.
+func TestFrontGrid(t *testing.T) {
+	w := frontWorld(t)
+	page := w.do("GET", "/", "").body
+	grid := section(t, page, "grid")
+	assert.Regexp(t, `^Runs by job and day Job 4 Mar 3 Mar 2 Mar 1 Mar 28 Feb`, grid)
+	assert.Contains(t, grid, "seed none ✗ 1 failed ✓ 1 done none")
+	assert.Contains(t, grid, "docs ✓ 1 done ✗ 1 failed none")
+	for _, link := range regexp.MustCompile(`href="(/runs\?[^"]*from=[^"]*to=[^"]*)"`).FindAllStringSubmatch(page, -1) {
+		list := w.do("GET", strings.ReplaceAll(link[1], "&amp;", "&"), "")
+		require.Equal(t, http.StatusOK, list.code, link[1])
+		assert.NotContains(t, list.body, "No run is chosen", link[1])
+	}
+	assert.Contains(t, page, `href="/runs?from=2026-03-03&amp;job=seed&amp;to=2026-03-03"`)
+	got := section(t, w.do("GET", "/runs?from=2026-03-03&job=seed&to=2026-03-03", "").body, "runs")
+	assert.Contains(t, got, "20260303-100000-000-0a1b2c3d")
+	assert.Contains(t, got, "20260303-110000-000-0a1b2c3d")
+	assert.NotContains(t, got, "20260220")
+}
+
+// A day that the board does not go back to is not shown as a day without runs.
+func TestFrontGridKnowsItsLimit(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	var runs []*entry
+	for i := range maxEntries {
+		at := now.Add(-time.Duration(i) * 3 * time.Minute) // back to 2 March, 10:00
+		runs = append(runs, &entry{Run: ledger.Run{RunID: ledger.NewRunID(at), Job: "seed", State: ledger.Done, StartedAt: at}})
+	}
+	var f frontPage
+	f.grid(knownJobs(testJobs()).started(), runs, now.Truncate(24*time.Hour))
+	var got []string
+	for _, c := range f.Rows[0].Cells[:4] {
+		got = append(got, fmt.Sprint(c.Parts, c.Unknown))
+	}
+	assert.Equal(t, []string{"[{done ✓ 241}] false", "[{done ✓ 480}] false", "[{done ✓ 279}] true", "[] true"}, got)
+}
+
+func TestRunFilter(t *testing.T) {
+	w := frontWorld(t)
+	for query, want := range map[string][]string{
+		"job=docs":                       {"20260304-10", "20260303-12"},
+		"state=failed":                   {"20260303-11", "20260302-10"},
+		"state=failed&job=seed":          {"20260303-11"},
+		"from=2026-03-03&to=2026-03-03":  {"20260303-12", "20260303-11", "20260303-10"},
+		"to=2026-03-02":                  {"20260302-10", "20260220-10"},
+		"text=NEWS+store":                {"20260302-10"},
+		"text=country%3Dsg&state=failed": {"20260303-11", "20260302-10"},
+		"text=nothing-like-that":         nil,
+	} {
+		var got []string
+		for _, r := range w.do("GET", "/api/v1/runs?"+query, "").json(t)["runs"].([]any) {
+			got = append(got, r.(map[string]any)["run_id"].(string)[:11])
+		}
+		assert.Equal(t, want, got, query)
+		page := section(t, w.do("GET", "/runs?"+query, "").body, "runs")
+		for _, id := range want {
+			assert.Contains(t, page, id, query)
+		}
+		assert.Equal(t, len(want) == 0, strings.Contains(page, "No run is chosen by this filter."), query)
+	}
+	for _, query := range []string{"state=x", "from=x", "to=2026-02-30", "text=" + strings.Repeat("x", 201), "job=x", "before=.."} {
+		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/runs?"+query, "").code, query)
+		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/runs?"+query, "").code, query)
+	}
+	for _, name := range []string{"job", "state", "from", "to", "text", "before"} {
+		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/runs?"+name+"=", "").code, "a program leaves out what it does not mean: %s", name)
+	}
+	assert.Equal(t, http.StatusOK, w.do("GET", "/runs?job=&state=&from=&to=&text=", "").code, "a form sends its empty fields")
+}
+
+// The link to older runs keeps the filter.
+func TestOlderRunsKeepTheFilter(t *testing.T) {
+	var runs []*entry
+	at := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	for i := range 3 * perPage {
+		job := []string{"seed", "docs"}[i%2]
+		runs = append(runs, &entry{Run: ledger.Run{RunID: fmt.Sprintf("r%03d", 999-i), Job: job, State: ledger.Failed, StartedAt: at, Error: "a & b"}})
+	}
+	w := newWorld(t, "done")
+	w.board.shown.Store(&runs)
+	f, err := readRunFilter(url.Values{"job": {"docs"}, "text": {"A & B"}, "from": {"2026-03-04"}, "state": {"failed"}}, knownJobs(testJobs()).started())
+	require.NoError(t, err)
+	v := w.pages.runsPage(f)
+	seen := len(v.Runs)
+	for v.Older != "" {
+		u, err := url.Parse(v.Older)
+		require.NoError(t, err)
+		f, err := readRunFilter(u.Query(), knownJobs(testJobs()).started())
+		require.NoError(t, err)
+		v = w.pages.runsPage(f)
+		for _, e := range v.Runs {
+			assert.Equal(t, "docs", e.Run.Job)
+		}
+		seen += len(v.Runs)
+	}
+	assert.Equal(t, 3*perPage/2, seen)
+}
+
+func TestStartPage(t *testing.T) {
+	w := newWorld(t, "done")
+	all := w.do("GET", "/start", "").body
+	one := w.do("GET", "/start?job=seed&country=sg&force=true&category=%22%3E%3Cb%3E", "").body
+	for _, j := range knownJobs(testJobs()).started() {
+		form := `<input type="hidden" name="job" value="` + j.Name + `">`
+		assert.Contains(t, all, form)
+		assert.Equal(t, j.Name == "seed", strings.Contains(one, form), j.Name)
+	}
+	assert.Contains(t, one, `name="country" value="sg"`)
+	assert.Contains(t, one, `name="force" value="true" checked`)
+	assert.NotContains(t, one, `"><b>`)
+	assert.NotContains(t, all, "checked")
+	assert.Equal(t, http.StatusBadRequest, w.do("GET", "/start?job=x", "").code)
+	assert.NotContains(t, w.do("GET", "/", "").body, `<form method="post" action="/runs"`)
+}
+
+// Before a run is cancelled a page asks.
+func TestCancelAsks(t *testing.T) {
+	w := newWorld(t, "wait")
+	id := w.do("POST", "/api/v1/docs/runs", "").json(t)["run_id"].(string)
+	w.until("the run", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "running" })
+	asks := `<form method="get" action="/runs/` + id + `/cancel">`
+	assert.Contains(t, w.do("GET", "/runs/"+id, "").body, asks)
+	page := w.do("GET", "/runs/"+id+"/cancel", "").body
+	assert.Contains(t, page, "Cancel run "+id+"?")
+	assert.Contains(t, page, `<form method="post" action="/runs/`+id+`/cancel"`)
+	assert.Contains(t, page, `<a href="/runs/`+id+`">No, go back</a>`)
+	require.NoError(t, w.board.refresh(t.Context(), time.Now().Add(time.Minute)))
+	assert.Equal(t, "running", w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"], "asking changes nothing")
+	assert.Equal(t, http.StatusSeeOther, w.do("POST", "/runs/"+id+"/cancel", "").code)
+	w.ended("docs")
+	w.until("its end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
+	assert.Equal(t, http.StatusConflict, w.do("GET", "/runs/"+id+"/cancel", "").code)
+}

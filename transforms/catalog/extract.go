@@ -210,7 +210,7 @@ func (f fieldReader) typed(s string, base *url.URL) (any, error) {
 // first returns the first non-empty text that the finder finds.
 func (f finder) first(p *page) (string, bool) {
 	for _, n := range p.candidates(f) {
-		if !f.group.Match(n) {
+		if !p.matches(f, n) {
 			continue
 		}
 		if s, ok := f.text(n); ok {
@@ -223,7 +223,7 @@ func (f finder) first(p *page) (string, bool) {
 func (f finder) all(p *page) []string {
 	var out []string
 	for _, n := range p.candidates(f) {
-		if !f.group.Match(n) {
+		if !p.matches(f, n) {
 			continue
 		}
 		if s, ok := f.text(n); ok {

@@ -12,16 +12,23 @@ import (
 // page is a parsed page. Its elements are found by class, because most selectors end with
 // one, and to try each of them on each element costs more than to parse the page.
 type page struct {
-	nodes   []*html.Node     // in the page's order
-	byClass map[string][]int // numbers of nodes
+	nodes   []*html.Node          // in the page's order
+	byClass map[string][]int      // numbers of nodes
+	texts   map[*html.Node]string // by lower
 }
+
+// The texts that a page keeps for labels; longer ones and more of them are made each time.
+const (
+	maxTexts = 1000
+	maxText  = 1 << 10
+)
 
 func parsePage(text string) (*page, error) {
 	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
-	p := &page{byClass: map[string][]int{}}
+	p := &page{byClass: map[string][]int{}, texts: map[*html.Node]string{}}
 	p.add(root)
 	return p, nil
 }
@@ -62,21 +69,95 @@ func (p *page) candidates(f finder) []*html.Node {
 // escape.
 var lastClass = regexp.MustCompile(`(?:^|[^\\])\.([A-Za-z_][A-Za-z0-9_-]*)$`)
 
-// classesOf returns a class for each selector of a group, which every element has that the
-// selector matches; nil if that is not known.
-func classesOf(selector string, group cascadia.SelectorGroup) (classes []string) {
+// classesOf returns for each selector of a group a class, which every element has that the
+// selector matches, and its label, if it has one; nil if the classes are not known.
+func classesOf(selector string, group cascadia.SelectorGroup) (classes []string, labels []label) {
 	parts := strings.Split(selector, ",")
 	if len(parts) != len(group) {
-		return nil
+		return nil, nil
 	}
 	for i, part := range parts {
 		part = strings.TrimSpace(part)
 		alone, err := cascadia.Parse(part)
 		class := lastClass.FindStringSubmatch(part)
 		if err != nil || class == nil || alone.String() != group[i].String() { // a comma was in a text
-			return nil
+			return nil, nil
 		}
-		classes = append(classes, class[1])
+		classes, labels = append(classes, class[1]), append(labels, labelOf(part))
 	}
-	return classes
+	return classes, labels
+}
+
+// label is a selector such as li:contains("Company") .value, which many fields of a page
+// have with other texts: the texts of the elements are the same for all of them.
+type label struct {
+	within cascadia.Sel // li; nil: the selector is another one
+	text   string       // in small letters
+	end    cascadia.Sel // .value
+}
+
+var labelled = regexp.MustCompile(`^(.*[A-Za-z0-9_\])]):contains\("([^"\\]+)"\)\s+(\.[A-Za-z_][A-Za-z0-9_-]*)$`)
+
+func labelOf(selector string) label {
+	m := labelled.FindStringSubmatch(selector)
+	if m == nil {
+		return label{}
+	}
+	within, err := cascadia.Parse(m[1])
+	if err != nil {
+		return label{}
+	}
+	end, err := cascadia.Parse(m[3])
+	if err != nil {
+		return label{}
+	}
+	return label{within, strings.ToLower(m[2]), end}
+}
+
+// matches reports whether f selects a node of the page.
+func (p *page) matches(f finder, n *html.Node) bool {
+	if f.labels == nil {
+		return f.group.Match(n)
+	}
+	for i, selector := range f.group {
+		l := f.labels[i]
+		if l.within == nil && selector.Match(n) || l.within != nil && l.end.Match(n) && p.isUnder(l, n) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *page) isUnder(l label, n *html.Node) bool {
+	for at := n.Parent; at != nil; at = at.Parent {
+		if l.within.Match(at) && strings.Contains(p.lower(at), l.text) {
+			return true
+		}
+	}
+	return false
+}
+
+// lower returns the text in an element in small letters, as cascadia makes it for :contains.
+func (p *page) lower(n *html.Node) string {
+	text, ok := p.texts[n]
+	if !ok {
+		var b strings.Builder
+		addText(&b, n)
+		text = strings.ToLower(b.String())
+		if len(text) <= maxText && len(p.texts) < maxTexts {
+			p.texts[n] = text
+		}
+	}
+	return text
+}
+
+func addText(b *strings.Builder, n *html.Node) {
+	switch n.Type {
+	case html.TextNode:
+		b.WriteString(n.Data)
+	case html.ElementNode:
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			addText(b, c)
+		}
+	}
 }

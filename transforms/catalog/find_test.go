@@ -14,7 +14,8 @@ func TestClassesOf(t *testing.T) {
 		t.Helper()
 		group, err := cascadia.ParseGroup(selector)
 		require.NoError(t, err)
-		assert.Equal(t, want, classesOf(selector, group), selector)
+		classes, _ := classesOf(selector, group)
+		assert.Equal(t, want, classes, selector)
 	}
 	f(".price", "price")
 	f("div.post-feed  li:contains(\"a, .b\")")
@@ -28,9 +29,30 @@ func TestClassesOf(t *testing.T) {
 	f(`.a\ b.c`, "c")
 }
 
+func TestLabelOf(t *testing.T) {
+	f := func(selector string, within string) {
+		t.Helper()
+		l := labelOf(selector)
+		if within == "" {
+			assert.Nil(t, l.within, selector)
+			return
+		}
+		require.NotNil(t, l.within, selector)
+		assert.Equal(t, []string{within, "certificate id", ".value"}, []string{l.within.String(), l.text, l.end.String()}, selector)
+	}
+	f(`.details li:contains("Certificate ID") .value`, ".details   li")
+	f(`li[x="1"]:contains("Certificate ID")   .value`, `li[x="1"]`)
+	f(`li:contains("Certificate ID") > .value`, "")
+	f(`li :contains("Certificate ID") .value`, "")
+	f(`:contains("Certificate ID") .value`, "")
+	f(`li:contains("a\"b") .value`, "")
+	f(`li:contains("Certificate ID") a.value`, "")
+}
+
 // A page's elements are found by class as they are found one by one.
 func FuzzCandidates(f *testing.F) {
-	for _, selector := range []string{".a", "p.a, .b", ".a.b", "li:contains(\"x, .a\") .b", ".a > .b, i", `.a\.b`, `[class=".a"], .b`, ":not(.a)", ".a /* x */ .b", ".\\61 .b", ":is(.a, .b)", ".a:matches(x.b)"} {
+	for _, selector := range []string{".a", "p.a, .b", ".a.b", "li:contains(\"x, .a\") .b", ".a > .b, i", `.a\.b`, `[class=".a"], .b`, ":not(.a)", ".a /* x */ .b", ".\\61 .b", ":is(.a, .b)", ".a:matches(x.b)",
+		`li.b:contains("X") .b`, `:contains("x") .b`, `p :contains("y") .b`, `p > :contains("y") .b`, `p[class="a b"]:contains("y") .b, table:contains("1") .a`, `p\:contains("y") .b`, `i:not(:contains("y")):contains("Y") .b`} {
 		f.Add(selector, `<base href=/x><p class="a b">x<i class=b>y</i></p><svg class=a><p class="b\u00a0a">z</svg><table><tr class="a&#10;b a"><td class=a.b>1`)
 	}
 	f.Fuzz(func(t *testing.T, selector, text string) {
@@ -48,9 +70,10 @@ func FuzzCandidates(f *testing.F) {
 				all = append(all, n)
 			}
 		}
-		classes := classesOf(selector, group)
-		for _, n := range p.candidates(finder{group: group, classes: classes}) {
-			if group.Match(n) {
+		classes, labels := classesOf(selector, group)
+		find := finder{group: group, classes: classes, labels: labels}
+		for _, n := range p.candidates(find) {
+			if p.matches(find, n) {
 				found = append(found, n)
 			}
 		}

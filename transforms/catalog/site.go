@@ -180,6 +180,7 @@ type fieldReader struct {
 type finder struct {
 	group     cascadia.SelectorGroup
 	classes   []string // see classesOf
+	labels    []label  // of classesOf
 	attribute string
 	part      *regexp.Regexp
 }
@@ -299,7 +300,8 @@ func (s Select) compile(where string) (finder, error) {
 	if err != nil {
 		return finder{}, fmt.Errorf("%s.selector %q: %w", where, s.Selector, err)
 	}
-	f := finder{group: group, classes: classesOf(s.Selector, group), attribute: strings.ToLower(s.Attribute)}
+	classes, labels := classesOf(s.Selector, group)
+	f := finder{group: group, classes: classes, labels: labels, attribute: strings.ToLower(s.Attribute)}
 	if s.Regexp != "" {
 		if f.part, err = regexp.Compile(s.Regexp); err != nil {
 			return finder{}, fmt.Errorf("%s.regexp: %w", where, err)

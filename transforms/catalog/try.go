@@ -146,7 +146,7 @@ func (f finder) tryAll(name, selector string, p *page) TrialPart {
 // matches returns the elements that the finder's selector matches.
 func (f finder) matches(p *page) (out []*html.Node) {
 	for _, n := range p.candidates(f) {
-		if f.group.Match(n) {
+		if p.matches(f, n) {
 			out = append(out, n)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // order is the order of day, month and year in a date of digits.
@@ -50,6 +51,9 @@ var (
 func Date(text string, l Locale, zone *time.Location) (string, error) {
 	s := strings.TrimSpace(digits(text))
 	for _, layout := range instants {
+		if !strings.Contains(s, ":") {
+			break // all of them have one
+		}
 		if t, err := time.Parse(layout, s); err == nil {
 			if zone != nil {
 				t = t.In(zone)
@@ -93,22 +97,24 @@ func dates(s string, l Locale) (all []string, err error) {
 		add(number3(m[1], m[2], m[3]))
 		return true
 	})
-	take(dayAndWord, func(m []string) bool {
-		month := monthOf(m[2], l.months)
-		if month > 0 {
-			y, _, d := number3(m[3], "0", m[1])
-			add(y, month, d)
-		}
-		return month > 0
-	})
-	take(wordAndDay, func(m []string) bool {
-		month := monthOf(m[1], l.months)
-		if month > 0 {
-			y, _, d := number3(m[3], "0", m[2])
-			add(y, month, d)
-		}
-		return month > 0
-	})
+	if strings.ContainsFunc(s, unicode.IsLetter) {
+		take(dayAndWord, func(m []string) bool {
+			month := monthOf(m[2], l.months)
+			if month > 0 {
+				y, _, d := number3(m[3], "0", m[1])
+				add(y, month, d)
+			}
+			return month > 0
+		})
+		take(wordAndDay, func(m []string) bool {
+			month := monthOf(m[1], l.months)
+			if month > 0 {
+				y, _, d := number3(m[3], "0", m[2])
+				add(y, month, d)
+			}
+			return month > 0
+		})
+	}
 	if l.order == yearFirst || strings.ContainsAny(s, "년年") {
 		take(shortYear, func(m []string) bool {
 			y, month, d := number3(m[1], m[2], m[3])

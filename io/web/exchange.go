@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/newsfork/seed-engine/io/traces"
 )
 
 // exchange fetches the URL and follows its redirects.
@@ -179,7 +181,14 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 		}
 	}
 	for {
+		span := traces.Request(ctx, http.MethodGet, u)
 		resp, err := c.send(ctx, u, via, at, header, r, left)
+		if err == nil {
+			span.Answer(resp.Status, int64(len(resp.Body)))
+			span.End("")
+		} else {
+			span.End(string(classify(err)))
+		}
 		if !errors.Is(err, errNotSent) || ctx.Err() != nil {
 			return resp, err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/printable"
+	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
@@ -92,6 +93,11 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err := o.Reach(ctx); err != nil {
 		return err
 	}
+	endTraces, err := traces.Start(ctx, version())
+	if err != nil {
+		return usage.Errorf("%w", err)
+	}
+	defer endTraces()
 	return launch.Run(ctx, o.Options, stdout, stderr)
 }
 

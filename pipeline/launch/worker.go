@@ -20,6 +20,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 
 	"github.com/newsfork/seed-engine/io/scratch"
+	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -40,8 +41,10 @@ func Worker(args []string, stderr io.Writer) {
 	case slices.ContainsFunc(args, func(a string) bool { return a == "--worker" || a == "--worker=true" }):
 		if err = flag.CommandLine.Parse(args); err == nil {
 			lane.LogToRunner()
-			beam.Init() // works until the runner ends it
-			err = errors.New("the runner's connection ended")
+			if _, err = traces.Start(context.Background(), ""); err == nil { // what is left at the end is lost with the process
+				beam.Init() // works until the runner ends it
+				err = errors.New("the runner's connection ended")
+			}
 		}
 	case bootArg(args, "id") != "" && bootArg(args, "provision_endpoint") != "":
 		err = boot(bootArg(args, "id"), bootArg(args, "provision_endpoint"), args)

@@ -20,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
@@ -194,6 +195,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 		e := fn.engine()
 		e.Count = l.Count
 		visit := func(ctx context.Context, id string) ledger.Tally {
+			traces.Of(ctx).Source(id)
 			i := slices.IndexFunc(all, func(p provider.Provider) bool { return p.ID() == id })
 			r, err := e.Run(ctx, all[i])
 			return fn.ended(ctx, r, err)

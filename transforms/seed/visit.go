@@ -10,10 +10,12 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/io/store/segment"
+	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -152,6 +154,7 @@ func (l *laneRun) end() {
 }
 
 func (l *laneRun) visit(ctx context.Context, h host) result {
+	traces.Of(ctx).Source(h.name)
 	r := result{host: h, requests: l.table.requests(h)}
 	cfg, w := l.fn.Config, l.fn.Worker
 	todo := 0

@@ -177,6 +177,7 @@ func (o onCluster) fourJobs(t *testing.T, dsn string, managers []*rig.Child) {
 		t.Errorf("the seed job is %s with %v, want done with %v", got.State, got.Counted(), want.Counted())
 	}
 	rig.Same(t, rig.Objects(t, dir), rig.Objects(t, o.reference))
+	rig.StoreCounted(t, dir)
 	log = slices.DeleteFunc(log, func(r webtest.LoggedRequest) bool {
 		return slices.ContainsFunc(jobs, func(j rig.Job) bool { return slices.Contains(j.Hosts, r.Host) })
 	})

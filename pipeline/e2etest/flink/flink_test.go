@@ -52,6 +52,7 @@ func TestSameAsPrism(t *testing.T) {
 				if r.HTTP.Requests != int64(len(sent)) {
 					t.Errorf("the report counts %d requests, the web's log %d", r.HTTP.Requests, len(sent))
 				}
+				rig.StoreCounted(t, dir)
 				if len(r.Lanes) < 2 || slices.ContainsFunc(r.Lanes, func(l struct {
 					Finished bool `json:"finished"`
 				}) bool {
@@ -63,6 +64,7 @@ func TestSameAsPrism(t *testing.T) {
 			})
 		}
 	}
+	t.Run("packed", func(t *testing.T) { packed(t, s, w, files, want) })
 }
 
 func TestLimitsHoldOverAllLanes(t *testing.T) {

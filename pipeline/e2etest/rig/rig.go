@@ -409,9 +409,32 @@ type Report struct {
 	HTTP   struct {
 		Requests int64 `json:"requests"`
 	} `json:"http"`
+	Store      map[string]int64 `json:"store"`
+	StoreBytes struct {
+		Written int64 `json:"written"`
+	} `json:"store_bytes"`
 	Lanes []struct {
 		Finished bool `json:"finished"`
 	} `json:"lanes"`
+}
+
+// StoreCounted checks that a run's report counts the writes of all its processes: one
+// for each object of its results, with its bytes.
+func StoreCounted(t testing.TB, url string) {
+	t.Helper()
+	var objects, size int64
+	for o, err := range Open(t, url).List(t.Context(), "processing/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, size = objects+1, size+o.Size
+	}
+	r := LastReport(t, url)
+	calls := r.Store["put"] + r.Store["put_if_absent"]
+	t.Logf("%d writes of %d bytes; the results are %d objects of %d bytes", calls, r.StoreBytes.Written, objects, size)
+	if objects == 0 || calls < objects || r.StoreBytes.Written < size {
+		t.Errorf("the report counts %d writes of %d bytes, want those of %d objects of %d bytes at least", calls, r.StoreBytes.Written, objects, size)
+	}
 }
 
 // Counted returns the counts that are not 0.

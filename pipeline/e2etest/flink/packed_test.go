@@ -1,0 +1,81 @@
+//go:build e2e
+
+package flink
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store/segment"
+	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+// packed runs the seed job with packed results and kills its worker in the middle. The
+// results become the objects that prism writes, and no host asks for a second visit
+// whose first one was committed.
+func packed(t *testing.T, s server, w rig.Web, files, want map[string]string) {
+	w.ResetLog()
+	dir, begin := rig.Directory(t, files), time.Now()
+	run := w.Start(t, dir, s.args("PROCESS", 4, "--layout=packed", "--segment-age=100ms", "--rate=150", "--lease-ttl=6s")...)
+	rig.Eventually(t, "a segment", 2*time.Minute, func() bool { return run.Ended() || len(commits(t, dir)) > 0 })
+	if run.Ended() {
+		t.Fatalf("the run ended:\n%s", rig.Tail(run.Output(t)))
+	}
+	kill(t, s.workers(t))
+	sent := len(w.Requests())
+	killed := time.Since(begin)
+	ended(t, run)
+	t.Logf("killed after %v, done after %v", killed, time.Since(begin))
+	log := w.Requests()
+	if len(log) == sent {
+		t.Error("nothing was left to do after the kill: it proves nothing")
+	}
+	rig.OneAtATime(t, log)
+	rig.RobotsObeyed(t, w, log)
+	done := map[string]time.Time{}
+	results := map[string]bool{}
+	for _, c := range commits(t, dir) {
+		for _, d := range c.Done {
+			for _, name := range d.Names {
+				key := filepath.Join(d.Country, d.Category, d.Date, name)
+				if results[key] {
+					t.Errorf("%s was committed twice", key)
+				}
+				results[key], done[name] = true, c.At
+			}
+		}
+	}
+	for _, r := range log {
+		if at, ok := done[strings.TrimPrefix(r.Host, "www.")]; ok && r.Method != "" && r.Start.After(at) {
+			t.Errorf("%s was committed, and got a request for %s %v later", r.Host, r.Path, r.Start.Sub(at))
+		}
+	}
+	if r := rig.LastReport(t, dir); r.State != "done" {
+		t.Errorf("the run is %s, want done", r.State)
+	}
+	out, err := exec.Command(rig.Program, "materialize", "--store="+dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	rig.Same(t, rig.Objects(t, dir), want)
+}
+
+// commits are the commits of packed results.
+func commits(t *testing.T, dir string) (all []segment.Commit) {
+	t.Helper()
+	x, err := segment.List(t.Context(), rig.Open(t, dir), seed.PackedRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c, err := range x.Commits(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	return all
+}

@@ -48,6 +48,14 @@ func catalogJob() Job {
 	o := &catalogOptions{}
 	return Job{
 		Job: ledger.Job{Name: catalog.Job, Title: "Catalog", Counts: catalog.Counts(),
+			Stages: []ledger.Stage{
+				{Name: "listed", Unit: "sites", Counts: []string{ledger.LaneHosts}},
+				{Name: "lists read", Unit: "list pages", Counts: []string{"list_pages_fetched"}},
+				{Name: "found", Unit: "products", Counts: []string{"product_urls_found"}},
+				{Name: "fetched", Unit: "products", Counts: []string{"detail_pages_fetched"}, Apart: []string{"failed_tasks"}},
+				{Name: "saved", Unit: "products", Counts: []string{"products_saved"}, Apart: []string{"products_new", "products_changed", "products_unchanged"}},
+				{Name: "crawled", Unit: "sites", Counts: []string{ledger.LaneHostsDone}, Apart: []string{"sites_failed", "sites_held"}},
+			},
 			Warnings: catalog.Warnings(),
 			Purpose:  ledger.Purpose{Sites: catalog.SitesCrawled, SitesFailed: catalog.SitesFailed, SitesHeld: catalog.SitesHeld},
 			Path:     "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),

@@ -6,10 +6,13 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
 )
 
 // Counters are Beam's metrics too, whose names are part of the program: what
@@ -61,4 +64,32 @@ func counterNames(file *ast.File) (names []ast.Expr) {
 		return true
 	})
 	return names
+}
+
+// A stage of a job shows counts that the program really counts.
+func TestStagesAreCounted(t *testing.T) {
+	named := map[string]bool{ledger.LaneHosts: true, ledger.LaneHostsDone: true}
+	require.NoError(t, filepath.WalkDir("../transforms", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+				named[strings.Trim(l.Value, `"`)] = true
+			}
+			return true
+		})
+		return nil
+	}))
+	for _, j := range All() {
+		require.GreaterOrEqual(t, len(j.Stages), 4, j.Name)
+		for _, s := range j.Stages {
+			require.NotEmpty(t, s.Counts, "%s %s", j.Name, s.Name)
+			for _, name := range slices.Concat(s.Counts, s.Apart) {
+				require.True(t, named[name], "job %s, stage %s: nothing counts %s", j.Name, s.Name, name)
+			}
+		}
+	}
 }

@@ -168,7 +168,7 @@ func NoJob(name string) error {
 	return usage.Errorf("--job=%s: there is no such job; use %s", name, usage.Or(Names()))
 }
 
-// Descriptions describes the jobs for those that do not run them, such as servers.
+// Descriptions describes the jobs for those that do not run them, without their flags.
 func Descriptions() []ledger.Job {
 	var all []ledger.Job
 	for _, j := range All() {

@@ -27,7 +27,13 @@ var legacyFile = &Input{Name: "legacy file", List: "a dry run without filters sh
 
 func migrateJob() Job {
 	o := &migrateOptions{}
-	return Job{Job: ledger.Job{Name: migrate.Job, Title: "Migrate", Counts: migrate.Counts(), Purpose: ledger.Purpose{Kept: "files_verified", Refused: "copy_failed"}},
+	return Job{Job: ledger.Job{Name: migrate.Job, Title: "Migrate", Counts: migrate.Counts(),
+		Stages: []ledger.Stage{
+			{Name: "listed", Unit: "files", Counts: []string{"files_listed"}, Apart: []string{"files_bad"}},
+			{Name: "copied", Unit: "files", Counts: []string{"files_copied"}},
+			{Name: "verified", Unit: "files", Counts: []string{"files_verified"}, Apart: []string{"dead_letters"}},
+			{Name: "deleted", Unit: "files", Counts: []string{"files_deleted"}},
+		}, Purpose: ledger.Purpose{Kept: "files_verified", Refused: "copy_failed"}},
 		Shared: partitioned, Input: legacyFile,
 		OfOneRun: []string{"dry-run", "delete-verified"},
 		Preview:  "--dry-run",

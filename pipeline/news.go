@@ -53,7 +53,14 @@ func newsJob() Job {
 	// host-delay is not among them: the job's pauses are delaySeconds.
 	crawls := slices.DeleteFunc(slices.Clone(crawling), func(f string) bool { return f == "host-delay" })
 	return Job{
-		Job: ledger.Job{Name: news.Job, Title: "News", Counts: news.Counts(), Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
+		Job: ledger.Job{Name: news.Job, Title: "News", Counts: news.Counts(),
+			Stages: []ledger.Stage{
+				{Name: "listed", Unit: "publishers", Counts: []string{ledger.LaneHosts}},
+				{Name: "found", Unit: "articles", Counts: []string{"articles_found"}},
+				{Name: "fetched", Unit: "articles", Counts: []string{"articles_fetched"}, Apart: []string{"articles_failed", "articles_forbidden", "articles_paywalled", "articles_empty"}},
+				{Name: "stored", Unit: "articles", Counts: []string{"articles_inserted", "articles_changed"}, Apart: []string{"articles_same"}},
+				{Name: "crawled", Unit: "publishers", Counts: []string{ledger.LaneHostsDone}, Apart: []string{"providers_skipped", "providers_stopped"}},
+			}, Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
 			Fields: []ledger.Field{namesField("publisher", "Only these publishers", "ids of publishers")}},
 		Shared: slices.Concat(crawls, costed, []string{"db", "url"}), SQL: true,
 		Defaults: map[string]string{"concurrency": "1"},

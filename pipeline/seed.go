@@ -57,7 +57,15 @@ type seedOptions struct {
 func seedJob() Job {
 	o := &seedOptions{}
 	return Job{
-		Job: ledger.Job{Name: seed.Job, Title: "Seed", Counts: seed.Counts(), Purpose: ledger.Purpose{Kept: "domains_collected", Refused: "store_failed"},
+		Job: ledger.Job{Name: seed.Job, Title: "Seed", Counts: seed.Counts(),
+			Stages: []ledger.Stage{
+				{Name: "listed", Unit: "files", Counts: []string{"files_listed"}, Apart: []string{"files_ignored", "files_skipped"}},
+				{Name: "read", Unit: "files", Counts: []string{"files_read"}, Apart: []string{"files_bad", "records_bad"}},
+				{Name: "hosts", Unit: "hosts", Counts: []string{ledger.LaneHosts}},
+				{Name: "visited", Unit: "hosts", Counts: []string{"hosts_visited"}, Apart: []string{"domains_already_done", "hosts_unreachable"}},
+				{Name: "written", Unit: "results", Counts: []string{"metadata_written"}, Apart: []string{"domains_failed"}},
+				{Name: "completed", Unit: "files", Counts: []string{"files_completed"}, Apart: []string{"dead_letters"}},
+			}, Purpose: ledger.Purpose{Kept: "domains_collected", Refused: "store_failed"},
 			Path: "/api/v1/seeds/orchestrate", Operation: "orchestrateSeeds", Done: "domains_collected", Failed: "domains_failed",
 			Alerts: []string{"failure_rate", "duration", "retry_rate"}, // most sites have no sitemap, so a 404 is nothing unusual
 			Fields: []ledger.Field{

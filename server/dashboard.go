@@ -77,8 +77,8 @@ var funcs = template.FuncMap{
 
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
-	for _, name := range []string{"front", "start", "runs", "confirm", "run", "dead-letters", "schedules", "audit", "reports", "error", "login"} {
-		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/"+name+".html"))
+	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "schedules", "audit", "reports", "error", "login"} {
+		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/run-parts.html", "page/"+name+".html"))
 	}
 	return p
 }
@@ -92,6 +92,8 @@ func (p *pages) routes() []route {
 		{"POST /runs", p.start},
 		{"GET /runs/{id}", p.run},
 		{"GET /runs/{id}/cancel", p.confirmCancel},
+		{"GET /runs/{id}/log", p.log},
+		{"POST /runs/{id}/again", p.runAgain},
 		{"POST /runs/{id}/cancel", p.setControl(ledger.ActionCancel)},
 		{"POST /runs/{id}/pause", p.setControl(ledger.ActionPause)},
 		{"POST /runs/{id}/resume", p.setControl(ledger.ActionRun)},

@@ -2,13 +2,11 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"maps"
 	"net/http"
 	"slices"
-	"time"
 
 	"golang.org/x/text/number"
 
@@ -18,6 +16,7 @@ import (
 // runView is the data of a run's page.
 type runView struct {
 	*entry
+	Stages    []stageView
 	Hosts     int64
 	HostsDone int64
 	Share     float64 // percent
@@ -28,49 +27,17 @@ type runView struct {
 	Statuses  []bar
 	Failures  []bar
 	Open      deadLetterList
+	Kinds     []bar // of the dead letters that it left
 	Providers table
-	Options   []option
-	Workers   []workerLine
+	Differ    []option
+	Others    []option
+	Again     *again
+	Workers   []workerRow
+	Warnings  []warningKind
+	Tail      logView
+	Compare   comparison
 	Replayed  string
 }
-
-// workerLine is a warning or an error of one of the run's processes.
-type workerLine struct {
-	Worker, Event, Level string
-	Time                 time.Time
-	More                 string // what else the line has
-}
-
-// workerLinesOf returns the newest lines of all processes, the newest first.
-func workerLinesOf(workers []ledger.WorkerLines) (lines []workerLine) {
-	for _, w := range workers {
-		for _, raw := range w.Lines {
-			l := workerLine{Worker: w.Worker}
-			var fields map[string]any
-			if err := json.Unmarshal(raw, &fields); err != nil {
-				l.More = string(raw)
-			}
-			at, _ := fields["time"].(string)
-			l.Time, _ = time.Parse(time.RFC3339Nano, at) // without a time it is the oldest
-			l.Level, _ = fields["level"].(string)
-			l.Event, _ = fields["event"].(string)
-			for _, name := range []string{"time", "level", "event", "run_id", "job"} {
-				delete(fields, name)
-			}
-			for _, name := range slices.Sorted(maps.Keys(fields)) {
-				l.More += fmt.Sprintf("%s=%v ", name, fields[name])
-			}
-			lines = append(lines, l)
-		}
-	}
-	slices.SortStableFunc(lines, func(a, b workerLine) int { return b.Time.Compare(a.Time) })
-	return lines[:min(len(lines), maxWorkerLines)]
-}
-
-// maxWorkerLines is how many lines of workers a run's page shows; the API has all.
-const maxWorkerLines = 100
-
-type option struct{ Name, Value string }
 
 // table is a job's own rows, one a provider.
 type table struct {
@@ -149,11 +116,17 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctx := context.WithoutCancel(r.Context()) // other requests may wait for the same page
+	with := r.URL.Query().Get("with")
+	if with != "" && !idPattern.MatchString(with) {
+		p.server.fail(w, r, refuse("with: that is not a run's id"))
+		return
+	}
 	render := func() ([]byte, error) {
 		v, err := p.runView(ctx, e)
 		if err != nil {
 			return nil, err
 		}
+		v.Compare = p.server.compare(e, with)
 		v.Replayed = r.URL.Query().Get("replayed")
 		page := p.view("Run "+e.Run.RunID, "runs", v)
 		page.Live = e.Active()
@@ -174,10 +147,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 
 func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 	v := runView{entry: e}
-	for _, l := range e.Report.Lanes {
-		v.Hosts += l.Hosts
-		v.HostsDone += l.HostsDone
-	}
+	v.Hosts, v.HostsDone = e.Report.Count(ledger.LaneHosts), e.Report.Count(ledger.LaneHostsDone)
 	v.Share = 100 * float64(v.HostsDone) / float64(max(v.Hosts, 1))
 	v.Progress = lineChart("Hosts done a second", "hosts a second", "good", rates(e.Samples, func(s sample) int64 { return s.Done }))
 	v.Requests = lineChart("Requests a second", "requests a second", "calm", rates(e.Samples, func(s sample) int64 { return s.Requests }))
@@ -185,24 +155,18 @@ func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 	r := e.Report
 	v.Statuses = bars(r.HTTP.ByStatus, statusClass, true)
 	v.Failures = bars(r.HTTP.Failures, func(string) string { return "bad" }, true)
-	named := slices.Clone(e.job.Counts)
-	for _, name := range slices.Sorted(maps.Keys(r.Counts)) {
-		if !slices.Contains(named, name) {
-			named = append(named, name)
-		}
-	}
-	for _, name := range named {
-		v.Counts = append(v.Counts, bar{Name: name, N: r.Counts[name]})
-	}
-	for _, name := range slices.Sorted(maps.Keys(e.Run.Options)) {
-		v.Options = append(v.Options, option{name, fmt.Sprint(e.Run.Options[name])})
-	}
+	v.Counts, v.Stages = countsOf(e.job, r), stagesOf(e.job, r)
+	v.Kinds = bars(r.DeadLetters, func(string) string { return "bad" }, true)
+	v.Differ, v.Others = optionsOf(e.job, e.Run)
+	v.Again = p.server.againOf(e)
 	v.Providers = providers(r)
-	workers, err := ledger.ReadWorkers(ctx, p.server.store, e.Run.RunID)
-	if err != nil {
+	var err error
+	if v.Workers, v.Warnings, err = p.server.workersOf(ctx, e); err != nil {
 		return v, err
 	}
-	v.Workers = workerLinesOf(workers)
+	if v.Tail, err = p.server.logOf(ctx, e, logQuery{Most: tailLines}); err != nil {
+		return v, err
+	}
 	v.Open, err = p.server.deadLettersOf(ctx, e.Run)
 	return v, err
 }

@@ -748,7 +748,8 @@ func TestManyWatchOneRun(t *testing.T) {
 			all.Go(func() { pages[i] = w.do("GET", "/runs/"+id, "").body })
 		}
 		all.Wait()
-		assert.Equal(t, map[string]int{letters: 1, "runs/" + id + "/workers/": 1}, counting.lists)
+		run := "runs/" + id
+		assert.Equal(t, map[string]int{letters: 1, run + "/workers/": 1, run + "/alive/": 1, run + "/log": 1}, counting.lists)
 		for _, page := range pages {
 			assert.Contains(t, page, id)
 			if look == 1 {

@@ -5,7 +5,6 @@ package main
 import (
 	"os"
 
-	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/cli"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/server"
@@ -21,5 +20,5 @@ func main() {
 	if len(args) > 0 && args[0] == pipelineArg {
 		os.Exit(cli.Main(args[1:], os.Stdout, os.Stderr))
 	}
-	os.Exit(cli.Exit("server", server.Main(args, pipelineArg, cli.Serve, pipeline.Descriptions()), os.Stderr))
+	os.Exit(cli.Exit("server", server.Main(args, pipelineArg, cli.Serve, cli.Descriptions()), os.Stderr))
 }

@@ -7,6 +7,10 @@ type Job struct {
 	// Counts names the counts that its report always has, even at 0, in the order in
 	// which they are shown.
 	Counts []string
+	// Stages are the steps of its runs, in the order in which the data passes them.
+	Stages []Stage
+	// Options are the flags that a run of it may have and a report may show.
+	Options []Option
 	// Warnings has, by kind, the texts of the warnings that its runs count. {source},
 	// {field} and {n} are replaced by the warning's values.
 	Warnings map[string]string

@@ -80,7 +80,7 @@ func TestJobsOfTheServer(t *testing.T) {
 	e := json.NewEncoder(&want)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(pipeline.Descriptions()); err != nil {
+	if err := e.Encode(Descriptions()); err != nil {
 		t.Fatal(err)
 	}
 	if *updateReadme {

@@ -67,11 +67,17 @@ func (o *Options) LaneConfig() lane.Config {
 func (o *Options) Public() map[string]any {
 	out := map[string]any{}
 	o.Flags.Visit(func(f *flag.Flag) {
-		if _, beams := f.Value.(*beamFlag); !beams && f.Name != "config" && f.Name != "report" && f.Name != "store" && f.Name != "db" {
+		if Shown(f) {
 			out[f.Name] = f.Value.String()
 		}
 	})
 	return out
+}
+
+// Shown reports whether a report may show the flag's value.
+func Shown(f *flag.Flag) bool {
+	_, beams := f.Value.(*beamFlag)
+	return !beams && f.Name != "config" && f.Name != "report" && f.Name != "store" && f.Name != "db"
 }
 
 // AddBeamFlags adds Beam's own flags to f, under their names. Their values go to

@@ -18,6 +18,10 @@ async function refresh() {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const part of document.querySelectorAll("[data-live]")) {
       const now = fresh.querySelector('[data-live="' + part.dataset.live + '"]');
+      for (const open of now ? part.querySelectorAll("details[open]") : []) {
+        const same = open.id && now.querySelector("#" + open.id);
+        if (same) same.open = true;
+      }
       if (!now || now.innerHTML === part.innerHTML) continue;
       const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
       const left = [...part.querySelectorAll(".scroll")].map((s) => s.scrollLeft);

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+// comparison sets a run next to another one of its job.
+type comparison struct {
+	With    *entry   // nil: there is none with the same options
+	Differs []option // that the two runs have different; Default is the other run's value
+	Groups  []compareGroup
+	Others  []*entry // of the same job, to choose from
+}
+
+type compareGroup struct {
+	Name string
+	Rows []compareRow
+}
+
+type compareRow struct {
+	Name, Now, Then, Change string
+	Worse                   bool // more errors than the other run
+}
+
+// maxOthers is how many runs can be chosen to compare with.
+const maxOthers = 20
+
+// compare sets a run next to the one with that id, or with "" next to the newest run
+// before it that was given the same options and has ended.
+func (s *Server) compare(e *entry, with string) comparison {
+	var c comparison
+	for _, o := range s.board.runs() {
+		if o.Run.Job != e.Run.Job || o.Run.RunID == e.Run.RunID || o.Broken || o.Active() {
+			continue
+		}
+		switch {
+		case with != "":
+			if o.Run.RunID == with {
+				c.With = o
+			}
+		case c.With == nil && o.Run.RunID < e.Run.RunID && sameOptions(e.job, e.Run, o.Run):
+			c.With = o
+		}
+		if len(c.Others) < maxOthers {
+			c.Others = append(c.Others, o)
+		}
+	}
+	if c.With == nil {
+		return c
+	}
+	c.Differs = differing(e.job, e.Run, c.With.Run)
+	a, b := e.Report, c.With.Report
+	c.group("Run", true, compareRow{Name: "state", Now: e.State(), Then: c.With.State()}, secondsRow("took", a.Duration, b.Duration),
+		countRow("requests", a.HTTP.Requests, b.HTTP.Requests, false), compareRow{Name: "requests a second", Now: fmt.Sprintf("%.1f", e.PerSecond()), Then: fmt.Sprintf("%.1f", c.With.PerSecond())},
+		compareRow{Name: "received", Now: formatBytes(a.HTTP.Bytes), Then: formatBytes(b.HTTP.Bytes)},
+		countRow("retries", a.HTTP.Retries, b.HTTP.Retries, true), countRow("failed", e.Failed(), c.With.Failed(), true))
+	var counts []compareRow
+	for _, n := range countsOf(e.job, ledger.Report{Counts: merged(a.Counts, b.Counts)}) {
+		counts = append(counts, countRow(n.Name, a.Counts[n.Name], b.Counts[n.Name], n.Name == e.job.Failed || n.Name == "dead_letters"))
+	}
+	c.group("Counts", false, counts...)
+	c.counts("Answers", a.HTTP.ByStatus, b.HTTP.ByStatus, func(status string) bool { return status >= "4" })
+	c.counts("Failed requests", a.HTTP.Failures, b.HTTP.Failures, always)
+	c.counts("Dead letters", a.DeadLetters, b.DeadLetters, always)
+	return c
+}
+
+func always(string) bool { return true }
+
+// differing are the options that two runs of a job have different, without those that
+// change nothing of what a run does.
+func differing(j job, a, b ledger.Run) (out []option) {
+	now, then := differingFromDefault(j, a), differingFromDefault(j, b)
+	names := maps.Clone(now)
+	maps.Copy(names, then)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		o := option{Name: name, Value: cmp.Or(now[name].Value, then[name].Default), Default: cmp.Or(then[name].Value, now[name].Default), Differs: true}
+		if o.Value != o.Default {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func differingFromDefault(j job, r ledger.Run) map[string]option {
+	all := map[string]option{}
+	differ, _ := optionsOf(j, r)
+	for _, o := range differ {
+		if !slices.Contains(outwardOptions, o.Name) {
+			all[o.Name] = o
+		}
+	}
+	return all
+}
+
+func merged(a, b ledger.Counts) ledger.Counts {
+	all := ledger.Counts{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
+}
+
+// group adds rows, those with a value only unless all are wanted.
+func (c *comparison) group(name string, all bool, rows ...compareRow) {
+	if !all {
+		rows = slices.DeleteFunc(rows, func(r compareRow) bool { return r.Now == "0" && r.Then == "0" })
+	}
+	if len(rows) > 0 {
+		c.Groups = append(c.Groups, compareGroup{name, rows})
+	}
+}
+
+func (c *comparison) counts(name string, a, b ledger.Counts, bad func(string) bool) {
+	var rows []compareRow
+	for _, n := range slices.Sorted(maps.Keys(merged(a, b))) {
+		rows = append(rows, countRow(n, a[n], b[n], bad(n)))
+	}
+	c.group(name, false, rows...)
+}
+
+func countRow(name string, now, then int64, bad bool) compareRow {
+	return compareRow{Name: name, Now: formatCount(now), Then: formatCount(then), Change: change(float64(now), float64(then), formatCount(now-then)), Worse: bad && now > then}
+}
+
+func secondsRow(name string, now, then float64) compareRow {
+	return compareRow{Name: name, Now: formatSeconds(now), Then: formatSeconds(then), Change: change(now, then, formatSeconds(now-then))}
+}
+
+// change is a difference as text, with its share of the value before; "" for none.
+func change(now, then float64, difference string) string {
+	switch {
+	case now == then:
+		return ""
+	case now > then:
+		difference = "+" + difference
+	}
+	if then == 0 {
+		return difference
+	}
+	return fmt.Sprintf("%s (%+.0f %%)", difference, 100*(now-then)/then)
+}

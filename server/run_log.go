@@ -1,0 +1,195 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// logLine is a line of the log of one of a run's processes.
+type logLine struct {
+	Worker, Event, Level string
+	Time                 time.Time
+	More                 string // what else the line has
+}
+
+// readLine reads a line, which is a JSON object unless something is wrong with it.
+func readLine(worker string, raw []byte) logLine {
+	l := logLine{Worker: worker}
+	var fields map[string]any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&fields); err != nil {
+		l.More = strings.ToValidUTF8(string(raw), "\uFFFD")
+	}
+	at, _ := fields["time"].(string)
+	l.Time, _ = time.Parse(time.RFC3339Nano, at) // without a time it is the oldest
+	l.Level, _ = fields["level"].(string)
+	l.Event, _ = fields["event"].(string)
+	for _, name := range []string{"time", "level", "event", "run_id", "job"} {
+		delete(fields, name)
+	}
+	var more []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value := fmt.Sprint(fields[name])
+		if _, deep := fields[name].(map[string]any); deep {
+			b, _ := json.Marshal(fields[name]) // it comes from JSON
+			value = string(b)
+		}
+		more = append(more, name+"="+value)
+	}
+	if len(more) > 0 {
+		l.More = strings.Join(more, " ")
+	}
+	return l
+}
+
+// Class is the colour of the line's level.
+func (l logLine) Class() string {
+	switch l.Level {
+	case "ERROR":
+		return "bad"
+	case "WARN":
+		return "warn"
+	}
+	return ""
+}
+
+// newestFirst sorts lines; those without a time come last.
+func newestFirst(lines []logLine) {
+	slices.SortStableFunc(lines, func(a, b logLine) int { return b.Time.Compare(a.Time) })
+}
+
+// logLevels are the levels that a log can be filtered by, each with those after it.
+var logLevels = []string{"debug", "info", "warn", "error"}
+
+// logQuery says which lines of a log are wanted.
+type logQuery struct {
+	Text  string // in the line, in any case
+	Level string // at least; "" for all
+	Most  int
+}
+
+const (
+	defaultLines = 200
+	maxLines     = 5000
+	maxQueryText = 200
+	tailLines    = 12 // on the page of the run
+)
+
+func readLogQuery(r *http.Request) (logQuery, error) {
+	v := r.URL.Query()
+	q := logQuery{Text: strings.TrimSpace(v.Get("q")), Level: v.Get("level"), Most: defaultLines}
+	if len(q.Text) > maxQueryText {
+		return q, refuse("q: search for at most %d letters", maxQueryText)
+	}
+	if q.Level != "" && !slices.Contains(logLevels, q.Level) {
+		return q, refuse("level: use debug, info, warn or error")
+	}
+	if v.Get("lines") != "" {
+		n, err := strconv.Atoi(v.Get("lines"))
+		if err != nil || n < 1 || n > maxLines {
+			return q, refuse("lines: use 1 to %d", maxLines)
+		}
+		q.Most = n
+	}
+	return q, nil
+}
+
+// logView is the part of a run's log that somebody looks at.
+type logView struct {
+	logQuery
+	RunID  string
+	Active bool
+	Lines  []logLine // the newest first
+	Found  int64     // how many the query finds
+	Total  int64
+	None   bool // the run has no log
+}
+
+// Levels are the levels to choose from.
+func (logView) Levels() []string { return logLevels }
+
+// Amounts are the numbers of lines to choose from.
+func (logView) Amounts() []int { return []int{50, defaultLines, 1000, maxLines} }
+
+// logOf reads the newest lines of a run's log that a query finds.
+func (s *Server) logOf(ctx context.Context, e *entry, q logQuery) (logView, error) {
+	v := logView{logQuery: q, RunID: e.Run.RunID, Active: e.Active()}
+	b, err := ledger.ReadLog(ctx, s.store, e.Run.RunID)
+	if errors.Is(err, store.ErrNotExist) {
+		v.None = true
+		return v, nil
+	}
+	if err != nil {
+		return v, err
+	}
+	text := bytes.ToLower([]byte(q.Text))
+	least := slices.Index(logLevels, q.Level)
+	for raw := range bytes.Lines(b) {
+		if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+			continue
+		}
+		v.Total++
+		if !bytes.Contains(bytes.ToLower(raw), text) {
+			continue
+		}
+		l := readLine("", raw)
+		// A line without a known level is never hidden.
+		if at := slices.Index(logLevels, strings.ToLower(l.Level)); at >= 0 && at < least {
+			continue
+		}
+		v.Lines = append(v.Lines, l)
+	}
+	v.Found = int64(len(v.Lines))
+	slices.Reverse(v.Lines) // of one process and moment, the later line comes first
+	newestFirst(v.Lines)
+	v.Lines = v.Lines[:min(len(v.Lines), cmp.Or(q.Most, defaultLines))]
+	return v, nil
+}
+
+// log is the page of a run's log.
+func (p *pages) log(w http.ResponseWriter, r *http.Request) {
+	e, err := p.server.run(r)
+	var q logQuery
+	if err == nil {
+		q, err = readLogQuery(r)
+	}
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	ctx := context.WithoutCancel(r.Context()) // other requests may wait for the same page
+	render := func() ([]byte, error) {
+		v, err := p.server.logOf(ctx, e, q)
+		if err != nil {
+			return nil, err
+		}
+		page := p.view("Log of run "+e.Run.RunID, "runs", v)
+		page.Live = e.Active()
+		return p.render("log", page)
+	}
+	var b []byte
+	if e.Active() {
+		b, err = p.renderShared(fmt.Sprintf("log %s %+v", e.Run.RunID, q), render)
+	} else {
+		b, err = render()
+	}
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	p.send(w, r, b, nil)
+}

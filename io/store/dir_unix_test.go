@@ -41,6 +41,7 @@ func TestVanishedDirectory(t *testing.T) {
 			leave(t, root)
 			calls := map[string]error{"put": put(), "create": s.PutIfAbsent(ctx, "a/c", strings.NewReader("x"), PutOptions{}), "delete": s.Delete(ctx, "a/b")}
 			_, calls["head"] = s.Head(ctx, "a/b")
+			_, calls["exists"] = Exists(ctx, s, "a/b")
 			_, calls["open"] = s.Open(ctx, "a/b")
 			for _, err := range s.List(ctx, "") {
 				calls["list"] = err
@@ -50,7 +51,7 @@ func TestVanishedDirectory(t *testing.T) {
 					t.Errorf("%s: %v, want ErrGone", what, err)
 				}
 			}
-			if len(calls) != 6 {
+			if len(calls) != 7 {
 				t.Error("the listing is empty")
 			}
 			if left, err := os.ReadDir(root); err == nil && len(left) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {

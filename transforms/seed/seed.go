@@ -86,7 +86,12 @@ func (c Config) counts(mark store.Object) bool {
 }
 
 func (c Config) marked(ctx context.Context, s store.Store, key string) (bool, error) {
-	return marked(ctx, s, key+hive.Success, c.counts)
+	if c.ForceID != "" {
+		return marked(ctx, s, key+hive.Success, c.counts)
+	}
+	var there bool
+	err := store.Retry(ctx, func() (err error) { there, err = store.Exists(ctx, s, key+hive.Success); return err })
+	return there, err
 }
 
 func tally(counts map[string]int64) ledger.Tally { return ledger.Tally{Counts: counts} }

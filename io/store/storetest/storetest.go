@@ -127,8 +127,9 @@ func oddKeys(t *testing.T, s store.Store) {
 func refusedKeys(t *testing.T, s store.Store) {
 	for _, k := range []string{"", "/", "/abs", "../up", "..", ".", "a/../../b", "a/..", "a//b", "a/", "./a", "a/./b", "nul\x00", "line\nfeed", "bad\xff", strings.Repeat("x", 1025)} {
 		_, headErr := s.Head(t.Context(), k)
+		_, existsErr := store.Exists(t.Context(), s, k)
 		_, openErr := s.Open(t.Context(), k)
-		for _, err := range []error{headErr, openErr,
+		for _, err := range []error{headErr, existsErr, openErr,
 			s.Put(t.Context(), k, strings.NewReader("x"), store.PutOptions{}),
 			s.PutIfAbsent(t.Context(), k, strings.NewReader("x"), store.PutOptions{}),
 			s.Delete(t.Context(), k),
@@ -234,10 +235,16 @@ func race(t *testing.T, s store.Store) {
 
 func absent(t *testing.T, s store.Store) {
 	put(t, s, "a/b/c", "x")
+	there, err := store.Exists(t.Context(), s, "a/b/c")
+	require.NoError(t, err)
+	require.True(t, there)
 	for _, k := range []string{"none", "none/at/all", "a", "a/b", "a/b/c/d"} {
 		_, err := s.Head(t.Context(), k)
 		require.ErrorIs(t, err, store.ErrNotExist, "Head %q", k)
 		require.False(t, store.Retryable(err))
+		there, err := store.Exists(t.Context(), s, k)
+		require.NoError(t, err)
+		require.False(t, there, "Exists %q", k)
 		_, err = s.Open(t.Context(), k)
 		require.ErrorIs(t, err, store.ErrNotExist, "Open %q", k)
 		require.NoError(t, s.Delete(t.Context(), k))

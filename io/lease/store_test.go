@@ -151,7 +151,7 @@ func TestReleasedLeaseIsTakenAtOnce(t *testing.T) {
 	})
 }
 
-// A lease of which nothing stays is acquired anew after its release; a release that comes
+// A lease of which nothing stays is acquired again after its release; a release that comes
 // late removes nothing.
 func TestReleasedLeaseIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

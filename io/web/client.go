@@ -143,6 +143,8 @@ type Client struct {
 	slots slots
 	pace  *pace
 
+	lookups *pace // of Resolve
+
 	requests, bytes, retries atomic.Int64
 	byStatus                 [1000]atomic.Int64
 	failures                 [len(kinds)]atomic.Int64
@@ -180,6 +182,8 @@ func New(cfg Config) (*Client, error) {
 		cfg:   cfg,
 		guard: guard{private: cfg.AllowPrivate, anyPort: cfg.ConnectTo != "", refuse: refuseAddr},
 		pace:  newPace(cfg.Rate),
+
+		lookups: newPace(lookupRate),
 
 		resolver: &net.Resolver{},
 	}

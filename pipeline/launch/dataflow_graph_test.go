@@ -2,6 +2,7 @@ package launch
 
 import (
 	"testing"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/runtime/graphx"
@@ -17,11 +18,16 @@ import (
 // seedModel is the seed job's pipeline as it would be staged.
 func seedModel(t *testing.T) *pipepb.Pipeline {
 	t.Helper()
+	return modelOf(t, seed.Config{Lane: lane.Config{Job: seed.Job, RunID: "r1", Store: "gs://raw", Slots: 1}, Lanes: 3})
+}
+
+func modelOf(t *testing.T, cfg seed.Config) *pipepb.Pipeline {
+	t.Helper()
 	if !beam.Initialized() {
 		beam.Init()
 	}
 	p, scope := beam.NewPipelineWithRoot()
-	pipeline.Seed(scope, seed.Config{Lane: lane.Config{Job: seed.Job, RunID: "r1", Store: "gs://raw", Slots: 1}, Lanes: 3})
+	pipeline.Seed(scope, cfg)
 	edges, _, err := p.Build()
 	require.NoError(t, err)
 	model, err := graphx.Marshal(edges, &graphx.Options{Environment: &pipepb.Environment{Urn: "beam:env:docker:v1"}})
@@ -40,6 +46,19 @@ func TestContents(t *testing.T) {
 		{Name: "seed.Complete", From: []string{"seed.Extract", "seed.Visit"}, Steps: []string{"addFixedKeyFn", "shuffle", "completeFn", "shuffle", "outageFn"}},
 		{Name: "lane.Total", From: []string{"seed.List", "seed.Extract", "seed.Visit", "seed.Complete"}, Steps: []string{"addFixedKeyFn", "shuffle", "addTallies", "totalFn"}},
 	}, stages)
+
+	var cfg seed.Config
+	cfg.Lanes, cfg.Lane.Polite.Servers.Delay = 3, time.Second
+	stages, err = contents(modelOf(t, cfg))
+	require.NoError(t, err)
+	require.Equal(t, []graphStage{
+		{Name: "seed.Resolve", From: []string{"seed.Extract"}, Steps: []string{"shuffle", "resolveFn"}},
+		{Name: "seed.Visit", From: []string{"seed.Resolve"}, Steps: []string{"shuffle", "visitFn"}},
+	}, stages[2:4])
+	cfg.Lanes = 1
+	stages, err = contents(modelOf(t, cfg))
+	require.NoError(t, err)
+	require.Equal(t, "seed.Visit", stages[2].Name, "one lane has all servers")
 }
 
 // A pipeline that its workers could not read is refused, with the place.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -28,6 +29,7 @@ type URLRecord struct {
 	Host  string // registrable domain
 	Label string // the part before the host in the domain id, such as "gov:sg"
 	Index int    // position of the record in its file, from 0
+	Found string // what an earlier stage found out about it, empty for nothing
 }
 
 // Batch has URL records of one file that belong to one lane. Records cross the
@@ -102,7 +104,8 @@ func decodeBatch(in []byte) (Batch, error) {
 
 // appendRecords writes the records field by field, since what is alike compresses well:
 // the labels that there are, then of each record its label, then its distance in the
-// file from the one before, then the length of its host. The hosts are last.
+// file from the one before, then the length of its host; then the hosts, and last what was
+// found, if anything was.
 func appendRecords(out []byte, records []URLRecord) []byte {
 	var labels []string
 	number := map[string]uint64{}
@@ -114,6 +117,12 @@ func appendRecords(out []byte, records []URLRecord) []byte {
 	}
 	out = binary.AppendUvarint(out, uint64(len(records)))
 	out = binary.AppendUvarint(out, uint64(len(labels)))
+	found := slices.ContainsFunc(records, func(m URLRecord) bool { return m.Found != "" })
+	if found {
+		out = append(out, 1)
+	} else {
+		out = append(out, 0)
+	}
 	for _, label := range labels {
 		out = appendString(out, label)
 	}
@@ -131,12 +140,17 @@ func appendRecords(out []byte, records []URLRecord) []byte {
 	for _, m := range records {
 		out = append(out, m.Host...)
 	}
+	for _, m := range records {
+		if found {
+			out = appendString(out, m.Found)
+		}
+	}
 	return out
 }
 
 func readRecords(text string) ([]URLRecord, error) {
 	r := reader{rest: text}
-	n, of := r.uint(), r.uint()
+	n, of, found := r.uint(), r.uint(), r.uint() == 1
 	if n > uint64(len(r.rest))/3 || of > uint64(len(r.rest)) {
 		return nil, errBatch
 	}
@@ -163,6 +177,11 @@ func readRecords(text string) ([]URLRecord, error) {
 	}
 	for i := range records {
 		records[i].Host = r.take(lengths.uint())
+	}
+	for i := range records {
+		if found {
+			records[i].Found = r.string()
+		}
 	}
 	if r.short {
 		return nil, errBatch

@@ -61,7 +61,7 @@ type Worker struct {
 	users    int          // number of DoFns that use it, guarded by the lock of workers
 
 	shared      sync.Map // see Shared
-	worked      sync.Map // numbers of the lanes that began here, if lanes have no leases
+	worked      sync.Map // the parts of work that began here, if lanes have no leases
 	shares      shares
 	servers     servers
 	deadLetters deadLetters

@@ -36,9 +36,11 @@ func (b *batches) to(file string, lanes int, emit func(int, lane.Batch)) *batche
 	return b
 }
 
-func (b *batches) add(r lane.URLRecord) {
-	n := lane.Of(r.Host, len(b.lanes))
-	b.size += len(r.Host) + len(r.Label) + recordSize
+// add adds a record to the lane of its host.
+func (b *batches) add(r lane.URLRecord) { b.addTo(lane.Of(r.Host, len(b.lanes)), r) }
+
+func (b *batches) addTo(n int, r lane.URLRecord) {
+	b.size += sizeOf(r)
 	to := &b.lanes[n]
 	to.records = append(to.records, r) // without a capacity: most files have records in few of many lanes
 	switch {
@@ -47,6 +49,10 @@ func (b *batches) add(r lane.URLRecord) {
 	case b.size > maxBuffered:
 		b.flush()
 	}
+}
+
+func sizeOf(r lane.URLRecord) int {
+	return len(r.Host) + len(r.Label) + len(r.Found) + recordSize
 }
 
 func (b *batches) flush() {
@@ -61,7 +67,7 @@ func (b *batches) flushLane(n int) {
 		return
 	}
 	for _, r := range of.records {
-		b.size -= len(r.Host) + len(r.Label) + recordSize
+		b.size -= sizeOf(r)
 	}
 	b.emit(n, lane.NewBatch(b.file, of.records))
 	of.records, of.emitted = nil, true

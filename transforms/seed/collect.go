@@ -58,6 +58,7 @@ type collector struct {
 	cfg    Config
 	w      *lane.Worker
 	name   string
+	found  found // where its name leads
 	client *polite.Client
 	rules  *robots.File
 
@@ -70,6 +71,9 @@ type collector struct {
 func (c *collector) collect(ctx context.Context, name string, requests []request) (findings, error) {
 	c.name = name
 	c.client = c.newClient()
+	if !c.found.at.IsZero() {
+		c.client.Know(name, c.found.Addresses, c.found.at.Add(maxFoundAge))
+	}
 	defer c.client.Close()
 	log := c.w.Log.With("registrable_domain", name)
 	for _, q := range requests {

@@ -19,6 +19,8 @@ type hostTable struct {
 	label  map[string]int16
 	hosts  []host
 	byName map[string]int32
+	found  map[string]found // by host, if names were resolved
+	again  bool             // this run resolved names of it more than once
 }
 
 type tableFile struct {
@@ -92,6 +94,11 @@ func (t *hostTable) add(b lane.Batch) error {
 		}
 		h := &t.hosts[at]
 		r := hostRecord{file: file, label: label, index: m.Index}
+		if m.Found != "" {
+			if r.mark, err = t.keepFound(h.name, m.Found); err != nil {
+				return err
+			}
+		}
 		// A file that was read again after an error of the store has its records twice.
 		if i := slices.IndexFunc(h.records, func(o hostRecord) bool { return o.file == file && o.label == label }); i >= 0 {
 			h.records[i].index = min(h.records[i].index, r.index)

@@ -6,6 +6,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/transforms/lane"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -18,13 +19,30 @@ const (
 	markPresent
 )
 
+// past is what is known of earlier visits of the hosts in a table.
+type past struct {
+	cfg    Config
+	w      *lane.Worker
+	table  *hostTable
+	listed *listings
+	again  bool // listed may be older than what this run found out about the hosts
+}
+
+// newPast is for hosts that this run has had before if again is set.
+func newPast(cfg Config, w *lane.Worker, table *hostTable, again bool) past {
+	if cfg.Lane.Running { // in a stream a listing is soon out of date
+		return past{cfg: cfg, w: w, table: table, listed: new(listings)}
+	}
+	return past{cfg: cfg, w: w, table: table, listed: lane.Shared[listings](w), again: again}
+}
+
 // listMarks finds the marks of the lane's hosts in listings of their partitions, which
 // the lanes of a process share, so that a hundred thousand finished hosts cost some
 // hundred calls. It leaves a mark unknown where a listing fails or would cost more than
 // asking for each mark: in a store of this machine, and for hosts that are few among
 // the others of their partition.
-func (l *laneRun) listMarks(ctx context.Context) {
-	w := l.fn.Worker
+func (l past) listMarks(ctx context.Context) {
+	w := l.w
 	if store.Local(w.Store) {
 		return
 	}
@@ -33,8 +51,8 @@ func (l *laneRun) listMarks(ctx context.Context) {
 	defer context.AfterFunc(w.Stopping(), cancel)()
 	// A lane is a hash of its hosts, so other lanes have about as many of the partition.
 	of := 1.0
-	if !l.fn.Config.Lane.Running {
-		of = float64(l.fn.Config.Lanes)
+	if !l.cfg.Lane.Running {
+		of = float64(l.cfg.Lanes)
 	}
 	here := max(1, of*w.Part())
 	for p, hosts := range l.table.byPartition() {
@@ -68,10 +86,10 @@ func (l *laneRun) listMarks(ctx context.Context) {
 // setMark keeps what was listed. A listing does not say which run wrote a mark, so in
 // a forced run only the visit can know whether one counts. If this run has worked at the
 // lane before, a mark may have been written since the listing.
-func (l *laneRun) setMark(p hive.Partition, h int32, found bool) {
+func (l past) setMark(p hive.Partition, h int32, found bool) {
 	m := markAbsent
 	switch {
-	case found && l.fn.Config.ForceID == "":
+	case found && l.cfg.ForceID == "":
 		m = markPresent
 	case found || l.again:
 		m = markUnknown

@@ -31,6 +31,10 @@ const (
 // PackedRoot is where the lanes' folders of packed results are.
 const PackedRoot = "packed/seed/"
 
+// byServerRoot begins the names of the folders of lanes that have their hosts by server.
+// Any of them can have results of a host, whatever its name.
+const byServerRoot = PackedRoot + "server-"
+
 // late is the folder of the domains about which Complete decides.
 const late = PackedRoot + "late/"
 
@@ -188,21 +192,43 @@ type packer struct {
 // committed.
 func (l *laneRun) openPacked(ctx context.Context, n int) error {
 	w, cfg := l.fn.Worker, l.fn.Config
-	if l.fn.earlier == nil {
-		x, err := segment.List(ctx, w.Store, PackedRoot)
-		if err != nil {
-			return err
+	var log *segment.Log
+	var err error
+	if cfg.byServer() { // Resolve has read the other folders
+		log, err = segment.Open(ctx, w.Store, segment.Lane(byServerRoot, n, cfg.Lanes), cfg.Lane.RunID, l.noteCommit())
+	} else {
+		if l.fn.earlier == nil {
+			if l.fn.earlier, err = segment.List(ctx, w.Store, PackedRoot); err != nil {
+				return err
+			}
 		}
-		l.fn.earlier = x
+		l.absent()
+		log, err = l.fn.earlier.Open(ctx, n, cfg.Lanes, cfg.Lane.RunID, l.noteCommit())
 	}
-	byName := make(map[string]int32, len(l.table.hosts))
-	for i, h := range l.table.hosts {
-		byName[h.name] = int32(i)
+	if err != nil {
+		return fmt.Errorf("opening the lane's packed results: %w", err)
+	}
+	l.packer = &packer{log: log}
+	return nil
+}
+
+// absent notes that no host has a mark, before the commits are read.
+func (l past) absent() {
+	for _, h := range l.table.hosts {
 		for j := range h.records {
 			h.records[j].mark = markAbsent
 		}
 	}
-	log, err := l.fn.earlier.Open(ctx, n, cfg.Lanes, cfg.Lane.RunID, func(c segment.Commit) {
+}
+
+// noteCommit returns what notes which hosts a commit has.
+func (l past) noteCommit() func(segment.Commit) {
+	cfg := l.cfg
+	byName := make(map[string]int32, len(l.table.hosts))
+	for i, h := range l.table.hosts {
+		byName[h.name] = int32(i)
+	}
+	return func(c segment.Commit) {
 		if cfg.ForceID != "" && c.ForcedBy != cfg.ForceID {
 			return
 		}
@@ -220,12 +246,7 @@ func (l *laneRun) openPacked(ctx context.Context, n int) error {
 				}
 			}
 		}
-	})
-	if err != nil {
-		return fmt.Errorf("opening the lane's packed results: %w", err)
 	}
-	l.packer = &packer{log: log}
-	return nil
 }
 
 // committed is what a commit says about the mark of a domain: with Both there must be

@@ -84,16 +84,16 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 	}
 	// If the run is stopped before the lane begins, its files stay open.
 	return fn.bundle.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), func(t ledger.Tally) { fn.out.tally(t) }, func(within context.Context, at *lane.Lane) error {
-		l := laneRun{ctx: ctx, within: within, fn: fn, lane: at, table: table, files: make([]FileOutcome, len(table.files)), listed: new(listings)}
-		if !fn.Config.Lane.Running { // in a stream a listing is soon out of date
-			l.listed, l.again = lane.Shared[listings](fn.Worker), at.Again
+		l := laneRun{ctx: ctx, within: within, fn: fn, lane: at, past: newPast(fn.Config, fn.Worker, table, at.Again || table.again), files: make([]FileOutcome, len(table.files))}
+		if at.Again && !fn.Config.Layout.Packs() {
+			table.doubtAbsent()
 		}
 		if fn.Config.Layout.Packs() {
 			if err := l.openPacked(within, n); err != nil {
 				return err
 			}
 			at.Tick = l.flushFull
-		} else {
+		} else if !fn.Config.byServer() {
 			l.listMarks(within)
 		}
 		lane.Begin(within, at, fn.Config.pool(), slices.Values(table.hosts), l.visit, l.failed, l.merge, l.end)
@@ -115,18 +115,16 @@ func (fn *visitFn) FinishBundle(emit func(string, FileOutcome), emitNetwork func
 
 // laneRun is one lane at work. Only the ProcessElement goroutine may use its fields.
 type laneRun struct {
-	ctx      context.Context // of the ProcessElement call
-	within   context.Context // under the lane's lease
-	fn       *visitFn
-	lane     *lane.Lane
-	table    *hostTable
+	ctx    context.Context // of the ProcessElement call
+	within context.Context // under the lane's lease
+	fn     *visitFn
+	lane   *lane.Lane
+	past
 	files    []FileOutcome
 	network  Network
 	window   window
 	unmarked []result // visits about which the outage guard has to decide
 	packer   *packer  // nil if results are not packed
-	listed   *listings
-	again    bool // listed may be older than what this run found out about the lane's hosts
 }
 
 // result is the result of a visit of a host.
@@ -182,7 +180,7 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 		return r
 	}
 	begin := time.Now()
-	c := collector{cfg: cfg, w: w}
+	c := collector{cfg: cfg, w: w, found: l.table.found[h.name]}
 	got, err := c.collect(ctx, h.name, r.requests)
 	if err != nil { // nothing is stored or marked
 		r.cut = true
@@ -205,8 +203,8 @@ func (l *laneRun) visit(ctx context.Context, h host) result {
 
 // fresh reports whether a partition was empty before the run wrote to it, so that no
 // earlier visit of the lane's hosts can have left evidence there.
-func (l *laneRun) fresh(ctx context.Context, p hive.Partition) bool {
-	return !l.again && l.listed.of(p).fresh(ctx, l.fn.Worker.Store)
+func (l past) fresh(ctx context.Context, p hive.Partition) bool {
+	return !l.again && l.listed.of(p).fresh(ctx, l.w.Store)
 }
 
 // keep writes the findings to one partition, the mark last.

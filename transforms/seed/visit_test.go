@@ -40,7 +40,7 @@ func TestFreshListsEachPartitionByItself(t *testing.T) {
 	}
 	write(policy)
 	slow := &slowListing{Store: mem, under: "processing/country=sg/category=news/", begun: make(chan struct{}), release: make(chan struct{})}
-	l := &laneRun{listed: new(listings), fn: &visitFn{doFn: doFn{DoFn: lane.DoFn{Worker: &lane.Worker{Store: slow}}}}}
+	l := past{listed: new(listings), w: &lane.Worker{Store: slow}}
 	answer := make(chan bool)
 	go func() { answer <- l.fresh(t.Context(), news) }()
 	<-slow.begun

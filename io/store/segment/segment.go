@@ -111,8 +111,8 @@ func parseKey(key string) (dir string, number int64) {
 // host in common. (A lane is a hash modulo the number of lanes.) Of another kind of
 // folder that is not known.
 func shared(root, dir string, n, of int) bool {
-	var m, om int
-	if _, err := fmt.Sscanf(strings.TrimPrefix(dir, root), "lane-%05d-of-%05d/", &m, &om); err != nil || om < 1 {
+	m, om, ok := parseLane(root, dir)
+	if !ok {
 		return true
 	}
 	a, b := of, om
@@ -120,6 +120,12 @@ func shared(root, dir string, n, of int) bool {
 		a, b = b, a%b
 	}
 	return n%a == m%a
+}
+
+// parseLane reads what Lane made.
+func parseLane(root, dir string) (n, of int, ok bool) {
+	_, err := fmt.Sscanf(strings.TrimPrefix(dir, root), "lane-%05d-of-%05d/", &n, &of)
+	return n, of, err == nil && of > 0
 }
 
 // folder is what a lane's folder has.
@@ -253,6 +259,7 @@ type Index struct {
 	root    string
 	folders map[string][]string // their keys
 	brief   bool                // without the names of results
+	ofAll   map[string][]Commit // the commits of folders that any lane can share
 }
 
 // List lists the folders of all lanes under root.
@@ -272,6 +279,26 @@ func (x *Index) WithoutNames() *Index {
 // Folders returns the folders of lanes, sorted.
 func (x *Index) Folders() []string { return slices.Sorted(maps.Keys(x.folders)) }
 
+// commitsOf returns the commits of a folder. Those of a folder that any lane can share are
+// kept for the next lane.
+func (x *Index) commitsOf(ctx context.Context, dir string) ([]Commit, error) {
+	if commits, ok := x.ofAll[dir]; ok {
+		return commits, nil
+	}
+	f, err := read(ctx, x.s, x.folders[dir], x.brief)
+	if err != nil {
+		return nil, err
+	}
+	commits, _ := f.valid()
+	if _, _, ok := parseLane(x.root, dir); !ok && !x.brief {
+		if x.ofAll == nil {
+			x.ofAll = map[string][]Commit{}
+		}
+		x.ofAll[dir] = commits
+	}
+	return commits, nil
+}
+
 // commits yields the commits of the folders that admit wants.
 func (x *Index) commits(ctx context.Context, admit func(dir string) bool) iter.Seq2[Commit, error] {
 	return func(yield func(Commit, error) bool) {
@@ -279,12 +306,11 @@ func (x *Index) commits(ctx context.Context, admit func(dir string) bool) iter.S
 			if !admit(dir) {
 				continue
 			}
-			f, err := read(ctx, x.s, x.folders[dir], x.brief)
+			commits, err := x.commitsOf(ctx, dir)
 			if err != nil {
 				yield(Commit{}, err)
 				return
 			}
-			commits, _ := f.valid()
 			for _, c := range commits {
 				if !yield(c, nil) {
 					return
@@ -315,13 +341,22 @@ type Log struct {
 // lane's lease.
 func (x *Index) Open(ctx context.Context, n, of int, runID string, each func(Commit)) (*Log, error) {
 	dir := Lane(x.root, n, of)
-	for c, err := range x.commits(ctx, func(d string) bool { return d != dir && shared(x.root, d, n, of) }) {
+	for c, err := range x.sharedWith(ctx, n, of, dir) {
 		if err != nil {
 			return nil, err
 		}
 		each(c)
 	}
 	return Open(ctx, x.s, dir, runID, each)
+}
+
+// Shared yields the commits that can have results of lane n of of, as Open does.
+func (x *Index) Shared(ctx context.Context, n, of int) iter.Seq2[Commit, error] {
+	return x.sharedWith(ctx, n, of, "")
+}
+
+func (x *Index) sharedWith(ctx context.Context, n, of int, without string) iter.Seq2[Commit, error] {
+	return x.commits(ctx, func(d string) bool { return d != without && shared(x.root, d, n, of) })
 }
 
 // Open is Index.Open for a folder by itself.

@@ -83,9 +83,9 @@ func ParseCDNs(text string) ([]CDN, error) {
 // an address of its own.
 const serverIPv6Bits = 64
 
-// key names the server at an address, or its network, which is given a rate. Names of
+// Key names the server at an address, or its network, which is given a rate. Names of
 // sites have no space.
-func (s Servers) key(a netip.Addr) (name string, rated bool) {
+func (s Servers) Key(a netip.Addr) (name string, rated bool) {
 	all := s.CDNs
 	if all == nil {
 		all = DefaultCDNs()
@@ -119,7 +119,7 @@ func (c *Client) enterServer(ctx context.Context, a netip.Addr) (*serverTurn, er
 	if !a.IsValid() {
 		return nil, nil
 	}
-	name, rated := p.Servers.key(a)
+	name, rated := p.Servers.Key(a)
 	s := p.enter(name)
 	if rated {
 		defer p.leave(name, s)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"strconv"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
@@ -11,8 +13,49 @@ import (
 // RebindPublic is the address that a KindRebind host has at its first look-up: a public one, which no test should reach.
 const RebindPublic = "93.184.215.14"
 
+// Place puts a host at a loopback address of its own, such as 127.0.0.2, where it is served at the port of Addr. It is for
+// after Start.
+func (w *Web) Place(host string, at netip.Addr) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !at.Is4() || !at.IsLoopback() {
+		return fmt.Errorf("placing %s: %s is no IPv4 loopback address", host, at)
+	}
+	if w.closed {
+		return errors.New("placing a host: the simulated internet is closed")
+	}
+	if _, ok := w.more[at]; !ok && at != netip.AddrFrom4([4]byte{127, 0, 0, 1}) {
+		ln, err := net.Listen("tcp4", net.JoinHostPort(at.String(), strconv.Itoa(w.ln.Addr().(*net.TCPAddr).Port)))
+		if err != nil {
+			return fmt.Errorf("placing %s: %w", host, err)
+		}
+		w.more[at] = ln
+		w.workers.Go(func() { w.accept(ln) })
+	}
+	w.places[hostName(host)] = at
+	return nil
+}
+
+// Lookups is how often the A record of a host was asked for: once for each look-up of its addresses.
+func (w *Web) Lookups(host string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lookups[hostName(host)]
+}
+
+// lookup counts a look-up and returns the host's address.
+func (w *Web) lookup(host string) [4]byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lookups[host]++
+	if at, ok := w.places[host]; ok {
+		return at.As4()
+	}
+	return [4]byte{127, 0, 0, 1}
+}
+
 // DNS starts, at its first call, a name server on a UDP port of 127.0.0.1 and returns its host:port. It answers A with
-// 127.0.0.1 for any name, and NXDOMAIN for KindNoSuchHost. KindRefused has no A, and the AAAA ::1, where nothing listens.
+// 127.0.0.1 for any name that has no other place, and NXDOMAIN for KindNoSuchHost. KindRefused has no A, and the AAAA ::1, where nothing listens.
 // KindRebind has RebindPublic first and 127.0.0.1 afterwards. The TTL is 0; a query of another type gets no records. A
 // client uses the server by a net.Resolver with PreferGo and Dial.
 func (w *Web) DNS() (addr string, err error) {
@@ -70,6 +113,10 @@ func (w *Web) resolve(query []byte) ([]byte, error) {
 	}
 	host := hostName(q.Name.String())
 	kind := w.KindOf(host)
+	at := [4]byte{}
+	if q.Type == dnsmessage.TypeA {
+		at = w.lookup(host)
+	}
 	switch {
 	case kind == KindNoSuchHost:
 		m.RCode = dnsmessage.RCodeNameError
@@ -80,13 +127,12 @@ func (w *Web) resolve(query []byte) ([]byte, error) {
 		}}
 	case kind == KindRefused:
 	case q.Type == dnsmessage.TypeA:
-		a := [4]byte{127, 0, 0, 1}
 		if kind == KindRebind && w.first("dns", host) {
-			a = [4]byte(net.ParseIP(RebindPublic).To4())
+			at = [4]byte(net.ParseIP(RebindPublic).To4())
 		}
 		m.Answers = []dnsmessage.Resource{{
 			Header: dnsmessage.ResourceHeader{Name: q.Name, Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET},
-			Body:   &dnsmessage.AResource{A: a},
+			Body:   &dnsmessage.AResource{A: at},
 		}}
 	}
 	return m.Pack()

@@ -22,6 +22,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -73,6 +74,9 @@ type Web struct {
 	closed      bool
 	conns       map[*conn]struct{}
 	dns         *net.UDPConn
+	places      map[string]netip.Addr       // by host
+	more        map[netip.Addr]net.Listener // besides ln
+	lookups     map[string]int              // by host
 	log         []LoggedRequest
 	inFlight    int
 	maxInFlight int
@@ -91,7 +95,7 @@ type weight struct {
 
 // New makes a simulated internet that does not listen yet: KindOf works, Start opens it.
 func New(o Options) *Web {
-	w := &Web{options: o, conns: map[*conn]struct{}{}, ready: make(chan net.Conn)}
+	w := &Web{options: o, conns: map[*conn]struct{}{}, places: map[string]netip.Addr{}, more: map[netip.Addr]net.Listener{}, lookups: map[string]int{}, ready: make(chan net.Conn)}
 	for _, r := range defaultMix {
 		n := r.weight
 		if o.Mix != nil {
@@ -151,7 +155,7 @@ func (w *Web) Start() error {
 			}
 		},
 	}
-	w.workers.Go(w.accept)
+	w.workers.Go(func() { w.accept(ln) })
 	w.workers.Go(func() { _ = w.srv.Serve(sniffedListener{w}) }) // always http.ErrServerClosed or the listener's end
 	return nil
 }
@@ -184,6 +188,9 @@ func (w *Web) Close() error {
 	w.cancel()
 	if w.ln != nil && !again {
 		_ = w.ln.Close()
+		for _, ln := range w.more {
+			_ = ln.Close()
+		}
 		// The raw connections first: closing a tls.Conn waits until its alert is sent, and a client may not read.
 		for _, c := range open {
 			_ = c.Close()
@@ -242,9 +249,9 @@ func (c *conn) reset() {
 	_ = c.Close()
 }
 
-func (w *Web) accept() {
+func (w *Web) accept(ln net.Listener) {
 	for {
-		raw, err := w.ln.Accept()
+		raw, err := ln.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}

@@ -1,35 +1,49 @@
 package launch
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
 // progressLine is the live line on a terminal.
 type progressLine struct {
-	bar *progressbar.ProgressBar
-	job pipeline.Job
+	bar   *progressbar.ProgressBar
+	width func() int
+	text  liveText
 }
 
 func newProgressLine(o Options, stderr io.Writer) *progressLine {
-	if o.Progress == "off" || !IsTerminal(stderr) {
+	f, ok := stderr.(*os.File)
+	if o.Progress == "off" || !ok || !IsTerminal(stderr) {
 		return &progressLine{}
 	}
 	j := o.Target()
-	return &progressLine{job: j, bar: progressbar.NewOptions(-1, progressbar.OptionSetWriter(stderr), progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString(j.Unit), progressbar.OptionSetDescription(j.LiveText(ledger.Tally{})), progressbar.OptionClearOnFinish())}
+	p := &progressLine{text: liveText{job: j, lanes: o.Lanes, unbounded: o.Streaming, elsewhere: o.Elsewhere()}, width: func() int {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return width
+		}
+		return 80
+	}}
+	p.bar = progressbar.NewOptions(-1, progressbar.OptionSetWriter(stderr), progressbar.OptionShowIts(),
+		progressbar.OptionSetItsString(j.Unit), progressbar.OptionSetDescription(j.LiveText(ledger.Tally{})), progressbar.OptionClearOnFinish())
+	return p
 }
 
-func (p *progressLine) update(t ledger.Tally) {
+func (p *progressLine) update(t ledger.Tally, plan lane.Plan) {
 	if p.bar != nil {
-		p.bar.Describe(p.job.LiveText(t))
-		_ = p.bar.Set64(t.Counts[p.job.LiveCount]) // a terminal that is gone does not stop a run
+		p.bar.Describe(fit(p.text.write(t, plan, time.Now()), p.width()))
+		_ = p.bar.Set64(t.Counts[p.text.job.LiveCount]) // a terminal that is gone does not stop a run
 	}
 }
 
@@ -37,6 +51,100 @@ func (p *progressLine) end() {
 	if p.bar != nil {
 		_ = p.bar.Finish()
 	}
+}
+
+// besides is how much of the line the bar itself writes: a spinner, the rate and the
+// time that has passed.
+const besides = 34
+
+// fit cuts a text so that the line is not wider than the terminal: a wider line cannot
+// be overwritten.
+func fit(text string, width int) string {
+	if r, most := []rune(text), max(width-besides, 20); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
+// liveText makes the text of the live line.
+type liveText struct {
+	job       pipeline.Job
+	lanes     int  // of the run
+	unbounded bool // it has no end that could be foretold
+	elsewhere bool // its workers are other processes
+	past      []mark
+	last      mark // when a host was done last
+}
+
+// mark is how many hosts were done at a time.
+type mark struct {
+	at   time.Time
+	done int64
+}
+
+// Of the time left, nothing is said before so many hosts were done in so much time.
+// Only the last minute counts: hosts that an earlier run has done pass in no time, and
+// a pause stops everything.
+const (
+	etaWindow = time.Minute
+	etaAfter  = 10 * time.Second
+	etaHosts  = 5
+	// aboutHosts is how many hosts a lane must have on average, so that the lanes that
+	// have begun tell of the others: each host's lane is chosen by a hash.
+	aboutHosts = 100
+)
+
+// write returns the most important first, because the end may be cut off.
+func (l *liveText) write(t ledger.Tally, plan lane.Plan, now time.Time) string {
+	if l.elsewhere && plan.Lanes == 0 {
+		return "workers elsewhere are at work; `pipeline runs show` has their counts"
+	}
+	var parts []string
+	if plan.Lanes > 0 && !l.unbounded {
+		parts = append(parts, l.share(plan, now))
+	}
+	if n := t.HTTP.Unanswered(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d requests failed", n))
+	}
+	return strings.Join(append(parts, l.job.LiveText(t)), ", ")
+}
+
+// share is how much is done, and how long the rest will take. "~" is before an estimate,
+// and "+" after what may grow.
+func (l *liveText) share(plan lane.Plan, now time.Time) string {
+	if n := len(l.past); n == 0 || now.Sub(l.past[n-1].at) >= time.Second {
+		l.past = append(l.past, mark{now, plan.Done})
+	}
+	l.past = slices.DeleteFunc(l.past, func(m mark) bool { return now.Sub(m.at) > etaWindow })
+	if plan.Done != l.last.done || l.last.at.IsZero() {
+		l.last = mark{now, plan.Done}
+	}
+	total, about := plan.Hosts, ""
+	switch {
+	case plan.Lanes >= l.lanes:
+	case plan.Hosts >= aboutHosts*int64(plan.Lanes):
+		total, about = plan.Hosts*int64(l.lanes)/int64(plan.Lanes), "~"
+	default:
+		return fmt.Sprintf("%d/%d+ %s, ETA unknown", plan.Done, plan.Hosts, l.unit())
+	}
+	eta := "unknown"
+	if first := l.past[0]; plan.Done-first.done >= etaHosts && now.Sub(first.at) >= etaAfter {
+		left := time.Duration(float64(total-plan.Done) / float64(plan.Done-first.done) * float64(now.Sub(first.at)))
+		if left >= now.Sub(l.last.at) || plan.Done == total { // else the last hosts are slower, and have taken longer already
+			eta = about + left.Round(time.Second).String()
+		}
+	}
+	return fmt.Sprintf("%d/%s%d %s, ETA %s", plan.Done, about, total, l.unit(), eta)
+}
+
+// unit is what the job's hosts are: sites, publishers …
+func (l *liveText) unit() string {
+	for _, s := range l.job.Stages {
+		if slices.Contains(s.Counts, ledger.LaneHosts) {
+			return s.Unit
+		}
+	}
+	return "hosts"
 }
 
 // IsTerminal reports whether w is a terminal, so that a person may read along.

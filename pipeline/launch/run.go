@@ -318,9 +318,10 @@ func (r *run) wait(ctx context.Context, done <-chan error, show *progressLine, r
 	if r.o.Elsewhere() {
 		workersDue = time.After(r.o.workersWithin())
 	}
+	var plan lane.Plan
 	live := func() {
 		if w, ok := lane.Find(runID); ok {
-			out.live = w.Live()
+			out.live, plan = w.Live(), w.Plan()
 		}
 	}
 	for {
@@ -330,7 +331,7 @@ func (r *run) wait(ctx context.Context, done <-chan error, show *progressLine, r
 			return out
 		case <-tick.C:
 			live()
-			show.update(out.live)
+			show.update(out.live, plan)
 		case <-workersDue:
 			if workersDue = nil; r.noWorkerYet(ctx, runID) {
 				workersDue = time.After(workersAgain)

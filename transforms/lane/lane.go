@@ -71,6 +71,7 @@ const (
 func (w *Worker) beginLane(ctx context.Context, n, hosts int) *Lane {
 	within, stop := context.WithCancel(w.ctx)
 	l := &Lane{w: w, ctx: ctx, number: n, stop: stop, stopped: make(chan struct{}), shownAt: time.Now(), progress: ledger.Progress{Hosts: int64(hosts)}}
+	w.plan(n, l.progress)
 	go func() {
 		defer close(l.stopped)
 		tick := time.NewTicker(progressEvery)
@@ -129,6 +130,7 @@ func (l *Lane) hostDone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.progress.HostsDone++
+	l.w.plan(l.number, l.progress)
 }
 
 // sample adds what the visits have counted by themselves, and updates Beam's

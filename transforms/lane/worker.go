@@ -75,6 +75,7 @@ type Worker struct {
 	shown     ledger.Tally // requests and store calls that progress objects have
 	live      ledger.Tally // what was counted, for the progress line
 	unwritten ledger.Tally // the part of live that no progress object has yet
+	planned   map[int]Plan // by lane that this process has begun
 	untaken   ledger.Tally // dead letters and failures of this process that Take has not returned yet
 	active    int          // lanes at work here
 	waits     []string     // descriptions of the long waits of visits
@@ -353,6 +354,32 @@ func (w *Worker) Live() ledger.Tally {
 	t.Add(w.live)
 	t.Add(w.exchanges())
 	return t
+}
+
+// Plan is how much of the work is known, and how much of that is done.
+type Plan struct {
+	Lanes       int // that have begun
+	Hosts, Done int64
+}
+
+// Plan returns what the lanes that this process has begun have to visit.
+func (w *Worker) Plan() (sum Plan) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.planned {
+		sum.Lanes, sum.Hosts, sum.Done = sum.Lanes+1, sum.Hosts+p.Hosts, sum.Done+p.Done
+	}
+	return sum
+}
+
+// plan notes a lane's progress. A lane that begins again replaces what was noted.
+func (w *Worker) plan(number int, p ledger.Progress) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.planned == nil {
+		w.planned = map[int]Plan{}
+	}
+	w.planned[number] = Plan{Lanes: 1, Hosts: p.Hosts, Done: p.HostsDone}
 }
 
 // Take returns the requests and store calls since the last Take. Each stage of the

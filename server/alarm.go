@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"maps"
@@ -18,7 +19,7 @@ import (
 
 // alertsKey is the object that keeps firing alerts and unsent messages when the
 // server ends.
-const alertsKey = "alerts/state.json"
+const alertsKey = alert.StateKey
 
 // alertState is the object alertsKey.
 type alertState struct {
@@ -26,10 +27,12 @@ type alertState struct {
 	// Seen are the ended runs that were judged, with the times of their ends. Runs that
 	// ended until Floor were all judged and are not listed. The server may see runs
 	// out of the order in which they ended.
-	Seen   map[string]time.Time `json:"seen"`
-	Floor  time.Time            `json:"floor"`
-	Ticks  map[string]time.Time `json:"ticks"`  // the last judged tick of each schedule
-	Outbox []string             `json:"outbox"` // messages that are not yet sent
+	Seen  map[string]time.Time `json:"seen"`
+	Floor time.Time            `json:"floor"`
+	Ticks map[string]time.Time `json:"ticks"` // the last judged tick of each schedule
+	// Channels have what is to be sent, by the channel's name.
+	Channels map[string]*outbox `json:"channels,omitempty"`
+	Outbox   []string           `json:"outbox,omitempty"` // texts for Slack that an earlier version left
 }
 
 // maxLateness is how long after its end the server may first see a run.
@@ -42,18 +45,19 @@ type alarm struct {
 	jobs      jobList
 	limits    map[string]alert.Thresholds
 	scheduler *scheduler
-	hook      *webhook
+	channels  []channel
+	count     func(channel, outcome string) // of a delivery
 
-	mu     sync.Mutex
-	loaded bool
-	state  alertState
-	dirty  bool
-	nextAt time.Time // when to try the webhook again
-	tries  int
+	mu        sync.Mutex
+	loaded    bool
+	state     alertState
+	dirty     bool
+	silences  []alert.Silence
+	silenceAt time.Time // when to read them again
 }
 
-// maxOutbox is how many messages are kept while the webhook does not answer.
-const maxOutbox = 100
+// silenceInterval is how often the leader reads which alerts are silent.
+const silenceInterval = 10 * time.Second
 
 func (a *alarm) firing() []breach {
 	a.mu.Lock()
@@ -79,6 +83,10 @@ func (a *alarm) load(ctx context.Context) (changed bool, err error) {
 	defer a.mu.Unlock()
 	changed = !maps.Equal(fresh.Firing, a.state.Firing)
 	a.state, a.loaded, a.dirty = fresh, true, false
+	for _, text := range fresh.Outbox {
+		a.outbox("slack").Waiting = append(a.outbox("slack").Waiting, notice{ID: rand.Text(), At: time.Now().UTC(), Type: "alert", Text: text})
+	}
+	a.state.Outbox = nil
 	return changed, nil
 }
 
@@ -101,6 +109,9 @@ func (a *alarm) tick(ctx context.Context, runs []*entry, now time.Time) (changed
 			return false, err
 		}
 	}
+	if err := a.readSilences(ctx, now); err != nil {
+		return changed, err // else it would tell what a person silenced
+	}
 	a.markOldRuns(runs)
 	for _, e := range a.unjudged(runs, now) {
 		changed = a.judgeRun(e, now) || changed
@@ -111,7 +122,56 @@ func (a *alarm) tick(ctx context.Context, runs []*entry, now time.Time) (changed
 		}
 	}
 	ticked, err := a.judgeTicks(ctx, now)
-	return changed || ticked, errors.Join(err, a.save(ctx), a.send(ctx, now))
+	told := a.tellUntold(now)
+	err = errors.Join(err, a.save(ctx))
+	sent, serr := a.send(ctx, now)
+	return changed || ticked || told || sent, errors.Join(err, serr)
+}
+
+// readSilences reads which alerts are silent, if it is time.
+func (a *alarm) readSilences(ctx context.Context, now time.Time) error {
+	a.mu.Lock()
+	due := !now.Before(a.silenceAt)
+	a.mu.Unlock()
+	if !due {
+		return nil
+	}
+	fresh, err := alert.Silences(ctx, a.store, now)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.silences, a.silenceAt = fresh, now.Add(silenceInterval)
+	return nil
+}
+
+// rereadSilences makes the next tick read which alerts are silent.
+func (a *alarm) rereadSilences() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.silenceAt = time.Time{}
+}
+
+// silent reports whether a silence covers an alert. The caller holds mu.
+func (a *alarm) silent(b breach, now time.Time) bool {
+	return slices.ContainsFunc(a.silences, func(s alert.Silence) bool { return s.Covers(b.Job, b.Rule, b.Provider, now) })
+}
+
+// tellUntold sends the alerts that still fire when their silence is over.
+func (a *alarm) tellUntold(now time.Time) (changed bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(a.state.Firing)) {
+		b := a.state.Firing[key]
+		if !b.Untold || a.silent(b, now) {
+			continue
+		}
+		b.Untold = false
+		a.state.Firing[key], a.dirty, changed = b, true, true
+		a.announce("alert_raised", "ALERT", b, now)
+	}
+	return changed
 }
 
 // markOldRuns marks the runs that ended before the store had its first server as
@@ -200,11 +260,13 @@ func (a *alarm) apply(f finding, ends bool, now time.Time) (changed bool) {
 	}
 	switch {
 	case f.broken && (!fires || f.Rule == "run_failed" && f.Text != old.Text):
+		f.Untold = a.silent(f.breach, now)
 		a.state.Firing[key] = f.breach
-		a.announce("alert_raised", "ALERT", f.breach)
+		a.announce("alert_raised", "ALERT", f.breach, now)
 	case !f.broken && fires && ends:
 		delete(a.state.Firing, key)
-		a.announce("alert_over", "OVER", f.breach)
+		f.Untold = old.Untold // who was not told of an alert is not told of its end
+		a.announce("alert_over", "OVER", f.breach, now)
 	default:
 		return false
 	}

@@ -10,13 +10,16 @@ import (
 
 // judgeTicks raises alerts for ticks that were missed or whose run did not start.
 func (a *alarm) judgeTicks(ctx context.Context, now time.Time) (changed bool, err error) {
+	if !a.scheduler.known() {
+		return false, nil
+	}
 	plans := a.scheduler.views(now)
 	a.mu.Lock()
 	for key, b := range a.state.Firing {
 		if b.Rule == "schedule" && !slices.ContainsFunc(plans, func(p scheduleView) bool { return p.Name == b.Provider }) {
 			delete(a.state.Firing, key)
 			b.Text, changed, a.dirty = "there is no such schedule any more", true, true
-			a.announce("alert_over", "OVER", b)
+			a.announce("alert_over", "OVER", b, now)
 		}
 	}
 	a.mu.Unlock()

@@ -27,6 +27,7 @@ type Config struct {
 	Flags     map[string]any            `yaml:"flags"` // of every run, by the flags' names
 	Schedules []Schedule                `yaml:"schedules"`
 	Alerts    map[string]map[string]any `yaml:"alerts"` // thresholds by job and rule
+	Email     Email                     `yaml:"email"`
 	Reports   Reports                   `yaml:"reports"`
 	Retention Retention                 `yaml:"retention"`
 	jobs      jobList
@@ -103,6 +104,9 @@ func (c *Config) check() error {
 	var err error
 	if c.Reports.zone, err = zone(c.Reports.TimeZone); err != nil {
 		return fmt.Errorf("reports: %w", err)
+	}
+	if err := c.Email.check(); err != nil {
+		return fmt.Errorf("email: %w", err)
 	}
 	if d := c.Retention.Days; d != nil && (*d < 0 || *d > 36500) {
 		return fmt.Errorf("retention: days: use 1 to 36500, or 0 to keep everything")

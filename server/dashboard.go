@@ -77,7 +77,7 @@ var funcs = template.FuncMap{
 
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
-	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "schedules", "audit", "reports", "error", "login"} {
+	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "schedules", "alerts", "audit", "reports", "error", "login"} {
 		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/run-parts.html", "page/"+name+".html"))
 	}
 	return p
@@ -85,7 +85,7 @@ func newPages(s *Server) *pages {
 
 func (p *pages) routes() []route {
 	s := p.server
-	return slices.Concat(p.scheduleRoutes(), []route{
+	return slices.Concat(p.scheduleRoutes(), p.alertRoutes(), []route{
 		{"GET /{$}", p.front},
 		{"GET /start", p.startForms},
 		{"GET /runs", p.runs},

@@ -19,6 +19,7 @@ type breach struct {
 	Since    time.Time `json:"since"`
 	RunID    string    `json:"run_id"` // of the run that raised it
 	Text     string    `json:"text"`
+	Untold   bool      `json:"untold,omitempty"` // a silence kept it from being sent
 }
 
 func (b breach) key() string { return strings.Join([]string{b.Job, b.Rule, b.Provider}, "/") }

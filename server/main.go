@@ -40,8 +40,9 @@ Starts the server: dashboard, API, schedules and alerts. Its own flags:
   --pipeline=FILE     the pipeline program (default: the file pipeline next to this one,
                       else this program itself)
 All other flags are those of ` + "`pipeline help`" + ` and apply to every run: --store, --db,
---runner, --web, --env, --concurrency … To send alerts and reports to a webhook, put
-its URL into ` + WebhookVariable + ` in the environment.
+--runner, --web, --env, --concurrency … Alerts and reports go to Slack if the
+environment has the URL of its webhook in ` + WebhookVariable + `, to any other program by a signed
+request (` + AlertURLVariable + `, ` + AlertSecretVariable + `), and by e-mail if --config has email.
 `
 
 // Main starts the server that args describe and serves until a signal ends it.
@@ -74,8 +75,14 @@ func Main(args []string, asPipeline string, readOptions ReadOptions, jobs []ledg
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	server, err := New(Settings{Config: config, Jobs: jobs, Store: s, Program: program, Environ: environ, Log: log, Stderr: os.Stderr,
-		Token: os.Getenv(TokenVariable), Webhook: os.Getenv(WebhookVariable)})
+	set := Settings{Config: config, Jobs: jobs, Store: s, Program: program, Environ: environ, Log: log, Stderr: os.Stderr}
+	for name, secret := range map[string]*string{TokenVariable: &set.Token, WebhookVariable: &set.Webhook, AlertURLVariable: &set.AlertURL,
+		AlertSecretVariable: &set.AlertSecret, SMTPPasswordVariable: &set.SMTPPassword} {
+		if *secret, err = readSecret(name); err != nil {
+			return &usageError{err}
+		}
+	}
+	server, err := New(set)
 	if err != nil {
 		return &usageError{err}
 	}

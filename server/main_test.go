@@ -157,7 +157,7 @@ func TestDocumentNamesAll(t *testing.T) {
 	w.tick(t.Context(), time.Now())
 	w.metrics.starts.WithLabelValues("seed").Inc()
 	w.metrics.ticks.WithLabelValues("hourly", "started").Inc()
-	w.metrics.webhook.WithLabelValues("sent").Inc()
+	w.metrics.delivered("slack", "sent")
 	w.metrics.errors.WithLabelValues("board").Inc()
 	w.alarm.state.Firing = map[string]breach{"x": {Job: "seed", Rule: "duration"}}
 	w.do("GET", "/", "")
@@ -173,7 +173,7 @@ func TestDocumentNamesAll(t *testing.T) {
 	for _, name := range append(alert.Rules(), alert.MinimumSamples) {
 		names[name] = true
 	}
-	for _, name := range []string{"--listen", "--config", "--pipeline", TokenVariable, WebhookVariable, DefaultListen} {
+	for _, name := range append([]string{"--listen", "--config", "--pipeline", DefaultListen}, secretVariables...) {
 		names[name] = true
 	}
 	for _, r := range w.api() {

@@ -18,6 +18,7 @@ type metrics struct {
 	starts      *prometheus.CounterVec
 	ticks       *prometheus.CounterVec
 	webhook     *prometheus.CounterVec
+	deliveries  *prometheus.CounterVec
 	errors      *prometheus.CounterVec
 	wrongTokens *prometheus.CounterVec
 	requests    *prometheus.HistogramVec
@@ -31,13 +32,14 @@ func newMetrics(s *Server) *metrics {
 		registry:    prometheus.NewRegistry(),
 		starts:      counter("seed_engine_runs_started_total", "Runs that this server started.", "job"),
 		ticks:       counter("seed_engine_schedule_ticks_total", "Ticks of schedules that this server handled, by outcome: started, active (another run of the job was active), failed or missed.", "schedule", "outcome"),
-		webhook:     counter("seed_engine_webhook_messages_total", "Messages posted to the webhook, by outcome: sent or failed.", "outcome"),
+		webhook:     counter("seed_engine_webhook_messages_total", "Messages posted to Slack's webhook, by outcome: sent, failed or given_up.", "outcome"),
+		deliveries:  counter("seed_engine_alert_deliveries_total", "Tries to send a message, by channel and outcome: sent, failed (it is tried again) or given_up.", "channel", "outcome"),
 		errors:      counter("seed_engine_server_errors_total", "Periodic work that failed and is tried again, by work: board, sessions, schedules, alerts, reports or retention.", "work"),
 		wrongTokens: counter("seed_engine_wrong_tokens_total", "Requests with a wrong token, by way: header or form.", "way"),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seed_engine_http_request_duration_seconds",
 			Help: "Time to answer a request to this server, by method and status code; event streams are left out.", Buckets: prometheus.DefBuckets}, []string{"method", "code"}),
 	}
-	m.registry.MustRegister(m.starts, m.ticks, m.webhook, m.errors, m.wrongTokens, m.requests, &ledgerCollector{s},
+	m.registry.MustRegister(m.starts, m.ticks, m.webhook, m.deliveries, m.errors, m.wrongTokens, m.requests, &ledgerCollector{s},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.Handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return m
@@ -160,3 +162,11 @@ func (w *statusWriter) WriteHeader(code int) {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// delivered counts a try to send a message.
+func (m *metrics) delivered(channel, outcome string) {
+	m.deliveries.WithLabelValues(channel, outcome).Inc()
+	if channel == "slack" {
+		m.webhook.WithLabelValues(outcome).Inc()
+	}
+}

@@ -29,12 +29,6 @@ const runIDVariable = "SEED_RUN_ID"
 // it failed. It is cli.LastWordsVariable.
 const lastWordsVariable = "SEED_LAST_WORDS"
 
-// Secrets of the server, which are not passed to runs.
-const (
-	TokenVariable   = "SEED_SERVER_TOKEN"
-	WebhookVariable = "SEED_WEBHOOK_URL"
-)
-
 // startLeaseTTL is the time to live of the lease for starting a run. The server has
 // that lease from its check for an active run until the run has its own lease.
 const startLeaseTTL = 30 * time.Second
@@ -174,9 +168,7 @@ func (r *runner) active(ctx context.Context, job string) (string, error) {
 
 func (r *runner) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(r.program[0], slices.Concat(r.program[1:], args)...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, TokenVariable+"=") || strings.HasPrefix(v, WebhookVariable+"=")
-	})
+	cmd.Env = slices.DeleteFunc(os.Environ(), isSecret)
 	cmd.Env = append(cmd.Env, r.environ...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = r.stderr // an *os.File, not a pipe: the child can write to it after the server has ended

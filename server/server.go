@@ -25,6 +25,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 )
 
@@ -36,9 +37,12 @@ type Settings struct {
 	Program []string // the pipeline program's file and first arguments
 	Environ []string // of each run, added to the server's own
 	Token   string   // "" for none, which is allowed on loopback only
-	Webhook string   // URL that messages are posted to; "" for none
+	Webhook string   // URL of Slack's webhook; "" for none
 	Log     *slog.Logger
 	Stderr  *os.File // where runs write their logs
+	// AlertURL is where signed messages are posted, AlertSecret the key of the signatures.
+	AlertURL, AlertSecret string
+	SMTPPassword          string // of the mail server in Config
 }
 
 // Server is a server of the dashboard, the API and the schedules.
@@ -99,7 +103,7 @@ func New(set Settings) (*Server, error) {
 		return nil, err
 	}
 	s.metrics = newMetrics(s)
-	hook, err := newWebhook(set.Webhook, func(outcome string) { s.metrics.webhook.WithLabelValues(outcome).Inc() })
+	told, err := channels(set)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +115,7 @@ func New(set Settings) (*Server, error) {
 		dates: map[string]map[string]backfillDate{}, retryAt: map[string]time.Time{},
 		seen: map[string]time.Time{}, last: map[string]tick{}, open: map[string]bool{},
 		count: func(schedule, outcome string) { s.metrics.ticks.WithLabelValues(schedule, outcome).Inc() }}
-	s.alarm = &alarm{store: set.Store, log: set.Log, jobs: s.jobs.started(), limits: set.Config.limits, scheduler: s.scheduler, hook: hook}
+	s.alarm = &alarm{store: set.Store, log: set.Log, jobs: s.jobs.started(), limits: set.Config.limits, scheduler: s.scheduler, channels: told, count: s.metrics.delivered}
 	s.reports = &summaries{store: set.Store, zone: set.Config.Reports.zone, post: s.alarm.enqueue, jobs: s.jobs.started(), byKey: map[string]Summary{}}
 	s.pages = newPages(s)
 	s.handler = s.protect(s.routes())
@@ -239,8 +243,8 @@ const (
 	purgeRetry = time.Minute // after a pass that was cut off
 )
 
-// purge removes the runs and dead letters that are older than the retention time, and
-// old audit lines.
+// purge removes the runs and dead letters that are older than the retention time, old
+// audit lines, and silences that have ended.
 func (s *Server) purge(ctx context.Context, now time.Time) error {
 	if now.Before(s.purgeAt) {
 		return nil
@@ -249,7 +253,7 @@ func (s *Server) purge(ctx context.Context, now time.Time) error {
 	within, cancel := context.WithTimeout(ctx, maxPurge)
 	defer cancel()
 	before, on := s.config.Retention.before(now)
-	if err := s.audit.sweep(within); err != nil || !on {
+	if err := errors.Join(s.audit.sweep(within), alert.SweepSilences(within, s.store, now)); err != nil || !on {
 		return err
 	}
 	p, err := ledger.Purge(within, s.store, "", before)

@@ -74,7 +74,7 @@ func periods(now time.Time, zone *time.Location) []period {
 type summaries struct {
 	store store.Store
 	zone  *time.Location
-	post  func(text string)
+	post  func(text string, now time.Time)
 	jobs  jobList
 
 	mu    sync.Mutex
@@ -156,7 +156,7 @@ func (s *summaries) tick(ctx context.Context, runs []*entry, now time.Time) (cha
 		case err != nil:
 			return changed, err
 		case len(sum.Jobs) > 0: // no message for a day without runs
-			s.post(sum.Text(s.jobs))
+			s.post(sum.Text(s.jobs), now)
 		}
 		s.mu.Lock()
 		s.byKey[p.key()] = sum

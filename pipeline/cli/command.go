@@ -63,6 +63,8 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return runsCommand(ctx, args[1:], stdout, stderr)
 		case "dead-letters":
 			return deadLettersCommand(ctx, args[1:], stdout, stderr)
+		case "alerts":
+			return alertsCommand(ctx, args[1:], stdout, stderr)
 		case "domains":
 			return domainsCommand(ctx, args[1:], stdout, stderr)
 		case "export":

@@ -38,6 +38,9 @@ func help(args []string, w io.Writer) error {
 	case "dead-letters":
 		_, err := fmt.Fprint(w, deadLettersUsage, controlFlags)
 		return err
+	case "alerts":
+		_, err := fmt.Fprint(w, alertsUsage, controlFlags)
+		return err
 	case "materialize", "compact", "purge":
 		_, err := fmt.Fprint(w, packedUsage, controlFlags)
 		return err
@@ -79,7 +82,7 @@ func help(args []string, w io.Writer) error {
 }
 
 // commands are what the first word may be, besides help.
-var commands = []string{"runs", "dead-letters", "domains", "export", "materialize", "compact", "purge", "snapshot", "robots", "version"}
+var commands = []string{"runs", "dead-letters", "alerts", "domains", "export", "materialize", "compact", "purge", "snapshot", "robots", "version"}
 
 // topics are the jobs and commands that help explains.
 func topics() []string {
@@ -89,6 +92,7 @@ func topics() []string {
 const programUsage = `pipeline [--job=%s] [flags]                  runs a job
 pipeline runs [list|show|cancel|pause|resume] [ID]     shows runs and controls them
 pipeline dead-letters [list|show|replay] [ID]          failures that a person should see
+pipeline alerts [list|silence|end]                     what fires; keeps alerts from being sent for a while
 pipeline domains [--failed|--index] [--run=last]        what became of each domain, and why
 pipeline export --what=domains --to=FILE …             what the jobs found, as Parquet, JSON lines or CSV
 pipeline materialize|compact                           packed results of the seed job

@@ -1,0 +1,189 @@
+package alert
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/untrusted"
+)
+
+// silencePrefix has an object {id}.json for each silence.
+const silencePrefix = "alerts/silences/"
+
+// The bounds of a silence.
+const (
+	MinSilence = time.Minute
+	MaxSilence = 30 * 24 * time.Hour
+	maxNote    = 500
+)
+
+// Silence keeps alerts from being sent for a while. They are still raised and shown.
+// An empty job, rule or provider means all.
+type Silence struct {
+	ID       string    `json:"id"`
+	Job      string    `json:"job,omitempty"`
+	Rule     string    `json:"rule,omitempty"`
+	Provider string    `json:"provider,omitempty"` // or publisher, site, schedule
+	At       time.Time `json:"at"`
+	Until    time.Time `json:"until"`
+	By       string    `json:"by"`
+	Note     string    `json:"note,omitempty"`
+}
+
+// Covers reports whether the silence holds back an alert at a time.
+func (s Silence) Covers(job, rule, provider string, now time.Time) bool {
+	matches := func(want, is string) bool { return want == "" || want == is }
+	return now.Before(s.Until) && matches(s.Job, job) && matches(s.Rule, rule) && matches(s.Provider, provider)
+}
+
+// Text says what is silent.
+func (s Silence) Text() string {
+	var parts []string
+	for _, p := range []struct{ name, value string }{{"job", s.Job}, {"alert", s.Rule}, {"provider", s.Provider}} {
+		if p.value != "" {
+			parts = append(parts, p.name+" "+p.value)
+		}
+	}
+	if len(parts) == 0 {
+		return "all alerts"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// AddSilence stores a silence that lasts for some time from now on.
+func AddSilence(ctx context.Context, s store.Store, sil Silence, lasts time.Duration, now time.Time) (Silence, error) {
+	if lasts < MinSilence || lasts > MaxSilence {
+		return sil, fmt.Errorf("a silence lasts from 1m to %dh, such as 2h", int(MaxSilence.Hours()))
+	}
+	for _, text := range []*string{&sil.Job, &sil.Rule, &sil.Provider, &sil.Note} {
+		*text = untrusted.Text(*text, maxNote)
+	}
+	sil.ID, sil.At, sil.Until = ledger.NewRunID(now), now.UTC(), now.Add(lasts).UTC()
+	b, err := json.Marshal(sil)
+	if err != nil {
+		return sil, fmt.Errorf("encoding a silence: %w", err)
+	}
+	return sil, store.Write(ctx, s, silencePrefix+sil.ID+".json", b, store.PutOptions{ContentType: "application/json"})
+}
+
+// maxSilence is how many bytes of a silence's object are read.
+const maxSilence = 64 << 10
+
+// Silences are the silences that have not ended, oldest first.
+func Silences(ctx context.Context, s store.Store, now time.Time) ([]Silence, error) {
+	var out []Silence
+	for o, err := range s.List(ctx, silencePrefix) {
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", silencePrefix, err)
+		}
+		sil, err := readSilence(ctx, s, o.Key)
+		if errors.Is(err, store.ErrNotExist) {
+			continue // removed since the listing
+		}
+		if err != nil {
+			return nil, err
+		}
+		if now.Before(sil.Until) {
+			out = append(out, sil)
+		}
+	}
+	return out, nil
+}
+
+func readSilence(ctx context.Context, s store.Store, key string) (Silence, error) {
+	var sil Silence
+	b, err := store.ReadAll(ctx, s, key, maxSilence)
+	if err != nil {
+		return sil, err
+	}
+	if err := json.Unmarshal(b, &sil); err != nil {
+		return sil, fmt.Errorf("reading %s: %w", key, err)
+	}
+	return sil, nil
+}
+
+// ErrNoSilence says that there is no silence of an id.
+var ErrNoSilence = errors.New("there is no such silence")
+
+// EndSilence removes a silence. The error is ErrNoSilence if there is none.
+func EndSilence(ctx context.Context, s store.Store, id string) (Silence, error) {
+	key := silencePrefix + path.Base(id) + ".json"
+	sil, err := readSilence(ctx, s, key)
+	if errors.Is(err, store.ErrNotExist) {
+		return sil, ErrNoSilence
+	}
+	if err != nil {
+		return sil, err
+	}
+	return sil, store.Remove(ctx, s, key)
+}
+
+// SweepSilences removes the silences that have ended.
+func SweepSilences(ctx context.Context, s store.Store, now time.Time) error {
+	var over []string
+	for o, err := range s.List(ctx, silencePrefix) {
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", silencePrefix, err)
+		}
+		sil, err := readSilence(ctx, s, o.Key)
+		if err != nil && !errors.Is(err, store.ErrNotExist) {
+			return err
+		}
+		if !now.Before(sil.Until) {
+			over = append(over, o.Key)
+		}
+	}
+	for _, key := range over {
+		if err := store.Remove(ctx, s, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StateKey is the object in which the servers' leader keeps what fires.
+const StateKey = "alerts/state.json"
+
+// Firing is an alert that fires.
+type Firing struct {
+	Job      string    `json:"job"`
+	Rule     string    `json:"rule"`
+	Provider string    `json:"provider"`
+	Since    time.Time `json:"since"`
+	RunID    string    `json:"run_id"`
+	Text     string    `json:"text"`
+}
+
+// maxState is how many bytes of StateKey are read.
+const maxState = 16 << 20
+
+// ReadFiring reads what fires, as the servers' leader saved it last.
+func ReadFiring(ctx context.Context, s store.Store) ([]Firing, error) {
+	var state struct {
+		Firing map[string]Firing `json:"firing"`
+	}
+	b, err := store.ReadAll(ctx, s, StateKey, maxState)
+	if errors.Is(err, store.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b, &state); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", StateKey, err)
+	}
+	var out []Firing
+	for _, key := range slices.Sorted(maps.Keys(state.Firing)) {
+		out = append(out, state.Firing[key])
+	}
+	return out, nil
+}

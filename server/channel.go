@@ -1,0 +1,179 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// notice is what channels are told.
+type notice struct {
+	ID   string    `json:"id"` // the same in every try, so that a receiver can drop a second one
+	At   time.Time `json:"at"`
+	Type string    `json:"type"` // alert.raised, alert.over or report
+	Data *breach   `json:"data,omitempty"`
+	Text string    `json:"text"`
+}
+
+// channel is a way to tell people.
+type channel struct {
+	name string // slack, webhook or email
+	send func(ctx context.Context, m notice, now time.Time) error
+}
+
+// refusedError says that a receiver will never take this message, however often it is
+// sent.
+type refusedError struct{ err error }
+
+func (e *refusedError) Error() string { return e.err.Error() }
+func (e *refusedError) Unwrap() error { return e.err }
+
+// channels are those that the settings name. Their addresses are the operator's own
+// choice, so internal ones are allowed; redirects are not followed.
+func channels(set Settings) ([]channel, error) {
+	var out []channel
+	if set.Webhook != "" {
+		p, err := newPost(WebhookVariable, set.Webhook)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, channel{"slack", p.slack})
+	}
+	switch {
+	case set.AlertURL == "" && set.AlertSecret != "":
+		return nil, fmt.Errorf("%s is set, but not %s", AlertSecretVariable, AlertURLVariable)
+	case set.AlertURL != "":
+		p, err := newPost(AlertURLVariable, set.AlertURL)
+		if err != nil {
+			return nil, err
+		}
+		if p.key, err = signingKey(set.AlertSecret); err != nil {
+			return nil, err
+		}
+		out = append(out, channel{"webhook", p.signed})
+	}
+	if set.Config.Email.Server != "" {
+		m, err := newMailer(set.Config.Email, set.SMTPPassword)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, channel{"email", m.send})
+	} else if set.SMTPPassword != "" {
+		return nil, fmt.Errorf("%s is set, but the --config file has no email", SMTPPasswordVariable)
+	}
+	return out, nil
+}
+
+// post sends messages to one URL, which is a secret: whoever has it can post.
+type post struct {
+	url    string
+	key    []byte // of signatures
+	client *http.Client
+}
+
+// sendTimeout bounds one delivery.
+const sendTimeout = 10 * time.Second
+
+func newPost(variable, raw string) (*post, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%s is not an http or https URL", variable)
+	}
+	return &post{url: raw, client: &http.Client{Timeout: sendTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}}, nil
+}
+
+// slack posts in the form of Slack's incoming webhooks: {"text": "…"}
+// (api.slack.com/messaging/webhooks).
+func (p *post) slack(ctx context.Context, m notice, _ time.Time) error {
+	return p.post(ctx, map[string]string{"text": m.Text}, nil)
+}
+
+// signed posts the message as JSON, signed as in the Standard Webhooks specification
+// (standardwebhooks.com).
+func (p *post) signed(ctx context.Context, m notice, now time.Time) error {
+	body := struct {
+		Type      string    `json:"type"`
+		Timestamp time.Time `json:"timestamp"`
+		Text      string    `json:"text"`
+		Data      *breach   `json:"data,omitempty"`
+	}{m.Type, m.At, m.Text, m.Data}
+	return p.post(ctx, body, func(h http.Header, b []byte) {
+		stamp := strconv.FormatInt(now.Unix(), 10)
+		h.Set("Webhook-Id", m.ID)
+		h.Set("Webhook-Timestamp", stamp)
+		h.Set("Webhook-Signature", "v1,"+sign(p.key, m.ID, stamp, b))
+	})
+}
+
+// sign is the base64 text of the HMAC-SHA256 of "id.timestamp.body".
+func sign(key []byte, id, timestamp string, body []byte) string {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(id + "." + timestamp + "."))
+	h.Write(body)
+	return base64.StdEncoding.EncodeToString(h.Sum(nil))
+}
+
+// signingKey is the key in a secret: base64 after whsec_, or the text itself.
+func signingKey(secret string) ([]byte, error) {
+	key := []byte(secret)
+	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {
+		var err error
+		if key, err = base64.StdEncoding.DecodeString(text); err != nil {
+			return nil, fmt.Errorf("%s: what comes after whsec_ is not base64", AlertSecretVariable)
+		}
+	}
+	if len(key) < 16 {
+		return nil, fmt.Errorf("%s is needed with %s, at least 16 bytes; `openssl rand -hex 16` prints a good one", AlertSecretVariable, AlertURLVariable)
+	}
+	return key, nil
+}
+
+// post posts one body. The error does not name the URL.
+func (p *post) post(ctx context.Context, v any, head func(h http.Header, body []byte)) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding a message: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("making the webhook's request: its URL is wrong")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if head != nil {
+		head(req.Header, body)
+	}
+	resp, err := p.client.Do(req)
+	var inURL *url.Error
+	if errors.As(err, &inURL) {
+		err = inURL.Err
+	}
+	if err != nil {
+		return fmt.Errorf("posting to the webhook: %w", err)
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return fmt.Errorf("reading the webhook's answer: %w", err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return nil
+	}
+	err = fmt.Errorf("the webhook answered %d", resp.StatusCode)
+	switch resp.StatusCode {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return &refusedError{err}
+	}
+	return err
+}

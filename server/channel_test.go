@@ -1,0 +1,470 @@
+package server
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/mail"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
+)
+
+const alertSecret = "0123456789abcdef0123456789abcdef"
+
+// receiver gets signed messages and checks their signatures as its documentation says.
+type receiver struct {
+	*httptest.Server
+	mu   sync.Mutex
+	ids  []string
+	got  []map[string]any
+	code int // of the answers, 0 for 200
+}
+
+func newReceiver(t *testing.T) *receiver {
+	rec := &receiver{}
+	rec.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rec.mu.Lock()
+		defer rec.mu.Unlock()
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		if rec.code != 0 {
+			w.WriteHeader(rec.code)
+			return
+		}
+		id, stamp := r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp")
+		m := hmac.New(sha256.New, []byte(alertSecret))
+		fmt.Fprintf(m, "%s.%s.%s", id, stamp, body)
+		assert.Equal(t, "v1,"+base64.StdEncoding.EncodeToString(m.Sum(nil)), r.Header.Get("webhook-signature"))
+		_, err = strconv.ParseInt(stamp, 10, 64)
+		assert.NoError(t, err)
+		var v map[string]any
+		assert.NoError(t, json.Unmarshal(body, &v))
+		rec.ids, rec.got = append(rec.ids, id), append(rec.got, v)
+	}))
+	t.Cleanup(rec.Close)
+	return rec
+}
+
+func (rec *receiver) answer(code int) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.code = code
+}
+
+func (rec *receiver) texts() (out []string) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	for _, m := range rec.got {
+		text, _, _ := strings.Cut(m["text"].(string), ". Run ")
+		out = append(out, text)
+	}
+	return out
+}
+
+// TestSignedWebhook follows the Standard Webhooks specification; the example of its
+// text gives the same signature.
+func TestSignedWebhook(t *testing.T) {
+	key, err := signingKey("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	require.NoError(t, err)
+	assert.Equal(t, "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", sign(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)))
+
+	rec := newReceiver(t)
+	w := newWorld(t, "done", func(set *Settings) { set.AlertURL, set.AlertSecret = rec.URL, alertSecret })
+	day := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
+	now := turn(w, day, time.Minute, time.Second)
+	w.put("20260302-100000-000-aaaaaaaa", "seed", ledger.Done, day, time.Minute, failing(34))
+	turn(w, now, 10*time.Minute, 20*time.Second)
+	require.Len(t, rec.got, 1)
+	got := rec.got[0]
+	assert.Equal(t, "alert.raised", got["type"])
+	since := got["timestamp"]
+	assert.Equal(t, map[string]any{"job": "seed", "rule": "failure_rate", "since": since, "run_id": "20260302-100000-000-aaaaaaaa", "text": "34.0 % of the work failed (limit 20 %)"}, got["data"])
+	assert.Equal(t, "[ALERT] seed, failure rate: 34.0 % of the work failed (limit 20 %). Run 20260302-100000-000-aaaaaaaa", got["text"])
+}
+
+// TestDeliveries has two channels of which one is down: the other is told at once,
+// servers that are started again lose and repeat nothing, and what is given up is
+// shown.
+func TestDeliveries(t *testing.T) {
+	s, rec := newSlack(t), newReceiver(t)
+	both := func(set *Settings) { set.Webhook, set.AlertURL, set.AlertSecret = s.URL, rec.URL, alertSecret }
+	w := newWorld(t, "done", both)
+	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	restart := func() {
+		t.Helper()
+		require.NoError(t, dropLease(t, w.store))
+		w = worldAt(t, w.dir, "done", both)
+	}
+	n := 0
+	fail := func(why string) {
+		t.Helper()
+		n++
+		w.ends(fmt.Sprintf("20260302-10%04d-000-aaaaaaaa", n), "seed", ledger.Failed, fmt.Errorf("%s", why), now, ledger.Tally{}, nil)
+		now = turn(w, now.Add(time.Minute), 5*time.Minute, 20*time.Second)
+	}
+	now = turn(w, now, time.Minute, 20*time.Second)
+	rec.answer(503)
+	fail("one")
+	restart()
+	fail("two")
+	assert.Equal(t, []string{"[ALERT] seed, run failed: failed: one", "[ALERT] seed, run failed: failed: two"}, s.told())
+	assert.Empty(t, rec.texts())
+	at(now, w)
+	rows := w.do("GET", "/api/v1/alerts", "").json(t)["channels"].([]any)
+	hook := rows[1].(map[string]any)
+	assert.Equal(t, []any{"webhook", 2.0, "the webhook answered 503", []any{}}, []any{hook["name"], hook["waiting"], hook["error"], hook["given_up"]})
+	restart()
+	rec.answer(0)
+	now = turn(w, now, 10*time.Minute, 20*time.Second)
+	restart()
+	now = turn(w, now, 10*time.Minute, 20*time.Second)
+	assert.Equal(t, []string{"[ALERT] seed, run failed: failed: one", "[ALERT] seed, run failed: failed: two"}, rec.texts(), "each once, in order")
+	assert.Len(t, slices.Compact(slices.Sorted(slices.Values(rec.ids))), 2)
+	assert.Empty(t, s.told())
+
+	rec.answer(http.StatusBadRequest)
+	fail("three")
+	rec.answer(503)
+	fail("four")
+	now = turn(w, now, giveUpAfter+time.Hour, 5*time.Minute)
+	at(now, w)
+	hook = w.do("GET", "/api/v1/alerts", "").json(t)["channels"].([]any)[1].(map[string]any)
+	var given []string
+	for _, g := range hook["given_up"].([]any) {
+		text, _, _ := strings.Cut(g.(map[string]any)["text"].(string), ". Run ")
+		given = append(given, text+": "+g.(map[string]any)["error"].(string))
+	}
+	assert.Equal(t, []string{"[ALERT] seed, run failed: failed: four: the webhook answered 503", "[ALERT] seed, run failed: failed: three: the webhook answered 400"}, given)
+	assert.EqualValues(t, 1, hook["waiting"], "the report of the day")
+	page := w.do("GET", "/alerts", "").body
+	assert.Contains(t, page, "[ALERT] seed, run failed: failed: four")
+	assert.Contains(t, page, "the webhook answered 503")
+	assert.Contains(t, w.log.String(), "alert_given_up")
+	assert.Contains(t, w.do("GET", "/metrics", "").body, `seed_engine_alert_deliveries_total{channel="webhook",outcome="given_up"} 2`)
+
+	rec.answer(0)
+	for i := range maxOutbox + 5 { // more than can wait, while nothing ticks
+		w.alarm.enqueue(fmt.Sprint("report ", i), now)
+	}
+	turn(w, now, time.Minute, 20*time.Second)
+	assert.Equal(t, "report 5", rec.texts()[2], "the oldest are given up")
+	assert.Equal(t, "too many messages waited", w.alarm.rows()[1].GivenUp[0].Error)
+}
+
+// A message that an earlier version left for Slack is sent.
+func TestOldOutbox(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	require.NoError(t, putJSON(t.Context(), w.store.Put, alertsKey, map[string]any{"seen": map[string]any{}, "outbox": []string{"left over"}}))
+	turn(w, time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), time.Minute, time.Second)
+	assert.Equal(t, []string{"left over"}, s.told())
+}
+
+// TestSilence keeps alerts from being sent, of the page and of the command line's
+// object alike, and sends those that still fire at its end.
+func TestSilence(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", func(set *Settings) { set.Webhook = s.URL })
+	now := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
+	now = at(turn(w, now, time.Minute, 20*time.Second), w)
+	n := 0
+	end := func(state ledger.State) {
+		t.Helper()
+		n++
+		w.ends(fmt.Sprintf("20260302-10%04d-000-aaaaaaaa", n), "seed", state, nil, now, failing(1), nil)
+		now = at(turn(w, now.Add(time.Minute), 5*time.Minute, 20*time.Second), w)
+	}
+	got := w.do("POST", "/api/v1/alerts/silences", `{"job":"seed","rule":"run_failed","for":"1h","note":"the disk is changed"}`)
+	require.Equal(t, http.StatusOK, got.code, got.body)
+	_, err := alert.AddSilence(t.Context(), w.store, alert.Silence{Job: "news", By: "command"}, time.Hour, now)
+	require.NoError(t, err)
+	end(ledger.Failed)
+	end(ledger.Done)
+	end(ledger.Failed)
+	assert.Empty(t, s.told())
+	list := w.do("GET", "/api/v1/alerts", "").json(t)
+	assert.Equal(t, true, list["firing"].([]any)[0].(map[string]any)["silenced"])
+	assert.Len(t, list["silences"], 2)
+	page := w.do("GET", "/alerts", "").body
+	assert.Contains(t, page, "the disk is changed")
+	assert.Contains(t, page, "silenced")
+	require.NoError(t, dropLease(t, w.store)) // a server that starts again knows what was not told
+	w = worldAt(t, w.dir, "done", func(set *Settings) { set.Webhook = s.URL })
+	now = at(turn(w, now, 2*time.Hour, 20*time.Second), w)
+	assert.Equal(t, []string{"[ALERT] seed, run failed: interrupted: it gave no reason; see its log"}, s.interruptedAs())
+	end(ledger.Done)
+	assert.Equal(t, []string{"[OVER] seed, run failed: a run is done"}, s.told())
+	assert.Equal(t, []string{"alerts_silence job seed, alert run_failed: for 1h: the disk is changed"}, w.asked())
+
+	// Ended before its time, on the page.
+	got = w.do("POST", "/alerts/silences", "job=&for=10h&note=", "Content-Type", "application/x-www-form-urlencoded")
+	require.Equal(t, http.StatusSeeOther, got.code, got.body)
+	end(ledger.Failed)
+	assert.Empty(t, s.told())
+	id := w.do("GET", "/api/v1/alerts", "").json(t)["silences"].([]any)[0].(map[string]any)["id"].(string)
+	require.Equal(t, http.StatusOK, w.do("DELETE", "/api/v1/alerts/silences/"+id, "").code)
+	turn(w, now, time.Minute, 20*time.Second)
+	assert.Len(t, s.told(), 1)
+	assert.Equal(t, http.StatusNotFound, w.do("DELETE", "/api/v1/alerts/silences/"+id, "").code)
+	for body, says := range map[string]string{`{"for":"1s"}`: "for: write a time", `{"for":"1000h"}`: "for: write a time", `{"for":"1h","job":"sow"}`: "job: use seed", `{"for":"1h","x":1}`: "the body is not"} {
+		got := w.do("POST", "/api/v1/alerts/silences", body)
+		assert.Equal(t, http.StatusBadRequest, got.code, body)
+		assert.Contains(t, got.body, says)
+	}
+	require.NoError(t, alert.SweepSilences(t.Context(), w.store, now.Add(24*time.Hour)))
+	for o := range w.store.List(t.Context(), "alerts/silences/") {
+		t.Errorf("%s is left", o.Key)
+	}
+}
+
+// interruptedAs is told, with one name for a run that ended without a reason.
+func (s *slack) interruptedAs() (out []string) {
+	for _, m := range s.told() {
+		out = append(out, strings.Replace(m, "failed: failed: it", "failed: interrupted: it", 1))
+	}
+	return out
+}
+
+// mailServer is a mail server for one test.
+type mailServer struct {
+	addr  string
+	roots *x509.CertPool
+	cert  tls.Certificate
+
+	mu     sync.Mutex
+	said   []string // the commands of clients
+	texts  []string // the messages taken
+	refuse string   // the answer to RCPT, if not empty
+	plain  bool     // it does not offer STARTTLS
+}
+
+func newMailServer(t *testing.T, implicit bool) *mailServer {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mail"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	s := &mailServer{cert: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots: x509.NewCertPool()}
+	s.roots.AddCert(parsed)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s.addr = l.Addr().String()
+	var served sync.WaitGroup
+	t.Cleanup(func() { assert.NoError(t, l.Close()); served.Wait() })
+	served.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if implicit {
+				conn = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{s.cert}})
+			}
+			served.Go(func() { s.serve(conn, implicit) })
+		}
+	})
+	return s
+}
+
+// serve has the conversation of RFC 5321 with one client.
+func (s *mailServer) serve(conn net.Conn, secure bool) {
+	defer func() { _ = conn.Close() }()
+	r := bufio.NewReader(conn)
+	say := func(line string) { _, _ = io.WriteString(conn, line+"\r\n") }
+	say("220 mail.example ESMTP")
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return
+		}
+		line = strings.TrimSpace(line)
+		verb, _, _ := strings.Cut(strings.ToUpper(line), " ")
+		s.mu.Lock()
+		s.said = append(s.said, line)
+		refuse, plain := s.refuse, s.plain
+		s.mu.Unlock()
+		switch verb {
+		case "EHLO":
+			say("250-mail.example")
+			if !secure && !plain {
+				say("250-STARTTLS")
+			}
+			say("250 AUTH PLAIN")
+		case "STARTTLS":
+			say("220 go ahead")
+			upgraded := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{s.cert}})
+			if upgraded.Handshake() != nil {
+				return
+			}
+			conn, r, secure = upgraded, bufio.NewReader(upgraded), true
+		case "AUTH":
+			say(map[bool]string{true: "235 ok", false: "530 STARTTLS first"}[secure])
+		case "RCPT":
+			if refuse != "" {
+				say(refuse)
+				continue
+			}
+			say("250 ok")
+		case "DATA":
+			say("354 end with a dot")
+			var text strings.Builder
+			for {
+				line, err := r.ReadString('\n')
+				if err != nil {
+					return
+				}
+				if line == ".\r\n" {
+					break
+				}
+				text.WriteString(line)
+			}
+			s.mu.Lock()
+			s.texts = append(s.texts, text.String())
+			s.mu.Unlock()
+			say("250 taken")
+		case "QUIT":
+			say("221 bye")
+			return
+		default:
+			say("250 ok")
+		}
+	}
+}
+
+// TestEmail sends an alert by SMTP with STARTTLS and a password, and with TLS from the
+// beginning. Nothing is sent without TLS, and a failed delivery is tried again.
+func TestEmail(t *testing.T) {
+	for _, mode := range []string{"", "implicit"} {
+		s := newMailServer(t, mode == "implicit")
+		mail1 := Email{Server: s.addr, From: "Seed <seed@example.org>", To: []string{"a@example.org", "b@example.org"}, Username: "seed", TLS: mode}
+		m, err := newMailer(mail1, "hunter2hunter2")
+		require.NoError(t, err)
+		m.tls.RootCAs = s.roots
+		w := newWorld(t, "done", func(set *Settings) { set.Config.Email, set.SMTPPassword = mail1, "hunter2hunter2" })
+		w.alarm.channels = []channel{{"email", m.send}}
+		now := turn(w, time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), time.Minute, 20*time.Second)
+		s.refuse = "450 try later"
+		w.ends("20260302-100000-000-aaaaaaaa", "seed", ledger.Failed, fmt.Errorf("the store is down: – %s", strings.Repeat("long ", 50)), now, ledger.Tally{}, nil)
+		now = turn(w, now.Add(time.Minute), 5*time.Minute, 20*time.Second)
+		require.Empty(t, s.texts)
+		assert.Contains(t, w.alarm.rows()[0].Error, `450 "try later"`)
+		s.mu.Lock()
+		s.refuse = ""
+		s.mu.Unlock()
+		turn(w, now, 10*time.Minute, 20*time.Second)
+		require.Len(t, s.texts, 1)
+		got, err := mail.ReadMessage(strings.NewReader(s.texts[0]))
+		require.NoError(t, err)
+		assert.Equal(t, "seed@example.org", got.Header.Get("From"))
+		assert.Equal(t, "a@example.org, b@example.org", got.Header.Get("To"))
+		assert.Regexp(t, `^<[A-Z2-7]{26}@example\.org>$`, got.Header.Get("Message-ID"))
+		assert.Contains(t, got.Header.Get("Subject"), "=?utf-8?q?[ALERT]")
+		assert.Contains(t, s.texts[0], "quoted-printable")
+		s.mu.Lock()
+		assert.Contains(t, s.said, "AUTH PLAIN "+base64.StdEncoding.EncodeToString([]byte("\x00seed\x00hunter2hunter2")))
+		assert.Equal(t, mode == "", slices.Contains(s.said, "STARTTLS"))
+		s.mu.Unlock()
+		assert.NotContains(t, w.log.String(), "hunter2")
+	}
+
+	s := newMailServer(t, false)
+	s.plain = true
+	m, err := newMailer(Email{Server: s.addr, From: "seed@example.org", To: []string{"a@example.org"}}, "")
+	require.NoError(t, err)
+	assert.ErrorContains(t, m.send(t.Context(), notice{ID: "x", Text: "hello"}, time.Now()), "does not offer STARTTLS")
+	m.TLS = "none"
+	require.NoError(t, m.send(t.Context(), notice{ID: "x", Text: "hello\n.\nend"}, time.Now()))
+	assert.Contains(t, s.texts[0], "hello\r\n..\r\nend")
+}
+
+// TestChannelSettings has settings that are refused before the server starts.
+func TestChannelSettings(t *testing.T) {
+	good := Email{Server: "mail.example:587", From: "a@example.org", To: []string{"b@example.org"}}
+	for _, c := range []struct {
+		change func(*Settings)
+		says   string
+	}{
+		{func(s *Settings) { s.Webhook = "ftp://x" }, WebhookVariable + " is not an http or https URL"},
+		{func(s *Settings) { s.AlertURL = "https://" }, AlertURLVariable + " is not an http or https URL"},
+		{func(s *Settings) { s.AlertURL = "https://x.example" }, AlertSecretVariable + " is needed"},
+		{func(s *Settings) { s.AlertURL, s.AlertSecret = "https://x.example", "short" }, "at least 16 bytes"},
+		{func(s *Settings) { s.AlertURL, s.AlertSecret = "https://x.example", "whsec_!" }, "is not base64"},
+		{func(s *Settings) { s.AlertSecret = alertSecret }, "is set, but not " + AlertURLVariable},
+		{func(s *Settings) { s.SMTPPassword = "x" }, "has no email"},
+		{func(s *Settings) { s.Config.Email, s.SMTPPassword = good, "x" }, "belong together"},
+	} {
+		set := Settings{Jobs: testJobs()}
+		c.change(&set)
+		_, err := New(set)
+		assert.ErrorContains(t, err, c.says)
+	}
+	for text, says := range map[string]string{
+		"email: {from: a@example.org}":                                                                    "server is missing",
+		"email: {server: mail, from: a@example.org, to: [b@example.org]}":                                 "is not host:port",
+		"email: {server: 'mail:25', from: a@example.org}":                                                 "name 1 to 50 addresses",
+		"email: {server: 'mail:25', from: nobody, to: [b@example.org]}":                                   "is not an e-mail address",
+		"email: {server: 'mail:25', from: a@example.org, to: ['b@example.org, c@example.org']}":           "is not an e-mail address",
+		"email: {server: 'mail:25', from: a@example.org, to: [b@example.org], tls: off}":                  "tls: use",
+		"email: {server: 'mail:25', from: a@example.org, to: [b@example.org], tls: none, username: seed}": "in the clear",
+		"email: {server: 'mail:25', from: a@example.org, to: [b@example.org], password: hunter2}":         "password",
+	} {
+		_, err := ParseConfig([]byte(text), testJobs())
+		assert.ErrorContains(t, err, says, text)
+	}
+}
+
+// TestSecretFiles reads secrets from the environment and from files.
+func TestSecretFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte("from the file\n"), 0o600))
+	read := func() string {
+		t.Helper()
+		text, err := readSecret(SMTPPasswordVariable)
+		require.NoError(t, err)
+		return text
+	}
+	assert.Empty(t, read())
+	t.Setenv(SMTPPasswordVariable, "from the environment")
+	assert.Equal(t, "from the environment", read())
+	t.Setenv(SMTPPasswordVariable+"_FILE", file)
+	_, err := readSecret(SMTPPasswordVariable)
+	assert.ErrorContains(t, err, "are both set")
+	t.Setenv(SMTPPasswordVariable, "")
+	assert.Equal(t, "from the file", read())
+	require.NoError(t, os.WriteFile(file, []byte("\n"), 0o600))
+	_, err = readSecret(SMTPPasswordVariable)
+	assert.ErrorContains(t, err, "is empty")
+	for _, name := range secretVariables {
+		assert.True(t, isSecret(name+"=x") && isSecret(name+"_FILE=x"), name)
+	}
+	assert.False(t, isSecret("SEED_STORE=x"))
+}

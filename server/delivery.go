@@ -1,0 +1,172 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+const (
+	// maxOutbox is how many messages of one channel wait while it does not take them.
+	maxOutbox = 100
+	// giveUpAfter is how long a message is tried.
+	giveUpAfter = 24 * time.Hour
+	// maxGivenUp is how many messages that were given up are shown for each channel.
+	maxGivenUp = 20
+)
+
+// outbox has the messages of one channel.
+type outbox struct {
+	Waiting  []notice  `json:"waiting,omitempty"` // oldest first
+	Tries    int       `json:"tries,omitempty"`   // of the first, without success
+	NextAt   time.Time `json:"next_at,omitzero"`
+	Error    string    `json:"error,omitempty"` // of the last try, if it failed
+	SentAt   time.Time `json:"sent_at,omitzero"`
+	FailedAt time.Time `json:"failed_at,omitzero"`
+	GivenUp  []givenUp `json:"given_up,omitempty"` // newest first
+}
+
+// givenUp is a message that was not delivered and is not tried again.
+type givenUp struct {
+	At    time.Time `json:"at"`
+	Text  string    `json:"text"`
+	Error string    `json:"error"`
+}
+
+func (o *outbox) giveUp(m notice, why string, now time.Time) {
+	o.GivenUp = slices.Insert(o.GivenUp, 0, givenUp{now.UTC(), m.Text, why})
+	o.GivenUp = o.GivenUp[:min(len(o.GivenUp), maxGivenUp)]
+}
+
+// announce logs an alert and queues its message. The caller holds mu.
+func (a *alarm) announce(event, word string, b breach, now time.Time) {
+	a.log.Warn(event, "job", b.Job, "alert", b.Rule, "provider", b.Provider, "run_id", b.RunID, "text", b.Text, "silenced", b.Untold)
+	if b.Untold {
+		return
+	}
+	who := b.Job
+	if b.Provider != "" {
+		who += " / " + b.Provider
+	}
+	text := fmt.Sprintf("[%s] %s, %s: %s", word, who, words(b.Rule), strings.TrimSuffix(b.Text, "."))
+	if b.RunID != "" {
+		text += ". Run " + b.RunID
+	}
+	a.enqueueLocked(notice{Type: strings.ReplaceAll(event, "_", "."), Data: &b, Text: text}, now)
+}
+
+// enqueueLocked queues a message for every channel. The caller holds mu.
+func (a *alarm) enqueueLocked(m notice, now time.Time) {
+	m.ID, m.At = rand.Text(), now.UTC()
+	for _, c := range a.channels {
+		o := a.outbox(c.name)
+		o.Waiting, a.dirty = append(o.Waiting, m), true
+		for len(o.Waiting) > maxOutbox {
+			a.log.Error("alert_given_up", "channel", c.name, "id", o.Waiting[0].ID, "error", "too many messages wait")
+			o.giveUp(o.Waiting[0], "too many messages waited", now)
+			o.Waiting = o.Waiting[1:]
+		}
+	}
+}
+
+// enqueue queues a report for every channel.
+func (a *alarm) enqueue(text string, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.enqueueLocked(notice{Type: "report", Text: text}, now)
+}
+
+// outbox is a channel's outbox. The caller holds mu.
+func (a *alarm) outbox(name string) *outbox {
+	if a.state.Channels == nil {
+		a.state.Channels = map[string]*outbox{}
+	}
+	if a.state.Channels[name] == nil {
+		a.state.Channels[name] = &outbox{}
+	}
+	return a.state.Channels[name]
+}
+
+func (a *alarm) save(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.dirty {
+		return nil
+	}
+	if err := putJSON(ctx, a.store.Put, alertsKey, a.state); err != nil {
+		return err
+	}
+	a.dirty = false
+	return nil
+}
+
+// send sends the messages that wait, all channels at once and each channel's in
+// order.
+func (a *alarm) send(ctx context.Context, now time.Time) (changed bool, err error) {
+	within, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	errs, sent := make([]error, len(a.channels)), make([]bool, len(a.channels))
+	var all sync.WaitGroup
+	for i, c := range a.channels {
+		a.mu.Lock()
+		o := a.outbox(c.name)
+		due := len(o.Waiting) > 0 && !now.Before(o.NextAt)
+		a.mu.Unlock()
+		if due {
+			sent[i] = true
+			all.Go(func() { errs[i] = a.sendTo(ctx, within, c, now) })
+		}
+	}
+	all.Wait()
+	return slices.Contains(sent, true), errors.Join(errs...)
+}
+
+// sendTo sends what waits for one channel until a message is not taken. The state is
+// saved after each message, so that a restart neither loses nor repeats one; ctx is
+// for that, within for sending.
+func (a *alarm) sendTo(ctx, within context.Context, c channel, now time.Time) error {
+	a.mu.Lock()
+	o := a.outbox(c.name)
+	waiting := slices.Clone(o.Waiting)
+	a.mu.Unlock()
+	for _, m := range waiting {
+		if within.Err() != nil {
+			return nil // the next tick sends the rest
+		}
+		err := c.send(within, m, now)
+		if ctx.Err() != nil && err != nil {
+			return nil // the server ends; the next one sends it
+		}
+		var refused *refusedError
+		a.mu.Lock()
+		a.dirty = true
+		switch {
+		case err == nil:
+			o.Tries, o.Error, o.NextAt, o.SentAt, o.Waiting = 0, "", time.Time{}, now.UTC(), o.Waiting[1:]
+			a.count(c.name, "sent")
+		case errors.As(err, &refused), now.Sub(m.At) >= giveUpAfter:
+			o.Tries, o.Error, o.NextAt, o.FailedAt, o.Waiting = 0, ledger.ErrorText(err), time.Time{}, now.UTC(), o.Waiting[1:]
+			o.giveUp(m, o.Error, now)
+			a.count(c.name, "given_up")
+			a.log.Error("alert_given_up", "channel", c.name, "id", m.ID, "error", o.Error)
+		default:
+			o.Tries, o.Error, o.FailedAt = o.Tries+1, ledger.ErrorText(err), now.UTC()
+			o.NextAt = now.Add(min(5*time.Minute, time.Second<<min(o.Tries, 9))).UTC()
+			a.count(c.name, "failed")
+			a.log.Warn("webhook_failed", "channel", c.name, "try", o.Tries, "again_at", o.NextAt, "error", o.Error)
+		}
+		tried := o.Tries > 0
+		a.mu.Unlock()
+		if err := a.save(ctx); err != nil || tried {
+			return err
+		}
+	}
+	return nil
+}

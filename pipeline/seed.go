@@ -207,11 +207,11 @@ const (
 	// maxLanesByInput limits what each worker keeps by lane while it reads raw files.
 	maxLanesByInput = 1 << 16
 
-	// With direct more lanes save no time, but only the lanes at work have a host table,
-	// which is most of the memory of a million hosts. A run of some thousand hosts keeps
-	// its one lane, and the few store calls of one.
+	// In one process more lanes save no time, but only the lane at work has a host table,
+	// which would be most of the memory of a million hosts. A run of some thousand hosts
+	// keeps its one lane, and the few store calls of one.
 	localLaneBytes = 4 << 20
-	maxLocalLanes  = 16
+	maxLocalLanes  = 1 << 7
 )
 
 // raiseLanes makes the lanes of a run small when its input is large.

@@ -190,10 +190,9 @@ func (o *Options) fillIn(terminal bool) {
 		}
 	}
 	if o.Lanes == 0 {
-		// prism keeps more for each lane than a smaller host table saves.
-		o.Lanes, o.LanesByInput = 1, o.Runner == "direct"
+		o.Lanes, o.LanesByInput = 1, true
 		if o.Remote() {
-			o.Lanes, o.LanesByInput = 16*o.Slots(), true
+			o.Lanes = 16 * o.Slots()
 		}
 	}
 }

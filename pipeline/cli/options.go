@@ -35,7 +35,7 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.StringVar(&o.URL, "url", "", "docs: crawl this page, and with --depth those below it, without a policy file; news: print this article as JSON, and store nothing")
 	f.BoolVar(&o.Force, "force", false, "also do what has its .success")
 	f.BoolVar(&o.Strict, "strict", false, "exit with 4 when the run left dead letters, or providers that are not done")
-	f.IntVar(&o.Lanes, "lanes", 0, "number of lanes over which hosts are spread (default: 1 in one process, with direct for seed one per 4 MiB of raw files and at most 16; on a cluster 16 × the parallelism, and for seed at least one per MiB)")
+	f.IntVar(&o.Lanes, "lanes", 0, "number of lanes over which hosts are spread (default: 1 in one process, for seed one per 4 MiB of raw files and at most 128; on a cluster 16 × the parallelism, and for seed at least one per MiB)")
 	f.IntVar(&o.Concurrency, "concurrency", 64, "requests in flight, all workers together")
 	f.Float64Var(&o.Rate, "rate", 0, "requests a second, all workers together; 0: no limit")
 	f.DurationVar(&o.HostDelay, "host-delay", 200*time.Millisecond, "pause between two requests to one host")

@@ -25,7 +25,7 @@ type Bundle struct {
 	merges     chan func()
 	pool       sync.WaitGroup
 	goroutines int
-	visits     int // begun and not merged
+	visits     int // begun and not merged; see began
 	unattended *time.Timer
 }
 
@@ -52,6 +52,54 @@ func (w *Worker) RunLane(ctx context.Context, n, of, hosts int, emit func(ledger
 		return err
 	}
 	return b.Finish()
+}
+
+// InTurn calls runLane, which reads what a lane has to visit and then calls RunLane, when
+// no other bundle of this process does that. Prism has eight bundles of a stage at work
+// at a time: eight lanes at once would be no faster than one after another, as all
+// lanes of the process share its limits, and each would have its host table in memory.
+// The visits that a lane has left when its turn ends are still made. Where lanes are in
+// several processes the runner decides how many are at work.
+func (b *Bundle) InTurn(ctx context.Context, runLane func() error) error {
+	if !b.alone() {
+		return runLane()
+	}
+	if err := b.attend(); err != nil {
+		return err
+	}
+	mine := false
+	b.merge(func() bool {
+		mine = mine || b.w.turn.TryLock()
+		return mine || ctx.Err() != nil
+	})
+	if !mine {
+		b.abandon()
+		return ctx.Err()
+	}
+	defer b.w.turn.Unlock()
+	err := runLane()
+	if err != nil {
+		b.abandon()
+	}
+	return err
+}
+
+// alone reports whether all lanes of the job are in this process, and overlap.
+func (b *Bundle) alone() bool { return b.overlap && !b.w.cfg.Leases }
+
+// visitsAtOnce is how many visits the bundle may have, if the whole job may have n. Of
+// bundles that take turns, the others have only the last visits of their lanes.
+func (b *Bundle) visitsAtOnce(n int) int {
+	if b.alone() {
+		return max(1, n-int(b.w.visits.Load())+b.visits)
+	}
+	return b.w.visitsAtOnce(n)
+}
+
+// began counts visits that have begun, or less than none that have ended.
+func (b *Bundle) began(visits int) {
+	b.visits += visits
+	b.w.visits.Add(int64(visits))
 }
 
 // RunLane does the work of lane n of of lanes, which has that many hosts: it acquires
@@ -154,6 +202,7 @@ func (b *Bundle) abandon() {
 		b.work = nil
 	}
 	b.pool.Wait() // their results stay in merges
+	b.began(-b.visits)
 	for len(b.lanes) > 0 {
 		b.closed(b.lanes[0])
 	}

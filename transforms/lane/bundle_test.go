@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -74,6 +75,70 @@ func TestLanesOverlap(t *testing.T) {
 		require.Len(t, all, 50)
 		require.False(t, slices.ContainsFunc(all, func(p ledger.Progress) bool { return !p.Finished || p.Hosts != p.HostsDone }))
 	})
+}
+
+// In one process the bundles of a runner take turns, so that one host table at a time is in
+// memory; but none waits for the slow last hosts of another, and together they have no
+// more visits than one may have.
+func TestBundlesTakeTurns(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // see TestLanesOverlap
+	synctest.Test(t, func(t *testing.T) {
+		w := crawling(t)
+		w.cfg.Leases = false
+		begin := time.Now()
+		var tables, mostTables, visits, mostVisits atomic.Int64
+		atWork := func(now, most *atomic.Int64) {
+			n := now.Add(1)
+			for before := most.Load(); n > before && !most.CompareAndSwap(before, n); before = most.Load() {
+			}
+		}
+		var bundles sync.WaitGroup
+		for n := range 8 {
+			bundles.Go(func() {
+				b := w.NewBundle(true)
+				require.NoError(t, b.InTurn(t.Context(), func() error {
+					atWork(&tables, &mostTables)
+					defer tables.Add(-1)
+					return b.RunLane(t.Context(), n, 8, 100, func(ledger.Tally) {}, func(within context.Context, l *Lane) error {
+						Begin(within, l, 10, upTo(100), func(ctx context.Context, i int) int {
+							atWork(&visits, &mostVisits)
+							defer visits.Add(-1)
+							took := time.Second
+							if i == 50 {
+								took = time.Minute
+							}
+							require.NoError(t, pause(ctx, took))
+							return i
+						}, noFailure(t), func(int) {}, func() {})
+						return nil
+					})
+				}))
+				require.NoError(t, b.Finish())
+			})
+		}
+		bundles.Wait()
+		require.EqualValues(t, 1, mostTables.Load())
+		require.LessOrEqual(t, mostVisits.Load(), int64(11), "a lane begins with one visit at least")
+		// 8 × (99 + 60) s of visits, ten at a time, and the last of the slow ones
+		require.Less(t, time.Since(begin), 3*time.Minute, "one after another they take eight minutes")
+		require.Zero(t, w.visits.Load())
+		require.Zero(t, w.active)
+	})
+}
+
+// A bundle whose turn failed, or that is not wanted any more, leaves the turn to others.
+func TestTurnIsGivenBack(t *testing.T) {
+	w := crawling(t)
+	w.cfg.Leases = false
+	failure := errors.New("it does not work")
+	require.ErrorIs(t, w.NewBundle(true).InTurn(t.Context(), func() error { return failure }), failure)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, w.NewBundle(true).InTurn(t.Context(), func() error {
+		err := w.NewBundle(true).InTurn(gone, func() error { t.Error("two at a time"); return nil })
+		require.ErrorIs(t, err, context.Canceled)
+		return nil
+	}))
 }
 
 // A host that takes an hour keeps only its own lane open: the others end and emit.

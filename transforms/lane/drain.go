@@ -35,7 +35,7 @@ func Drain[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], vis
 // last call of the lane's work.
 func Begin[T, R any](ctx context.Context, l *Lane, n int, items iter.Seq[T], visit func(context.Context, T) R, failed func(T, error) R, merge func(R), end func()) {
 	l.atEnd = end
-	begin(ctx, l, n, func() int { return l.w.visitsAtOnce(n) }, items, visit, failed, merge)
+	begin(ctx, l, n, func() int { return l.bundle.visitsAtOnce(n) }, items, visit, failed, merge)
 }
 
 // begin begins the items. limit is how many visits the bundle may have at the moment, at most n.
@@ -61,7 +61,7 @@ func begin[T, R any](ctx context.Context, l *Lane, n int, limit func() int, item
 		return func() func() {
 			r := one(item)
 			return func() {
-				b.visits--
+				b.began(-1)
 				l.visits--
 				merge(r)
 				l.hostDone()
@@ -86,7 +86,7 @@ func begin[T, R any](ctx context.Context, l *Lane, n int, limit func() int, item
 		}
 		select {
 		case offer <- visitNext:
-			b.visits++
+			b.began(+1)
 			l.visits++
 			if item, more = next(); more {
 				visitNext = run(item)

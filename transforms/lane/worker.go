@@ -60,8 +60,10 @@ type Worker struct {
 	endLog   func() error // of a process that keeps a part of the run's log
 	users    int          // number of DoFns that use it, guarded by the lock of workers
 
-	shared      sync.Map // see Shared
-	worked      sync.Map // the parts of work that began here, if lanes have no leases
+	shared      sync.Map     // see Shared
+	worked      sync.Map     // the parts of work that began here, if lanes have no leases
+	turn        sync.Mutex   // see Bundle.InTurn
+	visits      atomic.Int64 // of all bundles, begun and not merged
 	shares      shares
 	servers     servers
 	deadLetters deadLetters

@@ -70,6 +70,14 @@ type visitOutput struct {
 }
 
 func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane.Batch) bool, emit func(string, FileOutcome), emitNetwork func(Network), emitTally func(ledger.Tally)) error {
+	fn.out = visitOutput{emit, emitNetwork, emitTally}
+	if fn.bundle == nil {
+		fn.bundle = fn.Worker.NewBundle(!fn.Config.Lane.Running) // what FinishBundle emits is in no window of a stream
+	}
+	return fn.bundle.InTurn(ctx, func() error { return fn.runLane(ctx, n, batches) })
+}
+
+func (fn *visitFn) runLane(ctx context.Context, n int, batches func(*lane.Batch) bool) error {
 	table := newHostTable()
 	var b lane.Batch
 	for batches(&b) {
@@ -78,10 +86,6 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, batches func(*lane
 		}
 	}
 	table.dropBroken()
-	fn.out = visitOutput{emit, emitNetwork, emitTally}
-	if fn.bundle == nil {
-		fn.bundle = fn.Worker.NewBundle(!fn.Config.Lane.Running) // what FinishBundle emits is in no window of a stream
-	}
 	// If the run is stopped before the lane begins, its files stay open.
 	return fn.bundle.RunLane(ctx, n, fn.Config.Lanes, len(table.hosts), func(t ledger.Tally) { fn.out.tally(t) }, func(within context.Context, at *lane.Lane) error {
 		l := laneRun{ctx: ctx, within: within, fn: fn, lane: at, past: newPast(fn.Config, fn.Worker, table, at.Again || table.again), files: make([]FileOutcome, len(table.files))}

@@ -29,6 +29,25 @@ var versions = fstest.MapFS{
 
 func older() fstest.MapFS { return fstest.MapFS{"00001_shops.sql": versions["00001_shops.sql"]} }
 
+// A step that needs other SQL in each database is a file of that name in two folders, and
+// steps after it are ordinary ones.
+func TestMigrateByDialect(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		files := fstest.MapFS{
+			"00001_shops.sql":         versions["00001_shops.sql"],
+			"sqlite/00002_kind.sql":   {Data: []byte("-- +goose Up\nCREATE VIEW kind AS SELECT 'sqlite' AS name;\n")},
+			"postgres/00002_kind.sql": {Data: []byte("-- +goose Up\nCREATE VIEW kind AS SELECT 'postgres' AS name;\n")},
+			"00003_open.sql":          versions["00002_open.sql"],
+		}
+		for range 2 {
+			require.NoError(t, d.Migrate(t.Context(), "shop", files))
+		}
+		var kind string
+		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT name FROM kind`).Scan(&kind))
+		require.Equal(t, string(d.Dialect), kind)
+	})
+}
+
 func TestMigrate(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ctx := t.Context()

@@ -2,9 +2,12 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"regexp"
+	"slices"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -24,7 +27,8 @@ const (
 )
 
 // Migrate applies the migrations in files that the tables called name do not have
-// yet: goose's *.sql at the root of files, each with a "-- +goose Up" part only.
+// yet: goose's *.sql at the root of files, each with a "-- +goose Up" part only, and
+// those for one kind of database in the folder that has its name (sqlite, postgres).
 // The table goose_{name} has their version, so each job has its own. A database
 // that is newer than the program is an error.
 func (d *DB) Migrate(ctx context.Context, name string, files fs.FS) error {
@@ -42,7 +46,7 @@ func (d *DB) Migrate(ctx context.Context, name string, files fs.FS) error {
 		options = append(options, goose.WithSessionLocker(locker))
 	}
 	// The provider is not closed: that would close the database, which is the caller's.
-	provider, err := goose.NewProvider(dialect, d.DB, files, options...)
+	provider, err := goose.NewProvider(dialect, d.DB, ofDialect{files, string(d.Dialect)}, options...)
 	if err != nil {
 		return fmt.Errorf("migrating %s: %w", name, err)
 	}
@@ -66,4 +70,33 @@ func (d *DB) Migrate(ctx context.Context, name string, files fs.FS) error {
 		return fmt.Errorf("migrating %s: the database is at version %d, this program knows %d: use the newer program", name, current, target)
 	}
 	return nil
+}
+
+// ofDialect has the files at the root of FS and those in one folder, as one folder.
+type ofDialect struct {
+	fs.FS
+	folder string
+}
+
+// Open implements fs.FS.
+func (o ofDialect) Open(name string) (fs.File, error) {
+	f, err := o.FS.Open(path.Join(o.folder, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return o.FS.Open(name)
+	}
+	return f, err
+}
+
+// Glob implements fs.GlobFS.
+func (o ofDialect) Glob(pattern string) ([]string, error) {
+	names, err := fs.Glob(o.FS, pattern)
+	if err != nil {
+		return nil, err
+	}
+	own, err := fs.Glob(o.FS, path.Join(o.folder, pattern))
+	for _, name := range own {
+		names = append(names, path.Base(name))
+	}
+	slices.Sort(names) // goose takes the last one for the newest
+	return names, err
 }

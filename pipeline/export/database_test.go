@@ -26,11 +26,23 @@ var day = time.Date(2026, 1, 28, 9, 0, 0, 0, time.UTC)
 func filled(t *testing.T, d *db.DB) {
 	t.Helper()
 	d.Now = func() time.Time { return day.Add(24 * time.Hour) }
+	migrated(t, d)
+	fill(t, d)
+}
+
+// migrated brings all tables up to date.
+func migrated(t *testing.T, d *db.DB) {
+	t.Helper()
 	for _, w := range All {
 		if w.open != nil {
 			require.NoError(t, w.open(t.Context(), d))
 		}
 	}
+}
+
+// fill writes some rows into every table.
+func fill(t *testing.T, d *db.DB) {
+	t.Helper()
 	at, later := db.Micros(day), db.Micros(day.Add(time.Hour))
 	for _, s := range []string{
 		`INSERT INTO runs (session, provider, run_id, state, started_at, active_at) VALUES ('s', 'acme', 'r', 'done', $1, $2), ('s', 'bolt', 'r', 'done', $1, $2)`,

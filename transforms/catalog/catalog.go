@@ -58,7 +58,7 @@ type Config struct {
 	LeaseTTL       time.Duration // of a site; 0 for DefaultLeaseTTL
 }
 
-//go:embed migrations/*.sql
+//go:embed migrations
 var migrations embed.FS
 
 // Migrate brings the job's tables up to date, from an empty database too.

@@ -126,7 +126,7 @@ func (c Config) leftOut(provider string) bool {
 	return c.Again != "" && !c.again(provider) || c.Only != nil && !slices.Contains(c.Only, provider)
 }
 
-//go:embed migrations/*.sql
+//go:embed migrations
 var migrations embed.FS
 
 // Migrate brings the job's tables up to date, from an empty database too.

@@ -21,7 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 )
 
-//go:embed migrations/*.sql
+//go:embed migrations
 var migrations embed.FS
 
 // Migrate creates or updates the job's tables.

@@ -135,7 +135,7 @@ func plain(t *testing.T, all []map[string]any) (texts []string) {
 		}
 		b, err := json.Marshal(row)
 		require.NoError(t, err)
-		texts = append(texts, fmt.Sprintf("%s", b))
+		texts = append(texts, string(b))
 	}
 	return texts
 }

@@ -129,7 +129,7 @@ func TestCounters(t *testing.T) {
 						f.add(n.Index, job)
 					}
 				case *ast.Ident:
-					if x.Name == "counts" || x.Name == "m" {
+					if _, ok := literal(n.Index); ok && (x.Name == "counts" || x.Name == "m") && job != "all" {
 						f.add(n.Index, job)
 					}
 				}

@@ -27,7 +27,8 @@ func constants(t *testing.T) map[string]string {
 	all := map[string]string{}
 	for _, s := range program(t) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
-			if _, within := n.(*ast.FuncDecl); within {
+			switch n.(type) {
+			case *ast.FuncDecl, *ast.FuncLit:
 				return false
 			}
 			if v, ok := n.(*ast.ValueSpec); ok {

@@ -229,21 +229,6 @@ func pack(t testing.TB, s string) string {
 	return b.String()
 }
 
-func BenchmarkParse(b *testing.B) {
-	var body bytes.Buffer
-	body.WriteString("<urlset>")
-	for i := range 50_000 {
-		fmt.Fprintf(&body, "<url><loc>https://www.example.com/articles/%d</loc><lastmod>2026-01-02T03:04:05Z</lastmod></url>\n", i)
-	}
-	body.WriteString("</urlset>")
-	b.SetBytes(int64(body.Len()))
-	for b.Loop() {
-		if r, err := sitemap.Parse(body.Bytes(), 0); err != nil || r.Count != 50_000 {
-			b.Fatal(r, err)
-		}
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("<?xml?><!DOCTYPE a [<!ENTITY b 'c'>]><a:urlset><a:url><loc>&b;<![CDATA[x]]></loc></a:url></a:urlset>"))
 	f.Add([]byte("<feed><entry><link href='x'/></entry></feed>"))

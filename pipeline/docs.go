@@ -7,8 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +21,6 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/docs"
 	"github.com/newsfork/seed-engine/transforms/docs/docsim"
-	"github.com/newsfork/seed-engine/transforms/docs/policies"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -157,17 +154,8 @@ func (d *docsOptions) check(c *Common) error {
 	if d.alerts, err = alert.Parse(d.Alerts, alert.PageRules()...); err != nil {
 		return usage.Errorf("--alerts: %w", err)
 	}
-	var files fs.FS = policies.Files
-	if d.Policies != "" {
-		if info, err := os.Stat(d.Policies); err != nil {
-			return usage.Errorf("--policies: %w", err)
-		} else if !info.IsDir() {
-			return usage.Errorf("--policies=%s is no directory; name the one with the YAML files", d.Policies)
-		}
-		files = os.DirFS(d.Policies)
-	}
-	if d.loaded, err = policy.Load(files); err != nil {
-		return usage.Errorf("--policies: %s", usage.OneLine(err))
+	if d.loaded, err = Policies(d.Policies); err != nil {
+		return err
 	}
 	if err := errors.Join(d.knowsAgain(), d.choose(given), d.forURL(c)); err != nil {
 		return err

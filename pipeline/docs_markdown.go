@@ -1,28 +1,38 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/url"
+	"io/fs"
 	"os"
-	"path"
-	"regexp"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/docs"
+	"github.com/newsfork/seed-engine/transforms/docs/policies"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
+
+// Policies reads the policies in a directory, or those shipped with the program.
+func Policies(dir string) ([]policy.Policy, error) {
+	var files fs.FS = policies.Files
+	if dir != "" {
+		if info, err := os.Stat(dir); err != nil {
+			return nil, usage.Errorf("--policies: %w", err)
+		} else if !info.IsDir() {
+			return nil, usage.Errorf("--policies=%s is no directory; name the one with the YAML files", dir)
+		}
+		files = os.DirFS(dir)
+	}
+	loaded, err := policy.Load(files)
+	if err != nil {
+		return nil, usage.Errorf("--policies: %s", usage.OneLine(err))
+	}
+	return loaded, nil
+}
 
 // printMarkdown writes stored pages into a directory, and fetches nothing.
 func (d *docsOptions) printMarkdown(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
@@ -34,122 +44,33 @@ func (d *docsOptions) printMarkdown(ctx context.Context, c Common, s store.Store
 		return err
 	}
 	defer func() { _ = base.Close() }() // it is only read from
-	ids := d.only
+	return d.writeFolder(ctx, base, s, d.only, stdout)
+}
+
+// writeFolder writes the pages of providers, or of all, into the directory of --markdown.
+func (d *docsOptions) writeFolder(ctx context.Context, base *db.DB, s store.Store, ids []string, stdout io.Writer) error {
+	return WriteMarkdown(ctx, base, s, "markdown", d.Markdown, ids, d.loaded, stdout)
+}
+
+// WriteMarkdown writes the stored pages of providers, or of all, into the directory that a
+// flag names: whole where the provider's policy says tos: allowed, else 200 characters of
+// each.
+func WriteMarkdown(ctx context.Context, base *db.DB, s store.Store, flag, dir string, ids []string, loaded []policy.Policy, out io.Writer) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return usage.Errorf("--%s: %w", flag, err)
+	}
 	if len(ids) == 0 {
+		var err error
 		if ids, err = docs.Providers(ctx, base); err != nil {
 			return err
 		}
 	}
-	return d.writeFolder(ctx, base, s, ids, stdout)
-}
-
-// writeFolder writes the pages of providers into the directory of --markdown, one file
-// a page. Files of other pages in it stay.
-func (d *docsOptions) writeFolder(ctx context.Context, base *db.DB, s store.Store, ids []string, stdout io.Writer) error {
-	if err := os.MkdirAll(d.Markdown, 0o755); err != nil {
-		return usage.Errorf("--markdown: %w", err)
+	whole := func(id string) bool {
+		return slices.ContainsFunc(loaded, func(p policy.Policy) bool { return p.ProviderID == id && p.Terms == policy.Allowed })
 	}
-	root, err := os.OpenRoot(d.Markdown)
-	if err != nil {
-		return usage.Errorf("--markdown: %w", err)
+	n, err := docs.WriteFolder(ctx, base, s, dir, ids, whole, out)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("--%s: no page is stored of these providers; crawl them first, with --job=docs --provider=ID", flag)
 	}
-	defer func() { _ = root.Close() }()
-	all := 0
-	for _, id := range ids {
-		whole := slices.ContainsFunc(d.loaded, func(p policy.Policy) bool { return p.ProviderID == id && p.Terms == policy.Allowed })
-		pages, cut := 0, 0
-		for p, err := range docs.Texts(ctx, base, s, id, whole) {
-			if err == nil {
-				err = writePage(root, p)
-			}
-			if err != nil {
-				return fmt.Errorf("writing the pages of %s into %s: %w", id, d.Markdown, err)
-			}
-			pages++
-			if !p.Whole {
-				cut++
-			}
-		}
-		if pages == 0 {
-			continue
-		}
-		all += pages
-		says := ""
-		switch {
-		case !whole:
-			says = ", the first 200 characters of each with a link: its policy does not say tos: allowed"
-		case cut > 0:
-			says = fmt.Sprintf(", %d of them only the first 200 characters: their text is no longer in the hand-off, --handoff-again=%s fetches it again", cut, id)
-		}
-		if _, err := fmt.Fprintf(stdout, "%s: %d pages in %s%s\n", id, pages, d.Markdown, says); err != nil {
-			return err
-		}
-	}
-	if all == 0 {
-		return errors.New("--markdown: no page is stored of these providers; crawl them first, with --job=docs --provider=ID")
-	}
-	return nil
-}
-
-// writePage writes one page, with what is known of it as YAML at its beginning.
-func writePage(root *os.Root, p docs.PageText) error {
-	name, err := pageFile(p.URL)
-	if err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	b.WriteString("---\n")
-	for _, f := range [][2]string{{"title", p.Title}, {"url", p.URL}, {"provider", p.Provider}, {"fetched_at", p.Fetched.Format(time.RFC3339)}} {
-		v, err := json.Marshal(f[1]) // a string of JSON is one of YAML
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&b, "%s: %s\n", f[0], v)
-	}
-	fmt.Fprintf(&b, "whole: %t\n---\n\n%s\n", p.Whole, p.Text)
-	if !p.Whole {
-		fmt.Fprintf(&b, "\n[The original](<%s>)\n", p.URL)
-	}
-	if dir := path.Dir(name); dir != "." {
-		if err := root.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	return root.WriteFile(name, b.Bytes(), 0o644)
-}
-
-// plainName matches a part of a path that may be the name of a file or folder as it is.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_%~-][A-Za-z0-9_.%~-]{0,99}$`)
-
-// pageFile is a page's file: the host, and the path of its URL. A name that cannot be one
-// of a file, or could be another page's, gets a part of a hash.
-func pageFile(address string) (string, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256([]byte(address))
-	host := strings.NewReplacer(":", "_", "[", "", "]", "").Replace(u.Host)
-	var parts []string
-	plain := u.RawQuery == ""
-	for i, part := range slices.Concat([]string{host}, strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")) {
-		if part == "" {
-			part = "index"
-		}
-		if !plainName.MatchString(part) || i > 0 && strings.HasSuffix(part, ".md") {
-			plain = false
-			part = strings.Map(func(r rune) rune {
-				if plainName.MatchString(string(r)) {
-					return r
-				}
-				return '-'
-			}, part)
-			part = part[:min(len(part), 80)]
-		}
-		parts = append(parts, part)
-	}
-	if !plain {
-		parts[len(parts)-1] += "-" + hex.EncodeToString(sum[:4])
-	}
-	return path.Join(parts...) + ".md", nil
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -13,9 +14,11 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/export"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 const exportUsage = `pipeline export --what=WHAT --to=FILE [filters]
@@ -23,7 +26,8 @@ const exportUsage = `pipeline export --what=WHAT --to=FILE [filters]
   --what=WHAT    %s
   --to=FILE      a file; a folder: a file in it that has WHAT's name; store:exports/NAME: an object
                  of the store; - : standard output, as JSON lines
-  --format=NAME  parquet, jsonl or csv (default: by the file's ending)
+  --format=NAME  parquet, jsonl or csv (default: by the file's ending); pages: also markdown, a folder
+                 with one file a page
   --country=CC --category=NAME --date=YYYY-MM-DD
                  domains, feeds, outcomes: only these
   --run=ID       outcomes: of this run
@@ -32,6 +36,8 @@ const exportUsage = `pipeline export --what=WHAT --to=FILE [filters]
   --since=TIME   only what was collected or changed then or later: 2026-01-28, 2026-01-28T12:00:00Z,
                  7d or 36h ago
   --schema       prints the JSON Schema of WHAT's rows, and exports nothing
+  --policies=DIR markdown: the policies of the providers, which say tos: allowed (default: those
+                 shipped with the program); of other pages only the first 200 characters are written
   --db=DSN       docs, catalog and news: their database
 `
 
@@ -39,6 +45,7 @@ const exportUsage = `pipeline export --what=WHAT --to=FILE [filters]
 type exportFlags struct {
 	what, to, format, run, since string
 	provider, site, publisher    string
+	policies                     string
 	schema                       bool
 }
 
@@ -51,6 +58,7 @@ func (e *exportFlags) define(f *flag.FlagSet) {
 	f.StringVar(&e.provider, "provider", "", "")
 	f.StringVar(&e.site, "site", "", "")
 	f.StringVar(&e.publisher, "publisher", "", "")
+	f.StringVar(&e.policies, "policies", "", "")
 	f.BoolVar(&e.schema, "schema", false, "")
 }
 
@@ -86,7 +94,13 @@ func exportCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	if err != nil {
 		return err
 	}
-	to, err := export.ParseTarget(what.Name, e.to, e.format)
+	var to export.Target
+	var loaded []policy.Policy
+	if e.format == markdown {
+		loaded, err = e.forMarkdown(what)
+	} else if to, err = export.ParseTarget(what.Name, e.to, e.format); err == nil && e.policies != "" {
+		err = usage.Errorf("--policies is for --format=%s", markdown)
+	}
 	if err != nil {
 		return err
 	}
@@ -104,6 +118,16 @@ func exportCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 		}
 		defer func() { err = errors.Join(err, src.DB.Close()) }()
 	}
+	if e.format == markdown {
+		err := what.Known(within, src)
+		if err == nil {
+			err = pipeline.WriteMarkdown(within, src.DB, s, "to", e.to, filter.Names, loaded, stdout)
+		}
+		if within.Err() != nil && err != nil {
+			return errors.New("the export was interrupted; the pages that it has written are whole: start it again for the others")
+		}
+		return err
+	}
 	n, err := to.Write(within, s, stdout, func(out io.Writer) (int64, error) { return what.Write(within, src, to.Format, out) })
 	switch {
 	case within.Err() != nil && err != nil:
@@ -113,6 +137,22 @@ func exportCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	}
 	_, err = fmt.Fprintf(stderr, "wrote %d rows of %s to %s\n", n, what.Name, to)
 	return err
+}
+
+// markdown is the format of a folder with one file a page.
+const markdown = "markdown"
+
+// forMarkdown checks what an export as Markdown asks for, and reads the policies.
+func (e *exportFlags) forMarkdown(what export.What) ([]policy.Policy, error) {
+	switch info, err := os.Stat(e.to); {
+	case what.Name != "pages":
+		return nil, usage.Errorf("--format=%s is for --what=pages; use parquet, jsonl or csv", markdown)
+	case e.since != "":
+		return nil, usage.Errorf("--since means nothing to --format=%s, which writes all pages", markdown)
+	case e.to == "" || e.to == "-" || strings.HasPrefix(e.to, "store:") || strings.Contains(e.to, "://") || err == nil && !info.IsDir():
+		return nil, usage.Errorf("--to=%s: --format=%s needs a folder", e.to, markdown)
+	}
+	return pipeline.Policies(e.policies)
 }
 
 var errExportInterrupted = errors.New("the export was interrupted and has written nothing; start it again")

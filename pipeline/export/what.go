@@ -74,6 +74,9 @@ func (w What) Open(ctx context.Context, dsn string) (*db.DB, error) {
 // Title names the rows and their version, in schemas and in Parquet files.
 func (w What) Title() string { return fmt.Sprintf("%s/%d", w.Name, w.Version) }
 
+// Known refuses names of a filter that the source has nothing of.
+func (w What) Known(ctx context.Context, src Source) error { return w.known(ctx, src) }
+
 // Columns are the columns of the rows.
 func (w What) Columns() []rows.Column { return rows.Columns(w.row) }
 

@@ -25,9 +25,8 @@ type runView struct {
 	Failing   template.HTML
 	Counts    []bar
 	Statuses  []bar
-	Failures  []bar
+	Failures  []failureGroup
 	Open      deadLetterList
-	Kinds     []bar // of the dead letters that it left
 	Providers table
 	Differ    []option
 	Others    []option
@@ -154,9 +153,7 @@ func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 	v.Failing = lineChart("Failed requests a second", "failures a second", "bad", rates(e.Samples, func(s sample) int64 { return s.Failures }))
 	r := e.Report
 	v.Statuses = bars(r.HTTP.ByStatus, statusClass, true)
-	v.Failures = bars(r.HTTP.Failures, func(string) string { return "bad" }, true)
 	v.Counts, v.Stages = countsOf(e.job, r), stagesOf(e.job, r)
-	v.Kinds = bars(r.DeadLetters, func(string) string { return "bad" }, true)
 	v.Differ, v.Others = optionsOf(e.job, e.Run)
 	v.Again = p.server.againOf(e)
 	v.Providers = providers(r)
@@ -168,6 +165,7 @@ func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 		return v, err
 	}
 	v.Open, err = p.server.deadLettersOf(ctx, e.Run)
+	v.Failures = failuresOf(r, v.Open.DeadLetters)
 	return v, err
 }
 

@@ -187,3 +187,25 @@ func TestWorkers(t *testing.T) {
 	w.board.change() // the page is rendered again when something has changed
 	assert.Regexp(t, `node-1-77 3 [0-9-]+ [0-9:]+ silent 0`, seen(w.do("GET", "/runs/"+this, "").body))
 }
+
+// Each reason of failure has examples: pages to open, their lines of the log, dead letters.
+func TestFailureExamples(t *testing.T) {
+	w := newWorld(t, "done")
+	tally := sampleTally()
+	tally.HTTP.Examples = ledger.Examples{"dns": {"https://gone.sg/robots.txt"}, "404": {"https://a.sg/x?<b>", "javascript:alert(1)"}, "200": {"https://fine.sg/"}}
+	tally.DeadLetter("store_failed")
+	w.withOptions(this, "seed", ledger.Done, time.Minute, tally, nil)
+	letter := ledger.DeadLetter{Job: "seed", RunID: this, Stage: "visit", Kind: "store_failed", Input: ledger.Input{DomainID: "gov:sg:b.sg"}, Error: "it would not"}
+	require.NoError(t, ledger.Put(t.Context(), w.store, letter))
+	page := w.do("GET", "/runs/"+this, "").body
+	assert.Contains(t, page, `<a href="https://gone.sg/robots.txt" rel="noreferrer noopener nofollow">https://gone.sg/robots.txt</a> (<a href="/runs/`+this+`/log?q=gone.sg"`)
+	assert.Contains(t, page, `<a href="#dead-letter-`+letter.ID()+`" rel="noreferrer noopener nofollow">gov:sg:b.sg</a>`)
+	assert.Contains(t, page, `id="dead-letter-`+letter.ID()+`"`)
+	assert.NotContains(t, page, `href="javascript`)
+	assert.NotContains(t, page, "fine.sg")
+	text := seen(page)
+	assert.Contains(t, text, "Requests without an answer dns 2 66.7 % https://gone.sg/robots.txt ( log ) timeout 1 33.3 % –")
+	assert.Contains(t, text, "Answers 4xx and 5xx 404 15 88.2 % https://a.sg/x?<b> ( log ) javascript:alert(1)")
+	examples := w.do("GET", "/api/v1/runs/"+this, "").json(t)["http"].(map[string]any)["examples"]
+	assert.Equal(t, []any{"https://gone.sg/robots.txt"}, examples.(map[string]any)["dns"])
+}

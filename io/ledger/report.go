@@ -193,6 +193,9 @@ func (r *Report) WriteTable(w io.Writer, named []string) error {
 	for _, k := range failures {
 		if n := r.HTTP.Failures[k]; n != 0 {
 			t.number("failed: "+k, n)
+			for _, u := range r.HTTP.Examples[k] {
+				t.print("      " + u + "\n")
+			}
 		}
 	}
 	if r.Timings.Domains > 0 { // only the seed job times domains

@@ -38,6 +38,8 @@ type HTTP struct {
 	Retries  int64  `json:"retries"`
 	ByStatus Counts `json:"by_status"` // "200": n
 	Failures Counts `json:"failures"`  // by the kinds of package web
+	// Examples are a few URLs of each kind of failure and each status from 400 on.
+	Examples Examples `json:"examples,omitempty"`
 }
 
 // Class counts the answers whose status begins with a digit.
@@ -99,6 +101,7 @@ func (t *Tally) Add(o Tally) {
 	t.HTTP.Retries += o.HTTP.Retries
 	t.HTTP.ByStatus.add(o.HTTP.ByStatus)
 	t.HTTP.Failures.add(o.HTTP.Failures)
+	t.HTTP.Examples.add(o.HTTP.Examples)
 	t.Store.add(o.Store)
 	t.StoreBytes.Read += o.StoreBytes.Read
 	t.StoreBytes.Written += o.StoreBytes.Written

@@ -119,6 +119,9 @@ type Stats struct {
 	Retries  int64            // see Retried
 	ByStatus map[string]int64 // answers by status: "200"
 	Failures map[string]int64 // Gets that ended in an Error, by Kind
+	// Examples are URLs that failed, by Kind, or that were answered with a status from
+	// 400 on, by the status: a few of each, without user and password.
+	Examples map[string][]string
 }
 
 // Client sends HTTP requests. A process has one, so that its limits apply to all
@@ -147,6 +150,7 @@ type Client struct {
 
 	requests, bytes, retries atomic.Int64
 	byStatus                 [1000]atomic.Int64
+	examples                 examples
 	failures                 [len(kinds)]atomic.Int64
 }
 
@@ -337,8 +341,12 @@ func (c *Client) SetLimits(concurrency int, rate float64) {
 // Retried counts a retry. The caller makes the retry itself, by Get or Try.
 func (c *Client) Retried() { c.retries.Add(1) }
 
-// Failed counts a request whose last Try failed with kind k.
-func (c *Client) Failed(k Kind) { c.failures[slices.Index(kinds[:], k)].Add(1) }
+// Failed counts a request whose last Try failed.
+func (c *Client) Failed(failure *Error) {
+	if c.failures[slices.Index(kinds[:], failure.Kind)].Add(1) <= maxTried {
+		c.examples.add(string(failure.Kind), failure.URL)
+	}
+}
 
 // Stats returns the current counters.
 func (c *Client) Stats() Stats {
@@ -348,6 +356,7 @@ func (c *Client) Stats() Stats {
 		Retries:  c.retries.Load(),
 		ByStatus: map[string]int64{},
 		Failures: map[string]int64{},
+		Examples: c.examples.all(),
 	}
 	for status := range c.byStatus {
 		if n := c.byStatus[status].Load(); n > 0 {
@@ -367,7 +376,7 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	resp, err := c.Try(ctx, r)
 	var failure *Error
 	if errors.As(err, &failure) {
-		c.Failed(failure.Kind)
+		c.Failed(failure)
 	}
 	return resp, err
 }

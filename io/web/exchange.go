@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -281,7 +282,9 @@ func (c *Client) send(ctx context.Context, u, via *url.URL, at *addresses, heade
 		return nil, ctx.Err()
 	}
 	if answer.StatusCode < len(c.byStatus) {
-		c.byStatus[answer.StatusCode].Add(1)
+		if n := c.byStatus[answer.StatusCode].Add(1); answer.StatusCode >= 400 && n <= maxTried {
+			c.examples.add(strconv.Itoa(answer.StatusCode), anonymous(u))
+		}
 	}
 	resp := &Response{Status: answer.StatusCode, Header: answer.Header}
 	wire := &wire{body: answer.Body, left: math.MaxInt64}

@@ -73,14 +73,15 @@ type Worker struct {
 	}
 
 	mu        sync.Mutex
-	taken     ledger.Tally // what Take has returned
-	shown     ledger.Tally // requests and store calls that progress objects have
-	live      ledger.Tally // what was counted, for the progress line
-	unwritten ledger.Tally // the part of live that no progress object has yet
-	planned   map[int]Plan // by lane that this process has begun
-	untaken   ledger.Tally // dead letters and failures of this process that Take has not returned yet
-	active    int          // lanes at work here
-	waits     []string     // descriptions of the long waits of visits
+	taken     ledger.Tally      // what Take has returned
+	shown     ledger.Tally      // requests and store calls that progress objects have
+	live      ledger.Tally      // what was counted, for the progress line
+	unwritten ledger.Tally      // the part of live that no progress object has yet
+	planned   map[int]Plan      // by lane that this process has begun
+	cleaned   map[string]string // see clean
+	untaken   ledger.Tally      // dead letters and failures of this process that Take has not returned yet
+	active    int               // lanes at work here
+	waits     []string          // descriptions of the long waits of visits
 }
 
 var workers = struct {
@@ -409,10 +410,32 @@ func (w *Worker) unshown() ledger.Tally {
 	return part
 }
 
+// clean removes secrets from URLs, of each once. The caller holds mu.
+func (w *Worker) clean(urls map[string][]string) ledger.Examples {
+	if len(urls) == 0 {
+		return nil
+	}
+	all := ledger.Examples{}
+	for kind, of := range urls {
+		for _, u := range of {
+			clean, ok := w.cleaned[u]
+			if !ok {
+				clean = ledger.ExampleText(u)
+				if w.cleaned == nil {
+					w.cleaned = map[string]string{}
+				}
+				w.cleaned[u] = clean
+			}
+			all[kind] = append(all[kind], clean)
+		}
+	}
+	return all
+}
+
 func (w *Worker) exchanges() ledger.Tally {
 	var t ledger.Tally
 	s := w.Web.Stats()
-	t.HTTP = ledger.HTTP{Requests: s.Requests, Bytes: s.Bytes, Retries: s.Retries, ByStatus: s.ByStatus, Failures: s.Failures}
+	t.HTTP = ledger.HTTP{Requests: s.Requests, Bytes: s.Bytes, Retries: s.Retries, ByStatus: s.ByStatus, Failures: s.Failures, Examples: w.clean(s.Examples)}
 	t.Store = w.calls.Snapshot()
 	t.StoreBytes.Read, t.StoreBytes.Written = w.calls.Bytes()
 	return t

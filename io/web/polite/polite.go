@@ -193,7 +193,7 @@ func (c *Client) repeat(ctx context.Context, r Request, retry Retry) (*web.Respo
 			return nil, err
 		}
 		if t.at == nil {
-			c.Web.Failed(failure.Kind)
+			c.Web.Failed(failure)
 			return nil, failure
 		}
 		a := Attempt{Retries: retries, RetryAfter: t.retryAfter, Response: t.resp, Failure: failure}
@@ -227,7 +227,7 @@ func (c *Client) repeat(ctx context.Context, r Request, retry Retry) (*web.Respo
 		case abandoned != nil:
 			return t.resp, abandoned
 		case !again && failure != nil:
-			c.Web.Failed(failure.Kind)
+			c.Web.Failed(failure)
 			return nil, failure
 		case !again:
 			return t.resp, nil

@@ -56,9 +56,9 @@ func catalogJob() Job {
 				{Name: "saved", Unit: "products", Counts: []string{"products_saved"}, Apart: []string{"products_new", "products_changed", "products_unchanged"}},
 				{Name: "crawled", Unit: "sites", Counts: []string{ledger.LaneHostsDone}, Apart: []string{"sites_failed", "sites_held"}},
 			},
-			Warnings: catalog.Warnings(),
-			Purpose:  ledger.Purpose{Sites: catalog.SitesCrawled, SitesFailed: catalog.SitesFailed, SitesHeld: catalog.SitesHeld},
-			Path:     "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
+			Warnings: catalog.Warnings(), Source: "site",
+			Purpose: ledger.Purpose{Sites: catalog.SitesCrawled, SitesFailed: catalog.SitesFailed, SitesHeld: catalog.SitesHeld},
+			Path:    "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
 			Fields: []ledger.Field{namesField("site", "Only these sites", "names of sites"),
 				{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", Wrong: "use 1 to 1000000"}, forceField("")}},
 		Shared: slices.Concat(crawling, costed, []string{"db", "force"}), SQL: true,
@@ -240,7 +240,7 @@ func extendCatalog(ctx context.Context, s store.Store, report *ledger.Report) er
 				return err
 			}
 			if d.Input.URL == "" {
-				report.Alerts = append(report.Alerts, fmt.Sprintf("site %s: %s", d.Input.Source, d.Error))
+				report.Complain("site", ledger.Complaint{Source: d.Input.Source, Text: d.Error})
 			}
 		}
 	}

@@ -29,7 +29,8 @@ type alertState struct {
 	// out of the order in which they ended.
 	Seen  map[string]time.Time `json:"seen"`
 	Floor time.Time            `json:"floor"`
-	Ticks map[string]time.Time `json:"ticks"` // the last judged tick of each schedule
+	Began time.Time            `json:"began,omitzero"` // when a server first judged runs
+	Ticks map[string]time.Time `json:"ticks"`          // the last judged tick of each schedule
 	// Channels have what is to be sent, by the channel's name.
 	Channels map[string]*outbox `json:"channels,omitempty"`
 	Outbox   []string           `json:"outbox,omitempty"` // texts for Slack that an earlier version left
@@ -121,6 +122,7 @@ func (a *alarm) tick(ctx context.Context, runs []*entry, now time.Time) (changed
 			changed = a.judgeRun(e, now) || changed
 		}
 	}
+	changed = a.judgeFreshness(runs, now) || changed
 	ticked, err := a.judgeTicks(ctx, now)
 	told := a.tellUntold(now)
 	err = errors.Join(err, a.save(ctx))
@@ -230,7 +232,8 @@ func (a *alarm) judgeRun(e *entry, now time.Time) (changed bool) {
 	r.State, r.Error = e.Run.State, e.Error()
 	all := judge(j, a.limits[j.Name], r)
 	if r.State == ledger.Done && len(ledger.Rows[alert.Row](r)) == 0 { // a job without rows reports only what is wrong, so an alert that it does not repeat is over
-		for key, b := range a.state.Firing {
+		for _, key := range slices.Sorted(maps.Keys(a.state.Firing)) {
+			b := a.state.Firing[key]
 			if b.Job == j.Name && b.Rule == "quality" && !slices.ContainsFunc(all, func(f finding) bool { return f.key() == key }) {
 				all = append(all, finding{breach{Job: b.Job, Rule: b.Rule, Provider: b.Provider, RunID: r.RunID, Text: noComplaint}, false})
 			}

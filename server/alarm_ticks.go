@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/ledger/alert"
 )
 
 // judgeTicks raises alerts for ticks that were missed or whose run did not start.
@@ -16,7 +19,7 @@ func (a *alarm) judgeTicks(ctx context.Context, now time.Time) (changed bool, er
 	plans := a.scheduler.views(now)
 	a.mu.Lock()
 	for key, b := range a.state.Firing {
-		if b.Rule == "schedule" && !slices.ContainsFunc(plans, func(p scheduleView) bool { return p.Name == b.Provider }) {
+		if (b.Rule == "schedule" || b.Rule == "late") && !slices.ContainsFunc(plans, func(p scheduleView) bool { return p.Name == b.Provider }) {
 			delete(a.state.Firing, key)
 			b.Text, changed, a.dirty = "there is no such schedule any more", true, true
 			a.announce("alert_over", "OVER", b, now)
@@ -57,7 +60,45 @@ func (a *alarm) judgeTicks(ctx context.Context, now time.Time) (changed bool, er
 	return changed, nil
 }
 
+// judgeFreshness raises alerts for jobs whose last run that was done is too long ago.
+func (a *alarm) judgeFreshness(runs []*entry, now time.Time) (changed bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.state.Began.IsZero() {
+		a.state.Began, a.dirty = now.UTC(), true
+	}
+	for _, j := range a.jobs {
+		if a.limits[j.Name][alert.Freshness] == 0 {
+			continue
+		}
+		last, id, text := a.state.Began, "", "no run was done for %s"
+		for _, e := range runs {
+			if e.Run.Job == j.Name && e.Run.State == ledger.Done && (id == "" || e.Run.FinishedAt.After(last)) {
+				last, id, text = e.Run.FinishedAt, e.Run.RunID, ""
+			}
+		}
+		f, judged := a.limits[j.Name].Judge(alert.Figure{Rule: alert.Freshness, Value: now.Sub(last).Seconds(), Text: text})
+		if !f.Raised {
+			f.Text = "a run is done"
+		}
+		if judged {
+			changed = a.apply(finding{breach{Job: j.Name, Rule: f.Rule, RunID: id, Text: f.Text}, f.Raised}, true, now) || changed
+		}
+	}
+	return changed
+}
+
+// judgeTick raises and ends the alerts of one tick.
 func (a *alarm) judgeTick(p scheduleView, t tick, now time.Time) bool {
+	if t.Outcome == "active" || t.Outcome == "started" { // its run is late, or no longer
+		f := finding{breach{Job: p.Job, Rule: "late", Provider: p.Name, RunID: t.RunID, Text: "the run of " + p.Local(t.At) + " has started"}, t.Outcome == "active"}
+		if f.broken {
+			f.Text = "the tick of " + p.Local(t.At) + " was skipped: another run was still active"
+		}
+		if late := a.apply(f, true, now); f.broken {
+			return late
+		}
+	}
 	f := finding{breach{Job: p.Job, Rule: "schedule", Provider: p.Name, RunID: t.RunID}, true}
 	at := p.Local(t.At)
 	switch t.Outcome {

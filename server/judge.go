@@ -75,12 +75,29 @@ func judgeReport(r ledger.Report, find func(rule, provider string, broken bool, 
 	if rows != nil {
 		return
 	}
-	for _, text := range r.Alerts { // of a job without rows: "site NAME: what is wrong"
-		who, what, named := strings.Cut(text, ": ")
-		if site, ok := strings.CutPrefix(who, "site "); named && ok {
-			find("quality", site, true, what)
-		} else {
+	if len(r.Complaints) == 0 {
+		for _, text := range r.Alerts {
 			find("quality", "", true, text)
 		}
 	}
+	for _, source := range sources(r.Complaints) {
+		var texts []string
+		for _, c := range r.Complaints {
+			if c.Source == source {
+				texts = append(texts, c.Text)
+			}
+		}
+		find("quality", source, true, strings.Join(texts, "; "))
+	}
+}
+
+// sources are the sources of complaints, each once.
+func sources(all []ledger.Complaint) []string {
+	var out []string
+	for _, c := range all {
+		if !slices.Contains(out, c.Source) {
+			out = append(out, c.Source)
+		}
+	}
+	return out
 }

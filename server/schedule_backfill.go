@@ -163,7 +163,7 @@ func (s *scheduler) backfill(ctx context.Context, name, from, to, who string, no
 	})
 }
 
-// cancelBackfill starts no more runs of a backfill. The one at work goes on.
+// cancelBackfill starts no more runs of a backfill. The one at work continues.
 func (s *scheduler) cancelBackfill(ctx context.Context, name, who string, now time.Time) error {
 	return s.edit(ctx, name, now, func(p plan, exists bool) (*keptSchedule, auditLine, error) {
 		line := auditLine{Who: who, Action: "schedule_backfill_cancel"}

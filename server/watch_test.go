@@ -548,7 +548,14 @@ func (w *world) ends(id, job string, state ledger.State, why error, at time.Time
 	run, err := ledger.Finish(w.t.Context(), w.store, id, state, why, at.Add(time.Minute))
 	require.NoError(w.t, err)
 	r := ledger.BuildReport(testJob(run.Job), run, tally, at.Add(time.Minute))
-	r.Providers, r.Alerts = rows, alerts
+	r.Providers, r.Alerts = rows, nil
+	for _, a := range alerts { // "site NAME: what is wrong" is about one site
+		if source, text, ok := strings.Cut(strings.TrimPrefix(a, "site "), ": "); ok && strings.HasPrefix(a, "site ") {
+			r.Complain("site", ledger.Complaint{Source: source, Text: text})
+		} else {
+			r.Alerts = append(r.Alerts, a)
+		}
+	}
 	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, r))
 }
 
@@ -653,7 +660,31 @@ func TestAlertsOfProviders(t *testing.T) {
 	then("docs", []any{row("stripe", "held", "until tomorrow"), row("go", "done", "unreachable"), row("git", "done", "max_pages"), row("aws", "open", "")}, nil,
 		"[ALERT] docs / stripe, provider: it was held: until tomorrow", "[ALERT] docs / go, provider: it was done: unreachable")
 	then("catalog", nil, []string{"site shop: field price no longer matches"}, "[ALERT] catalog / shop, quality: field price no longer matches")
-	then("catalog", nil, nil, "[OVER] catalog / shop, quality: nothing is wrong any more")
+	then("catalog", nil, []string{"site shop: field price no longer matches", "site odd: a: b", "site odd: its list shrank"}, "[ALERT] catalog / odd, quality: a: b; its list shrank")
+	then("catalog", nil, nil, "[OVER] catalog / odd, quality: nothing is wrong any more", "[OVER] catalog / shop, quality: nothing is wrong any more")
+}
+
+// TestLateAndMissing raises alerts for ticks that were skipped because a run was still
+// active, and for jobs without a run that was done for too long, also of the command
+// line.
+func TestLateAndMissing(t *testing.T) {
+	s := newSlack(t)
+	w := newWorld(t, "done", scheduled(t, hourly+"alerts: {seed: {freshness: 26h}, docs: {freshness: 3h}}\n"), func(set *Settings) { set.Webhook = s.URL })
+	at := time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
+	w.scheduler.start = func(context.Context, ledger.Run, []string, string) error {
+		return &activeError{"20260302-090000-000-aaaaaaaa"}
+	}
+	at = turn(w, at, 3*time.Hour, 20*time.Second)
+	assert.Equal(t, []string{"[ALERT] seed / hourly, late: the tick of 2026-03-02 10:00 UTC was skipped: another run was still active"}, s.told())
+	w.scheduler.start = func(context.Context, ledger.Run, []string, string) error { return nil }
+	at = turn(w, at, time.Hour, 20*time.Second)
+	assert.Equal(t, []string{"[ALERT] docs, freshness: no run was done for 3h0m20s (limit 3 h)", "[OVER] seed / hourly, late: the run of 2026-03-02 13:00 UTC has started"}, s.told())
+	w.ends("20260302-133000-000-aaaaaaaa", "docs", ledger.Done, nil, at, ledger.Tally{}, nil)
+	w.ends("20260302-133000-000-bbbbbbbb", "seed", ledger.Failed, nil, at, ledger.Tally{}, nil)
+	at = turn(w, at, 2*time.Hour, 20*time.Second)
+	assert.Equal(t, []string{"[ALERT] seed, run failed: failed: it gave no reason; see its log", "[OVER] docs, freshness: a run is done"}, s.told())
+	turn(w, at, 2*time.Hour, 20*time.Second)
+	assert.Equal(t, []string{"[ALERT] docs, freshness: the last run that was done ended 3h0m20s ago (limit 3 h)"}, s.told())
 }
 
 // TestAlertsOfSchedules announces once that ticks were missed or that a run did not

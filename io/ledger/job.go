@@ -11,9 +11,11 @@ type Job struct {
 	Stages []Stage
 	// Options are the flags that a run of it may have and a report may show.
 	Options []Option
-	// Warnings has, by kind, the texts of the warnings that its runs count. {source},
-	// {field} and {n} are replaced by the warning's values.
+	// Warnings has, by kind, the texts of the warnings that its runs count. {field} and
+	// {n} are replaced by the warning's values.
 	Warnings map[string]string
+	// Source is what alerts call the source of a warning, such as site.
+	Source string `json:",omitempty"`
 	// Purpose says which of its complete runs count as failed.
 	Purpose Purpose
 	// Path is the API path of the request that starts a run; "" if only the command line

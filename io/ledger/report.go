@@ -54,8 +54,9 @@ type Report struct {
 	Store       Counts         `json:"store"`                // calls by kind
 	StoreBytes  Traffic        `json:"store_bytes,omitzero"` // of objects
 	Timings     Timings        `json:"timings"`
-	DeadLetters Counts         `json:"dead_letters"` // by kind
-	Alerts      []string       `json:"alerts"`       // texts for a person
+	DeadLetters Counts         `json:"dead_letters"`         // by kind
+	Alerts      []string       `json:"alerts"`               // texts for a person
+	Complaints  []Complaint    `json:"complaints,omitempty"` // what of Alerts is about one source
 	Lanes       []LaneReport   `json:"lanes"`
 	Providers   any            `json:"providers,omitempty"` // the job's own rows, one for each provider
 	Cost        *Cost          `json:"cost,omitempty"`
@@ -97,7 +98,7 @@ func BuildReport(j Job, r Run, t Tally, now time.Time, lanes ...Progress) Report
 		rep.HTTP.Failures[k] += 0
 	}
 	for _, w := range sum.Warnings {
-		rep.Alerts = append(rep.Alerts, j.inWords(w))
+		rep.Complain(j.Source, j.inWords(w))
 	}
 	rep.Timings = Timings{
 		Domains: t.Timings.Count,

@@ -43,11 +43,24 @@ func addWarnings(a, b []Warning) []Warning {
 	return sum[:min(len(sum), maxWarnings)]
 }
 
-// inWords is a warning as the text of an alert.
-func (j Job) inWords(w Warning) string {
+// Complaint is what a run saw wrong at one source.
+type Complaint struct {
+	Source string `json:"source"`
+	Text   string `json:"text"`
+}
+
+// inWords is a warning as a complaint.
+func (j Job) inWords(w Warning) Complaint {
 	text, ok := j.Warnings[w.Kind]
 	if !ok {
-		return fmt.Sprintf("%s: %s %s, %d times", w.Source, w.Kind, w.Field, w.Count)
+		return Complaint{w.Source, fmt.Sprintf("%s %s, %d times", w.Kind, w.Field, w.Count)}
 	}
-	return strings.NewReplacer("{source}", w.Source, "{field}", w.Field, "{n}", strconv.FormatInt(w.Count, 10)).Replace(text)
+	return Complaint{w.Source, strings.NewReplacer("{field}", w.Field, "{n}", strconv.FormatInt(w.Count, 10)).Replace(text)}
+}
+
+// Complain adds a complaint to a report, and the alert that says it. kind is what the
+// source is, such as site.
+func (r *Report) Complain(kind string, c Complaint) {
+	r.Complaints = append(r.Complaints, c)
+	r.Alerts = append(r.Alerts, strings.TrimSpace(kind+" "+c.Source)+": "+c.Text)
 }

@@ -36,8 +36,8 @@ func TestWarnings(t *testing.T) {
 	}
 	require.Equal(t, []Warning{{"unreadable", "shop", "price", 2}}, parts[0].Warnings, "what was added stays as it was")
 
-	r := BuildReport(Job{Warnings: map[string]string{"unreadable": "site {source}: field {field} cannot be read on {n} pages"}}, aRun("r1"), Tally{Warnings: want}, day)
-	require.Equal(t, []string{"shop.example: shrunk , 1 times", "site fair: field price cannot be read on 1 pages",
+	r := BuildReport(Job{Source: "site", Warnings: map[string]string{"unreadable": "field {field} cannot be read on {n} pages"}}, aRun("r1"), Tally{Warnings: want}, day)
+	require.Equal(t, []string{"site shop.example: shrunk , 1 times", "site fair: field price cannot be read on 1 pages",
 		"site shop: field label cannot be read on 1 pages", "site shop: field price cannot be read on 5 pages"}, r.Alerts)
 	require.Empty(t, r.Counts, "a warning is no count")
 }

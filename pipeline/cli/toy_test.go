@@ -52,7 +52,7 @@ func (fn *greetFn) ProcessElement(_ []byte, emit func(ledger.Tally)) {
 // toyJob is what somebody adds for a new job: this value, and a line in pipeline.Jobs.
 func toyJob() pipeline.Job {
 	greeting := ""
-	return pipeline.Job{Job: ledger.Job{Name: "toy", Title: "Toy", Counts: []string{"greetings", "silences"}, Warnings: map[string]string{"hoarse": "{source} was hoarse {n} times"},
+	return pipeline.Job{Job: ledger.Job{Name: "toy", Title: "Toy", Counts: []string{"greetings", "silences"}, Warnings: map[string]string{"hoarse": "hoarse {n} times"},
 		Purpose: ledger.Purpose{Kept: "greetings", Refused: "deaf"}},
 		Shared: []string{"lanes"},
 		Define: func(f *flag.FlagSet) { f.StringVar(&greeting, "greeting", "hello", "what the toy says") },
@@ -130,7 +130,7 @@ func TestToyJob(t *testing.T) {
 		require.Equal(t, ledger.Done, r.State)
 		require.EqualValues(t, len("good day"), r.Counts["greetings"])
 		require.Equal(t, "good day", r.Options["greeting"])
-		require.Equal(t, []string{"the toy was hoarse 2 times", "the toy says good day"}, r.Alerts)
+		require.Equal(t, []string{"the toy: hoarse 2 times", "the toy says good day"}, r.Alerts)
 		require.Contains(t, r.Counts, "silences", "a count of the job is there at 0")
 		require.Regexp(t, `Counts\n +greetings +8\n +silences +0\n`, a.stdout, "the table")
 		require.Regexp(t, r.RunID+`\s+toy\s+direct\s+done`, here(t, "runs --store="+dir).stdout)

@@ -134,10 +134,10 @@ const (
 // Warnings returns the texts of alerts for the job's kinds of warnings.
 func Warnings() map[string]string {
 	return map[string]string{
-		neverMatched: "site {source}: field {field} is on none of the pages; is its selector right?",
-		unreadable:   "site {source}: field {field} cannot be read on {n} pages; the dead letters of kind unreadable_field say why",
-		collided:     "site {source}: {n} pages have the key of another page with other values; the dead letters of kind key_collision name them",
-		listShrunk:   "site {source}: its list no longer names more than half of the products, so none was marked as gone; is all of it read?",
+		neverMatched: "field {field} is on none of the pages; is its selector right?",
+		unreadable:   "field {field} cannot be read on {n} pages; the dead letters of kind unreadable_field say why",
+		collided:     "{n} pages have the key of another page with other values; the dead letters of kind key_collision name them",
+		listShrunk:   "its list no longer names more than half of the products, so none was marked as gone; is all of it read?",
 	}
 }
 

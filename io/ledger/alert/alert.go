@@ -82,6 +82,7 @@ const MinimumSamples = "minimum_samples"
 
 var rules = []rule{
 	{"failure_rate", Threshold{0.2, Share, Above}, 1, true, "%s of the work failed"},
+	{Freshness, Threshold{0, Seconds, Above}, 0, false, "the last run that was done ended %s ago"},
 	{"success_rate", Threshold{0.9, Share, Below}, 1, true, "%s of the requests were answered by 200 or 304"},
 	{"pages_change", Threshold{0.5, Share, AtLeast}, 10, false, "the number of pages changed by %s"},
 	{"mean_response", Threshold{5, Seconds, Above}, 0, true, "it answers after %s on average"},
@@ -107,8 +108,13 @@ func Rules() (names []string) {
 	return names
 }
 
-// PageRules are the rules for jobs that crawl pages: all except failure_rate.
-func PageRules() []string { return Rules()[1:] }
+// Freshness is the rule about the time since a job's last run that was done. It is off
+// unless a limit is set.
+const Freshness = "freshness"
+
+// PageRules are the rules by which a run of a job that crawls pages judges itself: all
+// except failure_rate and freshness.
+func PageRules() []string { return Rules()[2:] }
 
 // Thresholds are limits by the names of rules, in the units of the rules. A rule that
 // is absent is off.
@@ -118,7 +124,7 @@ type Thresholds map[string]float64
 func Defaults(names ...string) Thresholds {
 	t := Thresholds{}
 	for _, name := range names {
-		if r, ok := ruleNamed(name); ok {
+		if r, ok := ruleNamed(name); ok && r.Limit != 0 {
 			t[name] = r.Limit
 		}
 	}

@@ -37,5 +37,5 @@ func (p *pages) confirmCancel(w http.ResponseWriter, r *http.Request) {
 	}
 	at := "/runs/" + e.Run.RunID
 	p.confirm(w, r, "runs", confirmation{Title: "Cancel run " + e.Run.RunID + "?", Action: at + "/cancel", Button: "Cancel the run", Danger: true, Back: at,
-		Text: "A cancelled run cannot be resumed. What it has stored stays, and the next run of " + e.Run.Job + " does the rest. To go on later, pause it instead."})
+		Text: "A cancelled run cannot be resumed. What it has stored stays, and the next run of " + e.Run.Job + " does the rest. To continue it later, pause it instead."})
 }

@@ -147,6 +147,7 @@ type Client struct {
 	pace  *pace
 
 	lookups *pace // of Resolve
+	recent  recent
 
 	requests, bytes, retries atomic.Int64
 	byStatus                 [1000]atomic.Int64

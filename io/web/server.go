@@ -4,18 +4,20 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
 const (
 	// lookupTimeout is for one look-up of a host's addresses.
 	lookupTimeout = 30 * time.Second
-	// addressAge is how long a visit uses what it looked up. The address guard checks
+	// addressAge is how long visits use what one of them looked up. The address guard checks
 	// each connection all the same.
 	addressAge = time.Minute
 	// lookupRate is how many names Resolve looks up a second.
@@ -56,13 +58,50 @@ func (c *Client) addresses(ctx context.Context, v *Conns, u *url.URL) addresses 
 	if ok && time.Now().Before(known.until) {
 		return known
 	}
-	list, err := c.lookUp(ctx, name)
-	if err != nil {
-		return addresses{err: &net.OpError{Op: "dial", Net: "tcp", Err: err}}
+	found, ok := c.recent.get(name)
+	if !ok {
+		found = addresses{until: time.Now().Add(addressAge)}
+		var err error
+		if found.list, err = c.lookUp(ctx, name); err != nil {
+			found.err = &net.OpError{Op: "dial", Net: "tcp", Err: err}
+		}
+		var dns *net.DNSError
+		if err != nil && (!errors.As(err, &dns) || !dns.IsNotFound) {
+			return found // which may pass
+		}
+		c.recent.keep(name, found)
 	}
-	found := addresses{list: list, until: time.Now().Add(addressAge)}
 	v.know(name, found)
 	return found
+}
+
+// recent are the look-ups of the last minute, for hosts that many visits are redirected to.
+type recent struct {
+	mu sync.Mutex
+	of map[string]addresses
+}
+
+// maxRecent bounds the look-ups that are kept.
+const maxRecent = 4096
+
+func (r *recent) get(name string) (addresses, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found, ok := r.of[name]
+	return found, ok && time.Now().Before(found.until)
+}
+
+func (r *recent) keep(name string, found addresses) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.of) >= maxRecent {
+		now := time.Now()
+		maps.DeleteFunc(r.of, func(_ string, a addresses) bool { return !now.Before(a.until) })
+	}
+	if r.of == nil || len(r.of) >= maxRecent {
+		r.of = map[string]addresses{}
+	}
+	r.of[name] = found
 }
 
 // lookUp returns the addresses of a name that a connection may lead to, the one to try

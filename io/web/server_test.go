@@ -212,3 +212,40 @@ func TestSilentAddress(t *testing.T) {
 		a.Close()
 	})
 }
+
+// A host that many visits lead to is looked up once a minute, also one that does not exist.
+// A failure that may pass is not kept.
+func TestRecentLookups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newTestClient(t, web.Config{}, 0, func(int, *http.Request) answer { return answer{status: 200} })
+		a.Pacer.Servers.Delay = time.Millisecond
+		asked := map[string]int{}
+		web.SetLookup(a.Web, func(_ context.Context, _, host string) ([]netip.Addr, error) {
+			asked[host]++
+			switch host {
+			case "none.test":
+				return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+			case "busy.test":
+				return nil, &net.DNSError{Err: "server misbehaving", Name: host, IsTemporary: true}
+			}
+			return []netip.Addr{netip.MustParseAddr("93.184.215.14")}, nil
+		})
+		visit := func() {
+			for _, host := range []string{"a.test", "none.test", "busy.test"} {
+				c := a.again()
+				_, _ = c.Get(t.Context(), polite.Request{URL: "http://" + host + "/"})
+				c.Close()
+			}
+		}
+		visit()
+		visit()
+		if want := map[string]int{"a.test": 1, "none.test": 1, "busy.test": 2}; !maps.Equal(asked, want) {
+			t.Errorf("asked for %v, want %v", asked, want)
+		}
+		time.Sleep(2 * time.Minute)
+		visit()
+		if want := map[string]int{"a.test": 2, "none.test": 2, "busy.test": 3}; !maps.Equal(asked, want) {
+			t.Errorf("two minutes later asked for %v, want %v", asked, want)
+		}
+	})
+}

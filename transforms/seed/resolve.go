@@ -1,11 +1,13 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"net/netip"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
@@ -254,6 +257,27 @@ func (t *hostTable) keepFound(name, text string) (mark, error) {
 		t.found[name] = f
 	}
 	return m, err
+}
+
+// byRounds puts one host of each server first, then a second one of each, and so on. The
+// visits of a server with very many hosts wait for each other, and all visits under way
+// would be theirs while the hosts of other servers have not begun.
+func (t *hostTable) byRounds(s polite.Servers) {
+	if len(t.found) == 0 {
+		return
+	}
+	round, of := make(map[string]int, len(t.hosts)), map[string]int{}
+	for _, h := range t.hosts {
+		f := t.found[h.name]
+		if len(f.List) == 0 {
+			continue
+		}
+		if name, rated := s.Key(f.List[0]); !rated {
+			round[h.name] = of[name]
+			of[name]++
+		}
+	}
+	slices.SortStableFunc(t.hosts, func(a, b host) int { return cmp.Compare(round[a.name], round[b.name]) })
 }
 
 // doubtAbsent is for a lane that this run has worked at before: marks may have been written

@@ -126,11 +126,16 @@ func TestResolveStage(t *testing.T) {
 	require.Empty(t, j.web.Requests())
 }
 
-// Two worker processes on one server: one request at a time and the pause between two.
+// Two worker processes on one server, one of them by redirects: one request at a time and
+// the pause between two.
 func TestByServerInTwoProcesses(t *testing.T) {
 	j := newServers(t, 0)
 	j.put(day+"raw_0001.json", rawFile(j.place("127.0.0.2", "one", 6)...))
-	j.put(strings.Replace(day, "news", "policy", 1)+"raw_0001.json", rawFile(j.place("127.0.0.2", "two", 6)...))
+	two := slices.Concat(j.place("127.0.0.2", "two", 2), j.place("127.0.0.3", "to", 4))
+	for i := range 4 {
+		j.web.Handle(fmt.Sprintf("to-%d.com", i), http.RedirectHandler(fmt.Sprintf("https://one-%d.com/robots.txt", i), http.StatusFound))
+	}
+	j.put(strings.Replace(day, "news", "policy", 1)+"raw_0001.json", rawFile(two...))
 	var both sync.WaitGroup
 	for i, category := range []string{"news", "policy"} {
 		cfg := j.cfg
@@ -150,7 +155,8 @@ func TestByServerInTwoProcesses(t *testing.T) {
 		})
 	}
 	both.Wait()
-	j.turns("127.0.0.2", func(string) bool { return true })
+	j.turns("127.0.0.2", func(host string) bool { return !strings.HasPrefix(host, "to-") })
+	j.turns("127.0.0.3", func(host string) bool { return strings.HasPrefix(host, "to-") })
 	for o, err := range j.store.List(t.Context(), "lease/servers/") {
 		t.Errorf("%s stays, %v", o.Key, err)
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package docs
 
 import (
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,9 +35,11 @@ var (
 // to zero, and lets a plain pool of http.Clients send the same requests: three
 // hosts at once, one request a host, bodies read and thrown away. The ratio is
 // the pool's time through the crawl's, which also reads, cuts, keeps and hands
-// off the pages and writes down where it stands before and after each.
+// off the pages and writes down where it stands before and after each. The CPU
+// time of a page, which a busy machine does not change much, is that of this
+// process, so it has the simulated web in it on both sides.
 func BenchmarkCrawl(b *testing.B) {
-	var crawl, pool, ratio []float64
+	var crawl, pool, ratio, crawlCPU, poolCPU []float64
 	for range *crawlRounds {
 		j := newJob(b, dbtest.SQLite(b), webtest.Options{Latency: *crawlLatency})
 		j.cfg.Lanes = 1
@@ -44,21 +49,34 @@ func BenchmarkCrawl(b *testing.B) {
 			p.MaxPages = each
 			enlarge(j.sites[siteHost(j, p.SeedURLs[0])], each)
 		}
-		begin := time.Now()
+		begin, before := time.Now(), cpu(b)
 		_, total := j.run("direct")
-		took := time.Since(begin).Seconds()
+		took, spent := time.Since(begin).Seconds(), cpu(b)-before
 		pages := each * len(j.cfg.Policies)
 		require.EqualValues(b, pages, total.Counts["pages_new"])
 		log := j.sim.Requests()
 		slices.SortFunc(log, func(x, y webtest.LoggedRequest) int { return x.Start.Compare(y.Start) })
 		require.Len(b, log, pages+len(j.cfg.Policies), "a robots.txt a host besides")
+		before = cpu(b)
 		plain := plainPool(b, j, log)
+		crawlCPU, poolCPU = append(crawlCPU, spent.Seconds()*1e3/float64(pages)), append(poolCPU, (cpu(b)-before).Seconds()*1e3/float64(pages))
 		b.Logf("%d pages: crawl %.1f s, pool %.1f s", pages, took, plain)
 		crawl, pool, ratio = append(crawl, float64(pages)/took), append(pool, float64(pages)/plain), append(ratio, plain/took)
 	}
 	b.ReportMetric(middle(crawl), "pages/s-crawl")
 	b.ReportMetric(middle(pool), "pages/s-pool")
 	b.ReportMetric(middle(ratio), "ratio")
+	b.ReportMetric(middle(crawlCPU), "crawl-cpu-ms/page")
+	b.ReportMetric(middle(poolCPU), "pool-cpu-ms/page")
+}
+
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func middle(v []float64) float64 {

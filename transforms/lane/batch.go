@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -45,7 +46,8 @@ type Batch struct {
 func NewBatch(file string, records []URLRecord) Batch {
 	b := Batch{File: file}
 	if len(records) > 0 {
-		b.records = compressor().EncodeAll(appendRecords(nil, records), nil)
+		// EncodeAll's slice has the capacity of what it was given.
+		b.records = bytes.Clone(compressor().EncodeAll(appendRecords(nil, records), nil))
 	}
 	return b
 }

@@ -93,7 +93,7 @@ func TestPages(t *testing.T) {
 		keep = t.TempDir()
 	}
 	for _, page := range []struct{ name, path string }{
-		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"reports", "/reports"},
+		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"reports", "/reports"},
 		{"login", "/login"}, {"error", "/runs/none"},
 	} {
 		for device, width := range widths {
@@ -174,4 +174,14 @@ func TestWithoutScript(t *testing.T) {
 	id := strings.TrimPrefix(value(t, ctx, chromedp.Text("h1")), "Run ")
 	eventually(t, "the run's end", 2*time.Minute, func() bool { return r.state(id) == "done" })
 	do(t, ctx, chromedp.Reload(), chromedp.WaitVisible(".state-done"))
+	do(t, ctx, chromedp.Navigate(r.url+"/runs/"+id+"/log"), chromedp.WaitVisible("#q"), chromedp.Focus("#q"), chromedp.KeyEvent("run_ended\r"))
+	eventually(t, "the lines that were searched", time.Minute, func() bool {
+		text, err := chromedp.Run(ctx, chromedp.Text("main"))
+		return err == nil && strings.Contains(text, "1 of 1 lines found")
+	})
+	eventually(t, "the run again", time.Minute, func() bool { // the lease of the run before may be released a moment later
+		do(t, ctx, chromedp.Navigate(r.url+"/runs/"+id), chromedp.WaitVisible("#again"), chromedp.Focus("#again"), chromedp.KeyEvent("\r"))
+		title := value(t, ctx, chromedp.Title())
+		return strings.HasPrefix(title, "Run ") && !strings.Contains(title, id)
+	})
 }

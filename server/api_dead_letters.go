@@ -175,5 +175,8 @@ func (s *Server) replay(ctx context.Context, e *entry, ids []string) (int, error
 		return 0, nil
 	}
 	slices.Sort(ids)
+	if err := s.audited(ctx, "dead_letters_replay", e.Run.RunID, strings.Join(ids, " ")); err != nil {
+		return 0, err
+	}
 	return n, s.runner.replay(ctx, e.Run, slices.Compact(ids))
 }

@@ -163,6 +163,10 @@ func (s *Server) setControl(ctx context.Context, e *entry, action ledger.Action)
 	if !e.Active() {
 		return &overError{e.Run.RunID, e.State()}
 	}
+	name := map[ledger.Action]string{ledger.ActionRun: "run_resume", ledger.ActionPause: "run_pause", ledger.ActionCancel: "run_cancel"}[action]
+	if err := s.audited(ctx, name, e.Run.RunID, ""); err != nil {
+		return err
+	}
 	err := ledger.WriteControl(ctx, s.store, e.Run.RunID, ledger.Control{Action: action, At: s.now(), By: "server"})
 	if errors.Is(err, ledger.ErrCancelled) {
 		return &overError{e.Run.RunID, "it was cancelled"}

@@ -161,7 +161,7 @@ func (s *Server) backfillSchedule(w http.ResponseWriter, r *http.Request) {
 }
 
 // runSchedule starts a schedule's run now, whether it is paused or not.
-func (s *Server) runSchedule(ctx context.Context, name, who string) (string, error) {
+func (s *Server) runSchedule(ctx context.Context, name string) (string, error) {
 	if _, err := s.scheduler.refresh(ctx, s.now()); err != nil {
 		return "", err
 	}
@@ -172,15 +172,11 @@ func (s *Server) runSchedule(ctx context.Context, name, who string) (string, err
 	if p.Wrong != "" {
 		return "", conflict("this schedule cannot run: %s", p.Wrong)
 	}
-	ctx = context.WithoutCancel(ctx)
-	if err := s.audit.write(ctx, auditLine{At: s.now(), Who: who, Action: "schedule_run", Target: name}); err != nil {
-		return "", err
-	}
-	return s.startNow(ctx, p.Job, p.flags, "schedule "+name+", now")
+	return s.startNow(context.WithoutCancel(ctx), p.Job, p.flags, "schedule "+name+", now")
 }
 
 func (s *Server) startSchedule(w http.ResponseWriter, r *http.Request) {
-	id, err := s.runSchedule(r.Context(), r.PathValue("name"), s.who(r))
+	id, err := s.runSchedule(r.Context(), r.PathValue("name"))
 	if err != nil {
 		s.fail(w, r, err)
 		return

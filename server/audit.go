@@ -1,14 +1,12 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,7 +24,8 @@ const (
 )
 
 // auditLine says who asked the server for what. It is written before the server does
-// it, so that nothing is done without a line. A request that is refused has none.
+// it, so that nothing is done without a line. A request that is refused
+// for what it says has none.
 type auditLine struct {
 	At     time.Time `json:"at"`
 	Who    string    `json:"who"`
@@ -126,16 +125,4 @@ func (p *pages) auditLines(w http.ResponseWriter, r *http.Request) {
 	v.Live = false // each load of the page lists all lines in the store
 	b, err := p.render("audit", v)
 	p.send(w, r, b, err)
-}
-
-// who names the sender of a request in audit lines.
-func (s *Server) who(r *http.Request) string {
-	how := "browser"
-	switch {
-	case s.token == "":
-		how = "local"
-	case strings.HasPrefix(r.Header.Get("Authorization"), "Bearer "):
-		how = "token"
-	}
-	return how + " from " + cmp.Or(r.RemoteAddr, "an unknown address")
 }

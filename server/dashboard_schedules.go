@@ -111,6 +111,6 @@ func (p *pages) backfillSchedule(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) runSchedule(w http.ResponseWriter, r *http.Request) {
-	id, err := p.server.runSchedule(r.Context(), r.PathValue("name"), p.server.who(r))
+	id, err := p.server.runSchedule(r.Context(), r.PathValue("name"))
 	p.done(w, r, "/runs/"+id, err)
 }

@@ -76,7 +76,7 @@ func Main(args []string, asPipeline string, readOptions ReadOptions, jobs []ledg
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	set := Settings{Config: config, Jobs: jobs, Store: s, Program: program, Environ: environ, Log: log, Stderr: os.Stderr}
-	for name, secret := range map[string]*string{TokenVariable: &set.Token, WebhookVariable: &set.Webhook, AlertURLVariable: &set.AlertURL,
+	for name, secret := range map[string]*string{TokenVariable: &set.Token, ReadTokenVariable: &set.ReadToken, WebhookVariable: &set.Webhook, AlertURLVariable: &set.AlertURL,
 		AlertSecretVariable: &set.AlertSecret, SMTPPasswordVariable: &set.SMTPPassword} {
 		if *secret, err = readSecret(name); err != nil {
 			return &usageError{err}

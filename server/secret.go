@@ -12,15 +12,16 @@ import (
 // Secrets of the server, which are not passed to runs. Each can also be in the file
 // that the variable with _FILE after its name names.
 const (
-	TokenVariable        = "SEED_SERVER_TOKEN"
-	WebhookVariable      = "SEED_WEBHOOK_URL"   // of Slack
-	AlertURLVariable     = "SEED_ALERT_URL"     // of the signed webhook
-	AlertSecretVariable  = "SEED_ALERT_SECRET"  // the key of its signatures
-	SMTPPasswordVariable = "SEED_SMTP_PASSWORD" // of the mail server
+	TokenVariable        = "SEED_SERVER_TOKEN"      // of those who may do all
+	ReadTokenVariable    = "SEED_SERVER_READ_TOKEN" // of those who may look
+	WebhookVariable      = "SEED_WEBHOOK_URL"       // of Slack
+	AlertURLVariable     = "SEED_ALERT_URL"         // of the signed webhook
+	AlertSecretVariable  = "SEED_ALERT_SECRET"      // the key of its signatures
+	SMTPPasswordVariable = "SEED_SMTP_PASSWORD"     // of the mail server
 )
 
 // secretVariables are the variables that runs do not get.
-var secretVariables = []string{TokenVariable, WebhookVariable, AlertURLVariable, AlertSecretVariable, SMTPPasswordVariable}
+var secretVariables = []string{TokenVariable, ReadTokenVariable, WebhookVariable, AlertURLVariable, AlertSecretVariable, SMTPPasswordVariable}
 
 const fileSuffix = "_FILE"
 

@@ -118,19 +118,21 @@ func equal(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// authenticate reports whether a request has the token or a valid session, and
-// whether it has a wrong token.
-func (s *Server) authenticate(r *http.Request) (known, wrong bool) {
+// authenticate returns the role that a request's token or session gives, "" for none,
+// and whether it has a wrong token.
+func (s *Server) authenticate(r *http.Request) (as role, wrong bool) {
 	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		known = equal(given, s.token)
-		return known, !known
+		as = s.sessions.roleOf(given)
+		return as, as == ""
 	}
 	c, err := r.Cookie(sessionCookie)
 	if err != nil {
-		return false, false
+		return "", false
 	}
-	_, known = s.sessions.read(c.Value, s.now())
-	return known, false
+	if _, as, ok := s.sessions.read(c.Value, s.now()); ok {
+		return as, false
+	}
+	return "", false
 }
 
 // wrongToken counts a wrong token, logs it and delays the answer. way is header or
@@ -173,16 +175,19 @@ func (t *wrongTokenCounter) add(now time.Time) int {
 func (s *Server) requireToken(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.token == "" || publicPaths[r.URL.Path] {
-			h.ServeHTTP(w, r)
+			h.ServeHTTP(w, withSender(r, ""))
 			return
 		}
-		known, wrong := s.authenticate(r)
+		as, wrong := s.authenticate(r)
 		if wrong {
 			s.wrongToken(r, "header")
 		}
 		switch {
-		case known:
-			h.ServeHTTP(w, r)
+		case as != "" && !permitted(r, as):
+			s.fail(w, r, mayNot)
+		case as != "":
+			s.renew(w, r)
+			h.ServeHTTP(w, withSender(r, as))
 		case wantsPage(r) && r.Method == http.MethodGet:
 			http.Redirect(w, r, "/login", http.StatusSeeOther)
 		default:
@@ -198,14 +203,19 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, formError(err))
 		return
 	}
-	if s.token == "" || !equal(r.PostForm.Get("token"), s.token) {
+	as := s.sessions.roleOf(r.PostForm.Get("token"))
+	if as == "" {
 		if s.token != "" {
 			s.wrongToken(r, "form")
 		}
 		s.pages.write(w, r, http.StatusUnauthorized, "login", "That is not the token.")
 		return
 	}
-	s.setCookie(w, r, s.sessions.begin(s.now()), int(sessionAge.Seconds()))
+	if err := s.audited(withSender(r, as).Context(), "sign_in", string(as), ""); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.setCookie(w, r, s.sessions.begin(as, s.now()), int(sessionAge.Seconds()))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
@@ -221,8 +231,12 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var err error
-	if r.PostForm.Get("everywhere") != "" {
-		err = s.sessions.endAll(r.Context(), s.now())
+	if everywhere := r.PostForm.Get("everywhere") != ""; everywhere && senderIn(r.Context()).role == reader {
+		err = mayNot
+	} else if everywhere {
+		if err = s.audited(r.Context(), "sign_out_all", "all browsers", ""); err == nil {
+			err = s.sessions.endAll(r.Context(), s.now())
+		}
 	} else if c, cerr := r.Cookie(sessionCookie); cerr == nil {
 		err = s.sessions.end(r.Context(), c.Value, s.now())
 	}

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -37,9 +38,11 @@ type Settings struct {
 	Program []string // the pipeline program's file and first arguments
 	Environ []string // of each run, added to the server's own
 	Token   string   // "" for none, which is allowed on loopback only
-	Webhook string   // URL of Slack's webhook; "" for none
-	Log     *slog.Logger
-	Stderr  *os.File // where runs write their logs
+	// ReadToken is of those who may only look; "" for none.
+	ReadToken string
+	Webhook   string // URL of Slack's webhook; "" for none
+	Log       *slog.Logger
+	Stderr    *os.File // where runs write their logs
 	// AlertURL is where signed messages are posted, AlertSecret the key of the signatures.
 	AlertURL, AlertSecret string
 	SMTPPassword          string // of the mail server in Config
@@ -90,15 +93,15 @@ func New(set Settings) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case !local && set.Token == "":
+	if !local && set.Token == "" {
 		return nil, fmt.Errorf("--listen=%s can be reached from other machines, so a token is needed: set %s (32 random letters, as `openssl rand -hex 16` prints), or listen on %s",
 			set.Config.Listen, TokenVariable, DefaultListen)
-	case set.Token != "" && len(set.Token) < 16:
-		return nil, fmt.Errorf("%s is shorter than 16 letters and could be guessed; `openssl rand -hex 16` prints a good one", TokenVariable)
+	}
+	if err := checkTokens(set.Token, set.ReadToken); err != nil {
+		return nil, err
 	}
 	s := &Server{jobs: set.Config.jobs, store: set.Store, log: set.Log, config: set.Config, token: set.Token, local: local && set.Token == "",
-		now: time.Now, closing: make(chan struct{}), sessions: &sessions{store: set.Store, token: set.Token}, wrongTokenDelay: wrongTokenDelay, anonymousBodyTimeout: anonymousBodyTimeout}
+		now: time.Now, closing: make(chan struct{}), sessions: &sessions{store: set.Store, token: set.Token, readToken: set.ReadToken}, wrongTokenDelay: wrongTokenDelay, anonymousBodyTimeout: anonymousBodyTimeout}
 	if s.openAPI, err = describe(s.jobs); err != nil {
 		return nil, err
 	}
@@ -134,6 +137,9 @@ func (s *Server) start(ctx context.Context, run ledger.Run, flags []string, by s
 // startNow starts a run with a new id and returns the id.
 func (s *Server) startNow(ctx context.Context, job string, flags []string, by string) (string, error) {
 	run := ledger.Run{RunID: ledger.NewRunID(s.now()), Job: job, StartedAt: s.now()}
+	if err := s.audited(ctx, "run_start", job, strings.Join(append([]string{"by " + by + ", run " + run.RunID}, flags...), " ")); err != nil {
+		return run.RunID, err
+	}
 	return run.RunID, s.start(ctx, run, flags, by)
 }
 

@@ -17,8 +17,12 @@ import (
 )
 
 const (
-	// sessionAge is how long a browser stays signed in.
-	sessionAge = 7 * 24 * time.Hour
+	// sessionAge is how long a browser stays signed in, sessionIdle how long without
+	// a page being opened.
+	sessionAge  = 7 * 24 * time.Hour
+	sessionIdle = 24 * time.Hour
+	// renewAfter is how old the last use in a cookie is when it is written again.
+	renewAfter = 5 * time.Minute
 	// endedInterval is how often a server reads which sessions other servers ended.
 	endedInterval = 30 * time.Second
 	// endedPrefix has an object for each session that was ended before its age ends it,
@@ -27,13 +31,14 @@ const (
 	endedAll    = "all-"
 )
 
-// sessions are the sessions of browsers whose users gave the token. A cookie is
-// "id.began.proof", where the proof is an HMAC with the token as key. So it is valid
-// on each server of the store and after a restart, and a new token ends all
-// sessions.
+// sessions are the sessions of browsers whose users gave a token. A cookie is
+// "id.began.used.proof", where the proof is an HMAC with the token as key. So it is
+// valid on each server of the store and after a restart, and a new token ends all
+// sessions that began with the old one.
 type sessions struct {
-	store store.Store
-	token string
+	store     store.Store
+	token     string
+	readToken string
 
 	mu        sync.Mutex
 	ended     map[string]bool
@@ -41,33 +46,66 @@ type sessions struct {
 	nextAt    time.Time
 }
 
-func (s *sessions) proof(id, began string) string {
-	m := hmac.New(sha256.New, []byte(s.token))
-	m.Write([]byte("dashboard session " + id + " " + began))
+// session is what a cookie says.
+type session struct {
+	id          string
+	began, used time.Time
+}
+
+func (s *sessions) cookie(c session, as role) string {
+	text := c.id + "." + strconv.FormatInt(c.began.UnixMilli(), 10) + "." + strconv.FormatInt(c.used.UnixMilli(), 10)
+	return text + "." + s.proof(as, text)
+}
+
+func (s *sessions) proof(as role, text string) string {
+	key := s.token
+	if as == reader {
+		key = s.readToken
+	}
+	m := hmac.New(sha256.New, []byte(key))
+	m.Write([]byte("dashboard session " + text))
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-func (s *sessions) begin(now time.Time) (cookie string) {
-	id, began := rand.Text(), strconv.FormatInt(now.UnixMilli(), 10)
-	return id + "." + began + "." + s.proof(id, began)
+func (s *sessions) begin(as role, now time.Time) (cookie string) {
+	return s.cookie(session{rand.Text(), now, now}, as)
 }
 
-// read returns the id of a cookie's session, and whether the session is valid.
-func (s *sessions) read(cookie string, now time.Time) (id string, ok bool) {
-	id, rest, _ := strings.Cut(cookie, ".")
-	began, proof, _ := strings.Cut(rest, ".")
-	if !equal(proof, s.proof(id, began)) {
-		return "", false
+// parse returns what a cookie says, if its proof is right, and the role of its token.
+func (s *sessions) parse(cookie string) (c session, as role, ok bool) {
+	i := strings.LastIndex(cookie, ".")
+	if i < 0 {
+		return c, "", false
 	}
-	ms, err := strconv.ParseInt(began, 10, 64)
-	at := time.UnixMilli(ms)
+	text, proof := cookie[:i], cookie[i+1:]
+	switch {
+	case equal(proof, s.proof(operator, text)):
+		as = operator
+	case s.readToken != "" && equal(proof, s.proof(reader, text)):
+		as = reader
+	default:
+		return c, "", false
+	}
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		return c, "", false
+	}
+	began, berr := strconv.ParseInt(parts[1], 10, 64)
+	used, uerr := strconv.ParseInt(parts[2], 10, 64)
+	return session{parts[0], time.UnixMilli(began), time.UnixMilli(used)}, as, berr == nil && uerr == nil
+}
+
+// read returns the id and the role of a cookie's session, and whether the session is
+// valid.
+func (s *sessions) read(cookie string, now time.Time) (id string, as role, ok bool) {
+	c, as, ok := s.parse(cookie)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return id, err == nil && now.Sub(at) < sessionAge && at.After(s.notBefore) && !s.ended[id]
+	return c.id, as, ok && now.Sub(c.began) < sessionAge && now.Sub(c.used) < sessionIdle && c.began.After(s.notBefore) && !s.ended[c.id]
 }
 
 func (s *sessions) end(ctx context.Context, cookie string, now time.Time) error {
-	id, ok := s.read(cookie, now)
+	id, _, ok := s.read(cookie, now)
 	if !ok {
 		return nil
 	}

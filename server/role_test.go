@@ -1,0 +1,135 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+const readToken = "a token for those who only look"
+
+func withTokens(s *Settings) { s.Token, s.ReadToken = token, readToken }
+
+// TestReader lets the read-only token see all and change nothing, by any route.
+func TestReader(t *testing.T) {
+	w := newWorld(t, "done", withTokens)
+	w.put("20260302-100000-000-aaaaaaaa", "seed", ledger.Done, time.Now(), time.Minute, sampleTally())
+	require.NoError(t, w.board.refresh(t.Context(), time.Now()))
+	bearer := []string{"Authorization", "Bearer " + readToken}
+	for _, r := range append(w.api(), w.pages.routes()...) {
+		method, path, _ := strings.Cut(r.pattern, " ")
+		path = strings.NewReplacer("{$}", "", "{id}", "20260302-100000-000-aaaaaaaa", "{name}", "hourly").Replace(path)
+		if path == "/events" || path == "/login" || path == "/logout" {
+			continue
+		}
+		code := w.do(method, path, "", bearer...).code
+		if method == http.MethodGet {
+			assert.NotContains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, code, r.pattern)
+		} else {
+			assert.Equal(t, http.StatusForbidden, code, r.pattern)
+		}
+	}
+	got := w.do("POST", "/api/v1/seeds/orchestrate", "{}", bearer...)
+	assert.Contains(t, got.body, "this token may only read")
+	assert.Len(t, w.board.runs(), 1, "nothing was started")
+	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
+	in := w.do("POST", "/login", "token="+readToken, form...)
+	require.Equal(t, http.StatusSeeOther, in.code)
+	cookie, _, _ := strings.Cut(in.header.Get("Set-Cookie"), ";")
+	assert.Equal(t, 200, w.do("GET", "/", "", "Cookie", cookie).code)
+	assert.Equal(t, 403, w.do("POST", "/runs", "job=seed", append(form, "Cookie", cookie)...).code)
+	assert.Equal(t, 403, w.do("POST", "/logout", "everywhere=true", append(form, "Cookie", cookie)...).code, "a reader ends no other's session")
+	assert.Equal(t, 303, w.do("POST", "/logout", "", append(form, "Cookie", cookie)...).code)
+	assert.Equal(t, 401, w.do("GET", "/api/v1/runs", "", "Cookie", cookie).code)
+	changed := worldAt(t, w.dir, "done", func(s *Settings) { s.Token, s.ReadToken = token, readToken+"x" })
+	assert.Equal(t, 401, changed.do("GET", "/api/v1/runs", "", bearer...).code)
+}
+
+// TestTokens has tokens that are refused.
+func TestTokens(t *testing.T) {
+	for says, c := range map[string][2]string{
+		ReadTokenVariable + " is shorter than 16": {token, "short"}, TokenVariable + " is shorter than 16": {"short", ""},
+		"without it everybody may act": {"", readToken}, "are the same": {token, token},
+	} {
+		_, err := New(Settings{Jobs: testJobs(), Token: c[0], ReadToken: c[1]})
+		assert.ErrorContains(t, err, says)
+	}
+}
+
+// TestIdleSession ends a session that is not used for a day, and one that is used after
+// seven days. What an open page loads by itself is no use.
+func TestIdleSession(t *testing.T) {
+	w := newWorld(t, "done", withTokens)
+	now := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
+	cookie := ""
+	ask := func(header ...string) int {
+		t.Helper()
+		a := w.do("GET", "/runs", "", append(header, "Cookie", cookie)...)
+		if set := a.header.Get("Set-Cookie"); set != "" {
+			cookie, _, _ = strings.Cut(set, ";")
+		}
+		return a.code
+	}
+	signIn := func() {
+		a := w.do("POST", "/login", "token="+token, "Content-Type", "application/x-www-form-urlencoded")
+		cookie, _, _ = strings.Cut(a.header.Get("Set-Cookie"), ";")
+	}
+	signIn()
+	began := now
+	for now.Before(began.Add(sessionAge - sessionIdle/2)) {
+		now = at(now.Add(sessionIdle-time.Minute), w)
+		if now.Before(began.Add(sessionAge)) {
+			require.Equal(t, 200, ask("Sec-Fetch-Dest", "document"), now)
+		}
+	}
+	at(began.Add(sessionAge), w)
+	assert.Equal(t, 401, ask(), "its age ends it, however it is used")
+
+	now = at(began.Add(sessionAge+time.Hour), w)
+	signIn()
+	for range 3 {
+		now = at(now.Add(sessionIdle/2-time.Minute), w)
+		ask("Sec-Fetch-Dest", "empty") // as live.js does
+	}
+	assert.Equal(t, 401, ask(), "nobody opened a page for a day")
+	signIn()
+	before := cookie
+	at(now.Add(time.Minute), w)
+	require.Equal(t, 200, ask())
+	assert.Equal(t, before, cookie, "not written again at every request")
+	for _, bad := range []string{"", "x", "a.b.c.d", strings.Replace(before, ".", ".9", 1), before + "0"} {
+		assert.Equal(t, 401, w.do("GET", "/api/v1/runs", "", "Cookie", sessionCookie+"="+strings.TrimPrefix(bad, sessionCookie+"=")).code, bad)
+	}
+}
+
+// TestActionsAreAudited writes a line for each thing that a person does.
+func TestActionsAreAudited(t *testing.T) {
+	w := newWorld(t, "wait", withTokens, scheduled(t, hourly))
+	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	w.now = func() time.Time { now = now.Add(time.Millisecond); return now }
+	bearer := []string{"Authorization", "Bearer " + token}
+	in := w.do("POST", "/login", "token="+token, "Content-Type", "application/x-www-form-urlencoded")
+	cookie, _, _ := strings.Cut(in.header.Get("Set-Cookie"), ";")
+	id := w.do("POST", "/api/v1/schedules/hourly/run", "", bearer...).json(t)["run_id"].(string)
+	w.until("the run", func() bool { return len(w.board.runs()) == 1 && !w.board.runs()[0].Starting })
+	for _, what := range []string{"pause", "resume"} {
+		require.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/runs/"+id+"/"+what, "", bearer...).code)
+	}
+	require.Equal(t, http.StatusSeeOther, w.do("POST", "/runs/"+id+"/cancel", "", "Content-Type", "application/x-www-form-urlencoded", "Cookie", cookie).code)
+	w.do("POST", "/api/v1/seeds/orchestrate", `{"country":"SG"}`, bearer...)
+	lines, err := w.audit.newest(t.Context(), 10)
+	require.NoError(t, err)
+	var got []string
+	for _, l := range lines {
+		got = append(got, l.Who+" "+l.Action+" "+l.Target+" "+l.Detail)
+	}
+	const from = " from 192.0.2.1:1234 "
+	assert.Equal(t, []string{"browser" + from + "run_cancel " + id + " ", "token" + from + "run_resume " + id + " ", "token" + from + "run_pause " + id + " ",
+		"token" + from + "run_start seed by schedule hourly, now, run " + id + " --country=sg --date=2026-01-28", "browser" + from + "sign_in operator "}, got)
+}

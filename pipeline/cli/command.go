@@ -67,6 +67,8 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return alertsCommand(ctx, args[1:], stdout, stderr)
 		case "domains":
 			return domainsCommand(ctx, args[1:], stdout, stderr)
+		case "changes":
+			return changesCommand(ctx, args[1:], stdout, stderr)
 		case "export":
 			return exportCommand(ctx, args[1:], stdout, stderr)
 		case "snapshot":

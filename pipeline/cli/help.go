@@ -47,6 +47,9 @@ func help(args []string, w io.Writer) error {
 	case "domains":
 		_, err := fmt.Fprint(w, domainsUsage, controlFlags)
 		return err
+	case "changes":
+		_, err := fmt.Fprint(w, changesUsage, controlFlags)
+		return err
 	case "export":
 		_, err := fmt.Fprintf(w, exportUsage+controlFlags, usage.Or(export.Names()))
 		return err
@@ -82,7 +85,7 @@ func help(args []string, w io.Writer) error {
 }
 
 // commands are what the first word may be, besides help.
-var commands = []string{"runs", "dead-letters", "alerts", "domains", "export", "materialize", "compact", "purge", "snapshot", "robots", "version"}
+var commands = []string{"runs", "dead-letters", "alerts", "domains", "changes", "export", "materialize", "compact", "purge", "snapshot", "robots", "version"}
 
 // topics are the jobs and commands that help explains.
 func topics() []string {
@@ -94,6 +97,7 @@ pipeline runs [list|show|cancel|pause|resume] [ID]     shows runs and controls t
 pipeline dead-letters [list|show|replay] [ID]          failures that a person should see
 pipeline alerts [list|silence|end]                     what fires; keeps alerts from being sent for a while
 pipeline domains [--failed|--index] [--run=last]        what became of each domain, and why
+pipeline changes --job=seed                             what the last run of a job changed
 pipeline export --what=domains --to=FILE …             what the jobs found, as Parquet, JSON lines or CSV
 pipeline materialize|compact                           packed results of the seed job
 pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for a publisher's tests

@@ -55,7 +55,7 @@ func TestAddASite(t *testing.T) {
 // reference pages.
 func TestTutorial(t *testing.T) {
 	dir, _, commands, shown := follow(t, "tutorial.md")
-	assert.Equal(t, []int{18, 13}, []int{commands, shown})
+	assert.Equal(t, []int{19, 13}, []int{commands, shown})
 	counters, err := os.ReadFile("../../docs/reference/counters.md")
 	require.NoError(t, err)
 	kinds, err := os.ReadFile("../../docs/reference/dead-letters.md")

@@ -96,10 +96,12 @@ func (s *scheduler) views(now time.Time) []scheduleView {
 		if p.kept.Backfill != nil {
 			v.Backfill = p.kept.Backfill.view(s.dates[p.kept.Backfill.ID])
 		}
-		for at, err := now, error(nil); len(v.Times) < upcoming && !p.kept.Paused && p.Wrong == ""; v.Times = append(v.Times, at) {
-			if at, err = p.next(at); err != nil {
+		for at := now; len(v.Times) < upcoming && !p.kept.Paused && p.Wrong == ""; v.Times = append(v.Times, at) {
+			next, err := p.next(at)
+			if err != nil { // no time is left
 				break
 			}
+			at = next
 		}
 		if len(v.Times) > 0 {
 			v.Next = v.Times[0]

@@ -1,10 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,8 +21,10 @@ type deadLetter struct {
 
 type deadLetterList struct {
 	DeadLetters []deadLetter `json:"dead_letters"`
-	More        bool         `json:"more"`       // there are more
-	Unreadable  int          `json:"unreadable"` // objects that cannot be read as dead letters
+	More        bool         `json:"more"`           // there can be more
+	Next        string       `json:"next,omitempty"` // the parameter after of the next page
+	Searched    int          `json:"searched"`       // how many were read for this page
+	Unreadable  int          `json:"unreadable"`     // of these, objects that cannot be read as dead letters
 }
 
 // maxDeadLetters is how many dead letters are listed.
@@ -29,46 +34,85 @@ func (s *Server) deadLettersOf(ctx context.Context, run ledger.Run) (deadLetterL
 	if run.Job == "" {
 		return deadLetterList{DeadLetters: []deadLetter{}}, nil
 	}
-	return s.findDeadLetters(ctx, run.Job, run.RunID)
+	// A run's dead letters are written after its start, so older ones need not be read.
+	return s.findDeadLetters(ctx, ledger.DeadLetterQuery{Job: run.Job, RunID: run.RunID, Since: run.StartedAt, Limit: maxDeadLetters})
 }
 
-// findDeadLetters returns the open dead letters of a job and a run; empty means all.
-func (s *Server) findDeadLetters(ctx context.Context, job, runID string) (deadLetterList, error) {
+// findDeadLetters returns one page of the open dead letters that a query chooses.
+func (s *Server) findDeadLetters(ctx context.Context, q ledger.DeadLetterQuery) (deadLetterList, error) {
 	list := deadLetterList{DeadLetters: []deadLetter{}}
-	for d, err := range ledger.ListDeadLetters(ctx, s.store, job, runID) {
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return list, err
-		case err != nil:
-			s.log.Warn("dead_letter_unreadable", "job", job, "error", ledger.Redact(err.Error()))
-			list.Unreadable++
-		case len(list.DeadLetters) == maxDeadLetters:
-			list.More = true
-			return list, nil
-		default:
-			list.DeadLetters = append(list.DeadLetters, deadLetter{d.ID(), d})
-		}
+	page, err := ledger.SearchDeadLetters(ctx, s.store, q)
+	if errors.Is(err, ledger.ErrPlace) {
+		return list, refuse("after: take next of the page before")
 	}
+	if err != nil {
+		return list, err
+	}
+	for _, err := range page.Unreadable {
+		s.log.Warn("dead_letter_unreadable", "job", q.Job, "error", ledger.Redact(err.Error()))
+	}
+	for _, d := range page.DeadLetters {
+		list.DeadLetters = append(list.DeadLetters, deadLetter{d.ID(), d})
+	}
+	list.More, list.Next, list.Searched, list.Unreadable = page.Next != "", page.Next, page.Searched, len(page.Unreadable)
 	return list, nil
 }
 
-// deadLetterJob is the job that a query names, "" for all jobs.
-func (s *Server) deadLetterJob(r *http.Request) (string, error) {
-	q := r.URL.Query()
-	job := q.Get("job")
-	if q.Has("job") && !slices.Contains(s.jobs.names(), job) {
-		return "", refuse("job: use %s", strings.Join(s.jobs.names(), ", "))
+// deadLetterFilter chooses the dead letters of a list, of a page and of the API. All of
+// it is in the URL.
+type deadLetterFilter struct {
+	Job, Kind, Run, Text string
+	dayRange
+	After string
+}
+
+// kindPattern matches the kinds of dead letters.
+var kindPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
+func readDeadLetterFilter(q url.Values, known jobList) (f deadLetterFilter, err error) {
+	f = deadLetterFilter{Job: q.Get("job"), Kind: q.Get("kind"), Run: q.Get("run"), After: q.Get("after")}
+	if f.Job != "" && !slices.Contains(known.names(), f.Job) {
+		return f, refuse("job: use %s", strings.Join(known.names(), ", "))
 	}
-	return job, nil
+	if f.Kind != "" && !kindPattern.MatchString(f.Kind) {
+		return f, refuse("kind: write a kind like bad_file")
+	}
+	if f.Run != "" && !idPattern.MatchString(f.Run) {
+		return f, refuse("run: that is not a run's id")
+	}
+	if f.dayRange, err = readDays(q); err != nil {
+		return f, err
+	}
+	f.Text, err = searchText(q)
+	return f, err
+}
+
+func (f deadLetterFilter) query(limit int) ledger.DeadLetterQuery {
+	return ledger.DeadLetterQuery{Job: f.Job, Kind: f.Kind, RunID: f.Run, From: f.from, To: f.to, Text: f.Text, After: f.After, Limit: limit}
+}
+
+// Chosen reports whether the filter leaves out any dead letter.
+func (f deadLetterFilter) Chosen() bool { return f.Job+f.Kind+f.Run+f.From+f.To+f.Text != "" }
+
+// URL is the page with the filter's dead letters after a place; "" means the newest.
+func (f deadLetterFilter) URL(after string) string {
+	q := url.Values{}
+	for name, v := range map[string]string{"job": f.Job, "kind": f.Kind, "run": f.Run, "from": f.From, "to": f.To, "text": f.Text, "after": after} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	return "/dead-letters?" + q.Encode()
 }
 
 func (s *Server) listDeadLetters(w http.ResponseWriter, r *http.Request) {
-	job, err := s.deadLetterJob(r)
-	if err != nil {
+	q := r.URL.Query()
+	f, err := readDeadLetterFilter(q, s.jobs)
+	if err = cmp.Or(refuseEmpty(q, "job", "kind", "run", "from", "to", "text", "after"), err); err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	list, err := s.findDeadLetters(r.Context(), job, "")
+	list, err := s.findDeadLetters(r.Context(), f.query(maxDeadLetters))
 	if err != nil {
 		s.fail(w, r, err)
 		return

@@ -187,26 +187,26 @@ func (p *pages) renderShared(key string, render func() ([]byte, error)) ([]byte,
 	return r.b, r.err
 }
 
-// deadLettersPage is the data of the page of all open dead letters.
+// deadLettersPage is the data of the page of open dead letters.
 type deadLettersPage struct {
+	deadLetterFilter
 	deadLetterList
-	Job  string // the one filtered by
 	Jobs []string
 }
 
 func (p *pages) deadLetters(w http.ResponseWriter, r *http.Request) {
-	job, err := p.server.deadLetterJob(r)
+	f, err := readDeadLetterFilter(r.URL.Query(), p.server.jobs)
 	if err != nil {
 		p.server.fail(w, r, err)
 		return
 	}
-	list, err := p.server.findDeadLetters(r.Context(), job, "")
+	list, err := p.server.findDeadLetters(r.Context(), f.query(perPage))
 	if err != nil {
 		p.server.fail(w, r, err)
 		return
 	}
-	v := p.view("Dead letters", "dead-letters", deadLettersPage{list, job, p.server.jobs.names()})
-	v.Live = false // each load of the page reads all dead letters from the store
+	v := p.view("Dead letters", "dead-letters", deadLettersPage{f, list, p.server.jobs.names()})
+	v.Live = false // each load of the page reads dead letters from the store
 	b, err := p.render("dead-letters", v)
 	p.send(w, r, b, err)
 }

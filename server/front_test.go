@@ -203,3 +203,33 @@ func TestCancelAsks(t *testing.T) {
 	w.until("its end", func() bool { return w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"] == "cancelled" })
 	assert.Equal(t, http.StatusConflict, w.do("GET", "/runs/"+id+"/cancel", "").code)
 }
+
+// The page and the API choose dead letters of all runs by the same filter, and the link
+// to older ones keeps it.
+func TestDeadLetterFilter(t *testing.T) {
+	w := newWorld(t, "done")
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	for i := range perPage + 5 {
+		kind := []string{"bad_file", "store_failed"}[i%2]
+		require.NoError(t, ledger.Put(t.Context(), w.store, ledger.DeadLetter{Job: "seed", RunID: "r1", Kind: kind, LastAt: at, Input: ledger.Input{DomainID: fmt.Sprintf("d%d.sg", i)}, Error: "no"}))
+	}
+	require.NoError(t, ledger.Put(t.Context(), w.store, ledger.DeadLetter{Job: "news", RunID: "r2", Kind: "not_html", LastAt: at.AddDate(0, 0, 1), Input: ledger.Input{URL: "https://x.kr/"}, Error: "A Picture"}))
+	for query, want := range map[string]int{
+		"job=news": 1, "kind=not_html": 1, "kind=store_failed": 27, "run=r1": perPage + 5, "run=r2": 1, "from=2026-03-03": 1, "to=2026-03-02": perPage + 5, "text=picture": 1, "text=none+has+this": 0,
+	} {
+		assert.Len(t, w.do("GET", "/api/v1/dead-letters?"+query, "").json(t)["dead_letters"], want, query)
+		page := w.do("GET", "/dead-letters?"+query, "").body
+		assert.Equal(t, min(want, perPage), strings.Count(page, `<td class="n">1</td>`), query)
+	}
+	page := w.do("GET", "/dead-letters?run=r1", "").body
+	link := regexp.MustCompile(`href="(/dead-letters\?[^"]*after=[^"]*)"`).FindStringSubmatch(page)
+	require.NotNil(t, link, page)
+	older := w.do("GET", strings.ReplaceAll(link[1], "&amp;", "&"), "").body
+	assert.Equal(t, 5, strings.Count(older, `<td class="n">1</td>`))
+	assert.NotContains(t, older, "not html", "the filter stays")
+	for _, query := range []string{"job=x", "kind=X", "run=..", "from=x", "after=x", "text=" + strings.Repeat("x", 201)} {
+		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/dead-letters?"+query, "").code, query)
+		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/dead-letters?"+query, "").code, query)
+	}
+	assert.Equal(t, http.StatusOK, w.do("GET", "/dead-letters?job=&kind=&run=&from=&to=&text=", "").code)
+}

@@ -1,0 +1,193 @@
+package ledger
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/newsfork/seed-engine/io/store"
+)
+
+// DeadLetterQuery chooses dead letters. Empty fields choose all.
+type DeadLetterQuery struct {
+	Job, Kind string
+	RunID     string    // with failures in that run
+	From, To  time.Time // of the last failure; To is exclusive
+	Since     time.Time // written since then
+	Text      string    // in the id, the stage, the input or the error; in lower case
+	After     string    // Next of the page before
+	Limit     int
+}
+
+// DeadLetterPage is a part of the dead letters that a query chooses.
+type DeadLetterPage struct {
+	DeadLetters []DeadLetter // the last written first
+	Searched    int          // how many were read
+	Unreadable  []error      // each names an object that is no dead letter
+	Next        string       // where the next page begins; "" when there is none
+}
+
+const (
+	// maxSearched is how many dead letters one page reads at most.
+	maxSearched = 2000
+	// searchReaders read dead letters at the same time.
+	searchReaders = 32
+	// maxWriteDelay is how much earlier than its object a failure can be, by the clocks
+	// of the writer and of the store.
+	maxWriteDelay = time.Hour
+)
+
+// SearchDeadLetters returns one page of the dead letters that a query chooses, those
+// written last first. A listing says when each was written; the others of the query's
+// conditions need the objects. So a page lists all and reads at most maxSearched, and
+// may have fewer than Limit, even none, although Next says that there can be more. It
+// has at most maxSearched keys in memory.
+func SearchDeadLetters(ctx context.Context, s store.Store, q DeadLetterQuery) (DeadLetterPage, error) {
+	var page DeadLetterPage
+	after, err := parsePlace(q.After)
+	if err != nil {
+		return page, err
+	}
+	var found places
+	oldest := q.From
+	if q.Since.After(oldest) {
+		oldest = q.Since
+	}
+	if !oldest.IsZero() {
+		oldest = oldest.Add(-maxWriteDelay)
+	}
+	more := false // than are in found
+	for o, err := range deadLetterObjects(ctx, s, q.Job) {
+		if err != nil {
+			return page, err
+		}
+		at := place{o.ModTime.UnixNano(), o.Key}
+		if after.key != "" && !after.before(at) || o.ModTime.Before(oldest) {
+			continue
+		}
+		if len(found) == maxSearched {
+			more = true
+			if !at.before(found[0]) {
+				continue
+			}
+			found[0] = at
+			heap.Fix(&found, 0)
+			continue
+		}
+		heap.Push(&found, at)
+	}
+	slices.SortFunc(found, place.compare)
+	for len(found) > 0 {
+		if len(page.DeadLetters) >= q.Limit {
+			return page, nil
+		}
+		some := found[:min(searchReaders, len(found))]
+		read, errs, err := readPlaces(ctx, s, some)
+		if err != nil {
+			return page, err
+		}
+		for i, d := range read {
+			if len(page.DeadLetters) == q.Limit {
+				return page, nil // Next is the place before this one
+			}
+			page.Searched++
+			page.Next = some[i].String()
+			switch {
+			case errors.Is(errs[i], store.ErrNotExist): // removed since the listing
+			case errs[i] != nil:
+				page.Unreadable = append(page.Unreadable, errs[i])
+			case q.chooses(d):
+				page.DeadLetters = append(page.DeadLetters, d)
+			}
+		}
+		found = found[len(some):]
+	}
+	if !more {
+		page.Next = ""
+	}
+	return page, nil
+}
+
+// readPlaces reads dead letters at the same time. errs has the errors of single ones.
+func readPlaces(ctx context.Context, s store.Store, some places) (read []DeadLetter, errs []error, err error) {
+	read, errs = make([]DeadLetter, len(some)), make([]error, len(some))
+	var g errgroup.Group
+	for i, p := range some {
+		g.Go(func() error {
+			read[i], errs[i] = load(ctx, s, p.key, decodeDeadLetter)
+			return nil
+		})
+	}
+	return read, errs, cmp.Or(g.Wait(), ctx.Err())
+}
+
+func (q DeadLetterQuery) chooses(d DeadLetter) bool {
+	switch {
+	case q.Kind != "" && d.Kind != q.Kind,
+		q.RunID != "" && !d.FailedIn(q.RunID),
+		d.LastAt.Before(q.From), !q.To.IsZero() && !d.LastAt.Before(q.To):
+		return false
+	}
+	return q.Text == "" || strings.Contains(d.text(), q.Text)
+}
+
+// text is what a search finds a dead letter by, in lower case.
+func (d DeadLetter) text() string {
+	in := d.Input
+	words := []string{d.ID(), d.Stage, in.File, in.URL, in.Key, in.DomainID, in.Source, d.Error}
+	return strings.ToLower(strings.Join(words, "\n"))
+}
+
+// place is where a dead letter is in the order of a search: by the time of its last
+// write, the newest first, then by its key.
+type place struct {
+	at  int64 // nanoseconds
+	key string
+}
+
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(q.at, p.at), cmp.Compare(p.key, q.key))
+}
+func (p place) before(q place) bool { return p.compare(q) < 0 }
+
+// String is the place in a URL: time.job/id.
+func (p place) String() string {
+	return fmt.Sprintf("%d.%s", p.at, strings.TrimSuffix(strings.TrimPrefix(p.key, deadLettersPrefix), ".json"))
+}
+
+// ErrPlace is the error for an After that no page had as Next.
+var ErrPlace = errors.New("not a place in a list of dead letters")
+
+func parsePlace(text string) (place, error) {
+	if text == "" {
+		return place{}, nil
+	}
+	at, name, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || name == "" {
+		return place{}, ErrPlace
+	}
+	return place{n, deadLettersPrefix + name + ".json"}, nil // it is compared, never read
+}
+
+// places is a heap whose first is the last in order.
+type places []place
+
+func (p places) Len() int           { return len(p) }
+func (p places) Less(i, j int) bool { return p[j].before(p[i]) }
+func (p places) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
+func (p *places) Push(x any)        { *p = append(*p, x.(place)) }
+func (p *places) Pop() any {
+	last := len(*p) - 1
+	x := (*p)[last]
+	*p = (*p)[:last]
+	return x
+}

@@ -1,0 +1,179 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/storetest"
+)
+
+func searched(t *testing.T, s store.Store, q DeadLetterQuery) (ids []string) {
+	t.Helper()
+	if q.Limit == 0 {
+		q.Limit = 100
+	}
+	page, err := SearchDeadLetters(t.Context(), s, q)
+	must(t, err)
+	for _, d := range page.DeadLetters {
+		ids = append(ids, d.Input.DomainID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// folder is a store that knows when its objects were written.
+func folder(t *testing.T) store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), t.TempDir())
+	must(t, err)
+	return s
+}
+
+func TestSearchDeadLetters(t *testing.T) {
+	s, ctx := folder(t), t.Context()
+	for i, c := range []struct{ domain, job, kind, run string }{
+		{"a.sg", "seed", "bad_file", "r1"}, {"b.sg", "seed", "store_failed", "r1"}, {"c.kr", "docs", "bad_file", "r2"}, {"d.kr", "news", "not_html", "r3"},
+	} {
+		must(t, Put(ctx, s, DeadLetter{Job: c.job, Kind: c.kind, RunID: c.run, LastAt: day.AddDate(0, 0, i), Input: Input{DomainID: c.domain}, Error: "The disk of " + c.domain}))
+	}
+	must(t, Put(ctx, s, DeadLetter{Job: "seed", Kind: "bad_file", RunID: "r4", LastAt: day.AddDate(0, 0, 9), Input: Input{DomainID: "a.sg"}}))
+	first := DeadLetter{Job: "news", Kind: "not_html", Input: Input{DomainID: "d.kr"}}.ID()
+	must(t, store.Write(ctx, s, "dead-letters/seed/zz.json", []byte("{}"), asJSON))
+	for _, c := range []struct {
+		what string
+		q    DeadLetterQuery
+		want []string
+	}{
+		{"all", DeadLetterQuery{}, []string{"a.sg", "b.sg", "c.kr", "d.kr"}},
+		{"a job", DeadLetterQuery{Job: "docs"}, []string{"c.kr"}},
+		{"a kind", DeadLetterQuery{Kind: "bad_file"}, []string{"a.sg", "c.kr"}},
+		{"an earlier run", DeadLetterQuery{RunID: "r1"}, []string{"a.sg", "b.sg"}},
+		{"from a day", DeadLetterQuery{From: day.AddDate(0, 0, 2)}, []string{"a.sg", "c.kr", "d.kr"}},
+		{"to a day", DeadLetterQuery{To: day.AddDate(0, 0, 2)}, []string{"b.sg"}},
+		{"text in an error", DeadLetterQuery{Text: "disk of c"}, []string{"c.kr"}},
+		{"an id", DeadLetterQuery{Text: first}, []string{"d.kr"}},
+		{"nothing", DeadLetterQuery{Job: "catalog"}, nil},
+	} {
+		if got := searched(t, s, c.q); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+	page, err := SearchDeadLetters(ctx, s, DeadLetterQuery{Limit: 10})
+	must(t, err)
+	if len(page.Unreadable) != 1 || !strings.Contains(page.Unreadable[0].Error(), "zz.json") || page.Next != "" {
+		t.Errorf("unreadable %v, next %q", page.Unreadable, page.Next)
+	}
+	for _, bad := range []string{"x", "1", "1.", ".seed/a", "1x.seed/a"} {
+		if _, err := SearchDeadLetters(ctx, s, DeadLetterQuery{After: bad, Limit: 1}); !errors.Is(err, ErrPlace) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// Pages follow each other without a gap, and none has more than its limit in memory.
+func TestSearchPages(t *testing.T) {
+	const all = 2*maxSearched + 500
+	s, ctx := storetest.NewMemory(), t.Context()
+	for i := range all {
+		id := fmt.Sprintf("d%05d", i)
+		s.M["dead-letters/seed/"+id+".json"] = fmt.Sprintf(`{"job":"seed","kind":"bad_file","run_id":"r%d","input":{"domain_id":"%s"}}`, i%1000, id)
+	}
+	for _, c := range []struct {
+		q    DeadLetterQuery
+		want int
+	}{
+		{DeadLetterQuery{Limit: 300}, all},
+		{DeadLetterQuery{Limit: 300, RunID: "r7"}, 5},
+		{DeadLetterQuery{Limit: 2, RunID: "r7"}, 5},
+		{DeadLetterQuery{Limit: 5, Job: "none"}, 0},
+	} {
+		seen := map[string]bool{}
+		for pages := 0; ; pages++ {
+			page, err := SearchDeadLetters(ctx, s, c.q)
+			must(t, err)
+			if len(page.DeadLetters) > c.q.Limit || page.Searched > maxSearched || pages > all {
+				t.Fatalf("%+v: page %d has %d and searched %d", c.q, pages, len(page.DeadLetters), page.Searched)
+			}
+			for _, d := range page.DeadLetters {
+				if seen[d.Input.DomainID] {
+					t.Fatalf("%+v: %s twice", c.q, d.Input.DomainID)
+				}
+				seen[d.Input.DomainID] = true
+			}
+			if c.q.After = page.Next; page.Next == "" {
+				break
+			}
+		}
+		if len(seen) != c.want {
+			t.Errorf("%+v: %d, want %d", c.q, len(seen), c.want)
+		}
+	}
+}
+
+// manyDeadLetters lists more than there is room for, and measures the memory at the end
+// of the listing.
+type manyDeadLetters struct {
+	store.Store
+	all  int
+	used uint64
+}
+
+func (m *manyDeadLetters) List(context.Context, string) iter.Seq2[store.Object, error] {
+	return func(yield func(store.Object, error) bool) {
+		for i := range m.all {
+			at := day.Add(time.Duration(i*7919%m.all) * time.Second)
+			if !yield(store.Object{Key: fmt.Sprintf("dead-letters/seed/d%06d.json", i), ModTime: at}, nil) {
+				return
+			}
+		}
+		runtime.GC()
+		var now runtime.MemStats
+		runtime.ReadMemStats(&now)
+		m.used = now.HeapAlloc
+	}
+}
+
+func (m *manyDeadLetters) Open(context.Context, string) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(`{"job":"seed","kind":"bad_file"}`)), nil
+}
+
+// The memory of a page does not grow with the number of dead letters.
+func TestSearchMemory(t *testing.T) {
+	used := func(all int) uint64 {
+		s := &manyDeadLetters{storetest.NewMemory(), all, 0}
+		page, err := SearchDeadLetters(t.Context(), s, DeadLetterQuery{Limit: 50, Text: "nothing has this"})
+		must(t, err)
+		if page.Searched != maxSearched || page.Next == "" || len(page.DeadLetters) > 0 {
+			t.Fatalf("searched %d, next %q", page.Searched, page.Next)
+		}
+		return s.used
+	}
+	few, many := used(5_000), used(100_000)
+	if many > few+1<<20 { // 95,000 keys alone are 3 MB
+		t.Errorf("%d bytes with 5,000 dead letters, %d with 100,000", few, many)
+	}
+}
+
+func FuzzPlace(f *testing.F) {
+	for _, seed := range []string{"", "1.seed/a", "-1.seed/a.b", "1.", "x.y/z"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := parsePlace(text)
+		if err != nil || text == "" {
+			return
+		}
+		if again, err := parsePlace(p.String()); err != nil || again.compare(p) != 0 {
+			t.Errorf("%q is %+v, then %+v (%v)", text, p, again, err)
+		}
+	})
+}

@@ -120,9 +120,16 @@ func decodeBody(r *http.Request, v any, example string) error {
 	if err != nil {
 		return err
 	}
+	var fields map[string]json.RawMessage
+	err = json.Unmarshal(body, &fields)
+	for _, text := range fields { // encoding/json takes null for any value
+		if string(text) == "null" {
+			fields = nil
+		}
+	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil || d.More() || !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
+	if err != nil || fields == nil || d.Decode(v) != nil {
 		return refuse("the body is not what is needed here; write %s", example)
 	}
 	return nil
@@ -131,17 +138,19 @@ func decodeBody(r *http.Request, v any, example string) error {
 func (s *Server) defineSchedule(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	var given struct {
-		Job      string         `json:"job"`
-		Cron     string         `json:"cron"`
-		TimeZone *string        `json:"timezone"`
-		Options  map[string]any `json:"options"`
+		Job      string          `json:"job"`
+		Cron     string          `json:"cron"`
+		TimeZone string          `json:"timezone"`
+		Options  json.RawMessage `json:"options"`
 	}
 	err := decodeBody(r, &given, `{"job": "seed", "cron": "15 3 * * *", "timezone": "Asia/Seoul", "options": {}}`)
-	if err == nil {
-		def := Schedule{Name: name, Job: given.Job, Cron: given.Cron, Options: given.Options}
-		if given.TimeZone != nil {
-			def.TimeZone = *given.TimeZone
+	def := Schedule{Name: name, Job: given.Job, Cron: given.Cron, TimeZone: given.TimeZone}
+	if j, ok := s.jobs.started().named(given.Job); err == nil && ok && given.Options != nil {
+		if _, err = j.flags(given.Options); err == nil { // their types are those of a request that starts a run
+			err = json.Unmarshal(given.Options, &def.Options)
 		}
+	}
+	if err == nil {
 		err = s.scheduler.define(r.Context(), def, s.who(r), s.now())
 	}
 	s.answerSchedule(w, r, name, err)

@@ -125,6 +125,12 @@ func (j job) dateField() string {
 
 // backfill starts a backfill of a schedule.
 func (s *scheduler) backfill(ctx context.Context, name, from, to, who string, now time.Time) error {
+	if _, err := s.refresh(ctx, now); err != nil {
+		return err
+	}
+	if _, err := s.named(name); err != nil {
+		return err
+	}
 	b := backfill{ID: ledger.NewRunID(now), From: from, To: to, By: who, At: now.UTC()}
 	for _, date := range []string{from, to} {
 		if _, err := time.Parse(time.DateOnly, date); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -457,4 +458,93 @@ func TestPurgeAfterForced(t *testing.T) {
 	for _, r := range after {
 		require.True(t, slices.ContainsFunc(newer, func(n table.Row) bool { return n.Document == r.Document }), r.DomainID)
 	}
+}
+
+// What is older than a time goes, from whole segments, merged ones and objects, and nothing
+// else does, wherever it is killed. A dry run counts the same and changes nothing.
+func TestPurgeOlderKilledAnywhere(t *testing.T) {
+	for _, merged := range []bool{false, true} {
+		t.Run(fmt.Sprintf("merged=%t", merged), func(t *testing.T) {
+			j := threeSegments(t)
+			before := j.commits()[1].At.Add(time.Nanosecond)
+			young := func(key string) bool {
+				return strings.Contains(key, "/urlset-8.com") || strings.Contains(key, "/urlset-9.com")
+			}
+			_, err := seed.Materialize(t.Context(), j.store)
+			must(t, err)
+			if merged {
+				_, err := seed.Compact(t.Context(), j.store, "compact")
+				must(t, err)
+			}
+			const mixed = "processing/country=sg/category=policy/date=2026-01-28/text-6.com/"
+			stays := func(key string) bool { return young(key) || strings.HasPrefix(key, mixed) }
+			age := func() { // a copy of a directory has the time of the copy
+				for _, key := range j.objects("processing/") {
+					if !young(key) && key != mixed+"domain_metadata.json.success" {
+						must(t, os.Chtimes(j.dir+"/"+key, time.Time{}, before.Add(-time.Second)))
+					}
+				}
+			}
+			of := func(all map[string]string, which func(string) bool) map[string]string {
+				out := maps.Clone(all)
+				maps.DeleteFunc(out, func(key, _ string) bool { return !which(key) })
+				return out
+			}
+			packed, objects := j.content(), j.files()
+			want := seed.Purged{Rows: 8, Objects: int64(len(objects) - len(of(objects, stays)))}
+			age()
+			did, err := seed.PurgeOlder(t.Context(), store.DryRun(j.store), "dry-run", before)
+			must(t, err)
+			require.Equal(t, want, did)
+			require.Equal(t, packed, j.content())
+			require.Equal(t, objects, j.files())
+
+			purge := func(s store.Store) (err error) {
+				did, err = seed.PurgeOlder(t.Context(), s, "purge", before)
+				return err
+			}
+			everywhere(t, j, func(s store.Store) error { age(); return purge(s) }, func(n int, ended bool) {
+				require.Equal(t, of(packed, young), of(j.content(), young), "killed at write %d", n)
+				require.Equal(t, of(objects, stays), of(j.files(), stays), "killed at write %d", n)
+				for key := range j.files() {
+					mark := strings.TrimSuffix(key, ".success")
+					require.True(t, mark == key || j.exists(mark), "killed at write %d: %s is a mark of nothing", n, key)
+				}
+				if ended {
+					require.Equal(t, want, did)
+				} else {
+					must(t, purge(j.store))
+				}
+				require.Equal(t, of(packed, young), j.content(), "killed at write %d", n)
+				require.Equal(t, of(objects, stays), j.files(), "killed at write %d", n)
+				require.Len(t, j.objects("packed/"), 4, "a begin, and a segment")
+			})
+		})
+	}
+}
+
+// Raw files that are done stay so after a purge by age: the next run asks no site.
+func TestPurgeOlderKeepsRawFiles(t *testing.T) {
+	j := packedJob(t)
+	j.run()
+	did, err := seed.PurgeOlder(t.Context(), j.store, "purge", time.Now().Add(time.Hour))
+	must(t, err)
+	require.Equal(t, seed.Purged{Rows: 6}, did)
+	require.Empty(t, j.commits())
+	j.web.ResetLog()
+	j.run()
+	require.Empty(t, j.web.Requests())
+}
+
+// A segment that is too old goes also if it is damaged.
+func TestPurgeOlderDamaged(t *testing.T) {
+	j := packedJob(t)
+	j.run()
+	for _, f := range j.commits()[0].Files {
+		j.put(f.Key, "damaged")
+	}
+	did, err := seed.PurgeOlder(t.Context(), j.store, "purge", time.Now().Add(time.Hour))
+	must(t, err)
+	require.Equal(t, seed.Purged{Rows: 6}, did)
+	require.Len(t, j.objects("packed/"), 1, "a begin")
 }

@@ -2,7 +2,13 @@ package seed
 
 import (
 	"context"
+	"errors"
+	"path"
 	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
@@ -37,15 +43,101 @@ func Purge(ctx context.Context, s store.Store, runID string, domains []string) (
 		}
 		return !purged
 	}
-	// Each segment by itself: their sizes stay as they are.
-	apart := func(ctx context.Context, m *merger, c segment.Commit) error {
-		if err := m.add(ctx, c); err != nil {
-			return err
-		}
-		return m.flush(ctx)
-	}
 	err = rewrite(ctx, s, runID, new(Compacted), has, keep, apart)
 	return done, err
+}
+
+// apart writes a segment again by itself: the sizes of segments stay as they are.
+func apart(ctx context.Context, m *merger, c segment.Commit) error {
+	if err := m.add(ctx, c); err != nil {
+		return err
+	}
+	return m.flush(ctx)
+}
+
+// PurgeOlder removes the results of visits before a time. A segment that was committed
+// before it is removed without being read, so that one that is damaged does not stay. A
+// merged one can have older rows than its commit is: it is written again without them. Of
+// the objects' layout the newest object of a domain says how old all of them are. Like
+// Purge it may be killed anywhere, and needs the job's lease.
+func PurgeOlder(ctx context.Context, s store.Store, runID string, before time.Time) (done Purged, err error) {
+	if done.Objects, err = purgeOldObjects(ctx, s, before); err != nil {
+		return done, err
+	}
+	has := func(c segment.Commit) bool { return c.At.Before(before) || len(c.Replaces) > 0 }
+	keep := func(r table.Row) bool {
+		old := r.CollectedAt.Before(before)
+		if old {
+			done.Rows++
+		}
+		return !old
+	}
+	remove := func(ctx context.Context, m *merger, c segment.Commit) error {
+		if !c.At.Before(before) {
+			return apart(ctx, m, c)
+		}
+		for _, d := range c.Done {
+			done.Rows += int64(len(d.Names))
+		}
+		return m.log.Remove(ctx, c)
+	}
+	err = rewrite(ctx, s, runID, new(Compacted), has, keep, remove)
+	return done, err
+}
+
+// maxPurged is how many domains' objects are removed at the same time.
+const maxPurged = 16
+
+// purgeOldObjects removes the objects of domains that have none from before on.
+func purgeOldObjects(ctx context.Context, s store.Store, before time.Time) (int64, error) {
+	var removed atomic.Int64
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(maxPurged)
+	dir, keys, old := "", []string(nil), false
+	remove := func() {
+		if of := keys; old {
+			group.Go(func() error { return removeResult(within, s, of, &removed) })
+		}
+	}
+	var listed error
+	for o, err := range s.List(within, hive.Processing) {
+		if listed = err; err != nil {
+			break
+		}
+		if d := path.Dir(o.Key); d != dir {
+			remove()
+			_, _, old = hive.ParseMark(d + "/" + hive.Metadata + hive.Success)
+			dir, keys = d, nil
+		}
+		keys = append(keys, o.Key)
+		old = old && o.ModTime.Before(before)
+	}
+	if listed == nil {
+		remove()
+	}
+	err := errors.Join(group.Wait(), listed)
+	return removed.Load(), err
+}
+
+// removeResult removes the objects of a domain, the mark first: a mark without metadata
+// would say that it is there.
+func removeResult(ctx context.Context, s store.Store, keys []string, removed *atomic.Int64) error {
+	slices.SortStableFunc(keys, func(a, b string) int {
+		switch {
+		case path.Ext(a) == hive.Success:
+			return -1
+		case path.Ext(b) == hive.Success:
+			return 1
+		}
+		return 0
+	})
+	for _, key := range keys {
+		if err := store.Remove(ctx, s, key); err != nil {
+			return err
+		}
+		removed.Add(1)
+	}
+	return nil
 }
 
 // purgeObjects removes what each partition that has raw files keeps of the domains.

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+// contents are the files of a folder.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(name)
+		all[name] = string(b)
+		return err
+	}))
+	return all
+}
+
+// A purge says what it removes; a dry run says the same and changes no file.
+func TestPurgeOfResults(t *testing.T) {
+	dir := smallBucket(t, false)
+	a := start(t, dir, "--runner=direct --web=demo --store=b --host-delay=0s --layout=both --progress=off")
+	require.Equal(t, ExitOK, a.code, a.stderr)
+	b := filepath.Join(dir, "b")
+	files := contents(t, b)
+	results := slices.DeleteFunc(slices.Collect(maps.Keys(files)), func(name string) bool { return !strings.Contains(name, "/processing/") })
+	require.NotEmpty(t, results)
+	for _, name := range results {
+		require.NoError(t, os.Chtimes(name, time.Time{}, time.Now().Add(-49*time.Hour)))
+	}
+	for args, want := range map[string]string{
+		"--older-than=2d":                     " remove 0 packed results and 11 objects from before 20",
+		"--older-than=3d":                     " remove 0 packed results and 0 objects from before 20",
+		"--older-than=1ms":                    " remove 3 packed results and 11 objects from before 20",
+		"kind-urlset-1.com kind-urlset-2.com": " remove 2 packed results",
+	} {
+		a := here(t, "purge --dry-run --store="+b+" "+args)
+		require.Equal(t, ExitOK, a.code, a.stderr)
+		require.Contains(t, a.stdout, "would"+want, args)
+		require.Equal(t, files, contents(t, b), args)
+	}
+	for args, want := range map[string]string{
+		"--older-than=old":           "write a number of days, such as 90d",
+		"--older-than=0d":            "write a number of days, such as 90d",
+		"--older-than=2d gov.sg.com": "purge takes domains, or --older-than=90d, not both",
+		"--dry-run":                  "purge needs registrable domains, such as `purge moh.gov.sg`, or --older-than=90d",
+	} {
+		a := here(t, "purge --store="+b+" "+args)
+		require.Equal(t, ExitUsage, a.code, args)
+		require.Contains(t, a.stderr, want, args)
+	}
+	require.Equal(t, ExitUsage, here(t, "compact --dry-run --store="+b).code)
+
+	a = here(t, "purge --older-than=2d --store="+b)
+	require.Equal(t, ExitOK, a.code, a.stderr)
+	require.Contains(t, a.stdout, "removed 0 packed results and 11 objects from before 20")
+	a = here(t, "purge --older-than=1ms --store="+b)
+	require.Contains(t, a.stdout, "removed 3 packed results and 0 objects from before 20")
+	for name := range contents(t, b) {
+		require.NotContains(t, name, "/processing/")
+		require.NotRegexp(t, `/`+seed.PackedRoot+`.*\.(parquet|warc\.gz)`, name)
+	}
+}

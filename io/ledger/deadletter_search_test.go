@@ -119,7 +119,7 @@ func TestSearchPages(t *testing.T) {
 	}
 }
 
-// manyDeadLetters lists more than there is room for, and measures the memory at the end
+// manyDeadLetters lists any number of them, and measures the memory at the end
 // of the listing.
 type manyDeadLetters struct {
 	store.Store

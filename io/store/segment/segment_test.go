@@ -7,8 +7,9 @@ import (
 	"io"
 	"testing"
 
-	"github.com/newsfork/seed-engine/io/store"
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/store"
 )
 
 const root = "packed/seed/"

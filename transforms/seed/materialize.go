@@ -29,15 +29,22 @@ const materializedFrom = "collected_at"
 
 // Materialize writes the objects' layout of all packed results: the bytes that Objects
 // would have written, and their marks. Of several visits of a domain the newest counts.
-// A call that was cut off is resumed by the next one.
+// A call that was cut off is resumed by the next one. Segments that are damaged or
+// missing are left out: the error names them, at most maxNamed, after the others are
+// written.
 func Materialize(ctx context.Context, s store.Store) (done Materialized, err error) {
 	commits, err := packedCommits(ctx, s)
 	if err != nil {
 		return done, err
 	}
 	newest := newestCommits(commits)
+	var unread []error
 	for _, c := range commits {
 		rows, records, err := readSegment(ctx, s, c)
+		if errors.Is(err, segment.ErrDamaged) || errors.Is(err, store.ErrNotExist) {
+			unread = append(unread, err)
+			continue
+		}
 		if err != nil {
 			return done, err
 		}
@@ -60,8 +67,14 @@ func Materialize(ctx context.Context, s store.Store) (done Materialized, err err
 			}
 		}
 	}
+	if len(unread) > 0 {
+		return done, fmt.Errorf("%d of %d segments could not be read: %w", len(unread), len(commits), errors.Join(unread[:min(len(unread), maxNamed)]...))
+	}
 	return done, nil
 }
+
+// maxNamed is how many segments an error names.
+const maxNamed = 10
 
 // maxMaterialized is how many domains are written at the same time.
 const maxMaterialized = 64
@@ -118,7 +131,7 @@ func readSegment(ctx context.Context, s store.Store, c segment.Commit) (rows []t
 			continue
 		}
 		if rows, err = table.Decode(b); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", f.Key, err)
+			return nil, nil, fmt.Errorf("%s: %w: %w", f.Key, segment.ErrDamaged, err)
 		}
 	}
 	return rows, records, nil

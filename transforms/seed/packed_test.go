@@ -267,6 +267,28 @@ func TestMaterialize(t *testing.T) {
 	require.Equal(t, o.files(), j.files())
 }
 
+// A segment that is damaged or missing costs the others nothing.
+func TestMaterializeDamaged(t *testing.T) {
+	for name, hurt := range map[string]func(*job, segment.File){
+		"damaged": func(j *job, f segment.File) { j.put(f.Key, "damaged") },
+		"missing": func(j *job, f segment.File) { must(t, j.store.Delete(t.Context(), f.Key)) },
+	} {
+		j := packedJob(t)
+		j.run()
+		j.put(day+"raw_0002.json", rawFile("https://text-6.com/", "https://rss-7.com/"))
+		j.run()
+		commits := j.commits()
+		require.Len(t, commits, 2)
+		f := commits[0].Files[0]
+		hurt(j, f)
+		m, err := seed.Materialize(t.Context(), j.store)
+		require.ErrorContains(t, err, "1 of 2 segments could not be read", name)
+		require.ErrorContains(t, err, f.Key, name)
+		require.Equal(t, seed.Materialized{Segments: 1, Written: 2}, m, name)
+		require.Contains(t, j.files(), out(day+"raw_0002.json", "text-6.com", "domain_metadata.json.success"), name)
+	}
+}
+
 func TestCompact(t *testing.T) {
 	j := packedJob(t)
 	j.run()

@@ -82,14 +82,18 @@ const (
 	maxFile  = 1 << 30
 )
 
-// Read reads a file of a commit, and compares its SHA-256.
+// ErrDamaged says that a file is not what was committed.
+var ErrDamaged = errors.New("damaged")
+
+// Read reads a file of a commit, and compares its SHA-256. Its error is ErrDamaged where
+// they differ.
 func Read(ctx context.Context, s store.Store, f File) ([]byte, error) {
 	b, err := store.ReadAll(ctx, s, f.Key, min(f.Size, maxFile))
 	if err != nil {
 		return nil, err
 	}
 	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != f.SHA256 {
-		return nil, fmt.Errorf("reading %s: its bytes are not those that were committed, by their SHA-256; restore it from a copy, or remove its commit, so that its domains are visited again", f.Key)
+		return nil, fmt.Errorf("reading %s: %w: its bytes are not those that were committed, by their SHA-256; restore it from a copy, or remove its commit, so that its domains are visited again", f.Key, ErrDamaged)
 	}
 	return b, nil
 }

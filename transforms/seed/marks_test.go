@@ -44,7 +44,7 @@ func TestResumeListsMarks(t *testing.T) {
 				others = append(others, fmt.Sprintf("kind-no-sitemap-0-%04d.com", i))
 			}
 			calls := new(store.Calls)
-			j.wrap = func(s store.Store) store.Store { return store.Counted(newFinished(s, raw, others), calls) }
+			j.wrap = withFinished(calls, raw, others)
 			if tt.forced {
 				j.cfg.ForceID = "forced"
 			}
@@ -71,15 +71,20 @@ type finished struct {
 	keys []string // sorted
 }
 
-func newFinished(s store.Store, raw string, names []string) *finished {
-	f := &finished{Store: s}
+// withFinished returns what puts such a store before another one, counted: at once, as the
+// worker is at work.
+func withFinished(calls *store.Calls, raw string, names []string) func(store.Store) store.Store {
+	f := &finished{}
 	for _, name := range names {
 		for _, file := range []string{"domain_metadata.json", "domain_metadata.json.success", "robots.txt", "sitemap.xml"} {
 			f.keys = append(f.keys, out(raw, name, file))
 		}
 	}
 	slices.Sort(f.keys)
-	return f
+	return func(s store.Store) store.Store {
+		f.Store = s
+		return store.Counted(f, calls)
+	}
 }
 
 func (f *finished) List(ctx context.Context, prefix string) iter.Seq2[store.Object, error] {
@@ -129,7 +134,7 @@ func TestResumeOverManyLanes(t *testing.T) {
 				}
 			}
 			calls := new(store.Calls)
-			j.wrap = func(s store.Store) store.Store { return store.Counted(newFinished(s, raw, done), calls) }
+			j.wrap = withFinished(calls, raw, done)
 			j.cfg.Lanes = lanes
 			counts := j.run().Counts
 			assert.EqualValues(t, open, counts["domains_collected"])

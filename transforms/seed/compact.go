@@ -29,7 +29,8 @@ func Compact(ctx context.Context, s store.Store, runID string) (done Compacted, 
 
 // rewrite gives the chosen segments of each lane to add, with a merger that keeps the rows
 // for which keep is true, without those of domains that were visited again: what it
-// writes is newer than every other segment.
+// writes is newer than every other segment. Segments that are damaged or missing stay,
+// and its error names them after the others are done.
 func rewrite(ctx context.Context, s store.Store, runID string, done *Compacted, chosen func(segment.Commit) bool, keep func(table.Row) bool,
 	add func(context.Context, *merger, segment.Commit) error) error {
 	commits, err := packedCommits(ctx, s)
@@ -41,6 +42,7 @@ func rewrite(ctx context.Context, s store.Store, runID string, done *Compacted, 
 	if err != nil {
 		return err
 	}
+	var left unread
 	for _, dir := range x.Folders() {
 		var own []segment.Commit
 		log, err := segment.Open(ctx, s, dir, runID, func(c segment.Commit) {
@@ -55,7 +57,7 @@ func rewrite(ctx context.Context, s store.Store, runID string, done *Compacted, 
 			return keep(r) && newest[visitedAs(r.Partition(), r.RegistrableDomain)] == c.Key
 		}}
 		for _, c := range own {
-			if err := add(ctx, &m, c); err != nil {
+			if err := add(ctx, &m, c); err != nil && !left.takes(err) {
 				return err
 			}
 		}
@@ -63,7 +65,7 @@ func rewrite(ctx context.Context, s store.Store, runID string, done *Compacted, 
 			return err
 		}
 	}
-	return nil
+	return left.err(len(commits))
 }
 
 // merger merges segments of one folder.

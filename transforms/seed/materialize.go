@@ -38,11 +38,10 @@ func Materialize(ctx context.Context, s store.Store) (done Materialized, err err
 		return done, err
 	}
 	newest := newestCommits(commits)
-	var unread []error
+	var left unread
 	for _, c := range commits {
 		rows, records, err := readSegment(ctx, s, c)
-		if errors.Is(err, segment.ErrDamaged) || errors.Is(err, store.ErrNotExist) {
-			unread = append(unread, err)
+		if left.takes(err) {
 			continue
 		}
 		if err != nil {
@@ -67,14 +66,30 @@ func Materialize(ctx context.Context, s store.Store) (done Materialized, err err
 			}
 		}
 	}
-	if len(unread) > 0 {
-		return done, fmt.Errorf("%d of %d segments could not be read: %w", len(unread), len(commits), errors.Join(unread[:min(len(unread), maxNamed)]...))
-	}
-	return done, nil
+	return done, left.err(len(commits))
 }
+
+// unread is why segments could not be read that are damaged or missing.
+type unread []error
 
 // maxNamed is how many segments an error names.
 const maxNamed = 10
+
+// takes reports whether err says that a segment is damaged or missing, and keeps it.
+func (u *unread) takes(err error) bool {
+	takes := errors.Is(err, segment.ErrDamaged) || errors.Is(err, store.ErrNotExist)
+	if takes {
+		*u = append(*u, err)
+	}
+	return takes
+}
+
+func (u unread) err(of int) error {
+	if len(u) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d segments could not be read: %w", len(u), of, errors.Join(u[:min(len(u), maxNamed)]...))
+}
 
 // maxMaterialized is how many domains are written at the same time.
 const maxMaterialized = 64

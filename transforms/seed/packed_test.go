@@ -289,6 +289,27 @@ func TestMaterializeDamaged(t *testing.T) {
 	}
 }
 
+// A purge and a compaction do what they can, and leave a damaged segment as it is.
+func TestCompactDamaged(t *testing.T) {
+	j := packedJob(t)
+	j.run()
+	for i, url := range []string{"https://text-6.com/", "https://rss-7.com/"} {
+		j.put(fmt.Sprintf("%sraw_%04d.json", day, i+2), rawFile(url))
+		j.run()
+	}
+	f := j.commits()[0].Files[0]
+	j.put(f.Key, "damaged")
+	c, err := seed.Compact(t.Context(), j.store, "compact")
+	require.ErrorContains(t, err, "1 of 3 segments could not be read")
+	require.ErrorContains(t, err, f.Key)
+	require.Equal(t, seed.Compacted{Replaced: 2, By: 1}, c)
+	require.Len(t, j.commits(), 2)
+	did, err := seed.Purge(t.Context(), j.store, "purge", []string{"text-6.com", "index-2.com"})
+	require.ErrorContains(t, err, f.Key)
+	require.Equal(t, seed.Purged{Rows: 1}, did)
+	require.Equal(t, "damaged", string(j.read(f.Key)))
+}
+
 func TestCompact(t *testing.T) {
 	j := packedJob(t)
 	j.run()

@@ -125,6 +125,7 @@ type onCluster struct {
 
 func (o onCluster) run(t *testing.T, dsn string, managers []*rig.Child) {
 	t.Run("four jobs", func(t *testing.T) { o.fourJobs(t, dsn, managers) })
+	t.Run("by server", func(t *testing.T) { o.byServer(t) })
 	t.Run("lost TaskManager", func(t *testing.T) { o.lostTaskManager(t, managers[0]) })
 	t.Run("lost launcher", func(t *testing.T) { o.lostLauncher(t) })
 	t.Run("restarted TaskManager under a stream", func(t *testing.T) { o.stream(t, managers[1]) })
@@ -187,6 +188,40 @@ func (o onCluster) fourJobs(t *testing.T, dsn string, managers []*rig.Child) {
 	rig.PausesKept(t, log, seedPause, false)
 	rig.RobotsObeyed(t, o.w, log)
 	requestedOnce(t, log)
+}
+
+// All hosts of the simulated web have one address: with --server-delay the workers of two
+// TaskManagers together ask it for one thing at a time.
+func (o onCluster) byServer(t *testing.T) {
+	const pause = 10 * time.Millisecond
+	files := rig.Bucket(40)
+	reference, dir := rig.Directory(t, files), rig.Directory(t, files)
+	o.w.Run(t, reference, "--runner=prism", "--concurrency=64")
+	o.idle(t)
+	o.w.ResetLog()
+	begin := time.Now()
+	run := o.seed(t, dir, "--server-delay="+pause.String())
+	workers := 0
+	rig.Eventually(t, "the end of the run", 4*time.Minute, func() bool {
+		workers = max(workers, len(o.s.workers(t)))
+		return run.Ended()
+	})
+	ended(t, run)
+	t.Logf("%v", time.Since(begin))
+	if workers != 2 {
+		t.Errorf("%d workers, want one for each TaskManager", workers)
+	}
+	rig.Same(t, rig.Objects(t, dir), rig.Objects(t, reference))
+	if got, want := rig.LastReport(t, dir).Counted(), rig.LastReport(t, reference).Counted(); !maps.Equal(got, want) {
+		t.Errorf("counts %v, on prism %v", got, want)
+	}
+	log := slices.DeleteFunc(o.w.Requests(), func(r webtest.LoggedRequest) bool { return r.Method == "" })
+	slices.SortFunc(log, func(a, b webtest.LoggedRequest) int { return a.Start.Compare(b.Start) })
+	for i, r := range log[1:] {
+		if gap := r.Start.Sub(log[i].End); gap < pause-time.Millisecond {
+			t.Errorf("%s%s was asked %v after the answer of %s%s, want %v", r.Host, r.Path, gap, log[i].Host, log[i].Path, pause)
+		}
+	}
 }
 
 // ended waits for programs, which must end with 0.

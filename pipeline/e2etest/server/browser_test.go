@@ -181,6 +181,7 @@ func TestWithoutScript(t *testing.T) {
 	})
 	eventually(t, "the run again", time.Minute, func() bool { // the lease of the run before may be released a moment later
 		do(t, ctx, chromedp.Navigate(r.url+"/runs/"+id), chromedp.WaitVisible("#again"), chromedp.Focus("#again"), chromedp.KeyEvent("\r"))
+		waitFor(t, ctx, fmt.Sprintf(`location.pathname !== "/runs/%s" && document.querySelector("h1") !== null`, id)) // a page opened while the form is sent would be given up: ERR_ABORTED
 		title := value(t, ctx, chromedp.Title())
 		return strings.HasPrefix(title, "Run ") && !strings.Contains(title, id)
 	})

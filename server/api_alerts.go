@@ -187,7 +187,7 @@ func (p *pages) alerts(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, err)
 		return
 	}
-	v := p.view("Alerts", "alerts", alertsPage{list, p.server.jobs.started().names()})
+	v := p.view(r, "Alerts", "alerts", alertsPage{list, p.server.jobs.started().names()})
 	v.Alerts = nil // the page has them below
 	b, err := p.render("alerts", v)
 	p.send(w, r, b, err)

@@ -121,7 +121,7 @@ func (p *pages) auditLines(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, err)
 		return
 	}
-	v := p.view("Audit", "audit", lines)
+	v := p.view(r, "Audit", "audit", lines)
 	v.Live = false // each load of the page lists all lines in the store
 	b, err := p.render("audit", v)
 	p.send(w, r, b, err)

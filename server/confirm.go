@@ -19,7 +19,7 @@ type hidden struct{ Name, Value string }
 
 // confirm asks before an action.
 func (p *pages) confirm(w http.ResponseWriter, r *http.Request, section string, c confirmation) {
-	v := p.view(c.Title, section, c)
+	v := p.view(r, c.Title, section, c)
 	v.Live = false
 	b, err := p.render("confirm", v)
 	p.send(w, r, b, err)

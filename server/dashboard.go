@@ -45,6 +45,7 @@ type view struct {
 	Message string
 	Live    bool // it reloads at each event
 	Token   bool
+	May     bool // the person may change something
 	Alerts  []breach
 	Data    any
 }
@@ -97,6 +98,7 @@ func (p *pages) routes() []route {
 		{"POST /runs/{id}/cancel", p.setControl(ledger.ActionCancel)},
 		{"POST /runs/{id}/pause", p.setControl(ledger.ActionPause)},
 		{"POST /runs/{id}/resume", p.setControl(ledger.ActionRun)},
+		{"GET /runs/{id}/dead-letters/replay", p.confirmReplay},
 		{"POST /runs/{id}/dead-letters/replay", p.replay},
 		{"GET /dead-letters", p.deadLetters},
 		{"GET /reports", p.reports},
@@ -152,63 +154,40 @@ func (p *pages) write(w http.ResponseWriter, r *http.Request, code int, name, me
 	p.send(w, r, b, err)
 }
 
-func (p *pages) view(title, section string, data any) view {
-	return view{Title: title, Section: section, Live: true, Token: p.server.token != "", Alerts: p.server.alarm.firing(), Data: data}
+func (p *pages) view(r *http.Request, title, section string, data any) view {
+	return view{Title: title, Section: section, Live: true, Token: p.server.token != "", May: mayAct(r), Alerts: p.server.alarm.firing(), Data: data}
 }
 
 // maxSharedPages is how many rendered pages are kept in memory.
 const maxSharedPages = 100
 
-// renderShared renders a page once for each version of the board. Concurrent requests
-// wait for it and share it.
-func (p *pages) renderShared(key string, render func() ([]byte, error)) ([]byte, error) {
+// renderShared renders a page once for each version of the board and each role.
+// Concurrent requests wait for it and share it.
+func (p *pages) renderShared(r *http.Request, key string, render func() ([]byte, error)) ([]byte, error) {
+	key = fmt.Sprint(mayAct(r), " ", key)
 	p.mu.Lock()
 	version := p.server.board.version.Load()
 	if p.version != version || len(p.shared) > maxSharedPages {
 		p.version, p.shared = version, map[string]*sharedPage{}
 	}
-	r := p.shared[key]
-	if r == nil {
-		r = &sharedPage{}
-		p.shared[key] = r
+	page := p.shared[key]
+	if page == nil {
+		page = &sharedPage{}
+		p.shared[key] = page
 	}
 	p.mu.Unlock()
-	r.once.Do(func() {
-		r.err = errors.New("rendering the page panicked") // replaced unless render panics
-		r.b, r.err = render()
+	page.once.Do(func() {
+		page.err = errors.New("rendering the page panicked") // replaced unless render panics
+		page.b, page.err = render()
 	})
-	if r.err != nil { // the next request tries again
+	if page.err != nil { // the next request tries again
 		p.mu.Lock()
-		if p.shared[key] == r {
+		if p.shared[key] == page {
 			delete(p.shared, key)
 		}
 		p.mu.Unlock()
 	}
-	return r.b, r.err
-}
-
-// deadLettersPage is the data of the page of open dead letters.
-type deadLettersPage struct {
-	deadLetterFilter
-	deadLetterList
-	Jobs []string
-}
-
-func (p *pages) deadLetters(w http.ResponseWriter, r *http.Request) {
-	f, err := readDeadLetterFilter(r.URL.Query(), p.server.jobs)
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	list, err := p.server.findDeadLetters(r.Context(), f.query(perPage))
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	v := p.view("Dead letters", "dead-letters", deadLettersPage{f, list, p.server.jobs.names()})
-	v.Live = false // each load of the page reads dead letters from the store
-	b, err := p.render("dead-letters", v)
-	p.send(w, r, b, err)
+	return page.b, page.err
 }
 
 // formatSeconds writes seconds like 1m30s.

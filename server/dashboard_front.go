@@ -70,8 +70,8 @@ const (
 func (p *pages) front(w http.ResponseWriter, r *http.Request) {
 	now := p.server.now()
 	key := "front " + now.UTC().Format("2006-01-02 15:04") // what is next, and what is late, depends on the time
-	b, err := p.renderShared(key, func() ([]byte, error) {
-		return p.render("front", p.view("Overview", "front", p.frontPage(now)))
+	b, err := p.renderShared(r, key, func() ([]byte, error) {
+		return p.render("front", p.view(r, "Overview", "front", p.frontPage(now)))
 	})
 	p.send(w, r, b, err)
 }

@@ -31,7 +31,7 @@ func (p *pages) reports(w http.ResponseWriter, r *http.Request) {
 		}
 		all = append(all, v)
 	}
-	b, err := p.render("reports", p.view("Reports", "reports", all))
+	b, err := p.render("reports", p.view(r, "Reports", "reports", all))
 	p.send(w, r, b, err)
 }
 

@@ -36,6 +36,7 @@ type runView struct {
 	Tail      logView
 	Compare   comparison
 	Replayed  string
+	May       bool // the person may change something
 }
 
 // table is a job's own rows, one a provider.
@@ -126,14 +127,15 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 			return nil, err
 		}
 		v.Compare = p.server.compare(e, with)
+		v.May = mayAct(r)
 		v.Replayed = r.URL.Query().Get("replayed")
-		page := p.view("Run "+e.Run.RunID, "runs", v)
+		page := p.view(r, "Run "+e.Run.RunID, "runs", v)
 		page.Live = e.Active()
 		return p.render("run", page)
 	}
 	var b []byte
 	if e.Active() && r.URL.RawQuery == "" { // pages that reload
-		b, err = p.renderShared("run "+e.Run.RunID, render)
+		b, err = p.renderShared(r, "run "+e.Run.RunID, render)
 	} else {
 		b, err = render()
 	}
@@ -197,29 +199,4 @@ func (p *pages) setControl(action ledger.Action) http.HandlerFunc {
 		}
 		http.Redirect(w, r, "/runs/"+e.Run.RunID, http.StatusSeeOther)
 	}
-}
-
-func (p *pages) replay(w http.ResponseWriter, r *http.Request) {
-	e, err := p.server.run(r)
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	if err := r.ParseForm(); err != nil {
-		p.server.fail(w, r, formError(err))
-		return
-	}
-	ids := r.PostForm["id"]
-	for _, id := range ids {
-		if !idPattern.MatchString(id) {
-			p.server.fail(w, r, refuse("that is not a dead letter's id"))
-			return
-		}
-	}
-	n, err := p.server.replay(r.Context(), e, ids)
-	if err != nil {
-		p.server.fail(w, r, err)
-		return
-	}
-	http.Redirect(w, r, fmt.Sprintf("/runs/%s?replayed=%d#dead-letters", e.Run.RunID, n), http.StatusSeeOther)
 }

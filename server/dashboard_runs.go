@@ -31,8 +31,8 @@ func (p *pages) runs(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, err)
 		return
 	}
-	b, err := p.renderShared(f.URL(f.Before), func() ([]byte, error) {
-		return p.render("runs", p.view("Runs", "runs", p.runsPage(f)))
+	b, err := p.renderShared(r, f.URL(f.Before), func() ([]byte, error) {
+		return p.render("runs", p.view(r, "Runs", "runs", p.runsPage(f)))
 	})
 	p.send(w, r, b, err)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,7 @@ func (p *pages) scheduleRoutes() []route {
 		{"POST /schedules", p.defineSchedule},
 		{"POST /schedules/{name}/pause", p.changeSchedule(s.pauseSchedule(true))},
 		{"POST /schedules/{name}/resume", p.changeSchedule(s.pauseSchedule(false))},
+		{"GET /schedules/{name}/remove", p.confirmRemove},
 		{"POST /schedules/{name}/remove", p.changeSchedule(s.scheduler.remove)},
 		{"POST /schedules/{name}/backfill/cancel", p.changeSchedule(s.scheduler.cancelBackfill)},
 		{"POST /schedules/{name}/backfill", p.backfillSchedule},
@@ -64,7 +66,7 @@ func (p *pages) schedules(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, err)
 		return
 	}
-	b, err := p.render("schedules", p.view("Schedules", "schedules", schedulesPage{views, p.server.jobs.started()}))
+	b, err := p.render("schedules", p.view(r, "Schedules", "schedules", schedulesPage{views, p.server.jobs.started()}))
 	p.send(w, r, b, err)
 }
 
@@ -81,6 +83,30 @@ func (p *pages) changeSchedule(change func(ctx context.Context, name, who string
 	return func(w http.ResponseWriter, r *http.Request) {
 		p.done(w, r, "/schedules", change(r.Context(), r.PathValue("name"), p.server.who(r), p.server.now()))
 	}
+}
+
+// confirmRemove asks before a schedule, or what was changed of it, is removed.
+func (p *pages) confirmRemove(w http.ResponseWriter, r *http.Request) {
+	views, err := p.server.scheduleViews(r.Context())
+	name := r.PathValue("name")
+	i := slices.IndexFunc(views, func(v scheduleView) bool { return v.Name == name })
+	switch {
+	case err != nil:
+	case i < 0:
+		err = errNoSchedule
+	case views[i].Source() == "file":
+		err = errInFile
+	}
+	if err != nil {
+		p.server.fail(w, r, err)
+		return
+	}
+	c := confirmation{Title: "Remove schedule " + name + "?", Button: "Remove the schedule", Danger: true, Action: "/schedules/" + name + "/remove", Back: "/schedules",
+		Text: "No run starts by it any more. Its runs and its ticks stay."}
+	if text := views[i].FileText(); text != "" {
+		c.Title, c.Button, c.Text = "Back to the file’s "+name+"?", "Use the file’s schedule", "What was changed here is dropped. The file says: "+text
+	}
+	p.confirm(w, r, "schedules", c)
 }
 
 func (p *pages) defineSchedule(w http.ResponseWriter, r *http.Request) {

@@ -46,7 +46,7 @@ func (p *pages) startForms(w http.ResponseWriter, r *http.Request) {
 			v.Forms = append(v.Forms, f)
 		}
 	}
-	page := p.view("Start a run", "front", v)
+	page := p.view(r, "Start a run", "front", v)
 	page.Live = false // it would empty a form that somebody fills in
 	b, err := p.render("start", page)
 	p.send(w, r, b, err)

@@ -59,6 +59,9 @@ func permitted(r *http.Request, as role) bool {
 	return as == operator || r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Path == "/logout"
 }
 
+// mayAct reports whether a page for this request has buttons that change something.
+func mayAct(r *http.Request) bool { return senderIn(r.Context()).role == operator }
+
 // audited writes what the sender in ctx asks for, before it is done.
 func (s *Server) audited(ctx context.Context, action, target, detail string) error {
 	return s.audit.write(ctx, auditLine{At: s.now(), Who: whoIn(ctx), Action: action, Target: target, Detail: safe(detail)})

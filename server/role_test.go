@@ -2,6 +2,8 @@ package server
 
 import (
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +51,51 @@ func TestReader(t *testing.T) {
 	assert.Equal(t, 401, w.do("GET", "/api/v1/runs", "", "Cookie", cookie).code)
 	changed := worldAt(t, w.dir, "done", func(s *Settings) { s.Token, s.ReadToken = token, readToken+"x" })
 	assert.Equal(t, 401, changed.do("GET", "/api/v1/runs", "", bearer...).code)
+}
+
+// A page for the read-only token has no button that would be refused, and no link to a
+// form. The page of one who may act has them.
+func TestReaderSeesNoButtons(t *testing.T) {
+	w := newWorld(t, "wait", withTokens, scheduled(t, hourly))
+	operate, read := []string{"Authorization", "Bearer " + token}, []string{"Authorization", "Bearer " + readToken}
+	over := "20260302-100000-000-aaaaaaaa"
+	w.put(over, "seed", ledger.Done, time.Now(), time.Minute, sampleTally())
+	letter := ledger.DeadLetter{Job: "seed", RunID: over, Kind: "bad_file", Input: ledger.Input{File: "x"}}
+	require.NoError(t, ledger.Put(t.Context(), w.store, letter))
+	kept := w.do("PUT", "/api/v1/schedules/mine", `{"job":"news","cron":"0 3 * * *"}`, operate...)
+	require.Less(t, kept.code, 300, kept.body)
+	require.Equal(t, 200, w.do("POST", "/api/v1/alerts/silences", `{"job":"seed","for":"2h"}`, operate...).code)
+	active := w.do("POST", "/api/v1/docs/runs", "", operate...).json(t)["run_id"].(string)
+	w.until("the run", func() bool { return w.do("GET", "/api/v1/runs/"+active, "", operate...).json(t)["state"] == "running" })
+	form := regexp.MustCompile(`<form method="post" action="([^"]*)"|href="(/start|/[^"]*/(?:replay|remove|cancel))(?:\?[^"]*)?"`)
+	offered := func(path string, as []string) (actions []string) {
+		a := w.do("GET", path, "", as...)
+		require.Equal(t, 200, a.code, "%s: %s", path, a.body)
+		for _, m := range form.FindAllStringSubmatch(a.body, -1) {
+			if action := m[1] + m[2]; action != "/logout" && !slices.Contains(actions, action) {
+				actions = append(actions, action)
+			}
+		}
+		return actions
+	}
+	pages := map[string][]string{
+		"/": {"/start"}, "/runs": {"/start"}, "/start?job=seed": {"/runs"}, "/reports": nil, "/audit": nil, "/dead-letters": nil,
+		"/runs/" + over:                          {"/runs/" + over + "/again", "/runs/" + over + "/dead-letters/replay"},
+		"/runs/" + over + "/dead-letters/replay": {"/runs/" + over + "/dead-letters/replay"},
+		"/runs/" + active:                        {"/runs/" + active + "/pause", "/runs/" + active + "/again"},
+		"/runs/" + active + "/cancel":            {"/runs/" + active + "/cancel"},
+		"/alerts":                                {"/alerts/silences"},
+		"/schedules":                             {"/schedules/hourly/run", "/schedules/hourly/pause", "/schedules", "/schedules/mine/run", "/schedules/mine/pause", "/schedules/mine/remove"},
+		"/schedules/mine/remove":                 {"/schedules/mine/remove"},
+	}
+	for path, want := range pages {
+		got := offered(path, operate)
+		for _, action := range want {
+			assert.Contains(t, got, action, path)
+		}
+		assert.Empty(t, offered(path, read), path)
+	}
+	assert.NotContains(t, w.do("GET", "/", "", read...).body, "Sign out all browsers")
 }
 
 // TestTokens has tokens that are refused.

@@ -177,13 +177,13 @@ func (p *pages) log(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		page := p.view("Log of run "+e.Run.RunID, "runs", v)
+		page := p.view(r, "Log of run "+e.Run.RunID, "runs", v)
 		page.Live = e.Active()
 		return p.render("log", page)
 	}
 	var b []byte
 	if e.Active() {
-		b, err = p.renderShared(fmt.Sprintf("log %s %+v", e.Run.RunID, q), render)
+		b, err = p.renderShared(r, fmt.Sprintf("log %s %+v", e.Run.RunID, q), render)
 	} else {
 		b, err = render()
 	}

@@ -203,6 +203,8 @@ func conflict(format string, args ...any) error {
 	return &answerError{http.StatusConflict, fmt.Sprintf(format, args...)}
 }
 
+var errInFile = conflict("this schedule is in the server's --config file; remove it there, or pause it here")
+
 var errNoSchedule = &answerError{http.StatusNotFound, "there is no such schedule; GET /api/v1/schedules lists them"}
 
 // edit changes what is kept of a schedule. change gets the newest state and returns
@@ -299,7 +301,7 @@ func (s *scheduler) remove(ctx context.Context, name, who string, now time.Time)
 		case p.file == nil:
 			return nil, line, s.sweepBackfills(ctx, name)
 		case p.kept.Definition == nil:
-			return nil, line, conflict("this schedule is in the server's --config file; remove it there, or pause it here")
+			return nil, line, errInFile
 		}
 		line.Action, line.Detail = "schedule_revert", p.differences(*p.file)
 		p.kept.Definition, p.kept.Base, p.kept.From = nil, "", now.UTC()

@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/store/price"
 	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
@@ -159,7 +160,7 @@ func startScale(t *testing.T, puts, gets float64) *scaleRig {
 	}
 	r.meter = newMetered(target, puts, gets)
 	r.front = newServer(t, r.meter)
-	r.table.WriteString("\n| run | wall | domains/s | CPU a domain | peak RSS | " + billedPut + " | " + billedGet + " | " + billedNone + " | calls a 1,000 domains | refused |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	r.table.WriteString("\n| run | wall | domains/s | CPU a domain | peak RSS | " + billedPut + " | " + billedGet + " | " + billedNone + " | calls a 1,000 domains | $ a million domains | refused |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	return r
 }
 
@@ -186,9 +187,10 @@ func (r *scaleRig) run(t *testing.T, title, name, web string, n int, args ...str
 	}
 	calls, refused := r.meter.taken()
 	r.calls, r.refused = calls[billedPut]+calls[billedGet]+calls[billedNone], refused
+	billed := price.Public()["s3"].Of(price.Calls{Reads: calls[billedGet], Writes: calls[billedPut], Deletes: calls[billedNone]}, 0, 0)
 	p := c.Cmd.ProcessState
-	fmt.Fprintf(&r.table, "| %s | %.1f s | %.0f | %.3f ms | %d MB | %d | %d | %d | %.1f | %d |\n", title, r.wall.Seconds(), float64(n)/r.wall.Seconds(),
-		float64((p.UserTime()+p.SystemTime()).Microseconds())/1000/float64(n), c.PeakRSS(t)>>20, calls[billedPut], calls[billedGet], calls[billedNone], 1000*float64(r.calls)/float64(n), refused)
+	fmt.Fprintf(&r.table, "| %s | %.1f s | %.0f | %.3f ms | %d MB | %d | %d | %d | %.1f | %.3f | %d |\n", title, r.wall.Seconds(), float64(n)/r.wall.Seconds(),
+		float64((p.UserTime()+p.SystemTime()).Microseconds())/1000/float64(n), c.PeakRSS(t)>>20, calls[billedPut], calls[billedGet], calls[billedNone], 1000*float64(r.calls)/float64(n), 1e6*billed.Calls/float64(n), refused)
 	return rig.LastReport(t, r.url(r.s3.Endpoint, name))
 }
 

@@ -26,8 +26,15 @@ type handOffLine struct {
 	Title string `json:"title,omitempty"`
 	// The headings above the chunk, outermost first.
 	Path []string `json:"path,omitempty"`
+	// The page's title and the headings above the chunk on one line, " > " between them: what to put before
+	// the text for the embedding.
+	Context string `json:"context,omitempty"`
 	// The URL fragment of the chunk's section, without #.
 	Anchor string `json:"anchor,omitempty"`
+	// Language of the page as it says itself, a BCP 47 tag such as en or pt-BR; absent: it does not say.
+	Language string `json:"language,omitempty"`
+	// When the page was fetched.
+	FetchedAt *time.Time `json:"fetched_at,omitempty"`
 	// Its place in the page, from 0.
 	Ordinal int `json:"ordinal"`
 	// Its length in tokens of cl100k_base.
@@ -51,7 +58,8 @@ func (c *crawl) handOff(ctx context.Context, p *page, r *pageContent, old []stri
 	if r != nil {
 		for _, k := range r.chunks {
 			now[k.ID] = true
-			if err := e.Encode(handOffLine{"upsert", k.ID, c.policy.ProviderID, p.address, r.title, k.Path, k.Anchor, k.Ordinal, k.Tokens, k.Hash, k.Text}); err != nil {
+			line := handOffLine{"upsert", k.ID, c.policy.ProviderID, p.address, r.title, k.Path, k.Context(r.title), k.Anchor, r.language, &r.fetched, k.Ordinal, k.Tokens, k.Hash, k.Text}
+			if err := e.Encode(line); err != nil {
 				return fmt.Errorf("encoding a chunk: %w", err)
 			}
 		}

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -10,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
@@ -34,10 +36,12 @@ func readBy(p policy.Policy) string {
 
 // pageContent is what was read from a page.
 type pageContent struct {
-	title  string
-	hash   string
-	chunks []chunk.Chunk
-	blocks []chunk.Block
+	title    string
+	language string // BCP 47
+	hash     string
+	chunks   []chunk.Chunk
+	blocks   []chunk.Block
+	fetched  time.Time
 }
 
 // outline returns the size in bytes of everything but the text.
@@ -126,6 +130,8 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	if err := c.move(ch, Extracting); err != nil {
 		return err
 	}
+	r.language = cmp.Or(pg.Language, content.Language(resp.Header.Get("Content-Language")))
+	r.fetched = c.clock.Now().UTC().Truncate(time.Second)
 	return c.end(ctx, ch, ending{status: Indexed, http: resp.Status, resp: resp, read: r, links: links})
 }
 

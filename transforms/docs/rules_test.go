@@ -1200,13 +1200,15 @@ func TestHandOffPlace(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	w := newWorld(t, d)
 	text := strings.Repeat("Some words about it. ", 20)
-	w.set("/docs", html(`<main><h1>Charges</h1><p>`+text+`</p><h2 id="make">Make one</h2><p>`+text+`</p></main>`))
+	w.set("/docs", html(`<html lang="en"><title>Charges | Example</title><main><h1>Charges</h1><p>`+text+`</p><h2 id="make">Make one</h2><p>`+text+`</p></main>`))
 	w.run()
 	var places []string
 	for _, h := range w.handed() {
-		places = append(places, strings.Join(h.Path, "/")+"#"+h.Anchor)
+		places = append(places, strings.Join(h.Path, "/")+"#"+h.Anchor+" "+h.Context)
+		require.Equal(t, "en", h.Language)
+		require.WithinDuration(t, w.time.Now(), *h.FetchedAt, time.Minute)
 	}
-	require.ElementsMatch(t, []string{"Charges#", "Charges/Make one#make"}, places)
+	require.ElementsMatch(t, []string{"Charges# Charges | Example", "Charges/Make one#make Charges | Example > Make one"}, places)
 }
 
 // A wait for the hour's budget is shown while it lasts, and what was waited and

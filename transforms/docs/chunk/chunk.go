@@ -5,6 +5,7 @@ package chunk
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -42,6 +43,17 @@ type Chunk struct {
 	// Hash is the SHA-256 of Text, in hexadecimal.
 	Hash string `json:"hash"`
 	Text string `json:"text"`
+}
+
+// Context returns the title of the chunk's page and the headings above the chunk on one
+// line. A title that begins with the first heading ("Charges | Example API") stands alone.
+func (c Chunk) Context(title string) string {
+	path := c.Path
+	if len(path) > 0 && strings.HasPrefix(title, path[0]) {
+		path = path[1:]
+	}
+	parts := slices.DeleteFunc(append([]string{title}, path...), func(p string) bool { return p == "" })
+	return strings.Join(parts, " > ")
 }
 
 // Preview returns the beginning of the text, at most MaxPreview characters.

@@ -55,6 +55,9 @@ type Page struct {
 	// Title is the page's title element, else its first heading, "" if it has
 	// neither: one line of at most MaxTitle characters, e-mail addresses masked.
 	Title string
+	// Language is what the page says of its language, "" where it says nothing
+	// that is valid.
+	Language string
 	// Markdown is the main content, UTF-8, with e-mail addresses masked.
 	Markdown string
 	// Anchors are the URL fragments of the Markdown's headings, in

@@ -43,7 +43,7 @@ var candidates = [...]string{"article", "main", `[role="main"]`, ".content", ".d
 
 // page renders the first candidate with text.
 func (s *survey) page() Page {
-	p := Page{Title: s.title, Links: s.links}
+	p := Page{Title: s.title, Language: s.language, Links: s.links}
 	if roots := s.choose(s.own); roots != nil {
 		s.render(&p, roots, true, false)
 		p.Selector = s.options.Content

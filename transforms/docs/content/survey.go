@@ -1,6 +1,7 @@
 package content
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
@@ -24,6 +25,7 @@ type survey struct {
 	links []string
 
 	title     string
+	language  string
 	h1        *html.Node // the first h1 outside of the site's frame
 	body      *html.Node
 	own       []*html.Node                  // matches of the policy's selector
@@ -69,6 +71,12 @@ func (s *survey) walk(n *html.Node, position int) {
 				s.title = line(c)
 			}
 			continue
+		case atom.Html:
+			s.language = cmp.Or(Language(attr(c, "lang")), Language(attr(c, "xml:lang")))
+		case atom.Meta:
+			if s.language == "" && strings.EqualFold(attr(c, "http-equiv"), "Content-Language") {
+				s.language = Language(attr(c, "content"))
+			}
 		case atom.Base:
 			s.rebase(attr(c, "href"))
 		case atom.A, atom.Area:

@@ -19,7 +19,7 @@ MEMORY = $(shell f=$$(mktemp /dev/shm/XXXXXX 2>/dev/null) && [ "$$(df -Pk /dev/s
 test race scale: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
 test race scale: export TMPDIR := $(or $(MEMORY),$(TMPDIR),/tmp)
 
-.PHONY: run test race e2e bench scale fuzz lint vet vuln golden notice release release-twice
+.PHONY: run test race e2e bench scale nightly fuzz lint vet vuln golden notice release release-twice
 
 run: ## the seed job on the sample bucket, against the simulated web
 	go run ./cmd/pipeline --runner=direct --web=demo
@@ -39,10 +39,14 @@ bench: ## benchmarks only
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 	go test -tags e2e -run '^$$' -bench . -timeout 30m ./pipeline/e2etest/flink
 
-# Hours on two cores. The nightly one is SCALE=dead/packed=10000000.
+# Hours on two cores.
 SCALE = mixed/objects=10000,mixed/packed=10000,mixed/packed=100000,dead/packed=1000000,mixed/packed=1000000
 scale: ## what runs of SCALE hosts cost, in a table; see docs/scale.md
 	$(GOTEST) -tags e2e ./pipeline/e2etest -run 'TestScale$$' -count=1 -v -timeout 24h -scale=$(SCALE)
+
+nightly: ## what takes hours: ten million dead names, a million mixed ones on prism, long fuzzing
+	$(MAKE) scale SCALE=dead/packed=10000000,mixed/packed/prism=1000000
+	$(MAKE) fuzz FUZZTIME=5m
 
 fuzz: ## FUZZTIME for each fuzz target; of it at most 1 s to shorten one input, not the default minute
 	@grep -r --include='*_test.go' -o '^func Fuzz[A-Za-z0-9_]*' . | sort | while IFS=: read -r file func; do \

@@ -1,0 +1,289 @@
+package structured
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Article is a news article or another text of a page, as the page describes it.
+type Article struct {
+	Item                           *Item // for what the fields do not have
+	Headline, Description, Section string
+	Body                           string // articleBody as written: may have tags, entities and line ends
+	Published, Modified            string // as written
+	Language, URL                  string
+	Authors, Keywords, Images      []string
+	Paid                           bool // isAccessibleForFree says no
+}
+
+// articleTypes are schema.org's Article and those below it that news use, the surest first.
+var articleTypes = []string{"NewsArticle", "Article", "ReportageNewsArticle", "AnalysisNewsArticle", "OpinionNewsArticle", "BackgroundNewsArticle",
+	"ReviewNewsArticle", "AskPublicNewsArticle", "BlogPosting", "LiveBlogPosting", "SocialMediaPosting", "Report", "ScholarlyArticle", "TechArticle", "Review", "Recipe", "MedicalWebPage"}
+
+// Article is the page's article by JSON-LD, else by the one article in its elements. A WebPage
+// adds what the article does not say. ok is false where the page describes neither.
+func (d *Data) Article() (a Article, ok bool) {
+	var it, page *Item
+	rank, cards := len(articleTypes), 0
+	for c := range d.main() {
+		if c.Is("WebPage") && page == nil {
+			page = c
+		}
+		i := slices.IndexFunc(articleTypes, func(t string) bool { return c.Is(t) })
+		if i < 0 || it != nil && c.Syntax != it.Syntax {
+			continue
+		}
+		if c.Syntax != JSONLD {
+			cards++
+		}
+		if i < rank || i == rank && it.plain("articleBody") == "" && c.plain("articleBody") != "" {
+			it, rank = c, i
+		}
+	}
+	if cards > 1 { // of a list
+		it = nil
+	}
+	if it == nil && page == nil {
+		return Article{}, false
+	}
+	says := false
+	for _, from := range []*Item{it, page} {
+		if from == nil {
+			continue
+		}
+		a.Published = firstOf(a.Published, from.plain("datePublished"))
+		a.Modified = firstOf(a.Modified, from.plain("dateModified"))
+		a.Language = firstOf(a.Language, from.Text("inLanguage"))
+		a.URL = firstOf(a.URL, from.URL("url"))
+		if len(a.Images) == 0 {
+			a.Images = from.images("image", "primaryImageOfPage")
+		}
+		if free, said := truth(from.plain("isAccessibleForFree")); said && !says {
+			a.Paid, says = !free, true
+		}
+	}
+	if it == nil {
+		a.Item = page
+		return a, true
+	}
+	a.Item = it
+	a.Published = firstOf(a.Published, it.plain("dateCreated"))
+	a.Headline, a.Description, a.Section = cmp.Or(it.Text("headline"), it.Text("name")), it.Text("description"), it.Text("articleSection")
+	a.Body = strings.TrimSpace(cmp.Or(it.plain("articleBody"), it.plain("text")))
+	a.Authors = it.people("author")
+	for _, s := range it.Texts("keywords") {
+		for k := range strings.SplitSeq(s, ",") {
+			if k = strings.TrimSpace(k); k != "" && !slices.Contains(a.Keywords, k) {
+				a.Keywords = append(a.Keywords, k)
+			}
+		}
+	}
+	return a, true
+}
+
+// main are the items that may be what the page is about: not those within lists, comments and the like.
+func (d *Data) main() iter.Seq[*Item] {
+	return func(yield func(*Item) bool) {
+		var walk func(*Item, int) bool
+		walk = func(it *Item, depth int) bool {
+			if !yield(it) {
+				return false
+			}
+			if depth == 6 {
+				return true
+			}
+			for _, name := range []string{"mainEntity", "mainEntityOfPage", "hasPart"} {
+				for _, v := range it.values[name] {
+					if v.Item != nil && !walk(v.Item, depth+1) {
+						return false
+					}
+				}
+			}
+			return true
+		}
+		for _, it := range d.Items {
+			if !walk(it, 0) {
+				return
+			}
+		}
+	}
+}
+
+// people are the names of persons and organisations, without those that are addresses.
+func (it *Item) people(name string) []string {
+	var out []string
+	for _, s := range it.Texts(name) {
+		if !strings.Contains(s, "://") && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (it *Item) images(names ...string) (out []string) {
+	for _, name := range names {
+		for _, s := range it.URLs(name) {
+			if !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// truth is a schema.org Boolean, which pages write as an address too.
+func truth(s string) (is, said bool) {
+	s = strings.ToLower(strings.TrimSpace(s))
+	switch s[strings.LastIndexByte(s, '/')+1:] {
+	case "true", "yes", "1":
+		return true, true
+	case "false", "no", "0":
+		return false, true
+	}
+	return false, false
+}
+
+// Product is what a page sells or lists, as the page describes it.
+type Product struct {
+	Item                         *Item // for what the fields do not have; nil where only Open Graph speaks
+	Name, Description            string
+	SKU, GTIN, MPN               string
+	Brand, Category, URL         string
+	Images                       []string
+	Rating, RatingCount, Reviews string
+	Offers                       []Offer
+}
+
+// Offer is a price of a product. Numbers are as written.
+type Offer struct {
+	Item                     *Item
+	Price, Low, High         string // Low and High are of an AggregateOffer, which may have no price of its own
+	Currency                 string // ISO 4217 as a rule
+	Availability, Condition  string // schema.org's names: InStock, NewCondition
+	URL, Seller, SKU, Expiry string
+}
+
+// productTypes are schema.org's Product and those below it.
+var productTypes = []string{"Product", "ProductGroup", "IndividualProduct", "ProductModel", "SomeProducts", "Vehicle", "Car"}
+
+// Product is the page's product: of those that the page describes, the one with its address,
+// else the one with a price, else the first; without any, what Open Graph says. ok is false
+// where there is none.
+func (d *Data) Product() (p Product, ok bool) {
+	var best *Item
+	most := -1
+	address := strings.TrimSuffix(d.First("og:url"), "/")
+	for it := range d.main() {
+		if !it.Is(productTypes...) {
+			continue
+		}
+		score := 0
+		if address != "" && strings.TrimSuffix(it.URL("url"), "/") == address {
+			score += 2
+		}
+		if len(it.Values("offers")) > 0 {
+			score++
+		}
+		if score > most {
+			best, most = it, score
+		}
+	}
+	if best != nil {
+		p = best.Product()
+	}
+	if len(p.Offers) == 0 {
+		if price := d.First("product:price:amount", "og:price:amount", "product:sale_price:amount"); price != "" {
+			p.Offers = []Offer{{Price: price, Currency: d.First("product:price:currency", "og:price:currency", "product:sale_price:currency"), Availability: d.First("product:availability", "og:availability")}}
+		}
+	}
+	if best == nil && len(p.Offers) > 0 || strings.Contains(d.First("og:type"), "product") {
+		p.Name = cmp.Or(p.Name, d.First("og:title"))
+		p.Description = cmp.Or(p.Description, d.First("og:description"))
+		p.Brand = cmp.Or(p.Brand, d.First("product:brand", "og:brand"))
+		p.SKU = cmp.Or(p.SKU, d.First("product:retailer_item_id"))
+		if len(p.Images) == 0 {
+			p.Images = d.Meta["og:image"]
+		}
+		p.URL = cmp.Or(p.URL, d.First("og:url"))
+	}
+	return p, best != nil || p.Name != ""
+}
+
+// Product reads the item as a product.
+func (it *Item) Product() Product {
+	p := Product{Item: it, Name: it.Text("name"), Description: it.Text("description"),
+		SKU: cmp.Or(it.Text("sku"), it.Text("productID")), MPN: it.Text("mpn"), Brand: cmp.Or(it.Text("brand"), it.Text("manufacturer")),
+		GTIN:     cmp.Or(it.Text("gtin13"), it.Text("gtin"), it.Text("gtin14"), it.Text("gtin12"), it.Text("gtin8"), it.Text("isbn")),
+		Category: it.Text("category"), URL: it.URL("url"), Images: it.images("image")}
+	for _, r := range it.Items("aggregateRating") {
+		p.Rating, p.RatingCount, p.Reviews = r.Text("ratingValue"), r.Text("ratingCount"), r.Text("reviewCount")
+	}
+	seen := map[*Item]bool{}
+	for _, o := range it.Items("offers") {
+		p.Offers = append(p.Offers, o.offers(seen)...)
+	}
+	return p
+}
+
+// offers are an offer, and those within it. Items that name each other may do so in a circle.
+func (it *Item) offers(seen map[*Item]bool) []Offer {
+	if seen[it] {
+		return nil
+	}
+	seen[it] = true
+	o := Offer{Item: it, Price: it.Text("price"), Low: it.Text("lowPrice"), High: it.Text("highPrice"), Currency: it.Text("priceCurrency"),
+		Availability: Local(it.plain("availability")), Condition: Local(it.plain("itemCondition")),
+		URL: it.URL("url"), Seller: it.Text("seller"), SKU: it.Text("sku"), Expiry: it.Text("priceValidUntil")}
+	for _, spec := range it.Items("priceSpecification") {
+		if o.Price == "" {
+			o.Price, o.Currency = spec.Text("price"), cmp.Or(o.Currency, spec.Text("priceCurrency"))
+		}
+	}
+	var out []Offer
+	if o.Price != "" || o.Low != "" || o.Availability != "" {
+		out = append(out, o)
+	}
+	for _, within := range it.Items("offers") {
+		out = append(out, within.offers(seen)...)
+	}
+	return out
+}
+
+// Crumb is a step of the way to a page.
+type Crumb struct{ Name, URL string }
+
+// Breadcrumbs is the way to the page, from the site's root: the first BreadcrumbList.
+func (d *Data) Breadcrumbs() []Crumb {
+	for list := range d.All("BreadcrumbList") {
+		type placed struct {
+			Crumb
+			position int
+		}
+		var all []placed
+		for i, step := range list.Items("itemListElement") {
+			position, err := strconv.Atoi(step.Text("position"))
+			if err != nil {
+				position = i + 1
+			}
+			c := Crumb{Name: step.Text("name"), URL: cmp.Or(step.URL("item"), step.URL("url"))}
+			for _, of := range step.Items("item") {
+				c.Name = cmp.Or(c.Name, of.Text("name"))
+			}
+			if c.Name != "" {
+				all = append(all, placed{c, position})
+			}
+		}
+		slices.SortStableFunc(all, func(a, b placed) int { return a.position - b.position })
+		var out []Crumb
+		for _, c := range all {
+			out = append(out, c.Crumb)
+		}
+		if out != nil {
+			return out
+		}
+	}
+	return nil
+}

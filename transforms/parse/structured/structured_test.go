@@ -1,0 +1,246 @@
+package structured_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"github.com/newsfork/seed-engine/transforms/parse/structured"
+)
+
+func read(t testing.TB, page string) *structured.Data {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(page))
+	require.NoError(t, err)
+	return structured.Read(root)
+}
+
+func ld(script string) string { return `<script type="application/ld+json">` + script + `</script>` }
+
+// show writes an item with all below it on one line.
+func show(it *structured.Item) string {
+	var b strings.Builder
+	b.WriteString(strings.Join(it.Types, "+") + "{")
+	for i, name := range it.Names() {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(name + "=")
+		for j, v := range it.Values(name) {
+			if j > 0 {
+				b.WriteByte('|')
+			}
+			if v.Item != nil {
+				b.WriteString(show(v.Item))
+			} else {
+				b.WriteString(v.Text)
+			}
+		}
+	}
+	return b.String() + "}"
+}
+
+func showAll(d *structured.Data) string {
+	var all []string
+	for _, it := range d.Items {
+		all = append(all, show(it))
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestJSONLD(t *testing.T) {
+	for name, row := range map[string]struct {
+		script, want string
+		broken       int
+	}{
+		"plain":             {script: `{"@context":"https://schema.org","@type":"Product","name":"A","price":19.90,"new":true,"old":null}`, want: "Product{name=A price=19.90 new=true}"},
+		"addresses":         {script: `{"@type":"http://schema.org/Product","https://schema.org/name":"A","schema:sku":"1"}`, want: "Product{name=A sku=1}"},
+		"other vocabulary":  {script: `{"@type":"gs1:Product","gs1:gtin":"1"}`, want: "gs1:Product{gs1:gtin=1}"},
+		"list":              {script: `[{"@type":"A"},{"@type":["B","C"],"x":[1,[2,{"@type":"D"}]]}]`, want: "A{}; B+C{x=1|2|D{}}"},
+		"graph":             {script: `{"@context":{"@vocab":"x"},"@graph":[{"@type":"A","b":{"@id":"#b"}},{"@type":"B","@id":"#b","name":"n"}]}`, want: "A{b=B{name=n}}; B{name=n}"},
+		"graph beside more": {script: `{"@type":"WebSite","name":"n","@graph":[{"@type":"A"}]}`, want: "WebSite{name=n}; A{}"},
+		"values":            {script: `{"@type":"A","name":{"@value":"n","@language":"de"},"l":{"@list":[1,2]}}`, want: "A{name=n l=1|2}"},
+		"escapes":           {script: `{"@type":"A","name":"a\"b\\c\/d\u00e9\ud83d\ude00\q\n"}`, want: "A{name=a\"b\\c/dé😀q\n}"},
+		"lone surrogate":    {script: `{"@type":"A","name":"a\ud83dx"}`, want: "A{name=a\ufffdx}"},
+
+		"comments":             {script: "// x\n{/* y */\"@type\":\"A\", // z\n\"name\":\"n\" /* end */}", want: "A{name=n}"},
+		"address is none":      {script: `{"@type":"A","url":"https://example.org/a"}`, want: "A{url=https://example.org/a}"},
+		"commas too many":      {script: `{"@type":"A",,"x":[1,2,],}`, want: "A{x=1|2}"},
+		"comma too few":        {script: "{\"@type\":\"A\"\n\"name\":\"n\"\n}", want: "A{name=n}"},
+		"line end in a string": {script: "{\"@type\":\"A\",\"name\":\"one\ntwo\tthree\"}", want: "A{name=one\ntwo\tthree}"},
+		"quotes in a string":   {script: `{"@type":"A","name":"The "best" of "all", he said","x":"y"}`, want: `A{name=The "best" of "all", he said x=y}`},
+		"HTML comment":         {script: `<!-- {"@type":"A"} -->`, want: "A{}"},
+		"CDATA":                {script: "\n//<![CDATA[\n{\"@type\":\"A\"}\n//]]>\n", want: "A{}"},
+		"CDATA on one line":    {script: `//<![CDATA[{"@type":"A"}]]>`, want: "A{}"},
+		"CDATA in comments":    {script: `/*<![CDATA[*/{"@type":"A"}/*]]>*/`, want: "A{}"},
+		"bare CDATA":           {script: `<![CDATA[{"@type":"A"}]]>`, want: "A{}"},
+		"two values":           {script: `{"@type":"A"};{"@type":"B"},`, want: "A{}; B{}"},
+		"byte order mark":      {script: "\ufeff{\"@type\":\u00a0\"A\"}", want: "A{}"},
+		"entities for quotes":  {script: `{&quot;@type&quot;:&quot;A&quot;}`, want: "A{}"},
+		"no end":               {script: `{"@type":"A","name":"n","x":{"@type":"B","y":"1","z":"cut off he`, want: "A{name=n x=B{y=1}}", broken: 1},
+		"a colon is missing":   {script: `{"@type":"A","name":"n","x" "y"}`, want: "A{name=n}", broken: 1},
+		"program":              {script: `window.x = {"@type":"A"}`, want: "", broken: 1},
+		"empty":                {script: " \n", want: ""},
+		"no item":              {script: `["a"]`, want: "", broken: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := read(t, ld(row.script))
+			assert.Equal(t, row.want, showAll(d))
+			assert.Equal(t, row.broken, d.Broken)
+			assert.Equal(t, row.want, showAll(structured.Read(nil, []byte(row.script))))
+		})
+	}
+}
+
+func TestElements(t *testing.T) {
+	for name, row := range map[string]struct{ page, want string }{
+		"microdata": {`<div itemscope itemtype="https://schema.org/Product"><h1 itemprop="name">A  b</h1><img itemprop="image" src="/a.png"><a itemprop="url" href="/a">x</a>
+			<div itemprop="offers" itemscope itemtype="http://schema.org/Offer"><span itemprop="price" content="9.5">9,50 €</span><link itemprop="availability" href="http://schema.org/InStock"><time itemprop="priceValidUntil" datetime="2026-01-02">soon</time></div></div>`,
+			"Product{name=A  b image=/a.png url=/a offers=Offer{price=9.5 availability=http://schema.org/InStock priceValidUntil=2026-01-02}}"},
+		"several names": {`<p itemscope><b itemprop="a b">x</b></p>`, "{a=x b=x}"},
+		"itemref":       {`<p itemscope itemtype=A itemref="x y x nowhere"></p><div id=x><b itemprop=b>1</b></div><i id=y itemprop=c>2</i>`, "A{b=1 c=2}"},
+		"itemref in a circle": {`<div id=a itemscope itemtype=A itemref=b><i itemprop=x>1</i></div><div id=b itemprop=y itemscope itemtype=B itemref=a></div>`,
+			"A{x=1 y=B{}}; B{}"},
+		"itemtype alone":       {`<div itemtype="https://schema.org/Person"><i itemprop=name>n</i></div>`, "Person{name=n}"},
+		"RDFa":                 {`<div vocab="https://schema.org/" typeof="Product"><b property="name">A</b><p property="offers" typeof="Offer"><meta property="price" content="5"></p></div>`, "Product{name=A offers=Offer{price=5}}"},
+		"RDFa with prefixes":   {`<div prefix="schema: http://schema.org/" typeof="schema:Product sioc:Item"><b property="schema:name">A</b><b property="dc:title">B</b></div>`, "Product+sioc:Item{name=A dc:title=B}"},
+		"RDFa without a vocab": {`<ol typeof="BreadcrumbList"><li property="itemListElement" typeof="ListItem"><a property="item" href="/x"><b property="name">X</b></a></li></ol>`, "BreadcrumbList{itemListElement=ListItem{item=/x name=X}}"},
+		"no item":              {`<p itemprop=name>x</p><p property=name>x</p>`, ""},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, row.want, showAll(read(t, row.page))) })
+	}
+}
+
+func TestMeta(t *testing.T) {
+	d := read(t, `<meta property="og:image" content="/1.png"><meta property="OG:Image" content=" /2.png "><meta name="description" content="a&amp;amp;b
+		c"><meta name=empty content=""><body><meta itemprop="datePublished" content="2026-01-02">`)
+	assert.Equal(t, map[string][]string{"og:image": {"/1.png", "/2.png"}, "description": {"a&amp;b\n\t\tc"}, "datepublished": {"2026-01-02"}}, d.Meta)
+	assert.Equal(t, "a&b c", d.First("empty", "description", "og:image"))
+}
+
+func TestArticle(t *testing.T) {
+	a, ok := read(t, ld(`{"@graph":[{"@type":"WebPage","datePublished":"2026-01-01","dateModified":"2026-01-03","inLanguage":"ko-KR","isAccessibleForFree":true},
+		{"@type":"BlogPosting","headline":"other"},
+		{"@type":["NewsArticle"],"headline":" A &amp; B ","datePublished":"2026-01-02","author":[{"@id":"#p"},"C D","https://example.org/e",{"@type":"Person","name":"C D"}],
+		 "image":{"@type":"ImageObject","url":"/i.png?a=1&amp;b=2"},"keywords":"x, y,x","articleSection":["S","T"],"articleBody":"One\n\ntwo","isAccessibleForFree":"False"},
+		{"@type":"Person","@id":"#p","name":"P Q"}]}`)).Article()
+	require.True(t, ok)
+	a.Item = nil
+	assert.Equal(t, structured.Article{Headline: "A & B", Section: "S", Body: "One\n\ntwo", Published: "2026-01-02", Modified: "2026-01-03", Language: "ko-KR",
+		Authors: []string{"P Q", "C D"}, Keywords: []string{"x", "y"}, Images: []string{"/i.png?a=1&b=2"}, Paid: true}, a)
+
+	one := `<article itemscope itemtype="https://schema.org/NewsArticle"><h1 itemprop=headline>H</h1><time itemprop=datePublished datetime=2026-01-02></time></article>`
+	a, ok = read(t, one).Article()
+	assert.True(t, ok)
+	assert.Equal(t, []string{"H", "2026-01-02"}, []string{a.Headline, a.Published})
+	_, ok = read(t, one+one).Article()
+	assert.False(t, ok, "cards of a list are not the page's article")
+	_, ok = read(t, `<p>x</p>`).Article()
+	assert.False(t, ok)
+}
+
+func TestProduct(t *testing.T) {
+	offer := func(o structured.Offer) structured.Offer { o.Item = nil; return o }
+	offers := func(p structured.Product) (out []structured.Offer) {
+		for _, o := range p.Offers {
+			out = append(out, offer(o))
+		}
+		return out
+	}
+	p, ok := read(t, `<meta property="og:url" content="https://example.org/p/">`+ld(`[{"@type":"Product","name":"Related","offers":{"price":1}},
+		{"@type":"WebPage","mainEntity":{"@type":"Product","name":"The one","sku":7,"gtin13":"4006381333931","brand":{"@type":"Brand","name":"B"},"url":"https://example.org/p","image":["/1.png","/2.png"],
+		"aggregateRating":{"ratingValue":"4.5","reviewCount":12},
+		"offers":{"@type":"AggregateOffer","lowPrice":"9","highPrice":"11","priceCurrency":"EUR","offers":[{"@type":"Offer","priceSpecification":{"price":9,"priceCurrency":"EUR"},"availability":"https://schema.org/InStock","seller":{"name":"S"}}]}}}]`)).Product()
+	require.True(t, ok)
+	assert.Equal(t, []string{"The one", "7", "4006381333931", "B", "https://example.org/p", "4.5", "12"}, []string{p.Name, p.SKU, p.GTIN, p.Brand, p.URL, p.Rating, p.Reviews})
+	assert.Equal(t, []string{"/1.png", "/2.png"}, p.Images)
+	assert.Equal(t, []structured.Offer{{Low: "9", High: "11", Currency: "EUR"}, {Price: "9", Currency: "EUR", Availability: "InStock", Seller: "S"}}, offers(p))
+
+	p, ok = read(t, `<meta property="og:type" content="product"><meta property="og:title" content="A"><meta property="product:price:amount" content="5.00"><meta property="product:price:currency" content="USD">`).Product()
+	assert.True(t, ok)
+	assert.Equal(t, "A", p.Name)
+	assert.Equal(t, []structured.Offer{{Price: "5.00", Currency: "USD"}}, offers(p))
+
+	p, ok = read(t, ld(`[{"@type":"Product","name":"Circle","offers":{"@id":"#o"}},{"@id":"#o","@type":"Offer","price":3,"offers":[{"@id":"#o"},{"@id":"#q"}]},{"@id":"#q","offers":{"@id":"#o"},"price":4}]`)).Product()
+	assert.True(t, ok)
+	assert.Equal(t, []structured.Offer{{Price: "3"}, {Price: "4"}}, offers(p))
+}
+
+func TestBreadcrumbs(t *testing.T) {
+	want := []structured.Crumb{{Name: "Home", URL: "/"}, {Name: "Shoes & more", URL: "/shoes"}, {Name: "This"}}
+	assert.Equal(t, want, read(t, ld(`{"@type":"BreadcrumbList","itemListElement":[{"@type":"ListItem","position":2,"item":{"@id":"/shoes","name":"Shoes &amp; more"}},
+		{"@type":"ListItem","position":"1","name":"Home","item":"/"},{"@type":"ListItem","position":3,"name":"This"}]}`)).Breadcrumbs())
+	assert.Equal(t, want, read(t, `<ol itemscope itemtype="https://schema.org/BreadcrumbList"><li itemprop=itemListElement itemscope itemtype="https://schema.org/ListItem"><a itemprop=item href="/"><b itemprop=name>Home</b></a></li>
+		<li itemprop=itemListElement itemscope itemtype="https://schema.org/ListItem"><a itemprop=item href="/shoes"><b itemprop=name>Shoes &amp; more</b></a></li>
+		<li itemprop=itemListElement itemscope itemtype="https://schema.org/ListItem"><b itemprop=name>This</b></li></ol>`).Breadcrumbs())
+}
+
+func TestAll(t *testing.T) {
+	d := read(t, ld(`{"@type":"ItemList","itemListElement":[{"@type":"ListItem","item":{"@type":"Product","name":"1"}},{"@type":"Product","name":"2"}]}`))
+	var names []string
+	for it := range d.All("Product") {
+		names = append(names, it.Text("name"))
+	}
+	assert.Equal(t, []string{"1", "2"}, names)
+	assert.Equal(t, 4, len(slices.Collect(d.All())))
+	_, ok := d.Product()
+	assert.False(t, ok, "the products of a list are not the page's product")
+}
+
+// Pages that were made to cost much are cut, and cost little.
+func TestHostile(t *testing.T) {
+	for name, page := range map[string]string{
+		"deep lists":               ld(strings.Repeat("[", 100_000)),
+		"deep objects":             ld(strings.Repeat(`{"@type":"A","x":`, 100_000)),
+		"many values":              ld(`{"@type":"A","x":[` + strings.Repeat("1,", 100_000) + `]}`),
+		"large texts":              ld(`{"@type":"A","x":"` + strings.Repeat("x", 5<<20) + `"}`),
+		"items in items":           strings.Repeat(`<i itemscope itemprop=a>`, 400),
+		"properties in each other": `<p itemscope>` + strings.Repeat(`<i itemprop=a>`, 400) + strings.Repeat("x", 100_000),
+		"itemref to each other": func() string {
+			var b strings.Builder
+			ids := ""
+			for i := range 300 {
+				ids += fmt.Sprintf(" i%d", i)
+			}
+			for i := range 300 {
+				fmt.Fprintf(&b, `<p id=i%d itemscope itemprop=p itemref="%s"></p>`, i, ids)
+			}
+			return b.String()
+		}(),
+	} {
+		t.Run(name, func(t *testing.T) { assert.True(t, read(t, page).Cut) })
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(ld(`{"@type":"Product","name":"a \"b\" c","offers":[{"price":1,},]}`))
+	f.Add(`<p itemscope itemtype=A itemref="x"><b id=x itemprop=y>z</b><meta property=og:title content=t>`)
+	f.Add(`<div vocab="https://schema.org/" typeof="Product"><b property="name">A</b></div>`)
+	f.Add(`{"@graph":[{"@id":"#a","offers":{"@id":"#a"}}]}`)
+	f.Fuzz(func(t *testing.T, page string) {
+		root, err := html.Parse(strings.NewReader(page))
+		if err != nil {
+			t.Skip()
+		}
+		d := structured.Read(root, []byte(page))
+		n := 0
+		for it := range d.All() {
+			n++
+			for _, name := range it.Names() {
+				_, _ = it.Text(name), it.URL(name)
+			}
+			_ = it.Product()
+		}
+		if n > 20_000 {
+			t.Errorf("%d items", n)
+		}
+		_, _ = d.Article()
+		_, _ = d.Product()
+		_ = d.Breadcrumbs()
+	})
+}

@@ -1,0 +1,255 @@
+package structured
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// scriptsOf are the texts of the page's scripts of JSON-LD.
+func scriptsOf(root *html.Node) (out []string) {
+	for n := range root.Descendants() {
+		if n.DataAtom == atom.Script && n.FirstChild != nil && strings.Contains(strings.ToLower(attr(n, "type")), "ld+json") {
+			out = append(out, n.FirstChild.Data)
+		}
+	}
+	return out
+}
+
+// tree reads the page's elements: meta, microdata, then RDFa.
+func (r *reader) tree(root *html.Node) {
+	micro, rdf := false, false
+	for n := range root.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		if n.DataAtom == atom.Meta {
+			r.meta(n)
+		}
+		for i := range n.Attr {
+			switch n.Attr[i].Key {
+			case "itemscope", "itemtype":
+				micro = true
+			case "typeof":
+				rdf = true
+			}
+		}
+	}
+	if micro {
+		m := microReader{r: r, root: root, open: map[*html.Node]bool{}, left: maxValues}
+		m.walk(root, nil, 0)
+	}
+	if rdf {
+		r.rdfa(root, nil, "", 0)
+	}
+}
+
+func (r *reader) meta(n *html.Node) {
+	content := strings.TrimSpace(attr(n, "content"))
+	if content == "" {
+		return
+	}
+	for _, key := range []string{"property", "name", "itemprop"} {
+		for name := range strings.FieldsSeq(strings.ToLower(attr(n, key))) {
+			if r.take(len(content)) {
+				r.data.Meta[name] = append(r.data.Meta[name], content)
+			}
+		}
+	}
+}
+
+// microReader reads microdata, as HTML's standard says.
+type microReader struct {
+	r    *reader
+	root *html.Node
+	open map[*html.Node]bool // elements that are being read because an itemref names them, and the items that name them
+	left int                 // elements that may still be read because of an itemref: each costs again
+}
+
+// walk reads the properties of an item below n, and the items in it. depth is that of items.
+func (m *microReader) walk(n *html.Node, in *Item, depth int) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.ElementNode {
+			m.element(c, in, depth)
+		}
+	}
+}
+
+func (m *microReader) element(n *html.Node, in *Item, depth int) {
+	if len(m.open) > 0 {
+		if m.left--; m.left < 0 {
+			m.r.data.Cut = true
+			return
+		}
+	}
+	names, isProp := find(n, "itemprop")
+	types, typed := find(n, "itemtype")
+	_, scope := find(n, "itemscope")
+	if !scope && !typed {
+		if isProp && in != nil {
+			m.r.put(in, names, Value{Text: m.r.property(n)})
+		}
+		m.walk(n, in, depth)
+		return
+	}
+	if depth >= maxDepth || !m.r.take(len(types)) {
+		m.r.data.Cut = true
+		return
+	}
+	it := m.r.item(Microdata)
+	for t := range strings.FieldsSeq(types) {
+		it.Types = append(it.Types, Local(t))
+	}
+	if isProp && in != nil {
+		m.r.put(in, names, Value{Item: it})
+	} else {
+		m.r.data.Items = append(m.r.data.Items, it)
+	}
+	m.walk(n, it, depth+1)
+	m.referred(n, it, depth)
+	m.r.name(it, attr(n, "itemid"))
+}
+
+// referred reads the elements that an item names by itemref.
+func (m *microReader) referred(n *html.Node, it *Item, depth int) {
+	ids, ok := find(n, "itemref")
+	if !ok || m.open[n] {
+		return
+	}
+	if m.r.elements == nil {
+		m.r.elements = map[string]*html.Node{}
+		for e := range m.root.Descendants() {
+			if id := attr(e, "id"); e.Type == html.ElementNode && id != "" && m.r.elements[id] == nil {
+				m.r.elements[id] = e
+			}
+		}
+	}
+	m.open[n] = true
+	read := map[*html.Node]bool{}
+	for id := range strings.FieldsSeq(ids) {
+		e := m.r.elements[id]
+		if e == nil || m.open[e] || read[e] || attr(e, "itemprop") == "" && attr(e, "itemtype") != "" || slices.Contains(slices.Collect(n.Ancestors()), e) {
+			continue
+		}
+		read[e], m.open[e] = true, true
+		m.element(e, it, depth+1)
+		delete(m.open, e)
+	}
+	delete(m.open, n)
+}
+
+// put adds a value to the properties that an attribute names.
+func (r *reader) put(it *Item, names string, v Value) {
+	if v.Item == nil && v.Text == "" {
+		return
+	}
+	for name := range strings.FieldsSeq(names) {
+		if !r.take(len(v.Text)) {
+			return
+		}
+		it.add(name, v)
+	}
+}
+
+// rdfa reads RDFa Lite below n: vocab, typeof, property, resource and prefix. A name without a
+// vocabulary is taken for one of schema.org, which it nearly always is.
+func (r *reader) rdfa(n *html.Node, in *Item, vocab string, depth int) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type != html.ElementNode {
+			continue
+		}
+		inside, vocab := in, vocab
+		if v, ok := find(c, "vocab"); ok {
+			vocab = v
+		}
+		names, isProp := find(c, "property")
+		types, typed := find(c, "typeof")
+		switch {
+		case typed:
+			if depth >= maxDepth || !r.take(len(types)) {
+				r.data.Cut = true
+				continue
+			}
+			it := r.item(RDFa)
+			for t := range strings.FieldsSeq(types) {
+				it.Types = append(it.Types, term(t, vocab))
+			}
+			if isProp && in != nil {
+				r.put(in, names, Value{Item: it})
+			} else {
+				r.data.Items = append(r.data.Items, it)
+			}
+			r.rdfa(c, it, vocab, depth+1)
+			r.name(it, firstOf(attr(c, "resource"), attr(c, "about")))
+			continue
+		case isProp && in != nil:
+			r.put(in, names, Value{Text: r.property(c)})
+		}
+		r.rdfa(c, inside, vocab, depth)
+	}
+}
+
+// term is a type's name by its vocabulary.
+func term(name, vocab string) string {
+	if vocab == "" || strings.ContainsAny(name, ":/") {
+		return Local(name)
+	}
+	return Local(vocab + name)
+}
+
+// property is the value of a property's element.
+func (r *reader) property(n *html.Node) string {
+	if s, ok := find(n, "content"); ok { // on every element, as search engines read it
+		return strings.TrimSpace(s)
+	}
+	key := ""
+	switch n.DataAtom {
+	case atom.A, atom.Area, atom.Link:
+		key = "href"
+	case atom.Img, atom.Audio, atom.Embed, atom.Iframe, atom.Source, atom.Track, atom.Video:
+		key = "src"
+	case atom.Object:
+		key = "data"
+	case atom.Data, atom.Meter:
+		key = "value"
+	case atom.Time:
+		key = "datetime"
+	}
+	if s, ok := find(n, key); ok && key != "" {
+		return strings.TrimSpace(s)
+	}
+	if s, ok := find(n, "resource"); ok {
+		return strings.TrimSpace(s)
+	}
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode && d.Parent.DataAtom != atom.Script && d.Parent.DataAtom != atom.Style {
+			if b.Len()+len(d.Data) > r.bytes {
+				r.data.Cut = true
+				break
+			}
+			b.WriteString(d.Data)
+		} else if d.DataAtom == atom.Br || d.DataAtom == atom.P {
+			b.WriteByte('\n')
+		}
+	}
+	// Each property within another copies its text again.
+	r.bytes -= b.Len()
+	return strings.TrimSpace(b.String())
+}
+
+func find(n *html.Node, key string) (string, bool) {
+	for i := range n.Attr {
+		if n.Attr[i].Key == key {
+			return n.Attr[i].Val, true
+		}
+	}
+	return "", false
+}
+
+func attr(n *html.Node, key string) string {
+	s, _ := find(n, key)
+	return s
+}

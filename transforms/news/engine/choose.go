@@ -47,26 +47,13 @@ func newer(a, b candidate) int {
 	return a.order - b.order
 }
 
-// roots returns the first sitemaps: those in robots.txt, or else the hints.
-func (v *visit) roots() []string {
-	if named := v.rules.File.Sitemaps(); len(named) > 0 {
-		return named
-	}
-	if hints := v.Config.Providers[v.p.ID()].SitemapHints; len(hints) > 0 {
-		return hints
-	}
-	return v.p.SitemapHints()
-}
-
 // candidates reads the sitemaps, the newest of an index first, until the others cannot
 // have newer articles than those found. It returns the articles, newest first.
 func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
-	var roots, queue []child
-	for _, address := range v.roots() {
-		roots = append(roots, child{address: address})
-	}
-	if len(roots) == 0 {
-		return nil, &errStop{Skipped, "robots.txt names no sitemap and there are no sitemapHints: add them to the configuration"}
+	var queue []child
+	roots, err := v.roots(ctx)
+	if err != nil {
+		return nil, err
 	}
 	if len(roots) > maxSitemaps {
 		arrange(roots, v.policy.Zone, v.now())
@@ -148,7 +135,7 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 	if err != nil {
 		return nil, fmt.Errorf("reading the sitemap's address: %w", err)
 	}
-	r, err := v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml", MaxBytes: maxSitemap, Invited: true})
+	r, err := v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml", MaxBytes: maxSitemap, Invited: c.invited})
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +166,7 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 			case c.depth == maxDepth:
 				v.limit(fmt.Sprintf("an index in an index in an index was not followed: %.200s", ledger.Redact(c.address)))
 			default:
-				children = append(children, child{address: u.String(), at: at, depth: c.depth + 1})
+				children = append(children, child{address: u.String(), at: at, depth: c.depth + 1, invited: c.invited})
 			}
 			continue
 		}

@@ -15,6 +15,7 @@ type child struct {
 	at      time.Time // lastmod, or the end of the time that its name says; zero: neither
 	place   int       // for those without a time: the distance from the newest end
 	depth   int
+	invited bool // robots.txt names it, or an index that it names does
 }
 
 // arrange sorts the sitemaps of one index, or the roots, in the order in which they are

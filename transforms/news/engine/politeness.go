@@ -27,10 +27,13 @@ func (v *visit) newClient() *polite.Client {
 		NoDelay:       v.NoDelay,
 		Robots: polite.Robots{Agent: v.UserAgent, Accept: "text/plain", Timeout: cmp.Or(v.Timeout, timeout), MaxBytes: maxRobots, MaxRedirects: 5,
 			Retry: retry, OnFailure: withoutRobots, For: func(u *url.URL) *url.URL {
-				if provider.Hosts(v.p.BaseURL(), u) {
+				switch {
+				case provider.Hosts(v.p.BaseURL(), u):
 					return v.base
+				case v.declared[u.Host]:
+					return u
 				}
-				return nil
+				return nil // a host of sitemaps that robots.txt names
 			}},
 	}
 	return &polite.Client{Web: v.Web, Pacer: v.Pacer, Policy: p, Memory: polite.InDB{DB: v.DB, Table: "news_hosts"}, Control: v.Control}

@@ -7,7 +7,6 @@ package newssim
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -105,7 +104,10 @@ func (s *Site) Break(broken bool) {
 }
 
 // Path returns the path and query of article n.
-func (s *Site) Path(n int) string { return fmt.Sprintf(s.path, s.number(n)) }
+func (s *Site) Path(n int) string {
+	at := s.published(n)
+	return strings.NewReplacer("%s", s.number(n), "{yyyy}", at.Format("2006"), "{mm}", at.Format("01"), "{dd}", at.Format("02"), "{mon}", strings.ToLower(at.Format("Jan"))).Replace(s.path)
+}
 
 // number returns an article's number: the day and a serial number.
 func (s *Site) number(n int) string { return s.day.Format("20060102") + fmt.Sprintf("%04d", n) }
@@ -154,6 +156,9 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, kind = s.page(s, n), "text/html; charset=utf-8"
 	default:
 		body, kind = s.sitemaps(s)[at], "application/xml"
+		if strings.HasPrefix(body, "<!doctype html>") {
+			kind = "text/html; charset=utf-8"
+		}
 	}
 	s.mu.Unlock()
 	switch {
@@ -182,16 +187,12 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Site) article(at string) int {
 	at, _, _ = strings.Cut(at, "&utm_")
 	at, _, _ = strings.Cut(at, "?utm_")
-	before, after, _ := strings.Cut(s.path, "%s")
-	digits := strings.TrimSuffix(strings.TrimPrefix(at, before), after)
-	if digits == at && before != "" || len(digits) != 12 || !strings.HasPrefix(digits, s.day.Format("20060102")) {
-		return 0
+	for n := 1; n <= s.articles; n++ {
+		if s.Path(n) == at {
+			return n
+		}
 	}
-	n, err := strconv.Atoi(digits[8:])
-	if err != nil || n < 1 || n > s.articles {
-		return 0
-	}
-	return n
+	return 0
 }
 
 func (s *Site) urlset(from, to int, more func(n int) string) string {

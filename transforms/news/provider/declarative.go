@@ -12,26 +12,33 @@ import (
 	_ "time/tzdata" // the time zones are then known on every machine
 
 	"github.com/newsfork/seed-engine/transforms/parse/article"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
-// Declaration is a publisher as a YAML file, without code. Only id, press, baseUrl
-// and articleUrl are required; the default extractor does the rest. The comments and
-// tags of the fields are the reference page of the file and its JSON Schema
-// (pipeline/reference).
+// Declaration is a publisher as a YAML file, without code. Only baseUrl is required;
+// the default extractor does the rest. The comments and tags of the fields are the
+// reference page of the file and its JSON Schema (pipeline/reference).
 type Declaration struct {
-	// Name of the publisher in rows and reports.
-	ID string `yaml:"id" jsonschema:"required" pattern:"^[a-z0-9][a-z0-9_-]{0,63}$"`
-	// The publisher's name for readers. It is removed from the ends of titles.
-	Press string `yaml:"press" jsonschema:"required,minLength=1"`
+	// Name of the publisher in rows and reports. Without it, the host of baseUrl with - for
+	// each dot.
+	ID string `yaml:"id" pattern:"^[a-z0-9][a-z0-9_-]{0,63}$"`
+	// The publisher's name for readers. It is removed from the ends of titles. Without it,
+	// the host of baseUrl.
+	Press string `yaml:"press"`
 	// The publisher's site. robots.txt is read at the root of its host, whatever path
 	// this has, and articles are on this host.
 	BaseURL string `yaml:"baseUrl" jsonschema:"required" pattern:"^https?://"`
-	// Sitemaps to read when robots.txt names none. With neither, the publisher is skipped
-	// and the report says so.
+	// Sitemaps to read when robots.txt names none. Without any, and without feeds, the
+	// publisher is skipped and the report says so.
 	SitemapHints []string `yaml:"sitemapHints" pattern:"^https?://"`
-	// Regular expression over a URL's path and query: which URLs are articles.
-	ArticleURL string `yaml:"articleUrl" jsonschema:"required,minLength=1"`
+	// RSS and Atom feeds to read as well as the sitemaps. Robots.txt of a feed's host is obeyed.
+	Feeds []string `yaml:"feeds" pattern:"^https?://"`
+	// Regular expression over a URL's path and query: which URLs are articles. Without it,
+	// those that have an article's usual form (a date, a long number, a title of four words
+	// or more), and when neither robots.txt nor this file names a sitemap or a feed, the
+	// feeds that the page at baseUrl links to are read, or else /sitemap.xml.
+	ArticleURL string `yaml:"articleUrl"`
 	// Regular expression over path and query: URLs that articleUrl matches and that are
 	// no articles.
 	ExcludeURL string `yaml:"excludeUrl"`
@@ -42,8 +49,9 @@ type Declaration struct {
 	Unique Unique `yaml:"unique" jsonschema:"enum=url,enum=external_id,enum=title_published,default=url"`
 	// Query parameters that identify a page. Without it, all that do not track visitors.
 	KeepQuery []string `yaml:"keepQuery"`
-	// The time zone of times without an offset: a name of the IANA database.
-	Zone string `yaml:"zone" jsonschema:"default=Asia/Seoul"`
+	// The time zone of times without an offset: a name of the IANA database. Without it, that
+	// of the country whose domain baseUrl has, if it has only one; else Asia/Seoul.
+	Zone string `yaml:"zone"`
 
 	// CSS selector of the title, tried before the defaults.
 	Title string `yaml:"title"`
@@ -85,13 +93,16 @@ func Declared(text []byte) (Provider, error) {
 	if err := yamltext.Strict(text, &d); err != nil {
 		return nil, fmt.Errorf("parsing YAML: %w", err)
 	}
-	p := &declared{d: d, policy: Policy{Unique: cmp.Or(d.Unique, ByURL), Keep: d.KeepQuery}}
-	if d.Press == "" {
-		return nil, errors.New("press: name the publisher")
+	if err := absolute(d.BaseURL); err != nil {
+		return nil, fmt.Errorf("baseUrl: %w", err)
 	}
-	if d.ArticleURL == "" {
-		return nil, errors.New("articleUrl: say by a regular expression over path and query which addresses are articles")
+	base, err := url.Parse(d.BaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("baseUrl: %w", err)
 	}
+	host := canonical.Host(base)
+	d.ID, d.Press = cmp.Or(d.ID, idOf(host)), cmp.Or(d.Press, host)
+	p := &declared{d: d, policy: Policy{Unique: cmp.Or(d.Unique, ByURL), Keep: d.KeepQuery, Feeds: d.Feeds, Discover: d.ArticleURL == ""}}
 	for _, e := range []struct {
 		key, text string
 		to        **regexp.Regexp
@@ -110,7 +121,7 @@ func Declared(text []byte) (Provider, error) {
 	if p.policy.Unique == ByExternalID && p.id == nil {
 		return nil, errors.New("unique: external_id needs externalId")
 	}
-	zone, err := time.LoadLocation(cmp.Or(d.Zone, "Asia/Seoul"))
+	zone, err := time.LoadLocation(cmp.Or(d.Zone, zoneOf(host), "Asia/Seoul"))
 	if err != nil {
 		return nil, fmt.Errorf("zone: %w", err)
 	}
@@ -136,7 +147,8 @@ func (p *declared) Policy() Policy         { return p.policy }
 
 func (p *declared) IsArticleURL(u *url.URL) bool {
 	at := u.RequestURI()
-	return Hosts(p.d.BaseURL, u) && p.is.MatchString(at) && (p.not == nil || !p.not.MatchString(at))
+	is := p.is != nil && p.is.MatchString(at) || p.is == nil && looksLikeArticle(u)
+	return is && Hosts(p.d.BaseURL, u) && (p.not == nil || !p.not.MatchString(at))
 }
 
 func (p *declared) ParseArticle(page []byte, contentType string, u *url.URL) (Article, error) {

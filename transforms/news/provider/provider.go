@@ -71,6 +71,10 @@ type Policy struct {
 	Keep []string
 	// Zone is the time zone of times that have no offset.
 	Zone *time.Location
+	// Feeds are RSS and Atom feeds to read as well as the sitemaps.
+	Feeds []string
+	// Discover looks for feeds and a sitemap on the site when none is named.
+	Discover bool
 }
 
 // Canonical returns an address's identity under a policy (canonical.Key).
@@ -112,6 +116,11 @@ func Check(all []Provider) error {
 		for _, h := range p.SitemapHints() {
 			if err := absolute(h); err != nil {
 				return fmt.Errorf("provider %s: sitemapHints: %w", p.ID(), err)
+			}
+		}
+		for _, f := range p.Policy().Feeds {
+			if err := absolute(f); err != nil {
+				return fmt.Errorf("provider %s: feeds: %w", p.ID(), err)
 			}
 		}
 		if !slices.Contains([]Unique{ByURL, ByExternalID, ByTitlePublished}, p.Policy().Unique) {

@@ -73,8 +73,8 @@ func TestDeclarationsAreChecked(t *testing.T) {
 		assert.ErrorContains(t, err, want, more)
 	}
 	for text, want := range map[string]string{
-		"id: demo\nbaseUrl: https://a.example\narticleUrl: x":                                       "press",
-		"id: demo\npress: D\nbaseUrl: https://a.example":                                            "articleUrl",
+		"id: demo\npress: D\narticleUrl: x":                                                         "baseUrl",
+		"baseUrl: https://a.example\nfeeds: [rss.xml]":                                              "feeds",
 		"id: Demo\npress: D\nbaseUrl: https://a.example\narticleUrl: x":                             "provider id",
 		"id: demo\npress: D\nbaseUrl: a.example\narticleUrl: x":                                     "baseUrl",
 		"id: demo\npress: D\nbaseUrl: https://a.example\narticleUrl: x\nunique: external_id":        "externalId",
@@ -89,6 +89,48 @@ func TestDeclarationsAreChecked(t *testing.T) {
 	shipped, err := provider.ReadDeclarations(publishers.Files)
 	require.NoError(t, err)
 	assert.Len(t, shipped, 2)
+}
+
+// A publisher needs no more than its base URL.
+func TestBaseURLOnly(t *testing.T) {
+	for base, want := range map[string][2]string{
+		"https://www.daily-news.example/world": {"daily-news-example", "Asia/Seoul"},
+		"https://presse.example.de":            {"presse-example-de", "Europe/Berlin"},
+	} {
+		p := declared(t, "baseUrl: "+base)
+		assert.Equal(t, want, [2]string{p.ID(), p.Policy().Zone.String()})
+		assert.True(t, p.Policy().Discover)
+	}
+	p := declared(t, "baseUrl: https://daily.example\nexcludeUrl: ^/promo/")
+	for at, want := range map[string]bool{
+		"/world/2026/11/22/a-bank-keeps-its-rate":            true,
+		"/news/2026/nov/22/rates":                            true,
+		"/article/20261122/rates":                            true,
+		"/news/articles/c0jx1234567o":                        true,
+		"/view.php?ud=2026&no=123456":                        true,
+		"/news/articleView.html?idxno=4321":                  true,
+		"/economy/bank-keeps-its-rate-as-prices-fall":        true,
+		"/uutiset/keskuspankki_piti_korkonsa_ennallaan.html": true,
+		"/view/AKR20261122000100001":                         true,
+		"/news/%ED%95%9C%EA%B5%AD%EC%9D%80%ED%96%89-%EA%B8%B0%EC%A4%80%EA%B8%88%EB%A6%AC-%EB%8F%99%EA%B2%B0": true,
+		"/":                                  false,
+		"/economy":                           false,
+		"/news/2026":                         false,
+		"/news/2026/11/":                     false,
+		"/tag/a-tag-of-many-long-words":      false,
+		"/economy?page=12":                   false,
+		"/image/20261122/bank.jpg":           false,
+		"/authors/kim-gil-dong-hong-1234567": false,
+		"/promo/2026/11/22/a-bank-keeps-its-rate": false,
+		"/about-us": false,
+		"https://other.example/2026/11/22/some-text": false,
+	} {
+		u, err := url.Parse("https://daily.example")
+		require.NoError(t, err)
+		u, err = u.Parse(at)
+		require.NoError(t, err)
+		assert.Equal(t, want, p.IsArticleURL(u), at)
+	}
 }
 
 func TestConfig(t *testing.T) {

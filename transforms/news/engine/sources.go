@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/parse/feed"
+)
+
+// maxFeeds is how many of the feeds that a site links to are read: the first ones are
+// those of all its news, the others those of sections.
+const maxFeeds = 5
+
+// roots returns the feeds, and the first sitemaps: those in robots.txt, or else the hints.
+func (v *visit) roots(ctx context.Context) (out []child, err error) {
+	named, hints := v.rules.File.Sitemaps(), v.Config.Providers[v.p.ID()].SitemapHints
+	if len(hints) == 0 {
+		hints = v.p.SitemapHints()
+	}
+	v.declare(v.policy.Feeds)
+	for _, address := range v.policy.Feeds {
+		out = append(out, child{address: address})
+	}
+	for _, address := range named {
+		out = append(out, child{address: address, invited: true})
+	}
+	if len(named) == 0 {
+		v.declare(hints)
+		for _, address := range hints {
+			out = append(out, child{address: address})
+		}
+	}
+	if len(out) == 0 && v.policy.Discover {
+		if out, err = v.discover(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if len(out) == 0 {
+		return nil, &errStop{Skipped, "robots.txt names no sitemap and there are no sitemapHints and no feeds: add them to the configuration"}
+	}
+	return out, nil
+}
+
+// declare makes robots.txt of these addresses' hosts apply to them.
+func (v *visit) declare(addresses []string) {
+	for _, address := range addresses {
+		if u, err := url.Parse(address); err == nil { // an error is reported when it is requested
+			v.declared[u.Host] = true
+		}
+	}
+}
+
+// discover returns the feeds that the page at the base URL links to, or the usual
+// address of a sitemap.
+func (v *visit) discover(ctx context.Context) (out []child, err error) {
+	home := v.base.JoinPath("/")
+	r, err := v.get(ctx, polite.Request{URL: home.String(), Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage})
+	var stop *errStop
+	switch {
+	case errors.As(err, &stop) || ctx.Err() != nil:
+		return nil, err
+	case err != nil:
+		v.log.Warn("home_page_failed", "url", ledger.Redact(home.String()), "error", ledger.Redact(err.Error()))
+	case r.Status == http.StatusOK && isPage(r):
+		if final, err := url.Parse(r.FinalURL); err == nil {
+			home = final
+		}
+		found := feed.Discover(r.Body, home)
+		found = found[:min(len(found), maxFeeds)]
+		v.declare(found)
+		for _, address := range found {
+			out = append(out, child{address: address})
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, child{address: v.base.JoinPath("/sitemap.xml").String()})
+	}
+	return out, nil
+}

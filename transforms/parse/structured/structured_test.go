@@ -63,7 +63,7 @@ func TestJSONLD(t *testing.T) {
 		"other vocabulary":  {script: `{"@type":"gs1:Product","gs1:gtin":"1"}`, want: "gs1:Product{gs1:gtin=1}"},
 		"list":              {script: `[{"@type":"A"},{"@type":["B","C"],"x":[1,[2,{"@type":"D"}]]}]`, want: "A{}; B+C{x=1|2|D{}}"},
 		"graph":             {script: `{"@context":{"@vocab":"x"},"@graph":[{"@type":"A","b":{"@id":"#b"}},{"@type":"B","@id":"#b","name":"n"}]}`, want: "A{b=B{name=n}}; B{name=n}"},
-		"graph beside more": {script: `{"@type":"WebSite","name":"n","@graph":[{"@type":"A"}]}`, want: "WebSite{name=n}; A{}"},
+		"graph and more": {script: `{"@type":"WebSite","name":"n","@graph":[{"@type":"A"}]}`, want: "WebSite{name=n}; A{}"},
 		"values":            {script: `{"@type":"A","name":{"@value":"n","@language":"de"},"l":{"@list":[1,2]}}`, want: "A{name=n l=1|2}"},
 		"escapes":           {script: `{"@type":"A","name":"a\"b\\c\/d\u00e9\ud83d\ude00\q\n"}`, want: "A{name=a\"b\\c/dé😀q\n}"},
 		"lone surrogate":    {script: `{"@type":"A","name":"a\ud83dx"}`, want: "A{name=a\ufffdx}"},

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
+	"github.com/newsfork/seed-engine/transforms/parse/structured"
 )
 
 // Article is what was read from a page. An absent field is empty, an absent time zero.
@@ -54,7 +55,8 @@ var ErrTooDeep = errors.New("the page's elements are nested too deep")
 
 // Page is a parsed page. It is not safe for concurrent use.
 type Page struct {
-	Root *html.Node // without what strip removes: scripts, styles, menus, pictures, comments
+	Root *html.Node       // without what strip removes: scripts, styles, menus, pictures, comments
+	Data *structured.Data // what the page says about itself
 
 	head     *html.Node
 	body     *html.Node
@@ -64,7 +66,7 @@ type Page struct {
 	links    map[string]string // by rel
 	headings []*html.Node      // h1
 	times    []*html.Node      // time elements and itemprop=datePublished
-	ld       jsonLD
+	ld       structured.Article
 }
 
 // Parse reads an HTML page. contentType is the Content-Type header, for its
@@ -81,7 +83,8 @@ func Parse(body []byte, contentType string) (*Page, error) {
 	}
 	p := &Page{Root: root, meta: map[string]string{}, links: map[string]string{}}
 	p.survey(root)
-	p.ld = readLinked(scripts)
+	p.Data = structured.Read(root, scripts...)
+	p.ld, _ = p.Data.Article() // without one its fields are empty
 	return p, nil
 }
 
@@ -111,9 +114,9 @@ func (p *Page) Read(c *Compiled) Article {
 		Authors:   p.authors(),
 		Language:  p.lang,
 		Canonical: cmp.Or(p.links["canonical"], p.meta["og:url"]),
-		Section:   cmp.Or(p.meta["article:section"], p.ld.section),
+		Section:   cmp.Or(p.meta["article:section"], p.ld.Section),
 	}
-	a.Paywalled = p.ld.paid || strings.EqualFold(p.meta["article:content_tier"], "locked")
+	a.Paywalled = p.ld.Paid || strings.EqualFold(p.meta["article:content_tier"], "locked")
 	a.Published, a.Modified = p.published(c), p.modified(c)
 	a.Body = p.bodyBy(c, a.Title)
 	return a
@@ -193,8 +196,8 @@ func (p *Page) metaElement(n *html.Node) {
 }
 
 func (p *Page) authors() []string {
-	if len(p.ld.authors) > 0 {
-		return p.ld.authors
+	if len(p.ld.Authors) > 0 {
+		return p.ld.Authors
 	}
 	for _, name := range []string{"author", "article:author", "dable:author", "byl", "parsely-author", "dc.creator"} {
 		if v := p.meta[name]; v != "" && !strings.Contains(v, "://") {

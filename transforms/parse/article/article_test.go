@@ -355,3 +355,16 @@ func FuzzParseTime(f *testing.F) {
 		}
 	})
 }
+
+// A page that describes its article by microdata or with mistakes in its JSON-LD is read as one without mistakes.
+func TestStructuredData(t *testing.T) {
+	for name, head := range map[string]string{
+		"comma too many":     `<script type="application/ld+json">{"@type":"NewsArticle","datePublished":"2026-11-22","author":[{"name":"A B",},],}</script>`,
+		"quotes in a string": `<script type="application/ld+json">{"@type":"NewsArticle","headline":"The "best" of all","datePublished":"2026-11-22","author":"A B"}</script>`,
+		"microdata":          `<body><div itemscope itemtype="https://schema.org/NewsArticle"><meta itemprop="datePublished" content="2026-11-22"><i itemprop="author" itemscope><b itemprop="name">A B</b></i></div>`,
+	} {
+		a := read(t, head+"<title>T</title>"+prose, article.Rules{})
+		assert.Equal(t, "2026-11-22", a.Published.Format(time.DateOnly), name)
+		assert.Equal(t, []string{"A B"}, a.Authors, name)
+	}
+}

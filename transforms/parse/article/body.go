@@ -8,13 +8,15 @@ import (
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/structured"
 )
 
 // bodyBy is the article's text: by the publisher's selector, else by the page's
 // own structure, else what JSON-LD has.
 func (p *Page) bodyBy(c *Compiled, title string) string {
 	if p.body == nil {
-		return clean(p.ld.body, c.drop)
+		return clean(html.UnescapeString(p.ld.Body), c.drop)
 	}
 	r := newReader(p.body)
 	r.remove, r.title = c.remove, fold(title)
@@ -37,7 +39,7 @@ func (p *Page) bodyBy(c *Compiled, title string) string {
 		lines = slices.Insert(lines, 0, textLine{text: lede})
 	}
 	text := cleanLines(lines, c.drop)
-	if own := clean(stripTags(p.ld.body), c.drop); utf8.RuneCountInString(text)*2 < utf8.RuneCountInString(own) {
+	if own := clean(stripTags(html.UnescapeString(p.ld.Body)), c.drop); utf8.RuneCountInString(text)*2 < utf8.RuneCountInString(own) {
 		return own // the page is filled by scripts
 	}
 	return text
@@ -70,7 +72,11 @@ func isBelow(n, root *html.Node) bool {
 // the text. It is found because pages repeat it as their description.
 func (p *Page) lede(root *html.Node, r *reader) string {
 	var wants []string
-	for _, s := range []string{p.meta["og:description"], p.meta["description"], p.ld.description} {
+	described := []string{p.meta["og:description"], p.meta["description"]}
+	if p.ld.Item != nil && p.ld.Item.Syntax == structured.JSONLD { // in microdata the mark says nothing new: the text itself is found
+		described = append(described, p.ld.Description)
+	}
+	for _, s := range described {
 		if f := fold(s); len(f) >= 40 {
 			wants = append(wants, f)
 		}

@@ -44,7 +44,7 @@ func (p *Page) published(c *Compiled) time.Time {
 	if t := p.timeElement(c.zone); !t.IsZero() {
 		return t
 	}
-	if t, ok := ParseTime(p.ld.published, c.zone); ok {
+	if t, ok := ParseTime(p.ld.Published, c.zone); ok {
 		return t
 	}
 	for _, name := range publishedMeta {
@@ -75,12 +75,12 @@ func (p *Page) published(c *Compiled) time.Time {
 			return t
 		}
 	}
-	t, _ := ParseTime(p.ld.modified, c.zone) // zero where there is none
+	t, _ := ParseTime(p.ld.Modified, c.zone) // zero where there is none
 	return t
 }
 
 func (p *Page) modified(c *Compiled) time.Time {
-	for _, s := range []string{p.meta["article:modified_time"], p.ld.modified, p.meta["og:updated_time"]} {
+	for _, s := range []string{p.meta["article:modified_time"], p.ld.Modified, p.meta["og:updated_time"]} {
 		if t, ok := ParseTime(s, c.zone); ok {
 			return t
 		}
@@ -99,7 +99,7 @@ func (p *Page) timeElement(zone *time.Location) time.Time {
 			}
 		}
 	}
-	if _, ok := ParseTime(p.ld.published, zone); ok {
+	if _, ok := ParseTime(p.ld.Published, zone); ok {
 		return time.Time{} // JSON-LD says which time it has; an unmarked element does not
 	}
 	for _, n := range p.times {

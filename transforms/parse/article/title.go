@@ -34,7 +34,7 @@ func (p *Page) titleBy(c *Compiled) string {
 			return t
 		}
 	}
-	return p.ld.headline
+	return p.ld.Headline
 }
 
 // marks separate a headline from a site's name.
@@ -45,7 +45,7 @@ var marks = []string{" | ", " - ", " – ", " — ", " :: ", " : ", "ㅣ", " · 
 // taken; where guess is set, the longest part before the last mark.
 func (p *Page) withoutSite(t, site string, guess bool) string {
 	same := func(a, b string) bool { return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b)) }
-	known := []string{p.ld.headline}
+	known := []string{p.ld.Headline}
 	for _, h := range p.headings {
 		known = append(known, line(h))
 	}

@@ -58,15 +58,15 @@ func TestJSONLD(t *testing.T) {
 		script, want string
 		broken       int
 	}{
-		"plain":             {script: `{"@context":"https://schema.org","@type":"Product","name":"A","price":19.90,"new":true,"old":null}`, want: "Product{name=A price=19.90 new=true}"},
-		"addresses":         {script: `{"@type":"http://schema.org/Product","https://schema.org/name":"A","schema:sku":"1"}`, want: "Product{name=A sku=1}"},
-		"other vocabulary":  {script: `{"@type":"gs1:Product","gs1:gtin":"1"}`, want: "gs1:Product{gs1:gtin=1}"},
-		"list":              {script: `[{"@type":"A"},{"@type":["B","C"],"x":[1,[2,{"@type":"D"}]]}]`, want: "A{}; B+C{x=1|2|D{}}"},
-		"graph":             {script: `{"@context":{"@vocab":"x"},"@graph":[{"@type":"A","b":{"@id":"#b"}},{"@type":"B","@id":"#b","name":"n"}]}`, want: "A{b=B{name=n}}; B{name=n}"},
-		"graph and more": {script: `{"@type":"WebSite","name":"n","@graph":[{"@type":"A"}]}`, want: "WebSite{name=n}; A{}"},
-		"values":            {script: `{"@type":"A","name":{"@value":"n","@language":"de"},"l":{"@list":[1,2]}}`, want: "A{name=n l=1|2}"},
-		"escapes":           {script: `{"@type":"A","name":"a\"b\\c\/d\u00e9\ud83d\ude00\q\n"}`, want: "A{name=a\"b\\c/dé😀q\n}"},
-		"lone surrogate":    {script: `{"@type":"A","name":"a\ud83dx"}`, want: "A{name=a\ufffdx}"},
+		"plain":            {script: `{"@context":"https://schema.org","@type":"Product","name":"A","price":19.90,"new":true,"old":null}`, want: "Product{name=A price=19.90 new=true}"},
+		"addresses":        {script: `{"@type":"http://schema.org/Product","https://schema.org/name":"A","schema:sku":"1"}`, want: "Product{name=A sku=1}"},
+		"other vocabulary": {script: `{"@type":"gs1:Product","gs1:gtin":"1"}`, want: "gs1:Product{gs1:gtin=1}"},
+		"list":             {script: `[{"@type":"A"},{"@type":["B","C"],"x":[1,[2,{"@type":"D"}]]}]`, want: "A{}; B+C{x=1|2|D{}}"},
+		"graph":            {script: `{"@context":{"@vocab":"x"},"@graph":[{"@type":"A","b":{"@id":"#b"}},{"@type":"B","@id":"#b","name":"n"}]}`, want: "A{b=B{name=n}}; B{name=n}"},
+		"graph and more":   {script: `{"@type":"WebSite","name":"n","@graph":[{"@type":"A"}]}`, want: "WebSite{name=n}; A{}"},
+		"values":           {script: `{"@type":"A","name":{"@value":"n","@language":"de"},"l":{"@list":[1,2]}}`, want: "A{name=n l=1|2}"},
+		"escapes":          {script: `{"@type":"A","name":"a\"b\\c\/d\u00e9\ud83d\ude00\q\n"}`, want: "A{name=a\"b\\c/dé😀q\n}"},
+		"lone surrogate":   {script: `{"@type":"A","name":"a\ud83dx"}`, want: "A{name=a\ufffdx}"},
 
 		"comments":             {script: "// x\n{/* y */\"@type\":\"A\", // z\n\"name\":\"n\" /* end */}", want: "A{name=n}"},
 		"address is none":      {script: `{"@type":"A","url":"https://example.org/a"}`, want: "A{url=https://example.org/a}"},

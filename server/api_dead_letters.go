@@ -35,10 +35,10 @@ func (s *Server) deadLettersOf(ctx context.Context, run ledger.Run) (deadLetterL
 		return deadLetterList{DeadLetters: []deadLetter{}}, nil
 	}
 	// A run's dead letters are written after its start, so older ones need not be read.
-	return s.findDeadLetters(ctx, ledger.DeadLetterQuery{Job: run.Job, RunID: run.RunID, Since: run.StartedAt, Limit: maxDeadLetters})
+	return s.findDeadLetters(ctx, ledger.DeadLetterQuery{Job: run.Job, RunID: run.RunID, State: ledger.OpenLetters, Since: run.StartedAt, Limit: maxDeadLetters})
 }
 
-// findDeadLetters returns one page of the open dead letters that a query chooses.
+// findDeadLetters returns one page of the dead letters that a query chooses.
 func (s *Server) findDeadLetters(ctx context.Context, q ledger.DeadLetterQuery) (deadLetterList, error) {
 	list := deadLetterList{DeadLetters: []deadLetter{}}
 	page, err := ledger.SearchDeadLetters(ctx, s.store, q)
@@ -62,15 +62,22 @@ func (s *Server) findDeadLetters(ctx context.Context, q ledger.DeadLetterQuery) 
 // it is in the URL.
 type deadLetterFilter struct {
 	Job, Kind, Run, Text string
+	State                string // open, dismissed or all
 	dayRange
 	After string
 }
+
+// letterStates are the states that a filter chooses.
+var letterStates = []string{ledger.OpenLetters, ledger.DismissedLetters, "all"}
 
 // kindPattern matches the kinds of dead letters.
 var kindPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
 func readDeadLetterFilter(q url.Values, known jobList) (f deadLetterFilter, err error) {
-	f = deadLetterFilter{Job: q.Get("job"), Kind: q.Get("kind"), Run: q.Get("run"), After: q.Get("after")}
+	f = deadLetterFilter{Job: q.Get("job"), Kind: q.Get("kind"), Run: q.Get("run"), State: cmp.Or(q.Get("state"), ledger.OpenLetters), After: q.Get("after")}
+	if !slices.Contains(letterStates, f.State) {
+		return f, refuse("state: use open, dismissed or all")
+	}
 	if f.Job != "" && !slices.Contains(known.names(), f.Job) {
 		return f, refuse("job: use %s", strings.Join(known.names(), ", "))
 	}
@@ -88,27 +95,48 @@ func readDeadLetterFilter(q url.Values, known jobList) (f deadLetterFilter, err 
 }
 
 func (f deadLetterFilter) query(limit int) ledger.DeadLetterQuery {
-	return ledger.DeadLetterQuery{Job: f.Job, Kind: f.Kind, RunID: f.Run, From: f.from, To: f.to, Text: f.Text, After: f.After, Limit: limit}
+	q := ledger.DeadLetterQuery{Job: f.Job, Kind: f.Kind, RunID: f.Run, From: f.from, To: f.to, Text: f.Text, After: f.After, Limit: limit}
+	if f.State != "all" {
+		q.State = f.State
+	}
+	return q
 }
 
 // Chosen reports whether the filter leaves out any dead letter.
-func (f deadLetterFilter) Chosen() bool { return f.Job+f.Kind+f.Run+f.From+f.To+f.Text != "" }
+func (f deadLetterFilter) Chosen() bool {
+	return f.State != ledger.OpenLetters || f.Job+f.Kind+f.Run+f.From+f.To+f.Text != ""
+}
 
 // URL is the page with the filter's dead letters after a place; "" means the newest.
 func (f deadLetterFilter) URL(after string) string {
+	f.After = after
+	return "/dead-letters?" + f.values().Encode()
+}
+
+// ReplayURL is the page that asks before the filter's dead letters are replayed.
+func (f deadLetterFilter) ReplayURL() string {
+	f.After = ""
+	return "/dead-letters/replay?" + f.values().Encode()
+}
+
+// values are the parameters that have this filter.
+func (f deadLetterFilter) values() url.Values {
 	q := url.Values{}
-	for name, v := range map[string]string{"job": f.Job, "kind": f.Kind, "run": f.Run, "from": f.From, "to": f.To, "text": f.Text, "after": after} {
+	for name, v := range map[string]string{"job": f.Job, "kind": f.Kind, "run": f.Run, "from": f.From, "to": f.To, "text": f.Text, "after": f.After} {
 		if v != "" {
 			q.Set(name, v)
 		}
 	}
-	return "/dead-letters?" + q.Encode()
+	if f.State != ledger.OpenLetters {
+		q.Set("state", f.State)
+	}
+	return q
 }
 
 func (s *Server) listDeadLetters(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	f, err := readDeadLetterFilter(q, s.jobs)
-	if err = cmp.Or(refuseEmpty(q, "job", "kind", "run", "from", "to", "text", "after"), err); err != nil {
+	if err = cmp.Or(refuseEmpty(q, "job", "kind", "run", "from", "to", "text", "state", "after"), err); err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -192,7 +220,7 @@ func replayIDs(body []byte) ([]string, error) {
 	return *given["ids"], nil
 }
 
-var errNoDeadLetter = errors.New("this run has no such dead letter; GET its dead-letters lists them")
+var errNoDeadLetter = errors.New("this run has no such dead letter that is open; GET its dead-letters lists them")
 
 // replay lets the next run try the inputs of a run's dead letters again: of those
 // named, or of all.
@@ -201,7 +229,7 @@ func (s *Server) replay(ctx context.Context, e *entry, ids []string) (int, error
 		return 0, errNoRun
 	}
 	there := map[string]bool{}
-	for d, err := range ledger.ListDeadLetters(ctx, s.store, e.Run.Job, e.Run.RunID) {
+	for d, err := range ledger.AllDeadLetters(ctx, s.store, ledger.DeadLetterQuery{Job: e.Run.Job, RunID: e.Run.RunID, State: ledger.OpenLetters}) {
 		if err == nil {
 			there[d.ID()] = true
 		}
@@ -222,5 +250,5 @@ func (s *Server) replay(ctx context.Context, e *entry, ids []string) (int, error
 	if err := s.audited(ctx, "dead_letters_replay", e.Run.RunID, strings.Join(ids, " ")); err != nil {
 		return 0, err
 	}
-	return n, s.runner.replay(ctx, e.Run, slices.Compact(ids))
+	return n, s.runner.replay(ctx, e.Run.Job, e.Run.RunID, slices.Compact(ids))
 }

@@ -115,6 +115,7 @@ func TestDeliveries(t *testing.T) {
 	s, rec := newSlack(t), newReceiver(t)
 	both := func(set *Settings) { set.Webhook, set.AlertURL, set.AlertSecret = s.URL, rec.URL, alertSecret }
 	w := newWorld(t, "done", both)
+	assert.Contains(t, w.do("GET", "/metrics", "").body, `seed_engine_alert_deliveries_total{channel="webhook",outcome="given_up"} 0`, "else an increase to 1 is not seen")
 	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	restart := func() {
 		t.Helper()

@@ -78,7 +78,7 @@ var funcs = template.FuncMap{
 
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
-	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "schedules", "alerts", "audit", "reports", "error", "login"} {
+	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "dead-letter", "schedules", "alerts", "audit", "reports", "error", "login"} {
 		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/run-parts.html", "page/"+name+".html"))
 	}
 	return p
@@ -101,6 +101,12 @@ func (p *pages) routes() []route {
 		{"GET /runs/{id}/dead-letters/replay", p.confirmReplay},
 		{"POST /runs/{id}/dead-letters/replay", p.replay},
 		{"GET /dead-letters", p.deadLetters},
+		{"GET /dead-letters/replay", p.confirmReplayFound},
+		{"POST /dead-letters/replay", p.replayFound},
+		{"GET /dead-letters/{job}/{id}", p.letter},
+		{"POST /dead-letters/{job}/{id}/dismiss", p.dismissLetter},
+		{"POST /dead-letters/{job}/{id}/reopen", p.reopenLetter},
+		{"POST /dead-letters/{job}/{id}/replay", p.replayLetter},
 		{"GET /reports", p.reports},
 		{"GET /login", func(w http.ResponseWriter, r *http.Request) { p.write(w, r, http.StatusOK, "login", "") }},
 		{"POST /login", s.signIn},

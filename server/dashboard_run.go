@@ -180,7 +180,7 @@ func (v runView) DeadLettersText() string {
 	case open >= left && open > 0:
 		return fmt.Sprintf("It left %s, all of them open.", formatCount(open))
 	case open > 0:
-		return fmt.Sprintf("It left %s; %s of them are open, the rest were resolved since, or counted twice.", formatCount(left), formatCount(open))
+		return fmt.Sprintf("It left %s; %s of them are open, the rest were resolved or dismissed since, or counted twice.", formatCount(left), formatCount(open))
 	case left > 0:
 		return fmt.Sprintf("It left %s; none of them is open any more.", formatCount(left))
 	}

@@ -214,8 +214,12 @@ func TestDeadLetterFilter(t *testing.T) {
 		require.NoError(t, ledger.Put(t.Context(), w.store, ledger.DeadLetter{Job: "seed", RunID: "r1", Kind: kind, LastAt: at, Input: ledger.Input{DomainID: fmt.Sprintf("d%d.sg", i)}, Error: "no"}))
 	}
 	require.NoError(t, ledger.Put(t.Context(), w.store, ledger.DeadLetter{Job: "news", RunID: "r2", Kind: "not_html", LastAt: at.AddDate(0, 0, 1), Input: ledger.Input{URL: "https://x.kr/"}, Error: "A Picture"}))
+	shut := ledger.DeadLetter{Job: "news", RunID: "r9", Kind: "not_html", LastAt: at, Input: ledger.Input{URL: "https://y.kr/"}, Error: "A Picture"}
+	require.NoError(t, ledger.Put(t.Context(), w.store, shut))
+	_, err := ledger.Dismiss(t.Context(), w.store, "news", shut.ID(), &ledger.Dismissal{At: at, By: "kim", Note: "known"})
+	require.NoError(t, err)
 	for query, want := range map[string]int{
-		"job=news": 1, "kind=not_html": 1, "kind=store_failed": 27, "run=r1": perPage + 5, "run=r2": 1, "from=2026-03-03": 1, "to=2026-03-02": perPage + 5, "text=picture": 1, "text=none+has+this": 0,
+		"state=dismissed": 1, "state=all&job=news": 2, "job=news": 1, "kind=not_html": 1, "kind=store_failed": 27, "run=r1": perPage + 5, "run=r2": 1, "from=2026-03-03": 1, "to=2026-03-02": perPage + 5, "text=picture": 1, "text=none+has+this": 0,
 	} {
 		assert.Len(t, w.do("GET", "/api/v1/dead-letters?"+query, "").json(t)["dead_letters"], want, query)
 		page := w.do("GET", "/dead-letters?"+query, "").body
@@ -227,7 +231,7 @@ func TestDeadLetterFilter(t *testing.T) {
 	older := w.do("GET", strings.ReplaceAll(link[1], "&amp;", "&"), "").body
 	assert.Equal(t, 5, strings.Count(older, `<td class="n">1</td>`))
 	assert.NotContains(t, older, "not html", "the filter stays")
-	for _, query := range []string{"job=x", "kind=X", "run=..", "from=x", "after=x", "text=" + strings.Repeat("x", 201)} {
+	for _, query := range []string{"job=x", "kind=X", "run=..", "state=x", "from=x", "after=x", "text=" + strings.Repeat("x", 201)} {
 		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/dead-letters?"+query, "").code, query)
 		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/dead-letters?"+query, "").code, query)
 	}

@@ -163,6 +163,17 @@ func (w *statusWriter) WriteHeader(code int) {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// outcomes are those of a try to send a message.
+var outcomes = []string{"sent", "failed", "given_up"}
+
+// has makes a channel's counters, at 0: Prometheus does not see an increase in the first
+// value of a series.
+func (m *metrics) has(channel string) {
+	for _, outcome := range outcomes {
+		m.deliveries.WithLabelValues(channel, outcome)
+	}
+}
+
 // delivered counts a try to send a message.
 func (m *metrics) delivered(channel, outcome string) {
 	m.deliveries.WithLabelValues(channel, outcome).Inc()

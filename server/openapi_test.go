@@ -85,7 +85,9 @@ func TestFieldsAreDescribed(t *testing.T) {
 func TestAnswersAreAsDescribed(t *testing.T) {
 	w := newWorld(t, "wait")
 	w.put("20260302-100000-000-aaaaaaaa", "seed", ledger.Done, time.Now(), time.Minute, sampleTally())
-	require.NoError(t, ledger.Put(t.Context(), w.store, ledger.DeadLetter{Job: "seed", RunID: "20260302-100000-000-aaaaaaaa", Kind: "bad_file", Input: ledger.Input{File: "x"}}))
+	dead := ledger.DeadLetter{Job: "seed", RunID: "20260302-100000-000-aaaaaaaa", Kind: "bad_file", Input: ledger.Input{File: "x"}}
+	require.NoError(t, ledger.Put(t.Context(), w.store, dead))
+	letter := "/api/v1/dead-letters/seed/" + dead.ID()
 	log, err := ledger.NewLog(w.store, "20260302-100000-000-aaaaaaaa", "")
 	require.NoError(t, err)
 	_, err = log.Write([]byte(`{"event":"run_ended"}` + "\n"))
@@ -126,6 +128,18 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/api/v1/dead-letters", "", "/api/v1/dead-letters", 200},
 		{"GET", "/api/v1/dead-letters?job=", "", "/api/v1/dead-letters", 400},
 		{"GET", "/api/v1/dead-letters?job=x", "", "/api/v1/dead-letters", 400},
+		{"GET", "/api/v1/dead-letters?state=shut", "", "/api/v1/dead-letters", 400},
+		{"POST", "/api/v1/dead-letters/replay", `{"job":"seed"}`, "/api/v1/dead-letters/replay", 200},
+		{"POST", "/api/v1/dead-letters/replay", `{"job":"seed","kind":"other"}`, "/api/v1/dead-letters/replay", 200},
+		{"POST", "/api/v1/dead-letters/replay", `{"state":"all"}`, "/api/v1/dead-letters/replay", 400},
+		{"GET", letter, "", "/api/v1/dead-letters/{job}/{id}", 200},
+		{"GET", letter + "0", "", "/api/v1/dead-letters/{job}/{id}", 404},
+		{"POST", letter + "/dismiss", `{"note":"a picture"}`, "/api/v1/dead-letters/{job}/{id}/dismiss", 200},
+		{"POST", letter + "/dismiss", `{"note":" "}`, "/api/v1/dead-letters/{job}/{id}/dismiss", 400},
+		{"POST", letter + "0/dismiss", `{"note":"a picture"}`, "/api/v1/dead-letters/{job}/{id}/dismiss", 404},
+		{"GET", letter, "", "/api/v1/dead-letters/{job}/{id}", 200},
+		{"POST", letter + "/reopen", "", "/api/v1/dead-letters/{job}/{id}/reopen", 200},
+		{"POST", letter + "/reopen", "", "/api/v1/dead-letters/{job}/{id}/reopen", 409},
 		{"GET", "/healthz", "", "/healthz", 200},
 		{"GET", "/readyz", "", "/readyz", 200},
 		{"GET", "/openapi.json", "", "/openapi.json", 200},

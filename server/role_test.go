@@ -62,6 +62,7 @@ func TestReaderSeesNoButtons(t *testing.T) {
 	w.put(over, "seed", ledger.Done, time.Now(), time.Minute, sampleTally())
 	letter := ledger.DeadLetter{Job: "seed", RunID: over, Kind: "bad_file", Input: ledger.Input{File: "x"}}
 	require.NoError(t, ledger.Put(t.Context(), w.store, letter))
+	at := "/dead-letters/seed/" + letter.ID()
 	kept := w.do("PUT", "/api/v1/schedules/mine", `{"job":"news","cron":"0 3 * * *"}`, operate...)
 	require.Less(t, kept.code, 300, kept.body)
 	require.Equal(t, 200, w.do("POST", "/api/v1/alerts/silences", `{"job":"seed","for":"2h"}`, operate...).code)
@@ -79,7 +80,9 @@ func TestReaderSeesNoButtons(t *testing.T) {
 		return actions
 	}
 	pages := map[string][]string{
-		"/": {"/start"}, "/runs": {"/start"}, "/start?job=seed": {"/runs"}, "/reports": nil, "/audit": nil, "/dead-letters": nil,
+		"/": {"/start"}, "/runs": {"/start"}, "/start?job=seed": {"/runs"}, "/reports": nil, "/audit": nil, "/dead-letters": {"/dead-letters/replay"},
+		"/dead-letters/replay?job=seed":          {"/dead-letters/replay"},
+		at:                                       {at + "/dismiss", at + "/replay"},
 		"/runs/" + over:                          {"/runs/" + over + "/again", "/runs/" + over + "/dead-letters/replay"},
 		"/runs/" + over + "/dead-letters/replay": {"/runs/" + over + "/dead-letters/replay"},
 		"/runs/" + active:                        {"/runs/" + active + "/pause", "/runs/" + active + "/again"},

@@ -318,12 +318,16 @@ func (r *runner) closeAbandoned(ctx context.Context, job, id string, why error) 
 	return errors.Join(ledger.CloseHolder(ctx, r.store, l.Previous(), now), ledger.CloseAbandoned(ctx, r.store, job, now), l.Release(ctx))
 }
 
-// replay lets the next run try the inputs of a run's dead letters again. The
-// pipeline program does it, because it depends on the job.
-func (r *runner) replay(ctx context.Context, run ledger.Run, ids []string) error {
-	cmd := r.command(append([]string{"dead-letters", "replay", "--job=" + run.Job, "--run=" + run.RunID}, ids...)...)
-	if err := runCommand(ctx, cmd); err != nil {
-		return fmt.Errorf("replaying the dead letters of run %s: %w", run.RunID, err)
+// replay lets the next run of a job try the inputs of its dead letters again: of those
+// that have the ids or, without ids, of all of a run. The pipeline program does it,
+// because it depends on the job.
+func (r *runner) replay(ctx context.Context, job, runID string, ids []string) error {
+	args := []string{"dead-letters", "replay", "--job=" + job}
+	if runID != "" {
+		args = append(args, "--run="+runID)
+	}
+	if err := runCommand(ctx, r.command(append(args, ids...)...)); err != nil {
+		return fmt.Errorf("replaying dead letters of job %s: %w", job, err)
 	}
 	return nil
 }

@@ -110,6 +110,9 @@ func New(set Settings) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, c := range told {
+		s.metrics.has(c.name)
+	}
 	s.audit = newAudit(set.Store)
 	s.board = newBoard(set.Store, set.Log, s.jobs)
 	s.runner = &runner{store: set.Store, program: set.Program, environ: set.Environ, stderr: set.Stderr, log: set.Log, jobs: s.jobs,

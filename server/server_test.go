@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -115,8 +116,19 @@ func playPipeline(args []string) int {
 }
 
 func playReplay(ctx context.Context, s store.Store, args []string) int {
-	if err := s.Put(ctx, "replayed.txt", strings.NewReader(strings.Join(args, " ")), store.PutOptions{}); err != nil {
+	line := strings.Join(args, " ")
+	var all []byte
+	if r, err := s.Open(ctx, "replays.txt"); err == nil {
+		if all, err = io.ReadAll(r); errors.Join(err, r.Close()) != nil {
+			return 1
+		}
+	} else if !errors.Is(err, store.ErrNotExist) {
 		return 1
+	}
+	for key, text := range map[string]string{"replayed.txt": line, "replays.txt": string(all) + line + "\n"} {
+		if err := s.Put(ctx, key, strings.NewReader(text), store.PutOptions{}); err != nil {
+			return 1
+		}
 	}
 	return 0
 }
@@ -646,6 +658,81 @@ func TestDeadLetters(t *testing.T) {
 	assert.EqualValues(t, 1, a.json(t)["replayed"])
 	assert.Equal(t, "dead-letters replay --job=seed --run=20260128-093000-000-0a1b2c3d "+ids[0], w.read("replayed.txt"))
 	assert.EqualValues(t, 2, w.do("POST", path+"/replay", "").json(t)["replayed"])
+}
+
+// Dead letters of several runs are replayed by a filter. A dismissed one is left out, by
+// every way, until it is reopened; who dismissed it, when and why stays with it.
+func TestDismissAndReplayFound(t *testing.T) {
+	w := newWorld(t, "done", withTokens)
+	now := at(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), w)
+	bearer := []string{"Authorization", "Bearer " + token}
+	form := append([]string{"Content-Type", "application/x-www-form-urlencoded"}, bearer...)
+	var ids []string
+	for i := range replayArgs + 2 {
+		d := ledger.DeadLetter{Job: "seed", RunID: fmt.Sprint("r", i), Kind: "store_failed", LastAt: now, Input: ledger.Input{DomainID: fmt.Sprintf("d%d.sg", i), Key: "results/"}, Error: "it would not"}
+		require.NoError(t, ledger.Put(t.Context(), w.store, d))
+		ids = append(ids, d.ID())
+	}
+	news := ledger.DeadLetter{Job: "news", RunID: "r1", Earlier: nil, Kind: "not_html", LastAt: now, Input: ledger.Input{URL: "https://x.kr/a", Source: "x"}, Error: "a picture"}
+	require.NoError(t, ledger.Put(t.Context(), w.store, news))
+	require.NoError(t, w.store.Put(t.Context(), "results/robots.txt", strings.NewReader("User-agent: *"), store.PutOptions{}))
+
+	shut := "/dead-letters/seed/" + ids[0]
+	page := w.do("GET", shut, "", bearer...).body
+	for _, has := range []string{"it would not", "d0.sg", "results/robots.txt", "13 B", `href="/runs/r0"`, "/runs/r0/log?q=d0.sg"} {
+		assert.Contains(t, page, has)
+	}
+	require.Equal(t, 400, w.do("POST", shut+"/dismiss", "note=", form...).code)
+	require.Equal(t, 303, w.do("POST", shut+"/dismiss", "note=It+is+known.", form...).code)
+	got := w.do("GET", "/api/v1"+shut, "", bearer...).json(t)["dismissed"]
+	assert.Equal(t, map[string]any{"at": "2026-03-02T10:00:00Z", "by": "token from 192.0.2.1:1234", "note": "It is known."}, got)
+	assert.Contains(t, w.do("GET", shut, "", bearer...).body, "Dismissed 2026-03-02 10:00:00 by token from 192.0.2.1:1234: It is known.")
+	assert.Equal(t, 409, w.do("POST", shut+"/replay", "", form...).code)
+	for path, body := range map[string]string{"/api/v1/runs/r0/dead-letters/replay": `{"ids":["` + ids[0] + `"]}`} {
+		require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: "r0", Job: "seed", StartedAt: now.Add(-time.Hour)}))
+		assert.Equal(t, 404, w.do("POST", path, body, bearer...).code)
+		assert.EqualValues(t, 0, w.do("POST", path, "{}", bearer...).json(t)["replayed"])
+	}
+	_, err := w.store.Head(t.Context(), "replayed.txt")
+	require.ErrorIs(t, err, store.ErrNotExist)
+
+	asks := w.do("GET", "/dead-letters/replay?kind=store_failed", "", bearer...).body
+	assert.Contains(t, asks, "Replay 1,001 dead letters?")
+	assert.Contains(t, asks, `<input type="hidden" name="kind" value="store_failed">`)
+	done := w.do("POST", "/dead-letters/replay", "kind=store_failed", form...)
+	assert.Equal(t, "/dead-letters?kind=store_failed&replayed=1001", done.header.Get("Location"))
+	var replayed []string
+	for _, line := range strings.Split(strings.TrimSpace(w.read("replays.txt")), "\n") {
+		words := strings.Fields(line)
+		assert.Equal(t, []string{"dead-letters", "replay", "--job=seed"}, words[:3])
+		assert.LessOrEqual(t, len(words), 3+replayArgs)
+		replayed = append(replayed, words[3:]...)
+	}
+	slices.Sort(replayed)
+	want := slices.Sorted(slices.Values(ids[1:]))
+	assert.Equal(t, want, replayed)
+
+	all := w.do("POST", "/api/v1/dead-letters/replay", `{"run":"r1"}`, bearer...).json(t)
+	assert.EqualValues(t, 2, all["replayed"])
+	assert.Equal(t, []any{"news", "seed"}, all["jobs"])
+	for _, bad := range []string{`{"state":"dismissed"}`, `{"job":""}`, `{"job":"x"}`, `{"job":1}`, `[]`, `null`} {
+		assert.Equal(t, 400, w.do("POST", "/api/v1/dead-letters/replay", bad, bearer...).code, bad)
+	}
+	assert.Equal(t, 409, w.do("GET", "/dead-letters/replay?kind=other", "", bearer...).code)
+	require.Equal(t, 303, w.do("POST", shut+"/reopen", "", form...).code)
+	require.Equal(t, 303, w.do("POST", shut+"/replay", "", form...).code)
+	assert.Equal(t, "dead-letters replay --job=seed "+ids[0], w.read("replayed.txt"))
+	var lines []string
+	for _, l := range w.do("GET", "/api/v1/audit", "", bearer...).json(t)["lines"].([]any) {
+		l := l.(map[string]any)
+		lines = append(lines, fmt.Sprint(l["action"], " ", l["target"], " ", l["detail"]))
+	}
+	assert.Contains(t, lines, "dead_letter_dismiss seed/"+ids[0]+" It is known.")
+	assert.Contains(t, lines, "dead_letter_reopen seed/"+ids[0]+" <nil>")
+	assert.Contains(t, lines, "dead_letters_replay seed 1001, chosen by kind=store_failed")
+	for _, path := range []string{"/dead-letters/seed/none", "/dead-letters/x/" + ids[0], "/dead-letters/seed/..%2fx"} {
+		assert.Equal(t, 404, w.do("GET", path, "", bearer...).code, path)
+	}
 }
 
 func (w *world) read(key string) string {

@@ -59,7 +59,22 @@ type DeadLetter struct {
 	Input  Input     `json:"input"`
 	// What happened, for people, without secrets.
 	Error string `json:"error"`
+	// Who decided that nothing will be done about it, when and why. A new failure of the same input removes this.
+	Dismissed *Dismissal `json:"dismissed,omitempty"`
 }
+
+// Dismissal says who dismissed a dead letter.
+type Dismissal struct {
+	// When it was dismissed.
+	At time.Time `json:"at"`
+	// Who dismissed it.
+	By string `json:"by"`
+	// Why, in their words.
+	Note string `json:"note"`
+}
+
+// Open reports whether nobody has dismissed the dead letter.
+func (d DeadLetter) Open() bool { return d.Dismissed == nil }
 
 // ID is the stable id of a dead letter. It depends on the job and the input only, so
 // that a second failure of the same input, even of another kind, updates the dead
@@ -126,7 +141,7 @@ func Put(ctx context.Context, s store.Store, d DeadLetter) error {
 		d.LastAt = time.Now()
 	}
 	d.LastAt = d.LastAt.UTC()
-	d.FirstAt, d.Attempts = d.LastAt, 1
+	d.FirstAt, d.Attempts, d.Dismissed = d.LastAt, 1, nil
 	d.Input.URL = Redact(d.Input.URL)
 	d.Error = bounded(untrusted.Text(Redact(d.Error), 0), maxError)
 
@@ -154,6 +169,23 @@ func Get(ctx context.Context, s store.Store, job, id string) (DeadLetter, error)
 	return load(ctx, s, key, decodeDeadLetter)
 }
 
+// MaxNote is the maximum length of a dismissal's note, in bytes.
+const MaxNote = 2000
+
+// Dismiss keeps a dead letter and counts it out of the open ones. nil opens it again.
+// The error matches store.ErrNotExist when there is none. A failure at the same moment
+// may be dismissed with it.
+func Dismiss(ctx context.Context, s store.Store, job, id string, why *Dismissal) (DeadLetter, error) {
+	d, err := Get(ctx, s, job, id)
+	if err != nil {
+		return d, err
+	}
+	if d.Dismissed = why; why != nil {
+		d.Dismissed = &Dismissal{At: why.At.UTC(), By: oneLine(why.By, MaxNote), Note: bounded(untrusted.Text(Redact(why.Note), 0), MaxNote)}
+	}
+	return d, save(ctx, s, deadLettersPrefix+job+"/"+id+".json", d)
+}
+
 // Remove removes a dead letter. An absent one is no error.
 func Remove(ctx context.Context, s store.Store, job, id string) error {
 	key, err := deadLetterKey(job, id)
@@ -167,24 +199,7 @@ func Remove(ctx context.Context, s store.Store, job, id string) error {
 // in a run (any run when empty), in key order. For an unreadable one it yields an
 // error that names it, and continues.
 func ListDeadLetters(ctx context.Context, s store.Store, job, runID string) iter.Seq2[DeadLetter, error] {
-	return func(yield func(DeadLetter, error) bool) {
-		for o, err := range deadLetterKeys(ctx, s, job) {
-			if err != nil {
-				yield(DeadLetter{}, err)
-				return
-			}
-			d, err := load(ctx, s, o, decodeDeadLetter)
-			if errors.Is(err, store.ErrNotExist) {
-				continue // removed since the listing
-			}
-			if err == nil && runID != "" && !d.FailedIn(runID) {
-				continue
-			}
-			if !yield(d, err) {
-				return
-			}
-		}
-	}
+	return AllDeadLetters(ctx, s, DeadLetterQuery{Job: job, RunID: runID})
 }
 
 func deadLetterKeys(ctx context.Context, s store.Store, job string) iter.Seq2[string, error] {

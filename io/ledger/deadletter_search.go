@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -22,10 +22,17 @@ type DeadLetterQuery struct {
 	RunID     string    // with failures in that run
 	From, To  time.Time // of the last failure; To is exclusive
 	Since     time.Time // written since then
-	Text      string    // in the id, the stage, the input or the error; in lower case
+	Text      string    // in the id, the stage, the input, the error or the note; in lower case
 	After     string    // Next of the page before
 	Limit     int
+	State     string // OpenLetters or DismissedLetters
 }
+
+// The states of dead letters.
+const (
+	OpenLetters      = "open"
+	DismissedLetters = "dismissed"
+)
 
 // DeadLetterPage is a part of the dead letters that a query chooses.
 type DeadLetterPage struct {
@@ -90,8 +97,12 @@ func SearchDeadLetters(ctx context.Context, s store.Store, q DeadLetterQuery) (D
 			return page, nil
 		}
 		some := found[:min(searchReaders, len(found))]
-		read, errs, err := readPlaces(ctx, s, some)
-		if err != nil {
+		keys := make([]string, len(some))
+		for i, p := range some {
+			keys[i] = p.key
+		}
+		read, errs := readDeadLetters(ctx, s, keys)
+		if err := ctx.Err(); err != nil {
 			return page, err
 		}
 		for i, d := range read {
@@ -116,23 +127,82 @@ func SearchDeadLetters(ctx context.Context, s store.Store, q DeadLetterQuery) (D
 	return page, nil
 }
 
-// readPlaces reads dead letters at the same time. errs has the errors of single ones.
-func readPlaces(ctx context.Context, s store.Store, some places) (read []DeadLetter, errs []error, err error) {
-	read, errs = make([]DeadLetter, len(some)), make([]error, len(some))
-	var g errgroup.Group
-	for i, p := range some {
-		g.Go(func() error {
-			read[i], errs[i] = load(ctx, s, p.key, decodeDeadLetter)
-			return nil
-		})
+// AllDeadLetters yields the dead letters that a query chooses, in key order; it does not
+// look at After and Limit. For an unreadable one it yields an error that names it, and
+// continues.
+func AllDeadLetters(ctx context.Context, s store.Store, q DeadLetterQuery) iter.Seq2[DeadLetter, error] {
+	return func(yield func(DeadLetter, error) bool) {
+		var keys []string
+		send := func() bool {
+			read, errs := readDeadLetters(ctx, s, keys)
+			keys = keys[:0]
+			for i, d := range read {
+				if errors.Is(errs[i], store.ErrNotExist) || errs[i] == nil && !q.chooses(d) {
+					continue // removed since the listing, or not chosen
+				}
+				if !yield(d, errs[i]) {
+					return false
+				}
+			}
+			return true
+		}
+		for key, err := range deadLetterKeys(ctx, s, q.Job) {
+			if err != nil {
+				yield(DeadLetter{}, err)
+				return
+			}
+			if keys = append(keys, key); len(keys) == searchReaders && !send() {
+				return
+			}
+		}
+		send()
 	}
-	return read, errs, cmp.Or(g.Wait(), ctx.Err())
+}
+
+// NamedDeadLetters reads the dead letters of a job that have these ids. It leaves out
+// ids that no dead letter has.
+func NamedDeadLetters(ctx context.Context, s store.Store, job string, ids []string) ([]DeadLetter, error) {
+	var all []DeadLetter
+	for some := range slices.Chunk(ids, searchReaders) {
+		keys := make([]string, len(some))
+		for i, id := range some {
+			key, err := deadLetterKey(job, id)
+			if err != nil {
+				return nil, fmt.Errorf("reading a dead letter: %w", err)
+			}
+			keys[i] = key
+		}
+		read, errs := readDeadLetters(ctx, s, keys)
+		for i, d := range read {
+			switch {
+			case errors.Is(errs[i], store.ErrNotExist):
+			case errs[i] != nil:
+				return nil, errs[i]
+			default:
+				all = append(all, d)
+			}
+		}
+	}
+	return all, nil
+}
+
+// readDeadLetters reads dead letters at the same time; its callers give it at most
+// searchReaders keys. errs has the errors of single ones.
+func readDeadLetters(ctx context.Context, s store.Store, keys []string) (read []DeadLetter, errs []error) {
+	read, errs = make([]DeadLetter, len(keys)), make([]error, len(keys))
+	var all sync.WaitGroup
+	for i, key := range keys {
+		all.Go(func() { read[i], errs[i] = load(ctx, s, key, decodeDeadLetter) })
+	}
+	all.Wait()
+	return read, errs
 }
 
 func (q DeadLetterQuery) chooses(d DeadLetter) bool {
 	switch {
 	case q.Kind != "" && d.Kind != q.Kind,
 		q.RunID != "" && !d.FailedIn(q.RunID),
+		q.State == OpenLetters && !d.Open(), q.State == DismissedLetters && d.Open(),
 		d.LastAt.Before(q.From), !q.To.IsZero() && !d.LastAt.Before(q.To):
 		return false
 	}
@@ -143,6 +213,9 @@ func (q DeadLetterQuery) chooses(d DeadLetter) bool {
 func (d DeadLetter) text() string {
 	in := d.Input
 	words := []string{d.ID(), d.Stage, in.File, in.URL, in.Key, in.DomainID, in.Source, d.Error}
+	if d.Dismissed != nil {
+		words = append(words, d.Dismissed.By, d.Dismissed.Note)
+	}
 	return strings.ToLower(strings.Join(words, "\n"))
 }
 

@@ -9,7 +9,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
@@ -47,6 +49,8 @@ func TestSearchDeadLetters(t *testing.T) {
 	}
 	must(t, Put(ctx, s, DeadLetter{Job: "seed", Kind: "bad_file", RunID: "r4", LastAt: day.AddDate(0, 0, 9), Input: Input{DomainID: "a.sg"}}))
 	first := DeadLetter{Job: "news", Kind: "not_html", Input: Input{DomainID: "d.kr"}}.ID()
+	_, err := Dismiss(ctx, s, "news", first, &Dismissal{At: day, By: "kim", Note: "It is a picture."})
+	must(t, err)
 	must(t, store.Write(ctx, s, "dead-letters/seed/zz.json", []byte("{}"), asJSON))
 	for _, c := range []struct {
 		what string
@@ -57,6 +61,9 @@ func TestSearchDeadLetters(t *testing.T) {
 		{"a job", DeadLetterQuery{Job: "docs"}, []string{"c.kr"}},
 		{"a kind", DeadLetterQuery{Kind: "bad_file"}, []string{"a.sg", "c.kr"}},
 		{"an earlier run", DeadLetterQuery{RunID: "r1"}, []string{"a.sg", "b.sg"}},
+		{"open", DeadLetterQuery{State: OpenLetters}, []string{"a.sg", "b.sg", "c.kr"}},
+		{"dismissed", DeadLetterQuery{State: DismissedLetters}, []string{"d.kr"}},
+		{"text in a note", DeadLetterQuery{Text: "a picture"}, []string{"d.kr"}},
 		{"from a day", DeadLetterQuery{From: day.AddDate(0, 0, 2)}, []string{"a.sg", "c.kr", "d.kr"}},
 		{"to a day", DeadLetterQuery{To: day.AddDate(0, 0, 2)}, []string{"b.sg"}},
 		{"text in an error", DeadLetterQuery{Text: "disk of c"}, []string{"c.kr"}},
@@ -65,6 +72,15 @@ func TestSearchDeadLetters(t *testing.T) {
 	} {
 		if got := searched(t, s, c.q); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+		var all []string
+		for d, err := range AllDeadLetters(ctx, s, c.q) {
+			if err == nil {
+				all = append(all, d.Input.DomainID)
+			}
+		}
+		if slices.Sort(all); !slices.Equal(all, c.want) {
+			t.Errorf("%s: AllDeadLetters yields %v, want %v", c.what, all, c.want)
 		}
 	}
 	page, err := SearchDeadLetters(ctx, s, DeadLetterQuery{Limit: 10})
@@ -77,6 +93,83 @@ func TestSearchDeadLetters(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
+}
+
+// A new failure opens a dismissed dead letter; a success removes it as any other.
+func TestDismiss(t *testing.T) {
+	s, ctx := storetest.NewMemory(), t.Context()
+	d := testDeadLetter("store_failed", "r1")
+	must(t, Put(ctx, s, d))
+	at := day.Add(time.Hour)
+	got, err := Dismiss(ctx, s, "seed", d.ID(), &Dismissal{At: at, By: "kim\x1b[2J", Note: "the disk is new; https://u:secret@h/"})
+	must(t, err)
+	kept, err := Get(ctx, s, "seed", d.ID())
+	must(t, err)
+	if kept.Open() || kept.Attempts != 1 || *kept.Dismissed != *got.Dismissed || !kept.Dismissed.At.Equal(at) {
+		t.Errorf("kept %+v, dismissed %+v", kept, kept.Dismissed)
+	}
+	if strings.Contains(kept.Dismissed.By+kept.Dismissed.Note, "\x1b") || strings.Contains(kept.Dismissed.Note, "secret") {
+		t.Errorf("not cleaned: %+v", kept.Dismissed)
+	}
+	kept, err = Dismiss(ctx, s, "seed", d.ID(), nil)
+	must(t, err)
+	if !kept.Open() {
+		t.Error("it is not open again")
+	}
+	_, err = Dismiss(ctx, s, "seed", d.ID(), &Dismissal{At: at, By: "kim", Note: "x"})
+	must(t, err)
+	must(t, Put(ctx, s, testDeadLetter("store_failed", "r2")))
+	kept, err = Get(ctx, s, "seed", d.ID())
+	must(t, err)
+	if !kept.Open() || kept.Attempts != 2 {
+		t.Errorf("after a new failure: %+v", kept)
+	}
+	if _, err := Dismiss(ctx, s, "seed", "none", nil); !errors.Is(err, store.ErrNotExist) {
+		t.Errorf("an absent one: %v", err)
+	}
+}
+
+// All dead letters are read many at a time, never more than searchReaders, and come in
+// order.
+func TestDeadLettersAreReadInParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const all = 10*searchReaders + 1
+		s := storetest.NewMemory()
+		var now, most atomic.Int64
+		s.Hook = func(op, _ string, before bool) {
+			if op != "open" {
+				return
+			}
+			if !before {
+				now.Add(-1)
+				return
+			}
+			for n := now.Add(1); n > most.Load(); {
+				most.Store(n)
+			}
+			time.Sleep(time.Second)
+		}
+		var ids []string
+		for i := range all {
+			ids = append(ids, fmt.Sprintf("d%05d", i))
+			s.M["dead-letters/seed/"+ids[i]+".json"] = fmt.Sprintf(`{"job":"seed","kind":"bad_file","input":{"domain_id":"%s"}}`, ids[i])
+		}
+		began := time.Now()
+		var got []string
+		for d, err := range ListDeadLetters(t.Context(), s, "", "") {
+			must(t, err)
+			got = append(got, d.Input.DomainID)
+		}
+		if took := time.Since(began); took > 11*time.Second || !slices.Equal(got, ids) || most.Load() != searchReaders {
+			t.Errorf("%d dead letters in %s, at most %d reads at a time", len(got), took, most.Load())
+		}
+		began = time.Now()
+		named, err := NamedDeadLetters(t.Context(), s, "seed", append([]string{"none"}, ids...))
+		must(t, err)
+		if took := time.Since(began); took > 11*time.Second || len(named) != all || named[7].Input.DomainID != ids[7] {
+			t.Errorf("%d named dead letters in %s", len(named), took)
+		}
+	})
 }
 
 // Pages follow each other without a gap, and none has more than its limit in memory.

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -31,13 +29,6 @@ controls a run on any machine, through the store
 pipeline runs purge --older-than=90d [--job=JOB]
                                   removes runs that ended before that, with their reports and logs,
                                   and dead letters whose last failure was before that
-`
-
-const deadLettersUsage = `pipeline dead-letters [list] [--job=NAME] [--run=ID]
-                                  of all jobs, unless one is named
-pipeline dead-letters show ID [--job=NAME]
-pipeline dead-letters replay [ID …] [--job=NAME] [--run=ID]
-                                  lets the next runs of their jobs try again
 `
 
 const controlFlags = `
@@ -265,93 +256,4 @@ func row(t io.Writer, cells ...string) error {
 	}
 	_, err := fmt.Fprintln(t, strings.Join(cells, "\t"))
 	return err
-}
-
-func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	f := flag.NewFlagSet("dead-letters", flag.ContinueOnError)
-	run := f.String("run", "", "")
-	o, w, err := controlOptions(f, args, "job", "db")
-	if errors.Is(err, flag.ErrHelp) {
-		return help([]string{"dead-letters"}, stdout)
-	}
-	if err != nil {
-		return err
-	}
-	of := pipeline.All()
-	if o.Job != "" {
-		j, ok := pipeline.Named(o.Job)
-		if !ok {
-			return pipeline.NoJob(o.Job)
-		}
-		of = []pipeline.Job{j}
-	}
-	verb := "list"
-	if len(w) > 0 {
-		verb, w = w[0], w[1:]
-	}
-	if (verb == "show" && len(w) != 1) || (verb == "list" && len(w) > 0) || (verb != "list" && verb != "show" && verb != "replay") {
-		return usage.Errorf("dead-letters %s: write dead-letters list, show ID, or replay [ID …]; see `help dead-letters`", strings.Join(append([]string{verb}, w...), " "))
-	}
-	for _, id := range w {
-		if !idForm.MatchString(id) {
-			return usage.Errorf("%q is no dead letter's id; `dead-letters list` lists them", id)
-		}
-	}
-	s, err := launch.OpenStore(ctx, &o.Options, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.Close() }()
-	switch verb {
-	case "show":
-		return showDeadLetter(ctx, s, o, of, w[0], stdout)
-	case "replay":
-		return replay(ctx, s, o, of, *run, w, stdout)
-	}
-	return listDeadLetters(ctx, s, of, *run, stdout)
-}
-
-func showDeadLetter(ctx context.Context, s store.Store, o Options, of []pipeline.Job, id string, stdout io.Writer) error {
-	for _, j := range of {
-		d, err := ledger.Get(ctx, s, j.Name, id)
-		if errors.Is(err, store.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(d)
-	}
-	return noDeadLetter(o, id)
-}
-
-func listDeadLetters(ctx context.Context, s store.Store, of []pipeline.Job, run string, stdout io.Writer) error {
-	t := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(t, "ID\tJOB\tKIND\tTRIES\tLAST\tINPUT\tERROR"); err != nil {
-		return err
-	}
-	var broken error
-	for _, j := range of {
-		for d, err := range ledger.ListDeadLetters(ctx, s, j.Name, run) {
-			if err != nil { // a dead letter that cannot be read does not end the list
-				broken = errors.Join(broken, err)
-				continue
-			}
-			input := cmp.Or(d.Input.DomainID, d.Input.File, d.Input.URL, d.Input.Source)
-			if err := row(t, d.ID(), j.Name, d.Kind, strconv.Itoa(d.Attempts), d.LastAt.Format(time.RFC3339), input, d.Error); err != nil {
-				return err
-			}
-		}
-	}
-	return errors.Join(t.Flush(), broken)
-}
-
-// noDeadLetter is the error for ids that no dead letter has.
-func noDeadLetter(o Options, ids string) error {
-	if o.Job != "" {
-		ids += " of job " + o.Job
-	}
-	return usage.Errorf("there is no dead letter %s; `dead-letters list` lists them", ids)
 }

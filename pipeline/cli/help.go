@@ -94,7 +94,7 @@ func topics() []string {
 
 const programUsage = `pipeline [--job=%s] [flags]                  runs a job
 pipeline runs [list|show|cancel|pause|resume] [ID]     shows runs and controls them
-pipeline dead-letters [list|show|replay] [ID]          failures that a person should see
+pipeline dead-letters [list|show|replay|dismiss] [ID]  failures that a person should see
 pipeline alerts [list|silence|end]                     what fires; keeps alerts from being sent for a while
 pipeline domains [--failed|--index] [--run=last]        what became of each domain, and why
 pipeline changes --job=seed                             what the last run of a job changed

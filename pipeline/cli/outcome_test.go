@@ -112,3 +112,47 @@ func TestDeadLettersOfAllJobs(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", a.code, a.stdout, a.stderr)
 	}
 }
+
+// A dismissed dead letter is neither listed nor replayed, until a person or a new failure
+// opens it again.
+func TestDismissedDeadLetters(t *testing.T) {
+	dir := smallBucket(t, false)
+	s, err := store.Open(t.Context(), filepath.Join(dir, "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	d := ledger.DeadLetter{Job: "news", RunID: "r1", Stage: "x", Kind: "not_html", Input: ledger.Input{URL: "https://a.example/"}, Error: "it would not"}
+	other := ledger.DeadLetter{Job: "seed", RunID: "r1", Stage: "x", Kind: "bad_file", Input: ledger.Input{File: "f"}, Error: "it would not"}
+	for _, l := range []ledger.DeadLetter{d, other} {
+		if err := ledger.Put(t.Context(), s, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := func(line string, code int, has, lacks string) {
+		t.Helper()
+		a := start(t, dir, "dead-letters "+line+" --store=b")
+		if a.code != code || !strings.Contains(a.stdout+a.stderr, has) || lacks != "" && strings.Contains(a.stdout, lacks) {
+			t.Errorf("dead-letters %s: exit code %d, want %d, with %q and without %q\n%s%s", line, a.code, code, has, lacks, a.stdout, a.stderr)
+		}
+	}
+	f("dismiss "+d.ID(), ExitUsage, "--note", "")
+	f("dismiss --note=x", ExitUsage, "dismiss ID", "")
+	f("dismiss "+d.ID()+" 000000000000 --note=x", ExitUsage, "no dead letter 000000000000", "")
+	f("list", ExitOK, d.ID(), "dismissed")
+	f("dismiss "+d.ID()+" --note=a-picture", ExitOK, "dismissed 1 dead letters", "")
+	kept, err := ledger.Get(t.Context(), s, "news", d.ID())
+	if err != nil || kept.Open() || kept.Dismissed.Note != "a-picture" || kept.Dismissed.By == "" || kept.Dismissed.At.IsZero() {
+		t.Errorf("kept %+v %v, %v", kept, kept.Dismissed, err)
+	}
+	f("list", ExitOK, other.ID(), d.ID())
+	f("list --state=all", ExitOK, d.ID(), "")
+	f("list --state=dismissed", ExitOK, ": a-picture", other.ID())
+	f("list --state=shut", ExitUsage, "open, dismissed or all", "")
+	f("show --state=all "+d.ID(), ExitUsage, "--state is for", "")
+	f("replay", ExitOK, "opened the inputs of 1 dead letters; the next run of --job=seed", "news")
+	f("replay "+d.ID(), ExitUsage, "was dismissed by", "")
+	f("replay --run=r2 "+other.ID(), ExitUsage, "of run r2", "")
+	f("reopen "+d.ID(), ExitOK, "opened 1 dead letters again", "")
+	f("replay "+d.ID(), ExitOK, "next run of --job=news", "")
+}

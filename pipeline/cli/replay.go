@@ -4,31 +4,27 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
-	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
 	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
 // replay lets the next runs try the inputs of the jobs' dead letters again. The
 // dead letters stay until a run succeeds with their inputs.
 func replay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, run string, ids []string, stdout io.Writer) error {
-	letters := make([][]ledger.DeadLetter, len(of))
+	letters, err := toReplay(ctx, s, o, of, run, ids)
+	if err != nil {
+		return err
+	}
 	options := make([]Options, len(of))
-	missing := slices.Clone(ids)
 	for i, j := range of {
-		for d, err := range ledger.ListDeadLetters(ctx, s, j.Name, run) {
-			if err != nil {
-				return err
-			}
-			if len(ids) == 0 || slices.Contains(ids, d.ID()) {
-				letters[i] = append(letters[i], d)
-				missing = slices.DeleteFunc(missing, func(id string) bool { return id == d.ID() })
-			}
-		}
 		options[i] = o
 		options[i].Job = j.Name
 		if len(letters[i]) > 0 && j.Reopen != nil {
@@ -36,9 +32,6 @@ func replay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, ru
 				return err
 			}
 		}
-	}
-	if len(missing) > 0 {
-		return noDeadLetter(o, strings.Join(missing, ", "))
 	}
 	if !slices.ContainsFunc(letters, func(l []ledger.DeadLetter) bool { return len(l) > 0 }) {
 		_, err := fmt.Fprintln(stdout, "opened the inputs of 0 dead letters: there are none")
@@ -63,17 +56,52 @@ func replay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, ru
 	return nil
 }
 
+// toReplay are the open dead letters of a run, or of all runs when it is empty, by job:
+// all, or those that have the ids.
+func toReplay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, run string, ids []string) ([][]ledger.DeadLetter, error) {
+	if len(ids) > 0 {
+		letters, err := namedLetters(ctx, s, o, of, ids)
+		for _, d := range slices.Concat(letters...) {
+			switch {
+			case run != "" && !d.FailedIn(run):
+				return nil, noDeadLetter(o, d.ID()+" of run "+run)
+			case !d.Open():
+				return nil, usage.Errorf("dead letter %s was dismissed by %s (%s); `dead-letters reopen %s` takes that back", d.ID(), d.Dismissed.By, d.Dismissed.Note, d.ID())
+			}
+		}
+		return letters, err
+	}
+	letters := make([][]ledger.DeadLetter, len(of))
+	for i, j := range of {
+		for d, err := range ledger.AllDeadLetters(ctx, s, ledger.DeadLetterQuery{Job: j.Name, RunID: run, State: ledger.OpenLetters}) {
+			if err != nil {
+				return nil, err
+			}
+			letters[i] = append(letters[i], d)
+		}
+	}
+	return letters, nil
+}
+
+// deletes are made at the same time.
+const deletes = 16
+
 // unmark removes the .success of the dead letters' inputs.
 func unmark(ctx context.Context, _ pipeline.Common, s store.Store, letters []ledger.DeadLetter) error {
+	keys := map[string]bool{}
 	for _, d := range letters {
-		for _, key := range []string{d.Input.Key, d.Input.File} {
-			if key == "" {
-				continue
-			}
+		keys[d.Input.Key], keys[d.Input.File] = true, true
+	}
+	delete(keys, "")
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(deletes)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		g.Go(func() error {
 			if err := store.Retry(ctx, func() error { return s.Delete(ctx, key+hive.Success) }); err != nil {
 				return fmt.Errorf("opening %s again: %w", key, err)
 			}
-		}
+			return nil
+		})
 	}
-	return nil
+	return g.Wait()
 }

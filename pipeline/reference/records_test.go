@@ -25,8 +25,8 @@ func TestRecords(t *testing.T) {
 			if !f.required {
 				there = "when it has a value"
 			}
-			for above := range strings.SplitSeq("source,feeds,homepage", ",") {
-				if r.of == "Domain" && f.required && strings.HasPrefix(path, above) {
+			for above := range strings.SplitSeq("source,feeds,homepage,dismissed", ",") {
+				if (r.of == "Domain" || r.of == "DeadLetter") && f.required && strings.HasPrefix(path, above) {
 					there = "with `" + above + "`"
 				}
 			}

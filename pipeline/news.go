@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -44,8 +45,11 @@ type newsOptions struct {
 	AsOf                     string
 	loaded                   provider.Config
 	texts                    []string // of the declarative publishers
-	asOf                     time.Time
-	one                      *onePage // of --url
+	// world are the publishers that ship with the program and are crawled only by name.
+	world      []provider.Provider
+	worldTexts map[string]string // by id
+	asOf       time.Time
+	one        *onePage // of --url
 }
 
 func newsJob() Job {
@@ -83,7 +87,7 @@ func newsDemo(w *webtest.Web) { newssim.Install(w.Handle, time.Now()) }
 func (n *newsOptions) define(f *flag.FlagSet) {
 	f.StringVar(&n.Settings, "news-config", "", "YAML file with userAgent, delaySeconds, maxArticlesPerProvider, rawTextMaxLength, rawRetentionDays, providers; NEWS_… environment variables override it")
 	f.StringVar(&n.Publishers, "publishers", "", "directory with one YAML file for each publisher; of those shipped with the program only the ones that --news-config enables by name are crawled then")
-	f.StringVar(&n.Publisher, "publisher", "", "only these publishers, by id, separated by commas")
+	f.StringVar(&n.Publisher, "publisher", "", "only these publishers, by id, separated by commas; those of the world that ship with the program (bbc, lemonde, yna …) are crawled only when they are named here or enabled by --news-config")
 	f.BoolVar(&n.KeepHTML, "keep-html", false, "store each article's whole page for as long as the article")
 	f.BoolVar(&n.Reparse, "reparse", false, "read the pages that --keep-html stored again, and fetch nothing")
 	f.BoolVar(&n.Purge, "purge-expired", false, "remove expired articles, and do nothing else")
@@ -126,25 +130,16 @@ func (n *newsOptions) load(demo bool) error {
 	} else if demo {
 		from = append(from, publishers.Files)
 	}
-	n.texts, n.one = nil, nil
+	n.texts, n.one, n.world = nil, nil, nil
 	for _, files := range from {
-		names, err := yamltext.Files(files)
+		texts, err := publisherTexts(files)
 		if err != nil {
 			return usage.Errorf("--publishers: %w", err)
 		}
-		if len(names) == 0 {
+		if len(texts) == 0 {
 			return usage.Errorf("--publishers=%s has no YAML file (*.yaml, *.yml): write one a publisher, or name the directory that has them", n.Publishers)
 		}
-		for _, name := range names {
-			text, err := fs.ReadFile(files, name)
-			if err != nil {
-				return usage.Errorf("--publishers: %w", err)
-			}
-			if _, err := provider.Declared(text); err != nil {
-				return usage.Errorf("--publishers: %s: %w", path.Base(name), err)
-			}
-			n.texts = append(n.texts, string(text))
-		}
+		n.texts = append(n.texts, texts...)
 	}
 	all, err := news.Config{Publishers: n.texts}.Providers()
 	if err != nil {
@@ -153,6 +148,14 @@ func (n *newsOptions) load(demo bool) error {
 	var ids []string
 	for _, p := range all {
 		ids = append(ids, p.ID())
+	}
+	if !demo {
+		if err := n.loadWorld(ids); err != nil {
+			return err
+		}
+	}
+	for _, p := range n.world {
+		all, ids = append(all, p), append(ids, p.ID())
 	}
 	var text []byte
 	if n.Settings != "" {
@@ -166,7 +169,55 @@ func (n *newsOptions) load(demo bool) error {
 	if n.Publishers != "" {
 		n.loaded = n.loaded.Without(news.Registered())
 	}
-	return n.choose(all)
+	n.loaded = n.loaded.With(strings.FieldsFunc(n.Publisher, func(c rune) bool { return c == ',' || c == ' ' }), n.world).Without(n.world)
+	if err := n.choose(all); err != nil {
+		return err
+	}
+	for _, p := range n.world { // the workers read those that are crawled
+		if n.loaded.Enabled(p.ID()) {
+			n.texts = append(n.texts, n.worldTexts[p.ID()])
+		}
+	}
+	return nil
+}
+
+// loadWorld reads the publishers of the world that ship with the program, except those
+// with the id of another one.
+func (n *newsOptions) loadWorld(ids []string) error {
+	texts, err := publisherTexts(publishers.World())
+	if err != nil {
+		return err
+	}
+	n.worldTexts = map[string]string{}
+	for _, text := range texts {
+		p, err := provider.Declared([]byte(text))
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(ids, p.ID()) {
+			n.world, n.worldTexts[p.ID()] = append(n.world, p), text
+		}
+	}
+	return nil
+}
+
+// publisherTexts returns the texts of the publishers' files.
+func publisherTexts(files fs.FS) (texts []string, err error) {
+	names, err := yamltext.Files(files)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := provider.Declared(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", path.Base(name), err)
+		}
+		texts = append(texts, string(text))
+	}
+	return texts, nil
 }
 
 // choose disables the publishers that --publisher does not name.

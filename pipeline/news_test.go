@@ -44,3 +44,22 @@ func TestPublishersOfADirectory(t *testing.T) {
 	n := newsOptions{Publishers: t.TempDir()}
 	assert.ErrorContains(t, n.load(false), "has no YAML file (*.yaml, *.yml)")
 }
+
+// The publishers of the world that ship with the program are crawled by name only; a
+// file in --publishers with the id of one takes its place.
+func TestPublishersOfTheWorld(t *testing.T) {
+	n := newsOptions{Publisher: "lemonde,mk"}
+	assert.Equal(t, []string{"mk", "lemonde"}, enabled(t, n))
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "nrk.yaml"), []byte("id: nrk\npress: Mine\nbaseUrl: https://a.example\n"), 0o600))
+	assert.Equal(t, []string{"nrk"}, enabled(t, newsOptions{Publishers: dir}))
+	assert.Equal(t, []string{"nrk", "bbc"}, enabled(t, newsOptions{Publishers: dir, Publisher: "bbc,nrk"}))
+	settings := filepath.Join(dir, "news.conf")
+	require.NoError(t, os.WriteFile(settings, []byte("providers: {bbc: {enabled: true}, dw: {enabled: false}}\n"), 0o600))
+	assert.Equal(t, []string{"mk", "hankyung", "bbc"}, enabled(t, newsOptions{Settings: settings}))
+	n = newsOptions{Settings: settings, Publisher: "dw"}
+	assert.ErrorContains(t, n.load(false), "dw", "switched off by name")
+	n = newsOptions{}
+	require.NoError(t, n.load(false))
+	assert.Empty(t, n.texts, "workers get only what is crawled")
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -39,11 +40,11 @@ func (n *newsOptions) chooseOne(c *Common) error {
 		return usage.Errorf("--publishers: %w", err)
 	}
 	n.one = &onePage{address: u.String()}
-	for _, p := range all {
+	for _, p := range append(all, n.world...) {
 		if !provider.Hosts(p.BaseURL(), u) {
 			continue
 		}
-		if t := n.loaded.Providers[p.ID()]; n.Settings != "" && t.Enabled != nil && !*t.Enabled {
+		if t := n.loaded.Providers[p.ID()]; n.Settings != "" && t.Enabled != nil && !*t.Enabled && !slices.Contains(n.world, p) {
 			return usage.Errorf("--url=%s: it is of %s, which --news-config disables", c.URL, p.ID())
 		}
 		if !p.IsArticleURL(u) {

@@ -70,6 +70,23 @@ func (c Config) Without(providers []Provider) Config {
 	return c
 }
 
+// With returns the configuration with those of these providers enabled that ids name,
+// except those whose enabled it sets itself.
+func (c Config) With(ids []string, providers []Provider) Config {
+	on, all := true, maps.Clone(c.Providers)
+	for _, p := range providers {
+		if t := all[p.ID()]; t.Enabled == nil && slices.Contains(ids, p.ID()) {
+			if all == nil {
+				all = map[string]Toggles{}
+			}
+			t.Enabled = &on
+			all[p.ID()] = t
+		}
+	}
+	c.Providers = all
+	return c
+}
+
 // Only returns the configuration with all providers disabled that are not in ids.
 func (c Config) Only(ids []string, all []Provider) Config {
 	off := false

@@ -1,7 +1,11 @@
 package content
 
 import (
+	"slices"
+	"strings"
+
 	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 )
 
 // choose returns the match of a selector that has at least half of the text of all
@@ -58,9 +62,46 @@ func (s *survey) areBoxes(matches, roots []*html.Node) bool {
 			around = around.Parent
 		}
 	}
+	if !slices.ContainsFunc(roots, func(r *html.Node) bool { return !listing(r) }) {
+		return true
+	}
+	if len(matches) > 1 && around != nil && !slices.ContainsFunc(matches, headed) && headed(around) {
+		return true // the headings of the text are outside
+	}
 	own := 0
 	for _, r := range roots {
 		own += s.clutter.prose(r)
 	}
 	return around != nil && s.clutter.prose(around) > most*own+minRest
+}
+
+// headed reports whether there is a heading below n.
+func headed(n *html.Node) bool {
+	for c := range n.Descendants() {
+		if isHeading(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// listing reports whether an element is a code block and nothing more.
+func listing(n *html.Node) bool {
+	for n.DataAtom != atom.Pre {
+		var only *html.Node
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			if c.Type == html.TextNode && strings.TrimSpace(c.Data) == "" || c.Type == html.CommentNode {
+				continue
+			}
+			if only != nil || c.Type != html.ElementNode {
+				return false
+			}
+			only = c
+		}
+		if only == nil {
+			return false
+		}
+		n = only
+	}
+	return true
 }

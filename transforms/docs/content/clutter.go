@@ -27,7 +27,9 @@ var dropped = words(`ad ads advertisement
 	copybtn copy-button clipboard-button
 	edit-this-page edit-page edit-link
 	sphinxsidebar sphinxsidebarwrapper wy-nav-side rst-versions navbar navheader navfooter
-	tocCollapsible theme-doc-toc-mobile`)
+	tocCollapsible theme-doc-toc-mobile
+	srclink viewcode-link viewcode-back
+	ttc`)
 
 // roles are the landmarks (WAI-ARIA 1.2 section 5.3.4) that surround content.
 var roles = words(`navigation search banner contentinfo complementary alertdialog dialog menu menubar toolbar tablist`)
@@ -92,47 +94,106 @@ func (c clutter) drops(n *html.Node) bool {
 // semantic elements, in place of nav, header, footer and aside.
 var frames = words(`header page-header site-header hd masthead top-bar topbar
 	footer page-footer site-footer ft
-	nav navbar navigation menu main-menu sidebar side-bar leftnav left-nav toc table-of-contents breadcrumb breadcrumbs`)
+	nav navbar navigation menu main-menu sidebar side-bar leftnav left-nav toc table-of-contents breadcrumb breadcrumbs
+	titlearea nav-path`)
+
+// frameClasses are the class names of what surrounds the content of such pages.
+var frameClasses = words(`footer page-footer site-footer navigation navpath`)
+
+// ways are the words next to the links that lead from page to page.
+var ways = words(`next previous prev up top contents index home`)
+
+// relations are the link types (HTML 4.01 section 6.12) of such links.
+var relations = words(`next prev previous up start contents index`)
 
 // framing finds the elements of the site's frame below root, on a page without
 // semantic elements: by their ids, or because they show only links.
 func framing(root *html.Node) map[*html.Node]struct{} {
 	found := make(map[*html.Node]struct{})
-	frame(root, found)
+	frame(root, found, false)
 	return found
 }
 
-// frame counts the links below n and reports whether all words there are in links.
-func frame(n *html.Node, found map[*html.Node]struct{}) (links int, only bool) {
-	only = true
+// part is what frame finds out about an element.
+type part struct {
+	links int
+	only  bool // all words are in links, or say where they lead
+	ways  bool // a link leads from page to page of a book
+}
+
+// frame looks for the elements of the site's frame below n. headed says that n is what
+// a heading is about: links alone may be content there, as under "See also".
+func frame(n *html.Node, found map[*html.Node]struct{}, headed bool) part {
+	p := part{only: true}
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
 		case c.Type == html.TextNode:
-			only = only && !hasWords(c.Data)
+			p.only = p.only && onlyWays(c.Data)
 			continue
 		case c.Type != html.ElementNode, c.DataAtom == atom.Script, c.DataAtom == atom.Style:
 			continue
 		case c.DataAtom == atom.A:
-			links++
+			p.links++
+			p.ways = p.ways || relations[attr(c, "rel")]
 			continue
 		}
-		below, all := frame(c, found)
-		links += below
+		under := headed || begins(before(c))
+		below := frame(c, found, under)
+		p.links += below.links
+		p.ways = p.ways || below.ways
+		bare := below.only && below.links > 1 && (!under || below.ways)
 		switch c.DataAtom {
-		case atom.Div, atom.Table, atom.Ul, atom.Ol:
-			if frames[attr(c, "id")] || all && below > 1 {
+		case atom.Div, atom.Table, atom.Ul, atom.Ol, atom.Address:
+			if frames[attr(c, "id")] || hasClass(c, frameClasses) || bare {
 				found[c] = struct{}{}
 			}
 		case atom.P, atom.Td, atom.Section, atom.Center, atom.Dl:
-			if all && below > 1 {
+			if bare {
 				found[c] = struct{}{}
 			}
 		case atom.Pre, atom.Img, atom.H1, atom.H2, atom.H3:
-			all = false
+			below.only = false
 		}
-		only = only && all
+		p.only = p.only && below.only
 	}
-	return links, only
+	return p
+}
+
+// begins reports whether an element is the heading of what follows: Doxygen has the page's
+// title in elements of its own.
+func begins(n *html.Node) bool {
+	if n == nil || isHeading(n) {
+		return n != nil
+	}
+	for c := range n.Descendants() {
+		if hasClass(c, titleArea) {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyWays reports whether all words of a text are about where links lead.
+func onlyWays(text string) bool {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if !ways[strings.ToLower(word)] {
+			return false
+		}
+	}
+	return true
+}
+
+// before returns the element before n, nil if there is other text in between.
+func before(n *html.Node) *html.Node {
+	for p := n.PrevSibling; p != nil; p = p.PrevSibling {
+		switch {
+		case p.Type == html.TextNode && strings.TrimSpace(p.Data) != "":
+			return nil
+		case p.Type == html.ElementNode && (isHeading(p) || !blank(p)):
+			return p
+		}
+	}
+	return nil
 }
 
 // hasWords reports whether text has a letter or a digit.

@@ -97,7 +97,7 @@ func (c *coder) children(n *html.Node) {
 
 // gutters are the class names of line numbers and prompts next to code.
 var gutters = words(`linenos linenodiv lineno linenumber line-number line-numbers line-numbers-rows line-numbers-wrapper
-	hljs-ln-numbers blob-num gutter rouge-gutter ln lnt react-syntax-highlighter-line-number copybtn copy-button clipboard-button`)
+	hljs-ln-numbers blob-num gutter rouge-gutter ln lnt react-syntax-highlighter-line-number ttc copybtn copy-button clipboard-button`)
 
 func (c *coder) element(n *html.Node) {
 	if n.DataAtom == atom.Br {
@@ -292,6 +292,9 @@ func hint(n *html.Node, own bool) string {
 			return l
 		}
 	}
+	if l := languageName(attr(n, "lang")); own && l != "" && l != "en" && !strings.Contains(l, "-") { // else of its words
+		return l
+	}
 	bare, brush := false, false
 	var other string
 	for word := range strings.FieldsSeq(attr(n, "class")) {
@@ -324,8 +327,20 @@ func hint(n *html.Node, own bool) string {
 	if own && bare {
 		return languageName(other)
 	}
+	if own && n.DataAtom == atom.Pre {
+		for word := range strings.FieldsSeq(attr(n, "class")) {
+			if languages[word] {
+				return word
+			}
+		}
+	}
 	return ""
 }
+
+// languages are the names that mean a language where they are a class of their own.
+var languages = words(`bash c c++ clojure cpp csharp css dart diff dockerfile elixir erlang fortran go graphql groovy haskell html http
+	ini java javascript js json jsonc jsx kotlin lisp lua makefile markdown nginx ocaml perl php powershell proto protobuf python
+	r ruby rust scala scheme scss sh shell sql swift toml ts tsx typescript xml yaml yml zig zsh`)
 
 func languageName(s string) string {
 	s = strings.ToLower(strings.TrimSuffix(s, ";"))

@@ -25,6 +25,27 @@ func hasH1(n *html.Node) bool {
 	return false
 }
 
+func isHeading(n *html.Node) bool {
+	if n == nil {
+		return false
+	}
+	switch n.DataAtom {
+	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+		return true
+	}
+	return false
+}
+
+// hasClass reports whether one of an element's classes is in a set.
+func hasClass(n *html.Node, set map[string]bool) bool {
+	for word := range strings.FieldsSeq(attr(n, "class")) {
+		if set[word] {
+			return true
+		}
+	}
+	return false
+}
+
 func attr(n *html.Node, key string) string {
 	for i := range n.Attr {
 		if n.Attr[i].Key == key {

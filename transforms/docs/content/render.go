@@ -69,6 +69,14 @@ func (w *writer) container(n *html.Node) {
 		w.title(n, depth)
 		return
 	}
+	if n.DataAtom == atom.Div && hasClass(n, pageTitle) && n.Parent != nil && hasClass(n.Parent, titleArea) {
+		w.title(n, 1)
+		return
+	}
+	if n.DataAtom == atom.Div && hasClass(n, listings) && !w.cell && !w.heading {
+		w.pre(n)
+		return
+	}
 	if n.DataAtom == atom.Dt && declares(n) {
 		w.signature(n)
 		return
@@ -77,6 +85,13 @@ func (w *writer) container(n *html.Node) {
 	w.children(n)
 	w.block()
 }
+
+// In Doxygen's pages the title is no heading element, and code is lines of its own.
+var (
+	titleArea = words("headertitle")
+	pageTitle = words("title")
+	listings  = words("fragment")
+)
 
 // phrase renders an element within a line. Only the text of a link is kept.
 func (w *writer) phrase(n *html.Node) {
@@ -98,7 +113,7 @@ func (w *writer) phrase(n *html.Node) {
 	case atom.Br:
 		w.lineBreak()
 	case atom.A:
-		if !permalink(n) && !strings.HasPrefix(attr(n, "href"), "javascript:") {
+		if !permalink(n) && !hasClass(n, sources) && !strings.HasPrefix(attr(n, "href"), "javascript:") {
 			w.children(n)
 		}
 	case atom.Button:
@@ -113,6 +128,9 @@ func (w *writer) phrase(n *html.Node) {
 		w.children(n)
 	}
 }
+
+// sources is the class of links to the source text of what is documented, as in rustdoc.
+var sources = words("src")
 
 // header keeps only the headings of a header, and nothing of the site's own header.
 func (w *writer) header(n *html.Node) {
@@ -309,7 +327,7 @@ func (w *writer) marked(n *html.Node, text string) {
 
 func (w *writer) image(n *html.Node) {
 	alt := attr(n, "alt")
-	if strings.TrimFunc(alt, space) == "" {
+	if strings.TrimFunc(alt, space) == "" || alt == "logo" {
 		return
 	}
 	w.begin()

@@ -62,6 +62,9 @@ type crawl struct {
 	moved     func(key string, from, to Status)
 	tally     func(ledger.Tally) // is called after each page with its counts
 	renderer  *renderer          // for a policy with spa_rendering
+
+	offers     offered
+	twinMisses int // one after another
 }
 
 // page is a row of the table pages, as the crawl uses it.
@@ -119,6 +122,9 @@ func (c *crawl) checkSeeds(ctx context.Context) error {
 func (c *crawl) run(ctx context.Context) (State, string, error) {
 	defer c.client.Close()
 	err := c.load(ctx)
+	if err == nil {
+		err = c.loadOffers(ctx)
+	}
 	if err == nil && c.policy.SPARendering {
 		if c.renderer, err = newRenderer(ctx, c); err == nil {
 			defer c.renderer.cancel()
@@ -188,6 +194,7 @@ type chain struct {
 	hops   int
 	passed []*page // pages that redirected to the next one
 	status Status
+	way    way
 }
 
 func (c *crawl) move(ch *chain, to Status) error {
@@ -223,10 +230,16 @@ func (c *crawl) visit(ctx context.Context, p *page) error {
 	if no := r.Check(u); no != nil {
 		return c.end(ctx, ch, ending{status: Blocked, reason: no.Error()})
 	}
+	if ch.way, err = c.wayTo(ctx, p); err != nil {
+		return err
+	}
 	if err := c.claim(ctx, p); err != nil {
 		return err
 	}
 	if err := c.move(ch, Fetching); err != nil {
+		return err
+	}
+	if done, err := c.given(ctx, ch); done {
 		return err
 	}
 	for {
@@ -270,9 +283,9 @@ func changed(r sql.Result, err error) (int64, error) {
 
 // header returns the headers of a request for a page. The request is conditional only
 // if the stored content was made with the same policy and version of the program.
-func (c *crawl) header(p *page) http.Header {
+func (c *crawl) header(p *page, w way) http.Header {
 	h := http.Header{"Accept-Language": {acceptLanguage}}
-	if c.part.stats.Again || p.contentHash == "" || p.readBy != c.readBy || c.policy.SPARendering { // the shell of a rendered page does not change with its content
+	if c.part.stats.Again || p.contentHash == "" || p.readBy != c.readBy+w.id() || c.policy.SPARendering { // the shell of a rendered page does not change with its content
 		return h
 	}
 	if p.etag != "" {
@@ -287,7 +300,11 @@ func (c *crawl) header(p *page) http.Header {
 func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	var last polite.Attempt // the last one that a retry follows
 	waits := false
-	resp, err := c.client.Get(ctx, polite.Request{URL: ch.at.String(), Accept: accept, Header: c.header(ch.now),
+	at := ch.at
+	if ch.way.twin != nil {
+		at = ch.way.twin
+	}
+	resp, err := c.client.Get(ctx, polite.Request{URL: at.String(), Accept: ch.way.accept, Header: c.header(ch.now, ch.way),
 		Timeout: c.timeout, MaxBytes: maxPage, MaxRedirects: -1, Retries: ch.page.retries,
 		OnRetry: func(ctx context.Context, a polite.Attempt, wait time.Duration) error {
 			if waits {
@@ -297,6 +314,7 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 			}
 			last, waits = a, true
 			c.count(a.Response)
+			c.part.stats.asked(string(ch.way.source))
 			return c.later(ctx, ch, a, wait)
 		}})
 	err = unreachable(err)
@@ -317,6 +335,15 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 		}
 	}
 	c.count(resp)
+	if resp != nil {
+		c.answered(ch, resp)
+	}
+	c.part.stats.asked(string(ch.way.source))
+	if resp != nil && abandoned == nil {
+		if fails, err := c.twinFails(ctx, ch, resp); fails || err != nil {
+			return fails, err
+		}
+	}
 	switch {
 	case failure != nil:
 		return false, c.fail(ctx, ch, 0, failure.Error())

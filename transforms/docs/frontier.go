@@ -14,8 +14,9 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
-// link is a page that may be visited: its key, and the address that is fetched.
-type link struct{ key, address string }
+// link is a page that may be visited: its key, its address, and the address of its
+// Markdown where a list names that.
+type link struct{ key, address, twin string }
 
 // link returns the page to which an href leads, and why it is not visited, "" if it
 // is. A seed need not match an allowed pattern.
@@ -28,7 +29,7 @@ func (c *crawl) link(base *url.URL, href string, seed bool) (l link, why string)
 	if err != nil {
 		return link{}, err.Error()
 	}
-	l = link{key, u.String()}
+	l = link{key: key, address: u.String()}
 	if err := cmp.Or(untrusted.Key(l.key), untrusted.Key(l.address)); err != nil {
 		return l, "its address: " + err.Error()
 	}
@@ -70,6 +71,13 @@ func (c *crawl) queue(ctx context.Context, tx *sql.Tx, links []link, depth int) 
 			return fmt.Errorf("queueing %s: %w", l.address, err)
 		}
 		c.part.queued += n
+		if l.twin == "" || l.twin == c.offers.twins[l.key] {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO docs_page_sources (provider, key, twin) VALUES ($1, $2, $3) ON CONFLICT (provider, key) DO UPDATE SET twin = excluded.twin`,
+			c.policy.ProviderID, l.key, l.twin); err != nil {
+			return fmt.Errorf("recording the Markdown of %s: %w", l.address, err)
+		}
 	}
 	return nil
 }
@@ -82,6 +90,9 @@ func (c *crawl) remember(links []link, depth int) {
 	for _, l := range links {
 		if len(c.seen) < maxQueued {
 			c.seen[l.key] = true
+		}
+		if l.twin != "" {
+			c.offers.twins[l.key] = l.twin
 		}
 	}
 }
@@ -133,7 +144,18 @@ func (c *crawl) seed(ctx context.Context) error {
 			return err
 		}
 	}
-	err := c.advance(ctx, func(tx *sql.Tx) error {
+	if len(listed) > 0 && !c.onlyHTML() {
+		c.offers.list = c.policy.SitemapURL
+		if err := c.noteOffer(ctx, listSitemap, c.policy.SitemapURL, "found", fmt.Sprintf("it lists %d pages", len(listed)), nil); err != nil {
+			return err
+		}
+	}
+	more, err := c.discover(ctx)
+	if err != nil {
+		return err
+	}
+	listed = append(more, listed...) // the llms.txt knows the Markdown of its pages
+	err = c.advance(ctx, func(tx *sql.Tx) error {
 		if err := c.queue(ctx, tx, seeds, 0); err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ import (
 // file is never edited, a change is a file of its own.
 var shipped = map[string]string{
 	"00001_docs.sql":           "3ccffc6f64bfa96ef74fb36692a67433b80992f61aba06c10149cecf99d1c823",
+	"00003_sources.sql":        "e835c28adcb3ae0fe7ebeb20e5e70dc68f7c886508ab4725ad261d1ea2abca22",
 	"postgres/00002_views.sql": "b850b1ffba5c264c30e31aba60859ad92aa1c757f02c28557c4bbebd6fdeb6fd",
 	"sqlite/00002_views.sql":   "e6f9469e85738bc52a6b1f1a8266b926ec76e8a3e6968aa77c1794e267d43478",
 }

@@ -31,6 +31,9 @@ type PurgeResult struct {
 // providerTables are the tables with rows of a provider.
 var providerTables = []string{"pages", "links", "chunks", "docs_blocks", "docs_changes", "blocked_urls", "runs"}
 
+// sourceTables are those that say where its pages come from.
+var sourceTables = []string{"docs_sources", "docs_page_sources"}
+
 // Purge removes everything that the crawls of a provider left, and disables it until
 // Enable. The ids of its chunks are written to a deletion list in the store, for the
 // system that stores the embeddings. Purge fails while a run crawls the provider: stop
@@ -41,7 +44,7 @@ func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 	if err != nil {
 		return p, fmt.Errorf("purging %s: %w", provider, err)
 	}
-	if err := d.Erase(ctx, append(slices.Clone(providerTables), "docs_robots")...); err != nil {
+	if err := d.Erase(ctx, append(slices.Concat(providerTables, sourceTables), "docs_robots")...); err != nil {
 		return p, fmt.Errorf("purging %s: %w: %w", provider, ErrNotErased, err)
 	}
 	return p, nil
@@ -68,7 +71,7 @@ func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 		if err := p.forgetRobots(ctx, tx); err != nil {
 			return err
 		}
-		for _, table := range providerTables {
+		for _, table := range slices.Concat(providerTables, sourceTables) {
 			n, err := changed(tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE provider = $1`, provider))
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"mime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/docs/llms"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
@@ -70,7 +72,7 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		c.w.Log.Info("page_skipped", "provider", c.policy.ProviderID, "url", ch.at.String(), "reason", reason)
 		return c.end(ctx, ch, skipped)
 	}
-	contentType := resp.Header.Get("Content-Type")
+	contentType := ch.way.media(resp.Header.Get("Content-Type"))
 	form, media := content.Kind(contentType, resp.Body)
 	if form == content.Excluded {
 		return skip("not collected: " + media)
@@ -79,6 +81,10 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		return err
 	}
 	body := resp.Body
+	markdown := form == content.Text && isMarkdown(contentType)
+	if markdown {
+		body = []byte(llms.Front(string(body)))
+	}
 	if c.renderer != nil && form == content.HTML {
 		rendered, err := c.renderer.render(ctx, ch.at, body, contentType)
 		switch {
@@ -111,6 +117,14 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		page = body
 	}
 	head := pagehead.Read(resp.Header, page, contentType, productToken)
+	if markdown {
+		pg.Links = c.markdownLinks(ch, string(body))
+	}
+	if form == content.HTML {
+		if err := c.learnTwins(ctx, ch, head); err != nil {
+			return err
+		}
+	}
 	links := c.links(ch, pg, head)
 	onward, why, err := c.elsewhere(ctx, ch, pg, head)
 	if err != nil {
@@ -133,6 +147,12 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	r.language = cmp.Or(pg.Language, content.Language(resp.Header.Get("Content-Language")))
 	r.fetched = c.clock.Now().UTC().Truncate(time.Second)
 	return c.end(ctx, ch, ending{status: Indexed, http: resp.Status, resp: resp, read: r, links: links})
+}
+
+// isMarkdown reports whether a Content-Type is Markdown's.
+func isMarkdown(contentType string) bool {
+	media, _, _ := mime.ParseMediaType(contentType)
+	return media == "text/markdown" || media == "text/x-markdown"
 }
 
 // links returns the pages to which a page links, none if it tells crawlers not to

@@ -44,7 +44,16 @@ type ProviderReport struct {
 	Duration        float64   `json:"duration_s"` // at work, over all runs of the session
 	WaitedForBudget float64   `json:"waited_for_budget_s"`
 	Requests        int64     `json:"requests"`
-	Warnings        []string  `json:"warnings"` // texts about the quality of its chunks
+	// Sources says where the pages of the session came from and what that took, the best
+	// source first.
+	Sources  []SourceReport `json:"sources"`
+	Warnings []string       `json:"warnings"` // texts about the quality of its chunks
+}
+
+// SourceReport is one source of a provider's pages, or a list of them.
+type SourceReport struct {
+	SourceCount
+	Reason string `json:"reason,omitempty"` // why it was used, or was not
 }
 
 // Alert is a threshold that was passed, in the units of the rows: rates in
@@ -156,6 +165,9 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 	if s.Answered > 0 {
 		row.AvgResponseMS = math.Round(float64(s.Elapsed)/float64(s.Answered)) / 1000
 	}
+	if row.Sources, err = sourcesOfReport(ctx, d, p, s); err != nil {
+		return fail(err)
+	}
 	row.Duration, row.WaitedForBudget = seconds(s.Active-s.Waited), seconds(s.Waited)
 	quality, err := qualityOf(ctx, d, p.ProviderID)
 	if err != nil {
@@ -166,6 +178,41 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 		row.Warnings = append(row.Warnings, fmt.Sprintf("%s: %s is %.4g, normal is %g to %g: %s (content: %q)", p.Label(), f.Name, f.Value, f.Low, f.High, f.WhatToDo, p.CustomSelectors.Content))
 	}
 	return &row, s, nil
+}
+
+// sourcesOfReport returns what was used and what was not there, in the order in which
+// sources are tried.
+func sourcesOfReport(ctx context.Context, d *db.DB, p policy.Policy, s Stats) ([]SourceReport, error) {
+	reasons := map[string][]string{}
+	rows, err := d.QueryContext(ctx, `SELECT source, address, state, reason FROM docs_sources WHERE provider = $1 ORDER BY source, address`, p.ProviderID)
+	if err != nil {
+		return nil, err
+	}
+	if err := each(rows, func() error {
+		var source, address, state, reason string
+		err := rows.Scan(&source, &address, &state, &reason)
+		reasons[source] = append(reasons[source], fmt.Sprintf("%s: %s (%s)", address, state, reason))
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	out := []SourceReport{}
+	order := []string{listLLMs, listSitemap}
+	for _, source := range p.Order() {
+		order = append(order, string(source))
+	}
+	for _, source := range order {
+		r := SourceReport{SourceCount{Source: source}, strings.Join(reasons[source], "; ")}
+		for _, c := range s.Sources {
+			if c.Source == source {
+				r.SourceCount = c
+			}
+		}
+		if r.Pages > 0 || r.Requests > 0 || r.Reason != "" {
+			out = append(out, r)
+		}
+	}
+	return out, nil
 }
 
 func seconds(micros int64) float64 {
@@ -254,6 +301,13 @@ func (r Report) WriteText(w io.Writer) error {
 		text := p.Text()
 		if p.State != Done || p.Reason != "" {
 			text += fmt.Sprintf("  - State: %s (%s)\n", p.State, p.Reason)
+		}
+		if len(p.Sources) > 1 {
+			var used []string
+			for _, s := range p.Sources {
+				used = append(used, fmt.Sprintf("%s %d pages, %d requests", s.Source, s.Pages, s.Requests))
+			}
+			text += "  - Sources: " + strings.Join(used, "; ") + "\n"
 		}
 		for _, warning := range p.Warnings {
 			text += "  - Warning: " + warning + "\n"

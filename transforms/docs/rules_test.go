@@ -798,7 +798,7 @@ func TestPurge(t *testing.T) {
 		require.NoError(t, err)
 		p, err := Purge(t.Context(), d, s, "p", w.time.Now())
 		require.NoError(t, err)
-		require.Equal(t, map[string]int64{"pages": 4, "links": 3, "chunks": 2, "docs_blocks": 2, "docs_changes": 2, "blocked_urls": 1, "runs": 1, "docs_robots": 1}, p.Rows)
+		require.Equal(t, map[string]int64{"pages": 4, "docs_sources": 0, "docs_page_sources": 0, "links": 3, "chunks": 2, "docs_blocks": 2, "docs_changes": 2, "blocked_urls": 1, "runs": 1, "docs_robots": 1}, p.Rows)
 		require.Empty(t, w.strings(`SELECT origin FROM docs_robots`))
 		require.Equal(t, []string{host}, w.strings(`SELECT host FROM docs_hosts`), "when it may be asked again still holds")
 		require.Equal(t, []int64{2, 1, 2}, []int64{p.Objects, p.DeadLetters, p.Chunks})

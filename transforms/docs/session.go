@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -83,8 +84,35 @@ type Stats struct {
 
 	Again bool `json:"again,omitempty"` // the hand-off of all pages is made again
 
+	Sources []SourceCount `json:"sources,omitempty"` // never changed, but replaced
+
 	Active int64 `json:"active_us"` // time at work
 	Waited int64 `json:"waited_us"` // the part of it spent waiting for the hour's budget
+}
+
+// SourceCount is what was asked of one source, and the pages that came from it. A list
+// of pages is a source without pages of its own.
+type SourceCount struct {
+	Source   string `json:"source"`
+	Pages    int64  `json:"pages"`
+	Requests int64  `json:"requests"`
+}
+
+// asked counts a request to a source.
+func (s *Stats) asked(source string) { s.source(source, 0, 1) }
+
+// took counts a page that came from a source.
+func (s *Stats) took(source string) { s.source(source, 1, 0) }
+
+func (s *Stats) source(source string, pages, requests int64) {
+	s.Sources = slices.Clone(s.Sources)
+	i := slices.IndexFunc(s.Sources, func(c SourceCount) bool { return c.Source == source })
+	if i < 0 {
+		i = len(s.Sources)
+		s.Sources = append(s.Sources, SourceCount{Source: source})
+	}
+	s.Sources[i].Pages += pages
+	s.Sources[i].Requests += requests
 }
 
 // part is a provider's part of a session: its row in the table runs.

@@ -164,6 +164,12 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 	links := slices.DeleteFunc(slices.Clone(e.links), func(l link) bool { return l.key == p.key })
 	err := c.advance(ctx, func(tx *sql.Tx) error {
 		e.count(&c.part.stats, kind)
+		if e.read != nil || e.status == NotModified {
+			c.part.stats.took(string(ch.way.source))
+			if err := c.writeSource(ctx, tx, p.key, ch.way); err != nil {
+				return err
+			}
+		}
 		if err := c.write(ctx, tx, ch, e, kind, sections, handOff); err != nil {
 			return err
 		}
@@ -239,7 +245,7 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 	}
 	h := e.resp.Header
 	if err := exec(`UPDATE pages SET etag = $1, last_modified = $2, content_hash = $3, read_by = $4, title = $5, chunks = $6, fetched_at = $7, gone_at = 0 WHERE provider = $8 AND key = $9`,
-		validator(h.Get("ETag")), validator(h.Get("Last-Modified")), e.read.hash, c.readBy, clean(e.read.title), len(e.read.chunks), now, id, p.key); err != nil {
+		validator(h.Get("ETag")), validator(h.Get("Last-Modified")), e.read.hash, c.readBy+ch.way.id(), clean(e.read.title), len(e.read.chunks), now, id, p.key); err != nil {
 		return err
 	}
 	if kind != "" {
@@ -253,6 +259,16 @@ func (c *crawl) write(ctx context.Context, tx *sql.Tx, ch *chain, e ending, kind
 		}
 	}
 	return c.writeLinks(ctx, tx, p.key, e.links)
+}
+
+// writeSource records where a page's content comes from.
+func (c *crawl) writeSource(ctx context.Context, tx *sql.Tx, key string, w way) error {
+	if c.onlyHTML() {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO docs_page_sources (provider, key, source, reason) VALUES ($1, $2, $3, $4) ON CONFLICT (provider, key) DO UPDATE SET source = excluded.source, reason = excluded.reason`,
+		c.policy.ProviderID, key, w.source, content.MaskEmails(clean(w.reason)))
+	return err
 }
 
 func (c *crawl) writeContent(ctx context.Context, tx *sql.Tx, p *page, r *pageContent) error {

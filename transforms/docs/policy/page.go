@@ -49,6 +49,7 @@ func (p Policy) From(u *url.URL, depth int) Policy {
 	}, canonical.Host(u))
 	p.ProviderID = "url-" + host[:min(len(host), 40)] + "-" + hex.EncodeToString(sum[:6])
 	p.Name, p.SeedURLs, p.SitemapURL, p.MaxDepth = address, []string{address}, "", depth
+	p.Sources = []Source{HTML} // it is asked for this page, not for what else the site has
 	if depth == 0 {
 		p.MaxPages = maxOnePage
 	}

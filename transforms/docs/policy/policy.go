@@ -39,6 +39,21 @@ const (
 	Crawl Channel = "crawl"
 )
 
+// Source is a kind of place from which the text of pages is taken.
+type Source string
+
+const (
+	// LLMsFull is the site's llms-full.txt, which has the text of many pages.
+	LLMsFull Source = "llms_full"
+	// Markdown is a page's own Markdown, from its twin address or by asking for it.
+	Markdown Source = "markdown"
+	// HTML is the page itself.
+	HTML Source = "html"
+)
+
+// sources are all of them, in the order that a policy without sources has.
+var sources = []Source{LLMsFull, Markdown, HTML}
+
 // Terms is what the provider's terms of service say about crawling.
 type Terms string
 
@@ -86,6 +101,10 @@ type Policy struct {
 	// Pages are made by scripts: render them with Chromium.
 	SPARendering bool `yaml:"spa_rendering" jsonschema:"default=false"`
 
+	// Where the text of pages is taken from, the best first. What no other source has is
+	// taken from html. With html first nothing is asked of the site but its pages.
+	Sources []Source `yaml:"sources" jsonschema:"enum=llms_full,enum=markdown,enum=html,minItems=1"`
+
 	// The main source of the provider's documents. A provider of context7 is crawled
 	// only with --fallback.
 	Channel Channel `yaml:"channel" jsonschema:"enum=crawl,enum=context7,default=crawl"`
@@ -124,6 +143,17 @@ func (p Policy) Host() string {
 		return "" // Parse has refused such a policy
 	}
 	return canonical.Host(u)
+}
+
+// Order is the order in which sources are tried.
+func (p Policy) Order() []Source {
+	if p.Sources == nil {
+		return sources
+	}
+	if at := slices.Index(p.Sources, HTML); at >= 0 {
+		return p.Sources[:at+1]
+	}
+	return append(slices.Clone(p.Sources), HTML)
 }
 
 // Label is the provider's name for people.
@@ -298,6 +328,7 @@ func (p *Policy) faults() (out []fault) {
 	default:
 		say("channel", "%q; use context7 or crawl", p.Channel)
 	}
+	p.sourceFaults(say)
 	switch p.Terms {
 	case Allowed, Prohibited, Unknown:
 	default:
@@ -320,6 +351,21 @@ func (p *Policy) faults() (out []fault) {
 	}
 	slices.SortStableFunc(out, func(a, b fault) int { return cmp.Compare(a.field, b.field) })
 	return out
+}
+
+func (p *Policy) sourceFaults(say func(field, format string, args ...any)) {
+	for i, s := range p.Sources {
+		at := fmt.Sprintf("sources[%d]", i)
+		switch {
+		case !slices.Contains(sources, s):
+			say(at, "%q; use llms_full, markdown or html", s)
+		case slices.Index(p.Sources, s) < i:
+			say(at, "%q is there twice", s)
+		}
+	}
+	if p.Sources != nil && len(p.Sources) == 0 {
+		say("sources", "the list is empty; write html to use the pages alone")
+	}
 }
 
 func (p *Policy) addressFaults(say func(field, format string, args ...any)) {

@@ -55,6 +55,16 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, "a", p.Label())
 }
 
+// html is the last source, whether it is named or not.
+func TestOrder(t *testing.T) {
+	for text, want := range map[string][]policy.Source{"": {policy.LLMsFull, policy.Markdown, policy.HTML}, "sources: [html]": {policy.HTML},
+		"sources: [markdown]": {policy.Markdown, policy.HTML}, "sources: [markdown, html, llms_full]": {policy.Markdown, policy.HTML}} {
+		p, err := policy.Parse("a.yaml", []byte(least+text))
+		require.NoError(t, err)
+		require.Equal(t, want, p.Order(), text)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"unknown field", least + "max_page: 3\n", `a.yaml: line 4: unknown field "max_page"`},
@@ -88,6 +98,9 @@ func TestRefused(t *testing.T) {
 		{"terms", least + "tos: fine\n", `a.yaml:4: tos: "fine"; use allowed, prohibited or unknown`},
 		{"terms without a date", least + "tos: allowed\n", "tos_checked: missing"},
 		{"bad date", least + "tos: allowed\ntos_checked: 2026-02-30\n", `a.yaml:5: tos_checked: "2026-02-30" is not a date`},
+		{"unknown source", least + "sources: [wiki, html]\n", `a.yaml:4: sources[0]: "wiki"; use llms_full, markdown or html`},
+		{"source twice", least + "sources: [markdown, markdown, html]\n", `a.yaml:4: sources[1]: "markdown" is there twice`},
+		{"no sources", least + "sources: []\n", "a.yaml:4: sources: the list is empty"},
 		{"unknown block", least + "allow_personal: [wiki]\n", `a.yaml:4: allow_personal[0]: "wiki"; use blog, community, forum, profile, users`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -19,6 +19,7 @@ type Head struct {
 	NoIndex   bool
 	NoFollow  bool
 	Canonical string // the address as written, "" for none
+	Markdown  string // the address of its Markdown (rel=alternate), as written, "" for none
 	Refresh   string // where the page redirects by itself, as written, "" for nowhere
 }
 
@@ -81,12 +82,15 @@ func (h *Head) tag(line, agent string) {
 // hasValue are the directives that have a value of their own after a colon.
 var hasValue = map[string]bool{"unavailable_after": true, "max-snippet": true, "max-image-preview": true, "max-video-preview": true}
 
-// link reads a Link header for its canonical address.
+// link reads a Link header for its canonical address and its Markdown.
 func (h *Head) link(line string) {
 	for _, m := range links.FindAllStringSubmatch(line, -1) {
 		_, params, err := mime.ParseMediaType("x/x" + m[2])
 		if err == nil && h.Canonical == "" && hasWord(params["rel"], "canonical") {
 			h.Canonical = strings.TrimSpace(m[1])
+		}
+		if err == nil && h.Markdown == "" && hasWord(params["rel"], "alternate") && strings.EqualFold(params["type"], "text/markdown") {
+			h.Markdown = strings.TrimSpace(m[1])
 		}
 	}
 }
@@ -129,10 +133,18 @@ func (h *Head) head(text, agent string) {
 		case t.Data == "meta":
 			h.meta(attributes(t), agent)
 		case t.Data == "link":
-			if a := attributes(t); h.Canonical == "" && hasWord(a["rel"], "canonical") {
-				h.Canonical = strings.TrimSpace(a["href"])
-			}
+			h.element(attributes(t))
 		}
+	}
+}
+
+// element reads a link element.
+func (h *Head) element(a map[string]string) {
+	if h.Canonical == "" && hasWord(a["rel"], "canonical") {
+		h.Canonical = strings.TrimSpace(a["href"])
+	}
+	if h.Markdown == "" && hasWord(a["rel"], "alternate") && strings.EqualFold(strings.TrimSpace(a["type"]), "text/markdown") {
+		h.Markdown = strings.TrimSpace(a["href"])
 	}
 }
 

@@ -24,6 +24,8 @@ func TestRead(t *testing.T) {
 		`<link rel="canonical" href=" /a ">`:                                                                             {Canonical: "/a"},
 		`<link href="https://x.example/a?b=c&amp;d=e" rel="me CANONICAL">`:                                               {Canonical: "https://x.example/a?b=c&d=e"},
 		`<link rel="alternate" href="/a">`:                                                                               {},
+		`<link rel="alternate" type="text/markdown" href="/a.md">`:                                                       {Markdown: "/a.md"},
+		`<link rel="alternate" type="application/rss+xml" href="/a.rss">`:                                                {},
 		`<meta http-equiv="refresh" content="0; url=/new/">`:                                                             {Refresh: "/new/"},
 		`<meta http-equiv=Refresh content="5;URL='../new'">`:                                                             {Refresh: "../new"},
 		`<meta http-equiv="refresh" content="300">`:                                                                      {},
@@ -46,6 +48,7 @@ func TestRead(t *testing.T) {
 		`Link: <https://x.example/a>; rel="canonical"`:               {Canonical: "https://x.example/a"},
 		`Link: </s.css>; rel=preload; as=style, </a>; rel=canonical`: {Canonical: "/a"},
 		`Link: </a>; title="x, y"; rel="alternate"`:                  {},
+		`Link: </a.md>; rel="alternate"; type="text/markdown"`:       {Markdown: "/a.md"},
 	} {
 		name, value, _ := strings.Cut(line, ": ")
 		header := http.Header{}

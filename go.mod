@@ -21,6 +21,7 @@ require (
 	github.com/gogs/chardet v0.0.0-20211120154057-b7413eaefb8f // undeclared character sets
 	github.com/google/uuid v1.6.0 // warc: ids of records
 	github.com/jackc/pgx/v5 v5.12.0 // db: PostgreSQL
+	github.com/jmespath-community/go-jmespath v1.1.1 // catalog: paths in JSON
 	github.com/klauspost/compress v1.20.3 // web: gzip, deflate and zstd answers
 	github.com/parquet-go/parquet-go v0.32.0 // seed: rows of packed results
 	github.com/pressly/goose/v3 v3.27.1 // db: migrations

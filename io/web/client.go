@@ -72,7 +72,7 @@ func (cfg Config) Validate() error {
 	return nil
 }
 
-// Request is one GET with its redirects and retries.
+// Request is one GET with its redirects and retries, or, with a Body, one POST.
 type Request struct {
 	URL          string
 	Accept       string
@@ -80,6 +80,7 @@ type Request struct {
 	MaxBytes     int64         // of the body, after decompression; the rest is not read. 0: DefaultMaxBytes
 	MaxRedirects int           // how many redirects (301, 302, 303, 307, 308) are followed; one more is KindRedirect. Below 0 Get returns the redirect itself
 	Header       http.Header   // more headers; Authorization and Cookie are not sent to another host
+	Body         []byte        // if not nil, it is sent with POST, and Get returns a redirect itself
 	// Allow, when set, is called before each redirect is followed. Its error ends the
 	// exchange with KindBlocked and is wrapped in Get's error.
 	Allow func(u *url.URL) error

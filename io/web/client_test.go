@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -37,6 +38,33 @@ func wantKind(t *testing.T, err error, kind Kind) *Error {
 		return &Error{}
 	}
 	return e
+}
+
+// A request with a body is a POST, which is sent once, and to no other address.
+func TestPost(t *testing.T) {
+	var got []string
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		got = append(got, fmt.Sprint(r.Method, " ", r.URL.Path, " ", r.Header.Get("Content-Type"), " ", r.ContentLength, " ", string(body), err))
+		if r.URL.Path == "/moved" {
+			http.Redirect(w, r, "/", http.StatusPermanentRedirect)
+		}
+	})
+	c := client(t, Config{UserAgent: "Test/1", ConnectTo: s.Listener.Addr().String()})
+	for path, status := range map[string]int{"/": 200, "/moved": 308, "/empty": 200} {
+		body := []byte(`{"a": 1}`)
+		if path == "/empty" {
+			body = []byte{}
+		}
+		r, err := c.Get(t.Context(), Request{URL: "http://site.example" + path, MaxRedirects: 5, Body: body, Header: http.Header{"Content-Type": {"application/json"}}})
+		if err != nil || r.Status != status {
+			t.Errorf("%s: %+v, %v", path, r, err)
+		}
+	}
+	slices.Sort(got)
+	if want := []string{`POST / application/json 8 {"a": 1}<nil>`, `POST /empty application/json 0 <nil>`, `POST /moved application/json 8 {"a": 1}<nil>`}; !slices.Equal(got, want) {
+		t.Errorf("the server saw %q", got)
+	}
 }
 
 func TestGet(t *testing.T) {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 			return nil, fail(classify(err), err)
 		}
 		location := resp.Header.Get("Location")
-		if !redirects(resp.Status) || location == "" || r.MaxRedirects < 0 {
+		if !redirects(resp.Status) || location == "" || r.MaxRedirects < 0 || r.Body != nil {
 			resp.FinalURL = u.String()
 			resp.Elapsed = r.Timeout - left
 			return resp, nil
@@ -98,6 +99,13 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 		}
 		u, others = next, 0
 	}
+}
+
+func (r Request) method() string {
+	if r.Body != nil {
+		return http.MethodPost
+	}
+	return http.MethodGet
 }
 
 // notAllowed is the error of Client.Allow or Request.Turn.
@@ -182,7 +190,7 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 		}
 	}
 	for {
-		span := traces.Request(ctx, http.MethodGet, u)
+		span := traces.Request(ctx, r.method(), u)
 		resp, err := c.send(ctx, u, via, at, header, r, left)
 		if err == nil {
 			span.Answer(resp.Status, int64(len(resp.Body)))
@@ -264,7 +272,12 @@ func (c *Client) send(ctx context.Context, u, via *url.URL, at *addresses, heade
 		}
 		conn.raw.check.Store(&check)
 	}
-	req := (&http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	req := (&http.Request{Method: r.method(), URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	if len(r.Body) > 0 {
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))
+	} else if r.Body != nil {
+		req.Body = http.NoBody // its length is sent
+	}
 	answer, err := conn.RoundTrip(req)
 	if refused.Load() {
 		c.requests.Add(-1)

@@ -9,12 +9,23 @@ import (
 )
 
 // productDetailFetcher fetches products' pages:
-// FetchProductDetailPage → ParseProductDetailHtml.
+// FetchProductDetailPage → ParseProductDetailHtml, or SaveProduct where all fields are in
+// the list (detail.format: none).
 func (v *visit) productDetailFetcher() *stage {
 	return &stage{name: "ProductDetailFetcher", fails: "failed_product_detail_fetcher", input: KindFetchProductDetailPage, size: v.cfg.DetailFetchers, commit: v.commitRemoved,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(FetchProductDetailPage)
-			text, err := v.fetch(ctx, t.ProductURL)
+			if v.reader.site.Detail.Format == formatNone {
+				p := ProductDetail{URL: t.ProductURL, Fields: map[string]any{}}
+				if err := p.addRow(v.reader, t.row); err != nil {
+					return nil, &failure{kind: "parse_failed", final: true, err: err}
+				}
+				if p.Key == "" { // a dead letter's: only the list has it
+					return nil, &failure{kind: "missing_key", final: true, err: fmt.Errorf("%w %s: its row of the list is not known any more; the next crawl reads the list again", errNoKey, v.reader.site.Key)}
+				}
+				return []Task{SaveProduct{ProductDetail: p, from: t}}, nil
+			}
+			text, err := v.fetch(ctx, t.ProductURL, nil, v.reader.site.Detail.Format)
 			if err == nil || removed(err) {
 				seen := observation{aspect: aspectPage, has: err == nil, expected: true, url: t.ProductURL}
 				if err != nil {
@@ -71,7 +82,7 @@ func (v *visit) productDetailParser() *stage {
 				return nil, err
 			}
 			defer end()
-			p, err := v.reader.readDetail(t.ProductURL, t.HTMLContent)
+			p, err := v.reader.readDetail(t.ProductURL, t.HTMLContent, t.from.row)
 			seen := observation{aspect: aspectKey, has: err == nil, expected: true, url: t.ProductURL}
 			if err != nil {
 				seen.why = err.Error()

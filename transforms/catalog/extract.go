@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/untrusted"
 	"github.com/newsfork/seed-engine/transforms/catalog/value"
+	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
 const (
@@ -24,49 +24,158 @@ var errNoKey = errors.New("the page does not have the key field")
 
 // listPage is what was read from a list page.
 type listPage struct {
-	products []string // absolute, each once, in the page's order
-	foreign  int      // number of ignored links: to another host, not HTTP, or too long
-	last     int      // number of the last page, 0 if the page does not show it
+	products []string          // absolute, each once, in the page's order
+	rows     map[string]string // by product: what its row says, see rowValues
+	foreign  int               // number of ignored links: to another host, not HTTP, or too long
+	keyless  int               // number of rows without the key, where the rows are all that there is
+	last     int               // number of the last page, 0 if the page does not show it
 	next     string
+	cursor   string
+	children []string // sitemaps of an index
+	cut      bool     // the page has more than what was read
+	has      map[string]bool
+}
+
+// seen reports whether the page had the product before, and remembers it.
+func (p *listPage) seen(link string) bool {
+	if p.has == nil {
+		p.has = map[string]bool{}
+	}
+	before := p.has[link]
+	p.has[link] = true
+	return before
+}
+
+// open parses a page of a format that was found at address.
+func open(address, text, format string) (p *page, base *url.URL, err error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil, nil, fmt.Errorf("parsing the page's address: %w", err)
+	}
+	at.Fragment, at.RawFragment = "", ""
+	if format == formatJSON {
+		data, err := parseJSON(text)
+		return &page{data: data}, at, err
+	}
+	if p, err = parsePage(text); err != nil {
+		return nil, nil, fmt.Errorf("parsing the page: %w", err)
+	}
+	return p, p.base(at), nil
 }
 
 // readList reads a list page that was found at address.
 func (r *reader) readList(address, text string) (listPage, error) {
-	read, err := parsePage(text)
-	if err != nil {
-		return listPage{}, fmt.Errorf("parsing the page: %w", err)
+	if r.site.List.Format == formatSitemap {
+		return r.readSitemap(address, text)
 	}
-	at, err := url.Parse(address)
+	read, base, err := open(address, text, r.site.List.Format)
 	if err != nil {
-		return listPage{}, fmt.Errorf("parsing the page's address: %w", err)
+		return listPage{}, err
 	}
-	base := read.base(at)
 	var p listPage
-	seen := map[string]bool{}
-	for _, href := range r.product.all(read) {
-		link, ok := r.follow(base, href)
-		switch {
-		case !ok:
-			p.foreign++
-		case !seen[link]:
-			seen[link] = true
-			p.products = append(p.products, link)
+	if r.rows != nil {
+		if err := r.readRows(read, base, &p); err != nil {
+			return listPage{}, err
+		}
+	} else {
+		for s := range r.product.values(read) {
+			link, ok := r.link(base, s.text)
+			switch {
+			case !ok:
+				p.foreign++
+			case !p.seen(link):
+				p.products = append(p.products, link)
+			}
 		}
 	}
+	return p, r.readEnd(address, read, base, &p)
+}
+
+// readEnd reads where the list continues, or ends.
+func (r *reader) readEnd(address string, read *page, base *url.URL, p *listPage) error {
 	if r.last != nil {
-		for _, s := range r.last.all(read) {
-			if n, err := strconv.Atoi(strings.NewReplacer(",", "", ".", "", " ", "").Replace(s)); err == nil {
+		for s := range r.last.values(read) {
+			if n, ok := count(s); ok {
 				p.last = max(p.last, n)
 			}
 		}
 	}
+	if r.total != nil {
+		if s, ok := r.total.first(read); ok {
+			if n, ok := count(s); ok {
+				size := r.site.List.PageSize
+				p.last = max(p.last, r.firstPage()-1+(n+size-1)/size)
+			}
+		}
+	}
+	own, _, _ := strings.Cut(address, "#")
 	if r.next != nil {
-		if href, ok := r.next.first(read); ok {
-			p.next, _ = r.follow(base, href)
+		if s, ok := r.next.first(read); ok {
+			if p.next, _ = r.follow(base, s.text); p.next == own { // the last page of some sites
+				p.next = ""
+			}
+		}
+	}
+	if r.cursor != nil {
+		if s, ok := r.cursor.first(read); ok && s.text != r.cursorOf(address) {
+			p.cursor = s.text
+			if err := untrusted.Key(r.cursorURL(0, p.cursor)); err != nil {
+				return fmt.Errorf("the cursor of the next page: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// maxCount is the largest number of pages or products that is believed.
+const maxCount = 1 << 30
+
+func count(s scalar) (int, bool) {
+	text := s.text
+	if !s.plain {
+		text = strings.NewReplacer(",", "", ".", "", " ", "").Replace(text)
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0 && n <= maxCount
+}
+
+// readSitemap reads a sitemap, or an index of sitemaps, as a list page.
+func (r *reader) readSitemap(address, text string) (listPage, error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return listPage{}, fmt.Errorf("parsing the page's address: %w", err)
+	}
+	var p listPage
+	var found []string
+	result, err := sitemap.Scan([]byte(text), func(e sitemap.Entry) bool {
+		found = append(found, e.Loc)
+		return len(found) < maxSitemap
+	})
+	if err != nil {
+		return p, err
+	}
+	p.cut = result.Truncated || result.Count > maxSitemap
+	index := result.Kind == sitemap.Index
+	for _, s := range found {
+		if !index && r.product != nil && r.product.part != nil && !r.product.part.MatchString(s) {
+			continue
+		}
+		link, ok := r.follow(at, s)
+		switch {
+		case !ok:
+			p.foreign++
+		case p.seen(link):
+		case index:
+			p.children = append(p.children, link)
+		default:
+			p.products = append(p.products, link)
 		}
 	}
 	return p, nil
 }
+
+// maxSitemap is how many addresses a sitemap may have (sitemaps.org/protocol.html).
+const maxSitemap = 50_000
 
 // follow makes a link absolute, if it is on the site's own host.
 func (r *reader) follow(base *url.URL, href string) (string, bool) {
@@ -104,8 +213,9 @@ func (p *page) base(at *url.URL) *url.URL {
 
 // lack is a field that a page does not have.
 type lack struct {
-	field string
-	why   string // why it cannot be read; "": the page does not have it
+	field  string
+	why    string // why it cannot be read; "": the page does not have it
+	unseen bool   // what should have it was not read, so nothing is known
 }
 
 func (l lack) String() string {
@@ -115,20 +225,18 @@ func (l lack) String() string {
 	return fmt.Sprintf("field %s is not found", l.field)
 }
 
-// readDetail reads a product's page.
-func (r *reader) readDetail(address, text string) (ProductDetail, error) {
-	read, err := parsePage(text)
+// readDetail reads a product's page. row is what the journal has of its row in the list.
+func (r *reader) readDetail(address, text, row string) (ProductDetail, error) {
+	read, base, err := open(address, text, r.site.Detail.Format)
 	if err != nil {
-		return ProductDetail{}, fmt.Errorf("parsing the page: %w", err)
+		return ProductDetail{}, err
 	}
-	at, err := url.Parse(address)
-	if err != nil {
-		return ProductDetail{}, fmt.Errorf("parsing the page's address: %w", err)
-	}
-	base := read.base(at)
 	p := ProductDetail{URL: address, Fields: make(map[string]any, len(r.fields))}
 	noKey := fmt.Errorf("%w %s", errNoKey, r.site.Key)
 	for _, f := range r.fields {
+		if f.From == fromRow {
+			continue
+		}
 		v, err := f.read(read, base)
 		if err != nil || v == nil {
 			l := lack{field: f.name}
@@ -145,6 +253,9 @@ func (r *reader) readDetail(address, text string) (ProductDetail, error) {
 		if f.name == r.site.Key {
 			p.Key = fmt.Sprint(v)
 		}
+	}
+	if err := p.addRow(r, row); err != nil {
+		return ProductDetail{}, err
 	}
 	switch {
 	case p.Key == "":
@@ -174,15 +285,22 @@ func (f fieldReader) read(p *page, base *url.URL) (any, error) {
 	return v, nil
 }
 
+// programs is how JSON writes numbers.
+var programs, _ = value.ParseLocale("en")
+
 // typed converts a text to a field's type.
-func (f fieldReader) typed(s string, base *url.URL) (any, error) {
+func (f fieldReader) typed(found scalar, base *url.URL) (any, error) {
+	s, locale := found.text, f.locale
+	if found.plain {
+		locale = programs
+	}
 	switch f.Type {
 	case "integer":
-		return value.Integer(s, f.locale)
+		return value.Integer(s, locale)
 	case "number":
-		return value.Number(s, f.locale)
+		return value.Number(s, locale)
 	case "money":
-		return value.Money(s, f.locale, f.Currency)
+		return value.Money(s, locale, f.Currency)
 	case "date":
 		return value.Date(s, f.locale, f.zone)
 	case "url":
@@ -205,76 +323,4 @@ func (f fieldReader) typed(s string, base *url.URL) (any, error) {
 		return nil, fmt.Errorf("%q is neither yes nor no", s)
 	}
 	return s, nil
-}
-
-// first returns the first non-empty text that the finder finds.
-func (f finder) first(p *page) (string, bool) {
-	for _, n := range p.candidates(f) {
-		if !p.matches(f, n) {
-			continue
-		}
-		if s, ok := f.text(n); ok {
-			return s, true
-		}
-	}
-	return "", false
-}
-
-func (f finder) all(p *page) []string {
-	var out []string
-	for _, n := range p.candidates(f) {
-		if !p.matches(f, n) {
-			continue
-		}
-		if s, ok := f.text(n); ok {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func (f finder) text(n *html.Node) (string, bool) {
-	var s string
-	if f.attribute != "" {
-		for _, a := range n.Attr {
-			if a.Key == f.attribute {
-				s = a.Val
-			}
-		}
-	} else {
-		var b strings.Builder
-		collect(&b, n)
-		s = b.String()
-	}
-	s = untrusted.Line(s, maxField)
-	if f.part != nil {
-		s = untrusted.Line(part(f.part, s), 0)
-	}
-	return s, s != ""
-}
-
-func part(re *regexp.Regexp, s string) string {
-	m := re.FindStringSubmatch(s)
-	switch {
-	case m == nil:
-		return ""
-	case len(m) > 1:
-		return m[1]
-	}
-	return m[0]
-}
-
-func collect(b *strings.Builder, n *html.Node) {
-	switch {
-	case n.Type == html.TextNode:
-		b.WriteString(n.Data)
-		return
-	case n.Type == html.ElementNode && (n.Data == "script" || n.Data == "style" || n.Data == "template"):
-		return
-	case n.Type == html.ElementNode && n.Data == "br":
-		b.WriteByte(' ')
-	}
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		collect(b, c)
-	}
 }

@@ -15,6 +15,7 @@ type page struct {
 	nodes   []*html.Node          // in the page's order
 	byClass map[string][]int      // numbers of nodes
 	texts   map[*html.Node]string // by lower
+	data    any                   // of JSON; it has no nodes
 }
 
 // The texts that a page keeps for labels; longer ones and more of them are made each time.
@@ -28,23 +29,36 @@ func parsePage(text string) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &page{byClass: map[string][]int{}, texts: map[*html.Node]string{}}
+	p := newPage()
 	p.add(root)
 	return p, nil
 }
 
+func newPage() *page { return &page{byClass: map[string][]int{}, texts: map[*html.Node]string{}} }
+
+// pageOf returns an element, with all that is in it, as a page.
+func pageOf(n *html.Node) *page {
+	p := newPage()
+	p.addNode(n)
+	return p
+}
+
 func (p *page) add(parent *html.Node) {
 	for n := parent.FirstChild; n != nil; n = n.NextSibling {
-		for _, a := range n.Attr {
-			if a.Key == "class" {
-				for class := range strings.FieldsSeq(a.Val) {
-					p.byClass[class] = append(p.byClass[class], len(p.nodes))
-				}
+		p.addNode(n)
+	}
+}
+
+func (p *page) addNode(n *html.Node) {
+	for _, a := range n.Attr {
+		if a.Key == "class" {
+			for class := range strings.FieldsSeq(a.Val) {
+				p.byClass[class] = append(p.byClass[class], len(p.nodes))
 			}
 		}
-		p.nodes = append(p.nodes, n)
-		p.add(n)
 	}
+	p.nodes = append(p.nodes, n)
+	p.add(n)
 }
 
 // candidates returns nodes in the page's order, among them all that f selects.

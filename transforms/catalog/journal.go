@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -169,7 +170,7 @@ func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, ne
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		tasks, next = nil, time.Time{}
 		// Products come before list pages, and list pages in their order, so that work in progress is completed first.
-		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, not_before FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
+		got, err := tx.QueryContext(ctx, `SELECT kind, url, page, tries, fetched, list_row, not_before FROM catalog_tasks WHERE site = $1 AND state = 0 AND not_before <= $2
 			ORDER BY kind DESC, page, url LIMIT $3`, j.site, db.Micros(now), n)
 		if err != nil {
 			return err
@@ -177,7 +178,7 @@ func (j *rows) due(ctx context.Context, now time.Time, n int) (tasks []entry, ne
 		for got.Next() {
 			var e entry
 			var at int64
-			if err := got.Scan(&e.Kind, &e.URL, &e.Page, &e.Tries, &e.Fetched, &at); err != nil {
+			if err := got.Scan(&e.Kind, &e.URL, &e.Page, &e.Tries, &e.Fetched, &e.Row, &at); err != nil {
 				return joinClose(err, got)
 			}
 			tasks = append(tasks, e)
@@ -227,14 +228,15 @@ func (j *rows) end(ctx context.Context, e entry) error {
 
 // endLists ends list pages and begins the tasks that follow from them: products at once,
 // and more list pages through feed. fresh are the products that are new to this crawl;
-// known, only with withKnown, are those that the database had before.
-func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool) (fresh, known map[string]bool, err error) {
+// known, only with withKnown, are those that the database had before. loops are the pages
+// that lead only to what the crawl had before: it does not follow them, and is partial.
+func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool) (fresh, known map[string]bool, loops []string, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		fresh, known = map[string]bool{}, map[string]bool{}
+		fresh, known, loops = map[string]bool{}, map[string]bool{}, nil
 		var from, found []entry
 		for _, p := range pages {
 			from = append(from, p.from)
-			found = append(found, p.found...)
+			found = append(found, ofKind(p.found, KindFetchProductDetailPage)...)
 		}
 		if withKnown {
 			if err := j.known(ctx, tx, found, known); err != nil {
@@ -248,9 +250,36 @@ func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool)
 		for _, url := range added {
 			fresh[url] = true
 		}
+		for _, p := range pages {
+			loop, err := j.insertLists(ctx, tx, p, fresh)
+			if err != nil {
+				return err
+			}
+			if loop {
+				loops = append(loops, p.from.URL)
+			}
+		}
+		if len(loops) > 0 {
+			if _, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = 1 WHERE site = $1`, j.site); err != nil {
+				return err
+			}
+		}
 		return j.set(ctx, tx, from, done)
 	})
-	return fresh, known, err
+	return fresh, known, loops, err
+}
+
+// insertLists adds the list pages to which a list page leads, unless it is a loop.
+func (j *rows) insertLists(ctx context.Context, tx *sql.Tx, p listResult, fresh map[string]bool) (loop bool, err error) {
+	lists := ofKind(p.found, KindFetchListPage)
+	if len(lists) == 0 {
+		return false, nil
+	}
+	if p.untilEmpty && !slices.ContainsFunc(p.found, func(e entry) bool { return fresh[e.URL] }) {
+		return true, nil
+	}
+	added, err := j.insert(ctx, tx, lists)
+	return p.inOrder && len(added) == 0, err
 }
 
 // known adds the products' addresses that the database has to known.
@@ -289,9 +318,8 @@ func ofKind(tasks []entry, kind Kind) (own []entry) {
 	return own
 }
 
-// insert adds tasks that the crawl does not have yet, and returns the addresses of the
-// products among them.
-func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (products []string, err error) {
+// insert adds tasks that the crawl does not have yet, and returns their addresses.
+func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (added []string, err error) {
 	for _, kind := range kinds {
 		own := ofKind(tasks, kind)
 		if len(own) == 0 {
@@ -303,18 +331,14 @@ func (j *rows) insert(ctx context.Context, tx *sql.Tx, tasks []entry) (products 
 		}
 		all := make([][]any, len(own))
 		for i, e := range own {
-			all[i] = []any{e.URL, j.site, string(kind), int64(e.Page), int64(state), int64(0), int64(0), int64(0)}
+			all[i] = []any{e.URL, j.site, string(kind), int64(e.Page), int64(state), int64(0), int64(0), int64(0), e.Row}
 		}
-		err := j.db.InsertNew(ctx, tx, "catalog_tasks", []string{"url", "site", "kind", "page", "state", "tries", "fetched", "not_before"}, all, func(url string) {
-			if kind == KindFetchProductDetailPage {
-				products = append(products, url)
-			}
-		})
+		err := j.db.InsertNew(ctx, tx, "catalog_tasks", []string{"url", "site", "kind", "page", "state", "tries", "fetched", "not_before", "list_row"}, all, func(url string) { added = append(added, url) })
 		if err != nil {
 			return nil, err
 		}
 	}
-	return products, nil
+	return added, nil
 }
 
 // set moves tasks of one or both kinds to a state.

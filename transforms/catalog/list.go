@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -16,7 +17,11 @@ func (v *visit) listPageFetcher() *stage {
 			if v.known.past(t.Page) {
 				return nil, nil
 			}
-			text, err := v.fetch(ctx, t.URL)
+			at, body := v.reader.listRequest(t.URL, t.Page)
+			text, err := v.fetch(ctx, at, body, v.reader.site.List.Format)
+			if err != nil && v.reader.site.List.UntilEmpty && t.Page > v.reader.firstPage() && removed(err) {
+				return nil, nil // where other sites show a page without products
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -27,8 +32,8 @@ func (v *visit) listPageFetcher() *stage {
 		}}
 }
 
-// commitSkipped ends the list pages that were not fetched because --stop-after-known has
-// ended the list before them.
+// commitSkipped ends the list pages after the list's end: --stop-after-known has ended it
+// before them, or they do not exist.
 func (v *visit) commitSkipped(ctx context.Context, results []result) error {
 	for _, r := range results {
 		if r.err == nil && len(r.found) == 0 {
@@ -59,18 +64,21 @@ func (v *visit) listPageParser() *stage {
 			if p.foreign > 0 {
 				v.log.Warn("links_left_out", "url", t.from.URL, "count", p.foreign, "reason", "of another host, or not http")
 			}
+			if err := v.observeRows(t.from.URL, p); err != nil {
+				return nil, err
+			}
 			var found []Task
 			for _, link := range p.products {
-				found = append(found, FetchProductDetailPage{ProductURL: link})
+				found = append(found, FetchProductDetailPage{ProductURL: link, row: p.rows[link]})
 			}
-			if len(found) == 0 {
+			if len(found) == 0 && len(p.children) == 0 {
 				// A list page without products is the end of the list, or it is no longer a list page.
 				v.log.Warn("list_page_without_products", "url", t.from.URL)
 				if t.Page == v.reader.firstPage() {
-					return nil, &failure{kind: "no_products", final: true, err: fmt.Errorf("the first list page has no product link (%s)", v.reader.site.List.ProductLink.Selector)}
+					return nil, &failure{kind: "no_products", final: true, err: v.reader.noProducts(p)}
 				}
 			}
-			if v.reader.leavesMore(t.Page, p) {
+			if v.reader.leavesMore(t.Page, p) || p.cut || p.keyless > 0 {
 				v.partial.Store(true)
 			}
 			for _, e := range v.more(t.Page, p) {
@@ -80,31 +88,64 @@ func (v *visit) listPageParser() *stage {
 		}}
 }
 
-// leavesMore reports whether there may be products that the crawl's list pages do not
-// show: the crawl ends before the list does, or a page in the middle is empty.
-func (r *reader) leavesMore(page int, p listPage) bool {
-	end, empty := r.firstPage()+r.pages()-1, len(p.products) == 0
-	switch {
-	case r.last != nil:
-		return empty || p.last > end
-	case r.next != nil:
-		return empty || p.next != "" && page >= end
+// observeRows watches for rows without the key, where the rows are all that there is.
+func (v *visit) observeRows(at string, p listPage) error {
+	if v.reader.site.Detail.Format != formatNone {
+		return nil
 	}
-	return r.numbered && page == end && !empty
+	for i := range len(p.products) + p.keyless {
+		seen := observation{aspect: aspectKey, has: i < len(p.products), expected: true, url: at, why: "a row has no value for " + v.reader.site.Key}
+		if broken := v.layout.observe(seen); broken != nil {
+			return v.stopSite(broken)
+		}
+	}
+	if p.keyless > 0 {
+		v.log.Warn("rows_without_key", "url", at, "count", p.keyless)
+	}
+	return nil
+}
+
+// noProducts says why the first list page has no product.
+func (r *reader) noProducts(p listPage) error {
+	l := r.site.List
+	switch {
+	case p.keyless > 0:
+		return fmt.Errorf("%w %s: none of the %d rows of the first list page has it", errNoKey, r.site.Key, p.keyless)
+	case l.Format == formatSitemap:
+		return errors.New("the sitemap has no address of a product (list.product_link.regexp)")
+	case r.rows != nil && p.foreign == 0:
+		return fmt.Errorf("the first list page has no row (list.rows: %s)", l.Rows)
+	}
+	return fmt.Errorf("the first list page has no product link (%s)", l.ProductLink)
 }
 
 // more returns the list pages that follow from a list page.
 func (v *visit) more(page int, p listPage) []entry {
 	r := v.reader
 	switch {
-	case v.known.past(page + 1):
+	case v.known.past(page + 1), r.site.List.UntilEmpty && len(p.products) == 0:
 		return nil
-	case r.next != nil && p.next != "" && page+1 < r.firstPage()+r.pages():
-		return []entry{{Kind: KindFetchListPage, URL: p.next, Page: page + 1}}
+	case r.site.List.Format == formatSitemap:
+		if page != r.firstPage() { // an index does not lead to another
+			return nil
+		}
+		var all []entry
+		for i, at := range p.children[:min(len(p.children), r.pages()-1)] {
+			all = append(all, entry{Kind: KindFetchListPage, URL: at, Page: page + 1 + i})
+		}
+		return all
+	case r.next != nil || r.cursor != nil:
+		return r.following(page, p)
+	case r.site.List.UntilEmpty:
+		end := r.end()
+		if p.last > 0 {
+			end = p.last
+		}
+		return r.numberedPages(page+1, min(page+1, end))
 	case v.inOrder():
 		v.lastPage.raise(p.last)
 		return r.numberedPages(page+1, min(page+1, v.lastPage.get()))
-	case r.last != nil:
+	case r.last != nil || r.total != nil:
 		// The number of the last page may grow while the list is read.
 		return r.numberedPages(v.lastPage.raise(p.last), p.last)
 	}
@@ -133,7 +174,7 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 		if r.err != nil {
 			continue
 		}
-		l := listResult{from: r.task.entry(), result: r}
+		l := listResult{from: r.task.entry(), result: r, inOrder: v.reader.next != nil || v.reader.cursor != nil || v.reader.site.List.UntilEmpty, untilEmpty: v.reader.site.List.UntilEmpty}
 		for _, t := range r.found {
 			l.found = append(l.found, t.entry())
 		}
@@ -147,9 +188,12 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 			return err
 		}
 	}
-	fresh, known, err := v.journal.endLists(ctx, pages, v.cfg.StopAfterKnown > 0)
+	fresh, known, loops, err := v.journal.endLists(ctx, pages, v.cfg.StopAfterKnown > 0)
 	if err != nil {
 		return err
+	}
+	for _, url := range loops {
+		v.log.Warn("list_loops", "url", url, "reason", "it leads to a page that this crawl has read, or has only products of earlier pages; the list is not read further")
 	}
 	for _, p := range pages {
 		kept := p.result.found[:0]
@@ -183,6 +227,9 @@ type listResult struct {
 	from   entry
 	found  []entry
 	result *result
+
+	inOrder    bool // the page leads to the next one alone, so that one which the crawl had before is a loop
+	untilEmpty bool // the list ends at a page without products that are new to the crawl
 }
 
 // highest is the highest number so far.

@@ -31,7 +31,7 @@ func FuzzSimilar(f *testing.F) {
 	f.Add("main > ul li.a", "<ul class=a id=b><li>")
 	f.Add(`a:contains("x >") ~ b,c`, "<b class='.#'>")
 	f.Fuzz(func(t *testing.T, selector, page string) {
-		if _, err := (Select{Selector: selector}).compile("x"); err != nil {
+		if _, err := (Select{Selector: selector}).compile("x", formatHTML); err != nil {
 			return
 		}
 		p, err := parsePage(page)

@@ -13,11 +13,14 @@ import (
 )
 
 const (
-	pageTimeout  = 30 * time.Second
-	maxPage      = 10 << 20
-	maxRobots    = 500 << 10 // RFC 9309 section 2.5 requires as much
-	maxRedirects = 5
-	acceptHTML   = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
+	pageTimeout     = 30 * time.Second
+	maxPage         = 10 << 20
+	maxRobots       = 500 << 10 // RFC 9309 section 2.5 requires as much
+	maxRedirects    = 5
+	maxSitemapBytes = 50 << 20 // sitemaps.org/protocol.html
+	acceptHTML      = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
+	acceptJSON      = "application/json, */*;q=0.1"
+	acceptXML       = "application/xml, text/xml, */*;q=0.1"
 )
 
 // errUnreachable means that a site's robots.txt fails: RFC 9309 section 2.3.1.4
@@ -99,9 +102,22 @@ func unlessStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// fetch returns the text of a page.
-func (v *visit) fetch(ctx context.Context, at string) (string, error) {
-	resp, err := v.client.Get(ctx, polite.Request{URL: at, Accept: acceptHTML, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Parallel: v.parallel, Scope: v.scope})
+// fetch returns the text of a page of a format. A request with a body is a POST.
+func (v *visit) fetch(ctx context.Context, at string, body []byte, format string) (string, error) {
+	r := polite.Request{URL: at, Accept: acceptHTML, Header: v.header, Body: body, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Parallel: v.parallel, Scope: v.scope}
+	switch format {
+	case formatJSON:
+		r.Accept = acceptJSON
+	case formatSitemap:
+		r.Accept, r.MaxBytes = acceptXML, maxSitemapBytes
+	}
+	if body != nil {
+		r.Header = v.header.Clone()
+		if _, own := r.Header["Content-Type"]; !own {
+			r.Header["Content-Type"] = []string{v.reader.site.List.contentType()}
+		}
+	}
+	resp, err := v.client.Get(ctx, r)
 	var abandoned *polite.AbandonedError
 	var disallowed *polite.DisallowedError
 	var below *web.Error
@@ -123,7 +139,10 @@ func (v *visit) fetch(ctx context.Context, at string) (string, error) {
 		return "", &failure{kind: fmt.Sprintf("http_%d", s), final: true, err: fmt.Errorf("the site answers with status %d", s)}
 	}
 	if resp.Truncated {
-		return "", &failure{kind: "too_large", err: fmt.Errorf("the page is cut off, or over %d MiB", maxPage>>20)}
+		return "", &failure{kind: "too_large", err: fmt.Errorf("the page is cut off, or over %d MiB", r.MaxBytes>>20)}
+	}
+	if format != formatHTML { // JSON is UTF-8, and the reader of sitemaps finds out their encoding itself
+		return string(resp.Body), nil
 	}
 	text, _, err := charset.Decode(resp.Body, resp.Header.Get("Content-Type"))
 	if err != nil {
@@ -132,8 +151,12 @@ func (v *visit) fetch(ctx context.Context, at string) (string, error) {
 	return text, nil
 }
 
-// scope refuses redirects to other hosts.
+// scope refuses redirects to other hosts, and to addresses where others could read the
+// secrets of the site's headers.
 func (v *visit) scope(u *url.URL) error {
+	if len(v.header) > 0 && u.Scheme != v.reader.base.Scheme {
+		return fmt.Errorf("it redirects from %s to %s, and the headers of the site's file are not sent there", v.reader.base.Scheme, u.Scheme)
+	}
 	if !sameHost(u, v.reader.base) {
 		return fmt.Errorf("it redirects to another host, %s", u.Host)
 	}

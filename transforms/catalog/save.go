@@ -112,14 +112,18 @@ func (v *visit) observations(products []product, before map[string]storedProduct
 		for _, f := range v.reader.fields {
 			s := observation{aspect: f.name, has: true, expected: f.required, url: p.url}
 			for _, l := range p.lacks {
-				if l.field == f.name {
+				if l.field == f.name && l.unseen {
+					s.aspect = ""
+				} else if l.field == f.name {
 					_, had := before[p.key].fields[f.name]
 					s.has, s.why = false, l.String()
 					s.drop = had && !f.Volatile
 					s.expected = f.required || l.why != ""
 				}
 			}
-			all = append(all, s)
+			if s.aspect != "" {
+				all = append(all, s)
+			}
 		}
 	}
 	return all
@@ -192,11 +196,13 @@ func (p product) merge(old storedProduct, had bool, now, crawl int64) (row store
 	row = storedProduct{url: p.url, fields: maps.Clone(p.fields), kept: map[string]int64{}, first: now, last: now, changed: now, crawl: crawl}
 	for _, l := range p.lacks {
 		v, was := old.fields[l.field]
-		if !was || p.volatile[l.field] && l.why == "" {
+		if !was || p.volatile[l.field] && l.why == "" && !l.unseen {
 			continue
 		}
 		row.fields[l.field] = v
-		row.kept[l.field] = cmp.Or(old.kept[l.field], now)
+		if at := old.kept[l.field]; at > 0 || !l.unseen {
+			row.kept[l.field] = cmp.Or(at, now)
+		}
 	}
 	row.detail = encode(row.fields)
 	sum := sha256.Sum256([]byte(row.detail)) // of the fields only: a new address does not change the product

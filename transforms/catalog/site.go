@@ -1,23 +1,16 @@
 package catalog
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"path"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 	_ "time/tzdata" // time zones are then known on every machine
 
-	"github.com/andybalholm/cascadia"
-
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/transforms/catalog/value"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
@@ -36,8 +29,13 @@ type Site struct {
 	// Of prices without a currency, or with a sign that several currencies share: an
 	// ISO 4217 code.
 	Currency string `yaml:"currency" pattern:"^[A-Z]{3}$"`
+	// Headers of each request to the site, by name. ${SITE_NAME} stands for the environment
+	// variable SITE_NAME of the process that sends it: keys and passwords are only there.
+	Headers map[string]string `yaml:"headers" pattern:"^[A-Za-z0-9-]+$"`
 	// Where the list of products is.
 	List List `yaml:"list" jsonschema:"required"`
+	// How a product's own page is read.
+	Detail Detail `yaml:"detail"`
 	// The field that is different for each product. It cannot be optional or volatile,
 	// nor of the type list or money.
 	Key string `yaml:"key" jsonschema:"required" pattern:"^[a-z][a-z0-9_]{0,63}$"`
@@ -46,46 +44,93 @@ type Site struct {
 }
 
 // List says how the pages of a product list are found: by number up to the last page that
-// the site shows, by number up to pages, or by next links.
+// the site shows, by number up to pages or to a page without products, by a cursor, or by
+// next links; or that the list is a sitemap.
 type List struct {
-	// {page} stands for the page's number. Without it, the URL of the first page.
+	// The address of a page. {page} stands for its number, {offset} for the number of
+	// products before it, {cursor} for the cursor that the page before it has. Without
+	// them, here and in body, the URL of the first page.
 	URL string `yaml:"url" jsonschema:"required" pattern:"^https?://"`
+	// What a list page is. With sitemap, url is a sitemap or an index of sitemaps.
+	Format string `yaml:"format" jsonschema:"enum=html,enum=json,enum=sitemap,default=html"`
+	// If it is there, pages are requested with POST, with this text as the body. It may
+	// have {page}, {offset} and {cursor}, too.
+	Body string `yaml:"body"`
+	// What body is. A cursor is escaped for it.
+	BodyType string `yaml:"body_type" jsonschema:"enum=json,enum=form,default=json"`
 	// Number of the first page.
 	FirstPage *int `yaml:"first_page" jsonschema:"default=1"`
-	// How many list pages are read at most. Default 50, or 10000 with last_page or
-	// next_link; 1 for a url without {page}.
+	// The number of products on a page, for {offset} and total.
+	PageSize int `yaml:"page_size" jsonschema:"minimum=0,maximum=10000"`
+	// How many list pages are read at most. Default 50, or 10000 where the site says
+	// where the list ends (last_page, total, next_link, next_cursor, until_empty, sitemap);
+	// 1 for a list without numbers, links and cursors.
 	Pages int `yaml:"pages" jsonschema:"minimum=0,maximum=10000"`
-	// Finds the links to the products. The attribute is href unless it is named.
-	ProductLink Select `yaml:"product_link" jsonschema:"required"`
-	// Finds the number of the last page: the largest number counts. It needs {page} in url.
+	// Finds the products on a page; fields with from: row are read inside them. Without
+	// it, product_link finds the products.
+	Rows *Select `yaml:"rows"`
+	// Finds the links to the products, in rows if there are rows. The attribute is href
+	// unless it is named. It is needed unless detail.format is none; of a sitemap
+	// only its regexp counts, which chooses the addresses.
+	ProductLink *Select `yaml:"product_link"`
+	// Finds the number of the last page: the largest number counts. It needs {page} or {offset}.
 	LastPage *Select `yaml:"last_page"`
-	// Finds the link to the next page. Not together with last_page or {page}.
+	// Finds the number of all products, which says with page_size how many pages there are.
+	Total *Select `yaml:"total"`
+	// The list ends at the first page without products. Pages are then read one after the other.
+	UntilEmpty bool `yaml:"until_empty" jsonschema:"default=false"`
+	// Finds the link to the next page, or the address that a button loads more from. Not
+	// together with last_page, {page} or {offset}.
 	NextLink *Select `yaml:"next_link"`
+	// Finds the cursor of the next page, for {cursor}. The list ends at a page without one.
+	NextCursor *Select `yaml:"next_cursor"`
+	// Stands for {cursor} on the first page.
+	FirstCursor string `yaml:"first_cursor"`
+}
+
+// Detail says how a product's own page is read.
+type Detail struct {
+	// The address of a product's page, where it is not the product's link: {link} stands
+	// for what product_link finds, such as a number.
+	URL string `yaml:"url" pattern:"^https?://"`
+	// What a product's page is; none: all fields are in the rows of the list, and no
+	// product's page is fetched.
+	Format string `yaml:"format" jsonschema:"enum=html,enum=json,enum=none,default=html"`
 }
 
 // Select finds a text in a page.
 type Select struct {
-	// CSS, and also :contains("text") and :matches(regexp).
-	Selector string `yaml:"selector" jsonschema:"required,minLength=1"`
+	// CSS, and also :contains("text") and :matches(regexp), of an HTML page.
+	Selector string `yaml:"selector"`
 	// An attribute whose value is used instead of the element's text.
 	Attribute string `yaml:"attribute"`
+	// A JMESPath expression: where the text is in JSON. With a selector, the JSON is
+	// the text of that element (such as a script), or the value of its attribute.
+	Path string `yaml:"path"`
 	// Matches the part of the text that is used: its first group, or all of it.
 	Regexp string `yaml:"regexp"`
 }
 
 // Field is one property of a product.
 type Field struct {
-	// CSS, and also :contains("text") and :matches(regexp). The first element that
-	// matches and has a text counts; with the type list, all of them.
-	Selector string `yaml:"selector" jsonschema:"required,minLength=1"`
+	// Where the field is: on the product's page, or in its row of the list. Default page,
+	// or row where detail.format is none.
+	From string `yaml:"from" jsonschema:"enum=page,enum=row"`
+	// CSS, and also :contains("text") and :matches(regexp), of an HTML page. The first
+	// element that matches and has a text counts; with the type list, all of them.
+	Selector string `yaml:"selector"`
 	// An attribute whose value is used instead of the element's text. With the type url
 	// it is href unless it is named.
 	Attribute string `yaml:"attribute"`
+	// A JMESPath expression: where the text is in JSON. With a selector, the JSON is
+	// the text of that element (such as a script), or the value of its attribute.
+	Path string `yaml:"path"`
 	// Matches the part of the text that is used: its first group, or all of it.
 	Regexp string `yaml:"regexp"`
 	// How the text is read.
 	Type string `yaml:"type" jsonschema:"enum=text,enum=integer,enum=number,enum=money,enum=date,enum=boolean,enum=url,enum=list,default=text"`
-	// How this field writes numbers and dates, if not as the site.
+	// How this field writes numbers and dates, if not as the site. Numbers of JSON are
+	// always read as JSON writes them.
 	Locale string `yaml:"locale"`
 	// Of this field's prices, if not the site's.
 	Currency string `yaml:"currency" pattern:"^[A-Z]{3}$"`
@@ -144,7 +189,27 @@ func ParseSite(text []byte) (Site, error) {
 		return Site{}, fmt.Errorf("parsing YAML: %w", err)
 	}
 	_, err := s.compile()
+	var wrong *keyError
+	if errors.As(err, &wrong) {
+		if line := yamltext.Line(text, strings.Split(wrong.key, ".")...); line > 0 {
+			err = fmt.Errorf("line %d: %w", line, err)
+		}
+	}
 	return s, err
+}
+
+// keyError says what is wrong with the value of a key of a site's file.
+type keyError struct {
+	key string // such as list.url
+	err error
+}
+
+func (e *keyError) Error() string { return e.err.Error() }
+func (e *keyError) Unwrap() error { return e.err }
+
+// wrong makes the error of a key. Its text names the key and says what to write.
+func wrong(key, format string, args ...any) error {
+	return &keyError{key, fmt.Errorf(format, args...)}
 }
 
 // Host returns the site's web.Site, which determines its lane.
@@ -154,202 +219,4 @@ func (s Site) Host() string {
 		return s.Name
 	}
 	return web.Site(u)
-}
-
-// reader reads the pages of a site.
-type reader struct {
-	site     Site
-	base     *url.URL
-	product  finder
-	last     *finder
-	next     *finder
-	fields   []fieldReader // by name
-	numbered bool
-}
-
-type fieldReader struct {
-	name     string
-	required bool
-	Field
-	finder
-	locale value.Locale
-	zone   *time.Location // nil: the zone in each text
-}
-
-// finder is a compiled Select.
-type finder struct {
-	group     cascadia.SelectorGroup
-	classes   []string // see classesOf
-	labels    []label  // of classesOf
-	attribute string
-	part      *regexp.Regexp
-}
-
-func (s Site) compile() (*reader, error) {
-	if !siteName.MatchString(s.Name) {
-		return nil, fmt.Errorf("name %q: want small letters, digits, - and _", s.Name)
-	}
-	u, err := url.Parse(strings.ReplaceAll(s.List.URL, "{page}", "1"))
-	if err != nil {
-		return nil, fmt.Errorf("list.url: %w", err)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("list.url %q: want http:// or https:// and a host", s.List.URL)
-	}
-	r := &reader{site: s, base: u, numbered: strings.Contains(s.List.URL, "{page}")}
-	switch {
-	case s.List.NextLink != nil && (s.List.LastPage != nil || r.numbered):
-		return nil, errors.New("list: next_link cannot be used with last_page or with {page} in url")
-	case s.List.LastPage != nil && !r.numbered:
-		return nil, errors.New("list: last_page needs {page} in url")
-	case s.List.Pages < 0 || s.List.Pages > maxListPages:
-		return nil, fmt.Errorf("list.pages %d: want 1 to %d", s.List.Pages, maxListPages)
-	}
-	link := s.List.ProductLink
-	link.Attribute = cmp.Or(link.Attribute, "href")
-	if r.product, err = link.compile("list.product_link"); err != nil {
-		return nil, err
-	}
-	if s.List.LastPage != nil {
-		f, err := s.List.LastPage.compile("list.last_page")
-		if err != nil {
-			return nil, err
-		}
-		if f.part == nil {
-			f.part = regexp.MustCompile(`\d+`)
-		}
-		r.last = &f
-	}
-	if s.List.NextLink != nil {
-		link := *s.List.NextLink
-		link.Attribute = cmp.Or(link.Attribute, "href")
-		f, err := link.compile("list.next_link")
-		if err != nil {
-			return nil, err
-		}
-		r.next = &f
-	}
-	if err := r.compileFields(); err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-func (r *reader) compileFields() error {
-	s := r.site
-	if len(s.Fields) == 0 {
-		return errors.New("fields: there is none; name at least the key's field")
-	}
-	key, ok := s.Fields[s.Key]
-	switch {
-	case s.Key == "":
-		return errors.New("key: name the field that is different for each product")
-	case !ok:
-		return fmt.Errorf("key %q: there is no such field", s.Key)
-	case key.Optional || key.Volatile:
-		return fmt.Errorf("fields.%s: the key cannot be optional or volatile", s.Key)
-	case key.Type == "list" || key.Type == "money":
-		return fmt.Errorf("fields.%s: the key cannot be of the type %s", s.Key, key.Type)
-	}
-	var zone *time.Location
-	if s.TimeZone != "" {
-		var err error
-		if zone, err = time.LoadLocation(s.TimeZone); err != nil || s.TimeZone == "Local" {
-			return fmt.Errorf("timezone %q: want a name of the IANA database, such as Asia/Seoul", s.TimeZone)
-		}
-	}
-	if _, err := value.ParseLocale(s.Locale); err != nil {
-		return err
-	}
-	if err := value.ParseCurrency(s.Currency); err != nil {
-		return err
-	}
-	for name, f := range s.Fields {
-		if !fieldName.MatchString(name) {
-			return fmt.Errorf("fields.%s: want a name of small letters, digits and _", name)
-		}
-		if !slices.Contains(fieldTypes, f.Type) {
-			return fmt.Errorf("fields.%s.type %q: want one of %s", name, f.Type, strings.Join(fieldTypes[1:], ", "))
-		}
-		locale, err := value.ParseLocale(cmp.Or(f.Locale, s.Locale))
-		if err != nil {
-			return fmt.Errorf("fields.%s: %w", name, err)
-		}
-		if err := value.ParseCurrency(f.Currency); err != nil {
-			return fmt.Errorf("fields.%s: %w", name, err)
-		}
-		f.Currency = cmp.Or(f.Currency, s.Currency)
-		if f.Type == "url" {
-			f.Attribute = cmp.Or(f.Attribute, "href")
-		}
-		found, err := Select{f.Selector, f.Attribute, f.Regexp}.compile("fields." + name)
-		if err != nil {
-			return err
-		}
-		r.fields = append(r.fields, fieldReader{name: name, required: !f.Optional && !f.Volatile, Field: f, finder: found, locale: locale, zone: zone})
-	}
-	slices.SortFunc(r.fields, func(a, b fieldReader) int { return strings.Compare(a.name, b.name) })
-	return nil
-}
-
-func (s Select) compile(where string) (finder, error) {
-	if s.Selector == "" {
-		return finder{}, fmt.Errorf("%s: it has no selector", where)
-	}
-	group, err := cascadia.ParseGroup(s.Selector)
-	if err != nil {
-		return finder{}, fmt.Errorf("%s.selector %q: %w", where, s.Selector, err)
-	}
-	classes, labels := classesOf(s.Selector, group)
-	f := finder{group: group, classes: classes, labels: labels, attribute: strings.ToLower(s.Attribute)}
-	if s.Regexp != "" {
-		if f.part, err = regexp.Compile(s.Regexp); err != nil {
-			return finder{}, fmt.Errorf("%s.regexp: %w", where, err)
-		}
-	}
-	return f, nil
-}
-
-func (r *reader) firstPage() int {
-	if r.site.List.FirstPage != nil {
-		return *r.site.List.FirstPage
-	}
-	return 1
-}
-
-// pages returns the maximum number of list pages of a crawl.
-func (r *reader) pages() int {
-	switch {
-	case r.site.List.Pages > 0:
-		return r.site.List.Pages
-	case r.last != nil || r.next != nil:
-		return maxListPages
-	case !r.numbered:
-		return 1
-	}
-	return defaultPages
-}
-
-// listURL returns the address of a numbered page.
-func (r *reader) listURL(page int) string {
-	return strings.ReplaceAll(r.site.List.URL, "{page}", strconv.Itoa(page))
-}
-
-// seeds returns the list pages that are known before any page is read.
-func (r *reader) seeds() []entry {
-	n := 1
-	if r.last == nil && r.next == nil {
-		n = r.pages()
-	}
-	return r.numberedPages(r.firstPage(), r.firstPage()+n-1)
-}
-
-// numberedPages returns the list pages from first to last.
-func (r *reader) numberedPages(first, last int) []entry {
-	last = min(last, r.firstPage()+r.pages()-1)
-	var out []entry
-	for page := first; page <= last; page++ {
-		out = append(out, entry{Kind: KindFetchListPage, URL: r.listURL(page), Page: page})
-	}
-	return out
 }

@@ -61,6 +61,36 @@ func TestParseSite(t *testing.T) {
 	}
 }
 
+// An error of a site's file says in which line which key is wrong, and what to write.
+func TestErrorsOfSites(t *testing.T) {
+	t.Parallel()
+	f := func(from, to, want string) {
+		t.Helper()
+		require.Contains(t, good, from)
+		_, err := ParseSite([]byte(strings.Replace(good, from, to, 1)))
+		assert.EqualError(t, err, want)
+	}
+	f("type: number", "type: float", `line 9: fields.price.type "float": want one of text, integer, number, money, date, boolean, url, list`)
+	f("  id: {selector: \"#id\"}\n", "  id:\n    selector: '#id'\n    path: 'a['\n", `line 10: fields.id.path "a[": want a JMESPath expression: SyntaxError: Expected TOKStar, received: TOKEOF`)
+	f("key: id", "detail: {format: none}\nkey: id", "line 6: detail.format none: it needs list.rows, in which the fields then are")
+	f("key: id", "detail: {format: json}\nkey: id", "line 9: fields.id: the page is JSON: use path, a JMESPath expression, in place of selector and attribute")
+	f("key: id", "detail: {url: 'https://other.example/{link}'}\nkey: id", `line 6: detail.url "https://other.example/{link}": want an address on the host of list.url, shop.example`)
+	f("key: id", "detail: {url: 'https://shop.example/x'}\nkey: id", `line 6: detail.url "https://shop.example/x": want {link} in it, where the text that list.product_link finds belongs`)
+	f("key: id", "headers: {X-Token: abc}\nkey: id", "line 6: headers.X-Token: a key or password does not belong in this file; write ${SITE_KEY}, and set the environment variable SITE_KEY")
+	f("key: id", "headers: {X-Token: '${AWS_SECRET_ACCESS_KEY}'}\nkey: id", "line 6: headers.X-Token: ${AWS_SECRET_ACCESS_KEY}: want the name of an environment variable that begins with SITE_, such as ${SITE_AWS_SECRET_ACCESS_KEY}")
+	f("key: id", "headers: {user-agent: me}\nkey: id", "line 6: headers.user-agent: the crawler sets it itself; leave it out (--contact becomes part of the User-Agent)")
+	f("key: id", "headers: {X-A: \"a\\r\\nb\"}\nkey: id", "line 6: headers.X-A: want a value of one line")
+	f("list:\n", "list:\n  format: xml\n", `line 4: list.format "xml": want html, json or sitemap`)
+	f("list:\n", "list:\n  format: sitemap\n", "line 4: list.format sitemap: it has only url, pages and product_link.regexp")
+	f("list:\n", "list:\n  format: json\n", "line 6: list.product_link: the page is JSON: use path, a JMESPath expression, in place of selector and attribute")
+	f("{page}", "{offset}", "line 3: list: {offset} needs page_size, the number of products on a page")
+	f("{page}", "{cursor}", "line 3: list: next_cursor and {cursor} (in url or body) belong together; one of them is missing")
+	f("list:\n", "list:\n  total: {selector: b}\n", "line 4: list: total needs page_size, and {page} or {offset} in url or body")
+	f("  product_link: {selector: \"a.product\"}\n", "", "line 3: list.product_link: name what finds the links to the products")
+	f("id: {selector", "id: {from: row, selector", "line 8: fields.id.from row: it needs list.rows, which finds the products in a list page")
+	f("id: {selector", "id: {from: list, selector", `line 8: fields.id.from "list": want page or row`)
+}
+
 func TestReadSites(t *testing.T) {
 	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 	_, err := ReadSites(fstest.MapFS{})
@@ -130,12 +160,12 @@ func TestSeeds(t *testing.T) {
 
 func TestReadDetail(t *testing.T) {
 	r := compiled(t, strings.Replace(good, "fields:\n", "fields:\n  vid: {selector: b, regexp: '0x[0-9a-f]+', type: integer, optional: true}\n", 1))
-	p, err := r.readDetail("https://shop.example/x", "<p id=id> A\x00\n1 <script>no</script><p class=price>\t</p><p class=price>1,234.50</p><b>vendor 0x1f</b>")
+	p, err := r.readDetail("https://shop.example/x", "<p id=id> A\x00\n1 <script>no</script><p class=price>\t</p><p class=price>1,234.50</p><b>vendor 0x1f</b>", "")
 	require.NoError(t, err)
 	assert.Equal(t, ProductDetail{URL: "https://shop.example/x", Key: "A 1", Fields: map[string]any{"id": "A 1", "price": 1234.5, "vid": int64(31)}}, p)
-	_, err = r.readDetail("https://shop.example/x", "<p class=price>free</p>")
+	_, err = r.readDetail("https://shop.example/x", "<p class=price>free</p>", "")
 	assert.ErrorIs(t, err, errNoKey)
-	p, err = r.readDetail("https://shop.example/x", "<p id=id>A<p class=price>1.299")
+	p, err = r.readDetail("https://shop.example/x", "<p id=id>A<p class=price>1.299", "")
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"id": "A"}, p.Fields)
 	require.Len(t, p.lacks, 2)
@@ -168,14 +198,14 @@ func TestTypes(t *testing.T) {
 	r := compiled(t, typed)
 	p, err := r.readDetail("https://shop.example/p/7?x=1", `<base href="/de/"><p id=id>1.234<p class=weight>2,5&nbsp;kg<meta itemprop=width content="1.299">
 		<p class=price>€ 3.299,00<p class=dollars>$1,299.50<a class=manual href="docs/7.pdf#a">x</a><img src="//cdn.example/7.jpg">
-		<time datetime="2026-11-02T23:30:00Z">x</time><p class=made>03.04.2026<p class=stock>Yes`)
+		<time datetime="2026-11-02T23:30:00Z">x</time><p class=made>03.04.2026<p class=stock>Yes`, "")
 	require.NoError(t, err)
 	assert.Empty(t, p.lacks)
 	assert.Equal(t, map[string]any{"id": int64(1234), "weight": 2.5, "width": 1.299, "price": value.Amount{Amount: 3299, Currency: "EUR"}, "dollars": value.Amount{Amount: 1299.5, Currency: "USD"},
 		"manual": "https://shop.example/de/docs/7.pdf#a", "picture": "https://cdn.example/7.jpg", "since": "2026-11-03", "made": "2026-04-03", "stock": true}, p.Fields)
 	assert.Equal(t, "1234", p.Key)
 
-	p, err = r.readDetail("https://shop.example/p/7", `<p id=id>7<p class=weight>2 x 5<p class=price>5 £ or 6 €<a class=manual href="javascript:void(0)">x</a><p class=made>soon<p class=stock>maybe`)
+	p, err = r.readDetail("https://shop.example/p/7", `<p id=id>7<p class=weight>2 x 5<p class=price>5 £ or 6 €<a class=manual href="javascript:void(0)">x</a><p class=made>soon<p class=stock>maybe`, "")
 	require.NoError(t, err)
 	var unreadable []string
 	for _, l := range p.lacks {
@@ -285,7 +315,19 @@ func FuzzReadPages(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	row := compiled(f, `
+name: shop
+list: {url: "https://shop.example/?c={cursor}", format: json, rows: {path: "data.items[?id] || items"}, product_link: {path: link}, next_cursor: {path: next}}
+detail: {format: none}
+key: id
+fields:
+  id: {path: id}
+  price: {path: "price[0] || price", type: number, optional: true}
+  names: {path: "names[].*", type: list, optional: true}
+`)
 	f.Add(`<a class=product href="one">1</a><p id=id>1<p class=price>2`)
+	f.Add(`{"items": [{"id": 1, "link": "/x", "price": [1.5, null], "names": [{"a": "b"}, null]}, null, 3], "next": "x"}`)
+	f.Add(`{"data": {"items": [null, {"id": 12345678901234567890.10}, {"id": "a"}]}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := r.readList("https://shop.example/", text)
 		if err == nil {
@@ -295,7 +337,15 @@ func FuzzReadPages(f *testing.F) {
 				}
 			}
 		}
-		d, err := r.readDetail("https://shop.example/", text)
+		if p, err := row.readList("https://shop.example/", text); err == nil {
+			for _, link := range p.products {
+				d := ProductDetail{URL: link, Fields: map[string]any{}}
+				if err := d.addRow(row, p.rows[link]); err != nil || d.Key == "" || untrusted.Key(link) != nil {
+					t.Errorf("%s: %+v: %v", link, d, err)
+				}
+			}
+		}
+		d, err := r.readDetail("https://shop.example/", text, "")
 		if err == nil {
 			if _, err := r.asProduct(d, entry{}); err != nil || d.Key == "" || strings.ContainsRune(d.Key, 0) {
 				t.Errorf("%+v: %v", d, err)

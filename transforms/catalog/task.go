@@ -24,9 +24,10 @@ type Task interface {
 type entry struct {
 	Kind    Kind
 	URL     string
-	Page    int  // of the list, 0 for a product
-	Tries   int  // number of failed tries
-	Fetched bool // this run has fetched it before, so it is counted already
+	Page    int    // of the list, 0 for a product
+	Tries   int    // number of failed tries
+	Fetched bool   // this run has fetched it before, so it is counted already
+	Row     string // of a product: what its row of the list says, see rowValues
 }
 
 // task returns the task of an entry.
@@ -34,7 +35,7 @@ func (e entry) task() Task {
 	if e.Kind == KindFetchListPage {
 		return FetchListPage{Page: e.Page, URL: e.URL, tries: e.Tries, fetched: e.Fetched}
 	}
-	return FetchProductDetailPage{ProductURL: e.URL, tries: e.Tries, fetched: e.Fetched}
+	return FetchProductDetailPage{ProductURL: e.URL, tries: e.Tries, fetched: e.Fetched, row: e.Row}
 }
 
 // FetchListPage fetches one page of the product list.
@@ -57,6 +58,7 @@ type FetchProductDetailPage struct {
 	ProductURL string
 	tries      int
 	fetched    bool
+	row        string
 }
 
 // ParseProductDetailHtml makes a product of its page.
@@ -76,7 +78,7 @@ type SaveProduct struct {
 type ProductDetail struct {
 	URL    string
 	Key    string         // unique at its site
-	Fields map[string]any // by the names of the site's file: string, int64, float64, bool, value.Amount or []string
+	Fields map[string]any // by the names of the site's file: string, int64, float64, bool, value.Amount, []string or, of a row, JSON
 	lacks  []lack         // fields that the page does not have
 }
 
@@ -93,7 +95,7 @@ func (t FetchListPage) entry() entry {
 func (t ParseListPageHtml) entry() entry { return asFetched(t.from.entry()) }
 
 func (t FetchProductDetailPage) entry() entry {
-	return entry{Kind: KindFetchProductDetailPage, URL: t.ProductURL, Tries: t.tries, Fetched: t.fetched}
+	return entry{Kind: KindFetchProductDetailPage, URL: t.ProductURL, Tries: t.tries, Fetched: t.fetched, Row: t.row}
 }
 
 func (t ParseProductDetailHtml) entry() entry { return asFetched(t.from.entry()) }

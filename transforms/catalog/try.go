@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/net/html"
 
@@ -30,12 +34,13 @@ type TrialNumbers struct {
 	Ignored      int    `json:"ignored_links"` // to another host, not HTTP, or too long
 	LastPage     int    `json:"last_page,omitempty"`
 	NextPage     string `json:"next_page,omitempty"`
+	NextCursor   string `json:"next_cursor,omitempty"`
 }
 
 // TrialPart is what one selector of the file finds in the page.
 type TrialPart struct {
 	Name     string   `json:"name"`
-	Selector string   `json:"selector"`
+	Selector string   `json:"selector"` // or the path
 	Elements int      `json:"elements"` // that the selector matches
 	Value    any      `json:"value,omitempty"`
 	Required bool     `json:"required,omitempty"`
@@ -81,46 +86,119 @@ func Try(ctx context.Context, cfg Config, s Site, address string) (t Trial, err 
 	if err := v.readRobots(within); err != nil {
 		return t, err
 	}
-	text, err := v.fetch(within, address)
+	at, body, format := address, []byte(nil), v.reader.site.Detail.Format
+	if page, is := v.reader.isList(address); is {
+		format = v.reader.site.List.Format
+		at, body = v.reader.listRequest(address, page)
+	}
+	text, err := v.fetch(within, at, body, format)
 	if err != nil {
 		return t, fmt.Errorf("fetching %s: %w", address, err)
 	}
 	return v.reader.try(address, text)
 }
 
-// try reads a page both as a list page and as a product's page.
+// isList reports whether an address is one of the list, by list.url, and of which page.
+// A site whose products' pages have the same format needs no answer.
+func (r *reader) isList(address string) (page int, is bool) {
+	pattern := strings.NewReplacer(regexp.QuoteMeta("{page}"), `(\d+)`, regexp.QuoteMeta("{offset}"), `\d+`, regexp.QuoteMeta("{cursor}"), ".*").Replace(regexp.QuoteMeta(r.site.List.URL))
+	re, err := regexp.Compile("^" + pattern + "$")
+	if err != nil {
+		return 0, false
+	}
+	at, _, _ := strings.Cut(address, "#")
+	m := re.FindStringSubmatch(at)
+	page = r.firstPage()
+	if len(m) > 1 {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			page = n
+		}
+	}
+	return page, m != nil || r.site.List.Format == r.site.Detail.Format && r.site.List.Body == ""
+}
+
+// try reads a page both as a list page and as a product's page. A page that has not the
+// format of one of them is not read as that.
 func (r *reader) try(address, text string) (Trial, error) {
 	t := Trial{Site: r.site.Name, URL: address}
+	asList := r.tryList(&t, address, text)
+	asDetail := r.tryDetail(&t, address, text)
+	if asList != nil && asDetail != nil {
+		return t, asList
+	}
+	return t, nil
+}
+
+func (r *reader) tryList(t *Trial, address, text string) error {
 	list, err := r.readList(address, text)
 	if err != nil {
-		return t, err
+		return err
 	}
 	t.Links = list.products[:min(len(list.products), maxLinks)]
-	t.Counts = TrialNumbers{ProductLinks: len(list.products), Ignored: list.foreign, LastPage: list.last, NextPage: list.next}
-	p, err := parsePage(text)
+	t.Counts = TrialNumbers{ProductLinks: len(list.products), Ignored: list.foreign, LastPage: list.last, NextPage: list.next, NextCursor: list.cursor}
+	if r.site.List.Format == formatSitemap {
+		return nil
+	}
+	p, base, err := open(address, text, r.site.List.Format)
 	if err != nil {
-		return t, err
+		return err
 	}
-	at, err := url.Parse(address)
+	within := p
+	if r.rows != nil {
+		rows := r.rows.pages(p)
+		part := TrialPart{Name: "list.rows", Selector: r.site.List.Rows.String(), Elements: len(rows)}
+		if len(rows) == 0 {
+			part.Why, part.Near = r.rows.missing(*r.site.List.Rows, p)
+			within = newPage()
+		} else {
+			part.Value = fmt.Sprintf("%d rows; the fields are those of the first one", len(rows))
+			within = rows[0]
+		}
+		t.List = append(t.List, part)
+	}
+	for _, part := range []struct {
+		name string
+		of   *Select
+		f    *finder
+		p    *page
+	}{{"list.product_link", r.site.List.ProductLink, r.product, within}, {"list.last_page", r.site.List.LastPage, r.last, p}, {"list.total", r.site.List.Total, r.total, p},
+		{"list.next_link", r.site.List.NextLink, r.next, p}, {"list.next_cursor", r.site.List.NextCursor, r.cursor, p}} {
+		if part.f != nil {
+			t.List = append(t.List, part.f.tryAll(part.name, *part.of, part.p))
+		}
+	}
+	if r.rows != nil && len(list.products) > 0 {
+		r.tryFields(t, fromRow, within, base)
+	}
+	return nil
+}
+
+func (r *reader) tryDetail(t *Trial, address, text string) error {
+	if r.site.Detail.Format == formatNone {
+		return nil
+	}
+	p, base, err := open(address, text, r.site.Detail.Format)
 	if err != nil {
-		return t, err
+		return err
 	}
-	base := p.base(at)
-	t.List = append(t.List, r.product.tryAll("list.product_link", r.site.List.ProductLink.Selector, p))
-	if r.last != nil {
-		t.List = append(t.List, r.last.tryAll("list.last_page", r.site.List.LastPage.Selector, p))
-	}
-	if r.next != nil {
-		t.List = append(t.List, r.next.tryAll("list.next_link", r.site.List.NextLink.Selector, p))
-	}
+	r.tryFields(t, fromPage, p, base)
+	return nil
+}
+
+// tryFields reads the fields of a product's page, or of its row.
+func (r *reader) tryFields(t *Trial, from string, p *page, base *url.URL) {
 	for _, f := range r.fields {
-		part := TrialPart{Name: f.name, Selector: f.Selector, Required: f.required, Elements: len(f.matches(p))}
+		if f.From != from {
+			continue
+		}
+		s := Select{f.Selector, f.Attribute, f.Path, f.Regexp}
+		part := TrialPart{Name: f.name, Selector: s.String(), Required: f.required, Elements: f.count(p)}
 		v, err := f.read(p, base)
 		switch {
 		case err != nil:
 			part.Why = err.Error()
 		case v == nil:
-			part.Why, part.Near = f.missing(f.Selector, p)
+			part.Why, part.Near = f.missing(s, p)
 		default:
 			part.Value = v
 			if f.name == r.site.Key {
@@ -129,18 +207,26 @@ func (r *reader) try(address, text string) (Trial, error) {
 		}
 		t.Fields = append(t.Fields, part)
 	}
-	return t, nil
 }
 
 // tryAll is what a selector of the list finds.
-func (f finder) tryAll(name, selector string, p *page) TrialPart {
-	part := TrialPart{Name: name, Selector: selector, Elements: len(f.matches(p))}
-	if all := f.all(p); len(all) > 0 {
-		part.Value = untrusted.Line(all[0], maxShown)
+func (f finder) tryAll(name string, s Select, p *page) TrialPart {
+	part := TrialPart{Name: name, Selector: s.String(), Elements: f.count(p)}
+	if found, ok := f.first(p); ok {
+		part.Value = untrusted.Line(found.text, maxShown)
 	} else {
-		part.Why, part.Near = f.missing(selector, p)
+		part.Why, part.Near = f.missing(s, p)
 	}
 	return part
+}
+
+// count returns how many elements the finder's selector matches, or how many values its
+// path has.
+func (f finder) count(p *page) int {
+	if f.group == nil {
+		return len(f.path.items(p.data))
+	}
+	return len(f.matches(p))
 }
 
 // matches returns the elements that the finder's selector matches.
@@ -154,10 +240,13 @@ func (f finder) matches(p *page) (out []*html.Node) {
 }
 
 // missing says why a finder finds no text in a page, and what the page has instead.
-func (f finder) missing(selector string, p *page) (why string, near []string) {
+func (f finder) missing(s Select, p *page) (why string, near []string) {
+	if f.group == nil {
+		return f.missingData(s, p.data)
+	}
 	found := f.matches(p)
 	if len(found) == 0 {
-		return "no element matches the selector", p.similar(selector)
+		return "no element matches the selector", p.similar(s.Selector)
 	}
 	has := func(n *html.Node) bool {
 		return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == f.attribute })
@@ -168,6 +257,13 @@ func (f finder) missing(selector string, p *page) (why string, near []string) {
 		}
 		return fmt.Sprintf("the element has no attribute %q", f.attribute), near[:min(len(near), maxNear)]
 	}
+	if f.path != nil {
+		data, err := parseJSON(f.raw(found[0]))
+		if err != nil {
+			return "the element has no JSON: " + err.Error(), nil
+		}
+		return f.missingData(s, data)
+	}
 	if f.part != nil {
 		whole := f
 		whole.part = nil
@@ -176,4 +272,45 @@ func (f finder) missing(selector string, p *page) (why string, near []string) {
 		}
 	}
 	return "the element has no text", nil
+}
+
+// missingData is missing for JSON.
+func (f finder) missingData(s Select, data any) (why string, near []string) {
+	found, err := f.path.search(data)
+	switch {
+	case err != nil:
+		return err.Error(), nil
+	case f.part != nil:
+		for text := range f.path.scalars(data) {
+			return fmt.Sprintf("the text does not match the regexp %s", f.part), []string{"text " + untrusted.Line(text.text, maxShown)}
+		}
+	}
+	if found != nil {
+		return "the path leads to no text and no number", members(s.Path, found)
+	}
+	for at := s.Path; ; {
+		cut := strings.LastIndexAny(at, ".[")
+		if cut <= 0 {
+			return "the path leads to nothing", members("the document", data)
+		}
+		at = at[:cut]
+		if shorter, err := compilePath(at); err == nil {
+			if found, err := shorter.search(data); err == nil && found != nil {
+				return "the path leads to nothing", members(at, found)
+			}
+		}
+	}
+}
+
+// members names the keys of an object, or of the first object of an array.
+func members(name string, v any) []string {
+	if all, ok := v.([]any); ok && len(all) > 0 {
+		name, v = name+"[0]", all[0]
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(object))
+	return []string{untrusted.Line(name+" has "+strings.Join(keys, ", "), maxShown)}
 }

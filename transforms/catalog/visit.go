@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,6 +33,7 @@ type visit struct {
 	state   *SharedState
 	control *siteControl // state.Control
 	client  *polite.Client
+	header  http.Header // of each request, robots.txt apart
 
 	known    streak
 	lastPage highest
@@ -53,7 +55,7 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 	v := &visit{cfg: cfg, w: w, log: w.Log.With("site", s.Name), clock: time.Now, reader: r, journal: &rows{db: d, site: s.Name},
 		control: newSiteControl(w), layout: &layout{}, count: w.Count, known: streak{first: r.firstPage(), want: cfg.StopAfterKnown}}
 	v.state, v.client = &SharedState{Control: v.control, Stats: stats}, v.newClient()
-	if r.last == nil {
+	if r.last == nil && r.total == nil {
 		v.lastPage.raise(r.firstPage() + r.pages() - 1)
 	}
 	return v, nil
@@ -71,6 +73,9 @@ func (v *visit) run(ctx context.Context) error {
 	defer cut()
 	defer v.control.stop(nil)
 	defer context.AfterFunc(v.control.Stopping(), func() { time.AfterFunc(maxInFlight, cut) })()
+	if v.header, err = v.reader.header(); err != nil {
+		return err
+	}
 	if err := v.readRobots(ctx); err != nil {
 		if errors.Is(err, errStopped) {
 			return nil

@@ -133,11 +133,12 @@ func (c *Client) Know(host string, a web.Addresses, until time.Time) { c.conns.K
 // Close closes the client's connections.
 func (c *Client) Close() { c.conns.Close() }
 
-// Request is one GET with its redirects and retries.
+// Request is one GET with its redirects and retries, or, with a Body, one POST.
 type Request struct {
 	URL          string
 	Accept       string
 	Header       http.Header
+	Body         []byte        // as in web.Request
 	Timeout      time.Duration // for one try, as in web.Request
 	MaxBytes     int64
 	MaxRedirects int // as in web.Request: below 0 Get returns the redirect itself
@@ -255,7 +256,7 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 	defer func() { listening() }()
 	var callback error // of the callbacks below, when it is not a failure of the exchange
 	hop := 0
-	resp, err := c.Web.Try(within, web.Request{URL: r.URL, Accept: r.Accept, Header: r.Header, Timeout: r.Timeout, MaxBytes: r.MaxBytes, MaxRedirects: r.MaxRedirects, Conns: &c.conns,
+	resp, err := c.Web.Try(within, web.Request{URL: r.URL, Accept: r.Accept, Header: r.Header, Body: r.Body, Timeout: r.Timeout, MaxBytes: r.MaxBytes, MaxRedirects: r.MaxRedirects, Conns: &c.conns,
 		Allow: func(u *url.URL) error {
 			if r.Scope != nil {
 				if err := r.Scope(u); err != nil {

@@ -90,3 +90,38 @@ func guarded(read func() error) (err error) {
 }
 
 var position = regexp.MustCompile(`^\[(\d+):\d+\] (.*)$`)
+
+// Line returns the number of the line in which a key stands, for example
+// Line(text, "fields", "price", "type"). Of keys that the text lacks, the line is that
+// of the nearest key around them; 0 if the text has none of them.
+func Line(text []byte, keys ...string) int {
+	file, err := Parse(text)
+	if err != nil || len(file.Docs) == 0 {
+		return 0
+	}
+	line, at := 0, file.Docs[0].Body
+	for _, key := range keys {
+		found := member(at, key)
+		if found == nil {
+			break
+		}
+		line, at = found.Key.GetToken().Position.Line, found.Value
+	}
+	return line
+}
+
+func member(n ast.Node, key string) *ast.MappingValueNode {
+	var all []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		all = n.Values
+	case *ast.MappingValueNode:
+		all = []*ast.MappingValueNode{n}
+	}
+	for _, m := range all {
+		if m.Key.GetToken().Value == key {
+			return m
+		}
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+package catalog
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/newsfork/seed-engine/transforms/catalog/value"
+)
+
+// reader reads the pages of a site.
+type reader struct {
+	site    Site
+	base    *url.URL
+	headers http.Header // with the names of environment variables
+	rows    *finder
+	product *finder
+	last    *finder
+	total   *finder
+	next    *finder
+	cursor  *finder
+	fields  []fieldReader // by name
+
+	numbered bool // the list has {page} or {offset}
+	inRows   bool // a field is in the rows of the list
+}
+
+type fieldReader struct {
+	name     string
+	required bool
+	Field
+	finder
+	locale value.Locale
+	zone   *time.Location // nil: the zone in each text
+}
+
+// The formats of pages.
+const (
+	formatHTML    = "html"
+	formatJSON    = "json"
+	formatSitemap = "sitemap"
+	formatNone    = "none"
+)
+
+// The places of a field.
+const (
+	fromPage = "page"
+	fromRow  = "row"
+)
+
+func (s Site) compile() (*reader, error) {
+	if !siteName.MatchString(s.Name) {
+		return nil, wrong("name", "name %q: want small letters, digits, - and _", s.Name)
+	}
+	s.List.Format, s.Detail.Format = cmp.Or(s.List.Format, formatHTML), cmp.Or(s.Detail.Format, formatHTML)
+	r := &reader{site: s}
+	for _, check := range []func() error{r.compileHeaders, r.compileAddresses, r.compileList, r.compileFields} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// secretName matches the names of headers whose values are secrets.
+var secretName = regexp.MustCompile(`(?i)auth|cookie|key|token|secret|password|session`)
+
+// ownHeaders are the headers that the crawler sets itself.
+var ownHeaders = []string{"User-Agent", "From", "Host", "Accept-Encoding", "Connection", "Content-Length", "Transfer-Encoding", "Te", "Upgrade", "Proxy-Authorization", "Range"}
+
+func (r *reader) compileHeaders() error {
+	r.headers = http.Header{}
+	for name, v := range r.site.Headers {
+		key := "headers." + name
+		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		switch names := variables(v); {
+		case !httpguts.ValidHeaderFieldName(name):
+			return wrong(key, "%s: want a name of letters, digits and -", key)
+		case slices.Contains(ownHeaders, canonical):
+			return wrong(key, "%s: the crawler sets it itself; leave it out (--contact becomes part of the User-Agent)", key)
+		case !httpguts.ValidHeaderFieldValue(v):
+			return wrong(key, "%s: want a value of one line", key)
+		case secretName.MatchString(name) && len(names) == 0:
+			return wrong(key, "%s: a key or password does not belong in this file; write ${SITE_KEY}, and set the environment variable SITE_KEY", key)
+		default:
+			for _, n := range names {
+				if !strings.HasPrefix(n, "SITE_") {
+					return wrong(key, "%s: ${%s}: want the name of an environment variable that begins with SITE_, such as ${SITE_%s}", key, n, n)
+				}
+			}
+		}
+		r.headers[canonical] = []string{v}
+	}
+	return nil
+}
+
+func (r *reader) compileAddresses() error {
+	l := r.site.List
+	u, err := url.Parse(strings.NewReplacer("{page}", "1", "{offset}", "0", "{cursor}", "").Replace(l.URL))
+	if err != nil {
+		return wrong("list.url", "list.url: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return wrong("list.url", "list.url %q: want http:// or https:// and a host", l.URL)
+	}
+	u.Fragment = ""
+	r.base = u
+	if len(r.headers) > 0 && u.Scheme != "https" && slices.ContainsFunc(mapValues(r.headers), func(v string) bool { return len(variables(v)) > 0 }) {
+		return wrong("list.url", "list.url %q: want https://, because headers has secrets", l.URL)
+	}
+	if !slices.Contains([]string{formatHTML, formatJSON, formatSitemap}, l.Format) {
+		return wrong("list.format", "list.format %q: want html, json or sitemap", l.Format)
+	}
+	if !slices.Contains([]string{"", "json", "form"}, l.BodyType) {
+		return wrong("list.body_type", "list.body_type %q: want json or form", l.BodyType)
+	}
+	d := r.site.Detail
+	if !slices.Contains([]string{formatHTML, formatJSON, formatNone}, d.Format) {
+		return wrong("detail.format", "detail.format %q: want html, json or none", d.Format)
+	}
+	if d.URL == "" {
+		return nil
+	}
+	at, err := url.Parse(strings.ReplaceAll(d.URL, "{link}", "1"))
+	switch {
+	case err != nil:
+		return wrong("detail.url", "detail.url: %w", err)
+	case !strings.Contains(d.URL, "{link}"):
+		return wrong("detail.url", "detail.url %q: want {link} in it, where the text that list.product_link finds belongs", d.URL)
+	case at.Scheme != "http" && at.Scheme != "https" || !sameHost(at, u):
+		return wrong("detail.url", "detail.url %q: want an address on the host of list.url, %s", d.URL, u.Host)
+	}
+	return nil
+}
+
+func mapValues(h http.Header) (all []string) {
+	for _, v := range h {
+		all = append(all, v...)
+	}
+	return all
+}
+
+// compileList checks how the list's pages are found, and compiles its selectors.
+func (r *reader) compileList() error {
+	l := r.site.List
+	has := func(placeholder string) bool {
+		return strings.Contains(l.URL, placeholder) || strings.Contains(l.Body, placeholder)
+	}
+	r.numbered = has("{page}") || has("{offset}")
+	sized := l.PageSize > 0
+	switch {
+	case l.NextLink != nil && (l.LastPage != nil || l.Total != nil || r.numbered || has("{cursor}")):
+		return wrong("list.next_link", "list: next_link cannot be used with last_page, total, or with {page}, {offset} or {cursor} in url")
+	case l.NextLink != nil && l.Body != "":
+		return wrong("list.next_link", "list: next_link cannot be used with body: use next_cursor, and {cursor} in body")
+	case has("{cursor}") != (l.NextCursor != nil):
+		return wrong("list.next_cursor", "list: next_cursor and {cursor} (in url or body) belong together; one of them is missing")
+	case l.NextCursor != nil && (r.numbered || l.LastPage != nil || l.Total != nil):
+		return wrong("list.next_cursor", "list: next_cursor cannot be used with last_page, total, or with {page} or {offset}")
+	case l.LastPage != nil && !r.numbered:
+		return wrong("list.last_page", "list: last_page needs {page} in url, or in body")
+	case l.Total != nil && (!r.numbered || !sized):
+		return wrong("list.total", "list: total needs page_size, and {page} or {offset} in url or body")
+	case l.UntilEmpty && !r.numbered && l.NextCursor == nil && l.NextLink == nil:
+		return wrong("list.until_empty", "list: until_empty needs {page}, {offset}, next_cursor or next_link")
+	case has("{offset}") && !sized:
+		return wrong("list.page_size", "list: {offset} needs page_size, the number of products on a page")
+	case l.PageSize < 0 || l.PageSize > 10_000:
+		return wrong("list.page_size", "list.page_size %d: want 1 to 10000", l.PageSize)
+	case l.Pages < 0 || l.Pages > maxListPages:
+		return wrong("list.pages", "list.pages %d: want 1 to %d", l.Pages, maxListPages)
+	case l.Format == formatSitemap && (l.Body != "" || l.Rows != nil || l.NextLink != nil || l.NextCursor != nil || r.numbered || l.UntilEmpty):
+		return wrong("list.format", "list.format sitemap: it has only url, pages and product_link.regexp")
+	case r.site.Detail.Format == formatNone && l.Rows == nil:
+		return wrong("detail.format", "detail.format none: it needs list.rows, in which the fields then are")
+	case l.ProductLink == nil && l.Format != formatSitemap && r.site.Detail.Format != formatNone:
+		return wrong("list", "list.product_link: name what finds the links to the products")
+	}
+	for _, part := range []struct {
+		name string
+		of   *Select
+		to   **finder
+		link bool
+	}{{"rows", l.Rows, &r.rows, false}, {"product_link", l.ProductLink, &r.product, true}, {"last_page", l.LastPage, &r.last, false},
+		{"total", l.Total, &r.total, false}, {"next_link", l.NextLink, &r.next, true}, {"next_cursor", l.NextCursor, &r.cursor, false}} {
+		if part.of == nil {
+			continue
+		}
+		s := *part.of
+		if part.link && l.Format == formatHTML && s.Path == "" {
+			s.Attribute = cmp.Or(s.Attribute, "href")
+		}
+		f, err := s.compile("list."+part.name, l.Format)
+		if err != nil {
+			return err
+		}
+		*part.to = &f
+	}
+	for _, f := range []*finder{r.last, r.total} {
+		if f != nil && f.part == nil {
+			f.part = regexp.MustCompile(`[\d.,]*\d`)
+		}
+	}
+	return nil
+}
+
+func (r *reader) compileFields() error {
+	s := r.site
+	if len(s.Fields) == 0 {
+		return wrong("fields", "fields: there is none; name at least the key's field")
+	}
+	key, ok := s.Fields[s.Key]
+	switch {
+	case s.Key == "":
+		return wrong("key", "key: name the field that is different for each product")
+	case !ok:
+		return wrong("key", "key %q: there is no such field", s.Key)
+	case key.Optional || key.Volatile:
+		return wrong("fields."+s.Key, "fields.%s: the key cannot be optional or volatile", s.Key)
+	case key.Type == "list" || key.Type == "money":
+		return wrong("fields."+s.Key+".type", "fields.%s: the key cannot be of the type %s", s.Key, key.Type)
+	}
+	var zone *time.Location
+	if s.TimeZone != "" {
+		var err error
+		if zone, err = time.LoadLocation(s.TimeZone); err != nil || s.TimeZone == "Local" {
+			return wrong("timezone", "timezone %q: want a name of the IANA database, such as Asia/Seoul", s.TimeZone)
+		}
+	}
+	if _, err := value.ParseLocale(s.Locale); err != nil {
+		return &keyError{"locale", err}
+	}
+	if err := value.ParseCurrency(s.Currency); err != nil {
+		return &keyError{"currency", err}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
+		compiled, err := r.compileField(name, s.Fields[name], zone)
+		if err != nil {
+			return err
+		}
+		r.fields = append(r.fields, compiled)
+	}
+	return nil
+}
+
+func (r *reader) compileField(name string, f Field, zone *time.Location) (fieldReader, error) {
+	s, where := r.site, "fields."+name
+	var none fieldReader
+	if !fieldName.MatchString(name) {
+		return none, wrong(where, "%s: want a name of small letters, digits and _", where)
+	}
+	if !slices.Contains(fieldTypes, f.Type) {
+		return none, wrong(where+".type", "%s.type %q: want one of %s", where, f.Type, strings.Join(fieldTypes[1:], ", "))
+	}
+	locale, err := value.ParseLocale(cmp.Or(f.Locale, s.Locale))
+	if err != nil {
+		return none, wrong(where+".locale", "%s: %w", where, err)
+	}
+	if err := value.ParseCurrency(f.Currency); err != nil {
+		return none, wrong(where+".currency", "%s: %w", where, err)
+	}
+	f.Currency = cmp.Or(f.Currency, s.Currency)
+	place, format := fromPage, s.Detail.Format
+	if format == formatNone {
+		place = fromRow
+	}
+	f.From = cmp.Or(f.From, place)
+	switch {
+	case f.From != fromPage && f.From != fromRow:
+		return none, wrong(where+".from", "%s.from %q: want page or row", where, f.From)
+	case f.From == fromPage && place == fromRow:
+		return none, wrong(where+".from", "%s.from page: detail.format is none, so there is no product's page; write row", where)
+	case f.From == fromRow && s.List.Rows == nil:
+		return none, wrong(where+".from", "%s.from row: it needs list.rows, which finds the products in a list page", where)
+	case f.From == fromRow:
+		format, r.inRows = s.List.Format, true
+	}
+	if f.Type == "url" && format == formatHTML && f.Path == "" {
+		f.Attribute = cmp.Or(f.Attribute, "href")
+	}
+	found, err := Select{f.Selector, f.Attribute, f.Path, f.Regexp}.compile(where, format)
+	if err != nil {
+		return none, err
+	}
+	return fieldReader{name: name, required: !f.Optional && !f.Volatile, Field: f, finder: found, locale: locale, zone: zone}, nil
+}

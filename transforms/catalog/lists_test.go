@@ -1,0 +1,344 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+)
+
+// shelf is a shop of 23 products, five on a page, whose list exists in many forms.
+const shelfProducts, shelfSize = 23, 5
+
+func shelfPage(after int) (items []map[string]any) {
+	for n := after + 1; n <= min(after+shelfSize, shelfProducts); n++ {
+		items = append(items, map[string]any{"id": n, "sku": fmt.Sprintf("S-%02d", n), "price": 1.5 * float64(n), "path": fmt.Sprintf("/item/%d", n), "note": "12,5"})
+	}
+	return items
+}
+
+// shelf answers as the shop does; body is what was sent with POST.
+func shelf(w http.ResponseWriter, r *http.Request) {
+	write := func(v any) { _ = json.NewEncoder(w).Encode(v) } //nolint:errchkjson // the client has closed the connection
+	number := func(s string) int { n, _ := strconv.Atoi(s); return n }
+	query := r.URL.Query()
+	body, _ := io.ReadAll(r.Body)
+	switch path := r.URL.Path; {
+	case path == "/robots.txt":
+		_, _ = io.WriteString(w, "User-agent: *\nAllow: /\n")
+	case path == "/pages":
+		page := number(query.Get("page"))
+		write(map[string]any{"items": shelfPage((page - 1) * shelfSize), "meta": map[string]any{"pages": 5}})
+	case path == "/offsets":
+		write(map[string]any{"items": shelfPage(number(query.Get("from"))), "total": shelfProducts})
+	case path == "/cursors":
+		after := number(strings.TrimPrefix(query.Get("c"), "after/&"))
+		out := map[string]any{"items": shelfPage(after), "next": nil}
+		if after+shelfSize < shelfProducts {
+			out["next"] = fmt.Sprintf("after/&%d", after+shelfSize)
+		}
+		write(out)
+	case path == "/search" && r.Method == http.MethodPost && r.Header.Get("Content-Type") == "application/json":
+		var ask struct {
+			After string
+			Size  int
+		}
+		if json.Unmarshal(body, &ask) != nil || ask.Size != shelfSize {
+			http.Error(w, "bad body", http.StatusBadRequest)
+			return
+		}
+		next := number(strings.Trim(ask.After, `"`)) + shelfSize
+		write(map[string]any{"items": shelfPage(next - shelfSize), "next": fmt.Sprintf(`"%d"`, min(next, shelfProducts/shelfSize*shelfSize))}) // the last cursor is its own next
+	case path == "/form" && r.Method == http.MethodPost && r.Header.Get("Content-Type") == "application/x-www-form-urlencoded":
+		page := number(strings.TrimPrefix(string(body), "page="))
+		write(map[string]any{"items": shelfPage((page - 1) * shelfSize)})
+	case path == "/links":
+		after := number(query.Get("after"))
+		out := map[string]any{"items": shelfPage(after)}
+		if after+shelfSize < shelfProducts {
+			out["next"] = fmt.Sprintf("?after=%d", after+shelfSize)
+		}
+		write(out)
+	case path == "/more":
+		after := number(query.Get("after"))
+		for _, item := range shelfPage(after) {
+			fmt.Fprintf(w, `<div class=card data-price="%v"><a href="%s">x</a></div>`, item["price"], item["path"])
+		}
+		if after+shelfSize < shelfProducts {
+			fmt.Fprintf(w, `<button class=more data-url="/more?after=%d">`, after+shelfSize)
+		}
+	case path == "/table":
+		if number(query.Get("p")) > 5 {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, "<table>")
+		for _, item := range shelfPage((number(query.Get("p")) - 1) * shelfSize) {
+			fmt.Fprintf(w, `<tr data-sku="%s"><td>%v EUR<td>12,5 kg</tr>`, item["sku"], item["price"])
+		}
+	case path == "/sitemap.xml":
+		fmt.Fprint(w, `<sitemapindex><sitemap><loc>https://shelf.example/sitemap-1.xml</loc></sitemap><sitemap><loc>https://shelf.example/sitemap-2.xml</loc></sitemap></sitemapindex>`)
+	case strings.HasPrefix(path, "/sitemap-"):
+		fmt.Fprint(w, `<urlset><url><loc>https://shelf.example/about</loc></url>`)
+		for n := 1; n <= shelfProducts; n++ {
+			if strconv.Itoa(n%2+1)+".xml" == strings.TrimPrefix(path, "/sitemap-") {
+				fmt.Fprintf(w, `<url><loc>https://shelf.example/item/%d</loc></url>`, n)
+			}
+		}
+		fmt.Fprint(w, `</urlset>`)
+	case strings.HasPrefix(path, "/item/"):
+		n := number(strings.TrimPrefix(path, "/item/"))
+		fmt.Fprintf(w, `<p class=sku>S-%02d</p><p class=price>%v</p>`, n, 1.5*float64(n))
+	case strings.HasPrefix(path, "/api/item/"):
+		n := number(strings.TrimPrefix(path, "/api/item/"))
+		write(map[string]any{"sku": fmt.Sprintf("S-%02d", n), "price": 1.5 * float64(n)})
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+const htmlFields = `
+key: sku
+fields:
+  sku: {selector: .sku}
+  price: {selector: .price, type: number}
+`
+
+const jsonRowFields = `
+detail: {format: none}
+key: sku
+fields:
+  sku: {path: sku}
+  price: {path: price, type: number}
+`
+
+// shelves are the forms of the list: the file without its name, and the list pages that
+// are requested.
+var shelves = map[string]struct {
+	file  string
+	lists int
+}{
+	"last page": {`list: {url: "https://shelf.example/pages?page={page}", format: json, product_link: {path: "items[].path"}, last_page: {path: meta.pages}}` + htmlFields, 5},
+	"rows and details": {`locale: de-DE
+list: {url: "https://shelf.example/pages?page={page}", format: json, rows: {path: items}, product_link: {path: path}, last_page: {path: meta.pages}}
+key: sku
+fields:
+  sku: {from: row, path: sku}
+  price: {selector: .price, type: number, locale: en}
+`, 5},
+	"details of an API": {`locale: de-DE
+list: {url: "https://shelf.example/pages?page={page}", format: json, product_link: {path: "items[].id"}, last_page: {path: meta.pages}}
+detail: {url: "https://shelf.example/api/item/{link}", format: json}
+key: sku
+fields:
+  sku: {path: sku}
+  price: {path: price, type: number}
+`, 5},
+	"offset and total": {`list: {url: "https://shelf.example/offsets?from={offset}", format: json, page_size: 5, rows: {path: items}, total: {path: total}}` + jsonRowFields, 5},
+	"cursor":           {`list: {url: "https://shelf.example/cursors?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
+	"cursor in a body": {`list: {url: "https://shelf.example/search", format: json, body: '{"after": "{cursor}", "size": 5}', rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
+	"page in a form, until it is empty": {`list: {url: "https://shelf.example/form", format: json, body: "page={page}", body_type: form, rows: {path: items}, until_empty: true}` +
+		jsonRowFields, 6},
+	"next link of an API": {`list: {url: "https://shelf.example/links", format: json, rows: {path: items}, next_link: {path: next}}` + jsonRowFields, 5},
+	"a button that loads more": {`list: {url: "https://shelf.example/more", rows: {selector: div.card}, product_link: {selector: a}, next_link: {selector: button.more, attribute: data-url}}
+key: sku
+fields:
+  sku: {selector: .sku}
+  price: {from: row, selector: div.card, attribute: data-price, type: number}
+`, 5},
+	"a table, until a page does not exist": {`list: {url: "https://shelf.example/table?p={page}", rows: {selector: tr}, until_empty: true}
+detail: {format: none}
+key: sku
+fields:
+  sku: {selector: tr, attribute: data-sku}
+  price: {selector: "td:first-child", regexp: '[\d.]+', type: number}
+`, 6},
+	"sitemap": {`list: {url: "https://shelf.example/sitemap.xml", format: sitemap, product_link: {regexp: "/item/"}}` + htmlFields, 3},
+}
+
+func (j *job) shelf(t testing.TB, file string) {
+	s, err := ParseSite([]byte("name: shelf\n" + file))
+	require.NoError(t, err)
+	j.cfg.Sites = []Site{s}
+	j.web.Handle("shelf.example", http.HandlerFunc(shelf))
+}
+
+func (j *job) checkShelf(t testing.TB) {
+	t.Helper()
+	got := j.products("shelf")
+	assert.Len(t, got, shelfProducts)
+	for n := 1; n <= shelfProducts; n++ {
+		sku := fmt.Sprintf("S-%02d", n)
+		assert.Equal(t, map[string]any{"sku": sku, "price": 1.5 * float64(n)}, got[sku].Detail)
+	}
+}
+
+// Each form of list leads to all products, a second run finds nothing new, and a product
+// that is no longer in the list is gone: each list was read to its end.
+func TestFormsOfLists(t *testing.T) {
+	t.Parallel()
+	for name, form := range shelves {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, "", webtest.Options{})
+			j.shelf(t, form.file)
+			total := j.run()
+			details := int64(shelfProducts)
+			if strings.Contains(form.file, "format: none") {
+				details = 0
+			}
+			lists := int64(form.lists)
+			if strings.Contains(name, "does not exist") {
+				lists-- // the last one is not counted: it does not exist
+			}
+			assert.Equal(t, map[string]int64{"list_pages_fetched": lists, "product_urls_found": shelfProducts, "detail_pages_fetched": details, "products_saved": shelfProducts,
+				"failed_tasks": 0, "products_new": shelfProducts, "products_changed": 0, "products_unchanged": 0, "products_gone": 0, "sites": 1, "sites_failed": 0, "sites_held": 0}, reported(total))
+			assert.Equal(t, int64(form.lists)+details+1, total.HTTP.Requests)
+			assert.Empty(t, j.deadLetters())
+			j.checkShelf(t)
+			_, err := j.db.ExecContext(t.Context(), `INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at) VALUES ('shelf', 'old', 'https://shelf.example/old', '{}', '', 1, 1, 1)`)
+			require.NoError(t, err)
+			assert.Equal(t, map[string]int64{"products_unchanged": shelfProducts, "products_gone": 1}, counted(j.run(), "products_unchanged", "products_gone"))
+		})
+	}
+}
+
+// A killed crawl of each form of list is resumed where it was: no page of the list that
+// led to its products is read again.
+func TestKilledListIsResumed(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for name, form := range shelves {
+			t.Run(name, func(t *testing.T) {
+				dsn := dbtest.SQLite(t)
+				if d.Dialect == db.Postgres {
+					dsn = dbtest.Postgres(t)
+				}
+				j := newJob(t, dsn, webtest.Options{}, "matter")
+				j.shelf(t, form.file)
+				j.cfg.ListFetchers, j.cfg.Sites = 1, slices.Clone(j.cfg.Sites)
+				ctx, kill := context.WithCancel(t.Context())
+				lists := 0
+				j.web.Handle("shelf.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if !strings.Contains(r.URL.Path, "item") && r.URL.Path != "/robots.txt" {
+						if lists++; lists == 3 {
+							kill()
+						}
+					}
+					shelf(w, r)
+				}))
+				v := j.visitOf(j.config(), j.cfg.Sites[0])
+				if err := v.run(ctx); err != nil {
+					require.ErrorIs(t, err, context.Canceled)
+				}
+				kill()
+				require.Less(t, lists, form.lists+1)
+				total := j.run()
+				j.checkShelf(t)
+				assert.LessOrEqual(t, lists, form.lists+2, "the third one, and one in the parser, again")
+				assert.Zero(t, total.Counts["failed_tasks"])
+				assert.Zero(t, j.left())
+			})
+		}
+	})
+}
+
+// Lists that never end are left, and say so: nothing is called gone.
+func TestListsThatLoop(t *testing.T) {
+	t.Parallel()
+	f := func(name, file string, requests int, list http.HandlerFunc) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, "", webtest.Options{})
+			j.shelf(t, file+jsonRowFields)
+			j.web.Handle("shelf.example", list)
+			_, err := j.db.ExecContext(t.Context(), `INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at) VALUES ('shelf', 'old', 'https://shelf.example/old', '{}', '', 1, 1, 1)`)
+			require.NoError(t, err)
+			total := j.run()
+			assert.EqualValues(t, requests, total.HTTP.Requests)
+			assert.Equal(t, map[string]int64{"products_gone": 0, "failed_tasks": 0}, counted(total, "products_gone", "failed_tasks"))
+		})
+	}
+	one := func(w io.Writer, sku any, next string) {
+		fmt.Fprintf(w, `{"items": [{"sku": "%v", "price": 1}], "next": %q}`, sku, next)
+	}
+	f("a cursor of an earlier page", `list: {url: "https://shelf.example/?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: next}}`, 4, func(w http.ResponseWriter, r *http.Request) {
+		c := r.URL.Query().Get("c")
+		one(w, "S"+c, map[string]string{"": "a", "a": "b", "b": "a"}[c])
+	})
+	f("links in a circle", `list: {url: "https://shelf.example/?c=0", format: json, rows: {path: items}, next_link: {path: next}}`, 4, func(w http.ResponseWriter, r *http.Request) {
+		c, _ := strconv.Atoi(r.URL.Query().Get("c"))
+		one(w, c, fmt.Sprintf("/?c=%d", (c+1)%3))
+	})
+	f("the last page again and again", `list: {url: "https://shelf.example/?c={page}", format: json, rows: {path: items}, until_empty: true}`, 5, func(w http.ResponseWriter, r *http.Request) {
+		c, _ := strconv.Atoi(r.URL.Query().Get("c"))
+		one(w, min(c, 3), "")
+	})
+	f("new cursors without end", `list: {url: "https://shelf.example/?c={cursor}", pages: 7, format: json, rows: {path: items}, next_cursor: {path: next}}`, 8, func(w http.ResponseWriter, r *http.Request) {
+		c := r.URL.Query().Get("c")
+		one(w, "S"+c, c+"x")
+	})
+}
+
+// visitOf is a crawl of any site without a pipeline around it.
+func (j *job) visitOf(cfg Config, s Site) *visit {
+	j.t.Helper()
+	_, w := j.visit(cfg, "matter")
+	v, err := newVisit(cfg, w, j.db, s, &Stats{})
+	require.NoError(j.t, err)
+	return v
+}
+
+// The headers of a site's file are sent to the site, with the secrets of the environment
+// in them; they are in no redirect to http, and in no log and no dead letter.
+func TestHeaders(t *testing.T) {
+	file := `name: shelf
+headers: {X-Api-Key: "key ${SITE_SHELF_KEY}", Accept-Language: de}
+` + shelves["cursor in a body"].file
+	j := newJob(t, "", webtest.Options{})
+	j.shelf(t, strings.TrimPrefix(file, "name: shelf\n"))
+	seen := map[string]int{}
+	j.web.Handle("shelf.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen[r.Method+" "+r.URL.Path+" "+r.Header.Get("X-Api-Key")+" "+r.Header.Get("Accept-Language")]++
+		shelf(w, r)
+	}))
+	_, cause := j.try(j.config())
+	require.NoError(t, cause)
+	letters := j.deadLetters()
+	require.Len(t, letters, 1)
+	assert.Equal(t, "missing_environment", letters[0].Kind)
+	assert.Equal(t, "headers.X-Api-Key of its file needs the environment variable SITE_SHELF_KEY, which is not set where the crawl runs: set it and start the same command again", letters[0].Error)
+	assert.Empty(t, seen, "without the key nothing is sent")
+
+	t.Setenv("SITE_SHELF_KEY", "s3cret")
+	j.run()
+	j.checkShelf(t)
+	assert.Equal(t, map[string]int{"GET /robots.txt  ": 1, "POST /search key s3cret de": 5}, seen)
+
+	j.web.Handle("shelf.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		http.Redirect(w, r, "http://shelf.example/plain", http.StatusTemporaryRedirect)
+	}))
+	require.NoError(t, func() error { _, err := j.try(j.config()); return err }())
+	for _, l := range j.deadLetters() {
+		assert.NotContains(t, l.Error, "s3cret")
+	}
+	for _, r := range j.web.Requests() {
+		assert.NotEqual(t, "/plain", r.Path)
+	}
+}

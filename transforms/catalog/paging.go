@@ -1,0 +1,182 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A request for a list page is made of the page's task: its number, and its address, whose
+// fragment, which is not sent, tells pages with the same address apart (list.body):
+// page=2, or cursor=abc.
+const cursorMark = "cursor="
+
+func (r *reader) firstPage() int {
+	if r.site.List.FirstPage != nil {
+		return *r.site.List.FirstPage
+	}
+	return 1
+}
+
+// saysEnd reports whether the site's pages say where the list ends.
+func (r *reader) saysEnd() bool {
+	return r.last != nil || r.total != nil || r.next != nil || r.cursor != nil || r.site.List.UntilEmpty
+}
+
+// pages returns the maximum number of list pages of a crawl.
+func (r *reader) pages() int {
+	switch {
+	case r.site.List.Pages > 0:
+		return r.site.List.Pages
+	case r.saysEnd() || r.site.List.Format == formatSitemap:
+		return maxListPages
+	case !r.numbered:
+		return 1
+	}
+	return defaultPages
+}
+
+// end returns the number of the last page that a crawl may read.
+func (r *reader) end() int { return r.firstPage() + r.pages() - 1 }
+
+// fill replaces the placeholders of a template.
+func (r *reader) fill(template string, page int, cursor string) string {
+	return strings.NewReplacer("{page}", strconv.Itoa(page), "{offset}", strconv.Itoa((page-r.firstPage())*r.site.List.PageSize), "{cursor}", cursor).Replace(template)
+}
+
+// listURL returns the address of a numbered page, or of the first page.
+func (r *reader) listURL(page int) string {
+	at := r.fill(r.site.List.URL, page, url.QueryEscape(r.site.List.FirstCursor))
+	if page != r.firstPage() && at == r.fill(r.site.List.URL, r.firstPage(), url.QueryEscape(r.site.List.FirstCursor)) {
+		at += fmt.Sprintf("#page=%d", page)
+	}
+	return at
+}
+
+// cursorURL returns the address of the page with a cursor.
+func (r *reader) cursorURL(page int, cursor string) string {
+	return r.fill(r.site.List.URL, page, url.QueryEscape(cursor)) + "#" + cursorMark + url.QueryEscape(cursor)
+}
+
+// cursorOf returns the cursor of a page's address.
+func (r *reader) cursorOf(address string) string {
+	_, mark, _ := strings.Cut(address, "#")
+	if escaped, ok := strings.CutPrefix(mark, cursorMark); ok {
+		if cursor, err := url.QueryUnescape(escaped); err == nil {
+			return cursor
+		}
+	}
+	return r.site.List.FirstCursor
+}
+
+// listRequest returns the address and the body of the request for a list page; a request
+// without body is nil.
+func (r *reader) listRequest(address string, page int) (at string, body []byte) {
+	at, _, _ = strings.Cut(address, "#")
+	l := r.site.List
+	if l.Body == "" {
+		return at, nil
+	}
+	cursor := r.cursorOf(address)
+	if l.BodyType == "form" {
+		return at, []byte(r.fill(l.Body, page, url.QueryEscape(cursor)))
+	}
+	quoted, err := json.Marshal(cursor)
+	if err != nil { // a string has no error
+		quoted = []byte(`""`)
+	}
+	return at, []byte(r.fill(l.Body, page, string(quoted[1:len(quoted)-1])))
+}
+
+// contentType returns the media type of the list's body.
+func (l List) contentType() string {
+	if l.BodyType == "form" {
+		return "application/x-www-form-urlencoded"
+	}
+	return "application/json"
+}
+
+// seeds returns the list pages that are known before any page is read.
+func (r *reader) seeds() []entry {
+	last := r.firstPage()
+	if !r.saysEnd() && r.numbered {
+		last = r.end()
+	}
+	return r.numberedPages(r.firstPage(), last)
+}
+
+// numberedPages returns the list pages from first to last.
+func (r *reader) numberedPages(first, last int) []entry {
+	last = min(last, r.end())
+	var out []entry
+	for page := max(first, r.firstPage()); page <= last; page++ {
+		out = append(out, entry{Kind: KindFetchListPage, URL: r.listURL(page), Page: page})
+	}
+	return out
+}
+
+// following returns the next list page, of which a list page has the link or the cursor.
+func (r *reader) following(page int, p listPage) []entry {
+	if page >= r.end() {
+		return nil
+	}
+	switch {
+	case p.next != "":
+		return []entry{{Kind: KindFetchListPage, URL: p.next, Page: page + 1}}
+	case p.cursor != "":
+		return []entry{{Kind: KindFetchListPage, URL: r.cursorURL(page+1, p.cursor), Page: page + 1}}
+	}
+	return nil
+}
+
+// leavesMore reports whether there may be products that the crawl's list pages do not
+// show: the crawl ends before the list does, or a page in the middle is empty.
+func (r *reader) leavesMore(page int, p listPage) bool {
+	empty := len(p.products) == 0
+	more := p.next != "" || p.cursor != ""
+	switch {
+	case r.site.List.UntilEmpty:
+		return !empty && page >= r.end() && (more || r.numbered)
+	case r.last != nil || r.total != nil:
+		return empty || p.last > r.end()
+	case r.next != nil || r.cursor != nil:
+		return empty || more && page >= r.end()
+	}
+	return r.numbered && page == r.end() && !empty
+}
+
+var variable = regexp.MustCompile(`\$\{([A-Z][A-Z0-9_]*)\}`)
+
+// variables returns the names of the environment variables in a header's value.
+func variables(v string) (names []string) {
+	for _, m := range variable.FindAllStringSubmatch(v, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+// header returns the headers of requests to the site, with the values of this process's
+// environment.
+func (r *reader) header() (http.Header, error) {
+	h := http.Header{}
+	for name, values := range r.headers {
+		var missing string
+		v := variable.ReplaceAllStringFunc(values[0], func(s string) string {
+			value := os.Getenv(s[2 : len(s)-1])
+			if value == "" {
+				missing = s[2 : len(s)-1]
+			}
+			return value
+		})
+		if missing != "" {
+			return nil, &failure{kind: "missing_environment", final: true, err: fmt.Errorf("headers.%s of its file needs the environment variable %s, which is not set where the crawl runs: set it and start the same command again", name, missing)}
+		}
+		h[name] = []string{v}
+	}
+	return h, nil
+}

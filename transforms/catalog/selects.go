@@ -1,0 +1,215 @@
+package catalog
+
+import (
+	"iter"
+	"regexp"
+	"strings"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+
+	"github.com/newsfork/seed-engine/io/untrusted"
+)
+
+// finder is a compiled Select.
+type finder struct {
+	group     cascadia.SelectorGroup // nil: of JSON
+	classes   []string               // see classesOf
+	labels    []label                // of classesOf
+	attribute string
+	path      *query
+	part      *regexp.Regexp
+}
+
+// scalar is a text that a finder found.
+type scalar struct {
+	text  string
+	plain bool // a number as JSON writes it
+}
+
+// String returns what a person looks for in the page.
+func (s Select) String() string {
+	if s.Selector != "" && s.Path != "" {
+		return s.Selector + " | " + s.Path
+	}
+	return s.Selector + s.Path
+}
+
+// compile compiles a Select for pages of a format.
+func (s Select) compile(where, format string) (f finder, err error) {
+	switch {
+	case format == formatSitemap:
+		if s.Selector != "" || s.Attribute != "" || s.Path != "" {
+			return f, wrong(where, "%s: of a sitemap only regexp can be used: it chooses the addresses", where)
+		}
+	case format == formatJSON && (s.Selector != "" || s.Attribute != ""):
+		return f, wrong(where, "%s: the page is JSON: use path, a JMESPath expression, in place of selector and attribute", where)
+	case format == formatJSON && s.Path == "":
+		return f, wrong(where, "%s: it has no path (the page is JSON)", where)
+	case format != formatJSON && s.Selector == "":
+		return f, wrong(where, "%s: it has no selector", where)
+	}
+	if s.Selector != "" {
+		if f.group, err = cascadia.ParseGroup(s.Selector); err != nil {
+			return f, wrong(where+".selector", "%s.selector %q: %w", where, s.Selector, err)
+		}
+		f.classes, f.labels = classesOf(s.Selector, f.group)
+	}
+	f.attribute = strings.ToLower(s.Attribute)
+	if s.Path != "" {
+		if f.path, err = compilePath(s.Path); err != nil {
+			return f, wrong(where+".path", "%s.path %q: want a JMESPath expression: %w", where, s.Path, err)
+		}
+	}
+	if s.Regexp != "" {
+		if f.part, err = regexp.Compile(s.Regexp); err != nil {
+			return f, wrong(where+".regexp", "%s.regexp: %w", where, err)
+		}
+	}
+	return f, nil
+}
+
+// values returns the non-empty texts that the finder finds, in the page's order.
+func (f finder) values(p *page) iter.Seq[scalar] {
+	return func(yield func(scalar) bool) {
+		if f.group == nil {
+			f.inData(p.data, yield)
+			return
+		}
+		for _, n := range p.candidates(f) {
+			if !p.matches(f, n) {
+				continue
+			}
+			if f.path != nil {
+				data, err := parseJSON(f.raw(n))
+				if err == nil && !f.inData(data, yield) {
+					return
+				}
+				continue
+			}
+			if s, ok := f.text(n); ok && !yield(scalar{text: s}) {
+				return
+			}
+		}
+	}
+}
+
+// inData yields the texts to which the finder's path leads.
+func (f finder) inData(data any, yield func(scalar) bool) bool {
+	for s := range f.path.scalars(data) {
+		text, ok := f.clean(s.text)
+		if ok && !yield(scalar{text, s.plain}) {
+			return false
+		}
+	}
+	return true
+}
+
+// first returns the first non-empty text that the finder finds.
+func (f finder) first(p *page) (scalar, bool) {
+	for s := range f.values(p) {
+		return s, true
+	}
+	return scalar{}, false
+}
+
+func (f finder) all(p *page) (out []string) {
+	for s := range f.values(p) {
+		out = append(out, s.text)
+	}
+	return out
+}
+
+// pages returns the parts of a page that the finder finds, each as a page.
+func (f finder) pages(p *page) (out []*page) {
+	if f.group == nil {
+		for _, data := range f.path.items(p.data) {
+			out = append(out, &page{data: data})
+		}
+		return out
+	}
+	for _, n := range p.candidates(f) {
+		if !p.matches(f, n) {
+			continue
+		}
+		if f.path == nil {
+			out = append(out, pageOf(n))
+			continue
+		}
+		data, err := parseJSON(f.raw(n))
+		if err != nil {
+			continue
+		}
+		for _, d := range f.path.items(data) {
+			out = append(out, &page{data: d})
+		}
+	}
+	return out
+}
+
+// text returns the text of an element, or of its attribute.
+func (f finder) text(n *html.Node) (string, bool) {
+	var s string
+	if f.attribute != "" {
+		s = attribute(n, f.attribute)
+	} else {
+		var b strings.Builder
+		collect(&b, n)
+		s = b.String()
+	}
+	return f.clean(s)
+}
+
+// raw returns the text of an element as it is, also of a script.
+func (f finder) raw(n *html.Node) string {
+	if f.attribute != "" {
+		return attribute(n, f.attribute)
+	}
+	var b strings.Builder
+	addText(&b, n)
+	return b.String()
+}
+
+func attribute(n *html.Node, name string) (value string) {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			value = a.Val
+		}
+	}
+	return value
+}
+
+// clean bounds a text, and takes the part that the finder's regexp matches.
+func (f finder) clean(s string) (string, bool) {
+	s = untrusted.Line(s, maxField)
+	if f.part != nil {
+		s = untrusted.Line(part(f.part, s), 0)
+	}
+	return s, s != ""
+}
+
+func part(re *regexp.Regexp, s string) string {
+	m := re.FindStringSubmatch(s)
+	switch {
+	case m == nil:
+		return ""
+	case len(m) > 1:
+		return m[1]
+	}
+	return m[0]
+}
+
+func collect(b *strings.Builder, n *html.Node) {
+	switch {
+	case n.Type == html.TextNode:
+		b.WriteString(n.Data)
+		return
+	case n.Type == html.ElementNode && (n.Data == "script" || n.Data == "style" || n.Data == "template"):
+		return
+	case n.Type == html.ElementNode && n.Data == "br":
+		b.WriteByte(' ')
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		collect(b, c)
+	}
+}

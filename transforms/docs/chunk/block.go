@@ -102,7 +102,7 @@ var unmark = strings.NewReplacer("`", "", "**", "", `\`, "")
 // opens returns the fence that a line opens, which may follow markers of quotes
 // and lists; "" for other lines.
 func opens(l string) string {
-	l = strings.TrimLeft(l, " >-0123456789.")
+	l = strings.TrimLeft(l, " >-:0123456789.")
 	for _, c := range []string{"`", "~"} {
 		if n := len(l) - len(strings.TrimLeft(l, c)); n > 2 && !strings.Contains(l[n:], c) {
 			return l[:n]

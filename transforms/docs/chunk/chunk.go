@@ -313,7 +313,7 @@ func (s *splitter) pieces(b block, tokens int, lead draft) []string {
 			foot = "\n" + lines[len(lines)-1]
 			lines = lines[:len(lines)-1]
 		}
-	case len(lines) > 2 && strings.HasPrefix(lines[1], "| ---"):
+	case len(lines) > 2 && strings.HasPrefix(strings.TrimLeft(lines[1], " >"), "| ---"):
 		head = lines[0] + "\n" + lines[1] + "\n"
 		lines = lines[2:]
 		whole = true

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/require"
 	"github.com/tiktoken-go/tokenizer/codec"
 
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
@@ -377,6 +378,21 @@ func TestQuality(t *testing.T) {
 	}
 	if q.Small != 1 || q.Duplicate != 1 || q.Empty != 1 || q.Pages != 4 {
 		t.Errorf("%+v", q)
+	}
+}
+
+// The rows of a table in a list or a quote have its head too, wherever the table is cut.
+func TestTableInList(t *testing.T) {
+	for _, margin := range []string{"", "  ", "> "} {
+		lines := []string{margin + "| Name | Meaning |", margin + "| --- | --- |"}
+		for i := range 100 {
+			lines = append(lines, fmt.Sprintf("%s| field_%d | some words about it |", margin, i))
+		}
+		chunks := chunk.Split("p", strings.Join(lines, "\n"), nil, chunk.Default)
+		require.Greater(t, len(chunks), 2)
+		for _, c := range chunks {
+			require.True(t, strings.HasPrefix(c.Text, lines[0]+"\n"+lines[1]+"\n"), c.Text)
+		}
 	}
 }
 

@@ -38,28 +38,71 @@ func belongs(aside *html.Node) bool {
 	return kinds[strings.ToLower(strings.TrimSpace(attr(aside, "aria-label")))] != ""
 }
 
-// callout returns the kind of a callout whose text does not begin with its kind; ""
-// for all other elements.
-func (w *writer) callout(n *html.Node) string {
+// callout reports whether an element is a callout. kind is the word to write before its
+// text, "" where the text begins with it.
+func (w *writer) callout(n *html.Node) (kind string, is bool) {
 	if n.DataAtom != atom.Aside && n.DataAtom != atom.Div && n.DataAtom != atom.Section && n.DataAtom != atom.Blockquote {
-		return ""
+		return "", false
 	}
-	kind := kinds[strings.ToLower(strings.TrimSpace(attr(n, "aria-label")))]
-	is := n.DataAtom == atom.Aside || attr(n, "role") == "note"
+	kind = kinds[strings.ToLower(strings.TrimSpace(attr(n, "aria-label")))]
+	is = n.DataAtom == atom.Aside || attr(n, "role") == "note" || n.DataAtom == atom.Div && hasClass(n, notes)
 	for _, word := range names(n) {
-		is = is || word == "admonition" || word == "callout"
+		is = is || callouts[word]
 		if kind == "" {
 			kind = kinds[word]
 		}
 	}
-	if !is || kind == "" {
-		return ""
+	if !is || kind == "" && !hasClass(n, callouts) {
+		return "", false
 	}
 	first, some := w.firstWord(n)
 	if !some || kinds[strings.ToLower(first)] != "" {
-		return ""
+		kind = ""
 	}
-	return kind
+	return kind, true
+}
+
+// callouts are the words in a class that make an element a callout, notes the classes
+// that do so alone.
+var (
+	callouts = words(`admonition admonitionblock alert callout`)
+	notes    = words(`attention caution danger hint important note tip warning`)
+	icons    = words(`icon`)
+)
+
+// titlesCallout reports whether a heading is the title of the callout that it is in:
+// nothing is before it there.
+func (w *writer) titlesCallout(h *html.Node) bool {
+	for n := h; n != nil; n = n.Parent {
+		if _, is := w.callout(n); is {
+			return true
+		}
+		for p := n.PrevSibling; p != nil; p = p.PrevSibling {
+			if p.Type == html.TextNode && hasWords(p.Data) || p.Type == html.ElementNode && !w.clutter.drops(p) && hasWords(line(p)) {
+				return false
+			}
+		}
+	}
+	return false
+}
+
+// kind writes the kind of a callout.
+func (w *writer) kind(kind string) {
+	w.block()
+	w.begin()
+	w.out, w.fresh = append(w.out, "**"+kind+":**"...), false
+	w.block()
+}
+
+// icon returns the kind that the first cell of an AsciiDoc callout shows, "" for none.
+func icon(cell *html.Node) string {
+	text := line(cell)
+	for c := range cell.Descendants() {
+		if c.DataAtom == atom.Img {
+			text = attr(c, "alt")
+		}
+	}
+	return kinds[strings.ToLower(text)]
 }
 
 // firstWord returns the first word of an element's text that is written.

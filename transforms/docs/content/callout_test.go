@@ -31,6 +31,17 @@ func TestAsides(t *testing.T) {
 		"an aside that says nothing of it":   {`<aside><p>Read more.</p></aside>`, ""},
 		"a table of contents that is a note": {`<aside class="note toc"><p>On this page</p></aside>`, ""},
 		"a class that only begins like one":  {`<aside class="notebook tips-and-more"><p>Read more.</p></aside>`, ""},
+		"DocBook":                            {`<div class="note"><h3 class="title">Note</h3><p>Keep it.</p></div>`, "**Note:**\n\nKeep it."},
+		"DocBook with a title":               {`<div class="warning"><h3 class="title">Hot parts</h3><p>Keep off.</p></div>`, "**Warning:**\n\n**Hot parts**\n\nKeep off."},
+		"Asciidoctor":                        {`<div class="admonitionblock tip"><table><tr><td class="icon"><div class="title">Tip</div></td><td class="content">Use it.</td></tr></table></div>`, "**Tip:**\n\nUse it."},
+		"Asciidoctor with an icon":           {`<div class="admonitionblock tip"><table><tr><td class="icon"><i class="fa icon-tip"></i></td><td class="content">Use it.</td></tr></table></div>`, "**Tip:**\n\nUse it."},
+		"AsciiDoc":                           {`<div class="admonitionblock"><table><tr><td class="icon"><img src="n.png" alt="Caution"></td><td class="content"><p>Hot.</p></td></tr></table></div>`, "**Caution:**\n\nHot."},
+		"Doxygen":                            {`<dl class="section warning"><dt>Warning</dt><dd>Hot.</dd></dl>`, "**Warning:**\n\nHot."},
+		"Docusaurus 2":                       {`<div class="admonition admonition-tip alert alert--success"><div class="admonition-heading"><h5>tip</h5></div><div class="admonition-content"><p>Use it.</p></div></div>`, "**Tip:**\n\nUse it."},
+		"rustdoc":                            {`<div class="warning"><p>Hot.</p></div>`, "**Warning:**\n\nHot."},
+		"GitHub":                             {`<div class="markdown-alert markdown-alert-note"><p class="markdown-alert-title">Note</p><p>Keep it.</p></div>`, "Note\n\nKeep it."},
+		"a section within":                   {`<div class="note"><p>Keep it.</p><h4>Why</h4><p>So.</p></div>`, "**Note:**\n\nKeep it.\n\n#### Why\n\nSo."},
+		"a listing of class example":         {`<div class="example"><pre>a</pre></div>`, "```\na\n```"},
 		"an empty callout":                   {`<aside class="note"> </aside>`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,6 +61,7 @@ func (k kind) read(t *testing.T, body []byte) expected {
 		return found
 	}
 	text, drop, maybe := match(k.text), match(k.drop+cond(k.drop != "", ", ")+"script, style, head, [hidden], [aria-hidden=true], a.anchor, a.anchorjs-link"), match(k.maybe)
+	notes := match(".note, .tip, .warning, .caution, .important") // DocBook's admonitions, whose titles are h3
 	var in, optional strings.Builder
 	var e expected
 	var walk func(n *html.Node, on, may bool, into *strings.Builder)
@@ -83,7 +84,7 @@ func (k kind) read(t *testing.T, body []byte) expected {
 		} else if k.name == "doxygen" && len(n.Attr) == 1 && n.Attr[0].Val == "title" { // the page's title is a div
 			level = "1"
 		}
-		isHeading := on && !may && level != ""
+		isHeading := on && !may && level != "" && !notes[n.Parent]
 		if isHeading {
 			below = &h
 		}
@@ -155,7 +156,7 @@ func count(s string) map[string]int {
 }
 
 var (
-	markers  = regexp.MustCompile(`^(?:[ >]|[-*] |[0-9]+\. )*`)
+	markers  = regexp.MustCompile(`^(?:[ >]|[-*:] |[0-9]+\. )*`)
 	codeSpan = regexp.MustCompile("``.+?``|`[^`]+`")
 )
 

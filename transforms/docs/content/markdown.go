@@ -40,6 +40,8 @@ type writer struct {
 	heading bool
 	buttons bool // all words of the heading are in buttons
 	tight   bool // in a list whose items have one line each
+	notes   int  // the callouts around the current place
+	term    bool // the next block is what the term before it means; there is no blank line before it
 	newList bool // the next block starts a list; there is a blank line before it, even in a tight list
 }
 
@@ -78,7 +80,7 @@ func (w *writer) block() {
 	w.suspend()
 	w.space = false
 	w.gap = blankLine
-	if w.tight && !w.newList {
+	if w.tight && !w.newList || w.term {
 		w.gap = newLine
 	}
 }
@@ -133,7 +135,7 @@ func (w *writer) writePending() {
 	case w.space && !w.fresh:
 		w.out = append(w.out, ' ')
 	}
-	w.gap, w.space, w.newList = none, false, false
+	w.gap, w.space, w.newList, w.term = none, false, false, false
 	if w.lead != "" {
 		w.out = append(w.out, w.lead...)
 		w.lead = ""

@@ -28,12 +28,21 @@ func (w *writer) element(n *html.Node) {
 	if _, ok := w.framing[n]; ok {
 		return
 	}
-	if kind := w.callout(n); kind != "" {
-		w.block()
-		w.begin()
-		w.out, w.fresh = append(w.out, "**"+kind+":**"...), false
-		w.block()
+	kind, is := w.callout(n)
+	if kind != "" {
+		w.kind(kind)
 	}
+	if is {
+		w.notes++
+	}
+	w.byName(n)
+	if is {
+		w.notes--
+	}
+}
+
+// byName renders an element by its name.
+func (w *writer) byName(n *html.Node) {
 	switch n.DataAtom {
 	case atom.Header:
 		w.header(n)
@@ -49,7 +58,9 @@ func (w *writer) element(n *html.Node) {
 		w.nested(n, level{first: "> ", rest: "> "})
 	case atom.Hr:
 		w.rule()
-	case atom.Address, atom.Article, atom.Aside, atom.Body, atom.Center, atom.Dd, atom.Details, atom.Div, atom.Dl, atom.Dt,
+	case atom.Dl:
+		w.definitions(n)
+	case atom.Address, atom.Article, atom.Aside, atom.Body, atom.Center, atom.Dd, atom.Details, atom.Div, atom.Dt,
 		atom.Fieldset, atom.Figcaption, atom.Figure, atom.Form, atom.Hgroup, atom.Legend, atom.Li, atom.Main,
 		atom.Optgroup, atom.Option, atom.P, atom.Search, atom.Section, atom.Summary,
 		atom.Caption, atom.Tbody, atom.Thead, atom.Tfoot, atom.Tr, atom.Td, atom.Th:
@@ -166,6 +177,15 @@ func (w *writer) title(n *html.Node, depth int) {
 		return
 	}
 	w.block()
+	if w.notes > 0 && w.titlesCallout(n) { // it is not a heading of the page
+		if kind := kinds[strings.ToLower(strings.Trim(line(n), ": "))]; kind != "" {
+			w.kind(kind)
+			return
+		}
+		w.marked(n, "**")
+		w.block()
+		return
+	}
 	w.lead, w.anchor, w.heading = "######"[:depth]+" ", anchor(n), true
 	w.buttons = !saysMore(n) // the heading of an accordion is a button
 	w.children(n)

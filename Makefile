@@ -19,7 +19,7 @@ MEMORY = $(shell f=$$(mktemp /dev/shm/XXXXXX 2>/dev/null) && [ "$$(df -Pk /dev/s
 test race scale: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
 test race scale: export TMPDIR := $(or $(MEMORY),$(TMPDIR),/tmp)
 
-.PHONY: run test race e2e bench scale nightly fuzz lint vet vuln golden notice release release-twice
+.PHONY: run test race e2e bench bench-extraction scale nightly fuzz lint vet vuln golden notice release release-twice
 
 run: ## the seed job on the sample bucket, against the simulated web
 	go run ./cmd/pipeline --runner=direct --web=demo
@@ -38,6 +38,9 @@ e2e: ## the slow real parts too: whole runs, kills, and the README's own command
 bench: ## benchmarks only
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 	go test -tags e2e -run '^$$' -bench . -timeout 30m ./pipeline/e2etest/flink
+
+bench-extraction: ## how well articles are read: body, day and title by source, and the worst ten pages
+	go test -count=1 -v -run 'TestCases|TestKoreanCases' ./transforms/parse/article
 
 # Hours on two cores.
 SCALE = mixed/objects=10000,mixed/packed=10000,mixed/packed=100000,dead/packed=1000000,mixed/packed=1000000

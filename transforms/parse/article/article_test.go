@@ -1,6 +1,7 @@
 package article_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,27 @@ func TestTitleOrder(t *testing.T) {
 	} {
 		got := read(t, "<html><head>"+c.head+"</head><body>"+c.body+prose+"</body></html>", c.rules)
 		assert.Equal(t, c.want, got.Title, c.name)
+	}
+}
+
+// What readers see counts where another source repeats it; sites' names go, whatever separates them.
+func TestTitleAgreement(t *testing.T) {
+	const og, ld = `<meta property="og:title" content="%s">`, `<script type="application/ld+json">{"@type":"NewsArticle","headline":"%s"}</script>`
+	for _, c := range []struct{ name, page, want string }{
+		{"h1 and JSON-LD against og:title", fmt.Sprintf(og+ld, "You will not believe this rare fish", "A rare fish was found in the Baltic Sea") + `<h1>A rare fish was found in the Baltic Sea</h1>`, "A rare fish was found in the Baltic Sea"},
+		{"h1 that the title begins with", fmt.Sprintf(og, "You will not believe this rare fish") + `<title>A rare fish was found in the Baltic Sea | Demo</title><h1>A rare fish was found in the Baltic Sea</h1>`, "A rare fish was found in the Baltic Sea"},
+		{"an unknown name of the site", `<title>A rare fish was found * The Demo Pundit * by A B</title><meta property="og:title" content="A rare fish was found * The Demo Pundit * by A B"><h1>A rare fish was found</h1>`, "A rare fish was found"},
+		{"the site's name is no headline", `<meta property="og:site_name" content="Demo Daily"><title>A rare fish was found - Demo Daily</title><h1>Demo Daily</h1>`, "A rare fish was found"},
+		{"an h1 that nothing repeats", fmt.Sprintf(og, "A rare fish was found") + `<h1>Most read</h1>`, "A rare fish was found"},
+		{"title and JSON-LD against og:title", fmt.Sprintf(og+ld, "You will not believe it", "A rare fish was found") + `<title>A rare fish was found - Demo</title>`, "A rare fish was found"},
+		{"：", `<meta property="og:site_name" content="朝日デモ"><meta property="og:title" content="震度5弱の地震：朝日デモ">`, "震度5弱の地震"},
+		{"｜", `<title>震度5弱の地震があったと発表｜日刊デモ</title>`, "震度5弱の地震があったと発表"},
+		{"_", `<title>海外留学生看两会：出国前后关注点大不同_教育频道_中国演示网</title>`, "海外留学生看两会：出国前后关注点大不同"},
+		{": ", `<meta property="og:site_name" content="Demo Daily"><meta property="og:title" content="Demo Daily: A rare fish: what we know">`, "A rare fish: what we know"},
+		{"a colon of the headline", `<title>A rare fish was found in the Baltic Sea: what we know</title>`, "A rare fish was found in the Baltic Sea: what we know"},
+		{"the site's host", `<link rel="canonical" href="https://www.demopaper.example/a"><meta property="og:title" content="A rare fish was found » Demopaper">`, "A rare fish was found"},
+	} {
+		assert.Equal(t, c.want, read(t, c.page+prose, article.Rules{}).Title, c.name)
 	}
 }
 

@@ -2,10 +2,12 @@ package article_test
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,19 +85,25 @@ func f1(got, want string) float64 {
 
 // Floors by source, as shares: they may only rise. The comments have the result of
 // trafilatura 2.3.1 by the same measure on the same pages.
-var floors = map[string]struct{ f1, day float64 }{
-	"aeb":         {0.972, 0},     // 0.974; goal 0.96
-	"fundus":      {0.966, 0.974}, // 0.953; goals 0.95 and 0.97
-	"readability": {0.944, 0.93},  // 0.929; goal 0.93
-	"newspaper4k": {0.968, 1},     // 0.943
+// The titles of readability's cases have no floor: they are its own, with the names of sites.
+var floors = map[string]struct{ f1, day, title float64 }{
+	"aeb":         {0.972, 0, 0},        // 0.974; goal 0.96
+	"fundus":      {0.966, 0.974, 0.87}, // 0.953; goals 0.95 and 0.97
+	"readability": {0.944, 0.93, 0},     // 0.929; goal 0.93
+	"newspaper4k": {0.968, 1, 0.7},      // 0.943
 }
 
 func TestCases(t *testing.T) {
 	type sum struct {
-		f1                    float64
-		pages, dated, sameDay int
+		f1                                   float64
+		pages, dated, sameDay, titled, title int
 	}
 	sums := map[string]*sum{}
+	type scored struct {
+		id string
+		f1 float64
+	}
+	var all []scored
 	for _, row := range newsPages(t) {
 		got, err := article.Extract(row.page, "", article.Rules{})
 		if err != nil {
@@ -110,6 +118,15 @@ func TestCases(t *testing.T) {
 		f := f1(got.Body, row.Expect.Body)
 		s.pages++
 		s.f1 += f
+		all = append(all, scored{row.ID, f})
+		if row.Expect.Title != "" {
+			s.titled++
+			if sameTitle(got.Title, row.Expect.Title) {
+				s.title++
+			} else {
+				t.Logf("%s: the title is %q, expected %q", row.ID, got.Title, row.Expect.Title)
+			}
+		}
 		if row.Expect.Date != "" {
 			s.dated++
 			if got.Published.Format(time.DateOnly) == row.Expect.Date[:10] {
@@ -122,18 +139,38 @@ func TestCases(t *testing.T) {
 			require.NoError(t, os.WriteFile(name+".want", []byte(strings.ReplaceAll(row.Expect.Body, "\n\n", "\n")+"\n"), 0o644))
 		}
 	}
+	slices.SortFunc(all, func(a, b scored) int { return cmp.Compare(a.f1, b.f1) })
+	for _, s := range all[:10] {
+		t.Logf("among the worst ten: %.3f %s", s.f1, s.id)
+	}
 	for source, floor := range floors {
 		s := sums[source]
 		require.NotNil(t, s, source)
 		f, day := s.f1/float64(s.pages), float64(s.sameDay)/float64(max(s.dated, 1))
-		t.Logf("%s: %d pages, body F1 %.4f, day right %d of %d", source, s.pages, f, s.sameDay, s.dated)
+		t.Logf("%s: %d pages, body F1 %.4f, day right %d of %d, title %d of %d", source, s.pages, f, s.sameDay, s.dated, s.title, s.titled)
 		if f < floor.f1 || f > floor.f1+0.005 {
 			t.Errorf("%s: body F1 %.4f, the floor is %.3f: mend what sank it, or raise the floor to what is reached now", source, f, floor.f1)
+		}
+		if title := float64(s.title) / float64(max(s.titled, 1)); title < floor.title {
+			t.Errorf("%s: the title is right on %.4f of the pages, the floor is %.3f", source, title, floor.title)
 		}
 		if day < floor.day {
 			t.Errorf("%s: the day is right on %.4f of the pages, the floor is %.3f", source, day, floor.day)
 		}
 	}
+}
+
+// sameTitle reports whether two titles have the same letters and digits.
+func sameTitle(a, b string) bool {
+	letters := func(s string) string {
+		return strings.Map(func(c rune) rune {
+			if unicode.IsLetter(c) || unicode.IsDigit(c) {
+				return unicode.ToLower(c)
+			}
+			return -1
+		}, s)
+	}
+	return letters(a) == letters(b)
 }
 
 // koreanPage is a row of korean/news_cases.jsonl.

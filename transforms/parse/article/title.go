@@ -1,13 +1,16 @@
 package article
 
 import (
+	"cmp"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/andybalholm/cascadia"
 )
 
-// titleBy is og:title, else the title element without the site's name, else h1.
+// titleBy is the headline: by the publisher's selector, else the h1 that another source
+// repeats, because that is what readers see, else what machines are told.
 func (p *Page) titleBy(c *Compiled) string {
 	if c.title != nil {
 		if found := p.Select(c.title); len(found) > 0 {
@@ -19,15 +22,16 @@ func (p *Page) titleBy(c *Compiled) string {
 			}
 		}
 	}
-	site := c.site
-	if site == "" {
-		site = p.meta["og:site_name"]
+	sites := p.sites(c.site)
+	if t := p.shown(sites); t != "" {
+		return t
 	}
-	if t := collapse(p.meta["og:title"]); t != "" {
-		return p.withoutSite(t, site, false)
-	}
-	if p.title != "" {
-		return p.withoutSite(p.title, site, true)
+	shared, title := collapse(p.meta["og:title"]), withoutSite(p.title, sites, true)
+	switch {
+	case shared != "" && (title == "" || fold(title) != fold(withoutSite(p.ld.Headline, sites, false))):
+		return withoutSite(shared, sites, false)
+	case title != "": // also where JSON-LD agrees with it: og:title may be a version for social networks
+		return title
 	}
 	for _, h := range p.headings {
 		if t := line(h); t != "" {
@@ -37,61 +41,121 @@ func (p *Page) titleBy(c *Compiled) string {
 	return p.ld.Headline
 }
 
-// marks separate a headline from a site's name.
-var marks = []string{" | ", " - ", " – ", " — ", " :: ", " : ", "ㅣ", " · ", " » ", " « ", " < ", " > ", "|", " ‹ ", " › "}
+// shown is the h1 that most other sources repeat, as a whole or with something before or
+// after it; "" where none does.
+func (p *Page) shown(sites []string) (best string) {
+	const long = 200 // characters of a headline
+	most := 0
+	others := []string{fold(p.meta["og:title"]), fold(p.title), fold(p.ld.Headline), fold(p.meta["twitter:title"])}
+	for _, h := range p.headings[:min(len(p.headings), 20)] {
+		t := line(h)
+		f := fold(t)
+		if f == "" || utf8.RuneCountInString(t) > 2*long || isSite(t, sites) {
+			continue
+		}
+		votes := 0
+		for _, o := range others {
+			switch {
+			case o == f:
+				votes += 2
+			case 2*len(f) >= len(o) && (strings.HasPrefix(o, f) || strings.HasSuffix(o, f)):
+				votes++
+			}
+		}
+		if votes > most {
+			best, most = t, votes
+		}
+	}
+	return best
+}
 
-// withoutSite cuts the site's name off a title's end or beginning. Where the
-// name is not known, the title's part that is an h1 or the JSON-LD's headline is
-// taken; where guess is set, the longest part before the last mark.
-func (p *Page) withoutSite(t, site string, guess bool) string {
-	same := func(a, b string) bool { return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b)) }
-	known := []string{p.ld.Headline}
-	for _, h := range p.headings {
-		known = append(known, line(h))
-	}
-	for _, k := range known {
-		if k != "" && same(k, t) {
-			return t
+// marks separate a headline from a site's name. Some are also marks of headlines: of those
+// only a known name is cut off.
+var (
+	marks    = []string{" | ", " - ", " – ", " — ", " :: ", " : ", "｜", "_", " * ", " -- ", "ㅣ", " · ", " • ", " » ", " « ", " < ", " > ", "|", " ‹ ", " › ", "：", ": "}
+	sureMark = map[string]bool{" | ": true, " - ": true, " – ": true, " — ": true, " :: ": true, " : ": true, "｜": true, "_": true, " -- ": true}
+)
+
+// sites are the names that the page's site may have in its titles.
+func (p *Page) sites(own string) []string {
+	var out []string
+	for _, s := range []string{own, p.meta["og:site_name"], p.meta["application-name"], p.meta["twitter:site"], p.meta["al:ios:app_name"]} {
+		if s = fold(s); s != "" {
+			out = append(out, s)
 		}
 	}
-	for _, m := range marks {
-		if i := strings.LastIndex(t, m); i > 0 {
-			head, tail := strings.TrimSpace(t[:i]), strings.TrimSpace(t[i+len(m):])
-			if site != "" && same(tail, site) && head != "" {
-				return p.withoutSite(head, site, false)
-			}
-		}
-		if i := strings.Index(t, m); i > 0 {
-			head, tail := strings.TrimSpace(t[:i]), strings.TrimSpace(t[i+len(m):])
-			if site != "" && same(head, site) && tail != "" {
-				return p.withoutSite(tail, site, false)
+	if u, err := url.Parse(cmp.Or(p.links["canonical"], p.meta["og:url"])); err == nil && u.Host != "" {
+		host := strings.TrimPrefix(strings.ToLower(u.Hostname()), "www.")
+		out = append(out, fold(host))
+		for label := range strings.SplitSeq(host, ".") {
+			if len(label) >= 4 {
+				out = append(out, fold(label))
 			}
 		}
 	}
-	for _, m := range marks {
-		for rest := t; ; {
-			i := strings.LastIndex(rest, m)
-			if i <= 0 {
+	return out
+}
+
+func isSite(s string, sites []string) bool {
+	f := fold(s)
+	for _, name := range sites {
+		if f == name {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutSite cuts the site's name off a title's end or beginning; where guess is set, also a
+// short last part whose name is not known.
+func withoutSite(t string, sites []string, guess bool) string {
+	for range 3 { // a title may end in the names of a section and of the site
+		cut := t
+		for _, m := range marks {
+			if head, tail, ok := cutLast(t, m); ok && isSite(tail, sites) {
+				cut = head
 				break
 			}
-			rest = strings.TrimSpace(rest[:i])
-			for _, k := range known {
-				if k != "" && same(k, rest) {
-					return rest
-				}
+			if head, tail, ok := cutFirst(t, m); ok && isSite(head, sites) {
+				cut = tail
+				break
 			}
 		}
+		if cut == t {
+			break
+		}
+		t, guess = cut, false
 	}
 	if !guess {
 		return t
 	}
-	for _, m := range marks[:6] {
-		if i := strings.LastIndex(t, m); i > 0 {
-			head, tail := strings.TrimSpace(t[:i]), strings.TrimSpace(t[i+len(m):])
-			if utf8.RuneCountInString(tail) <= 30 && utf8.RuneCountInString(head) > utf8.RuneCountInString(tail) {
-				return head
-			}
+	for _, m := range marks {
+		head, tail, ok := cutLast(t, m)
+		if !ok || !sureMark[m] || utf8.RuneCountInString(tail) > 30 || utf8.RuneCountInString(head) <= utf8.RuneCountInString(tail) {
+			continue
 		}
+		if m == "_" { // of Chinese titles: headline_section_site
+			return withoutSite(head, sites, true)
+		}
+		return head
 	}
 	return t
+}
+
+func cutLast(t, mark string) (head, tail string, ok bool) {
+	i := strings.LastIndex(t, mark)
+	if i <= 0 {
+		return t, "", false
+	}
+	head, tail = strings.TrimSpace(t[:i]), strings.TrimSpace(t[i+len(mark):])
+	return head, tail, head != "" && tail != ""
+}
+
+func cutFirst(t, mark string) (head, tail string, ok bool) {
+	i := strings.Index(t, mark)
+	if i <= 0 {
+		return t, "", false
+	}
+	head, tail = strings.TrimSpace(t[:i]), strings.TrimSpace(t[i+len(mark):])
+	return head, tail, head != "" && tail != ""
 }

@@ -54,14 +54,29 @@ func (r *reader) isClutter(n *html.Node) bool {
 	return false
 }
 
-// clutterName reports whether a class or id contains one of clutterWords. Words end at
-// everything but a letter of ASCII, and where a capital follows a small letter.
+// clutterName reports whether a class or id has a name with one of clutterWords. Words end at
+// everything but a letter of ASCII, and where a capital follows a small letter. A name that
+// does not say what its element is does not count.
 func clutterName(val string) bool {
-	for i := 0; i < len(val); {
+	for name := range strings.FieldsSeq(val) {
+		if strings.IndexByte(name, ':') >= 0 { // a style framework's: print:hidden
+			continue
+		}
+		if clutter, states := readName(name); clutter && !states {
+			return true
+		}
+	}
+	return false
+}
+
+// readName reports whether a name has one of clutterWords, and whether it has a word that says
+// that the element has or can show such a thing, or is about it, rather than is one.
+func readName(name string) (clutter, states bool) {
+	for i := 0; i < len(name); {
 		begin := i
 		small := false
-		for i < len(val) {
-			c := val[i]
+		for i < len(name) {
+			c := name[i]
 			if 'a' <= c && c <= 'z' {
 				small = true
 			} else if small || c < 'A' || c > 'Z' {
@@ -69,14 +84,24 @@ func clutterName(val string) bool {
 			}
 			i++
 		}
-		if i == begin {
+		switch {
+		case i == begin:
 			i++
-		} else if clutterWord(val[begin:i]) {
-			return true
+		case clutterWord(name[begin:i]):
+			clutter = true
+		case begin == 0 && aboutWords[name[:i]] || stateWords[name[begin:i]]:
+			states = true
 		}
 	}
-	return false
+	return clutter, states
 }
+
+var (
+	// stateWords are of names such as modal-enabled, comments-open, has-sidebar.
+	stateWords = words("enabled disabled open opened closed has with without can ready loaded allowed label")
+	// aboutWords begin the names of subjects, such as category-social and tag-video.
+	aboutWords = words("category cat tag type format post section topic term")
+)
 
 // clutterWord reports whether a word of ASCII letters is one of clutterWords.
 func clutterWord(w string) bool {
@@ -96,15 +121,42 @@ func surelyClutter(n *html.Node) bool {
 		return true
 	}
 	for _, key := range []string{"class", "id"} {
-		low := strings.ToLower(attr(n, key))
-		for _, w := range []string{"cookie", "consent", "gdpr", "comments", "disqus", "footer", "modal"} {
-			if strings.Contains(low, w) {
-				return true
+		for name := range strings.FieldsSeq(attr(n, key)) {
+			clutter, states := readName(name)
+			if !clutter || states || strings.IndexByte(name, ':') >= 0 {
+				continue
+			}
+			low := strings.ToLower(name)
+			for _, w := range []string{"cookie", "consent", "gdpr", "comments", "disqus", "footer", "modal"} {
+				if strings.Contains(low, w) {
+					return true
+				}
 			}
 		}
 	}
 	return false
 }
+
+// doubtful reports whether all that makes an element clutter are names that may also say what a
+// paragraph is about, or that it introduces the text.
+func doubtful(n *html.Node) bool {
+	found := false
+	for _, key := range []string{"class", "id"} {
+		for name := range strings.FieldsSeq(attr(n, key)) {
+			if !clutterName(name) {
+				continue
+			}
+			if !doubtfulNames[strings.ToLower(name)] {
+				return false
+			}
+			found = true
+		}
+	}
+	return found && attr(n, "role") == "" && attr(n, "hidden") == "" && attr(n, "aria-hidden") == "" && attr(n, "style") == ""
+}
+
+// doubtfulNames are whole names, not words of them.
+var doubtfulNames = words("teaser article-teaser social offer offers video report correction corrections topics trending popular vote votes poll search print")
 
 var clutterWords = words(`ad ads adv advert adverts advertisement advertising adsense adslot adbox adwrap advertorial sponsor sponsored sponsors dfp outbrain taboola criteo promo promos promotion promoted promobox
 	nav navi navbar navigation subnav menu submenu breadcrumb breadcrumbs pagination pager paging sidebar footer foot

@@ -80,6 +80,9 @@ const maxKept = 6
 // than all the rest is kept after all, and the page weighed again.
 func (r *reader) weighAgain(body *html.Node) (total int) {
 	total = r.weigh(body)
+	if r.keepDoubtful() {
+		total = r.weighOnce(body)
+	}
 	for range maxKept {
 		var most *html.Node
 		for _, n := range r.leftOut {
@@ -90,16 +93,75 @@ func (r *reader) weighAgain(body *html.Node) (total int) {
 		if most == nil {
 			break
 		}
-		if r.kept == nil {
-			r.kept = map[*html.Node]bool{}
-		}
-		r.kept[most] = true
-		clear(r.proseWidth)
-		clear(r.out)
-		r.leftOut = r.leftOut[:0]
-		total = r.weigh(body)
+		r.keep(most)
+		total = r.weighOnce(body)
 	}
 	return total
+}
+
+func (r *reader) keep(n *html.Node) {
+	if r.kept == nil {
+		r.kept = map[*html.Node]bool{}
+	}
+	r.kept[n] = true
+}
+
+// weighOnce weighs the page anew.
+func (r *reader) weighOnce(body *html.Node) int {
+	clear(r.proseWidth)
+	clear(r.out)
+	r.leftOut = r.leftOut[:0]
+	return r.weigh(body)
+}
+
+// keepDoubtful keeps elements with doubtful names that are plain prose between paragraphs:
+// without links, and not one of many with the same name, as the teasers of other articles are.
+func (r *reader) keepDoubtful() (any bool) {
+	const prose = 80
+	named := map[string]int{}
+	for _, n := range r.leftOut {
+		if r.proseWidth[n] >= prose && doubtful(n) {
+			named[attr(n, "class")]++
+		}
+	}
+	if len(named) == 0 {
+		return false
+	}
+	left := maxKept
+	for _, n := range r.leftOut {
+		if left == 0 {
+			break
+		}
+		if r.proseWidth[n] < prose || !doubtful(n) || named[attr(n, "class")] > 1 || n.Parent == nil || r.proseWidth[n.Parent] < prose || r.proseWidth[n] > r.proseWidth[n.Parent] {
+			continue
+		}
+		left--
+		if !r.paragraphsNext(n) || linked(n) {
+			continue
+		}
+		r.keep(n)
+		any = true
+	}
+	return any
+}
+
+// paragraphsNext reports whether an element stands between paragraphs of prose.
+func (r *reader) paragraphsNext(n *html.Node) bool {
+	for c := n.Parent.FirstChild; c != nil; c = c.NextSibling {
+		if c.DataAtom == atom.P && c != n && !r.out[c] && r.proseWidth[c] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func linked(n *html.Node) bool {
+	for d := range n.Descendants() {
+		if d.DataAtom == atom.A {
+			return true
+		}
+	}
+	return false
 }
 
 // heaviest returns the first node with the most prose, and the prose of all.

@@ -14,7 +14,8 @@ import (
 type textLine struct {
 	text    string
 	heading bool
-	item    bool // of a list
+	item    bool       // of a list
+	of      *html.Node // the block that it ends; nil where that does not matter
 }
 
 func joinLines(lines []textLine) string {
@@ -32,8 +33,7 @@ func joinLines(lines []textLine) string {
 func (r *reader) write(roots []*html.Node) []textLine {
 	w := writer{r: r, seen: map[string]bool{}, lists: map[*html.Node]listWidths{}}
 	for _, n := range roots {
-		w.block(n)
-		w.flush(false)
+		w.within(n, false)
 	}
 	return w.lines
 }
@@ -42,8 +42,8 @@ func (r *reader) write(roots []*html.Node) []textLine {
 func (r *reader) text(roots []*html.Node) string { return joinLines(r.write(roots)) }
 
 // trim removes lines that are not part of the text: dates, names and labels before
-// the first paragraph, headings and labels after the last one, and everything after
-// an announcement of other articles.
+// the first paragraph or its subheading, headings and labels after the last one, and
+// everything after an announcement of other articles.
 func (r *reader) trim(lines []textLine) []textLine {
 	sum := 0
 	for _, l := range lines {
@@ -67,10 +67,13 @@ func (r *reader) trim(lines []textLine) []textLine {
 			break
 		}
 	}
+	if begin > 0 && subheading(lines[begin-1], lines[begin:]) {
+		begin--
+	}
 	kept := lines[begin:]
 	for len(kept) > 1 {
 		last := kept[len(kept)-1]
-		if last.item || !last.heading && (paragraph(last) || sentence(last.text) && width(last.text) >= 12) {
+		if last.item || !last.heading && (paragraph(last) || sentence(last.text) && width(last.text) >= 12 || closes(last, kept[:len(kept)-1])) {
 			break
 		}
 		kept = kept[:len(kept)-1]
@@ -83,6 +86,29 @@ func (r *reader) trim(lines []textLine) []textLine {
 		out = append(out, l)
 	}
 	return out
+}
+
+// subheading reports whether a heading before the text is the first of several like it.
+func subheading(l textLine, after []textLine) bool {
+	if !l.heading || l.of == nil || others.MatchString(l.text) {
+		return false
+	}
+	for _, a := range after {
+		if a.heading && a.of != nil && a.of.DataAtom == l.of.DataAtom && a.of.Parent == l.of.Parent {
+			return true
+		}
+	}
+	return false
+}
+
+// closes reports whether a short line is the last paragraph of several like it, and neither
+// an address nor a credit: a label and names.
+func closes(l textLine, before []textLine) bool {
+	b := before[len(before)-1]
+	if l.of == nil || b.of == nil || l.of.DataAtom != atom.P || b.of.DataAtom != atom.P || b.of.Parent != l.of.Parent || attr(l.of, "class") != attr(b.of, "class") {
+		return false
+	}
+	return paragraph(b) && !others.MatchString(l.text) && !strings.Contains(l.text, "://") && l.text[0] != '(' && !strings.ContainsAny(l.text[:len(l.text)*2/3], ":：")
 }
 
 // paragraph reports whether a line is prose, by its length or as a sentence.
@@ -106,10 +132,12 @@ type writer struct {
 	seen      map[string]bool
 	lists     map[*html.Node]listWidths
 	pending   strings.Builder
-	links     int // width of the text of links in pending
+	of        *html.Node // the block of pending
+	links     []span     // of links in pending
 	// inLink says that a link without blocks is open. All of it is inline text:
 	// whatever elements are in it, pending does not end before the link.
 	inLink bool
+	inData bool // a table is open whose links are names in its rows
 }
 
 func (w *writer) block(n *html.Node) {
@@ -138,14 +166,14 @@ func (w *writer) element(n *html.Node) {
 				return
 			}
 			w.inLink = true
-			before := w.pending.Len()
+			from := w.pending.Len()
 			w.block(n)
-			w.links += width(w.pending.String()[before:])
+			w.links = append(w.links, span{from, w.pending.Len()})
 			w.inLink = false
 			return
 		}
 	case atom.Article:
-		if !w.r.bySelector && len(w.lines) > 0 && w.r.proseWidth[n] < 1200 { // the card of another article
+		if !w.r.bySelector && len(w.lines) > 0 && w.card(n) {
 			w.flush(false)
 			return
 		}
@@ -155,15 +183,17 @@ func (w *writer) element(n *html.Node) {
 			return
 		}
 		w.flush(false)
+		before := w.inData
+		w.inData = before || n.DataAtom == atom.Table && isData(n)
 		w.listDepth++
 		w.block(n)
 		w.flush(false)
 		w.listDepth--
+		w.inData = before
 		return
 	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
 		w.flush(false)
-		w.block(n)
-		w.flush(true)
+		w.within(n, true)
 		return
 	case atom.Td, atom.Th:
 		w.pending.WriteByte(' ')
@@ -180,15 +210,99 @@ func (w *writer) element(n *html.Node) {
 		w.pending.WriteByte(' ')
 	default:
 		w.flush(false)
-		w.block(n)
-		w.flush(false)
+		w.within(n, false)
 	}
+}
+
+// within writes a block of its own.
+func (w *writer) within(n *html.Node, heading bool) {
+	around := w.of
+	w.of = n
+	w.block(n)
+	w.flush(heading)
+	w.of = around
 }
 
 // linkList reports whether a list shows mostly links.
 func (w *writer) linkList(n *html.Node) bool {
 	l := w.measure(n)
-	return l.all > 0 && l.free*10 < l.all*4
+	return l.all > 0 && l.free*10 < l.all*4 && (n.DataAtom != atom.Table || !isData(n))
+}
+
+// card reports whether an article element in the text announces another article or is a box
+// about this one: it is short, and its heading or much of its text is a link, or its name says so.
+func (w *writer) card(n *html.Node) bool {
+	if w.r.proseWidth[n] >= 1200 {
+		return false
+	}
+	l := w.measure(n)
+	return l.all < 30 || l.free*10 < l.all*8 || clutterName(attr(n, "class")) || linkedHeading(n)
+}
+
+// linkedHeading reports whether the first heading below n, near its beginning, is or has a link.
+func linkedHeading(n *html.Node) bool {
+	left := 100
+	for h := range n.Descendants() {
+		if left--; left < 0 {
+			break
+		}
+		switch h.DataAtom {
+		case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+			for d := range h.Descendants() {
+				if d.DataAtom == atom.A {
+					return true
+				}
+			}
+			return inside(h, atom.A)
+		}
+	}
+	return false
+}
+
+// isData reports whether most rows of a table have a cell with text without links next to
+// another cell with text: then its links are names, as in a league table, and no menu.
+func isData(table *html.Node) bool {
+	rows, data := 0, 0
+	var look func(*html.Node)
+	look = func(n *html.Node) {
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			switch c.DataAtom {
+			case atom.Tr:
+				rows++
+				if cells, free := cells(c); cells > 1 && free > 0 {
+					data++
+				}
+			case atom.Thead, atom.Tbody, atom.Tfoot:
+				look(c)
+			}
+		}
+	}
+	look(table)
+	return rows > 1 && data*3 >= rows*2
+}
+
+// cells counts the cells of a row that have text, and those of them without links.
+func cells(row *html.Node) (all, free int) {
+	for c := row.FirstChild; c != nil; c = c.NextSibling {
+		text, linked := false, false
+		for d := range c.Descendants() {
+			switch {
+			case d.DataAtom == atom.A:
+				linked = true
+			case d.DataAtom == atom.Table: // a layout
+				return 0, 0
+			case d.Type == html.TextNode && strings.TrimSpace(d.Data) != "":
+				text = true
+			}
+		}
+		if text {
+			all++
+			if !linked {
+				free++
+			}
+		}
+	}
+	return all, free
 }
 
 // listWidths are the width of all text below an element, and of that outside links.
@@ -214,46 +328,66 @@ func (w *writer) measure(n *html.Node) (l listWidths) {
 		}
 	}
 	switch n.DataAtom {
-	case atom.Ul, atom.Ol, atom.Dl, atom.Table:
+	case atom.Ul, atom.Ol, atom.Dl, atom.Table, atom.Article:
 		w.lists[n] = l
 	}
 	return l
 }
 
+// span is a part of a text, in bytes.
+type span struct{ from, to int }
+
 // breaks are two or more line breaks: they end a paragraph.
 var breaks = regexp.MustCompile(`\v(\s*\v)+`)
 
-// flush ends a block: it appends the pending text to the lines.
+// flush ends a block: it appends the pending text to the lines. Line breaks make several
+// paragraphs of it, and each is judged by its own links.
 func (w *writer) flush(heading bool) {
 	s := w.pending.String()
 	links := w.links
 	w.pending.Reset()
-	w.links = 0
-	parts := []string{s}
-	if strings.IndexByte(s, '\v') >= 0 {
-		parts = breaks.Split(s, -1)
-	}
-	for _, l := range parts {
-		if strings.ContainsFunc(l, beyondASCII) {
-			l = strings.Map(dropInvisible, l)
+	w.links = nil
+	from := 0
+	for from < len(s) {
+		to, next := len(s), len(s)
+		if strings.IndexByte(s[from:], '\v') >= 0 {
+			if at := breaks.FindStringIndex(s[from:]); at != nil {
+				to, next = from+at[0], from+at[1]
+			}
 		}
-		l = collapse(l)
-		if l == "" {
-			continue
+		linked := 0
+		for len(links) > 0 && links[0].from < to {
+			if links[0].to > from {
+				linked += width(s[max(from, links[0].from):min(to, links[0].to)])
+			}
+			if links[0].to > to {
+				break
+			}
+			links = links[1:]
 		}
-		if !w.r.bySelector && w.drops(l, heading, links) {
-			continue
-		}
-		w.lines = append(w.lines, textLine{l, heading, w.listDepth > 0})
+		w.line(s[from:to], heading, linked)
+		from = next
 	}
 }
 
+// line appends a line of the text. links is the width of its links.
+func (w *writer) line(l string, heading bool, links int) {
+	if strings.ContainsFunc(l, beyondASCII) {
+		l = strings.Map(dropInvisible, l)
+	}
+	l = collapse(l)
+	if l == "" || !w.r.bySelector && w.drops(l, heading, links) {
+		return
+	}
+	w.lines = append(w.lines, textLine{l, heading, w.listDepth > 0, w.of})
+}
+
 // drops reports whether a line of a block is no text of the article: mostly links,
-// without words, the headline, or repeated. links is the width of the block's links.
+// without words, the headline, or repeated. links is the width of its links.
 func (w *writer) drops(line string, heading bool, links int) bool {
 	n := width(line)
 	switch {
-	case links*10 > n*7 && (n < 200 || links*10 > n*9): // a line of links
+	case !w.inData && links*10 > n*7 && (n < 200 || links*10 > n*9): // a line of links
 		return true
 	case heading && links*10 > n*5:
 		return true

@@ -1,0 +1,88 @@
+package article_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/newsfork/seed-engine/transforms/parse/article"
+)
+
+// sentences are n paragraphs of prose, each different.
+func sentences(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, fmt.Sprintf("Paragraph %c of the report says what the harbour's council decided on its long evening, and why it took so many hours.", 'A'+i))
+	}
+	return b.String()
+}
+
+func paragraphs(n int) string { return sentences(n, "<p>%s</p>\n") }
+
+const menu = `<ul class="menu"><li><a href="/a">Politics</a></li><li><a href="/b">Sports</a></li></ul>`
+
+// Shapes of pages that are common, each with words that the text must have and words that it must not have.
+func TestShapes(t *testing.T) {
+	four := []string{"Paragraph A", "Paragraph B", "Paragraph C", "Paragraph D"}
+	cards := func(tag, class string) string {
+		var b strings.Builder
+		for i := range 4 {
+			fmt.Fprintf(&b, `<%s class="%s"><h3><a href="/x%d">Another headline number %d of the day</a></h3><p>A teaser says in some words what the other story number %d is about, and stops.</p></%s>`, tag, class, i, i, i, tag)
+		}
+		return b.String()
+	}
+	for _, c := range []struct {
+		name, body string
+		must       []string
+		not        []string
+	}{
+		// A name says what an element is only as a whole word, and only where it does not say how it is shown.
+		{"a class that says that something can be shown", `<div class="page modal-enabled comments-enabled has-sidebar"><div>` + paragraphs(4) + `</div></div>`, four, nil},
+		{"classes of a style framework", `<div class="print:hidden sidebar-open:w-64 lg:hidden"><div class="md:hidden print:w-full">` + paragraphs(4) + `</div></div>`, four, nil},
+		{"a label that is hidden", `<div class="field field--label-hidden"><div class="field__item">` + paragraphs(4) + `</div></div>`, four, nil},
+		{"a citation in the text", `<div id="text">` + paragraphs(2) + `<blockquote class="citation"><p>A quoted voice of the harbour speaks here at some length.</p></blockquote>` + paragraphs(4) + `</div>`, append(four, "A quoted voice"), nil},
+		{"a topic is no share bar", `<div class="category-social tag-newsletter type-post">` + paragraphs(4) + `</div>`, four, nil},
+		{"a lede named teaser", `<div class="content"><h1>T</h1><p class="teaser">The council of the harbour has decided what nobody had expected before the evening began.</p>` + paragraphs(4) + `</div>`, append(four, "nobody had expected"), nil},
+		{"teasers of other stories", `<div class="content">` + paragraphs(4) + `<div class="teasers">` + cards("div", "teaser") + `</div></div>`, four, []string{"Another headline", "A teaser says"}},
+		{"a paragraph named social", `<div class="content">` + paragraphs(3) + `<div class="social"><p>The social services of the harbour had asked for more money, and the council gave it to them.</p></div>` + paragraphs(4) + `</div>`, append(four, "social services"), nil},
+		{"share buttons", `<div class="content">` + paragraphs(4) + `<div class="social-share"><a href="/f">Share on F</a> <a href="/t">Share on T</a></div></div>`, four, []string{"Share on"}},
+		{"an article in a modal is none of a dialog", `<div class="modal-page"><article>` + paragraphs(4) + `</article></div>`, four, nil},
+		{"a cookie notice", `<div class="cookie-banner"><p>We and our partners store cookies on your device to show what you may like, and you can refuse them at any time.</p></div><div>` + paragraphs(4) + `</div>`, four, []string{"store cookies"}},
+		{"comments of readers", `<div class="story">` + paragraphs(4) + `</div><div id="comments" class="comments-area">` + sentences(9, `<div class="comment"><b>Somebody</b><p>I think that %s</p></div>`) + `</div>`, four, []string{"I think that"}},
+
+		// Parts of an article in elements of their own.
+		{"an article in the article", `<article><h1>T</h1>` + paragraphs(2) + `<article class="part"><h2>The second half</h2><p>This part is in an article element of its own, and belongs to the text as much as the rest.</p></article>` + paragraphs(4) + `</article>`, append(four, "as much as the rest"), nil},
+		{"cards of other articles in the article", `<article><h1>T</h1>` + paragraphs(4) + cards("article", "card") + `</article>`, four, []string{"Another headline", "A teaser says"}},
+		{"posts of a live blog", `<main><h1>T</h1><p>All news of the harbour in the live blog of this evening, as it comes in.</p>` + sentences(4, `<article class="post"><time>10:15</time><h3>Post</h3><p>%s</p></article>`) + `</main>`, four, nil},
+
+		// Paragraphs that only line breaks separate.
+		{"line breaks", `<div class="text">` + sentences(4, "%s<br><br>") + `</div>`, four, nil},
+		{"line breaks and links", `<div class="text">` + sentences(2, "%s<br><br>") + `<a href="/1">A link to another long story of the same day</a><br><br>` + strings.Repeat(`<a href="/1">Link to a story</a> `, 40) + `<br><br>` + sentences(4, "%s<br><br>") + `</div>`, four, []string{"Link to a story"}},
+		{"a short paragraph among links by line breaks", `<div class="text">` + sentences(4, "%s<br><br>") + `Nobody objected.<br><br><a href="/1">One more story of the harbour and its council</a><br><br></div>`, append(four, "Nobody objected."), []string{"One more story"}},
+
+		// Tables.
+		{"a table with links", `<article><h1>T</h1>` + paragraphs(3) + `<table><tr><th>Club</th><th>Points</th></tr><tr><td><a href="/1">Harbour Rovers</a></td><td>31</td></tr><tr><td><a href="/2">Castle Athletic</a></td><td>28</td></tr></table>` + paragraphs(4) + `</article>`, append(four, "Harbour Rovers 31", "Castle Athletic 28"), nil},
+		{"a table of prose", `<table><tr><td>` + menu + `</td></tr>` + sentences(4, `<tr><td>%s</td></tr>`) + `</table>`, four, []string{"Politics"}},
+		{"a table of links", `<article><h1>T</h1>` + paragraphs(4) + `<table><tr><td><a href="/1">One more story of the harbour</a></td></tr><tr><td><a href="/2">Yet one more story of it</a></td></tr></table></article>`, four, []string{"more story"}},
+
+		// The first subheading and short last lines.
+		{"the first subheading", `<article><h1>T</h1><h2>What was decided</h2>` + paragraphs(2) + `<h2>What comes next</h2>` + paragraphs(4) + `</article>`, append(four, "What was decided", "What comes next"), nil},
+		{"the headline again is no subheading", `<title>The harbour decides</title><article><h2>The harbour decides</h2>` + paragraphs(4) + `</article>`, four, []string{"The harbour decides"}},
+		{"a short last line", `<article><h1>T</h1>` + paragraphs(4) + `<p>And so it ended</p></article>`, append(four, "And so it ended"), nil},
+		{"labels after the text", `<article><h1>T</h1><div>` + paragraphs(4) + `</div><div>Tags</div><h3>More from the harbour</h3><div><a href="/x">A story</a></div></article>`, four, []string{"Tags", "More from"}},
+
+		{"noscript of a page with text", `<article>` + paragraphs(4) + `<noscript><p>Please turn on scripts in your browser, because without them this page cannot show you what it has.</p></noscript></article>`, four, []string{"turn on scripts"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := read(t, "<html><body>"+c.body+"</body></html>", article.Rules{}).Body
+			for _, w := range c.must {
+				assert.Contains(t, got, w)
+			}
+			for _, w := range c.not {
+				assert.NotContains(t, got, w)
+			}
+		})
+	}
+}

@@ -7,6 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -56,7 +59,13 @@ type docsOptions struct {
 	Alerts          string
 	Edition         int
 
+	given      []string        // the flags that ask for something special, with their dashes
+	files      []policy.Policy // of --policies, or shipped
+	unresolved error           // what is wrong by the files alone; the store may know better
+	resolved   bool            // the store was asked
+
 	loaded []policy.Policy
+	off    map[string]string // why a provider is not crawled, by people's changes
 	only   []string
 	page   *policy.Policy // of --url
 	source string         // the provider whose policy that one is of, "" for none
@@ -102,7 +111,7 @@ func docsJob() Job {
 		Shared: []string{"url", "lanes", "web", "connect-to", "allow-private", "post-quantum", "db", "estimate", "prices"}, SQL: true, Agent: docs.UserAgent,
 		NotEmpty: map[string]string{"provider": "name providers, or leave it out for all", "markdown": "name a directory"},
 		OfOneRun: []string{"estimate", "purge-provider", "enable-provider", "explain", "diff", "url", "depth", "tos-allowed", "markdown"},
-		Define:   o.define, Check: o.check, Prepare: o.prepare, Instead: o.instead,
+		Define:   o.define, Check: o.check, Prepare: o.prepare, Accept: o.accept, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them",
 		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
@@ -154,10 +163,40 @@ func (d *docsOptions) check(c *Common) error {
 	if d.alerts, err = alert.Parse(d.Alerts, alert.PageRules()...); err != nil {
 		return usage.Errorf("--alerts: %w", err)
 	}
-	if d.loaded, err = Policies(d.Policies); err != nil {
+	if d.files, err = Policies(d.Policies); err != nil {
 		return err
 	}
-	if err := errors.Join(d.knowsAgain(), d.choose(given), d.forURL(c)); err != nil {
+	d.given = given
+	if d.unresolved = d.resolve(c, nil); nothingKept(c) {
+		return d.unresolved
+	}
+	return nil
+}
+
+// nothingKept reports whether the store has certainly no changes of providers: it is a
+// directory without them. A store that is not opened yet can only be a directory.
+func nothingKept(c *Common) bool {
+	dir, local := strings.CutPrefix(c.Store, "file://")
+	if c.Store == "" || !local && strings.Contains(c.Store, "://") {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(dir, policy.Kept()))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// resolve joins the policies of the files with people's changes, and refuses what does not
+// fit them.
+func (d *docsOptions) resolve(c *Common, changes map[string]policy.Change) error {
+	d.loaded, d.off = nil, map[string]string{}
+	for _, p := range policy.Providers(d.files, changes, d.Policies != "") {
+		if p.Off != "" {
+			d.off[p.ProviderID] = p.Off
+		}
+		if len(p.SeedURLs) > 0 { // it could be read
+			d.loaded = append(d.loaded, p.Policy)
+		}
+	}
+	if err := errors.Join(d.knowsAgain(), d.choose(d.given), d.forURL(c)); err != nil {
 		return err
 	}
 	for _, p := range d.loaded {
@@ -166,6 +205,12 @@ func (d *docsOptions) check(c *Common) error {
 		}
 	}
 	return nil
+}
+
+// crawled reports whether a provider is crawled by its policy and by people's changes, and
+// if not, why.
+func (d *docsOptions) crawled(p policy.Policy) (reason string, crawled bool) {
+	return docs.Config{Fallback: d.Fallback, Off: d.off}.Crawled(p)
 }
 
 // choose reads --provider. given are the flags that ask for something in place of a run.
@@ -187,7 +232,7 @@ func (d *docsOptions) choose(given []string) (err error) {
 		if !slices.Contains(d.only, p.ProviderID) || len(given) > 0 && !d.Again.given {
 			continue
 		}
-		if reason, ok := (docs.Config{Fallback: d.Fallback}).Crawled(p); !ok {
+		if reason, ok := d.crawled(p); !ok {
 			return usage.Errorf("--provider=%s: %s", p.ProviderID, reason)
 		}
 	}
@@ -212,7 +257,7 @@ func (d *docsOptions) knowsAgain() error {
 		if p.ProviderID != id {
 			continue
 		}
-		if reason, ok := (docs.Config{Fallback: d.Fallback}).Crawled(p); !ok {
+		if reason, ok := d.crawled(p); !ok {
 			return usage.Errorf("--handoff-again=%s: %s", id, reason)
 		}
 		return nil
@@ -230,8 +275,33 @@ func (d *docsOptions) again() string {
 
 func (d *docsOptions) demo(w *webtest.Web) { docsim.Install(w.Handle, d.Edition) }
 
-// prepare refuses an unknown provider before anything is created.
+// prepare refuses what does not fit the files, before anything is created, where the store
+// cannot know better.
 func (d *docsOptions) prepare(ctx context.Context, c *Common) error {
+	if nothingKept(c) {
+		return d.fits(ctx, c, d.unresolved)
+	}
+	return nil
+}
+
+// accept takes the changes of providers that people keep in the store.
+func (d *docsOptions) accept(ctx context.Context, s store.Store, c *Common) error {
+	if d.resolved {
+		return nil
+	}
+	changes, err := providerChanges(ctx, s)
+	if err != nil {
+		return err
+	}
+	return d.fits(ctx, c, d.resolve(c, changes))
+}
+
+// fits returns what resolve found, or refuses a provider that nobody knows.
+func (d *docsOptions) fits(ctx context.Context, c *Common, found error) error {
+	d.resolved = true
+	if found != nil {
+		return found
+	}
 	for flag, id := range map[string]string{"purge-provider": d.Purge, "enable-provider": d.Enable} {
 		if err := d.knowsProvider(ctx, c, flag, id); err != nil {
 			return err
@@ -275,7 +345,7 @@ func writeDocs(ctx context.Context, s store.Store, runID string, stdout io.Write
 // config makes the workers' configuration from the options.
 func (d *docsOptions) config(c Common, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
-	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Only: d.only, Fallback: d.Fallback, Again: d.again(),
+	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Off: d.off, Only: d.only, Fallback: d.Fallback, Again: d.again(),
 		SessionMaxPages: d.SessionMaxPages, Retention: cmp.Or(d.Retention, 1), LeaseTTL: min(c.LeaseTTL, providerLeaseTTL), Alerts: d.alerts, NoDelay: c.Web == "demo",
 		UnsandboxedBrowser: d.Unsandboxed}
 }

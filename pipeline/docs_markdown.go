@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/kept"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/docs"
@@ -32,6 +34,41 @@ func Policies(dir string) ([]policy.Policy, error) {
 		return nil, usage.Errorf("--policies: %s", usage.OneLine(err))
 	}
 	return loaded, nil
+}
+
+// ProviderPolicies reads the policies as Policies does, with the changes that people keep in
+// the store.
+func ProviderPolicies(ctx context.Context, s store.Store, dir string) ([]policy.Policy, error) {
+	files, err := Policies(dir)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := providerChanges(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var out []policy.Policy
+	for _, p := range policy.Providers(files, changes, dir != "") {
+		out = append(out, p.Policy)
+	}
+	return out, nil
+}
+
+// providerChanges reads the changes of providers that people keep in the store.
+func providerChanges(ctx context.Context, s store.Store) (map[string]policy.Change, error) {
+	newest, err := kept.On(s, policy.Kept()).Newest(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the providers in the store: %w", err)
+	}
+	out := map[string]policy.Change{}
+	for id, v := range newest {
+		var c policy.Change
+		if err := json.Unmarshal(v.Body, &c); err != nil {
+			return nil, fmt.Errorf("reading version %d of provider %s in the store: %w", v.Number, id, err)
+		}
+		out[id] = c
+	}
+	return out, nil
 }
 
 // printMarkdown writes stored pages into a directory, and fetches nothing.

@@ -49,7 +49,7 @@ func (d *docsOptions) forURL(c *Common) error {
 		if own.Host() != p.Host() {
 			continue
 		}
-		if reason, ok := (docs.Config{Fallback: d.Fallback}).Crawled(own); !ok {
+		if reason, ok := d.crawled(own); !ok {
 			return usage.Errorf("--url=%s: the policy of %s is for this host: %s", c.URL, own.ProviderID, reason)
 		}
 		if pattern, in := own.Scope().Rule(canonical.Path(key)); !in {

@@ -18,7 +18,6 @@ import (
 	"github.com/newsfork/seed-engine/pipeline/export"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/usage"
-	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 const exportUsage = `pipeline export --what=WHAT --to=FILE [filters]
@@ -95,9 +94,8 @@ func exportCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 		return err
 	}
 	var to export.Target
-	var loaded []policy.Policy
 	if e.format == markdown {
-		loaded, err = e.forMarkdown(what)
+		err = e.forMarkdown(what)
 	} else if to, err = export.ParseTarget(what.Name, e.to, e.format); err == nil && e.policies != "" {
 		err = usage.Errorf("--policies is for --format=%s", markdown)
 	}
@@ -119,7 +117,10 @@ func exportCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 		defer func() { err = errors.Join(err, src.DB.Close()) }()
 	}
 	if e.format == markdown {
-		err := what.Known(within, src)
+		loaded, err := pipeline.ProviderPolicies(within, s, e.policies)
+		if err == nil {
+			err = what.Known(within, src)
+		}
 		if err == nil {
 			err = pipeline.WriteMarkdown(within, src.DB, s, "to", e.to, filter.Names, loaded, stdout)
 		}
@@ -142,17 +143,18 @@ func exportCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 // markdown is the format of a folder with one file a page.
 const markdown = "markdown"
 
-// forMarkdown checks what an export as Markdown asks for, and reads the policies.
-func (e *exportFlags) forMarkdown(what export.What) ([]policy.Policy, error) {
+// forMarkdown checks what an export as Markdown asks for.
+func (e *exportFlags) forMarkdown(what export.What) error {
 	switch info, err := os.Stat(e.to); {
 	case what.Name != "pages":
-		return nil, usage.Errorf("--format=%s is for --what=pages; use parquet, jsonl or csv", markdown)
+		return usage.Errorf("--format=%s is for --what=pages; use parquet, jsonl or csv", markdown)
 	case e.since != "":
-		return nil, usage.Errorf("--since means nothing to --format=%s, which writes all pages", markdown)
+		return usage.Errorf("--since means nothing to --format=%s, which writes all pages", markdown)
 	case e.to == "" || e.to == "-" || strings.HasPrefix(e.to, "store:") || strings.Contains(e.to, "://") || err == nil && !info.IsDir():
-		return nil, usage.Errorf("--to=%s: --format=%s needs a folder", e.to, markdown)
+		return usage.Errorf("--to=%s: --format=%s needs a folder", e.to, markdown)
 	}
-	return pipeline.Policies(e.policies)
+	_, err := pipeline.Policies(e.policies)
+	return err
 }
 
 var errExportInterrupted = errors.New("the export was interrupted and has written nothing; start it again")

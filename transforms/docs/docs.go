@@ -73,6 +73,9 @@ type Config struct {
 	Lanes    int    // at most MaxHosts
 	DB       string // DSN without password; see db.OfWorker
 	Policies []policy.Policy
+	// Off says why a provider is not crawled whatever its policy says, because of what
+	// people changed in the store.
+	Off      map[string]string
 	Fallback bool // crawl context7 providers too
 	// Only are the providers that are crawled; nil: all. An unfinished session stays open
 	// for the others.
@@ -107,6 +110,8 @@ func Web(c web.Config) web.Config {
 // Crawled reports whether a provider is crawled by its policy, and if not, why.
 func (c Config) Crawled(p policy.Policy) (reason string, crawled bool) {
 	switch {
+	case c.Off[p.ProviderID] != "":
+		return c.Off[p.ProviderID], false
 	case p.Terms == policy.Prohibited:
 		return "its terms of service prohibit crawling (tos: prohibited)", false
 	case p.Channel == policy.Context7 && !c.Fallback:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -89,6 +90,11 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 	off, err := Disabled(ctx, fn.db)
 	if err != nil {
 		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(cfg.Off)) {
+		if !slices.ContainsFunc(cfg.Policies, func(p policy.Policy) bool { return p.ProviderID == id }) { // nothing to crawl it by
+			log.Warn("provider_left_out", "provider", id, "reason", cfg.Off[id])
+		}
 	}
 	var hosts []Host
 	var crawled int64

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const acme = `{"provider_id":"acme","name":"Acme \u2603","seed_urls":["https://docs.acme.example/"],"allowed_path_patterns":["/guide/**","/{a,b}/*"],"sitemap_url":null,"max_pages":50}`
+
+// Providers are listed, added, changed, disabled and removed. What is kept has versions
+// with who made them; a change of what somebody else has changed since is refused.
+func TestProviders(t *testing.T) {
+	w := newWorld(t, "done")
+	now := at(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), w)
+	const all = "/api/v1/docs/providers"
+	rows := func() map[string]map[string]any {
+		t.Helper()
+		a := w.do("GET", all, "")
+		require.Equal(t, http.StatusOK, a.code, a.body)
+		out := map[string]map[string]any{}
+		for _, row := range a.json(t)["providers"].([]any) {
+			row := row.(map[string]any)
+			out[row["id"].(string)] = row
+		}
+		return out
+	}
+	must := func(a answer) map[string]any {
+		t.Helper()
+		require.Equal(t, http.StatusOK, a.code, a.body)
+		return a.json(t)
+	}
+	shipped := rows()
+	assert.Len(t, shipped, 15)
+	assert.Equal(t, "file", shipped["stripe"]["source"])
+	assert.EqualValues(t, 0, shipped["stripe"]["version"])
+	assert.EqualValues(t, 300, shipped["stripe"]["policy"].(map[string]any)["max_pages"])
+	assert.Equal(t, `"0"`, w.do("GET", all+"/stripe", "").header.Get("ETag"))
+
+	added := w.do("PUT", all+"/acme", acme, "If-None-Match", "*")
+	one := must(added)
+	assert.Equal(t, `"1"`, added.header.Get("ETag"))
+	assert.Equal(t, "store", one["source"])
+	assert.Equal(t, "Acme ☃", one["policy"].(map[string]any)["name"])
+	assert.EqualValues(t, 3, one["policy"].(map[string]any)["max_depth"], "the default")
+	assert.Equal(t, 412, w.do("PUT", all+"/acme", acme, "If-None-Match", "*").code)
+	blind := w.do("PUT", all+"/acme", acme)
+	assert.Equal(t, 428, blind.code)
+	assert.Contains(t, blind.body, `If-Match: \"1\"`)
+
+	at(now.Add(time.Minute), w)
+	one = must(w.do("PUT", all+"/acme", strings.Replace(acme, "50", "70", 1), "If-Match", `"1"`))
+	assert.EqualValues(t, 2, one["version"])
+	assert.Equal(t, "2026-03-02T09:01:00Z", one["changed_at"])
+	assert.Equal(t, "local from 192.0.2.1:1234", one["changed_by"])
+	assert.Equal(t, 412, w.do("PUT", all+"/acme", acme, "If-Match", `"1"`).code, "somebody else changed it")
+	one = must(w.do("POST", all+"/acme/disable", `{"why":"they  asked us"}`))
+	assert.Equal(t, "it was disabled: they asked us", one["off"])
+	one = must(w.do("PUT", all+"/acme", strings.Replace(acme, "50", "71", 1), "If-Match", `"3"`))
+	assert.Equal(t, true, one["disabled"], "a change of the policy does not enable it")
+	one = must(w.do("POST", all+"/acme/enable", ""))
+	assert.Equal(t, false, one["disabled"])
+	var versions []any
+	for _, v := range one["versions"].([]any) {
+		v := v.(map[string]any)
+		versions = append(versions, []any{v["version"], v["action"], v["disabled"], strings.Contains(v["text"].(string), "max_pages: 7")})
+	}
+	assert.Equal(t, []any{[]any{5., "provider_enable", false, true}, []any{4., "provider_edit", true, true}, []any{3., "provider_disable", true, true}, []any{2., "provider_edit", false, true}, []any{1., "provider_add", false, false}}, versions)
+	assert.Equal(t, "provider_id: acme\nname: Acme ☃\nseed_urls:\n- https://docs.acme.example/\nallowed_path_patterns:\n- /guide/**\n- /{a,b}/*\nmax_pages: 50\nsitemap_url: null\n", one["versions"].([]any)[4].(map[string]any)["text"])
+
+	// A shipped provider is changed, and goes back to its file.
+	assert.Equal(t, "it was disabled: no reason was given", must(w.do("POST", all+"/stripe/disable", "", "If-Match", `"0"`))["off"])
+	stripe := `{"provider_id":"stripe","seed_urls":["https://docs.stripe.com/"],"allowed_path_patterns":["/**"],"tos":"allowed","tos_checked":"2026-01-05"}`
+	assert.Equal(t, "store_over_file", must(w.do("PUT", all+"/stripe", stripe, "If-Match", `"1"`))["source"])
+	assert.Equal(t, "file", must(w.do("DELETE", all+"/stripe", "", "If-Match", `"2"`))["source"])
+	assert.NotContains(t, rows()["stripe"]["policy"], "tos_checked")
+	assert.Equal(t, "removed", must(w.do("DELETE", all+"/acme", ""))["status"])
+	assert.NotContains(t, rows(), "acme")
+	one = must(w.do("PUT", all+"/acme", acme, "If-Match", `"6"`))
+	assert.EqualValues(t, 7, one["version"], "its versions continue")
+
+	asked := w.asked()
+	assert.Len(t, asked, 10)
+	for _, line := range []string{"provider_add acme: seeds https://docs.acme.example/", "provider_edit acme: max_pages: 50 → 70", "provider_disable acme: they asked us", "provider_enable acme", "provider_remove stripe: back to the file's", "provider_remove acme"} {
+		assert.Contains(t, asked, line)
+	}
+}
+
+// What is sent is checked as a file is; the answer names the field and what to write.
+func TestProvidersRefused(t *testing.T) {
+	w := newWorld(t, "done")
+	const at = "/api/v1/docs/providers/acme"
+	require.Equal(t, http.StatusOK, w.do("PUT", at, acme).code)
+	policies := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(policies, "acme.yaml"), []byte("provider_id: acme\nseed_urls: [https://a.example/]\nallowed_path_patterns: [/**]\n"), 0o600))
+	fixed := worldAt(t, w.dir, "done", func(s *Settings) { s.Environ = append(s.Environ, "SEED_POLICIES="+policies) })
+	list := fixed.do("GET", "/api/v1/docs/providers", "").json(t)["providers"].([]any)
+	require.Len(t, list, 1)
+	assert.Equal(t, "file", list[0].(map[string]any)["source"])
+	assert.Equal(t, http.StatusOK, fixed.do("POST", at+"/disable", "").code)
+	for _, c := range []struct {
+		w                  *world
+		method, path, body string
+		code               int
+		says               string
+	}{
+		{w, "PUT", at, strings.Replace(acme, `"max_pages":50`, `"max_pages":501,"max_depth":9`, 1), 400, `{"error":"max_depth: 9 is outside 1 to 5; max_pages: 501 is outside 1 to 500"}`},
+		{w, "PUT", at, strings.Replace(acme, `"max_pages"`, `"max_page"`, 1), 400, `unknown field \"max_page\"`},
+		{w, "PUT", at, strings.Replace(acme, `"max_pages":50`, `"max_pages":2.5`, 1), 400, "max_pages: 2.5 is no whole number"},
+		{w, "PUT", at, strings.Replace(acme, `"max_pages":50`, `"tos":"allowed"`, 1), 400, "tos_checked: missing; tos: allowed needs the date"},
+		{w, "PUT", at, strings.Replace(acme, `"acme"`, `"emca"`, 1), 400, "provider_id: the policy names emca"},
+		{w, "PUT", at, `{"provider_id":"acme","seed_urls":["https://u:p@a.example/"],"allowed_path_patterns":["/**"]}`, 400, "must not have a user or password"},
+		{w, "PUT", at, `{}`, 400, "seed_urls: the list is empty"},
+		{w, "PUT", at, `[]`, 400, "write the policy as JSON"},
+		{w, "PUT", at, `{"a": 1} {}`, 400, "write the policy as JSON"},
+		{w, "PUT", at, ``, 400, "write the policy as JSON"},
+		{w, "POST", at + "/disable", `{"reason":"x"}`, 400, "the body is not what is needed"},
+		{w, "POST", at + "/disable", `{"why":"` + strings.Repeat("x", 501) + `"}`, 400, "at most 500"},
+		{w, "GET", "/api/v1/docs/providers/nobody", "", 404, "there is no such provider"},
+		{w, "DELETE", "/api/v1/docs/providers/nobody", "", 404, "there is no such provider"},
+		{w, "DELETE", "/api/v1/docs/providers/stripe", "", 409, "in a file; remove it there"},
+		{fixed, "PUT", at, acme, 409, "change the files there"},
+	} {
+		got := c.w.do(c.method, c.path, c.body)
+		assert.Equal(t, c.code, got.code, "%s %s %s: %s", c.method, c.path, c.body, got.body)
+		assert.Contains(t, got.body, c.says)
+	}
+	wrong := w.do("PUT", at, acme, "If-Match", "newest")
+	assert.Equal(t, 400, wrong.code)
+	assert.Contains(t, wrong.body, "If-Match: write the version")
+}

@@ -1,0 +1,94 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
+)
+
+// What people keep in the store wins over shipped files, and files that the user names
+// win over both. What people disabled is off in any case.
+func TestProviders(t *testing.T) {
+	file := func(id, more string) policy.Policy {
+		p, err := policy.Parse(id, []byte("provider_id: "+id+"\nseed_urls: [https://"+id+".example/docs]\nallowed_path_patterns: [/docs/**]\n"+more))
+		require.NoError(t, err)
+		return p
+	}
+	text := func(id, more string) string {
+		return `{"provider_id": "` + id + `", "seed_urls": ["https://` + id + `.example/docs"], "allowed_path_patterns": ["/docs/**"]` + more + `}`
+	}
+	files := []policy.Policy{file("a", ""), file("b", ""), file("c", ""), file("d", "")}
+	changes := map[string]policy.Change{
+		"a": {Text: text("a", `, "max_pages": 7`)},
+		"b": {Disabled: true, Why: "they asked us to"},
+		"d": {}, // removed again
+		"e": {Text: text("e", "")},
+		"f": {}, // was only in the store
+		"g": {Text: text("g", `, "max_page": 7`)},
+		"h": {Text: text("e", "")},
+		"i": {Text: text("i", ""), Disabled: true},
+		"j": {Disabled: true},
+	}
+	show := func(all []policy.Provider) (out [][]any) {
+		for _, p := range all {
+			out = append(out, []any{p.ProviderID, p.Origin, p.MaxPages, p.Off})
+		}
+		return out
+	}
+	assert.Equal(t, [][]any{
+		{"a", policy.StoreOverFile, 7, ""},
+		{"b", policy.File, 200, "it was disabled: they asked us to"},
+		{"c", policy.File, 200, ""},
+		{"d", policy.File, 200, ""},
+		{"e", policy.Store, 200, ""},
+		{"g", policy.Store, 0, `its policy in the store does not fit this version of the program: policy: line 1: unknown field "max_page"`},
+		{"h", policy.Store, 0, "its policy in the store does not fit this version of the program: provider_id: it names e"},
+		{"i", policy.Store, 200, "it was disabled: no reason was given"},
+	}, show(policy.Providers(files, changes, false)))
+	assert.Equal(t, [][]any{
+		{"a", policy.File, 200, ""},
+		{"b", policy.File, 200, "it was disabled: they asked us to"},
+		{"c", policy.File, 200, ""},
+		{"d", policy.File, 200, ""},
+	}, show(policy.Providers(files, changes, true)))
+}
+
+// A policy as JSON means the same as text.
+func FuzzYAML(f *testing.F) {
+	f.Add([]byte(`{"provider_id":"a","seed_urls":["https://a.example/docs"],"allowed_path_patterns":["/{a,b}/**"],"max_pages":50,"name":"yes","custom_selectors":{"remove":[".a"]},"sitemap_url":null}`))
+	f.Add([]byte(`{"provider_id":"a","seed_urls":["https://a.example/docs"],"allowed_path_patterns":["/**"],"max_depth":2.5,"name":"\u0085 \ud83d\ude00 # no: comment\n---\n"}`))
+	f.Add([]byte(`{"provider_id":"007","seed_urls":["https://a.example/"],"allowed_path_patterns":["**"],"category":"1e3","keep_query_params":["~","null"]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		out, err := policy.YAML(text)
+		if err != nil {
+			return
+		}
+		p, err := policy.Parse("f", []byte(out))
+		if err != nil {
+			return
+		}
+		var want struct{ Name, Category *string }
+		if json.Unmarshal(text, &want) == nil && want.Name != nil && p.Name != *want.Name {
+			t.Errorf("%q became the name %q of %q", text, p.Name, out)
+		}
+		b, err := p.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := policy.YAML(b)
+		if err != nil {
+			t.Fatalf("%s: %v", b, err)
+		}
+		back, err := policy.Parse("f", []byte(again))
+		if err != nil {
+			t.Fatalf("%s\n%s: %v", b, again, err)
+		}
+		if bb, err := back.JSON(); err != nil || string(bb) != string(b) {
+			t.Errorf("%s became %s (%v)", b, bb, err)
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,6 +96,7 @@ type Result struct {
 	Paywalled int64      `json:"articles_paywalled"` // the page shows only a part of the text to readers without a subscription
 	Failed    int64      `json:"articles_failed"`
 	Forbidden int64      `json:"articles_forbidden"` // by robots.txt
+	Copies    int64      `json:"articles_copies"`    // of those that are new or changed: nearly the text of another publisher's
 	Health    raw.Health `json:"health"`
 	// Limits say what was left out because a run reads no more.
 	Limits []string `json:"limits,omitempty"`
@@ -104,7 +106,7 @@ type Result struct {
 // Tally returns the result's counts.
 func (r Result) Tally() ledger.Tally {
 	return ledger.Tally{Counts: ledger.Counts{"articles_found": r.Found, "articles_fetched": r.Fetched, "articles_inserted": r.Inserted,
-		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden}}
+		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden, "articles_copies": r.Copies}}
 }
 
 // errStop ends the crawl of a provider. The report has its reason.
@@ -127,6 +129,7 @@ func (e *Engine) visit(p provider.Provider) *visit {
 // provider's: it is an error of the database or the store, or that of ctx.
 func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 	v := e.visit(p)
+	began := v.now()
 	defer v.count()
 	within, release, err := v.acquire(ctx)
 	if v.leased = err == nil; v.leased {
@@ -146,6 +149,9 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 		v.result.State, v.result.Reason = stop.state, stop.reason
 		v.log.Warn("provider_ended", "state", stop.state, "reason", ledger.Redact(stop.reason))
 		err = nil
+	}
+	if err == nil && v.result.Inserted+v.result.Changed > 0 {
+		v.result.Copies, err = raw.MarkCopies(ctx, v.DB, p.ID(), began)
 	}
 	if err != nil {
 		return v.result, err
@@ -275,12 +281,51 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	v.result.Fetched++
 	now := v.now()
 	e := raw.Evidence{Source: v.p.ID(), URL: r.FinalURL, Requested: address, ContentType: r.Header.Get("Content-Type"), FetchedAt: now, SitemapAt: c.at, News: c.news, HTML: r.Body}
+	ended := v.more(ctx, &e)
+	if ended != nil && ctx.Err() != nil {
+		return ended
+	}
 	if v.KeepHTML {
 		if err := raw.Keep(ctx, v.Store, c.canonical, e); err != nil {
 			return err
 		}
 	}
-	return v.save(ctx, e, letter)
+	if err := v.save(ctx, e, letter); err != nil {
+		return err
+	}
+	return ended
+}
+
+// more fetches the further pages of an article. What ends the provider is returned; a
+// page that fails ends the article, which is kept as far as it was read.
+func (v *visit) more(ctx context.Context, e *raw.Evidence) error {
+	asked := []string{e.URL}
+	page := raw.Page{URL: e.URL, HTML: e.HTML}
+	for len(asked) < provider.MaxPages {
+		u, err := url.Parse(page.URL)
+		if err != nil {
+			return nil // save reports it
+		}
+		next := provider.NextPage(page.HTML, u)
+		if next == "" {
+			return nil
+		}
+		r, _, err := v.page(ctx, next)
+		var stop *errStop
+		switch {
+		case errors.As(err, &stop) || ctx.Err() != nil:
+			return err
+		case err != nil:
+			v.log.Warn("next_page_failed", "url", ledger.Redact(next), "error", ledger.Redact(err.Error()))
+			return nil
+		case slices.Contains(asked, r.FinalURL): // it leads back
+			return nil
+		}
+		page = raw.Page{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body}
+		e.More, asked = append(e.More, page), append(asked, page.URL)
+	}
+	v.limit(fmt.Sprintf("an article was read up to its page number %d: %.200s", provider.MaxPages, ledger.Redact(e.URL)))
+	return nil
 }
 
 // lost says of an article that could not be fetched which kind of failure it is, and

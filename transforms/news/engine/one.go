@@ -45,8 +45,12 @@ func (e *Engine) One(ctx context.Context, p provider.Provider, address string) (
 	if err != nil {
 		return One{}, fmt.Errorf("reading %s: %w", address, err)
 	}
-	a, err := v.parse(raw.Evidence{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body}, u)
-	switch a = clean(a); {
+	received := raw.Evidence{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body}
+	if err := v.more(within, &received); err != nil {
+		return One{}, fmt.Errorf("fetching %s: %w", address, err)
+	}
+	a, err := v.whole(received, u)
+	switch a = clean(a, u); {
 	case err != nil:
 		return One{}, fmt.Errorf("reading %s: %w", address, err)
 	case a.Paywalled:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"runtime/debug"
+	"slices"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -15,6 +16,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 // save reads a page and stores the article.
@@ -22,11 +24,15 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	u, asked, err := v.addresses(e)
 	var a provider.Article
 	if err == nil {
-		end, ended := budget.Begin(ctx, len(e.HTML))
+		size := len(e.HTML)
+		for _, page := range e.More {
+			size += len(page.HTML)
+		}
+		end, ended := budget.Begin(ctx, size)
 		if ended != nil {
 			return ended
 		}
-		a, err = v.parse(e, u)
+		a, err = v.whole(e, u)
 		end()
 	}
 	v.result.Health.Parsed++
@@ -45,7 +51,7 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 		}
 	}
 	a.Title, a.Language = cmp.Or(a.Title, e.News.Title), cmp.Or(a.Language, e.News.Language)
-	a = clean(a)
+	a = clean(a, u)
 	if a.Published.IsZero() {
 		a.Published, _ = article.ParseTime(e.News.PublicationDate, v.policy.Zone) // zero if there is none
 	}
@@ -87,24 +93,39 @@ const (
 	maxTitle   = 2000
 	maxName    = 200 // of an author, a section, a language
 	maxAuthors = 50
+	maxTags    = 50
+	maxImages  = 20
 )
 
-// clean makes the text of a page safe to store.
-func clean(a provider.Article) provider.Article {
+// clean makes the text of the page at u safe to store.
+func clean(a provider.Article, u *url.URL) provider.Article {
 	a.Title = untrusted.Line(a.Title, maxTitle)
 	a.Body = untrusted.Text(a.Body, 0)
 	a.Language, a.Section, a.Press = untrusted.Line(a.Language, maxName), untrusted.Line(a.Section, maxName), untrusted.Line(a.Press, maxName)
-	var authors []string
-	for _, name := range a.Authors[:min(len(a.Authors), maxAuthors)] {
-		if name = untrusted.Line(name, maxName); name != "" {
-			authors = append(authors, name)
+	a.Description = untrusted.Line(a.Description, maxTitle)
+	a.Authors, a.Tags = names(a.Authors, maxAuthors), names(a.Tags, maxTags)
+	var images []string
+	for _, address := range a.Images {
+		image, err := canonical.Address(u, address, []string{"*"})
+		if err == nil && len(images) < maxImages && untrusted.Key(image.String()) == nil && !slices.Contains(images, image.String()) {
+			images = append(images, image.String())
 		}
 	}
-	a.Authors = authors
+	a.Images = images
 	if untrusted.Key(a.ExternalID) != nil {
 		a.ExternalID = "" // the next key of its policy is used
 	}
 	return a
+}
+
+// names makes short texts safe to store, most of them at most.
+func names(texts []string, most int) (out []string) {
+	for _, name := range texts[:min(len(texts), most)] {
+		if name = untrusted.Line(name, maxName); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // addresses returns an article's own address, and its identity by the address in the sitemap.
@@ -123,6 +144,28 @@ func (v *visit) addresses(e raw.Evidence) (u *url.URL, asked string, err error) 
 		return nil, "", fmt.Errorf("reading its address: %w", err)
 	}
 	return u, asked, nil
+}
+
+// whole reads all pages of an article. A further page that cannot be read is left out.
+func (v *visit) whole(e raw.Evidence, u *url.URL) (provider.Article, error) {
+	a, err := v.parse(e, u)
+	if err != nil {
+		return a, err
+	}
+	for _, page := range e.More {
+		more := raw.Evidence{URL: page.URL, ContentType: page.ContentType, HTML: page.HTML}
+		at, err := url.Parse(page.URL)
+		var next provider.Article
+		if err == nil {
+			next, err = v.parse(more, at)
+		}
+		if err != nil {
+			v.log.Warn("next_page_failed", "url", ledger.Redact(page.URL), "error", ledger.Redact(err.Error()))
+			continue
+		}
+		a.Join(next)
+	}
+	return a, nil
 }
 
 // parse lets the provider read a page. A panic fails only that page.

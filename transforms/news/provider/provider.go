@@ -41,6 +41,12 @@ type Article struct {
 	ExternalID string `json:"external_id,omitempty"`
 	// Press is the publisher's name.
 	Press string `json:"press"`
+	// Description is the page's own summary.
+	Description string   `json:"description,omitempty"`
+	Tags        []string `json:"tags,omitempty"`
+	Images      []string `json:"images,omitempty"` // addresses, as written
+	// Live: the article is still being written, an entry at a time.
+	Live bool `json:"live,omitempty"`
 }
 
 // Read reads an article from a publisher's page by its rules.
@@ -49,7 +55,9 @@ func Read(page []byte, contentType string, rules *article.Compiled, press, exter
 	if err != nil {
 		return Article{}, err
 	}
-	return Article{Article: p.Read(rules), ExternalID: externalID, Press: press}, nil
+	a := Article{Article: p.Read(rules), ExternalID: externalID, Press: press}
+	a.describe(p)
+	return a, nil
 }
 
 // Unique names the key that is unique for each article of a provider in the

@@ -26,6 +26,15 @@ type Evidence struct {
 	// News is from the sitemap's news extension, for what the page does not say.
 	News sitemap.News `json:"news,omitzero"`
 	HTML []byte       `json:"html"` // as received; base64 in JSON
+	// More are the further pages of an article that has several.
+	More []Page `json:"more,omitempty"`
+}
+
+// Page is a further page of an article, as received.
+type Page struct {
+	URL         string `json:"url"` // after redirects
+	ContentType string `json:"content_type"`
+	HTML        []byte `json:"html"`
 }
 
 const evidencePrefix = "evidence/news/"

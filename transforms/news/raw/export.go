@@ -34,6 +34,14 @@ type ArticleRow struct {
 	ChangedAt    time.Time  `parquet:"changed_at,timestamp(microsecond)" doc:"when its text became what it is"`
 	ExpiresAt    time.Time  `parquet:"expires_at,timestamp(microsecond)" doc:"when it is removed; remove your copy then too"`
 	ContentHash  string     `parquet:"content_hash" doc:"of what a reader sees"`
+	Description  string     `parquet:"description" doc:"the page's own summary; empty: none"`
+	Section      string     `parquet:"section,dict" doc:"part of the publisher's site; empty: not known"`
+	Tags         []string   `parquet:"tags,list" doc:"the page's keywords"`
+	Images       []string   `parquet:"images,list" doc:"URLs of its pictures"`
+	ModifiedAt   *time.Time `parquet:"modified_at,optional,timestamp(microsecond)" doc:"when its publisher changed it, as the page says; null: it does not say"`
+	Form         string     `parquet:"form,dict" doc:"article or live_blog"`
+	Version      int64      `parquet:"version" doc:"1, and one more with each change; news_versions has the earlier ones"`
+	CopyOf       string     `parquet:"copy_of,dict" doc:"id of another publisher's earlier article with nearly the same text, which may have expired; empty: none"`
 }
 
 // Articles yields the articles that have not expired at a time.
@@ -43,17 +51,22 @@ func Articles(ctx context.Context, d *db.DB, f Filter, now time.Time) iter.Seq2[
 		since = db.Micros(f.Since)
 	}
 	return db.Select(ctx, d, func(r *sql.Rows) (a ArticleRow, err error) {
-		var authors string
-		var published, collected, changed, expires int64
-		if err := r.Scan(&a.ID, &a.Publisher, &a.Press, &a.URL, &a.CanonicalURL, &a.ExternalID, &a.Title, &a.Text, &authors, &a.Language, &published, &collected, &changed, &expires, &a.ContentHash); err != nil {
+		var authors, tags, images string
+		var published, collected, changed, expires, modified int64
+		if err := r.Scan(&a.ID, &a.Publisher, &a.Press, &a.URL, &a.CanonicalURL, &a.ExternalID, &a.Title, &a.Text, &authors, &a.Language, &published, &collected, &changed, &expires, &a.ContentHash,
+			&a.Description, &a.Section, &tags, &images, &modified, &a.Form, &a.Version, &a.CopyOf); err != nil {
 			return a, err
 		}
-		if err := json.Unmarshal([]byte(authors), &a.Authors); err != nil {
-			return a, fmt.Errorf("the authors of article %s: %w", a.ID, err)
+		for to, text := range map[*[]string]string{&a.Authors: authors, &a.Tags: tags, &a.Images: images} {
+			if err := json.Unmarshal([]byte(text), to); err != nil {
+				return a, fmt.Errorf("a list of article %s: %w", a.ID, err)
+			}
 		}
+		a.ModifiedAt = db.OptionalTime(modified)
 		a.PublishedAt, a.CollectedAt, a.ChangedAt, a.ExpiresAt = db.OptionalTime(published), db.Time(collected), db.Time(changed), db.Time(expires)
 		return a, nil
-	}, `SELECT id, source, press, url, canonical_url, external_id, title, raw_text, authors, language, published_at, collected_at, changed_at, expires_at, content_hash
+	}, `SELECT id, source, press, url, canonical_url, external_id, title, raw_text, authors, language, published_at, collected_at, changed_at, expires_at, content_hash,
+		description, section, tags, images, modified_at, form, version, copy_of
 		FROM news_articles WHERE (CAST($1 AS BIGINT) = 0 OR source `+d.AnyOf(2)+`) AND changed_at >= $3 AND expires_at > $4 ORDER BY source, collected_at, id`,
 		int64(len(f.Publishers)), d.List(f.Publishers), since, db.Micros(now))
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/parse/simhash"
 )
 
 //go:embed migrations
@@ -110,16 +111,10 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 	a := r.Article
 	text := Cut(a.Body, l.TextMaxLength)
 	by := r.key()
-	authors, err := json.Marshal(append([]string{}, a.Authors...))
-	if err != nil {
-		return "", fmt.Errorf("encoding authors: %w", err)
-	}
-	published := int64(0)
-	if !a.Published.IsZero() {
-		published = db.Micros(a.Published)
-	}
+	authors := list(a.Authors)
+	published := micros(a.Published)
 	titleHash := Hash(strings.ToLower(strings.Join(strings.Fields(a.Title), " ")))
-	content := Hash(strings.Join([]string{a.Title, text, string(authors), fmt.Sprint(published), r.Canonical, a.ExternalID}, "\x00"))
+	content := Hash(strings.Join([]string{a.Title, text, authors, fmt.Sprint(published), r.Canonical, a.ExternalID}, "\x00"))
 	where, args := "canonical_url = $2", []any{r.Source, r.Canonical}
 	switch by {
 	case provider.ByExternalID:
@@ -153,21 +148,26 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 			ORDER BY CASE WHEN `+where+` THEN 0 ELSE 1 END LIMIT 1`, args...).Scan(&id, &had)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			var made string
 			err = tx.QueryRowContext(ctx, `INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16)
 				ON CONFLICT `+conflicts[by]+` DO UPDATE SET content_hash = news_articles.content_hash RETURNING id`,
-				newID(), r.Source, a.Press, by, r.URL, r.Canonical, a.ExternalID, a.Title, titleHash, text, string(authors), a.Language, published, content,
-				db.Micros(now), db.Micros(now.Add(l.Retention))).Scan(&made)
+				newID(), r.Source, a.Press, by, r.URL, r.Canonical, a.ExternalID, a.Title, titleHash, text, authors, a.Language, published, content,
+				db.Micros(now), db.Micros(now.Add(l.Retention))).Scan(&id)
 			out = Inserted
 		case err != nil:
 		case had == content:
 			out = Same
 		default:
+			if err = keepVersion(ctx, tx, id, now); err != nil {
+				return err
+			}
 			_, err = tx.ExecContext(ctx, `UPDATE news_articles SET press = $2, url = $3, canonical_url = $4, external_id = $5, title = $6, title_hash = $7, raw_text = $8,
-				authors = $9, language = $10, published_at = $11, content_hash = $12, changed_at = $13, unique_by = $14 WHERE id = $1`,
-				id, a.Press, r.URL, r.Canonical, a.ExternalID, a.Title, titleHash, text, string(authors), a.Language, published, content, db.Micros(now), by)
+				authors = $9, language = $10, published_at = $11, content_hash = $12, changed_at = $13, unique_by = $14, version = version + 1 WHERE id = $1`,
+				id, a.Press, r.URL, r.Canonical, a.ExternalID, a.Title, titleHash, text, authors, a.Language, published, content, db.Micros(now), by)
 			out = Changed
+		}
+		if err == nil {
+			err = describe(ctx, tx, id, a)
 		}
 		if err != nil {
 			return err
@@ -180,13 +180,36 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 	return out, nil
 }
 
+// describe stores what is not part of what a reader sees: a change of it alone is no new
+// version of the article.
+func describe(ctx context.Context, tx *sql.Tx, id string, a provider.Article) error {
+	form := "article"
+	if a.Live {
+		form = "live_blog"
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE news_articles SET description = $2, section = $3, tags = $4, images = $5, modified_at = $6, form = $7, simhash = $8 WHERE id = $1`,
+		id, a.Description, a.Section, list(a.Tags), list(a.Images), micros(a.Modified), form, int64(simhash.Of(a.Body)))
+	return err
+}
+
+// list returns texts as JSON.
+func list(texts []string) string {
+	b, _ := json.Marshal(append([]string{}, texts...)) // texts always can be
+	return string(b)
+}
+
+// micros returns a time as the tables have it: 0 for none.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return db.Micros(t)
+}
+
 func newID() string { return strings.ToLower(rand.Text()) }
 
 func remember(ctx context.Context, tx *sql.Tx, r Row, state string, now time.Time) error {
-	at := int64(0)
-	if !r.SitemapAt.IsZero() {
-		at = db.Micros(r.SitemapAt)
-	}
+	at := micros(r.SitemapAt)
 	_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (source, url_hash) DO UPDATE SET state = excluded.state, refusals = 0, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END, fetched_at = excluded.fetched_at
 		WHERE news_urls.state <> 'purged'`, r.Source, Hash(r.Canonical), state, at, db.Micros(now))
@@ -196,10 +219,7 @@ func remember(ctx context.Context, tx *sql.Tx, r Row, state string, now time.Tim
 // Refuse records that the site refused a request. A stored version of the
 // article stays.
 func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time) error {
-	at := int64(0)
-	if !r.SitemapAt.IsZero() {
-		at = db.Micros(r.SitemapAt)
-	}
+	at := micros(r.SitemapAt)
 	err := d.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at, refusals) VALUES ($1, $2, 'refused', $3, $4, 1)
 			ON CONFLICT (source, url_hash) DO UPDATE SET refusals = news_urls.refusals + 1, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END, fetched_at = excluded.fetched_at
@@ -258,15 +278,15 @@ func Lookup(ctx context.Context, d *db.DB, source, canonical string) (Known, err
 func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		n = 0
-		rows, err := tx.QueryContext(ctx, `DELETE FROM news_articles WHERE expires_at <= $1 RETURNING source, canonical_url`, db.Micros(now))
+		rows, err := tx.QueryContext(ctx, `DELETE FROM news_articles WHERE expires_at <= $1 RETURNING source, canonical_url, id`, db.Micros(now))
 		if err != nil {
 			return err
 		}
 		defer func() { _ = rows.Close() }() // rows.Err has its error
-		var gone [][2]string
+		var gone [][3]string
 		for rows.Next() {
-			var r [2]string
-			if err := rows.Scan(&r[0], &r[1]); err != nil {
+			var r [3]string
+			if err := rows.Scan(&r[0], &r[1], &r[2]); err != nil {
 				return err
 			}
 			gone = append(gone, r)
@@ -277,6 +297,9 @@ func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
 		for _, r := range gone {
 			if _, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, 'purged', 0, $3)
 				ON CONFLICT (source, url_hash) DO UPDATE SET state = 'purged'`, r[0], Hash(r[1]), db.Micros(now)); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, `DELETE FROM news_versions WHERE article_id = $1`, r[2]); err != nil {
 				return err
 			}
 		}

@@ -207,3 +207,28 @@ func TestEvidence(t *testing.T) {
 	}
 	assert.Equal(t, []string{"https://a/1", "https://a/2"}, urls)
 }
+
+// Earlier versions of an article are kept, the last twenty, until the article expires.
+func TestVersions(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		for i := range 25 {
+			out, err := raw.Save(t.Context(), d, row(provider.ByURL, "https://a/1", "", fmt.Sprint("title ", i), "b"), limits, now.Add(time.Duration(i)*time.Minute))
+			require.NoError(t, err)
+			if i > 0 {
+				require.Equal(t, raw.Changed, out)
+			}
+		}
+		_, err := raw.Save(t.Context(), d, row(provider.ByURL, "https://a/1", "", "title 24", "b"), limits, now.Add(time.Hour))
+		require.NoError(t, err)
+		var version, kept, oldest int
+		var title string
+		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT version FROM news_articles`).Scan(&version))
+		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT COUNT(*), MIN(version) FROM news_versions`).Scan(&kept, &oldest))
+		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT title FROM news_versions WHERE version = 24`).Scan(&title))
+		assert.Equal(t, []any{25, 20, 5, "title 23"}, []any{version, kept, oldest, title})
+		_, err = raw.Purge(t.Context(), d, now.Add(limits.Retention))
+		require.NoError(t, err)
+		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM news_versions`).Scan(&kept))
+		assert.Zero(t, kept)
+	})
+}

@@ -1,0 +1,116 @@
+package provider_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+)
+
+const prose = "<p>The bank kept its rate unchanged at the meeting of this week, as analysts had expected, and said that prices fall slowly.</p>"
+
+func read(t *testing.T, head, body string) provider.Article {
+	t.Helper()
+	u, err := url.Parse("https://demo.example/a/12")
+	require.NoError(t, err)
+	a, err := declared(t, "baseUrl: https://demo.example").ParseArticle([]byte("<!doctype html><html lang=en><head><title>A headline</title>"+head+"</head><body>"+body+"</body></html>"), "text/html; charset=utf-8", u)
+	require.NoError(t, err)
+	return a
+}
+
+// A page says for machines what its article is about.
+func TestFields(t *testing.T) {
+	a := read(t, `<meta property="og:description" content="In short."><meta property="article:tag" content="Banks, Rates"><meta property="article:tag" content="Prices"><meta property="og:image" content="/b.jpg">
+<script type="application/ld+json">{"@type":"NewsArticle","articleSection":"Economy","keywords":["Rates","Europe"],"image":[{"@type":"ImageObject","url":"https://demo.example/a.jpg"}],"dateModified":"2026-03-02T10:00:00Z","isAccessibleForFree":"True"}</script>`,
+		"<article>"+prose+"</article>")
+	assert.Equal(t, "In short.", a.Description)
+	assert.Equal(t, "Economy", a.Section)
+	assert.Equal(t, []string{"Banks", "Rates", "Prices", "Europe"}, a.Tags)
+	assert.Equal(t, []string{"https://demo.example/a.jpg", "/b.jpg"}, a.Images)
+	assert.Equal(t, "2026-03-02T10:00:00Z", a.Modified.UTC().Format("2006-01-02T15:04:05Z"))
+	assert.False(t, a.Live)
+	assert.False(t, a.Paywalled)
+
+	live := read(t, `<script type="application/ld+json">{"@type":"LiveBlogPosting","headline":"Live","liveBlogUpdate":[{"@type":"BlogPosting","articleBody":"First."}]}</script>`, "<article>"+prose+"</article>")
+	assert.True(t, live.Live)
+	a = read(t, `<meta name="news_keywords" content="one,two">`, "<article>"+prose+"</article>")
+	assert.Equal(t, []string{"one", "two"}, a.Tags)
+}
+
+func TestPaywall(t *testing.T) {
+	for name, tt := range map[string]struct {
+		head, body string
+		want       bool
+	}{
+		"JSON-LD":                 {`<script type="application/ld+json">{"@type":"NewsArticle","isAccessibleForFree":"False"}</script>`, "<article>" + prose + "</article>", true},
+		"an element in its place": {"", "<article>" + prose + `<div class="article__paywall c-paywall"><h3>Read on</h3></div></article>`, true},
+		"words in its place":      {"", "<article>" + prose + "</article><section>Subscribe to continue reading. From 1 euro a week.</section>", true},
+		"Korean words":            {"", "<article>" + prose + "</article><div>이 기사는 유료 회원만 볼 수 있습니다.</div>", true},
+		"a long text":             {"", "<article>" + strings.Repeat(prose, 9) + `<div class="paywall">Subscribe to continue reading</div></article>`, false},
+		"hidden":                  {"", "<article>" + prose + `</article><div class="paywall" style="display: none">Subscribe</div><div id="paywall" hidden>Subscribe</div>`, false},
+		"empty":                   {"", "<article>" + prose + `</article><div id="paywall"></div>`, false},
+		"the body's own class":    {"", "<article>" + prose + `</article>`, false},
+		"a free one says so":      {"", `<article class="paywall-free">` + prose + `</article><a href="/subscribe">Subscribe</a>`, false},
+	} {
+		assert.Equal(t, tt.want, read(t, tt.head, tt.body).Paywalled, name)
+	}
+}
+
+func TestNextPage(t *testing.T) {
+	for _, tt := range []struct{ at, link, want string }{
+		{"/a/12", `<link rel="next" href="?page=2">`, "https://demo.example/a/12?page=2"},
+		{"/a/12?page=2", `<a rel="nofollow next" href="/a/12?page=3#top">3</a>`, "https://demo.example/a/12?page=3"},
+		{"/a/12?page=2", `<a rel="next" href="/a/12?page=2">`, ""},
+		{"/a/12", `<a href="?page=2">comments</a>`, ""},
+		{"/a/story", `<a href="/a/story/2">2</a>`, "https://demo.example/a/story/2"},
+		{"/a/story/", `<a href="/a/story/page/2/">2</a>`, "https://demo.example/a/story/page/2/"},
+		{"/a/story.html", `<a href="story-2.html">2</a>`, "https://demo.example/a/story-2.html"},
+		{"/a/story-2.html", `<a href="story.html">1</a><a href="story-3.html">3</a>`, "https://demo.example/a/story-3.html"},
+		{"/a/story", `<a href="/a/story/seite-2">2</a>`, "https://demo.example/a/story/seite-2"},
+		{"/a/12", `<a rel="next" href="/a/13">the next article</a>`, ""},
+		{"/a/story", `<a rel="next" href="/a/another-story">the next article</a>`, ""},
+		{"/a/story", `<a href="https://other.example/a/story/2">2</a>`, ""},
+		{"/a/story", `<a href="http://demo.example/a/story/2">2</a>`, ""},
+		{"/a/story", `<a href="/a/story/3">3</a>`, ""},
+		{"/a/story", `<a href="/%zz">3</a><a>`, ""},
+	} {
+		u, err := url.Parse("https://demo.example" + tt.at)
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, provider.NextPage([]byte("<html><body>"+tt.link+"</body></html>"), u), "%s: %s", tt.at, tt.link)
+	}
+}
+
+func TestJoin(t *testing.T) {
+	a := read(t, "", "")
+	a.Body, a.Images = "one\ntwo", []string{"a"}
+	a.Join(provider.Article{Images: []string{"a", "b"}})
+	assert.Equal(t, "one\ntwo", a.Body)
+	next := provider.Article{Images: []string{"c"}}
+	next.Body = "two\nthree\nthree"
+	a.Join(next)
+	assert.Equal(t, "one\ntwo\nthree", a.Body)
+	assert.Equal(t, []string{"a", "b", "c"}, a.Images)
+}
+
+func FuzzNextPage(f *testing.F) {
+	f.Add("/a/story", []byte(`<a href="/a/story/2">2</a>`))
+	f.Add("/a/12?page=2", []byte(`<link rel=next href="?page=3">`))
+	f.Fuzz(func(t *testing.T, at string, page []byte) {
+		base, err := url.Parse("https://demo.example")
+		require.NoError(t, err)
+		u, err := base.Parse(at)
+		if err != nil || u.Host != base.Host || u.Scheme != base.Scheme {
+			t.Skip()
+		}
+		if next := provider.NextPage(page, u); next != "" {
+			n, err := url.Parse(next)
+			if err != nil || n.Host != u.Host || n.Scheme != u.Scheme || next == u.String() {
+				t.Errorf("%q after %q: %v", next, u, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// endpoint is an OpenAI-compatible endpoint for embeddings. The vector of a text counts
+// its words. It counts the texts.
+func endpoint(t *testing.T) (url string, texts *atomic.Int64) {
+	t.Helper()
+	texts = &atomic.Int64{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked struct {
+			Model string
+			Input []string
+		}
+		if r.URL.Path != "/v1/embeddings" || r.Header.Get("Authorization") != "Bearer sk-4711" || json.NewDecoder(r.Body).Decode(&asked) != nil || asked.Model != "small" {
+			http.Error(w, "no", http.StatusBadRequest)
+			return
+		}
+		var data []map[string]any
+		for i, text := range asked.Input {
+			texts.Add(1)
+			v := make([]float64, 256)
+			for word := range strings.FieldsSeq(strings.ToLower(text)) {
+				h := fnv.New32a()
+				_, _ = h.Write([]byte(word)) // it never fails
+				v[h.Sum32()%256]++
+			}
+			data = append(data, map[string]any{"index": i, "embedding": v})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data}) // a client that is gone needs no answer
+	}))
+	t.Cleanup(s.Close)
+	return s.URL + "/v1", texts
+}
+
+// What the docs job hands over is found by words and vectors. Later sessions cost the
+// vectors of changed chunks alone, a purged provider is gone, and of pages whose terms are
+// not known the database has 200 characters.
+func TestEmbedAndSearch(t *testing.T) {
+	emptyEnv(t)
+	t.Setenv(EmbedKeyVariable, "sk-4711")
+	url, texts := endpoint(t)
+	dir := filepath.Join(t.TempDir(), "b")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	run := func(line string, code int) answer {
+		t.Helper()
+		a := here(t, line+" --store="+dir)
+		require.Equal(t, code, a.code, "%s: %s%s", line, a.stdout, a.stderr)
+		return a
+	}
+	model := " --embed-model=small --embed-url=" + url
+	assert.Contains(t, run("embed", ExitUsage).stderr, "run --job=docs first")
+	demo := "--job=docs --web=demo --log-level=error --fallback --provider=openai,stripe --demo-edition="
+	run(demo+"1", ExitOK)
+	assert.Contains(t, run("search card", ExitOK).stdout, "nothing is found")
+	numbers := regexp.MustCompile(`indexed (\d+) hand-offs: (\d+) chunks put, (\d+) deleted, (\d+) vectors made`)
+	embed := func(flags string) []string {
+		t.Helper()
+		m := numbers.FindStringSubmatch(run("embed"+flags, ExitOK).stdout)
+		require.NotNil(t, m)
+		return m[1:]
+	}
+	first := embed(model)
+	assert.Equal(t, "1", first[0])
+	assert.Equal(t, first[1], first[3], "each chunk has a vector")
+	assert.Equal(t, []string{"0", "0", "0", "0"}, embed(model), "nothing is done twice")
+	all := texts.Load()
+	assert.Greater(t, all, int64(20))
+
+	run(demo+"2", ExitOK)
+	second := embed(model)
+	assert.NotEqual(t, "0", second[2], "chunks are deleted")
+	assert.NotEqual(t, "0", second[3])
+	assert.Less(t, texts.Load(), all*3/2, "only what changed costs a vector")
+
+	found := run("search the limits of requests --limit=3"+model, ExitOK).stdout
+	assert.Regexp(t, `(?s)^1\. .*\n   https://.*\n   .*\n2\. .*3\. `, found)
+	only := run("search the limits of requests --limit=50 --provider=stripe"+model, ExitOK).stdout
+	assert.Contains(t, only, "stripe.com/")
+	assert.NotContains(t, only, "openai.com/")
+	long := regexp.MustCompile(`(?m)^   (.*)$`)
+	for _, line := range long.FindAllStringSubmatch(only, -1) {
+		assert.LessOrEqual(t, len([]rune(line[1])), 200)
+	}
+
+	run("--job=docs --web=demo --log-level=error --purge-provider=stripe", ExitOK)
+	assert.NotEqual(t, "0", embed(model)[2])
+	assert.NotContains(t, run("search the limits of requests --limit=50"+model, ExitOK).stdout, "stripe.com/")
+
+	other := embed(" --embed-model=small --embed-url=" + url)
+	assert.Equal(t, []string{"0", "0", "0", "0"}, other)
+	b, err := os.ReadFile(dir + ".db")
+	require.NoError(t, err)
+	assert.NotContains(t, string(b), "sk-4711")
+	for line, says := range map[string]string{
+		"search": "write a question", "search x --limit=51": "1 to 50", "embed x": "nothing but flags", "embed --embed-url=x --embed-model=m": "https://host/v1",
+		"embed --embed-url=http://far.example/v1 --embed-model=m": "without encryption", "embed --embed-url=" + url: "name the endpoint's model",
+	} {
+		assert.Contains(t, run(line, ExitUsage).stderr, says, line)
+	}
+}

@@ -35,6 +35,8 @@ func TestScope(t *testing.T) {
 		{"block before allow", func(p *policy.Policy) {
 			p.AllowedPathPatterns, p.BlockedPathPatterns = []string{"/docs/api/x", "/docs/**"}, []string{"/docs/{api,old}", "/docs/*/[x-z]", "/docs/?id?"}
 		}, []string{"/docs"}},
+		{"a regular expression blocks", func(p *policy.Policy) { p.BlockedPathPatterns = []string{"re:^/docs/(old|[0-9])"} }, []string{"/docs", "/docs/api", "/docs/api/x"}},
+		{"a regular expression allows", func(p *policy.Policy) { p.AllowedPathPatterns = []string{"re:^/docs/[0-9]"} }, []string{"/docs", "/docs/1id2"}},
 		{"personal data lifted", func(p *policy.Policy) { p.AllowPersonal = []string{"blog"} }, []string{"/docs", "/docs/api", "/docs/api/x", "/docs/1id2", "/docs/blog"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

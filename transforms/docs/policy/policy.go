@@ -78,10 +78,11 @@ type Policy struct {
 	// pattern blocks them.
 	SeedURLs []string `yaml:"seed_urls" jsonschema:"required,minItems=1" pattern:"^https?://"`
 	// Globs of the paths that are crawled: * and ? within a part of the path, ** over
-	// several, {a,b} and [a-z]. A path that no pattern matches is not crawled.
-	AllowedPathPatterns []string `yaml:"allowed_path_patterns" jsonschema:"required,minItems=1" pattern:"^[/*{]"`
-	// Globs of paths that are not crawled. They count before allowed_path_patterns.
-	BlockedPathPatterns []string `yaml:"blocked_path_patterns" pattern:"^[/*{]"`
+	// several, {a,b} and [a-z]. After re: a regular expression (RE2) that may match anywhere
+	// in the path, such as re:^/docs/v[0-9]+/. A path that no pattern matches is not crawled.
+	AllowedPathPatterns []string `yaml:"allowed_path_patterns" jsonschema:"required,minItems=1" pattern:"^([/*{]|re:.)"`
+	// Globs and regular expressions of paths that are not crawled. They count before allowed_path_patterns.
+	BlockedPathPatterns []string `yaml:"blocked_path_patterns" pattern:"^([/*{]|re:.)"`
 	// How many links a page may be away from a seed URL.
 	MaxDepth int `yaml:"max_depth" jsonschema:"minimum=1,maximum=5,default=3"`
 	// How many pages one session asks for at most.
@@ -305,8 +306,8 @@ func (p *Policy) faults() (out []fault) {
 	for field, patterns := range map[string][]string{"allowed_path_patterns": p.AllowedPathPatterns, "blocked_path_patterns": p.BlockedPathPatterns} {
 		for i, pattern := range patterns {
 			at := fmt.Sprintf("%s[%d]", field, i)
-			if !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "*") && !strings.HasPrefix(pattern, "{") {
-				say(at, "%q matches no path; start it with a slash", pattern)
+			if !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "*") && !strings.HasPrefix(pattern, "{") && !strings.HasPrefix(pattern, "re:") {
+				say(at, "%q matches no path; start it with a slash, or a regular expression with re:", pattern)
 			} else if err := (canonical.Scope{Allow: []string{pattern}}).Check(); err != nil {
 				say(at, "%s", err)
 			}

@@ -92,6 +92,7 @@ func TestRefused(t *testing.T) {
 		{"empty allow list", "provider_id: a\nseed_urls: [https://a.example/]\nallowed_path_patterns: []\n", "a.yaml:3: allowed_path_patterns: the list is empty"},
 		{"pattern without slash", least + "blocked_path_patterns: [docs/x]\n", `a.yaml:4: blocked_path_patterns[0]: "docs/x" matches no path`},
 		{"bad glob", least + "blocked_path_patterns:\n  - /a/**\n  - '/docs/['\n", "a.yaml:6: blocked_path_patterns[1]: "},
+		{"bad expression", least + "blocked_path_patterns: ['re:^/docs/(']\n", "a.yaml:4: blocked_path_patterns[0]: "},
 		{"bad selector", least + "custom_selectors:\n  content: 'article['\n", "a.yaml:5: custom_selectors.content: "},
 		{"bad removal", least + "custom_selectors:\n  remove: [.a, '>>']\n", "a.yaml:5: custom_selectors.remove[1]: "},
 		{"channel", least + "channel: both\n", `a.yaml:4: channel: "both"; use context7 or crawl`},

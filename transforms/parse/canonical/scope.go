@@ -2,14 +2,17 @@ package canonical
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
 
 // Scope says by path which pages of a host a crawl visits, with glob patterns
 // of minimatch's meaning (**, *, ?, {a,b}, [..]; wildcards pass over names that
-// begin with a dot) except that X/** also matches X itself. A path that matches a
+// begin with a dot) except that X/** also matches X itself. A pattern that begins with
+// re: is a regular expression of RE2's syntax, which may match anywhere in the path. A path that matches a
 // pattern of Block is out of scope, whatever Allow says; so is a path that matches
 // no pattern.
 type Scope struct {
@@ -52,7 +55,39 @@ func (s Scope) Check() error {
 	return nil
 }
 
+// expression is what a pattern begins with that is a regular expression.
+const expression = "re:"
+
+// maxExpression is the maximum length of a regular expression.
+const maxExpression = 1000
+
+// expressions are the compiled regular expressions, by pattern. There are as many as policies have.
+var expressions sync.Map // *regexp.Regexp
+
+func compiled(pattern string) (*regexp.Regexp, error) {
+	if re, ok := expressions.Load(pattern); ok {
+		return re.(*regexp.Regexp), nil
+	}
+	text := strings.TrimPrefix(pattern, expression)
+	if len(text) > maxExpression {
+		return nil, fmt.Errorf("is longer than %d characters", maxExpression)
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("is no regular expression of RE2's syntax: %w", err)
+	}
+	expressions.Store(pattern, re)
+	return re, nil
+}
+
 func check(pattern string) error {
+	if strings.HasPrefix(pattern, expression) {
+		re, err := compiled(pattern)
+		if err == nil && re.String() == "" {
+			err = fmt.Errorf("is an empty regular expression: write /** for every path")
+		}
+		return err
+	}
 	switch {
 	case pattern == "":
 		return fmt.Errorf("is empty: write /** for every path")
@@ -74,6 +109,10 @@ func check(pattern string) error {
 // Match reports whether one pattern matches a path; a malformed one matches
 // nothing. Escapes in the pattern are read as in keys.
 func Match(pattern, path string) bool {
+	if strings.HasPrefix(pattern, expression) {
+		re, err := compiled(pattern)
+		return err == nil && re.MatchString(path)
+	}
 	if strings.IndexByte(pattern, '%') >= 0 {
 		pattern = decode(pattern)
 	}

@@ -48,6 +48,15 @@ func TestMatch(t *testing.T) {
 	f("/docs/*", "/docs/.hidden", false)
 	f("/docs/a.b/**", "/docs/a.b/c", true)
 	f("/docs/[", "/docs/[", false)
+	f("re:^/docs/v[0-9]+/", "/docs/v12/a", true)
+	f("re:^/docs/v[0-9]+/", "/docs/v12", false)
+	f("re:^/docs/v[0-9]+/", "/old/docs/v1/a", false)
+	f("re:/changelog($|/)", "/docs/changelog", true)
+	f(`re:^/docs/[^/]+\.html$`, "/docs/.net.html", true)
+	f("re:^/docs/한", "/docs/한/글", true)
+	f("re:^/docs/%ED%95%9C", "/docs/한", false) // the path is decoded
+	f("re:(", "/(", false)
+	f("re:(?i)^/DOCS", "/docs", true)
 }
 
 func TestScope(t *testing.T) {
@@ -88,4 +97,9 @@ func TestCheck(t *testing.T) {
 	f("/docs/{a", "is malformed")
 	f("/docs/+(a|b)", "uses +(")
 	f("/docs/v{1..3}", "two dots")
+	f("re:^/docs/v[0-9]{1,3}/", "")
+	f("re:", "is an empty regular expression")
+	f("re:^/docs/(", "is no regular expression")
+	f("re:^/docs/(?!old)", "is no regular expression")
+	f("re:"+strings.Repeat("a", 1001), "is longer than 1000")
 }

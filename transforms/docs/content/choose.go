@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/article"
 )
 
 // choose returns the match of a selector that has at least half of the text of all
@@ -104,4 +106,52 @@ func listing(n *html.Node) bool {
 		n = only
 	}
 	return true
+}
+
+// minLinks is the number of bytes of links from which on they are a site's navigation.
+const minLinks = 200
+
+// minProse is the number of bytes of text from which on it can be a page's content: a
+// page with less may be an index, whose links are the content.
+const minProse = 600
+
+// byProse returns the elements with the prose of a page without marks, where what is
+// around them is the site's navigation: more text in links than not, although the frame is
+// left out. Otherwise it returns nil: the whole body is the content.
+func (s *survey) byProse() []*html.Node {
+	roots := article.Find(s.body)
+	around := outside{clutter: s.clutter, roots: roots, framing: framing(s.body)}
+	around.add(s.body, false)
+	own := 0
+	for _, r := range roots {
+		own += s.clutter.prose(r)
+	}
+	if own < minProse || around.links < minLinks || around.links < around.text {
+		return nil
+	}
+	return roots
+}
+
+// outside counts the text that is not in roots.
+type outside struct {
+	clutter     clutter
+	roots       []*html.Node
+	framing     map[*html.Node]struct{}
+	links, text int // in bytes
+}
+
+func (o *outside) add(n *html.Node, inLink bool) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case c.Type == html.TextNode && inLink:
+			o.links += len(strings.TrimSpace(c.Data))
+		case c.Type == html.TextNode:
+			o.text += len(strings.TrimSpace(c.Data))
+		case c.Type != html.ElementNode, slices.Contains(o.roots, c), o.clutter.drops(c):
+		default:
+			if _, framed := o.framing[c]; !framed {
+				o.add(c, inLink || c.DataAtom == atom.A)
+			}
+		}
+	}
 }

@@ -58,6 +58,12 @@ func (s *survey) page() Page {
 		}
 	}
 	if p.Markdown == "" && s.body != nil {
+		if roots := s.byProse(); roots != nil {
+			s.render(&p, roots, true, true)
+			p.Selector = "prose"
+		}
+	}
+	if p.Markdown == "" && s.body != nil {
 		s.render(&p, []*html.Node{s.body}, false, true)
 		p.Selector = "body"
 	}

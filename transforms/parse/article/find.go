@@ -70,6 +70,10 @@ func (r *reader) find(body *html.Node) []*html.Node {
 	return []*html.Node{r.narrow(body, 85)}
 }
 
+// Find returns the elements below body that have the text of a page, by their names and
+// by how much prose they have.
+func Find(body *html.Node) []*html.Node { return newReader(body).find(body) }
+
 // minArticle is the least width of prose in the element of an article.
 const minArticle = 120
 

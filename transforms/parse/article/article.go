@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
+	"github.com/newsfork/seed-engine/transforms/parse/language"
 	"github.com/newsfork/seed-engine/transforms/parse/structured"
 )
 
@@ -28,7 +29,7 @@ type Article struct {
 	Published time.Time `json:"published,omitzero"`
 	Modified  time.Time `json:"modified,omitzero"`
 	Authors   []string  `json:"authors,omitempty"`
-	Language  string    `json:"language,omitempty"`  // of the html element: BCP 47
+	Language  string    `json:"language,omitempty"`  // as declared, unless the body is plainly in another: BCP 47
 	Canonical string    `json:"canonical,omitempty"` // link rel=canonical, else og:url, as written
 	Section   string    `json:"section,omitempty"`
 	Paywalled bool      `json:"paywalled,omitempty"` // the page says that its article is not free: it shows only the beginning or a note
@@ -112,13 +113,13 @@ func (p *Page) Read(c *Compiled) Article {
 	a := Article{
 		Title:     p.titleBy(c),
 		Authors:   p.authors(),
-		Language:  p.lang,
 		Canonical: cmp.Or(p.links["canonical"], p.meta["og:url"]),
 		Section:   cmp.Or(p.meta["article:section"], p.ld.Section),
 	}
 	a.Paywalled = p.ld.Paid || strings.EqualFold(p.meta["article:content_tier"], "locked")
 	a.Published, a.Modified = p.published(c), p.modified(c)
 	a.Body = p.bodyBy(c, a.Title)
+	a.Language = language.Page(cmp.Or(p.lang, p.ld.Language), a.Body)
 	return a
 }
 

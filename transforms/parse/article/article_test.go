@@ -390,3 +390,16 @@ func TestStructuredData(t *testing.T) {
 		assert.Equal(t, []string{"A B"}, a.Authors, name)
 	}
 }
+
+// The language is what the page declares, else what its text is written in.
+func TestLanguage(t *testing.T) {
+	for page, want := range map[string]string{
+		`<html lang="en-GB"><body>` + prose:      "en-GB",
+		`<body>` + prose:                         "en",
+		`<html lang="de"><body>` + prose + prose: "en",
+		`<body><script type="application/ld+json">{"@type":"NewsArticle","inLanguage":"en-AU"}</script>` + prose: "en-AU",
+		`<body><p>x</p>`: "",
+	} {
+		assert.Equal(t, want, read(t, page, article.Rules{}).Language, page)
+	}
+}

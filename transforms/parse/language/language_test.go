@@ -1,0 +1,91 @@
+package language_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
+	"github.com/newsfork/seed-engine/transforms/parse/language"
+)
+
+func TestOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"The council of the harbour has decided on what nobody had expected before the evening began.":           "en",
+		"Der Rat des Hafens hat beschlossen, was vor dem Abend niemand erwartet hatte.":                          "de",
+		"Le conseil du port a décidé ce que personne n'attendait avant le début de la soirée.":                   "fr",
+		"El consejo del puerto ha decidido lo que nadie esperaba antes de que empezara la tarde.":                "es",
+		"O conselho do porto decidiu o que ninguém esperava antes de a noite começar, e não foi a primeira vez.": "pt",
+		"Il consiglio del porto ha deciso quello che nessuno si aspettava prima che iniziasse la sera.":          "it",
+		"De raad van de haven heeft besloten wat niemand had verwacht voordat de avond begon.":                   "nl",
+		"Hội đồng của cảng đã quyết định điều mà không ai ngờ tới trước khi buổi tối bắt đầu.":                   "vi",
+		"Совет порта решил то, чего никто не ожидал до того, как начался вечер, и это было не в первый раз.":     "ru",
+		"Рада порту вирішила те, чого ніхто не очікував до того, як почався вечір, і це було не вперше.":         "uk",
+		"항만 위원회는 저녁이 시작되기 전까지 아무도 예상하지 못한 결정을 내렸다. IMF와 OECD도 놀랐다.":                                              "ko",
+		"港の評議会は、夕方が始まるまで誰も予想していなかったことを決定した。":                                                                     "ja",
+		"港口委员会决定了在晚上开始之前没有人预料到的事情。":                                                                              "zh",
+		"قرر مجلس الميناء ما لم يكن يتوقعه أحد قبل أن يبدأ المساء، وقد كان ذلك في الميناء":                       "ar",
+		"สภาท่าเรือได้ตัดสินใจในสิ่งที่ไม่มีใครคาดคิดก่อนที่ค่ำคืนจะเริ่มขึ้น":                                   "th",
+		"Το συμβούλιο του λιμανιού αποφάσισε αυτό που κανείς δεν περίμενε πριν αρχίσει το βράδυ.":                "el",
+		"Harbour Rovers 3, Castle Athletic 1; Smith, Jones, Brown (87).":                                         "",
+		"12345 67890 !!": "",
+		"Hi":             "",
+		"":               "",
+	} {
+		got := language.Of(text)
+		assert.Equal(t, want, got, text)
+	}
+}
+
+// What a page declares counts, unless its text is plainly in another language.
+func TestPage(t *testing.T) {
+	german := strings.Repeat("Der Rat des Hafens hat beschlossen, was vor dem Abend niemand erwartet hatte. ", 4)
+	danish := strings.Repeat("Havnens råd har besluttet, hvad ingen havde ventet, før aftenen begyndte, og det var ikke første gang. ", 4)
+	for _, c := range []struct{ declared, text, want string }{
+		{"", german, "de"}, {"de-AT", german, "de-AT"}, {"en", german, "de"}, {"en", "Der Rat hat es nicht gesagt", "en"},
+		{"nb", danish, "nb"}, {"en-US", "12345", "en-US"}, {"", "", ""}, {"ko_KR", strings.Repeat("항만 위원회는 결정을 내렸다. ", 20), "ko_KR"},
+	} {
+		assert.Equal(t, c.want, language.Page(c.declared, c.text), "%s: %.20s", c.declared, c.text)
+	}
+}
+
+// The shared news pages say their language.
+func TestCases(t *testing.T) {
+	type row struct {
+		ID     string
+		Expect struct{ Body, Lang string }
+	}
+	right, all := 0, 0
+	for _, r := range cases.Rows[row](t, "extraction/cases.jsonl") {
+		want, _, _ := strings.Cut(strings.ToLower(r.Expect.Lang), "-")
+		if want == "" || len(r.Expect.Body) < 200 || strings.HasPrefix(r.Expect.Body, "Lorem ipsum") {
+			continue
+		}
+		if want == "nb" || want == "nn" {
+			want = "no"
+		}
+		all++
+		if got := language.Of(r.Expect.Body); got == want {
+			right++
+		} else {
+			t.Logf("%s: %q instead of %q: %.80s", r.ID, got, want, r.Expect.Body)
+		}
+	}
+	t.Logf("%d of %d", right, all)
+	assert.Equal(t, all, right)
+}
+
+func FuzzOf(f *testing.F) {
+	f.Add("The council of the harbour")
+	f.Add("항만 위원회는 \xff")
+	f.Fuzz(func(t *testing.T, text string) { _ = language.Of(text) })
+}
+
+func BenchmarkOf(b *testing.B) {
+	text := strings.Repeat("The council of the harbour has decided on what nobody had expected before the evening began. ", 60)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		_ = language.Of(text)
+	}
+}

@@ -26,7 +26,7 @@ const changesUsage = `pipeline changes --job=JOB         what the last run of a 
   --job=seed     domains that are new, gone, or whose robots.txt or sitemap changed: the newest
                  date of each country and category that is done, against the date before
   --job=docs, catalog, news
-                 pages, products and articles that are new, changed or gone since the last run began
+                 pages, products and articles that are new, changed, gone or back since the last run began
   --country=CC --category=NAME
                  seed: only these
   --json         one JSON object a line
@@ -35,7 +35,7 @@ const changesUsage = `pipeline changes --job=JOB         what the last run of a 
 
 // change is a line of what changed.
 type change struct {
-	Kind   string `parquet:"kind" doc:"new, changed or gone"`
+	Kind   string `parquet:"kind" doc:"new, changed, gone or, of a product that was gone, back"`
 	Source string `parquet:"source" doc:"seed: country/category/date; else the provider, site or publisher"`
 	Item   string `parquet:"item" doc:"the domain, the product's key, or the URL of the page or article"`
 	What   string `parquet:"what" doc:"what changed, or the title; empty: nothing to say"`
@@ -93,7 +93,11 @@ func changesCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 			})
 		case catalog.Job:
 			all = mapped(catalog.Products(ctx, d, catalog.Filter{Since: began}), func(p catalog.ProductRow) change {
-				return change{kindOf(!p.FirstSeen.Before(began), p.GoneAt != nil), p.Site, p.ProductKey, p.URL}
+				kind := kindOf(!p.FirstSeen.Before(began), p.GoneAt != nil)
+				if kind == "changed" && p.State == "back" {
+					kind = p.State
+				}
+				return change{kind, p.Site, p.ProductKey, p.URL}
 			})
 		case news.Job:
 			all = mapped(raw.Articles(ctx, d, raw.Filter{Since: began}, d.Now()), func(a raw.ArticleRow) change {

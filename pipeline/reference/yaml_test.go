@@ -47,11 +47,14 @@ var yamlFiles = []yamlFile{
 
 // wordsNeed are the files for words that need more than the least file has.
 var wordsNeed = map[string]string{
-	"site list.format json":    "name: a\nlist: {url: 'https://a.example/{page}', format: json, product_link: {path: a}}\nkey: id\nfields: {id: {selector: b}}\n",
-	"site list.format sitemap": "name: a\nlist: {url: 'https://a.example/', format: sitemap}\nkey: id\nfields: {id: {selector: b}}\n",
-	"site detail.format json":  "name: a\nlist: {url: 'https://a.example/{page}', product_link: {selector: a}}\ndetail: {format: json}\nkey: id\nfields: {id: {path: b}}\n",
-	"site detail.format none":  "name: a\nlist: {url: 'https://a.example/{page}', rows: {selector: a}}\ndetail: {format: none}\nkey: id\nfields: {id: {selector: b}}\n",
-	"site fields.*.from row":   "name: a\nlist: {url: 'https://a.example/{page}', rows: {selector: li}, product_link: {selector: a}}\nkey: id\nfields: {id: {from: row, selector: b}}\n",
+	"site list.format json":         "name: a\nlist: {url: 'https://a.example/{page}', format: json, product_link: {path: a}}\nkey: id\nfields: {id: {selector: b}}\n",
+	"site list.format sitemap":      "name: a\nlist: {url: 'https://a.example/', format: sitemap}\nkey: id\nfields: {id: {selector: b}}\n",
+	"site detail.format json":       "name: a\nlist: {url: 'https://a.example/{page}', product_link: {selector: a}}\ndetail: {format: json}\nkey: id\nfields: {id: {path: b}}\n",
+	"site detail.format none":       "name: a\nlist: {url: 'https://a.example/{page}', rows: {selector: a}}\ndetail: {format: none}\nkey: id\nfields: {id: {selector: b}}\n",
+	"site fields.*.type group":      "name: a\nlist: {url: 'https://a.example/{page}', product_link: {selector: a}}\nkey: id\nfields: {id: {selector: b}, x: {selector: i, type: group, fields: {a: {selector: b}}}}\n",
+	"site fields.*.type quantity":   "name: a\nlist: {url: 'https://a.example/{page}', product_link: {selector: a}}\nkey: id\nfields: {id: {selector: b}, x: {selector: i, type: quantity}}\n",
+	"site fields.*.from structured": "name: a\nlist: {url: 'https://a.example/{page}', product_link: {selector: a}}\nkey: id\nfields: {id: {from: structured, path: sku}}\n",
+	"site fields.*.from row":        "name: a\nlist: {url: 'https://a.example/{page}', rows: {selector: li}, product_link: {selector: a}}\nkey: id\nfields: {id: {from: row, selector: b}}\n",
 }
 
 // schemaOf returns the JSON Schema of a kind.

@@ -38,8 +38,8 @@ type fieldReader struct {
 	required bool
 	Field
 	finder
-	locale value.Locale
-	zone   *time.Location // nil: the zone in each text
+	kind
+	parts []partReader // of a group
 }
 
 // The formats of pages.
@@ -54,6 +54,8 @@ const (
 const (
 	fromPage = "page"
 	fromRow  = "row"
+	// fromStructured is what the page says about its product for machines.
+	fromStructured = "structured"
 )
 
 func (s Site) compile() (*reader, error) {
@@ -225,14 +227,14 @@ func (r *reader) compileFields() error {
 		return wrong("key", "key %q: there is no such field", s.Key)
 	case key.Optional || key.Volatile:
 		return wrong("fields."+s.Key, "fields.%s: the key cannot be optional or volatile", s.Key)
-	case key.Type == "list" || key.Type == "money":
+	case key.Many:
+		return wrong("fields."+s.Key+".many", "fields.%s: the key has one value; leave many out", s.Key)
+	case slices.Contains([]string{"list", "money", "quantity", "group"}, key.Type):
 		return wrong("fields."+s.Key+".type", "fields.%s: the key cannot be of the type %s", s.Key, key.Type)
 	}
-	var zone *time.Location
-	if s.TimeZone != "" {
-		var err error
-		if zone, err = time.LoadLocation(s.TimeZone); err != nil || s.TimeZone == "Local" {
-			return wrong("timezone", "timezone %q: want a name of the IANA database, such as Asia/Seoul", s.TimeZone)
+	if zone := s.TimeZone; zone != "" {
+		if _, err := time.LoadLocation(zone); err != nil || zone == "Local" {
+			return wrong("timezone", "timezone %q: want a name of the IANA database, such as Asia/Seoul", zone)
 		}
 	}
 	if _, err := value.ParseLocale(s.Locale); err != nil {
@@ -241,8 +243,8 @@ func (r *reader) compileFields() error {
 	if err := value.ParseCurrency(s.Currency); err != nil {
 		return &keyError{"currency", err}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
-		compiled, err := r.compileField(name, s.Fields[name], zone)
+	for _, name := range sortedNames(s.Fields) {
+		compiled, err := r.compileField(name, s.Fields[name])
 		if err != nil {
 			return err
 		}
@@ -251,44 +253,84 @@ func (r *reader) compileFields() error {
 	return nil
 }
 
-func (r *reader) compileField(name string, f Field, zone *time.Location) (fieldReader, error) {
+func (r *reader) compileField(name string, f Field) (fieldReader, error) {
 	s, where := r.site, "fields."+name
 	var none fieldReader
 	if !fieldName.MatchString(name) {
 		return none, wrong(where, "%s: want a name of small letters, digits and _", where)
 	}
-	if !slices.Contains(fieldTypes, f.Type) {
-		return none, wrong(where+".type", "%s.type %q: want one of %s", where, f.Type, strings.Join(fieldTypes[1:], ", "))
-	}
-	locale, err := value.ParseLocale(cmp.Or(f.Locale, s.Locale))
+	k, err := r.compileKind(where, f.Type, f.Locale, f.TimeZone, f.Currency, f.Unit, Field{})
 	if err != nil {
-		return none, wrong(where+".locale", "%s: %w", where, err)
+		return none, err
 	}
-	if err := value.ParseCurrency(f.Currency); err != nil {
-		return none, wrong(where+".currency", "%s: %w", where, err)
+	if f.Many && f.Type == "list" {
+		return none, wrong(where+".many", "%s.many: the type list has all values already", where)
 	}
-	f.Currency = cmp.Or(f.Currency, s.Currency)
 	place, format := fromPage, s.Detail.Format
 	if format == formatNone {
 		place = fromRow
 	}
 	f.From = cmp.Or(f.From, place)
 	switch {
-	case f.From != fromPage && f.From != fromRow:
-		return none, wrong(where+".from", "%s.from %q: want page or row", where, f.From)
-	case f.From == fromPage && place == fromRow:
-		return none, wrong(where+".from", "%s.from page: detail.format is none, so there is no product's page; write row", where)
+	case !slices.Contains([]string{fromPage, fromRow, fromStructured}, f.From):
+		return none, wrong(where+".from", "%s.from %q: want page, row or structured", where, f.From)
+	case f.From != fromRow && place == fromRow:
+		return none, wrong(where+".from", "%s.from %s: detail.format is none, so there is no product's page; write row", where, f.From)
 	case f.From == fromRow && s.List.Rows == nil:
 		return none, wrong(where+".from", "%s.from row: it needs list.rows, which finds the products in a list page", where)
 	case f.From == fromRow:
 		format, r.inRows = s.List.Format, true
+		if s.List.Rows.Path != "" {
+			format = formatJSON
+		}
+	case f.From == fromStructured && format != formatHTML:
+		return none, wrong(where+".from", "%s.from structured: only an HTML page has structured data; write path alone", where)
+	case f.From == fromStructured:
+		format, k.locale = formatJSON, programs
 	}
-	if f.Type == "url" && format == formatHTML && f.Path == "" {
-		f.Attribute = cmp.Or(f.Attribute, "href")
-	}
-	found, err := Select{f.Selector, f.Attribute, f.Path, f.Regexp}.compile(where, format)
+	chosen := Select{f.Selector, f.Attribute, f.Path, f.Regexp}
+	chosen.Attribute = defaultAttribute(chosen, f.Type, format)
+	f.Attribute = chosen.Attribute
+	parts, err := r.compileParts(where, f, format)
 	if err != nil {
 		return none, err
 	}
-	return fieldReader{name: name, required: !f.Optional && !f.Volatile, Field: f, finder: found, locale: locale, zone: zone}, nil
+	found, err := chosen.compile(where, format)
+	if err != nil {
+		return none, err
+	}
+	return fieldReader{name: name, required: !f.Optional && !f.Volatile, Field: f, finder: found, kind: k, parts: parts}, nil
 }
+
+// compileKind checks a type and what belongs to it. What a part of a group does not say,
+// the group says.
+func (r *reader) compileKind(where, name, locale, zone, money, unit string, group Field) (k kind, err error) {
+	s := r.site
+	if !slices.Contains(fieldTypes, name) {
+		return k, wrong(where+".type", "%s.type %q: want one of %s", where, name, strings.Join(fieldTypes[1:], ", "))
+	}
+	k = kind{name: name, money: cmp.Or(money, group.Currency, s.Currency), unit: unit}
+	if k.locale, err = value.ParseLocale(cmp.Or(locale, group.Locale, s.Locale)); err != nil {
+		return k, wrong(where+".locale", "%s: %w", where, err)
+	}
+	if group.From == fromStructured {
+		k.locale = programs
+	}
+	if err := value.ParseCurrency(money); err != nil {
+		return k, wrong(where+".currency", "%s: %w", where, err)
+	}
+	if err := value.ParseUnit(unit); err != nil {
+		return k, wrong(where+".unit", "%s: %w", where, err)
+	}
+	if unit != "" && name != "quantity" {
+		return k, wrong(where+".unit", "%s: %w", where, errNoUnit)
+	}
+	if zone = cmp.Or(zone, group.TimeZone, s.TimeZone); zone != "" {
+		if k.zone, err = time.LoadLocation(zone); err != nil || zone == "Local" {
+			return k, wrong(where+".timezone", "%s: timezone %q: want a name of the IANA database, such as Asia/Seoul", where, zone)
+		}
+	}
+	return k, nil
+}
+
+func sortedNames[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

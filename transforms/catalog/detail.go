@@ -51,21 +51,32 @@ func removed(err error) bool {
 	return errors.As(err, &f) && (f.kind == "http_404" || f.kind == "http_410")
 }
 
-// commitRemoved marks the products whose pages no longer exist as gone. A page that never
-// existed stays a failure: the list has a wrong link.
+// forGood reports whether the site says that a page will not come back.
+func forGood(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.kind == "http_410"
+}
+
+// commitRemoved marks the products whose pages no longer exist as gone, after a 410 at once
+// and after a 404 when the next crawl gets it too. A page that never existed stays a
+// failure: the list has a wrong link.
 func (v *visit) commitRemoved(ctx context.Context, results []result) error {
 	for i := range results {
 		r := &results[i]
 		if !removed(r.err) {
 			continue
 		}
-		known, err := v.journal.markGone(ctx, r.task.entry(), v.clock())
+		known, gone, err := v.journal.markMissing(ctx, r.task.entry(), forGood(r.err), v.clock(), v.cfg.Lane.RunID)
 		if err != nil {
 			return fmt.Errorf("marking a product as gone: %w", err)
 		}
 		if known {
 			r.err = nil
-			v.state.Stats.productsGone.Add(1)
+			if gone {
+				v.state.Stats.productsGone.Add(1)
+			} else {
+				v.state.Stats.productsMissing.Add(1)
+			}
 			v.resolve(ctx, r.task.entry())
 		}
 	}

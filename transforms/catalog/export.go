@@ -21,7 +21,7 @@ type ProductRow struct {
 	Site        string     `parquet:"site,dict" doc:"the site's name"`
 	ProductKey  string     `parquet:"product_key" doc:"the value of the field that identifies it"`
 	URL         string     `parquet:"url" doc:"its page"`
-	State       string     `parquet:"state,dict" doc:"by the latest crawl: new, changed, unchanged or gone"`
+	State       string     `parquet:"state,dict" doc:"by the latest crawl: new, changed, unchanged, gone, or back: it was gone"`
 	FirstSeen   time.Time  `parquet:"first_seen,timestamp(microsecond)" doc:"when it was found"`
 	LastSeen    time.Time  `parquet:"last_seen,timestamp(microsecond)" doc:"when its page was read last"`
 	ChangedAt   time.Time  `parquet:"changed_at,timestamp(microsecond)" doc:"when its fields became what they are"`
@@ -36,7 +36,7 @@ type ChangeRow struct {
 	Site       string    `parquet:"site,dict" doc:"the site's name"`
 	ProductKey string    `parquet:"product_key" doc:"the product"`
 	ChangedAt  time.Time `parquet:"changed_at,timestamp(microsecond)" doc:"when"`
-	Field      string    `parquet:"field,dict" doc:"name of the field"`
+	Field      string    `parquet:"field,dict" doc:"name of the field; _state: it was gone, or came back"`
 	Was        *string   `parquet:"was,optional" doc:"the value before, as JSON text; null: it had none"`
 	Became     *string   `parquet:"became,optional" doc:"the value since then, as JSON text; null: it has none"`
 	RunID      string    `parquet:"run_id,dict" doc:"the run that saw it"`
@@ -50,7 +50,7 @@ func Products(ctx context.Context, d *db.DB, f Filter) iter.Seq2[ProductRow, err
 		p.FirstSeen, p.LastSeen, p.ChangedAt, p.GoneAt = db.Time(first), db.Time(last), db.Time(changed), db.OptionalTime(gone)
 		return p, err
 	}, `SELECT site, product_key, url, state, first_seen, last_seen, changed_at, gone_at, detail, kept, content_hash FROM catalog_products`,
-		`OR gone_at >= $3`, `ORDER BY site, product_key`)
+		`OR gone_at >= $3 OR state = 'back' AND last_seen >= $3`, `ORDER BY site, product_key`)
 }
 
 // Changes yields the changes of products' values by site, product and time.

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/io/untrusted"
-	"github.com/newsfork/seed-engine/transforms/catalog/value"
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
@@ -225,6 +224,16 @@ func (l lack) String() string {
 	return fmt.Sprintf("field %s is not found", l.field)
 }
 
+// noKey is the error of a page without the key.
+func (r *reader) noKey() error {
+	for _, f := range r.fields {
+		if f.name == r.site.Key {
+			return fmt.Errorf("%w %s (%s)", errNoKey, r.site.Key, f.looksFor())
+		}
+	}
+	return errNoKey
+}
+
 // readDetail reads a product's page. row is what the journal has of its row in the list.
 func (r *reader) readDetail(address, text, row string) (ProductDetail, error) {
 	read, base, err := open(address, text, r.site.Detail.Format)
@@ -232,12 +241,16 @@ func (r *reader) readDetail(address, text, row string) (ProductDetail, error) {
 		return ProductDetail{}, err
 	}
 	p := ProductDetail{URL: address, Fields: make(map[string]any, len(r.fields))}
-	noKey := fmt.Errorf("%w %s", errNoKey, r.site.Key)
+	noKey := r.noKey()
 	for _, f := range r.fields {
 		if f.From == fromRow {
 			continue
 		}
-		v, err := f.read(read, base)
+		from := read
+		if f.From == fromStructured {
+			from = read.described()
+		}
+		v, err := f.read(from, base)
 		if err != nil || v == nil {
 			l := lack{field: f.name}
 			if err != nil {
@@ -264,63 +277,4 @@ func (r *reader) readDetail(address, text, row string) (ProductDetail, error) {
 		return ProductDetail{}, fmt.Errorf("%w: it is longer than %d bytes", noKey, maxKey)
 	}
 	return p, nil
-}
-
-// read returns a field's value; nil if the page does not have it.
-func (f fieldReader) read(p *page, base *url.URL) (any, error) {
-	if f.Type == "list" {
-		if all := f.all(p); len(all) > 0 {
-			return all, nil
-		}
-		return nil, nil
-	}
-	s, ok := f.first(p)
-	if !ok {
-		return nil, nil
-	}
-	v, err := f.typed(s, base)
-	if err != nil {
-		return nil, err
-	}
-	return v, nil
-}
-
-// programs is how JSON writes numbers.
-var programs, _ = value.ParseLocale("en")
-
-// typed converts a text to a field's type.
-func (f fieldReader) typed(found scalar, base *url.URL) (any, error) {
-	s, locale := found.text, f.locale
-	if found.plain {
-		locale = programs
-	}
-	switch f.Type {
-	case "integer":
-		return value.Integer(s, locale)
-	case "number":
-		return value.Number(s, locale)
-	case "money":
-		return value.Money(s, locale, f.Currency)
-	case "date":
-		return value.Date(s, f.locale, f.zone)
-	case "url":
-		u, err := base.Parse(s)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, fmt.Errorf("%q is no address of a page", s)
-		}
-		u.User = nil
-		if err := untrusted.Key(u.String()); err != nil {
-			return nil, fmt.Errorf("its address: %w", err)
-		}
-		return u.String(), nil
-	case "boolean":
-		switch strings.ToLower(s) {
-		case "yes", "true", "1", "y":
-			return true, nil
-		case "no", "false", "0", "n":
-			return false, nil
-		}
-		return nil, fmt.Errorf("%q is neither yes nor no", s)
-	}
-	return s, nil
 }

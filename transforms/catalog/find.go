@@ -16,6 +16,8 @@ type page struct {
 	byClass map[string][]int      // numbers of nodes
 	texts   map[*html.Node]string // by lower
 	data    any                   // of JSON; it has no nodes
+	root    *html.Node            // of an HTML page
+	machine *page                 // of described
 }
 
 // The texts that a page keeps for labels; longer ones and more of them are made each time.
@@ -30,6 +32,7 @@ func parsePage(text string) (*page, error) {
 		return nil, err
 	}
 	p := newPage()
+	p.root = root
 	p.add(root)
 	return p, nil
 }

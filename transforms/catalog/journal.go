@@ -33,6 +33,7 @@ const (
 	stateChanged   = "changed"
 	stateUnchanged = "unchanged"
 	stateGone      = "gone"
+	stateBack      = "back" // it was gone
 )
 
 // begin begins a crawl with its first pages, or resumes an interrupted one: tasks that had
@@ -109,7 +110,7 @@ const unlisted = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND
 
 // close ends a complete crawl. If all of the list was read, products that are no longer
 // in it are gone.
-func (j *rows) close(ctx context.Context, now time.Time) (c crawlEnd, err error) {
+func (j *rows) close(ctx context.Context, now time.Time, runID string) (c crawlEnd, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		c = crawlEnd{}
 		var partial int
@@ -128,8 +129,7 @@ func (j *rows) close(ctx context.Context, now time.Time) (c crawlEnd, err error)
 			c.shrunk = missing > maxGone && 2*missing > all
 			if missing > 0 && !c.shrunk {
 				c.gone = missing
-				if _, err := tx.ExecContext(ctx, `UPDATE catalog_products SET state = 'gone', gone_at = $3 WHERE (site, product_key) IN (SELECT site, product_key`+unlisted+`)`,
-					j.site, j.number, db.Micros(now)); err != nil {
+				if err := j.gone(ctx, tx, now, runID, `(site, product_key) IN (SELECT site, product_key`+unlisted+`)`, j.number); err != nil {
 					return err
 				}
 			}
@@ -146,23 +146,44 @@ func (j *rows) close(ctx context.Context, now time.Time) (c crawlEnd, err error)
 	return c, nil
 }
 
-// markGone ends the task of a product page that no longer exists. known means that it was
-// the page of a stored product, whose state is now gone.
-func (j *rows) markGone(ctx context.Context, e entry, now time.Time) (known bool, err error) {
+// stateField is the name under which a product's history has that it was gone or came
+// back. No field of a site's file has such a name.
+const stateField = "_state"
+
+// gone marks the site's products of a condition as gone, in their history too.
+func (j *rows) gone(ctx context.Context, tx *sql.Tx, now time.Time, runID, condition string, arg any) error {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_changes (site, product_key, changed_at, field, was, became, run_id)
+		SELECT site, product_key, CAST($3 AS BIGINT), CAST($4 AS TEXT), '"' || state || '"', '"gone"', CAST($5 AS TEXT) FROM catalog_products WHERE site = $1 AND state <> 'gone' AND `+condition+` ON CONFLICT DO NOTHING`,
+		j.site, arg, db.Micros(now), stateField, runID); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE catalog_products SET state = 'gone', gone_at = $3, missing_in = 0 WHERE site = $1 AND state <> 'gone' AND `+condition, j.site, arg, db.Micros(now))
+	return err
+}
+
+// markMissing ends the task of a product page that no longer exists. known means that it
+// was the page of a stored product, and gone that its state is now gone: the site says
+// that it is gone for good, or an earlier crawl did not find it either.
+func (j *rows) markMissing(ctx context.Context, e entry, forGood bool, now time.Time, runID string) (known, gone bool, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		var n int64
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND url = $2`, j.site, e.URL).Scan(&n); err != nil {
+		var there, missing int64
+		if err := tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN state = 'gone' OR missing_in > 0 AND missing_in < $3 THEN 1 ELSE 0 END), 0) FROM catalog_products
+			WHERE site = $1 AND url = $2`, j.site, e.URL, j.number).Scan(&there, &missing); err != nil {
 			return err
 		}
-		if known = n > 0; !known {
+		if known, gone = there > 0, forGood || missing > 0; !known {
 			return nil
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE catalog_products SET state = 'gone', gone_at = $3 WHERE site = $1 AND url = $2 AND state <> 'gone'`, j.site, e.URL, db.Micros(now)); err != nil {
+		if gone {
+			if err := j.gone(ctx, tx, now, runID, `url = $2`, e.URL); err != nil {
+				return err
+			}
+		} else if _, err := tx.ExecContext(ctx, `UPDATE catalog_products SET missing_in = $3 WHERE site = $1 AND url = $2 AND missing_in = 0`, j.site, e.URL, j.number); err != nil {
 			return err
 		}
 		return j.set(ctx, tx, []entry{e}, done)
 	})
-	return known, err
+	return known, gone, err
 }
 
 // due implements journal.

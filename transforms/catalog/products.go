@@ -16,6 +16,7 @@ import (
 // outcome counts the results of saving products.
 type outcome struct {
 	saved, added, changed, unchanged int
+	back                             int // of unchanged and changed: products that were gone
 	again                            int // pages of products that were already saved from another page
 	collided                         []collision
 }
@@ -51,6 +52,7 @@ func (j *rows) save(ctx context.Context, products []product, now time.Time, runI
 				old = mine.storedProduct
 			}
 			row, changed, state := p.merge(before[p.key], had, db.Micros(now), j.number)
+			back := had && before[p.key].state == stateGone
 			if (had || written) && old.crawl == j.number && old.url != p.url {
 				if old.hash != row.hash {
 					o.collided = append(o.collided, collision{p, old.url})
@@ -61,12 +63,18 @@ func (j *rows) save(ctx context.Context, products []product, now time.Time, runI
 				if !written {
 					o.saved++
 				}
-				write[p.key] = pendingWrite{row, state, changed}
+				write[p.key] = pendingWrite{row, state, changed, back}
 			}
 			from = append(from, p.from)
 		}
-		for _, w := range write {
+		for key, w := range write {
 			changes = append(changes, w.changes...)
+			if w.back {
+				changes = append(changes, change{key: key, field: stateField, at: w.last, was: quoted(stateGone), became: quoted(stateBack)})
+			}
+			if w.back {
+				o.back++
+			}
 			switch w.state {
 			case stateNew:
 				o.added++
@@ -92,6 +100,15 @@ type pendingWrite struct {
 	storedProduct
 	state   string
 	changes []change
+	back    bool // it was gone
+}
+
+// shown returns the state that the product's row has.
+func (w pendingWrite) shown() string {
+	if w.back {
+		return stateBack
+	}
+	return w.state
 }
 
 // stored reads the stored versions of products, by key.
@@ -100,7 +117,7 @@ func (j *rows) stored(ctx context.Context, tx *sql.Tx, products []product) (map[
 	for i, p := range products {
 		keys[i] = p.key
 	}
-	got, err := tx.QueryContext(ctx, `SELECT product_key, url, content_hash, first_seen, last_seen, changed_at, seen_in, detail, kept FROM catalog_products
+	got, err := tx.QueryContext(ctx, `SELECT product_key, url, content_hash, first_seen, last_seen, changed_at, seen_in, state, detail, kept FROM catalog_products
 		WHERE site = $1 AND product_key `+j.db.AnyOf(2), j.site, j.db.List(keys))
 	if err != nil {
 		return nil, err
@@ -109,7 +126,7 @@ func (j *rows) stored(ctx context.Context, tx *sql.Tx, products []product) (map[
 	for got.Next() {
 		var s storedProduct
 		var key, kept string
-		err := got.Scan(&key, &s.url, &s.hash, &s.first, &s.last, &s.changed, &s.crawl, &s.detail, &kept)
+		err := got.Scan(&key, &s.url, &s.hash, &s.first, &s.last, &s.changed, &s.crawl, &s.state, &s.detail, &kept)
 		if err == nil {
 			err = errors.Join(json.Unmarshal([]byte(s.detail), &s.fields), json.Unmarshal([]byte(kept), &s.kept))
 		}
@@ -131,11 +148,11 @@ func (j *rows) upsert(ctx context.Context, tx *sql.Tx, write map[string]pendingW
 		if err != nil {
 			return fmt.Errorf("encoding the product: %w", err)
 		}
-		all = append(all, []any{j.site, key, w.url, w.detail, w.hash, w.first, w.last, w.changed, w.crawl, w.state, string(kept), int64(0)})
+		all = append(all, []any{j.site, key, w.url, w.detail, w.hash, w.first, w.last, w.changed, w.crawl, w.shown(), string(kept), int64(0), int64(0)})
 	}
-	return j.db.InsertRows(ctx, tx, "catalog_products", []string{"site", "product_key", "url", "detail", "content_hash", "first_seen", "last_seen", "changed_at", "seen_in", "state", "kept", "gone_at"}, all,
+	return j.db.InsertRows(ctx, tx, "catalog_products", []string{"site", "product_key", "url", "detail", "content_hash", "first_seen", "last_seen", "changed_at", "seen_in", "state", "kept", "gone_at", "missing_in"}, all,
 		`ON CONFLICT (site, product_key) DO UPDATE SET url = excluded.url, detail = excluded.detail, content_hash = excluded.content_hash,
-		last_seen = excluded.last_seen, changed_at = excluded.changed_at, seen_in = excluded.seen_in, state = excluded.state, kept = excluded.kept, gone_at = 0`)
+		last_seen = excluded.last_seen, changed_at = excluded.changed_at, seen_in = excluded.seen_in, state = excluded.state, kept = excluded.kept, gone_at = 0, missing_in = 0`)
 }
 
 // remember writes the changes of products.

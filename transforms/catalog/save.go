@@ -116,7 +116,7 @@ func (v *visit) observations(products []product, before map[string]storedProduct
 					s.aspect = ""
 				} else if l.field == f.name {
 					_, had := before[p.key].fields[f.name]
-					s.has, s.why = false, l.String()
+					s.has, s.why = false, l.String()+", "+f.looksFor()
 					s.drop = had && !f.Volatile
 					s.expected = f.required || l.why != ""
 				}
@@ -179,6 +179,7 @@ type storedProduct struct {
 	url, hash                   string
 	detail                      string // JSON of fields
 	fields                      map[string]json.RawMessage
+	state                       string
 	kept                        map[string]int64 // fields that the page no longer has, and since when
 	first, last, changed, crawl int64
 }
@@ -232,6 +233,11 @@ func union(a, b map[string]json.RawMessage) map[string]json.RawMessage {
 	}
 	maps.Copy(all, b)
 	return all
+}
+
+func quoted(s string) *string {
+	s = strconv.Quote(s)
+	return &s
 }
 
 func text(v json.RawMessage) *string {

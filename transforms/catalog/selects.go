@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"iter"
 	"regexp"
 	"strings"
@@ -33,6 +34,20 @@ func (s Select) String() string {
 		return s.Selector + " | " + s.Path
 	}
 	return s.Selector + s.Path
+}
+
+// looksFor says for what a field looks, for a person who corrects the site's file.
+func (f fieldReader) looksFor() string {
+	s := Select{Selector: f.Selector, Path: f.Path}
+	switch {
+	case f.From == fromStructured:
+		return "path " + s.Path + " in the structured data"
+	case s.Selector == "":
+		return "path " + s.Path
+	case f.attribute != "":
+		return fmt.Sprintf("selector %s, attribute %s", s, f.attribute)
+	}
+	return "selector " + s.String()
 }
 
 // compile compiles a Select for pages of a format.

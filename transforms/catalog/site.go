@@ -113,14 +113,15 @@ type Select struct {
 
 // Field is one property of a product.
 type Field struct {
-	// Where the field is: on the product's page, or in its row of the list. Default page,
-	// or row where detail.format is none.
-	From string `yaml:"from" jsonschema:"enum=page,enum=row"`
+	// Where the field is: on the product's page, in its row of the list, or in what the
+	// page says for machines (JSON-LD, microdata, RDFa, Open Graph), which path then
+	// leads through. Default page, or row where detail.format is none.
+	From string `yaml:"from" jsonschema:"enum=page,enum=row,enum=structured"`
 	// CSS, and also :contains("text") and :matches(regexp), of an HTML page. The first
 	// element that matches and has a text counts; with the type list, all of them.
 	Selector string `yaml:"selector"`
 	// An attribute whose value is used instead of the element's text. With the type url
-	// it is href unless it is named.
+	// it is href unless it is named, with the type image src.
 	Attribute string `yaml:"attribute"`
 	// A JMESPath expression: where the text is in JSON. With a selector, the JSON is
 	// the text of that element (such as a script), or the value of its attribute.
@@ -128,16 +129,48 @@ type Field struct {
 	// Matches the part of the text that is used: its first group, or all of it.
 	Regexp string `yaml:"regexp"`
 	// How the text is read.
-	Type string `yaml:"type" jsonschema:"enum=text,enum=integer,enum=number,enum=money,enum=date,enum=boolean,enum=url,enum=list,default=text"`
+	Type string `yaml:"type" jsonschema:"enum=text,enum=integer,enum=number,enum=quantity,enum=money,enum=date,enum=time,enum=boolean,enum=url,enum=image,enum=list,enum=group,default=text"`
+	// All values that are found, in an array, and not the first one alone.
+	Many bool `yaml:"many" jsonschema:"default=false"`
 	// How this field writes numbers and dates, if not as the site. Numbers of JSON are
 	// always read as JSON writes them.
 	Locale string `yaml:"locale"`
+	// Of this field's dates and times, if not the site's.
+	TimeZone string `yaml:"timezone"`
 	// Of this field's prices, if not the site's.
 	Currency string `yaml:"currency" pattern:"^[A-Z]{3}$"`
+	// Of the type quantity: values are converted to this unit (kg, cm, l, W …), which is also
+	// the unit of a text without one. Without it a value keeps the unit that it is written with.
+	Unit string `yaml:"unit"`
+	// The parts of the type group, by name. They are read inside the element, or the part of
+	// the JSON, that the field finds, and become an object.
+	Fields map[string]Part `yaml:"fields" pattern:"^[a-z][a-z0-9_]{0,63}$"`
 	// Many products lack the field.
 	Optional bool `yaml:"optional" jsonschema:"default=false"`
 	// The saved value is removed when the page no longer has it.
 	Volatile bool `yaml:"volatile" jsonschema:"default=false"`
+}
+
+// Part is one part of a field of the type group.
+type Part struct {
+	// As of a field.
+	Selector string `yaml:"selector"`
+	// As of a field.
+	Attribute string `yaml:"attribute"`
+	// As of a field.
+	Path string `yaml:"path"`
+	// As of a field.
+	Regexp string `yaml:"regexp"`
+	// As of a field.
+	Type string `yaml:"type" jsonschema:"enum=text,enum=integer,enum=number,enum=quantity,enum=money,enum=date,enum=time,enum=boolean,enum=url,enum=image,enum=list,default=text"`
+	// As of a field.
+	Many bool `yaml:"many" jsonschema:"default=false"`
+	// As of a field.
+	Locale string `yaml:"locale"`
+	// As of a field.
+	Currency string `yaml:"currency" pattern:"^[A-Z]{3}$"`
+	// As of a field.
+	Unit string `yaml:"unit"`
 }
 
 // The default and the maximum of List.Pages.
@@ -149,7 +182,7 @@ const (
 var (
 	siteName   = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 	fieldName  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
-	fieldTypes = []string{"", "text", "integer", "number", "money", "date", "boolean", "url", "list"}
+	fieldTypes = []string{"", "text", "integer", "number", "quantity", "money", "date", "time", "boolean", "url", "image", "list", "group"}
 )
 
 // ReadSites reads every *.yaml of files, sorted by name. An error names the file, the

@@ -70,7 +70,7 @@ func TestErrorsOfSites(t *testing.T) {
 		_, err := ParseSite([]byte(strings.Replace(good, from, to, 1)))
 		assert.EqualError(t, err, want)
 	}
-	f("type: number", "type: float", `line 9: fields.price.type "float": want one of text, integer, number, money, date, boolean, url, list`)
+	f("type: number", "type: float", `line 9: fields.price.type "float": want one of text, integer, number, quantity, money, date, time, boolean, url, image, list, group`)
 	f("  id: {selector: \"#id\"}\n", "  id:\n    selector: '#id'\n    path: 'a['\n", `line 10: fields.id.path "a[": want a JMESPath expression: SyntaxError: Expected TOKStar, received: TOKEOF`)
 	f("key: id", "detail: {format: none}\nkey: id", "line 6: detail.format none: it needs list.rows, in which the fields then are")
 	f("key: id", "detail: {format: json}\nkey: id", "line 9: fields.id: the page is JSON: use path, a JMESPath expression, in place of selector and attribute")
@@ -88,7 +88,7 @@ func TestErrorsOfSites(t *testing.T) {
 	f("list:\n", "list:\n  total: {selector: b}\n", "line 4: list: total needs page_size, and {page} or {offset} in url or body")
 	f("  product_link: {selector: \"a.product\"}\n", "", "line 3: list.product_link: name what finds the links to the products")
 	f("id: {selector", "id: {from: row, selector", "line 8: fields.id.from row: it needs list.rows, which finds the products in a list page")
-	f("id: {selector", "id: {from: list, selector", `line 8: fields.id.from "list": want page or row`)
+	f("id: {selector", "id: {from: list, selector", `line 8: fields.id.from "list": want page, row or structured`)
 }
 
 func TestReadSites(t *testing.T) {

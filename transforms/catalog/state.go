@@ -61,6 +61,7 @@ type CrawlingStats struct {
 
 	ProductsNew, ProductsChanged, ProductsUnchanged int64
 	ProductsGone, ProductsAgain                     int64
+	ProductsBack, ProductsMissing                   int64
 	Failed                                          map[string]int64 // failed tasks, by the counts of their stages
 	Sites                                           map[string]int64 // crawled sites, by their names as counts
 }
@@ -68,10 +69,12 @@ type CrawlingStats struct {
 // Stats has the counters of a running crawl. At the end of a crawl that was not stopped
 // ProductURLsFound = DetailPagesFetched + removed pages + those that failed at ProductDetailFetcher, and
 // DetailPagesFetched = ProductsSaved + ProductsAgain + those that failed at ProductDetailParser and DbSaver.
-// ProductsGone are the removed pages and the products that the list no longer names.
+// ProductsGone are the removed pages and the products that the list no longer names;
+// ProductsMissing are removed pages that the next crawl tries once more.
 type Stats struct {
 	listPagesFetched, productURLsFound, detailPagesFetched, productsSaved, failedTasks atomic.Int64
 	productsNew, productsChanged, productsUnchanged, productsGone, productsAgain       atomic.Int64
+	productsBack, productsMissing                                                      atomic.Int64
 
 	mu     sync.Mutex
 	failed map[string]int64
@@ -84,7 +87,8 @@ func (s *Stats) Snapshot() CrawlingStats {
 		ListPagesFetched: s.listPagesFetched.Load(), ProductURLsFound: s.productURLsFound.Load(), DetailPagesFetched: s.detailPagesFetched.Load(),
 		ProductsSaved: s.productsSaved.Load(), FailedTasks: s.failedTasks.Load(),
 		ProductsNew: s.productsNew.Load(), ProductsChanged: s.productsChanged.Load(),
-		ProductsUnchanged: s.productsUnchanged.Load(), ProductsGone: s.productsGone.Load(), ProductsAgain: s.productsAgain.Load(), Failed: map[string]int64{}, Sites: map[string]int64{},
+		ProductsUnchanged: s.productsUnchanged.Load(), ProductsGone: s.productsGone.Load(), ProductsAgain: s.productsAgain.Load(),
+		ProductsBack: s.productsBack.Load(), ProductsMissing: s.productsMissing.Load(), Failed: map[string]int64{}, Sites: map[string]int64{},
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,6 +104,7 @@ func (s *Stats) saved(o outcome) {
 	s.productsChanged.Add(int64(o.changed))
 	s.productsUnchanged.Add(int64(o.unchanged))
 	s.productsAgain.Add(int64(o.again))
+	s.productsBack.Add(int64(o.back))
 }
 
 // site counts this site under one of the counts of sites.
@@ -155,8 +160,10 @@ func (c CrawlingStats) counts() map[string]int64 {
 		"products_saved": c.ProductsSaved, "failed_tasks": c.FailedTasks, "products_new": c.ProductsNew, "products_changed": c.ProductsChanged,
 		"products_unchanged": c.ProductsUnchanged, "products_gone": c.ProductsGone,
 	}
-	if c.ProductsAgain > 0 {
-		m["products_again"] = c.ProductsAgain
+	for name, n := range map[string]int64{"products_again": c.ProductsAgain, "products_back": c.ProductsBack, "products_missing": c.ProductsMissing} {
+		if n > 0 {
+			m[name] = n
+		}
 	}
 	maps.Copy(m, c.Failed)
 	maps.Copy(m, c.Sites)

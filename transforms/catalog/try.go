@@ -182,6 +182,7 @@ func (r *reader) tryDetail(t *Trial, address, text string) error {
 		return err
 	}
 	r.tryFields(t, fromPage, p, base)
+	r.tryFields(t, fromStructured, p.described(), base)
 	return nil
 }
 

@@ -112,7 +112,7 @@ func (v *visit) run(ctx context.Context) error {
 
 // close ends a crawl that read its list to the end. One without products is an error.
 func (v *visit) close(ctx context.Context) error {
-	c, err := v.journal.close(ctx, v.clock())
+	c, err := v.journal.close(ctx, v.clock(), v.cfg.Lane.RunID)
 	if err != nil {
 		return err
 	}

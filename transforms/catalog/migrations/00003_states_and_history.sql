@@ -1,5 +1,5 @@
 -- +goose Up
-ALTER TABLE catalog_products ADD COLUMN state TEXT NOT NULL DEFAULT 'unchanged'; -- new, changed, unchanged or gone, by the latest crawl
+ALTER TABLE catalog_products ADD COLUMN state TEXT NOT NULL DEFAULT 'unchanged'; -- new, changed, unchanged, gone or back, by the latest crawl
 ALTER TABLE catalog_products ADD COLUMN gone_at BIGINT NOT NULL DEFAULT 0; -- 0: it is not gone
 ALTER TABLE catalog_products ADD COLUMN kept TEXT NOT NULL DEFAULT '{}'; -- JSON: fields whose page lacks them, whose value is an earlier one, and since when
 ALTER TABLE catalog_products ADD COLUMN seen_in BIGINT NOT NULL DEFAULT 0; -- number of the crawl that saved it last

@@ -1,0 +1,95 @@
+package value
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestQuantity(t *testing.T) {
+	de, err := ParseLocale("de-DE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(text, want string, value float64, unit string) {
+		t.Helper()
+		m, err := Quantity(text, de, want)
+		if err != nil || m.Value != value || m.Unit != unit {
+			t.Errorf("%q in %s: %v, %v; want %v %s", text, want, m, err, value, unit)
+		}
+	}
+	f("2,5 kg", "", 2.5, "kg")
+	f("250 ml", "l", 0.25, "l")
+	f("Gewicht: 1.200 Gramm", "kg", 1.2, "kg")
+	f("12", "W", 12, "W")
+	f("15,6″", "cm", 39.624, "cm")
+	f("1,5 KWH", "Wh", 1500, "Wh")
+	f("4 m2", "cm²", 40000, "cm²")
+	f("0 mm", "m", 0, "m")
+	if m, err := Quantity("5 Stk", de, ""); err == nil {
+		t.Error(m)
+	}
+}
+
+func TestTime(t *testing.T) {
+	us, err := ParseLocale("en-US")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seoul, err := time.LoadLocation("Asia/Seoul")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(text string, zone *time.Location, want string) {
+		t.Helper()
+		if got, err := Time(text, us, zone); got != want {
+			t.Errorf("%q: %s, %v; want %s", text, got, err, want)
+		}
+	}
+	f("2026-11-03T05:04:03Z", nil, "2026-11-03T05:04:03Z")
+	f("2026-11-03T05:04:03Z", seoul, "2026-11-03T14:04:03+09:00")
+	f("2026-11-03T05:04", seoul, "2026-11-03T05:04:00+09:00")
+	f("2026-11-03 05:04:03.123", seoul, "2026-11-03T05:04:03+09:00")
+	f("11/03/2026 12:30 a.m.", seoul, "2026-11-03T00:30:00+09:00")
+	f("November 3, 2026 at 1:05 PM", seoul, "2026-11-03T13:05:00+09:00")
+	f("2026-11-03 05:04", nil, "")
+	f("2026-11-03 25:04", seoul, "")
+}
+
+// A quantity in another unit is the same quantity.
+func FuzzQuantity(f *testing.F) {
+	f.Add("2,5 kg", "g")
+	f.Add("15.6\"", "cm")
+	f.Add("1e3 W", "kW")
+	f.Fuzz(func(t *testing.T, text, want string) {
+		if ParseUnit(want) != nil || want == "" {
+			return
+		}
+		plain, err := Quantity(text, Locale{}, "")
+		if err != nil {
+			return
+		}
+		m, err := Quantity(text, Locale{}, want)
+		if err != nil {
+			return
+		}
+		a, b := plain.Value*units[plain.Unit].factor, m.Value*units[m.Unit].factor
+		if diff := math.Abs(a - b); diff > 1e-9*math.Abs(a)+1e-300 && !math.IsInf(a, 0) {
+			t.Errorf("%q: %v is not %v", text, plain, m)
+		}
+	})
+}
+
+func FuzzTime(f *testing.F) {
+	f.Add("3. März 2026, 14:05 Uhr")
+	f.Add("2026-11-03T05:04:03Z")
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := Time(text, Locale{}, time.UTC)
+		if err != nil {
+			return
+		}
+		if _, err := time.Parse(time.RFC3339, got); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -68,6 +68,9 @@ type api struct {
 	written  map[string]bool // named schemas of errors that were rendered
 	examples int             // bytes of examples rendered
 
+	fieldsKnown map[fieldKey]cells
+	inCallback  bool // the operation is one of a callback
+
 	steps int
 	cells int // bytes of cells of the current operation's tables, not written yet
 	full  bool
@@ -94,7 +97,8 @@ func ExtractOpenAPI(body []byte) (Page, error) {
 	if str(root, "openapi") == "" && str(root, "swagger") == "" {
 		return Page{}, ErrNotOpenAPI
 	}
-	a := api{root: root, index: make(map[*member]map[string]any), written: make(map[string]bool)}
+	a := api{root: root, index: make(map[*member]map[string]any), written: make(map[string]bool), fieldsKnown: make(map[fieldKey]cells)}
+	a.b.Grow(min(len(text), maxOpenAPI))
 	title := oneLine(str(root, "info", "title"))
 	if title == "" {
 		title = "API"
@@ -106,9 +110,12 @@ func ExtractOpenAPI(body []byte) (Page, error) {
 	for _, path := range members(root, "paths") {
 		a.item(path.key, path.value)
 	}
-	for _, hook := range members(root, "webhooks") {
-		a.item("webhook "+hook.key, hook.value)
+	for _, key := range []string{"webhooks", "x-webhooks"} {
+		for _, hook := range members(root, key) {
+			a.item("webhook "+hook.key, hook.value)
+		}
 	}
+	a.schemas()
 	if a.tooLong() {
 		return Page{}, fmt.Errorf("the description's references expand to over %d bytes or %d steps: %w", maxOpenAPI, maxSteps, ErrNotOpenAPI)
 	}

@@ -2,6 +2,7 @@ package content
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -47,7 +48,7 @@ func (a *api) security() {
 
 func (a *api) operation(method, path string, item, op any) {
 	a.heading(2, strings.ToUpper(method)+" "+path)
-	if at(op, "deprecated") == true {
+	if field(op, "deprecated") == true {
 		a.b.WriteString("Deprecated.\n\n")
 	}
 	summary := oneLine(str(op, "summary"))
@@ -58,6 +59,7 @@ func (a *api) operation(method, path string, item, op any) {
 		a.prose(d, 2)
 	}
 	var rows [][]string
+	var long []member
 	var body any
 	for _, p := range slices.Concat(list(item, "parameters"), list(op, "parameters")) {
 		if p = a.resolve(p); a.tooLong() {
@@ -67,26 +69,84 @@ func (a *api) operation(method, path string, item, op any) {
 			body = p
 			continue
 		}
-		schema := at(p, "schema")
-		if schema == nil {
-			schema = p // Swagger 2.0
-		}
-		rows = append(rows, []string{"`" + str(p, "name") + "`", str(p, "in"), a.typeOf(schema, 0), isTrue(at(p, "required")), a.cellText(a.describe(p, schema))})
+		more, examples := a.parameter(p)
+		rows, long = append(rows, more...), append(long, examples...)
 	}
 	if rows != nil {
 		a.heading(3, "Parameters")
 		a.table([]string{"Name", "In", "Type", "Required", "Description"}, rows)
+		for _, e := range long {
+			a.b.WriteString("`" + e.key + "`: ")
+			a.example("application/json", e.value)
+		}
 	}
-	if r := a.resolve(at(op, "requestBody")); r != nil {
+	if r := a.resolve(field(op, "requestBody")); r != nil {
 		a.heading(3, "Request body")
 		a.prose(str(r, "description"), 3)
 		a.contents(members(r, "content"))
 	} else if body != nil {
 		a.heading(3, "Request body")
 		a.prose(str(body, "description"), 3)
-		a.schema(at(body, "schema"))
+		a.schema(field(body, "schema"))
 	}
 	a.responses(op)
+	a.callbacks(op)
+}
+
+// parameter returns the rows of a parameter and of the fields in it, and its examples
+// that are too long for a row.
+func (a *api) parameter(p any) (rows [][]string, long []member) {
+	name, in := str(p, "name"), str(p, "in")
+	schema := field(p, "schema")
+	for _, c := range members(p, "content") {
+		schema = field(c.value, "schema")
+		long = append(long, a.longExamples(name, c.value)...)
+	}
+	if schema == nil {
+		schema = p // Swagger 2.0
+	}
+	rows = append(rows, []string{"`" + name + "`", in, a.typeOf(schema, 0), isTrue(field(p, "required") == true), a.cellText(a.describe(p, schema, 0))})
+	long = append(append(long, a.longExamples(name, p)...), a.longExamples(name, field(p, "schema"))...)
+	f := fields{limit: 2, most: maxRows}
+	inside := place{prefix: name + "."}
+	if field(a.resolve(schema), "items") != nil {
+		inside.prefix = name
+	}
+	a.properties(&f, schema, inside)
+	for _, r := range f.rows {
+		rows = append(rows, append([]string{r[0], in}, r[1:]...))
+	}
+	return rows, append(long, f.long...)
+}
+
+// callbacks writes the requests that an API sends for an operation, each as an operation.
+func (a *api) callbacks(op any) {
+	if a.inCallback {
+		return
+	}
+	a.inCallback = true
+	for _, c := range members(op, "callbacks") {
+		for _, item := range members(a.resolve(c.value)) {
+			a.item("callback "+c.key+" "+item.key, item.value)
+		}
+	}
+	a.inCallback = false
+}
+
+// headers writes the headers of a response.
+func (a *api) headers(response any) {
+	var rows [][]string
+	for _, h := range members(response, "headers") {
+		header := a.resolve(h.value)
+		if a.tooLong() {
+			return
+		}
+		more, _ := a.parameter(append(object{{"name", h.key}, {"in", "header"}}, members(header)...))
+		rows = append(rows, more...)
+	}
+	if rows != nil {
+		a.table([]string{"Name", "In", "Type", "Required", "Description"}, rows)
+	}
 }
 
 func (a *api) responses(op any) {
@@ -106,11 +166,12 @@ func (a *api) responses(op any) {
 			if a.tooLong() {
 				return
 			}
-			schema, content := at(v, "schema"), members(v, "content")
-			if schema == nil && len(content) == 0 {
+			schema, content := field(v, "schema"), members(v, "content")
+			if schema == nil && len(content) == 0 && members(v, "headers") == nil {
 				continue
 			}
 			a.heading(4, "Status "+oneLine(r.key))
+			a.headers(v)
 			once := !strings.HasPrefix(r.key, "2") // most operations have the same errors
 			if schema != nil {
 				a.body(schema, once)
@@ -128,40 +189,51 @@ func (a *api) responses(op any) {
 	}
 }
 
-func isTrue(v any) string {
-	if v == true {
+func isTrue(v bool) string {
+	if v {
 		return "yes"
 	}
 	return "no"
 }
 
-func (a *api) describe(p, schema any) string {
-	parts := []string{str(p, "description")}
-	if parts[0] == "" {
-		parts[0] = str(a.resolve(schema), "description")
-	}
+// describe returns the description of a parameter or field, with its values, its default
+// and its examples as far as they are short. It names at most most values, 0 for all.
+func (a *api) describe(p, schema any, most int) string {
 	resolved := a.resolve(schema)
-	var values []string
-	enum := list(resolved, "enum")
-	for _, v := range enum[:min(len(enum), 20)] {
-		values = append(values, fmt.Sprintf("`%v`", v))
+	parts := []string{cmp.Or(str(p, "description"), str(resolved, "description"))}
+	if values := a.values(schema, 0, most); values != "" {
+		parts = append(parts, values)
 	}
-	if values != nil {
-		parts = append(parts, "One of "+strings.Join(values, ", ")+".")
-	}
-	if d := at(resolved, "default"); d != nil {
+	if d := field(resolved, "default"); d != nil {
 		switch d.(type) {
 		case string, bool, number:
 			parts = append(parts, fmt.Sprintf("Default `%v`.", d))
 		}
 	}
+	var short []string
 	for _, e := range append(a.valuesOf(p), a.valuesOf(resolved)...) {
-		if text := appendJSON(nil, e.value); len(text) <= maxInline {
-			parts = append(parts, "Example `"+strings.Trim(string(text), `"`)+"`.")
-			break
+		text, isText := e.value.(string)
+		if !isText {
+			text = string(appendJSON(nil, e.value))
+		}
+		if code := "`" + text + "`"; len(text) <= maxInline && !slices.Contains(short, code) {
+			short = append(short, code)
 		}
 	}
+	if short != nil {
+		parts = append(parts, "Example "+strings.Join(short, ", ")+".")
+	}
 	return strings.Join(parts, " ")
+}
+
+// longExamples returns the examples of a field that describe leaves out.
+func (a *api) longExamples(name string, s any) (long []member) {
+	for _, e := range a.valuesOf(s) {
+		if text, isText := e.value.(string); isText && len(text) > maxInline || !isText && len(appendJSON(nil, e.value)) > maxInline {
+			long = append(long, member{name, e.value})
+		}
+	}
+	return long
 }
 
 func (a *api) contents(content object) {
@@ -176,12 +248,10 @@ func (a *api) contents(content object) {
 // media writes the schema and the examples of a body in one of its media types.
 func (a *api) media(c member, once bool) {
 	fmt.Fprintf(&a.b, "`%s`\n\n", oneLine(c.key))
-	if a.body(at(c.value, "schema"), once) {
-		return
-	}
+	named := a.body(field(c.value, "schema"), once)
 	examples := a.valuesOf(c.value)
-	if len(examples) == 0 {
-		examples = a.valuesOf(a.resolve(at(c.value, "schema")))
+	if len(examples) == 0 && !named {
+		examples = a.valuesOf(a.resolve(field(c.value, "schema")))
 	}
 	for _, e := range examples {
 		a.example(c.key, e.value)
@@ -207,6 +277,7 @@ func (a *api) body(schema any, once bool) (named bool) {
 // of all examples of a description. For a longer example only its size is written.
 const (
 	maxInline   = 200
+	maxValuesOf = 50
 	maxExample  = 16 << 10
 	maxExamples = 4 << 20
 )
@@ -214,19 +285,19 @@ const (
 // valuesOf returns the examples of a parameter, media type or schema, which has one
 // example, a list, or a map of objects with one example each.
 func (a *api) valuesOf(v any) []member {
-	if e := at(v, "example"); e != nil {
-		return []member{{"", e}}
-	}
 	var all []member
+	if e := field(v, "example"); e != nil {
+		all = append(all, member{"", e})
+	}
 	for _, e := range list(v, "examples") {
 		all = append(all, member{"", e})
 	}
 	for _, e := range members(v, "examples") {
-		if value := at(a.resolve(e.value), "value"); value != nil {
+		if value := field(a.resolve(e.value), "value"); value != nil {
 			all = append(all, member{e.key, value})
 		}
 	}
-	return all[:min(len(all), 10)]
+	return all[:min(len(all), maxValuesOf)]
 }
 
 func (a *api) example(media string, value any) {

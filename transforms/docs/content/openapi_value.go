@@ -89,9 +89,12 @@ func appendJSON(b []byte, v any) []byte {
 
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == 0x7f {
-			quoted, _ := json.Marshal(s) // a string has no error
-			return append(b, quoted...)
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == 0x7f {
+			var quoted bytes.Buffer
+			e := json.NewEncoder(&quoted)
+			e.SetEscapeHTML(false) // it is for people, not for a script element
+			_ = e.Encode(s)        // a string has no error
+			return append(b, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 		}
 	}
 	b = append(b, '"')
@@ -169,7 +172,7 @@ func ordered(v any) any {
 }
 
 // at returns the value under a chain of keys, nil if there is none.
-func at(v any, keys ...string) any {
+func field(v any, keys ...string) any {
 	for _, key := range keys {
 		o, ok := v.(object)
 		if !ok {
@@ -185,7 +188,7 @@ func at(v any, keys ...string) any {
 }
 
 func str(v any, keys ...string) string {
-	switch s := at(v, keys...).(type) {
+	switch s := field(v, keys...).(type) {
 	case string:
 		return strings.TrimSpace(s)
 	case number: // "openapi: 3.1"
@@ -195,7 +198,7 @@ func str(v any, keys ...string) string {
 }
 
 func list(v any, keys ...string) []any {
-	l, ok := at(v, keys...).([]any)
+	l, ok := field(v, keys...).([]any)
 	if !ok {
 		return nil
 	}
@@ -203,7 +206,7 @@ func list(v any, keys ...string) []any {
 }
 
 func members(v any, keys ...string) object {
-	o, ok := at(v, keys...).(object)
+	o, ok := field(v, keys...).(object)
 	if !ok {
 		return nil
 	}

@@ -5,6 +5,7 @@ package e2etest
 import (
 	"encoding/json"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"github.com/newsfork/seed-engine/io/store/segment"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
+	newsraw "github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 	"github.com/newsfork/seed-engine/transforms/seed"
 	"github.com/newsfork/seed-engine/transforms/seed/table"
 )
@@ -97,8 +100,49 @@ func TestOthersReadPackedResults(t *testing.T) {
 	}
 	want.Pieces = got.Pieces // of a domain of several partitions each row names them
 	readExports(t, python, dir)
+	readArticles(t, python)
 	if got != want || want.Domains != 60 || want.Responses == 0 {
 		t.Errorf("others count %+v, want %+v", got, want)
+	}
+}
+
+// readEvidence prints what there is in the evidence of articles in a folder.
+const readEvidence = `
+import glob, json, subprocess, sys
+from warcio.archiveiterator import ArchiveIterator
+warcs, found = sorted(glob.glob(sys.argv[1] + "/evidence/news/*/*/*.warc.gz")), []
+for path in warcs:
+    with open(path, "rb") as f:
+        for r in ArchiveIterator(f, check_digests="raise"):
+            body = r.content_stream().read()
+            if r.rec_type == "response":
+                found.append([r.rec_headers.get_header("WARC-Target-URI"), r.http_headers.get_header("Content-Type"), body.decode("euc-kr")])
+subprocess.run([sys.executable, "-m", "warcio.cli", "check"] + warcs, check=True, stdout=subprocess.DEVNULL)
+print(json.dumps(found))
+`
+
+// readArticles compares what warcio reads of an article's pages with what was kept.
+func readArticles(t *testing.T, python string) {
+	t.Helper()
+	dir, at := t.TempDir(), time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	kind := "text/html; charset=euc-kr"
+	header := http.Header{"Content-Type": {kind}, "Content-Encoding": {"gzip"}, "Content-Length": {"1"}}
+	e := newsraw.Evidence{Source: "mk", URL: "https://news.example/1", ContentType: kind, FetchedAt: at, News: sitemap.News{Title: "제목 “하나”"}, HTML: []byte("\xb0\xa1"), Header: header,
+		More: []newsraw.Page{{URL: "https://news.example/1/2", ContentType: kind, FetchedAt: at, HTML: []byte("\xb0\xa2"), Header: header}}}
+	if err := newsraw.Keep(t.Context(), rig.Open(t, dir), e.URL, e); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(python, "-c", readEvidence, dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var got [][]string
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want := [][]string{{"https://news.example/1", kind, "가"}, {"https://news.example/1/2", kind, "각"}}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("warcio reads %v, want %v", got, want)
 	}
 }
 

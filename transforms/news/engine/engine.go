@@ -280,7 +280,7 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	}
 	v.result.Fetched++
 	now := v.now()
-	e := raw.Evidence{Source: v.p.ID(), URL: r.FinalURL, Requested: address, ContentType: r.Header.Get("Content-Type"), FetchedAt: now, SitemapAt: c.at, News: c.news, HTML: r.Body}
+	e := raw.Evidence{Source: v.p.ID(), URL: r.FinalURL, Requested: address, ContentType: r.Header.Get("Content-Type"), FetchedAt: now, SitemapAt: c.at, News: c.news, HTML: r.Body, Header: r.Header}
 	ended := v.more(ctx, &e)
 	if ended != nil && ctx.Err() != nil {
 		return ended
@@ -321,7 +321,7 @@ func (v *visit) more(ctx context.Context, e *raw.Evidence) error {
 		case slices.Contains(asked, r.FinalURL): // it leads back
 			return nil
 		}
-		page = raw.Page{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body}
+		page = raw.Page{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), FetchedAt: v.now(), HTML: r.Body, Header: r.Header}
 		e.More, asked = append(e.More, page), append(asked, page.URL)
 	}
 	v.limit(fmt.Sprintf("an article was read up to its page number %d: %.200s", provider.MaxPages, ledger.Redact(e.URL)))

@@ -1,17 +1,19 @@
 package raw
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/warc"
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
@@ -25,32 +27,54 @@ type Evidence struct {
 	SitemapAt   time.Time `json:"sitemap_at,omitzero"`
 	// News is from the sitemap's news extension, for what the page does not say.
 	News sitemap.News `json:"news,omitzero"`
-	HTML []byte       `json:"html"` // as received; base64 in JSON
+	HTML []byte       `json:"html,omitempty"` // as received; base64 in the JSON of older evidence
 	// More are the further pages of an article that has several.
-	More []Page `json:"more,omitempty"`
+	More   []Page      `json:"-"`
+	Header http.Header `json:"-"` // as received; not read back
 }
 
 // Page is a further page of an article, as received.
 type Page struct {
-	URL         string `json:"url"` // after redirects
-	ContentType string `json:"content_type"`
-	HTML        []byte `json:"html"`
+	URL         string // after redirects
+	ContentType string
+	FetchedAt   time.Time
+	HTML        []byte
+	Header      http.Header // not read back
 }
 
 const evidencePrefix = "evidence/news/"
 
-// Keep writes evidence to the store, under its provider and the day of the fetch.
+// The named fields of a page's WARC record that only this program reads.
+const (
+	aboutField = "X-News-Evidence"     // of the first page: the Evidence as JSON, without pages
+	typeField  = "X-News-Content-Type" // of a further one
+)
+
+// Keep writes evidence to the store, under its provider and the day of the fetch: a WARC
+// file with the pages as they were received.
 func Keep(ctx context.Context, s store.Store, canonical string, e Evidence) error {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if err := json.NewEncoder(z).Encode(e); err != nil {
+	name := Hash(canonical) + ".warc.gz"
+	file, err := warc.AppendInfo(nil, e.FetchedAt, name, [][2]string{{"software", "seed-engine"}, {"format", "WARC File Format 1.1"}})
+	if err != nil {
+		return err
+	}
+	pages := append([]Page{{e.URL, e.ContentType, e.FetchedAt, e.HTML, e.Header}}, e.More...)
+	e.HTML = nil
+	about, err := json.Marshal(e)
+	if err != nil {
 		return fmt.Errorf("encoding evidence: %w", err)
 	}
-	if err := z.Close(); err != nil {
-		return fmt.Errorf("packing evidence: %w", err)
+	for i, p := range pages {
+		r := warc.Response{URI: p.URL, At: p.FetchedAt, Status: http.StatusOK, Header: p.Header, Body: p.HTML, Fields: [][2]string{{typeField, p.ContentType}}}
+		if i == 0 {
+			r.Fields = [][2]string{{aboutField, string(about)}}
+		}
+		if file, err = warc.AppendResponse(file, r); err != nil {
+			return err
+		}
 	}
-	key := evidencePrefix + e.Source + "/" + e.FetchedAt.UTC().Format(time.DateOnly) + "/" + Hash(canonical) + ".json.gz"
-	if err := store.Write(ctx, s, key, b.Bytes(), store.PutOptions{ContentType: "application/gzip"}); err != nil {
+	key := evidencePrefix + e.Source + "/" + e.FetchedAt.UTC().Format(time.DateOnly) + "/" + name
+	if err := store.Write(ctx, s, key, file, store.PutOptions{ContentType: "application/warc"}); err != nil {
 		return fmt.Errorf("writing evidence: %w", err)
 	}
 	return nil
@@ -79,7 +103,11 @@ func readEvidence(ctx context.Context, s store.Store, key string) (e Evidence, e
 			return err
 		}
 		defer func() { _ = body.Close() }() // only read
-		z, err := gzip.NewReader(body)
+		if strings.HasSuffix(key, ".warc.gz") {
+			e, err = readWARC(body)
+			return err
+		}
+		z, err := gzip.NewReader(body) // as versions before WARC wrote it
 		if err != nil {
 			return err
 		}
@@ -88,6 +116,39 @@ func readEvidence(ctx context.Context, s store.Store, key string) (e Evidence, e
 	})
 	if err != nil {
 		return Evidence{}, fmt.Errorf("reading evidence %s: %w", key, err)
+	}
+	return e, nil
+}
+
+// readWARC reads the pages of a WARC file.
+func readWARC(file io.Reader) (e Evidence, err error) {
+	first := true
+	for r, err := range warc.Records(io.LimitReader(file, 64<<20)) {
+		if err != nil {
+			return Evidence{}, err
+		}
+		if r.Type != warc.TypeResponse {
+			continue
+		}
+		body, err := r.Body()
+		if err != nil {
+			return Evidence{}, err
+		}
+		if first {
+			if err := json.Unmarshal([]byte(r.Header.Get(aboutField)), &e); err != nil {
+				return Evidence{}, fmt.Errorf("reading %s: %w", aboutField, err)
+			}
+			e.HTML, first = body, false
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, r.Header.Get("Warc-Date"))
+		if err != nil {
+			return Evidence{}, err
+		}
+		e.More = append(e.More, Page{URL: r.Header.Get("Warc-Target-Uri"), ContentType: r.Header.Get(typeField), FetchedAt: at, HTML: body})
+	}
+	if first {
+		return Evidence{}, errors.New("it has no response record")
 	}
 	return e, nil
 }

@@ -3,7 +3,10 @@
 package raw_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -15,9 +18,11 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/warc"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
+	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
 )
 
 var (
@@ -206,6 +211,47 @@ func TestEvidence(t *testing.T) {
 		urls = append(urls, e.URL)
 	}
 	assert.Equal(t, []string{"https://a/1", "https://a/2"}, urls)
+
+	// A file is a WARC file that says what was received; it is read back as it was written.
+	key := fmt.Sprintf("evidence/news/pages/%s/%s.warc.gz", now.Format(time.DateOnly), raw.Hash("https://a/p"))
+	e := raw.Evidence{Source: "pages", URL: "https://a/p", Requested: "https://a/p?x", ContentType: "text/html; charset=euc-kr", FetchedAt: now, SitemapAt: now.Add(-time.Hour),
+		News: sitemap.News{Title: "제목\r\nX-News-Evidence: {}"}, HTML: []byte("\xb0\xa1"), More: []raw.Page{{URL: "https://a/p/2", ContentType: "text/html", FetchedAt: now.Add(time.Second), HTML: []byte("two\r\n\r\n")}}}
+	sent := e
+	sent.Header = http.Header{"Content-Type": {e.ContentType}, "Content-Encoding": {"gzip"}}
+	require.NoError(t, raw.Keep(t.Context(), s, e.URL, sent))
+	for got, err := range raw.Kept(t.Context(), s, "pages") {
+		require.NoError(t, err)
+		assert.Equal(t, e, got)
+	}
+	body, err := s.Open(t.Context(), key)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, body.Close()) }()
+	var types []string
+	for r, err := range warc.Records(body) {
+		require.NoError(t, err)
+		types = append(types, r.Type+" "+r.Header.Get("Warc-Target-Uri"))
+	}
+	assert.Equal(t, []string{"warcinfo ", "response https://a/p", "response https://a/p/2"}, types)
+}
+
+// Pages that an older program kept are still read.
+func TestOlderEvidence(t *testing.T) {
+	s, err := store.Open(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err = z.Write([]byte(`{"source":"demo","url":"https://a/1","content_type":"text/html","fetched_at":"2026-03-01T09:00:00Z","html":"sKE="}`))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	require.NoError(t, store.Write(t.Context(), s, "evidence/news/demo/2026-03-01/x.json.gz", b.Bytes(), store.PutOptions{}))
+	n := 0
+	for e, err := range raw.Kept(t.Context(), s, "demo") {
+		require.NoError(t, err)
+		assert.Equal(t, raw.Evidence{Source: "demo", URL: "https://a/1", ContentType: "text/html", FetchedAt: now, HTML: []byte("\xb0\xa1")}, e)
+		n++
+	}
+	assert.Equal(t, 1, n)
 }
 
 // Earlier versions of an article are kept, the last twenty, until the article expires.

@@ -13,9 +13,11 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/pipeline/estimate"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -67,7 +69,8 @@ func seedJob() Job {
 				{Name: "written", Unit: "results", Counts: []string{"metadata_written"}, Apart: []string{"domains_failed"}},
 				{Name: "completed", Unit: "files", Counts: []string{"files_completed"}, Apart: []string{"dead_letters"}},
 			}, Purpose: ledger.Purpose{Kept: "domains_collected", Refused: "store_failed"},
-			Path: "/api/v1/seeds/orchestrate", Operation: "orchestrateSeeds", Done: "domains_collected", Failed: "domains_failed",
+			Finds: []explore.Kind{seed.Finds(web.DefaultUserAgent)},
+			Path:  "/api/v1/seeds/orchestrate", Operation: "orchestrateSeeds", Done: "domains_collected", Failed: "domains_failed",
 			Alerts: []string{"failure_rate", "duration", "retry_rate"}, // most sites have no sitemap, so a 404 is nothing unusual
 			Fields: []ledger.Field{
 				{Name: "country", Label: "Country", About: "ISO 3166-1 alpha-2, lower case.", Example: "sg", Hint: "two lower-case letters, such as sg", Flag: "country", Kind: "text", Pattern: `[a-z]{2}`, Wrong: "a country is two lower-case letters, such as sg"},

@@ -60,6 +60,9 @@ var funcs = template.FuncMap{
 	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"took":  formatSeconds,
 	"words": words,
+	"shown": shown,
+	"cell":  cellText,
+	"value": valueOf,
 	"num":   formatCount,
 	"size":  formatBytes,
 	"cut": func(text string) string {
@@ -78,7 +81,7 @@ var funcs = template.FuncMap{
 
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
-	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "dead-letter", "schedules", "alerts", "audit", "reports", "error", "login"} {
+	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "dead-letter", "schedules", "alerts", "audit", "reports", "explore", "found", "error", "login"} {
 		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/run-parts.html", "page/"+name+".html"))
 	}
 	return p
@@ -86,7 +89,7 @@ func newPages(s *Server) *pages {
 
 func (p *pages) routes() []route {
 	s := p.server
-	return slices.Concat(p.scheduleRoutes(), p.alertRoutes(), []route{
+	return slices.Concat(p.scheduleRoutes(), p.alertRoutes(), p.exploreRoutes(), []route{
 		{"GET /{$}", p.front},
 		{"GET /start", p.startForms},
 		{"GET /runs", p.runs},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -28,8 +29,8 @@ func (e *usageError) Usage() {}
 
 // ReadOptions reads the options that all runs share, from args and from the flags in
 // the configuration file. It returns the store, the environment for the runs, and
-// the log. cli.Serve passes it.
-type ReadOptions func(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (store.Store, []string, *slog.Logger, error)
+// the log, and what opens where a job keeps what it found. cli.Serve passes it.
+type ReadOptions func(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (store.Store, []string, *slog.Logger, explore.Opener, error)
 
 const usage = `server [flags]
 
@@ -70,12 +71,12 @@ func Main(args []string, asPipeline string, readOptions ReadOptions, jobs []ledg
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s, environ, log, err := readOptions(ctx, rest, config.FlagTexts(), os.Stderr)
+	s, environ, log, open, err := readOptions(ctx, rest, config.FlagTexts(), os.Stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	set := Settings{Config: config, Jobs: jobs, Store: s, Program: program, Environ: environ, Log: log, Stderr: os.Stderr}
+	set := Settings{Config: config, Jobs: jobs, Store: s, Program: program, Environ: environ, Log: log, Stderr: os.Stderr, Open: open}
 	for name, secret := range map[string]*string{TokenVariable: &set.Token, ReadTokenVariable: &set.ReadToken, WebhookVariable: &set.Webhook, AlertURLVariable: &set.AlertURL,
 		AlertSecretVariable: &set.AlertSecret, SMTPPasswordVariable: &set.SMTPPassword} {
 		if *secret, err = readSecret(name); err != nil {

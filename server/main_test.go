@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -56,10 +57,10 @@ func TestFlags(t *testing.T) {
 // TestBadUsage has command lines that the server refuses before it listens.
 func TestBadUsage(t *testing.T) {
 	optionsRead := false
-	readOptions := func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, error) {
+	readOptions := func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, explore.Opener, error) {
 		optionsRead = true
 		s, err := store.Open(t.Context(), t.TempDir())
-		return s, nil, slog.New(slog.DiscardHandler), err
+		return s, nil, slog.New(slog.DiscardHandler), nil, err
 	}
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	require.NoError(t, os.WriteFile(bad, []byte("schedule: []\n"), 0o600))
@@ -82,8 +83,8 @@ func TestBadUsage(t *testing.T) {
 		assert.Equal(t, c.optionsRead, optionsRead)
 	}
 	refused := errors.New("refused")
-	err := Main(nil, "pipeline", func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, error) {
-		return nil, nil, nil, refused
+	err := Main(nil, "pipeline", func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, explore.Opener, error) {
+		return nil, nil, nil, nil, refused
 	}, testJobs())
 	assert.ErrorIs(t, err, refused)
 }

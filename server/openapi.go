@@ -40,6 +40,7 @@ func describe(known jobList) ([]byte, error) {
 			"schema": map[string]any{"$ref": "#/components/schemas/" + name + "Request"}, "example": example}}}
 		paths[j.Path] = map[string]any{"post": post}
 	}
+	describeFinds(paths, known)
 	schemas["SilenceRequest"].(map[string]any)["properties"].(map[string]any)["job"].(map[string]any)["enum"] = known.started().names()
 	schemas["ScheduleRequest"] = scheduleSchema(known.started())
 	for path, names := range map[string][]string{"/api/v1/runs": known.started().names(), "/api/v1/dead-letters": known.names()} {

@@ -179,14 +179,24 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 // schemaOf compiles the schema of an answer.
 func schemaOf(t *testing.T, path, method string, code int) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(apiDescription(t)))
+	return schemaOfJobs(t, testJobs(), path, method, code)
+}
+
+// schemaOfJobs is schemaOf of a server that has these jobs.
+func schemaOfJobs(t *testing.T, all []ledger.Job, path, method string, code int) *jsonschema.Schema {
+	t.Helper()
+	text, err := describe(knownJobs(all))
+	require.NoError(t, err)
+	var d described
+	require.NoError(t, json.Unmarshal(text, &d))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	require.NoError(t, err)
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	require.NoError(t, c.AddResource("openapi.json", doc))
 	escape := strings.NewReplacer("~", "~0", "/", "~1").Replace
 	at := fmt.Sprintf("#/paths/%s/%s/responses/%d", escape(path), method, code)
-	answer := description(t).Paths[path][method].(map[string]any)["responses"].(map[string]any)[fmt.Sprint(code)]
+	answer := d.Paths[path][method].(map[string]any)["responses"].(map[string]any)[fmt.Sprint(code)]
 	require.NotNil(t, answer, at)
 	if ref, ok := answer.(map[string]any)["$ref"].(string); ok {
 		at = ref

@@ -24,6 +24,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
@@ -46,6 +47,8 @@ type Settings struct {
 	// AlertURL is where signed messages are posted, AlertSecret the key of the signatures.
 	AlertURL, AlertSecret string
 	SMTPPassword          string // of the mail server in Config
+	// Open opens where a job keeps what it found; nil: in the store alone.
+	Open explore.Opener
 }
 
 // Server is a server of the dashboard, the API and the schedules.
@@ -64,6 +67,7 @@ type Server struct {
 	providers *docsProviders
 	alarm     *alarm
 	reports   *summaries
+	explorer  *explorer
 	metrics   *metrics
 	pages     *pages
 	handler   http.Handler
@@ -103,6 +107,10 @@ func New(set Settings) (*Server, error) {
 	}
 	s := &Server{jobs: set.Config.jobs, store: set.Store, log: set.Log, config: set.Config, token: set.Token, local: local && set.Token == "",
 		now: time.Now, closing: make(chan struct{}), sessions: &sessions{store: set.Store, token: set.Token, readToken: set.ReadToken}, wrongTokenDelay: wrongTokenDelay, anonymousBodyTimeout: anonymousBodyTimeout}
+	if set.Open == nil {
+		set.Open = func(context.Context, string) (explore.Source, error) { return explore.Source{Store: set.Store}, nil }
+	}
+	s.explorer = newExplorer(s.jobs, set.Open)
 	if s.openAPI, err = describe(s.jobs); err != nil {
 		return nil, err
 	}
@@ -198,6 +206,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	s.runner.close(last)
+	err = errors.Join(err, s.explorer.close())
 	if live := s.runner.live(); len(live) > 0 {
 		s.log.Warn("runs_go_on", "run_ids", live, "todo", "start the server again to see them, or `pipeline runs cancel ID`")
 	}

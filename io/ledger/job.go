@@ -1,5 +1,7 @@
 package ledger
 
+import "github.com/newsfork/seed-engine/io/explore"
+
 // Job describes a job for programs that do not run it, such as the server. It is plain
 // data, without the job's code.
 type Job struct {
@@ -32,6 +34,8 @@ type Job struct {
 	Alerts []string
 	// OwnAlerts says that its runs also judge themselves by these rules (--alerts).
 	OwnAlerts bool
+	// Finds are the kinds of things that it finds.
+	Finds []explore.Kind `json:",omitempty"`
 }
 
 // Field is one option of a request that starts a run.

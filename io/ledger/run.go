@@ -56,6 +56,12 @@ type Run struct {
 	inferred bool // its end was found in its total or control object and is not yet in its state object
 }
 
+// WorkedAt reports whether the run was at work at a time, which has milliseconds. Where one
+// run of a job works at a time, that says which run wrote what has this time.
+func (r Run) WorkedAt(t time.Time) bool {
+	return !t.Before(r.StartedAt.Truncate(time.Millisecond)) && (r.FinishedAt.IsZero() || !t.After(r.FinishedAt))
+}
+
 func decodeRun(b []byte) (Run, error) {
 	var r Run
 	if err := parse("run state", b, &r); err != nil {

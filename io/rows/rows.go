@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/newsfork/seed-engine/io/explore"
 )
 
 // JSON is a JSON value: Parquet's JSON type, a nested value in JSON lines, text in CSV.
@@ -88,6 +90,16 @@ func (c Column) value(row reflect.Value) any {
 	default:
 		return x
 	}
+}
+
+// Record returns a row with its columns.
+func Record[T any](row T) explore.Record {
+	v := reflect.ValueOf(&row).Elem()
+	var all explore.Record
+	for _, c := range Columns(reflect.TypeFor[T]()) {
+		all = append(all, explore.Cell{Name: c.Name, Doc: c.Doc, Value: c.value(v)})
+	}
+	return all
 }
 
 // Schema returns the JSON Schema (2020-12) of a row as a JSON line has it.

@@ -125,3 +125,41 @@ func noEOF(err error) error {
 	}
 	return err
 }
+
+// Beginning returns the first bytes of the body of a response record, at most limit, and
+// whether they are all of it. Unlike Read it needs memory for these alone, and so cannot
+// compare the record's digests.
+func Beginning(member io.Reader, limit int64) (body []byte, whole bool, err error) {
+	z, err := gzip.NewReader(bufio.NewReader(member))
+	if err != nil {
+		return nil, false, fmt.Errorf("reading a WARC record: %w", err)
+	}
+	heads := &io.LimitedReader{R: z, N: 2 * maxHead}
+	in := bufio.NewReader(heads)
+	text := textproto.NewReader(in)
+	var size, head int64
+	if _, err = text.ReadLine(); err == nil {
+		var named textproto.MIMEHeader
+		if named, err = text.ReadMIMEHeader(); err == nil {
+			size, err = strconv.ParseInt(named.Get("Content-Length"), 10, 64)
+		}
+	}
+	for line := ""; err == nil && line != "\r\n"; head += int64(len(line)) {
+		line, err = in.ReadString('\n')
+	}
+	if err == nil && head > size {
+		err = errors.New("its block is no HTTP response")
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("reading a WARC record: %w", noEOF(err))
+	}
+	heads.N = limit + 1
+	body, err = io.ReadAll(io.LimitReader(in, min(size-head, limit)))
+	if err == nil && int64(len(body)) < min(size-head, limit) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("reading a WARC record: %w", err)
+	}
+	return body, size-head <= limit, nil
+}

@@ -3,6 +3,7 @@ package warc
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,9 @@ func FuzzRecords(f *testing.F) {
 	f.Add(all)
 	f.Add(append(all[:len(all):len(all)], all...))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if body, _, err := Beginning(bytes.NewReader(b), 100); err == nil && len(body) > 100 {
+			t.Errorf("%d bytes", len(body))
+		}
 		for r, err := range Records(bytes.NewReader(b)) {
 			if err == nil {
 				_, _ = r.Body()
@@ -142,4 +146,24 @@ func FuzzResponse(f *testing.F) {
 			t.Fatalf("wrote %q, read %q of %v", body, got, r.Header)
 		}
 	})
+}
+
+// Beginning reads the same body as Read, or its first bytes.
+func TestBeginning(t *testing.T) {
+	body := []byte(strings.Repeat("0123456789", 1000))
+	member, err := AppendResponse(nil, Response{URI: "https://a.com/robots.txt", At: time.Now(), Status: 200, Header: http.Header{"X-A": {"b"}}, Body: body})
+	require.NoError(t, err)
+	two := append(slices.Clone(member), member...)
+	for limit, whole := range map[int64]bool{1: false, 9_999: false, 10_000: true, 20_000: true} {
+		got, all, err := Beginning(bytes.NewReader(two), limit)
+		require.NoError(t, err)
+		require.Equal(t, whole, all)
+		require.Equal(t, body[:min(limit, 10_000)], got)
+	}
+	_, _, err = Beginning(bytes.NewReader(member[:len(member)/2]), 10_000)
+	require.Error(t, err)
+	info, err := AppendInfo(nil, time.Now(), "", [][2]string{{"software", "x"}})
+	require.NoError(t, err)
+	_, _, err = Beginning(bytes.NewReader(info), 10)
+	require.Error(t, err)
 }

@@ -14,9 +14,12 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/export"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -62,9 +65,12 @@ func ofOneRun(all []pipeline.Job) []string {
 // Serve reads the options that all runs of a server share: flags in args, then
 // the environment, then file, which has values of flags by name. environ passes
 // these options to a run in a child process. They are not passed as flags,
-// because a job refuses the flags of other jobs.
-func Serve(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (s store.Store, environ []string, log *slog.Logger, err error) {
-	bad := func(err error) (store.Store, []string, *slog.Logger, error) { return nil, nil, nil, err }
+// because a job refuses the flags of other jobs. find opens where a job keeps what it
+// found.
+func Serve(ctx context.Context, args []string, file map[string]string, stderr io.Writer) (s store.Store, environ []string, log *slog.Logger, find explore.Opener, err error) {
+	bad := func(err error) (store.Store, []string, *slog.Logger, explore.Opener, error) {
+		return nil, nil, nil, nil, err
+	}
 	var o Options
 	newFlags(&o)
 	launch.AddBeamFlags(o.Flags)
@@ -116,7 +122,28 @@ func Serve(ctx context.Context, args []string, file map[string]string, stderr io
 	log = lane.Logger(o.LogFormat, o.Level())
 	lane.TakeLibraryLines(log)
 	s, err = launch.OpenStore(ctx, &o.Options, stderr)
-	return s, environ, log, err
+	find = func(ctx context.Context, job string) (explore.Source, error) { return o.source(ctx, s, job) }
+	return s, environ, log, find, err
+}
+
+// source opens where a job keeps what it found. A database that does not exist is not
+// created.
+func (o Options) source(ctx context.Context, s store.Store, job string) (explore.Source, error) {
+	src := explore.Source{Store: s, Option: func(name string) string { return o.Flags.Lookup(name).Value.String() }}
+	i := slices.IndexFunc(export.All, func(w export.What) bool { return w.Job == job && w.NeedsDB() })
+	if i < 0 {
+		return src, nil
+	}
+	o.Job = job
+	if err := o.placeDB(); err != nil {
+		return src, explore.Refuse("%s", usage.OneLine(err))
+	}
+	if _, missing := db.Missing(o.DB); missing {
+		return src, explore.ErrNothingYet
+	}
+	var err error
+	src.DB, err = export.All[i].Open(ctx, o.DB)
+	return src, err
 }
 
 // variable returns the name of a flag's environment variable.

@@ -12,7 +12,7 @@ import (
 func TestServe(t *testing.T) {
 	t.Setenv("SEED_RATE", "7")
 	dir := t.TempDir()
-	s, environ, log, err := Serve(t.Context(), []string{"--store=" + dir, "--web=demo"}, map[string]string{"web": "live", "rate": "9", "concurrency": "5"}, io.Discard)
+	s, environ, log, _, err := Serve(t.Context(), []string{"--store=" + dir, "--web=demo"}, map[string]string{"web": "live", "rate": "9", "concurrency": "5"}, io.Discard)
 	require.NoError(t, err)
 	assert.NoError(t, s.Close())
 	assert.NotNil(t, log)
@@ -41,7 +41,7 @@ func TestServe(t *testing.T) {
 		{[]string{"--store=gs://b", "--runner=dataflow", "--project=p", "--region=r", "--staging_location=/tmp"}, nil, "Dataflow stages in Google Cloud Storage"},
 		{[]string{"--web=demo", "--store=gs://b", "--runner=dataflow", "--project=p", "--region=r", "--staging_location=gs://b/s"}, nil, "lives in this process"},
 	} {
-		_, _, _, err := Serve(t.Context(), c.args, c.file, io.Discard)
+		_, _, _, _, err := Serve(t.Context(), c.args, c.file, io.Discard)
 		var usage interface{ Usage() }
 		assert.ErrorAs(t, err, &usage, "%v %v", c.args, c.file)
 		assert.ErrorContains(t, err, c.says)

@@ -73,12 +73,16 @@ func Domains(ctx context.Context, s store.Store, f Filter) iter.Seq2[Domain, err
 				yield(Domain{}, err)
 				return
 			}
-			c, err := table.Query(d.in, d.metadata)
-			if !yield(Domain{c, d.metadata.Sitemap.URLCount, rows.JSON(d.document)}, err) || err != nil {
+			if row, err := d.row(); !yield(row, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+func (d stored) row() (Domain, error) {
+	c, err := table.Query(d.in, d.metadata)
+	return Domain{c, d.metadata.Sitemap.URLCount, rows.JSON(d.document)}, err
 }
 
 // Feeds yields the sitemaps and feeds of all domains that are done, each once a domain and
@@ -203,7 +207,7 @@ func runsOf(ctx context.Context, s store.Store) (all runTimes, err error) {
 // at returns the id of the run that worked at a time, empty if none is known.
 func (all runTimes) at(t time.Time) string {
 	for _, r := range all {
-		if !t.Before(r.StartedAt.Truncate(time.Millisecond)) && (r.FinishedAt.IsZero() || !t.After(r.FinishedAt)) {
+		if r.WorkedAt(t) {
 			return r.RunID
 		}
 	}

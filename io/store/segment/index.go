@@ -14,7 +14,7 @@ type Index struct {
 	s       store.Store
 	root    string
 	folders map[string][]string // their keys
-	brief   bool                // without the names of results
+	keep    func(string) bool   // which names of results commits have; nil: all
 	ofAll   map[string][]Commit // the commits of folders that any lane can share
 }
 
@@ -27,9 +27,31 @@ func List(ctx context.Context, s store.Store, root string) (*Index, error) {
 // WithoutNames returns an index whose commits say which partitions they have results of,
 // but not the results' names, which are most of a commit.
 func (x *Index) WithoutNames() *Index {
-	brief := *x
-	brief.brief = true
-	return &brief
+	return x.keeping(func(string) bool { return false })
+}
+
+// Of yields the commits that have results of a name, which say only which of its
+// partitions they have. lane is the number of the name's lane of a number of lanes: the
+// commits of other lanes are not read.
+func (x *Index) Of(ctx context.Context, name string, lane func(of int) int) iter.Seq2[Commit, error] {
+	own := func(dir string) bool {
+		n, of, ok := parseLane(x.root, dir)
+		return !ok || lane(of) == n
+	}
+	return func(yield func(Commit, error) bool) {
+		for c, err := range x.keeping(func(s string) bool { return s == name }).commits(ctx, own) {
+			c.Done = slices.DeleteFunc(c.Done, func(d Done) bool { return len(d.Names) == 0 })
+			if (err != nil || len(c.Done) > 0) && !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+func (x *Index) keeping(names func(string) bool) *Index {
+	some := *x
+	some.keep, some.ofAll = names, nil
+	return &some
 }
 
 // Folders returns the folders of lanes, sorted.
@@ -41,12 +63,12 @@ func (x *Index) commitsOf(ctx context.Context, dir string) ([]Commit, error) {
 	if commits, ok := x.ofAll[dir]; ok {
 		return commits, nil
 	}
-	f, err := read(ctx, x.s, x.folders[dir], x.brief)
+	f, err := read(ctx, x.s, x.folders[dir], x.keep)
 	if err != nil {
 		return nil, err
 	}
 	commits, _ := f.valid()
-	if _, _, ok := parseLane(x.root, dir); !ok && !x.brief {
+	if _, _, ok := parseLane(x.root, dir); !ok && x.keep == nil {
 		if x.ofAll == nil {
 			x.ofAll = map[string][]Commit{}
 		}

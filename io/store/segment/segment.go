@@ -198,9 +198,9 @@ func list(ctx context.Context, s store.Store, prefix string) (map[string][]strin
 	return folders, nil
 }
 
-// read reads the entries of a folder that has these keys; brief leaves the names of
-// results out.
-func read(ctx context.Context, s store.Store, keys []string, brief bool) (folder, error) {
+// read reads the entries of a folder that has these keys, with the names of results that
+// keep wants; nil: all.
+func read(ctx context.Context, s store.Store, keys []string, keep func(string) bool) (folder, error) {
 	f := folder{entries: map[int64]Commit{}}
 	var mu sync.Mutex
 	group, within := errgroup.WithContext(ctx)
@@ -218,8 +218,8 @@ func read(ctx context.Context, s store.Store, keys []string, brief bool) (folder
 			}
 			if err == nil {
 				for i := range c.Done {
-					if brief {
-						c.Done[i].Names = nil
+					if keep != nil {
+						c.Done[i].Names = chosen(c.Done[i].Names, keep)
 					}
 				}
 				mu.Lock()
@@ -230,6 +230,16 @@ func read(ctx context.Context, s store.Store, keys []string, brief bool) (folder
 		})
 	}
 	return f, group.Wait()
+}
+
+// chosen returns the names that keep wants, in memory of their own.
+func chosen(names []string, keep func(string) bool) (some []string) {
+	for _, name := range names {
+		if keep(name) {
+			some = append(some, strings.Clone(name))
+		}
+	}
+	return some
 }
 
 func readEntry(ctx context.Context, s store.Store, key string) (Commit, error) {
@@ -272,7 +282,7 @@ func Open(ctx context.Context, s store.Store, dir, runID string, each func(Commi
 	if err != nil {
 		return nil, err
 	}
-	f, err := read(ctx, s, listed[dir], false)
+	f, err := read(ctx, s, listed[dir], nil)
 	if err != nil {
 		return nil, err
 	}

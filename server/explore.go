@@ -1,0 +1,279 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/explore"
+	"github.com/newsfork/seed-engine/io/untrusted"
+)
+
+const (
+	// maxLooks is how many looks at what was found are under way at a time: one may hold a
+	// segment of packed results in memory.
+	maxLooks = 4
+	maxLook  = 30 * time.Second
+)
+
+// explorer shows what the jobs found.
+type explorer struct {
+	kinds []kind
+	open  explore.Opener
+	slots chan struct{}
+
+	mu      sync.Mutex
+	sources map[string]explore.Source // by job
+}
+
+// kind is one kind of things that a job finds.
+type kind struct {
+	explore.Kind
+	Job job
+}
+
+func newExplorer(known jobList, open explore.Opener) *explorer {
+	e := &explorer{open: open, slots: make(chan struct{}, maxLooks), sources: map[string]explore.Source{}}
+	for _, j := range known {
+		for _, k := range j.Finds {
+			e.kinds = append(e.kinds, kind{k, j})
+		}
+	}
+	return e
+}
+
+// source opens where a job keeps what it found. It stays open.
+func (e *explorer) source(ctx context.Context, job string) (explore.Source, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if src, ok := e.sources[job]; ok {
+		return src, nil
+	}
+	src, err := e.open(ctx, job)
+	if err == nil {
+		e.sources[job] = src
+	}
+	return src, err
+}
+
+// close closes the databases.
+func (e *explorer) close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var err error
+	for _, src := range e.sources {
+		if src.DB != nil {
+			err = errors.Join(err, src.DB.Close())
+		}
+	}
+	clear(e.sources)
+	return err
+}
+
+// look calls do with the source of a kind when a slot is free.
+func (e *explorer) look(ctx context.Context, k kind, do func(context.Context, explore.Source) error) error {
+	within, cancel := context.WithTimeout(ctx, maxLook)
+	defer cancel()
+	var err error
+	select {
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+		err = e.lookNow(within, k, do)
+	case <-within.Done():
+		err = within.Err()
+	}
+	var refused *explore.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return refuse("%s", refused.Error())
+	case errors.Is(err, explore.ErrNone):
+		return &answerError{http.StatusNotFound, explore.ErrNone.Error()}
+	case err != nil && within.Err() != nil && ctx.Err() == nil:
+		return &answerError{http.StatusServiceUnavailable, fmt.Sprintf("it took over %v; choose more narrowly, or try again later", maxLook)}
+	}
+	return err
+}
+
+func (e *explorer) lookNow(ctx context.Context, k kind, do func(context.Context, explore.Source) error) error {
+	src, err := e.source(ctx, k.Job.Name)
+	if err == nil {
+		err = do(ctx, src)
+	}
+	return err
+}
+
+// found is an item as the API shows it.
+type found struct {
+	Kind string `json:"kind"`
+	Job  string `json:"job"`
+	explore.Item
+	DeadLetters string `json:"dead_letters,omitempty"`
+}
+
+// foundList is a page of items as the API shows it.
+type foundList struct {
+	Kind string `json:"kind"`
+	explore.List
+}
+
+// search returns a page of items that a query chooses.
+func (s *Server) search(ctx context.Context, k kind, q explore.Query) (list foundList, err error) {
+	list = foundList{k.Name, explore.List{Items: []explore.Item{}}}
+	err = s.explorer.look(ctx, k, func(ctx context.Context, src explore.Source) error {
+		got, err := k.Search(ctx, src, q)
+		if err == nil {
+			list.Items, list.Next, list.Note = append(list.Items, got.Items...), got.Next, got.Note
+		}
+		return err
+	})
+	if errors.Is(err, explore.ErrNothingYet) {
+		list.Note, err = explore.ErrNothingYet.Error(), nil
+	}
+	for i := range list.Items {
+		s.findRun(k, &list.Items[i])
+	}
+	return list, err
+}
+
+// find returns one item.
+func (s *Server) find(ctx context.Context, k kind, q explore.Query) (f found, err error) {
+	f = found{Kind: k.Name, Job: k.Job.Name}
+	err = s.explorer.look(ctx, k, func(ctx context.Context, src explore.Source) (err error) {
+		f.Item, err = k.Show(ctx, src, q)
+		return err
+	})
+	if errors.Is(err, explore.ErrNothingYet) {
+		err = &answerError{http.StatusNotFound, explore.ErrNothingYet.Error()}
+	}
+	if err != nil {
+		return f, err
+	}
+	s.findRun(k, &f.Item)
+	if f.Failures != "" {
+		f.DeadLetters = "/api/v1/dead-letters?" + deadLettersOf(k, f.Item)
+	}
+	return f, nil
+}
+
+// deadLettersOf is the query that chooses the dead letters of an item.
+func deadLettersOf(k kind, item explore.Item) string {
+	text := []rune(item.Failures)
+	return url.Values{"job": {k.Job.Name}, "text": {string(text[:min(len(text), maxFilterText)])}}.Encode()
+}
+
+// findRun fills in the run that was at work at the item's time: one run of a job works at
+// a time.
+func (s *Server) findRun(k kind, item *explore.Item) {
+	if item.RunID != "" || item.At.IsZero() {
+		return
+	}
+	for _, e := range s.board.runs() {
+		if e.Run.Job == k.Job.Name && e.Run.WorkedAt(item.At) {
+			item.RunID = e.Run.RunID
+			return
+		}
+	}
+}
+
+// readQuery reads the parameters of a request. strict refuses what means nothing, which a
+// program sends by mistake and a form always.
+func readQuery(given url.Values, fields []explore.Field, strict bool) (explore.Query, error) {
+	q := explore.Query{}
+	for name := range given {
+		if strict && !slices.ContainsFunc(fields, func(f explore.Field) bool { return f.Name == name }) {
+			return nil, refuse("unknown parameter %q", clip(safe(name)))
+		}
+	}
+	for _, f := range fields {
+		v := strings.TrimSpace(given.Get(f.Name))
+		if strict && given.Has(f.Name) && v == "" {
+			return nil, refuse("%s: it is empty; leave it out", f.Name)
+		}
+		if err := untrusted.Key(v); err != nil {
+			return nil, refuse("%s: %s", f.Name, err)
+		}
+		if _, err := time.Parse(time.DateOnly, v); f.Day && v != "" && err != nil {
+			return nil, refuse("%s: that is no day; write YYYY-MM-DD", f.Name)
+		}
+		if f.Required && v == "" {
+			return nil, refuse("%s: it is missing", f.Name)
+		}
+		if v != "" {
+			q[f.Name] = v
+		}
+	}
+	return q, nil
+}
+
+// searchFields are the parameters of a search, itemFields those of one item.
+func (k kind) searchFields() []explore.Field {
+	return append(slices.Clone(k.Fields), explore.Field{Name: explore.After, About: "next of the page before."})
+}
+
+func (k kind) itemFields() []explore.Field { return slices.Concat(k.Keys, k.Asks) }
+
+const explorePath = "/api/v1/explore"
+
+func (e *explorer) routes(s *Server) []route {
+	all := []route{{"GET " + explorePath, func(w http.ResponseWriter, r *http.Request) {
+		names := []string{}
+		for _, k := range e.kinds {
+			names = append(names, k.Name)
+		}
+		s.answer(w, r, http.StatusOK, map[string][]string{"kinds": names})
+	}}}
+	for _, k := range e.kinds {
+		all = append(all, route{"GET " + explorePath + "/" + k.Name, answered(s, k.searchFields(), func(ctx context.Context, q explore.Query) (any, error) { return s.search(ctx, k, q) })},
+			route{"GET " + explorePath + "/" + k.Name + "/item", answered(s, k.itemFields(), func(ctx context.Context, q explore.Query) (any, error) { return s.find(ctx, k, q) })})
+	}
+	return all
+}
+
+func answered(s *Server, fields []explore.Field, do func(context.Context, explore.Query) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		q, err := readQuery(r.URL.Query(), fields, true)
+		var v any
+		if err == nil {
+			v, err = do(r.Context(), q)
+		}
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		s.answer(w, r, http.StatusOK, v)
+	}
+}
+
+// describeFinds adds the API's requests for what the jobs found to its description.
+func describeFinds(paths map[string]any, known jobList) {
+	base := paths[explorePath+"/{kind}"].(map[string]any)["get"].(map[string]any)
+	one := paths[explorePath+"/{kind}/item"].(map[string]any)["get"].(map[string]any)
+	delete(paths, explorePath+"/{kind}")
+	delete(paths, explorePath+"/{kind}/item")
+	for _, k := range newExplorer(known, nil).kinds {
+		name := strings.ToUpper(k.Name[:1]) + strings.ReplaceAll(k.Name[1:], "-", "")
+		paths[explorePath+"/"+k.Name] = map[string]any{"get": describedAs(base, "find"+name, k.About, k.searchFields())}
+		paths[explorePath+"/"+k.Name+"/item"] = map[string]any{"get": describedAs(one, "show"+name, "One "+k.One+", with all that is stored of it", k.itemFields())}
+	}
+}
+
+func describedAs(base map[string]any, id, summary string, fields []explore.Field) map[string]any {
+	get := map[string]any{"operationId": id, "summary": summary, "tags": base["tags"], "responses": base["responses"]}
+	var parameters []any
+	for _, f := range fields {
+		schema := map[string]any{"type": "string", "minLength": 1, "maxLength": untrusted.MaxKey}
+		if f.Day {
+			schema = map[string]any{"type": "string", "format": "date"}
+		}
+		parameters = append(parameters, map[string]any{"name": f.Name, "in": "query", "required": f.Required, "description": cmp.Or(f.About, f.Label), "schema": schema})
+	}
+	get["parameters"] = parameters
+	return get
+}

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/explore"
+	"github.com/newsfork/seed-engine/io/ledger"
+)
+
+const hostile = "<script>alert(1)</script>\u202Eevil\x1b[31m"
+
+// toyKind finds what its job's one run found, with text from strangers everywhere.
+func toyKind(at time.Time) explore.Kind {
+	item := func(key string) explore.Item {
+		return explore.Item{Key: explore.Query{"name": key}, Title: hostile, URL: "javascript:alert(1)", At: at, Failures: "toys & co",
+			Record: explore.Record{{Name: "name", Doc: "its name", Value: key}, {Name: "home_url", Doc: "its page", Value: "javascript:alert(2)"}, {Name: "shop_url", Doc: "where", Value: "https://toys.example/?a=b&c"}, {Name: "tags", Doc: "words", Value: []string{hostile}}}}
+	}
+	return explore.Kind{Name: "toys", Title: "Toys", One: "toy", About: "Toys by name.", Shown: []string{"name", "tags"},
+		Fields: []explore.Field{{Name: "name", Label: "Name", Required: true}, {Name: "day", Label: "Day", Day: true}},
+		Keys:   []explore.Field{{Name: "name", Label: "Name", Required: true}}, Asks: []explore.Field{{Name: "path", Label: "Path"}},
+		Search: func(_ context.Context, _ explore.Source, q explore.Query) (explore.List, error) {
+			switch q["name"] {
+			case "none":
+				return explore.List{Note: "There is no " + hostile}, nil
+			case "refused":
+				return explore.List{}, explore.Refuse("name: %s is no toy", hostile)
+			case "broken":
+				return explore.List{}, errors.New("reading secret/key: bucket b")
+			case "soon":
+				return explore.List{}, explore.ErrNothingYet
+			}
+			return explore.List{Items: []explore.Item{item("a/b%2Fc?d=é&e")}, Next: "2/3"}, nil
+		},
+		Show: func(_ context.Context, _ explore.Source, q explore.Query) (explore.Item, error) {
+			if q["name"] == "gone" {
+				return explore.Item{}, explore.ErrNone
+			}
+			i := item(q["name"])
+			i.Parts = []explore.Part{{Name: "rule", Title: "Rule", Asks: true, Rows: []explore.Record{{{Name: "path", Doc: "d", Value: q["path"]}}}},
+				{Name: "text", Title: "Text", Text: "line one\n" + hostile, Bytes: 1 << 20, Truncated: true, Stored: "processing/x"},
+				{Name: "like", Title: "Like it", Kind: "toys", Items: []explore.Item{item("other")}, Shown: []string{"name"}}}
+			return i, nil
+		}}
+}
+
+func TestExplore(t *testing.T) {
+	const run = "20260302-100000-000-aaaaaaaa"
+	at := time.Date(2026, 3, 2, 10, 0, 1, 0, time.UTC)
+	all := testJobs()
+	for i := range all {
+		all[i].Finds = nil
+	}
+	all[0].Finds = []explore.Kind{toyKind(at)}
+	w := newWorld(t, "done", func(set *Settings) { set.Jobs = all })
+	w.put(run, all[0].Name, ledger.Done, at.Add(-time.Second), time.Minute, sampleTally())
+	require.NoError(t, w.board.refresh(t.Context(), time.Now()))
+
+	list := w.do("GET", "/api/v1/explore/toys?name=x", "").json(t)
+	require.Equal(t, "2/3", list["next"])
+	item := list["items"].([]any)[0].(map[string]any)
+	require.Equal(t, map[string]any{"name": "a/b%2Fc?d=é&e"}, item["key"])
+	require.Equal(t, run, item["run_id"])
+	require.Equal(t, []any{"toys"}, w.do("GET", "/api/v1/explore", "").json(t)["kinds"])
+	require.Equal(t, explore.ErrNothingYet.Error(), w.do("GET", "/api/v1/explore/toys?name=soon", "").json(t)["note"])
+
+	for path, code := range map[string]int{"?name=x&x=1": 400, "": 400, "?name=": 400, "?name=x&day=1": 400, "?name=" + strings.Repeat("x", 2001): 400, "?name=%00": 400, "?name=%ff": 400,
+		"?name=refused": 400, "?name=broken": 500, "/item?name=gone": 404, "/item?name=x&after=2": 400, "s": 404} {
+		a := w.do("GET", "/api/v1/explore/toys"+path, "")
+		require.Equal(t, code, a.code, "%s: %s", path, a.body)
+		require.NotContains(t, a.body, "bucket b")
+	}
+
+	page := w.do("GET", "/explore/toys?name=x&day=", "", "Accept", "text/html")
+	require.Equal(t, http.StatusOK, page.code)
+	require.Contains(t, page.body, `href="/explore/toys/item?name=a%2Fb%252Fc%3Fd%3D%C3%A9%26e"`)
+	require.Contains(t, page.body, `href="/explore/toys?after=2%2F3&amp;name=x"`)
+	shown := w.do("GET", "/explore/toys/item?name=a%2Fb%252Fc%3Fd%3D%C3%A9%26e&path=%2Fx%252Fy", "", "Accept", "text/html")
+	require.Equal(t, http.StatusOK, shown.code)
+	require.Contains(t, shown.body, `name="path" type="search" maxlength="2000" value="/x%2Fy"`)
+	require.Contains(t, shown.body, `value="a/b%2Fc?d=é&amp;e"`)
+	require.Contains(t, shown.body, `href="/runs/`+run+`"`)
+	require.Contains(t, shown.body, `href="/dead-letters?job=seed&amp;text=toys&#43;%26&#43;co"`)
+	require.Contains(t, shown.body, `href="https://toys.example/?a=b&amp;c"`)
+	require.Contains(t, shown.body, `line one`+"\n"+`&lt;script&gt;alert(1)&lt;/script&gt;\u202eevil\u001b[31m`)
+	require.Contains(t, shown.body, "the beginning of 1.0 MiB")
+	for _, a := range []answer{page, shown} {
+		require.NotContains(t, a.body, "<script>alert")
+		require.NotContains(t, a.body, "\u202E")
+		require.NotContains(t, a.body, "\x1b")
+		require.NotContains(t, a.body, `="javascript:`)
+	}
+	require.Contains(t, w.do("GET", "/explore/toys?name=none", "", "Accept", "text/html").body, "There is no &lt;script&gt;")
+	require.Contains(t, w.do("GET", "/explore", "", "Accept", "text/html").body, `action="/explore/toys"`)
+	require.NotContains(t, w.do("GET", "/explore/toys", "", "Accept", "text/html").body, "Nothing is found")
+	require.Equal(t, http.StatusNotFound, w.do("GET", "/explore/toys/item?name=gone", "", "Accept", "text/html").code)
+
+	for path, described := range map[string]string{"": "", "/toys?name=x": "/toys", "/toys?name=none": "/toys", "/toys/item?name=x&path=y": "/toys/item"} {
+		var v any = w.do("GET", "/api/v1/explore"+path, "").json(t)
+		require.NoError(t, schemaOfJobs(t, all, "/api/v1/explore"+described, "get", 200).Validate(v), path)
+	}
+}
+
+// A look that takes too long ends, and no more than a few are under way.
+func TestExploreIsBounded(t *testing.T) {
+	began := make(chan struct{})
+	k := toyKind(time.Time{})
+	k.Show = func(ctx context.Context, _ explore.Source, _ explore.Query) (explore.Item, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return explore.Item{}, ctx.Err()
+	}
+	all := testJobs()
+	all[0].Finds = []explore.Kind{k}
+	w := newWorld(t, "done", func(set *Settings) { set.Jobs = all })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	for range maxLooks {
+		go func() {
+			_, err := w.find(ctx, w.explorer.kinds[0], explore.Query{})
+			ended <- err
+		}()
+	}
+	for range maxLooks {
+		<-began
+	}
+	another, give := context.WithCancel(t.Context())
+	give()
+	_, err := w.find(another, w.explorer.kinds[0], explore.Query{})
+	require.ErrorIs(t, err, context.Canceled, "all slots are taken")
+	cancel()
+	for range maxLooks {
+		require.ErrorIs(t, <-ended, context.Canceled)
+	}
+}

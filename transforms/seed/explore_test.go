@@ -1,0 +1,213 @@
+package seed_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/explore"
+	"github.com/newsfork/seed-engine/io/rows"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/store/hive"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/seed"
+)
+
+var finds = seed.Finds("Newsfork-SeedEngine/1.0")
+
+func search(t *testing.T, s store.Store, q explore.Query) explore.List {
+	t.Helper()
+	list, err := finds.Search(t.Context(), explore.Source{Store: s}, q)
+	require.NoError(t, err)
+	return list
+}
+
+func show(t *testing.T, s store.Store, q explore.Query) explore.Item {
+	t.Helper()
+	item, err := finds.Show(t.Context(), explore.Source{Store: s}, q)
+	require.NoError(t, err)
+	return item
+}
+
+func part(item explore.Item, name string) explore.Part {
+	for _, p := range item.Parts {
+		if p.Name == name {
+			return p
+		}
+	}
+	return explore.Part{}
+}
+
+// Each layout shows the same of a domain: what export writes, and the evidence as it was
+// stored.
+func TestFindDomain(t *testing.T) {
+	inObjects, packed := packedJob(t), packedJob(t)
+	inObjects.cfg.Layout = seed.Objects
+	inObjects.run()
+	packed.run()
+	for name, j := range map[string]*job{"objects": inObjects, "packed": packed} {
+		t.Run(name, func(t *testing.T) {
+			list := search(t, j.store, explore.Query{"domain": "https://www.urlset-1.com/x"})
+			require.Empty(t, list.Next)
+			require.Len(t, list.Items, 2)
+			first, err := json.Marshal(list.Items[0].Key)
+			require.NoError(t, err)
+			require.JSONEq(t, `{"domain":"urlset-1.com","country":"sg","category":"policy","date":"2026-01-29"}`, string(first))
+			require.Len(t, search(t, j.store, explore.Query{"domain": "com:sg:urlset-1.com", "date": "2026-01-28"}).Items, 1)
+
+			item := show(t, j.store, list.Items[0].Key)
+			for d, err := range seed.Domains(t.Context(), j.store, seed.Filter{Date: "2026-01-29"}) {
+				require.NoError(t, err)
+				if d.RegistrableDomain == "urlset-1.com" {
+					require.Equal(t, rows.Record(d), item.Record)
+				}
+			}
+			if name == "packed" {
+				require.Equal(t, j.runID, item.RunID)
+			}
+			object := func(file string) string {
+				return string(inObjects.read(out(otherDay+"raw_0001.json", "urlset-1.com", file)))
+			}
+			robots, sitemap := part(item, "robots.txt"), part(item, "sitemap.xml")
+			require.Equal(t, object("robots.txt"), robots.Text)
+			require.EqualValues(t, len(robots.Text), robots.Bytes)
+			require.False(t, robots.Truncated)
+			require.Equal(t, object("sitemap.xml"), sitemap.Text)
+			require.Contains(t, sitemap.Note, "Read as urlset, ")
+
+			_, err = finds.Show(t.Context(), explore.Source{Store: j.store}, explore.Query{"domain": "gzip-5.com", "country": "sg", "category": "news", "date": "2026-01-28"})
+			require.ErrorIs(t, err, explore.ErrNone)
+			require.Contains(t, search(t, j.store, explore.Query{"domain": "nobody.com"}).Note, "Nothing is stored of nobody.com")
+		})
+	}
+}
+
+// Of two layouts the newest visit counts.
+func TestFindNewest(t *testing.T) {
+	j := packedJob(t)
+	j.run()
+	before := show(t, j.store, explore.Query{"domain": "gzip-5.com", "country": "sg", "category": "policy", "date": "2026-01-29"})
+	j.cfg.Layout, j.cfg.ForceID = seed.Objects, "force"
+	j.run()
+	after := show(t, j.store, before.Key)
+	require.True(t, after.At.After(before.At))
+	require.NotContains(t, part(after, "robots.txt").Stored, "packed/")
+}
+
+// A look for one domain costs the same store calls, however many results there are.
+func TestFindCostsNoListing(t *testing.T) {
+	s, err := store.Open(t.Context(), "mem://find-costs")
+	must(t, err)
+	const document = `{"domain_id":"com:sg:NAME","registrable_domain":"NAME","country":"SG","category":"news","collected_at":"2026-01-28T00:30:00.120Z","robots":{"status_code":404,"content_length":0,"exists":false},"sitemap":{"status_code":404,"content_length":0,"exists":false,"url":"https://NAME/sitemap.xml"}}`
+	p := hive.Partition{Country: "sg", Category: "news", Date: "2026-01-28"}
+	must(t, store.Write(t.Context(), s, day+"raw_0001.json", []byte("{}"), store.PutOptions{}))
+	fill := func(from, to int) {
+		for i := from; i < to; i++ {
+			name := fmt.Sprintf("d%d.com", i)
+			key := p.DomainDir(name) + "/" + hive.Metadata
+			must(t, s.Put(t.Context(), key, strings.NewReader(strings.ReplaceAll(document, "NAME", name)), store.PutOptions{}))
+			must(t, s.Put(t.Context(), key+hive.Success, bytes.NewReader(nil), store.PutOptions{}))
+		}
+	}
+	cost := func() string {
+		var calls store.Calls
+		counted := store.Counted(s, &calls)
+		list := search(t, counted, explore.Query{"domain": "d1.com"})
+		require.Len(t, list.Items, 1)
+		show(t, counted, list.Items[0].Key)
+		return fmt.Sprint(calls.Snapshot())
+	}
+	fill(0, 10)
+	few := cost()
+	fill(10, 2_500)
+	require.Equal(t, few, cost())
+	t.Log(few)
+}
+
+// kept writes a result by hand, with this evidence.
+func keepDomain(t *testing.T, s store.Store, name string, evidence map[string]string) explore.Query {
+	t.Helper()
+	p := hive.Partition{Country: "kr", Category: "news", Date: "2026-01-28"}
+	doc := fmt.Sprintf(`{"domain_id":"com:kr:%[1]s","registrable_domain":"%[1]s","country":"KR","category":"news","collected_at":"2026-01-28T00:30:00.120Z","robots":{"status_code":200,"content_length":%[2]d,"exists":true},"sitemap":{"status_code":200,"content_length":%[3]d,"exists":true,"url":"https://%[1]s/sitemap.xml","kind":"urlset"}}`,
+		name, len(evidence["robots.txt"]), len(evidence["sitemap.xml"]))
+	key := p.DomainDir(name) + "/" + hive.Metadata
+	must(t, store.Write(t.Context(), s, key, []byte(doc), store.PutOptions{}))
+	for file, body := range evidence {
+		must(t, store.Write(t.Context(), s, path.Dir(key)+"/"+file, []byte(body), store.PutOptions{}))
+	}
+	must(t, store.Write(t.Context(), s, key+hive.Success, nil, store.PutOptions{}))
+	return explore.Query{"domain": name, "country": "kr", "category": "news", "date": "2026-01-28"}
+}
+
+func TestFindEvidence(t *testing.T) {
+	s, err := store.Open(t.Context(), t.TempDir())
+	must(t, err)
+	var long strings.Builder
+	long.WriteString("User-agent: *\r\n")
+	for i := range 25_000 {
+		fmt.Fprintf(&long, "Disallow: /page-%d\r\n", i)
+	}
+	long.WriteString("User-agent: Late\r\nDisallow: /a%2Fb\r\nCrawl-delay: 2.5\r\n")
+	require.Greater(t, long.Len(), 500<<10)
+	q := keepDomain(t, s, "long.com", map[string]string{"robots.txt": long.String(), "sitemap.xml": strings.Repeat("<url/>\n", 100_000)})
+	ask := func(path, agent string) explore.Record {
+		q["path"], q["agent"] = path, agent
+		return part(show(t, s, q), "rule").Rows[0]
+	}
+	item := show(t, s, q)
+	robots := part(item, "robots.txt")
+	require.True(t, robots.Truncated)
+	require.EqualValues(t, long.Len(), robots.Bytes)
+	require.LessOrEqual(t, len(robots.Text), 64<<10)
+	require.True(t, strings.HasPrefix(robots.Text, "User-agent: *\nDisallow: /page-0\nDisallow: /page-1\n"))
+	require.True(t, part(item, "sitemap.xml").Truncated)
+	require.Len(t, part(item, "sitemap.xml").Text, 64<<10)
+
+	r := ask("/page-24999", "")
+	require.Equal(t, false, r.Column("allowed").Value)
+	require.EqualValues(t, 25_001, r.Column("line").Value, "the whole file is read, not only what is shown")
+	require.Equal(t, "Disallow: /page-24999", r.Column("rule").Value)
+	r = ask("/a%2Fb", "Late/1.0")
+	require.Equal(t, []any{false, "Disallow: /a%2Fb", "late", "2.5s"}, []any{r.Column("allowed").Value, r.Column("rule").Value, r.Column("group").Value, r.Column("crawl_delay").Value})
+	require.Equal(t, true, ask("/a/b", "Late").Column("allowed").Value, "%2F is no slash")
+	require.Nil(t, ask("/a/b", "Late").Column("line").Value)
+
+	q = keepDomain(t, s, "controls.com", map[string]string{"robots.txt": "User-agent: *\n\x00\x1b[31mDisallow: /\x07\xff\xfe\n"})
+	require.Equal(t, "User-agent: *\n[31mDisallow: /\uFFFD\n", part(show(t, s, q), "robots.txt").Text)
+
+	q = keepDomain(t, s, "xn--bcher-kva.com", map[string]string{"robots.txt": "User-agent: *\n"})
+	must(t, store.Write(t.Context(), s, "datasets/country=kr/category=news/date=2026-01-28/raw_0001.json", nil, store.PutOptions{}))
+	require.Equal(t, "xn--bcher-kva.com (bücher.com)", show(t, s, q).Title)
+	for _, name := range []string{"bücher.com", "BÜCHER.com", "https://bücher.com/a?b"} {
+		require.Len(t, search(t, s, explore.Query{"domain": name}).Items, 1, name)
+	}
+}
+
+func TestFindRefuses(t *testing.T) {
+	s, err := store.Open(t.Context(), t.TempDir())
+	must(t, err)
+	for _, q := range []explore.Query{{"domain": "../runs"}, {"domain": "127.0.0.1"}, {"domain": "localhost"}, {"domain": "a.com", "country": "SG"}, {"domain": "a.com", "category": "../x"}, {"domain": "a.com", "date": "28"}, {"domain": "a.com", "after": "x"}} {
+		_, err := finds.Search(t.Context(), explore.Source{Store: s}, q)
+		var refused *explore.RefusedError
+		require.ErrorAs(t, err, &refused, "%v", q)
+	}
+}
+
+// A site that does not answer for its robots.txt allows nothing that is known.
+func TestFindUnreachable(t *testing.T) {
+	j := newJob(t, webtest.Options{Seed: 7})
+	j.put(day+"raw_0001.json", rawFile("https://reset-2.com/", "https://no-robots-3.com/"))
+	j.run()
+	of := func(name string) explore.Part {
+		return part(show(t, j.store, explore.Query{"domain": name, "country": "sg", "category": "news", "date": "2026-01-28"}), "rule")
+	}
+	require.Contains(t, of("reset-2.com").Note, "did not answer for its robots.txt (reset)")
+	require.Empty(t, of("reset-2.com").Rows)
+	require.Contains(t, of("no-robots-3.com").Note, "allows everything")
+	require.Equal(t, true, of("no-robots-3.com").Rows[0].Column("allowed").Value)
+}

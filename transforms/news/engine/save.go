@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -52,9 +53,7 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	}
 	a.Title, a.Language = cmp.Or(a.Title, e.News.Title), cmp.Or(a.Language, e.News.Language)
 	a = clean(a, u)
-	if a.Published.IsZero() {
-		a.Published, _ = article.ParseTime(e.News.PublicationDate, v.policy.Zone) // zero if there is none
-	}
+	a.Published = publishedAt(a.Published, e.News.PublicationDate, u, v.policy.Zone)
 	canonical := v.canonical(u, a.Canonical)
 	limits := raw.Limits{TextMaxLength: v.Config.RawTextMaxLength, Retention: v.Config.Retention()}
 	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt}
@@ -212,4 +211,17 @@ func (v *visit) reparse(ctx context.Context) error {
 		v.count()
 	}
 	return nil
+}
+
+// publishedAt is when an article came out: what its page says, else what the sitemap does, else
+// the day in its address. read is of the page, which may know no more than its address.
+func publishedAt(read time.Time, listed string, u *url.URL, zone *time.Location) time.Time {
+	day := article.DayIn(u, zone)
+	if !read.IsZero() && !read.Equal(day) {
+		return read
+	}
+	if t, ok := article.ParseTime(listed, zone); ok {
+		return t
+	}
+	return day
 }

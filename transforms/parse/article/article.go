@@ -68,6 +68,7 @@ type Page struct {
 	headings []*html.Node      // h1
 	times    []*html.Node      // time elements and itemprop=datePublished
 	ld       structured.Article
+	gone     unseen
 }
 
 // Parse reads an HTML page. contentType is the Content-Type header, for its
@@ -77,14 +78,14 @@ func Parse(body []byte, contentType string) (*Page, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the page: %w", err)
 	}
-	kept, scripts := strip(text)
+	kept, gone := strip(text)
 	root, err := html.Parse(&kept)
 	if err != nil {
 		return nil, errors.Join(ErrTooDeep, fmt.Errorf("parsing the page: %w", err))
 	}
-	p := &Page{Root: root, meta: map[string]string{}, links: map[string]string{}}
+	p := &Page{Root: root, gone: gone, meta: map[string]string{}, links: map[string]string{}}
 	p.survey(root)
-	p.Data = structured.Read(root, scripts...)
+	p.Data = structured.Read(root, gone.jsonLD...)
 	p.ld, _ = p.Data.Article() // without one its fields are empty
 	return p, nil
 }

@@ -1,6 +1,7 @@
 package article_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -401,5 +402,19 @@ func TestLanguage(t *testing.T) {
 		`<body><p>x</p>`: "",
 	} {
 		assert.Equal(t, want, read(t, page, article.Rules{}).Language, page)
+	}
+}
+
+// A day in the page's address is the last resort, before a modification's time.
+func TestDayInAddress(t *testing.T) {
+	for path, want := range map[string]string{
+		"/2024/05/03/a-headline": "2024-05-03", "/news/2024-5-3-headline": "2024-05-03", "/view/20240503/1": "2024-05-03", "/a_20240503_b.html": "2024-05-03",
+		"/2024/13/41/x": "", "/1202405031": "", "/id/20249999": "", "/2024/may/x": "",
+	} {
+		head := `<link rel="canonical" href="https://example.org` + path + `"><meta property="article:modified_time" content="2024-06-01T00:00:00Z">`
+		got := read(t, head+prose, article.Rules{}).Published.Format(time.DateOnly)
+		assert.Equal(t, cmp.Or(want, "2024-06-01"), got, path)
+		got = read(t, head+`<p>2 May 2024</p>`+prose, article.Rules{}).Published.Format(time.DateOnly)
+		assert.Equal(t, "2024-05-02", got, path)
 	}
 }

@@ -42,6 +42,11 @@ func (p *Page) bodyBy(c *Compiled, title string) string {
 	if own := clean(stripTags(html.UnescapeString(p.ld.Body)), c.drop); utf8.RuneCountInString(text)*2 < utf8.RuneCountInString(own) {
 		return own // the page is filled by scripts
 	}
+	if width(text) < shortText {
+		if found := clean(p.gone.text(), c.drop); width(found) >= 2*width(text) && width(found) >= shortText {
+			return found
+		}
+	}
 	return text
 }
 

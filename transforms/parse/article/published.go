@@ -2,6 +2,7 @@ package article
 
 import (
 	"cmp"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,7 +22,8 @@ var (
 )
 
 // published is when the article came out: the publisher's selector,
-// article:published_time, time elements, JSON-LD, other meta, visible text.
+// article:published_time, time elements, JSON-LD, other meta, visible text, the day in the
+// page's own address. A modification's time comes after all of them.
 func (p *Page) published(c *Compiled) time.Time {
 	if c.published != nil {
 		var latest time.Time
@@ -67,6 +69,11 @@ func (p *Page) published(c *Compiled) time.Time {
 			return t
 		}
 	}
+	if u, err := url.Parse(cmp.Or(p.links["canonical"], p.meta["og:url"])); err == nil {
+		if t := DayIn(u, c.zone); !t.IsZero() {
+			return t
+		}
+	}
 	if !latest.IsZero() {
 		return latest
 	}
@@ -78,6 +85,21 @@ func (p *Page) published(c *Compiled) time.Time {
 	t, _ := ParseTime(p.ld.Modified, c.zone) // zero where there is none
 	return t
 }
+
+// DayIn is the day in an address's path, such as /2024/05/03/ or -20240503-, at its midnight in
+// zone; zero where there is none. It is the last resort: an address may have been reused.
+func DayIn(u *url.URL, zone *time.Location) time.Time {
+	for _, m := range pathDay.FindAllStringSubmatch(u.Path, -1) {
+		year, month, day := cmp.Or(m[1], m[4]), cmp.Or(m[2], m[5]), cmp.Or(m[3], m[6])
+		if t, ok := date(year, month, day, "", "", "", "", "", zone); ok {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// pathDay is a day with marks between its numbers, or eight digits that are no part of a number.
+var pathDay = regexp.MustCompile(`(?:^|[^0-9])(?:((?:19|20)[0-9]{2})[/_-]([01]?[0-9])[/_-]([0-3]?[0-9])|((?:19|20)[0-9]{2})([01][0-9])([0-3][0-9]))(?:[^0-9]|$)`)
 
 func (p *Page) modified(c *Compiled) time.Time {
 	for _, s := range []string{p.meta["article:modified_time"], p.ld.Modified, p.meta["og:updated_time"]} {

@@ -73,7 +73,12 @@ func TestShapes(t *testing.T) {
 		{"a short last line", `<article><h1>T</h1>` + paragraphs(4) + `<p>And so it ended</p></article>`, append(four, "And so it ended"), nil},
 		{"labels after the text", `<article><h1>T</h1><div>` + paragraphs(4) + `</div><div>Tags</div><h3>More from the harbour</h3><div><a href="/x">A story</a></div></article>`, four, []string{"Tags", "More from"}},
 
+		// Text that is shown only by scripts, or only without.
+		{"noscript", `<div id="app"></div><noscript><article>` + paragraphs(4) + `</article></noscript>`, four, nil},
 		{"noscript of a page with text", `<article>` + paragraphs(4) + `<noscript><p>Please turn on scripts in your browser, because without them this page cannot show you what it has.</p></noscript></article>`, four, []string{"turn on scripts"}},
+		{"template", `<x-app><template shadowrootmode="open"><main>` + paragraphs(4) + `</main></template></x-app>`, four, nil},
+		{"JSON of an application", `<div id="__next"></div><script id="__NEXT_DATA__" type="application/json">{"props":{"pageProps":{"article":{"title":"T","body":[` + strings.TrimSuffix(sentences(4, `{"type":"text","content":"<p>%s</p>"},`), ",") + `]},"related":[{"title":"x","description":"Another story is told here in some words, and says what it is about."}]}}}</script>`, four, []string{"Another story"}},
+		{"a script's state", `<div id="root"></div><script>window.__STATE__ = {"story":{"html":"` + strings.ReplaceAll(strings.ReplaceAll(paragraphs(4), "\n", ""), "<", `\u003c`) + `"}};</script>`, four, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := read(t, "<html><body>"+c.body+"</body></html>", article.Rules{}).Body

@@ -92,7 +92,11 @@ func (x *explainer) say(rule string, stop bool, format string, args ...any) {
 func (x *explainer) run(ctx context.Context) error {
 	x.e.Accepted = true
 	p := x.policy
-	if reason, ok := x.cfg.Crawled(p); !ok {
+	has, err := onContext7(ctx, x.db, x.w.Pacer.Clock.Now())
+	if err != nil {
+		return err
+	}
+	if reason, ok := x.cfg.crawled(p, has); !ok {
 		x.say("provider", true, "%s", reason)
 	} else if x.off {
 		x.say("provider", true, "it was purged; use --enable-provider=%s to crawl it again", p.ProviderID)

@@ -96,10 +96,19 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 			log.Warn("provider_left_out", "provider", id, "reason", cfg.Off[id])
 		}
 	}
+	if !resumed {
+		if err := fn.askContext7(ctx, session, off); err != nil {
+			return err
+		}
+	}
+	has, err := onContext7(ctx, fn.db, fn.Worker.Pacer.Clock.Now())
+	if err != nil {
+		return err
+	}
 	var hosts []Host
 	var crawled int64
 	for _, p := range cfg.Policies {
-		reason, ok := cfg.Crawled(p)
+		reason, ok := cfg.crawled(p, has)
 		if off[p.ProviderID] {
 			reason, ok = "it was purged and not enabled again", false
 		}
@@ -360,6 +369,10 @@ func (fn *reportFn) staysOpen(ctx context.Context, outcomes map[string]Outcome, 
 	if err != nil {
 		return false, err
 	}
+	has, err := onContext7(ctx, fn.db, fn.Worker.Pacer.Clock.Now())
+	if err != nil {
+		return false, err
+	}
 	for _, o := range outcomes {
 		if o.keepsOpen() {
 			return true, nil
@@ -369,7 +382,7 @@ func (fn *reportFn) staysOpen(ctx context.Context, outcomes map[string]Outcome, 
 	for _, p := range fn.Config.Policies {
 		known[p.ProviderID] = true
 		_, visited := outcomes[p.ProviderID]
-		if _, ok := fn.Config.Crawled(p); ok && !off[p.ProviderID] && !fn.Config.leftOut(p.ProviderID) && !visited {
+		if _, ok := fn.Config.crawled(p, has); ok && !off[p.ProviderID] && !fn.Config.leftOut(p.ProviderID) && !visited {
 			return true, nil
 		}
 	}

@@ -1,0 +1,72 @@
+package docs
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+)
+
+// What Context7 has is left to it, unless a run has --fallback. It is asked once, with the
+// key, and only where there is one. The fake answers as the API guide says.
+func TestContext7(t *testing.T) {
+	j := newJob(t, dbtest.SQLite(t), webtest.Options{})
+	var names []string
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v2/libs/search" || r.Header.Get("Authorization") != "Bearer ctx7sk-test" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		name := r.URL.Query().Get("libraryName")
+		names = append(names, name)
+		w.Header().Set("Content-Type", "application/json")
+		text := `[{"id": "/else/where", "name": "Elsewhere", "totalSnippets": 10}]`
+		if name == "AWS SES" {
+			text = `[{"id": "/websites/docs_aws_amazon_com_ses", "name": "Amazon Simple Email Service", "totalSnippets": 10}]`
+		}
+		_, _ = io.WriteString(w, text)
+	}
+	asks := func() (n int) {
+		for _, r := range j.sim.Requests() {
+			if r.Host == "context7.com" {
+				n++
+				require.NotContains(t, r.Path, "robots.txt")
+			}
+		}
+		j.sim.ResetLog()
+		return n
+	}
+	j.sim.Handle("context7.com", http.HandlerFunc(answer))
+	j.cfg.Fallback = false
+	crawled := func() (out []string) {
+		r, _ := j.run("direct")
+		for _, p := range r.Providers {
+			out = append(out, p.Provider)
+		}
+		return out
+	}
+	require.Equal(t, []string{"aws-ses", "toss-payments"}, crawled())
+	require.Zero(t, asks(), "without a key nothing is asked")
+
+	t.Setenv(Context7Key, "ctx7sk-wrong")
+	require.Equal(t, []string{"aws-ses", "toss-payments"}, crawled(), "the policies' channels stay")
+	require.Equal(t, 1, asks(), "a key that is refused is not tried for each provider")
+
+	t.Setenv(Context7Key, "ctx7sk-test")
+	require.Equal(t, []string{"toss-payments"}, crawled())
+	require.Equal(t, 15, asks())
+	require.Len(t, names, 15)
+	require.Equal(t, []string{"toss-payments"}, crawled())
+	require.Zero(t, asks(), "it is remembered")
+	w := &world{t: t, db: openDB(t, j.cfg.DB)}
+	require.Equal(t, []string{"aws-ses: Context7 has it as /websites/docs_aws_amazon_com_ses"}, w.strings(`SELECT provider || ': ' || reason FROM docs_sources WHERE source = 'context7' AND state = 'found'`))
+
+	j.cfg.Fallback = true
+	require.Len(t, crawled(), 15)
+	require.NotContains(t, strings.Join(names, " "), "://")
+}

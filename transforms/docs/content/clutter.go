@@ -103,7 +103,7 @@ var frameClasses = words(`footer page-footer site-footer navigation navpath`)
 // ways are the words next to the links that lead from page to page.
 var ways = words(`next previous prev up top contents index home`)
 
-// relations are the link types (HTML 4.01 section 6.12) of such links.
+// relations are the link types of such links in HTML 4.01.
 var relations = words(`next prev previous up start contents index`)
 
 // framing finds the elements of the site's frame below root, on a page without

@@ -110,7 +110,7 @@ func (r *reader) keep(n *html.Node) {
 	r.kept[n] = true
 }
 
-// weighOnce weighs the page anew.
+// weighOnce weighs the page again, from nothing.
 func (r *reader) weighOnce(body *html.Node) int {
 	clear(r.proseWidth)
 	clear(r.out)

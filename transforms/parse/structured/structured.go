@@ -64,16 +64,22 @@ const (
 // was parsed; root may be nil where there is nothing else.
 func Read(root *html.Node, scripts ...[]byte) *Data {
 	r := reader{data: &Data{Meta: map[string][]string{}, ids: map[string]*Item{}}, values: maxValues, bytes: maxBytes}
+	var found survey
 	if root != nil {
-		for _, s := range scriptsOf(root) {
-			r.script(s)
-		}
+		r.survey(root, &found)
+	}
+	for _, s := range found.scripts {
+		r.script(s)
 	}
 	for _, s := range scripts {
 		r.script(string(s))
 	}
-	if root != nil {
-		r.tree(root)
+	if found.microdata {
+		m := microReader{r: &r, root: root, open: map[*html.Node]bool{}, left: maxValues}
+		m.walk(root, nil, 0)
+	}
+	if found.rdfa {
+		r.rdfa(root, nil, "", 0)
 	}
 	return r.data
 }

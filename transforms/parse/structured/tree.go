@@ -8,41 +8,35 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// scriptsOf are the texts of the page's scripts of JSON-LD.
-func scriptsOf(root *html.Node) (out []string) {
-	for n := range root.Descendants() {
-		if n.DataAtom == atom.Script && n.FirstChild != nil && strings.Contains(strings.ToLower(attr(n, "type")), "ld+json") {
-			out = append(out, n.FirstChild.Data)
-		}
-	}
-	return out
+// survey is which syntaxes a page's elements have.
+type survey struct {
+	scripts         []string // of JSON-LD
+	microdata, rdfa bool
 }
 
-// tree reads the page's elements: meta, microdata, then RDFa.
-func (r *reader) tree(root *html.Node) {
-	micro, rdf := false, false
-	for n := range root.Descendants() {
-		if n.Type != html.ElementNode {
+// survey reads the meta elements, and looks for the syntaxes, in one walk.
+func (r *reader) survey(n *html.Node, found *survey) {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type != html.ElementNode {
 			continue
 		}
-		if n.DataAtom == atom.Meta {
-			r.meta(n)
-		}
-		for i := range n.Attr {
-			switch n.Attr[i].Key {
-			case "itemscope", "itemtype":
-				micro = true
-			case "typeof":
-				rdf = true
+		switch c.DataAtom {
+		case atom.Meta:
+			r.meta(c)
+		case atom.Script:
+			if c.FirstChild != nil && strings.Contains(strings.ToLower(attr(c, "type")), "ld+json") {
+				found.scripts = append(found.scripts, c.FirstChild.Data)
 			}
 		}
-	}
-	if micro {
-		m := microReader{r: r, root: root, open: map[*html.Node]bool{}, left: maxValues}
-		m.walk(root, nil, 0)
-	}
-	if rdf {
-		r.rdfa(root, nil, "", 0)
+		for i := range c.Attr {
+			switch c.Attr[i].Key {
+			case "itemscope", "itemtype":
+				found.microdata = true
+			case "typeof":
+				found.rdfa = true
+			}
+		}
+		r.survey(c, found)
 	}
 }
 

@@ -126,7 +126,7 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		}
 	}
 	links := c.links(ch, pg, head)
-	onward, why, err := c.elsewhere(ctx, ch, pg, head)
+	onward, why, err := c.elsewhere(ctx, ch, pg, head, page)
 	if err != nil {
 		return err
 	}
@@ -171,21 +171,23 @@ func (c *crawl) links(ch *chain, pg content.Page, head pagehead.Head) (out []lin
 	return out
 }
 
-// maxStub is the maximum size in bytes of a page that only says that it redirects.
-const maxStub = 400
-
 // elsewhere returns why a page itself says that its content should not be indexed, ""
-// if it should be: it says noindex, it redirects, or it is a copy of a page that the
+// if it should be: it says noindex, it redirects, it was not found, or it is a copy of a page that the
 // crawl may visit. onward are the pages that are requested instead.
-func (c *crawl) elsewhere(ctx context.Context, ch *chain, pg content.Page, head pagehead.Head) (onward []link, why string, err error) {
+func (c *crawl) elsewhere(ctx context.Context, ch *chain, pg content.Page, head pagehead.Head, page []byte) (onward []link, why string, err error) {
 	if to, no := c.link(ch.at, head.Refresh, false); head.Refresh != "" && to.key != ch.now.key {
 		if no == "" {
 			onward = append(onward, to)
 		}
 		return onward, fmt.Sprintf("redirects to %.500s by itself", head.Refresh), nil
 	}
-	if strings.HasPrefix(strings.ToLower(pg.Title), "redirecting") && len(pg.Markdown) <= maxStub {
-		return nil, "says only that it redirects", nil
+	if page != nil {
+		if why, address := stub(pg, page); why != "" {
+			if to, no := c.link(ch.at, address, false); address != "" && no == "" && to.key != ch.now.key {
+				onward = append(onward, to)
+			}
+			return onward, why, nil
+		}
 	}
 	to, no := c.link(ch.at, head.Canonical, false)
 	if head.Canonical != "" && no == "" {

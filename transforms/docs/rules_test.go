@@ -851,7 +851,7 @@ func TestNotForTheIndex(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.policy.MaxDepth = 1
-		w.set("/docs", doc("seed", "/docs/noindex", "/docs/tagged", "/docs/nofollow", "/docs/v1/a", "/docs/itself", "/docs/front", "/docs/away", "/docs/lost", "/docs/missing", "/docs/old-name", "/docs/js", "/docs/payments", "/docs/turn", "/docs/was"))
+		w.set("/docs", doc("seed", "/docs/noindex", "/docs/tagged", "/docs/nofollow", "/docs/v1/a", "/docs/itself", "/docs/front", "/docs/away", "/docs/lost", "/docs/missing", "/docs/old-name", "/docs/js", "/docs/payments", "/docs/turn", "/docs/was", "/docs/soft", "/docs/script"))
 		w.set("/docs/noindex", head(`<meta name="robots" content="noindex">`, doc("hidden one", "/docs/deeper")))
 		w.set("/docs/tagged", func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("X-Robots-Tag", "apiintelbot: noindex")
@@ -872,16 +872,22 @@ func TestNotForTheIndex(t *testing.T) {
 		w.set("/docs/turn", head(canonical("/docs/turn/back"), doc("hidden turn")))
 		w.set("/docs/turn/back", head(canonical("/docs/turn"), doc("shown turn")))
 		w.set("/docs/was", doc("taken back"))
+		w.set("/docs/soft", html(`<!doctype html><title>Page not found</title><main><h1>Page not found</h1><p>hidden soft 404</p></main>`))
+		w.set("/docs/script", html(`<!doctype html><title>x</title><script>window.location.replace("by-script")</script><p>hidden script</p>`))
+		w.set("/docs/by-script", doc("shown by script"))
 		w.run()
 		for path, want := range map[string]row{
-			"/docs/noindex":  {Skipped, "it asks not to be indexed (noindex)", 1, 200, false},
-			"/docs/tagged":   {Skipped, "it asks not to be indexed (noindex)", 1, 200, false},
-			"/docs/v1/a":     {Skipped, "a copy of https://" + host + "/docs/latest/a, as its rel=canonical says", 1, 200, false},
-			"/docs/latest/a": {Indexed, "", 1, 200, true}, // in the copy's place, not a level below it
-			"/docs/old-name": {Skipped, "redirects to /docs/new-name by itself", 1, 200, false},
-			"/docs/new-name": {Indexed, "", 1, 200, true},
-			"/docs/js":       {Skipped, "says only that it redirects", 1, 200, false},
-			"/docs/turn":     {Skipped, "a copy of https://" + host + "/docs/turn/back, as its rel=canonical says", 1, 200, false},
+			"/docs/noindex":   {Skipped, "it asks not to be indexed (noindex)", 1, 200, false},
+			"/docs/tagged":    {Skipped, "it asks not to be indexed (noindex)", 1, 200, false},
+			"/docs/v1/a":      {Skipped, "a copy of https://" + host + "/docs/latest/a, as its rel=canonical says", 1, 200, false},
+			"/docs/latest/a":  {Indexed, "", 1, 200, true}, // in the copy's place, not a level below it
+			"/docs/old-name":  {Skipped, "redirects to /docs/new-name by itself", 1, 200, false},
+			"/docs/new-name":  {Indexed, "", 1, 200, true},
+			"/docs/js":        {Skipped, "says only that it redirects", 1, 200, false},
+			"/docs/soft":      {Skipped, "it says that it was not found (a soft 404)", 1, 200, false},
+			"/docs/script":    {Skipped, "redirects to by-script by a script", 1, 200, false},
+			"/docs/by-script": {Indexed, "", 1, 200, true},
+			"/docs/turn":      {Skipped, "a copy of https://" + host + "/docs/turn/back, as its rel=canonical says", 1, 200, false},
 		} {
 			require.Equal(t, want, w.row(path), path)
 		}
@@ -897,7 +903,7 @@ func TestNotForTheIndex(t *testing.T) {
 			slices.Sort(out)
 			return slices.Compact(out)
 		}
-		require.Equal(t, []string{"shown away", "shown front", "shown itself", "shown missing", "shown new name", "shown one", "shown original", "shown turn", "taken back"}, shown())
+		require.Equal(t, []string{"shown away", "shown by script", "shown front", "shown itself", "shown missing", "shown new name", "shown one", "shown original", "shown turn", "taken back"}, shown())
 		require.Equal(t, Indexed, w.row("/docs/payments").Status)
 		asked := w.paths()
 		require.NotContains(t, asked, "/docs/unfollowed")

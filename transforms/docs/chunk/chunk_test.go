@@ -381,6 +381,31 @@ func TestQuality(t *testing.T) {
 	}
 }
 
+// A chunk with a few other words counts as a repetition, one that only begins alike or is
+// about something else does not.
+func TestNearDuplicates(t *testing.T) {
+	sentence := func(about string, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "Word%d of %s says what number %d is about. ", i, about, i*7)
+		}
+		return b.String()
+	}
+	of := func(text string) chunk.Chunk {
+		return chunk.Chunk{Text: text, Tokens: chunk.Tokens(text), Hash: text}
+	}
+	var q chunk.Quality
+	q.Add([]chunk.Chunk{of(sentence("charges", 12))})
+	require.Zero(t, q.Duplicate)
+	q.Add([]chunk.Chunk{of(strings.Replace(sentence("charges", 12), "Word3", "Note", 1))})
+	require.Equal(t, []int{1, 1}, []int{q.Duplicate, q.Near})
+	q.Add([]chunk.Chunk{of(sentence("charges", 12))})
+	require.Equal(t, []int{2, 1}, []int{q.Duplicate, q.Near}, "the same text is no near one")
+	q.Add([]chunk.Chunk{of(sentence("charges", 12) + strings.Repeat("And more of it. ", 40)), of("Another text: " + words(80)), of("Few words.")})
+	require.Equal(t, []int{2, 1}, []int{q.Duplicate, q.Near})
+	require.Equal(t, 2.0/6, q.DuplicateRatio())
+}
+
 // The rows of a table in a list or a quote have its head too, wherever the table is cut.
 func TestTableInList(t *testing.T) {
 	for _, margin := range []string{"", "  ", "> "} {

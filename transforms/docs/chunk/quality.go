@@ -1,8 +1,11 @@
 package chunk
 
 import (
+	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/newsfork/seed-engine/transforms/parse/simhash"
 )
 
 // Quality sums figures over the pages of a provider. They show whether its
@@ -11,11 +14,13 @@ import (
 type Quality struct {
 	Pages, Chunks, Tokens int
 	Empty                 int // chunks with headings only
-	Duplicate             int // chunks with the text of an earlier chunk of any page
+	Duplicate             int // chunks with the text, or nearly the text, of an earlier chunk of any page
+	Near                  int // those of them with nearly the text
 	Small                 int // chunks under Default.Min, which could not be joined with a neighbour
 	MinPage, MaxPage      int // fewest and most chunks of a page that has chunks
 
-	seen map[string]struct{}
+	seen  map[string]struct{}
+	texts []sketch // of the different texts
 }
 
 // Add counts the chunks of one page.
@@ -42,9 +47,31 @@ func (q *Quality) Add(chunks []Chunk) {
 		}
 		if _, ok := q.seen[c.Hash]; ok {
 			q.Duplicate++
+		} else if text := sketchOf(c); q.near(text) {
+			q.Duplicate++
+			q.Near++
+		} else if text.hash != 0 {
+			q.texts = append(q.texts, text)
 		}
 		q.seen[c.Hash] = struct{}{}
 	}
+}
+
+// sketch is what is compared of a text: its preview, since the whole is not kept, and its
+// length.
+type sketch struct {
+	hash   uint64
+	tokens int
+}
+
+func sketchOf(c Chunk) sketch { return sketch{simhash.Of(c.Preview()), c.Tokens} }
+
+// near reports whether an earlier text is nearly the same: it begins alike, and its length
+// differs by at most a fifth.
+func (q *Quality) near(text sketch) bool {
+	return text.hash != 0 && slices.ContainsFunc(q.texts, func(t sketch) bool {
+		return simhash.Same(t.hash, text.hash) && 5*min(t.tokens, text.tokens) >= 4*max(t.tokens, text.tokens)
+	})
 }
 
 func empty(text string) bool {
@@ -62,7 +89,7 @@ func (q *Quality) AverageTokens() float64 { return ratio(q.Tokens, q.Chunks) }
 // EmptyRatio is the share of chunks with headings only.
 func (q *Quality) EmptyRatio() float64 { return ratio(q.Empty, q.Chunks) }
 
-// DuplicateRatio is the share of chunks that repeat another's text.
+// DuplicateRatio is the share of chunks that repeat another's text, or nearly.
 func (q *Quality) DuplicateRatio() float64 { return ratio(q.Duplicate, q.Chunks) }
 
 // ChunksPerPage is the average over all pages.

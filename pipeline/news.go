@@ -43,6 +43,8 @@ type newsOptions struct {
 	Publisher                string
 	KeepHTML, Reparse, Purge bool
 	AsOf                     string
+	From, Until              string
+	backfill                 provider.Period
 	loaded                   provider.Config
 	texts                    []string // of the declarative publishers
 	// world are the publishers that ship with the program and are crawled only by name.
@@ -69,7 +71,7 @@ func newsJob() Job {
 		Shared: slices.Concat(crawls, costed, []string{"db", "url"}), SQL: true,
 		Defaults: map[string]string{"concurrency": "1"},
 		NotEmpty: map[string]string{"publisher": "name publishers, or leave it out for all"},
-		OfOneRun: []string{"estimate", "reparse", "purge-expired", "as-of", "url"},
+		OfOneRun: []string{"estimate", "reparse", "purge-expired", "as-of", "published-from", "published-until", "url"},
 		Define:   o.define, Check: o.check, Instead: o.instead,
 		Demo:       newsDemo,
 		DemoNotice: "Demo: simulated publishers (demo data); pauses between requests are turned off for them",
@@ -90,6 +92,8 @@ func (n *newsOptions) define(f *flag.FlagSet) {
 	f.StringVar(&n.Publisher, "publisher", "", "only these publishers, by id, separated by commas; those of the world that ship with the program (bbc, lemonde, yna …) are crawled only when they are named here or enabled by --news-config")
 	f.BoolVar(&n.KeepHTML, "keep-html", false, "store each article's whole page for as long as the article")
 	f.BoolVar(&n.Reparse, "reparse", false, "read the pages that --keep-html stored again, and fetch nothing")
+	f.StringVar(&n.From, "published-from", "", "backfill: fetch all articles that the sitemaps date on this day (YYYY-MM-DD, UTC) or later, not only the newest; a stopped backfill resumes with the same command")
+	f.StringVar(&n.Until, "published-until", "", "the last day of a backfill (without it: today); alone, all before it too")
 	f.BoolVar(&n.Purge, "purge-expired", false, "remove expired articles, and do nothing else")
 	f.StringVar(&n.AsOf, "as-of", "", "with --purge-expired: the time that counts as now, RFC 3339")
 }
@@ -111,10 +115,39 @@ func (n *newsOptions) check(c *Common) error {
 			return usage.Errorf("--as-of=%s: write a time like 2026-05-03T14:24:00+09:00", n.AsOf)
 		}
 	}
+	if err := n.period(); err != nil {
+		return err
+	}
 	if err := n.load(c.Web == "demo"); err != nil || c.URL == "" {
 		return err
 	}
 	return n.chooseOne(c)
+}
+
+// period reads the days of a backfill.
+func (n *newsOptions) period() error {
+	n.backfill = provider.Period{}
+	if n.From == "" && n.Until == "" {
+		return nil
+	}
+	if n.Purge || n.Reparse {
+		return usage.Errorf("--published-from fetches articles; leave --purge-expired and --reparse out")
+	}
+	if n.From != "" {
+		from, err := time.Parse(time.DateOnly, n.From)
+		if err != nil {
+			return usage.Errorf("--published-from=%s: write a day like 2026-05-03", n.From)
+		}
+		n.backfill.From = from
+	}
+	if n.Until != "" {
+		until, err := time.Parse(time.DateOnly, n.Until)
+		if err != nil || until.Before(n.backfill.From) {
+			return usage.Errorf("--published-until=%s: write a day like 2026-05-03, the same as --published-from or later", n.Until)
+		}
+		n.backfill.Until = until.AddDate(0, 0, 1)
+	}
+	return nil
 }
 
 // load reads the declarative publishers and the settings.
@@ -248,7 +281,7 @@ func (n *newsOptions) instead() *Action {
 
 // config makes the workers' configuration from the options.
 func (n *newsOptions) config(c Common, l lane.Config) news.Config {
-	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
+	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, Backfill: n.backfill, NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
 	l.Web = cfg.Web(l.Web)
 	cfg.Lane = l
 	return cfg

@@ -62,16 +62,23 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 	seen := map[string]int{}
 	asked := map[string]bool{}
 	var enough time.Time // the wanted number of articles is at least as new as this; zero: there are fewer
+	most := maxSitemaps
+	if !v.Backfill.IsZero() {
+		most = maxBackfill
+	}
 	needless := func(c child) bool {
+		if !v.Backfill.IsZero() {
+			return asked[c.address] || c.depth > 0 && !c.at.IsZero() && c.at.Before(v.Backfill.From)
+		}
 		return asked[c.address] || c.depth > 0 && !c.at.IsZero() && !enough.IsZero() && !enough.Before(c.at)
 	}
 	read := 0
 	var lastErr error
-	for len(roots)+len(queue) > 0 && len(asked) < maxSitemaps {
+	for len(roots)+len(queue) > 0 && len(asked) < most {
 		from := &queue
 		// Every root is read before any child, because one index must not keep the other roots
 		// from being read. But half of the requests are for children.
-		if len(roots) > 0 && (len(queue) == 0 || len(asked) < maxSitemaps/2) {
+		if len(roots) > 0 && (len(queue) == 0 || len(asked) < most/2) {
 			from = &roots
 		}
 		next := (*from)[0]
@@ -102,7 +109,10 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps can be read: %v", lastErr)}
 	}
 	if left := slices.DeleteFunc(append(roots, queue...), needless); len(left) > 0 {
-		v.limit(fmt.Sprintf("%d sitemaps were read, the maximum for a run; %d more were left out, such as %.200s", maxSitemaps, len(left), ledger.Redact(left[0].address)))
+		v.limit(fmt.Sprintf("%d sitemaps were read, the maximum for a run; %d more were left out, such as %.200s", most, len(left), ledger.Redact(left[0].address)))
+	}
+	if !v.Backfill.IsZero() {
+		found = slices.DeleteFunc(found, func(c candidate) bool { return !v.Backfill.Contains(c.when()) })
 	}
 	slices.SortStableFunc(found, newer)
 	return found, nil
@@ -209,9 +219,12 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 // the stored version. Articles that were refused before come last: one that is refused
 // every time must not keep the others from being requested.
 func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, error) {
-	oldest := v.now().Add(-v.Config.Retention())
+	oldest, most := v.now().Add(-v.Config.Retention()), min(len(found), v.Config.MaxArticlesPerProvider)
+	if !v.Backfill.IsZero() {
+		oldest, most = v.Backfill.From, len(found)
+	}
 	var out, last []candidate
-	for _, c := range found[:min(len(found), v.Config.MaxArticlesPerProvider)] {
+	for _, c := range found[:most] {
 		if !c.when().IsZero() && c.when().Before(oldest) {
 			v.old++
 			continue

@@ -32,7 +32,8 @@ const (
 	maxPage     = 5 << 20
 	timeout     = 20 * time.Second
 	tries       = 3
-	maxSitemaps = 20 // asked for in one run, indexes too
+	maxSitemaps = 20  // asked for in one run, indexes too
+	maxBackfill = 500 // the same of a backfill
 	maxEntries  = 100_000
 	maxDepth    = 2 // of indexes in indexes
 	leaseTTL    = 30 * time.Second
@@ -50,8 +51,10 @@ type Engine struct {
 	KeepHTML   bool // keep each article's page in the store
 	Reparse    bool // read the stored pages again, and fetch nothing
 	NoDelay    bool // no pauses: for simulated sites only
-	LeaseTTL   time.Duration
-	Timeout    time.Duration // of one try of a request; 0: 20 s
+	// Backfill, when set, fetches all articles of a time instead of the newest.
+	Backfill provider.Period
+	LeaseTTL time.Duration
+	Timeout  time.Duration // of one try of a request; 0: 20 s
 	// Polite has the longest Crawl-delay or Retry-After that the engine waits; with a
 	// longer one the provider is abandoned for this run. The gap between two requests is
 	// Config's.

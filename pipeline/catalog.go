@@ -39,6 +39,7 @@ type catalogOptions struct {
 	QueueLength, StopAfterKnown                                      int
 	DemoEdition                                                      int
 	Try                                                              string
+	Tagging                                                          catalog.Tagging
 	History                                                          latest
 
 	loaded []catalog.Site
@@ -91,6 +92,9 @@ func (c *catalogOptions) define(f *flag.FlagSet) {
 	f.StringVar(&c.Sites, "sites", "", "directory with one YAML file for each site (default: those shipped with the program; with --web=demo also the simulated ones)")
 	f.StringVar(&c.Site, "site", "", "only these sites, by name, separated by commas; with --try: one site, or the YAML file of one")
 	f.StringVar(&c.Try, "try", "", "fetch this page alone, print what its site's file reads from it and what nearly matches, and save nothing")
+	f.StringVar(&c.Tagging.Endpoint, "tag-url", "", "an OpenAI-compatible endpoint, such as http://localhost:11434/v1, whose model tags new and changed products; its key: "+catalog.TagKey+" in the environment of the workers")
+	f.StringVar(&c.Tagging.Model, "tag-model", "default", "with --tag-url: the model's name; an endpoint with one model alone may not need it")
+	f.IntVar(&c.Tagging.Taggers, "taggers", 1, "with --tag-url: workers that ask it, for each site")
 	f.StringVar(&c.Contact, "contact", "", "URL or mail address for owners of sites who have a question; it becomes part of the User-Agent; needed for real sites")
 	f.IntVar(&c.ListFetchers, "list-fetchers", 2, "workers that fetch list pages, for each site")
 	f.IntVar(&c.ListParsers, "list-parsers", 1, "workers that read list pages, for each site")
@@ -108,7 +112,7 @@ func (c *catalogOptions) check(o *Common) error {
 		flag string
 		n    int
 	}{{"list-fetchers", c.ListFetchers}, {"list-parsers", c.ListParsers}, {"detail-fetchers", c.DetailFetchers}, {"detail-parsers", c.DetailParsers},
-		{"savers", c.Savers}, {"queue-length", c.QueueLength}} {
+		{"savers", c.Savers}, {"taggers", c.Tagging.Taggers}, {"queue-length", c.QueueLength}} {
 		if p.n < 1 || p.n > 10_000 {
 			return usage.Errorf("--%s=%d: use 1 to 10000", p.flag, p.n)
 		}
@@ -116,6 +120,8 @@ func (c *catalogOptions) check(o *Common) error {
 	switch {
 	case c.History.given && c.Try != "":
 		return usage.Errorf("--history and --try: use one at a time")
+	case c.Tagging.Check() != nil:
+		return usage.Errorf("--tag-url=%s --tag-model=%s: %w", ledger.Redact(c.Tagging.Endpoint), c.Tagging.Model, c.Tagging.Check())
 	case c.StopAfterKnown < 0:
 		return usage.Errorf("--stop-after-known=%d: use 0 or more", c.StopAfterKnown)
 	case c.DemoEdition < 0 || c.DemoEdition > 9:
@@ -188,7 +194,7 @@ func (c *catalogOptions) config(o Common, l lane.Config) catalog.Config {
 		l.Web.UserAgent += " (+" + c.Contact + ")"
 	}
 	return catalog.Config{Lane: l, Lanes: o.Lanes, DB: o.DB, Sites: c.loaded, ListFetchers: c.ListFetchers, ListParsers: c.ListParsers, DetailFetchers: c.DetailFetchers,
-		DetailParsers: c.DetailParsers, Savers: c.Savers, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Restart: o.Force, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
+		DetailParsers: c.DetailParsers, Savers: c.Savers, Tagging: c.Tagging, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Restart: o.Force, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
 }
 
 func (c *catalogOptions) instead() *Action {

@@ -53,6 +53,8 @@ type Config struct {
 	ListFetchers, ListParsers, DetailFetchers, DetailParsers, Savers int
 	QueueLength                                                      int
 
+	Tagging Tagging
+
 	StopAfterKnown int           // a list ends after this many pages without a new product; 0: it is read to its end
 	Restart        bool          // do not resume an interrupted crawl
 	LeaseTTL       time.Duration // of a site; 0 for DefaultLeaseTTL

@@ -36,6 +36,8 @@ type Site struct {
 	List List `yaml:"list" jsonschema:"required"`
 	// How a product's own page is read.
 	Detail Detail `yaml:"detail"`
+	// The tags among which --tag-url's model chooses. Without them it is free.
+	Tags []string `yaml:"tags"`
 	// The field that is different for each product. It cannot be optional or volatile,
 	// nor of the type list or money.
 	Key string `yaml:"key" jsonschema:"required" pattern:"^[a-z][a-z0-9_]{0,63}$"`

@@ -62,6 +62,7 @@ type CrawlingStats struct {
 	ProductsNew, ProductsChanged, ProductsUnchanged int64
 	ProductsGone, ProductsAgain                     int64
 	ProductsBack, ProductsMissing                   int64
+	ProductsTagged, ProductsUntagged                int64
 	Failed                                          map[string]int64 // failed tasks, by the counts of their stages
 	Sites                                           map[string]int64 // crawled sites, by their names as counts
 }
@@ -74,6 +75,7 @@ type CrawlingStats struct {
 type Stats struct {
 	listPagesFetched, productURLsFound, detailPagesFetched, productsSaved, failedTasks atomic.Int64
 	productsNew, productsChanged, productsUnchanged, productsGone, productsAgain       atomic.Int64
+	productsTagged, productsUntagged                                                   atomic.Int64
 	productsBack, productsMissing                                                      atomic.Int64
 
 	mu     sync.Mutex
@@ -88,7 +90,7 @@ func (s *Stats) Snapshot() CrawlingStats {
 		ProductsSaved: s.productsSaved.Load(), FailedTasks: s.failedTasks.Load(),
 		ProductsNew: s.productsNew.Load(), ProductsChanged: s.productsChanged.Load(),
 		ProductsUnchanged: s.productsUnchanged.Load(), ProductsGone: s.productsGone.Load(), ProductsAgain: s.productsAgain.Load(),
-		ProductsBack: s.productsBack.Load(), ProductsMissing: s.productsMissing.Load(), Failed: map[string]int64{}, Sites: map[string]int64{},
+		ProductsBack: s.productsBack.Load(), ProductsMissing: s.productsMissing.Load(), ProductsTagged: s.productsTagged.Load(), ProductsUntagged: s.productsUntagged.Load(), Failed: map[string]int64{}, Sites: map[string]int64{},
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +162,8 @@ func (c CrawlingStats) counts() map[string]int64 {
 		"products_saved": c.ProductsSaved, "failed_tasks": c.FailedTasks, "products_new": c.ProductsNew, "products_changed": c.ProductsChanged,
 		"products_unchanged": c.ProductsUnchanged, "products_gone": c.ProductsGone,
 	}
-	for name, n := range map[string]int64{"products_again": c.ProductsAgain, "products_back": c.ProductsBack, "products_missing": c.ProductsMissing} {
+	for name, n := range map[string]int64{"products_again": c.ProductsAgain, "products_back": c.ProductsBack, "products_missing": c.ProductsMissing,
+		"products_tagged": c.ProductsTagged, "products_untagged": c.ProductsUntagged} {
 		if n > 0 {
 			m[name] = n
 		}

@@ -35,6 +35,7 @@ type visit struct {
 	client  *polite.Client
 	header  http.Header // of each request, robots.txt apart
 
+	tagging
 	known    streak
 	lastPage highest
 	partial  atomic.Bool // the crawl does not see all products; see rows.markPartial
@@ -54,6 +55,9 @@ func newVisit(cfg Config, w *lane.Worker, d *db.DB, s Site, stats *Stats) (*visi
 	}
 	v := &visit{cfg: cfg, w: w, log: w.Log.With("site", s.Name), clock: time.Now, reader: r, journal: &rows{db: d, site: s.Name},
 		control: newSiteControl(w), layout: &layout{}, count: w.Count, known: streak{first: r.firstPage(), want: cfg.StopAfterKnown}}
+	if v.tagger, err = cfg.Tagging.newTagger(); err != nil {
+		return nil, fmt.Errorf("tagging: %w", err)
+	}
 	v.state, v.client = &SharedState{Control: v.control, Stats: stats}, v.newClient()
 	if r.last == nil && r.total == nil {
 		v.lastPage.raise(r.firstPage() + r.pages() - 1)
@@ -69,6 +73,9 @@ func (v *visit) run(ctx context.Context) error {
 	}
 	defer release()
 	defer v.client.Close()
+	if v.tagger != nil {
+		defer v.tagger.Close()
+	}
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	defer v.control.stop(nil)

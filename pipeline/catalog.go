@@ -14,6 +14,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
@@ -59,6 +60,7 @@ func catalogJob() Job {
 			},
 			Warnings: catalog.Warnings(), Source: "site",
 			Purpose: ledger.Purpose{Sites: catalog.SitesCrawled, SitesFailed: catalog.SitesFailed, SitesHeld: catalog.SitesHeld},
+			Finds:   []explore.Kind{catalog.Finds()},
 			Path:    "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
 			Fields: []ledger.Field{namesField("site", "Only these sites", "names of sites"),
 				{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", Wrong: "use 1 to 1000000"}, forceField("")}},

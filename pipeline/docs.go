@@ -104,7 +104,7 @@ func docsJob() Job {
 				{Name: "new or changed", Unit: "pages", Counts: []string{"pages_new", "pages_updated"}, Apart: []string{"pages_unchanged", "pages_deleted"}},
 				{Name: "written", Unit: "chunks", Counts: []string{"chunks"}},
 				{Name: "crawled", Unit: "hosts", Counts: []string{ledger.LaneHostsDone}, Apart: []string{"providers_not_done"}},
-			}, Path: "/api/v1/docs/runs", Done: "pages_fetched", Alerts: alert.Rules(), OwnAlerts: true,
+			}, Finds: docs.Finds(wholeShown), Path: "/api/v1/docs/runs", Done: "pages_fetched", Alerts: alert.Rules(), OwnAlerts: true,
 			Fields: []ledger.Field{namesField("provider", "Only these providers", "ids of providers"),
 				{Name: "fallback", Label: "Crawl context7's providers too", About: "Crawl the providers whose main channel is context7 too.", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
 				{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", Wrong: "use 1 to 1000000"}}},

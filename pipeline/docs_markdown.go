@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/kept"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -110,4 +111,10 @@ func WriteMarkdown(ctx context.Context, base *db.DB, s store.Store, flag, dir st
 		err = fmt.Errorf("--%s: no page is stored of these providers; crawl them first, with --job=docs --provider=ID", flag)
 	}
 	return err
+}
+
+// wholeShown reports whether a provider's policy allows to show a whole page.
+func wholeShown(ctx context.Context, src explore.Source, provider string) (bool, error) {
+	loaded, err := ProviderPolicies(ctx, src.Store, src.Option("policies"))
+	return slices.ContainsFunc(loaded, func(p policy.Policy) bool { return p.ProviderID == provider && p.Terms == policy.Allowed }), err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
@@ -66,7 +67,7 @@ func newsJob() Job {
 				{Name: "fetched", Unit: "articles", Counts: []string{"articles_fetched"}, Apart: []string{"articles_failed", "articles_forbidden", "articles_paywalled", "articles_empty"}},
 				{Name: "stored", Unit: "articles", Counts: []string{"articles_inserted", "articles_changed"}, Apart: []string{"articles_same"}},
 				{Name: "crawled", Unit: "publishers", Counts: []string{ledger.LaneHostsDone}, Apart: []string{"providers_skipped", "providers_stopped"}},
-			}, Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
+			}, Finds: []explore.Kind{raw.Finds()}, Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
 			Fields: []ledger.Field{namesField("publisher", "Only these publishers", "ids of publishers")}},
 		Shared: slices.Concat(crawls, costed, []string{"db", "url"}), SQL: true,
 		Defaults: map[string]string{"concurrency": "1"},

@@ -14,6 +14,7 @@ import (
 type Filter struct {
 	Sites []string
 	Since time.Time // that changed then or later
+	Look  db.Look
 }
 
 // ProductRow is a product of a site.
@@ -70,7 +71,8 @@ func selected[T any](ctx context.Context, d *db.DB, f Filter, scan func(*sql.Row
 		since = db.Micros(f.Since)
 	}
 	where := ` WHERE (CAST($1 AS BIGINT) = 0 OR site ` + d.AnyOf(2) + `) AND (CAST($3 AS BIGINT) = 0 OR changed_at >= $3 ` + or + `) `
-	return db.Select(ctx, d, scan, query+where+order, int64(len(f.Sites)), d.List(f.Sites), since)
+	and, limit, args := f.Look.SQL(int64(len(f.Sites)), d.List(f.Sites), since)
+	return db.Select(ctx, d, scan, query+where+and+" "+order+limit, args...)
 }
 
 // SitesThere returns the names of the sites that the database knows.

@@ -15,6 +15,7 @@ import (
 type Filter struct {
 	Providers []string
 	Since     time.Time // of pages that changed then or later
+	Look      db.Look
 }
 
 // Page is a page of a provider.
@@ -45,7 +46,7 @@ type Chunk struct {
 	Heading  []string `parquet:"heading,list" doc:"headings above it, outermost first"`
 	Tokens   int64    `parquet:"tokens" doc:"its length in tokens"`
 	Hash     string   `parquet:"hash" doc:"of its text"`
-	Preview  string   `parquet:"preview" doc:"the first 500 characters at most; the whole text is in the hand-off alone"`
+	Preview  string   `parquet:"preview" doc:"the first 200 characters at most, on one line; the whole text is in the hand-off alone"`
 }
 
 // Link is a link of a page that is in scope.
@@ -75,6 +76,7 @@ func Chunks(ctx context.Context, d *db.DB, f Filter) iter.Seq2[Chunk, error] {
 		if err := r.Scan(&c.ID, &c.Provider, &c.Key, &c.URL, &c.Ordinal, &heading, &c.Tokens, &c.Hash, &c.Preview); err != nil {
 			return c, err
 		}
+		c.Preview = Shown(c.Preview) // of an export, too, a person is the reader
 		if err := json.Unmarshal([]byte(heading), &c.Heading); err != nil {
 			return c, fmt.Errorf("the headings of chunk %s: %w", c.ID, err)
 		}
@@ -98,7 +100,8 @@ func selected[T any](ctx context.Context, d *db.DB, f Filter, scan func(*sql.Row
 		since = db.Micros(f.Since)
 	}
 	where := `(CAST($1 AS BIGINT) = 0 OR p.provider ` + d.AnyOf(2) + `) AND (CAST($3 AS BIGINT) = 0 OR p.changed_at >= $3 OR p.gone_at >= $3)`
-	return db.Select(ctx, d, scan, fmt.Sprintf(query, where), int64(len(f.Providers)), d.List(f.Providers), since)
+	and, limit, args := f.Look.SQL(int64(len(f.Providers)), d.List(f.Providers), since)
+	return db.Select(ctx, d, scan, fmt.Sprintf(query, where+and)+limit, args...)
 }
 
 // ProvidersThere returns the ids of the providers that the database knows.

@@ -93,7 +93,7 @@ func TestPages(t *testing.T) {
 		keep = t.TempDir()
 	}
 	for _, page := range []struct{ name, path string }{
-		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"audit", "/audit"}, {"reports", "/reports"},
+		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"audit", "/audit"}, {"reports", "/reports"},
 		{"login", "/login"}, {"error", "/runs/none"},
 	} {
 		for device, width := range widths {

@@ -15,6 +15,7 @@ import (
 type Filter struct {
 	Publishers []string
 	Since      time.Time // that changed then or later
+	Look       db.Look
 }
 
 // ArticleRow is an article as the database has it, until it expires.
@@ -50,6 +51,7 @@ func Articles(ctx context.Context, d *db.DB, f Filter, now time.Time) iter.Seq2[
 	if !f.Since.IsZero() {
 		since = db.Micros(f.Since)
 	}
+	and, limit, args := f.Look.SQL(int64(len(f.Publishers)), d.List(f.Publishers), since, db.Micros(now))
 	return db.Select(ctx, d, func(r *sql.Rows) (a ArticleRow, err error) {
 		var authors, tags, images string
 		var published, collected, changed, expires, modified int64
@@ -67,8 +69,7 @@ func Articles(ctx context.Context, d *db.DB, f Filter, now time.Time) iter.Seq2[
 		return a, nil
 	}, `SELECT id, source, press, url, canonical_url, external_id, title, raw_text, authors, language, published_at, collected_at, changed_at, expires_at, content_hash,
 		description, section, tags, images, modified_at, form, version, copy_of
-		FROM news_articles WHERE (CAST($1 AS BIGINT) = 0 OR source `+d.AnyOf(2)+`) AND changed_at >= $3 AND expires_at > $4 ORDER BY source, collected_at, id`,
-		int64(len(f.Publishers)), d.List(f.Publishers), since, db.Micros(now))
+		FROM news_articles WHERE (CAST($1 AS BIGINT) = 0 OR source `+d.AnyOf(2)+`) AND changed_at >= $3 AND expires_at > $4`+and+` ORDER BY source, collected_at, id`+limit, args...)
 }
 
 // PublishersThere returns the ids of the publishers that the database knows.

@@ -1,0 +1,137 @@
+package docs
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"strconv"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/explore"
+	"github.com/newsfork/seed-engine/io/rows"
+	"github.com/newsfork/seed-engine/io/untrusted"
+)
+
+const (
+	maxChunks = 1000      // of a page that are shown
+	maxText   = 256 << 10 // of a page, where its provider allows it
+)
+
+// Finds are the pages and their chunks, for those who look at one. allowed reports whether
+// a provider's terms allow to show a whole page.
+func Finds(allowed func(ctx context.Context, src explore.Source, provider string) (bool, error)) []explore.Kind {
+	provider := explore.Field{Name: "provider", Label: "Provider", Hint: "its id"}
+	one := provider
+	one.Required = true
+	key := explore.Field{Name: "key", Label: "Page", About: "The page's key.", Required: true}
+	return []explore.Kind{{Name: "pages", Title: "Docs pages", One: "page", SQL: true, About: "Pages of API documentation by a part of their title or their URL, each with its text and its chunks.",
+		Fields: []explore.Field{{Name: "text", Label: "Text in the title or the URL"}, provider},
+		Keys:   []explore.Field{one, key},
+		Shown:  []string{"provider", "status", "chunks", "fetched_at", "url"},
+		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
+			look := db.Look{Equal: explore.Chosen("p.provider", q["provider"]), Text: q["text"], Columns: []string{"p.title", "p.address", "p.key"}}
+			return explore.Rows(q, look, []db.Match{{Column: "p.provider"}, {Column: "p.key"}}, func(l db.Look) iter.Seq2[Page, error] { return Pages(ctx, src.DB, Filter{Look: l}) },
+				func(p Page) []string { return []string{p.Provider, p.Key} }, pageItem)
+		},
+		Show: func(ctx context.Context, src explore.Source, q explore.Query) (explore.Item, error) {
+			return showPage(ctx, src, q, allowed)
+		},
+	}, {Name: "chunks", Title: "Chunks", One: "chunk", SQL: true, About: "Chunks of those pages, by a part of their first words or of their page's URL.",
+		Fields: []explore.Field{{Name: "text", Label: "Text in the chunk or its page's URL"}, provider},
+		Keys:   []explore.Field{one, key, {Name: "ordinal", Label: "Place in the page", Required: true}},
+		Shown:  []string{"provider", "heading", "tokens", "preview"},
+		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
+			look := db.Look{Equal: explore.Chosen("c.provider", q["provider"]), Text: q["text"], Columns: []string{"c.preview", "p.address"}}
+			order := []db.Match{{Column: "c.provider"}, {Column: "c.key"}, {Column: "c.ordinal", Value: int64(0)}}
+			return explore.Rows(q, look, order, func(l db.Look) iter.Seq2[Chunk, error] { return Chunks(ctx, src.DB, Filter{Look: l}) },
+				func(c Chunk) []string { return []string{c.Provider, c.Key, strconv.FormatInt(c.Ordinal, 10)} }, chunkItem)
+		},
+		Show: func(ctx context.Context, src explore.Source, q explore.Query) (item explore.Item, err error) {
+			n, err := strconv.ParseInt(q["ordinal"], 10, 64)
+			if err != nil {
+				return item, explore.Refuse("ordinal: that is no number")
+			}
+			c, err := explore.One(Chunks(ctx, src.DB, Filter{Look: db.Look{Equal: []db.Match{{Column: "c.provider", Value: q["provider"]}, {Column: "c.key", Value: q["key"]}, {Column: "c.ordinal", Value: n}}}}))
+			if err != nil {
+				return item, err
+			}
+			item = chunkItem(c)
+			p, err := explore.One(Pages(ctx, src.DB, Filter{Look: pageLook(q)}))
+			if err == nil {
+				item.At = pageItem(p).At
+				item.Parts = []explore.Part{{Name: "page", Title: "Its page", Kind: "pages", Items: []explore.Item{pageItem(p)}, Shown: []string{"url", "status"}}}
+			}
+			return item, err
+		},
+	}}
+}
+
+func pageLook(q explore.Query) db.Look {
+	return db.Look{Equal: []db.Match{{Column: "p.provider", Value: q["provider"]}, {Column: "p.key", Value: q["key"]}}}
+}
+
+func pageItem(p Page) explore.Item {
+	at := p.DiscoveredAt
+	if p.FetchedAt != nil {
+		at = *p.FetchedAt
+	}
+	return explore.Item{Key: explore.Query{"provider": p.Provider, "key": p.Key}, Title: cmp.Or(p.Title, p.URL), Record: rows.Record(p), URL: p.URL, At: at, Failures: p.URL}
+}
+
+func chunkItem(c Chunk) explore.Item {
+	ordinal := strconv.FormatInt(c.Ordinal, 10)
+	return explore.Item{Key: explore.Query{"provider": c.Provider, "key": c.Key, "ordinal": ordinal}, Title: c.Key + " #" + ordinal, Record: rows.Record(c), URL: c.URL, Failures: c.URL}
+}
+
+func showPage(ctx context.Context, src explore.Source, q explore.Query, allowed func(context.Context, explore.Source, string) (bool, error)) (item explore.Item, err error) {
+	p, err := explore.One(Pages(ctx, src.DB, Filter{Look: pageLook(q)}))
+	if err != nil {
+		return item, err
+	}
+	item = pageItem(p)
+	whole, err := allowed(ctx, src, p.Provider)
+	if err != nil {
+		return item, err
+	}
+	if p.ContentHash != "" {
+		text, err := textOf(ctx, src, p, whole)
+		if err != nil {
+			return item, err
+		}
+		part := explore.Part{Name: "text", Title: "Text", Text: untrusted.Text(text.Text, maxText), Bytes: int64(len(text.Text)), Truncated: len(text.Text) > maxText}
+		switch {
+		case !whole:
+			part.Note = "The first 200 characters: the provider's policy does not say tos: allowed."
+		case !text.Whole:
+			part.Note = "The first 200 characters: its text is no longer in the hand-off."
+		}
+		item.Parts = append(item.Parts, part)
+	}
+	look := pageLook(q)
+	look.Limit = maxChunks
+	chunks := explore.Part{Name: "chunks", Title: "Chunks", Kind: "chunks", Shown: []string{"heading", "tokens", "preview"}}
+	for c, err := range Chunks(ctx, src.DB, Filter{Look: look}) {
+		if err != nil {
+			return item, err
+		}
+		chunks.Items = append(chunks.Items, chunkItem(c))
+	}
+	if len(chunks.Items) == 0 {
+		chunks.Note = "It has none."
+	}
+	item.Parts = append(item.Parts, chunks)
+	return item, nil
+}
+
+// textOf reads a page's text, from the hand-off if the whole may be shown.
+func textOf(ctx context.Context, src explore.Source, p Page, whole bool) (text PageText, err error) {
+	stored := storedPage{PageText: PageText{Provider: p.Provider, URL: p.URL}, key: p.Key}
+	if !whole {
+		return stored.read(ctx, src.DB, src.Store, nil)
+	}
+	handed, err := handedOver(ctx, src.Store, p.Provider)
+	if err != nil {
+		return text, err
+	}
+	return stored.read(ctx, src.DB, src.Store, handed)
+}

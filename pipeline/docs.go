@@ -438,7 +438,7 @@ func (d *docsOptions) look(ctx context.Context, c Common, s store.Store, stdout 
 
 func (d *docsOptions) purge(ctx context.Context, base *db.DB, s store.Store, stdout io.Writer) error {
 	id := d.Purge
-	p, purged := docs.Purge(ctx, base, s, id, time.Now())
+	p, receipts, purged := docs.Remove(ctx, base, s, id, byCommand(), time.Now())
 	if purged != nil && !errors.Is(purged, docs.ErrNotErased) {
 		return purged
 	}
@@ -450,6 +450,9 @@ func (d *docsOptions) purge(ctx context.Context, base *db.DB, s store.Store, std
 	fmt.Fprintf(&b, "%s: removed %d rows, %d hand-off objects, %d dead letters\n", id, rows, p.Objects, p.DeadLetters)
 	if p.DeletionList != "" {
 		fmt.Fprintf(&b, "%d chunks are to be deleted from the embeddings too: %s\n", p.Chunks, p.DeletionList)
+	}
+	for _, r := range receipts {
+		fmt.Fprintf(&b, "the request %s is done: `pipeline removals show %s` has its receipt\n", r.Request.ID, r.Request.ID)
 	}
 	fmt.Fprintf(&b, "it is not crawled again until --enable-provider=%s is given\n", id)
 	_, err := io.WriteString(stdout, b.String())

@@ -54,7 +54,7 @@ func (s *Server) api() []route {
 	for _, j := range s.jobs.started() {
 		all = append(all, route{"POST " + j.Path, s.trigger(j)})
 	}
-	return slices.Concat(all, s.scheduleRoutes(), s.alertRoutes(), s.providerRoutes(), s.explorer.routes(s))
+	return slices.Concat(all, s.scheduleRoutes(), s.alertRoutes(), s.providerRoutes(), s.removalRoutes(), s.explorer.routes(s))
 }
 
 func (s *Server) routes() http.Handler {

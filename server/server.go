@@ -19,6 +19,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,26 +54,28 @@ type Settings struct {
 
 // Server is a server of the dashboard, the API and the schedules.
 type Server struct {
-	jobs      jobList
-	openAPI   []byte
-	store     store.Store
-	log       *slog.Logger
-	config    Config
-	token     string
-	local     bool // on loopback without a token
-	board     *board
-	runner    *runner
-	scheduler *scheduler
-	audit     *audit
-	providers *docsProviders
-	alarm     *alarm
-	reports   *summaries
-	explorer  *explorer
-	metrics   *metrics
-	pages     *pages
-	handler   http.Handler
-	now       func() time.Time
-	streams   atomic.Int64
+	jobs       jobList
+	openAPI    []byte
+	store      store.Store
+	log        *slog.Logger
+	config     Config
+	token      string
+	local      bool // on loopback without a token
+	board      *board
+	runner     *runner
+	scheduler  *scheduler
+	audit      *audit
+	providers  *docsProviders
+	removals   removals
+	background sync.WaitGroup // work that a tick has started
+	alarm      *alarm
+	reports    *summaries
+	explorer   *explorer
+	metrics    *metrics
+	pages      *pages
+	handler    http.Handler
+	now        func() time.Time
+	streams    atomic.Int64
 
 	sessions             *sessions
 	wrongTokens          wrongTokenCounter
@@ -198,6 +201,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	}
 	stop()
 	<-worked
+	s.background.Wait()
 	if s.leader != nil { // with its own timeout: slow clients may have used up the other
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
@@ -250,6 +254,9 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 		report("backfills", err)
 		changed = changed || alerts || sums || filled
 		report("retention", s.purge(ctx, now))
+		removed, err := s.tickRemovals(ctx, now)
+		report("removals", err)
+		changed = changed || removed
 	}
 	if changed {
 		s.board.change()

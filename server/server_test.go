@@ -51,6 +51,12 @@ func playPipeline(args []string) int {
 	if args[0] == "dead-letters" {
 		return playReplay(ctx, s, args)
 	}
+	if args[0] == "removals" {
+		if err := s.Put(ctx, "removals-done.txt", strings.NewReader(strings.Join(args, " ")), store.PutOptions{}); err != nil {
+			return 1
+		}
+		return 0
+	}
 	if args[0] == "runs" {
 		return playShow(ctx, s, args[2])
 	}

@@ -77,6 +77,8 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return snapshotCommand(ctx, args[1:], stdout)
 		case "materialize", "compact", "purge":
 			return packedCommand(ctx, args[0], args[1:], stdout, stderr)
+		case "removals":
+			return removalsCommand(ctx, args[1:], stdout, stderr)
 		case "robots":
 			return robotsCommand(ctx, args[1:], stdout)
 		case "version":

@@ -44,6 +44,9 @@ func help(args []string, w io.Writer) error {
 	case "materialize", "compact", "purge":
 		_, err := fmt.Fprint(w, packedUsage, controlFlags)
 		return err
+	case "removals":
+		_, err := fmt.Fprint(w, removalsUsage, controlFlags)
+		return err
 	case "domains":
 		_, err := fmt.Fprint(w, domainsUsage, controlFlags)
 		return err
@@ -88,7 +91,7 @@ func help(args []string, w io.Writer) error {
 }
 
 // commands are what the first word may be, besides help.
-var commands = []string{"runs", "dead-letters", "alerts", "domains", "changes", "export", "embed", "search", "materialize", "compact", "purge", "snapshot", "robots", "version"}
+var commands = []string{"runs", "dead-letters", "alerts", "domains", "changes", "export", "embed", "search", "materialize", "compact", "purge", "snapshot", "removals", "robots", "version"}
 
 // topics are the jobs and commands that help explains.
 func topics() []string {
@@ -105,6 +108,7 @@ pipeline export --what=domains --to=FILE …             what the jobs found, as
 pipeline embed|search                                   a search index of what the docs job found
 pipeline materialize|compact                           packed results of the seed job
 pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for a publisher's tests
+pipeline removals [list|request|do|show]                removes what was kept of a docs provider that asks for it
 pipeline robots URL                                     may this crawler fetch it, by which line
 pipeline version
 pipeline help [%s]

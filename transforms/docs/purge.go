@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +28,9 @@ type PurgeResult struct {
 	DeadLetters  int64            `json:"dead_letters"`
 	Chunks       int64            `json:"chunks"`        // on the deletion list
 	DeletionList string           `json:"deletion_list"` // its key in the store
+	// PagesSHA256 and ObjectsSHA256 are those of removal.Removed.
+	PagesSHA256   string `json:"pages_sha256,omitempty"`
+	ObjectsSHA256 string `json:"objects_sha256,omitempty"`
 }
 
 // providerTables are the tables with rows of a provider.
@@ -66,6 +71,9 @@ func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 	if err := p.list(ctx, d, s); err != nil {
 		return p, err
 	}
+	if p.PagesSHA256, err = hashPages(ctx, d, provider); err != nil {
+		return p, err
+	}
 	if err := d.Tx(ctx, func(tx *sql.Tx) error {
 		clear(p.Rows)
 		if err := p.forgetRobots(ctx, tx); err != nil {
@@ -83,14 +91,19 @@ func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 	}); err != nil {
 		return p, err
 	}
+	objects := sha256.New()
 	for o, err := range s.List(ctx, handOffPrefix(provider)) {
 		if err != nil {
 			return p, err
 		}
+		_, _ = fmt.Fprintf(objects, "%s %s %d\n", o.Key, o.ETag, o.Size) // a hash takes everything
 		if err := store.Retry(ctx, func() error { return s.Delete(ctx, o.Key) }); err != nil {
 			return p, err
 		}
 		p.Objects++
+	}
+	if p.Objects > 0 {
+		p.ObjectsSHA256 = hex.EncodeToString(objects.Sum(nil))
 	}
 	var letters []string
 	for l, err := range ledger.ListDeadLetters(ctx, s, Job, "") {
@@ -108,6 +121,26 @@ func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 		p.DeadLetters++
 	}
 	return p, nil
+}
+
+// hashPages proves which pages a provider had, "" for none.
+func hashPages(ctx context.Context, d *db.DB, provider string) (string, error) {
+	rows, err := d.QueryContext(ctx, `SELECT key, content_hash FROM pages WHERE provider = $1 ORDER BY key`, provider)
+	if err != nil {
+		return "", err
+	}
+	sum, n := sha256.New(), 0
+	err = each(rows, func() error {
+		var key, hash string
+		n++
+		err := rows.Scan(&key, &hash)
+		_, _ = fmt.Fprintf(sum, "%s %s\n", key, hash) // a hash takes everything
+		return err
+	})
+	if n == 0 {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // ErrNotErased means that a purge removed everything, but could not rewrite the

@@ -83,6 +83,9 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 		}
 		log.Info("handoff_swept", "removed", n)
 	}
+	if err := fn.removeRequested(ctx); err != nil {
+		return err
+	}
 	session, resumed, err := beginSession(ctx, fn.db, cfg.Lane.RunID, time.Now())
 	if err != nil {
 		return err

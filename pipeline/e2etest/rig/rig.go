@@ -340,7 +340,7 @@ func Objects(t testing.TB, url string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if root, _, _ := strings.Cut(o.Key, "/"); slices.Contains([]string{"runs", "lease", "pauses", "schedules", "schedule-settings", "providers", "reports", "alerts", "audit", "backfills", "packed"}, root) {
+		if root, _, _ := strings.Cut(o.Key, "/"); slices.Contains([]string{"runs", "lease", "pauses", "schedules", "schedule-settings", "providers", "removals", "reports", "alerts", "audit", "backfills", "packed"}, root) {
 			continue
 		}
 		body := Get(t, s, o.Key)

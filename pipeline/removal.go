@@ -1,0 +1,67 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/user"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/docs"
+)
+
+// byCommand names the user of a command.
+func byCommand() string {
+	if u, err := user.Current(); err == nil {
+		return "command of " + u.Username
+	}
+	return "command"
+}
+
+// RecordRemoval records a request to remove what was kept of a docs provider.
+func RecordRemoval(ctx context.Context, s store.Store, provider, from, note string) (removal.Request, error) {
+	return removal.Record(ctx, s, removal.Request{Job: docs.Job, Provider: provider, By: byCommand(), From: from, Note: note}, time.Now())
+}
+
+// Removals does the open requests to remove what was kept of docs providers. One that
+// cannot be done does not keep it from the others.
+func Removals(ctx context.Context, dsn string, s store.Store, stdout io.Writer) (err error) {
+	open, err := removal.OpenOf(ctx, s, docs.Job, "")
+	if err != nil {
+		return err
+	}
+	if len(open) == 0 {
+		_, err = fmt.Fprintln(stdout, "no request is open")
+		return err
+	}
+	if file, missing := db.Missing(dsn); missing {
+		return usage.Errorf("removals do: no run has used %s: add the --store and --db of the runs that crawled the providers", file)
+	}
+	base, err := openDB(ctx, dsn, docs.Migrate)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = base.Close() }() // every write is committed by then
+	var failed []error
+	done := map[string]bool{}
+	for _, e := range open {
+		if done[e.Provider] {
+			continue
+		}
+		done[e.Provider] = true
+		p, receipts, err := docs.Remove(ctx, base, s, e.Provider, byCommand(), time.Now())
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		if _, err := fmt.Fprintf(stdout, "%s: removed %d hand-off objects, %d dead letters, %d chunks; %d receipts\n", e.Provider, p.Objects, p.DeadLetters, p.Chunks, len(receipts)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/removal"
+)
+
+// A request to remove a provider is recorded, the pipeline program is started for it, and
+// an alert fires from a day before it must be done until there is a receipt.
+func TestRemovalRequests(t *testing.T) {
+	w := newWorld(t, "done")
+	now := at(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), w)
+	tick := func(after time.Duration) string {
+		t.Helper()
+		at(now.Add(after), w)
+		w.tick(t.Context(), now.Add(after))
+		w.background.Wait()
+		return w.do("GET", "/api/v1/alerts", "").body
+	}
+	assert.NotContains(t, tick(0), "removal")
+	for _, c := range [][2]string{{`{}`, "write the id"}, {`{"provider":"A/b"}`, "write the id"}, {`{"provider":"acme","who":"x"}`, "the body is not"}} {
+		a := w.do("POST", "/api/v1/docs/removals", c[0])
+		assert.Equal(t, 400, a.code)
+		assert.Contains(t, a.body, c[1])
+	}
+	a := w.do("POST", "/api/v1/docs/removals", `{"provider":"acme","from":"legal@acme.example","note":"ticket 7"}`)
+	require.Equal(t, http.StatusCreated, a.code, a.body)
+	one := a.json(t)
+	assert.Equal(t, "2026-03-04T09:00:00Z", one["due"])
+	assert.Equal(t, a.header.Get("Location"), "/api/v1/docs/removals/"+one["id"].(string))
+	assert.Equal(t, "removal_request acme: ticket 7", w.asked()[0])
+	assert.NotContains(t, tick(2*time.Minute), `"removal"`)
+	b, err := w.store.Open(t.Context(), "removals-done.txt")
+	require.NoError(t, err, "the program was started")
+	require.NoError(t, b.Close())
+	assert.NotContains(t, tick(23*time.Hour), `"removal"`)
+	raised := tick(24*time.Hour + time.Second)
+	assert.Contains(t, raised, `"removal"`)
+	assert.Contains(t, raised, "everything of it must be removed until 2026-03-04 09:00 UTC")
+	assert.Contains(t, w.do("GET", a.header.Get("Location"), "").body, `"receipt":null`)
+
+	e, err := removal.Find(t.Context(), w.store, one["id"].(string))
+	require.NoError(t, err)
+	_, err = removal.Done(t.Context(), w.store, e, removal.Receipt{DoneAt: now.Add(25 * time.Hour), By: "test", Erased: true})
+	require.NoError(t, err)
+	assert.NotContains(t, tick(26*time.Hour), `"removal"`)
+	assert.Contains(t, w.do("GET", "/api/v1/docs/removals", "").body, `"in_time":true`)
+	assert.Equal(t, 404, w.do("GET", "/api/v1/docs/removals/none", "").code)
+	assert.True(t, strings.Contains(w.log.String(), "alert_over"))
+}

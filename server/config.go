@@ -14,6 +14,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
+	"github.com/newsfork/seed-engine/io/web/botpage"
 	"github.com/newsfork/seed-engine/transforms/parse/yamltext"
 )
 
@@ -30,6 +31,7 @@ type Config struct {
 	Email     Email                     `yaml:"email"`
 	Reports   Reports                   `yaml:"reports"`
 	Retention Retention                 `yaml:"retention"`
+	Bot       *botpage.Page             `yaml:"bot"` // nil: the page about the crawlers is not served
 	jobs      jobList
 	flags     map[string]string           // Flags as text
 	limits    map[string]alert.Thresholds // Alerts over the defaults, by job
@@ -104,6 +106,11 @@ func (c *Config) check() error {
 	var err error
 	if c.Reports.zone, err = zone(c.Reports.TimeZone); err != nil {
 		return fmt.Errorf("reports: %w", err)
+	}
+	if c.Bot != nil {
+		if err := c.Bot.Check(); err != nil {
+			return fmt.Errorf("bot: %w", err)
+		}
 	}
 	if err := c.Email.check(); err != nil {
 		return fmt.Errorf("email: %w", err)

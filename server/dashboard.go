@@ -115,6 +115,7 @@ func (p *pages) routes() []route {
 		{"POST /login", s.signIn},
 		{"POST /logout", s.signOut},
 		{"GET /events", s.events},
+		{"GET " + botPath, s.botPage},
 		{"GET /style.css", asset("style.css", "text/css; charset=utf-8")},
 		{"GET /favicon.svg", asset("favicon.svg", "image/svg+xml")},
 		{"GET /live.js", asset("live.js", "text/javascript; charset=utf-8")},

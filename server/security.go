@@ -174,7 +174,7 @@ func (t *wrongTokenCounter) add(now time.Time) int {
 // requireToken refuses requests without the token, if the server has one.
 func (s *Server) requireToken(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.token == "" || publicPaths[r.URL.Path] {
+		if s.token == "" || publicPaths[r.URL.Path] || s.config.Bot != nil && r.URL.Path == botPath {
 			h.ServeHTTP(w, withSender(r, ""))
 			return
 		}

@@ -79,6 +79,8 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return packedCommand(ctx, args[0], args[1:], stdout, stderr)
 		case "removals":
 			return removalsCommand(ctx, args[1:], stdout, stderr)
+		case "bot-page":
+			return botPageCommand(ctx, args[1:], stdout)
 		case "robots":
 			return robotsCommand(ctx, args[1:], stdout)
 		case "version":

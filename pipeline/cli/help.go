@@ -44,6 +44,9 @@ func help(args []string, w io.Writer) error {
 	case "materialize", "compact", "purge":
 		_, err := fmt.Fprint(w, packedUsage, controlFlags)
 		return err
+	case "bot-page":
+		_, err := fmt.Fprint(w, botPageUsage)
+		return err
 	case "removals":
 		_, err := fmt.Fprint(w, removalsUsage, controlFlags)
 		return err
@@ -91,7 +94,7 @@ func help(args []string, w io.Writer) error {
 }
 
 // commands are what the first word may be, besides help.
-var commands = []string{"runs", "dead-letters", "alerts", "domains", "changes", "export", "embed", "search", "materialize", "compact", "purge", "snapshot", "removals", "robots", "version"}
+var commands = []string{"runs", "dead-letters", "alerts", "domains", "changes", "export", "embed", "search", "materialize", "compact", "purge", "snapshot", "removals", "bot-page", "robots", "version"}
 
 // topics are the jobs and commands that help explains.
 func topics() []string {
@@ -109,6 +112,7 @@ pipeline embed|search                                   a search index of what t
 pipeline materialize|compact                           packed results of the seed job
 pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for a publisher's tests
 pipeline removals [list|request|do|show]                removes what was kept of a docs provider that asks for it
+pipeline bot-page --operator=NAME --contact=MAIL        the page about the crawlers, as HTML
 pipeline robots URL                                     may this crawler fetch it, by which line
 pipeline version
 pipeline help [%s]

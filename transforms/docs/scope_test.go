@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -222,6 +223,12 @@ func TestQualityWarnings(t *testing.T) {
 		require.Len(t, warnings, 2)
 		require.Regexp(t, `^P: average_tokens is \d+(\.\d+)?, normal is 200 to 600: .* \(content: "main"\)$`, warnings[0])
 		require.Equal(t, `P: duplicate_ratio is 0.5, normal is 0 to 0.1: check the remove selectors and the blocked paths: pages repeat each other's text (content: "main")`, warnings[1])
+
+		w.policy.Terms, w.policy.TermsDate = policy.Allowed, w.time.Now().AddDate(0, 0, -100).Format(time.DateOnly)
+		r, err = BuildReport(t.Context(), d, []policy.Policy{w.policy}, w.session, alert.Defaults(alert.PageRules()...))
+		require.NoError(t, err)
+		require.Len(t, r.Providers[0].Warnings, 3)
+		require.Contains(t, strings.Join(r.Providers[0].Warnings, "\n"), "P: its terms of service were read on "+w.policy.TermsDate+", 100 days ago")
 	})
 }
 

@@ -114,6 +114,7 @@ type Policy struct {
 	// most 200 characters of its pages.
 	Terms Terms `yaml:"tos" jsonschema:"enum=allowed,enum=prohibited,enum=unknown,default=unknown"`
 	// The day on which the terms were read, YYYY-MM-DD. Required unless tos is unknown.
+	// After 90 days the report warns that they are to be read again.
 	TermsDate string `yaml:"tos_checked" jsonschema:"format=date"`
 	// A group of providers, for people.
 	Category string `yaml:"category"`
@@ -162,6 +163,19 @@ func (p Policy) Label() string { return cmp.Or(p.Name, p.ProviderID) }
 
 // Delay is the average pause between two requests.
 func (p Policy) Delay() time.Duration { return time.Duration(p.RequestDelayMS) * time.Millisecond }
+
+// termsLast is for how many days somebody's reading of the terms counts as new.
+const termsLast = 90
+
+// TermsOld says that the terms were read too long ago, "" if they were not, or if nobody
+// has read them.
+func (p Policy) TermsOld(now time.Time) string {
+	read, err := time.Parse(time.DateOnly, p.TermsDate)
+	if days := int(now.Sub(read).Hours() / 24); err == nil && days > termsLast {
+		return fmt.Sprintf("its terms of service were read on %s, %d days ago; read them again, and write the day into tos_checked", p.TermsDate, days)
+	}
+	return ""
+}
 
 // Scope has the policy's patterns and the PersonalBlocks that it does not allow.
 func (p Policy) Scope() canonical.Scope {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,6 +42,19 @@ func TestShipped(t *testing.T) {
 		"https://qdrant.tech/documentation":              {"Qdrant", "/documentation/**", "/documentation/changelog/**", ".docs-content", ".sidebar .toc .breadcrumb", 3, 150, 1500, policy.Context7},
 		"https://weaviate.io/developers/weaviate":        {"Weaviate", "/developers/weaviate/**", "/developers/weaviate/release-notes/**", "article.docs-content", ".sidebar .toc .breadcrumb .pagination", 3, 150, 1500, policy.Context7},
 	}, got)
+}
+
+// Terms that were read more than 90 days ago are to be read again.
+func TestTermsOld(t *testing.T) {
+	at := time.Date(2026, 4, 5, 12, 0, 0, 0, time.UTC)
+	for date, want := range map[string]string{
+		"":           "",
+		"2026-04-05": "",
+		"2026-01-05": "", // 90 days
+		"2026-01-04": "its terms of service were read on 2026-01-04, 91 days ago; read them again, and write the day into tos_checked",
+	} {
+		require.Equal(t, want, policy.Policy{TermsDate: date}.TermsOld(at), date)
+	}
 }
 
 const least = "provider_id: a\nseed_urls: [https://a.example/docs]\nallowed_path_patterns: [/docs/**]\n"

@@ -248,5 +248,33 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 			out = append(out, c)
 		}
 	}
+	if v.Backfill.IsZero() {
+		if err := v.missed(ctx, found[most:]); err != nil {
+			return nil, err
+		}
+	}
 	return append(out, last...), nil
+}
+
+// missed counts the articles that were published since the newest that is stored, and
+// that this run leaves out: runs are too rare for the publisher, or
+// maxArticlesPerProvider is too small.
+func (v *visit) missed(ctx context.Context, rest []candidate) error {
+	newest, err := raw.Newest(ctx, v.DB, v.p.ID())
+	if err != nil || newest.IsZero() {
+		return err
+	}
+	for _, c := range rest[:min(len(rest), maxMissed)] {
+		if !c.when().After(newest) { // the newest come first
+			return nil
+		}
+		known, err := raw.Lookup(ctx, v.DB, v.p.ID(), c.canonical)
+		if err != nil {
+			return err
+		}
+		if known.State == "" {
+			v.result.Missed++
+		}
+	}
+	return nil
 }

@@ -32,8 +32,9 @@ const (
 	maxPage     = 5 << 20
 	timeout     = 20 * time.Second
 	tries       = 3
-	maxSitemaps = 20  // asked for in one run, indexes too
-	maxBackfill = 500 // the same of a backfill
+	maxSitemaps = 20   // asked for in one run, indexes too
+	maxBackfill = 500  // the same of a backfill
+	maxMissed   = 1000 // counted in one run
 	maxEntries  = 100_000
 	maxDepth    = 2 // of indexes in indexes
 	leaseTTL    = 30 * time.Second
@@ -99,6 +100,7 @@ type Result struct {
 	Paywalled int64      `json:"articles_paywalled"` // the page shows only a part of the text to readers without a subscription
 	Failed    int64      `json:"articles_failed"`
 	Forbidden int64      `json:"articles_forbidden"` // by robots.txt
+	Missed    int64      `json:"articles_missed"`    // published since the last run, and left out because of maxArticlesPerProvider
 	Copies    int64      `json:"articles_copies"`    // of those that are new or changed: nearly the text of another publisher's
 	Health    raw.Health `json:"health"`
 	// Limits say what was left out because a run reads no more.
@@ -109,7 +111,7 @@ type Result struct {
 // Tally returns the result's counts.
 func (r Result) Tally() ledger.Tally {
 	return ledger.Tally{Counts: ledger.Counts{"articles_found": r.Found, "articles_fetched": r.Fetched, "articles_inserted": r.Inserted,
-		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden, "articles_copies": r.Copies}}
+		"articles_changed": r.Changed, "articles_same": r.Same, "articles_empty": r.Empty, "articles_paywalled": r.Paywalled, "articles_failed": r.Failed, "articles_forbidden": r.Forbidden, "articles_copies": r.Copies, "articles_missed": r.Missed}}
 }
 
 // errStop ends the crawl of a provider. The report has its reason.

@@ -53,3 +53,16 @@ func NoteYield(ctx context.Context, d *db.DB, source, runID string, there bool, 
 	}
 	return y, nil
 }
+
+// Newest returns when the newest stored article of a publisher was published; zero if
+// there is none.
+func Newest(ctx context.Context, d *db.DB, source string) (time.Time, error) {
+	var at int64
+	if err := d.QueryRowContext(ctx, `SELECT COALESCE(MAX(published_at), 0) FROM news_articles WHERE source = $1`, source).Scan(&at); err != nil {
+		return time.Time{}, fmt.Errorf("looking for the newest article of %s: %w", source, err)
+	}
+	if at == 0 {
+		return time.Time{}, nil
+	}
+	return db.Time(at), nil
+}

@@ -84,6 +84,7 @@ func catalogJob() Job {
 // demo adds the simulated sites.
 func (c *catalogOptions) demo(w *webtest.Web) {
 	matter, gadgets := catalogsim.Install(w.Handle)
+	catalogsim.InstallShops(w.Handle)
 	for range c.DemoEdition {
 		matter.Change()
 		gadgets.Change()

@@ -35,7 +35,7 @@ var yamlFiles = []yamlFile{
 	{"policy", "The crawl policy of a docs provider", "../../transforms/docs/policy", "Policy", []string{"../../transforms/docs/policies/*.yaml"},
 		"provider_id: a\nseed_urls: [https://a.example/docs]\nallowed_path_patterns: [/docs/**]\ntos_checked: 2026-01-05\n",
 		func(text []byte) error { _, err := policy.Parse("policy.yaml", text); return err }},
-	{"site", "A site of the catalog job", "../../transforms/catalog", "Site", []string{"../../transforms/catalog/sites/*.yaml", "../../transforms/catalog/sites/demo/*.yaml"},
+	{"site", "A site of the catalog job", "../../transforms/catalog", "Site", []string{"../../transforms/catalog/sites/*.yaml", "../../transforms/catalog/sites/demo/*.yaml", "../../transforms/catalog/sites/examples/*.yaml"},
 		"name: a\nlist: {url: 'https://a.example/{page}', product_link: {selector: a}}\nkey: id\nfields: {id: {selector: b}}\n",
 		func(text []byte) error { _, err := catalog.ParseSite(text); return err }},
 	{"publisher", "A publisher of the news job", "../../transforms/news/provider", "Declaration", []string{"../../transforms/news/publishers/*.yaml", "../../transforms/news/publishers/world/*.yaml"},

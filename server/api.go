@@ -43,6 +43,7 @@ func (s *Server) api() []route {
 		{"GET /api/v1/dead-letters/{job}/{id}", s.showDeadLetter},
 		{"POST /api/v1/dead-letters/{job}/{id}/dismiss", s.dismissDeadLetter},
 		{"POST /api/v1/dead-letters/{job}/{id}/reopen", s.reopenDeadLetter},
+		{"GET /api/v1/search", s.searchAPI},
 		{"GET /healthz", func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, http.StatusOK, status{"ok"}) }},
 		{"GET /readyz", s.ready},
 		{"GET /metrics", s.metrics.ServeHTTP},

@@ -81,7 +81,7 @@ var funcs = template.FuncMap{
 
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
-	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "dead-letter", "schedules", "alerts", "audit", "reports", "explore", "found", "error", "login"} {
+	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "dead-letter", "search", "schedules", "alerts", "audit", "reports", "explore", "found", "error", "login"} {
 		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/run-parts.html", "page/"+name+".html"))
 	}
 	return p
@@ -111,6 +111,7 @@ func (p *pages) routes() []route {
 		{"POST /dead-letters/{job}/{id}/reopen", p.reopenLetter},
 		{"POST /dead-letters/{job}/{id}/replay", p.replayLetter},
 		{"GET /reports", p.reports},
+		{"GET /search", p.search},
 		{"GET /login", func(w http.ResponseWriter, r *http.Request) { p.write(w, r, http.StatusOK, "login", "") }},
 		{"POST /login", s.signIn},
 		{"POST /logout", s.signOut},

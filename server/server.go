@@ -76,6 +76,7 @@ type Server struct {
 	handler    http.Handler
 	now        func() time.Time
 	streams    atomic.Int64
+	searches   chan struct{} // full while maxSearches are under way
 
 	sessions             *sessions
 	wrongTokens          wrongTokenCounter
@@ -109,7 +110,7 @@ func New(set Settings) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{jobs: set.Config.jobs, store: set.Store, log: set.Log, config: set.Config, token: set.Token, local: local && set.Token == "",
-		now: time.Now, closing: make(chan struct{}), sessions: &sessions{store: set.Store, token: set.Token, readToken: set.ReadToken}, wrongTokenDelay: wrongTokenDelay, anonymousBodyTimeout: anonymousBodyTimeout}
+		now: time.Now, closing: make(chan struct{}), searches: make(chan struct{}, maxSearches), sessions: &sessions{store: set.Store, token: set.Token, readToken: set.ReadToken}, wrongTokenDelay: wrongTokenDelay, anonymousBodyTimeout: anonymousBodyTimeout}
 	if set.Open == nil {
 		set.Open = func(context.Context, string) (explore.Source, error) { return explore.Source{Store: set.Store}, nil }
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -31,8 +32,9 @@ const EmbedKeyVariable = "SEED_EMBED_KEY"
 const searchUsage = `pipeline embed [--embed-url=URL --embed-model=NAME] [--policies=DIR]
                                   reads what the docs job handed over into the search index of its
                                   database: new and changed chunks, deletions
-pipeline search QUESTION [--embed-url=URL --embed-model=NAME] [--provider=ID] [--limit=N]
-                                  the chunks that answer it best, by words and by vectors
+pipeline search QUESTION [--embed-url=URL --embed-model=NAME] [--provider=ID] [--limit=N] [--json]
+                                  the chunks that answer it best, by words and by vectors; the question
+                                  can also be --question=TEXT
   --embed-url=URL     an OpenAI-compatible endpoint without /embeddings, such as
                       https://api.openai.com/v1; its key is in ` + EmbedKeyVariable + `; without it the search is
                       by words alone
@@ -44,8 +46,9 @@ pipeline search QUESTION [--embed-url=URL --embed-model=NAME] [--provider=ID] [-
 
 // searchFlags are the flags of embed and search.
 type searchFlags struct {
-	url, model, policies, provider string
-	limit                          int
+	url, model, policies, provider, question string
+	limit                                    int
+	json                                     bool
 }
 
 func (e *searchFlags) define(f *flag.FlagSet, verb string) {
@@ -56,7 +59,9 @@ func (e *searchFlags) define(f *flag.FlagSet, verb string) {
 		return
 	}
 	f.StringVar(&e.provider, "provider", "", "")
+	f.StringVar(&e.question, "question", "", "")
 	f.IntVar(&e.limit, "limit", 5, "")
+	f.BoolVar(&e.json, "json", false, "")
 }
 
 // client is the endpoint; nil when there is none.
@@ -83,7 +88,7 @@ func searchCommand(ctx context.Context, verb string, args []string, stdout, stde
 	if err != nil {
 		return err
 	}
-	question := strings.Join(w, " ")
+	question := strings.TrimSpace(strings.Join(append(w, e.question), " "))
 	switch {
 	case verb == "embed" && question != "":
 		return usage.Errorf("embed takes nothing but flags, not %q; see `help embed`", question)
@@ -168,6 +173,9 @@ func (e *searchFlags) search(ctx context.Context, x index.Index, c *embed.Client
 	found, err := ask(ctx, x, c, index.Query{Text: question, Provider: e.provider, Limit: e.limit})
 	if err != nil {
 		return err
+	}
+	if e.json {
+		return json.NewEncoder(stdout).Encode(map[string]any{"results": found, "by_vectors": c != nil})
 	}
 	if len(found) == 0 {
 		_, err := fmt.Fprintln(stdout, "nothing is found; `pipeline embed` reads what the docs job handed over into the search index")

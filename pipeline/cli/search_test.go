@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/index"
 )
 
 // endpoint is an OpenAI-compatible endpoint for embeddings. The vector of a text counts
@@ -92,6 +94,15 @@ func TestEmbedAndSearch(t *testing.T) {
 	only := run("search the limits of requests --limit=50 --provider=stripe"+model, ExitOK).stdout
 	assert.Contains(t, only, "stripe.com/")
 	assert.NotContains(t, only, "openai.com/")
+	var printed struct {
+		Results   []index.Found
+		ByVectors bool `json:"by_vectors"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(run("search --json --question=--limits --limit=2"+model, ExitOK).stdout), &printed))
+	assert.True(t, printed.ByVectors)
+	require.Len(t, printed.Results, 2)
+	assert.NotEmpty(t, printed.Results[0].Excerpt)
+	assert.Empty(t, printed.Results[0].Whole)
 	long := regexp.MustCompile(`(?m)^   (.*)$`)
 	for _, line := range long.FindAllStringSubmatch(only, -1) {
 		assert.LessOrEqual(t, len([]rune(line[1])), 200)

@@ -84,6 +84,9 @@ func TestPages(t *testing.T) {
 	_, v := r.call("POST", "/api/v1/docs/runs", "")
 	docs := v["run_id"].(string)
 	eventually(t, "two runs' ends", 3*time.Minute, func() bool { return r.state(short) == "done" && r.state(docs) == "done" })
+	letter := filepath.Join(r.dir, "out", "dead-letters", "seed")
+	require.NoError(t, os.MkdirAll(letter, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(letter, "one.json"), []byte(`{"job":"seed","run_id":"`+short+`","stage":"visit","kind":"store_failed","attempts":2,"input":{"domain_id":"gov:sg:moh.gov.sg","url":"https://moh.gov.sg/","file":"datasets/country=sg"},"error":"it would not"}`), 0o600))
 	long := r.trigger(`{"force":true}`)
 	eventually(t, "a run at work", time.Minute, func() bool { return r.state(long) == "running" })
 	r.call("POST", "/api/v1/runs/"+long+"/pause", "")
@@ -93,7 +96,7 @@ func TestPages(t *testing.T) {
 		keep = t.TempDir()
 	}
 	for _, page := range []struct{ name, path string }{
-		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"audit", "/audit"}, {"reports", "/reports"},
+		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"audit", "/audit"}, {"reports", "/reports"}, {"search", "/search"}, {"dead-letter", "/dead-letters/seed/one"},
 		{"login", "/login"}, {"error", "/runs/none"},
 	} {
 		for device, width := range widths {

@@ -10,7 +10,22 @@ import (
 
 // allowedLicences are the licences under which a module may be linked into a program
 // that is itself under Apache-2.0 and distributed as a binary (SPDX).
-var allowedLicences = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0", "Unicode-DFS-2016", "Zlib", "ICU", "CC0-1.0", "Unlicense"}
+var allowedLicences = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "MPL-2.0", "Unicode-DFS-2016", "Zlib", "ICU", "CC0-1.0", "Unlicense"}
+
+// mit0 is a licence that the classifier does not know: MIT without the condition to pass
+// on its text (spdx.org/licenses/MIT-0).
+const mit0 = `Permission is hereby granted, free of charge, to any person obtaining a copy of this
+software and associated documentation files (the "Software"), to deal in the Software
+without restriction, including without limitation the rights to use, copy, modify,
+merge, publish, distribute, sublicense, and/or sell copies of the Software, and to
+permit persons to whom the Software is furnished to do so.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED,
+INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A
+PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT
+HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION
+OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE
+SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.`
 
 // classifier returns a function that names the licences whose texts a file has.
 func classifier() (func([]byte) []string, error) {
@@ -18,6 +33,7 @@ func classifier() (func([]byte) []string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the texts of known licences: %w", err)
 	}
+	known.AddContent("License", "MIT-0", "license.txt", []byte(mit0))
 	return func(text []byte) []string {
 		var ids []string
 		for _, match := range known.Match(known.Normalize(text)).Matches {

@@ -69,7 +69,7 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return domainsCommand(ctx, args[1:], stdout, stderr)
 		case "changes":
 			return changesCommand(ctx, args[1:], stdout, stderr)
-		case "embed", "search":
+		case "embed", "search", "mcp":
 			return searchCommand(ctx, args[0], args[1:], stdout, stderr)
 		case "export":
 			return exportCommand(ctx, args[1:], stdout, stderr)

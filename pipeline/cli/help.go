@@ -56,7 +56,7 @@ func help(args []string, w io.Writer) error {
 	case "changes":
 		_, err := fmt.Fprint(w, changesUsage, controlFlags)
 		return err
-	case "embed", "search":
+	case "embed", "search", "mcp":
 		_, err := fmt.Fprint(w, searchUsage, controlFlags)
 		return err
 	case "export":
@@ -94,7 +94,7 @@ func help(args []string, w io.Writer) error {
 }
 
 // commands are what the first word may be, besides help.
-var commands = []string{"runs", "dead-letters", "alerts", "domains", "changes", "export", "embed", "search", "materialize", "compact", "purge", "snapshot", "removals", "bot-page", "robots", "version"}
+var commands = []string{"runs", "dead-letters", "alerts", "domains", "changes", "export", "embed", "search", "mcp", "materialize", "compact", "purge", "snapshot", "removals", "bot-page", "robots", "version"}
 
 // topics are the jobs and commands that help explains.
 func topics() []string {
@@ -108,7 +108,7 @@ pipeline alerts [list|silence|end]                     what fires; keeps alerts 
 pipeline domains [--failed|--index] [--run=last]        what became of each domain, and why
 pipeline changes --job=seed                             what the last run of a job changed
 pipeline export --what=domains --to=FILE …             what the jobs found, as Parquet, JSON lines or CSV
-pipeline embed|search                                   a search index of what the docs job found
+pipeline embed|search|mcp                               a search index of what the docs job found
 pipeline materialize|compact                           packed results of the seed job
 pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for a publisher's tests
 pipeline removals [list|request|do|show]                removes what was kept of a docs provider that asks for it

@@ -328,7 +328,7 @@ func TestRefusals(t *testing.T) {
 	f("--runner=dataflow --project=p --region=r --staging_location=gs://b/s --store=b --environment_type=LOOPBACK", "--store=b", "use s3://")
 	// sub-commands
 	f("help nonsense", "nonsense", "use seed, ")
-	f("nonsense", "nonsense", "use runs, dead-letters, alerts, domains, changes, export, embed, search, materialize, compact, purge, snapshot, removals, bot-page, robots, version, help, or flags alone")
+	f("nonsense", "nonsense", "use runs, dead-letters, alerts, domains, changes, export, embed, search, mcp, materialize, compact, purge, snapshot, removals, bot-page, robots, version, help, or flags alone")
 	f("help seed migrate", "seed migrate", "one word")
 	f("version 2", `"2"`, "nothing")
 	f("runs nonsense", "nonsense", "help runs")

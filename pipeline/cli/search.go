@@ -35,6 +35,9 @@ const searchUsage = `pipeline embed [--embed-url=URL --embed-model=NAME] [--poli
 pipeline search QUESTION [--embed-url=URL --embed-model=NAME] [--provider=ID] [--limit=N] [--json]
                                   the chunks that answer it best, by words and by vectors; the question
                                   can also be --question=TEXT
+pipeline mcp [--embed-url=URL --embed-model=NAME]
+                                  serves search, changes since a time, and why a page has its state to
+                                  language models, by the Model Context Protocol on standard input and output
   --embed-url=URL     an OpenAI-compatible endpoint without /embeddings, such as
                       https://api.openai.com/v1; its key is in ` + EmbedKeyVariable + `; without it the search is
                       by words alone
@@ -44,7 +47,7 @@ pipeline search QUESTION [--embed-url=URL --embed-model=NAME] [--provider=ID] [-
   --db=DSN            the docs job's database
 `
 
-// searchFlags are the flags of embed and search.
+// searchFlags are the flags of embed, search and mcp.
 type searchFlags struct {
 	url, model, policies, provider, question string
 	limit                                    int
@@ -54,8 +57,11 @@ type searchFlags struct {
 func (e *searchFlags) define(f *flag.FlagSet, verb string) {
 	f.StringVar(&e.url, "embed-url", os.Getenv("SEED_EMBED_URL"), "")
 	f.StringVar(&e.model, "embed-model", os.Getenv("SEED_EMBED_MODEL"), "")
-	if verb == "embed" {
+	switch verb {
+	case "embed":
 		f.StringVar(&e.policies, "policies", "", "")
+		return
+	case "mcp":
 		return
 	}
 	f.StringVar(&e.provider, "provider", "", "")
@@ -76,7 +82,7 @@ func (e *searchFlags) client() (*embed.Client, error) {
 	return c, nil
 }
 
-// searchCommand is `pipeline embed` and `pipeline search`.
+// searchCommand is `pipeline embed`, `pipeline search` and `pipeline mcp`.
 func searchCommand(ctx context.Context, verb string, args []string, stdout, stderr io.Writer) (err error) {
 	var e searchFlags
 	f := flag.NewFlagSet(verb, flag.ContinueOnError)
@@ -90,8 +96,8 @@ func searchCommand(ctx context.Context, verb string, args []string, stdout, stde
 	}
 	question := strings.TrimSpace(strings.Join(append(w, e.question), " "))
 	switch {
-	case verb == "embed" && question != "":
-		return usage.Errorf("embed takes nothing but flags, not %q; see `help embed`", question)
+	case verb != "search" && question != "":
+		return usage.Errorf("%s takes nothing but flags, not %q; see `help %s`", verb, question, verb)
 	case verb == "search" && (question == "" || len(question) > maxQuestion):
 		return usage.Errorf("search: write a question of at most %d letters; see `help search`", maxQuestion)
 	case verb == "search" && (e.limit < 1 || e.limit > maxFound):
@@ -123,7 +129,10 @@ func searchCommand(ctx context.Context, verb string, args []string, stdout, stde
 	if err != nil {
 		return err
 	}
-	if verb == "search" {
+	switch verb {
+	case "mcp":
+		return serveMCP(within, d, x, c)
+	case "search":
 		return e.search(within, x, c, question, stdout)
 	}
 	return e.embed(within, x, c, o, stdout, stderr)

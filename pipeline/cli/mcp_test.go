@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/index"
+)
+
+// A client of the Model Context Protocol lists the tools, searches, asks for changes and
+// for the reason of a page's state.
+func TestMCP(t *testing.T) {
+	emptyEnv(t)
+	dir := t.TempDir()
+	crawl := here(t, "--job=docs --web=demo --log-level=error --fallback --provider=stripe --store="+dir)
+	require.Equal(t, ExitOK, crawl.code, crawl.stderr)
+	require.Equal(t, ExitOK, here(t, "embed --store="+dir).code)
+	d, err := db.Open(t.Context(), "sqlite://"+filepath.ToSlash(dir)+".db")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	x, err := index.Open(t.Context(), d, "")
+	require.NoError(t, err)
+	ours, theirs := mcp.NewInMemoryTransports()
+	served, err := mcpServer(x, nil).Connect(t.Context(), ours, nil)
+	require.NoError(t, err)
+	defer func() { _ = served.Close() }() // its client has closed it
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), theirs, nil)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+
+	tools, err := client.ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	var names []string
+	for _, tool := range tools.Tools {
+		names = append(names, tool.Name)
+		assert.True(t, tool.Annotations.ReadOnlyHint, tool.Name)
+	}
+	assert.ElementsMatch(t, []string{"search", "changes_since", "why"}, names)
+	call := func(name string, args map[string]any, into any) bool {
+		t.Helper()
+		r, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+		require.NoError(t, err)
+		if r.IsError {
+			return false
+		}
+		b, err := json.Marshal(r.StructuredContent)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(b, into))
+		return true
+	}
+	var found struct{ Results []index.Found }
+	require.True(t, call("search", map[string]any{"question": "the limits of requests", "limit": 2}, &found))
+	require.Len(t, found.Results, 2)
+	assert.Equal(t, "stripe", found.Results[0].Provider)
+	assert.LessOrEqual(t, len([]rune(found.Results[0].Excerpt)), 200)
+	assert.Empty(t, found.Results[0].Whole)
+	var changed struct {
+		Pages []struct{ URL, Kind string }
+		More  bool
+	}
+	require.True(t, call("changes_since", map[string]any{"since": "2020-01-01"}, &changed))
+	require.NotEmpty(t, changed.Pages)
+	assert.Equal(t, "new", changed.Pages[0].Kind)
+	var later struct{ Pages []any }
+	require.True(t, call("changes_since", map[string]any{"since": "2999-01-01T00:00:00Z"}, &later))
+	assert.Empty(t, later.Pages)
+	var why struct{ Pages []struct{ Status string } }
+	require.True(t, call("why", map[string]any{"url": changed.Pages[0].URL}, &why))
+	assert.Equal(t, "indexed", why.Pages[0].Status)
+	for name, args := range map[string]map[string]any{"search": {"question": " "}, "changes_since": {"since": "x"}, "why": {"url": "https://nobody.example/"}} {
+		assert.False(t, call(name, args, nil), name)
+	}
+}

@@ -1,0 +1,66 @@
+package docs
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+)
+
+// ChangedPage is a page that a session found new, updated or deleted.
+type ChangedPage struct {
+	Provider string    `json:"provider"`
+	URL      string    `json:"url"`
+	Title    string    `json:"title"`
+	Kind     string    `json:"kind"` // new, updated, deleted
+	At       time.Time `json:"at"`
+}
+
+// ChangesSince returns the pages that changed at or after a time, the newest first, at
+// most limit. An empty provider means all.
+func ChangesSince(ctx context.Context, d *db.DB, since time.Time, provider string, limit int) (all []ChangedPage, err error) {
+	for p, err := range db.Select(ctx, d, func(r *sql.Rows) (p ChangedPage, err error) {
+		var at int64
+		err = r.Scan(&p.Provider, &p.URL, &p.Title, &p.Kind, &at)
+		p.At = db.Time(at)
+		return p, err
+	}, `SELECT c.provider, COALESCE(p.address, c.key), COALESCE(p.title, ''), c.kind, c.at FROM docs_changes c
+		LEFT JOIN pages p ON p.provider = c.provider AND p.key = c.key
+		WHERE c.at >= $1 AND ($2 = '' OR c.provider = $2) ORDER BY c.at DESC, c.provider, c.key LIMIT $3`, db.Micros(since), provider, limit) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// PageState is what became of a page, and why.
+type PageState struct {
+	Provider   string     `json:"provider"`
+	URL        string     `json:"url"`
+	Status     string     `json:"status"`
+	Reason     string     `json:"reason,omitempty"`
+	HTTPStatus int        `json:"http_status"` // 0: no answer
+	Chunks     int        `json:"chunks"`
+	FetchedAt  *time.Time `json:"fetched_at,omitempty"`
+	ChangedAt  *time.Time `json:"changed_at,omitempty"`
+}
+
+// PageStates returns what became of the page that has this address or this key, with each
+// provider that has it.
+func PageStates(ctx context.Context, d *db.DB, address string) (all []PageState, err error) {
+	for p, err := range db.Select(ctx, d, func(r *sql.Rows) (p PageState, err error) {
+		var fetched, changed int64
+		err = r.Scan(&p.Provider, &p.URL, &p.Status, &p.Reason, &p.HTTPStatus, &p.Chunks, &fetched, &changed)
+		p.FetchedAt, p.ChangedAt = db.OptionalTime(fetched), db.OptionalTime(changed)
+		return p, err
+	}, `SELECT provider, address, status, reason, http_status, chunks, fetched_at, changed_at FROM pages WHERE address = $1 OR key = $1 ORDER BY provider, key`, address) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}

@@ -139,7 +139,12 @@ func searchCommand(ctx context.Context, verb string, args []string, stdout, stde
 }
 
 func (e *searchFlags) embed(ctx context.Context, x index.Index, c *embed.Client, o Options, stdout, stderr io.Writer) error {
-	loaded, err := pipeline.Policies(e.policies)
+	s, err := launch.OpenStore(ctx, &o.Options, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }() // it is only read from
+	loaded, err := pipeline.ProviderPolicies(ctx, s, e.policies)
 	if err != nil {
 		return err
 	}
@@ -147,11 +152,6 @@ func (e *searchFlags) embed(ctx context.Context, x index.Index, c *embed.Client,
 	for _, p := range loaded {
 		whole[p.ProviderID] = p.Terms == policy.Allowed
 	}
-	s, err := launch.OpenStore(ctx, &o.Options, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.Close() }() // it is only read from
 	done, err := pipeline.Embed(ctx, s, x, c, whole, lane.Logger(o.LogFormat, o.Level()), time.Now)
 	var inUse *lease.InUseError
 	if errors.As(err, &inUse) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"strconv"
+	"strings"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/explore"
@@ -80,7 +81,7 @@ func pageItem(p Page) explore.Item {
 
 func chunkItem(c Chunk) explore.Item {
 	ordinal := strconv.FormatInt(c.Ordinal, 10)
-	return explore.Item{Key: explore.Query{"provider": c.Provider, "key": c.Key, "ordinal": ordinal}, Title: c.Key + " #" + ordinal, Record: rows.Record(c), URL: c.URL, Failures: c.URL}
+	return explore.Item{Key: explore.Query{"provider": c.Provider, "key": c.Key, "ordinal": ordinal}, Title: cmp.Or(strings.Join(c.Heading, " › "), c.Key) + " #" + ordinal, Record: rows.Record(c), URL: c.URL, Failures: c.URL}
 }
 
 func showPage(ctx context.Context, src explore.Source, q explore.Query, allowed func(context.Context, explore.Source, string) (bool, error)) (item explore.Item, err error) {

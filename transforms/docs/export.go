@@ -46,7 +46,7 @@ type Chunk struct {
 	Heading  []string `parquet:"heading,list" doc:"headings above it, outermost first"`
 	Tokens   int64    `parquet:"tokens" doc:"its length in tokens"`
 	Hash     string   `parquet:"hash" doc:"of its text"`
-	Preview  string   `parquet:"preview" doc:"the first 200 characters at most, on one line; the whole text is in the hand-off alone"`
+	Preview  string   `parquet:"preview" doc:"its first characters: at most 200 on one line, in the database 500; the whole text is in the hand-off alone"`
 }
 
 // Link is a link of a page that is in scope.

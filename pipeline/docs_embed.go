@@ -62,7 +62,7 @@ func Embed(ctx context.Context, s store.Store, x index.Index, c *embed.Client, w
 			}
 		}
 		if h.Deletion {
-			if err := x.Erase(ctx); err != nil {
+			if err := index.Erase(ctx, x.DB); err != nil {
 				return done, err
 			}
 		}

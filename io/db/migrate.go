@@ -100,3 +100,16 @@ func (o ofDialect) Glob(pattern string) ([]string, error) {
 	slices.Sort(names) // goose takes the last one for the newest
 	return names, err
 }
+
+// HasTable reports whether the database has a table or view.
+func (d *DB) HasTable(ctx context.Context, name string) (bool, error) {
+	query := `SELECT COUNT(*) FROM sqlite_master WHERE type IN ('table', 'view') AND name = $1`
+	if d.Dialect == Postgres {
+		query = `SELECT COUNT(*) WHERE to_regclass($1) IS NOT NULL`
+	}
+	var n int
+	if err := d.QueryRowContext(ctx, query, name).Scan(&n); err != nil {
+		return false, fmt.Errorf("looking for the table %s: %w", name, err)
+	}
+	return n > 0, nil
+}

@@ -11,6 +11,7 @@ import (
 	"embed"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -240,14 +241,58 @@ func dot(v []float32, packed []byte) (sum float32, ok bool) {
 	return sum, true
 }
 
-// Erase removes what deleted chunks leave in the database's files.
-func (x Index) Erase(ctx context.Context) error {
-	if x.DB.Dialect == db.SQLite { // deleted words stay until their part of the index is merged
-		if _, err := x.DB.ExecContext(ctx, `INSERT INTO search_words (search_words) VALUES ('optimize')`); err != nil {
+// Table is the table of the indexed chunks, with their provider.
+const Table = "search_chunks"
+
+// RemoveProvider removes a provider's chunks with their words and vectors, and returns
+// their number. A database without an index has none. It fails while something else
+// changes the index. Erase removes what is then left in the database's files.
+func RemoveProvider(ctx context.Context, d *db.DB, provider string) (n int64, err error) {
+	if there, err := d.HasTable(ctx, Table); err != nil || !there {
+		return 0, err
+	}
+	x := Index{DB: d}
+	l, err := x.Lease(ctx)
+	if err != nil {
+		return 0, err
+	}
+	ctx, release := l.Keep(ctx, func(lease.Event) {})
+	defer func() { err = errors.Join(err, release()) }()
+	err = d.Tx(ctx, func(tx *sql.Tx) error {
+		n = 0
+		if d.Dialect == db.SQLite {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM search_words WHERE rowid IN (SELECT n FROM search_chunks WHERE provider = $1)`, provider); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM search_vectors WHERE id IN (SELECT id FROM search_chunks WHERE provider = $1)`, provider); err != nil {
+			return err
+		}
+		r, err := tx.ExecContext(ctx, `DELETE FROM search_chunks WHERE provider = $1`, provider)
+		if err != nil {
+			return err
+		}
+		n, err = r.RowsAffected()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("removing %s from the search index: %w", provider, err)
+	}
+	return n, nil
+}
+
+// Erase removes what deleted chunks leave in the database's files. A database without
+// an index has nothing of them.
+func Erase(ctx context.Context, d *db.DB) error {
+	if there, err := d.HasTable(ctx, Table); err != nil || !there {
+		return err
+	}
+	if d.Dialect == db.SQLite { // deleted words stay until their part of the index is merged
+		if _, err := d.ExecContext(ctx, `INSERT INTO search_words (search_words) VALUES ('optimize')`); err != nil {
 			return fmt.Errorf("erasing deleted words from the search index: %w", err)
 		}
 	}
-	if err := x.DB.Erase(ctx, "search_chunks", "search_vectors"); err != nil {
+	if err := d.Erase(ctx, Table, "search_vectors"); err != nil {
 		return fmt.Errorf("erasing deleted chunks from the search index: %w", err)
 	}
 	return nil

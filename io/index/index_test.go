@@ -103,7 +103,7 @@ func TestSearch(t *testing.T) {
 		require.NoError(t, x.Restrict(ctx, map[string]bool{"toss": true}))
 		assert.Empty(t, search(Query{Text: "messages"})[0].Whole)
 		assert.NotEmpty(t, search(Query{Text: "취소"})[0].Whole)
-		require.NoError(t, x.Erase(ctx))
+		require.NoError(t, Erase(ctx, x.DB))
 		assert.Equal(t, []string{"a"}, ids(search(Query{Text: "card"})))
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/index"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
@@ -39,17 +40,17 @@ var providerTables = []string{"pages", "links", "chunks", "docs_blocks", "docs_c
 // sourceTables are those that say where its pages come from.
 var sourceTables = []string{"docs_sources", "docs_page_sources"}
 
-// Purge removes everything that the crawls of a provider left, and disables it until
-// Enable. The ids of its chunks are written to a deletion list in the store, for the
+// Purge removes everything that the crawls of a provider left, also from the search
+// index in the database, and disables it until Enable. The ids of its chunks are written to a deletion list in the store, for the
 // system that stores the embeddings. Purge fails while a run crawls the provider: stop
-// the run first. ErrNotErased means that only the last step is missing: deleted text
+// the run first; or while `pipeline embed` is at work. ErrNotErased means that only the last step is missing: deleted text
 // can still be read from the database's files. A second call repeats that step.
 func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time) (PurgeResult, error) {
 	p, err := purge(ctx, d, s, provider, now)
 	if err != nil {
 		return p, fmt.Errorf("purging %s: %w", provider, err)
 	}
-	if err := d.Erase(ctx, append(slices.Concat(providerTables, sourceTables), "docs_robots")...); err != nil {
+	if err := errors.Join(d.Erase(ctx, append(slices.Concat(providerTables, sourceTables), "docs_robots")...), index.Erase(ctx, d)); err != nil {
 		return p, fmt.Errorf("purging %s: %w: %w", provider, ErrNotErased, err)
 	}
 	return p, nil
@@ -74,8 +75,15 @@ func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 	if p.PagesSHA256, err = hashPages(ctx, d, provider); err != nil {
 		return p, err
 	}
+	indexed, err := index.RemoveProvider(ctx, d, provider)
+	if err != nil {
+		return p, err
+	}
 	if err := d.Tx(ctx, func(tx *sql.Tx) error {
 		clear(p.Rows)
+		if indexed > 0 {
+			p.Rows[index.Table] = indexed
+		}
 		if err := p.forgetRobots(ctx, tx); err != nil {
 			return err
 		}
@@ -206,16 +214,8 @@ func (p *PurgeResult) list(ctx context.Context, d *db.DB, s store.Store) error {
 // Providers returns the ids of the providers that have rows in the database, sorted.
 // It changes nothing. A database without the job's tables has none.
 func Providers(ctx context.Context, d *db.DB) ([]string, error) {
-	there := `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'docs_providers'`
-	if d.Dialect == db.Postgres {
-		there = `SELECT COUNT(*) WHERE to_regclass('docs_providers') IS NOT NULL`
-	}
-	var tables int
-	if err := d.QueryRowContext(ctx, there).Scan(&tables); err != nil {
-		return nil, fmt.Errorf("looking for the tables of the docs job: %w", err)
-	}
-	if tables == 0 {
-		return nil, nil
+	if there, err := d.HasTable(ctx, "docs_providers"); err != nil || !there {
+		return nil, err
 	}
 	query := `SELECT id FROM docs_providers`
 	for _, table := range providerTables {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/index"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
@@ -60,7 +61,13 @@ func countLeft(ctx context.Context, d *db.DB, s store.Store, provider string) (m
 		}
 		return nil, fmt.Errorf("%s was written while %s was removed; remove it again when no run is at work", o.Key, provider)
 	}
-	for _, table := range slices.Concat(providerTables, sourceTables) {
+	tables := slices.Concat(providerTables, sourceTables)
+	if there, err := d.HasTable(ctx, index.Table); err != nil {
+		return nil, err
+	} else if there {
+		tables = append(tables, index.Table)
+	}
+	for _, table := range tables {
 		var n int64
 		if err := d.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+table+` WHERE provider = $1`, provider).Scan(&n); err != nil {
 			return nil, fmt.Errorf("looking for what is left of %s: %w", provider, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/index"
 	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 )
@@ -37,6 +38,12 @@ func TestRemoval(t *testing.T) {
 	w.set("/docs/19", status(500)) // a dead letter
 	w.set("/docs", doc("zanzibar", links...))
 	w.run()
+	x, err := index.Open(t.Context(), d, "")
+	require.NoError(t, err)
+	for _, provider := range []string{"p", "another"} {
+		text := map[string]string{"p": "zanzibar by a spice trader", "another": "a lighthouse"}[provider]
+		require.NoError(t, x.Apply(t.Context(), index.Change{Whole: true, At: w.time.Now(), Put: []index.Chunk{{ID: provider, Provider: provider, Title: text, Text: text}}}))
+	}
 	found := func() (in []string) {
 		look := func(name string) {
 			b, err := os.ReadFile(name)
@@ -104,6 +111,11 @@ func TestRemoval(t *testing.T) {
 		require.Zero(t, n, table)
 	}
 	require.Contains(t, r.Left, "chunks")
+	require.Contains(t, r.Left, index.Table)
+	require.EqualValues(t, 1, r.Tries[0].Rows[index.Table])
+	indexed, err := db.Texts(t.Context(), d, `SELECT provider FROM search_chunks`)
+	require.NoError(t, err)
+	require.Equal(t, []string{"another"}, indexed)
 	open, err = removal.OpenOf(t.Context(), s, Job, "")
 	require.NoError(t, err)
 	require.Len(t, open, 1)

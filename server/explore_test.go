@@ -19,8 +19,8 @@ const hostile = "<script>alert(1)</script>\u202Eevil\x1b[31m"
 // toyKind finds what its job's one run found, with text from strangers everywhere.
 func toyKind(at time.Time) explore.Kind {
 	item := func(key string) explore.Item {
-		return explore.Item{Key: explore.Query{"name": key}, Title: hostile, URL: "javascript:alert(1)", At: at, Failures: "toys & co",
-			Record: explore.Record{{Name: "name", Doc: "its name", Value: key}, {Name: "home_url", Doc: "its page", Value: "javascript:alert(2)"}, {Name: "shop_url", Doc: "where", Value: "https://toys.example/?a=b&c"}, {Name: "tags", Doc: "words", Value: []string{hostile}}}}
+		return explore.Item{Key: explore.Query{"name": key}, Title: hostile, URL: "javascript://toys.example/%0Aalert(1)", At: at, Failures: "toys & co",
+			Record: explore.Record{{Name: "name", Doc: "its name", Value: key}, {Name: "home_url", Doc: "its page", Value: "javascript://toys.example/%0Aalert(2)"}, {Name: "shop_url", Doc: "where", Value: "https://toys.example/?a=b&c"}, {Name: "tags", Doc: "words", Value: []string{hostile}}}}
 	}
 	return explore.Kind{Name: "toys", Title: "Toys", One: "toy", About: "Toys by name.", Shown: []string{"name", "tags"},
 		Fields: []explore.Field{{Name: "name", Label: "Name", Required: true}, {Name: "day", Label: "Day", Day: true}},
@@ -95,6 +95,7 @@ func TestExplore(t *testing.T) {
 		require.NotContains(t, a.body, "\u202E")
 		require.NotContains(t, a.body, "\x1b")
 		require.NotContains(t, a.body, `="javascript:`)
+		require.NotContains(t, a.body, "ZgotmplZ", "only addresses of the web become links")
 	}
 	require.Contains(t, w.do("GET", "/explore/toys?name=none", "", "Accept", "text/html").body, "There is no &lt;script&gt;")
 	require.Contains(t, w.do("GET", "/explore", "", "Accept", "text/html").body, `action="/explore/toys"`)

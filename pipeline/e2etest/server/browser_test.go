@@ -96,7 +96,7 @@ func TestPages(t *testing.T) {
 		keep = t.TempDir()
 	}
 	for _, page := range []struct{ name, path string }{
-		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"audit", "/audit"}, {"reports", "/reports"}, {"search", "/search"}, {"dead-letter", "/dead-letters/seed/one"},
+		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"page", "/explore/pages/item?provider=toss-payments&key=https%3A%2F%2Fdocs.tosspayments.com%2Fguides%2Fpayment"}, {"audit", "/audit"}, {"reports", "/reports"}, {"search", "/search"}, {"dead-letter", "/dead-letters/seed/one"},
 		{"login", "/login"}, {"error", "/runs/none"},
 	} {
 		for device, width := range widths {
@@ -182,6 +182,11 @@ func TestWithoutScript(t *testing.T) {
 		text, err := chromedp.Run(ctx, chromedp.Text("main"))
 		return err == nil && strings.Contains(text, "1 of 1 lines found")
 	})
+	do(t, ctx, chromedp.Navigate(r.url+"/explore/domains"), chromedp.WaitVisible("#domains-domain"), chromedp.Focus("#domains-domain"), chromedp.KeyEvent("moh.gov.sg\r"))
+	do(t, ctx, chromedp.WaitVisible("a[href*='/domains/item']"), chromedp.Focus("a[href*='/domains/item']"), chromedp.KeyEvent("\r"))
+	waitFor(t, ctx, `document.querySelector("h1") !== null && document.querySelector("h1").textContent === "moh.gov.sg"`)
+	do(t, ctx, chromedp.Focus("#ask-path"), chromedp.KeyEvent("/admin/\r"))
+	waitFor(t, ctx, `document.querySelector("section[aria-labelledby=part-0] table") !== null && /allowed\s*no/.test(document.querySelector("section[aria-labelledby=part-0] table").textContent)`)
 	eventually(t, "the run again", time.Minute, func() bool { // the lease of the run before may be released a moment later
 		do(t, ctx, chromedp.Navigate(r.url+"/runs/"+id), chromedp.WaitVisible("#again"), chromedp.Focus("#again"), chromedp.KeyEvent("\r"))
 		waitFor(t, ctx, fmt.Sprintf(`location.pathname !== "/runs/%s" && document.querySelector("h1") !== null`, id)) // a page opened while the form is sent would be given up: ERR_ABORTED

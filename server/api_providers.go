@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
@@ -112,19 +113,19 @@ func (s *Server) providerVersions(r *http.Request, id string) ([]providerVersion
 }
 
 // versionRead is the version that the sender has read, by If-Match or If-None-Match.
-func versionRead(r *http.Request) (int, error) {
+func versionRead(r *http.Request) int {
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
 	if match == "" && none == "*" {
-		return 0, nil
+		return 0
 	}
-	if match == "" {
-		return unread, nil
+	if match == "" || match == "*" { // any version, as RFC 9110 has it
+		return unread
 	}
 	n, err := strconv.Atoi(strings.Trim(match, `"`))
 	if err != nil || n < 0 {
-		return 0, refuse(`If-Match: write the version that you have read, such as "3"`)
+		return noVersion
 	}
-	return n, nil
+	return n
 }
 
 // textLine is where a fault is in a text that the sender has not written.
@@ -133,17 +134,13 @@ var textLine = regexp.MustCompile(`(^|; )policy:(?: line )?\d+: `)
 // defineProvider takes a policy as JSON, with the fields of a file.
 func (s *Server) defineProvider(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	read, err := versionRead(r)
-	var body []byte
-	if err == nil {
-		body, err = jsonBody(r)
-	}
+	body, err := jsonBody(r)
 	var text string
 	if err == nil {
 		text, err = policyText(body)
 	}
 	if err == nil {
-		err = s.providers.define(r.Context(), id, text, read)
+		err = s.providers.define(r.Context(), id, text, versionRead(r))
 	}
 	if bad, ok := err.(*badRequest); ok { //nolint:errorlint // define returns it as it is
 		bad.message = textLine.ReplaceAllString(bad.message, "$1")
@@ -166,12 +163,15 @@ func (s *Server) changeProvider(change func(r *http.Request, id, why string, rea
 		var given struct {
 			Why string `json:"why"`
 		}
-		read, err := versionRead(r)
-		if err == nil && r.ContentLength != 0 && r.Method == http.MethodPost {
+		var err error
+		if r.ContentLength != 0 && r.Method == http.MethodPost {
 			err = decodeBody(r, &given, `{"why": "they asked us to stop"}`)
 		}
+		if err == nil && utf8.RuneCountInString(given.Why) > maxWhy {
+			err = refuse("why: write at most %d characters", maxWhy)
+		}
 		if err == nil {
-			err = change(r, r.PathValue("id"), given.Why, read)
+			err = change(r, r.PathValue("id"), given.Why, versionRead(r))
 		}
 		if err == nil && r.Method == http.MethodDelete {
 			if _, gone := s.providers.named(r.Context(), r.PathValue("id")); gone == errNoProvider { //nolint:errorlint // it is returned as it is

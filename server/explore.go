@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/untrusted"
@@ -91,6 +93,8 @@ func (e *explorer) look(ctx context.Context, k kind, do func(context.Context, ex
 	}
 	var refused *explore.RefusedError
 	switch {
+	case errors.As(err, &refused) && refused.Unknown:
+		return &answerError{http.StatusNotFound, refused.Error()}
 	case errors.As(err, &refused):
 		return refuse("%s", refused.Error())
 	case errors.Is(err, explore.ErrNone):
@@ -196,8 +200,11 @@ func readQuery(given url.Values, fields []explore.Field, strict bool) (explore.Q
 		if strict && given.Has(f.Name) && v == "" {
 			return nil, refuse("%s: it is empty; leave it out", f.Name)
 		}
-		if err := untrusted.Key(v); err != nil {
-			return nil, refuse("%s: %s", f.Name, err)
+		if utf8.RuneCountInString(v) > maxParameter {
+			return nil, refuse("%s: it has over %d characters", f.Name, maxParameter)
+		}
+		if !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl) {
+			return nil, refuse("%s: %s", f.Name, untrusted.ErrUnclean)
 		}
 		if _, err := time.Parse(time.DateOnly, v); f.Day && v != "" && err != nil {
 			return nil, refuse("%s: that is no day; write YYYY-MM-DD", f.Name)
@@ -211,6 +218,14 @@ func readQuery(given url.Values, fields []explore.Field, strict bool) (explore.Q
 	}
 	return q, nil
 }
+
+// maxParameter is the maximum length of a parameter, in characters: as long as an address
+// that is stored.
+const maxParameter = untrusted.MaxKey
+
+// parameter is what readQuery accepts: no control characters, and more than white space. The
+// description names no maximum length, because a header of 16 KiB may end a request before it.
+const parameter = "^[^\x00-\x1f\x7f-\u009f]*[^\\s\x00-\x1f\x7f-\u009f][^\x00-\x1f\x7f-\u009f]*$"
 
 // searchFields are the parameters of a search, itemFields those of one item.
 func (k kind) searchFields() []explore.Field {
@@ -268,7 +283,7 @@ func describedAs(base map[string]any, id, summary string, fields []explore.Field
 	get := map[string]any{"operationId": id, "summary": summary, "tags": base["tags"], "responses": base["responses"]}
 	var parameters []any
 	for _, f := range fields {
-		schema := map[string]any{"type": "string", "minLength": 1, "maxLength": untrusted.MaxKey}
+		schema := map[string]any{"type": "string", "pattern": parameter}
 		if f.Day {
 			schema = map[string]any{"type": "string", "format": "date"}
 		}

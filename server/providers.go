@@ -24,7 +24,7 @@ const (
 	maxProviders = 1000
 	// historyShown is how many of a provider's newest versions are shown.
 	historyShown = 50
-	// maxWhy is the maximum length of the reason for disabling a provider, in bytes.
+	// maxWhy is the maximum length of the reason for disabling a provider, in characters.
 	maxWhy = 500
 )
 
@@ -111,6 +111,9 @@ func (p *docsProviders) named(ctx context.Context, id string) (providerView, err
 // unread is the version of a writer who has not said which one he has read.
 const unread = -1
 
+// noVersion is one that is no version's name: it is never the newest.
+const noVersion = -2
+
 var errProviderChanged = &answerError{http.StatusPreconditionFailed, "the provider has been changed since you read it; read it again, and make your change to what it is now"}
 
 // edit changes what is kept of a provider. read is the version that the writer has read:
@@ -185,9 +188,6 @@ func (p *docsProviders) define(ctx context.Context, id, text string, read int) e
 // disable stops the crawls of a provider, or lets them begin again.
 func (p *docsProviders) disable(ctx context.Context, id, why string, yes bool, read int) error {
 	why = strings.Join(strings.Fields(why), " ")
-	if len(why) > maxWhy {
-		return refuse("why: write at most %d characters", maxWhy)
-	}
 	action := map[bool]string{true: "provider_disable", false: "provider_enable"}[yes]
 	return p.edit(ctx, id, read, action, func(now *providerView) (policy.Change, string, error) {
 		if now == nil {

@@ -132,6 +132,7 @@ func TestProvidersRefused(t *testing.T) {
 		assert.Contains(t, got.body, c.says)
 	}
 	wrong := w.do("PUT", at, acme, "If-Match", "newest")
-	assert.Equal(t, 400, wrong.code)
-	assert.Contains(t, wrong.body, "If-Match: write the version")
+	assert.Equal(t, 412, wrong.code)
+	assert.Contains(t, wrong.body, "read it again")
+	assert.Equal(t, 428, w.do("PUT", at, acme, "If-Match", "*").code, "a change needs the version that was read")
 }

@@ -145,9 +145,20 @@ var ErrNone = errors.New("nothing is stored under this key; search for it")
 var ErrNothingYet = errors.New("nothing was found yet: no run of this job has used the server's database")
 
 // RefusedError says, to its sender, what is wrong with a query.
-type RefusedError struct{ message string }
+type RefusedError struct {
+	message string
+	// Unknown says that the query names something that cannot be there.
+	Unknown bool
+}
 
 func (e *RefusedError) Error() string { return e.message }
 
 // Refuse makes a RefusedError.
-func Refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
+func Refuse(format string, args ...any) error {
+	return &RefusedError{message: fmt.Sprintf(format, args...)}
+}
+
+// Unknown is a RefusedError for a query that names something that cannot be there.
+func Unknown(format string, args ...any) error {
+	return &RefusedError{fmt.Sprintf(format, args...), true}
+}

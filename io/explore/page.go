@@ -17,13 +17,13 @@ func Rows[T any](q Query, look db.Look, order []db.Match, read func(db.Look) ite
 	if q[After] != "" {
 		var values []string
 		if err := json.Unmarshal([]byte(q[After]), &values); err != nil || len(values) != len(order) {
-			return list, Refuse("after: take next of the page before")
+			return list, Unknown("after: take next of the page before")
 		}
 		for i, m := range order {
 			m.Value = values[i]
 			if _, ok := order[i].Value.(int64); ok {
 				if m.Value, err = strconv.ParseInt(values[i], 10, 64); err != nil {
-					return list, Refuse("after: take next of the page before")
+					return list, Unknown("after: take next of the page before")
 				}
 			}
 			look.After = append(look.After, m)

@@ -50,7 +50,7 @@ func Finds(allowed func(ctx context.Context, src explore.Source, provider string
 		Show: func(ctx context.Context, src explore.Source, q explore.Query) (item explore.Item, err error) {
 			n, err := strconv.ParseInt(q["ordinal"], 10, 64)
 			if err != nil {
-				return item, explore.Refuse("ordinal: that is no number")
+				return item, explore.Unknown("ordinal: that is no number")
 			}
 			c, err := explore.One(Chunks(ctx, src.DB, Filter{Look: db.Look{Equal: []db.Match{{Column: "c.provider", Value: q["provider"]}, {Column: "c.key", Value: q["key"]}, {Column: "c.ordinal", Value: n}}}}))
 			if err != nil {

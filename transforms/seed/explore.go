@@ -58,7 +58,7 @@ func domainNamed(text string) (string, error) {
 	}
 	d, err := domain.FromURL(name, "zz")
 	if err != nil {
-		return "", explore.Refuse("domain: %s is no domain: %s; write one such as moh.gov.sg", strconv.Quote(untrusted.Line(text, 80)), errorWords(err))
+		return "", explore.Unknown("domain: %s is no domain: %s; write one such as moh.gov.sg", strconv.Quote(untrusted.Line(text, 80)), errorWords(err))
 	}
 	return d.Registrable, nil
 }
@@ -87,7 +87,7 @@ func filterOf(q explore.Query) (f Filter, err error) {
 		p.Date = "2000-01-01"
 	}
 	if _, _, ok := hive.ParseMark(p.DomainDir("any") + "/" + hive.Metadata + hive.Success); !ok {
-		return f, explore.Refuse("country, category or date: write two lower-case letters, a category such as news, and YYYY-MM-DD")
+		return f, explore.Unknown("country, category or date: write two lower-case letters, a category such as news, and YYYY-MM-DD")
 	}
 	return f, nil
 }
@@ -105,7 +105,7 @@ func searchDomains(ctx context.Context, src explore.Source, q explore.Query) (li
 	if q[explore.After] != "" {
 		words := strings.Split(q[explore.After], "/")
 		if len(words) != 3 {
-			return list, explore.Refuse("after: take next of the page before")
+			return list, explore.Unknown("after: take next of the page before")
 		}
 		after = &hive.Partition{Date: words[0], Country: words[1], Category: words[2]}
 	}

@@ -95,6 +95,9 @@ func TestAlertOnceAndOver(t *testing.T) {
 	require.Len(t, s.messages(), 1, "once a breach, not once a tick")
 	assert.Equal(t, "[ALERT] seed, failure rate: 34.0 % of the work failed (limit 20 %). Run 20260302-100000-000-aaaaaaaa", s.messages()[0])
 	assert.Contains(t, w.do("GET", "/", "").body, "34.0 % of the work failed")
+	other := w.do("GET", "/runs", "").body
+	assert.Contains(t, other, `<p><a href="/alerts">1 alert</a></p>`)
+	assert.NotContains(t, other, "of the work failed", "another page only says that there are alerts")
 
 	w.put("20260302-110000-000-bbbbbbbb", "seed", ledger.Done, at, time.Minute, failing(40))
 	at = turn(w, at, time.Hour, 40*time.Second)

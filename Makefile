@@ -8,7 +8,7 @@ GOTEST      = go test
 PLATFORMS   = linux/amd64 linux/arm64
 
 # Packages with concurrent code.
-CONCURRENT = ./transforms/lane ./transforms/seed ./transforms/catalog ./transforms/docs ./transforms/news/... ./transforms/parse/budget ./io/web ./io/web/polite ./io/lease ./io/ledger/... ./io/store ./io/db/... ./server
+CONCURRENT = ./transforms/lane ./transforms/seed ./transforms/catalog ./transforms/docs ./transforms/news/... ./transforms/parse/budget ./io/web ./io/web/polite ./io/lease ./io/ledger/... ./io/store ./io/db/... ./io/embed ./io/index ./io/kept ./server
 
 # Tests write and sync thousands of small files. On a disk that takes half of their
 # time and disturbs tests that measure time. So test and race keep the tests' files

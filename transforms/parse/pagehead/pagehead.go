@@ -6,6 +6,7 @@ package pagehead
 import (
 	"mime"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,11 +22,16 @@ type Head struct {
 	Canonical string // the address as written, "" for none
 	Markdown  string // the address of its Markdown (rel=alternate), as written, "" for none
 	Refresh   string // where the page redirects by itself, as written, "" for nowhere
+	// Describes are the addresses of descriptions of an API (rel=service-desc, RFC 8631),
+	// as written, at most maxDescribes.
+	Describes []string
 }
 
 // maxRefreshDelay is the delay in seconds up to which a refresh is a redirect;
 // with a longer delay the page itself is meant to be read.
 const maxRefreshDelay = 15
+
+const maxDescribes = 50
 
 // maxTokens bounds the search for the end of the head.
 const maxTokens = 5000
@@ -92,6 +98,15 @@ func (h *Head) link(line string) {
 		if err == nil && h.Markdown == "" && hasWord(params["rel"], "alternate") && strings.EqualFold(params["type"], "text/markdown") {
 			h.Markdown = strings.TrimSpace(m[1])
 		}
+		if err == nil {
+			h.describes(params["rel"], m[1])
+		}
+	}
+}
+
+func (h *Head) describes(rel, address string) {
+	if address = strings.TrimSpace(address); hasWord(rel, "service-desc") && address != "" && len(h.Describes) < maxDescribes && !slices.Contains(h.Describes, address) {
+		h.Describes = append(h.Describes, address)
 	}
 }
 
@@ -146,6 +161,7 @@ func (h *Head) element(a map[string]string) {
 	if h.Markdown == "" && hasWord(a["rel"], "alternate") && strings.EqualFold(strings.TrimSpace(a["type"]), "text/markdown") {
 		h.Markdown = strings.TrimSpace(a["href"])
 	}
+	h.describes(a["rel"], a["href"])
 }
 
 func attributes(t html.Token) map[string]string {

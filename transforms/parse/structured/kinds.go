@@ -16,12 +16,13 @@ type Article struct {
 	Published, Modified            string // as written
 	Language, URL                  string
 	Authors, Keywords, Images      []string
-	Paid                           bool // isAccessibleForFree says no
+	Paid                           bool     // isAccessibleForFree says no
+	PaidParts                      []string // CSS selectors of hasPart for the elements that are not free
 }
 
 // articleTypes are schema.org's Article and those below it that news use, the surest first.
 var articleTypes = []string{"NewsArticle", "Article", "ReportageNewsArticle", "AnalysisNewsArticle", "OpinionNewsArticle", "BackgroundNewsArticle",
-	"ReviewNewsArticle", "AskPublicNewsArticle", "BlogPosting", "LiveBlogPosting", "SocialMediaPosting", "Report", "ScholarlyArticle", "TechArticle", "Review", "Recipe", "MedicalWebPage"}
+	"ReviewNewsArticle", "AskPublicNewsArticle", "BlogPosting", "LiveBlogPosting", "SocialMediaPosting", "Report", "ScholarlyArticle", "TechArticle", "Review", "Recipe", "HowTo", "MedicalWebPage"}
 
 // Article is the page's article by JSON-LD, else by the one article in its elements. A WebPage
 // adds what the article does not say. ok is false where the page describes neither.
@@ -63,6 +64,11 @@ func (d *Data) Article() (a Article, ok bool) {
 		}
 		if free, said := truth(from.plain("isAccessibleForFree")); said && !says {
 			a.Paid, says = !free, true
+		}
+		for _, part := range from.Items("hasPart") {
+			if free, said := truth(part.plain("isAccessibleForFree")); said && !free {
+				a.PaidParts = append(a.PaidParts, part.Texts("cssSelector")...)
+			}
 		}
 	}
 	if it == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
 	"github.com/newsfork/seed-engine/transforms/parse/language"
 	"github.com/newsfork/seed-engine/transforms/parse/structured"
+	"github.com/newsfork/seed-engine/transforms/parse/tree"
 )
 
 // Article is what was read from a page. An absent field is empty, an absent time zero.
@@ -59,16 +60,17 @@ type Page struct {
 	Root *html.Node       // without what strip removes: scripts, styles, menus, pictures, comments
 	Data *structured.Data // what the page says about itself
 
-	head     *html.Node
-	body     *html.Node
-	lang     string
-	title    string
-	meta     map[string]string // by name, property or itemprop, in lower case; the first counts
-	links    map[string]string // by rel
-	headings []*html.Node      // h1
-	times    []*html.Node      // time elements and itemprop=datePublished
-	ld       structured.Article
-	gone     unseen
+	head        *html.Node
+	body        *html.Node
+	lang        string
+	title       string
+	meta        map[string]string // by name, property or itemprop, in lower case; the first counts
+	links       map[string]string // by rel
+	headings    []*html.Node      // h1
+	subheadings []*html.Node      // h2
+	times       []*html.Node      // time elements and itemprop=datePublished
+	ld          structured.Article
+	gone        unseen
 }
 
 // Parse reads an HTML page. contentType is the Content-Type header, for its
@@ -79,7 +81,7 @@ func Parse(body []byte, contentType string) (*Page, error) {
 		return nil, fmt.Errorf("reading the page: %w", err)
 	}
 	kept, gone := strip(text)
-	root, err := html.Parse(&kept)
+	root, err := tree.Parse(kept)
 	if err != nil {
 		return nil, errors.Join(ErrTooDeep, fmt.Errorf("parsing the page: %w", err))
 	}
@@ -111,17 +113,23 @@ func (p *Page) Article(r Rules) (Article, error) {
 
 // Read reads the page by rules that were compiled before.
 func (p *Page) Read(c *Compiled) Article {
-	a := Article{
-		Title:     p.titleBy(c),
+	a := Article{ // its texts are no parts of the page, which would stay in memory with them
+		Title:     strings.Clone(p.titleBy(c)),
 		Authors:   p.authors(),
-		Canonical: cmp.Or(p.links["canonical"], p.meta["og:url"]),
-		Section:   cmp.Or(p.meta["article:section"], p.ld.Section),
+		Canonical: strings.Clone(cmp.Or(p.links["canonical"], p.meta["og:url"])),
+		Section:   strings.Clone(cmp.Or(p.meta["article:section"], p.ld.Section)),
 	}
 	a.Paywalled = p.ld.Paid || strings.EqualFold(p.meta["article:content_tier"], "locked")
 	a.Published, a.Modified = p.published(c), p.modified(c)
 	a.Body = p.bodyBy(c, a.Title)
 	a.Language = language.Page(cmp.Or(p.lang, p.ld.Language), a.Body)
 	return a
+}
+
+// OnlyShown makes the page read as what it shows: without the text that only its scripts,
+// its templates or its JSON-LD have.
+func (p *Page) OnlyShown() {
+	p.ld.Body, p.gone = "", unseen{}
 }
 
 // Select returns the texts of a selector's matches, each on one line, for
@@ -135,6 +143,9 @@ func (p *Page) Select(m cascadia.Matcher) []string {
 	}
 	return out
 }
+
+// Lang is the language that the page's html element declares, as written.
+func (p *Page) Lang() string { return p.lang }
 
 // Meta is the content of the first meta element of this name, property or
 // itemprop, "" for none.
@@ -169,6 +180,10 @@ func (p *Page) survey(n *html.Node) {
 		case atom.H1:
 			if len(p.headings) < most {
 				p.headings = append(p.headings, c)
+			}
+		case atom.H2:
+			if len(p.subheadings) < most {
+				p.subheadings = append(p.subheadings, c)
 			}
 		case atom.Time:
 			if len(p.times) < most {

@@ -63,6 +63,15 @@ func TestTitleAgreement(t *testing.T) {
 		{"_", `<title>海外留学生看两会：出国前后关注点大不同_教育频道_中国演示网</title>`, "海外留学生看两会：出国前后关注点大不同"},
 		{": ", `<meta property="og:site_name" content="Demo Daily"><meta property="og:title" content="Demo Daily: A rare fish: what we know">`, "A rare fish: what we know"},
 		{"a colon of the headline", `<title>A rare fish was found in the Baltic Sea: what we know</title>`, "A rare fish was found in the Baltic Sea: what we know"},
+		{"- between words without spaces", `<title>震度5弱の地震があったと発表！-日刊演示</title>`, "震度5弱の地震があったと発表！"},
+		{"an h1 that is a part of the title", `<title>A fish (40222): found on Monday - Fish of the Baltic Sea</title><h1>A fish (40222)</h1>`, "A fish (40222)"},
+		{"an h1 in other words", fmt.Sprintf(og, "The rare fish was found in a Baltic harbour") + `<h1>A rare fish was found in the Baltic harbour</h1>`, "A rare fish was found in the Baltic harbour"},
+		{"an h1 in other words, against two", fmt.Sprintf(og+ld, "The rare fish was found in a Baltic harbour", "The rare fish was found in a Baltic harbour") + `<h1>A rare fish was found in the Baltic harbour</h1>`, "The rare fish was found in a Baltic harbour"},
+		{"an h1 that says more than the title", fmt.Sprintf(og, "About us - Demo") + `<h1>What we know about the fish of the sea</h1>`, "What we know about the fish of the sea"},
+		{"an h1 that links to the site", fmt.Sprintf(og, "Fish") + `<h1><a href="/">The demo daily of fish in the sea</a></h1>`, "Fish"},
+		{"a heading below the site's name", `<title>Demo Daily » Archive » A rare fish was found</title><h1>Demo Daily</h1><h2>A rare fish was found</h2>`, "A rare fish was found"},
+		{"a kicker in the h1", fmt.Sprintf(og, "A rare fish was found in the Baltic Sea") + `<title>Nature: A rare fish was found in the Baltic Sea | Demo</title><h1><span>Nature</span> A rare fish was found in the Baltic Sea</h1>`, "A rare fish was found in the Baltic Sea"},
+		{"a quotation in the h1", fmt.Sprintf(og, "A rare fish was found in the Baltic Sea") + `<h1>"Amazing": A rare fish was found in the Baltic Sea</h1>`, `"Amazing": A rare fish was found in the Baltic Sea`},
 		{"the site's host", `<link rel="canonical" href="https://www.demopaper.example/a"><meta property="og:title" content="A rare fish was found » Demopaper">`, "A rare fish was found"},
 	} {
 		assert.Equal(t, c.want, read(t, c.page+prose, article.Rules{}).Title, c.name)
@@ -81,11 +90,29 @@ func TestPublishedOrder(t *testing.T) {
 		{"JSON-LD, where the time element may be another's", ld, `<article><time datetime="2020-05-02T10:00:00Z">x</time></article>`, "2024-05-02T18:00:00Z", article.Rules{}},
 		{"a time element in the article", ``, `<article><time datetime="2024-05-02 10:00">x</time></article>`, "2024-05-02T01:00:00Z", article.Rules{Zone: seoul}},
 		{"visible text, in the publisher's zone", ``, `<div class="info">입력 : 2024.05.03 오후 2:24</div>`, "2024-05-03T05:24:00Z", article.Rules{Zone: seoul}},
+		{"an embedded post's time is not the article's", ``, `<article><blockquote>A post of <time datetime="2020-05-02T10:00:00Z">May</time></blockquote></article><p>3 May 2024</p>`, "2024-05-03T00:00:00Z", article.Rules{}},
+		{"a reader's time is not the article's", ``, `<main><div class="comment-list"><time datetime="2024-06-02T10:00:00Z">x</time></div></main><p>3 May 2024</p>`, "2024-05-03T00:00:00Z", article.Rules{}},
+		{"a script's data", ``, `<script>window.page = {"id": 7, "published_at":"2024-05-03T10:00:00Z", "text": "` + strings.Repeat("x", 300) + `"}</script>`, "2024-05-03T10:00:00Z", article.Rules{}},
 		{"none", ``, ``, "0001-01-01T00:00:00Z", article.Rules{}},
 		{"the publisher's selector", `<meta property="article:published_time" content="2024-05-01T10:00:00Z">`, `<b class="d">2024-06-07 08:09:10</b>`, "2024-06-06T23:09:10Z", article.Rules{Published: "b.d", Zone: seoul}},
 	} {
 		got := read(t, "<html><head>"+c.head+"</head><body>"+c.body+prose+"</body></html>", c.rules)
 		assert.Equal(t, c.want, got.Published.UTC().Format(time.RFC3339), c.name)
+	}
+}
+
+// A time in UTC has the offset of the same time elsewhere on the page, because the day is the readers'.
+func TestPublishedDay(t *testing.T) {
+	const meta = `<meta property="article:published_time" content="2024-05-04T01:49:09+00:00">`
+	const ld = `<script type="application/ld+json">{"@type":"NewsArticle","datePublished":"%s"}</script>`
+	for _, c := range []struct{ name, page, want string }{
+		{"an offset", fmt.Sprintf(ld, "2024-05-03T17:49:09-08:00"), "2024-05-03T17:49:09-08:00"},
+		{"local time", fmt.Sprintf(ld, "2024-05-03 17:49:09"), "2024-05-03T17:49:09-08:00"},
+		{"local time in a time element", fmt.Sprintf(ld, "2024-05-04T01:49:09Z") + `<time datetime="2024-05-03 17:49:09">x</time>`, "2024-05-03T17:49:09-08:00"},
+		{"another time", fmt.Sprintf(ld, "2024-05-03 17:49:10"), "2024-05-04T01:49:09Z"},
+		{"a day alone", fmt.Sprintf(ld, "2024-05-03"), "2024-05-04T01:49:09Z"},
+	} {
+		assert.Equal(t, c.want, read(t, meta+c.page+prose, article.Rules{}).Published.Format(time.RFC3339), c.name)
 	}
 }
 
@@ -139,6 +166,13 @@ func TestParseTime(t *testing.T) {
 func TestShortYear(t *testing.T) {
 	at, ok := article.ParseTime("26.11.22 13:05", time.UTC)
 	assert.False(t, ok, "%v", at)
+	for in, want := range map[string]string{"31.10.23": "2023-10-31", "Klaus Demo, 8.5.12": "2012-05-08", "1.2.34.5": "", "v8.5.12": "", "24 أغسطس 2020": "2020-08-24", "5 września 2021": "2021-09-05", "3. syyskuuta 2022": "2022-09-03", "12 Ağustos 2023": "2023-08-12", "4 Ιουλίου 2022": "2022-07-04"} {
+		at, ok := article.ParseTime(in, time.UTC)
+		assert.Equal(t, want != "", ok, in)
+		if ok {
+			assert.Equal(t, want, at.Format(time.DateOnly), in)
+		}
+	}
 	at, ok = article.ParseTime("입력 26.11.22 13:05", time.UTC)
 	assert.True(t, ok)
 	assert.Equal(t, "2026-11-22T13:05:00Z", at.Format(time.RFC3339))

@@ -15,10 +15,8 @@ import (
 
 // BenchmarkExtract reads the scrapinghub pages on one core. cpu-pages/s is by
 // the process's CPU time, as time.process_time counts it for trafilatura, because on
-// a busy machine the wall clock says nothing. In turns in one run, on a machine with much other
-// work, this package read 777 pages a second (five rounds, 650 to 866), trafilatura 2.3.1 41 of them by
-// extract, which returns the text alone, and 31 by bare_extraction(with_metadata=True), which
-// returns what this package does (goal: 20 times as many).
+// a busy machine the wall clock says nothing. docs/performance.md has the figures, in turns with
+// trafilatura's (goal: 20 times as many).
 func BenchmarkExtract(b *testing.B) {
 	var pages [][]byte
 	size := 0

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/newsfork/seed-engine/transforms/parse/structured"
+	"github.com/newsfork/seed-engine/transforms/parse/tree"
 )
 
 // bodyBy is the article's text: by the publisher's selector, else by the page's
@@ -35,9 +36,11 @@ func (p *Page) bodyBy(c *Compiled, title string) string {
 	}
 	roots := r.find(p.body)
 	lines := r.trim(r.write(roots))
-	if lede := p.lede(roots[0], r); lede != "" && !slices.ContainsFunc(lines[:min(3, len(lines))], func(l textLine) bool { return strings.Contains(fold(l.text), fold(lede)) }) {
-		lines = slices.Insert(lines, 0, textLine{text: lede})
+	intro := slices.DeleteFunc(r.introduced(p.body, roots[0]), func(l textLine) bool { return repeated(lines, l.text) }) // else a quotation, or a highlight
+	if lede := p.lede(roots[0], r); lede != "" && !repeated(intro, lede) && !repeated(lines[:min(3, len(lines))], lede) {
+		intro = []textLine{{text: lede}}
 	}
+	lines = append(intro, lines...)
 	text := cleanLines(lines, c.drop)
 	if own := clean(stripTags(html.UnescapeString(p.ld.Body)), c.drop); utf8.RuneCountInString(text)*2 < utf8.RuneCountInString(own) {
 		return own // the page is filled by scripts
@@ -50,12 +53,18 @@ func (p *Page) bodyBy(c *Compiled, title string) string {
 	return text
 }
 
+// repeated reports whether one of lines has a text.
+func repeated(lines []textLine, text string) bool {
+	f := fold(text)
+	return slices.ContainsFunc(lines, func(l textLine) bool { return len(l.text) >= len(f) && strings.Contains(fold(l.text), f) })
+}
+
 // stripTags removes the tags from a text that contains HTML.
 func stripTags(s string) string {
 	if !strings.Contains(s, "</") && !strings.Contains(s, "<br") && !strings.Contains(s, "<p>") {
 		return s
 	}
-	n, err := html.Parse(strings.NewReader(s))
+	n, err := tree.Parse(s)
 	if err != nil {
 		return s
 	}

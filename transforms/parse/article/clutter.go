@@ -31,7 +31,7 @@ func (r *reader) isClutter(n *html.Node) bool {
 		a := &n.Attr[i]
 		switch a.Key {
 		case "class", "id":
-			if clutterName(a.Val) && hint(n) != 0 {
+			if n.DataAtom != atom.Tr && clutterName(a.Val) && hint(n) != 0 { // a row's name says what its record is of
 				return true
 			}
 		case "role":
@@ -155,6 +155,32 @@ func doubtful(n *html.Node) bool {
 	return found && attr(n, "role") == "" && attr(n, "hidden") == "" && attr(n, "aria-hidden") == "" && attr(n, "style") == ""
 }
 
+// layoutWords are clutterWords that are also of the parts of a page around its text.
+var layoutWords = words("sidebar widget widgets modal overlay tools embed player popup")
+
+// layout reports whether all that makes an element clutter are names of the page's parts.
+func layout(n *html.Node) (found bool) {
+	for i := range n.Attr {
+		switch a := &n.Attr[i]; a.Key {
+		case "class", "id":
+			for name := range strings.FieldsSeq(a.Val) {
+				if !clutterName(name) {
+					continue
+				}
+				for word := range strings.FieldsFuncSeq(strings.ToLower(name), func(c rune) bool { return c < 'a' || c > 'z' }) {
+					found = found || layoutWords[word]
+					if clutterWords[word] && !layoutWords[word] {
+						return false
+					}
+				}
+			}
+		case "role", "hidden", "aria-hidden", "style":
+			return false
+		}
+	}
+	return found
+}
+
 // doubtfulNames are whole names, not words of them.
 var doubtfulNames = words("teaser article-teaser social offer offers video report correction corrections topics trending popular vote votes poll search print")
 
@@ -164,7 +190,7 @@ var clutterWords = words(`ad ads adv advert adverts advertisement advertising ad
 	related relateds recommend recommended recommendation recommendations recirc recirculation trending popular mostpopular mostread readmore morenews morestories moreon alsoread seealso
 	newsletter newsletters subscribe subscription signup paywall offer offers
 	comment comments commentlist disqus respond reply replies
-	cookie cookies consent gdpr modal popup overlay tooltip lightbox
+	cookie cookies consent gdpr modal popup popover rollover hovercard overlay tooltip lightbox
 	author authors authorbox authorbio byline bylines bio reporter journalist writer
 	tags taglist keywords hashtag hashtags topics
 	caption captions credit credits photocredit

@@ -84,7 +84,7 @@ const maxKept = 6
 // than all the rest is kept after all, and the page weighed again.
 func (r *reader) weighAgain(body *html.Node) (total int) {
 	total = r.weigh(body)
-	if r.keepDoubtful() {
+	if around := r.keepAround(); r.keepDoubtful() || around {
 		total = r.weighOnce(body)
 	}
 	for range maxKept {
@@ -116,6 +116,29 @@ func (r *reader) weighOnce(body *html.Node) int {
 	clear(r.out)
 	r.leftOut = r.leftOut[:0]
 	return r.weigh(body)
+}
+
+// keepAround keeps elements that are named as parts of the page's layout but contain an
+// element that is named as the article's text.
+func (r *reader) keepAround() (any bool) {
+	left := 2 * maxKept
+	for _, n := range r.leftOut {
+		if left == 0 {
+			break
+		}
+		if r.proseWidth[n] < minArticle || !layout(n) {
+			continue
+		}
+		left--
+		for d := range n.Descendants() {
+			if d.Type == html.ElementNode && r.proseWidth[d] >= minArticle && hint(d) == 0 {
+				r.keep(n)
+				any = true
+				break
+			}
+		}
+	}
+	return any
 }
 
 // keepDoubtful keeps elements with doubtful names that are plain prose between paragraphs:

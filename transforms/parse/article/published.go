@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,7 +40,7 @@ func (p *Page) published(c *Compiled) time.Time {
 		}
 	}
 	if t, ok := ParseTime(p.meta["article:published_time"], c.zone); ok {
-		return t
+		return p.local(t, c.zone)
 	}
 	if t := p.timeElement(c.zone); !t.IsZero() {
 		return t
@@ -56,6 +55,9 @@ func (p *Page) published(c *Compiled) time.Time {
 	}
 	var latest time.Time
 	for _, n := range p.times {
+		if another(n) {
+			continue
+		}
 		t, what := elementTime(n, c.zone)
 		if what != modification && !t.IsZero() {
 			return t
@@ -67,6 +69,13 @@ func (p *Page) published(c *Compiled) time.Time {
 	if p.body != nil {
 		if t := visibleTime(p.body, c.zone); !t.IsZero() {
 			return t
+		}
+	}
+	for _, script := range p.gone.scripts {
+		for _, m := range publishedField.FindAllSubmatch(script, 3) {
+			if t, ok := ParseTime(string(m[1]), c.zone); ok {
+				return t
+			}
 		}
 	}
 	if u, err := url.Parse(cmp.Or(p.links["canonical"], p.meta["og:url"])); err == nil {
@@ -86,6 +95,37 @@ func (p *Page) published(c *Compiled) time.Time {
 	return t
 }
 
+// local is t with the offset that the page shows it in elsewhere: a time in UTC does not tell
+// the day on which an article came out where its readers are. JSON-LD or a time element may have
+// the same time with an offset, or without one in local time: then the two differ by whole
+// quarters of an hour.
+func (p *Page) local(t time.Time, zone *time.Location) time.Time {
+	const most = 14 * time.Hour // of an offset
+	if _, offset := t.Zone(); offset != 0 {
+		return t
+	}
+	texts := []string{p.ld.Published}
+	for _, it := range p.Data.Items[:min(len(p.Data.Items), 20)] {
+		texts = append(texts, it.Text("datePublished"))
+	}
+	for _, n := range p.times[:min(len(p.times), 20)] {
+		texts = append(texts, attr(n, "datetime"))
+	}
+	for _, text := range texts {
+		stated, ok := ParseTime(text, zone)
+		if !ok {
+			continue
+		}
+		if _, offset := stated.Zone(); offset != 0 && stated.Equal(t) {
+			return stated
+		}
+		if apart := stated.Sub(t); apart != 0 && apart%(15*time.Minute) == 0 && apart.Abs() <= most && stated.Location() == zone && t.Second() != 0 && !strings.HasSuffix(text, "Z") {
+			return t.In(time.FixedZone("", int(apart/time.Second)))
+		}
+	}
+	return t
+}
+
 // DayIn is the day in an address's path, such as /2024/05/03/ or -20240503-, at its midnight in
 // zone; zero where there is none. It is the last resort: an address may have been reused.
 func DayIn(u *url.URL, zone *time.Location) time.Time {
@@ -97,6 +137,9 @@ func DayIn(u *url.URL, zone *time.Location) time.Time {
 	}
 	return time.Time{}
 }
+
+// publishedField is a member of a script's data that has the time of publication.
+var publishedField = regexp.MustCompile(`(?i)["'](?:[a-z_]*publish(?:ed|ing|)?(?:_?date|_?time|_?at|_?on)+|publication_?(?:date|time)|date_?published)\\?["']\s*:\s*\\?["']([^"'\\]{8,40})\\?["']`)
 
 // pathDay is a day with marks between its numbers, or eight digits that are no part of a number.
 var pathDay = regexp.MustCompile(`(?:^|[^0-9])(?:((?:19|20)[0-9]{2})[/_-]([01]?[0-9])[/_-]([0-3]?[0-9])|((?:19|20)[0-9]{2})([01][0-9])([0-3][0-9]))(?:[^0-9]|$)`)
@@ -124,8 +167,11 @@ func (p *Page) timeElement(zone *time.Location) time.Time {
 	if _, ok := ParseTime(p.ld.Published, zone); ok {
 		return time.Time{} // JSON-LD says which time it has; an unmarked element does not
 	}
+	if t, ok := ParseTime(p.meta["datepublished"], zone); ok {
+		return t
+	}
 	for _, n := range p.times {
-		if inside(n, atom.Article, atom.Main, atom.Header) {
+		if inside(n, atom.Article, atom.Main, atom.Header) && !another(n) {
 			if t, what := elementTime(n, zone); what != modification && !t.IsZero() {
 				return t
 			}
@@ -150,6 +196,24 @@ func elementTime(n *html.Node, zone *time.Location) (time.Time, event) {
 		what = modification
 	}
 	return t, what
+}
+
+// another reports whether an element is in a quotation, such as a post of a social network, or in a
+// reader's comment: its time is not the article's.
+func another(n *html.Node) bool {
+	for ; n != nil; n = n.Parent {
+		if n.DataAtom == atom.Blockquote {
+			return true
+		}
+		for _, key := range []string{"class", "id"} {
+			for word := range strings.FieldsFuncSeq(strings.ToLower(attr(n, key)), func(c rune) bool { return c < 'a' || c > 'z' }) {
+				if (word == "comment" || word == "comments") && n.DataAtom != atom.Body {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func hasAttr(n *html.Node, key string) bool {
@@ -323,182 +387,4 @@ func stated(s string, zone *time.Location) (time.Time, event) {
 		}
 	}
 	return t, unsaid
-}
-
-// The time of a day after a date, with numbers for hour, minute, second and the
-// minute of the spoken form: 13:05:00, 1시 5분, 1시.
-const (
-	spoken = `\s?[시時](?:\s?(\d{1,2})\s?[분分]|[^가-힣\d]|$)`
-	clock  = `(?:[^\d\n]{0,12}?(\d{1,2})(?::(\d{2})(?::(\d{2}))?|` + spoken + `))?`
-)
-
-var (
-	isoDate    = regexp.MustCompile(`\b((?:19|20)\d{2})-(\d{1,2})-(\d{1,2})(?:[^\d\n]{1,12}?(\d{1,2})(?::(\d{2})(?::(\d{2})(?:[.,]\d+)?)?|` + spoken + `)\s*(Z|UTC|GMT|KST|[+-]\d{2}:?\d{2})?)?`)
-	dotDate    = regexp.MustCompile(`\b((?:19|20)\d{2})[./]\s?(\d{1,2})[./]\s?(\d{1,2})\.?` + clock)
-	cjkDate    = regexp.MustCompile(`((?:19|20)\d{2})\s?[년年]\s?(\d{1,2})\s?[월月]\s?(\d{1,2})\s?[일日]` + clock)
-	shortYear  = regexp.MustCompile(`(?:^|[^\w./-])(\d{2})[./-]\s?(\d{1,2})[./-]\s?(\d{1,2})\.?[^\d\n]{1,12}?(\d{1,2}):(\d{2})(?::(\d{2}))?`)
-	dayFirst   = regexp.MustCompile(`(?i)\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:de\s+)?([\p{L}]{3,})\.?,?\s+(?:de\s+)?((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.h](\d{2}))?`)
-	monthFirst = regexp.MustCompile(`(?i)\b([\p{L}]{3,})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2}):(\d{2})\s*([ap]\.?m)?)?`)
-	euroDate   = regexp.MustCompile(`\b(\d{1,2})[./](\d{1,2})[./]((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.](\d{2}))?`)
-	compact    = regexp.MustCompile(`^((?:19|20)\d{2})(\d{2})(\d{2})(?:T?(\d{2})(\d{2})(\d{2})?)?(Z|[+-]\d{4})?$`)
-	unixTime   = regexp.MustCompile(`^1\d{9}(\d{3})?$`)
-)
-
-// ParseTime reads a time in one of the forms that news pages use. A year of two
-// digits counts only at the beginning, as in East Asia, and with a time of
-// day. A time without an offset is in zone. ok is false for anything else.
-func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
-	s = strings.TrimSpace(s)
-	if len(s) < 8 {
-		return time.Time{}, false
-	}
-	if len(s) > 200 {
-		s = strings.ToValidUTF8(s[:200], "")
-	}
-	if !strings.ContainsAny(s, "12") { // a year has one of them
-		return time.Time{}, false
-	}
-	for _, layout := range []string{time.RFC3339Nano, time.RFC1123Z, time.RFC1123, time.RFC850, "Mon, 2 Jan 2006 15:04:05 -0700", "Mon Jan 2 15:04:05 MST 2006", "Mon Jan 02 2006 15:04:05 GMT-0700"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			if zone, offset := t.Zone(); offset == 0 && zone == "KST" { // a name alone has no offset
-				t = t.Add(-9 * time.Hour)
-			}
-			return t, plausible(t)
-		}
-	}
-	if unixTime.MatchString(s) {
-		n, err := strconv.ParseInt(s[:10], 10, 64)
-		t = time.Unix(n, 0).UTC()
-		return t, err == nil && plausible(t)
-	}
-	if m := compact.FindStringSubmatch(s); m != nil {
-		return date(m[1], m[2], m[3], m[4], m[5], m[6], m[7], "", zone)
-	}
-	if m, near := find(isoDate, s); m != nil {
-		return date(m[1], m[2], m[3], m[4], cmp.Or(m[5], m[7]), m[6], m[8], half(near), zone)
-	}
-	for _, form := range []*regexp.Regexp{cjkDate, dotDate} {
-		if m, near := find(form, s); m != nil {
-			return date(m[1], m[2], m[3], m[4], cmp.Or(m[5], m[7]), m[6], "", half(near), zone)
-		}
-	}
-	if m, near := find(dayFirst, s); m != nil && month(m[2]) != "" {
-		return date(m[3], month(m[2]), m[1], m[4], m[5], "", "", half(near), zone)
-	}
-	if m, near := find(monthFirst, s); m != nil && month(m[1]) != "" {
-		return date(m[3], month(m[1]), m[2], m[4], m[5], "", "", half(near), zone)
-	}
-	if m, near := find(euroDate, s); m != nil {
-		day, mon := m[1], m[2]
-		if n, _ := strconv.Atoi(mon); n > 12 { // month first
-			day, mon = mon, day
-		}
-		return date(m[3], mon, day, m[4], m[5], "", "", half(near), zone)
-	}
-	if m, near := find(shortYear, s); m != nil && yearFirst(s, zone) {
-		return date("20"+m[1], m[2], m[3], m[4], m[5], m[6], "", half(near), zone)
-	}
-	return time.Time{}, false
-}
-
-// find returns the first match of a form, and the match with a following word for the
-// half of the day.
-func find(form *regexp.Regexp, s string) (m []string, near string) {
-	at := form.FindStringSubmatchIndex(s)
-	if at == nil {
-		return nil, ""
-	}
-	for i := 0; i < len(at); i += 2 {
-		if at[i] < 0 {
-			m = append(m, "")
-			continue
-		}
-		m = append(m, s[at[i]:at[i+1]])
-	}
-	return m, s[at[0]:min(at[1]+len(" 오후"), len(s))]
-}
-
-// yearFirst reports whether a date of three short numbers begins with the year,
-// as in East Asia.
-func yearFirst(s string, zone *time.Location) bool {
-	switch zone.String() {
-	case "KST", "JST", "Asia/Seoul", "Asia/Pyongyang", "Asia/Tokyo", "Asia/Shanghai", "Asia/Taipei", "Asia/Hong_Kong":
-		return true
-	}
-	return strings.ContainsFunc(s, hangul)
-}
-
-// half is "pm" or "am" where a text says which half of the day it means.
-func half(s string) string {
-	low := strings.ToLower(s)
-	switch {
-	case strings.Contains(s, "오후"), strings.Contains(s, "낮"), strings.Contains(s, "저녁"), strings.Contains(s, "밤"), strings.Contains(s, "午後"), strings.Contains(low, " pm"), strings.Contains(low, " p.m"), afternoon.MatchString(low):
-		return "pm"
-	case strings.Contains(s, "오전"), strings.Contains(s, "새벽"), strings.Contains(s, "아침"), strings.Contains(s, "午前"), strings.Contains(low, " am"), strings.Contains(low, " a.m"):
-		return "am"
-	}
-	return ""
-}
-
-var afternoon = regexp.MustCompile(`\dpm\b`)
-
-func date(year, month, day, hour, minute, second, offset, half string, zone *time.Location) (time.Time, bool) {
-	var n [6]int
-	for i, s := range []string{year, month, day, hour, minute, second} {
-		if s == "" {
-			continue
-		}
-		v, err := strconv.Atoi(s)
-		if err != nil {
-			return time.Time{}, false
-		}
-		n[i] = v
-	}
-	if half == "pm" && n[3] < 12 && hour != "" {
-		n[3] += 12
-	}
-	if half == "am" && n[3] == 12 {
-		n[3] = 0
-	}
-	if n[1] < 1 || n[1] > 12 || n[2] < 1 || n[2] > 31 || n[3] > 23 || n[4] > 59 || n[5] > 60 {
-		return time.Time{}, false
-	}
-	switch offset {
-	case "":
-	case "Z", "UTC", "GMT":
-		zone = time.UTC
-	case "KST":
-		zone = time.FixedZone("KST", 9*3600)
-	default:
-		if o, err := time.Parse("-0700", strings.Replace(offset, ":", "", 1)); err == nil {
-			zone = o.Location()
-		}
-	}
-	t := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], 0, zone)
-	return t, t.Day() == n[2] && plausible(t)
-}
-
-// plausible rejects the zero times of content systems and typing errors.
-func plausible(t time.Time) bool { return t.Year() >= 1980 && t.Year() < 2100 }
-
-// months are the names of months by their first letters, in the languages that
-// the cases of news pages have most.
-var months = map[string]string{
-	"jan": "1", "feb": "2", "mar": "3", "apr": "4", "may": "5", "jun": "6", "jul": "7", "aug": "8", "sep": "9", "oct": "10", "nov": "11", "dec": "12",
-	"mär": "3", "mai": "5", "okt": "10", "dez": "12", "ene": "1", "abr": "4", "ago": "8", "dic": "12", "fév": "2", "avr": "4", "jui": "", "aoû": "8", "déc": "12",
-	"gen": "1", "mag": "5", "giu": "6", "lug": "7", "set": "9", "ott": "10", "fev": "2", "out": "10", "maj": "5", "des": "12", "mei": "5", "agu": "8",
-	"jän": "1", "juin": "6", "juil": "7", "янв": "1", "фев": "2", "мар": "3", "апр": "4", "мая": "5", "июн": "6", "июл": "7", "авг": "8", "сен": "9", "окт": "10", "ноя": "11", "дек": "12",
-}
-
-func month(name string) string {
-	r := []rune(strings.ToLower(name))
-	if len(r) >= 4 {
-		if m := months[string(r[:4])]; m != "" {
-			return m
-		}
-	}
-	if len(r) < 3 {
-		return ""
-	}
-	return months[string(r[:3])]
 }

@@ -73,6 +73,24 @@ func TestShapes(t *testing.T) {
 		{"a short last line", `<article><h1>T</h1>` + paragraphs(4) + `<p>And so it ended</p></article>`, append(four, "And so it ended"), nil},
 		{"labels after the text", `<article><h1>T</h1><div>` + paragraphs(4) + `</div><div>Tags</div><h3>More from the harbour</h3><div><a href="/x">A story</a></div></article>`, four, []string{"Tags", "More from"}},
 
+		// An introduction before the text.
+		{"an introduction before the element of the text", `<title>The harbour decides</title><div><h1>The harbour decides</h1><div class="date">3 May 2024</div><p class="kicker">By Somebody</p><div class="teaser-text"><p>What nobody had expected before the long evening has happened: the council has agreed.</p></div><div class="articlebody">` + paragraphs(4) + `</div></div>`, append(four, "What nobody had expected"), []string{"By Somebody", "3 May"}},
+		{"a summary before the element of the text", `<title>The harbour decides</title><div><h1>The harbour decides</h1><div>` + sentences(3, `<p>In short, said the machine, %s</p>`) + `</div><div class="articlebody">` + paragraphs(4) + `</div></div>`, four, []string{"said the machine"}},
+		{"a quotation before the element of the text", `<title>The harbour decides</title><div><h1>The harbour decides</h1><div><p>Nobody had expected what the council of the harbour decided then.</p></div><div class="articlebody">` + paragraphs(4) + `<p>And more. Nobody had expected what the council of the harbour decided then.</p></div></div>`, append(four, "And more. Nobody"), []string{"decided then.\nParagraph A"}},
+		{"a heading that is a sentence", `<article><h1>T</h1><h2>What nobody had expected before the long evening has happened: the council has agreed on a plan.</h2><p>Somebody, 3 May</p>` + paragraphs(4) + `</article>`, append(four, "What nobody had expected"), []string{"Somebody, 3 May"}},
+
+		// What is around the text, or in it, without being of it.
+		{"the text in a grid named after its sidebar", `<article><h1>T</h1>` + sentences(4, `<div class="sidebar-grid is-narrow"><div class="sidebar-grid__content article__content"><p>%[1]s</p><p>%[1]s And that is that.</p></div><div class="sidebar-grid__side">An advertisement may be here</div></div>`) + `</article>`, four, []string{"may be here"}},
+		{"rows named after a player", `<div class="articlebody">` + paragraphs(2) + `<table><tr><th>Name</th><th>Points</th></tr><tr class="odd player-7"><td>Somebody Junior</td><td>31</td></tr><tr class="even player-8"><td>Nobody Senior</td><td>28</td></tr></table>` + paragraphs(4) + `</div>`, append(four, "Somebody Junior 31", "Nobody Senior 28"), nil},
+		{"what a name shows under the pointer", `<article><h1>T</h1><p>The member <span class="rollover"><a href="/m">Somebody Junior</a><span class="rollover-block"><a href="/1">Another story on him</a> and on others</span></span> spoke first and for long, as members do.</p>` + paragraphs(4) + `</article>`, four, []string{"and on others"}},
+		{"a picture as text", `<article><h1>T</h1>` + paragraphs(4) + `<div>` + strings.Repeat("iVBORw0KGgoAAAANSUhEUgAA", 400) + `</div></article>`, four, []string{"iVBOR"}},
+		{"more text of other stories than of this one", `<main><div class="a"><h1>T</h1>` + paragraphs(4) + `</div><div class="b"><h3>Recommended for you</h3>` + sentences(9, `<div><p>Elsewhere it was heard: %s</p></div>`) + `</div></main>`, four, []string{"Elsewhere", "Recommended"}},
+		{"a box in the text", `<article><h1>T</h1>` + sentences(3, `<p>At first, %s</p>`) + `<h3>Related</h3><div><a href="/1">Another story of the harbour</a></div>` + paragraphs(4) + `<p>After the box the text continues, and says what the council will do in the next year.</p></article>`, append(four, "After the box"), nil},
+		{"an announcement at the end", `<article><h1>T</h1>` + paragraphs(4) + `<p>This may also be of interest:</p><ul><li><a href="/1">Another story of the harbour</a></li></ul></article>`, four, []string{"of interest", "Another story"}},
+		{"about the author", `<article><h1>T</h1>` + sentences(3, `<p>At first, %s</p>`) + paragraphs(4) + `<h4>Über den Autor</h4><p>Somebody writes about harbours and has done so for very many years.</p></article>`, four, []string{"Über den Autor", "writes about harbours"}},
+
+		{"a script's end tag with a comment in it", `<script src="/a.js"></script <!-- a plugin --><article>` + paragraphs(4) + `</article><script src="/b.js"></script>`, four, []string{"plugin"}},
+
 		// Text that is shown only by scripts, or only without.
 		{"noscript", `<div id="app"></div><noscript><article>` + paragraphs(4) + `</article></noscript>`, four, nil},
 		{"noscript of a page with text", `<article>` + paragraphs(4) + `<noscript><p>Please turn on scripts in your browser, because without them this page cannot show you what it has.</p></noscript></article>`, four, []string{"turn on scripts"}},

@@ -2,7 +2,7 @@ package article
 
 import (
 	"bytes"
-	"io"
+	"strings"
 )
 
 // raw are the elements that contain nothing of the article, and no element of their own
@@ -17,22 +17,21 @@ var rawByLetter = func() (by [256][]string) {
 	return by
 }()
 
-// pieces reads the parts of a page that strip keeps, one after another, without putting
-// them together.
+// pieces are the parts of a page that strip keeps.
 type pieces [][]byte
 
-func (p *pieces) Read(b []byte) (n int, err error) {
-	for n < len(b) && len(*p) > 0 {
-		k := copy(b[n:], (*p)[0])
-		n += k
-		if (*p)[0] = (*p)[0][k:]; len((*p)[0]) == 0 {
-			*p = (*p)[1:]
-		}
+// String puts them together. Together they are often less than half of the page.
+func (p pieces) String() string {
+	n := 0
+	for _, piece := range p {
+		n += len(piece)
 	}
-	if n == 0 {
-		return 0, io.EOF
+	var b strings.Builder
+	b.Grow(n)
+	for _, piece := range p {
+		b.Write(piece)
 	}
-	return n, nil
+	return b.String()
 }
 
 // unseen are parts of a page that strip removed and that may be its text all the same.
@@ -47,7 +46,9 @@ type unseen struct {
 // An element without an end stays. Publishers' selectors do not
 // see what strip removes. Of space that only tags separate, the first is kept: it
 // separates words as well as all of it, and each would be a node of the tree.
-func strip(text []byte) (page pieces, gone unseen) {
+func strip(text []byte) (string, unseen) {
+	var page pieces
+	var gone unseen
 	done := 0
 	remove := func(from, to int) {
 		page = append(page, text[done:from])
@@ -75,38 +76,40 @@ func strip(text []byte) (page pieces, gone unseen) {
 		}
 		rest := text[at:]
 		if bytes.HasPrefix(rest, []byte("<!--")) {
-			end := -1
-			if !open["--"] {
-				end = bytes.Index(rest[2:], []byte("-->"))
+			end := commentEnd(rest)
+			if end < 0 { // to the parser the rest of the page is this comment
+				break
 			}
-			if end < 0 {
-				open["--"] = true
-				at += 4
-				continue
-			}
-			remove(at, at+2+end+3)
+			remove(at, at+end)
 			at = done
 			continue
 		}
 		name := rawName(rest)
 		if name == "" || open[name] {
-			at++
+			n := whole(rest)
+			if n < 0 {
+				break
+			}
+			at += n
 			continue
 		}
-		tag := bytes.IndexByte(rest, '>') + 1
-		if tag == 0 {
+		tag := tagEnd(rest)
+		if tag < 0 {
 			break
 		}
 		if name == "img" || name == "link" { // they have no end
 			wanted := name == "link" && bytes.Contains(bytes.ToLower(rest[:tag]), []byte("canonical"))
-			if !wanted && bytes.Count(rest[:tag], []byte{'"'})%2 == 0 && bytes.Count(rest[:tag], []byte{'\''})%2 == 0 { // else the > may be in an attribute's value
+			if !wanted {
 				remove(at, at+tag)
 			}
 			at += tag
 			continue
 		}
-		end := closing(rest[tag:], name)
+		end, after := closing(rest[tag:], name)
 		if end < 0 {
+			if name == "script" || name == "style" || name == "iframe" { // to the parser the rest of the page is in it
+				break
+			}
 			open[name] = true
 			at += tag
 			continue
@@ -120,17 +123,45 @@ func strip(text []byte) (page pieces, gone unseen) {
 		case name == "noscript", name == "template":
 			gone.markup = append(gone.markup, inner)
 		}
-		remove(at, at+tag+end+len("</>")+len(name))
+		remove(at, at+tag+after)
 		if !spaced {
 			page = append(page, []byte{' '})
 			spaced = true
 		}
 		at = done
 	}
-	return append(page, text[done:]), gone
+	return append(page, text[done:]).String(), gone
 }
 
 func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+
+// whole is where the > is that ends the tag or comment with which s begins, 1 where it is text and
+// -1 where it has no end. What another < begins in it is no element.
+func whole(s []byte) int {
+	if len(s) < 2 {
+		return 1
+	}
+	c := s[1]
+	if c == '/' && len(s) > 2 && s[2] != '>' {
+		c = s[2]
+		if !letter(c) {
+			c = '!'
+		}
+	}
+	switch {
+	case c == '!' || c == '?': // a doctype, or a comment to the parser
+		return bytes.IndexByte(s, '>')
+	case !letter(c):
+		return 1
+	}
+	end := bytes.IndexByte(s, '>')
+	if end < 0 || bytes.IndexByte(s[1:end], '<') < 0 {
+		return end
+	}
+	return tagEnd(s)
+}
+
+func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // rawName is the raw element that begins here, "" for none.
 func rawName(s []byte) string {
@@ -155,17 +186,97 @@ func equalFold(word []byte, name string) bool {
 	return true
 }
 
-// closing is where "</name>" begins in s, in upper or lower case, -1 for nowhere.
-func closing(s []byte, name string) int {
-	for at := 0; ; {
-		i := bytes.Index(s[at:], []byte("</"))
+// closing is where the end tag of name begins in s, in upper or lower case, and where it ends;
+// -1 for nowhere. As in the parser a script does not end at the end tag of another one
+// in its <!-- -->.
+func closing(s []byte, name string) (begin, end int) {
+	script := name == "script"
+	to := 0          // the end of the last <!-- --> in a script
+	next := 0        // the end of the next --> that was searched for
+	another := false // a script is open in it
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(s[at:], '<')
 		if i < 0 {
-			return -1
+			return -1, -1
 		}
 		at += i
-		if len(s) >= at+3+len(name) && equalFold(s[at+2:at+2+len(name)], name) && s[at+2+len(name)] == '>' {
-			return at
+		if another && at >= to {
+			another = false
 		}
-		at += 2
+		rest := s[at:]
+		switch {
+		case named(rest, 2, name) && rest[1] == '/':
+			if another {
+				another = false
+				continue
+			}
+			if n := tagEnd(rest); n > 0 {
+				return at, at + n
+			}
+			return -1, -1
+		case !script:
+		case at >= to && bytes.HasPrefix(rest, []byte("<!--")):
+			if next < at+len("<!-->") {
+				next = len(s)
+				if n := bytes.Index(rest[2:], []byte("-->")); n >= 0 {
+					next = at + 2 + n + len("-->")
+				}
+			}
+			to = next
+		case at < to && named(rest, 1, name):
+			another = true
+		case at < to && !another && len(rest) > 1 && rest[1] != '/' && !letter(rest[1]): // so html.Parse has it, though no standard
+			to = at
+		}
 	}
+}
+
+// named reports whether a name is at s[at:] and ends there.
+func named(s []byte, at int, name string) bool {
+	end := at + len(name)
+	return len(s) > end && equalFold(s[at:end], name) && (blank(s[end]) || s[end] == '>' || s[end] == '/')
+}
+
+// commentEnd is where the comment ends with which s begins, -1 for nowhere.
+func commentEnd(s []byte) int {
+	end, before := bytes.Index(s[2:], []byte("-->")), s // <!--> is a comment too
+	if end >= 0 {
+		end += 2 + len("-->")
+		before = s[:max(end, 4)]
+	}
+	if bang := bytes.Index(before[4:], []byte("--!>")); bang >= 0 {
+		return 4 + bang + len("--!>")
+	}
+	return end
+}
+
+// tagEnd is where the tag ends with which s begins, -1 for nowhere. A > in the quotes of an
+// attribute's value does not end it.
+func tagEnd(s []byte) int {
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '>':
+			return i + 1
+		case c != '=':
+			continue
+		}
+		for i+1 < len(s) && blank(s[i+1]) {
+			i++
+		}
+		if i+1 == len(s) {
+			break
+		}
+		if quote := s[i+1]; quote == '"' || quote == '\'' {
+			n := bytes.IndexByte(s[i+2:], quote)
+			if n < 0 {
+				return -1
+			}
+			i += 2 + n
+			continue
+		}
+		for i+1 < len(s) && !blank(s[i+1]) && s[i+1] != '>' { // a value without quotes
+			i++
+		}
+	}
+	return -1
 }

@@ -3,10 +3,13 @@ package article
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 )
 
 // titleBy is the headline: by the publisher's selector, else the h1 that another source
@@ -23,13 +26,26 @@ func (p *Page) titleBy(c *Compiled) string {
 		}
 	}
 	sites := p.sites(c.site)
+	shared := withoutSite(collapse(p.meta["og:title"]), sites, false)
+	t := p.headline(sites, shared)
+	for _, bare := range []string{shared, p.ld.Headline} {
+		kicker := t[:max(0, len(t)-len(bare))]
+		if f, all := fold(bare), fold(t); len(f) >= 20 && len(f) < len(all) && strings.HasSuffix(all, f) && !strings.ContainsAny(kicker, "\"“”»«„") {
+			return bare
+		}
+	}
+	return t
+}
+
+// headline is the page's headline, with its kicker where it has one.
+func (p *Page) headline(sites []string, shared string) string {
 	if t := p.shown(sites); t != "" {
 		return t
 	}
-	shared, title := collapse(p.meta["og:title"]), withoutSite(p.title, sites, true)
+	title := withoutSite(p.title, sites, true)
 	switch {
 	case shared != "" && (title == "" || fold(title) != fold(withoutSite(p.ld.Headline, sites, false))):
-		return withoutSite(shared, sites, false)
+		return shared
 	case title != "": // also where JSON-LD agrees with it: og:title may be a version for social networks
 		return title
 	}
@@ -41,32 +57,124 @@ func (p *Page) titleBy(c *Compiled) string {
 	return p.ld.Headline
 }
 
-// shown is the h1 that most other sources repeat, as a whole or with something before or
-// after it; "" where none does.
-func (p *Page) shown(sites []string) (best string) {
-	const long = 200 // characters of a headline
-	most := 0
-	others := []string{fold(p.meta["og:title"]), fold(p.title), fold(p.ld.Headline), fold(p.meta["twitter:title"])}
+// shown is the heading that the page's other sources say is its headline; "" where none is.
+func (p *Page) shown(sites []string) string {
+	others := []string{p.meta["og:title"], p.title, p.ld.Headline, p.meta["twitter:title"]}
+	for i, o := range others {
+		others[i] = strings.ToValidUTF8(o[:min(len(o), 2000)], "")
+	}
+	best, most := "", 0
+	var alone []string
 	for _, h := range p.headings[:min(len(p.headings), 20)] {
 		t := line(h)
-		f := fold(t)
-		if f == "" || utf8.RuneCountInString(t) > 2*long || isSite(t, sites) {
+		if !short(t) || isSite(t, sites) || whollyLinked(h) && votes(t, others) < 2 {
 			continue
 		}
-		votes := 0
-		for _, o := range others {
-			switch {
-			case o == f:
-				votes += 2
-			case 2*len(f) >= len(o) && (strings.HasPrefix(o, f) || strings.HasSuffix(o, f)):
-				votes++
-			}
+		if len(alone) == 0 || fold(alone[0]) != fold(t) {
+			alone = append(alone, t)
 		}
-		if votes > most {
-			best, most = t, votes
+		if v := votes(t, others); v > most {
+			best, most = t, v
 		}
 	}
-	return best
+	if most > 0 {
+		return best
+	}
+	if others[0] == "" {
+		for _, h := range p.subheadings[:min(len(p.subheadings), 20)] {
+			if t := line(h); short(t) && !isSite(t, sites) && votes(t, others) > 0 {
+				return t
+			}
+		}
+	}
+	if len(alone) != 1 || p.ld.Headline != "" && fold(p.meta["og:title"]) == fold(p.ld.Headline) {
+		return ""
+	}
+	if slices.ContainsFunc(others, func(o string) bool { return version(alone[0], o) }) || saysMuch(alone[0], others) {
+		return alone[0]
+	}
+	return ""
+}
+
+// whollyLinked reports whether all of an element's text is in one link, as a site's name is.
+func whollyLinked(n *html.Node) bool {
+	return inside(n, atom.A) || width(line(n)) > 0 && prose(n) == 0
+}
+
+// isPart reports whether a part of a title between its marks is a heading: the first, or one
+// after a mark that headlines come after. Others are sections, and the site.
+func isPart(heading, title string) bool {
+	from, after := 0, ""
+	for at := 0; at < len(title); at++ {
+		i := slices.IndexFunc(marks, func(m string) bool { return strings.HasPrefix(title[at:], m) })
+		if i < 0 {
+			continue
+		}
+		if (from == 0 && marks[i] != " » " || after == " » " || after == ": ") && fold(title[from:at]) == heading {
+			return true
+		}
+		after = marks[i]
+		from = at + len(after)
+		at = from - 1
+	}
+	return (after == " » " || after == ": ") && fold(title[from:]) == heading
+}
+
+// version reports whether two headlines say the same in other words: they have most of their
+// sequences of three letters in common, and about the same length.
+func version(a, b string) bool {
+	x, y := sequences(a), sequences(b)
+	both := 0
+	for s := range x {
+		if y[s] {
+			both++
+		}
+	}
+	short, long := min(len(x), len(y)), max(len(x), len(y))
+	return short > 5 && 2*short >= long && 5*both >= 3*short
+}
+
+// saysMuch reports whether a heading is too long for the name of a site, and says more than
+// the titles, which say too little for a headline.
+func saysMuch(heading string, others []string) bool {
+	const words = 4
+	return len(strings.Fields(heading)) >= words && !slices.ContainsFunc(others, func(o string) bool {
+		return len(strings.Fields(withoutSite(o, nil, true))) >= words || strings.Contains(fold(o), fold(heading))
+	})
+}
+
+func sequences(t string) map[string]bool {
+	all := map[string]bool{}
+	letters := []rune(fold(t))
+	for i := range max(0, min(len(letters), 400)-2) {
+		all[string(letters[i:i+3])] = true
+	}
+	return all
+}
+
+// short reports whether a text is no longer than a headline.
+func short(t string) bool {
+	const long = 400 // characters
+	f := fold(t)
+	return f != "" && utf8.RuneCountInString(t) <= long
+}
+
+// votes counts how many of the texts that name the page are a heading, or begin or end with
+// it. A shorter heading counts where a mark separates it from the rest.
+func votes(heading string, others []string) (votes int) {
+	f := fold(heading)
+	for _, other := range others {
+		o := fold(other)
+		switch {
+		case o == f:
+			votes += 2
+		case 2*len(f) >= len(o) && (strings.HasPrefix(o, f) || strings.HasSuffix(o, f)):
+			votes++
+		case strings.Contains(o, f) && isPart(f, other):
+			votes++
+		}
+	}
+	return votes
 }
 
 // marks separate a headline from a site's name. Some are also marks of headlines: of those
@@ -129,8 +237,14 @@ func withoutSite(t string, sites []string, guess bool) string {
 	if !guess {
 		return t
 	}
-	for _, m := range marks {
+	for _, m := range append(marks[:len(marks):len(marks)], "-") {
 		head, tail, ok := cutLast(t, m)
+		if m == "-" { // without spaces only between words of a script that has none
+			if before, _ := utf8.DecodeLastRuneInString(head); !ok || before < 0x2e80 || strings.ContainsFunc(tail, func(c rune) bool { return c < 0x2e80 }) || utf8.RuneCountInString(tail) > 10 {
+				continue
+			}
+			return head
+		}
 		if !ok || !sureMark[m] || utf8.RuneCountInString(tail) > 30 || utf8.RuneCountInString(head) <= utf8.RuneCountInString(tail) {
 			continue
 		}

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"strings"
 
-	"golang.org/x/net/html"
-
 	"github.com/newsfork/seed-engine/transforms/parse/structured"
+	"github.com/newsfork/seed-engine/transforms/parse/tree"
 )
 
 // shortText is the width of a text that is too short for an article: then the page may be
@@ -16,7 +15,7 @@ const shortText = 250
 // text is the longest text in what strip removed, "" for none.
 func (u unseen) text() (longest string) {
 	for _, m := range u.markup {
-		root, err := html.Parse(bytes.NewReader(m))
+		root, err := tree.Parse(string(m))
 		if err != nil { // nested too deep
 			continue
 		}

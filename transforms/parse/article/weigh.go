@@ -15,7 +15,9 @@ func (r *reader) weigh(n *html.Node) int {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch c.Type {
 		case html.TextNode:
-			direct += width(c.Data)
+			if !coded(c.Data) {
+				direct += width(c.Data)
+			}
 		case html.ElementNode:
 			if neverText(c) {
 				continue
@@ -51,6 +53,20 @@ func (r *reader) weigh(n *html.Node) int {
 		r.proseWidth[n] = sum
 	}
 	return sum
+}
+
+// coded reports whether a text is data, such as base64: no language has ASCII words this long.
+func coded(s string) bool {
+	const word = 200
+	if len(s) <= word {
+		return false
+	}
+	for i := range word {
+		if c := s[len(s)/2-word/2+i]; c <= ' ' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // prose is the text below an inline element that is not in links.

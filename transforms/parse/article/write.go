@@ -2,6 +2,7 @@ package article
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -51,13 +52,14 @@ func (r *reader) trim(lines []textLine) []textLine {
 	}
 	before := 0
 	for i, l := range lines {
-		if before*10 >= sum*8 && len(l.text) < 80 && others.MatchString(l.text) {
+		if len(l.text) < 80 && before > 0 && announcesOthers(l.text) && (before*10 >= sum*8 || !l.item && ends(lines, i)) {
 			lines = lines[:i]
 			break
 		}
 		before += len(l.text)
 	}
 	begin := 0
+	var intro []textLine
 	for i, l := range lines {
 		if i > 8 {
 			break
@@ -66,13 +68,20 @@ func (r *reader) trim(lines []textLine) []textLine {
 			begin = i
 			break
 		}
+		if introduces(l) {
+			intro = append(intro, l)
+		}
 	}
 	if begin > 0 && subheading(lines[begin-1], lines[begin:]) {
 		begin--
 	}
-	kept := lines[begin:]
+	kept := append(intro[:len(intro):len(intro)], lines[begin:]...)
 	for len(kept) > 1 {
 		last := kept[len(kept)-1]
+		if strings.HasSuffix(last.text, ":") && width(last.text) < 100 && announces.MatchString(last.text) {
+			kept = kept[:len(kept)-1]
+			continue
+		}
 		if last.item || !last.heading && (paragraph(last) || sentence(last.text) && width(last.text) >= 12 || closes(last, kept[:len(kept)-1])) {
 			break
 		}
@@ -80,7 +89,7 @@ func (r *reader) trim(lines []textLine) []textLine {
 	}
 	out := make([]textLine, 0, len(kept))
 	for i, l := range kept {
-		if l.heading && i+1 < len(kept) && kept[i+1].heading && others.MatchString(l.text) {
+		if l.heading && i+1 < len(kept) && kept[i+1].heading && announcesOthers(l.text) {
 			continue
 		}
 		out = append(out, l)
@@ -88,9 +97,36 @@ func (r *reader) trim(lines []textLine) []textLine {
 	return out
 }
 
+// ends reports whether the text ends before line i: there are paragraphs of one element, and
+// none of that element's after it.
+func ends(lines []textLine, i int) bool {
+	const text = 3 // paragraphs
+	of := map[*html.Node]int{}
+	var parent *html.Node
+	for _, l := range lines[:i] {
+		if l.of != nil && paragraph(l) {
+			of[l.of.Parent]++
+			if parent == nil || of[l.of.Parent] > of[parent] {
+				parent = l.of.Parent
+			}
+		}
+	}
+	return parent != nil && of[parent] >= text && !slices.ContainsFunc(lines[i:], func(l textLine) bool { return l.of != nil && (isBelow(l.of, parent) || alike(l.of.Parent, parent)) })
+}
+
+// alike reports whether two elements have the same name and the same classes.
+func alike(a, b *html.Node) bool {
+	return a != nil && a.DataAtom == b.DataAtom && attr(a, "class") != "" && attr(a, "class") == attr(b, "class")
+}
+
+// introduces reports whether a heading is a paragraph: its sentence is too long for a headline.
+func introduces(l textLine) bool {
+	return l.heading && width(l.text) >= 80 && sentence(l.text)
+}
+
 // subheading reports whether a heading before the text is the first of several like it.
 func subheading(l textLine, after []textLine) bool {
-	if !l.heading || l.of == nil || others.MatchString(l.text) {
+	if !l.heading || l.of == nil || announcesOthers(l.text) {
 		return false
 	}
 	for _, a := range after {
@@ -108,7 +144,7 @@ func closes(l textLine, before []textLine) bool {
 	if l.of == nil || b.of == nil || l.of.DataAtom != atom.P || b.of.DataAtom != atom.P || b.of.Parent != l.of.Parent || attr(l.of, "class") != attr(b.of, "class") {
 		return false
 	}
-	return paragraph(b) && !others.MatchString(l.text) && !strings.Contains(l.text, "://") && l.text[0] != '(' && !strings.ContainsAny(l.text[:len(l.text)*2/3], ":：")
+	return paragraph(b) && !announcesOthers(l.text) && !strings.Contains(l.text, "://") && l.text[0] != '(' && !strings.ContainsAny(l.text[:len(l.text)*2/3], ":：")
 }
 
 // paragraph reports whether a line is prose, by its length or as a sentence.
@@ -376,7 +412,7 @@ func (w *writer) line(l string, heading bool, links int) {
 		l = strings.Map(dropInvisible, l)
 	}
 	l = collapse(l)
-	if l == "" || !w.r.bySelector && w.drops(l, heading, links) {
+	if l == "" || coded(l) || !w.r.bySelector && w.drops(l, heading, links) {
 		return
 	}
 	w.lines = append(w.lines, textLine{l, heading, w.listDepth > 0, w.of})

@@ -1,0 +1,92 @@
+package article
+
+import (
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// introduced returns the introduction by its place: the paragraphs between the headline and
+// the element of the text, where nothing else of the article is. They are sentences without
+// links, which dates, authors and captions are not.
+func (r *reader) introduced(body, root *html.Node) (lines []textLine) {
+	const (
+		least = 60  // width of an introduction's paragraph
+		most  = 900 // of all
+	)
+	sum, title := 0, r.title
+	var around *html.Node // the headline, once it is found
+	var look func(*html.Node) bool
+	look = func(n *html.Node) bool {
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			if c == root {
+				return true
+			}
+			if c.Type != html.ElementNode || neverText(c) {
+				continue
+			}
+			switch c.DataAtom {
+			case atom.H1, atom.H2, atom.H3:
+				if f := fold(line(c)); f != "" && (f == title || c.DataAtom == atom.H1 && len(f) > 20 && (strings.Contains(title, f) || strings.Contains(f, title))) {
+					around, lines, sum = c, nil, 0
+					continue
+				}
+			case atom.Ul, atom.Ol, atom.Li, atom.Table, atom.Dl, atom.Figure, atom.Figcaption, atom.Aside, atom.Form, atom.Footer:
+				if !isBelow(root, c) {
+					continue
+				}
+			}
+			if r.isClutter(c) && !teases(c) && !isBelow(root, c) {
+				continue
+			}
+			if r.blocks[c] || isBelow(root, c) {
+				if look(c) {
+					return true
+				}
+				continue
+			}
+			if around == nil {
+				continue
+			}
+			t := line(c)
+			w := width(t)
+			if w < least || sum+w > most || !sentence(t) || prose(c)*10 < w*8 {
+				continue
+			}
+			if _, dated := ParseTime(t, time.UTC); dated && w < 2*least { // when something was sent, or changed
+				continue
+			}
+			sum += w
+			lines = append(lines, textLine{text: t})
+		}
+		return false
+	}
+	if title == "" || !look(body) || len(lines) > 2 { // more is a summary, or another text
+		return nil
+	}
+	return lines
+}
+
+// teases reports whether all that makes an element clutter is a name that also introductions have.
+func teases(n *html.Node) bool {
+	switch n.DataAtom {
+	case atom.Div, atom.P, atom.H2, atom.H3, atom.Section, atom.Header, atom.Span, atom.Strong:
+	default:
+		return false
+	}
+	for i := range n.Attr {
+		switch a := &n.Attr[i]; a.Key {
+		case "class", "id":
+			for name := range strings.FieldsSeq(a.Val) {
+				if clutterName(name) && !strings.Contains(strings.ToLower(name), "teaser") {
+					return false
+				}
+			}
+		case "role", "hidden", "aria-hidden", "style":
+			return false
+		}
+	}
+	return true
+}

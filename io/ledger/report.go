@@ -187,6 +187,9 @@ func (r *Report) WriteTable(w io.Writer, named []string) error {
 	t.section("Requests")
 	t.number("requests", r.HTTP.Requests)
 	t.number("retries", r.HTTP.Retries)
+	if r.HTTP.Absent > 0 {
+		t.number("looked for, not there", r.HTTP.Absent)
+	}
 	t.row("received", FormatBytes(r.HTTP.Bytes))
 	for _, k := range sortedKeys(r.HTTP.ByStatus) {
 		t.number("status "+k, r.HTTP.ByStatus[k])

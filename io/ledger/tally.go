@@ -36,8 +36,9 @@ type HTTP struct {
 	Requests int64  `json:"requests"`
 	Bytes    int64  `json:"bytes"` // of bodies, as received
 	Retries  int64  `json:"retries"`
-	ByStatus Counts `json:"by_status"` // "200": n
-	Failures Counts `json:"failures"`  // by the kinds of package web
+	Absent   int64  `json:"absent,omitempty"` // of by_status 404 and 410: what need not be there
+	ByStatus Counts `json:"by_status"`        // "200": n
+	Failures Counts `json:"failures"`         // by the kinds of package web
 	// Examples are a few URLs of each kind of failure and each status from 400 on.
 	Examples Examples `json:"examples,omitempty"`
 }
@@ -99,6 +100,7 @@ func (t *Tally) Add(o Tally) {
 	t.HTTP.Requests += o.HTTP.Requests
 	t.HTTP.Bytes += o.HTTP.Bytes
 	t.HTTP.Retries += o.HTTP.Retries
+	t.HTTP.Absent += o.HTTP.Absent
 	t.HTTP.ByStatus.add(o.HTTP.ByStatus)
 	t.HTTP.Failures.add(o.HTTP.Failures)
 	t.HTTP.Examples.add(o.HTTP.Examples)

@@ -56,7 +56,7 @@ const (
 func (t Tally) Minus(o Tally) Tally {
 	return Tally{
 		Counts: t.Counts.Minus(o.Counts),
-		HTTP: HTTP{Requests: t.HTTP.Requests - o.HTTP.Requests, Bytes: t.HTTP.Bytes - o.HTTP.Bytes, Retries: t.HTTP.Retries - o.HTTP.Retries,
+		HTTP: HTTP{Requests: t.HTTP.Requests - o.HTTP.Requests, Bytes: t.HTTP.Bytes - o.HTTP.Bytes, Retries: t.HTTP.Retries - o.HTTP.Retries, Absent: t.HTTP.Absent - o.HTTP.Absent,
 			ByStatus: t.HTTP.ByStatus.Minus(o.HTTP.ByStatus), Failures: t.HTTP.Failures.Minus(o.HTTP.Failures), Examples: t.HTTP.Examples.minus(o.HTTP.Examples)},
 		Store:      t.Store.Minus(o.Store),
 		StoreBytes: Traffic{Read: t.StoreBytes.Read - o.StoreBytes.Read, Written: t.StoreBytes.Written - o.StoreBytes.Written},

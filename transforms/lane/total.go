@@ -13,9 +13,9 @@ import (
 
 func init() {
 	beam.RegisterCoder(reflect.TypeFor[ledger.Tally](), ledger.Tally.MarshalBinary, decodeTally)
-	beam.RegisterFunction(addTallies)
 	beam.RegisterDoFn(reflect.TypeFor[totalFn]())
 	register.Emitter1[ledger.Tally]()
+	register.Iter1[ledger.Tally]()
 }
 
 func decodeTally(b []byte) (t ledger.Tally, err error) { return t, t.UnmarshalBinary(b) }
@@ -26,11 +26,16 @@ func decodeTally(b []byte) (t ledger.Tally, err error) { return t, t.UnmarshalBi
 // In: the tallies of all stages.
 func Total(s beam.Scope, cfg Config, tallies ...beam.PCollection) {
 	s = s.Scope("lane.Total")
-	all := beam.AddFixedKey(s, beam.Flatten(s, tallies...))
-	beam.ParDo0(s, &totalFn{Config: cfg}, beam.CombinePerKey(s, addTallies, all))
+	// A tally gets its key where it was made. Runners fuse that with the stage, and have no stage of
+	// their own between the others and the grouping: tallies are too few for sums of sums.
+	keyed := make([]beam.PCollection, len(tallies))
+	for i, t := range tallies {
+		keyed[i] = beam.AddFixedKey(s, t)
+	}
+	beam.ParDo0(s, &totalFn{Config: cfg}, beam.GroupByKey(s, beam.Flatten(s, keyed...)))
 }
 
-// addTallies changes neither argument: Beam may have passed them to other functions too.
+// addTallies changes neither argument.
 func addTallies(a, b ledger.Tally) ledger.Tally {
 	var sum ledger.Tally
 	sum.Add(a)
@@ -46,11 +51,18 @@ type totalFn struct {
 // Setup implements Beam's.
 func (fn *totalFn) Setup(ctx context.Context) error { return fn.Open(ctx, fn.Config) }
 
-// ProcessElement writes the total. All sums have the same key, because runners
+// ProcessElement writes the total. All tallies have the same key, because runners
 // process the elements of one key one after another, and the sum of each window of
 // an unbounded run is added to the total before it.
-func (fn *totalFn) ProcessElement(ctx context.Context, _ int, sum ledger.Tally) error {
-	sum = addTallies(sum, fn.Worker.Take())
+func (fn *totalFn) ProcessElement(ctx context.Context, _ int, next func(*ledger.Tally) bool) error {
+	sum := fn.Worker.Take()
+	for {
+		var t ledger.Tally
+		if !next(&t) {
+			break
+		}
+		sum.Add(t)
+	}
 	count(ctx, "total", sum.Counts)
 	count(ctx, "total", ledger.Counts{"http_requests": sum.HTTP.Requests, "http_bytes": sum.HTTP.Bytes, "http_retries": sum.HTTP.Retries})
 	if fn.Config.Running {

@@ -435,7 +435,7 @@ func (w *Worker) clean(urls map[string][]string) ledger.Examples {
 func (w *Worker) exchanges() ledger.Tally {
 	var t ledger.Tally
 	s := w.Web.Stats()
-	t.HTTP = ledger.HTTP{Requests: s.Requests, Bytes: s.Bytes, Retries: s.Retries, ByStatus: s.ByStatus, Failures: s.Failures, Examples: w.clean(s.Examples)}
+	t.HTTP = ledger.HTTP{Requests: s.Requests, Bytes: s.Bytes, Retries: s.Retries, Absent: s.Absent, ByStatus: s.ByStatus, Failures: s.Failures, Examples: w.clean(s.Examples)}
 	t.Store = w.calls.Snapshot()
 	t.StoreBytes.Read, t.StoreBytes.Written = w.calls.Bytes()
 	return t

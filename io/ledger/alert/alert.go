@@ -112,6 +112,10 @@ func Rules() (names []string) {
 // unless a limit is set.
 const Freshness = "freshness"
 
+// Terms names the alert about terms of service that nobody has read since they changed.
+// It has no limit.
+const Terms = "terms"
+
 // PageRules are the rules by which a run of a job that crawls pages judges itself: all
 // except failure_rate and freshness.
 func PageRules() []string { return Rules()[2:] }

@@ -129,6 +129,12 @@ func TestJudgeRun(t *testing.T) {
 	assert.Equal(t, "the run has taken 4 h (limit 3 h)", limits.JudgeRun(ledger.Report{State: ledger.Running, Duration: 4 * 3600}, 0, 0)[0].Text)
 	assert.Equal(t, []string{"duration"}, rules(ledger.Interrupted))
 	assert.Equal(t, []string{"duration", "failure_rate", "success_rate", "error_rate", "retry_rate"}, rules(ledger.Done))
+
+	// Sources that a site does not have are no failures; pages that are gone are.
+	r = ledger.Report{HTTP: ledger.HTTP{Requests: 22, Absent: 4, ByStatus: ledger.Counts{"200": 18, "404": 4}}}
+	assert.Equal(t, []string{"failure_rate"}, rules(ledger.Done))
+	r.HTTP.Absent = 0
+	assert.Equal(t, []string{"failure_rate", "success_rate"}, rules(ledger.Done))
 }
 
 func TestUnits(t *testing.T) {

@@ -19,12 +19,12 @@ func (t Thresholds) JudgeRun(r ledger.Report, failed, of int64) []Finding {
 	}
 	figures := []Figure{{Rule: "duration", Value: r.Duration, Text: took}}
 	if r.State == ledger.Done {
-		n := r.HTTP.Requests
+		n := r.HTTP.Requests - r.HTTP.Absent // a source that a site does not have is no failure
 		read := r.Counts["articles_fetched"]
 		figures = append(figures,
 			Figure{Rule: "failure_rate", Value: share(failed, of), Samples: of},
 			Figure{Rule: "success_rate", Value: share(r.HTTP.ByStatus["200"]+r.HTTP.ByStatus["304"], n), Samples: n},
-			Figure{Rule: "error_rate", Value: share(r.HTTP.Class('4')+r.HTTP.Class('5'), n), Samples: n},
+			Figure{Rule: "error_rate", Value: share(r.HTTP.Class('4')+r.HTTP.Class('5')-r.HTTP.Absent, n), Samples: n},
 			Figure{Rule: "retry_rate", Value: share(r.HTTP.Retries, n), Samples: n},
 			Figure{Rule: "empty_rate", Value: share(r.Counts["articles_empty"], read), Samples: read})
 	}
@@ -48,6 +48,7 @@ type Row struct {
 	RetryRate     float64  `json:"retry_rate"`
 	EmptyRate     float64  `json:"empty_rate"`
 	AvgResponseMS float64  `json:"avg_response_ms"`
+	TermsChanged  string   `json:"terms_changed"` // what is to be done about it
 }
 
 // The states of a row in which a provider was crawled to its end, and in which

@@ -95,35 +95,34 @@ func TestDryRun(t *testing.T) {
 
 // What a dry run says on standard error: the stages of the pipeline that would be staged.
 const (
-	total      = "addFixedKeyFn, shuffle, addTallies, totalFn; reads "
 	seedStages = `1. seed.List: impulse, listFn
 2. seed.Extract: shuffle, extractFn; reads seed.List
 3. seed.Visit: shuffle, visitFn; reads seed.Extract
 4. seed.Complete: addFixedKeyFn, shuffle, completeFn, shuffle, outageFn; reads seed.Extract, seed.Visit
-5. lane.Total: ` + total + `seed.List, seed.Extract, seed.Visit, seed.Complete
+5. lane.Total: addFixedKeyFn, addFixedKeyFn, addFixedKeyFn, addFixedKeyFn, shuffle, totalFn; reads seed.List, seed.Extract, seed.Visit, seed.Complete
 `
 	streamStages = `1. seed.Stream: impulse, pollFn, window, window
 2. seed.Extract: shuffle, extractFn; reads seed.Stream
 3. seed.Visit: shuffle, visitFn; reads seed.Extract
 4. seed.Complete: addFixedKeyFn, shuffle, completeFn, shuffle, outageFn; reads seed.Extract, seed.Visit
-5. lane.Total: ` + total + `seed.Stream, seed.Extract, seed.Visit, seed.Complete
+5. lane.Total: addFixedKeyFn, addFixedKeyFn, addFixedKeyFn, addFixedKeyFn, shuffle, totalFn; reads seed.Stream, seed.Extract, seed.Visit, seed.Complete
 `
 	migrateStages = `1. migrate.List: impulse, listFn
 2. migrate.Copy: shuffle, copyFn, impulse, createFn; reads migrate.List
-3. lane.Total: ` + total + `migrate.Copy
+3. lane.Total: addFixedKeyFn, shuffle, totalFn; reads migrate.Copy
 `
 	docsStages = `1. docs.List: impulse, listFn
 2. docs.Visit: shuffle, visitFn; reads docs.List
 3. docs.Conclude: shuffle, reportFn; reads docs.Visit
-4. lane.Total: ` + total + `docs.List, docs.Visit, docs.Conclude
+4. lane.Total: addFixedKeyFn, addFixedKeyFn, addFixedKeyFn, shuffle, totalFn; reads docs.List, docs.Visit, docs.Conclude
 `
 	catalogStages = `1. catalog.Sites: impulse, listFn
 2. catalog.Visit: shuffle, visitFn; reads catalog.Sites
-3. lane.Total: ` + total + `catalog.Visit
+3. lane.Total: addFixedKeyFn, shuffle, totalFn; reads catalog.Visit
 `
 	newsStages = `1. news.List: impulse, listFn
 2. news.Visit: shuffle, visitFn; reads news.List
-3. lane.Total: ` + total + `news.List, news.Visit
+3. lane.Total: addFixedKeyFn, addFixedKeyFn, shuffle, totalFn; reads news.List, news.Visit
 `
 )
 

@@ -118,6 +118,7 @@ type Stats struct {
 	Requests int64            // sent, redirect hops and retries too
 	Bytes    int64            // of bodies, as received
 	Retries  int64            // see Retried
+	Absent   int64            // see Absent
 	ByStatus map[string]int64 // answers by status: "200"
 	Failures map[string]int64 // Gets that ended in an Error, by Kind
 	// Examples are URLs that failed, by Kind, or that were answered with a status from
@@ -150,10 +151,10 @@ type Client struct {
 	lookups *pace // of Resolve
 	recent  recent
 
-	requests, bytes, retries atomic.Int64
-	byStatus                 [1000]atomic.Int64
-	examples                 examples
-	failures                 [len(kinds)]atomic.Int64
+	requests, bytes, retries, absent atomic.Int64
+	byStatus                         [1000]atomic.Int64
+	examples                         examples
+	failures                         [len(kinds)]atomic.Int64
 }
 
 // route goes with a context to the transport and its dialer.
@@ -343,6 +344,9 @@ func (c *Client) SetLimits(concurrency int, rate float64) {
 // Retried counts a retry. The caller makes the retry itself, by Get or Try.
 func (c *Client) Retried() { c.retries.Add(1) }
 
+// Absent counts an answer 404 or 410 to a request for something that need not be there.
+func (c *Client) Absent() { c.absent.Add(1) }
+
 // Failed counts a request whose last Try failed.
 func (c *Client) Failed(failure *Error) {
 	if c.failures[slices.Index(kinds[:], failure.Kind)].Add(1) <= maxTried {
@@ -356,6 +360,7 @@ func (c *Client) Stats() Stats {
 		Requests: c.requests.Load(),
 		Bytes:    c.bytes.Load(),
 		Retries:  c.retries.Load(),
+		Absent:   c.absent.Load(),
 		ByStatus: map[string]int64{},
 		Failures: map[string]int64{},
 		Examples: c.examples.all(),

@@ -270,7 +270,6 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(co
 	return func(resp *web.Response, took time.Duration) time.Duration {
 		defer free()
 		defer at.leave()
-		after := time.Duration(-1)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		now := p.now()
@@ -281,13 +280,9 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(co
 		}
 		s.ended, s.next = now, now.Add(gap)
 		at.end(now)
-		if resp != nil && c.pausesOn(resp.Status) {
-			if d, ok := web.ParseRetryAfter(resp.Header.Get("Retry-After"), now); ok {
-				after = d
-				if until := now.Add(c.scaled(d)); until.After(s.paused) {
-					s.paused = until
-				}
-			}
+		after := c.asksFor(resp, now)
+		if until := now.Add(c.scaled(after)); after >= 0 && until.After(s.paused) {
+			s.paused = until
 		}
 		return after
 	}, nil

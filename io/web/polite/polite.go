@@ -41,6 +41,9 @@ type Policy struct {
 	// PauseOn reports whether Retry-After is obeyed in an answer with this status.
 	// nil: 429 and 503.
 	PauseOn func(status int) bool
+	// PauseOf, when set, takes the place of PauseOn and Retry-After: it returns the pause
+	// that an answer of any status asks for, below 0 for none.
+	PauseOf func(r *web.Response, now time.Time) time.Duration
 	// Abandon reports whether a site is abandoned after this status. nil: never.
 	Abandon func(status int) bool
 	// Retry decides which requests are retried. nil: none.
@@ -153,6 +156,8 @@ type Request struct {
 	Parallel bool
 	// Once is a request that is not retried.
 	Once bool
+	// Probe asks for something that need not be there: an answer 404 or 410 is no error.
+	Probe bool
 	// Retries is how many retries a killed process has already made.
 	Retries int
 	// OnRetry, when set, is called before the pause that precedes a retry, even if
@@ -231,6 +236,9 @@ func (c *Client) repeat(ctx context.Context, r Request, retry Retry) (*web.Respo
 			c.Web.Failed(failure)
 			return nil, failure
 		case !again:
+			if r.Probe && (t.resp.Status == http.StatusNotFound || t.resp.Status == http.StatusGone) {
+				c.Web.Absent()
+			}
 			return t.resp, nil
 		}
 		c.Web.Retried()
@@ -347,6 +355,20 @@ func (c *Client) pausesOn(status int) bool {
 		return c.Policy.PauseOn(status)
 	}
 	return status == 429 || status == 503
+}
+
+// asksFor is the pause that an answer asks for, below 0 for none.
+func (c *Client) asksFor(r *web.Response, now time.Time) time.Duration {
+	switch {
+	case r == nil:
+	case c.Policy.PauseOf != nil:
+		return c.Policy.PauseOf(r, now)
+	case c.pausesOn(r.Status):
+		if d, ok := web.ParseRetryAfter(r.Header.Get("Retry-After"), now); ok {
+			return d
+		}
+	}
+	return -1
 }
 
 func (c *Client) maxRetryAfter() time.Duration {

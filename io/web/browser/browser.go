@@ -1,0 +1,268 @@
+// Package browser renders pages with a headless Chromium that has no network of its own:
+// each request of a page is answered by the caller, who asks politely, or fails.
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/network"
+	cdpage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/newsfork/seed-engine/io/scratch"
+)
+
+const (
+	renderTimeout = 2 * time.Minute // including the pauses between the page's requests
+	renderQuiet   = 500 * time.Millisecond
+	maxParts      = 64       // requests of one page
+	maxPartBytes  = 32 << 20 // of scripts and data, kept in memory
+)
+
+// ErrMissing means that pages are to be rendered and there is no browser.
+var ErrMissing = errors.New("rendering pages needs Chromium or Chrome in PATH; install it (apt-get install chromium) or turn rendering off (docs: spa_rendering, catalog: rendering)")
+
+// ErrSandbox means that the browser would run strangers' scripts as root without a
+// sandbox.
+var ErrSandbox = errors.New("rendering runs the scripts of strangers' pages, and Chromium has no sandbox as root: run as another user, or allow it by --allow-unsandboxed-browser")
+
+// Find finds the browser for rendering pages, or returns ErrMissing or ErrSandbox.
+func Find(unsandboxed bool) (string, error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if at, err := exec.LookPath(name); err == nil {
+			return at, sandboxed(os.Geteuid(), unsandboxed)
+		}
+	}
+	return "", ErrMissing
+}
+
+func sandboxed(uid int, unsandboxed bool) error {
+	if uid == 0 && !unsandboxed {
+		return ErrSandbox
+	}
+	return nil
+}
+
+// options start the browser at a path with its own home folder and environment.
+// The process's environment has keys, and a fault of the browser must not give them to
+// a page's scripts.
+func options(at, home, agent string, unsandboxed bool) []chromedp.ExecAllocatorOption {
+	all := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(at), chromedp.UserAgent(agent),
+		chromedp.NoInheritEnv, chromedp.Env("PATH="+os.Getenv("PATH"), "HOME="+home, "TMPDIR="+home, "LANG=C.UTF-8"),
+		chromedp.UserDataDir(filepath.Join(home, "profile")),
+		// A proxy where nothing listens: a request that is not intercepted must not leave the machine.
+		chromedp.ProxyServer("http://127.0.0.1:1"), chromedp.Flag("proxy-bypass-list", "<-loopback>"),
+		// WebRTC ignores the HTTP proxy: it sends datagrams to any host and port that a page names. The switch with
+		// "force-" before it does not stop them.
+		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),
+		// The last one would search for cast devices by multicast.
+		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,MediaRouter"))
+	if unsandboxed {
+		all = append(all, chromedp.NoSandbox)
+	}
+	return all
+}
+
+// Config is how a browser renders.
+type Config struct {
+	Unsandboxed bool
+	UserAgent   string
+	MaxPage     int // bytes of a page once its scripts have run
+	Log         *slog.Logger
+	// Part answers a page's GET for a script or for data. When it refuses, the request
+	// fails, and the page goes without it; an error ends the rendering of the page.
+	Part func(ctx context.Context, page, u *url.URL) (answer Asset, refused bool, err error)
+}
+
+// Browser is a headless browser without a network. Every request of a page is
+// intercepted. A GET for a script or for data is answered by Config.Part, one at a time,
+// and everything else fails.
+type Browser struct {
+	cfg Config
+	ctx context.Context // of the browser
+	end func()
+
+	mu    sync.Mutex
+	parts map[string]Asset // answers, for other pages
+	bytes int
+}
+
+// Asset is the answer to a request of a page.
+type Asset struct {
+	Status int
+	Kind   string // Content-Type
+	Body   []byte
+}
+
+// Start starts a browser, which lasts until Close or the end of ctx.
+func Start(ctx context.Context, cfg Config) (*Browser, error) {
+	at, err := Find(cfg.Unsandboxed)
+	if err != nil {
+		return nil, err
+	}
+	home, remove, err := scratch.Dir("browser-") // short: the path of the browser's socket may have 107 bytes
+	if err != nil {
+		return nil, fmt.Errorf("making the browser's home folder: %w", err)
+	}
+	alloc, endAlloc := chromedp.NewExecAllocator(ctx, options(at, home, cfg.UserAgent, cfg.Unsandboxed)...)
+	browser, endBrowser := chromedp.NewContext(alloc)
+	end := func() {
+		endBrowser()
+		endAlloc()
+		if err := remove(); err != nil {
+			cfg.Log.Warn("browser_home_stays", "error", err.Error())
+		}
+	}
+	if err := chromedp.Do(browser); err != nil {
+		end()
+		return nil, fmt.Errorf("starting %s: %w; if it says that no sandbox is usable, --allow-unsandboxed-browser runs it without one", at, err)
+	}
+	return &Browser{cfg: cfg, ctx: browser, end: end, parts: map[string]Asset{}}, nil
+}
+
+// Close ends the browser and removes what it wrote.
+func (r *Browser) Close() { r.end() }
+
+// Render returns a page's HTML after its scripts have run.
+func (r *Browser) Render(ctx context.Context, u *url.URL, body []byte, contentType string) (string, error) {
+	tab, end := chromedp.NewContext(r.ctx)
+	defer end()
+	defer context.AfterFunc(ctx, end)()
+
+	var (
+		asked   sync.WaitGroup
+		pending atomic.Int64
+		last    atomic.Int64 // time of the last request or answer, in nanoseconds
+		n       atomic.Int64
+		failure atomic.Pointer[error]
+	)
+	touch := func() { last.Store(time.Now().UnixNano()) }
+	touch()
+	err := chromedp.Listen(tab, func(ev any) {
+		if _, ok := ev.(*cdpage.EventJavascriptDialogOpening); ok {
+			asked.Go(func() { // the page waits for an answer; it may have ended meanwhile
+				_, _ = chromedp.Call(tab, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{})
+			})
+			return
+		}
+		paused, ok := ev.(*fetch.EventRequestPaused)
+		if !ok {
+			return
+		}
+		pending.Add(1)
+		touch()
+		asked.Go(func() {
+			defer func() { touch(); pending.Add(-1) }()
+			var answer Asset
+			number := n.Add(1)
+			refused := number > maxParts
+			switch {
+			case refused:
+			case paused.ResourceType == network.ResourceTypeDocument && (number == 1 || paused.Request.URL == u.String()): // the first one is the page, however the browser writes its address
+				answer = Asset{http.StatusOK, contentType, body}
+			default:
+				var err error
+				if answer, refused, err = r.part(tab, u, paused); err != nil {
+					failure.CompareAndSwap(nil, &err)
+					refused = true
+				}
+			}
+			var err error
+			if refused {
+				_, err = chromedp.Call(tab, fetch.FailRequest, fetch.FailRequestParams{RequestID: paused.RequestID, ErrorReason: network.ErrorReasonBlockedByClient})
+			} else {
+				_, err = chromedp.Call(tab, fetch.FulfillRequest, fetch.FulfillRequestParams{RequestID: paused.RequestID, ResponseCode: int64(answer.Status),
+					ResponseHeaders: []*fetch.HeaderEntry{{Name: "Content-Type", Value: answer.Kind}}, Body: answer.Body})
+			}
+			if err != nil && tab.Err() == nil {
+				failure.CompareAndSwap(nil, &err)
+			}
+		})
+	})
+	if err != nil {
+		return "", fmt.Errorf("rendering %s: %w", u, err)
+	}
+	within, cancel := context.WithTimeout(tab, renderTimeout) // made after the tab's first use, because otherwise its end would end the browser
+	defer cancel()
+	out := ""
+	if _, err = chromedp.Call(within, fetch.Enable, fetch.EnableParams{}); err == nil {
+		err = chromedp.Do(within, chromedp.Navigate(u.String()))
+	}
+	for err == nil && (pending.Load() > 0 || time.Since(time.Unix(0, last.Load())) < renderQuiet) {
+		err = wait(within, 50*time.Millisecond)
+	}
+	if err == nil {
+		var units int // of UTF-16; too long a page is not copied from the browser
+		if units, err = chromedp.Run(within, chromedp.Evaluate[int]("document.documentElement.outerHTML.length")); units > r.cfg.MaxPage {
+			err = r.tooLarge()
+		}
+	}
+	if err == nil {
+		out, err = chromedp.Run(within, chromedp.OuterHTML(chromedp.CSS("html")))
+	}
+	if len(out) > r.cfg.MaxPage {
+		err = r.tooLarge()
+	}
+	end()
+	asked.Wait()
+	if p := failure.Load(); p != nil {
+		err = *p // an error for the whole crawl: it was stopped, or its budget is used up
+	}
+	if err != nil {
+		return "", fmt.Errorf("rendering %s: %w", u, err)
+	}
+	return "<!doctype html>" + out, nil
+}
+
+func (r *Browser) tooLarge() error {
+	return fmt.Errorf("longer than %d MB once its scripts have run", r.cfg.MaxPage>>20)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// part answers a request of a page for another resource. The error ends its rendering.
+func (r *Browser) part(ctx context.Context, page *url.URL, asked *fetch.EventRequestPaused) (answer Asset, refused bool, err error) {
+	switch asked.ResourceType {
+	case network.ResourceTypeScript, network.ResourceTypeXHR, network.ResourceTypeFetch:
+	default:
+		return Asset{}, true, nil // it only changes the page's appearance
+	}
+	u, perr := url.Parse(asked.Request.URL)
+	if perr != nil || asked.Request.Method != http.MethodGet {
+		return Asset{}, true, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p, ok := r.parts[u.String()]; ok {
+		return p, false, nil
+	}
+	p, refused, err := r.cfg.Part(ctx, page, u)
+	if err != nil || refused {
+		return Asset{}, true, err
+	}
+	if r.bytes += len(p.Body); r.bytes <= maxPartBytes {
+		r.parts[u.String()] = p
+	}
+	return p, false, nil
+}

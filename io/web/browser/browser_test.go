@@ -1,0 +1,153 @@
+package browser
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/scratch"
+)
+
+// want gives the browser's path, and skips the test without one, but in CI.
+func want(t *testing.T) string {
+	t.Helper()
+	at, err := Find(true)
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	return at
+}
+
+// What a page's scripts send by WebRTC reaches nobody. The same page is heard
+// when the browser is started without that switch, so the listener is where it
+// would reach it.
+func TestRenderedWebRTC(t *testing.T) {
+	t.Parallel()
+	at := want(t)
+	// gather waits until the page has what it names, and gives the number of its candidates.
+	gather := func(t *testing.T, sent net.PacketConn, until string, more ...chromedp.ExecAllocatorOption) int {
+		// The switch lets the test do without a network: WebRTC leaves loopback out otherwise.
+		home, remove, err := scratch.Dir("browser-")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, remove()) })
+		all := append(options(at, home, "test", os.Geteuid() == 0), chromedp.Flag("allow-loopback-in-peer-connection", true))
+		alloc, endAlloc := chromedp.NewExecAllocator(t.Context(), append(all, more...)...)
+		t.Cleanup(endAlloc)
+		tab, end := chromedp.NewContext(alloc)
+		t.Cleanup(end)
+		n, err := chromedp.Run(tab, chromedp.Evaluate[int](strings.ReplaceAll(`(async () => {
+			window.c = new RTCPeerConnection({iceServers: [{urls: "stun:ADDR"}, {urls: "turn:ADDR?transport=udp", username: "u", credential: "p"}]});
+			c.createDataChannel("d");
+			const all = new Promise(r => { c.onicegatheringstatechange = () => c.iceGatheringState == "complete" && r(); });
+			await c.setLocalDescription(await c.createOffer());
+			await `+until+`;
+			return (c.localDescription.sdp.match(/a=candidate/g) || []).length;
+		})()`, "ADDR", sent.LocalAddr().String()), func(p *cdpruntime.EvaluateParams) { p.AwaitPromise = new(true) }))
+		require.NoError(t, err)
+		return n
+	}
+	first := func(t *testing.T, l net.PacketConn) string {
+		b := make([]byte, 2048)
+		n, _, err := l.ReadFrom(b)
+		require.NoError(t, err)
+		return string(b[:n])
+	}
+	listen := func(t *testing.T) net.PacketConn {
+		l, err := net.ListenPacket("udp", "127.0.0.1:0")
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, l.Close()) })
+		return l
+	}
+	t.Run("without the switch", func(t *testing.T) {
+		l := listen(t)
+		gather(t, l, "null", chromedp.Flag("webrtc-ip-handling-policy", false))
+		require.Equal(t, "\x21\x12\xa4\x42", first(t, l)[4:8], "STUN's magic cookie")
+	})
+	t.Run("with it", func(t *testing.T) {
+		l := listen(t)
+		require.Zero(t, gather(t, l, "all"))
+		_, err := l.WriteTo([]byte("nothing before"), l.LocalAddr())
+		require.NoError(t, err)
+		require.Equal(t, "nothing before", first(t, l))
+	})
+}
+
+// No process of the browser has what is in the environment of ours, or our home.
+func TestRenderedEnvironment(t *testing.T) {
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "for-the-store-alone")
+	want(t)
+	r, err := Start(t.Context(), Config{Unsandboxed: os.Geteuid() == 0, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	browser := chromedp.FromContext(r.ctx).Browser.Process().Pid
+	var home string
+	for _, pid := range append(children(t, browser), browser) {
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		require.NoError(t, err)
+		for _, v := range strings.Split(strings.TrimRight(string(environ), "\x00"), "\x00") {
+			name, value, _ := strings.Cut(v, "=")
+			require.NotContains(t, value, "for-the-store-alone")
+			require.NotEqual(t, "AWS_SECRET_ACCESS_KEY", name)
+			if name == "HOME" {
+				home = value
+				require.NotEqual(t, os.Getenv("HOME"), home)
+			}
+		}
+	}
+	require.DirExists(t, home)
+	r.Close()
+	require.NoDirExists(t, home)
+}
+
+// children are the processes that a process started, and theirs.
+func children(t *testing.T, pid int) (out []int) {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	require.NoError(t, err)
+	require.NotEmpty(t, lists)
+	for _, at := range lists {
+		list, err := os.ReadFile(at)
+		require.NoError(t, err)
+		for _, f := range strings.Fields(string(list)) {
+			child, err := strconv.Atoi(f)
+			require.NoError(t, err)
+			out = append(append(out, child), children(t, child)...)
+		}
+	}
+	return out
+}
+
+// As root the browser has no sandbox, so rendering must be allowed by a flag.
+func TestSandbox(t *testing.T) {
+	t.Parallel()
+	require.ErrorIs(t, sandboxed(0, false), ErrSandbox)
+	require.NoError(t, sandboxed(0, true))
+	require.NoError(t, sandboxed(1000, false))
+	require.NoError(t, sandboxed(1000, true))
+	require.ErrorContains(t, ErrSandbox, "--allow-unsandboxed-browser")
+
+	asked := func(unsandboxed bool) bool {
+		alloc, _ := chromedp.NewExecAllocator(t.Context(), options("/bin/false", t.TempDir(), "test", unsandboxed)...)
+		return strings.Contains(fmt.Sprintf("%+v", chromedp.FromContext(alloc).Allocator), "no-sandbox:true")
+	}
+	require.Equal(t, []bool{false, true}, []bool{asked(false), asked(true)})
+}
+
+// Without a browser the error says what to do.
+func TestNoBrowser(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := Find(true)
+	require.ErrorIs(t, err, ErrMissing)
+	require.ErrorContains(t, err, "apt-get install chromium")
+}

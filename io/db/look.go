@@ -11,6 +11,7 @@ type Look struct {
 	Text    string   // one of Columns has it, whatever the case
 	Columns []string // of Text
 	After   []Match  // only rows after these values, in the order of the query
+	Until   []Match  // only rows before these values, or with them, in the same order
 	Limit   int      // 0: none
 }
 
@@ -41,13 +42,17 @@ func (l Look) SQL(args ...any) (and, limit string, all []any) {
 		}
 		fmt.Fprintf(&b, " AND (%s)", strings.Join(any, " OR "))
 	}
-	if len(l.After) > 0 {
+	compare := func(to []Match, how string) {
 		var columns, values []string
-		for _, m := range l.After {
+		for _, m := range to {
 			columns, values = append(columns, m.Column), append(values, param(m.Value))
 		}
-		fmt.Fprintf(&b, " AND (%s) > (%s)", strings.Join(columns, ", "), strings.Join(values, ", "))
+		if len(to) > 0 {
+			fmt.Fprintf(&b, " AND (%s) %s (%s)", strings.Join(columns, ", "), how, strings.Join(values, ", "))
+		}
 	}
+	compare(l.After, ">")
+	compare(l.Until, "<=")
 	if l.Limit > 0 {
 		limit = fmt.Sprintf(" LIMIT %d", l.Limit)
 	}

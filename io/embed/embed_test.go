@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/openai"
 )
 
 // endpoint answers with a vector of each text's length and position.
@@ -72,7 +74,7 @@ func TestVectors(t *testing.T) {
 
 	e.answers = []int{401}
 	_, err = c.Vectors(t.Context(), texts[:1])
-	var status *StatusError
+	var status *openai.StatusError
 	require.ErrorAs(t, err, &status)
 	assert.Equal(t, 401, status.Status)
 	assert.NotContains(t, err.Error(), "\x1b")
@@ -88,7 +90,7 @@ func TestEndpointIsDown(t *testing.T) {
 		asked := 0
 		c, err := New("https://endpoint.example/v1", "small", "")
 		require.NoError(t, err)
-		c.http.Transport = roundTrip(func(*http.Request) (*http.Response, error) {
+		c.at.HTTP.Transport = roundTrip(func(*http.Request) (*http.Response, error) {
 			asked++
 			return nil, errDown
 		})
@@ -119,7 +121,7 @@ func TestEndpoints(t *testing.T) {
 	for _, good := range []string{"https://h/v1", "http://127.0.0.1:8080/v1/", "http://localhost/v1/embeddings", "http://[::1]/v1"} {
 		c, err := New(good, "small", "a key")
 		require.NoError(t, err, good)
-		assert.True(t, strings.HasSuffix(c.url, "/v1/embeddings"), c.url)
+		assert.True(t, strings.HasSuffix(c.at.URL, "/v1/embeddings"), c.at.URL)
 	}
 }
 

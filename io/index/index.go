@@ -9,12 +9,10 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"embed"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"strings"
 	"time"
 
@@ -49,6 +47,7 @@ func (c Chunk) input() string {
 type Index struct {
 	DB    *db.DB
 	Model string
+	kept  *kept // nil: each search reads the vectors from the database
 }
 
 // Open makes the tables in a database.
@@ -57,7 +56,7 @@ func Open(ctx context.Context, d *db.DB, model string) (Index, error) {
 	if err != nil {
 		return Index{}, err
 	}
-	return Index{d, model}, d.Migrate(ctx, "search", sub)
+	return Index{DB: d, Model: model}, d.Migrate(ctx, "search", sub)
 }
 
 // Lease is the right to change the index.
@@ -70,9 +69,13 @@ func (x Index) Lacking(ctx context.Context, chunks []Chunk) (places []int, err e
 	if x.Model == "" {
 		return nil, nil
 	}
+	in, err := x.vectors(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for i, c := range chunks {
 		var input string
-		err := x.DB.QueryRowContext(ctx, `SELECT input FROM search_vectors WHERE id = $1 AND model = $2`, c.ID, x.Model).Scan(&input)
+		err := x.DB.QueryRowContext(ctx, `SELECT input FROM `+in.table+` WHERE id = $1 AND model = $2`, c.ID, x.Model).Scan(&input)
 		if err != nil && err != sql.ErrNoRows {
 			return nil, fmt.Errorf("looking for the vector of chunk %s: %w", c.ID, err)
 		}
@@ -105,18 +108,22 @@ func excerpt(text string) string {
 
 // Apply makes one change, all of it or nothing.
 func (x Index) Apply(ctx context.Context, c Change) error {
-	err := x.DB.Tx(ctx, func(tx *sql.Tx) error {
+	in, err := x.vectors(ctx)
+	if err != nil {
+		return err
+	}
+	err = x.DB.Tx(ctx, func(tx *sql.Tx) error {
 		for _, id := range c.Delete {
-			if err := x.remove(ctx, tx, id); err != nil {
+			if err := x.remove(ctx, tx, in, id); err != nil {
 				return err
 			}
 		}
 		for _, k := range c.Put {
-			if err := x.put(ctx, tx, k, c); err != nil {
+			if err := x.put(ctx, tx, in, k, c); err != nil {
 				return err
 			}
 		}
-		return nil
+		return changed(ctx, tx)
 	})
 	if err != nil {
 		return fmt.Errorf("changing the search index: %w", err)
@@ -124,11 +131,17 @@ func (x Index) Apply(ctx context.Context, c Change) error {
 	return nil
 }
 
-func (x Index) remove(ctx context.Context, tx *sql.Tx, id string) error {
+// changed gives the index a new version.
+func changed(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, `UPDATE search_version SET n = n + 1`)
+	return err
+}
+
+func (x Index) remove(ctx context.Context, tx *sql.Tx, in place, id string) error {
 	if err := x.removeWords(ctx, tx, id); err != nil {
 		return err
 	}
-	for _, table := range []string{"search_chunks", "search_vectors"} {
+	for _, table := range append(in.tables, "search_chunks") {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE id = $1`, id); err != nil {
 			return err
 		}
@@ -145,7 +158,7 @@ func (x Index) removeWords(ctx context.Context, tx *sql.Tx, id string) error {
 	return err
 }
 
-func (x Index) put(ctx context.Context, tx *sql.Tx, k Chunk, c Change) error {
+func (x Index) put(ctx context.Context, tx *sql.Tx, in place, k Chunk, c Change) error {
 	whole := ""
 	if c.Whole {
 		whole = k.Text
@@ -181,8 +194,7 @@ func (x Index) put(ctx context.Context, tx *sql.Tx, k Chunk, c Change) error {
 	if !ok {
 		return nil
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO search_vectors (id, model, input, vector) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (id, model) DO UPDATE SET input = excluded.input, vector = excluded.vector`, k.ID, x.Model, k.input(), pack(v))
+	_, err = tx.ExecContext(ctx, in.insert, k.ID, x.Model, k.input(), in.value(v))
 	return err
 }
 
@@ -218,27 +230,12 @@ func (x Index) SetDone(ctx context.Context, name string, at time.Time) error {
 
 // Size is how many chunks there are, and how many lack a vector of this model.
 func (x Index) Size(ctx context.Context) (chunks, lack int64, err error) {
-	err = x.DB.QueryRowContext(ctx, `SELECT COUNT(*), COUNT(*) - COUNT(v.id) FROM search_chunks c LEFT JOIN search_vectors v ON v.id = c.id AND v.model = $1`, x.Model).Scan(&chunks, &lack)
+	in, err := x.vectors(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	err = x.DB.QueryRowContext(ctx, `SELECT COUNT(*), COUNT(*) - COUNT(v.id) FROM search_chunks c LEFT JOIN `+in.table+` v ON v.id = c.id AND v.model = $1`, x.Model).Scan(&chunks, &lack)
 	return chunks, lack, err
-}
-
-func pack(v []float32) []byte {
-	b := make([]byte, 0, 4*len(v))
-	for _, x := range v {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-	}
-	return b
-}
-
-// dot is the product of a vector and a packed one; ok is false if they differ in length.
-func dot(v []float32, packed []byte) (sum float32, ok bool) {
-	if len(packed) != 4*len(v) {
-		return 0, false
-	}
-	for i, x := range v {
-		sum += x * math.Float32frombits(binary.LittleEndian.Uint32(packed[4*i:]))
-	}
-	return sum, true
 }
 
 // Table is the table of the indexed chunks, with their provider.
@@ -251,13 +248,20 @@ func RemoveProvider(ctx context.Context, d *db.DB, provider string) (n int64, er
 	if there, err := d.HasTable(ctx, Table); err != nil || !there {
 		return 0, err
 	}
-	x := Index{DB: d}
+	x, err := Open(ctx, d, "")
+	if err != nil {
+		return 0, err
+	}
 	l, err := x.Lease(ctx)
 	if err != nil {
 		return 0, err
 	}
 	ctx, release := l.Keep(ctx, func(lease.Event) {})
 	defer func() { err = errors.Join(err, release()) }()
+	tables, err := vectorTables(ctx, d)
+	if err != nil {
+		return 0, err
+	}
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		n = 0
 		if d.Dialect == db.SQLite {
@@ -265,15 +269,19 @@ func RemoveProvider(ctx context.Context, d *db.DB, provider string) (n int64, er
 				return err
 			}
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM search_vectors WHERE id IN (SELECT id FROM search_chunks WHERE provider = $1)`, provider); err != nil {
-			return err
+		for _, table := range tables {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE id IN (SELECT id FROM search_chunks WHERE provider = $1)`, provider); err != nil {
+				return err
+			}
 		}
 		r, err := tx.ExecContext(ctx, `DELETE FROM search_chunks WHERE provider = $1`, provider)
 		if err != nil {
 			return err
 		}
-		n, err = r.RowsAffected()
-		return err
+		if n, err = r.RowsAffected(); err != nil {
+			return err
+		}
+		return changed(ctx, tx)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("removing %s from the search index: %w", provider, err)
@@ -292,7 +300,11 @@ func Erase(ctx context.Context, d *db.DB) error {
 			return fmt.Errorf("erasing deleted words from the search index: %w", err)
 		}
 	}
-	if err := d.Erase(ctx, Table, "search_vectors"); err != nil {
+	tables, err := vectorTables(ctx, d)
+	if err != nil {
+		return err
+	}
+	if err := d.Erase(ctx, append(tables, Table)...); err != nil {
 		return fmt.Errorf("erasing deleted chunks from the search index: %w", err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/embed"
 )
 
 // Query is a question.
@@ -45,6 +46,19 @@ const (
 	// SIGIR 2009): each way adds 1/(fusion + rank).
 	fusion = 60
 )
+
+// Ask is Search with the question's vector from an endpoint for embeddings; nil: by words
+// alone.
+func (x Index) Ask(ctx context.Context, c *embed.Client, q Query) ([]Found, error) {
+	if c != nil {
+		vectors, err := c.Vectors(ctx, []string{q.Text})
+		if err != nil {
+			return nil, err
+		}
+		q.Vector = vectors[0]
+	}
+	return x.Search(ctx, q)
+}
 
 // Search returns the chunks that answer a question best, by words and by vectors
 // together.
@@ -151,43 +165,4 @@ func (x Index) rareWords(ctx context.Context, ts []string, provider string) ([]s
 	}
 	return db.Texts(ctx, x.DB, `SELECT id FROM search_chunks WHERE (`+strings.Join(match, " OR ")+`) AND ($1 = '' OR provider = $1)
 		ORDER BY `+strings.Join(score, " + ")+` DESC, id LIMIT $2`, args...)
-}
-
-// byVector are the ids of the chunks with the nearest vectors. It compares all of them,
-// so it is exact, and has one at a time in memory.
-func (x Index) byVector(ctx context.Context, q Query) ([]string, error) {
-	type near struct {
-		id  string
-		dot float32
-	}
-	order := func(a, b near) int { return cmp.Or(cmp.Compare(b.dot, a.dot), cmp.Compare(a.id, b.id)) }
-	var best []near
-	scan := func(r *sql.Rows) (n near, err error) {
-		var packed sql.RawBytes
-		if err = r.Scan(&n.id, &packed); err != nil {
-			return n, err
-		}
-		product, ok := dot(q.Vector, packed)
-		if !ok {
-			return n, fmt.Errorf("chunk %s has a vector of another length than the question's; the model %s was another one when it was made", n.id, x.Model)
-		}
-		n.dot = product
-		return n, nil
-	}
-	for n, err := range db.Select(ctx, x.DB, scan, `SELECT v.id, v.vector FROM search_vectors v JOIN search_chunks c ON c.id = v.id WHERE v.model = $1 AND ($2 = '' OR c.provider = $2)`, x.Model, q.Provider) {
-		if err != nil {
-			return nil, err
-		}
-		if len(best) == candidates && order(n, best[len(best)-1]) > 0 {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(best, n, order)
-		best = slices.Insert(best, at, n)
-		best = best[:min(len(best), candidates)]
-	}
-	ids := make([]string, len(best))
-	for i, n := range best {
-		ids[i] = n.id
-	}
-	return ids, nil
 }

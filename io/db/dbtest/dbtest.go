@@ -8,6 +8,7 @@ package dbtest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -57,32 +58,63 @@ func SQLite(t testing.TB) string {
 	return "sqlite://" + filepath.Join(t.TempDir(), "test.db")
 }
 
+// cluster is a PostgreSQL that this process starts.
+type cluster struct {
+	start    sync.Once
+	err      error
+	server   string // host:port
+	password string
+	input    io.Closer // it runs until this is closed, by the end of the process; kept here from the garbage collector
+	schemas  atomic.Int64
+}
+
 var (
-	start       sync.Once
-	server      string // host:port
-	password    string
-	launchErr   error
-	missing     bool
-	serverInput []io.Closer // the server runs until this is closed, by the end of the process; kept here from the garbage collector
-	schemas     atomic.Int64
+	debian  cluster
+	mu      sync.Mutex
+	another = map[string]*cluster{} // by the folder of the programs
 )
+
+var errMissing = errors.New("no PostgreSQL here: apt-get install postgresql")
 
 // Postgres returns the DSN, with a password, of a new empty schema of the one
 // database: to create a database would cost PostgreSQL 90 ms of a processor, a
 // schema costs 0.1 ms. The server is started once a process and ends with it.
 func Postgres(t testing.TB) string {
 	t.Helper()
-	start.Do(func() { launchErr = launch() })
-	switch {
-	case missing && os.Getenv("CI") == "true":
-		t.Fatal("no PostgreSQL here: apt-get install postgresql")
-	case missing:
-		t.Skip("no PostgreSQL here: apt-get install postgresql")
-	case launchErr != nil:
-		t.Fatalf("starting PostgreSQL: %v", launchErr)
+	debian.start.Do(func() {
+		var bin string
+		if bin, debian.err = newest(); debian.err == nil {
+			debian.err = debian.launch(bin)
+		}
+	})
+	return debian.schema(t)
+}
+
+// PostgresOf is Postgres with the programs in the folder bin, which every user can read.
+func PostgresOf(t testing.TB, bin string) string {
+	t.Helper()
+	mu.Lock()
+	c := another[bin]
+	if c == nil {
+		c = &cluster{}
+		another[bin] = c
 	}
-	dsn := fmt.Sprintf("postgres://test:%s@%s/postgres?sslmode=disable", password, server)
-	schema := fmt.Sprintf("test_%d", schemas.Add(1))
+	mu.Unlock()
+	c.start.Do(func() { c.err = c.launch(bin) })
+	return c.schema(t)
+}
+
+// schema makes a new schema, and returns its DSN.
+func (c *cluster) schema(t testing.TB) string {
+	t.Helper()
+	switch {
+	case errors.Is(c.err, errMissing) && os.Getenv("CI") != "true":
+		t.Skip(c.err)
+	case c.err != nil:
+		t.Fatalf("starting PostgreSQL: %v", c.err)
+	}
+	dsn := fmt.Sprintf("postgres://test:%s@%s/postgres?sslmode=disable", c.password, c.server)
+	schema := fmt.Sprintf("test_%d", c.schemas.Add(1))
 	ctx := context.Background()
 	admin, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -109,18 +141,20 @@ kill -INT $server
 wait $server
 rm -rf "$dir"`
 
-func launch() error {
+// newest is the folder of the programs of Debian's newest version.
+func newest() (bin string, err error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if err != nil || len(found) == 0 {
-		missing = true
-		return err
+		return "", errMissing
 	}
 	version := func(p string) int {
 		n, _ := strconv.Atoi(strings.Split(p, "/")[4]) // 0 for what is not a version
 		return n
 	}
-	bin := filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) }))
+	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })), nil
+}
 
+func (c *cluster) launch(bin string) error {
 	dir, err := os.MkdirTemp("", "dbtest-")
 	if err != nil {
 		return err
@@ -129,9 +163,9 @@ func launch() error {
 	if err != nil {
 		return err
 	}
-	password = rand.Text()
+	c.password = rand.Text()
 	secret := filepath.Join(dir, "password")
-	if err := os.WriteFile(secret, []byte(password), 0o644); err != nil {
+	if err := os.WriteFile(secret, []byte(c.password), 0o644); err != nil {
 		return err
 	}
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "test",
@@ -145,8 +179,8 @@ func launch() error {
 	if err != nil {
 		return err
 	}
-	server = free.Addr().String()
-	_, port, err := net.SplitHostPort(server)
+	c.server = free.Addr().String()
+	_, port, err := net.SplitHostPort(c.server)
 	if err != nil {
 		return err
 	}
@@ -156,8 +190,7 @@ func launch() error {
 	run := exec.Command("sh", "-c", runScript, "sh", bin, dir, port)
 	run.Dir = dir
 	run.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential, Setsid: true} // Ctrl-C is not for it
-	in, err := run.StdinPipe()
-	serverInput = append(serverInput, in)
+	c.input, err = run.StdinPipe()
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,98 @@
+package index_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/index"
+)
+
+// BenchmarkVectors is one search by vectors. PGVECTOR names the folder of the programs of a
+// PostgreSQL with pgvector.
+func BenchmarkVectors(b *testing.B) {
+	databases := map[string]func() string{"sqlite": func() string { return dbtest.SQLite(b) }, "postgres": func() string { return dbtest.Postgres(b) }}
+	if bin := os.Getenv("PGVECTOR"); bin != "" {
+		databases["pgvector"] = func() string { return dbtest.PostgresOf(b, bin) }
+	}
+	for _, dimensions := range []int{384, 1536} {
+		for _, n := range []int{1_000, 10_000, 100_000} {
+			for name, dsn := range databases {
+				b.Run(fmt.Sprintf("%s/%dx%d", name, n, dimensions), func(b *testing.B) { search(b, name, dsn(), n, dimensions) })
+			}
+		}
+	}
+}
+
+func search(b *testing.B, name, dsn string, n, dimensions int) {
+	ctx := b.Context()
+	d, err := db.Open(ctx, dsn)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	x, err := index.Open(ctx, d, "random")
+	if err == nil {
+		_, err = x.Prepare(ctx)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	vector := func() []float32 {
+		v := make([]float32, dimensions)
+		for i := range v {
+			v[i] = float32(random.NormFloat64()) / 20
+		}
+		return v
+	}
+	for i := 0; i < n; {
+		c := index.Change{At: time.Now(), Vectors: map[string][]float32{}}
+		for ; i < n && len(c.Put) < 1000; i++ {
+			id := fmt.Sprintf("%032x", i)
+			c.Put = append(c.Put, index.Chunk{ID: id, Provider: "p", Text: "x"})
+			c.Vectors[id] = vector()
+		}
+		if err := x.Apply(ctx, c); err != nil {
+			b.Fatal(err)
+		}
+	}
+	ways := map[string]index.Index{"database": x}
+	if name != "pgvector" {
+		ways["memory"] = x.Keep()
+	}
+	for way, x := range ways {
+		b.Run(way, func(b *testing.B) {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			q := index.Query{Vector: vector(), Limit: 5}
+			if _, err := x.Search(ctx, q); err != nil {
+				b.Fatal(err)
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			var used, then syscall.Rusage
+			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &then); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, err := x.Search(ctx, q); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+				b.Fatal(err)
+			}
+			// Without that of PostgreSQL; on a busy machine it says more than the time.
+			b.ReportMetric(float64(used.Utime.Nano()+used.Stime.Nano()-then.Utime.Nano()-then.Stime.Nano())/1e6/float64(b.N), "cpu-ms/op")
+			b.ReportMetric(max(0, float64(after.HeapAlloc)-float64(before.HeapAlloc))/1e6, "MB-kept")
+		})
+	}
+}

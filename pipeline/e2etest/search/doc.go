@@ -1,0 +1,3 @@
+// Package search has the end-to-end tests of the search index: on a PostgreSQL with
+// pgvector, and by questions on real documentation. Build tag e2e.
+package search

@@ -54,6 +54,9 @@ type Config struct {
 	QueueLength                                                      int
 
 	Tagging Tagging
+	Images  Images
+
+	UnsandboxedBrowser bool // of sites with rendering
 
 	StopAfterKnown int           // a list ends after this many pages without a new product; 0: it is read to its end
 	Restart        bool          // do not resume an interrupted crawl

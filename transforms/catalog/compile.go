@@ -181,6 +181,10 @@ func (r *reader) compileList() error {
 		return wrong("list.pages", "list.pages %d: want 1 to %d", l.Pages, maxListPages)
 	case l.Format == formatSitemap && (l.Body != "" || l.Rows != nil || l.NextLink != nil || l.NextCursor != nil || r.numbered || l.UntilEmpty):
 		return wrong("list.format", "list.format sitemap: it has only url, pages and product_link.regexp")
+	case l.Rendering && (l.Format != formatHTML || l.Body != ""):
+		return wrong("list.rendering", "list.rendering: only HTML pages without body are rendered")
+	case r.site.Detail.Rendering && r.site.Detail.Format != formatHTML:
+		return wrong("detail.rendering", "detail.rendering: only HTML pages are rendered")
 	case r.site.Detail.Format == formatNone && l.Rows == nil:
 		return wrong("detail.format", "detail.format none: it needs list.rows, in which the fields then are")
 	case l.ProductLink == nil && l.Format != formatSitemap && r.site.Detail.Format != formatNone:
@@ -196,11 +200,14 @@ func (r *reader) compileList() error {
 		if part.of == nil {
 			continue
 		}
-		s := *part.of
-		if part.link && l.Format == formatHTML && s.Path == "" {
+		s, format := *part.of, l.Format
+		if part.of == l.ProductLink && l.Rows != nil {
+			format = l.Rows.inside(format)
+		}
+		if part.link && s.ofElement(format) {
 			s.Attribute = cmp.Or(s.Attribute, "href")
 		}
-		f, err := s.compile("list."+part.name, l.Format)
+		f, err := s.compile("list."+part.name, format)
 		if err != nil {
 			return err
 		}
@@ -279,10 +286,7 @@ func (r *reader) compileField(name string, f Field) (fieldReader, error) {
 	case f.From == fromRow && s.List.Rows == nil:
 		return none, wrong(where+".from", "%s.from row: it needs list.rows, which finds the products in a list page", where)
 	case f.From == fromRow:
-		format, r.inRows = s.List.Format, true
-		if s.List.Rows.Path != "" {
-			format = formatJSON
-		}
+		format, r.inRows = s.List.Rows.inside(s.List.Format), true
 	case f.From == fromStructured && format != formatHTML:
 		return none, wrong(where+".from", "%s.from structured: only an HTML page has structured data; write path alone", where)
 	case f.From == fromStructured:

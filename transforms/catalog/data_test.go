@@ -64,3 +64,50 @@ func FuzzPaths(f *testing.F) {
 		}
 	})
 }
+
+// Selectors run in HTML that a text of JSON has, in a product's fields and in the parts of
+// a group; --try says what such HTML lacks.
+func TestHTMLInJSON(t *testing.T) {
+	t.Parallel()
+	s, err := ParseSite([]byte(`
+name: shop
+locale: de-DE
+list: {url: "https://shop.example/", format: json, rows: {path: "items[].card", selector: div}, product_link: {selector: a}}
+detail: {format: json}
+key: id
+fields:
+  id: {path: id}
+  badge: {from: row, selector: .badge}
+  weight: {path: body, selector: ".weight", type: number}
+  manual: {path: body, selector: a.manual, type: url}
+  color: {path: body, selector: "[data-color]", attribute: data-color, regexp: "^\\w+"}
+  sizes:
+    path: "blocks[].html"
+    selector: tr
+    type: group
+    many: true
+    fields:
+      name: {selector: th}
+      picture: {selector: img, type: image}
+  none: {path: body, selector: .none, optional: true}
+`))
+	require.NoError(t, err)
+	r, err := s.compile()
+	require.NoError(t, err)
+	list, err := r.readList("https://shop.example/", `{"items": [{"card": "<div><a href=/p/1>A</a><b class=badge>new</b></div>"}, {"card": "<div><a href='/p/2'>B</a></div>"}, {"card": 7}]}`)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"https://shop.example/p/1", "https://shop.example/p/2"}, list.products)
+	const page = `{"id": 1, "body": "<p class=weight>2,5 kg</p><a class=manual href='m.pdf'>x</a><i data-color='red and blue'></i>",
+		"blocks": [{"html": "<tr><th>S<td><img src=/s.jpg>"}, {"html": "<tr><th>M</tr><tr><th>L"}]}`
+	p, err := r.readDetail("https://shop.example/p/1", page, list.rows["https://shop.example/p/1"])
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"id": "1", "badge": json.RawMessage(`"new"`), "weight": 2.5, "manual": "https://shop.example/p/m.pdf", "color": "red",
+		"sizes": []any{map[string]any{"name": "S", "picture": "https://shop.example/s.jpg"}, map[string]any{"name": "M"}, map[string]any{"name": "L"}}}, p.Fields)
+	trial, err := r.try("https://shop.example/p/1", page)
+	require.NoError(t, err)
+	for _, f := range trial.Fields {
+		if f.Name == "none" {
+			assert.Equal(t, TrialPart{Name: "none", Selector: ".none | body", Why: "no element matches the selector"}, f)
+		}
+	}
+}

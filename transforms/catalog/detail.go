@@ -26,6 +26,9 @@ func (v *visit) productDetailFetcher() *stage {
 				return []Task{SaveProduct{ProductDetail: p, from: t}}, nil
 			}
 			text, err := v.fetch(ctx, t.ProductURL, nil, v.reader.site.Detail.Format)
+			if err == nil && v.reader.site.Detail.Rendering {
+				text, err = v.render(ctx, t.ProductURL, text)
+			}
 			if err == nil || removed(err) {
 				seen := observation{aspect: aspectPage, has: err == nil, expected: true, url: t.ProductURL}
 				if err != nil {

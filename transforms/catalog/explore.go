@@ -23,7 +23,7 @@ func Finds() explore.Kind {
 		Shown:  []string{"site", "state", "changed_at", "last_seen", "url"},
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
 			look := db.Look{Equal: explore.Chosen("site", q["site"]), Text: q["text"], Columns: []string{"product_key", "url", "detail"}}
-			return explore.Rows(q, look, []db.Match{{Column: "site"}, {Column: "product_key"}}, func(l db.Look) iter.Seq2[ProductRow, error] { return Products(ctx, src.DB, Filter{Look: l}) },
+			return explore.Rows(ctx, src.DB, "catalog_products", q, look, []db.Match{{Column: "site"}, {Column: "product_key"}}, func(l db.Look) iter.Seq2[ProductRow, error] { return Products(ctx, src.DB, Filter{Look: l}) },
 				func(p ProductRow) []string { return []string{p.Site, p.ProductKey} }, productItem)
 		},
 		Show: func(ctx context.Context, src explore.Source, q explore.Query) (item explore.Item, err error) {
@@ -46,7 +46,17 @@ func Finds() explore.Kind {
 			case maxHistory:
 				history.Note = "Its first 500 changes; export has all."
 			}
-			item.Parts = []explore.Part{history}
+			images := explore.Part{Name: "images", Title: "Images", Shown: []string{"position", "url", "type", "width", "height", "bytes", "gone_at", "failure"}}
+			for i, err := range ProductImages(ctx, src.DB, Filter{Look: look}) {
+				if err != nil {
+					return item, err
+				}
+				images.Rows = append(images.Rows, out.Record(i))
+			}
+			if len(images.Rows) == 0 {
+				images.Note = "None: its page names none, or its site is crawled without --images."
+			}
+			item.Parts = []explore.Part{history, images}
 			return item, nil
 		},
 	}

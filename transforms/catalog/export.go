@@ -3,6 +3,8 @@ package catalog
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"fmt"
 	"iter"
 	"time"
 
@@ -30,6 +32,26 @@ type ProductRow struct {
 	Fields      out.JSON   `parquet:"fields,json" doc:"the site's fields by name; money is {\"amount\", \"currency\"}"`
 	Kept        out.JSON   `parquet:"kept,json" doc:"fields that its page lacks, whose value is an earlier one, with the microseconds since 1970 from which on"`
 	ContentHash string     `parquet:"content_hash" doc:"of its fields"`
+	Tags        []string   `parquet:"tags,list" doc:"what --tag-url's model says of it"`
+}
+
+// ImageRow is an image that a product names, or named.
+type ImageRow struct {
+	Site       string     `parquet:"site,dict" doc:"the site's name"`
+	ProductKey string     `parquet:"product_key" doc:"the product"`
+	URL        string     `parquet:"url" doc:"the image's address"`
+	Field      string     `parquet:"field,dict" doc:"the product's field that names it"`
+	Position   int64      `parquet:"position" doc:"among the product's images, from 1"`
+	FirstSeen  time.Time  `parquet:"first_seen,timestamp(microsecond)" doc:"when the product named it first"`
+	LastSeen   time.Time  `parquet:"last_seen,timestamp(microsecond)" doc:"when the product named it last"`
+	GoneAt     *time.Time `parquet:"gone_at,optional,timestamp(microsecond)" doc:"since when the product no longer names it; null: it does"`
+	Hash       string     `parquet:"hash" doc:"SHA-256 of its bytes, which are the store's object images/sha256/ab/abcd….jpg; empty: they were never received"`
+	Type       string     `parquet:"type,dict" doc:"by its bytes: image/jpeg, image/png, image/gif, image/webp or image/avif"`
+	Bytes      int64      `parquet:"bytes" doc:"its size"`
+	Width      int64      `parquet:"width" doc:"pixels"`
+	Height     int64      `parquet:"height" doc:"pixels"`
+	FetchedAt  *time.Time `parquet:"fetched_at,optional,timestamp(microsecond)" doc:"when its bytes were received; null: never"`
+	Failure    string     `parquet:"failure" doc:"why the last request for it brought nothing; empty: it did"`
 }
 
 // ChangeRow is a change of a product's value.
@@ -47,10 +69,17 @@ type ChangeRow struct {
 func Products(ctx context.Context, d *db.DB, f Filter) iter.Seq2[ProductRow, error] {
 	return selected(ctx, d, f, func(r *sql.Rows) (p ProductRow, err error) {
 		var first, last, changed, gone int64
-		err = r.Scan(&p.Site, &p.ProductKey, &p.URL, &p.State, &first, &last, &changed, &gone, &p.Fields, &p.Kept, &p.ContentHash)
+		var tags string
+		if err = r.Scan(&p.Site, &p.ProductKey, &p.URL, &p.State, &first, &last, &changed, &gone, &p.Fields, &p.Kept, &p.ContentHash, &tags); err != nil {
+			return p, err
+		}
+		if err = json.Unmarshal([]byte(tags), &p.Tags); err != nil {
+			err = fmt.Errorf("the tags of product %s: %w", p.ProductKey, err)
+		}
 		p.FirstSeen, p.LastSeen, p.ChangedAt, p.GoneAt = db.Time(first), db.Time(last), db.Time(changed), db.OptionalTime(gone)
 		return p, err
-	}, `SELECT site, product_key, url, state, first_seen, last_seen, changed_at, gone_at, detail, kept, content_hash FROM catalog_products`,
+	}, `SELECT site, product_key, url, state, first_seen, last_seen, changed_at, gone_at, detail, kept, content_hash,
+		COALESCE((SELECT t.tags FROM catalog_tags t WHERE t.site = catalog_products.site AND t.product_key = catalog_products.product_key), '[]') FROM catalog_products`,
 		`OR gone_at >= $3 OR state = 'back' AND last_seen >= $3`, `ORDER BY site, product_key`)
 }
 
@@ -62,6 +91,20 @@ func Changes(ctx context.Context, d *db.DB, f Filter) iter.Seq2[ChangeRow, error
 		c.ChangedAt = db.Time(at)
 		return c, err
 	}, `SELECT site, product_key, changed_at, field, was, became, run_id FROM catalog_changes`, ``, `ORDER BY site, product_key, changed_at, field`)
+}
+
+// ProductImages yields the images of products by site, product and position.
+func ProductImages(ctx context.Context, d *db.DB, f Filter) iter.Seq2[ImageRow, error] {
+	return selected(ctx, d, f, func(r *sql.Rows) (i ImageRow, err error) {
+		var first, last, gone, fetched int64
+		err = r.Scan(&i.Site, &i.ProductKey, &i.URL, &i.Field, &i.Position, &first, &last, &gone, &i.Hash, &i.Type, &i.Bytes, &i.Width, &i.Height, &fetched, &i.Failure)
+		i.FirstSeen, i.LastSeen, i.GoneAt, i.FetchedAt = db.Time(first), db.Time(last), db.OptionalTime(gone), db.OptionalTime(fetched)
+		return i, err
+	}, `SELECT site, product_key, url, field, position, first_seen, last_seen, gone_at, hash, type, bytes, width, height, fetched_at, failure FROM (
+		SELECT n.site, n.product_key, n.url, n.field, n.position, n.first_seen, n.last_seen, n.gone_at, COALESCE(i.hash, '') AS hash, COALESCE(i.type, '') AS type, COALESCE(i.bytes, 0) AS bytes,
+			COALESCE(i.width, 0) AS width, COALESCE(i.height, 0) AS height, COALESCE(i.fetched_at, 0) AS fetched_at, COALESCE(i.failure, '') AS failure,
+			CASE WHEN n.gone_at > n.first_seen THEN n.gone_at ELSE n.first_seen END AS changed_at
+		FROM catalog_product_images n LEFT JOIN catalog_images i ON i.site = n.site AND i.url = n.url) AS images`, `OR fetched_at >= $3`, `ORDER BY site, product_key, position, url`)
 }
 
 // selected yields the rows of a query; or is one more condition about time.

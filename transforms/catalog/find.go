@@ -7,6 +7,9 @@ import (
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/newsfork/seed-engine/transforms/parse/tree"
 )
 
 // page is a parsed page. Its elements are found by class, because most selectors end with
@@ -18,6 +21,7 @@ type page struct {
 	data    any                   // of JSON; it has no nodes
 	root    *html.Node            // of an HTML page
 	machine *page                 // of described
+	markup  map[string]*page      // of fragment
 }
 
 // The texts that a page keeps for labels; longer ones and more of them are made each time.
@@ -27,7 +31,7 @@ const (
 )
 
 func parsePage(text string) (*page, error) {
-	root, err := html.Parse(strings.NewReader(text))
+	root, err := tree.Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -35,6 +39,29 @@ func parsePage(text string) (*page, error) {
 	p.root = root
 	p.add(root)
 	return p, nil
+}
+
+// fragment parses a text of JSON that is HTML, such as the rows that a list's button
+// loads: rows of a table, too, are kept without their table. nil: it cannot be parsed.
+func (p *page) fragment(text string) *page {
+	in, had := p.markup[text]
+	if had {
+		return in
+	}
+	nodes, err := html.ParseFragment(strings.NewReader(text), &html.Node{Type: html.ElementNode, Data: "template", DataAtom: atom.Template})
+	if err == nil {
+		in = newPage()
+		in.root = &html.Node{Type: html.DocumentNode}
+		for _, n := range nodes {
+			in.root.AppendChild(n)
+		}
+		in.add(in.root)
+	}
+	if p.markup == nil {
+		p.markup = map[string]*page{}
+	}
+	p.markup[text] = in
+	return in
 }
 
 func newPage() *page { return &page{byClass: map[string][]int{}, texts: map[*html.Node]string{}} }

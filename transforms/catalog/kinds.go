@@ -179,9 +179,7 @@ func (r *reader) compileParts(where string, f Field, format string) (parts []par
 	if f.Attribute != "" || f.Regexp != "" {
 		return nil, wrong(where, "%s: attribute and regexp belong to the fields of the group", where)
 	}
-	if f.Path != "" || f.Selector == "" {
-		format = formatJSON
-	}
+	format = Select{Selector: f.Selector, Path: f.Path}.inside(format)
 	for _, name := range sortedNames(f.Fields) {
 		g, at := f.Fields[name], where+".fields."+name
 		if !fieldName.MatchString(name) {
@@ -208,7 +206,7 @@ func (r *reader) compileParts(where string, f Field, format string) (parts []par
 // defaultAttribute returns the attribute that has a value of this type.
 func defaultAttribute(s Select, kind, format string) string {
 	switch {
-	case s.Attribute != "" || s.Path != "" || format != formatHTML:
+	case s.Attribute != "" || !s.ofElement(format):
 	case kind == "url":
 		return "href"
 	case kind == "image":

@@ -19,6 +19,9 @@ func (v *visit) listPageFetcher() *stage {
 			}
 			at, body := v.reader.listRequest(t.URL, t.Page)
 			text, err := v.fetch(ctx, at, body, v.reader.site.List.Format)
+			if err == nil && v.reader.site.List.Rendering {
+				text, err = v.render(ctx, at, text)
+			}
 			if err != nil && v.reader.site.List.UntilEmpty && t.Page > v.reader.firstPage() && removed(err) {
 				return nil, nil // where other sites show a page without products
 			}

@@ -88,6 +88,17 @@ func shelf(w http.ResponseWriter, r *http.Request) {
 		for _, item := range shelfPage((number(query.Get("p")) - 1) * shelfSize) {
 			fmt.Fprintf(w, `<tr data-sku="%s"><td>%v EUR<td>12,5 kg</tr>`, item["sku"], item["price"])
 		}
+	case path == "/load":
+		after := number(query.Get("after"))
+		var rows strings.Builder
+		for _, item := range shelfPage(after) {
+			fmt.Fprintf(&rows, `<tr class=row><td><a href="%s" data-sku="%s">more</a><td class=price>%v EUR`, item["path"], item["sku"], item["price"])
+		}
+		more := ""
+		if after+shelfSize < shelfProducts {
+			more = fmt.Sprintf(`<button data-next="/load?after=%d">more</button>`, after+shelfSize)
+		}
+		write(map[string]any{"html": rows.String(), "parts": []string{"", more}})
 	case path == "/sitemap.xml":
 		fmt.Fprint(w, `<sitemapindex><sitemap><loc>https://shelf.example/sitemap-1.xml</loc></sitemap><sitemap><loc>https://shelf.example/sitemap-2.xml</loc></sitemap></sitemapindex>`)
 	case strings.HasPrefix(path, "/sitemap-"):
@@ -158,6 +169,15 @@ fields:
   sku: {selector: .sku}
   price: {from: row, selector: div.card, attribute: data-price, type: number}
 `, 5},
+	"rows of HTML in JSON": {`list: {url: "https://shelf.example/load", format: json, rows: {path: html, selector: tr.row}, next_link: {path: parts, selector: button, attribute: data-next}}
+detail: {format: none}
+key: sku
+fields:
+  sku: {selector: a, attribute: data-sku}
+  price: {selector: .price, regexp: '[\d.]+', type: number}
+`, 5},
+	"links of HTML in JSON":         {`list: {url: "https://shelf.example/load", format: json, product_link: {path: html, selector: a}, next_link: {path: parts, selector: button, attribute: data-next}}` + htmlFields, 5},
+	"links in rows of HTML in JSON": {`list: {url: "https://shelf.example/load", format: json, rows: {path: html, selector: tr}, product_link: {selector: a}, next_link: {path: parts, selector: button, attribute: data-next}}` + htmlFields, 5},
 	"a table, until a page does not exist": {`list: {url: "https://shelf.example/table?p={page}", rows: {selector: tr}, until_empty: true}
 detail: {format: none}
 key: sku

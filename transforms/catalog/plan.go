@@ -12,6 +12,7 @@ func (v *visit) plan() []*stage {
 		[]*stage{v.productDetailFetcher()},
 		[]*stage{v.productDetailParser()},
 		v.productTagger(), // none without --tag-url
+		v.imageFetcher(),  // none without --images
 		[]*stage{v.dbSaver()},
 	)
 }

@@ -27,9 +27,17 @@ const (
 // then disallows everything.
 var errUnreachable = errors.New("its robots.txt cannot be reached, so nothing may be fetched")
 
-// newClient makes the client for the pages of one site. It does not retry a page: the
-// journal schedules the next try, which may be made by a later run. One robots.txt, that
-// of the list's host, applies to the site with and without www.
+// robotsOf returns the origin whose robots.txt applies: that of the list's host to the
+// site with and without www, and of each other host, which may have images, its own.
+func (v *visit) robotsOf(u *url.URL) *url.URL {
+	if sameHost(u, v.reader.base) {
+		return v.reader.base
+	}
+	return u
+}
+
+// newClient makes the client for the pages and images of one site. It does not retry a
+// page: the journal schedules the next try, which may be made by a later run.
 func (v *visit) newClient() *polite.Client {
 	cfg, pause := v.cfg.Lane.Web, v.cfg.Lane.Polite
 	return &polite.Client{Web: v.w.Web, Pacer: &v.w.Pacer, Control: v.control, Memory: polite.InDB{DB: v.journal.db, Table: "catalog_hosts"}, Policy: polite.Policy{
@@ -37,8 +45,9 @@ func (v *visit) newClient() *polite.Client {
 		MaxCrawlDelay: pause.Longest(),
 		MaxRetryAfter: pause.Longest(),
 		PauseOn:       mayPass,
+		Retry:         v.retryImage,
 		Robots: polite.Robots{Agent: cfg.UserAgent, Accept: "text/plain, */*", Timeout: pageTimeout, MaxBytes: maxRobots, MaxRedirects: maxRedirects,
-			For: func(*url.URL) *url.URL { return v.reader.base }, Retry: v.retryRobots, OnFailure: withoutRobots},
+			For: v.robotsOf, Retry: v.retryRobots, OnFailure: withoutRobots},
 	}}
 }
 
@@ -104,7 +113,7 @@ func unlessStopped(ctx context.Context, err error) error {
 
 // fetch returns the text of a page of a format. A request with a body is a POST.
 func (v *visit) fetch(ctx context.Context, at string, body []byte, format string) (string, error) {
-	r := polite.Request{URL: at, Accept: acceptHTML, Header: v.header, Body: body, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Parallel: v.parallel, Scope: v.scope}
+	r := polite.Request{URL: at, Accept: acceptHTML, Header: v.header, Body: body, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Parallel: v.parallel, Once: true, Scope: v.scope}
 	switch format {
 	case formatJSON:
 		r.Accept = acceptJSON

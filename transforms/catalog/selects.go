@@ -19,7 +19,25 @@ type finder struct {
 	labels    []label                // of classesOf
 	attribute string
 	path      *query
+	markup    bool // the selector is run in the HTML that path finds, not the path in the element that the selector finds
 	part      *regexp.Regexp
+}
+
+// inside returns the format of what a Select finds in a page of a format: JSON in an
+// element of HTML, or HTML in a text of JSON, where it has both a selector and a path.
+func (s Select) inside(format string) string {
+	switch {
+	case s.Selector == "" || s.Path == "":
+		return format
+	case format == formatJSON:
+		return formatHTML
+	}
+	return formatJSON
+}
+
+// ofElement reports whether a Select's text is that of an element.
+func (s Select) ofElement(format string) bool {
+	return s.Selector != "" && s.inside(format) == formatHTML
 }
 
 // scalar is a text that a finder found.
@@ -57,7 +75,7 @@ func (s Select) compile(where, format string) (f finder, err error) {
 		if s.Selector != "" || s.Attribute != "" || s.Path != "" {
 			return f, wrong(where, "%s: of a sitemap only regexp can be used: it chooses the addresses", where)
 		}
-	case format == formatJSON && (s.Selector != "" || s.Attribute != ""):
+	case format == formatJSON && (s.Selector == "" && s.Attribute != "" || s.Selector != "" && s.Path == ""):
 		return f, wrong(where, "%s: the page is JSON: use path, a JMESPath expression, in place of selector and attribute", where)
 	case format == formatJSON && s.Path == "":
 		return f, wrong(where, "%s: it has no path (the page is JSON)", where)
@@ -70,7 +88,7 @@ func (s Select) compile(where, format string) (f finder, err error) {
 		}
 		f.classes, f.labels = classesOf(s.Selector, f.group)
 	}
-	f.attribute = strings.ToLower(s.Attribute)
+	f.attribute, f.markup = strings.ToLower(s.Attribute), format == formatJSON
 	if s.Path != "" {
 		if f.path, err = compilePath(s.Path); err != nil {
 			return f, wrong(where+".path", "%s.path %q: want a JMESPath expression: %w", where, s.Path, err)
@@ -91,11 +109,8 @@ func (f finder) values(p *page) iter.Seq[scalar] {
 			f.inData(p.data, yield)
 			return
 		}
-		for _, n := range p.candidates(f) {
-			if !p.matches(f, n) {
-				continue
-			}
-			if f.path != nil {
+		for _, n := range f.matches(p) {
+			if f.path != nil && !f.markup {
 				data, err := parseJSON(f.raw(n))
 				if err == nil && !f.inData(data, yield) {
 					return
@@ -118,6 +133,32 @@ func (f finder) inData(data any, yield func(scalar) bool) bool {
 		}
 	}
 	return true
+}
+
+// matches returns the elements that the finder's selector matches, in the page's order.
+func (f finder) matches(p *page) (out []*html.Node) {
+	for _, in := range f.in(p) {
+		for _, n := range in.candidates(f) {
+			if in.matches(f, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// in returns the pages in which the finder's selector is run: the page, or the HTML that
+// its path finds in it.
+func (f finder) in(p *page) (all []*page) {
+	if !f.markup {
+		return []*page{p}
+	}
+	for s := range f.path.scalars(p.data) {
+		if in := p.fragment(s.text); in != nil {
+			all = append(all, in)
+		}
+	}
+	return all
 }
 
 // first returns the first non-empty text that the finder finds.
@@ -143,11 +184,8 @@ func (f finder) pages(p *page) (out []*page) {
 		}
 		return out
 	}
-	for _, n := range p.candidates(f) {
-		if !p.matches(f, n) {
-			continue
-		}
-		if f.path == nil {
+	for _, n := range f.matches(p) {
+		if f.path == nil || f.markup {
 			out = append(out, pageOf(n))
 			continue
 		}

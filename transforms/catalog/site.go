@@ -88,6 +88,8 @@ type List struct {
 	NextCursor *Select `yaml:"next_cursor"`
 	// Stands for {cursor} on the first page.
 	FirstCursor string `yaml:"first_cursor"`
+	// Only scripts make the list's pages: a browser runs them first.
+	Rendering bool `yaml:"rendering" jsonschema:"default=false"`
 }
 
 // Detail says how a product's own page is read.
@@ -98,6 +100,8 @@ type Detail struct {
 	// What a product's page is; none: all fields are in the rows of the list, and no
 	// product's page is fetched.
 	Format string `yaml:"format" jsonschema:"enum=html,enum=json,enum=none,default=html"`
+	// Only scripts make the products' pages: a browser runs them first.
+	Rendering bool `yaml:"rendering" jsonschema:"default=false"`
 }
 
 // Select finds a text in a page.
@@ -107,7 +111,8 @@ type Select struct {
 	// An attribute whose value is used instead of the element's text.
 	Attribute string `yaml:"attribute"`
 	// A JMESPath expression: where the text is in JSON. With a selector, the JSON is
-	// the text of that element (such as a script), or the value of its attribute.
+	// the text of that element (such as a script), or the value of its attribute; where
+	// the page is JSON, path finds HTML, and selector and attribute are of it.
 	Path string `yaml:"path"`
 	// Matches the part of the text that is used: its first group, or all of it.
 	Regexp string `yaml:"regexp"`
@@ -126,7 +131,8 @@ type Field struct {
 	// it is href unless it is named, with the type image src.
 	Attribute string `yaml:"attribute"`
 	// A JMESPath expression: where the text is in JSON. With a selector, the JSON is
-	// the text of that element (such as a script), or the value of its attribute.
+	// the text of that element (such as a script), or the value of its attribute; where
+	// the page is JSON, path finds HTML, and selector and attribute are of it.
 	Path string `yaml:"path"`
 	// Matches the part of the text that is used: its first group, or all of it.
 	Regexp string `yaml:"regexp"`

@@ -325,6 +325,15 @@ fields:
   price: {path: "price[0] || price", type: number, optional: true}
   names: {path: "names[].*", type: list, optional: true}
 `)
+	markup := compiled(f, `
+name: shop
+list: {url: "https://shop.example/", format: json, rows: {path: "html || items", selector: "li, tr"}, product_link: {selector: a}, next_link: {path: more, selector: a}}
+detail: {format: none}
+key: id
+fields:
+  id: {selector: a}
+`)
+	f.Add(`{"html": "<li><a href=/1>1</a><tr><a href=/2>2</a><template><tr><td><a href=3>3", "more": "<a href='?page=2'>"}`)
 	f.Add(`<a class=product href="one">1</a><p id=id>1<p class=price>2`)
 	f.Add(`{"items": [{"id": 1, "link": "/x", "price": [1.5, null], "names": [{"a": "b"}, null]}, null, 3], "next": "x"}`)
 	f.Add(`{"data": {"items": [null, {"id": 12345678901234567890.10}, {"id": "a"}]}}`)
@@ -337,10 +346,14 @@ fields:
 				}
 			}
 		}
-		if p, err := row.readList("https://shop.example/", text); err == nil {
+		for _, r := range []*reader{row, markup} {
+			p, err := r.readList("https://shop.example/", text)
+			if err != nil {
+				continue
+			}
 			for _, link := range p.products {
 				d := ProductDetail{URL: link, Fields: map[string]any{}}
-				if err := d.addRow(row, p.rows[link]); err != nil || d.Key == "" || untrusted.Key(link) != nil {
+				if err := d.addRow(r, p.rows[link]); err != nil || d.Key == "" || untrusted.Key(link) != nil {
 					t.Errorf("%s: %+v: %v", link, d, err)
 				}
 			}

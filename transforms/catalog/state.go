@@ -63,6 +63,8 @@ type CrawlingStats struct {
 	ProductsGone, ProductsAgain                     int64
 	ProductsBack, ProductsMissing                   int64
 	ProductsTagged, ProductsUntagged                int64
+	ImagesFetched, ImagesUnchanged                  int64
+	ImagesFailed, ImagesLeftOut                     int64
 	Failed                                          map[string]int64 // failed tasks, by the counts of their stages
 	Sites                                           map[string]int64 // crawled sites, by their names as counts
 }
@@ -76,6 +78,7 @@ type Stats struct {
 	listPagesFetched, productURLsFound, detailPagesFetched, productsSaved, failedTasks atomic.Int64
 	productsNew, productsChanged, productsUnchanged, productsGone, productsAgain       atomic.Int64
 	productsTagged, productsUntagged                                                   atomic.Int64
+	imagesFetched, imagesUnchanged, imagesFailed, imagesLeftOut                        atomic.Int64
 	productsBack, productsMissing                                                      atomic.Int64
 
 	mu     sync.Mutex
@@ -90,7 +93,8 @@ func (s *Stats) Snapshot() CrawlingStats {
 		ProductsSaved: s.productsSaved.Load(), FailedTasks: s.failedTasks.Load(),
 		ProductsNew: s.productsNew.Load(), ProductsChanged: s.productsChanged.Load(),
 		ProductsUnchanged: s.productsUnchanged.Load(), ProductsGone: s.productsGone.Load(), ProductsAgain: s.productsAgain.Load(),
-		ProductsBack: s.productsBack.Load(), ProductsMissing: s.productsMissing.Load(), ProductsTagged: s.productsTagged.Load(), ProductsUntagged: s.productsUntagged.Load(), Failed: map[string]int64{}, Sites: map[string]int64{},
+		ProductsBack: s.productsBack.Load(), ProductsMissing: s.productsMissing.Load(), ProductsTagged: s.productsTagged.Load(), ProductsUntagged: s.productsUntagged.Load(),
+		ImagesFetched: s.imagesFetched.Load(), ImagesUnchanged: s.imagesUnchanged.Load(), ImagesFailed: s.imagesFailed.Load(), ImagesLeftOut: s.imagesLeftOut.Load(), Failed: map[string]int64{}, Sites: map[string]int64{},
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +167,8 @@ func (c CrawlingStats) counts() map[string]int64 {
 		"products_unchanged": c.ProductsUnchanged, "products_gone": c.ProductsGone,
 	}
 	for name, n := range map[string]int64{"products_again": c.ProductsAgain, "products_back": c.ProductsBack, "products_missing": c.ProductsMissing,
-		"products_tagged": c.ProductsTagged, "products_untagged": c.ProductsUntagged} {
+		"products_tagged": c.ProductsTagged, "products_untagged": c.ProductsUntagged,
+		"images_fetched": c.ImagesFetched, "images_unchanged": c.ImagesUnchanged, "images_failed": c.ImagesFailed, "images_left_out": c.ImagesLeftOut} {
 		if n > 0 {
 			m[name] = n
 		}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -87,22 +88,14 @@ func (v *visit) tag(ctx context.Context, task SaveProduct) error {
 	if err != nil {
 		return nil // the saver says why
 	}
-	for name := range p.volatile { // a new price is no reason for new tags
-		delete(p.fields, name)
-	}
-	text := untrusted.Text(encode(p.fields), maxTold)
-	instruction := v.reader.site.instruction()
-	sum := sha256.Sum256([]byte(v.cfg.Tagging.Model + "\x00" + instruction + "\x00" + text))
+	text := p.told()
+	sum := sha256.Sum256([]byte(v.cfg.Tagging.Model + "\x00" + v.reader.site.instruction() + "\x00" + text))
 	asked := hex.EncodeToString(sum[:])
 	had, err := v.journal.tagged(ctx, p.key)
 	if err != nil || had == asked {
 		return err
 	}
-	answer, err := v.tagger.Answer(ctx, instruction, text)
-	if err != nil {
-		return err
-	}
-	tags, err := readTags(answer, v.reader.site.Tags)
+	tags, err := v.ask(ctx, text)
 	if err != nil {
 		return err
 	}
@@ -111,6 +104,50 @@ func (v *visit) tag(ctx context.Context, task SaveProduct) error {
 	}
 	v.tagFailures.Store(0)
 	v.state.Stats.productsTagged.Add(1)
+	return nil
+}
+
+// told is what the model is told of a product: its fields that are not volatile, since a
+// new price is no reason for new tags.
+func (p product) told() string {
+	fields := maps.Clone(p.fields)
+	for name := range p.volatile {
+		delete(fields, name)
+	}
+	return untrusted.Text(encode(fields), maxTold)
+}
+
+// ask asks the model once.
+func (v *visit) ask(ctx context.Context, text string) ([]string, error) {
+	answer, err := v.tagger.Answer(ctx, v.reader.site.instruction(), text)
+	if err != nil {
+		return nil, err
+	}
+	return readTags(answer, v.reader.site.Tags)
+}
+
+// tryTags asks for the tags of a tried page's product, if there is an endpoint. Tags and
+// failures are not kept.
+func (v *visit) tryTags(ctx context.Context, t *Trial) error {
+	if v.tagger == nil || t.Key == "" {
+		return nil
+	}
+	detail := ProductDetail{URL: t.URL, Key: t.Key, Fields: map[string]any{}}
+	for _, f := range t.Fields {
+		if f.Value != nil {
+			detail.Fields[f.Name] = f.Value
+		}
+	}
+	p, err := v.reader.asProduct(detail, entry{})
+	if err == nil {
+		t.Tags, err = v.ask(ctx, p.told())
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		t.Untagged = ledger.Redact(err.Error())
+	}
 	return nil
 }
 

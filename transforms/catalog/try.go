@@ -26,6 +26,10 @@ type Trial struct {
 	Fields []TrialPart  `json:"fields"`
 	Links  []string     `json:"product_links"` // the page's first ones, as a list page
 	Counts TrialNumbers `json:"counts"`
+	// Tags are what the model of Tagging says of the product; nil: it was not asked, or
+	// Untagged says why it gave none.
+	Tags     []string `json:"tags,omitempty"`
+	Untagged string   `json:"untagged,omitempty"`
 }
 
 // TrialNumbers count what a page has as a list page.
@@ -70,6 +74,9 @@ func Try(ctx context.Context, cfg Config, s Site, address string) (t Trial, err 
 		return t, err
 	}
 	defer v.client.Close()
+	if v.tagger != nil {
+		defer v.tagger.Close()
+	}
 	u, err := url.Parse(address)
 	if err != nil || !sameHost(u, v.reader.base) {
 		return t, fmt.Errorf("%s is not on %s, the host of list.url in the file of %s: give a page of that host", address, v.reader.base.Host, s.Name)
@@ -86,16 +93,28 @@ func Try(ctx context.Context, cfg Config, s Site, address string) (t Trial, err 
 	if err := v.readRobots(within); err != nil {
 		return t, err
 	}
-	at, body, format := address, []byte(nil), v.reader.site.Detail.Format
+	at, body, format, rendering := address, []byte(nil), v.reader.site.Detail.Format, v.reader.site.Detail.Rendering
 	if page, is := v.reader.isList(address); is {
-		format = v.reader.site.List.Format
+		format, rendering = v.reader.site.List.Format, v.reader.site.List.Rendering
 		at, body = v.reader.listRequest(address, page)
 	}
+	endBrowser, err := v.startBrowser(within)
+	if err != nil {
+		return t, err
+	}
+	defer endBrowser()
 	text, err := v.fetch(within, at, body, format)
+	if err == nil && rendering {
+		text, err = v.render(within, at, text)
+	}
 	if err != nil {
 		return t, fmt.Errorf("fetching %s: %w", address, err)
 	}
-	return v.reader.try(address, text)
+	if t, err = v.reader.try(address, text); err != nil {
+		return t, err
+	}
+	err = v.tryTags(within, &t)
+	return t, err
 }
 
 // isList reports whether an address is one of the list, by list.url, and of which page.
@@ -230,24 +249,17 @@ func (f finder) count(p *page) int {
 	return len(f.matches(p))
 }
 
-// matches returns the elements that the finder's selector matches.
-func (f finder) matches(p *page) (out []*html.Node) {
-	for _, n := range p.candidates(f) {
-		if p.matches(f, n) {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
 // missing says why a finder finds no text in a page, and what the page has instead.
 func (f finder) missing(s Select, p *page) (why string, near []string) {
 	if f.group == nil {
 		return f.missingData(s, p.data)
 	}
-	found := f.matches(p)
-	if len(found) == 0 {
-		return "no element matches the selector", p.similar(s.Selector)
+	in, found := f.in(p), f.matches(p)
+	switch {
+	case len(in) == 0:
+		return f.missingData(s, p.data)
+	case len(found) == 0:
+		return "no element matches the selector", in[0].similar(s.Selector)
 	}
 	has := func(n *html.Node) bool {
 		return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == f.attribute })
@@ -258,7 +270,7 @@ func (f finder) missing(s Select, p *page) (why string, near []string) {
 		}
 		return fmt.Sprintf("the element has no attribute %q", f.attribute), near[:min(len(near), maxNear)]
 	}
-	if f.path != nil {
+	if f.path != nil && !f.markup {
 		data, err := parseJSON(f.raw(found[0]))
 		if err != nil {
 			return "the element has no JSON: " + err.Error(), nil

@@ -36,6 +36,8 @@ type visit struct {
 	header  http.Header // of each request, robots.txt apart
 
 	tagging
+	imaging
+	rendering
 	known    streak
 	lastPage highest
 	partial  atomic.Bool // the crawl does not see all products; see rows.markPartial
@@ -83,6 +85,11 @@ func (v *visit) run(ctx context.Context) error {
 	if v.header, err = v.reader.header(); err != nil {
 		return err
 	}
+	endBrowser, err := v.startBrowser(ctx)
+	if err != nil {
+		return err
+	}
+	defer endBrowser()
 	if err := v.readRobots(ctx); err != nil {
 		if errors.Is(err, errStopped) {
 			return nil

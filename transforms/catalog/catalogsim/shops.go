@@ -4,6 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/jpeg"
 	"io"
 	"net/http"
 	"strconv"
@@ -33,6 +37,24 @@ func InstallShops(handle func(host string, site http.Handler)) {
 			}
 		}))
 	}
+	handle("cdn.bricks.example", http.HandlerFunc(brickPictures))
+}
+
+// brickPictures are small pictures of one colour each.
+func brickPictures(w http.ResponseWriter, r *http.Request) {
+	n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/"), ".jpg"))
+	if err != nil || n < 1 || n > ShopProducts {
+		http.NotFound(w, r)
+		return
+	}
+	of := image.NewRGBA(image.Rect(0, 0, 48, 32))
+	draw.Draw(of, of.Bounds(), image.NewUniform(color.RGBA{R: uint8(5 * n), G: 90, B: uint8(250 - 5*n), A: 255}), image.Point{}, draw.Src)
+	var b strings.Builder
+	if err := jpeg.Encode(&b, of, nil); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answer(w, "image/jpeg", b.String())
 }
 
 func encoded(v any) string {

@@ -43,6 +43,7 @@ type newsOptions struct {
 	Settings, Publishers     string
 	Publisher                string
 	KeepHTML, Reparse, Purge bool
+	Due                      bool
 	AsOf                     string
 	From, Until              string
 	backfill                 provider.Period
@@ -66,7 +67,7 @@ func newsJob() Job {
 				{Name: "found", Unit: "articles", Counts: []string{"articles_found"}},
 				{Name: "fetched", Unit: "articles", Counts: []string{"articles_fetched"}, Apart: []string{"articles_failed", "articles_forbidden", "articles_paywalled", "articles_empty"}},
 				{Name: "stored", Unit: "articles", Counts: []string{"articles_inserted", "articles_changed"}, Apart: []string{"articles_same"}},
-				{Name: "crawled", Unit: "publishers", Counts: []string{ledger.LaneHostsDone}, Apart: []string{"providers_skipped", "providers_stopped"}},
+				{Name: "crawled", Unit: "publishers", Counts: []string{ledger.LaneHostsDone}, Apart: []string{"providers_skipped", "providers_stopped", "providers_not_due"}},
 			}, Finds: []explore.Kind{raw.Finds()}, Path: "/api/v1/news/runs", Done: "articles_inserted", Alerts: alert.Rules(),
 			Fields: []ledger.Field{namesField("publisher", "Only these publishers", "ids of publishers")}},
 		Shared: slices.Concat(crawls, costed, []string{"db", "url"}), SQL: true,
@@ -92,6 +93,7 @@ func (n *newsOptions) define(f *flag.FlagSet) {
 	f.StringVar(&n.Publishers, "publishers", "", "directory with one YAML file for each publisher; of those shipped with the program only the ones that --news-config enables by name are crawled then")
 	f.StringVar(&n.Publisher, "publisher", "", "only these publishers, by id, separated by commas; those of the world that ship with the program (bbc, lemonde, yna …) are crawled only when they are named here or enabled by --news-config")
 	f.BoolVar(&n.KeepHTML, "keep-html", false, "store each article's whole page for as long as the article")
+	f.BoolVar(&n.Due, "due", false, "ask only the publishers that are due, by how often each publishes (minInterval and maxInterval in its file: 15 minutes to 6 hours); for schedules that start a run every few minutes")
 	f.BoolVar(&n.Reparse, "reparse", false, "read the pages that --keep-html stored again, and fetch nothing")
 	f.StringVar(&n.From, "published-from", "", "backfill: fetch all articles that the sitemaps date on this day (YYYY-MM-DD, UTC) or later, not only the newest; a stopped backfill resumes with the same command")
 	f.StringVar(&n.Until, "published-until", "", "the last day of a backfill (without it: today); alone, all before it too")
@@ -105,6 +107,8 @@ func (n *newsOptions) check(c *Common) error {
 		return usage.Errorf("--purge-expired does nothing else: leave --reparse and --keep-html out")
 	case n.Reparse && n.KeepHTML:
 		return usage.Errorf("--reparse fetches nothing that --keep-html could keep: use one of them")
+	case n.Due && (n.Purge || n.Reparse || n.From != "" || n.Until != ""):
+		return usage.Errorf("--due chooses the publishers that are asked for their newest articles; leave --purge-expired, --reparse, --published-from and --published-until out")
 	case n.Purge && n.Publisher != "":
 		return usage.Errorf("--purge-expired removes the expired articles of all publishers; leave --publisher out")
 	case n.AsOf != "" && !n.Purge:
@@ -282,7 +286,7 @@ func (n *newsOptions) instead() *Action {
 
 // config makes the workers' configuration from the options.
 func (n *newsOptions) config(c Common, l lane.Config) news.Config {
-	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, Backfill: n.backfill, NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
+	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, OnlyDue: n.Due, Backfill: n.backfill, NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
 	l.Web = cfg.Web(l.Web)
 	cfg.Lane = l
 	return cfg

@@ -61,6 +61,7 @@ type Config struct {
 
 	KeepHTML bool
 	Reparse  bool
+	OnlyDue  bool // see engine.Engine
 	Backfill provider.Period
 	NoDelay  bool // no pauses: for simulated sites only
 	LeaseTTL time.Duration
@@ -212,7 +213,7 @@ func (fn *visitFn) ProcessElement(ctx context.Context, n int, values func(*strin
 
 func (fn *visitFn) engine() *engine.Engine {
 	return &engine.Engine{Job: Job, RunID: fn.Config.Lane.RunID, Config: fn.Config.Settings, UserAgent: fn.Config.Lane.Web.UserAgent,
-		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, Backfill: fn.Config.Backfill, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, Polite: fn.Config.Lane.Polite,
+		Web: fn.Worker.Web, Store: fn.Worker.Store, DB: fn.db, Log: fn.Worker.Log, KeepHTML: fn.Config.KeepHTML, Reparse: fn.Config.Reparse, OnlyDue: fn.Config.OnlyDue, Backfill: fn.Config.Backfill, NoDelay: fn.Config.NoDelay, LeaseTTL: fn.Config.LeaseTTL, Polite: fn.Config.Lane.Polite,
 		Control: fn.Worker, DeadLetter: fn.Worker.DeadLetter, Resolve: fn.Worker.Resolve, Pacer: &fn.Worker.Pacer}
 }
 
@@ -251,6 +252,8 @@ func (fn *visitFn) ended(ctx context.Context, r engine.Result, err error) ledger
 		t.Count("providers_skipped", 1)
 	case engine.Stopped:
 		t.Count("providers_stopped", 1)
+	case engine.NotDue:
+		t.Count("providers_not_due", 1)
 	}
 	return t
 }

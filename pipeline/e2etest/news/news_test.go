@@ -163,10 +163,7 @@ func TestDemo(t *testing.T) {
 		return r.Counts
 	}
 	first := counts("--keep-html")
-	// The simulated articles of two publishers are alike; how many are copies depends on which was stored first.
-	assert.Positive(t, first["articles_copies"])
-	delete(first, "articles_copies")
-	assert.Equal(t, ledger.Counts{"providers_run": 4, "articles_found": 48, "articles_fetched": 40, "articles_inserted": 40}, first)
+	assert.Equal(t, ledger.Counts{"providers_run": 4, "articles_found": 48, "articles_fetched": 40, "articles_inserted": 40, "articles_copies": 39}, first)
 	assert.Equal(t, ledger.Counts{"providers_run": 4, "articles_found": 48}, counts(), "nothing is fetched twice")
 	assert.Equal(t, ledger.Counts{"providers_run": 4, "articles_same": 40}, counts("--reparse"))
 	assert.Contains(t, command("--purge-expired"), "0 articles were past their time")

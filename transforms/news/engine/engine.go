@@ -52,6 +52,7 @@ type Engine struct {
 	KeepHTML   bool // keep each article's page in the store
 	Reparse    bool // read the stored pages again, and fetch nothing
 	NoDelay    bool // no pauses: for simulated sites only
+	OnlyDue    bool // publishers that are not due, by how often they publish, are not asked
 	// Backfill, when set, fetches all articles of a time instead of the newest.
 	Backfill provider.Period
 	LeaseTTL time.Duration
@@ -82,6 +83,7 @@ const (
 	Skipped State = "skipped" // nothing was requested, or only its robots.txt
 	Stopped State = "stopped" // it answered 403 or 429, or asked for a long pause
 	Cut     State = "cut"     // the run was stopped
+	NotDue  State = "not_due" // it publishes too rarely to be asked again already
 )
 
 // Result is what became of a provider.
@@ -101,7 +103,8 @@ type Result struct {
 	Failed    int64      `json:"articles_failed"`
 	Forbidden int64      `json:"articles_forbidden"` // by robots.txt
 	Missed    int64      `json:"articles_missed"`    // published since the last run, and left out because of maxArticlesPerProvider
-	Copies    int64      `json:"articles_copies"`    // of those that are new or changed: nearly the text of another publisher's
+	Copies    int64      `json:"articles_copies"`    // articles found to have nearly the text of another publisher's earlier one
+	DueAt     time.Time  `json:"due_at,omitzero"`    // when a run with OnlyDue asks it again
 	Health    raw.Health `json:"health"`
 	// Limits say what was left out because a run reads no more.
 	Limits []string `json:"limits,omitempty"`
@@ -134,7 +137,6 @@ func (e *Engine) visit(p provider.Provider) *visit {
 // provider's: it is an error of the database or the store, or that of ctx.
 func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 	v := e.visit(p)
-	began := v.now()
 	defer v.count()
 	within, release, err := v.acquire(ctx)
 	if v.leased = err == nil; v.leased {
@@ -150,13 +152,18 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 	if err != nil && within != nil && ctx.Err() == nil && errors.Is(context.Cause(within), lease.ErrLost) {
 		err = &errStop{Cut, "another run took it over"}
 	}
+	var notDue *errNotDue
+	if errors.As(err, &notDue) {
+		v.result.State, v.result.Reason = NotDue, notDue.Error()
+		return v.result, nil
+	}
 	if errors.As(err, &stop) {
 		v.result.State, v.result.Reason = stop.state, stop.reason
 		v.log.Warn("provider_ended", "state", stop.state, "reason", ledger.Redact(stop.reason))
 		err = nil
 	}
-	if err == nil && v.result.Inserted+v.result.Changed > 0 {
-		v.result.Copies, err = raw.MarkCopies(ctx, v.DB, p.ID(), began)
+	if err == nil && v.leased {
+		v.result.Copies, err = raw.MarkCopies(ctx, v.DB, p.ID())
 	}
 	if err != nil {
 		return v.result, err
@@ -178,7 +185,8 @@ type visit struct {
 	result   Result
 	counted  ledger.Tally // the part of the result that was passed to Count
 
-	leased bool   // this run had the lease
+	leased bool // this run had the lease
+	asked  time.Time
 	listed int    // addresses in the sitemaps
 	other  string // the first of them that is no article
 	old    int    // how many of the newest articles are older than the retention
@@ -225,6 +233,11 @@ func (v *visit) crawl(ctx context.Context) error {
 	if v.base, err = url.Parse(v.p.BaseURL()); err != nil {
 		return &errStop{Skipped, "its base URL: " + err.Error()}
 	}
+	if v.Backfill.IsZero() {
+		if err := v.due(ctx); err != nil {
+			return err
+		}
+	}
 	v.client = v.newClient()
 	defer v.client.Close()
 	if err := v.robots(ctx); err != nil {
@@ -238,6 +251,11 @@ func (v *visit) crawl(ctx context.Context) error {
 	chosen, err := v.choose(ctx, candidates)
 	if err != nil {
 		return err
+	}
+	if v.Backfill.IsZero() {
+		if err := v.scheduled(ctx, candidates); err != nil {
+			return err
+		}
 	}
 	v.log.Info("articles_chosen", "found", len(candidates), "to_fetch", len(chosen))
 	for _, c := range chosen {

@@ -65,6 +65,36 @@ func TestFieldsAreStored(t *testing.T) {
 	assert.Equal(t, time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC), *a.ModifiedAt)
 }
 
+// How free an article is goes into its row: what a page shows of one that is not is stored
+// only if its publisher's file says so, and counted otherwise.
+func TestPaywallIsStored(t *testing.T) {
+	w := once(t)
+	paragraph := "<p>The central bank left its rate unchanged, according to the made-up data of this demonstration and of its test.</p>"
+	paid := `<script type="application/ld+json">{"@type":"NewsArticle","isAccessibleForFree":false,"hasPart":{"@type":"WebPageElement","isAccessibleForFree":false,"cssSelector":"#rest"}}</script>`
+	pages := map[string]string{"/sitemap.xml": `<urlset><url><loc>/2026/03/02/free</loc></url><url><loc>/2026/03/02/metered</loc></url><url><loc>/2026/03/02/paid</loc></url></urlset>`,
+		"/2026/03/02/free": story("", paragraph), "/2026/03/02/metered": story(`<meta property="article:content_tier" content="metered">`, strings.Repeat(paragraph, 9)), "/2026/03/02/paid": story(paid, paragraph+`<div id="rest">`+strings.Repeat("<p>For those who pay: "+paragraph[3:], 9)+"</div>")}
+	stored := func() map[string]string {
+		out := map[string]string{}
+		for _, a := range w.articles() {
+			out[a.URL] = a.Paywall
+			assert.NotContains(t, a.Text, "For those who pay")
+		}
+		return out
+	}
+	w.serve("some.example", pages)
+	w.serve("all.example", pages)
+	r := w.run(declared(t, "baseUrl: https://some.example"))
+	assert.Equal(t, []int64{2, 1}, []int64{r.Inserted, r.Paywalled})
+	want := map[string]string{"https://some.example/2026/03/02/free": "", "https://some.example/2026/03/02/metered": "metered"}
+	assert.Equal(t, want, stored())
+	r = w.run(declared(t, "baseUrl: https://all.example\nteasers: true"))
+	assert.Equal(t, []int64{3, 0}, []int64{r.Inserted, r.Paywalled})
+	for path, paywall := range map[string]string{"free": "", "metered": "metered", "paid": "teaser"} {
+		want["https://all.example/2026/03/02/"+path] = paywall
+	}
+	assert.Equal(t, want, stored())
+}
+
 // The pages of one article are joined, each requested once and by the rules of robots.txt.
 func TestPagesOfAnArticle(t *testing.T) {
 	w := once(t)

@@ -53,7 +53,7 @@ func (e *Engine) One(ctx context.Context, p provider.Provider, address string) (
 	switch a = clean(a, u); {
 	case err != nil:
 		return One{}, fmt.Errorf("reading %s: %w", address, err)
-	case a.Paywalled:
+	case a.Paywalled && !v.policy.Teasers:
 		return One{}, fmt.Errorf("reading %s: %w", address, errPaywalled)
 	case a.Body == "":
 		return One{}, fmt.Errorf("reading %s: %w", address, errNoText)

@@ -36,7 +36,11 @@ func (v *visit) newClient() *polite.Client {
 				return nil // a host of sitemaps that robots.txt names
 			}},
 	}
-	return &polite.Client{Web: v.Web, Pacer: v.Pacer, Policy: p, Memory: polite.InDB{DB: v.DB, Table: "news_hosts"}, Control: v.Control}
+	c := &polite.Client{Web: v.Web, Pacer: v.Pacer, Policy: p, Control: v.Control}
+	if v.DB != nil { // Discover has none
+		c.Memory = polite.InDB{DB: v.DB, Table: "news_hosts"}
+	}
+	return c
 }
 
 // retry makes up to three tries after failures that may be temporary, with a gap between them.

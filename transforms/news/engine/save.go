@@ -56,7 +56,7 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	a.Published = publishedAt(a.Published, e.News.PublicationDate, u, v.policy.Zone)
 	canonical := v.canonical(u, a.Canonical)
 	limits := raw.Limits{TextMaxLength: v.Config.RawTextMaxLength, Retention: v.Config.Retention()}
-	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt}
+	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt, Teasers: v.policy.Teasers}
 	out, err := raw.Save(ctx, v.DB, row, limits, e.FetchedAt)
 	if err == nil && asked != canonical { // the address in the sitemap is recorded too
 		err = raw.Alias(ctx, v.DB, row, asked, out, e.FetchedAt)

@@ -52,6 +52,14 @@ type Declaration struct {
 	// The time zone of times without an offset: a name of the IANA database. Without it, that
 	// of the country whose domain baseUrl has, if it has only one; else Asia/Seoul.
 	Zone string `yaml:"zone"`
+	// Whether up to 800 characters of the beginning of an article that is not free are stored,
+	// with paywall teaser. Without it, such articles are counted and not stored.
+	Teasers bool `yaml:"teasers" jsonschema:"default=false"`
+	// The shortest time between two runs with --due that ask the publisher, such as 30m. The
+	// time is half of the mean time between its newest articles, within these two.
+	MinInterval string `yaml:"minInterval" jsonschema:"default=15m"`
+	// The longest time between two runs with --due that ask the publisher, such as 24h.
+	MaxInterval string `yaml:"maxInterval" jsonschema:"default=6h"`
 
 	// CSS selector of the title, tried before the defaults.
 	Title string `yaml:"title"`
@@ -102,7 +110,7 @@ func Declared(text []byte) (Provider, error) {
 	}
 	host := canonical.Host(base)
 	d.ID, d.Press = cmp.Or(d.ID, idOf(host)), cmp.Or(d.Press, host)
-	p := &declared{d: d, policy: Policy{Unique: cmp.Or(d.Unique, ByURL), Keep: d.KeepQuery, Feeds: d.Feeds, Discover: d.ArticleURL == ""}}
+	p := &declared{d: d, policy: Policy{Unique: cmp.Or(d.Unique, ByURL), Keep: d.KeepQuery, Feeds: d.Feeds, Discover: d.ArticleURL == "", Teasers: d.Teasers}}
 	for _, e := range []struct {
 		key, text string
 		to        **regexp.Regexp
@@ -126,6 +134,9 @@ func Declared(text []byte) (Provider, error) {
 		return nil, fmt.Errorf("zone: %w", err)
 	}
 	p.policy.Zone = zone
+	if err := p.policy.Often.read(d.MinInterval, d.MaxInterval); err != nil {
+		return nil, err
+	}
 	p.rules, err = article.Rules{Title: d.Title, Body: d.Body, Published: d.Published, Remove: d.Remove, Drop: d.Drop, Site: d.Press, Zone: zone}.Compile()
 	if err != nil {
 		return nil, err

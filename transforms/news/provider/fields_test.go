@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"encoding/json"
 	"net/url"
 	"strings"
 	"testing"
@@ -60,6 +61,42 @@ func TestPaywall(t *testing.T) {
 	}
 }
 
+// An article that is not free is one whose page shows no more than its beginning. What is in
+// the page for subscribers only is not read.
+func TestPaywallParts(t *testing.T) {
+	paid := func(more string) string {
+		return `<script type="application/ld+json">{"@type":"NewsArticle","isAccessibleForFree":false,"articleBody":"` + strings.Repeat("What only subscribers read. ", 60) + `"` + more + `}</script>`
+	}
+	part := `,"hasPart":{"@type":"WebPageElement","isAccessibleForFree":"False","cssSelector":".rest:has(p) p"}`
+	parts := `,"hasPart":[{"@type":"WebPageElement","isAccessibleForFree":true,"cssSelector":".lead"},{"@type":"WebPageElement","isAccessibleForFree":"False","cssSelector":".rest"}]`
+	meter := `<meta property="article:content_tier" content="metered">`
+	long := strings.Repeat(prose, 9)
+	rest := `<article><div class="lead">` + prose + `</div><div class="rest">` + strings.ReplaceAll(long, "The bank", "Its governor") + `</div></article>`
+	for name, tt := range map[string]struct {
+		head, body         string
+		paywalled, metered bool
+		paragraphs         int
+	}{
+		"the page holds its text":             {paid(""), "<article>" + long + "</article>", true, false, 7},
+		"and says that it is metered":         {paid("") + meter, "<article>" + long + "</article>", false, true, 9},
+		"metered, before a wall":              {paid("") + meter, "<article>" + long + `<div class="paywall">Read on</div></article>`, true, false, 7},
+		"a long part is free":                 {paid(parts), strings.Replace(rest, prose, long, 1), false, true, 9},
+		"it marks what is not free":           {paid(parts), rest, true, false, 1},
+		"a mark that may take hours":          {paid(part), rest, true, false, 0},
+		"what it marks is not in the page":    {paid(parts), "<article>" + long + "</article>", true, false, 7},
+		"all of it is not free":               {paid(strings.Replace(parts, ".rest", "body", 1)), rest, true, false, 0},
+		"only the JSON-LD has the text":       {paid(""), "<article>" + prose + "</article>", true, false, 1},
+		"a long beginning before a wall":      {paid(""), "<article>" + long + `<div class="paywall">Read on</div></article>`, true, false, 7},
+		"a meter":                             {meter, "<article>" + long + "</article>", false, true, 9},
+		"a meter that has run out":            {meter, "<article>" + prose + `<div class="paywall">Read on</div></article>`, true, false, 1},
+		"locked":                              {`<meta property="article:content_tier" content="Locked">`, "<article>" + long + "</article>", true, false, 7},
+		"parts of a free article are not all": {strings.Replace(paid(parts), `"isAccessibleForFree":false`, `"isAccessibleForFree":true`, 1), rest, false, false, 10},
+	} {
+		a := read(t, tt.head, tt.body)
+		assert.Equal(t, []any{tt.paywalled, tt.metered, tt.paragraphs}, []any{a.Paywalled, a.Metered, strings.Count(a.Body, "kept its rate")}, "%s: %s", name, a.Body)
+	}
+}
+
 func TestNextPage(t *testing.T) {
 	for _, tt := range []struct{ at, link, want string }{
 		{"/a/12", `<link rel="next" href="?page=2">`, "https://demo.example/a/12?page=2"},
@@ -96,6 +133,23 @@ func TestJoin(t *testing.T) {
 	assert.Equal(t, []string{"a", "b", "c"}, a.Images)
 }
 
+// Whatever a page says is not free, its selectors are read in time, and a page without them is as before.
+func FuzzPaidParts(f *testing.F) {
+	p := declared(f, "baseUrl: https://demo.example")
+	f.Add(".rest", "<div class=rest>x</div>")
+	f.Add("div div div:has(div)", strings.Repeat("<div>", 50))
+	f.Add("html, body", "x")
+	f.Fuzz(func(t *testing.T, selector, body string) {
+		said, err := json.Marshal(map[string]any{"@type": "NewsArticle", "isAccessibleForFree": false, "hasPart": map[string]any{"isAccessibleForFree": false, "cssSelector": selector}})
+		require.NoError(t, err)
+		u := &url.URL{Scheme: "https", Host: "demo.example", Path: "/a/12"}
+		a, err := p.ParseArticle([]byte(`<script type="application/ld+json">`+string(said)+`</script>`+body), "text/html; charset=utf-8", u)
+		if err == nil && a.Paywalled && a.Metered {
+			t.Errorf("%q: both", selector)
+		}
+	})
+}
+
 func FuzzNextPage(f *testing.F) {
 	f.Add("/a/story", []byte(`<a href="/a/story/2">2</a>`))
 	f.Add("/a/12?page=2", []byte(`<link rel=next href="?page=3">`))
@@ -104,7 +158,7 @@ func FuzzNextPage(f *testing.F) {
 		require.NoError(t, err)
 		u, err := base.Parse(at)
 		if err != nil || u.Host != base.Host || u.Scheme != base.Scheme {
-			t.Skip()
+			return
 		}
 		if next := provider.NextPage(page, u); next != "" {
 			n, err := url.Parse(next)

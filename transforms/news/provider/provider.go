@@ -5,6 +5,7 @@
 package provider
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -47,6 +48,9 @@ type Article struct {
 	Images      []string `json:"images,omitempty"` // addresses, as written
 	// Live: the article is still being written, an entry at a time.
 	Live bool `json:"live,omitempty"`
+	// Metered: its publisher says that it is not free, and the text is the part for everybody,
+	// or one that everybody may read some of (article:content_tier metered).
+	Metered bool `json:"metered,omitempty"`
 }
 
 // Read reads an article from a publisher's page by its rules.
@@ -55,8 +59,14 @@ func Read(page []byte, contentType string, rules *article.Compiled, press, exter
 	if err != nil {
 		return Article{}, err
 	}
+	paid := none
+	if said, _ := p.Data.Article(); said.Paid || locked(p) { // what subscribers read may be in the page all the same
+		p.OnlyShown()
+		paid = remove(p.Root, said.PaidParts)
+	}
 	a := Article{Article: p.Read(rules), ExternalID: externalID, Press: press}
 	a.describe(p)
+	a.access(p, paid)
 	return a, nil
 }
 
@@ -83,6 +93,44 @@ type Policy struct {
 	Feeds []string
 	// Discover looks for feeds and a sitemap on the site when none is named.
 	Discover bool
+	// Teasers stores what a page shows of an article that is not free.
+	Teasers bool
+	// Often bounds how often the publisher is asked; the zero value is the default.
+	Often Interval
+}
+
+// Interval bounds the time between two runs that ask a publisher.
+type Interval struct{ Min, Max time.Duration }
+
+// The bounds that stand for zero ones.
+const (
+	MinInterval = 15 * time.Minute
+	MaxInterval = 6 * time.Hour
+)
+
+// Clamp returns the time within the bounds that is nearest to d.
+func (i Interval) Clamp(d time.Duration) time.Duration {
+	least := cmp.Or(i.Min, MinInterval)
+	return max(least, min(d, max(least, cmp.Or(i.Max, MaxInterval))))
+}
+
+// read reads the bounds as a file has them.
+func (i *Interval) read(least, most string) (err error) {
+	for _, b := range []struct {
+		key, text string
+		to        *time.Duration
+	}{{"minInterval", least, &i.Min}, {"maxInterval", most, &i.Max}} {
+		if b.text == "" {
+			continue
+		}
+		if *b.to, err = time.ParseDuration(b.text); err != nil || *b.to < time.Minute || *b.to > 30*24*time.Hour {
+			return fmt.Errorf("%s: %q: write a time from 1m to 720h, such as 30m", b.key, b.text)
+		}
+	}
+	if low, high := cmp.Or(i.Min, MinInterval), cmp.Or(i.Max, MaxInterval); low > high {
+		return fmt.Errorf("minInterval %v is more than maxInterval %v", low, high)
+	}
+	return nil
 }
 
 // Canonical returns an address's identity under a policy (canonical.Key).

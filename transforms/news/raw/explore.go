@@ -20,7 +20,7 @@ func Finds() explore.Kind {
 		Search: func(ctx context.Context, src explore.Source, q explore.Query) (explore.List, error) {
 			look := db.Look{Equal: explore.Chosen("source", q["publisher"]), Text: q["text"], Columns: []string{"title", "raw_text", "url", "canonical_url"}}
 			order := []db.Match{{Column: "source"}, {Column: "collected_at", Value: int64(0)}, {Column: "id"}}
-			return explore.Rows(q, look, order, func(l db.Look) iter.Seq2[ArticleRow, error] {
+			return explore.Rows(ctx, src.DB, "news_articles", q, look, order, func(l db.Look) iter.Seq2[ArticleRow, error] {
 				return Articles(ctx, src.DB, Filter{Look: l}, src.DB.Now())
 			}, func(a ArticleRow) []string {
 				return []string{a.Publisher, strconv.FormatInt(db.Micros(a.CollectedAt), 10), a.ID}
@@ -32,7 +32,17 @@ func Finds() explore.Kind {
 				return item, err
 			}
 			item = articleItem(a)
-			item.Parts = []explore.Part{{Name: "text", Title: "Text", Text: a.Text, Bytes: int64(len(a.Text))}}
+			versions := explore.Part{Name: "versions", Title: "Earlier versions", Shown: []string{"version", "until_at", "title", "text"}}
+			for v, err := range Versions(ctx, src.DB, Filter{Look: db.Look{Equal: []db.Match{{Column: "article_id", Value: a.ID}}}}, src.DB.Now()) {
+				if err != nil {
+					return item, err
+				}
+				versions.Rows = append(versions.Rows, rows.Record(v))
+			}
+			if len(versions.Rows) == 0 {
+				versions.Note = "None: it has not changed since it was found."
+			}
+			item.Parts = []explore.Part{{Name: "text", Title: "Text", Text: a.Text, Bytes: int64(len(a.Text))}, versions}
 			return item, nil
 		},
 	}

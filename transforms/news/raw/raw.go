@@ -55,6 +55,7 @@ type Row struct {
 	Canonical string // the address's identity (Policy.Canonical)
 	Article   provider.Article
 	SitemapAt time.Time // the sitemap's date; zero: none
+	Teasers   bool      // store what a page shows of an article that is not free
 }
 
 // Limits bound what is stored of an article.
@@ -133,7 +134,7 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 			out = Purged
 			return nil
 		}
-		if a.Paywalled {
+		if a.Paywalled && (!r.Teasers || text == "") {
 			out = Paywalled
 			return remember(ctx, tx, r, "paywalled", now)
 		}
@@ -148,8 +149,8 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 			ORDER BY CASE WHEN `+where+` THEN 0 ELSE 1 END LIMIT 1`, args...).Scan(&id, &had)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			err = tx.QueryRowContext(ctx, `INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16)
+			err = tx.QueryRowContext(ctx, `INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at, compared)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16, 0)
 				ON CONFLICT `+conflicts[by]+` DO UPDATE SET content_hash = news_articles.content_hash RETURNING id`,
 				newID(), r.Source, a.Press, by, r.URL, r.Canonical, a.ExternalID, a.Title, titleHash, text, authors, a.Language, published, content,
 				db.Micros(now), db.Micros(now.Add(l.Retention))).Scan(&id)
@@ -162,7 +163,7 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 				return err
 			}
 			_, err = tx.ExecContext(ctx, `UPDATE news_articles SET press = $2, url = $3, canonical_url = $4, external_id = $5, title = $6, title_hash = $7, raw_text = $8,
-				authors = $9, language = $10, published_at = $11, content_hash = $12, changed_at = $13, unique_by = $14, version = version + 1 WHERE id = $1`,
+				authors = $9, language = $10, published_at = $11, content_hash = $12, changed_at = $13, unique_by = $14, compared = 0, version = version + 1 WHERE id = $1`,
 				id, a.Press, r.URL, r.Canonical, a.ExternalID, a.Title, titleHash, text, authors, a.Language, published, content, db.Micros(now), by)
 			out = Changed
 		}
@@ -183,12 +184,19 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 // describe stores what is not part of what a reader sees: a change of it alone is no new
 // version of the article.
 func describe(ctx context.Context, tx *sql.Tx, id string, a provider.Article) error {
-	form := "article"
+	form, paywall := "article", ""
 	if a.Live {
 		form = "live_blog"
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE news_articles SET description = $2, section = $3, tags = $4, images = $5, modified_at = $6, form = $7, simhash = $8 WHERE id = $1`,
-		id, a.Description, a.Section, list(a.Tags), list(a.Images), micros(a.Modified), form, int64(simhash.Of(a.Body)))
+	switch {
+	case a.Paywalled:
+		paywall = "teaser"
+	case a.Metered:
+		paywall = "metered"
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE news_articles SET description = $2, section = $3, tags = $4, images = $5, modified_at = $6, form = $7, simhash = $8,
+		compared = CASE WHEN simhash = $8 THEN compared ELSE 0 END, paywall = $9 WHERE id = $1`,
+		id, a.Description, a.Section, list(a.Tags), list(a.Images), micros(a.Modified), form, int64(simhash.Of(a.Body)), paywall)
 	return err
 }
 

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/newsfork/seed-engine/pipeline"
+	"github.com/newsfork/seed-engine/pipeline/launch"
+	"github.com/newsfork/seed-engine/pipeline/usage"
+)
+
+const newsUsage = `pipeline news discover URL [--to=FILE] [--contact=URL|MAIL]
+                                  writes a publisher's file for the news job: from robots.txt, the
+                                  sitemaps and feeds that the site at the URL names, and its front
+                                  page. Comments in the file say what speaks for each line, and what
+                                  was read of two articles. Nothing is stored
+
+  --to=FILE        where the file goes; without it, to standard output. A file that is there is not
+                   overwritten
+  --contact=…      URL or mail address for the site's owner; it becomes part of the User-Agent
+  --news-config=…  settings of the job: userAgent, delaySeconds
+  --web=demo       asks the simulated web; --connect-to, --allow-private, --max-crawl-delay and
+                   --config as for runs
+
+Exit code 0: written; 1: the site forbids it, cannot be read, or names no articles; 2: wrong usage.
+`
+
+// newsCommand runs the sub-commands of the news job.
+func newsCommand(ctx context.Context, args []string, stdout io.Writer) error {
+	var o Options
+	newFlags(&o)
+	launch.AddBeamFlags(o.Flags)
+	f := flag.NewFlagSet("news", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	to, contact, settings := f.String("to", "", ""), f.String("contact", "", ""), f.String("news-config", "", "")
+	for _, name := range []string{"web", "connect-to", "allow-private", "max-crawl-delay", "config"} {
+		f.Var(o.Flags.Lookup(name).Value, name, "")
+	}
+	w, err := words(f, args)
+	if errors.Is(err, flag.ErrHelp) {
+		_, err := io.WriteString(stdout, newsUsage)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if len(w) != 2 || w[0] != "discover" {
+		return usage.Errorf("news takes discover and one URL; write pipeline news discover https://news.example.org (a run of the job: pipeline --job=news)")
+	}
+	given := map[string]bool{}
+	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
+	if err := o.layers(given); err != nil {
+		return err
+	}
+	if err := errors.Join(o.checkLimits(), o.checkWeb()); err != nil {
+		return err
+	}
+	if *to != "" {
+		if _, err := os.Lstat(*to); err == nil {
+			return usage.Errorf("--to=%s is there already; remove it, or name another file", *to)
+		}
+	}
+	file, err := pipeline.DiscoverNews(ctx, o.Common, *settings, *contact, w[1])
+	if err != nil {
+		return err
+	}
+	if *to == "" {
+		_, err = io.WriteString(stdout, file)
+		return err
+	}
+	out, err := os.OpenFile(*to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // a file that others may read, named by the user
+	if err != nil {
+		return fmt.Errorf("writing the publisher's file: %w", err)
+	}
+	if _, err = io.WriteString(out, file); err != nil {
+		_ = out.Close()
+		return fmt.Errorf("writing the publisher's file: %w", err)
+	}
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("writing the publisher's file: %w", err)
+	}
+	return nil
+}

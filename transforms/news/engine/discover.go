@@ -1,0 +1,281 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/news/raw"
+	"github.com/newsfork/seed-engine/transforms/parse/article"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/feed"
+	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
+)
+
+const (
+	maxDraftSitemaps = 8 // that are read for a draft, indexes too
+	maxDraftFeeds    = 2
+	draftEntries     = 1000 // of one source
+	draftArticles    = 2
+)
+
+// usualPlaces are asked where robots.txt and the front page name nothing: the address that
+// most sitemaps have, that of the most used plug-in for them, and the feeds of the most used
+// publishing systems.
+var usualPlaces = []string{"/sitemap.xml", "/sitemap_index.xml", "/feed", "/rss.xml"}
+
+// Discover makes a publisher's file of what its site shows, tries it on one article or two,
+// and says in its comments what was read. It stores nothing and needs no database.
+func (e *Engine) Discover(ctx context.Context, base *url.URL) (file string, err error) {
+	v, err := e.provisional(base)
+	if err != nil {
+		return "", err
+	}
+	v.client = v.newClient()
+	defer v.client.Close()
+	wrong := func(err error) error { return fmt.Errorf("discovering %s: %w", base, err) }
+	if err := v.robots(ctx); err != nil {
+		return "", wrong(err)
+	}
+	d := provider.Draft{Base: v.base, Now: v.now()}
+	home, err := v.home(ctx, &d)
+	if err != nil {
+		return "", wrong(err)
+	}
+	if err := v.sources(ctx, &d, home); err != nil {
+		return "", wrong(err)
+	}
+	file, err = d.Write()
+	if err != nil {
+		if rule := v.rules.Check(v.base.JoinPath("/")); rule != nil {
+			err = fmt.Errorf("%w; its front page: %w", err, rule)
+		}
+		return "", wrong(err)
+	}
+	tried, err := e.try(ctx, file, v, d)
+	if err != nil {
+		return "", wrong(err)
+	}
+	return file + tried, nil
+}
+
+// provisional is a visit of a site about which nothing is known.
+func (e *Engine) provisional(base *url.URL) (*visit, error) {
+	p, err := provider.Declared(fmt.Appendf(nil, "id: discover\nbaseUrl: %q\narticleUrl: .\nzone: UTC\n", base.String()))
+	if err != nil {
+		return nil, err
+	}
+	v := e.visit(p)
+	v.base = base
+	return v, nil
+}
+
+// home reads the front page, and follows it to the host where it is.
+func (v *visit) home(ctx context.Context, d *provider.Draft) (page []byte, err error) {
+	at := v.base.JoinPath("/")
+	if v.rules.Check(at) != nil {
+		return nil, nil
+	}
+	r, err := v.get(ctx, polite.Request{URL: at.String(), Accept: "text/html,application/xhtml+xml", MaxBytes: maxPage})
+	switch {
+	case errors.As(err, new(*errStop)) || ctx.Err() != nil:
+		return nil, err
+	case err != nil || r.Status != http.StatusOK || !isPage(r):
+		return nil, nil // sitemaps may be there all the same
+	}
+	final, err := url.Parse(r.FinalURL)
+	if err != nil {
+		return nil, err
+	}
+	if !provider.Hosts(v.base.String(), final) {
+		return nil, fmt.Errorf("its front page is on another host: discover %s://%s", final.Scheme, final.Host)
+	}
+	d.Base = &url.URL{Scheme: final.Scheme, Host: final.Host}
+	if p, err := article.Parse(r.Body, r.Header.Get("Content-Type")); err == nil {
+		d.Press, d.Lang = untrusted.Line(p.Meta("og:site_name"), maxName), untrusted.Line(p.Lang(), 35)
+	}
+	return r.Body, nil
+}
+
+// sources reads the sitemaps and feeds that the site names, or else those in usual places.
+func (v *visit) sources(ctx context.Context, d *provider.Draft, home []byte) error {
+	var queue []child
+	for _, address := range v.rules.File.Sitemaps() {
+		queue = append(queue, child{address: address, invited: true})
+	}
+	// Those of news are for the newest articles: they are read first.
+	slices.SortStableFunc(queue, func(a, b child) int { return newsFirst(a.address) - newsFirst(b.address) })
+	asked := map[string]bool{}
+	for len(queue) > 0 && len(asked) < maxDraftSitemaps {
+		next := queue[0]
+		queue = queue[1:]
+		if asked[next.address] {
+			continue
+		}
+		asked[next.address] = true
+		by := "robots.txt names it"
+		if next.depth > 0 {
+			by = "of an index that robots.txt names"
+		}
+		children, err := v.source(ctx, d, next, by)
+		if err != nil {
+			return err
+		}
+		arrange(children, v.policy.Zone, v.now())
+		slices.SortStableFunc(children, func(a, b child) int { return newsFirst(a.address) - newsFirst(b.address) })
+		queue = append(children[:min(len(children), 2)], queue...)
+	}
+	found := feed.Discover(home, d.Base.JoinPath("/"))
+	found = found[:min(len(found), maxDraftFeeds)]
+	v.declare(found)
+	for _, address := range found {
+		if _, err := v.source(ctx, d, child{address: address}, "the front page links to it"); err != nil {
+			return err
+		}
+	}
+	for _, path := range usualPlaces {
+		if slices.ContainsFunc(d.Sources, func(s provider.Source) bool { return len(s.Entries) > 0 }) {
+			break
+		}
+		children, err := v.source(ctx, d, child{address: d.Base.JoinPath(path).String()}, "a usual place")
+		arrange(children, v.policy.Zone, v.now())
+		for _, c := range children[:min(len(children), 2)] {
+			if err == nil {
+				_, err = v.source(ctx, d, c, "of an index in a usual place, "+path)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if len(children) > 0 { // the index is what the file names: it has tomorrow's sitemaps too
+			for i := range d.Sources {
+				d.Sources[i].URL = d.Base.JoinPath(path).String()
+			}
+		}
+	}
+	return nil
+}
+
+func newsFirst(address string) int {
+	if strings.Contains(strings.ToLower(address), "news") {
+		return 0
+	}
+	return 1
+}
+
+// source reads one sitemap or feed into the draft, and returns the children of an index. One
+// that cannot be read is left out.
+func (v *visit) source(ctx context.Context, d *provider.Draft, c child, by string) (children []child, err error) {
+	base, err := url.Parse(c.address)
+	if err != nil {
+		return nil, nil //nolint:nilerr // a stranger's address
+	}
+	r, err := v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml", MaxBytes: maxSitemap, Invited: c.invited})
+	if errors.As(err, new(*errStop)) || ctx.Err() != nil {
+		return nil, err
+	}
+	if err != nil || r.Status != http.StatusOK {
+		return nil, nil
+	}
+	s := provider.Source{URL: c.address, Kind: "sitemap", By: by, Named: c.invited}
+	var lastmod []string
+	news := false
+	read, err := sitemap.Scan(r.Body, func(e sitemap.Entry) bool {
+		u, err := canonical.Address(base, e.Loc, []string{"*"})
+		if err != nil {
+			return true
+		}
+		at := e.LastMod
+		if e.News.PublicationDate != "" {
+			at, news = e.News.PublicationDate, true
+		}
+		s.Entries, lastmod = append(s.Entries, provider.Entry{URL: u, At: at}), append(lastmod, e.LastMod)
+		return len(s.Entries) < draftEntries
+	})
+	switch {
+	case err != nil:
+		return nil, nil
+	case read.Kind == sitemap.Index:
+		for i, e := range s.Entries {
+			at, _ := article.ParseTime(lastmod[i], v.policy.Zone)
+			children = append(children, child{address: e.URL.String(), at: at, depth: c.depth + 1, invited: c.invited})
+		}
+		return children, nil
+	case read.Kind == sitemap.RSS:
+		s.Kind, s.Feed = "RSS feed", true
+	case read.Kind == sitemap.Atom:
+		s.Kind, s.Feed = "Atom feed", true
+	case news:
+		s.Kind = "news sitemap"
+	}
+	d.Sources = append(d.Sources, s)
+	return nil, nil
+}
+
+// try reads one article or two by a draft, and returns what was read as comments of it.
+func (e *Engine) try(ctx context.Context, file string, found *visit, d provider.Draft) (string, error) {
+	p, err := provider.Declared([]byte(file))
+	if err != nil {
+		return "", err
+	}
+	v := e.visit(p)
+	v.base, v.client, v.rules = d.Base, found.client, found.rules
+	var b strings.Builder
+	tried := 0
+	for _, address := range d.Newest() {
+		if tried == draftArticles {
+			break
+		}
+		if !p.IsArticleURL(address) {
+			continue
+		}
+		tried++
+		r, _, err := v.page(ctx, address.String())
+		if errors.As(err, new(*errStop)) || ctx.Err() != nil {
+			return "", err
+		}
+		said := ""
+		if err == nil {
+			said, err = v.said(r)
+		}
+		if err != nil {
+			said = "NOT READ: " + err.Error()
+		}
+		fmt.Fprintf(&b, "# tried: %s\n#   %s\n", untrusted.Line(address.String(), 300), untrusted.Line(said, 500))
+	}
+	if tried == 0 {
+		b.WriteString("# tried: nothing, because no address of the sources is an article by this file\n")
+	}
+	return b.String(), nil
+}
+
+// said tells what was read of an article's page.
+func (v *visit) said(r *web.Response) (string, error) {
+	u, err := url.Parse(r.FinalURL)
+	if err != nil {
+		return "", err
+	}
+	a, err := v.whole(raw.Evidence{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body}, u)
+	switch a = clean(a, u); {
+	case err != nil:
+		return "", err
+	case a.Paywalled:
+		return "", errPaywalled
+	case a.Body == "":
+		return "", errNoText
+	}
+	published := "no time of publication"
+	if !a.Published.IsZero() {
+		published = "published " + a.Published.Format("2006-01-02T15:04:05Z07:00")
+	}
+	return fmt.Sprintf("title %q, %s, language %q, a text of %d characters", a.Title, published, a.Language, utf8.RuneCountInString(a.Body)), nil
+}

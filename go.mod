@@ -53,7 +53,9 @@ require (
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/google/licenseclassifier/v2 v2.0.0
+	github.com/klippa-app/go-pdfium v1.20.0 // docs: the text of PDFs
 	github.com/modelcontextprotocol/go-sdk v1.8.0
+	github.com/tetratelabs/wazero v1.12.0 // docs: runs PDFium, with bounds on memory and time
 	go.yaml.in/yaml/v3 v3.0.5
 )
 
@@ -120,6 +122,7 @@ require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/jolestar/go-commons-pool/v2 v2.1.2 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/mattn/go-runewidth v0.0.19 // indirect
 	github.com/mfridman/interpolate v0.0.2 // indirect

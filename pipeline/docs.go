@@ -20,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web/browser"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/docs"
@@ -47,7 +48,6 @@ type docsOptions struct {
 	Fallback        bool
 	SessionMaxPages int
 	Retention       time.Duration
-	Unsandboxed     bool
 	Again           latest
 	Purge, Enable   string
 	Explain         string
@@ -108,7 +108,7 @@ func docsJob() Job {
 			Fields: []ledger.Field{namesField("provider", "Only these providers", "ids of providers"),
 				{Name: "fallback", Label: "Crawl context7's providers too", About: "Crawl the providers whose main channel is context7 too.", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
 				{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", Wrong: "use 1 to 1000000"}}},
-		Shared: []string{"url", "lanes", "web", "connect-to", "allow-private", "post-quantum", "db", "estimate", "prices"}, SQL: true, Agent: docs.UserAgent,
+		Shared: []string{"url", "lanes", "web", "connect-to", "allow-private", "allow-unsandboxed-browser", "post-quantum", "db", "estimate", "prices"}, SQL: true, Agent: docs.UserAgent,
 		NotEmpty: map[string]string{"provider": "name providers, or leave it out for all", "markdown": "name a directory"},
 		OfOneRun: []string{"estimate", "purge-provider", "enable-provider", "explain", "diff", "url", "depth", "tos-allowed", "markdown"},
 		Define:   o.define, Check: o.check, Prepare: o.prepare, Accept: o.accept, Instead: o.instead,
@@ -117,7 +117,7 @@ func docsJob() Job {
 		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
 		Build:      func(s beam.Scope, config any) { Docs(s, config.(docs.Config)) },
 		LiveCount:  "pages_fetched", Unit: "pages", NotDone: docs.ProvidersNotDone,
-		Extend: extendDocs, Write: o.write,
+		Extend: extendDocs, Write: o.write, Unmet: o.nothingKeptOfURL,
 		// A page that failed is requested again in every session.
 		Reopen: func(context.Context, Common, store.Store, []ledger.DeadLetter) error { return nil },
 	}
@@ -132,7 +132,6 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 	f.BoolVar(&d.Fallback, "fallback", false, "also crawl the providers whose main channel is context7")
 	f.IntVar(&d.SessionMaxPages, "session-max-pages", docs.SessionMaxPages, "most pages in one session, all providers together")
 	f.DurationVar(&d.Retention, "handoff-retention", docs.DefaultRetention, "how long to keep handoff/docs/ for the embedding step; below 0: for ever")
-	f.BoolVar(&d.Unsandboxed, "allow-unsandboxed-browser", false, "let the browser of spa_rendering run without its sandbox: as root, or where the system has none")
 	f.Var(&d.Again, "handoff-again", "fetch all pages again and hand them over to the embedding step, changed or not; --handoff-again=PROVIDER: of one provider only")
 	f.StringVar(&d.Purge, "purge-provider", "", "remove everything of this provider, and do not crawl it again")
 	f.StringVar(&d.Enable, "enable-provider", "", "let a purged provider be crawled again")
@@ -200,7 +199,7 @@ func (d *docsOptions) resolve(c *Common, changes map[string]policy.Change) error
 		return err
 	}
 	for _, p := range d.loaded {
-		if _, err := docs.Browser(d.Unsandboxed); p.SPARendering && !c.WorkersElsewhere && err != nil {
+		if _, err := browser.Find(c.UnsandboxedBrowser); p.SPARendering && !c.WorkersElsewhere && err != nil {
 			return usage.Errorf("--policies: %s: %w", p.ProviderID, err)
 		}
 	}
@@ -347,7 +346,7 @@ func (d *docsOptions) config(c Common, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
 	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Off: d.off, Only: d.only, Fallback: d.Fallback, Again: d.again(),
 		SessionMaxPages: d.SessionMaxPages, Retention: cmp.Or(d.Retention, 1), LeaseTTL: min(c.LeaseTTL, providerLeaseTTL), Alerts: d.alerts, NoDelay: c.Web == "demo",
-		UnsandboxedBrowser: d.Unsandboxed}
+		UnsandboxedBrowser: c.UnsandboxedBrowser}
 }
 
 // knowsProvider refuses a provider that has no policy and left nothing in the

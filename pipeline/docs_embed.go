@@ -35,6 +35,13 @@ func Embed(ctx context.Context, s store.Store, x index.Index, c *embed.Client, w
 	if err := x.Restrict(ctx, whole); err != nil {
 		return done, err
 	}
+	home, err := x.Prepare(ctx)
+	if err != nil {
+		return done, err
+	}
+	if home.Why != "" {
+		log.Warn("pgvector_missing", "why", home.Why)
+	}
 	all, err := docs.HandOvers(ctx, s)
 	if err != nil {
 		return done, err

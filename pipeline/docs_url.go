@@ -102,8 +102,24 @@ func (d *docsOptions) notPurged(ctx context.Context) error {
 	return nil
 }
 
+// nothingKeptOfURL fails a run for --url that kept no page of it.
+func (d *docsOptions) nothingKeptOfURL(ctx context.Context, runID string) error {
+	if d.page == nil {
+		return nil
+	}
+	base, err := openDB(ctx, d.dsn, docs.Migrate)
+	if err != nil {
+		return err
+	}
+	kept, why, err := docs.Ending(ctx, base, d.page.ProviderID)
+	if err := errors.Join(err, base.Close()); err != nil || kept > 0 {
+		return err
+	}
+	return fmt.Errorf("nothing was kept of %s: %s; `pipeline robots` says what its robots.txt allows, the run's log (`pipeline runs log %s`) what was tried", d.page.Name, why, runID)
+}
+
 // write prints what a run did. After a run for --url it says where its pages are, and
-// writes them as Markdown if asked to; a run that kept no page of it has failed.
+// writes them as Markdown if asked to.
 func (d *docsOptions) write(ctx context.Context, s store.Store, runID string, stdout io.Writer) error {
 	if err := writeDocs(ctx, s, runID, stdout); err != nil || d.page == nil {
 		return err
@@ -114,12 +130,9 @@ func (d *docsOptions) write(ctx context.Context, s store.Store, runID string, st
 	}
 	defer func() { _ = base.Close() }() // it is only read from
 	id := d.page.ProviderID
-	kept, why, err := docs.Ending(ctx, base, id)
-	if err != nil {
+	kept, _, err := docs.Ending(ctx, base, id)
+	if err != nil || kept == 0 { // the run's error says so
 		return err
-	}
-	if kept == 0 {
-		return fmt.Errorf("nothing was kept of %s: %s; `pipeline robots` says what its robots.txt allows, the run's log (`pipeline runs log %s`) what was tried", d.page.Name, why, runID)
 	}
 	if _, err := fmt.Fprintf(stdout, "%d pages of %s are stored as provider %s\n", kept, d.page.Name, id); err != nil || d.Markdown == "" {
 		return err

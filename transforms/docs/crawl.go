@@ -14,8 +14,10 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/browser"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/docs/github"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
@@ -50,6 +52,7 @@ type crawl struct {
 	runID  string
 	part   part
 	client *polite.Client
+	github *polite.Client // for GitHub's API
 
 	scope     canonical.Scope
 	host      string
@@ -61,7 +64,7 @@ type crawl struct {
 	timeout   time.Duration   // of a page
 	moved     func(key string, from, to Status)
 	tally     func(ledger.Tally) // is called after each page with its counts
-	renderer  *renderer          // for a policy with spa_rendering
+	renderer  *browser.Browser   // for a policy with spa_rendering
 
 	offers     offered
 	twinMisses int // one after another
@@ -84,7 +87,7 @@ type page struct {
 func newCrawl(cfg Config, w *lane.Worker, d *db.DB, p policy.Policy, in part) *crawl {
 	v := &crawl{cfg: cfg, w: w, db: d, clock: w.Pacer.Clock, policy: p, runID: cfg.Lane.RunID, part: in, tally: w.Count,
 		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: w.Pacer.Clock.Now(), timeout: pageTimeout}
-	v.client = v.newClient()
+	v.client, v.github = v.newClient(), v.newGitHub()
 	for _, raw := range p.SeedURLs {
 		if u, err := canonical.Address(nil, raw, p.KeepQueryParams); err == nil {
 			v.own[origin(u)], v.own[web.Site(u)] = true, true
@@ -121,13 +124,14 @@ func (c *crawl) checkSeeds(ctx context.Context) error {
 // provider's part, and the reason.
 func (c *crawl) run(ctx context.Context) (State, string, error) {
 	defer c.client.Close()
+	defer c.github.Close()
 	err := c.load(ctx)
 	if err == nil {
 		err = c.loadOffers(ctx)
 	}
 	if err == nil && c.policy.SPARendering {
-		if c.renderer, err = newRenderer(ctx, c); err == nil {
-			defer c.renderer.cancel()
+		if c.renderer, err = c.newRenderer(ctx); err == nil {
+			defer c.renderer.Close()
 		}
 	}
 	if err == nil && c.part.fresh {
@@ -135,7 +139,12 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 	}
 	for err == nil {
 		var p *page
-		if p, err = c.next(ctx); err == nil && p == nil {
+		if p, err = c.next(ctx); err == nil && (p == nil || p.depth > 0) && !c.offers.placesTried {
+			if err = c.tryPlaces(ctx); err == nil {
+				continue
+			}
+		}
+		if err == nil && p == nil {
 			p, err = c.recheck(ctx)
 		}
 		if err != nil || p == nil {
@@ -220,15 +229,17 @@ func (c *crawl) visit(ctx context.Context, p *page) error {
 		return fmt.Errorf("reading the address of %s: %w", p.key, err)
 	}
 	ch.at = u
-	r, err := c.robots(ctx, u)
-	if c.failsPageOnly(u, err) {
-		return c.fail(ctx, ch, 0, err.Error())
-	}
-	if err != nil {
-		return err
-	}
-	if no := r.Check(u); no != nil {
-		return c.end(ctx, ch, ending{status: Blocked, reason: no.Error()})
+	if c.offers.files[p.key] == nil { // otherwise the site is asked for nothing
+		r, err := c.robots(ctx, u)
+		if c.failsPageOnly(u, err) {
+			return c.fail(ctx, ch, 0, err.Error())
+		}
+		if err != nil {
+			return err
+		}
+		if no := r.Check(u); no != nil {
+			return c.end(ctx, ch, ending{status: Blocked, reason: no.Error()})
+		}
 	}
 	if ch.way, err = c.wayTo(ctx, p); err != nil {
 		return err
@@ -285,7 +296,7 @@ func changed(r sql.Result, err error) (int64, error) {
 // if the stored content was made with the same policy and version of the program.
 func (c *crawl) header(p *page, w way) http.Header {
 	h := http.Header{"Accept-Language": {acceptLanguage}}
-	if c.part.stats.Again || p.contentHash == "" || p.readBy != c.readBy+w.id() || c.policy.SPARendering { // the shell of a rendered page does not change with its content
+	if c.part.stats.Again || w.whole || p.contentHash == "" || p.readBy != c.readBy+w.id() || c.policy.SPARendering { // the shell of a rendered page does not change with its content
 		return h
 	}
 	if p.etag != "" {
@@ -304,19 +315,24 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 	if ch.way.twin != nil {
 		at = ch.way.twin
 	}
-	resp, err := c.client.Get(ctx, polite.Request{URL: at.String(), Accept: ch.way.accept, Header: c.header(ch.now, ch.way),
-		Timeout: c.timeout, MaxBytes: maxPage, MaxRedirects: -1, Retries: ch.page.retries,
-		OnRetry: func(ctx context.Context, a polite.Attempt, wait time.Duration) error {
-			if waits {
-				if err := c.move(ch, Fetching); err != nil {
-					return err
-				}
+	client, req := c.client, polite.Request{URL: at.String(), Accept: ch.way.accept, Header: c.header(ch.now, ch.way),
+		Timeout: c.timeout, MaxBytes: maxPage, MaxRedirects: -1, Probe: ch.way.twin != nil}
+	if ch.way.file != nil {
+		client, req = c.github, c.gitHubRequest(c.repository().Blob(ch.way.file.SHA), github.Raw, "")
+	}
+	req.Retries = ch.page.retries
+	req.OnRetry = func(ctx context.Context, a polite.Attempt, wait time.Duration) error {
+		if waits {
+			if err := c.move(ch, Fetching); err != nil {
+				return err
 			}
-			last, waits = a, true
-			c.count(a.Response)
-			c.part.stats.asked(string(ch.way.source))
-			return c.later(ctx, ch, a, wait)
-		}})
+		}
+		last, waits = a, true
+		c.count(a.Response)
+		c.part.stats.asked(string(ch.way.source))
+		return c.later(ctx, ch, a, wait)
+	}
+	resp, err := client.Get(ctx, req)
 	err = unreachable(err)
 	var abandoned *polite.AbandonedError
 	var failure *web.Error
@@ -334,14 +350,25 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 			return false, err
 		}
 	}
-	c.count(resp)
+	if ch.way.twin == nil || resp == nil || resp.Status != http.StatusNotFound && resp.Status != http.StatusGone { // a twin that is not there is no failure
+		c.count(resp)
+	}
 	if resp != nil {
 		c.answered(ch, resp)
 	}
 	c.part.stats.asked(string(ch.way.source))
+	if resp != nil && ch.way.file != nil {
+		if err := c.receiveFile(ctx, ch, resp); err != nil || abandoned == nil {
+			return false, err
+		}
+		return false, abandoned
+	}
 	if resp != nil && abandoned == nil {
 		if fails, err := c.twinFails(ctx, ch, resp); fails || err != nil {
 			return fails, err
+		}
+		if again, done, err := c.wholeAgain(ctx, ch, resp); done {
+			return again, err
 		}
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/untrusted"
@@ -38,6 +39,9 @@ func (c *crawl) link(base *url.URL, href string, seed bool) (l link, why string)
 	}
 	if host := canonical.Host(u); host != c.host {
 		return l, "another host: " + host
+	}
+	if c.offers.filesOnly && c.offers.files[key] == nil {
+		return l, "the repository does not have it"
 	}
 	pattern, in := c.scope.Rule(canonical.Path(key))
 	switch {
@@ -129,16 +133,19 @@ func (c *crawl) load(ctx context.Context) error {
 
 // seed queues the seeds and, at depth 1, the pages of the sitemap.
 func (c *crawl) seed(ctx context.Context) error {
+	if err := c.checkTerms(ctx); err != nil {
+		return err
+	}
 	var seeds []link
 	for _, raw := range c.policy.SeedURLs {
 		if l, why := c.link(nil, raw, true); why == "" {
 			seeds = append(seeds, l)
-		} else {
+		} else if !c.offers.filesOnly {
 			c.w.Log.Warn("seed_refused", "provider", c.policy.ProviderID, "url", raw, "reason", why)
 		}
 	}
 	var listed []link
-	if c.policy.SitemapURL != "" {
+	if c.policy.SitemapURL != "" && !c.offers.filesOnly {
 		var err error
 		if listed, err = c.sitemap(ctx); err != nil {
 			return err
@@ -154,7 +161,7 @@ func (c *crawl) seed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listed = append(more, listed...) // the llms.txt knows the Markdown of its pages
+	listed = slices.Concat(c.offers.filePages, c.offers.places, more, listed) // the llms.txt knows the Markdown of its pages
 	err = c.advance(ctx, func(tx *sql.Tx) error {
 		if err := c.queue(ctx, tx, seeds, 0); err != nil {
 			return err

@@ -29,7 +29,7 @@ type handOffLine struct {
 	// The page's title and the headings above the chunk on one line, " > " between them: what to put before
 	// the text for the embedding.
 	Context string `json:"context,omitempty"`
-	// The URL fragment of the chunk's section, without #.
+	// The URL fragment of the chunk's section, without #. In a PDF the page on which the chunk begins, as page=12.
 	Anchor string `json:"anchor,omitempty"`
 	// Language of the page as it says itself, a BCP 47 tag such as en or pt-BR; absent: it does not say.
 	Language string `json:"language,omitempty"`

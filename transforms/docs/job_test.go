@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/browser/browsertest"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/transforms/docs/docsim"
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
@@ -31,7 +33,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	go readBrowser()
+	go browsertest.Read()
 	lanetest.Main(m)
 }
 
@@ -389,7 +391,7 @@ func TestNotDone(t *testing.T) {
 	require.Equal(t, map[string]State{"aws-ses": Done, "toss-payments": Done}, states(r))
 	require.Zero(t, total.Counts[ProvidersNotDone])
 	asked := j.asked()
-	require.Len(t, asked, 12+11+2, "robots.txt of the one, which is kept of the other, and the two places of a llms.txt")
+	require.Len(t, asked, 12+11+2+1, "robots.txt of the one, which is kept of the other, the two places of a llms.txt, and the API catalog")
 
 	// Purged between the beginning of the run and its turn.
 	d := openDB(t, j.cfg.DB)
@@ -442,6 +444,7 @@ func TestRequestsBySource(t *testing.T) {
 		out := map[string]cost{}
 		for _, p := range r.Providers {
 			require.Equal(t, Done, p.State)
+			require.Empty(t, p.Warnings, "the simulated sites are as different as real ones")
 			for _, s := range p.Sources {
 				out[s.Source] = cost{out[s.Source].pages + s.Pages, out[s.Source].requests + s.Requests}
 			}
@@ -454,15 +457,20 @@ func TestRequestsBySource(t *testing.T) {
 		offer        func(*docsim.Site)
 		first, again map[string]cost
 	}{
-		{"html", func(*docsim.Site) {}, map[string]cost{"llms": {0, 30}, "html": {165, 165}}, map[string]cost{"llms": {}, "html": {165, 165}}},
+		{"html", func(*docsim.Site) {}, map[string]cost{"llms": {0, 30}, "api_catalog": {0, 15}, "openapi": {0, 16}, "html": {165, 165}}, map[string]cost{"llms": {}, "api_catalog": {}, "openapi": {}, "html": {165, 165}}},
+		{"openapi", (*docsim.Site).Describe, map[string]cost{"llms": {0, 30}, "openapi": {15, 30}, "html": {165, 165}}, map[string]cost{"llms": {}, "openapi": {15, 30}, "html": {165, 165}}},
+		{"github", func(*docsim.Site) {}, map[string]cost{"github": {165, 180}}, map[string]cost{"github": {165, 15}}},
 		{"markdown", func(s *docsim.Site) { s.Offer(false) },
-			map[string]cost{"llms": {0, 30}, "llms_full": {0, 15}, "markdown": {150, 150}, "html": {15, 15}}, map[string]cost{"llms": {0, 15}, "llms_full": {}, "markdown": {150, 150}, "html": {15, 15}}},
+			map[string]cost{"llms": {0, 30}, "llms_full": {0, 15}, "api_catalog": {0, 15}, "openapi": {0, 16}, "markdown": {150, 150}, "html": {15, 15}}, map[string]cost{"llms": {0, 15}, "llms_full": {}, "api_catalog": {}, "openapi": {}, "markdown": {150, 150}, "html": {15, 15}}},
 		{"llms_full", func(s *docsim.Site) { s.Offer(true) },
-			map[string]cost{"llms": {0, 30}, "llms_full": {150, 15}, "html": {15, 15}}, map[string]cost{"llms": {0, 15}, "llms_full": {150, 15}, "html": {15, 15}}},
+			map[string]cost{"llms": {0, 30}, "llms_full": {150, 15}, "api_catalog": {0, 15}, "openapi": {0, 16}, "html": {15, 15}}, map[string]cost{"llms": {0, 15}, "llms_full": {150, 15}, "api_catalog": {}, "openapi": {}, "html": {15, 15}}},
 	} {
 		j := newJob(t, dbtest.SQLite(t), webtest.Options{})
 		for _, s := range j.sites {
 			tt.offer(s)
+		}
+		if tt.name == "github" {
+			fromGitHub(j)
 		}
 		first, _ := j.run("direct")
 		again, _ := j.run("direct")
@@ -479,7 +487,24 @@ func TestRequestsBySource(t *testing.T) {
 		}
 		d := openDB(t, j.cfg.DB)
 		w := &world{t: t, db: d}
-		keys[tt.name] = w.strings(`SELECT key FROM pages WHERE content_hash <> '' ORDER BY key`)
+		keys[tt.name] = w.strings(`SELECT key FROM pages WHERE content_hash <> '' AND key NOT LIKE '%.json' ORDER BY key`)
 		require.Equal(t, keys["html"], keys[tt.name], "the same pages")
+	}
+}
+
+// fromGitHub makes a repository of each site, which alone has all its pages.
+func fromGitHub(j *job) {
+	hub := docsim.NewGitHub(0)
+	j.sim.Handle("api.github.com", hub)
+	for i, p := range j.cfg.Policies {
+		seed, err := url.Parse(p.SeedURLs[0])
+		require.NoError(j.t, err)
+		p.Sources, p.GitHub.Repository, p.GitHub.Base = []policy.Source{policy.GitHub}, "acme/"+p.ProviderID, "https://"+seed.Host+"/"
+		j.cfg.Policies[i] = p
+		for _, s := range j.sites {
+			if s.Host == seed.Host {
+				hub.Set(p.GitHub.Repository, s.Repository())
+			}
+		}
 	}
 }

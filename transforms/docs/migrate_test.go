@@ -24,10 +24,13 @@ import (
 // shipped are the migrations that databases out there have gone through: such a
 // file is never edited, a change is a file of its own.
 var shipped = map[string]string{
-	"00001_docs.sql":           "3ccffc6f64bfa96ef74fb36692a67433b80992f61aba06c10149cecf99d1c823",
-	"00003_sources.sql":        "e835c28adcb3ae0fe7ebeb20e5e70dc68f7c886508ab4725ad261d1ea2abca22",
-	"postgres/00002_views.sql": "b850b1ffba5c264c30e31aba60859ad92aa1c757f02c28557c4bbebd6fdeb6fd",
-	"sqlite/00002_views.sql":   "e6f9469e85738bc52a6b1f1a8266b926ec76e8a3e6968aa77c1794e267d43478",
+	"00001_docs.sql":             "3ccffc6f64bfa96ef74fb36692a67433b80992f61aba06c10149cecf99d1c823",
+	"00003_sources.sql":          "e835c28adcb3ae0fe7ebeb20e5e70dc68f7c886508ab4725ad261d1ea2abca22",
+	"00004_terms.sql":            "59a5054e0113576e24fdcc3b7d4bd93ad0afa8137d22a43393c83a63f399a7a3",
+	"00005_api_files.sql":        "115e3c07e9676a0b5c2f87217556706d72fbe4623b1ea6f47741cf377ee272af",
+	"00006_repository_files.sql": "d8ec4b227c12234801ed654b4bed8b1a3c926e91d7d45f0ad7d00d2ade8398b4",
+	"postgres/00002_views.sql":   "b850b1ffba5c264c30e31aba60859ad92aa1c757f02c28557c4bbebd6fdeb6fd",
+	"sqlite/00002_views.sql":     "e6f9469e85738bc52a6b1f1a8266b926ec76e8a3e6968aa77c1794e267d43478",
 }
 
 // steps are the migrations as files, from the first to the last.

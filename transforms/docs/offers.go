@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -51,6 +52,17 @@ type offered struct {
 	rule     string            // what a page's address gets to be that of its Markdown; "": unknown
 	guessed  bool              // no site said so
 	noTwins  bool              // the site has no twins by a rule
+
+	described   map[string]string // why pages are taken to be descriptions of APIs, by key
+	named       map[string]bool   // addresses of descriptions that were noted in this session
+	places      []link            // where descriptions were found that no page names
+	placesTried bool
+	inFiles     map[string]bool // keys of descriptions that are in several files
+
+	files     map[string]*repoFile // of the repository, by the key of the page
+	fileLinks map[string]link      // the pages of its files, by the address of the file
+	filePages []link
+	filesOnly bool // there are no other pages
 }
 
 // isOn reports whether the policy has a source.
@@ -65,8 +77,11 @@ func (c *crawl) onlyHTML() bool { return c.policy.Order()[0] == policy.HTML }
 func (c *crawl) loadOffers(ctx context.Context) error {
 	o := &c.offers
 	o.twins, o.from = map[string]string{}, map[string]string{}
-	if c.onlyHTML() {
-		return nil
+	if err := c.loadRepository(ctx); err != nil {
+		return err
+	}
+	if err := c.loadDescriptions(ctx); err != nil || c.onlyHTML() {
+		return err
 	}
 	rows, err := c.db.QueryContext(ctx, `SELECT key, source, twin FROM docs_page_sources WHERE provider = $1`, c.policy.ProviderID)
 	if err == nil {
@@ -89,7 +104,7 @@ func (c *crawl) loadOffers(ctx context.Context) error {
 }
 
 func (c *crawl) resumeOffers(ctx context.Context) error {
-	rows, err := c.db.QueryContext(ctx, `SELECT source, address, state FROM docs_sources WHERE provider = $1 AND session = $2 AND state <> 'missing' ORDER BY source, address`, c.policy.ProviderID, c.part.session)
+	rows, err := c.db.QueryContext(ctx, `SELECT source, address, state FROM docs_sources WHERE provider = $1 AND session = $2 AND state NOT IN ('missing', 'failed') ORDER BY source, address`, c.policy.ProviderID, c.part.session)
 	if err != nil {
 		return err
 	}
@@ -118,7 +133,7 @@ func (c *crawl) resumeOffers(ctx context.Context) error {
 // discover asks the site for what it offers besides its pages, and returns the pages
 // that its llms.txt lists.
 func (c *crawl) discover(ctx context.Context) (listed []link, err error) {
-	if c.onlyHTML() {
+	if !c.isOn(policy.LLMsFull) && !c.isOn(policy.Markdown) {
 		return nil, nil
 	}
 	for _, at := range c.listAddresses() {
@@ -140,11 +155,19 @@ func (c *crawl) listAddresses() (out []string) {
 	if err != nil {
 		return nil
 	}
-	folder, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
-	if path.Ext(folder) == "" && folder != "" && strings.Trim(u.Path, "/") != "" {
-		out = append(out, origin(u)+"/"+url.PathEscape(folder)+"/llms.txt")
+	if folder := folderOf(u); folder != "" {
+		out = append(out, origin(u)+"/"+folder+"/llms.txt")
 	}
 	return append(out, origin(u)+"/llms.txt")
+}
+
+// folderOf is the first folder of a seed URL, as in an address; "" if it has none.
+func folderOf(seed *url.URL) string {
+	folder, _, _ := strings.Cut(strings.TrimPrefix(seed.Path, "/"), "/")
+	if path.Ext(folder) != "" {
+		return ""
+	}
+	return url.PathEscape(folder)
 }
 
 // readLists reads a llms.txt and those that it lists.
@@ -152,7 +175,7 @@ func (c *crawl) readLists(ctx context.Context, first string) (listed []link, err
 	queue := []string{first}
 	has := map[string]bool{}
 	for n := 0; n < len(queue) && n < maxLists; n++ {
-		body, why, err := c.offer(ctx, listLLMs, queue[n], maxPage, false)
+		body, why, err := c.offerText(ctx, listLLMs, queue[n], maxPage, false)
 		if err != nil {
 			return nil, err
 		}
@@ -224,7 +247,7 @@ func (c *crawl) pageOf(base *url.URL, href string) (link, string) {
 // fetchFull reads a llms-full.txt.
 func (c *crawl) fetchFull(ctx context.Context, address string, conditional bool) error {
 	o := &c.offers
-	body, why, err := c.offer(ctx, string(policy.LLMsFull), address, maxFull, conditional)
+	body, why, err := c.offerText(ctx, string(policy.LLMsFull), address, maxFull, conditional)
 	switch {
 	case err != nil:
 		return err
@@ -251,70 +274,107 @@ func (c *crawl) fetchFull(ctx context.Context, address string, conditional bool)
 	return c.noteOffer(ctx, string(policy.LLMsFull), address, state, reason, nil)
 }
 
-// offer fetches an address that is no page; why says why there is nothing, and is
-// remembered. 304 sets fullSame.
-func (c *crawl) offer(ctx context.Context, source, address string, most int64, conditional bool) (body, why string, err error) {
-	var state, reason, etag, modified, readBy string
+// offerText is offer for a file of Markdown. 304 sets fullSame.
+func (c *crawl) offerText(ctx context.Context, source, address string, most int64, conditional bool) (body, why string, err error) {
+	resp, why, err := c.offer(ctx, offerAt{source: source, address: address, accept: "text/plain, text/markdown, */*;q=0.5", most: most, conditional: conditional,
+		lacks: func(resp *web.Response) string {
+			form, media := content.Kind(resp.Header.Get("Content-Type"), resp.Body)
+			if form != content.Text || !llms.IsMarkdown(string(resp.Body)) {
+				return "no Markdown but " + media
+			}
+			return ""
+		}})
+	if err != nil || why != "" {
+		return "", why, err
+	}
+	if resp.Status == http.StatusNotModified {
+		c.offers.fullSame = true
+		return "", "", nil
+	}
+	return strings.ToValidUTF8(string(resp.Body), "\uFFFD"), "", c.noteOffer(ctx, source, address, "found", "", resp.Header)
+}
+
+// offerAt is an address that is no page, and what may be there.
+type offerAt struct {
+	source, address, accept string
+	most                    int64
+	conditional             bool
+	scoped                  bool                             // it needs an allowed pattern
+	lacks                   func(*web.Response) (why string) // why an answer is not it
+}
+
+// offer fetches an address that is no page. why says why there is nothing, and is remembered.
+func (c *crawl) offer(ctx context.Context, f offerAt) (_ *web.Response, why string, err error) {
+	var state, reason, etag, modified, readBy, session string
 	var checked int64
-	row := c.db.QueryRowContext(ctx, `SELECT state, reason, etag, last_modified, read_by, checked_at FROM docs_sources WHERE provider = $1 AND source = $2 AND address = $3`, c.policy.ProviderID, source, address)
-	switch err := row.Scan(&state, &reason, &etag, &modified, &readBy, &checked); {
+	row := c.db.QueryRowContext(ctx, `SELECT state, reason, etag, last_modified, read_by, checked_at, session FROM docs_sources WHERE provider = $1 AND source = $2 AND address = $3`, c.policy.ProviderID, f.source, f.address)
+	switch err := row.Scan(&state, &reason, &etag, &modified, &readBy, &checked, &session); {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
-		return "", "", fmt.Errorf("looking for %s: %w", address, err)
-	case state == "missing" && readBy == c.readBy && c.clock.Now().Sub(db.Time(checked)) < missKept:
-		return "", reason, nil
+		return nil, "", fmt.Errorf("looking for %s: %w", f.address, err)
+	case state == "missing" && readBy == c.readBy && c.clock.Now().Sub(db.Time(checked)) < missKept, state == "failed" && session == c.part.session:
+		return nil, reason, nil
 	}
-	u, err := url.Parse(address)
+	u, err := url.Parse(f.address)
 	if err != nil {
-		return "", "no URL", nil
+		return nil, "no URL", nil
 	}
-	if why := c.offLimits(u); why != "" {
-		return "", why, nil
+	offLimits := func(u *url.URL) string {
+		if f.scoped {
+			_, why := c.link(nil, u.String(), false)
+			return cmp.Or(why, c.offLimits(u))
+		}
+		return c.offLimits(u)
+	}
+	if why := offLimits(u); why != "" {
+		return nil, why, nil
 	}
 	h := http.Header{"Accept-Language": {acceptLanguage}}
-	if conditional && state != "" && state != "missing" && readBy == c.readBy {
+	if f.conditional && state != "" && state != "missing" && state != "failed" && readBy == c.readBy {
 		setIf(h, "If-None-Match", etag)
 		setIf(h, "If-Modified-Since", modified)
 	}
-	resp, err := c.client.Get(ctx, polite.Request{URL: address, Accept: "text/plain, text/markdown, */*;q=0.5", Header: h, Timeout: pageTimeout, MaxBytes: most, MaxRedirects: maxRedirects, Once: true,
+	resp, err := c.client.Get(ctx, polite.Request{URL: f.address, Accept: f.accept, Header: h, Timeout: pageTimeout, MaxBytes: f.most, MaxRedirects: maxRedirects, Once: true, Probe: true,
 		Scope: func(u *url.URL) error {
-			if why := c.offLimits(u); why != "" {
+			if why := offLimits(u); why != "" {
 				return errors.New(why)
 			}
 			return nil
 		}})
 	err = unreachable(err)
 	if resp != nil {
-		c.part.stats.asked(source)
+		c.part.stats.asked(f.source)
 	}
 	var failure *web.Error
 	var no *polite.DisallowedError
+	passing := ""
 	switch {
 	case resp == nil && errors.As(err, &failure) && failure.Kind != web.KindBlocked:
-		return "", ledger.Redact(err.Error()), nil // it may pass; it is asked for in the next session
+		passing = ledger.Redact(err.Error())
 	case resp == nil && (errors.As(err, &no) || c.failsPageOnly(u, err) || errors.As(err, &failure)):
 		why = ledger.Redact(err.Error())
 	case err != nil:
-		return "", "", err
+		return nil, "", err
 	case resp.Status == http.StatusNotModified:
-		c.offers.fullSame = true
-		return "", "", c.noteOffer(ctx, source, address, "same", reason, resp.Header)
+		return resp, "", c.noteOffer(ctx, f.source, f.address, "same", reason, resp.Header)
 	case resp.Status == http.StatusTooManyRequests || resp.Status >= 500:
-		return "", fmt.Sprintf("status %d", resp.Status), nil
+		passing = fmt.Sprintf("status %d", resp.Status)
 	case resp.Status != http.StatusOK:
 		why = fmt.Sprintf("status %d", resp.Status)
 	case resp.Truncated:
-		why = fmt.Sprintf("longer than %d MB, or broken off", most>>20)
+		why = fmt.Sprintf("longer than %d MB, or broken off", f.most>>20)
 	default:
-		form, media := content.Kind(resp.Header.Get("Content-Type"), resp.Body)
-		if form != content.Text || !llms.IsMarkdown(string(resp.Body)) {
-			why = "no Markdown but " + media
-		}
+		why = f.lacks(resp)
 	}
-	if why != "" {
-		return "", why, c.noteOffer(ctx, source, address, "missing", why, nil)
+	switch {
+	case passing != "" && (state == "" || state == "failed"): // it is asked for in the next session
+		return nil, passing, c.noteOffer(ctx, f.source, f.address, "failed", passing, nil)
+	case passing != "":
+		return nil, passing, nil
+	case why != "":
+		return nil, why, c.noteOffer(ctx, f.source, f.address, "missing", why, nil)
 	}
-	return strings.ToValidUTF8(string(resp.Body), "\uFFFD"), "", c.noteOffer(ctx, source, address, "found", "", resp.Header)
+	return resp, "", nil
 }
 
 func setIf(h http.Header, name, value string) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // typed answers with a text of a media type.
@@ -37,7 +38,7 @@ func sourcesOf(w *world) (pages []string, counts map[string][2]int64) {
 
 func offering(t *testing.T, d *db.DB) *world {
 	w := newWorld(t, d)
-	w.policy.Sources = nil
+	w.policy.Sources = []policy.Source{policy.LLMsFull, policy.Markdown, policy.HTML}
 	w.set("/docs", doc("seed", "/docs/a", "/docs/hidden"))
 	for _, name := range []string{"a", "b", "hidden"} {
 		w.set("/docs/"+name, doc(name))
@@ -142,7 +143,7 @@ func TestMarkdownByAcceptAndRule(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorldOn(t, openDB(t, dbtest.SQLite(t)))
-			w.policy.Sources = nil
+			w.policy.Sources = []policy.Source{policy.LLMsFull, policy.Markdown, policy.HTML}
 			w.set("/docs", doc("seed"))
 			w.set("/docs/llms.txt", list)
 			for path, h := range tt.answers {

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"time"
@@ -37,8 +38,9 @@ type PurgeResult struct {
 // providerTables are the tables with rows of a provider.
 var providerTables = []string{"pages", "links", "chunks", "docs_blocks", "docs_changes", "blocked_urls", "runs"}
 
-// sourceTables are those that say where its pages come from.
-var sourceTables = []string{"docs_sources", "docs_page_sources"}
+// sourceTables are those that say what its site offers, where its pages come from, and
+// when its terms changed.
+var sourceTables = []string{"docs_sources", "docs_page_sources", "docs_terms", "docs_api_files", "docs_repository_files"}
 
 // Purge removes everything that the crawls of a provider left, also from the search
 // index in the database, and disables it until Enable. The ids of its chunks are written to a deletion list in the store, for the
@@ -46,7 +48,12 @@ var sourceTables = []string{"docs_sources", "docs_page_sources"}
 // the run first; or while `pipeline embed` is at work. ErrNotErased means that only the last step is missing: deleted text
 // can still be read from the database's files. A second call repeats that step.
 func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time) (PurgeResult, error) {
-	p, err := purge(ctx, d, s, provider, now)
+	return purgeAll(ctx, d, s, provider, now, func(PurgeResult) error { return nil })
+}
+
+// purgeAll is Purge. It calls found with what it will remove before it removes anything.
+func purgeAll(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time, found func(PurgeResult) error) (PurgeResult, error) {
+	p, err := purge(ctx, d, s, provider, now, found)
 	if err != nil {
 		return p, fmt.Errorf("purging %s: %w", provider, err)
 	}
@@ -57,7 +64,7 @@ func Purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 }
 
 // purge removes what belongs to a provider, under its lease.
-func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time) (PurgeResult, error) {
+func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now time.Time, found func(PurgeResult) error) (PurgeResult, error) {
 	p := PurgeResult{Provider: provider, Rows: map[string]int64{}, DeletionList: fmt.Sprintf("handoff/docs/deletions/%s-%s.jsonl", provider, now.UTC().Format("20060102T150405Z"))}
 	holder := lease.CurrentHolder()
 	holder.Job = Job
@@ -75,60 +82,107 @@ func purge(ctx context.Context, d *db.DB, s store.Store, provider string, now ti
 	if p.PagesSHA256, err = hashPages(ctx, d, provider); err != nil {
 		return p, err
 	}
-	indexed, err := index.RemoveProvider(ctx, d, provider)
+	origins, err := p.count(ctx, d)
 	if err != nil {
 		return p, err
 	}
+	objects, letters, err := p.inStore(ctx, s)
+	if err != nil {
+		return p, err
+	}
+	if err := found(p); err != nil {
+		return p, err
+	}
+	if _, err := index.RemoveProvider(ctx, d, provider); err != nil {
+		return p, err
+	}
 	if err := d.Tx(ctx, func(tx *sql.Tx) error {
-		clear(p.Rows)
-		if indexed > 0 {
-			p.Rows[index.Table] = indexed
-		}
-		if err := p.forgetRobots(ctx, tx); err != nil {
-			return err
-		}
-		for _, table := range slices.Concat(providerTables, sourceTables) {
-			n, err := changed(tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE provider = $1`, provider))
-			if err != nil {
+		for _, at := range origins {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM docs_robots WHERE origin = $1`, at); err != nil {
 				return err
 			}
-			p.Rows[table] = n
+		}
+		for _, table := range slices.Concat(providerTables, sourceTables) {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE provider = $1`, provider); err != nil {
+				return err
+			}
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO docs_providers (id, disabled_at) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET disabled_at = excluded.disabled_at`, provider, db.Micros(now))
 		return err
 	}); err != nil {
 		return p, err
 	}
-	objects := sha256.New()
-	for o, err := range s.List(ctx, handOffPrefix(provider)) {
-		if err != nil {
+	for _, key := range objects {
+		if err := store.Retry(ctx, func() error { return s.Delete(ctx, key) }); err != nil {
 			return p, err
-		}
-		_, _ = fmt.Fprintf(objects, "%s %s %d\n", o.Key, o.ETag, o.Size) // a hash takes everything
-		if err := store.Retry(ctx, func() error { return s.Delete(ctx, o.Key) }); err != nil {
-			return p, err
-		}
-		p.Objects++
-	}
-	if p.Objects > 0 {
-		p.ObjectsSHA256 = hex.EncodeToString(objects.Sum(nil))
-	}
-	var letters []string
-	for l, err := range ledger.ListDeadLetters(ctx, s, Job, "") {
-		if err != nil {
-			return p, err
-		}
-		if l.Input.Source == provider {
-			letters = append(letters, l.ID())
 		}
 	}
 	for _, id := range letters {
 		if err := ledger.Remove(ctx, s, Job, id); err != nil {
 			return p, err
 		}
-		p.DeadLetters++
 	}
 	return p, nil
+}
+
+// count counts the rows of a provider by table. It returns the origins from which pages
+// were requested: their robots.txt is removed too. The times of the next requests to those
+// hosts stay, because the hosts asked for them.
+func (p *PurgeResult) count(ctx context.Context, d *db.DB) (origins []string, err error) {
+	rows := func(table, column, value string) error {
+		var n int64
+		err := d.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+table+` WHERE `+column+` = $1`, value).Scan(&n)
+		if p.Rows[table] += n; err != nil {
+			return fmt.Errorf("counting the rows of %s: %w", table, err)
+		}
+		return nil
+	}
+	for _, table := range slices.Concat(providerTables, sourceTables) {
+		if err := rows(table, "provider", p.Provider); err != nil {
+			return nil, err
+		}
+	}
+	indexed, err := d.HasTable(ctx, index.Table)
+	if err == nil && indexed {
+		err = rows(index.Table, "provider", p.Provider)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if origins, err = p.origins(ctx, d); err != nil {
+		return nil, err
+	}
+	for _, at := range origins {
+		if err := rows("docs_robots", "origin", at); err != nil {
+			return nil, err
+		}
+	}
+	return origins, nil
+}
+
+// inStore finds the hand-off objects of a provider and the ids of its dead letters.
+func (p *PurgeResult) inStore(ctx context.Context, s store.Store) (objects, letters []string, err error) {
+	sum := sha256.New()
+	for o, err := range s.List(ctx, handOffPrefix(p.Provider)) {
+		if err != nil {
+			return nil, nil, err
+		}
+		_, _ = fmt.Fprintf(sum, "%s %s %d\n", o.Key, o.ETag, o.Size) // a hash takes everything
+		objects = append(objects, o.Key)
+	}
+	if p.Objects = int64(len(objects)); p.Objects > 0 {
+		p.ObjectsSHA256 = hex.EncodeToString(sum.Sum(nil))
+	}
+	for l, err := range ledger.ListDeadLetters(ctx, s, Job, "") {
+		if err != nil {
+			return nil, nil, err
+		}
+		if l.Input.Source == p.Provider {
+			letters = append(letters, l.ID())
+		}
+	}
+	p.DeadLetters = int64(len(letters))
+	return objects, letters, nil
 }
 
 // hashPages proves which pages a provider had, "" for none.
@@ -155,15 +209,14 @@ func hashPages(ctx context.Context, d *db.DB, provider string) (string, error) {
 // database's files, which may still have the deleted text in their free parts.
 var ErrNotErased = errors.New("its rows are removed, but their text may still be in free parts of the database's files; purge it again when no run is using the database")
 
-// forgetRobots removes the robots.txt of the origins from which pages were requested.
-// The times of the next requests to those hosts stay, because the hosts asked for them.
-func (p *PurgeResult) forgetRobots(ctx context.Context, tx *sql.Tx) error {
-	rows, err := tx.QueryContext(ctx, `SELECT address FROM pages WHERE provider = $1`, p.Provider)
+// origins are those from which pages or terms of the provider were requested.
+func (p *PurgeResult) origins(ctx context.Context, d *db.DB) ([]string, error) {
+	rows, err := d.QueryContext(ctx, `SELECT address FROM pages WHERE provider = $1 UNION SELECT address FROM docs_terms WHERE provider = $1`, p.Provider)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	origins := map[string]bool{}
-	if err := each(rows, func() error {
+	err = each(rows, func() error {
 		var address string
 		if err := rows.Scan(&address); err != nil {
 			return err
@@ -173,17 +226,8 @@ func (p *PurgeResult) forgetRobots(ctx context.Context, tx *sql.Tx) error {
 			origins[origin(u)] = true
 		}
 		return err
-	}); err != nil {
-		return err
-	}
-	for at := range origins {
-		n, err := changed(tx.ExecContext(ctx, `DELETE FROM docs_robots WHERE origin = $1`, at))
-		if err != nil {
-			return err
-		}
-		p.Rows["docs_robots"] += n
-	}
-	return nil
+	})
+	return slices.Sorted(maps.Keys(origins)), err
 }
 
 // list writes the deletion list, if there are chunks: a second purge writes none.

@@ -19,6 +19,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/chunk"
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 	"github.com/newsfork/seed-engine/transforms/docs/llms"
+	"github.com/newsfork/seed-engine/transforms/docs/pdf"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
 	"github.com/newsfork/seed-engine/transforms/parse/canonical"
@@ -27,7 +28,7 @@ import (
 
 // contentVersion changes when the program makes other content from the same page than
 // before. Otherwise a 304 would keep the content of an older version.
-const contentVersion = "6"
+const contentVersion = "7"
 
 // readBy identifies what turns a page into content: this program's version and the
 // policy's selectors.
@@ -44,6 +45,7 @@ type pageContent struct {
 	chunks   []chunk.Chunk
 	blocks   []chunk.Block
 	fetched  time.Time
+	files    int64 // 1 for a description in several files
 }
 
 // outline returns the size in bytes of everything but the text.
@@ -77,6 +79,14 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	if form == content.Excluded {
 		return skip("not collected: " + media)
 	}
+	var described *content.Description
+	if form == content.OpenAPI && c.isOn(policy.OpenAPI) && !pagehead.Read(resp.Header, nil, "", productToken).NoIndex {
+		var done bool
+		var err error
+		if described, done, err = c.gather(ctx, ch, resp); done || err != nil {
+			return err
+		}
+	}
 	if err := c.move(ch, Parsing); err != nil {
 		return err
 	}
@@ -86,7 +96,7 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		body = []byte(llms.Front(string(body)))
 	}
 	if c.renderer != nil && form == content.HTML {
-		rendered, err := c.renderer.render(ctx, ch.at, body, contentType)
+		rendered, err := c.renderer.Render(ctx, ch.at, body, contentType)
 		switch {
 		case err != nil && (ctx.Err() != nil || ends(err)):
 			return err
@@ -99,9 +109,13 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	if err != nil {
 		return err
 	}
-	pg, r, err := c.read(form, body, contentType, ch)
+	pg, r, err := c.read(ctx, form, body, contentType, ch, described)
 	end()
 	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case pdf.Refused(err):
+		return skip(ledger.Redact(err.Error()))
 	case err != nil:
 		if derr := c.w.DeadLetter(ctx, c.deadLetter(ch.page, "page_unreadable", err.Error())); derr != nil {
 			return derr
@@ -120,6 +134,10 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	if markdown {
 		pg.Links = c.markdownLinks(ch, string(body))
 	}
+	if err := c.nameDescriptions(ctx, ch, &pg, head, page); err != nil {
+		return err
+	}
+	c.readAs(ch, form)
 	if form == content.HTML {
 		if err := c.learnTwins(ctx, ch, head); err != nil {
 			return err
@@ -140,6 +158,16 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 			return skip("no content without scripts; spa_rendering: true renders the page")
 		}
 		return skip("no content")
+	}
+	if ch.way.source == policy.OpenAPI {
+		other, err := c.sameDescription(ctx, ch, r.hash)
+		if err != nil {
+			return err
+		}
+		if other != "" {
+			skipped.gone = true
+			return skip("the same description as " + other)
+		}
 	}
 	if err := c.move(ch, Extracting); err != nil {
 		return err
@@ -232,18 +260,32 @@ func (c *crawl) copyOf(ctx context.Context, ch *chain, of link) (bool, error) {
 
 // read extracts the content of a body; nil if there is none. A bug that a page
 // triggers fails only that page.
-func (c *crawl) read(form content.Form, body []byte, contentType string, ch *chain) (pg content.Page, r *pageContent, err error) {
+func (c *crawl) read(ctx context.Context, form content.Form, body []byte, contentType string, ch *chain, described *content.Description) (pg content.Page, r *pageContent, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			c.w.Log.Error("page_panic", "url", ch.at.String(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 			err = fmt.Errorf("a bug: panic while reading the page: %v", v)
 		}
 	}()
-	pg, err = content.Read(form, body, contentType, content.Options{Base: ch.at, Content: c.policy.CustomSelectors.Content, Remove: c.policy.CustomSelectors.Remove, Keep: c.policy.KeepQueryParams})
+	var files int64
+	switch {
+	case described != nil:
+		files = 1
+		pg, err = described.Page()
+	case form == content.PDF:
+		pg, err = pdf.Read(ctx, body)
+	default:
+		pg, err = content.Read(form, body, contentType, content.Options{Base: ch.at, Content: c.policy.CustomSelectors.Content, Remove: c.policy.CustomSelectors.Remove, Keep: c.policy.KeepQueryParams})
+	}
 	if err != nil || pg.Login || pg.Empty {
 		return pg, nil, err
 	}
-	r = &pageContent{title: pg.Title, chunks: chunk.Split(ch.now.key, pg.Markdown, pg.Anchors, chunk.Default), blocks: chunk.Blocks(pg.Markdown)}
+	r = &pageContent{files: files, title: pg.Title, blocks: chunk.Blocks(pg.Markdown)}
+	if pg.Pages != nil {
+		r.chunks = chunk.SplitPages(ch.now.key, pg.Markdown, pg.Pages, chunk.Default)
+	} else {
+		r.chunks = chunk.Split(ch.now.key, pg.Markdown, pg.Anchors, chunk.Default)
+	}
 	if len(r.chunks) == 0 {
 		return pg, nil, nil
 	}

@@ -22,14 +22,21 @@ func Remove(ctx context.Context, d *db.DB, s store.Store, provider, by string, n
 	if err != nil {
 		return PurgeResult{}, nil, err
 	}
-	p, purged := Purge(ctx, d, s, provider, now)
-	tried := removal.Removed{At: now, By: by, Rows: p.Rows, Objects: p.Objects, DeadLetters: p.DeadLetters, Chunks: p.Chunks, DeletionList: p.DeletionList,
-		PagesSHA256: p.PagesSHA256, ObjectsSHA256: p.ObjectsSHA256}
-	if purged != nil {
-		tried.Error = ledger.ErrorText(purged)
-	}
-	for _, e := range asked {
-		if err := removal.Tried(ctx, s, e, tried); err != nil {
+	tries := make([]removal.Removed, len(asked))
+	p, purged := purgeAll(ctx, d, s, provider, now, func(p PurgeResult) (err error) {
+		for i, e := range asked {
+			if tries[i], err = removal.Begin(ctx, s, e, removal.Removed{At: now, By: by, Rows: p.Rows, Objects: p.Objects, DeadLetters: p.DeadLetters, Chunks: p.Chunks, DeletionList: p.DeletionList,
+				PagesSHA256: p.PagesSHA256, ObjectsSHA256: p.ObjectsSHA256}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for i, e := range asked {
+		if tries[i].At.IsZero() { // it ended before it had looked
+			tries[i] = removal.Removed{At: now, By: by}
+		}
+		if err := removal.End(ctx, s, e, tries[i], purged); err != nil {
 			return p, nil, errors.Join(purged, err)
 		}
 	}

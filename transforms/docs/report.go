@@ -46,8 +46,11 @@ type ProviderReport struct {
 	Requests        int64     `json:"requests"`
 	// Sources says where the pages of the session came from and what that took, the best
 	// source first.
-	Sources  []SourceReport `json:"sources"`
-	Warnings []string       `json:"warnings"` // texts about the quality of its chunks
+	Sources []SourceReport `json:"sources"`
+	// Terms is what is known of the page of its terms, null without tos_url.
+	Terms        *TermsReport `json:"terms"`
+	TermsChanged string       `json:"terms_changed,omitempty"` // that nobody has read them since they changed
+	Warnings     []string     `json:"warnings"`                // texts about the quality of its chunks
 }
 
 // SourceReport is one source of a provider's pages, or a list of them.
@@ -152,6 +155,12 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 	if !found {
 		return nil, s, nil
 	}
+	if p.TermsURL != "" {
+		if row.Terms, err = Terms(ctx, d, p.ProviderID); err != nil {
+			return fail(err)
+		}
+		row.TermsChanged = row.Terms.Changed(p)
+	}
 	if old := p.TermsOld(row.FinishedAt); old != "" {
 		row.Warnings = append(row.Warnings, p.Label()+": "+old)
 	}
@@ -187,7 +196,8 @@ func buildRow(ctx context.Context, d *db.DB, p policy.Policy, session string) (*
 // sources are tried.
 func sourcesOfReport(ctx context.Context, d *db.DB, p policy.Policy, s Stats) ([]SourceReport, error) {
 	reasons := map[string][]string{}
-	rows, err := d.QueryContext(ctx, `SELECT source, address, state, reason FROM docs_sources WHERE provider = $1 ORDER BY source, address`, p.ProviderID)
+	rows, err := d.QueryContext(ctx, `SELECT source, address, state, reason FROM docs_sources WHERE provider = $1
+		UNION ALL SELECT $2, address, state, reason FROM docs_api_files WHERE provider = $1 AND state <> 'found' ORDER BY 1, 2`, p.ProviderID, policy.OpenAPI)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +210,7 @@ func sourcesOfReport(ctx context.Context, d *db.DB, p policy.Policy, s Stats) ([
 		return nil, err
 	}
 	out := []SourceReport{}
-	order := []string{listLLMs, listSitemap}
+	order := []string{listLLMs, listSitemap, listCatalog}
 	for _, source := range p.Order() {
 		order = append(order, string(source))
 	}
@@ -261,6 +271,9 @@ func (r ProviderReport) alerts(s Stats, limits alert.Thresholds) (out []Alert) {
 			out = append(out, alertOf(r.Name, f))
 		}
 	}
+	if r.TermsChanged != "" {
+		out = append(out, Alert{Name: alert.Terms, Provider: r.Provider, Text: r.Name + ": " + r.TermsChanged})
+	}
 	return out
 }
 
@@ -311,6 +324,11 @@ func (r Report) WriteText(w io.Writer) error {
 				used = append(used, fmt.Sprintf("%s %d pages, %d requests", s.Source, s.Pages, s.Requests))
 			}
 			text += "  - Sources: " + strings.Join(used, "; ") + "\n"
+		}
+		if p.TermsChanged != "" {
+			text += "  - Terms: " + p.TermsChanged + "\n"
+		} else if p.Terms != nil && p.Terms.Reason != "" {
+			text += "  - Terms: " + p.Terms.URL + " could not be read: " + p.Terms.Reason + "\n"
 		}
 		for _, warning := range p.Warnings {
 			text += "  - Warning: " + warning + "\n"

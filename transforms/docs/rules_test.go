@@ -23,6 +23,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/docs/pdf/pdftest"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -595,6 +596,7 @@ func TestWhatIsRead(t *testing.T) {
 			_, _ = fmt.Fprint(rw, body)
 		}
 	}
+	guide := string(pdftest.Document{Pages: pdftest.Write("# Guide", "The guide has some words of its own.")}.Bytes())
 	long := "<html><body><main><h1>Long</h1><p>" + strings.Repeat("many words ", 5<<20/11+1) + "</p></main></body></html>"
 	spec := `{"openapi":"3.1.0","info":{"title":"Pets","version":"1"},"paths":{"/pets":{"get":{"summary":"List pets","responses":{"200":{"description":"ok"}}}}}}`
 	for _, tt := range []struct {
@@ -608,8 +610,14 @@ func TestWhatIsRead(t *testing.T) {
 		{"openapi", as("application/json", spec), Indexed, ""},
 		{"swagger", as("application/json", strings.Replace(spec, `"openapi":"3.1.0"`, `"swagger":"2.0"`, 1)), Indexed, ""},
 		{"other json", as("application/json", `{"a":1}`), Skipped, "not collected: application/json"},
-		{"pdf", as("application/pdf", "%PDF-1.7 …"), Skipped, "not collected: application/pdf"},
-		{"pdf that says html", as("text/html", "%PDF-1.7 …"), Skipped, "not collected: application/pdf"},
+		{"pdf", as("application/pdf", guide), Indexed, ""},
+		{"pdf that says html", as("text/html", guide), Indexed, ""},
+		{"pdf without text", as("application/pdf", string(pdftest.Document{Pages: make([][]pdftest.Text, 1)}.Bytes())), Skipped, "the PDF has no text"},
+		{"damaged pdf", as("application/pdf", "%PDF-1.7 …"), Skipped, "the PDF is damaged"},
+		{"pdf that asks not to be indexed", func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("X-Robots-Tag", "noindex")
+			as("application/pdf", guide)(rw, r)
+		}, Skipped, "it asks not to be indexed"},
 		{"image", as("image/png", "\x89PNG\r\n\x1a\n"), Skipped, "not collected: image/png"},
 		{"video", as("video/mp4", "….."), Skipped, "not collected: video/mp4"},
 		{"zip", as("application/zip", "PK\x03\x04"), Skipped, "not collected: application/zip"},
@@ -798,7 +806,7 @@ func TestPurge(t *testing.T) {
 		require.NoError(t, err)
 		p, err := Purge(t.Context(), d, s, "p", w.time.Now())
 		require.NoError(t, err)
-		require.Equal(t, map[string]int64{"pages": 4, "docs_sources": 0, "docs_page_sources": 0, "links": 3, "chunks": 2, "docs_blocks": 2, "docs_changes": 2, "blocked_urls": 1, "runs": 1, "docs_robots": 1}, p.Rows)
+		require.Equal(t, map[string]int64{"pages": 4, "docs_sources": 0, "docs_page_sources": 0, "docs_terms": 0, "docs_api_files": 0, "docs_repository_files": 0, "links": 3, "chunks": 2, "docs_blocks": 2, "docs_changes": 2, "blocked_urls": 1, "runs": 1, "docs_robots": 1}, p.Rows)
 		require.Empty(t, w.strings(`SELECT origin FROM docs_robots`))
 		require.Equal(t, []string{host}, w.strings(`SELECT host FROM docs_hosts`), "when it may be asked again still holds")
 		require.Equal(t, []int64{2, 1, 2}, []int64{p.Objects, p.DeadLetters, p.Chunks})

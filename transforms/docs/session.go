@@ -151,8 +151,10 @@ func enter(ctx context.Context, d *db.DB, session, provider, runID string, now t
 				if _, err := tx.ExecContext(ctx, `UPDATE pages SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider); err != nil {
 					return err
 				}
-				if _, err := tx.ExecContext(ctx, `UPDATE docs_changes SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider); err != nil {
-					return err
+				for _, table := range []string{"docs_changes", "docs_sources", "docs_api_files"} {
+					if _, err := tx.ExecContext(ctx, `UPDATE `+table+` SET session = $1 WHERE session = $2 AND provider = $3`, session, earlier, provider); err != nil {
+						return err
+					}
 				}
 				err = read()
 			case errors.Is(err, sql.ErrNoRows):

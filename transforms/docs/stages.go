@@ -49,8 +49,8 @@ type Outcome struct {
 
 // List opens the session and chooses the providers that are crawled in it.
 //
-// Out: the hosts by lane (int, Host), spread so that the numbers of hosts of two lanes
-// differ by at most one; tallies.
+// Out: the hosts by lane (int, Host), spread evenly but for those that must be in one
+// lane; tallies.
 func List(s beam.Scope, cfg Config) (hosts, tallies beam.PCollection) {
 	s = s.Scope("docs.List")
 	return beam.ParDo2(s, &listFn{doFn{Config: cfg}}, beam.Impulse(s))
@@ -86,7 +86,7 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 	if err := fn.removeRequested(ctx); err != nil {
 		return err
 	}
-	session, resumed, err := beginSession(ctx, fn.db, cfg.Lane.RunID, time.Now())
+	session, resumed, err := beginSession(ctx, fn.db, cfg.Lane.RunID, fn.Worker.Pacer.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -140,8 +140,9 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 		hosts[i].Providers = append(hosts[i].Providers, p.ProviderID)
 	}
 	log.Info("session_started", "session", session, "resumed", resumed, "providers", crawled, "hosts", len(hosts))
+	of := cfg.groups(hosts)
 	for i, h := range hosts {
-		emit(i%cfg.lanes(), h)
+		emit(of[i]%cfg.lanes(), h)
 	}
 	fn.Worker.Emit(emitTally, ledger.Tally{Counts: map[string]int64{"providers": crawled}})
 	return nil
@@ -251,7 +252,7 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 		fn.Worker.Log.Warn("provider_left_out", "provider", p.ProviderID, "reason", "it was purged and not enabled again")
 		return Done, "", nil
 	}
-	in, err := enter(ctx, fn.db, session, p.ProviderID, fn.Config.Lane.RunID, time.Now())
+	in, err := enter(ctx, fn.db, session, p.ProviderID, fn.Config.Lane.RunID, fn.Worker.Pacer.Clock.Now())
 	if err != nil {
 		return Open, "", err
 	}
@@ -313,10 +314,10 @@ func (fn *reportFn) ProcessElement(ctx context.Context, session string, values f
 		return err
 	}
 	if !open {
-		if err := writeManifest(ctx, fn.Worker.Store, session, parts, time.Now()); err != nil {
+		if err := writeManifest(ctx, fn.Worker.Store, session, parts, fn.Worker.Pacer.Clock.Now()); err != nil {
 			return err
 		}
-		if err := endSession(ctx, fn.db, session, time.Now()); err != nil {
+		if err := endSession(ctx, fn.db, session, fn.Worker.Pacer.Clock.Now()); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,8 @@ type way struct {
 	accept string
 	text   string // of a page in a llms-full.txt
 	same   bool   // the text has not changed since it was read
+	whole  bool   // it is asked for without conditions
+	file   *repoFile
 }
 
 // id tells ways apart by which the same page may have another text.
@@ -35,6 +37,9 @@ func (w way) id() string {
 	switch {
 	case w.source == policy.LLMsFull:
 		return "/full"
+	case w.file != nil:
+		sum := sha256.Sum256([]byte(w.file.at.String()))
+		return "/" + hex.EncodeToString(sum[:6])
 	case w.twin != nil:
 		sum := sha256.Sum256([]byte(w.twin.String()))
 		return "/" + hex.EncodeToString(sum[:6])
@@ -62,6 +67,12 @@ func byHTML(reason string) way { return way{source: policy.HTML, reason: reason,
 // wayTo chooses the best source of a page.
 func (c *crawl) wayTo(ctx context.Context, p *page) (way, error) {
 	o := &c.offers
+	if w, ok := c.fileWay(p); ok {
+		return w, nil
+	}
+	if why := c.describes(p); why != "" {
+		return way{source: policy.OpenAPI, reason: why, accept: acceptAPI}, nil
+	}
 	if c.policy.SPARendering {
 		return byHTML("the policy renders pages"), nil
 	}
@@ -91,6 +102,7 @@ func (c *crawl) wayTo(ctx context.Context, p *page) (way, error) {
 			why = no
 		case policy.HTML:
 			return byHTML(why), nil
+		case policy.OpenAPI, policy.GitHub: // they have pages of their own
 		}
 	}
 	return byHTML(why), nil
@@ -139,8 +151,17 @@ func (c *crawl) given(ctx context.Context, ch *chain) (done bool, err error) {
 			return true, err
 		}
 		return true, c.end(ctx, ch, ending{status: NotModified, http: http.StatusNotModified, links: links})
+	case ch.way.file != nil && ch.way.file.Size > maxPage:
+		c.w.Log.Warn("page_too_large", "provider", c.policy.ProviderID, "url", ch.at.String(), "limit", maxPage)
+		return true, c.end(ctx, ch, ending{status: TooLarge, reason: "longer than 5 MB"})
 	case ch.way.text != "":
 		return true, c.index(ctx, ch, &web.Response{Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/markdown; charset=utf-8"}}, Body: []byte(ch.way.text), FinalURL: ch.at.String()})
+	case c.offers.inFiles[ch.now.key]:
+		resp, err := c.resumed(ctx, ch)
+		if err != nil || resp == nil {
+			return err != nil, err
+		}
+		return true, c.receive(ctx, ch, resp)
 	}
 	return false, nil
 }
@@ -244,6 +265,9 @@ func isTwinRule(end string) bool {
 // markdownLinks are the links of a page's Markdown. Links to the Markdown of other
 // pages stand for those pages.
 func (c *crawl) markdownLinks(ch *chain, markdown string) (out []string) {
+	if ch.way.file != nil {
+		return c.fileLinksOf(ch.way.file, markdown)
+	}
 	base := ch.at
 	if ch.way.twin != nil {
 		base = ch.way.twin

@@ -266,22 +266,24 @@ func (w *world) strings(query string, args ...any) []string {
 }
 
 // handed reads the lines of the hand-off, in no order.
-func (w *world) handed() (out []handOffLine) {
-	w.t.Helper()
-	s, err := store.Open(w.t.Context(), w.dir)
-	require.NoError(w.t, err)
-	defer func() { require.NoError(w.t, s.Close()) }()
-	for o, err := range s.List(w.t.Context(), "handoff/docs/") {
-		require.NoError(w.t, err)
-		require.True(w.t, strings.HasSuffix(o.Key, ".jsonl"), o.Key)
-		body, err := s.Open(w.t.Context(), o.Key)
-		require.NoError(w.t, err)
+func (w *world) handed() (out []handOffLine) { return handedIn(w.t, w.dir) }
+
+func handedIn(t *testing.T, dir string) (out []handOffLine) {
+	t.Helper()
+	s, err := store.Open(t.Context(), dir)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	for o, err := range s.List(t.Context(), "handoff/docs/") {
+		require.NoError(t, err)
+		require.True(t, strings.HasSuffix(o.Key, ".jsonl"), o.Key)
+		body, err := s.Open(t.Context(), o.Key)
+		require.NoError(t, err)
 		for dec := json.NewDecoder(body); dec.More(); {
 			var h handOffLine
-			require.NoError(w.t, dec.Decode(&h))
+			require.NoError(t, dec.Decode(&h))
 			out = append(out, h)
 		}
-		require.NoError(w.t, body.Close())
+		require.NoError(t, body.Close())
 	}
 	slices.SortFunc(out, func(a, b handOffLine) int { return strings.Compare(a.Op+a.URL+a.ID, b.Op+b.URL+b.ID) })
 	return out

@@ -173,6 +173,9 @@ func (c *crawl) close(ctx context.Context, ch *chain, e ending) error {
 		if err := c.write(ctx, tx, ch, e, kind, sections, handOff); err != nil {
 			return err
 		}
+		if err := c.closeFiles(ctx, tx, p.key, e); err != nil {
+			return err
+		}
 		if err := c.queue(ctx, tx, e.onward, ch.page.depth); err != nil {
 			return err
 		}

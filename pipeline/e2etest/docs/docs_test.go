@@ -189,7 +189,7 @@ func TestInterrupted(t *testing.T) {
 	for page, n := range asked {
 		require.Equal(t, 1, n, page)
 	}
-	require.Len(t, asked, 4*(12+2), "with the two places of a llms.txt")
+	require.Len(t, asked, 4*(12+2+1)+3*2, "with the places of an llms.txt and a catalog of APIs, and of descriptions of three")
 }
 
 // The demo of the README: a first crawl, a crawl without changes, a crawl a week

@@ -11,6 +11,8 @@ type block struct {
 	path    []string // the headings above it; for a heading, itself too, as the last
 	anchors []string // the fragments of the headings in path, "" for one without
 	text    string   // without the empty lines around it
+	at      int      // the offset in the Markdown at which its lines begin
+	page    int      // on which it begins, from 1; 0 in documents without pages
 	heading bool
 	fence   string // for a code block its opening line, else ""
 }
@@ -30,13 +32,16 @@ func scan(markdown string, anchors []string) []block {
 	var depths []int
 	var lines []string
 	fence, opening := "", ""
+	begins, next := 0, 0 // the offsets of lines and of the next line
 	flush := func() {
 		if text := strings.Trim(strings.Join(lines, "\n"), "\n"); strings.TrimSpace(text) != "" {
-			blocks = append(blocks, block{path: path, anchors: above, text: text, fence: opening})
+			blocks = append(blocks, block{path: path, anchors: above, text: text, at: begins, fence: opening})
 		}
 		lines, opening = nil, ""
 	}
 	for l := range strings.SplitSeq(markdown, "\n") {
+		at := next
+		next += len(l) + 1
 		l = strings.TrimSuffix(l, "\r")
 		if fence != "" {
 			lines = append(lines, l)
@@ -59,7 +64,7 @@ func scan(markdown string, anchors []string) []block {
 			}
 			above = append(above[:len(depths):len(depths)], anchor)
 			depths = append(depths, depth)
-			blocks = append(blocks, block{path: path, anchors: above, text: l, heading: true})
+			blocks = append(blocks, block{path: path, anchors: above, text: l, at: at, heading: true})
 			continue
 		}
 		if strings.TrimSpace(l) == "" {
@@ -72,6 +77,9 @@ func scan(markdown string, anchors []string) []block {
 				flush()
 			}
 			opening, fence = l, f
+		}
+		if len(lines) == 0 {
+			begins = at
 		}
 		lines = append(lines, l)
 	}

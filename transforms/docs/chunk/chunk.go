@@ -77,8 +77,27 @@ func first(text string, n int) string {
 // cut between rows, and each piece has the head. A line is cut only when it alone
 // is over the limit, at the end of a sentence or a word if possible.
 func Split(page, markdown string, anchors []string, l Limits) []Chunk {
+	return split(page, scan(markdown, anchors), l)
+}
+
+// SplitPages is Split for a document of numbered pages, which begin at the offsets
+// starts of the Markdown: a chunk's anchor is the page on which it begins, as in page=12
+// (RFC 8118).
+func SplitPages(page, markdown string, starts []int, l Limits) []Chunk {
+	blocks := scan(markdown, nil)
+	n := 0
+	for i, b := range blocks {
+		for n < len(starts) && starts[n] <= b.at {
+			n++
+		}
+		blocks[i].page = max(n, 1)
+	}
+	return split(page, blocks, l)
+}
+
+func split(page string, blocks []block, l Limits) []Chunk {
 	s := splitter{limits: l}
-	s.sections(scan(markdown, anchors))
+	s.sections(blocks)
 	s.merge()
 	chunks := make([]Chunk, 0, len(s.drafts))
 	seen := make(map[string]int)
@@ -89,6 +108,9 @@ func Split(page, markdown string, anchors []string, l Limits) []Chunk {
 			if a != "" {
 				c.Anchor = a
 			}
+		}
+		if d.page > 0 {
+			c.Anchor = "page=" + strconv.Itoa(d.page)
 		}
 		id := sha256.Sum256([]byte(page + "\x00" + c.Hash + "\x00" + strconv.Itoa(seen[c.Hash])))
 		seen[c.Hash]++
@@ -101,6 +123,7 @@ func Split(page, markdown string, anchors []string, l Limits) []Chunk {
 // draft is an unfinished chunk.
 type draft struct {
 	path, anchors []string // the same length
+	page          int      // on which it begins, from 1; 0 in documents without pages
 	text          string
 	tokens        int
 	counted       bool // tokens is Tokens(text), not a sum of parts
@@ -112,7 +135,7 @@ func draftOf(b block, text string, tokens, limit int) draft {
 	if text != b.text || tokens > limit {
 		tokens = Tokens(text)
 	}
-	return draft{path: b.path, anchors: b.anchors, text: text, tokens: tokens, counted: true}
+	return draft{path: b.path, anchors: b.anchors, page: b.page, text: text, tokens: tokens, counted: true}
 }
 
 type splitter struct {
@@ -145,6 +168,9 @@ func (s *splitter) sections(blocks []block) {
 			next := draftOf(b, text, tokens, s.limits.Max)
 			if i == 0 && s.lead.introduced {
 				next.path, next.anchors = s.lead.path, s.lead.anchors
+			}
+			if i == 0 && s.lead.text != "" {
+				next.page = s.lead.page
 			}
 			s.put(next, s.lead.heading && i == 0)
 		}
@@ -250,7 +276,7 @@ func (s *splitter) joined(a, b draft) draft {
 		return draft{}
 	}
 	n := shared(a.path, b.path)
-	return draft{path: a.path[:n:n], anchors: a.anchors[:n:n], text: text, tokens: tokens}
+	return draft{path: a.path[:n:n], anchors: a.anchors[:n:n], page: a.page, text: text, tokens: tokens}
 }
 
 // shared returns how many headings two paths have in common, from the outermost on.
@@ -283,7 +309,7 @@ func (s *splitter) fit(d draft) {
 	}
 	for _, part := range []string{text[:at], text[at:]} {
 		if part = strings.Trim(part, "\n"); part != "" {
-			s.fit(draft{path: d.path, anchors: d.anchors, text: part})
+			s.fit(draft{path: d.path, anchors: d.anchors, page: d.page, text: part})
 		}
 	}
 }

@@ -211,6 +211,31 @@ func TestAnchor(t *testing.T) {
 	}
 }
 
+// A chunk of a document of pages begins on the page that its anchor names, whatever its
+// section is and whatever it was joined with.
+func TestSplitPages(t *testing.T) {
+	long := words(60)
+	var page strings.Builder
+	var starts []int
+	for i, text := range []string{"# T\n\n" + long, "", "## A\n\nshort", "more\n\n" + strings.Repeat(long+"\n\n", 10), "## B\n\nshort:\n\n" + long} {
+		if i > 0 {
+			page.WriteString("\n\n")
+		}
+		starts = append(starts, page.Len())
+		page.WriteString(strings.TrimSpace(text))
+	}
+	var got []string
+	for _, c := range chunk.SplitPages("p", page.String(), starts, chunk.Default) {
+		got = append(got, strings.Join(c.Path, "/")+"#"+c.Anchor)
+	}
+	if want := []string{"T#page=1", "T/A#page=3", "T/A#page=4", "T/A#page=4", "T/B#page=5"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := chunk.SplitPages("p", "before\n", []int{3}, chunk.Default); got[0].Anchor != "page=1" {
+		t.Errorf("%q, want the first page for what is before all", got[0].Anchor)
+	}
+}
+
 // TestSmall: a chunk under 50 tokens that would fit into one with a neighbour is
 // merged with it.
 func TestSmall(t *testing.T) {

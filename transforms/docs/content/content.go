@@ -64,6 +64,9 @@ type Page struct {
 	// order, without "#"; "" for a heading that has none. Nil for documents that
 	// are not HTML.
 	Anchors []string
+	// Pages are the offsets in Markdown at which the pages of a PDF begin; nil for
+	// other documents.
+	Pages []int
 	// Links are the addresses (canonical.Resolve) that the whole page links to,
 	// in order, without repetition, at most MaxLinks.
 	Links []string
@@ -84,8 +87,9 @@ const MaxLinks = 10_000
 // MaxTitle is the maximum length of a title in characters: it is stored with each chunk.
 const MaxTitle = 300
 
-// shortTitle makes a title from a line of text.
-func shortTitle(text string) string {
+// ShortTitle makes a title from a line of text: at most MaxTitle characters, e-mail
+// addresses masked.
+func ShortTitle(text string) string {
 	text = MaskEmails(text)
 	n := 0
 	for i := range text {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/newsfork/seed-engine/transforms/parse/charset"
+	"github.com/newsfork/seed-engine/transforms/parse/tree"
 )
 
 // Extract reads an HTML page. contentType is the Content-Type header, for its
@@ -25,7 +26,7 @@ func Extract(body []byte, contentType string, o Options) (Page, error) {
 	if err != nil {
 		return Page{}, fmt.Errorf("reading the page: %w", err)
 	}
-	root, err := html.Parse(strings.NewReader(text))
+	root, err := tree.Parse(text)
 	if err != nil {
 		return Page{}, errors.Join(ErrTooDeep, fmt.Errorf("parsing the page: %w", err))
 	}
@@ -71,7 +72,7 @@ func (s *survey) page() Page {
 	if p.Title == "" {
 		p.Title = firstHeading(p.Markdown)
 	}
-	p.Title = shortTitle(p.Title)
+	p.Title = ShortTitle(p.Title)
 
 	letters := 0
 	for _, r := range p.Markdown {
@@ -154,5 +155,5 @@ func ExtractText(body []byte, contentType string) (Page, error) {
 		text = unlinked(text)
 	}
 	text = MaskEmails(strings.Trim(strings.ReplaceAll(text, "\x00", string(utf8.RuneError)), "\n \t"))
-	return Page{Title: shortTitle(firstHeading(text)), Markdown: text, Empty: text == ""}, nil
+	return Page{Title: ShortTitle(firstHeading(text)), Markdown: text, Empty: text == ""}, nil
 }

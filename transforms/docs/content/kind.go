@@ -18,14 +18,15 @@ const (
 	HTML    Form = "html"
 	Text    Form = "text"
 	OpenAPI Form = "openapi"
+	PDF     Form = "pdf"
 	// Excluded is everything else; the page is skipped.
 	Excluded Form = ""
 )
 
 // Kind decides how a body is read, by the Content-Type header, or by the bytes when
 // the header is wrong or missing. It also returns the media type, for the log. An
-// image, archive or PDF sent as text/html is excluded. HTML sent as plain text, as
-// an octet stream or without a header is read as HTML. JSON is collected if it
+// image or archive sent as text/html is excluded, and a PDF is one whatever the header
+// says. HTML sent as plain text, as an octet stream or without a header is read as HTML. JSON is collected if it
 // describes an API at its top level, and so is YAML of a text or YAML type.
 func Kind(header string, body []byte) (form Form, media string) {
 	media, _, err := mime.ParseMediaType(header)
@@ -36,6 +37,9 @@ func Kind(header string, body []byte) (form Form, media string) {
 	sniffed, _, _ := mime.ParseMediaType(http.DetectContentType(body))
 	if name, _ := charset.BOM(body); name != "" {
 		sniffed = "text/plain" // UTF-16 looks binary
+	}
+	if sniffed == mediaPDF || media == mediaPDF && bytes.Contains(body[:min(len(body), 1<<10)], []byte("%PDF-")) { // readers skip what is before it
+		return PDF, mediaPDF
 	}
 	textual := strings.HasPrefix(sniffed, "text/") || sniffed == "application/octet-stream" && plain(body)
 	switch {
@@ -71,6 +75,8 @@ func Kind(header string, body []byte) (form Form, media string) {
 	}
 	return Excluded, media
 }
+
+const mediaPDF = "application/pdf"
 
 func isText(media string) bool {
 	return media == "text/plain" || media == "text/markdown" || media == "text/x-markdown"

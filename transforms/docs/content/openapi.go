@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/newsfork/seed-engine/transforms/parse/charset"
 )
 
 // ErrNotOpenAPI means that a document is not an OpenAPI or Swagger description, or
@@ -61,12 +59,14 @@ var yamlVersion = regexp.MustCompile(`(?m)^["']?(openapi|swagger)["']?[ \t]*:[ \
 
 // api renders a description.
 type api struct {
-	root  object
-	b     strings.Builder
-	index map[*member]map[string]any // the members of large objects; the key is an object's first member
+	d    *Description
+	root any
+	b    strings.Builder
 
-	written  map[string]bool // named schemas of errors that were rendered
-	examples int             // bytes of examples rendered
+	written      map[string]bool // named schemas of errors that were rendered
+	outside      []string        // schemas of other files that were named, by their references
+	outsideKnown map[string]bool // those in outside, and those that the root gives a name
+	examples     int             // bytes of examples rendered
 
 	fieldsKnown map[fieldKey]cells
 	inCallback  bool // the operation is one of a callback
@@ -83,22 +83,22 @@ func (a *api) tooLong() bool {
 	return a.full
 }
 
-// ExtractOpenAPI renders an OpenAPI (2.0 to 3.1) description in JSON or YAML,
-// one section for each operation. For other documents it returns ErrNotOpenAPI.
+// ExtractOpenAPI renders a description that is one file, one section for each operation.
+// References to other files stay names.
 func ExtractOpenAPI(body []byte) (Page, error) {
-	text, _, err := charset.Decode(body, "")
+	d, err := ReadOpenAPI(body, nil)
 	if err != nil {
-		return Page{}, fmt.Errorf("reading the description: %w", err)
+		return Page{}, err
 	}
-	root, err := readObject(strings.TrimLeft(text, " \t\r\n\ufeff"))
-	if err != nil {
-		return Page{}, fmt.Errorf("reading the description: %w: %w", ErrNotOpenAPI, err)
-	}
-	if str(root, "openapi") == "" && str(root, "swagger") == "" {
-		return Page{}, ErrNotOpenAPI
-	}
-	a := api{root: root, index: make(map[*member]map[string]any), written: make(map[string]bool), fieldsKnown: make(map[fieldKey]cells)}
-	a.b.Grow(min(len(text), maxOpenAPI))
+	return d.Page()
+}
+
+// Page renders the description, one section for each operation.
+func (d *Description) Page() (Page, error) {
+	root := d.root.value
+	a := api{d: d, root: root, written: make(map[string]bool), outsideKnown: make(map[string]bool), fieldsKnown: make(map[fieldKey]cells)}
+	a.b.Grow(min(d.size, maxOpenAPI))
+	a.nameSchemas()
 	title := oneLine(str(root, "info", "title"))
 	if title == "" {
 		title = "API"
@@ -107,11 +107,11 @@ func ExtractOpenAPI(body []byte) (Page, error) {
 	a.prose(str(root, "info", "description"), 1)
 	a.servers()
 	a.security()
-	for _, path := range members(root, "paths") {
+	for _, path := range members(a.resolve(field(root, "paths"))) {
 		a.item(path.key, path.value)
 	}
 	for _, key := range []string{"webhooks", "x-webhooks"} {
-		for _, hook := range members(root, key) {
+		for _, hook := range members(a.resolve(field(root, key))) {
 			a.item("webhook "+hook.key, hook.value)
 		}
 	}
@@ -119,12 +119,16 @@ func ExtractOpenAPI(body []byte) (Page, error) {
 	if a.tooLong() {
 		return Page{}, fmt.Errorf("the description's references expand to over %d bytes or %d steps: %w", maxOpenAPI, maxSteps, ErrNotOpenAPI)
 	}
-	return Page{Title: shortTitle(title), Markdown: MaskEmails(strings.TrimSpace(a.b.String()))}, nil
+	return Page{Title: ShortTitle(title), Markdown: MaskEmails(strings.TrimSpace(a.b.String()))}, nil
 }
 
 // item writes the operations of a path, or of a webhook.
 func (a *api) item(name string, v any) {
 	item := a.resolve(v)
+	if ref := str(v, "$ref"); item == nil && ref != "" {
+		a.heading(2, oneLine(name))
+		a.b.WriteString("Described in `" + oneLine(ref) + "`.\n\n")
+	}
 	for _, operation := range members(item) {
 		if !slices.Contains(methods, operation.key) {
 			continue

@@ -200,30 +200,70 @@ func (a *api) enumerate(all *[]string, s any, depth int) {
 	}
 }
 
+// namedSchemas are those that the root file gives a name.
+func (a *api) namedSchemas() object {
+	named := members(a.resolve(field(a.root, "components", "schemas")))
+	if named == nil {
+		named = members(a.resolve(field(a.root, "definitions")))
+	}
+	return named
+}
+
+// isOutside reports whether a reference leads to another file.
+func isOutside(ref string) bool { return ref != "" && !strings.HasPrefix(ref, "#") }
+
+// nameSchemas notes which schemas of other files have a name in the root file.
+func (a *api) nameSchemas() {
+	for _, s := range a.namedSchemas() {
+		if ref := str(s.value, "$ref"); isOutside(ref) {
+			a.outsideKnown[ref] = true
+		}
+	}
+}
+
+// meet notes a schema of another file that is named for the first time.
+func (a *api) meet(ref string) {
+	if !isOutside(ref) || a.outsideKnown[ref] {
+		return
+	}
+	a.outsideKnown[ref] = true
+	if _, ok := a.d.find(ref); ok {
+		a.outside = append(a.outside, ref)
+	}
+}
+
 // schemas writes the named schemas, each with all of its fields, values and examples.
 func (a *api) schemas() {
-	named := members(a.root, "components", "schemas")
-	if named == nil {
-		named = members(a.root, "definitions")
-	}
-	if named == nil {
+	named := a.namedSchemas()
+	if named == nil && a.outside == nil {
 		return
 	}
 	a.heading(2, "Schemas")
 	for _, s := range named {
-		if a.tooLong() {
-			return
+		if isOutside(str(s.value, "$ref")) {
+			s.value = a.resolve(s.value)
 		}
-		a.cells = 0
-		a.heading(3, oneLine(s.key))
-		a.prose(str(s.value, "description"), 3)
-		if options := a.options(s.value); options != "" {
-			a.b.WriteString(options + "\n\n")
-		}
-		a.fields(s.value, fields{limit: 0})
-		for _, e := range a.valuesOf(s.value) {
-			a.example("application/json", e.value)
-		}
+		a.namedSchema(s.key, s.value)
+	}
+	for i := 0; i < len(a.outside); i++ { // a schema may name others
+		s, _ := a.d.find(a.outside[i])
+		a.namedSchema(refName(a.outside[i]), s.value)
+	}
+}
+
+func (a *api) namedSchema(name string, s any) {
+	if a.tooLong() {
+		return
+	}
+	a.cells = 0
+	a.heading(3, oneLine(name))
+	a.prose(str(s, "description"), 3)
+	if options := a.options(s); options != "" {
+		a.b.WriteString(options + "\n\n")
+	}
+	a.fields(s, fields{limit: 0})
+	for _, e := range a.valuesOf(s) {
+		a.example("application/json", e.value)
 	}
 }
 
@@ -253,7 +293,8 @@ func (a *api) typeOf(s any, depth int) string {
 	}
 	name := ""
 	if ref := str(s, "$ref"); ref != "" {
-		name = ref[strings.LastIndexByte(ref, '/')+1:]
+		name = refName(ref)
+		a.meet(ref)
 	}
 	s = a.resolve(s)
 	if items := field(s, "items"); items != nil {
@@ -288,8 +329,8 @@ func (a *api) typeOf(s any, depth int) string {
 	return a.cellText(t)
 }
 
-// resolve follows a local reference. It returns nil for other references, and for
-// references that lead in circles.
+// resolve follows a reference. It returns nil for what is not there, and for references
+// that lead in circles.
 func (a *api) resolve(v any) any {
 	if a.steps++; a.tooLong() {
 		return nil
@@ -299,35 +340,11 @@ func (a *api) resolve(v any) any {
 		if ref == "" {
 			return v
 		}
-		rest, ok := strings.CutPrefix(ref, "#/")
+		s, ok := a.d.find(ref)
 		if !ok {
 			return nil
 		}
-		keys := strings.Split(rest, "/")
-		for i, k := range keys { // RFC 6901 section 4
-			keys[i] = strings.ReplaceAll(strings.ReplaceAll(k, "~1", "/"), "~0", "~")
-		}
-		v = a.root
-		for _, k := range keys {
-			v = a.member(v, k)
-		}
+		v = s.value
 	}
 	return nil
-}
-
-// member returns the same as field; it uses an index, for objects with many look-ups.
-func (a *api) member(v any, key string) any {
-	o, ok := v.(object)
-	if !ok || len(o) < 32 {
-		return field(v, key)
-	}
-	known := a.index[&o[0]]
-	if known == nil {
-		known = make(map[string]any, len(o))
-		for _, m := range slices.Backward(o) { // the first of a name counts
-			known[m.key] = m.value
-		}
-		a.index[&o[0]] = known
-	}
-	return known[key]
 }

@@ -87,33 +87,6 @@ func (p provider) title(of string) string {
 	return strings.ToUpper(words[:1]) + words[1:] + " – " + p.name
 }
 
-// filler is further text for every section, so that sections
-// are about as long as in real documentation.
-const filler = " When you set up %s for the first time, begin in a test project: nothing that happens there is billed, and its data is removed after thirty days." +
-	" The console shows each %s call with its identifier, its duration and the reason why it was refused; quote the identifier when you ask for help." +
-	" Calls are idempotent as long as they carry the same request key, so a client may send a %s call again after a broken connection without doing the work twice." +
-	" Responses are JSON, fields may be added at any time, and a client should pass over those that it does not know." +
-	" Lists of %s objects come in pages of at most one hundred entries with a cursor for the next page; a cursor is good for one hour." +
-	" Errors have a code for programs and a message for people: a client should decide by the code, as messages are reworded now and then." +
-	" If you move %s from one region to another, create the new objects first, switch the traffic, and remove the old ones when their logs have gone quiet."
-
-const koreanFiller = " %s 기능을 처음 설정할 때는 테스트 환경에서 시작하세요. 테스트 환경의 데이터는 30일 뒤에 삭제되며 요금이 청구되지 않습니다." +
-	" 개발자 센터에서 각 %s 호출의 식별자, 처리 시간, 거절 사유를 확인할 수 있습니다. 문의할 때 식별자를 함께 알려 주세요." +
-	" 같은 멱등키를 사용하면 연결이 끊어진 뒤에 다시 호출해도 %s 작업이 두 번 처리되지 않습니다."
-
-// sections are the made-up text of a page; the subject makes it the page's own.
-func (p provider) sections(subject string) []Section {
-	out := p.outline(strings.ReplaceAll(subject, "-", " "))
-	more := filler
-	if p.korean {
-		more = koreanFiller
-	}
-	for i := range out {
-		out[i].Text += strings.ReplaceAll(more, "%s", strings.ReplaceAll(subject, "-", " ")+" "+strings.ToLower(out[i].Heading))
-	}
-	return out
-}
-
 func (p provider) outline(subject string) []Section {
 	if p.korean {
 		return []Section{

@@ -55,6 +55,7 @@ func TestFront(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add("# A\nSource: https://a.example/a\n\ntext [b](c)\n---\ntitle: x\nurl: /y\n---\nz")
+	f.Add("import a from 'b'\n<A b={{c: `<D>`}}>`<E>`{/* f */}</A>\nexport const g = {\n")
 	f.Add("<page>\n---\n```\n~~~")
 	f.Fuzz(func(t *testing.T, text string) {
 		pages := llms.Pages(text, 50)
@@ -68,5 +69,25 @@ func FuzzRead(f *testing.F) {
 		require.LessOrEqual(t, len(llms.Links(text, 20)), 20)
 		llms.Front(text)
 		llms.IsMarkdown(text)
+		llms.MDX(text)
 	})
+}
+
+// Imports, exports, comments and tags of components go; their titles, their content and all
+// code stay.
+func TestMDX(t *testing.T) {
+	for in, want := range map[string]string{
+		"import A from 'a'\nimport {\n  B,\n} from \"b\"\nimport 'c.css'\nexport const d = {\n  e: 1,\n}\n\n# T\n": "\n# T\n",
+		"import your data with the tool\nexport it later\n":                                                        "import your data with the tool\nexport it later\n",
+		"<Tabs>\n<Tab title=\"npm\" on={() => a > b}>\nrun\n</Tab>\n</Tabs>\n":                                     "\n**npm**\n\n\nrun\n\n\n",
+		"a <Icon.Big name=\"x>y\" /> b <b>c</b> <> d </>\n":                                                        "a  b <b>c</b>  d \n",
+		"{/* not\nshown */}shown {value}\n":                                                                        "shown {value}\n",
+		"call `List<String>` or ``a ` <B>`` now\n":                                                                 "call `List<String>` or ``a ` <B>`` now\n",
+		"```jsx\nimport A from 'a'\n<A/>\n{/* b */}\n```\n<A/>after\n":                                             "```jsx\nimport A from 'a'\n<A/>\n{/* b */}\n```\nafter\n",
+		"1 < 2 <Never ends\n":               "1 < 2 <Never ends\n",
+		"one ` mark\n\n<A>two</A> ` mark\n": "one ` mark\n\ntwo ` mark\n",
+		"export const broken = {\ntext\n":   "text\n",
+	} {
+		require.Equal(t, want, llms.MDX(in), in)
+	}
 }

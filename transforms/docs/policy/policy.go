@@ -43,16 +43,21 @@ const (
 type Source string
 
 const (
+	// GitHub is a repository with the files from which the pages are made.
+	GitHub Source = "github"
 	// LLMsFull is the site's llms-full.txt, which has the text of many pages.
 	LLMsFull Source = "llms_full"
 	// Markdown is a page's own Markdown, from its twin address or by asking for it.
 	Markdown Source = "markdown"
+	// OpenAPI is a description of the API, which is a page of its own.
+	OpenAPI Source = "openapi"
 	// HTML is the page itself.
 	HTML Source = "html"
 )
 
-// sources are all of them, in the order that a policy without sources has.
-var sources = []Source{LLMsFull, Markdown, HTML}
+// sources are all of them, in the order that a policy without sources has. GitHub is
+// used only where the policy names a repository.
+var sources = []Source{GitHub, LLMsFull, Markdown, OpenAPI, HTML}
 
 // Terms is what the provider's terms of service say about crawling.
 type Terms string
@@ -103,8 +108,23 @@ type Policy struct {
 	SPARendering bool `yaml:"spa_rendering" jsonschema:"default=false"`
 
 	// Where the text of pages is taken from, the best first. What no other source has is
-	// taken from html. With html first nothing is asked of the site but its pages.
-	Sources []Source `yaml:"sources" jsonschema:"enum=llms_full,enum=markdown,enum=html,minItems=1"`
+	// taken from html. With html first nothing is asked of the site but its pages. With
+	// github alone nothing is asked of the site: what the repository has are all pages.
+	Sources []Source `yaml:"sources" jsonschema:"enum=github,enum=llms_full,enum=markdown,enum=openapi,enum=html,minItems=1"`
+
+	// A public repository of GitHub with the Markdown from which the pages are made.
+	GitHub struct {
+		// Owner and name, such as owner/name.
+		Repository string `yaml:"repository" pattern:"^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$"`
+		// A branch, a tag or a commit. Without it the default branch is read.
+		Ref string `yaml:"ref" pattern:"^[A-Za-z0-9._/-]+$"`
+		// The folder of the documentation. Without it the whole repository is read.
+		Path string `yaml:"path"`
+		// The public address of that folder, on the host of the seeds: guide/intro.md is the
+		// page guide/intro below it. Without it a page's address is that of its file on
+		// github.com, which is then the host of the seeds.
+		Base string `yaml:"base" pattern:"^https?://"`
+	} `yaml:"github"`
 
 	// The main source of the provider's documents. A provider of context7 is crawled
 	// only with --fallback.
@@ -116,6 +136,9 @@ type Policy struct {
 	// The day on which the terms were read, YYYY-MM-DD. Required unless tos is unknown.
 	// After 90 days the report warns that they are to be read again.
 	TermsDate string `yaml:"tos_checked" jsonschema:"format=date"`
+	// The page of the terms of service, on any host. Each session asks for it once; the
+	// report warns when its text has changed, until tos_checked is a later day.
+	TermsURL string `yaml:"tos_url" pattern:"^https?://"`
 	// A group of providers, for people.
 	Category string `yaml:"category"`
 	// Query parameters that select a page. All others are removed from a page's key.
@@ -149,8 +172,13 @@ func (p Policy) Host() string {
 
 // Order is the order in which sources are tried.
 func (p Policy) Order() []Source {
-	if p.Sources == nil {
+	switch {
+	case p.Sources == nil && p.GitHub.Repository == "":
+		return sources[1:]
+	case p.Sources == nil:
 		return sources
+	case len(p.Sources) == 1 && p.Sources[0] == GitHub:
+		return p.Sources
 	}
 	if at := slices.Index(p.Sources, HTML); at >= 0 {
 		return p.Sources[:at+1]
@@ -373,7 +401,11 @@ func (p *Policy) sourceFaults(say func(field, format string, args ...any)) {
 		at := fmt.Sprintf("sources[%d]", i)
 		switch {
 		case !slices.Contains(sources, s):
-			say(at, "%q; use llms_full, markdown or html", s)
+			say(at, "%q; use github, llms_full, markdown, openapi or html", s)
+		case s == GitHub && i > 0:
+			say(at, "github is not the first source; put it first")
+		case s == GitHub && p.GitHub.Repository == "":
+			say(at, "github needs a repository; write github.repository")
 		case slices.Index(p.Sources, s) < i:
 			say(at, "%q is there twice", s)
 		}
@@ -388,7 +420,7 @@ func (p *Policy) addressFaults(say func(field, format string, args ...any)) {
 		say("seed_urls", "the list is empty; name at least one URL")
 	}
 	host := ""
-	check := func(field, raw string) {
+	valid := func(field, raw string) (u *url.URL, ok bool) {
 		u, err := url.Parse(raw)
 		switch {
 		case err != nil || u.Hostname() == "":
@@ -397,6 +429,15 @@ func (p *Policy) addressFaults(say func(field, format string, args ...any)) {
 			say(field, "%q; use https", raw)
 		case u.User != nil:
 			say(field, "a policy must not have a user or password in a URL; remove them")
+		default:
+			return u, true
+		}
+		return nil, false
+	}
+	check := func(field, raw string) {
+		u, ok := valid(field, raw)
+		switch {
+		case !ok:
 		case host == "":
 			host = canonical.Host(u)
 		case canonical.Host(u) != host:
@@ -408,5 +449,36 @@ func (p *Policy) addressFaults(say func(field, format string, args ...any)) {
 	}
 	if p.SitemapURL != "" {
 		check("sitemap_url", p.SitemapURL)
+	}
+	if p.TermsURL != "" {
+		valid("tos_url", p.TermsURL)
+	}
+	g := p.GitHub
+	if g.Repository == "" && (g.Ref != "" || g.Path != "" || g.Base != "") {
+		say("github", "the repository is missing; write repository: owner/name")
+	}
+	if g.Base != "" {
+		check("github.base", g.Base)
+	} else if g.Repository != "" && host != "github.com" {
+		say("github", "the base is missing; write the public address of the folder, or seed URLs on github.com")
+	}
+	p.repositoryFaults(say)
+}
+
+var (
+	repositoryName = regexp.MustCompile(`^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$`)
+	refName        = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)
+)
+
+func (p *Policy) repositoryFaults(say func(field, format string, args ...any)) {
+	g := p.GitHub
+	if _, name, _ := strings.Cut(g.Repository, "/"); g.Repository != "" && (!repositoryName.MatchString(g.Repository) || name == "." || name == "..") {
+		say("github.repository", "%q; write owner/name", g.Repository)
+	}
+	if g.Ref != "" && (!refName.MatchString(g.Ref) || strings.Contains(g.Ref, "..")) {
+		say("github.ref", "%q is no branch, tag or commit", g.Ref)
+	}
+	if g.Path != "" && !fs.ValidPath(g.Path) {
+		say("github.path", "%q; write the folder as docs/guide, without a slash at its ends", g.Path)
 	}
 }

@@ -71,8 +71,11 @@ func TestDefaults(t *testing.T) {
 
 // html is the last source, whether it is named or not.
 func TestOrder(t *testing.T) {
-	for text, want := range map[string][]policy.Source{"": {policy.LLMsFull, policy.Markdown, policy.HTML}, "sources: [html]": {policy.HTML},
-		"sources: [markdown]": {policy.Markdown, policy.HTML}, "sources: [markdown, html, llms_full]": {policy.Markdown, policy.HTML}} {
+	for text, want := range map[string][]policy.Source{"": {policy.LLMsFull, policy.Markdown, policy.OpenAPI, policy.HTML}, "sources: [html]": {policy.HTML},
+		"sources: [markdown]": {policy.Markdown, policy.HTML}, "sources: [markdown, html, llms_full]": {policy.Markdown, policy.HTML},
+		"github: {repository: o/r, base: https://a.example/}":                              {policy.GitHub, policy.LLMsFull, policy.Markdown, policy.OpenAPI, policy.HTML},
+		"github: {repository: o/r, base: https://a.example/}\nsources: [github]":           {policy.GitHub},
+		"github: {repository: o/r, base: https://a.example/}\nsources: [github, markdown]": {policy.GitHub, policy.Markdown, policy.HTML}} {
 		p, err := policy.Parse("a.yaml", []byte(least+text))
 		require.NoError(t, err)
 		require.Equal(t, want, p.Order(), text)
@@ -113,9 +116,17 @@ func TestRefused(t *testing.T) {
 		{"terms", least + "tos: fine\n", `a.yaml:4: tos: "fine"; use allowed, prohibited or unknown`},
 		{"terms without a date", least + "tos: allowed\n", "tos_checked: missing"},
 		{"bad date", least + "tos: allowed\ntos_checked: 2026-02-30\n", `a.yaml:5: tos_checked: "2026-02-30" is not a date`},
-		{"unknown source", least + "sources: [wiki, html]\n", `a.yaml:4: sources[0]: "wiki"; use llms_full, markdown or html`},
+		{"unknown source", least + "sources: [wiki, html]\n", `a.yaml:4: sources[0]: "wiki"; use github, llms_full, markdown, openapi or html`},
 		{"source twice", least + "sources: [markdown, markdown, html]\n", `a.yaml:4: sources[1]: "markdown" is there twice`},
 		{"no sources", least + "sources: []\n", "a.yaml:4: sources: the list is empty"},
+		{"github second", least + "github: {repository: o/r, base: https://a.example/docs}\nsources: [markdown, github]\n", "a.yaml:5: sources[1]: github is not the first source"},
+		{"github without a repository", least + "sources: [github]\n", "a.yaml:4: sources[0]: github needs a repository"},
+		{"a folder without a repository", least + "github:\n  path: docs\n", "a.yaml:5: github: the repository is missing"},
+		{"repository by address", least + "github:\n  repository: https://github.com/o/r\n  base: https://a.example/\n", `a.yaml:5: github.repository: "https://github.com/o/r"; write owner/name`},
+		{"base elsewhere", least + "github:\n  repository: o/r\n  base: https://b.example/\n", `a.yaml:6: github.base: "https://b.example/" is on another host`},
+		{"no base", least + "github:\n  repository: o/r\n", "github: the base is missing"},
+		{"folder with slashes", least + "github:\n  repository: o/r\n  path: /docs/\n  base: https://a.example/\n", `a.yaml:6: github.path: "/docs/"; write the folder`},
+		{"reference", least + "github:\n  repository: o/r\n  ref: a b\n  base: https://a.example/\n", `a.yaml:6: github.ref: "a b" is no branch`},
 		{"unknown block", least + "allow_personal: [wiki]\n", `a.yaml:4: allow_personal[0]: "wiki"; use blog, community, forum, profile, users`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

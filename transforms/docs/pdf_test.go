@@ -1,0 +1,90 @@
+package docs
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/web/webtest"
+	"github.com/newsfork/seed-engine/transforms/docs/docsim"
+	"github.com/newsfork/seed-engine/transforms/docs/pdf/pdftest"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
+)
+
+// printed is a page with the same content as a PDF.
+func printed(p docsim.Page) docsim.Page {
+	lines := []string{"# " + p.Title}
+	for _, sec := range p.Sections {
+		lines = append(lines, "## "+sec.Heading, sec.Text)
+	}
+	return docsim.Page{Kind: "application/pdf", Body: string(pdftest.Document{Title: p.Title, Pages: pdftest.Write(lines...)}.Bytes())}
+}
+
+// A PDF is a page like others: it is new, then not modified, then updated in one section;
+// each of its chunks names the page of the PDF, and its Markdown can be had.
+func TestPDF(t *testing.T) {
+	t.Parallel()
+	dsn := dbtest.SQLite(t)
+	j := newJob(t, dsn, webtest.Options{})
+	j.cfg.Policies = slices.DeleteFunc(j.cfg.Policies, func(p policy.Policy) bool { return p.Host() != "docs.tosspayments.com" })
+	require.Len(t, j.cfg.Policies, 1)
+	id, site := j.cfg.Policies[0].ProviderID, j.sites["docs.tosspayments.com"]
+	seed, _ := site.Page(site.Seed)
+	path := seed.Links[0] + "/manual.pdf"
+	seed.Links = append(seed.Links, path)
+	site.Set(site.Seed, seed)
+	manual := docsim.Page{Title: "Manual", Sections: []docsim.Section{{Heading: "Begin"}, {Heading: "Then"}, {Heading: "End"}}}
+	for i := range manual.Sections {
+		for n := range 20 {
+			manual.Sections[i].Text += fmt.Sprintf("Sentence %d of section %d says what a reader of manuals wants to know about the part that it names. ", n, i)
+		}
+	}
+	site.Set(path, printed(manual))
+
+	d := openDB(t, dsn)
+	row := func() (status, title string, chunks int) {
+		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT status, title, chunks FROM pages WHERE provider = $1 AND address = $2`, id, "https://"+site.Host+path).Scan(&status, &title, &chunks))
+		return status, title, chunks
+	}
+	j.run("direct")
+	status, title, chunks := row()
+	require.Equal(t, "indexed", status)
+	require.Equal(t, "Manual", title)
+	require.Equal(t, 3, chunks)
+	j.run("direct")
+	status, _, _ = row()
+	require.Equal(t, "not_modified", status)
+	site.Later()
+	manual.Sections[2].Text += "It has one sentence more."
+	site.Set(path, printed(manual))
+	r, _ := j.run("direct")
+	status, _, _ = row()
+	require.Equal(t, "indexed", status)
+	require.Equal(t, int64(1), r.Providers[0].Updated)
+
+	handed := handedIn(t, j.dir)
+	var anchors []string
+	for _, l := range handed {
+		if strings.HasSuffix(l.URL, ".pdf") && l.Op == "upsert" {
+			anchors = append(anchors, strings.Join(l.Path, "/")+"#"+l.Anchor)
+		}
+	}
+	slices.Sort(anchors)
+	require.Equal(t, []string{"Manual/Begin#page=1", "Manual/End#page=2", "Manual/Then#page=1"}, slices.Compact(anchors))
+	var sections string
+	require.NoError(t, d.QueryRowContext(t.Context(), `SELECT sections FROM docs_changes WHERE provider = $1 AND kind = 'updated'`, id).Scan(&sections))
+	require.Contains(t, sections, "End")
+	require.NotContains(t, sections, "Then")
+
+	dir := t.TempDir()
+	_, err := WriteFolder(t.Context(), d, j.store, dir, []string{id}, func(string) bool { return true }, io.Discard)
+	require.NoError(t, err)
+	var files strings.Builder
+	require.NoError(t, fsWalk(dir, &files))
+	require.Contains(t, files.String(), manual.Sections[1].Text[:400])
+}

@@ -1,0 +1,268 @@
+package docs
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/docs/content"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
+	"github.com/newsfork/seed-engine/transforms/parse/budget"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+)
+
+// TermsReport is what is known of the page of a provider's terms of service.
+type TermsReport struct {
+	URL       string     `json:"url"`
+	Reason    string     `json:"reason,omitempty"` // why the last request gave no text
+	CheckedAt time.Time  `json:"checked_at"`       // the last request
+	ReadAt    *time.Time `json:"read_at"`          // when its text was last seen
+	ChangedAt *time.Time `json:"changed_at"`       // when another text was found
+	BeforeAt  *time.Time `json:"before_at"`        // when the text before that was last seen
+
+	termsChecked string // tos_checked of the policy when the change was found
+}
+
+// Changed says that the terms changed and that nobody has read them since, "" if not.
+func (r *TermsReport) Changed(p policy.Policy) string {
+	if r == nil || r.ChangedAt == nil || !unread(p, *r.ChangedAt, r.termsChecked) {
+		return ""
+	}
+	return fmt.Sprintf("its terms of service changed between %s and %s; read %s again, and write the day into tos_checked",
+		r.BeforeAt.UTC().Format(time.DateOnly), r.ChangedAt.UTC().Format(time.DateOnly), r.URL)
+}
+
+// unread reports whether nobody has read the terms since another text was found.
+func unread(p policy.Policy, changedAt time.Time, termsChecked string) bool {
+	return p.TermsDate < changedAt.UTC().Format(time.DateOnly) || p.TermsDate <= termsChecked
+}
+
+// Terms returns what is known of the terms of a provider, nil if nothing is.
+func Terms(ctx context.Context, d *db.DB, provider string) (*TermsReport, error) {
+	var r TermsReport
+	var checked, read, changed, before int64
+	err := d.QueryRowContext(ctx, `SELECT address, reason, checked_at, read_at, changed_at, before_at, tos_checked FROM docs_terms WHERE provider = $1`, provider).
+		Scan(&r.URL, &r.Reason, &checked, &read, &changed, &before, &r.termsChecked)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking for the terms of %s: %w", provider, err)
+	}
+	r.CheckedAt = db.Time(checked)
+	for _, t := range []struct {
+		micros int64
+		into   **time.Time
+	}{{read, &r.ReadAt}, {changed, &r.ChangedAt}, {before, &r.BeforeAt}} {
+		if t.micros > 0 {
+			at := db.Time(t.micros)
+			*t.into = &at
+		}
+	}
+	return &r, nil
+}
+
+// checkTerms asks for the page of the provider's terms, once a session, and records
+// whether its text is another one. That it cannot be read fails nothing.
+func (c *crawl) checkTerms(ctx context.Context) error {
+	if c.policy.TermsURL == "" {
+		return nil
+	}
+	var was termsRow
+	row := c.db.QueryRowContext(ctx, `SELECT address, session, hash, etag, last_modified, read_at, changed_at, before_at, tos_checked FROM docs_terms WHERE provider = $1`, c.policy.ProviderID)
+	err := row.Scan(&was.address, &was.session, &was.hash, &was.etag, &was.modified, &was.readAt, &was.changedAt, &was.beforeAt, &was.termsChecked)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("looking for the terms of %s: %w", c.policy.ProviderID, err)
+	}
+	address := clean(c.policy.TermsURL)
+	if was.session == c.part.session && was.address == address {
+		return nil
+	}
+	if was.address != address { // the texts of two pages differ anyway
+		was.hash, was.etag, was.modified = "", "", ""
+	}
+	was.address, was.session = address, c.part.session
+	resp, why, err := c.fetchTerms(ctx, was)
+	if err != nil {
+		return err
+	}
+	now := was
+	if why == "" {
+		if now, why, err = c.compareTerms(ctx, was, resp); err != nil {
+			return err
+		}
+	}
+	_, err = c.db.ExecContext(ctx, `INSERT INTO docs_terms (provider, address, session, reason, hash, etag, last_modified, checked_at, read_at, changed_at, before_at, tos_checked) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+		ON CONFLICT (provider) DO UPDATE SET address = excluded.address, session = excluded.session, reason = excluded.reason, hash = excluded.hash, etag = excluded.etag, last_modified = excluded.last_modified,
+			checked_at = excluded.checked_at, read_at = excluded.read_at, changed_at = excluded.changed_at, before_at = excluded.before_at, tos_checked = excluded.tos_checked`,
+		c.policy.ProviderID, now.address, now.session, content.MaskEmails(clean(why)), now.hash, now.etag, now.modified, db.Micros(c.clock.Now()), now.readAt, now.changedAt, now.beforeAt, now.termsChecked)
+	if err != nil {
+		return fmt.Errorf("recording the terms of %s: %w", c.policy.ProviderID, err)
+	}
+	if why != "" {
+		c.w.Log.Warn("terms_unreadable", "provider", c.policy.ProviderID, "url", address, "reason", why)
+	}
+	return nil
+}
+
+// termsRow is a row of docs_terms.
+type termsRow struct {
+	address, session, hash, etag, modified string
+	readAt, changedAt, beforeAt            int64
+	termsChecked                           string
+}
+
+// fetchTerms requests the page of the terms; why says why there is no answer to read. A
+// redirect to another host is not followed: the host belongs to no lane of this job.
+func (c *crawl) fetchTerms(ctx context.Context, was termsRow) (resp *web.Response, why string, err error) {
+	at, err := url.Parse(was.address)
+	if err != nil {
+		return nil, "no URL", nil
+	}
+	h := http.Header{"Accept-Language": {acceptLanguage}}
+	if was.hash != "" {
+		setIf(h, "If-None-Match", was.etag)
+		setIf(h, "If-Modified-Since", was.modified)
+	}
+	resp, err = c.client.Get(ctx, polite.Request{URL: was.address, Accept: accept, Header: h, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Once: true,
+		Scope: func(u *url.URL) error {
+			if canonical.Host(u) != canonical.Host(at) {
+				return fmt.Errorf("it leads to another host: write %s into tos_url", u.Redacted())
+			}
+			return nil
+		}})
+	var failure *web.Error
+	var no *polite.DisallowedError
+	var robots *polite.RobotsError
+	var abandoned *polite.AbandonedError
+	switch {
+	case errors.As(err, &failure), errors.As(err, &no), errors.As(err, &robots), errors.As(err, &abandoned):
+		return nil, ledger.Redact(err.Error()), nil // a pause of the provider's own host ends its crawl at the next request
+	case err != nil:
+		return nil, "", err
+	case resp.Status != http.StatusOK && (resp.Status != http.StatusNotModified || was.hash == ""):
+		return nil, fmt.Sprintf("status %d", resp.Status), nil
+	case resp.Truncated:
+		return nil, fmt.Sprintf("longer than %d MB, or broken off", maxPage>>20), nil
+	}
+	return resp, "", nil
+}
+
+// compareTerms compares an answer with what was read before; why says why there is no
+// text in it.
+func (c *crawl) compareTerms(ctx context.Context, was termsRow, resp *web.Response) (now termsRow, why string, err error) {
+	now = was
+	at := db.Micros(c.clock.Now())
+	if resp.Status == http.StatusNotModified {
+		now.readAt = at
+		return now, "", nil
+	}
+	end, err := budget.Begin(ctx, len(resp.Body))
+	if err != nil {
+		return was, "", err
+	}
+	defer end()
+	hash, why := hashTerms(resp.Body, resp.Header.Get("Content-Type"))
+	if why != "" {
+		return was, why, nil
+	}
+	now.hash, now.readAt = hash, at
+	now.etag, now.modified = validator(resp.Header.Get("ETag")), validator(resp.Header.Get("Last-Modified"))
+	if was.hash == "" || was.hash == hash {
+		return now, "", nil
+	}
+	if was.changedAt == 0 || !unread(c.policy, db.Time(was.changedAt), was.termsChecked) {
+		now.beforeAt = was.readAt
+	}
+	now.changedAt, now.termsChecked = at, c.policy.TermsDate
+	c.w.Log.Warn("terms_changed", "provider", c.policy.ProviderID, "url", was.address, "what_to_do", "read them again, and write the day into tos_checked")
+	return now, "", nil
+}
+
+// copyright is a line that changes each year, and says nothing of the terms.
+var copyright = regexp.MustCompile(`(?im)^\W*(copyright|©|\(c\)).{0,200}$`)
+
+// hashTerms hashes the words of a page's content, so that neither its markup nor what is
+// around the content counts. why says why there is no content.
+func hashTerms(body []byte, contentType string) (hash, why string) {
+	defer func() {
+		if v := recover(); v != nil { // a page must not end the crawl of its provider
+			hash, why = "", fmt.Sprintf("a bug: panic while reading the page: %v", v)
+		}
+	}()
+	form, media := content.Kind(contentType, body)
+	if form != content.HTML && form != content.Text {
+		return "", "no page but " + media
+	}
+	page, err := content.Read(form, body, contentType, content.Options{})
+	switch {
+	case err != nil:
+		return "", ledger.Redact(err.Error())
+	case page.Login:
+		return "", "a login form"
+	case page.Empty:
+		return "", "no content"
+	}
+	words := strings.FieldsFunc(copyright.ReplaceAllString(page.Markdown, ""), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	sum := sha256.Sum256([]byte(strings.Join(words, " ")))
+	return hex.EncodeToString(sum[:]), ""
+}
+
+// groups gives each host the number of its group. Providers whose terms are on one host,
+// or on the host of another provider, are in one group: a lane is in one process, and that
+// sends a host one request at a time.
+func (c Config) groups(hosts []Host) []int {
+	at := map[string]int{} // the group of a host's name
+	of := make([]int, len(hosts))
+	for i, h := range hosts {
+		names := []string{h.Name}
+		for _, p := range c.Policies {
+			if u, err := url.Parse(p.TermsURL); err == nil && p.TermsURL != "" && slices.Contains(h.Providers, p.ProviderID) {
+				names = append(names, canonical.Host(u))
+			}
+		}
+		of[i] = len(hosts)
+		for _, name := range names {
+			if g, known := at[name]; known {
+				of[i] = min(of[i], g)
+			}
+		}
+		if of[i] == len(hosts) {
+			of[i] = i
+		}
+		for _, name := range names {
+			if g, known := at[name]; known && g != of[i] { // this host joins two groups
+				for j := range i {
+					if of[j] == g {
+						of[j] = of[i]
+					}
+				}
+				for other := range at {
+					if at[other] == g {
+						at[other] = of[i]
+					}
+				}
+			}
+			at[name] = of[i]
+		}
+	}
+	numbers := slices.Compact(slices.Sorted(slices.Values(of)))
+	for i := range of {
+		of[i] = slices.Index(numbers, of[i])
+	}
+	return of
+}

@@ -91,6 +91,15 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, code int, v any)
 	_, _ = w.Write(append(b, '\n')) // a client that is gone needs no answer
 }
 
+// reply answers with v, or with what went wrong.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, v any, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.answer(w, r, http.StatusOK, v)
+}
+
 // refuse answers with an error message: a page to a browser, JSON to a program.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, message string) {
 	if wantsPage(r) && s.pages != nil {
@@ -104,17 +113,15 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, messag
 // were written for senders. Other errors may contain paths and keys, so they go to
 // the log.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var bad *badRequest
+	if message, code, ok := told(err); ok {
+		s.refuse(w, r, code, message)
+		return
+	}
 	var active *activeError
 	var over *overError
 	var large *http.MaxBytesError
 	var body *bodyError
-	var known *answerError
 	switch {
-	case errors.As(err, &known):
-		s.refuse(w, r, known.code, safe(known.message))
-	case errors.As(err, &bad):
-		s.refuse(w, r, http.StatusBadRequest, safe(bad.message))
 	case errors.As(err, &active):
 		if wantsPage(r) {
 			s.refuse(w, r, http.StatusConflict, active.Error())

@@ -81,11 +81,7 @@ func (s *Server) alerts(ctx context.Context) (alertList, error) {
 
 func (s *Server) listAlerts(w http.ResponseWriter, r *http.Request) {
 	list, err := s.alerts(r.Context())
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, list)
+	s.reply(w, r, list, err)
 }
 
 // silence silences alerts for a while.
@@ -124,11 +120,7 @@ func (s *Server) addSilence(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		sil, err = s.silence(r.Context(), alert.Silence{Job: given.Job, Rule: given.Rule, Provider: given.Provider, Note: given.Note, By: s.who(r)}, given.For)
 	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, sil)
+	s.reply(w, r, sil, err)
 }
 
 // endSilence ends a silence before its time.
@@ -160,11 +152,7 @@ func (s *Server) endSilence(ctx context.Context, id, who string) (alert.Silence,
 
 func (s *Server) removeSilence(w http.ResponseWriter, r *http.Request) {
 	sil, err := s.endSilence(r.Context(), r.PathValue("id"), s.who(r))
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, sil)
+	s.reply(w, r, sil, err)
 }
 
 func (s *Server) alertRoutes() []route {

@@ -141,11 +141,7 @@ func (s *Server) listDeadLetters(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	list, err := s.findDeadLetters(r.Context(), f.query(maxDeadLetters))
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, list)
+	s.reply(w, r, list, err)
 }
 
 func (s *Server) deadLetters(w http.ResponseWriter, r *http.Request) {
@@ -155,11 +151,7 @@ func (s *Server) deadLetters(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	list, err := s.deadLettersOf(r.Context(), e.Run)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, list)
+	s.reply(w, r, list, err)
 }
 
 type replayResponse struct {
@@ -185,11 +177,7 @@ func (s *Server) replayDeadLetters(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	n, err := s.replay(r.Context(), e, ids)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, replayResponse{e.Run.RunID, n, "start a run of job " + e.Run.Job + ": it tries them again"})
+	s.reply(w, r, replayResponse{e.Run.RunID, n, "start a run of job " + e.Run.Job + ": it tries them again"}, err)
 }
 
 // replayIDs are the ids that a body names; none means all of the run.

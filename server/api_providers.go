@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -66,11 +67,7 @@ func (s *Server) listProviders(w http.ResponseWriter, r *http.Request) {
 		}
 		list.Providers = append(list.Providers, row)
 	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, list)
+	s.reply(w, r, list, err)
 }
 
 func (s *Server) showProvider(w http.ResponseWriter, r *http.Request) {
@@ -142,7 +139,8 @@ func (s *Server) defineProvider(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = s.providers.define(r.Context(), id, text, versionRead(r))
 	}
-	if bad, ok := err.(*badRequest); ok { //nolint:errorlint // define returns it as it is
+	var bad *badRequest
+	if errors.As(err, &bad) {
 		bad.message = textLine.ReplaceAllString(bad.message, "$1")
 	}
 	s.answerProvider(w, r, err)
@@ -174,7 +172,7 @@ func (s *Server) changeProvider(change func(r *http.Request, id, why string, rea
 			err = change(r, r.PathValue("id"), given.Why, versionRead(r))
 		}
 		if err == nil && r.Method == http.MethodDelete {
-			if _, gone := s.providers.named(r.Context(), r.PathValue("id")); gone == errNoProvider { //nolint:errorlint // it is returned as it is
+			if _, gone := s.providers.named(r.Context(), r.PathValue("id")); errors.Is(gone, errNoProvider) {
 				s.answer(w, r, http.StatusOK, status{"removed"})
 				return
 			}

@@ -108,11 +108,7 @@ type auditList struct {
 
 func (s *Server) listAudit(w http.ResponseWriter, r *http.Request) {
 	lines, err := s.audit.newest(r.Context(), auditShown)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, auditList{lines})
+	s.reply(w, r, auditList{lines}, err)
 }
 
 func (p *pages) auditLines(w http.ResponseWriter, r *http.Request) {

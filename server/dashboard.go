@@ -81,15 +81,15 @@ var funcs = template.FuncMap{
 
 func newPages(s *Server) *pages {
 	p := &pages{server: s, templates: map[string]*template.Template{}, version: -1}
-	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "dead-letter", "search", "schedules", "alerts", "audit", "reports", "explore", "found", "error", "login"} {
-		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/run-parts.html", "page/"+name+".html"))
+	for _, name := range []string{"front", "start", "runs", "confirm", "run", "log", "dead-letters", "dead-letter", "search", "schedules", "providers", "provider", "removals", "alerts", "audit", "reports", "explore", "found", "error", "login"} {
+		p.templates[name] = template.Must(template.New("").Funcs(funcs).ParseFS(files, "page/layout.html", "page/cost.html", "page/run-parts.html", "page/provider-parts.html", "page/"+name+".html"))
 	}
 	return p
 }
 
 func (p *pages) routes() []route {
 	s := p.server
-	return slices.Concat(p.scheduleRoutes(), p.alertRoutes(), p.exploreRoutes(), []route{
+	return slices.Concat(p.scheduleRoutes(), p.providerRoutes(), p.alertRoutes(), p.exploreRoutes(), []route{
 		{"GET /{$}", p.front},
 		{"GET /start", p.startForms},
 		{"GET /runs", p.runs},

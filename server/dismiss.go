@@ -32,33 +32,23 @@ func (s *Server) letter(r *http.Request) (deadLetter, error) {
 // showDeadLetter answers with one dead letter.
 func (s *Server) showDeadLetter(w http.ResponseWriter, r *http.Request) {
 	d, err := s.letter(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, d)
+	s.reply(w, r, d, err)
 }
 
 func (s *Server) dismissDeadLetter(w http.ResponseWriter, r *http.Request) {
 	d, err := s.letter(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
+	var body []byte
+	if err == nil {
+		body, err = jsonBody(r)
 	}
-	body, err := jsonBody(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
+	var fields map[string]string
+	if err == nil {
+		fields, err = textFields(body, "note")
 	}
-	fields, err := textFields(body, "note")
 	if err == nil {
 		d, err = s.dismiss(r.Context(), d, fields["note"])
 	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, d)
+	s.reply(w, r, d, err)
 }
 
 func (s *Server) reopenDeadLetter(w http.ResponseWriter, r *http.Request) {
@@ -66,11 +56,7 @@ func (s *Server) reopenDeadLetter(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		d, err = s.reopen(r.Context(), d)
 	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, d)
+	s.reply(w, r, d, err)
 }
 
 // textFields reads a JSON object whose values are texts. It may have only these fields.
@@ -201,9 +187,5 @@ func (s *Server) replayDeadLettersFound(w http.ResponseWriter, r *http.Request) 
 	if err == nil {
 		done, err = s.replayFound(r.Context(), f)
 	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, done)
+	s.reply(w, r, done, err)
 }

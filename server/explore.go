@@ -258,11 +258,7 @@ func answered(s *Server, fields []explore.Field, do func(context.Context, explor
 		if err == nil {
 			v, err = do(r.Context(), q)
 		}
-		if err != nil {
-			s.fail(w, r, err)
-			return
-		}
-		s.answer(w, r, http.StatusOK, v)
+		s.reply(w, r, v, err)
 	}
 }
 

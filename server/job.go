@@ -2,8 +2,10 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -73,6 +75,20 @@ func (j job) failures(r ledger.Report) (failed, of int64) {
 type badRequest struct{ message string }
 
 func (e *badRequest) Error() string { return e.message }
+
+// told returns what the sender of a request may be told of an error, and the status. Others
+// go to the log.
+func told(err error) (message string, code int, ok bool) {
+	var bad *badRequest
+	var known *answerError
+	switch {
+	case errors.As(err, &known):
+		return safe(known.message), known.code, true
+	case errors.As(err, &bad):
+		return safe(bad.message), http.StatusBadRequest, true
+	}
+	return "", 0, false
+}
 
 func refuse(format string, args ...any) error { return &badRequest{fmt.Sprintf(format, args...)} }
 

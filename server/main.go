@@ -83,6 +83,9 @@ func Main(args []string, asPipeline string, readOptions ReadOptions, jobs []ledg
 			return &usageError{err}
 		}
 	}
+	if set.Embed, err = embedClient(); err != nil {
+		return &usageError{err}
+	}
 	server, err := New(set)
 	if err != nil {
 		return &usageError{err}

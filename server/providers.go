@@ -54,6 +54,7 @@ type providerView struct {
 	Change  policy.Change
 	Version kept.Version // Number is 0 where nothing was ever kept
 	File    bool         // a file defines it too
+	Named   bool         // the user named the files
 }
 
 // files reads the policies of the files.
@@ -63,6 +64,17 @@ func (p *docsProviders) files() ([]policy.Policy, error) {
 		at = os.DirFS(p.dir)
 	}
 	return policy.Load(at)
+}
+
+// file is the policy that a file has of a provider, an empty one if none has.
+func (p *docsProviders) file(id string) (policy.Policy, error) {
+	files, err := p.files()
+	for _, f := range files {
+		if f.ProviderID == id {
+			return f, nil
+		}
+	}
+	return policy.Policy{}, err
 }
 
 // all are the providers by id, and what is kept of those that were removed.
@@ -85,7 +97,7 @@ func (p *docsProviders) all(ctx context.Context) (views []providerView, removed 
 	}
 	for _, now := range policy.Providers(files, changes, p.dir != "") {
 		id := now.ProviderID
-		views = append(views, providerView{Provider: now, Change: changes[id], Version: newest[id],
+		views = append(views, providerView{Provider: now, Change: changes[id], Version: newest[id], Named: p.dir != "",
 			File: slices.ContainsFunc(files, func(f policy.Policy) bool { return f.ProviderID == id })})
 		delete(newest, id)
 	}
@@ -181,7 +193,7 @@ func (p *docsProviders) define(ctx context.Context, id, text string, read int) e
 			return next, "seeds " + strings.Join(def.SeedURLs, " "), nil
 		}
 		next.Disabled, next.Why = now.Change.Disabled, now.Change.Why
-		return next, policyDifferences(now.Policy, def), nil
+		return next, strings.Join(policyDifferences(now.Policy, def), "; "), nil
 	})
 }
 
@@ -199,6 +211,8 @@ func (p *docsProviders) disable(ctx context.Context, id, why string, yes bool, r
 	})
 }
 
+var errProviderInFile = conflict("this provider is in a file; remove it there, or disable it here")
+
 // remove removes a provider that was added, or the change of one of a file.
 func (p *docsProviders) remove(ctx context.Context, id string, read int) error {
 	return p.edit(ctx, id, read, "provider_remove", func(now *providerView) (policy.Change, string, error) {
@@ -206,7 +220,7 @@ func (p *docsProviders) remove(ctx context.Context, id string, read int) error {
 		case now == nil:
 			return policy.Change{}, "", errNoProvider
 		case now.Change == policy.Change{}:
-			return policy.Change{}, "", conflict("this provider is in a file; remove it there, or disable it here")
+			return policy.Change{}, "", errProviderInFile
 		case now.File:
 			return policy.Change{}, "back to the file's", nil
 		}
@@ -215,15 +229,17 @@ func (p *docsProviders) remove(ctx context.Context, id string, read int) error {
 }
 
 // policyDifferences names the fields that differ, with their values.
-func policyDifferences(from, to policy.Policy) string {
+func policyDifferences(from, to policy.Policy) (out []string) {
 	before, after := policyFields(from), policyFields(to)
-	var out []string
 	for _, name := range policy.Fields() {
 		if was, is := string(before[name]), string(after[name]); was != is {
 			out = append(out, name+": "+cmp.Or(was, "–")+" → "+cmp.Or(is, "–"))
 		}
 	}
-	return cmp.Or(strings.Join(out, "; "), "nothing changed but the text")
+	if out == nil {
+		return []string{"nothing changed but the text"}
+	}
+	return out
 }
 
 // policyFields are the values of a policy's fields, under the names of its file.

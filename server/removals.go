@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/transforms/parse/similar"
 )
 
 const (
@@ -20,6 +25,8 @@ const (
 	removalRetry = 10 * time.Minute
 	removalRule  = "removal"
 	docsJob      = "docs"
+	// similarShown is how many similar ids the refusal of a misspelt one names.
+	similarShown = 5
 )
 
 var providerForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,127}$`)
@@ -87,11 +94,7 @@ type removalList struct {
 
 func (s *Server) listRemovals(w http.ResponseWriter, r *http.Request) {
 	all, err := removal.All(r.Context(), s.store)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, removalList{append([]removal.Entry{}, all...)})
+	s.reply(w, r, removalList{append([]removal.Entry{}, all...)}, err)
 }
 
 func (s *Server) showRemoval(w http.ResponseWriter, r *http.Request) {
@@ -99,11 +102,7 @@ func (s *Server) showRemoval(w http.ResponseWriter, r *http.Request) {
 	if errors.Is(err, removal.ErrNone) {
 		err = &answerError{http.StatusNotFound, "there is no such request; GET /api/v1/docs/removals lists them"}
 	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, e)
+	s.reply(w, r, e, err)
 }
 
 func (s *Server) askRemoval(w http.ResponseWriter, r *http.Request) {
@@ -114,15 +113,14 @@ func (s *Server) askRemoval(w http.ResponseWriter, r *http.Request) {
 	}
 	err := decodeBody(r, &given, `{"provider": "acme", "from": "legal@acme.example", "note": "ticket 7"}`)
 	if err == nil && !providerForm.MatchString(given.Provider) {
-		err = refuse("provider: write the id of a provider")
+		err = errNotAProvider
 	}
-	ctx := context.WithoutCancel(r.Context())
 	if err == nil {
-		err = s.audited(ctx, "removal_request", given.Provider, given.Note)
+		err = s.knowsProvider(r.Context(), given.Provider)
 	}
 	var req removal.Request
 	if err == nil {
-		req, err = removal.Record(ctx, s.store, removal.Request{Job: docsJob, Provider: given.Provider, By: whoIn(ctx), From: given.From, Note: given.Note}, s.now())
+		req, err = s.recordRemoval(r.Context(), given.Provider, given.From, given.Note)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -130,6 +128,47 @@ func (s *Server) askRemoval(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Location", "/api/v1/docs/removals/"+req.ID)
 	s.answer(w, r, http.StatusCreated, removal.Entry{Request: req})
+}
+
+var errNotAProvider = refuse("provider: write the id of a provider")
+
+// recordRemoval records a request to remove a provider.
+func (s *Server) recordRemoval(ctx context.Context, provider, from, note string) (removal.Request, error) {
+	ctx = context.WithoutCancel(ctx)
+	if err := s.audited(ctx, "removal_request", provider, note); err != nil {
+		return removal.Request{}, err
+	}
+	return removal.Record(ctx, s.store, removal.Request{Job: docsJob, Provider: provider, By: whoIn(ctx), From: from, Note: note}, s.now())
+}
+
+// knowsProvider refuses a provider that nobody knows: it has no policy, people keep nothing
+// of it, and no page of it is stored. Where the database does not answer, the request is
+// taken: one too many removes nothing.
+func (s *Server) knowsProvider(ctx context.Context, id string) error {
+	views, removed, err := s.providers.all(ctx)
+	if err != nil {
+		return err
+	}
+	known := slices.Collect(maps.Keys(removed))
+	for _, v := range views {
+		known = append(known, v.ProviderID)
+	}
+	if slices.Contains(known, id) {
+		return nil
+	}
+	i := slices.IndexFunc(s.explorer.kinds, func(k kind) bool { return k.Job.Name == docsJob && k.Name == "pages" })
+	if i < 0 {
+		return nil
+	}
+	left, err := s.search(ctx, s.explorer.kinds[i], explore.Query{"provider": id})
+	if err != nil {
+		s.log.Warn("removal_not_checked", "provider", id, "error", ledger.Redact(err.Error()))
+		return nil
+	}
+	if len(left.Items) > 0 {
+		return nil
+	}
+	return &answerError{http.StatusNotFound, fmt.Sprintf("provider: there is no provider %s, and nothing is stored of one; similar ones are %s", id, strings.Join(similar.Names(id, known, similarShown), ", "))}
 }
 
 func (s *Server) removalRoutes() []route {

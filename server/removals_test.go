@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,13 +11,29 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/explore"
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
 )
+
+// pagesOf makes the docs job find pages of one provider.
+func pagesOf(provider string) func(*Settings) {
+	return func(set *Settings) {
+		set.Jobs = slices.Clone(set.Jobs)
+		i := slices.IndexFunc(set.Jobs, func(j ledger.Job) bool { return j.Name == docsJob })
+		set.Jobs[i].Finds = []explore.Kind{{Name: "pages", Search: func(_ context.Context, _ explore.Source, q explore.Query) (l explore.List, err error) {
+			if q["provider"] == provider {
+				l.Items = []explore.Item{{Title: "a page"}}
+			}
+			return l, nil
+		}}}
+	}
+}
 
 // A request to remove a provider is recorded, the pipeline program is started for it, and
 // an alert fires from a day before it must be done until there is a receipt.
 func TestRemovalRequests(t *testing.T) {
-	w := newWorld(t, "done")
+	w := newWorld(t, "done", pagesOf("acme")) // it has no policy any more
 	now := at(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC), w)
 	tick := func(after time.Duration) string {
 		t.Helper()
@@ -30,6 +48,10 @@ func TestRemovalRequests(t *testing.T) {
 		assert.Equal(t, 400, a.code)
 		assert.Contains(t, a.body, c[1])
 	}
+	misspelt := w.do("POST", "/api/v1/docs/removals", `{"provider":"stirpe"}`)
+	assert.Equal(t, http.StatusNotFound, misspelt.code)
+	assert.Contains(t, misspelt.body, "there is no provider stirpe, and nothing is stored of one; similar ones are stripe, ")
+	assert.Empty(t, w.asked())
 	a := w.do("POST", "/api/v1/docs/removals", `{"provider":"acme","from":"legal@acme.example","note":"ticket 7"}`)
 	require.Equal(t, http.StatusCreated, a.code, a.body)
 	one := a.json(t)

@@ -65,15 +65,16 @@ func TestReaderSeesNoButtons(t *testing.T) {
 	at := "/dead-letters/seed/" + letter.ID()
 	kept := w.do("PUT", "/api/v1/schedules/mine", `{"job":"news","cron":"0 3 * * *"}`, operate...)
 	require.Less(t, kept.code, 300, kept.body)
+	require.Equal(t, 200, w.do("PUT", "/api/v1/docs/providers/acme", acme, operate...).code)
 	require.Equal(t, 200, w.do("POST", "/api/v1/alerts/silences", `{"job":"seed","for":"2h"}`, operate...).code)
 	active := w.do("POST", "/api/v1/docs/runs", "", operate...).json(t)["run_id"].(string)
 	w.until("the run", func() bool { return w.do("GET", "/api/v1/runs/"+active, "", operate...).json(t)["state"] == "running" })
-	form := regexp.MustCompile(`<form method="post" action="([^"]*)"|href="(/start|/[^"]*/(?:replay|remove|cancel))(?:\?[^"]*)?"`)
+	form := regexp.MustCompile(`<form method="post" action="([^"]*)"|<form method="get" action="(/removals/ask)"|href="(/start|/[^"]*/(?:replay|remove|cancel))(?:\?[^"]*)?"`)
 	offered := func(path string, as []string) (actions []string) {
 		a := w.do("GET", path, "", as...)
 		require.Equal(t, 200, a.code, "%s: %s", path, a.body)
 		for _, m := range form.FindAllStringSubmatch(a.body, -1) {
-			if action := m[1] + m[2]; action != "/logout" && !slices.Contains(actions, action) {
+			if action := m[1] + m[2] + m[3]; action != "/logout" && !slices.Contains(actions, action) {
 				actions = append(actions, action)
 			}
 		}
@@ -90,6 +91,11 @@ func TestReaderSeesNoButtons(t *testing.T) {
 		"/alerts":                                {"/alerts/silences"},
 		"/schedules":                             {"/schedules/hourly/run", "/schedules/hourly/pause", "/schedules", "/schedules/mine/run", "/schedules/mine/pause", "/schedules/mine/remove"},
 		"/schedules/mine/remove":                 {"/schedules/mine/remove"},
+		"/providers":                             {"/providers"},
+		"/providers/acme":                        {"/providers/acme", "/providers/acme/disable", "/providers/acme/remove"},
+		"/providers/acme/remove":                 {"/providers/acme/remove"},
+		"/removals":                              {"/removals/ask"},
+		"/removals/ask?provider=acme":            {"/removals"},
 	}
 	for path, want := range pages {
 		got := offered(path, operate)

@@ -1,33 +1,33 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
-	"os/exec"
+	"os"
 	"strconv"
 	"strings"
+	"sync"
 
+	"github.com/newsfork/seed-engine/io/embed"
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/index"
 	"github.com/newsfork/seed-engine/io/ledger"
 )
 
 const (
-	// maxSearches are under way at a time; each is a process.
+	// maxSearches are under way at a time.
 	maxSearches = 4
 	maxQuestion = 1000
 	maxFound    = 50
 	foundOnPage = 10
-	// exitUsage is the exit code of the pipeline program for what a person has to change.
-	exitUsage = 2
 )
 
-// searchResult is what `pipeline search --json` prints.
+// searchResult is what was found, as `pipeline search --json` prints it.
 type searchResult struct {
 	Results   []index.Found `json:"results"`
 	ByVectors bool          `json:"by_vectors"` // else by words alone
@@ -58,43 +58,86 @@ func readQuestion(q url.Values) (question, error) {
 }
 
 var (
-	errNoIndex  = conflict("there is no search index here, or its settings are wrong; run the docs job and `pipeline embed`. The server's log says more")
-	errSearches = &answerError{http.StatusServiceUnavailable, "too many searches are under way; try again"}
+	errNoIndex    = conflict("there is no search index here, or its settings are wrong; run the docs job and `pipeline embed`. The server's log says more")
+	errSearches   = &answerError{http.StatusServiceUnavailable, "too many searches are under way; try again"}
+	errLongSearch = &answerError{http.StatusServiceUnavailable, fmt.Sprintf("the search took over %v; try again later", maxLook)}
 )
 
-// searchDocs asks the search index of the docs job. The pipeline program does it, because the
-// index is in the job's database.
-func (s *Server) searchDocs(ctx context.Context, q question) (searchResult, error) {
-	select {
-	case s.searches <- struct{}{}:
-		defer func() { <-s.searches }()
-	default:
-		return searchResult{}, errSearches
-	}
-	result, err := s.runner.search(ctx, q)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == exitUsage {
-		s.log.Warn("search_refused", "error", ledger.Redact(err.Error()))
-		return result, errNoIndex
-	}
-	return result, err
+// searcher asks the search index of the docs job, which is in the job's database.
+type searcher struct {
+	explorer *explorer
+	client   *embed.Client // nil: by words alone
+	log      *slog.Logger
+	slots    chan struct{} // full while maxSearches are under way
+
+	mu    sync.Mutex
+	index *index.Index
 }
 
-func (r *runner) search(ctx context.Context, q question) (result searchResult, err error) {
-	args := []string{"search", "--json", "--question=" + q.Text, "--limit=" + strconv.Itoa(q.limit)}
-	if q.Provider != "" {
-		args = append(args, "--provider="+q.Provider)
+// embedClient is the endpoint of the environment; nil if it names none.
+func embedClient() (*embed.Client, error) {
+	base, model := os.Getenv(embed.URLVariable), os.Getenv(embed.ModelVariable)
+	if base == "" && model == "" {
+		return nil, nil
 	}
-	cmd := r.command(args...)
-	var text bytes.Buffer
-	cmd.Stdout = &text
-	if err := runCommand(ctx, cmd); err != nil {
-		return result, fmt.Errorf("searching: %w", err)
+	c, err := embed.New(base, model, os.Getenv(embed.KeyVariable))
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", embed.URLVariable, embed.ModelVariable, err)
 	}
-	if err := json.Unmarshal(text.Bytes(), &result); err != nil {
-		return result, fmt.Errorf("reading what was found: %w", err)
+	return c, nil
+}
+
+// open opens the index. It stays open.
+func (s *searcher) open(ctx context.Context) (*index.Index, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.index != nil {
+		return s.index, nil
 	}
-	return result, nil
+	src, err := s.explorer.source(ctx, "docs")
+	if err == nil && src.DB == nil {
+		err = explore.ErrNothingYet
+	}
+	var refused *explore.RefusedError
+	if errors.Is(err, explore.ErrNothingYet) || errors.As(err, &refused) {
+		s.log.Warn("search_refused", "error", ledger.Redact(err.Error()))
+		return nil, errNoIndex
+	}
+	if err != nil {
+		return nil, err
+	}
+	model := ""
+	if s.client != nil {
+		model = s.client.Model()
+	}
+	x, err := index.Open(ctx, src.DB, model)
+	if err != nil {
+		return nil, err
+	}
+	x = x.Keep()
+	s.index = &x
+	return s.index, nil
+}
+
+func (s *searcher) ask(ctx context.Context, q question) (result searchResult, err error) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		return result, errSearches
+	}
+	within, cancel := context.WithTimeout(ctx, maxLook)
+	defer cancel()
+	x, err := s.open(within)
+	if err != nil {
+		return result, err
+	}
+	result.ByVectors = s.client != nil
+	result.Results, err = x.Ask(within, s.client, index.Query{Text: q.Text, Provider: q.Provider, Limit: q.limit})
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return result, errLongSearch
+	}
+	return result, err
 }
 
 func (s *Server) searchAPI(w http.ResponseWriter, r *http.Request) {
@@ -105,13 +148,9 @@ func (s *Server) searchAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	var found searchResult
 	if err == nil {
-		found, err = s.searchDocs(r.Context(), q)
+		found, err = s.searcher.ask(r.Context(), q)
 	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	s.answer(w, r, http.StatusOK, found)
+	s.reply(w, r, found, err)
 }
 
 // searchPage is the data of the page of the search.
@@ -124,7 +163,7 @@ func (p *pages) search(w http.ResponseWriter, r *http.Request) {
 	q, err := readQuestion(r.URL.Query())
 	v := searchPage{question: q}
 	if err == nil && q.Text != "" {
-		v.searchResult, err = p.server.searchDocs(r.Context(), q)
+		v.searchResult, err = p.server.searcher.ask(r.Context(), q)
 	}
 	if err != nil {
 		p.server.fail(w, r, err)

@@ -25,6 +25,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/newsfork/seed-engine/io/embed"
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -48,6 +49,9 @@ type Settings struct {
 	// AlertURL is where signed messages are posted, AlertSecret the key of the signatures.
 	AlertURL, AlertSecret string
 	SMTPPassword          string // of the mail server in Config
+	// Embed is the endpoint for the vectors of questions; nil: the documentation is searched
+	// by words alone.
+	Embed *embed.Client
 	// Open opens where a job keeps what it found; nil: in the store alone.
 	Open explore.Opener
 }
@@ -76,7 +80,7 @@ type Server struct {
 	handler    http.Handler
 	now        func() time.Time
 	streams    atomic.Int64
-	searches   chan struct{} // full while maxSearches are under way
+	searcher   *searcher
 
 	sessions             *sessions
 	wrongTokens          wrongTokenCounter
@@ -110,11 +114,12 @@ func New(set Settings) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{jobs: set.Config.jobs, store: set.Store, log: set.Log, config: set.Config, token: set.Token, local: local && set.Token == "",
-		now: time.Now, closing: make(chan struct{}), searches: make(chan struct{}, maxSearches), sessions: &sessions{store: set.Store, token: set.Token, readToken: set.ReadToken}, wrongTokenDelay: wrongTokenDelay, anonymousBodyTimeout: anonymousBodyTimeout}
+		now: time.Now, closing: make(chan struct{}), sessions: &sessions{store: set.Store, token: set.Token, readToken: set.ReadToken}, wrongTokenDelay: wrongTokenDelay, anonymousBodyTimeout: anonymousBodyTimeout}
 	if set.Open == nil {
 		set.Open = func(context.Context, string) (explore.Source, error) { return explore.Source{Store: set.Store}, nil }
 	}
 	s.explorer = newExplorer(s.jobs, set.Open)
+	s.searcher = &searcher{explorer: s.explorer, client: set.Embed, log: set.Log, slots: make(chan struct{}, maxSearches)}
 	if s.openAPI, err = describe(s.jobs); err != nil {
 		return nil, err
 	}

@@ -48,9 +48,6 @@ func playPipeline(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if args[0] == "search" {
-		return playSearch(args)
-	}
 	if args[0] == "dead-letters" {
 		return playReplay(ctx, s, args)
 	}

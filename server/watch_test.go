@@ -171,6 +171,7 @@ func TestJudge(t *testing.T) {
 		{"a provider's retry rate", report(row(alert.Row{RetryRate: 15.1})), []string{"retry_rate/stripe"}},
 		{"a provider that was stopped", report(row(alert.Row{State: "held", ErrorRate: 100})), []string{"provider/stripe"}},
 		{"fewer pages", report(row(alert.Row{TotalPages: 50, PreviousPages: 100})), []string{"pages_change/stripe"}},
+		{"terms that changed", report(row(alert.Row{TermsChanged: "its terms changed"})), []string{"terms/stripe"}},
 		{"more pages", report(row(alert.Row{TotalPages: 150, PreviousPages: 100})), []string{"pages_change/stripe"}},
 		{"nearly as many pages", report(row(alert.Row{TotalPages: 51, PreviousPages: 100})), nil},
 		{"first pages", report(row(alert.Row{TotalPages: 50})), nil},

@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/untrusted"
 )
@@ -91,7 +93,7 @@ func Record(ctx context.Context, s store.Store, r Request, now time.Time) (Reque
 	r.Due = r.At.Add(Within)
 	r.ID = r.At.Format("20060102T150405Z") + "-" + strings.ToLower(rand.Text()[:6])
 	r.From, r.Note = untrusted.Text(r.From, maxText), untrusted.Text(r.Note, maxText)
-	return r, write(ctx, s, r.ID, "request.json", r)
+	return r, put(ctx, s, key(r.ID, "request.json"), r, store.Create)
 }
 
 // All are the requests, the newest first.
@@ -144,25 +146,80 @@ func OpenOf(ctx context.Context, s store.Store, job, provider string) ([]Entry, 
 	}), err
 }
 
-// Tried writes down what a try removed. A later try finds less, so its receipt has all.
-func Tried(ctx context.Context, s store.Store, e Entry, r Removed) error {
-	return write(ctx, s, e.ID, "tries/"+r.At.UTC().Format("20060102T150405.000000000Z")+".json", r)
+// cutOff is the Error of a try that has not ended.
+const cutOff = "it was cut off"
+
+// Begin writes down what a try will remove, before it does. A try that was cut off is
+// continued: what it had found and this one does not find, it had removed. Begin returns
+// what both remove together.
+func Begin(ctx context.Context, s store.Store, e Entry, r Removed) (Removed, error) {
+	all, err := tries(ctx, s, e.ID)
+	if err != nil {
+		return r, err
+	}
+	if len(all) > 0 && all[len(all)-1].Error == cutOff {
+		r = all[len(all)-1].and(r)
+	}
+	r.Error = cutOff
+	return r, r.write(ctx, s, e.ID)
+}
+
+// and joins what a try had found with what the try that continues it found.
+func (r Removed) and(now Removed) Removed {
+	now.At = r.At
+	rows := maps.Clone(r.Rows)
+	for table, n := range now.Rows {
+		rows[table] = max(rows[table], n)
+	}
+	now.Rows = rows
+	if r.Objects > now.Objects {
+		now.Objects, now.ObjectsSHA256 = r.Objects, r.ObjectsSHA256
+	}
+	if r.Chunks > now.Chunks {
+		now.Chunks, now.DeletionList = r.Chunks, r.DeletionList
+	}
+	if now.PagesSHA256 == "" {
+		now.PagesSHA256 = r.PagesSHA256
+	}
+	now.DeadLetters = max(r.DeadLetters, now.DeadLetters)
+	return now
+}
+
+// End writes down how a try ended that Begin returned.
+func End(ctx context.Context, s store.Store, e Entry, r Removed, err error) error {
+	if r.Error = ""; err != nil {
+		r.Error = ledger.ErrorText(err)
+	}
+	return r.write(ctx, s, e.ID)
+}
+
+func (r Removed) write(ctx context.Context, s store.Store, id string) error {
+	return put(ctx, s, key(id, "tries/"+r.At.UTC().Format("20060102T150405.000000000Z")+".json"), r, store.Write)
+}
+
+// tries are those of a request, the oldest first.
+func tries(ctx context.Context, s store.Store, id string) (all []Removed, err error) {
+	for o, err := range s.List(ctx, prefix+id+"/tries/") {
+		if err != nil {
+			return nil, fmt.Errorf("listing the tries of %s: %w", id, err)
+		}
+		var t Removed
+		if err := read(ctx, s, o.Key, &t); err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return all, nil
 }
 
 // Done writes the receipt of a request, with all tries.
 func Done(ctx context.Context, s store.Store, e Entry, r Receipt) (Receipt, error) {
 	r.Request, r.InTime = e.Request, !r.DoneAt.After(e.Due)
-	for o, err := range s.List(ctx, prefix+e.ID+"/tries/") {
-		if err != nil {
-			return r, fmt.Errorf("listing the tries of %s: %w", e.ID, err)
-		}
-		var t Removed
-		if err := read(ctx, s, o.Key, &t); err != nil {
-			return r, err
-		}
-		r.Tries = append(r.Tries, t)
+	var err error
+	if r.Tries, err = tries(ctx, s, e.ID); err != nil {
+		return r, err
 	}
-	return r, write(ctx, s, e.ID, "receipt.json", r)
+	return r, put(ctx, s, key(e.ID, "receipt.json"), r, store.Create)
 }
 
 func key(id, name string) string { return prefix + id + "/" + name }
@@ -178,10 +235,10 @@ func read(ctx context.Context, s store.Store, key string, v any) error {
 	return nil
 }
 
-func write(ctx context.Context, s store.Store, id, name string, v any) error {
+func put(ctx context.Context, s store.Store, key string, v any, write func(context.Context, store.Store, string, []byte, store.PutOptions) error) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encoding %s: %w", key(id, name), err)
+		return fmt.Errorf("encoding %s: %w", key, err)
 	}
-	return store.Create(ctx, s, key(id, name), append(b, '\n'), store.PutOptions{})
+	return write(ctx, s, key, append(b, '\n'), store.PutOptions{})
 }

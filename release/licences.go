@@ -1,6 +1,7 @@
 package main
 
 import (
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,8 +56,15 @@ The released programs link the modules below. Each text stands once, behind the
 list of the modules that carry it. ` + "`make notice`" + ` writes this file.
 `
 
-// notice is the text of NOTICE: each licence text once, with its modules.
-func notice(modules []module) string {
+// pdfium are the licences of PDFium, of the libraries and of the C library that are
+// in go-pdfium's WebAssembly program, whose module has its own licence only.
+//
+//go:embed pdfium
+var pdfium embed.FS
+
+// notice is the text of NOTICE: each licence text once, with its modules; then those
+// of what is in PDFium.
+func notice(modules []module) (string, error) {
 	of := map[string][]string{}
 	var texts []licence
 	for _, m := range modules {
@@ -74,7 +82,23 @@ func notice(modules []module) string {
 		if kind == "" {
 			kind = "notice"
 		}
-		fmt.Fprintf(&out, "\n%s\n%s: %s\n%s\n\n%s\n", strings.Repeat("=", 80), kind, strings.Join(of[l.text], ", "), strings.Repeat("-", 80), strings.TrimSpace(l.text))
+		writeNotice(&out, kind+": "+strings.Join(of[l.text], ", "), l.text)
 	}
-	return out.String()
+	bundled, err := pdfium.ReadDir("pdfium")
+	if err != nil {
+		return "", fmt.Errorf("reading the licences of what is in PDFium: %w", err)
+	}
+	for _, f := range bundled {
+		text, err := pdfium.ReadFile("pdfium/" + f.Name())
+		if err != nil {
+			return "", fmt.Errorf("reading a licence of what is in PDFium: %w", err)
+		}
+		writeNotice(&out, "in the PDFium of github.com/klippa-app/go-pdfium: "+strings.TrimSuffix(f.Name(), ".txt"), string(text))
+	}
+	writeNotice(&out, "in the PDFium of github.com/klippa-app/go-pdfium: abseil-cpp", "Apache License, Version 2.0; see LICENSE.")
+	return out.String(), nil
+}
+
+func writeNotice(out *strings.Builder, head, text string) {
+	fmt.Fprintf(out, "\n%s\n%s\n%s\n\n%s\n", strings.Repeat("=", 80), head, strings.Repeat("-", 80), strings.TrimSpace(text))
 }

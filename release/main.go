@@ -26,7 +26,10 @@ func run(args []string) error {
 	}
 	switch args[0] {
 	case "notice":
-		_, err = os.Stdout.WriteString(notice(modules))
+		var text string
+		if text, err = notice(modules); err == nil {
+			_, err = os.Stdout.WriteString(text)
+		}
 	case "sbom":
 		err = writeSBOM(os.Stdout, args[1], modules)
 	default:

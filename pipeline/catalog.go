@@ -18,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
 	"github.com/newsfork/seed-engine/io/store"
+	"github.com/newsfork/seed-engine/io/web/browser"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/catalog"
@@ -41,6 +42,7 @@ type catalogOptions struct {
 	DemoEdition                                                      int
 	Try                                                              string
 	Tagging                                                          catalog.Tagging
+	Images                                                           catalog.Images
 	History                                                          latest
 
 	loaded []catalog.Site
@@ -64,7 +66,7 @@ func catalogJob() Job {
 			Path:    "/api/v1/catalog/runs", Done: "products_saved", Failed: "failed_tasks", Alerts: alert.Rules(),
 			Fields: []ledger.Field{namesField("site", "Only these sites", "names of sites"),
 				{Name: "stop_after_known", Label: "Stop after known pages", Flag: "stop-after-known", Kind: "number", Wrong: "use 1 to 1000000"}, forceField("")}},
-		Shared: slices.Concat(crawling, costed, []string{"db", "force"}), SQL: true,
+		Shared: slices.Concat(crawling, costed, []string{"db", "force", "allow-unsandboxed-browser"}), SQL: true,
 		Defaults: map[string]string{"host-delay": "1s"},
 		NotEmpty: map[string]string{"site": "name sites, or leave it out for all"},
 		OfOneRun: []string{"estimate", "history", "try"},
@@ -98,6 +100,8 @@ func (c *catalogOptions) define(f *flag.FlagSet) {
 	f.StringVar(&c.Tagging.Endpoint, "tag-url", "", "an OpenAI-compatible endpoint, such as http://localhost:11434/v1, whose model tags new and changed products; its key: "+catalog.TagKey+" in the environment of the workers")
 	f.StringVar(&c.Tagging.Model, "tag-model", "default", "with --tag-url: the model's name; an endpoint with one model alone may not need it")
 	f.IntVar(&c.Tagging.Taggers, "taggers", 1, "with --tag-url: workers that ask it, for each site")
+	f.BoolVar(&c.Images.Fetch, "images", false, "fetch the images that products name in fields of the type image, also from other hosts, and keep their bytes in the store under "+catalog.ImagePrefix)
+	f.IntVar(&c.Images.Fetchers, "image-fetchers", 2, "with --images: workers that fetch images, for each site; a host gets one request at a time")
 	f.StringVar(&c.Contact, "contact", "", "URL or mail address for owners of sites who have a question; it becomes part of the User-Agent; needed for real sites")
 	f.IntVar(&c.ListFetchers, "list-fetchers", 2, "workers that fetch list pages, for each site")
 	f.IntVar(&c.ListParsers, "list-parsers", 1, "workers that read list pages, for each site")
@@ -115,7 +119,7 @@ func (c *catalogOptions) check(o *Common) error {
 		flag string
 		n    int
 	}{{"list-fetchers", c.ListFetchers}, {"list-parsers", c.ListParsers}, {"detail-fetchers", c.DetailFetchers}, {"detail-parsers", c.DetailParsers},
-		{"savers", c.Savers}, {"taggers", c.Tagging.Taggers}, {"queue-length", c.QueueLength}} {
+		{"savers", c.Savers}, {"taggers", c.Tagging.Taggers}, {"image-fetchers", c.Images.Fetchers}, {"queue-length", c.QueueLength}} {
 		if p.n < 1 || p.n > 10_000 {
 			return usage.Errorf("--%s=%d: use 1 to 10000", p.flag, p.n)
 		}
@@ -134,7 +138,15 @@ func (c *catalogOptions) check(o *Common) error {
 	case c.Contact == "" && o.Web == "live" && o.ConnectTo == "" && !c.History.given:
 		return usage.Errorf("--job=catalog sends requests to real sites, whose owners want to know from whom: add --contact=URL, or --web=demo")
 	}
-	return c.load(o.Web == "demo")
+	if err := c.load(o.Web == "demo"); err != nil {
+		return err
+	}
+	for _, s := range c.loaded {
+		if _, err := browser.Find(o.UnsandboxedBrowser); s.Renders() && !o.WorkersElsewhere && err != nil {
+			return usage.Errorf("--sites: %s: %w", s.Name, err)
+		}
+	}
+	return nil
 }
 
 // load reads the sites' files.
@@ -197,7 +209,7 @@ func (c *catalogOptions) config(o Common, l lane.Config) catalog.Config {
 		l.Web.UserAgent += " (+" + c.Contact + ")"
 	}
 	return catalog.Config{Lane: l, Lanes: o.Lanes, DB: o.DB, Sites: c.loaded, ListFetchers: c.ListFetchers, ListParsers: c.ListParsers, DetailFetchers: c.DetailFetchers,
-		DetailParsers: c.DetailParsers, Savers: c.Savers, Tagging: c.Tagging, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Restart: o.Force, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
+		DetailParsers: c.DetailParsers, Savers: c.Savers, Tagging: c.Tagging, Images: c.Images, QueueLength: c.QueueLength, StopAfterKnown: c.StopAfterKnown, Restart: o.Force, UnsandboxedBrowser: o.UnsandboxedBrowser, LeaseTTL: min(o.LeaseTTL, catalog.DefaultLeaseTTL)}
 }
 
 func (c *catalogOptions) instead() *Action {

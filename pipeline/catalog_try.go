@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,6 +113,12 @@ func trialText(t catalog.Trial) string {
 	}
 	fmt.Fprintf(&b, "\nas a product's page: %s\n", key)
 	writeParts(&b, t.Fields)
+	switch {
+	case t.Untagged != "":
+		fmt.Fprintf(&b, "\nno tags: %s\n", t.Untagged)
+	case t.Tags != nil:
+		fmt.Fprintf(&b, "\ntags: %s\n", cmp.Or(strings.Join(t.Tags, ", "), "the model gives none"))
+	}
 	return b.String()
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/pipeline/usage"
+	"github.com/newsfork/seed-engine/transforms/parse/similar"
 )
 
 // manyNames is the number of names up to which an error lists all of them.
@@ -38,28 +39,5 @@ func unknown(flag, name, what string, known []string) error {
 	if len(known) <= manyNames {
 		return usage.Errorf("--%s=%s: there is no such %s; known are %s", flag, name, what, strings.Join(known, ", "))
 	}
-	slices.SortStableFunc(known, func(a, b string) int { return distance(a, name) - distance(b, name) })
-	return usage.Errorf("--%s=%s: there is no such %s; the most similar of %d are %s", flag, name, what, len(known), strings.Join(known[:5], ", "))
-}
-
-// distance is the number of characters to insert, remove or replace to make b from a
-// (the Levenshtein distance).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	return usage.Errorf("--%s=%s: there is no such %s; the most similar of %d are %s", flag, name, what, len(known), strings.Join(similar.Names(name, known, 5), ", "))
 }

@@ -33,6 +33,7 @@ type Common struct {
 	Web, ConnectTo           string
 	AllowPrivate             bool
 	PostQuantum              bool
+	UnsandboxedBrowser       bool // of jobs that render pages
 	LeaseTTL                 time.Duration
 	LogFormat, LogLevel      string
 	Watch                    time.Duration

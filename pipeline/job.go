@@ -87,6 +87,9 @@ type Job struct {
 	// Failure says by the counts why a run that reached its end has failed all
 	// the same; nil: it has not.
 	Failure func(ledger.Counts) error
+	// Unmet says why a run that came to its end did not do what its flags asked for, so that it
+	// has failed; nil: it did.
+	Unmet func(ctx context.Context, runID string) error
 	// Extend adds this job's own part to the run report. Write prints more than
 	// the report's table; nil: nothing.
 	Extend func(context.Context, store.Store, *ledger.Report) error

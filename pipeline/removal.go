@@ -13,6 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/docs"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // byCommand names the user of a command.
@@ -23,8 +24,25 @@ func byCommand() string {
 	return "command"
 }
 
-// RecordRemoval records a request to remove what was kept of a docs provider.
-func RecordRemoval(ctx context.Context, s store.Store, provider, from, note string) (removal.Request, error) {
+// RecordRemoval records a request to remove what was kept of a docs provider. It refuses a
+// provider that has no policy and left nothing: the id is misspelt. dir is --policies.
+func RecordRemoval(ctx context.Context, dsn, dir string, s store.Store, provider, from, note string) (removal.Request, error) {
+	d := docsOptions{}
+	var err error
+	if d.files, err = Policies(dir); err != nil {
+		return removal.Request{}, err
+	}
+	changes, err := providerChanges(ctx, s)
+	if err != nil {
+		return removal.Request{}, err
+	}
+	d.loaded = d.files
+	for id := range changes { // also those that people removed
+		d.loaded = append(d.loaded, policy.Policy{ProviderID: id})
+	}
+	if err := d.knowsProvider(ctx, &Common{DB: dsn}, "provider", provider); err != nil {
+		return removal.Request{}, err
+	}
 	return removal.Record(ctx, s, removal.Request{Job: docs.Job, Provider: provider, By: byCommand(), From: from, Note: note}, time.Now())
 }
 

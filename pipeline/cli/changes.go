@@ -27,6 +27,9 @@ const changesUsage = `pipeline changes --job=JOB         what the last run of a 
                  date of each country and category that is done, against the date before
   --job=docs, catalog, news
                  pages, products and articles that are new, changed, gone or back since the last run began
+  --diff=RUN..RUN
+                 catalog: what differs between what these two runs left: products that are new, gone or
+                 back, and each changed field with its values before and after
   --country=CC --category=NAME
                  seed: only these
   --json         one JSON object a line
@@ -45,6 +48,7 @@ type change struct {
 func changesCommand(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	f := flag.NewFlagSet("changes", flag.ContinueOnError)
 	job, asJSON := f.String("job", "", ""), f.Bool("json", false, "")
+	diff := f.String("diff", "", "")
 	o, w, err := controlOptions(f, args, "country", "category", "db")
 	if errors.Is(err, flag.ErrHelp) {
 		return help([]string{"changes"}, stdout)
@@ -58,6 +62,8 @@ func changesCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 		return usage.Errorf("changes takes nothing but flags, not %q; see `help changes`", strings.Join(w, " "))
 	case what == "":
 		return usage.Errorf("--job=%s: use seed, docs, catalog or news", *job)
+	case *diff != "" && *job != catalog.Job:
+		return usage.Errorf("--diff is for --job=catalog")
 	case *job != seed.Job && o.Country+o.Category != "":
 		return usage.Errorf("--country and --category are for --job=seed")
 	}
@@ -69,6 +75,9 @@ func changesCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if *diff != "" {
+		return catalogDiff(ctx, s, *diff, &o, *asJSON, stdout, stderr)
+	}
 	var all iter.Seq2[change, error]
 	if *job == seed.Job {
 		all = domainChanges(ctx, s, seed.Filter{Country: o.Country, Category: o.Category})

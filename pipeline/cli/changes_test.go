@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/store"
 )
 
 // The newest date that is done is compared with the one before: a date that is still open
@@ -72,4 +75,32 @@ func TestChangesOfOtherJobs(t *testing.T) {
 	require.Equal(t, ExitOK, a.code, a.stderr)
 	require.Equal(t, 4, strings.Count(a.stdout, "changed  gadgets  G-00"), a.stdout)
 	require.NotContains(t, a.stdout, "new")
+
+	var runs []string // oldest first
+	s, err := store.Open(t.Context(), dir)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	for r, err := range ledger.List(t.Context(), s) {
+		require.NoError(t, err)
+		runs = append([]string{r.RunID}, runs...)
+	}
+	require.Len(t, runs, 2)
+	a = here(t, "changes --job=catalog --json --diff="+runs[0]+".."+runs[1]+" --store="+dir)
+	require.Equal(t, ExitOK, a.code, a.stderr)
+	require.Equal(t, `{"kind":"changed","site":"gadgets","product_key":"G-0010","url":"https://gadgets.example/shop/item/10","field":"price","was":"10.9","became":"10.91"}`, strings.Split(a.stdout, "\n")[0])
+	require.Equal(t, 4, strings.Count(a.stdout, "\n"))
+	a = here(t, "changes --job=catalog --diff="+runs[0]+".."+runs[1]+" --store="+dir)
+	require.Contains(t, a.stdout, "changed  gadgets  G-0010   price  10.9  10.91")
+	for diff, want := range map[string]string{
+		runs[0]:                   "write two run ids",
+		runs[0] + "..":            "write two run ids",
+		runs[0] + "..nothing":     "there is no run nothing in this store",
+		runs[1] + ".." + runs[0]:  "write the earlier one first",
+		runs[1] + ".." + runs[1]:  "write the earlier one first",
+		runs[0] + ".. --job=docs": "--diff is for --job=catalog",
+	} {
+		a := here(t, "changes --job=catalog --diff="+diff+" --store="+dir)
+		require.Equal(t, ExitUsage, a.code, diff)
+		require.Contains(t, a.stderr, want)
+	}
 }

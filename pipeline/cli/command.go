@@ -83,6 +83,8 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return botPageCommand(ctx, args[1:], stdout)
 		case "robots":
 			return robotsCommand(ctx, args[1:], stdout)
+		case "news":
+			return newsCommand(ctx, args[1:], stdout)
 		case "version":
 			if len(args) > 1 {
 				return usage.Errorf("version takes nothing after it, not %q", args[1])

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
 )
 
 // files returns the text of all files below a directory, by path.
@@ -78,9 +80,13 @@ func TestDocsURL(t *testing.T) {
 	assert.Contains(t, files(t, one)["docs.tosspayments.com/reference.md"], "whole: false")
 
 	// A page that could not be had is no success.
-	got = here(t, base+"--url=https://kind-disallow-all-1.com/docs")
+	got = here(t, base+"--url=https://kind-disallow-all-1.com/docs --report=-")
 	assert.Equal(t, ExitFailed, got.code)
-	assert.Contains(t, got.stderr, "nothing was kept of https://kind-disallow-all-1.com/docs: blocked (robots.txt line 3: Disallow: /)")
+	why := "nothing was kept of https://kind-disallow-all-1.com/docs: blocked (robots.txt line 3: Disallow: /)"
+	assert.Equal(t, 1, strings.Count(got.stderr, why), got.stderr)
+	refused := report(t, []byte(got.stdout))
+	assert.Equal(t, ledger.Failed, refused.State, "the report says what the exit code says")
+	assert.Contains(t, refused.Error, why)
 
 	// Nor is a purged provider's page asked for by another name.
 	require.Equal(t, ExitOK, here(t, base+"--purge-provider=toss-payments").code)

@@ -31,7 +31,8 @@ const exportUsage = `pipeline export --what=WHAT --to=FILE [filters]
                  domains, feeds, outcomes: only these
   --run=ID       outcomes: of this run
   --provider=ID,… --site=NAME,… --publisher=ID,…
-                 pages, chunks, links; products, product-history; articles: only of these
+                 pages, chunks, links; products, product-history, product-images; articles,
+                 article-versions: only of these
   --since=TIME   only what was collected or changed then or later: 2026-01-28, 2026-01-28T12:00:00Z,
                  7d or 36h ago
   --schema       prints the JSON Schema of WHAT's rows, and exports nothing

@@ -89,6 +89,11 @@ func help(args []string, w io.Writer) error {
 	})
 	f.SetOutput(w)
 	f.PrintDefaults()
+	if topic == "news" {
+		if _, err := fmt.Fprint(w, "\n"+newsUsage); err != nil {
+			return err
+		}
+	}
 	_, err := fmt.Fprintln(w, "\nBeam's own flags (--endpoint, --environment_type, --parallelism, --project, --region, --staging_location, --worker_binary …) keep their names.")
 	return err
 }
@@ -114,6 +119,7 @@ pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for 
 pipeline removals [list|request|do|show]                removes what was kept of a docs provider that asks for it
 pipeline bot-page --operator=NAME --contact=MAIL        the page about the crawlers, as HTML
 pipeline robots URL                                     may this crawler fetch it, by which line
+pipeline news discover URL                              writes a news publisher's file of what its site shows
 pipeline version
 pipeline help [%s]
 

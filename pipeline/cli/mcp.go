@@ -39,7 +39,7 @@ func mcpServer(x index.Index, c *embed.Client) *mcp.Server {
 			if q.Text == "" || len(q.Text) > maxQuestion || q.Limit < 1 || q.Limit > maxFound {
 				return nil, found{}, fmt.Errorf("write a question of at most %d letters, and a limit of 1 to %d", maxQuestion, maxFound)
 			}
-			all, err := ask(ctx, x, c, q)
+			all, err := x.Ask(ctx, c, q)
 			return nil, found{all}, err
 		})
 	type changesArgs struct {

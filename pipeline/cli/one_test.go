@@ -2,9 +2,12 @@ package cli
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,6 +78,39 @@ as a product's page: key G-0007
 	got = here(t, "--job=catalog --web=demo --store="+t.TempDir()+" --log-level=error --try=https://gadgets.example/shop/")
 	assert.Equal(t, ExitOK, got.code, got.stderr)
 	assert.Contains(t, got.stdout, "as a list page: 6 links to products")
+}
+
+// With --tag-url, --try asks the model once, and shows the rest when it does not answer.
+func TestCatalogTryTags(t *testing.T) {
+	emptyEnv(t)
+	var asked atomic.Int64
+	var told atomic.Value
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var ask struct{ Messages []struct{ Content string } }
+		if asked.Add(1); json.NewDecoder(r.Body).Decode(&ask) != nil || len(ask.Messages) != 2 || r.URL.Path != "/v1/chat/completions" {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		told.Store(ask.Messages[1].Content)
+		_, _ = io.WriteString(w, `{"choices": [{"message": {"content": "{\"tags\": [\"Lamp\", \"garden\"]}"}}]}`)
+	}))
+	defer model.Close()
+	file := site(t, "  sku: {selector: \"[itemprop=sku]\", attribute: content}\n  price: {selector: .price, type: money, volatile: true}\n")
+	try := func(page, endpoint string) string {
+		got := here(t, "--job=catalog --web=demo --store="+t.TempDir()+" --log-level=error --tag-model=m --tag-url="+model.URL+endpoint+" --try=https://gadgets.example/shop/"+page+" --site="+file)
+		assert.Equal(t, ExitOK, got.code, got.stderr)
+		return got.stdout
+	}
+	const fields = `  ✓ sku                "G-0007"
+      selector [itemprop=sku] matches 1
+`
+	assert.Contains(t, try("item/7", "/v1"), fields+"\ntags: lamp, garden\n")
+	assert.Equal(t, `{"sku":"G-0007"}`, told.Load(), "as a crawl tells it, without the volatile price")
+	assert.EqualValues(t, 1, asked.Load())
+	assert.Contains(t, try("item/7", "/broken"), fields+"\nno tags: asking "+model.URL+"/broken/chat/completions: it answers with status 500")
+	assert.EqualValues(t, 2, asked.Load())
+	assert.NotContains(t, try("", "/v1"), "tags")
+	assert.EqualValues(t, 2, asked.Load(), "a list page has no product to tag")
 }
 
 // What --try cannot do says what to do, and sends nothing.

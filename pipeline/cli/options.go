@@ -47,6 +47,7 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.StringVar(&o.Web, "web", "live", "live, or demo: the simulated web that is part of the program, offline")
 	f.StringVar(&o.ConnectTo, "connect-to", "", "host:port that every request is sent to instead of the URL's own")
 	f.BoolVar(&o.AllowPrivate, "allow-private", false, "allow requests to loopback and private addresses")
+	f.BoolVar(&o.UnsandboxedBrowser, "allow-unsandboxed-browser", false, "docs and catalog: let the browser that renders pages run without its sandbox: as root, or where the system has none")
 	f.BoolVar(&o.PostQuantum, "post-quantum", false, "offer sites post-quantum key exchange (ML-KEM) too; costs CPU")
 	f.StringVar(&o.Report, "report", "", "also write the JSON report to this file, or - for standard output")
 	f.Var(&o.Estimate, "estimate", "print what a run will cost (requests, bytes, hours, calls to the store and their price), and change nothing; --estimate=json: for programs")

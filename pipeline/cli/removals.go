@@ -19,8 +19,9 @@ import (
 )
 
 const removalsUsage = `pipeline removals [list]           requests to remove what was kept of a docs provider, and until when
-pipeline removals request --provider=ID [--from=WHO] [--note=TEXT]
-                                   records such a request; it must be done within 48 hours
+pipeline removals request --provider=ID [--from=WHO] [--note=TEXT] [--db=…] [--policies=DIR]
+                                   records such a request; it must be done within 48 hours. A
+                                   provider without a policy must have left something in the database
 pipeline removals do [--db=…]      does the open requests: removes everything, rewrites the database's
                                    files, and writes a receipt of each (every docs run does it too)
 pipeline removals show ID          a request with its receipt, as JSON
@@ -30,7 +31,7 @@ pipeline removals show ID          a request with its receipt, as JSON
 func removalsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	f := flag.NewFlagSet("removals", flag.ContinueOnError)
 	provider, from, note := f.String("provider", "", ""), f.String("from", "", ""), f.String("note", "", "")
-	o, w, err := controlOptions(f, args, "db")
+	o, w, err := controlOptions(f, args, "db", "policies")
 	if errors.Is(err, flag.ErrHelp) {
 		return help([]string{"removals"}, stdout)
 	}
@@ -57,18 +58,20 @@ func removalsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if verb == "request" || verb == "do" {
+		o.Job = "docs"
+		if err := o.placeDB(); err != nil {
+			return err
+		}
+	}
 	switch verb {
 	case "request":
-		r, err := pipeline.RecordRemoval(ctx, s, *provider, *from, *note)
+		r, err := pipeline.RecordRemoval(ctx, o.DB, o.Flags.Lookup("policies").Value.String(), s, *provider, *from, *note)
 		if err == nil {
 			_, err = fmt.Fprintf(stdout, "%s: everything of %s must be removed until %s; `removals do` does it, and so does the next docs run\n", r.ID, r.Provider, r.Due.Format(time.RFC3339))
 		}
 		return err
 	case "do":
-		o.Job = "docs"
-		if err := o.placeDB(); err != nil {
-			return err
-		}
 		return pipeline.Removals(ctx, o.DB, s, stdout)
 	case "show":
 		e, err := removal.Find(ctx, s, w[0])

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -51,6 +52,17 @@ func TestRemovals(t *testing.T) {
 	got = here(t, "removals do --db=sqlite:///nowhere/x.db"+at)
 	assert.Equal(t, ExitUsage, got.code)
 	assert.Contains(t, got.stderr, "no run has used")
+
+	// A misspelt provider is refused; one without a policy is taken if it left something.
+	got = here(t, "removals request --provider=toss-paymnets"+at)
+	assert.Equal(t, ExitUsage, got.code)
+	assert.Contains(t, got.stderr, "--provider=toss-paymnets: there is no such provider; known are ")
+	policies := t.TempDir()
+	writeFile(t, filepath.Join(policies, "a.yaml"), "provider_id: another\nseed_urls: [https://docs.example.org/]\nallowed_path_patterns: [/**]\n")
+	ok("removals request --provider=aws-ses --policies=" + policies)
+	got = here(t, "removals request --db=sqlite:///nowhere/x.db --provider=aws-ses --policies="+policies+at)
+	assert.Equal(t, ExitUsage, got.code)
+	assert.Contains(t, got.stderr, "known are another")
 	for line, says := range map[string]string{
 		"removals request":         "name the provider",
 		"removals forget":          "write removals list",

@@ -26,9 +26,6 @@ import (
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
 
-// EmbedKeyVariable has the key of the endpoint for embeddings.
-const EmbedKeyVariable = "SEED_EMBED_KEY"
-
 const searchUsage = `pipeline embed [--embed-url=URL --embed-model=NAME] [--policies=DIR]
                                   reads what the docs job handed over into the search index of its
                                   database: new and changed chunks, deletions
@@ -39,7 +36,7 @@ pipeline mcp [--embed-url=URL --embed-model=NAME]
                                   serves search, changes since a time, and why a page has its state to
                                   language models, by the Model Context Protocol on standard input and output
   --embed-url=URL     an OpenAI-compatible endpoint without /embeddings, such as
-                      https://api.openai.com/v1; its key is in ` + EmbedKeyVariable + `; without it the search is
+                      https://api.openai.com/v1; its key is in ` + embed.KeyVariable + `; without it the search is
                       by words alone
   --embed-model=NAME  the endpoint's model, such as text-embedding-3-small
   --policies=DIR      the policies of the providers, which say tos: allowed (default: those shipped
@@ -55,8 +52,8 @@ type searchFlags struct {
 }
 
 func (e *searchFlags) define(f *flag.FlagSet, verb string) {
-	f.StringVar(&e.url, "embed-url", os.Getenv("SEED_EMBED_URL"), "")
-	f.StringVar(&e.model, "embed-model", os.Getenv("SEED_EMBED_MODEL"), "")
+	f.StringVar(&e.url, "embed-url", os.Getenv(embed.URLVariable), "")
+	f.StringVar(&e.model, "embed-model", os.Getenv(embed.ModelVariable), "")
 	switch verb {
 	case "embed":
 		f.StringVar(&e.policies, "policies", "", "")
@@ -75,7 +72,7 @@ func (e *searchFlags) client() (*embed.Client, error) {
 	if e.url == "" && e.model == "" {
 		return nil, nil
 	}
-	c, err := embed.New(e.url, e.model, os.Getenv(EmbedKeyVariable))
+	c, err := embed.New(e.url, e.model, os.Getenv(embed.KeyVariable))
 	if err != nil {
 		return nil, usage.Errorf("--embed-url and --embed-model: %w", err)
 	}
@@ -131,7 +128,7 @@ func searchCommand(ctx context.Context, verb string, args []string, stdout, stde
 	}
 	switch verb {
 	case "mcp":
-		return serveMCP(within, d, x, c)
+		return serveMCP(within, d, x.Keep(), c)
 	case "search":
 		return e.search(within, x, c, question, stdout)
 	}
@@ -179,7 +176,7 @@ const (
 )
 
 func (e *searchFlags) search(ctx context.Context, x index.Index, c *embed.Client, question string, stdout io.Writer) error {
-	found, err := ask(ctx, x, c, index.Query{Text: question, Provider: e.provider, Limit: e.limit})
+	found, err := x.Ask(ctx, c, index.Query{Text: question, Provider: e.provider, Limit: e.limit})
 	if err != nil {
 		return err
 	}
@@ -200,16 +197,4 @@ func (e *searchFlags) search(ctx context.Context, x index.Index, c *embed.Client
 		}
 	}
 	return nil
-}
-
-// ask answers a question, by vectors too if there is an endpoint.
-func ask(ctx context.Context, x index.Index, c *embed.Client, q index.Query) ([]index.Found, error) {
-	if c != nil {
-		vectors, err := c.Vectors(ctx, []string{q.Text})
-		if err != nil {
-			return nil, err
-		}
-		q.Vector = vectors[0]
-	}
-	return x.Search(ctx, q)
 }

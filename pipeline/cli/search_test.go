@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/embed"
 	"github.com/newsfork/seed-engine/io/index"
 )
 
@@ -54,7 +55,7 @@ func endpoint(t *testing.T) (url string, texts *atomic.Int64) {
 // not known the database has 200 characters.
 func TestEmbedAndSearch(t *testing.T) {
 	emptyEnv(t)
-	t.Setenv(EmbedKeyVariable, "sk-4711")
+	t.Setenv(embed.KeyVariable, "sk-4711")
 	url, texts := endpoint(t)
 	dir := filepath.Join(t.TempDir(), "b")
 	require.NoError(t, os.Mkdir(dir, 0o700))

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 	"github.com/newsfork/seed-engine/pipeline/export"
 )
@@ -45,13 +47,31 @@ counts["queries"] = len(queries)
 print(json.dumps(counts))
 `
 
+// misread changes articles of a database as if a parser had misread them, so that reading them
+// again finds another version.
+func misread(t *testing.T, dsn string) {
+	t.Helper()
+	d, err := db.Open(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close() //nolint:errcheck // the next run reads what was written
+	if _, err := d.ExecContext(t.Context(), "UPDATE news_articles SET title = 'Misread', content_hash = 'of a misread article'"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // readExports runs the jobs that fill a database, exports all kinds of rows in all
 // formats, and compares what others read with what the program wrote.
 func readExports(t *testing.T, python, dir string) {
 	t.Helper()
 	program := rig.Program
-	for _, args := range [][]string{{"--job=catalog", "--demo-changes=1"}, {"--job=catalog", "--demo-changes=2"}, {"--job=news"}, {"--job=docs", "--provider=stripe", "--fallback"}} {
-		if out, err := exec.Command(program, append(args, "--web=demo", "--store="+dir)...).CombinedOutput(); err != nil {
+	database := "sqlite://" + filepath.Join(t.TempDir(), "state.db")
+	for _, args := range [][]string{{"--job=catalog", "--demo-changes=1"}, {"--job=catalog", "--demo-changes=2"}, {"--job=catalog", "--sites=../../transforms/catalog/sites/examples", "--images"}, {"--job=news", "--keep-html"}, {"--job=news", "--reparse"}, {"--job=docs", "--provider=stripe", "--fallback"}} {
+		if slices.Contains(args, "--reparse") {
+			misread(t, database)
+		}
+		if out, err := exec.Command(program, append(args, "--web=demo", "--store="+dir, "--db="+database)...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, rig.Tail(string(out)))
 		}
 	}
@@ -59,7 +79,7 @@ func readExports(t *testing.T, python, dir string) {
 	want := map[string]string{}
 	for _, what := range export.Names() {
 		for _, format := range []string{"parquet", "jsonl", "csv"} {
-			out, err := exec.Command(program, "export", "--what="+what, "--format="+format, "--to="+to, "--store="+dir).CombinedOutput()
+			out, err := exec.Command(program, "export", "--what="+what, "--format="+format, "--to="+to, "--store="+dir, "--db="+database).CombinedOutput()
 			words := strings.Fields(string(out))
 			if err != nil || len(words) < 2 {
 				t.Fatalf("%s as %s: %v\n%s", what, format, err, out)

@@ -28,6 +28,16 @@ func filled(t *testing.T, d *db.DB) {
 	d.Now = func() time.Time { return day.Add(24 * time.Hour) }
 	migrated(t, d)
 	fill(t, d)
+	fillNewer(t, d)
+}
+
+// fillNewer writes rows into the tables that came later than the views.
+func fillNewer(t *testing.T, d *db.DB) {
+	t.Helper()
+	insert(t, d, `INSERT INTO catalog_tags (site, product_key, asked, model, tags, tagged_at) VALUES ('gadgets', 'g-1', 'h', 'm', '["lamp","plug"]', $1)`,
+		`INSERT INTO catalog_images (site, url, hash, type, bytes, width, height, etag, last_modified, fetched_at, asked_at, asked_in, again_at, failure) VALUES ('gadgets', 'https://cdn.example/1.png', 'abc', 'image/png', 70, 30, 10, '', '', $2, $2, 1, $2, '')`,
+		`INSERT INTO catalog_product_images (site, product_key, url, field, position, first_seen, last_seen, gone_at) VALUES ('gadgets', 'g-1', 'https://cdn.example/1.png', 'picture', 1, $1, $2, 0), ('matter', 'm-1', 'https://cdn.example/1.png', 'picture', 1, $1, $1, $1)`,
+		`INSERT INTO news_versions (article_id, version, title, raw_text, published_at, content_hash, until_at) VALUES ('1', 2, 'Two', 'Second', $1, 'h2', $2), ('1', 1, 'First', 'Older text', 0, 'h1', $1), ('2', 1, 'Expired before', 'Text', 0, 'h', $2)`)
 }
 
 // migrated brings all tables up to date.
@@ -43,8 +53,7 @@ func migrated(t *testing.T, d *db.DB) {
 // fill writes some rows into every table.
 func fill(t *testing.T, d *db.DB) {
 	t.Helper()
-	at, later := db.Micros(day), db.Micros(day.Add(time.Hour))
-	for _, s := range []string{
+	insert(t, d,
 		`INSERT INTO runs (session, provider, run_id, state, started_at, active_at) VALUES ('s', 'acme', 'r', 'done', $1, $2), ('s', 'bolt', 'r', 'done', $1, $2)`,
 		`INSERT INTO pages (provider, key, address, status, depth, session, seq, http_status, content_hash, title, chunks, discovered_at, fetched_at, changed_at) VALUES
 			('acme', 'https://acme.example/a', 'https://acme.example/a', 'indexed', 0, 's', 0, 200, 'h', '=SUM(1)', 2, $1, $1, $1),
@@ -60,7 +69,14 @@ func fill(t *testing.T, d *db.DB) {
 		`INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at) VALUES
 			('1', 'daily', 'The Daily', 'url', 'https://daily.example/1', 'https://daily.example/1', '', 'One', 'h', 'Text', '["A. B."]', 'en', $1, 'h', $1, $1, $2 + 864000000000),
 			('2', 'daily', 'The Daily', 'url', 'https://daily.example/2', 'https://daily.example/2', '', 'Expired', 'h', 'Text', '[]', 'en', 0, 'h', $1, $1, $2)`,
-	} {
+	)
+}
+
+// insert runs statements in which $1 stands for day, and $2 for an hour later.
+func insert(t *testing.T, d *db.DB, statements ...string) {
+	t.Helper()
+	at, later := db.Micros(day), db.Micros(day.Add(time.Hour))
+	for _, s := range statements {
 		s = strings.NewReplacer("$1", fmt.Sprint(at), "$2", fmt.Sprint(later)).Replace(s)
 		_, err := d.ExecContext(t.Context(), s)
 		require.NoError(t, err, s)
@@ -113,19 +129,29 @@ func TestDatabaseRows(t *testing.T) {
 		require.Equal(t, []string{"g-1", "m-1"}, column(products, "product_key"))
 		require.Equal(t, map[string]any{"price": map[string]any{"amount": 12.5, "currency": "EUR"}}, products[0]["fields"])
 		require.Equal(t, []string{"<nil>", "2026-01-28T10:00:00Z"}, column(products, "gone_at"))
+		require.Equal(t, []string{"[lamp plug]", "[]"}, column(products, "tags"))
+		images := lines(t, "product-images", src)
+		require.Equal(t, []string{"gadgets g-1 https://cdn.example/1.png abc image/png 70 30x10 2026-01-28T10:00:00Z <nil>", "matter m-1 https://cdn.example/1.png   0 0x0 <nil> 2026-01-28T09:00:00Z"}, []string{
+			fmt.Sprint(images[0]["site"], " ", images[0]["product_key"], " ", images[0]["url"], " ", images[0]["hash"], " ", images[0]["type"], " ", images[0]["bytes"], " ", images[0]["width"], "x", images[0]["height"], " ", images[0]["fetched_at"], " ", images[0]["gone_at"]),
+			fmt.Sprint(images[1]["site"], " ", images[1]["product_key"], " ", images[1]["url"], " ", images[1]["hash"], " ", images[1]["type"], " ", images[1]["bytes"], " ", images[1]["width"], "x", images[1]["height"], " ", images[1]["fetched_at"], " ", images[1]["gone_at"])})
 		require.Equal(t, []string{"<nil>", `{"amount":10,"currency":"EUR"}`}, column(lines(t, "product-history", src), "was"))
 		require.Equal(t, []string{"One"}, column(lines(t, "articles", src), "title"), "an expired article is not exported")
+		versions := lines(t, "article-versions", src)
+		require.Equal(t, []string{"First", "Two"}, column(versions, "title"), "nor its versions")
+		require.Equal(t, map[string]any{"article_id": "1", "publisher": "daily", "url": "https://daily.example/1", "version": 1.0, "title": "First", "text": "Older text", "published_at": nil, "until_at": "2026-01-28T09:00:00Z", "content_hash": "h1"}, versions[0])
 
 		src.Since = day.Add(time.Minute)
 		require.Equal(t, []string{"B"}, column(lines(t, "pages", src), "title"))
 		require.Empty(t, lines(t, "chunks", src))
 		require.Equal(t, []string{"g-1", "m-1"}, column(lines(t, "products", src), "product_key"))
 		require.Len(t, lines(t, "product-history", src), 1)
+		require.Equal(t, []string{"g-1"}, column(lines(t, "product-images", src), "product_key"))
 		require.Empty(t, lines(t, "articles", src))
+		require.Equal(t, []string{"Two"}, column(lines(t, "article-versions", src), "title"))
 
 		src = Source{DB: d, Filter: Filter{Names: []string{"bolt"}}}
 		require.Equal(t, []string{"queued"}, column(lines(t, "pages", src), "status"))
-		for name, want := range map[string]string{"pages": "use acme or bolt", "products": "use gadgets or matter", "articles": "use daily"} {
+		for name, want := range map[string]string{"pages": "use acme or bolt", "products": "use gadgets or matter", "articles": "use daily", "article-versions": "use daily"} {
 			src.Names = []string{"nobody"}
 			w, err := Named(name)
 			require.NoError(t, err)

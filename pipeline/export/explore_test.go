@@ -78,7 +78,11 @@ func TestFindRows(t *testing.T) {
 
 		titles, list = search("articles", explore.Query{"text": "ONE"})
 		require.Equal(t, []string{"One"}, titles)
-		require.Equal(t, "Text", show("articles", list.Items[0].Key).Parts[0].Text)
+		article := show("articles", list.Items[0].Key)
+		require.Equal(t, "Text", article.Parts[0].Text)
+		require.Len(t, article.Parts[1].Rows, 2, "its versions, and none of another article's")
+		require.Equal(t, "First", article.Parts[1].Rows[0].Column("title").Value)
+		require.Equal(t, "Older text", article.Parts[1].Rows[0].Column("text").Value)
 		_, err = kinds["articles"].Show(t.Context(), src, explore.Query{"id": "2"})
 		require.ErrorIs(t, err, explore.ErrNone, "it has expired")
 		for name, k := range kinds {

@@ -118,7 +118,9 @@ var All = []What{
 	ofDocs(What{Name: "links", About: "The links between those pages.", Since: "when the page that has the link changed"}, docs.Links),
 	ofCatalog(What{Name: "products", About: "The products of sites.", Since: "when the product changed or was gone"}, catalog.Products),
 	ofCatalog(What{Name: "product-history", About: "Each change of a value of those products.", Since: "when the value changed"}, catalog.Changes),
+	ofCatalog(What{Name: "product-images", About: "The images of those products, whose bytes --images keeps in the store.", Since: "when the product named it, the bytes were received, or the product named it no longer"}, catalog.ProductImages),
 	ofNews(What{Name: "articles", About: "The articles of publishers that have not expired.", Since: "when the article was fetched first, or changed"}, raw.Articles),
+	ofNews(What{Name: "article-versions", About: "The earlier versions of those articles, the last 20 of each.", Since: "when the next version was found"}, raw.Versions),
 }
 
 func ofSeed[T any](w What, read func(context.Context, store.Store, seed.Filter) iter.Seq2[T, error]) What {

@@ -44,7 +44,7 @@ func TestContents(t *testing.T) {
 		{Name: "seed.Extract", From: []string{"seed.List"}, Steps: []string{"shuffle", "extractFn"}},
 		{Name: "seed.Visit", From: []string{"seed.Extract"}, Steps: []string{"shuffle", "visitFn"}},
 		{Name: "seed.Complete", From: []string{"seed.Extract", "seed.Visit"}, Steps: []string{"addFixedKeyFn", "shuffle", "completeFn", "shuffle", "outageFn"}},
-		{Name: "lane.Total", From: []string{"seed.List", "seed.Extract", "seed.Visit", "seed.Complete"}, Steps: []string{"addFixedKeyFn", "shuffle", "addTallies", "totalFn"}},
+		{Name: "lane.Total", From: []string{"seed.List", "seed.Extract", "seed.Visit", "seed.Complete"}, Steps: []string{"addFixedKeyFn", "addFixedKeyFn", "addFixedKeyFn", "addFixedKeyFn", "shuffle", "totalFn"}},
 	}, stages)
 
 	var cfg seed.Config

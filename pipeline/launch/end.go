@@ -162,6 +162,11 @@ func (r *run) verdict(ctx context.Context, record ledger.Run, e ending) (ledger.
 	if err := r.o.Target().Purpose.Unmet(ctx, r.store, record, e.total); err != nil {
 		return ledger.Failed, err
 	}
+	if unmet := r.o.Target().Unmet; unmet != nil {
+		if err := unmet(ctx, record.RunID); err != nil {
+			return ledger.Failed, err
+		}
+	}
 	return ledger.Done, nil
 }
 

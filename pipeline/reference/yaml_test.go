@@ -47,6 +47,7 @@ var yamlFiles = []yamlFile{
 
 // wordsNeed are the files for words that need more than the least file has.
 var wordsNeed = map[string]string{
+	"policy sources github":         "provider_id: a\nseed_urls: [https://a.example/docs]\nallowed_path_patterns: [/docs/**]\nsources: [github]\ngithub: {repository: a/b, base: 'https://a.example/docs'}\n",
 	"site list.format json":         "name: a\nlist: {url: 'https://a.example/{page}', format: json, product_link: {path: a}}\nkey: id\nfields: {id: {selector: b}}\n",
 	"site list.format sitemap":      "name: a\nlist: {url: 'https://a.example/', format: sitemap}\nkey: id\nfields: {id: {selector: b}}\n",
 	"site detail.format json":       "name: a\nlist: {url: 'https://a.example/{page}', product_link: {selector: a}}\ndetail: {format: json}\nkey: id\nfields: {id: {path: b}}\n",

@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,6 +88,17 @@ func TestPages(t *testing.T) {
 	letter := filepath.Join(r.dir, "out", "dead-letters", "seed")
 	require.NoError(t, os.MkdirAll(letter, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(letter, "one.json"), []byte(`{"job":"seed","run_id":"`+short+`","stage":"visit","kind":"store_failed","attempts":2,"input":{"domain_id":"gov:sg:moh.gov.sg","url":"https://moh.gov.sg/","file":"datasets/country=sg"},"error":"it would not"}`), 0o600))
+	const acme = `{"provider_id":"acme","seed_urls":["https://docs.acme.example/"],"allowed_path_patterns":["/guide/**"],"tos":"allowed","tos_checked":"2026-01-05","max_pages":%s}`
+	for version, pages := range []string{"50", "70"} {
+		req, err := http.NewRequestWithContext(t.Context(), "PUT", r.url+"/api/v1/docs/providers/acme", strings.NewReader(fmt.Sprintf(acme, pages)))
+		require.NoError(t, err)
+		req.Header.Set("If-Match", fmt.Sprintf(`"%d"`, version))
+		answer, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+	}
+	r.call("POST", "/api/v1/docs/providers/acme/disable", `{"why":"they asked us to"}`)
 	long := r.trigger(`{"force":true}`)
 	eventually(t, "a run at work", time.Minute, func() bool { return r.state(long) == "running" })
 	r.call("POST", "/api/v1/runs/"+long+"/pause", "")
@@ -96,7 +108,7 @@ func TestPages(t *testing.T) {
 		keep = t.TempDir()
 	}
 	for _, page := range []struct{ name, path string }{
-		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"page", "/explore/pages/item?provider=toss-payments&key=https%3A%2F%2Fdocs.tosspayments.com%2Fguides%2Fpayment"}, {"audit", "/audit"}, {"reports", "/reports"}, {"search", "/search"}, {"dead-letter", "/dead-letters/seed/one"},
+		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"providers", "/providers"}, {"provider", "/providers/acme"}, {"removals", "/removals?provider=acme"}, {"remove", "/removals/ask?provider=acme"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"page", "/explore/pages/item?provider=toss-payments&key=https%3A%2F%2Fdocs.tosspayments.com%2Fguides%2Fpayment"}, {"audit", "/audit"}, {"reports", "/reports"}, {"search", "/search"}, {"dead-letter", "/dead-letters/seed/one"},
 		{"login", "/login"}, {"error", "/runs/none"},
 	} {
 		for device, width := range widths {
@@ -111,6 +123,22 @@ func TestPages(t *testing.T) {
 					require.NoError(t, os.WriteFile(filepath.Join(keep, page.name+"-"+device+"-"+theme+".png"), picture, 0o600))
 				}
 			})
+		}
+	}
+}
+
+// keepScreens checks and keeps a page as TestPages does.
+func keepScreens(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	keep := os.Getenv("SCREENSHOTS")
+	if keep == "" {
+		return
+	}
+	for device, width := range widths {
+		for _, theme := range themes {
+			setTheme(t, ctx, theme)
+			do(t, ctx, chromedp.EmulateViewport(width, 900))
+			require.NoError(t, os.WriteFile(filepath.Join(keep, name+"-"+device+"-"+theme+".png"), value(t, ctx, chromedp.FullScreenshot(100)), 0o600))
 		}
 	}
 }
@@ -187,6 +215,18 @@ func TestWithoutScript(t *testing.T) {
 	waitFor(t, ctx, `document.querySelector("h1") !== null && document.querySelector("h1").textContent === "moh.gov.sg"`)
 	do(t, ctx, chromedp.Focus("#ask-path"), chromedp.KeyEvent("/admin/\r"))
 	waitFor(t, ctx, `document.querySelector("section[aria-labelledby=part-0] table") !== null && /allowed\s*no/.test(document.querySelector("section[aria-labelledby=part-0] table").textContent)`)
+	do(t, ctx, chromedp.Navigate(r.url+"/providers"), chromedp.WaitVisible("summary"), chromedp.Focus("summary"), chromedp.KeyEvent("\r"), chromedp.WaitVisible("#policy"))
+	add := func(pages string) {
+		value(t, ctx, chromedp.Evaluate[string](`document.getElementById("policy").value = "provider_id: acme\nseed_urls: [https://docs.acme.example/]\nallowed_path_patterns: [/**]\nmax_pages: `+pages+`\n"`))
+		do(t, ctx, chromedp.Focus("#policy"), chromedp.KeyEvent("\t\r")) // the next one is the button
+	}
+	add("501")
+	do(t, ctx, chromedp.WaitVisible("#faults"), chromedp.WaitVisible("#policy"))
+	assert.Equal(t, "Line 4: max_pages: 501 is outside 1 to 500", value(t, ctx, chromedp.Text("#faults")))
+	keepScreens(t, ctx, "provider-faults")
+	add("50")
+	waitFor(t, ctx, `document.querySelector("h1") !== null && document.querySelector("h1").textContent === "Provider acme"`)
+	do(t, ctx, chromedp.WaitVisible("#why"), chromedp.Focus("#why"), chromedp.KeyEvent("they asked us to\r"), chromedp.WaitVisible(".state-disabled"))
 	eventually(t, "the run again", time.Minute, func() bool { // the lease of the run before may be released a moment later
 		do(t, ctx, chromedp.Navigate(r.url+"/runs/"+id), chromedp.WaitVisible("#again"), chromedp.Focus("#again"), chromedp.KeyEvent("\r"))
 		waitFor(t, ctx, fmt.Sprintf(`location.pathname !== "/runs/%s" && document.querySelector("h1") !== null`, id)) // a page opened while the form is sent would be given up: ERR_ABORTED

@@ -42,12 +42,17 @@ bench: ## benchmarks only
 bench-extraction: ## how well articles are read: body, day and title by source, and the worst ten pages
 	go test -count=1 -v -run 'TestCases|TestKoreanCases' ./transforms/parse/article
 
+search-quality: ## how well 100 questions on two manuals are answered, by words, by vectors and by both: 15 minutes
+	$(GOTEST) -tags e2e ./pipeline/e2etest/search -run 'TestQuality$$' -count=1 -v -timeout 2h -args -meaning
+
 # Hours on two cores.
 SCALE = mixed/objects=10000,mixed/packed=10000,mixed/packed=100000,dead/packed=1000000,mixed/packed=1000000
 scale: ## what runs of SCALE hosts cost, in a table; see docs/scale.md
 	$(GOTEST) -tags e2e ./pipeline/e2etest -run 'TestScale$$' -count=1 -v -timeout 24h -scale=$(SCALE)
 
-nightly: ## what takes hours: ten million dead names, a million mixed ones on prism, long fuzzing
+nightly: ## what takes hours: ten million dead names, a million mixed ones on prism, long fuzzing, the search's quality, and the docs job's whole field
+	$(GOTEST) ./transforms/docs -run 'TestField$$' -count=1 -v -args -field
+	$(MAKE) search-quality
 	$(MAKE) scale SCALE=dead/packed=10000000,mixed/packed/prism=1000000
 	$(MAKE) fuzz FUZZTIME=5m
 

@@ -24,6 +24,8 @@ const alertsKey = alert.StateKey
 // alertState is the object alertsKey.
 type alertState struct {
 	Firing map[string]breach `json:"firing"`
+	// Judged is when a run last judged the source (a provider, publisher or site) of a firing alert.
+	Judged map[string]time.Time `json:"judged,omitempty"`
 	// Seen are the ended runs that were judged, with the times of their ends. Runs that
 	// ended until Floor were all judged and are not listed. The server may see runs
 	// out of the order in which they ended.
@@ -38,6 +40,9 @@ type alertState struct {
 
 // maxLateness is how long after its end the server may first see a run.
 const maxLateness = time.Hour
+
+// forgotten is how long after a source was last judged its alerts end, because runs no longer have it.
+const forgotten = 14 * 24 * time.Hour
 
 // alarm judges runs. It announces each breach once, and once that it is over.
 type alarm struct {
@@ -79,6 +84,9 @@ func (a *alarm) load(ctx context.Context) (changed bool, err error) {
 	}
 	if fresh.Firing == nil {
 		fresh.Firing = map[string]breach{}
+	}
+	if fresh.Judged == nil {
+		fresh.Judged = map[string]time.Time{}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -239,8 +247,16 @@ func (a *alarm) judgeRun(e *entry, now time.Time) (changed bool) {
 			}
 		}
 	}
+	if r.State == ledger.Done {
+		all = append(all, a.forget(j, e.Run, all)...)
+	}
 	for _, f := range all {
 		changed = a.apply(f, r.State == ledger.Done, now) || changed
+		if _, fires := a.state.Firing[f.key()]; !fires {
+			delete(a.state.Judged, f.key())
+		} else if f.Provider != "" {
+			a.state.Judged[f.key()], a.dirty = e.Run.FinishedAt, true
+		}
 	}
 	if r.State.Over() {
 		a.state.Seen[e.Run.RunID], a.dirty = e.Run.FinishedAt, true
@@ -250,6 +266,20 @@ func (a *alarm) judgeRun(e *entry, now time.Time) (changed bool) {
 		}
 	}
 	return changed
+}
+
+// forget finds the end of alerts whose sources no run has judged for long: a provider that was taken
+// out. The caller holds mu.
+func (a *alarm) forget(j job, run ledger.Run, found []finding) (out []finding) {
+	for _, key := range slices.Sorted(maps.Keys(a.state.Judged)) {
+		b, last := a.state.Firing[key], a.state.Judged[key]
+		if b.Job != j.Name || run.FinishedAt.Sub(last) < forgotten || slices.ContainsFunc(found, func(f finding) bool { return f.key() == key }) {
+			continue
+		}
+		b.RunID, b.Text = run.RunID, "no run has judged it since "+last.UTC().Format("2006-01-02")
+		out = append(out, finding{b, false})
+	}
+	return out
 }
 
 // apply raises or ends the alert of a finding. A run that fails for another reason

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -666,6 +667,14 @@ func TestAlertsOfProviders(t *testing.T) {
 	then("catalog", nil, []string{"site shop: field price no longer matches"}, "[ALERT] catalog / shop, quality: field price no longer matches")
 	then("catalog", nil, []string{"site shop: field price no longer matches", "site odd: a: b", "site odd: its list shrank"}, "[ALERT] catalog / odd, quality: a: b; its list shrank")
 	then("catalog", nil, nil, "[OVER] catalog / odd, quality: nothing is wrong any more", "[OVER] catalog / shop, quality: nothing is wrong any more")
+
+	at = turn(w, at.Add(forgotten-2*time.Hour), time.Minute, 20*time.Second)
+	s.told() // the week's report
+	then("docs", []any{row("go", "held", "until tomorrow"), row("aws", "done", "")}, nil)
+	at = at.Add(2 * time.Hour)
+	then("news", []any{row("mk", "run", "")}, nil, "[OVER] news / cnn, provider: no run has judged it since 2026-03-02")
+	then("docs", []any{row("aws", "done", "")}, nil, "[OVER] docs / stripe, provider: no run has judged it since 2026-03-02")
+	require.Equal(t, []string{"docs/provider/go"}, slices.Collect(maps.Keys(w.alarm.state.Firing)), "it was judged two hours ago")
 }
 
 // TestLateAndMissing raises alerts for ticks that were skipped because a run was still

@@ -3,7 +3,9 @@ package docs
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -172,34 +174,42 @@ func TestGitHubWithoutBase(t *testing.T) {
 	require.Equal(t, []string{"trees/HEAD?recursive=1", "docs/index.md", "docs/guide/README.md"}, g.requestsToAPI())
 }
 
+// last answers, and says that no request is left.
+func (g *gitHubWorld) last(reset time.Time) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-RateLimit-Remaining", "0")
+		w.Header().Set("X-RateLimit-Reset", fmt.Sprint(reset.Unix()))
+		g.hub.ServeHTTP(w, r)
+	}
+}
+
 // When no request is left the provider is held until the limit ends, however long that is,
 // and continued without asking for anything twice.
 func TestGitHubLimit(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
-		answer func(g *gitHubWorld, reset time.Time) http.HandlerFunc // to the third request
+		nth    int // the request that is answered so
+		answer func(g *gitHubWorld, reset time.Time) http.HandlerFunc
 		wait   time.Duration
-		again  bool // the third file was not answered
+		again  bool // that request is made again
 	}{
-		{"403 with the time of the reset", func(_ *gitHubWorld, reset time.Time) http.HandlerFunc {
+		{"403 with the time of the reset", 3, func(_ *gitHubWorld, reset time.Time) http.HandlerFunc {
 			return status(403, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", fmt.Sprint(reset.Unix()))
 		}, 50 * time.Minute, true},
-		{"the last one that is allowed", func(g *gitHubWorld, reset time.Time) http.HandlerFunc {
-			return func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("X-RateLimit-Remaining", "0")
-				w.Header().Set("X-RateLimit-Reset", fmt.Sprint(reset.Unix()))
-				g.hub.ServeHTTP(w, r)
-			}
-		}, 50 * time.Minute, false},
-		{"429 with Retry-After", func(_ *gitHubWorld, _ time.Time) http.HandlerFunc { return status(429, "Retry-After", "1800") }, 30 * time.Minute, true},
+		{"a file is the last one that is allowed", 3, (*gitHubWorld).last, 50 * time.Minute, false},
+		{"the tree is the last one that is allowed", 1, (*gitHubWorld).last, 50 * time.Minute, false},
+		{"403 for the tree", 1, func(_ *gitHubWorld, reset time.Time) http.HandlerFunc {
+			return status(403, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", fmt.Sprint(reset.Unix()))
+		}, 50 * time.Minute, true},
+		{"429 with Retry-After", 3, func(_ *gitHubWorld, _ time.Time) http.HandlerFunc { return status(429, "Retry-After", "1800") }, 30 * time.Minute, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			g := newGitHubWorld(t, openDB(t, dbtest.SQLite(t)), 0, policy.GitHub)
 			n := 0
 			g.limit = func(w http.ResponseWriter, r *http.Request) {
-				if n++; n == 3 {
+				if n++; n == tt.nth {
 					tt.answer(g, g.time.Now().Add(tt.wait))(w, r)
 					return
 				}
@@ -208,7 +218,8 @@ func TestGitHubLimit(t *testing.T) {
 			state, reason := g.run()
 			require.Equal(t, Held, state)
 			require.Contains(t, reason, "asks for a pause until")
-			require.Equal(t, []string{wholeTree, "docs/index.md", "docs/a.mdx"}, g.requestsToAPI())
+			all := []string{wholeTree, "docs/index.md", "docs/a.mdx", "docs/guide/README.md", "docs/guide/b.md"}
+			require.Equal(t, all[:tt.nth], g.requestsToAPI())
 			state, _ = g.run()
 			require.Equal(t, Held, state, "a run before the end asks for nothing")
 			require.Empty(t, g.requestsToAPI())
@@ -216,14 +227,58 @@ func TestGitHubLimit(t *testing.T) {
 			began := g.time.Now()
 			state, _ = g.run()
 			require.Equal(t, Done, state)
-			want := []string{"docs/guide/README.md", "docs/guide/b.md"}
+			left := all[tt.nth:]
 			if tt.again {
-				want = append([]string{"docs/a.mdx"}, want...)
+				left = all[tt.nth-1:]
 			}
-			require.Equal(t, want, g.requestsToAPI())
+			require.Equal(t, left, g.requestsToAPI())
 			require.GreaterOrEqual(t, g.time.Now().Sub(began), 59*time.Second, "the rest of the pause is waited for")
 		})
 	}
+}
+
+// A tree that has not changed says so as the last request too: then nothing is left to ask for.
+func TestGitHubUnchangedAsTheLastRequest(t *testing.T) {
+	t.Parallel()
+	g := newGitHubWorld(t, openDB(t, dbtest.SQLite(t)), 0, policy.GitHub)
+	g.run()
+	g.requestsToAPI()
+	g.newSession()
+	var answers []int
+	g.limit = func(w http.ResponseWriter, r *http.Request) {
+		recorded := httptest.NewRecorder()
+		g.last(g.time.Now().Add(time.Hour))(recorded, r)
+		answers = append(answers, recorded.Code)
+		maps.Copy(w.Header(), recorded.Header())
+		w.WriteHeader(recorded.Code)
+	}
+	state, reason := g.run()
+	require.Equal(t, Done, state, reason)
+	require.Equal(t, []int{http.StatusNotModified}, answers)
+	require.Equal(t, []string{wholeTree}, g.requestsToAPI())
+	require.Equal(t, int64(4), g.crawl.part.stats.Unchanged)
+}
+
+// A file over the limit of a page is not asked for: the tree has its size. One that was a
+// page before stays as it was.
+func TestGitHubLongFile(t *testing.T) {
+	t.Parallel()
+	g := newGitHubWorld(t, openDB(t, dbtest.SQLite(t)), 0, policy.GitHub)
+	g.files["docs/guide/long.md"] = strings.Repeat("x", maxPage+1)
+	g.files["docs/guide/most.md"] = prose("most") + strings.Repeat(" ", maxPage-len(prose("most")))
+	g.put()
+	state, _ := g.run()
+	require.Equal(t, Done, state)
+	require.Equal(t, []string{wholeTree, "docs/index.md", "docs/a.mdx", "docs/guide/README.md", "docs/guide/b.md", "docs/guide/most.md"}, g.requestsToAPI())
+	require.Equal(t, row{TooLarge, "longer than 5 MB", 1, 0, false}, g.row("/docs/guide/long"))
+	require.Equal(t, row{Indexed, "", 1, 200, true}, g.row("/docs/guide/most"))
+	g.files["docs/guide/b.md"] = strings.Repeat("b", maxPage+1)
+	g.put()
+	g.newSession()
+	g.run()
+	require.Equal(t, []string{wholeTree}, g.requestsToAPI())
+	require.Equal(t, row{TooLarge, "longer than 5 MB", 1, 0, true}, g.row("/docs/guide/b"))
+	require.Zero(t, g.crawl.part.stats.Deleted)
 }
 
 // A short pause is waited for: GitHub's secondary limits may name no time, then it is a minute.

@@ -125,8 +125,27 @@ func versionRead(r *http.Request) int {
 	return n
 }
 
-// textLine is where a fault is in a text that the sender has not written.
-var textLine = regexp.MustCompile(`(^|; )policy:(?: line )?\d+: `)
+// textLine is where a fault is in a text that the sender has not written. A fault of the
+// text's form, such as a value of another type, has "line".
+var textLine = regexp.MustCompile(`(^|; )policy:( line )?(\d+): `)
+
+// byField names the fields of faults in place of their lines in text.
+func byField(message, text string) string {
+	lines := strings.Split(text, "\n")
+	return textLine.ReplaceAllStringFunc(message, func(at string) string {
+		m := textLine.FindStringSubmatch(at)
+		if m[2] == "" { // the fault says its field
+			return m[1]
+		}
+		n, _ := strconv.Atoi(m[3]) // digits
+		for i := min(n, len(lines)) - 1; i >= 0; i-- {
+			if field, _, ok := strings.Cut(lines[i], ":"); ok && !strings.HasPrefix(field, " ") && !strings.HasPrefix(field, "-") {
+				return m[1] + field + ": "
+			}
+		}
+		return m[1]
+	})
+}
 
 // defineProvider takes a policy as JSON, with the fields of a file.
 func (s *Server) defineProvider(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +160,7 @@ func (s *Server) defineProvider(w http.ResponseWriter, r *http.Request) {
 	}
 	var bad *badRequest
 	if errors.As(err, &bad) {
-		bad.message = textLine.ReplaceAllString(bad.message, "$1")
+		bad.message = byField(bad.message, text)
 	}
 	s.answerProvider(w, r, err)
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -336,6 +337,11 @@ func (p *Policy) faults() (out []fault) {
 	}
 	if !identity.MatchString(p.ProviderID) {
 		say("provider_id", "%q is not a provider id; use a UUID, or up to 64 lower-case letters, digits and hyphens", p.ProviderID)
+	}
+	for field, text := range map[string]string{"name": p.Name, "category": p.Category} {
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			say(field, "%q has line breaks or control characters; write one line", text)
+		}
 	}
 	between("max_depth", p.MaxDepth, 1, 5)
 	between("max_pages", p.MaxPages, 1, 500)

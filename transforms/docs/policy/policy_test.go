@@ -94,6 +94,7 @@ func TestRefused(t *testing.T) {
 		{"id with a slash", strings.Replace(least, "id: a", "id: a/b", 1), `a.yaml:1: provider_id: "a/b" is not a provider id`},
 		{"depth 0", least + "max_depth: 0\n", "a.yaml:4: max_depth: 0 is outside 1 to 5"},
 		{"depth 6", least + "max_depth: 6\n", "a.yaml:4: max_depth: 6 is outside 1 to 5"},
+		{"a name of two lines", least + "name: \"A\\nB\"\n", `a.yaml:4: name: "A\nB" has line breaks or control characters`},
 		{"half a depth", least + "max_depth: 2.5\n", "a.yaml:4: max_depth: 2.5 is no whole number"},
 		{"half a page", least + "max_pages: 0.5\n", "a.yaml:4: max_pages: 0.5 is no whole number"},
 		{"a fraction of a delay", least + "request_delay_ms: 1500.5\n", "a.yaml:4: request_delay_ms: 1500.5 is no whole number"},

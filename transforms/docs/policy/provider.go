@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/goccy/go-yaml"
 )
@@ -89,12 +90,32 @@ func Fields() (names []string) {
 
 // JSON writes a policy as JSON, with the names of a file and without fields that have no
 // value.
-func (p Policy) JSON() ([]byte, error) {
-	b, err := yaml.MarshalWithOptions(p, yaml.JSON(), yaml.OmitEmpty(), yaml.OmitZero())
-	if err != nil {
-		return nil, fmt.Errorf("writing the policy %s: %w", p.ProviderID, err)
+func (p Policy) JSON() ([]byte, error) { return object(reflect.ValueOf(p)) }
+
+// object writes a struct whose fields have names of YAML. The YAML library's own JSON has
+// escapes that JSON does not know.
+func object(v reflect.Value) ([]byte, error) {
+	out := []byte{'{'}
+	for f, field := range v.Fields() {
+		if field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0 {
+			continue
+		}
+		var b []byte
+		var err error
+		if field.Kind() == reflect.Struct {
+			b, err = object(field)
+		} else {
+			b, err = json.Marshal(field.Interface())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("writing %s of a policy: %w", f.Name, err)
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(strconv.AppendQuote(out, f.Tag.Get("yaml")), ':'), b...)
 	}
-	return b, nil
+	return append(out, '}'), nil
 }
 
 // YAML writes a policy in JSON as the text of a file: the fields that exist in their order,

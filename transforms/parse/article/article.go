@@ -120,7 +120,7 @@ func (p *Page) Read(c *Compiled) Article {
 		Section:   strings.Clone(cmp.Or(p.meta["article:section"], p.ld.Section)),
 	}
 	a.Paywalled = p.ld.Paid || strings.EqualFold(p.meta["article:content_tier"], "locked")
-	a.Published, a.Modified = p.published(c), p.modified(c)
+	a.Published, a.Modified = p.published(c, a.Title), p.modified(c)
 	a.Body = p.bodyBy(c, a.Title)
 	a.Language = language.Page(cmp.Or(p.lang, p.ld.Language), a.Body)
 	return a
@@ -156,8 +156,13 @@ const most = 500
 
 // survey collects the page's metadata in one walk.
 func (p *Page) survey(n *html.Node) {
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
+	for c, next := n.FirstChild, (*html.Node)(nil); c != nil; c = next {
+		next = c.NextSibling
 		if c.Type != html.ElementNode {
+			continue
+		}
+		if c.DataAtom == atom.Div && strings.HasPrefix(attr(c, "id"), "wm-ipp") { // the toolbar of a web archive is not the page's
+			n.RemoveChild(c)
 			continue
 		}
 		switch c.DataAtom {

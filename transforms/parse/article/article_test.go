@@ -72,6 +72,13 @@ func TestTitleAgreement(t *testing.T) {
 		{"a heading below the site's name", `<title>Demo Daily » Archive » A rare fish was found</title><h1>Demo Daily</h1><h2>A rare fish was found</h2>`, "A rare fish was found"},
 		{"a kicker in the h1", fmt.Sprintf(og, "A rare fish was found in the Baltic Sea") + `<title>Nature: A rare fish was found in the Baltic Sea | Demo</title><h1><span>Nature</span> A rare fish was found in the Baltic Sea</h1>`, "A rare fish was found in the Baltic Sea"},
 		{"a quotation in the h1", fmt.Sprintf(og, "A rare fish was found in the Baltic Sea") + `<h1>"Amazing": A rare fish was found in the Baltic Sea</h1>`, `"Amazing": A rare fish was found in the Baltic Sea`},
+		{"a kicker in an element of its own", fmt.Sprintf(og, "Nature: A rare fish was found") + `<h1><span>Nature</span> A rare fish was found</h1>`, "A rare fish was found"},
+		{"a kicker and a mark that is not shown", fmt.Sprintf(og, "Nature – A rare fish was found") + `<h1><div><b>Nature</b><i aria-hidden="true"> – </i><b>A rare fish was found</b></div></h1>`, "A rare fish was found"},
+		{"a kicker that JSON-LD has in the headline", fmt.Sprintf(og+ld, "Nature: A rare fish was found", "Nature: A rare fish was found") + `<h1><span>Nature</span> A rare fish was found</h1>`, "Nature A rare fish was found"},
+		{"a first word that is no kicker", fmt.Sprintf(og, "A rare: fish was found") + `<h1><b>A rare:</b> <b>fish was found</b></h1>`, "A rare: fish was found"},
+		{"a day in the h1", fmt.Sprintf(og, "A rare fish was found") + `<h1><span><b>27.01.2022</b></span>A rare fish was found</h1>`, "A rare fish was found"},
+		{"a time in the h1", fmt.Sprintf(og, "A rare fish was found | Demo") + `<h1>A rare fish was found <time>2 hours ago</time></h1>`, "A rare fish was found"},
+		{"the site's name for screen readers", `<title>A rare fish was found</title><h1>A rare fish was found<span class="element-invisible"> | DEMO.NET</span></h1>`, "A rare fish was found"},
 		{"the site's host", `<link rel="canonical" href="https://www.demopaper.example/a"><meta property="og:title" content="A rare fish was found » Demopaper">`, "A rare fish was found"},
 	} {
 		assert.Equal(t, c.want, read(t, c.page+prose, article.Rules{}).Title, c.name)

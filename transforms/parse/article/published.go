@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,10 +21,10 @@ var (
 	modifiedMeta = []string{"article:modified_time", "og:updated_time", "datemodified", "lastmod", "dcterms.modified", "last-modified"}
 )
 
-// published is when the article came out: the publisher's selector,
-// article:published_time, time elements, JSON-LD, other meta, visible text, the day in the
-// page's own address. A modification's time comes after all of them.
-func (p *Page) published(c *Compiled) time.Time {
+// published is when the article came out: the publisher's selector, what the page tells machines
+// (article:published_time, time elements, JSON-LD, other meta), what it shows its readers next to
+// the headline or elsewhere, the day in the page's own address. A modification's time comes after all of them.
+func (p *Page) published(c *Compiled, title string) time.Time {
 	if c.published != nil {
 		var latest time.Time
 		for _, n := range cascadia.QueryAll(p.Root, c.published) {
@@ -39,19 +40,13 @@ func (p *Page) published(c *Compiled) time.Time {
 			return latest
 		}
 	}
-	if t, ok := ParseTime(p.meta["article:published_time"], c.zone); ok {
-		return p.local(t, c.zone)
+	told, weak := p.told(c.zone)
+	if !told.IsZero() && !weak && !p.doubtful(told, c.zone) {
+		return told
 	}
-	if t := p.timeElement(c.zone); !t.IsZero() {
+	seen := p.shownTime(title, c.zone)
+	if t := p.decide(told, seen, weak, c.zone); !t.IsZero() {
 		return t
-	}
-	if t, ok := ParseTime(p.ld.Published, c.zone); ok {
-		return t
-	}
-	for _, name := range publishedMeta {
-		if t, ok := ParseTime(p.meta[name], c.zone); ok {
-			return t
-		}
 	}
 	var latest time.Time
 	for _, n := range p.times {
@@ -67,7 +62,7 @@ func (p *Page) published(c *Compiled) time.Time {
 		}
 	}
 	if p.body != nil {
-		if t := visibleTime(p.body, c.zone); !t.IsZero() {
+		if t := p.visibleTime(p.body, c.zone); !t.IsZero() {
 			return t
 		}
 	}
@@ -78,7 +73,7 @@ func (p *Page) published(c *Compiled) time.Time {
 			}
 		}
 	}
-	if u, err := url.Parse(cmp.Or(p.links["canonical"], p.meta["og:url"])); err == nil {
+	if u, err := p.address(); err == nil {
 		if t := DayIn(u, c.zone); !t.IsZero() {
 			return t
 		}
@@ -93,6 +88,100 @@ func (p *Page) published(c *Compiled) time.Time {
 	}
 	t, _ := ParseTime(p.ld.Modified, c.zone) // zero where there is none
 	return t
+}
+
+// told is when the article came out by what the page tells machines; weak is set where it may
+// be another time: an unmarked time element's may be another article's, a meta element's the
+// page's own. It is zero where there is none.
+func (p *Page) told(zone *time.Location) (t time.Time, weak bool) {
+	if t, ok := ParseTime(p.meta["article:published_time"], zone); ok {
+		return p.local(t, zone), false
+	}
+	if t := p.markedTime(zone); !t.IsZero() {
+		return t, false
+	}
+	if t, ok := ParseTime(p.ld.Published, zone); ok { // before an unmarked element: JSON-LD says which time it has
+		return t, false
+	}
+	if t, ok := ParseTime(p.meta["datepublished"], zone); ok {
+		return t, false
+	}
+	if t := p.timeElement(zone); !t.IsZero() {
+		return t, true
+	}
+	for _, name := range publishedMeta {
+		if t, ok := ParseTime(p.meta[name], zone); ok {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// doubtful reports whether a time that the page tells machines can be of another day for readers:
+// it is in UTC, or the page tells machines another day too.
+func (p *Page) doubtful(told time.Time, zone *time.Location) bool {
+	if _, offset := told.Zone(); offset == 0 {
+		return true
+	}
+	for _, t := range p.alsoTold(zone) {
+		if !sameDay(t, told) {
+			return true
+		}
+	}
+	return false
+}
+
+// alsoTold are all times of publication that the page tells machines as such.
+func (p *Page) alsoTold(zone *time.Location) []time.Time {
+	all := []time.Time{p.markedTime(zone)}
+	for _, s := range []string{p.meta["article:published_time"], p.ld.Published, p.meta["datepublished"]} {
+		t, _ := ParseTime(s, zone)
+		all = append(all, t)
+	}
+	return slices.DeleteFunc(all, time.Time.IsZero)
+}
+
+// decide is the one of two times that counts: what the page shows its readers where it tells machines
+// several days, or one that is no surer, else what it tells machines.
+func (p *Page) decide(told, seen time.Time, weak bool, zone *time.Location) time.Time {
+	if told.IsZero() || seen.IsZero() || sameDay(told, seen) {
+		if told.IsZero() {
+			return seen
+		}
+		return told
+	}
+	for _, t := range p.alsoTold(zone) {
+		if sameDay(t, seen) {
+			return t
+		}
+	}
+	if _, offset := told.Zone(); offset == 0 {
+		if t := onDay(told, seen); !t.IsZero() {
+			return t
+		}
+	}
+	if weak {
+		return seen
+	}
+	return told
+}
+
+func sameDay(a, b time.Time) bool {
+	return a.Format(time.DateOnly) == b.Format(time.DateOnly)
+}
+
+// onDay is a time in UTC with the offset that puts it on the day that readers see, zero where no zone
+// on earth has that day then.
+func onDay(t, shown time.Time) time.Time {
+	const east, west = 14, -12 // hours
+	for hours := range east + 1 {
+		for _, offset := range []int{hours, -hours} {
+			if local := t.In(time.FixedZone("", offset*3600)); offset >= west && sameDay(local, shown) {
+				return local
+			}
+		}
+	}
+	return time.Time{}
 }
 
 // local is t with the offset that the page shows it in elsewhere: a time in UTC does not tell
@@ -126,6 +215,15 @@ func (p *Page) local(t time.Time, zone *time.Location) time.Time {
 	return t
 }
 
+// address is the page's own, without that of an archive before it.
+func (p *Page) address() (*url.URL, error) {
+	s := cmp.Or(p.links["canonical"], p.meta["og:url"])
+	if i := max(strings.LastIndex(s, "/http://"), strings.LastIndex(s, "/https://")); i > 0 {
+		s = s[i+1:]
+	}
+	return url.Parse(s)
+}
+
 // DayIn is the day in an address's path, such as /2024/05/03/ or -20240503-, at its midnight in
 // zone; zero where there is none. It is the last resort: an address may have been reused.
 func DayIn(u *url.URL, zone *time.Location) time.Time {
@@ -153,10 +251,8 @@ func (p *Page) modified(c *Compiled) time.Time {
 	return time.Time{}
 }
 
-// timeElement is the time element that is marked as the
-// publication's; where JSON-LD has another day than the page's first time
-// element, the element may be another article's.
-func (p *Page) timeElement(zone *time.Location) time.Time {
+// markedTime is the time of an element that is marked as the publication's.
+func (p *Page) markedTime(zone *time.Location) time.Time {
 	for _, n := range p.times {
 		if strings.Contains(attr(n, "itemprop"), "datePublished") || n.DataAtom == atom.Time && hasAttr(n, "pubdate") {
 			if t, _ := elementTime(n, zone); !t.IsZero() {
@@ -164,12 +260,11 @@ func (p *Page) timeElement(zone *time.Location) time.Time {
 			}
 		}
 	}
-	if _, ok := ParseTime(p.ld.Published, zone); ok {
-		return time.Time{} // JSON-LD says which time it has; an unmarked element does not
-	}
-	if t, ok := ParseTime(p.meta["datepublished"], zone); ok {
-		return t
-	}
+	return time.Time{}
+}
+
+// timeElement is the first time element in the page's main part.
+func (p *Page) timeElement(zone *time.Location) time.Time {
 	for _, n := range p.times {
 		if inside(n, atom.Article, atom.Main, atom.Header) && !another(n) {
 			if t, what := elementTime(n, zone); what != modification && !t.IsZero() {
@@ -180,12 +275,13 @@ func (p *Page) timeElement(zone *time.Location) time.Time {
 	return time.Time{}
 }
 
-// elementTime is an element's time, and the event that it is marked with.
+// elementTime is an element's time, and the event that it is marked with. Its attribute is for machines
+// and more exact than its text, but may be of another day: of the last change, or in UTC.
 func elementTime(n *html.Node, zone *time.Location) (time.Time, event) {
 	t, what := stated(line(n), zone)
 	for _, s := range []string{attr(n, "datetime"), attr(n, "content")} {
 		if exact, ok := ParseTime(s, zone); ok {
-			t = exact
+			t = elementDay(exact, t, what)
 			break
 		}
 	}
@@ -196,6 +292,23 @@ func elementTime(n *html.Node, zone *time.Location) (time.Time, event) {
 		what = modification
 	}
 	return t, what
+}
+
+// elementDay is an element's exact time, unless its text says that another day is that of publication.
+func elementDay(exact, text time.Time, what event) time.Time {
+	swapped := text.Year() == exact.Year() && text.Day() == int(exact.Month()) && int(text.Month()) == exact.Day()
+	if text.IsZero() || sameDay(exact, text) || swapped {
+		return exact
+	}
+	if _, offset := exact.Zone(); offset == 0 {
+		if t := onDay(exact, text); !t.IsZero() {
+			return t
+		}
+	}
+	if what == publication {
+		return text
+	}
+	return exact
 }
 
 // another reports whether an element is in a quotation, such as a post of a social network, or in a
@@ -239,7 +352,7 @@ func inside(n *html.Node, atoms ...atom.Atom) bool {
 // visibleTime is the first date in a short text of the page, which is where
 // articles have theirs: 입력 2024.05.03 14:24, 3 May 2024, May 3, 2024. Where
 // that is the time of a change, one near it that is not counts.
-func visibleTime(n *html.Node, zone *time.Location) time.Time {
+func (p *Page) visibleTime(n *html.Node, zone *time.Location) time.Time {
 	const near = 12 // texts
 	var latest time.Time
 	before, since := "", 0
@@ -263,10 +376,7 @@ func visibleTime(n *html.Node, zone *time.Location) time.Time {
 			}
 			label := before
 			before = s
-			if len(s) < 8 || len(s) >= 120 || strings.Contains(s, "©") || strings.Contains(s, "ⓒ") {
-				continue
-			}
-			t, what := stated(s, zone)
+			t, what := p.shownIn(c, s, zone)
 			if t.IsZero() {
 				continue
 			}
@@ -299,8 +409,8 @@ const (
 )
 
 var (
-	labels        = regexp.MustCompile(`(?i)수정|업데이트|갱신|更新|修正|\bupdated\b|\bmodified\b|\blast update\b|aktualisiert|geändert|mis à jour|actualizado|aggiornato|atualizado|입력|등록|게재|작성|발행|송고|승인|기사전송|公開|配信|\bpublished\b|\bposted\b|veröffentlicht|\bpublié|publicado|pubblicato`)
-	modifications = regexp.MustCompile(`(?i)^(?:수정|업데이트|갱신|更新|修正|updated|modified|last update|aktualisiert|geändert|mis à jour|actualizado|aggiornato|atualizado)$`)
+	labels        = regexp.MustCompile(`(?i)수정|업데이트|갱신|更新|修正|\bupdated\b|\bmodified\b|\blast update\b|aktualisiert|\bakt\.|geändert|mis à jour|actualizado|aggiornato|atualizado|입력|등록|게재|작성|발행|송고|승인|기사전송|公開|配信|\bpublished\b|\bposted\b|veröffentlicht|\bpublié|publicado|pubblicato`)
+	modifications = regexp.MustCompile(`(?i)^(?:수정|업데이트|갱신|更新|修正|updated|modified|last update|aktualisiert|akt\.|geändert|mis à jour|actualizado|aggiornato|atualizado)$`)
 )
 
 func eventOf(label string) event {
@@ -360,7 +470,7 @@ func stated(s string, zone *time.Location) (time.Time, event) {
 	var parts []part
 	first, ahead := ParseTime(s[:at[0][0]], zone)
 	last, _ := ParseTime(s[at[len(at)-1][1]:], zone)
-	after := ahead && last.IsZero() // the labels come after their times
+	after := ahead && last.IsZero() && fold(s[at[len(at)-1][1]:]) == "" // the labels come after their times
 	if ahead && !after {
 		parts = append(parts, part{first, unsaid})
 	}

@@ -39,15 +39,18 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 	if len(s) > 200 {
 		s = strings.ToValidUTF8(s[:200], "")
 	}
+	s = strings.ReplaceAll(s, "\u00a0", " ")
 	if !strings.ContainsAny(s, "12") { // a year has one of them
 		return time.Time{}, false
 	}
-	for _, layout := range []string{time.RFC3339Nano, time.RFC1123Z, time.RFC1123, time.RFC850, "Mon, 2 Jan 2006 15:04:05 -0700", "Mon Jan 2 15:04:05 MST 2006", "Mon Jan 02 2006 15:04:05 GMT-0700"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			if zone, offset := t.Zone(); offset == 0 && zone == "KST" { // a name alone has no offset
-				t = t.Add(-9 * time.Hour)
+	if strings.IndexByte(s, ':') >= 0 {
+		for _, layout := range []string{time.RFC3339Nano, time.RFC1123Z, time.RFC1123, time.RFC850, "Mon, 2 Jan 2006 15:04:05 -0700", "Mon Jan 2 15:04:05 MST 2006", "Mon Jan 02 2006 15:04:05 GMT-0700"} {
+			if t, err := time.Parse(layout, s); err == nil {
+				if zone, offset := t.Zone(); offset == 0 && zone == "KST" { // a name alone has no offset
+					t = t.Add(-9 * time.Hour)
+				}
+				return t, plausible(t)
 			}
-			return t, plausible(t)
 		}
 	}
 	if unixTime.MatchString(s) {
@@ -58,28 +61,31 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 	if m := compact.FindStringSubmatch(s); m != nil {
 		return date(m[1], m[2], m[3], m[4], m[5], m[6], m[7], "", zone)
 	}
-	if m, near := find(isoDate, s); m != nil {
+	dash, dot := strings.IndexByte(s, '-') >= 0, strings.ContainsAny(s, "./")
+	if m, near := find(isoDate, s, dash); m != nil {
 		return date(m[1], m[2], m[3], m[4], cmp.Or(m[5], m[7]), m[6], m[8], half(near), zone)
 	}
-	for _, form := range []*regexp.Regexp{cjkDate, dotDate} {
-		if m, near := find(form, s); m != nil {
-			return date(m[1], m[2], m[3], m[4], cmp.Or(m[5], m[7]), m[6], "", half(near), zone)
-		}
+	m, near := find(cjkDate, s, strings.ContainsAny(s, "월月"))
+	if m == nil {
+		m, near = find(dotDate, s, dot)
 	}
-	if m, near := find(dayFirst, s); m != nil && month(m[2]) != "" {
+	if m != nil {
+		return date(m[1], m[2], m[3], m[4], cmp.Or(m[5], m[7]), m[6], "", half(near), zone)
+	}
+	if m, near := find(dayFirst, s, true); m != nil && month(m[2]) != "" {
 		return date(m[3], month(m[2]), m[1], m[4], m[5], "", "", half(near), zone)
 	}
-	if m, near := find(monthFirst, s); m != nil && month(m[1]) != "" {
+	if m, near := find(monthFirst, s, true); m != nil && month(m[1]) != "" {
 		return date(m[3], month(m[1]), m[2], m[4], m[5], "", "", half(near), zone)
 	}
-	if m, near := find(euroDate, s); m != nil {
+	if m, near := find(euroDate, s, dot); m != nil {
 		day, mon := m[1], m[2]
 		if n, _ := strconv.Atoi(mon); n > 12 { // month first
 			day, mon = mon, day
 		}
 		return date(m[3], mon, day, m[4], m[5], "", "", half(near), zone)
 	}
-	if m, near := find(shortYear, s); m != nil && yearFirst(s, zone) {
+	if m, near := find(shortYear, s, dash || dot); m != nil && yearFirst(s, zone) {
 		return date("20"+m[1], m[2], m[3], m[4], m[5], m[6], "", half(near), zone)
 	}
 	if m := shortDate.FindStringSubmatch(s); m != nil && len(s) <= 40 && !strings.Contains(s, ":") && !yearFirst(s, zone) {
@@ -89,8 +95,11 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 }
 
 // find returns the first match of a form, and the match with a following word for the
-// half of the day.
-func find(form *regexp.Regexp, s string) (m []string, near string) {
+// half of the day. may is not set where a text lacks a mark that the form has.
+func find(form *regexp.Regexp, s string, may bool) (m []string, near string) {
+	if !may {
+		return nil, ""
+	}
 	at := form.FindStringSubmatchIndex(s)
 	if at == nil {
 		return nil, ""

@@ -1,10 +1,9 @@
 package article
 
 import (
-	"cmp"
-	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/andybalholm/cascadia"
@@ -66,7 +65,7 @@ func (p *Page) shown(sites []string) string {
 	best, most := "", 0
 	var alone []string
 	for _, h := range p.headings[:min(len(p.headings), 20)] {
-		t := line(h)
+		t := headingText(h, others)
 		if !short(t) || isSite(t, sites) || whollyLinked(h) && votes(t, others) < 2 {
 			continue
 		}
@@ -82,7 +81,7 @@ func (p *Page) shown(sites []string) string {
 	}
 	if others[0] == "" {
 		for _, h := range p.subheadings[:min(len(p.subheadings), 20)] {
-			if t := line(h); short(t) && !isSite(t, sites) && votes(t, others) > 0 {
+			if t := headingText(h, others); short(t) && !isSite(t, sites) && votes(t, others) > 0 {
 				return t
 			}
 		}
@@ -94,6 +93,63 @@ func (p *Page) shown(sites []string) string {
 		return alone[0]
 	}
 	return ""
+}
+
+// headingText is a heading's text without what has another purpose there: a time, what is not
+// shown, and a first part in an element of its own that another text separates from the rest by a mark.
+func headingText(h *html.Node, others []string) string {
+	all := line(h)
+	for h.FirstChild != nil && h.FirstChild.NextSibling == nil && h.FirstChild.Type == html.ElementNode {
+		h = h.FirstChild
+	}
+	var parts []string
+	for c := h.FirstChild; c != nil; c = c.NextSibling {
+		t := collapse(c.Data)
+		if c.Type == html.ElementNode {
+			t = ""
+			if !notShown(c) {
+				t = line(c)
+			}
+			if t == "" && c.DataAtom != atom.Br { // space between words
+				continue
+			}
+		}
+		if len(parts) == 0 && c.Type != html.ElementNode && t != "" {
+			parts = append(parts, "") // no element is first
+		}
+		parts = append(parts, t)
+	}
+	if len(parts) == 0 {
+		return all
+	}
+	first, rest := parts[0], collapse(strings.Join(parts[1:], " "))
+	if rest == "" {
+		return collapse(first)
+	}
+	if _, ok := ParseTime(first, time.UTC); ok && len(first) < 40 {
+		return rest
+	}
+	if strings.HasSuffix(first, ":") || strings.HasPrefix(fold(others[2]), fold(first)) { // JSON-LD has it in the headline
+		return collapse(strings.Join(parts, " "))
+	}
+	for _, o := range others {
+		if i := strings.Index(o, rest); i > 0 && first != "" {
+			before := strings.TrimRight(o[:i], " ")
+			if bare := strings.TrimRight(before, ":|/-–—•·» "); bare != before && strings.HasSuffix(fold(bare), fold(first)) {
+				return rest
+			}
+		}
+	}
+	return collapse(strings.Join(parts, " "))
+}
+
+// notShown reports whether an element in a heading is a time, or for screen readers or machines only.
+func notShown(n *html.Node) bool {
+	if n.DataAtom == atom.Time || attr(n, "aria-hidden") == "true" || hasAttr(n, "hidden") {
+		return true
+	}
+	class := strings.ToLower(attr(n, "class"))
+	return strings.Contains(class, "hidden") || strings.Contains(class, "invisible") || strings.Contains(class, "sr-only") || strings.Contains(class, "screen-reader")
 }
 
 // whollyLinked reports whether all of an element's text is in one link, as a site's name is.
@@ -192,7 +248,7 @@ func (p *Page) sites(own string) []string {
 			out = append(out, s)
 		}
 	}
-	if u, err := url.Parse(cmp.Or(p.links["canonical"], p.meta["og:url"])); err == nil && u.Host != "" {
+	if u, err := p.address(); err == nil && u.Host != "" {
 		host := strings.TrimPrefix(strings.ToLower(u.Hostname()), "www.")
 		out = append(out, fold(host))
 		for label := range strings.SplitSeq(host, ".") {

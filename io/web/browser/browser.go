@@ -94,6 +94,8 @@ type Browser struct {
 	ctx context.Context // of the browser
 	end func()
 
+	timeout time.Duration // for one page
+
 	mu    sync.Mutex
 	parts map[string]Asset // answers, for other pages
 	bytes int
@@ -129,7 +131,7 @@ func Start(ctx context.Context, cfg Config) (*Browser, error) {
 		end()
 		return nil, fmt.Errorf("starting %s: %w; if it says that no sandbox is usable, --allow-unsandboxed-browser runs it without one", at, err)
 	}
-	return &Browser{cfg: cfg, ctx: browser, end: end, parts: map[string]Asset{}}, nil
+	return &Browser{cfg: cfg, ctx: browser, end: end, parts: map[string]Asset{}, timeout: renderTimeout}, nil
 }
 
 // Close ends the browser and removes what it wrote.
@@ -194,7 +196,7 @@ func (r *Browser) Render(ctx context.Context, u *url.URL, body []byte, contentTy
 	if err != nil {
 		return "", fmt.Errorf("rendering %s: %w", u, err)
 	}
-	within, cancel := context.WithTimeout(tab, renderTimeout) // made after the tab's first use, because otherwise its end would end the browser
+	within, cancel := context.WithTimeout(tab, r.timeout) // made after the tab's first use, because otherwise its end would end the browser
 	defer cancel()
 	out := ""
 	if _, err = chromedp.Call(within, fetch.Enable, fetch.EnableParams{}); err == nil {
@@ -217,6 +219,9 @@ func (r *Browser) Render(ctx context.Context, u *url.URL, body []byte, contentTy
 	}
 	end()
 	asked.Wait()
+	if errors.Is(within.Err(), context.DeadlineExceeded) && err != nil {
+		err = fmt.Errorf("its scripts and their requests have not ended within %v", r.timeout)
+	}
 	if p := failure.Load(); p != nil {
 		err = *p // an error for the whole crawl: it was stopped, or its budget is used up
 	}

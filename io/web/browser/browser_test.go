@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -126,6 +128,19 @@ func children(t *testing.T, pid int) (out []int) {
 		}
 	}
 	return out
+}
+
+// A page whose scripts do not end is an error that says so.
+func TestEndlessScript(t *testing.T) {
+	t.Parallel()
+	want(t)
+	r, err := Start(t.Context(), Config{Unsandboxed: os.Geteuid() == 0, MaxPage: 1 << 20, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	defer r.Close()
+	r.timeout = time.Second
+	page := &url.URL{Scheme: "https", Host: "endless.example", Path: "/"}
+	_, err = r.Render(t.Context(), page, []byte(`<script>while (true) {}</script>`), "text/html")
+	require.EqualError(t, err, "rendering https://endless.example/: its scripts and their requests have not ended within 1s")
 }
 
 // As root the browser has no sandbox, so rendering must be allowed by a flag.

@@ -141,6 +141,9 @@ func (c *catalogOptions) check(o *Common) error {
 	if err := c.load(o.Web == "demo"); err != nil {
 		return err
 	}
+	if c.Images.Fetch && !slices.ContainsFunc(c.loaded, catalog.Site.HasImages) {
+		return usage.Errorf("--images: no field of the sites has the type image; name such a field in a site's file, or leave --images out")
+	}
 	for _, s := range c.loaded {
 		if _, err := browser.Find(o.UnsandboxedBrowser); s.Renders() && !o.WorkersElsewhere && err != nil {
 			return usage.Errorf("--sites: %s: %w", s.Name, err)

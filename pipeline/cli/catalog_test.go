@@ -48,6 +48,7 @@ func TestCatalogOptions(t *testing.T) {
 		"--queue-length=0":        "--queue-length=0: use 1 to 10000",
 		"--stop-after-known=-1":   "use 0 or more",
 		"--sites=/nowhere/at/all": "no such file",
+		"--images":                "--images: no field of the sites has the type image",
 	} {
 		_, err := parseOptions(append(base, arg), io.Discard)
 		assert.ErrorContains(t, err, want, arg)

@@ -57,6 +57,7 @@ func TestOptionsTravel(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(dir, "news.yaml"), "delaySeconds: 9\n")
 	writeFile(t, filepath.Join(dir, "networks.txt"), "example 192.0.2.0/24\n")
+	writeFile(t, filepath.Join(dir, "pictured", "shop.yaml"), `{name: shop, list: {url: "https://shop.example/", product_link: {selector: a}}, key: id, fields: {id: {selector: b}, picture: {selector: img, type: image}}}`)
 	values := map[string]string{
 		"store": "gs://other", "db": "postgres://me@other/seed", "country": "sg", "category": "news", "date": "2026-01-28", "lanes": "2", "concurrency": "3",
 		"rate": "2", "host-delay": "7s", "max-crawl-delay": "9s", "adaptive-delay": "9", "server-delay": "9s", "cdn-rate": "9", "cdn-networks": filepath.Join(dir, "networks.txt"), "connect-to": "127.0.0.1:1", "allow-private": "true", "post-quantum": "true", "log-format": "text", "log-level": "error",
@@ -74,7 +75,7 @@ func TestOptionsTravel(t *testing.T) {
 			base = append(base, "--db=postgres://seed@db.example/seed")
 		}
 		if j.Name == catalog.Job {
-			base = append(base, "--contact=https://example.org/")
+			base = append(base, "--contact=https://example.org/", "--sites="+filepath.Join(dir, "pictured"))
 		}
 		encoded := func(args ...string) (options Options, text string) {
 			t.Helper()

@@ -48,7 +48,7 @@ func (v *visit) imageFetcher() []*stage {
 	if !v.cfg.Images.Fetch {
 		return nil
 	}
-	if !v.reader.hasImages() {
+	if !v.reader.site.HasImages() {
 		v.log.Warn("site_without_images", "reason", "no field of its file has the type image")
 		return nil
 	}
@@ -243,9 +243,9 @@ type namedImages struct {
 	fields []string // about which the page says all: an image that is no longer among urls is gone
 }
 
-// hasImages reports whether a field of the site has images.
-func (r *reader) hasImages() bool {
-	for _, f := range r.fields {
+// HasImages reports whether a field of the site has images.
+func (s Site) HasImages() bool {
+	for _, f := range s.Fields {
 		if f.isImage() {
 			return true
 		}
@@ -254,9 +254,9 @@ func (r *reader) hasImages() bool {
 }
 
 // isImage reports whether a field, or a part of it, is an image.
-func (f fieldReader) isImage() bool {
-	for _, p := range f.parts {
-		if p.kind.name == typeImage {
+func (f Field) isImage() bool {
+	for _, p := range f.Fields {
+		if p.Type == typeImage {
 			return true
 		}
 	}

@@ -296,7 +296,7 @@ func (j *rows) insertLists(ctx context.Context, tx *sql.Tx, p listResult, fresh 
 	if len(lists) == 0 {
 		return false, nil
 	}
-	if p.untilEmpty && !slices.ContainsFunc(p.found, func(e entry) bool { return fresh[e.URL] }) {
+	if p.needsNew && !slices.ContainsFunc(p.found, func(e entry) bool { return fresh[e.URL] }) {
 		return true, nil
 	}
 	added, err := j.insert(ctx, tx, lists)

@@ -54,6 +54,9 @@ func (k kind) read(f finder, many bool, p *page, base *url.URL) (any, error) {
 	}
 	var all []any
 	for s := range f.values(p) {
+		if k.name == typeImage && inline(s.text) {
+			continue
+		}
 		v, err := k.typed(s, base)
 		if err != nil || !many {
 			if err != nil {
@@ -152,6 +155,10 @@ func (k kind) point(found scalar) (any, error) {
 	}
 	return value.Date(found.text, k.locale, k.zone)
 }
+
+// inline reports whether an image is written into the page instead of its address: it
+// holds the place until a script loads the image that another attribute names.
+func inline(s string) bool { return len(s) >= 5 && strings.EqualFold(s[:5], "data:") }
 
 func address(s string, base *url.URL) (any, error) {
 	u, err := base.Parse(s)

@@ -177,7 +177,8 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 		if r.err != nil {
 			continue
 		}
-		l := listResult{from: r.task.entry(), result: r, inOrder: v.reader.next != nil || v.reader.cursor != nil || v.reader.site.List.UntilEmpty, untilEmpty: v.reader.site.List.UntilEmpty}
+		chain := v.reader.next != nil || v.reader.cursor != nil
+		l := listResult{from: r.task.entry(), result: r, inOrder: chain || v.reader.site.List.UntilEmpty, needsNew: v.reader.site.List.UntilEmpty || chain && v.stale.Load() >= maxStale-1}
 		for _, t := range r.found {
 			l.found = append(l.found, t.entry())
 		}
@@ -200,7 +201,7 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 	}
 	for _, p := range pages {
 		kept := p.result.found[:0]
-		news := 0
+		news, stale := 0, true
 		for i, t := range p.result.found {
 			e := p.found[i]
 			if e.Kind == KindFetchListPage {
@@ -211,12 +212,16 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 				news++
 			}
 			if fresh[e.URL] {
+				stale = false
 				delete(fresh, e.URL) // two pages of this batch may have it
 				kept = append(kept, t)
 				v.state.Stats.productURLsFound.Add(1)
 			}
 		}
 		p.result.found = kept
+		if v.stale.Add(1); !stale {
+			v.stale.Store(0)
+		}
 		v.resolve(ctx, p.from)
 		if v.cfg.StopAfterKnown > 0 && v.known.page(p.from.Page, news > 0) {
 			v.log.Info("listing_stopped", "page", p.from.Page, "reason", fmt.Sprintf("%d pages without a new product", v.cfg.StopAfterKnown))
@@ -231,9 +236,13 @@ type listResult struct {
 	found  []entry
 	result *result
 
-	inOrder    bool // the page leads to the next one alone, so that one which the crawl had before is a loop
-	untilEmpty bool // the list ends at a page without products that are new to the crawl
+	inOrder  bool // the page leads to the next one alone, so that one which the crawl had before is a loop
+	needsNew bool // the page is followed only if it has a product that is new to the crawl
 }
+
+// maxStale is how many pages in a row, each with a new cursor or link, may have no product
+// that is new to the crawl. More of them are a list without end.
+const maxStale = 10
 
 // highest is the highest number so far.
 type highest struct {

@@ -306,6 +306,13 @@ func TestListsThatLoop(t *testing.T) {
 		c, _ := strconv.Atoi(r.URL.Query().Get("c"))
 		one(w, min(c, 3), "")
 	})
+	f("new cursors with the same products", `list: {url: "https://shelf.example/?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: next}}`, 12, func(w http.ResponseWriter, r *http.Request) {
+		one(w, "S", r.URL.Query().Get("c")+"x")
+	})
+	f("new links with the same products", `list: {url: "https://shelf.example/?c=0", format: json, rows: {path: items}, next_link: {path: next}}`, 22, func(w http.ResponseWriter, r *http.Request) {
+		c, _ := strconv.Atoi(r.URL.Query().Get("c"))
+		one(w, min(c/10, 1), fmt.Sprintf("/?c=%d", c+1))
+	})
 	f("new cursors without end", `list: {url: "https://shelf.example/?c={cursor}", pages: 7, format: json, rows: {path: items}, next_cursor: {path: next}}`, 8, func(w http.ResponseWriter, r *http.Request) {
 		c := r.URL.Query().Get("c")
 		one(w, "S"+c, c+"x")

@@ -51,6 +51,8 @@ func (v *visit) productTagger() []*stage {
 			switch {
 			case err != nil && ctx.Err() != nil:
 				return nil, errStopped
+			case errors.Is(err, errTaggingEnded):
+				v.state.Stats.productsUntagged.Add(1)
 			case err != nil:
 				v.state.Stats.productsUntagged.Add(1)
 				v.log.Warn("tagging_failed", "url", p.ProductDetail.URL, "error", ledger.Redact(err.Error()))
@@ -79,11 +81,11 @@ func (t Tagging) Check() error {
 	return err
 }
 
+// errTaggingEnded means that the model has failed so often that it is not asked.
+var errTaggingEnded = errors.New("the model is asked no more in this run")
+
 // tag asks for the tags of a product, unless the model was asked the same before.
 func (v *visit) tag(ctx context.Context, task SaveProduct) error {
-	if v.tagFailures.Load() >= maxTagFailures {
-		return nil
-	}
 	p, err := v.reader.asProduct(task.ProductDetail, task.entry())
 	if err != nil {
 		return nil // the saver says why
@@ -92,8 +94,11 @@ func (v *visit) tag(ctx context.Context, task SaveProduct) error {
 	sum := sha256.Sum256([]byte(v.cfg.Tagging.Model + "\x00" + v.reader.site.instruction() + "\x00" + text))
 	asked := hex.EncodeToString(sum[:])
 	had, err := v.journal.tagged(ctx, p.key)
-	if err != nil || had == asked {
+	switch {
+	case err != nil || had == asked:
 		return err
+	case v.tagFailures.Load() >= maxTagFailures:
+		return errTaggingEnded
 	}
 	tags, err := v.ask(ctx, text)
 	if err != nil {

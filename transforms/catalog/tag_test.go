@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 )
 
@@ -63,8 +64,10 @@ func TestTagging(t *testing.T) {
 	_, err := j.db.ExecContext(t.Context(), `UPDATE catalog_tags SET asked = '' WHERE product_key <> 'S-01'`)
 	require.NoError(t, err)
 	j.cfg.Tagging.Taggers = 1
-	assert.Equal(t, map[string]int64{"products_saved": shelfProducts, "products_tagged": 0, "products_untagged": maxTagFailures, "failed_tasks": 0}, counted(j.run(), "products_saved", "products_tagged", "products_untagged", "failed_tasks"))
-	assert.Len(t, asked, shelfProducts+maxTagFailures)
+	total := j.run()
+	assert.Equal(t, map[string]int64{"products_saved": shelfProducts, "products_tagged": 0, "products_untagged": shelfProducts - 1, "failed_tasks": 0}, counted(total, "products_saved", "products_tagged", "products_untagged", "failed_tasks"))
+	assert.Len(t, asked, shelfProducts+maxTagFailures, "then it is asked no more")
+	assert.Equal(t, []ledger.Warning{{Kind: "products_untagged", Source: "shelf", Count: shelfProducts - 1}}, total.Warnings)
 	assert.Equal(t, "23", one(`SELECT count(*) FROM catalog_tags WHERE tags = '["cheap","dear"]'`), "the earlier tags stay")
 	broken = false
 	assert.Equal(t, map[string]int64{"products_tagged": shelfProducts - 1}, counted(j.run(), "products_tagged"), "the next crawl tries again")

@@ -40,7 +40,8 @@ type visit struct {
 	rendering
 	known    streak
 	lastPage highest
-	partial  atomic.Bool // the crawl does not see all products; see rows.markPartial
+	stale    atomic.Int64 // list pages in a row without a product that is new to the crawl
+	partial  atomic.Bool  // the crawl does not see all products; see rows.markPartial
 	layout   *layout
 	count    func(ledger.Tally) // adds to the lane's counts
 
@@ -120,6 +121,7 @@ func (v *visit) run(ctx context.Context) error {
 	if complete {
 		err = v.close(ctx)
 	}
+	v.warn(untagged, "", int(v.state.Stats.productsUntagged.Load()))
 	v.log.Info("crawl_end", "complete", complete, "counts", v.state.Stats.Snapshot().counts())
 	return errors.Join(err, v.control.cause())
 }

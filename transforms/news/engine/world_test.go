@@ -60,6 +60,18 @@ var shapes = map[string]struct{ path, language, form, other string }{
 	"yna":            {"/view/AKR%s00001", "ko", "rss", "/economy/all"},
 }
 
+// asFed are addresses of articles as these publishers' own feeds write them, if it is not
+// as their sites do.
+var asFed = map[string]string{
+	"aljazeera": "/news/2026/11/3/demo-story?traffic_source=rss",
+	"bbc":       "/news/articles/cdemo0123?at_medium=RSS&at_campaign=rss",
+	"cbc":       "/news/business/demo-story-9.7270191?cmp=rss",
+	"nos":       "/l/2512497",
+	"scmp":      "/economy/article/3012345/demo-story?utm_source=rss_feed",
+	"spiegel":   "/wirtschaft/demo-a-0123abcd-0000-4000-8000-0123456789ab#ref=rss",
+	"yle":       "/a/74-20012345?origin=rss",
+}
+
 // Every publisher that ships with the program reads a site of its shape: of its host,
 // its feed or sitemap, its addresses, its language and its time zone.
 func TestWorld(t *testing.T) {
@@ -107,6 +119,9 @@ func TestWorld(t *testing.T) {
 		other, err := base.Parse(shape.other)
 		require.NoError(t, err)
 		assert.False(t, p.IsArticleURL(other), "%s: %s", id, other)
+		fed, err := base.Parse(asFed[id])
+		require.NoError(t, err)
+		assert.Equal(t, asFed[id] != "", p.IsArticleURL(fed), "%s: %s", id, fed)
 		assert.NotEmpty(t, by, id)
 		languages[shape.language] = true
 		zones[strings.Split(policy.Zone.String(), "/")[0]] = true

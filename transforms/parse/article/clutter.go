@@ -100,7 +100,7 @@ var (
 	// stateWords are of names such as modal-enabled, comments-open, has-sidebar.
 	stateWords = words("enabled disabled open opened closed has with without can ready loaded allowed label")
 	// aboutWords begin the names of subjects, such as category-social and tag-video.
-	aboutWords = words("category cat tag type format post section topic term")
+	aboutWords = words("category cat tag type format section topic term")
 )
 
 // clutterWord reports whether a word of ASCII letters is one of clutterWords.
@@ -188,14 +188,14 @@ var clutterWords = words(`ad ads adv advert adverts advertisement advertising ad
 	nav navi navbar navigation subnav menu submenu breadcrumb breadcrumbs pagination pager paging sidebar footer foot
 	share shares sharing shared sharebar sharebox sharebuttons sharelinks social socials sociable sns snsbox addthis sharethis
 	related relateds recommend recommended recommendation recommendations recirc recirculation trending popular mostpopular mostread readmore morenews morestories moreon alsoread seealso
-	newsletter newsletters subscribe subscription signup paywall offer offers
+	newsletter newsletters subscribe subscription signup paywall offer offers cta donate donation donations
 	comment comments commentlist disqus respond reply replies
 	cookie cookies consent gdpr modal popup popover rollover hovercard overlay tooltip lightbox
 	author authors authorbox authorbio byline bylines bio reporter journalist writer
 	tags taglist keywords hashtag hashtags topics
 	caption captions credit credits photocredit
 	toolbar tools widget widgets teaser teasers carousel
-	dateline timestamp pubdate datetime postmeta entrymeta articlemeta meta metadata articleinfo
+	dateline timestamp pubdate datetime postmeta postmetadata entrymeta articlemeta meta metadata articleinfo
 	copyright disclaimer login register search hidden hide noprint print screenreader sronly offscreen visuallyhidden
 	rating ratings vote votes poll banner masthead toc feedback report correction corrections
 	embed embedded player video videoplayer audio audioplayer factbox infobox`)

@@ -82,6 +82,22 @@ func isBelow(n, root *html.Node) bool {
 	return false
 }
 
+// sameItem reports whether two elements are of the same item of microdata.
+func sameItem(a, b *html.Node) bool {
+	item := func(n *html.Node) *html.Node {
+		for n = n.Parent; n != nil; n = n.Parent {
+			for i := range n.Attr {
+				if n.Attr[i].Key == "itemscope" {
+					return n
+				}
+			}
+		}
+		return nil
+	}
+	i := item(a)
+	return i != nil && i == item(b)
+}
+
 // lede is the introduction between the headline and the text, outside the element of
 // the text. It is found because pages repeat it as their description.
 func (p *Page) lede(root *html.Node, r *reader) string {
@@ -94,9 +110,6 @@ func (p *Page) lede(root *html.Node, r *reader) string {
 		if f := fold(s); len(f) >= 40 {
 			wants = append(wants, f)
 		}
-	}
-	if len(wants) == 0 {
-		return ""
 	}
 	var found string
 	var look func(*html.Node, int) bool
@@ -111,8 +124,14 @@ func (p *Page) lede(root *html.Node, r *reader) string {
 			if c.Type != html.ElementNode || neverText(c) {
 				continue
 			}
+			if attr(c, "itemprop") == "description" {
+				if l := line(c); len(l) >= 40 && len(l) < 1500 && prose(c)*10 >= width(l)*8 && sameItem(c, root) {
+					found = l
+					return true
+				}
+			}
 			deeper := 0
-			if !r.blocks[c] {
+			if len(wants) > 0 && !r.blocks[c] {
 				deeper = within + 1
 				switch c.DataAtom {
 				case atom.P, atom.Div, atom.H2, atom.H3, atom.Span, atom.Strong, atom.Section, atom.Li:

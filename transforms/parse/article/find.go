@@ -147,7 +147,7 @@ func (r *reader) keepDoubtful() (any bool) {
 	const prose = 80
 	named := map[string]int{}
 	for _, n := range r.leftOut {
-		if r.proseWidth[n] >= prose && doubtful(n) {
+		if r.proseWidth[n] >= prose && (doubtful(n) || teases(n)) {
 			named[attr(n, "class")]++
 		}
 	}
@@ -159,7 +159,16 @@ func (r *reader) keepDoubtful() (any bool) {
 		if left == 0 {
 			break
 		}
-		if r.proseWidth[n] < prose || !doubtful(n) || named[attr(n, "class")] > 1 || n.Parent == nil || r.proseWidth[n.Parent] < prose || r.proseWidth[n] > r.proseWidth[n.Parent] {
+		if r.proseWidth[n] < prose || named[attr(n, "class")] != 1 {
+			continue
+		}
+		if teases(n) && sentence(line(n)) && !linked(n) {
+			left--
+			r.keep(n)
+			any = true
+			continue
+		}
+		if !doubtful(n) || n.Parent == nil || r.proseWidth[n.Parent] < prose || r.proseWidth[n] > r.proseWidth[n.Parent] {
 			continue
 		}
 		left--

@@ -68,7 +68,7 @@ func (r *reader) trim(lines []textLine) []textLine {
 			begin = i
 			break
 		}
-		if introduces(l) {
+		if introduces(l) || l.heading && i+1 < len(lines) && r.explains(l) {
 			intro = append(intro, l)
 		}
 	}
@@ -117,6 +117,23 @@ func ends(lines []textLine, i int) bool {
 // alike reports whether two elements have the same name and the same classes.
 func alike(a, b *html.Node) bool {
 	return a != nil && a.DataAtom == b.DataAtom && attr(a, "class") != "" && attr(a, "class") == attr(b, "class")
+}
+
+// explains reports whether a heading below the headline says more than that.
+func (r *reader) explains(l textLine) bool {
+	if width(l.text) < 50 || r.title == "" || l.of == nil || l.of.DataAtom == atom.H1 || announcesOthers(l.text) {
+		return false
+	}
+	same, all := 0, 0
+	for word := range strings.FieldsSeq(l.text) {
+		if f := fold(word); len(f) > 3 {
+			all++
+			if strings.Contains(r.title, f) {
+				same++
+			}
+		}
+	}
+	return all >= 4 && same*2 < all
 }
 
 // introduces reports whether a heading is a paragraph: its sentence is too long for a headline.

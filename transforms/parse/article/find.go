@@ -57,6 +57,9 @@ func (r *reader) find(body *html.Node) []*html.Node {
 			}
 			continue
 		}
+		if titled := r.titled(tier); titled != nil && titled != best && r.proseWidth[titled] >= 5*minArticle {
+			return []*html.Node{titled}
+		}
 		if most*5 < total*2 && most < 1500 || most < minArticle {
 			continue
 		}
@@ -68,6 +71,23 @@ func (r *reader) find(body *html.Node) []*html.Node {
 		return []*html.Node{best}
 	}
 	return []*html.Node{r.narrow(body, 85)}
+}
+
+// titled is the first of nodes with the page's headline, nil for none.
+func (r *reader) titled(nodes []*html.Node) *html.Node {
+	if r.title == "" || len(nodes) < 2 {
+		return nil
+	}
+	for _, n := range nodes {
+		for d := range n.Descendants() {
+			if d.DataAtom == atom.H1 {
+				if f := fold(line(d)); len(f) > 15 && (strings.Contains(r.title, f) || strings.Contains(f, r.title)) {
+					return n
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // Find returns the elements below body that have the text of a page, by their names and

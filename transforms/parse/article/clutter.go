@@ -127,7 +127,7 @@ func surelyClutter(n *html.Node) bool {
 				continue
 			}
 			low := strings.ToLower(name)
-			for _, w := range []string{"cookie", "consent", "gdpr", "comments", "disqus", "footer", "modal"} {
+			for _, w := range []string{"cookie", "consent", "gdpr", "comments", "disqus", "footer", "modal", "related"} {
 				if strings.Contains(low, w) {
 					return true
 				}

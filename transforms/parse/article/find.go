@@ -117,7 +117,11 @@ func (r *reader) weighAgain(body *html.Node) (total int) {
 		if most == nil {
 			break
 		}
-		r.keep(most)
+		for n := most; n != nil; n = n.Parent { // what is around it too, else it would be left out with that
+			if r.out[n] && (n == most || !surelyClutter(n)) {
+				r.keep(n)
+			}
+		}
 		total = r.weighOnce(body)
 	}
 	return total

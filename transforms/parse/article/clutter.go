@@ -22,7 +22,9 @@ func (r *reader) isClutter(n *html.Node) bool {
 		return false
 	}
 	switch n.DataAtom {
-	case atom.Aside, atom.Form, atom.Figure, atom.Figcaption:
+	case atom.Figure:
+		return !holdsTable(n)
+	case atom.Aside, atom.Form, atom.Figcaption:
 		return true
 	case atom.Body, atom.Article, atom.Main, atom.Html:
 		return false
@@ -196,7 +198,7 @@ var clutterWords = words(`ad ads adv advert adverts advertisement advertising ad
 	caption captions credit credits photocredit
 	toolbar tools widget widgets teaser teasers carousel
 	dateline timestamp pubdate datetime postmeta postmetadata entrymeta articlemeta meta metadata articleinfo
-	copyright disclaimer login register search hidden hide noprint print screenreader sronly offscreen visuallyhidden
+	copyright disclaimer login register search hidden hide print screenreader sronly offscreen visuallyhidden
 	rating ratings vote votes poll banner masthead toc feedback report correction corrections
 	embed embedded player video videoplayer audio audioplayer factbox infobox`)
 
@@ -208,3 +210,12 @@ var clutterLengths = func() (bits [256]uint32) {
 	}
 	return bits
 }()
+
+func holdsTable(n *html.Node) bool {
+	for d := range n.Descendants() {
+		if d.DataAtom == atom.Table || d.DataAtom == atom.Pre {
+			return true
+		}
+	}
+	return false
+}

@@ -75,6 +75,9 @@ func (r *reader) trim(lines []textLine) []textLine {
 	if begin > 0 && subheading(lines[begin-1], lines[begin:]) {
 		begin--
 	}
+	for begin > 0 && begin < len(lines) && like(lines[begin-1], lines[begin]) {
+		begin--
+	}
 	kept := append(intro[:len(intro):len(intro)], lines[begin:]...)
 	for len(kept) > 1 {
 		last := kept[len(kept)-1]
@@ -160,6 +163,11 @@ func closes(l textLine, before []textLine) bool {
 	b := before[len(before)-1]
 	if l.of == nil || b.of == nil || l.of.DataAtom != atom.P || b.of.DataAtom != atom.P || b.of.Parent != l.of.Parent || attr(l.of, "class") != attr(b.of, "class") {
 		return false
+	}
+	for i := len(before) - 2; i >= max(0, len(before)-3) && !paragraph(b); i-- {
+		if b = before[i]; b.of == nil || b.of.DataAtom != atom.P || b.of.Parent != l.of.Parent || attr(l.of, "class") != attr(b.of, "class") {
+			return false
+		}
 	}
 	return paragraph(b) && !announcesOthers(l.text) && !strings.Contains(l.text, "://") && l.text[0] != '(' && !strings.ContainsAny(l.text[:len(l.text)*2/3], ":：")
 }
@@ -477,4 +485,9 @@ func fold(s string) string {
 		}
 		return -1
 	}, s)
+}
+
+// like reports whether a short line before a paragraph is one as it is.
+func like(l, first textLine) bool {
+	return !l.heading && l.of != nil && first.of != nil && l.of.DataAtom == atom.P && first.of.DataAtom == atom.P && l.of.Parent == first.of.Parent && attr(l.of, "class") == attr(first.of, "class") && width(l.text) >= 12 && !announcesOthers(l.text) && !strings.ContainsAny(l.text, ":|/0123456789")
 }

@@ -39,10 +39,6 @@ func (r *reader) weigh(n *html.Node) int {
 	switch n.DataAtom {
 	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Figcaption:
 		direct = 0
-	case atom.Li, atom.Td, atom.Dd:
-		if direct < 80 {
-			direct = 0
-		}
 	default:
 		if direct < 30 {
 			direct = 0

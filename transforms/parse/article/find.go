@@ -2,6 +2,7 @@ package article
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
@@ -242,7 +243,7 @@ func (r *reader) parts(tier []*html.Node, best *html.Node, total int) []*html.No
 	var parts []*html.Node
 	whole := 0
 	for _, n := range tier {
-		if n == best || r.proseWidth[n] > 0 && n.DataAtom == best.DataAtom && attr(n, "class") == attr(best, "class") && attr(n, "itemprop") == attr(best, "itemprop") {
+		if n == best || r.proseWidth[n] > 0 && n.DataAtom == best.DataAtom && unnumbered(attr(n, "class")) == unnumbered(attr(best, "class")) && attr(n, "itemprop") == attr(best, "itemprop") {
 			parts = append(parts, n)
 			whole += r.proseWidth[n]
 		}
@@ -392,4 +393,14 @@ func words(list string) map[string]bool {
 		m[w] = true
 	}
 	return m
+}
+
+// unnumbered is a class without digits: parts of a text are often numbered.
+func unnumbered(class string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsDigit(c) {
+			return -1
+		}
+		return c
+	}, class)
 }

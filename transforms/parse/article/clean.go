@@ -108,3 +108,9 @@ func boilerplate(l string) bool {
 }
 
 func hangul(c rune) bool { return 0xac00 <= c && c <= 0xd7a3 }
+
+// asks is in what pages ask of their readers after the text: to subscribe, to follow.
+var asks = regexp.MustCompile(`(?i)\b(newsletters?|sign up|subscribe|abonnier\w*|posteingang|inbox|folge[nt]? (sie |du )?(uns|mir)|follow (us|me|@\w+)|like us|(our|unsere) app|click here|klicken sie hier|hier klicken|suscr[ií]b\w+|s.inscrire|inscrivez|abonnez|iscriviti|join our)\b`)
+
+// asksReaders reports whether a short paragraph asks something of the readers.
+func asksReaders(l string) bool { return len(l) < 400 && asks.MatchString(l) }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -81,6 +82,10 @@ func (r *reader) trim(lines []textLine) []textLine {
 	kept := append(intro[:len(intro):len(intro)], lines[begin:]...)
 	for len(kept) > 1 {
 		last := kept[len(kept)-1]
+		if len(kept) > 3 && asksReaders(last.text) {
+			kept = kept[:len(kept)-1]
+			continue
+		}
 		if strings.HasSuffix(last.text, ":") && width(last.text) < 100 && announces.MatchString(last.text) {
 			kept = kept[:len(kept)-1]
 			continue
@@ -93,6 +98,9 @@ func (r *reader) trim(lines []textLine) []textLine {
 	out := make([]textLine, 0, len(kept))
 	for i, l := range kept {
 		if l.heading && i+1 < len(kept) && kept[i+1].heading && announcesOthers(l.text) {
+			continue
+		}
+		if dated(l) {
 			continue
 		}
 		out = append(out, l)
@@ -490,4 +498,13 @@ func fold(s string) string {
 // like reports whether a short line before a paragraph is one as it is.
 func like(l, first textLine) bool {
 	return !l.heading && l.of != nil && first.of != nil && l.of.DataAtom == atom.P && first.of.DataAtom == atom.P && l.of.Parent == first.of.Parent && attr(l.of, "class") == attr(first.of, "class") && width(l.text) >= 12 && !announcesOthers(l.text) && !strings.ContainsAny(l.text, ":|/0123456789")
+}
+
+// dated reports whether a line is nothing but a time.
+func dated(l textLine) bool {
+	if l.heading || l.item || width(l.text) >= 30 || strings.Contains(l.text, ": ") || !strings.ContainsAny(l.text, "0123456789") {
+		return false
+	}
+	_, is := ParseTime(l.text, time.UTC)
+	return is
 }

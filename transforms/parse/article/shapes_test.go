@@ -89,6 +89,30 @@ func TestShapes(t *testing.T) {
 		{"an announcement at the end", `<article><h1>T</h1>` + paragraphs(4) + `<p>This may also be of interest:</p><ul><li><a href="/1">Another story of the harbour</a></li></ul></article>`, four, []string{"of interest", "Another story"}},
 		{"about the author", `<article><h1>T</h1>` + sentences(3, `<p>At first, %s</p>`) + paragraphs(4) + `<h4>Über den Autor</h4><p>Somebody writes about harbours and has done so for very many years.</p></article>`, four, []string{"Über den Autor", "writes about harbours"}},
 
+		// What names say of introductions, notes and parts.
+		{"an introduction named a teaser in an element of its own", `<title>The harbour decides</title><article><div class="intro"><div class="teaser-text"><p>What nobody had expected before the long evening has happened: the council has agreed.</p></div></div><div>` + paragraphs(4) + `</div></article>`, append(four, "What nobody had expected"), nil},
+		{"an introduction marked as the description", `<div itemscope itemtype="http://schema.org/Article"><div itemprop="description"><ul><li>What nobody had expected before the long evening has happened</li></ul></div><div itemprop="articleBody">` + paragraphs(4) + `</div></div>`, append(four, "What nobody had expected"), nil},
+		{"a heading that says more than the headline", `<title>The harbour decides</title><main><h1>The harbour decides</h1><h2>After many hours, most members agree on a third quay</h2><div>3 May, 10:15</div>` + paragraphs(4) + `</main>`, append(four, "After many hours"), []string{"10:15"}},
+		{"the headline in other words is none", `<title>The harbour decides after many hours on a third quay</title><main><h2>After many hours the harbour has decided on a third quay</h2><div>3 May</div>` + paragraphs(4) + `</main>`, four, []string{"has decided on"}},
+		{"what is said about a post", `<div class="entry-content">` + paragraphs(4) + `<span class="post-ratings">(No votes yet, please be the first.)</span><p class="postmetadata">This was written by Somebody at the harbour, in the year after that.</p></div>`, four, []string{"No votes", "in the year after"}},
+		{"a call for letters", `<article><h1>T</h1>` + paragraphs(4) + `<section class="c-letters-cta"><p>We want to hear what you think, and so does the harbour's whole council.</p></section></article>`, four, []string{"We want to hear"}},
+		{"a part that is not printed", `<article><h1>T</h1><section class="top noprint"><p>On screens only: the council has a map of its three quays.</p></section>` + paragraphs(4) + `</article>`, append(four, "On screens only"), nil},
+		{"numbered parts", `<article><h1>T</h1><div class="story-body story-body-1">` + sentences(3, `<p>At first, %s</p>`) + `</div><div>An advertisement</div><div class="story-body story-body-2">` + paragraphs(4) + `</div></article>`, append(four, "At first, Paragraph A"), nil},
+		{"a table in a figure", `<article><h1>T</h1>` + paragraphs(4) + `<figure class="table"><table><tr><th>Quay</th><th>Ships</th></tr><tr><td>North</td><td>31</td></tr></table></figure>` + sentences(1, "<p>Last, %s</p>") + `</article>`, append(four, "North 31"), nil},
+
+		// Which element has the text.
+		{"the article with the headline, before a longer list of others", `<title>The harbour decides</title><article class="a"><h1>The harbour decides</h1>` + sentences(7, `<p>%s</p>`) + `</article><article class="b">` + sentences(20, `<p>Elsewhere it was heard: %s</p>`) + `</article>`, four, []string{"Elsewhere"}},
+		{"a page in a form, its text in something named comment", `<form><main>` + strings.Repeat(`<div class="XyComment">`, 7) + paragraphs(4) + strings.Repeat(`</div>`, 7) + `</main></form>`, four, nil},
+		{"a related list longer than the text", `<div class="entry">` + paragraphs(2) + `<ul class="related_post">` + sentences(6, `<li><a href="/x">A story</a><br><small>Elsewhere it was heard: %s</small></li>`) + `</ul></div>`, four[:2], []string{"Elsewhere"}},
+		{"a list of short items as the text", `<div class="a"><ul>` + strings.Repeat(`<li>Two spoons of sugar and one of salt, stirred</li>`, 8) + `</ul></div><div class="b">` + paragraphs(1) + `</div>`, []string{"Two spoons"}, nil},
+
+		// Lines that are no text, and short ones that are.
+		{"short paragraphs at both ends", `<div class="entry-content"><p>Crisp outside, soft inside</p>` + paragraphs(4) + `<p>Good luck!</p><p>Yours, Somebody</p></div>`, append(four, "Crisp outside", "Good luck!", "Yours, Somebody"), nil},
+		{"credits of pictures", `<div class="entry-content">` + paragraphs(2) + `<p>The quay in the morning. | © Somebody/Agency</p><p>(Foto: Somebody)</p><p>Image: the quay by night, by Somebody</p>` + paragraphs(4) + `<p>A photo: nothing says more. It hangs in the hall.</p></div>`, append(four, "nothing says more"), []string{"Agency", "Foto", "by night"}},
+		{"requests to readers at the end", `<div class="entry-content">` + paragraphs(4) + `<p>Get our magazine every month. Click here for more.</p><p>All news in your inbox: sign up for our newsletter, which comes on Fridays.</p></div>`, four, []string{"magazine", "inbox"}},
+		{"lines that are a time", `<div class="entry-content">` + paragraphs(2) + `<div>3 May 2024, 10:15</div>` + paragraphs(4) + `</div>`, four, []string{"10:15"}},
+		{"questions to readers", `<div class="entry-content">` + paragraphs(4) + `<p>Schon gelesen?</p><h4>Weitere Mitteilungen dieses Verbands</h4></div>`, four, []string{"gelesen", "Weitere"}},
+
 		{"a script's end tag with a comment in it", `<script src="/a.js"></script <!-- a plugin --><article>` + paragraphs(4) + `</article><script src="/b.js"></script>`, four, []string{"plugin"}},
 
 		// Text that is shown only by scripts, or only without.

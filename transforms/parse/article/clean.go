@@ -18,7 +18,8 @@ var (
 	invitation       = regexp.MustCompile(`^[▶☞※◀►☎✅📌👉]\s*\S.{0,80}$|^(Read more|READ MORE|Also read|ALSO READ|Read also|Lesen Sie auch|Lire aussi|Lea también|Leggi anche|Baca juga|See also|Related)\s*[:|]`)
 	koreanInvitation = regexp.MustCompile(`(구독|좋아요|제보)(하기|하세요|해주세요|신청)|카카오톡\s*[:>]|기자\s*페이지|^\[?관련\s*기사|^\[?연관\s*기사`)
 	others           = regexp.MustCompile(`(?i)^\W*(related( (news|stories|articles|topics|posts|content))?|read (more|also|next)|more (on|from|stories|about|news)\b.*|recommended( stories| for you)?|most (read|popular|viewed)\b.*|you may also like|don'?t miss|see also|also read|trending( now)?|mehr zum thema|mehr aus.*|lesen sie auch|das könnte sie auch interessieren|lire aussi|à lire aussi|sur le même sujet|leggi anche|ver también|te puede interesar|関連記事|関連キーワード|関連企業・業界|관련\s*기사|관련\s*뉴스|많이 본 (기사|뉴스)|주요\s*뉴스|이 시각 주요뉴스|tell us what you think.*|share this( story| article)?|about the author|comments?|tags|ilgili konular|benzer haberler|baca juga|читайте также|leia (mais|também)|lees ook|les også|läs mer|share|schon gelesen|say your words|weiterlesen|read this next)\W*$`)
-	othersToo        = regexp.MustCompile(`(?i)^\W*((alle |entdecke |unsere )?weitere ((pressem|m)itteilungen|artikel|beiträge|themen|meldungen|nachrichten|informationen|geschichten|kolumnen|storys)( \pL+){0,4}|mehr (informationen|themen|kolumnen|artikel|zu(m|r)? .*)|lust auf mehr|noch mehr .{0,40}:|möchten sie den artikel teilen|\pL+ teilen|kommentierte artikel|ähnliche (artikel|beiträge)|auch interessant|über (den autor|die autorin|diese reihe)|zur person|(diesen )?(artikel|beitrag|seite) (teilen|empfehlen|weiterempfehlen|drucken)|das (thema )?könnte dich auch interessieren|\d+ (kommentare?|comments?|commentaires?|comentarios?|reacties)|kommentare? (schreiben|hinterlassen|verfassen)|(leave|post|add|write) a (comment|reply)|leave a reply.*|while you are here|this entry was posted .*|à propos de l.auteur|sobre (el autor|la autora|o autor|a autora)|articoli correlati|artículos relacionados|articles (similaires|liés|associés)|gerelateerde artikelen|powiązane artykuły|zobacz (także|też|również)|czytaj (także|też|również)|benzer haberler|相关(新闻|阅读|文章|链接)|相關(新聞|文章)|延伸閱讀|関連リンク|あわせて読みたい)\W*$`)
+	othersToo        = regexp.MustCompile(`(?i)^\W*(mehr (informationen|zu(m|r)? .*)|kommentierte artikel|ähnliche (artikel|beiträge)|auch interessant|über (den autor|die autorin|diese reihe)|zur person|(diesen )?(artikel|beitrag|seite) (teilen|empfehlen|weiterempfehlen|drucken)|das (thema )?könnte dich auch interessieren|\d+ (kommentare?|comments?|commentaires?|comentarios?|reacties)|kommentare? (schreiben|hinterlassen|verfassen)|(leave|post|add|write) a (comment|reply)|leave a reply.*|while you are here|this entry was posted .*|à propos de l.auteur|sobre (el autor|la autora|o autor|a autora)|articoli correlati|artículos relacionados|articles (similaires|liés|associés)|gerelateerde artikelen|powiązane artykuły|zobacz (także|też|również)|czytaj (także|też|również)|benzer haberler|相关(新闻|阅读|文章|链接)|相關(新聞|文章)|延伸閱讀|関連リンク|あわせて読みたい)\W*$`)
+	othersMore       = regexp.MustCompile(`(?i)^\W*((alle |entdecke |unsere )?weitere (pressemitteilungen|mitteilungen|artikel|beiträge|themen|meldungen|nachrichten|informationen|geschichten|kolumnen|storys)( \S+){0,4}|mehr (themen|kolumnen|artikel)|lust auf mehr|noch mehr .{0,40}:|möchten sie den artikel teilen|(news|artikel|beitrag|seite) teilen)\W*$`)
 	announces        = regexp.MustCompile(`(?i)\b(also|auch|aussi|también|anche|também|ook|også|også|också|także|również|related|weitere[nrs]?|further|more)\b`)
 	endMail          = regexp.MustCompile(`[\s(\[/=]*([가-힣]{2,4}\s*(기자|특파원))?[\s(\[/=]*[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}[)\]\s]*$`)
 )
@@ -27,8 +28,13 @@ var (
 const shortLine = 160
 
 // announcesOthers reports whether a line announces other articles, or what else is around
-// the text. Two expressions are quicker than one: package regexp backtracks in small ones only.
-func announcesOthers(l string) bool { return others.MatchString(l) || othersToo.MatchString(l) }
+// the text. Three expressions are quicker than one: package regexp backtracks in small ones only.
+func announcesOthers(l string) bool {
+	if len(l) > 30 && l[len(l)-1] == '.' { // a sentence, as most lines are
+		return false
+	}
+	return others.MatchString(l) || othersToo.MatchString(l) || othersMore.MatchString(l)
+}
 
 // clean removes the lines of advertisements, reporters' addresses and
 // copyright, and those that a publisher's expressions match.
@@ -93,7 +99,7 @@ func boilerplate(l string) bool {
 		strings.Contains(l, "무단") || strings.Contains(l, "재배포")) && copyrightLine.MatchString(l) {
 		return true
 	}
-	if strings.ContainsAny(l, "©:") && pictureLine.MatchString(l) {
+	if (strings.IndexByte(l, ':') >= 0 || strings.Contains(l, "©") || strings.Contains(l, "(c)")) && pictureLine.MatchString(l) {
 		return true
 	}
 	if strings.ContainsFunc(l, hangul) && (reporter.MatchString(l) || credit.MatchString(l) || koreanInvitation.MatchString(l)) {

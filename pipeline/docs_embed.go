@@ -42,57 +42,90 @@ func Embed(ctx context.Context, s store.Store, x index.Index, c *embed.Client, w
 	if home.Why != "" {
 		log.Warn("pgvector_missing", "why", home.Why)
 	}
-	all, err := docs.HandOvers(ctx, s)
+	r := reader{store: s, index: x, client: c, whole: whole, log: log, now: now, done: &done}
+	err = r.all(ctx)
+	if errors.Is(err, index.ErrOtherLength) {
+		log.Warn("embed_model_changed", "model", x.Model)
+		if err = x.Forget(ctx); err == nil {
+			r.waiting, r.inputs, r.puts = nil, nil, 0
+			err = r.all(ctx)
+		}
+	}
+	return done, err
+}
+
+// atOnce is how many chunks are put into the index at a time: enough for several requests
+// to the endpoint, and few enough to be kept in memory.
+const atOnce = 256
+
+// reader puts what was handed over into the index.
+type reader struct {
+	store  store.Store
+	index  index.Index
+	client *embed.Client
+	whole  map[string]bool
+	log    *slog.Logger
+	now    func() time.Time
+	done   *Embedded
+
+	waiting []index.Change // of pages, in their order
+	inputs  []input        // of the vectors that they lack
+	puts    int            // chunks in waiting
+}
+
+// input is what a vector is made of.
+type input struct {
+	change int // its place in waiting
+	id     string
+	text   string
+}
+
+// all reads the hand-offs that were not read yet.
+func (r *reader) all(ctx context.Context) error {
+	all, err := docs.HandOvers(ctx, r.store)
 	if err != nil {
-		return done, err
+		return err
 	}
 	for _, h := range all {
-		was, err := x.Done(ctx, h.Name)
-		if err != nil {
-			return done, err
-		}
-		if was {
+		if was, err := r.index.Done(ctx, h.Name); err != nil || was {
+			if err != nil {
+				return err
+			}
 			continue
 		}
-		e := embedding{x, c, whole, h.At, &done}
 		for _, key := range h.Keys {
-			lines, err := docs.ReadHandOff(ctx, s, key)
+			lines, err := docs.ReadHandOff(ctx, r.store, key)
 			if errors.Is(err, store.ErrNotExist) {
-				done.Lost++
+				r.done.Lost++
 				continue
 			}
 			if err == nil {
-				err = e.apply(ctx, lines)
+				err = r.add(ctx, lines, h.At)
 			}
 			if err != nil {
-				return done, err
+				return err
 			}
+		}
+		if err := r.apply(ctx); err != nil {
+			return err
 		}
 		if h.Deletion {
-			if err := index.Erase(ctx, x.DB); err != nil {
-				return done, err
+			if err := index.Erase(ctx, r.index.DB); err != nil {
+				return err
 			}
 		}
-		if err := x.SetDone(ctx, h.Name, now()); err != nil {
-			return done, err
+		if err := r.index.SetDone(ctx, h.Name, r.now()); err != nil {
+			return err
 		}
-		done.HandOvers++
-		log.Info("handoff_indexed", "name", h.Name, "chunks", done.Put, "deleted", done.Deleted, "vectors", done.Vectors)
+		r.done.HandOvers++
+		r.log.Info("handoff_indexed", "name", h.Name, "chunks", r.done.Put, "deleted", r.done.Deleted, "vectors", r.done.Vectors)
 	}
-	return done, nil
+	return nil
 }
 
-type embedding struct {
-	index   index.Index
-	client  *embed.Client
-	whole   map[string]bool
-	at      time.Time
-	counted *Embedded
-}
-
-// apply puts the lines of one object, which are of one provider, into the index.
-func (e embedding) apply(ctx context.Context, lines []docs.HandedLine) error {
-	c := index.Change{At: e.at, Vectors: map[string][]float32{}}
+// add adds the lines of one object, which are of one provider, to what waits.
+func (r *reader) add(ctx context.Context, lines []docs.HandedLine, at time.Time) error {
+	c := index.Change{At: at, Vectors: map[string][]float32{}}
 	for _, l := range lines {
 		if l.Op == "delete" {
 			c.Delete = append(c.Delete, l.ID)
@@ -102,30 +135,45 @@ func (e embedding) apply(ctx context.Context, lines []docs.HandedLine) error {
 		if l.FetchedAt != nil {
 			k.FetchedAt = *l.FetchedAt
 		}
-		c.Put, c.Whole = append(c.Put, k), e.whole[l.Provider]
+		c.Put, c.Whole = append(c.Put, k), r.whole[l.Provider]
 	}
-	lack, err := e.index.Lacking(ctx, c.Put)
+	lack, err := r.index.Lacking(ctx, c.Put)
 	if err != nil {
 		return err
 	}
-	var inputs []string
 	for _, i := range lack {
-		inputs = append(inputs, c.Put[i].Input())
+		r.inputs = append(r.inputs, input{len(r.waiting), c.Put[i].ID, c.Put[i].Input()})
 	}
-	if len(inputs) > 0 {
-		vectors, err := e.client.Vectors(ctx, inputs)
+	r.waiting = append(r.waiting, c)
+	if r.puts += len(c.Put); r.puts < atOnce {
+		return nil
+	}
+	return r.apply(ctx)
+}
+
+// apply puts what waits into the index.
+func (r *reader) apply(ctx context.Context) error {
+	if len(r.inputs) > 0 {
+		texts := make([]string, len(r.inputs))
+		for i, in := range r.inputs {
+			texts[i] = in.text
+		}
+		vectors, err := r.client.Vectors(ctx, texts)
 		if err != nil {
 			return fmt.Errorf("%w; what was indexed until here stays, start it again for the rest", err)
 		}
-		for i, v := range vectors {
-			c.Vectors[c.Put[lack[i]].ID] = v
+		for i, in := range r.inputs {
+			r.waiting[in.change].Vectors[in.id] = vectors[i]
 		}
 	}
-	if err := e.index.Apply(ctx, c); err != nil {
-		return err
+	for _, c := range r.waiting {
+		if err := r.index.Apply(ctx, c); err != nil {
+			return err
+		}
+		r.done.Put += len(c.Put)
+		r.done.Deleted += len(c.Delete)
+		r.done.Vectors += len(c.Vectors)
 	}
-	e.counted.Put += len(c.Put)
-	e.counted.Deleted += len(c.Delete)
-	e.counted.Vectors += len(c.Vectors)
+	r.waiting, r.inputs, r.puts = nil, nil, 0
 	return nil
 }

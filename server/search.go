@@ -27,12 +27,6 @@ const (
 	foundOnPage = 10
 )
 
-// searchResult is what was found, as `pipeline search --json` prints it.
-type searchResult struct {
-	Results   []index.Found `json:"results"`
-	ByVectors bool          `json:"by_vectors"` // else by words alone
-}
-
 // question is what somebody searches for.
 type question struct {
 	Text, Provider string
@@ -119,25 +113,27 @@ func (s *searcher) open(ctx context.Context) (*index.Index, error) {
 	return s.index, nil
 }
 
-func (s *searcher) ask(ctx context.Context, q question) (result searchResult, err error) {
+func (s *searcher) ask(ctx context.Context, q question) (found index.Answer, err error) {
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	default:
-		return result, errSearches
+		return found, errSearches
 	}
 	within, cancel := context.WithTimeout(ctx, maxLook)
 	defer cancel()
 	x, err := s.open(within)
 	if err != nil {
-		return result, err
+		return found, err
 	}
-	result.ByVectors = s.client != nil
-	result.Results, err = x.Ask(within, s.client, index.Query{Text: q.Text, Provider: q.Provider, Limit: q.limit})
+	found, err = x.Ask(within, s.client, index.Query{Text: q.Text, Provider: q.Provider, Limit: q.limit})
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		return result, errLongSearch
+		return found, errLongSearch
 	}
-	return result, err
+	if found.Failure != nil {
+		s.log.Warn("search_by_words_alone", "error", ledger.Redact(found.Failure.Error()))
+	}
+	return found, err
 }
 
 func (s *Server) searchAPI(w http.ResponseWriter, r *http.Request) {
@@ -146,7 +142,7 @@ func (s *Server) searchAPI(w http.ResponseWriter, r *http.Request) {
 	if err = cmp.Or(refuseEmpty(v, "provider", "limit"), err); err == nil && q.Text == "" {
 		err = refuse("q: write a question")
 	}
-	var found searchResult
+	var found index.Answer
 	if err == nil {
 		found, err = s.searcher.ask(r.Context(), q)
 	}
@@ -156,14 +152,14 @@ func (s *Server) searchAPI(w http.ResponseWriter, r *http.Request) {
 // searchPage is the data of the page of the search.
 type searchPage struct {
 	question
-	searchResult
+	index.Answer
 }
 
 func (p *pages) search(w http.ResponseWriter, r *http.Request) {
 	q, err := readQuestion(r.URL.Query())
 	v := searchPage{question: q}
 	if err == nil && q.Text != "" {
-		v.searchResult, err = p.server.searcher.ask(r.Context(), q)
+		v.Answer, err = p.server.searcher.ask(r.Context(), q)
 	}
 	if err != nil {
 		p.server.fail(w, r, err)

@@ -27,7 +27,7 @@ func indexed(t *testing.T) func(*Settings) {
 	t.Helper()
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked struct{ Input []string }
-		if json.NewDecoder(r.Body).Decode(&asked) != nil || r.Header.Get("Authorization") != "Bearer sk-4711" || asked.Input[0] == "broken" {
+		if json.NewDecoder(r.Body).Decode(&asked) != nil || r.Header.Get("Authorization") != "Bearer sk-4711" || strings.HasPrefix(asked.Input[0], "broken") {
 			http.Error(w, "no", http.StatusBadRequest)
 			return
 		}
@@ -79,7 +79,11 @@ func TestSearch(t *testing.T) {
 	for _, bad := range []string{"", "q=", "q=+", "q=x&limit=0", "q=x&limit=51", "q=x&limit=x", "q=x&limit=", "q=x&provider=..", "q=" + strings.Repeat("x", maxQuestion+1)} {
 		assert.Equal(t, http.StatusBadRequest, w.do("GET", "/api/v1/search?"+bad, "").code, bad)
 	}
-	assert.Equal(t, http.StatusInternalServerError, w.do("GET", "/api/v1/search?q=broken", "").code)
+	broken := w.do("GET", "/api/v1/search?q=broken+refunds", "").json(t)
+	assert.Equal(t, false, broken["by_vectors"])
+	assert.Len(t, broken["results"], 1, "words are searched without the endpoint")
+	assert.Contains(t, w.do("GET", "/search?q=broken+refunds", "").body, "By words alone: the endpoint for embeddings failed, the best first.")
+	assert.Contains(t, w.log.String(), "search_by_words_alone")
 	for range maxSearches {
 		w.searcher.slots <- struct{}{}
 	}

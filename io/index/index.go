@@ -113,6 +113,12 @@ func (x Index) Apply(ctx context.Context, c Change) error {
 		return err
 	}
 	err = x.DB.Tx(ctx, func(tx *sql.Tx) error {
+		for _, v := range c.Vectors { // all of them have one length
+			if err := x.fits(ctx, tx, in, len(v)); err != nil {
+				return err
+			}
+			break
+		}
 		for _, id := range c.Delete {
 			if err := x.remove(ctx, tx, in, id); err != nil {
 				return err

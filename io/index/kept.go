@@ -56,7 +56,7 @@ func (k *kept) nearest(ctx context.Context, x Index, q Query) (ids []string, ok 
 		return nil, false, nil
 	}
 	if len(k.rows) > 0 && k.length != len(q.Vector) {
-		return nil, false, x.otherLength(k.rows[0].id)
+		return nil, false, x.otherLength()
 	}
 	var best ranking
 	for i := range k.rows {
@@ -177,7 +177,7 @@ func (k *kept) read(ctx context.Context, x Index, some []keptRow) error {
 			k.length = len(w.vector) / 4
 		}
 		if len(w.vector) != 4*k.length {
-			return x.otherLength(w.id)
+			return x.otherLength()
 		}
 		if len(k.rows)%keptBlock == 0 {
 			k.blocks = append(k.blocks, make([]float32, 0, keptBlock*k.length))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -47,17 +48,36 @@ const (
 	fusion = 60
 )
 
+// Answer is what answers a question.
+type Answer struct {
+	Results   []Found `json:"results"`
+	ByVectors bool    `json:"by_vectors"` // else by words alone
+	Failure   error   `json:"-"`          // why it is by words alone although there is an endpoint
+}
+
+// maxWait is how long a question waits for its vector.
+const maxWait = 10 * time.Second
+
 // Ask is Search with the question's vector from an endpoint for embeddings; nil: by words
-// alone.
-func (x Index) Ask(ctx context.Context, c *embed.Client, q Query) ([]Found, error) {
+// alone. So it is where the endpoint fails, or has another model than the index.
+func (x Index) Ask(ctx context.Context, c *embed.Client, q Query) (a Answer, err error) {
 	if c != nil {
-		vectors, err := c.Vectors(ctx, []string{q.Text})
-		if err != nil {
-			return nil, err
+		within, cancel := context.WithTimeout(ctx, maxWait)
+		vectors, err := c.Vectors(within, []string{q.Text})
+		cancel()
+		if ctx.Err() != nil {
+			return a, err
 		}
-		q.Vector = vectors[0]
+		if a.Failure = err; err == nil {
+			q.Vector = vectors[0]
+		}
 	}
-	return x.Search(ctx, q)
+	if a.Results, err = x.Search(ctx, q); errors.Is(err, ErrOtherLength) {
+		a.Failure, q.Vector = err, nil
+		a.Results, err = x.Search(ctx, q)
+	}
+	a.ByVectors = q.Vector != nil
+	return a, err
 }
 
 // Search returns the chunks that answer a question best, by words and by vectors

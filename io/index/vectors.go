@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -18,6 +19,7 @@ type place struct {
 	table  string
 	tables []string // all that may have vectors
 	insert string   // id, model, input, value
+	length string   // of a vector, in SQL
 	value  func([]float32) any
 	// nearest finds ids by value, model, provider and limit; "" where the database cannot
 	// compare vectors.
@@ -34,12 +36,12 @@ func (x Index) vectors(ctx context.Context) (place, error) {
 		return e.place(), err
 	}
 	tables, err := vectorTables(ctx, x.DB)
-	return place{table: plain, tables: tables, insert: insertInto(plain, "$4"), value: func(v []float32) any { return pack(v) }}, err
+	return place{table: plain, tables: tables, insert: insertInto(plain, "$4"), length: "length(vector) / 4", value: func(v []float32) any { return pack(v) }}, err
 }
 
 func (e extension) place() place {
 	vector := "CAST($%d::text AS " + e.schema + ".vector)"
-	return place{table: typed, tables: []string{plain, typed}, insert: insertInto(typed, fmt.Sprintf(vector, 4)), value: func(v []float32) any { return text(v) },
+	return place{table: typed, tables: []string{plain, typed}, insert: insertInto(typed, fmt.Sprintf(vector, 4)), length: e.schema + ".vector_dims(vector)", value: func(v []float32) any { return text(v) },
 		// The operator is the negative product.
 		nearest: `SELECT v.id FROM ` + typed + ` v WHERE v.model = $2 AND ($3 = '' OR EXISTS (SELECT 1 FROM search_chunks c WHERE c.id = v.id AND c.provider = $3))
 			ORDER BY v.vector OPERATOR(` + e.schema + `.<#>) ` + fmt.Sprintf(vector, 1) + `, v.id COLLATE "C" LIMIT $4`}
@@ -74,7 +76,7 @@ func (x Index) byVector(ctx context.Context, q Query) ([]string, error) {
 	if in.nearest != "" {
 		ids, err := db.Texts(ctx, x.DB, in.nearest, text(q.Vector), x.Model, q.Provider, candidates)
 		if isDimensions(err) {
-			err = x.otherLength("")
+			err = x.otherLength()
 		}
 		return ids, err
 	}
@@ -91,7 +93,7 @@ func (x Index) byVector(ctx context.Context, q Query) ([]string, error) {
 			return n, err
 		}
 		if len(packed) != 4*len(q.Vector) {
-			return n, x.otherLength(n.id)
+			return n, x.otherLength()
 		}
 		n.dot = dotPacked(q.Vector, packed)
 		return n, nil
@@ -105,12 +107,42 @@ func (x Index) byVector(ctx context.Context, q Query) ([]string, error) {
 	return best.ids(), nil
 }
 
-func (x Index) otherLength(id string) error {
-	what := "a chunk"
-	if id != "" {
-		what = "chunk " + id
+// ErrOtherLength says that a model makes vectors of another length than it made before.
+var ErrOtherLength = errors.New("another model has this name now: its vectors have another length than those of the index, and `pipeline embed` makes all of them again")
+
+func (x Index) otherLength() error { return fmt.Errorf("%s: %w", x.Model, ErrOtherLength) }
+
+// fits reports whether vectors of a length fit those that the model has made.
+func (x Index) fits(ctx context.Context, tx *sql.Tx, in place, length int) error {
+	var was int
+	err := tx.QueryRowContext(ctx, `SELECT `+in.length+` FROM `+in.table+` WHERE model = $1 LIMIT 1`, x.Model).Scan(&was)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err == nil && was != length:
+		return x.otherLength()
 	}
-	return fmt.Errorf("%s has a vector of another length than the question's; the model %s was another one when it was made", what, x.Model)
+	return err
+}
+
+// Forget removes the vectors of the model, so that all of them are made again.
+func (x Index) Forget(ctx context.Context) error {
+	tables, err := vectorTables(ctx, x.DB)
+	if err != nil {
+		return err
+	}
+	err = x.DB.Tx(ctx, func(tx *sql.Tx) error {
+		for _, table := range append(tables, "search_done") {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE model = $1`, x.Model); err != nil {
+				return err
+			}
+		}
+		return changed(ctx, tx)
+	})
+	if err != nil {
+		return fmt.Errorf("removing the vectors of %s from the search index: %w", x.Model, err)
+	}
+	return nil
 }
 
 // near is a chunk and the product of its vector and the question's.

@@ -27,20 +27,17 @@ func mcpServer(x index.Index, c *embed.Client) *mcp.Server {
 		Provider string `json:"provider,omitempty" jsonschema:"only the documentation of this provider, by its id"`
 		Limit    int    `json:"limit,omitempty" jsonschema:"how many results, 1 to 50; 5 when it is left out"`
 	}
-	type found struct {
-		Results []index.Found `json:"results"`
-	}
-	mcp.AddTool(s, &mcp.Tool{Name: "search", Annotations: look, Description: "Searches the crawled documentation. Gives links with at most 200 characters, and the whole text where the provider's terms allow it."},
-		func(ctx context.Context, _ *mcp.CallToolRequest, a searchArgs) (*mcp.CallToolResult, found, error) {
+	mcp.AddTool(s, &mcp.Tool{Name: "search", Annotations: look, Description: "Searches the crawled documentation. Gives links with at most 200 characters, and the whole text where the provider's terms allow it. Where by_vectors is false the words of the question count alone: use those of the documentation."},
+		func(ctx context.Context, _ *mcp.CallToolRequest, a searchArgs) (*mcp.CallToolResult, index.Answer, error) {
 			q := index.Query{Text: strings.TrimSpace(a.Question), Provider: a.Provider, Limit: a.Limit}
 			if q.Limit == 0 {
 				q.Limit = 5
 			}
 			if q.Text == "" || len(q.Text) > maxQuestion || q.Limit < 1 || q.Limit > maxFound {
-				return nil, found{}, fmt.Errorf("write a question of at most %d letters, and a limit of 1 to %d", maxQuestion, maxFound)
+				return nil, index.Answer{}, fmt.Errorf("write a question of at most %d letters, and a limit of 1 to %d", maxQuestion, maxFound)
 			}
-			all, err := x.Ask(ctx, c, q)
-			return nil, found{all}, err
+			found, err := x.Ask(ctx, c, q)
+			return nil, found, err
 		})
 	type changesArgs struct {
 		Since    string `json:"since" jsonschema:"a time like 2026-01-28 or 2026-01-28T12:00:00Z"`

@@ -17,6 +17,7 @@ import (
 	"github.com/newsfork/seed-engine/io/embed"
 	"github.com/newsfork/seed-engine/io/index"
 	"github.com/newsfork/seed-engine/io/lease"
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/launch"
@@ -130,7 +131,7 @@ func searchCommand(ctx context.Context, verb string, args []string, stdout, stde
 	case "mcp":
 		return serveMCP(within, d, x.Keep(), c)
 	case "search":
-		return e.search(within, x, c, question, stdout)
+		return e.search(within, x, c, question, stdout, stderr)
 	}
 	return e.embed(within, x, c, o, stdout, stderr)
 }
@@ -175,19 +176,24 @@ const (
 	maxFound    = 50
 )
 
-func (e *searchFlags) search(ctx context.Context, x index.Index, c *embed.Client, question string, stdout io.Writer) error {
+func (e *searchFlags) search(ctx context.Context, x index.Index, c *embed.Client, question string, stdout, stderr io.Writer) error {
 	found, err := x.Ask(ctx, c, index.Query{Text: question, Provider: e.provider, Limit: e.limit})
 	if err != nil {
 		return err
 	}
-	if e.json {
-		return json.NewEncoder(stdout).Encode(map[string]any{"results": found, "by_vectors": c != nil})
+	if found.Failure != nil {
+		if _, err := fmt.Fprintf(stderr, "pipeline: by words alone: %s\n", printable.Line(ledger.Redact(found.Failure.Error()))); err != nil {
+			return err
+		}
 	}
-	if len(found) == 0 {
+	if e.json {
+		return json.NewEncoder(stdout).Encode(found)
+	}
+	if len(found.Results) == 0 {
 		_, err := fmt.Fprintln(stdout, "nothing is found; `pipeline embed` reads what the docs job handed over into the search index")
 		return err
 	}
-	for i, r := range found {
+	for i, r := range found.Results {
 		name := r.Context
 		if name == "" {
 			name = r.Title

@@ -21,9 +21,10 @@ import (
 
 // endpoint is an OpenAI-compatible endpoint for embeddings. The vector of a text counts
 // its words. It counts the texts.
-func endpoint(t *testing.T) (url string, texts *atomic.Int64) {
+func endpoint(t *testing.T) (url string, e *fakeEndpoint) {
 	t.Helper()
-	texts = &atomic.Int64{}
+	e = &fakeEndpoint{}
+	e.length.Store(256)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked struct {
 			Model string
@@ -33,21 +34,33 @@ func endpoint(t *testing.T) (url string, texts *atomic.Int64) {
 			http.Error(w, "no", http.StatusBadRequest)
 			return
 		}
+		if e.down.Load() {
+			http.Error(w, "not now", http.StatusBadRequest)
+			return
+		}
+		e.requests.Add(1)
 		var data []map[string]any
 		for i, text := range asked.Input {
-			texts.Add(1)
-			v := make([]float64, 256)
+			e.texts.Add(1)
+			v := make([]float64, e.length.Load())
 			for word := range strings.FieldsSeq(strings.ToLower(text)) {
 				h := fnv.New32a()
 				_, _ = h.Write([]byte(word)) // it never fails
-				v[h.Sum32()%256]++
+				v[int(h.Sum32())%len(v)]++
 			}
 			data = append(data, map[string]any{"index": i, "embedding": v})
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": data}) // a client that is gone needs no answer
 	}))
 	t.Cleanup(s.Close)
-	return s.URL + "/v1", texts
+	return s.URL + "/v1", e
+}
+
+// fakeEndpoint is an endpoint with counters.
+type fakeEndpoint struct {
+	texts, requests atomic.Int64
+	length          atomic.Int64 // of a vector
+	down            atomic.Bool
 }
 
 // What the docs job hands over is found by words and vectors. Later sessions cost the
@@ -56,7 +69,7 @@ func endpoint(t *testing.T) (url string, texts *atomic.Int64) {
 func TestEmbedAndSearch(t *testing.T) {
 	emptyEnv(t)
 	t.Setenv(embed.KeyVariable, "sk-4711")
-	url, texts := endpoint(t)
+	url, e := endpoint(t)
 	dir := filepath.Join(t.TempDir(), "b")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	run := func(line string, code int) answer {
@@ -81,14 +94,15 @@ func TestEmbedAndSearch(t *testing.T) {
 	assert.Equal(t, "1", first[0])
 	assert.Equal(t, first[1], first[3], "each chunk has a vector")
 	assert.Equal(t, []string{"0", "0", "0", "0"}, embed(model), "nothing is done twice")
-	all := texts.Load()
-	assert.Greater(t, all, int64(20))
+	all := e.texts.Load()
+	assert.Greater(t, all, int64(64))
+	assert.Equal(t, (all+63)/64, e.requests.Load(), "64 texts in a request, of whatever pages")
 
 	run(demo+"2", ExitOK)
 	second := embed(model)
 	assert.NotEqual(t, "0", second[2], "chunks are deleted")
 	assert.NotEqual(t, "0", second[3])
-	assert.Less(t, texts.Load(), all*3/2, "only what changed costs a vector")
+	assert.Less(t, e.texts.Load(), all*3/2, "only what changed costs a vector")
 
 	found := run("search the limits of requests --limit=3"+model, ExitOK).stdout
 	assert.Regexp(t, `(?s)^1\. .*\n   https://.*\n   .*\n2\. .*3\. `, found)
@@ -108,6 +122,21 @@ func TestEmbedAndSearch(t *testing.T) {
 	for _, line := range long.FindAllStringSubmatch(only, -1) {
 		assert.LessOrEqual(t, len([]rune(line[1])), 200)
 	}
+
+	e.down.Store(true)
+	without := run("search --json --question=--limits --limit=2"+model, ExitOK)
+	require.NoError(t, json.Unmarshal([]byte(without.stdout), &printed))
+	assert.False(t, printed.ByVectors, "words are searched without the endpoint")
+	assert.Len(t, printed.Results, 2)
+	assert.Contains(t, without.stderr, "by words alone: asking "+url+"/embeddings for embeddings: status 400: not now")
+	e.down.Store(false)
+
+	e.length.Store(128)
+	assert.Contains(t, run("search the limits"+model, ExitOK).stderr, "`pipeline embed` makes all of them again")
+	run(demo+"1", ExitOK)
+	again := embed(model)
+	assert.Equal(t, "3", again[0], "another model under the same name: all hand-offs are read again")
+	assert.Empty(t, run("search the limits"+model, ExitOK).stderr)
 
 	run("--job=docs --web=demo --log-level=error --purge-provider=stripe", ExitOK)
 	assert.NotEqual(t, "0", embed(model)[2])

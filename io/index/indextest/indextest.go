@@ -26,6 +26,7 @@ func Run(t *testing.T, d *db.DB) {
 	t.Run("done", func(t *testing.T) { done(t, d) })
 	t.Run("near", func(t *testing.T) { Near(t, d) })
 	t.Run("search", func(t *testing.T) { search(t, d) })
+	t.Run("length", func(t *testing.T) { Length(t, d) })
 }
 
 func open(t *testing.T, d *db.DB, model string) index.Index {
@@ -33,6 +34,39 @@ func open(t *testing.T, d *db.DB, model string) index.Index {
 	x, err := index.Open(t.Context(), d, model)
 	require.NoError(t, err)
 	return x
+}
+
+// Length changes the length of a model's vectors. At its end the index is as before.
+func Length(t *testing.T, d *db.DB) {
+	ctx, x, other := t.Context(), open(t, d, "grows"), open(t, d, "stays")
+	put := func(x index.Index, v ...float32) error {
+		return x.Apply(ctx, index.Change{At: day, Put: []index.Chunk{{ID: "l", Provider: "l", URL: "https://l.example/", Text: "lengthy"}}, Vectors: map[string][]float32{"l": v}})
+	}
+	near := func(v ...float32) (ids []string, err error) {
+		found, err := x.Search(ctx, index.Query{Text: "?", Vector: v, Provider: "l", Limit: 1})
+		for _, f := range found {
+			ids = append(ids, f.ID)
+		}
+		return ids, err
+	}
+	require.NoError(t, put(x, 1, 0))
+	require.NoError(t, put(other, 1, 0))
+	require.NoError(t, x.SetDone(ctx, "h", day))
+	require.ErrorIs(t, put(x, 1, 0, 0), index.ErrOtherLength)
+	_, err := near(1, 0, 0)
+	require.ErrorIs(t, err, index.ErrOtherLength)
+	require.NoError(t, x.Forget(ctx))
+	was, err := x.Done(ctx, "h")
+	require.NoError(t, err)
+	assert.False(t, was)
+	require.NoError(t, put(x, 1, 0, 0))
+	ids, err := near(1, 0, 0)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"l"}, ids)
+	lacking, err := other.Lacking(ctx, []index.Chunk{{ID: "l", Text: "lengthy"}})
+	require.NoError(t, err)
+	assert.Empty(t, lacking, "the vectors of other models stay")
+	require.NoError(t, x.Apply(ctx, index.Change{At: day, Delete: []string{"l"}}))
 }
 
 // Near puts 300 chunks of two providers with vectors of 96 numbers into an index, changes

@@ -100,7 +100,7 @@ func (r *reader) trim(lines []textLine) []textLine {
 		if l.heading && i+1 < len(kept) && kept[i+1].heading && announcesOthers(l.text) {
 			continue
 		}
-		if dated(l) {
+		if onlyTime(l) {
 			continue
 		}
 		out = append(out, l)
@@ -500,8 +500,8 @@ func like(l, first textLine) bool {
 	return !l.heading && l.of != nil && first.of != nil && l.of.DataAtom == atom.P && first.of.DataAtom == atom.P && l.of.Parent == first.of.Parent && attr(l.of, "class") == attr(first.of, "class") && width(l.text) >= 12 && !announcesOthers(l.text) && !strings.ContainsAny(l.text, ":|/0123456789")
 }
 
-// dated reports whether a line is nothing but a time.
-func dated(l textLine) bool {
+// onlyTime reports whether a line is nothing but a time.
+func onlyTime(l textLine) bool {
 	if l.heading || l.item || width(l.text) >= 30 || strings.Contains(l.text, ": ") || !strings.ContainsAny(l.text, "0123456789") {
 		return false
 	}

@@ -174,7 +174,7 @@ func (p *Page) survey(n *html.Node) {
 			p.body = c
 		case atom.Title:
 			if p.title == "" && c.Namespace == "" {
-				p.title = line(c)
+				p.title = html.UnescapeString(line(c)) // some are escaped twice
 			}
 		case atom.Meta:
 			p.metaElement(c)
@@ -210,8 +210,11 @@ func (p *Page) metaElement(n *html.Node) {
 	}
 	for _, key := range []string{"property", "name", "itemprop", "http-equiv"} {
 		for name := range strings.FieldsSeq(strings.ToLower(attr(n, key))) {
-			if _, taken := p.meta[name]; !taken {
-				p.meta[name] = content
+			if _, taken := p.meta[name]; taken {
+				continue
+			}
+			if p.meta[name] = content; strings.HasSuffix(name, ":title") {
+				p.meta[name] = html.UnescapeString(content)
 			}
 		}
 	}

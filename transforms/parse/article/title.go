@@ -1,6 +1,7 @@
 package article
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ func (p *Page) shown(sites []string) string {
 	if len(alone) != 1 || p.ld.Headline != "" && fold(p.meta["og:title"]) == fold(p.ld.Headline) {
 		return ""
 	}
-	if slices.ContainsFunc(others, func(o string) bool { return version(alone[0], o) }) || saysMuch(alone[0], others) {
+	if slices.ContainsFunc(others, func(o string) bool { return version(alone[0], o) || sameSubject(alone[0], o) }) || saysMuch(alone[0], others) {
 		return alone[0]
 	}
 	return ""
@@ -133,9 +134,9 @@ func headingText(h *html.Node, others []string) string {
 		return collapse(strings.Join(parts, " "))
 	}
 	for _, o := range others {
-		if i := strings.Index(o, rest); i > 0 && first != "" {
-			before := strings.TrimRight(o[:i], " ")
-			if bare := strings.TrimRight(before, ":|/-–—•·» "); bare != before && strings.HasSuffix(fold(bare), fold(first)) {
+		if i := strings.Index(o, first); i >= 0 && first != "" {
+			after := strings.TrimLeft(o[i+len(first):], " ")
+			if bare := strings.TrimLeft(after, ":|/-–—•·» "); bare != after && (strings.Contains(fold(bare), fold(rest)) || sameSubject(rest, bare)) {
 				return rest
 			}
 		}
@@ -199,6 +200,26 @@ func saysMuch(heading string, others []string) bool {
 	})
 }
 
+// sameSubject reports whether a heading is long enough for a headline, and a title has a quarter
+// of its longer words.
+func sameSubject(heading, title string) bool {
+	const words, letters, part = 3, 5, 4
+	if len(strings.Fields(heading)) < words {
+		return false
+	}
+	all := fold(title)
+	long, both := 0, 0
+	for w := range strings.FieldsSeq(heading) {
+		if f := fold(w); utf8.RuneCountInString(f) >= letters {
+			long++
+			if strings.Contains(all, f) { // compounds have words in words
+				both++
+			}
+		}
+	}
+	return both > 0 && part*both >= long
+}
+
 func sequences(t string) map[string]bool {
 	all := map[string]bool{}
 	letters := []rune(fold(t))
@@ -248,6 +269,11 @@ func (p *Page) sites(own string) []string {
 			out = append(out, s)
 		}
 	}
+	for _, h := range p.headings[:min(len(p.headings), 20)] {
+		if linksHome(h) {
+			out = append(out, fold(line(h)))
+		}
+	}
 	if u, err := p.address(); err == nil && u.Host != "" {
 		host := strings.TrimPrefix(strings.ToLower(u.Hostname()), "www.")
 		out = append(out, fold(host))
@@ -258,6 +284,22 @@ func (p *Page) sites(own string) []string {
 		}
 	}
 	return out
+}
+
+// linksHome reports whether a heading is one link to the site's first page.
+func linksHome(h *html.Node) bool {
+	for h != nil && h.DataAtom != atom.A {
+		for h = h.FirstChild; h != nil && (h.Type != html.ElementNode || line(h) == ""); h = h.NextSibling {
+			if isText(h) {
+				return false
+			}
+		}
+	}
+	if h == nil {
+		return false
+	}
+	u, err := url.Parse(strings.TrimSpace(attr(h, "href")))
+	return err == nil && (u.Path == "/" || u.Path == "" && u.Host != "") && u.RawQuery == ""
 }
 
 func isSite(s string, sites []string) bool {
@@ -277,6 +319,10 @@ func withoutSite(t string, sites []string, guess bool) string {
 		cut := t
 		for _, m := range marks {
 			if head, tail, ok := cutLast(t, m); ok && isSite(tail, sites) {
+				cut = head
+				break
+			}
+			if head, tail, ok := cutFirst(t, m); ok && isSite(tail, sites) {
 				cut = head
 				break
 			}

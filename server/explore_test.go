@@ -45,6 +45,7 @@ func toyKind(at time.Time) explore.Kind {
 			i := item(q["name"])
 			i.Parts = []explore.Part{{Name: "rule", Title: "Rule", Asks: true, Rows: []explore.Record{{{Name: "path", Doc: "d", Value: q["path"]}}}},
 				{Name: "text", Title: "Text", Text: "line one\n" + hostile, Bytes: 1 << 20, Truncated: true, Stored: "processing/x"},
+				{Name: "sizes", Title: "Sizes", Shown: []string{"width", "why"}, Rows: []explore.Record{{{Name: "width", Value: int64(123)}, {Name: "why", Value: strings.Repeat("y", 41)}}}},
 				{Name: "like", Title: "Like it", Kind: "toys", Items: []explore.Item{item("other")}, Shown: []string{"name"}}}
 			return i, nil
 		}}
@@ -90,6 +91,7 @@ func TestExplore(t *testing.T) {
 	require.Contains(t, shown.body, `href="https://toys.example/?a=b&amp;c"`)
 	require.Contains(t, shown.body, `line one`+"\n"+`&lt;script&gt;alert(1)&lt;/script&gt;\u202eevil\u001b[31m`)
 	require.Contains(t, shown.body, "the beginning of 1.0 MiB")
+	require.Contains(t, shown.body, `<tr><td>123</td><td class="text">`+strings.Repeat("y", 41)+`</td></tr>`, "a column of short values stays narrow")
 	for _, a := range []answer{page, shown} {
 		require.NotContains(t, a.body, "<script>alert")
 		require.NotContains(t, a.body, "\u202E")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 )
@@ -116,5 +117,31 @@ func TestCopiesOverTime(t *testing.T) {
 		third.Article.Body = strings.Replace(wire, "Monday", "Tuesday", 1)
 		assert.Zero(t, publish(t, d, third, now.Add(2*time.Hour)))
 		assert.Equal(t, map[string]string{"https://c/1": "expired"}, copies(t, d))
+	})
+}
+
+// The page of a copy leads to the article that it is a copy of, as long as that is stored.
+func TestOriginalIsShown(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		d.Now = func() time.Time { return now }
+		publish(t, d, agency("b", "/wire", wire, now.Add(-5*time.Hour)), now)
+		publish(t, d, agency("a", "/copy", wire, now.Add(-time.Hour)), now)
+		var id string
+		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT id FROM news_articles WHERE source = 'a'`).Scan(&id))
+		show := func(id string) explore.Item {
+			item, err := raw.Finds().Show(t.Context(), explore.Source{DB: d}, explore.Query{"id": id})
+			require.NoError(t, err)
+			return item
+		}
+		parts := show(id).Parts
+		require.Len(t, parts, 3)
+		require.Len(t, parts[2].Items, 1)
+		assert.Equal(t, []string{"A copy of", "https://b/wire"}, []string{parts[2].Title, parts[2].Items[0].URL})
+		assert.Len(t, show(parts[2].Items[0].Key["id"]).Parts, 2, "the original is no copy")
+		_, err := d.ExecContext(t.Context(), `DELETE FROM news_articles WHERE source = 'b'`)
+		require.NoError(t, err)
+		parts = show(id).Parts
+		assert.Empty(t, parts[2].Items)
+		assert.Contains(t, parts[2].Note, "It has expired: ")
 	})
 }

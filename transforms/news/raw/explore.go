@@ -3,6 +3,7 @@ package raw
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"strconv"
 
@@ -43,6 +44,20 @@ func Finds() explore.Kind {
 				versions.Note = "None: it has not changed since it was found."
 			}
 			item.Parts = []explore.Part{{Name: "text", Title: "Text", Text: a.Text, Bytes: int64(len(a.Text))}, versions}
+			if a.CopyOf == "" {
+				return item, nil
+			}
+			original := explore.Part{Name: "original", Title: "A copy of", Kind: "articles", Shown: []string{"publisher", "published_at", "url"}}
+			o, err := explore.One(Articles(ctx, src.DB, Filter{Look: db.Look{Equal: explore.Chosen("id", a.CopyOf)}}, src.DB.Now()))
+			switch {
+			case errors.Is(err, explore.ErrNone):
+				original.Note = "It has expired: " + a.CopyOf
+			case err != nil:
+				return item, err
+			default:
+				original.Items = []explore.Item{articleItem(o)}
+			}
+			item.Parts = append(item.Parts, original)
 			return item, nil
 		},
 	}

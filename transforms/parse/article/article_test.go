@@ -70,7 +70,7 @@ func TestTitleAgreement(t *testing.T) {
 		{"an h1 that says more than the title", fmt.Sprintf(og, "About us - Demo") + `<h1>What we know about the fish of the sea</h1>`, "What we know about the fish of the sea"},
 		{"an h1 on the same subject", `<title>Clever ideas for a small aquarium</title><h1>20 small aquarium ideas when you are tight on space</h1>`, "20 small aquarium ideas when you are tight on space"},
 		{"an h1 on the same subject in compounds", `<title>Privatkredit-Zinsen: So ermitteln Sie Ihre Kosten</title><h1>Wie hoch sind die Zinsen für einen Privatkredit?</h1>`, "Wie hoch sind die Zinsen für einen Privatkredit?"},
-		{"an h1 on another subject", `<title>War in the north: news of the day</title><h1>Government closes harbour, army sends soldiers, town without water, war goes on</h1>`, "War in the north: news of the day"},
+		{"an h1 on another subject", `<title>War in the north: news of the day</title><h1>Government closes harbour, army sends soldiers, town without water, war without end</h1>`, "War in the north: news of the day"},
 		{"the site's name in the h1", `<title>privacy policy: Demo Lab privacy policy</title><meta property="og:title" content="Demo Lab privacy policy"><h1><a href="https://demolab.example/">privacy policy</a></h1>`, "Demo Lab privacy policy"},
 		{"the site's name with a mark in the h1", `<title>Enchufla - Steps - Dancing in Demo</title><h1><a href="/"><b>Steps - Dancing in Demo</b></a></h1>`, "Enchufla"},
 		{"a headline that links to itself", `<title>A rare fish was found - Demo</title><h1><a href="/2024/fish/">A rare fish was found</a></h1>`, "A rare fish was found"},

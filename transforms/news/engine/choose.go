@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"time"
@@ -106,7 +108,7 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		}
 	}
 	if read == 0 {
-		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps can be read: %v", lastErr)}
+		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps and feeds can be read: %v", lastErr)}
 	}
 	if left := slices.DeleteFunc(append(roots, queue...), needless); len(left) > 0 {
 		v.limit(fmt.Sprintf("%d sitemaps were read, the maximum for a run; %d more were left out, such as %.200s", most, len(left), ledger.Redact(left[0].address)))
@@ -157,6 +159,9 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 		entries = append(entries, e)
 		return len(entries) < maxEntries
 	})
+	if errors.Is(err, sitemap.ErrNotSitemap) {
+		return nil, fmt.Errorf("%s is neither a sitemap nor a feed, but %.60q", ledger.Redact(c.address), cmp.Or(r.Header.Get("Content-Type"), http.DetectContentType(r.Body)))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +179,10 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 			switch {
 			case err != nil:
 			case c.depth == maxDepth:
-				v.limit(fmt.Sprintf("an index in an index in an index was not followed: %.200s", ledger.Redact(c.address)))
+				if !v.deep {
+					v.limit(fmt.Sprintf("an index in an index in an index was not followed: %.200s", ledger.Redact(c.address)))
+				}
+				v.deep = true
 			default:
 				children = append(children, child{address: u.String(), at: at, depth: c.depth + 1, invited: c.invited})
 			}

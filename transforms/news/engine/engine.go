@@ -188,6 +188,7 @@ type visit struct {
 	leased bool // this run had the lease
 	asked  time.Time
 	listed int    // addresses in the sitemaps
+	deep   bool   // an index was too deep to be followed
 	other  string // the first of them that is no article
 	old    int    // how many of the newest articles are older than the retention
 	stored bool   // at least one of the newest articles is stored

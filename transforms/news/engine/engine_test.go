@@ -474,7 +474,7 @@ func TestSitemapOrder(t *testing.T) {
 	r = w.run(mk.Provider{})
 	assert.Equal(t, []string{"/robots.txt", "/other.xml"}, w.paths(), "the operator's hints")
 	assert.Equal(t, engine.Skipped, r.State)
-	assert.Equal(t, "none of its sitemaps can be read: status 404", r.Reason)
+	assert.Equal(t, "none of its sitemaps and feeds can be read: status 404", r.Reason)
 
 	site.Robots("Sitemap: https://www.mk.co.kr/sitemap/latest-articles/\n")
 	w.run(mk.Provider{})

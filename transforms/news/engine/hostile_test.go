@@ -46,6 +46,35 @@ func publisher(w *world, host string, paths []string, pages map[string]string) {
 
 const plainPage = `<html><head><title>A headline</title></head><body><article><p>한국은행은 기준금리를 동결했다고 밝혔다. 시장은 이를 예상하고 있었다는 반응이 이어졌다.</p></article></body></html>`
 
+// Indexes without end are one limit, and what is no sitemap is named with what it is.
+func TestUselessSitemaps(t *testing.T) {
+	w := once(t)
+	w.sim.Handle(newssim.MK, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			_, _ = fmt.Fprintf(rw, "Sitemap: https://%s/sitemap.xml\n", newssim.MK)
+			return
+		}
+		for i := range 9 {
+			_, _ = fmt.Fprintf(rw, "%s<sitemap><loc>https://%s/sitemap.xml?%s%d</loc></sitemap>", map[bool]string{true: "<sitemapindex>"}[i == 0], newssim.MK, r.URL.RawQuery, i)
+		}
+		_, _ = rw.Write([]byte("</sitemapindex>"))
+	}))
+	r := w.run(mk.Provider{})
+	require.Len(t, r.Limits, 2, "%v", r.Limits)
+	assert.Contains(t, r.Limits[0], "an index in an index in an index was not followed: https://")
+	assert.Contains(t, r.Limits[1], "20 sitemaps were read, the maximum for a run")
+
+	w.sim.Handle(newssim.MK, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			_, _ = fmt.Fprintf(rw, "Sitemap: https://%s/sitemap.xml\n", newssim.MK)
+			return
+		}
+		_, _ = rw.Write([]byte("<html><body>Please accept our cookies"))
+	}))
+	r = w.run(mk.Provider{})
+	assert.Equal(t, []any{engine.Skipped, "none of its sitemaps and feeds can be read: https://" + newssim.MK + `/sitemap.xml is neither a sitemap nor a feed, but "text/html; charset=utf-8"`}, []any{r.State, r.Reason})
+}
+
 // What a page says never gets to the database as it came, and one page's values
 // that the database refuses are that page's dead letter.
 func TestHostilePages(t *testing.T) {

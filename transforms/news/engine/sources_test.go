@@ -76,6 +76,6 @@ func TestForbiddenHint(t *testing.T) {
 	newssim.Add(w.sim.Handle, newssim.Press{Host: "daily.example", Path: "/a/%s", Language: "fr", Robots: "User-agent: *\nDisallow: /map\n", Sources: map[string]string{"/map.xml": "urlset"}}, begin)
 	r := w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nsitemapHints: [https://daily.example/map.xml]"))
 	assert.Equal(t, engine.Skipped, r.State)
-	assert.Contains(t, r.Reason, "none of its sitemaps can be read")
+	assert.Contains(t, r.Reason, "none of its sitemaps and feeds can be read")
 	assert.Equal(t, []string{"/robots.txt"}, w.paths())
 }

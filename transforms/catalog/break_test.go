@@ -347,6 +347,17 @@ func TestListThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// So has one whose index of sitemaps leads to no product.
+func TestIndexWithoutProducts(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, "", webtest.Options{})
+	j.shelf(t, strings.Replace(shelves["sitemap"].file, "/item/", "/nothing/", 1))
+	assert.Equal(t, map[string]int64{"sites": 1, "sites_failed": 1}, counted(j.run(), "sites", "sites_failed"))
+	letters := j.deadLetters()
+	require.Len(t, letters, 1)
+	assert.Equal(t, []string{"no_products", "no page of the list leads to a product: is list.product_link right? Pages that could not be read are dead letters"}, []string{letters[0].Kind, letters[0].Error})
+}
+
 func TestFieldThatNeverMatches(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, "", shopFile)

@@ -147,7 +147,7 @@ func (v *visit) close(ctx context.Context) error {
 	case v.noList != nil:
 		return &failure{kind: "no_list", err: fmt.Errorf("its first list page cannot be read: %w", v.noList)}
 	case c.listed == 0:
-		return &failure{kind: "no_products", err: errors.New("no list page that could be read leads to a product: see the dead letters of its list pages")}
+		return &failure{kind: "no_products", err: errors.New("no page of the list leads to a product: is list.product_link right? Pages that could not be read are dead letters")}
 	}
 	return nil
 }

@@ -94,9 +94,12 @@ var scripts = []struct {
 var kana = &unicode.RangeTable{R16: append(append([]unicode.Range16{}, unicode.Hiragana.R16...), unicode.Katakana.R16...)}
 
 // byWords is the language whose most frequent words a text has most of. A word of several
-// languages counts for each of them, a part.
+// languages counts for each of them, a part. One word alone, however often it is there, says
+// nothing: ay is a month in Turkish and is in Tagalog.
 func byWords(text, script string) string {
 	var scores [64]float32
+	var first [64]*uint8 // a language's first word in the text
+	var several [64]bool // whether the text has another one
 	known := frequent[script]
 	words := 0
 	var buf [24]byte // longer than any word of the lists
@@ -107,6 +110,10 @@ func byWords(text, script string) string {
 			of := known[string(word)]
 			for _, i := range of {
 				scores[i] += 1 / float32(len(of))
+				if first[i] == nil {
+					first[i] = &of[0]
+				}
+				several[i] = several[i] || first[i] != &of[0]
 			}
 			word = buf[:0]
 		}
@@ -136,7 +143,7 @@ func byWords(text, script string) string {
 			second = scores[i]
 		}
 	}
-	if scores[best] < 1.5 || scores[best]*25 < float32(words) || scores[best] < second*1.05 {
+	if !several[best] || scores[best] < 1.5 || scores[best]*25 < float32(words) || scores[best] < second*1.05 {
 		return ""
 	}
 	return codes[best]

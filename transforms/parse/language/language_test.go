@@ -29,6 +29,7 @@ func TestOf(t *testing.T) {
 		"สภาท่าเรือได้ตัดสินใจในสิ่งที่ไม่มีใครคาดคิดก่อนที่ค่ำคืนจะเริ่มขึ้น":                                   "th",
 		"Το συμβούλιο του λιμανιού αποφάσισε αυτό που κανείς δεν περίμενε πριν αρχίσει το βράδυ.":                "el",
 		"Harbour Rovers 3, Castle Athletic 1; Smith, Jones, Brown (87).":                                         "",
+		strings.Repeat("Uzmanlar, fiyatlar birkaç ay üst üste düşmeden indirim beklemiyor. ", 4):                 "",
 		"12345 67890 !!": "",
 		"Hi":             "",
 		"":               "",

@@ -176,18 +176,22 @@ type Offer struct {
 var productTypes = []string{"Product", "ProductGroup", "IndividualProduct", "ProductModel", "SomeProducts", "Vehicle", "Car"}
 
 // Product is the page's product: of those that the page describes, the one with its address,
-// else the one with a price, else the first; without any, what Open Graph says. ok is false
-// where there is none.
+// else the one with the name that the page has as its heading, else the one with a price, else the
+// first; without any, what Open Graph says. ok is false where there is none.
 func (d *Data) Product() (p Product, ok bool) {
 	var best *Item
 	most := -1
 	address := strings.TrimSuffix(d.First("og:url"), "/")
+	titles := slices.Concat(d.headings, d.Meta["og:title"])
 	for it := range d.main() {
 		if !it.Is(productTypes...) {
 			continue
 		}
 		score := 0
 		if address != "" && strings.TrimSuffix(it.URL("url"), "/") == address {
+			score += 4
+		}
+		if name := it.Text("name"); name != "" && slices.ContainsFunc(titles, func(s string) bool { return strings.EqualFold(s, name) }) {
 			score += 2
 		}
 		if len(it.Values("offers")) > 0 {

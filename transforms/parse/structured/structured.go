@@ -33,7 +33,8 @@ type Data struct {
 	Broken int                 // scripts of JSON-LD that could not be read to their end
 	Cut    bool                // the page has more than the limits of this package allow
 
-	ids map[string]*Item
+	ids      map[string]*Item
+	headings []string // of the first level, as readers see them
 }
 
 // Item is a thing that a page describes, such as a product.
@@ -58,6 +59,7 @@ const (
 	maxDepth  = 64      // of items and lists in each other
 	maxValues = 20_000  // of all items, and of meta elements
 	maxBytes  = 4 << 20 // of texts
+	maxHeads  = 8       // headings
 )
 
 // Read reads a page. scripts are texts of JSON-LD that the caller took out of the page before it

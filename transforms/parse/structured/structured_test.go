@@ -161,6 +161,13 @@ func TestProduct(t *testing.T) {
 	assert.Equal(t, []string{"/1.png", "/2.png"}, p.Images)
 	assert.Equal(t, []structured.Offer{{Low: "9", High: "11", Currency: "EUR"}, {Price: "9", Currency: "EUR", Availability: "InStock", Seller: "S"}}, offers(p))
 
+	both := ld(`[{"@type":"Product","name":"Related","offers":{"price":1}},{"@type":"Product","name":"The one","offers":{"price":2}}]`)
+	for _, shown := range []string{"<h1>Shop</h1><h1> The <b>One</b>\n</h1>", `<meta property="og:title" content="The one">`} {
+		p, ok = read(t, both+shown).Product()
+		assert.True(t, ok)
+		assert.Equal(t, "The one", p.Name, shown)
+	}
+
 	p, ok = read(t, `<meta property="og:type" content="product"><meta property="og:title" content="A"><meta property="product:price:amount" content="5.00"><meta property="product:price:currency" content="USD">`).Product()
 	assert.True(t, ok)
 	assert.Equal(t, "A", p.Name)

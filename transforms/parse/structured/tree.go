@@ -23,6 +23,10 @@ func (r *reader) survey(n *html.Node, found *survey) {
 		switch c.DataAtom {
 		case atom.Meta:
 			r.meta(c)
+		case atom.H1:
+			if len(r.data.headings) < maxHeads {
+				r.data.headings = append(r.data.headings, oneLine(r.text(c)))
+			}
 		case atom.Script:
 			if c.FirstChild != nil && strings.Contains(strings.ToLower(attr(c, "type")), "ld+json") {
 				found.scripts = append(found.scripts, c.FirstChild.Data)
@@ -217,6 +221,11 @@ func (r *reader) property(n *html.Node) string {
 	if s, ok := find(n, "resource"); ok {
 		return strings.TrimSpace(s)
 	}
+	return r.text(n)
+}
+
+// text is an element's text.
+func (r *reader) text(n *html.Node) string {
 	var b strings.Builder
 	for d := range n.Descendants() {
 		if d.Type == html.TextNode && d.Parent.DataAtom != atom.Script && d.Parent.DataAtom != atom.Style {
@@ -229,7 +238,7 @@ func (r *reader) property(n *html.Node) string {
 			b.WriteByte('\n')
 		}
 	}
-	// Each property within another copies its text again.
+	// Each element within another copies its text again.
 	r.bytes -= b.Len()
 	return strings.TrimSpace(b.String())
 }

@@ -347,6 +347,24 @@ func TestListThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A later list page that cannot be read is an alert: in a list with cursors, nothing after
+// it is found.
+func TestListThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, "", webtest.Options{})
+	j.shelf(t, shelves["cursor"].file)
+	j.web.Handle("shelf.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.RawQuery, "15") {
+			_, _ = w.Write([]byte("<p>Please log in"))
+			return
+		}
+		shelf(w, r)
+	}))
+	total := j.run()
+	assert.Equal(t, map[string]int64{"products_saved": 15, "failed_tasks": 1, "sites_failed": 0}, counted(total, "products_saved", "failed_tasks", "sites_failed"))
+	assert.Equal(t, []ledger.Warning{{Kind: "list_page_unread", Source: "shelf", Count: 1}}, total.Warnings)
+}
+
 // So has one whose index of sitemaps leads to no product.
 func TestIndexWithoutProducts(t *testing.T) {
 	t.Parallel()

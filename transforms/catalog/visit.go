@@ -197,6 +197,8 @@ func (v *visit) listUnread(ctx context.Context, e entry, f *failure) error {
 		v.mu.Lock()
 		v.noList = fmt.Errorf("%s: %w", e.URL, f)
 		v.mu.Unlock()
+	} else {
+		v.warn(listUnread, "", 1)
 	}
 	if v.inOrder() { // it cannot lead to the next one
 		if err := v.journal.add(ctx, v.reader.numberedPages(e.Page+1, min(e.Page+1, v.lastPage.get()))); err != nil {

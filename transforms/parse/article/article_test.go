@@ -83,6 +83,7 @@ func TestTitleAgreement(t *testing.T) {
 		{"a kicker and a mark that is not shown", fmt.Sprintf(og, "Nature – A rare fish was found") + `<h1><div><b>Nature</b><i aria-hidden="true"> – </i><b>A rare fish was found</b></div></h1>`, "A rare fish was found"},
 		{"a kicker that JSON-LD has in the headline", fmt.Sprintf(og+ld, "Nature: A rare fish was found", "Nature: A rare fish was found") + `<h1><span>Nature</span> A rare fish was found</h1>`, "Nature A rare fish was found"},
 		{"a kicker before other words", `<title>Nature in danger - a rare fish found in the sea | Demo</title><h1><span>Nature in danger</span> A rare fish from the Baltic was found</h1>`, "A rare fish from the Baltic was found"},
+		{"the site's name in the h1 after the headline", `<title>A rare fish was found in the Baltic Sea » Nature » News » Latest Demo News</title><h1><span>A rare fish was found in the Baltic Sea</span> <a href="/demo.html">Latest Demo News</a></h1>`, "A rare fish was found in the Baltic Sea"},
 		{"a first word that is no kicker", fmt.Sprintf(og, "A rare: fish was found") + `<h1><b>A rare:</b> <b>fish was found</b></h1>`, "A rare: fish was found"},
 		{"a day in the h1", fmt.Sprintf(og, "A rare fish was found") + `<h1><span><b>27.01.2022</b></span>A rare fish was found</h1>`, "A rare fish was found"},
 		{"a time in the h1", fmt.Sprintf(og, "A rare fish was found | Demo") + `<h1>A rare fish was found <time>2 hours ago</time></h1>`, "A rare fish was found"},

@@ -136,8 +136,12 @@ func headingText(h *html.Node, others []string) string {
 	for _, o := range others {
 		if i := strings.Index(o, first); i >= 0 && first != "" {
 			after := strings.TrimLeft(o[i+len(first):], " ")
-			if bare := strings.TrimLeft(after, ":|/-–—•·» "); bare != after && (strings.Contains(fold(bare), fold(rest)) || sameSubject(rest, bare)) {
+			switch bare := strings.TrimLeft(after, ":|/-–—•·» "); {
+			case bare == after: // no mark
+			case strings.HasPrefix(fold(bare), fold(rest)), len(rest) > len(first) && sameSubject(rest, bare):
 				return rest
+			case strings.HasSuffix(fold(bare), fold(rest)): // the site's name ends both
+				return collapse(first)
 			}
 		}
 	}

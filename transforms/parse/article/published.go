@@ -408,8 +408,11 @@ const (
 	modification
 )
 
+const labelled = `수정|업데이트|갱신|更新|修正|\bupdated\b|\bmodified\b|\blast update\b|aktualisiert|\bakt\.|geändert|mis à jour|actualizado|aggiornato|atualizado|입력|등록|게재|작성|발행|송고|승인|기사전송|公開|配信|\bpublished\b|\bposted\b|veröffentlicht|\bpublié|publicado|pubblicato`
+
 var (
-	labels        = regexp.MustCompile(`(?i)수정|업데이트|갱신|更新|修正|\bupdated\b|\bmodified\b|\blast update\b|aktualisiert|\bakt\.|geändert|mis à jour|actualizado|aggiornato|atualizado|입력|등록|게재|작성|발행|송고|승인|기사전송|公開|配信|\bpublished\b|\bposted\b|veröffentlicht|\bpublié|publicado|pubblicato`)
+	labels        = regexp.MustCompile(`(?i)` + labelled)
+	labelWords    = strings.Split(strings.NewReplacer(`\b`, "", `\`, "").Replace(labelled), "|")
 	modifications = regexp.MustCompile(`(?i)^(?:수정|업데이트|갱신|更新|修正|updated|modified|last update|aktualisiert|akt\.|geändert|mis à jour|actualizado|aggiornato|atualizado)$`)
 )
 
@@ -425,11 +428,21 @@ func said(s string) event {
 	if len(s) > 60 {
 		return unsaid
 	}
-	all := labels.FindAllString(s, -1)
+	all := labelsIn(s)
 	if len(all) == 0 {
 		return unsaid
 	}
-	return eventOf(all[len(all)-1])
+	l := all[len(all)-1]
+	return eventOf(s[l[0]:l[1]])
+}
+
+// labelsIn is where the labels of times are in a text.
+func labelsIn(s string) [][]int {
+	low := strings.ToLower(s) // most texts have none, which is quicker to see without the expression
+	if !slices.ContainsFunc(labelWords, func(w string) bool { return strings.Contains(low, w) }) {
+		return nil
+	}
+	return labels.FindAllStringIndex(s, -1)
 }
 
 // textBefore is the text before an element, within its parent elements.
@@ -459,7 +472,7 @@ func stated(s string, zone *time.Location) (time.Time, event) {
 	if !ok {
 		return time.Time{}, unsaid
 	}
-	at := labels.FindAllStringIndex(s, -1)
+	at := labelsIn(s)
 	if len(at) == 0 {
 		return t, unsaid
 	}

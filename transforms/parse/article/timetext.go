@@ -62,23 +62,24 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 		return date(m[1], m[2], m[3], m[4], m[5], m[6], m[7], "", zone)
 	}
 	dash, dot := strings.IndexByte(s, '-') >= 0, strings.ContainsAny(s, "./")
-	if m, near := find(isoDate, s, dash); m != nil {
+	year := strings.Contains(s, "20") || strings.Contains(s, "19")
+	if m, near := find(isoDate, s, year && dash); m != nil {
 		return date(m[1], m[2], m[3], m[4], cmp.Or(m[5], m[7]), m[6], m[8], half(near), zone)
 	}
-	m, near := find(cjkDate, s, strings.ContainsAny(s, "월月"))
+	m, near := find(cjkDate, s, year && strings.ContainsAny(s, "월月"))
 	if m == nil {
-		m, near = find(dotDate, s, dot)
+		m, near = find(dotDate, s, year && dot)
 	}
 	if m != nil {
 		return date(m[1], m[2], m[3], m[4], cmp.Or(m[5], m[7]), m[6], "", half(near), zone)
 	}
-	if m, near := find(dayFirst, s, true); m != nil && month(m[2]) != "" {
+	if m, near := find(dayFirst, s, year); m != nil && month(m[2]) != "" {
 		return date(m[3], month(m[2]), m[1], m[4], m[5], "", "", half(near), zone)
 	}
-	if m, near := find(monthFirst, s, true); m != nil && month(m[1]) != "" {
+	if m, near := find(monthFirst, s, year); m != nil && month(m[1]) != "" {
 		return date(m[3], month(m[1]), m[2], m[4], m[5], "", "", half(near), zone)
 	}
-	if m, near := find(euroDate, s, dot); m != nil {
+	if m, near := find(euroDate, s, year && dot); m != nil {
 		day, mon := m[1], m[2]
 		if n, _ := strconv.Atoi(mon); n > 12 { // month first
 			day, mon = mon, day
@@ -88,7 +89,7 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 	if m, near := find(shortYear, s, dash || dot); m != nil && yearFirst(s, zone) {
 		return date("20"+m[1], m[2], m[3], m[4], m[5], m[6], "", half(near), zone)
 	}
-	if m := shortDate.FindStringSubmatch(s); m != nil && len(s) <= 40 && !strings.Contains(s, ":") && !yearFirst(s, zone) {
+	if m := shortDate.FindStringSubmatch(s); dot && m != nil && len(s) <= 40 && !strings.Contains(s, ":") && !yearFirst(s, zone) {
 		return date("20"+m[3], m[2], m[1], "", "", "", "", "", zone)
 	}
 	return time.Time{}, false

@@ -108,6 +108,9 @@ func (r *reader) weighAgain(body *html.Node) (total int) {
 	if around := r.keepAround(); r.keepDoubtful() || around {
 		total = r.weighOnce(body)
 	}
+	if g := r.thread(total); g {
+		total = r.weighOnce(body)
+	}
 	for range maxKept {
 		var most *html.Node
 		for _, n := range r.leftOut {
@@ -403,4 +406,40 @@ func unnumbered(class string) string {
 		}
 		return c
 	}, class)
+}
+
+func (r *reader) thread(total int) bool {
+	sums, counts := map[string]int{}, map[string]int{}
+	ok := func(n *html.Node) bool {
+		if r.proseWidth[n] < 80 || surelyClutter(n) || n.DataAtom != atom.Div && n.DataAtom != atom.Section && n.DataAtom != atom.P {
+			return false
+		}
+		for p := n.Parent; p != nil; p = p.Parent {
+			if r.out[p] {
+				return false
+			}
+		}
+		return true
+	}
+	for _, n := range r.leftOut {
+		if ok(n) {
+			sums[attr(n, "class")] += r.proseWidth[n]
+			counts[attr(n, "class")]++
+		}
+	}
+	best := ""
+	for k, v := range sums {
+		if counts[k] > 2 && v > 2*total && k != "" && (best == "" || v > sums[best]) {
+			best = k
+		}
+	}
+	if best == "" {
+		return false
+	}
+	for _, n := range r.leftOut {
+		if attr(n, "class") == best && ok(n) {
+			r.keep(n)
+		}
+	}
+	return true
 }

@@ -108,7 +108,7 @@ func (r *reader) weighAgain(body *html.Node) (total int) {
 	if around := r.keepAround(); r.keepDoubtful() || around {
 		total = r.weighOnce(body)
 	}
-	if g := r.thread(total); g {
+	if r.keepAlike(total) {
 		total = r.weighOnce(body)
 	}
 	for range maxKept {
@@ -408,10 +408,16 @@ func unnumbered(class string) string {
 	}, class)
 }
 
-func (r *reader) thread(total int) bool {
+// keepAlike keeps the elements of one class, left out for its name, that have more than twice the
+// prose of all the rest together: the posts of a forum, the texts of a gallery.
+func (r *reader) keepAlike(total int) bool {
+	const (
+		least = 80 // width of the prose of one
+		many  = 3
+	)
 	sums, counts := map[string]int{}, map[string]int{}
 	ok := func(n *html.Node) bool {
-		if r.proseWidth[n] < 80 || surelyClutter(n) || n.DataAtom != atom.Div && n.DataAtom != atom.Section && n.DataAtom != atom.P {
+		if r.proseWidth[n] < least || surelyClutter(n) || n.DataAtom != atom.Div && n.DataAtom != atom.Section && n.DataAtom != atom.P {
 			return false
 		}
 		for p := n.Parent; p != nil; p = p.Parent {
@@ -428,9 +434,9 @@ func (r *reader) thread(total int) bool {
 		}
 	}
 	best := ""
-	for k, v := range sums {
-		if counts[k] > 2 && v > 2*total && k != "" && (best == "" || v > sums[best]) {
-			best = k
+	for class, sum := range sums {
+		if class != "" && counts[class] >= many && sum > 2*total && (sum > sums[best] || sum == sums[best] && class < best) {
+			best = class
 		}
 	}
 	if best == "" {

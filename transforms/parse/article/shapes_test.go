@@ -103,6 +103,7 @@ func TestShapes(t *testing.T) {
 		// Which element has the text.
 		{"the article with the headline, before a longer list of others", `<title>The harbour decides</title><article class="a"><h1>The harbour decides</h1>` + sentences(7, `<p>%s</p>`) + `</article><article class="b">` + sentences(20, `<p>Elsewhere it was heard: %s</p>`) + `</article>`, four, []string{"Elsewhere"}},
 		{"a page in a form, its text in something named comment", `<form><main>` + strings.Repeat(`<div class="XyComment">`, 7) + paragraphs(4) + strings.Repeat(`</div>`, 7) + `</main></form>`, four, nil},
+		{"a gallery whose texts are named comments", `<main><h1>T</h1><p>These are the quays that our readers liked best in this year, in the order of their votes.</p><div class="gallery">` + sentences(6, `<div class="item"><h3>A quay</h3><div class="item__comment">%s</div></div>`) + `</div></main>`, append(four, "readers liked best"), nil},
 		{"a related list longer than the text", `<div class="entry">` + paragraphs(2) + `<ul class="related_post">` + sentences(6, `<li><a href="/x">A story</a><br><small>Elsewhere it was heard: %s</small></li>`) + `</ul></div>`, four[:2], []string{"Elsewhere"}},
 		{"a list of short items as the text", `<div class="a"><ul>` + strings.Repeat(`<li>Two spoons of sugar and one of salt, stirred</li>`, 8) + `</ul></div><div class="b">` + paragraphs(1) + `</div>`, []string{"Two spoons"}, nil},
 

@@ -1,6 +1,7 @@
 package article
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -74,19 +75,10 @@ func (r *reader) find(body *html.Node) []*html.Node {
 	return []*html.Node{r.narrow(body, 85)}
 }
 
-// titled is the first of nodes with the page's headline, nil for none.
+// titled is the first of several nodes with the page's headline, nil for none.
 func (r *reader) titled(nodes []*html.Node) *html.Node {
-	if r.title == "" || len(nodes) < 2 {
-		return nil
-	}
-	for _, n := range nodes {
-		for d := range n.Descendants() {
-			if d.DataAtom == atom.H1 {
-				if f := fold(line(d)); len(f) > 15 && (strings.Contains(r.title, f) || strings.Contains(f, r.title)) {
-					return n
-				}
-			}
-		}
+	if i := slices.IndexFunc(nodes, r.headlined); i >= 0 && len(nodes) > 1 {
+		return nodes[i]
 	}
 	return nil
 }
@@ -266,11 +258,34 @@ func (r *reader) narrow(n *html.Node, percent int) *html.Node {
 				most = c
 			}
 		}
-		if most == nil || r.proseWidth[most] == 0 || r.proseWidth[most]*100 < r.proseWidth[n]*percent || leaf(most) {
+		if most == nil || r.proseWidth[most] == 0 || leaf(most) || !r.nearlyAll(most, n, percent) {
 			return n
 		}
 		n = most
 	}
+}
+
+// nearlyAll reports whether an element below n has percent of its prose, or less where it has the headline too.
+func (r *reader) nearlyAll(most, n *html.Node, percent int) bool {
+	const headlined = 70
+	part := r.proseWidth[most] * 100
+	return part >= r.proseWidth[n]*percent || part >= r.proseWidth[n]*headlined && r.headlined(most)
+}
+
+// headlined reports whether the headline is below n.
+func (r *reader) headlined(n *html.Node) bool {
+	if r.title == "" {
+		return false
+	}
+	for d := range n.Descendants() {
+		switch d.DataAtom {
+		case atom.H1, atom.H2, atom.H3:
+			if f := fold(line(d)); f != "" && (f == r.title || len(f) > 15 && (strings.Contains(r.title, f) || strings.Contains(f, r.title))) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func leaf(n *html.Node) bool {

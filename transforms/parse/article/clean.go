@@ -2,6 +2,7 @@ package article
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -10,7 +11,8 @@ import (
 // short lines: a sentence about advertising, or about copyright, stays.
 var (
 	advertisement    = regexp.MustCompile(`(?i)^[\[(<【\s*-]*(advertisements?|adverts?|ads?|sponsored( content)?|광고|anzeige|werbung|publicidad|publicité|pubblicità|reklama?|advertorial|story continues below advertisement|article continues below|スポンサーリンク|广告|廣告)[\])>】:\s*-]*$`)
-	pictureLine      = regexp.MustCompile(`^[\[(<]?\s*(?i:photos?|photo credit|image|images?|picture|pictures?|foto|fotos|bild|bilder|beitragsbild|titelbild|abbildung|abb\.|grafik|illustration|quelle|bildquelle|crédits?|credits?|copyright)( ?credits?| by)?\s*(:|©|\(c\))[^\n]{0,150}$|([\pL|.!?)”“"'’]\s*[(\[]?(©|\(c\))|[|.!?)”“"'’(\[]\s*(?i:foto|photo|bild|image|credit)s?\s*:)\s*[\pL\d][^.!?]{0,60}$`)
+	pictureLabel     = regexp.MustCompile(`^[\[(<]?\s*(?i:photos?|photo credit|image|images?|picture|pictures?|foto|fotos|bild|bilder|beitragsbild|titelbild|abbildung|abb\.|grafik|illustration|quelle|bildquelle|crédits?|credits?|copyright)( ?credits?| by)?\s*(:|©|\(c\))[^\n]{0,150}$`)
+	pictureCredit    = regexp.MustCompile(`([\pL|.!?)”“"'’]\s*[(\[]?(©|\(c\))|[|.!?)”“"'’(\[]\s*(?i:foto|photo|bild|image|credit)s?\s*:)\s*[\pL\d][^.!?]{0,60}$`)
 	email            = regexp.MustCompile(`[\pL\pN._%+-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}`)
 	reporter         = regexp.MustCompile(`^[\[(=/\s■◆▶#·]*[\pL]{0,6}[=\s/]*[가-힣]{2,4}\s*(선임|수습|인턴|전문|객원)?\s*(기자|특파원|논설위원|통신원|앵커|리포터|PD)(\s*[·,/=]\s*[가-힣]{2,4}\s*(선임|수습|인턴|전문)?\s*(기자|특파원|통신원)?)*[\])\s.=]*$`)
 	copyrightLine    = regexp.MustCompile(`(?i)무단\s*(전재|복제|배포)|재배포\s*금지|저작권자\s*[ⓒ©(<:]|all rights reserved|^\W*(copyrights?|ⓒ|©|\(c\)\s)[\s\S]{0,100}$`)
@@ -99,7 +101,7 @@ func boilerplate(l string) bool {
 		strings.Contains(l, "무단") || strings.Contains(l, "재배포")) && copyrightLine.MatchString(l) {
 		return true
 	}
-	if (strings.IndexByte(l, ':') >= 0 || strings.Contains(l, "©") || strings.Contains(l, "(c)")) && pictureLine.MatchString(l) {
+	if credits(l) {
 		return true
 	}
 	if strings.ContainsFunc(l, hangul) && (reporter.MatchString(l) || credit.MatchString(l) || koreanInvitation.MatchString(l)) {
@@ -115,8 +117,27 @@ func boilerplate(l string) bool {
 
 func hangul(c rune) bool { return 0xac00 <= c && c <= 0xd7a3 }
 
-// asks is in what pages ask of their readers after the text: to subscribe, to follow.
-var asks = regexp.MustCompile(`(?i)\b(newsletters?|sign up|subscribe|abonnier\w*|posteingang|inbox|folge[nt]? (sie |du )?(uns|mir)|follow (us|me|@\w+)|like us|(our|unsere) app|click here|klicken sie hier|hier klicken|suscr[ií]b\w+|s.inscrire|inscrivez|abonnez|iscriviti|join our)\b`)
+// credits reports whether a line says who made a picture, at its beginning or its end.
+func credits(l string) bool {
+	mark := strings.Contains(l, "©") || strings.Contains(l, "(c)")
+	if !mark && strings.IndexByte(l, ':') < 0 {
+		return false
+	}
+	if pictureLabel.MatchString(l) {
+		return true
+	}
+	for _, label := range []string{"oto", "ild", "mage", "redit"} {
+		mark = mark || strings.Contains(l, label)
+	}
+	return mark && pictureCredit.MatchString(l)
+}
+
+// asks are in what pages ask of their readers after the text: to subscribe, to follow.
+var asks = []string{"newsletter", "sign up", "subscribe", "abonnier", "posteingang", "inbox", "folge uns", "folgt uns", "folgen sie uns", "follow us", "follow me", "follow @",
+	"like us", "our app", "unsere app", "click here", "klicken sie hier", "hier klicken", "suscrib", "suscríb", "s'inscrire", "s’inscrire", "inscrivez", "abonnez", "iscriviti", "join our"}
 
 // asksReaders reports whether a short paragraph asks something of the readers.
-func asksReaders(l string) bool { return len(l) < 400 && asks.MatchString(l) }
+func asksReaders(l string) bool {
+	l = strings.ToLower(l[:min(len(l), 400)])
+	return len(l) < 400 && slices.ContainsFunc(asks, func(a string) bool { return strings.Contains(l, a) })
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/docs"
@@ -92,7 +93,7 @@ func (d *docsOptions) notPurged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	off, err := docs.Disabled(ctx, base)
+	off, err := removal.Purged(ctx, base)
 	if err := errors.Join(err, base.Close()); err != nil {
 		return err
 	}

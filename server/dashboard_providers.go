@@ -106,6 +106,8 @@ func (v providerView) State() string {
 	switch {
 	case v.Change.Disabled:
 		return "disabled"
+	case v.Purged:
+		return "removed"
 	case v.Off != "":
 		return "unreadable"
 	case v.Terms == policy.Prohibited:

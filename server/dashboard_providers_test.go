@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -11,6 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
 )
@@ -116,6 +121,29 @@ func TestProviderTermsOnPage(t *testing.T) {
 	page := plainText(w.do("GET", "/providers/stripe", "").body)
 	assert.Contains(t, page, "Terms page asked for 2026-03-02 10:00:00; this text was last seen 2026-03-02 10:00:00; it changed 2026-03-02 10:00:00: its terms of service changed between 2026-02-23 and 2026-03-02")
 	assert.Contains(t, page, "Last crawl done, 12 pages, 20260302-100000-000-aaaaaaaa")
+}
+
+// A provider of which everything was removed is not shown as one that is crawled.
+func TestRemovedProvider(t *testing.T) {
+	var broken error
+	d, err := db.Open(t.Context(), dbtest.SQLite(t))
+	require.NoError(t, err)
+	w := newWorld(t, "done", func(set *Settings) {
+		set.Open = func(context.Context, string) (explore.Source, error) { return explore.Source{DB: d}, broken }
+	})
+	broken = errors.New("no answer")
+	assert.Contains(t, plainText(w.do("GET", "/providers", "").body), "toss-payments 토스페이먼츠 crawled shipped")
+	assert.Contains(t, w.log.String(), "purged_unread")
+	broken = nil
+	_, err = d.ExecContext(t.Context(), `CREATE TABLE docs_providers (id TEXT PRIMARY KEY, disabled_at BIGINT NOT NULL)`)
+	require.NoError(t, err)
+	_, err = d.ExecContext(t.Context(), `INSERT INTO docs_providers (id, disabled_at) VALUES ('toss-payments', 1), ('aws-ses', 0)`)
+	require.NoError(t, err)
+	list := plainText(w.do("GET", "/providers", "").body)
+	assert.Contains(t, list, "toss-payments 토스페이먼츠 removed everything of it was removed; ")
+	assert.Contains(t, plainText(w.do("GET", "/providers/toss-payments", "").body), "State removed everything of it was removed; `pipeline --job=docs --enable-provider=toss-payments` lets it be crawled again")
+	assert.Contains(t, list, "aws-ses AWS SES crawled shipped")
+	assert.Contains(t, w.do("GET", "/api/v1/docs/providers/toss-payments", "").json(t)["off"], "everything of it was removed")
 }
 
 // A request to remove everything of a provider is recorded after a question. A misspelt

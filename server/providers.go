@@ -13,7 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/kept"
+	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/docs/policies"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
@@ -26,6 +29,8 @@ const (
 	historyShown = 50
 	// maxWhy is the maximum length of the reason for disabling a provider, in characters.
 	maxWhy = 500
+	// maxPurgedLook is how long a list of providers waits for the jobs' database.
+	maxPurgedLook = 5 * time.Second
 )
 
 // docsProviders are the providers of the docs job: their policies from files, and what people
@@ -35,11 +40,13 @@ type docsProviders struct {
 	dir   string // of --policies, "" for the shipped policies
 	now   func() time.Time
 	audit func(ctx context.Context, action, target, detail string) error
+	// purged names those of which everything was removed, which is in the jobs' database.
+	purged func(ctx context.Context) map[string]bool
 }
 
 // newProviders reads the providers of a store. environ is that of the runs.
-func newProviders(s store.Store, environ []string, now func() time.Time, audit func(ctx context.Context, action, target, detail string) error) *docsProviders {
-	p := &docsProviders{shelf: kept.On(s, policy.Kept()), now: now, audit: audit}
+func newProviders(s store.Store, environ []string, now func() time.Time, audit func(ctx context.Context, action, target, detail string) error, purged func(ctx context.Context) map[string]bool) *docsProviders {
+	p := &docsProviders{shelf: kept.On(s, policy.Kept()), now: now, audit: audit, purged: purged}
 	for _, line := range environ {
 		if dir, ok := strings.CutPrefix(line, "SEED_POLICIES="); ok {
 			p.dir = dir
@@ -55,6 +62,7 @@ type providerView struct {
 	Version kept.Version // Number is 0 where nothing was ever kept
 	File    bool         // a file defines it too
 	Named   bool         // the user named the files
+	Purged  bool         // everything of it was removed, and it is not crawled again
 }
 
 // files reads the policies of the files.
@@ -64,6 +72,26 @@ func (p *docsProviders) files() ([]policy.Policy, error) {
 		at = os.DirFS(p.dir)
 	}
 	return policy.Load(at)
+}
+
+// purged are the providers of which everything was removed. Without an answer of the
+// database there are none: their list needs no database.
+func (s *Server) purged(ctx context.Context) map[string]bool {
+	within, cancel := context.WithTimeout(ctx, maxPurgedLook)
+	defer cancel()
+	src, err := s.explorer.source(within, docsJob)
+	if err == nil && src.DB == nil {
+		return nil
+	}
+	var out map[string]bool
+	if err == nil {
+		out, err = removal.Purged(within, src.DB)
+	}
+	var refused *explore.RefusedError
+	if err != nil && !errors.Is(err, explore.ErrNothingYet) && !errors.As(err, &refused) {
+		s.log.Warn("purged_unread", "error", ledger.Redact(err.Error()))
+	}
+	return out
 }
 
 // file is the policy that a file has of a provider, an empty one if none has.
@@ -95,9 +123,13 @@ func (p *docsProviders) all(ctx context.Context) (views []providerView, removed 
 		}
 		changes[id] = c
 	}
+	purged := p.purged(ctx)
 	for _, now := range policy.Providers(files, changes, p.dir != "") {
 		id := now.ProviderID
-		views = append(views, providerView{Provider: now, Change: changes[id], Version: newest[id], Named: p.dir != "",
+		if purged[id] && now.Off == "" {
+			now.Off = "everything of it was removed; `pipeline --job=docs --enable-provider=" + id + "` lets it be crawled again"
+		}
+		views = append(views, providerView{Provider: now, Change: changes[id], Version: newest[id], Named: p.dir != "", Purged: purged[id],
 			File: slices.ContainsFunc(files, func(f policy.Policy) bool { return f.ProviderID == id })})
 		delete(newest, id)
 	}

@@ -132,7 +132,7 @@ func New(set Settings) (*Server, error) {
 		s.metrics.has(c.name)
 	}
 	s.audit = newAudit(set.Store)
-	s.providers = newProviders(set.Store, set.Environ, func() time.Time { return s.now() }, s.audited)
+	s.providers = newProviders(set.Store, set.Environ, func() time.Time { return s.now() }, s.audited, s.purged)
 	s.board = newBoard(set.Store, set.Log, s.jobs)
 	s.runner = &runner{store: set.Store, program: set.Program, environ: set.Environ, stderr: set.Stderr, log: set.Log, jobs: s.jobs,
 		onStart: s.board.started, children: map[string]*child{}}

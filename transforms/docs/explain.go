@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -47,7 +48,7 @@ func Explain(ctx context.Context, cfg Config, raw string) ([]Explanation, error)
 }
 
 func explain(ctx context.Context, cfg Config, w *lane.Worker, d *db.DB, raw string) ([]Explanation, error) {
-	off, err := Disabled(ctx, d)
+	off, err := removal.Purged(ctx, d)
 	if err != nil {
 		return nil, err
 	}

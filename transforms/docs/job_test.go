@@ -21,6 +21,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/browser/browsertest"
@@ -430,7 +431,7 @@ func TestMigrate(t *testing.T) {
 	_, err = os.Stat(at)
 	require.NoError(t, err)
 	d = openDB(t, "sqlite://"+at)
-	off, err := Disabled(t.Context(), d)
+	off, err := removal.Purged(t.Context(), d)
 	require.NoError(t, err)
 	require.Equal(t, map[string]bool{"p": true}, off)
 }

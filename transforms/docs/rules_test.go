@@ -20,6 +20,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
@@ -820,7 +821,7 @@ func TestPurge(t *testing.T) {
 		}
 		slices.Sort(listed)
 		require.Equal(t, ids, listed)
-		off, err := Disabled(t.Context(), d)
+		off, err := removal.Purged(t.Context(), d)
 		require.NoError(t, err)
 		require.Equal(t, map[string]bool{"p": true}, off)
 		was, err := Enable(t.Context(), d, "p")

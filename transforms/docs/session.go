@@ -220,22 +220,6 @@ func handOffAgain(ctx context.Context, d *db.DB, p *part, provider string) error
 	return nil
 }
 
-// Disabled returns the providers that were purged and not enabled again.
-func Disabled(ctx context.Context, d *db.DB) (map[string]bool, error) {
-	rows, err := d.QueryContext(ctx, `SELECT id FROM docs_providers WHERE disabled_at > 0`)
-	if err != nil {
-		return nil, fmt.Errorf("reading which providers are disabled: %w", err)
-	}
-	out := map[string]bool{}
-	err = each(rows, func() error {
-		var id string
-		err := rows.Scan(&id)
-		out[id] = true
-		return err
-	})
-	return out, err
-}
-
 // each reads rows to their end.
 func each(rows *sql.Rows, one func() error) error {
 	defer func() { _ = rows.Close() }() // rows.Err has its error

@@ -18,6 +18,7 @@ import (
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/ledger/alert"
+	"github.com/newsfork/seed-engine/io/removal"
 	"github.com/newsfork/seed-engine/io/traces"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
@@ -90,7 +91,7 @@ func (fn *listFn) ProcessElement(ctx context.Context, _ []byte, emit func(int, H
 	if err != nil {
 		return err
 	}
-	off, err := Disabled(ctx, fn.db)
+	off, err := removal.Purged(ctx, fn.db)
 	if err != nil {
 		return err
 	}
@@ -244,7 +245,7 @@ func (fn *visitFn) provider(ctx context.Context, session string, p policy.Policy
 		return Open, "", err
 	}
 	defer leave()
-	off, err := Disabled(ctx, fn.db)
+	off, err := removal.Purged(ctx, fn.db)
 	if err != nil {
 		return Open, "", err
 	}
@@ -369,7 +370,7 @@ func (fn *reportFn) count(outcomes map[string]Outcome) ledger.Tally {
 // one of this run that is not done, one that this run did not come to, or one of an
 // earlier run of the session.
 func (fn *reportFn) staysOpen(ctx context.Context, outcomes map[string]Outcome, parts []ProviderHandOff) (bool, error) {
-	off, err := Disabled(ctx, fn.db)
+	off, err := removal.Purged(ctx, fn.db)
 	if err != nil {
 		return false, err
 	}

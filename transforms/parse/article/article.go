@@ -156,7 +156,8 @@ const most = 500
 
 // survey collects the page's metadata in one walk.
 func (p *Page) survey(n *html.Node) {
-	for c, next := n.FirstChild, (*html.Node)(nil); c != nil; c = next {
+	var next *html.Node
+	for c := n.FirstChild; c != nil; c = next {
 		next = c.NextSibling
 		if c.Type != html.ElementNode {
 			continue

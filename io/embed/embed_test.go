@@ -1,14 +1,17 @@
 package embed
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -97,6 +100,65 @@ func TestEndpointIsDown(t *testing.T) {
 		_, err = c.Vectors(t.Context(), []string{"a"})
 		require.ErrorIs(t, err, errDown)
 		assert.Equal(t, 4, asked)
+	})
+}
+
+// While an endpoint asks for a pause no batch is sent, also none of those in parallel to the one that
+// was refused. A pause that is too long to wait for is an error that names its end.
+func TestEndpointAsksForPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var mu sync.Mutex
+		var sent []time.Duration
+		refusals := []string{"30", began.Add(2 * time.Minute).UTC().Format(http.TimeFormat)}
+		c, err := New("https://endpoint.example/v1", "small", "")
+		require.NoError(t, err)
+		c.at.HTTP.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			mu.Lock()
+			sent = append(sent, time.Since(began))
+			w := httptest.NewRecorder()
+			refused := len(refusals) > 0
+			if refused {
+				w.Header().Set("Retry-After", refusals[0])
+				w.WriteHeader([]int{503, 429}[len(refusals)%2])
+				refusals = refusals[1:]
+			}
+			mu.Unlock()
+			if !refused {
+				time.Sleep(time.Second) // of the bubble: a refusal comes sooner than an answer
+				(&endpoint{}).ServeHTTP(w, r)
+			}
+			return w.Result(), nil
+		})
+		_, err = c.Vectors(t.Context(), []string{"a"})
+		require.NoError(t, err)
+		assert.Equal(t, []time.Duration{0, 30 * time.Second, 2 * time.Minute}, sent)
+
+		sent, refusals, began = nil, []string{"60"}, time.Now()
+		got, err := c.Vectors(t.Context(), slices.Repeat([]string{"a"}, (parallel+2)*batch))
+		require.NoError(t, err)
+		assert.Len(t, got, (parallel+2)*batch)
+		early := slices.DeleteFunc(slices.Clone(sent), func(at time.Duration) bool { return at >= time.Minute })
+		assert.LessOrEqual(t, len(early), parallel, "what was under way")
+		assert.Len(t, sent, parallel+3)
+
+		sent, refusals = nil, []string{"601"}
+		_, err = c.Vectors(t.Context(), []string{"a"})
+		var paused *openai.PausedError
+		require.ErrorAs(t, err, &paused)
+		_, err = c.Vectors(t.Context(), []string{"a"})
+		require.ErrorAs(t, err, &paused)
+		assert.Len(t, sent, 1)
+		assert.ErrorContains(t, err, "it asks for no request before 2000-01-01T00:13:04Z (Retry-After); try again then")
+
+		time.Sleep(time.Until(paused.Until)) // of the bubble
+		sent, refusals = nil, []string{"20"}
+		within, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began = time.Now()
+		_, err = c.Vectors(within, []string{"a"})
+		require.ErrorAs(t, err, &paused)
+		assert.Less(t, time.Since(began), time.Second, "a question does not wait for what comes too late")
 	})
 }
 

@@ -14,10 +14,15 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/io/web"
 )
+
+// maxPause is the longest Retry-After that is waited for.
+const maxPause = 10 * time.Minute
 
 // Endpoint is one operation of the API at one place, for one model.
 type Endpoint struct {
@@ -26,6 +31,9 @@ type Endpoint struct {
 	Model string
 	HTTP  *http.Client // sends the requests
 	key   string
+
+	mu     sync.Mutex
+	paused time.Time // until when it asks for no request
 }
 
 // At returns the endpoint of an operation, such as /embeddings, whose answers take at most
@@ -63,11 +71,62 @@ func (e *StatusError) Error() string { return fmt.Sprintf("status %d: %s", e.Sta
 // HTTPStatusCode lets store.Retry judge whether another try can succeed.
 func (e *StatusError) HTTPStatusCode() int { return e.Status }
 
-// Post sends a request and returns the body of the answer, which has at most maxAnswer
-// bytes. The error for another status than 200 is a *StatusError.
+// PausedError says that nothing was sent, because the endpoint asks for a pause that is
+// too long to wait for.
+type PausedError struct{ Until time.Time }
+
+func (e *PausedError) Error() string {
+	return "it asks for no request before " + e.Until.UTC().Format(time.RFC3339) + " (Retry-After); try again then"
+}
+
+// wait waits while the endpoint asks for a pause. A pause is for all requests: where one
+// is refused, the others would be too.
+func (e *Endpoint) wait(ctx context.Context) error {
+	for {
+		e.mu.Lock()
+		until := e.paused
+		e.mu.Unlock()
+		pause := time.Until(until)
+		if pause <= 0 {
+			return nil
+		}
+		if deadline, ok := ctx.Deadline(); pause > maxPause || ok && deadline.Before(until) {
+			return &PausedError{until}
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// pause records the Retry-After of an answer that refuses a request for now.
+func (e *Endpoint) pause(answer *http.Response) {
+	if answer.StatusCode != http.StatusTooManyRequests && answer.StatusCode != http.StatusServiceUnavailable {
+		return
+	}
+	now := time.Now()
+	if d, ok := web.ParseRetryAfter(answer.Header.Get("Retry-After"), now); ok {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if until := now.Add(d); until.After(e.paused) {
+			e.paused = until
+		}
+	}
+}
+
+// Post sends a request, after the pause that the endpoint may ask for, and returns the
+// body of the answer, which has at most maxAnswer bytes. The error for another status than
+// 200 is a *StatusError.
 func (e *Endpoint) Post(ctx context.Context, request any, maxAnswer int64) ([]byte, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
+		return nil, err
+	}
+	if err := e.wait(ctx); err != nil {
 		return nil, err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
@@ -82,6 +141,7 @@ func (e *Endpoint) Post(ctx context.Context, request any, maxAnswer int64) ([]by
 	if err != nil {
 		return nil, err
 	}
+	e.pause(answer)
 	b, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	if err = errors.Join(err, answer.Body.Close()); err != nil {
 		return nil, err

@@ -187,7 +187,7 @@ func nothingKept(c *Common) bool {
 // fit them.
 func (d *docsOptions) resolve(c *Common, changes map[string]policy.Change) error {
 	d.loaded, d.off = nil, map[string]string{}
-	for _, p := range policy.Providers(d.files, changes, d.Policies != "") {
+	for _, p := range policy.Providers(d.files, changes, d.Policies != "", time.Now()) {
 		if p.Off != "" {
 			d.off[p.ProviderID] = p.Off
 		}

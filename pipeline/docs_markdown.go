@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/explore"
@@ -30,7 +31,7 @@ func Policies(dir string) ([]policy.Policy, error) {
 		}
 		files = os.DirFS(dir)
 	}
-	loaded, err := policy.Load(files)
+	loaded, err := policy.Load(files, time.Now())
 	if err != nil {
 		return nil, usage.Errorf("--policies: %s", usage.OneLine(err))
 	}
@@ -49,7 +50,7 @@ func ProviderPolicies(ctx context.Context, s store.Store, dir string) ([]policy.
 		return nil, err
 	}
 	var out []policy.Policy
-	for _, p := range policy.Providers(files, changes, dir != "") {
+	for _, p := range policy.Providers(files, changes, dir != "", time.Now()) {
 		out = append(out, p.Policy)
 	}
 	return out, nil

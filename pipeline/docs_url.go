@@ -71,8 +71,8 @@ func (d *docsOptions) forURL(c *Common) error {
 		if d.source != "" {
 			return usage.Errorf("--tos-allowed: the policy of %s says what is known of its terms; write tos and tos_checked there", d.source)
 		}
-		if _, err := time.Parse(time.DateOnly, d.TermsRead); err != nil {
-			return usage.Errorf("--tos-allowed=%s: write the day on which you read the terms, YYYY-MM-DD", d.TermsRead)
+		if why := policy.WrongDay(d.TermsRead, time.Now()); why != "" {
+			return usage.Errorf("--tos-allowed: %s", why)
 		}
 		p.Terms, p.TermsDate = policy.Allowed, d.TermsRead
 	}

@@ -238,7 +238,7 @@ func (s *Server) versionViews(r *http.Request, v providerView) ([]versionView, e
 		return nil, err
 	}
 	of := func(text string) policy.Policy {
-		if p, err := policy.Parse("policy", []byte(text)); text != "" && err == nil {
+		if p, err := policy.Parse("policy", []byte(text), s.now()); text != "" && err == nil {
 			return p
 		}
 		return file
@@ -278,8 +278,8 @@ func (s *Server) lastCrawl(id string) *lastCrawl {
 var faultLine = regexp.MustCompile(`^policy:\s*(?:line )?(\d+): (.*)$`)
 
 // policyFaults are what is wrong with a policy's text, with the lines.
-func policyFaults(text string) (faults []policyFault) {
-	_, err := policy.Parse("policy", []byte(text))
+func policyFaults(text string, now time.Time) (faults []policyFault) {
+	_, err := policy.Parse("policy", []byte(text), now)
 	if err == nil {
 		return nil
 	}
@@ -304,10 +304,10 @@ func (p *pages) defineProvider(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	form := policyForm{ID: id, Text: strings.ReplaceAll(r.PostForm.Get("policy"), "\r\n", "\n"), Version: formVersion(r)}
 	code := http.StatusBadRequest
-	form.Faults = policyFaults(form.Text)
+	form.Faults = policyFaults(form.Text, p.server.now())
 	if form.Faults == nil {
 		if id == "" {
-			def, _ := policy.Parse("policy", []byte(form.Text)) // it has no faults
+			def, _ := policy.Parse("policy", []byte(form.Text), p.server.now()) // it has no faults
 			id = def.ProviderID
 			if _, err := p.server.providers.named(r.Context(), id); err == nil {
 				form.Faults = []policyFault{{Message: "provider_id: there is a provider " + id + " already; write another id, or change that one"}}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -16,8 +17,10 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
 	"github.com/newsfork/seed-engine/io/explore"
+	"github.com/newsfork/seed-engine/io/kept"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/removal"
+	"github.com/newsfork/seed-engine/transforms/docs/policy"
 )
 
 // plainText is a page without its markup.
@@ -103,6 +106,23 @@ func TestProviderPages(t *testing.T) {
 	assert.Contains(t, strings.Join(w.asked(), "\n"), "provider_edit acme: max_pages: 50 → 70")
 	assert.Equal(t, 404, w.do("GET", "/providers/nobody", "").code)
 	assert.Equal(t, http.StatusForbidden, w.do("POST", "/providers/acme/disable", "why=x", "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "cross-site").code)
+}
+
+// The list says first what is wrong with a policy in the store, and the page of the provider
+// what to do. Nobody can have read terms in the future.
+func TestRefusedPolicyOnPage(t *testing.T) {
+	w := newWorld(t, "done")
+	body, err := json.Marshal(policy.Change{Text: "provider_id: acme\nname: \"A\\aB\"\nseed_urls: [https://docs.acme.example/]\nallowed_path_patterns: [/guide/**]\n"})
+	require.NoError(t, err)
+	_, err = kept.On(w.store, policy.Kept()).Add(t.Context(), "acme", 0, kept.Version{At: w.now(), Who: "ann", Body: body})
+	require.NoError(t, err)
+	const wrong = `acme unreadable policy:2: name: &#34;A\aB&#34; has line breaks or control characters; write one line`
+	assert.Contains(t, plainText(w.do("GET", "/providers", "").body), wrong)
+	assert.Contains(t, plainText(w.do("GET", "/providers/acme", "").body), "unreadable policy:2: name: &#34;A\\aB&#34; has line breaks or control characters; write one line. "+
+		"So its policy in the store is refused; correct or remove it on the provider&#39;s page or by the API (/api/v1/docs/providers/acme)")
+	future := w.do("PUT", "/api/v1/docs/providers/bell", `{"provider_id":"bell","seed_urls":["https://b.example/"],"allowed_path_patterns":["/**"],"tos":"allowed","tos_checked":"2062-01-05"}`)
+	assert.Equal(t, 400, future.code)
+	assert.JSONEq(t, `{"error":"tos_checked: 2062-01-05 is in the future; write the day on which the terms were read"}`, future.body)
 }
 
 // The page of a provider shows what its newest crawl found out of its terms.

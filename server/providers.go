@@ -71,7 +71,7 @@ func (p *docsProviders) files() ([]policy.Policy, error) {
 	if p.dir != "" {
 		at = os.DirFS(p.dir)
 	}
-	return policy.Load(at)
+	return policy.Load(at, p.now())
 }
 
 // purged are the providers of which everything was removed. Without an answer of the
@@ -124,7 +124,7 @@ func (p *docsProviders) all(ctx context.Context) (views []providerView, removed 
 		changes[id] = c
 	}
 	purged := p.purged(ctx)
-	for _, now := range policy.Providers(files, changes, p.dir != "") {
+	for _, now := range policy.Providers(files, changes, p.dir != "", p.now()) {
 		id := now.ProviderID
 		if purged[id] && now.Off == "" {
 			now.Off = "everything of it was removed; `pipeline --job=docs --enable-provider=" + id + "` lets it be crawled again"
@@ -212,7 +212,7 @@ func (p *docsProviders) define(ctx context.Context, id, text string, read int) e
 	if p.dir != "" {
 		return conflict("the runs of this server take the policies from the directory of --policies; change the files there. A provider can still be disabled here")
 	}
-	def, err := policy.Parse("policy", []byte(text))
+	def, err := policy.Parse("policy", []byte(text), p.now())
 	if err != nil {
 		return refuse("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}

@@ -102,13 +102,14 @@ func TestDocsURLRefused(t *testing.T) {
 	writeFile(t, filepath.Join(policies, "a.yaml"), "provider_id: a\nseed_urls: [https://a.example/docs]\nallowed_path_patterns: [/docs/**]\ntos: prohibited\ntos_checked: 2026-01-05\n")
 	dir := t.TempDir()
 	for args, want := range map[string]string{
-		"--url=docs.example":                            "write the URL of a page",
-		"--url=ftp://docs.example/":                     "write the URL of a page",
-		"--url=https://me:x@docs.example/":              "write the URL of a page",
-		"--url=https://docs.example/ --depth=6":         "--depth=6: use 0 to 5",
-		"--depth=1":                                     "go with --url",
-		"--tos-allowed=2026-01-05":                      "go with --url",
-		"--url=https://docs.example/ --tos-allowed=yes": "write the day on which you read the terms, YYYY-MM-DD",
+		"--url=docs.example":                                                     "write the URL of a page",
+		"--url=ftp://docs.example/":                                              "write the URL of a page",
+		"--url=https://me:x@docs.example/":                                       "write the URL of a page",
+		"--url=https://docs.example/ --depth=6":                                  "--depth=6: use 0 to 5",
+		"--depth=1":                                                              "go with --url",
+		"--tos-allowed=2026-01-05":                                               "go with --url",
+		"--url=https://docs.example/ --tos-allowed=yes":                          `--tos-allowed: "yes" is not a date; write YYYY-MM-DD`,
+		"--url=https://docs.example/ --tos-allowed=9999-01-05":                   "--tos-allowed: 9999-01-05 is in the future",
 		"--url=https://docs.tosspayments.com/reference --tos-allowed=2026-01-05": "write tos and tos_checked there",
 		"--url=https://docs.stripe.com/api":                                      "--fallback crawls it too",
 		"--url=https://docs.tosspayments.com/pricing":                            "does not allow the path (no allowed pattern matches)",

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -34,7 +35,7 @@ type yamlFile struct {
 var yamlFiles = []yamlFile{
 	{"policy", "The crawl policy of a docs provider", "../../transforms/docs/policy", "Policy", []string{"../../transforms/docs/policies/*.yaml"},
 		"provider_id: a\nseed_urls: [https://a.example/docs]\nallowed_path_patterns: [/docs/**]\ntos_checked: 2026-01-05\n",
-		func(text []byte) error { _, err := policy.Parse("policy.yaml", text); return err }},
+		func(text []byte) error { _, err := policy.Parse("policy.yaml", text, time.Now()); return err }},
 	{"site", "A site of the catalog job", "../../transforms/catalog", "Site", []string{"../../transforms/catalog/sites/*.yaml", "../../transforms/catalog/sites/demo/*.yaml", "../../transforms/catalog/sites/examples/*.yaml"},
 		"name: a\nlist: {url: 'https://a.example/{page}', product_link: {selector: a}}\nkey: id\nfields: {id: {selector: b}}\n",
 		func(text []byte) error { _, err := catalog.ParseSite(text); return err }},
@@ -302,7 +303,7 @@ func changed(in map[string]any, path []string, value any) map[string]any {
 
 // The defaults in the tags are those of the parsers.
 func TestDefaults(t *testing.T) {
-	p, err := policy.Parse("p.yaml", []byte(yamlFiles[0].least))
+	p, err := policy.Parse("p.yaml", []byte(yamlFiles[0].least), time.Now())
 	require.NoError(t, err)
 	c := provider.Defaults()
 	for path, has := range map[string]any{

@@ -173,7 +173,7 @@ func newField(t *testing.T, size fieldSize) *field {
 		if !probed(i) {
 			text += "sources: [html]\n"
 		}
-		p, err := policy.Parse("p.yaml", []byte(text))
+		p, err := policy.Parse("p.yaml", []byte(text), time.Now())
 		require.NoError(t, err)
 		f.cfg.Policies = append(f.cfg.Policies, p)
 		f.sim.Handle(hostOf(i), f.site(i))

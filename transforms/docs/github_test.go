@@ -164,7 +164,7 @@ func TestGitHubAndHTML(t *testing.T) {
 func TestGitHubWithoutBase(t *testing.T) {
 	t.Parallel()
 	g := newGitHubWorld(t, openDB(t, dbtest.SQLite(t)), 0, policy.GitHub)
-	p, err := policy.Parse("p.yaml", []byte("provider_id: p\nseed_urls: [https://github.com/acme/docs]\nallowed_path_patterns: [/acme/docs/blob/**]\nblocked_path_patterns: ['/**/a.mdx']\nmax_pages: 2\nsources: [github]\ngithub: {repository: acme/docs, path: docs}\n"))
+	p, err := policy.Parse("p.yaml", []byte("provider_id: p\nseed_urls: [https://github.com/acme/docs]\nallowed_path_patterns: [/acme/docs/blob/**]\nblocked_path_patterns: ['/**/a.mdx']\nmax_pages: 2\nsources: [github]\ngithub: {repository: acme/docs, path: docs}\n"), time.Now())
 	require.NoError(t, err)
 	g.policy = p
 	state, reason := g.run()

@@ -60,7 +60,7 @@ func newJob(t testing.TB, dsn string, o webtest.Options) *job {
 	j.store, err = store.Open(t.Context(), j.dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, j.store.Close()) })
-	all, err := policy.Load(policies.Files)
+	all, err := policy.Load(policies.Files, time.Now())
 	require.NoError(t, err)
 	j.cfg = Config{DB: dsn, Policies: all, Fallback: true, NoDelay: true, Lanes: 1,
 		Lane: lane.Config{Job: Job, Store: j.dir, Slots: 1, LogFormat: "json", LogLevel: 12, Web: Web(web.Config{ConnectTo: j.sim.Addr(), RootCAs: j.sim.CAPEM()})}}

@@ -74,7 +74,7 @@ func newWorldOn(t *testing.T, d *db.DB) *world {
 	w.cfg = Config{Lane: lane.Config{Job: Job, Store: w.dir, Slots: 1, LogFormat: "json", LogLevel: 12,
 		Web: Web(web.Config{ConnectTo: w.sim.Addr(), RootCAs: w.sim.CAPEM()})}}
 	var err error
-	w.policy, err = policy.Parse("p.yaml", []byte("provider_id: p\nname: P\nseed_urls: [https://"+host+"/docs]\nallowed_path_patterns: [/docs/**]\nblocked_path_patterns: [/docs/old/**]\nsources: [html]\n"))
+	w.policy, err = policy.Parse("p.yaml", []byte("provider_id: p\nname: P\nseed_urls: [https://"+host+"/docs]\nallowed_path_patterns: [/docs/**]\nblocked_path_patterns: [/docs/old/**]\nsources: [html]\n"), time.Now())
 	require.NoError(t, err)
 	w.newSession()
 	return w

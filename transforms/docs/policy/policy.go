@@ -193,6 +193,18 @@ func (p Policy) Label() string { return cmp.Or(p.Name, p.ProviderID) }
 // Delay is the average pause between two requests.
 func (p Policy) Delay() time.Duration { return time.Duration(p.RequestDelayMS) * time.Millisecond }
 
+// WrongDay says what is wrong with a day on which terms were read, "" if nothing is. What
+// is tomorrow here is today somewhere.
+func WrongDay(day string, now time.Time) string {
+	switch at, err := time.Parse(time.DateOnly, day); {
+	case err != nil:
+		return fmt.Sprintf("%q is not a date; write YYYY-MM-DD", day)
+	case at.After(now.AddDate(0, 0, 1)):
+		return day + " is in the future; write the day on which the terms were read"
+	}
+	return ""
+}
+
 // termsLast is for how many days somebody's reading of the terms counts as new.
 const termsLast = 90
 
@@ -233,7 +245,7 @@ func (p Policy) Personal(pattern string) string {
 
 // Load reads all *.yaml and *.yml files at the root of files, sorted by provider id.
 // The error has one line for each fault, with its file and line.
-func Load(files fs.FS) ([]Policy, error) {
+func Load(files fs.FS, now time.Time) ([]Policy, error) {
 	names, err := yamltext.Files(files)
 	if err != nil {
 		return nil, fmt.Errorf("reading the policies: %w", err)
@@ -248,7 +260,7 @@ func Load(files fs.FS) ([]Policy, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the policies: %w", err)
 		}
-		p, err := Parse(name, b)
+		p, err := Parse(name, b, now)
 		if err != nil {
 			faults = append(faults, err)
 			continue
@@ -272,7 +284,7 @@ func Load(files fs.FS) ([]Policy, error) {
 
 // Parse reads one policy. name is the file's name, for the error, which has one
 // line for each fault.
-func Parse(name string, text []byte) (Policy, error) {
+func Parse(name string, text []byte, now time.Time) (Policy, error) {
 	p := Policy{MaxDepth: DefaultMaxDepth, MaxPages: DefaultMaxPages, RequestDelayMS: DefaultRequestDelay, Channel: Crawl, Terms: Unknown}
 	file, err := yamltext.Parse(text)
 	if err != nil {
@@ -293,7 +305,7 @@ func Parse(name string, text []byte) (Policy, error) {
 			faults = append(faults, fmt.Errorf("%s:%d: %s: %s is no whole number", name, line(file, field), field, n.GetToken().Value))
 		}
 	}
-	for _, f := range p.faults() {
+	for _, f := range p.faults(now) {
 		faults = append(faults, fmt.Errorf("%s:%d: %s: %s", name, line(file, f.field), f.field, f.message))
 	}
 	if len(faults) > 0 {
@@ -328,7 +340,7 @@ type fault struct{ field, message string }
 var identity = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 
 // faults lists everything that is wrong with a policy's values.
-func (p *Policy) faults() (out []fault) {
+func (p *Policy) faults(now time.Time) (out []fault) {
 	say := func(field, format string, args ...any) { out = append(out, fault{field, fmt.Sprintf(format, args...)}) }
 	between := func(field string, n, least, most int) {
 		if n < least || n > most {
@@ -383,10 +395,10 @@ func (p *Policy) faults() (out []fault) {
 	default:
 		say("tos", "%q; use allowed, prohibited or unknown", p.Terms)
 	}
-	if _, err := time.Parse(time.DateOnly, p.TermsDate); p.TermsDate != "" && err != nil {
-		say("tos_checked", "%q is not a date; write YYYY-MM-DD", p.TermsDate)
-	} else if p.TermsDate == "" && p.Terms != Unknown {
+	if p.TermsDate == "" && p.Terms != Unknown {
 		say("tos_checked", "missing; tos: %s needs the date on which the terms were read", p.Terms)
+	} else if why := WrongDay(p.TermsDate, now); p.TermsDate != "" && why != "" {
+		say("tos_checked", "%s", why)
 	}
 	for i, name := range p.AllowPersonal {
 		if PersonalBlocks[name] == nil {

@@ -15,7 +15,7 @@ import (
 
 // The values of the shipped policies.
 func TestShipped(t *testing.T) {
-	all, err := policy.Load(policies.Files)
+	all, err := policy.Load(policies.Files, today)
 	require.NoError(t, err)
 	got := map[string][]any{}
 	for _, p := range all {
@@ -55,13 +55,17 @@ func TestTermsOld(t *testing.T) {
 	} {
 		require.Equal(t, want, policy.Policy{TermsDate: date}.TermsOld(at), date)
 	}
+	require.Empty(t, policy.WrongDay("2026-03-17", today), "tomorrow here is today elsewhere")
 }
+
+// today is when the policies of these tests are read.
+var today = time.Date(2026, 3, 16, 12, 0, 0, 0, time.UTC)
 
 const least = "provider_id: a\nseed_urls: [https://a.example/docs]\nallowed_path_patterns: [/docs/**]\n"
 
 // The values of fields that a file leaves out.
 func TestDefaults(t *testing.T) {
-	p, err := policy.Parse("a.yaml", []byte(least))
+	p, err := policy.Parse("a.yaml", []byte(least), today)
 	require.NoError(t, err)
 	require.Equal(t, policy.Policy{ProviderID: "a", SeedURLs: []string{"https://a.example/docs"}, AllowedPathPatterns: []string{"/docs/**"},
 		MaxDepth: 3, MaxPages: 200, RequestDelayMS: 1500, Channel: policy.Crawl, Terms: policy.Unknown}, p)
@@ -76,7 +80,7 @@ func TestOrder(t *testing.T) {
 		"github: {repository: o/r, base: https://a.example/}":                              {policy.GitHub, policy.LLMsFull, policy.Markdown, policy.OpenAPI, policy.HTML},
 		"github: {repository: o/r, base: https://a.example/}\nsources: [github]":           {policy.GitHub},
 		"github: {repository: o/r, base: https://a.example/}\nsources: [github, markdown]": {policy.GitHub, policy.Markdown, policy.HTML}} {
-		p, err := policy.Parse("a.yaml", []byte(least+text))
+		p, err := policy.Parse("a.yaml", []byte(least+text), today)
 		require.NoError(t, err)
 		require.Equal(t, want, p.Order(), text)
 	}
@@ -117,6 +121,7 @@ func TestRefused(t *testing.T) {
 		{"terms", least + "tos: fine\n", `a.yaml:4: tos: "fine"; use allowed, prohibited or unknown`},
 		{"terms without a date", least + "tos: allowed\n", "tos_checked: missing"},
 		{"bad date", least + "tos: allowed\ntos_checked: 2026-02-30\n", `a.yaml:5: tos_checked: "2026-02-30" is not a date`},
+		{"terms that nobody can have read", least + "tos: allowed\ntos_checked: 2026-03-18\n", "a.yaml:5: tos_checked: 2026-03-18 is in the future"},
 		{"unknown source", least + "sources: [wiki, html]\n", `a.yaml:4: sources[0]: "wiki"; use github, llms_full, markdown, openapi or html`},
 		{"source twice", least + "sources: [markdown, markdown, html]\n", `a.yaml:4: sources[1]: "markdown" is there twice`},
 		{"no sources", least + "sources: []\n", "a.yaml:4: sources: the list is empty"},
@@ -131,7 +136,7 @@ func TestRefused(t *testing.T) {
 		{"unknown block", least + "allow_personal: [wiki]\n", `a.yaml:4: allow_personal[0]: "wiki"; use blog, community, forum, profile, users`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := policy.Parse("a.yaml", []byte(tt.text))
+			_, err := policy.Parse("a.yaml", []byte(tt.text), today)
 			require.ErrorContains(t, err, tt.want)
 		})
 	}
@@ -145,21 +150,21 @@ func TestLoadReportsAll(t *testing.T) {
 		"c.yaml":    {Data: []byte(least)},
 		"d.yaml":    {Data: []byte(least)},
 		"README.md": {Data: []byte("no policy")},
-	})
+	}, today)
 	require.EqualError(t, err, "a.yaml:4: max_depth: 9 is outside 1 to 5\na.yaml:5: max_pages: 0 is outside 1 to 500\n"+
 		"b.yml: line 4: unknown field \"x\"\nd.yaml: provider_id \"a\" is taken by c.yaml; give each provider its own")
-	_, err = policy.Load(fstest.MapFS{})
+	_, err = policy.Load(fstest.MapFS{}, today)
 	require.ErrorContains(t, err, "there is no *.yaml file")
-	_, err = policy.Load(os.DirFS("/nowhere"))
+	_, err = policy.Load(os.DirFS("/nowhere"), today)
 	require.ErrorContains(t, err, "reading the policies")
 }
 
 // Paths that may have personal data are blocked until a policy allows them by name.
 func TestPersonalBlocks(t *testing.T) {
 	open := "provider_id: a\nseed_urls: [https://a.example/]\nallowed_path_patterns: ['/**']\nblocked_path_patterns: [/own/**]\n"
-	p, err := policy.Parse("a.yaml", []byte(open))
+	p, err := policy.Parse("a.yaml", []byte(open), today)
 	require.NoError(t, err)
-	allowed, err := policy.Parse("a.yaml", []byte(open+"allow_personal: [blog, users]\n"))
+	allowed, err := policy.Parse("a.yaml", []byte(open+"allow_personal: [blog, users]\n"), today)
 	require.NoError(t, err)
 	for _, tt := range []struct {
 		path          string
@@ -193,7 +198,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(least + "custom_selectors:\n  content: main\n  remove: [.a]\nsitemap_url: null\n"))
 	f.Add([]byte("seed_urls: &a [*a]\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p, err := policy.Parse("f.yaml", text)
+		p, err := policy.Parse("f.yaml", text, today)
 		if err == nil && (p.Host() == "" || len(p.AllowedPathPatterns) == 0) {
 			t.Errorf("%q was taken as %+v", text, p)
 		}

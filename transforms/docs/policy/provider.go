@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 )
@@ -49,7 +51,7 @@ type Provider struct {
 // Providers joins the policies of files with what people keep in the store, by id. A kept
 // policy replaces a shipped one. Where filesWin, because the user named the files, only
 // the files' policies count. A provider that people disabled is off in both cases.
-func Providers(files []Policy, changes map[string]Change, filesWin bool) []Provider {
+func Providers(files []Policy, changes map[string]Change, filesWin bool, now time.Time) []Provider {
 	all := map[string]Provider{}
 	for _, p := range files {
 		all[p.ProviderID] = Provider{Policy: p, Origin: File}
@@ -57,7 +59,7 @@ func Providers(files []Policy, changes map[string]Change, filesWin bool) []Provi
 	for id, c := range changes {
 		p, inFile := all[id]
 		if c.Text != "" && !filesWin {
-			kept, err := Parse("policy", []byte(c.Text))
+			kept, err := Parse("policy", []byte(c.Text), now)
 			if err == nil && kept.ProviderID != id {
 				err = fmt.Errorf("provider_id: it names %s", kept.ProviderID)
 			}
@@ -67,7 +69,7 @@ func Providers(files []Policy, changes map[string]Change, filesWin bool) []Provi
 			}
 			if err != nil {
 				p.Policy = Policy{ProviderID: id}
-				p.Off = "its policy in the store does not fit this version of the program: " + err.Error()
+				p.Off = strings.ReplaceAll(err.Error(), "\n", "; ") + ". So its policy in the store is refused; correct or remove it on the provider's page or by the API (/api/v1/docs/providers/" + id + ")"
 			}
 		} else if !inFile {
 			continue

@@ -14,7 +14,7 @@ import (
 // win over both. What people disabled is off in any case.
 func TestProviders(t *testing.T) {
 	file := func(id, more string) policy.Policy {
-		p, err := policy.Parse(id, []byte("provider_id: "+id+"\nseed_urls: [https://"+id+".example/docs]\nallowed_path_patterns: [/docs/**]\n"+more))
+		p, err := policy.Parse(id, []byte("provider_id: "+id+"\nseed_urls: [https://"+id+".example/docs]\nallowed_path_patterns: [/docs/**]\n"+more), today)
 		require.NoError(t, err)
 		return p
 	}
@@ -32,6 +32,7 @@ func TestProviders(t *testing.T) {
 		"h": {Text: text("e", "")},
 		"i": {Text: text("i", ""), Disabled: true},
 		"j": {Disabled: true},
+		"k": {Text: "provider_id: k\nname: \"A\\aB\"\nmax_pages: 0\n" + "seed_urls: [https://k.example/docs]\nallowed_path_patterns: [/docs/**]\ntos_checked: 2062-03-01\n"},
 	}
 	show := func(all []policy.Provider) (out [][]any) {
 		for _, p := range all {
@@ -39,22 +40,24 @@ func TestProviders(t *testing.T) {
 		}
 		return out
 	}
+	const refused = " So its policy in the store is refused; correct or remove it on the provider's page or by the API (/api/v1/docs/providers/"
 	assert.Equal(t, [][]any{
 		{"a", policy.StoreOverFile, 7, ""},
 		{"b", policy.File, 200, "it was disabled: they asked us to"},
 		{"c", policy.File, 200, ""},
 		{"d", policy.File, 200, ""},
 		{"e", policy.Store, 200, ""},
-		{"g", policy.Store, 0, `its policy in the store does not fit this version of the program: policy: line 1: unknown field "max_page"`},
-		{"h", policy.Store, 0, "its policy in the store does not fit this version of the program: provider_id: it names e"},
+		{"g", policy.Store, 0, `policy: line 1: unknown field "max_page".` + refused + "g)"},
+		{"h", policy.Store, 0, "provider_id: it names e." + refused + "h)"},
 		{"i", policy.Store, 200, "it was disabled: no reason was given"},
-	}, show(policy.Providers(files, changes, false)))
+		{"k", policy.Store, 0, `policy:3: max_pages: 0 is outside 1 to 500; policy:2: name: "A\aB" has line breaks or control characters; write one line; policy:6: tos_checked: 2062-03-01 is in the future; write the day on which the terms were read.` + refused + "k)"},
+	}, show(policy.Providers(files, changes, false, today)))
 	assert.Equal(t, [][]any{
 		{"a", policy.File, 200, ""},
 		{"b", policy.File, 200, "it was disabled: they asked us to"},
 		{"c", policy.File, 200, ""},
 		{"d", policy.File, 200, ""},
-	}, show(policy.Providers(files, changes, true)))
+	}, show(policy.Providers(files, changes, true, today)))
 }
 
 // A policy as JSON means the same as text.
@@ -68,7 +71,7 @@ func FuzzYAML(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := policy.Parse("f", []byte(out))
+		p, err := policy.Parse("f", []byte(out), today)
 		if err != nil {
 			return
 		}
@@ -84,7 +87,7 @@ func FuzzYAML(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s: %v", b, err)
 		}
-		back, err := policy.Parse("f", []byte(again))
+		back, err := policy.Parse("f", []byte(again), today)
 		if err != nil {
 			t.Fatalf("%s\n%s: %v", b, again, err)
 		}

@@ -329,6 +329,14 @@ func (c *crawl) receiveFile(ctx context.Context, ch *chain, resp *web.Response) 
 		}
 		return c.fail(ctx, ch, resp.Status, reason)
 	}
+	if !f.Has(resp.Body) {
+		reason := fmt.Sprintf("GitHub's answer for %s is not the content with the hash %s", f.Path, f.SHA)
+		c.w.Log.Warn("page_failed", "provider", c.policy.ProviderID, "url", ch.at.String(), "reason", reason)
+		if err := c.w.DeadLetter(ctx, c.deadLetter(ch.page, "wrong_content", reason)); err != nil {
+			return err
+		}
+		return c.end(ctx, ch, ending{status: Failed, http: resp.Status, reason: reason, deadLetter: true})
+	}
 	body := resp.Body
 	if strings.EqualFold(path.Ext(f.Path), ".mdx") {
 		if err := c.guard(ctx, ch, len(body), func() error { body = []byte(llms.MDX(string(body))); return nil }); err != nil {

@@ -3,6 +3,7 @@ package docs
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -144,6 +145,39 @@ func TestGitHub(t *testing.T) {
 			require.Equal(t, []string{"3"}, g.strings(`SELECT CAST(COUNT(*) AS TEXT) FROM pages WHERE content_hash <> ''`))
 		}
 	})
+}
+
+// An answer that is not the content with the hash that the tree names is a dead letter, and
+// what is stored stays. It is asked for again in the next session.
+func TestGitHubWrongContent(t *testing.T) {
+	t.Parallel()
+	g := newGitHubWorld(t, openDB(t, dbtest.SQLite(t)), 0, policy.GitHub)
+	g.run()
+	before := g.strings(`SELECT preview FROM chunks WHERE key LIKE '%/docs/guide/b' ORDER BY ordinal`)
+	g.files["docs/guide/b.md"] = prose("another b")
+	g.put()
+	wrong := func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/blobs/") {
+			_, _ = io.WriteString(w, "# Moved\n\n"+prose("a portal"))
+			return
+		}
+		g.hub.ServeHTTP(w, r)
+	}
+	g.limit = wrong
+	g.newSession()
+	state, _ := g.run()
+	require.Equal(t, Done, state)
+	reason := "GitHub's answer for docs/guide/b.md is not the content with the hash " + docsim.BlobID(g.files["docs/guide/b.md"])
+	require.Equal(t, row{Failed, reason, 1, 200, true}, g.row("/docs/guide/b"))
+	require.Equal(t, before, g.strings(`SELECT preview FROM chunks WHERE key LIKE '%/docs/guide/b' ORDER BY ordinal`))
+	require.Equal(t, []string{"wrong_content https://" + host + "/docs/guide/b: " + reason}, g.deadLetters())
+
+	g.limit = nil
+	g.newSession()
+	g.run()
+	require.Equal(t, row{Indexed, "", 1, 200, true}, g.row("/docs/guide/b"))
+	require.NotEqual(t, before, g.strings(`SELECT preview FROM chunks WHERE key LIKE '%/docs/guide/b' ORDER BY ordinal`))
+	require.Empty(t, g.deadLetters())
 }
 
 // With html after it the site's other pages are asked for as before.

@@ -265,6 +265,18 @@ func (w *world) strings(query string, args ...any) []string {
 	return out
 }
 
+// deadLetters are the store's: kind, URL and error of each.
+func (w *world) deadLetters() (out []string) {
+	s, err := store.Open(w.t.Context(), w.dir)
+	require.NoError(w.t, err)
+	defer func() { require.NoError(w.t, s.Close()) }()
+	for l, err := range ledger.ListDeadLetters(w.t.Context(), s, Job, "") {
+		require.NoError(w.t, err)
+		out = append(out, l.Kind+" "+l.Input.URL+": "+l.Error)
+	}
+	return out
+}
+
 // handed reads the lines of the hand-off, in no order.
 func (w *world) handed() (out []handOffLine) { return handedIn(w.t, w.dir) }
 

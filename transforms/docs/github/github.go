@@ -4,6 +4,9 @@ package github
 
 import (
 	"cmp"
+	"crypto/sha1" //nolint:gosec // Git names its objects so
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -97,6 +100,16 @@ type File struct {
 	Path string
 	SHA  string
 	Size int64
+}
+
+// Has reports whether content is the file's: Git names each by the hash of its length and its bytes.
+func (f File) Has(content []byte) bool {
+	sum := sha1.New() //nolint:gosec // as Git does
+	if len(f.SHA) > 2*sha1.Size {
+		sum = sha256.New() // repositories of that format
+	}
+	_, _ = fmt.Fprintf(sum, "blob %d\x00%s", len(content), content) // a hash takes everything
+	return hex.EncodeToString(sum.Sum(nil)) == f.SHA
 }
 
 var (

@@ -45,6 +45,15 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// The hashes are git's: printf 'hello\n' | git hash-object --stdin.
+func TestHas(t *testing.T) {
+	for sha, want := range map[string]bool{"ce013625030ba8dba906f756967f9e9ca394464a": true, "2cf8d83d9ee29543b34a87727421fdecb7e3f3a183d337639025de576db9ebb4": true,
+		"ce013625030ba8dba906f756967f9e9ca394464b": false, "": false} {
+		require.Equal(t, want, github.File{SHA: sha}.Has([]byte("hello\n")), sha)
+	}
+	require.True(t, github.File{SHA: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}.Has(nil))
+}
+
 func FuzzReadTree(f *testing.F) {
 	f.Add(fmt.Sprintf(`{"sha":%q,"tree":[{"path":"d/a.md","type":"blob","sha":%q}]}`, sha('a'), sha('b')), "d")
 	f.Fuzz(func(t *testing.T, body, folder string) {

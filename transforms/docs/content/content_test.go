@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/newsfork/seed-engine/transforms/docs/content"
 )
@@ -327,6 +328,23 @@ func TestKind(t *testing.T) {
 	f("text/html", "\xff\xfe<\x00p\x00>\x00", content.HTML, "text/html")
 	f("text/html", "\xb0\xa1 \xb3\xaa", content.HTML, "text/html")
 	f("", "", content.Text, "text/plain")
+
+	for _, order := range []unicode.Endianness{unicode.LittleEndian, unicode.BigEndian} {
+		utf16 := func(text string) string {
+			out, err := unicode.UTF16(order, unicode.UseBOM).NewEncoder().String(text)
+			require.NoError(t, err)
+			return out
+		}
+		f("application/json", utf16(openapi), content.OpenAPI, "application/json")
+		f("application/yaml", utf16("# größer\r\nopenapi: 3.1.0\r\npaths: {}\r\n"), content.OpenAPI, "application/yaml")
+		f("application/json; charset=utf-16", utf16(`{"a": 1}`), content.Excluded, "application/json")
+		f("", utf16(page), content.HTML, "text/html")
+		f("text/plain", utf16("words"), content.Text, "text/plain")
+		got, err := content.Read(content.OpenAPI, []byte(utf16(`{"openapi":"3.1.0","info":{"title":"Größer"},"paths":{"/a":{"get":{"summary":"All a"}}}}`)), "application/json", content.Options{})
+		require.NoError(t, err)
+		require.Equal(t, "Größer", got.Title)
+		require.Contains(t, got.Markdown, "All a")
+	}
 }
 
 func FuzzExtract(f *testing.F) {

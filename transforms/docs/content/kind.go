@@ -34,10 +34,12 @@ func Kind(header string, body []byte) (form Form, media string) {
 		media, _, _ = strings.Cut(header, ";")
 		media = strings.ToLower(strings.TrimSpace(media))
 	}
-	sniffed, _, _ := mime.ParseMediaType(http.DetectContentType(body))
-	if name, _ := charset.BOM(body); name != "" {
-		sniffed = "text/plain" // UTF-16 looks binary
+	if name, _ := charset.BOM(body); name != "" && name != "utf-8" { // it looks binary
+		if text, _, err := charset.Bytes(body, ""); err == nil {
+			body = text
+		}
 	}
+	sniffed, _, _ := mime.ParseMediaType(http.DetectContentType(body))
 	if sniffed == mediaPDF || media == mediaPDF && bytes.Contains(body[:min(len(body), 1<<10)], []byte("%PDF-")) { // readers skip what is before it
 		return PDF, mediaPDF
 	}

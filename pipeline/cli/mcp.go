@@ -61,7 +61,7 @@ func mcpServer(x index.Index, c *embed.Client) *mcp.Server {
 			return nil, out, err
 		})
 	type whyArgs struct {
-		URL string `json:"url" jsonschema:"the address of a page"`
+		URL string `json:"url" jsonschema:"the address of a page, also with a fragment, a slash at its end or other case of the host"`
 	}
 	type why struct {
 		Pages []docs.PageState `json:"pages"`

@@ -70,9 +70,18 @@ func TestMCP(t *testing.T) {
 	var later struct{ Pages []any }
 	require.True(t, call("changes_since", map[string]any{"since": "2999-01-01T00:00:00Z"}, &later))
 	assert.Empty(t, later.Pages)
-	var why struct{ Pages []struct{ Status string } }
+	var why struct {
+		Pages []struct{ URL, Status string }
+	}
 	require.True(t, call("why", map[string]any{"url": changed.Pages[0].URL}, &why))
 	assert.Equal(t, "indexed", why.Pages[0].Status)
+	for _, pasted := range []string{"https://docs.stripe.com/api", "https://docs.stripe.com/api/", " https://docs.stripe.com/api#authentication", "http://Docs.Stripe.COM:80/api/?utm_source=x", "https://www.docs.stripe.com//api",
+		"docs.stripe.com/%61pi?page=2"} {
+		why.Pages = nil
+		require.True(t, call("why", map[string]any{"url": pasted}, &why), pasted)
+		require.Len(t, why.Pages, 1, pasted)
+		assert.Equal(t, "https://docs.stripe.com/api", why.Pages[0].URL, pasted)
+	}
 	for name, args := range map[string]map[string]any{"search": {"question": " "}, "changes_since": {"since": "x"}, "why": {"url": "https://nobody.example/"}} {
 		assert.False(t, call(name, args, nil), name)
 	}

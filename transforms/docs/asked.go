@@ -3,9 +3,11 @@ package docs
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 // ChangedPage is a page that a session found new, updated or deleted.
@@ -48,9 +50,31 @@ type PageState struct {
 	ChangedAt  *time.Time `json:"changed_at,omitempty"`
 }
 
-// PageStates returns what became of the page that has this address or this key, with each
-// provider that has it.
+// PageStates returns what became of a page, with each provider that has it. address is
+// written as people do: it need not be the one that was fetched, but must have its key.
 func PageStates(ctx context.Context, d *db.DB, address string) (all []PageState, err error) {
+	forms := []string{address}
+	if !strings.Contains(address, "://") {
+		address = "https://" + address
+	}
+	whole := []string{"*"}
+	if u, err := canonical.Address(nil, address, whole); err == nil {
+		for _, keep := range [][]string{whole, nil} { // the policy may keep the query, or not
+			if key, err := canonical.Key(u, keep); err == nil {
+				forms = append(forms, key)
+			}
+		}
+	}
+	for _, form := range forms {
+		if all, err = pageStates(ctx, d, form); err != nil || len(all) > 0 {
+			break
+		}
+	}
+	return all, err
+}
+
+// pageStates are those of the pages with this address or this key.
+func pageStates(ctx context.Context, d *db.DB, address string) (all []PageState, err error) {
 	for p, err := range db.Select(ctx, d, func(r *sql.Rows) (p PageState, err error) {
 		var fetched, changed int64
 		err = r.Scan(&p.Provider, &p.URL, &p.Status, &p.Reason, &p.HTTPStatus, &p.Chunks, &fetched, &changed)

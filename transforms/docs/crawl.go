@@ -81,6 +81,7 @@ type page struct {
 	contentHash        string
 	readBy             string
 	fetchedAt          int64
+	gone               bool // it had content, and was found to be gone
 	moved              bool // its redirect is permanent
 }
 
@@ -350,7 +351,8 @@ func (c *crawl) try(ctx context.Context, ch *chain) (again bool, err error) {
 			return false, err
 		}
 	}
-	if ch.way.twin == nil || resp == nil || resp.Status != http.StatusNotFound && resp.Status != http.StatusGone { // a twin that is not there is no failure
+	// It is no failure that a twin is not there, or that a page still is gone to which a list or a link leads.
+	if ch.way.twin == nil && !ch.now.gone || !missing(resp) {
 		c.count(resp)
 	}
 	if resp != nil {
@@ -407,10 +409,15 @@ func (c *crawl) receive(ctx context.Context, ch *chain, resp *web.Response) erro
 	case resp.Status == http.StatusForbidden:
 		c.w.Log.Warn("page_forbidden", "provider", c.policy.ProviderID, "url", ch.at.String())
 		return c.end(ctx, ch, ending{status: Failed, http: resp.Status, reason: "403: never requested again", gone: true, forbid: true})
-	case (resp.Status == http.StatusNotFound || resp.Status == http.StatusGone) && ch.now.contentHash != "":
+	case missing(resp) && (ch.now.contentHash != "" || ch.now.gone):
 		return c.end(ctx, ch, ending{status: Deleted, http: resp.Status, reason: status, gone: true})
 	}
 	return c.fail(ctx, ch, resp.Status, status)
+}
+
+// missing reports whether an answer says that there is no such page.
+func missing(resp *web.Response) bool {
+	return resp != nil && (resp.Status == http.StatusNotFound || resp.Status == http.StatusGone)
 }
 
 // count counts a try by its answer, nil for a failure below HTTP. A chain of redirects

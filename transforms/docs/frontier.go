@@ -176,13 +176,14 @@ func (c *crawl) seed(ctx context.Context) error {
 	return nil
 }
 
-const pageColumns = `key, address, depth, status, counted, retries, etag, last_modified, content_hash, read_by, fetched_at`
+const pageColumns = `key, address, depth, status, counted, retries, etag, last_modified, content_hash, read_by, fetched_at, gone_at`
 
 func scanPage(row interface{ Scan(...any) error }) (*page, error) {
 	var p page
 	var counted int
-	err := row.Scan(&p.key, &p.address, &p.depth, &p.status, &counted, &p.retries, &p.etag, &p.lastModified, &p.contentHash, &p.readBy, &p.fetchedAt)
-	p.counted = counted != 0
+	var goneAt int64
+	err := row.Scan(&p.key, &p.address, &p.depth, &p.status, &counted, &p.retries, &p.etag, &p.lastModified, &p.contentHash, &p.readBy, &p.fetchedAt, &goneAt)
+	p.counted, p.gone = counted != 0, goneAt != 0
 	return &p, err
 }
 

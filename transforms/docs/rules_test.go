@@ -412,22 +412,12 @@ func TestDeadLettersEnd(t *testing.T) {
 			w := newWorld(t, d)
 			w.set("/docs", doc("seed", "/docs/x"))
 			w.set("/docs/x", status(500))
-			letters := func() (n int) {
-				s, err := store.Open(t.Context(), w.dir)
-				require.NoError(t, err)
-				for _, err := range ledger.ListDeadLetters(t.Context(), s, Job, "") {
-					require.NoError(t, err)
-					n++
-				}
-				require.NoError(t, s.Close())
-				return n
-			}
 			w.run()
-			require.Equal(t, 1, letters())
+			require.Len(t, w.deadLetters(), 1)
 			w.newSession()
 			w.set("/docs/x", tt.answer)
 			w.run()
-			require.Equal(t, tt.want, letters())
+			require.Len(t, w.deadLetters(), tt.want)
 		})
 	}
 }
@@ -511,6 +501,39 @@ func TestSecondCrawl(t *testing.T) {
 		row := r.Providers[0]
 		require.Equal(t, []int64{6, 8, 1, 2, 3, 0}, []int64{row.TotalPages, row.PreviousPages, row.New, row.Updated, row.Deleted, row.NotReached})
 		require.Equal(t, []float64{100, 66.7, 33.3}, []float64{row.ChangeRate, row.SuccessRate, row.ErrorRate})
+	})
+}
+
+// A page that is gone counts once, however often a list still leads to it: it is no failure of
+// later sessions.
+func TestGoneCountsOnce(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.policy.SitemapURL = "https://" + host + "/sitemap.xml"
+		w.set("/sitemap.xml", typed("application/xml", `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://`+host+`/docs/c</loc></url><url><loc>https://`+host+`/docs/never</loc></url></urlset>`))
+		w.set("/docs", doc("seed"))
+		w.set("/docs/c", doc("c"))
+		w.set("/docs/never", status(410))
+		w.run()
+		w.paths()
+		w.set("/docs/c", status(410))
+		var got [][]int64
+		for range 3 {
+			w.newSession()
+			w.run()
+			require.Equal(t, []string{"/sitemap.xml", "/docs", "/docs/c", "/docs/never"}, w.paths())
+			require.Equal(t, row{Deleted, "410", 1, 410, false}, w.row("/docs/c"))
+			s := w.crawl.part.stats
+			got = append(got, []int64{s.Deleted, s.Failed, s.Errors, s.Requests})
+		}
+		require.Equal(t, [][]int64{{1, 1, 2, 3}, {0, 1, 1, 2}, {0, 1, 1, 2}}, got)
+		require.Equal(t, row{Failed, "410", 1, 410, false}, w.row("/docs/never"))
+
+		w.newSession()
+		w.set("/docs/c", doc("c"))
+		w.run()
+		require.Equal(t, []int64{1, 0}, []int64{w.crawl.part.stats.New, w.crawl.part.stats.Deleted})
 	})
 }
 

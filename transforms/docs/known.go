@@ -26,7 +26,8 @@ const listContext7 = "context7"
 const maxContext7 = 1 << 20
 
 // askContext7 asks Context7 which providers' documentation it has, and records it. An answer
-// counts for four weeks. What goes wrong there is logged: the policies' channels stay.
+// counts for four weeks. What goes wrong there is recorded too, and the policies' channels
+// stay: the next session asks again.
 func (fn *listFn) askContext7(ctx context.Context, session string, off map[string]bool) error {
 	key := os.Getenv(Context7Key)
 	if key == "" {
@@ -35,16 +36,22 @@ func (fn *listFn) askContext7(ctx context.Context, session string, off map[strin
 	client := &polite.Client{Web: fn.Worker.Web, Pacer: &fn.Worker.Pacer, Policy: politeness(fn.Config, policy.DefaultRequestDelay*time.Millisecond),
 		Memory: memory{polite.InDB{DB: fn.db, Table: "docs_hosts"}, fn.Config}, Control: fn.Worker, Log: fn.Worker.Log}
 	defer client.Close()
-	since := db.Micros(fn.Worker.Pacer.Clock.Now().Add(-missKept))
+	since, failed := db.Micros(fn.Worker.Pacer.Clock.Now().Add(-missKept)), ""
 	for _, p := range fn.Config.Policies {
 		if p.Order()[0] == policy.HTML || p.Terms == policy.Prohibited || off[p.ProviderID] || fn.Config.Off[p.ProviderID] != "" || fn.Config.leftOut(p.ProviderID) {
 			continue
 		}
 		var n int
-		if err := fn.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_sources WHERE provider = $1 AND source = $2 AND checked_at > $3`, p.ProviderID, listContext7, since).Scan(&n); err != nil {
+		if err := fn.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM docs_sources WHERE provider = $1 AND source = $2 AND checked_at > $3 AND state <> 'failed'`, p.ProviderID, listContext7, since).Scan(&n); err != nil {
 			return fmt.Errorf("reading what Context7 has: %w", err)
 		}
 		if n > 0 {
+			continue
+		}
+		if failed != "" { // it would go wrong again
+			if err := fn.noteContext7(ctx, session, p, "failed", "not asked, because it failed for "+failed); err != nil {
+				return err
+			}
 			continue
 		}
 		// An API that asks for a key is not crawled: robots.txt is for pages.
@@ -54,36 +61,38 @@ func (fn *listFn) askContext7(ctx context.Context, session string, off map[strin
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err == nil && resp.Status != http.StatusOK:
+		case err == nil && (resp.Status == http.StatusUnauthorized || resp.Status == http.StatusForbidden):
 			err = fmt.Errorf("status %d; is %s right?", resp.Status, Context7Key)
+		case err == nil && resp.Status != http.StatusOK:
+			err = fmt.Errorf("status %d", resp.Status)
 		case err == nil && resp.Truncated:
 			err = errors.New("its answer is too long, or ends early")
 		case err == nil:
 			id, err = context7.Resolve(resp.Body, p.Label(), p.Host())
 		}
-		if err != nil { // it would go wrong for the others too
-			fn.Worker.Log.Warn("context7_failed", "provider", p.ProviderID, "error", ledger.Redact(err.Error()))
-			return nil
+		state, reason := "found", "Context7 has it as "+clean(id)
+		switch {
+		case err != nil:
+			state, reason, failed = "failed", clean(ledger.Redact(err.Error())), p.ProviderID
+			fn.Worker.Log.Warn("context7_failed", "provider", p.ProviderID, "error", reason)
+		case id == "":
+			state, reason = "missing", "Context7 does not have it"
 		}
-		if err := fn.noteContext7(ctx, session, p, id); err != nil {
+		if err := fn.noteContext7(ctx, session, p, state, reason); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (fn *listFn) noteContext7(ctx context.Context, session string, p policy.Policy, id string) error {
-	state, reason := "found", "Context7 has it as "+clean(id)
-	if id == "" {
-		state, reason = "missing", "Context7 does not have it"
-	}
+func (fn *listFn) noteContext7(ctx context.Context, session string, p policy.Policy, state, reason string) error {
 	if _, err := fn.db.ExecContext(ctx, `INSERT INTO docs_sources (provider, source, address, session, state, reason, checked_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (provider, source, address) DO UPDATE SET session = excluded.session, state = excluded.state, reason = excluded.reason, checked_at = excluded.checked_at`,
 		p.ProviderID, listContext7, "https://context7.com", session, state, reason, db.Micros(fn.Worker.Pacer.Clock.Now())); err != nil {
 		return fmt.Errorf("recording what Context7 has: %w", err)
 	}
 	fn.Worker.Log.Info("source_checked", "provider", p.ProviderID, "source", listContext7, "url", "https://context7.com", "state", state, "reason", reason)
-	if id == "" && p.Channel == policy.Context7 {
+	if state == "missing" && p.Channel == policy.Context7 {
 		fn.Worker.Log.Warn("context7_lacks", "provider", p.ProviderID, "what_to_do", "its policy says channel: context7; write crawl, or run with --fallback")
 	}
 	return nil

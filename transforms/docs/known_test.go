@@ -41,7 +41,6 @@ func TestContext7(t *testing.T) {
 		j.sim.ResetLog()
 		return n
 	}
-	j.sim.Handle("context7.com", http.HandlerFunc(answer))
 	j.cfg.Fallback = false
 	crawled := func() (out []string) {
 		r, _ := j.run("direct")
@@ -53,9 +52,28 @@ func TestContext7(t *testing.T) {
 	require.Equal(t, []string{"aws-ses", "toss-payments"}, crawled())
 	require.Zero(t, asks(), "without a key nothing is asked")
 
+	w := &world{t: t, db: openDB(t, j.cfg.DB)}
+	failures := func() []string {
+		return w.strings(`SELECT provider || ': ' || reason FROM docs_sources WHERE source = 'context7' AND state = 'failed' AND provider IN ('anthropic', 'aws-ses')`)
+	}
 	t.Setenv(Context7Key, "ctx7sk-wrong")
-	require.Equal(t, []string{"aws-ses", "toss-payments"}, crawled(), "the policies' channels stay")
-	require.Equal(t, 1, asks(), "a key that is refused is not tried for each provider")
+	const refused, notAsked = "status 401; is CONTEXT7_API_KEY right?", "not asked, because it failed for anthropic"
+	for _, down := range []struct {
+		answer http.HandlerFunc
+		reason string
+	}{
+		{status(500), "status 500"}, {status(429), "status 429"}, {typed("application/json", "<html>"), "reading Context7's answer: invalid character '<' looking for beginning of value"},
+		{typed("application/json", `{"error": "slow down"}`), "reading Context7's answer: it has no list of libraries"}, {answer, refused},
+	} {
+		j.sim.Handle("context7.com", down.answer)
+		r, _ := j.run("direct")
+		require.Equal(t, []string{"anthropic: " + down.reason, "aws-ses: " + notAsked}, failures())
+		require.Len(t, r.Providers, 2, "the policies' channels stay")
+		require.Equal(t, "aws-ses", r.Providers[0].Provider)
+		require.Positive(t, r.Providers[0].TotalPages)
+		require.Equal(t, SourceReport{SourceCount{Source: "context7"}, "https://context7.com: failed (" + notAsked + ")"}, r.Providers[0].Sources[0])
+		require.Equal(t, 1, asks(), "what fails is not tried for each provider")
+	}
 
 	t.Setenv(Context7Key, "ctx7sk-test")
 	require.Equal(t, []string{"toss-payments"}, crawled())
@@ -63,7 +81,7 @@ func TestContext7(t *testing.T) {
 	require.Len(t, names, 15)
 	require.Equal(t, []string{"toss-payments"}, crawled())
 	require.Zero(t, asks(), "it is remembered")
-	w := &world{t: t, db: openDB(t, j.cfg.DB)}
+	require.Empty(t, failures())
 	require.Equal(t, []string{"aws-ses: Context7 has it as /websites/docs_aws_amazon_com_ses"}, w.strings(`SELECT provider || ': ' || reason FROM docs_sources WHERE source = 'context7' AND state = 'found'`))
 
 	j.cfg.Fallback = true

@@ -210,7 +210,7 @@ func sourcesOfReport(ctx context.Context, d *db.DB, p policy.Policy, s Stats) ([
 		return nil, err
 	}
 	out := []SourceReport{}
-	order := []string{listLLMs, listSitemap, listCatalog}
+	order := []string{listContext7, listLLMs, listSitemap, listCatalog}
 	for _, source := range p.Order() {
 		order = append(order, string(source))
 	}
@@ -318,11 +318,13 @@ func (r Report) WriteText(w io.Writer) error {
 		if p.State != Done || p.Reason != "" {
 			text += fmt.Sprintf("  - State: %s (%s)\n", p.State, p.Reason)
 		}
-		if len(p.Sources) > 1 {
-			var used []string
-			for _, s := range p.Sources {
+		var used []string
+		for _, s := range p.Sources {
+			if s.Pages+s.Requests > 0 {
 				used = append(used, fmt.Sprintf("%s %d pages, %d requests", s.Source, s.Pages, s.Requests))
 			}
+		}
+		if len(used) > 1 {
 			text += "  - Sources: " + strings.Join(used, "; ") + "\n"
 		}
 		if p.TermsChanged != "" {

@@ -4,6 +4,7 @@ package context7
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -36,6 +37,9 @@ func Resolve(answer []byte, name, host string) (id string, err error) {
 			return "", fmt.Errorf("reading Context7's answer: %w", err)
 		}
 		found = in.Results
+	}
+	if found == nil { // it may be an error with status 200, which must not count as "none"
+		return "", errors.New("reading Context7's answer: it has no list of libraries")
 	}
 	site := "/websites/" + strings.ReplaceAll(strings.ToLower(host), ".", "_")
 	for _, l := range found {

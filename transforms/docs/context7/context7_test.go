@@ -17,14 +17,16 @@ func TestResolve(t *testing.T) {
 		{"similar", `[{"id": "/other/demo-pay-clone", "name": "Demo Pay Clone"}, {"id": "/websites/docs_pay_example2", "name": "x"}]`, ""},
 		{"without text", `[{"id": "/demo/pay-docs", "name": "Demo Pay", "totalSnippets": 0}]`, ""},
 		{"none", `[]`, ""},
-		{"no results", `{}`, ""},
+		{"no results", `{"results": []}`, ""},
 	} {
 		got, err := context7.Resolve([]byte(tt.answer), "Demo Pay", "docs.pay.example")
 		require.NoError(t, err, tt.name)
 		require.Equal(t, tt.want, got, tt.name)
 	}
-	_, err := context7.Resolve([]byte("<html>"), "a", "b")
-	require.ErrorContains(t, err, "reading Context7's answer")
+	for _, garbage := range []string{"", "<html>", "null", "{}", `{"results": null}`, `{"error": "too many requests"}`, `{"results": {"id": "/demo/pay-docs"}}`, `[{"id": 7}]`} {
+		_, err := context7.Resolve([]byte(garbage), "Demo Pay", "docs.pay.example")
+		require.ErrorContains(t, err, "reading Context7's answer", garbage)
+	}
 	require.Equal(t, "https://context7.com/api/v2/libs/search?libraryName=Demo+Pay&query=Demo+Pay+API+documentation", context7.Search("Demo Pay"))
 }
 

@@ -48,9 +48,10 @@ func (p pattern) match(target string) bool {
 
 // normalize brings a path to the form both sides are compared in (RFC 9309
 // section 2.2.2): octets that may not stand in a URI are percent-encoded, encoded
-// unreserved characters are decoded, hexadecimal digits are upper case. A
-// literal $ and, outside patterns, * are encoded too, so that a rule can name
-// them as %24 and %2A.
+// unreserved characters are decoded, hexadecimal digits are upper case. Reserved
+// characters mean the same encoded or not; they are decoded, so that the length by which
+// rules are ranked does not depend on how they were written. A literal $ and, outside
+// patterns, * are encoded instead, so that a rule can name them as %24 and %2A.
 func normalize(s string, wildcards bool) string {
 	const hex = "0123456789ABCDEF"
 	unchanged := true
@@ -69,7 +70,7 @@ func normalize(s string, wildcards bool) string {
 		case c == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
 			v := hexValue(s[i+1])<<4 | hexValue(s[i+2])
 			i += 2
-			if unreserved(v) {
+			if unreserved(v) || reserved(v) {
 				b.WriteByte(v)
 			} else {
 				b.Write([]byte{'%', hex[v>>4], hex[v&15]})
@@ -92,6 +93,11 @@ func encode(c byte, wildcards bool) bool {
 func unreserved(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }
+
+// reserved characters have to be encoded before the comparison (RFC 9309 section 2.2.2),
+// and so cannot be told from encoded ones. The slash, the question mark and the number sign
+// divide a URL; they stay as written.
+func reserved(c byte) bool { return strings.IndexByte("!&'()+,:;=@[]", c) >= 0 }
 
 func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'

@@ -6,9 +6,13 @@ import (
 	"bytes"
 	"math"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
+	stdunicode "unicode"
+
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/newsfork/seed-engine/io/untrusted"
 )
@@ -55,7 +59,7 @@ const anyAgent = "*"
 func Parse(body []byte) *File {
 	f := &File{rules: newIndex(), delays: newIndex()}
 	seen := make(map[string]bool)
-	text := string(trimBOM(body))
+	text := decode(body)
 	for number := 1; text != ""; number++ {
 		var line string
 		line, text = cutLine(text)
@@ -80,6 +84,11 @@ func Parse(body []byte) *File {
 				b.rules = append(b.rules, r)
 			}
 		case "crawl-delay":
+			if f.delays.last() == nil {
+				// The record is none of RFC 9309's, and one above all user-agent lines is
+				// meant for every crawler.
+				f.delays.userAgent(anyAgent, number)
+			}
 			f.delays.closed = true
 			if b := f.delays.last(); b != nil {
 				if d, ok := parseDelay(value); ok && (!b.hasDelay || d > b.delay) {
@@ -227,9 +236,32 @@ func productToken(s string) string {
 	return strings.ToLower(s[:end])
 }
 
-// trimBOM removes a UTF-8 byte order mark, also an incomplete one.
+// decode returns the text of a file. RFC 9309 demands UTF-8; a file in UTF-16, as
+// Windows editors write it, states its rules as clearly, and to find none in it would allow
+// everything. It is known by its mark, or by the NUL in each of its first characters.
+func decode(body []byte) string {
+	order := unicode.LittleEndian
+	switch {
+	case bytes.HasPrefix(body, []byte("\xff\xfe")):
+	case bytes.HasPrefix(body, []byte("\xfe\xff")):
+		order = unicode.BigEndian
+	case len(body) > 3 && body[0] != 0 && body[1] == 0 && body[2] != 0 && body[3] == 0:
+	case len(body) > 3 && body[0] == 0 && body[1] != 0 && body[2] == 0 && body[3] != 0:
+		order = unicode.BigEndian
+	default:
+		return string(trimBOM(body))
+	}
+	text, err := unicode.UTF16(order, unicode.UseBOM).NewDecoder().Bytes(body)
+	if err != nil {
+		return string(body) // as UTF-8, in which the lines that can be read count
+	}
+	return string(text)
+}
+
+// trimBOM removes a UTF-8 byte order mark, also an incomplete one, and one that was taken for
+// Latin-1 and written as UTF-8 again.
 func trimBOM(body []byte) []byte {
-	for _, mark := range []string{"\xef\xbb\xbf", "\xef\xbb", "\xef"} {
+	for _, mark := range []string{"\xef\xbb\xbf", "\xef\xbb", "\xef", "\xc3\xaf\xc2\xbb\xc2\xbf"} {
 		if rest, ok := bytes.CutPrefix(body, []byte(mark)); ok {
 			return rest
 		}
@@ -254,30 +286,49 @@ func cutLine(text string) (line, rest string) {
 // value without comment. The key is empty where the line is no known record.
 func splitRecord(line string) (key, value string) {
 	line, _, _ = strings.Cut(line, "#")
-	key, value, ok := strings.Cut(line, ":")
-	if !ok {
-		// A missing colon is tolerated where the line has exactly two words.
-		words := strings.Fields(line)
-		if len(words) != 2 {
-			return "", ""
+	line = trim(line)
+	for { // a robots.txt served as a web page
+		tagless := trim(tags.ReplaceAllString(line, ""))
+		if tagless == line {
+			break
 		}
-		key, value = words[0], words[1]
+		line = tagless
 	}
-	switch key = strings.ToLower(strings.TrimSpace(key)); key {
+	before, after, ok := strings.Cut(line, ":")
+	if key = canonicalKey(before); ok && key != "" {
+		return key, trim(after)
+	}
+	// A missing colon is tolerated where the line has exactly two words.
+	if words := strings.Fields(line); len(words) == 2 {
+		return canonicalKey(words[0]), words[1]
+	}
+	return "", ""
+}
+
+// canonicalKey is the name of a record as RFC 9309 or the file's extensions spell it, "" for others.
+func canonicalKey(key string) string {
+	switch key = strings.ToLower(trim(key)); key {
+	case "user-agent", "allow", "disallow", "sitemap", "crawl-delay":
+		return key
 	case "useragent", "user agent":
-		key = "user-agent"
+		return "user-agent"
 	case "dissallow", "dissalow", "disalow", "diasllow", "disallaw":
-		key = "disallow" // the misspellings that google/robotstxt accepts
-	case "site-map":
-		key = "sitemap"
+		return "disallow" // the misspellings that google/robotstxt accepts
+	case "site-map", "site map":
+		return "sitemap"
 	case "crawldelay", "crawl delay":
-		key = "crawl-delay"
+		return "crawl-delay"
 	}
-	value = strings.Trim(value, " \t\v\f\x00")
-	if n := len(value) - len("<br>"); n >= 0 && strings.EqualFold(value[n:], "<br>") {
-		value = value[:n] // a robots.txt served as a web page
-	}
-	return key, value
+	return ""
+}
+
+// tags are the tags at a line's ends.
+var tags = regexp.MustCompile(`^</?[A-Za-z][^<>]*>|</?[A-Za-z][^<>]*>$`)
+
+// trim removes what nobody sees around a text: white space of any alphabet, such as the
+// no-break space of word processors, and NUL.
+func trim(s string) string {
+	return strings.TrimFunc(s, func(r rune) bool { return r == 0 || r == '\u200b' || stdunicode.IsSpace(r) })
 }
 
 // indexPage returns the directory of a rule for its index page. Allowing the page
@@ -290,8 +341,9 @@ func indexPage(value string) (dir string, ok bool) {
 	return value[:i+1], true
 }
 
-// parseDelay reads seconds, with a fraction, and ignores what follows them.
+// parseDelay reads seconds, with a fraction after a point or a comma, and ignores what follows them.
 func parseDelay(value string) (time.Duration, bool) {
+	value = strings.Replace(strings.TrimPrefix(value, "+"), ",", ".", 1)
 	end := strings.IndexFunc(value, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	if end < 0 {
 		end = len(value)

@@ -38,6 +38,34 @@ func TestRule(t *testing.T) {
 	f("user-agent: *\ndisallow: /", "bot", "http://x.example?q", 2, false)
 	f("user-agent: a\nsitemap: http://x.example/s\nuser-agent: b\ndisallow: /", "a", "/", 4, false)
 	f("disallow: /", "bot", "/", 0, true)
+
+	// Files as servers really send them.
+	const rules = "User-agent: *\nDisallow: /a\n"
+	f("\xff\xfe"+wide(rules, 0), "bot", "/a", 2, false)
+	f("\xfe\xff"+wide(rules, 1), "bot", "/a", 2, false)
+	f(wide(rules, 0), "bot", "/a", 2, false)
+	f(wide(rules, 1), "bot", "/a", 2, false)
+	f("\u00ef\u00bb\u00bf"+rules, "bot", "/a", 2, false) // a mark that was taken for text
+	f("\x00"+rules, "bot", "/a", 2, false)
+	f("User-agent:\u00a0*\nDisallow:\u00a0/a\u00a0\n", "bot", "/a", 2, false)
+	f("<p>User-agent: *<br />\nDisallow: /a</p><br/>\n", "bot", "/a", 2, false)
+	f("User-agent: *\nDisallow: /a<b>c", "bot", "/a", 0, true) // no tag at the end
+	f("User-agent *\nDisallow /a:b\n", "bot", "/a:b", 2, false)
+	f("User-agent: *\nDisallow /a b:c\n", "bot", "/a", 0, true)
+
+	// Reserved characters are encoded before the comparison.
+	f("user-agent: *\ndisallow: /a[1]+b,c", "bot", "/a%5b1%5D%2Bb%2cc", 2, false)
+	f("user-agent: *\ndisallow: /a%40b%3Dc", "bot", "/a@b=c", 2, false)
+	f("user-agent: *\ndisallow: /a%3Db\nallow: /a=bc", "bot", "/a=bcd", 3, true)
+}
+
+// wide is ASCII text in UTF-16, big-endian where big is 1.
+func wide(text string, big int) string {
+	var b strings.Builder
+	for i := range len(text) {
+		b.WriteString([]string{text[i:i+1] + "\x00", "\x00" + text[i:i+1]}[big])
+	}
+	return b.String()
 }
 
 func TestCrawlDelay(t *testing.T) {
@@ -57,11 +85,24 @@ func TestCrawlDelay(t *testing.T) {
 	f("NaN", 0, false)
 	f("1.2.3", 0, false)
 	f(strings.Repeat("9", 400), 1<<63-1, true)
+	f("1,5", 1500*time.Millisecond, true)
+	f("+5", 5*time.Second, true)
+
+	first := robots.Parse([]byte("Crawl-delay: 7\nUser-agent: own\nDisallow: /\nUser-agent: *\nDisallow: /b"))
+	if d, ok := first.CrawlDelay("bot"); d != 7*time.Second || !ok {
+		t.Errorf("a Crawl-delay above all user agents: %v %v, want 7s", d, ok)
+	}
+	if d, ok := first.CrawlDelay("own"); ok {
+		t.Errorf("a Crawl-delay above all user agents holds for one with a group of its own: %v", d)
+	}
+	if line, _, allowed := first.Rule("bot", "/b"); line != 5 || allowed {
+		t.Errorf("the rules below a Crawl-delay above all user agents: line %d allowed %v, want 5 false", line, allowed)
+	}
 }
 
 func TestSitemaps(t *testing.T) {
-	f := robots.Parse([]byte("SITEMAP: https://b.example/2.xml\nUser-agent: *\nsitemap: /rel.xml\nSitemap : http://a.example/1.xml # c\nsitemap: https://b.example/2.xml\nsitemap: ftp://a.example/x\nsitemap: http://[fe80::1%25en0]/x\nsitemap: http://:80/x\nsitemap:\n"))
-	if want := []string{"https://b.example/2.xml", "http://a.example/1.xml"}; !slices.Equal(f.Sitemaps(), want) {
+	f := robots.Parse([]byte("SITEMAP: https://b.example/2.xml\nUser-agent: *\nsitemap: /rel.xml\nSitemap : http://a.example/1.xml # c\nsitemap: https://b.example/2.xml\nsitemap: ftp://a.example/x\nsitemap: http://[fe80::1%25en0]/x\nsitemap: http://:80/x\nsitemap:\nSitemap https://c.example/3.xml\n"))
+	if want := []string{"https://b.example/2.xml", "http://a.example/1.xml", "https://c.example/3.xml"}; !slices.Equal(f.Sitemaps(), want) {
 		t.Errorf("sitemaps %q, want %q", f.Sitemaps(), want)
 	}
 	if want := []string{"/rel.xml", "ftp://a.example/x", "http://[fe80::1%25en0]/x", "http://:80/x"}; !slices.Equal(f.InvalidSitemaps(), want) {

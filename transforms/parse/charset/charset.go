@@ -28,8 +28,8 @@ const prescan = 8 << 10
 // It decides, in this order, by a byte order mark; the charset of contentType, the
 // value of a Content-Type header or ""; a declaration in the body (meta element
 // or XML declaration); the bytes themselves. A declaration in the body is ignored
-// where the bytes are clearly UTF-8. Unknown encodings are ignored.
-// Invalid bytes become U+FFFD; that is no error.
+// where the bytes are clearly UTF-8 or UTF-16. Unknown encodings are ignored.
+// Invalid bytes become U+FFFD, as often as in browsers; that is no error.
 func Decode(body []byte, contentType string) (text string, name string, err error) {
 	decoded, name, err := Bytes(body, contentType)
 	return string(decoded), name, err
@@ -44,6 +44,9 @@ func Bytes(body []byte, contentType string) (text []byte, name string, err error
 	}
 	whole := false // the body is known to be UTF-8
 	if name == "" {
+		name = wide(body)
+	}
+	if name == "" {
 		valid, foreign, end := looksUTF8(body)
 		whole = valid && end == len(body)
 		if valid && foreign {
@@ -53,11 +56,8 @@ func Bytes(body []byte, contentType string) (text []byte, name string, err error
 		}
 	}
 	body = body[mark:]
-	if name == "utf-8" {
-		if whole || utf8.Valid(body) { // many times as fast as looking for what to replace
-			return body, name, nil
-		}
-		return bytes.ToValidUTF8(body, []byte("\ufffd")), name, nil
+	if name == "utf-8" && (whole || utf8.Valid(body)) { // many times as fast as looking for what to replace
+		return body, name, nil
 	}
 	enc, _ := lookup(name)
 	decoded, err := enc.NewDecoder().Bytes(body)
@@ -84,6 +84,22 @@ func BOM(body []byte) (name string, length int) {
 	}
 	return "", 0
 }
+
+// wide names the UTF-16 of a body whose first two characters are ASCII and have a NUL each,
+// which no other encoding's text has (XML, appendix F.1).
+func wide(body []byte) string {
+	switch {
+	case len(body) < 4:
+	case text(body[0]) && body[1] == 0 && text(body[2]) && body[3] == 0:
+		return "utf-16le"
+	case body[0] == 0 && text(body[1]) && body[2] == 0 && text(body[3]):
+		return "utf-16be"
+	}
+	return ""
+}
+
+// text reports whether a byte is of an ASCII text.
+func text(c byte) bool { return ' ' <= c && c < 0x7f || c == '\n' || c == '\r' || c == '\t' }
 
 // Label is the WHATWG name of an encoding label, "" for one that is not known.
 // Labels outside the standard that the web uses are known too: cp949, latin-1,

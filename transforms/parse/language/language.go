@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 const (
@@ -21,6 +23,7 @@ func Of(text string) string {
 	if len(text) > most {
 		text = text[:most]
 	}
+	text = norm.NFC.String(text) // the lists have letters and marks in one character
 	script, letters := scriptOf(text)
 	switch {
 	case letters < fewest:

@@ -3,17 +3,13 @@
 package feed
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/json"
-	"encoding/xml"
 	"errors"
-	"io"
 	"strings"
 
 	"golang.org/x/net/html"
 
-	"github.com/newsfork/seed-engine/transforms/parse/charset"
+	"github.com/newsfork/seed-engine/transforms/parse/xmltext"
 )
 
 // Kind is the family of a feed's format.
@@ -34,9 +30,8 @@ var ErrNotFeed = errors.New("not a feed")
 // The limits of a document. Documents are untrusted, and a few kilobytes on the wire
 // can unpack to ten megabytes. At a limit the document counts as ending there.
 const (
-	maxDepth = 1024     // elements within each other; libxml2 takes 256
-	maxTag   = 64 << 10 // bytes of one tag with its attributes
-	maxItems = 50_000   // as many as a sitemap may have
+	maxDepth = 1024   // elements within each other; libxml2 takes 256
+	maxItems = 50_000 // as many as a sitemap may have
 )
 
 // Feed is a feed's head and items, in the document's order: 50,000 at most.
@@ -47,276 +42,254 @@ type Feed struct {
 }
 
 // Item is one entry. Link is as written, it may be relative; Title is text,
-// without the markup it had; Published is the date as written, of Atom the
-// published, else the updated one.
+// without the markup it had. Published and Updated are dates as written, of RSS 1.0 and of
+// Dublin Core's date the second.
 type Item struct {
-	Link, Title, Published string
+	Link, Title, Published, Updated string
 }
 
 // Parse reads a feed in any encoding. Of a truncated document it returns what came
 // before its end, without error. The only error is ErrNotFeed.
 func Parse(body []byte) (Feed, error) {
-	text, _, err := charset.Decode(body, "")
-	if err != nil {
+	text, isXML, err := xmltext.Decode(body)
+	switch {
+	case err != nil:
 		return Feed{}, errors.Join(ErrNotFeed, err)
-	}
-	text = strings.TrimLeft(text, " \t\r\n\ufeff\x00")
-	if strings.HasPrefix(text, "{") {
+	case strings.HasPrefix(text, "{"):
 		return parseJSON(text)
-	}
-	return parseXML(text)
-}
-
-func parseJSON(text string) (Feed, error) {
-	var doc struct {
-		Version, Title string
-		Items          jsonItems
-	}
-	if err := json.Unmarshal([]byte(text), &doc); err != nil {
-		return Feed{}, errors.Join(ErrNotFeed, err)
-	}
-	if !strings.Contains(doc.Version, "jsonfeed.org/version/") {
+	case !isXML:
 		return Feed{}, ErrNotFeed
 	}
-	return Feed{Kind: JSON, Title: doc.Title, Items: doc.Items}, nil
+	var items []Item
+	f, _, err := Read(text, func(i Item) bool {
+		items = append(items, i)
+		return len(items) < maxItems
+	})
+	f.Items = items
+	return f, err
 }
 
-// jsonItems reads a JSON Feed's items one at a time.
-type jsonItems []Item
-
-func (items *jsonItems) UnmarshalJSON(text []byte) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return errors.Join(errors.New("items is no array"), err)
-	}
-	for d.More() && len(*items) < maxItems {
-		var i struct {
-			URL, Title string
-			Published  string `json:"date_published"`
+// Read reads the XML of a feed and calls visit with every item in the document's order, until
+// visit returns false. The feed that it returns has the head alone; whole says that the root's end
+// was reached. The only error is ErrNotFeed.
+func Read(text string, visit func(Item) bool) (f Feed, whole bool, err error) {
+	r := reader{Scanner: xmltext.Scanner{Text: text}, visit: visit}
+	for !r.over && r.Next() {
+		switch t := &r.Token; t.Kind {
+		case xmltext.StartTag:
+			r.start(t)
+		case xmltext.EndTag:
+			r.end(t)
+		case xmltext.CharData:
+			if r.field != nil {
+				r.content.WriteString(xmltext.Unescape(t.Text))
+			}
+		case xmltext.CDATA:
+			if r.field != nil {
+				r.content.WriteString(t.Text)
+			}
 		}
-		if err := d.Decode(&i); err != nil {
-			return err
-		}
-		*items = append(*items, Item{Link: i.URL, Title: i.Title, Published: i.Published})
 	}
-	return nil
+	if r.feed.Kind == "" {
+		return Feed{}, false, ErrNotFeed
+	}
+	if !r.over { // the document has no end, and half an address is none
+		if r.item != nil && (r.field == &r.item.Link || r.field == &r.guid) {
+			r.field = nil
+		}
+		r.close(0)
+		r.whole = false
+	}
+	return r.feed, r.whole, nil
 }
 
-// tokens is an XML decoder that ends where a document exceeds the limits.
-type tokens struct {
-	*xml.Decoder
-	text  string
-	in    reader
-	depth int
-}
-
-// reader ends at a limit that moves with the tokens.
+// reader reads leniently and by local names in lower case: the namespaces of feeds are as
+// often wrong as right, their elements as often not closed.
 type reader struct {
-	strings.Reader
-	left int
+	xmltext.Scanner
+	visit func(Item) bool
+	feed  Feed
+	path  []string // the elements that are open, from the root
+	over  bool     // nothing is read any more
+	whole bool
+
+	item   *Item
+	inItem int    // the length of path inside the item
+	guid   string // an address, the item's where it has no link
+	rank   int    // of the item's title: see title
+
+	field   *string // for the text of the element that is read, nil for none
+	fieldAt int     // the length of path inside that element
+	tag     xmltext.Token
+	content strings.Builder
 }
 
-func (r *reader) ReadByte() (byte, error) {
-	if r.left--; r.left < 0 {
-		return 0, errHostile
+// start reads a start tag.
+func (r *reader) start(t *xmltext.Token) {
+	name := strings.ToLower(t.Local)
+	parent := ""
+	if len(r.path) > 0 {
+		parent = r.path[len(r.path)-1]
+	} else if !r.root(name) {
+		r.over = true
+		return
 	}
-	return r.Reader.ReadByte()
-}
-
-var errHostile = errors.New("the document is nested too deep or has too long a tag")
-
-func newTokens(text string) *tokens {
-	t := &tokens{text: text}
-	t.in.Reset(text)
-	t.Decoder = xml.NewDecoder(&t.in)
-	t.Strict = false
-	t.Entity = xml.HTMLEntity
-	t.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // text is decoded already
-	return t
-}
-
-// Token returns the next token. A tag is limited by how much the decoder may read,
-// because the decoder allocates for each attribute; other tokens are plain text.
-func (t *tokens) Token() (xml.Token, error) {
-	t.in.left = len(t.text)
-	if rest := t.text[min(int(t.InputOffset()), len(t.text)):]; len(rest) > 1 && rest[0] == '<' && rest[1] != '!' && rest[1] != '?' {
-		t.in.left = maxTag
+	if name == r.entry() && parent == name { // the item before was not closed
+		r.close(r.inItem - 1)
 	}
-	token, err := t.Decoder.Token()
-	switch token.(type) {
-	case xml.StartElement:
-		if t.depth++; t.depth > maxDepth {
-			return nil, errHostile
+	if len(r.path) == maxDepth {
+		r.close(0)
+		r.whole = false
+		return
+	}
+	r.path = append(r.path, name)
+	switch {
+	case name == r.entry() && r.item == nil:
+		r.item, r.inItem, r.guid, r.rank = new(Item), len(r.path), "", 0
+		if about := t.Attr("rdf:about"); strings.HasPrefix(about, "http") {
+			r.guid = about
 		}
-	case xml.EndElement:
-		t.depth--
+	case r.field == nil:
+		if r.field = r.fieldOf(name, parent, t); r.field != nil {
+			r.fieldAt, r.tag = len(r.path), *t
+			r.content.Reset()
+		}
 	}
-	return token, err
+	if t.Empty || void[name] {
+		r.close(len(r.path) - 1)
+	}
 }
 
-// parseXML reads leniently and by local names: the namespaces of feeds are as
-// often wrong as right.
-func parseXML(text string) (Feed, error) {
-	d := newTokens(text)
-	var f Feed
-	var path []string
-	var item *Item
-	var guid, updated string
-	for {
-		t, err := d.Token()
-		if err != nil {
-			if item != nil {
-				f.add(item, guid, updated)
-			}
-			if f.Kind == "" {
-				return f, ErrNotFeed
-			}
-			return f, nil
-		}
-		switch t := t.(type) {
-		case xml.StartElement:
-			name := t.Name.Local
-			if len(path) == 0 && f.Kind == "" {
-				switch strings.ToLower(name) {
-				case "rss":
-					f.Kind = RSS
-				case "rdf":
-					f.Kind = RDF
-				case "feed":
-					f.Kind = Atom
-				default:
-					return f, ErrNotFeed
-				}
-			}
-			if item == nil && (name == "item" && f.Kind != Atom || name == "entry" && f.Kind == Atom) {
-				item, guid, updated = new(Item), "", ""
-				path = append(path, name)
-				continue
-			}
-			field := f.field(item, path, t, &guid, &updated)
-			if field == nil {
-				path = append(path, name)
-				continue
-			}
-			*field = content(d)
-			if name == "title" && f.Kind == Atom {
-				*field = atomText(t, *field)
-			}
-		case xml.EndElement:
-			if n := len(path); n > 0 {
-				if item != nil && (path[n-1] == "item" || path[n-1] == "entry") {
-					f.add(item, guid, updated)
-					item = nil
-					if len(f.Items) == maxItems {
-						return f, nil
-					}
-				}
-				path = path[:n-1]
-			}
+// void are elements of HTML without content, which nobody closes.
+var void = map[string]bool{"br": true, "hr": true, "img": true}
+
+// end reads an end tag: it ends the innermost element of that name and those in it.
+func (r *reader) end(t *xmltext.Token) {
+	name := strings.ToLower(t.Local)
+	for i := len(r.path) - 1; i >= 0; i-- {
+		if r.path[i] == name {
+			r.close(i)
+			return
 		}
 	}
 }
 
-// field is the field for an element's content, nil for none. Only direct
+// close ends all elements but the outermost n.
+func (r *reader) close(n int) {
+	if r.field != nil && n < r.fieldAt {
+		r.keep(strings.TrimSpace(r.content.String()))
+		r.field = nil
+	}
+	if r.item != nil && n < r.inItem {
+		if r.item.Link == "" {
+			r.item.Link = r.guid
+		}
+		r.over = r.over || !r.visit(*r.item)
+		r.item = nil
+	}
+	r.path = r.path[:n]
+	r.whole, r.over = n == 0, r.over || n == 0
+}
+
+// root reads the root element; it is false where that is no feed's.
+func (r *reader) root(name string) bool {
+	switch name {
+	case "rss":
+		r.feed.Kind = RSS
+	case "rdf":
+		r.feed.Kind = RDF
+	case "feed":
+		r.feed.Kind = Atom
+	default:
+		return false
+	}
+	return true
+}
+
+// entry is the name of the element of an item.
+func (r *reader) entry() string {
+	if r.feed.Kind == Atom {
+		return "entry"
+	}
+	return "item"
+}
+
+// fieldOf is where an element's text goes, nil for nowhere. Only direct
 // children of the head or of an item count.
-func (f *Feed) field(item *Item, path []string, t xml.StartElement, guid, updated *string) *string {
-	if len(path) == 0 {
-		return nil
-	}
-	parent := path[len(path)-1]
-	if item == nil {
-		if t.Name.Local == "title" && f.Title == "" && (parent == "channel" || parent == "feed") && !extension(t) {
-			return &f.Title
+func (r *reader) fieldOf(name, parent string, t *xmltext.Token) *string {
+	if r.item == nil {
+		if name == "title" && r.feed.Title == "" && (parent == "channel" || parent == "feed") && !extension(t) {
+			return &r.feed.Title
 		}
 		return nil
 	}
-	if parent != "item" && parent != "entry" {
+	if len(r.path) != r.inItem+1 || extension(t) {
 		return nil
 	}
-	switch t.Name.Local {
+	switch name {
 	case "title":
-		if item.Title == "" && !extension(t) {
-			return &item.Title
+		// The feed's own title goes before one of Dublin Core.
+		rank := 1
+		if t.Prefix == "" || r.feed.Kind == Atom {
+			rank = 2
+		}
+		if rank > r.rank {
+			r.rank = rank
+			return &r.item.Title
 		}
 	case "link":
-		return f.link(item, t)
+		return r.link(t)
 	case "guid":
-		for _, a := range t.Attr {
-			if a.Name.Local == "isPermaLink" && a.Value == "false" {
-				return nil
-			}
-		}
-		return guid
-	case "pubDate", "published", "issued":
-		return &item.Published
+		return &r.guid
+	case "pubdate", "published", "issued":
+		return &r.item.Published
 	case "updated", "modified", "date":
-		return updated
+		return &r.item.Updated
 	}
 	return nil
 }
 
 // link reads an item's link: an address in href, else, except in Atom, the
 // element's content.
-func (f *Feed) link(item *Item, t xml.StartElement) *string {
-	var href, rel string
-	for _, a := range t.Attr {
-		switch a.Name.Local {
-		case "href":
-			href = strings.TrimSpace(a.Value)
-		case "rel":
-			rel = a.Value
-		}
-	}
-	switch {
-	case href != "":
-		if item.Link == "" && (rel == "" || rel == "alternate") {
-			item.Link = href
+func (r *reader) link(t *xmltext.Token) *string {
+	if href := strings.TrimSpace(t.Attr("href")); href != "" {
+		rel := strings.ToLower(t.Attr("rel"))
+		if r.item.Link == "" && (rel == "" || strings.TrimPrefix(rel, "http://www.iana.org/assignments/relation/") == "alternate") {
+			r.item.Link = href
 		}
 		return nil
-	case f.Kind != Atom:
-		return &item.Link
 	}
-	return nil
+	if r.feed.Kind == Atom {
+		return nil
+	}
+	return &r.item.Link
 }
 
-// extension reports whether a title is of another vocabulary (media:title, itunes:title).
-func extension(t xml.StartElement) bool {
-	return strings.Contains(t.Name.Space, "search.yahoo.com") || strings.Contains(t.Name.Space, "itunes") || t.Name.Space == "media"
+// keep writes the text of an element to its field.
+func (r *reader) keep(text string) {
+	switch {
+	case r.field == &r.guid && !strings.HasPrefix(text, "http"):
+		return // no address
+	case r.feed.Kind == Atom && strings.EqualFold(r.tag.Local, "title"):
+		text = atomText(&r.tag, text)
+	}
+	if text != "" {
+		*r.field = text
+	}
 }
 
-// content reads the text of the current element up to its end, without markup.
-func content(d *tokens) string {
-	var b strings.Builder
-	for depth := 1; depth > 0; {
-		t, err := d.Token()
-		if err != nil {
-			break // the caller gets the same error at its next token
-		}
-		switch t := t.(type) {
-		case xml.StartElement:
-			depth++
-		case xml.EndElement:
-			depth--
-		case xml.CharData:
-			b.Write(t)
-		}
-	}
-	return strings.TrimSpace(b.String())
+// extension reports whether an element is of a vocabulary that has titles and links of its own
+// (media:title, itunes:title).
+func extension(t *xmltext.Token) bool {
+	space := t.Attr("xmlns")
+	return t.Prefix == "media" || t.Prefix == "itunes" || strings.Contains(space, "search.yahoo.com") || strings.Contains(space, "itunes")
 }
 
 // atomText is the text of a construct that may be escaped HTML (RFC 4287
 // section 3.1.1; text/html with mode escaped in Atom 0.3) or, in Atom 0.3 and
 // in feeds that borrow from the content element (section 4.1.3.3), base64.
-func atomText(t xml.StartElement, s string) string {
-	var mime, mode string
-	for _, a := range t.Attr {
-		switch a.Name.Local {
-		case "type":
-			mime = strings.ToLower(strings.TrimSpace(a.Value))
-		case "mode":
-			mode = a.Value
-		}
-	}
+func atomText(t *xmltext.Token, s string) string {
+	mime, mode := strings.ToLower(strings.TrimSpace(t.Attr("type"))), t.Attr("mode")
 	markup := mime == "html" || mime == "text/html"
 	if mode == "base64" || strings.Contains(mime, "/") && !strings.HasPrefix(mime, "text/") && !strings.HasSuffix(mime, "xml") {
 		if plain, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(s), "")); err == nil {
@@ -337,14 +310,4 @@ func atomText(t xml.StartElement, s string) string {
 			b.Write(z.Text())
 		}
 	}
-}
-
-func (f *Feed) add(item *Item, guid, updated string) {
-	if item.Link == "" && strings.HasPrefix(guid, "http") {
-		item.Link = guid
-	}
-	if item.Published == "" {
-		item.Published = updated
-	}
-	f.Items = append(f.Items, *item)
 }

@@ -124,14 +124,70 @@ func TestParse(t *testing.T) {
 	f("<html><title>x</title></html>", feed.Feed{})
 	f(`{"version":1}`, feed.Feed{})
 	f("<rss><channel><title>T</title><image><title>no</title></image><item><title>A &amp; B</title><guid>http://a.example/1</guid><pubDate>d</pubDate></item><item><link>http://a.exam",
-		feed.Feed{Kind: feed.RSS, Title: "T", Items: []feed.Item{{Link: "http://a.example/1", Title: "A & B", Published: "d"}, {Link: "http://a.exam"}}})
+		feed.Feed{Kind: feed.RSS, Title: "T", Items: []feed.Item{{Link: "http://a.example/1", Title: "A & B", Published: "d"}, {}}}) // half an address is none
 	f("<feed><title>T</title><entry><link rel='self' href='s'/><link href='l'/><updated>u</updated></entry></feed>",
-		feed.Feed{Kind: feed.Atom, Title: "T", Items: []feed.Item{{Link: "l", Published: "u"}}})
+		feed.Feed{Kind: feed.Atom, Title: "T", Items: []feed.Item{{Link: "l", Updated: "u"}}})
 	f(`<feed><title type="text/html" mode="escaped">A &lt;b>B&lt;/b> &amp;amp; C</title><entry><title type="html">&lt;i>x&lt;/i></title></entry><entry><title type="text">1 &lt; 2</title></entry><entry><title mode="base64"> PGI+
 eDwvYj4= </title></entry><entry><title mode="base64">not base64!</title></entry></feed>`,
 		feed.Feed{Kind: feed.Atom, Title: "A B & C", Items: []feed.Item{{Title: "x"}, {Title: "1 < 2"}, {Title: "x"}, {Title: "not base64!"}}})
 	f(`{"version":"https://jsonfeed.org/version/1.1","title":"T","items":[{"url":"u","title":"t","date_published":"d"}]}`,
 		feed.Feed{Kind: feed.JSON, Title: "T", Items: []feed.Item{{Link: "u", Title: "t", Published: "d"}}})
+}
+
+// Feeds have the faults of what was put together by hand.
+func TestFaultyFeeds(t *testing.T) {
+	f := func(body string, want ...feed.Item) {
+		t.Helper()
+		got, err := feed.Parse([]byte(body))
+		if err != nil || !slices.Equal(got.Items, want) {
+			t.Errorf("%q: %+v (%v), want %+v", body, got.Items, err, want)
+		}
+	}
+	const second = "<item><title>B</title><link>http://a.example/2</link></item></channel></rss>"
+	two := func(title string) []feed.Item {
+		return []feed.Item{{Link: "http://a.example/1", Title: title}, {Link: "http://a.example/2", Title: "B"}}
+	}
+	first := func(title string) string {
+		return "<rss><channel><item><title>" + title + "</title><link>http://a.example/1</link></item>" + second
+	}
+	f(first("a\x0bb\x00"), two("a\x0bb\x00")...)
+	f(first("a&#x1f;b"), two("a\x1fb")...)
+	f(first("a ]]> b < c <3"), two("a ]]> b < c <3")...)
+	f(first("a<br>b"), two("ab")...)
+	f(first("<b><i>a</b></i>"), two("a")...)
+	f(first("AT&amp;amp;T &copy; R&D &copy=1"), two("AT&amp;T © R&D &copy=1")...)
+	f("<?xml version='1.1'?><!-- a -- b -->"+first("A"), two("A")...)
+	f("<!DOCTYPE rss [<!-- don't --><!ENTITY a 'b'>]>"+first("A"), two("A")...)
+	f("<br />\n<b>Warning</b>: fopen() in /a.php\n<?xml version='1.0'?>"+first("A"), two("A")...)
+	f("<rss><channel><item><title>A</title><link>http://a.example/1</link>"+second, two("A")...)
+	f("<RSS><CHANNEL><ITEM><TITLE>A</TITLE><LINK>http://a.example/1</LINK><pubdate>d</pubdate></ITEM></CHANNEL></RSS>", feed.Item{Link: "http://a.example/1", Title: "A", Published: "d"})
+
+	// Elements within an item's elements are not the item's.
+	f("<rss><item><source><title>no</title></source><media:content><link>no</link></media:content><media:title>no</media:title><dc:title>no</dc:title><title>A</title><link>l</link></item></rss>",
+		feed.Item{Link: "l", Title: "A"})
+	f("<feed><entry><source><title>no</title><link href='no'/><updated>no</updated></source><content><entry><link href='no'/></entry></content><link rel=Alternate href=l?a=1&amp;b /></entry></feed>",
+		feed.Item{Link: "l?a=1&b"})
+
+	// Links and what stands for them.
+	f("<rss><item><guid isPermaLink='false'>x</guid><pubDate>d</pubDate></item><item><guid>http://g</guid><pubDate>d</pubDate><link>l</link></item><item><link>l</link><link></link></item></rss>",
+		feed.Item{Published: "d"}, feed.Item{Link: "l", Published: "d"}, feed.Item{Link: "l"})
+	f("<rdf:RDF><item rdf:about='http://a.example/1'><dc:date>d</dc:date></item></rdf:RDF>", feed.Item{Link: "http://a.example/1", Updated: "d"})
+	f("<rss><item><atom:link rel='self' href='no'/><atom:link href='l'/></item></rss>", feed.Item{Link: "l"})
+}
+
+func TestFaultyJSONFeeds(t *testing.T) {
+	f := func(body string, want ...feed.Item) {
+		t.Helper()
+		got, err := feed.Parse([]byte(body))
+		if err != nil || got.Kind != feed.JSON || !slices.Equal(got.Items, want) {
+			t.Errorf("%s: %+v (%v), want %+v", body, got, err, want)
+		}
+	}
+	const head = `{"version":"https://jsonfeed.org/version/1.1","items":`
+	f(head + "null}")
+	f(head+`[{"url":"a","title":5,"id":1},2,{"external_url":"b","date_modified":"d"},{"id":"http://c"}]} trailing`,
+		feed.Item{Link: "a"}, feed.Item{Link: "b", Updated: "d"}, feed.Item{Link: "http://c"})
+	f(head+`[{"url":"a"},{"url":"b`, feed.Item{Link: "a"})
 }
 
 func TestDiscover(t *testing.T) {

@@ -4,12 +4,13 @@
 package sitemap
 
 import (
+	"cmp"
 	"errors"
-	"html"
 	"net/url"
 	"strings"
 
-	"github.com/newsfork/seed-engine/transforms/parse/charset"
+	"github.com/newsfork/seed-engine/transforms/parse/feed"
+	"github.com/newsfork/seed-engine/transforms/parse/xmltext"
 )
 
 // Kind is the form of a sitemap.
@@ -96,15 +97,14 @@ func scan(body []byte, visit func(Kind, Entry) bool) (Result, error) {
 	if err != nil {
 		return r, errors.Join(ErrNotSitemap, err)
 	}
-	text, _, err := charset.Decode(body, "")
+	text, isXML, err := xmltext.Decode(body)
 	if err != nil {
 		return r, errors.Join(ErrNotSitemap, err)
 	}
-	trimmed := strings.TrimLeft(text, " \t\r\n\ufeff\x00")
-	if strings.HasPrefix(trimmed, "<") {
-		err = scanXML(trimmed, &r, visit)
+	if isXML {
+		err = scanXML(text, &r, visit)
 	} else {
-		err = scanText(trimmed, &r, visit)
+		err = scanText(text, &r, visit)
 	}
 	return r, err
 }
@@ -113,7 +113,7 @@ func scan(body []byte, visit func(Kind, Entry) bool) (Result, error) {
 // not empty has to look like a URL: prose with links is no sitemap.
 func scanText(text string, r *Result, visit func(Kind, Entry) bool) error {
 	plausible := false
-	for line := range strings.Lines(text) {
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
@@ -143,32 +143,53 @@ func scanText(text string, r *Result, visit func(Kind, Entry) bool) error {
 	return nil
 }
 
+// scanFeed reads a feed that is used as a sitemap.
+func scanFeed(text string, r *Result, visit func(Kind, Entry) bool) error {
+	f, whole, err := feed.Read(text, func(i feed.Item) bool {
+		r.Count++
+		e := Entry{Loc: i.Link, LastMod: cmp.Or(i.Updated, i.Published), News: News{Title: i.Title, PublicationDate: i.Published}}
+		if visit != nil && !visit(RSS, e) {
+			visit = nil
+		}
+		return true
+	})
+	if err != nil {
+		return ErrNotSitemap
+	}
+	r.Kind = RSS
+	if f.Kind == feed.Atom {
+		r.Kind = Atom
+	}
+	r.Truncated = r.Truncated || !whole
+	return nil
+}
+
 // scanXML counts the elements below the root. The document need not be well
 // formed: everything before an error counts.
 func scanXML(text string, r *Result, visit func(Kind, Entry) bool) error {
-	x := xmlReader{scanner: scanner{text: text}, result: r, visit: visit}
+	x := xmlReader{Scanner: xmltext.Scanner{Text: text}, result: r, visit: visit}
 	unpackedInPart := r.Truncated
 	for x.advance() {
-		t := &x.token
+		t := &x.Token
 		switch {
-		case t.kind == startTag && r.Kind == "":
+		case t.Kind == xmltext.StartTag && r.Kind == "":
 			if !x.root(t) {
-				return ErrNotSitemap
+				return scanFeed(text, r, visit)
 			}
-			if t.empty {
+			if t.Empty {
 				return nil
 			}
 			r.Truncated = true // until the root's end tag
-		case t.kind == endTag && r.Kind != "" && t.local == x.rootName && t.prefix == x.rootPrefix:
+		case t.Kind == xmltext.EndTag && r.Kind != "" && t.Local == x.rootName && t.Prefix == x.rootPrefix:
 			x.finish()
 			r.Truncated = unpackedInPart
 			return nil
-		case t.kind == startTag && t.local == x.entryName && (!x.inEntry || t.prefix == x.rootPrefix):
+		case t.Kind == xmltext.StartTag && t.Local == x.entryName && (!x.inEntry || t.Prefix == x.rootPrefix):
 			// Inside an entry the same name under another prefix belongs to an
 			// extension; under the same prefix, the entry before was not closed.
 			x.begin(t)
 		case !x.inEntry:
-		case t.kind == endTag && t.local == x.entryName && t.prefix == x.entryPrefix:
+		case t.Kind == xmltext.EndTag && t.Local == x.entryName && t.Prefix == x.entryPrefix:
 			x.end()
 		case x.visit != nil:
 			x.inside(t)
@@ -183,7 +204,7 @@ func scanXML(text string, r *Result, visit func(Kind, Entry) bool) error {
 
 // xmlReader is the state of scanXML.
 type xmlReader struct {
-	scanner
+	xmltext.Scanner
 	result *Result
 	visit  func(Kind, Entry) bool // nil when no entry is wanted any more
 
@@ -193,30 +214,27 @@ type xmlReader struct {
 
 	entry     Entry
 	inEntry   bool
-	guid      bool            // entry.Loc is a guid, which a link replaces
+	news      bool            // within an element of the news extension
+	foreign   string          // the element with another default namespace that the current one is within
 	field     *string         // of entry, that the current element's text is for
 	fieldName string          // the current element
 	content   strings.Builder // the current element's text
 }
 
-// root reads the root's start tag; it is false where that is no sitemap's.
-func (x *xmlReader) root(t *token) bool {
-	switch t.local {
+// root reads the root's start tag; it is false where that is no urlset's and no index's.
+func (x *xmlReader) root(t *xmltext.Token) bool {
+	switch t.Local {
 	case "urlset":
 		x.result.Kind, x.entryName = URLSet, "url"
 	case "sitemapindex":
 		x.result.Kind, x.entryName = Index, "sitemap"
-	case "rss", "RDF":
-		x.result.Kind, x.entryName = RSS, "item"
-	case "feed":
-		x.result.Kind, x.entryName = Atom, "entry"
 	default:
 		return false
 	}
-	x.rootPrefix, x.rootName = t.prefix, t.local
+	x.rootPrefix, x.rootName = t.Prefix, t.Local
 	name := x.entryName
-	if t.prefix != "" {
-		name = t.prefix + ":" + name
+	if t.Prefix != "" {
+		name = t.Prefix + ":" + name
 	}
 	x.entryStart, x.entryEnd = "<"+name+">", "</"+name+">"
 	return true
@@ -227,81 +245,90 @@ func (x *xmlReader) root(t *token) bool {
 // to compare their tags costs less than to take them apart.
 func (x *xmlReader) advance() bool {
 	if x.visit != nil || x.result.Kind == "" {
-		return x.next()
+		return x.Next()
 	}
 	for {
-		x.skipTags(x.entryName[0], x.rootName[0])
-		rest := x.text[x.pos:]
+		x.SkipTags(x.entryName[0], x.rootName[0])
+		rest := x.Text[x.Pos:]
 		switch {
 		case strings.HasPrefix(rest, x.entryStart):
 			x.result.Count++
 			x.inEntry, x.entryPrefix = true, x.rootPrefix
-			x.pos += len(x.entryStart)
+			x.Pos += len(x.entryStart)
 		case x.inEntry && strings.HasPrefix(rest, x.entryEnd) && x.entryPrefix == x.rootPrefix:
 			x.inEntry = false
-			x.pos += len(x.entryEnd)
+			x.Pos += len(x.entryEnd)
 		default:
-			return x.next()
+			return x.Next()
 		}
 	}
 }
 
 // begin starts an entry.
-func (x *xmlReader) begin(t *token) {
+func (x *xmlReader) begin(t *xmltext.Token) {
 	x.finish()
 	x.result.Count++
-	x.entry, x.guid = Entry{}, false
-	x.inEntry, x.entryPrefix = true, t.prefix
+	x.entry, x.news, x.foreign = Entry{}, false, ""
+	x.inEntry, x.entryPrefix = true, t.Prefix
 	if x.result.Kind == Index {
 		// The URL as text of the element, without loc, is read too.
 		x.field, x.fieldName = &x.entry.Loc, x.entryName
 	}
 	x.content.Reset()
-	if t.empty {
+	if t.Empty {
 		x.finish()
 	}
 }
 
 // inside reads a token inside an entry.
-func (x *xmlReader) inside(t *token) {
-	kind := x.result.Kind
+func (x *xmlReader) inside(t *xmltext.Token) {
 	switch {
-	case t.kind == startTag:
-		if kind == Atom && t.local == "link" && x.entry.Loc == "" && t.prefix == x.rootPrefix {
-			if rel := t.attr("rel"); rel == "" || rel == "alternate" {
-				x.entry.Loc = strings.TrimSpace(html.UnescapeString(t.attr("href")))
-			}
-		}
-		if f := x.entry.field(kind, x.rootPrefix, t); f != nil && !t.empty && (*f == "" || x.guid && t.local == "link") {
-			x.guid = kind == RSS && t.local == "guid"
-			x.field, x.fieldName = f, t.local
+	case t.Kind == xmltext.StartTag:
+		if f := x.fieldOf(t); f != nil && !t.Empty && *f == "" {
+			x.keep() // of an element that was not closed
+			x.field, x.fieldName = f, t.Local
 			x.content.Reset()
 		}
+		if t.Empty {
+			return
+		}
+		x.news = x.news || t.Local == "news"
+		if space := t.Attr("xmlns"); x.foreign == "" && space != "" && !strings.Contains(space, "schemas/sitemap/") {
+			x.foreign = t.Local
+		}
+	case t.Kind == xmltext.EndTag:
+		if x.field != nil && t.Local == x.fieldName {
+			x.keep()
+		}
+		x.news = x.news && t.Local != "news"
+		if t.Local == x.foreign {
+			x.foreign = ""
+		}
 	case x.field == nil:
-	case t.kind == endTag && t.local == x.fieldName:
-		*x.field = strings.TrimSpace(x.content.String())
-		x.field = nil
-	case t.kind == charData:
-		x.content.WriteString(unescape(t.text))
-	case t.kind == cdata:
-		x.content.WriteString(t.text)
+	case t.Kind == xmltext.CharData:
+		x.content.WriteString(xmltext.Unescape(t.Text))
+	case t.Kind == xmltext.CDATA:
+		x.content.WriteString(t.Text)
 	}
+}
+
+// keep writes the current element's text to its field.
+func (x *xmlReader) keep() {
+	if x.field != nil && *x.field == "" {
+		*x.field = strings.TrimSpace(x.content.String())
+	}
+	x.field = nil
 }
 
 // end reads an entry's end tag.
 func (x *xmlReader) end() {
-	if x.field != nil && x.fieldName == x.entryName && *x.field == "" {
-		*x.field = strings.TrimSpace(x.content.String())
-	}
+	x.keep()
 	x.finish()
 }
 
 // finish ends the entry, if there is one, and passes it to visit.
 func (x *xmlReader) finish() {
 	if x.inEntry && x.visit != nil {
-		if x.entry.LastMod == "" && x.result.Kind == Atom {
-			x.entry.LastMod = x.entry.News.PublicationDate
-		}
 		if !x.visit(x.result.Kind, x.entry) {
 			x.visit = nil
 		}
@@ -309,38 +336,13 @@ func (x *xmlReader) finish() {
 	x.inEntry, x.field = false, nil
 }
 
-// field is the field of an entry for the text of an element, nil for none.
-func (e *Entry) field(k Kind, rootPrefix string, t *token) *string {
-	own := t.prefix == rootPrefix || t.prefix == "" // the root of RDF has a prefix, its items have none
-	switch k {
-	case URLSet, Index:
-		return e.urlField(t, own)
-	case RSS:
-		switch {
-		case (t.local == "link" || t.local == "guid") && own:
-			return &e.Loc
-		case t.local == "pubDate" && own, t.local == "date" && t.prefix == "dc":
-			return &e.LastMod
-		case t.local == "title" && own:
-			return &e.News.Title
-		}
-	case Atom:
-		switch {
-		case t.local == "updated" && own:
-			return &e.LastMod
-		case t.local == "published" && own:
-			return &e.News.PublicationDate
-		case t.local == "title" && own:
-			return &e.News.Title
-		}
-	}
-	return nil
-}
-
-// urlField is field for sitemaps and indexes; own says that the element is the
-// protocol's and not an extension's.
-func (e *Entry) urlField(t *token, own bool) *string {
-	switch t.local {
+// fieldOf is the field of the entry for the text of an element, nil for none.
+func (x *xmlReader) fieldOf(t *xmltext.Token) *string {
+	e := &x.entry
+	// The element is the protocol's and not an extension's.
+	own := x.foreign == "" && (t.Prefix == x.rootPrefix || t.Prefix == x.entryPrefix || t.Prefix == "")
+	news := x.news || t.Prefix == "news"
+	switch t.Local {
 	case "loc":
 		if own {
 			return &e.Loc
@@ -350,40 +352,21 @@ func (e *Entry) urlField(t *token, own bool) *string {
 			return &e.LastMod
 		}
 	case "publication_date":
-		return &e.News.PublicationDate
+		if news {
+			return &e.News.PublicationDate
+		}
 	case "language":
-		return &e.News.Language
+		if news {
+			return &e.News.Language
+		}
 	case "name":
-		return &e.News.Publication
+		if news {
+			return &e.News.Publication
+		}
 	case "title":
-		if t.prefix == "news" {
+		if news {
 			return &e.News.Title
 		}
 	}
 	return nil
-}
-
-// unescape resolves the references of XML and HTML. Entities that the document itself
-// declares are removed, never expanded.
-func unescape(s string) string {
-	if strings.IndexByte(s, '&') < 0 {
-		return s
-	}
-	var out strings.Builder
-	for rest := html.UnescapeString(s); ; {
-		before, after, found := strings.Cut(rest, "&")
-		out.WriteString(before)
-		if !found {
-			return out.String()
-		}
-		n := strings.IndexFunc(after, func(r rune) bool {
-			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_'
-		})
-		if n > 0 && after[n] == ';' {
-			rest = after[n+1:]
-			continue
-		}
-		out.WriteByte('&')
-		rest = after
-	}
 }

@@ -163,6 +163,32 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// What stands in which element, whatever its name.
+func TestScanEntries(t *testing.T) {
+	f := func(body string, want ...sitemap.Entry) {
+		t.Helper()
+		countsAlike(t, []byte(body))
+		var got []sitemap.Entry
+		r, err := sitemap.Scan([]byte(body), func(e sitemap.Entry) bool { got = append(got, e); return true })
+		if err != nil || r.Truncated || !slices.Equal(got, want) {
+			t.Errorf("%q: %+v, truncated %v (%v), want %+v", body, got, r.Truncated, err, want)
+		}
+	}
+	f("<urlset><s:url><s:loc>a</s:loc><s:lastmod>d</s:lastmod></s:url></urlset>", sitemap.Entry{Loc: "a", LastMod: "d"})
+	f(`<urlset><url><image xmlns="http://www.google.com/schemas/sitemap-image/1.1"><loc>no</loc></image><loc xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">a</loc></url></urlset>`, sitemap.Entry{Loc: "a"})
+	f("<urlset><url><loc>a</loc><v:video><v:title>no</v:title><v:publication_date>no</v:publication_date></v:video></url></urlset>", sitemap.Entry{Loc: "a"})
+	f("<urlset><url><loc>a</loc><n:news><n:title>T</n:title><n:publication_date>d</n:publication_date></n:news><n:title>no</n:title></url></urlset>", sitemap.Entry{Loc: "a", News: sitemap.News{Title: "T", PublicationDate: "d"}})
+	f("<urlset><url><loc>a<lastmod>d</lastmod></url><url><loc>b</url></urlset>", sitemap.Entry{Loc: "a", LastMod: "d"}, sitemap.Entry{Loc: "b"})
+	f("<urlset><url><loc>/?a=1&copy=2&amp;amp;b&lt;</loc></url></urlset>", sitemap.Entry{Loc: "/?a=1&copy=2&amp;b<"})
+	f("<!DOCTYPE urlset [<!-- it's -->]><urlset><url><loc>a</loc></url></urlset>", sitemap.Entry{Loc: "a"})
+	f("<b>Warning</b>: x\n<?xml version='1.0'?><urlset><url><loc>a</loc></url></urlset>", sitemap.Entry{Loc: "a"})
+	f("http://a.example/1\rhttp://a.example/2\r", sitemap.Entry{Loc: "http://a.example/1"}, sitemap.Entry{Loc: "http://a.example/2"})
+	f(pack(t, "<urlset><url><loc>a</loc></url></urlset>")+"\x00\x00\x00", sitemap.Entry{Loc: "a"})
+	f("<rss><item><guid>http://g</guid><title>T</title><pubDate>p</pubDate><link>l</link></item></rss>", sitemap.Entry{Loc: "l", LastMod: "p", News: sitemap.News{Title: "T", PublicationDate: "p"}})
+	f("<feed><entry><updated>u</updated><published>p</published><link href='l'/></entry></feed>", sitemap.Entry{Loc: "l", LastMod: "u", News: sitemap.News{PublicationDate: "p"}})
+	f("<urlset></urlset>")
+}
+
 // The limit is on different sitemaps: an index that repeats one must not hide
 // the others.
 func TestChildrenLimit(t *testing.T) {

@@ -4,11 +4,13 @@
 package pagehead
 
 import (
+	"cmp"
 	"mime"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/html"
 
@@ -58,16 +60,22 @@ func Read(header map[string][]string, page []byte, contentType, agent string) He
 	return h
 }
 
-// directives reads the directives of a robots meta element or of X-Robots-Tag.
+// directives reads the directives of a robots meta element or of X-Robots-Tag. Commas divide
+// them; where spaces or semicolons stand in their place, they are meant.
 func (h *Head) directives(list string) {
-	for one := range strings.SplitSeq(list, ",") {
-		switch strings.ToLower(strings.TrimSpace(one)) {
-		case "noindex":
-			h.NoIndex = true
-		case "nofollow":
-			h.NoFollow = true
-		case "none":
-			h.NoIndex, h.NoFollow = true, true
+	for part := range strings.SplitSeq(strings.ToLower(list), ",") {
+		if strings.Contains(part, ":") {
+			continue // with a value, or for another crawler
+		}
+		for _, one := range strings.FieldsFunc(part, func(r rune) bool { return r == ';' || unicode.IsSpace(r) }) {
+			switch one {
+			case "noindex":
+				h.NoIndex = true
+			case "nofollow":
+				h.NoFollow = true
+			case "none":
+				h.NoIndex, h.NoFollow = true, true
+			}
 		}
 	}
 }
@@ -185,9 +193,15 @@ func (h *Head) meta(a map[string]string, agent string) {
 	if m == nil {
 		return
 	}
-	if seconds, err := strconv.ParseFloat(m[1], 64); err == nil && seconds <= maxRefreshDelay {
-		h.Refresh = strings.TrimSpace(strings.Trim(strings.TrimSpace(m[2]), `'"`))
+	if seconds, err := strconv.Atoi(cmp.Or(m[1], "0")); err != nil || seconds > maxRefreshDelay {
+		return
 	}
+	at := m[2]
+	if at[0] == '"' || at[0] == '\'' {
+		at, _, _ = strings.Cut(at[1:], at[:1])
+	}
+	h.Refresh = strings.TrimSpace(at)
 }
 
-var refresh = regexp.MustCompile(`(?is)^\s*([0-9]+(?:\.[0-9]*)?)\s*[;,]?\s*url\s*=\s*(.+)$`)
+// refresh has the seconds and the address, as HTML's standard finds them: "url=" may be absent.
+var refresh = regexp.MustCompile(`(?is)^\s*(?:([0-9]+)|\.)[0-9.]*(?:\s*[;,]\s*|\s+)(?:url\s*=\s*)?(\S.*)$`)

@@ -2,13 +2,19 @@ package pagehead_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
+	"github.com/newsfork/seed-engine/transforms/parse/cases"
 	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
 )
+
+// minRefresh is a floor: it may only rise.
+const minRefresh = 12 // without two whose pages are in other encodings
 
 func TestRead(t *testing.T) {
 	type h = pagehead.Head
@@ -29,6 +35,15 @@ func TestRead(t *testing.T) {
 		`<link rel="alternate" type="application/rss+xml" href="/a.rss">`:                                                            {},
 		`<meta http-equiv="refresh" content="0; url=/new/">`:                                                                         {Refresh: "/new/"},
 		`<meta http-equiv=Refresh content="5;URL='../new'">`:                                                                         {Refresh: "../new"},
+		`<meta http-equiv="refresh" content="0;/new?url=x">`:                                                                         {Refresh: "/new?url=x"},
+		`<meta http-equiv="refresh" content=".5 /new">`:                                                                              {Refresh: "/new"},
+		`<meta http-equiv="refresh" content="1.5, URL = &quot;/new&quot;x">`:                                                         {Refresh: "/new"},
+		`<meta http-equiv="refresh" content="0url=/new">`:                                                                            {},
+		`<meta http-equiv="refresh" content="url=/new">`:                                                                             {},
+		`<meta http-equiv="refresh" content="0;">`:                                                                                   {},
+		`<meta name="robots" content="noindex nofollow">`:                                                                            {NoIndex: true, NoFollow: true},
+		`<meta name="robots" content="noarchive;noindex">`:                                                                           {NoIndex: true},
+		`<meta name="robots" content="unavailable_after: none noindex">`:                                                             {},
 		`<meta http-equiv="refresh" content="300">`:                                                                                  {},
 		`<meta http-equiv="refresh" content="300; url=/new">`:                                                                        {},
 		`<noscript><meta http-equiv="refresh" content="0; url=/plain"><meta name="robots" content="noindex"></noscript>`:             {},
@@ -45,6 +60,7 @@ func TestRead(t *testing.T) {
 		"X-Robots-Tag: apiintelbot: noindex, nofollow":               {NoIndex: true, NoFollow: true},
 		"X-Robots-Tag: otherbot: noindex":                            {},
 		"X-Robots-Tag: max-snippet: 20, noindex":                     {NoIndex: true},
+		"X-Robots-Tag: noindex, otherbot: nofollow":                  {NoIndex: true},
 		"X-Robots-Tag: noarchive":                                    {},
 		`Link: <https://x.example/a>; rel="canonical"`:               {Canonical: "https://x.example/a"},
 		`Link: </s.css>; rel=preload; as=style, </a>; rel=canonical`: {Canonical: "/a"},
@@ -56,6 +72,37 @@ func TestRead(t *testing.T) {
 		header := http.Header{}
 		header.Set(name, value)
 		require.Equal(t, want, pagehead.Read(header, nil, "", "APIIntelBot"), line)
+	}
+}
+
+// The rows of w3lib on pages that redirect. Its rules are looser than those of HTML's standard.
+func TestRefreshCases(t *testing.T) {
+	right := 0
+	for _, c := range cases.Rows[struct {
+		ID, Kind, HTML, Base string
+		Result               []any
+	}](t, "charset/cases.jsonl") {
+		if c.Kind != "meta-refresh" {
+			continue
+		}
+		base, err := url.Parse(c.Base)
+		require.NoError(t, err)
+		got, want := "", ""
+		if at := pagehead.Read(nil, []byte(c.HTML), "text/html; charset=utf-8", "bot").Refresh; at != "" {
+			got, err = canonical.Resolve(base, at, []string{"*"})
+			require.NoError(t, err, c.ID)
+		}
+		if delay, ok := c.Result[0].(float64); ok && delay <= 15 {
+			want = c.Result[1].(string)
+		}
+		if got != want {
+			t.Logf("%s: %q, want %q: %s", c.ID, got, want, c.HTML)
+			continue
+		}
+		right++
+	}
+	if right < minRefresh {
+		t.Errorf("%d rows are right, floor %d", right, minRefresh)
 	}
 }
 

@@ -115,6 +115,8 @@ func (p *jsonReader) value(depth int, inObject bool) []Value {
 	switch {
 	case word == "null" || word == "undefined":
 		return nil
+	case word == "" && strings.IndexByte(",}]", p.s[p.at]) >= 0: // a template had no value to put here
+		return nil
 	case word == "" || len(word) > 64 || !p.r.take(len(word)):
 		p.bad = true
 		return nil
@@ -286,29 +288,40 @@ func (p *jsonReader) escape(b *strings.Builder) {
 	case 'r', 'b', 'f':
 		b.WriteByte(' ')
 	case 'u':
-		r, ok := p.hex()
+		r, ok := p.hex(4)
 		if !ok {
 			return
 		}
 		if utf16.IsSurrogate(r) && strings.HasPrefix(p.s[p.at:], `\u`) {
 			back := p.at
 			p.at += 2
-			low, _ := p.hex()
+			low, _ := p.hex(4)
 			if r = utf16.DecodeRune(r, low); r == unicode.ReplacementChar {
 				p.at = back
 			}
 		}
 		b.WriteRune(r)
+	case 'x': // of JavaScript
+		r, ok := p.hex(2)
+		if !ok {
+			b.WriteString(`\x`)
+			return
+		}
+		b.WriteRune(r)
 	default:
-		b.WriteByte(c) // \" \\ \/, and others that are mistakes
+		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' {
+			b.WriteByte('\\') // no escape, but a path of Windows
+		}
+		b.WriteByte(c) // \" \\ \/ and \'
 	}
 }
 
-func (p *jsonReader) hex() (r rune, ok bool) {
-	if p.at+4 > len(p.s) {
+// hex reads a number of n hexadecimal digits.
+func (p *jsonReader) hex(n int) (r rune, ok bool) {
+	if p.at+n > len(p.s) {
 		return 0, false
 	}
-	for _, c := range []byte(p.s[p.at : p.at+4]) {
+	for _, c := range []byte(p.s[p.at : p.at+n]) {
 		switch {
 		case '0' <= c && c <= '9':
 			c -= '0'
@@ -319,7 +332,7 @@ func (p *jsonReader) hex() (r rune, ok bool) {
 		}
 		r = r<<4 | rune(c)
 	}
-	p.at += 4
+	p.at += n
 	return r, true
 }
 

@@ -60,6 +60,8 @@ const (
 	maxValues = 20_000  // of all items, and of meta elements
 	maxBytes  = 4 << 20 // of texts
 	maxHeads  = 8       // headings
+
+	maxPrefixes = 8 // names of schema.org
 )
 
 // Read reads a page. scripts are texts of JSON-LD that the caller took out of the page before it
@@ -91,6 +93,7 @@ type reader struct {
 	data          *Data
 	values, bytes int
 	elements      map[string]*html.Node // by id; made when an itemref asks for one
+	prefixes      []string              // of RDFa for schema.org, with their colons
 }
 
 // take reports whether one more value of n bytes may be kept.

@@ -58,15 +58,17 @@ func TestJSONLD(t *testing.T) {
 		script, want string
 		broken       int
 	}{
-		"plain":            {script: `{"@context":"https://schema.org","@type":"Product","name":"A","price":19.90,"new":true,"old":null}`, want: "Product{name=A price=19.90 new=true}"},
-		"addresses":        {script: `{"@type":"http://schema.org/Product","https://schema.org/name":"A","schema:sku":"1"}`, want: "Product{name=A sku=1}"},
-		"other vocabulary": {script: `{"@type":"gs1:Product","gs1:gtin":"1"}`, want: "gs1:Product{gs1:gtin=1}"},
-		"list":             {script: `[{"@type":"A"},{"@type":["B","C"],"x":[1,[2,{"@type":"D"}]]}]`, want: "A{}; B+C{x=1|2|D{}}"},
-		"graph":            {script: `{"@context":{"@vocab":"x"},"@graph":[{"@type":"A","b":{"@id":"#b"}},{"@type":"B","@id":"#b","name":"n"}]}`, want: "A{b=B{name=n}}; B{name=n}"},
-		"graph and more":   {script: `{"@type":"WebSite","name":"n","@graph":[{"@type":"A"}]}`, want: "WebSite{name=n}; A{}"},
-		"values":           {script: `{"@type":"A","name":{"@value":"n","@language":"de"},"l":{"@list":[1,2]}}`, want: "A{name=n l=1|2}"},
-		"escapes":          {script: `{"@type":"A","name":"a\"b\\c\/d\u00e9\ud83d\ude00\q\n"}`, want: "A{name=a\"b\\c/dé😀q\n}"},
-		"lone surrogate":   {script: `{"@type":"A","name":"a\ud83dx"}`, want: "A{name=a\ufffdx}"},
+		"plain":                 {script: `{"@context":"https://schema.org","@type":"Product","name":"A","price":19.90,"new":true,"old":null}`, want: "Product{name=A price=19.90 new=true}"},
+		"addresses":             {script: `{"@type":"http://schema.org/Product","https://schema.org/name":"A","schema:sku":"1"}`, want: "Product{name=A sku=1}"},
+		"other vocabulary":      {script: `{"@type":"gs1:Product","gs1:gtin":"1"}`, want: "gs1:Product{gs1:gtin=1}"},
+		"list":                  {script: `[{"@type":"A"},{"@type":["B","C"],"x":[1,[2,{"@type":"D"}]]}]`, want: "A{}; B+C{x=1|2|D{}}"},
+		"graph":                 {script: `{"@context":{"@vocab":"x"},"@graph":[{"@type":"A","b":{"@id":"#b"}},{"@type":"B","@id":"#b","name":"n"}]}`, want: "A{b=B{name=n}}; B{name=n}"},
+		"graph and more":        {script: `{"@type":"WebSite","name":"n","@graph":[{"@type":"A"}]}`, want: "WebSite{name=n}; A{}"},
+		"values":                {script: `{"@type":"A","name":{"@value":"n","@language":"de"},"l":{"@list":[1,2]}}`, want: "A{name=n l=1|2}"},
+		"escapes":               {script: `{"@type":"A","name":"a\"b\\c\/d\u00e9\ud83d\ude00\n"}`, want: "A{name=a\"b\\c/dé😀\n}"},
+		"escapes that are none": {script: `{"@type":"A","name":"Bob\'s R\x26B, C:\dir\xyz"}`, want: `A{name=Bob's R&B, C:\dir\xyz}`},
+		"a value is missing":    {script: `{"@type":"A","name":,"x":[1],"y":}`, want: "A{x=1}"},
+		"lone surrogate":        {script: `{"@type":"A","name":"a\ud83dx"}`, want: "A{name=a\ufffdx}"},
 
 		"comments":             {script: "// x\n{/* y */\"@type\":\"A\", // z\n\"name\":\"n\" /* end */}", want: "A{name=n}"},
 		"address is none":      {script: `{"@type":"A","url":"https://example.org/a"}`, want: "A{url=https://example.org/a}"},
@@ -106,11 +108,12 @@ func TestElements(t *testing.T) {
 		"itemref":       {`<p itemscope itemtype=A itemref="x y x nowhere"></p><div id=x><b itemprop=b>1</b></div><i id=y itemprop=c>2</i>`, "A{b=1 c=2}"},
 		"itemref in a circle": {`<div id=a itemscope itemtype=A itemref=b><i itemprop=x>1</i></div><div id=b itemprop=y itemscope itemtype=B itemref=a></div>`,
 			"A{x=1 y=B{}}; B{}"},
-		"itemtype alone":       {`<div itemtype="https://schema.org/Person"><i itemprop=name>n</i></div>`, "Person{name=n}"},
-		"RDFa":                 {`<div vocab="https://schema.org/" typeof="Product"><b property="name">A</b><p property="offers" typeof="Offer"><meta property="price" content="5"></p></div>`, "Product{name=A offers=Offer{price=5}}"},
-		"RDFa with prefixes":   {`<div prefix="schema: http://schema.org/" typeof="schema:Product sioc:Item"><b property="schema:name">A</b><b property="dc:title">B</b></div>`, "Product+sioc:Item{name=A dc:title=B}"},
-		"RDFa without a vocab": {`<ol typeof="BreadcrumbList"><li property="itemListElement" typeof="ListItem"><a property="item" href="/x"><b property="name">X</b></a></li></ol>`, "BreadcrumbList{itemListElement=ListItem{item=/x name=X}}"},
-		"no item":              {`<p itemprop=name>x</p><p property=name>x</p>`, ""},
+		"itemtype alone":           {`<div itemtype="https://schema.org/Person"><i itemprop=name>n</i></div>`, "Person{name=n}"},
+		"RDFa":                     {`<div vocab="https://schema.org/" typeof="Product"><b property="name">A</b><p property="offers" typeof="Offer"><meta property="price" content="5"></p></div>`, "Product{name=A offers=Offer{price=5}}"},
+		"RDFa with prefixes":       {`<div prefix="schema: http://schema.org/" typeof="schema:Product sioc:Item"><b property="schema:name">A</b><b property="dc:title">B</b></div>`, "Product+sioc:Item{name=A dc:title=B}"},
+		"RDFa with its own prefix": {`<div prefix="og: http://ogp.me/ns# s: https://schema.org/" typeof="s:Product og:x"><b property="s:name">A</b></div>`, "Product+og:x{name=A}"},
+		"RDFa without a vocab":     {`<ol typeof="BreadcrumbList"><li property="itemListElement" typeof="ListItem"><a property="item" href="/x"><b property="name">X</b></a></li></ol>`, "BreadcrumbList{itemListElement=ListItem{item=/x name=X}}"},
+		"no item":                  {`<p itemprop=name>x</p><p property=name>x</p>`, ""},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, row.want, showAll(read(t, row.page))) })
 	}

@@ -38,10 +38,32 @@ func (r *reader) survey(n *html.Node, found *survey) {
 				found.microdata = true
 			case "typeof":
 				found.rdfa = true
+			case "prefix":
+				r.prefix(c.Attr[i].Val)
 			}
 		}
 		r.survey(c, found)
 	}
+}
+
+// prefix reads the names that an RDFa prefix attribute gives to schema.org: "s: http://schema.org/".
+func (r *reader) prefix(list string) {
+	words := strings.Fields(list)
+	for i := 0; i+1 < len(words); i += 2 {
+		if strings.HasSuffix(words[i], ":") && Local(words[i+1]) == "" && !slices.Contains(r.prefixes, words[i]) && len(r.prefixes) < maxPrefixes {
+			r.prefixes = append(r.prefixes, words[i])
+		}
+	}
+}
+
+// local is a name without a prefix that stands for schema.org.
+func (r *reader) local(name string) string {
+	for _, p := range r.prefixes {
+		if rest, ok := strings.CutPrefix(name, p); ok {
+			return rest
+		}
+	}
+	return name
 }
 
 func (r *reader) meta(n *html.Node) {
@@ -147,7 +169,7 @@ func (r *reader) put(it *Item, names string, v Value) {
 		if !r.take(len(v.Text)) {
 			return
 		}
-		it.add(name, v)
+		it.add(r.local(name), v)
 	}
 }
 
@@ -172,7 +194,7 @@ func (r *reader) rdfa(n *html.Node, in *Item, vocab string, depth int) {
 			}
 			it := r.item(RDFa)
 			for t := range strings.FieldsSeq(types) {
-				it.Types = append(it.Types, term(t, vocab))
+				it.Types = append(it.Types, term(r.local(t), vocab))
 			}
 			if isProp && in != nil {
 				r.put(in, names, Value{Item: it})

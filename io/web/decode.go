@@ -40,8 +40,14 @@ type codec struct {
 
 var (
 	gzipCodec = &codec{
-		fresh: func(r *bufio.Reader) (io.Reader, error) { return gzip.NewReader(r) },
-		reset: func(d io.Reader, r *bufio.Reader) error { return d.(*gzip.Reader).Reset(r) },
+		fresh: func(r *bufio.Reader) (io.Reader, error) {
+			z, err := gzip.NewReader(r)
+			if err == nil {
+				z.Multistream(false)
+			}
+			return z, err
+		},
+		reset: member,
 		mark:  func(b []byte) bool { return len(b) >= 2 && b[0] == 0x1f && b[1] == 0x8b }, // RFC 1952
 	}
 	zlibCodec = &codec{
@@ -73,6 +79,14 @@ var (
 	}
 )
 
+// member begins with a member of gzip. What follows it is looked at before it is read, see end.
+func member(d io.Reader, r *bufio.Reader) error {
+	z := d.(*gzip.Reader)
+	err := z.Reset(r)
+	z.Multistream(false)
+	return err
+}
+
 // decoder decodes one Content-Encoding. If the header is wrong, it returns the
 // bytes unchanged.
 type decoder struct {
@@ -89,7 +103,8 @@ type decoder struct {
 func newDecoder(body io.Reader, header []string) (r io.Reader, coded bool, free func()) {
 	var names []string
 	for name := range strings.SplitSeq(strings.ToLower(strings.Join(header, ",")), ",") {
-		if name = strings.TrimSpace(name); name != "" && name != "identity" {
+		name, _, _ = strings.Cut(name, ";") // parameters, as of Accept-Encoding
+		if name = strings.Trim(name, ` \t"`); name != "" && name != "identity" {
 			names = append(names, name)
 		}
 	}
@@ -101,7 +116,7 @@ func newDecoder(body io.Reader, header []string) (r io.Reader, coded bool, free 
 	for _, name := range slices.Backward(names) { // the last was applied last
 		d := open(r, name)
 		if d == nil {
-			break // not a coding: "utf-8", "none", …
+			continue // not a coding: "utf-8", "none", …
 		}
 		layers = append(layers, d)
 		r = d
@@ -212,10 +227,24 @@ func (d *decoder) Read(p []byte) (int, error) {
 			}
 		}
 	}
-	if d.out && errors.Is(err, gzip.ErrHeader) {
-		return n, io.EOF // padding after the last gzip member, which every client ignores
+	return n, d.end(err)
+}
+
+// end takes an error for the end of the data where only padding is behind it, which every client
+// ignores, and goes on with a further member of gzip.
+func (d *decoder) end(err error) error {
+	switch {
+	case err == io.EOF && d.codec == gzipCodec && d.dec != nil:
+		if head, _ := d.src.Peek(2); !gzipCodec.mark(head) {
+			return io.EOF
+		}
+		if err = member(d.dec, d.src); errors.Is(err, gzip.ErrHeader) {
+			return io.EOF
+		}
+	case err != nil && d.codec == brotliCodec && d.out && err.Error() == "brotli: excessive input": // its error is not exported
+		return io.EOF
 	}
-	return n, err
+	return err
 }
 
 // replay keeps the bytes that a decoder read, until the decoder's first output shows

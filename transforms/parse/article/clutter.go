@@ -23,7 +23,7 @@ func (r *reader) isClutter(n *html.Node) bool {
 	}
 	switch n.DataAtom {
 	case atom.Figure:
-		return !holdsTable(n)
+		return !holds(n, atom.Table, atom.Pre)
 	case atom.Aside, atom.Form, atom.Figcaption:
 		return true
 	case atom.Body, atom.Article, atom.Main, atom.Html:
@@ -38,7 +38,7 @@ func (r *reader) isClutter(n *html.Node) bool {
 			}
 		case "role":
 			switch a.Val {
-			case "navigation", "search", "banner", "contentinfo", "complementary", "alertdialog", "dialog", "menu", "menubar", "toolbar", "tablist":
+			case "navigation", "search", "banner", "contentinfo", "complementary", "alertdialog", "dialog", "menu", "menubar", "toolbar":
 				return true
 			}
 		case "hidden":
@@ -210,12 +210,3 @@ var clutterLengths = func() (bits [256]uint32) {
 	}
 	return bits
 }()
-
-func holdsTable(n *html.Node) bool {
-	for d := range n.Descendants() {
-		if d.DataAtom == atom.Table || d.DataAtom == atom.Pre {
-			return true
-		}
-	}
-	return false
-}

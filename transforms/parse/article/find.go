@@ -3,7 +3,6 @@ package article
 import (
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
@@ -100,9 +99,6 @@ func (r *reader) weighAgain(body *html.Node) (total int) {
 	if around := r.keepAround(); r.keepDoubtful() || around {
 		total = r.weighOnce(body)
 	}
-	if r.keepAlike(total) {
-		total = r.weighOnce(body)
-	}
 	for range maxKept {
 		var most *html.Node
 		for _, n := range r.leftOut {
@@ -118,6 +114,9 @@ func (r *reader) weighAgain(body *html.Node) (total int) {
 				r.keep(n)
 			}
 		}
+		total = r.weighOnce(body)
+	}
+	if r.keepAlike(total) {
 		total = r.weighOnce(body)
 	}
 	return total
@@ -182,7 +181,7 @@ func (r *reader) keepDoubtful() (any bool) {
 		if r.proseWidth[n] < prose || named[attr(n, "class")] != 1 {
 			continue
 		}
-		if teases(n) && sentence(line(n)) && !linked(n) {
+		if teases(n) && sentence(line(n)) && !holds(n, atom.A) {
 			left--
 			r.keep(n)
 			any = true
@@ -192,7 +191,7 @@ func (r *reader) keepDoubtful() (any bool) {
 			continue
 		}
 		left--
-		if !r.paragraphsNext(n) || linked(n) {
+		if !r.paragraphsNext(n) || holds(n, atom.A) {
 			continue
 		}
 		r.keep(n)
@@ -211,9 +210,10 @@ func (r *reader) paragraphsNext(n *html.Node) bool {
 	return false
 }
 
-func linked(n *html.Node) bool {
+// holds reports whether one of these elements is below n.
+func holds(n *html.Node, any ...atom.Atom) bool {
 	for d := range n.Descendants() {
-		if d.DataAtom == atom.A {
+		if d.DataAtom != 0 && slices.Contains(any, d.DataAtom) {
 			return true
 		}
 	}
@@ -232,13 +232,14 @@ func (r *reader) heaviest(nodes []*html.Node) (best *html.Node, sum int) {
 }
 
 // parts returns the elements of a text in several parts, between advertisements:
-// those of tier that are marked as best is. It returns nil where they have too
+// those of tier with best's name for the text. It returns nil where they have too
 // little of the page's prose.
 func (r *reader) parts(tier []*html.Node, best *html.Node, total int) []*html.Node {
 	var parts []*html.Node
 	whole := 0
+	name := bodyNamed(best)
 	for _, n := range tier {
-		if n == best || r.proseWidth[n] > 0 && n.DataAtom == best.DataAtom && unnumbered(attr(n, "class")) == unnumbered(attr(best, "class")) && attr(n, "itemprop") == attr(best, "itemprop") {
+		if bodyNamed(n) == name {
 			parts = append(parts, n)
 			whole += r.proseWidth[n]
 		}
@@ -350,6 +351,9 @@ func hint(n *html.Node) int {
 	default:
 		return -1
 	}
+	if n.DataAtom != atom.Span && bodyNamed(n) != "" {
+		return 0
+	}
 	for i := range n.Attr {
 		a := &n.Attr[i]
 		switch a.Key {
@@ -364,18 +368,23 @@ func hint(n *html.Node) int {
 			case "main":
 				return 2
 			}
-		case "id", "class":
-			if n.DataAtom == atom.Span {
-				continue
-			}
+		}
+	}
+	return -1
+}
+
+// bodyNamed is the first of an element's classes and ids in bodyNames, "" for none.
+func bodyNamed(n *html.Node) string {
+	for i := range n.Attr {
+		if a := &n.Attr[i]; a.Key == "id" || a.Key == "class" {
 			for w := range strings.FieldsSeq(a.Val) {
 				if bodyName(w) {
-					return 0
+					return w
 				}
 			}
 		}
 	}
-	return -1
+	return ""
 }
 
 // bodyName reports whether a class or id is one of bodyNames, without its hyphens.
@@ -411,16 +420,6 @@ func words(list string) map[string]bool {
 		m[w] = true
 	}
 	return m
-}
-
-// unnumbered is a class without digits: parts of a text are often numbered.
-func unnumbered(class string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsDigit(c) {
-			return -1
-		}
-		return c
-	}, class)
 }
 
 // keepAlike keeps the elements of one class, left out for its name, that have more than twice the

@@ -134,7 +134,7 @@ func credits(l string) bool {
 
 // asks are in what pages ask of their readers after the text: to subscribe, to follow.
 var asks = []string{"newsletter", "sign up", "subscribe", "abonnier", "posteingang", "inbox", "folge uns", "folgt uns", "folgen sie uns", "follow us", "follow me", "follow @",
-	"like us", "our app", "unsere app", "click here", "klicken sie hier", "hier klicken", "suscrib", "suscríb", "s'inscrire", "s’inscrire", "inscrivez", "abonnez", "iscriviti", "join our"}
+	"like us", "our app", "unsere app", "click here", "klicken sie hier", "hier klicken", "suscrib", "suscríb", "s'inscrire", "s’inscrire", "inscrivez", "abonnez", "iscriviti", "join our", "log in", "logged in", "einloggen", "connectez-vous"}
 
 // asksReaders reports whether a short paragraph asks something of the readers.
 func asksReaders(l string) bool {

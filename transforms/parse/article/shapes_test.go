@@ -56,6 +56,10 @@ func TestShapes(t *testing.T) {
 		{"an article in the article", `<article><h1>T</h1>` + paragraphs(2) + `<article class="part"><h2>The second half</h2><p>This part is in an article element of its own, and belongs to the text as much as the rest.</p></article>` + paragraphs(4) + `</article>`, append(four, "as much as the rest"), nil},
 		{"cards of other articles in the article", `<article><h1>T</h1>` + paragraphs(4) + cards("article", "card") + `</article>`, four, []string{"Another headline", "A teaser says"}},
 		{"posts of a live blog", `<main><h1>T</h1><p>All news of the harbour in the live blog of this evening, as it comes in.</p>` + sentences(4, `<article class="post"><time>10:15</time><h3>Post</h3><p>%s</p></article>`) + `</main>`, four, nil},
+		{"posts of a forum, the text of each in an article of its own", `<main><h1>T</h1>` + sentences(4, `<article class="message"><h4><a href="/u">Somebody</a></h4><ul><li><a href="/x">Joined in May</a></li><li><a href="/y">Messages 31</a></li></ul><article class="message-body">%s</article></article>`) + `</main>`, four, nil},
+		{"a part of a live blog that is on more of the same", `<article><h1>T</h1><div class="lead">` + sentences(4, `<p>At first, %s</p>`) + `</div>` + sentences(2, `<div class="post"><h3>At the quay</h3><p>In the morning, %s</p></div>`) + `<div class="post"><h3>More on the quay</h3></div>` + sentences(4, `<div class="post"><h3>In the hall</h3><p>In the evening, %s</p></div>`) + `</article>`, []string{"At first, Paragraph D", "In the evening, Paragraph D"}, nil},
+		{"parts that have the name of a text and others", `<article><h1>T</h1><div class="bodytext">` + paragraphs(4) + `</div><div>An advertisement</div><div class="last bodytext">` + sentences(1, `<p>At last, %s</p>`) + `</div></article>`, append(four, "At last, Paragraph A"), nil},
+		{"text that opens by a click", `<article><h1>T</h1>` + paragraphs(4) + `<div class="panel-group" role="tablist"><div class="panel"><p>Folded is what a member said in the hall, which only some want to read.</p></div></div></article>`, append(four, "Folded is what"), nil},
 
 		// Paragraphs that only line breaks separate.
 		{"line breaks", `<div class="text">` + sentences(4, "%s<br><br>") + `</div>`, four, nil},
@@ -66,11 +70,15 @@ func TestShapes(t *testing.T) {
 		{"a table with links", `<article><h1>T</h1>` + paragraphs(3) + `<table><tr><th>Club</th><th>Points</th></tr><tr><td><a href="/1">Harbour Rovers</a></td><td>31</td></tr><tr><td><a href="/2">Castle Athletic</a></td><td>28</td></tr></table>` + paragraphs(4) + `</article>`, append(four, "Harbour Rovers 31", "Castle Athletic 28"), nil},
 		{"a table of prose", `<table><tr><td>` + menu + `</td></tr>` + sentences(4, `<tr><td>%s</td></tr>`) + `</table>`, four, []string{"Politics"}},
 		{"a table of links", `<article><h1>T</h1>` + paragraphs(4) + `<table><tr><td><a href="/1">One more story of the harbour</a></td></tr><tr><td><a href="/2">Yet one more story of it</a></td></tr></table></article>`, four, []string{"more story"}},
+		{"a table of links with names for its columns", `<article><h1>T</h1>` + paragraphs(4) + `<table><tr><th>Quay</th><th>Map</th></tr><tr><td><a href="/1">North quay of the harbour</a></td><td><a href="/m"></a></td></tr><tr><td><a href="/2">South quay of the harbour</a></td><td><a href="/m"></a></td></tr></table></article>`, append(four, "North quay"), nil},
 
 		// The first subheading and short last lines.
 		{"the first subheading", `<article><h1>T</h1><h2>What was decided</h2>` + paragraphs(2) + `<h2>What comes next</h2>` + paragraphs(4) + `</article>`, append(four, "What was decided", "What comes next"), nil},
 		{"the headline again is no subheading", `<title>The harbour decides</title><article><h2>The harbour decides</h2>` + paragraphs(4) + `</article>`, four, []string{"The harbour decides"}},
 		{"a short last line", `<article><h1>T</h1>` + paragraphs(4) + `<p>And so it ended</p></article>`, append(four, "And so it ended"), nil},
+		{"a heading that is a sentence at the end", `<article><h1>T</h1>` + paragraphs(4) + `<h4>Somebody wrote all of it down. Nobody in the hall had believed in the third quay before that evening.</h4></article>`, append(four, "Nobody in the hall"), nil},
+		{"an address at the end", `<div class="entry-content">` + paragraphs(4) + `<p><a href="https://quay.example/plan">https://quay.example/plan</a></p></div>`, append(four, "quay.example/plan"), nil},
+		{"a paragraph that is a link", `<article><h1>T</h1>` + paragraphs(2) + `<p><a href="/1">The plan of the third quay was drawn by an engineer, who has built quays for thirty years and in five harbours.</a></p>` + paragraphs(4) + `</article>`, append(four, "plan of the third quay"), nil},
 		{"labels after the text", `<article><h1>T</h1><div>` + paragraphs(4) + `</div><div>Tags</div><h3>More from the harbour</h3><div><a href="/x">A story</a></div></article>`, four, []string{"Tags", "More from"}},
 
 		// An introduction before the text.
@@ -104,14 +112,17 @@ func TestShapes(t *testing.T) {
 		{"the article with the headline, before a longer list of others", `<title>The harbour decides</title><article class="a"><h1>The harbour decides</h1>` + sentences(7, `<p>%s</p>`) + `</article><article class="b">` + sentences(20, `<p>Elsewhere it was heard: %s</p>`) + `</article>`, four, []string{"Elsewhere"}},
 		{"a page in a form, its text in something named comment", `<form><main>` + strings.Repeat(`<div class="XyComment">`, 7) + paragraphs(4) + strings.Repeat(`</div>`, 7) + `</main></form>`, four, nil},
 		{"a gallery whose texts are named comments", `<main><h1>T</h1><p>These are the quays that our readers liked best in this year, in the order of their votes.</p><div class="gallery">` + sentences(6, `<div class="item"><h3>A quay</h3><div class="item__comment">%s</div></div>`) + `</div></main>`, append(four, "readers liked best"), nil},
+		{"slides that are hidden by their name, in something named after advertisements", `<div id="theme-taboola"><h1>T</h1><p>These are the quays that our readers liked best in this year, in the order of their votes, as ever.</p><p>And this is a second paragraph, which has as much to say as the first one had, or more.</p>` + sentences(9, `<div class="slide ssr-hide"><div>%s</div></div>`) + `</div>`, four, nil},
 		{"more text next to the element with headline and text", `<title>The harbour decides</title><div class="page"><div class="left"><h1>The harbour decides</h1>` + sentences(6, `<p>%s</p>`) + `</div><div class="right">` + sentences(2, `<div><p>Elsewhere it was heard: %s</p></div>`) + `</div></div>`, four, []string{"Elsewhere"}},
 		{"a related list longer than the text", `<div class="entry">` + paragraphs(2) + `<ul class="related_post">` + sentences(6, `<li><a href="/x">A story</a><br><small>Elsewhere it was heard: %s</small></li>`) + `</ul></div>`, four[:2], []string{"Elsewhere"}},
 		{"a list of short items as the text", `<div class="a"><ul>` + strings.Repeat(`<li>Two spoons of sugar and one of salt, stirred</li>`, 8) + `</ul></div><div class="b">` + paragraphs(1) + `</div>`, []string{"Two spoons"}, nil},
 
 		// Lines that are no text, and short ones that are.
+		{"many short lines first", `<div class="entry-content"><div>Two spoons of sugar</div><div>One of salt</div><div>Four onions</div><div>Some butter</div><div>Half a pound of flour</div><div>Milk</div><div>An egg</div>` + paragraphs(4) + `</div>`, append(four, "Two spoons", "Four onions"), nil},
 		{"short paragraphs at both ends", `<div class="entry-content"><p>Crisp outside, soft inside</p>` + paragraphs(4) + `<p>Good luck!</p><p>Yours, Somebody</p></div>`, append(four, "Crisp outside", "Good luck!", "Yours, Somebody"), nil},
 		{"credits of pictures", `<div class="entry-content">` + paragraphs(2) + `<p>The quay in the morning. | © Somebody/Agency</p><p>(Foto: Somebody)</p><p>Image: the quay by night, by Somebody</p>` + paragraphs(4) + `<p>A photo: nothing says more. It hangs in the hall.</p></div>`, append(four, "nothing says more"), []string{"Agency", "Foto", "by night"}},
 		{"requests to readers at the end", `<div class="entry-content">` + paragraphs(4) + `<p>Get our magazine every month. Click here for more.</p><p>All news in your inbox: sign up for our newsletter, which comes on Fridays.</p></div>`, four, []string{"magazine", "inbox"}},
+		{"a request to log in", `<div class="entry-content">` + paragraphs(4) + `<h4>Discuss</h4><p>Please log in, and you can say here what you think of it.</p></div>`, four, []string{"Discuss", "log in"}},
 		{"lines that are a time", `<div class="entry-content">` + paragraphs(2) + `<div>3 May 2024, 10:15</div>` + paragraphs(4) + `</div>`, four, []string{"10:15"}},
 		{"questions to readers", `<div class="entry-content">` + paragraphs(4) + `<p>Schon gelesen?</p><h4>Weitere Mitteilungen dieses Verbands</h4></div>`, four, []string{"gelesen", "Weitere"}},
 

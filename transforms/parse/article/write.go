@@ -62,7 +62,7 @@ func (r *reader) trim(lines []textLine) []textLine {
 	begin := 0
 	var intro []textLine
 	for i, l := range lines {
-		if i > 8 {
+		if i > 5 {
 			break
 		}
 		if paragraph(l) || l.item {
@@ -90,7 +90,7 @@ func (r *reader) trim(lines []textLine) []textLine {
 			kept = kept[:len(kept)-1]
 			continue
 		}
-		if last.item || !last.heading && (paragraph(last) || sentence(last.text) && width(last.text) >= 12 || closes(last, kept[:len(kept)-1])) {
+		if last.item || introduces(last) || !last.heading && (paragraph(last) || sentence(last.text) && width(last.text) >= 12 || closes(last, kept[:len(kept)-1])) {
 			break
 		}
 		kept = kept[:len(kept)-1]
@@ -109,7 +109,8 @@ func (r *reader) trim(lines []textLine) []textLine {
 }
 
 // ends reports whether the text ends before line i: there are paragraphs of one element, and
-// none of that element's after it.
+// none of that element's after it. Where the line is in an element like one that had paragraphs,
+// it is the heading of one of several parts.
 func ends(lines []textLine, i int) bool {
 	const text = 3 // paragraphs
 	of := map[*html.Node]int{}
@@ -119,6 +120,13 @@ func ends(lines []textLine, i int) bool {
 			of[l.of.Parent]++
 			if parent == nil || of[l.of.Parent] > of[parent] {
 				parent = l.of.Parent
+			}
+		}
+	}
+	if l := lines[i]; l.of != nil {
+		for p := range of {
+			if p != l.of.Parent && alike(p, l.of.Parent) {
+				return false
 			}
 		}
 	}
@@ -177,7 +185,7 @@ func closes(l textLine, before []textLine) bool {
 			return false
 		}
 	}
-	return paragraph(b) && !announcesOthers(l.text) && !strings.Contains(l.text, "://") && l.text[0] != '(' && !strings.ContainsAny(l.text[:len(l.text)*2/3], ":：")
+	return paragraph(b) && !announcesOthers(l.text) && l.text[0] != '(' && (strings.HasPrefix(l.text, "http") || !strings.ContainsAny(l.text[:len(l.text)*2/3], ":："))
 }
 
 // paragraph reports whether a line is prose, by its length or as a sentence.
@@ -305,7 +313,7 @@ func (w *writer) card(n *html.Node) bool {
 		return false
 	}
 	l := w.measure(n)
-	return l.all < 30 || l.free*10 < l.all*8 || clutterName(attr(n, "class")) || linkedHeading(n)
+	return (l.all < 30 || l.free*10 < l.all*8 || clutterName(attr(n, "class")) || linkedHeading(n)) && !holds(n, atom.Article)
 }
 
 // linkedHeading reports whether the first heading below n, near its beginning, is or has a link.
@@ -317,41 +325,38 @@ func linkedHeading(n *html.Node) bool {
 		}
 		switch h.DataAtom {
 		case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
-			for d := range h.Descendants() {
-				if d.DataAtom == atom.A {
-					return true
-				}
-			}
-			return inside(h, atom.A)
+			return holds(h, atom.A) || inside(h, atom.A)
 		}
 	}
 	return false
 }
 
-// isData reports whether most rows of a table have a cell with text without links next to
-// another cell with text: then its links are names, as in a league table, and no menu.
+// isData reports whether a table has names for its columns, or most of its rows have a cell with text
+// without links next to another cell with text: then its links are names, as in a league table, and no menu.
 func isData(table *html.Node) bool {
-	rows, data := 0, 0
+	rows, data, named := 0, 0, false
 	var look func(*html.Node)
 	look = func(n *html.Node) {
 		for c := n.FirstChild; c != nil; c = c.NextSibling {
 			switch c.DataAtom {
 			case atom.Tr:
 				rows++
-				if cells, free := cells(c); cells > 1 && free > 0 {
+				cells, free, heads := cells(c)
+				if cells > 1 && free > 0 {
 					data++
 				}
+				named = named || heads > 1 && heads == cells
 			case atom.Thead, atom.Tbody, atom.Tfoot:
 				look(c)
 			}
 		}
 	}
 	look(table)
-	return rows > 1 && data*3 >= rows*2
+	return rows > 1 && (named || data*3 >= rows*2)
 }
 
-// cells counts the cells of a row that have text, and those of them without links.
-func cells(row *html.Node) (all, free int) {
+// cells counts the cells of a row that have text, those of them without links, and those that name columns.
+func cells(row *html.Node) (all, free, heads int) {
 	for c := row.FirstChild; c != nil; c = c.NextSibling {
 		text, linked := false, false
 		for d := range c.Descendants() {
@@ -359,19 +364,22 @@ func cells(row *html.Node) (all, free int) {
 			case d.DataAtom == atom.A:
 				linked = true
 			case d.DataAtom == atom.Table: // a layout
-				return 0, 0
+				return 0, 0, 0
 			case d.Type == html.TextNode && strings.TrimSpace(d.Data) != "":
 				text = true
 			}
 		}
 		if text {
 			all++
+			if c.DataAtom == atom.Th {
+				heads++
+			}
 			if !linked {
 				free++
 			}
 		}
 	}
-	return all, free
+	return all, free, heads
 }
 
 // listWidths are the width of all text below an element, and of that outside links.
@@ -456,7 +464,7 @@ func (w *writer) line(l string, heading bool, links int) {
 func (w *writer) drops(line string, heading bool, links int) bool {
 	n := width(line)
 	switch {
-	case !w.inData && links*10 > n*7 && (n < 200 || links*10 > n*9): // a line of links
+	case !w.inData && links*10 > n*7 && !strings.HasPrefix(line, "http") && (n < 100 || !sentence(line)): // a line of links
 		return true
 	case heading && links*10 > n*5:
 		return true

@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -324,9 +326,25 @@ func (c *collector) sitemapMetadata(f exchange) metadata.Sitemap {
 	return m
 }
 
+// children are the addresses of an index's sitemaps. The protocol demands whole ones; those
+// without scheme and host are relative to the index.
+func (f exchange) children() []string {
+	out := slices.Clone(f.result.Children)
+	base, err := url.Parse(cmp.Or(f.final, f.url))
+	if err != nil {
+		return out // it has been fetched, so it is a URL
+	}
+	for i, at := range out {
+		if u, err := canonical.Resolve(base, at, []string{"*"}); err == nil && !strings.Contains(at, "://") {
+			out[i] = u
+		}
+	}
+	return out
+}
+
 // followIndex reads an index's children, breadth first, and adds up their counts.
 func (c *collector) followIndex(ctx context.Context, index exchange, m *metadata.Sitemap) {
-	queue, seen := slices.Clone(index.result.Children), map[string]bool{address(index.url): true}
+	queue, seen := index.children(), map[string]bool{address(index.url): true}
 	var read, total int64
 	for len(queue) > 0 && read < int64(c.cfg.Collect.MaxChildSitemaps) && ctx.Err() == nil {
 		at := queue[0]
@@ -341,7 +359,7 @@ func (c *collector) followIndex(ctx context.Context, index exchange, m *metadata
 		switch {
 		case !f.parsed:
 		case f.result.Kind == sitemap.Index:
-			queue = append(queue, f.result.Children...)
+			queue = append(queue, f.children()...)
 		default:
 			total += int64(f.result.Count)
 		}

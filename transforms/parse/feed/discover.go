@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 const (
@@ -15,9 +17,9 @@ const (
 )
 
 // Discover lists the feeds that a page links to with <link rel=alternate> and the type
-// of RSS or Atom, absolute, in order, without
-// repetitions, a hundred at most. Relative ones are
-// resolved against the page's base element, else against base, the page's URL.
+// of RSS or Atom, as canonical.Resolve writes addresses, in order, without repetitions, a hundred
+// at most. Relative ones are resolved against the page's first base element, where that names a web
+// page, else against base, the page's URL.
 func Discover(page []byte, base *url.URL) []string {
 	var found []string
 	z := html.NewTokenizer(bytes.NewReader(page))
@@ -47,24 +49,20 @@ func Discover(page []byte, base *url.URL) []string {
 		if attrs["href"] == "" {
 			continue
 		}
-		u, err := base.Parse(attrs["href"])
-		if err != nil {
-			continue // not a valid URL
-		}
 		if element == "base" {
-			if !based {
-				base, based = u, true
+			if u, err := canonical.Address(base, attrs["href"], []string{"*"}); err == nil && !based {
+				base = u
 			}
+			based = true
 			continue
 		}
 		mime, _, _ := strings.Cut(strings.ToLower(attrs["type"]), ";")
 		mime = strings.TrimSpace(mime)
 		if (mime != "application/rss+xml" && mime != "application/atom+xml") ||
-			!slices.Contains(strings.Fields(strings.ToLower(attrs["rel"])), "alternate") ||
-			u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			!slices.Contains(strings.Fields(strings.ToLower(attrs["rel"])), "alternate") {
 			continue
 		}
-		if s := u.String(); !slices.Contains(found, s) {
+		if s, err := canonical.Resolve(base, attrs["href"], []string{"*"}); err == nil && !slices.Contains(found, s) {
 			found = append(found, s)
 			if len(found) == maxLinks {
 				return found

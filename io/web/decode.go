@@ -231,7 +231,7 @@ func (d *decoder) Read(p []byte) (int, error) {
 }
 
 // end takes an error for the end of the data where only padding is behind it, which every client
-// ignores, and goes on with a further member of gzip.
+// ignores, and continues with a further member of gzip.
 func (d *decoder) end(err error) error {
 	switch {
 	case err == io.EOF && d.codec == gzipCodec && d.dec != nil:

@@ -106,6 +106,7 @@ func (d *Description) Page() (Page, error) {
 	a.heading(1, title)
 	a.prose(str(root, "info", "description"), 1)
 	a.servers()
+	a.tags()
 	a.security()
 	for _, path := range members(a.resolve(field(root, "paths"))) {
 		a.item(path.key, path.value)

@@ -25,6 +25,20 @@ func (a *api) servers() {
 	}
 }
 
+// tags writes what the groups of operations are about.
+func (a *api) tags() {
+	var lines []string
+	for _, t := range list(a.root, "tags") {
+		if about := a.cellText(str(t, "description")); about != "" {
+			lines = append(lines, "- `"+oneLine(str(t, "name"))+"`: "+about)
+		}
+	}
+	if lines != nil {
+		a.heading(2, "Tags")
+		a.b.WriteString(strings.Join(lines, "\n") + "\n\n")
+	}
+}
+
 func (a *api) security() {
 	schemes := members(a.root, "components", "securitySchemes")
 	if schemes == nil {
@@ -59,7 +73,7 @@ func (a *api) operation(method, path string, item, op any) {
 		a.prose(d, 2)
 	}
 	var rows [][]string
-	var long []member
+	var long []sample
 	var body any
 	for _, p := range slices.Concat(list(item, "parameters"), list(op, "parameters")) {
 		if p = a.resolve(p); a.tooLong() {
@@ -76,8 +90,7 @@ func (a *api) operation(method, path string, item, op any) {
 		a.heading(3, "Parameters")
 		a.table([]string{"Name", "In", "Type", "Required", "Description"}, rows)
 		for _, e := range long {
-			a.b.WriteString("`" + e.key + "`: ")
-			a.example("application/json", e.value)
+			a.example("application/json", e)
 		}
 	}
 	if r := a.resolve(field(op, "requestBody")); r != nil {
@@ -95,12 +108,12 @@ func (a *api) operation(method, path string, item, op any) {
 
 // parameter returns the rows of a parameter and of the fields in it, and its examples
 // that are too long for a row.
-func (a *api) parameter(p any) (rows [][]string, long []member) {
+func (a *api) parameter(p any) (rows [][]string, long []sample) {
 	name, in := str(p, "name"), str(p, "in")
 	schema := field(p, "schema")
 	for _, c := range members(p, "content") {
 		schema = field(c.value, "schema")
-		long = append(long, a.longExamples(name, c.value)...)
+		p = slices.Concat(members(c.value), members(p)) // its examples are there
 	}
 	if schema == nil {
 		schema = p // Swagger 2.0
@@ -109,7 +122,7 @@ func (a *api) parameter(p any) (rows [][]string, long []member) {
 	long = append(append(long, a.longExamples(name, p)...), a.longExamples(name, field(p, "schema"))...)
 	f := fields{limit: 2, most: maxRows}
 	inside := place{prefix: name + "."}
-	if field(a.resolve(schema), "items") != nil {
+	if itemsOf(a.resolve(schema)) != nil {
 		inside.prefix = name
 	}
 	a.properties(&f, schema, inside)
@@ -176,7 +189,7 @@ func (a *api) responses(op any) {
 			if schema != nil {
 				a.body(schema, once)
 				for _, e := range members(v, "examples") { // Swagger 2.0
-					a.example(e.key, e.value)
+					a.example(e.key, sample{value: e.value})
 				}
 			}
 			for _, c := range content {
@@ -204,35 +217,121 @@ func (a *api) describe(p, schema any, most int) string {
 	if values := a.values(schema, 0, most); values != "" {
 		parts = append(parts, values)
 	}
-	if d := field(resolved, "default"); d != nil {
+	parts = append(parts, a.facts(resolved, append(a.valuesOf(p), a.valuesOf(resolved)...))...)
+	return strings.Join(append(parts, a.notes(schema, parts)...), " ")
+}
+
+// facts are the default of a schema, and the examples that are short.
+func (a *api) facts(s any, examples []sample) (out []string) {
+	if d := field(s, "default"); d != nil {
 		switch d.(type) {
 		case string, bool, number:
-			parts = append(parts, fmt.Sprintf("Default `%v`.", d))
+			out = append(out, fmt.Sprintf("Default `%v`.", d))
 		}
 	}
 	var short []string
-	for _, e := range append(a.valuesOf(p), a.valuesOf(resolved)...) {
+	for _, e := range examples {
 		text, isText := e.value.(string)
 		if !isText {
 			text = string(appendJSON(nil, e.value))
 		}
-		if code := "`" + text + "`"; len(text) <= maxInline && !slices.Contains(short, code) {
+		code := "`" + text + "`"
+		if e.label != "" {
+			code += " (" + e.label + ")"
+		}
+		if len(text) <= maxInline && !slices.Contains(short, code) {
 			short = append(short, code)
 		}
 	}
 	if short != nil {
-		parts = append(parts, "Example "+strings.Join(short, ", ")+".")
+		out = append(out, "Example "+strings.Join(short, ", ")+".")
 	}
-	return strings.Join(parts, " ")
+	return out
 }
 
-// longExamples returns the examples of a field that describe leaves out.
-func (a *api) longExamples(name string, s any) (long []member) {
-	for _, e := range a.valuesOf(s) {
-		if text, isText := e.value.(string); isText && len(text) > maxInline || !isText && len(appendJSON(nil, e.value)) > maxInline {
-			long = append(long, member{name, e.value})
+// notes are what the parts of a schema say that have no name: descriptions, defaults and
+// short examples, but for what is known. Where a part is one of several, its note names it.
+func (a *api) notes(s any, known []string) (out []string) {
+	a.unnamed(s, 0, func(part any, name string) {
+		var says []string
+		for _, text := range append([]string{str(part, "description")}, a.facts(part, a.valuesOf(part))...) {
+			if text != "" && !slices.Contains(known, text) {
+				says, known = append(says, text), append(known[:len(known):len(known)], text)
+			}
+		}
+		if says != nil {
+			out = append(out, name+strings.Join(says, " "))
+		}
+	})
+	return out
+}
+
+// unnamed calls one for each part of a schema that has no name: what it is all, one or any of,
+// and what its arrays and maps hold. Parts with names are in the section of all schemas: of
+// them one gets what is said here.
+func (a *api) unnamed(s any, depth int, one func(part any, name string)) {
+	if isNamed(str(s, "$ref")) || depth > maxParts || a.tooLong() {
+		return
+	}
+	s = a.resolve(s)
+	visit := func(part any, name string) {
+		if isNamed(str(part, "$ref")) {
+			one(object{{"description", field(part, "description")}}, name) // what this place says about it
+			return
+		}
+		one(a.resolve(part), name)
+		a.unnamed(part, depth+1, one)
+	}
+	for _, key := range []string{"allOf", "oneOf", "anyOf"} {
+		parts := list(s, key)
+		others := slices.IndexFunc(parts, func(p any) bool { return str(p, "type") != "null" })
+		several := others >= 0 && slices.ContainsFunc(parts[others+1:], func(p any) bool { return str(p, "type") != "null" })
+		for _, part := range parts {
+			name := ""
+			if key != "allOf" && several {
+				name = a.nameOf(part)
+			}
+			visit(part, name)
 		}
 	}
+	for _, key := range []string{"items", "additionalProperties"} {
+		if inside := members(s, key); inside != nil {
+			visit(inside, "")
+		}
+	}
+}
+
+// nameOf says in a note which of several parts it is about.
+func (a *api) nameOf(part any) string {
+	if ref := str(part, "$ref"); isNamed(ref) {
+		return refName(ref) + ": "
+	}
+	part = a.resolve(part)
+	values := list(part, "enum")
+	if value := field(part, "const"); value != nil {
+		values = []any{value}
+	}
+	if len(values) == 1 {
+		return fmt.Sprintf("`%v`: ", values[0])
+	}
+	if name := cmp.Or(oneLine(str(part, "title")), a.typeOf(part, 0)); name != "" {
+		return name + ": "
+	}
+	return ""
+}
+
+// longExamples returns the examples of a field, and of its parts, that describe leaves out.
+func (a *api) longExamples(name string, s any) (long []sample) {
+	add := func(part any, _ string) {
+		for _, e := range a.valuesOf(part) {
+			if text, isText := e.value.(string); isText && len(text) > maxInline || !isText && len(appendJSON(nil, e.value)) > maxInline {
+				e.field = name
+				long = append(long, e)
+			}
+		}
+	}
+	add(s, "")
+	a.unnamed(s, 0, add)
 	return long
 }
 
@@ -254,7 +353,7 @@ func (a *api) media(c member, once bool) {
 		examples = a.valuesOf(a.resolve(field(c.value, "schema")))
 	}
 	for _, e := range examples {
-		a.example(c.key, e.value)
+		a.example(c.key, e)
 	}
 }
 
@@ -269,8 +368,23 @@ func (a *api) body(schema any, once bool) (named bool) {
 		}
 		a.written[ref] = true
 	}
+	if !isNamed(ref) {
+		a.about(schema, 4)
+	}
 	a.schema(schema)
 	return false
+}
+
+// about writes the description of a schema, and what its parts without names say.
+func (a *api) about(s any, depth int) {
+	description := str(a.resolve(s), "description")
+	a.prose(description, depth)
+	if notes := a.notes(s, []string{description}); notes != nil {
+		for _, note := range notes {
+			a.b.WriteString("- " + unlink(oneLine(note)) + "\n")
+		}
+		a.b.WriteByte('\n')
+	}
 }
 
 // The maximum sizes in bytes of an example in a table, of an example below it, and
@@ -282,33 +396,42 @@ const (
 	maxExamples = 4 << 20
 )
 
+// sample is an example.
+type sample struct {
+	field string // whose it is; "": that of what is above it
+	label string // what its author says about it
+	value any
+}
+
 // valuesOf returns the examples of a parameter, media type or schema, which has one
 // example, a list, or a map of objects with one example each.
-func (a *api) valuesOf(v any) []member {
-	var all []member
+func (a *api) valuesOf(v any) []sample {
+	var all []sample
 	if e := field(v, "example"); e != nil {
-		all = append(all, member{"", e})
+		all = append(all, sample{value: e})
 	}
 	for _, e := range list(v, "examples") {
-		all = append(all, member{"", e})
+		all = append(all, sample{value: e})
 	}
 	for _, e := range members(v, "examples") {
-		if value := field(a.resolve(e.value), "value"); value != nil {
-			all = append(all, member{e.key, value})
+		one := a.resolve(e.value)
+		if value := field(one, "value"); value != nil {
+			label := oneLine(str(one, "summary") + " " + str(one, "description"))
+			all = append(all, sample{label: unlink(label), value: value})
 		}
 	}
 	return all[:min(len(all), maxValuesOf)]
 }
 
-func (a *api) example(media string, value any) {
-	text, isText := value.(string)
+func (a *api) example(media string, e sample) {
+	text, isText := e.value.(string)
 	language := ""
 	if !isText || strings.HasSuffix(media, "json") && json.Valid([]byte(text)) {
 		language = "json"
 	}
 	if !isText {
 		var indented bytes.Buffer
-		if json.Indent(&indented, appendJSON(nil, value), "", "  ") != nil {
+		if json.Indent(&indented, appendJSON(nil, e.value), "", "  ") != nil {
 			return
 		}
 		text = indented.String()
@@ -322,5 +445,12 @@ func (a *api) example(media string, value any) {
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	fmt.Fprintf(&a.b, "Example:\n\n%s%s\n%s\n%s\n\n", fence, language, strings.Trim(text, "\n"), fence)
+	if e.field != "" {
+		a.b.WriteString("`" + e.field + "`: ")
+	}
+	a.b.WriteString("Example")
+	if e.label != "" {
+		a.b.WriteString(" (" + e.label + ")")
+	}
+	fmt.Fprintf(&a.b, ":\n\n%s%s\n%s\n%s\n\n", fence, language, strings.Trim(text, "\n"), fence)
 }

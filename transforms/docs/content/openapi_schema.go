@@ -18,7 +18,7 @@ type fields struct {
 	limit int // how many named schemas are opened, one in the other
 	most  int // how many rows named schemas may have in all, 0 for no bound
 	rows  [][]string
-	long  []member // examples too long for a row, by their field
+	long  []sample // examples too long for a row
 }
 
 // place is where in a schema a field is.
@@ -39,8 +39,7 @@ func (a *api) fields(s any, f fields) {
 	}
 	a.table([]string{"Property", "Type", "Required", "Description"}, f.rows)
 	for _, e := range f.long {
-		a.b.WriteString("`" + e.key + "`: ")
-		a.example("application/json", e.value)
+		a.example("application/json", e)
 	}
 }
 
@@ -69,7 +68,7 @@ func (a *api) properties(f *fields, s any, at place) {
 		return
 	}
 	a.parts(f, s, at)
-	if items := field(s, "items"); items != nil {
+	if items := itemsOf(s); items != nil {
 		if !strings.HasSuffix(at.prefix, strings.Repeat("[].", maxArrays)) { // deeper it may be an array of itself
 			at.prefix += "[]."
 			a.properties(f, items, at)
@@ -89,6 +88,14 @@ func (a *api) properties(f *fields, s any, at place) {
 		}
 		a.property(f, p, at, slices.ContainsFunc(required, func(v any) bool { return v == any(p.key) }))
 	}
+}
+
+// itemsOf are the elements of an array, nil for what is none.
+func itemsOf(s any) any {
+	if str(s, "type") == "object" {
+		return nil
+	}
+	return field(s, "items")
 }
 
 // parts adds the fields of what a schema is made of.
@@ -123,7 +130,7 @@ func (a *api) property(f *fields, p member, at place, required bool) {
 	inside := at
 	inside.prefix = name + "."
 	inside.depth++
-	if field(a.resolve(p.value), "items") != nil {
+	if itemsOf(a.resolve(p.value)) != nil {
 		inside.prefix = name
 	}
 	a.properties(f, p.value, inside)
@@ -209,6 +216,15 @@ func (a *api) namedSchemas() object {
 	return named
 }
 
+// isNamed reports whether a reference leads to a schema that the section of all schemas has.
+func isNamed(ref string) bool {
+	name, in := strings.CutPrefix(ref, "#/components/schemas/")
+	if !in {
+		name, in = strings.CutPrefix(ref, "#/definitions/")
+	}
+	return isOutside(ref) || in && !strings.Contains(name, "/")
+}
+
 // isOutside reports whether a reference leads to another file.
 func isOutside(ref string) bool { return ref != "" && !strings.HasPrefix(ref, "#") }
 
@@ -257,13 +273,13 @@ func (a *api) namedSchema(name string, s any) {
 	}
 	a.cells = 0
 	a.heading(3, oneLine(name))
-	a.prose(str(s, "description"), 3)
+	a.about(s, 3)
 	if options := a.options(s); options != "" {
 		a.b.WriteString(options + "\n\n")
 	}
 	a.fields(s, fields{limit: 0})
 	for _, e := range a.valuesOf(s) {
-		a.example("application/json", e.value)
+		a.example("application/json", e)
 	}
 }
 
@@ -297,7 +313,7 @@ func (a *api) typeOf(s any, depth int) string {
 		a.meet(ref)
 	}
 	s = a.resolve(s)
-	if items := field(s, "items"); items != nil {
+	if items := itemsOf(s); items != nil {
 		return "array of " + cmp.Or(a.typeOf(items, depth+1), "any")
 	}
 	var options []string

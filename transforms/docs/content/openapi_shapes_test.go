@@ -203,6 +203,45 @@ components:
     StreamEvent: {anyOf: [{$ref: '#/components/schemas/Text'}, {type: object, properties: {delta@: {type: string}}}]}
     WebhookBatch: {type: object, properties: {data@: {type: object, properties: {batch@: {type: string}}}, type@: {type: string, enum: [batch.completed@]}}}
 `,
+	// What the parts of a schema say that have no name: Figma's and OpenAI's fields that may be
+	// null, Anthropic's constants, Directus's parameters with examples, Cohere's object with items.
+	"parts": `
+openapi: 3.1.0
+info: {title: P, version: '1', description: All of it@.}
+tags: [{name: things, description: What things are@.}]
+paths:
+  /things@:
+    post:
+      summary: Make a thing@
+      parameters:
+        - {name: filter@, in: query, description: Which ones@., content: {application/json: {schema: {type: object}, examples: {one: {summary: By name@, description: A longer remark@, value: {name: Ada@}}, none: {summary: Nothing}}}}}
+        - {name: sort@, in: query, schema: {anyOf: [{type: string, description: The field@., default: id@, example: name@}, {type: 'null'}]}}
+      requestBody:
+        content:
+          application/json:
+            schema:
+              description: What is sent@.
+              oneOf:
+                - {title: Short, type: object, description: The short way@., properties: {heat@: {anyOf: [{type: number, description: How hot@., default: 1.5, examples: [0.25@]}, {type: 'null'}]}}}
+                - {$ref: '#/components/schemas/Long', description: The long way here@.}
+            examples: {a: {summary: A small thing@, value: {heat: 7@}}}
+      responses:
+        '200': {description: Made@, content: {application/json: {schema: {$ref: '#/components/schemas/Long'}}}}
+components:
+  schemas:
+    Long:
+      type: object
+      description: The long way@.
+      properties:
+        model@: {$ref: '#/components/schemas/Model', description: Which model@.}
+        limit@: {anyOf: [{$ref: '#/components/schemas/Limit', description: The limit of this place@.}, {type: 'null'}]}
+        list@: {type: array, description: Some@., items: {oneOf: [{type: string, description: By its name@., maxLength: 5}, {type: integer, description: By its number@.}]}}
+        map@: {type: object, additionalProperties: {type: string, description: Each value@.}}
+        note@: {oneOf: [{type: object, example: {text: 'a long example of a part, which is longer than what fits into the cell of a table, so that it has to be below the table in a block of code of its own, where it is kept as it was written by its author, all of it@'}}, {type: string}]}
+    Model: {anyOf: [{const: small@, description: The small one@.}, {const: large@, description: The large one@.}, {type: string}]}
+    Limit: {allOf: [{type: object, description: A limit with a unit@., properties: {unit@: {type: string}}}, {$ref: '#/components/schemas/Amount'}]}
+    Amount: {type: object, items: {type: number}, properties: {float@: {type: array, description: All floats@., items: {type: array, description: A row of them@., items: {type: number}}}}}
+`,
 	// Anthropic: 3.1 with null in unions, headers as parameters, long examples.
 	"anthropic": `
 openapi: 3.1.0
@@ -281,6 +320,10 @@ func (f found) look(v any, inProperties bool) {
 				}
 			case key == "const":
 				f.add("value", "`"+fmt.Sprint(value)+"`")
+			case key == "default":
+				f.add("value", "Default `"+fmt.Sprint(value)+"`.")
+			case key == "description" || key == "summary":
+				f.add("text", fmt.Sprint(value))
 			case key == "responses":
 				for code, response := range value.(map[string]any) {
 					if code == "default" || code[0] >= '1' && code[0] <= '5' {
@@ -288,7 +331,7 @@ func (f found) look(v any, inProperties bool) {
 					}
 					f.look(response, false)
 				}
-			case strings.HasPrefix(key, "x-") && key != "x-webhooks":
+			case strings.HasPrefix(key, "x-") && key != "x-webhooks", key == "externalDocs": // no part of the API
 			default:
 				f.look(value, key == "properties")
 			}
@@ -311,6 +354,11 @@ func (f found) examples(v any) {
 		for _, one := range v {
 			if m, ok := one.(map[string]any); ok && m["value"] != nil {
 				f.leaves(m["value"])
+				for _, key := range []string{"summary", "description"} {
+					if m[key] != nil {
+						f.add("text", fmt.Sprint(m[key]))
+					}
+				}
 			}
 		}
 	}
@@ -350,8 +398,8 @@ func (f found) operations(prefix string, items any) {
 	}
 }
 
-// TestOpenAPIShapes: each operation, parameter, field, value, response and example of a
-// description is in its Markdown.
+// TestOpenAPIShapes: each operation, parameter, field, value, text, response and example of
+// a description is in its Markdown.
 func TestOpenAPIShapes(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {

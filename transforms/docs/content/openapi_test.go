@@ -188,7 +188,7 @@ components:
 	for _, want := range []string{
 		"| `trace` | header | string | no | Example `abc-1`. |",
 		"| `limit` | query | integer | no | Default `10`. Example `20`. |",
-		"Example:\n\n```json\n{\n  \"id\": 7,\n  \"lines\": [\n    {\n      \"sku\": \"a\",\n      \"n\": 1.50\n    }\n  ]\n}\n```",
+		"Example (A small one):\n\n```json\n{\n  \"id\": 7,\n  \"lines\": [\n    {\n      \"sku\": \"a\",\n      \"n\": 1.50\n    }\n  ]\n}\n```",
 		"Example:\n\n```json\n{\n  \"id\": 8\n}\n```",
 		"| `id` | integer | no | Its number Example `7`. |\n| `pending` | boolean | no |  |",
 		"`text/csv`\n\nstring\n\nExample:\n\n```\nid,total\n7,3\n```",

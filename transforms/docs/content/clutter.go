@@ -29,7 +29,7 @@ var dropped = words(`ad ads advertisement
 	sphinxsidebar sphinxsidebarwrapper wy-nav-side rst-versions navbar navheader navfooter
 	tocCollapsible theme-doc-toc-mobile
 	srclink viewcode-link viewcode-back
-	ttc`)
+	ttc topNav bottomNav subNav legalCopy`)
 
 // roles are the landmarks (WAI-ARIA 1.2 section 5.3.4) that surround content.
 var roles = words(`navigation search banner contentinfo complementary alertdialog dialog menu menubar toolbar tablist`)

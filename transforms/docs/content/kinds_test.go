@@ -31,6 +31,7 @@ type kind struct {
 
 var kinds = []kind{
 	{"javadoc", "main", "nav, .toc, .sub-nav, button, [role=tablist], .tableTab", ".activeTableTab, .activeTableTab *"},
+	{"javadoc8", "body", ".topNav, .bottomNav, .subNav, .skipNav, .legalCopy, noscript, .tableTab", ".activeTableTab, .activeTableTab *"}, // up to JDK 8, without main
 	{"docbook", "body", ".navheader, .navfooter, .toc, .list-of-tables, .list-of-figures, .list-of-examples", ""},
 	{"asciidoc", "#header > h1, #content", "#toc", "#header > .details, #header #author, #header #email, #header #revnumber, #header #revdate, #header .details *"},
 	{"texinfo", "body", "div.header, div.nav-panel", "div.contents, div.shortcontents, div.contents *, div.shortcontents *, .menu, .section-toc, .mini-toc, .menu *, .section-toc *"},

@@ -195,7 +195,7 @@ func (m memory) KeepRobots(ctx context.Context, origin string, a polite.RobotsAn
 	}
 	_, err := m.DB.ExecContext(ctx, `INSERT INTO docs_robots (origin, status, body, fetched_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (origin) DO UPDATE SET status = excluded.status, body = excluded.body, fetched_at = excluded.fetched_at`,
-		origin, a.Status, clean(comments.ReplaceAllString(string(a.Body), "")), db.Micros(a.FetchedAt))
+		origin, a.Status, clean(comments.ReplaceAllString(a.Text(), "")), db.Micros(a.FetchedAt))
 	return err
 }
 

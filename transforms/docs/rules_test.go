@@ -63,6 +63,29 @@ func TestRobots(t *testing.T) {
 	})
 }
 
+// What is kept of a robots.txt that is no UTF-8 forbids the same.
+func TestRobotsKeptInOtherEncodings(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"Latin-1": "User-agent: *\nDisallow: /docs/caf\xe9\n",
+		"UTF-16":  "\xff\xfe" + strings.Join(strings.Split("User-agent: *\nDisallow: /docs/caf%E9\n", ""), "\x00") + "\x00",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				w := newWorld(t, d)
+				w.set("/robots.txt", text(body))
+				w.set("/docs", doc("seed", "/docs/caf%E9"))
+				for range 2 { // as it came, then as it is kept
+					w.run()
+					require.Equal(t, Blocked, w.row("/docs/caf%E9").Status)
+					w.newSession()
+				}
+			})
+		})
+	}
+}
+
 // What does not answer at all is left for another day.
 func TestRobotsUnreachable(t *testing.T) {
 	t.Parallel()

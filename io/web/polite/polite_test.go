@@ -342,3 +342,18 @@ func outcome(resp *web.Response, err error) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// Half a rule is another rule: the last line of a robots.txt that is longer than what is read does
+// not count.
+func TestRobotsIsCutAtALine(t *testing.T) {
+	const body = "User-agent: *\nDisallow: /x\nAllow: /x/public\n"
+	for most, want := range map[int]bool{strings.Index(body, "/public"): false, len(body) - 1: false, len(body): true} {
+		w := newWorld(t, map[string][]http.HandlerFunc{"a.example/robots.txt": list(respond(200, body))})
+		c := w.client(polite.Policy{Robots: polite.Robots{Agent: "TestBot", MaxBytes: int64(most)}})
+		rules, err := c.Robots(t.Context(), &url.URL{Scheme: "https", Host: "a.example", Path: "/"})
+		require.NoError(t, err)
+		require.Equal(t, body[:most], string(rules.Body), "the answer itself is kept as it came")
+		require.False(t, rules.File.Allowed("TestBot", "/x"), "%d bytes", most)
+		require.Equal(t, want, rules.File.Allowed("TestBot", "/x/public"), "%d bytes", most)
+	}
+}

@@ -68,6 +68,15 @@ type RobotsAnswer struct {
 	Elapsed   time.Duration
 }
 
+// Text is the body as UTF-8, without the last line of one that was cut off: the text that the
+// rules are read from, and that a Memory may keep in place of Body.
+func (a RobotsAnswer) Text() string {
+	if a.Truncated {
+		return robots.Text(robots.Whole(a.Body))
+	}
+	return robots.Text(a.Body)
+}
+
 // Rules are the rules of a robots.txt for this crawler.
 type Rules struct {
 	RobotsAnswer
@@ -204,7 +213,7 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 func (c *Client) read(a RobotsAnswer, slow bool) *Rules {
 	r := &Rules{RobotsAnswer: a, File: robots.Parse(nil), Slow: slow, agent: c.Policy.Robots.Agent}
 	if a.Status/100 == 2 {
-		r.File = robots.Parse(a.Body)
+		r.File = robots.Parse([]byte(a.Text()))
 		r.Delay, _ = r.File.CrawlDelay(r.agent)
 	}
 	return r

@@ -4,6 +4,7 @@ package robots
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"net/url"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 	stdunicode "unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding/unicode"
 
@@ -59,7 +61,7 @@ const anyAgent = "*"
 func Parse(body []byte) *File {
 	f := &File{rules: newIndex(), delays: newIndex()}
 	seen := make(map[string]bool)
-	text := decode(body)
+	text := Text(body)
 	for number := 1; text != ""; number++ {
 		var line string
 		line, text = cutLine(text)
@@ -236,10 +238,13 @@ func productToken(s string) string {
 	return strings.ToLower(s[:end])
 }
 
-// decode returns the text of a file. RFC 9309 demands UTF-8; a file in UTF-16, as
-// Windows editors write it, states its rules as clearly, and to find none in it would allow
-// everything. It is known by its mark, or by the NUL in each of its first characters.
-func decode(body []byte) string {
+// Text is a body as UTF-8, for a caller that keeps it as text: Parse finds the same rules in
+// it. Bytes that are no UTF-8 are percent-encoded, the form in which rules are compared.
+//
+// RFC 9309 demands UTF-8; a file in UTF-16, as Windows editors write it, states its rules as
+// clearly, and to find none in it would allow everything. It is known by its mark, or by the NUL
+// in each of its first characters.
+func Text(body []byte) string {
 	order := unicode.LittleEndian
 	switch {
 	case bytes.HasPrefix(body, []byte("\xff\xfe")):
@@ -249,14 +254,36 @@ func decode(body []byte) string {
 	case len(body) > 3 && body[0] == 0 && body[1] != 0 && body[2] == 0 && body[3] != 0:
 		order = unicode.BigEndian
 	default:
-		return string(trimBOM(body))
+		return utf8Text(trimBOM(body))
 	}
 	text, err := unicode.UTF16(order, unicode.UseBOM).NewDecoder().Bytes(body)
 	if err != nil {
-		return string(body) // as UTF-8, in which the lines that can be read count
+		return utf8Text(body) // in which the lines that can be read count
 	}
 	return string(text)
 }
+
+func utf8Text(body []byte) string {
+	if utf8.Valid(body) {
+		return string(body)
+	}
+	var b strings.Builder
+	b.Grow(len(body) + len(body)/8)
+	for len(body) > 0 {
+		r, n := utf8.DecodeRune(body)
+		if r == utf8.RuneError && n == 1 {
+			fmt.Fprintf(&b, "%%%02X", body[0])
+		} else {
+			b.Write(body[:n])
+		}
+		body = body[n:]
+	}
+	return b.String()
+}
+
+// Whole is the whole lines of a body that was cut off: half a rule is another rule, and half an
+// address another address.
+func Whole(body []byte) []byte { return body[:bytes.LastIndexAny(body, "\r\n")+1] }
 
 // trimBOM removes a UTF-8 byte order mark, also an incomplete one, and one that was taken for
 // Latin-1 and written as UTF-8 again.

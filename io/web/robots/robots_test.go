@@ -68,6 +68,31 @@ func wide(text string, big int) string {
 	return b.String()
 }
 
+// What a caller keeps as text has the same rules.
+func TestText(t *testing.T) {
+	f := func(body, want string) {
+		t.Helper()
+		if got := robots.Text([]byte(body)); got != want {
+			t.Errorf("%q: %q, want %q", body, got, want)
+		}
+	}
+	f("", "")
+	f("\xef\xbb\xbfDisallow: /한", "Disallow: /한")
+	f("Disallow: /caf\xe9\xff/한\xed\x95", "Disallow: /caf%E9%FF/한%ED%95")
+	f("\xff\xfea\x00\x5c\xd5", "a한")
+	f("\xfe\xff\x00a\xd5\x5c", "a한")
+	latin := robots.Parse([]byte(robots.Text([]byte("user-agent: *\ndisallow: /caf\xe9"))))
+	if latin.Allowed("bot", "/caf%e9") {
+		t.Error("the text of a file in Latin-1 allows what the file forbids")
+	}
+	if got := string(robots.Whole([]byte("a\r\nb\nc"))); got != "a\r\nb\n" {
+		t.Errorf("the whole lines are %q", got)
+	}
+	if got := robots.Whole([]byte("a")); len(got) != 0 {
+		t.Errorf("the whole lines of a part of one are %q", got)
+	}
+}
+
 func TestCrawlDelay(t *testing.T) {
 	f := func(value string, want time.Duration, ok bool) {
 		t.Helper()

@@ -54,13 +54,13 @@ func read(ctx context.Context, body []byte, l limits) (f file, err error) {
 	defer cancel(nil)
 	d, err := start(within, l)
 	if err != nil {
-		return f, errors.Join(err, d.close())
+		return f, err
 	}
 	// The limit begins here: to start PDFium for the first time takes longer than to read
 	// most documents.
 	defer time.AfterFunc(l.time, func() { cancel(ErrTooSlow) }).Stop()
 	f, err = d.read(body)
-	err = errors.Join(err, d.close())
+	d.close()
 	switch {
 	case ctx.Err() != nil:
 		return f, fmt.Errorf("reading a PDF: %w", ctx.Err())

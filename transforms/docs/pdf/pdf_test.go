@@ -190,7 +190,7 @@ func shown(objects ...string) []byte {
 
 func TestHostile(t *testing.T) {
 	t.Parallel()
-	small := limits{memory: 64 << 20, pages: 3, text: 1 << 10, time: time.Minute}
+	small := limits{pages: 3, text: 1 << 10, time: time.Minute}
 	long := pdftest.Document{Pages: make([][]pdftest.Text, 4)}
 	bomb := deflated(bytes.Repeat([]byte("BT /R 10 Tf 72 700 Td (x) Tj ET\n"), 3<<20))
 	twice := deflated([]byte(deflated(make([]byte, 200<<20))))

@@ -20,54 +20,60 @@ import (
 
 // limits bound what one document may cost.
 type limits struct {
-	memory int           // bytes that PDFium may use
-	pages  int           // of the document
-	text   int           // bytes of all its text
-	time   time.Duration // for all of it
+	pages int           // of the document
+	text  int           // bytes of all its text
+	time  time.Duration // for all of it
 }
 
-var usual = limits{memory: 256 << 20, pages: 2_000, text: 5 << 20, time: time.Minute}
+var usual = limits{pages: 2_000, text: 5 << 20, time: time.Minute}
 
-// turn lets one document at a time be read, since each may use limits.memory.
+// memory is the number of bytes that PDFium may use for a document.
+const memory = 256 << 20
+
+// turn lets one document at a time be read, since each may use that memory.
 var turn = make(chan struct{}, 1)
 
-// compiled keeps PDFium as machine code after the first document of the process: to
-// compile it takes a second or more.
-var compiled = sync.OnceValue(wazero.NewCompilationCache)
+// machines makes the WebAssembly machine of each document. PDFium is compiled once for all of them,
+// which takes seconds.
+var machines = sync.OnceValues(func() (pdfium.Pool, error) {
+	// PDFium's exceptions need that feature of WebAssembly.
+	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
+		WithMemoryLimitPages(memory >> 16).WithCloseOnContextDone(true)
+	return webassembly.Init(webassembly.Config{Context: &now, MaxTotal: 1, FSConfig: wazero.NewFSConfig(), RuntimeConfig: config, Stdout: io.Discard, Stderr: io.Discard})
+})
+
+// now is the context of the document that has its turn. The library takes one context for all
+// machines, and derives that of each machine from it when it makes the machine.
+var now current
+
+type current struct{ context.Context }
 
 // document is a PDF in a WebAssembly machine of its own. The machine has no files, no
 // network and no clock; it ends with the document.
 type document struct {
-	pool   pdfium.Pool
 	in     pdfium.Pdfium
 	ref    references.FPDF_DOCUMENT
 	limits limits
 }
 
-// start starts PDFium. When ctx is done it stops in the middle of what it does. The
-// caller closes the document, also after an error.
-func start(ctx context.Context, l limits) (d *document, err error) {
-	d = &document{limits: l}
-	// PDFium's exceptions need that feature of WebAssembly.
-	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
-		WithMemoryLimitPages(uint32(l.memory >> 16)).WithCloseOnContextDone(true).WithCompilationCache(compiled()) //nolint:gosec // a constant
-	d.pool, err = webassembly.Init(webassembly.Config{Context: ctx, MaxTotal: 1, FSConfig: wazero.NewFSConfig(), RuntimeConfig: config, Stdout: io.Discard, Stderr: io.Discard})
+// start starts PDFium for the document that has its turn. When ctx is done it stops in the
+// middle of what it does. The caller closes the document.
+func start(ctx context.Context, l limits) (*document, error) {
+	now.Context = context.Background()
+	pool, err := machines()
 	if err != nil {
-		return d, fmt.Errorf("starting PDFium: %w", err)
+		return nil, fmt.Errorf("starting PDFium: %w", err)
 	}
-	if d.in, err = d.pool.GetInstanceWithContext(ctx); err != nil {
-		return d, fmt.Errorf("starting PDFium: %w", err)
+	now.Context = ctx
+	in, err := pool.GetInstanceWithContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("starting PDFium: %w", err)
 	}
-	return d, nil
+	return &document{in: in, limits: l}, nil
 }
 
-// close ends the machine.
-func (d *document) close() error {
-	if d.pool == nil {
-		return nil
-	}
-	return d.pool.Close()
-}
+// close ends the machine, whatever PDFium says of closing its document.
+func (d *document) close() { _ = d.in.Close() }
 
 // copying is the bit of a document's permissions that lets its text be copied (ISO
 // 32000-1, table 22).

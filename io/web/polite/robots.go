@@ -68,11 +68,11 @@ type RobotsAnswer struct {
 	Elapsed   time.Duration
 }
 
-// Text is the body as UTF-8, without the last line of one that was cut off: the text that the
-// rules are read from, and that a Memory may keep in place of Body.
+// Text is the body as UTF-8, without a last line that is wrong where it is cut off: the text
+// that the rules are read from, and that a Memory may keep in place of Body.
 func (a RobotsAnswer) Text() string {
 	if a.Truncated {
-		return robots.Text(robots.Whole(a.Body))
+		return robots.Whole(robots.Text(a.Body))
 	}
 	return robots.Text(a.Body)
 }

@@ -281,9 +281,17 @@ func utf8Text(body []byte) string {
 	return b.String()
 }
 
-// Whole is the whole lines of a body that was cut off: half a rule is another rule, and half an
-// address another address.
-func Whole(body []byte) []byte { return body[:bytes.LastIndexAny(body, "\r\n")+1] }
+// Whole is the text of a file that was cut off, without a last line that is wrong where it is cut:
+// half an allowed path allows more, and half an address is another. Half a forbidden path forbids
+// more, and stays.
+func Whole(text string) string {
+	begin := strings.LastIndexAny(text, "\r\n") + 1
+	switch key, _ := splitRecord(text[begin:]); key {
+	case "allow", "sitemap":
+		return text[:begin]
+	}
+	return text
+}
 
 // trimBOM removes a UTF-8 byte order mark, also an incomplete one, and one that was taken for
 // Latin-1 and written as UTF-8 again.

@@ -68,6 +68,23 @@ func wide(text string, big int) string {
 	return b.String()
 }
 
+// Where a file is cut off, less is allowed than it says, and never more.
+func TestWhole(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                   "",
+		"user-agent: *\r\nallow: /x":         "user-agent: *\r\n",
+		"user-agent: *\rALLOW : /x":          "user-agent: *\r",
+		"sitemap: https://a.exam":            "",
+		"user-agent: *\ndisallow: /x":        "user-agent: *\ndisallow: /x",
+		"user-agent: *\nallow: /x\ndisallow": "user-agent: *\nallow: /x\ndisallow",
+		"user-agent: *\nallow: /x\n":         "user-agent: *\nallow: /x\n",
+	} {
+		if got := robots.Whole(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // What a caller keeps as text has the same rules.
 func TestText(t *testing.T) {
 	f := func(body, want string) {
@@ -84,12 +101,6 @@ func TestText(t *testing.T) {
 	latin := robots.Parse([]byte(robots.Text([]byte("user-agent: *\ndisallow: /caf\xe9"))))
 	if latin.Allowed("bot", "/caf%e9") {
 		t.Error("the text of a file in Latin-1 allows what the file forbids")
-	}
-	if got := string(robots.Whole([]byte("a\r\nb\nc"))); got != "a\r\nb\n" {
-		t.Errorf("the whole lines are %q", got)
-	}
-	if got := robots.Whole([]byte("a")); len(got) != 0 {
-		t.Errorf("the whole lines of a part of one are %q", got)
 	}
 }
 

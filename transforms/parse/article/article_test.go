@@ -109,6 +109,13 @@ func TestPublishedOrder(t *testing.T) {
 		{"an embedded post's time is not the article's", ``, `<article><blockquote>A post of <time datetime="2020-05-02T10:00:00Z">May</time></blockquote></article><p>3 May 2024</p>`, "2024-05-03T00:00:00Z", article.Rules{}},
 		{"a reader's time is not the article's", ``, `<main><div class="comment-list"><time datetime="2024-06-02T10:00:00Z">x</time></div></main><p>3 May 2024</p>`, "2024-05-03T00:00:00Z", article.Rules{}},
 		{"a script's data", ``, `<script>window.page = {"id": 7, "published_at":"2024-05-03T10:00:00Z", "text": "` + strings.Repeat("x", 300) + `"}</script>`, "2024-05-03T10:00:00Z", article.Rules{}},
+		{"a comment's mark", `<meta name="date" content="2024-05-03T10:00:00Z">`, `<div itemscope itemtype="https://schema.org/Comment"><b itemprop="datePublished" content="2024-06-02T10:00:00Z">x</b></div>`, "2024-05-03T10:00:00Z", article.Rules{}},
+		{"a reader's day is not the article's", ``, `<div class="comments"><p>2 June 2024</p></div><p>3 May 2024</p>`, "2024-05-03T00:00:00Z", article.Rules{}},
+		{"a picture's day is not the article's", ``, `<figure><figcaption>The harbour, 2 June 2014</figcaption></figure><p>3 May 2024</p>`, "2024-05-03T00:00:00Z", article.Rules{}},
+		{"a day that the headline names", `<title>The fish of 2 June 2024</title>`, `<h3>The fish of 2 June 2024</h3><p>3 May 2024</p>`, "2024-05-03T00:00:00Z", article.Rules{}},
+		{"a headline that is a day", `<title>The fish of 2 June 2024</title>`, `<h3>The fish of 2 June 2024</h3><p>2 June 2024</p><p>3 June 2024</p>`, "2024-06-02T00:00:00Z", article.Rules{}},
+		{"a reader's day, where there is no other", ``, `<div class="comments"><p>2 June 2024</p></div>`, "2024-06-02T00:00:00Z", article.Rules{}},
+		{"a time that readers see when they point at it", ``, `<div class="post"><span class="updated" title="2024-05-03T10:00:00+00:00"></span></div>`, "2024-05-03T10:00:00Z", article.Rules{}},
 		{"none", ``, ``, "0001-01-01T00:00:00Z", article.Rules{}},
 		{"the publisher's selector", `<meta property="article:published_time" content="2024-05-01T10:00:00Z">`, `<b class="d">2024-06-07 08:09:10</b>`, "2024-06-06T23:09:10Z", article.Rules{Published: "b.d", Zone: seoul}},
 	} {
@@ -127,6 +134,8 @@ func TestPublishedDay(t *testing.T) {
 		{"local time in a time element", fmt.Sprintf(ld, "2024-05-04T01:49:09Z") + `<time datetime="2024-05-03 17:49:09">x</time>`, "2024-05-03T17:49:09-08:00"},
 		{"another time", fmt.Sprintf(ld, "2024-05-03 17:49:10"), "2024-05-04T01:49:09Z"},
 		{"a day alone", fmt.Sprintf(ld, "2024-05-03"), "2024-05-04T01:49:09Z"},
+		{"the address", `<link rel="canonical" href="/2024/05/03/a-headline">`, "2024-05-03T23:49:09-02:00"},
+		{"an address of a day that no zone has", `<link rel="canonical" href="/2024/05/02/a-headline">`, "2024-05-04T01:49:09Z"},
 	} {
 		assert.Equal(t, c.want, read(t, meta+c.page+prose, article.Rules{}).Published.Format(time.RFC3339), c.name)
 	}
@@ -150,6 +159,10 @@ func TestParseTime(t *testing.T) {
 		"03.05.2024, 14:24 Uhr":                  "2024-05-03T05:24:00Z",
 		"1714717451":                             "2024-05-03T06:24:11Z",
 		"Fri May 03 14:24:00 KST 2024":           "2024-05-03T05:24:00Z",
+		"03-05-2024":                             "2024-05-02T15:00:00Z",
+		"3.\u20095.\u20092024":                   "2024-05-02T15:00:00Z",
+		"03 | 05 | 2024":                         "2024-05-02T15:00:00Z",
+		"3. јун 2024.":                           "2024-06-02T15:00:00Z",
 		"2026-11-22 오전 9:15":                     "2026-11-22T00:15:00Z",
 		"2026-11-22(일) 오후 1:15:30":               "2026-11-22T04:15:30Z",
 		"2026년 11월 22일 오후 1시 5분":                 "2026-11-22T04:05:00Z",
@@ -458,8 +471,8 @@ func TestLanguage(t *testing.T) {
 // A day in the page's address is the last resort, before a modification's time.
 func TestDayInAddress(t *testing.T) {
 	for path, want := range map[string]string{
-		"/2024/05/03/a-headline": "2024-05-03", "/news/2024-5-3-headline": "2024-05-03", "/view/20240503/1": "2024-05-03", "/a_20240503_b.html": "2024-05-03",
-		"/2024/13/41/x": "", "/1202405031": "", "/id/20249999": "", "/2024/may/x": "",
+		"/2024/05/03/a-headline": "2024-05-03", "/news/2024-5-3-headline": "2024-05-03", "/view/20240503/1": "2024-05-03", "/a_20240503_b.html": "2024-05-03", "/2024/5/3/a-headline": "2024-05-03", "/2024/5/3": "2024-05-03", "/2024/05/03-a-headline": "2024-05-03",
+		"/2024/13/41/x": "", "/1202405031": "", "/id/20249999": "", "/2024/may/x": "", "/2024/05/3-questions": "",
 	} {
 		head := `<link rel="canonical" href="https://example.org` + path + `"><meta property="article:modified_time" content="2024-06-01T00:00:00Z">`
 		got := read(t, head+prose, article.Rules{}).Published.Format(time.DateOnly)

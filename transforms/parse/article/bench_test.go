@@ -52,6 +52,7 @@ func TestDeepPagesCostWhatLongOnesDo(t *testing.T) {
 		"phrases with text": {"<span>word word ", "x", "</span>", 480},
 		"phrases":           {"<span>", "x", "</span>", 480},
 		"times":             {"<time>", sentence, "</time>", 480},
+		"changes' times":    {`<span class="updated" title="2024-05-03T10:00:00Z">`, "x", "</span>", 480},
 	} {
 		one := strings.Repeat(page.open, page.depth) + page.in + strings.Repeat(page.end, page.depth)
 		text := `<!doctype html><title>A title</title><meta property="og:description" content="A description that is long enough to be looked for in the page's own text."><body>` +

@@ -13,56 +13,38 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-var (
-	publishedMeta = []string{"article:published_time", "og:article:published_time", "og:published_time", "article:published", "datepublished",
-		"parsely-pub-date", "sailthru.date", "cxenseparse:recs:publishtime", "dc.date.issued", "dcterms.created", "dc.date", "dcterms.date", "dcterms.issued",
-		"citation_publication_date", "citation_online_date", "prism.publicationdate", "pubdate", "publishdate", "publish-date", "publish_date", "publication_date", "article.published", "date", "article:create", "article_date_original", "rnews:datepublished",
-		"last-modified-date", "date_published", "datecreated"}
-	modifiedMeta = []string{"article:modified_time", "og:updated_time", "datemodified", "lastmod", "dcterms.modified", "last-modified"}
-)
+// publishedMeta are the meta elements that name the time of publication, or the page's.
+var publishedMeta = []string{"og:article:published_time", "og:published_time", "article:published",
+	"parsely-pub-date", "sailthru.date", "cxenseparse:recs:publishtime", "dc.date.issued", "dcterms.created", "dc.date", "dcterms.date", "dcterms.issued",
+	"citation_publication_date", "citation_online_date", "prism.publicationdate", "pubdate", "publishdate", "publish-date", "publish_date", "publication_date", "article.published", "date", "article:create", "article_date_original", "rnews:datepublished",
+	"date_published", "datecreated", "dc.date.created", "created", "published_time", "publish_time", "published_date", "pub_date"}
 
 // published is when the article came out: the publisher's selector, what the page tells machines
 // (article:published_time, time elements, JSON-LD, other meta), what it shows its readers next to
 // the headline or elsewhere, the day in the page's own address. A modification's time comes after all of them.
 func (p *Page) published(c *Compiled, title string) time.Time {
 	if c.published != nil {
-		var latest time.Time
-		for _, n := range cascadia.QueryAll(p.Root, c.published) {
-			switch t, what := elementTime(n, c.zone); {
-			case t.IsZero():
-			case what != modification:
-				return t
-			case latest.IsZero():
-				latest = t
-			}
-		}
-		if !latest.IsZero() {
+		if first, latest := firstTime(cascadia.QueryAll(p.Root, c.published), c.zone, nil); !first.IsZero() {
+			return first
+		} else if !latest.IsZero() {
 			return latest
 		}
 	}
-	told, weak := p.told(c.zone)
-	if !told.IsZero() && !weak && !p.doubtful(told, c.zone) {
-		return told
+	told, marked := p.told(c.zone)
+	if marked && agree(told) {
+		return told[0]
 	}
-	seen := p.shownTime(title, c.zone)
-	if t := p.decide(told, seen, weak, c.zone); !t.IsZero() {
+	var first, latest time.Time
+	if !marked {
+		if first, latest = firstTime(p.times, c.zone, another); !first.IsZero() {
+			told = append(told, first)
+		}
+	}
+	if t := p.decide(told, marked, p.shownTime(title, c.zone), c.zone); !t.IsZero() {
 		return t
 	}
-	var latest time.Time
-	for _, n := range p.times {
-		if another(n) {
-			continue
-		}
-		t, what := elementTime(n, c.zone)
-		if what != modification && !t.IsZero() {
-			return t
-		}
-		if latest.IsZero() {
-			latest = t
-		}
-	}
 	if p.body != nil {
-		if t := p.visibleTime(p.body, c.zone); !t.IsZero() {
+		if t := p.visibleTime(p.body, fold(title), c.zone); !t.IsZero() {
 			return t
 		}
 	}
@@ -81,99 +63,91 @@ func (p *Page) published(c *Compiled, title string) time.Time {
 	if !latest.IsZero() {
 		return latest
 	}
-	for _, name := range modifiedMeta {
+	if t := p.modified(c); !t.IsZero() {
+		return t
+	}
+	for _, name := range []string{"datemodified", "lastmod", "dcterms.modified", "last-modified"} {
 		if t, ok := ParseTime(p.meta[name], c.zone); ok {
 			return t
 		}
 	}
-	t, _ := ParseTime(p.ld.Modified, c.zone) // zero where there is none
-	return t
+	return time.Time{}
 }
 
-// told is when the article came out by what the page tells machines; weak is set where it may
-// be another time: an unmarked time element's may be another article's, a meta element's the
-// page's own. It is zero where there is none.
-func (p *Page) told(zone *time.Location) (t time.Time, weak bool) {
+// told is when the article came out by what the page tells machines, the surest first. marked is set where the
+// first is marked as the publication's; a meta element's time may be the page's own.
+func (p *Page) told(zone *time.Location) (all []time.Time, marked bool) {
+	add := func(s string) {
+		if t, ok := ParseTime(s, zone); ok {
+			all = append(all, t)
+		}
+	}
 	if t, ok := ParseTime(p.meta["article:published_time"], zone); ok {
-		return p.local(t, zone), false
+		all = append(all, p.local(t, zone))
 	}
-	if t := p.markedTime(zone); !t.IsZero() {
-		return t, false
+	for _, n := range p.times {
+		if (strings.Contains(attr(n, "itemprop"), "datePublished") || n.DataAtom == atom.Time && hasAttr(n, "pubdate")) && !another(n) {
+			if t, _ := elementTime(n, zone); !t.IsZero() {
+				all = append(all, t)
+				break
+			}
+		}
 	}
-	if t, ok := ParseTime(p.ld.Published, zone); ok { // before an unmarked element: JSON-LD says which time it has
-		return t, false
-	}
-	if t, ok := ParseTime(p.meta["datepublished"], zone); ok {
-		return t, false
-	}
-	if t := p.timeElement(zone); !t.IsZero() {
-		return t, true
+	add(p.ld.Published)
+	add(p.meta["datepublished"])
+	if marked = len(all) > 0; !marked {
+		outside := func(n *html.Node) bool { return !inside(n, atom.Article, atom.Main, atom.Header) || another(n) }
+		if t, _ := firstTime(p.times, zone, outside); !t.IsZero() {
+			all = append(all, t)
+		}
 	}
 	for _, name := range publishedMeta {
-		if t, ok := ParseTime(p.meta[name], zone); ok {
-			return t, true
-		}
+		add(p.meta[name])
 	}
-	return time.Time{}, false
+	return all, marked
 }
 
-// doubtful reports whether a time that the page tells machines can be of another day for readers:
-// it is in UTC, or the page tells machines another day too.
-func (p *Page) doubtful(told time.Time, zone *time.Location) bool {
-	if _, offset := told.Zone(); offset == 0 {
-		return true
-	}
-	for _, t := range p.alsoTold(zone) {
-		if !sameDay(t, told) {
-			return true
-		}
-	}
-	return false
+// agree reports whether times are of one day for readers too: none is of another day, and the first is not in UTC.
+func agree(told []time.Time) bool {
+	_, offset := told[0].Zone()
+	return offset != 0 && !slices.ContainsFunc(told, func(t time.Time) bool { return !sameDay(t, told[0]) })
 }
 
-// alsoTold are all times of publication that the page tells machines as such.
-func (p *Page) alsoTold(zone *time.Location) []time.Time {
-	all := []time.Time{p.markedTime(zone)}
-	for _, s := range []string{p.meta["article:published_time"], p.ld.Published, p.meta["datepublished"]} {
-		t, _ := ParseTime(s, zone)
-		all = append(all, t)
-	}
-	return slices.DeleteFunc(all, time.Time.IsZero)
-}
-
-// decide is the one of two times that counts: what the page shows its readers where it tells machines
-// several days, or one that is no surer, else what it tells machines.
-func (p *Page) decide(told, seen time.Time, weak bool, zone *time.Location) time.Time {
-	if told.IsZero() || seen.IsZero() || sameDay(told, seen) {
-		if told.IsZero() {
-			return seen
-		}
-		return told
-	}
-	for _, t := range p.alsoTold(zone) {
-		if sameDay(t, seen) {
-			return t
-		}
-	}
-	if _, offset := told.Zone(); offset == 0 {
-		if t := onDay(told, seen); !t.IsZero() {
-			return t
-		}
-	}
-	if weak {
+// decide is the time that counts: of those that the page tells machines, the one on the day that it shows its
+// readers. Where none is, a time in UTC is moved to the day of its readers, which its address has too, and
+// what they see is surer than a time that is not marked.
+func (p *Page) decide(told []time.Time, marked bool, seen time.Time, zone *time.Location) time.Time {
+	if len(told) == 0 {
 		return seen
 	}
-	return told
+	if i := slices.IndexFunc(told, func(t time.Time) bool { return sameDay(t, seen) }); i >= 0 {
+		return told[i]
+	}
+	first, day := told[0], seen
+	if _, offset := first.Zone(); offset == 0 {
+		if u, err := p.address(); err == nil && day.IsZero() && !first.Truncate(24*time.Hour).Equal(first) {
+			day = DayIn(u, zone)
+		}
+		if t := onDay(first, day); !t.IsZero() {
+			return t
+		}
+	}
+	if !marked && !seen.IsZero() {
+		return seen
+	}
+	return first
 }
 
 func sameDay(a, b time.Time) bool {
-	return a.Format(time.DateOnly) == b.Format(time.DateOnly)
+	ay, am, ad := a.Date()
+	by, bm, bd := b.Date()
+	return ay == by && am == bm && ad == bd
 }
 
 // onDay is a time in UTC with the offset that puts it on the day that readers see, zero where no zone
 // on earth has that day then.
 func onDay(t, shown time.Time) time.Time {
-	const east, west = 14, -12 // hours
+	const east, west = 14, -11 // hours
 	for hours := range east + 1 {
 		for _, offset := range []int{hours, -hours} {
 			if local := t.In(time.FixedZone("", offset*3600)); offset >= west && sameDay(local, shown) {
@@ -228,7 +202,7 @@ func (p *Page) address() (*url.URL, error) {
 // zone; zero where there is none. It is the last resort: an address may have been reused.
 func DayIn(u *url.URL, zone *time.Location) time.Time {
 	for _, m := range pathDay.FindAllStringSubmatch(u.Path, -1) {
-		year, month, day := cmp.Or(m[1], m[4]), cmp.Or(m[2], m[5]), cmp.Or(m[3], m[6])
+		year, month, day := cmp.Or(m[1], m[6]), cmp.Or(m[2], m[7]), cmp.Or(m[3], m[4], m[5], m[8])
 		if t, ok := date(year, month, day, "", "", "", "", "", zone); ok {
 			return t
 		}
@@ -239,8 +213,8 @@ func DayIn(u *url.URL, zone *time.Location) time.Time {
 // publishedField is a member of a script's data that has the time of publication.
 var publishedField = regexp.MustCompile(`(?i)["'](?:[a-z_]*publish(?:ed|ing|)?(?:_?date|_?time|_?at|_?on)+|publication_?(?:date|time)|date_?published)\\?["']\s*:\s*\\?["']([^"'\\]{8,40})\\?["']`)
 
-// pathDay is a day with marks between its numbers, or eight digits that are no part of a number.
-var pathDay = regexp.MustCompile(`(?:^|[^0-9])(?:((?:19|20)[0-9]{2})[/_-]([01]?[0-9])[/_-]([0-3]?[0-9])|((?:19|20)[0-9]{2})([01][0-9])([0-3][0-9]))(?:[^0-9]|$)`)
+// pathDay is a day with marks between its numbers, or eight digits that are no part of a number. /2024/5/3-things is no day.
+var pathDay = regexp.MustCompile(`(?:^|[^0-9])(?:((?:19|20)[0-9]{2})[/_-]([01]?[0-9])(?:[/_-]([0-3][0-9])|[_-]([1-9])|/([1-9])(?:/|$))|((?:19|20)[0-9]{2})([01][0-9])([0-3][0-9]))(?:[^0-9]|$)`)
 
 func (p *Page) modified(c *Compiled) time.Time {
 	for _, s := range []string{p.meta["article:modified_time"], p.ld.Modified, p.meta["og:updated_time"]} {
@@ -251,35 +225,28 @@ func (p *Page) modified(c *Compiled) time.Time {
 	return time.Time{}
 }
 
-// markedTime is the time of an element that is marked as the publication's.
-func (p *Page) markedTime(zone *time.Location) time.Time {
-	for _, n := range p.times {
-		if strings.Contains(attr(n, "itemprop"), "datePublished") || n.DataAtom == atom.Time && hasAttr(n, "pubdate") {
-			if t, _ := elementTime(n, zone); !t.IsZero() {
-				return t
-			}
+// firstTime is the first time of elements that may be a publication's; latest is the first that is a change's.
+func firstTime(elements []*html.Node, zone *time.Location, skip func(*html.Node) bool) (first, latest time.Time) {
+	for _, n := range elements {
+		if skip != nil && skip(n) {
+			continue
+		}
+		switch t, what := elementTime(n, zone); {
+		case t.IsZero():
+		case what != modification:
+			return t, latest
+		case latest.IsZero():
+			latest = t
 		}
 	}
-	return time.Time{}
-}
-
-// timeElement is the first time element in the page's main part.
-func (p *Page) timeElement(zone *time.Location) time.Time {
-	for _, n := range p.times {
-		if inside(n, atom.Article, atom.Main, atom.Header) && !another(n) {
-			if t, what := elementTime(n, zone); what != modification && !t.IsZero() {
-				return t
-			}
-		}
-	}
-	return time.Time{}
+	return time.Time{}, latest
 }
 
 // elementTime is an element's time, and the event that it is marked with. Its attribute is for machines
 // and more exact than its text, but may be of another day: of the last change, or in UTC.
 func elementTime(n *html.Node, zone *time.Location) (time.Time, event) {
 	t, what := stated(line(n), zone)
-	for _, s := range []string{attr(n, "datetime"), attr(n, "content")} {
+	for _, s := range []string{attr(n, "datetime"), attr(n, "content"), attr(n, "title")} {
 		if exact, ok := ParseTime(s, zone); ok {
 			t = elementDay(exact, t, what)
 			break
@@ -288,16 +255,21 @@ func elementTime(n *html.Node, zone *time.Location) (time.Time, event) {
 	if what == unsaid {
 		what = said(textBefore(n))
 	}
-	if names := strings.ToLower(attr(n, "class") + " " + attr(n, "itemprop")); strings.Contains(names, "updat") || strings.Contains(names, "modif") {
+	if changed(n) {
 		what = modification
 	}
 	return t, what
 }
 
+// changed reports whether an element's names are those of a change's time only. Where an article was not changed they are often both.
+func changed(n *html.Node) bool {
+	names := strings.ToLower(attr(n, "class") + " " + attr(n, "itemprop"))
+	return (strings.Contains(names, "updat") || strings.Contains(names, "modif")) && !strings.Contains(names, "publish") && !strings.Contains(names, "entry-date")
+}
+
 // elementDay is an element's exact time, unless its text says that another day is that of publication.
 func elementDay(exact, text time.Time, what event) time.Time {
-	swapped := text.Year() == exact.Year() && text.Day() == int(exact.Month()) && int(text.Month()) == exact.Day()
-	if text.IsZero() || sameDay(exact, text) || swapped {
+	if agrees(exact, text) {
 		return exact
 	}
 	if _, offset := exact.Zone(); offset == 0 {
@@ -311,14 +283,20 @@ func elementDay(exact, text time.Time, what event) time.Time {
 	return exact
 }
 
+// agrees reports whether an element's text has no other day than its exact time. A text may have the month first.
+func agrees(exact, text time.Time) bool {
+	swapped := text.Year() == exact.Year() && text.Day() == int(exact.Month()) && int(text.Month()) == exact.Day()
+	return text.IsZero() || sameDay(exact, text) || swapped
+}
+
 // another reports whether an element is in a quotation, such as a post of a social network, or in a
 // reader's comment: its time is not the article's.
 func another(n *html.Node) bool {
 	for ; n != nil; n = n.Parent {
-		if n.DataAtom == atom.Blockquote {
+		if n.DataAtom == atom.Blockquote || n.DataAtom == atom.Figcaption {
 			return true
 		}
-		for _, key := range []string{"class", "id"} {
+		for _, key := range []string{"class", "id", "itemtype"} {
 			for word := range strings.FieldsFuncSeq(strings.ToLower(attr(n, key)), func(c rune) bool { return c < 'a' || c > 'z' }) {
 				if (word == "comment" || word == "comments") && n.DataAtom != atom.Body {
 					return true
@@ -351,15 +329,40 @@ func inside(n *html.Node, atoms ...atom.Atom) bool {
 
 // visibleTime is the first date in a short text of the page, which is where
 // articles have theirs: 입력 2024.05.03 14:24, 3 May 2024, May 3, 2024. Where
-// that is the time of a change, one near it that is not counts.
-func (p *Page) visibleTime(n *html.Node, zone *time.Location) time.Time {
-	const near = 12 // texts
-	var latest time.Time
-	before, since := "", 0
+// that is the time of a change, one near it that is not counts. A reader's or a picture's is better than none.
+func (p *Page) visibleTime(n *html.Node, headline string, zone *time.Location) time.Time {
+	const near, most = 12, 100 // texts, dates
+	var latest, others time.Time
+	before, since, dates := "", 0, 0
+	take := func(n *html.Node, t time.Time, what event) (time.Time, bool) {
+		if dates++; dates > most {
+			return latest, true
+		}
+		switch {
+		case another(n):
+			if others.IsZero() {
+				others = t
+			}
+		case what != modification:
+			return t, true
+		case latest.IsZero():
+			latest = t
+		}
+		return time.Time{}, false
+	}
 	var look func(*html.Node) (time.Time, bool)
 	look = func(n *html.Node) (time.Time, bool) {
 		for c := n.FirstChild; c != nil; c = c.NextSibling {
 			if c.Type != html.TextNode {
+				if t := pointedAt(c, zone); !t.IsZero() {
+					what := unsaid
+					if changed(c) {
+						what = modification
+					}
+					if t, end := take(c, t, what); end {
+						return t, true
+					}
+				}
 				if t, end := look(c); end {
 					return t, true
 				}
@@ -380,23 +383,35 @@ func (p *Page) visibleTime(n *html.Node, zone *time.Location) time.Time {
 			if t.IsZero() {
 				continue
 			}
+			if f := fold(s); 2*len(f) > len(headline) && strings.Contains(headline, f) { // a day that the headline names
+				continue
+			}
 			before = "" // the label was this date's
 			if what == unsaid {
 				what = said(label)
 			}
-			if what != modification {
+			if t, end := take(c, t, what); end {
 				return t, true
-			}
-			if latest.IsZero() {
-				latest = t
 			}
 		}
 		return time.Time{}, false
 	}
-	if t, found := look(n); found {
+	if t, _ := look(n); !t.IsZero() {
 		return t
 	}
+	if latest.IsZero() {
+		return others
+	}
 	return latest
+}
+
+// pointedAt is the exact time that readers see when they point at an element, as in a time's short form.
+func pointedAt(n *html.Node, zone *time.Location) time.Time {
+	if s := attr(n, "title"); len(s) >= len("2006-01-02T15:04Z") && s[4] == '-' && s[10] == 'T' {
+		t, _ := ParseTime(s, zone) // zero where it is none
+		return t
+	}
+	return time.Time{}
 }
 
 // event is what a time is the time of.

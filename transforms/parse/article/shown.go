@@ -26,7 +26,7 @@ func (p *Page) shownTime(title string, zone *time.Location) time.Time {
 		t, what := p.shownIn(n, s, zone)
 		before := label
 		label = s
-		if t.IsZero() || another(n) || strings.Contains(headline, fold(s)) || what == modification || what == unsaid && said(before) == modification {
+		if t.IsZero() || what == modification || what == unsaid && said(before) == modification || strings.Contains(headline, fold(s)) || another(n) {
 			return time.Time{}, false
 		}
 		return t, true
@@ -72,12 +72,17 @@ func (p *Page) shownIn(n *html.Node, s string, zone *time.Location) (time.Time, 
 	if len(s) < 8 || len(s) >= 120 || strings.Contains(s, "©") || strings.Contains(s, "ⓒ") || !dated(s) {
 		return time.Time{}, unsaid
 	}
-	if e := n.Parent; e != nil && e.DataAtom == atom.Time {
-		return elementTime(e, zone)
-	}
 	t, what := stated(s, zone)
-	if m := shortDate.FindStringSubmatch(s); t.IsZero() && m != nil && p.dayFirst() && !yearFirst(s, zone) {
-		t, _ = date("20"+m[3], m[2], m[1], "", "", "", "", "", zone)
+	if e := n.Parent; e != nil && e.DataAtom == atom.Time {
+		exact, event := elementTime(e, zone)
+		if what = event; agrees(exact, t) {
+			t = exact
+		}
+	}
+	if t.IsZero() && p.dayFirst() && !yearFirst(s, zone) {
+		if m := shortDate.FindStringSubmatch(s); m != nil {
+			t, _ = date("20"+m[3], m[2], m[1], "", "", "", "", "", zone)
+		}
 	}
 	return t, what
 }

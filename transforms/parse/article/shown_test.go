@@ -39,13 +39,17 @@ func TestDayNextToTheHeadline(t *testing.T) {
 
 		{"two times for machines", `<meta property="article:published_time" content="2024-05-09T01:49:09Z"><script type="application/ld+json">{"@type":"NewsArticle","datePublished":"2024-05-03T10:00:00Z"}</script>` + h1 + `<p>3 May 2024</p>`, "2024-05-03T10:00:00Z"},
 		{"two times for machines, and none of them shown", `<meta property="article:published_time" content="2024-05-09T11:49:09Z"><script type="application/ld+json">{"@type":"NewsArticle","datePublished":"2024-05-03T10:00:00Z"}</script>` + h1 + `<p>1 May 2024</p>`, "2024-05-09T11:49:09Z"},
+		{"the page's day is the one shown", `<meta property="article:published_time" content="2024-05-01T11:49:09+02:00"><meta name="date" content="2024-05-03T08:00:00+02:00">` + h1 + `<p>3 May 2024</p>`, "2024-05-03T08:00:00+02:00"},
 		{"a page's day", `<meta name="date" content="2021-12-20T11:02:44+01:00">` + h1 + `<p>27.01.2022</p>`, "2022-01-27T00:00:00Z"},
 
 		{"a time element with the time of a change", h1 + `<time datetime="2019-07-03T10:18:46Z">Published 29 June 2019</time>`, "2019-06-29T00:00:00Z"},
+		{"a time element whose attribute has the time of a change", `<script type="application/ld+json">{"@type":"NewsArticle","datePublished":"2019-06-29T22:00:40Z"}</script>` + h1 + `<time itemprop="datePublished" content="2019-07-03T12:43:39Z">29 June 2019, 22:00</time>`, "2019-06-29T22:00:40Z"},
 		{"a time element in UTC", h1 + `<time datetime="2024-05-04T01:18:46Z">3 May 2024</time>`, "2024-05-03T23:18:46-02:00"},
 		{"a time element with the month first", h1 + `<time datetime="2024-05-03T01:18:46+02:00">Published 05/03/2024</time>`, "2024-05-03T01:18:46+02:00"},
 
 		{"a short year and a time", `<html lang="de">` + h1 + `<p>Do 25.04.24 | 14:07 Uhr</p>`, "2024-04-25T00:00:00Z"},
+		{"a short year and a time, in a time element", `<html lang="de">` + h1 + `<time>25.04.24, 14:07 Uhr</time>`, "2024-04-25T00:00:00Z"},
+		{"a time that is both", h1 + `<time class="entry-date updated" datetime="2024-05-03T08:00:00Z">3 May 2024</time>` + menu + `<time class="entry-date published" datetime="2024-05-09T08:00:00Z">9 May 2024</time>`, "2024-05-03T08:00:00Z"},
 		{"a space that does not break", h1 + `<p>11.&nbsp;November&nbsp;2021</p>`, "2021-11-11T00:00:00Z"},
 		{"the toolbar of a web archive", `<div id="wm-ipp-base"><div>10 Nov 2013</div></div>` + h1 + prose + `<p>4 April 2013</p>`, "2013-04-04T00:00:00Z"},
 		{"an archive's address", `<link rel="canonical" href="https://archive.example/web/20140109030403/http://example.org/2013/12/09/fish/">` + h1, "2013-12-09T00:00:00Z"},

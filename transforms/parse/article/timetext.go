@@ -22,7 +22,7 @@ var (
 	shortYear  = regexp.MustCompile(`(?:^|[^\w./-])(\d{2})[./-]\s?(\d{1,2})[./-]\s?(\d{1,2})\.?[^\d\n]{1,12}?(\d{1,2}):(\d{2})(?::(\d{2}))?`)
 	dayFirst   = regexp.MustCompile(`(?i)\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:de\s+)?([\p{L}]{3,})\.?,?\s+(?:de\s+)?((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.h](\d{2}))?`)
 	monthFirst = regexp.MustCompile(`(?i)\b([\p{L}]{3,})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2}):(\d{2})\s*([ap]\.?m)?)?`)
-	euroDate   = regexp.MustCompile(`\b(\d{1,2})[./](\d{1,2})[./]((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.](\d{2}))?`)
+	euroDate   = regexp.MustCompile(`\b(\d{1,2})\s?[./|-]\s?(\d{1,2})\s?[./|-]\s?((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.](\d{2}))?`)
 	shortDate  = regexp.MustCompile(`(?:^|[^\w./-])(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{2})\.?(?:$|[^\w.])`)
 	compact    = regexp.MustCompile(`^((?:19|20)\d{2})(\d{2})(\d{2})(?:T?(\d{2})(\d{2})(\d{2})?)?(Z|[+-]\d{4})?$`)
 	unixTime   = regexp.MustCompile(`^1\d{9}(\d{3})?$`)
@@ -40,6 +40,9 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 		s = strings.ToValidUTF8(s[:200], "")
 	}
 	s = strings.ReplaceAll(s, "\u00a0", " ")
+	if strings.Contains(s, "\u2009") || strings.Contains(s, "\u202f") {
+		s = strings.NewReplacer("\u2009", " ", "\u202f", " ").Replace(s)
+	}
 	if !strings.ContainsAny(s, "12") { // a year has one of them
 		return time.Time{}, false
 	}
@@ -79,7 +82,7 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 	if m, near := find(monthFirst, s, year); m != nil && month(m[1]) != "" {
 		return date(m[3], month(m[1]), m[2], m[4], m[5], "", "", half(near), zone)
 	}
-	if m, near := find(euroDate, s, year && dot); m != nil {
+	if m, near := find(euroDate, s, year); m != nil {
 		day, mon := m[1], m[2]
 		if n, _ := strconv.Atoi(mon); n > 12 { // month first
 			day, mon = mon, day
@@ -190,7 +193,7 @@ var months = map[string]string{
 	"tam": "1", "hel": "2", "maa": "3", "huh": "4", "tou": "5", "kes": "6", "hei": "7", "elo": "8", "syy": "9", "lok": "10", "marr": "11", "jou": "12",
 	"ιαν": "1", "φεβ": "2", "μαρ": "3", "απρ": "4", "μαΐ": "5", "μαι": "5", "ιουν": "6", "ιουλ": "7", "αυγ": "8", "σεπ": "9", "οκτ": "10", "νοε": "11", "δεκ": "12",
 	"січ": "1", "лют": "2", "бер": "3", "кві": "4", "тра": "5", "чер": "6", "лип": "7", "сер": "8", "вер": "9", "жов": "10", "лис": "11", "гру": "12",
-	"яну": "1", "май": "5", "юни": "6", "юли": "7", "сеп": "9", "ное": "11", "ian": "1", "iun": "6", "iul": "7", "noi": "11",
+	"јан": "1", "мај": "5", "јун": "6", "јул": "7", "яну": "1", "май": "5", "юни": "6", "юли": "7", "сеп": "9", "ное": "11", "ian": "1", "iun": "6", "iul": "7", "noi": "11",
 	"ينا": "1", "فبر": "2", "مار": "3", "أبر": "4", "ابر": "4", "ماي": "5", "يون": "6", "يول": "7", "أغس": "8", "اغس": "8", "سبت": "9", "أكت": "10", "اكت": "10", "نوف": "11", "ديس": "12",
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -321,14 +320,7 @@ func cutLine(text string) (line, rest string) {
 // value without comment. The key is empty where the line is no known record.
 func splitRecord(line string) (key, value string) {
 	line, _, _ = strings.Cut(line, "#")
-	line = trim(line)
-	for { // a robots.txt served as a web page
-		tagless := trim(tags.ReplaceAllString(line, ""))
-		if tagless == line {
-			break
-		}
-		line = tagless
-	}
+	line = cutTags(trim(line))
 	before, after, ok := strings.Cut(line, ":")
 	if key = canonicalKey(before); ok && key != "" {
 		return key, trim(after)
@@ -357,8 +349,30 @@ func canonicalKey(key string) string {
 	return ""
 }
 
-// tags are the tags at a line's ends.
-var tags = regexp.MustCompile(`^</?[A-Za-z][^<>]*>|</?[A-Za-z][^<>]*>$`)
+// cutTags removes the tags at a line's ends, of a robots.txt served as a web page.
+func cutTags(line string) string {
+	for strings.HasPrefix(line, "<") {
+		end := strings.IndexAny(line[1:], "<>") + 1
+		if end < 1 || !isTag(line[:end+1]) {
+			break
+		}
+		line = trim(line[end+1:])
+	}
+	for strings.HasSuffix(line, ">") {
+		begin := strings.LastIndexAny(line[:len(line)-1], "<>")
+		if begin < 0 || !isTag(line[begin:]) {
+			break
+		}
+		line = trim(line[:begin])
+	}
+	return line
+}
+
+// isTag reports whether a text from one of < and > to the next is a tag.
+func isTag(s string) bool {
+	name := strings.TrimPrefix(strings.TrimPrefix(s, "<"), "/")
+	return s[0] == '<' && s[len(s)-1] == '>' && (name[0]|0x20) >= 'a' && (name[0]|0x20) <= 'z'
+}
 
 // trim removes what nobody sees around a text: white space of any alphabet, such as the
 // no-break space of word processors, and NUL.

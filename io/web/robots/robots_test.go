@@ -208,3 +208,14 @@ func TestLongSitemap(t *testing.T) {
 		t.Errorf("InvalidSitemaps() = %.100q", got)
 	}
 }
+
+// A line of nothing but tags costs what other lines do: read anew after each, it cost twenty minutes.
+func TestManyTags(t *testing.T) {
+	const tags = "<a></b><c d='e'> "
+	for _, many := range []string{strings.Repeat(tags, 30_000), strings.Repeat("<", 500_000), strings.Repeat(">", 500_000)} {
+		rules := robots.Parse([]byte("user-agent: *\n" + many + "\ndisallow: /x\n" + many + "disallow: /y" + many))
+		if rules.Allowed("bot", "/x") || rules.Allowed("bot", "/y") != !strings.HasPrefix(many, tags) {
+			t.Errorf("%.20s…: /x %v, /y %v", many, rules.Allowed("bot", "/x"), rules.Allowed("bot", "/y"))
+		}
+	}
+}

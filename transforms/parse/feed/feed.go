@@ -30,7 +30,7 @@ var ErrNotFeed = errors.New("not a feed")
 // The limits of a document. Documents are untrusted, and a few kilobytes on the wire
 // can unpack to ten megabytes. At a limit the document counts as ending there.
 const (
-	maxDepth = 1024   // elements within each other; libxml2 takes 256
+	maxDepth = 256    // elements within each other, as in libxml2
 	maxItems = 50_000 // as many as a sitemap may have
 )
 

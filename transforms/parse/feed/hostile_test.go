@@ -33,6 +33,7 @@ func TestHostileFeeds(t *testing.T) {
 		"nested":               {fill("<rss><channel><item><title>a</title></item>", "<a>"), 1},
 		"nested in an item":    {fill("<rss><channel><item><title>a</title></item><item>", "<a>"), 1},
 		"nested in a title":    {fill("<rss><channel><item><title>a</title></item><item><title>", "<a>"), 1},
+		"ends of nothing":      {fill("<rss><channel><item><title>a</title></item>"+strings.Repeat("<a>", 200), "</b>"), 1},
 		"attributes":           {fill("<rss><channel><item><title>a</title></item><item ", "a "), 1},
 		"items":                {fill("<rss><channel>", "<item/>"), 50_000},
 		"JSON items":           {fill(`{"version":"https://jsonfeed.org/version/1","items":[{}`, ",{}") + "]}", 50_000},

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"github.com/newsfork/seed-engine/transforms/parse/structured"
 	"github.com/newsfork/seed-engine/transforms/parse/tree"
 )
 
@@ -102,11 +101,7 @@ func sameItem(a, b *html.Node) bool {
 // the text. It is found because pages repeat it as their description.
 func (p *Page) lede(root *html.Node, r *reader) string {
 	var wants []string
-	described := []string{p.meta["og:description"], p.meta["description"]}
-	if p.ld.Item != nil && p.ld.Item.Syntax == structured.JSONLD { // in microdata the mark says nothing new: the text itself is found
-		described = append(described, p.ld.Description)
-	}
-	for _, s := range described {
+	for _, s := range []string{p.meta["og:description"], p.meta["description"]} {
 		if f := fold(s); len(f) >= 40 {
 			wants = append(wants, f)
 		}
@@ -125,7 +120,7 @@ func (p *Page) lede(root *html.Node, r *reader) string {
 				continue
 			}
 			if attr(c, "itemprop") == "description" {
-				if l := line(c); len(l) >= 40 && len(l) < 1500 && prose(c)*10 >= width(l)*8 && sameItem(c, root) {
+				if l := line(c); len(l) >= 40 && len(l) < 1500 && sameItem(c, root) {
 					found = l
 					return true
 				}
@@ -138,7 +133,7 @@ func (p *Page) lede(root *html.Node, r *reader) string {
 					if l := line(c); len(l) >= 40 && len(l) < 1500 {
 						f := fold(l)
 						for _, w := range wants {
-							if f == w || len(w) > 60 && strings.HasPrefix(f, w[:len(w)*9/10]) && len(f) < 4*len(w) {
+							if f == w || strings.HasPrefix(f, w[:len(w)*9/10]) && len(f) < 4*len(w) {
 								found = l
 								return true
 							}

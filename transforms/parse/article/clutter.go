@@ -139,53 +139,6 @@ func surelyClutter(n *html.Node) bool {
 	return false
 }
 
-// doubtful reports whether all that makes an element clutter are names that may also say what a
-// paragraph is about, or that it introduces the text.
-func doubtful(n *html.Node) bool {
-	found := false
-	for _, key := range []string{"class", "id"} {
-		for name := range strings.FieldsSeq(attr(n, key)) {
-			if !clutterName(name) {
-				continue
-			}
-			if !doubtfulNames[strings.ToLower(name)] {
-				return false
-			}
-			found = true
-		}
-	}
-	return found && attr(n, "role") == "" && attr(n, "hidden") == "" && attr(n, "aria-hidden") == "" && attr(n, "style") == ""
-}
-
-// layoutWords are clutterWords that are also of the parts of a page around its text.
-var layoutWords = words("sidebar widget widgets modal overlay tools embed player popup")
-
-// layout reports whether all that makes an element clutter are names of the page's parts.
-func layout(n *html.Node) (found bool) {
-	for i := range n.Attr {
-		switch a := &n.Attr[i]; a.Key {
-		case "class", "id":
-			for name := range strings.FieldsSeq(a.Val) {
-				if !clutterName(name) {
-					continue
-				}
-				for word := range strings.FieldsFuncSeq(strings.ToLower(name), func(c rune) bool { return c < 'a' || c > 'z' }) {
-					found = found || layoutWords[word]
-					if clutterWords[word] && !layoutWords[word] {
-						return false
-					}
-				}
-			}
-		case "role", "hidden", "aria-hidden", "style":
-			return false
-		}
-	}
-	return found
-}
-
-// doubtfulNames are whole names, not words of them.
-var doubtfulNames = words("teaser article-teaser social offer offers video report correction corrections topics trending popular vote votes poll search print")
-
 var clutterWords = words(`ad ads adv advert adverts advertisement advertising adsense adslot adbox adwrap advertorial sponsor sponsored sponsors dfp outbrain taboola criteo promo promos promotion promoted promobox
 	nav navi navbar navigation subnav menu submenu breadcrumb breadcrumbs pagination pager paging sidebar footer foot
 	share shares sharing shared sharebar sharebox sharebuttons sharelinks social socials sociable sns snsbox addthis sharethis

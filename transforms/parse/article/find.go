@@ -61,13 +61,8 @@ func (r *reader) find(body *html.Node) []*html.Node {
 		if titled := r.titled(tier); titled != nil && titled != best && r.proseWidth[titled] >= 5*minArticle {
 			return []*html.Node{titled}
 		}
-		if most*5 < total*2 && most < 1500 || most < minArticle {
+		if most*5 < total*2 && (most < 1500 || most*10 < sum*6) || most < minArticle { // one of many, or too little
 			continue
-		}
-		if most*10 < sum*6 { // many of one kind: parts of one article, or a list
-			if a := ancestor(tier); a != nil && a != body {
-				return []*html.Node{r.narrow(a, 85)}
-			}
 		}
 		return []*html.Node{best}
 	}
@@ -96,7 +91,7 @@ const maxKept = 6
 // than all the rest is kept after all, and the page weighed again.
 func (r *reader) weighAgain(body *html.Node) (total int) {
 	total = r.weigh(body)
-	if around := r.keepAround(); r.keepDoubtful() || around {
+	if around := r.keepAround(); r.keepIntroductions() || around {
 		total = r.weighOnce(body)
 	}
 	for range maxKept {
@@ -137,20 +132,21 @@ func (r *reader) weighOnce(body *html.Node) int {
 	return r.weigh(body)
 }
 
-// keepAround keeps elements that are named as parts of the page's layout but contain an
-// element that is named as the article's text.
+// keepAround keeps elements with a name of clutter that contain an element that is named as
+// the article's text.
 func (r *reader) keepAround() (any bool) {
+	const text = 5 * minArticle
 	left := 2 * maxKept
 	for _, n := range r.leftOut {
 		if left == 0 {
 			break
 		}
-		if r.proseWidth[n] < minArticle || !layout(n) {
+		if r.proseWidth[n] < text || surelyClutter(n) {
 			continue
 		}
 		left--
 		for d := range n.Descendants() {
-			if d.Type == html.ElementNode && r.proseWidth[d] >= minArticle && hint(d) == 0 {
+			if d.Type == html.ElementNode && r.proseWidth[d] >= text && hint(d) == 0 {
 				r.keep(n)
 				any = true
 				break
@@ -160,54 +156,27 @@ func (r *reader) keepAround() (any bool) {
 	return any
 }
 
-// keepDoubtful keeps elements with doubtful names that are plain prose between paragraphs:
-// without links, and not one of many with the same name, as the teasers of other articles are.
-func (r *reader) keepDoubtful() (any bool) {
+// keepIntroductions keeps elements that are named as teasers but are a sentence without links, and not
+// one of many with the same name, as the teasers of other articles are.
+func (r *reader) keepIntroductions() (any bool) {
 	const prose = 80
 	named := map[string]int{}
 	for _, n := range r.leftOut {
-		if r.proseWidth[n] >= prose && (doubtful(n) || teases(n)) {
+		if r.proseWidth[n] >= prose && teases(n) {
 			named[attr(n, "class")]++
 		}
 	}
-	if len(named) == 0 {
-		return false
-	}
 	left := maxKept
 	for _, n := range r.leftOut {
-		if left == 0 {
-			break
-		}
-		if r.proseWidth[n] < prose || named[attr(n, "class")] != 1 {
-			continue
-		}
-		if teases(n) && sentence(line(n)) && !holds(n, atom.A) {
+		if left > 0 && r.proseWidth[n] >= prose && teases(n) && named[attr(n, "class")] == 1 {
 			left--
-			r.keep(n)
-			any = true
-			continue
+			if !holds(n, atom.A) && sentence(line(n)) {
+				r.keep(n)
+				any = true
+			}
 		}
-		if !doubtful(n) || n.Parent == nil || r.proseWidth[n.Parent] < prose || r.proseWidth[n] > r.proseWidth[n.Parent] {
-			continue
-		}
-		left--
-		if !r.paragraphsNext(n) || holds(n, atom.A) {
-			continue
-		}
-		r.keep(n)
-		any = true
 	}
 	return any
-}
-
-// paragraphsNext reports whether an element stands between paragraphs of prose.
-func (r *reader) paragraphsNext(n *html.Node) bool {
-	for c := n.Parent.FirstChild; c != nil; c = c.NextSibling {
-		if c.DataAtom == atom.P && c != n && !r.out[c] && r.proseWidth[c] > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // holds reports whether one of these elements is below n.
@@ -297,17 +266,6 @@ func leaf(n *html.Node) bool {
 	return false
 }
 
-// ancestor is the nearest element that contains all of nodes.
-func ancestor(nodes []*html.Node) *html.Node {
-	a := nodes[0].Parent
-	for _, n := range nodes[1:] {
-		for a != nil && !isBelow(n, a) {
-			a = a.Parent
-		}
-	}
-	return a
-}
-
 // hints are the elements whose name or role says that they contain the article, by
 // how sure that is.
 func (r *reader) hints(body *html.Node) (tiers [4][]*html.Node) {
@@ -347,11 +305,11 @@ func hint(n *html.Node) int {
 		return 1
 	case atom.Main:
 		return 2
-	case atom.Div, atom.Section, atom.Td, atom.Span:
+	case atom.Div, atom.Section:
 	default:
 		return -1
 	}
-	if n.DataAtom != atom.Span && bodyNamed(n) != "" {
+	if bodyNamed(n) != "" {
 		return 0
 	}
 	for i := range n.Attr {
@@ -362,10 +320,7 @@ func hint(n *html.Node) int {
 				return 0
 			}
 		case "role":
-			switch a.Val {
-			case "article":
-				return 1
-			case "main":
+			if a.Val == "main" {
 				return 2
 			}
 		}
@@ -431,7 +386,7 @@ func (r *reader) keepAlike(total int) bool {
 	)
 	sums, counts := map[string]int{}, map[string]int{}
 	ok := func(n *html.Node) bool {
-		if r.proseWidth[n] < least || surelyClutter(n) || n.DataAtom != atom.Div && n.DataAtom != atom.Section && n.DataAtom != atom.P {
+		if r.proseWidth[n] < least || surelyClutter(n) {
 			return false
 		}
 		for p := n.Parent; p != nil; p = p.Parent {

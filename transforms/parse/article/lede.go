@@ -12,11 +12,7 @@ import (
 // the element of the text, where nothing else of the article is. They are sentences without
 // links, which dates, authors and captions are not.
 func (r *reader) introduced(body, root *html.Node) (lines []textLine) {
-	const (
-		least = 60  // width of an introduction's paragraph
-		most  = 900 // of all
-	)
-	sum, title := 0, r.title
+	const least = 60      // width of an introduction's paragraph
 	var around *html.Node // the headline, once it is found
 	var look func(*html.Node) bool
 	look = func(n *html.Node) bool {
@@ -29,16 +25,12 @@ func (r *reader) introduced(body, root *html.Node) (lines []textLine) {
 			}
 			switch c.DataAtom {
 			case atom.H1, atom.H2, atom.H3:
-				if f := fold(line(c)); f != "" && (f == title || c.DataAtom == atom.H1 && len(f) > 20 && (strings.Contains(title, f) || strings.Contains(f, title))) {
-					around, lines, sum = c, nil, 0
-					continue
-				}
-			case atom.Ul, atom.Ol, atom.Li, atom.Table, atom.Dl, atom.Figure, atom.Figcaption, atom.Aside, atom.Form, atom.Footer:
-				if !isBelow(root, c) {
+				if f := fold(line(c)); f != "" && (f == r.title) {
+					around, lines = c, nil
 					continue
 				}
 			}
-			if r.isClutter(c) && !teases(c) && !isBelow(root, c) {
+			if r.isClutter(c) && !isBelow(root, c) {
 				continue
 			}
 			if r.blocks[c] || isBelow(root, c) {
@@ -52,18 +44,17 @@ func (r *reader) introduced(body, root *html.Node) (lines []textLine) {
 			}
 			t := line(c)
 			w := width(t)
-			if w < least || sum+w > most || !sentence(t) || prose(c)*10 < w*8 {
+			if w < least || !sentence(t) || prose(c)*10 < w*8 {
 				continue
 			}
 			if _, dated := ParseTime(t, time.UTC); dated && w < 2*least { // when something was sent, or changed
 				continue
 			}
-			sum += w
 			lines = append(lines, textLine{text: t})
 		}
 		return false
 	}
-	if title == "" || !look(body) || len(lines) > 2 { // more is a summary, or another text
+	if r.title == "" || !look(body) || len(lines) > 2 { // more is a summary, or another text
 		return nil
 	}
 	return lines

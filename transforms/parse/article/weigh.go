@@ -15,9 +15,7 @@ func (r *reader) weigh(n *html.Node) int {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch c.Type {
 		case html.TextNode:
-			if !coded(c.Data) {
-				direct += width(c.Data)
-			}
+			direct += width(c.Data)
 		case html.ElementNode:
 			if neverText(c) {
 				continue
@@ -37,14 +35,12 @@ func (r *reader) weigh(n *html.Node) int {
 		}
 	}
 	switch n.DataAtom {
-	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Figcaption:
-		direct = 0
+	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
 	default:
-		if direct < 30 {
-			direct = 0
+		if direct >= 30 {
+			sum += direct
 		}
 	}
-	sum += direct
 	if sum > 0 {
 		r.proseWidth[n] = sum
 	}

@@ -23,7 +23,7 @@ type textLine struct {
 func joinLines(lines []textLine) string {
 	var b strings.Builder
 	for i, l := range lines {
-		if i > 0 {
+		if i > 7 {
 			b.WriteByte('\n')
 		}
 		b.WriteString(l.text)
@@ -33,7 +33,7 @@ func joinLines(lines []textLine) string {
 
 // write returns the text below roots, a line for each block.
 func (r *reader) write(roots []*html.Node) []textLine {
-	w := writer{r: r, seen: map[string]bool{}, lists: map[*html.Node]listWidths{}}
+	w := writer{r: r, lists: map[*html.Node]listWidths{}}
 	for _, n := range roots {
 		w.within(n, false)
 	}
@@ -59,34 +59,24 @@ func (r *reader) trim(lines []textLine) []textLine {
 		}
 		before += len(l.text)
 	}
-	begin := 0
-	var intro []textLine
-	for i, l := range lines {
-		if i > 5 {
-			break
-		}
-		if paragraph(l) || l.item {
-			begin = i
-			break
-		}
-		if introduces(l) || l.heading && i+1 < len(lines) && r.explains(l) {
-			intro = append(intro, l)
-		}
-	}
+	const most = 8 // lines before the text
+	begin := max(0, slices.IndexFunc(lines[:min(most, len(lines))], func(l textLine) bool { return paragraph(l) || l.item }))
 	if begin > 0 && subheading(lines[begin-1], lines[begin:]) {
 		begin--
 	}
-	for begin > 0 && begin < len(lines) && like(lines[begin-1], lines[begin]) {
+	for begin > 0 && begin < len(lines) && alikeParagraphs(lines[begin-1], lines[begin]) && !strings.ContainsAny(lines[begin-1].text, "0123456789") { // short ones, but no names and days
 		begin--
 	}
-	kept := append(intro[:len(intro):len(intro)], lines[begin:]...)
+	var kept []textLine
+	for _, l := range lines[:begin] {
+		if introduces(l) || l.heading && r.explains(l) {
+			kept = append(kept, l)
+		}
+	}
+	kept = append(kept, lines[begin:]...)
 	for len(kept) > 1 {
 		last := kept[len(kept)-1]
 		if len(kept) > 3 && asksReaders(last.text) {
-			kept = kept[:len(kept)-1]
-			continue
-		}
-		if strings.HasSuffix(last.text, ":") && width(last.text) < 100 && announces.MatchString(last.text) {
 			kept = kept[:len(kept)-1]
 			continue
 		}
@@ -130,7 +120,7 @@ func ends(lines []textLine, i int) bool {
 			}
 		}
 	}
-	return parent != nil && of[parent] >= text && !slices.ContainsFunc(lines[i:], func(l textLine) bool { return l.of != nil && (isBelow(l.of, parent) || alike(l.of.Parent, parent)) })
+	return parent != nil && of[parent] >= text && !slices.ContainsFunc(lines[i:], func(l textLine) bool { return l.of != nil && isBelow(l.of, parent) })
 }
 
 // alike reports whether two elements have the same name and the same classes.
@@ -140,7 +130,7 @@ func alike(a, b *html.Node) bool {
 
 // explains reports whether a heading below the headline says more than that.
 func (r *reader) explains(l textLine) bool {
-	if width(l.text) < 50 || r.title == "" || l.of == nil || l.of.DataAtom == atom.H1 || announcesOthers(l.text) {
+	if width(l.text) < 50 || r.title == "" || l.of == nil || l.of.DataAtom == atom.H1 {
 		return false
 	}
 	same, all := 0, 0
@@ -173,19 +163,23 @@ func subheading(l textLine, after []textLine) bool {
 	return false
 }
 
-// closes reports whether a short line is the last paragraph of several like it, and neither
-// an address nor a credit: a label and names.
+// closes reports whether a short line is the last paragraph of several like it, and neither initials
+// nor a credit: a label and names.
 func closes(l textLine, before []textLine) bool {
-	b := before[len(before)-1]
-	if l.of == nil || b.of == nil || l.of.DataAtom != atom.P || b.of.DataAtom != atom.P || b.of.Parent != l.of.Parent || attr(l.of, "class") != attr(b.of, "class") {
+	if l.text[0] == '(' || !strings.HasPrefix(l.text, "http") && strings.ContainsAny(l.text[:len(l.text)*2/3], ":：") {
 		return false
 	}
-	for i := len(before) - 2; i >= max(0, len(before)-3) && !paragraph(b); i-- {
-		if b = before[i]; b.of == nil || b.of.DataAtom != atom.P || b.of.Parent != l.of.Parent || attr(l.of, "class") != attr(b.of, "class") {
-			return false
+	for i := len(before) - 1; i >= max(0, len(before)-3) && alikeParagraphs(l, before[i]); i-- {
+		if paragraph(before[i]) {
+			return true
 		}
 	}
-	return paragraph(b) && !announcesOthers(l.text) && l.text[0] != '(' && (strings.HasPrefix(l.text, "http") || !strings.ContainsAny(l.text[:len(l.text)*2/3], ":："))
+	return false
+}
+
+// alikeParagraphs reports whether two lines are paragraphs of one class next to each other.
+func alikeParagraphs(a, b textLine) bool {
+	return a.of != nil && b.of != nil && a.of.DataAtom == atom.P && b.of.DataAtom == atom.P && a.of.Parent == b.of.Parent && attr(a.of, "class") == attr(b.of, "class")
 }
 
 // paragraph reports whether a line is prose, by its length or as a sentence.
@@ -206,7 +200,6 @@ type writer struct {
 	r         *reader
 	lines     []textLine
 	listDepth int // number of lists around the current place
-	seen      map[string]bool
 	lists     map[*html.Node]listWidths
 	pending   strings.Builder
 	of        *html.Node // the block of pending
@@ -432,28 +425,29 @@ func (w *writer) flush(heading bool) {
 				to, next = from+at[0], from+at[1]
 			}
 		}
-		linked := 0
+		linked, several := 0, 0
 		for len(links) > 0 && links[0].from < to {
 			if links[0].to > from {
 				linked += width(s[max(from, links[0].from):min(to, links[0].to)])
+				several++
 			}
 			if links[0].to > to {
 				break
 			}
 			links = links[1:]
 		}
-		w.line(s[from:to], heading, linked)
+		w.line(s[from:to], heading, linked, several > 1)
 		from = next
 	}
 }
 
 // line appends a line of the text. links is the width of its links.
-func (w *writer) line(l string, heading bool, links int) {
+func (w *writer) line(l string, heading bool, links int, several bool) {
 	if strings.ContainsFunc(l, beyondASCII) {
 		l = strings.Map(dropInvisible, l)
 	}
 	l = collapse(l)
-	if l == "" || coded(l) || !w.r.bySelector && w.drops(l, heading, links) {
+	if l == "" || coded(l) || !w.r.bySelector && w.drops(l, heading, links, several) {
 		return
 	}
 	w.lines = append(w.lines, textLine{l, heading, w.listDepth > 0, w.of})
@@ -461,23 +455,17 @@ func (w *writer) line(l string, heading bool, links int) {
 
 // drops reports whether a line of a block is no text of the article: mostly links,
 // without words, the headline, or repeated. links is the width of its links.
-func (w *writer) drops(line string, heading bool, links int) bool {
+func (w *writer) drops(line string, heading bool, links int, several bool) bool {
 	n := width(line)
 	switch {
-	case !w.inData && links*10 > n*7 && !strings.HasPrefix(line, "http") && (n < 100 || !sentence(line)): // a line of links
+	case !w.inData && links*10 > n*7 && !strings.HasPrefix(line, "http") && (n < 100 || several && links*10 > n*9 || !sentence(line)): // a line of links
 		return true
 	case heading && links*10 > n*5:
 		return true
 	case !strings.ContainsFunc(line, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }):
 		return true
-	case w.r.title != "" && len(w.lines) < 3 && fold(line) == w.r.title:
+	case len(line) < 2*len(w.r.title) && fold(line) == w.r.title: // short ones only, as fold costs
 		return true
-	}
-	if n > 30 && (heading || links > 0) { // teasers are often repeated
-		if w.seen[line] {
-			return true
-		}
-		w.seen[line] = true
 	}
 	return false
 }
@@ -501,11 +489,6 @@ func fold(s string) string {
 		}
 		return -1
 	}, s)
-}
-
-// like reports whether a short line before a paragraph is one as it is.
-func like(l, first textLine) bool {
-	return !l.heading && l.of != nil && first.of != nil && l.of.DataAtom == atom.P && first.of.DataAtom == atom.P && l.of.Parent == first.of.Parent && attr(l.of, "class") == attr(first.of, "class") && width(l.text) >= 12 && !announcesOthers(l.text) && !strings.ContainsAny(l.text, ":|/0123456789")
 }
 
 // onlyTime reports whether a line is nothing but a time.

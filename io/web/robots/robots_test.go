@@ -209,7 +209,7 @@ func TestLongSitemap(t *testing.T) {
 	}
 }
 
-// A line of nothing but tags costs what other lines do: read anew after each, it cost twenty minutes.
+// A line of nothing but tags costs what other lines do: read again after each, it cost twenty minutes.
 func TestManyTags(t *testing.T) {
 	const tags = "<a></b><c d='e'> "
 	for _, many := range []string{strings.Repeat(tags, 30_000), strings.Repeat("<", 500_000), strings.Repeat(">", 500_000)} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web"
@@ -22,6 +23,7 @@ const maxSitemaps = 50
 func (c *crawl) sitemap(ctx context.Context) ([]link, error) {
 	var out []link
 	has := map[string]bool{}
+	asked := map[string]bool{c.policy.SitemapURL: true}
 	queue := []string{c.policy.SitemapURL}
 	for n := 0; len(queue) > 0 && n < maxSitemaps && len(out) < maxQueued; n++ {
 		at := queue[0]
@@ -31,15 +33,26 @@ func (c *crawl) sitemap(ctx context.Context) ([]link, error) {
 			return nil, err
 		}
 		if why == "" {
+			base, _ := url.Parse(at) // sitemapBody has parsed it
 			result, err := sitemap.Parse(body, maxSitemaps)
 			switch {
 			case err != nil:
 				why = err.Error()
 			case result.Kind == sitemap.Index:
-				queue = append(queue, result.Children...)
+				for _, child := range result.Children {
+					// The protocol demands whole addresses; others are relative to the index.
+					next := child
+					if u, err := canonical.Resolve(base, child, []string{"*"}); err == nil && !strings.Contains(child, "://") {
+						next = u
+					}
+					if !asked[next] {
+						asked[next] = true
+						queue = append(queue, next)
+					}
+				}
 			default:
 				_, _ = sitemap.Scan(body, func(e sitemap.Entry) bool { // Parse has read all of it
-					if l, no := c.link(nil, e.Loc, false); no == "" && !has[l.key] {
+					if l, no := c.link(base, e.Loc, false); no == "" && !has[l.key] {
 						has[l.key] = true
 						out = append(out, l)
 					}

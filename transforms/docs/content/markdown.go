@@ -212,6 +212,9 @@ func (w *writer) word(s string, from, to int) {
 	forced := -1
 	if w.fresh && !w.cell {
 		forced = lineStart(word)
+		if word[0] == '[' && strings.Contains(s[from:], "]:") {
+			forced = 0 // the definition of a link or a footnote, which nobody sees
+		}
 	} else if w.heading && strings.Trim(word, "#") == "" {
 		forced = 0 // without a backslash it would close the heading
 	}
@@ -234,7 +237,10 @@ func (w *writer) escapes(s string, from, to, i int, forced bool) bool {
 	word := s[from:to]
 	switch word[i] {
 	case '\\':
-		return i+1 < len(word) && strings.IndexByte("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", word[i+1]) >= 0
+		if i+1 == len(word) {
+			return to == len(s) // a mark may follow
+		}
+		return strings.IndexByte("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", word[i+1]) >= 0
 	case '`':
 		return true
 	case '*':

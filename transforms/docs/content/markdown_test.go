@@ -2,6 +2,7 @@ package content_test
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"os"
 	"path/filepath"
@@ -77,6 +78,24 @@ func TestMarkdownCases(t *testing.T) {
 	t.Logf("%d of %d have their structure, floor %d", right, all, minStructure)
 	if right < minStructure {
 		t.Errorf("%d of %d have their structure, floor %d", right, all, minStructure)
+	}
+}
+
+// Text that looks like marks is read as the text that it is.
+func TestTextIsNoMark(t *testing.T) {
+	for text, want := range map[string]string{
+		"[key]: https://a.example/x": "",
+		"[^1]: A note.":              "",
+		"[two words]: and a text":    "",
+		"[key] is a key":             "",
+		"In the middle [a]: b":       "",
+		`C:\`:                        "",
+		`\<em>x</em>`:               `\<em>x</em>`,
+		`a\<strong>b</strong>`:      `a\<strong>b</strong>`,
+	} {
+		page, err := content.Extract([]byte("<!DOCTYPE html><body><main><h1>T</h1><p>"+text+"</p></main>"), "text/html; charset=utf-8", content.Options{})
+		require.NoError(t, err)
+		require.Equal(t, "<h1>T</h1><p>"+cmp.Or(want, text)+"</p>", structure(t, page.Markdown), page.Markdown)
 	}
 }
 

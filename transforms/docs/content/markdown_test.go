@@ -90,8 +90,8 @@ func TestTextIsNoMark(t *testing.T) {
 		"[key] is a key":             "",
 		"In the middle [a]: b":       "",
 		`C:\`:                        "",
-		`\<em>x</em>`:               `\<em>x</em>`,
-		`a\<strong>b</strong>`:      `a\<strong>b</strong>`,
+		`\<em>x</em>`:                `\<em>x</em>`,
+		`a\<strong>b</strong>`:       `a\<strong>b</strong>`,
 	} {
 		page, err := content.Extract([]byte("<!DOCTYPE html><body><main><h1>T</h1><p>"+text+"</p></main>"), "text/html; charset=utf-8", content.Options{})
 		require.NoError(t, err)

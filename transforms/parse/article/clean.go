@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -19,23 +20,40 @@ var (
 	credit           = regexp.MustCompile(`^[\[(<]?\s*(사진|그래픽|자료|이미지|영상)\s*(출처|제공)?\s*[=:ㅣ|/][^.]{0,60}$`)
 	invitation       = regexp.MustCompile(`^[▶☞※◀►☎✅📌👉]\s*\S.{0,80}$|^(Read more|READ MORE|Also read|ALSO READ|Read also|Lesen Sie auch|Lire aussi|Lea también|Leggi anche|Baca juga|See also|Related)\s*[:|]`)
 	koreanInvitation = regexp.MustCompile(`(구독|좋아요|제보)(하기|하세요|해주세요|신청)|카카오톡\s*[:>]|기자\s*페이지|^\[?관련\s*기사|^\[?연관\s*기사`)
-	others           = regexp.MustCompile(`(?i)^\W*(related( (news|stories|articles|topics|posts|content))?|read (more|also|next)|more (on|from|stories|about|news)\b.*|recommended( stories| for you)?|most (read|popular|viewed)\b.*|you may also like|don'?t miss|see also|also read|trending( now)?|mehr zum thema|mehr aus.*|lesen sie auch|das könnte sie auch interessieren|lire aussi|à lire aussi|sur le même sujet|leggi anche|ver también|te puede interesar|関連記事|関連キーワード|関連企業・業界|관련\s*기사|관련\s*뉴스|많이 본 (기사|뉴스)|주요\s*뉴스|이 시각 주요뉴스|tell us what you think.*|share this( story| article)?|about the author|comments?|tags|ilgili konular|benzer haberler|baca juga|читайте также|leia (mais|também)|lees ook|les også|läs mer|share|schon gelesen|say your words|weiterlesen|read this next)\W*$`)
-	othersToo        = regexp.MustCompile(`(?i)^\W*(mehr (informationen|zu(m|r)? .*)|kommentierte artikel|ähnliche (artikel|beiträge)|auch interessant|über (den autor|die autorin|diese reihe)|zur person|(diesen )?(artikel|beitrag|seite) (teilen|empfehlen|weiterempfehlen|drucken)|das (thema )?könnte dich auch interessieren|\d+ (kommentare?|comments?|commentaires?|comentarios?|reacties)|kommentare? (schreiben|hinterlassen|verfassen)|(leave|post|add|write) a (comment|reply)|leave a reply.*|while you are here|this entry was posted .*|à propos de l.auteur|sobre (el autor|la autora|o autor|a autora)|articoli correlati|artículos relacionados|articles (similaires|liés|associés)|gerelateerde artikelen|powiązane artykuły|zobacz (także|też|również)|czytaj (także|też|również)|benzer haberler|相关(新闻|阅读|文章|链接)|相關(新聞|文章)|延伸閱讀|関連リンク|あわせて読みたい)\W*$`)
-	othersMore       = regexp.MustCompile(`(?i)^\W*((alle |entdecke |unsere )?weitere (pressemitteilungen|mitteilungen|artikel|beiträge|themen|meldungen|nachrichten|informationen|geschichten|kolumnen|storys)( \S+){0,4}|mehr (themen|kolumnen|artikel)|lust auf mehr|noch mehr .{0,40}:|möchten sie den artikel teilen|(news|artikel|beitrag|seite) teilen)\W*$`)
+	others           = regexp.MustCompile(`(?i)^\W*(related( (news|stories|articles|topics|posts|content))?|read (more|also|next)|more (on|from|stories|about|news)\b.*|recommended( stories| for you)?|(most|top) (read|popular|viewed|stories)\b.*|(latest|recent|popular|other|trending) (news|stories|articles|posts|topics)|trending( now)?|share this( story| article| post)?|tell us what you think.*|\d+ (kommentare?|comments?|commentaires?|comentarios?|reacties)|kommentare? (schreiben|hinterlassen|verfassen)|(leave|post|add|write) a (comment|reply)|leave a reply.*|this entry was posted .*|関連(記事|キーワード|企業・業界|リンク)|관련\s*(기사|뉴스)|많이 본 (기사|뉴스)|주요\s*뉴스|이 시각 주요뉴스|相[关關](新闻|新聞|阅读|文章|链接))\W*$`)
+	othersToo        = regexp.MustCompile(`(?i)^\W*(mehr (informationen|zu(m|r)? .*|themen|kolumnen|artikel|aus .*|nachrichten)|(alle |entdecke |unsere )?weitere \S*(mitteilungen|artikel|beiträge|themen|meldungen|nachrichten|informationen|geschichten|kolumnen|storys|links)( \S+){0,4}|(ähnliche|neueste|letzte|verwandte|beliebte|meistgelesene|kommentierte|empfohlene) (artikel|beiträge)|das (thema )?könnte (sie|dich) auch interessieren|(auch|noch) mehr .{0,40}:|über (den autor|die autorin|diese reihe)|((diesen )?(artikel|beitrag|seite)|news) (teilen|empfehlen|weiterempfehlen|drucken)|möchten sie den artikel teilen)\W*$`)
 	endMail          = regexp.MustCompile(`[\s(\[/=]*([가-힣]{2,4}\s*(기자|특파원))?[\s(\[/=]*[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}[)\]\s]*$`)
 )
 
 // shortLine is the maximum number of characters of a line that clean may remove.
 const shortLine = 160
 
+// announces are whole lines that announce other articles, or what else is around the text, in lower
+// case and without marks.
+var announces = func() map[string]bool {
+	all := map[string]bool{}
+	for l := range strings.SplitSeq(`about the author|also read|comments|don't miss|dont miss|editor's picks|follow us|see also|share|tags|what to read next|while you are here|you may also like|you might also like|say your words|read this next
+		auch interessant|das könnte ihnen auch gefallen|das könnte dir auch gefallen|empfehlungen der redaktion|kommentare|lesen sie auch|links zum thema|lust auf mehr|meistgelesen|passend zum thema|schlagworte|schlagwörter|schon gelesen|stichwörter|teilen|über den autor|weiterlesen|zur person
+		à lire aussi|à lire également|à propos de l'auteur|à propos de l’auteur|articles liés|articles associés|articles récents|articles similaires|commentaires|les plus lus|lire aussi|partager|sur le même sujet|sur le même thème|voir aussi
+		articoli correlati|commenti|condividi|leggi anche|artículos relacionados|comentarios|compartir|etiquetas|lea también|lo más leído|más noticias|noticias relacionadas|sobre el autor|sobre la autora|te puede interesar|te recomendamos|ver también|compartilhar|leia mais|leia também|notícias relacionadas|sobre a autora|sobre o autor|veja também
+		gerelateerde artikelen|lees meer|lees ook|benzer haberler|ilgili konular|baca juga|les også|les mer|läs mer|læs også|czytaj także|czytaj też|czytaj również|komentarze|powiązane artykuły|zobacz także|zobacz też|zobacz również|читайте также|あわせて読みたい|延伸閱讀`, "\n") {
+		for phrase := range strings.SplitSeq(strings.TrimSpace(l), "|") {
+			all[phrase] = true
+		}
+	}
+	return all
+}()
+
 // announcesOthers reports whether a line announces other articles, or what else is around
-// the text. Three expressions are quicker than one: package regexp backtracks in small ones only.
+// the text. Two expressions are quicker than one: package regexp backtracks in small ones only.
 func announcesOthers(l string) bool {
 	if len(l) > 30 && l[len(l)-1] == '.' { // a sentence, as most lines are
 		return false
 	}
-	return others.MatchString(l) || othersToo.MatchString(l) || othersMore.MatchString(l)
+	return announces[strings.ToLower(strings.TrimFunc(l, notLetter))] || others.MatchString(l) || othersToo.MatchString(l)
 }
+
+func notLetter(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }
 
 // clean removes the lines of advertisements, reporters' addresses and
 // copyright, and those that a publisher's expressions match.

@@ -78,6 +78,7 @@ func TestShapes(t *testing.T) {
 		{"a heading that is a sentence at the end", `<article><h1>T</h1>` + paragraphs(4) + `<h4>Somebody wrote all of it down. Nobody in the hall had believed in the third quay before that evening.</h4></article>`, append(four, "Nobody in the hall"), nil},
 		{"an address at the end", `<div class="entry-content">` + paragraphs(4) + `<p><a href="https://quay.example/plan">https://quay.example/plan</a></p></div>`, append(four, "quay.example/plan"), nil},
 		{"a paragraph that is a link", `<article><h1>T</h1>` + paragraphs(2) + `<p><a href="/1">The plan of the third quay was drawn by an engineer, who has built quays for thirty years and in five harbours.</a></p>` + paragraphs(4) + `</article>`, append(four, "plan of the third quay"), nil},
+		{"many short last lines", `<div><h1>T</h1>` + paragraphs(4) + strings.Repeat(`<p>A quay in the fog</p><p>And one without</p>`, 3) + `<p>And so it ended</p><div>Newest pictures</div></div>`, append(four, "And so it ended"), []string{"Newest pictures"}},
 		{"labels after the text", `<article><h1>T</h1><div>` + paragraphs(4) + `</div><div>Tags</div><h3>More from the harbour</h3><div><a href="/x">A story</a></div></article>`, four, []string{"Tags", "More from"}},
 
 		// An introduction before the text.
@@ -94,6 +95,7 @@ func TestShapes(t *testing.T) {
 		{"more text of other stories than of this one", `<main><div class="a"><h1>T</h1>` + paragraphs(4) + `</div><div class="b"><h3>Recommended for you</h3>` + sentences(9, `<div><p>Elsewhere it was heard: %s</p></div>`) + `</div></main>`, four, []string{"Elsewhere", "Recommended"}},
 		{"a box in the text", `<article><h1>T</h1>` + sentences(3, `<p>At first, %s</p>`) + `<h3>Related</h3><div><a href="/1">Another story of the harbour</a></div>` + paragraphs(4) + `<p>After the box the text continues, and says what the council will do in the next year.</p></article>`, append(four, "After the box"), nil},
 		{"an announcement at the end", `<article><h1>T</h1>` + paragraphs(4) + `<h3>This may also be of interest:</h3><ul><li><a href="/1">Another story of the harbour</a></li></ul></article>`, four, []string{"of interest", "Another story"}},
+		{"announcements between paragraphs", `<article><h1>T</h1><p>At first there was nothing in the hall of the harbour's council but chairs.</p><p>Weitere Hafennachrichten</p><p>Schlagwörter:</p><p>Notícias relacionadas</p>` + paragraphs(4) + `</article>`, append(four, "At first there"), []string{"Weitere", "Schlag", "Not"}},
 		{"about the author", `<article><h1>T</h1>` + sentences(3, `<p>At first, %s</p>`) + paragraphs(4) + `<h4>Über den Autor</h4><p>Somebody writes about harbours and has done so for very many years.</p></article>`, four, []string{"Über den Autor", "writes about harbours"}},
 
 		// What names say of introductions, notes and parts.

@@ -86,8 +86,8 @@ func (r *reader) trim(lines []textLine) []textLine {
 		kept = kept[:len(kept)-1]
 	}
 	out := make([]textLine, 0, len(kept))
-	for i, l := range kept {
-		if l.heading && i+1 < len(kept) && kept[i+1].heading && announcesOthers(l.text) {
+	for _, l := range kept {
+		if len(l.text) < 80 && announcesOthers(l.text) {
 			continue
 		}
 		if onlyTime(l) {
@@ -169,7 +169,7 @@ func closes(l textLine, before []textLine) bool {
 	if l.text[0] == '(' || !strings.HasPrefix(l.text, "http") && strings.ContainsAny(l.text[:len(l.text)*2/3], ":：") {
 		return false
 	}
-	for i := len(before) - 1; i >= max(0, len(before)-3) && alikeParagraphs(l, before[i]); i-- {
+	for i := len(before) - 1; i >= 0 && alikeParagraphs(l, before[i]); i-- {
 		if paragraph(before[i]) {
 			return true
 		}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/newsfork/seed-engine/transforms/parse/structured"
 	"github.com/newsfork/seed-engine/transforms/parse/tree"
 )
 
@@ -101,7 +102,11 @@ func sameItem(a, b *html.Node) bool {
 // the text. It is found because pages repeat it as their description.
 func (p *Page) lede(root *html.Node, r *reader) string {
 	var wants []string
-	for _, s := range []string{p.meta["og:description"], p.meta["description"]} {
+	described := []string{p.meta["og:description"], p.meta["description"]}
+	if p.ld.Item != nil && p.ld.Item.Syntax == structured.JSONLD { // in microdata the mark says nothing new: the text itself is found
+		described = append(described, p.ld.Description)
+	}
+	for _, s := range described {
 		if f := fold(s); len(f) >= 40 {
 			wants = append(wants, f)
 		}

@@ -305,11 +305,11 @@ func hint(n *html.Node) int {
 		return 1
 	case atom.Main:
 		return 2
-	case atom.Div, atom.Section:
+	case atom.Div, atom.Section, atom.Td, atom.Span:
 	default:
 		return -1
 	}
-	if bodyNamed(n) != "" {
+	if n.DataAtom != atom.Span && bodyNamed(n) != "" {
 		return 0
 	}
 	for i := range n.Attr {
@@ -320,7 +320,10 @@ func hint(n *html.Node) int {
 				return 0
 			}
 		case "role":
-			if a.Val == "main" {
+			switch a.Val {
+			case "article":
+				return 1
+			case "main":
 				return 2
 			}
 		}

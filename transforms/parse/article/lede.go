@@ -25,8 +25,12 @@ func (r *reader) introduced(body, root *html.Node) (lines []textLine) {
 			}
 			switch c.DataAtom {
 			case atom.H1, atom.H2, atom.H3:
-				if f := fold(line(c)); f != "" && (f == r.title) {
+				if f := fold(line(c)); f != "" && (f == r.title || c.DataAtom == atom.H1 && len(f) > 20 && (strings.Contains(r.title, f) || strings.Contains(f, r.title))) {
 					around, lines = c, nil
+					continue
+				}
+			case atom.Ul, atom.Ol, atom.Table, atom.Dl:
+				if !isBelow(root, c) {
 					continue
 				}
 			}

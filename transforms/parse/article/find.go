@@ -347,6 +347,9 @@ func bodyNamed(n *html.Node) string {
 
 // bodyName reports whether a class or id is one of bodyNames, without its hyphens.
 func bodyName(name string) bool {
+	if len(name) < 6 { // shorter than all of them
+		return false
+	}
 	var buf [32]byte
 	n := 0
 	for i := range len(name) {

@@ -45,20 +45,25 @@ func (r *reader) text(roots []*html.Node) string { return joinLines(r.write(root
 
 // trim removes lines that are not part of the text: dates, names and labels before
 // the first paragraph or its subheading, headings and labels after the last one, and
-// everything after an announcement of other articles.
+// announcements of other articles, with everything after one at the end.
 func (r *reader) trim(lines []textLine) []textLine {
 	sum := 0
 	for _, l := range lines {
 		sum += len(l.text)
 	}
 	before := 0
+	text := make([]textLine, 0, len(lines))
 	for i, l := range lines {
-		if len(l.text) < 80 && before > 0 && announcesOthers(l.text) && (before*10 >= sum*8 || !l.item && ends(lines, i)) {
-			lines = lines[:i]
-			break
+		if len(l.text) < 80 && announcesOthers(l.text) {
+			if before > 0 && (before*10 >= sum*8 || !l.item && ends(lines, i)) {
+				break
+			}
+			continue
 		}
 		before += len(l.text)
+		text = append(text, l)
 	}
+	lines = text
 	const most = 8 // lines before the text
 	begin := max(0, slices.IndexFunc(lines[:min(most, len(lines))], func(l textLine) bool { return paragraph(l) || l.item }))
 	if begin > 0 && subheading(lines[begin-1], lines[begin:]) {
@@ -87,13 +92,9 @@ func (r *reader) trim(lines []textLine) []textLine {
 	}
 	out := make([]textLine, 0, len(kept))
 	for _, l := range kept {
-		if len(l.text) < 80 && announcesOthers(l.text) {
-			continue
+		if !onlyTime(l) {
+			out = append(out, l)
 		}
-		if onlyTime(l) {
-			continue
-		}
-		out = append(out, l)
 	}
 	return out
 }
@@ -152,7 +153,7 @@ func introduces(l textLine) bool {
 
 // subheading reports whether a heading before the text is the first of several like it.
 func subheading(l textLine, after []textLine) bool {
-	if !l.heading || l.of == nil || announcesOthers(l.text) {
+	if !l.heading || l.of == nil {
 		return false
 	}
 	for _, a := range after {

@@ -34,15 +34,15 @@ func detect(body []byte) string {
 	if err != nil {
 		return "windows-1252" // nothing was found
 	}
-	best, name := leastConfidence, "windows-1252"
+	best, name := leastConfidence, ""
 	for _, f := range found {
 		n := detected[f.Charset]
 		// Of encodings with equal confidence the first by name, because the detector's order is random.
-		if n != "" && (f.Confidence > best || f.Confidence == best && n < name && name != "windows-1252") && reads(sample, n) {
+		if n != "" && (f.Confidence > best || f.Confidence == best && n < name) && reads(sample, n) {
 			best, name = f.Confidence, n
 		}
 	}
-	if western(sample, name) {
+	if name == "" || western(sample, name) {
 		return "windows-1252"
 	}
 	return name

@@ -133,6 +133,8 @@ func (p *jsonReader) list(depth int) (out []Value) {
 		case p.s[p.at] == ']':
 			p.at++
 			return out
+		case p.s[p.at] == '}': // the list's end is missing
+			return out
 		case p.s[p.at] == ',':
 			p.at++
 		default:

@@ -72,6 +72,8 @@ func TestJSONLD(t *testing.T) {
 
 		"comments":             {script: "// x\n{/* y */\"@type\":\"A\", // z\n\"name\":\"n\" /* end */}", want: "A{name=n}"},
 		"address is none":      {script: `{"@type":"A","url":"https://example.org/a"}`, want: "A{url=https://example.org/a}"},
+		"a list's end missing": {script: `{"@type":"A","x":[1,{"@type":"B"}}`, want: "A{x=1|B{}}"},
+		"a list that ends":     {script: `[{"@type":"A"}}`, want: "A{}", broken: 1},
 		"commas too many":      {script: `{"@type":"A",,"x":[1,2,],}`, want: "A{x=1|2}"},
 		"comma too few":        {script: "{\"@type\":\"A\"\n\"name\":\"n\"\n}", want: "A{name=n}"},
 		"line end in a string": {script: "{\"@type\":\"A\",\"name\":\"one\ntwo\tthree\"}", want: "A{name=one\ntwo\tthree}"},
@@ -228,6 +230,7 @@ func TestHostile(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
+	f.Add(ld("[}"))
 	f.Add(ld(`{"@type":"Product","name":"a \"b\" c","offers":[{"price":1,},]}`))
 	f.Add(`<p itemscope itemtype=A itemref="x"><b id=x itemprop=y>z</b><meta property=og:title content=t>`)
 	f.Add(`<div vocab="https://schema.org/" typeof="Product"><b property="name">A</b></div>`)

@@ -308,7 +308,7 @@ func (s *splitter) fit(d draft) {
 		}
 	}
 	for _, part := range []string{text[:at], text[at:]} {
-		if part = strings.Trim(part, "\n"); part != "" {
+		if part = strings.Trim(part, "\n"); strings.TrimSpace(part) != "" {
 			s.fit(draft{path: d.path, anchors: d.anchors, page: d.page, text: part})
 		}
 	}

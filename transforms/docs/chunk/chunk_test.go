@@ -449,6 +449,7 @@ func TestTableInList(t *testing.T) {
 func FuzzSplit(f *testing.F) {
 	f.Add("# A\n\ntext\n\n```go\ncode\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2 |", 100)
 	f.Add("> ```\n> x\n- ~~~~ y\n####### no\n#", 20)
+	f.Add("text\n\n| a |\n| --- |"+strings.Repeat("\t", 527), 100) // the second half is empty
 	f.Fuzz(func(t *testing.T, markdown string, limit int) {
 		if limit < 20 || limit > 1000 || len(markdown) > 10_000 || !utf8.ValidString(markdown) {
 			return

@@ -146,7 +146,14 @@ func YAML(text []byte) (string, error) {
 	return string(b), nil
 }
 
-// plain turns the numbers in a JSON value into those that YAML writes as they were.
+// quoted is a text with tabs. Without quotes the library would read it without them.
+type quoted string
+
+// MarshalYAML writes the text in quotes; Go's escapes are YAML's.
+func (q quoted) MarshalYAML() ([]byte, error) { return strconv.AppendQuote(nil, string(q)), nil }
+
+// plain turns the numbers and texts in a JSON value into those that YAML writes as they
+// were.
 func plain(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -158,6 +165,10 @@ func plain(v any) any {
 			return v.String() // it is no value of any field
 		}
 		return f
+	case string:
+		if strings.Contains(v, "\t") {
+			return quoted(v)
+		}
 	case []any:
 		for i := range v {
 			v[i] = plain(v[i])

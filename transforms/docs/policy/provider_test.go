@@ -66,6 +66,7 @@ func FuzzYAML(f *testing.F) {
 	f.Add([]byte(`{"provider_id":"a","seed_urls":["https://a.example/docs"],"allowed_path_patterns":["/**"],"max_depth":2.5,"name":"\u0085 \ud83d\ude00 # no: comment\n---\n"}`))
 	f.Add([]byte(`{"provider_id":"a","seed_urls":["https://a.example/docs"],"allowed_path_patterns":["/\u0001\udbff\udfff/**"],"name":"\ue000 \udbff\udfff"}`))
 	f.Add([]byte(`{"provider_id":"007","seed_urls":["https://a.example/"],"allowed_path_patterns":["**"],"category":"1e3","keep_query_params":["~","null"]}`))
+	f.Add([]byte(`{"provider_id":"a","seed_urls":["https://a.example/"],"allowed_path_patterns":["**"],"name":"a\tb"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		out, err := policy.YAML(text)
 		if err != nil {

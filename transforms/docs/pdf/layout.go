@@ -145,6 +145,9 @@ func (l *layout) page(n int, p []line) {
 		if leaders.MatchString(p[i].text) { // a table of contents is navigation
 			if l.last.to == len(l.out) && len(l.block.lines) == 0 { // and so is its heading
 				l.out = l.out[:l.last.from]
+				for n := len(l.starts); n > 0 && l.starts[n-1] > len(l.out); n-- {
+					l.starts = l.starts[:n-1]
+				}
 			}
 			continue
 		}

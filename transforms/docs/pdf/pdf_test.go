@@ -285,6 +285,7 @@ func FuzzRead(f *testing.F) {
 func FuzzLayout(f *testing.F) {
 	f.Add("Orders\nthe or\ufffeder of\n\f12\n- item\n1. item\n", []byte{10, 20, 1, 72, 0, 10, 12, 2})
 	f.Add("Contents\nOne . . . . . 1\n\f\x00\ue000\n###### x\n```\n", []byte{255, 0, 4, 1})
+	f.Add("text\nOne . . . . 1\n\f\x00s\nOne . . . .", []byte("\x9a\x9aent")) // the last heading is that of a table of contents
 	f.Fuzz(func(t *testing.T, text string, numbers []byte) {
 		next := func() (n float64) {
 			if len(numbers) > 0 {

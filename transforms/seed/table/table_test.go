@@ -79,6 +79,7 @@ func FuzzDecode(f *testing.F) {
 			f.Add(c)
 		}
 	}
+	f.Add([]byte("PAR1\x29\xfc\xad\xf6\x8c\x52\x06\x00\x00\x00PAR1")) // a footer with a list of 172,178,221
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -216,8 +216,11 @@ func writePath(b *strings.Builder, path string) {
 	if strings.Contains(path, "/.") || strings.Contains(path, "/%2") {
 		path = strings.Join(dotless(strings.Split(path, "/")), "/")
 	}
-	encode(b, path, "\"#<>?`{}^|\\")
+	encode(b, path, neverInPath)
 }
+
+// neverInPath are the ASCII characters that a path has only encoded.
+const neverInPath = "\"#<>?`{}^|\\"
 
 // encode writes s and percent-encodes every character that is not allowed in a URL,
 // and those in more. An invalid escape becomes an encoded percent

@@ -38,10 +38,10 @@ func Key(u *url.URL, keep []string) (string, error) {
 		return "", fmt.Errorf("URL %.200q: %w", u.Redacted(), ErrScheme)
 	}
 	host := Host(u)
-	if host == "" {
+	if strings.Trim(u.Hostname(), ".") == "" { // a port alone is no host
 		return "", fmt.Errorf("URL %.200q has no host: %w", u.Redacted(), ErrURL)
 	}
-	key := "https://" + host + keyPath(u.EscapedPath())
+	key := "https://" + host + keyPath(escapedPath(u))
 	if q := keyQuery(u.RawQuery, keep); q != "" {
 		key += "?" + q
 	}
@@ -49,10 +49,10 @@ func Key(u *url.URL, keep []string) (string, error) {
 }
 
 // Host is the part of a URL's authority that scopes and keys compare: lower
-// case, without user information, www., trailing dot and default port (443, and
+// case, without user information, www., trailing dots and default port (443, and
 // 80 of http).
 func Host(u *url.URL) string {
-	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	host := strings.TrimRight(strings.ToLower(u.Hostname()), ".")
 	// "www.com" is a domain of its own, not the host of a "com".
 	if rest, ok := strings.CutPrefix(host, "www."); ok && strings.Contains(rest, ".") {
 		host = rest
@@ -76,6 +76,17 @@ func Path(key string) string {
 	}
 	path, _, _ := strings.Cut(rest[slash:], "?")
 	return path
+}
+
+// escapedPath is u.EscapedPath, but in a path that has characters besides ASCII, as that
+// of a key, it escapes no more than these.
+func escapedPath(u *url.URL) string {
+	if path, err := url.PathUnescape(u.RawPath); err != nil || path != u.Path {
+		return u.EscapedPath() // it was not parsed, or needs no RawPath
+	}
+	var b strings.Builder
+	encode(&b, u.RawPath, neverInPath)
+	return b.String()
 }
 
 // keyPath normalises an encoded path: escapes, dot segments (RFC 3986 section

@@ -45,6 +45,9 @@ func TestKey(t *testing.T) {
 	f("https://Docs.Stripe.COM/api", "https://docs.stripe.com/api")
 	f("https://docs.stripe.com:443/api", "https://docs.stripe.com/api")
 
+	f("https://a.example/%EB%AC%B8(1)%28!", "https://a.example/문(1)%28!")
+	f("https://a.example/문\"(1)", "https://a.example/문%22(1)")
+
 	f("https://docs.stripe.com", "https://docs.stripe.com/")
 	f("https://docs.stripe.com/", "https://docs.stripe.com/")
 	f("https://docs.stripe.com//", "https://docs.stripe.com/")
@@ -226,6 +229,9 @@ func FuzzAddress(f *testing.F) {
 	f.Add("https://e.com/docs/", "../a?b=c#d", "b")
 	f.Add("http://[::1]:80/%2e%2e/", `\\한국.kr:443/%ff`, "*")
 	f.Add("https://e.com/a?b", "http:x", "")
+	f.Add("", "http://../", "")
+	f.Add("", "http://a../", "")
+	f.Add("", "https://a.example/문서(1)!", "")
 	f.Fuzz(func(t *testing.T, rawBase, href, keep string) {
 		base, err := url.Parse(rawBase)
 		if err != nil {
@@ -242,6 +248,12 @@ func FuzzAddress(f *testing.F) {
 			return // the base's own host is taken as it is
 		}
 		k, err := canonical.Key(u, []string{keep})
+		if strings.Trim(u.Hostname(), ".") == "" { // a valid URL, and no page
+			if !errors.Is(err, canonical.ErrURL) {
+				t.Fatalf("key %q of the address %q: %v", k, u, err)
+			}
+			return
+		}
 		if err != nil {
 			t.Fatalf("key of the address %q: %v", u, err)
 		}

@@ -131,7 +131,7 @@ type Tracker struct {
 var costed = []string{"estimate", "prices"}
 
 // crawling are the flags of jobs that send requests.
-var crawling = []string{"lanes", "concurrency", "rate", "host-delay", "max-crawl-delay", "adaptive-delay", "server-delay", "cdn-rate", "cdn-networks", "web", "connect-to", "allow-private", "post-quantum"}
+var crawling = []string{"lanes", "concurrency", "rate", "host-delay", "max-crawl-delay", "adaptive-delay", "server-delay", "cdn-rate", "cdn-networks", "turns", "web", "connect-to", "allow-private", "post-quantum"}
 
 // partitioned are the filters of jobs that read the bucket's Hive partitions.
 var partitioned = []string{"country", "category", "date"}

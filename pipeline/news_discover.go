@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/io/web"
-	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 	"github.com/newsfork/seed-engine/transforms/news"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
@@ -42,7 +41,11 @@ func DiscoverNews(ctx context.Context, c Common, settings, contact, raw string) 
 		return "", err
 	}
 	defer client.Close()
+	pacer, err := c.pacer(cfg)
+	if err != nil {
+		return "", err
+	}
 	e := &engine.Engine{Config: n.loaded, UserAgent: cfg.UserAgent, Web: client, Log: slog.New(slog.DiscardHandler), NoDelay: c.Web == "demo",
-		Polite: c.PoliteConfig(), Pacer: &polite.Pacer{Clock: polite.SystemClock}}
+		Polite: c.PoliteConfig(), Pacer: pacer}
 	return e.Discover(ctx, &url.URL{Scheme: base.Scheme, Host: base.Host})
 }

@@ -70,7 +70,11 @@ func (j Job) AskRobots(ctx context.Context, c Common, agent, raw string) (a Robo
 		return a, err
 	}
 	defer client.Close()
-	ask := &polite.Client{Web: client, Pacer: &polite.Pacer{Clock: polite.SystemClock}, Policy: robotsPolicy(c, agent)}
+	pacer, err := c.pacer(cfg)
+	if err != nil {
+		return a, err
+	}
+	ask := &polite.Client{Web: client, Pacer: pacer, Policy: robotsPolicy(c, agent)}
 	defer ask.Close()
 	rules, err := ask.Robots(ctx, u)
 	var abandoned *polite.AbandonedError // a long Crawl-delay is a part of the answer

@@ -35,7 +35,7 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 	}
 	o.WorkersElsewhere = o.Elsewhere()
 	for _, check := range []func() error{
-		o.checkFilters, o.checkLimits, o.checkOutput, o.checkWeb, o.readNetworks,
+		o.checkFilters, o.checkLimits, o.checkOutput, o.checkWeb, o.readNetworks, o.checkTurns,
 		func() error {
 			if j.Check == nil {
 				return nil
@@ -96,6 +96,21 @@ func (o *Options) checkLimits() error {
 		return usage.Errorf("--cdn-rate=%g: use requests a second, more than 0", o.CDNRate)
 	case o.LeaseTTL < time.Second:
 		return usage.Errorf("--lease-ttl=%s: use 1s or more", o.LeaseTTL)
+	}
+	return nil
+}
+
+// checkTurns makes the file that --turns names, where the workers are in this process.
+func (o *Options) checkTurns() error {
+	path := o.PoliteConfig().Turns
+	switch {
+	case o.Turns == "":
+		return usage.Errorf("--turns=: use auto, off, or the path of a file for all processes of this machine and user")
+	case path == polite.OwnTurns || o.WorkersElsewhere:
+		return nil
+	}
+	if err := new(polite.Pacer).Share(path, ""); err != nil {
+		return usage.Errorf("--turns: %w", err)
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ func newFlags(o *Options) *flag.FlagSet {
 	f.DurationVar(&o.ServerDelay, "server-delay", 0, "pause between two requests to one server address, whatever the host names, one request at a time; 0: only hosts are told apart")
 	f.Float64Var(&o.CDNRate, "cdn-rate", polite.DefaultCDNRate, "with --server-delay: requests a second to each network whose addresses serve many unrelated sites, such as Cloudflare's, in place of that pause")
 	f.StringVar(&o.CDNNetworks, "cdn-networks", "", "file with these networks, a name and a prefix on each line (default: the list in io/web/polite/cdns.txt)")
+	f.StringVar(&o.Turns, "turns", polite.OwnTurns, "path of the file by which all processes of a machine, of all jobs, take turns at a site; auto: in the folder of the user's caches; off: each process for itself")
 	f.StringVar(&o.Web, "web", "live", "live, or demo: the simulated web that is part of the program, offline")
 	f.StringVar(&o.ConnectTo, "connect-to", "", "host:port that every request is sent to instead of the URL's own")
 	f.BoolVar(&o.AllowPrivate, "allow-private", false, "allow requests to loopback and private addresses")

@@ -245,6 +245,8 @@ func TestRefusals(t *testing.T) {
 	f("--adaptive-delay=-1", "--adaptive-delay=-1", "0 (off)")
 	f("--server-delay=-1s", "--server-delay=-1s", "0 (off) or more")
 	f("--cdn-rate=0", "--cdn-rate=0", "more than 0")
+	f("--turns=", "--turns=", "use auto, off, or the path")
+	f("--turns=/dev/null/turns", "--turns: the file of turns at sites, /dev/null/turns", "not a directory")
 	f("--cdn-networks=missing.txt", "--cdn-networks", "missing.txt")
 	f("--cdn-networks=networks.txt", "--cdn-networks=networks.txt: line 1", "192.0.2.1")
 	f("--max-crawl-delay=0s", "--max-crawl-delay=0s", "30s")

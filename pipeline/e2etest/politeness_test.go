@@ -4,6 +4,7 @@ package e2etest
 
 import (
 	"net/http"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -103,4 +104,28 @@ func TestCrawlDelayIsObeyed(t *testing.T) {
 	if n := asked["crawl-delay-long-2.com"]; n != 1 {
 		t.Errorf("crawl-delay-long-2.com asks for a longer pause than the program waits, and got %d requests, want 1", n)
 	}
+}
+
+// Runs on two stores, as of two jobs, ask the same hosts. One of them is killed and started
+// again.
+func TestJobsTakeTurns(t *testing.T) {
+	const delay = 50 * time.Millisecond
+	w := rig.StartWeb(t, webtest.Options{Seed: 3, Latency: 20 * time.Millisecond})
+	b := generate(4*len(steadyKinds), steadyKinds)
+	turns := []string{"--turns=" + filepath.Join(t.TempDir(), "turns"), "--feeds", "--homepage", "--host-delay=" + delay.String()}
+	dirs := []string{rig.Directory(t, b.files), rig.Directory(t, b.files)}
+	one, two := start(t, w, dirs[0], turns...), start(t, w, dirs[1], append(turns, "--runner=prism")...)
+	rig.Eventually(t, "50 requests", time.Minute, func() bool { return len(w.Requests()) >= 50 })
+	killed := time.Now()
+	one.Kill(t)
+	one = start(t, w, dirs[0], turns...)
+	for _, c := range []*rig.Child{one, two} {
+		if code := c.Wait(t, 3*time.Minute); code != 0 {
+			t.Fatalf("exit code %d, want 0:\n%s", code, rig.Tail(c.Output(t)))
+		}
+	}
+	rig.Same(t, rig.Objects(t, dirs[0]), rig.Objects(t, dirs[1]))
+	// A site may work on for a client that was killed.
+	log := slices.DeleteFunc(w.Requests(), func(r webtest.LoggedRequest) bool { return r.Start.Before(killed) && r.End.After(killed) })
+	rig.PausesKept(t, log, delay, false)
 }

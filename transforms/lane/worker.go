@@ -115,6 +115,11 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 		return nil, fmt.Errorf("opening the worker's web client: %w", err)
 	}
 	w := &Worker{cfg: cfg, Web: client, Pacer: polite.Pacer{Clock: polite.SystemClock, Servers: cfg.Polite.Servers, Adapt: cfg.Polite.Adapt}, calls: new(store.Calls), endLog: func() error { return nil }}
+	alone := w.Pacer.Share(cfg.Polite.Turns, cfg.Web.ConnectTo)
+	if alone != nil && cfg.Polite.Turns != polite.OwnTurns {
+		client.Close()
+		return nil, errors.Join(alone, s.Close())
+	}
 	w.Pauses.w = w
 	w.stopping, w.noMore = context.WithCancel(context.WithoutCancel(ctx))
 	runLeases.Lock()
@@ -138,6 +143,9 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 		}
 	}
 	w.Log = RunLogger(cfg)
+	if alone != nil {
+		w.Log.Warn("turns_not_shared", "error", alone.Error(), "why", "other processes of this machine do not know when this one asks a site; name a file with --turns, or say --turns=off")
+	}
 	TakeLibraryLines(w.Log)
 	workers.open[cfg.RunID] = w
 	go w.watch()

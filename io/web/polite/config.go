@@ -21,6 +21,7 @@ type Config struct {
 	RetryBackoff time.Duration // the pause before a first retry; 0: DefaultRetryBackoff
 	Servers      Servers
 	Adapt        float64 // see Pacer.Adapt
+	Turns        string  // see Pacer.Share
 }
 
 // Validate returns an error that tells the user what is wrong with the configuration.

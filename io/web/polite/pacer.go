@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/web"
+	"github.com/newsfork/seed-engine/io/web/polite/turns"
 )
 
 // Range is a range of pauses.
@@ -41,6 +42,24 @@ var SystemClock = Clock{Now: time.Now, Sleep: func(ctx context.Context, d time.D
 	}
 }}
 
+// OwnTurns, as a path for Share, is the file of the user's own, turns.DefaultPath.
+const OwnTurns = "auto"
+
+// Share makes the processes of this machine that were given the same path take turns at
+// the sites of a web, see Pacer.Turns and Pacer.Web. With "" nothing is shared. Its errors
+// are those of turns.Open.
+func (p *Pacer) Share(path, web string) (err error) {
+	switch path {
+	case "":
+		return nil
+	case OwnTurns:
+		path = turns.DefaultPath()
+	}
+	p.Web = web
+	p.Turns, err = turns.Open(path)
+	return err
+}
+
 const (
 	// delayMemory is how long a site's Crawl-delay, and that it refused requests, is
 	// remembered after its last request. If it were forgotten with the gap, the next request to the site would
@@ -66,6 +85,12 @@ type Pacer struct {
 	Hold func(ctx context.Context, server string) (free func(rest time.Duration), unknown bool, err error)
 	// Part, when set, is this process's part of the rate of a network. nil: all of it.
 	Part func() float64
+	// Turns, when set, are shared with other processes of the machine: a site gets one
+	// request at a time of all of them, and they keep the gap and the pauses together.
+	Turns *turns.File
+	// Web is the address that all requests go to, "" for the public web. Another web's
+	// sites are others.
+	Web string
 
 	mu      sync.Mutex
 	sites   map[string]*site
@@ -170,6 +195,7 @@ func (p *Pacer) pause(name string, d time.Duration) time.Time {
 	s := p.site(name)
 	if until := p.now().Add(d); until.After(s.paused) {
 		s.paused = until
+		p.tell(name, turns.Times{Paused: until})
 	}
 	return s.paused
 }
@@ -235,6 +261,7 @@ func (p *Pacer) setDelay(name, origin string, d, maxDelay time.Duration) (next t
 	}
 	if next := s.ended.Add(min(d, maxDelay)); next.After(s.next) {
 		s.next = next
+		p.tell(name, turns.Times{Ended: s.ended, Next: next})
 	}
 	if s.paused.After(s.next) {
 		return s.paused
@@ -279,11 +306,11 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(co
 			gap = max(gap, c.scaled(s.load.gap(p.Adapt, c.maxRetryAfter())))
 		}
 		s.ended, s.next = now, now.Add(gap)
-		at.end(now)
 		after := c.asksFor(resp, now)
 		if until := now.Add(c.scaled(after)); after >= 0 && until.After(s.paused) {
 			s.paused = until
 		}
+		at.end(now)
 		return after
 	}, nil
 }
@@ -324,7 +351,7 @@ func (c *Client) widen(s *site) {
 
 // await waits until a site and its server may be asked, within the site's budget. It
 // draws the gap that follows.
-func (c *Client) await(ctx context.Context, u *url.URL, s *site, r Request, server func(context.Context) netip.Addr) (gap time.Duration, at *serverTurn, err error) {
+func (c *Client) await(ctx context.Context, u *url.URL, s *site, r Request, server func(context.Context) netip.Addr) (gap time.Duration, at *place, err error) {
 	p, name := c.Pacer, web.Site(u)
 	if err := c.remember(ctx, name); err != nil {
 		return 0, nil, err
@@ -358,29 +385,111 @@ func (c *Client) await(ctx context.Context, u *url.URL, s *site, r Request, serv
 	}
 }
 
+// place is the right to send a site a request: this process has the site's turn, and that
+// of its server.
+type place struct {
+	c      *Client
+	name   string
+	s      *site
+	server *serverTurn
+	taken  bool        // of Pacer.Turns
+	known  turns.Times // what the other processes are told
+}
+
+// leave gives the place to another request, of this process or another one.
+func (at *place) leave() {
+	if at.taken {
+		at.c.Pacer.Turns.Give(at.c.Pacer.key(at.name), at.known)
+	} else {
+		at.c.Pacer.tell(at.name, at.known)
+	}
+	at.server.leave()
+}
+
+// end begins the pauses of the site and its server; the request was answered. It is called
+// with Pacer.mu locked.
+func (at *place) end(now time.Time) {
+	at.known = turns.Times{Ended: at.s.ended, Next: at.s.next, Paused: at.s.paused}
+	at.server.end(now)
+}
+
 // ready waits for the gap and the pauses of a site, and then for the turn of its server,
-// which other sites use while this one waits.
-func (c *Client) ready(ctx context.Context, u *url.URL, s *site, r Request, server func(context.Context) netip.Addr) (at *serverTurn, err error) {
+// which other sites use while this one waits, and for its own among all processes.
+func (c *Client) ready(ctx context.Context, u *url.URL, s *site, r Request, server func(context.Context) netip.Addr) (*place, error) {
 	for {
+		at := &place{c: c, name: web.Site(u), s: s}
 		wait, err := c.mayAsk(ctx, u, s, r)
-		switch {
-		case err != nil:
-		case wait > 0:
+		if err == nil && wait <= 0 && c.Pacer.Servers.Delay > 0 {
+			if at.server, err = c.enterServer(ctx, server(ctx)); err == nil {
+				wait, err = c.mayAsk(ctx, u, s, r) // it may have been told to pause meanwhile, or the run to stop
+			}
+		}
+		if err == nil && wait <= 0 && c.Pacer.Turns != nil {
+			if wait = at.take(r); wait <= 0 {
+				wait, err = c.mayAsk(ctx, u, s, r)
+			}
+		}
+		if err == nil && wait <= 0 {
+			return at, nil
+		}
+		at.leave()
+		if err == nil {
 			err = c.wait(ctx, wait) // another request may have been answered with a longer pause meanwhile
-		case c.Pacer.Servers.Delay <= 0:
-			return nil, nil
-		default:
-			if at, err = c.enterServer(ctx, server(ctx)); err != nil {
-				break
-			}
-			if wait, err = c.mayAsk(ctx, u, s, r); err == nil && wait <= 0 { // it may have been told to pause meanwhile, or the run to stop
-				return at, nil
-			}
-			at.leave()
 		}
 		if err != nil {
 			return nil, err
 		}
+	}
+}
+
+// lookAgain is how often a process looks whether another one's request has been answered.
+const lookAgain = 50 * time.Millisecond
+
+// take takes the site's turn among all processes and applies what they know of the site,
+// or returns a wait. A request that is sent in parallel takes none.
+func (at *place) take(r Request) (wait time.Duration) {
+	c, p, s := at.c, at.c.Pacer, at.s
+	now := p.now()
+	if r.Parallel {
+		at.known = p.Turns.Look(p.key(at.name), now)
+	} else if at.known, at.taken = p.Turns.Take(p.key(at.name), now); !at.taken {
+		return lookAgain
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at.known.Ended.Sub(s.ended) > time.Millisecond { // by another process: the file rounds times
+		s.ended = at.known.Ended
+		if !c.Policy.NoDelay {
+			s.next = later(s.next, s.ended.Add(s.gap.Draw(c.delay(s))))
+		}
+	}
+	// What others know makes a request wait, and never makes a job abandon the site.
+	longest := c.maxRetryAfter()
+	next := at.known.Next
+	if most := at.known.Ended.Add(longest); next.After(most) {
+		next = most
+	}
+	s.next = later(s.next, next)
+	if at.known.Paused.Sub(now) <= longest {
+		s.paused = later(s.paused, at.known.Paused)
+	}
+	return 0
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// key names a site in Pacer.Turns.
+func (p *Pacer) key(site string) string { return p.Web + " " + site }
+
+// tell tells the other processes of later times.
+func (p *Pacer) tell(site string, t turns.Times) {
+	if p.Turns != nil && t != (turns.Times{}) {
+		p.Turns.Tell(p.key(site), t)
 	}
 }
 

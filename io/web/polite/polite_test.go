@@ -64,6 +64,13 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	all[0](rw, r)
 }
 
+// answered logs that the answer to a request begins.
+func (w *world) answered(at string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log = append(w.log, fmt.Sprint(w.clock.Now().Sub(begin))+" answered: "+at)
+}
+
 func (w *world) requests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

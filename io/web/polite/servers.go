@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/newsfork/seed-engine/io/web/polite/turns"
 )
 
 // Servers says how requests to one server are kept apart, whatever the names in their
@@ -110,6 +112,8 @@ type serverTurn struct {
 	name string
 	s    *site
 	free func(rest time.Duration) // of Pacer.Hold
+	// taken says that the turn is this process's among those that share Pacer.Turns.
+	taken bool
 }
 
 // enterServer waits for the turn of the server at a. For a network with a rate it waits
@@ -142,7 +146,7 @@ func (c *Client) enterServer(ctx context.Context, a netip.Addr) (*serverTurn, er
 		p.leave(name, s)
 		return nil, context.Cause(ctx)
 	}
-	t := &serverTurn{c, name, s, func(time.Duration) {}}
+	t := &serverTurn{c: c, name: name, s: s, free: func(time.Duration) {}}
 	if p.Hold != nil {
 		free, unknown, err := p.Hold(ctx, name)
 		if err != nil {
@@ -156,16 +160,35 @@ func (c *Client) enterServer(ctx context.Context, a netip.Addr) (*serverTurn, er
 			p.mu.Unlock()
 		}
 	}
-	p.mu.Lock()
-	wait := s.next.Sub(p.now())
-	p.mu.Unlock()
-	if wait > 0 {
+	for {
+		wait := t.take()
+		if wait <= 0 {
+			return t, nil
+		}
 		if err := c.wait(ctx, wait); err != nil {
 			t.leave()
 			return nil, err
 		}
 	}
-	return t, nil
+}
+
+// take takes the server's turn among the processes of the machine, once, and returns how
+// long to wait.
+func (t *serverTurn) take() (wait time.Duration) {
+	p := t.c.Pacer
+	now := p.now()
+	var known turns.Times
+	if p.Turns != nil && !t.taken {
+		if known, t.taken = p.Turns.Take(p.key(t.name), now); !t.taken {
+			return lookAgain
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known.Ended.Sub(t.s.ended) > time.Millisecond { // by another process: the file rounds times
+		t.end(known.Ended)
+	}
+	return t.s.next.Sub(now)
 }
 
 // leave gives the turn to another request.
@@ -175,8 +198,11 @@ func (t *serverTurn) leave() {
 	}
 	p := t.c.Pacer
 	p.mu.Lock()
-	rest := t.s.next.Sub(p.now())
+	rest, known := t.s.next.Sub(p.now()), turns.Times{Ended: t.s.ended}
 	p.mu.Unlock()
+	if t.taken {
+		p.Turns.Give(p.key(t.name), known)
+	}
 	t.free(rest)
 	<-t.s.turn
 	p.leave(t.name, t.s)

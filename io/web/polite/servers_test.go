@@ -89,6 +89,12 @@ func TestTurnsAtAServer(t *testing.T) {
 	}
 	crawl(process("one"), process("two"))
 	require.Len(t, w.requests(), 8) // b.example is busy once
+
+	// Of several jobs too.
+	one, two := w.sharing(p)
+	one.Pacer.Servers.Delay, two.Pacer.Servers.Delay = 5*sec, 5*sec
+	crawl(one, two)
+	require.Len(t, w.requests(), 8)
 }
 
 // Each process sends a network its part of the network's rate.

@@ -1,0 +1,304 @@
+package turns
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	owners  = 1024
+	buckets = 4096
+	places  = 10
+
+	// beatEvery is how often a process says that it is at work, and staleAfter how long it
+	// may say nothing before the others take its turns.
+	beatEvery  = time.Second
+	staleAfter = 15 * time.Second
+	// lockedFor is how long a bucket is locked at most, unless its process was killed or
+	// stopped there: a lock takes less than a microsecond.
+	lockedFor = time.Second
+)
+
+// table is what the file holds. Another version of it has another name, see version.
+type table struct {
+	owners  [owners]owner
+	buckets [buckets]bucket
+}
+
+// owner is a process. The kernel keeps its byte of the file locked as long as it lives.
+type owner struct {
+	generation atomic.Uint32 // how many processes were this owner
+	_          uint32
+	beat       atomic.Int64 // when it was last at work, in microseconds since 1970
+}
+
+// bucket has the sites of one hash.
+type bucket struct {
+	locked atomic.Int64 // since when, in microseconds since 1970; 0: it is free
+	sites  [places]site
+	_      [3]uint64
+}
+
+// site is guarded by its bucket's lock. Times are in microseconds since 1970, 0 is unknown.
+type site struct {
+	key                 uint64
+	holder              uint64 // the process that has a request in flight: generation and number of the owner
+	ended, next, paused int64
+}
+
+const version = "-v1"
+
+// File is the file as one process has it. It is safe for concurrent use.
+type File struct {
+	file *os.File
+	*table
+	me uint64 // as site.holder
+}
+
+// opened are the files that this process has open. They stay open until it ends.
+var opened struct {
+	sync.Mutex
+	files map[string]*File
+}
+
+// Open opens the file at path, and makes it if there is none. A process has it once. Its
+// errors are those of the file system, fs.ErrInvalid for a file that is not of this
+// package, and one that says that too many processes have it.
+func Open(path string) (*File, error) {
+	opened.Lock()
+	defer opened.Unlock()
+	if f := opened.files[path]; f != nil {
+		return f, nil
+	}
+	f, err := open(path)
+	if err != nil {
+		return nil, notOpened(path, err)
+	}
+	if opened.files == nil {
+		opened.files = map[string]*File{}
+	}
+	opened.files[path] = f
+	go f.beat()
+	return f, nil
+}
+
+func open(path string) (*File, error) {
+	path += version
+	if err := create(path); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	f, err := use(file)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return f, nil
+}
+
+// create makes the file under another name first: no process sees a part of it. Its blocks
+// are written, because a full disk would else end the first process that uses them.
+func create(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(make([]byte, unsafe.Sizeof(table{})))
+	if err = errors.Join(err, temp.Close()); err == nil {
+		if err = os.Link(temp.Name(), path); errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+	}
+	return errors.Join(err, os.Remove(temp.Name()))
+}
+
+// use maps the file and becomes one of its owners.
+func use(file *os.File) (*File, error) {
+	is, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	of, ok := is.Sys().(*syscall.Stat_t)
+	switch {
+	case !is.Mode().IsRegular() || is.Size() != int64(unsafe.Sizeof(table{})):
+		return nil, fmt.Errorf("it is not one; remove it, or name another with --turns: %w", fs.ErrInvalid)
+	case ok && int(of.Uid) != os.Geteuid():
+		return nil, fmt.Errorf("it belongs to another user; name another with --turns: %w", fs.ErrPermission)
+	}
+	memory, err := unix.Mmap(int(file.Fd()), 0, int(is.Size()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mapping it: %w", err)
+	}
+	f := &File{file: file, table: (*table)(unsafe.Pointer(unsafe.SliceData(memory)))}
+	for i := range owners {
+		byteOf := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(i), Len: 1}
+		err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &byteOf)
+		switch {
+		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
+			continue
+		case err != nil:
+			return nil, errors.Join(fmt.Errorf("locking it: %w", err), unix.Munmap(memory))
+		}
+		f.owners[i].beat.Store(time.Now().UnixMicro())
+		f.me = uint64(f.owners[i].generation.Add(1))<<32 | uint64(i)
+		return f, nil
+	}
+	return nil, errors.Join(fmt.Errorf("%d processes have it; name another with --turns", owners), unix.Munmap(memory))
+}
+
+// beat says that this process is at work, until it ends.
+func (f *File) beat() {
+	for range time.Tick(beatEvery) {
+		f.owners[uint32(f.me)].beat.Store(time.Now().UnixMicro())
+	}
+}
+
+// at reports whether the process that has a turn is at work.
+func (f *File) at(holder uint64) bool {
+	i := uint32(holder)
+	if i >= owners || f.owners[i].generation.Load() != uint32(holder>>32) {
+		return false
+	}
+	if holder == f.me {
+		return true
+	}
+	if silent := time.Since(time.UnixMicro(f.owners[i].beat.Load())); silent > staleAfter {
+		return false
+	}
+	byteOf := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(i), Len: 1}
+	return unix.FcntlFlock(f.file.Fd(), unix.F_OFD_GETLK, &byteOf) != nil || byteOf.Type != unix.F_UNLCK
+}
+
+// Take takes the turn at a site, named by any string, and returns what is known of it.
+// ok is false when a request of this or another process is in flight; it is asked again
+// after a while. Who has the turn calls Give.
+func (f *File) Take(site string, now time.Time) (known Times, ok bool) {
+	s, free := f.find(site)
+	defer free()
+	if s == nil {
+		return Times{}, true
+	}
+	if s.holder != 0 {
+		if f.at(s.holder) {
+			return Times{}, false
+		}
+		s.ended = now.UnixMicro() // it may have been answered as late as now
+	}
+	s.holder = f.me
+	return s.times().back(now), true
+}
+
+// Look returns what is known of a site.
+func (f *File) Look(site string, now time.Time) Times {
+	s, free := f.find(site)
+	defer free()
+	if s == nil {
+		return Times{}
+	}
+	return s.times().back(now)
+}
+
+// Tell makes times known that are later than the known ones.
+func (f *File) Tell(site string, t Times) {
+	s, free := f.find(site)
+	defer free()
+	if s != nil {
+		s.set(s.times().join(t))
+	}
+}
+
+// Give gives a turn back, with what is known now.
+func (f *File) Give(site string, t Times) {
+	s, free := f.find(site)
+	defer free()
+	if s == nil {
+		return
+	}
+	if s.holder == f.me {
+		s.holder = 0
+		s.set(t)
+		return
+	}
+	s.set(s.times().join(t)) // this process was stopped, and another one has the turn
+}
+
+// find locks a site's bucket until free is called. A site that is new takes the place of
+// the one that may be asked first, nil if all are being asked.
+func (f *File) find(name string) (s *site, free func()) {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name)) // a hash.Hash never fails
+	key := max(h.Sum64(), 1)
+	b := &f.buckets[key%buckets]
+	free = b.lock()
+	var oldest *site
+	for i := range b.sites {
+		s := &b.sites[i]
+		switch {
+		case s.key == key:
+			return s, free
+		case s.holder != 0 && f.at(s.holder):
+		case oldest == nil || s.until() < oldest.until():
+			oldest = s
+		}
+	}
+	if oldest != nil {
+		*oldest = site{key: key}
+	}
+	return oldest, free
+}
+
+func (b *bucket) lock() (free func()) {
+	for {
+		now := time.Now().UnixMicro()
+		since := b.locked.Load()
+		if age := time.Duration(now-since) * time.Microsecond; since == 0 || age > lockedFor || age < -lockedFor {
+			if b.locked.CompareAndSwap(since, now) {
+				return func() { b.locked.CompareAndSwap(now, 0) }
+			}
+			continue
+		}
+		runtime.Gosched()
+	}
+}
+
+func (s *site) until() int64 { return max(s.ended, s.next, s.paused) }
+
+func (s *site) times() Times {
+	at := func(micros int64) time.Time {
+		if micros == 0 {
+			return time.Time{}
+		}
+		return time.UnixMicro(micros)
+	}
+	return Times{at(s.ended), at(s.next), at(s.paused)}
+}
+
+func (s *site) set(t Times) {
+	micros := func(at time.Time) int64 {
+		if at.IsZero() {
+			return 0
+		}
+		return at.Add(time.Microsecond - 1).UnixMicro() // rounded up: never too early
+	}
+	s.ended, s.next, s.paused = micros(t.Ended), micros(t.Next), micros(t.Paused)
+}

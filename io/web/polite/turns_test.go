@@ -1,0 +1,146 @@
+package polite_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/io/web/polite/turns"
+)
+
+// sharing returns clients of two processes of one machine, by the same policy.
+func (w *world) sharing(p polite.Policy) (one, two *polite.Client) {
+	w.t.Helper()
+	if runtime.GOOS != "linux" {
+		w.t.Skip(turns.ErrNotHere)
+	}
+	f, err := turns.Open(filepath.Join(w.t.TempDir(), "turns"))
+	require.NoError(w.t, err)
+	one, two = w.client(p), w.client(p)
+	for _, c := range []*polite.Client{one, two} {
+		c.Pacer.Turns, c.Pacer.Web = f, w.sim.Addr()
+	}
+	return one, two
+}
+
+// What a site sees of two jobs that ask it at once: one request at a time, the gap between
+// them is the longer one of both jobs, and each obeys the pauses that the other is told.
+func TestTwoJobsAtASite(t *testing.T) {
+	w := newWorld(t, map[string][]http.HandlerFunc{
+		"a.example/robots.txt": list(respond(200, "User-agent: *\nCrawl-delay: 4\n")),
+		"www.a.example/1":      list(respond(200, "")),
+		"a.example/1":          list(respond(200, "")),
+		"a.example/2":          list(respond(200, "")),
+		"a.example/busy":       list(respond(503, "", "Retry-After", "20")),
+		"b.example/1":          list(respond(200, "")),
+	})
+	plain := policies()["seed"]
+	plain.Retry = nil
+	one, two := w.sharing(plain)
+	slow := plain
+	slow.Gap = polite.Range{Min: 3 * sec}
+	two.Policy = slow
+
+	require.Equal(t, "200", get(t, one, "https://b.example/1"))
+	require.Equal(t, "200", get(t, two, "https://b.example/1"))
+	require.Equal(t, "200", get(t, one, "https://b.example/1"))
+	require.Equal(t, []string{"0s b.example/robots.txt", "200ms b.example/1", "3.2s b.example/robots.txt", "6.2s b.example/1", "9.2s b.example/1"}, w.requests())
+
+	// The second job knows neither the Crawl-delay nor the Retry-After from an answer of its own.
+	two.Policy.Robots.For = func(*url.URL) *url.URL { return nil }
+	require.Equal(t, "200", get(t, one, "https://a.example/1"))
+	require.Equal(t, "200", get(t, two, "https://www.a.example/1"))
+	require.Equal(t, "503", get(t, one, "https://a.example/busy"))
+	require.Equal(t, "200", get(t, two, "https://a.example/2"))
+	require.Equal(t, []string{"9.2s a.example/robots.txt", "13.2s a.example/1", "17.2s www.a.example/1", "21.2s a.example/busy", "41.2s a.example/2"}, w.requests())
+}
+
+// A pause for which a job would not wait is no reason to abandon the site unasked, nor to
+// wait longer than for any.
+func TestLongPauseOfAnotherJob(t *testing.T) {
+	w := newWorld(t, map[string][]http.HandlerFunc{
+		"a.example/":           list(respond(503, "", "Retry-After", "3600"), respond(200, "")),
+		"b.example/robots.txt": list(respond(200, "User-agent: *\nCrawl-delay: 300\n")),
+		"b.example/":           list(respond(200, "")),
+	})
+	p := policies()["seed"]
+	p.Retry = nil
+	one, two := w.sharing(p)
+	one.Policy.MaxRetryAfter, one.Policy.MaxCrawlDelay = time.Hour, time.Hour
+	two.Policy.Robots.For = func(*url.URL) *url.URL { return nil }
+	require.Equal(t, "503", get(t, one, "https://a.example/"))
+	require.Equal(t, "200", get(t, two, "https://a.example/"))
+	require.NoError(t, one.Allowed(t.Context(), &url.URL{Scheme: "https", Host: "b.example", Path: "/"}))
+	require.Equal(t, "200", get(t, two, "https://b.example/"))
+	require.Equal(t, []string{"0s a.example/robots.txt", "200ms a.example/", "400ms a.example/", "400ms b.example/robots.txt", "30.4s b.example/"}, w.requests())
+}
+
+// A job waits while the site answers another one.
+func TestAnswerOfAnotherJob(t *testing.T) {
+	w := newWorld(t, nil)
+	p := policies()["seed"]
+	p.Robots.For = func(*url.URL) *url.URL { return nil }
+	one, two := w.sharing(p)
+	var second sync.WaitGroup
+	var done atomic.Bool
+	w.answers = map[string][]http.HandlerFunc{
+		"a.example/1": list(func(http.ResponseWriter, *http.Request) {
+			asks := w.clock.Now()
+			second.Go(func() {
+				defer done.Store(true)
+				if resp, err := two.Get(t.Context(), polite.Request{URL: "https://a.example/2"}); err != nil || resp.Status != 200 {
+					t.Errorf("%+v, %v", resp, err)
+				}
+			})
+			for !done.Load() && w.clock.Now().Sub(asks) < sec { // it looks again and again
+				runtime.Gosched()
+			}
+			w.answered("a.example/1")
+		}),
+		"a.example/2": list(respond(200, "")),
+	}
+	require.Equal(t, "200", get(t, one, "https://a.example/1"))
+	second.Wait()
+	log := w.requests()
+	require.Len(t, log, 3)
+	require.Equal(t, "0s a.example/1", log[0])
+	require.Regexp(t, "answered: a.example/1$", log[1])
+	require.Regexp(t, "a.example/2$", log[2])
+}
+
+// A job that only learned a Crawl-delay, or that will try again, keeps the others away too.
+func TestPausesOfAnotherJob(t *testing.T) {
+	w := newWorld(t, map[string][]http.HandlerFunc{
+		"a.example/robots.txt": list(respond(200, "User-agent: *\nCrawl-delay: 4\n")),
+		"a.example/1":          list(respond(200, "")),
+		"b.example/1":          list(respond(200, "")),
+		"b.example/busy":       list(respond(503, ""), respond(200, "")),
+	})
+	p := policies()["docs"]
+	one, two := w.sharing(p)
+	two.Policy.Robots.For = func(*url.URL) *url.URL { return nil }
+	require.NoError(t, one.Allowed(t.Context(), &url.URL{Scheme: "https", Host: "a.example", Path: "/1"}))
+	require.Equal(t, "200", get(t, two, "https://a.example/1"))
+	require.Equal(t, []string{"0s a.example/robots.txt", "4s a.example/1"}, w.requests())
+
+	one.Policy.Robots.For = two.Policy.Robots.For
+	sleep := one.Pacer.Clock.Sleep
+	one.Pacer.Clock.Sleep = func(ctx context.Context, d time.Duration) error {
+		one.Pacer.Clock.Sleep = sleep
+		require.Equal(t, "200", get(t, two, "https://b.example/1"))
+		return sleep(ctx, d)
+	}
+	require.Equal(t, "200", get(t, one, "https://b.example/busy"))
+	log := w.requests()
+	require.Equal(t, []string{"4s b.example/busy", "34s b.example/1"}, log[:2])
+	require.Len(t, log, 3)
+}

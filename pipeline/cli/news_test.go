@@ -26,7 +26,7 @@ func TestNewsDiscover(t *testing.T) {
 	require.NoError(t, err, string(text))
 	assert.Equal(t, "https://economy.demo-press.example", p.BaseURL())
 	assert.Equal(t, []string{"https://economy.demo-press.example/sitemap.xml"}, p.SitemapHints())
-	assert.Contains(t, string(text), "#   title \"데모 기사 12: 한국은행, 기준금리 12차 동결\", published ")
+	assert.Contains(t, string(text), "#   title \"데모 기사 12: 지하철 12호선 연장 공사 끝나\", published ")
 
 	got = here(t, "news discover --web=demo https://www.mk.co.kr") // its sitemap names an article twice
 	require.Equal(t, ExitOK, got.code, got.stderr)

@@ -205,7 +205,9 @@ func (f *File) Take(site string, now time.Time) (known Times, ok bool) {
 		s.ended = now.UnixMicro() // it may have been answered as late as now
 	}
 	s.holder = f.me
-	return s.times().back(now), true
+	known = s.times().back(now)
+	s.set(known)
+	return known, true
 }
 
 // Look returns what is known of a site.
@@ -227,19 +229,17 @@ func (f *File) Tell(site string, t Times) {
 	}
 }
 
-// Give gives a turn back, with what is known now.
+// Give gives a turn back, and tells what is known now.
 func (f *File) Give(site string, t Times) {
 	s, free := f.find(site)
 	defer free()
 	if s == nil {
 		return
 	}
-	if s.holder == f.me {
+	if s.holder == f.me { // else this process was stopped, and another one has the turn
 		s.holder = 0
-		s.set(t)
-		return
 	}
-	s.set(s.times().join(t)) // this process was stopped, and another one has the turn
+	s.set(s.times().join(t))
 }
 
 // find locks a site's bucket until free is called. A site that is new takes the place of

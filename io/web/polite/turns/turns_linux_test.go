@@ -61,11 +61,15 @@ func TestTurns(t *testing.T) {
 	// What is told while another one has the turn is not lost, and nothing gets earlier.
 	a.Tell("example.org", Times{Next: after(2), Paused: after(60)})
 	requireTimes(t, Times{after(1), after(3), after(60)}, a.Look("example.org", after(3)))
-	b.Give("example.org", Times{Ended: after(4), Next: after(6), Paused: after(60)})
+	b.Give("example.org", Times{Ended: after(4), Next: after(6)})
 	requireTimes(t, Times{after(4), after(6), after(60)}, a.Look("example.org", after(5)))
 
 	// A clock that is set back makes nobody wait longer.
 	requireTimes(t, Times{after(2), after(4), after(58)}, a.Look("example.org", after(2)))
+	_, ok = a.Take("example.org", after(2))
+	require.True(t, ok)
+	a.Give("example.org", Times{})
+	requireTimes(t, Times{after(2), after(4), after(58)}, b.Look("example.org", after(3)))
 }
 
 // The turn of a process that was killed is free at once, and what its request did is not
@@ -123,7 +127,7 @@ func TestStopped(t *testing.T) {
 	b.Give("example.org", Times{Ended: after(20), Next: after(21)})
 	known, ok = a.Take("example.org", after(22))
 	require.True(t, ok)
-	requireTimes(t, Times{Ended: after(20), Next: after(21)}, known)
+	requireTimes(t, Times{Ended: after(21), Next: after(22)}, known)
 }
 
 // A process that ended while it looked a site up keeps nobody from it.

@@ -26,6 +26,9 @@ const (
 	// may say nothing before the others take its turns.
 	beatEvery  = time.Second
 	staleAfter = 15 * time.Second
+	// heldFor is how long a process has a turn at most, longer than any request takes: one
+	// whose run was paused with a request not yet sent keeps the others waiting.
+	heldFor = 5 * time.Minute
 	// lockedFor is how long a bucket is locked at most, unless its process was killed or
 	// stopped there: a lock takes less than a microsecond.
 	lockedFor = time.Second
@@ -55,6 +58,7 @@ type bucket struct {
 type site struct {
 	key                 uint64
 	holder              uint64 // the process that has a request in flight: generation and number of the owner
+	taken               int64  // when it took the turn
 	ended, next, paused int64
 }
 
@@ -173,13 +177,13 @@ func (f *File) beat() {
 	}
 }
 
-// at reports whether the process that has a turn is at work.
-func (f *File) at(holder uint64) bool {
-	i := uint32(holder)
-	if i >= owners || f.owners[i].generation.Load() != uint32(holder>>32) {
+// held reports whether a site's turn is that of a process at work.
+func (f *File) held(s *site) bool {
+	i := uint32(s.holder)
+	if s.holder == 0 || i >= owners || f.owners[i].generation.Load() != uint32(s.holder>>32) || time.Since(time.UnixMicro(s.taken)) > heldFor {
 		return false
 	}
-	if holder == f.me {
+	if s.holder == f.me {
 		return true
 	}
 	if silent := time.Since(time.UnixMicro(f.owners[i].beat.Load())); silent > staleAfter {
@@ -198,13 +202,13 @@ func (f *File) Take(site string, now time.Time) (known Times, ok bool) {
 	if s == nil {
 		return Times{}, true
 	}
-	if s.holder != 0 {
-		if f.at(s.holder) {
-			return Times{}, false
-		}
-		s.ended = now.UnixMicro() // it may have been answered as late as now
+	if f.held(s) {
+		return Times{}, false
 	}
-	s.holder = f.me
+	if s.holder != 0 {
+		s.ended = now.UnixMicro() // its request may have been answered as late as now
+	}
+	s.holder, s.taken = f.me, time.Now().UnixMicro()
 	known = s.times().back(now)
 	s.set(known)
 	return known, true
@@ -256,7 +260,7 @@ func (f *File) find(name string) (s *site, free func()) {
 		switch {
 		case s.key == key:
 			return s, free
-		case s.holder != 0 && f.at(s.holder):
+		case f.held(s):
 		case oldest == nil || s.until() < oldest.until():
 			oldest = s
 		}

@@ -130,6 +130,25 @@ func TestStopped(t *testing.T) {
 	requireTimes(t, Times{Ended: after(21), Next: after(22)}, known)
 }
 
+// A turn is not kept for ever by a process that does nothing with it.
+func TestKept(t *testing.T) {
+	a, b := two(t)
+	_, ok := a.Take("example.org", noon)
+	require.True(t, ok)
+	s, free := a.find("example.org")
+	s.taken -= heldFor.Microseconds() - time.Minute.Microseconds()
+	free()
+	_, ok = b.Take("example.org", noon)
+	require.False(t, ok)
+	s.taken -= time.Minute.Microseconds()
+	known, ok := b.Take("example.org", after(1))
+	require.True(t, ok)
+	requireTimes(t, Times{Ended: after(1)}, known)
+	a.Give("example.org", Times{})
+	_, ok = a.Take("example.org", after(1))
+	require.False(t, ok)
+}
+
 // A process that ended while it looked a site up keeps nobody from it.
 func TestLeftLocked(t *testing.T) {
 	a, _ := two(t)

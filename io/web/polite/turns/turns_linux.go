@@ -24,8 +24,8 @@ const (
 
 	// beatEvery is how often a process says that it is at work, and staleAfter how long it
 	// may say nothing before the others take its turns.
-	beatEvery  = time.Second
-	staleAfter = 15 * time.Second
+	beatEvery  = 500 * time.Millisecond
+	staleAfter = 5 * time.Second
 	// heldFor is how long a process has a turn at most, longer than any request takes: one
 	// whose run was paused with a request not yet sent keeps the others waiting.
 	heldFor = 5 * time.Minute

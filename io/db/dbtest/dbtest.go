@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -28,6 +27,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/newsfork/seed-engine/io/db"
+	"github.com/newsfork/seed-engine/io/freeport"
 )
 
 // Each runs test on an empty SQLite file and in an empty schema of PostgreSQL.
@@ -175,18 +175,12 @@ func (c *cluster) launch(bin string) error {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
 
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := freeport.Find(1)
 	if err != nil {
 		return err
 	}
-	c.server = free.Addr().String()
-	_, port, err := net.SplitHostPort(c.server)
-	if err != nil {
-		return err
-	}
-	if err := free.Close(); err != nil {
-		return err
-	}
+	port := ports[0]
+	c.server = "127.0.0.1:" + port
 	run := exec.Command("sh", "-c", runScript, "sh", bin, dir, port)
 	run.Dir = dir
 	run.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential, Setsid: true} // Ctrl-C is not for it

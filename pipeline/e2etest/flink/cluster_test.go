@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/freeport"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
@@ -42,7 +43,10 @@ func startCluster(t testing.TB, w rig.Web, env ...string) cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports := rig.FreePorts(t, 4)
+	ports, err := freeport.Find(4)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := cluster{t: t, page: page, dir: t.TempDir(), rest: "127.0.0.1:" + ports[1], endpoint: "localhost:" + ports[3],
 		localhost: strings.NewReplacer("10.0.0.1", "127.0.0.1", "6123", ports[0], "8081", ports[1], "6124", ports[2], "8099", ports[3])}
 	c.env = append(append(os.Environ(), "SSL_CERT_FILE="+w.CA, "ADDRESS=127.0.0.1", "JAVA_TOOL_OPTIONS=-Djava.io.tmpdir="+c.dir), env...)

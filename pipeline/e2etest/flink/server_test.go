@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/freeport"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
 
@@ -43,7 +44,11 @@ func startServer(t testing.TB, w rig.Web, env ...string) server {
 	if err != nil {
 		rig.Missing(t, err)
 	}
-	port := rig.FreePorts(t, 1)[0]
+	ports, err := freeport.Find(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := ports[0]
 	opens, err := filepath.Abs("testdata/java17.args")
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,29 +61,6 @@ func Missing(t testing.TB, why error) {
 		t.Fatal(why)
 	}
 	t.Skip(why)
-}
-
-// FreePorts returns ports of loopback that nobody listens on.
-func FreePorts(t testing.TB, n int) []string {
-	t.Helper()
-	var ports []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { // all at the end, so that they differ
-			if err := l.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports = append(ports, port)
-	}
-	return ports
 }
 
 // Web is a simulated web and the file with its CA.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,6 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/freeport"
 	"github.com/newsfork/seed-engine/io/store/bucket/buckettest"
 	"github.com/newsfork/seed-engine/pipeline/e2etest/rig"
 )
@@ -60,10 +60,9 @@ type running struct {
 
 func start(t *testing.T, dir string, more ...string) *running {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := freeport.Find(1)
 	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
+	address := "127.0.0.1:" + ports[0]
 	// A file, not a pipe: the runs write into it too, and outlive the server.
 	log, err := os.CreateTemp(t.TempDir(), "log")
 	require.NoError(t, err)

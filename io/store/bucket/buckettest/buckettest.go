@@ -4,7 +4,6 @@ package buckettest
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"github.com/fsouza/fake-gcs-server/fakestorage"
 	"golang.org/x/sys/unix"
 
+	"github.com/newsfork/seed-engine/io/freeport"
 	_ "github.com/newsfork/seed-engine/io/store/bucket" // so that the tests can open them
 )
 
@@ -49,14 +49,11 @@ func StartVersity(t testing.TB) S3 {
 	if err := os.MkdirAll(filepath.Join(data, s.Bucket), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := freeport.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := "127.0.0.1:" + ports[0]
 	s.Endpoint = "http://" + addr
 	args := []string{"--port", addr, "--access", s.AccessKey, "--secret", s.SecretKey, "--health", "/health", "--quiet", "posix"}
 	if unix.Setxattr(data, "user.seed", []byte("x"), 0) != nil {

@@ -38,7 +38,7 @@ func Key(u *url.URL, keep []string) (string, error) {
 		return "", fmt.Errorf("URL %.200q: %w", u.Redacted(), ErrScheme)
 	}
 	host := Host(u)
-	if strings.Trim(u.Hostname(), ".") == "" { // a port alone is no host
+	if host == "" {
 		return "", fmt.Errorf("URL %.200q has no host: %w", u.Redacted(), ErrURL)
 	}
 	key := "https://" + host + keyPath(escapedPath(u))

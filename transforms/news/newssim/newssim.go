@@ -166,7 +166,7 @@ var (
 var hosts = []string{MK, Hankyung, Economy, Local}
 
 // story returns the number of an article's story, below the number of pairs of a lead and a
-// detail.
+// detail. Article 5 of the first host, whose text the tests have, is number 0.
 func (s *Site) story(n int) int {
 	pairs := len(leads) * len(details)
 	return (max(slices.Index(hosts, s.host), 0)*Articles + n + pairs - 5) % pairs

@@ -28,7 +28,7 @@ type Common struct {
 	ServerDelay              time.Duration
 	AdaptiveDelay            float64
 	CDNRate                  float64
-	Turns                    string       // path, polite.OwnTurns or "off"
+	Turns                    string       // a file, or see polite.Pacer.Share
 	CDNNetworks              string       // a file
 	CDNs                     []polite.CDN // what it says; nil without a file
 	Web, ConnectTo           string
@@ -58,21 +58,15 @@ func (c *Common) WebConfig() web.Config {
 
 // PoliteConfig is what the jobs' policies take from the options.
 func (c *Common) PoliteConfig() polite.Config {
-	turns := c.Turns
-	if turns == "off" {
-		turns = ""
-	}
-	return polite.Config{HostDelay: c.HostDelay, MaxPause: c.MaxCrawlDelay, Turns: turns,
+	return polite.Config{HostDelay: c.HostDelay, MaxPause: c.MaxCrawlDelay, Turns: c.Turns,
 		Servers: polite.Servers{Delay: c.ServerDelay, CDNs: c.CDNs, Rate: c.CDNRate}, Adapt: c.AdaptiveDelay}
 }
 
 // pacer is for requests that no run makes, to the web of cfg.
 func (c *Common) pacer(cfg web.Config) (*polite.Pacer, error) {
-	p, path := &polite.Pacer{Clock: polite.SystemClock}, c.PoliteConfig().Turns
-	if err := p.Share(path, cfg.ConnectTo); err != nil && path != polite.OwnTurns { // a run logs it
-		return nil, err
-	}
-	return p, nil
+	p := &polite.Pacer{Clock: polite.SystemClock}
+	_, err := p.Share(c.Turns, cfg.ConnectTo) // a run logs why it is alone
+	return p, err
 }
 
 // Filtered reports whether the run reads only a part of the bucket.

@@ -102,14 +102,13 @@ func (o *Options) checkLimits() error {
 
 // checkTurns makes the file that --turns names, where the workers are in this process.
 func (o *Options) checkTurns() error {
-	path := o.PoliteConfig().Turns
 	switch {
 	case o.Turns == "":
 		return usage.Errorf("--turns=: use auto, off, or the path of a file for all processes of this machine and user")
-	case path == polite.OwnTurns || o.WorkersElsewhere:
+	case o.Turns == polite.OwnTurns || o.WorkersElsewhere: // nothing is made before a run
 		return nil
 	}
-	if err := new(polite.Pacer).Share(path, ""); err != nil {
+	if _, err := new(polite.Pacer).Share(o.Turns, ""); err != nil {
 		return usage.Errorf("--turns: %w", err)
 	}
 	return nil

@@ -115,10 +115,10 @@ func open(ctx context.Context, cfg Config) (*Worker, error) {
 		return nil, fmt.Errorf("opening the worker's web client: %w", err)
 	}
 	w := &Worker{cfg: cfg, Web: client, Pacer: polite.Pacer{Clock: polite.SystemClock, Servers: cfg.Polite.Servers, Adapt: cfg.Polite.Adapt}, calls: new(store.Calls), endLog: func() error { return nil }}
-	alone := w.Pacer.Share(cfg.Polite.Turns, cfg.Web.ConnectTo)
-	if alone != nil && cfg.Polite.Turns != polite.OwnTurns {
+	alone, err := w.Pacer.Share(cfg.Polite.Turns, cfg.Web.ConnectTo)
+	if err != nil {
 		client.Close()
-		return nil, errors.Join(alone, s.Close())
+		return nil, errors.Join(err, s.Close())
 	}
 	w.Pauses.w = w
 	w.stopping, w.noMore = context.WithCancel(context.WithoutCancel(ctx))

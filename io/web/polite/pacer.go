@@ -42,24 +42,6 @@ var SystemClock = Clock{Now: time.Now, Sleep: func(ctx context.Context, d time.D
 	}
 }}
 
-// OwnTurns, as a path for Share, is the file of the user's own, turns.DefaultPath.
-const OwnTurns = "auto"
-
-// Share makes the processes of this machine that were given the same path take turns at
-// the sites of a web, see Pacer.Turns and Pacer.Web. With "" nothing is shared. Its errors
-// are those of turns.Open.
-func (p *Pacer) Share(path, web string) (err error) {
-	switch path {
-	case "":
-		return nil
-	case OwnTurns:
-		path = turns.DefaultPath()
-	}
-	p.Web = web
-	p.Turns, err = turns.Open(path)
-	return err
-}
-
 const (
 	// delayMemory is how long a site's Crawl-delay, and that it refused requests, is
 	// remembered after its last request. If it were forgotten with the gap, the next request to the site would
@@ -116,6 +98,16 @@ func (s *site) delay() (d time.Duration) {
 		d = max(d, of)
 	}
 	return d
+}
+
+// rest is how long a request has to wait for the site's pause and, unless it is sent in
+// parallel, for its gap. It is called with Pacer.mu locked.
+func (s *site) rest(now time.Time, r Request) time.Duration {
+	rest := s.paused.Sub(now)
+	if !r.Parallel {
+		rest = max(rest, s.next.Sub(now))
+	}
+	return rest
 }
 
 // Len is the number of sites that are remembered.
@@ -195,7 +187,7 @@ func (p *Pacer) pause(name string, d time.Duration) time.Time {
 	s := p.site(name)
 	if until := p.now().Add(d); until.After(s.paused) {
 		s.paused = until
-		p.tell(name, turns.Times{Paused: until})
+		p.tell(p.key(name), turns.Times{Paused: until})
 	}
 	return s.paused
 }
@@ -261,7 +253,7 @@ func (p *Pacer) setDelay(name, origin string, d, maxDelay time.Duration) (next t
 	}
 	if next := s.ended.Add(min(d, maxDelay)); next.After(s.next) {
 		s.next = next
-		p.tell(name, turns.Times{Ended: s.ended, Next: next})
+		p.tell(p.key(name), turns.Times{Ended: s.ended, Next: next})
 	}
 	if s.paused.After(s.next) {
 		return s.paused
@@ -385,39 +377,11 @@ func (c *Client) await(ctx context.Context, u *url.URL, s *site, r Request, serv
 	}
 }
 
-// place is the right to send a site a request: this process has the site's turn, and that
-// of its server.
-type place struct {
-	c      *Client
-	name   string
-	s      *site
-	server *serverTurn
-	taken  bool        // of Pacer.Turns
-	known  turns.Times // what the other processes are told
-}
-
-// leave gives the place to another request, of this process or another one.
-func (at *place) leave() {
-	if at.taken {
-		at.c.Pacer.Turns.Give(at.c.Pacer.key(at.name), at.known)
-	} else {
-		at.c.Pacer.tell(at.name, at.known)
-	}
-	at.server.leave()
-}
-
-// end begins the pauses of the site and its server; the request was answered. It is called
-// with Pacer.mu locked.
-func (at *place) end(now time.Time) {
-	at.known = turns.Times{Ended: at.s.ended, Next: at.s.next, Paused: at.s.paused}
-	at.server.end(now)
-}
-
 // ready waits for the gap and the pauses of a site, and then for the turn of its server,
 // which other sites use while this one waits, and for its own among all processes.
 func (c *Client) ready(ctx context.Context, u *url.URL, s *site, r Request, server func(context.Context) netip.Addr) (*place, error) {
 	for {
-		at := &place{c: c, name: web.Site(u), s: s}
+		at := &place{c: c, key: c.Pacer.key(web.Site(u)), s: s}
 		wait, err := c.mayAsk(ctx, u, s, r)
 		if err == nil && wait <= 0 && c.Pacer.Servers.Delay > 0 {
 			if at.server, err = c.enterServer(ctx, server(ctx)); err == nil {
@@ -425,9 +389,7 @@ func (c *Client) ready(ctx context.Context, u *url.URL, s *site, r Request, serv
 			}
 		}
 		if err == nil && wait <= 0 && c.Pacer.Turns != nil {
-			if wait = at.take(r); wait <= 0 {
-				wait, err = c.mayAsk(ctx, u, s, r)
-			}
+			wait = at.take(r)
 		}
 		if err == nil && wait <= 0 {
 			return at, nil
@@ -439,57 +401,6 @@ func (c *Client) ready(ctx context.Context, u *url.URL, s *site, r Request, serv
 		if err != nil {
 			return nil, err
 		}
-	}
-}
-
-// lookAgain is how often a process looks whether another one's request has been answered.
-const lookAgain = 50 * time.Millisecond
-
-// take takes the site's turn among all processes and applies what they know of the site,
-// or returns a wait. A request that is sent in parallel takes none.
-func (at *place) take(r Request) (wait time.Duration) {
-	c, p, s := at.c, at.c.Pacer, at.s
-	now := p.now()
-	if r.Parallel {
-		at.known = p.Turns.Look(p.key(at.name), now)
-	} else if at.known, at.taken = p.Turns.Take(p.key(at.name), now); !at.taken {
-		return lookAgain
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if at.known.Ended.Sub(s.ended) > time.Millisecond { // by another process: the file rounds times
-		s.ended = at.known.Ended
-		if !c.Policy.NoDelay {
-			s.next = later(s.next, s.ended.Add(s.gap.Draw(c.delay(s))))
-		}
-	}
-	// What others know makes a request wait, and never makes a job abandon the site.
-	longest := c.maxRetryAfter()
-	next := at.known.Next
-	if most := at.known.Ended.Add(longest); next.After(most) {
-		next = most
-	}
-	s.next = later(s.next, next)
-	if at.known.Paused.Sub(now) <= longest {
-		s.paused = later(s.paused, at.known.Paused)
-	}
-	return 0
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// key names a site in Pacer.Turns.
-func (p *Pacer) key(site string) string { return p.Web + " " + site }
-
-// tell tells the other processes of later times.
-func (p *Pacer) tell(site string, t turns.Times) {
-	if p.Turns != nil && t != (turns.Times{}) {
-		p.Turns.Tell(p.key(site), t)
 	}
 }
 
@@ -507,10 +418,7 @@ func (c *Client) mayAsk(ctx context.Context, u *url.URL, s *site, r Request) (wa
 	p := c.Pacer
 	p.mu.Lock()
 	now := p.now()
-	wait = s.paused.Sub(now)
-	if !r.Parallel {
-		wait = max(wait, s.next.Sub(now))
-	}
+	wait = s.rest(now, r)
 	asks, delay := s.delay(), c.delay(s)
 	p.mu.Unlock()
 	if delay < asks && !r.robots {

@@ -30,10 +30,11 @@ type Times struct {
 
 // join returns the later of each of two times.
 func (t Times) join(u Times) Times {
-	return Times{later(t.Ended, u.Ended), later(t.Next, u.Next), later(t.Paused, u.Paused)}
+	return Times{Later(t.Ended, u.Ended), Later(t.Next, u.Next), Later(t.Paused, u.Paused)}
 }
 
-func later(a, b time.Time) time.Time {
+// Later returns the later of two times.
+func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

@@ -254,21 +254,20 @@ func (f *File) find(name string) (s *site, free func()) {
 	key := max(h.Sum64(), 1)
 	b := &f.buckets[key%buckets]
 	free = b.lock()
-	var oldest *site
 	for i := range b.sites {
-		s := &b.sites[i]
-		switch {
-		case s.key == key:
-			return s, free
-		case f.held(s):
-		case oldest == nil || s.until() < oldest.until():
-			oldest = s
+		if b.sites[i].key == key {
+			return &b.sites[i], free
 		}
 	}
-	if oldest != nil {
-		*oldest = site{key: key}
+	for i := range b.sites {
+		if of := &b.sites[i]; (s == nil || of.until() < s.until()) && !f.held(of) {
+			s = of
+		}
 	}
-	return oldest, free
+	if s != nil {
+		*s = site{key: key}
+	}
+	return s, free
 }
 
 func (b *bucket) lock() (free func()) {

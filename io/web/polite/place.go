@@ -1,0 +1,109 @@
+package polite
+
+import (
+	"time"
+
+	"github.com/newsfork/seed-engine/io/web/polite/turns"
+)
+
+// Paths for Share that are no files.
+const (
+	OwnTurns = "auto" // the file of the user's own, turns.DefaultPath
+	NoTurns  = "off"
+)
+
+// Share makes the processes of this machine that were given the same path take turns at
+// the sites of a web, see Pacer.Turns and Pacer.Web. With "" or NoTurns nothing is shared.
+// The errors are those of turns.Open: err for a file that was named, alone for the user's
+// own, without which a job still keeps its pauses.
+func (p *Pacer) Share(path, web string) (alone, err error) {
+	switch path {
+	case "", NoTurns:
+		return nil, nil
+	case OwnTurns:
+		p.Web = web
+		p.Turns, alone = turns.Open(turns.DefaultPath())
+		return alone, nil
+	}
+	p.Web = web
+	p.Turns, err = turns.Open(path)
+	return nil, err
+}
+
+// place is the right to send a site a request: this process has the site's turn, and that
+// of its server.
+type place struct {
+	c      *Client
+	key    string // of Pacer.Turns
+	s      *site
+	server *serverTurn
+	taken  bool        // of Pacer.Turns
+	known  turns.Times // what the other processes are told
+}
+
+// leave gives the place to another request, of this process or another one.
+func (at *place) leave() {
+	if at.taken {
+		at.c.Pacer.Turns.Give(at.key, at.known)
+	} else {
+		at.c.Pacer.tell(at.key, at.known)
+	}
+	at.server.leave()
+}
+
+// end begins the pauses of the site and its server; the request was answered. It is called
+// with Pacer.mu locked.
+func (at *place) end(now time.Time) {
+	at.known = turns.Times{Ended: at.s.ended, Next: at.s.next, Paused: at.s.paused}
+	at.server.end(now)
+}
+
+// lookAgain is how often a process looks whether another one's request has been answered.
+const lookAgain = 50 * time.Millisecond
+
+// take takes the site's turn among all processes and applies what they know of the site,
+// or returns a wait. A request that is sent in parallel takes none.
+func (at *place) take(r Request) (wait time.Duration) {
+	c, p, s := at.c, at.c.Pacer, at.s
+	now := p.now()
+	if r.Parallel {
+		at.known = p.Turns.Look(at.key, now)
+	} else if at.known, at.taken = p.Turns.Take(at.key, now); !at.taken {
+		return lookAgain
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.askedElsewhere(at.known) {
+		s.ended = at.known.Ended
+		if !c.Policy.NoDelay {
+			s.next = turns.Later(s.next, s.ended.Add(s.gap.Draw(c.delay(s))))
+		}
+	}
+	// What others know makes a request wait, and never makes a job abandon the site.
+	longest := c.maxRetryAfter()
+	next := at.known.Next
+	if most := at.known.Ended.Add(longest); next.After(most) {
+		next = most
+	}
+	s.next = turns.Later(s.next, next)
+	if at.known.Paused.Sub(now) <= longest {
+		s.paused = turns.Later(s.paused, at.known.Paused)
+	}
+	return s.rest(now, r)
+}
+
+// key names a site in Pacer.Turns.
+func (p *Pacer) key(site string) string { return p.Web + " " + site }
+
+// tell tells the other processes of later times.
+func (p *Pacer) tell(key string, t turns.Times) {
+	if p.Turns != nil && t != (turns.Times{}) {
+		p.Turns.Tell(key, t)
+	}
+}
+
+// askedElsewhere reports whether another process sent the last request: the file rounds
+// the times that are this process's own.
+func (s *site) askedElsewhere(known turns.Times) bool {
+	return known.Ended.Sub(s.ended) > time.Millisecond
+}

@@ -98,6 +98,9 @@ type Request struct {
 	// It may wait: Timeout begins after it. If it cancels ctx, the request is not
 	// sent.
 	Ready func()
+	// Still, when set, is called when the connection is open, and must not block. If it
+	// returns false, the request is not sent, and Ready is called again.
+	Still func() bool
 	// Conns, when set, keep the connections for the visit's next requests; else they
 	// are closed when this one has ended.
 	Conns *Conns

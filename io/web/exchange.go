@@ -183,13 +183,13 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 			return nil, err
 		}
 	}
-	if r.Ready != nil {
-		r.Ready()
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-	}
 	for {
+		if r.Ready != nil {
+			r.Ready()
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
 		span := traces.Request(ctx, r.method(), u)
 		resp, err := c.send(ctx, u, via, at, header, r, left)
 		if err == nil {
@@ -262,9 +262,9 @@ func (c *Client) send(ctx context.Context, u, via *url.URL, at *addresses, heade
 		return nil, orDone(ctx, err)
 	}
 	defer c.release(r.Conns, conn)
-	if c.Allow != nil && conn.raw != nil {
+	if conn.raw != nil && (c.Allow != nil || r.Still != nil) {
 		check := func() error {
-			if !c.allowed(ctx) { // the process may have been suspended since it began to connect
+			if !c.allowed(ctx) || r.Still != nil && !r.Still() { // the process may have been suspended since it began to connect
 				refused.Store(true)
 				return errNotSent
 			}

@@ -265,7 +265,7 @@ func (p *Pacer) setDelay(name, origin string, d, maxDelay time.Duration) (next t
 // up. The caller calls end when it has read the answer, with nil if there is none. end
 // starts the pause that the answer asks for and returns its length, below 0 for none. took
 // is the exchange's time without waiting.
-func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(context.Context) netip.Addr) (end func(r *web.Response, took time.Duration) time.Duration, err error) {
+func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(context.Context) netip.Addr) (at *place, end func(r *web.Response, took time.Duration) time.Duration, err error) {
 	p, name := c.Pacer, web.Site(u)
 	s := p.enter(name)
 	free := func() { p.leave(name, s) }
@@ -274,7 +274,7 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(co
 		case s.turn <- struct{}{}:
 		case <-ctx.Done():
 			free()
-			return nil, context.Cause(ctx)
+			return nil, nil, context.Cause(ctx)
 		}
 		free = func() {
 			<-s.turn
@@ -284,9 +284,9 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(co
 	gap, at, err := c.await(ctx, u, s, r, server)
 	if err != nil {
 		free()
-		return nil, err
+		return nil, nil, err
 	}
-	return func(resp *web.Response, took time.Duration) time.Duration {
+	return at, func(resp *web.Response, took time.Duration) time.Duration {
 		defer free()
 		defer at.leave()
 		p.mu.Lock()
@@ -349,9 +349,9 @@ func (c *Client) await(ctx context.Context, u *url.URL, s *site, r Request, serv
 		return 0, nil, err
 	}
 	c.widen(s)
+	at = &place{c: c, u: u, s: s, r: r, address: server, key: p.key(name)}
 	for {
-		at, err := c.ready(ctx, u, s, r, server)
-		if err != nil {
+		if err := at.enter(ctx); err != nil {
 			return 0, nil, err
 		}
 		p.mu.Lock()
@@ -373,33 +373,6 @@ func (c *Client) await(ctx context.Context, u *url.URL, s *site, r Request, serv
 		}
 		if err != nil {
 			return 0, nil, err
-		}
-	}
-}
-
-// ready waits for the gap and the pauses of a site, and then for the turn of its server,
-// which other sites use while this one waits, and for its own among all processes.
-func (c *Client) ready(ctx context.Context, u *url.URL, s *site, r Request, server func(context.Context) netip.Addr) (*place, error) {
-	for {
-		at := &place{c: c, key: c.Pacer.key(web.Site(u)), s: s}
-		wait, err := c.mayAsk(ctx, u, s, r)
-		if err == nil && wait <= 0 && c.Pacer.Servers.Delay > 0 {
-			if at.server, err = c.enterServer(ctx, server(ctx)); err == nil {
-				wait, err = c.mayAsk(ctx, u, s, r) // it may have been told to pause meanwhile, or the run to stop
-			}
-		}
-		if err == nil && wait <= 0 && c.Pacer.Turns != nil {
-			wait = at.take(r)
-		}
-		if err == nil && wait <= 0 {
-			return at, nil
-		}
-		at.leave()
-		if err == nil {
-			err = c.wait(ctx, wait) // another request may have been answered with a longer pause meanwhile
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package polite
 
 import (
+	"context"
+	"net/netip"
+	"net/url"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/web/polite/turns"
@@ -33,12 +36,58 @@ func (p *Pacer) Share(path, web string) (alone, err error) {
 // place is the right to send a site a request: this process has the site's turn, and that
 // of its server.
 type place struct {
-	c      *Client
-	key    string // of Pacer.Turns
-	s      *site
+	c       *Client
+	u       *url.URL
+	s       *site
+	r       Request
+	address func(context.Context) netip.Addr // looks the server up
+	key     string                           // of Pacer.Turns
+
 	server *serverTurn
 	taken  bool        // of Pacer.Turns
 	known  turns.Times // what the other processes are told
+}
+
+// enter waits for the gap and the pauses of a site, and then for the turn of its server,
+// which other sites use while this one waits, and for its own among all processes.
+func (at *place) enter(ctx context.Context) error {
+	c := at.c
+	for {
+		wait, err := c.mayAsk(ctx, at.u, at.s, at.r)
+		if err == nil && wait <= 0 && c.Pacer.Servers.Delay > 0 {
+			if at.server, err = c.enterServer(ctx, at.address(ctx)); err == nil {
+				wait, err = c.mayAsk(ctx, at.u, at.s, at.r) // it may have been told to pause meanwhile, or the run to stop
+			}
+		}
+		if err == nil && wait <= 0 && c.Pacer.Turns != nil {
+			wait = at.take()
+		}
+		if err == nil && wait <= 0 {
+			return nil
+		}
+		at.leave()
+		if err == nil {
+			err = c.wait(ctx, wait) // another request may have been answered with a longer pause meanwhile
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// keep keeps the place, or waits for it again where another process was given it while
+// this one waited for something else or was stopped. After an error the place is left.
+func (at *place) keep(ctx context.Context) error {
+	if at.kept() {
+		return nil
+	}
+	at.leave()
+	return at.enter(ctx)
+}
+
+// kept reports whether the place is still this process's.
+func (at *place) kept() bool {
+	return (!at.taken || at.c.Pacer.Turns.Keep(at.key)) && at.server.kept()
 }
 
 // leave gives the place to another request, of this process or another one.
@@ -49,6 +98,7 @@ func (at *place) leave() {
 		at.c.Pacer.tell(at.key, at.known)
 	}
 	at.server.leave()
+	at.server, at.taken, at.known = nil, false, turns.Times{}
 }
 
 // end begins the pauses of the site and its server; the request was answered. It is called
@@ -63,10 +113,10 @@ const lookAgain = 50 * time.Millisecond
 
 // take takes the site's turn among all processes and applies what they know of the site,
 // or returns a wait. A request that is sent in parallel takes none.
-func (at *place) take(r Request) (wait time.Duration) {
+func (at *place) take() (wait time.Duration) {
 	c, p, s := at.c, at.c.Pacer, at.s
 	now := p.now()
-	if r.Parallel {
+	if at.r.Parallel {
 		at.known = p.Turns.Look(at.key, now)
 	} else if at.known, at.taken = p.Turns.Take(at.key, now); !at.taken {
 		return lookAgain
@@ -89,7 +139,7 @@ func (at *place) take(r Request) (wait time.Duration) {
 	if at.known.Paused.Sub(now) <= longest {
 		s.paused = turns.Later(s.paused, at.known.Paused)
 	}
-	return s.rest(now, r)
+	return s.rest(now, at.r)
 }
 
 // key names a site in Pacer.Turns.

@@ -260,10 +260,12 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 	t.at, _ = url.Parse(r.URL) // nil: the web client refuses the URL
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	listening := func() bool { return true } // ends the listening for a stop; false: it came
+	heard := func() bool { return true }
+	listening := heard // ends the listening for a stop; false: it came
 	defer func() { listening() }()
 	var callback error // of the callbacks below, when it is not a failure of the exchange
 	hop := 0
+	var at *place
 	resp, err := c.Web.Try(within, web.Request{URL: r.URL, Accept: r.Accept, Header: r.Header, Body: r.Body, Timeout: r.Timeout, MaxBytes: r.MaxBytes, MaxRedirects: r.MaxRedirects, Conns: &c.conns,
 		Allow: func(u *url.URL) error {
 			if r.Scope != nil {
@@ -289,8 +291,11 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 			}
 			this := r
 			this.Parallel = r.Parallel && hop == 1
-			end, err := c.turn(ctx, u, this, server)
-			if err != nil {
+			var (
+				end func(*web.Response, time.Duration) time.Duration
+				err error
+			)
+			if at, end, err = c.turn(ctx, u, this, server); err != nil {
 				callback = err
 				return nil, err
 			}
@@ -299,8 +304,12 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 		Ready: func() {
 			if c.Control != nil && (!c.Control.Proceed(within) || !listening()) {
 				cancel(ErrStopped)
+			} else if callback = at.keep(within); callback != nil {
+				cancel(callback)
 			}
-		}})
+			listening = heard
+		},
+		Still: func() bool { return at.kept() }})
 	t.resp = resp
 	switch {
 	case err == nil:

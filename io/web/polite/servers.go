@@ -191,6 +191,11 @@ func (t *serverTurn) take() (wait time.Duration) {
 	return t.s.next.Sub(now)
 }
 
+// kept is place.kept for the server.
+func (t *serverTurn) kept() bool {
+	return t == nil || !t.taken || t.c.Pacer.Turns.Keep(t.c.Pacer.key(t.name))
+}
+
 // leave gives the turn to another request.
 func (t *serverTurn) leave() {
 	if t == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -143,4 +144,71 @@ func TestPausesOfAnotherJob(t *testing.T) {
 	log := w.requests()
 	require.Equal(t, []string{"4s b.example/busy", "34s b.example/1"}, log[:2])
 	require.Len(t, log, 3)
+}
+
+// A turn that was lost before the request was sent is taken again, and the gap after the
+// other job's request kept: whether it was lost in a pause of the run or, by a process that
+// was stopped, when the connection was open.
+func TestLostTurn(t *testing.T) {
+	for name, hook := range map[string]func(c *polite.Client, loses func()){
+		"run paused": func(c *polite.Client, loses func()) {
+			asked, control := 0, newControl()
+			control.onProceed = func() {
+				if asked++; asked == 2 { // before its turn, before it is sent
+					loses()
+				}
+			}
+			c.Control = control
+		},
+		"process stopped": func(c *polite.Client, loses func()) {
+			c.Control = newControl()
+			asked := 0
+			c.Web.Allow = func(_ context.Context, wait bool) error {
+				if asked++; asked == 3 { // before its turn, after it, with the open connection
+					require.False(t, wait)
+					loses()
+				}
+				return nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, map[string][]http.HandlerFunc{"a.example/1": list(respond(200, "")), "a.example/2": list(respond(200, ""))})
+			p := policies()["seed"]
+			p.Robots.For = func(*url.URL) *url.URL { return nil }
+			one, two := w.sharing(p)
+			dir := t.TempDir()
+			require.NoError(t, os.Symlink(dir, filepath.Join(dir, "other")))
+			path := filepath.Join(dir, "turns")
+			var err error
+			one.Pacer.Turns, err = turns.Open(path)
+			require.NoError(t, err)
+			two.Pacer.Turns, err = turns.Open(filepath.Join(dir, "other", "turns")) // as another process has it
+			require.NoError(t, err)
+			hook(one, func() {
+				forget(t, path)
+				require.Equal(t, "200", get(t, two, "https://a.example/2"))
+			})
+			require.Equal(t, "200", get(t, one, "https://a.example/1"))
+			require.Equal(t, []string{"0s a.example/2", "200ms a.example/1"}, w.requests())
+			require.EqualValues(t, 1, one.Web.Stats().Requests)
+		})
+	}
+}
+
+// forget makes the file of turns forget its sites, as if all turns had been taken and given
+// back by others. The processes that have it stand before them.
+func forget(t *testing.T, path string) {
+	t.Helper()
+	const owners = 1024 * 16
+	files, err := filepath.Glob(path + "-v*")
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	f, err := os.OpenFile(files[0], os.O_RDWR, 0)
+	require.NoError(t, err)
+	is, err := f.Stat()
+	require.NoError(t, err)
+	_, err = f.WriteAt(make([]byte, is.Size()-owners), owners)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
 }

@@ -26,8 +26,9 @@ const (
 	// may say nothing before the others take its turns.
 	beatEvery  = 500 * time.Millisecond
 	staleAfter = 5 * time.Second
-	// heldFor is how long a process has a turn at most, longer than any request takes: one
-	// whose run was paused with a request not yet sent keeps the others waiting.
+	// heldFor is how long a process has a turn at most since Take or Keep, longer than any
+	// request takes: one whose run was paused with a request not yet sent keeps the others
+	// waiting.
 	heldFor = 5 * time.Minute
 	// lockedFor is how long a bucket is locked at most, unless its process was killed or
 	// stopped there: a lock takes less than a microsecond.
@@ -212,6 +213,21 @@ func (f *File) Take(site string, now time.Time) (known Times, ok bool) {
 	known = s.times().back(now)
 	s.set(known)
 	return known, true
+}
+
+// Keep reports whether this process still has the turn that it took, and if so keeps it
+// for as long as if it took it now.
+func (f *File) Keep(site string) bool {
+	s, free := f.find(site)
+	defer free()
+	if s == nil {
+		return true // as in Take
+	}
+	if s.holder != f.me {
+		return false
+	}
+	s.taken = time.Now().UnixMicro()
+	return true
 }
 
 // Look returns what is known of a site.

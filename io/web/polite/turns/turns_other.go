@@ -13,6 +13,9 @@ func Open(path string) (*File, error) { return nil, notOpened(path, ErrNotHere) 
 // Take is not available on this system.
 func (*File) Take(string, time.Time) (Times, bool) { return Times{}, true }
 
+// Keep is not available on this system.
+func (*File) Keep(string) bool { return true }
+
 // Look is not available on this system.
 func (*File) Look(string, time.Time) Times { return Times{} }
 

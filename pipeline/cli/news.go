@@ -23,8 +23,8 @@ const newsUsage = `pipeline news discover URL [--to=FILE] [--contact=URL|MAIL]
                    overwritten
   --contact=…      URL or mail address for the site's owner; it becomes part of the User-Agent
   --news-config=…  settings of the job: userAgent, delaySeconds
-  --web=demo       asks the simulated web; --connect-to, --allow-private, --max-crawl-delay and
-                   --config as for runs
+  --web=demo       asks the simulated web; --connect-to, --allow-private, --max-crawl-delay,
+                   --turns and --config as for runs
 
 Exit code 0: written; 1: the site forbids it, cannot be read, or names no articles; 2: wrong usage.
 `
@@ -37,7 +37,7 @@ func newsCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	f := flag.NewFlagSet("news", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	to, contact, settings := f.String("to", "", ""), f.String("contact", "", ""), f.String("news-config", "", "")
-	for _, name := range []string{"web", "connect-to", "allow-private", "max-crawl-delay", "config"} {
+	for _, name := range []string{"web", "connect-to", "allow-private", "max-crawl-delay", "turns", "config"} {
 		f.Var(o.Flags.Lookup(name).Value, name, "")
 	}
 	w, err := words(f, args)
@@ -56,7 +56,7 @@ func newsCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := o.layers(given); err != nil {
 		return err
 	}
-	if err := errors.Join(o.checkLimits(), o.checkWeb()); err != nil {
+	if err := errors.Join(o.checkLimits(), o.checkWeb(), o.checkTurns()); err != nil {
 		return err
 	}
 	if *to != "" {

@@ -24,7 +24,7 @@ const robotsUsage = `pipeline robots URL [--job=NAME] [--agent=TOKEN] [--json]
   --agent=TOKEN    another crawler's name; the request is still sent under the job's own
   --json           as JSON
   --web=demo       asks the simulated web; --connect-to, --allow-private, --host-delay,
-                   --max-crawl-delay and --config as for runs
+                   --max-crawl-delay, --turns and --config as for runs
 
 Exit code 0: allowed; 3: disallowed; 1: robots.txt cannot be fetched; 2: wrong usage.
 `
@@ -40,7 +40,7 @@ func robotsCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	f := flag.NewFlagSet("robots", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	agent, asJSON := f.String("agent", "", ""), f.Bool("json", false, "")
-	for _, name := range []string{"job", "web", "connect-to", "allow-private", "host-delay", "max-crawl-delay", "config"} {
+	for _, name := range []string{"job", "web", "connect-to", "allow-private", "host-delay", "max-crawl-delay", "turns", "config"} {
 		f.Var(o.Flags.Lookup(name).Value, name, "")
 	}
 	w, err := words(f, args)
@@ -62,7 +62,7 @@ func robotsCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	if !ok {
 		return pipeline.NoJob(o.Job)
 	}
-	if err := errors.Join(o.checkLimits(), o.checkWeb()); err != nil {
+	if err := errors.Join(o.checkLimits(), o.checkWeb(), o.checkTurns()); err != nil {
 		return err
 	}
 	a, err := j.AskRobots(ctx, o.Common, *agent, w[0])

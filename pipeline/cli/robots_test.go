@@ -55,10 +55,11 @@ func TestRobotsCommandFails(t *testing.T) {
 		code int
 		says string
 	}{
-		"robots":                            {ExitUsage, "robots takes one URL"},
-		"robots example.org":                {ExitUsage, "write it with its scheme"},
-		"robots ftp://example.org/":         {ExitUsage, "write an http or https URL"},
-		"robots --job=x https://a.example/": {ExitUsage, "there is no such job"},
+		"robots":                              {ExitUsage, "robots takes one URL"},
+		"robots example.org":                  {ExitUsage, "write it with its scheme"},
+		"robots ftp://example.org/":           {ExitUsage, "write an http or https URL"},
+		"robots --turns=/ https://a.example/": {ExitUsage, "name a file with --turns"},
+		"robots --job=x https://a.example/":   {ExitUsage, "there is no such job"},
 		"robots --web=demo --host-delay=0s https://kind-robots-500-1.com/":       {ExitFailed, "answers with status 500"},
 		"robots --web=demo https://kind-redirect-private-1.com/":                 {ExitFailed, "robots.txt cannot be fetched"},
 		"robots --web=demo https://kind-no-such-host-1.com/":                     {ExitFailed, "robots.txt cannot be fetched"},

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -67,7 +69,16 @@ const version = "-v1"
 
 // File is the file as one process has it. It is safe for concurrent use.
 type File struct {
-	file *os.File
+	path string // with version
+	mu   sync.RWMutex
+	now  *mapping // what is at path, as far as is known
+}
+
+// mapping is a file in this process's memory.
+type mapping struct {
+	file   *os.File
+	is     fs.FileInfo
+	memory []byte
 	*table
 	me uint64 // as site.holder
 }
@@ -89,7 +100,7 @@ func Open(path string) (*File, error) {
 	}
 	f, err := open(path)
 	if err != nil {
-		return nil, notOpened(path, err)
+		return nil, err
 	}
 	if opened.files == nil {
 		opened.files = map[string]*File{}
@@ -100,19 +111,30 @@ func Open(path string) (*File, error) {
 }
 
 func open(path string) (*File, error) {
+	if is, err := os.Stat(path); err == nil && !is.Mode().IsRegular() || strings.HasSuffix(path, string(filepath.Separator)) {
+		return nil, notOpened(path, fmt.Errorf("it is no file; name a file with --turns, or say --turns=off: %w", fs.ErrInvalid))
+	}
 	path += version
 	if err := create(path); err != nil {
-		return nil, err
+		return nil, notOpened(path, err)
 	}
+	m, err := openMapping(path)
+	if err != nil {
+		return nil, notOpened(path, err)
+	}
+	return &File{path: path, now: m}, nil
+}
+
+func openMapping(path string) (*mapping, error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	f, err := use(file)
+	m, err := use(file)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return f, nil
+	return m, nil
 }
 
 // create makes the file under another name first: no process sees a part of it. Its blocks
@@ -138,7 +160,7 @@ func create(path string) error {
 }
 
 // use maps the file and becomes one of its owners.
-func use(file *os.File) (*File, error) {
+func use(file *os.File) (*mapping, error) {
 	is, err := file.Stat()
 	if err != nil {
 		return nil, err
@@ -154,7 +176,7 @@ func use(file *os.File) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mapping it: %w", err)
 	}
-	f := &File{file: file, table: (*table)(unsafe.Pointer(unsafe.SliceData(memory)))}
+	m := &mapping{file: file, is: is, memory: memory, table: (*table)(unsafe.Pointer(unsafe.SliceData(memory)))}
 	for i := range owners {
 		byteOf := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(i), Len: 1}
 		err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &byteOf)
@@ -164,9 +186,9 @@ func use(file *os.File) (*File, error) {
 		case err != nil:
 			return nil, errors.Join(fmt.Errorf("locking it: %w", err), unix.Munmap(memory))
 		}
-		f.owners[i].beat.Store(time.Now().UnixMicro())
-		f.me = uint64(f.owners[i].generation.Add(1))<<32 | uint64(i)
-		return f, nil
+		m.owners[i].beat.Store(time.Now().UnixMicro())
+		m.me = uint64(m.owners[i].generation.Add(1))<<32 | uint64(i)
+		return m, nil
 	}
 	return nil, errors.Join(fmt.Errorf("%d processes have it; name another with --turns", owners), unix.Munmap(memory))
 }
@@ -174,101 +196,132 @@ func use(file *os.File) (*File, error) {
 // beat says that this process is at work, until it ends.
 func (f *File) beat() {
 	for range time.Tick(beatEvery) {
-		f.owners[uint32(f.me)].beat.Store(time.Now().UnixMicro())
+		f.in(func(m *mapping) { m.owners[uint32(m.me)].beat.Store(time.Now().UnixMicro()) })
+		f.follow()
 	}
+}
+
+// follow takes the file that is now at the path, where somebody removed the one that was
+// there and another process has made it again: else the two would know nothing of each
+// other for as long as this process lives.
+func (f *File) follow() {
+	is, err := os.Stat(f.path)
+	if err != nil || os.SameFile(is, f.now.is) {
+		return
+	}
+	m, err := openMapping(f.path)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_ = errors.Join(unix.Munmap(f.now.memory), f.now.file.Close()) // nothing is lost with them
+	f.now = m
+}
+
+// in does something in the file's memory. Where that has become impossible, it is not
+// done and this process is as if alone: somebody cut the file short, its disk failed, or
+// it is full and the file system writes each block at a new place.
+func (f *File) in(do func(*mapping)) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		fault := recover()
+		if _, is := fault.(interface{ Addr() uintptr }); fault != nil && !is {
+			panic(fault)
+		}
+	}()
+	do(f.now)
 }
 
 // held reports whether a site's turn is that of a process at work.
-func (f *File) held(s *site) bool {
+func (m *mapping) held(s *site) bool {
 	i := uint32(s.holder)
-	if s.holder == 0 || i >= owners || f.owners[i].generation.Load() != uint32(s.holder>>32) || time.Since(time.UnixMicro(s.taken)) > heldFor {
+	if s.holder == 0 || i >= owners || m.owners[i].generation.Load() != uint32(s.holder>>32) || time.Since(time.UnixMicro(s.taken)) > heldFor {
 		return false
 	}
-	if s.holder == f.me {
+	if s.holder == m.me {
 		return true
 	}
-	if silent := time.Since(time.UnixMicro(f.owners[i].beat.Load())); silent > staleAfter {
+	if silent := time.Since(time.UnixMicro(m.owners[i].beat.Load())); silent > staleAfter {
 		return false
 	}
 	byteOf := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(i), Len: 1}
-	return unix.FcntlFlock(f.file.Fd(), unix.F_OFD_GETLK, &byteOf) != nil || byteOf.Type != unix.F_UNLCK
+	return unix.FcntlFlock(m.file.Fd(), unix.F_OFD_GETLK, &byteOf) != nil || byteOf.Type != unix.F_UNLCK
 }
 
-// Take takes the turn at a site, named by any string, and returns what is known of it.
-// ok is false when a request of this or another process is in flight; it is asked again
-// after a while. Who has the turn calls Give.
-func (f *File) Take(site string, now time.Time) (known Times, ok bool) {
-	s, free := f.find(site)
-	defer free()
-	if s == nil {
-		return Times{}, true
-	}
-	if f.held(s) {
-		return Times{}, false
-	}
-	if s.holder != 0 {
-		s.ended = now.UnixMicro() // its request may have been answered as late as now
-	}
-	s.holder, s.taken = f.me, time.Now().UnixMicro()
-	known = s.times().back(now)
-	s.set(known)
-	return known, true
+// at does something with what the file has of a site, named by any string, under the lock
+// of its bucket. It is not done where the file has no place for the site.
+func (f *File) at(name string, do func(*mapping, *site)) {
+	f.in(func(m *mapping) {
+		s, free := m.find(name)
+		defer free()
+		if s != nil {
+			do(m, s)
+		}
+	})
+}
+
+// Take takes the turn at a site, and returns what is known of it. ok is false when a
+// request of this or another process is in flight; it is asked again after a while. Who
+// has the turn calls Give.
+func (f *File) Take(name string, now time.Time) (known Times, ok bool) {
+	ok = true
+	f.at(name, func(m *mapping, s *site) {
+		if ok = !m.held(s); !ok {
+			return
+		}
+		if s.holder != 0 {
+			s.ended = now.UnixMicro() // its request may have been answered as late as now
+		}
+		s.holder, s.taken = m.me, time.Now().UnixMicro()
+		known = s.times().back(now)
+		s.set(known)
+	})
+	return known, ok
 }
 
 // Keep reports whether this process still has the turn that it took, and if so keeps it
 // for as long as if it took it now.
-func (f *File) Keep(site string) bool {
-	s, free := f.find(site)
-	defer free()
-	if s == nil {
-		return true // as in Take
-	}
-	if s.holder != f.me {
-		return false
-	}
-	s.taken = time.Now().UnixMicro()
-	return true
+func (f *File) Keep(name string) bool {
+	kept := true // as in Take
+	f.at(name, func(m *mapping, s *site) {
+		if kept = s.holder == m.me; kept {
+			s.taken = time.Now().UnixMicro()
+		}
+	})
+	return kept
 }
 
 // Look returns what is known of a site.
-func (f *File) Look(site string, now time.Time) Times {
-	s, free := f.find(site)
-	defer free()
-	if s == nil {
-		return Times{}
-	}
-	return s.times().back(now)
+func (f *File) Look(name string, now time.Time) (known Times) {
+	f.at(name, func(_ *mapping, s *site) { known = s.times().back(now) })
+	return known
 }
 
 // Tell makes times known that are later than the known ones.
-func (f *File) Tell(site string, t Times) {
-	s, free := f.find(site)
-	defer free()
-	if s != nil {
-		s.set(s.times().join(t))
-	}
+func (f *File) Tell(name string, t Times) {
+	f.at(name, func(_ *mapping, s *site) { s.set(s.times().join(t)) })
 }
 
 // Give gives a turn back, and tells what is known now.
-func (f *File) Give(site string, t Times) {
-	s, free := f.find(site)
-	defer free()
-	if s == nil {
-		return
-	}
-	if s.holder == f.me { // else this process was stopped, and another one has the turn
-		s.holder = 0
-	}
-	s.set(s.times().join(t))
+func (f *File) Give(name string, t Times) {
+	f.at(name, func(m *mapping, s *site) {
+		if s.holder == m.me { // else this process was stopped, and another one has the turn
+			s.holder = 0
+		}
+		s.set(s.times().join(t))
+	})
 }
 
 // find locks a site's bucket until free is called. A site that is new takes the place of
 // the one that may be asked first, nil if all are being asked.
-func (f *File) find(name string) (s *site, free func()) {
+func (m *mapping) find(name string) (s *site, free func()) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // a hash.Hash never fails
 	key := max(h.Sum64(), 1)
-	b := &f.buckets[key%buckets]
+	b := &m.buckets[key%buckets]
 	free = b.lock()
 	for i := range b.sites {
 		if b.sites[i].key == key {
@@ -276,7 +329,7 @@ func (f *File) find(name string) (s *site, free func()) {
 		}
 	}
 	for i := range b.sites {
-		if of := &b.sites[i]; (s == nil || of.until() < s.until()) && !f.held(of) {
+		if of := &b.sites[i]; (s == nil || of.until() < s.until()) && !m.held(of) {
 			s = of
 		}
 	}

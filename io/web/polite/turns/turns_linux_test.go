@@ -25,7 +25,7 @@ func process(t *testing.T, path string) *File {
 	t.Helper()
 	f, err := open(path)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, f.file.Close()) })
+	t.Cleanup(func() { require.NoError(t, f.now.file.Close()) })
 	return f
 }
 
@@ -104,7 +104,7 @@ func TestKilled(t *testing.T) {
 	requireTimes(t, Times{Ended: after(5), Next: after(1)}, known)
 
 	// A new process in the place of the killed one does not have its turns.
-	require.Equal(t, uint32(0), uint32(process(t, path).me))
+	require.Equal(t, uint32(0), uint32(process(t, path).now.me))
 	for _, site := range []string{"example.org", "example.com"} {
 		_, ok = f.Take(site, after(5))
 		require.Equal(t, site == "example.com", ok)
@@ -117,7 +117,7 @@ func TestStopped(t *testing.T) {
 	a, b := two(t)
 	_, ok := a.Take("example.org", noon)
 	require.True(t, ok)
-	a.owners[uint32(a.me)].beat.Add(-(staleAfter + time.Second).Microseconds())
+	a.now.owners[uint32(a.now.me)].beat.Add(-(staleAfter + time.Second).Microseconds())
 	known, ok := b.Take("example.org", after(20))
 	require.True(t, ok)
 	requireTimes(t, Times{Ended: after(20)}, known)
@@ -135,7 +135,7 @@ func TestKept(t *testing.T) {
 	a, b := two(t)
 	_, ok := a.Take("example.org", noon)
 	require.True(t, ok)
-	s, free := a.find("example.org")
+	s, free := a.now.find("example.org")
 	s.taken -= heldFor.Microseconds() - time.Minute.Microseconds()
 	free()
 	_, ok = b.Take("example.org", noon)
@@ -152,8 +152,8 @@ func TestKept(t *testing.T) {
 // A process that ended while it looked a site up keeps nobody from it.
 func TestLeftLocked(t *testing.T) {
 	a, _ := two(t)
-	for i := range a.buckets {
-		a.buckets[i].locked.Store(time.Now().Add(-lockedFor).UnixMicro())
+	for i := range a.now.buckets {
+		a.now.buckets[i].locked.Store(time.Now().Add(-lockedFor).UnixMicro())
 	}
 	_, ok := a.Take("example.org", noon)
 	require.True(t, ok)
@@ -199,14 +199,14 @@ func TestForgotten(t *testing.T) {
 
 // sameBucket returns names of sites that are in one bucket.
 func sameBucket(f *File, n int) (names []string) {
-	_, free := f.find("site 0")
+	_, free := f.now.find("site 0")
 	free()
 	holds := func() (at int) {
-		for i := range f.buckets {
-			for _, s := range f.buckets[i].sites {
+		for i := range f.now.buckets {
+			for _, s := range f.now.buckets[i].sites {
 				if s.key != 0 {
 					at = i
-					f.buckets[i].sites = [places]site{}
+					f.now.buckets[i].sites = [places]site{}
 				}
 			}
 		}
@@ -216,15 +216,15 @@ func sameBucket(f *File, n int) (names []string) {
 	names = []string{"site 0"}
 	for i := 1; len(names) < n; i++ {
 		name := fmt.Sprint("site ", i)
-		_, free := f.find(name)
+		_, free := f.now.find(name)
 		free()
-		if b := &f.buckets[want]; b.sites[0].key != 0 {
+		if b := &f.now.buckets[want]; b.sites[0].key != 0 {
 			b.sites[0] = site{}
 			names = append(names, name)
 		}
 	}
-	for i := range f.buckets {
-		f.buckets[i].sites = [places]site{}
+	for i := range f.now.buckets {
+		f.now.buckets[i].sites = [places]site{}
 	}
 	return names
 }
@@ -257,8 +257,71 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
+// A file that somebody cuts short while it is in use ends no run: each process is as if
+// alone, until the file is another one.
+func TestCutShort(t *testing.T) {
+	a, b := two(t)
+	_, ok := a.Take("example.org", noon)
+	require.True(t, ok)
+	require.NoError(t, os.Truncate(a.path, 0))
+	for _, f := range []*File{a, b} {
+		known, ok := f.Take("example.org", noon)
+		require.True(t, ok)
+		requireTimes(t, Times{}, known)
+		require.True(t, f.Keep("example.org"))
+		f.Tell("example.org", Times{Paused: after(1)})
+		requireTimes(t, Times{}, f.Look("example.org", noon))
+		f.Give("example.org", Times{Ended: noon})
+		f.follow()
+	}
+	require.Panics(t, func() { a.in(func(*mapping) { panic("not of the file") }) })
+	_, err := open(strings.TrimSuffix(a.path, version))
+	require.ErrorContains(t, err, a.path)
+	requireTogetherAgain(t, a, b)
+}
+
+// Processes that have a file that somebody removed meet the later ones at the next file.
+func TestRemoved(t *testing.T) {
+	a, b := two(t)
+	_, ok := a.Take("example.org", noon)
+	require.True(t, ok)
+	require.NoError(t, os.Remove(a.path))
+	a.follow()
+	_, err := os.Stat(a.path)
+	require.ErrorIs(t, err, fs.ErrNotExist) // the folder may be on its way out too
+	_, ok = b.Take("example.org", noon)
+	require.False(t, ok)
+	requireTogetherAgain(t, a, b)
+}
+
+// requireTogetherAgain requires that processes that have lost their file follow one that
+// begins now.
+func requireTogetherAgain(t *testing.T, a, b *File) {
+	t.Helper()
+	_ = os.Remove(a.path)
+	c := process(t, strings.TrimSuffix(a.path, version))
+	for _, f := range []*File{a, b} {
+		f.follow()
+		require.NotEqual(t, c.now.me, f.now.me)
+	}
+	a.Give("example.org", Times{Ended: after(7)})
+	known, ok := c.Take("example.org", after(9))
+	require.True(t, ok)
+	requireTimes(t, Times{Ended: after(7)}, known)
+	for _, f := range []*File{a, b} {
+		_, ok := f.Take("example.org", after(9))
+		require.False(t, ok)
+		require.False(t, f.Keep("example.org"))
+	}
+}
+
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
+	for _, folder := range []string{dir, filepath.Join(dir, "no") + "/", "/dev/null"} {
+		_, err := Open(folder)
+		require.ErrorIs(t, err, fs.ErrInvalid)
+		require.EqualError(t, err, "the file of turns at sites, "+folder+": it is no file; name a file with --turns, or say --turns=off: invalid argument")
+	}
 	for name, row := range map[string]struct {
 		file []byte
 		is   error
@@ -273,7 +336,7 @@ func TestOpen(t *testing.T) {
 			_, err := Open(path)
 			require.ErrorIs(t, err, row.is)
 			require.ErrorContains(t, err, row.says)
-			require.ErrorContains(t, err, path)
+			require.ErrorContains(t, err, path+version+": ")
 		})
 	}
 	path := filepath.Join(dir, "new", "turns")

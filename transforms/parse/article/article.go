@@ -187,7 +187,7 @@ func (p *Page) survey(n *html.Node) {
 			if len(p.headings) < most {
 				p.headings = append(p.headings, c)
 			}
-		case atom.H2:
+		case atom.H2, atom.H3:
 			if len(p.subheadings) < most {
 				p.subheadings = append(p.subheadings, c)
 			}

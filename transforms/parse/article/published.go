@@ -383,7 +383,7 @@ func (p *Page) visibleTime(n *html.Node, headline string, zone *time.Location) t
 			if t.IsZero() {
 				continue
 			}
-			if f := fold(s); 2*len(f) > len(headline) && strings.Contains(headline, f) { // a day that the headline names
+			if names(headline, s) {
 				continue
 			}
 			before = "" // the label was this date's

@@ -26,7 +26,7 @@ func (p *Page) shownTime(title string, zone *time.Location) time.Time {
 		t, what := p.shownIn(n, s, zone)
 		before := label
 		label = s
-		if t.IsZero() || what == modification || what == unsaid && said(before) == modification || strings.Contains(headline, fold(s)) || another(n) {
+		if t.IsZero() || what == modification || what == unsaid && said(before) == modification || names(headline, s) || another(n) {
 			return time.Time{}, false
 		}
 		return t, true
@@ -62,6 +62,12 @@ func (p *Page) shownTime(title string, zone *time.Location) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// names reports whether a text with a day is the headline, or much of it.
+func names(headline, s string) bool {
+	f := fold(s)
+	return 2*len(f) > len(headline) && strings.Contains(headline, f)
 }
 
 // longText is the length of a text that is no line around a headline: the article's first paragraph.

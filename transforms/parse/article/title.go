@@ -78,13 +78,17 @@ func (p *Page) shown(sites []string) string {
 		}
 	}
 	if most > 0 {
-		return best
+		return punctuated(best, others)
 	}
-	if others[0] == "" {
-		for _, h := range p.subheadings[:min(len(p.subheadings), 20)] {
-			if t := headingText(h, others); short(t) && !isSite(t, sites) && votes(t, others) > 0 {
-				return t
-			}
+	inWords := len(alone) == 1 && slices.ContainsFunc(others, func(o string) bool { return version(alone[0], o) })
+	for _, h := range p.subheadings[:min(len(p.subheadings), 40)] {
+		t := headingText(h, others)
+		switch {
+		case !short(t) || isSite(t, sites):
+		case others[0] == "" && h.DataAtom == atom.H2 && votes(t, others) > 0,
+			len(p.headings) == 0 && fold(t) == fold(others[0]),
+			!inWords && wholePart(t, others[0], others[1]):
+			return punctuated(t, others)
 		}
 	}
 	if len(alone) != 1 || p.ld.Headline != "" && fold(p.meta["og:title"]) == fold(p.ld.Headline) {
@@ -94,6 +98,17 @@ func (p *Page) shown(sites []string) string {
 		return alone[0]
 	}
 	return ""
+}
+
+// punctuated is a heading with the marks that another source has between its parts, which the page may show otherwise.
+func punctuated(heading string, others []string) string {
+	f := fold(heading)
+	for _, o := range others {
+		if o = collapse(o); len(o) > len(heading) && o[len(o)-1] == heading[len(heading)-1] && fold(o) == f {
+			return o
+		}
+	}
+	return heading
 }
 
 // headingText is a heading's text without what has another purpose there: a time, what is not
@@ -126,6 +141,9 @@ func headingText(h *html.Node, others []string) string {
 	first, rest := parts[0], collapse(strings.Join(parts[1:], " "))
 	if rest == "" {
 		return collapse(first)
+	}
+	if f := fold(rest); len(f) >= 20 && !strings.HasPrefix(fold(others[2]), fold(first)) && slices.ContainsFunc(others, func(o string) bool { return fold(o) == f }) {
+		return rest
 	}
 	if _, ok := ParseTime(first, time.UTC); ok && len(first) < 40 {
 		return rest
@@ -179,6 +197,41 @@ func isPart(heading, title string) bool {
 		at = from - 1
 	}
 	return (after == " » " || after == ": ") && fold(title[from:]) == heading
+}
+
+// wholePart reports whether a heading is all that each of the titles has between two of its sure
+// marks, and no shorter than their other parts.
+func wholePart(heading string, titles ...string) (found bool) {
+	f := fold(heading)
+	for _, title := range titles {
+		if title == "" {
+			continue
+		}
+		found = false
+		for part := range strings.SplitSeq(atSureMarks.Replace(title), "\n") {
+			p := fold(withoutNote(part))
+			found = found || p == f
+			if len(p) > len(f) {
+				return false
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return found
+}
+
+// withoutNote is a title without what its first brackets have, such as a number or a year, where nothing
+// or a mark comes after them.
+func withoutNote(title string) string {
+	head, rest, _ := strings.Cut(title, " (")
+	_, after, ok := strings.Cut(rest, ")")
+	after = strings.TrimSpace(after)
+	if ok && (after == "" || strings.TrimLeft(after, ":|/-–—•·»") != after) {
+		return head
+	}
+	return title
 }
 
 // version reports whether two headlines say the same in other words: they have most of their
@@ -251,7 +304,7 @@ func votes(heading string, others []string) (votes int) {
 			votes += 2
 		case 2*len(f) >= len(o) && (strings.HasPrefix(o, f) || strings.HasSuffix(o, f)):
 			votes++
-		case strings.Contains(o, f) && isPart(f, other):
+		case strings.Contains(o, f) && (isPart(f, other) || fold(withoutNote(other)) == f):
 			votes++
 		}
 	}
@@ -263,6 +316,8 @@ func votes(heading string, others []string) (votes int) {
 var (
 	marks    = []string{" | ", " - ", " – ", " — ", " :: ", " : ", "｜", "_", " * ", " -- ", "ㅣ", " · ", " • ", " » ", " « ", " < ", " > ", "|", " ‹ ", " › ", "：", ": "}
 	sureMark = map[string]bool{" | ": true, " - ": true, " – ": true, " — ": true, " :: ": true, " : ": true, "｜": true, "_": true, " -- ": true}
+	// atSureMarks writes a line's end for each of them.
+	atSureMarks = strings.NewReplacer(" | ", "\n", " - ", "\n", " – ", "\n", " — ", "\n", " :: ", "\n", " : ", "\n", "｜", "\n", "_", "\n", " -- ", "\n")
 )
 
 // sites are the names that the page's site may have in its titles.

@@ -199,6 +199,43 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
+// Days with the month's name, as sites of many languages write them.
+func TestMonthNames(t *testing.T) {
+	for in, want := range map[string]string{
+		"1er mai 2024": "2024-05-01", "1° maggio 2024": "2024-05-01", "1η Μαΐου 2024": "2024-05-01", "9:e maj 2024": "2024-05-09",
+		"12th of May 2024": "2024-05-12", "12-May-2024 10:30": "2024-05-12", "9 d’abril de 2024": "2024-04-09", "5 de mayo del 2024": "2024-05-05",
+		"úterý 9. ledna 2024": "2024-01-09", "3. června 2024": "2024-06-03", "3. července 2024": "2024-07-03", "12. listopadu 2024": "2024-11-12",
+		"28. lipnja 2024.": "2024-06-28", "4. srpnja 2024.": "2024-07-04", "12. listopada 2024.": "2024-10-12", "12 listopada 2024": "2024-11-12",
+		"14. фебруар 2024.": "2024-02-14", "19. avgust 2024": "2024-08-19", "9 студзеня 2024 г.": "2024-01-09", "17. maí 2024": "2024-05-17", "28. juuni 2024": "2024-06-28",
+		"2024. január 9., kedd": "2024-01-09", "2024. máj. 9. 10:30": "2024-05-09", "2024. gada 9. janvāris": "2024-01-09", "2024 m. sausio 9 d., antradienis": "2024-01-09",
+		"9 қаңтар 2024": "2024-01-09", "2024 ж. 9 қаңтар": "2024-01-09", "9-yanvar, 2024": "2024-01-09", "9 yanvar 2024": "2024-01-09", "09 հունվարի, 2024 թ.": "2024-01-09", "9 იანვარი, 2024": "2024-01-09",
+		"יום שלישי, 9 בינואר 2024": "2024-01-09", "٩ يناير ٢٠٢٤": "2024-01-09", "9 كانون الثاني 2024": "2024-01-09", "09\u200f/01\u200f/2024": "2024-01-09", "9 ژانویه 2024": "2024-01-09", "9 جنوری، 2024": "2024-01-09",
+		"9 जनवरी 2024": "2024-01-09", "১২ মে, ২০২৪": "2024-05-12", "9 ஜனவரி, 2024": "2024-01-09", "ಜನವರಿ 9, 2024": "2024-01-09", "9 జనవరి, 2024": "2024-01-09",
+		"9 มกราคม 2567": "2024-01-09", "9 ม.ค. 2567": "2024-01-09", "25 มี.ค. ค.ศ. 2024": "2024-03-25", "9 January 2567": "",
+		"Thứ Ba, 9 tháng 1, 2024": "2024-01-09", "ngày 9 tháng 12 năm 2024": "2024-12-09", "Pebrero 14, 2024": "2024-02-14", "２０２４年５月３日": "2024-05-03",
+		"Nr. 10 students 2024, 3 May 2024": "2024-05-03", "10 projects 2024": "", "10 students 2024": "", "2024 by 10 May 12": "",
+	} {
+		at, ok := article.ParseTime(in, time.UTC)
+		if assert.Equal(t, want != "", ok, in) && ok {
+			assert.Equal(t, want, at.Format(time.DateOnly), in)
+		}
+	}
+}
+
+// What a time is the time of is said in many languages.
+func TestLabelsOfTimes(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"Bijgewerkt", "Geplaatst"}, {"Uppdaterad", "Publicerad"}, {"Oppdatert", "Publisert"}, {"Päivitetty", "Julkaistu"}, {"Aktualizacja", "Data publikacji"}, {"Aktualizováno", "Publikováno"},
+		{"Обновлено", "Опубликовано"}, {"Оновлено", "Опубліковано"}, {"Frissítve", "Megjelent"}, {"Τελευταία ενημέρωση", "Δημοσίευση"}, {"Güncelleme", "Yayınlanma"}, {"Cập nhật", "Ngày đăng"},
+		{"עודכן", "פורסם"}, {"آخر تحديث", "نشر في"}, {"Diperbarui", "Diterbitkan"}, {"Última actualización", "Publicado"}, {"Ultimo aggiornamento", "Pubblicato"}, {"Dernière mise à jour", "Publié le"}, {"Zuletzt überarbeitet", "Erstellt am"},
+	} {
+		for _, shape := range []string{`<p>%s: 2026-11-22 14:00 | %s: 2026-11-20 09:15</p>`, `<div><span>%s</span> <b>2026-11-22</b></div><div><span>%s</span> <b>2026-11-20</b></div>`} {
+			got := read(t, fmt.Sprintf("<html><body>"+shape+prose+"</body></html>", pair[0], pair[1]), article.Rules{})
+			assert.Equal(t, "2026-11-20", got.Published.Format(time.DateOnly), pair)
+		}
+	}
+}
+
 // Outside East Asia a date of three short numbers does not begin with the year.
 func TestShortYear(t *testing.T) {
 	at, ok := article.ParseTime("26.11.22 13:05", time.UTC)

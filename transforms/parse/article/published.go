@@ -423,12 +423,20 @@ const (
 	modification
 )
 
-const labelled = `수정|업데이트|갱신|更新|修正|\bupdated\b|\bmodified\b|\blast update\b|aktualisiert|\bakt\.|geändert|mis à jour|actualizado|aggiornato|atualizado|입력|등록|게재|작성|발행|송고|승인|기사전송|公開|配信|\bpublished\b|\bposted\b|veröffentlicht|\bpublié|publicado|pubblicato`
+// Words before or after a time that say what it is the time of.
+const (
+	changeWords = `수정|업데이트|갱신|更新|修正|\bupdated\b|\bmodified\b|\blast update\b|\blast edited\b|aktualisiert|\bakt\.|geändert|überarbeitet|mis à jour|mise à jour|modifié|actualizado|actualización|modificado|aggiornato|aggiornamento|modificat|atualizado|atualização|actualitzat|actualizat|` +
+		`bijgewerkt|gewijzigd|uppdaterad|ändrad|opdateret|oppdatert|päivitetty|muokattu|uuendatud|atjaunin|atnaujint|zaktualizowan|aktualizacja|aktualizován|aktualizovan|posodobljeno|ažurirano|ажурирано|обновлен|изменен|оновлен|обновен|frissítve|frissült|módosít|ενημέρωση|ενημερώθηκε|güncelle|` +
+		`עודכן|تحديث|अपडेट|अद्यतन|cập nhật|diperbarui|แก้ไข|อัปเดต`
+	releaseWords = `입력|등록|게재|작성|발행|송고|승인|기사전송|公開|配信|掲載|投稿日|发布|發布|發佈|\bpublished\b|\bposted\b|\bcreated\b|veröffentlicht|erstellt|erschienen|publié|publicado|publicación|pubblicat|publicação|publicat|` +
+		`gepubliceerd|geplaatst|publicerad|publiceret|publisert|julkaistu|avaldatud|publicēt|paskelbta|opublikowan|publikacji|publikován|vydáno|publikovan|objavljeno|објављено|опубликован|опубліковано|публикуван|közzétéve|megjelent|δημοσίευση|δημοσιεύθηκε|δημοσιεύτηκε|yayın|` +
+		`פורסם|نشر|प्रकाशित|đăng lúc|ngày đăng|diterbitkan|dipublikasikan|เผยแพร่`
+)
 
 var (
-	labels        = regexp.MustCompile(`(?i)` + labelled)
-	labelWords    = strings.Split(strings.NewReplacer(`\b`, "", `\`, "").Replace(labelled), "|")
-	modifications = regexp.MustCompile(`(?i)^(?:수정|업데이트|갱신|更新|修正|updated|modified|last update|aktualisiert|akt\.|geändert|mis à jour|actualizado|aggiornato|atualizado)$`)
+	labels        = regexp.MustCompile(`(?i)` + changeWords + `|` + releaseWords)
+	labelWords    = strings.Split(strings.NewReplacer(`\b`, "", `\`, "").Replace(changeWords+`|`+releaseWords), "|")
+	modifications = regexp.MustCompile(`(?i)^(?:` + strings.NewReplacer(`\b`, "").Replace(changeWords) + `)$`)
 )
 
 func eventOf(label string) event {

@@ -6,13 +6,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The time of a day after a date, with numbers for hour, minute, second and the
 // minute of the spoken form: 13:05:00, 1시 5분, 1시.
 const (
 	spoken = `\s?[시時](?:\s?(\d{1,2})\s?[분分]|[^가-힣\d]|$)`
-	clock  = `(?:[^\d\n]{0,12}?(\d{1,2})(?::(\d{2})(?::(\d{2}))?|` + spoken + `))?`
+	// monthName is a word, or one of Thai's with full stops: ม.ค.
+	monthName = `(\p{L}[\p{L}\p{M}]+|[\p{L}\p{M}]{1,2}\.\p{L})[.׳॰]?`
+	clock     = `(?:[^\d\n]{0,12}?(\d{1,2})(?::(\d{2})(?::(\d{2}))?|` + spoken + `))?`
 )
 
 var (
@@ -20,8 +24,11 @@ var (
 	dotDate    = regexp.MustCompile(`\b((?:19|20)\d{2})[./]\s?(\d{1,2})[./]\s?(\d{1,2})\.?` + clock)
 	cjkDate    = regexp.MustCompile(`((?:19|20)\d{2})\s?[년年]\s?(\d{1,2})\s?[월月]\s?(\d{1,2})\s?[일日]` + clock)
 	shortYear  = regexp.MustCompile(`(?:^|[^\w./-])(\d{2})[./-]\s?(\d{1,2})[./-]\s?(\d{1,2})\.?[^\d\n]{1,12}?(\d{1,2}):(\d{2})(?::(\d{2}))?`)
-	dayFirst   = regexp.MustCompile(`(?i)\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:de\s+)?([\p{L}]{3,})\.?,?\s+(?:de\s+)?((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.h](\d{2}))?`)
-	monthFirst = regexp.MustCompile(`(?i)\b([\p{L}]{3,})\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2}):(\d{2})\s*([ap]\.?m)?)?`)
+	dayFirst   = regexp.MustCompile(`(?i)\b(\d{1,2})(\.|:?\p{L}{1,2}|[°º]\.?)?,?[\s-]+(?:de\s+|of\s+|d[’'])?` + monthName + `[,،]?[\s-]+(?:del?\s+|พ\.ศ\.\s*|ค\.ศ\.\s*)?((?:19|20|25)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.h](\d{2}))?`)
+	monthFirst = regexp.MustCompile(`(?i)(?:^|[^\p{L}\p{M}])` + monthName + `[\s-]+(\d{1,2})(?:st|nd|rd|th)?,?[\s-]+((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2}):(\d{2})\s*([ap]\.?m)?)?`)
+	// yearName has a month's name after the year and the day before or after the name: 2024. május 3., 2024. gada 3. maijs.
+	yearName   = regexp.MustCompile(`(?i)\b((?:19|20)\d{2})\.?(?:\s+\p{L}{1,4}\.?)?,?\s+(?:(\d{1,2})\.?\s+)?` + monthName + `(?:\s+(\d{1,2})\b)?(?:[^\d\n]{1,12}?(\d{1,2})[:.](\d{2}))?`)
+	vietnamese = regexp.MustCompile(`(?i)\b(\d{1,2})\s+(?:tháng|thg)\s+(\d{1,2}),?\s+(?:năm\s+)?((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.h](\d{2}))?`)
 	euroDate   = regexp.MustCompile(`\b(\d{1,2})\s?[./|-]\s?(\d{1,2})\s?[./|-]\s?((?:19|20)\d{2})(?:[^\d\n]{1,12}?(\d{1,2})[:.](\d{2}))?`)
 	shortDate  = regexp.MustCompile(`(?:^|[^\w./-])(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{2})\.?(?:$|[^\w.])`)
 	compact    = regexp.MustCompile(`^((?:19|20)\d{2})(\d{2})(\d{2})(?:T?(\d{2})(\d{2})(\d{2})?)?(Z|[+-]\d{4})?$`)
@@ -39,9 +46,8 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 	if len(s) > 200 {
 		s = strings.ToValidUTF8(s[:200], "")
 	}
-	s = strings.ReplaceAll(s, "\u00a0", " ")
-	if strings.Contains(s, "\u2009") || strings.Contains(s, "\u202f") {
-		s = strings.NewReplacer("\u2009", " ", "\u202f", " ").Replace(s)
+	if strings.ContainsFunc(s, beyondASCII) {
+		s = arabicMonths.Replace(strings.Map(plainTime, s))
 	}
 	if !strings.ContainsAny(s, "12") { // a year has one of them
 		return time.Time{}, false
@@ -65,31 +71,30 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 		return date(m[1], m[2], m[3], m[4], m[5], m[6], m[7], "", zone)
 	}
 	dash, dot := strings.IndexByte(s, '-') >= 0, strings.ContainsAny(s, "./")
-	year := strings.Contains(s, "20") || strings.Contains(s, "19")
-	if m, near := find(isoDate, s, year && dash); m != nil {
+	year := strings.Contains(s, "20") || strings.Contains(s, "19") || strings.Contains(s, "25") && strings.ContainsFunc(s, thai)
+	if m, near := findIf(year && dash, isoDate, s); m != nil {
 		return date(m[1], m[2], m[3], m[4], cmp.Or(m[5], m[7]), m[6], m[8], half(near), zone)
 	}
-	m, near := find(cjkDate, s, year && strings.ContainsAny(s, "월月"))
+	m, near := findIf(year && strings.ContainsAny(s, "월月"), cjkDate, s)
 	if m == nil {
-		m, near = find(dotDate, s, year && dot)
+		m, near = findIf(year && dot, dotDate, s)
 	}
 	if m != nil {
 		return date(m[1], m[2], m[3], m[4], cmp.Or(m[5], m[7]), m[6], "", half(near), zone)
 	}
-	if m, near := find(dayFirst, s, year); m != nil && month(m[2]) != "" {
-		return date(m[3], month(m[2]), m[1], m[4], m[5], "", "", half(near), zone)
+	if year {
+		if t, ok, is := byName(s, zone); is {
+			return t, ok
+		}
 	}
-	if m, near := find(monthFirst, s, year); m != nil && month(m[1]) != "" {
-		return date(m[3], month(m[1]), m[2], m[4], m[5], "", "", half(near), zone)
-	}
-	if m, near := find(euroDate, s, year); m != nil {
+	if m, near := findIf(year, euroDate, s); m != nil {
 		day, mon := m[1], m[2]
 		if n, _ := strconv.Atoi(mon); n > 12 { // month first
 			day, mon = mon, day
 		}
 		return date(m[3], mon, day, m[4], m[5], "", "", half(near), zone)
 	}
-	if m, near := find(shortYear, s, dash || dot); m != nil && yearFirst(s, zone) {
+	if m, near := findIf(dash || dot, shortYear, s); m != nil && yearFirst(s, zone) {
 		return date("20"+m[1], m[2], m[3], m[4], m[5], m[6], "", half(near), zone)
 	}
 	if m := shortDate.FindStringSubmatch(s); dot && m != nil && len(s) <= 40 && !strings.Contains(s, ":") && !yearFirst(s, zone) {
@@ -98,24 +103,86 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// find returns the first match of a form, and the match with a following word for the
-// half of the day. may is not set where a text lacks a mark that the form has.
-func find(form *regexp.Regexp, s string, may bool) (m []string, near string) {
+// byName is the day of a text that has a month by its name. is is not set for a text without one.
+func byName(s string, zone *time.Location) (t time.Time, ok, is bool) {
+	if m, near := find(dayFirst, s, 3); m != nil {
+		year, mon := m[4], month(m[3])
+		if year >= "2500" { // of Thailand's calendar
+			n, _ := strconv.Atoi(year)
+			year = strconv.Itoa(n - 543)
+		}
+		if m[2] == "." && strings.EqualFold(m[3], "listopada") { // October in Croatian, which has a full stop after the day; November in Polish
+			mon = "10"
+		}
+		t, ok = date(year, mon, m[1], m[5], m[6], "", "", half(near), zone)
+		return t, ok, true
+	}
+	if m, near := find(monthFirst, s, 1); m != nil {
+		t, ok = date(m[3], month(m[1]), m[2], m[4], m[5], "", "", half(near), zone)
+		return t, ok, true
+	}
+	if m, near := find(yearName, s, 3); m != nil && (m[2] == "") != (m[4] == "") {
+		t, ok = date(m[1], month(m[3]), m[2]+m[4], m[5], m[6], "", "", half(near), zone)
+		return t, ok, true
+	}
+	if m, near := find(vietnamese, s, 0); m != nil {
+		t, ok = date(m[3], m[2], m[1], m[4], m[5], "", "", half(near), zone)
+		return t, ok, true
+	}
+	return time.Time{}, false, false
+}
+
+// find returns the first match of a form, of those with a month's name in a group the first whose name is known,
+// and the match with a following word for the half of the day.
+func find(form *regexp.Regexp, s string, name int) (m []string, near string) {
+	const most = 4 // matches
+	for _, at := range form.FindAllStringSubmatchIndex(s, most) {
+		m = m[:0]
+		for i := 0; i < len(at); i += 2 {
+			if at[i] < 0 {
+				m = append(m, "")
+				continue
+			}
+			m = append(m, s[at[i]:at[i+1]])
+		}
+		if name == 0 || month(m[name]) != "" {
+			return m, s[at[0]:min(at[1]+len(" 오후"), len(s))]
+		}
+	}
+	return nil, ""
+}
+
+// plainTime writes digits of all scripts as those of ASCII, and spaces as one; it is for strings.Map.
+func plainTime(c rune) rune {
+	switch {
+	case c < utf8.RuneSelf:
+		return c
+	case c == '\u00a0' || c == '\u2009' || c == '\u202f':
+		return ' '
+	case unicode.Is(unicode.Nd, c):
+		for _, zero := range zeros {
+			if d := c - zero; d >= 0 && d < 10 {
+				return '0' + d
+			}
+		}
+	}
+	return dropInvisible(c)
+}
+
+// zeros are those of other scripts: Arabic to Malayalam, Thai, Lao, Burmese, Khmer, wide.
+var zeros = []rune{0x660, 0x6f0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0, 0x1040, 0x17e0, 0xff10}
+
+// arabicMonths has the names of two words that the Levant and Iraq have for months.
+var arabicMonths = strings.NewReplacer("كانون الثاني", "يناير", "تشرين الأول", "أكتوبر", "تشرين الاول", "أكتوبر", "تشرين الثاني", "نوفمبر", "كانون الأول", "ديسمبر", "كانون الاول", "ديسمبر")
+
+func thai(c rune) bool { return 0x0e00 <= c && c <= 0x0e7f }
+
+// findIf is find for a text that has the marks that the form needs: most have none.
+func findIf(may bool, form *regexp.Regexp, s string) (m []string, near string) {
 	if !may {
 		return nil, ""
 	}
-	at := form.FindStringSubmatchIndex(s)
-	if at == nil {
-		return nil, ""
-	}
-	for i := 0; i < len(at); i += 2 {
-		if at[i] < 0 {
-			m = append(m, "")
-			continue
-		}
-		m = append(m, s[at[i]:at[i+1]])
-	}
-	return m, s[at[0]:min(at[1]+len(" 오후"), len(s))]
+	return find(form, s, 0)
 }
 
 // yearFirst reports whether a date of three short numbers begins with the year,
@@ -180,32 +247,3 @@ func date(year, month, day, hour, minute, second, offset, half string, zone *tim
 
 // plausible rejects the zero times of content systems and typing errors.
 func plausible(t time.Time) bool { return t.Year() >= 1980 && t.Year() < 2100 }
-
-// months are the names of months by their first letters, in the languages that
-// the cases of news pages have most.
-var months = map[string]string{
-	"jan": "1", "feb": "2", "mar": "3", "apr": "4", "may": "5", "jun": "6", "jul": "7", "aug": "8", "sep": "9", "oct": "10", "nov": "11", "dec": "12",
-	"mär": "3", "mai": "5", "okt": "10", "dez": "12", "ene": "1", "abr": "4", "ago": "8", "dic": "12", "fév": "2", "avr": "4", "jui": "", "aoû": "8", "déc": "12",
-	"gen": "1", "mag": "5", "giu": "6", "lug": "7", "set": "9", "ott": "10", "fev": "2", "out": "10", "maj": "5", "des": "12", "mei": "5", "agu": "8",
-	"jän": "1", "juin": "6", "juil": "7", "янв": "1", "фев": "2", "мар": "3", "апр": "4", "мая": "5", "июн": "6", "июл": "7", "авг": "8", "сен": "9", "окт": "10", "ноя": "11", "дек": "12",
-	"oca": "1", "şub": "2", "nis": "4", "haz": "6", "tem": "7", "ağu": "8", "eyl": "9", "eki": "10", "kas": "11", "ara": "12",
-	"sty": "1", "lut": "2", "kwi": "4", "cze": "6", "lip": "7", "sie": "8", "wrz": "9", "paź": "10", "lis": "11", "gru": "12",
-	"tam": "1", "hel": "2", "maa": "3", "huh": "4", "tou": "5", "kes": "6", "hei": "7", "elo": "8", "syy": "9", "lok": "10", "marr": "11", "jou": "12",
-	"ιαν": "1", "φεβ": "2", "μαρ": "3", "απρ": "4", "μαΐ": "5", "μαι": "5", "ιουν": "6", "ιουλ": "7", "αυγ": "8", "σεπ": "9", "οκτ": "10", "νοε": "11", "δεκ": "12",
-	"січ": "1", "лют": "2", "бер": "3", "кві": "4", "тра": "5", "чер": "6", "лип": "7", "сер": "8", "вер": "9", "жов": "10", "лис": "11", "гру": "12",
-	"јан": "1", "мај": "5", "јун": "6", "јул": "7", "яну": "1", "май": "5", "юни": "6", "юли": "7", "сеп": "9", "ное": "11", "ian": "1", "iun": "6", "iul": "7", "noi": "11",
-	"ينا": "1", "فبر": "2", "مار": "3", "أبر": "4", "ابر": "4", "ماي": "5", "يون": "6", "يول": "7", "أغس": "8", "اغس": "8", "سبت": "9", "أكت": "10", "اكت": "10", "نوف": "11", "ديس": "12",
-}
-
-func month(name string) string {
-	r := []rune(strings.ToLower(name))
-	if len(r) >= 4 {
-		if m := months[string(r[:4])]; m != "" {
-			return m
-		}
-	}
-	if len(r) < 3 {
-		return ""
-	}
-	return months[string(r[:3])]
-}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,7 +42,9 @@ func Worker(args []string, stderr io.Writer) {
 	case slices.ContainsFunc(args, func(a string) bool { return a == "--worker" || a == "--worker=true" }):
 		if err = flag.CommandLine.Parse(args); err == nil {
 			lane.LogToRunner()
-			if _, err = traces.Start(context.Background(), ""); err == nil { // what is left at the end is lost with the process
+			var endTraces func()
+			if endTraces, err = traces.Start(context.Background(), ""); err == nil {
+				go endWith(endTraces)
 				beam.Init() // works until the runner ends it
 				err = errors.New("the runner's connection ended")
 			}
@@ -53,6 +56,15 @@ func Worker(args []string, stderr io.Writer) {
 	}
 	_, _ = fmt.Fprintf(stderr, "worker: %v\n", err) // there is no log yet
 	os.Exit(1)
+}
+
+// endWith ends the process when its runner tells it to, after it has called last.
+func endWith(last func()) {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	<-told
+	last()
+	os.Exit(128 + int(syscall.SIGTERM))
 }
 
 // bootArg returns the value of one of the container contract's flags, "" without it.

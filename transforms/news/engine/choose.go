@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 	"net/url"
 	"slices"
@@ -30,6 +31,11 @@ type candidate struct {
 	order     int
 }
 
+// ahead is how far in the future a date of a sitemap may be: a zone that is written wrong is
+// less. One beyond counts as none. Its article would be the newest for years, and keep
+// those that are new from being fetched.
+const ahead = 24 * time.Hour
+
 // when returns the time by which candidates are sorted.
 func (c candidate) when() time.Time {
 	if !c.published.IsZero() {
@@ -49,6 +55,59 @@ func newer(a, b candidate) int {
 	return a.order - b.order
 }
 
+// listing has the newest of the articles that the sitemaps name, each once. What sitemaps may
+// name is more than fits into memory.
+type listing struct {
+	all   []candidate
+	at    map[string]int // places in all, by canonical address
+	most  int            // in all, once it is sorted
+	named int64          // how many were added, also those that are no longer in all
+	seen  map[uint64]struct{}
+	seed  maphash.Seed
+}
+
+// maxSeen bounds the memory by which addresses are counted once. More are counted each time.
+const maxSeen = 2 * maxSitemaps * maxEntries
+
+func newListing(most int) *listing {
+	return &listing{most: most, at: map[string]int{}, seen: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
+}
+
+// add adds an article. Of one that is named twice the newer date counts.
+func (l *listing) add(c candidate) {
+	c.order = int(l.named)
+	if i, twice := l.at[c.canonical]; twice {
+		if c.order = l.all[i].order; newer(c, l.all[i]) < 0 {
+			l.all[i] = c
+		}
+		return
+	}
+	hash := maphash.String(l.seed, c.canonical)
+	if _, again := l.seen[hash]; !again {
+		l.named++
+		if len(l.seen) < maxSeen {
+			l.seen[hash] = struct{}{}
+		}
+	}
+	l.at[c.canonical] = len(l.all)
+	if l.all = append(l.all, c); len(l.all) >= 2*l.most {
+		l.sort()
+	}
+}
+
+// sort puts the newest first, and leaves the others out.
+func (l *listing) sort() {
+	slices.SortStableFunc(l.all, newer)
+	if len(l.all) > l.most {
+		clear(l.all[l.most:]) // so that they can be freed
+		l.all = l.all[:l.most]
+	}
+	clear(l.at)
+	for i := range l.all {
+		l.at[l.all[i].canonical] = i
+	}
+}
+
 // candidates reads the sitemaps, the newest of an index first, until the others cannot
 // have newer articles than those found. It returns the articles, newest first.
 func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
@@ -60,17 +119,15 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 	if len(roots) > maxSitemaps {
 		arrange(roots, v.policy.Zone, v.now())
 	}
-	var found []candidate
-	seen := map[string]int{}
 	asked := map[string]bool{}
 	var enough time.Time // the wanted number of articles is at least as new as this; zero: there are fewer
-	most := maxSitemaps
+	most, found := maxSitemaps, newListing(v.Config.MaxArticlesPerProvider+maxMissed)
 	if !v.Backfill.IsZero() {
-		most = maxBackfill
+		most, found = maxBackfill, newListing(maxBackfilled)
 	}
 	needless := func(c child) bool {
 		if !v.Backfill.IsZero() {
-			return asked[c.address] || c.depth > 0 && !c.at.IsZero() && c.at.Before(v.Backfill.From)
+			return asked[c.address] || c.depth > 0 && v.otherDays(c)
 		}
 		return asked[c.address] || c.depth > 0 && !c.at.IsZero() && !enough.IsZero() && !enough.Before(c.at)
 	}
@@ -89,7 +146,7 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 			continue
 		}
 		asked[next.address] = true
-		children, err := v.sitemap(ctx, next, seen, &found)
+		children, err := v.sitemap(ctx, next, found)
 		var stop *errStop
 		if errors.As(err, &stop) || ctx.Err() != nil {
 			return nil, err
@@ -100,7 +157,7 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 			continue
 		}
 		read++
-		enough = nth(found, v.Config.MaxArticlesPerProvider)
+		enough = nth(found.all, v.Config.MaxArticlesPerProvider)
 		arrange(children, v.policy.Zone, v.now())
 		queue = append(children, queue...)
 		if next.depth == 0 {
@@ -111,13 +168,22 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps and feeds can be read: %v", lastErr)}
 	}
 	if left := slices.DeleteFunc(append(roots, queue...), needless); len(left) > 0 {
-		v.limit(fmt.Sprintf("%d sitemaps were read, the maximum for a run; %d more were left out, such as %.200s", most, len(left), ledger.Redact(left[0].address)))
+		v.partial = fmt.Sprintf("%d sitemaps were read, the maximum for a run; %d more were left out, such as %.200s", most, len(left), ledger.Redact(left[0].address))
+		v.limit(v.partial)
 	}
-	if !v.Backfill.IsZero() {
-		found = slices.DeleteFunc(found, func(c candidate) bool { return !v.Backfill.Contains(c.when()) })
+	found.sort()
+	if v.result.Found = found.named; !v.Backfill.IsZero() && found.named > int64(len(found.all)) {
+		v.partial = fmt.Sprintf("the days have %d articles; the newest %d of them were chosen: name fewer days", found.named, len(found.all))
+		v.limit(v.partial)
 	}
-	slices.SortStableFunc(found, newer)
-	return found, nil
+	return found.all, nil
+}
+
+// otherDays reports whether an index says of a sitemap that nothing in it is of the backfill's
+// days: it was changed last before them, or its name is that of a later day, month or year.
+func (v *visit) otherDays(c child) bool {
+	until := v.Backfill.Until
+	return !c.at.IsZero() && c.at.Before(v.Backfill.From) || !until.IsZero() && c.from.After(until.Add(ahead))
 }
 
 // nth returns the time of the n-th newest candidate, zero if there are fewer.
@@ -142,17 +208,17 @@ func (v *visit) limit(text string) {
 }
 
 // sitemap reads one sitemap into found, and returns the children of an index.
-func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found *[]candidate) ([]child, error) {
-	base, err := url.Parse(c.address)
-	if err != nil {
-		return nil, fmt.Errorf("reading the sitemap's address: %w", err)
-	}
+func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, error) {
 	r, err := v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml", MaxBytes: maxSitemap, Invited: c.invited})
 	if err != nil {
 		return nil, err
 	}
 	if r.Status != 200 {
 		return nil, fmt.Errorf("status %d", r.Status)
+	}
+	base, err := url.Parse(r.FinalURL) // to which relative addresses in it are
+	if err != nil {
+		return nil, fmt.Errorf("reading the sitemap's address: %w", err)
 	}
 	var entries []sitemap.Entry
 	read, err := sitemap.Scan(r.Body, func(e sitemap.Entry) bool {
@@ -173,7 +239,7 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 	}
 	var children []child
 	for _, e := range entries {
-		at, _ := article.ParseTime(e.LastMod, v.policy.Zone) // zero if there is none
+		at := v.dated(e.LastMod)
 		if read.Kind == sitemap.Index {
 			u, err := canonical.Address(base, e.Loc, []string{"*"})
 			switch {
@@ -204,23 +270,50 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 			v.log.Warn("address_left_out", "url", ledger.Redact(untrusted.Line(e.Loc, 200)), "error", err.Error())
 			continue
 		}
-		one := candidate{url: u, canonical: key, modified: at, news: e.News, order: len(*found)}
-		one.published, _ = article.ParseTime(e.News.PublicationDate, v.policy.Zone) // also zero if there is none
+		one := candidate{url: u, canonical: key, modified: at, published: v.dated(e.News.PublicationDate), news: e.News}
+		if one.published.IsZero() {
+			one.news.PublicationDate = ""
+		}
 		one.at = one.modified
 		if one.published.After(one.at) {
 			one.at = one.published
 		}
-		if i, twice := seen[key]; twice {
-			if newer(one, (*found)[i]) < 0 {
-				one.order = (*found)[i].order
-				(*found)[i] = one
-			}
-			continue
+		if v.Backfill.IsZero() || v.ofTheDays(one, e) {
+			found.add(one)
 		}
-		seen[key] = len(*found)
-		*found = append(*found, one)
 	}
 	return children, nil
+}
+
+// dated reads a date of a sitemap; zero: there is none, or it is far in the future.
+func (v *visit) dated(text string) time.Time {
+	t, _ := article.ParseTime(text, v.policy.Zone) // zero if there is none
+	if t.After(v.now().Add(ahead)) {
+		return time.Time{}
+	}
+	return t
+}
+
+// ofTheDays reports whether an article is of the backfill's days: by the date in the sitemap,
+// else by the day in its address. A date without an offset is taken as it is written.
+func (v *visit) ofTheDays(c candidate, e sitemap.Entry) bool {
+	text := e.LastMod
+	if !c.published.IsZero() {
+		text = e.News.PublicationDate
+	}
+	at, _ := article.ParseTime(text, time.UTC)
+	if c.when().IsZero() {
+		at = article.DayIn(c.url, time.UTC)
+	}
+	switch {
+	case v.Backfill.Contains(at):
+		return true
+	case at.IsZero():
+		v.undated++
+	default:
+		v.elsewhen++
+	}
+	return false
 }
 
 // choose returns those of the newest articles that are new, or newer in the sitemap than
@@ -229,7 +322,7 @@ func (v *visit) sitemap(ctx context.Context, c child, seen map[string]int, found
 func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, error) {
 	oldest, most := v.now().Add(-v.Config.Retention()), min(len(found), v.Config.MaxArticlesPerProvider)
 	if !v.Backfill.IsZero() {
-		oldest, most = v.Backfill.From, len(found)
+		oldest, most = time.Time{}, len(found)
 	}
 	var out, last []candidate
 	for _, c := range found[:most] {
@@ -268,7 +361,7 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 // that this run leaves out: runs are too rare for the publisher, or
 // maxArticlesPerProvider is too small.
 func (v *visit) missed(ctx context.Context, rest []candidate) error {
-	newest, err := raw.Newest(ctx, v.DB, v.p.ID())
+	newest, err := raw.Newest(ctx, v.DB, v.p.ID(), v.now().Add(ahead))
 	if err != nil || newest.IsZero() {
 		return err
 	}

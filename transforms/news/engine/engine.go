@@ -32,12 +32,14 @@ const (
 	maxPage     = 5 << 20
 	timeout     = 20 * time.Second
 	tries       = 3
-	maxSitemaps = 20   // asked for in one run, indexes too
-	maxBackfill = 500  // the same of a backfill
-	maxMissed   = 1000 // counted in one run
-	maxEntries  = 100_000
-	maxDepth    = 2 // of indexes in indexes
-	leaseTTL    = 30 * time.Second
+	maxSitemaps = 20  // asked for in one run, indexes too
+	maxBackfill = 500 // the same of a backfill
+	// maxBackfilled is how many articles a backfill fetches: days, at the usual pauses.
+	maxBackfilled = 100_000
+	maxMissed     = 1000 // counted in one run
+	maxEntries    = 100_000
+	maxDepth      = 2 // of indexes in indexes
+	leaseTTL      = 30 * time.Second
 )
 
 // Engine is what a run of the job has for all its providers.
@@ -191,7 +193,10 @@ type visit struct {
 	deep   bool   // an index was too deep to be followed
 	other  string // the first of them that is no article
 	old    int    // how many of the newest articles are older than the retention
-	stored bool   // at least one of the newest articles is stored
+	// undated and elsewhen are how many articles a backfill left out: without a date, and of other days.
+	undated, elsewhen int
+	partial           string // why not all articles were found; "": they were
+	stored            bool   // at least one of the newest articles is stored
 }
 
 // count passes the counts since its last call to Count.
@@ -248,7 +253,6 @@ func (v *visit) crawl(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.result.Found = int64(len(candidates))
 	chosen, err := v.choose(ctx, candidates)
 	if err != nil {
 		return err
@@ -258,7 +262,7 @@ func (v *visit) crawl(ctx context.Context) error {
 			return err
 		}
 	}
-	v.log.Info("articles_chosen", "found", len(candidates), "to_fetch", len(chosen))
+	v.log.Info("articles_chosen", "found", v.result.Found, "to_fetch", len(chosen))
 	for _, c := range chosen {
 		v.count()
 		if err := v.article(ctx, c); err != nil {

@@ -13,6 +13,7 @@ import (
 type child struct {
 	address string
 	at      time.Time // lastmod, or the end of the time that its name says; zero: neither
+	from    time.Time // the begin of that time; zero: its name says none
 	place   int       // for those without a time: the distance from the newest end
 	depth   int
 	invited bool // robots.txt names it, or an index that it names does
@@ -26,11 +27,15 @@ func arrange(children []child, zone *time.Location, now time.Time) {
 	undated := 0
 	named := map[int]time.Time{}
 	for i, c := range children {
+		from, end, ok := periodOf(c.address, zone, now)
+		if ok {
+			children[i].from = from
+		}
 		if !c.at.IsZero() {
 			continue
 		}
 		undated++
-		if end, ok := periodEnd(c.address, zone, now); ok {
+		if ok {
 			named[i] = end
 		}
 	}
@@ -60,11 +65,11 @@ func nearer(a, b child) int {
 // 2026-11-22, /2026/11/, ?yyyy=2026&mm=11.
 var period = regexp.MustCompile(`(?:^|\D)((?:19|20)\d\d)(?:(?:[-_/.]|&\w+=)?(0[1-9]|1[0-2])(?:(?:[-_/.]|&\w+=)?(0[1-9]|[12]\d|3[01]))?|(?:[-_/.]|&\w+=)([1-9])(?:(?:[-_/.]|&\w+=)(\d{1,2}))?)?(?:\D|$)`)
 
-// periodEnd returns the end of the period in a sitemap's name.
-func periodEnd(address string, zone *time.Location, now time.Time) (end time.Time, ok bool) {
+// periodOf returns the begin and the end of the period in a sitemap's name.
+func periodOf(address string, zone *time.Location, now time.Time) (from, end time.Time, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return time.Time{}, false
+		return time.Time{}, time.Time{}, false
 	}
 	most := 0
 	for _, m := range period.FindAllStringSubmatch(u.RequestURI(), -1) {
@@ -74,7 +79,7 @@ func periodEnd(address string, zone *time.Location, now time.Time) (end time.Tim
 		if parts < most || day > 31 || begin.After(now.AddDate(0, 0, 1)) {
 			continue
 		}
-		most, ok = parts, true
+		most, from, ok = parts, begin, true
 		switch parts {
 		case 1:
 			end = begin.AddDate(1, 0, 0)
@@ -84,7 +89,7 @@ func periodEnd(address string, zone *time.Location, now time.Time) (end time.Tim
 			end = begin.AddDate(0, 0, 1)
 		}
 	}
-	return end, ok
+	return from, end, ok
 }
 
 // number returns the value of digits, 0 for an empty text.

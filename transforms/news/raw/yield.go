@@ -55,10 +55,10 @@ func NoteYield(ctx context.Context, d *db.DB, source, runID string, there bool, 
 }
 
 // Newest returns when the newest stored article of a publisher was published; zero if
-// there is none.
-func Newest(ctx context.Context, d *db.DB, source string) (time.Time, error) {
+// there is none. One whose page has a date after until does not count.
+func Newest(ctx context.Context, d *db.DB, source string, until time.Time) (time.Time, error) {
 	var at int64
-	if err := d.QueryRowContext(ctx, `SELECT COALESCE(MAX(published_at), 0) FROM news_articles WHERE source = $1`, source).Scan(&at); err != nil {
+	if err := d.QueryRowContext(ctx, `SELECT COALESCE(MAX(published_at), 0) FROM news_articles WHERE source = $1 AND published_at <= $2`, source, db.Micros(until)).Scan(&at); err != nil {
 		return time.Time{}, fmt.Errorf("looking for the newest article of %s: %w", source, err)
 	}
 	if at == 0 {

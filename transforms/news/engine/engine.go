@@ -308,7 +308,7 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	}
 	v.result.Fetched++
 	now := v.now()
-	e := raw.Evidence{Source: v.p.ID(), URL: r.FinalURL, Requested: address, ContentType: r.Header.Get("Content-Type"), FetchedAt: now, SitemapAt: c.at, News: c.news, HTML: r.Body, Header: r.Header}
+	e := raw.Evidence{Source: v.p.ID(), URL: r.FinalURL, Requested: address, ContentType: r.Header.Get("Content-Type"), FetchedAt: now, SitemapAt: c.at, News: c.news, HTML: r.Body, Header: r.Header, Truncated: r.Truncated}
 	ended := v.more(ctx, &e)
 	if ended != nil && ctx.Err() != nil {
 		return ended
@@ -349,7 +349,7 @@ func (v *visit) more(ctx context.Context, e *raw.Evidence) error {
 		case slices.Contains(asked, r.FinalURL): // it leads back
 			return nil
 		}
-		page = raw.Page{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), FetchedAt: v.now(), HTML: r.Body, Header: r.Header}
+		page = raw.Page{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), FetchedAt: v.now(), HTML: r.Body, Header: r.Header, Truncated: r.Truncated}
 		e.More, asked = append(e.More, page), append(asked, page.URL)
 	}
 	v.limit(fmt.Sprintf("an article was read up to its page number %d: %.200s", provider.MaxPages, ledger.Redact(e.URL)))
@@ -379,6 +379,8 @@ func (v *visit) page(ctx context.Context, address string) (*web.Response, lost, 
 	case err != nil:
 	case r.Status != http.StatusOK:
 		err, why = fmt.Errorf("status %d", r.Status), lost{fmt.Sprintf("http_%d", r.Status), r.Status >= 500}
+	case brokenOff(r): // half an article is not stored as a whole one
+		err, why = errors.New("the answer ends early"), lost{string(web.KindReset), true}
 	case !isPage(r):
 		err, why = fmt.Errorf("it is no page but %.60q", r.Header.Get("Content-Type")), lost{kind: "not_html"}
 	case r.FinalURL != address:

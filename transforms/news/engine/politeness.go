@@ -45,8 +45,13 @@ func (v *visit) newClient() *polite.Client {
 
 // retry makes up to three tries after failures that may be temporary, with a gap between them.
 func retry(a polite.Attempt) (wait time.Duration, again bool) {
-	may := a.Status() >= 500 || a.Kind() == web.KindTimeout || a.Kind() == web.KindReset
+	may := a.Status() >= 500 || a.Kind() == web.KindTimeout || a.Kind() == web.KindReset || a.Response != nil && brokenOff(a.Response)
 	return 0, may && a.Retries+1 < tries
+}
+
+// brokenOff reports whether an answer ends early, before the limit of a page.
+func brokenOff(r *web.Response) bool {
+	return r.Status == http.StatusOK && r.Truncated && len(r.Body) < maxPage
 }
 
 // withoutRobots allows everything if there is no robots.txt (RFC 9309 section 2.3.1.3),

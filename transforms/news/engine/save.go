@@ -54,12 +54,18 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	a.Title, a.Language = cmp.Or(a.Title, e.News.Title), cmp.Or(a.Language, e.News.Language)
 	a = clean(a, u)
 	a.Published = publishedAt(a.Published, e.News.PublicationDate, u, v.policy.Zone)
-	canonical := v.canonical(u, a.Canonical)
 	limits := raw.Limits{TextMaxLength: v.Config.RawTextMaxLength, Retention: v.Config.Retention()}
-	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt, Teasers: v.policy.Teasers}
-	out, err := raw.Save(ctx, v.DB, row, limits, e.FetchedAt)
+	canonical, copied, err := v.identity(ctx, u, a, limits)
+	if err != nil {
+		return err
+	}
+	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt, FetchedAt: e.FetchedAt, Teasers: v.policy.Teasers}
+	out := raw.Same
+	if !copied {
+		out, err = raw.Save(ctx, v.DB, row, limits, v.now())
+	}
 	if err == nil && asked != canonical { // the address in the sitemap is recorded too
-		err = raw.Alias(ctx, v.DB, row, asked, out, e.FetchedAt)
+		err = raw.Alias(ctx, v.DB, row, asked, out)
 	}
 	if db.Rejected(err) {
 		letter.Stage, letter.Kind, letter.Retryable = "Save", "database_rejected", false
@@ -178,6 +184,33 @@ func (v *visit) parse(e raw.Evidence, u *url.URL) (a provider.Article, err error
 	return v.p.ParseArticle(e.HTML, e.ContentType, u)
 }
 
+// identity returns the canonical address of the article at u, and whether the page is a copy
+// of an article that is stored from that address. What a page says of its address counts
+// only as long as both have one article: some publishers' pages all name the same.
+func (v *visit) identity(ctx context.Context, u *url.URL, a provider.Article, l raw.Limits) (canonical string, copied bool, err error) {
+	own, _ := v.policy.Canonical(u) // addresses has checked that there is no error
+	canonical = v.canonical(u, a.Canonical)
+	there, err := raw.Under(ctx, v.DB, v.p.ID(), canonical)
+	if err != nil || there.ID == "" {
+		return canonical, false, err
+	}
+	at, err := url.Parse(there.URL)
+	if err != nil {
+		return canonical, false, fmt.Errorf("reading the address of a stored article: %w", err)
+	}
+	from, err := v.policy.Canonical(at)
+	switch {
+	case err != nil || from == own:
+		return canonical, false, err
+	case there.Like(a, l):
+		return canonical, canonical != own && from == canonical, nil
+	case canonical == own: // the stored one is another, which named this address
+		return own, false, raw.Readdress(ctx, v.DB, there.ID, from)
+	}
+	v.log.Warn("canonical_ignored", "url", ledger.Redact(u.String()), "canonical", ledger.Redact(canonical))
+	return own, false, nil
+}
+
 // canonical returns an article's identity: the canonical address in its page, if that is
 // an article of this provider, or else its own address.
 func (v *visit) canonical(u *url.URL, said string) string {
@@ -204,6 +237,13 @@ func (v *visit) reparse(ctx context.Context) error {
 		if !e.FetchedAt.Add(v.Config.Retention()).After(v.now()) {
 			continue
 		}
+		newer, err := v.fetchedSince(ctx, e)
+		if err != nil {
+			return err
+		}
+		if newer {
+			continue
+		}
 		letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Parse", Kind: "parse_failed", Input: ledger.Input{URL: e.URL, Source: v.p.ID()}}
 		if err := v.save(ctx, e, letter); err != nil {
 			return err
@@ -211,6 +251,16 @@ func (v *visit) reparse(ctx context.Context) error {
 		v.count()
 	}
 	return nil
+}
+
+// fetchedSince reports whether a newer page than the evidence was read, which was not kept.
+func (v *visit) fetchedSince(ctx context.Context, e raw.Evidence) (bool, error) {
+	_, asked, err := v.addresses(e)
+	if err != nil {
+		return false, nil //nolint:nilerr // save reports it
+	}
+	known, err := raw.Lookup(ctx, v.DB, v.p.ID(), asked)
+	return known.FetchedAt.After(e.FetchedAt), err
 }
 
 // publishedAt is when an article came out: what its page says, else what the sitemap does, else

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -29,8 +30,9 @@ type Evidence struct {
 	News sitemap.News `json:"news,omitzero"`
 	HTML []byte       `json:"html,omitempty"` // as received; base64 in the JSON of older evidence
 	// More are the further pages of an article that has several.
-	More   []Page      `json:"-"`
-	Header http.Header `json:"-"` // as received; not read back
+	More      []Page      `json:"-"`
+	Header    http.Header `json:"-"` // as received; not read back
+	Truncated bool        `json:"-"` // the page was cut at a limit; not read back
 }
 
 // Page is a further page of an article, as received.
@@ -40,6 +42,7 @@ type Page struct {
 	FetchedAt   time.Time
 	HTML        []byte
 	Header      http.Header // not read back
+	Truncated   bool        // not read back
 }
 
 const evidencePrefix = "evidence/news/"
@@ -58,14 +61,14 @@ func Keep(ctx context.Context, s store.Store, canonical string, e Evidence) erro
 	if err != nil {
 		return err
 	}
-	pages := append([]Page{{e.URL, e.ContentType, e.FetchedAt, e.HTML, e.Header}}, e.More...)
+	pages := append([]Page{{e.URL, e.ContentType, e.FetchedAt, e.HTML, e.Header, e.Truncated}}, e.More...)
 	e.HTML = nil
 	about, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encoding evidence: %w", err)
 	}
 	for i, p := range pages {
-		r := warc.Response{URI: p.URL, At: p.FetchedAt, Status: http.StatusOK, Header: p.Header, Body: p.HTML, Fields: [][2]string{{typeField, p.ContentType}}}
+		r := warc.Response{URI: p.URL, At: p.FetchedAt, Status: http.StatusOK, Header: p.Header, Body: p.HTML, Truncated: p.Truncated, Fields: [][2]string{{typeField, p.ContentType}}}
 		if i == 0 {
 			r.Fields = [][2]string{{aboutField, string(about)}}
 		}
@@ -80,15 +83,24 @@ func Keep(ctx context.Context, s store.Store, canonical string, e Evidence) erro
 	return nil
 }
 
-// Kept yields a provider's evidence, the oldest day first.
+// Kept yields a provider's evidence, of each article the newest, the oldest day first.
 func Kept(ctx context.Context, s store.Store, source string) iter.Seq2[Evidence, error] {
 	return func(yield func(Evidence, error) bool) {
+		var keys []string
+		newest := map[string]string{} // keys by the names of articles
 		for o, err := range s.List(ctx, evidencePrefix+source+"/") {
 			if err != nil {
 				yield(Evidence{}, fmt.Errorf("listing evidence: %w", err))
 				return
 			}
-			e, err := readEvidence(ctx, s, o.Key)
+			name, _, _ := strings.Cut(path.Base(o.Key), ".")
+			keys, newest[name] = append(keys, o.Key), o.Key // days are listed in order
+		}
+		for _, key := range keys {
+			if name, _, _ := strings.Cut(path.Base(key), "."); newest[name] != key {
+				continue
+			}
+			e, err := readEvidence(ctx, s, key)
 			if !yield(e, err) {
 				return
 			}

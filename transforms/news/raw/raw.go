@@ -55,6 +55,7 @@ type Row struct {
 	Canonical string // the address's identity (Policy.Canonical)
 	Article   provider.Article
 	SitemapAt time.Time // the sitemap's date; zero: none
+	FetchedAt time.Time // zero: now
 	Teasers   bool      // store what a page shows of an article that is not free
 }
 
@@ -110,6 +111,9 @@ var conflicts = map[provider.Unique]string{
 // outcome is "". Two runs may save the same article at the same time.
 func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Outcome, err error) {
 	a := r.Article
+	if r.FetchedAt.IsZero() {
+		r.FetchedAt = now
+	}
 	text := Cut(a.Body, l.TextMaxLength)
 	by := r.key()
 	authors := list(a.Authors)
@@ -136,10 +140,10 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 		}
 		if a.Paywalled && (!r.Teasers || text == "") {
 			out = Paywalled
-			return remember(ctx, tx, r, "paywalled", now)
+			return remember(ctx, tx, r, "paywalled")
 		}
 		if text == "" {
-			return remember(ctx, tx, r, "empty", now)
+			return remember(ctx, tx, r, "empty")
 		}
 		var id, had string
 		// Even if the address is not the key, it finds an article whose title
@@ -150,10 +154,10 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			err = tx.QueryRowContext(ctx, `INSERT INTO news_articles (id, source, press, unique_by, url, canonical_url, external_id, title, title_hash, raw_text, authors, language, published_at, content_hash, collected_at, changed_at, expires_at, compared)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16, 0)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 0)
 				ON CONFLICT `+conflicts[by]+` DO UPDATE SET content_hash = news_articles.content_hash RETURNING id`,
 				newID(), r.Source, a.Press, by, r.URL, r.Canonical, a.ExternalID, a.Title, titleHash, text, authors, a.Language, published, content,
-				db.Micros(now), db.Micros(now.Add(l.Retention))).Scan(&id)
+				db.Micros(r.FetchedAt), db.Micros(now), db.Micros(r.FetchedAt.Add(l.Retention))).Scan(&id)
 			out = Inserted
 		case err != nil:
 		case had == content:
@@ -173,7 +177,7 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 		if err != nil {
 			return err
 		}
-		return remember(ctx, tx, r, "stored", now)
+		return remember(ctx, tx, r, "stored")
 	})
 	if err != nil {
 		return "", fmt.Errorf("saving an article of %s: %w", r.Source, err)
@@ -216,12 +220,49 @@ func micros(t time.Time) int64 {
 
 func newID() string { return strings.ToLower(rand.Text()) }
 
-func remember(ctx context.Context, tx *sql.Tx, r Row, state string, now time.Time) error {
+func remember(ctx context.Context, tx *sql.Tx, r Row, state string) error {
 	at := micros(r.SitemapAt)
 	_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (source, url_hash) DO UPDATE SET state = excluded.state, refusals = 0, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END, fetched_at = excluded.fetched_at
-		WHERE news_urls.state <> 'purged'`, r.Source, Hash(r.Canonical), state, at, db.Micros(now))
+		WHERE news_urls.state <> 'purged'`, r.Source, Hash(r.Canonical), state, at, db.Micros(r.FetchedAt))
 	return err
+}
+
+// Stored is an article that is stored already.
+type Stored struct {
+	ID, URL, Title string
+	text           string
+	simhash        uint64
+}
+
+// Under returns a publisher's article with a canonical address; its ID is "" if there is none.
+func Under(ctx context.Context, d *db.DB, source, canonical string) (s Stored, err error) {
+	var hash int64
+	err = d.QueryRowContext(ctx, `SELECT id, url, title, raw_text, simhash FROM news_articles WHERE source = $1 AND canonical_url = $2 ORDER BY collected_at, id LIMIT 1`, source, canonical).
+		Scan(&s.ID, &s.URL, &s.Title, &s.text, &hash)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return Stored{}, fmt.Errorf("looking for the article at an address: %w", err)
+	}
+	s.simhash = uint64(hash)
+	return s, nil
+}
+
+// Like reports whether a page has the same article: its title or nearly its text.
+func (s Stored) Like(a provider.Article, l Limits) bool {
+	return a.Title != "" && a.Title == s.Title || simhash.Same(simhash.Of(a.Body), s.simhash) || Cut(a.Body, l.TextMaxLength) == s.text
+}
+
+// Readdress gives a stored article another canonical address, unless another article has it.
+func Readdress(ctx context.Context, d *db.DB, id, canonical string) error {
+	err := d.Tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE news_articles SET canonical_url = $2 WHERE id = $1
+			AND NOT EXISTS (SELECT 1 FROM news_articles AS other WHERE other.source = news_articles.source AND other.canonical_url = $2)`, id, canonical)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("changing the address of an article: %w", err)
+	}
+	return nil
 }
 
 // Refuse records that the site refused a request. A stored version of the
@@ -230,7 +271,7 @@ func Refuse(ctx context.Context, d *db.DB, r Row, now time.Time) error {
 	at := micros(r.SitemapAt)
 	err := d.Tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at, refusals) VALUES ($1, $2, 'refused', $3, $4, 1)
-			ON CONFLICT (source, url_hash) DO UPDATE SET refusals = news_urls.refusals + 1, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END, fetched_at = excluded.fetched_at
+			ON CONFLICT (source, url_hash) DO UPDATE SET refusals = news_urls.refusals + 1, sitemap_at = CASE WHEN excluded.sitemap_at > news_urls.sitemap_at THEN excluded.sitemap_at ELSE news_urls.sitemap_at END
 			WHERE news_urls.state <> 'purged'`, r.Source, Hash(r.Canonical), at, db.Micros(now))
 		return err
 	})
@@ -245,6 +286,7 @@ type Known struct {
 	State     string    // stored, empty, paywalled, refused, purged; "" for nothing
 	SitemapAt time.Time // zero: the sitemap had no date
 	Refusals  int       // in a row
+	FetchedAt time.Time // the last time that its page was received
 }
 
 // maxRefusals is how often an address may be refused before it is not requested again, if it was never stored.
@@ -267,14 +309,15 @@ func (k Known) Fresh(sitemapAt time.Time) bool {
 // Lookup returns what is recorded about an address.
 func Lookup(ctx context.Context, d *db.DB, source, canonical string) (Known, error) {
 	var k Known
-	var at int64
-	err := d.QueryRowContext(ctx, `SELECT state, sitemap_at, refusals FROM news_urls WHERE source = $1 AND url_hash = $2`, source, Hash(canonical)).Scan(&k.State, &at, &k.Refusals)
+	var at, fetched int64
+	err := d.QueryRowContext(ctx, `SELECT state, sitemap_at, refusals, fetched_at FROM news_urls WHERE source = $1 AND url_hash = $2`, source, Hash(canonical)).Scan(&k.State, &at, &k.Refusals, &fetched)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Known{}, nil
 	}
 	if err != nil {
 		return Known{}, fmt.Errorf("looking an address up: %w", err)
 	}
+	k.FetchedAt = db.Time(fetched)
 	if at > 0 {
 		k.SitemapAt = db.Time(at)
 	}
@@ -355,7 +398,7 @@ func Note(ctx context.Context, d *db.DB, source, runID string, h Health, now tim
 }
 
 // Alias records another address of a saved article: the one in the sitemap.
-func Alias(ctx context.Context, d *db.DB, r Row, canonical string, out Outcome, now time.Time) error {
+func Alias(ctx context.Context, d *db.DB, r Row, canonical string, out Outcome) error {
 	state := "stored"
 	switch out {
 	case "":
@@ -364,7 +407,7 @@ func Alias(ctx context.Context, d *db.DB, r Row, canonical string, out Outcome, 
 		state = string(out)
 	}
 	r.Canonical = canonical
-	err := d.Tx(ctx, func(tx *sql.Tx) error { return remember(ctx, tx, r, state, now) })
+	err := d.Tx(ctx, func(tx *sql.Tx) error { return remember(ctx, tx, r, state) })
 	if err != nil {
 		return fmt.Errorf("recording an address: %w", err)
 	}

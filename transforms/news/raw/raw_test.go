@@ -217,6 +217,7 @@ func TestEvidence(t *testing.T) {
 	e := raw.Evidence{Source: "pages", URL: "https://a/p", Requested: "https://a/p?x", ContentType: "text/html; charset=euc-kr", FetchedAt: now, SitemapAt: now.Add(-time.Hour),
 		News: sitemap.News{Title: "제목\r\nX-News-Evidence: {}"}, HTML: []byte("\xb0\xa1"), More: []raw.Page{{URL: "https://a/p/2", ContentType: "text/html", FetchedAt: now.Add(time.Second), HTML: []byte("two\r\n\r\n")}}}
 	sent := e
+	sent.Truncated = true
 	sent.Header = http.Header{"Content-Type": {e.ContentType}, "Content-Encoding": {"gzip"}}
 	require.NoError(t, raw.Keep(t.Context(), s, e.URL, sent))
 	for got, err := range raw.Kept(t.Context(), s, "pages") {
@@ -229,9 +230,9 @@ func TestEvidence(t *testing.T) {
 	var types []string
 	for r, err := range warc.Records(body) {
 		require.NoError(t, err)
-		types = append(types, r.Type+" "+r.Header.Get("Warc-Target-Uri"))
+		types = append(types, r.Type+" "+r.Header.Get("Warc-Target-Uri")+r.Header.Get("Warc-Truncated"))
 	}
-	assert.Equal(t, []string{"warcinfo ", "response https://a/p", "response https://a/p/2"}, types)
+	assert.Equal(t, []string{"warcinfo ", "response https://a/plength", "response https://a/p/2"}, types)
 }
 
 // Pages that an older program kept are still read.

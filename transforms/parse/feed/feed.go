@@ -5,6 +5,7 @@ package feed
 import (
 	"encoding/base64"
 	"errors"
+	"net/url"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -41,7 +42,8 @@ type Feed struct {
 	Items []Item
 }
 
-// Item is one entry. Link is as written, it may be relative; Title is text,
+// Item is one entry. Link is as written, it may be relative, but where the document says by
+// xml:base to what; Title is text,
 // without the markup it had. Published and Updated are dates as written, of RSS 1.0 and of
 // Dublin Core's date the second.
 type Item struct {
@@ -110,6 +112,7 @@ type reader struct {
 	visit func(Item) bool
 	feed  Feed
 	path  []string // the elements that are open, from the root
+	bases []string // of each of them: what addresses in it are relative to, by xml:base; "" for the feed
 	over  bool     // nothing is read any more
 	whole bool
 
@@ -142,7 +145,14 @@ func (r *reader) start(t *xmltext.Token) {
 		r.whole = false
 		return
 	}
-	r.path = append(r.path, name)
+	base := ""
+	if len(r.bases) > 0 {
+		base = r.bases[len(r.bases)-1]
+	}
+	if strings.Contains(t.Text, "xml:base") {
+		base = resolve(base, strings.TrimSpace(t.Attr("xml:base")))
+	}
+	r.path, r.bases = append(r.path, name), append(r.bases, base)
 	switch {
 	case name == r.entry() && r.item == nil:
 		r.item, r.inItem, r.guid, r.rank = new(Item), len(r.path), "", 0
@@ -187,7 +197,7 @@ func (r *reader) close(n int) {
 		r.over = r.over || !r.visit(*r.item)
 		r.item = nil
 	}
-	r.path = r.path[:n]
+	r.path, r.bases = r.path[:n], r.bases[:n]
 	r.whole, r.over = n == 0, r.over || n == 0
 }
 
@@ -255,7 +265,7 @@ func (r *reader) link(t *xmltext.Token) *string {
 	if href := strings.TrimSpace(t.Attr("href")); href != "" {
 		rel := strings.ToLower(t.Attr("rel"))
 		if r.item.Link == "" && (rel == "" || strings.TrimPrefix(rel, "http://www.iana.org/assignments/relation/") == "alternate") {
-			r.item.Link = href
+			r.item.Link = resolve(r.bases[len(r.bases)-1], href)
 		}
 		return nil
 	}
@@ -270,12 +280,27 @@ func (r *reader) keep(text string) {
 	switch {
 	case r.field == &r.guid && !strings.HasPrefix(text, "http"):
 		return // no address
+	case r.item != nil && r.field == &r.item.Link:
+		text = resolve(r.bases[r.fieldAt-1], text)
 	case r.feed.Kind == Atom && strings.EqualFold(r.tag.Local, "title"):
 		text = atomText(&r.tag, text)
 	}
 	if text != "" {
 		*r.field = text
 	}
+}
+
+// resolve returns an address as base has it, which may be relative itself.
+func resolve(base, address string) string {
+	b, err := url.Parse(base)
+	u, wrong := url.Parse(address)
+	switch {
+	case base == "" || err != nil || wrong != nil || u.IsAbs():
+		return address
+	case b.IsAbs() || strings.HasPrefix(base, "/") || strings.HasPrefix(address, "/"):
+		return b.ResolveReference(u).String()
+	}
+	return base[:strings.LastIndexByte(base, '/')+1] + address
 }
 
 // extension reports whether an element is of a vocabulary that has titles and links of its own

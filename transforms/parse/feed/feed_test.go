@@ -275,3 +275,32 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Addresses are relative to the innermost xml:base, and to the feed where there is none.
+func TestBase(t *testing.T) {
+	const text = `<feed xmlns="http://www.w3.org/2005/Atom" xml:base="https://a.example/en/">
+<entry><link href="1"/></entry>
+<entry xml:base="world/"><link href="2"/></entry>
+<entry xml:base="/de/x"><link xml:base="y/z" href="3"/></entry>
+<entry xml:base="https://b.example"><link href="/4?a=b&amp;c"/></entry>
+<entry><content xml:base="https://c.example/"/><link href="https://a.example/5"/></entry></feed>`
+	f, err := feed.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, i := range f.Items {
+		got = append(got, i.Link)
+	}
+	if want := []string{"https://a.example/en/1", "https://a.example/en/world/2", "https://a.example/de/y/3", "https://b.example/4?a=b&c", "https://a.example/5"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+
+	f, err = feed.Parse([]byte(`<rss xml:base="en/"><channel><item><link>1</link></item><item xml:base="x"><link>2</link></item></channel></rss><a>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []feed.Item{{Link: "en/1"}, {Link: "en/2"}}; !slices.Equal(f.Items, want) {
+		t.Errorf("got %q, want %q", f.Items, want)
+	}
+}

@@ -65,7 +65,7 @@ type Limits struct {
 	Retention     time.Duration
 }
 
-// Hash returns the hash of an address, which stays after Purge.
+// Hash returns the hash of an address or of another key, which stays after Purge.
 func Hash(canonical string) string {
 	sum := sha256.Sum256([]byte(canonical))
 	return hex.EncodeToString(sum[:])
@@ -96,6 +96,17 @@ func (r Row) key() provider.Unique {
 		by = provider.ByURL
 	}
 	return by
+}
+
+// keyHash returns the hash of a row's unique key, which stays after Purge.
+func keyHash(by provider.Unique, canonical, externalID, titleHash string, published int64) string {
+	switch by {
+	case provider.ByExternalID:
+		return Hash("external_id\x00" + externalID)
+	case provider.ByTitlePublished:
+		return Hash(fmt.Sprint("title_published\x00", titleHash, "\x00", published))
+	}
+	return Hash(canonical)
 }
 
 // conflicts is the conflict target of each key's unique index.
@@ -129,14 +140,14 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 	}
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		out = ""
-		var state string
-		err := tx.QueryRowContext(ctx, `SELECT state FROM news_urls WHERE source = $1 AND url_hash = $2`, r.Source, Hash(r.Canonical)).Scan(&state)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		var purged bool
+		if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM news_urls WHERE source = $1 AND url_hash IN ($2, $3) AND state = 'purged')`,
+			r.Source, Hash(r.Canonical), keyHash(by, r.Canonical, a.ExternalID, titleHash, published)).Scan(&purged); err != nil {
 			return err
 		}
-		if state == "purged" {
+		if purged {
 			out = Purged
-			return nil
+			return remember(ctx, tx, r, "purged") // it may have another address now
 		}
 		if a.Paywalled && (!r.Teasers || text == "") {
 			out = Paywalled
@@ -148,7 +159,7 @@ func Save(ctx context.Context, d *db.DB, r Row, l Limits, now time.Time) (out Ou
 		var id, had string
 		// Even if the address is not the key, it finds an article whose title
 		// or time changed. An external id is more reliable than any address.
-		err = tx.QueryRowContext(ctx, `SELECT id, content_hash FROM news_articles
+		err := tx.QueryRowContext(ctx, `SELECT id, content_hash FROM news_articles
 			WHERE source = $1 AND (`+where+` OR unique_by <> 'external_id' AND canonical_url = $2)
 			ORDER BY CASE WHEN `+where+` THEN 0 ELSE 1 END LIMIT 1`, args...).Scan(&id, &had)
 		switch {
@@ -324,33 +335,40 @@ func Lookup(ctx context.Context, d *db.DB, source, canonical string) (Known, err
 	return k, nil
 }
 
-// Purge removes the articles whose retention has ended, and returns their number. A hash of
-// their addresses stays.
+// Purge removes the articles whose retention has ended, and returns their number. Hashes of
+// their addresses and of their keys stay.
 func Purge(ctx context.Context, d *db.DB, now time.Time) (n int64, err error) {
 	err = d.Tx(ctx, func(tx *sql.Tx) error {
 		n = 0
-		rows, err := tx.QueryContext(ctx, `DELETE FROM news_articles WHERE expires_at <= $1 RETURNING source, canonical_url, id`, db.Micros(now))
+		rows, err := tx.QueryContext(ctx, `DELETE FROM news_articles WHERE expires_at <= $1 RETURNING id, source, canonical_url, unique_by, external_id, title_hash, published_at`, db.Micros(now))
 		if err != nil {
 			return err
 		}
 		defer func() { _ = rows.Close() }() // rows.Err has its error
-		var gone [][3]string
+		type expired struct{ id, source, address, key string }
+		var gone []expired
 		for rows.Next() {
-			var r [3]string
-			if err := rows.Scan(&r[0], &r[1], &r[2]); err != nil {
+			var e expired
+			var canonical, externalID, titleHash string
+			var by provider.Unique
+			var published int64
+			if err := rows.Scan(&e.id, &e.source, &canonical, &by, &externalID, &titleHash, &published); err != nil {
 				return err
 			}
-			gone = append(gone, r)
+			e.address, e.key = Hash(canonical), keyHash(by, canonical, externalID, titleHash, published)
+			gone = append(gone, e)
 		}
 		if err := rows.Err(); err != nil {
 			return err
 		}
-		for _, r := range gone {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, 'purged', 0, $3)
-				ON CONFLICT (source, url_hash) DO UPDATE SET state = 'purged'`, r[0], Hash(r[1]), db.Micros(now)); err != nil {
-				return err
+		for _, e := range gone {
+			for _, hash := range []string{e.address, e.key} {
+				if _, err := tx.ExecContext(ctx, `INSERT INTO news_urls (source, url_hash, state, sitemap_at, fetched_at) VALUES ($1, $2, 'purged', 0, $3)
+					ON CONFLICT (source, url_hash) DO UPDATE SET state = 'purged'`, e.source, hash, db.Micros(now)); err != nil {
+					return err
+				}
 			}
-			if _, err := tx.ExecContext(ctx, `DELETE FROM news_versions WHERE article_id = $1`, r[2]); err != nil {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM news_versions WHERE article_id = $1`, e.id); err != nil {
 				return err
 			}
 		}

@@ -135,6 +135,32 @@ func TestPurge(t *testing.T) {
 	})
 }
 
+// An expired article does not come back at another address either, if its key is another than its address.
+func TestPurgeByKey(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		for _, by := range []provider.Unique{provider.ByExternalID, provider.ByTitlePublished} {
+			save := func(url, title string, at time.Time) raw.Outcome {
+				out, err := raw.Save(t.Context(), d, row(by, url, "7", title, "b"), limits, at)
+				require.NoError(t, err)
+				return out
+			}
+			old, moved := fmt.Sprintf("https://a/%s/old", by), fmt.Sprintf("https://a/%s/moved", by)
+			assert.Equal(t, raw.Inserted, save(old, "T", now))
+			due := now.Add(limits.Retention)
+			n, err := raw.Purge(t.Context(), d, due)
+			require.NoError(t, err)
+			assert.Equal(t, int64(1), n)
+			assert.Equal(t, raw.Purged, save(moved, "T", due))
+			k, err := raw.Lookup(t.Context(), d, "demo", moved)
+			require.NoError(t, err)
+			assert.False(t, k.Fresh(due.Add(time.Hour)))
+			if by == provider.ByTitlePublished {
+				assert.Equal(t, raw.Inserted, save(moved+"/2", "another title", due))
+			}
+		}
+	})
+}
+
 // Two runs save the same articles at the same time: each has one row and is counted once as inserted.
 func TestTwoRunsAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {

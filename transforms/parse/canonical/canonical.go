@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -24,7 +25,7 @@ var (
 
 // Key is a page's identity: a normalised form of u. The scheme is always https; the
 // host is in lower case, without www. and default port; there is no user
-// information, no fragment, no repeated and no trailing slash. Of the query only
+// information, no session id in the path, no fragment, no repeated and no trailing slash. Of the query only
 // the parameters in keep remain, sorted by name, the values of one name in their
 // order; "*" in keep stands for all that do not track visitors. Percent-encodings
 // are decoded where that does not change the meaning: unreserved characters and
@@ -89,12 +90,24 @@ func escapedPath(u *url.URL) string {
 	return b.String()
 }
 
-// keyPath normalises an encoded path: escapes, dot segments (RFC 3986 section
+// keyPath normalises an encoded path: escapes, session id, dot segments (RFC 3986 section
 // 5.2.4), then repeated and trailing slashes.
 func keyPath(escaped string) string {
-	return "/" + strings.Join(slices.DeleteFunc(dotless(strings.Split(decode(escaped), "/")),
+	return "/" + strings.Join(slices.DeleteFunc(dotless(strings.Split(withoutSession(decode(escaped)), "/")),
 		func(segment string) bool { return segment == "" }), "/")
 }
+
+// withoutSession removes the session id that servers of Java write into a path for
+// visitors without cookies: each visit gets another one, for the same page. The address keeps
+// it: some servers redirect who comes without.
+func withoutSession(path string) string {
+	if strings.IndexByte(path, ';') < 0 {
+		return path
+	}
+	return session.ReplaceAllString(path, "")
+}
+
+var session = regexp.MustCompile(`(?i);jsessionid=[^;/]*`)
 
 // dotless removes the dot segments of a path that begins with a slash; for a dot
 // segment at the end there is an empty one, the trailing slash.

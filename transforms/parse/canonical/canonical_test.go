@@ -48,6 +48,11 @@ func TestKey(t *testing.T) {
 	f("https://a.example/%EB%AC%B8(1)%28!", "https://a.example/문(1)%28!")
 	f("https://a.example/문\"(1)", "https://a.example/문%22(1)")
 
+	f("https://a.example/docs/page;jsessionid=0A1B?x=1", "https://a.example/docs/page")
+	f("https://a.example/docs;JSESSIONID=0A.node1/page;v=2;jsessio%6eid=3;w=1", "https://a.example/docs/page;v=2;w=1")
+	f("https://a.example/;jsessionid=0A", "https://a.example/")
+	f("https://a.example/docs;jsessionids=1;jsessionid", "https://a.example/docs;jsessionids=1;jsessionid")
+
 	f("https://docs.stripe.com", "https://docs.stripe.com/")
 	f("https://docs.stripe.com/", "https://docs.stripe.com/")
 	f("https://docs.stripe.com//", "https://docs.stripe.com/")

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"iter"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,9 +100,20 @@ func changesCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 		defer func() { err = errors.Join(err, d.Close()) }()
 		switch *job {
 		case docs.Job:
-			all = mapped(docs.Pages(ctx, d, docs.Filter{Since: began}), func(p docs.Page) change {
-				return change{kindOf(!p.DiscoveredAt.Before(began), p.GoneAt != nil), p.Provider, p.URL, p.Title}
+			pages, err := docs.ChangesSince(ctx, d, began, "", math.MaxInt32)
+			if err != nil {
+				return err
+			}
+			slices.SortFunc(pages, func(a, b docs.ChangedPage) int {
+				return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.URL, b.URL))
 			})
+			all = func(yield func(change, error) bool) {
+				for _, p := range pages {
+					if !yield(change{kindOf(p.Kind == "new", p.Kind == "deleted"), p.Provider, p.URL, p.Title}, nil) {
+						return
+					}
+				}
+			}
 		case catalog.Job:
 			all = mapped(catalog.Products(ctx, d, catalog.Filter{Since: began}), func(p catalog.ProductRow) change {
 				kind := kindOf(!p.FirstSeen.Before(began), p.GoneAt != nil)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,4 +104,30 @@ func TestChangesOfOtherJobs(t *testing.T) {
 		require.Equal(t, ExitUsage, a.code, diff)
 		require.Contains(t, a.stderr, want)
 	}
+}
+
+// A page is new when its content is, whenever its address was found.
+func TestChangesOfDocs(t *testing.T) {
+	emptyEnv(t)
+	dir := filepath.Join(t.TempDir(), "s")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	base := "--job=docs --web=demo --provider=toss-payments --log-level=error --store=" + dir
+	kinds := func() map[string]int {
+		t.Helper()
+		a := here(t, "changes --job=docs --json --store="+dir)
+		require.Equal(t, ExitOK, a.code, a.stderr)
+		n := map[string]int{}
+		for l := range strings.Lines(a.stdout) {
+			var c struct{ Kind, Item string }
+			require.NoError(t, json.Unmarshal([]byte(l), &c))
+			n[c.Kind]++
+		}
+		return n
+	}
+	require.Equal(t, ExitOK, here(t, base+" --session-max-pages=3").code)
+	require.Equal(t, map[string]int{"new": 3}, kinds())
+	require.Equal(t, ExitOK, here(t, base).code)
+	require.Equal(t, map[string]int{"new": 8}, kinds())
+	require.Equal(t, ExitOK, here(t, base+" --demo-edition=2").code)
+	require.Equal(t, map[string]int{"new": 1, "changed": 2, "gone": 1}, kinds())
 }

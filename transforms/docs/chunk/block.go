@@ -128,7 +128,7 @@ func closes(l, fence string) bool {
 // stored: its path and the hash of its text.
 type Block struct {
 	Path []string `json:"path,omitempty"` // the headings above it, outermost first; for a heading, itself too, as the last
-	Hash string   `json:"hash"`           // of its text with single spaces, 16 hexadecimal digits
+	Hash string   `json:"hash"`           // of its text, 16 hexadecimal digits; white space counts in code alone
 }
 
 // Blocks lists the blocks of Markdown in order.
@@ -136,7 +136,11 @@ func Blocks(markdown string) []Block {
 	scanned := scan(markdown, nil)
 	blocks := make([]Block, len(scanned))
 	for i, b := range scanned {
-		sum := sha256.Sum256([]byte(strings.Join(strings.Fields(b.text), " ")))
+		text := b.text
+		if b.fence == "" {
+			text = strings.Join(strings.Fields(text), " ")
+		}
+		sum := sha256.Sum256([]byte(text))
 		blocks[i] = Block{Path: b.path, Hash: hex.EncodeToString(sum[:8])}
 	}
 	return blocks

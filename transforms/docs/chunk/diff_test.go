@@ -29,6 +29,21 @@ func TestDiff(t *testing.T) {
 		`[{"path":["T","D"],"kind":"added","added":2},{"kind":"removed","removed":1},{"path":["T","B"],"kind":"removed","removed":2}]`)
 }
 
+// White space is nothing in text, and has a meaning in code.
+func TestDiffOfCode(t *testing.T) {
+	const page = "# T\n\n  some   text\n\n```python\nif x:\n    y()\nz()\n```"
+	for after, want := range map[string]string{
+		"# T\n\nsome text\n\n```python\nif x:\n    y()\nz()\n```":         `null`,
+		"# T\n\nsome text\n\n```python\nif x:\n    y()\n    z()\n```":     `[{"path":["T"],"kind":"changed","added":1,"removed":1}]`,
+		"# T\n\nsome text\n\n```python\nif x:\n    y()\n\nz()\n```":       `[{"path":["T"],"kind":"changed","added":1,"removed":1}]`,
+		"# T\n\nsome text\n\n- ```python\n  if x:\n      y()\n  z()\n  ```": `[{"path":["T"],"kind":"changed","added":1,"removed":1}]`,
+	} {
+		if got, err := json.Marshal(chunk.Diff(chunk.Blocks(page), chunk.Blocks(after))); err != nil || string(got) != want {
+			t.Errorf("%q: %s (%v), want %s", after, got, err, want)
+		}
+	}
+}
+
 // For a page with little else than headings, time and memory grow only with its size.
 func TestDiffOfManyHeadings(t *testing.T) {
 	blocks := chunk.Blocks(strings.Repeat("## a\n\n## b\n\n", 50_000))

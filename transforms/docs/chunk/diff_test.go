@@ -33,9 +33,9 @@ func TestDiff(t *testing.T) {
 func TestDiffOfCode(t *testing.T) {
 	const page = "# T\n\n  some   text\n\n```python\nif x:\n    y()\nz()\n```"
 	for after, want := range map[string]string{
-		"# T\n\nsome text\n\n```python\nif x:\n    y()\nz()\n```":         `null`,
-		"# T\n\nsome text\n\n```python\nif x:\n    y()\n    z()\n```":     `[{"path":["T"],"kind":"changed","added":1,"removed":1}]`,
-		"# T\n\nsome text\n\n```python\nif x:\n    y()\n\nz()\n```":       `[{"path":["T"],"kind":"changed","added":1,"removed":1}]`,
+		"# T\n\nsome text\n\n```python\nif x:\n    y()\nz()\n```":           `null`,
+		"# T\n\nsome text\n\n```python\nif x:\n    y()\n    z()\n```":       `[{"path":["T"],"kind":"changed","added":1,"removed":1}]`,
+		"# T\n\nsome text\n\n```python\nif x:\n    y()\n\nz()\n```":         `[{"path":["T"],"kind":"changed","added":1,"removed":1}]`,
 		"# T\n\nsome text\n\n- ```python\n  if x:\n      y()\n  z()\n  ```": `[{"path":["T"],"kind":"changed","added":1,"removed":1}]`,
 	} {
 		if got, err := json.Marshal(chunk.Diff(chunk.Blocks(page), chunk.Blocks(after))); err != nil || string(got) != want {

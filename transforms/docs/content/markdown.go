@@ -36,7 +36,10 @@ type writer struct {
 	anchors   []string // of the headings outside of lists and quotes
 	markBytes int      // how many bytes of marks for lists and quotes may still be written
 
+	labels map[*html.Node]string // of the panels of tabs
+
 	cell    bool // in a table's cell: no breaks, bars escaped
+	opens   bool // what is written next begins a line, although it is a cell
 	heading bool
 	buttons bool // all words of the heading are in buttons
 	tight   bool // in a list whose items have one line each
@@ -210,7 +213,7 @@ func zeroWidth(s string) bool {
 func (w *writer) word(s string, from, to int) {
 	word := s[from:to]
 	forced := -1
-	if w.fresh && !w.cell {
+	if w.fresh && (!w.cell || w.opens) {
 		forced = lineStart(word)
 		if word[0] == '[' && strings.Contains(s[from:], "]:") {
 			forced = 0 // the definition of a link or a footnote, which nobody sees

@@ -22,7 +22,11 @@ func (w *writer) children(n *html.Node) {
 
 // element renders one element and what is in it.
 func (w *writer) element(n *html.Node) {
-	if w.clutter.drops(n) {
+	if isTeX(n) {
+		w.inline(line(n))
+		return
+	}
+	if w.tabs(n) || w.clutter.drops(n) {
 		return
 	}
 	if _, ok := w.framing[n]; ok {
@@ -35,6 +39,7 @@ func (w *writer) element(n *html.Node) {
 	if is {
 		w.notes++
 	}
+	w.label(n)
 	w.byName(n)
 	if is {
 		w.notes--
@@ -131,6 +136,11 @@ func (w *writer) phrase(n *html.Node) {
 		if n.Parent != nil && n.Parent.DataAtom == atom.Summary || w.heading && w.buttons {
 			w.children(n)
 		}
+	case atom.Math:
+		w.inline(formula(n))
+	case atom.Label:
+		w.space = w.space || before(n) != nil && before(n).DataAtom == atom.Label // in a row of tabs or options
+		w.children(n)
 	case atom.Q:
 		w.text("“")
 		w.children(n)

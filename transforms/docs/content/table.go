@@ -210,7 +210,9 @@ func (w *writer) flat(t *cellTable) {
 			if i > 0 {
 				w.out = append(w.out, " | "...)
 			}
+			w.opens = i == 0
 			w.inCell(cell)
+			w.opens = false
 		}
 		w.fresh = false
 		w.gap = newLine

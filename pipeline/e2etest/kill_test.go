@@ -138,7 +138,7 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 				}
 			}
 			if m.packed {
-				materialize(t, url)
+				rig.Materialize(t, url)
 			}
 			rig.Same(t, rig.Objects(t, url), want)
 			w.ResetLog()
@@ -155,15 +155,6 @@ func killing(t *testing.T, b bucket, moments []moment, lay func(*testing.T, map[
 
 // packed are the arguments of a run whose results are in segments, several of them.
 var packed = []string{"--layout=packed", "--segment-age=20ms"}
-
-// materialize makes objects of packed results.
-func materialize(t *testing.T, url string) {
-	t.Helper()
-	c := rig.Start(t, exec.Command(rig.Program, "materialize", "--store="+url))
-	if code := c.Wait(t, time.Minute); code != 0 {
-		t.Fatalf("materialize: exit code %d\n%s", code, rig.Tail(c.Output(t)))
-	}
-}
 
 // slowWeb keeps a run busy: its hosts answer only after release is called.
 func slowWeb(t *testing.T) (w rig.Web, release func()) {

@@ -258,7 +258,7 @@ func TestThrottledBucket(t *testing.T) {
 			t.Errorf("%s: %d dead letters", layout, letters)
 		}
 		if layout == "packed" {
-			materialize(t, behind)
+			rig.Materialize(t, behind)
 			want = rig.Objects(t, behind)
 			continue
 		}

@@ -218,7 +218,7 @@ func TestFaultyStoreLosesNothing(t *testing.T) {
 			}
 			run(t, w, before, args...)
 			if c.args != nil {
-				materialize(t, behind)
+				rig.Materialize(t, behind)
 			}
 			rig.Same(t, rig.Objects(t, behind), want)
 			if left := deadLetterKeys(t, behind, "store_failed"); len(left) != 0 {

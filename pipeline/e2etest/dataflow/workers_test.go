@@ -414,17 +414,18 @@ func (m *workers) GetProcessBundleDescriptor(_ context.Context, r *fnpb.GetProce
 }
 
 // Two worker processes have lanes of the staged pipeline at work at the same time. They
-// leave what a local run leaves, and together keep --rate and --concurrency.
+// leave, packed, what a local run leaves, and together keep --rate and --concurrency.
 func TestTwoWorkers(t *testing.T) {
 	const rate, atOnce, slots = 15, 4, 4
 	w := worldOf(t, 120, 200*time.Millisecond) // more than twenty seconds of work: they know of each other after ten
 	given, _ := otherWorker(t)
 	a := startAPI(t, runStagedOn(t, 2, 2*time.Minute))
-	c := w.submit(t, a, "--worker_binary="+given, "--num_workers=2", "--number_of_worker_harness_threads=2", "--lanes=8",
+	c := w.submit(t, a, "--worker_binary="+given, "--num_workers=2", "--number_of_worker_harness_threads=2", "--lanes=8", "--layout=packed",
 		fmt.Sprintf("--rate=%d", rate), fmt.Sprintf("--concurrency=%d", atOnce), "--log-level=debug")
 	require.Zero(t, c.Wait(t, 2*time.Minute), "%s", rig.Tail(c.Output(t)))
 	got := rig.LastReport(t, w.bucket)
 	assert.Equal(t, "done", got.State)
+	rig.Materialize(t, w.bucket)
 	rig.Same(t, rig.Objects(t, w.bucket), rig.Objects(t, w.reference))
 	assert.Equal(t, rig.LastReport(t, w.reference).Counted(), got.Counted())
 	log := w.web.Requests()

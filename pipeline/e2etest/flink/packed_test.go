@@ -3,7 +3,6 @@
 package flink
 
 import (
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -57,10 +56,7 @@ func packed(t *testing.T, s server, w rig.Web, files, want map[string]string) {
 	if r := rig.LastReport(t, dir); r.State != "done" {
 		t.Errorf("the run is %s, want done", r.State)
 	}
-	out, err := exec.Command(rig.Program, "materialize", "--store="+dir).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	rig.Materialize(t, dir)
 	rig.Same(t, rig.Objects(t, dir), want)
 }
 

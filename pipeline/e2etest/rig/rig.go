@@ -443,6 +443,14 @@ func LastReport(t testing.TB, url string) Report {
 	return r
 }
 
+// Materialize writes the objects of packed results.
+func Materialize(t testing.TB, store string) {
+	t.Helper()
+	if out, err := exec.Command(Program, "materialize", "--store="+store).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
 // OneAtATime checks that no two workers visited a host at the same time.
 func OneAtATime(t testing.TB, log []webtest.LoggedRequest) {
 	t.Helper()

@@ -57,8 +57,8 @@ func startCluster(t testing.TB, w rig.Web) cluster {
 	return c
 }
 
-// TestTwoExecutors runs the seed job on two executors at once. The counts are those
-// of prism, and the limits hold over both executors, by the web's log.
+// TestTwoExecutors runs the seed job on two executors at once, with packed results and
+// with single objects. The counts and the objects are those of prism, and the limits hold over both executors, by the web's log.
 func TestTwoExecutors(t *testing.T) {
 	const atOnce, rate = 8, 40
 	w := rig.StartWeb(t, webtest.Options{Seed: 7, Latency: 60 * time.Millisecond})
@@ -69,9 +69,10 @@ func TestTwoExecutors(t *testing.T) {
 	begin := time.Now()
 	c := startCluster(t, w)
 	t.Logf("%v: the cluster is ready", time.Since(begin))
-	for _, limits := range [][]string{{"--concurrency=8"}, {"--concurrency=8", "--rate=40"}} {
+	for _, limits := range [][]string{{"--concurrency=8", "--layout=packed"}, {"--concurrency=8", "--rate=40"}} {
 		t.Run(strings.Join(limits, " "), func(t *testing.T) {
 			w.ResetLog()
+			packed, limited := slices.Contains(limits, "--layout=packed"), slices.Contains(limits, "--rate=40")
 			dir := rig.Directory(t, files)
 			begin, before := time.Now(), len(c.server.Output(t))
 			run := c.page.Submit(t, w, dir, c.localhost, limits...)
@@ -81,18 +82,21 @@ func TestTwoExecutors(t *testing.T) {
 			log := w.Requests()
 			most := w.MaxInFlight()
 			t.Logf("%v; %d requests, at most %d at once", time.Since(begin), len(log), most)
+			if packed {
+				rig.Materialize(t, dir)
+			}
 			rig.Same(t, rig.Objects(t, dir), want)
 			report := rig.LastReport(t, dir)
 			if got := report.Counted(); report.State != "done" || !maps.Equal(got, counts) {
 				t.Errorf("%s with %v, want done with %v", report.State, got, counts)
 			}
-			if most > atOnce || len(limits) == 1 && most < 4 {
+			if most > atOnce || !limited && most < 4 {
 				t.Errorf("%d requests in flight, want up to %d over both executors", most, atOnce)
 			}
 			rig.OneAtATime(t, log)
 			rig.PausesKept(t, log, 5*time.Millisecond, false)
 			rig.RobotsObeyed(t, w, log)
-			if len(limits) > 1 {
+			if limited {
 				rig.RateKept(t, log, rate)
 			}
 			if out := c.server.Output(t)[before:]; !strings.Contains(out, "(executor 0)") || !strings.Contains(out, "(executor 1)") {

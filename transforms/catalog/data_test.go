@@ -103,7 +103,7 @@ fields:
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"id": "1", "badge": json.RawMessage(`"new"`), "weight": 2.5, "manual": "https://shop.example/p/m.pdf", "color": "red",
 		"sizes": []any{map[string]any{"name": "S", "picture": "https://shop.example/s.jpg"}, map[string]any{"name": "M"}, map[string]any{"name": "L"}}}, p.Fields)
-	trial, err := r.try("https://shop.example/p/1", page)
+	trial, err := r.try("https://shop.example/p/1", "https://shop.example/p/1", page)
 	require.NoError(t, err)
 	for _, f := range trial.Fields {
 		if f.Name == "none" {

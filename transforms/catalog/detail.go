@@ -25,9 +25,9 @@ func (v *visit) productDetailFetcher() *stage {
 				}
 				return []Task{SaveProduct{ProductDetail: p, from: t}}, nil
 			}
-			text, err := v.fetch(ctx, t.ProductURL, nil, v.reader.site.Detail.Format)
+			text, at, err := v.fetch(ctx, t.ProductURL, nil, v.reader.site.Detail.Format)
 			if err == nil && v.reader.site.Detail.Rendering {
-				text, err = v.render(ctx, t.ProductURL, text)
+				text, err = v.render(ctx, at, text)
 			}
 			if err == nil || removed(err) {
 				seen := observation{aspect: aspectPage, has: err == nil, expected: true, url: t.ProductURL}
@@ -44,7 +44,7 @@ func (v *visit) productDetailFetcher() *stage {
 			if !t.fetched {
 				v.state.Stats.detailPagesFetched.Add(1)
 			}
-			return []Task{ParseProductDetailHtml{ProductURL: t.ProductURL, HTMLContent: text, from: t}}, nil
+			return []Task{ParseProductDetailHtml{ProductURL: t.ProductURL, HTMLContent: text, at: at, from: t}}, nil
 		}}
 }
 
@@ -96,7 +96,8 @@ func (v *visit) productDetailParser() *stage {
 				return nil, err
 			}
 			defer end()
-			p, err := v.reader.readDetail(t.ProductURL, t.HTMLContent, t.from.row)
+			p, err := v.reader.readDetail(t.at, t.HTMLContent, t.from.row)
+			p.URL = t.ProductURL // the link in the list, wherever it leads
 			seen := observation{aspect: aspectKey, has: err == nil, expected: true, url: t.ProductURL}
 			if err != nil {
 				seen.why = err.Error()

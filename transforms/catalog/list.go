@@ -18,7 +18,7 @@ func (v *visit) listPageFetcher() *stage {
 				return nil, nil
 			}
 			at, body := v.reader.listRequest(t.URL, t.Page)
-			text, err := v.fetch(ctx, at, body, v.reader.site.List.Format)
+			text, at, err := v.fetch(ctx, at, body, v.reader.site.List.Format)
 			if err == nil && v.reader.site.List.Rendering {
 				text, err = v.render(ctx, at, text)
 			}
@@ -31,7 +31,7 @@ func (v *visit) listPageFetcher() *stage {
 			if !t.fetched {
 				v.state.Stats.listPagesFetched.Add(1)
 			}
-			return []Task{ParseListPageHtml{Page: t.Page, HTMLContent: text, from: t}}, nil
+			return []Task{ParseListPageHtml{Page: t.Page, HTMLContent: text, at: at, from: t}}, nil
 		}}
 }
 
@@ -60,7 +60,7 @@ func (v *visit) listPageParser() *stage {
 				return nil, err
 			}
 			defer end()
-			p, err := v.reader.readList(t.from.URL, t.HTMLContent)
+			p, err := v.reader.readList(redirected(t.from.URL, t.at), t.HTMLContent)
 			if err != nil {
 				return nil, &failure{kind: "parse_failed", final: true, err: err}
 			}

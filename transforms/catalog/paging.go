@@ -74,6 +74,15 @@ func (r *reader) cursorOf(address string) string {
 	return r.site.List.FirstCursor
 }
 
+// redirected returns the address at which a page was found, with the mark of its task.
+func redirected(task, found string) string {
+	found, _, _ = strings.Cut(found, "#")
+	if _, mark, ok := strings.Cut(task, "#"); ok {
+		return found + "#" + mark
+	}
+	return found
+}
+
 // listRequest returns the address and the body of the request for a list page; a request
 // without body is nil.
 func (r *reader) listRequest(address string, page int) (at string, body []byte) {

@@ -50,6 +50,7 @@ type FetchListPage struct {
 type ParseListPageHtml struct {
 	Page        int
 	HTMLContent string
+	at          string // where the page was found, after redirects
 	from        FetchListPage
 }
 
@@ -65,6 +66,7 @@ type FetchProductDetailPage struct {
 type ParseProductDetailHtml struct {
 	ProductURL  string
 	HTMLContent string
+	at          string // where the page was found, after redirects
 	from        FetchProductDetailPage
 }
 

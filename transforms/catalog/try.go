@@ -103,14 +103,14 @@ func Try(ctx context.Context, cfg Config, s Site, address string) (t Trial, err 
 		return t, err
 	}
 	defer endBrowser()
-	text, err := v.fetch(within, at, body, format)
+	text, at, err := v.fetch(within, at, body, format)
 	if err == nil && rendering {
 		text, err = v.render(within, at, text)
 	}
 	if err != nil {
 		return t, fmt.Errorf("fetching %s: %w", address, err)
 	}
-	if t, err = v.reader.try(address, text); err != nil {
+	if t, err = v.reader.try(address, at, text); err != nil {
 		return t, err
 	}
 	err = v.tryTags(within, &t)
@@ -137,11 +137,11 @@ func (r *reader) isList(address string) (page int, is bool) {
 }
 
 // try reads a page both as a list page and as a product's page. A page that has not the
-// format of one of them is not read as that.
-func (r *reader) try(address, text string) (Trial, error) {
+// format of one of them is not read as that. found is where redirects led to.
+func (r *reader) try(address, found, text string) (Trial, error) {
 	t := Trial{Site: r.site.Name, URL: address}
-	asList := r.tryList(&t, address, text)
-	asDetail := r.tryDetail(&t, address, text)
+	asList := r.tryList(&t, redirected(address, found), text)
+	asDetail := r.tryDetail(&t, found, text)
 	if asList != nil && asDetail != nil {
 		return t, asList
 	}

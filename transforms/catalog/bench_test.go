@@ -74,7 +74,7 @@ func durable(b *testing.B, d *db.DB, products int) {
 	for i := range seeds {
 		seeds[i] = entry{Kind: KindFetchListPage, URL: "https://shop.example/list/" + strconv.Itoa(i), Page: i}
 	}
-	if _, _, err := v.journal.begin(b.Context(), seeds, time.Now(), true); err != nil {
+	if _, _, err := v.journal.begin(b.Context(), seeds, "", time.Now(), true); err != nil {
 		b.Fatal(err)
 	}
 	plan := empty([5]int{2, 4, 2, 2, 2}, fan, 0, &memory{}, func(Task) {})
@@ -96,7 +96,7 @@ func durable(b *testing.B, d *db.DB, products int) {
 			}
 			l = append(l, one)
 		}
-		_, _, _, err := v.journal.endLists(ctx, l, false)
+		_, _, _, _, err := v.journal.endLists(ctx, l, false)
 		return err
 	}
 	plan[4].batch = maxSaveBatch

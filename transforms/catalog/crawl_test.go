@@ -57,7 +57,7 @@ func TestEachWorkerAlone(t *testing.T) {
 	j.small(3, 2)
 	v, _ := j.visit(j.config(), "matter")
 	require.NoError(t, v.readRobots(t.Context()))
-	_, _, err := v.journal.begin(t.Context(), v.reader.seeds(), time.Now(), false)
+	_, _, err := v.journal.begin(t.Context(), v.reader.seeds(), "", time.Now(), false)
 	require.NoError(t, err)
 
 	// alone runs one worker of a stage between two queues.

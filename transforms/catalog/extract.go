@@ -163,6 +163,7 @@ func (r *reader) readSitemap(address, text string) (listPage, error) {
 		switch {
 		case !ok:
 			p.foreign++
+			p.cut = p.cut || index // its products are not read
 		case p.seen(link):
 		case index:
 			p.children = append(p.children, link)

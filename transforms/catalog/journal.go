@@ -25,6 +25,10 @@ type rows struct {
 	db     *db.DB
 	site   string
 	number int64 // of the open crawl
+
+	// firstReading is the number of list pages of the first reading, while the list is
+	// read again; 0: it is read for the first time.
+	firstReading int
 }
 
 // The states of a product, by the latest crawl.
@@ -37,14 +41,17 @@ const (
 )
 
 // begin begins a crawl with its first pages, or resumes an interrupted one: tasks that had
-// begun begin again. pending is how many products must still be fetched.
-func (j *rows) begin(ctx context.Context, seeds []entry, now time.Time, restart bool) (resumed bool, pending int64, err error) {
+// begun begin again. pending is how many products must still be fetched. A crawl whose list
+// was found by another file, of which file is the hash, is not resumed: its tasks are what
+// the other file found.
+func (j *rows) begin(ctx context.Context, seeds []entry, file string, now time.Time, restart bool) (resumed bool, pending int64, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		resumed, pending = false, 0
-		var unfinished int
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_crawls WHERE site = $1 AND finished_at = 0`, j.site).Scan(&unfinished); err != nil {
+		var unfinished, others int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*), COALESCE(sum(CASE WHEN file NOT IN ('', $2) THEN 1 ELSE 0 END), 0) FROM catalog_crawls WHERE site = $1 AND finished_at = 0`, j.site, file).Scan(&unfinished, &others); err != nil {
 			return err
 		}
+		restart = restart || others > 0
 		resumed = unfinished > 0 && !restart
 		if resumed {
 			if _, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET state = $1, fetched = 0 WHERE site = $2 AND state <> $3`, waiting, j.site, done); err != nil {
@@ -58,15 +65,15 @@ func (j *rows) begin(ctx context.Context, seeds []entry, now time.Time, restart 
 			if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1 AND state <> $2`, j.site, keep); err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_crawls (site, started_at, finished_at, number) VALUES ($1, $2, 0, 1)
-				ON CONFLICT (site) DO UPDATE SET started_at = excluded.started_at, finished_at = 0, number = catalog_crawls.number + 1, partial = 0`, j.site, db.Micros(now)); err != nil {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO catalog_crawls (site, started_at, finished_at, number, file) VALUES ($1, $2, 0, 1, $3)
+				ON CONFLICT (site) DO UPDATE SET started_at = excluded.started_at, finished_at = 0, number = catalog_crawls.number + 1, partial = 0, file = excluded.file, first_reading = 0`, j.site, db.Micros(now), file); err != nil {
 				return err
 			}
 			if _, err := j.insert(ctx, tx, seeds); err != nil {
 				return err
 			}
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT number FROM catalog_crawls WHERE site = $1`, j.site).Scan(&j.number); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT number, first_reading FROM catalog_crawls WHERE site = $1`, j.site).Scan(&j.number, &j.firstReading); err != nil {
 			return err
 		}
 		return tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2 AND state <> $3`, j.site, KindFetchProductDetailPage, done).Scan(&pending)
@@ -90,6 +97,7 @@ type crawlEnd struct {
 	listed int64 // product pages in its lists
 	gone   int64 // products that are no longer in its lists
 	shrunk bool  // so many are missing that the list seems incomplete, so none was marked as gone
+	kept   int64 // products that the list does not name, and that are not gone because not all of it was read
 }
 
 // maxGone is how many products may vanish from a list at once. More may vanish if they
@@ -108,26 +116,89 @@ func (j *rows) markPartial(ctx context.Context) error {
 const unlisted = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND seen_in < $2
 	AND NOT EXISTS (SELECT 1 FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage')`
 
+// emptyPage is what the journal has of a numbered list page without products.
+const emptyPage = "empty"
+
+// gaps are the pages without products before one that has some.
+const gaps = ` FROM catalog_tasks e WHERE e.site = $1 AND e.kind = 'FetchListPage' AND e.list_row = 'empty'
+	AND EXISTS (SELECT 1 FROM catalog_tasks n WHERE n.site = $1 AND n.kind = 'FetchListPage' AND n.list_row = '' AND n.page > e.page)`
+
+// markUnread records that the page of a listed product could not be read. If no product has
+// that address, it may be that of any which the list seems to name no more: addresses change.
+func (j *rows) markUnread(ctx context.Context, url string) (unknown bool, err error) {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
+		r, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = 1 WHERE site = $1 AND NOT EXISTS (SELECT 1 FROM catalog_products WHERE site = $1 AND url = $2)`, j.site, url)
+		if err != nil {
+			return err
+		}
+		n, err := r.RowsAffected()
+		unknown = n > 0
+		return err
+	})
+	return unknown, err
+}
+
+// readAgain begins a second reading of a list that no longer names some products, and
+// reports how many. A list may change while its pages are read one after the other, so that a product
+// moves to a page that was read before, and a page may be a wrong one for a moment. Only
+// what neither reading finds is gone.
+func (j *rows) readAgain(ctx context.Context, seeds []entry) (missing int64, err error) {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
+		missing = 0
+		var partial, first, pages int
+		var listed int64
+		if err := errors.Join(
+			tx.QueryRowContext(ctx, `SELECT partial, first_reading FROM catalog_crawls WHERE site = $1`, j.site).Scan(&partial, &first),
+			tx.QueryRowContext(ctx, `SELECT COALESCE(sum(CASE WHEN kind = $2 THEN 1 ELSE 0 END), 0), COALESCE(sum(CASE WHEN kind <> $2 THEN 1 ELSE 0 END), 0) FROM catalog_tasks WHERE site = $1`, j.site, KindFetchListPage).Scan(&pages, &listed)); err != nil {
+			return err
+		}
+		if partial != 0 || first > 0 || listed == 0 {
+			return nil
+		}
+		if err := tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&missing); err != nil || missing == 0 {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchListPage); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET first_reading = $2 WHERE site = $1`, j.site, pages); err != nil {
+			return err
+		}
+		j.firstReading = pages
+		_, err := j.insert(ctx, tx, seeds)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("reading the list of %s again: %w", j.site, err)
+	}
+	return missing, nil
+}
+
 // close ends a complete crawl. If all of the list was read, products that are no longer
 // in it are gone.
 func (j *rows) close(ctx context.Context, now time.Time, runID string) (c crawlEnd, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		c = crawlEnd{}
 		var partial int
-		var all, missing int64
+		var all, missing, gap int64
 		if err := errors.Join(
 			tx.QueryRowContext(ctx, `SELECT partial FROM catalog_crawls WHERE site = $1`, j.site).Scan(&partial),
 			tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchProductDetailPage).Scan(&c.listed)); err != nil {
 			return err
 		}
-		if c.listed > 0 && partial == 0 {
+		if c.listed > 0 {
 			if err := errors.Join(
 				tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND state <> 'gone'`, j.site).Scan(&all),
-				tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&missing)); err != nil {
+				tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&missing),
+				tx.QueryRowContext(ctx, `SELECT count(*)`+gaps, j.site).Scan(&gap)); err != nil {
 				return err
 			}
-			c.shrunk = missing > maxGone && 2*missing > all
-			if missing > 0 && !c.shrunk {
+			c.shrunk = partial == 0 && gap == 0 && missing > maxGone && 2*missing > all
+			switch {
+			case missing == 0 || c.shrunk:
+			case partial != 0 || gap > 0:
+				c.kept = missing
+			default:
 				c.gone = missing
 				if err := j.gone(ctx, tx, now, runID, `(site, product_key) IN (SELECT site, product_key`+unlisted+`)`, j.number); err != nil {
 					return err
@@ -251,9 +322,11 @@ func (j *rows) end(ctx context.Context, e entry) error {
 // and more list pages through feed. fresh are the products that are new to this crawl;
 // known, only with withKnown, are those that the database had before. loops are the pages
 // that lead only to what the crawl had before: it does not follow them, and is partial.
-func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool) (fresh, known map[string]bool, loops []string, err error) {
+// repeated are the numbered pages whose products earlier pages have: what belongs there is
+// not known, so the crawl is partial, too.
+func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool) (fresh, known map[string]bool, loops, repeated []string, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
-		fresh, known, loops = map[string]bool{}, map[string]bool{}, nil
+		fresh, known, loops, repeated = map[string]bool{}, map[string]bool{}, nil, nil
 		var from, found []entry
 		for _, p := range pages {
 			from = append(from, p.from)
@@ -280,14 +353,49 @@ func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool)
 				loops = append(loops, p.from.URL)
 			}
 		}
-		if len(loops) > 0 {
+		if err := j.markEmpty(ctx, tx, pages); err != nil {
+			return err
+		}
+		if repeated = repeats(pages, fresh); len(loops) > 0 || len(repeated) > 0 {
 			if _, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET partial = 1 WHERE site = $1`, j.site); err != nil {
 				return err
 			}
 		}
 		return j.set(ctx, tx, from, done)
 	})
-	return fresh, known, loops, err
+	return fresh, known, loops, repeated, err
+}
+
+// repeats returns the numbered pages that have only products of earlier pages.
+func repeats(pages []listResult, fresh map[string]bool) (repeated []string) {
+	had := map[string]bool{}
+	for _, p := range pages {
+		products := ofKind(p.found, KindFetchProductDetailPage)
+		own := false
+		for _, e := range products {
+			own = own || fresh[e.URL] && !had[e.URL]
+			had[e.URL] = true
+		}
+		if p.numbered && !p.readBefore && len(products) > 0 && !own {
+			repeated = append(repeated, p.from.URL)
+		}
+	}
+	return repeated
+}
+
+// markEmpty records which numbered pages have no product, for gaps.
+func (j *rows) markEmpty(ctx context.Context, tx *sql.Tx, pages []listResult) error {
+	var empty []entry
+	for _, p := range pages {
+		if p.numbered && len(ofKind(p.found, KindFetchProductDetailPage)) == 0 {
+			empty = append(empty, p.from)
+		}
+	}
+	if len(empty) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE catalog_tasks SET list_row = $1 WHERE site = $2 AND kind = $3 AND url `+j.db.AnyOf(4), emptyPage, j.site, KindFetchListPage, j.db.List(urlsOf(empty)))
+	return err
 }
 
 // insertLists adds the list pages to which a list page leads, unless it is a loop.

@@ -30,7 +30,7 @@ func TestPostgresReadsFewRowsForATask(t *testing.T) {
 	for n := range pages {
 		seeds = append(seeds, list(n))
 	}
-	_, _, err = j.begin(t.Context(), seeds, time.Now(), false)
+	_, _, err = j.begin(t.Context(), seeds, "", time.Now(), false)
 	require.NoError(t, err)
 	crawl := func(from, to int) {
 		for n := from; n < to; n++ {
@@ -44,7 +44,7 @@ func TestPostgresReadsFewRowsForATask(t *testing.T) {
 				page.found = append(page.found, e)
 				products = append(products, product{key: key, url: e.URL, from: e})
 			}
-			fresh, _, _, err := j.endLists(t.Context(), []listResult{page}, false)
+			fresh, _, _, _, err := j.endLists(t.Context(), []listResult{page}, false)
 			require.NoError(t, err)
 			require.Len(t, fresh, perPage)
 			o, err := j.save(t.Context(), products, time.Now(), "r", nil)
@@ -84,7 +84,7 @@ func TestMigrateKeepsWaitingTasks(t *testing.T) {
 		require.NoError(t, Migrate(t.Context(), d))
 
 		j := &rows{db: d, site: "shop"}
-		resumed, taken, err := j.begin(t.Context(), nil, time.Now(), false)
+		resumed, taken, err := j.begin(t.Context(), nil, "", time.Now(), false)
 		require.NoError(t, err)
 		assert.True(t, resumed)
 		assert.EqualValues(t, 1, taken)

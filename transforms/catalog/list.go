@@ -67,6 +67,9 @@ func (v *visit) listPageParser() *stage {
 			if p.foreign > 0 {
 				v.log.Warn("links_left_out", "url", t.from.URL, "count", p.foreign, "reason", "of another host, or not http")
 			}
+			if t.Page != v.reader.firstPage() && len(p.children) > 0 {
+				v.log.Warn("links_left_out", "url", t.from.URL, "count", len(p.children), "reason", "sitemaps of an index to which an index leads")
+			}
 			if err := v.observeRows(t.from.URL, p); err != nil {
 				return nil, err
 			}
@@ -179,6 +182,9 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 		}
 		chain := v.reader.next != nil || v.reader.cursor != nil
 		l := listResult{from: r.task.entry(), result: r, inOrder: chain || v.reader.site.List.UntilEmpty, needsNew: v.reader.site.List.UntilEmpty || chain && v.stale.Load() >= maxStale-1}
+		l.readBefore = l.from.Page-v.reader.firstPage() < v.journal.firstReading
+		l.needsNew = l.needsNew && !l.readBefore
+		l.numbered = v.reader.numbered && !v.reader.site.List.UntilEmpty
 		for _, t := range r.found {
 			l.found = append(l.found, t.entry())
 		}
@@ -192,12 +198,15 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 			return err
 		}
 	}
-	fresh, known, loops, err := v.journal.endLists(ctx, pages, v.cfg.StopAfterKnown > 0)
+	fresh, known, loops, repeated, err := v.journal.endLists(ctx, pages, v.cfg.StopAfterKnown > 0)
 	if err != nil {
 		return err
 	}
 	for _, url := range loops {
 		v.log.Warn("list_loops", "url", url, "reason", "it leads to a page that this crawl has read, or has only products of earlier pages; the list is not read further")
+	}
+	for _, url := range repeated {
+		v.log.Warn("list_page_repeated", "url", url, "reason", "it has only products of other pages, so products may be missing, and none that is missing is called gone")
 	}
 	for _, p := range pages {
 		kept := p.result.found[:0]
@@ -219,7 +228,7 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 			}
 		}
 		p.result.found = kept
-		if v.stale.Add(1); !stale {
+		if v.stale.Add(1); !stale || p.readBefore {
 			v.stale.Store(0)
 		}
 		v.resolve(ctx, p.from)
@@ -238,6 +247,12 @@ type listResult struct {
 
 	inOrder  bool // the page leads to the next one alone, so that one which the crawl had before is a loop
 	needsNew bool // the page is followed only if it has a product that is new to the crawl
+
+	numbered bool // the page has its number and no other page leads to it: each has products of its own
+
+	// readBefore means that the first reading of the list had as many pages, so that no
+	// product of this one need be new.
+	readBefore bool
 }
 
 // maxStale is how many pages in a row, each with a new cursor or link, may have no product
@@ -257,6 +272,12 @@ func (h *highest) raise(n int) (first int) {
 	first = h.n + 1
 	h.n = max(h.n, n)
 	return first
+}
+
+func (h *highest) reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.n = 0
 }
 
 func (h *highest) get() int {

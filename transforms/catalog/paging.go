@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -110,6 +112,21 @@ func (l List) contentType() string {
 	return "application/json"
 }
 
+// listHash identifies what the file says about the list, and about what its pages leave in
+// the journal: the products' addresses, and the fields of their rows.
+func (r *reader) listHash() string {
+	said := Site{List: r.site.List, Detail: r.site.Detail}
+	if r.inRows {
+		said = r.site
+	}
+	b, err := json.Marshal(said)
+	if err != nil { // it has only texts, numbers and maps of them
+		return ""
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
 // seeds returns the list pages that are known before any page is read.
 func (r *reader) seeds() []entry {
 	last := r.firstPage()
@@ -149,10 +166,12 @@ func (r *reader) leavesMore(page int, p listPage) bool {
 	empty := len(p.products) == 0
 	more := p.next != "" || p.cursor != ""
 	switch {
+	case r.site.List.Format == formatSitemap:
+		return len(p.children) > 0 && (page != r.firstPage() || len(p.children) >= r.pages())
 	case r.site.List.UntilEmpty:
 		return !empty && page >= r.end() && (more || r.numbered)
 	case r.last != nil || r.total != nil:
-		return empty || p.last > r.end()
+		return empty || p.last > r.end() || p.last < page && (p.last > 0 || r.total != nil)
 	case r.next != nil || r.cursor != nil:
 		return empty || more && page >= r.end()
 	}

@@ -142,6 +142,7 @@ const (
 	listShrunk   = "list_shrunk"
 	untagged     = "products_untagged"
 	listUnread   = "list_page_unread"
+	detailUnread = "product_page_unread"
 )
 
 // Warnings returns the texts of alerts for the job's kinds of warnings.
@@ -152,6 +153,7 @@ func Warnings() map[string]string {
 		collided:     "{n} pages have the key of another page with other values; the dead letters of kind key_collision name them",
 		listShrunk:   "its list no longer names more than half of the products, so none was marked as gone; is all of it read?",
 		listUnread:   "{n} pages of its list could not be read, so products may be missing, and none that is missing was marked as gone; their dead letters say why",
+		detailUnread: "{n} pages to which its list leads could not be read, and any of them may be that of a product that the list seems to name no more, so none was marked as gone; their dead letters say why",
 		untagged:     "{n} products have no new tags, because the model gave no answer that can be used; the run's log says why (tagging_failed)",
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/lease"
 	"github.com/newsfork/seed-engine/io/ledger"
+	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -41,6 +42,7 @@ type visit struct {
 	known    streak
 	lastPage highest
 	stale    atomic.Int64 // list pages in a row without a product that is new to the crawl
+	unread   atomic.Int64 // pages of listed products that could not be read and are of no stored one
 	partial  atomic.Bool  // the crawl does not see all products; see rows.markPartial
 	layout   *layout
 	count    func(ledger.Tally) // adds to the lane's counts
@@ -97,7 +99,7 @@ func (v *visit) run(ctx context.Context) error {
 		}
 		return err
 	}
-	resumed, pending, err := v.journal.begin(ctx, v.seeds(), v.clock(), v.cfg.Restart)
+	resumed, pending, err := v.journal.begin(ctx, v.seeds(), v.reader.listHash(), v.clock(), v.cfg.Restart)
 	if err != nil {
 		return err
 	}
@@ -108,13 +110,10 @@ func (v *visit) run(ctx context.Context) error {
 	}
 	v.state.Stats.productURLsFound.Add(pending)
 	v.log.Info("crawl_start", "resumed", resumed, "products_taken_over", pending)
-	e := newEngine(v.plan(), v.cfg.QueueLength, v.state, v.journal)
-	e.deadLetter, e.now = v.deadLetter, v.clock
-	e.backoff = func(tries int) time.Duration { // called once before each retry
-		v.w.Web.Retried()
-		return v.backoff(tries)
+	complete, err := v.work(ctx)
+	if err == nil && complete {
+		complete, err = v.readAgain(ctx)
 	}
-	complete, err := e.run(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,6 +123,31 @@ func (v *visit) run(ctx context.Context) error {
 	v.warn(untagged, "", int(v.state.Stats.productsUntagged.Load()))
 	v.log.Info("crawl_end", "complete", complete, "counts", v.state.Stats.Snapshot().counts())
 	return errors.Join(err, v.control.cause())
+}
+
+// work does the tasks of the journal, and reports whether all are done.
+func (v *visit) work(ctx context.Context) (complete bool, err error) {
+	e := newEngine(v.plan(), v.cfg.QueueLength, v.state, v.journal)
+	e.deadLetter, e.now = v.deadLetter, v.clock
+	e.backoff = func(tries int) time.Duration { // called once before each retry
+		v.w.Web.Retried()
+		return v.backoff(tries)
+	}
+	return e.run(ctx)
+}
+
+// readAgain reads the list a second time if it no longer names some products.
+func (v *visit) readAgain(ctx context.Context) (complete bool, err error) {
+	missing, err := v.journal.readAgain(ctx, v.seeds())
+	if err != nil || missing == 0 {
+		return err == nil, err
+	}
+	v.log.Info("list_read_again", "missing", missing)
+	v.stale.Store(0)
+	if v.reader.last != nil || v.reader.total != nil {
+		v.lastPage.reset()
+	}
+	return v.work(ctx)
 }
 
 // close ends a crawl that read its list to the end. One without products is an error.
@@ -136,6 +160,10 @@ func (v *visit) close(ctx context.Context) error {
 	if c.shrunk {
 		v.log.Warn("list_shrunk", "reason", "the list no longer names most of the products; none was marked as gone")
 		v.warn(listShrunk, "", 1)
+	}
+	if c.kept > 0 {
+		v.log.Info("missing_products_kept", "count", c.kept)
+		v.warn(detailUnread, "", int(v.unread.Load()))
 	}
 	for _, field := range v.layout.never() {
 		v.log.Warn("field_never_matched", "field", field)
@@ -178,6 +206,10 @@ func (v *visit) deadLetterOf(e entry) ledger.DeadLetter {
 	return d
 }
 
+// notThere are the failures of a product's page that say that no product is to be found there, or
+// which one is.
+var notThere = map[string]bool{"http_404": true, "http_410": true, "robots_disallowed": true, string(web.KindBlocked): true, string(web.KindRedirect): true, "key_collision": true}
+
 // deadLetter writes a dead letter for a task that is not tried again.
 func (v *visit) deadLetter(ctx context.Context, e entry, stage string, f *failure) error {
 	d := v.deadLetterOf(e)
@@ -187,13 +219,22 @@ func (v *visit) deadLetter(ctx context.Context, e entry, stage string, f *failur
 			return err
 		}
 	}
+	if e.Kind == KindFetchProductDetailPage && !notThere[f.kind] {
+		unknown, err := v.journal.markUnread(ctx, e.URL)
+		if err != nil {
+			return err
+		}
+		if unknown {
+			v.unread.Add(1)
+		}
+	}
 	v.log.Warn("task_failed", "stage", stage, "kind", f.kind, "url", e.URL, "tries", e.Tries, "error", ledger.Redact(f.Error()))
 	return v.w.DeadLetter(ctx, d)
 }
 
 // listUnread records that a list page could not be read.
 func (v *visit) listUnread(ctx context.Context, e entry, f *failure) error {
-	if e.Page == v.reader.firstPage() {
+	if e.Page == v.reader.firstPage() && v.journal.firstReading == 0 {
 		v.mu.Lock()
 		v.noList = fmt.Errorf("%s: %w", e.URL, f)
 		v.mu.Unlock()

@@ -1,0 +1,284 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// market is a shop of 40 products, ten on each page of its list, that changes while it is
+// read.
+type market struct {
+	mu    sync.Mutex
+	crawl int
+	asked map[string]int // by path, in this crawl
+}
+
+func (m *market) again() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.crawl++
+	m.asked = map[string]int{}
+}
+
+const marketSize = 10
+
+func marketPage(page int, leave ...int) string {
+	var products []int
+	for n := 1; n <= 4*marketSize; n++ {
+		products = append(products, n)
+	}
+	for _, n := range leave {
+		products = append(products[:n-1:n-1], products[n:]...)
+	}
+	var b strings.Builder
+	for i := (page - 1) * marketSize; i < min(page*marketSize, len(products)); i++ {
+		fmt.Fprintf(&b, "<a class=p href=/item/%d>x</a>", products[i])
+	}
+	return b.String()
+}
+
+func sitemapOf(element string, paths ...string) string {
+	var b strings.Builder
+	for _, p := range paths {
+		fmt.Fprintf(&b, "<%s><loc>https://shop.example%s</loc></%s>", element, p, element)
+	}
+	return b.String()
+}
+
+// A product that a crawl does not find in the list may still be there: the list changed
+// while its pages were read one after the other, one page was a wrong one, or the
+// product's own page could not be read. Only what is missing for sure is gone.
+func TestMissingProductsAreNotGone(t *testing.T) {
+	t.Parallel()
+	const numbered = `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, last_page: {selector: a.last}}`
+	const pager = "<a class=last>4</a>"
+	number := func(path string) int { n, _ := strconv.Atoi(path[strings.LastIndexByte(path, '/')+1:]); return n }
+	type answer func(path string, crawl, asked, lists int) string
+	for name, c := range map[string]struct {
+		list   string
+		answer answer // "" answers as the market does without a fault
+		gone   int64
+		saved  int64 // 0: not looked at
+	}{
+		"a product before it is taken out while the list is read": {list: numbered, answer: func(path string, crawl, _, lists int) string {
+			if crawl == 2 && strings.HasPrefix(path, "/l/") && lists > 1 {
+				return marketPage(number(path), 2) + pager
+			}
+			return ""
+		}},
+		"it moves to a page that was read before": {list: numbered, answer: func(path string, crawl, asked, _ int) string {
+			switch {
+			case crawl == 2 && path == "/l/3" && asked == 1:
+				return strings.ReplaceAll(marketPage(3), "/item/25>", "/item/20>") + pager
+			case crawl == 2 && path == "/l/1" && asked == 2:
+				return marketPage(1) + "<a class=p href=/item/25>x</a>" + pager
+			}
+			return ""
+		}},
+		"a page shows an error and says 200": {list: `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, until_empty: true}`, answer: func(path string, crawl, asked, _ int) string {
+			if crawl == 2 && path == "/l/3" && asked == 1 {
+				return "<h1>Something went wrong"
+			}
+			return ""
+		}},
+		"a page does not exist for a moment": {list: `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, until_empty: true}`, answer: func(path string, crawl, asked, _ int) string {
+			if crawl == 2 && path == "/l/3" && asked == 1 {
+				return "404"
+			}
+			return ""
+		}},
+		"the pager is missing once": {list: numbered, saved: 40, answer: func(path string, crawl, asked, _ int) string {
+			if crawl == 2 && path == "/l/1" && asked == 1 {
+				return marketPage(1)
+			}
+			return ""
+		}},
+		"the number of products is missing": {list: `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, total: {selector: .total}, page_size: 20}`, answer: func(path string, crawl, _, _ int) string {
+			if crawl == 1 && strings.HasPrefix(path, "/l/") {
+				return marketPage(2*number(path)-1) + marketPage(2*number(path)) + "<b class=total>40</b>"
+			}
+			if path == "/l/1" {
+				return marketPage(1) + marketPage(2)
+			}
+			return ""
+		}},
+		"a page in the middle is another one": {list: numbered, answer: func(path string, crawl, _, _ int) string {
+			if crawl == 2 && path == "/l/3" {
+				return marketPage(1) + pager
+			}
+			return ""
+		}},
+		"a page in the middle of a fixed number is empty": {list: `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, pages: 5}`, answer: func(path string, crawl, _, _ int) string {
+			if crawl == 2 && path == "/l/3" {
+				return "<h1>Something went wrong"
+			}
+			return ""
+		}},
+		"its address has changed, and its page fails": {list: `{url: "https://shop.example/all", product_link: {selector: a.p}}`, answer: func(path string, crawl, _, _ int) string {
+			switch path {
+			case "/all":
+				return strings.ReplaceAll(marketPage(1)+marketPage(2), "/item/", fmt.Sprintf("/session%d/item/", crawl))
+			case "/session2/item/7":
+				return "500"
+			case "/session2/item/8":
+				return "<h1>Please sign in"
+			}
+			return ""
+		}},
+		"an index names an index": {list: `{url: "https://shop.example/index.xml", format: sitemap}`, answer: func(path string, crawl, _, _ int) string {
+			switch {
+			case path == "/index.xml":
+				return "<sitemapindex>" + sitemapOf("sitemap", "/a.xml", "/b.xml") + "</sitemapindex>"
+			case path == "/b.xml" && crawl == 2:
+				return "<sitemapindex>" + sitemapOf("sitemap", "/c.xml") + "</sitemapindex>"
+			case path == "/a.xml":
+				return "<urlset>" + sitemapOf("url", "/item/1", "/item/2") + "</urlset>"
+			case path == "/b.xml":
+				return "<urlset>" + sitemapOf("url", "/item/3") + "</urlset>"
+			}
+			return ""
+		}},
+		"a sitemap is on another host": {list: `{url: "https://shop.example/index.xml", format: sitemap}`, answer: func(path string, crawl, _, _ int) string {
+			switch {
+			case path == "/index.xml" && crawl == 2:
+				return "<sitemapindex>" + sitemapOf("sitemap", "/a.xml") + "<sitemap><loc>https://cdn.example/b.xml</loc></sitemap></sitemapindex>"
+			case path == "/index.xml":
+				return "<sitemapindex>" + sitemapOf("sitemap", "/a.xml", "/b.xml") + "</sitemapindex>"
+			case path == "/a.xml":
+				return "<urlset>" + sitemapOf("url", "/item/1", "/item/2") + "</urlset>"
+			case path == "/b.xml":
+				return "<urlset>" + sitemapOf("url", "/item/3") + "</urlset>"
+			}
+			return ""
+		}},
+		"an index has more sitemaps than are read": {list: `{url: "https://shop.example/index.xml", format: sitemap, pages: 2}`, answer: func(path string, crawl, _, _ int) string {
+			switch {
+			case path == "/index.xml" && crawl == 2:
+				return "<sitemapindex>" + sitemapOf("sitemap", "/a.xml", "/b.xml") + "</sitemapindex>"
+			case path == "/index.xml":
+				return "<sitemapindex>" + sitemapOf("sitemap", "/b.xml", "/a.xml") + "</sitemapindex>"
+			case path == "/a.xml":
+				return "<urlset>" + sitemapOf("url", "/item/1", "/item/2") + "</urlset>"
+			case path == "/b.xml":
+				return "<urlset>" + sitemapOf("url", "/item/3") + "</urlset>"
+			}
+			return ""
+		}},
+		"it is taken out": {list: numbered, gone: 1, answer: func(path string, crawl, _, _ int) string {
+			if crawl == 2 && strings.HasPrefix(path, "/l/") {
+				return marketPage(number(path), 2) + pager
+			}
+			return ""
+		}},
+		"it is taken out of a list with a dead link": {list: numbered, gone: 1, answer: func(path string, crawl, _, _ int) string {
+			switch {
+			case path == "/dead":
+				return "404"
+			case strings.HasPrefix(path, "/l/") && crawl == 2:
+				return marketPage(number(path), 2) + pager + "<a class=p href=/dead>x</a>"
+			}
+			return ""
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &market{}
+			j := newSite(t, "name: shop\nkey: id\nfields: {id: {selector: \"#id\"}}\nlist: "+c.list, func(w http.ResponseWriter, r *http.Request) {
+				path := r.URL.Path
+				if path == "/robots.txt" {
+					http.NotFound(w, r)
+					return
+				}
+				m.mu.Lock()
+				m.asked[path]++
+				if strings.HasPrefix(path, "/l/") {
+					m.asked["list"]++
+				}
+				text := c.answer(path, m.crawl, m.asked[path], m.asked["list"])
+				m.mu.Unlock()
+				switch status, err := strconv.Atoi(text); {
+				case err == nil:
+					w.WriteHeader(status)
+				case text != "":
+					_, _ = fmt.Fprint(w, text)
+				case strings.HasPrefix(path, "/l/"):
+					if number(path) <= 4 {
+						_, _ = fmt.Fprint(w, marketPage(number(path))+pager)
+					}
+				case strings.Contains(path, "/item/"):
+					_, _ = fmt.Fprintf(w, "<p id=id>K%d", number(path))
+				default:
+					http.NotFound(w, r)
+				}
+			})
+			j.cfg.ListFetchers = 1 // page after page
+			m.again()
+			first := j.run()
+			require.Zero(t, first.Counts["products_gone"])
+			m.again()
+			second := j.run()
+			assert.Equal(t, c.gone, second.Counts["products_gone"])
+			if c.saved > 0 {
+				assert.Equal(t, c.saved, second.Counts["products_saved"])
+			}
+			assert.Zero(t, j.left())
+		})
+	}
+}
+
+// A crawl that was stopped while it read the list again resumes there.
+func TestSecondReadingIsResumed(t *testing.T) {
+	t.Parallel()
+	eachDB(t, func(t *testing.T, dsn string) {
+		s := newShop(t, dsn, shopFile)
+		s.lay(5, whole)
+		s.run()
+		s.lay(4, whole)
+		v := s.visitOf(s.config(), s.cfg.Sites[0])
+		_, _, err := v.journal.begin(t.Context(), v.seeds(), v.reader.listHash(), v.clock(), false)
+		require.NoError(t, err)
+		complete, err := v.work(t.Context())
+		require.NoError(t, err)
+		require.True(t, complete)
+		missing, err := v.journal.readAgain(context.Background(), v.seeds())
+		require.NoError(t, err)
+		require.EqualValues(t, 1, missing)
+		total := s.run()
+		assert.Equal(t, map[string]int64{"list_pages_fetched": 1, "product_urls_found": 0, "products_gone": 1}, counted(total, "list_pages_fetched", "product_urls_found", "products_gone"))
+	})
+}
+
+// The tasks of a crawl are what the site's file found. When its list is another one, the next run
+// reads it from the first page, and does not ask for the addresses that were wrong.
+func TestCorrectedListIsReadFromItsFirstPage(t *testing.T) {
+	t.Parallel()
+	const links = `<a class=old href=/old/%d>x</a><a class=p href=/item/%d>x</a>`
+	file := "name: shop\nkey: id\nfields: {id: {selector: \"#id\"}}\nlist: {url: \"https://shop.example/\", product_link: {selector: a.old}}\n"
+	j := newSite(t, file, func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.Path; {
+		case path == "/":
+			for n := range 20 {
+				_, _ = fmt.Fprintf(w, links, n, n)
+			}
+		case strings.HasPrefix(path, "/item/"):
+			_, _ = fmt.Fprintf(w, "<p id=id>K%s", path[len("/item/"):])
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	held := j.run()
+	require.Equal(t, map[string]int64{"sites_held": 1, "products_saved": 0}, counted(held, "sites_held", "products_saved"))
+	site, err := ParseSite([]byte(strings.Replace(file, "a.old", "a.p", 1)))
+	require.NoError(t, err)
+	j.cfg.Sites = []Site{site}
+	total := j.run()
+	assert.Equal(t, map[string]int64{"sites_held": 0, "failed_tasks": 0, "products_saved": 20}, counted(total, "sites_held", "failed_tasks", "products_saved"))
+}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -208,7 +209,7 @@ func (c *cloud) put(ctx context.Context, key string, body io.Reader, o PutOption
 		return fmt.Errorf("writing %q: reading the body: %w", key, src.err)
 	}
 	if err != nil {
-		if ifAbsent && gcerrors.Code(err) == gcerrors.FailedPrecondition {
+		if ifAbsent && (gcerrors.Code(err) == gcerrors.FailedPrecondition || httpStatus(err) == http.StatusPreconditionFailed) { // s3blob asks the body, which may have been cut off
 			return fmt.Errorf("writing %q: %w", key, ErrExist)
 		}
 		return c.keyError("writing", key, err)

@@ -17,6 +17,7 @@ import (
 // If-None-Match, or ignores it as some servers and gateways do.
 type oldS3 struct {
 	ignores bool
+	breaks  bool // the connection, in the body of a refusal
 
 	mu      sync.Mutex
 	objects map[string]string
@@ -32,6 +33,9 @@ func (s *oldS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.puts++
 		b, _ := io.ReadAll(r.Body) // a body cut off is the test's failure by itself
 		if there && !s.ignores && r.Header.Get("If-None-Match") == "*" {
+			if s.breaks {
+				w.Header().Set("Content-Length", "1000")
+			}
 			w.WriteHeader(http.StatusPreconditionFailed)
 			fmt.Fprint(w, `<Error><Code>PreconditionFailed</Code></Error>`)
 			return
@@ -80,5 +84,20 @@ func TestExclusive(t *testing.T) {
 				t.Errorf("creating what is there as %q: %v, want %v", strings.TrimSpace(there), err, want)
 			}
 		}
+	}
+}
+
+// The status of an answer says that an object exists, whether its body arrives whole or not.
+func TestExistsInABrokenAnswer(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	server := httptest.NewServer(&oldS3{breaks: true, objects: map[string]string{"/bucket/a": ""}})
+	defer server.Close()
+	s, err := store.Open(t.Context(), "s3://bucket?endpoint="+server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutIfAbsent(t.Context(), "a", strings.NewReader("x"), store.PutOptions{}); !errors.Is(err, store.ErrExist) {
+		t.Errorf("%v, want %v", err, store.ErrExist)
 	}
 }

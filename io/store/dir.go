@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -440,8 +441,8 @@ func fileError(doing, key string, err error) error {
 
 // SweepTemp removes the temporary files that killed writers left in a directory
 // store: those last written before the given time (an hour ago: a live writer's
-// file is younger). It walks the whole store and returns how many it removed;
-// other stores have none.
+// file is younger). It walks the whole store, past what it may not read, and
+// returns how many it removed, with the first error; other stores have none.
 func SweepTemp(ctx context.Context, s Store, before time.Time) (int, error) {
 	switch s := s.(type) {
 	case *counted:
@@ -454,9 +455,10 @@ func SweepTemp(ctx context.Context, s Store, before time.Time) (int, error) {
 		return 0, nil
 	}
 	removed := 0
+	var first error
 	err := filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
-		if err == nil {
-			err = ctx.Err()
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		if err == nil && e.Type().IsRegular() && strings.HasPrefix(e.Name(), tempPrefix) {
 			var info fs.FileInfo
@@ -466,12 +468,12 @@ func SweepTemp(ctx context.Context, s Store, before time.Time) (int, error) {
 				}
 			}
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // another sweep, or the writer itself, removed it first
+		if first == nil && !errors.Is(err, fs.ErrNotExist) { // else another sweep, or the writer itself, removed it first
+			first = err
 		}
-		return err
+		return nil
 	})
-	if err != nil {
+	if err = cmp.Or(err, first); err != nil {
 		return removed, fmt.Errorf("sweeping temporary files: %w", err)
 	}
 	return removed, nil

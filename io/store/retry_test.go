@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -100,6 +101,35 @@ func TestSweepTemp(t *testing.T) {
 	require.NoFileExists(t, old)
 	require.FileExists(t, young)
 	require.FileExists(t, data)
+}
+
+// A folder that cannot be read, such as the lost+found of a disk, does not end the sweep.
+// Here its path is too long, which no user may read.
+func TestSweepTempGoesOn(t *testing.T) {
+	root := t.TempDir()
+	now := time.Now()
+	for _, dir := range []string{"a", "b", "c"} {
+		path := filepath.Join(root, dir, tempPrefix+"old")
+		require.NoError(t, os.Mkdir(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+		require.NoError(t, os.Chtimes(path, now.Add(-2*time.Hour), now.Add(-2*time.Hour)))
+	}
+	deep, err := os.OpenRoot(filepath.Join(root, "b"))
+	require.NoError(t, err)
+	for name := strings.Repeat("d", 250); ; {
+		require.NoError(t, deep.Mkdir(name, 0o755))
+		next, err := deep.OpenRoot(name)
+		require.NoError(t, errors.Join(err, deep.Close()))
+		if deep = next; len(deep.Name()) > 5000 {
+			require.NoError(t, deep.Close())
+			break
+		}
+	}
+	s, err := Open(t.Context(), root)
+	require.NoError(t, err)
+	n, err := SweepTemp(t.Context(), s, now.Add(-time.Hour))
+	require.ErrorIs(t, err, syscall.ENAMETOOLONG)
+	require.Equal(t, 3, n)
 }
 
 func TestOpenRefuses(t *testing.T) {

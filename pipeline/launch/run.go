@@ -95,7 +95,7 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 		return r, err
 	}
 	r.undo = append(r.undo, endDemo)
-	r.undo = append(r.undo, sweep(ctx, r.store), r.readPast(ctx))
+	r.undo = append(r.undo, r.sweep(ctx), r.readPast(ctx))
 	if !beam.Initialized() {
 		beam.Init() // before quietBeam, because it sets up its own logging
 	}
@@ -159,11 +159,11 @@ const sweepAfter = time.Minute
 // sweep removes half-written files of killed runs. It works in parallel to the
 // run, because walking a directory of a million domains takes minutes. It ends
 // with the run at the latest.
-func sweep(ctx context.Context, s store.Store) (end func() error) {
+func (r *run) sweep(ctx context.Context) (end func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	begin := time.AfterFunc(sweepAfter, func() {
-		_, err := store.SweepTemp(ctx, s, time.Now().Add(-time.Hour))
+		_, err := store.SweepTemp(ctx, r.store, time.Now().Add(-time.Hour))
 		done <- err
 	})
 	return func() error {
@@ -171,8 +171,8 @@ func sweep(ctx context.Context, s store.Store) (end func() error) {
 		if begin.Stop() {
 			return nil
 		}
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			return err
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) { // the run's result is the same
+			r.log(r.id).Warn("temporary_files_stay", "error", ledger.Redact(err.Error()))
 		}
 		return nil
 	}

@@ -24,7 +24,7 @@ func TestSweep(t *testing.T) {
 			require.NoError(t, os.Chtimes(left, before, before))
 			s, err := store.Open(t.Context(), dir)
 			require.NoError(t, err)
-			end := sweep(t.Context(), s)
+			end := (&run{store: s}).sweep(t.Context())
 			time.Sleep(worked)
 			synctest.Wait()
 			require.NoError(t, end())
@@ -33,4 +33,21 @@ func TestSweep(t *testing.T) {
 			require.Len(t, entries, want, "after %v", worked)
 		})
 	}
+}
+
+// What cannot be swept fails no run: here a file has taken the place of the store's parent.
+func TestSweepFailsNoRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent := filepath.Join(t.TempDir(), "parent")
+		dir := filepath.Join(parent, "store")
+		require.NoError(t, os.MkdirAll(dir, 0o755))
+		s, err := store.Open(t.Context(), dir)
+		require.NoError(t, err)
+		require.NoError(t, os.RemoveAll(parent))
+		require.NoError(t, os.WriteFile(parent, nil, 0o600))
+		end := (&run{store: s}).sweep(t.Context())
+		time.Sleep(sweepAfter + time.Second)
+		synctest.Wait()
+		require.NoError(t, end())
+	})
 }

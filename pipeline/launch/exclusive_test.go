@@ -31,3 +31,15 @@ func TestStoreThatIgnoresConditionsIsBadUsage(t *testing.T) {
 	require.True(t, usage.Is(err), err)
 	require.Empty(t, s.Keys())
 }
+
+// A run whose lease cannot be released has ended as it ended: the lease expires by itself.
+func TestUnreleasedLeaseFailsNoRun(t *testing.T) {
+	inner := storetest.NewMemory()
+	s := &refusing{Store: inner}
+	o := Options{Runner: "direct", Common: pipeline.Common{Job: "seed", LogFormat: "json", LeaseTTL: 30e9}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+	r, err := start(t.Context(), s, o, os.Stderr)
+	require.NoError(t, err)
+	s.refuses.Store(true)
+	require.NoError(t, r.close())
+	require.Contains(t, inner.M["lease/seed/000001"], `"released": false`)
+}

@@ -39,12 +39,18 @@ func (r *run) tryAcquire(ctx context.Context, holder lease.Holder) error {
 		return err
 	}
 	log := ledger.LogLeaseEvent(r.log(r.id))
-	_, release := l.Keep(ctx, func(e lease.Event) {
+	_, free := l.Keep(ctx, func(e lease.Event) {
 		log(e)
 		if e.Kind == lease.Lost {
 			r.loseLease(e.Err)
 		}
 	})
+	release := func() error {
+		if err := free(); err != nil { // it expires by itself, and the run ends as it ended
+			r.log(r.id).Warn("lease_not_released", "lease", l.Name(), "error", ledger.Redact(err.Error()))
+		}
+		return nil
+	}
 	now := time.Now()
 	if err := ledger.CloseHolder(ctx, r.store, l.Previous(), now); err != nil {
 		return errors.Join(err, release())

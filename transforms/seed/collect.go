@@ -90,7 +90,16 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 	var early chan exchange
 	if c.cfg.Collect.ParallelFetch {
 		early = make(chan exchange, 1)
-		go func() { early <- c.sitemap(ctx, "https://"+name+usualSitemaps[0], true) }()
+		within, end := context.WithCancel(ctx)
+		go func() {
+			defer close(early)
+			early <- c.sitemap(within, "https://"+name+usualSitemaps[0], true)
+		}()
+		defer func() { // nothing that was not waited for outlives the visit
+			end()
+			for range early {
+			}
+		}()
 	}
 	r := c.robots(ctx)
 	if c.abandonedFor(r.url) == "" {

@@ -681,6 +681,41 @@ func TestParallelFetch(t *testing.T) {
 	}
 }
 
+// A visit of a host that does not answer for robots.txt is over. The request that was sent
+// beside that one is not tried again then.
+func TestParallelFetchEndsWithItsVisit(t *testing.T) {
+	var robots, sitemaps atomic.Int64
+	again, failed, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	j := newJob(t, webtest.Options{})
+	j.web.Handle("site.com", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != "/robots.txt" && sitemaps.Add(1) == 1:
+			<-again
+			close(failed)
+		case r.URL.Path == "/robots.txt" && robots.Add(1) == 2:
+			close(again)
+			<-failed
+			close(over)
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	j.web.Handle("other.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-over // the run goes on for three pauses
+		http.NotFound(w, r)
+	}))
+	j.cfg.Collect.ParallelFetch = true
+	j.cfg.Lane.Polite.HostDelay = 50 * time.Millisecond
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://site.com", "https://other.com"))
+	j.run()
+	if m := j.metadata(raw, "site.com"); m.Robots.Error != "reset" || m.Sitemap.StatusCode != 0 {
+		t.Errorf("%+v", m)
+	}
+	if n := sitemaps.Load(); n != 1 {
+		t.Errorf("the sitemap was asked for %d times, want 1", n)
+	}
+}
+
 // A visit keeps its connection while it waits for the host's gap, however many
 // others are waiting: a TLS handshake costs more than the rest of an exchange.
 func TestOneHandshakeForEachHost(t *testing.T) {

@@ -3,6 +3,7 @@
 package yamltext
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,34 +37,45 @@ func Files(dir fs.FS) (names []string, err error) {
 }
 
 // Strict reads a text into v, a pointer to a struct with yaml tags. Unknown and
-// repeated keys are errors. An empty text leaves v unchanged.
-func Strict(text []byte, v any) error {
+// repeated keys are errors, and so is a second document. An empty text leaves v
+// unchanged.
+func Strict(text []byte, v any) error { return decode(text, v, yaml.Strict()) }
+
+// Decode reads a text of one document into v. Where v has nodes (ast.Node), the values
+// are as written.
+func Decode(text []byte, v any) error { return decode(text, v) }
+
+func decode(text []byte, v any, options ...yaml.DecodeOption) error {
+	text = bytes.TrimPrefix(text, byteOrderMark)
 	return guarded(func() error {
 		file, err := parser.ParseBytes(text, 0)
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(file.Docs, func(d *ast.DocumentNode) bool { return d.Body != nil && d.Body.Type() != ast.CommentType }) {
+		file.Docs = slices.DeleteFunc(file.Docs, func(d *ast.DocumentNode) bool { return d.Body == nil || d.Body.Type() == ast.CommentType })
+		switch len(file.Docs) {
+		case 0:
 			return nil // the library would set v to its zero value
+		case 1:
+			return yaml.UnmarshalWithOptions(text, v, options...)
 		}
-		return yaml.UnmarshalWithOptions(text, v, yaml.Strict())
+		// The library would read the first alone.
+		return fmt.Errorf("line %d: a second document begins here; write one in a file", file.Docs[1].Body.GetToken().Position.Line)
 	})
 }
 
 // Parse reads a text into its nodes, which have their positions.
 func Parse(text []byte) (file *ast.File, err error) {
 	err = guarded(func() (err error) {
-		file, err = parser.ParseBytes(text, 0)
+		file, err = parser.ParseBytes(bytes.TrimPrefix(text, byteOrderMark), 0)
 		return err
 	})
 	return file, err
 }
 
-// Decode reads a text into v. Where v has nodes (ast.Node), the values are as
-// written.
-func Decode(text []byte, v any) error {
-	return guarded(func() error { return yaml.Unmarshal(text, v) })
-}
+// byteOrderMark begins the texts that some editors save. The library takes it for a part
+// of the first key.
+var byteOrderMark = []byte("\ufeff")
 
 // Ordered reads a node as a mapping in its own order.
 func Ordered(n ast.Node) (v yaml.MapSlice, err error) {

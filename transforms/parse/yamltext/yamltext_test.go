@@ -25,6 +25,9 @@ func TestStrict(t *testing.T) {
 		"whole":        {"name: a\nbooks: [x]\nsizes: {height: 2}\n", ""},
 		"empty":        {"", ""},
 		"comment only": {"# nothing\n", ""},
+		"byte order":   {"\ufeffname: a\n", ""},
+		"one document": {"# one\n---\nname: a\n---\n# nothing\n...\n", ""},
+		"two":          {"name: a\n---\nname: b\n", "line 3: a second document begins here; write one in a file"},
 		"unknown key":  {"name: a\nbook: x\n", `line 2: unknown field "book"`},
 		"key twice":    {"name: a\nname: b\n", `line 2: mapping key "name" already defined at [1:1]`},
 		"no YAML":      {"name: [", "line 1: sequence end token ']' not found"},
@@ -48,8 +51,9 @@ func TestStrict(t *testing.T) {
 
 func TestNodesStayAsWritten(t *testing.T) {
 	var v map[string]ast.Node
-	require.NoError(t, yamltext.Decode([]byte("category: 007\n"), &v))
+	require.NoError(t, yamltext.Decode([]byte("\ufeffcategory: 007\n"), &v))
 	require.Equal(t, "007", v["category"].GetToken().Value)
+	require.EqualError(t, yamltext.Decode([]byte("a: 1\n---\nb: 2\n"), &v), "line 3: a second document begins here; write one in a file")
 
 	file, err := yamltext.Parse([]byte("b: 1\na: {d: x, c: y}\n"))
 	require.NoError(t, err)

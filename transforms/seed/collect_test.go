@@ -681,8 +681,8 @@ func TestParallelFetch(t *testing.T) {
 	}
 }
 
-// A visit of a host that does not answer for robots.txt is over. The request that was sent
-// beside that one is not tried again then.
+// A visit of a host that does not answer for robots.txt is over. The request for the sitemap
+// that was sent in parallel is not tried again then.
 func TestParallelFetchEndsWithItsVisit(t *testing.T) {
 	var robots, sitemaps atomic.Int64
 	again, failed, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -700,7 +700,7 @@ func TestParallelFetchEndsWithItsVisit(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	j.web.Handle("other.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		<-over // the run goes on for three pauses
+		<-over // the run lasts for three pauses more
 		http.NotFound(w, r)
 	}))
 	j.cfg.Collect.ParallelFetch = true

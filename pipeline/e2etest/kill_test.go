@@ -297,20 +297,24 @@ func TestLeaseOfAKilledHolderOnAnotherMachineExpires(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
-	for _, runner := range []string{"direct", "prism"} {
-		t.Run(runner, func(t *testing.T) {
+	for _, row := range []struct {
+		runner string
+		signal syscall.Signal
+	}{{"direct", syscall.SIGINT}, {"prism", syscall.SIGTERM}, {"direct", syscall.SIGHUP}} {
+		runner := row.runner
+		t.Run(runner+" "+row.signal.String(), func(t *testing.T) {
 			w, release := slowWeb(t)
 			b := gated()
 			dir := rig.Directory(t, b.files)
 			c := start(t, w, dir, "--runner="+runner)
 			rig.Eventually(t, "the run at its hosts", 20*time.Second, asked(w, 6))
 			begin := time.Now()
-			if err := c.Cmd.Process.Signal(syscall.SIGINT); err != nil {
+			if err := c.Cmd.Process.Signal(row.signal); err != nil {
 				t.Fatal(err)
 			}
 			code := c.Wait(t, 20*time.Second)
 			if took := time.Since(begin); code != 130 || took > 5*time.Second {
-				t.Errorf("Ctrl-C: exit code %d after %v, want 130 within 5 s\n%s", code, took, rig.Tail(c.Output(t)))
+				t.Errorf("%s: exit code %d after %v, want 130 within 5 s\n%s", row.signal, code, took, rig.Tail(c.Output(t)))
 			}
 			if state := rig.LastReport(t, dir).State; state != "interrupted" {
 				t.Errorf("the report's state is %v, want interrupted", state)

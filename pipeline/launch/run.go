@@ -76,7 +76,7 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 	}
 	holder := lease.CurrentHolder()
 	holder.RunID, holder.Job = r.id, r.job
-	signal.Notify(r.signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(r.signals, endings()...)
 	r.undo = append(r.undo, func() error { signal.Stop(r.signals); return nil })
 	defer func() {
 		if err != nil {
@@ -107,6 +107,16 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 		}
 		return err
 	})
+}
+
+// endings are the signals that end a run. A terminal that is closed sends SIGHUP, except to
+// what nohup started.
+func endings() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
 }
 
 // log returns the log of one run.

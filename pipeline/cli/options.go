@@ -87,8 +87,14 @@ func parseOptions(args []string, stderr io.Writer) (Options, error) {
 		}
 		return o, usage.Errorf("%s; `help` lists the flags", err)
 	}
-	if f.NArg() > 0 {
-		return o, usage.Errorf("%q is no command; use %s, help, or flags alone", f.Arg(0), strings.Join(commands, ", "))
+	switch word := f.Arg(0); {
+	case f.NArg() == 0:
+	case slices.Contains(pipeline.Names(), word):
+		return o, usage.Errorf("%q is a job; write --job=%[1]s", word)
+	case slices.Contains(commands, word) || word == "help":
+		return o, usage.Errorf("%q is a command; write it before all flags, as in pipeline %[1]s …", word)
+	default:
+		return o, usage.Errorf("%q is no command; use %s, help, or flags alone", word, strings.Join(commands, ", "))
 	}
 	given := map[string]bool{}
 	f.Visit(func(g *flag.Flag) { given[g.Name] = true })

@@ -56,6 +56,8 @@ type runner struct {
 	mu       sync.Mutex
 	children map[string]*child // by job
 	closed   bool              // the store may be closed
+	// unrecorded are processes that have ended; the store has not taken how.
+	unrecorded []*child
 
 	recordings sync.WaitGroup // of recordEnd
 	keepers    sync.WaitGroup // of keepStartLease
@@ -64,6 +66,7 @@ type runner struct {
 type child struct {
 	run   ledger.Run
 	ended chan struct{} // closed when the process has ended
+	why   error         // how it ended
 }
 
 // errAlreadyStarted says that the run of this id was started before, by this server
@@ -75,6 +78,7 @@ func (r *runner) start(ctx context.Context, run ledger.Run, flags []string, by s
 	r.starting.Lock()
 	defer r.starting.Unlock()
 	run.Options = optionsFromFlags(flags)
+	r.recordEnds(ctx) // the new run would say of the one before that it was killed
 	start, err := r.reserve(ctx, run)
 	if err != nil {
 		return err
@@ -194,7 +198,12 @@ func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 	go func() {
 		defer close(c.ended)
 		err := cmd.Wait()
-		why := howEnded(cmd.ProcessState, lastWords)
+		c.why = howEnded(cmd.ProcessState, lastWords)
+		level := slog.LevelInfo
+		if err != nil {
+			level = slog.LevelWarn
+		}
+		r.log.Log(ctx, level, "run_process_ended", "run_id", run.RunID, "job", run.Job, "how", ledger.ErrorText(c.why))
 		r.mu.Lock()
 		if r.closed { // the next server records its end
 			r.mu.Unlock()
@@ -203,10 +212,14 @@ func (r *runner) launch(ctx context.Context, run ledger.Run, flags []string) (*c
 		r.recordings.Add(1)
 		r.mu.Unlock()
 		defer r.recordings.Done()
-		r.recordEnd(context.WithoutCancel(ctx), c.run, why, err)
+		err = r.recordEnd(context.WithoutCancel(ctx), c.run, c.why)
 		r.mu.Lock()
+		defer r.mu.Unlock()
 		delete(r.children, run.Job)
-		r.mu.Unlock()
+		if err != nil {
+			r.log.Error("run_not_closed", "run_id", run.RunID, "error", ledger.Redact(err.Error()))
+			r.unrecorded = append(r.unrecorded, c)
+		}
 	}()
 	return c, nil
 }
@@ -230,17 +243,25 @@ func (r *runner) keepStartLease(ctx context.Context, c *child, start *lease.Leas
 	}
 }
 
+// recordEnds records what could not be recorded when it happened, such as because the
+// disk was full: often the reason why the run failed too.
+func (r *runner) recordEnds(ctx context.Context) {
+	r.mu.Lock()
+	left := r.unrecorded
+	r.unrecorded = nil
+	r.mu.Unlock()
+	left = slices.DeleteFunc(left, func(c *child) bool { return r.recordEnd(ctx, c.run, c.why) == nil })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unrecorded = append(r.unrecorded, left...)
+}
+
 // recordEnd writes to the ledger how a run ended, if its process could not.
-func (r *runner) recordEnd(ctx context.Context, run ledger.Run, why, waited error) {
-	level := slog.LevelInfo
-	if waited != nil {
-		level = slog.LevelWarn
-	}
-	r.log.Log(ctx, level, "run_process_ended", "run_id", run.RunID, "job", run.Job, "how", ledger.ErrorText(why))
+func (r *runner) recordEnd(ctx context.Context, run ledger.Run, why error) error {
 	at, err := ledger.Load(ctx, r.store, run.RunID)
 	switch {
 	case err == nil && !at.State.Over() && !at.Async:
-		err = r.closeAbandoned(ctx, run.Job, run.RunID, why)
+		return r.closeAbandoned(ctx, run.Job, run.RunID, why)
 	case errors.Is(err, store.ErrNotExist):
 		why = fmt.Errorf("the run did not begin: %w", why)
 		run.State, run.FinishedAt, run.Error = ledger.Failed, time.Now(), ledger.ErrorText(why)
@@ -253,9 +274,7 @@ func (r *runner) recordEnd(ctx context.Context, run ledger.Run, why, waited erro
 			_, err = ledger.Finish(ctx, r.store, run.RunID, ledger.Failed, why, run.FinishedAt)
 		}
 	}
-	if err != nil {
-		r.log.Error("run_not_closed", "run_id", run.RunID, "error", ledger.Redact(err.Error()))
-	}
+	return err
 }
 
 // unnamedFile opens a temporary file without a name. It disappears with the last

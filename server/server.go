@@ -246,6 +246,7 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 			s.log.Error("work_failed", "what", what, "error", ledger.Redact(err.Error()))
 		}
 	}
+	s.runner.recordEnds(ctx) // before a leader finds these runs dead
 	report("board", s.board.refresh(ctx, now))
 	report("sessions", s.sessions.tick(ctx, now))
 	changed, err := s.scheduler.tick(ctx, now)

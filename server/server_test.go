@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -554,6 +555,63 @@ func TestCrash(t *testing.T) {
 			assert.Equal(t, http.StatusNotFound, w.do("GET", "/api/v1/runs/"+id+"/log", "").code)
 			w.until("a free job", func() bool { id, err := w.runner.active(t.Context(), "seed"); return id == "" && err == nil })
 			assert.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/seeds/orchestrate", "").code, "the next run can start at once")
+		})
+	}
+}
+
+// fullStore takes nothing about runs while it is full.
+type fullStore struct {
+	store.Store
+	full atomic.Bool
+}
+
+func (s *fullStore) put(key string, put func() error) error {
+	if s.full.Load() && strings.HasPrefix(key, "runs/") {
+		return errors.New("no space left on device")
+	}
+	return put()
+}
+
+func (s *fullStore) Put(ctx context.Context, key string, body io.Reader, o store.PutOptions) error {
+	return s.put(key, func() error { return s.Store.Put(ctx, key, body, o) })
+}
+
+func (s *fullStore) PutIfAbsent(ctx context.Context, key string, body io.Reader, o store.PutOptions) error {
+	return s.put(key, func() error { return s.Store.PutIfAbsent(ctx, key, body, o) })
+}
+
+// Why a run failed is not lost where the store takes nothing when it fails: the run is
+// not said to have been killed later.
+func TestCrashOnAFullStore(t *testing.T) {
+	for mode, why := range map[string]string{"crash": "panic: crashed on purpose (exit status 2)", "mute": "the run did not begin: exit status 3; it left no error message, see its log"} {
+		t.Run(mode, func(t *testing.T) {
+			full := &fullStore{}
+			w := newWorld(t, mode, func(s *Settings) { full.Store = s.Store; s.Store = full })
+			full.full.Store(true)
+			id := w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+			w.ended("seed")
+			w.runner.keepers.Wait()
+			now := time.Now()
+			w.tick(t.Context(), now)
+			_, err := ledger.Load(t.Context(), w.store, id)
+			require.Equal(t, mode == "mute", errors.Is(err, store.ErrNotExist))
+			full.full.Store(false)
+			w.tick(t.Context(), now.Add(leaderTTL/3))
+			run, err := ledger.Load(t.Context(), w.store, id)
+			require.NoError(t, err)
+			require.Equal(t, why, run.Error)
+			require.Equal(t, 1, strings.Count(w.log.String(), "run_process_ended"))
+			require.Empty(t, w.runner.unrecorded)
+
+			full.full.Store(true)
+			id = w.do("POST", "/api/v1/seeds/orchestrate", "").json(t)["run_id"].(string)
+			w.ended("seed")
+			w.runner.keepers.Wait()
+			full.full.Store(false)
+			require.Equal(t, http.StatusAccepted, w.do("POST", "/api/v1/seeds/orchestrate", "").code)
+			run, err = ledger.Load(t.Context(), w.store, id)
+			require.NoError(t, err)
+			require.Equal(t, why, run.Error)
 		})
 	}
 }

@@ -88,7 +88,7 @@ func f1(got, want string) float64 {
 // The titles of readability's cases have no floor: they are its own, with the names of sites.
 var floors = map[string]struct{ f1, day, title float64 }{
 	"aeb":         {0.985, 0, 0},        // 0.974; goal 0.97
-	"fundus":      {0.975, 0.982, 0.88}, // 0.953; goals 0.97 and 0.97
+	"fundus":      {0.976, 0.982, 0.88}, // 0.953; goals 0.97 and 0.97
 	"readability": {0.955, 1, 0},        // 0.929; goal 0.97
 	"newspaper4k": {0.968, 1, 0.7},      // 0.943
 }

@@ -29,13 +29,18 @@ func (r *reader) isClutter(n *html.Node) bool {
 	case atom.Body, atom.Article, atom.Main, atom.Html:
 		return false
 	}
+	if n.DataAtom == 0 && clutterName(n.Data) { // an element of the site's own, such as share-bar
+		return true
+	}
 	for i := range n.Attr {
 		a := &n.Attr[i]
-		switch a.Key {
-		case "class", "id":
+		if naming(a.Key) {
 			if n.DataAtom != atom.Tr && clutterName(a.Val) && hint(n) != 0 { // a row's name says what its record is of
 				return true
 			}
+			continue
+		}
+		switch a.Key {
 		case "role":
 			switch a.Val {
 			case "navigation", "search", "banner", "contentinfo", "complementary", "alertdialog", "dialog", "menu", "menubar", "toolbar":
@@ -64,6 +69,7 @@ func clutterName(val string) bool {
 		if strings.IndexByte(name, ':') >= 0 { // a style framework's: print:hidden
 			continue
 		}
+		name = strings.TrimPrefix(name, "elementor-widget") // so a page builder calls every block
 		if clutter, states := readName(name); clutter && !states {
 			return true
 		}

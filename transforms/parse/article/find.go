@@ -334,7 +334,7 @@ func hint(n *html.Node) int {
 // bodyNamed is the first of an element's classes and ids in bodyNames, "" for none.
 func bodyNamed(n *html.Node) string {
 	for i := range n.Attr {
-		if a := &n.Attr[i]; a.Key == "id" || a.Key == "class" {
+		if a := &n.Attr[i]; naming(a.Key) {
 			for w := range strings.FieldsSeq(a.Val) {
 				if bodyName(w) {
 					return w
@@ -343,6 +343,16 @@ func bodyNamed(n *html.Node) string {
 		}
 	}
 	return ""
+}
+
+// naming reports whether an attribute has names that say what its element is. Where a program makes the
+// classes, those that tests and components know it by do.
+func naming(key string) bool {
+	switch key {
+	case "class", "id", "data-testid", "data-test-id", "data-test", "data-qa", "data-hook", "data-component", "data-component-name", "data-module":
+		return true
+	}
+	return false
 }
 
 // bodyName reports whether a class or id is one of bodyNames, without its hyphens.

@@ -64,6 +64,9 @@ func (r *reader) trim(lines []textLine) []textLine {
 		text = append(text, l)
 	}
 	lines = text
+	if !slices.ContainsFunc(lines, func(l textLine) bool { return paragraph(l) || l.item }) { // a poem, or nothing
+		return lines
+	}
 	const most = 8 // lines before the text
 	begin := max(0, slices.IndexFunc(lines[:min(most, len(lines))], func(l textLine) bool { return paragraph(l) || l.item }))
 	if begin > 0 && subheading(lines[begin-1], lines[begin:]) {
@@ -243,6 +246,10 @@ func (w *writer) element(n *html.Node) {
 			w.inLink = false
 			return
 		}
+		if !w.r.bySelector && len(w.lines) > 0 && w.linksAway(n) {
+			w.flush(false)
+			return
+		}
 	case atom.Article:
 		if !w.r.bySelector && len(w.lines) > 0 && w.card(n) {
 			w.flush(false)
@@ -308,6 +315,14 @@ func (w *writer) card(n *html.Node) bool {
 	}
 	l := w.measure(n)
 	return (l.all < 30 || l.free*10 < l.all*8 || clutterName(attr(n, "class")) || linkedHeading(n)) && !holds(n, atom.Article)
+}
+
+// linksAway reports whether a link with blocks, such as a heading and a teaser, is to another page. One with
+// more text was never closed.
+func (w *writer) linksAway(n *html.Node) bool {
+	const much = 600 // width
+	href := attr(n, "href")
+	return href != "" && href[0] != '#' && w.measure(n).all < much
 }
 
 // linkedHeading reports whether the first heading below n, near its beginning, is or has a link.
@@ -448,10 +463,25 @@ func (w *writer) line(l string, heading bool, links int, several bool) {
 		l = strings.Map(dropInvisible, l)
 	}
 	l = collapse(l)
+	if heading && len(w.lines) > 0 && !w.r.bySelector && w.r.title != "" && w.of.DataAtom == atom.H1 && fold(l) == w.r.title {
+		w.begin()
+	}
 	if l == "" || coded(l) || !w.r.bySelector && w.drops(l, heading, links, several) {
 		return
 	}
 	w.lines = append(w.lines, textLine{l, heading, w.listDepth > 0, w.of})
+}
+
+// begin drops what is before the headline, unless it is so much that it may be the text.
+func (w *writer) begin() {
+	const little = 300 // width
+	sum := 0
+	for _, l := range w.lines {
+		sum += width(l.text)
+	}
+	if sum < little {
+		w.lines = w.lines[:0]
+	}
 }
 
 // drops reports whether a line of a block is no text of the article: mostly links,

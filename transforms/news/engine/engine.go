@@ -309,9 +309,23 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	v.result.Fetched++
 	now := v.now()
 	e := raw.Evidence{Source: v.p.ID(), URL: r.FinalURL, Requested: address, ContentType: r.Header.Get("Content-Type"), FetchedAt: now, SitemapAt: c.at, News: c.news, HTML: r.Body, Header: r.Header, Truncated: r.Truncated}
-	ended := v.more(ctx, &e)
-	if ended != nil && ctx.Err() != nil {
+	later, ended := v.more(ctx, &e)
+	if ctx.Err() != nil || errors.As(ended, &stop) && stop.state == Cut {
 		return ended
+	}
+	if later != nil { // the article is requested again in the next run
+		known, err := raw.Lookup(ctx, v.DB, v.p.ID(), c.canonical)
+		switch {
+		case err != nil:
+			return err
+		case known.State != "stored":
+			e.SitemapAt = time.Time{}
+		case ended != nil: // what is stored may have all pages
+			return ended
+		default:
+			letter.Kind, letter.Retryable = "article_failed", true
+			return v.failed(ctx, letter, later)
+		}
 	}
 	if v.KeepHTML {
 		if err := raw.Keep(ctx, v.Store, c.canonical, e); err != nil {
@@ -324,36 +338,40 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 	return ended
 }
 
-// more fetches the further pages of an article. What ends the provider is returned; a
-// page that fails ends the article, which is kept as far as it was read.
-func (v *visit) more(ctx context.Context, e *raw.Evidence) error {
+// more fetches the further pages of an article. ended is what ends the provider; a page that
+// fails ends the article, which is kept as far as it was read. later says that the page may
+// be available later.
+func (v *visit) more(ctx context.Context, e *raw.Evidence) (later, ended error) {
 	asked := []string{e.URL}
 	page := raw.Page{URL: e.URL, HTML: e.HTML}
 	for len(asked) < provider.MaxPages {
 		u, err := url.Parse(page.URL)
 		if err != nil {
-			return nil // save reports it
+			return nil, nil //nolint:nilerr // save reports it
 		}
 		next := provider.NextPage(page.HTML, u)
 		if next == "" {
-			return nil
+			return nil, nil
 		}
-		r, _, err := v.page(ctx, next)
+		r, why, err := v.page(ctx, next)
 		var stop *errStop
 		switch {
 		case errors.As(err, &stop) || ctx.Err() != nil:
-			return err
+			return err, err
 		case err != nil:
 			v.log.Warn("next_page_failed", "url", ledger.Redact(next), "error", ledger.Redact(err.Error()))
-			return nil
+			if why.retryable {
+				later = fmt.Errorf("its page %.200s: %w", next, err)
+			}
+			return later, nil
 		case slices.Contains(asked, r.FinalURL): // it leads back
-			return nil
+			return nil, nil
 		}
 		page = raw.Page{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), FetchedAt: v.now(), HTML: r.Body, Header: r.Header, Truncated: r.Truncated}
 		e.More, asked = append(e.More, page), append(asked, page.URL)
 	}
 	v.limit(fmt.Sprintf("an article was read up to its page number %d: %.200s", provider.MaxPages, ledger.Redact(e.URL)))
-	return nil
+	return nil, nil
 }
 
 // lost says of an article that could not be fetched which kind of failure it is, and
@@ -384,7 +402,7 @@ func (v *visit) page(ctx context.Context, address string) (*web.Response, lost, 
 	case !isPage(r):
 		err, why = fmt.Errorf("it is no page but %.60q", r.Header.Get("Content-Type")), lost{kind: "not_html"}
 	case r.FinalURL != address:
-		if err = v.isArticle(r.FinalURL); err != nil {
+		if err = v.isArticle(address, r.FinalURL); err != nil {
 			why.kind = "not_an_article"
 		}
 	}
@@ -399,12 +417,20 @@ func (v *visit) failed(ctx context.Context, letter ledger.DeadLetter, err error)
 	return v.DeadLetter(ctx, letter)
 }
 
-// isArticle returns an error if the target of redirects is not an article of this
-// provider: publishers redirect removed articles to their homepage.
-func (v *visit) isArticle(final string) error {
+// isArticle returns an error if the target of an address's redirects is not an article of
+// this provider: publishers redirect removed articles to their homepage, and those that
+// are not free to a login, which leads back to them.
+func (v *visit) isArticle(address, final string) error {
+	from, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
 	u, err := url.Parse(final)
 	if err == nil {
 		err = untrusted.Key(final)
+	}
+	if err == nil && leadsBack(u, from) {
+		err = errors.New("which asks for something first, such as a login")
 	}
 	if err == nil && !v.p.IsArticleURL(u) {
 		err = errors.New("which is not an article's address; if it is one, change articleUrl")
@@ -413,6 +439,21 @@ func (v *visit) isArticle(final string) error {
 		return fmt.Errorf("it redirects to %.200s: %w", final, err)
 	}
 	return nil
+}
+
+// leadsBack reports whether a parameter of a page's address is the address of another page.
+func leadsBack(u, to *url.URL) bool {
+	if u.Path == to.Path || strings.Trim(to.Path, "/") == "" {
+		return false
+	}
+	for _, values := range u.Query() {
+		for _, value := range values {
+			if _, path, _ := strings.Cut(value, to.Host); value != "" && (strings.HasPrefix(value, to.Path) || strings.HasPrefix(path, to.Path)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // refused records that the request for an article was refused, so that the article is

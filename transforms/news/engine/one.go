@@ -46,7 +46,7 @@ func (e *Engine) One(ctx context.Context, p provider.Provider, address string) (
 		return One{}, fmt.Errorf("reading %s: %w", address, err)
 	}
 	received := raw.Evidence{URL: r.FinalURL, ContentType: r.Header.Get("Content-Type"), HTML: r.Body}
-	if err := v.more(within, &received); err != nil {
+	if _, err := v.more(within, &received); err != nil {
 		return One{}, fmt.Errorf("fetching %s: %w", address, err)
 	}
 	a, err := v.whole(received, u)

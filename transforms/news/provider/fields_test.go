@@ -131,6 +131,9 @@ func TestJoin(t *testing.T) {
 	a.Join(next)
 	assert.Equal(t, "one\ntwo\nthree", a.Body)
 	assert.Equal(t, []string{"a", "b", "c"}, a.Images)
+	next.Body, next.Paywalled = "four", true
+	a.Join(next)
+	assert.Equal(t, []any{"one\ntwo\nthree", true, false}, []any{a.Body, a.Metered, a.Paywalled})
 }
 
 // Whatever a page says is not free, its selectors are read in time, and a page without them is as before.

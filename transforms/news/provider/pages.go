@@ -93,8 +93,13 @@ func pageOf(u *url.URL) (whole string, number int) {
 	return at + "?" + query.Encode(), number
 }
 
-// Join adds the text of an article's next page. Lines that both have are not repeated.
+// Join adds the text of an article's next page. Lines that both have are not repeated. Of an
+// article that is free on its first pages alone, those are the part for everybody.
 func (a *Article) Join(next Article) {
+	if next.Paywalled {
+		a.Metered = !a.Paywalled
+		return
+	}
 	lines := strings.Split(a.Body, "\n")
 	for line := range strings.SplitSeq(next.Body, "\n") {
 		if line != "" && !slices.Contains(lines, line) {

@@ -102,7 +102,7 @@ func (v *visit) why() string {
 		for _, c := range []struct {
 			n    int64
 			what string
-		}{{int64(v.old), "are older than the retention"}, {r.Forbidden, "are forbidden by robots.txt"}, {r.Failed, "failed"}, {r.Empty, "have no text"}, {r.Paywalled, "are not free"}} {
+		}{{int64(v.old), "are older than the retention"}, {int64(v.expired), "have expired"}, {r.Forbidden, "are forbidden by robots.txt"}, {r.Failed, "failed"}, {r.Empty, "have no text"}, {r.Paywalled, "are not free"}} {
 			if c.n > 0 {
 				of = append(of, fmt.Sprintf("%d %s", c.n, c.what))
 			}

@@ -338,8 +338,11 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 		if err != nil {
 			return nil, err
 		}
-		if known.State == "stored" {
+		switch known.State {
+		case "stored":
 			v.stored = true
+		case "purged":
+			v.expired++
 		}
 		switch {
 		case !known.Fresh(c.at):

@@ -187,12 +187,13 @@ type visit struct {
 	result   Result
 	counted  ledger.Tally // the part of the result that was passed to Count
 
-	leased bool // this run had the lease
-	asked  time.Time
-	listed int    // addresses in the sitemaps
-	deep   bool   // an index was too deep to be followed
-	other  string // the first of them that is no article
-	old    int    // how many of the newest articles are older than the retention
+	leased  bool // this run had the lease
+	asked   time.Time
+	listed  int    // addresses in the sitemaps
+	deep    bool   // an index was too deep to be followed
+	other   string // the first of them that is no article
+	old     int    // how many of the newest articles are older than the retention
+	expired int    // how many of them were stored and have expired
 	// undated and elsewhen are how many articles a backfill left out: without a date, and of other days.
 	undated, elsewhen int
 	partial           string // why not all articles were found; "": they were

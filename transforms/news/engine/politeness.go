@@ -12,6 +12,7 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 // newClient makes the client for all requests of a provider's crawl. A pause is random,
@@ -30,7 +31,7 @@ func (v *visit) newClient() *polite.Client {
 				switch {
 				case provider.Hosts(v.p.BaseURL(), u):
 					return v.base
-				case v.declared[u.Host]:
+				case v.declared[canonical.Host(u)]:
 					return u
 				}
 				return nil // a host of sitemaps that robots.txt names

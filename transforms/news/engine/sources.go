@@ -8,6 +8,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/polite"
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/feed"
 )
 
@@ -49,7 +50,7 @@ func (v *visit) roots(ctx context.Context) (out []child, err error) {
 func (v *visit) declare(addresses []string) {
 	for _, address := range addresses {
 		if u, err := url.Parse(address); err == nil { // an error is reported when it is requested
-			v.declared[u.Host] = true
+			v.declared[canonical.Host(u)] = true
 		}
 	}
 }

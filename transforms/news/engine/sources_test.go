@@ -79,3 +79,12 @@ func TestForbiddenHint(t *testing.T) {
 	assert.Contains(t, r.Reason, "none of its sitemaps and feeds can be read")
 	assert.Equal(t, []string{"/robots.txt"}, w.paths())
 }
+
+// A host with letters besides ASCII is the same as addresses name it.
+func TestInternationalHost(t *testing.T) {
+	w := once(t)
+	w.serve("xn--bcher-kva.example", map[string]string{"/map.xml": "<urlset><url><loc>https://bücher.example/a/1</loc></url><url><loc>https://www.xn--bcher-kva.example/a/2</loc></url></urlset>", "/a/1": story("", prose)})
+	w.serve("www.xn--bcher-kva.example", map[string]string{"/a/2": story("", prose)})
+	r := w.run(declared(t, "baseUrl: https://Bücher.example\narticleUrl: ^/a/\nsitemapHints: [https://bücher.example/map.xml]"))
+	assert.Equal(t, counts{Found: 2, Fetched: 2, Inserted: 2}, countsOf(r))
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 	"github.com/newsfork/seed-engine/transforms/news/mk"
 	"github.com/newsfork/seed-engine/transforms/news/newssim"
+	"github.com/newsfork/seed-engine/transforms/news/raw"
 )
 
 // archive answers for a publisher whose sitemaps are given by their paths: the
@@ -142,5 +143,13 @@ func TestNothingComes(t *testing.T) {
 		w.now = w.now.Add(8 * 24 * time.Hour)
 		assert.Equal(t, []string{"provider mk: no new article since 2026-03-02, in 6 runs; do its sitemaps still name the newest?"}, alerts(named, "/news/economy/11000002"))
 		assert.Empty(t, alerts(named, "/news/economy/11000002", "/news/economy/11000003"))
+
+		w.now = w.now.AddDate(0, 0, 31)
+		_, err := raw.Purge(t.Context(), w.db, w.now)
+		require.NoError(t, err)
+		for range 2 {
+			assert.Empty(t, alerts(named, "/news/economy/11000003"))
+		}
+		assert.Equal(t, []string{"provider mk: no article in 3 runs in a row: its sitemaps name 1 articles; of the newest ones 1 have expired"}, alerts(named, "/news/economy/11000003"))
 	})
 }

@@ -50,10 +50,15 @@ func Key(u *url.URL, keep []string) (string, error) {
 }
 
 // Host is the part of a URL's authority that scopes and keys compare: lower
-// case, without user information, www., trailing dots and default port (443, and
+// case, as names on the Internet are written (xn--…), without user information, www., trailing dots and default port (443, and
 // 80 of http).
 func Host(u *url.URL) string {
 	host := strings.TrimRight(strings.ToLower(u.Hostname()), ".")
+	if strings.ContainsFunc(host, func(c rune) bool { return c > unicode.MaxASCII }) {
+		if ascii, err := hosts.ToASCII(host); err == nil { // else it is no host's name, and equal to none
+			host = ascii
+		}
+	}
 	// "www.com" is a domain of its own, not the host of a "com".
 	if rest, ok := strings.CutPrefix(host, "www."); ok && strings.Contains(rest, ".") {
 		host = rest

@@ -256,6 +256,7 @@ func line(n *html.Node) string {
 				b.WriteString(c.Data)
 			case c.DataAtom == atom.Br:
 				b.WriteByte(' ')
+			case c.DataAtom == atom.Rt || c.DataAtom == atom.Rp: // how the characters before it are read
 			default:
 				add(c)
 			}

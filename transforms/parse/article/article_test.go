@@ -96,6 +96,7 @@ func TestTitleAgreement(t *testing.T) {
 		{"a number in brackets after the headline", `<title>Holiday house (40222) - Houses by the sea</title><h1>Holiday house</h1>`, "Holiday house"},
 		{"an issue in brackets that the heading lacks", fmt.Sprintf(og, "A rare fish (2021/5)") + `<title>A rare fish (2021/5): demo</title><h2>A rare fish</h2>`, "A rare fish"},
 		{"brackets within the headline", `<title>A rare fish (and its sea) is saved - Demo</title><h1>A rare fish</h1>`, "A rare fish (and its sea) is saved"},
+		{"how characters of the headline are read", `<title>子どもを守る法律ができる | NEWS</title><h1><ruby>子<rt>こ</rt></ruby>どもを<ruby>守<rt>まも</rt></ruby>る<ruby>法律<rt>ほうりつ</rt></ruby>ができる</h1>`, "子どもを守る法律ができる"},
 		{"the site's host", `<link rel="canonical" href="https://www.demopaper.example/a"><meta property="og:title" content="A rare fish was found » Demopaper">`, "A rare fish was found"},
 	} {
 		assert.Equal(t, c.want, read(t, c.page+prose, article.Rules{}).Title, c.name)

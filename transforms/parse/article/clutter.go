@@ -1,6 +1,7 @@
 package article
 
 import (
+	"regexp"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -35,7 +36,7 @@ func (r *reader) isClutter(n *html.Node) bool {
 	for i := range n.Attr {
 		a := &n.Attr[i]
 		if naming(a.Key) {
-			if n.DataAtom != atom.Tr && clutterName(a.Val) && hint(n) != 0 { // a row's name says what its record is of
+			if n.DataAtom != atom.Tr && clutterName(a.Val) && hint(n) != 0 && (hides.MatchString(a.Val) || !r.inSentence(n)) { // a row's name says what its record is of
 				return true
 			}
 			continue
@@ -61,6 +62,15 @@ func (r *reader) isClutter(n *html.Node) bool {
 	return false
 }
 
+// hides is in the names of what is not shown, or only when it is pointed at.
+var hides = regexp.MustCompile(`(?i)hid|screen|sr-?only|offscreen|print|tooltip|pop|rollover`)
+
+// inSentence reports whether an element is words within a text.
+func (r *reader) inSentence(n *html.Node) bool {
+	b, a := n.PrevSibling, n.NextSibling
+	return r.inline(n) && b != nil && a != nil && isText(b) && isText(a)
+}
+
 // clutterName reports whether a class or id has a name with one of clutterWords. Words end at
 // everything but a letter of ASCII, and where a capital follows a small letter. A name that
 // does not say what its element is does not count.
@@ -70,7 +80,7 @@ func clutterName(val string) bool {
 			continue
 		}
 		name = strings.TrimPrefix(name, "elementor-widget") // so a page builder calls every block
-		if clutter, states := readName(name); clutter && !states {
+		if clutter, states := readName(name); clutter && !states || strings.HasPrefix(name, "sr-only") || strings.HasPrefix(name, "screen-reader") {
 			return true
 		}
 	}
@@ -148,7 +158,7 @@ func surelyClutter(n *html.Node) bool {
 var clutterWords = words(`ad ads adv advert adverts advertisement advertising adsense adslot adbox adwrap advertorial sponsor sponsored sponsors dfp outbrain taboola criteo promo promos promotion promoted promobox
 	nav navi navbar navigation subnav menu submenu breadcrumb breadcrumbs pagination pager paging sidebar footer foot
 	share shares sharing shared sharebar sharebox sharebuttons sharelinks social socials sociable sns snsbox addthis sharethis
-	related relateds recommend recommended recommendation recommendations recirc recirculation trending popular mostpopular mostread readmore morenews morestories moreon alsoread seealso
+	related relateds recommend recommended recommendation recommendations recirc recirculation trending popular mostpopular mostread morenews morestories moreon alsoread seealso
 	newsletter newsletters subscribe subscription signup paywall offer offers cta donate donation donations
 	comment comments commentlist disqus respond reply replies
 	cookie cookies consent gdpr modal popup popover rollover hovercard overlay tooltip lightbox

@@ -115,6 +115,9 @@ func punctuated(heading string, others []string) string {
 // shown, and a first part in an element of its own that another text separates from the rest by a mark.
 func headingText(h *html.Node, others []string) string {
 	all := line(h)
+	if holds(h, atom.Ruby) { // a part of it is no word
+		return all
+	}
 	for h.FirstChild != nil && h.FirstChild.NextSibling == nil && h.FirstChild.Type == html.ElementNode {
 		h = h.FirstChild
 	}

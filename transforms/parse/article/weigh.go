@@ -137,7 +137,7 @@ func neverText(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Script, atom.Style, atom.Noscript, atom.Iframe, atom.Object, atom.Embed, atom.Template, atom.Nav, atom.Footer,
 		atom.Input, atom.Select, atom.Textarea, atom.Datalist, atom.Dialog, atom.Svg, atom.Canvas, atom.Audio, atom.Video, atom.Button,
-		atom.Head, atom.Link, atom.Meta, atom.Title, atom.Menu, atom.Img, atom.Picture:
+		atom.Rt, atom.Rp, atom.Head, atom.Link, atom.Meta, atom.Title, atom.Menu, atom.Img, atom.Picture:
 		return true
 	}
 	return false

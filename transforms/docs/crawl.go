@@ -56,12 +56,13 @@ type crawl struct {
 
 	scope     canonical.Scope
 	host      string
-	own       map[string]bool // origins and sites of the seeds; a crawl needs them
-	readBy    string          // identifies what turns a page into content
-	seen      map[string]bool // keys of this session
-	forbidden map[string]bool // keys of blocked_urls
-	marked    time.Time       // the time up to which Stats.Active is counted
-	timeout   time.Duration   // of a page
+	own       map[string]bool   // origins and sites of the seeds; a crawl needs them
+	readBy    string            // identifies what turns a page into content
+	seen      map[string]bool   // keys of this session
+	forbidden map[string]bool   // keys of blocked_urls
+	copies    map[string]string // keys of the originals that pages of this session name, by the keys of these pages
+	marked    time.Time         // the time up to which Stats.Active is counted
+	timeout   time.Duration     // of a page
 	moved     func(key string, from, to Status)
 	tally     func(ledger.Tally) // is called after each page with its counts
 	renderer  *browser.Browser   // for a policy with spa_rendering
@@ -87,7 +88,7 @@ type page struct {
 
 func newCrawl(cfg Config, w *lane.Worker, d *db.DB, p policy.Policy, in part) *crawl {
 	v := &crawl{cfg: cfg, w: w, db: d, clock: w.Pacer.Clock, policy: p, runID: cfg.Lane.RunID, part: in, tally: w.Count,
-		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, marked: w.Pacer.Clock.Now(), timeout: pageTimeout}
+		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, copies: map[string]string{}, marked: w.Pacer.Clock.Now(), timeout: pageTimeout}
 	v.client, v.github = v.newClient(), v.newGitHub()
 	for _, raw := range p.SeedURLs {
 		if u, err := canonical.Address(nil, raw, p.KeepQueryParams); err == nil {
@@ -142,6 +143,12 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 		var p *page
 		if p, err = c.next(ctx); err == nil && (p == nil || p.depth > 0) && !c.offers.placesTried {
 			if err = c.tryPlaces(ctx); err == nil {
+				continue
+			}
+		}
+		if err == nil && p == nil {
+			var again bool
+			if again, err = c.settleCopies(ctx); again {
 				continue
 			}
 		}

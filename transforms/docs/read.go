@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"mime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +19,6 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/pdf"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/parse/budget"
-	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
 )
 
@@ -144,12 +140,12 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		}
 	}
 	links := c.links(ch, pg, head)
-	onward, why, err := c.elsewhere(ctx, ch, pg, head, page)
+	onward, why, kept, err := c.elsewhere(ctx, ch, pg, head, page)
 	if err != nil {
 		return err
 	}
 	if why != "" {
-		skipped.gone, skipped.links, skipped.onward = true, links, onward
+		skipped.gone, skipped.links, skipped.onward = !kept, links, onward
 		return skip(why)
 	}
 	if r == nil {
@@ -201,61 +197,38 @@ func (c *crawl) links(ch *chain, pg content.Page, head pagehead.Head) (out []lin
 
 // elsewhere returns why a page itself says that its content should not be indexed, ""
 // if it should be: it says noindex, it redirects, it was not found, or it is a copy of a page that the
-// crawl may visit. onward are the pages that are requested instead.
-func (c *crawl) elsewhere(ctx context.Context, ch *chain, pg content.Page, head pagehead.Head, page []byte) (onward []link, why string, err error) {
+// crawl may visit. onward are the pages that are requested instead. kept says that
+// the page's stored content stays until it is known whether its original has any.
+func (c *crawl) elsewhere(ctx context.Context, ch *chain, pg content.Page, head pagehead.Head, page []byte) (onward []link, why string, kept bool, err error) {
 	if to, no := c.link(ch.at, head.Refresh, false); head.Refresh != "" && to.key != ch.now.key {
 		if no == "" {
 			onward = append(onward, to)
 		}
-		return onward, fmt.Sprintf("redirects to %.500s by itself", head.Refresh), nil
+		return onward, fmt.Sprintf("redirects to %.500s by itself", head.Refresh), false, nil
 	}
 	if page != nil {
 		if why, address := stub(pg, page); why != "" {
 			if to, no := c.link(ch.at, address, false); address != "" && no == "" && to.key != ch.now.key {
 				onward = append(onward, to)
 			}
-			return onward, why, nil
+			return onward, why, false, nil
 		}
 	}
 	to, no := c.link(ch.at, head.Canonical, false)
 	if head.Canonical != "" && no == "" {
-		copied, err := c.copyOf(ctx, ch, to)
+		copied, known, err := c.copyOf(ctx, ch, to)
 		if err != nil {
-			return nil, "", err
+			return nil, "", false, err
 		}
 		if copied {
-			return []link{to}, "a copy of " + to.key + ", as its rel=canonical says", nil
+			c.copies[ch.now.key] = to.key
+			return []link{to}, copyReason(to.key), !known, nil
 		}
 	}
 	if head.NoIndex {
-		return nil, "it asks not to be indexed (noindex)", nil
+		return nil, "it asks not to be indexed (noindex)", false, nil
 	}
-	return nil, "", nil
-}
-
-// copyOf reports whether a page may be skipped for the page that it names as its
-// original. It may not if the original redirected here, is known to have no content,
-// or differs by a query that the policy keeps. It may not either if the original is the
-// site's front page, which is named by mistake when all pages share one head.
-func (c *crawl) copyOf(ctx context.Context, ch *chain, of link) (bool, error) {
-	if slices.ContainsFunc(append(slices.Clone(ch.passed), ch.page, ch.now), func(p *page) bool { return p.key == of.key }) || c.forbidden[of.key] {
-		return false, nil
-	}
-	ours, _, _ := strings.Cut(ch.now.key, "?")
-	theirs, _, _ := strings.Cut(of.key, "?")
-	if ours == theirs || canonical.Path(of.key) == "/" {
-		return false, nil
-	}
-	var status Status
-	var hash string
-	err := c.db.QueryRowContext(ctx, `SELECT status, content_hash FROM pages WHERE provider = $1 AND key = $2`, c.policy.ProviderID, of.key).Scan(&status, &hash)
-	if errors.Is(err, sql.ErrNoRows) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("looking for %s: %w", of.key, err)
-	}
-	return hash != "" || !status.end(), nil
+	return nil, "", false, nil
 }
 
 // read extracts the content of a body; nil if there is none. A bug that a page

@@ -982,6 +982,47 @@ func TestNotForTheIndex(t *testing.T) {
 	})
 }
 
+// The text of a page that names an original is lost neither when the original has none, nor
+// before that is known.
+func TestCopiesWithoutOriginal(t *testing.T) {
+	t.Parallel()
+	copyOf := func(of, text string) http.HandlerFunc {
+		return html(`<!doctype html><title>` + text + `</title><link rel="canonical" href="` + of + `"><main><h1>` + text + `</h1><p>The page tells of ` + text + `, and names another one.</p></main>`)
+	}
+	kinds := func(w *world) (out []string) {
+		t.Helper()
+		return w.strings(`SELECT kind || ' ' || key FROM docs_changes WHERE session = $1 ORDER BY key`, w.session)
+	}
+	at := "https://" + host + "/docs"
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		w.set("/docs", doc("seed", "/docs/a", "/docs/b", "/docs/c", "/docs/p", "/docs/q"))
+		w.set("/docs/a", copyOf("/docs/gone", "a"))
+		w.set("/docs/b", copyOf("/docs/b.html", "b"))
+		w.set("/docs/b.html", status(301, "Location", "/docs/b"))
+		w.set("/docs/c", doc("c"))
+		w.set("/docs/p", doc("p"))
+		w.set("/docs/q", copyOf("/docs/p", "q"))
+		w.run()
+		require.Equal(t, []string{"new " + at, "new " + at + "/a", "new " + at + "/b", "new " + at + "/c", "new " + at + "/p"}, kinds(w))
+		require.Equal(t, []string{"/docs", "/docs/a", "/docs/b", "/docs/c", "/docs/p", "/docs/q", "/docs/gone", "/docs/b.html", "/docs/a", "/docs/b"}, w.paths())
+
+		w.set("/docs/c", copyOf("/docs/nowhere", "c")) // and had content before
+		w.set("/docs/p", copyOf("/docs/latest", "p"))
+		w.set("/docs/latest", doc("latest"))
+		w.newSession()
+		w.run()
+		require.Equal(t, []string{"updated " + at + "/c", "new " + at + "/latest", "deleted " + at + "/p"}, kinds(w))
+		for path, want := range map[string]Status{"/docs/a": Indexed, "/docs/b": Indexed, "/docs/c": Indexed, "/docs/p": Skipped, "/docs/q": Skipped} {
+			require.Equal(t, want, w.row(path).Status, path)
+		}
+
+		w.newSession()
+		w.run()
+		require.Empty(t, kinds(w))
+	})
+}
+
 // Nothing that a page said can be read from the database's file once its
 // provider is purged, also where another process has the file open.
 func TestPurgeErases(t *testing.T) {

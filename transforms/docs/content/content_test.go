@@ -142,6 +142,15 @@ func TestLogin(t *testing.T) {
 		"<main><h1>Forms</h1>" + strings.Repeat("<p>A guide to building forms with a password field.</p>", 20) + form + "</main>": false,
 		"<title>Login API</title><main><h1>Login</h1><pre><code>POST /login</code></pre></main>":                                  false,
 		"<title>Guide</title><main>short</main>":                                                                                  false,
+		"<title>Log in to Widget</title><main><p>Use your work account.</p></main>":                                               true,
+		"<title>Sign in with Apple | Docs</title><main><h1>Sign in with Apple</h1><p>Let users sign in.</p></main>":               false,
+		"<title>Login API</title><main><h1>Login API</h1><p>It returns a token.</p></main>":                                       false,
+		"<title>Login</title><main><h1>Login</h1><p><code>POST /login</code> returns a token.</p></main>":                         false,
+		"<header>" + form + "</header><main><h1>Refunds</h1><p>They take a day.</p></main>":                                       false,
+		"<div class=modal>" + form + "</div><main><h1>Refunds</h1><p>They take a day.</p></main>":                                 false,
+		"<div class=modal style='display: none'>" + form + "</div><h1>Refunds</h1><p>They take a day.</p>":                        false,
+		"<div role=dialog>" + form + "</div><h1>Refunds</h1><p>They take a day.</p>":                                              false,
+		"<div><h1>Welcome back</h1>" + form + "</div>":                                                                            true,
 	} {
 		require.Equal(t, want, extract(t, page, content.Options{}).Login, page)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -45,7 +47,8 @@ var candidates = [...]string{"article", "main", `[role="main"]`, ".content", ".d
 // page renders the first candidate with text.
 func (s *survey) page() Page {
 	p := Page{Title: s.title, Language: s.language, Links: s.links}
-	if roots := s.choose(s.own); roots != nil {
+	roots := s.choose(s.own)
+	if roots != nil {
 		s.render(&p, roots, true, false)
 		p.Selector = s.options.Content
 	}
@@ -53,19 +56,20 @@ func (s *survey) page() Page {
 		if p.Markdown != "" {
 			break
 		}
-		if roots := s.choose(s.found[i]); roots != nil && !s.isCard(roots, i) && (i <= 2 || !s.areBoxes(s.found[i], roots)) {
+		if roots = s.choose(s.found[i]); roots != nil && !s.isCard(roots, i) && (i <= 2 || !s.areBoxes(s.found[i], roots)) {
 			s.render(&p, roots, true, i > 2)
 			p.Selector = name
 		}
 	}
 	if p.Markdown == "" && s.body != nil {
-		if roots := s.byProse(); roots != nil {
+		if roots = s.byProse(); roots != nil {
 			s.render(&p, roots, true, true)
 			p.Selector = "prose"
 		}
 	}
 	if p.Markdown == "" && s.body != nil {
-		s.render(&p, []*html.Node{s.body}, false, true)
+		roots = []*html.Node{s.body}
+		s.render(&p, roots, false, true)
 		p.Selector = "body"
 	}
 	p.Markdown = MaskEmails(p.Markdown)
@@ -80,7 +84,7 @@ func (s *survey) page() Page {
 			letters++
 		}
 	}
-	p.Login = s.login(p, letters)
+	p.Login = s.login(p, roots, letters)
 	p.Script = s.scripts > 0 && s.shell && letters < 200
 	p.Empty = letters == 0 || p.Script && letters < 40
 	return p
@@ -111,19 +115,31 @@ func (s *survey) render(p *Page, roots []*html.Node, bounded, loose bool) {
 	p.Markdown, p.Anchors = w.String(), w.anchors
 }
 
-// login reports whether a page is only a login form: it has a password field, or a
+// login reports whether a page is only a login form: its content has a password field, or a
 // title that says login, and not more text than such a form.
-func (s *survey) login(p Page, letters int) bool {
+func (s *survey) login(p Page, roots []*html.Node, letters int) bool {
 	if strings.Contains(p.Markdown, "```") {
 		return false
 	}
-	if s.password {
-		return letters < 600
+	for _, field := range s.passwords {
+		if letters < 600 && s.shows(roots, field) {
+			return true
+		}
 	}
-	heading := strings.ToLower(firstHeading(p.Markdown))
-	title := strings.ToLower(p.Title)
-	for _, word := range []string{"log in", "login", "sign in", "signin", "로그인"} {
-		if letters < 250 && (strings.HasPrefix(heading, word) || strings.HasPrefix(title, word)) {
+	return letters < 250 && !strings.Contains(p.Markdown, "`") && (loginTitle.MatchString(firstHeading(p.Markdown)) || loginTitle.MatchString(p.Title))
+}
+
+// loginTitle matches what login forms are called, and not what is about logins.
+var loginTitle = regexp.MustCompile(`(?i)^(?:(?:log|sign)[ -]?in|로그인)(?:\W*$| to\b| required\b| page\b|\s*[|·•–—:-]|하세요|하기|\s?필요|이 필요)`)
+
+// shows reports whether a field is in the content and no box, such as a dialog of the site's,
+// hides it.
+func (s *survey) shows(roots []*html.Node, field *html.Node) bool {
+	for n := field.Parent; n != nil; n = n.Parent {
+		if s.clutter.drops(n) || strings.Contains(strings.ReplaceAll(attr(n, "style"), " ", ""), "display:none") {
+			return false
+		}
+		if slices.Contains(roots, n) {
 			return true
 		}
 	}

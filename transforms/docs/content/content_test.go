@@ -271,6 +271,29 @@ func TestExtractText(t *testing.T) {
 	require.Equal(t, content.Page{Empty: true}, p)
 }
 
+// Markdown that people wrote has links in all forms of CommonMark, underlined headings and
+// comments.
+func TestPlainMarkdown(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"labels":                 {"See [the *guide*][g], [Guide][], [guide] and ![a cat][g], not [this][other] or [that].\n\n[G]: /guide 'The guide'\n[guide]: <https://a.b/c d>\n\nEnd.", "See the *guide*, Guide, guide and [이미지: a cat], not [this][other] or [that].\n\n\nEnd."},
+		"over two lines":         {"See [the long\nguide](\n/guide \"The (guide)\").", "See the long\nguide."},
+		"parentheses":            {"[Foo](https://a.b/Foo_(bar)) and [x](<a b>) and [y]().", "Foo and x and y."},
+		"a badge":                {"[![build](b.svg)](https://ci)![](pixel.gif)", "[이미지: build]"},
+		"brackets in brackets":   {"[a [nested] b](u) and a[0](x, y), \\[not\\](this), [one\n\ntwo](x)", "a [nested] b and a[0](x, y), \\[not\\](this), [one\n\ntwo](x)"},
+		"code":                   {"`[x](y)` and ``a ` [x](y)`` and `[x](y)\n\n[g]: no\n\n```\n[g]: /kept\n<!-- kept -->\nA\n---\n```\n[x][g]", "`[x](y)` and ``a ` [x](y)`` and `x\n\n\n```\n[g]: /kept\n<!-- kept -->\nA\n---\n```\nx"},
+		"a definition in a text": {"A line\n[g]: and more\n[^1]: A [note](x).", "A line\n[g]: and more\n[^1]: A note."},
+		"comments":               {"<!-- License\n\n# no heading\n-->\n# T\n\na <!-- b --> c, `<!-- d -->` <!-- e", "# T\n\na  c, `<!-- d -->` <!-- e"},
+		"underlined":             {"Title\n=====\n\nText\nmore\n---\n\nPart [one](x)\n--------\nText\n\n- item\n---\n\n| a |\n---\n\n---", "# Title\n\nText\nmore\n---\n\n## Part one\nText\n\n- item\n---\n\n| a |\n---\n\n---"},
+		"closed":                 {"## Part ##\n\n# C# #\n\n# F#", "## Part\n\n# C#\n\n# F#"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := content.ExtractText([]byte(c.in), "text/markdown; charset=utf-8")
+			require.NoError(t, err)
+			require.Equal(t, c.want, p.Markdown)
+		})
+	}
+}
+
 // A text that quotes the beginning of an OpenAPI description is kept as text.
 func TestTextAboutOpenAPI(t *testing.T) {
 	for _, text := range []string{

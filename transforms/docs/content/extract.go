@@ -168,7 +168,7 @@ func ExtractText(body []byte, contentType string) (Page, error) {
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	if media, _, err := mime.ParseMediaType(contentType); err == nil && media != "text/plain" && isText(media) {
-		text = unlinked(text)
+		text = plainMarkdown(text)
 	}
 	text = MaskEmails(strings.Trim(strings.ReplaceAll(text, "\x00", string(utf8.RuneError)), "\n \t"))
 	return Page{Title: ShortTitle(firstHeading(text)), Markdown: text, Empty: text == ""}, nil

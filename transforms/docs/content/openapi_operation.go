@@ -381,7 +381,7 @@ func (a *api) about(s any, depth int) {
 	a.prose(description, depth)
 	if notes := a.notes(s, []string{description}); notes != nil {
 		for _, note := range notes {
-			a.b.WriteString("- " + unlink(oneLine(note)) + "\n")
+			a.b.WriteString("- " + unlink(oneLine(note), nil) + "\n")
 		}
 		a.b.WriteByte('\n')
 	}
@@ -417,7 +417,7 @@ func (a *api) valuesOf(v any) []sample {
 		one := a.resolve(e.value)
 		if value := field(one, "value"); value != nil {
 			label := oneLine(str(one, "summary") + " " + str(one, "description"))
-			all = append(all, sample{label: unlink(label), value: value})
+			all = append(all, sample{label: unlink(label, nil), value: value})
 		}
 	}
 	return all[:min(len(all), maxValuesOf)]

@@ -57,6 +57,9 @@ var (
 	title  = regexp.MustCompile(`^\s*title:\s*["']?(.*?)["']?\s*$`)
 )
 
+// headed matches a document that begins with its heading.
+var headed = regexp.MustCompile(`^(?:# |[^\n]+\n=+[ \t\r]*(?:\n|$))`)
+
 // maxHead is how many lines a page's heading and its address may be apart.
 const maxHead = 4
 
@@ -155,6 +158,9 @@ func frontMatter(lines []string, h head) (head, bool) {
 // Front cuts the front matter off a Markdown document: YAML between two lines of
 // dashes at its beginning. Its title becomes the document's heading if it has none.
 func Front(markdown string) string {
+	if rest, ok := strings.CutPrefix(markdown, "\ufeff"); ok && strings.HasPrefix(rest, "---") {
+		markdown = rest
+	}
 	if !strings.HasPrefix(markdown, "---\n") && !strings.HasPrefix(markdown, "---\r\n") {
 		return markdown
 	}
@@ -168,7 +174,7 @@ func Front(markdown string) string {
 			return markdown
 		case text == "---":
 			body := strings.TrimLeft(markdown[at:], "\r\n")
-			if heading != "" && !strings.HasPrefix(body, "# ") {
+			if heading != "" && !headed.MatchString(body) {
 				body = "# " + heading + "\n\n" + body
 			}
 			return body

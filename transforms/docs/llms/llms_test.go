@@ -49,6 +49,8 @@ func TestIsMarkdown(t *testing.T) {
 func TestFront(t *testing.T) {
 	require.Equal(t, "# Start\n\nRun it.", llms.Front("---\ntitle: 'Start'\nsidebar: 1\n---\n\nRun it."))
 	require.Equal(t, "# Own\n", llms.Front("---\ntitle: Start\n---\n# Own\n"))
+	require.Equal(t, "Own\n===\n\nText", llms.Front("---\ntitle: Start\n---\nOwn\n===\n\nText"))
+	require.Equal(t, "# Start\n\nRun it.", llms.Front("\ufeff---\r\ntitle: Start\r\n---\r\nRun it."))
 	require.Equal(t, "---\nnever closed", llms.Front("---\nnever closed"))
 	require.Equal(t, "# Own\n---\n", llms.Front("# Own\n---\n"))
 }

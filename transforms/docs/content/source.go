@@ -1,0 +1,220 @@
+package content
+
+import (
+	"regexp"
+	"strings"
+)
+
+// plainMarkdown makes Markdown that people wrote like what this package writes: links are
+// their text and images their alternative text, without comments and the definitions of
+// links, and all headings at the margin begin with #. Code is not touched.
+func plainMarkdown(markdown string) string {
+	defined := make(map[string]bool)
+	parts := codeApart(markdown)
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = undefined(parts[i], defined)
+	}
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = headings(unlink(parts[i], defined))
+	}
+	return strings.Join(parts, "")
+}
+
+// codeApart cuts Markdown into texts and fenced code, in turns. The first is a text, maybe an
+// empty one.
+func codeApart(markdown string) (parts []string) {
+	fence, from, at := "", 0, 0
+	for l := range strings.Lines(markdown) {
+		mark := strings.TrimLeft(l, " ")
+		n := max(len(mark)-len(strings.TrimLeft(mark, "`")), len(mark)-len(strings.TrimLeft(mark, "~")))
+		switch {
+		case fence == "" && n >= 3 && !strings.Contains(mark[n:], "`"):
+			parts = append(parts, markdown[from:at])
+			fence, from = mark[:n], at
+		case fence != "" && n >= len(fence) && strings.HasPrefix(mark, fence):
+			parts = append(parts, markdown[from:at+len(l)])
+			fence, from = "", at+len(l)
+		}
+		at += len(l)
+	}
+	return append(parts, markdown[from:])
+}
+
+// definition matches the definition of a link, as CommonMark has it, but for titles on a line
+// of their own. A footnote is none.
+var definition = regexp.MustCompile(`^ {0,3}\[((?:[^\[\]\\^]|\\.)(?:[^\[\]\\]|\\.){0,998})\]:[ \t]*(?:<[^<>\n]*>|[^\s<]\S*)(?:[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*\n?$`)
+
+// undefined removes the definitions of links from a text, and notes their labels.
+func undefined(text string, defined map[string]bool) string {
+	if !strings.Contains(text, "]:") {
+		return text
+	}
+	var b strings.Builder
+	inParagraph := false // which a definition cannot interrupt
+	for l := range strings.Lines(text) {
+		if m := definition.FindStringSubmatch(l); m != nil && !inParagraph {
+			defined[label(m[1])] = true
+			continue
+		}
+		inParagraph = strings.TrimSpace(l) != "" && !strings.HasPrefix(l, "#")
+		b.WriteString(l)
+	}
+	return b.String()
+}
+
+// label is the form in which labels of links are compared.
+func label(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+
+const (
+	maxTarget = 4 << 10 // the bytes of a link's target with its title
+	maxTicks  = 16      // the backticks that begin inline code
+)
+
+// unlink replaces the links in a text of Markdown, without fenced code, by their text and the
+// images by their alternative text, as in pages, and removes comments. defined has the labels
+// of links. Inline code stays.
+func unlink(s string, defined map[string]bool) string {
+	if !strings.Contains(s, "]") && !strings.Contains(s, "<!--") {
+		return s
+	}
+	type bracket struct {
+		from  int // where its text begins in s
+		to    int // and where it stands in pieces
+		image bool
+	}
+	var pieces []string // of the result; a bracket is one, so that it can be removed
+	var open []bracket
+	plain, lastEnd := 0, strings.LastIndex(s, "-->")
+	flush := func(to int) {
+		pieces = append(pieces, s[plain:to])
+		plain = to
+	}
+	for i := 0; i < len(s); {
+		switch {
+		case s[i] == '\\' && i+1 < len(s):
+			i += 2
+		case s[i] == '\n' && i+1 < len(s) && s[i+1] == '\n':
+			open = nil // a link does not go beyond its paragraph
+			i++
+		case s[i] == '`':
+			i += codeSpan(s[i:])
+		case i <= lastEnd && strings.HasPrefix(s[i:], "<!--"):
+			end := strings.Index(s[i:], "-->")
+			flush(i)
+			end += i + len("-->")
+			if (i == 0 || s[i-1] == '\n') && end < len(s) && s[end] == '\n' {
+				end++ // a line of its own
+			}
+			i, plain = end, end
+		case s[i] == '[', s[i] == '!' && i+1 < len(s) && s[i+1] == '[':
+			flush(i)
+			mark := bracket{to: len(pieces), image: s[i] == '!'}
+			if i++; mark.image {
+				i++
+			}
+			flush(i)
+			mark.from = i
+			open = append(open, mark)
+		case s[i] == ']' && len(open) > 0:
+			mark := open[len(open)-1]
+			open = open[:len(open)-1]
+			n := target(s[i+1:], s[mark.from:i], defined)
+			if n < 0 {
+				i++
+				continue
+			}
+			flush(i)
+			pieces[mark.to] = ""
+			if text := s[mark.from:i]; mark.image && strings.TrimSpace(text) != "" {
+				pieces[mark.to] = "[이미지: "
+				pieces = append(pieces, "]")
+			}
+			i += 1 + n
+			plain = i
+		default:
+			i++
+		}
+	}
+	flush(len(s))
+	return strings.Join(pieces, "")
+}
+
+// codeSpan is the length of the inline code with which s begins, or of its backticks where it
+// does not end in its paragraph.
+func codeSpan(s string) int {
+	n := len(s) - len(strings.TrimLeft(s, "`"))
+	if n > maxTicks {
+		return n
+	}
+	for at := n; at < len(s); {
+		switch {
+		case s[at] == '`':
+			run := len(s[at:]) - len(strings.TrimLeft(s[at:], "`"))
+			if at += run; run == n {
+				return at
+			}
+		case strings.HasPrefix(s[at:], "\n\n"):
+			return n
+		default:
+			at++
+		}
+	}
+	return n
+}
+
+// target is the length of what makes a link of the text in brackets before s: its target in
+// parentheses, its label, or nothing where the text is a label itself; -1 if there is no link.
+func target(s, text string, defined map[string]bool) int {
+	if strings.HasPrefix(s, "(") {
+		if m := inParentheses.FindString(s[:min(len(s), maxTarget)]); m != "" {
+			return len(m)
+		}
+	}
+	if len(defined) == 0 || len(text) > 1000 {
+		return -1
+	}
+	if strings.HasPrefix(s, "[") {
+		if of, _, ok := strings.Cut(s[1:min(len(s), 1000)], "]"); ok && (of == "" && defined[label(text)] || defined[label(of)]) {
+			return len(of) + len("[]")
+		}
+	}
+	if defined[label(text)] {
+		return 0
+	}
+	return -1
+}
+
+// inParentheses matches the target of a link with its title. A target may have
+// parentheses in it.
+var inParentheses = regexp.MustCompile(`^\(\s*(?:<[^<>\n]*>|(?:[^\s()<>\\]|\\.|\((?:[^\s()<>\\]|\\.|\([^\s()<>]*\))*\))*)(?:\s+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\)))?\s*\)`)
+
+var (
+	closedBy  = regexp.MustCompile(`(?m)^(#{1,6} [^\n]*?)[ \t]+#+[ \t]*$`)
+	noHeading = regexp.MustCompile("^(?:[ \t]|$|[-*+>#|=~`<:]|[0-9]+[.)] )")
+)
+
+// headings writes the headings that are underlined, or closed by #, with # in front alone.
+// Only one line can be underlined here.
+func headings(text string) string {
+	if strings.Contains(text, "\n=") || strings.Contains(text, "\n-") {
+		var kept []string
+		for l := range strings.SplitSeq(text, "\n") {
+			under, n := strings.TrimRight(l, " \t"), len(kept)
+			level := ""
+			switch {
+			case under == "" || n == 0 || noHeading.MatchString(kept[n-1]) || n > 1 && strings.TrimSpace(kept[n-2]) != "" && !strings.HasPrefix(kept[n-2], "#"):
+			case strings.Trim(under, "=") == "":
+				level = "# "
+			case strings.Trim(under, "-") == "":
+				level = "## "
+			}
+			if level == "" {
+				kept = append(kept, l)
+			} else {
+				kept[n-1] = level + strings.TrimSpace(kept[n-1])
+			}
+		}
+		text = strings.Join(kept, "\n")
+	}
+	return closedBy.ReplaceAllString(text, "$1")
+}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/newsfork/seed-engine/io/embed"
 	"github.com/newsfork/seed-engine/io/explore"
@@ -35,7 +36,7 @@ type question struct {
 
 func readQuestion(q url.Values) (question, error) {
 	ask := question{Text: strings.TrimSpace(q.Get("q")), Provider: q.Get("provider"), limit: foundOnPage}
-	if len(ask.Text) > maxQuestion {
+	if utf8.RuneCountInString(ask.Text) > maxQuestion {
 		return ask, refuse("q: write at most %d letters", maxQuestion)
 	}
 	if ask.Provider != "" && !idPattern.MatchString(ask.Provider) {

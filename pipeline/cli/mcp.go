@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -33,10 +34,13 @@ func mcpServer(x index.Index, c *embed.Client) *mcp.Server {
 			if q.Limit == 0 {
 				q.Limit = 5
 			}
-			if q.Text == "" || len(q.Text) > maxQuestion || q.Limit < 1 || q.Limit > maxFound {
+			if q.Text == "" || utf8.RuneCountInString(q.Text) > maxQuestion || q.Limit < 1 || q.Limit > maxFound {
 				return nil, index.Answer{}, fmt.Errorf("write a question of at most %d letters, and a limit of 1 to %d", maxQuestion, maxFound)
 			}
 			found, err := x.Ask(ctx, c, q)
+			if err == nil && len(found.Results) == 0 {
+				err = knownProvider(ctx, x.DB, a.Provider)
+			}
 			return nil, found, err
 		})
 	type changesArgs struct {
@@ -57,6 +61,9 @@ func mcpServer(x index.Index, c *embed.Client) *mcp.Server {
 				return nil, changes{}, fmt.Errorf("since: write a time like 2026-01-28 or 2026-01-28T12:00:00Z")
 			}
 			all, err := docs.ChangesSince(ctx, x.DB, since, a.Provider, maxChanges+1)
+			if err == nil && len(all) == 0 {
+				err = knownProvider(ctx, x.DB, a.Provider)
+			}
 			out := changes{Pages: append([]docs.ChangedPage{}, all[:min(len(all), maxChanges)]...), More: len(all) > maxChanges}
 			return nil, out, err
 		})

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -70,6 +71,15 @@ func TestMCP(t *testing.T) {
 	var later struct{ Pages []any }
 	require.True(t, call("changes_since", map[string]any{"since": "2999-01-01T00:00:00Z"}, &later))
 	assert.Empty(t, later.Pages)
+	for name, args := range map[string]map[string]any{"search": {"question": "limits"}, "changes_since": {"since": "2020-01-01"}} {
+		args["provider"] = "Stripe"
+		r, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+		require.NoError(t, err)
+		require.True(t, r.IsError, name)
+		require.Equal(t, `there is nothing of a provider "Stripe"; the most similar of 1 are: stripe`, r.Content[0].(*mcp.TextContent).Text)
+	}
+	require.True(t, call("search", map[string]any{"question": strings.Repeat("결제", 500)}, &found))
+	require.False(t, call("search", map[string]any{"question": strings.Repeat("결제", 501)}, &found))
 	var why struct {
 		Pages []struct{ URL, Status string }
 	}

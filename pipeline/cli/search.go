@@ -9,9 +9,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/embed"
@@ -25,6 +27,7 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
+	"github.com/newsfork/seed-engine/transforms/parse/similar"
 )
 
 const searchUsage = `pipeline embed [--embed-url=URL --embed-model=NAME] [--policies=DIR]
@@ -96,7 +99,7 @@ func searchCommand(ctx context.Context, verb string, args []string, stdout, stde
 	switch {
 	case verb != "search" && question != "":
 		return usage.Errorf("%s takes nothing but flags, not %q; see `help %s`", verb, question, verb)
-	case verb == "search" && (question == "" || len(question) > maxQuestion):
+	case verb == "search" && (question == "" || utf8.RuneCountInString(question) > maxQuestion):
 		return usage.Errorf("search: write a question of at most %d letters; see `help search`", maxQuestion)
 	case verb == "search" && (e.limit < 1 || e.limit > maxFound):
 		return usage.Errorf("--limit=%d: use 1 to %d", e.limit, maxFound)
@@ -186,6 +189,11 @@ func (e *searchFlags) search(ctx context.Context, x index.Index, c *embed.Client
 			return err
 		}
 	}
+	if len(found.Results) == 0 {
+		if err := knownProvider(ctx, x.DB, e.provider); err != nil {
+			return err
+		}
+	}
 	if e.json {
 		return json.NewEncoder(stdout).Encode(found)
 	}
@@ -203,4 +211,17 @@ func (e *searchFlags) search(ctx context.Context, x index.Index, c *embed.Client
 		}
 	}
 	return nil
+}
+
+// knownProvider refuses a provider of which the database has nothing: for one that is misspelt,
+// no result would look like an answer.
+func knownProvider(ctx context.Context, d *db.DB, provider string) error {
+	if provider == "" {
+		return nil
+	}
+	known, err := docs.Providers(ctx, d)
+	if err != nil || slices.Contains(known, provider) {
+		return err
+	}
+	return usage.Errorf("there is nothing of a provider %.100q; the most similar of %d are: %s", provider, len(known), strings.Join(similar.Names(provider, known, 20), ", "))
 }

@@ -274,6 +274,7 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, 
 		if one.published.IsZero() {
 			one.news.PublicationDate = ""
 		}
+		one.news.Title, one.news.Language, one.news.Publication = untrusted.Line(e.News.Title, maxTitle), untrusted.Line(e.News.Language, maxName), ""
 		one.at = one.modified
 		if one.published.After(one.at) {
 			one.at = one.published

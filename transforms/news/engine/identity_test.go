@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 )
 
@@ -145,4 +146,26 @@ func TestAnswerEndsEarly(t *testing.T) {
 	require.Len(t, w.letters, 1)
 	assert.Equal(t, []any{"reset", "the answer ends early", true}, []any{w.letters[0].Kind, w.letters[0].Error, w.letters[0].Retryable})
 	assert.Equal(t, counts{Found: 2, Fetched: 1, Inserted: 1}, countsOf(w.run(p)), "the next run has it whole")
+}
+
+// A kept page that cannot be read is one dead letter, and not the end of those after it.
+func TestReparseOfDamagedEvidence(t *testing.T) {
+	w := once(t)
+	title := strings.Repeat("long title ", 200_000) // of the feed
+	w.serve("daily.example", map[string]string{"/feed": "<rss><channel><item><title>" + title + "</title><link>https://daily.example/a/1</link></item></channel></rss>", "/a/1": told("river", "")})
+	p := declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nfeeds: [https://daily.example/feed]")
+	e := w.engine()
+	e.KeepHTML = true
+	_, err := e.Run(t.Context(), p)
+	require.NoError(t, err)
+	for _, name := range []string{"0.warc.gz", "1.json.gz"} {
+		require.NoError(t, store.Write(t.Context(), w.store, "evidence/news/daily-example/2026-03-01/"+name, []byte("garbage"), store.PutOptions{}))
+	}
+	e = w.engine()
+	e.Reparse = true
+	r, err := e.Run(t.Context(), p)
+	require.NoError(t, err)
+	assert.Equal(t, counts{Same: 1, Failed: 2}, countsOf(r))
+	require.Len(t, w.letters, 2)
+	assert.Equal(t, []any{"parse_failed", "evidence/news/daily-example/2026-03-01/0.warc.gz", "daily-example"}, []any{w.letters[0].Kind, w.letters[0].Input.Key, w.letters[0].Input.Source})
 }

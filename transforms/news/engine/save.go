@@ -228,6 +228,14 @@ func (v *visit) canonical(u *url.URL, said string) string {
 // reparse reads the stored pages again.
 func (v *visit) reparse(ctx context.Context) error {
 	for e, err := range raw.Kept(ctx, v.Store, v.p.ID()) {
+		var damaged *raw.DamagedError
+		if errors.As(err, &damaged) {
+			letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Parse", Kind: "parse_failed", Input: ledger.Input{Key: damaged.Key, Source: v.p.ID()}}
+			err = v.failed(ctx, letter, damaged)
+			if err == nil {
+				continue
+			}
+		}
 		if err != nil {
 			return err
 		}

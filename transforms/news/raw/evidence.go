@@ -1,6 +1,7 @@
 package raw
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -108,34 +109,49 @@ func Kept(ctx context.Context, s store.Store, source string) iter.Seq2[Evidence,
 	}
 }
 
+// DamagedError says that a kept page cannot be read, and never will.
+type DamagedError struct {
+	Key string
+	Err error
+}
+
+func (e *DamagedError) Error() string { return "reading evidence " + e.Key + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong with it.
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// maxEvidence is more than the file of an article with the largest pages has.
+const maxEvidence = 64 << 20
+
 func readEvidence(ctx context.Context, s store.Store, key string) (e Evidence, err error) {
-	err = store.Retry(ctx, func() error {
-		body, err := s.Open(ctx, key)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = body.Close() }() // only read
-		if strings.HasSuffix(key, ".warc.gz") {
-			e, err = readWARC(body)
-			return err
-		}
-		z, err := gzip.NewReader(body) // as versions before WARC wrote it
-		if err != nil {
-			return err
-		}
-		e = Evidence{}
-		return json.NewDecoder(io.LimitReader(z, 64<<20)).Decode(&e)
-	})
+	file, err := store.ReadAll(ctx, s, key, maxEvidence)
 	if err != nil {
 		return Evidence{}, fmt.Errorf("reading evidence %s: %w", key, err)
 	}
+	if strings.HasSuffix(key, ".warc.gz") {
+		e, err = readWARC(bytes.NewReader(file))
+	} else {
+		e, err = readOlder(bytes.NewReader(file))
+	}
+	if err != nil {
+		return Evidence{}, &DamagedError{key, err}
+	}
 	return e, nil
+}
+
+// readOlder reads a page as versions before WARC kept it.
+func readOlder(file io.Reader) (e Evidence, err error) {
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		return e, err
+	}
+	return e, json.NewDecoder(io.LimitReader(z, maxEvidence)).Decode(&e)
 }
 
 // readWARC reads the pages of a WARC file.
 func readWARC(file io.Reader) (e Evidence, err error) {
 	first := true
-	for r, err := range warc.Records(io.LimitReader(file, 64<<20)) {
+	for r, err := range warc.Records(file) {
 		if err != nil {
 			return Evidence{}, err
 		}

@@ -87,7 +87,10 @@ func TestPages(t *testing.T) {
 	eventually(t, "two runs' ends", 3*time.Minute, func() bool { return r.state(short) == "done" && r.state(docs) == "done" })
 	letter := filepath.Join(r.dir, "out", "dead-letters", "seed")
 	require.NoError(t, os.MkdirAll(letter, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(letter, "one.json"), []byte(`{"job":"seed","run_id":"`+short+`","stage":"visit","kind":"store_failed","attempts":2,"input":{"domain_id":"gov:sg:moh.gov.sg","url":"https://moh.gov.sg/","file":"datasets/country=sg"},"error":"it would not"}`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(letter, "one.json"), []byte(`{"job":"seed","run_id":"`+short+`","stage":"visit","kind":"store_failed","attempts":2,"input":{"domain_id":"gov:sg:moh.gov.sg","url":"https://moh.gov.sg/","file":"datasets/country=sg"},"error":"it would not: https://moh.gov.sg/`+strings.Repeat("x", 500)+`"}`), 0o600))
+	failed := filepath.Join(r.dir, "out", "runs", "20260128-093000-000-0a1b2c3d")
+	require.NoError(t, os.MkdirAll(failed, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(failed, "state.json"), []byte(`{"run_id":"20260128-093000-000-0a1b2c3d","job":"seed","state":"failed","started_at":"2026-01-28T09:30:00Z","finished_at":"2026-01-28T09:31:00Z","error":"reading `+strings.Repeat("x", 500)+`"}`), 0o600))
 	const acme = `{"provider_id":"acme","seed_urls":["https://docs.acme.example/"],"allowed_path_patterns":["/guide/**"],"tos":"allowed","tos_checked":"2026-01-05","max_pages":%s}`
 	for version, pages := range []string{"50", "70"} {
 		req, err := http.NewRequestWithContext(t.Context(), "PUT", r.url+"/api/v1/docs/providers/acme", strings.NewReader(fmt.Sprintf(acme, pages)))
@@ -108,7 +111,7 @@ func TestPages(t *testing.T) {
 		keep = t.TempDir()
 	}
 	for _, page := range []struct{ name, path string }{
-		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"providers", "/providers"}, {"provider", "/providers/acme"}, {"removals", "/removals?provider=acme"}, {"remove", "/removals/ask?provider=acme"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"page", "/explore/pages/item?provider=toss-payments&key=https%3A%2F%2Fdocs.tosspayments.com%2Fguides%2Fpayment"}, {"audit", "/audit"}, {"reports", "/reports"}, {"search", "/search"}, {"dead-letter", "/dead-letters/seed/one"},
+		{"front", "/"}, {"runs", "/runs?job=seed"}, {"start", "/start"}, {"dead-letters", "/dead-letters?job=seed"}, {"cancel", "/runs/" + long + "/cancel"}, {"run", "/runs/" + long}, {"ended", "/runs/" + short}, {"failed", "/runs/20260128-093000-000-0a1b2c3d"}, {"log", "/runs/" + short + "/log?level=info&lines=50"}, {"docs", "/runs/" + docs}, {"schedules", "/schedules"}, {"providers", "/providers"}, {"provider", "/providers/acme"}, {"removals", "/removals?provider=acme"}, {"remove", "/removals/ask?provider=acme"}, {"alerts", "/alerts"}, {"explore", "/explore"}, {"pages", "/explore/pages?text=a"}, {"domains", "/explore/domains?domain=moh.gov.sg"}, {"domain", "/explore/domains/item?domain=moh.gov.sg&country=sg&category=news&date=2026-01-28&path=/admin/"}, {"page", "/explore/pages/item?provider=toss-payments&key=https%3A%2F%2Fdocs.tosspayments.com%2Fguides%2Fpayment"}, {"audit", "/audit"}, {"reports", "/reports"}, {"search", "/search"}, {"dead-letter", "/dead-letters/seed/one"},
 		{"login", "/login"}, {"error", "/runs/none"},
 	} {
 		for device, width := range widths {

@@ -257,6 +257,8 @@ func TestKinds(t *testing.T) {
 		{"http://" + closed.Addr().String(), KindConnect},
 		{"http://" + raw(""), KindReset},
 		{"http://" + raw("SSH-2.0-OpenSSH\r\n\r\n"), KindReset},
+		{"http://" + raw("HTTP/1.1 000 Nothing\r\nContent-Length: 0\r\n\r\n"), KindReset},
+		{"http://" + raw("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"), KindReset},
 		{"https://" + raw("HTTP/1.1 400 Bad Request\r\n\r\n"), KindTLS},
 		{secure.URL, KindTLS}, // an unknown authority
 		{"ftp://example.com/", KindBlocked},

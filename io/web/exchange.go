@@ -226,6 +226,10 @@ func (c *Client) waitAllowed(ctx context.Context) error {
 // when its connection had been made.
 var errNotSent = errors.New("it was not allowed when its connection had been made")
 
+// errNoStatus means that an answer has a status that ends no exchange: 000, or 101
+// although nobody asked for another protocol.
+var errNoStatus = errors.New("the answer is not HTTP: it has no final status")
+
 // checkedConn is a connection that calls a function before each write.
 type checkedConn struct {
 	net.Conn
@@ -293,6 +297,9 @@ func (c *Client) send(ctx context.Context, u, via *url.URL, at *addresses, heade
 	if ctx.Err() != nil {
 		// When the connection is closed, a Transport may still return an answer.
 		return nil, ctx.Err()
+	}
+	if answer.StatusCode < http.StatusOK {
+		return nil, errNoStatus
 	}
 	if answer.StatusCode < len(c.byStatus) {
 		if n := c.byStatus[answer.StatusCode].Add(1); answer.StatusCode >= 400 && n <= maxTried {

@@ -162,7 +162,8 @@ func (o *Options) checkWeb() error {
 // checkEmpty refuses an empty value, from a script's unset variable, where it would
 // mean the sample, or a whole run.
 func (o *Options) checkEmpty(j pipeline.Job, line []string) error {
-	notEmpty := map[string]string{"store": "name a bucket, or leave it out for the sample"}
+	notEmpty := map[string]string{"store": "name a bucket, or leave it out for the sample",
+		"country": "name a country, or leave it out for all", "category": "name a category, or leave it out for all", "date": "name a day, or leave it out for all"}
 	maps.Copy(notEmpty, j.NotEmpty)
 	for name, advice := range notEmpty {
 		if slices.Contains(line, name) && o.Flags.Lookup(name).Value.String() == "" {

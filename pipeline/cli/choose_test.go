@@ -56,6 +56,9 @@ func TestChooseUnknown(t *testing.T) {
 		"--job=news --publisher=mk --purge-expired":                         "leave --publisher out",
 		"--job=catalog --web=demo --site=x":                                 "--site=x: there is no such site; known are gadgets, matter",
 		"--job=catalog --web=demo --site=matter --history=matter":           "leave --site out",
+		"--job=seed --country=":                                             "--country= is empty; name a country, or leave it out for all",
+		"--job=migrate --dry-run=false --delete-verified --category=":       "--category= is empty; name a category, or leave it out for all",
+		"--job=seed --date=":                                                "--date= is empty; name a day, or leave it out for all",
 		"--job=seed --site=x":                                               "--site means nothing to --job=seed",
 	} {
 		resetBeam(t)

@@ -213,11 +213,6 @@ func (r *reader) compileList() error {
 		}
 		*part.to = &f
 	}
-	for _, f := range []*finder{r.last, r.total} {
-		if f != nil && f.part == nil {
-			f.part = regexp.MustCompile(`[\d.,]*\d`)
-		}
-	}
 	return nil
 }
 

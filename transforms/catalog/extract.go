@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -94,14 +95,14 @@ func (r *reader) readList(address, text string) (listPage, error) {
 func (r *reader) readEnd(address string, read *page, base *url.URL, p *listPage) error {
 	if r.last != nil {
 		for s := range r.last.values(read) {
-			if n, ok := count(s); ok {
+			if n, ok := r.last.largest(s, pageNumbers); ok {
 				p.last = max(p.last, n)
 			}
 		}
 	}
 	if r.total != nil {
 		if s, ok := r.total.first(read); ok {
-			if n, ok := count(s); ok {
+			if n, ok := r.total.largest(s, productNumbers); ok {
 				size := r.site.List.PageSize
 				p.last = max(p.last, r.firstPage()-1+(n+size-1)/size)
 			}
@@ -129,10 +130,35 @@ func (r *reader) readEnd(address string, read *page, base *url.URL, p *listPage)
 // maxCount is the largest number of pages or products that is believed.
 const maxCount = 1 << 30
 
+// The numbers in the text of a pager: "Page 1 of 1,204", and in that of a count, which may
+// have spaces between its groups: "1–24 of 1 204". In a pager these are between pages.
+var (
+	pageNumbers    = regexp.MustCompile(`\d[\d.,]*`)
+	productNumbers = regexp.MustCompile(`\d{1,3}(?:[ .,'’]\d{3})+\b|\d[\d.,]*`)
+)
+
+// largest returns the largest number of a text, or what the finder's own regexp chooses; of
+// an attribute the first one, since an address has numbers of other things after it.
+func (f *finder) largest(s scalar, numbers *regexp.Regexp) (n int, ok bool) {
+	if f.part != nil || s.plain {
+		return count(s)
+	}
+	all := numbers.FindAllString(s.text, -1)
+	if f.attribute != "" {
+		all = all[:min(len(all), 1)]
+	}
+	for _, text := range all {
+		if m, is := count(scalar{text: text}); is {
+			n, ok = max(n, m), true
+		}
+	}
+	return n, ok
+}
+
 func count(s scalar) (int, bool) {
 	text := s.text
 	if !s.plain {
-		text = strings.NewReplacer(",", "", ".", "", " ", "").Replace(text)
+		text = strings.NewReplacer(",", "", ".", "", " ", "", "'", "", "’", "").Replace(text)
 	}
 	n, err := strconv.Atoi(text)
 	return n, err == nil && n >= 0 && n <= maxCount

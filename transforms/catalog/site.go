@@ -75,9 +75,10 @@ type List struct {
 	// unless it is named. It is needed unless detail.format is none; of a sitemap
 	// only its regexp counts, which chooses the addresses.
 	ProductLink *Select `yaml:"product_link"`
-	// Finds the number of the last page: the largest number counts. It needs {page} or {offset}.
+	// Finds the number of the last page: the largest number counts ("Page 1 of 20"), of an
+	// attribute the first. It needs {page} or {offset}.
 	LastPage *Select `yaml:"last_page"`
-	// Finds the number of all products, which says with page_size how many pages there are.
+	// Finds the number of all products, the largest in the text ("1–24 of 1 204"), which says with page_size how many pages there are.
 	Total *Select `yaml:"total"`
 	// The list ends at the first page without products. Pages are then read one after the other.
 	UntilEmpty bool `yaml:"until_empty" jsonschema:"default=false"`

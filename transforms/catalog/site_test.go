@@ -139,6 +139,23 @@ func TestReadList(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 476, p.last)
 	assert.Len(t, r.seeds(), 1)
+	for text, want := range map[string]int{"Page 1 of 1,204": 1204, "1 2 3 … 99 100 next": 100, "Seite 7.": 7, "first last": 0} {
+		p, err = r.readList("https://shop.example/p/1", "<b class=pages>"+text+"</b>")
+		require.NoError(t, err)
+		assert.Equal(t, want, p.last, text)
+	}
+	r.last.attribute = "data-last"
+	p, err = r.readList("https://shop.example/p/1", `<b class=pages data-last="?page=7&per=100">x</b>`)
+	require.NoError(t, err)
+	assert.Equal(t, 7, p.last)
+	r.last.attribute = ""
+	r.total, r.site.List.PageSize = r.last, 10
+	r.last = nil
+	for text, want := range map[string]int{"Showing 1–24 of 340 products": 34, "1&nbsp;234 produits": 124, "12'345 Artikel": 1235, "3.299 Produkte": 330, "1-12 of 1 204": 121} {
+		p, err = r.readList("https://shop.example/p/1", "<b class=pages>"+text+"</b>")
+		require.NoError(t, err)
+		assert.Equal(t, want, p.last, text)
+	}
 
 	r = compiled(t, strings.Replace(strings.Replace(good, "{page}", "", 1), "list:\n", "list:\n  next_link: {selector: a.next}\n", 1))
 	p, err = r.readList("https://shop.example/p/", `<a class=next href="?from=12">next</a>`)

@@ -65,7 +65,7 @@ func TestKinds(t *testing.T) {
 	}
 	assert.Equal(t, map[string]string{
 		"weight": `"2 m" is in m, which cannot be converted to kg`, "screen": why["screen"], "sizes": `"L" has no number`, "picture": "", "pictures": "",
-		"seen": `"3. März 2026" has 0 times of day, and not one: choose one by a regexp, or use the type date`, "since": `"오후 13:05 2026-11-03" has no time of day`, "state": "", "made": "12 is no time in seconds or milliseconds since 1970",
+		"seen": `"3. März 2026" has no time of day: use the type date`, "since": `"오후 13:05 2026-11-03" has no time of day`, "state": "", "made": "12 is no time in seconds or milliseconds since 1970",
 		"size": "", "variants": `price: "free" has no number`, "options": "", "offer": "", "brand": "", "color": "",
 	}, why)
 	assert.Contains(t, why["screen"], `"15 parsec" names no unit that is known (%, A, Ah, `)

@@ -43,23 +43,15 @@ var (
 	yearEnds   = regexp.MustCompile(`(?:^|[^\d])(\d{1,2})\s?([-./])\s?(\d{1,2})\s?[-./]\s?(\d{4}|\d{2})(?:[^\d]|$)`)
 	dayAndWord = regexp.MustCompile(`(?:^|[^\d\pL])(\d{1,2})(?:st|nd|rd|th|er|º|ª|\.)?[\s-]*(?:de |of )?(\pL+)[.,]?[\s-]*(?:de |del )?(\d{4})(?:[^\d]|$)`)
 	wordAndDay = regexp.MustCompile(`(?:^|[^\pL])(\pL+)\.?\s*(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})(?:[^\d]|$)`)
-	instants   = []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z0700", time.RFC1123Z, time.RFC1123}
+	instants   = []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z0700", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04Z07:00", "2006-01-02 15:04 Z07:00", "2006-01-02 15:04 Z0700", time.RFC1123Z}
 )
 
 // Date reads the only date in a text and returns it as YYYY-MM-DD. A time with an
 // offset from UTC is converted to its day in zone, if zone is not nil.
 func Date(text string, l Locale, zone *time.Location) (string, error) {
 	s := strings.TrimSpace(digits(text))
-	for _, layout := range instants {
-		if !strings.Contains(s, ":") {
-			break // all of them have one
-		}
-		if t, err := time.Parse(layout, s); err == nil {
-			if zone != nil {
-				t = t.In(zone)
-			}
-			return t.Format(time.DateOnly), nil
-		}
+	if t, ok := instant(s, zone); ok {
+		return t.Format(time.DateOnly), nil
 	}
 	all, err := dates(s, l)
 	if err != nil {

@@ -1,8 +1,10 @@
 package value
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,21 +20,20 @@ var joined = regexp.MustCompile(`(\d)T(\d)`)
 // an offset from UTC is of zone, and an offset is converted to it; zone may be nil.
 func Time(text string, l Locale, zone *time.Location) (string, error) {
 	s := strings.TrimSpace(digits(text))
-	for _, layout := range instants {
-		if t, err := time.Parse(layout, s); err == nil {
-			if zone != nil {
-				t = t.In(zone)
-			}
-			return t.Format(time.RFC3339), nil
-		}
-	}
-	if zone == nil {
-		return "", fmt.Errorf("%q has no offset from UTC: set the site's or the field's timezone", text)
+	if t, ok := instant(s, zone); ok {
+		return t.Format(time.RFC3339), nil
 	}
 	s = joined.ReplaceAllString(s, "$1 $2")
-	at := clock.FindAllStringSubmatchIndex(s, -1)
-	if len(at) != 1 {
-		return "", fmt.Errorf("%q has %d times of day, and not one: choose one by a regexp, or use the type date", text, len(at))
+	at := clock.FindStringIndex(s)
+	if at == nil {
+		return "", fmt.Errorf("%q has no time of day: use the type date", text)
+	}
+	own, after, err := offsetOf(s[at[1]:])
+	if err != nil {
+		return "", fmt.Errorf("%q: %w", text, err)
+	}
+	if clock.MatchString(after) {
+		return "", fmt.Errorf("%q has several times of day: choose one by a regexp, or use the type date", text)
 	}
 	m := clock.FindStringSubmatch(s)
 	hour, minute, second := number3(m[2], m[3], m[4])
@@ -46,16 +47,109 @@ func Time(text string, l Locale, zone *time.Location) (string, error) {
 	case half != "" && !pm && hour == 12:
 		hour = 0
 	}
-	rest := strings.TrimRight(s[:at[0][0]], "T ") + " " + s[at[0][1]:]
+	in := cmp.Or(own, zone)
+	if in == nil {
+		return "", fmt.Errorf("%q has no offset from UTC: set the site's or the field's timezone", text)
+	}
+	rest := strings.TrimRight(s[:at[0]], "T ") + " " + after
 	day, err := Date(rest, l, nil)
 	if err != nil {
 		return "", err
 	}
-	t, err := time.ParseInLocation(time.DateOnly, day, zone)
+	d, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		return "", err
 	}
-	return time.Date(t.Year(), t.Month(), t.Day(), hour, minute, second, 0, zone).Format(time.RFC3339), nil
+	t := time.Date(d.Year(), d.Month(), d.Day(), hour, minute, second, 0, in)
+	switch h, m, _ := t.Clock(); {
+	case h != hour || m != minute:
+		return "", fmt.Errorf("%q: there is no such time in %s, because the clock is put forward", text, in)
+	case twice(t):
+		return "", fmt.Errorf("%q: this time is there twice in %s, because the clock is put back: choose a text that has its offset", text, in)
+	}
+	if zone != nil {
+		t = t.In(zone)
+	}
+	return t.Format(time.RFC3339), nil
+}
+
+// twice reports whether the clock shows a time once more an hour later or earlier, because it
+// is put back.
+func twice(t time.Time) bool {
+	offset := func(t time.Time) time.Duration {
+		_, seconds := t.Zone()
+		return time.Duration(seconds) * time.Second
+	}
+	begin, end := t.ZoneBounds()
+	if !begin.IsZero() && t.Sub(begin) < offset(begin.Add(-time.Second))-offset(t) {
+		return true
+	}
+	return !end.IsZero() && end.Sub(t) <= offset(t)-offset(end)
+}
+
+// instant reads a text that is nothing but a point in time with its offset from UTC.
+func instant(s string, zone *time.Location) (t time.Time, ok bool) {
+	if !strings.Contains(s, ":") { // all of the layouts have one
+		return t, false
+	}
+	for _, layout := range append(slices.Clone(instants), time.RFC1123) {
+		t, err := time.Parse(layout, s)
+		if err != nil {
+			continue
+		}
+		if layout == time.RFC1123 { // to Parse most names of zones mean UTC
+			name, _ := t.Zone()
+			hours, known := offsets[name]
+			if !known {
+				return t, false
+			}
+			t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.FixedZone(name, hours*3600))
+		}
+		if zone != nil {
+			t = t.In(zone)
+		}
+		return t, true
+	}
+	return t, false
+}
+
+var (
+	// offset matches what stands after a time of day: +02:00, UTC+9, GMT, CEST.
+	offset = regexp.MustCompile(`^\s*\(?(?:(?:UTC|GMT)?\s*([+−-])(\d{2}):?(\d{2})?|(?:UTC|GMT)([+−-])(\d)|([A-Z]{1,5}))\b\)?`)
+
+	// offsets are the hours of zones' names that mean one offset.
+	offsets = map[string]int{"Z": 0, "UTC": 0, "GMT": 0, "WET": 0, "WEST": 1, "CET": 1, "MEZ": 1, "CEST": 2, "MESZ": 2, "EET": 2, "EEST": 3, "MSK": 3,
+		"SGT": 8, "HKT": 8, "KST": 9, "JST": 9, "EST": -5, "EDT": -4, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
+	// manyOffsets are names that mean several.
+	manyOffsets = []string{"BST", "CST", "IST", "AST", "WST"}
+)
+
+// offsetOf returns the offset from UTC with which a text begins, nil for none, and the rest.
+func offsetOf(s string) (own *time.Location, rest string, err error) {
+	m := offset.FindStringSubmatch(s)
+	if m == nil {
+		return nil, s, nil
+	}
+	rest = s[len(m[0]):]
+	if name := m[6]; name != "" {
+		hours, known := offsets[name]
+		switch {
+		case slices.Contains(manyOffsets, name):
+			return nil, s, fmt.Errorf("%s is the name of several offsets from UTC: choose the time without it by a regexp, and set timezone", name)
+		case !known:
+			return nil, s, nil
+		}
+		return time.FixedZone(name, hours*3600), rest, nil
+	}
+	hours, minutes, _ := number3(m[2]+m[5], m[3], "0")
+	if hours > 14 || minutes > 59 {
+		return nil, s, nil
+	}
+	seconds := hours*3600 + minutes*60
+	if m[1]+m[4] != "+" {
+		seconds = -seconds
+	}
+	return time.FixedZone("", seconds), rest, nil
 }
 
 // Epoch reads seconds or milliseconds since 1970 UTC.

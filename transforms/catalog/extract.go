@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -33,6 +34,7 @@ type listPage struct {
 	cursor   string
 	children []string // sitemaps of an index
 	cut      bool     // the page has more than what was read
+	none     bool     // the page says itself that it has no products: [] in JSON, and not nothing
 	has      map[string]bool
 }
 
@@ -87,6 +89,11 @@ func (r *reader) readList(address, text string) (listPage, error) {
 				p.products = append(p.products, link)
 			}
 		}
+	}
+	if products := cmp.Or(r.rows, r.product); len(p.products) == 0 && p.keyless+p.foreign == 0 && products.group == nil {
+		found, err := products.path.search(read.data)
+		_, isList := found.([]any)
+		p.none = err == nil && isList
 	}
 	return p, r.readEnd(address, read, base, &p)
 }

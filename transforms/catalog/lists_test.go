@@ -50,6 +50,13 @@ func shelf(w http.ResponseWriter, r *http.Request) {
 			out["next"] = fmt.Sprintf("after/&%d", after+shelfSize)
 		}
 		write(out)
+	case path == "/empty":
+		after := number(query.Get("c"))
+		out := map[string]any{"items": append([]map[string]any{}, shelfPage(after)...), "next": nil}
+		if after < shelfProducts {
+			out["next"] = strconv.Itoa(after + shelfSize)
+		}
+		write(out)
 	case path == "/search" && r.Method == http.MethodPost && r.Header.Get("Content-Type") == "application/json":
 		var ask struct {
 			After string
@@ -141,6 +148,7 @@ var shelves = map[string]struct {
 	file  string
 	lists int
 }{
+	"cursor to an empty page": {`list: {url: "https://shelf.example/empty?c={cursor}", format: json, rows: {path: items}, product_link: {path: path}, next_cursor: {path: next}}` + htmlFields, 6},
 	"last page": {`list: {url: "https://shelf.example/pages?page={page}", format: json, product_link: {path: "items[].path"}, last_page: {path: meta.pages}}` + htmlFields, 5},
 	"rows and details": {`locale: de-DE
 list: {url: "https://shelf.example/pages?page={page}", format: json, rows: {path: items}, product_link: {path: path}, last_page: {path: meta.pages}}

@@ -173,7 +173,7 @@ func (r *reader) leavesMore(page int, p listPage) bool {
 	case r.last != nil || r.total != nil:
 		return empty || p.last > r.end() || p.last < page && (p.last > 0 || r.total != nil)
 	case r.next != nil || r.cursor != nil:
-		return empty || more && page >= r.end()
+		return empty && (more || !p.none) || more && page >= r.end()
 	}
 	return r.numbered && page == r.end() && !empty
 }

@@ -203,6 +203,9 @@ func (n numeral) float(text string, l Locale) (float64, error) {
 	if err != nil || math.IsInf(f, 0) {
 		return 0, fmt.Errorf("%q is too large", text)
 	}
+	if kept := strconv.FormatFloat(math.Abs(f), 'f', 0, 64); fraction == "" && len(whole) > 15 && kept != strings.TrimLeft(whole, "0") {
+		return 0, fmt.Errorf("%q has more digits than a number keeps, which makes it %s: use the type integer or text", text, kept)
+	}
 	return f, nil
 }
 

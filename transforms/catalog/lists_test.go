@@ -149,7 +149,7 @@ var shelves = map[string]struct {
 	lists int
 }{
 	"cursor to an empty page": {`list: {url: "https://shelf.example/empty?c={cursor}", format: json, rows: {path: items}, product_link: {path: path}, next_cursor: {path: next}}` + htmlFields, 6},
-	"last page": {`list: {url: "https://shelf.example/pages?page={page}", format: json, product_link: {path: "items[].path"}, last_page: {path: meta.pages}}` + htmlFields, 5},
+	"last page":               {`list: {url: "https://shelf.example/pages?page={page}", format: json, product_link: {path: "items[].path"}, last_page: {path: meta.pages}}` + htmlFields, 5},
 	"rows and details": {`locale: de-DE
 list: {url: "https://shelf.example/pages?page={page}", format: json, rows: {path: items}, product_link: {path: path}, last_page: {path: meta.pages}}
 key: sku

@@ -234,7 +234,7 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, 
 	switch {
 	case len(entries) >= maxEntries:
 		v.limit(fmt.Sprintf("a sitemap was read up to its address number %d: %.200s", maxEntries, ledger.Redact(c.address)))
-	case r.Truncated:
+	case r.Truncated, read.Truncated:
 		v.limit(fmt.Sprintf("a sitemap was read up to its first %d MiB, or ends early: %.200s", maxSitemap>>20, ledger.Redact(c.address)))
 	}
 	var children []child

@@ -88,3 +88,12 @@ func TestInternationalHost(t *testing.T) {
 	r := w.run(declared(t, "baseUrl: https://Bücher.example\narticleUrl: ^/a/\nsitemapHints: [https://bücher.example/map.xml]"))
 	assert.Equal(t, counts{Found: 2, Fetched: 2, Inserted: 2}, countsOf(r))
 }
+
+// That a sitemap ends early is said: what it lacks may be the newest.
+func TestSitemapEndsEarly(t *testing.T) {
+	w := once(t)
+	w.serve("daily.example", map[string]string{"/map.xml": "<urlset><url><loc>https://daily.example/a/1</loc></url><url><loc>https://daily.ex", "/a/1": story("", prose)})
+	r := w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nsitemapHints: [https://daily.example/map.xml]"))
+	assert.Equal(t, counts{Found: 1, Fetched: 1, Inserted: 1}, countsOf(r))
+	assert.Equal(t, []string{"a sitemap was read up to its first 50 MiB, or ends early: https://daily.example/map.xml"}, r.Limits)
+}

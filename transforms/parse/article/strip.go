@@ -85,6 +85,9 @@ func strip(text []byte) (string, unseen) {
 			continue
 		}
 		name := rawName(rest)
+		if name == "button" && inHeading(text[done:at]) { // a question that opens its answer
+			name = ""
+		}
 		if name == "" || open[name] {
 			n := whole(rest)
 			if n < 0 {
@@ -131,6 +134,12 @@ func strip(text []byte) (string, unseen) {
 		at = done
 	}
 	return append(page, text[done:]).String(), gone
+}
+
+// inHeading reports whether the last tag before an element begins a heading.
+func inHeading(before []byte) bool {
+	i := bytes.LastIndexByte(before, '<')
+	return i >= 0 && len(before) > i+2 && before[i+1]|0x20 == 'h' && '1' <= before[i+2] && before[i+2] <= '6'
 }
 
 func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }

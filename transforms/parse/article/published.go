@@ -17,7 +17,10 @@ import (
 var publishedMeta = []string{"og:article:published_time", "og:published_time", "article:published",
 	"parsely-pub-date", "sailthru.date", "cxenseparse:recs:publishtime", "dc.date.issued", "dcterms.created", "dc.date", "dcterms.date", "dcterms.issued",
 	"citation_publication_date", "citation_online_date", "prism.publicationdate", "pubdate", "publishdate", "publish-date", "publish_date", "publication_date", "article.published", "date", "article:create", "article_date_original", "rnews:datepublished",
-	"date_published", "datecreated", "dc.date.created", "created", "published_time", "publish_time", "published_date", "pub_date"}
+	"date_published", "datecreated", "dc.date.created", "created", "published_time", "publish_time", "published_date", "pub_date",
+	"og:article:published", "og:datepublished", "og:publish_date", "og:pubdate", "og:regdate", "article:post_date", "article:publicationdate", "article.created", "originalpublicationdate", "publisheddate", "published-date", "publication-date",
+	"citation_date", "dc.created", "dc:date", "dc:created", "dc.date.publication", "dateposted", "date_created", "displaydate", "content_create_date", "release_date", "gentime", "ptime", "bt:pubdate", "vr:published_time",
+	"shareaholic:article_published_time", "mediator_published_time", "twt-published-at", "dcsext.articlefirstpublished", "analyticsattributes.articledate"}
 
 // published is when the article came out: the publisher's selector, what the page tells machines
 // (article:published_time, time elements, JSON-LD, other meta), what it shows its readers next to

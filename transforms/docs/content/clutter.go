@@ -1,6 +1,7 @@
 package content
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -88,6 +89,83 @@ func (c clutter) drops(n *html.Node) bool {
 		}
 	}
 	return false
+}
+
+// stamped matches a line that says when a page was changed, asked one that asks whether it
+// helped, and leads the first words of a link to the page before or after it.
+var (
+	stamped = regexp.MustCompile(`(?i)^(?:(?:this )?page )?(?:was )?(?:last|최종|마지막(?:으로)?) ?(?:updated|modified|edited|changed|reviewed|published|수정|업데이트|변경)[^.]{0,20}(?:[0-9]|ago\b|today|yesterday|전$)`)
+	asked   = regexp.MustCompile(`(?i)^(?:(?:was|is|did) (?:this|the) (?:(?:page|article|section|content|topic|document) ?)?(?:helpful|useful|help(?: you)?) ?\?|(?:이 (?:페이지|문서)[가는이] )?도움이 (?:되었|됐)나요 ?\?)(?:[ ·/|]*(?:yes|no|네|아니요))*$`)
+	leads   = regexp.MustCompile(`(?i)^[←‹«\s]*(?:previous|prev|next|이전|다음)[\s:→›»]*$`)
+)
+
+// The most of a line that is about the page: bytes, and nodes in its element.
+const (
+	maxLine  = 120
+	maxNodes = 100
+)
+
+// aboutPage reports whether an element has one line that is about the page and not about
+// what it tells of: the line would be in a chunk, and change when the page does not.
+func (w *writer) aboutPage(n *html.Node) bool {
+	switch n.DataAtom {
+	case atom.P, atom.Div, atom.Section, atom.Small, atom.Span:
+	default:
+		return false
+	}
+	var l pageLine
+	if w.cell || w.heading || !l.read(n, nil) || len(l.words) == 0 {
+		return false
+	}
+	text := strings.Join(l.words, " ")
+	return l.leads || stamped.MatchString(text) || asked.MatchString(text)
+}
+
+// pageLine is what aboutPage reads of an element.
+type pageLine struct {
+	words       []string
+	size, nodes int
+	leads       bool // all words are in links, each of which says that it leads on
+	link        *html.Node
+}
+
+// read reports whether the element is no more than a line.
+func (l *pageLine) read(n, link *html.Node) bool {
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if l.nodes++; l.nodes > maxNodes {
+			return false
+		}
+		if c.Type == html.TextNode {
+			words := strings.FieldsFunc(c.Data, space)
+			if len(words) == 0 {
+				continue
+			}
+			if link != l.link || link == nil { // the first words of a link, or words outside of one
+				l.leads = (l.leads || len(l.words) == 0) && link != nil && leads.MatchString(c.Data)
+				l.link = link
+			}
+			l.words = append(l.words, words...)
+			if l.size += len(c.Data); l.size > maxLine {
+				return false
+			}
+			continue
+		}
+		within := link
+		switch {
+		case c.Type != html.ElementNode:
+			continue
+		case isHeading(c):
+			return false
+		case c.DataAtom == atom.A:
+			within = c
+		case c.DataAtom == atom.Pre, c.DataAtom == atom.Table, c.DataAtom == atom.Img, c.DataAtom == atom.Code:
+			return false
+		}
+		if !l.read(c, within) {
+			return false
+		}
+	}
+	return true
 }
 
 // frames are the ids of what surrounds the content of pages that have no

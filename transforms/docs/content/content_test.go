@@ -70,6 +70,30 @@ func TestClutter(t *testing.T) {
 	require.Equal(t, "text\n\n# Kept", got.Markdown)
 }
 
+// What is about the page and changes without its content is not in the text; sentences with
+// the same words are.
+func TestAboutPage(t *testing.T) {
+	for html, want := range map[string]string{
+		`<p>Last updated <span title="x">2 days ago</span></p>`:                                                         "",
+		`<div class="x"><em>Last updated on <time>Nov 1, 2026</time></em></div>`:                                        "",
+		`<p>Page last modified: 2026-11-01 by <a href="/x">fix (abc)</a></p>`:                                           "",
+		`<div>최종 수정 2026년 11월 1일</div>`:                                                                                 "",
+		`<div>Was this page helpful? <button>Yes</button><button>No</button></div>`:                                     "",
+		`<p>이 페이지가 도움이 되었나요?</p>`:                                                                                       "",
+		`<div><a href="/a"><span>Previous</span><b>Intro</b></a><a href="/b"><span>Next →</span><b>Setup</b></a></div>`: "",
+		`<p>Last updated records win when two clocks differ by 3 seconds.</p>`:                                          "Last updated records win when two clocks differ by 3 seconds.",
+		`<p>The last updated time, 2 days ago</p>`:                                                                      "The last updated time, 2 days ago",
+		`<p><a href="/x">Next steps</a></p>`:                                                                            "Next steps",
+		`<div><a href="/x"><b>Next</b> steps</a> are here</div>`:                                                        "**Next** steps are here",
+		`<div><h2>Next</h2><a href="/x">Next</a></div>`:                                                                 "## Next\n\nNext",
+		`<table><tr><th>Last updated</th><td>2026-01-01</td></tr></table>`:                                              "|  |  |\n| --- | --- |\n| Last updated | 2026-01-01 |",
+		`<header><div>Docs / Start</div><h2>Part</h2><p>What it is about.</p><p>By Jo</p></header>`:                     "## Part\n\nWhat it is about.",
+		`<button><strong>200</strong><div><p>A list.</p></div></button><button>Copy</button>`:                           "**200**\n\nA list.",
+	} {
+		require.Equal(t, strings.TrimSpace("# T\n\nText of the page.\n\n"+want), extract(t, "<main><h1>T</h1><p>Text of the page.</p>"+html+"</main>", content.Options{}).Markdown, html)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	require.NoError(t, content.Options{Content: "main article", Remove: []string{".a, #b > c"}}.Check())
 	require.ErrorContains(t, content.Options{Content: "main["}.Check(), `content selector "main["`)

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,7 @@ func (w *writer) element(n *html.Node) {
 		w.inline(line(n))
 		return
 	}
-	if w.tabs(n) || w.clutter.drops(n) {
+	if w.tabs(n) || w.clutter.drops(n) || w.aboutPage(n) {
 		return
 	}
 	if _, ok := w.framing[n]; ok {
@@ -133,7 +134,7 @@ func (w *writer) phrase(n *html.Node) {
 			w.children(n)
 		}
 	case atom.Button:
-		if n.Parent != nil && n.Parent.DataAtom == atom.Summary || w.heading && w.buttons {
+		if n.Parent != nil && n.Parent.DataAtom == atom.Summary || w.heading && w.buttons || hasParagraph(n) { // Redoc's responses open by buttons
 			w.children(n)
 		}
 	case atom.Math:
@@ -153,7 +154,17 @@ func (w *writer) phrase(n *html.Node) {
 // sources is the class of links to the source text of what is documented, as in rustdoc.
 var sources = words("src")
 
-// header keeps only the headings of a header, and nothing of the site's own header.
+func hasParagraph(n *html.Node) bool {
+	for c := range n.Descendants() {
+		if c.DataAtom == atom.P {
+			return true
+		}
+	}
+	return false
+}
+
+// header keeps only the headings of a header, with the sentences that tell what a heading is
+// about, and nothing of the site's own header.
 func (w *writer) header(n *html.Node) {
 	if !w.bounded {
 		scoped := false
@@ -167,17 +178,27 @@ func (w *writer) header(n *html.Node) {
 	w.headings(n)
 }
 
-func (w *writer) headings(n *html.Node) {
+func (w *writer) headings(n *html.Node) { w.headingsAfter(n, false) }
+
+// headingsAfter reports whether there is a heading in n, or was one before.
+func (w *writer) headingsAfter(n *html.Node, headed bool) bool {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
 		case c.Type != html.ElementNode || w.clutter.drops(c):
-		case len(c.Data) == 2 && c.Data[0] == 'h' && c.Data[1] >= '1' && c.Data[1] <= '6':
+		case isHeading(c):
+			w.element(c)
+			headed = true
+		case c.DataAtom == atom.P && headed && sentence.MatchString(line(c)):
 			w.element(c)
 		default:
-			w.headings(c)
+			headed = w.headingsAfter(c, headed)
 		}
 	}
+	return headed
 }
+
+// sentence matches text that ends as a sentence.
+var sentence = regexp.MustCompile(`\S\s.*[.!?:。！？：]$`)
 
 func (w *writer) title(n *html.Node, depth int) {
 	if w.cell || w.heading {

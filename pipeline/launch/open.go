@@ -28,7 +28,7 @@ func OpenStore(ctx context.Context, o *Options, stderr io.Writer) (store.Store, 
 	}
 	if o.Sample {
 		if err := copySample(o.Store); err != nil {
-			return nil, err
+			return nil, usage.Errorf("no --store is given, and the sample bucket cannot be copied to ./%s (%w): name a bucket with --store, or use another folder", o.Store, err)
 		}
 		if err := notice(*o, stderr, "sample_bucket_used", fmt.Sprintf("No --store given: using the sample bucket (demo data), copied to ./%s", o.Store), "directory", o.Store); err != nil {
 			return nil, err

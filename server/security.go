@@ -192,6 +192,9 @@ func (s *Server) requireToken(h http.Handler) http.Handler {
 			http.Redirect(w, r, "/login", http.StatusSeeOther)
 		default:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="seed-engine"`)
+			if r.ContentLength != 0 { // a connection that stays open is answered when its body is there, if it ever comes
+				w.Header().Set("Connection", "close")
+			}
 			s.refuse(w, r, http.StatusUnauthorized, "send the header Authorization: Bearer TOKEN, with the server's token")
 		}
 	})

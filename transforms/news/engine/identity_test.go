@@ -78,18 +78,22 @@ func TestReparseReadsTheNewest(t *testing.T) {
 		_, err := e.Run(t.Context(), p)
 		require.NoError(t, err)
 	}
+	var limits []string
 	reparse := func() counts {
 		e := w.engine()
 		e.Reparse = true
 		r, err := e.Run(t.Context(), p)
 		require.NoError(t, err)
+		limits = r.Limits
 		return countsOf(r)
 	}
 	run(0, "river", true)
 	run(1, "forest", true)
 	assert.Equal(t, counts{Same: 1}, reparse())
+	assert.Empty(t, limits)
 	run(2, "island", false)
 	assert.Equal(t, counts{}, reparse())
+	assert.Equal(t, []string{"1 kept pages were not read again: the articles were fetched since, without --keep-html"}, limits)
 	require.Len(t, w.articles(), 1)
 	assert.Equal(t, []any{"About island", int64(3)}, []any{w.articles()[0].Title, w.articles()[0].Version})
 }

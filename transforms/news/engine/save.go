@@ -227,6 +227,7 @@ func (v *visit) canonical(u *url.URL, said string) string {
 
 // reparse reads the stored pages again.
 func (v *visit) reparse(ctx context.Context) error {
+	older := 0
 	for e, err := range raw.Kept(ctx, v.Store, v.p.ID()) {
 		var damaged *raw.DamagedError
 		if errors.As(err, &damaged) {
@@ -250,6 +251,7 @@ func (v *visit) reparse(ctx context.Context) error {
 			return err
 		}
 		if newer {
+			older++
 			continue
 		}
 		letter := ledger.DeadLetter{Job: v.Job, RunID: v.RunID, Stage: "Parse", Kind: "parse_failed", Input: ledger.Input{URL: e.URL, Source: v.p.ID()}}
@@ -257,6 +259,9 @@ func (v *visit) reparse(ctx context.Context) error {
 			return err
 		}
 		v.count()
+	}
+	if older > 0 {
+		v.limit(fmt.Sprintf("%d kept pages were not read again: the articles were fetched since, without --keep-html", older))
 	}
 	return nil
 }

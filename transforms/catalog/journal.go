@@ -96,7 +96,7 @@ func (j *rows) add(ctx context.Context, pages []entry) error {
 type crawlEnd struct {
 	listed int64 // product pages in its lists
 	gone   int64 // products that are no longer in its lists
-	shrunk bool  // so many are missing that the list seems incomplete, so none was marked as gone
+	shrunk bool  // so many are missing, or all pages but one, that the list seems incomplete, so none was marked as gone
 	kept   int64 // products that the list does not name, and that are not gone because not all of it was read
 }
 
@@ -179,10 +179,11 @@ func (j *rows) readAgain(ctx context.Context, seeds []entry) (missing int64, err
 func (j *rows) close(ctx context.Context, now time.Time, runID string) (c crawlEnd, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		c = crawlEnd{}
-		var partial int
+		var partial, before, pages int
 		var all, missing, gap int64
 		if err := errors.Join(
-			tx.QueryRowContext(ctx, `SELECT partial FROM catalog_crawls WHERE site = $1`, j.site).Scan(&partial),
+			tx.QueryRowContext(ctx, `SELECT partial, list_pages FROM catalog_crawls WHERE site = $1`, j.site).Scan(&partial, &before),
+			tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchListPage).Scan(&pages),
 			tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_tasks WHERE site = $1 AND kind = $2`, j.site, KindFetchProductDetailPage).Scan(&c.listed)); err != nil {
 			return err
 		}
@@ -193,7 +194,7 @@ func (j *rows) close(ctx context.Context, now time.Time, runID string) (c crawlE
 				tx.QueryRowContext(ctx, `SELECT count(*)`+gaps, j.site).Scan(&gap)); err != nil {
 				return err
 			}
-			c.shrunk = partial == 0 && gap == 0 && missing > maxGone && 2*missing > all
+			c.shrunk = partial == 0 && gap == 0 && missing > 0 && (missing > maxGone && 2*missing > all || pages == 1 && before > 1)
 			switch {
 			case missing == 0 || c.shrunk:
 			case partial != 0 || gap > 0:
@@ -208,7 +209,7 @@ func (j *rows) close(ctx context.Context, now time.Time, runID string) (c crawlE
 		if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1`, j.site); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET finished_at = $1 WHERE site = $2`, db.Micros(now), j.site)
+		_, err := tx.ExecContext(ctx, `UPDATE catalog_crawls SET finished_at = $1, list_pages = $3 WHERE site = $2`, db.Micros(now), j.site, pages)
 		return err
 	})
 	if err != nil {

@@ -101,6 +101,17 @@ func TestMissingProductsAreNotGone(t *testing.T) {
 			}
 			return ""
 		}},
+		"the pager is missing from now on": {list: numbered, answer: func(path string, crawl, _, _ int) string {
+			switch {
+			case path == "/l/1" && crawl == 1:
+				return marketPage(1) + marketPage(2) + marketPage(3) + "<a class=last>2</a>"
+			case path == "/l/1":
+				return marketPage(1) + marketPage(2) + marketPage(3)
+			case path == "/l/2":
+				return marketPage(4) + "<a class=last>2</a>"
+			}
+			return ""
+		}},
 		"the number of products is missing": {list: `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, total: {selector: .total}, page_size: 20}`, answer: func(path string, crawl, _, _ int) string {
 			if crawl == 1 && strings.HasPrefix(path, "/l/") {
 				return marketPage(2*number(path)-1) + marketPage(2*number(path)) + "<b class=total>40</b>"

@@ -151,7 +151,7 @@ func Warnings() map[string]string {
 		neverMatched: "field {field} is on none of the pages; is its selector right?",
 		unreadable:   "field {field} cannot be read on {n} pages; the dead letters of kind unreadable_field say why",
 		collided:     "{n} pages have the key of another page with other values; the dead letters of kind key_collision name them",
-		listShrunk:   "its list no longer names more than half of the products, so none was marked as gone; is all of it read?",
+		listShrunk:   "its list has lost more than half of the products, or all of its pages but one, so none was marked as gone; is all of it read?",
 		listUnread:   "{n} pages of its list could not be read, so products may be missing, and none that is missing was marked as gone; their dead letters say why",
 		detailUnread: "{n} pages to which its list leads could not be read, and any of them may be that of a product that the list seems to name no more, so none was marked as gone; their dead letters say why",
 		untagged:     "{n} products have no new tags, because the model gave no answer that can be used; the run's log says why (tagging_failed)",

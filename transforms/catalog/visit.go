@@ -158,7 +158,7 @@ func (v *visit) close(ctx context.Context) error {
 	}
 	v.state.Stats.productsGone.Add(c.gone)
 	if c.shrunk {
-		v.log.Warn("list_shrunk", "reason", "the list no longer names most of the products; none was marked as gone")
+		v.log.Warn("list_shrunk", "reason", "the list has lost most of the products, or all pages but one; none was marked as gone")
 		v.warn(listShrunk, "", 1)
 	}
 	if c.kept > 0 {

@@ -166,7 +166,7 @@ func (s *Server) startNow(ctx context.Context, job string, flags []string, by st
 }
 
 const (
-	maxHeader      = 16 << 10
+	maxHeader      = 16 << 10 // net/http reads 4 KiB more than it is told
 	maxConnections = 4096
 	headerTimeout  = 5 * time.Second
 	bodyTimeout    = 15 * time.Second
@@ -187,7 +187,7 @@ func (s *Server) Serve(ctx context.Context) error {
 
 func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{Handler: s.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout, IdleTimeout: time.Minute,
-		MaxHeaderBytes: maxHeader} // its ErrorLog is package log, which writes to our log
+		MaxHeaderBytes: maxHeader - 4<<10} // its ErrorLog is package log, which writes to our log
 	s.log.Info("server_listens", "address", "http://"+l.Addr().String(), "token", s.token != "")
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	worked := make(chan struct{})

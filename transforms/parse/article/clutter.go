@@ -36,7 +36,7 @@ func (r *reader) isClutter(n *html.Node) bool {
 	for i := range n.Attr {
 		a := &n.Attr[i]
 		if naming(a.Key) {
-			if n.DataAtom != atom.Tr && clutterName(a.Val) && hint(n) != 0 && (hides.MatchString(a.Val) || !r.inSentence(n)) { // a row's name says what its record is of
+			if n.DataAtom != atom.Tr && clutterName(a.Val) && hint(n) != 0 && (!r.inSentence(n) || hides.MatchString(a.Val)) { // a row's name says what its record is of
 				return true
 			}
 			continue
@@ -68,7 +68,7 @@ var hides = regexp.MustCompile(`(?i)hid|screen|sr-?only|offscreen|print|tooltip|
 // inSentence reports whether an element is words within a text.
 func (r *reader) inSentence(n *html.Node) bool {
 	b, a := n.PrevSibling, n.NextSibling
-	return r.inline(n) && b != nil && a != nil && isText(b) && isText(a)
+	return b != nil && a != nil && isText(b) && isText(a) && r.inline(n)
 }
 
 // clutterName reports whether a class or id has a name with one of clutterWords. Words end at

@@ -83,6 +83,33 @@ func TestMigrateFromEmptyByTwoAtOnce(t *testing.T) {
 	}
 }
 
+// A step that can be made twice, because it leaves the names that it found, is made once: the
+// second one would undo the steps after it.
+func TestMigrationIsMadeOnce(t *testing.T) {
+	steps := fstest.MapFS{
+		"00001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (x TEXT);\n")},
+		"00002_b.sql": {Data: []byte("-- +goose Up\nCREATE TABLE b (x TEXT);\nINSERT INTO b SELECT x FROM a;\nDROP TABLE a;\nALTER TABLE b RENAME TO a;\n")},
+		"00003_y.sql": {Data: []byte("-- +goose Up\nALTER TABLE a ADD COLUMN y TEXT;\n")},
+	}
+	for range 5 {
+		dsn := dbtest.SQLite(t)
+		require.NoError(t, atOnce(6, func() error {
+			d, err := db.Open(t.Context(), dsn)
+			if err != nil {
+				return err
+			}
+			return errors.Join(d.Migrate(t.Context(), "shop", steps), d.Close())
+		}))
+		d, err := db.Open(t.Context(), dsn)
+		require.NoError(t, err)
+		_, err = d.ExecContext(t.Context(), `INSERT INTO a (x, y) VALUES ('1', '2')`)
+		require.NoError(t, err)
+		_, err = d.ExecContext(t.Context(), `INSERT INTO goose_shop (version_id, is_applied) VALUES (2, 1)`)
+		require.ErrorContains(t, err, "UNIQUE")
+		require.NoError(t, d.Close())
+	}
+}
+
 // The first that open a new file all turn it to WAL.
 func TestOpenNewFileAtOnce(t *testing.T) {
 	for range 50 {

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,13 +52,17 @@ func (d *DB) Migrate(ctx context.Context, name string, files fs.FS) error {
 		return fmt.Errorf("migrating %s: %w", name, err)
 	}
 	for try := 1; ; try++ {
-		_, err = provider.Up(ctx)
+		if d.Dialect == SQLite {
+			err = d.stepsOnce(ctx, provider, "goose_"+name)
+		}
+		if err == nil {
+			_, err = provider.Up(ctx)
+		}
 		if err == nil {
 			break
 		}
 		// SQLite has no lock for several steps together: a second process fails at a
-		// table that the first has just created, and at its next attempt finds that
-		// step done.
+		// step that the first has just made, and at its next attempt finds it done.
 		if d.Dialect != SQLite || try == migrateTries || ctx.Err() != nil {
 			return fmt.Errorf("migrating %s: %w", name, err)
 		}
@@ -70,6 +75,28 @@ func (d *DB) Migrate(ctx context.Context, name string, files fs.FS) error {
 		return fmt.Errorf("migrating %s: the database is at version %d, this program knows %d: use the newer program", name, current, target)
 	}
 	return nil
+}
+
+// stepsOnce lets the table of versions have each version once. A step and its version are
+// one transaction, so a process that makes a step which another has made since it read the
+// versions fails, and changes nothing, also where the step itself can be made twice: one
+// that copies a table, drops it and renames the copy would remove the columns that later
+// steps have added.
+func (d *DB) stepsOnce(ctx context.Context, provider *goose.Provider, table string) error {
+	if _, err := provider.GetDBVersion(ctx); err != nil { // it makes the table
+		return err
+	}
+	var there int
+	if err := d.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = $1`, table+"_once").Scan(&there); err != nil || there > 0 {
+		return err // a database that is up to date is not written to
+	}
+	return d.Tx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE id NOT IN (SELECT min(id) FROM `+table+` GROUP BY version_id)`); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `CREATE UNIQUE INDEX IF NOT EXISTS `+table+`_once ON `+table+` (version_id)`)
+		return err
+	})
 }
 
 // ofDialect has the files at the root of FS and those in one folder, as one folder.

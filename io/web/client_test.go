@@ -273,7 +273,7 @@ func TestKinds(t *testing.T) {
 		&net.OpError{Op: "remote error", Err: tls.AlertError(40)}:             KindTLS,
 		&net.OpError{Op: "read", Err: errors.New("connection reset by peer")}: KindReset,
 		&proxyError{502}: KindConnect,
-		&proxyError{403}: KindBlocked,
+		&proxyError{403}: KindConnect, // a proxy that lets nothing pass is an outage, and no product is gone by it
 		fmt.Errorf("reading the body: %w", context.DeadlineExceeded): KindTimeout,
 		io.EOF: KindReset,
 	} {

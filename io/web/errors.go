@@ -17,7 +17,7 @@ type Kind string
 
 const (
 	KindDNS      Kind = "dns"       // the name does not resolve
-	KindConnect  Kind = "connect"   // refused, no route, or the proxy could not connect
+	KindConnect  Kind = "connect"   // refused, no route, or the proxy did not connect
 	KindTLS      Kind = "tls"       // the handshake failed, or the certificate is not trusted for that name
 	KindTimeout  Kind = "timeout"   // no complete answer in time
 	KindReset    Kind = "reset"     // the connection broke, or the answer is not HTTP
@@ -65,9 +65,6 @@ func classify(err error) Kind {
 	case errors.As(err, &blocked):
 		return KindBlocked
 	case errors.As(err, &proxy):
-		if proxy.status == 403 {
-			return KindBlocked
-		}
 		return KindConnect
 	case errors.Is(err, context.DeadlineExceeded):
 		return KindTimeout

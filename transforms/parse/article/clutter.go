@@ -79,8 +79,11 @@ func clutterName(val string) bool {
 		if strings.IndexByte(name, ':') >= 0 { // a style framework's: print:hidden
 			continue
 		}
-		name = strings.TrimPrefix(name, "elementor-widget") // so a page builder calls every block
-		if clutter, states := readName(name); clutter && !states || strings.HasPrefix(name, "sr-only") || strings.HasPrefix(name, "screen-reader") {
+		clutter, states := readName(name)
+		if rest, ok := strings.CutPrefix(name, "elementor-widget"); ok { // so a page builder calls every block
+			clutter, states = readName(rest)
+		}
+		if clutter && !states || name[0] == 's' && (strings.HasPrefix(name, "sr-only") || strings.HasPrefix(name, "screen-reader")) {
 			return true
 		}
 	}

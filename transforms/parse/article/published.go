@@ -436,18 +436,25 @@ const (
 		`פורסם|نشر|प्रकाशित|đăng lúc|ngày đăng|diterbitkan|dipublikasikan|เผยแพร่`
 )
 
-var (
-	labels        = regexp.MustCompile(`(?i)` + changeWords + `|` + releaseWords)
-	labelWords    = strings.Split(strings.NewReplacer(`\b`, "", `\`, "").Replace(changeWords+`|`+releaseWords), "|")
-	modifications = regexp.MustCompile(`(?i)^(?:` + strings.NewReplacer(`\b`, "").Replace(changeWords) + `)$`)
-)
-
-func eventOf(label string) event {
-	if modifications.MatchString(label) {
-		return modification
-	}
-	return publication
+// label is a word that says what a time is the time of.
+type label struct {
+	word string // without marks of expressions
+	re   *regexp.Regexp
+	what event
 }
+
+// labels have an expression each: one for all is too large for package regexp to be quick.
+var labels = func() (all []label) {
+	for _, of := range []struct {
+		words string
+		what  event
+	}{{changeWords, modification}, {releaseWords, publication}} {
+		for w := range strings.SplitSeq(of.words, "|") {
+			all = append(all, label{strings.NewReplacer(`\b`, "", `\`, "").Replace(w), regexp.MustCompile(`(?i)` + w), of.what})
+		}
+	}
+	return all
+}()
 
 // said is the event that a short text names for the date after it.
 func said(s string) event {
@@ -458,17 +465,34 @@ func said(s string) event {
 	if len(all) == 0 {
 		return unsaid
 	}
-	l := all[len(all)-1]
-	return eventOf(s[l[0]:l[1]])
+	return all[len(all)-1].what
 }
 
-// labelsIn is where the labels of times are in a text.
-func labelsIn(s string) [][]int {
-	low := strings.ToLower(s) // most texts have none, which is quicker to see without the expression
-	if !slices.ContainsFunc(labelWords, func(w string) bool { return strings.Contains(low, w) }) {
-		return nil
+// labelAt is where a label is in a text.
+type labelAt struct {
+	from, to int
+	what     event
+}
+
+// labelsIn are the labels of times in a text, in their order.
+func labelsIn(s string) (all []labelAt) {
+	low := strings.ToLower(s) // most texts have none, which is quicker to see without the expressions
+	for i := range labels {
+		if l := &labels[i]; strings.Contains(low, l.word) {
+			for _, at := range l.re.FindAllStringIndex(s, -1) {
+				all = append(all, labelAt{at[0], at[1], l.what})
+			}
+		}
 	}
-	return labels.FindAllStringIndex(s, -1)
+	slices.SortStableFunc(all, func(a, b labelAt) int { return cmp.Compare(a.from, b.from) })
+	end := 0
+	return slices.DeleteFunc(all, func(l labelAt) bool { // a word in another
+		if l.from < end {
+			return true
+		}
+		end = l.to
+		return false
+	})
 }
 
 // textBefore is the text before an element, within its parent elements.
@@ -507,25 +531,25 @@ func stated(s string, zone *time.Location) (time.Time, event) {
 		what event
 	}
 	var parts []part
-	first, ahead := ParseTime(s[:at[0][0]], zone)
-	last, _ := ParseTime(s[at[len(at)-1][1]:], zone)
-	after := ahead && last.IsZero() && fold(s[at[len(at)-1][1]:]) == "" // the labels come after their times
+	first, ahead := ParseTime(s[:at[0].from], zone)
+	last, _ := ParseTime(s[at[len(at)-1].to:], zone)
+	after := ahead && last.IsZero() && fold(s[at[len(at)-1].to:]) == "" // the labels come after their times
 	if ahead && !after {
 		parts = append(parts, part{first, unsaid})
 	}
 	for i, l := range at {
-		from, to := l[1], len(s)
+		from, to := l.to, len(s)
 		if i+1 < len(at) {
-			to = at[i+1][0]
+			to = at[i+1].from
 		}
 		if after {
-			from, to = 0, l[0]
+			from, to = 0, l.from
 			if i > 0 {
-				from = at[i-1][1]
+				from = at[i-1].to
 			}
 		}
 		if t, ok := ParseTime(s[from:to], zone); ok {
-			parts = append(parts, part{t, eventOf(s[l[0]:l[1]])})
+			parts = append(parts, part{t, l.what})
 		}
 	}
 	for _, want := range []event{publication, unsaid, modification} {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/newsfork/seed-engine/transforms/parse/zonename"
 )
 
 // clock matches a time of day.
@@ -99,11 +101,11 @@ func instant(s string, zone *time.Location) (t time.Time, ok bool) {
 		}
 		if layout == time.RFC1123 { // to Parse most names of zones mean UTC
 			name, _ := t.Zone()
-			hours, known := offsets[name]
+			seconds, known := zonename.Seconds(name)
 			if !known {
 				return t, false
 			}
-			t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.FixedZone(name, hours*3600))
+			t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.FixedZone(name, seconds))
 		}
 		if zone != nil {
 			t = t.In(zone)
@@ -116,12 +118,6 @@ func instant(s string, zone *time.Location) (t time.Time, ok bool) {
 var (
 	// offset matches what stands after a time of day: +02:00, UTC+9, GMT, CEST.
 	offset = regexp.MustCompile(`^\s*\(?(?:(?:UTC|GMT)?\s*([+−-])(\d{2}):?(\d{2})?|(?:UTC|GMT)([+−-])(\d)|([A-Z]{1,5}))\b\)?`)
-
-	// offsets are the hours of zones' names that mean one offset.
-	offsets = map[string]int{"Z": 0, "UTC": 0, "GMT": 0, "WET": 0, "WEST": 1, "CET": 1, "MEZ": 1, "CEST": 2, "MESZ": 2, "EET": 2, "EEST": 3, "MSK": 3,
-		"SGT": 8, "HKT": 8, "KST": 9, "JST": 9, "EST": -5, "EDT": -4, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
-	// manyOffsets are names that mean several.
-	manyOffsets = []string{"BST", "CST", "IST", "AST", "WST"}
 )
 
 // offsetOf returns the offset from UTC with which a text begins, nil for none, and the rest.
@@ -132,14 +128,14 @@ func offsetOf(s string) (own *time.Location, rest string, err error) {
 	}
 	rest = s[len(m[0]):]
 	if name := m[6]; name != "" {
-		hours, known := offsets[name]
+		seconds, known := zonename.Seconds(name)
 		switch {
-		case slices.Contains(manyOffsets, name):
+		case zonename.Several(name):
 			return nil, s, fmt.Errorf("%s is the name of several offsets from UTC: choose the time without it by a regexp, and set timezone", name)
 		case !known:
 			return nil, s, nil
 		}
-		return time.FixedZone(name, hours*3600), rest, nil
+		return time.FixedZone(name, seconds), rest, nil
 	}
 	hours, minutes, _ := number3(m[2]+m[5], m[3], "0")
 	if hours > 14 || minutes > 59 {

@@ -200,6 +200,29 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
+// A feed names the zone of its times: it is the publisher's own where that has such a name.
+func TestZoneNames(t *testing.T) {
+	london, err := time.LoadLocation("Europe/London")
+	require.NoError(t, err)
+	for in, want := range map[string]string{
+		"Mon, 23 Nov 2026 10:00:00 EST":     "2026-11-23T15:00:00Z",
+		"Thu, 23 Jul 2026 10:00:00 PDT":     "2026-07-23T17:00:00Z",
+		"Mon, 23 Nov 2026 10:00:00 CET":     "2026-11-23T09:00:00Z",
+		"Mon, 23 Nov 2026 10:00:00 GMT":     "2026-11-23T10:00:00Z",
+		"Thu, 23 Jul 2026 10:00:00 GMT":     "2026-07-23T10:00:00Z",
+		"Thu, 23 Jul 2026 10:00:00 UTC":     "2026-07-23T10:00:00Z",
+		"Thu, 23 Jul 2026 10:00:00 +0000":   "2026-07-23T10:00:00Z",
+		"Thu, 23 Jul 2026 10:00:00 BST":     "2026-07-23T09:00:00Z",
+		"Thursday, 23-Jul-26 10:00:00 CEST": "2026-07-23T08:00:00Z",
+		"Fri May 03 14:24:00 EDT 2024":      "2024-05-03T18:24:00Z",
+		"Mon, 23 Nov 2026 10:00:00 XYZ":     "2026-11-23T10:00:00Z",
+	} {
+		got, ok := article.ParseTime(in, london)
+		assert.True(t, ok, in)
+		assert.Equal(t, want, got.UTC().Format(time.RFC3339), in)
+	}
+}
+
 // Days with the month's name, as sites of many languages write them.
 func TestMonthNames(t *testing.T) {
 	for in, want := range map[string]string{

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/newsfork/seed-engine/transforms/parse/zonename"
 )
 
 // The time of a day after a date, with numbers for hour, minute, second and the
@@ -55,8 +57,8 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 	if strings.IndexByte(s, ':') >= 0 {
 		for _, layout := range []string{time.RFC3339Nano, time.RFC1123Z, time.RFC1123, time.RFC850, "Mon, 2 Jan 2006 15:04:05 -0700", "Mon Jan 2 15:04:05 MST 2006", "Mon Jan 02 2006 15:04:05 GMT-0700"} {
 			if t, err := time.Parse(layout, s); err == nil {
-				if zone, offset := t.Zone(); offset == 0 && zone == "KST" { // a name alone has no offset
-					t = t.Add(-9 * time.Hour)
+				if name, offset := t.Zone(); offset == 0 && name != "" {
+					t = inNamed(t, name, zone)
 				}
 				return t, plausible(t)
 			}
@@ -101,6 +103,19 @@ func ParseTime(s string, zone *time.Location) (t time.Time, ok bool) {
 		return date("20"+m[3], m[2], m[1], "", "", "", "", "", zone)
 	}
 	return time.Time{}, false
+}
+
+// inNamed returns the time of day of t, which is in UTC, in the zone of a name: that of
+// the publisher's own zone, or the usual one. A name that neither has means UTC.
+func inNamed(t time.Time, name string, zone *time.Location) time.Time {
+	const layout = "2006-01-02T15:04:05 MST"
+	if own, err := time.ParseInLocation(layout, t.Format("2006-01-02T15:04:05 ")+name, zone); err == nil {
+		if _, offset := own.Zone(); offset != 0 {
+			return own
+		}
+	}
+	seconds, _ := zonename.Seconds(name)
+	return t.Add(-time.Duration(seconds) * time.Second)
 }
 
 // byName is the day of a text that has a month by its name. is is not set for a text without one.

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -34,6 +35,7 @@ var scratch string
 // Main builds the program, with these variables in the compiler's environment,
 // runs the tests and returns the exit code.
 func Main(m *testing.M, env ...string) int {
+	Hangup()
 	dir, err := os.MkdirTemp("", "runner-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -52,6 +54,14 @@ func Main(m *testing.M, env ...string) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// Hangup lets the programs under test receive SIGHUP where the tests themselves run under
+// nohup: a program inherits that a signal is ignored, and not that it is caught.
+func Hangup() {
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 }
 
 // Missing skips a test that needs something that this machine lacks, or fails it on CI.

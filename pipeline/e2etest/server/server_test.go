@@ -34,6 +34,7 @@ var program string
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
 
 func buildAndRun(m *testing.M) int {
+	rig.Hangup()
 	dir, err := os.MkdirTemp("", "seed-server-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

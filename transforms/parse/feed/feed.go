@@ -58,7 +58,8 @@ func Parse(body []byte) (Feed, error) {
 	case err != nil:
 		return Feed{}, errors.Join(ErrNotFeed, err)
 	case strings.HasPrefix(text, "{"):
-		return parseJSON(text)
+		f, _, err := ReadJSON(text)
+		return f, err
 	case !isXML:
 		return Feed{}, ErrNotFeed
 	}

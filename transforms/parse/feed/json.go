@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// parseJSON reads a JSON Feed member by member: of a document without an end it has what came
-// before, and a value of a wrong type is as none.
-func parseJSON(text string) (Feed, error) {
+// ReadJSON reads a JSON Feed member by member: of a document without an end it has what came
+// before, and a value of a wrong type is as none. whole says that the end was reached. The only
+// error is ErrNotFeed.
+func ReadJSON(text string) (f Feed, whole bool, err error) {
 	d := json.NewDecoder(strings.NewReader(text))
-	f := Feed{Kind: JSON}
+	f.Kind = JSON
 	version := ""
-	_, err := d.Token() // the brace
+	_, err = d.Token() // the brace
 	for err == nil && d.More() {
 		var name json.Token
 		if name, err = d.Token(); err != nil {
@@ -33,9 +34,12 @@ func parseJSON(text string) (Feed, error) {
 		}
 	}
 	if !strings.Contains(version, "jsonfeed.org/version/") {
-		return Feed{}, errors.Join(ErrNotFeed, err)
+		return Feed{}, false, errors.Join(ErrNotFeed, err)
 	}
-	return f, nil
+	if err == nil {
+		_, err = d.Token() // the brace at the end
+	}
+	return f, err == nil, nil
 }
 
 // jsonItems reads a JSON Feed's items one at a time.

@@ -23,12 +23,14 @@ func TestHostileSitemaps(t *testing.T) {
 		"one child":    fill("<sitemapindex>", "<sitemap><loc>a</loc></sitemap>"),
 		"lines":        fill("http://a.example/\n", "http://a.example/\n"),
 		"declarations": fill("<sitemapindex><sitemap>", "<!a"),
+		"JSON items":   append(fill(`{"version":"https://jsonfeed.org/version/1","items":[{}`, ",{}"), "]}"...),
+		"JSON nested":  fill(`{"version":"https://jsonfeed.org/version/1","a":`, "["),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, _ = sitemap.Parse(body, 50)
-			_, _ = sitemap.Scan(body, func(sitemap.Entry) bool { return true })
+			_, _ = sitemap.ScanAny(body, func(sitemap.Entry) bool { return true })
 			runtime.ReadMemStats(&after)
 			if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 2*12*size>>20 {
 				t.Errorf("%d MiB for twice %d MiB", n, size>>20)

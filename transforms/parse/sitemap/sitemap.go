@@ -23,6 +23,7 @@ const (
 	RSS    Kind = "rss"
 	Atom   Kind = "atom"
 	Text   Kind = "text"
+	JSON   Kind = "json" // only of ScanAny
 )
 
 // ErrNotSitemap says that a body is not a sitemap: a web page in place of a 404, an
@@ -91,6 +92,33 @@ func Scan(body []byte, visit func(Entry) bool) (Result, error) {
 	return scan(body, func(_ Kind, e Entry) bool { return visit(e) })
 }
 
+// ScanAny is Scan for whatever names pages: it reads a JSON Feed too, which the protocol does not
+// accept.
+func ScanAny(body []byte, visit func(Entry) bool) (Result, error) {
+	r, wrong := Scan(body, visit)
+	if wrong == nil {
+		return r, nil
+	}
+	body, unpacked, truncated, err := Unpack(body, MaxUnpacked)
+	var text string
+	if err == nil {
+		text, _, err = xmltext.Decode(body)
+	}
+	if err != nil || !strings.HasPrefix(text, "{") {
+		return r, wrong
+	}
+	f, whole, err := feed.ReadJSON(text)
+	if err != nil {
+		return r, wrong
+	}
+	for _, i := range f.Items {
+		if !visit(ofFeed(i)) {
+			break
+		}
+	}
+	return Result{Kind: JSON, Count: len(f.Items), Unpacked: unpacked, Truncated: truncated || !whole}, nil
+}
+
 func scan(body []byte, visit func(Kind, Entry) bool) (Result, error) {
 	body, unpacked, truncated, err := Unpack(body, MaxUnpacked)
 	r := Result{Unpacked: unpacked, Truncated: truncated}
@@ -147,8 +175,7 @@ func scanText(text string, r *Result, visit func(Kind, Entry) bool) error {
 func scanFeed(text string, r *Result, visit func(Kind, Entry) bool) error {
 	f, whole, err := feed.Read(text, func(i feed.Item) bool {
 		r.Count++
-		e := Entry{Loc: i.Link, LastMod: cmp.Or(i.Updated, i.Published), News: News{Title: i.Title, PublicationDate: i.Published}}
-		if visit != nil && !visit(RSS, e) {
+		if visit != nil && !visit(RSS, ofFeed(i)) {
 			visit = nil
 		}
 		return true
@@ -162,6 +189,10 @@ func scanFeed(text string, r *Result, visit func(Kind, Entry) bool) error {
 	}
 	r.Truncated = r.Truncated || !whole
 	return nil
+}
+
+func ofFeed(i feed.Item) Entry {
+	return Entry{Loc: i.Link, LastMod: cmp.Or(i.Updated, i.Published), News: News{Title: i.Title, PublicationDate: i.Published}}
 }
 
 // scanXML counts the elements below the root. The document need not be well

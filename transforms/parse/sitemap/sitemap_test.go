@@ -189,6 +189,36 @@ func TestScanEntries(t *testing.T) {
 	f("<urlset></urlset>")
 }
 
+// A JSON Feed names pages, and is no sitemap.
+func TestScanAny(t *testing.T) {
+	f := func(body string, r sitemap.Result, want ...sitemap.Entry) {
+		t.Helper()
+		var got []sitemap.Entry
+		read, err := sitemap.ScanAny([]byte(body), func(e sitemap.Entry) bool { got = append(got, e); return len(got) < 2 })
+		if err != nil || !reflect.DeepEqual(read, r) || !slices.Equal(got, want) {
+			t.Errorf("%q: %+v %+v (%v), want %+v %+v", body, read, got, err, r, want)
+		}
+	}
+	const head = `{"version":"https://jsonfeed.org/version/1.1","title":"T","items":[{"id":"1","url":"a","title":"A","date_published":"p","date_modified":"m"},{"url":"b","date_published":"p"}`
+	a, b := sitemap.Entry{Loc: "a", LastMod: "m", News: sitemap.News{Title: "A", PublicationDate: "p"}}, sitemap.Entry{Loc: "b", LastMod: "p", News: sitemap.News{PublicationDate: "p"}}
+	f(head+"]}", sitemap.Result{Kind: sitemap.JSON, Count: 2}, a, b)
+	f("\xef\xbb\xbf\n"+head+`,{"url":"c"}]}`, sitemap.Result{Kind: sitemap.JSON, Count: 3}, a, b)
+	f(head+`,{"url":"c`, sitemap.Result{Kind: sitemap.JSON, Count: 2, Truncated: true}, a, b)
+	f(pack(t, head+"]}"), sitemap.Result{Kind: sitemap.JSON, Count: 2, Unpacked: true}, a, b)
+	f("<urlset><url><loc>a</loc></url></urlset>", sitemap.Result{Kind: sitemap.URLSet, Count: 1}, sitemap.Entry{Loc: "a"})
+	for _, body := range []string{"", "{", `{"items":[{"url":"a"}]}`, "<html>", head + "]}"} {
+		if _, err := sitemap.Scan([]byte(body), func(sitemap.Entry) bool { return true }); !errors.Is(err, sitemap.ErrNotSitemap) {
+			t.Errorf("%q: %v, want ErrNotSitemap", body, err)
+		}
+		if body == head+"]}" {
+			continue
+		}
+		if _, err := sitemap.ScanAny([]byte(body), func(sitemap.Entry) bool { return true }); !errors.Is(err, sitemap.ErrNotSitemap) {
+			t.Errorf("%q: %v, want ErrNotSitemap", body, err)
+		}
+	}
+}
+
 // The limit is on different sitemaps: an index that repeats one must not hide
 // the others.
 func TestChildrenLimit(t *testing.T) {
@@ -260,6 +290,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("<feed><entry><link href='x'/></entry></feed>"))
 	f.Add([]byte("<s:urlset><s:url a='>'><s:loc>x</s:loc></s:url><x:url/><![CDATA[<url>]]><a<url></a></s:urlset>"))
 	f.Add([]byte("http://a.example/\n"))
+	f.Add([]byte(`{"version":"https://jsonfeed.org/version/1.1","items":[{"url":"a"},{}]}`))
 	f.Add([]byte("\x1f\x8b\x08\x00"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := sitemap.Parse(body, 2)
@@ -267,5 +298,10 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%+v with %v", r, err)
 		}
 		countsAlike(t, body)
+		visited := 0
+		all, err := sitemap.ScanAny(body, func(sitemap.Entry) bool { visited++; return true })
+		if (err == nil) != (all.Kind != "") || err == nil && (visited != all.Count || r.Kind != "" && all.Kind != r.Kind) {
+			t.Errorf("%+v with %v and %d visits", all, err, visited)
+		}
 	})
 }

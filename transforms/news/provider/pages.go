@@ -9,10 +9,14 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 // MaxPages is how many pages of one article are joined at most.
 const MaxPages = 10
+
+const maxBase = 2000 // bytes
 
 var (
 	// pageInPath is the number of a page at the end of an article's path.
@@ -30,6 +34,7 @@ func NextPage(page []byte, u *url.URL) string {
 	first = strings.TrimSuffix(first, "/") + "?" + u.Query().Encode()
 	z := html.NewTokenizer(bytes.NewReader(page))
 	z.SetMaxBuf(1 << 20)
+	base, based := u, false
 	for {
 		kind := z.Next()
 		if kind == html.ErrorToken {
@@ -39,7 +44,8 @@ func NextPage(page []byte, u *url.URL) string {
 			continue
 		}
 		name, more := z.TagName()
-		if element := string(name); element != "a" && element != "link" {
+		element := string(name)
+		if element != "a" && element != "link" && element != "base" {
 			continue
 		}
 		var href, rel string
@@ -53,7 +59,13 @@ func NextPage(page []byte, u *url.URL) string {
 				rel = strings.ToLower(string(value))
 			}
 		}
-		next, err := u.Parse(href)
+		if element == "base" {
+			if !based && href != "" {
+				base, based = Base(u, href), true
+			}
+			continue
+		}
+		next, err := base.Parse(href)
 		if href == "" || err != nil || next.Scheme != u.Scheme || next.Host != u.Host {
 			continue
 		}
@@ -66,6 +78,17 @@ func NextPage(page []byte, u *url.URL) string {
 			return next.String()
 		}
 	}
+}
+
+// Base returns the address to which those in the page at u are relative, if its first base
+// element says href (HTML, 4.2.3). One that is no web page's does not count, nor one that is
+// longer than an address that is stored.
+func Base(u *url.URL, href string) *url.URL {
+	base, err := canonical.Address(u, href, []string{"*"})
+	if err != nil || len(href) > maxBase {
+		return u
+	}
+	return base
 }
 
 // pageOf returns an article's address without the number of a page, and that number:

@@ -207,12 +207,12 @@ func TestSnapshot(t *testing.T) {
 }
 
 func TestCompareEveryField(t *testing.T) {
-	a := provider.Article{Article: article.Article{Title: "a", Body: "a", Published: time.Unix(1, 0).UTC(), Modified: time.Unix(1, 0).UTC(), Authors: []string{"a"}, Language: "a", Canonical: "a", Section: "a", Paywalled: true}, ExternalID: "a", Press: "a"}
+	a := provider.Article{Article: article.Article{Title: "a", Body: "a", Published: time.Unix(1, 0).UTC(), Modified: time.Unix(1, 0).UTC(), Authors: []string{"a"}, Language: "a", Canonical: "a", Base: "a", Section: "a", Paywalled: true}, ExternalID: "a", Press: "a"}
 	var fields []string
 	for _, d := range provider.Compare(a, provider.Article{}) {
 		fields = append(fields, d.Field)
 	}
-	assert.Equal(t, []string{"title", "body, line 1 of 1 (now 1)", "published", "modified", "authors", "language", "canonical", "section", "paywalled", "external_id", "press"}, fields)
+	assert.Equal(t, []string{"title", "body, line 1 of 1 (now 1)", "published", "modified", "authors", "language", "canonical", "base", "section", "paywalled", "external_id", "press"}, fields)
 }
 
 // Whatever a publisher's file contains, it is read or refused.

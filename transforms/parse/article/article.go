@@ -32,6 +32,7 @@ type Article struct {
 	Authors   []string  `json:"authors,omitempty"`
 	Language  string    `json:"language,omitempty"`  // as declared, unless the body is plainly in another: BCP 47
 	Canonical string    `json:"canonical,omitempty"` // link rel=canonical, else og:url, as written
+	Base      string    `json:"base,omitempty"`      // href of the first base element that has one, as written: to what the page's addresses are relative
 	Section   string    `json:"section,omitempty"`
 	Paywalled bool      `json:"paywalled,omitempty"` // the page says that its article is not free: it shows only the beginning or a note
 }
@@ -66,6 +67,7 @@ type Page struct {
 	title       string
 	meta        map[string]string // by name, property or itemprop, in lower case; the first counts
 	links       map[string]string // by rel
+	base        *string           // href of the first base element that has one
 	headings    []*html.Node      // h1
 	subheadings []*html.Node      // h2
 	times       []*html.Node      // time elements and itemprop=datePublished
@@ -118,6 +120,9 @@ func (p *Page) Read(c *Compiled) Article {
 		Authors:   p.authors(),
 		Canonical: strings.Clone(cmp.Or(p.links["canonical"], p.meta["og:url"])),
 		Section:   strings.Clone(cmp.Or(p.meta["article:section"], p.ld.Section)),
+	}
+	if p.base != nil {
+		a.Base = strings.TrimSpace(strings.Clone(*p.base))
 	}
 	a.Paywalled = p.ld.Paid || strings.EqualFold(p.meta["article:content_tier"], "locked")
 	a.Published, a.Modified = p.published(c, a.Title), p.modified(c)
@@ -182,6 +187,12 @@ func (p *Page) survey(n *html.Node) {
 		case atom.Link:
 			if rel := strings.ToLower(attr(c, "rel")); rel != "" && p.links[rel] == "" {
 				p.links[rel] = strings.TrimSpace(attr(c, "href"))
+			}
+		case atom.Base:
+			for i := range c.Attr {
+				if c.Attr[i].Key == "href" && c.Namespace == "" && p.base == nil {
+					p.base = &c.Attr[i].Val
+				}
 			}
 		case atom.H1:
 			if len(p.headings) < most {

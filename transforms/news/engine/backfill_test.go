@@ -25,13 +25,13 @@ type stops struct {
 func (s stops) Proceed(context.Context) bool { return len(s.w.sim.Requests()) < s.after }
 
 // A backfill fetches all articles of its days that are not known, however old, skips
-// sitemaps of earlier days, and resumes where it was stopped.
+// sitemaps of other days but the nearest, and resumes where it was stopped.
 func TestBackfill(t *testing.T) {
 	w := once(t)
 	w.cfg.MaxArticlesPerProvider = 2
 	pages := map[string]string{"/robots.txt": "Sitemap: https://daily.example/sitemap.xml\n"}
 	index := "<sitemapindex>"
-	for month := range 3 {
+	for month := range 5 {
 		at := fmt.Sprintf("/2025-0%d.xml", month+1)
 		index += "<sitemap><loc>https://daily.example" + at + "</loc></sitemap>"
 		set := "<urlset>"
@@ -50,7 +50,7 @@ func TestBackfill(t *testing.T) {
 	run := func(stopAfter int) (engine.Result, []string) {
 		w.sim.ResetLog()
 		e := w.engine()
-		e.Backfill = provider.Period{From: day(2, 3), Until: day(2, 9)}
+		e.Backfill = provider.Period{From: day(3, 3), Until: day(3, 9)}
 		if stopAfter > 0 {
 			e.Control = stops{w: w, after: stopAfter}
 		}
@@ -58,12 +58,12 @@ func TestBackfill(t *testing.T) {
 		assert.NoError(t, err)
 		return r, w.paths()
 	}
-	r, asked := run(5)
+	r, asked := run(7)
 	assert.Equal(t, engine.Cut, r.State)
 	first := int(r.Fetched)
-	assert.Equal(t, 2, first, "after robots.txt and two sitemaps")
+	assert.Equal(t, 2, first, "after robots.txt, the index and three sitemaps")
 	assert.NotContains(t, asked, "/2025-01.xml", "it ends before the first day")
-	assert.NotContains(t, asked, "/2025-03.xml", "it begins after the last day")
+	assert.NotContains(t, asked, "/2025-05.xml", "it begins after the last day")
 	r, asked = run(0)
 	assert.Equal(t, engine.Ran, r.State)
 	assert.Equal(t, int64(6), r.Found)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -55,6 +56,23 @@ func newer(a, b candidate) int {
 	return a.order - b.order
 }
 
+// with returns an article by what two sitemaps say of it.
+func (c candidate) with(other candidate) candidate {
+	if newer(other, c) < 0 {
+		c, other = other, c
+	}
+	if c.published.IsZero() { // a sitemap without news has only the last change
+		c.published, c.news = other.published, other.news
+	}
+	if other.modified.After(c.modified) {
+		c.modified = other.modified
+	}
+	if other.at.After(c.at) {
+		c.at = other.at
+	}
+	return c
+}
+
 // listing has the newest of the articles that the sitemaps name, each once. What sitemaps may
 // name is more than fits into memory.
 type listing struct {
@@ -73,13 +91,12 @@ func newListing(most int) *listing {
 	return &listing{most: most, at: map[string]int{}, seen: map[uint64]struct{}{}, seed: maphash.MakeSeed()}
 }
 
-// add adds an article. Of one that is named twice the newer date counts.
+// add adds an article. Of one that is named twice the newer dates count.
 func (l *listing) add(c candidate) {
 	c.order = int(l.named)
 	if i, twice := l.at[c.canonical]; twice {
-		if c.order = l.all[i].order; newer(c, l.all[i]) < 0 {
-			l.all[i] = c
-		}
+		c.order = l.all[i].order
+		l.all[i] = l.all[i].with(c)
 		return
 	}
 	hash := maphash.String(l.seed, c.canonical)
@@ -126,14 +143,25 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		most, found = maxBackfill, newListing(maxBackfilled)
 	}
 	needless := func(c child) bool {
-		if !v.Backfill.IsZero() {
-			return asked[c.address] || c.depth > 0 && v.otherDays(c)
+		switch {
+		case asked[c.address]:
+			return true
+		case c.depth == 0 || c.probe || v.misdated:
+			return false
+		case !v.Backfill.IsZero():
+			return v.earlier(c) || v.later(c)
 		}
-		return asked[c.address] || c.depth > 0 && !c.at.IsZero() && !enough.IsZero() && !enough.Before(c.at)
+		return !c.until.IsZero() && !enough.IsZero() && !enough.Before(c.until)
 	}
 	read := 0
+	var aside []child // needless by what is said about their times
 	var lastErr error
-	for len(roots)+len(queue) > 0 && len(asked) < most {
+	for len(asked) < most {
+		if len(roots)+len(queue) == 0 {
+			if queue, aside = v.doubtful(aside); len(queue) == 0 {
+				break
+			}
+		}
 		from := &queue
 		// Every root is read before any child, because one index must not keep the other roots
 		// from being read. But half of the requests are for children.
@@ -143,6 +171,9 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 		next := (*from)[0]
 		*from = (*from)[1:]
 		if needless(next) {
+			if !asked[next.address] {
+				aside = append(aside, next)
+			}
 			continue
 		}
 		asked[next.address] = true
@@ -167,8 +198,12 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 	if read == 0 {
 		return nil, &errStop{Skipped, fmt.Sprintf("none of its sitemaps and feeds can be read: %v", lastErr)}
 	}
-	if left := slices.DeleteFunc(append(roots, queue...), needless); len(left) > 0 {
+	if left := slices.DeleteFunc(slices.Concat(roots, queue, aside), needless); len(left) > 0 {
 		v.partial = fmt.Sprintf("%d sitemaps were read, the maximum for a run; %d more were left out, such as %.200s", most, len(left), ledger.Redact(left[0].address))
+		v.limit(v.partial)
+	}
+	if v.changed > 0 {
+		v.partial = fmt.Sprintf("of %d articles the sitemaps say only that they changed after these days; a backfill up to today has those: leave --published-until out", v.changed)
 		v.limit(v.partial)
 	}
 	found.sort()
@@ -179,11 +214,60 @@ func (v *visit) candidates(ctx context.Context) ([]candidate, error) {
 	return found.all, nil
 }
 
-// otherDays reports whether an index says of a sitemap that nothing in it is of the backfill's
-// days: it was changed last before them, or its name is that of a later day, month or year.
-func (v *visit) otherDays(c child) bool {
+// earlier reports whether everything in a sitemap is older than the backfill's days, as an index
+// or its name says.
+func (v *visit) earlier(c child) bool {
+	return !c.until.IsZero() && c.until.Before(v.Backfill.From)
+}
+
+// later reports whether everything in a sitemap is newer than the backfill's days, as its name says.
+func (v *visit) later(c child) bool {
 	until := v.Backfill.Until
-	return !c.at.IsZero() && c.at.Before(v.Backfill.From) || !until.IsZero() && c.from.After(until.Add(ahead))
+	return !until.IsZero() && c.from.After(until.Add(ahead))
+}
+
+// doubtful returns those of the sitemaps that were passed over that are read all the same: all
+// when what is said about their times is wrong, and, to find that out, the nearest before and
+// after a backfill's days.
+func (v *visit) doubtful(aside []child) (queue, rest []child) {
+	if v.misdated {
+		return aside, nil
+	}
+	if v.Backfill.IsZero() || v.probed {
+		return nil, aside
+	}
+	v.probed = true
+	before, after := -1, -1
+	for i, c := range aside {
+		switch {
+		case v.later(c):
+			if after < 0 || c.from.Before(aside[after].from) {
+				after = i
+			}
+		case before < 0 || c.until.After(aside[before].until):
+			before = i
+		}
+	}
+	for i, c := range aside {
+		if c.probe = i == before || i == after; c.probe {
+			queue = append(queue, c)
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	return queue, rest
+}
+
+// belies reports whether an article shows that what is said about its sitemap's time is wrong: the
+// name is of another time, or the index is older than the sitemap.
+func (v *visit) belies(c child, one candidate) bool {
+	at := one.published
+	if c.dated && at.IsZero() { // to change later is no reason to be in another file
+		at = one.modified
+	}
+	late := !at.IsZero() && !c.until.IsZero() && at.After(c.until.Add(time.Hour))
+	early := !v.Backfill.IsZero() && !c.from.IsZero() && !one.when().IsZero() && one.when().Before(c.from.Add(-ahead))
+	return late || early
 }
 
 // nth returns the time of the n-th newest candidate, zero if there are fewer.
@@ -209,7 +293,7 @@ func (v *visit) limit(text string) {
 
 // sitemap reads one sitemap into found, and returns the children of an index.
 func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, error) {
-	r, err := v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml", MaxBytes: maxSitemap, Invited: c.invited})
+	r, err := v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml,application/feed+json", MaxBytes: maxSitemap, Invited: c.invited})
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +305,7 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, 
 		return nil, fmt.Errorf("reading the sitemap's address: %w", err)
 	}
 	var entries []sitemap.Entry
-	read, err := sitemap.Scan(r.Body, func(e sitemap.Entry) bool {
+	read, err := sitemap.ScanAny(r.Body, func(e sitemap.Entry) bool {
 		entries = append(entries, e)
 		return len(entries) < maxEntries
 	})
@@ -241,6 +325,10 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, 
 	for _, e := range entries {
 		at := v.dated(e.LastMod)
 		if read.Kind == sitemap.Index {
+			until := at
+			if !at.IsZero() && !strings.Contains(e.LastMod, ":") {
+				until = at.AddDate(0, 0, 1) // a day is over at its end
+			}
 			u, err := canonical.Address(base, e.Loc, []string{"*"})
 			switch {
 			case err != nil:
@@ -250,7 +338,7 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, 
 				}
 				v.deep = true
 			default:
-				children = append(children, child{address: u.String(), at: at, depth: c.depth + 1, invited: c.invited})
+				children = append(children, child{address: u.String(), at: at, until: until, dated: !at.IsZero(), depth: c.depth + 1, invited: c.invited})
 			}
 			continue
 		}
@@ -279,7 +367,11 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, 
 		if one.published.After(one.at) {
 			one.at = one.published
 		}
-		if v.Backfill.IsZero() || v.ofTheDays(one, e) {
+		if c.depth > 0 && !v.misdated && v.belies(c, one) {
+			v.misdated = true
+			v.log.Warn("sitemap_misdated", "url", ledger.Redact(c.address), "article", ledger.Redact(u.String()))
+		}
+		if v.Backfill.IsZero() || v.ofTheDays(c, one, e) {
 			found.add(one)
 		}
 	}
@@ -295,25 +387,34 @@ func (v *visit) dated(text string) time.Time {
 	return t
 }
 
-// ofTheDays reports whether an article is of the backfill's days: by the date in the sitemap,
-// else by the day in its address. A date without an offset is taken as it is written.
-func (v *visit) ofTheDays(c candidate, e sitemap.Entry) bool {
-	text := e.LastMod
-	if !c.published.IsZero() {
-		text = e.News.PublicationDate
-	}
-	at, _ := article.ParseTime(text, time.UTC)
-	if c.when().IsZero() {
-		at = article.DayIn(c.url, time.UTC)
-	}
+// ofTheDays reports whether an article is of the backfill's days: by the date in the sitemap, or
+// by the day in its address. A date without an offset is taken as it is written. An article that
+// only changed later, and whose sitemap's name is within the days, is of the days too.
+func (v *visit) ofTheDays(file child, c candidate, e sitemap.Entry) bool {
+	day := article.DayIn(c.url, time.UTC)
+	at, _ := article.ParseTime(e.LastMod, time.UTC)
 	switch {
-	case v.Backfill.Contains(at):
+	case !c.published.IsZero():
+		at, _ = article.ParseTime(e.News.PublicationDate, time.UTC)
+		day = time.Time{}
+	case c.modified.IsZero():
+		at = day
+	}
+	days := v.Backfill
+	from, until := days.From.Add(-ahead), days.Until.Add(ahead)
+	changed := c.published.IsZero() && day.IsZero() && !file.from.IsZero() && !days.Until.IsZero() && !at.Before(days.Until)
+	switch {
+	case days.Contains(at) || days.Contains(day):
 		return true
 	case at.IsZero():
 		v.undated++
-	default:
-		v.elsewhen++
+		return false
+	case changed && !file.from.Before(from) && !file.end.After(until):
+		return true
+	case changed && file.from.Before(days.Until.Add(-ahead)) && file.end.After(days.From.Add(ahead)):
+		v.changed++
 	}
+	v.elsewhen++
 	return false
 }
 

@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,8 +42,8 @@ func TestDatesInTheFuture(t *testing.T) {
 	}
 }
 
-// A backfill asks for none of the sitemaps whose names say that they are of later days, but for one day in another zone, and
-// takes a date without an offset as it is written.
+// A backfill asks for none of the sitemaps whose names say that they are of other days, but for one day in another zone and
+// for the nearest ones, which show whether the names are right. It takes a date without an offset as it is written.
 func TestBackfillOfOldDays(t *testing.T) {
 	w := once(t)
 	pages := map[string]string{"/robots.txt": "Sitemap: https://daily.example/index.xml\n"}
@@ -61,7 +62,7 @@ func TestBackfillOfOldDays(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Equal(t, counts{Found: 2, Fetched: 2, Inserted: 2}, countsOf(r))
 	assert.Empty(t, r.Limits)
-	assert.Equal(t, []string{"/robots.txt", "/index.xml", "/2024-09-04.xml", "/2024-09-03.xml", "/2024-09-02.xml", "/2024-09-01.xml", "/a/2024-09-02", "/a/2024-09-01"}, w.paths())
+	assert.Equal(t, []string{"/robots.txt", "/index.xml", "/2024-09-04.xml", "/2024-09-03.xml", "/2024-09-02.xml", "/2024-09-01.xml", "/2024-08-31.xml", "/2024-09-05.xml", "/2024-08-30.xml", "/a/2024-09-02", "/a/2024-09-01"}, w.paths())
 }
 
 // A backfill that finds nothing says why, and tells nothing about the runs for the newest
@@ -102,4 +103,85 @@ func TestFeedThatMoved(t *testing.T) {
 		"/world/en/a/1":  story("", prose)})
 	r := w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: /a/\nfeeds: [https://daily.example/feed]"))
 	assert.Equal(t, counts{Found: 1, Fetched: 1, Inserted: 1}, countsOf(r), "%v", w.paths())
+}
+
+// dated is a sitemap of articles with what else it says of each.
+func dated(entries ...[2]string) string {
+	set := ""
+	for _, e := range entries {
+		set += "<url><loc>" + e[0] + "</loc>" + e[1] + "</url>"
+	}
+	return "<urlset>" + set + "</urlset>"
+}
+
+func index(entries ...[2]string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(dated(entries...), "urlset>", "sitemapindex>"), "url>", "sitemap>")
+}
+
+func changed(at string) string { return "<lastmod>" + at + "</lastmod>" }
+
+func published(at string) string {
+	return "<news:news><news:publication_date>" + at + "</news:publication_date></news:news>"
+}
+
+// The newest articles are found also where an index says of its sitemaps no more than a day, is
+// older than they are, or names them by days of another zone.
+func TestTimesOfSitemaps(t *testing.T) {
+	for name, tt := range map[string]struct{ index, rest string }{
+		"a day":                   {index([2]string{"/economy.xml", changed("2026-03-02")}, [2]string{"/sports.xml", changed("2026-03-02")}, [2]string{"/old.xml", changed("2026-02-27")}), ""},
+		"older than the sitemaps": {index([2]string{"/economy.xml", changed("2026-03-02T03:00:00+09:00")}, [2]string{"/sports.xml", changed("2026-03-02T03:00:00+09:00")}, [2]string{"/old.xml", changed("2026-02-27T03:00:00+09:00")}), "/old.xml"},
+		"a day in another zone":   {index([2]string{"/economy.xml?day=2026-03-02"}, [2]string{"/sports.xml?day=2026-03-01"}, [2]string{"/old.xml?day=2026-02-27"}), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := once(t)
+			w.cfg.MaxArticlesPerProvider = 2
+			economy := dated([2]string{"/a/1", published("2026-03-02T08:00:00+09:00")}, [2]string{"/a/2", published("2026-03-02T08:10:00+09:00")})
+			sports := dated([2]string{"/a/3", published("2026-03-02T08:30:00+09:00")})
+			pages := map[string]string{"/robots.txt": "Sitemap: https://daily.example/index.xml\n", "/index.xml": tt.index, "/economy.xml": economy, "/economy.xml?day=2026-03-02": economy,
+				"/sports.xml": sports, "/sports.xml?day=2026-03-01": sports, "/old.xml": dated([2]string{"/a/4", published("2026-02-27T01:00:00+09:00")})}
+			for n := range 5 {
+				pages[fmt.Sprintf("/a/%d", n)] = story("", prose)
+			}
+			w.serve("daily.example", pages)
+			r := w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/"))
+			assert.Equal(t, int64(2), r.Inserted)
+			paths := w.paths()
+			assert.Equal(t, []string{"/a/3", "/a/2"}, paths[len(paths)-2:])
+			assert.Equal(t, tt.rest != "", slices.Contains(paths, "/old.xml"), "%v", paths)
+		})
+	}
+}
+
+// A backfill finds the articles of its days where the names of sitemaps are of the days on which they were
+// written, and those that changed since. Where only a part of a sitemap's time is of the days, it says what it left out.
+func TestBackfillByNames(t *testing.T) {
+	run := func(pages map[string]string, from, until int) (engine.Result, []string) {
+		w := once(t)
+		pages["/robots.txt"] = "Sitemap: https://daily.example/index.xml\n"
+		w.serve("daily.example", pages)
+		e := w.engine()
+		e.Backfill = provider.Period{From: time.Date(2026, 1, from, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 1, until, 0, 0, 0, 0, time.UTC)}
+		r, err := e.Run(t.Context(), declared(t, "baseUrl: https://daily.example\narticleUrl: /a/\nzone: Asia/Seoul"))
+		assert.NoError(t, err)
+		return r, w.paths()
+	}
+	one := story("", prose)
+	r, paths := run(map[string]string{"/index.xml": index([2]string{"/20260301-1.xml"}, [2]string{"/20260301-2.xml"}, [2]string{"/20260301-3.xml"}),
+		"/20260301-1.xml": dated([2]string{"/a/1", published("2025-11-05T10:00:00Z")}),
+		"/20260301-2.xml": dated([2]string{"/a/2", published("2026-01-05T10:00:00Z")}),
+		"/20260301-3.xml": dated([2]string{"/a/3", published("2026-02-20T10:00:00Z")}), "/a/2": one}, 1, 11)
+	assert.Equal(t, counts{Found: 1, Fetched: 1, Inserted: 1}, countsOf(r), "%v", paths)
+
+	months := func() map[string]string {
+		return map[string]string{"/index.xml": index([2]string{"/2026-02.xml"}, [2]string{"/2026-01.xml"}, [2]string{"/2025-12.xml"}),
+			"/2025-12.xml": dated([2]string{"/a/1", changed("2026-02-20")}),
+			"/2026-01.xml": dated([2]string{"/a/2", changed("2026-02-20")}, [2]string{"/2026/01/05/a/3", changed("2026-02-20")}, [2]string{"/a/4", changed("2026-01-06")}, [2]string{"/a/5", published("2026-01-30") + changed("2026-02-20")}),
+			"/2026-02.xml": dated([2]string{"/a/6", changed("2026-02-20")}), "/a/2": one, "/2026/01/05/a/3": one, "/a/4": one, "/a/5": one}
+	}
+	r, paths = run(months(), 1, 32)
+	assert.Equal(t, counts{Found: 4, Fetched: 4, Inserted: 4}, countsOf(r), "%v", paths)
+	assert.Empty(t, r.Alerts)
+	r, paths = run(months(), 3, 11)
+	assert.Equal(t, counts{Found: 2, Fetched: 2, Inserted: 2}, countsOf(r), "%v", paths)
+	assert.Equal(t, []string{"provider daily-example: the backfill may lack articles: of 1 articles the sitemaps say only that they changed after these days; a backfill up to today has those: leave --published-until out"}, r.Alerts)
 }

@@ -175,7 +175,7 @@ func newsFirst(address string) int {
 // source reads one sitemap or feed into the draft, and returns the children of an index. One
 // that cannot be read is left out.
 func (v *visit) source(ctx context.Context, d *provider.Draft, c child, by string) (children []child, err error) {
-	r, err := v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml", MaxBytes: maxSitemap, Invited: c.invited})
+	r, err := v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml,application/feed+json", MaxBytes: maxSitemap, Invited: c.invited})
 	if errors.As(err, new(*errStop)) || ctx.Err() != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (v *visit) source(ctx context.Context, d *provider.Draft, c child, by strin
 	s := provider.Source{URL: c.address, Kind: "sitemap", By: by, Named: c.invited}
 	var lastmod []string
 	news := false
-	read, err := sitemap.Scan(r.Body, func(e sitemap.Entry) bool {
+	read, err := sitemap.ScanAny(r.Body, func(e sitemap.Entry) bool {
 		u, err := canonical.Address(base, e.Loc, []string{"*"})
 		if err != nil {
 			return true
@@ -214,6 +214,8 @@ func (v *visit) source(ctx context.Context, d *provider.Draft, c child, by strin
 		s.Kind, s.Feed = "RSS feed", true
 	case read.Kind == sitemap.Atom:
 		s.Kind, s.Feed = "Atom feed", true
+	case read.Kind == sitemap.JSON:
+		s.Kind, s.Feed = "JSON feed", true
 	case news:
 		s.Kind = "news sitemap"
 	}

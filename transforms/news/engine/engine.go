@@ -195,9 +195,11 @@ type visit struct {
 	old     int    // how many of the newest articles are older than the retention
 	expired int    // how many of them were stored and have expired
 	// undated and elsewhen are how many articles a backfill left out: without a date, and of other days.
-	undated, elsewhen int
-	partial           string // why not all articles were found; "": they were
-	stored            bool   // at least one of the newest articles is stored
+	// changed are those of the latter that may be of its days and changed later.
+	undated, elsewhen, changed int
+	misdated, probed           bool   // see belies and doubtful
+	partial                    string // why not all articles were found; "": they were
+	stored                     bool   // at least one of the newest articles is stored
 }
 
 // count passes the counts since its last call to Count.

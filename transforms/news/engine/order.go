@@ -11,12 +11,15 @@ import (
 
 // child is a sitemap that is still to be read.
 type child struct {
-	address string
-	at      time.Time // lastmod, or the end of the time that its name says; zero: neither
-	from    time.Time // the begin of that time; zero: its name says none
-	place   int       // for those without a time: the distance from the newest end
-	depth   int
-	invited bool // robots.txt names it, or an index that it names does
+	address   string
+	at        time.Time // lastmod, or the end of the time that its name says; zero: neither
+	until     time.Time // nothing in it is newer, as lastmod or its name says; zero: neither does
+	dated     bool      // until is of lastmod
+	from, end time.Time // the time that its name says; zero: none
+	place     int       // for those without a time: the distance from the newest end
+	depth     int
+	invited   bool // robots.txt names it, or an index that it names does
+	probe     bool // it is read whatever is said about its time
 }
 
 // arrange sorts the sitemaps of one index, or the roots, in the order in which they are
@@ -29,7 +32,7 @@ func arrange(children []child, zone *time.Location, now time.Time) {
 	for i, c := range children {
 		from, end, ok := periodOf(c.address, zone, now)
 		if ok {
-			children[i].from = from
+			children[i].from, children[i].end = from, end
 		}
 		if !c.at.IsZero() {
 			continue
@@ -41,8 +44,8 @@ func arrange(children []child, zone *time.Location, now time.Time) {
 	}
 	for i := range children {
 		c := &children[i]
-		if len(named)*2 >= undated && c.at.IsZero() {
-			c.at = named[i]
+		if end, ok := named[i]; ok && len(named)*2 >= undated {
+			c.at, c.until = end, end.Add(ahead) // its days may be those of another zone
 		}
 		switch i {
 		case 0:

@@ -97,3 +97,22 @@ func TestSitemapEndsEarly(t *testing.T) {
 	assert.Equal(t, counts{Found: 1, Fetched: 1, Inserted: 1}, countsOf(r))
 	assert.Equal(t, []string{"a sitemap was read up to its first 50 MiB, or ends early: https://daily.example/map.xml"}, r.Limits)
 }
+
+// A declared JSON Feed is read as one of RSS, by its dates and up to where it ends.
+func TestJSONFeed(t *testing.T) {
+	w := once(t)
+	w.cfg.MaxArticlesPerProvider = 2
+	const items = `{"version":"https://jsonfeed.org/version/1.1","title":"Daily","items":[{"id":"1","url":"/a/1","date_published":"2026-03-01T08:00:00+09:00"},{"id":"2","url":"https://daily.example/a/2","title":"Told by the feed","date_published":"2026-03-01T10:00:00+09:00"},{"id":"https://daily.example/a/3","date_published":"2026-03-01T09:00:00+09:00"}`
+	pages := map[string]string{"/feed.json": items + "]}", "/a/2": story("", prose), "/a/3": story("", prose)}
+	w.serve("daily.example", pages)
+	p := declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nfeeds: [https://daily.example/feed.json]")
+	r := w.run(p)
+	assert.Equal(t, counts{Found: 3, Fetched: 2, Inserted: 2}, countsOf(r), r.Reason)
+	assert.Equal(t, []string{"/robots.txt", "/feed.json", "/a/2", "/a/3"}, w.paths())
+	assert.Empty(t, r.Limits)
+	pages["/feed.json"] = items
+	assert.Equal(t, []string{"a sitemap was read up to its first 50 MiB, or ends early: https://daily.example/feed.json"}, w.run(p).Limits)
+	pages["/feed.json"] = `{"code":"rest_no_route"}`
+	r = w.run(p)
+	assert.Equal(t, []any{engine.Skipped, `none of its sitemaps and feeds can be read: https://daily.example/feed.json is neither a sitemap nor a feed, but "text/html; charset=utf-8"`}, []any{r.State, r.Reason})
+}

@@ -32,7 +32,7 @@ type Declaration struct {
 	// Sitemaps to read when robots.txt names none. Without any, and without feeds, the
 	// publisher is skipped and the report says so.
 	SitemapHints []string `yaml:"sitemapHints" pattern:"^https?://"`
-	// RSS and Atom feeds to read as well as the sitemaps. Robots.txt of a feed's host is obeyed.
+	// RSS, Atom and JSON feeds to read as well as the sitemaps. Robots.txt of a feed's host is obeyed.
 	Feeds []string `yaml:"feeds" pattern:"^https?://"`
 	// Regular expression over a URL's path and query: which URLs are articles. Without it,
 	// those that have an article's usual form (a date, a long number, a title of four words

@@ -89,7 +89,7 @@ type Policy struct {
 	Keep []string
 	// Zone is the time zone of times that have no offset.
 	Zone *time.Location
-	// Feeds are RSS and Atom feeds to read as well as the sitemaps.
+	// Feeds are RSS, Atom and JSON feeds to read as well as the sitemaps.
 	Feeds []string
 	// Discover looks for feeds and a sitemap on the site when none is named.
 	Discover bool

@@ -162,14 +162,15 @@ func turn(lanes map[string]int, p provider.Provider, of int) int {
 
 // Purge removes expired articles and evidence, and returns the number of articles.
 func Purge(ctx context.Context, d *db.DB, s store.Store, c provider.Config, now time.Time) (int64, error) {
-	n, err := raw.Purge(ctx, d, now)
+	expired, err := raw.Expiring(ctx, d, now)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := raw.Sweep(ctx, s, now.Add(-c.Retention())); err != nil {
-		return n, err
+	// Before the articles, by which the next run knows what is left after a kill.
+	if _, err := raw.Sweep(ctx, s, expired, now.Add(-c.Retention())); err != nil {
+		return 0, err
 	}
-	return n, nil
+	return raw.Purge(ctx, d, now)
 }
 
 // Visit crawls each lane's providers, as many at the same time as the configuration says.

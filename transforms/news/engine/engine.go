@@ -330,11 +330,6 @@ func (v *visit) article(ctx context.Context, c candidate) error {
 			return v.failed(ctx, letter, later)
 		}
 	}
-	if v.KeepHTML {
-		if err := raw.Keep(ctx, v.Store, c.canonical, e); err != nil {
-			return err
-		}
-	}
 	if err := v.save(ctx, e, letter); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
+	"github.com/newsfork/seed-engine/transforms/news/raw"
 )
 
 // told is a page about something, as none of the others is.
@@ -172,4 +173,123 @@ func TestReparseOfDamagedEvidence(t *testing.T) {
 	assert.Equal(t, counts{Same: 1, Failed: 2}, countsOf(r))
 	require.Len(t, w.letters, 2)
 	assert.Equal(t, []any{"parse_failed", "evidence/news/daily-example/2026-03-01/0.warc.gz", "daily-example"}, []any{w.letters[0].Kind, w.letters[0].Input.Key, w.letters[0].Input.Source})
+}
+
+// Addresses in a page are relative to its base element, and the addresses of another host are
+// no article's all the same.
+func TestBaseElement(t *testing.T) {
+	w := once(t)
+	w.cfg.RawTextMaxLength = 10_000
+	said := func(base string) string {
+		return base + `<link rel=canonical href="a/own"><meta property="og:image" content="i/1.jpg">`
+	}
+	w.serve("daily.example", map[string]string{
+		"/map.xml": "<urlset><url><loc>/x/a/1</loc></url><url><loc>/x/a/2</loc></url><url><loc>/x/a/3</loc></url><url><loc>/x/a/4</loc></url></urlset>",
+		"/x/a/1":   told("river", said(`<base target=_top><base href="/en/"><base href="/fr/">`)),
+		"/x/a/2":   told("mountain", said(`<base href="https://other.example/">`)),
+		"/x/a/3":   told("winter", said(`<base href="javascript:x">`)),
+		"/x/a/4":   strings.Replace(told("forest", `<base href="/x/">`), "</article>", `<a href="a/4/2">2</a></article>`, 1),
+		"/x/a/4/2": told("island", ""),
+	})
+	r := w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: /a/\nsitemapHints: [https://daily.example/map.xml]"))
+	assert.Equal(t, counts{Found: 4, Fetched: 4, Inserted: 4}, countsOf(r))
+	got := map[string][]string{}
+	for _, a := range w.articles() {
+		got[a.URL] = append([]string{a.CanonicalURL}, a.Images...)
+		if strings.Contains(a.Text, "forest0") {
+			assert.Contains(t, a.Text, "island0")
+		}
+	}
+	assert.Equal(t, map[string][]string{
+		"https://daily.example/x/a/1": {"https://daily.example/en/a/own", "https://daily.example/en/i/1.jpg"},
+		"https://daily.example/x/a/2": {"https://daily.example/x/a/2", "https://other.example/i/1.jpg"},
+		"https://daily.example/x/a/3": {"https://daily.example/x/a/a/own", "https://daily.example/x/a/i/1.jpg"},
+		"https://daily.example/x/a/4": {"https://daily.example/x/a/4"},
+	}, got)
+}
+
+// A stored article that moves stays one article, with the version before: its address redirects
+// to the new one, or its page names another as canonical. What another article's address
+// redirects to is no new address of it.
+func TestArticleMoves(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		pages := map[string]string{"/robots.txt": "Sitemap: https://daily.example/map.xml\n"}
+		run := func(day int, listed ...string) counts {
+			set := ""
+			for _, path := range listed {
+				set += fmt.Sprintf("<url><loc>%s</loc><lastmod>2026-03-0%d</lastmod></url>", path, day)
+			}
+			pages["/map.xml"] = "<urlset>" + set + "</urlset>"
+			w.serve("daily.example", pages)
+			w.now = begin.AddDate(0, 0, day)
+			return countsOf(w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/")))
+		}
+		for _, what := range []string{"river", "mountain", "winter"} {
+			pages["/a/"+what] = told(what, "")
+		}
+		assert.Equal(t, counts{Found: 3, Fetched: 3, Inserted: 3}, run(1, "/a/river", "/a/mountain", "/a/winter"))
+		ids := map[string]string{}
+		for _, a := range w.articles() {
+			ids[a.Title] = a.ID
+		}
+		pages["/a/river"], pages["/a/river-2"] = "/a/river-2", strings.ReplaceAll(told("river", ""), "About river", "More about river")
+		pages["/a/mountain"] = told("mountain", `<link rel=canonical href="/a/mountain-2">`)
+		pages["/a/winter"], pages["/a/forest"] = "/a/forest", told("forest", "")
+		assert.Equal(t, counts{Found: 3, Fetched: 3, Inserted: 1, Changed: 2}, run(2, "/a/river", "/a/mountain", "/a/winter"))
+		pages["/a/mountain-2"] = pages["/a/mountain"]
+		assert.Equal(t, counts{Found: 3, Fetched: 3, Same: 3}, run(3, "/a/river-2", "/a/mountain-2", "/a/forest"))
+		got := map[string]string{}
+		for _, a := range w.articles() {
+			got[fmt.Sprint(a.CanonicalURL, " ", a.Version)] = a.Title
+			switch a.Title {
+			case "More about river":
+				assert.Equal(t, ids["About river"], a.ID)
+			case "About mountain", "About winter":
+				assert.Equal(t, ids[a.Title], a.ID)
+			}
+		}
+		assert.Equal(t, map[string]string{"https://daily.example/a/river-2 2": "More about river", "https://daily.example/a/mountain-2 2": "About mountain",
+			"https://daily.example/a/winter 1": "About winter", "https://daily.example/a/forest 1": "About forest"}, got)
+	})
+}
+
+// Only pages of articles that are stored are kept, and those in which a better parser may find
+// an article.
+func TestPagesThatAreKept(t *testing.T) {
+	w := once(t)
+	paid := `<meta property="article:content_tier" content="locked">`
+	pages := map[string]string{"/robots.txt": "Sitemap: https://daily.example/map.xml\n",
+		"/a/free": told("river", ""), "/a/copy": told("river", `<link rel=canonical href="/a/free">`), "/a/paid": told("mountain", paid), "/a/empty": "<html><body><nav>Menu</nav></body></html>"}
+	run := func(file string, paths ...string) (kept int) {
+		set := ""
+		for _, path := range paths {
+			set += "<url><loc>" + path + "</loc><lastmod>" + w.now.Format(time.RFC3339) + "</lastmod></url>"
+		}
+		pages["/map.xml"] = "<urlset>" + set + "</urlset>"
+		w.serve("daily.example", pages)
+		e := w.engine()
+		e.KeepHTML = true
+		p := declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\n"+file)
+		r, err := e.Run(t.Context(), p)
+		require.NoError(t, err)
+		assert.Equal(t, int64(len(paths)), r.Fetched)
+		for e, err := range raw.Kept(t.Context(), w.store, p.ID()) {
+			require.NoError(t, err)
+			assert.NotEmpty(t, e.HTML)
+			kept++
+		}
+		return kept
+	}
+	assert.Equal(t, 1, run("", "/a/free"))
+	assert.Equal(t, 1, run("", "/a/copy"), "it is stored already")
+	assert.Equal(t, 1, run("", "/a/paid"))
+	assert.Equal(t, 2, run("", "/a/empty"))
+	w.now = w.now.AddDate(0, 0, 1)
+	assert.Equal(t, 3, run("teasers: true", "/a/paid"))
+
+	w.now = w.now.AddDate(0, 0, 30)
+	_, err := raw.Purge(t.Context(), w.db, w.now)
+	require.NoError(t, err)
+	pages["/a/moved"] = pages["/a/copy"]
+	assert.Equal(t, 3, run("", "/a/moved"), "the article that it is has expired")
 }

@@ -40,7 +40,7 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	if err != nil {
 		v.result.Health.Failed++
 		letter.Stage, letter.Kind, letter.Retryable = "Parse", "parse_failed", false
-		return v.failed(ctx, letter, err)
+		return errors.Join(v.keep(ctx, asked, e), v.failed(ctx, letter, err)) // for a better parser
 	}
 	h := &v.result.Health
 	for _, f := range []struct {
@@ -62,7 +62,19 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	row := raw.Row{Source: v.p.ID(), Unique: v.policy.Unique, URL: e.URL, Canonical: canonical, Article: a, SitemapAt: e.SitemapAt, FetchedAt: e.FetchedAt, Teasers: v.policy.Teasers}
 	out := raw.Same
 	if !copied {
-		out, err = raw.Save(ctx, v.DB, row, limits, v.now())
+		if err := v.moved(ctx, asked, canonical, a, limits); err != nil {
+			return err
+		}
+		// The page comes first, so that a kill leaves no article without it. One without a text is for a better parser.
+		if !a.Paywalled || v.policy.Teasers {
+			err = v.keep(ctx, canonical, e)
+		}
+		if err == nil {
+			out, err = raw.Save(ctx, v.DB, row, limits, v.now())
+		}
+		if err == nil && out == raw.Purged && v.KeepHTML {
+			err = raw.Discard(ctx, v.Store, canonical, e)
+		}
 	}
 	if err == nil && asked != canonical { // the address in the sitemap is recorded too
 		err = raw.Alias(ctx, v.DB, row, asked, out)
@@ -93,6 +105,14 @@ func (v *visit) save(ctx context.Context, e raw.Evidence, letter ledger.DeadLett
 	return v.Resolve(ctx, letter)
 }
 
+// keep stores an article's page, if the run keeps pages.
+func (v *visit) keep(ctx context.Context, canonical string, e raw.Evidence) error {
+	if !v.KeepHTML {
+		return nil
+	}
+	return raw.Keep(ctx, v.Store, canonical, e)
+}
+
 // The maximum sizes of an article's metadata in bytes. Its text has its own limit.
 const (
 	maxTitle   = 2000
@@ -109,9 +129,12 @@ func clean(a provider.Article, u *url.URL) provider.Article {
 	a.Language, a.Section, a.Press = untrusted.Line(a.Language, maxName), untrusted.Line(a.Section, maxName), untrusted.Line(a.Press, maxName)
 	a.Description = untrusted.Line(a.Description, maxTitle)
 	a.Authors, a.Tags = names(a.Authors, maxAuthors), names(a.Tags, maxTags)
+	base := provider.Base(u, a.Base)
+	a.Base = ""
+	a.Canonical, _ = canonical.Resolve(base, a.Canonical, []string{"*"}) // "": none, or none of a web page
 	var images []string
 	for _, address := range a.Images {
-		image, err := canonical.Address(u, address, []string{"*"})
+		image, err := canonical.Address(base, address, []string{"*"})
 		if err == nil && len(images) < maxImages && untrusted.Key(image.String()) == nil && !slices.Contains(images, image.String()) {
 			images = append(images, image.String())
 		}
@@ -209,6 +232,20 @@ func (v *visit) identity(ctx context.Context, u *url.URL, a provider.Article, l 
 	}
 	v.log.Warn("canonical_ignored", "url", ledger.Redact(u.String()), "canonical", ledger.Redact(canonical))
 	return own, false, nil
+}
+
+// moved gives a stored article the address that it has now: the one under which it is stored
+// redirects there, or its page names another as canonical. Save then finds it. Where another
+// article is stored from there, both stay.
+func (v *visit) moved(ctx context.Context, asked, canonical string, a provider.Article, l raw.Limits) error {
+	if asked == canonical || v.policy.Unique == provider.ByExternalID { // an id finds it
+		return nil
+	}
+	before, err := raw.Under(ctx, v.DB, v.p.ID(), asked)
+	if err != nil || before.ID == "" || !before.Like(a, l) {
+		return err
+	}
+	return raw.Readdress(ctx, v.DB, before.ID, canonical)
 }
 
 // canonical returns an article's identity: the canonical address in its page, if that is

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/warc"
 	"github.com/newsfork/seed-engine/transforms/parse/sitemap"
@@ -57,8 +59,8 @@ const (
 // Keep writes evidence to the store, under its provider and the day of the fetch: a WARC
 // file with the pages as they were received.
 func Keep(ctx context.Context, s store.Store, canonical string, e Evidence) error {
-	name := Hash(canonical) + ".warc.gz"
-	file, err := warc.AppendInfo(nil, e.FetchedAt, name, [][2]string{{"software", "seed-engine"}, {"format", "WARC File Format 1.1"}})
+	key := e.key(canonical)
+	file, err := warc.AppendInfo(nil, e.FetchedAt, path.Base(key), [][2]string{{"software", "seed-engine"}, {"format", "WARC File Format 1.1"}})
 	if err != nil {
 		return err
 	}
@@ -77,11 +79,20 @@ func Keep(ctx context.Context, s store.Store, canonical string, e Evidence) erro
 			return err
 		}
 	}
-	key := evidencePrefix + e.Source + "/" + e.FetchedAt.UTC().Format(time.DateOnly) + "/" + name
 	if err := store.Write(ctx, s, key, file, store.PutOptions{ContentType: "application/warc"}); err != nil {
 		return fmt.Errorf("writing evidence: %w", err)
 	}
 	return nil
+}
+
+// key returns where the evidence of the article with a canonical address is kept.
+func (e Evidence) key(canonical string) string {
+	return evidencePrefix + e.Source + "/" + e.FetchedAt.UTC().Format(time.DateOnly) + "/" + Hash(canonical) + ".warc.gz"
+}
+
+// Discard removes evidence that Keep has written.
+func Discard(ctx context.Context, s store.Store, canonical string, e Evidence) error {
+	return store.Remove(ctx, s, e.key(canonical))
 }
 
 // Kept yields a provider's evidence, of each article the newest, the oldest day first.
@@ -181,8 +192,28 @@ func readWARC(file io.Reader) (e Evidence, err error) {
 	return e, nil
 }
 
-// Sweep removes the evidence of days that ended before a time, and returns how many objects it removed.
-func Sweep(ctx context.Context, s store.Store, before time.Time) (n int64, err error) {
+// Expired are the articles whose retention has ended, as Sweep knows them.
+type Expired map[string]bool
+
+// Expiring returns the articles that Purge would remove.
+func Expiring(ctx context.Context, d *db.DB, now time.Time) (Expired, error) {
+	all := Expired{}
+	for name, err := range db.Select(ctx, d, func(r *sql.Rows) (string, error) {
+		var source, canonical string
+		err := r.Scan(&source, &canonical)
+		return source + "/" + Hash(canonical), err
+	}, `SELECT source, canonical_url FROM news_articles WHERE expires_at <= $1`, db.Micros(now)) {
+		if err != nil {
+			return nil, fmt.Errorf("listing expired articles: %w", err)
+		}
+		all[name] = true
+	}
+	return all, nil
+}
+
+// Sweep removes the evidence of expired articles, and that of days that ended before a time. It
+// returns how many objects it removed.
+func Sweep(ctx context.Context, s store.Store, expired Expired, before time.Time) (n int64, err error) {
 	for o, err := range s.List(ctx, evidencePrefix) {
 		if err != nil {
 			return n, fmt.Errorf("listing evidence: %w", err)
@@ -191,11 +222,12 @@ func Sweep(ctx context.Context, s store.Store, before time.Time) (n int64, err e
 		if len(parts) != 3 {
 			continue
 		}
+		name, _, _ := strings.Cut(parts[2], ".")
 		day, err := time.Parse(time.DateOnly, parts[1])
-		if err != nil || !day.AddDate(0, 0, 1).Before(before) {
+		if !expired[parts[0]+"/"+name] && (err != nil || !day.AddDate(0, 0, 1).Before(before)) {
 			continue
 		}
-		if err := store.Retry(ctx, func() error { return s.Delete(ctx, o.Key) }); err != nil {
+		if err := store.Remove(ctx, s, o.Key); err != nil {
 			return n, fmt.Errorf("removing evidence: %w", err)
 		}
 		n++

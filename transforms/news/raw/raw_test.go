@@ -227,7 +227,7 @@ func TestEvidence(t *testing.T) {
 		e := raw.Evidence{Source: "demo", URL: fmt.Sprintf("https://a/%d", i), ContentType: "text/html", FetchedAt: at, HTML: []byte("\xb0\xa1")}
 		require.NoError(t, raw.Keep(t.Context(), s, e.URL, e))
 	}
-	n, err := raw.Sweep(t.Context(), s, now.AddDate(0, 0, -30))
+	n, err := raw.Sweep(t.Context(), s, nil, now.AddDate(0, 0, -30))
 	require.NoError(t, err)
 	assert.Equal(t, int64(1), n)
 	var urls []string
@@ -303,5 +303,35 @@ func TestVersions(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, d.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM news_versions`).Scan(&kept))
 		assert.Zero(t, kept)
+	})
+}
+
+// The pages of an article go with it, also one that was received long after the first.
+func TestEvidenceOfExpired(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		s, err := store.Open(t.Context(), t.TempDir())
+		require.NoError(t, err)
+		defer func() { require.NoError(t, s.Close()) }()
+		later := now.Add(limits.Retention - time.Hour)
+		for i, first := range []time.Time{now, later} {
+			address := fmt.Sprintf("https://a/%d", i)
+			for _, at := range []time.Time{first, later} {
+				_, err := raw.Save(t.Context(), d, row(provider.ByURL, address, "", at.String(), "b"), limits, at)
+				require.NoError(t, err)
+				require.NoError(t, raw.Keep(t.Context(), s, address, raw.Evidence{Source: "demo", URL: address, FetchedAt: at, HTML: []byte("b")}))
+			}
+		}
+		due := now.Add(limits.Retention)
+		expired, err := raw.Expiring(t.Context(), d, due)
+		require.NoError(t, err)
+		n, err := raw.Sweep(t.Context(), s, expired, now.AddDate(0, 0, -1))
+		require.NoError(t, err)
+		assert.Equal(t, int64(2), n)
+		for e, err := range raw.Kept(t.Context(), s, "demo") {
+			require.NoError(t, err)
+			assert.Equal(t, "https://a/1", e.URL)
+			n++
+		}
+		assert.Equal(t, int64(3), n, "that of the other article stays")
 	})
 }

@@ -268,6 +268,15 @@ func (r *reader) noKey() error {
 	return errNoKey
 }
 
+// keyText returns the key of a product whose key field has the value v: a number without an
+// exponent, as the site writes it.
+func keyText(v any) string {
+	if f, ok := v.(float64); ok {
+		return plainNumber(f)
+	}
+	return fmt.Sprint(v)
+}
+
 // readDetail reads a product's page. row is what the journal has of its row in the list.
 func (r *reader) readDetail(address, text, row string) (ProductDetail, error) {
 	read, base, err := open(address, text, r.site.Detail.Format)
@@ -298,7 +307,7 @@ func (r *reader) readDetail(address, text, row string) (ProductDetail, error) {
 		}
 		p.Fields[f.name] = v
 		if f.name == r.site.Key {
-			p.Key = fmt.Sprint(v)
+			p.Key = keyText(v)
 		}
 	}
 	if err := p.addRow(r, row); err != nil {

@@ -1,6 +1,12 @@
 package catalog
 
 import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/fstest"
@@ -93,4 +99,98 @@ func TestMigrateKeepsWaitingTasks(t *testing.T) {
 		assert.Equal(t, []entry{{Kind: KindFetchProductDetailPage, URL: "https://shop.example/7"},
 			{Kind: KindFetchListPage, URL: "https://shop.example/list/2", Page: 2, Tries: 1}}, tasks)
 	})
+}
+
+// Keys that are numbers of seven digits or more were written with an exponent. A product
+// keeps its history, its tags and its images under the plain key, and is not new.
+func TestMigratePlainKeys(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		files, err := fs.Sub(migrations, "migrations")
+		require.NoError(t, err)
+		before := fstest.MapFS{}
+		for _, dialect := range []string{".", "sqlite", "postgres"} {
+			names, err := fs.Glob(files, path.Join(dialect, "*.sql"))
+			require.NoError(t, err)
+			for _, name := range names {
+				if path.Base(name) < "00013" {
+					text, err := fs.ReadFile(files, name)
+					require.NoError(t, err)
+					before[name] = &fstest.MapFile{Data: text}
+				}
+			}
+		}
+		require.NoError(t, d.Migrate(t.Context(), Job, before))
+		put := func(statement string, args ...any) {
+			t.Helper()
+			_, err := d.ExecContext(t.Context(), statement, args...)
+			require.NoError(t, err)
+		}
+		const product = `INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at) VALUES ($1, $2, $3, $4, '', 1, 1, 1)`
+		for key, detail := range map[string]string{
+			"1.234567e+06":          `{"id":1234567,"name":"a"}`,
+			"1e+06":                 `{"id":1000000}`,
+			"1.2345678905e+06":      `{"id":1234567.8905}`,
+			"9.007199254740991e+15": `{"id":9007199254740991}`,
+			"1e+20":                 `{"id":100000000000000000000}`,
+			"123456":                `{"id":123456}`,
+			"2e+06":                 `{"id":"2e+06","pieces":2}`, // a text
+			"3e+06":                 `{"id":3000000}`,            // there is one with the plain key
+			"3000000":               `{"id":"3000000"}`,
+			"A1e+06":                `{"id":"A1e+06"}`,
+		} {
+			put(product, "shop", key, "https://shop.example/list#"+key, detail)
+		}
+		put(product, "other", "4e+06", "https://other.example/4e+06", `{"id":4000000}`)
+		put(`INSERT INTO catalog_changes (site, product_key, changed_at, field, was, became, run_id) VALUES ('shop', '1.234567e+06', 1, 'name', '"b"', '"a"', 'r'), ('shop', '2e+06', 1, 'name', '"b"', '"a"', 'r')`)
+		put(`INSERT INTO catalog_tags (site, product_key, asked, model, tags, tagged_at) VALUES ('shop', '1.234567e+06', '', '', '[]', 1)`)
+		put(`INSERT INTO catalog_product_images (site, product_key, url, field, position, first_seen, last_seen, gone_at) VALUES ('shop', '1.234567e+06', 'u', 'f', 1, 1, 1, 0)`)
+		put(`INSERT INTO catalog_crawls (site, started_at, finished_at, number, file) VALUES ('shop', 1, 0, 1, 'f'), ('other', 1, 0, 1, 'f'), ('done', 1, 2, 1, 'f')`)
+		put(`INSERT INTO catalog_tasks (site, kind, url, page, state, tries, fetched, not_before, list_row) VALUES ('shop', 'FetchProductDetailPage', 'u', 0, 0, 0, 0, 0, '{"key":"5e+06","fields":{"id":5000000}}'),
+			('other', 'FetchProductDetailPage', 'u', 0, 0, 0, 0, 0, '{"key":"A-1","fields":{}}')`)
+
+		require.NoError(t, Migrate(t.Context(), d))
+		texts := func(query string) []string {
+			t.Helper()
+			all, err := db.Texts(t.Context(), d, query)
+			require.NoError(t, err)
+			return all
+		}
+		assert.ElementsMatch(t, []string{"1234567", "1000000", "1234567.8905", "9007199254740991", "100000000000000000000", "123456", "2e+06", "3e+06", "3000000", "A1e+06", "4000000"}, texts(`SELECT product_key FROM catalog_products`))
+		assert.Equal(t, []string{"https://other.example/4e+06", "https://shop.example/list#1000000"}, texts(`SELECT url FROM catalog_products WHERE product_key IN ('1000000', '4000000') ORDER BY url`))
+		for _, table := range []string{"catalog_changes", "catalog_tags", "catalog_product_images"} {
+			assert.Contains(t, texts(`SELECT product_key FROM `+table), "1234567", table)
+		}
+		assert.Len(t, texts(`SELECT product_key FROM catalog_changes WHERE product_key = '2e+06'`), 1)
+		assert.Equal(t, []string{"done f", "other f", "shop keys"}, texts(`SELECT site || ' ' || file FROM catalog_crawls ORDER BY site`))
+	})
+}
+
+// A key of the type number is written as the site writes it.
+func TestKeyThatIsANumber(t *testing.T) {
+	t.Parallel()
+	for _, detail := range []string{"html", "none"} {
+		t.Run(detail, func(t *testing.T) {
+			t.Parallel()
+			field := `{selector: "#id", type: number}`
+			if detail == "none" {
+				field = `{selector: a, attribute: data-id, type: number}`
+			}
+			j := newSite(t, `
+name: shop
+list: {url: "https://shop.example/", rows: {selector: li}, product_link: {selector: a}}
+detail: {format: `+detail+`}
+key: id
+fields: {id: `+field+`}
+`, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/" {
+					_, _ = fmt.Fprint(w, "<li><a href=/a data-id=1234567>x</a><li><a href=/b data-id=20000000>x</a>")
+					return
+				}
+				_, _ = fmt.Fprint(w, map[string]string{"/a": "<p id=id>1234567", "/b": "<p id=id>20000000"}[r.URL.Path])
+			})
+			j.run()
+			assert.ElementsMatch(t, []string{"1234567", "20000000"}, slices.Collect(maps.Keys(j.products("shop"))))
+		})
+	}
 }

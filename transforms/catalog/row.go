@@ -48,7 +48,7 @@ func (r *reader) readRow(row *page, base *url.URL) (rowValues, error) {
 		}
 		out.Fields[f.name] = b
 		if f.name == r.site.Key {
-			out.Key = fmt.Sprint(v)
+			out.Key = keyText(v)
 		}
 	}
 	if len(out.Key) > maxKey {

@@ -222,7 +222,7 @@ func (r *reader) tryFields(t *Trial, from string, p *page, base *url.URL) {
 		default:
 			part.Value = v
 			if f.name == r.site.Key {
-				t.Key = fmt.Sprint(v)
+				t.Key = keyText(v)
 			}
 		}
 		t.Fields = append(t.Fields, part)

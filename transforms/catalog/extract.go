@@ -117,14 +117,14 @@ func (r *reader) readEnd(address string, read *page, base *url.URL, p *listPage)
 	}
 	own, _, _ := strings.Cut(address, "#")
 	if r.next != nil {
-		if s, ok := r.next.first(read); ok {
+		if s, ok := r.next.first(read); ok && !s.none() {
 			if p.next, _ = r.follow(base, s.text); p.next == own { // the last page of some sites
 				p.next = ""
 			}
 		}
 	}
 	if r.cursor != nil {
-		if s, ok := r.cursor.first(read); ok && s.text != r.cursorOf(address) {
+		if s, ok := r.cursor.first(read); ok && !s.none() && s.text != r.cursorOf(address) {
 			p.cursor = s.text
 			if err := untrusted.Key(r.cursorURL(0, p.cursor)); err != nil {
 				return fmt.Errorf("the cursor of the next page: %w", err)

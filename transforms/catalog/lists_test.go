@@ -50,6 +50,12 @@ func shelf(w http.ResponseWriter, r *http.Request) {
 			out["next"] = fmt.Sprintf("after/&%d", after+shelfSize)
 		}
 		write(out)
+	case path == "/relay":
+		after := number(query.Get("c"))
+		write(map[string]any{"items": shelfPage(after), "page": map[string]any{"more": after+shelfSize < shelfProducts, "end": after + shelfSize}})
+	case path == "/zero":
+		after := number(query.Get("c"))
+		write(map[string]any{"items": shelfPage(after), "next": (after + shelfSize) % (shelfProducts/shelfSize*shelfSize + shelfSize)})
 	case path == "/empty":
 		after := number(query.Get("c"))
 		out := map[string]any{"items": append([]map[string]any{}, shelfPage(after)...), "next": nil}
@@ -165,9 +171,12 @@ fields:
   sku: {path: sku}
   price: {path: price, type: number}
 `, 5},
-	"offset and total": {`list: {url: "https://shelf.example/offsets?from={offset}", format: json, page_size: 5, rows: {path: items}, total: {path: total}}` + jsonRowFields, 5},
-	"cursor":           {`list: {url: "https://shelf.example/cursors?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
-	"cursor in a body": {`list: {url: "https://shelf.example/search", format: json, body: '{"after": "{cursor}", "size": 5}', rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
+	"offset and total":                    {`list: {url: "https://shelf.example/offsets?from={offset}", format: json, page_size: 5, rows: {path: items}, total: {path: total}}` + jsonRowFields, 5},
+	"cursor":                              {`list: {url: "https://shelf.example/cursors?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
+	"a cursor, and whether there is more": {`list: {url: "https://shelf.example/relay?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: "page.more && page.end"}}` + jsonRowFields, 5},
+	"a cursor that ends with 0":           {`list: {url: "https://shelf.example/zero?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
+	"a link that ends with false":         {`list: {url: "https://shelf.example/links", format: json, rows: {path: items}, next_link: {path: "next || ` + "`false`" + `"}}` + jsonRowFields, 5},
+	"cursor in a body":                    {`list: {url: "https://shelf.example/search", format: json, body: '{"after": "{cursor}", "size": 5}', rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
 	"page in a form, until it is empty": {`list: {url: "https://shelf.example/form", format: json, body: "page={page}", body_type: form, rows: {path: items}, until_empty: true}` +
 		jsonRowFields, 6},
 	"next link of an API": {`list: {url: "https://shelf.example/links", format: json, rows: {path: items}, next_link: {path: next}}` + jsonRowFields, 5},

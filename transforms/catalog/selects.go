@@ -46,6 +46,10 @@ type scalar struct {
 	plain bool // a number as JSON writes it
 }
 
+// none reports whether a cursor or a link says that there is none, as some APIs do on the
+// last page.
+func (s scalar) none() bool { return s.text == "false" || s.plain && s.text == "0" }
+
 // String returns what a person looks for in the page.
 func (s Select) String() string {
 	if s.Selector != "" && s.Path != "" {

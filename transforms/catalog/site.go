@@ -85,7 +85,8 @@ type List struct {
 	// Finds the link to the next page, or the address that a button loads more from. Not
 	// together with last_page, {page} or {offset}.
 	NextLink *Select `yaml:"next_link"`
-	// Finds the cursor of the next page, for {cursor}. The list ends at a page without one.
+	// Finds the cursor of the next page, for {cursor}. The list ends at a page without one, or
+	// where it is false or the number 0.
 	NextCursor *Select `yaml:"next_cursor"`
 	// Stands for {cursor} on the first page.
 	FirstCursor string `yaml:"first_cursor"`

@@ -174,6 +174,17 @@ func (j *rows) readAgain(ctx context.Context, seeds []entry) (missing int64, err
 	return missing, nil
 }
 
+// missing returns how many products the list does not name so far.
+func (j *rows) missing(ctx context.Context) (n int64, err error) {
+	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("counting what the list of %s does not name: %w", j.site, err)
+	}
+	return n, nil
+}
+
 // close ends a complete crawl. If all of the list was read, products that are no longer
 // in it are gone.
 func (j *rows) close(ctx context.Context, now time.Time, runID string) (c crawlEnd, err error) {
@@ -205,6 +216,9 @@ func (j *rows) close(ctx context.Context, now time.Time, runID string) (c crawlE
 					return err
 				}
 			}
+		}
+		if missing == 0 {
+			pages = max(pages, j.firstReading) // the second reading ended as soon as it had found what was missing
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM catalog_tasks WHERE site = $1`, j.site); err != nil {
 			return err

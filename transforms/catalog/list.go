@@ -14,7 +14,7 @@ func (v *visit) listPageFetcher() *stage {
 	return &stage{name: "ListPageFetcher", fails: "failed_list_page_fetcher", input: KindFetchListPage, size: v.cfg.ListFetchers, commit: v.commitSkipped,
 		work: func(ctx context.Context, task Task) ([]Task, error) {
 			t := task.(FetchListPage)
-			if v.known.past(t.Page) {
+			if v.known.past(t.Page) || v.found.Load() {
 				return nil, nil
 			}
 			at, body := v.reader.listRequest(t.URL, t.Page)
@@ -35,8 +35,8 @@ func (v *visit) listPageFetcher() *stage {
 		}}
 }
 
-// commitSkipped ends the list pages after the list's end: --stop-after-known has ended it
-// before them, or they do not exist.
+// commitSkipped ends the list pages that are not read: --stop-after-known has ended the list
+// before them, they do not exist, or nothing is missing any more.
 func (v *visit) commitSkipped(ctx context.Context, results []result) error {
 	for _, r := range results {
 		if r.err == nil && len(r.found) == 0 {
@@ -201,6 +201,13 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 	fresh, known, loops, repeated, err := v.journal.endLists(ctx, pages, v.cfg.StopAfterKnown > 0)
 	if err != nil {
 		return err
+	}
+	if v.journal.firstReading > 0 && len(fresh) > 0 {
+		missing, err := v.journal.missing(ctx)
+		if err != nil {
+			return err
+		}
+		v.found.Store(missing == 0)
 	}
 	for _, url := range loops {
 		v.log.Warn("list_loops", "url", url, "reason", "it leads to a page that this crawl has read, or has only products of earlier pages; the list is not read further")

@@ -32,9 +32,10 @@ type listPage struct {
 	last     int               // number of the last page, 0 if the page does not show it
 	next     string
 	cursor   string
-	children []string // sitemaps of an index
-	cut      bool     // the page has more than what was read
-	none     bool     // the page says itself that it has no products: [] in JSON, and not nothing
+	children []string        // sitemaps of an index
+	cut      bool            // the page has more than what was read
+	none     bool            // the page says itself that it has no products: [] in JSON, and not nothing
+	around   map[string]bool // what it has besides its products, see frame
 	has      map[string]bool
 }
 
@@ -94,6 +95,9 @@ func (r *reader) readList(address, text string) (listPage, error) {
 		found, err := products.path.search(read.data)
 		_, isList := found.([]any)
 		p.none = err == nil && isList
+	}
+	if r.endsEmpty() {
+		p.around = r.around(read)
 	}
 	return p, r.readEnd(address, read, base, &p)
 }

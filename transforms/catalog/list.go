@@ -84,7 +84,11 @@ func (v *visit) listPageParser() *stage {
 					return nil, &failure{kind: "no_products", final: true, err: v.reader.noProducts(p)}
 				}
 			}
-			if v.reader.leavesMore(t.Page, p) || p.cut || p.keyless > 0 {
+			other := v.reader.endsEmpty() && !v.frame.fits(v.reader.site.List.Format, p)
+			if other && v.reader.site.List.UntilEmpty {
+				return nil, &failure{kind: "no_products", err: errors.New("it has no products, and is not like the list's other pages, so it may be a login or an error page and not the end of the list: if it is the end, let list.last_page or list.total say where that is, in place of list.until_empty")}
+			}
+			if other || v.reader.leavesMore(t.Page, p) || p.cut || p.keyless > 0 {
 				v.partial.Store(true)
 			}
 			for _, e := range v.more(t.Page, p) {

@@ -46,6 +46,7 @@ type visit struct {
 	partial  atomic.Bool  // the crawl does not see all products; see rows.markPartial
 	found    atomic.Bool  // the second reading of the list has found all that the first had not
 	layout   *layout
+	frame    frame
 	count    func(ledger.Tally) // adds to the lane's counts
 
 	parallel bool // the host has no pause between requests: its pages are fetched in parallel

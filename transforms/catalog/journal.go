@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -29,6 +30,9 @@ type rows struct {
 	// firstReading is the number of list pages of the first reading, while the list is
 	// read again; 0: it is read for the first time.
 	firstReading int
+
+	mu        sync.Mutex
+	displaces map[string]int // by key: how many products' pages show this product in their place
 }
 
 // The states of a product, by the latest crawl.
@@ -98,6 +102,7 @@ type crawlEnd struct {
 	gone   int64 // products that are no longer in its lists
 	shrunk bool  // so many are missing, or all pages but one, that the list seems incomplete, so none was marked as gone
 	kept   int64 // products that the list does not name, and that are not gone because not all of it was read
+	moved  int64 // products that were not found, and whose pages show others for the first time
 }
 
 // maxGone is how many products may vanish from a list at once. More may vanish if they
@@ -113,8 +118,19 @@ func (j *rows) markPartial(ctx context.Context) error {
 	})
 }
 
+// unlisted are the products that the list does not name. It names one if it has its address,
+// unless the page there shows another product, and did so in an earlier crawl, too.
 const unlisted = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND seen_in < $2
-	AND NOT EXISTS (SELECT 1 FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage')`
+	AND NOT EXISTS (SELECT 1 FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage'
+		AND NOT (t.page = -1 AND catalog_products.missing_in > 0 AND catalog_products.missing_in < $2))`
+
+// otherProduct is what the journal has, as the number of its page, of a product's task whose
+// page shows another product than before.
+const otherProduct = -1
+
+// displaced are the products whose pages show others for the first time.
+const displaced = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AND missing_in = $2
+	AND EXISTS (SELECT 1 FROM catalog_tasks t WHERE t.url = catalog_products.url AND t.site = $1 AND t.kind = 'FetchProductDetailPage' AND t.page = -1)`
 
 // emptyPage is what the journal has of a numbered list page without products.
 const emptyPage = "empty"
@@ -202,6 +218,7 @@ func (j *rows) close(ctx context.Context, now time.Time, runID string) (c crawlE
 			if err := errors.Join(
 				tx.QueryRowContext(ctx, `SELECT count(*) FROM catalog_products WHERE site = $1 AND state <> 'gone'`, j.site).Scan(&all),
 				tx.QueryRowContext(ctx, `SELECT count(*)`+unlisted, j.site, j.number).Scan(&missing),
+				tx.QueryRowContext(ctx, `SELECT count(*)`+displaced, j.site, j.number).Scan(&c.moved),
 				tx.QueryRowContext(ctx, `SELECT count(*)`+gaps, j.site).Scan(&gap)); err != nil {
 				return err
 			}
@@ -248,8 +265,8 @@ func (j *rows) gone(ctx context.Context, tx *sql.Tx, now time.Time, runID, condi
 }
 
 // markMissing ends the task of a product page that no longer exists. known means that it
-// was the page of a stored product, and gone that its state is now gone: the site says
-// that it is gone for good, or an earlier crawl did not find it either.
+// was the page of stored products, and gone that the state of each is now gone: the site
+// says that it is gone for good, or an earlier crawl did not find it either.
 func (j *rows) markMissing(ctx context.Context, e entry, forGood bool, now time.Time, runID string) (known, gone bool, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		var there, missing int64
@@ -257,15 +274,20 @@ func (j *rows) markMissing(ctx context.Context, e entry, forGood bool, now time.
 			WHERE site = $1 AND url = $2`, j.site, e.URL, j.number).Scan(&there, &missing); err != nil {
 			return err
 		}
-		if known, gone = there > 0, forGood || missing > 0; !known {
+		if known, gone = there > 0, forGood || missing == there; !known {
 			return nil
 		}
-		if gone {
-			if err := j.gone(ctx, tx, now, runID, `url = $2`, e.URL); err != nil {
+		ripe := `url = $2`
+		if !forGood { // of two products that had the page one after the other, one may be gone before
+			ripe += ` AND missing_in > 0 AND missing_in < (SELECT c.number FROM catalog_crawls c WHERE c.site = $1)`
+		}
+		if err := j.gone(ctx, tx, now, runID, ripe, e.URL); err != nil {
+			return err
+		}
+		if !gone {
+			if _, err := tx.ExecContext(ctx, `UPDATE catalog_products SET missing_in = $3 WHERE site = $1 AND url = $2 AND state <> 'gone' AND missing_in = 0`, j.site, e.URL, j.number); err != nil {
 				return err
 			}
-		} else if _, err := tx.ExecContext(ctx, `UPDATE catalog_products SET missing_in = $3 WHERE site = $1 AND url = $2 AND missing_in = 0`, j.site, e.URL, j.number); err != nil {
-			return err
 		}
 		return j.set(ctx, tx, []entry{e}, done)
 	})

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/newsfork/seed-engine/io/ledger"
 )
 
 // market is a shop of 40 products, ten on each page of its list, that changes while it is
@@ -53,6 +55,48 @@ func sitemapOf(element string, paths ...string) string {
 	return b.String()
 }
 
+const (
+	framedList = `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, until_empty: true}`
+	framedData = `{url: "https://shop.example/l/{page}", format: json, product_link: {path: "data.items[]"}, until_empty: true}`
+)
+
+// framed is a page of a shop that has more than its products.
+func framed(content string) string {
+	return "<title>Shop</title><header id=head class=top><nav class=menu></nav></header><main class=content>" + content + "</main><footer class=foot>"
+}
+
+// framedAnswer is a list page of the market, or what other is where it is another.
+func framedAnswer(path string, isOther bool, other string) string {
+	n, err := strconv.Atoi(strings.TrimPrefix(path, "/l/"))
+	switch {
+	case err != nil:
+		return ""
+	case isOther:
+		return other
+	case n > 4:
+		return framed("<p class=none>There are no products here.</p>")
+	}
+	return framed("<ul class=grid>" + marketPage(n) + "</ul><nav class=pager>")
+}
+
+// dataAnswer is a list page of the market as JSON, without the product leave.
+func dataAnswer(path string, leave int) string {
+	n, err := strconv.Atoi(strings.TrimPrefix(path, "/l/"))
+	switch {
+	case err != nil:
+		return ""
+	case n > 4:
+		return `{"data": null}`
+	}
+	var items []string
+	for i := (n-1)*marketSize + 1; i <= n*marketSize; i++ {
+		if i != leave {
+			items = append(items, fmt.Sprintf(`"/item/%d"`, i))
+		}
+	}
+	return `{"data": {"items": [` + strings.Join(items, ",") + `]}, "took": 3}`
+}
+
 // A product that a crawl does not find in the list may still be there: the list changed
 // while its pages were read one after the other, one page was a wrong one, or the
 // product's own page could not be read. Only what is missing for sure is gone.
@@ -88,6 +132,36 @@ func TestMissingProductsAreNotGone(t *testing.T) {
 				return "<h1>Something went wrong"
 			}
 			return ""
+		}},
+		"a login from the third page on": {list: framedList, answer: func(path string, crawl, _, _ int) string {
+			return framedAnswer(path, crawl == 2 && number(path) > 2, framed("<form class=login><input type=password></form>"))
+		}},
+		"an error with status 200 from the third page on": {list: framedList, answer: func(path string, crawl, _, _ int) string {
+			return framedAnswer(path, crawl == 2 && number(path) > 2, "<title>Sorry</title><h1>Temporarily unavailable")
+		}},
+		"a login in place of a part of a page": {list: `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, until_empty: true}`, answer: func(path string, crawl, _, _ int) string {
+			if crawl == 2 && strings.HasPrefix(path, "/l/") && number(path) > 2 {
+				return "<title>Welcome</title><h1>Please sign in"
+			}
+			return ""
+		}},
+		"an error from the third of a fixed number of pages on": {list: `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, pages: 6}`, answer: func(path string, crawl, _, _ int) string {
+			return framedAnswer(path, crawl == 2 && number(path) > 2, "<title>Sorry</title><h1>Temporarily unavailable")
+		}},
+		"an error of an API from the third page on": {list: framedData, answer: func(path string, crawl, _, _ int) string {
+			if crawl == 2 && strings.HasPrefix(path, "/l/") && number(path) > 2 {
+				return `{"data": null, "errors": [{"message": "sign in"}]}`
+			}
+			return dataAnswer(path, 0)
+		}},
+		"it is taken out of an API whose end has no list": {list: framedData, gone: 1, answer: func(path string, crawl, _, _ int) string {
+			return dataAnswer(path, 2*(crawl-1))
+		}},
+		"it is taken out of a list whose end says so": {list: framedList, gone: 1, answer: func(path string, crawl, _, _ int) string {
+			if crawl == 2 && strings.HasPrefix(path, "/l/") && number(path) <= 4 {
+				return framed("<ul class=grid>" + marketPage(number(path), 2) + "</ul><nav class=pager>")
+			}
+			return framedAnswer(path, false, "")
 		}},
 		"a page does not exist for a moment": {list: `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, until_empty: true}`, answer: func(path string, crawl, asked, _ int) string {
 			if crawl == 2 && path == "/l/3" && asked == 1 {
@@ -292,4 +366,166 @@ func TestCorrectedListIsReadFromItsFirstPage(t *testing.T) {
 	j.cfg.Sites = []Site{site}
 	total := j.run()
 	assert.Equal(t, map[string]int64{"sites_held": 0, "failed_tasks": 0, "products_saved": 20}, counted(total, "sites_held", "failed_tasks", "products_saved"))
+}
+
+// An error page with status 200 in the middle of a list is asked for again, and the list is
+// then read to its end.
+func TestListPageThatIsAnotherOne(t *testing.T) {
+	t.Parallel()
+	wrong := 0
+	j := newSite(t, "name: shop\nkey: id\nfields: {id: {selector: \"#id\"}}\nlist: "+framedList, func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.Path
+		if strings.HasPrefix(path, "/item/") {
+			_, _ = fmt.Fprintf(w, "<p id=id>K%s", path[len("/item/"):])
+			return
+		}
+		if path == "/l/3" {
+			wrong++
+		}
+		_, _ = fmt.Fprint(w, framedAnswer(path, path == "/l/3" && wrong <= 2, "<title>Sorry</title><h1>Temporarily unavailable"))
+	})
+	total := j.run()
+	assert.Equal(t, map[string]int64{"products_saved": 40, "failed_tasks": 0, "list_pages_fetched": 5}, counted(total, "products_saved", "failed_tasks", "list_pages_fetched"))
+	wrong = -100
+	total = j.run()
+	assert.Equal(t, map[string]int64{"products_saved": 20, "products_gone": 0, "failed_tasks": 1}, counted(total, "products_saved", "products_gone", "failed_tasks"))
+	letters := j.deadLetters()
+	require.Len(t, letters, 1)
+	assert.Equal(t, []string{"no_products", "https://shop.example/l/3"}, []string{letters[0].Kind, letters[0].Input.URL})
+	assert.Equal(t, []ledger.Warning{{Kind: "list_page_unread", Source: "shop", Count: 1}}, total.Warnings)
+}
+
+// The second reading of a list ends as soon as it has found what was missing.
+func TestSecondReadingEndsEarly(t *testing.T) {
+	t.Parallel()
+	m := &market{}
+	j := newSite(t, `name: shop
+key: id
+fields: {id: {selector: "#id"}}
+list: {url: "https://shop.example/l/{page}", product_link: {selector: a.p}, last_page: {selector: a.last}}
+`, func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.Path
+		n, _ := strconv.Atoi(path[strings.LastIndexByte(path, '/')+1:])
+		m.mu.Lock()
+		m.asked[path]++
+		moved := m.crawl == 2
+		again := m.asked[path] > 1
+		m.mu.Unlock()
+		switch {
+		case strings.HasPrefix(path, "/item/"):
+			_, _ = fmt.Fprintf(w, "<p id=id>K%d", n)
+		case strings.HasPrefix(path, "/l/"):
+			text := marketPage(n) + "<a class=last>4</a>"
+			if moved && n == 3 {
+				text = strings.Replace(text, "/item/25>", "/item/20>", 1)
+			}
+			if moved && n == 1 && again {
+				text += "<a class=p href=/item/25>x</a>"
+			}
+			_, _ = fmt.Fprint(w, text)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	j.cfg.ListFetchers = 1
+	m.again()
+	j.run()
+	m.again()
+	total := j.run()
+	assert.Equal(t, map[string]int64{"products_saved": 40, "products_gone": 0, "failed_tasks": 0}, counted(total, "products_saved", "products_gone", "failed_tasks"))
+	assert.Equal(t, []int{2, 1, 1}, []int{m.asked["/l/1"], m.asked["/l/3"], m.asked["/l/4"]})
+	var pages int
+	require.NoError(t, j.db.QueryRowContext(t.Context(), `SELECT list_pages FROM catalog_crawls`).Scan(&pages))
+	assert.Equal(t, 4, pages, "the list has them all the same")
+	assert.Zero(t, j.left())
+}
+
+// A product whose page shows another one is missing, as if the page had answered 404: it is
+// gone when two crawls have not found it anywhere. Nothing else of the site is.
+func TestPageThatShowsAnotherProduct(t *testing.T) {
+	t.Parallel()
+	eachDB(t, func(t *testing.T, dsn string) {
+		s := newShop(t, dsn, shopFile)
+		at := map[int]string{}
+		lay := func() {
+			s.lay(12, func(i int) string {
+				if text, is := at[i]; is {
+					return text
+				}
+				return whole(i)
+			})
+		}
+		states := func() string {
+			return s.one(`SELECT (SELECT count(*) FROM catalog_products WHERE state = 'gone') || ' gone of ' || count(*) FROM catalog_products`)
+		}
+		run := func(missing, gone int64) {
+			t.Helper()
+			lay()
+			total := s.run()
+			assert.Equal(t, map[string]int64{"products_missing": missing, "products_gone": gone, "sites_failed": 0}, counted(total, "products_missing", "products_gone", "sites_failed"))
+			assert.Zero(t, s.left())
+		}
+		lay()
+		s.run()
+
+		at[1] = whole(50) // another product
+		at[2] = whole(3)  // as a redirect to another product of the list
+		at[4], at[5] = whole(5), whole(4)
+		at[6] = "<p id=no>K06" // the key cannot be read
+		run(2, 0)
+		assert.Equal(t, "0 gone of 13", states())
+		at[7] = "" // 404
+		run(1, 2)
+		assert.Equal(t, "2 gone of 13", states())
+		assert.Equal(t, "K01 K02", s.one(`SELECT min(product_key) || ' ' || max(product_key) FROM catalog_products WHERE state = 'gone'`))
+		assert.Equal(t, map[string]any{"id": "K50", "price": 51.5, "label": "L50", "offer": "O"}, s.products("shop")["K50"].Detail)
+		assert.Equal(t, "https://shop.example/p/01", s.products("shop")["K50"].URL)
+
+		delete(at, 7)
+		at[1] = "" // the address of two products, of which one is gone
+		run(1, 0)
+		assert.Equal(t, "2 gone of 13", states(), "one 404 may be a mistake")
+		at[1] = whole(50)
+		at[2] = whole(1) // it is back, on another page
+		run(0, 0)
+		assert.Equal(t, "1 gone of 13", states())
+		assert.Equal(t, "back", s.one(`SELECT state FROM catalog_products WHERE product_key = 'K01'`))
+	})
+}
+
+// One page in place of many is not what became of their products.
+func TestOnePageInPlaceOfMany(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, "", shopFile)
+	s.lay(30, whole)
+	s.run()
+	s.lay(30, func(i int) string {
+		if i < 12 {
+			return whole(50)
+		}
+		return whole(i)
+	})
+	s.run()
+	total := s.run()
+	assert.LessOrEqual(t, total.Counts["products_gone"], int64(minBreak))
+}
+
+// A product that is on another page than before may be on one that was not read.
+func TestAnotherProductInAPartialList(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, "", strings.Replace(shopFile, "}}", `}, pages: 1, next_link: {selector: a.next}}`, 1))
+	s.lay(12, whole)
+	s.run()
+	s.lay(12, func(i int) string {
+		if i == 1 {
+			return whole(50)
+		}
+		return whole(i)
+	})
+	s.pages["/"] += "<a class=next href=/2>"
+	for range 3 {
+		assert.Zero(t, s.run().Counts["products_gone"])
+	}
+	s.pages["/"] = strings.Replace(s.pages["/"], "<a class=next href=/2>", "", 1)
+	assert.EqualValues(t, 1, s.run().Counts["products_gone"])
 }

@@ -73,7 +73,8 @@ type CrawlingStats struct {
 // ProductURLsFound = DetailPagesFetched + removed pages + those that failed at ProductDetailFetcher, and
 // DetailPagesFetched = ProductsSaved + ProductsAgain + those that failed at ProductDetailParser and DbSaver.
 // ProductsGone are the removed pages and the products that the list no longer names;
-// ProductsMissing are removed pages that the next crawl tries once more.
+// ProductsMissing are removed pages, and products whose pages show others, for which the
+// next crawl looks once more.
 type Stats struct {
 	listPagesFetched, productURLsFound, detailPagesFetched, productsSaved, failedTasks atomic.Int64
 	productsNew, productsChanged, productsUnchanged, productsGone, productsAgain       atomic.Int64

@@ -159,6 +159,7 @@ func (v *visit) close(ctx context.Context) error {
 		return err
 	}
 	v.state.Stats.productsGone.Add(c.gone)
+	v.state.Stats.productsMissing.Add(c.moved)
 	if c.shrunk {
 		v.log.Warn("list_shrunk", "reason", "the list has lost most of the products, or all pages but one; none was marked as gone")
 		v.warn(listShrunk, "", 1)

@@ -61,6 +61,8 @@ type crawl struct {
 	seen      map[string]bool   // keys of this session
 	forbidden map[string]bool   // keys of blocked_urls
 	copies    map[string]string // keys of the originals that pages of this session name, by the keys of these pages
+	notices   map[string]bool   // texts that came in place of many pages of this session
+	replaced  []replacing       // pages with another text than before, in the order in which they came
 	marked    time.Time         // the time up to which Stats.Active is counted
 	timeout   time.Duration     // of a page
 	moved     func(key string, from, to Status)
@@ -88,7 +90,7 @@ type page struct {
 
 func newCrawl(cfg Config, w *lane.Worker, d *db.DB, p policy.Policy, in part) *crawl {
 	v := &crawl{cfg: cfg, w: w, db: d, clock: w.Pacer.Clock, policy: p, runID: cfg.Lane.RunID, part: in, tally: w.Count,
-		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, copies: map[string]string{}, marked: w.Pacer.Clock.Now(), timeout: pageTimeout}
+		scope: p.Scope(), host: p.Host(), own: map[string]bool{}, readBy: readBy(p), seen: map[string]bool{}, forbidden: map[string]bool{}, copies: map[string]string{}, notices: map[string]bool{}, marked: w.Pacer.Clock.Now(), timeout: pageTimeout}
 	v.client, v.github = v.newClient(), v.newGitHub()
 	for _, raw := range p.SeedURLs {
 		if u, err := canonical.Address(nil, raw, p.KeepQueryParams); err == nil {
@@ -110,8 +112,8 @@ func (c *crawl) failsPageOnly(u *url.URL, err error) bool {
 // known about the provider's pages.
 func (c *crawl) checkSeeds(ctx context.Context) error {
 	var seeds, lost int
-	err := c.db.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN status = $1 AND (http_status = 0 OR http_status = 429 OR http_status >= 500) THEN 1 ELSE 0 END), 0)
-		FROM pages WHERE provider = $2 AND session = $3 AND depth = 0`, Failed, c.policy.ProviderID, c.part.session).Scan(&seeds, &lost)
+	err := c.db.QueryRowContext(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN status = $1 AND (http_status = 0 OR http_status = 429 OR http_status >= 500 OR reason LIKE $4) THEN 1 ELSE 0 END), 0)
+		FROM pages WHERE provider = $2 AND session = $3 AND depth = 0`, Failed, c.policy.ProviderID, c.part.session, noticeBegins+"%").Scan(&seeds, &lost)
 	switch {
 	case err != nil:
 		return fmt.Errorf("counting the seeds of %s that answered: %w", c.policy.ProviderID, err)
@@ -159,6 +161,9 @@ func (c *crawl) run(ctx context.Context) (State, string, error) {
 			break
 		}
 		err = c.visit(ctx, p)
+	}
+	if err == nil || errors.Is(err, errMaxPages) {
+		err = cmp.Or(c.endReplacing("", func(p replacing) error { return p.end() }), err)
 	}
 	if err == nil {
 		err = c.checkSeeds(ctx)
@@ -481,7 +486,7 @@ func (c *crawl) later(ctx context.Context, ch *chain, a polite.Attempt, wait tim
 // be available later.
 func (c *crawl) fail(ctx context.Context, ch *chain, status int, reason string) error {
 	c.w.Log.Warn("page_failed", "provider", c.policy.ProviderID, "url", ch.at.String(), "reason", ledger.Redact(reason))
-	again := status == 0 || status == http.StatusTooManyRequests || status >= 500
+	again := status == 0 || status/100 == 2 || status == http.StatusTooManyRequests || status >= 500
 	if again {
 		if err := c.w.DeadLetter(ctx, c.deadLetter(ch.page, "page_failed", reason)); err != nil {
 			return err

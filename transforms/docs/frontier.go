@@ -126,7 +126,7 @@ func (c *crawl) load(ctx context.Context) error {
 	if err := errors.Join(
 		known(c.seen, `SELECT key FROM pages WHERE provider = $1 AND session = $2`, c.policy.ProviderID, c.part.session),
 		known(c.forbidden, `SELECT key FROM blocked_urls WHERE provider = $1`, c.policy.ProviderID),
-		c.loadCopies(ctx)); err != nil {
+		c.loadCopies(ctx), c.loadNotices(ctx)); err != nil {
 		return fmt.Errorf("reading the frontier of %s: %w", c.policy.ProviderID, err)
 	}
 	return nil

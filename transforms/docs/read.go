@@ -146,6 +146,9 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 	}
 	if why != "" {
 		skipped.gone, skipped.links, skipped.onward = !kept, links, onward
+		if why == noIndex && r != nil && form == content.HTML {
+			return c.replace(ctx, ch, resp, pg, r, links, func() error { return skip(why) })
+		}
 		return skip(why)
 	}
 	if r == nil {
@@ -165,13 +168,22 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 			return skip("the same description as " + other)
 		}
 	}
-	if err := c.move(ch, Extracting); err != nil {
-		return err
-	}
 	r.language = cmp.Or(pg.Language, content.Language(resp.Header.Get("Content-Language")))
 	r.fetched = c.clock.Now().UTC().Truncate(time.Second)
-	return c.end(ctx, ch, ending{status: Indexed, http: resp.Status, resp: resp, read: r, links: links})
+	store := func() error {
+		if err := c.move(ch, Extracting); err != nil {
+			return err
+		}
+		return c.end(ctx, ch, ending{status: Indexed, http: resp.Status, resp: resp, read: r, links: links})
+	}
+	if form == content.HTML {
+		return c.replace(ctx, ch, resp, pg, r, links, store)
+	}
+	return store()
 }
+
+// noIndex is why a page is skipped that tells crawlers not to index it.
+const noIndex = "it asks not to be indexed (noindex)"
 
 // isMarkdown reports whether a Content-Type is Markdown's.
 func isMarkdown(contentType string) bool {
@@ -226,7 +238,7 @@ func (c *crawl) elsewhere(ctx context.Context, ch *chain, pg content.Page, head 
 		}
 	}
 	if head.NoIndex {
-		return nil, "it asks not to be indexed (noindex)", false, nil
+		return nil, noIndex, false, nil
 	}
 	return nil, "", false, nil
 }

@@ -831,7 +831,7 @@ func TestTransitions(t *testing.T) {
 			require.Equal(t, from, next)
 		}
 	}
-	require.Equal(t, 26, arrows)
+	require.Equal(t, 27, arrows)
 	for _, s := range []Status{Blocked, Failed, Skipped, Indexed, NotModified, Deleted, TooLarge} {
 		require.True(t, s.end())
 	}

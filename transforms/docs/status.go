@@ -28,7 +28,8 @@ const (
 
 // transitions has the states that may follow each state. The target of a redirect is
 // checked too, so it may be refused. The robots.txt of an origin that is not the
-// provider's own may be unreachable, which fails only the page.
+// provider's own may be unreachable, which fails only the page. What was read may be a
+// notice in place of the page.
 var transitions = map[Status][]Status{
 	"":          {Queued},
 	Queued:      {RobotsCheck},
@@ -37,7 +38,7 @@ var transitions = map[Status][]Status{
 	Redirecting: {Fetching, Failed, Blocked, Skipped},
 	RateLimited: {Fetching, Failed},
 	Retry:       {Fetching, Failed},
-	Parsing:     {Extracting, Skipped},
+	Parsing:     {Extracting, Skipped, Failed},
 	Extracting:  {Indexed, Skipped},
 }
 

@@ -16,7 +16,8 @@ const masked = "[email]"
 // MaskEmails replaces the e-mail addresses in text by "[email]": personal data is
 // not stored. It also finds addresses whose at sign is escaped as in URLs and HTML,
 // and addresses with Markdown's marks in them: john**@example.com**. An address ends
-// in an existing top-level domain. git@host: is a repository's address and stays.
+// in an existing top-level domain. What stays is the address of a repository
+// (git@host:, git@host/) and that of a server with a password (scheme://user:password@host).
 func MaskEmails(text string) string {
 	var b strings.Builder
 	done := 0
@@ -33,7 +34,7 @@ func MaskEmails(text string) string {
 		start := done + localStart(text[done:at])
 		end := at + sign
 		domain := domainEnd(text[end:])
-		if end += domain; start == at || domain == 0 || text[start:at] == "git" && end < len(text) && text[end] == ':' {
+		if end += domain; start == at || domain == 0 || repository(text[start:at], text[end:]) || text[at] == '@' && password(text[:at]) {
 			at += sign
 			continue
 		}
@@ -58,6 +59,22 @@ func MaskEmails(text string) string {
 	}
 	b.WriteString(text[done:])
 	return b.String()
+}
+
+// repository reports whether an at sign between two texts is that of a repository's address.
+func repository(before, after string) bool {
+	return before == "git" && after != "" && (after[0] == ':' || after[0] == '/')
+}
+
+// maxUserInfo is the most bytes of a URL's user and password.
+const maxUserInfo = 256
+
+// password reports whether a text ends in a URL's scheme, user and password. A user alone
+// may be a person's address with http:// before it.
+func password(s string) bool {
+	s = s[max(0, len(s)-maxUserInfo):]
+	slash := strings.LastIndexAny(s, "/@ \t\n\"'<>")
+	return slash > 1 && s[slash-2:slash+1] == "://" && strings.Contains(s[slash+1:], ":")
 }
 
 // signByte has the bytes with which an at sign begins, in any of its forms.

@@ -18,7 +18,11 @@ func formula(n *html.Node) string {
 		}
 	}
 	var b strings.Builder
-	mathML(&b, n)
+	if hasClass(n, katex) {
+		drawn(&b, n)
+	} else {
+		mathML(&b, n)
+	}
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
@@ -74,11 +78,123 @@ func rows(b *strings.Builder, parts []*html.Node) {
 func group(b *strings.Builder, n *html.Node) {
 	var part strings.Builder
 	mathML(&part, n)
-	text := part.String()
+	grouped(b, part.String())
+}
+
+func grouped(b *strings.Builder, text string) {
 	if utf8.RuneCountInString(text) > 1 && strings.ContainsFunc(text, func(r rune) bool { return !hasWords(string(r)) && r != '.' }) {
 		text = "(" + text + ")"
 	}
 	b.WriteString(text)
+}
+
+// KaTeX draws a formula with elements that programs are told to skip, because they find it in
+// MathML next to them. Some sites leave MathML out.
+var (
+	katex         = words("katex")
+	katexDrawing  = words("katex-html")
+	katexSpace    = words("mspace")
+	katexRoot     = words("sqrt")
+	katexDegree   = words("root katex-root")
+	katexFraction = words("mfrac")
+	katexScripts  = words("msupsub")
+	katexLimits   = words("op-limits")
+	katexSign     = words("mop")
+	katexStack    = words("vlist") // its elements are the parts, the lowest first
+	katexLow      = words("vlist-t2")
+)
+
+// isDrawn reports whether an element is a formula that KaTeX draws and that is in no MathML.
+func isDrawn(n *html.Node) bool {
+	if !hasClass(n, katex) {
+		return false
+	}
+	is := false
+	for c := range n.Descendants() {
+		if c.DataAtom == atom.Math {
+			return false
+		}
+		is = is || hasClass(c, katexDrawing)
+	}
+	return is
+}
+
+// drawn writes a formula as KaTeX draws it, with the marks of mathML.
+func drawn(b *strings.Builder, n *html.Node) {
+	switch {
+	case n.Type == html.TextNode:
+		b.WriteString(codeText.Replace(n.Data))
+		return
+	case hasClass(n, katexSpace), n.Parent != nil && hasClass(n.Parent, katexStack): // as a row of a matrix
+		b.WriteByte(' ')
+	case hasClass(n, katexRoot):
+		var under strings.Builder
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			if hasClass(c, katexDegree) {
+				drawn(b, c)
+			} else {
+				drawn(&under, c)
+			}
+		}
+		b.WriteString("√")
+		grouped(b, strings.TrimSpace(under.String()))
+		return
+	case hasClass(n, katexFraction), hasClass(n, katexScripts), hasClass(n, katexLimits):
+		if stacked(b, n) {
+			return
+		}
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		drawn(b, c)
+	}
+}
+
+// stacked writes parts that stand one above the other. It reports whether it knows what they are.
+func stacked(b *strings.Builder, n *html.Node) bool {
+	low, sign := false, -1
+	var parts []string
+	for c := range n.Descendants() {
+		low = low || hasClass(c, katexLow)
+		if !hasClass(c, katexStack) {
+			continue
+		}
+		for p := c.FirstChild; p != nil; p = p.NextSibling {
+			var part strings.Builder
+			drawn(&part, p)
+			text := strings.TrimSpace(part.String())
+			if text == "" { // the line of a fraction
+				continue
+			}
+			for d := range p.Descendants() {
+				if sign < 0 && hasClass(d, katexSign) {
+					sign = len(parts)
+				}
+			}
+			parts = append(parts, text)
+		}
+		break
+	}
+	switch {
+	case hasClass(n, katexFraction) && len(parts) == 2:
+		grouped(b, parts[1])
+		b.WriteByte('/')
+		grouped(b, parts[0])
+		return true
+	case hasClass(n, katexScripts) && len(parts) == 1 && !low:
+		sign, parts = 0, append([]string{""}, parts...)
+	case hasClass(n, katexScripts) && (len(parts) == 1 || len(parts) == 2):
+		sign, parts = 1, append([]string{parts[0], ""}, parts[1:]...)
+	case !hasClass(n, katexLimits) || sign < 0:
+		return false
+	}
+	b.WriteString(parts[sign])
+	for i, part := range parts {
+		if i != sign {
+			b.WriteByte("_^"[min(1, max(0, i-sign))])
+			grouped(b, part)
+		}
+	}
+	return true
 }
 
 func hasSigns(s string) bool { return strings.TrimFunc(s, space) != "" }

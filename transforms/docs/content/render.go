@@ -139,6 +139,12 @@ func (w *writer) phrase(n *html.Node) {
 		}
 	case atom.Math:
 		w.inline(formula(n))
+	case atom.Span:
+		if isDrawn(n) {
+			w.inline(formula(n))
+			return
+		}
+		w.children(n)
 	case atom.Label:
 		w.space = w.space || before(n) != nil && before(n).DataAtom == atom.Label // in a row of tabs or options
 		w.children(n)

@@ -1,6 +1,8 @@
 package content
 
 import (
+	"slices"
+
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 )
@@ -17,16 +19,22 @@ func listsTabs(n *html.Node) bool {
 
 // tabs finds the panels of a list of tabs, so that each begins with the label of its tab:
 // what a panel says is often true of what its tab names alone. The panels are those that
-// follow the list, up to the next one. It reports whether n is such a list, with as many
-// panels as tabs.
+// follow the list, up to the next one. Where the page has one panel of several, it is that
+// of the selected tab, unless all tabs show parts of it. It reports whether n is such a list, with as many panels as tabs.
 func (w *writer) tabs(n *html.Node) bool {
 	if !listsTabs(n) {
 		return false
 	}
-	var labels []string
+	var labels, selected, others []string // others are the panels of the tabs that are not selected
 	for c := range n.Descendants() {
-		if attr(c, "role") == "tab" || c.DataAtom == atom.Label {
-			labels = append(labels, line(c))
+		if attr(c, "role") != "tab" && c.DataAtom != atom.Label {
+			continue
+		}
+		labels = append(labels, line(c))
+		if attr(c, "aria-selected") == "true" {
+			selected = append(selected, line(c))
+		} else {
+			others = append(others, attr(c, "aria-controls"))
 		}
 	}
 	var p panels
@@ -34,6 +42,9 @@ func (w *writer) tabs(n *html.Node) bool {
 		for s := around.NextSibling; s != nil; s = s.NextSibling {
 			p.add(s)
 		}
+	}
+	if len(p.found) == 1 && len(selected) == 1 && (attr(p.found[0], "id") == "" || !slices.Contains(others, attr(p.found[0], "id"))) {
+		labels = selected
 	}
 	if len(labels) == 0 || len(p.found) != len(labels) {
 		return false

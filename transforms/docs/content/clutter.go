@@ -29,8 +29,12 @@ var dropped = words(`ad ads advertisement
 	edit-this-page edit-page edit-link
 	sphinxsidebar sphinxsidebarwrapper wy-nav-side rst-versions navbar navheader navfooter
 	tocCollapsible theme-doc-toc-mobile
-	srclink viewcode-link viewcode-back
+	srclink viewcode-link viewcode-back view-source-button copy-popup-wrapper summary_toggle inheritanceTree search-results
 	ttc topNav bottomNav subNav legalCopy`)
+
+// unseen are the class names of texts that only screen readers tell, such as "Section titled
+// …" next to a heading. Where they stand for an icon in a table's cell, they are its text.
+var unseen = words(`sr-only visually-hidden visuallyhidden screen-reader-text screen-reader-only`)
 
 // roles are the landmarks (WAI-ARIA 1.2 section 5.3.4) that surround content.
 var roles = words(`navigation search banner contentinfo complementary alertdialog dialog menu menubar toolbar tablist`)
@@ -62,7 +66,7 @@ func (c clutter) drops(n *html.Node) bool {
 		switch a.Key {
 		case "class":
 			for word := range strings.FieldsSeq(a.Val) {
-				if dropped[word] {
+				if dropped[word] || strings.HasSuffix(word, "-breadcrumb") || strings.HasSuffix(word, "-breadcrumbs") || unseen[word] && !isHeading(n) && !inCell(n) {
 					return true
 				}
 			}
@@ -85,6 +89,16 @@ func (c clutter) drops(n *html.Node) bool {
 	}
 	for _, m := range c.remove {
 		if m.Match(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// inCell reports whether an element is in a table's cell.
+func inCell(n *html.Node) bool {
+	for p := n.Parent; p != nil; p = p.Parent {
+		if p.DataAtom == atom.Td || p.DataAtom == atom.Th {
 			return true
 		}
 	}

@@ -1,0 +1,33 @@
+package content_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What generators put around and between the text of a page: search boxes, trails, switches,
+// and words for screen readers.
+func TestGenerators(t *testing.T) {
+	for name, c := range map[string]struct{ html, want string }{
+		"Starlight": {`<main><h1 id="_top">Images</h1><div class="sl-heading-wrapper level-h2"><h2 id="rotate">rotate</h2><a class="sl-anchor-link" href="#rotate"><span aria-hidden="true" class="sl-anchor-icon"><svg></svg></span><span class="sr-only" data-pagefind-ignore>Section titled “rotate”</span></a></div><p>Turns it.</p>
+			<div class="expressive-code"><figure class="frame is-terminal"><figcaption class="header"><span class="title"></span><span class="sr-only">Terminal window</span></figcaption><pre data-language="bash"><code><div class="ec-line"><div class="code"><span>npm</span> <span>install</span></div></div><div class="ec-line"><div class="code">npm start</div></div></code></pre></figure></div></main>`,
+			"# Images\n\n## rotate\n\nTurns it.\n\n```bash\nnpm install\nnpm start\n```"},
+		"Starlight's table": {`<main><p>What there is:</p><table><tr><th>Name</th><th>There</th></tr><tr><td>a</td><td><svg></svg><span class="sr-only">Yes</span></td></tr></table></main>`,
+			"What there is:\n\n| Name | There |\n| --- | --- |\n| a | Yes |"},
+		"a title for screen readers": {`<main><h1 class="visually-hidden">Limits</h1><p>There are some.</p></main>`, "# Limits\n\nThere are some."},
+		"ExDoc": {`<main class="content page-module" id="main"><div id="content" class="content-inner"><div class="top-search"><form class="search-bar" action="search.html"><label class="search-label"><span class="sr-only">Search documentation of demo</span><input name="q"></label></form></div>
+			<div class="heading-with-actions top-heading"><h1><span>Demo.Agent</span> <small class="app-vsn">(demo v0.1.0)</small></h1><a href="https://example.com/x.ex#L1" title="View Source" class="icon-action" rel="help"><i class="ri-code" aria-hidden="true"></i><span class="sr-only">View Source</span></a></div><p>Helps.</p></div></main>`,
+			"# Demo.Agent (demo v0.1.0)\n\nHelps."},
+		"HonKit": {`<div class="page-wrapper" role="main"><div class="page-inner"><div id="book-search-results"><div class="search-noresults"><section class="normal markdown-section"><h1 id="intro">Intro</h1><p>Begin.</p></section></div><div class="search-results"><div class="has-results"><h1 class="search-results-title"><span class="search-results-count"></span> results matching "<span class="search-query"></span>"</h1><ul class="search-results-list"></ul></div><div class="no-results"><h1 class="search-results-title">No results matching "<span class="search-query"></span>"</h1></div></div></div></div></div>`,
+			"# Intro\n\nBegin."},
+		"Nextra": {`<article class="nextra-content"><div class="nextra-breadcrumb"><a href="/docs">Docs</a><svg></svg><span>Setup</span></div><main><h1>Setup</h1><p>Do it.</p></main></article>`, "# Setup\n\nDo it."},
+		"Dokka": {`<div class="main-content" id="content"><div class="breadcrumbs"><a href="../index.html">demo</a><span class="delimiter">/</span><span class="current">Bus</span></div><div class="cover"><h1 class="cover"><span><span>Bus</span></span></h1></div><p class="paragraph">Carries.</p><h2>Constructors</h2>
+			<div class="table-row"><div class="main-subrow keyValue"><div><span class="inline-flex"><div><a href="-bus.html">Bus</a></div><span class="anchor-wrapper"><span class="anchor-icon"></span><div class="copy-popup-wrapper "><span class="copy-popup-icon"></span><span>Link copied to clipboard</span></div></span></span></div></div></div></div>`,
+			"# Bus\n\nCarries.\n\n## Constructors\n\nBus"},
+		"YARD": {`<div id="content"><h1>Class: Demo</h1><h2>Class Method Summary <small><a href="#" class="summary_toggle">collapse</a></small></h2><ul class="summary"><li>perform</li></ul></div>`,
+			"# Class: Demo\n\n## Class Method Summary\n\n- perform"},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, markdownOf(t, c.html)) })
+	}
+}

@@ -79,7 +79,7 @@ func catalogJob() Job {
 		Live: [][2]string{{"list_pages_fetched", "lists"}, {"product_urls_found", "found"}, {"detail_pages_fetched", "fetched"},
 			{"products_saved", "saved"}, {"failed_tasks", "failed"}},
 		Extend: extendCatalog,
-		Reopen: reopenCatalog,
+		Reopen: reopenIn(catalog.Migrate, catalog.Reopen),
 	}
 }
 
@@ -270,16 +270,4 @@ func extendCatalog(ctx context.Context, s store.Store, report *ledger.Report) er
 	}
 	slices.Sort(report.Alerts)
 	return nil
-}
-
-// reopenCatalog lets the next run fetch the pages of dead letters again.
-func reopenCatalog(ctx context.Context, o Common, _ store.Store, letters []ledger.DeadLetter) error {
-	if file, missing := db.Missing(o.DB); missing {
-		return usage.Errorf("no run has used %s: add the --db of the runs that left these dead letters", file)
-	}
-	d, err := openDB(ctx, o.DB, catalog.Migrate)
-	if err != nil {
-		return err
-	}
-	return errors.Join(catalog.Reopen(ctx, d, letters), d.Close())
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
+	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/store/hive"
@@ -286,4 +287,18 @@ func (j Job) LiveText(t ledger.Tally) string {
 		fmt.Fprintf(&b, "%s %d", c[1], t.Counts[c[0]])
 	}
 	return b.String()
+}
+
+// reopenIn returns the Reopen of a job whose database has what the next run does.
+func reopenIn(migrate func(context.Context, *db.DB) error, reopen func(context.Context, *db.DB, []ledger.DeadLetter) error) func(context.Context, Common, store.Store, []ledger.DeadLetter) error {
+	return func(ctx context.Context, o Common, _ store.Store, letters []ledger.DeadLetter) error {
+		if file, missing := db.Missing(o.DB); missing {
+			return usage.Errorf("no run has used %s: add the --db of the runs that left these dead letters", file)
+		}
+		d, err := openDB(ctx, o.DB, migrate)
+		if err != nil {
+			return err
+		}
+		return errors.Join(reopen(ctx, d, letters), d.Close())
+	}
 }

@@ -81,8 +81,7 @@ func newsJob() Job {
 		Build:      func(s beam.Scope, config any) { News(s, config.(news.Config)) },
 		LiveCount:  "articles_fetched", Unit: "articles",
 		Extend: extendNews,
-		// An article that failed is requested again while the sitemap has it.
-		Reopen: func(context.Context, Common, store.Store, []ledger.DeadLetter) error { return nil },
+		Reopen: reopenIn(raw.Migrate, raw.Reopen),
 	}
 }
 

@@ -132,7 +132,7 @@ func TestRunsSayWhy(t *testing.T) {
 
 // A crawl's dead letters are listed by their subject. They cannot be replayed
 // into a database that no run has ever used.
-func TestDeadLettersOfACatalog(t *testing.T) {
+func TestDeadLettersOfACrawl(t *testing.T) {
 	emptyEnv(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -148,6 +148,9 @@ func TestDeadLettersOfACatalog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := ledger.Put(t.Context(), s, ledger.DeadLetter{Job: "news", RunID: "r", Stage: "Fetch", Kind: "http_500", Input: ledger.Input{URL: "https://daily.example/a/1", Source: "daily"}, Error: "e"}); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -157,9 +160,11 @@ func TestDeadLettersOfACatalog(t *testing.T) {
 			t.Errorf("exit %d, without %q:\n%s%s", list.code, want, list.stdout, list.stderr)
 		}
 	}
-	a := here(t, "dead-letters replay --job=catalog --store=b")
-	if a.code != ExitUsage || !strings.Contains(a.stderr, "--db") {
-		t.Errorf("replay without the run's database: exit %d\n%s%s", a.code, a.stdout, a.stderr)
+	for _, job := range []string{"catalog", "news"} {
+		a := here(t, "dead-letters replay --job="+job+" --store=b")
+		if a.code != ExitUsage || !strings.Contains(a.stderr, "--db") {
+			t.Errorf("replay of %s without the run's database: exit %d\n%s%s", job, a.code, a.stdout, a.stderr)
+		}
 	}
 	if _, err := os.Stat("b.db"); err == nil {
 		t.Error("it made a database")

@@ -78,6 +78,7 @@ func TestUnreachableIsCounted(t *testing.T) {
 // Dead letters are those of all jobs, unless one is named.
 func TestDeadLettersOfAllJobs(t *testing.T) {
 	dir := smallBucket(t, false)
+	writeFile(t, filepath.Join(dir, "b.db"), "") // of the news runs
 	s, err := store.Open(t.Context(), filepath.Join(dir, "b"))
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +118,7 @@ func TestDeadLettersOfAllJobs(t *testing.T) {
 // opens it again.
 func TestDismissedDeadLetters(t *testing.T) {
 	dir := smallBucket(t, false)
+	writeFile(t, filepath.Join(dir, "b.db"), "") // of the news runs
 	s, err := store.Open(t.Context(), filepath.Join(dir, "b"))
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ type candidate struct {
 	at        time.Time // the later of both; if it is newer than the stored one, the article is fetched again
 	news      sitemap.News
 	order     int
+	again     string // as a replayed dead letter has its address; "": there is none
 }
 
 // ahead is how far in the future a date of a sitemap may be: a zone that is written wrong is
@@ -459,7 +460,39 @@ func (v *visit) choose(ctx context.Context, found []candidate) ([]candidate, err
 			return nil, err
 		}
 	}
-	return append(out, last...), nil
+	return v.again(ctx, append(out, last...))
+}
+
+// again adds the articles whose dead letters were replayed: they may no longer be among the newest,
+// nor in a sitemap.
+func (v *visit) again(ctx context.Context, chosen []candidate) ([]candidate, error) {
+	replayed, err := raw.Again(ctx, v.DB, v.p.ID())
+	if err != nil {
+		return nil, err
+	}
+	for _, address := range replayed {
+		c := candidate{again: address}
+		if c.url, err = url.Parse(address); err == nil && v.p.IsArticleURL(c.url) {
+			c.canonical, err = v.policy.Canonical(c.url)
+		}
+		if i := slices.IndexFunc(chosen, func(o candidate) bool { return o.canonical == c.canonical }); err == nil && i >= 0 {
+			chosen[i].again = address
+			continue
+		}
+		known, lerr := raw.Lookup(ctx, v.DB, v.p.ID(), c.canonical)
+		switch {
+		case lerr != nil:
+			return nil, lerr
+		case err == nil && c.canonical != "" && known.State != "purged" && v.rules.Check(c.url) == nil:
+			chosen = append(chosen, c)
+			continue
+		}
+		v.log.Warn("address_left_out", "url", ledger.Redact(address), "error", "it is no article's, has expired, or robots.txt forbids it")
+		if err := raw.Requested(ctx, v.DB, v.p.ID(), address); err != nil {
+			return nil, err
+		}
+	}
+	return chosen, nil
 }
 
 // missed counts the articles that were published since the newest that is stored, and

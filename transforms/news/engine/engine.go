@@ -268,7 +268,12 @@ func (v *visit) crawl(ctx context.Context) error {
 	v.log.Info("articles_chosen", "found", v.result.Found, "to_fetch", len(chosen))
 	for _, c := range chosen {
 		v.count()
-		if err := v.article(ctx, c); err != nil {
+		err := v.article(ctx, c)
+		var stop *errStop
+		if c.again != "" && (err == nil || errors.As(err, &stop) && stop.state == Stopped) {
+			err = errors.Join(err, raw.Requested(ctx, v.DB, v.p.ID(), c.again))
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/transforms/news/engine"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
@@ -292,4 +293,31 @@ func TestPagesThatAreKept(t *testing.T) {
 	require.NoError(t, err)
 	pages["/a/moved"] = pages["/a/copy"]
 	assert.Equal(t, 3, run("", "/a/moved"), "the article that it is has expired")
+}
+
+// A replayed article is requested by the next run, once, also when it is no longer among the
+// newest nor in a sitemap. One that may not be requested is left out.
+func TestReplayed(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.cfg.MaxArticlesPerProvider = 1
+		pages := map[string]string{"/robots.txt": "User-agent: *\nDisallow: /a/closed\nSitemap: https://daily.example/map.xml\n", "/map.xml": "<urlset><url><loc>/a/1</loc></url></urlset>"}
+		w.serve("daily.example", pages)
+		p := declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/")
+		assert.Equal(t, counts{Found: 1, Failed: 1}, countsOf(w.run(p)))
+		require.Len(t, w.letters, 1)
+
+		pages["/map.xml"] = "<urlset><url><loc>/a/2</loc></url></urlset>"
+		pages["/a/1"], pages["/a/2"], pages["/a/closed"] = told("river", ""), told("forest", ""), told("island", "")
+		closed, other := w.letters[0], w.letters[0]
+		closed.Input.URL, other.Input.URL = "https://daily.example/a/closed", "https://other.example/a/1"
+		require.NoError(t, raw.Reopen(t.Context(), w.db, []ledger.DeadLetter{w.letters[0], w.letters[0], closed, other}))
+		assert.Equal(t, counts{Found: 1, Fetched: 2, Inserted: 2}, countsOf(w.run(p)))
+		assert.Equal(t, []string{"/robots.txt", "/map.xml", "/a/2", "/a/1"}, w.paths())
+		assert.Equal(t, counts{Found: 1}, countsOf(w.run(p)))
+
+		require.NoError(t, raw.Reopen(t.Context(), w.db, w.letters))
+		pages["/a/1"], pages["/map.xml"] = told("winter", ""), "<urlset><url><loc>/a/1</loc><lastmod>2026-03-01</lastmod></url></urlset>"
+		assert.Equal(t, counts{Found: 1, Fetched: 1, Changed: 1}, countsOf(w.run(p)), "it is among the newest too")
+		assert.Equal(t, counts{Found: 1}, countsOf(w.run(p)))
+	})
 }

@@ -7,11 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/newsfork/seed-engine/io/explore"
 	"github.com/newsfork/seed-engine/io/ledger"
@@ -37,7 +35,7 @@ const usage = `server [flags]
 Starts the server: dashboard, API, schedules and alerts. Its own flags:
   --listen=HOST:PORT  where it listens (default ` + DefaultListen + `); beyond loopback
                       the environment must have a token in ` + TokenVariable + `
-  --config=FILE       YAML: listen, flags, schedules, alerts, reports
+  --config=FILE       YAML: listen, flags, schedules, alerts, email, reports, retention, bot
   --pipeline=FILE     the pipeline program (default: the file pipeline next to this one,
                       else this program itself)
 All other flags are those of ` + "`pipeline help`" + ` and apply to every run: --store, --db,
@@ -46,9 +44,9 @@ environment has the URL of its webhook in ` + WebhookVariable + `, to any other 
 request (` + AlertURLVariable + `, ` + AlertSecretVariable + `), and by e-mail if --config has email.
 `
 
-// Main starts the server that args describe and serves until a signal ends it.
-// asPipeline is the first argument that makes this program the pipeline program.
-func Main(args []string, asPipeline string, readOptions ReadOptions, jobs []ledger.Job) (err error) {
+// Main starts the server that args describe and serves until ctx ends. asPipeline is
+// the first argument that makes this program the pipeline program.
+func Main(ctx context.Context, args []string, asPipeline string, readOptions ReadOptions, jobs []ledger.Job) (err error) {
 	own := map[string]string{"listen": "", "config": "", "pipeline": ""}
 	rest, err := extractFlags(args, own)
 	if err != nil {
@@ -69,8 +67,6 @@ func Main(args []string, asPipeline string, readOptions ReadOptions, jobs []ledg
 	if err != nil {
 		return &usageError{err}
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	s, environ, log, open, err := readOptions(ctx, rest, config.FlagTexts(), os.Stderr)
 	if err != nil {
 		return err

@@ -76,14 +76,14 @@ func TestBadUsage(t *testing.T) {
 		{[]string{"--listen=0.0.0.0:8787"}, "a token is needed", true},
 	} {
 		optionsRead = false
-		err := Main(c.args, "pipeline", readOptions, testJobs())
+		err := Main(t.Context(), c.args, "pipeline", readOptions, testJobs())
 		var usage interface{ Usage() }
 		require.ErrorAs(t, err, &usage, "%v", c.args)
 		assert.ErrorContains(t, err, c.says)
 		assert.Equal(t, c.optionsRead, optionsRead)
 	}
 	refused := errors.New("refused")
-	err := Main(nil, "pipeline", func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, explore.Opener, error) {
+	err := Main(t.Context(), nil, "pipeline", func(context.Context, []string, map[string]string, io.Writer) (store.Store, []string, *slog.Logger, explore.Opener, error) {
 		return nil, nil, nil, nil, refused
 	}, testJobs())
 	assert.ErrorIs(t, err, refused)

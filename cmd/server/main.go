@@ -3,7 +3,9 @@
 package main
 
 import (
+	"context"
 	"os"
+	"os/signal"
 
 	"github.com/newsfork/seed-engine/pipeline/cli"
 	"github.com/newsfork/seed-engine/pipeline/launch"
@@ -20,5 +22,8 @@ func main() {
 	if len(args) > 0 && args[0] == pipelineArg {
 		os.Exit(cli.Main(args[1:], os.Stdout, os.Stderr))
 	}
-	os.Exit(cli.Exit("server", server.Main(args, pipelineArg, cli.Serve, cli.Descriptions()), os.Stderr))
+	ctx, stop := signal.NotifyContext(context.Background(), launch.Endings()...)
+	err := server.Main(ctx, args, pipelineArg, cli.Serve, cli.Descriptions())
+	stop()
+	os.Exit(cli.Exit("server", err, os.Stderr))
 }

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/newsfork/seed-engine/io/db"
@@ -103,7 +102,7 @@ func exportCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	if err != nil {
 		return err
 	}
-	within, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	within, stop := signal.NotifyContext(ctx, launch.Endings()...)
 	defer stop()
 	s, err := launch.OpenStore(within, &o.Options, stderr)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -108,7 +107,7 @@ func searchCommand(ctx context.Context, verb string, args []string, stdout, stde
 	if err != nil {
 		return err
 	}
-	within, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	within, stop := signal.NotifyContext(ctx, launch.Endings()...)
 	defer stop()
 	o.Job = docs.Job
 	if err := o.placeDB(); err != nil {

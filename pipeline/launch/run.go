@@ -76,7 +76,7 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 	}
 	holder := lease.CurrentHolder()
 	holder.RunID, holder.Job = r.id, r.job
-	signal.Notify(r.signals, endings()...)
+	signal.Notify(r.signals, Endings()...)
 	r.undo = append(r.undo, func() error { signal.Stop(r.signals); return nil })
 	defer func() {
 		if err != nil {
@@ -109,9 +109,9 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 	})
 }
 
-// endings are the signals that end a run. A terminal that is closed sends SIGHUP, except to
-// what nohup started.
-func endings() []os.Signal {
+// Endings are the signals that end a program as it should: Ctrl-C, SIGTERM, and the SIGHUP of a
+// terminal that is closed, except for what nohup started.
+func Endings() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		all = append(all, syscall.SIGHUP)

@@ -298,6 +298,9 @@ func TestExitCodes(t *testing.T) {
 	assert.Contains(t, out, "if another program uses the address")
 	require.NoError(t, first.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, first.cmd.Wait(), "0 after a signal")
+	second := start(t, t.TempDir())
+	require.NoError(t, second.cmd.Process.Signal(syscall.SIGHUP))
+	require.NoError(t, second.cmd.Wait(), "0 after its terminal was closed")
 }
 
 // TestDataflowWithoutCredentials starts a run on Dataflow without credentials:

@@ -29,12 +29,15 @@ type RobotsAnswer struct {
 	Group      string `json:"group,omitempty"`
 	GroupLines []int  `json:"group_lines,omitempty"`
 
-	CrawlDelay float64  `json:"crawl_delay_s"`
-	Sitemaps   []string `json:"sitemaps"`
-	RobotsURL  string   `json:"robots_url"`
-	FinalURL   string   `json:"final_url,omitempty"` // after redirects
-	Truncated  bool     `json:"truncated,omitempty"` // only its beginning was read
-	Status     int      `json:"status,omitempty"`    // 0: no answer that counts, such as too many redirects
+	CrawlDelay float64 `json:"crawl_delay_s"`
+	// TooLong: the Crawl-delay is longer than the job waits, so a run asks the host for
+	// nothing but robots.txt.
+	TooLong   bool     `json:"crawl_delay_too_long,omitempty"`
+	Sitemaps  []string `json:"sitemaps"`
+	RobotsURL string   `json:"robots_url"`
+	FinalURL  string   `json:"final_url,omitempty"` // after redirects
+	Truncated bool     `json:"truncated,omitempty"` // only its beginning was read
+	Status    int      `json:"status,omitempty"`    // 0: no answer that counts, such as too many redirects
 }
 
 // maxRobotsLine is how many bytes of a line of robots.txt are shown.
@@ -86,6 +89,7 @@ func (j Job) AskRobots(ctx context.Context, c Common, agent, raw string) (a Robo
 	if rules.FinalURL != rules.URL {
 		a.FinalURL = rules.FinalURL
 	}
+	a.TooLong = a.CrawlDelay > c.PoliteConfig().Longest().Seconds() && !slices.Contains(j.Foreign(), "max-crawl-delay")
 	a.Line, a.Rule, a.Allowed = rules.File.Rule(agent, u.String())
 	a.Rule = untrusted.Line(a.Rule, maxRobotsLine)
 	a.Group, a.GroupLines = rules.File.Group(agent)

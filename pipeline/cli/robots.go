@@ -27,6 +27,8 @@ const robotsUsage = `pipeline robots URL [--job=NAME] [--agent=TOKEN] [--json]
                    --max-crawl-delay, --turns and --config as for runs
 
 Exit code 0: allowed; 3: disallowed; 1: robots.txt cannot be fetched; 2: wrong usage.
+Where the crawl delay is longer than --max-crawl-delay, a run visits no allowed URL either:
+the line "not visited" says so, and "crawl_delay_too_long" in JSON.
 `
 
 // errDisallowed ends robotsCommand for a URL that may not be fetched.
@@ -74,7 +76,7 @@ func robotsCommand(ctx context.Context, args []string, stdout io.Writer) error {
 		e.SetIndent("", "  ")
 		err = e.Encode(a)
 	} else {
-		err = writeRobots(stdout, a)
+		err = writeRobots(stdout, a, o.MaxCrawlDelay)
 	}
 	if err == nil && !a.Allowed {
 		err = fmt.Errorf("%w (line %d: %s)", errDisallowed, a.Line, a.Rule)
@@ -82,7 +84,7 @@ func robotsCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	return err
 }
 
-func writeRobots(w io.Writer, a pipeline.RobotsAnswer) error {
+func writeRobots(w io.Writer, a pipeline.RobotsAnswer, longest time.Duration) error {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-12s "+format+"\n", append([]any{name}, args...)...)
@@ -111,6 +113,9 @@ func writeRobots(w io.Writer, a pipeline.RobotsAnswer) error {
 		delay = time.Duration(a.CrawlDelay * float64(time.Second)).String()
 	}
 	line("crawl delay", "%s", delay)
+	if a.TooLong {
+		line("not visited", "that is longer than --max-crawl-delay=%s, so a run asks this host for nothing but robots.txt", longest)
+	}
 	line("robots.txt", "%s", cmp.Or(a.FinalURL, a.RobotsURL))
 	if a.Truncated {
 		line("", "only its beginning was read, because it is too long")

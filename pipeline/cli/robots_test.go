@@ -25,12 +25,25 @@ robots.txt   https://kind-crawl-delay-1.com/robots.txt
 sitemap      https://kind-crawl-delay-1.com/sitemap.xml
 `, got.stdout)
 
+	// A URL that is allowed, and that no run would visit.
+	long := "https://kind-crawl-delay-long-1.com/a"
+	got = here(t, "robots --web=demo "+long)
+	assert.Equal(t, ExitOK, got.code, got.stderr)
+	assert.Contains(t, got.stdout, `
+crawl delay  1m0s
+not visited  that is longer than --max-crawl-delay=30s, so a run asks this host for nothing but robots.txt
+robots.txt   `)
+	for _, args := range []string{"--max-crawl-delay=1m ", "--job=docs "} { // docs waits for any crawl delay
+		got = here(t, "robots --web=demo "+args+long)
+		assert.Contains(t, got.stdout, "\ncrawl delay  1m0s\nrobots.txt   ", args)
+	}
+
 	for args, want := range map[string]pipeline.RobotsAnswer{
 		"https://kind-urlset-1.com/search?q=1":                     {Line: 4, Rule: "Disallow: /search?", Group: "*", GroupLines: []int{2}, Agent: "Newsfork-SeedEngine/1.0", Status: 200},
 		"--agent=badbot https://kind-urlset-1.com/":                {Line: 8, Rule: "Disallow: /", Group: "badbot", GroupLines: []int{7}, Agent: "badbot", Status: 200},
 		"--job=docs https://kind-urlset-1.com/a":                   {Allowed: true, Group: "*", GroupLines: []int{2}, Agent: "APIIntelBot/1.0 (+https://api-intel.vercel.app/bot)", Status: 200},
 		"https://kind-no-robots-1.com/a":                           {Allowed: true, Agent: "Newsfork-SeedEngine/1.0", Status: 404},
-		"https://kind-crawl-delay-long-1.com/admin/":               {Line: 4, Rule: "Disallow: /admin/", Group: "*", GroupLines: []int{2}, Agent: "Newsfork-SeedEngine/1.0", Status: 200, CrawlDelay: 60},
+		"https://kind-crawl-delay-long-1.com/admin/":               {Line: 4, Rule: "Disallow: /admin/", Group: "*", GroupLines: []int{2}, Agent: "Newsfork-SeedEngine/1.0", Status: 200, CrawlDelay: 60, TooLong: true},
 		"https://me:secret@kind-urlset-1.com/a?utm_source=x#there": {Allowed: true, Group: "*", GroupLines: []int{2}, Agent: "Newsfork-SeedEngine/1.0", Status: 200},
 	} {
 		got := here(t, "robots --json --web=demo "+args)

@@ -35,7 +35,7 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 	}
 	o.WorkersElsewhere = o.Elsewhere()
 	for _, check := range []func() error{
-		o.checkFilters, o.checkLimits, o.checkOutput, o.checkWeb, o.readNetworks, o.checkTurns,
+		o.checkFilters, o.checkLimits, o.checkOutput, o.checkWeb, o.readNetworks,
 		func() error {
 			if j.Check == nil {
 				return nil
@@ -44,7 +44,7 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 		},
 		func() error { return o.checkForeign(j, line) },
 		func() error { return o.checkEmpty(j, line) },
-		o.place, o.Check, o.CheckEstimate, o.checkReport,
+		o.place, o.Check, o.CheckEstimate, o.checkReport, o.checkTurns, // the last: it makes a file
 	} {
 		if err := check(); err != nil {
 			return err
@@ -105,7 +105,7 @@ func (o *Options) checkTurns() error {
 	switch {
 	case o.Turns == "":
 		return usage.Errorf("--turns=: use auto, off, or the path of a file for all processes of this machine and user")
-	case o.Turns == polite.OwnTurns || o.WorkersElsewhere: // nothing is made before a run
+	case o.Turns == polite.OwnTurns || o.WorkersElsewhere || o.Preview(): // nothing is made before a run, or without one
 		return nil
 	}
 	if _, err := new(polite.Pacer).Share(o.Turns, ""); err != nil {

@@ -10,6 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Where nothing is requested, and where a command is refused, the file of --turns is not made.
+func TestNoTurnsWithoutRequests(t *testing.T) {
+	emptyEnv(t)
+	t.Chdir(t.TempDir())
+	for args, want := range map[string]int{"--until=list": ExitOK, "--estimate": ExitOK, "--job=docs --store=s3://bucket": ExitUsage} {
+		got := here(t, args+" --turns=turns/file")
+		require.Equal(t, want, got.code, "%s: %s", args, got.stderr)
+		require.NoDirExists(t, "turns", args)
+	}
+}
+
 // With the wrong folder, or one that is not mounted, a run fails instead of ending as done.
 func TestStoreWithoutRawFiles(t *testing.T) {
 	for _, args := range [][]string{{}, {"--until=list"}} {

@@ -63,7 +63,42 @@ func (s *Server) routes() http.Handler {
 	for _, r := range slices.Concat(s.api(), s.pages.routes()) {
 		mux.HandleFunc(r.pattern, r.handle)
 	}
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h, pattern := mux.Handler(r); pattern == "" {
+			no := &noRoute{ResponseWriter: w}
+			h.ServeHTTP(no, r)
+			switch {
+			case no.code == http.StatusMethodNotAllowed:
+				s.refuse(w, r, no.code, "this address takes only "+w.Header().Get("Allow"))
+			case no.code == http.StatusNotFound && wantsPage(r):
+				s.refuse(w, r, no.code, "there is no such page")
+			case no.code == http.StatusNotFound:
+				s.refuse(w, r, no.code, "there is no such address; GET /openapi.json describes those that there are")
+			}
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// noRoute keeps back the text with which http.ServeMux refuses a request that no route
+// matches. Redirects to a clean path pass.
+type noRoute struct {
+	http.ResponseWriter
+	code int
+}
+
+func (n *noRoute) WriteHeader(code int) {
+	if n.code = code; code < http.StatusBadRequest {
+		n.ResponseWriter.WriteHeader(code)
+	}
+}
+
+func (n *noRoute) Write(b []byte) (int, error) {
+	if n.code < http.StatusBadRequest {
+		return n.ResponseWriter.Write(b)
+	}
+	return len(b), nil
 }
 
 type status struct {

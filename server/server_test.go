@@ -274,6 +274,33 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
+// An address that there is not, and a method that an address does not take, are told as all
+// other errors are: as JSON to programs, on a page to browsers.
+func TestNoRoute(t *testing.T) {
+	w := newWorld(t, "done")
+	for _, c := range []struct {
+		method, path, accept string
+		code                 int
+		says                 string
+	}{
+		{"GET", "/api/v1/nothing", "", 404, `{"error":"there is no such address; GET /openapi.json describes those that there are"}`},
+		{"POST", "/api/v1/runs/1/cancel/x", "text/html", 404, `{"error":"there is no such address; GET /openapi.json describes those that there are"}`},
+		{"DELETE", "/api/v1/runs/1", "", 405, `{"error":"this address takes only GET, HEAD"}`},
+		{"GET", "/api/v1/seeds/orchestrate", "", 405, `{"error":"this address takes only POST"}`},
+	} {
+		a := w.do(c.method, c.path, "", "Accept", c.accept)
+		assert.Equal(t, c.code, a.code, c.path)
+		assert.Equal(t, "application/json", a.header.Get("Content-Type"), c.path)
+		assert.Equal(t, c.says+"\n", a.body, c.path)
+	}
+	assert.Equal(t, "POST", w.do("GET", "/api/v1/seeds/orchestrate", "").header.Get("Allow"))
+	page := w.do("GET", "/runes", "", "Accept", "text/html")
+	assert.Equal(t, http.StatusNotFound, page.code)
+	assert.Contains(t, page.body, `<p class="message" role="alert">there is no such page</p>`)
+	moved := w.do("GET", "/api/v1//runs", "")
+	assert.Equal(t, "/api/v1/runs", moved.header.Get("Location"), "%d %s", moved.code, moved.body)
+}
+
 // A directory store that is unmounted or moved away makes the server not ready,
 // and ready again once the directory is back.
 func TestReadyzWhileTheStoreIsGone(t *testing.T) {

@@ -23,6 +23,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.streams.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep the events back
 	c := http.NewResponseController(w)
 	send := func(text string) bool {
 		_ = c.SetWriteDeadline(time.Now().Add(headerTimeout)) // without deadlines a write to a dead client only ends later

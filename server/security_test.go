@@ -310,6 +310,7 @@ func TestEvents(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	assert.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
+	assert.Equal(t, "no", resp.Header.Get("X-Accel-Buffering"))
 	lines := bufio.NewScanner(resp.Body)
 	next := func() string {
 		for lines.Scan() {

@@ -111,6 +111,15 @@ func TestRunAgain(t *testing.T) {
 	assert.Equal(t, map[string]any{"args": "--country=sg --force=true"}, w.do("GET", "/api/v1/runs/"+id, "").json(t)["options"])
 }
 
+// Before a run has begun its page shows the server's options too: the command line on it must
+// not ask real sites where the server's runs do not.
+func TestOptionsBeforeARunBegins(t *testing.T) {
+	w := newWorld(t, "done", func(s *Settings) {
+		s.Environ = append(s.Environ, "SEED_WEB=demo", "SEED_STORE=s3://bucket", "SEED_FORCE=false")
+	})
+	assert.Equal(t, map[string]any{"web": "demo", "country": "sg", "force": "true"}, w.runner.options("seed", []string{"--country=sg", "--force=true"}))
+}
+
 // A run is compared with the newest earlier one of the same options, or with a chosen one.
 func TestCompare(t *testing.T) {
 	w := newWorld(t, "done")

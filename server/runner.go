@@ -77,7 +77,7 @@ var errAlreadyStarted = errors.New("this run was started before")
 func (r *runner) start(ctx context.Context, run ledger.Run, flags []string, by string) error {
 	r.starting.Lock()
 	defer r.starting.Unlock()
-	run.Options = optionsFromFlags(flags)
+	run.Options = r.options(run.Job, flags)
 	r.recordEnds(ctx) // the new run would say of the one before that it was killed
 	start, err := r.reserve(ctx, run)
 	if err != nil {
@@ -408,9 +408,17 @@ func (r *runner) live() []string {
 	return ids
 }
 
-// optionsFromFlags are the flags in the form of a run's options.
-func optionsFromFlags(flags []string) map[string]any {
+// options are those of a run that begins, as far as a report may show them: the server's, and
+// those in flags, which are the run's own.
+func (r *runner) options(job string, flags []string) map[string]any {
 	out := map[string]any{}
+	j, _ := r.jobs.named(job)
+	for _, known := range j.Options {
+		prefix := variableOf(known.Name) + "="
+		if i := slices.IndexFunc(r.environ, func(e string) bool { return strings.HasPrefix(e, prefix) }); i >= 0 {
+			out[known.Name] = r.environ[i][len(prefix):]
+		}
+	}
 	for _, f := range flags {
 		name, value, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
 		out[name] = value

@@ -130,3 +130,36 @@ func TestDeployedConfig(t *testing.T) {
 		assert.NoError(t, err, text)
 	}
 }
+
+// TestDeployedCommands lets the program read the commands of the table for cron in
+// docs/deploy.md and of the CronJob: it refuses nothing but the report that the test adds.
+func TestDeployedCommands(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(deployed, "kubernetes", "seed.yaml"))
+	require.NoError(t, err)
+	var job struct {
+		Spec struct {
+			JobTemplate struct {
+				Spec struct {
+					Template struct {
+						Spec struct{ Containers []struct{ Args []string } }
+					}
+				}
+			} `yaml:"jobTemplate"`
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(b, &job))
+	require.Len(t, job.Spec.JobTemplate.Spec.Template.Spec.Containers, 1)
+	commands := [][]string{job.Spec.JobTemplate.Spec.Template.Spec.Containers[0].Args}
+	for _, line := range strings.Split(deployBlocks(t, "cron")[0], "\n") {
+		if _, flags, found := strings.Cut(line, "/pipeline "); found {
+			commands = append(commands, strings.Fields(flags))
+		}
+	}
+	require.GreaterOrEqual(t, len(commands), 3)
+	for _, flags := range commands {
+		require.NotEmpty(t, flags)
+		code, out := run(t, nil, append([]string{"pipeline", "--report=no/such/report.json"}, flags...)...)
+		assert.Equal(t, 2, code, "%v", flags)
+		assert.Contains(t, out, "there is no directory no/such", "%v", flags)
+	}
+}

@@ -107,14 +107,15 @@ func topics() []string {
 }
 
 const programUsage = `pipeline [--job=%s] [flags]                  runs a job
-pipeline runs [list|show|cancel|pause|resume] [ID]     shows runs and controls them
-pipeline dead-letters [list|show|replay|dismiss] [ID]  failures that a person should see
+pipeline runs [list|show|log|cancel|pause|resume|purge] [ID]  shows runs, controls and removes them
+pipeline dead-letters [list|show|replay|dismiss|reopen] [ID]  failures that a person should see
 pipeline alerts [list|silence|end]                     what fires; keeps alerts from being sent for a while
 pipeline domains [--failed|--index] [--run=last]        what became of each domain, and why
 pipeline changes --job=seed                             what the last run of a job changed
 pipeline export --what=domains --to=FILE …             what the jobs found, as Parquet, JSON lines or CSV
 pipeline embed|search|mcp                               a search index of what the docs job found
 pipeline materialize|compact                           packed results of the seed job
+pipeline purge DOMAIN|--older-than=90d                 removes results of the seed job
 pipeline snapshot --provider=ID --url=… --page=FILE     saves a news page for a publisher's tests
 pipeline removals [list|request|do|show]                removes what was kept of a docs provider that asks for it
 pipeline bot-page --operator=NAME --contact=MAIL        the page about the crawlers, as HTML

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,6 +22,25 @@ func readAll(r io.Reader) (records []Record, meta Meta, err error) {
 		return nil
 	})
 	return records, meta, err
+}
+
+// docs/raw-files.md shows a file that is read without a complaint.
+func TestDocument(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/raw-files.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(page), "```json\n")
+	text, _, closed := strings.Cut(text, "```")
+	records, meta, err := readAll(strings.NewReader(text))
+	if !found || !closed || err != nil || meta.RecordCount != meta.Records || meta.Records != 2 {
+		t.Fatalf("%+v, %v", meta, err)
+	}
+	for _, r := range records {
+		if r.Err != nil || len(r.Problems) > 0 {
+			t.Errorf("%+v", r)
+		}
+	}
 }
 
 func TestRead(t *testing.T) {

@@ -93,6 +93,9 @@ func (s *Server) silence(ctx context.Context, sil alert.Silence, lasts string) (
 	if _, ok := s.jobs.started().named(sil.Job); sil.Job != "" && !ok {
 		return sil, refuse("job: use %s", s.jobs.started().or())
 	}
+	if err := sil.CheckRule(); err != nil {
+		return sil, refuse("rule: %s", err)
+	}
 	ctx, now := context.WithoutCancel(ctx), s.now()
 	line := auditLine{At: now, Who: sil.By, Action: "alerts_silence", Target: sil.Text(), Detail: "for " + lasts}
 	if sil.Note != "" {
@@ -166,7 +169,7 @@ func (s *Server) alertRoutes() []route {
 // alertsPage is the data of the page of alerts.
 type alertsPage struct {
 	alertList
-	Jobs []string
+	Jobs, Rules []string
 }
 
 func (p *pages) alerts(w http.ResponseWriter, r *http.Request) {
@@ -175,7 +178,7 @@ func (p *pages) alerts(w http.ResponseWriter, r *http.Request) {
 		p.server.fail(w, r, err)
 		return
 	}
-	v := p.view(r, "Alerts", "alerts", alertsPage{list, p.server.jobs.started().names()})
+	v := p.view(r, "Alerts", "alerts", alertsPage{list, p.server.jobs.started().names(), alert.Names()})
 	v.Alerts = nil // the page has them below
 	b, err := p.render("alerts", v)
 	p.send(w, r, b, err)

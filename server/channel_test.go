@@ -233,7 +233,7 @@ func TestSilence(t *testing.T) {
 	turn(w, now, time.Minute, 20*time.Second)
 	assert.Len(t, s.told(), 1)
 	assert.Equal(t, http.StatusNotFound, w.do("DELETE", "/api/v1/alerts/silences/"+id, "").code)
-	for body, says := range map[string]string{`{"for":"1s"}`: "for: write a time", `{"for":"1000h"}`: "for: write a time", `{"for":"1h","job":"sow"}`: "job: use seed", `{"for":"1h","x":1}`: "the body is not"} {
+	for body, says := range map[string]string{`{"for":"1s"}`: "for: write a time", `{"for":"1000h"}`: "for: write a time", `{"for":"1h","job":"sow"}`: "job: use seed", `{"for":"1h","rule":"run failed"}`: `rule: there is no alert \"run failed\"; use one of failure_rate`, `{"for":"1h","x":1}`: "the body is not"} {
 		got := w.do("POST", "/api/v1/alerts/silences", body)
 		assert.Equal(t, http.StatusBadRequest, got.code, body)
 		assert.Contains(t, got.body, says)

@@ -122,6 +122,9 @@ func (p *pages) defineSchedule(w http.ResponseWriter, r *http.Request) {
 			err = refuse("options: write one in each line, such as country: sg")
 		}
 	}
+	if err == nil && get("new") != "" && slices.ContainsFunc(p.server.scheduler.all(), func(there plan) bool { return there.Name == def.Name }) {
+		err = conflict("there is a schedule %s already; edit that one, or choose another name", def.Name)
+	}
 	if err == nil {
 		err = p.server.scheduler.define(r.Context(), def, p.server.who(r), p.server.now())
 	}

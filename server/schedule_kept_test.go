@@ -53,6 +53,24 @@ func at(now time.Time, all ...*world) time.Time {
 	return now
 }
 
+// The form that adds a schedule replaces none that has the name already.
+func TestAddedScheduleReplacesNone(t *testing.T) {
+	w := newWorld(t, "done", scheduled(t, hourly))
+	before := w.scheduleRow("hourly")
+	require.NotNil(t, before)
+	form := func(body string) answer {
+		return w.do("POST", "/schedules", body, "Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html")
+	}
+	got := form("new=true&name=hourly&job=docs&cron=5+4+*+*+*")
+	assert.Equal(t, http.StatusConflict, got.code)
+	assert.Contains(t, got.body, "there is a schedule hourly already; edit that one, or choose another name")
+	assert.Equal(t, before, w.scheduleRow("hourly"))
+	require.Equal(t, http.StatusSeeOther, form("new=true&name=other&job=docs&cron=5+4+*+*+*").code)
+	assert.Equal(t, "docs", w.scheduleRow("other")["job"])
+	require.Equal(t, http.StatusSeeOther, form("name=other&job=docs&cron=5+5+*+*+*").code, "its form changes it")
+	assert.Equal(t, "5 5 * * *", w.scheduleRow("other")["cron"])
+}
+
 // TestKeptSchedules changes a schedule of the file and adds another one, on one of
 // two servers. The later change wins, whether it is in the file or on the page.
 func TestKeptSchedules(t *testing.T) {

@@ -56,6 +56,9 @@ func alertsCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	case verb == "silence" && (*lasts < alert.MinSilence || *lasts > alert.MaxSilence):
 		return usage.Errorf("alerts silence: --for: write a time from 1m to 720h, such as --for=2h")
 	}
+	if err := sil.CheckRule(); err != nil {
+		return usage.Errorf("--rule: %w", err)
+	}
 	s, err := launch.OpenStore(ctx, &o.Options, stderr)
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func TestAlertsCommand(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "ended: job docs, provider stripe\n", out)
 	for args, says := range map[string]string{"end " + id: "there is no silence", "end": "name one silence", "silence": "--for: write a time from 1m to 720h", "silence --for=1s": "--for: write a time",
-		"silence --for=2h --job=sow": "sow", "hush": "write alerts list", "list x": "write alerts list"} {
+		"silence --for=2h --job=sow": "sow", "silence --for=2h --rule=duraton": "there is no alert \"duraton\"; use one of failure_rate", "hush": "write alerts list", "list x": "write alerts list"} {
 		_, err := say(strings.Fields(args)...)
 		assert.ErrorContains(t, err, says, args)
 	}

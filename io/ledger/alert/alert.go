@@ -108,6 +108,11 @@ func Rules() (names []string) {
 	return names
 }
 
+// Names are the names of all alerts: of the rules, and of what is told always.
+func Names() []string {
+	return append(Rules(), "run_failed", "provider", "quality", Terms, "schedule", "late", "removal")
+}
+
 // Freshness is the rule about the time since a job's last run that was done. It is off
 // unless a limit is set.
 const Freshness = "freshness"

@@ -45,6 +45,14 @@ func (s Silence) Covers(job, rule, provider string, now time.Time) bool {
 	return now.Before(s.Until) && matches(s.Job, job) && matches(s.Rule, rule) && matches(s.Provider, provider)
 }
 
+// CheckRule refuses the name of an alert that there is not: the silence would hold back nothing.
+func (s Silence) CheckRule() error {
+	if s.Rule != "" && !slices.Contains(Names(), s.Rule) {
+		return fmt.Errorf("there is no alert %q; use one of %s", s.Rule, strings.Join(Names(), ", "))
+	}
+	return nil
+}
+
 // Text says what is silent.
 func (s Silence) Text() string {
 	var parts []string

@@ -364,6 +364,9 @@ func (j *rows) end(ctx context.Context, e entry) error {
 func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool) (fresh, known map[string]bool, loops, repeated []string, err error) {
 	err = j.db.Tx(ctx, func(tx *sql.Tx) error {
 		fresh, known, loops, repeated = map[string]bool{}, map[string]bool{}, nil, nil
+		if err := j.tellApart(ctx, tx, pages); err != nil {
+			return err
+		}
 		var from, found []entry
 		for _, p := range pages {
 			from = append(from, p.from)
@@ -401,6 +404,46 @@ func (j *rows) endLists(ctx context.Context, pages []listResult, withKnown bool)
 		return j.set(ctx, tx, from, done)
 	})
 	return fresh, known, loops, repeated, err
+}
+
+// tellApart gives products of rows an address of their own if another product of the crawl,
+// which an earlier page had, has theirs.
+func (j *rows) tellApart(ctx context.Context, tx *sql.Tx, pages []listResult) error {
+	var found []*entry
+	var urls []string
+	for _, p := range pages {
+		for i := range p.found {
+			if e := &p.found[i]; p.rowsOnly && e.Kind == KindFetchProductDetailPage {
+				found, urls = append(found, e), append(urls, e.URL)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	got, err := tx.QueryContext(ctx, `SELECT url, list_row FROM catalog_tasks WHERE site = $1 AND kind = $2 AND url `+j.db.AnyOf(3), j.site, KindFetchProductDetailPage, j.db.List(urls))
+	if err != nil {
+		return err
+	}
+	keys := map[string]string{}
+	for got.Next() {
+		var url, row string
+		if err := got.Scan(&url, &row); err != nil {
+			return joinClose(err, got)
+		}
+		keys[url] = keyOfRow(row)
+	}
+	if err := joinClose(got.Err(), got); err != nil {
+		return err
+	}
+	for _, e := range found {
+		key := keyOfRow(e.Row)
+		if of, had := keys[e.URL]; had && of != key {
+			e.URL = withKey(e.URL, key)
+		}
+		keys[e.URL] = key
+	}
+	return nil
 }
 
 // repeats returns the numbered pages that have only products of earlier pages.

@@ -189,6 +189,7 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 		l.readBefore = l.from.Page-v.reader.firstPage() < v.journal.firstReading
 		l.needsNew = l.needsNew && !l.readBefore
 		l.numbered = v.reader.numbered && !v.reader.site.List.UntilEmpty
+		l.rowsOnly = v.reader.site.Detail.Format == formatNone
 		for _, t := range r.found {
 			l.found = append(l.found, t.entry())
 		}
@@ -234,7 +235,7 @@ func (v *visit) commitLists(ctx context.Context, results []result) error {
 			if fresh[e.URL] {
 				stale = false
 				delete(fresh, e.URL) // two pages of this batch may have it
-				kept = append(kept, t)
+				kept = append(kept, e.task())
 				v.state.Stats.productURLsFound.Add(1)
 			}
 		}
@@ -259,6 +260,7 @@ type listResult struct {
 	inOrder  bool // the page leads to the next one alone, so that one which the crawl had before is a loop
 	needsNew bool // the page is followed only if it has a product that is new to the crawl
 
+	rowsOnly bool // the products have no page of their own, and may have one link together
 	numbered bool // the page has its number and no other page leads to it: each has products of its own
 
 	// readBefore means that the first reading of the list had as many pages, so that no

@@ -386,3 +386,37 @@ headers: {X-Api-Key: "key ${SITE_SHELF_KEY}", Accept-Language: de}
 		assert.NotEqual(t, "/plain", r.Path)
 	}
 }
+
+// Products whose rows have one link together are different products, also where one list
+// page ends and the next one begins, and whatever their order is.
+func TestRowsWithOneLink(t *testing.T) {
+	t.Parallel()
+	eachDB(t, func(t *testing.T, dsn string) {
+		j := newJob(t, dsn, webtest.Options{})
+		j.shelf(t, `list: {url: "https://shelf.example/variants?p={page}", format: json, rows: {path: items}, product_link: {path: page}, until_empty: true}`+jsonRowFields)
+		backwards := false
+		j.web.Handle("shelf.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			page, _ := strconv.Atoi(r.URL.Query().Get("p"))
+			items := []map[string]any{}
+			for n := (page-1)*5 + 1; n >= 1 && n <= min(page*5, shelfProducts); n++ {
+				of := n
+				if backwards {
+					of = shelfProducts + 1 - n
+				}
+				items = append(items, map[string]any{"sku": fmt.Sprintf("S-%02d", of), "price": 1.5 * float64(of), "page": fmt.Sprintf("/lamp-%d", (of-1)/3)})
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"items": items}) //nolint:errchkjson // the client has closed the connection
+		}))
+		for i := range 4 {
+			backwards = i > 1
+			total := j.run()
+			j.checkShelf(t)
+			fresh := int64(0)
+			if i == 0 {
+				fresh = shelfProducts
+			}
+			assert.Equal(t, map[string]int64{"product_urls_found": shelfProducts, "products_new": fresh, "products_saved": shelfProducts, "products_gone": 0, "products_missing": 0, "failed_tasks": 0},
+				counted(total, "product_urls_found", "products_new", "products_saved", "products_gone", "products_missing", "failed_tasks"))
+		}
+	})
+}

@@ -57,6 +57,15 @@ func (r *reader) readRow(row *page, base *url.URL) (rowValues, error) {
 	return out, nil
 }
 
+// keyOfRow returns the key of what the journal has of a row, "" if there is none.
+func keyOfRow(text string) string {
+	var row rowValues
+	if json.Unmarshal([]byte(text), &row) != nil {
+		return ""
+	}
+	return row.Key
+}
+
 // addRow adds what the journal has of a product's row to the product. A row that is not
 // known, because the page is fetched again for a dead letter, says nothing about its fields.
 func (p *ProductDetail) addRow(r *reader, text string) error {
@@ -88,6 +97,7 @@ func (p *ProductDetail) addRow(r *reader, text string) error {
 // readRows reads the rows of a list page.
 func (r *reader) readRows(p *page, base *url.URL, out *listPage) error {
 	out.rows = map[string]string{}
+	keys := map[string]string{} // by link
 	for _, row := range r.rows.pages(p) {
 		var read rowValues
 		if r.inRows {
@@ -104,6 +114,12 @@ func (r *reader) readRows(p *page, base *url.URL, out *listPage) error {
 		case !ok:
 			out.foreign++
 			continue
+		}
+		if r.site.Detail.Format == formatNone {
+			if of, had := keys[link]; had && of != read.Key {
+				link = withKey(link, read.Key)
+			}
+			keys[link] = read.Key
 		}
 		if out.seen(link) {
 			continue
@@ -134,6 +150,12 @@ func (r *reader) rowLink(row *page, base *url.URL, key string) (string, bool) {
 	u.Fragment = key
 	s := u.String()
 	return s, untrusted.Key(s) == nil
+}
+
+// withKey returns the address of a product whose row has the link of another product.
+func withKey(link, key string) string {
+	link, _, _ = strings.Cut(link, "#")
+	return link + "#" + (&url.URL{Fragment: key}).EscapedFragment()
 }
 
 // link returns the address of a product, of which the list has a link or, for detail.url,

@@ -50,6 +50,19 @@ func shelf(w http.ResponseWriter, r *http.Request) {
 			out["next"] = fmt.Sprintf("after/&%d", after+shelfSize)
 		}
 		write(out)
+	case path == "/graphql": // as GitHub's, which refuses "" as a cursor
+		var ask struct{ Variables struct{ After any } }
+		after, is := "", true
+		if json.Unmarshal(body, &ask) != nil || ask.Variables.After != nil {
+			after, is = ask.Variables.After.(string)
+			is = is && strings.HasPrefix(after, "after ")
+		}
+		if !is {
+			write(map[string]any{"data": nil, "errors": []string{"no valid cursor"}})
+			return
+		}
+		next := number(strings.TrimPrefix(after, "after ")) + shelfSize
+		write(map[string]any{"data": map[string]any{"items": shelfPage(next - shelfSize), "page": map[string]any{"more": next < shelfProducts, "end": fmt.Sprintf("after %d", next)}}})
 	case path == "/relay":
 		after := number(query.Get("c"))
 		write(map[string]any{"items": shelfPage(after), "page": map[string]any{"more": after+shelfSize < shelfProducts, "end": after + shelfSize}})
@@ -174,6 +187,7 @@ fields:
 	"offset and total":                    {`list: {url: "https://shelf.example/offsets?from={offset}", format: json, page_size: 5, rows: {path: items}, total: {path: total}}` + jsonRowFields, 5},
 	"cursor":                              {`list: {url: "https://shelf.example/cursors?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
 	"a cursor, and whether there is more": {`list: {url: "https://shelf.example/relay?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: "page.more && page.end"}}` + jsonRowFields, 5},
+	"GraphQL with variables":              {`list: {url: "https://shelf.example/graphql", format: json, body: '{"query": "query($after: String) { items(first: 5, after: $after) { sku price } page { more end } }", "variables": {"after": {cursor}}}', rows: {path: data.items}, next_cursor: {path: "data.page.more && data.page.end"}}` + jsonRowFields, 5},
 	"a cursor that ends with 0":           {`list: {url: "https://shelf.example/zero?c={cursor}", format: json, rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
 	"a link that ends with false":         {`list: {url: "https://shelf.example/links", format: json, rows: {path: items}, next_link: {path: "next || ` + "`false`" + `"}}` + jsonRowFields, 5},
 	"cursor in a body":                    {`list: {url: "https://shelf.example/search", format: json, body: '{"after": "{cursor}", "size": 5}', rows: {path: items}, next_cursor: {path: next}}` + jsonRowFields, 5},
@@ -334,6 +348,23 @@ func TestListsThatLoop(t *testing.T) {
 		c := r.URL.Query().Get("c")
 		one(w, "S"+c, c+"x")
 	})
+}
+
+// What {cursor} is in a body of JSON.
+func TestCursorInABody(t *testing.T) {
+	f := func(body, first, cursor, want string) {
+		t.Helper()
+		r := &reader{site: Site{List: List{URL: "https://shelf.example/", Body: body, FirstCursor: first}}}
+		at, got := r.listRequest(r.cursorURL(2, cursor), 2)
+		assert.Equal(t, "https://shelf.example/", at)
+		assert.Equal(t, want, string(got))
+	}
+	f(`{"a": "{cursor}"}`, "", `x"\y`, `{"a": "x\"\\y"}`)
+	f(`{"a": "{cursor}"}`, "", "", `{"a": ""}`)
+	f(`{"a": {cursor}, "p": {page}}`, "", "", `{"a": null, "p": 2}`)
+	f(`{"a": {cursor}}`, "", `x"{page}`, `{"a": "x\"{page}"}`)
+	f(`{"a": {cursor}}`, "", "17", `{"a": 17}`)
+	f(`{"q": "say \"{cursor}\" {", "a": {cursor}}`, "", "x", `{"q": "say \"x\" {", "a": "x"}`)
 }
 
 // visitOf is a crawl of any site without a pipeline around it.

@@ -100,11 +100,43 @@ func (r *reader) listRequest(address string, page int) (at string, body []byte) 
 	if l.BodyType == "form" {
 		return at, []byte(r.fill(l.Body, page, url.QueryEscape(cursor)))
 	}
-	quoted, err := json.Marshal(cursor)
+	return at, []byte(r.fillJSON(l.Body, page, cursor))
+}
+
+// fillJSON replaces the placeholders of a text of JSON. Where {cursor} is in no text of it,
+// the cursor is null as long as there is none, a text, or a number.
+func (r *reader) fillJSON(template string, page int, cursor string) string {
+	b, err := json.Marshal(cursor)
 	if err != nil { // a string has no error
-		quoted = []byte(`""`)
+		b = []byte(`""`)
 	}
-	return at, []byte(r.fill(l.Body, page, string(quoted[1:len(quoted)-1])))
+	quoted, alone := string(b), string(b)
+	switch {
+	case cursor == "":
+		alone = "null"
+	case strings.ContainsRune("-0123456789", rune(cursor[0])) && json.Valid([]byte(cursor)):
+		alone = cursor
+	}
+	var out strings.Builder
+	inText := false
+	for i, part := range strings.Split(template, "{cursor}") {
+		switch {
+		case i > 0 && inText:
+			out.WriteString(quoted[1 : len(quoted)-1])
+		case i > 0:
+			out.WriteString(alone)
+		}
+		for at := 0; at < len(part); at++ {
+			switch part[at] {
+			case '\\':
+				at++
+			case '"':
+				inText = !inText
+			}
+		}
+		out.WriteString(r.fill(part, page, ""))
+	}
+	return out.String()
 }
 
 // contentType returns the media type of the list's body.

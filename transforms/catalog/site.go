@@ -56,7 +56,8 @@ type List struct {
 	// What a list page is. With sitemap, url is a sitemap or an index of sitemaps.
 	Format string `yaml:"format" jsonschema:"enum=html,enum=json,enum=sitemap,default=html"`
 	// If it is there, pages are requested with POST, with this text as the body. It may
-	// have {page}, {offset} and {cursor}, too.
+	// have {page}, {offset} and {cursor}, too. In JSON, {cursor} without quotes is null on
+	// the first page, unless there is first_cursor, and then a number or a text.
 	Body string `yaml:"body"`
 	// What body is. A cursor is escaped for it.
 	BodyType string `yaml:"body_type" jsonschema:"enum=json,enum=form,default=json"`

@@ -96,9 +96,7 @@ func (r *reader) readList(address, text string) (listPage, error) {
 		_, isList := found.([]any)
 		p.none = err == nil && isList
 	}
-	if r.endsEmpty() {
-		p.around = r.around(read)
-	}
+	p.around = r.around(read)
 	return p, r.readEnd(address, read, base, &p)
 }
 

@@ -84,9 +84,9 @@ func (v *visit) listPageParser() *stage {
 					return nil, &failure{kind: "no_products", final: true, err: v.reader.noProducts(p)}
 				}
 			}
-			other := v.reader.endsEmpty() && !v.frame.fits(v.reader.site.List.Format, p)
-			if other && v.reader.site.List.UntilEmpty {
-				return nil, &failure{kind: "no_products", err: errors.New("it has no products, and is not like the list's other pages, so it may be a login or an error page and not the end of the list: if it is the end, let list.last_page or list.total say where that is, in place of list.until_empty")}
+			other := v.reader.site.List.Format != formatSitemap && !v.frame.fits(v.reader.site.List.Format, p)
+			if other && v.reader.saysEnd() {
+				return nil, &failure{kind: "no_products", err: v.reader.unlike()}
 			}
 			if other || v.reader.leavesMore(t.Page, p) || p.cut || p.keyless > 0 {
 				v.partial.Store(true)
@@ -127,6 +127,15 @@ func (r *reader) noProducts(p listPage) error {
 		return fmt.Errorf("the first list page has no row (list.rows: %s)", l.Rows)
 	}
 	return fmt.Errorf("the first list page has no product link (%s)", l.ProductLink)
+}
+
+// unlike says why a page without products is none of the list.
+func (r *reader) unlike() error {
+	why := "it has no products, and is not like the list's other pages, so it may be a login or an error page"
+	if r.site.List.UntilEmpty {
+		why += " and not the end of the list: if it is the end, let list.last_page or list.total say where that is, in place of list.until_empty"
+	}
+	return errors.New(why)
 }
 
 // more returns the list pages that follow from a list page.

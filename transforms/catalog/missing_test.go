@@ -163,6 +163,12 @@ func TestMissingProductsAreNotGone(t *testing.T) {
 			}
 			return framedAnswer(path, false, "")
 		}},
+		"an error page in a list with numbers": {list: numbered, saved: 40, answer: func(path string, crawl, asked, _ int) string {
+			if crawl == 2 && path == "/l/3" && asked < 3 {
+				return "<title>Sorry</title><h1>Something went wrong"
+			}
+			return ""
+		}},
 		"a page does not exist for a moment": {list: `{url: "https://shop.example/l/{page}", product_link: {selector: a.p}, until_empty: true}`, answer: func(path string, crawl, asked, _ int) string {
 			if crawl == 2 && path == "/l/3" && asked == 1 {
 				return "404"

@@ -30,9 +30,6 @@ func (r *reader) saysEnd() bool {
 	return r.last != nil || r.total != nil || r.next != nil || r.cursor != nil || r.site.List.UntilEmpty
 }
 
-// endsEmpty reports whether the list ends where a page has no products.
-func (r *reader) endsEmpty() bool { return r.site.List.UntilEmpty || r.numbered && !r.saysEnd() }
-
 // pages returns the maximum number of list pages of a crawl.
 func (r *reader) pages() int {
 	switch {

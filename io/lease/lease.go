@@ -38,6 +38,7 @@ type InUseError struct {
 	AcquiredAt time.Time
 	ExpiresAt  time.Time
 	Epoch      int64
+	TTL        time.Duration // 0: not known
 }
 
 func (e *InUseError) Error() string {
@@ -45,8 +46,15 @@ func (e *InUseError) Error() string {
 	if e.Holder.RunID != "" {
 		todo += ", or stop it with `runs cancel " + e.Holder.RunID + "`"
 	}
+	todo += "; if its process was killed, try again when the lease has expired"
 	return fmt.Sprintf("lease %s is held by %s since %s until %s: %s", e.Name, e.Holder,
 		e.AcquiredAt.UTC().Format(time.RFC3339), e.ExpiresAt.UTC().Format(time.RFC3339), todo)
+}
+
+// outlasts reports whether the lease lasts for longer than its time to live: the clock of
+// its holder is ahead of this one.
+func (e *InUseError) outlasts(now time.Time) bool {
+	return e.TTL > 0 && e.ExpiresAt.Sub(now) > e.TTL+e.TTL/6
 }
 
 // record is the stored state of a lease's newest epoch.
@@ -56,6 +64,8 @@ type record struct {
 	AcquiredAt time.Time `json:"acquired_at"`
 	ExpiresAt  time.Time `json:"expires_at"`
 	Released   bool      `json:"released"`
+	// TTL is how long the lease lasts without a renewal; 0 in records of earlier versions.
+	TTL time.Duration `json:"ttl_ns,omitempty"`
 }
 
 // alive reports whether the holder still has the lease.
@@ -105,9 +115,11 @@ type Lease struct {
 // evict.
 //
 // Expiry compares the clocks of two machines, so ttl must be much longer than the
-// difference between them (seconds, where clocks are synchronised).
+// difference between them (seconds, where clocks are synchronised). Where the clock of the
+// holder is so far ahead that its lease would outlast its time to live, Acquire looks on for
+// that time, and acquires a lease that was not renewed meanwhile.
 func Acquire(ctx context.Context, p Place, name string, holder Holder, ttl time.Duration, options ...Option) (*Lease, error) {
-	r := request{place: p, names: []string{name}, holder: holder, ttl: ttl, proc: "/proc"}
+	r := request{place: p, names: []string{name}, holder: holder, ttl: ttl, proc: "/proc", seen: map[string]sighting{}}
 	for _, o := range options {
 		o(&r)
 	}
@@ -131,7 +143,7 @@ func (q request) tryAcquire(ctx context.Context, name string) (*Lease, error) {
 		return nil, fmt.Errorf("acquiring lease %s: its time to live is %v, want more than 0", name, ttl)
 	}
 	self := holderAt(q.proc)
-	l := &Lease{place: p, name: name, ttl: ttl, body: record{Holder: q.holder, Token: rand.Text()}, changed: make(chan struct{}), wakeHeartbeat: make(chan struct{}, 1), ended: make(chan struct{})}
+	l := &Lease{place: p, name: name, ttl: ttl, body: record{Holder: q.holder, Token: rand.Text(), TTL: ttl}, changed: make(chan struct{}), wakeHeartbeat: make(chan struct{}, 1), ended: make(chan struct{})}
 	first := true
 	for range maxTries {
 		epoch, newest, err := p.newest(ctx, name)
@@ -139,8 +151,8 @@ func (q request) tryAcquire(ctx context.Context, name string) (*Lease, error) {
 			return nil, fmt.Errorf("acquiring lease %s: %w", name, err)
 		}
 		if epoch > 0 && newest.Token != l.body.Token {
-			if newest.alive(p.now(), self, q.proc) && !q.isGone(ctx, newest.Holder) {
-				return nil, &InUseError{Name: name, Holder: newest.Holder, AcquiredAt: newest.AcquiredAt, ExpiresAt: newest.ExpiresAt, Epoch: epoch}
+			if newest.alive(p.now(), self, q.proc) && !q.isGone(ctx, newest.Holder) && !q.silent(name, epoch, newest) {
+				return nil, &InUseError{Name: name, Holder: newest.Holder, AcquiredAt: newest.AcquiredAt, ExpiresAt: newest.ExpiresAt, Epoch: epoch, TTL: newest.TTL}
 			}
 			l.previous = newest.Holder
 		}

@@ -26,11 +26,12 @@ func (p inDB) now() time.Time { return p.db.Now() }
 // identity is the JSON in the column holder. Rows of old versions have a run's id there.
 type identity struct {
 	Holder
-	Token string `json:"token"`
+	Token string        `json:"token"`
+	TTL   time.Duration `json:"ttl_ns,omitempty"`
 }
 
 func (r record) identity() string {
-	b, _ := json.Marshal(identity{r.Holder, r.Token}) // strings and numbers always encode
+	b, _ := json.Marshal(identity{r.Holder, r.Token, r.TTL}) // strings and numbers always encode
 	return string(b)
 }
 
@@ -51,7 +52,7 @@ func (p inDB) newest(ctx context.Context, name string) (epoch int64, r record, e
 	if json.Unmarshal([]byte(holder), &id) != nil {
 		id.RunID = holder
 	}
-	r = record{Holder: id.Holder, Token: id.Token, AcquiredAt: db.Time(acquired), ExpiresAt: db.Time(expires), Released: expires == 0}
+	r = record{Holder: id.Holder, Token: id.Token, TTL: id.TTL, AcquiredAt: db.Time(acquired), ExpiresAt: db.Time(expires), Released: expires == 0}
 	return epoch, r, nil
 }
 

@@ -37,7 +37,7 @@ func TestInDB(t *testing.T) {
 		_, err = lease.Acquire(ctx, p, "site/matter", run("b"), ttl)
 		var inUse *lease.InUseError
 		require.ErrorAs(t, err, &inUse)
-		assert.Equal(t, lease.InUseError{Name: "site/matter", Holder: run("a"), AcquiredAt: now, ExpiresAt: now.Add(ttl), Epoch: 1}, *inUse)
+		assert.Equal(t, lease.InUseError{Name: "site/matter", Holder: run("a"), AcquiredAt: now, ExpiresAt: now.Add(ttl), Epoch: 1, TTL: ttl}, *inUse)
 
 		now = now.Add(40 * time.Second)
 		assert.True(t, a.Valid())

@@ -49,7 +49,7 @@ func TestLeaseIsHeldUntilItExpires(t *testing.T) {
 		if inUse.Holder != other || !inUse.ExpiresAt.Equal(time.Now().Add(ttl)) {
 			t.Errorf("in use: %+v", inUse)
 		}
-		const want = "lease run/seed is held by run run-b (host b, pid 7) since 2000-01-01T00:00:00Z until 2000-01-01T00:00:30Z: wait until it ends, or stop it with `runs cancel run-b`"
+		const want = "lease run/seed is held by run run-b (host b, pid 7) since 2000-01-01T00:00:00Z until 2000-01-01T00:00:30Z: wait until it ends, or stop it with `runs cancel run-b`; if its process was killed, try again when the lease has expired"
 		if err.Error() != want {
 			t.Errorf("message\n%s\nwant\n%s", err, want)
 		}
@@ -71,6 +71,51 @@ func TestLeaseIsHeldUntilItExpires(t *testing.T) {
 		must(t, a.Release(ctx)) // must not change b's
 		wantKeys(t, s, "lease/run/seed/000002")
 		must(t, b.Renew(ctx))
+	})
+}
+
+// ahead is a place for a process whose machine's clock is a day ahead.
+type ahead struct{ inStore }
+
+func (a ahead) now() time.Time { return a.inStore.now().Add(24 * time.Hour) }
+
+// A lease that a machine wrote whose clock is ahead does not outlast its holder by more than
+// its time to live: who looks on that long without seeing a renewal acquires it.
+func TestClockOfTheHolderIsAhead(t *testing.T) {
+	for name, options := range map[string][]Option{
+		"refuses": nil,
+		"waits":   {Wait(WaitPolicy{Proceed: func(ctx context.Context) bool { return ctx.Err() == nil }, OnWait: func(*InUseError) {}})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, ctx := storetest.NewMemory(), t.Context()
+				dead, err := Acquire(ctx, ahead{inStore{store: s}}, "seed", other, ttl)
+				must(t, err)
+				begun := time.Now()
+				l, err := Acquire(ctx, InStore(s), "seed", CurrentHolder(), ttl, options...)
+				must(t, err)
+				if took := time.Since(begun); took <= ttl || took > ttl+2*maxPoll {
+					t.Errorf("acquired after %v, want a little more than %v", took, ttl)
+				}
+				if err := dead.Renew(ctx); !errors.Is(err, ErrLost) {
+					t.Errorf("the process was only suspended: %v, want ErrLost", err)
+				}
+				must(t, l.Release(ctx))
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx := storetest.NewMemory(), t.Context()
+		alive, err := Acquire(ctx, ahead{inStore{store: s}}, "seed", other, ttl)
+		must(t, err)
+		_, release := alive.Keep(ctx, func(e Event) { t.Errorf("%s: %v", e.Kind, e.Err) })
+		begun := time.Now()
+		_, err = Acquire(ctx, InStore(s), "seed", CurrentHolder(), ttl)
+		var inUse *InUseError
+		if took := time.Since(begun); !errors.As(err, &inUse) || took > ttl/3+2*maxPoll {
+			t.Errorf("after %v: %v, want an InUseError within %v", took, err, ttl/3)
+		}
+		must(t, release())
 	})
 }
 
@@ -488,7 +533,7 @@ func TestDeadHolder(t *testing.T) {
 		if taken := err == nil; taken != c.dead {
 			t.Errorf("%s: taken over is %v (%v), want %v", name, taken, err, c.dead)
 		}
-		if _, err = (request{place: InStore(s), holder: self, ttl: time.Hour, proc: t.TempDir()}).tryAcquire(t.Context(), "l"); err == nil {
+		if _, err = (request{place: InStore(s), holder: self, ttl: time.Hour, proc: t.TempDir(), seen: map[string]sighting{}}).tryAcquire(t.Context(), "l"); err == nil {
 			t.Errorf("%s: taken over without /proc, want to wait for expiry", name)
 		}
 	}

@@ -18,6 +18,25 @@ type request struct {
 	proc   string
 	gone   func(context.Context, Holder) bool
 	wait   *WaitPolicy
+	seen   map[string]sighting // by the lease's name
+}
+
+// sighting is a lease of another process, as it was since a time.
+type sighting struct {
+	epoch          int64
+	expires, since time.Time
+}
+
+// silent reports whether a lease was not renewed for its whole time to live while this
+// request looked on. Then it has expired, whatever the clock of its holder says.
+func (q request) silent(name string, epoch int64, r record) bool {
+	now := q.place.now()
+	s, ok := q.seen[name]
+	if !ok || s.epoch != epoch || !s.expires.Equal(r.ExpiresAt) {
+		q.seen[name] = sighting{epoch, r.ExpiresAt, now}
+		return false
+	}
+	return r.TTL > 0 && now.Sub(s.since) > r.TTL
 }
 
 // Or names more leases: Acquire acquires the first one that is free.
@@ -52,15 +71,27 @@ const maxPoll = time.Second
 
 func (q request) isGone(ctx context.Context, h Holder) bool { return q.gone != nil && q.gone(ctx, h) }
 
-// acquireFirst acquires the first of the leases that is free.
+// acquireFirst acquires the first of the leases that is free. It waits only for one that
+// would outlast its time to live, until that shows whether its holder lives.
 func (q request) acquireFirst(ctx context.Context) (l *Lease, err error) {
-	for _, name := range q.names {
-		var inUse *InUseError
-		if l, err = q.tryAcquire(ctx, name); err == nil || !errors.As(err, &inUse) {
-			return l, err
+	for {
+		looks := false
+		for _, name := range q.names {
+			before, again := q.seen[name]
+			var inUse *InUseError
+			if l, err = q.tryAcquire(ctx, name); err == nil || !errors.As(err, &inUse) {
+				return l, err
+			}
+			renewed := again && q.seen[name] != before
+			looks = looks || !renewed && inUse.outlasts(q.place.now())
+		}
+		if !looks {
+			return nil, err
+		}
+		if pause(ctx, min(maxPoll, q.ttl/5)); ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 	}
-	return nil, err
 }
 
 func (q request) acquireWaiting(ctx context.Context) (*Lease, error) {

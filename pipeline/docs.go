@@ -108,7 +108,7 @@ func docsJob() Job {
 			Fields: []ledger.Field{namesField("provider", "Only these providers", "ids of providers"),
 				{Name: "fallback", Label: "Crawl context7's providers too", About: "Crawl the providers whose main channel is context7 too.", Flag: "fallback", Kind: "yes", Wrong: "write true or false"},
 				{Name: "session_max_pages", Label: "Pages at most", Flag: "session-max-pages", Kind: "number", Wrong: "use 1 to 1000000"}}},
-		Shared: []string{"url", "lanes", "web", "connect-to", "allow-private", "allow-unsandboxed-browser", "post-quantum", "db", "estimate", "prices"}, SQL: true, Agent: docs.UserAgent,
+		Shared: []string{"url", "lanes", "adaptive-delay", "server-delay", "cdn-rate", "cdn-networks", "turns", "web", "connect-to", "allow-private", "allow-unsandboxed-browser", "post-quantum", "db", "estimate", "prices"}, SQL: true, Agent: docs.UserAgent,
 		NotEmpty: map[string]string{"provider": "name providers, or leave it out for all", "markdown": "name a directory"},
 		OfOneRun: []string{"estimate", "purge-provider", "enable-provider", "explain", "diff", "url", "depth", "tos-allowed", "markdown"},
 		Define:   o.define, Check: o.check, Prepare: o.prepare, Accept: o.accept, Instead: o.instead,

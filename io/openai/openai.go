@@ -109,7 +109,7 @@ func (e *Endpoint) pause(answer *http.Response) {
 		return
 	}
 	now := time.Now()
-	if d, ok := web.ParseRetryAfter(answer.Header.Get("Retry-After"), now); ok {
+	if d, ok := web.RetryAfter(answer.Header, now); ok {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if until := now.Add(d); until.After(e.paused) {

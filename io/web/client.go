@@ -96,8 +96,8 @@ type Request struct {
 	Turn func(ctx context.Context, u *url.URL, server func(context.Context) netip.Addr) (end func(r *Response, took time.Duration), err error)
 	// Ready, when set, is called just before each request is sent, redirects too.
 	// It may wait: Timeout begins after it. If it cancels ctx, the request is not
-	// sent.
-	Ready func()
+	// sent. If it returns false, it is not sent before Turn was called again.
+	Ready func() bool
 	// Still, when set, is called when the connection is open, and must not block. If it
 	// returns false, the request is not sent, and Ready is called again.
 	Still func() bool

@@ -52,6 +52,9 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 			c.requests.Add(-1) // it was not sent
 			continue
 		}
+		if errors.Is(err, errTurnLost) {
+			continue
+		}
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("fetching %s: %w", u, ctx.Err())
@@ -63,7 +66,7 @@ func (c *Client) exchange(ctx context.Context, r Request) (*Response, error) {
 			return nil, fail(classify(err), err)
 		}
 		location := resp.Header.Get("Location")
-		if !redirects(resp.Status) || location == "" || r.MaxRedirects < 0 || r.Body != nil {
+		if !resp.Redirects() || r.MaxRedirects < 0 || r.Body != nil {
 			resp.FinalURL = u.String()
 			resp.Elapsed = r.Timeout - left
 			return resp, nil
@@ -111,8 +114,13 @@ func (r Request) method() string {
 // notAllowed is the error of Client.Allow or Request.Turn.
 type notAllowed struct{ error }
 
-func redirects(status int) bool {
-	return status == 301 || status == 302 || status == 303 || status == 307 || status == 308
+// Redirects reports whether the answer leads to another address.
+func (r *Response) Redirects() bool {
+	switch r.Status {
+	case 301, 302, 303, 307, 308:
+		return r.Header.Get("Location") != ""
+	}
+	return false
 }
 
 func (c *Client) header(r Request) http.Header {
@@ -185,9 +193,12 @@ func (c *Client) hop(ctx context.Context, u *url.URL, header http.Header, r Requ
 	}
 	for {
 		if r.Ready != nil {
-			r.Ready()
+			kept := r.Ready()
 			if err := ctx.Err(); err != nil {
 				return nil, err
+			}
+			if !kept { // it is waited for without the slot: who has it now may need that
+				return nil, errTurnLost
 			}
 		}
 		span := traces.Request(ctx, r.method(), u)
@@ -225,6 +236,9 @@ func (c *Client) waitAllowed(ctx context.Context) error {
 // errNotSent means that a request was not sent, because it was no longer allowed
 // when its connection had been made.
 var errNotSent = errors.New("it was not allowed when its connection had been made")
+
+// errTurnLost means that a request was not sent, because its turn is over.
+var errTurnLost = errors.New("its turn is over")
 
 // errNoStatus means that an answer has a status that ends no exchange: 000, or 101
 // although nobody asked for another protocol.
@@ -309,7 +323,7 @@ func (c *Client) send(ctx context.Context, u, via *url.URL, at *addresses, heade
 	resp := &Response{Status: answer.StatusCode, Header: answer.Header}
 	wire := &wire{body: answer.Body, left: math.MaxInt64}
 	defer func() { c.bytes.Add(wire.n) }()
-	if redirects(resp.Status) && answer.Header.Get("Location") != "" {
+	if resp.Redirects() {
 		// A short body is read so that the connection can be reused; a failure shows in the next hop.
 		_, _ = io.CopyN(io.Discard, wire, 2<<10)
 		return resp, nil

@@ -49,7 +49,6 @@ const (
 	maxPage     = 5 << 20 // bytes of one page, decoded
 	maxRobots   = 500 << 10
 	pageTimeout = 30 * time.Second
-	robotsCache = 24 * time.Hour
 
 	// leaseTTL is how long the lease of a provider lasts after its worker was killed.
 	leaseTTL = 15 * time.Second

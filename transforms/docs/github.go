@@ -69,7 +69,7 @@ func (c *crawl) newGitHub() *polite.Client {
 func gitHubPause(r *web.Response, now time.Time) time.Duration {
 	refused := r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests
 	pause := time.Duration(-1)
-	if d, ok := web.ParseRetryAfter(r.Header.Get("Retry-After"), now); ok && (refused || r.Status == http.StatusServiceUnavailable) {
+	if d, ok := web.RetryAfter(r.Header, now); ok && (refused || r.Status == http.StatusServiceUnavailable) {
 		pause = d
 	}
 	if r.Header.Get("X-RateLimit-Remaining") == "0" {

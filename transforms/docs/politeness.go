@@ -45,7 +45,7 @@ func politeness(cfg Config, delay time.Duration) polite.Policy {
 		Retry:         retry,
 		NoDelay:       cfg.NoDelay,
 		Robots: polite.Robots{Agent: UserAgent, Accept: "text/plain, */*;q=0.8", Timeout: pageTimeout, MaxBytes: maxRobots, MaxRedirects: 5,
-			TTL: robotsCache, Retry: retryRobots, OnFailure: withoutRobots, SlowGap: robotsErrorGap},
+			Retry: retryRobots, OnFailure: withoutRobots, SlowGap: robotsErrorGap},
 	}
 }
 
@@ -175,7 +175,7 @@ func (m memory) Robots(ctx context.Context, origin string, now time.Time) (*poli
 		body    string
 		fetched int64
 	)
-	err := m.DB.QueryRowContext(ctx, `SELECT status, body, fetched_at FROM docs_robots WHERE origin = $1 AND fetched_at > $2`, origin, db.Micros(now.Add(-robotsCache))).Scan(&a.Status, &body, &fetched)
+	err := m.DB.QueryRowContext(ctx, `SELECT status, body, fetched_at FROM docs_robots WHERE origin = $1 AND fetched_at > $2`, origin, db.Micros(now.Add(-polite.RobotsAge))).Scan(&a.Status, &body, &fetched)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil

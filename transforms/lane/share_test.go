@@ -218,13 +218,14 @@ func (s *sites) crawl(p *process) func(context.Context) {
 			p.all.Go(func() {
 				for ctx.Err() == nil {
 					within, cancel := context.WithCancel(ctx)
-					_, _ = p.Web.Try(within, web.Request{URL: "http://h.example/", Ready: func() { // it ends by cancel, here
+					_, _ = p.Web.Try(within, web.Request{URL: "http://h.example/", Ready: func() bool { // it ends by cancel, here
 						began := time.Since(s.origin)
 						_ = pause(ctx, s.took)
 						s.Lock()
 						s.began, s.ended = append(s.began, began), append(s.ended, time.Since(s.origin))
 						s.Unlock()
 						cancel()
+						return true
 					}})
 					cancel()
 				}

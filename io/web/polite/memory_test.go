@@ -75,7 +75,6 @@ func TestMemory(t *testing.T) {
 		"a.example/robots.txt": list(respond(200, "User-agent: *\nDisallow: /no\nCrawl-delay: 5\n")),
 		"a.example/x":          list(respond(200, ""), respond(429, "", "Retry-After", "1200"), respond(200, ""))})
 	p := policies()["docs"]
-	p.Robots.TTL = 24 * time.Hour
 	first, memory := withMemory(w.client(p))
 	require.Equal(t, "200", get(t, first, "https://a.example/x"))
 	require.Equal(t, []string{"0s a.example/robots.txt", "5s a.example/x"}, w.requests())

@@ -289,6 +289,9 @@ func (c *Client) turn(ctx context.Context, u *url.URL, r Request, server func(co
 	return at, func(resp *web.Response, took time.Duration) time.Duration {
 		defer free()
 		defer at.leave()
+		if at.lost { // and the request was not sent
+			return -1
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		now := p.now()

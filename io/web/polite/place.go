@@ -44,8 +44,10 @@ type place struct {
 	key     string                           // of Pacer.Turns
 
 	server *serverTurn
-	taken  bool        // of Pacer.Turns
-	known  turns.Times // what the other processes are told
+	taken  bool          // of Pacer.Turns
+	known  turns.Times   // what the other processes are told
+	again  time.Duration // after which this one asks again for the turn, of which it had no use yet
+	lost   bool          // before the request was sent
 }
 
 // enter waits for the gap and the pauses of a site, and then for the turn of its server,
@@ -61,6 +63,7 @@ func (at *place) enter(ctx context.Context) error {
 		}
 		if err == nil && wait <= 0 && c.Pacer.Turns != nil {
 			wait = at.take()
+			at.again = wait
 		}
 		if err == nil && wait <= 0 {
 			return nil
@@ -75,17 +78,8 @@ func (at *place) enter(ctx context.Context) error {
 	}
 }
 
-// keep keeps the place, or waits for it again where another process was given it while
-// this one waited for something else or was stopped. After an error the place is left.
-func (at *place) keep(ctx context.Context) error {
-	if at.kept() {
-		return nil
-	}
-	at.leave()
-	return at.enter(ctx)
-}
-
-// kept reports whether the place is still this process's.
+// kept reports whether the place is still this process's: another one may have been given it
+// while this one waited for something else, or was stopped.
 func (at *place) kept() bool {
 	return (!at.taken || at.c.Pacer.Turns.Keep(at.key)) && at.server.kept()
 }
@@ -93,12 +87,12 @@ func (at *place) kept() bool {
 // leave gives the place to another request, of this process or another one.
 func (at *place) leave() {
 	if at.taken {
-		at.c.Pacer.Turns.Give(at.key, at.known)
+		at.c.Pacer.Turns.Give(at.key, at.known, at.again)
 	} else {
 		at.c.Pacer.tell(at.key, at.known)
 	}
 	at.server.leave()
-	at.server, at.taken, at.known = nil, false, turns.Times{}
+	at.server, at.taken, at.known, at.again = nil, false, turns.Times{}, 0
 }
 
 // end begins the pauses of the site and its server; the request was answered. It is called

@@ -301,13 +301,13 @@ func (c *Client) try(ctx context.Context, r Request) (try, error) {
 			}
 			return func(resp *web.Response, took time.Duration) { t.retryAfter = end(resp, took) }, nil
 		},
-		Ready: func() {
+		Ready: func() bool {
 			if c.Control != nil && (!c.Control.Proceed(within) || !listening()) {
 				cancel(ErrStopped)
-			} else if callback = at.keep(within); callback != nil {
-				cancel(callback)
 			}
 			listening = heard
+			at.lost = !at.kept()
+			return !at.lost
 		},
 		Still: func() bool { return at.kept() }})
 	t.resp = resp
@@ -372,8 +372,8 @@ func (c *Client) asksFor(r *web.Response, now time.Time) time.Duration {
 	case r == nil:
 	case c.Policy.PauseOf != nil:
 		return c.Policy.PauseOf(r, now)
-	case c.pausesOn(r.Status):
-		if d, ok := web.ParseRetryAfter(r.Header.Get("Retry-After"), now); ok {
+	case c.pausesOn(r.Status) || r.Redirects(): // RFC 9110 section 10.2.3
+		if d, ok := web.RetryAfter(r.Header, now); ok {
 			return d
 		}
 	}

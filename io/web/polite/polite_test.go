@@ -28,6 +28,7 @@ type world struct {
 	t     *testing.T
 	sim   *webtest.Web
 	clock *politetest.Clock
+	turns string // the file of apart
 
 	mu      sync.Mutex
 	log     []string // "3s host/path"
@@ -363,4 +364,45 @@ func TestRobotsIsCutAtALine(t *testing.T) {
 		require.False(t, rules.File.Allowed("TestBot", "/x"), "%d bytes", most)
 		require.Equal(t, want, rules.File.Allowed("TestBot", "/x/public"), "%d bytes", most)
 	}
+}
+
+// A robots.txt is asked for again after a day, however long a crawl lasts. Where it cannot be
+// had then, the old one holds.
+func TestRobotsIsReadDaily(t *testing.T) {
+	for _, name := range []string{"catalog", "news"} { // their robots.txt must be had
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, map[string][]http.HandlerFunc{
+				"a.example/robots.txt": list(respond(200, "User-agent: *\nDisallow: /closed\n"), breaks, breaks, breaks, respond(200, "User-agent: *\nDisallow: /\n")),
+				"a.example/1":          list(respond(200, "")),
+			})
+			c := w.client(policies()[name])
+			require.Equal(t, "200", get(t, c, "https://a.example/1"))
+			w.clock.Advance(23 * time.Hour)
+			require.Equal(t, "200", get(t, c, "https://a.example/1"))
+			require.Len(t, w.requests(), 3)
+			w.clock.Advance(time.Hour)
+			require.Equal(t, "200", get(t, c, "https://a.example/1"))
+			require.Equal(t, "robots.txt line 2: Disallow: /closed", get(t, c, "https://a.example/closed"))
+			w.clock.Advance(24 * time.Hour)
+			require.Equal(t, "robots.txt line 2: Disallow: /", get(t, c, "https://a.example/1"))
+		})
+	}
+}
+
+// A redirect can ask for a pause too, before it is followed.
+func TestRetryAfterOfARedirect(t *testing.T) {
+	w := newWorld(t, map[string][]http.HandlerFunc{
+		"a.example/old": list(respond(302, "", "Location", "/new", "Retry-After", "20")),
+		"a.example/new": list(respond(200, "")),
+		"b.example/old": list(respond(302, "", "Location", "/new", "Retry-After", "3600")),
+		"b.example/new": list(respond(200, "")),
+	})
+	p := policies()["catalog"]
+	p.Robots.For = func(*url.URL) *url.URL { return nil }
+	c := w.client(p)
+	_, err := c.Get(t.Context(), polite.Request{URL: "https://a.example/old", MaxRedirects: 1})
+	require.NoError(t, err)
+	_, err = c.Get(t.Context(), polite.Request{URL: "https://b.example/old", MaxRedirects: 1})
+	require.ErrorAs(t, err, new(*polite.AbandonedError))
+	require.Equal(t, []string{"0s a.example/old", "20s a.example/new", "20s b.example/old"}, w.requests())
 }

@@ -24,8 +24,6 @@ type Robots struct {
 	// For returns the origin whose robots.txt applies to u; nil if none does. If For
 	// is nil, it is u's own origin, as RFC 9309 demands.
 	For func(u *url.URL) *url.URL
-	// TTL is how long an answer is used. 0: as long as the client.
-	TTL time.Duration
 	// Retry is Policy.Retry for robots.txt. nil: no retries.
 	Retry Retry
 	// OnFailure decides what an answer other than 2xx means, or, with status 0, a
@@ -34,6 +32,10 @@ type Robots struct {
 	// SlowGap is the minimum gap after AllowSlowly.
 	SlowGap time.Duration
 }
+
+// RobotsAge is how long the answer for a robots.txt is used (RFC 9309 section 2.4), and for
+// as long again where it cannot be had any more.
+const RobotsAge = 24 * time.Hour
 
 // Verdict is what a crawler may fetch from a host whose robots.txt it cannot read.
 type Verdict int
@@ -125,8 +127,7 @@ func (c *Client) Robots(ctx context.Context, u *url.URL) (*Rules, error) {
 	defer c.robotsMu.Unlock()
 	origin := of.Scheme + "://" + of.Host
 	now := c.Pacer.now()
-	fresh := func(at time.Time) bool { return c.Policy.Robots.TTL <= 0 || now.Sub(at) < c.Policy.Robots.TTL }
-	if r := c.rules[origin]; r != nil && fresh(r.FetchedAt) {
+	if r := c.rules[origin]; r != nil && now.Sub(r.FetchedAt) < RobotsAge {
 		return r, nil
 	}
 	kept, err := c.memory().Robots(ctx, origin, now)
@@ -183,6 +184,12 @@ func (c *Client) fetchRobots(ctx context.Context, origin string, at *url.URL) (*
 			status = 0
 		}
 		verdict = judge(status, a.Kind)
+	}
+	if before := c.rules[origin]; before != nil && verdict == Deny && abandoned == nil {
+		again := *before
+		again.FetchedAt = a.FetchedAt
+		c.rules[origin] = &again
+		return &again, nil
 	}
 	if verdict == Deny && abandoned == nil {
 		err := &RobotsError{URL: at.String(), Status: a.Status, Err: failure}

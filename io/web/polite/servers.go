@@ -206,7 +206,7 @@ func (t *serverTurn) leave() {
 	rest, known := t.s.next.Sub(p.now()), turns.Times{Ended: t.s.ended}
 	p.mu.Unlock()
 	if t.taken {
-		p.Turns.Give(p.key(t.name), known)
+		p.Turns.Give(p.key(t.name), known, 0)
 	}
 	t.free(rest)
 	<-t.s.turn

@@ -33,6 +33,21 @@ func (w *world) sharing(p polite.Policy) (one, two *polite.Client) {
 	return one, two
 }
 
+// apart returns clients of two processes as sharing does. The file tells these two apart.
+func (w *world) apart(p polite.Policy) (one, two *polite.Client) {
+	w.t.Helper()
+	one, two = w.sharing(p)
+	dir := w.t.TempDir()
+	require.NoError(w.t, os.Symlink(dir, filepath.Join(dir, "other")))
+	w.turns = filepath.Join(dir, "turns")
+	var err error
+	one.Pacer.Turns, err = turns.Open(w.turns)
+	require.NoError(w.t, err)
+	two.Pacer.Turns, err = turns.Open(filepath.Join(dir, "other", "turns")) // as another process has it
+	require.NoError(w.t, err)
+	return one, two
+}
+
 // What a site sees of two jobs that ask it at once: one request at a time, the gap between
 // them is the longer one of both jobs, and each obeys the pauses that the other is told.
 func TestTwoJobsAtASite(t *testing.T) {
@@ -146,6 +161,45 @@ func TestPausesOfAnotherJob(t *testing.T) {
 	require.Len(t, log, 3)
 }
 
+// A job with a longer pause than another one has its turn when its pause is over, however
+// often the other one asks.
+func TestLongerPauseThanAnotherJob(t *testing.T) {
+	w := newWorld(t, map[string][]http.HandlerFunc{"a.example/1": list(respond(200, "")), "a.example/2": list(respond(200, "")), "a.example/3": list(respond(200, ""))})
+	p := policies()["seed"]
+	p.Robots.For = func(*url.URL) *url.URL { return nil }
+	quick, slow := w.apart(p)
+	slow.Policy.Gap = polite.Range{Min: 3 * sec}
+	require.Equal(t, "200", get(t, quick, "https://a.example/1"))
+	var asks sync.WaitGroup
+	looked := make(chan struct{}, 1000)
+	sleep := quick.Pacer.Clock.Sleep
+	quick.Pacer.Clock.Sleep = func(ctx context.Context, d time.Duration) error {
+		select {
+		case looked <- struct{}{}:
+		default:
+		}
+		runtime.Gosched()
+		return sleep(ctx, d)
+	}
+	slow.Pacer.Clock.Sleep = func(ctx context.Context, d time.Duration) error {
+		slow.Pacer.Clock.Sleep = sleep
+		asks.Go(func() {
+			require.Equal(t, "200", get(t, quick, "https://a.example/3"))
+			close(looked)
+		})
+		for range 3 {
+			<-looked
+		}
+		return sleep(ctx, d)
+	}
+	require.Equal(t, "200", get(t, slow, "https://a.example/2"))
+	asks.Wait()
+	log := w.requests()
+	require.Len(t, log, 3)
+	require.Equal(t, "0s a.example/1", log[0])
+	require.Contains(t, log[1], "a.example/2")
+}
+
 // A turn that was lost before the request was sent is taken again, and the gap after the
 // other job's request kept: whether it was lost in a pause of the run or, by a process that
 // was stopped, when the connection was open.
@@ -176,17 +230,9 @@ func TestLostTurn(t *testing.T) {
 			w := newWorld(t, map[string][]http.HandlerFunc{"a.example/1": list(respond(200, "")), "a.example/2": list(respond(200, ""))})
 			p := policies()["seed"]
 			p.Robots.For = func(*url.URL) *url.URL { return nil }
-			one, two := w.sharing(p)
-			dir := t.TempDir()
-			require.NoError(t, os.Symlink(dir, filepath.Join(dir, "other")))
-			path := filepath.Join(dir, "turns")
-			var err error
-			one.Pacer.Turns, err = turns.Open(path)
-			require.NoError(t, err)
-			two.Pacer.Turns, err = turns.Open(filepath.Join(dir, "other", "turns")) // as another process has it
-			require.NoError(t, err)
+			one, two := w.apart(p)
 			hook(one, func() {
-				forget(t, path)
+				w.forget()
 				require.Equal(t, "200", get(t, two, "https://a.example/2"))
 			})
 			require.Equal(t, "200", get(t, one, "https://a.example/1"))
@@ -196,19 +242,50 @@ func TestLostTurn(t *testing.T) {
 	}
 }
 
+// Who waits for a lost turn has none of the requests in flight: the process that has the
+// server's turn now may need it.
+func TestLostTurnAtAServer(t *testing.T) {
+	w := newWorld(t, map[string][]http.HandlerFunc{"a.example/1": list(respond(200, "")), "b.example/2": list(respond(200, ""))})
+	p := policies()["seed"]
+	p.Robots.For = func(*url.URL) *url.URL { return nil }
+	one, _ := w.apart(p)
+	one.Web.SetLimits(1, 0)
+	one.Pacer.Servers.Delay = sec
+	two := &polite.Client{Web: one.Web, Pacer: one.Pacer, Policy: p, Control: newControl()}
+	var second sync.WaitGroup
+	waits := make(chan struct{})
+	two.Control.(*testControl).onProceed = sync.OnceFunc(func() { close(waits) })
+	asked, paused := 0, newControl()
+	one.Control = paused
+	paused.onProceed = func() {
+		if asked++; asked != 3 { // before its turn, with the server's, before it is sent
+			return
+		}
+		second.Go(func() { require.Equal(t, "200", get(t, two, "https://b.example/2")) })
+		<-waits
+		for range 1000 {
+			runtime.Gosched() // until it waits for the server
+		}
+		w.forget()
+	}
+	require.Equal(t, "200", get(t, one, "https://a.example/1"))
+	second.Wait()
+	require.Len(t, w.requests(), 2)
+}
+
 // forget makes the file of turns forget its sites, as if all turns had been taken and given
 // back by others. The processes that have it stand before them.
-func forget(t *testing.T, path string) {
-	t.Helper()
+func (w *world) forget() {
+	w.t.Helper()
 	const owners = 1024 * 16
-	files, err := filepath.Glob(path + "-v*")
-	require.NoError(t, err)
-	require.Len(t, files, 1)
+	files, err := filepath.Glob(w.turns + "-v*")
+	require.NoError(w.t, err)
+	require.Len(w.t, files, 1)
 	f, err := os.OpenFile(files[0], os.O_RDWR, 0)
-	require.NoError(t, err)
+	require.NoError(w.t, err)
 	is, err := f.Stat()
-	require.NoError(t, err)
+	require.NoError(w.t, err)
 	_, err = f.WriteAt(make([]byte, is.Size()-owners), owners)
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
+	require.NoError(w.t, err)
+	require.NoError(w.t, f.Close())
 }

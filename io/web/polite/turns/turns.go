@@ -3,7 +3,7 @@
 // the site in flight, when the last answer was read, and until when the site may not be
 // asked. A turn costs no system call.
 //
-// The file remembers some forty thousand sites, those that were asked last. It holds no
+// The file remembers some 36,000 sites, those that were asked last. It holds no
 // names, only hashes. A process that was killed gives its turns back at once, one that was
 // stopped after staleAfter. The next process then knows no better than that the request
 // has just been answered.

@@ -22,7 +22,7 @@ import (
 const (
 	owners  = 1024
 	buckets = 4096
-	places  = 10
+	places  = 9
 
 	// beatEvery is how often a process says that it is at work, and staleAfter how long it
 	// may say nothing before the others take its turns.
@@ -35,7 +35,21 @@ const (
 	// lockedFor is how long a bucket is locked at most, unless its process was killed or
 	// stopped there: a lock takes less than a microsecond.
 	lockedFor = time.Second
+	// waitsFor is how long the next turn at a site is kept for a process that was to wait
+	// for it, since the moment at which it is to ask again, and longestWait how far ahead
+	// that moment may be.
+	waitsFor    = 250 * time.Millisecond
+	longestWait = 10 * time.Second
 )
+
+// up is the time since the machine started, without the time that it was suspended, in
+// microseconds. All processes see the same, and nobody sets it as the clock is set.
+var up = func() func() int64 {
+	var at unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &at) // there is such a clock
+	began := time.Now()
+	return func() int64 { return at.Nano()/1000 + time.Since(began).Microseconds() }
+}()
 
 // table is what the file holds. Another version of it has another name, see version.
 type table struct {
@@ -47,25 +61,25 @@ type table struct {
 type owner struct {
 	generation atomic.Uint32 // how many processes were this owner
 	_          uint32
-	beat       atomic.Int64 // when it was last at work, in microseconds since 1970
+	beat       atomic.Int64 // when it was last at work, as by up
 }
 
 // bucket has the sites of one hash.
 type bucket struct {
-	locked atomic.Int64 // since when, in microseconds since 1970; 0: it is free
+	locked atomic.Int64 // since when, as by up; 0: it is free
 	sites  [places]site
-	_      [3]uint64
 }
 
-// site is guarded by its bucket's lock. Times are in microseconds since 1970, 0 is unknown.
+// site is guarded by its bucket's lock.
 type site struct {
 	key                 uint64
 	holder              uint64 // the process that has a request in flight: generation and number of the owner
-	taken               int64  // when it took the turn
-	ended, next, paused int64
+	taken               int64  // when it took the turn, as by up
+	waits               uint64 // until when, as by up, the next turn is another's, and the owner's number
+	ended, next, paused int64  // in microseconds since 1970; 0 is unknown
 }
 
-const version = "-v1"
+const version = "-v2"
 
 // File is the file as one process has it. It is safe for concurrent use.
 type File struct {
@@ -186,7 +200,7 @@ func use(file *os.File) (*mapping, error) {
 		case err != nil:
 			return nil, errors.Join(fmt.Errorf("locking it: %w", err), unix.Munmap(memory))
 		}
-		m.owners[i].beat.Store(time.Now().UnixMicro())
+		m.owners[i].beat.Store(up())
 		m.me = uint64(m.owners[i].generation.Add(1))<<32 | uint64(i)
 		return m, nil
 	}
@@ -196,7 +210,7 @@ func use(file *os.File) (*mapping, error) {
 // beat says that this process is at work, until it ends.
 func (f *File) beat() {
 	for range time.Tick(beatEvery) {
-		f.in(func(m *mapping) { m.owners[uint32(m.me)].beat.Store(time.Now().UnixMicro()) })
+		f.in(func(m *mapping) { m.owners[uint32(m.me)].beat.Store(up()) })
 		f.follow()
 	}
 }
@@ -238,17 +252,36 @@ func (f *File) in(do func(*mapping)) {
 // held reports whether a site's turn is that of a process at work.
 func (m *mapping) held(s *site) bool {
 	i := uint32(s.holder)
-	if s.holder == 0 || i >= owners || m.owners[i].generation.Load() != uint32(s.holder>>32) || time.Since(time.UnixMicro(s.taken)) > heldFor {
+	if s.holder == 0 || i >= owners || m.owners[i].generation.Load() != uint32(s.holder>>32) || up()-s.taken > heldFor.Microseconds() {
 		return false
 	}
-	if s.holder == m.me {
+	return m.works(i)
+}
+
+// works reports whether the process that is an owner lives and was not stopped.
+func (m *mapping) works(i uint32) bool {
+	if i == uint32(m.me) {
 		return true
 	}
-	if silent := time.Since(time.UnixMicro(m.owners[i].beat.Load())); silent > staleAfter {
+	if up()-m.owners[i].beat.Load() > staleAfter.Microseconds() {
 		return false
 	}
 	byteOf := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(i), Len: 1}
 	return unix.FcntlFlock(m.file.Fd(), unix.F_OFD_GETLK, &byteOf) != nil || byteOf.Type != unix.F_UNLCK
+}
+
+// promised reports whether the next turn at a site is another process's.
+func (m *mapping) promised(s *site) bool {
+	i, left := uint32(s.waits%owners), int64(s.waits/owners)-up()
+	return i != uint32(m.me) && left > 0 && left <= (longestWait+waitsFor).Microseconds() && m.works(i)
+}
+
+// wait makes the next turn at a site this process's, unless it is another's. It asks for it
+// after d.
+func (m *mapping) wait(s *site, d time.Duration) {
+	if d <= longestWait && !m.promised(s) {
+		s.waits = uint64(up()+(d+waitsFor).Microseconds())*owners + uint64(uint32(m.me))
+	}
 }
 
 // at does something with what the file has of a site, named by any string, under the lock
@@ -264,18 +297,21 @@ func (f *File) at(name string, do func(*mapping, *site)) {
 }
 
 // Take takes the turn at a site, and returns what is known of it. ok is false when a
-// request of this or another process is in flight; it is asked again after a while. Who
-// has the turn calls Give.
+// request of this or another process is in flight, or when another one has waited for the
+// turn; it is asked again after a while, and has the next turn then. Who has the turn calls
+// Give.
 func (f *File) Take(name string, now time.Time) (known Times, ok bool) {
 	ok = true
 	f.at(name, func(m *mapping, s *site) {
-		if ok = !m.held(s); !ok {
+		if ok = !m.held(s) && !m.promised(s); !ok {
+			m.wait(s, 0)
 			return
 		}
+		s.waits = 0
 		if s.holder != 0 {
 			s.ended = now.UnixMicro() // its request may have been answered as late as now
 		}
-		s.holder, s.taken = m.me, time.Now().UnixMicro()
+		s.holder, s.taken = m.me, up()
 		known = s.times().back(now)
 		s.set(known)
 	})
@@ -288,7 +324,7 @@ func (f *File) Keep(name string) bool {
 	kept := true // as in Take
 	f.at(name, func(m *mapping, s *site) {
 		if kept = s.holder == m.me; kept {
-			s.taken = time.Now().UnixMicro()
+			s.taken = up()
 		}
 	})
 	return kept
@@ -305,11 +341,16 @@ func (f *File) Tell(name string, t Times) {
 	f.at(name, func(_ *mapping, s *site) { s.set(s.times().join(t)) })
 }
 
-// Give gives a turn back, and tells what is known now.
-func (f *File) Give(name string, t Times) {
+// Give gives a turn back, and tells what is known now. With again, over 0, this process had
+// no use for it yet: it has the next one after that time, else one with a shorter gap would
+// come before it each time.
+func (f *File) Give(name string, t Times, again time.Duration) {
 	f.at(name, func(m *mapping, s *site) {
 		if s.holder == m.me { // else this process was stopped, and another one has the turn
 			s.holder = 0
+		}
+		if again > 0 {
+			m.wait(s, again)
 		}
 		s.set(s.times().join(t))
 	})
@@ -341,7 +382,7 @@ func (m *mapping) find(name string) (s *site, free func()) {
 
 func (b *bucket) lock() (free func()) {
 	for {
-		now := time.Now().UnixMicro()
+		now := up()
 		since := b.locked.Load()
 		if age := time.Duration(now-since) * time.Microsecond; since == 0 || age > lockedFor || age < -lockedFor {
 			if b.locked.CompareAndSwap(since, now) {

@@ -34,6 +34,15 @@ func two(t *testing.T) (a, b *File) {
 	return process(t, path), process(t, path)
 }
 
+// forgetWaiting makes the time pass in which a process that found a turn taken has the next one.
+func forgetWaiting(f *File) {
+	for i := range f.now.buckets {
+		for n := range f.now.buckets[i].sites {
+			f.now.buckets[i].sites[n].waits = 0
+		}
+	}
+}
+
 func requireTimes(t *testing.T, want, got Times) {
 	t.Helper()
 	require.Equal(t, []string{want.Ended.UTC().String(), want.Next.UTC().String(), want.Paused.UTC().String()},
@@ -49,11 +58,12 @@ func TestTurns(t *testing.T) {
 		_, ok = f.Take("example.org", noon)
 		require.False(t, ok)
 	}
+	forgetWaiting(a)
 	_, ok = b.Take("example.com", noon) // another site
 	require.True(t, ok)
 
 	gap := Times{Ended: after(1), Next: after(3)}
-	a.Give("example.org", gap)
+	a.Give("example.org", gap, 0)
 	known, ok = b.Take("example.org", after(3))
 	require.True(t, ok)
 	requireTimes(t, gap, known)
@@ -61,14 +71,14 @@ func TestTurns(t *testing.T) {
 	// What is told while another one has the turn is not lost, and nothing gets earlier.
 	a.Tell("example.org", Times{Next: after(2), Paused: after(60)})
 	requireTimes(t, Times{after(1), after(3), after(60)}, a.Look("example.org", after(3)))
-	b.Give("example.org", Times{Ended: after(4), Next: after(6)})
+	b.Give("example.org", Times{Ended: after(4), Next: after(6)}, 0)
 	requireTimes(t, Times{after(4), after(6), after(60)}, a.Look("example.org", after(5)))
 
 	// A clock that is set back makes nobody wait longer.
 	requireTimes(t, Times{after(2), after(4), after(58)}, a.Look("example.org", after(2)))
 	_, ok = a.Take("example.org", after(2))
 	require.True(t, ok)
-	a.Give("example.org", Times{})
+	a.Give("example.org", Times{}, 0)
 	requireTimes(t, Times{after(2), after(4), after(58)}, b.Look("example.org", after(3)))
 }
 
@@ -79,7 +89,7 @@ func TestKilled(t *testing.T) {
 	if at := os.Getenv("TURNS_TEST"); at != "" {
 		f, err := Open(at)
 		require.NoError(t, err)
-		f.Give("example.org", Times{Next: after(1)})
+		f.Give("example.org", Times{Next: after(1)}, 0)
 		_, ok := f.Take("example.org", noon)
 		_, also := f.Take("example.com", noon)
 		fmt.Println("taken", ok && also)
@@ -121,10 +131,10 @@ func TestStopped(t *testing.T) {
 	known, ok := b.Take("example.org", after(20))
 	require.True(t, ok)
 	requireTimes(t, Times{Ended: after(20)}, known)
-	a.Give("example.org", Times{Ended: after(21), Next: after(22)})
+	a.Give("example.org", Times{Ended: after(21), Next: after(22)}, 0)
 	_, ok = a.Take("example.org", after(22))
 	require.False(t, ok)
-	b.Give("example.org", Times{Ended: after(20), Next: after(21)})
+	b.Give("example.org", Times{Ended: after(20), Next: after(21)}, 0)
 	known, ok = a.Take("example.org", after(22))
 	require.True(t, ok)
 	requireTimes(t, Times{Ended: after(21), Next: after(22)}, known)
@@ -144,16 +154,59 @@ func TestKept(t *testing.T) {
 	known, ok := b.Take("example.org", after(1))
 	require.True(t, ok)
 	requireTimes(t, Times{Ended: after(1)}, known)
-	a.Give("example.org", Times{})
+	a.Give("example.org", Times{}, 0)
 	_, ok = a.Take("example.org", after(1))
 	require.False(t, ok)
+}
+
+// A process that finds a turn taken has the next one, however often the others ask. It keeps
+// nobody away when it does not ask again.
+func TestNext(t *testing.T) {
+	a, b := two(t)
+	take := func(f *File) bool {
+		_, ok := f.Take("example.org", noon)
+		return ok
+	}
+	later := func(d time.Duration) {
+		s, free := a.now.find("example.org")
+		defer free()
+		s.waits -= uint64(d.Microseconds()) * owners
+	}
+	require.True(t, take(a))
+	for _, pair := range [][2]*File{{a, b}, {b, a}, {a, b}} {
+		has, waits := pair[0], pair[1]
+		require.False(t, take(waits))
+		has.Give("example.org", Times{}, 0)
+		require.False(t, take(has))
+		require.True(t, take(waits))
+	}
+	require.False(t, take(a))
+	b.Give("example.org", Times{}, 0)
+	later(waitsFor - 50*time.Millisecond)
+	require.False(t, take(b))
+	later(50 * time.Millisecond)
+	require.True(t, take(b))
+
+	// With a longer gap than the others it cannot use its turn at once.
+	b.Give("example.org", Times{}, longestWait)
+	later(longestWait - time.Second)
+	require.False(t, take(a))
+	later(time.Second + waitsFor)
+	require.True(t, take(a))
+	a.Give("example.org", Times{}, longestWait+1)
+	require.True(t, take(b))
+
+	b.Give("example.org", Times{}, longestWait)
+	require.False(t, take(a))
+	b.now.owners[uint32(b.now.me)].beat.Add(-(staleAfter + time.Second).Microseconds()) // it was stopped
+	require.True(t, take(a))
 }
 
 // A process that ended while it looked a site up keeps nobody from it.
 func TestLeftLocked(t *testing.T) {
 	a, _ := two(t)
 	for i := range a.now.buckets {
-		a.now.buckets[i].locked.Store(time.Now().Add(-lockedFor).UnixMicro())
+		a.now.buckets[i].locked.Store(up() - 2*lockedFor.Microseconds())
 	}
 	_, ok := a.Take("example.org", noon)
 	require.True(t, ok)
@@ -168,15 +221,15 @@ func TestForgotten(t *testing.T) {
 		_, ok := a.Take(name, noon)
 		require.True(t, ok)
 		if i > 0 {
-			a.Give(name, Times{Ended: after(i), Paused: after(100 - i)})
+			a.Give(name, Times{Ended: after(i), Paused: after(100 - i)}, 0)
 		}
 	}
 	_, ok := b.Take(same[places], noon)
 	require.True(t, ok)
 	_, ok = b.Take(same[0], noon)
 	require.False(t, ok)
-	requireTimes(t, Times{after(8), time.Time{}, after(92)}, b.Look(same[8], after(50)))
-	requireTimes(t, Times{}, b.Look(same[9], after(50)))
+	requireTimes(t, Times{after(places - 2), time.Time{}, after(102 - places)}, b.Look(same[places-2], after(50)))
+	requireTimes(t, Times{}, b.Look(same[places-1], after(50)))
 
 	// All in flight: the next has its turn without the file.
 	for _, name := range same[1 : places-1] {
@@ -188,9 +241,9 @@ func TestForgotten(t *testing.T) {
 		require.True(t, ok)
 		f.Tell(same[places+1], Times{Ended: noon})
 		requireTimes(t, Times{}, f.Look(same[places+1], noon))
-		f.Give(same[places+1], Times{Ended: noon})
+		f.Give(same[places+1], Times{Ended: noon}, 0)
 	}
-	a.Give(same[0], Times{})
+	a.Give(same[0], Times{}, 0)
 	_, ok = b.Take(same[places+2], noon)
 	require.True(t, ok)
 	_, ok = a.Take(same[places+2], noon)
@@ -247,7 +300,7 @@ func TestOneAtATime(t *testing.T) {
 				}
 				turns[site].Add(1)
 				at[site].Add(-1)
-				f.Give(fmt.Sprint(site), Times{Ended: noon})
+				f.Give(fmt.Sprint(site), Times{Ended: noon}, 0)
 			}
 		})
 	}
@@ -271,7 +324,7 @@ func TestCutShort(t *testing.T) {
 		require.True(t, f.Keep("example.org"))
 		f.Tell("example.org", Times{Paused: after(1)})
 		requireTimes(t, Times{}, f.Look("example.org", noon))
-		f.Give("example.org", Times{Ended: noon})
+		f.Give("example.org", Times{Ended: noon}, 0)
 		f.follow()
 	}
 	require.Panics(t, func() { a.in(func(*mapping) { panic("not of the file") }) })
@@ -304,7 +357,7 @@ func requireTogetherAgain(t *testing.T, a, b *File) {
 		f.follow()
 		require.NotEqual(t, c.now.me, f.now.me)
 	}
-	a.Give("example.org", Times{Ended: after(7)})
+	a.Give("example.org", Times{Ended: after(7)}, 0)
 	known, ok := c.Take("example.org", after(9))
 	require.True(t, ok)
 	requireTimes(t, Times{Ended: after(7)}, known)
@@ -380,6 +433,6 @@ func BenchmarkTurn(b *testing.B) {
 		name := names[i%len(names)]
 		known, _ := f.Take(name, noon)
 		known.Ended = noon
-		f.Give(name, known)
+		f.Give(name, known, 0)
 	}
 }

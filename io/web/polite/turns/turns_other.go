@@ -23,4 +23,4 @@ func (*File) Look(string, time.Time) Times { return Times{} }
 func (*File) Tell(string, Times) {}
 
 // Give is not available on this system.
-func (*File) Give(string, Times) {}
+func (*File) Give(string, Times, time.Duration) {}

@@ -466,6 +466,39 @@ func TestHomepageAndFeeds(t *testing.T) {
 	}
 }
 
+// The robots.txt of another host decides about a homepage that redirects there and about a
+// feed there; that of the domain does not.
+func TestHomepageOnAnotherHost(t *testing.T) {
+	j := newJob(t, webtest.Options{})
+	j.web.Handle("moved.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			http.Redirect(w, r, "https://closed.com/home", http.StatusFound)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	j.web.Handle("site.com", pages(map[string]string{"/robots.txt": "User-agent: *\nDisallow: /b\n",
+		"/": `<html><head><link rel="alternate" type="application/rss+xml" href="https://open.com/b"><link rel="alternate" type="application/rss+xml" href="https://closed.com/feed"></head></html>`}))
+	j.web.Handle("open.com", pages(map[string]string{"/b": rss}))
+	j.web.Handle("closed.com", pages(map[string]string{"/robots.txt": "User-agent: *\nDisallow: /\n", "/home": "<html></html>", "/feed": rss}))
+	j.cfg.Collect.Homepage, j.cfg.Collect.Feeds = true, true
+	raw := day + "raw_0001.json"
+	j.put(raw, rawFile("https://site.com", "https://moved.com"))
+	j.run()
+	if h := j.metadata(raw, "moved.com").Homepage; h == nil || h.Error != "robots" || h.Exists {
+		t.Errorf("homepage on a host that forbids it: %+v", h)
+	}
+	if f := j.metadata(raw, "site.com").Feeds; len(f) != 1 || f[0].URL != "https://open.com/b" {
+		t.Errorf("feeds %+v, want the one on open.com", f)
+	}
+	if got := j.asked("open.com"); !slices.Equal(got, []string{"/robots.txt", "/b"}) {
+		t.Errorf("open.com was asked for %q", got)
+	}
+	if got := j.asked("closed.com"); !slices.Equal(got, []string{"/robots.txt", "/robots.txt"}) {
+		t.Errorf("closed.com was asked for %q: its robots.txt forbids all", got)
+	}
+}
+
 // What an optional extra meets must not cost the domain its metadata.
 func TestHomepageOutsideTheSchema(t *testing.T) {
 	j := newJob(t, webtest.Options{})

@@ -98,10 +98,11 @@ func (c *collector) feeds(ctx context.Context, page exchange, named []string, be
 }
 
 // feedAddresses returns the feeds that robots.txt names, the feeds to which the homepage
-// links, and the usual paths, in this order, without those that robots.txt disallows.
+// links, and the usual paths, in this order, without those that robots.txt disallows. For
+// those on other hosts their own robots.txt decides.
 func (c *collector) feedAddresses(ctx context.Context, page exchange, named []string, best exchange) (at []string) {
 	add := func(u string) {
-		if !slices.Contains(at, u) && len(at) < maxFeeds && c.mayFetch(u) {
+		if !slices.Contains(at, u) && len(at) < maxFeeds && (!c.sameHost(u) || c.mayFetch(u)) {
 			at = append(at, u)
 		}
 	}

@@ -19,8 +19,8 @@ import (
 )
 
 // newClient makes the client for the requests of one visit. Only requests for the
-// homepage and feeds are checked against robots.txt, and only on the domain itself: every
-// crawler may read robots.txt and sitemaps.
+// homepage and feeds are checked against robots.txt, also where they are on another host or
+// redirect there: every crawler may read robots.txt and sitemaps.
 func (c *collector) newClient() *polite.Client {
 	cfg, pause := c.cfg.Lane.Web, c.cfg.Lane.Polite
 	own := &url.URL{Scheme: "https", Host: c.name}
@@ -35,7 +35,7 @@ func (c *collector) newClient() *polite.Client {
 				if web.Site(u) == web.Site(own) {
 					return own
 				}
-				return nil
+				return u
 			}},
 	}}
 	if c.cfg.Collect.RobotsCache > 0 {
@@ -71,13 +71,13 @@ func (c *collector) get(ctx context.Context, r polite.Request) exchange {
 		if resp == nil {
 			f.kind = why
 		}
+	case errors.As(err, &no):
+		f.kind = disallowed
 	case errors.As(err, &failure):
 		f.kind = failure.Kind
 		if f.kind == web.KindRedirect || f.kind == web.KindBlocked {
 			f.status = failure.Status // of the last redirect that was followed
 		}
-	case errors.As(err, &no):
-		f.kind = disallowed
 	default: // the context's
 		f.kind = web.KindTimeout
 	}
@@ -175,11 +175,13 @@ type cachedRobots struct {
 	Body      []byte    `json:"body"`
 }
 
+func (m robotsCache) origin() string { return "https://" + m.name }
+
 func (m robotsCache) key() string { return "cache/robots/" + m.name + ".json" }
 
 // Robots implements polite.Memory. An entry that cannot be read counts as none.
-func (m robotsCache) Robots(ctx context.Context, _ string, now time.Time) (*polite.RobotsAnswer, error) {
-	if m.writeOnly {
+func (m robotsCache) Robots(ctx context.Context, origin string, now time.Time) (*polite.RobotsAnswer, error) {
+	if m.writeOnly || origin != m.origin() {
 		return nil, nil
 	}
 	body, err := m.w.Store.Open(ctx, m.key())
@@ -202,8 +204,8 @@ func (m robotsCache) Robots(ctx context.Context, _ string, now time.Time) (*poli
 }
 
 // KeepRobots implements polite.Memory. Only a 2xx is kept.
-func (m robotsCache) KeepRobots(ctx context.Context, _ string, a polite.RobotsAnswer) error {
-	if a.Status/100 != 2 {
+func (m robotsCache) KeepRobots(ctx context.Context, origin string, a polite.RobotsAnswer) error {
+	if a.Status/100 != 2 || origin != m.origin() {
 		return nil
 	}
 	doc, err := json.Marshal(cachedRobots{FetchedAt: a.FetchedAt, Status: a.Status, FinalURL: a.FinalURL, Truncated: a.Truncated, Body: a.Body})

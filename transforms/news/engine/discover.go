@@ -136,7 +136,6 @@ func (v *visit) sources(ctx context.Context, d *provider.Draft, home []byte) err
 	}
 	found := feed.Discover(home, d.Base.JoinPath("/"))
 	found = found[:min(len(found), maxDraftFeeds)]
-	v.declare(found)
 	for _, address := range found {
 		if _, err := v.source(ctx, d, child{address: address}, "the front page links to it"); err != nil {
 			return err

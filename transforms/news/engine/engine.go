@@ -128,7 +128,7 @@ type errStop struct {
 func (e *errStop) Error() string { return e.reason }
 
 func (e *Engine) visit(p provider.Provider) *visit {
-	v := &visit{Engine: e, p: p, policy: p.Policy(), log: e.Log.With("provider", p.ID()), result: Result{Provider: p.ID(), State: Ran}, declared: map[string]bool{}}
+	v := &visit{Engine: e, p: p, policy: p.Policy(), log: e.Log.With("provider", p.ID()), result: Result{Provider: p.ID(), State: Ran}}
 	if v.policy.Zone == nil {
 		v.policy.Zone = time.UTC
 	}
@@ -176,16 +176,14 @@ func (e *Engine) Run(ctx context.Context, p provider.Provider) (Result, error) {
 // visit is one provider's part of a run.
 type visit struct {
 	*Engine
-	p      provider.Provider
-	policy provider.Policy
-	log    *slog.Logger
-	base   *url.URL
-	client *polite.Client
-	rules  *polite.Rules
-	// declared are the hosts of feeds and sitemaps that robots.txt does not name.
-	declared map[string]bool
-	result   Result
-	counted  ledger.Tally // the part of the result that was passed to Count
+	p       provider.Provider
+	policy  provider.Policy
+	log     *slog.Logger
+	base    *url.URL
+	client  *polite.Client
+	rules   *polite.Rules
+	result  Result
+	counted ledger.Tally // the part of the result that was passed to Count
 
 	leased  bool // this run had the lease
 	asked   time.Time

@@ -12,7 +12,6 @@ import (
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/news/provider"
-	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 )
 
 // newClient makes the client for all requests of a provider's crawl. A pause is random,
@@ -28,13 +27,10 @@ func (v *visit) newClient() *polite.Client {
 		NoDelay:       v.NoDelay,
 		Robots: polite.Robots{Agent: v.UserAgent, Accept: "text/plain", Timeout: cmp.Or(v.Timeout, timeout), MaxBytes: maxRobots, MaxRedirects: 5,
 			Retry: retry, OnFailure: withoutRobots, For: func(u *url.URL) *url.URL {
-				switch {
-				case provider.Hosts(v.p.BaseURL(), u):
+				if provider.Hosts(v.p.BaseURL(), u) {
 					return v.base
-				case v.declared[canonical.Host(u)]:
-					return u
 				}
-				return nil // a host of sitemaps that robots.txt names
+				return u // of a feed, or where a redirect leads; sitemaps that robots.txt names are invited
 			}},
 	}
 	c := &polite.Client{Web: v.Web, Pacer: v.Pacer, Policy: p, Control: v.Control}
@@ -83,6 +79,8 @@ func (v *visit) ended(ctx context.Context, err error) error {
 		return ctx.Err()
 	case errors.Is(err, polite.ErrStopped):
 		return &errStop{Cut, err.Error()}
+	case errors.As(err, &abandoned) && abandoned.CrawlDelay > 0 && abandoned.Site != web.Site(v.base):
+		return err // of another host, where only this file is
 	case errors.As(err, &abandoned):
 		return &errStop{Stopped, ledger.Redact(abandoned.Error())}
 	}

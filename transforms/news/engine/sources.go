@@ -8,7 +8,6 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/polite"
-	"github.com/newsfork/seed-engine/transforms/parse/canonical"
 	"github.com/newsfork/seed-engine/transforms/parse/feed"
 )
 
@@ -22,7 +21,6 @@ func (v *visit) roots(ctx context.Context) (out []child, err error) {
 	if len(hints) == 0 {
 		hints = v.p.SitemapHints()
 	}
-	v.declare(v.policy.Feeds)
 	for _, address := range v.policy.Feeds {
 		out = append(out, child{address: address})
 	}
@@ -30,7 +28,6 @@ func (v *visit) roots(ctx context.Context) (out []child, err error) {
 		out = append(out, child{address: address, invited: true})
 	}
 	if len(named) == 0 {
-		v.declare(hints)
 		for _, address := range hints {
 			out = append(out, child{address: address})
 		}
@@ -44,15 +41,6 @@ func (v *visit) roots(ctx context.Context) (out []child, err error) {
 		return nil, &errStop{Skipped, "robots.txt names no sitemap and there are no sitemapHints and no feeds: add them to the configuration"}
 	}
 	return out, nil
-}
-
-// declare makes robots.txt of these addresses' hosts apply to them.
-func (v *visit) declare(addresses []string) {
-	for _, address := range addresses {
-		if u, err := url.Parse(address); err == nil { // an error is reported when it is requested
-			v.declared[canonical.Host(u)] = true
-		}
-	}
 }
 
 // discover returns the feeds that the page at the base URL links to, or the usual
@@ -72,7 +60,6 @@ func (v *visit) discover(ctx context.Context) (out []child, err error) {
 		}
 		found := feed.Discover(r.Body, home)
 		found = found[:min(len(found), maxFeeds)]
-		v.declare(found)
 		for _, address := range found {
 			out = append(out, child{address: address})
 		}

@@ -80,6 +80,24 @@ func TestForbiddenHint(t *testing.T) {
 	assert.Equal(t, []string{"/robots.txt"}, w.paths())
 }
 
+// Where a feed redirects to another host, that host's robots.txt decides, and ends this feed
+// alone.
+func TestFeedOnAnotherHost(t *testing.T) {
+	for robots, want := range map[string][]string{
+		"User-agent: *\nDisallow: /feed\n":                  {"/robots.txt", "/rss", "/robots.txt", "/map.xml"},
+		"User-agent: *\nDisallow: /no\nCrawl-delay: 3600\n": {"/robots.txt", "/rss", "/robots.txt", "/map.xml"},
+		"User-agent: *\nDisallow: /no\n":                    {"/robots.txt", "/rss", "/robots.txt", "/feed", "/map.xml"},
+	} {
+		w := once(t)
+		w.serve("daily.example", map[string]string{"/rss": "//feeds.example/feed", "/map.xml": "<urlset><url><loc>https://daily.example/a/1</loc></url></urlset>", "/a/1": story("", prose)})
+		w.serve("feeds.example", map[string]string{"/robots.txt": robots, "/feed": "<rss/>"})
+		r := w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/\nfeeds: [https://daily.example/rss]\nsitemapHints: [https://daily.example/map.xml]"))
+		assert.Equal(t, engine.Ran, r.State, r.Reason)
+		assert.EqualValues(t, 1, r.Inserted)
+		assert.Equal(t, append(want, "/a/1"), w.paths(), robots)
+	}
+}
+
 // A host with letters besides ASCII is the same as addresses name it.
 func TestInternationalHost(t *testing.T) {
 	w := once(t)

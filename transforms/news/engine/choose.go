@@ -38,6 +38,11 @@ type candidate struct {
 // those that are new from being fetched.
 const ahead = 24 * time.Hour
 
+// shared is how many addresses of one sitemap have a time of change that is none of theirs, but
+// when the sitemap was written or all of them were stored again. By it they would all be newer than
+// the newest article.
+const shared = 100
+
 // when returns the time by which candidates are sorted.
 func (c candidate) when() time.Time {
 	if !c.published.IsZero() {
@@ -306,8 +311,10 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, 
 		return nil, fmt.Errorf("reading the sitemap's address: %w", err)
 	}
 	var entries []sitemap.Entry
+	times := map[string]int{}
 	read, err := sitemap.ScanAny(r.Body, func(e sitemap.Entry) bool {
 		entries = append(entries, e)
+		times[e.LastMod]++
 		return len(entries) < maxEntries
 	})
 	if errors.Is(err, sitemap.ErrNotSitemap) {
@@ -324,6 +331,9 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, 
 	}
 	var children []child
 	for _, e := range entries {
+		if times[e.LastMod] >= shared && strings.Contains(e.LastMod, ":") {
+			e.LastMod = ""
+		}
 		at := v.dated(e.LastMod)
 		if read.Kind == sitemap.Index {
 			until := at

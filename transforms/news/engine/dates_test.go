@@ -185,3 +185,35 @@ func TestBackfillByNames(t *testing.T) {
 	assert.Equal(t, counts{Found: 2, Fetched: 2, Inserted: 2}, countsOf(r), "%v", paths)
 	assert.Equal(t, []string{"provider daily-example: the backfill may lack articles: of 1 articles the sitemaps say only that they changed after these days; a backfill up to today has those: leave --published-until out"}, r.Alerts)
 }
+
+// A time that a hundred addresses of one sitemap have is when somebody wrote the sitemap: it makes no article new,
+// and says nothing about the sitemaps of an index.
+func TestSharedTimes(t *testing.T) {
+	w := once(t)
+	w.cfg.MaxArticlesPerProvider = 2
+	pages := map[string]string{"/robots.txt": "Sitemap: https://daily.example/all.xml\nSitemap: https://daily.example/news.xml\nSitemap: https://daily.example/index.xml\n"}
+	p := declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/")
+	run := func() (counts, []string) {
+		now := changed(w.now.Format(time.RFC3339))
+		var all, days [][2]string
+		for i := range 120 {
+			all = append(all, [2]string{fmt.Sprintf("/a/old-%d", i), now})
+			day := begin.AddDate(0, 0, -i).Format(time.DateOnly)
+			days = append(days, [2]string{"/" + day + ".xml", now})
+			pages["/"+day+".xml"] = dated([2]string{"/a/" + day, changed(day + "T06:00:00+09:00")})
+			pages["/a/"+day], pages[fmt.Sprintf("/a/old-%d", i)] = story("", prose), story("", prose)
+		}
+		pages["/all.xml"], pages["/index.xml"] = dated(all...), index(days...)
+		pages["/news.xml"] = dated([2]string{"/a/new", published("2026-03-02T08:00:00+09:00")})
+		pages["/a/new"] = story("", prose)
+		w.serve("daily.example", pages)
+		r := w.run(p)
+		return countsOf(r), w.paths()
+	}
+	got, paths := run()
+	assert.Equal(t, counts{Found: 123, Fetched: 2, Inserted: 2}, got)
+	assert.Equal(t, []string{"/robots.txt", "/all.xml", "/news.xml", "/index.xml", "/2026-03-02.xml", "/2026-03-01.xml", "/a/new", "/a/2026-03-02"}, paths)
+	w.now = w.now.Add(time.Hour)
+	got, _ = run()
+	assert.Zero(t, got.Fetched)
+}

@@ -30,6 +30,7 @@ var dropped = words(`ad ads advertisement
 	sphinxsidebar sphinxsidebarwrapper wy-nav-side rst-versions navbar navheader navfooter
 	tocCollapsible theme-doc-toc-mobile
 	srclink viewcode-link viewcode-back view-source-button copy-popup-wrapper summary_toggle inheritanceTree search-results
+	col-sidebar big-circle sd-hide-link-text material-icons material-icons-outlined material-symbols-outlined
 	ttc topNav bottomNav subNav legalCopy`)
 
 // unseen are the class names of texts that only screen readers tell, such as "Section titled
@@ -187,7 +188,7 @@ func (l *pageLine) read(n, link *html.Node) bool {
 var frames = words(`header page-header site-header hd masthead top-bar topbar
 	footer page-footer site-footer ft
 	nav navbar navigation menu main-menu sidebar side-bar leftnav left-nav toc table-of-contents breadcrumb breadcrumbs
-	titlearea nav-path`)
+	titlearea nav-path mbrsel`)
 
 // frameClasses are the class names of what surrounds the content of such pages.
 var frameClasses = words(`footer page-footer site-footer navigation navpath`)
@@ -251,14 +252,14 @@ func frame(n *html.Node, found map[*html.Node]struct{}, headed bool) part {
 	return p
 }
 
-// begins reports whether an element is the heading of what follows: Doxygen has the page's
-// title in elements of its own.
+// begins reports whether an element is the heading of what follows: TypeDoc has headings in
+// summaries, Doxygen the page's title in elements of its own.
 func begins(n *html.Node) bool {
 	if n == nil || isHeading(n) {
 		return n != nil
 	}
 	for c := range n.Descendants() {
-		if hasClass(c, titleArea) {
+		if hasClass(c, titleArea) || n.DataAtom == atom.Summary && isHeading(c) {
 			return true
 		}
 	}

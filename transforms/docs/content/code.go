@@ -327,7 +327,7 @@ func hint(n *html.Node, own bool) string {
 	if own && bare {
 		return languageName(other)
 	}
-	if own && n.DataAtom == atom.Pre {
+	if own {
 		for word := range strings.FieldsSeq(attr(n, "class")) {
 			if languages[word] {
 				return word

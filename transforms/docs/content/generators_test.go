@@ -27,6 +27,15 @@ func TestGenerators(t *testing.T) {
 			"# Bus\n\nCarries.\n\n## Constructors\n\nBus"},
 		"YARD": {`<div id="content"><h1>Class: Demo</h1><h2>Class Method Summary <small><a href="#" class="summary_toggle">collapse</a></small></h2><ul class="summary"><li>perform</li></ul></div>`,
 			"# Class: Demo\n\n## Class Method Summary\n\n- perform"},
+		"TypeDoc": {`<div class="container container-main"><div class="col-content"><div class="tsd-page-title"><ul class="tsd-breadcrumb" aria-label="Breadcrumb"><li><a href="../index.html">Demo</a></li></ul><h1>Demo</h1></div>
+			<details class="tsd-panel-group" open><summary><svg></svg><h2 id="classes">Classes<a href="#classes" aria-label="Permalink"><svg></svg></a></h2></summary><dl class="tsd-member-summaries"><dt><span><svg></svg><a href="classes/Bus.html">Bus</a><a href="#bus" aria-label="Permalink"><svg></svg></a></span></dt><dd></dd></dl></details>
+			<pre><code class="ts"><span class="hl-0">const</span> b = 1;</code><button type="button">Copy</button></pre></div>
+			<div class="col-sidebar"><div class="page-menu"><div class="tsd-navigation settings"><details><summary><h3>Settings</h3></summary><span class="settings-label">Theme</span></details></div></div></div></div>`,
+			"# Demo\n\n## Classes\n\nBus\n\n```ts\nconst b = 1;\n```"},
+		"Scaladoc": {`<div id="content" class="body"><div id="definition"><div class="big-circle class">c</div><h1>MetaData<span class="permalink"><a href="../x/MetaData.html" title="Permalink"><i class="material-icons">&#xE157;</i></a></span></h1></div><p>One.</p><div id="mbrsel"><div id="filterby"><div id="order"><span class="filtertype">Ordering</span><ol><li>Alphabetic</li></ol></div></div></div><p>Two.</p></div>`,
+			"# MetaData\n\nOne.\n\nTwo."},
+		"an icon font's sign": {"<main><p>Save \ue161 it <i class=fa>\uf00c</i> now.</p></main>", "Save it now."},
+		"sphinx-design":       {`<main><div class="sd-card"><p>Card text.</p><a class="sd-stretched-link sd-hide-link-text reference internal" href="api.html"><span class="doc">api</span></a></div></main>`, "Card text."},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, markdownOf(t, c.html)) })
 	}

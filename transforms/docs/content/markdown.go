@@ -182,8 +182,8 @@ func (w *writer) text(s string) {
 	}
 }
 
-// blankAt returns the length of the space or zero-width character with which s
-// begins, 0 for none.
+// blankAt returns the length of the space, the zero-width character or the sign of an icon
+// font (of the private use area) with which s begins, 0 for none.
 func blankAt(s string) int {
 	switch s[0] {
 	case ' ', '\t', '\n', '\r', '\f', '\v':
@@ -196,8 +196,12 @@ func blankAt(s string) int {
 		if len(s) > 2 && (s[1] == 0x80 && (s[2] == 0x8b || s[2] == 0xa8 || s[2] == 0xa9 || s[2] == 0xaf) || s[1] == 0x81 && s[2] == 0xa0) {
 			return 3
 		}
-	case 0xef: // U+FEFF
-		if len(s) > 2 && s[1] == 0xbb && s[2] == 0xbf {
+	case 0xee: // U+E000–U+EFFF
+		if len(s) > 2 {
+			return 3
+		}
+	case 0xef: // U+F000–U+F8FF, U+FEFF
+		if len(s) > 2 && (s[1] < 0xa4 || s[1] == 0xbb && s[2] == 0xbf) {
 			return 3
 		}
 	}

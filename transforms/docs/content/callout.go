@@ -94,6 +94,22 @@ func (w *writer) kind(kind string) {
 	w.block()
 }
 
+// labelled writes the title of a callout that programs are to skip because it is the callout's
+// label too, unless that is a kind.
+func (w *writer) labelled(n *html.Node) {
+	label := strings.TrimSpace(attr(n, "aria-label"))
+	if label == "" || kinds[strings.ToLower(label)] != "" {
+		return
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if attr(c, "aria-hidden") == "true" && line(c) == label {
+			w.block()
+			w.marked(c, "**")
+			w.block()
+		}
+	}
+}
+
 // icon returns the kind that the first cell of an AsciiDoc callout shows, "" for none.
 func icon(cell *html.Node) string {
 	text := line(cell)

@@ -20,6 +20,7 @@ func TestAsides(t *testing.T) {
 	for name, c := range map[string]struct{ html, want string }{
 		"a kind that only the class says":    {`<aside class="caution"><p>It is hot.</p></aside>`, "**Caution:**\n\nIt is hot."},
 		"a kind that only the label says":    {`<aside aria-label="Tip" class="x-aside"><p aria-hidden="true">Tip</p><p>Use it.</p></aside>`, "**Tip:**\n\nUse it."},
+		"a title that is the label too":      {`<aside aria-label="Did you know?" class="starlight-aside starlight-aside--tip"><p class="starlight-aside__title" aria-hidden="true"><svg></svg>Did you know?</p><p>Use it.</p></aside>`, "**Tip:**\n\n**Did you know?**\n\nUse it."},
 		"a kind in a longer class":           {`<aside class="starlight-aside starlight-aside--danger">Hot.</aside>`, "**Danger:**\n\nHot."},
 		"a kind that its words say":          {`<aside class="note"><strong>Note:</strong> Keep it.</aside>`, "**Note:** Keep it."},
 		"another kind than its words":        {`<div class="callout callout-info"><b>Tip</b><p>Use it.</p></div>`, "**Tip**\n\nUse it."},

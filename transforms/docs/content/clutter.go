@@ -30,7 +30,7 @@ var dropped = words(`ad ads advertisement
 	sphinxsidebar sphinxsidebarwrapper wy-nav-side rst-versions navbar navheader navfooter
 	tocCollapsible theme-doc-toc-mobile
 	srclink viewcode-link viewcode-back view-source-button copy-popup-wrapper summary_toggle inheritanceTree search-results
-	col-sidebar big-circle sd-hide-link-text material-icons material-icons-outlined material-symbols-outlined
+	sl-banner col-sidebar big-circle sd-hide-link-text material-icons material-icons-outlined material-symbols-outlined
 	ttc topNav bottomNav subNav legalCopy`)
 
 // unseen are the class names of texts that only screen readers tell, such as "Section titled

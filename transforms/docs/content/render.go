@@ -38,6 +38,7 @@ func (w *writer) element(n *html.Node) {
 		w.kind(kind)
 	}
 	if is {
+		w.labelled(n)
 		w.notes++
 	}
 	w.label(n)

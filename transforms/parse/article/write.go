@@ -23,7 +23,7 @@ type textLine struct {
 func joinLines(lines []textLine) string {
 	var b strings.Builder
 	for i, l := range lines {
-		if i > 7 {
+		if i > 0 {
 			b.WriteByte('\n')
 		}
 		b.WriteString(l.text)

@@ -314,13 +314,20 @@ func votes(heading string, others []string) (votes int) {
 	return votes
 }
 
-// marks separate a headline from a site's name. Some are also marks of headlines: of those
-// only a known name is cut off.
 var (
-	marks    = []string{" | ", " - ", " – ", " — ", " :: ", " : ", "｜", "_", " * ", " -- ", "ㅣ", " · ", " • ", " » ", " « ", " < ", " > ", "|", " ‹ ", " › ", "：", ": "}
-	sureMark = map[string]bool{" | ": true, " - ": true, " – ": true, " — ": true, " :: ": true, " : ": true, "｜": true, "_": true, " -- ": true}
-	// atSureMarks writes a line's end for each of them.
-	atSureMarks = strings.NewReplacer(" | ", "\n", " - ", "\n", " – ", "\n", " — ", "\n", " :: ", "\n", " : ", "\n", "｜", "\n", "_", "\n", " -- ", "\n")
+	// sureMarks separate a headline from a site's name.
+	sureMarks = []string{" | ", " - ", " – ", " — ", " :: ", " : ", "｜", "_", " -- "}
+	// marks are those, and some that are also marks of headlines: of these only a known name
+	// is cut off.
+	marks = slices.Concat(sureMarks, []string{" * ", "ㅣ", " · ", " • ", " » ", " « ", " < ", " > ", "|", " ‹ ", " › ", "：", ": "})
+	// atSureMarks writes a line's end for each of sureMarks.
+	atSureMarks = func() *strings.Replacer {
+		var pairs []string
+		for _, m := range sureMarks {
+			pairs = append(pairs, m, "\n")
+		}
+		return strings.NewReplacer(pairs...)
+	}()
 )
 
 // sites are the names that the page's site may have in its titles.
@@ -401,7 +408,7 @@ func withoutSite(t string, sites []string, guess bool) string {
 	if !guess {
 		return t
 	}
-	for _, m := range append(marks[:len(marks):len(marks)], "-") {
+	for _, m := range slices.Concat(sureMarks, []string{"-"}) {
 		head, tail, ok := cutLast(t, m)
 		if m == "-" { // without spaces only between words of a script that has none
 			if before, _ := utf8.DecodeLastRuneInString(head); !ok || before < 0x2e80 || strings.ContainsFunc(tail, func(c rune) bool { return c < 0x2e80 }) || utf8.RuneCountInString(tail) > 10 {
@@ -409,7 +416,7 @@ func withoutSite(t string, sites []string, guess bool) string {
 			}
 			return head
 		}
-		if !ok || !sureMark[m] || utf8.RuneCountInString(tail) > 30 || utf8.RuneCountInString(head) <= utf8.RuneCountInString(tail) {
+		if !ok || utf8.RuneCountInString(tail) > 30 || utf8.RuneCountInString(head) <= utf8.RuneCountInString(tail) {
 			continue
 		}
 		if m == "_" { // of Chinese titles: headline_section_site
@@ -421,19 +428,18 @@ func withoutSite(t string, sites []string, guess bool) string {
 }
 
 func cutLast(t, mark string) (head, tail string, ok bool) {
-	i := strings.LastIndex(t, mark)
-	if i <= 0 {
-		return t, "", false
-	}
-	head, tail = strings.TrimSpace(t[:i]), strings.TrimSpace(t[i+len(mark):])
-	return head, tail, head != "" && tail != ""
+	return cutAt(t, strings.LastIndex(t, mark), len(mark))
 }
 
 func cutFirst(t, mark string) (head, tail string, ok bool) {
-	i := strings.Index(t, mark)
-	if i <= 0 {
+	return cutAt(t, strings.Index(t, mark), len(mark))
+}
+
+// cutAt cuts a text at a mark, if there is something on both sides of it.
+func cutAt(t string, at, mark int) (head, tail string, ok bool) {
+	if at <= 0 {
 		return t, "", false
 	}
-	head, tail = strings.TrimSpace(t[:i]), strings.TrimSpace(t[i+len(mark):])
+	head, tail = strings.TrimSpace(t[:at]), strings.TrimSpace(t[at+mark:])
 	return head, tail, head != "" && tail != ""
 }

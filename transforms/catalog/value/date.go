@@ -43,7 +43,6 @@ var (
 	yearEnds   = regexp.MustCompile(`(?:^|[^\d])(\d{1,2})\s?([-./])\s?(\d{1,2})\s?[-./]\s?(\d{4}|\d{2})(?:[^\d]|$)`)
 	dayAndWord = regexp.MustCompile(`(?:^|[^\d\pL])(\d{1,2})(?:st|nd|rd|th|er|º|ª|\.)?[\s-]*(?:de |of )?(\pL+)[.,]?[\s-]*(?:de |del )?(\d{4})(?:[^\d]|$)`)
 	wordAndDay = regexp.MustCompile(`(?:^|[^\pL])(\pL+)\.?\s*(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})(?:[^\d]|$)`)
-	instants   = []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z0700", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04Z07:00", "2006-01-02 15:04 Z07:00", "2006-01-02 15:04 Z0700", time.RFC1123Z}
 )
 
 // Date reads the only date in a text and returns it as YYYY-MM-DD. A time with an
@@ -90,22 +89,18 @@ func dates(s string, l Locale) (all []string, err error) {
 		return true
 	})
 	if strings.ContainsFunc(s, unicode.IsLetter) {
-		take(dayAndWord, func(m []string) bool {
-			month := monthOf(m[2], l.months)
-			if month > 0 {
-				y, _, d := number3(m[3], "0", m[1])
-				add(y, month, d)
+		named := func(year, name, day int) func(m []string) bool { // by their groups in the form
+			return func(m []string) bool {
+				month := monthOf(m[name], l.months)
+				if month > 0 {
+					y, _, d := number3(m[year], "0", m[day])
+					add(y, month, d)
+				}
+				return month > 0
 			}
-			return month > 0
-		})
-		take(wordAndDay, func(m []string) bool {
-			month := monthOf(m[1], l.months)
-			if month > 0 {
-				y, _, d := number3(m[3], "0", m[2])
-				add(y, month, d)
-			}
-			return month > 0
-		})
+		}
+		take(dayAndWord, named(3, 2, 1))
+		take(wordAndDay, named(3, 1, 2))
 	}
 	if l.order == yearFirst || strings.ContainsAny(s, "년年") {
 		take(shortYear, func(m []string) bool {

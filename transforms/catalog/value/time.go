@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,12 +88,15 @@ func twice(t time.Time) bool {
 	return !end.IsZero() && end.Sub(t) <= offset(t)-offset(end)
 }
 
+// instants are the layouts of points in time. All of them have a colon.
+var instants = []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z0700", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04Z07:00", "2006-01-02 15:04 Z07:00", "2006-01-02 15:04 Z0700", time.RFC1123Z, time.RFC1123}
+
 // instant reads a text that is nothing but a point in time with its offset from UTC.
 func instant(s string, zone *time.Location) (t time.Time, ok bool) {
-	if !strings.Contains(s, ":") { // all of the layouts have one
+	if !strings.Contains(s, ":") {
 		return t, false
 	}
-	for _, layout := range append(slices.Clone(instants), time.RFC1123) {
+	for _, layout := range instants {
 		t, err := time.Parse(layout, s)
 		if err != nil {
 			continue
@@ -115,10 +117,8 @@ func instant(s string, zone *time.Location) (t time.Time, ok bool) {
 	return t, false
 }
 
-var (
-	// offset matches what stands after a time of day: +02:00, UTC+9, GMT, CEST.
-	offset = regexp.MustCompile(`^\s*\(?(?:(?:UTC|GMT)?\s*([+−-])(\d{2}):?(\d{2})?|(?:UTC|GMT)([+−-])(\d)|([A-Z]{1,5}))\b\)?`)
-)
+// offset matches what stands after a time of day: +02:00, UTC+9, GMT, CEST.
+var offset = regexp.MustCompile(`^\s*\(?(?:(?:UTC|GMT)?\s*([+−-])(\d{2}):?(\d{2})?|(?:UTC|GMT)([+−-])(\d)|([A-Z]{1,5}))\b\)?`)
 
 // offsetOf returns the offset from UTC with which a text begins, nil for none, and the rest.
 func offsetOf(s string) (own *time.Location, rest string, err error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -260,40 +259,4 @@ func (it *Item) offers(seen map[*Item]bool) []Offer {
 		out = append(out, within.offers(seen)...)
 	}
 	return out
-}
-
-// Crumb is a step of the way to a page.
-type Crumb struct{ Name, URL string }
-
-// Breadcrumbs is the way to the page, from the site's root: the first BreadcrumbList.
-func (d *Data) Breadcrumbs() []Crumb {
-	for list := range d.All("BreadcrumbList") {
-		type placed struct {
-			Crumb
-			position int
-		}
-		var all []placed
-		for i, step := range list.Items("itemListElement") {
-			position, err := strconv.Atoi(step.Text("position"))
-			if err != nil {
-				position = i + 1
-			}
-			c := Crumb{Name: step.Text("name"), URL: cmp.Or(step.URL("item"), step.URL("url"))}
-			for _, of := range step.Items("item") {
-				c.Name = cmp.Or(c.Name, of.Text("name"))
-			}
-			if c.Name != "" {
-				all = append(all, placed{c, position})
-			}
-		}
-		slices.SortStableFunc(all, func(a, b placed) int { return a.position - b.position })
-		var out []Crumb
-		for _, c := range all {
-			out = append(out, c.Crumb)
-		}
-		if out != nil {
-			return out
-		}
-	}
-	return nil
 }

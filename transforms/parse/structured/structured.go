@@ -4,7 +4,7 @@
 // something else, what it shows counts. It is pure, and bounded in depth, number and size.
 //
 //	data := structured.Read(root)          // a page that html.Parse has read
-//	if p, ok := data.Product(); ok { … }   // also Article, Breadcrumbs
+//	if p, ok := data.Product(); ok { … }   // also Article
 //	for it := range data.All("Event") { … it.Text("name") … }
 package structured
 

@@ -183,15 +183,6 @@ func TestProduct(t *testing.T) {
 	assert.Equal(t, []structured.Offer{{Price: "3"}, {Price: "4"}}, offers(p))
 }
 
-func TestBreadcrumbs(t *testing.T) {
-	want := []structured.Crumb{{Name: "Home", URL: "/"}, {Name: "Shoes & more", URL: "/shoes"}, {Name: "This"}}
-	assert.Equal(t, want, read(t, ld(`{"@type":"BreadcrumbList","itemListElement":[{"@type":"ListItem","position":2,"item":{"@id":"/shoes","name":"Shoes &amp; more"}},
-		{"@type":"ListItem","position":"1","name":"Home","item":"/"},{"@type":"ListItem","position":3,"name":"This"}]}`)).Breadcrumbs())
-	assert.Equal(t, want, read(t, `<ol itemscope itemtype="https://schema.org/BreadcrumbList"><li itemprop=itemListElement itemscope itemtype="https://schema.org/ListItem"><a itemprop=item href="/"><b itemprop=name>Home</b></a></li>
-		<li itemprop=itemListElement itemscope itemtype="https://schema.org/ListItem"><a itemprop=item href="/shoes"><b itemprop=name>Shoes &amp; more</b></a></li>
-		<li itemprop=itemListElement itemscope itemtype="https://schema.org/ListItem"><b itemprop=name>This</b></li></ol>`).Breadcrumbs())
-}
-
 func TestAll(t *testing.T) {
 	d := read(t, ld(`{"@type":"ItemList","itemListElement":[{"@type":"ListItem","item":{"@type":"Product","name":"1"}},{"@type":"Product","name":"2"}]}`))
 	var names []string
@@ -254,6 +245,5 @@ func FuzzRead(f *testing.F) {
 		}
 		_, _ = d.Article()
 		_, _ = d.Product()
-		_ = d.Breadcrumbs()
 	})
 }

@@ -77,12 +77,6 @@ func Parse(text []byte) (file *ast.File, err error) {
 // of the first key.
 var byteOrderMark = []byte("\ufeff")
 
-// Ordered reads a node as a mapping in its own order.
-func Ordered(n ast.Node) (v yaml.MapSlice, err error) {
-	err = guarded(func() error { return yaml.NodeToValue(n, &v, yaml.UseOrderedMap()) })
-	return v, err
-}
-
 // guarded runs the library, and returns its error as "line 3: …" without the quoted
 // source.
 func guarded(read func() error) (err error) {

@@ -54,12 +54,6 @@ func TestNodesStayAsWritten(t *testing.T) {
 	require.NoError(t, yamltext.Decode([]byte("\ufeffcategory: 007\n"), &v))
 	require.Equal(t, "007", v["category"].GetToken().Value)
 	require.EqualError(t, yamltext.Decode([]byte("a: 1\n---\nb: 2\n"), &v), "line 3: a second document begins here; write one in a file")
-
-	file, err := yamltext.Parse([]byte("b: 1\na: {d: x, c: y}\n"))
-	require.NoError(t, err)
-	m, err := yamltext.Ordered(file.Docs[0].Body)
-	require.NoError(t, err)
-	require.Equal(t, []any{"b", "a"}, []any{m[0].Key, m[1].Key})
 }
 
 func FuzzStrict(f *testing.F) {
@@ -69,9 +63,7 @@ func FuzzStrict(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var s shelf
 		_ = yamltext.Strict(text, &s) // any answer but a panic
-		if file, err := yamltext.Parse(text); err == nil && len(file.Docs) > 0 && file.Docs[0].Body != nil {
-			_, _ = yamltext.Ordered(file.Docs[0].Body)
-		}
+		_, _ = yamltext.Parse(text)
 		var v map[string]ast.Node
 		_ = yamltext.Decode(text, &v)
 	})

@@ -24,7 +24,6 @@ var (
 	ErrSingleLabel = errors.New("a single label is not a domain")
 	ErrUnlisted    = errors.New("top-level name is not on the public suffix list")
 	ErrCountry     = errors.New("country is not two letters")
-	ErrID          = errors.New("not a domain_id (authority:cc:registrable_domain)")
 )
 
 // Domain is the identity of one URL's domain. Its JSON form has domain_hash as well.
@@ -176,29 +175,15 @@ func Registrable(host string) (string, error) {
 	return registrable, err
 }
 
-// ParseID splits a domain_id into its parts. It is valid when the authority is
-// one of gov, edu, org, com, other, cc is two lower-case letters and host is a
-// registrable domain in its canonical form; otherwise the error is ErrID.
-func ParseID(id string) (authority, cc, host string, err error) {
-	authority, cc, host, _, ok := splitID(id)
-	if !ok {
-		return "", "", "", fmt.Errorf("parsing %.300q: %w", id, ErrID)
-	}
-	return authority, cc, host, nil
-}
-
-// ValidID reports whether ParseID accepts id.
-func ValidID(id string) bool {
-	_, _, _, _, ok := splitID(id)
-	return ok
-}
-
 // Hash returns the domain_hash of a domain_id: SHA-256 in lower-case hexadecimal.
 func Hash(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])
 }
 
+// splitID splits a domain_id into its parts, with the public suffix of host. It is valid when the
+// authority is one of gov, edu, org, com, other, cc is two lower-case letters and host is a
+// registrable domain in its canonical form.
 func splitID(id string) (authority, cc, host, suffix string, ok bool) {
 	authority, rest, found := strings.Cut(id, ":")
 	if !found {

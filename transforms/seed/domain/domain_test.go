@@ -26,7 +26,7 @@ func TestFromURL(t *testing.T) {
 		if want := d.Authority + ":sg:" + d.Registrable; d.ID != want {
 			t.Errorf("FromURL(%q): id %q, but its parts make %q", raw, d.ID, want)
 		}
-		if !ValidID(d.ID) {
+		if _, _, _, _, ok := splitID(d.ID); !ok {
 			t.Errorf("FromURL(%q): id %q is not valid", raw, d.ID)
 		}
 	}
@@ -184,20 +184,20 @@ func TestFromRecord(t *testing.T) {
 	}
 }
 
-func TestParseID(t *testing.T) {
+func TestSplitID(t *testing.T) {
 	for _, id := range []string{"gov:sg:mom.gov.sg", "edu:kr:snu.ac.kr", "org:us:wikipedia.org", "com:us:a.blogspot.com",
 		"other:de:xn--bcher-kva.de", "gov:gb:www.gov.uk", "gov:sg:gov.sg"} {
-		authority, cc, host, err := ParseID(id)
-		if err != nil || authority+":"+cc+":"+host != id || !ValidID(id) {
-			t.Errorf("ParseID(%q) = %q, %q, %q, %v", id, authority, cc, host, err)
+		authority, cc, host, _, ok := splitID(id)
+		if !ok || authority+":"+cc+":"+host != id {
+			t.Errorf("splitID(%q) = %q, %q, %q, %v", id, authority, cc, host, ok)
 		}
 	}
 	for _, id := range []string{"", ":", "::", "gov", "gov:sg", "gov:sg:", "gov:sg:sg", "mil:sg:a.com", "Gov:sg:a.com", "gov:SG:a.com",
 		"gov:sgp:a.com", "gov:s:a.com", "gov:sg:A.com", "gov:sg:a.com.", "gov:sg:.a.com", "gov:sg:a..com", "gov:sg:b.a.com",
 		"gov:sg:www.a.com", "gov:sg:1.2.3.4", "gov:sg:[::1]", "gov:sg:a.test", "gov:sg:a.com:80", "gov:sg:a.com/", " gov:sg:a.com",
 		"gov:sg:a.com ", "gov:sg:bücher.de", "gov:sg:xn--a.com", "gov:sg:a_b.com", "gov:sg:-a.com", "gov:sg:a-.com"} {
-		if _, _, _, err := ParseID(id); !errors.Is(err, ErrID) || ValidID(id) {
-			t.Errorf("ParseID(%q): %v, want ErrID", id, err)
+		if _, _, _, _, ok := splitID(id); ok {
+			t.Errorf("%q is valid", id)
 		}
 	}
 }
@@ -318,12 +318,12 @@ func FuzzFromRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if ValidID(id) && d.ID != id {
+		if _, _, _, _, ok := splitID(id); ok && d.ID != id {
 			t.Fatalf("valid id %q became %q", id, d.ID)
 		}
-		authority, cc, host, err := ParseID(d.ID)
-		if err != nil || authority != d.Authority || !strings.EqualFold(cc, d.Country) || host != d.Registrable {
-			t.Fatalf("%+v does not parse back: %v", d, err)
+		authority, cc, host, _, ok := splitID(d.ID)
+		if !ok || authority != d.Authority || !strings.EqualFold(cc, d.Country) || host != d.Registrable {
+			t.Fatalf("%+v does not split back", d)
 		}
 		if again, err := Registrable(d.Registrable); err != nil || again != d.Registrable {
 			t.Fatalf("registrable %q becomes %q, %v", d.Registrable, again, err)

@@ -175,12 +175,12 @@ func (b bar) Draw() template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="10"/><rect class="%s" width="%.2f" height="10"/></svg>`, b.Class, b.Share)) //nolint:gosec // numbers and a class of ours
 }
 
-// bars are counts as rows.
-func bars(counts ledger.Counts, class func(name string) string, skipZero bool) []bar {
+// bars are counts as rows, without those that are 0.
+func bars(counts ledger.Counts, class func(name string) string) []bar {
 	sum := total(counts)
 	var out []bar
 	for name, n := range counts {
-		if n == 0 && skipZero {
+		if n == 0 {
 			continue
 		}
 		out = append(out, bar{name, n, class(name), 100 * float64(n) / float64(max(sum, 1))})

@@ -154,7 +154,7 @@ func (p *pages) runView(ctx context.Context, e *entry) (runView, error) {
 	v.Requests = lineChart("Requests a second", "requests a second", "calm", rates(e.Samples, func(s sample) int64 { return s.Requests }))
 	v.Failing = lineChart("Failed requests a second", "failures a second", "bad", rates(e.Samples, func(s sample) int64 { return s.Failures }))
 	r := e.Report
-	v.Statuses = bars(r.HTTP.ByStatus, statusClass, true)
+	v.Statuses = bars(r.HTTP.ByStatus, statusClass)
 	v.Counts, v.Stages = countsOf(e.job, r), stagesOf(e.job, r)
 	v.Differ, v.Others = optionsOf(e.job, e.Run)
 	v.Again = p.server.againOf(e)

@@ -33,7 +33,7 @@ const maxExamples = 3
 func failuresOf(r ledger.Report, open []deadLetter) (groups []failureGroup) {
 	add := func(name string, counts ledger.Counts, class func(string) string, examples func(kind string) []example) {
 		g := failureGroup{Name: name}
-		for _, b := range bars(counts, class, true) {
+		for _, b := range bars(counts, class) {
 			g.Reasons = append(g.Reasons, reason{b, examples(b.Name)})
 		}
 		if len(g.Reasons) > 0 {

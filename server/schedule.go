@@ -150,7 +150,7 @@ func (s *scheduler) tickSchedule(ctx context.Context, sc plan, now time.Time) (b
 			seen = now
 		}
 		s.remember(sc.Name, seen, newest)
-		s.setOpen(sc.Name, true)
+		s.setOpen(sc.Name)
 	}
 	refreshed, err := s.closeOpen(ctx, sc.Schedule, now)
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *scheduler) fire(ctx context.Context, sc Schedule, due, now time.Time) e
 	if err != nil {
 		return err // the tick is tried again, until it is too late
 	}
-	s.setOpen(sc.Name, true)
+	s.setOpen(sc.Name)
 	if !won {
 		newest, err := s.newest(ctx, sc.Name)
 		s.remember(sc.Name, due, newest)
@@ -310,10 +310,10 @@ func (s *scheduler) begin(ctx context.Context, sc Schedule, t tick, now time.Tim
 	return err
 }
 
-func (s *scheduler) setOpen(name string, open bool) {
+func (s *scheduler) setOpen(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open[name] = open
+	s.open[name] = true
 }
 
 func (s *scheduler) remember(name string, seen time.Time, last tick) {

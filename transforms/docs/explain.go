@@ -191,7 +191,7 @@ func (x *explainer) known(ctx context.Context, l link) error {
 	if err != nil {
 		return err
 	}
-	x.say("known", false, "status %s%s at depth %d", status, prefixed(" (", reason, ")"), depth)
+	x.say("known", false, "status %s%s at depth %d", status, inBrackets(reason), depth)
 	if hash == "" {
 		return nil
 	}
@@ -204,11 +204,11 @@ func (x *explainer) known(ctx context.Context, l link) error {
 	return nil
 }
 
-func prefixed(before, s, after string) string {
+func inBrackets(s string) string {
 	if s == "" {
 		return ""
 	}
-	return before + s + after
+	return " (" + s + ")"
 }
 
 // Shown returns the beginning of a text for a person: at most 200 characters on one line.

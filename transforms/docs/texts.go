@@ -170,7 +170,7 @@ func Ending(ctx context.Context, d *db.DB, provider string) (kept int64, why str
 	err = d.QueryRowContext(ctx, `SELECT status, reason FROM pages WHERE provider = $1 ORDER BY depth, seq LIMIT 1`, provider).Scan(&status, &reason)
 	switch {
 	case err == nil:
-		return kept, status + prefixed(" (", reason, ")"), nil
+		return kept, status + inBrackets(reason), nil
 	case err != sql.ErrNoRows:
 		return kept, "", fmt.Errorf("reading the first page of %s: %w", provider, err)
 	}
@@ -181,5 +181,5 @@ func Ending(ctx context.Context, d *db.DB, provider string) (kept int64, why str
 	if err != nil {
 		return kept, "", fmt.Errorf("reading the state of %s: %w", provider, err)
 	}
-	return kept, status + prefixed(" (", reason, ")"), nil
+	return kept, status + inBrackets(reason), nil
 }

@@ -47,7 +47,7 @@ func NewBatch(file string, records []URLRecord) Batch {
 	b := Batch{File: file}
 	if len(records) > 0 {
 		// EncodeAll's slice has the capacity of what it was given.
-		b.records = bytes.Clone(compressor().EncodeAll(appendRecords(nil, records), nil))
+		b.records = bytes.Clone(compressor().EncodeAll(encodeRecords(records), nil))
 	}
 	return b
 }
@@ -104,11 +104,11 @@ func decodeBatch(in []byte) (Batch, error) {
 	return b, nil
 }
 
-// appendRecords writes the records field by field, since what is alike compresses well:
+// encodeRecords writes the records field by field, since what is alike compresses well:
 // the labels that there are, then of each record its label, then its distance in the
 // file from the one before, then the length of its host; then the hosts, and last what was
 // found, if anything was.
-func appendRecords(out []byte, records []URLRecord) []byte {
+func encodeRecords(records []URLRecord) (out []byte) {
 	var labels []string
 	number := map[string]uint64{}
 	for _, m := range records {

@@ -27,11 +27,7 @@ func (w *writer) pre(n *html.Node) {
 		w.inline(strings.Join(strings.Fields(text), " "))
 		return
 	}
-	longest := 2
-	for n := range ticks(text) {
-		longest = max(longest, n)
-	}
-	fence := strings.Repeat("`", longest+1)
+	fence := fenceFor(text)
 	w.block()
 	w.writePending()
 	w.out = append(append(w.out, fence...), language(n)...)
@@ -222,6 +218,15 @@ func (w *writer) inline(text string) {
 		text = " " + text + " "
 	}
 	w.out = append(append(w.out, text...), fence...)
+}
+
+// fenceFor returns a fence longer than any in text.
+func fenceFor(text string) string {
+	longest := 2
+	for n := range ticks(text) {
+		longest = max(longest, n)
+	}
+	return strings.Repeat("`", longest+1)
 }
 
 // ticks returns the lengths of the runs of backticks in text.

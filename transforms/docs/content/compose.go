@@ -20,9 +20,6 @@ func Heading(level int, text string) string {
 
 // Code writes text as a fenced code block.
 func Code(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
+	fence := fenceFor(text)
 	return fence + "\n" + text + "\n" + fence
 }

@@ -214,7 +214,7 @@ func isTrue(v bool) string {
 func (a *api) describe(p, schema any, most int) string {
 	resolved := a.resolve(schema)
 	parts := []string{cmp.Or(str(p, "description"), str(resolved, "description"))}
-	if values := a.values(schema, 0, most); values != "" {
+	if values := a.values(schema, most); values != "" {
 		parts = append(parts, values)
 	}
 	parts = append(parts, a.facts(resolved, append(a.valuesOf(p), a.valuesOf(resolved)...))...)
@@ -441,10 +441,7 @@ func (a *api) example(media string, e sample) {
 		fmt.Fprintf(&a.b, "The example, of %d bytes, is left out.\n\n", len(text))
 		return
 	}
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
+	fence := fenceFor(text)
 	if e.field != "" {
 		a.b.WriteString("`" + e.field + "`: ")
 	}

@@ -32,7 +32,7 @@ type place struct {
 func (a *api) fields(s any, f fields) {
 	a.properties(&f, s, place{})
 	if f.rows == nil {
-		if t := strings.TrimSpace(a.typeOf(s, 0) + " " + a.values(s, 0, 0)); t != "" {
+		if t := strings.TrimSpace(a.typeOf(s, 0) + " " + a.values(s, 0)); t != "" {
 			a.b.WriteString(t + "\n\n")
 		}
 		return
@@ -165,9 +165,9 @@ func (a *api) fieldCells(v any, most int) cells {
 
 // values writes the values that a schema allows, where it names them: at most most of
 // them, 0 for all.
-func (a *api) values(s any, depth, most int) string {
+func (a *api) values(s any, most int) string {
 	var all []string
-	a.enumerate(&all, s, depth)
+	a.enumerate(&all, s, 0)
 	if all == nil {
 		return ""
 	}

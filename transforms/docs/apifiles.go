@@ -174,9 +174,8 @@ func (c *crawl) gather(ctx context.Context, ch *chain, resp *web.Response) (d *c
 
 // keepRoot stores the description itself while its files are fetched.
 func (c *crawl) keepRoot(ctx context.Context, ch *chain, resp *web.Response) error {
-	var text []byte
-	tidy := func() (err error) { text, err = content.CleanFile(resp.Body); return err }
-	if err := c.guard(ctx, ch, len(resp.Body), tidy); err != nil {
+	text, err := c.cleanFile(ctx, ch, resp.Body)
+	if err != nil {
 		return err
 	}
 	root := apiFile{state: "found", final: ch.at.String(), header: resp.Header, body: string(text), checked: db.Micros(c.clock.Now())}
@@ -248,29 +247,39 @@ func (c *crawl) fetchFile(ctx context.Context, ch *chain, f *apiFile, conditiona
 	case brokenOff(resp):
 		return "the answer ends early", nil
 	}
+	if err = c.readAPIFile(ctx, ch, l, f, resp); ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	return "", errors.Join(err, keep())
+}
+
+// readAPIFile reads the answer to the request for a file.
+func (c *crawl) readAPIFile(ctx context.Context, ch *chain, l link, f *apiFile, resp *web.Response) error {
 	f.state, f.hash, f.header, f.final = "missing", "", resp.Header, resp.FinalURL
 	switch {
 	case resp.Status == http.StatusForbidden:
 		f.reason = "status 403"
-		err = c.forbidFile(ctx, l)
+		return c.forbidFile(ctx, l)
 	case resp.Status != http.StatusOK:
 		f.reason = fmt.Sprintf("status %d", resp.Status)
+		return nil
 	case resp.Truncated:
 		f.reason = "longer than 5 MB"
-	default:
-		var text []byte
-		tidy := func() (err error) { text, err = content.CleanFile(resp.Body); return err }
-		if broken := c.guard(ctx, ch, len(resp.Body), tidy); broken != nil {
-			if ctx.Err() != nil {
-				return "", ctx.Err()
-			}
-			f.reason = fmt.Sprintf("no JSON or YAML: %.300s", broken)
-			break
-		}
-		sum := sha256.Sum256(text)
-		f.state, f.body, f.hash = "found", string(text), hex.EncodeToString(sum[:])
+		return nil
 	}
-	return "", errors.Join(err, keep())
+	text, err := c.cleanFile(ctx, ch, resp.Body)
+	if err != nil {
+		f.reason = fmt.Sprintf("no JSON or YAML: %.300s", err)
+		return nil //nolint:nilerr // it is the file's fault
+	}
+	sum := sha256.Sum256(text)
+	f.state, f.body, f.hash = "found", string(text), hex.EncodeToString(sum[:])
+	return nil
+}
+
+func (c *crawl) cleanFile(ctx context.Context, ch *chain, body []byte) (text []byte, err error) {
+	err = c.guard(ctx, ch, len(body), func() (err error) { text, err = content.CleanFile(body); return err })
+	return text, err
 }
 
 // forbidFile records that a file answered 403 and is never asked for again.

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"mime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/newsfork/seed-engine/transforms/docs/llms"
 	"github.com/newsfork/seed-engine/transforms/docs/pdf"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
-	"github.com/newsfork/seed-engine/transforms/parse/budget"
 	"github.com/newsfork/seed-engine/transforms/parse/pagehead"
 )
 
@@ -101,13 +99,10 @@ func (c *crawl) index(ctx context.Context, ch *chain, resp *web.Response) error 
 		}
 		body, contentType = []byte(rendered), "text/html; charset=utf-8"
 	}
-	end, err := budget.Begin(ctx, len(body))
-	if err != nil {
-		return err
-	}
-	pg, r, err := c.read(ctx, form, body, contentType, ch, described)
-	end()
-	switch {
+	var pg content.Page
+	var r *pageContent
+	read := func() (err error) { pg, r, err = c.read(ctx, form, body, contentType, ch, described); return err }
+	switch err := c.guard(ctx, ch, len(body), read); {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case pdf.Refused(err):
@@ -243,15 +238,8 @@ func (c *crawl) elsewhere(ctx context.Context, ch *chain, pg content.Page, head 
 	return nil, "", false, nil
 }
 
-// read extracts the content of a body; nil if there is none. A bug that a page
-// triggers fails only that page.
+// read extracts the content of a body; nil if there is none.
 func (c *crawl) read(ctx context.Context, form content.Form, body []byte, contentType string, ch *chain, described *content.Description) (pg content.Page, r *pageContent, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			c.w.Log.Error("page_panic", "url", ch.at.String(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			err = fmt.Errorf("a bug: panic while reading the page: %v", v)
-		}
-	}()
 	var files int64
 	switch {
 	case described != nil:

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -87,20 +88,41 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 	log.Info("domain_collector_start")
 	f := findings{evidence: map[string]exchange{}, sum: ledger.Tally{Counts: map[string]int64{}}}
 
-	var early chan exchange
-	if c.cfg.Collect.ParallelFetch {
-		early = make(chan exchange, 1)
-		within, end := context.WithCancel(ctx)
-		go func() {
-			defer close(early)
-			early <- c.sitemap(within, "https://"+name+usualSitemaps[0], true)
-		}()
-		defer func() { // nothing that was not waited for outlives the visit
-			end()
-			for range early {
-			}
-		}()
+	early, endEarly := c.sitemapEarly(ctx)
+	defer endEarly()
+	c.collectRobots(ctx, &f, log)
+	best := c.collectSitemap(ctx, early, &f, log)
+	if c.cfg.Collect.Homepage || c.cfg.Collect.Feeds {
+		c.homepageAndFeeds(ctx, &f, best)
 	}
+	if err := ctx.Err(); err != nil {
+		return findings{}, err
+	}
+	f.metadata.RegistrableDomain = name
+	f.metadata.CollectedAt = metadata.Timestamp(time.Now())
+	log.Info("domain_collector_complete", "robots_exists", f.metadata.Robots.Exists, "sitemap_exists", f.metadata.Sitemap.Exists)
+	return f, nil
+}
+
+// sitemapEarly begins to fetch the usual sitemap, with --parallel-fetch. Nothing of that outlives end.
+func (c *collector) sitemapEarly(ctx context.Context) (early chan exchange, end func()) {
+	if !c.cfg.Collect.ParallelFetch {
+		return nil, func() {}
+	}
+	early = make(chan exchange, 1)
+	within, cancel := context.WithCancel(ctx)
+	go func() {
+		defer close(early)
+		early <- c.sitemap(within, "https://"+c.name+usualSitemaps[0], true)
+	}()
+	return early, func() {
+		cancel()
+		for range early {
+		}
+	}
+}
+
+func (c *collector) collectRobots(ctx context.Context, f *findings, log *slog.Logger) {
 	r := c.robots(ctx)
 	if c.abandonedFor(r.url) == "" {
 		f.network = r.kind
@@ -122,7 +144,9 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 		seconds := d.Seconds()
 		f.metadata.Robots.CrawlDelay = &seconds
 	}
+}
 
+func (c *collector) collectSitemap(ctx context.Context, early chan exchange, f *findings, log *slog.Logger) exchange {
 	best := c.findSitemap(ctx, early, f.metadata.Robots.SitemapURLs, f.network)
 	if best.truncated && len(best.body) >= maxSitemap {
 		log.Warn("sitemap_file_too_large", "url", best.url, "limit", maxSitemap)
@@ -136,16 +160,7 @@ func (c *collector) collect(ctx context.Context, name string, requests []request
 		c.followIndex(ctx, best, &f.metadata.Sitemap)
 	}
 	log.Info("sitemap_fetched", "status", f.metadata.Sitemap.StatusCode, "content_length", f.metadata.Sitemap.ContentLength, "url", f.metadata.Sitemap.URL, "url_count", best.result.Count)
-	if c.cfg.Collect.Homepage || c.cfg.Collect.Feeds {
-		c.homepageAndFeeds(ctx, &f, best)
-	}
-	if err := ctx.Err(); err != nil {
-		return findings{}, err
-	}
-	f.metadata.RegistrableDomain = name
-	f.metadata.CollectedAt = metadata.Timestamp(time.Now())
-	log.Info("domain_collector_complete", "robots_exists", f.metadata.Robots.Exists, "sitemap_exists", f.metadata.Sitemap.Exists)
-	return f, nil
+	return best
 }
 
 // exchange is one request and its answer or failure.

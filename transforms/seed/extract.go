@@ -154,13 +154,7 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 		}
 		if err != nil {
 			log.Warn("domain_extraction_failed", "record_index", r.Index, "url", untrusted.Line(r.RawURL, maxLogged), "error", untrusted.Line(err.Error(), maxLogged))
-			x.Bad++
-			if x.FirstBad == nil {
-				x.FirstBad = fmt.Errorf("record %d: %w", r.Index, err)
-			}
-			if len(x.BadIndices) < maxBadIndices {
-				x.BadIndices = append(x.BadIndices, r.Index)
-			}
+			x.addBad(r.Index, err)
 			return nil
 		}
 		for _, n := range notes {
@@ -181,16 +175,31 @@ func ExtractFile(ctx context.Context, s store.Store, key string, log *slog.Logge
 	if err != nil {
 		return x, fmt.Errorf("reading %s: %w", key, err)
 	}
-	if meta.Country != "" && !strings.EqualFold(meta.Country, raw.Partition.Country) {
-		log.Warn("meta_disagrees", "field", "country", "meta", meta.Country, "path", raw.Partition.Country)
+	x.compare(log, meta, raw.Partition)
+	return x, nil
+}
+
+func (x *Extraction) addBad(index int, err error) {
+	x.Bad++
+	if x.FirstBad == nil {
+		x.FirstBad = fmt.Errorf("record %d: %w", index, err)
 	}
-	if meta.Category != "" && meta.Category != raw.Partition.Category {
-		log.Warn("meta_disagrees", "field", "category", "meta", meta.Category, "path", raw.Partition.Category)
+	if len(x.BadIndices) < maxBadIndices {
+		x.BadIndices = append(x.BadIndices, index)
+	}
+}
+
+// compare logs what a file says of itself and is not so.
+func (x *Extraction) compare(log *slog.Logger, meta rawfile.Meta, in hive.Partition) {
+	if meta.Country != "" && !strings.EqualFold(meta.Country, in.Country) {
+		log.Warn("meta_disagrees", "field", "country", "meta", meta.Country, "path", in.Country)
+	}
+	if meta.Category != "" && meta.Category != in.Category {
+		log.Warn("meta_disagrees", "field", "category", "meta", meta.Category, "path", in.Category)
 	}
 	if meta.HasCount && meta.RecordCount != x.Records {
 		log.Warn("record_count_mismatch", "meta", meta.RecordCount, "records", x.Records)
 	}
-	return x, nil
 }
 
 // packed is how many bytes of strings pack keeps together.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/untrusted"
+	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
 	"github.com/newsfork/seed-engine/transforms/news/raw"
 	"github.com/newsfork/seed-engine/transforms/parse/article"
@@ -299,16 +300,9 @@ func (v *visit) limit(text string) {
 
 // sitemap reads one sitemap into found, and returns the children of an index.
 func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, error) {
-	r, err := v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml,application/feed+json", MaxBytes: maxSitemap, Invited: c.invited})
+	r, base, err := v.getSitemap(ctx, c)
 	if err != nil {
 		return nil, err
-	}
-	if r.Status != 200 {
-		return nil, fmt.Errorf("status %d", r.Status)
-	}
-	base, err := url.Parse(r.FinalURL) // to which relative addresses in it are
-	if err != nil {
-		return nil, fmt.Errorf("reading the sitemap's address: %w", err)
 	}
 	var entries []sitemap.Entry
 	times := map[string]int{}
@@ -329,64 +323,94 @@ func (v *visit) sitemap(ctx context.Context, c child, found *listing) ([]child, 
 	case r.Truncated, read.Truncated:
 		v.limit(fmt.Sprintf("a sitemap was read up to its first %d MiB, or ends early: %.200s", maxSitemap>>20, ledger.Redact(c.address)))
 	}
-	var children []child
-	for _, e := range entries {
+	for i, e := range entries {
 		if times[e.LastMod] >= shared && strings.Contains(e.LastMod, ":") {
-			e.LastMod = ""
+			entries[i].LastMod = ""
 		}
-		at := v.dated(e.LastMod)
-		if read.Kind == sitemap.Index {
-			until := at
-			if !at.IsZero() && !strings.Contains(e.LastMod, ":") {
-				until = at.AddDate(0, 0, 1) // a day is over at its end
-			}
-			u, err := canonical.Address(base, e.Loc, []string{"*"})
-			switch {
-			case err != nil:
-			case c.depth == maxDepth:
-				if !v.deep {
-					v.limit(fmt.Sprintf("an index in an index in an index was not followed: %.200s", ledger.Redact(c.address)))
-				}
-				v.deep = true
-			default:
-				children = append(children, child{address: u.String(), at: at, until: until, dated: !at.IsZero(), depth: c.depth + 1, invited: c.invited})
-			}
+	}
+	if read.Kind == sitemap.Index {
+		return v.children(c, base, entries), nil
+	}
+	for _, e := range entries {
+		one, ok := v.listedArticle(base, e)
+		if !ok {
 			continue
-		}
-		v.listed++
-		u, err := canonical.Address(base, e.Loc, []string{"*"})
-		if err != nil || !v.p.IsArticleURL(u) {
-			if v.other == "" {
-				v.other = untrusted.Line(e.Loc, 200)
-			}
-			continue
-		}
-		key, err := v.policy.Canonical(u)
-		if err == nil {
-			err = errors.Join(untrusted.Key(u.String()), untrusted.Key(key))
-		}
-		if err != nil {
-			v.log.Warn("address_left_out", "url", ledger.Redact(untrusted.Line(e.Loc, 200)), "error", err.Error())
-			continue
-		}
-		one := candidate{url: u, canonical: key, modified: at, published: v.dated(e.News.PublicationDate), news: e.News}
-		if one.published.IsZero() {
-			one.news.PublicationDate = ""
-		}
-		one.news.Title, one.news.Language, one.news.Publication = untrusted.Line(e.News.Title, maxTitle), untrusted.Line(e.News.Language, maxName), ""
-		one.at = one.modified
-		if one.published.After(one.at) {
-			one.at = one.published
 		}
 		if c.depth > 0 && !v.misdated && v.belies(c, one) {
 			v.misdated = true
-			v.log.Warn("sitemap_misdated", "url", ledger.Redact(c.address), "article", ledger.Redact(u.String()))
+			v.log.Warn("sitemap_misdated", "url", ledger.Redact(c.address), "article", ledger.Redact(one.url.String()))
 		}
 		if v.Backfill.IsZero() || v.ofTheDays(c, one, e) {
 			found.add(one)
 		}
 	}
-	return children, nil
+	return nil, nil
+}
+
+// getSitemap requests a sitemap or a feed. Relative addresses in it are relative to base.
+func (v *visit) getSitemap(ctx context.Context, c child) (r *web.Response, base *url.URL, err error) {
+	r, err = v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml,application/feed+json", MaxBytes: maxSitemap, Invited: c.invited})
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.Status != http.StatusOK {
+		return nil, nil, fmt.Errorf("status %d", r.Status)
+	}
+	if base, err = url.Parse(r.FinalURL); err != nil {
+		return nil, nil, fmt.Errorf("reading the sitemap's address: %w", err)
+	}
+	return r, base, nil
+}
+
+// children returns the sitemaps that an index names.
+func (v *visit) children(index child, base *url.URL, entries []sitemap.Entry) (children []child) {
+	for _, e := range entries {
+		u, err := canonical.Address(base, e.Loc, []string{"*"})
+		switch {
+		case err != nil:
+		case index.depth < maxDepth:
+			at := v.dated(e.LastMod)
+			until := at
+			if !at.IsZero() && !strings.Contains(e.LastMod, ":") {
+				until = at.AddDate(0, 0, 1) // a day is over at its end
+			}
+			children = append(children, child{address: u.String(), at: at, until: until, dated: !at.IsZero(), depth: index.depth + 1, invited: index.invited})
+		case !v.deep:
+			v.limit(fmt.Sprintf("an index in an index in an index was not followed: %.200s", ledger.Redact(index.address)))
+			v.deep = true
+		}
+	}
+	return children
+}
+
+// listedArticle reads an entry of a sitemap; ok is false if it is no article of the publisher.
+func (v *visit) listedArticle(base *url.URL, e sitemap.Entry) (c candidate, ok bool) {
+	v.listed++
+	u, err := canonical.Address(base, e.Loc, []string{"*"})
+	if err != nil || !v.p.IsArticleURL(u) {
+		if v.other == "" {
+			v.other = untrusted.Line(e.Loc, 200)
+		}
+		return c, false
+	}
+	key, err := v.policy.Canonical(u)
+	if err == nil {
+		err = errors.Join(untrusted.Key(u.String()), untrusted.Key(key))
+	}
+	if err != nil {
+		v.log.Warn("address_left_out", "url", ledger.Redact(untrusted.Line(e.Loc, 200)), "error", err.Error())
+		return c, false
+	}
+	c = candidate{url: u, canonical: key, modified: v.dated(e.LastMod), published: v.dated(e.News.PublicationDate), news: e.News}
+	if c.published.IsZero() {
+		c.news.PublicationDate = ""
+	}
+	c.news.Title, c.news.Language, c.news.Publication = untrusted.Line(e.News.Title, maxTitle), untrusted.Line(e.News.Language, maxName), ""
+	c.at = c.modified
+	if c.published.After(c.at) {
+		c.at = c.published
+	}
+	return c, true
 }
 
 // dated reads a date of a sitemap; zero: there is none, or it is far in the future.

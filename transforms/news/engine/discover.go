@@ -174,16 +174,12 @@ func newsFirst(address string) int {
 // source reads one sitemap or feed into the draft, and returns the children of an index. One
 // that cannot be read is left out.
 func (v *visit) source(ctx context.Context, d *provider.Draft, c child, by string) (children []child, err error) {
-	r, err := v.get(ctx, polite.Request{URL: c.address, Accept: "application/xml,text/xml,application/rss+xml,application/atom+xml,application/feed+json", MaxBytes: maxSitemap, Invited: c.invited})
+	r, base, err := v.getSitemap(ctx, c)
 	if errors.As(err, new(*errStop)) || ctx.Err() != nil {
 		return nil, err
 	}
-	if err != nil || r.Status != http.StatusOK {
-		return nil, nil
-	}
-	base, err := url.Parse(r.FinalURL)
 	if err != nil {
-		return nil, nil //nolint:nilerr // a stranger's address
+		return nil, nil //nolint:nilerr // it is left out
 	}
 	s := provider.Source{URL: c.address, Kind: "sitemap", By: by, Named: c.invited}
 	var lastmod []string

@@ -185,19 +185,21 @@ type visit struct {
 	result  Result
 	counted ledger.Tally // the part of the result that was passed to Count
 
-	leased  bool // this run had the lease
-	asked   time.Time
-	listed  int    // addresses in the sitemaps
-	deep    bool   // an index was too deep to be followed
-	other   string // the first of them that is no article
-	old     int    // how many of the newest articles are older than the retention
-	expired int    // how many of them were stored and have expired
+	leased bool // this run had the lease
+	asked  time.Time
+	deep   bool // an index was too deep to be followed
+
+	listed int    // addresses in the sitemaps
+	other  string // the first of them that is no article
 	// undated and elsewhen are how many articles a backfill left out: without a date, and of other days.
 	// changed are those of the latter that may be of its days and changed later.
 	undated, elsewhen, changed int
 	misdated, probed           bool   // see belies and doubtful
 	partial                    string // why not all articles were found; "": they were
-	stored                     bool   // at least one of the newest articles is stored
+
+	old     int  // how many of the newest articles are older than the retention
+	expired int  // how many of them were stored and have expired
+	stored  bool // at least one of them is stored
 }
 
 // count passes the counts since its last call to Count.

@@ -136,7 +136,7 @@ const displaced = ` FROM catalog_products WHERE site = $1 AND state <> 'gone' AN
 const emptyPage = "empty"
 
 // gaps are the pages without products before one that has some.
-const gaps = ` FROM catalog_tasks e WHERE e.site = $1 AND e.kind = 'FetchListPage' AND e.list_row = 'empty'
+const gaps = ` FROM catalog_tasks e WHERE e.site = $1 AND e.kind = 'FetchListPage' AND e.list_row = '` + emptyPage + `'
 	AND EXISTS (SELECT 1 FROM catalog_tasks n WHERE n.site = $1 AND n.kind = 'FetchListPage' AND n.list_row = '' AND n.page > e.page)`
 
 // markUnread records that the page of a listed product could not be read. If no product has

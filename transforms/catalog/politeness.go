@@ -114,6 +114,21 @@ func unlessStopped(ctx context.Context, err error) error {
 // fetch returns the text of a page of a format, and where it was found: after redirects,
 // which is what its links are relative to. A request with a body is a POST.
 func (v *visit) fetch(ctx context.Context, at string, body []byte, format string) (text, found string, err error) {
+	resp, err := v.request(ctx, at, body, format)
+	if err != nil {
+		return "", "", err
+	}
+	if format != formatHTML { // JSON is UTF-8, and the reader of sitemaps finds out their encoding itself
+		return string(resp.Body), resp.FinalURL, nil
+	}
+	if text, _, err = charset.Decode(resp.Body, resp.Header.Get("Content-Type")); err != nil {
+		return "", "", &failure{kind: "bad_charset", final: true, err: err}
+	}
+	return text, resp.FinalURL, nil
+}
+
+// request returns the answer to a request, which has all of the page.
+func (v *visit) request(ctx context.Context, at string, body []byte, format string) (*web.Response, error) {
 	r := polite.Request{URL: at, Accept: acceptHTML, Header: v.header, Body: body, Timeout: pageTimeout, MaxBytes: maxPage, MaxRedirects: maxRedirects, Parallel: v.parallel, Once: true, Scope: v.scope}
 	switch format {
 	case formatJSON:
@@ -133,31 +148,21 @@ func (v *visit) fetch(ctx context.Context, at string, body []byte, format string
 	var below *web.Error
 	switch {
 	case errors.As(err, &abandoned):
-		return "", "", v.stopSite(v.abandoned(abandoned))
+		return nil, v.stopSite(v.abandoned(abandoned))
 	case errors.As(err, &below):
-		return "", "", &failure{kind: string(below.Kind), final: below.Kind == web.KindBlocked || below.Kind == web.KindRedirect, err: below}
+		return nil, &failure{kind: string(below.Kind), final: below.Kind == web.KindBlocked || below.Kind == web.KindRedirect, err: below}
 	case errors.As(err, &disallowed):
-		return "", "", &failure{kind: "robots_disallowed", final: true, err: fmt.Errorf("robots.txt, line %d, disallows it: %s", disallowed.Line, disallowed.Rule)}
+		return nil, &failure{kind: "robots_disallowed", final: true, err: fmt.Errorf("robots.txt, line %d, disallows it: %s", disallowed.Line, disallowed.Rule)}
 	case err != nil:
-		return "", "", unlessStopped(ctx, err)
+		return nil, unlessStopped(ctx, err)
 	}
-	switch s := resp.Status; {
-	case s >= 200 && s < 300:
-	case mayPass(s):
-		return "", "", &failure{kind: fmt.Sprintf("http_%d", s), err: fmt.Errorf("the site answers with status %d", s)}
-	default:
-		return "", "", &failure{kind: fmt.Sprintf("http_%d", s), final: true, err: fmt.Errorf("the site answers with status %d", s)}
+	if s := resp.Status; s < 200 || s >= 300 {
+		return nil, &failure{kind: fmt.Sprintf("http_%d", s), final: !mayPass(s), err: fmt.Errorf("the site answers with status %d", s)}
 	}
 	if resp.Truncated {
-		return "", "", &failure{kind: "too_large", err: fmt.Errorf("the page is cut off, or over %d MiB", r.MaxBytes>>20)}
+		return nil, &failure{kind: "too_large", err: fmt.Errorf("the page is cut off, or over %d MiB", r.MaxBytes>>20)}
 	}
-	if format != formatHTML { // JSON is UTF-8, and the reader of sitemaps finds out their encoding itself
-		return string(resp.Body), resp.FinalURL, nil
-	}
-	if text, _, err = charset.Decode(resp.Body, resp.Header.Get("Content-Type")); err != nil {
-		return "", "", &failure{kind: "bad_charset", final: true, err: err}
-	}
-	return text, resp.FinalURL, nil
+	return resp, nil
 }
 
 // scope refuses redirects to other hosts, and to addresses where others could read the

@@ -207,56 +207,13 @@ func New(cfg Config) (*Client, error) {
 		c.proxy = env.ProxyFunc()
 	}
 
-	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(maxSessions)}
-	if !cfg.PostQuantum {
-		tlsConfig.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
+	tlsConfig, err := newTLS(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("web client: %w", err)
 	}
-	if len(cfg.RootCAs) == 0 && !cfg.Offline {
-		if err := checkAuthorities(x509.SystemCertPool); err != nil {
-			return nil, fmt.Errorf("web client: %w", err)
-		}
-	}
-	if len(cfg.RootCAs) > 0 {
-		roots, err := x509.SystemCertPool()
-		if err != nil {
-			return nil, fmt.Errorf("web client: reading the system's certificates: %w", err)
-		}
-		if !roots.AppendCertsFromPEM(cfg.RootCAs) {
-			return nil, errors.New("web client: RootCAs contains no PEM certificate")
-		}
-		tlsConfig.RootCAs = roots
-	}
-
-	unguarded := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1}
-	guarded := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1, Control: c.guard.control, Resolver: c.resolver}
-	simulated := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1, Control: loopbackOnly, Resolver: c.resolver}
-	if cfg.Resolver != "" {
-		c.resolver.PreferGo = true
-		c.resolver.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return unguarded.DialContext(ctx, network, cfg.Resolver)
-		}
-	}
+	c.dial = c.newDial()
 	var onlyHTTP1 http.Protocols // for two or three requests a host, HTTP/2 costs more than it saves
 	onlyHTTP1.SetHTTP1(true)
-	c.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		r := ctx.Value(routeKey{}).(*route)
-		switch {
-		case cfg.ConnectTo != "" && cfg.Resolver != "":
-			host, _, _ := net.SplitHostPort(addr)          // made by net/http, so it is valid
-			_, port, _ := net.SplitHostPort(cfg.ConnectTo) // checked by Validate
-			if _, err := netip.ParseAddr(host); err != nil {
-				host = strings.TrimSuffix(host, ".") + "." // no search list
-			}
-			return simulated.DialContext(ctx, network, net.JoinHostPort(host, port))
-		case cfg.ConnectTo != "" && r.ip.IsValid():
-			return unguarded.DialContext(ctx, network, withHost(cfg.ConnectTo, r.ip))
-		case cfg.ConnectTo != "":
-			return unguarded.DialContext(ctx, network, cfg.ConnectTo)
-		case r.via != nil:
-			return unguarded.DialContext(ctx, network, addr)
-		}
-		return guarded.DialContext(ctx, network, addr)
-	}
 	c.transport = &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			r := ctx.Value(routeKey{}).(*route)
@@ -302,6 +259,62 @@ func New(cfg Config) (*Client, error) {
 		return made, nil
 	}
 	return c, nil
+}
+
+// newTLS returns what the client wants of TLS.
+func newTLS(cfg Config) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(maxSessions)}
+	if !cfg.PostQuantum {
+		c.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
+	}
+	if len(cfg.RootCAs) == 0 {
+		if cfg.Offline {
+			return c, nil
+		}
+		return c, checkAuthorities(x509.SystemCertPool)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("reading the system's certificates: %w", err)
+	}
+	if !roots.AppendCertsFromPEM(cfg.RootCAs) {
+		return nil, errors.New("RootCAs contains no PEM certificate")
+	}
+	c.RootCAs = roots
+	return c, nil
+}
+
+// newDial returns what makes connections, to where the context's route and the configuration say.
+func (c *Client) newDial() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	cfg := c.cfg
+	unguarded := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1}
+	guarded := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1, Control: c.guard.control, Resolver: c.resolver}
+	simulated := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1, Control: loopbackOnly, Resolver: c.resolver}
+	if cfg.Resolver != "" {
+		c.resolver.PreferGo = true
+		c.resolver.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return unguarded.DialContext(ctx, network, cfg.Resolver)
+		}
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		r := ctx.Value(routeKey{}).(*route)
+		switch {
+		case cfg.ConnectTo != "" && cfg.Resolver != "":
+			host, _, _ := net.SplitHostPort(addr)          // made by net/http, so it is valid
+			_, port, _ := net.SplitHostPort(cfg.ConnectTo) // checked by Validate
+			if _, err := netip.ParseAddr(host); err != nil {
+				host = strings.TrimSuffix(host, ".") + "." // no search list
+			}
+			return simulated.DialContext(ctx, network, net.JoinHostPort(host, port))
+		case cfg.ConnectTo != "" && r.ip.IsValid():
+			return unguarded.DialContext(ctx, network, withHost(cfg.ConnectTo, r.ip))
+		case cfg.ConnectTo != "":
+			return unguarded.DialContext(ctx, network, cfg.ConnectTo)
+		case r.via != nil:
+			return unguarded.DialContext(ctx, network, addr)
+		}
+		return guarded.DialContext(ctx, network, addr)
+	}
 }
 
 // withHost replaces the host of a host:port.

@@ -167,28 +167,7 @@ func (r *Browser) Render(ctx context.Context, u *url.URL, body []byte, contentTy
 		touch()
 		asked.Go(func() {
 			defer func() { touch(); pending.Add(-1) }()
-			var answer Asset
-			number := n.Add(1)
-			refused := number > maxParts
-			switch {
-			case refused:
-			case paused.ResourceType == network.ResourceTypeDocument && (number == 1 || paused.Request.URL == u.String()): // the first one is the page, however the browser writes its address
-				answer = Asset{http.StatusOK, contentType, body}
-			default:
-				var err error
-				if answer, refused, err = r.part(tab, u, paused); err != nil {
-					failure.CompareAndSwap(nil, &err)
-					refused = true
-				}
-			}
-			var err error
-			if refused {
-				_, err = chromedp.Call(tab, fetch.FailRequest, fetch.FailRequestParams{RequestID: paused.RequestID, ErrorReason: network.ErrorReasonBlockedByClient})
-			} else {
-				_, err = chromedp.Call(tab, fetch.FulfillRequest, fetch.FulfillRequestParams{RequestID: paused.RequestID, ResponseCode: int64(answer.Status),
-					ResponseHeaders: []*fetch.HeaderEntry{{Name: "Content-Type", Value: answer.Kind}}, Body: answer.Body})
-			}
-			if err != nil && tab.Err() == nil {
+			if err := r.answer(tab, u, paused, n.Add(1), Asset{http.StatusOK, contentType, body}); err != nil {
 				failure.CompareAndSwap(nil, &err)
 			}
 		})
@@ -229,6 +208,26 @@ func (r *Browser) Render(ctx context.Context, u *url.URL, body []byte, contentTy
 		return "", fmt.Errorf("rendering %s: %w", u, err)
 	}
 	return "<!doctype html>" + out, nil
+}
+
+// answer answers a request of the page at u, the number-th. The error ends its rendering.
+func (r *Browser) answer(tab context.Context, u *url.URL, asked *fetch.EventRequestPaused, number int64, page Asset) (err error) {
+	answer, refused := page, number > maxParts
+	isPage := asked.ResourceType == network.ResourceTypeDocument && (number == 1 || asked.Request.URL == u.String()) // the first one is, however the browser writes its address
+	if !refused && !isPage {
+		answer, refused, err = r.part(tab, u, asked)
+	}
+	var told error
+	if refused {
+		_, told = chromedp.Call(tab, fetch.FailRequest, fetch.FailRequestParams{RequestID: asked.RequestID, ErrorReason: network.ErrorReasonBlockedByClient})
+	} else {
+		_, told = chromedp.Call(tab, fetch.FulfillRequest, fetch.FulfillRequestParams{RequestID: asked.RequestID, ResponseCode: int64(answer.Status),
+			ResponseHeaders: []*fetch.HeaderEntry{{Name: "Content-Type", Value: answer.Kind}}, Body: answer.Body})
+	}
+	if err == nil && tab.Err() == nil {
+		err = told
+	}
+	return err
 }
 
 func (r *Browser) tooLarge() error {

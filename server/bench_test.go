@@ -41,7 +41,7 @@ func BenchmarkStatusPage(b *testing.B) {
 	for i := range 1000 {
 		run := ledger.Run{RunID: fmt.Sprintf("20260128-090000-%03d-0a1b2c3d", i), Job: "seed", Runner: "prism", StartedAt: at.Add(time.Duration(i) * time.Minute)}
 		require.NoError(b, ledger.Start(b.Context(), s, run))
-		run, err := ledger.SetState(b.Context(), s, run.RunID, ledger.Done, run.StartedAt.Add(time.Minute))
+		run, err := ledger.Finish(b.Context(), s, run.RunID, ledger.Done, nil, run.StartedAt.Add(time.Minute))
 		require.NoError(b, err)
 		require.NoError(b, ledger.WriteReport(b.Context(), s, ledger.BuildReport(testJob(run.Job), run, sampleTally(), run.FinishedAt)))
 	}

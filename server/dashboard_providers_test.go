@@ -131,7 +131,7 @@ func TestProviderTermsOnPage(t *testing.T) {
 	now := time.Now()
 	const id = "20260302-100000-000-aaaaaaaa"
 	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: id, Job: docsJob, Runner: "prism", StartedAt: now.Add(-time.Hour)}))
-	run, err := ledger.SetState(t.Context(), w.store, id, ledger.Done, now)
+	run, err := ledger.Finish(t.Context(), w.store, id, ledger.Done, nil, now)
 	require.NoError(t, err)
 	r := ledger.BuildReport(testJob(docsJob), run, sampleTally(), now, ledger.Progress{Finished: true})
 	r.Providers = []map[string]any{{"provider": "stripe", "state": "done", "total_pages": 12, "terms_changed": "its terms of service changed between 2026-02-23 and 2026-03-02",

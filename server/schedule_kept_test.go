@@ -278,7 +278,7 @@ func TestBackfill(t *testing.T) {
 	at(now, w)
 	require.Equal(t, http.StatusOK, w.do("DELETE", "/api/v1/schedules/hourly/backfill", "").code)
 	id := w.scheduleRow("hourly")["backfill"].(map[string]any)["run_id"].(string)
-	_, err := ledger.SetState(t.Context(), w.store, id, ledger.Done, now)
+	_, err := ledger.Finish(t.Context(), w.store, id, ledger.Done, nil, now)
 	require.NoError(t, errors.Join(err, runs.lease.Release(t.Context())))
 	now = turn(w, now, 3*time.Minute, time.Second)
 	at(now, w)

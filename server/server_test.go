@@ -111,7 +111,7 @@ func playPipeline(args []string) int {
 		panic("crashed on purpose")
 	}
 	tally := sampleTally()
-	run, err = ledger.SetState(ctx, s, id, state, time.Now())
+	run, err = ledger.Finish(ctx, s, id, state, nil, time.Now())
 	if err == nil {
 		err = ledger.WriteReport(ctx, s, ledger.BuildReport(testJob(run.Job), run, tally, time.Now(), ledger.Progress{Lane: 0, Hosts: 40, HostsDone: 40, Finished: true, UpdatedAt: time.Now()}))
 	}
@@ -364,7 +364,7 @@ func (w *world) do(method, path, body string, header ...string) answer {
 func (w *world) put(id, job string, state ledger.State, started time.Time, took time.Duration, tally ledger.Tally) {
 	w.t.Helper()
 	require.NoError(w.t, ledger.Start(w.t.Context(), w.store, ledger.Run{RunID: id, Job: job, Runner: "prism", StartedAt: started}))
-	run, err := ledger.SetState(w.t.Context(), w.store, id, state, started.Add(took))
+	run, err := ledger.Finish(w.t.Context(), w.store, id, state, nil, started.Add(took))
 	require.NoError(w.t, err)
 	require.NoError(w.t, ledger.WriteReport(w.t.Context(), w.store, ledger.BuildReport(testJob(run.Job), run, tally, started.Add(took), ledger.Progress{Hosts: 40, HostsDone: 40, Finished: true})))
 }
@@ -888,7 +888,7 @@ func TestReportAfterState(t *testing.T) {
 	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	id := ledger.NewRunID(at)
 	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: id, Job: "seed", Runner: "prism", StartedAt: at}))
-	run, err := ledger.SetState(t.Context(), w.store, id, ledger.Done, at.Add(time.Second))
+	run, err := ledger.Finish(t.Context(), w.store, id, ledger.Done, nil, at.Add(time.Second))
 	require.NoError(t, err)
 	w.tick(t.Context(), at.Add(time.Second))
 	require.Equal(t, "done", w.do("GET", "/api/v1/runs/"+id, "").json(t)["state"])
@@ -903,7 +903,7 @@ func TestReportAfterState(t *testing.T) {
 
 	killed := ledger.NewRunID(at.Add(time.Hour))
 	require.NoError(t, ledger.Start(t.Context(), w.store, ledger.Run{RunID: killed, Job: "docs", Runner: "prism", StartedAt: at.Add(time.Hour)}))
-	_, err = ledger.SetState(t.Context(), w.store, killed, ledger.Interrupted, at.Add(time.Hour))
+	_, err = ledger.Finish(t.Context(), w.store, killed, ledger.Interrupted, nil, at.Add(time.Hour))
 	require.NoError(t, err)
 	turn(w, at.Add(time.Hour), 2*time.Minute, time.Second)
 	require.Equal(t, killed, w.board.runs()[0].Run.RunID)

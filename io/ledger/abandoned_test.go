@@ -19,7 +19,7 @@ func TestCloseAbandoned(t *testing.T) {
 		state   State
 	}{{"1-old", "seed", Running}, {"2-done", "seed", Done}, {"3-killed", "seed", Running}, {"4-docs", "docs", Running}, {"5-killed", "seed", Paused}} {
 		require.NoError(t, Start(ctx, s, Run{RunID: r.id, Job: r.job, StartedAt: at.Add(time.Duration(i) * time.Minute)}))
-		_, err := SetState(ctx, s, r.id, r.state, at)
+		_, err := Finish(ctx, s, r.id, r.state, nil, at)
 		require.NoError(t, err)
 	}
 	require.NoError(t, CloseAbandoned(ctx, s, "seed", at.Add(time.Hour)))

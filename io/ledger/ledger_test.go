@@ -57,13 +57,13 @@ func TestRunLife(t *testing.T) {
 	if must(t, err); !reflect.DeepEqual(got, want) {
 		t.Errorf("loaded %+v, want %+v", got, want)
 	}
-	got, err = SetState(ctx, s, "r1", Done, day.Add(time.Minute))
+	got, err = Finish(ctx, s, "r1", Done, nil, day.Add(time.Minute))
 	must(t, err)
 	want.State, want.FinishedAt = Done, day.Add(time.Minute)
 	if again, err := Load(ctx, s, "r1"); err != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(again, want) {
 		t.Errorf("set %+v, loaded %+v (%v), want %+v", got, again, err, want)
 	}
-	if _, err := SetState(ctx, s, "r1", "asleep", day); err == nil {
+	if _, err := Finish(ctx, s, "r1", "asleep", nil, day); err == nil {
 		t.Error("an unknown state is accepted")
 	}
 	if _, err := Load(ctx, s, "none"); !errors.Is(err, store.ErrNotExist) {
@@ -474,7 +474,7 @@ func TestPurge(t *testing.T) {
 		r.Job = job
 		must(t, Start(ctx, s, r))
 		must(t, WriteProgress(ctx, s, id, 0, Progress{}))
-		_, err := SetState(ctx, s, id, st, at)
+		_, err := Finish(ctx, s, id, st, nil, at)
 		must(t, err)
 	}
 	cut := day.Add(24 * time.Hour)

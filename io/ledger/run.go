@@ -121,13 +121,8 @@ func Load(ctx context.Context, s store.Store, id string) (Run, error) {
 	return r, nil
 }
 
-// SetState sets a run's state. If the run is over in that state, now is its end. Only
-// the process that has the run's lease calls it.
-func SetState(ctx context.Context, s store.Store, id string, state State, now time.Time) (Run, error) {
-	return Finish(ctx, s, id, state, nil, now)
-}
-
-// Finish is SetState with the error that ended the run, nil if none did.
+// Finish sets a run's state, with the error that ended it, nil if none did. If the run is
+// over in that state, now is its end. Only the process that has the run's lease calls it.
 func Finish(ctx context.Context, s store.Store, id string, state State, why error, now time.Time) (Run, error) {
 	if !state.valid() {
 		return Run{}, fmt.Errorf("setting the state of run %s: there is no state %q", id, state)

@@ -529,7 +529,7 @@ func TestPurgeCommand(t *testing.T) {
 		if err := ledger.Start(t.Context(), s, ledger.Run{RunID: id, Job: "seed", StartedAt: at}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ledger.SetState(t.Context(), s, id, ledger.Done, at); err != nil {
+		if _, err := ledger.Finish(t.Context(), s, id, ledger.Done, nil, at); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -73,7 +73,7 @@ func catalogJob() Job {
 		Define:   o.define, Check: o.check, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests are turned off for them",
-		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
+		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
 		Build:      func(s beam.Scope, config any) { Catalog(s, config.(catalog.Config)) },
 		LiveCount:  "products_saved", Unit: "products",
 		Live: [][2]string{{"list_pages_fetched", "lists"}, {"product_urls_found", "found"}, {"detail_pages_fetched", "fetched"},
@@ -114,7 +114,7 @@ func (c *catalogOptions) define(f *flag.FlagSet) {
 	f.IntVar(&c.DemoEdition, "demo-changes", 0, "with --web=demo: how many times every tenth simulated product has changed")
 }
 
-func (c *catalogOptions) check(o *Common) error {
+func (c *catalogOptions) check(o *RunOptions) error {
 	for _, p := range []struct {
 		flag string
 		n    int
@@ -204,7 +204,7 @@ func (c *catalogOptions) choose() error {
 }
 
 // config makes the workers' configuration from the options.
-func (c *catalogOptions) config(o Common, l lane.Config) catalog.Config {
+func (c *catalogOptions) config(o RunOptions, l lane.Config) catalog.Config {
 	if o.Web == "demo" {
 		l.Polite.HostDelay = 0
 	}
@@ -226,7 +226,7 @@ func (c *catalogOptions) instead() *Action {
 }
 
 // printHistory prints the earlier values of products.
-func (c *catalogOptions) printHistory(ctx context.Context, o Common, _ store.Store, stdout io.Writer) error {
+func (c *catalogOptions) printHistory(ctx context.Context, o RunOptions, _ store.Store, stdout io.Writer) error {
 	of := c.History.session
 	if file, missing := db.Missing(o.DB); missing {
 		return usage.Errorf("--history: no run has used %s: add the --db of the runs that saved the products", file)

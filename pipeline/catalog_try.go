@@ -68,7 +68,7 @@ func (c *catalogOptions) site() (catalog.Site, error) {
 }
 
 // try prints what a site's file reads from one page.
-func (c *catalogOptions) try(ctx context.Context, o Common, _ store.Store, stdout io.Writer) (err error) {
+func (c *catalogOptions) try(ctx context.Context, o RunOptions, _ store.Store, stdout io.Writer) (err error) {
 	s, err := c.site()
 	if err != nil {
 		return err

@@ -10,12 +10,12 @@ import (
 
 // StartDemo starts the simulated web where --web=demo asks for it, and makes a
 // client connect to it.
-func (j Job) StartDemo(c Common, client *web.Config) (end func() error, err error) {
+func (j Job) StartDemo(c RunOptions, client *web.Config) (end func() error, err error) {
 	return startDemo(c, j.Demo, client)
 }
 
 // startDemo adds a job's own sites to the simulated web, if it has some.
-func startDemo(c Common, sites func(*webtest.Web), client *web.Config) (end func() error, err error) {
+func startDemo(c RunOptions, sites func(*webtest.Web), client *web.Config) (end func() error, err error) {
 	if c.Web != "demo" {
 		return func() error { return nil }, nil
 	}

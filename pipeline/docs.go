@@ -114,12 +114,12 @@ func docsJob() Job {
 		Define:   o.define, Check: o.check, Prepare: o.prepare, Accept: o.accept, Instead: o.instead,
 		Demo:       o.demo,
 		DemoNotice: "Demo: simulated sites (demo data); pauses between requests and budgets of requests are turned off for them",
-		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
+		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
 		Build:      func(s beam.Scope, config any) { Docs(s, config.(docs.Config)) },
 		LiveCount:  "pages_fetched", Unit: "pages", NotDone: docs.ProvidersNotDone,
 		Extend: extendDocs, Write: o.write, Unmet: o.nothingKeptOfURL,
 		// A page that failed is requested again in every session.
-		Reopen: func(context.Context, Common, store.Store, []ledger.DeadLetter) error { return nil },
+		Reopen: func(context.Context, RunOptions, store.Store, []ledger.DeadLetter) error { return nil },
 	}
 }
 
@@ -141,7 +141,7 @@ func (d *docsOptions) define(f *flag.FlagSet) {
 	f.IntVar(&d.Edition, "demo-edition", 1, "with --web=demo: 1 for the simulated sites' first week, 2 for the second, with changed pages")
 }
 
-func (d *docsOptions) check(c *Common) error {
+func (d *docsOptions) check(c *RunOptions) error {
 	var given []string
 	for name, is := range map[string]bool{"purge-provider": d.Purge != "", "enable-provider": d.Enable != "", "explain": d.Explain != "", "diff": d.Diff.given, "handoff-again": d.Again.given,
 		"url": c.URL != "", "markdown": d.Markdown != "" && c.URL == ""} {
@@ -174,7 +174,7 @@ func (d *docsOptions) check(c *Common) error {
 
 // nothingKept reports whether the store has certainly no changes of providers: it is a
 // directory without them. A store that is not opened yet can only be a directory.
-func nothingKept(c *Common) bool {
+func nothingKept(c *RunOptions) bool {
 	dir, local := strings.CutPrefix(c.Store, "file://")
 	if c.Store == "" || !local && strings.Contains(c.Store, "://") {
 		return false
@@ -185,7 +185,7 @@ func nothingKept(c *Common) bool {
 
 // resolve joins the policies of the files with people's changes, and refuses what does not
 // fit them.
-func (d *docsOptions) resolve(c *Common, changes map[string]policy.Change) error {
+func (d *docsOptions) resolve(c *RunOptions, changes map[string]policy.Change) error {
 	d.loaded, d.off = nil, map[string]string{}
 	for _, p := range policy.Providers(d.files, changes, d.Policies != "", time.Now()) {
 		if p.Off != "" {
@@ -276,7 +276,7 @@ func (d *docsOptions) demo(w *webtest.Web) { docsim.Install(w.Handle, d.Edition)
 
 // prepare refuses what does not fit the files, before anything is created, where the store
 // cannot know better.
-func (d *docsOptions) prepare(ctx context.Context, c *Common) error {
+func (d *docsOptions) prepare(ctx context.Context, c *RunOptions) error {
 	if nothingKept(c) {
 		return d.fits(ctx, c, d.unresolved)
 	}
@@ -284,7 +284,7 @@ func (d *docsOptions) prepare(ctx context.Context, c *Common) error {
 }
 
 // accept takes the changes of providers that people keep in the store.
-func (d *docsOptions) accept(ctx context.Context, s store.Store, c *Common) error {
+func (d *docsOptions) accept(ctx context.Context, s store.Store, c *RunOptions) error {
 	if d.resolved {
 		return nil
 	}
@@ -296,7 +296,7 @@ func (d *docsOptions) accept(ctx context.Context, s store.Store, c *Common) erro
 }
 
 // fits returns what resolve found, or refuses a provider that nobody knows.
-func (d *docsOptions) fits(ctx context.Context, c *Common, found error) error {
+func (d *docsOptions) fits(ctx context.Context, c *RunOptions, found error) error {
 	d.resolved = true
 	if found != nil {
 		return found
@@ -342,7 +342,7 @@ func writeDocs(ctx context.Context, s store.Store, runID string, stdout io.Write
 }
 
 // config makes the workers' configuration from the options.
-func (d *docsOptions) config(c Common, l lane.Config) docs.Config {
+func (d *docsOptions) config(c RunOptions, l lane.Config) docs.Config {
 	l.Web = docs.Web(l.Web)
 	return docs.Config{Lane: l, Lanes: min(c.Lanes, docs.MaxHosts), DB: c.DB, Policies: d.loaded, Off: d.off, Only: d.only, Fallback: d.Fallback, Again: d.again(),
 		SessionMaxPages: d.SessionMaxPages, Retention: cmp.Or(d.Retention, 1), LeaseTTL: min(c.LeaseTTL, providerLeaseTTL), Alerts: d.alerts, NoDelay: c.Web == "demo",
@@ -351,7 +351,7 @@ func (d *docsOptions) config(c Common, l lane.Config) docs.Config {
 
 // knowsProvider refuses a provider that has no policy and left nothing in the
 // database: a misspelt id would otherwise look like a purged provider.
-func (d *docsOptions) knowsProvider(ctx context.Context, c *Common, flag, id string) error {
+func (d *docsOptions) knowsProvider(ctx context.Context, c *RunOptions, flag, id string) error {
 	known := d.known()
 	if id == "" || slices.Contains(known, id) {
 		return nil
@@ -393,7 +393,7 @@ func extendDocs(ctx context.Context, s store.Store, report *ledger.Report) error
 }
 
 // look runs the actions that need only the database and the store.
-func (d *docsOptions) look(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
+func (d *docsOptions) look(ctx context.Context, c RunOptions, s store.Store, stdout io.Writer) error {
 	base, err := openDB(ctx, c.DB, docs.Migrate)
 	if err != nil {
 		return err
@@ -458,7 +458,7 @@ func (d *docsOptions) purge(ctx context.Context, base *db.DB, s store.Store, std
 	return errors.Join(purged, err)
 }
 
-func (d *docsOptions) explain(ctx context.Context, c Common, _ store.Store, stdout io.Writer) (err error) {
+func (d *docsOptions) explain(ctx context.Context, c RunOptions, _ store.Store, stdout io.Writer) (err error) {
 	cfg := d.config(c, lane.Config{Job: docs.Job, RunID: ledger.NewRunID(time.Now()), Store: c.Store, Web: c.WebConfig(), LogFormat: c.LogFormat, LogLevel: c.Level()})
 	end, err := startDemo(c, d.demo, &cfg.Lane.Web)
 	if err != nil {

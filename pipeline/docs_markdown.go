@@ -74,7 +74,7 @@ func providerChanges(ctx context.Context, s store.Store) (map[string]policy.Chan
 }
 
 // printMarkdown writes stored pages into a directory, and fetches nothing.
-func (d *docsOptions) printMarkdown(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
+func (d *docsOptions) printMarkdown(ctx context.Context, c RunOptions, s store.Store, stdout io.Writer) error {
 	if file, missing := db.Missing(c.DB); missing {
 		return usage.Errorf("--markdown: no run has used %s: add the --store and --db of the runs that crawled the pages", file)
 	}

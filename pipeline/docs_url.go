@@ -21,7 +21,7 @@ import (
 // forURL makes the policy of --url. Where a provider's policy is for the host, that
 // policy decides: its terms, its patterns, its delay. Any other host gets a default one,
 // whose terms are unknown unless --tos-allowed says that somebody read them.
-func (d *docsOptions) forURL(c *Common) error {
+func (d *docsOptions) forURL(c *RunOptions) error {
 	d.page, d.source = nil, ""
 	switch {
 	case c.URL == "" && (d.Depth != 0 || d.TermsRead != ""):

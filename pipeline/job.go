@@ -58,14 +58,14 @@ type Job struct {
 	// Define adds the flags that only this job has; nil: none.
 	Define func(*flag.FlagSet)
 	// Check refuses options with which the job cannot run; nil: nothing.
-	Check func(*Common) error
+	Check func(*RunOptions) error
 	// Instead returns what the job's flags ask for in place of a run; nil: only runs.
 	Instead func() *Action
 	// Prepare and Accept refuse what cannot be run: Prepare before anything is
 	// created, Accept when the store is open; nil: nothing. Accept may set what
-	// follows from the input: see Common.LanesByInput.
-	Prepare func(context.Context, *Common) error
-	Accept  func(context.Context, store.Store, *Common) error
+	// follows from the input: see RunOptions.LanesByInput.
+	Prepare func(context.Context, *RunOptions) error
+	Accept  func(context.Context, store.Store, *RunOptions) error
 	// Demo adds the job's simulated sites to the simulated web, for --web=demo.
 	// DemoNotice says what is different with them; nil: the seed job's sites.
 	Demo       func(*webtest.Web)
@@ -73,7 +73,7 @@ type Job struct {
 
 	// Config makes the complete configuration of the workers: they see none of
 	// the launcher's flags, files or environment. Build makes the graph from it.
-	Config func(c Common, l lane.Config, forceID string) any
+	Config func(c RunOptions, l lane.Config, forceID string) any
 	Build  func(s beam.Scope, config any)
 	// Watch is how the job watches for new files; nil: it cannot.
 	Watch *Watch
@@ -97,26 +97,26 @@ type Job struct {
 	Write  func(ctx context.Context, s store.Store, runID string, stdout io.Writer) error
 	// Estimate says what a run will cost. Afterwards says it for what a run turned out to
 	// do. nil: as much as the last runs.
-	Estimate   func(context.Context, Common, store.Store, estimate.Past) (estimate.Estimate, error)
+	Estimate   func(context.Context, RunOptions, store.Store, estimate.Past) (estimate.Estimate, error)
 	Afterwards func(ledger.Report, estimate.Past) estimate.Estimate
 	// Reopen lets the next run do the input of dead letters again; nil: by removing its .success.
-	Reopen func(context.Context, Common, store.Store, []ledger.DeadLetter) error
+	Reopen func(context.Context, RunOptions, store.Store, []ledger.DeadLetter) error
 }
 
 // Action is something to do in place of a run.
 type Action struct {
 	Preview bool // it prints what a run would do, and touches nothing
-	Do      func(ctx context.Context, c Common, s store.Store, stdout io.Writer) error
+	Do      func(ctx context.Context, c RunOptions, s store.Store, stdout io.Writer) error
 }
 
 // Watch is how a job watches for new files: with a batch run for the new ones,
 // or with one unbounded graph.
 type Watch struct {
-	Tracker func(Common) Tracker
+	Tracker func(RunOptions) Tracker
 	// Config is Job.Config for a batch of these files.
-	Config func(c Common, l lane.Config, files []string) any
+	Config func(c RunOptions, l lane.Config, files []string) any
 	// Stream is the unbounded graph. maxCall is the longest time that one call of its lister may take.
-	Stream func(s beam.Scope, c Common, l lane.Config, maxCall time.Duration)
+	Stream func(s beam.Scope, c RunOptions, l lane.Config, maxCall time.Duration)
 }
 
 // Tracker finds the files that are new or changed.
@@ -220,11 +220,11 @@ func (j Job) Foreign() []string {
 
 // Filters identifies the input of a forced run, so that only the same command
 // resumes a forced run that was killed.
-func (j Job) Filters(c Common) string {
+func (j Job) Filters(c RunOptions) string {
 	if j.Input == nil {
 		return j.Name
 	}
-	return c.FilterHash()
+	return c.filterHash()
 }
 
 // Input describes the objects that a job reads.
@@ -234,14 +234,14 @@ type Input struct {
 	Read func(key string) (hive.Raw, bool)
 }
 
-// NoMatch is the error for filters that no object matches.
-func (in *Input) NoMatch(c *Common) error {
+// noMatch is the error for filters that no object matches.
+func (in *Input) noMatch(c *RunOptions) error {
 	return usage.Errorf("no %s matches --country=%q --category=%q --date=%q; %s", in.Name, c.Country, c.Category, c.Date, in.List)
 }
 
 // SampleMatches refuses filters that match nothing in the sample bucket, nor in
 // an earlier copy of it, before a copy is made.
-func (in *Input) SampleMatches(c *Common) error {
+func (in *Input) SampleMatches(c *RunOptions) error {
 	bucket, err := fs.Sub(testdata.Bucket, "bucket")
 	if err != nil {
 		return err
@@ -256,7 +256,7 @@ func (in *Input) SampleMatches(c *Common) error {
 				if err != nil {
 					return err
 				}
-				if r, ok := in.Read(key); ok && c.Wants(r.Partition) {
+				if r, ok := in.Read(key); ok && c.wants(r.Partition) {
 					found = true
 					return fs.SkipAll
 				}
@@ -270,7 +270,7 @@ func (in *Input) SampleMatches(c *Common) error {
 			return nil
 		}
 	}
-	return in.NoMatch(c)
+	return in.noMatch(c)
 }
 
 // LiveText returns the live line's text for a run so far. It is short, because a
@@ -290,8 +290,8 @@ func (j Job) LiveText(t ledger.Tally) string {
 }
 
 // reopenIn returns the Reopen of a job whose database has what the next run does.
-func reopenIn(migrate func(context.Context, *db.DB) error, reopen func(context.Context, *db.DB, []ledger.DeadLetter) error) func(context.Context, Common, store.Store, []ledger.DeadLetter) error {
-	return func(ctx context.Context, o Common, _ store.Store, letters []ledger.DeadLetter) error {
+func reopenIn(migrate func(context.Context, *db.DB) error, reopen func(context.Context, *db.DB, []ledger.DeadLetter) error) func(context.Context, RunOptions, store.Store, []ledger.DeadLetter) error {
+	return func(ctx context.Context, o RunOptions, _ store.Store, letters []ledger.DeadLetter) error {
 		if file, missing := db.Missing(o.DB); missing {
 			return usage.Errorf("no run has used %s: add the --db of the runs that left these dead letters", file)
 		}

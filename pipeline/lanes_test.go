@@ -24,14 +24,14 @@ func TestLanesByInput(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		c    Common
+		c    RunOptions
 		want int
 	}{
-		{"by the open files", Common{Lanes: 32, LanesByInput: true}, 51},
-		{"never fewer than the slots need", Common{Lanes: 64, LanesByInput: true}, 64},
-		{"as the user said", Common{Lanes: 7}, 7},
-		{"one, as the user said", Common{Lanes: 1}, 1},
-		{"in one process", Common{Lanes: 1, LanesByInput: true}, 13},
+		{"by the open files", RunOptions{Lanes: 32, LanesByInput: true}, 51},
+		{"never fewer than the slots need", RunOptions{Lanes: 64, LanesByInput: true}, 64},
+		{"as the user said", RunOptions{Lanes: 7}, 7},
+		{"one, as the user said", RunOptions{Lanes: 1}, 1},
+		{"in one process", RunOptions{Lanes: 1, LanesByInput: true}, 13},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.c.Store = url
@@ -40,11 +40,11 @@ func TestLanesByInput(t *testing.T) {
 		})
 	}
 	t.Run("packed, a power of two", func(t *testing.T) {
-		c := Common{Lanes: 32, LanesByInput: true, Store: url}
+		c := RunOptions{Lanes: 32, LanesByInput: true, Store: url}
 		o := seedOptions{Layout: "packed"}
 		require.NoError(t, o.accept(t.Context(), s, &c))
 		require.Equal(t, 64, c.Lanes)
-		c = Common{Lanes: 1, LanesByInput: true, Store: url}
+		c = RunOptions{Lanes: 1, LanesByInput: true, Store: url}
 		require.NoError(t, o.accept(t.Context(), s, &c))
 		require.Equal(t, 16, c.Lanes)
 	})

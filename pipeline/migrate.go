@@ -42,26 +42,26 @@ func migrateJob() Job {
 			f.BoolVar(&o.DeleteVerified, "delete-verified", false, "migrate: remove an old file after its copy is verified")
 		},
 		Accept: o.accept, Instead: o.instead,
-		Config:    func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
+		Config:    func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
 		Build:     func(s beam.Scope, config any) { Migrate(s, config.(migrate.Config)) },
 		LiveCount: "files_listed", Unit: "files",
 	}
 }
 
-func (o *migrateOptions) config(c Common, l lane.Config) migrate.Config {
+func (o *migrateOptions) config(c RunOptions, l lane.Config) migrate.Config {
 	l.Web.Offline = true
 	return migrate.Config{Lane: l, Country: c.Country, Category: c.Category, Date: c.Date, DeleteVerified: o.DeleteVerified}
 }
 
 // accept refuses filters that let no file through.
-func (o *migrateOptions) accept(ctx context.Context, s store.Store, c *Common) error {
+func (o *migrateOptions) accept(ctx context.Context, s store.Store, c *RunOptions) error {
 	if !c.Filtered() {
 		return nil
 	}
 	for _, err := range migrate.Files(ctx, s, o.config(*c, lane.Config{}), func(string) {}) {
 		return err
 	}
-	return legacyFile.NoMatch(c)
+	return legacyFile.noMatch(c)
 }
 
 func (o *migrateOptions) instead() *Action {
@@ -72,7 +72,7 @@ func (o *migrateOptions) instead() *Action {
 }
 
 // preview prints what would be copied, and what prevents a copy.
-func (o *migrateOptions) preview(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
+func (o *migrateOptions) preview(ctx context.Context, c RunOptions, s store.Store, stdout io.Writer) error {
 	var there, conflicts, misnamed int
 	var unwritten error
 	say := func(format string, args ...any) {

@@ -77,7 +77,7 @@ func newsJob() Job {
 		Define:   o.define, Check: o.check, Instead: o.instead,
 		Demo:       newsDemo,
 		DemoNotice: "Demo: simulated publishers (demo data); pauses between requests are turned off for them",
-		Config:     func(c Common, l lane.Config, _ string) any { return o.config(c, l) },
+		Config:     func(c RunOptions, l lane.Config, _ string) any { return o.config(c, l) },
 		Build:      func(s beam.Scope, config any) { News(s, config.(news.Config)) },
 		LiveCount:  "articles_fetched", Unit: "articles",
 		Extend: extendNews,
@@ -100,7 +100,7 @@ func (n *newsOptions) define(f *flag.FlagSet) {
 	f.StringVar(&n.AsOf, "as-of", "", "with --purge-expired: the time that counts as now, RFC 3339")
 }
 
-func (n *newsOptions) check(c *Common) error {
+func (n *newsOptions) check(c *RunOptions) error {
 	switch {
 	case n.Purge && (n.Reparse || n.KeepHTML):
 		return usage.Errorf("--purge-expired does nothing else: leave --reparse and --keep-html out")
@@ -284,14 +284,14 @@ func (n *newsOptions) instead() *Action {
 }
 
 // config makes the workers' configuration from the options.
-func (n *newsOptions) config(c Common, l lane.Config) news.Config {
+func (n *newsOptions) config(c RunOptions, l lane.Config) news.Config {
 	cfg := news.Config{Lanes: c.Lanes, DB: c.DB, Concurrency: c.Concurrency, Settings: n.loaded, Publishers: n.texts, KeepHTML: n.KeepHTML, Reparse: n.Reparse, OnlyDue: n.Due, Backfill: n.backfill, NoDelay: c.Web == "demo", LeaseTTL: c.LeaseTTL}
 	l.Web = cfg.Web(l.Web)
 	cfg.Lane = l
 	return cfg
 }
 
-func (n *newsOptions) purge(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
+func (n *newsOptions) purge(ctx context.Context, c RunOptions, s store.Store, stdout io.Writer) error {
 	d, err := openDB(ctx, c.DB, raw.Migrate)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 
 // DiscoverNews returns a publisher's file, made of what the site at an address shows.
 // contact becomes part of the User-Agent. Nothing is stored.
-func DiscoverNews(ctx context.Context, c Common, settings, contact, raw string) (file string, err error) {
+func DiscoverNews(ctx context.Context, c RunOptions, settings, contact, raw string) (file string, err error) {
 	base, err := url.Parse(raw)
 	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" || base.User != nil {
 		return "", usage.Errorf("news discover %s: write the URL of a publisher's site, such as https://news.example.org", raw)

@@ -27,7 +27,7 @@ type onePage struct {
 
 // chooseOne finds the publisher of --url: the configured one on its host, or else one
 // with the default extractor.
-func (n *newsOptions) chooseOne(c *Common) error {
+func (n *newsOptions) chooseOne(c *RunOptions) error {
 	if n.Purge || n.Reparse || n.KeepHTML || n.Publisher != "" {
 		return usage.Errorf("--url prints one article and stores nothing; leave --purge-expired, --reparse, --keep-html and --publisher out")
 	}
@@ -86,7 +86,7 @@ func pageURL(raw string) (*url.URL, error) {
 }
 
 // printOne prints the article of --url as JSON.
-func (n *newsOptions) printOne(ctx context.Context, c Common, _ store.Store, stdout io.Writer) (err error) {
+func (n *newsOptions) printOne(ctx context.Context, c RunOptions, _ store.Store, stdout io.Writer) (err error) {
 	cfg := n.config(c, lane.Config{Job: news.Job, RunID: ledger.NewRunID(time.Now()), Store: c.Store, Web: c.WebConfig(), Polite: c.PoliteConfig(), LogFormat: c.LogFormat, LogLevel: c.Level()})
 	end, err := startDemo(c, newsDemo, &cfg.Lane.Web)
 	if err != nil {

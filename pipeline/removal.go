@@ -40,7 +40,7 @@ func RecordRemoval(ctx context.Context, dsn, dir string, s store.Store, provider
 	for id := range changes { // also those that people removed
 		d.loaded = append(d.loaded, policy.Policy{ProviderID: id})
 	}
-	if err := d.knowsProvider(ctx, &Common{DB: dsn}, "provider", provider); err != nil {
+	if err := d.knowsProvider(ctx, &RunOptions{DB: dsn}, "provider", provider); err != nil {
 		return removal.Request{}, err
 	}
 	return removal.Record(ctx, s, removal.Request{Job: docs.Job, Provider: provider, By: byCommand(), From: from, Note: note}, time.Now())

@@ -46,7 +46,7 @@ const maxRobotsLine = 500
 // AskRobots fetches the robots.txt of a URL's host, and nothing else, and reports what
 // it says about the URL to agent. "" is the job's own name. The request is sent under
 // the job's own User-Agent in any case. It fails where robots.txt cannot be fetched.
-func (j Job) AskRobots(ctx context.Context, c Common, agent, raw string) (a RobotsAnswer, err error) {
+func (j Job) AskRobots(ctx context.Context, c RunOptions, agent, raw string) (a RobotsAnswer, err error) {
 	given, err := url.Parse(raw)
 	if err != nil || given.Host == "" {
 		return a, usage.Errorf("%q is no URL of a web page; write it with its scheme, such as https://example.org/page", raw)
@@ -107,7 +107,7 @@ func whatNext(err error) string {
 
 // robotsPolicy is how a single robots.txt is asked for: as RFC 9309 says, with one
 // retry.
-func robotsPolicy(c Common, agent string) polite.Policy {
+func robotsPolicy(c RunOptions, agent string) polite.Policy {
 	const maxBytes, timeout = 1 << 20, 15 * time.Second
 	pause := c.PoliteConfig()
 	return polite.Policy{

@@ -14,9 +14,9 @@ import (
 	"github.com/newsfork/seed-engine/io/web/polite"
 )
 
-// Common are the options that every job may use. A Job has the values of its
+// RunOptions are the options that every job may use. A Job has the values of its
 // own flags.
-type Common struct {
+type RunOptions struct {
 	Job                      string // its name
 	Store, DB                string // DB: only for jobs that keep their state in a database
 	Country, Category, Date  string
@@ -44,42 +44,42 @@ type Common struct {
 }
 
 // Level is the least severe level that is logged.
-func (c *Common) Level() slog.Level {
+func (c *RunOptions) Level() slog.Level {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(c.LogLevel)) // checked with the other options
 	return l
 }
 
 // WebConfig is the HTTP client's configuration, before a job adapts it.
-func (c *Common) WebConfig() web.Config {
+func (c *RunOptions) WebConfig() web.Config {
 	return web.Config{UserAgent: web.DefaultUserAgent,
 		Concurrency: c.Concurrency, Rate: c.Rate, ConnectTo: c.ConnectTo, AllowPrivate: c.AllowPrivate, PostQuantum: c.PostQuantum}
 }
 
 // PoliteConfig is what the jobs' policies take from the options.
-func (c *Common) PoliteConfig() polite.Config {
+func (c *RunOptions) PoliteConfig() polite.Config {
 	return polite.Config{HostDelay: c.HostDelay, MaxPause: c.MaxCrawlDelay, Turns: c.Turns,
 		Servers: polite.Servers{Delay: c.ServerDelay, CDNs: c.CDNs, Rate: c.CDNRate}, Adapt: c.AdaptiveDelay}
 }
 
 // pacer is for requests that no run makes, to the web of cfg.
-func (c *Common) pacer(cfg web.Config) (*polite.Pacer, error) {
+func (c *RunOptions) pacer(cfg web.Config) (*polite.Pacer, error) {
 	p := &polite.Pacer{Clock: polite.SystemClock}
 	_, err := p.Share(c.Turns, cfg.ConnectTo) // a run logs why it is alone
 	return p, err
 }
 
 // Filtered reports whether the run reads only a part of the bucket.
-func (c *Common) Filtered() bool { return c.Country != "" || c.Category != "" || c.Date != "" }
+func (c *RunOptions) Filtered() bool { return c.Country != "" || c.Category != "" || c.Date != "" }
 
-// Wants reports whether a partition passes the filters.
-func (c *Common) Wants(p hive.Partition) bool {
+// wants reports whether a partition passes the filters.
+func (c *RunOptions) wants(p hive.Partition) bool {
 	return (c.Country == "" || p.Country == c.Country) && (c.Category == "" || p.Category == c.Category) && (c.Date == "" || p.Date == c.Date)
 }
 
-// FilterHash identifies the part of the bucket that a run reads, so that only the
+// filterHash identifies the part of the bucket that a run reads, so that only the
 // same command resumes a forced run that was killed.
-func (c *Common) FilterHash() string {
+func (c *RunOptions) filterHash() string {
 	sum := sha256.Sum256([]byte(c.Country + "\x00" + c.Category + "\x00" + c.Date))
 	return hex.EncodeToString(sum[:8])
 }

@@ -86,7 +86,7 @@ func seedJob() Job {
 		NotEmpty: map[string]string{"until": "use list or extract, or leave it out", "layout": "use objects, packed or both"},
 		Define:   o.define, Check: o.check, Instead: o.instead, Accept: o.accept,
 		Input: &Input{Name: "raw file", List: "`--until=list` without filters shows what there is", Read: hive.ParseRaw},
-		Config: func(c Common, l lane.Config, forceID string) any {
+		Config: func(c RunOptions, l lane.Config, forceID string) any {
 			cfg := o.config(c)
 			cfg.Lane, cfg.ForceID = l, forceID
 			return cfg
@@ -109,7 +109,7 @@ func seedJob() Job {
 
 func (o *seedOptions) watch() *Watch {
 	return &Watch{
-		Tracker: func(c Common) Tracker {
+		Tracker: func(c RunOptions) Tracker {
 			files := &seed.FileTracker{Interval: c.Watch}
 			list := func(ctx context.Context, s store.Store) (func(time.Time, int) []string, error) {
 				l, err := seed.ListRaw(ctx, s, o.config(c))
@@ -122,12 +122,12 @@ func (o *seedOptions) watch() *Watch {
 			}
 			return Tracker{List: list, Pause: files.Pause}
 		},
-		Config: func(c Common, l lane.Config, files []string) any {
+		Config: func(c RunOptions, l lane.Config, files []string) any {
 			cfg := o.config(c)
 			cfg.Lane, cfg.Files = l, files
 			return cfg
 		},
-		Stream: func(s beam.Scope, c Common, l lane.Config, maxCall time.Duration) {
+		Stream: func(s beam.Scope, c RunOptions, l lane.Config, maxCall time.Duration) {
 			cfg := o.config(c)
 			cfg.Lane = l
 			SeedStream(s, cfg, c.Watch, maxCall)
@@ -148,7 +148,7 @@ func (o *seedOptions) define(f *flag.FlagSet) {
 	f.Float64Var(&o.OutageThreshold, "outage-threshold", 0.95, "share of the last 200 domains (at least 20) without an HTTP answer from which on our own network counts as down; 0: never")
 }
 
-func (o *seedOptions) check(c *Common) error {
+func (o *seedOptions) check(c *RunOptions) error {
 	switch {
 	case o.Until != "" && o.Until != "list" && o.Until != "extract":
 		return usage.Errorf("--until=%s: use list or extract", o.Until)
@@ -170,7 +170,7 @@ func (o *seedOptions) check(c *Common) error {
 	return nil
 }
 
-func (o *seedOptions) config(c Common) seed.Config {
+func (o *seedOptions) config(c RunOptions) seed.Config {
 	return seed.Config{
 		Layout: seed.Layout(o.Layout), SegmentAge: o.SegmentAge, Lanes: c.Lanes, Country: c.Country, Category: c.Category, Date: c.Date, OutageThreshold: o.OutageThreshold,
 		Lane: lane.Config{LogFormat: c.LogFormat, LogLevel: c.Level()},
@@ -181,7 +181,7 @@ func (o *seedOptions) config(c Common) seed.Config {
 
 // accept refuses a store without a raw file, and filters that no raw file
 // matches: nothing would be done. A watch may wait for the first one.
-func (o *seedOptions) accept(ctx context.Context, s store.Store, c *Common) error {
+func (o *seedOptions) accept(ctx context.Context, s store.Store, c *RunOptions) error {
 	memory := strings.HasPrefix(c.Store, "mem://")
 	if c.Watch > 0 && !c.Filtered() && !memory {
 		return nil
@@ -190,7 +190,7 @@ func (o *seedOptions) accept(ctx context.Context, s store.Store, c *Common) erro
 		if err != nil {
 			return fmt.Errorf("listing the store: %w", err)
 		}
-		if r, ok := hive.ParseRaw(ob.Key); ok && c.Wants(r.Partition) {
+		if r, ok := hive.ParseRaw(ob.Key); ok && c.wants(r.Partition) {
 			return o.raiseLanes(ctx, s, c)
 		}
 	}
@@ -198,7 +198,7 @@ func (o *seedOptions) accept(ctx context.Context, s store.Store, c *Common) erro
 	case memory:
 		return usage.Errorf("--store=%s has no such raw file: a memory store is empty when the program starts; use a directory or a bucket", c.Store)
 	case c.Filtered():
-		return seedJob().Input.NoMatch(c)
+		return seedJob().Input.noMatch(c)
 	}
 	return usage.Errorf("--store=%s has no raw file (datasets/country=CC/category=NAME/date=YYYY-MM-DD/raw_NNNN.json), so there is nothing to do: is it the right store, and is it mounted?", c.Store)
 }
@@ -218,7 +218,7 @@ const (
 )
 
 // raiseLanes makes the lanes of a run small when its input is large.
-func (o *seedOptions) raiseLanes(ctx context.Context, s store.Store, c *Common) error {
+func (o *seedOptions) raiseLanes(ctx context.Context, s store.Store, c *RunOptions) error {
 	if !c.LanesByInput || c.Watch > 0 {
 		return nil
 	}
@@ -251,7 +251,7 @@ func (o *seedOptions) instead() *Action {
 }
 
 // preview prints what a run would do and touches nothing.
-func (o *seedOptions) preview(ctx context.Context, c Common, s store.Store, stdout io.Writer) error {
+func (o *seedOptions) preview(ctx context.Context, c RunOptions, s store.Store, stdout io.Writer) error {
 	cfg := o.config(c)
 	if c.Force {
 		cfg.ForceID = "preview"

@@ -20,7 +20,7 @@ import (
 const maxFileReads = 8
 
 // work lists and reads the raw files as a run would, and looks for what is done.
-func (o *seedOptions) work(ctx context.Context, c Common, s store.Store) (w estimate.Work, err error) {
+func (o *seedOptions) work(ctx context.Context, c RunOptions, s store.Store) (w estimate.Work, err error) {
 	cfg := o.config(c)
 	if c.Force {
 		cfg.ForceID = "estimate"
@@ -83,7 +83,7 @@ func (o *seedOptions) work(ctx context.Context, c Common, s store.Store) (w esti
 }
 
 // estimate says what a run will cost.
-func (o *seedOptions) estimate(ctx context.Context, c Common, s store.Store, past estimate.Past) (estimate.Estimate, error) {
+func (o *seedOptions) estimate(ctx context.Context, c RunOptions, s store.Store, past estimate.Past) (estimate.Estimate, error) {
 	w, err := o.work(ctx, c, s)
 	if err != nil {
 		return estimate.Estimate{}, err

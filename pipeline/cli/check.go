@@ -40,7 +40,7 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 			if j.Check == nil {
 				return nil
 			}
-			return j.Check(&o.Common)
+			return j.Check(&o.RunOptions)
 		},
 		func() error { return o.checkForeign(j, line) },
 		func() error { return o.checkEmpty(j, line) },
@@ -51,7 +51,7 @@ func (o *Options) check(line []string, stderr io.Writer) error {
 		}
 	}
 	if in := j.Input; o.Sample && o.Filtered() && in != nil {
-		if err := in.SampleMatches(&o.Common); err != nil {
+		if err := in.SampleMatches(&o.RunOptions); err != nil {
 			return err
 		}
 	}

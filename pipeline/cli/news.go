@@ -64,7 +64,7 @@ func newsCommand(ctx context.Context, args []string, stdout io.Writer) error {
 			return usage.Errorf("--to=%s is there already; remove it, or name another file", *to)
 		}
 	}
-	file, err := pipeline.DiscoverNews(ctx, o.Common, *settings, *contact, w[1])
+	file, err := pipeline.DiscoverNews(ctx, o.RunOptions, *settings, *contact, w[1])
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func replay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, ru
 		if reopen == nil {
 			reopen = unmark
 		}
-		if err := reopen(ctx, options[i].Common, s, letters[i]); err != nil {
+		if err := reopen(ctx, options[i].RunOptions, s, letters[i]); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintf(stdout, "opened the inputs of %d dead letters; the next run of --job=%s does them again\n", n, j.Name); err != nil {
@@ -87,7 +87,7 @@ func toReplay(ctx context.Context, s store.Store, o Options, of []pipeline.Job, 
 const deletes = 16
 
 // unmark removes the .success of the dead letters' inputs.
-func unmark(ctx context.Context, _ pipeline.Common, s store.Store, letters []ledger.DeadLetter) error {
+func unmark(ctx context.Context, _ pipeline.RunOptions, s store.Store, letters []ledger.DeadLetter) error {
 	keys := map[string]bool{}
 	for _, d := range letters {
 		keys[d.Input.Key], keys[d.Input.File] = true, true

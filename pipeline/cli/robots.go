@@ -67,7 +67,7 @@ func robotsCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := errors.Join(o.checkLimits(), o.checkWeb(), o.checkTurns()); err != nil {
 		return err
 	}
-	a, err := j.AskRobots(ctx, o.Common, *agent, w[0])
+	a, err := j.AskRobots(ctx, o.RunOptions, *agent, w[0])
 	if err != nil {
 		return err
 	}

@@ -56,14 +56,14 @@ func toyJob() pipeline.Job {
 		Purpose: ledger.Purpose{Kept: "greetings", Refused: "deaf"}},
 		Shared: []string{"lanes"},
 		Define: func(f *flag.FlagSet) { f.StringVar(&greeting, "greeting", "hello", "what the toy says") },
-		Check: func(*pipeline.Common) error {
+		Check: func(*pipeline.RunOptions) error {
 			if greeting == "rude" {
 				return usage.Errorf("--greeting=%s: be polite", greeting)
 			}
 			return nil
 		},
 		Preview: "--greeting=quiet", NotEmpty: map[string]string{"greeting": "say something"},
-		Config: func(_ pipeline.Common, l lane.Config, _ string) any { return toyConfig{l, greeting} },
+		Config: func(_ pipeline.RunOptions, l lane.Config, _ string) any { return toyConfig{l, greeting} },
 		Build: func(s beam.Scope, config any) {
 			cfg := config.(toyConfig)
 			lane.Total(s, cfg.Lane, beam.ParDo(s, &greetFn{Config: cfg}, beam.Impulse(s)))

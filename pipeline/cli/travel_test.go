@@ -24,7 +24,7 @@ import (
 
 // workerConfig returns all that the workers of a job learn of the options: they
 // see none of the launcher's flags, files or environment.
-func workerConfig(o Options) any { return o.Target().Config(o.Common, o.LaneConfig(), "") }
+func workerConfig(o Options) any { return o.Target().Config(o.RunOptions, o.LaneConfig(), "") }
 
 // own are the flags that only the launcher needs, each with the reason.
 var own = map[string]string{

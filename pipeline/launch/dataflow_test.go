@@ -157,7 +157,7 @@ func TestAwaitDataflow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin, asked := time.Now(), 0
-				err := awaitDataflow(t.Context(), Options{Common: pipeline.Common{LogFormat: "json", LogLevel: "error"}}, dataflowJob{id: "job-1", cancelledAt: never, state: func(context.Context) (string, error) {
+				err := awaitDataflow(t.Context(), Options{RunOptions: pipeline.RunOptions{LogFormat: "json", LogLevel: "error"}}, dataflowJob{id: "job-1", cancelledAt: never, state: func(context.Context) (string, error) {
 					a := c.answers[asked]
 					asked++
 					return a.state, a.err
@@ -173,7 +173,7 @@ func TestAwaitDataflow(t *testing.T) {
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := awaitDataflow(ctx, Options{Common: pipeline.Common{LogFormat: "json", LogLevel: "error"}}, dataflowJob{id: "job-1", cancelledAt: never, state: func(context.Context) (string, error) {
+	err := awaitDataflow(ctx, Options{RunOptions: pipeline.RunOptions{LogFormat: "json", LogLevel: "error"}}, dataflowJob{id: "job-1", cancelledAt: never, state: func(context.Context) (string, error) {
 		cancel()
 		return "JOB_STATE_RUNNING", nil
 	}})
@@ -189,7 +189,7 @@ func TestDataflowIsSilent(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, s := t.Context(), storetest.NewMemory()
-				o := Options{Common: pipeline.Common{Job: "seed", LogFormat: "text", LogLevel: "error"}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+				o := Options{RunOptions: pipeline.RunOptions{Job: "seed", LogFormat: "text", LogLevel: "error"}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
 				o.Strict = args != ""
 				begin, asked := time.Now(), 0
 				err := awaitDataflow(ctx, o, dataflowJob{id: "job-1", cancelledAt: never, state: func(context.Context) (string, error) {
@@ -219,7 +219,7 @@ func TestDataflowIsSilent(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) { // a watch waits for its batch without end
 		asked := 0
-		o := Options{Common: pipeline.Common{LogFormat: "json", LogLevel: "error"}}
+		o := Options{RunOptions: pipeline.RunOptions{LogFormat: "json", LogLevel: "error"}}
 		o.Watch = time.Minute
 		require.NoError(t, awaitDataflow(t.Context(), o, dataflowJob{id: "job-1", cancelledAt: never, state: func(context.Context) (string, error) {
 			if asked++; asked < 1000 {
@@ -234,7 +234,7 @@ func TestDataflowIsSilent(t *testing.T) {
 func TestCancelAtDataflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, asked := time.Now(), []time.Duration{}
-		err := awaitDataflow(t.Context(), Options{Common: pipeline.Common{LogFormat: "json", LogLevel: "error"}}, dataflowJob{id: "job-1",
+		err := awaitDataflow(t.Context(), Options{RunOptions: pipeline.RunOptions{LogFormat: "json", LogLevel: "error"}}, dataflowJob{id: "job-1",
 			state: func(context.Context) (string, error) {
 				if time.Since(begin) < 5*time.Minute {
 					return "JOB_STATE_PENDING", nil

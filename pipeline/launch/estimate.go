@@ -109,7 +109,7 @@ func readPrices(name string) (price.Lists, error) {
 
 // estimate prints what a run will cost. It reads the store, and neither writes to it nor
 // sends a request to a site.
-func (o *Options) estimate(ctx context.Context, c pipeline.Common, s store.Store, stdout io.Writer) error {
+func (o *Options) estimate(ctx context.Context, c pipeline.RunOptions, s store.Store, stdout io.Writer) error {
 	reports, err := pastReports(ctx, s, o.Job)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func (s ignoring) PutIfAbsent(ctx context.Context, key string, body io.Reader, o
 // On a store where two runs could have the same lease no run begins: exit code 2.
 func TestStoreThatIgnoresConditionsIsBadUsage(t *testing.T) {
 	s := ignoring{storetest.NewMemory()}
-	o := Options{Runner: "direct", Common: pipeline.Common{Job: "seed", LogFormat: "json", LeaseTTL: 30e9}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+	o := Options{Runner: "direct", RunOptions: pipeline.RunOptions{Job: "seed", LogFormat: "json", LeaseTTL: 30e9}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
 	_, err := start(t.Context(), s, o, os.Stderr)
 	require.ErrorIs(t, err, store.ErrNotExclusive)
 	require.True(t, usage.Is(err), err)
@@ -36,7 +36,7 @@ func TestStoreThatIgnoresConditionsIsBadUsage(t *testing.T) {
 func TestUnreleasedLeaseFailsNoRun(t *testing.T) {
 	inner := storetest.NewMemory()
 	s := &refusing{Store: inner}
-	o := Options{Runner: "direct", Common: pipeline.Common{Job: "seed", LogFormat: "json", LeaseTTL: 30e9}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+	o := Options{Runner: "direct", RunOptions: pipeline.RunOptions{Job: "seed", LogFormat: "json", LeaseTTL: 30e9}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
 	r, err := start(t.Context(), s, o, os.Stderr)
 	require.NoError(t, err)
 	s.refuses.Store(true)

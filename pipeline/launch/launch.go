@@ -24,7 +24,7 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	if j.Prepare != nil && o.Estimate == "" {
-		if err := j.Prepare(ctx, &o.Common); err != nil {
+		if err := j.Prepare(ctx, &o.RunOptions); err != nil {
 			return err
 		}
 	}
@@ -34,12 +34,12 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 	}
 	defer func() { _ = s.Close() }() // every write was confirmed by its own call
 	if j.Accept != nil && !o.beamDryRun() {
-		if err := j.Accept(ctx, s, &o.Common); err != nil {
+		if err := j.Accept(ctx, s, &o.RunOptions); err != nil {
 			return err
 		}
 	}
 	if a := o.action(); a != nil {
-		return a.Do(ctx, o.Common, s, stdout)
+		return a.Do(ctx, o.RunOptions, s, stdout)
 	}
 	if o.Web == "demo" && j.DemoNotice != "" {
 		if err := notice(o, stderr, "demo_hurries", j.DemoNotice); err != nil {
@@ -55,7 +55,7 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 	runID := ""
 	err = runGraph(ctx, s, o, stdout, stderr, func(scope beam.Scope, l lane.Config, forceID string) {
 		runID = l.RunID
-		j.Build(scope, j.Config(o.Common, l, forceID))
+		j.Build(scope, j.Config(o.RunOptions, l, forceID))
 	})
 	if j.Write == nil || runID == "" {
 		return err
@@ -116,6 +116,6 @@ func stream(ctx context.Context, s store.Store, o Options, stdout, stderr io.Wri
 	}
 	return runGraph(ctx, s, o, stdout, stderr, func(scope beam.Scope, l lane.Config, _ string) {
 		l.Leases, l.Running = true, true
-		o.Target().Watch.Stream(scope, o.Common, l, maxCall)
+		o.Target().Watch.Stream(scope, o.RunOptions, l, maxCall)
 	})
 }

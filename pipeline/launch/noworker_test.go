@@ -22,7 +22,7 @@ import (
 func TestNoWorkerYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewMemory()
-		o := Options{Runner: "flink", Common: pipeline.Common{Job: "seed", LogFormat: "json"}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+		o := Options{Runner: "flink", RunOptions: pipeline.RunOptions{Job: "seed", LogFormat: "json"}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
 		r := &run{store: s, o: o, job: "seed", id: "r1", lostLease: make(chan struct{})}
 		endLog, err := lane.KeepLog(t.Context(), s, "r1", "")
 		require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 
 // Options are the options of a run.
 type Options struct {
-	pipeline.Common
+	pipeline.RunOptions
 	Runner           string
 	Strict           bool
 	Report, Progress string

@@ -90,7 +90,7 @@ func start(ctx context.Context, s store.Store, o Options, stderr io.Writer) (r *
 		return r, fmt.Errorf("starting the run: %w", err)
 	}
 	r.cfg = o.LaneConfig()
-	endDemo, err := o.Target().StartDemo(o.Common, &r.cfg.Web)
+	endDemo, err := o.Target().StartDemo(o.RunOptions, &r.cfg.Web)
 	if err != nil {
 		return r, err
 	}
@@ -211,7 +211,7 @@ func (r *run) once(ctx context.Context, id string, build graph) (*ledger.Report,
 			return nil, ledger.Tally{}, err
 		}
 	}
-	forceID, err := ledger.ForceID(ctx, s, r.job, o.Target().Filters(o.Common), o.Force)
+	forceID, err := ledger.ForceID(ctx, s, r.job, o.Target().Filters(o.RunOptions), o.Force)
 	if err != nil {
 		return nil, ledger.Tally{}, err
 	}

@@ -73,7 +73,7 @@ func watch(ctx context.Context, s store.Store, o Options, stdout, stderr io.Writ
 		return err
 	}
 	r.stop = make(chan struct{})
-	w := &watcher{run: r, tracker: o.Target().Watch.Tracker(o.Common)}
+	w := &watcher{run: r, tracker: o.Target().Watch.Tracker(o.RunOptions)}
 	controlled, done := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.control(controlled) }()
@@ -133,7 +133,7 @@ func (w *watcher) poll(ctx context.Context) error {
 	id := w.batch(w.batches)
 	report, total, err := w.once(ctx, id, func(scope beam.Scope, l lane.Config, _ string) {
 		j := w.o.Target()
-		j.Build(scope, j.Watch.Config(w.o.Common, l, files))
+		j.Build(scope, j.Watch.Config(w.o.RunOptions, l, files))
 	})
 	w.setCurrent("")
 	w.counted.Lock()

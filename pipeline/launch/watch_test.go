@@ -35,7 +35,7 @@ func TestSecondRunNextToAnAsynchronousOne(t *testing.T) {
 		var stderr bytes.Buffer
 		begin := func(watch time.Duration) (*run, chan error) {
 			r := &run{store: s, job: "seed", stderr: &stderr, signals: make(chan os.Signal, 1), lostLease: make(chan struct{}),
-				o: Options{Common: pipeline.Common{Watch: watch, LeaseTTL: 30 * time.Second, LogFormat: "text"}}}
+				o: Options{RunOptions: pipeline.RunOptions{Watch: watch, LeaseTTL: 30 * time.Second, LogFormat: "text"}}}
 			acquired := make(chan error, 1)
 			go func() { acquired <- r.acquire(ctx, lease.Holder{RunID: "w1", Job: "seed"}) }()
 			synctest.Wait()
@@ -153,7 +153,7 @@ func TestWatchEndsWhileItLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &watcher{tracker: seed.Watch.Tracker(pipeline.Common{Watch: time.Minute}), run: &run{store: endless{}, signals: make(chan os.Signal, 1), stop: make(chan struct{}), lostLease: make(chan struct{})}}
+				w := &watcher{tracker: seed.Watch.Tracker(pipeline.RunOptions{Watch: time.Minute}), run: &run{store: endless{}, signals: make(chan os.Signal, 1), stop: make(chan struct{}), lostLease: make(chan struct{})}}
 				result := make(chan error, 1)
 				go func() { result <- w.loop(t.Context()) }()
 				synctest.Wait()
@@ -180,7 +180,7 @@ func TestInterruptedBeforeTheRun(t *testing.T) {
 		_, release := worker.Keep(t.Context(), func(lease.Event) {})
 		defer func() { require.NoError(t, release()) }()
 		r := &run{store: s, job: "seed", signals: make(chan os.Signal, 1), lostLease: make(chan struct{}), cfg: lane.Config{Leases: true},
-			o: Options{Flags: flag.NewFlagSet("", flag.ContinueOnError), Common: pipeline.Common{LogFormat: "json"}}}
+			o: Options{Flags: flag.NewFlagSet("", flag.ContinueOnError), RunOptions: pipeline.RunOptions{LogFormat: "json"}}}
 		result := make(chan error, 1)
 		go func() {
 			_, _, err := r.once(t.Context(), "r1", nil)
@@ -204,7 +204,7 @@ func TestLeaseLostWithWorkersElsewhere(t *testing.T) {
 		ctx := t.Context()
 		s, err := store.Open(ctx, "mem://lease-lost")
 		require.NoError(t, err)
-		o := Options{Runner: "flink", Progress: "off", Common: pipeline.Common{LogFormat: "json"}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
+		o := Options{Runner: "flink", Progress: "off", RunOptions: pipeline.RunOptions{LogFormat: "json"}, Flags: flag.NewFlagSet("", flag.ContinueOnError)}
 		r := &run{store: s, job: "seed", o: o, signals: make(chan os.Signal, 1), lostLease: make(chan struct{})}
 		record := ledger.Run{RunID: "r1", Job: "seed", Runner: "flink", StartedAt: time.Now()}
 		require.NoError(t, ledger.Start(ctx, s, record))

@@ -34,9 +34,6 @@ func alertsCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	f.StringVar(&sil.Provider, "provider", "", "")
 	f.StringVar(&sil.Note, "note", "", "")
 	o, w, err := controlOptions(f, args, "job")
-	if errors.Is(err, flag.ErrHelp) {
-		return help([]string{"alerts"}, stdout)
-	}
 	if err != nil {
 		return err
 	}

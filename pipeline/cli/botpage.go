@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"io"
 	"strings"
@@ -18,7 +17,7 @@ const botPageUsage = `pipeline bot-page --operator=NAME --contact=MAIL|URL [--ad
 `
 
 // botPageCommand prints the page about the crawlers.
-func botPageCommand(_ context.Context, args []string, stdout io.Writer) error {
+func botPageCommand(_ context.Context, args []string, stdout, _ io.Writer) error {
 	f := flag.NewFlagSet("bot-page", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	var p botpage.Page
@@ -27,8 +26,6 @@ func botPageCommand(_ context.Context, args []string, stdout io.Writer) error {
 	addresses := f.String("addresses", "", "")
 	w, err := words(f, args)
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return help([]string{"bot-page"}, stdout)
 	case err != nil:
 		return err
 	case len(w) > 0:

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/pipeline/export"
@@ -53,9 +54,6 @@ func changesCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	job, asJSON := f.String("job", "", ""), f.Bool("json", false, "")
 	diff := f.String("diff", "", "")
 	o, w, err := controlOptions(f, args, "country", "category", "db")
-	if errors.Is(err, flag.ErrHelp) {
-		return help([]string{"changes"}, stdout)
-	}
 	if err != nil {
 		return err
 	}
@@ -97,35 +95,9 @@ func changesCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, d.Close()) }()
-		switch *job {
-		case docs.Job:
-			pages, err := docs.ChangesSince(ctx, d, began, "", math.MaxInt32)
-			if err != nil {
-				return err
-			}
-			slices.SortFunc(pages, func(a, b docs.ChangedPage) int {
-				return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.URL, b.URL))
-			})
-			all = func(yield func(change, error) bool) {
-				for _, p := range pages {
-					if !yield(change{kindOf(p.Kind == "new", p.Kind == "deleted"), p.Provider, p.URL, p.Title}, nil) {
-						return
-					}
-				}
-			}
-		case catalog.Job:
-			all = mapped(catalog.Products(ctx, d, catalog.Filter{Since: began}), func(p catalog.ProductRow) change {
-				kind := kindOf(!p.FirstSeen.Before(began), p.GoneAt != nil)
-				if kind == "changed" && p.State == "back" {
-					kind = p.State
-				}
-				return change{kind, p.Site, p.ProductKey, p.URL}
-			})
-		case news.Job:
-			all = mapped(raw.Articles(ctx, d, raw.Filter{Since: began}, d.Now()), func(a raw.ArticleRow) change {
-				return change{kindOf(!a.CollectedAt.Before(began), false), a.Publisher, a.URL, a.Title}
-			})
+		defer func() { _ = d.Close() }() // only read
+		if all, err = rowChanges(ctx, d, *job, began); err != nil {
+			return err
 		}
 	}
 	n, err := write(*asJSON, stdout, "changes", all, "KIND\tSOURCE\tITEM\tWHAT", func(c change) []string {
@@ -135,6 +107,38 @@ func changesCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 		_, err = fmt.Fprintln(stderr, "nothing changed")
 	}
 	return err
+}
+
+// rowChanges are the changes since a time in a job's database.
+func rowChanges(ctx context.Context, d *db.DB, job string, began time.Time) (iter.Seq2[change, error], error) {
+	switch job {
+	case catalog.Job:
+		return mapped(catalog.Products(ctx, d, catalog.Filter{Since: began}), func(p catalog.ProductRow) change {
+			kind := kindOf(!p.FirstSeen.Before(began), p.GoneAt != nil)
+			if kind == "changed" && p.State == "back" {
+				kind = p.State
+			}
+			return change{kind, p.Site, p.ProductKey, p.URL}
+		}), nil
+	case news.Job:
+		return mapped(raw.Articles(ctx, d, raw.Filter{Since: began}, d.Now()), func(a raw.ArticleRow) change {
+			return change{kindOf(!a.CollectedAt.Before(began), false), a.Publisher, a.URL, a.Title}
+		}), nil
+	}
+	pages, err := docs.ChangesSince(ctx, d, began, "", math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(pages, func(a, b docs.ChangedPage) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.URL, b.URL))
+	})
+	return func(yield func(change, error) bool) {
+		for _, p := range pages {
+			if !yield(change{kindOf(p.Kind == "new", p.Kind == "deleted"), p.Provider, p.URL, p.Title}, nil) {
+				return
+			}
+		}
+	}, nil
 }
 
 func kindOf(isNew, gone bool) string {

@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -12,6 +13,7 @@ import (
 	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/printable"
 	"github.com/newsfork/seed-engine/io/traces"
+	"github.com/newsfork/seed-engine/pipeline/export"
 	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
@@ -56,47 +58,69 @@ func Exit(program string, err error, stderr io.Writer) int {
 	return ExitFailed
 }
 
+// command is what the first word of the command line may name.
+type command struct {
+	name  string
+	run   func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+	usage string
+}
+
+// commands are all of them, besides help and those of one job.
+func commands() []command {
+	search := func(name string) command {
+		return command{name, func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+			return searchCommand(ctx, name, args, stdout, stderr)
+		}, searchUsage + controlFlags}
+	}
+	packed := func(name string) command {
+		return command{name, func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+			return packedCommand(ctx, name, args, stdout, stderr)
+		}, packedUsage + controlFlags}
+	}
+	return []command{
+		{"runs", runsCommand, runsUsage + controlFlags},
+		{"dead-letters", deadLettersCommand, deadLettersUsage + controlFlags},
+		{"alerts", alertsCommand, alertsUsage + controlFlags},
+		{"domains", domainsCommand, domainsUsage + controlFlags},
+		{"changes", changesCommand, changesUsage + controlFlags},
+		{"export", exportCommand, fmt.Sprintf(exportUsage+controlFlags, usage.Or(export.Names()))},
+		search("embed"), search("search"), search("mcp"),
+		packed("materialize"), packed("compact"), packed("purge"),
+		{"snapshot", snapshotCommand, "pipeline " + snapshotUsage + "\n\nmakes a news provider's snapshot of a saved page: the page, and what the provider reads from it as JSON. See docs/add-a-publisher.md.\n"},
+		{"removals", removalsCommand, removalsUsage + controlFlags},
+		{"bot-page", botPageCommand, botPageUsage},
+		{"robots", robotsCommand, robotsUsage},
+		{"version", versionCommand, "pipeline version    prints the program's version\n"},
+	}
+}
+
+func commandNames() (names []string) {
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
 func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 {
 		switch args[0] {
-		case "runs":
-			return runsCommand(ctx, args[1:], stdout, stderr)
-		case "dead-letters":
-			return deadLettersCommand(ctx, args[1:], stdout, stderr)
-		case "alerts":
-			return alertsCommand(ctx, args[1:], stdout, stderr)
-		case "domains":
-			return domainsCommand(ctx, args[1:], stdout, stderr)
-		case "changes":
-			return changesCommand(ctx, args[1:], stdout, stderr)
-		case "embed", "search", "mcp":
-			return searchCommand(ctx, args[0], args[1:], stdout, stderr)
-		case "export":
-			return exportCommand(ctx, args[1:], stdout, stderr)
-		case "snapshot":
-			return snapshotCommand(ctx, args[1:], stdout)
-		case "materialize", "compact", "purge":
-			return packedCommand(ctx, args[0], args[1:], stdout, stderr)
-		case "removals":
-			return removalsCommand(ctx, args[1:], stdout, stderr)
-		case "bot-page":
-			return botPageCommand(ctx, args[1:], stdout)
-		case "robots":
-			return robotsCommand(ctx, args[1:], stdout)
 		case "news":
 			return newsCommand(ctx, args[1:], stdout)
-		case "version":
-			if len(args) > 1 {
-				return usage.Errorf("version takes nothing after it, not %q", args[1])
-			}
-			_, err := fmt.Fprintln(stdout, version())
-			return err
 		case "help":
 			return help(args[1:], stdout)
 		}
+		for _, c := range commands() {
+			if c.name == args[0] {
+				err := c.run(ctx, args[1:], stdout, stderr)
+				if errors.Is(err, flag.ErrHelp) {
+					_, err = io.WriteString(stdout, c.usage)
+				}
+				return err
+			}
+		}
 	}
 	o, err := parseOptions(args, stderr)
-	if errors.Is(err, errHelp) {
+	if errors.Is(err, flag.ErrHelp) {
 		return help(nil, stdout)
 	}
 	if err != nil {
@@ -111,6 +135,14 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	}
 	defer endTraces()
 	return launch.Run(ctx, o.Options, stdout, stderr)
+}
+
+func versionCommand(_ context.Context, args []string, stdout, _ io.Writer) error {
+	if len(args) > 0 {
+		return usage.Errorf("version takes nothing after it, not %q", args[0])
+	}
+	_, err := fmt.Fprintln(stdout, version())
+	return err
 }
 
 func version() string {

@@ -55,22 +55,28 @@ func words(f *flag.FlagSet, args []string) ([]string, error) {
 	}
 }
 
+// readCommand reads a sub-command: its words, the flags of f, and those flags of runs
+// that are named.
+func (o *Options) readCommand(f *flag.FlagSet, args []string, names ...string) (w []string, err error) {
+	launch.AddBeamFlags(o.Flags)
+	f.SetOutput(io.Discard)
+	for _, name := range names {
+		f.Var(o.Flags.Lookup(name).Value, name, "")
+	}
+	if w, err = words(f, args); err != nil {
+		return nil, err
+	}
+	given := map[string]bool{}
+	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
+	return w, o.layers(given)
+}
+
 // controlOptions reads the options of a sub-command: those that name the store,
 // and the flags in more.
 func controlOptions(f *flag.FlagSet, args []string, more ...string) (o Options, w []string, err error) {
 	newFlags(&o)
 	o.Job = "" // all jobs, unless --job names one
-	launch.AddBeamFlags(o.Flags)
-	f.SetOutput(io.Discard)
-	for _, name := range append(more, "store", "env", "config") {
-		f.Var(o.Flags.Lookup(name).Value, name, "")
-	}
-	if w, err = words(f, args); err != nil {
-		return o, nil, err
-	}
-	given := map[string]bool{}
-	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
-	if err := o.layers(given); err != nil {
+	if w, err = o.readCommand(f, args, append(more, "store", "env", "config")...); err != nil {
 		return o, nil, err
 	}
 	if err := o.place(); err != nil {
@@ -84,9 +90,6 @@ func runsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	f := flag.NewFlagSet("runs", flag.ContinueOnError)
 	older, of := f.String("older-than", "", ""), f.String("job", "", "")
 	o, w, err := controlOptions(f, args)
-	if errors.Is(err, flag.ErrHelp) {
-		return help([]string{"runs"}, stdout)
-	}
 	if err != nil {
 		return err
 	}

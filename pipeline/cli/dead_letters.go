@@ -40,9 +40,6 @@ func deadLettersCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	f := flag.NewFlagSet("dead-letters", flag.ContinueOnError)
 	run, state, note := f.String("run", "", ""), f.String("state", "", ""), f.String("note", "", "")
 	o, w, err := controlOptions(f, args, "job", "db")
-	if errors.Is(err, flag.ErrHelp) {
-		return help([]string{"dead-letters"}, stdout)
-	}
 	if err != nil {
 		return err
 	}

@@ -43,9 +43,6 @@ func domainsCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	f.BoolVar(&d.json, "json", false, "")
 	f.StringVar(&d.run, "run", "", "")
 	o, w, err := controlOptions(f, args, "country", "category", "date")
-	if errors.Is(err, flag.ErrHelp) {
-		return help([]string{"domains"}, stdout)
-	}
 	if err != nil {
 		return err
 	}

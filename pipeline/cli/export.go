@@ -66,9 +66,6 @@ func exportCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	f := flag.NewFlagSet("export", flag.ContinueOnError)
 	e.define(f)
 	o, w, err := controlOptions(f, args, "country", "category", "date", "db")
-	if errors.Is(err, flag.ErrHelp) {
-		return help([]string{"export"}, stdout)
-	}
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -10,11 +9,8 @@ import (
 	"strings"
 
 	"github.com/newsfork/seed-engine/pipeline"
-	"github.com/newsfork/seed-engine/pipeline/export"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
-
-var errHelp = errors.New("help requested")
 
 func help(args []string, w io.Writer) error {
 	topic := ""
@@ -25,52 +21,18 @@ func help(args []string, w io.Writer) error {
 	default:
 		return usage.Errorf("help takes one word, not %q; use %s", strings.Join(args, " "), usage.Or(topics()))
 	}
-	switch topic {
-	case "", "help":
+	if topic == "" || topic == "help" {
 		_, err := fmt.Fprintf(w, programUsage, strings.Join(pipeline.Names(), "|"), strings.Join(topics(), "|"))
 		if err != nil {
 			return err
 		}
 		return help([]string{"seed"}, w)
-	case "runs":
-		_, err := fmt.Fprint(w, runsUsage, controlFlags)
-		return err
-	case "dead-letters":
-		_, err := fmt.Fprint(w, deadLettersUsage, controlFlags)
-		return err
-	case "alerts":
-		_, err := fmt.Fprint(w, alertsUsage, controlFlags)
-		return err
-	case "materialize", "compact", "purge":
-		_, err := fmt.Fprint(w, packedUsage, controlFlags)
-		return err
-	case "bot-page":
-		_, err := fmt.Fprint(w, botPageUsage)
-		return err
-	case "removals":
-		_, err := fmt.Fprint(w, removalsUsage, controlFlags)
-		return err
-	case "domains":
-		_, err := fmt.Fprint(w, domainsUsage, controlFlags)
-		return err
-	case "changes":
-		_, err := fmt.Fprint(w, changesUsage, controlFlags)
-		return err
-	case "embed", "search", "mcp":
-		_, err := fmt.Fprint(w, searchUsage, controlFlags)
-		return err
-	case "export":
-		_, err := fmt.Fprintf(w, exportUsage+controlFlags, usage.Or(export.Names()))
-		return err
-	case "snapshot":
-		_, err := fmt.Fprintln(w, "pipeline "+snapshotUsage+"\n\nmakes a news provider's snapshot of a saved page: the page, and what the provider reads from it as JSON. See docs/add-a-publisher.md.")
-		return err
-	case "robots":
-		_, err := fmt.Fprint(w, robotsUsage)
-		return err
-	case "version":
-		_, err := fmt.Fprintln(w, "pipeline version    prints the program's version")
-		return err
+	}
+	for _, c := range commands() {
+		if c.name == topic {
+			_, err := io.WriteString(w, c.usage)
+			return err
+		}
 	}
 	j, ok := pipeline.Named(topic)
 	if !ok {
@@ -98,12 +60,9 @@ func help(args []string, w io.Writer) error {
 	return err
 }
 
-// commands are what the first word may be, besides help.
-var commands = []string{"runs", "dead-letters", "alerts", "domains", "changes", "export", "embed", "search", "mcp", "materialize", "compact", "purge", "snapshot", "removals", "bot-page", "robots", "version"}
-
 // topics are the jobs and commands that help explains.
 func topics() []string {
-	return append(pipeline.Names(), commands...)
+	return append(pipeline.Names(), commandNames()...)
 }
 
 const programUsage = `pipeline [--job=%s] [flags]                  runs a job

@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/newsfork/seed-engine/pipeline"
-	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
@@ -33,14 +32,9 @@ Exit code 0: written; 1: the site forbids it, cannot be read, or names no articl
 func newsCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	var o Options
 	newFlags(&o)
-	launch.AddBeamFlags(o.Flags)
 	f := flag.NewFlagSet("news", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
 	to, contact, settings := f.String("to", "", ""), f.String("contact", "", ""), f.String("news-config", "", "")
-	for _, name := range []string{"web", "connect-to", "allow-private", "max-crawl-delay", "turns", "config"} {
-		f.Var(o.Flags.Lookup(name).Value, name, "")
-	}
-	w, err := words(f, args)
+	w, err := o.readCommand(f, args, "web", "connect-to", "allow-private", "max-crawl-delay", "turns", "config")
 	if errors.Is(err, flag.ErrHelp) {
 		_, err := io.WriteString(stdout, newsUsage)
 		return err
@@ -50,11 +44,6 @@ func newsCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	if len(w) != 2 || w[0] != "discover" {
 		return usage.Errorf("news takes discover and one URL; write pipeline news discover https://news.example.org (a run of the job: pipeline --job=news)")
-	}
-	given := map[string]bool{}
-	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
-	if err := o.layers(given); err != nil {
-		return err
 	}
 	if err := errors.Join(o.checkLimits(), o.checkWeb(), o.checkTurns()); err != nil {
 		return err

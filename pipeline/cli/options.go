@@ -80,7 +80,7 @@ func parseOptions(args []string, stderr io.Writer) (Options, error) {
 	launch.AddBeamFlags(f)
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			return o, errHelp
+			return o, err
 		}
 		if m := badValue.FindStringSubmatch(err.Error()); m != nil {
 			return o, usage.Errorf("--%s=%s: %w; `help` lists the flags", m[2], m[1], wanted(f, m[2], errors.New(m[3])))
@@ -91,10 +91,10 @@ func parseOptions(args []string, stderr io.Writer) (Options, error) {
 	case f.NArg() == 0:
 	case slices.Contains(pipeline.Names(), word):
 		return o, usage.Errorf("%q is a job; write --job=%[1]s", word)
-	case slices.Contains(commands, word) || word == "help":
+	case slices.Contains(commandNames(), word) || word == "help":
 		return o, usage.Errorf("%q is a command; write it before all flags, as in pipeline %[1]s …", word)
 	default:
-		return o, usage.Errorf("%q is no command; use %s, help, or flags alone", word, strings.Join(commands, ", "))
+		return o, usage.Errorf("%q is no command; use %s, help, or flags alone", word, strings.Join(commandNames(), ", "))
 	}
 	given := map[string]bool{}
 	f.Visit(func(g *flag.Flag) { given[g.Name] = true })

@@ -102,9 +102,6 @@ func packedCommand(ctx context.Context, verb string, args []string, stdout, stde
 		f.BoolVar(&dry, "dry-run", false, "")
 	}
 	o, w, err := controlOptions(f, args)
-	if errors.Is(err, flag.ErrHelp) {
-		return help([]string{verb}, stdout)
-	}
 	if err != nil {
 		return err
 	}

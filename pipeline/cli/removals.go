@@ -32,9 +32,6 @@ func removalsCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	f := flag.NewFlagSet("removals", flag.ContinueOnError)
 	provider, from, note := f.String("provider", "", ""), f.String("from", "", ""), f.String("note", "", "")
 	o, w, err := controlOptions(f, args, "db", "policies")
-	if errors.Is(err, flag.ErrHelp) {
-		return help([]string{"removals"}, stdout)
-	}
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/newsfork/seed-engine/pipeline"
-	"github.com/newsfork/seed-engine/pipeline/launch"
 	"github.com/newsfork/seed-engine/pipeline/usage"
 )
 
@@ -35,30 +34,17 @@ the line "not visited" says so, and "crawl_delay_too_long" in JSON.
 var errDisallowed = errors.New("robots.txt disallows the URL")
 
 // robotsCommand prints what a site's robots.txt says about a URL.
-func robotsCommand(ctx context.Context, args []string, stdout io.Writer) error {
+func robotsCommand(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	var o Options
 	newFlags(&o)
-	launch.AddBeamFlags(o.Flags)
 	f := flag.NewFlagSet("robots", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
 	agent, asJSON := f.String("agent", "", ""), f.Bool("json", false, "")
-	for _, name := range []string{"job", "web", "connect-to", "allow-private", "host-delay", "max-crawl-delay", "turns", "config"} {
-		f.Var(o.Flags.Lookup(name).Value, name, "")
-	}
-	w, err := words(f, args)
-	if errors.Is(err, flag.ErrHelp) {
-		return help([]string{"robots"}, stdout)
-	}
+	w, err := o.readCommand(f, args, "job", "web", "connect-to", "allow-private", "host-delay", "max-crawl-delay", "turns", "config")
 	if err != nil {
 		return err
 	}
 	if len(w) != 1 {
 		return usage.Errorf("robots takes one URL; write pipeline robots https://example.org/page")
-	}
-	given := map[string]bool{}
-	f.Visit(func(g *flag.Flag) { given[g.Name] = true })
-	if err := o.layers(given); err != nil {
-		return err
 	}
 	j, ok := pipeline.Find(o.Jobs, o.Job)
 	if !ok {

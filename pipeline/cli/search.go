@@ -88,9 +88,6 @@ func searchCommand(ctx context.Context, verb string, args []string, stdout, stde
 	f := flag.NewFlagSet(verb, flag.ContinueOnError)
 	e.define(f, verb)
 	o, w, err := controlOptions(f, args, "db")
-	if errors.Is(err, flag.ErrHelp) {
-		return help([]string{verb}, stdout)
-	}
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ const snapshotUsage = "snapshot --provider=ID --url=ADDRESS --page=SAVED.html [-
 
 // snapshotCommand makes a provider's snapshot of a saved page: the page as it is,
 // and a JSON file with what the provider reads from it.
-func snapshotCommand(_ context.Context, args []string, stdout io.Writer) error {
+func snapshotCommand(_ context.Context, args []string, stdout, _ io.Writer) error {
 	f := flag.NewFlagSet("snapshot", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	id := f.String("provider", "", "the provider's id")
@@ -31,7 +31,7 @@ func snapshotCommand(_ context.Context, args []string, stdout io.Writer) error {
 	contentType := f.String("content-type", "", "the Content-Type header that came with the page")
 	yamls := f.String("publishers", "", "directory with declarative publishers")
 	if err := f.Parse(args); err != nil {
-		return usage.Errorf("%w; use %s", err, snapshotUsage)
+		return usage.Errorf("%s; use %s", err, snapshotUsage)
 	}
 	if f.NArg() > 0 || *id == "" || *address == "" || *page == "" {
 		return usage.Errorf("use %s", snapshotUsage)

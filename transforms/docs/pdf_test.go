@@ -1,8 +1,13 @@
+//go:build !race
+
+// Under the race detector to start PDFium takes a minute. Documents are read one at a time.
+
 package docs
 
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -87,4 +92,19 @@ func TestPDF(t *testing.T) {
 	var files strings.Builder
 	require.NoError(t, fsWalk(dir, &files))
 	require.Contains(t, files.String(), manual.Sections[1].Text[:400])
+}
+
+// Which PDFs are read.
+func TestWhichPDFsAreRead(t *testing.T) {
+	guide := string(pdftest.Document{Pages: pdftest.Write("# Guide", "The guide has some words of its own.")}.Bytes())
+	whatIsRead(t, []answered{
+		{"pdf", as("application/pdf", guide), Indexed, ""},
+		{"pdf that says html", as("text/html", guide), Indexed, ""},
+		{"pdf without text", as("application/pdf", string(pdftest.Document{Pages: make([][]pdftest.Text, 1)}.Bytes())), Skipped, "the PDF has no text"},
+		{"damaged pdf", as("application/pdf", "%PDF-1.7 …"), Skipped, "the PDF is damaged"},
+		{"pdf that asks not to be indexed", func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("X-Robots-Tag", "noindex")
+			as("application/pdf", guide)(rw, r)
+		}, Skipped, "it asks not to be indexed"},
+	})
 }

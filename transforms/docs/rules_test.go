@@ -24,7 +24,6 @@ import (
 	"github.com/newsfork/seed-engine/io/store"
 	"github.com/newsfork/seed-engine/io/web"
 	"github.com/newsfork/seed-engine/io/web/polite"
-	"github.com/newsfork/seed-engine/transforms/docs/pdf/pdftest"
 	"github.com/newsfork/seed-engine/transforms/docs/policy"
 	"github.com/newsfork/seed-engine/transforms/lane"
 )
@@ -634,37 +633,56 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
+// answered is a page and what becomes of it.
+type answered struct {
+	name   string
+	answer http.HandlerFunc
+	end    Status
+	reason string
+}
+
+func as(kind, body string) http.HandlerFunc {
+	return func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", kind)
+		_, _ = fmt.Fprint(rw, body)
+	}
+}
+
+func whatIsRead(t *testing.T, pages []answered) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		var links []string
+		skipped := 0
+		for i, p := range pages {
+			links = append(links, fmt.Sprint("/docs/", i))
+			w.set(links[i], p.answer)
+			if p.end != Indexed {
+				skipped++
+			}
+		}
+		w.set("/docs", doc("seed", links...))
+		w.run()
+		for i, p := range pages {
+			r := w.row(links[i])
+			require.Equal(t, p.end, r.Status, "%s: %s", p.name, r.Reason)
+			require.True(t, strings.HasPrefix(r.Reason, p.reason), "%s: %s", p.name, r.Reason)
+			require.Equal(t, p.end == Indexed, r.Content, p.name)
+		}
+		require.EqualValues(t, skipped, w.crawl.part.stats.Skipped)
+	})
+}
+
 // What is read, and what is left.
 func TestWhatIsRead(t *testing.T) {
-	t.Parallel()
-	as := func(kind, body string) http.HandlerFunc {
-		return func(rw http.ResponseWriter, _ *http.Request) {
-			rw.Header().Set("Content-Type", kind)
-			_, _ = fmt.Fprint(rw, body)
-		}
-	}
-	guide := string(pdftest.Document{Pages: pdftest.Write("# Guide", "The guide has some words of its own.")}.Bytes())
 	long := "<html><body><main><h1>Long</h1><p>" + strings.Repeat("many words ", 5<<20/11+1) + "</p></main></body></html>"
 	spec := `{"openapi":"3.1.0","info":{"title":"Pets","version":"1"},"paths":{"/pets":{"get":{"summary":"List pets","responses":{"200":{"description":"ok"}}}}}}`
-	for _, tt := range []struct {
-		name   string
-		answer http.HandlerFunc
-		end    Status
-		reason string
-	}{
+	whatIsRead(t, []answered{
 		{"html", doc("x"), Indexed, ""},
 		{"plain text", as("text/plain", "Plain words of a plain document, enough of them to be content."), Indexed, ""},
 		{"openapi", as("application/json", spec), Indexed, ""},
 		{"swagger", as("application/json", strings.Replace(spec, `"openapi":"3.1.0"`, `"swagger":"2.0"`, 1)), Indexed, ""},
 		{"other json", as("application/json", `{"a":1}`), Skipped, "not collected: application/json"},
-		{"pdf", as("application/pdf", guide), Indexed, ""},
-		{"pdf that says html", as("text/html", guide), Indexed, ""},
-		{"pdf without text", as("application/pdf", string(pdftest.Document{Pages: make([][]pdftest.Text, 1)}.Bytes())), Skipped, "the PDF has no text"},
-		{"damaged pdf", as("application/pdf", "%PDF-1.7 …"), Skipped, "the PDF is damaged"},
-		{"pdf that asks not to be indexed", func(rw http.ResponseWriter, r *http.Request) {
-			rw.Header().Set("X-Robots-Tag", "noindex")
-			as("application/pdf", guide)(rw, r)
-		}, Skipped, "it asks not to be indexed"},
 		{"image", as("image/png", "\x89PNG\r\n\x1a\n"), Skipped, "not collected: image/png"},
 		{"video", as("video/mp4", "….."), Skipped, "not collected: video/mp4"},
 		{"zip", as("application/zip", "PK\x03\x04"), Skipped, "not collected: application/zip"},
@@ -674,23 +692,7 @@ func TestWhatIsRead(t *testing.T) {
 		{"a login form", as("text/html", `<html><body><form action="/login"><input name="user"><input type="password" name="p"><button>Sign in</button></form></body></html>`), Skipped, "a login form"},
 		{"empty", as("text/html", "<html><body><main> </main></body></html>"), Skipped, "no content"},
 		{"behind a login", status(401), Skipped, "behind a login"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				w := newWorld(t, d)
-				w.set("/docs", doc("seed", "/docs/x"))
-				w.set("/docs/x", tt.answer)
-				w.run()
-				r := w.row("/docs/x")
-				require.Equal(t, tt.end, r.Status, r.Reason)
-				require.True(t, strings.HasPrefix(r.Reason, tt.reason), r.Reason)
-				if tt.end != Indexed {
-					require.False(t, r.Content)
-					require.Equal(t, int64(1), w.crawl.part.stats.Skipped)
-				}
-			})
-		})
-	}
+	})
 }
 
 // No e-mail address is stored, no text of a page in the database

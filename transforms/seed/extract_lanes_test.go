@@ -50,27 +50,29 @@ func TestExtractOverManyLanes(t *testing.T) {
 func TestBatchesAreLimitedOverAllLanes(t *testing.T) {
 	const lanes, hosts = 50_000, 400_000
 	var b batches
-	emitted := map[string]int{}
+	emitted := map[string]bool{}
 	out := b.to("f", lanes, func(n int, batch lane.Batch) {
-		require.Equal(t, "f", batch.File)
 		records, err := batch.Records()
-		require.NoError(t, err)
+		if err != nil || batch.File != "f" {
+			t.Fatal(batch.File, err)
+		}
 		for _, r := range records {
-			require.Equal(t, n, lane.Of(r.Host, lanes))
-			emitted[r.Host]++
+			if emitted[r.Host] || lane.Of(r.Host, lanes) != n {
+				t.Fatal("again, or to another lane:", r.Host, n)
+			}
+			emitted[r.Host] = true
 		}
 	})
+	largest := 0
 	for i := range hosts {
 		out.add(lane.URLRecord{Host: fmt.Sprintf("host-%d.example", i), Label: "com:sg", Index: i})
-		require.LessOrEqual(t, out.size, maxBuffered)
+		largest = max(largest, out.size)
 	}
+	require.LessOrEqual(t, largest, maxBuffered)
 	require.NotEmpty(t, emitted, "the limit was reached")
 	out.flush()
 	require.Len(t, emitted, hosts)
 	require.Zero(t, out.size)
-	for host, n := range emitted {
-		require.Equal(t, 1, n, host)
-	}
 }
 
 // A file that ends in the middle voids its records only in the lanes that have some.

@@ -147,6 +147,18 @@ func TestTooManyStreams(t *testing.T) {
 	assert.EqualValues(t, maxStreams-1, w.streams.Load())
 }
 
+// What is counted is at 0 before the first time: else Prometheus sees no increase in it, and
+// the first tick that fails raises no alert there.
+func TestCountersBeginAtZero(t *testing.T) {
+	w := newWorld(t, "done", scheduled(t, hourly))
+	w.tick(t.Context(), time.Now())
+	text := w.do("GET", "/metrics", "").body
+	for _, line := range []string{`seed_engine_schedule_ticks_total{outcome="failed",schedule="hourly"} 0`, `seed_engine_schedule_ticks_total{outcome="missed",schedule="hourly"} 0`,
+		`seed_engine_server_errors_total{work="removals"} 0`, `seed_engine_wrong_tokens_total{way="form"} 0`, `seed_engine_runs_started_total{job="seed"} 0`} {
+		assert.True(t, strings.Contains(text, line+"\n"), line)
+	}
+}
+
 // TestDocumentNamesAll checks that docs/server.md names each metric, alert, flag and
 // variable of the program.
 func TestDocumentNamesAll(t *testing.T) {

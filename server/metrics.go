@@ -34,10 +34,19 @@ func newMetrics(s *Server) *metrics {
 		ticks:       counter("seed_engine_schedule_ticks_total", "Ticks of schedules that this server handled, by outcome: started, active (another run of the job was active), failed or missed.", "schedule", "outcome"),
 		webhook:     counter("seed_engine_webhook_messages_total", "Messages posted to Slack's webhook, by outcome: sent, failed or given_up.", "outcome"),
 		deliveries:  counter("seed_engine_alert_deliveries_total", "Tries to send a message, by channel and outcome: sent, failed (it is tried again) or given_up.", "channel", "outcome"),
-		errors:      counter("seed_engine_server_errors_total", "Periodic work that failed and is tried again, by work: board, sessions, schedules, alerts, reports or retention.", "work"),
+		errors:      counter("seed_engine_server_errors_total", "Periodic work that failed and is tried again, by work: "+strings.Join(works, ", ")+".", "work"),
 		wrongTokens: counter("seed_engine_wrong_tokens_total", "Requests with a wrong token, by way: header or form.", "way"),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seed_engine_http_request_duration_seconds",
 			Help: "Time to answer a request to this server, by method and status code; event streams are left out.", Buckets: prometheus.DefBuckets}, []string{"method", "code"}),
+	}
+	for _, j := range s.jobs.started() {
+		m.starts.WithLabelValues(j.Name)
+	}
+	for _, work := range works {
+		m.errors.WithLabelValues(work)
+	}
+	for _, way := range []string{"header", "form"} {
+		m.wrongTokens.WithLabelValues(way)
 	}
 	m.registry.MustRegister(m.starts, m.ticks, m.webhook, m.deliveries, m.errors, m.wrongTokens, m.requests, &ledgerCollector{s},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -163,14 +172,26 @@ func (w *statusWriter) WriteHeader(code int) {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// outcomes are those of a try to send a message.
-var outcomes = []string{"sent", "failed", "given_up"}
+// Counters are made at 0, before there is something to count: Prometheus does not see an
+// increase in the first value of a series.
 
-// has makes a channel's counters, at 0: Prometheus does not see an increase in the first
-// value of a series.
+// works are the parts of a server's periodic work.
+var works = []string{"board", "sessions", "schedules", "alerts", "reports", "backfills", "retention", "removals"}
+
+// has makes a channel's counters.
 func (m *metrics) has(channel string) {
-	for _, outcome := range outcomes {
+	for _, outcome := range []string{"sent", "failed", "given_up"} {
 		m.deliveries.WithLabelValues(channel, outcome)
+		if channel == "slack" {
+			m.webhook.WithLabelValues(outcome)
+		}
+	}
+}
+
+// hasSchedule makes a schedule's counters.
+func (m *metrics) hasSchedule(name string) {
+	for _, outcome := range []string{"started", "active", "failed", "missed"} {
+		m.ticks.WithLabelValues(name, outcome)
 	}
 }
 

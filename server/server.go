@@ -251,6 +251,9 @@ func (s *Server) tick(ctx context.Context, now time.Time) {
 	report("sessions", s.sessions.tick(ctx, now))
 	changed, err := s.scheduler.tick(ctx, now)
 	report("schedules", err)
+	for _, p := range s.scheduler.all() {
+		s.metrics.hasSchedule(p.Name)
+	}
 	s.leading.Store(s.board.ready(now) && s.tryLead(ctx, now))
 	if s.leading.Load() {
 		alerts, err := s.alarm.tick(ctx, s.board.runs(), now)

@@ -272,7 +272,7 @@ func (v *visit) belies(c child, one candidate) bool {
 	if c.dated && at.IsZero() { // to change later is no reason to be in another file
 		at = one.modified
 	}
-	late := !at.IsZero() && !c.until.IsZero() && at.After(c.until.Add(time.Hour))
+	late := !c.until.IsZero() && at.After(c.until.Add(time.Hour)) && !at.After(v.now()) // a time to come is wrong itself
 	early := !v.Backfill.IsZero() && !c.from.IsZero() && !one.when().IsZero() && one.when().Before(c.from.Add(-ahead))
 	return late || early
 }

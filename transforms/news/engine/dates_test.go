@@ -217,3 +217,16 @@ func TestSharedTimes(t *testing.T) {
 	got, _ = run()
 	assert.Zero(t, got.Fetched)
 }
+
+// A time to come, such as one with a wrong zone, does not show that an index is older than its sitemaps.
+func TestTimeToComeBeliesNoIndex(t *testing.T) {
+	w := once(t)
+	w.cfg.MaxArticlesPerProvider = 2
+	w.serve("daily.example", map[string]string{"/robots.txt": "Sitemap: https://daily.example/index.xml\n",
+		"/index.xml": index([2]string{"/new.xml", changed("2026-03-02T08:15:00+09:00")}, [2]string{"/old.xml", changed("2026-02-27T08:15:00+09:00")}),
+		"/new.xml":   dated([2]string{"/a/1", published("2026-03-02T17:10:00+09:00")}, [2]string{"/a/2", published("2026-03-02T08:00:00+09:00")}),
+		"/a/1":       story("", prose), "/a/2": story("", prose)})
+	r := w.run(declared(t, "baseUrl: https://daily.example\narticleUrl: ^/a/"))
+	assert.Equal(t, int64(2), r.Inserted)
+	assert.Equal(t, []string{"/robots.txt", "/index.xml", "/new.xml", "/a/1", "/a/2"}, w.paths())
+}

@@ -103,6 +103,9 @@ func (j *rows) save(ctx context.Context, products []product, now time.Time, runI
 // whose page answers 404 they are missing, unless this crawl finds them elsewhere, and gone
 // if the next crawl does not find them either.
 func (j *rows) displace(ctx context.Context, tx *sql.Tx, shown []product) error {
+	if j.number == 1 { // no crawl was before
+		return nil
+	}
 	on, urls := map[string]string{}, make([]string, len(shown))
 	for i, p := range shown {
 		on[p.url], urls[i] = p.key, p.url

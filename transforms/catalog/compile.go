@@ -30,6 +30,7 @@ type reader struct {
 	fields  []fieldReader // by name
 
 	numbered bool // the list has {page} or {offset}
+	offset   bool // it has {offset}
 	inRows   bool // a field is in the rows of the list
 }
 
@@ -156,7 +157,8 @@ func (r *reader) compileList() error {
 	has := func(placeholder string) bool {
 		return strings.Contains(l.URL, placeholder) || strings.Contains(l.Body, placeholder)
 	}
-	r.numbered = has("{page}") || has("{offset}")
+	r.offset = has("{offset}")
+	r.numbered = has("{page}") || r.offset
 	sized := l.PageSize > 0
 	switch {
 	case l.NextLink != nil && (l.LastPage != nil || l.Total != nil || r.numbered || has("{cursor}")):
@@ -173,7 +175,7 @@ func (r *reader) compileList() error {
 		return wrong("list.total", "list: total needs page_size, and {page} or {offset} in url or body")
 	case l.UntilEmpty && !r.numbered && l.NextCursor == nil && l.NextLink == nil:
 		return wrong("list.until_empty", "list: until_empty needs {page}, {offset}, next_cursor or next_link")
-	case has("{offset}") && !sized:
+	case r.offset && !sized:
 		return wrong("list.page_size", "list: {offset} needs page_size, the number of products on a page")
 	case l.PageSize < 0 || l.PageSize > 10_000:
 		return wrong("list.page_size", "list.page_size %d: want 1 to 10000", l.PageSize)

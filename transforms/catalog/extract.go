@@ -28,6 +28,7 @@ type listPage struct {
 	products []string          // absolute, each once, in the page's order
 	rows     map[string]string // by product: what its row says, see rowValues
 	foreign  int               // number of ignored links: to another host, not HTTP, or too long
+	count    int               // number of rows, or of links where there are no rows, with those of one product
 	keyless  int               // number of rows without the key, where the rows are all that there is
 	last     int               // number of the last page, 0 if the page does not show it
 	next     string
@@ -82,6 +83,7 @@ func (r *reader) readList(address, text string) (listPage, error) {
 		}
 	} else {
 		for s := range r.product.values(read) {
+			p.count++
 			link, ok := r.link(base, s.text)
 			switch {
 			case !ok:

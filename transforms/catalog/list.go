@@ -91,11 +91,32 @@ func (v *visit) listPageParser() *stage {
 			if other || v.reader.leavesMore(t.Page, p) || p.cut || p.keyless > 0 {
 				v.partial.Store(true)
 			}
+			if v.leavesOut(t.Page, p) {
+				v.log.Warn("list_page_short", "url", t.from.URL, "page_size", v.reader.site.List.PageSize, "reason", "the first page of the list has fewer products, and is not the last, so products between the pages are left out")
+				v.warn(pageShort, "", 1)
+				v.partial.Store(true)
+			}
 			for _, e := range v.more(t.Page, p) {
 				found = append(found, e.task())
 			}
 			return found, nil
 		}}
+}
+
+// leavesOut reports whether the steps from page to page are larger than the pages: the first
+// one has at most three quarters of the products that list.page_size says, and more follow.
+// Many sites limit what a page may have; one or two may be missing for an advertisement.
+func (v *visit) leavesOut(page int, p listPage) bool {
+	l, first := v.reader.site.List, v.reader.firstPage()
+	switch {
+	case l.PageSize == 0 || page > first+1:
+		return false
+	case page == first:
+		short := p.count > 0 && 4*p.count <= 3*l.PageSize
+		v.short.Store(short)
+		return short && v.reader.total != nil && p.last > first
+	}
+	return len(p.products) > 0 && v.reader.total == nil && v.reader.offset && v.short.Load()
 }
 
 // observeRows watches for rows without the key, where the rows are all that there is.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/newsfork/seed-engine/io/db"
 	"github.com/newsfork/seed-engine/io/db/dbtest"
+	"github.com/newsfork/seed-engine/io/ledger"
 	"github.com/newsfork/seed-engine/io/web/webtest"
 )
 
@@ -348,6 +349,41 @@ func TestListsThatLoop(t *testing.T) {
 		c := r.URL.Query().Get("c")
 		one(w, "S"+c, c+"x")
 	})
+}
+
+// A site gives fewer products on a page than list.page_size says, as sites do that limit it:
+// the products between the pages are left out, which is an alert.
+func TestPagesThatAreShort(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		list  string
+		short bool
+	}{
+		"an offset and total":     {`{url: "https://shelf.example/offsets?from={offset}", format: json, page_size: 8, rows: {path: items}, total: {path: total}}`, true},
+		"an offset, until empty":  {`{url: "https://shelf.example/offsets?from={offset}", format: json, page_size: 8, rows: {path: items}, until_empty: true}`, true},
+		"a page and total":        {`{url: "https://shelf.example/pages?page={page}", format: json, page_size: 8, rows: {path: items}, total: {path: "meta.pages && '23'"}}`, true},
+		"a list of one page":      {`{url: "https://shelf.example/offsets?from={offset}", format: json, page_size: 30, rows: {path: items}, until_empty: true}`, false},
+		"a smaller size":          {`{url: "https://shelf.example/offsets?from={offset}", format: json, page_size: 4, rows: {path: items}, until_empty: true}`, false},
+		"a size that is not used": {`{url: "https://shelf.example/pages?page={page}", format: json, page_size: 8, rows: {path: items}, last_page: {path: meta.pages}}`, false},
+		"the right size":          {`{url: "https://shelf.example/pages?page={page}", format: json, page_size: 5, rows: {path: items}, total: {path: "meta.pages && '23'"}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, "", webtest.Options{})
+			j.shelf(t, "list: "+c.list+jsonRowFields)
+			_, err := j.db.ExecContext(t.Context(), `INSERT INTO catalog_products (site, product_key, url, detail, content_hash, first_seen, last_seen, changed_at) VALUES ('shelf', 'old', 'https://shelf.example/old', '{}', '', 1, 1, 1)`)
+			require.NoError(t, err)
+			total := j.run()
+			want, gone := []ledger.Warning(nil), int64(1)
+			if c.short {
+				want, gone = []ledger.Warning{{Kind: "list_page_short", Source: "shelf", Count: 1}}, 0
+			}
+			assert.Equal(t, want, total.Warnings)
+			if name != "a list of one page" {
+				assert.Equal(t, gone, total.Counts["products_gone"])
+			}
+		})
+	}
 }
 
 // What {cursor} is in a body of JSON.

@@ -99,6 +99,7 @@ func (r *reader) readRows(p *page, base *url.URL, out *listPage) error {
 	out.rows = map[string]string{}
 	keys := map[string]string{} // by link
 	for _, row := range r.rows.pages(p) {
+		out.count++
 		var read rowValues
 		if r.inRows {
 			var err error

@@ -44,6 +44,7 @@ type visit struct {
 	stale    atomic.Int64 // list pages in a row without a product that is new to the crawl
 	unread   atomic.Int64 // pages of listed products that could not be read and are of no stored one
 	partial  atomic.Bool  // the crawl does not see all products; see rows.markPartial
+	short    atomic.Bool  // the first list page has far fewer products than list.page_size
 	found    atomic.Bool  // the second reading of the list has found all that the first had not
 	layout   *layout
 	frame    frame

@@ -506,7 +506,8 @@ func (v *visit) again(ctx context.Context, chosen []candidate) ([]candidate, err
 	}
 	for _, address := range replayed {
 		c := candidate{again: address}
-		if c.url, err = url.Parse(address); err == nil && v.p.IsArticleURL(c.url) {
+		// A redacted address is not the one that failed.
+		if c.url, err = url.Parse(address); err == nil && v.p.IsArticleURL(c.url) && !strings.Contains(address, "=REDACTED") {
 			c.canonical, err = v.policy.Canonical(c.url)
 		}
 		if i := slices.IndexFunc(chosen, func(o candidate) bool { return o.canonical == c.canonical }); err == nil && i >= 0 {
@@ -521,7 +522,7 @@ func (v *visit) again(ctx context.Context, chosen []candidate) ([]candidate, err
 			chosen = append(chosen, c)
 			continue
 		}
-		v.log.Warn("address_left_out", "url", ledger.Redact(address), "error", "it is no article's, has expired, or robots.txt forbids it")
+		v.log.Warn("address_left_out", "url", ledger.Redact(address), "error", "it is no article's, has expired, is not known as a whole, or robots.txt forbids it")
 		if err := raw.Requested(ctx, v.DB, v.p.ID(), address); err != nil {
 			return nil, err
 		}

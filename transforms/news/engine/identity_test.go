@@ -308,9 +308,10 @@ func TestReplayed(t *testing.T) {
 
 		pages["/map.xml"] = "<urlset><url><loc>/a/2</loc></url></urlset>"
 		pages["/a/1"], pages["/a/2"], pages["/a/closed"] = told("river", ""), told("forest", ""), told("island", "")
-		closed, other := w.letters[0], w.letters[0]
+		closed, other, secret := w.letters[0], w.letters[0], w.letters[0]
 		closed.Input.URL, other.Input.URL = "https://daily.example/a/closed", "https://other.example/a/1"
-		require.NoError(t, raw.Reopen(t.Context(), w.db, []ledger.DeadLetter{w.letters[0], w.letters[0], closed, other}))
+		secret.Input.URL = ledger.Redact("https://daily.example/a/view?code=7")
+		require.NoError(t, raw.Reopen(t.Context(), w.db, []ledger.DeadLetter{w.letters[0], w.letters[0], closed, other, secret}))
 		assert.Equal(t, counts{Found: 1, Fetched: 2, Inserted: 2}, countsOf(w.run(p)))
 		assert.Equal(t, []string{"/robots.txt", "/map.xml", "/a/2", "/a/1"}, w.paths())
 		assert.Equal(t, counts{Found: 1}, countsOf(w.run(p)))

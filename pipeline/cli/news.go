@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/newsfork/seed-engine/pipeline"
 	"github.com/newsfork/seed-engine/pipeline/usage"
@@ -51,6 +52,9 @@ func newsCommand(ctx context.Context, args []string, stdout io.Writer) error {
 	if *to != "" {
 		if _, err := os.Lstat(*to); err == nil {
 			return usage.Errorf("--to=%s is there already; remove it, or name another file", *to)
+		}
+		if info, err := os.Stat(filepath.Dir(*to)); err != nil || !info.IsDir() { // before sites are asked
+			return usage.Errorf("--to=%s: there is no directory %s; create it first", *to, filepath.Dir(*to))
 		}
 	}
 	file, err := pipeline.DiscoverNews(ctx, o.RunOptions, *settings, *contact, w[1])

@@ -38,13 +38,14 @@ func TestNewsDiscover(t *testing.T) {
 		says string
 	}{
 		"news": {ExitUsage, "news takes discover and one URL"},
-		"news discover economy.demo-press.example":                                       {ExitUsage, "write the URL of a publisher's site"},
-		"news discover --contact=me https://a.example":                                   {ExitUsage, "use a URL or a mail address"},
-		"news discover --web=demo https://economy.demo-press.example --to=" + at:         {ExitUsage, "is there already"},
-		"news discover --turns=/ https://a.example":                                      {ExitUsage, "name a file with --turns"},
-		"news discover --web=demo https://kind-robots-500-1.com":                         {ExitFailed, "robots.txt cannot be fetched"},
-		"news discover --web=demo --news-config=/nowhere/x.yaml https://a.example":       {ExitUsage, "--news-config"},
-		"news discover --web=demo --connect-to=127.0.0.1:1 https://a.example --to=/none": {ExitUsage, "give one"},
+		"news discover economy.demo-press.example":                                        {ExitUsage, "write the URL of a publisher's site"},
+		"news discover --contact=me https://a.example":                                    {ExitUsage, "use a URL or a mail address"},
+		"news discover --web=demo https://economy.demo-press.example --to=" + at:          {ExitUsage, "is there already"},
+		"news discover --web=demo https://economy.demo-press.example --to=no/such/x.yaml": {ExitUsage, "there is no directory no/such; create it first"},
+		"news discover --turns=/ https://a.example":                                       {ExitUsage, "name a file with --turns"},
+		"news discover --web=demo https://kind-robots-500-1.com":                          {ExitFailed, "robots.txt cannot be fetched"},
+		"news discover --web=demo --news-config=/nowhere/x.yaml https://a.example":        {ExitUsage, "--news-config"},
+		"news discover --web=demo --connect-to=127.0.0.1:1 https://a.example --to=/none":  {ExitUsage, "give one"},
 	} {
 		got := here(t, args)
 		assert.Equal(t, want.code, got.code, args)

@@ -74,6 +74,13 @@ func (s *survey) areBoxes(matches, roots []*html.Node) bool {
 	for _, r := range roots {
 		own += s.clutter.prose(r)
 	}
+	if !slices.ContainsFunc(matches, headed) {
+		for _, wide := range slices.Concat(s.found[4:]...) { // its headings are outside of the boxes in it
+			if contains(wide, matches[0]) && contains(wide, matches[len(matches)-1]) && headed(wide) && (len(matches) > 1 || s.clutter.prose(wide) > 2*own) {
+				return true
+			}
+		}
+	}
 	return around != nil && s.clutter.prose(around) > most*own+minRest
 }
 

@@ -35,7 +35,14 @@ func TestGenerators(t *testing.T) {
 		"Scaladoc": {`<div id="content" class="body"><div id="definition"><div class="big-circle class">c</div><h1>MetaData<span class="permalink"><a href="../x/MetaData.html" title="Permalink"><i class="material-icons">&#xE157;</i></a></span></h1></div><p>One.</p><div id="mbrsel"><div id="filterby"><div id="order"><span class="filtertype">Ordering</span><ol><li>Alphabetic</li></ol></div></div></div><p>Two.</p></div>`,
 			"# MetaData\n\nOne.\n\nTwo."},
 		"an icon font's sign": {"<main><p>Save \ue161 it <i class=fa>\uf00c</i> now.</p></main>", "Save it now."},
-		"sphinx-design":       {`<main><div class="sd-card"><p>Card text.</p><a class="sd-stretched-link sd-hide-link-text reference internal" href="api.html"><span class="doc">api</span></a></div></main>`, "Card text."},
+		"Asciidoctor": {`<div id="header"><h1>Guide</h1></div><div id="content"><div id="preamble"><div class="sectionbody"><div class="paragraph"><p>Intro.</p></div></div></div><div class="sect1"><h2 id="_install">Install</h2><div class="sectionbody">
+			<div class="listingblock"><div class="content"><pre class="highlight"><code class="language-bash" data-lang="bash">npm i demo</code></pre></div></div>
+			<div class="paragraph"><p>That is all.</p></div><div class="exampleblock"><div class="content"><p>With what you have now, all the rest can begin, one after the other.</p></div></div><div class="admonitionblock warning"><table><tr><td class="icon"><i class="fa icon-warning" title="Warning"></i></td><td class="content">Careful.</td></tr></table></div></div></div></div>`,
+			"# Guide\n\nIntro.\n\n## Install\n\n```bash\nnpm i demo\n```\n\nThat is all.\n\nWith what you have now, all the rest can begin, one after the other.\n\n**Warning:**\n\nCareful."},
+		"Asciidoctor with one note": {`<div id="header"><h1>Guide</h1></div><div id="content"><div class="sect1"><h2 id="_install">Install</h2><div class="sectionbody"><div class="paragraph"><p>What to do first is to read this, all of it, and then to start.</p></div>
+			<div class="admonitionblock note"><table><tr><td class="icon"><div class="title">Note</div></td><td class="content">Be careful when you start it, because it is hot.</td></tr></table></div></div></div></div>`,
+			"# Guide\n\n## Install\n\nWhat to do first is to read this, all of it, and then to start.\n\n**Note:**\n\nBe careful when you start it, because it is hot."},
+		"sphinx-design": {`<main><div class="sd-card"><p>Card text.</p><a class="sd-stretched-link sd-hide-link-text reference internal" href="api.html"><span class="doc">api</span></a></div></main>`, "Card text."},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, markdownOf(t, c.html)) })
 	}

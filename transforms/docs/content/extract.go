@@ -57,7 +57,7 @@ func (s *survey) page() Page {
 			break
 		}
 		if roots = s.choose(s.found[i]); roots != nil && !s.isCard(roots, i) && (i <= 2 || !s.areBoxes(s.found[i], roots)) {
-			s.render(&p, roots, true, i > 2)
+			s.render(&p, withNotes(roots), true, i > 2)
 			p.Selector = name
 		}
 	}
@@ -88,6 +88,17 @@ func (s *survey) page() Page {
 	p.Script = s.scripts > 0 && s.shell && letters < 200
 	p.Empty = letters == 0 || p.Script && letters < 40
 	return p
+}
+
+// withNotes returns the content with the footnotes that follow it in an element of their own,
+// as Asciidoctor writes them.
+func withNotes(roots []*html.Node) []*html.Node {
+	for n := roots[len(roots)-1].NextSibling; n != nil; n = n.NextSibling {
+		if attr(n, "id") == "footnotes" {
+			return append(slices.Clip(roots), n)
+		}
+	}
+	return roots
 }
 
 // render writes the roots as a page's Markdown. bounded means that they are the

@@ -107,11 +107,11 @@ func inCell(n *html.Node) bool {
 }
 
 // stamped matches a line that says when a page was changed, asked one that asks whether it
-// helped, and leads the first words of a link to the page before or after it.
+// helped, and leads the first words of a link to the page before or after it, or to its source.
 var (
 	stamped = regexp.MustCompile(`(?i)^(?:(?:this )?page )?(?:was )?(?:last|최종|마지막(?:으로)?) ?(?:updated|modified|edited|changed|reviewed|published|수정|업데이트|변경)[^.]{0,20}(?:[0-9]|ago\b|today|yesterday|전$)`)
 	asked   = regexp.MustCompile(`(?i)^(?:(?:was|is|did) (?:this|the) (?:(?:page|article|section|content|topic|document) ?)?(?:helpful|useful|help(?: you)?) ?\?|(?:이 (?:페이지|문서)[가는이] )?도움이 (?:되었|됐)나요 ?\?)(?:[ ·/|]*(?:yes|no|네|아니요))*$`)
-	leads   = regexp.MustCompile(`(?i)^[←‹«\s]*(?:previous|prev|next|이전|다음)[\s:→›»]*$`)
+	leads   = regexp.MustCompile(`(?i)^[←‹«\s]*(?:previous|prev|next|이전|다음|improve this doc|edit (?:this page|on github)|view source)[\s:→›»]*$`)
 )
 
 // The most of a line that is about the page: bytes, and nodes in its element.
@@ -151,10 +151,10 @@ func (l *pageLine) read(n, link *html.Node) bool {
 			return false
 		}
 		if c.Type == html.TextNode {
-			words := strings.FieldsFunc(c.Data, space)
-			if len(words) == 0 {
+			if !hasWords(c.Data) {
 				continue
 			}
+			words := strings.FieldsFunc(c.Data, space)
 			if link != l.link || link == nil { // the first words of a link, or words outside of one
 				l.leads = (l.leads || len(l.words) == 0) && link != nil && leads.MatchString(c.Data)
 				l.link = link

@@ -139,7 +139,7 @@ func (c *coder) class(n *html.Node) (isLine, dropped bool) {
 		if gutters[word] {
 			return false, true
 		}
-		isLine = isLine || word == "line" || word == "token-line" || word == "code-line" || word == "view-line"
+		isLine = isLine || word == "line" || word == "token-line" || word == "code-line" || word == "view-line" || word == "highlight-line"
 	}
 	if attr(n, "aria-hidden") == "true" {
 		return isLine, true

@@ -41,6 +41,11 @@ func TestGenerators(t *testing.T) {
 			"# Guide\n\nIntro.\n\n## Install\n\n```bash\nnpm i demo\n```\n\nThat is all.\n\nWith what you have now, all the rest can begin, one after the other.\n\n**Warning:**\n\nCareful."},
 		"Asciidoctor's footnotes": {`<div id="content"><div class="sect1"><h2>Install</h2><p>Do it.<sup class="footnote">[<a id="_footnoteref_1" class="footnote" href="#_footnotedef_1">1</a>]</sup></p></div></div><div id="footnotes"><hr><div class="footnote" id="_footnotedef_1"><a href="#_footnoteref_1">1</a>. A note.</div></div><div id="footer">Last updated</div>`,
 			"## Install\n\nDo it.[1]\n\n---\n\n1. A note."},
+		"DocFX": {`<article class="content wrap"><h3 id="methods">Methods</h3><span class="small pull-right mobile-hide"><span class="divider">|</span><a href="https://example.com/new">Improve this Doc</a></span><span class="small pull-right mobile-hide"><a href="https://example.com/x.cs#L1">View Source</a></span><h4>Do()</h4><p>See <a href="/s">View source</a> there.</p></article>`,
+			"### Methods\n\n#### Do()\n\nSee View source there."},
+		"GitBook": {`<main><h1>Setup</h1><pre><code><span class="highlight-line"><span class="highlight-line-content">const a = 1</span></span><span class="highlight-line"><span class="highlight-line-content">const b = 2
+</span></span><span class="highlight-line"><span class="highlight-line-content">const c = 3</span></span></code></pre></main>`,
+			"# Setup\n\n```\nconst a = 1\nconst b = 2\nconst c = 3\n```"},
 		"Asciidoctor with one note": {`<div id="header"><h1>Guide</h1></div><div id="content"><div class="sect1"><h2 id="_install">Install</h2><div class="sectionbody"><div class="paragraph"><p>What to do first is to read this, all of it, and then to start.</p></div>
 			<div class="admonitionblock note"><table><tr><td class="icon"><div class="title">Note</div></td><td class="content">Be careful when you start it, because it is hot.</td></tr></table></div></div></div></div>`,
 			"# Guide\n\n## Install\n\nWhat to do first is to read this, all of it, and then to start.\n\n**Note:**\n\nBe careful when you start it, because it is hot."},

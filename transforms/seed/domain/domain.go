@@ -147,21 +147,6 @@ func derive(rawURL, host, cc string) (Domain, error) {
 	}, nil
 }
 
-// Hostname returns rawURL's host in the form in which records are compared: lower
-// case, IDN in ASCII (UTS 46), no port, no trailing dot, without one leading www.,
-// unless the rest is a public suffix. The errors are those of FromURL.
-func Hostname(rawURL string) (string, error) {
-	host, err := hostOf(rawURL)
-	if err != nil {
-		return "", err
-	}
-	registrable, suffix, err := registrableOf(host)
-	if err != nil {
-		return "", err
-	}
-	return withoutWWW(host, registrable, suffix), nil
-}
-
 // Registrable returns the registrable domain of a bare host name by the public
 // suffix list, ICANN and private sections. The host may be in any case, an IDN,
 // or end in a dot. A public suffix of two or more labels (gov.sg) counts as registrable

@@ -26,11 +26,6 @@ const VersityVersion = "v1.8.0"
 // S3 is a running S3 server with one empty bucket.
 type S3 struct{ Endpoint, AccessKey, SecretKey, Bucket string }
 
-// URL is the store's address; the credentials are in the environment.
-func (s S3) URL() string {
-	return "s3://" + s.Bucket + "?endpoint=" + s.Endpoint + "&region=us-east-1"
-}
-
 // StartVersity starts versitygw on a free port of 127.0.0.1 for the time of the
 // test, and sets the AWS variables to its credentials. Where it cannot be
 // installed the test is skipped, or fails when CI=true.

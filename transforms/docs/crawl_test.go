@@ -333,7 +333,7 @@ func TestBackoffTable(t *testing.T) {
 			{"429 with seconds", sequence(status(429, "Retry-After", "90"), doc("x")), []time.Duration{90 * s}, Indexed, ""},
 			{"429 with few seconds", sequence(status(429, "Retry-After", "5"), doc("x")), []time.Duration{5 * s}, Indexed, ""},
 			{"429 with a date", sequence(func(w http.ResponseWriter, r *http.Request) {
-				status(429, "Retry-After", now.Add(5*m).Format(http.TimeFormat))(w, r)
+				status(429, "Retry-After", now.Add(5*m).Format(http.TimeFormat), "Date", "")(w, r) // the simulated web has another clock
 			}, doc("x")), []time.Duration{-1}, Indexed, ""},
 			{"429 twice", status(429), []time.Duration{m}, Failed, "queued robots_check fetching rate_limited fetching failed"},
 			{"500", sequence(status(500), status(500), doc("x")), []time.Duration{30 * s, m}, Indexed, "queued robots_check fetching retry fetching retry fetching parsing extracting indexed"},

@@ -246,7 +246,7 @@ func TestPolicies(t *testing.T) {
 				"catalog": {"0s a.example/robots.txt", "1s a.example/x", "21s a.example/x"},
 				"news":    {"0s a.example/robots.txt", "2s a.example/x"}}},
 		{name: "503 with a Retry-After as a date",
-			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(503, "", "Retry-After", begin.Add(25*sec).Format(http.TimeFormat)), respond(200, "x"))},
+			answers: map[string][]http.HandlerFunc{"a.example/x": list(respond(503, "", "Retry-After", begin.Add(25*sec).Format(http.TimeFormat), "Date", ""), respond(200, "x"))},
 			gets:    []string{page, page},
 			want:    rows{"seed": {"200", "200"}, "docs": {"200", "200"}, "catalog": {"503", "200"}, "news": {"200", "200"}},
 			log: rows{

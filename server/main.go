@@ -67,12 +67,7 @@ func Main(ctx context.Context, args []string, asPipeline string, readOptions Rea
 	if err != nil {
 		return &usageError{err}
 	}
-	s, environ, log, open, err := readOptions(ctx, rest, config.FlagTexts(), os.Stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	set := Settings{Config: config, Jobs: jobs, Store: s, Program: program, Environ: environ, Log: log, Stderr: os.Stderr, Open: open}
+	set := Settings{Config: config, Jobs: jobs, Program: program, Stderr: os.Stderr}
 	for name, secret := range map[string]*string{TokenVariable: &set.Token, ReadTokenVariable: &set.ReadToken, WebhookVariable: &set.Webhook, AlertURLVariable: &set.AlertURL,
 		AlertSecretVariable: &set.AlertSecret, SMTPPasswordVariable: &set.SMTPPassword} {
 		if *secret, err = readSecret(name); err != nil {
@@ -82,6 +77,13 @@ func Main(ctx context.Context, args []string, asPipeline string, readOptions Rea
 	if set.Embed, err = embedClient(); err != nil {
 		return &usageError{err}
 	}
+	if _, err := set.checkListen(); err != nil { // before the store is opened, which copies the sample bucket
+		return &usageError{err}
+	}
+	if set.Store, set.Environ, set.Log, set.Open, err = readOptions(ctx, rest, config.FlagTexts(), os.Stderr); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, set.Store.Close()) }()
 	server, err := New(set)
 	if err != nil {
 		return &usageError{err}

@@ -94,6 +94,19 @@ type Server struct {
 	closing chan struct{} // closed when the server stops: streams end
 }
 
+// checkListen refuses an address without the tokens that it needs, and reports whether it is
+// on loopback.
+func (set Settings) checkListen() (local bool, err error) {
+	if local, err = loopback(set.Config.Listen); err != nil {
+		return false, err
+	}
+	if !local && set.Token == "" {
+		return false, fmt.Errorf("--listen=%s can be reached from other machines, so a token is needed: set %s (32 random letters, as `openssl rand -hex 16` prints), or listen on %s",
+			set.Config.Listen, TokenVariable, DefaultListen)
+	}
+	return local, checkTokens(set.Token, set.ReadToken)
+}
+
 // New makes a server; Serve starts it.
 func New(set Settings) (*Server, error) {
 	if set.Config.limits == nil {
@@ -102,15 +115,8 @@ func New(set Settings) (*Server, error) {
 			return nil, err
 		}
 	}
-	local, err := loopback(set.Config.Listen)
+	local, err := set.checkListen()
 	if err != nil {
-		return nil, err
-	}
-	if !local && set.Token == "" {
-		return nil, fmt.Errorf("--listen=%s can be reached from other machines, so a token is needed: set %s (32 random letters, as `openssl rand -hex 16` prints), or listen on %s",
-			set.Config.Listen, TokenVariable, DefaultListen)
-	}
-	if err := checkTokens(set.Token, set.ReadToken); err != nil {
 		return nil, err
 	}
 	s := &Server{jobs: set.Config.jobs, store: set.Store, log: set.Log, config: set.Config, token: set.Token, local: local && set.Token == "",
